@@ -1,0 +1,47 @@
+package scripts
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	maxKey   = 1 << 10                    // bytes
+	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
+	maxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
+)
+
+// notSent is an error of a call that ended before anything was sent.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error { return e.error }
+
+func refuse(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
+
+// CheckKey returns an error that says what is wrong if key cannot name a lock:
+// it is empty or longer than 1 KiB. Any bytes will do.
+func CheckKey(key string) error {
+	if key == "" {
+		return notSent{errors.New("key is empty")}
+	}
+	if len(key) > maxKey {
+		return refuse("key has %d bytes, at most %d are allowed", len(key), maxKey)
+	}
+	return nil
+}
+
+// CheckLease returns an error that says what is wrong if d cannot be a lease:
+// it is shorter than 100 ms, longer than 100 years or not a whole number of
+// milliseconds, in which Redis counts.
+func CheckLease(d time.Duration) error {
+	switch {
+	case d < minLease:
+		return refuse("lease %v is shorter than %v", d, minLease)
+	case d > maxLease:
+		return refuse("lease %v is longer than 100 years", d)
+	case d%time.Millisecond != 0:
+		return refuse("lease %v is not a whole number of milliseconds", d)
+	}
+	return nil
+}

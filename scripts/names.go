@@ -1,0 +1,29 @@
+package scripts
+
+import "strings"
+
+// named returns the name of something that belongs to key: prefix:{key}, so
+// that both share a slot in Cluster, or prefix:key if the key has braces of its
+// own. This is Redisson's rule, to the letter.
+func named(prefix, key string) string {
+	if strings.Contains(key, "{") {
+		return prefix + ":" + key
+	}
+	return prefix + ":{" + key + "}"
+}
+
+// Channel returns the channel on which releases of key are announced. The
+// message is the digit 0.
+func Channel(key string) string { return named("redisson_lock__channel", key) }
+
+// counter returns the key of the fence counter of key.
+func counter(key string) string { return named("redisson_lock_token", key) }
+
+// tombstone returns the key whose presence says that owner has been given up
+// and must take key no more.
+func tombstone(key, owner string) string {
+	if strings.Contains(key, "{") {
+		return "holdfast_gone:" + key + ":" + owner
+	}
+	return "holdfast_gone:{" + key + "}:" + owner
+}

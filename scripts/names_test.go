@@ -1,0 +1,153 @@
+package scripts
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ key, channel, token, gone string }{
+		{"sku:42", "redisson_lock__channel:{sku:42}", "redisson_lock_token:{sku:42}", "holdfast_gone:{sku:42}:o"},
+		{"{a}b", "redisson_lock__channel:{a}b", "redisson_lock_token:{a}b", "holdfast_gone:{a}b:o"},
+		{"a{b", "redisson_lock__channel:a{b", "redisson_lock_token:a{b", "holdfast_gone:a{b:o"},
+		{"a}b", "redisson_lock__channel:{a}b}", "redisson_lock_token:{a}b}", "holdfast_gone:{a}b}:o"},
+		{" \r\n\x00", "redisson_lock__channel:{ \r\n\x00}", "redisson_lock_token:{ \r\n\x00}", "holdfast_gone:{ \r\n\x00}:o"},
+	} {
+		require.Equal(t, c.channel, Channel(c.key))
+		require.Equal(t, c.token, counter(c.key))
+		require.Equal(t, c.gone, tombstone(c.key, "o"))
+	}
+}
+
+// tag is the part of a key that Cluster hashes, as Redis' own page says.
+func tag(key string) string {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			return tag
+		}
+	}
+	return key
+}
+
+func FuzzNames(f *testing.F) {
+	for _, key := range []string{"a", "{a}b", "a{b", "a}b", "{}a", "a{b}{c}", "\x00\r\n", ""} {
+		f.Add(key, ownA)
+	}
+	f.Fuzz(func(t *testing.T, key, owner string) {
+		names := []string{Channel(key), counter(key), tombstone(key, owner)}
+		// Redisson's rule keeps a slot together unless the key has braces
+		// without being a proper hash tag.
+		if key != "" && (!strings.ContainsAny(key, "{}") || tag(key) != key) {
+			for _, name := range names {
+				require.Equal(t, tag(key), tag(name))
+			}
+		}
+		for _, name := range names {
+			require.Contains(t, name, key)
+			require.NotEqual(t, key, name)
+		}
+		err := CheckKey(key)
+		require.Equal(t, key == "" || len(key) > 1024, err != nil)
+		if err != nil {
+			require.Equal(t, Refused, OutcomeOf(err))
+		}
+	})
+}
+
+func TestF8_BadArguments(t *testing.T) {
+	n := NewNode(nil) // any I/O would panic
+	ctx := bounded(t)
+	for _, key := range []string{"", long(1025)} {
+		for name, verb := range verbs {
+			if name == "renew" {
+				continue // its keys were acquired
+			}
+			err := verb(ctx, n, key, ownA)
+			require.ErrorContains(t, err, "key", name)
+			require.Equal(t, Refused, OutcomeOf(err), name)
+		}
+	}
+	require.NoError(t, CheckKey(long(1024)))
+
+	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
+		30 * time.Second / 7, 101 * 365 * 24 * time.Hour} {
+		require.ErrorContains(t, CheckLease(d), "lease", d)
+		_, err := n.Acquire(ctx, "k", ownA, d)
+		require.Equal(t, Refused, OutcomeOf(err), d)
+		_, err = n.AcquireFenced(ctx, "k", ownA, d, Fencing{Reserve: 1})
+		require.Equal(t, Refused, OutcomeOf(err), d)
+	}
+	require.NoError(t, CheckLease(100*time.Millisecond))
+	require.NoError(t, CheckLease(100*365*24*time.Hour))
+
+	_, err := n.Acquire(ctx, "k", "", lease)
+	require.ErrorContains(t, err, "owner")
+	for _, f := range []Fencing{{}, {Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
+		_, err := n.AcquireFenced(ctx, "k", ownA, lease, f)
+		require.ErrorContains(t, err, "fence")
+	}
+	for _, entries := range []int{-1, 0, 1e9} {
+		_, err := n.Recount(ctx, "k", ownA, entries)
+		require.ErrorContains(t, err, "entries")
+	}
+	for _, last := range []int64{-1, 1e16} {
+		_, err := n.Release(ctx, "k", ownA, last)
+		require.ErrorContains(t, err, "last fence")
+	}
+}
+
+func TestF8_AnyBytesAreAKey(t *testing.T) {
+	s, n := start(t)
+	for _, key := range []string{"{", "}", "{}", "a{b}c", "{a", "a}b{c", "\r\n", "a\x00b", "\xff\xfe", "*", "KEYS[1]", "'", long(1024)} {
+		acquired(t, n, key, ownA)
+		a, err := n.AcquireFenced(bounded(t), key, ownA, lease, Fencing{Reserve: 10, Expiry: time.Hour})
+		require.NoError(t, err)
+		h, err := n.Inspect(bounded(t), key)
+		require.NoError(t, err)
+		require.Equal(t, ownA, h.Owner)
+		r, err := n.Release(bounded(t), key, ownA, a.Fence)
+		require.NoError(t, err)
+		require.True(t, r.Ours)
+		require.EqualValues(t, 0, integerOf(t, s.Do(t, "EXISTS", key)))
+		s.Do(t, "FLUSHALL")
+	}
+}
+
+// The scripts check their arguments themselves, before they write.
+func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
+	s, n := start(t)
+	bad := []string{"", "0", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "inf", "9999999999999999999"}
+	run := func(name string, sc script, keys []string, args ...string) {
+		t.Helper()
+		for _, held := range []bool{false, true} {
+			s.Do(t, "FLUSHALL")
+			if held {
+				acquired(t, n, "k", ownA)
+			}
+			before := state(t, s)
+			_, err := n.run(bounded(t), sc, len(keys), append(keys, args...)...)
+			require.ErrorContains(t, err, name, "%q", args)
+			require.Equal(t, Refused, OutcomeOf(err))
+			require.Equal(t, before, state(t, s))
+		}
+	}
+	two, three := []string{"k", "g"}, []string{"k", "g", "t"}
+	run("owner", acquire, two, "", "1000")
+	run("owner", acquireFenced, three, "", "1000", "1", "0")
+	for _, v := range bad {
+		run("lease", acquire, two, ownA, v)
+		run("lease", acquireFenced, three, ownA, v, "1", "0")
+		run("reserve", acquireFenced, three, ownA, "1000", v, "0")
+		if v != "0" {
+			run("counter expiry", acquireFenced, three, ownA, "1000", "1", v)
+		}
+		run("entries", recount, two[:1], ownA, v)
+		run("last fence", release, two, ownA, "c", v)
+		run("lease", renew, two[:1], v, ownA)
+	}
+	run("owners", renew, two, "1000", ownA)
+	run("owners", renew, two, "1000", ownA, ownA, ownA)
+}

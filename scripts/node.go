@@ -1,0 +1,77 @@
+package scripts
+
+import (
+	"context"
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+
+	"github.com/redis/rueidis"
+)
+
+// Node runs the scripts on one Redis. Its methods may be called concurrently;
+// each is one round trip, and one more where Redis does not know the script
+// yet. They send nothing twice by themselves otherwise, wait until the reply
+// comes or ctx ends, and should be given a deadline. [OutcomeOf] tells what an
+// error means.
+type Node struct {
+	client rueidis.Client // immutable after NewNode
+}
+
+// NewNode returns a Node that works through client, which stays the caller's to
+// close. It does no I/O.
+func NewNode(client rueidis.Client) *Node { return &Node{client: client} }
+
+// run runs s with the first keys of args as KEYS and the others as ARGV.
+//
+// Commands are built without naming their keys to rueidis: it then sends all of
+// a client's calls on one connection, in order, which is faster and keeps a
+// release behind its acquire.
+func (n *Node) run(ctx context.Context, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return rueidis.RedisMessage{}, notSent{err}
+	}
+	cmd := n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(keys)).Arg(args...).Build()
+	reply, err := n.client.Do(ctx, cmd).ToMessage()
+	if re, ok := err.(*rueidis.RedisError); ok && re.IsNoScript() {
+		cmd = n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()
+		return n.client.Do(ctx, cmd).ToMessage()
+	}
+	return reply, err
+}
+
+// script is the text of one Lua file and the SHA-1 by which Redis knows it.
+type script struct{ text, sha string }
+
+//go:embed *.lua
+var files embed.FS
+
+var (
+	acquire       = load("acquire.lua")
+	acquireFenced = load("acquire_fenced.lua")
+	recount       = load("recount.lua")
+	release       = load("release.lua")
+	cleanUp       = load("clean_up.lua")
+	renew         = load("renew.lua")
+	forceRelease  = load("force_release.lua")
+	inspect       = load("inspect.lua")
+)
+
+func load(file string) script {
+	text, err := files.ReadFile(file)
+	if err != nil {
+		panic(err) // a file that go:embed did not find
+	}
+	sum := sha1.Sum(text)
+	return script{text: string(text), sha: hex.EncodeToString(sum[:])}
+}
+
+// Commands returns the commands that a Redis user needs for the scripts, eval
+// and evalsha included, in lower case.
+func Commands() []string {
+	return []string{
+		"eval", "evalsha",
+		"del", "exists", "get", "hdel", "hexists", "hgetall", "hlen", "hset",
+		"pexpire", "pttl", "publish", "set", "time",
+	}
+}

@@ -1,0 +1,88 @@
+package scripts
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// Outcome says what a call has done to Redis, as far as its caller can know.
+type Outcome int
+
+const (
+	// Done: the script ran and its reply is known.
+	Done Outcome = iota
+	// Unavailable: surely nothing was done, and the same call may succeed
+	// later: Redis cannot be reached, is loading, is read-only, is busy, is out
+	// of memory and the like.
+	Unavailable
+	// Refused: surely nothing was done, and waiting does not cure it: a wrong
+	// password, a missing right, a key of a wrong type, a bad argument, a
+	// context that was over before anything was sent, a closed client.
+	Refused
+	// Unknown: the script may have run, or may still run: the reply did not
+	// come or was not understood.
+	Unknown
+)
+
+// OutcomeOf judges the error that a method of [Node] returned. Errors that it
+// does not know are Unknown.
+//
+// One case is judged by what can still be done about it: a call that is cut off
+// because its client is closed is Refused, though it may have run, since no
+// further call could find out or undo it.
+func OutcomeOf(err error) Outcome {
+	if err == nil {
+		return Done
+	}
+	if errors.As(err, new(notSent)) {
+		return Refused
+	}
+	if re := (*rueidis.RedisError)(nil); errors.As(err, &re) && !re.IsNil() {
+		return outcomeOfReply(re.Error())
+	}
+	if re := refusal(""); errors.As(err, &re) {
+		return outcomeOfReply(string(re))
+	}
+	if errors.Is(err, rueidis.ErrClosing) || errors.As(err, new(*tls.CertificateVerificationError)) {
+		return Refused
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
+		return Unavailable
+	}
+	return Unknown
+}
+
+// refusal is the text with which Redis refused one key of several.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// outcomeOfReply judges an error reply by its code, the word in capitals with
+// which it begins; rueidis has taken off the code ERR. The scripts do nothing
+// before their first write and undo what they did if a later one is refused.
+func outcomeOfReply(text string) Outcome {
+	if strings.HasPrefix(text, "max number of clients") {
+		return Unavailable
+	}
+	if strings.HasPrefix(text, "Error running script") { // Redis before 7 wraps the error of a command
+		if i := strings.LastIndex(text, ": -"); i >= 0 {
+			text = text[i+len(": -"):]
+		}
+	}
+	code, _, _ := strings.Cut(text, " ")
+	switch code {
+	case "NOSCRIPT", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN",
+		"READONLY", "BUSY", "NOREPLICAS", "MISCONF", "OOM":
+		return Unavailable
+	case "WRONGPASS", "NOAUTH", "NOPERM", "WRONGTYPE", "CROSSSLOT", "DENIED", "ERR":
+		return Refused
+	}
+	if strings.ToUpper(code) == code {
+		return Unknown // a code that we do not know
+	}
+	return Refused
+}

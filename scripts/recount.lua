@@ -1,0 +1,16 @@
+-- recount: set the number of entries of a hold, when a nested entry begins or ends. The expiry stays as it is.
+-- KEYS[1]  the lock, hash owner -> count
+-- ARGV[1]  owner
+-- ARGV[2]  entries that there are now, 1 to 999999999
+-- Reply    1    set
+--          0    the owner does not hold the lock; nothing is changed
+-- Repeat: safe. The count is given, not added to.
+if #ARGV[2] > 9 or not string.find(ARGV[2], '^[1-9]%d*$') then
+  return redis.error_reply('ERR entries must be a whole number from 1 to 999999999')
+end
+
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  return 0
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1

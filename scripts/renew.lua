@@ -1,0 +1,29 @@
+-- renew: push the expiry of many locks out, each only while its owner holds it.
+-- Each key by itself: one that Redis refuses costs the others nothing.
+-- KEYS[i]    a lock, hash owner -> count
+-- ARGV[1]    lease in ms from now, 1 to 999999999999999
+-- ARGV[i+1]  the owner of KEYS[i]
+-- Reply      an array with, for each key:
+--            1    renewed
+--            0    the owner does not hold the lock; nothing is changed
+--            text the error with which Redis refused; nothing is changed
+-- Repeat: safe. The expiry counts from each execution.
+if #ARGV[1] > 15 or not string.find(ARGV[1], '^[1-9]%d*$') then
+  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
+end
+if #ARGV ~= #KEYS + 1 then
+  return redis.error_reply('ERR owners must be as many as keys')
+end
+
+local answers = {}
+for i = 1, #KEYS do
+  local answer = redis.pcall('HEXISTS', KEYS[i], ARGV[i + 1])
+  if answer == 1 then
+    answer = redis.pcall('PEXPIRE', KEYS[i], ARGV[1])
+  end
+  if type(answer) == 'table' then
+    answer = answer.err
+  end
+  answers[i] = answer
+end
+return answers

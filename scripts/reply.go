@@ -1,0 +1,166 @@
+package scripts
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// errReply is returned for a reply that no script of ours gives; its outcome is
+// Unknown.
+var errReply = errors.New("unexpected reply from Redis")
+
+// The parsers take what run returns. An error goes through, with a zero value.
+
+func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
+	status, err := integer(m, err)
+	if err != nil {
+		return Acquired{}, err
+	}
+	switch status {
+	case 0:
+		return Acquired{OK: true}, nil
+	case -2:
+		return Acquired{Gone: true}, nil
+	}
+	left, err := remaining(status)
+	return Acquired{Remaining: left}, err
+}
+
+func parseAcquiredFenced(m rueidis.RedisMessage, err error) (Acquired, error) {
+	values, err := array(m, err)
+	if err != nil || len(values) != 3 {
+		return Acquired{}, unexpected(err)
+	}
+	a, err := parseAcquired(values[0], nil)
+	if err != nil || !a.OK {
+		return a, err
+	}
+	a.Fence, err = integer(values[1], nil)
+	a.FenceEnd, err = integer(values[2], err)
+	if err != nil || a.Fence < 1 || a.FenceEnd < a.Fence {
+		return Acquired{}, errReply
+	}
+	return a, nil
+}
+
+func parseReleased(m rueidis.RedisMessage, err error) (Released, error) {
+	told, err := integer(m, err)
+	switch {
+	case err != nil:
+		return Released{}, err
+	case told == -1:
+		return Released{}, nil
+	case told == -2:
+		return Released{Ours: true, Listeners: -1}, nil
+	case told < 0 || told > math.MaxInt32:
+		return Released{}, errReply
+	}
+	return Released{Ours: true, Listeners: int(told)}, nil
+}
+
+func parseBool(m rueidis.RedisMessage, err error) (bool, error) {
+	v, err := integer(m, err)
+	if err != nil {
+		return false, err
+	}
+	if v != 0 && v != 1 {
+		return false, errReply
+	}
+	return v == 1, nil
+}
+
+// parseRenewed fills answers, which are all Unanswered, and leaves them so
+// where it understands nothing.
+func parseRenewed(m rueidis.RedisMessage, err error, answers []Answer) error {
+	values, err := array(m, err)
+	if err != nil || len(values) != len(answers) {
+		return unexpected(err)
+	}
+	for i, v := range values {
+		var e error
+		if v.IsString() {
+			text, _ := v.ToString()
+			if strings.HasPrefix(text, "WRONGTYPE ") {
+				answers[i] = NotOurs
+				continue
+			}
+			e = refusal(strings.TrimPrefix(text, "ERR "))
+		} else if renewed, bad := parseBool(v, nil); bad != nil {
+			e = bad
+		} else if renewed {
+			answers[i] = Renewed
+		} else {
+			answers[i] = NotOurs
+		}
+		if err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func parseHolder(m rueidis.RedisMessage, err error) (Holder, error) {
+	values, err := array(m, err)
+	if err != nil || len(values) == 0 {
+		return Holder{}, err
+	}
+	if len(values) != 3 {
+		return Holder{}, errReply
+	}
+	owner, err := values[0].ToString()
+	entries, err := integer(values[1], err)
+	left, err := integer(values[2], err)
+	if err != nil || owner == "" || entries > math.MaxInt32 || entries < math.MinInt32 {
+		return Holder{}, errReply
+	}
+	h := Holder{Owner: owner, Entries: int(entries)}
+	if h.Remaining, err = remaining(left); err != nil {
+		return Holder{}, err
+	}
+	return h, nil
+}
+
+// remaining turns what PTTL says of a key that exists into a duration.
+func remaining(ms int64) (time.Duration, error) {
+	switch {
+	case ms == -1:
+		return NoExpiry, nil
+	case ms < 1:
+		return 0, errReply
+	case ms > math.MaxInt64/int64(time.Millisecond):
+		return math.MaxInt64, nil
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+func integer(m rueidis.RedisMessage, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	if !m.IsInt64() {
+		return 0, errReply
+	}
+	return m.ToInt64()
+}
+
+func array(m rueidis.RedisMessage, err error) ([]rueidis.RedisMessage, error) {
+	if err != nil {
+		return nil, err
+	}
+	if !m.IsArray() {
+		return nil, errReply
+	}
+	return m.ToArray()
+}
+
+// unexpected returns err, or errReply where a reply came but is of no use.
+func unexpected(err error) error {
+	if err != nil {
+		return err
+	}
+	return errReply
+}

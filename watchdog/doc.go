@@ -1,0 +1,65 @@
+// Package watchdog keeps many leases alive and knows up to when each may be trusted.
+//
+// A lease is a hold that a server grants for a bounded time. Its holder has to renew it in time, and has to stop, by
+// itself, before the server can give it to somebody else, even when the server does not answer. One [Watchdog] does
+// both for any number of leases, with one goroutine and one timer in all. It knows nothing of the server: renewing
+// is a function of the user's.
+//
+// # Who is authoritative
+//
+// The server alone decides who holds a lease. The watchdog never claims more than the server has promised, and it
+// claims less as time goes by: silence ends a lease, only a positive answer prolongs it.
+//
+// # The trust formula
+//
+//	trusted deadline = start of the last attempt that succeeded + lease − margin
+//	margin           = lease/100 + 2 ms
+//
+// At first, the attempt is the one that acquired the lease ([Terms].Anchor). It counts from the start, not from the
+// answer: the server began to count somewhere in between. The margin allows for clocks that differ in rate by 1 %.
+// Only the monotonic clock is read. The deadline moves later only, and never beyond [Terms].MaxHold.
+//
+// # States of a hold
+//
+//	           due, each Lease/3              Unknown, or Lease/6 is over
+//	Watch ──► held ──────────────► renewing ───────────────────────► doubtful
+//	            ▲      Renewed       │  ▲          tries again           │
+//	            ├────────────────────┘  └────────────────────────────────┤
+//	            └────────────────────────────────────────────────────────┘
+//	                                Renewed, late
+//
+//	any of these ──► ended
+//
+// A hold is alive in every state but ended, and it may end from each of them:
+//
+//   - by [NotOurs], at once: [ErrNotOurs];
+//   - by the trusted deadline: [ErrDeadline]. A hold that is not renewed (a fixed lease) ends so too;
+//   - by the end of [Terms].MaxHold: [ErrMaxHold]. The lease is probably still ours then, and should be released;
+//   - by [Watchdog.Forget], which is not told.
+//
+// Ended is final. What is answered later changes nothing.
+//
+// # What happens when
+//
+//   - A call fails or its reply is lost (Unknown): its holds try again after Lease/60, then Lease/30, then each
+//     Lease/15, each time multiplied by a random factor from 0.5 to 1.5, until the trusted deadline.
+//   - A call is slow: after Lease/6 its context ends, and so does the patience of the scheduler. Its holds try again as
+//     above, while other batches have not been delayed.
+//   - A call hangs and ignores its context: as above, but it keeps its place among [Config].Parallel until it returns.
+//     When all places are taken nothing is renewed any more, and leases end at their deadlines as always.
+//   - An answer comes late: NotOurs ends the hold; Renewed counts from the start of its own attempt.
+//   - One hold of a batch is lost: the others are not affected.
+//   - The process stands still for longer than a lease: on waking, [Lease.Alive] is false before anything has run, and
+//     the scheduler ends the hold and does not renew it.
+//   - The scheduler is late (a busy machine): Alive looks at the clock itself.
+//   - The watchdog is closed: leases run out by the clock, and their ends are not told.
+//
+// # How it works
+//
+// Two heaps hold pointers to the holds: all of them by trusted deadline, and those that wait for their next attempt by its
+// instant. The scheduler sleeps until the earlier of the two, or until the time limit of a call. Watch and Forget wake it
+// only when that became earlier, so that short holds, which are forgotten long before they are due, cost two heap
+// operations under one mutex and nothing else. Holds that are due within Lease/30 fill up a batch that is
+// about to start, and holds of one batch stay together: 20 000 leases taken over ten seconds settle into
+// batches of about 100.
+package watchdog

@@ -1,0 +1,117 @@
+package watchdog_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+func TestLeaseIsSmall(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(watchdog.Lease{}), uintptr(56))
+}
+
+// take watches n holds, evenly spread over the given time.
+func (r *rig) take(n int, over time.Duration) []*held {
+	holds := make([]*held, n)
+	for i := range holds {
+		holds[i] = r.hold(watchdog.Terms{})
+		pass(over / time.Duration(n))
+	}
+	return holds
+}
+
+func TestThousandsOfLeasesFillTheirBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 20_000
+		largest := 0
+		r := newRig(t, func(_ context.Context, _ int, holds []*held, answers []watchdog.Answer) {
+			time.Sleep(20 * time.Millisecond)
+			all(answers, watchdog.Renewed)
+		}, watchdog.Config[*held]{})
+		defer r.Close()
+		goroutines := runtime.NumGoroutine()
+		begin := time.Now()
+		holds := r.take(n, lease/3)
+		for range 20 {
+			require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+8)
+			pass(lease / 6)
+		}
+		tries := map[*held]int{}
+		for _, a := range r.attempts {
+			largest = max(largest, len(a.holds))
+			for _, h := range a.holds {
+				tries[h]++
+			}
+		}
+		rounds := int(time.Since(begin) / (lease / 3))
+		require.Equal(t, 100, largest)
+		require.LessOrEqual(t, len(r.attempts), rounds*n/100*115/100, "batches of less than 87 on average")
+		for _, h := range holds {
+			require.True(t, h.Alive())
+			require.InDelta(t, rounds, tries[h], 2)
+		}
+	})
+}
+
+func TestHoldsOfOneInstantAreNotRenewedOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, answerNothing, watchdog.Config[*held]{})
+		defer r.Close()
+		r.take(500, time.Second/10)
+		pass(lease / 3)
+		require.Equal(t, 5, r.calls())
+		pass(lease / 40)
+		require.Equal(t, 10, r.calls(), "a batch that failed tries again as one")
+	})
+}
+
+func TestHoldsThatWaitToTryAgainAreNotTakenAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, answerNothing, watchdog.Config[*held]{})
+		defer r.Close()
+		begin := time.Now()
+		failed := r.hold(watchdog.Terms{})
+		var soon []*held
+		for range 5 {
+			pass(lease / 200)
+			soon = append(soon, r.hold(watchdog.Terms{}))
+		}
+		pass(lease / 3)
+		for _, h := range soon {
+			require.Equal(t, lease/3, r.starts(h, begin)[0], "taken along")
+		}
+
+		// Others become due all the time while failed waits.
+		for range 40 {
+			r.hold(watchdog.Terms{Lease: lease / 100, Renew: true})
+			pass(lease / 300)
+		}
+		at := r.starts(failed, begin)
+		require.Greater(t, len(at), 2)
+		require.GreaterOrEqual(t, at[1]-at[0], lease/120)
+		require.GreaterOrEqual(t, at[2]-at[1], lease/60)
+	})
+}
+
+func TestG2_ManyEndAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, answerNothing, watchdog.Config[*held]{})
+		defer r.Close()
+		begin := time.Now()
+		var holds []*held
+		for range 5000 {
+			holds = append(holds, r.hold(watchdog.Terms{Lease: time.Second}))
+		}
+		pass(time.Second)
+		for _, h := range holds {
+			r.ended(h, watchdog.ErrDeadline, begin.Add(988*time.Millisecond))
+		}
+	})
+}

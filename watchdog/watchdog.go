@@ -1,0 +1,171 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+)
+
+// The reasons for which a lease ends by itself.
+var (
+	// ErrNotOurs: a renewal was answered [NotOurs].
+	ErrNotOurs = errors.New("watchdog: the lease is no longer ours")
+	// ErrDeadline: the trusted deadline passed and no renewal had been confirmed in time, or none was asked for.
+	ErrDeadline = errors.New("watchdog: the lease ran out")
+	// ErrMaxHold: the longest time for which the hold was allowed is over.
+	ErrMaxHold = errors.New("watchdog: the longest hold is over")
+)
+
+// Answer is what one renewal attempt learnt about one hold.
+type Answer uint8
+
+const (
+	Unknown Answer = iota // no answer: the lease may or may not have been renewed; the attempt is repeated
+	Renewed               // the lease lasts for Config.Lease from some instant after the start of the attempt
+	NotOurs               // the lease belongs to somebody else or to nobody: it is lost
+)
+
+// Watched is a pointer to a type that embeds [Lease].
+type Watched interface {
+	comparable
+	watched() *Lease
+}
+
+// Config says how leases are renewed and who is told of their end.
+type Config[H Watched] struct {
+	// Lease is the lease that each renewal asks for. A hold is renewed each third of it.
+	Lease time.Duration
+
+	// Renew tries once to renew all holds and fills answers, one for each hold and Unknown at first. It is called on
+	// goroutines of the watchdog, several at once, but not for a hold whose earlier attempt is within its time
+	// limit. ctx ends after Lease/6, or when the watchdog is closed. A call that goes on after that is treated as
+	// unanswered and keeps its place among Parallel; what it finds out late still counts.
+	Renew func(ctx context.Context, holds []H, answers []Answer)
+
+	// Ended is told of each hold that ends by itself, once, with ErrNotOurs, ErrDeadline or ErrMaxHold. Alive is
+	// false by then. It is called on goroutines of the watchdog and must not block; it may call Forget and Watch,
+	// but not Close.
+	Ended func(h H, why error)
+
+	Batch    int // the most holds in one call of Renew; default 100
+	Parallel int // the most calls of Renew at once; default 8
+}
+
+// Terms are the terms of one hold.
+type Terms struct {
+	Anchor  time.Time     // start of the attempt that acquired it, with a monotonic clock reading
+	Lease   time.Duration // the lease acquired; a renewed hold counts on no more than Config.Lease of it, which renewals set
+	Renew   bool          // whether to renew it; otherwise it ends with ErrDeadline
+	MaxHold time.Duration // the longest hold, counted from Anchor; 0 for no limit
+}
+
+// Margin is how much earlier than the lease the holder stops to trust in it: lease/100 + 2 ms, for clocks that
+// differ in rate by up to 1 % and for the resolution of expiries.
+func Margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
+
+const forever = math.MaxInt64
+
+// Watchdog keeps leases alive and ends them in time. Its methods may be called concurrently; none does I/O, and
+// only Close waits.
+type Watchdog[H Watched] struct {
+	config Config[H] // immutable after New
+	epoch  time.Time // immutable after New; all instants are nanoseconds since then
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup // the scheduler and the calls; Close waits for them
+	wake   chan struct{}  // one slot: the scheduler should look at its queues
+
+	mu     sync.Mutex
+	ends   queue[H]   // guarded by mu: every hold, by its trusted deadline
+	due    queue[H]   // guarded by mu: renewed holds without a call to wait for, by the start of their next attempt
+	calls  []*call[H] // guarded by mu: calls that have not returned, in the order of their start
+	called uint64     // guarded by mu: the number of calls so far
+	alarm  int64      // guarded by mu: when the scheduler looks next by itself
+}
+
+// New starts a watchdog with one goroutine, which Close ends. It panics if Renew or Ended is missing, if Lease is
+// not positive, or if Batch or Parallel is negative.
+func New[H Watched](c Config[H]) *Watchdog[H] {
+	if c.Lease <= 0 || c.Renew == nil || c.Ended == nil || c.Batch < 0 || c.Parallel < 0 {
+		panic("watchdog: Config needs a positive Lease, Renew and Ended, and no negative Batch or Parallel")
+	}
+	if c.Batch == 0 {
+		c.Batch = 100
+	}
+	if c.Parallel == 0 {
+		c.Parallel = 8
+	}
+	w := &Watchdog[H]{
+		config: c,
+		epoch:  time.Now(),
+		wake:   make(chan struct{}, 1),
+		ends:   queue[H]{which: 0},
+		due:    queue[H]{which: 1},
+		alarm:  forever,
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.tasks.Go(w.schedule)
+	return w
+}
+
+// Watch looks after h from now on: renews it, if the terms say so, and tells Ended when it is over. It may already be
+// over when Watch returns. A hold is watched once, even after Forget; Watch panics otherwise. On a closed watchdog h
+// is neither renewed nor is its end told, but its deadline is set.
+func (w *Watchdog[H]) Watch(h H, t Terms) {
+	l := h.watched()
+	anchor := int64(t.Anchor.Sub(w.epoch))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l.epoch != nil {
+		panic("watchdog: a hold is watched once")
+	}
+	l.epoch = &w.epoch
+	l.bound = forever
+	if t.MaxHold > 0 {
+		l.bound = after(anchor, t.MaxHold)
+	}
+	lease := t.Lease
+	if t.Renew {
+		lease = min(lease, w.config.Lease)
+	}
+	// An instant before the epoch has passed: 0 is as good, and over.
+	until := max(0, min(l.bound, after(anchor, lease-Margin(lease))))
+	l.until.Store(until)
+	w.ends.set(h, until)
+	if t.Renew {
+		w.due.set(h, after(anchor, lease/3))
+	}
+	w.rouse()
+}
+
+// Forget stops looking after h, which is being released or given up: its lease is over. It reports whether the lease
+// was alive until now; then Ended is not called for h any more. If not, it had ended before, and Ended has been
+// called, is being called, or, where only the clock had ended it, is not called. An attempt in flight goes on, and
+// its answer changes nothing. Forgetting again, or a hold that was never watched, does nothing and reports false.
+func (w *Watchdog[H]) Forget(h H) (alive bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends.remove(h)
+	w.due.remove(h)
+	return h.watched().end()
+}
+
+// Close stops the watchdog: it cancels the calls in flight and waits until they and the scheduler have returned.
+// After that nothing is renewed and Ended is not called; Alive, Deadline and Forget go on to follow the clock.
+// Closing again does nothing but wait.
+func (w *Watchdog[H]) Close() {
+	w.cancel()
+	w.tasks.Wait()
+}
+
+func (w *Watchdog[H]) now() int64 { return int64(time.Since(w.epoch)) }
+
+// after returns the instant d after t, or forever.
+func after(t int64, d time.Duration) int64 {
+	if d > 0 && t > forever-int64(d) {
+		return forever
+	}
+	return t + int64(d)
+}
