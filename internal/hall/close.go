@@ -1,0 +1,137 @@
+package hall
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Close ends all waits and leases with ErrClosed, releases what is held, and
+// waits for the hall's goroutines. It takes at most about two call time-outs
+// when Redis does not answer; what could not be released then is told as
+// ErrUnknown and frees itself within its lease.
+func (h *Hall) Close() (err error) {
+	h.closing.Do(func() { err = h.close() })
+	return err
+}
+
+func (h *Hall) close() error {
+	var holds []*hold
+	for i := range h.shards {
+		holds = append(holds, h.shards[i].close(h)...)
+	}
+	h.watchdog.Close()
+	failed := h.releaseAll(holds)
+
+	finished := make(chan struct{})
+	go func() {
+		h.work.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-h.calls.context().Done():
+	}
+	h.stop()
+	<-finished
+	if failed != nil {
+		return fmt.Errorf("%w: %w", ErrUnknown, failed)
+	}
+	return nil
+}
+
+// close ends what there is in a shard, and returns the holds to be released.
+func (s *shard) close(h *Hall) (holds []*hold) {
+	var told []signals
+	s.mu.Lock()
+	s.closed = true
+	for _, q := range s.queues {
+		q.endAll(func(*waiter) error { return ErrClosed })
+		q.head.nudge()
+		if d := q.hold; d != nil {
+			holds = append(holds, d)
+			told = append(told, d.lease.end(ErrClosed))
+			q.hold = nil
+			h.settle(s, q)
+		}
+	}
+	s.mu.Unlock()
+	for _, t := range told {
+		t.fire(ErrClosed)
+	}
+	return holds
+}
+
+// releaseAll releases many holds, some at a time, within the time of one call.
+func (h *Hall) releaseAll(holds []*hold) error {
+	ctx, cancel := context.WithTimeout(h.calls.base, h.calls.timeout)
+	defer cancel()
+	var (
+		next   = make(chan *hold)
+		errs   = make(chan error, len(holds))
+		worker sync.WaitGroup
+	)
+	for range min(64, len(holds)) {
+		worker.Go(func() {
+			for d := range next {
+				if _, err := h.backend.Release(ctx, d.queue.key, d.owner, 0); err != nil {
+					errs <- ours(err)
+				}
+			}
+		})
+	}
+	for _, d := range holds {
+		next <- d
+	}
+	close(next)
+	worker.Wait()
+	select {
+	case err := <-errs:
+		return fmt.Errorf("%d of %d holds were not released: %w", len(errs)+1, len(holds), err)
+	default:
+		return nil
+	}
+}
+
+// Call runs f as a call that Close waits for, with a context that is bounded
+// and ends also with the caller's.
+func Call[T any](h *Hall, caller context.Context, key string, f func(context.Context) (T, error)) (T, error) {
+	var none T
+	if caller.Err() != nil {
+		return none, doneBefore(caller)
+	}
+	s := h.shardOf(key)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return none, ErrClosed
+	}
+	h.work.Add(1)
+	s.mu.Unlock()
+	defer h.work.Done()
+	ctx, done := h.calls.contextFor(caller)
+	defer done()
+	value, err := aside(h, ctx, f)
+	err = ours(err)
+	if err != nil && caller.Err() != nil {
+		return none, ended(known(err), caller)
+	}
+	return value, known(err)
+}
+
+// Force is Call for an f that frees key, whoever holds it. A lease that this
+// client had on key before ends at once when f succeeds.
+func (h *Hall) Force(caller context.Context, key string, f func(context.Context) (bool, error)) (bool, error) {
+	s := h.shardOf(key)
+	s.mu.Lock()
+	var d *hold
+	if q := s.queues[key]; q != nil {
+		d = q.hold
+	}
+	s.mu.Unlock()
+	held, err := Call(h, caller, key, f)
+	if err == nil && d != nil {
+		h.lose(d, errForced)
+	}
+	return held, err
+}

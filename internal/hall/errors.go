@@ -1,0 +1,60 @@
+package hall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// The errors of every door; each door exports these same values, so that
+// errors.Is gives one answer whatever door an error came through.
+var (
+	ErrNotAcquired = errors.New("holdfast: not acquired: held by another")
+	ErrLost        = errors.New("holdfast: lease lost")
+	ErrReleased    = errors.New("holdfast: lease already released")
+	ErrClosed      = errors.New("holdfast: locker closed")
+	ErrQueueFull   = errors.New("holdfast: too many waiters")
+	ErrUnavailable = errors.New("holdfast: redis unavailable")
+	ErrUnknown     = errors.New("holdfast: outcome unknown")
+)
+
+var (
+	errNoAnswer = errors.New("no answer in time")
+	errForced   = errors.New("force-unlocked")
+	errTooLate  = errors.New("the reply came when the lease was already over")
+	errNested   = errors.New("holdfast: FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
+)
+
+// lost is the end of a lease by loss, with its reason.
+func lost(why error) error { return fmt.Errorf("%w: %w", ErrLost, why) }
+
+// ended joins the error of a context that ended a call to what the call knew.
+// Both the context's error and its cause stay matchable.
+func ended(known error, ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return fmt.Errorf("%w: %w", known, cause)
+	}
+	return fmt.Errorf("%w: %w: %w", known, err, cause)
+}
+
+// failed is the error of a failed call to Redis: what is known, and the cause.
+func failed(known, cause error) error { return fmt.Errorf("%w: %w", known, cause) }
+
+// ours hides that a call to Redis was ended by a context of the hall's own:
+// only the caller's context may be seen in an error.
+func ours(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return errNoAnswer
+	}
+	return err
+}
+
+// quote shows a key in errors and logs: quoted, and cut at 64 bytes.
+func quote(key string) string {
+	if len(key) > 64 {
+		return strconv.Quote(key[:64]) + "…"
+	}
+	return strconv.Quote(key)
+}

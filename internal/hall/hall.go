@@ -1,0 +1,128 @@
+package hall
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// Backend is what a door knows and the hall does not: where a hold comes from.
+// All methods may be called concurrently. Errors are judged by
+// [scripts.OutcomeOf]; a call whose reply is lost may be repeated, except
+// Acquire, which the hall never repeats for the same owner.
+type Backend interface {
+	// Acquire makes owner the holder of key if key is free. numbers is how many
+	// fences the hold should reserve, for doors that mint them.
+	Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error)
+	// Recount brings the owner's number of entries to the given one.
+	Recount(ctx context.Context, key, owner string, entries int) (ours bool, err error)
+	// Release ends the owner's hold, whatever its count. fences: see scripts.
+	Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error)
+	// CleanUp undoes an acquire of unknown outcome, also one that arrives later.
+	CleanUp(ctx context.Context, key, owner string) (scripts.Released, error)
+	// Renew pushes out the expiry of many holds; one answer for each.
+	Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error
+	// Subscribe hears of the releases of key.
+	Subscribe(key string) *pubsub.Subscription
+}
+
+// Config is what a door tells its hall; checked by the door.
+type Config struct {
+	Lease      time.Duration // of renewed holds
+	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off
+	MaxWaiters int           // per key; 0: no limit
+	MaxOutage  time.Duration // how long a wait rides out an absent Redis
+	Log        *slog.Logger
+}
+
+// Hall is one client's side of all its keys. Safe for concurrent use.
+type Hall struct {
+	Config                 // immutable after New
+	backend  Backend       // immutable after New
+	client   string        // the client's uuid; immutable after New
+	owners   atomic.Uint64 // number of the last owner
+	seed     maphash.Seed  // immutable after New
+	epoch    time.Time     // immutable after New
+	shards   [64]shard     // by hash of the key
+	watchdog *watchdog.Watchdog[*hold]
+	calls    calls
+	stop     context.CancelFunc // ends calls.base
+	work     sync.WaitGroup     // calls of users, heads and clean-ups under way
+	trips    average            // time of an acquire's round trip
+	away     atomic.Bool        // Redis did not answer the last attempt
+	closing  sync.Once
+}
+
+// shard guards a part of the keys: the map, and all that hangs on its queues.
+type shard struct {
+	mu     sync.Mutex
+	queues map[string]*queue
+	closed bool
+}
+
+// New returns a hall with a client identity of its own. It makes no call to
+// Redis. Close it when it is no longer used.
+func New(backend Backend, c Config) *Hall {
+	h := &Hall{Config: c, backend: backend, client: uuid.NewString(), seed: maphash.MakeSeed(), epoch: time.Now()}
+	for i := range h.shards {
+		h.shards[i].queues = make(map[string]*queue)
+	}
+	h.calls.base, h.stop = context.WithCancel(context.Background())
+	h.calls.timeout = callTimeout(c.Lease)
+	h.watchdog = watchdog.New(watchdog.Config[*hold]{Lease: c.Lease, Renew: h.renew, Ended: h.holdEnded})
+	return h
+}
+
+// callTimeout is how long one call to Redis may take (and a quarter more): a
+// third of a lease, as a hold that was so long in coming is worth little, at most
+// 5 s; but 100 ms where the lease allows that.
+func callTimeout(lease time.Duration) time.Duration {
+	return min(max(lease/3, min(100*time.Millisecond, lease*3/4)), 5*time.Second)
+}
+
+// now is the time since the hall was made, on the monotonic clock.
+func (h *Hall) now() time.Duration { return time.Since(h.epoch) }
+
+func (h *Hall) shardOf(key string) *shard {
+	return &h.shards[maphash.String(h.seed, key)%uint64(len(h.shards))]
+}
+
+// newOwner mints an identity that is never used again. The leading zero tells
+// our owners from Redisson's.
+func (h *Hall) newOwner() string {
+	b := make([]byte, 0, 64)
+	b = append(append(b, h.client...), ":0"...)
+	return string(strconv.AppendUint(b, h.owners.Add(1), 10))
+}
+
+// known turns the error of a call to Redis into that of its caller: what can be
+// known of the outcome, joined with the cause; a refusal stays as it is.
+func known(err error) error {
+	switch scripts.OutcomeOf(err) {
+	case scripts.Unavailable:
+		return failed(ErrUnavailable, err)
+	case scripts.Unknown:
+		return failed(ErrUnknown, err)
+	}
+	return err
+}
+
+// background runs f as work that Close waits for. It is called from such work,
+// from the watchdog, or under the mu of a shard that is not closed.
+func (h *Hall) background(f func()) {
+	h.work.Add(1)
+	go func() {
+		defer h.work.Done()
+		f()
+	}()
+}

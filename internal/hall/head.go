@@ -1,0 +1,228 @@
+package hall
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// head is what a queue needs to wait for other processes. It lives as long as
+// somebody waits here. It belongs to whoever the queue's key is in the hands of
+// (see queue), but for poke.
+type head struct {
+	sub       *pubsub.Subscription // nil until another process was met
+	contended bool                 // another process was met: subscribe before the next attempt
+	poke      chan struct{}        // one slot: look at the queue again
+	turns     turns
+	retry     backoff
+	outage    *outage // set while Redis does not answer; guarded by the shard's mu
+}
+
+// meet returns the queue's head, under mu.
+func (q *queue) meet() *head {
+	if q.head == nil {
+		q.head = &head{poke: make(chan struct{}, 1)}
+	}
+	return q.head
+}
+
+// nudge makes the loop look at the queue again; nothing if there is no loop.
+func (p *head) nudge() {
+	if p == nil {
+		return
+	}
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+}
+
+// leave ends the subscription, with the last waiter.
+func (p *head) leave() {
+	if p != nil && p.sub != nil {
+		p.sub.Close()
+	}
+}
+
+func (p *head) heard() pubsub.State {
+	if p.sub == nil {
+		return pubsub.State{}
+	}
+	return p.sub.State()
+}
+
+// lead talks to Redis for a queue until the key is held here or nobody waits:
+// subscribe, try again, sleep until a message or until the holder's lease must
+// be over. Nobody else of this process does so for this key. The lock goes to
+// whoever is first in the queue when it comes, so that a waiter may leave at
+// any moment.
+func (h *Hall) lead(s *shard, q *queue) {
+	s.mu.Lock()
+	p := q.meet()
+	s.mu.Unlock()
+	seen, remaining := p.heard(), h.Lease
+	for resting := p.turns.active(); ; {
+		switch {
+		case p.contended && p.sub == nil:
+			h.subscribe(p, q.key)
+		case resting:
+			h.rest(p, seen, remaining)
+		}
+		s.mu.Lock()
+		if q.first == nil {
+			h.settle(s, q)
+			s.mu.Unlock()
+			return
+		}
+		terms := q.first.terms
+		s.mu.Unlock()
+
+		// What is heard from here on is not slept over.
+		seen = p.heard()
+		a := h.attempt(h.calls.context(), q, terms, h.numbers())
+		if h.deliver(s, q, a, terms) {
+			return
+		}
+		remaining, resting = a.remaining, a.err == nil && a.hold == nil
+		if a.err != nil {
+			p.pause(p.retry.next(h.Lease))
+		}
+	}
+}
+
+// deliver gives what came of the head's attempt to those who wait. It reports
+// whether the key is held here now.
+func (h *Hall) deliver(s *shard, q *queue, a attempt, asked Terms) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q.head.noteOutage(a)
+	if a.err != nil {
+		q.endAll(func(w *waiter) error { return q.overdue(w, a, h.MaxOutage) })
+		return false
+	}
+	q.head.retry = backoff{}
+	if a.hold != nil && (q.first == nil || q.first.terms != asked) {
+		h.undo(a.hold)
+		return false
+	}
+	e := h.take(s, q, a)
+	if e == nil {
+		q.head.contended = true
+		return false
+	}
+	q.head.turns.reset()
+	q.end(q.first, grant{entry: e})
+	h.settle(s, q)
+	return true
+}
+
+// noteOutage notes whether Redis answered an attempt, under mu.
+func (p *head) noteOutage(a attempt) {
+	if a.err == nil {
+		p.outage = nil
+		return
+	}
+	if p.outage == nil {
+		p.outage = &outage{since: a.start}
+	}
+	p.outage.err = a.known()
+}
+
+// overdue says why w must not wait on after a failed attempt: waiting cannot
+// cure it, or Redis was away for too long. Under mu.
+func (q *queue) overdue(w *waiter, a attempt, most time.Duration) error {
+	if !a.passing() {
+		return a.known()
+	}
+	since := q.head.outage.since
+	if w.since.After(since) {
+		since = w.since
+	}
+	if time.Since(since) >= most {
+		return q.head.outage.err
+	}
+	return nil
+}
+
+// subscribe returns when the subscription is confirmed, so that no release
+// after the next attempt can be missed. Without a confirmation (messages not
+// allowed, connection away) the timed looks of rest must do.
+func (h *Hall) subscribe(p *head, key string) {
+	p.sub = h.backend.Subscribe(key)
+	limit := time.NewTimer(h.calls.timeout)
+	defer limit.Stop()
+	for !p.sub.State().Live {
+		select {
+		case <-p.sub.Wake():
+		case <-p.poke:
+			return
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+// rest sleeps until there is reason for the next attempt: a release was heard
+// (or, after stepping back, as many as there are others), the subscription was
+// made anew, the holder's lease must be over, or the queue is empty.
+func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
+	until := time.Now().Add(h.longest(remaining))
+	for {
+		now, heard := time.Now(), p.heard()
+		switch {
+		case heard.Epoch != seen.Epoch:
+			p.turns.reset()
+			return
+		case p.turns.active():
+			if p.turns.mine(heard, now) {
+				return
+			}
+		case heard.Messages != seen.Messages:
+			return
+		}
+		wake := until
+		if soon := now.Add(lookWithoutMessages); !heard.Live && soon.Before(wake) {
+			wake = soon
+		}
+		if next := p.turns.next(); !next.IsZero() && next.Before(wake) {
+			wake = next
+		}
+		if !now.Before(wake) {
+			p.turns.looked(now)
+			return
+		}
+		timer := time.NewTimer(wake.Sub(now))
+		select {
+		case <-p.sub.Wake():
+		case <-timer.C:
+		case <-p.poke:
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// lookWithoutMessages is how often a head looks while its subscription is not
+// alive.
+const lookWithoutMessages = time.Second
+
+// longest is the longest sleep: until the holder's lease must be over, and not
+// beyond one lease of ours.
+func (h *Hall) longest(remaining time.Duration) time.Duration {
+	if remaining == scripts.NoExpiry || remaining > h.Lease {
+		return h.Lease
+	}
+	return remaining + time.Millisecond // Redis rounds down
+}
+
+// pause sleeps for d, or until the queue is empty.
+func (p *head) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.poke:
+	}
+}

@@ -1,0 +1,117 @@
+package redistest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// adminTimeout bounds one administrator's command.
+const adminTimeout = 5 * time.Second
+
+// AdminName is the client name of the connection on which Do and TryDo run.
+const AdminName = "redistest-admin"
+
+// Client opens a client of the server: without client-side caching and, if
+// "--requirepass" was given to Start, with that password. change may alter its
+// options, the address included. The client is closed with the test, which takes
+// a second for each connection whose server is still paused.
+func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client {
+	t.Helper()
+	opt := s.options()
+	for _, f := range change {
+		f(&opt)
+	}
+	c, err := rueidis.NewClient(opt)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (s *Server) options() rueidis.ClientOption {
+	opt := rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true}
+	if i := slices.Index(s.args, "--requirepass"); i >= 0 && i+1 < len(s.args) {
+		opt.Password = s.args[i+1]
+	}
+	return opt
+}
+
+// Do runs any command as administrator, on a connection apart from all clients,
+// and fails the test on an error. A nil reply is no error. It waits at most 5 s, and
+// as long again while the server answers LOADING. Commands run one after the
+// other: do not block the connection by a script without end.
+func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
+	t.Helper()
+	m, err := s.TryDo(args...)
+	for end := time.Now().Add(adminTimeout); loading(err) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+		m, err = s.TryDo(args...)
+	}
+	require.NoError(t, err, strings.Join(args, " "))
+	return m
+}
+
+func loading(err error) bool {
+	e, ok := rueidis.IsRedisErr(err)
+	return ok && e.IsLoading()
+}
+
+// TryDo is Do for commands that may fail, LOADING included, and for goroutines
+// other than the test's own. A paused or dead server is an error after at most
+// 5 s for the connection and 5 s for the reply.
+func (s *Server) TryDo(args ...string) (rueidis.RedisMessage, error) { return s.admin.do(args) }
+
+// admin is the administrator's connection, opened at need.
+type admin struct {
+	server *Server // immutable after Start
+	mu     sync.Mutex
+	client rueidis.Client // guarded by mu; nil until needed and after close
+}
+
+func (a *admin) do(args []string) (rueidis.RedisMessage, error) {
+	c, err := a.open()
+	if err != nil {
+		return rueidis.RedisMessage{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	m, err := c.Do(ctx, c.B().Arbitrary(args...).Build()).ToMessage()
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	return m, err
+}
+
+func (a *admin) open() (rueidis.Client, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.client != nil {
+		return a.client, nil
+	}
+	opt := a.server.options()
+	opt.ClientName = AdminName
+	opt.ForceSingleClient = true
+	opt.PipelineMultiplex = -1 // one connection
+	opt.DisableRetry = true
+	c, err := rueidis.NewClient(opt)
+	if err != nil {
+		return nil, err
+	}
+	a.client = c
+	return c, nil
+}
+
+func (a *admin) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.client != nil {
+		a.client.Close()
+		a.client = nil
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package redistest
+
+import "syscall"
+
+// dieWithParent does nothing here: only Linux has a parent-death signal.
+func dieWithParent() *syscall.SysProcAttr { return nil }
+
+// stopped assumes it: there is no portable way to ask.
+func stopped(int) bool { return true }

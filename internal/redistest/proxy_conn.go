@@ -1,0 +1,230 @@
+package redistest
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// dialTimeout ends the wait for a target that is paused and has no room left for
+// new connections.
+const dialTimeout = 5 * time.Second
+
+// conn is one connection through the proxy: two lines, one for each direction.
+type conn struct {
+	proxy   *Proxy        // immutable
+	client  *net.TCPConn  // immutable
+	closed  chan struct{} // closed by close
+	once    sync.Once     // of close
+	pending pending       // has its own lock
+
+	mu     sync.Mutex
+	server *net.TCPConn // guarded by mu; nil until dialled
+}
+
+// run owns the connection: it returns when both directions have ended or the
+// connection was closed, and nothing of it is left then.
+func (c *conn) run() {
+	defer func() {
+		c.close()
+		c.proxy.mu.Lock()
+		delete(c.proxy.conns, c)
+		c.proxy.mu.Unlock()
+	}()
+	server, ok := c.dial()
+	if !ok {
+		return
+	}
+	up := &line{conn: c, dir: requests, src: c.client, dst: server, wake: make(chan struct{}, 1)}
+	down := &line{conn: c, dir: replies, src: server, dst: c.client, wake: make(chan struct{}, 1)}
+	var lines sync.WaitGroup
+	for _, l := range []*line{up, down} {
+		lines.Go(l.receive)
+		lines.Go(l.deliver)
+	}
+	lines.Wait()
+}
+
+// dial connects to the target; false if that failed or the connection was closed
+// meanwhile.
+func (c *conn) dial() (*net.TCPConn, bool) {
+	server, err := net.DialTimeout("tcp", c.proxy.target, dialTimeout)
+	if err != nil {
+		return nil, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closed:
+		server.Close()
+		return nil, false
+	default:
+		c.server = server.(*net.TCPConn)
+		return c.server, true
+	}
+}
+
+// close resets the client, ends the server's side in order, so that it carries
+// out what was forwarded, and ends all waits. Safe to repeat.
+func (c *conn) close() {
+	c.once.Do(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		close(c.closed)
+		_ = c.client.SetLinger(0)
+		c.client.Close()
+		if c.server != nil {
+			c.server.Close()
+		}
+	})
+}
+
+// line is one direction of a connection: receive reads, judges and puts down
+// what arrives, deliver takes it up when its time has come. A frame waits in the
+// line without keeping later ones from being read.
+type line struct {
+	conn     *conn         // immutable
+	dir      direction     // immutable
+	src, dst *net.TCPConn  // immutable
+	wake     chan struct{} // one slot: items were put down
+
+	mu    sync.Mutex
+	items []item // guarded by mu
+}
+
+// item is something to be delivered in its turn.
+type item struct {
+	do    action
+	raw   []byte    // of a write
+	due   time.Time // not before
+	until int       // not before that many calls of Release
+}
+
+type action int
+
+const (
+	write    action = iota // bytes
+	shut                   // the end of the stream
+	stop                   // nothing, now and later
+	closeAll               // close the connection
+)
+
+// receive reads until the source ends.
+func (l *line) receive() {
+	r := bufio.NewReader(l.src)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			l.put(item{do: shut})
+			return
+		}
+		it := item{raw: f.raw}
+		if cmd, ok := l.subject(f); ok {
+			v, until := l.conn.proxy.judge(l.dir, cmd)
+			switch v {
+			case Drop:
+				l.put(item{do: stop})
+				_, _ = io.Copy(io.Discard, r)
+				return
+			case Cut:
+				l.put(item{do: closeAll})
+				return
+			case Hold:
+				it.until = until
+			}
+			if l.dir == requests {
+				l.conn.pending.add(cmd)
+			}
+		}
+		l.put(it)
+	}
+}
+
+// subject is the command which the frame is, or to which it is the reply; false
+// for a push and for an empty request.
+func (l *line) subject(f frame) ([]string, bool) {
+	if l.dir == requests {
+		cmd := f.words(-1)
+		return cmd, len(cmd) > 0
+	}
+	return l.conn.pending.answered(f)
+}
+
+func (l *line) put(it item) {
+	l.conn.proxy.mu.Lock()
+	it.due = time.Now().Add(l.conn.proxy.sides[l.dir].delay)
+	l.conn.proxy.mu.Unlock()
+	l.mu.Lock()
+	l.items = append(l.items, it)
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// deliver hands on what was put down, in its order, until the end of the stream
+// or of the connection.
+func (l *line) deliver() {
+	for {
+		l.mu.Lock()
+		items := l.items
+		l.items = nil
+		l.mu.Unlock()
+		for _, it := range items {
+			if !l.await(it) {
+				return
+			}
+			switch it.do {
+			case write:
+				if _, err := l.dst.Write(it.raw); err != nil {
+					return // the other direction learns it by itself
+				}
+			case shut:
+				_ = l.dst.CloseWrite()
+				return
+			case stop:
+				return
+			case closeAll:
+				l.conn.close()
+				return
+			}
+		}
+		select {
+		case <-l.wake:
+		case <-l.conn.closed:
+			return
+		}
+	}
+}
+
+// await returns when the item may be delivered; false when the connection was
+// closed first.
+func (l *line) await(it item) bool {
+	if d := time.Until(it.due); d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-l.conn.closed:
+			return false
+		}
+	}
+	p := l.conn.proxy
+	for {
+		p.mu.Lock()
+		held := p.sides[l.dir].held || p.releases < it.until
+		changed := p.changed
+		p.mu.Unlock()
+		if !held {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-l.conn.closed:
+			return false
+		}
+	}
+}

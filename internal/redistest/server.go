@@ -1,0 +1,251 @@
+package redistest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startTimeout = 20 * time.Second // for one redis-server to answer; 11 ms are usual
+	startTries   = 5                // ports tried before Start gives up
+)
+
+// errPortTaken is the failure to start that another port cures.
+var errPortTaken = errors.New("port taken")
+
+// Server is one redis-server process, or the place of one between Kill and
+// Restart. All methods may be called concurrently. A fault that cannot be
+// carried out fails the test that started the server.
+type Server struct {
+	t     testing.TB // immutable after Start
+	dir   string     // immutable after Start
+	args  []string   // the arguments given to Start; immutable after Start
+	port  int        // immutable after Start
+	admin admin      // has its own lock
+
+	mu   sync.Mutex
+	proc *process // guarded by mu; nil while no process runs
+}
+
+// Start runs a redis-server on a free loopback port in a temporary directory
+// and returns when it answers. It is killed when the test ends. By default it
+// persists nothing; args follow the defaults and override them. The log must
+// stay on standard output at level notice or below.
+//
+// Without redis-server on the PATH the test is skipped, or fails if the
+// environment variable CI is "true".
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("redistest: redis-server is not on the PATH")
+		}
+		t.Skip("redistest: redis-server is not on the PATH; install it to run this test")
+	}
+	s := &Server{t: t, dir: t.TempDir(), args: args}
+	s.admin.server = s
+	var err error
+	for range startTries {
+		s.port = FreePort(t)
+		if s.proc, err = s.launch(); !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	t.Cleanup(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stop()
+	})
+	return s
+}
+
+// Addr is the host and port of the server, the same for its whole life.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Dir is the working directory of the server, removed with the test.
+func (s *Server) Dir() string { return s.dir }
+
+// Pause stops the process where it stands (SIGSTOP) and returns when it stands.
+// Its connections stay open and answer nothing; new ones are taken by the system
+// and answer nothing either.
+func (s *Server) Pause() {
+	s.signal(syscall.SIGSTOP, func(p *process) {
+		for !stopped(p.cmd.Process.Pid) {
+			runtime.Gosched()
+		}
+	})
+}
+
+// Resume lets a paused process go on (SIGCONT).
+func (s *Server) Resume() { s.signal(syscall.SIGCONT, func(*process) {}) }
+
+// Kill ends the process (SIGKILL) and returns when it is gone. Connections are
+// reset and later ones refused until Restart.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stop() {
+		s.t.Errorf("redistest: Kill: no server is running on %s", s.Addr())
+	}
+}
+
+// Restart kills the process if it still runs and starts it again with the same
+// port, directory and arguments, so that an append-only file survives. It
+// returns when the server answers, if only with LOADING.
+func (s *Server) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
+	var err error
+	if s.proc, err = s.launch(); err != nil {
+		s.t.Errorf("redistest: Restart: %v", err)
+	}
+}
+
+// signal sends sig and then waits as told.
+func (s *Server) signal(sig os.Signal, wait func(*process)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		s.t.Errorf("redistest: %v: no server is running on %s", sig, s.Addr())
+		return
+	}
+	if err := s.proc.cmd.Process.Signal(sig); err != nil {
+		s.t.Errorf("redistest: %v: %v", sig, err)
+		return
+	}
+	wait(s.proc)
+}
+
+// stop kills the process and waits for its end; false if there was none. s.mu is
+// held.
+func (s *Server) stop() bool {
+	if s.proc == nil {
+		return false
+	}
+	s.proc.kill()
+	s.proc = nil
+	s.admin.close()
+	return true
+}
+
+// process is one run of redis-server.
+type process struct {
+	cmd  *exec.Cmd
+	out  output
+	done chan struct{} // closed when the process has been reaped
+}
+
+// launch starts a process and waits until it answers. A process that fails to
+// do so is killed, and its output is part of the error.
+func (s *Server) launch() (*process, error) {
+	p := &process{done: make(chan struct{})}
+	args := slices.Concat([]string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
+		"--save", "", "--appendonly", "no",
+	}, s.args)
+	p.cmd = exec.Command("redis-server", args...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	p.cmd.SysProcAttr = dieWithParent()
+
+	started := make(chan error)
+	go func() { // owned by launch until started is answered, then by kill
+		// The parent-death signal follows the thread that forked, so that
+		// thread must live as long as the server.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // the status of a killed process says nothing
+		}
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		<-p.done
+		return nil, err
+	}
+	if err := p.awaitReady(s.Addr()); err != nil {
+		p.kill()
+		if strings.Contains(p.out.String(), "Address already in use") {
+			err = errPortTaken
+		}
+		return nil, fmt.Errorf("redis-server on %s: %w\n%s", s.Addr(), err, p.out.String())
+	}
+	return p, nil
+}
+
+// awaitReady polls until the process answers on addr. That the port answers is
+// not enough, since it may be another server's: the process must have said
+// that it listens.
+func (p *process) awaitReady(addr string) error {
+	deadline := time.After(startTimeout)
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for {
+		if strings.Contains(p.out.String(), "Server initialized") && answers(addr) {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return errors.New("exited")
+		case <-deadline:
+			return fmt.Errorf("no answer within %v", startTimeout)
+		case <-poll.C:
+		}
+	}
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // fails only if the process has ended already
+	<-p.done
+}
+
+// answers reports whether a server replies to PING, be it with an error such as
+// LOADING or NOAUTH.
+func answers(addr string) bool {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	if _, err = c.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	n, _ := c.Read(make([]byte, 1))
+	return n == 1
+}
+
+// output collects what a process prints.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}

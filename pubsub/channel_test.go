@@ -1,0 +1,53 @@
+package pubsub
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The steps of one channel, without a loop and a server: what is sent, and what an acknowledgement means.
+func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
+	s := New(nil)
+	s.started = true // no loop
+	l := &link{}
+	s.attach(l)
+	sends := func(join, leave []string) {
+		t.Helper()
+		j, u := s.next(batch)
+		require.Equal(t, join, j)
+		require.Equal(t, leave, u)
+	}
+	ch := []string{"ch"}
+
+	s.Subscribe("ch").Close()
+	sends(nil, nil)
+
+	first := s.Subscribe("ch")
+	sends(ch, nil)
+	first.Close()
+	sends(nil, nil) // not before SUBSCRIBE is acknowledged
+	second := s.Subscribe("ch")
+	sends(nil, nil) // the SUBSCRIBE under way serves it
+	require.False(t, second.State().Live)
+	s.onSubscription(l, "subscribe", "ch")
+	require.Equal(t, State{Epoch: 1, Live: true}, second.State())
+
+	second.Close()
+	sends(nil, ch)
+	third := s.Subscribe("ch")
+	require.False(t, third.State().Live)
+	sends(nil, nil) // not before UNSUBSCRIBE is acknowledged
+	s.onSubscription(l, "unsubscribe", "ch")
+	require.False(t, third.State().Live)
+	sends(ch, nil)
+
+	s.detach()
+	s.attach(&link{})
+	sends(ch, nil)
+	s.onSubscription(l, "subscribe", "ch") // of the connection that was lost
+	s.onMessage(l, "ch")
+	require.Equal(t, State{}, third.State())
+	s.onSubscription(s.link, "subscribe", "ch")
+	require.Equal(t, State{Epoch: 1, Live: true}, third.State())
+}

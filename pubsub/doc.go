@@ -1,0 +1,61 @@
+// Package pubsub listens to any number of Redis channels on one connection and says what it has missed.
+//
+//	s := pubsub.New(client)                 // a rueidis.Client, shared with the caller; no I/O yet
+//	defer s.Close()
+//	sub := s.Subscribe("news")              // never blocks, never fails
+//	defer sub.Close()
+//	for range sub.Wake() {                  // something changed:
+//		st := sub.State()                   // confirmed? connection lost? how many messages?
+//	}
+//
+// # Who is authoritative
+//
+// Redis' keys are; messages are hints. Redis keeps no message for a listener that is away, so whoever waits for a change
+// of a key subscribes, waits for the confirmation, looks at the key, and only then sleeps, never longer than until the
+// key has to be looked at anyway. A lost message then costs latency, never correctness. This package makes the loss
+// visible: each confirmation begins a new epoch, and whoever sees a new [State.Epoch] looks again.
+//
+// Within an epoch nothing is lost: what is published after [State.Live] was seen true is counted in [State.Messages] and
+// wakes the listener, or the loss of the connection wakes it. Wake-ups coalesce, counts do not. The contents of messages
+// are not kept.
+//
+// # States of a channel
+//
+//	          Subscribe                 acknowledged
+//	absent ─────────────▶ joining ─────────────────────▶ joined (Live, Epoch + 1)
+//	  ▲ ▲                    │ NOPERM                        │ last Close
+//	  │ └────── refused ◀────┘                               ▼
+//	  └─────────────────────────────────────────────────── leaving
+//	                 acknowledged
+//
+// A channel has at most one command under way, so an acknowledgement belongs to the last command and to no earlier one,
+// however fast listeners come and go. The loss of the connection takes every channel to absent.
+//
+// # Who does what
+//
+// Subscribe and Close change the set of wanted channels under a lock and poke the loop, the one goroutine that sends
+// commands: all changes that gathered during one round trip go out together, up to 200 channels in a command. A second
+// goroutine, the connection's keeper, dials and hangs up, as rueidis can do neither under a deadline; the loop waits for
+// its end before it dials again. Acknowledgements and messages arrive on the reader of the connection, which only counts
+// and wakes. An idle Subscriber sends nothing, however many listen; rueidis itself pings each idle connection once per
+// Dialer.KeepAlive (1 s by default).
+//
+// # Failures
+//
+//   - Connection lost (server restarted, CLIENT KILL, slow listener dropped by client-output-buffer-limit): all live
+//     listeners are woken at once and find Live false. The loop connects again after 10 ms, doubled up to 1 s, with
+//     jitter, and subscribes all wanted channels.
+//   - Server silent (paused, half-open connection): a command that is not answered within 2 s gives the connection up.
+//     Without commands rueidis' ping notices after Dialer.KeepAlive + ConnWriteTimeout (11 s by default, never if
+//     KeepAlive is negative). Then as above.
+//   - Refused for good (wrong password, user without the right, client closed): a connection is tried again after 2.5–5 s.
+//     A channel that the user may not hear does not keep the others from being subscribed and is asked for again after
+//     2.5–5 s. Its listeners never become live while that lasts.
+//   - Server answers BUSY while a script blocks it: commands are repeated after 10 ms, doubled up to 1 s; live channels
+//     stay live. While it does not even answer that (busy-reply-threshold, 5 s by default) it counts as silent. With a
+//     threshold below 4 s rueidis v1.0.79 may panic when a script begins to block within the 0.1 s before an UNSUBSCRIBE.
+//   - UNSUBSCRIBE refused (a user without that right): the connection is replaced, so that the channel is really dropped.
+//
+// None of this reaches a caller as an error: a listener that is not live falls back to looking at its key in time.
+// [WithLogger] tells the operator.
+package pubsub

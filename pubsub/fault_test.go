@@ -1,0 +1,241 @@
+package pubsub
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// again waits until the listener has been confirmed once more than in the given epoch.
+func again(t *testing.T, sub *Subscription, epoch uint64) {
+	t.Helper()
+	await(t, sub, "live again", func(st State) bool { return st.Live && st.Epoch > epoch })
+}
+
+func TestF11_ConnectionCut(t *testing.T) {
+	for name, change := range protocols {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			client := srv.Client(t, named, change)
+			log, logger := withLines()
+			s := open(t, client, logger)
+			subs := []*Subscription{s.Subscribe("a"), s.Subscribe("a"), s.Subscribe("b")}
+			for round := range uint64(5) {
+				awaitLive(t, subs...)
+				srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+				for _, sub := range subs {
+					again(t, sub, round+1)
+					require.Equal(t, round+2, sub.State().Epoch)
+				}
+				require.EqualValues(t, 1, publish(t, client, "a"))
+				await(t, subs[0], "told", func(st State) bool { return st.Messages == round+1 })
+			}
+			require.Equal(t, 5, log.count("connection lost"))
+			require.Equal(t, 1, clients(t, srv, "pubsub"))
+		})
+	}
+}
+
+// A listener is told of the loss itself, not only of the new subscription.
+func TestF11_LossIsToldBeforeTheServerIsBack(t *testing.T) {
+	srv := redistest.Start(t)
+	log, logger := withLines()
+	s := open(t, srv.Client(t), logger)
+	sub := s.Subscribe("a")
+	awaitLive(t, sub)
+	select { // the confirmation may have been seen without its wake-up
+	case <-sub.Wake():
+	default:
+	}
+	srv.Kill()
+	select {
+	case <-sub.Wake():
+	case <-time.After(patience):
+		require.FailNow(t, "not woken")
+	}
+	require.Equal(t, State{Epoch: 1}, sub.State())
+	srv.Restart()
+	again(t, sub, 1)
+	require.Equal(t, 1, log.count("connection lost"))
+	require.Eventually(t, func() bool { return log.count("connection restored") == 1 }, patience, time.Millisecond)
+}
+
+// A channel that lost its last listener during the outage is not subscribed again.
+func TestF11_OnlyWantedChannelsComeBack(t *testing.T) {
+	srv := redistest.Start(t)
+	client := srv.Client(t)
+	s := open(t, client)
+	kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
+	awaitLive(t, kept, dropped)
+	srv.Kill()
+	await(t, dropped, "told of the loss", func(st State) bool { return !st.Live })
+	dropped.Close()
+	added := s.Subscribe("added")
+	srv.Restart()
+	again(t, kept, 1)
+	awaitLive(t, added)
+	require.Zero(t, numsub(t, client, "dropped"))
+	require.Equal(t, 2, known(s))
+}
+
+func TestF14_SlowSubscriberDropped(t *testing.T) {
+	srv := redistest.Start(t, "--client-output-buffer-limit", "pubsub 1kb 1kb 1")
+	client := srv.Client(t)
+	s := open(t, client)
+	sub := s.Subscribe("a")
+	awaitLive(t, sub)
+	// One message above the limit is enough: the server drops the connection before it is written.
+	big := rueidis.BinaryString(make([]byte, 1<<20))
+	require.NoError(t, client.Do(t.Context(), client.B().Publish().Channel("a").Message(big).Build()).Error())
+	again(t, sub, 1)
+	require.Zero(t, sub.State().Messages)
+	publish(t, client, "a")
+	await(t, sub, "told", func(st State) bool { return st.Messages == 1 })
+}
+
+// through lets a client reach the server by the proxy, and notice a silent connection soon.
+func through(proxy *redistest.Proxy) func(*rueidis.ClientOption) {
+	return func(o *rueidis.ClientOption) {
+		o.InitAddress = []string{proxy.Addr()}
+		o.Dialer.KeepAlive = 50 * time.Millisecond
+		o.ConnWriteTimeout = 200 * time.Millisecond
+		o.Dialer.Timeout = 500 * time.Millisecond
+	}
+}
+
+// Without a command under way, rueidis' own ping notices that the server answers nothing.
+func TestF15_HalfOpenWhileIdle(t *testing.T) {
+	for name, change := range protocols {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			proxy := redistest.NewProxy(t, srv.Addr())
+			s := open(t, srv.Client(t, through(proxy), change))
+			sub := s.Subscribe("a")
+			awaitLive(t, sub)
+			proxy.HoldReplies(true)
+			await(t, sub, "told of the loss", func(st State) bool { return !st.Live })
+			proxy.HoldReplies(false)
+			again(t, sub, 1)
+		})
+	}
+}
+
+// A SUBSCRIBE without an answer gives the connection up, although rueidis does not ping.
+func TestF15_HalfOpenWhileSubscribing(t *testing.T) {
+	for name, change := range protocols {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			proxy := redistest.NewProxy(t, srv.Addr())
+			noPing := func(o *rueidis.ClientOption) { o.Dialer.KeepAlive = -1 }
+			client := srv.Client(t, through(proxy), noPing, change)
+			s := open(t, client, withPace(func(p *pace) { p.answer = 100 * time.Millisecond }))
+			first := s.Subscribe("a")
+			awaitLive(t, first)
+			proxy.HoldReplies(true)
+			second := s.Subscribe("b")
+			await(t, first, "told of the loss", func(st State) bool { return !st.Live })
+			require.Zero(t, second.State())
+			proxy.HoldReplies(false)
+			again(t, first, 1)
+			awaitLive(t, second)
+		})
+	}
+}
+
+func TestF15_CloseIsPromptWhenTheServerIsSilent(t *testing.T) {
+	for name, change := range protocols {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			s := open(t, srv.Client(t, change))
+			awaitLive(t, s.Subscribe("a"))
+			srv.Pause()
+			defer srv.Resume()
+			s.Subscribe("b")
+			began := time.Now()
+			s.Close()
+			require.Less(t, time.Since(began), defaultPace.grace+500*time.Millisecond)
+		})
+	}
+}
+
+func TestF15_CloseIsPromptWhileADialHangs(t *testing.T) {
+	srv := redistest.Start(t)
+	proxy := redistest.NewProxy(t, srv.Addr())
+	client := srv.Client(t, named, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })
+	s := open(t, client, withPace(func(p *pace) { p.grace = 50 * time.Millisecond }))
+	dialled := make(chan struct{}, 1)
+	proxy.OnRequest(func([]string) redistest.Verdict {
+		select {
+		case dialled <- struct{}{}:
+		default:
+		}
+		return redistest.Hold
+	})
+	s.Subscribe("a")
+	<-dialled
+	s.mu.Lock()
+	l := s.link
+	s.mu.Unlock()
+	began := time.Now()
+	s.Close()
+	require.Less(t, time.Since(began), time.Second)
+	proxy.OnRequest(nil)
+	proxy.Release()
+	<-l.gone // the dial has ended, and what it yielded was closed
+	require.Eventually(t, func() bool { return clients(t, srv, "pubsub") == 0 }, patience, time.Millisecond)
+}
+
+// Nobody is subscribed for ever on a server that is back, whatever was lost with it.
+func TestF20_ServerRestarted(t *testing.T) {
+	for name, change := range protocols {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			client := srv.Client(t, change)
+			s := open(t, client)
+			sub := s.Subscribe("a")
+			for round := range uint64(3) {
+				awaitLive(t, sub)
+				srv.Restart()
+				again(t, sub, round+1)
+				require.EqualValues(t, 1, numsub(t, client, "a"))
+			}
+		})
+	}
+}
+
+// A script that blocks the server neither ends live subscriptions nor the process: rueidis panics on an UNSUBSCRIBE that
+// is answered with BUSY.
+func TestF29_BusyServer(t *testing.T) {
+	for name, change := range protocols {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t, "--busy-reply-threshold", "200") // more than fresh
+			client := srv.Client(t, change)
+			s := open(t, client)
+			kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
+			awaitLive(t, kept, dropped)
+
+			hung := make(chan struct{})
+			go func() {
+				defer close(hung)
+				_, _ = srv.TryDo("EVAL", "while true do end", "0") // ends with an error by SCRIPT KILL
+			}()
+			busy := func() bool {
+				return hasCode(client.Do(t.Context(), client.B().Arbitrary("PING").Build()).Error(), "BUSY")
+			}
+			require.Eventually(t, busy, patience, 10*time.Millisecond)
+			dropped.Close()
+			require.Never(t, func() bool { return !kept.State().Live }, 200*time.Millisecond, 10*time.Millisecond)
+			added := s.Subscribe("added")
+			require.Never(t, func() bool { return !kept.State().Live || added.State().Live }, 100*time.Millisecond, 10*time.Millisecond)
+			require.NoError(t, client.Do(t.Context(), client.B().ScriptKill().Build()).Error())
+			<-hung
+			awaitLive(t, added)
+			awaitDropped(t, client, "dropped")
+			require.EqualValues(t, 1, kept.State().Epoch)
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package pubsub
+
+import (
+	"bytes"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 10 * time.Second
+
+// protocols are the options that select them.
+var protocols = map[string]func(*rueidis.ClientOption){
+	"RESP3": func(*rueidis.ClientOption) {},
+	"RESP2": func(o *rueidis.ClientOption) { o.AlwaysRESP2 = true },
+}
+
+// open returns a Subscriber that is closed with the test, before its client.
+func open(t *testing.T, client rueidis.Client, opts ...Option) *Subscriber {
+	t.Helper()
+	s := New(client, opts...)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// eachProtocol runs f on a real server under RESP3 and RESP2, and on the embedded one.
+func eachProtocol(t *testing.T, f func(t *testing.T, client rueidis.Client)) {
+	for name, change := range protocols {
+		t.Run(name, func(t *testing.T) { f(t, redistest.Start(t).Client(t, change)) })
+	}
+	t.Run("embedded", func(t *testing.T) {
+		m := miniredis.RunT(t)
+		client, err := rueidis.NewClient(rueidis.ClientOption{
+			InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true,
+		})
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		f(t, client)
+	})
+}
+
+// await waits, by wake-ups alone, until the state is as wanted.
+func await(t *testing.T, sub *Subscription, what string, want func(State) bool) State {
+	t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		if st := sub.State(); want(st) {
+			return st
+		}
+		select {
+		case <-sub.Wake():
+		case <-timeout.C:
+			require.FailNow(t, "never "+what, "%+v", sub.State())
+		}
+	}
+}
+
+func live(st State) bool { return st.Live }
+
+func awaitLive(t *testing.T, subs ...*Subscription) {
+	t.Helper()
+	for _, sub := range subs {
+		await(t, sub, "live", live)
+	}
+}
+
+// publish returns how many connections received the message.
+func publish(t *testing.T, client rueidis.Client, channel string) int64 {
+	t.Helper()
+	n, err := client.Do(t.Context(), client.B().Publish().Channel(channel).Message("0").Build()).AsInt64()
+	require.NoError(t, err)
+	return n
+}
+
+// numsub returns how many connections of the server are subscribed to the channel. The command is pinned, as rueidis
+// v1.0.79 recycles a command that it has repeated while the writer of the broken connection may still read it.
+func numsub(t *testing.T, client rueidis.Client, channel string) int64 {
+	t.Helper()
+	m, err := client.Do(t.Context(), client.B().PubsubNumsub().Channel(channel).Build().Pin()).AsIntMap()
+	require.NoError(t, err)
+	return m[channel]
+}
+
+// awaitDropped polls, as the server sends no event that the channel has no listener any more.
+func awaitDropped(t *testing.T, client rueidis.Client, channel string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return numsub(t, client, channel) == 0 }, patience, time.Millisecond)
+}
+
+// named makes a client's connections countable by clients.
+func named(o *rueidis.ClientOption) { o.ClientName = "named" }
+
+// clients counts the named connections of one type.
+func clients(t *testing.T, srv *redistest.Server, kind string) int {
+	t.Helper()
+	reply := srv.Do(t, "CLIENT", "LIST", "TYPE", kind)
+	return strings.Count(reply.String(), "name=named")
+}
+
+// calls returns how often the server was asked for a command, refused or not.
+func calls(t *testing.T, srv *redistest.Server, command string) (n int) {
+	t.Helper()
+	reply := srv.Do(t, "INFO", "commandstats")
+	info, err := reply.ToString()
+	require.NoError(t, err)
+	for line := range strings.Lines(info) {
+		if stats, ok := strings.CutPrefix(line, "cmdstat_"+command+":"); ok {
+			for field := range strings.SplitSeq(strings.TrimSpace(stats), ",") {
+				name, value, _ := strings.Cut(field, "=")
+				if name == "calls" || name == "rejected_calls" {
+					i, err := strconv.Atoi(value)
+					require.NoError(t, err)
+					n += i
+				}
+			}
+		}
+	}
+	return n
+}
+
+// known returns how many channels the Subscriber remembers.
+func known(s *Subscriber) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.channels)
+}
+
+// lines is a log that counts.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) count(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), s)
+}
+
+func withLines() (*lines, Option) {
+	l := &lines{}
+	return l, WithLogger(slog.New(slog.NewTextHandler(l, nil)))
+}
+
+func withPace(change func(*pace)) Option { return optionFunc(func(s *Subscriber) { change(&s.pace) }) }

@@ -1,0 +1,126 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// link is one connection. Its keeper, a goroutine owned by the loop, makes the calls that may block and cannot be
+// cancelled: dialling and closing.
+type link struct {
+	pace   pace            // immutable
+	ctx    context.Context // immutable; ends when the connection is lost or given up, with the reason as its cause
+	cancel context.CancelCauseFunc
+	ready  chan struct{} // immutable; closed when client is set, also by a failed dial
+	gone   chan struct{} // immutable; closed when the keeper has ended and nothing is left of the connection
+
+	client rueidis.DedicatedClient // written by the keeper before ready is closed
+	asked  time.Time               // owned by the loop; start of the last command that the server served
+}
+
+// fresh is how long after the start of a command that was served no other is needed to know that no script blocks the
+// server: far below busy-reply-threshold.
+const fresh = 100 * time.Millisecond
+
+var errDial = errors.New("dial failed")
+
+// dial starts a connection. A dial that fails ends the link's context.
+func (s *Subscriber) dial() *link {
+	l := &link{pace: s.pace, ready: make(chan struct{}), gone: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancelCause(s.ctx)
+	s.attach(l)
+	go l.keep(s)
+	return l
+}
+
+func (l *link) keep(s *Subscriber) {
+	defer close(l.gone)
+	l.client, _ = s.client.Dedicate()
+	// Closed, never given back to the pool: there a RESP2 connection would come back without its subscriptions' half, and
+	// giving back a healthy one sends an UNSUBSCRIBE that has no deadline.
+	defer l.client.Close()
+	lost := l.client.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { s.onMessage(l, m.Channel) },
+		OnSubscription: func(a rueidis.PubSubSubscription) { s.onSubscription(l, a.Kind, a.Channel) },
+	})
+	close(l.ready)
+	select {
+	case err := <-lost:
+		if err == nil { // rueidis shares one dead connection among all failed dials, and with it the place for the error
+			err = errDial
+		}
+		l.cancel(err)
+	case <-l.ctx.Done():
+	}
+}
+
+// subscribe sends one SUBSCRIBE for all names. It returns when the server has answered for the first; the other
+// acknowledgements follow. The server refuses all names or none.
+func (l *link) subscribe(names ...string) error {
+	return l.do(l.client.B().Subscribe().Channel(names...).Build())
+}
+
+// subscribeEach sends one SUBSCRIBE for each name, all in one write, and returns an answer for each.
+func (l *link) subscribeEach(names []string) []error {
+	cmds := make(rueidis.Commands, len(names))
+	for i, name := range names {
+		cmds[i] = l.client.B().Subscribe().Channel(name).Build()
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, l.pace.answer)
+	defer cancel()
+	errs := make([]error, len(names))
+	for i, r := range l.client.DoMulti(ctx, cmds...) {
+		errs[i] = r.Error()
+	}
+	return errs
+}
+
+// unsubscribe sends one UNSUBSCRIBE for all names, or nothing and a BUSY error while a script blocks the server.
+//
+// rueidis v1.0.79 panics on its reader when UNSUBSCRIBE is answered with BUSY: it takes the refusal for the reply to the
+// PING that it sends along, and has no use for the second one. No script began before the start of a command that was
+// served, so none can make the server answer BUSY earlier than busy-reply-threshold (5 s by default) after it. Until
+// then the UNSUBSCRIBE is answered or the connection closed: pace.answer and the second that rueidis takes to close.
+func (l *link) unsubscribe(names ...string) error {
+	if time.Since(l.asked) > fresh {
+		// Not B().Ping(): rueidis repeats that one by itself while the server is loading.
+		if err := l.do(l.client.B().Arbitrary("PING").Build()); err != nil && (!isReply(err) || hasCode(err, "BUSY")) {
+			return err
+		}
+	}
+	return l.do(l.client.B().Unsubscribe().Channel(names...).Build())
+}
+
+func (l *link) do(cmd rueidis.Completed) error {
+	ctx, cancel := context.WithTimeout(l.ctx, l.pace.answer)
+	defer cancel()
+	began := time.Now()
+	err := l.client.Do(ctx, cmd).Error()
+	if err == nil {
+		l.asked = began
+	}
+	return err
+}
+
+// isReply tells whether the server itself answered with err.
+func isReply(err error) bool {
+	_, ok := rueidis.IsRedisErr(err)
+	return ok
+}
+
+// hasCode tells whether err is the server's and starts with one of the codes.
+func hasCode(err error, codes ...string) bool {
+	if !isReply(err) {
+		return false
+	}
+	for _, code := range codes {
+		if strings.HasPrefix(err.Error(), code) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,145 @@
+package pubsub
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// asUser logs in as the user that limited makes.
+func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "limited", "secret" }
+
+// limited makes a user who may hear the channels ok:* and what else the rules say.
+func limited(t *testing.T, srv *redistest.Server, rules ...string) {
+	t.Helper()
+	srv.Do(t, append([]string{"ACL", "SETUSER", "limited", "on", ">secret", "resetchannels", "&ok:*",
+		"-@all", "+subscribe", "+unsubscribe", "+publish", "+hello", "+ping"}, rules...)...)
+}
+
+func soon(p *pace) { p.refused = 20 * time.Millisecond }
+
+func TestF12_RefusedChannelKeepsNoOtherOut(t *testing.T) {
+	for name, change := range protocols {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			limited(t, srv)
+			log, logger := withLines()
+			s := open(t, srv.Client(t, asUser, change), logger, withPace(soon))
+			first, bad, last := s.Subscribe("ok:1"), s.Subscribe("bad"), s.Subscribe("ok:2")
+			awaitLive(t, first, last)
+			asked := calls(t, srv, "subscribe")
+			require.Eventually(t, func() bool { return calls(t, srv, "subscribe") > asked+3 }, patience, time.Millisecond,
+				"a refused channel is asked for again")
+			require.Equal(t, State{}, bad.State())
+			require.Equal(t, State{Epoch: 1, Live: true}, first.State())
+			require.Equal(t, 1, log.count("channels refused"))
+
+			srv.Do(t, "ACL", "SETUSER", "limited", "&bad")
+			awaitLive(t, bad)
+			require.Eventually(t, func() bool { return log.count("no channel is refused any more") == 1 }, patience, time.Millisecond)
+			require.Zero(t, log.count("connection lost"))
+		})
+	}
+}
+
+// However often listeners of a refused channel come and go, the server is not asked before the long delay is over.
+func TestF12_RefusedChannelDoesNotSpin(t *testing.T) {
+	srv := redistest.Start(t)
+	limited(t, srv)
+	s := open(t, srv.Client(t, asUser))
+	const rounds = 50
+	for i := range rounds {
+		bad, ok := s.Subscribe("bad"), s.Subscribe(fmt.Sprint("ok:", i))
+		awaitLive(t, ok) // by then the loop has seen bad too
+		bad.Close()
+	}
+	require.LessOrEqual(t, calls(t, srv, "subscribe"), rounds+3)
+}
+
+// A user without SUBSCRIBE gets no subscription; one without UNSUBSCRIBE gets rid of a channel all the same.
+func TestF32_CommandRefused(t *testing.T) {
+	t.Run("subscribe", func(t *testing.T) {
+		srv := redistest.Start(t)
+		limited(t, srv, "-subscribe")
+		log, logger := withLines()
+		s := open(t, srv.Client(t, asUser), logger, withPace(soon))
+		sub := s.Subscribe("ok:1")
+		require.Eventually(t, func() bool { return calls(t, srv, "subscribe") > 3 }, patience, time.Millisecond)
+		require.Equal(t, State{}, sub.State())
+		require.Equal(t, 1, log.count("channels refused"))
+		srv.Do(t, "ACL", "SETUSER", "limited", "+subscribe")
+		awaitLive(t, sub)
+	})
+	t.Run("unsubscribe", func(t *testing.T) {
+		srv := redistest.Start(t)
+		limited(t, srv, "-unsubscribe")
+		s := open(t, srv.Client(t, asUser))
+		kept, dropped := s.Subscribe("ok:1"), s.Subscribe("ok:2")
+		awaitLive(t, kept, dropped)
+		dropped.Close()
+		again(t, kept, 1)
+		require.Zero(t, numsubByAdmin(t, srv, "ok:2"))
+	})
+	t.Run("ping", func(t *testing.T) {
+		srv := redistest.Start(t)
+		limited(t, srv, "-ping")
+		s := open(t, srv.Client(t, asUser))
+		kept, dropped := s.Subscribe("ok:1"), s.Subscribe("ok:2")
+		awaitLive(t, kept, dropped)
+		<-time.After(fresh) // so that the server is asked before the UNSUBSCRIBE
+		dropped.Close()
+		require.Eventually(t, func() bool { return numsubByAdmin(t, srv, "ok:2") == 0 }, patience, time.Millisecond)
+		require.EqualValues(t, 1, kept.State().Epoch)
+	})
+}
+
+func numsubByAdmin(t *testing.T, srv *redistest.Server, channel string) int64 {
+	t.Helper()
+	reply := srv.Do(t, "PUBSUB", "NUMSUB", channel)
+	m, err := reply.AsIntMap()
+	require.NoError(t, err)
+	return m[channel]
+}
+
+// A wrong password is told once and not tried at the pace of a lost connection.
+func TestWrongPasswordIsTriedRarely(t *testing.T) {
+	srv := redistest.Start(t)
+	limited(t, srv)
+	log, logger := withLines()
+	s := open(t, srv.Client(t, asUser), logger, withPace(func(p *pace) { p.refused = 200 * time.Millisecond }))
+	sub := s.Subscribe("ok:1")
+	awaitLive(t, sub)
+	srv.Do(t, "ACL", "SETUSER", "limited", "<secret", ">other")
+	srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	require.Eventually(t, func() bool { return log.count("connection refused") == 1 }, patience, time.Millisecond)
+	before := calls(t, srv, "hello")
+	began := time.Now()
+	require.Eventually(t, func() bool { return calls(t, srv, "hello") >= before+3 }, patience, time.Millisecond)
+	require.Greater(t, time.Since(began), 150*time.Millisecond)
+	require.Equal(t, 1, log.count("connection refused"))
+	srv.Do(t, "ACL", "SETUSER", "limited", ">secret")
+	again(t, sub, 1)
+	require.Eventually(t, func() bool { return log.count("connection restored") == 1 }, patience, time.Millisecond)
+}
+
+// A client that was closed first neither keeps the Subscriber busy nor its Close waiting.
+func TestClientClosedFirst(t *testing.T) {
+	srv := redistest.Start(t)
+	client := srv.Client(t)
+	log, logger := withLines()
+	s := open(t, client, logger)
+	sub := s.Subscribe("a")
+	awaitLive(t, sub)
+	client.Close()
+	srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	await(t, sub, "told of the loss", func(st State) bool { return !st.Live })
+	require.Eventually(t, func() bool { return log.count("connection refused") == 1 }, patience, time.Millisecond)
+	began := time.Now()
+	s.Close()
+	require.Less(t, time.Since(began), time.Second)
+}

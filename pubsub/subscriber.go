@@ -1,0 +1,128 @@
+package pubsub
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Option changes a default of [New].
+type Option interface{ apply(*Subscriber) }
+
+type optionFunc func(*Subscriber)
+
+func (f optionFunc) apply(s *Subscriber) { f(s) }
+
+// WithLogger makes the Subscriber tell when its connection is lost, refused or restored and when channels are refused:
+// one line for each change, never one for each attempt. Channel names are not logged. The default, and nil, is silence.
+func WithLogger(l *slog.Logger) Option {
+	return optionFunc(func(s *Subscriber) {
+		if l != nil {
+			s.log = l
+		}
+	})
+}
+
+// Subscriber holds the subscriptions of one client on one connection. All methods may be called concurrently.
+type Subscriber struct {
+	// Immutable after New.
+	client rueidis.Client
+	log    *slog.Logger
+	pace   pace
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	poke   chan struct{} // one slot: there may be something in queue
+	done   chan struct{} // closed when the loop has ended
+
+	// Owned by the loop.
+	trouble  string // what was last logged about the connection; empty while it works
+	refusing bool   // that channels are refused has been logged
+
+	mu       sync.Mutex
+	started  bool                // guarded by mu
+	closed   bool                // guarded by mu
+	link     *link               // guarded by mu; whose callbacks count; nil without a connection
+	channels map[string]*channel // guarded by mu; every channel that is wanted or not yet dropped
+	queue    []*channel          // guarded by mu; channels that may need a command, each at most once
+}
+
+// pace holds the delays of the loop.
+type pace struct {
+	first, most time.Duration // back-off after a failure: doubles from first to most
+	refused     time.Duration // back-off after a refusal that only an operator can lift
+	answer      time.Duration // longest wait for the answer to a command
+	grace       time.Duration // longest wait of Close for the connection to end
+}
+
+// answer is bounded by Redis' busy-reply-threshold: see (*link).unsubscribe.
+var defaultPace = pace{
+	first:   10 * time.Millisecond,
+	most:    time.Second,
+	refused: 5 * time.Second,
+	answer:  2 * time.Second,
+	grace:   1500 * time.Millisecond,
+}
+
+// New returns a Subscriber on client, which must not be nil, stays the caller's and may be shared. No I/O is done and no
+// goroutine is started before the first Subscribe. From then on the Subscriber takes one dedicated connection of the
+// client (two under RESP2, where rueidis keeps subscriptions apart).
+func New(client rueidis.Client, opts ...Option) *Subscriber {
+	s := &Subscriber{
+		client:   client,
+		log:      slog.New(slog.DiscardHandler),
+		pace:     defaultPace,
+		poke:     make(chan struct{}, 1),
+		done:     make(chan struct{}),
+		channels: make(map[string]*channel),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for _, o := range opts {
+		o.apply(s)
+	}
+	return s
+}
+
+// Subscribe adds a listener to the channel of exactly this name. It neither blocks nor fails: the subscription becomes
+// live when the server has confirmed it (at once if the channel is subscribed already), is subscribed again after every
+// loss of the connection, and lasts until its Close. After the Subscriber's Close it never becomes live.
+// Cost: one SUBSCRIBE for the first listener of a channel, which carries other new channels too; none for the others.
+func (s *Subscriber) Subscribe(name string) *Subscription {
+	sub := &Subscription{s: s, wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := s.channels[name]
+	if ch == nil {
+		ch = &channel{name: name}
+		if !s.closed {
+			s.channels[name] = ch
+		}
+	}
+	ch.add(sub)
+	if s.closed {
+		return sub
+	}
+	s.settle(ch)
+	if !s.started {
+		s.started = true
+		go s.run()
+	}
+	return sub
+}
+
+// Close ends every subscription, drops the connection, by which the server forgets all channels, and waits for the
+// Subscriber's goroutines. Listeners that were live are woken. The wait ends without them after 1.5 s: a
+// server that is silent, or a dial that hangs, is given up in the background, at most one dial time-out of the client
+// later. Close may be called repeatedly.
+func (s *Subscriber) Close() {
+	s.mu.Lock()
+	s.closed = true
+	started := s.started
+	s.mu.Unlock()
+	s.cancel()
+	if started {
+		<-s.done
+	}
+}

@@ -1,0 +1,63 @@
+package pubsub
+
+// Subscription is one listener on one channel. All methods may be called concurrently.
+type Subscription struct {
+	s    *Subscriber   // immutable
+	wake chan struct{} // immutable; one slot
+
+	// Guarded by s.mu.
+	ch       *channel // nil after Close
+	index    int      // place in ch.subs
+	epoch    uint64   // ch.epoch before the first confirmation that counts for this listener
+	messages uint64   // ch.messages at Subscribe
+}
+
+// State is what a Subscription knows at one instant.
+type State struct {
+	Epoch    uint64 // 0 until the server has confirmed the subscription, then one more with every confirmation
+	Live     bool   // confirmed on the present connection
+	Messages uint64 // messages received since Subscribe, over all epochs
+}
+
+// Wake returns the channel on which the listener is told that its State changed: confirmed, message received, connection
+// lost, confirmed again, Subscriber closed. It has one slot: changes coalesce, so look at State after each wake-up. It is
+// never closed. If several goroutines receive from it, each wake-up reaches one of them.
+func (c *Subscription) Wake() <-chan struct{} { return c.wake }
+
+// State returns the present state, without I/O. Once Live has been seen true in an epoch, every message that Redis sends
+// to the channel afterwards is counted and wakes the listener, or the loss of the connection does. A message that was
+// published while Live was false may be lost: look at what it would have told you after every new Epoch.
+// After Close the zero State is returned.
+func (c *Subscription) State() State {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if c.ch == nil {
+		return State{}
+	}
+	return State{
+		Epoch:    c.ch.epoch - c.epoch,
+		Live:     c.ch.phase == joined,
+		Messages: c.ch.messages - c.messages,
+	}
+}
+
+// Close ends the subscription without waiting; no wake-up is sent from then on. The last Close of a channel makes the
+// Subscriber unsubscribe it soon after: one UNSUBSCRIBE, shared with other channels. Close may be called repeatedly.
+func (c *Subscription) Close() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	ch := c.ch
+	if ch == nil {
+		return
+	}
+	ch.remove(c)
+	c.s.settle(ch)
+}
+
+// notify fills the one slot.
+func (c *Subscription) notify() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,56 @@
+// Package rlock is a re-entrant lock on one Redis.
+//
+//	locker, err := rlock.New(client)
+//	err = locker.Do(ctx, "sku:42", func(ctx context.Context) error { … })
+//
+// # Who is authoritative
+//
+// Redis says who holds a key: a hash under the key's own name has one field, the
+// owner, whose value counts its entries, and an expiry, the lease. Locks are
+// shared with Redisson, whose layout this is. The holder itself knows for how
+// long it may believe that: until its trusted deadline,
+//
+//	start of the last acquire or renewal that succeeded + lease − margin
+//	margin = lease/100 + 2 ms
+//
+// on the monotonic clock. The start, not the reply, since the lease counts from
+// somewhere in between. So a lease ends here before Redis can give the key to
+// anybody else, as long as clocks advance at rates within 1 %.
+//
+// # The states of a lease
+//
+//	          renewed every third of the lease
+//	             ┌──────┐
+//	             ▼      │
+//	Lock ──▶    held ───┴── Unlock ─────────▶ ErrReleased
+//	             │  └────── Close ──────────▶ ErrClosed
+//	             ├── Redis says "not yours" ▶ ErrLost, at once
+//	             ├── no answer ─────────────▶ ErrLost, at the trusted deadline
+//	             └── MaxHold is over ───────▶ ErrLost, and the key is released
+//
+// Done, Err and the bound context tell it. What has ended never lives again.
+//
+// # At each failure
+//
+//   - The holder's process dies: its keys are free within one lease.
+//   - The holder's process is paused: the lease ends meanwhile; on waking it is
+//     over before the code looks, and no renewal brings it back. Code that does
+//     not look is protected by fences only.
+//   - A reply is lost: repeating is harmless; an acquire is undone and tried
+//     again under another owner.
+//   - A message is lost, the subscription drops: waiters look again when it is
+//     back, and at the latest when the holder's lease should have ended.
+//   - Redis is away: waits ride it out for [WithMaxOutage]; holders go on until
+//     their trusted deadlines.
+//   - Redis forgets its memory (restart without persistence, FLUSHALL, fail-over
+//     to a replica that lags): another may get the key while the holder still
+//     believes in it, until its next renewal. One Redis cannot do better; fences
+//     still grow.
+//
+// # Waiting
+//
+// Waiters of one locker queue here; only the first talks to Redis. It is woken by
+// the message of a release. Within one locker a key goes from waiter to waiter in
+// memory for up to [WithLocalHandover], and then lets the other processes have
+// their turns.
+package rlock

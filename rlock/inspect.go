@@ -1,0 +1,45 @@
+package rlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Status is who holds a key at one moment, as Redis sees it.
+type Status struct {
+	Held      bool
+	Owner     string        // of whatever client, Redisson's too; "" if free
+	Entries   int           // levels of nesting; 0 if free
+	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
+}
+
+// Inspect returns who holds key. One round trip. ErrUnavailable or ErrUnknown if
+// Redis does not answer; refusals as they are; ErrClosed.
+func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
+	if err := checkKey(key); err != nil {
+		return Status{}, err
+	}
+	said, err := hall.Call(l.hall, ctx, key, func(ctx context.Context) (scripts.Holder, error) {
+		return l.node.Inspect(ctx, key)
+	})
+	if err != nil || said.Owner == "" {
+		return Status{}, err
+	}
+	return Status{Held: true, Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining}, nil
+}
+
+// ForceUnlock frees key, whoever holds it, and reports whether it was held. It
+// is for operators: a holder of this locker is told at once, others learn of it
+// at their next renewal and believe in their lease until then. One round trip.
+// ErrUnknown: the key may have been freed or not. Other errors as for Inspect.
+func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
+	if err := checkKey(key); err != nil {
+		return false, err
+	}
+	return l.hall.Force(ctx, key, func(ctx context.Context) (bool, error) {
+		return l.node.ForceRelease(ctx, key)
+	})
+}

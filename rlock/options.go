@@ -1,0 +1,159 @@
+package rlock
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// The defaults of the options of New. WithMaxOutage's is one lease.
+const (
+	DefaultLease         = 30 * time.Second
+	DefaultLocalHandover = 10 * time.Millisecond
+	DefaultFenceExpiry   = 7 * 24 * time.Hour
+)
+
+// Option is a setting of [New].
+type Option interface{ apply(*config) }
+
+type option func(*config)
+
+func (o option) apply(c *config) { o(c) }
+
+type config struct {
+	hall        hall.Config
+	outage      *time.Duration
+	fencing     bool
+	fenceExpiry *time.Duration
+}
+
+// WithLease sets how long a lease lasts that is not renewed any more: renewals
+// come every third of it, a crashed holder frees its keys within it. Default
+// 30 s; at least 100 ms, in whole milliseconds.
+func WithLease(d time.Duration) Option { return option(func(c *config) { c.hall.Lease = d }) }
+
+// WithLocalHandover sets for how long a key may go from one waiter of this
+// locker to the next without a call to Redis, before it is released for other
+// processes. Default 10 ms; 0 turns it off.
+func WithLocalHandover(d time.Duration) Option {
+	return option(func(c *config) { c.hall.Handover = d })
+}
+
+// WithFencing gives every new hold a number that is larger than those of all
+// earlier holds of the key; see [Lease.Fence]. Default off. It costs the server
+// about half as much again for each lock.
+func WithFencing() Option { return option(func(c *config) { c.fencing = true }) }
+
+// WithFenceExpiry sets for how long the fence counter of a key is kept after
+// its last hold. Default 7 days; 0 keeps it for ever, as is needed beside
+// Redisson's fenced locks, which would start again at 1. Needs WithFencing.
+func WithFenceExpiry(d time.Duration) Option {
+	return option(func(c *config) { c.fenceExpiry = &d })
+}
+
+// WithLogger lets the locker log what it does in the background: lost leases,
+// failed renewals and clean-ups. Default silent.
+func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.hall.Log = log }) }
+
+// WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
+// and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
+func WithMaxWaiters(n int) Option { return option(func(c *config) { c.hall.MaxWaiters = n }) }
+
+// WithMaxOutage sets for how long Lock and TryLockFor ride out a Redis that
+// does not answer, before they fail with ErrUnavailable (or ErrUnknown).
+// Default one lease; 0 fails at the first attempt that Redis does not answer.
+func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
+
+func configure(opts []Option) (*config, error) {
+	c := &config{hall: hall.Config{
+		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
+	}}
+	for _, o := range opts {
+		if o == nil {
+			return nil, errors.New("rlock: New: option is nil")
+		}
+		o.apply(c)
+	}
+	if err := scripts.CheckLease(c.hall.Lease); err != nil {
+		return nil, fmt.Errorf("rlock: WithLease: %w", err)
+	}
+	c.hall.MaxOutage = c.hall.Lease
+	if c.outage != nil {
+		c.hall.MaxOutage = *c.outage
+	}
+	expiry := DefaultFenceExpiry
+	if c.fenceExpiry != nil {
+		expiry = *c.fenceExpiry
+	}
+	switch {
+	case c.hall.Handover < 0:
+		return nil, fmt.Errorf("rlock: WithLocalHandover: %v is negative", c.hall.Handover)
+	case c.hall.Handover > c.hall.Lease:
+		return nil, fmt.Errorf("rlock: WithLocalHandover: %v is longer than the lease of %v", c.hall.Handover, c.hall.Lease)
+	case c.hall.MaxWaiters < 0:
+		return nil, fmt.Errorf("rlock: WithMaxWaiters: %d is negative", c.hall.MaxWaiters)
+	case c.hall.MaxOutage < 0:
+		return nil, fmt.Errorf("rlock: WithMaxOutage: %v is negative", c.hall.MaxOutage)
+	case c.hall.Log == nil:
+		return nil, errors.New("rlock: WithLogger: logger is nil")
+	case c.fenceExpiry != nil && !c.fencing:
+		return nil, errors.New("rlock: WithFenceExpiry needs WithFencing")
+	case expiry < 0 || expiry%time.Millisecond != 0:
+		return nil, fmt.Errorf("rlock: WithFenceExpiry: %v is not a whole number of milliseconds from 0", expiry)
+	}
+	c.fenceExpiry = &expiry
+	return c, nil
+}
+
+// LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor. A
+// nested call refuses all of them: it takes the lease as it is.
+type LockOption interface{ apply(*terms) }
+
+type lockOption func(*terms)
+
+func (o lockOption) apply(t *terms) { o(t) }
+
+type terms struct{ fixed, maxHold *time.Duration }
+
+// FixedLease asks for a lease that is never renewed and is gone after d,
+// whatever its holder does. At least 100 ms, in whole milliseconds.
+func FixedLease(d time.Duration) LockOption { return lockOption(func(t *terms) { t.fixed = &d }) }
+
+// MaxHold caps a renewed lease: d after it was acquired the key is released and
+// the lease ends with ErrLost. Greater than zero.
+func MaxHold(d time.Duration) LockOption { return lockOption(func(t *terms) { t.maxHold = &d }) }
+
+// terms turns the options of a call into what it asks of the hall.
+func (l *Locker) terms(opts []LockOption) (hall.Terms, error) {
+	asked := hall.Terms{Lease: l.lease}
+	if len(opts) == 0 {
+		return asked, nil
+	}
+	var t terms
+	for _, o := range opts {
+		if o == nil {
+			return asked, errors.New("rlock: lock option is nil")
+		}
+		o.apply(&t)
+	}
+	if t.fixed != nil && t.maxHold != nil {
+		return asked, errors.New("rlock: FixedLease and MaxHold contradict each other")
+	}
+	if t.fixed != nil {
+		if err := scripts.CheckLease(*t.fixed); err != nil {
+			return asked, fmt.Errorf("rlock: FixedLease: %w", err)
+		}
+		asked.Lease, asked.Fixed = *t.fixed, true
+	}
+	if t.maxHold != nil {
+		if *t.maxHold <= 0 {
+			return asked, fmt.Errorf("rlock: MaxHold: %v is not greater than zero", *t.maxHold)
+		}
+		asked.MaxHold = *t.maxHold
+	}
+	return asked, nil
+}
