@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -21,6 +23,8 @@ type Locker struct {
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
 	lease      time.Duration
+	log        *slog.Logger
+	looked     sync.Once // at the server's eviction policy
 }
 
 // New returns a locker on the Redis of client, which stays the caller's: it is
@@ -43,6 +47,7 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 		node:       scripts.NewNode(client),
 		subscriber: pubsub.New(client, pubsub.WithLogger(c.hall.Log)),
 		lease:      c.hall.Lease,
+		log:        c.hall.Log,
 	}
 	l.hall = hall.New(&single{node: l.node, subscriber: l.subscriber, fencing: c.fencing, expiry: *c.fenceExpiry}, c.hall)
 	return l, nil
@@ -144,7 +149,22 @@ func (l *Locker) check(key string, opts []LockOption) (hall.Terms, error) {
 	if err := checkKey(key); err != nil {
 		return hall.Terms{}, err
 	}
+	l.looked.Do(l.warnOfEviction)
 	return l.terms(opts)
+}
+
+// warnOfEviction looks, at the first lock and in the background, whether Redis
+// may drop locks when it runs out of memory. Nobody is asked if nobody listens.
+func (l *Locker) warnOfEviction() {
+	if !l.log.Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
+	l.hall.Go(func(ctx context.Context) {
+		policy, err := l.node.EvictionPolicy(ctx)
+		if err == nil && policy != "" && policy != "noeviction" {
+			l.log.Warn("rlock: Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
+		}
+	})
 }
 
 func checkKey(key string) error {

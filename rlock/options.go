@@ -56,7 +56,8 @@ func WithFenceExpiry(d time.Duration) Option {
 }
 
 // WithLogger lets the locker log what it does in the background: lost leases,
-// failed renewals and clean-ups. Default silent.
+// failed renewals and clean-ups; and once a warning if Redis may evict locks
+// (one INFO at the first lock, if the user may send it). Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.hall.Log = log }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock

@@ -40,7 +40,7 @@ func endedBy(ctx context.Context, what error) error {
 	if context.Cause(ctx) == errWaitOver {
 		return what
 	}
-	return ended(what, ctx)
+	return ended(ctx, what)
 }
 
 func (h *Hall) lock(ctx context.Context, key string, t Terms, wait bool) (*Entry, error) {
@@ -214,7 +214,7 @@ func (h *Hall) attempt(ctx context.Context, q *queue, t Terms, numbers int64) at
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
 	case scripts.Unknown:
-		h.cleanUp(q.key, owner)
+		h.cleanUp(q.key, owner, t.Lease)
 		fallthrough
 	default:
 		a.err = err
@@ -230,7 +230,7 @@ func (h *Hall) attempt(ctx context.Context, q *queue, t Terms, numbers int64) at
 		a.hold = h.newHold(q, owner, t, a.start, said)
 	default:
 		a.err = errTooLate
-		h.cleanUp(q.key, owner)
+		h.cleanUp(q.key, owner, t.Lease)
 	}
 	return a
 }

@@ -17,14 +17,14 @@ type calls struct {
 
 // sharedDeadline ends by itself when its time is over.
 type sharedDeadline struct {
-	noDeadline
+	context.Context
 	cancel context.CancelFunc
 	made   time.Time
 }
 
-// noDeadline ends at its deadline but does not tell it: rueidis would run a lone
-// call synchronously on the connection then, where cancelling does not interrupt
-// it, and close the connection when the time is over.
+// noDeadline ends at its deadline but does not tell it. rueidis runs a lone call
+// that has a deadline synchronously on the connection, which is a quarter faster,
+// but there it cannot be cancelled.
 type noDeadline struct{ context.Context }
 
 func (noDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
@@ -36,7 +36,7 @@ func (c *calls) context() context.Context {
 		return shared
 	}
 	ctx, cancel := context.WithTimeout(c.base, c.timeout+c.timeout/4)
-	next := &sharedDeadline{noDeadline: noDeadline{ctx}, cancel: cancel, made: time.Now()}
+	next := &sharedDeadline{Context: ctx, cancel: cancel, made: time.Now()}
 	if !c.current.CompareAndSwap(shared, next) {
 		cancel()
 		return c.current.Load()
@@ -49,7 +49,7 @@ func (c *calls) contextFor(caller context.Context) (ctx context.Context, done fu
 	if caller.Done() == nil {
 		return c.context(), func() {}
 	}
-	ctx, cancel := context.WithCancel(c.context())
+	ctx, cancel := context.WithCancel(noDeadline{c.context()})
 	stop := context.AfterFunc(caller, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -114,7 +114,7 @@ func Call[T any](h *Hall, caller context.Context, key string, f func(context.Con
 	value, err := aside(h, ctx, f)
 	err = ours(err)
 	if err != nil && caller.Err() != nil {
-		return none, ended(known(err), caller)
+		return none, ended(caller, known(err))
 	}
 	return value, known(err)
 }

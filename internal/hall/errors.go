@@ -31,7 +31,7 @@ func lost(why error) error { return fmt.Errorf("%w: %w", ErrLost, why) }
 
 // ended joins the error of a context that ended a call to what the call knew.
 // Both the context's error and its cause stay matchable.
-func ended(known error, ctx context.Context) error {
+func ended(ctx context.Context, known error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
 		return fmt.Errorf("%w: %w", known, cause)

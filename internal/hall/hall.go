@@ -117,6 +117,17 @@ func known(err error) error {
 	return err
 }
 
+// Go runs f in the background, with a bounded context, as work that Close waits
+// for. After Close it does nothing.
+func (h *Hall) Go(f func(context.Context)) {
+	s := &h.shards[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		h.background(func() { f(h.calls.context()) })
+	}
+}
+
 // background runs f as work that Close waits for. It is called from such work,
 // from the watchdog, or under the mu of a shard that is not closed.
 func (h *Hall) background(f func()) {

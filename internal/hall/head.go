@@ -167,7 +167,8 @@ func (h *Hall) subscribe(p *head, key string) {
 // (or, after stepping back, as many as there are others), the subscription was
 // made anew, the holder's lease must be over, or the queue is empty.
 func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
-	until := time.Now().Add(h.longest(remaining))
+	began := time.Now()
+	until, deaf := began.Add(h.longest(remaining)), began.Add(lookWithoutMessages)
 	for {
 		now, heard := time.Now(), p.heard()
 		switch {
@@ -182,8 +183,8 @@ func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
 			return
 		}
 		wake := until
-		if soon := now.Add(lookWithoutMessages); !heard.Live && soon.Before(wake) {
-			wake = soon
+		if !heard.Live && deaf.Before(wake) {
+			wake = deaf
 		}
 		if next := p.turns.next(); !next.IsZero() && next.Before(wake) {
 			wake = next

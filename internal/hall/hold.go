@@ -89,11 +89,15 @@ func (h *Hall) lose(d *hold, why error) {
 }
 
 // undo frees a key in Redis whose hold nobody here has any more, in the
-// background. It is bounded by one lease: Redis frees the key by itself.
+// background, for as long as the hold could last: a lease from its last renewal.
 func (h *Hall) undo(d *hold) {
 	h.watchdog.Forget(d)
+	until := time.Now().Add(h.Lease)
+	if trusted := d.Deadline(); trusted.After(until) { // a longer fixed lease
+		until = trusted
+	}
 	h.background(func() {
-		_ = h.persist(time.Now().Add(h.Lease), func(ctx context.Context) error {
+		_ = h.persist(until, func(ctx context.Context) error {
 			_, err := h.backend.Release(ctx, d.queue.key, d.owner, 0)
 			return err
 		})

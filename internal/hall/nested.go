@@ -90,7 +90,10 @@ func (h *Hall) countIn(ctx context.Context, outer *Entry, wait bool) (doubt bool
 		if outcome == scripts.Done {
 			return false, nil
 		}
-		doubt = doubt || outcome == scripts.Unknown
+		if outcome == scripts.Unknown {
+			doubt = true
+			l.taint()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return doubt, endedBy(ctx, known(err))
@@ -173,14 +176,19 @@ func (l *lease) lostMeanwhile() error {
 	return nil
 }
 
-// recountLater brings the count in Redis to what it should be, in the
-// background, and frees the lease's slot then. The hold is not handed over any
-// more: a late call would count for the next lease.
-func (h *Hall) recountLater(l *lease) {
+// taint keeps the hold from being handed over: a nested call that may arrive late
+// would count for the next lease.
+func (l *lease) taint() {
 	s := l.hold.shard()
 	s.mu.Lock()
 	l.hold.tainted = true
 	s.mu.Unlock()
+}
+
+// recountLater brings the count in Redis to what it should be, in the
+// background, and frees the lease's slot then.
+func (h *Hall) recountLater(l *lease) {
+	l.taint()
 	h.background(func() {
 		defer func() { <-l.nesting.serial }()
 		_ = h.persist(l.hold.Deadline(), func(ctx context.Context) error {

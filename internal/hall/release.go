@@ -94,7 +94,7 @@ func (h *Hall) release(ctx context.Context, s *shard, q *queue, d *hold) error {
 		}
 		return failed(ErrUnknown, err)
 	case <-ctx.Done():
-		return ended(failed(ErrUnknown, err), ctx)
+		return ended(ctx, failed(ErrUnknown, err))
 	}
 }
 
@@ -163,9 +163,9 @@ func (h *Hall) persist(until time.Time, call func(context.Context) error) error 
 // cleanUp undoes an acquire of unknown outcome, in the background, for as long
 // as its hold could last: its hold is released, and a late arrival finds the
 // tombstone of its owner.
-func (h *Hall) cleanUp(key, owner string) {
+func (h *Hall) cleanUp(key, owner string, lease time.Duration) {
 	h.background(func() {
-		err := h.persist(time.Now().Add(h.Lease+h.calls.timeout), func(ctx context.Context) error {
+		err := h.persist(time.Now().Add(lease+h.calls.timeout), func(ctx context.Context) error {
 			_, err := h.backend.CleanUp(ctx, key, owner)
 			return err
 		})
