@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// The least that the layout of rlock asks for: no checks, no account of what
+// went wrong.
+const (
+	floorAcquire = `if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+  redis.call('HSET', KEYS[1], ARGV[1], '1')
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return 0
+end
+return redis.call('PTTL', KEYS[1])`
+	floorRelease = `if redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
+  return redis.call('PUBLISH', ARGV[2], '0')
+end
+return -1`
+	floorRenew = `if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return 0`
+)
+
+// floor runs bare scripts as rlock runs its own: on the client's first
+// connection, under a deadline that calls share.
+type floor struct {
+	client   rueidis.Client
+	lease    string // in ms
+	deadline deadline
+}
+
+func openFloor(addr string, lease time.Duration) (locker, error) { return newFloor(addr, lease) }
+
+func newFloor(addr string, lease time.Duration) (*floor, error) {
+	client, err := rueidis.NewClient(options(addr))
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range []string{floorAcquire, floorRelease, floorRenew} {
+		if err := client.Do(always, client.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
+			client.Close()
+			return nil, err
+		}
+	}
+	return &floor{client: client, lease: strconv.FormatInt(lease.Milliseconds(), 10)}, nil
+}
+
+// The scripts as Redis knows them.
+var acquireSHA, releaseSHA, renewSHA = sha(floorAcquire), sha(floorRelease), sha(floorRenew)
+
+func sha(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// floorKey is a key with what belongs to it.
+type floorKey struct{ key, owner, tombstone, channel string }
+
+func newFloorKey(key string) floorKey {
+	owner := "00000000-0000-4000-8000-000000000000:0" + key
+	return floorKey{key, owner, "holdfast_gone:{" + key + "}:" + owner, scripts.Channel(key)}
+}
+
+func (f *floor) cycle(key string) func(func()) error {
+	k := newFloorKey(key)
+	return func(inside func()) error {
+		if err := f.acquire(k); err != nil {
+			return err
+		}
+		inside()
+		told, err := f.call(releaseSHA, 1, k.key, k.owner, k.channel)
+		if err == nil && told < 0 {
+			err = fmt.Errorf("floor: %s was lost", k.key)
+		}
+		return err
+	}
+}
+
+// acquire takes a key that is free.
+func (f *floor) acquire(k floorKey) error {
+	left, err := f.call(acquireSHA, 2, k.key, k.tombstone, k.owner, f.lease)
+	if err == nil && left != 0 {
+		err = fmt.Errorf("floor: %s is not free", k.key)
+	}
+	return err
+}
+
+func (f *floor) renew(k floorKey) error {
+	renewed, err := f.call(renewSHA, 1, k.key, k.owner, f.lease)
+	if err == nil && renewed != 1 {
+		err = fmt.Errorf("floor: %s was lost", k.key)
+	}
+	return err
+}
+
+func (f *floor) call(script string, keys int64, args ...string) (int64, error) {
+	cmd := f.client.B().Evalsha().Sha1(script).Numkeys(keys).Arg(args...).Build()
+	return f.client.Do(f.deadline.context(), cmd).AsInt64()
+}
+
+func (f *floor) close() { f.client.Close() }
+
+// deadline is one that many calls share and that is replaced before it comes,
+// of the kind that rlock uses.
+type deadline struct{ current atomic.Pointer[rolling] }
+
+type rolling struct {
+	context.Context
+	cancel context.CancelFunc
+	made   time.Time
+}
+
+const callTime = 5 * time.Second // what rlock gives a call at a lease of 30 s
+
+func (d *deadline) context() context.Context {
+	c := d.current.Load()
+	if c == nil || time.Since(c.made) > callTime/4 {
+		ctx, cancel := context.WithTimeout(always, callTime+callTime/4)
+		c = &rolling{ctx, cancel, time.Now()}
+		d.current.Store(c)
+	}
+	return c
+}
