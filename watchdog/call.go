@@ -53,7 +53,6 @@ func (w *Watchdog[H]) renewed(h H, c *call[H], now int64) {
 	if before <= now || !l.extend(before, until) {
 		return
 	}
-	w.ends.set(h, until)
 	if l.call == c.number || l.call == 0 && until > before {
 		l.call, l.tries = 0, 0
 		w.due.set(h, after(c.start, lease/3))

@@ -43,7 +43,7 @@ func TestQueueKeepsOrderAndPlaces(t *testing.T) {
 		require.Equal(t, int32(i)+1, x.h.place[1])
 		require.Zero(t, x.h.place[0])
 		require.Equal(t, x.h.at, x.at)
-		require.LessOrEqual(t, q.items[max(0, (i-1)/2)].at, x.at)
+		require.LessOrEqual(t, q.items[max(0, (i-1)/children)].at, x.at)
 	}
 	for last := int64(0); len(q.items) > 0; {
 		require.LessOrEqual(t, last, q.first())

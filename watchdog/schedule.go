@@ -63,15 +63,21 @@ type ending[H Watched] struct {
 	why error
 }
 
-// expire ends holds whose trusted deadline has passed: at most a batch, so that mu is not held for long. mu is held.
+// expire ends holds whose trusted deadline has passed, and moves those that were renewed to their new places: at most
+// a batch, so that mu is not held for long. mu is held.
 func (w *Watchdog[H]) expire(now int64) (over []ending[H]) {
-	for w.ends.first() <= now && len(over) < w.config.Batch {
+	for n := 0; w.ends.first() <= now && n < w.config.Batch; n++ {
 		h := w.ends.items[0].h
-		why := ErrDeadline
-		if w.ends.first() >= h.watched().bound {
-			why = ErrMaxHold
+		l := h.watched()
+		until := l.until.Load()
+		switch {
+		case until > now:
+			w.ends.set(h, until)
+		case max(until, -until) >= l.bound:
+			over = append(over, w.finish(h, ErrMaxHold))
+		default:
+			over = append(over, w.finish(h, ErrDeadline))
 		}
-		over = append(over, w.finish(h, why))
 	}
 	return over
 }

@@ -78,7 +78,7 @@ type Watchdog[H Watched] struct {
 	wake   chan struct{}  // one slot: the scheduler should look at its queues
 
 	mu     sync.Mutex
-	ends   queue[H]   // guarded by mu: every hold, by its trusted deadline
+	ends   queue[H]   // guarded by mu: every hold, by a trusted deadline that it had, at the latest its present one
 	due    queue[H]   // guarded by mu: renewed holds without a call to wait for, by the start of their next attempt
 	calls  []*call[H] // guarded by mu: calls that have not returned, in the order of their start
 	called uint64     // guarded by mu: the number of calls so far
