@@ -22,7 +22,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	if err := checkKey(key); err != nil {
 		return Status{}, err
 	}
-	said, err := hall.Call(l.hall, ctx, key, func(ctx context.Context) (scripts.Holder, error) {
+	said, err := hall.Call(ctx, l.hall, key, func(ctx context.Context) (scripts.Holder, error) {
 		return l.node.Inspect(ctx, key)
 	})
 	if err != nil || said.Owner == "" {

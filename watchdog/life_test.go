@@ -111,7 +111,7 @@ func TestCloseCancelsCallsAndWaitsForThem(t *testing.T) {
 			r.lives(h, begin.Add(trusted))
 			late := r.hold(watchdog.Terms{Lease: time.Second, Renew: true})
 			require.True(t, late.Alive())
-			pass(begin.Add(trusted).Sub(time.Now()) - 1)
+			pass(time.Until(begin.Add(trusted)) - 1)
 			require.True(t, h.Alive())
 			require.False(t, late.Alive())
 			pass(1)

@@ -239,7 +239,7 @@ func (h *Hall) acquire(ctx context.Context, key, owner string, lease time.Durati
 	if !h.away.Load() { // as aside, but without its closure
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
-	return aside(h, ctx, func(ctx context.Context) (scripts.Acquired, error) {
+	return aside(ctx, h, func(ctx context.Context) (scripts.Acquired, error) {
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	})
 }

@@ -18,7 +18,7 @@ func (h *Hall) note(err error) {
 // the caller, who leaves when ctx ends, with an unknown outcome: rueidis does not
 // watch the contexts of those who wait for somebody else's dial, which may take
 // 5 s.
-func aside[T any](h *Hall, ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+func aside[T any](ctx context.Context, h *Hall, call func(context.Context) (T, error)) (T, error) {
 	if !h.away.Load() {
 		return call(ctx)
 	}

@@ -95,7 +95,7 @@ func (h *Hall) releaseAll(holds []*hold) error {
 
 // Call runs f as a call that Close waits for, with a context that is bounded
 // and ends also with the caller's.
-func Call[T any](h *Hall, caller context.Context, key string, f func(context.Context) (T, error)) (T, error) {
+func Call[T any](caller context.Context, h *Hall, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if caller.Err() != nil {
 		return none, doneBefore(caller)
@@ -111,7 +111,7 @@ func Call[T any](h *Hall, caller context.Context, key string, f func(context.Con
 	defer h.work.Done()
 	ctx, done := h.calls.contextFor(caller)
 	defer done()
-	value, err := aside(h, ctx, f)
+	value, err := aside(ctx, h, f)
 	err = ours(err)
 	if err != nil && caller.Err() != nil {
 		return none, ended(caller, known(err))
@@ -129,7 +129,7 @@ func (h *Hall) Force(caller context.Context, key string, f func(context.Context)
 		d = q.hold
 	}
 	s.mu.Unlock()
-	held, err := Call(h, caller, key, f)
+	held, err := Call(caller, h, key, f)
 	if err == nil && d != nil {
 		h.lose(d, errForced)
 	}

@@ -92,13 +92,17 @@ func (h *Hall) lead(s *shard, q *queue) {
 }
 
 // deliver gives what came of the head's attempt to those who wait. It reports
-// whether the key is held here now.
+// whether that was all: the key is held here now, or nobody waits any more.
 func (h *Hall) deliver(s *shard, q *queue, a attempt, asked Terms) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q.head.noteOutage(a)
 	if a.err != nil {
 		q.endAll(func(w *waiter) error { return q.overdue(w, a, h.MaxOutage) })
+		if q.first == nil {
+			h.settle(s, q)
+			return true
+		}
 		return false
 	}
 	q.head.retry = backoff{}

@@ -113,7 +113,7 @@ func (h *Hall) countIn(ctx context.Context, outer *Entry, wait bool) (doubt bool
 // recount makes one call. That the hold is not ours any more ends it.
 func (h *Hall) recount(ctx context.Context, l *lease, n int) error {
 	d := l.hold
-	held, err := aside(h, ctx, func(ctx context.Context) (bool, error) {
+	held, err := aside(ctx, h, func(ctx context.Context) (bool, error) {
 		return h.backend.Recount(ctx, d.queue.key, d.owner, n)
 	})
 	if err == nil && !held {

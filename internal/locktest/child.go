@@ -1,0 +1,201 @@
+package locktest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// A test that needs a process to kill or to pause starts its own test binary
+// once more, as a child that runs one registered function instead of the tests.
+// Both talk in lines over the child's standard input and output. A child whose
+// parent has died ends by itself.
+
+const (
+	childEnv  = "HOLDFAST_TEST_CHILD" // in a child: the name of its function
+	childWait = 30 * time.Second      // for one line, or for the end, of a child
+)
+
+// childMain is what a child runs; the process ends when it returns.
+type childMain func(d Door, p *Parent) error
+
+// childMains are all registered functions; written by init functions only.
+var childMains = map[string]childMain{}
+
+// registerChild names a function for StartChild; files call it in init.
+func registerChild(name string, f childMain) { childMains[name] = f }
+
+// RunChild is called first in the TestMain of a door. In a child it runs the
+// child's function and ends the process; else it does nothing.
+func RunChild(d Door) {
+	name := os.Getenv(childEnv)
+	if name == "" {
+		return
+	}
+	p := &Parent{Args: os.Args[1:], lines: make(chan string)}
+	go p.listen() // ends with the process
+	if err := childMains[name](d, p); err != nil {
+		fmt.Fprintf(os.Stderr, "child %s: %v\n", name, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Parent is a child's side of the talk.
+type Parent struct {
+	Args  []string    // those given to StartChild; immutable
+	lines chan string // what the parent says
+	mu    sync.Mutex  // of standard output
+}
+
+func (p *Parent) listen() {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		p.lines <- in.Text()
+	}
+	os.Exit(0) // the parent has died, or wants no more of this child
+}
+
+// Say tells the parent a line, at once.
+func (p *Parent) Say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(os.Stdout, format+"\n", args...)
+}
+
+// Hear waits for the next line of the parent.
+func (p *Parent) Hear() string { return <-p.lines }
+
+// Client opens a client of the Redis at addr, which lives as long as the child.
+func (*Parent) Client(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+}
+
+// Child is a parent's side of the talk. Methods but Expect may be called by any
+// goroutine.
+type Child struct {
+	t     testing.TB     // immutable
+	name  string         // immutable
+	cmd   *exec.Cmd      // immutable
+	in    io.WriteCloser // immutable
+	lines chan string    // what the child says; closed with its end
+	done  chan struct{}  // closed when it has been reaped
+	errs  bytes.Buffer   // its standard error; to be read after done
+}
+
+// StartChild starts a child that runs the named function. It is killed when the
+// test ends.
+func StartChild(t testing.TB, name string, args ...string) *Child {
+	t.Helper()
+	require.Contains(t, childMains, name)
+	c := &Child{t: t, name: name, lines: make(chan string, 1024), done: make(chan struct{})}
+	c.cmd = exec.Command(os.Args[0], args...)
+	// A program under the race detector takes a second to exit unless told not to.
+	c.cmd.Env = append(os.Environ(), childEnv+"="+name, "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	c.cmd.Stderr = &c.errs
+	in, err := c.cmd.StdinPipe()
+	require.NoError(t, err)
+	c.in = in
+	out, err := c.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.cmd.Start())
+	go c.read(out)
+	t.Cleanup(c.Kill)
+	return c
+}
+
+// read owns the child's end: it collects its lines, and then its status.
+func (c *Child) read(out io.Reader) {
+	defer close(c.done)
+	defer close(c.lines)
+	in := bufio.NewScanner(out)
+	for in.Scan() {
+		c.lines <- in.Text()
+	}
+	if err := c.cmd.Wait(); err != nil && c.errs.Len() > 0 {
+		c.t.Errorf("child %s: %v\n%s", c.name, err, c.errs.String())
+	}
+}
+
+// Say tells the child a line.
+func (c *Child) Say(line string) {
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Errorf("child %s: %v", c.name, err)
+	}
+}
+
+// Expect waits for the child's next line, which must begin with the given word,
+// and returns the rest of it.
+func (c *Child) Expect(word string) string {
+	c.t.Helper()
+	select {
+	case line, ok := <-c.lines:
+		require.True(c.t, ok, "child %s ended; expected %q", c.name, word)
+		said, rest, _ := strings.Cut(line, " ")
+		require.Equal(c.t, word, said, "child %s said %q", c.name, line)
+		return rest
+	case <-time.After(childWait):
+		require.FailNow(c.t, "child is silent", "child %s: expected %q", c.name, word)
+		return ""
+	}
+}
+
+// Pause stops the child where it stands (SIGSTOP) and returns when it stands.
+func (c *Child) Pause() {
+	c.signal(syscall.SIGSTOP)
+	for !c.stopped() {
+		runtime.Gosched()
+	}
+}
+
+// stopped reports whether the child stands or is gone; true where that cannot be
+// asked.
+func (c *Child) stopped() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
+	_, state, _ := bytes.Cut(stat, []byte(") ")) // pid (name) state …
+	return err != nil || bytes.HasPrefix(state, []byte("T")) || bytes.HasPrefix(state, []byte("Z"))
+}
+
+// Resume lets a paused child go on (SIGCONT).
+func (c *Child) Resume() { c.signal(syscall.SIGCONT) }
+
+func (c *Child) signal(s os.Signal) {
+	if err := c.cmd.Process.Signal(s); err != nil {
+		c.t.Errorf("child %s: %v: %v", c.name, s, err)
+	}
+}
+
+// Kill ends the child (SIGKILL) and returns when it is gone; nothing if it is.
+func (c *Child) Kill() {
+	_ = c.cmd.Process.Kill() // fails only if the child has ended already
+	c.drain()
+}
+
+// Await waits for the child's end, which must be a good one.
+func (c *Child) Await() {
+	late := time.AfterFunc(childWait, func() {
+		c.t.Errorf("child %s does not end", c.name)
+		_ = c.cmd.Process.Kill()
+	})
+	c.drain()
+	late.Stop()
+}
+
+// drain drops what the child still says and returns when it is gone.
+func (c *Child) drain() {
+	for range c.lines {
+	}
+	<-c.done
+}

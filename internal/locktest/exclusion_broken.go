@@ -1,0 +1,45 @@
+package locktest
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// broken is a door that does not exclude: one Lock in a hundred gives a lease
+// without asking anybody. The check of exclusion must find it.
+func broken(d Door) Door {
+	return Door{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (Locker, error) {
+		l, err := d.New(client, o)
+		return brokenLocker{l, o.Lease}, err
+	}}
+}
+
+type brokenLocker struct {
+	Locker
+	lease time.Duration
+}
+
+func (l brokenLocker) Lock(ctx context.Context, key string, c ...Call) (Lease, error) {
+	if rand.IntN(100) > 0 {
+		return l.Locker.Lock(ctx, key, c...)
+	}
+	return forged{key, time.Now().Add(l.lease)}, nil
+}
+
+// forged is a lease that nobody gave.
+type forged struct {
+	key      string
+	deadline time.Time
+}
+
+func (forged) Unlock(context.Context) error             { return nil }
+func (forged) Bind(ctx context.Context) context.Context { return ctx }
+func (forged) Done() <-chan struct{}                    { return nil }
+func (forged) Err() error                               { return nil }
+func (f forged) Deadline() time.Time                    { return f.deadline }
+func (forged) Fence() int64                             { return 0 }
+func (f forged) Key() string                            { return f.key }
+func (forged) Owner() string                            { return "forged" }

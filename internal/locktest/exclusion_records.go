@@ -1,0 +1,150 @@
+package locktest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Records are lines which all processes of a run append to one file, each by one
+// write, so that a process which is killed loses none:
+//
+//	G <id> <key> <fence> <time> <deadline>   an acquire returned
+//	D <id> <deadline>                        renewals have moved the deadline
+//	E <id> <time>                            the lease ended, or Unlock is about to be called
+//	L <id>                                   the lease had been lost before its Unlock
+//
+// Times are readings of the shared clock in nanoseconds. An id begins with the
+// name of its process and a dash.
+
+// recorder writes the records of one process.
+type recorder struct {
+	file    *os.File      // immutable
+	process string        // immutable
+	last    atomic.Uint64 // number of the last lease
+}
+
+func newRecorder(path, process string) (*recorder, error) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	return &recorder{file: f, process: process}, err
+}
+
+func (r *recorder) write(format string, args ...any) {
+	if _, err := fmt.Fprintf(r.file, format, args...); err != nil { // one write
+		panic(err)
+	}
+}
+
+// granted is called as soon as an acquire has returned.
+func (r *recorder) granted(l Lease) *record {
+	now := Clock()
+	rec := &record{recorder: r, lease: l, id: fmt.Sprintf("%s-%d", r.process, r.last.Add(1)), deadline: clockAt(l.Deadline())}
+	r.write("G %s %s %d %d %d\n", rec.id, l.Key(), l.Fence(), now, rec.deadline)
+	return rec
+}
+
+// record is that of one lease; one goroutine's own.
+type record struct {
+	recorder *recorder
+	lease    Lease
+	id       string
+	deadline time.Duration // as last recorded
+}
+
+// hold returns after d, or when the lease ends, and records renewals meanwhile.
+func (r *record) hold(d time.Duration) {
+	if d == 0 {
+		return
+	}
+	over := time.NewTimer(d)
+	defer over.Stop()
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-r.lease.Done():
+			return
+		case <-over.C:
+			return
+		case <-look.C:
+			if at := clockAt(r.lease.Deadline()); at != r.deadline {
+				r.deadline = at
+				r.recorder.write("D %s %d\n", r.id, at)
+			}
+		}
+	}
+}
+
+// ends is called right before Unlock.
+func (r *record) ends() {
+	r.recorder.write("E %s %d\n", r.id, min(clockAt(r.lease.Deadline()), Clock()))
+}
+
+// lost is called when Unlock has told of a loss.
+func (r *record) lost() { r.recorder.write("L %s\n", r.id) }
+
+// records are what was recorded in a run.
+type records struct {
+	intervals []interval
+	killed    int // leases whose process was killed
+	lost      int // leases that ended before their Unlock
+}
+
+// readRecords reads a file of records. died says when processes were killed; all
+// leases of the others must have ended.
+func readRecords(data []byte, died map[string]time.Duration) (records, error) {
+	var r records
+	open := map[string]interval{} // leases without an end; to is the last deadline
+	for line := range bytes.Lines(data) {
+		kind, i, err := readRecord(string(line))
+		was, known := open[i.id]
+		switch {
+		case err != nil:
+			return r, fmt.Errorf("record %q: %w", line, err)
+		case kind == 'L':
+			r.lost++
+			continue
+		case known == (kind == 'G'):
+			return r, fmt.Errorf("record %q: out of order", line)
+		case kind != 'G':
+			was.to = i.to
+			i = was
+		}
+		if kind == 'E' {
+			delete(open, i.id)
+			r.intervals = append(r.intervals, i)
+		} else {
+			open[i.id] = i
+		}
+	}
+	for id, i := range open {
+		process, _, _ := strings.Cut(id, "-")
+		end, dead := died[process]
+		if !dead {
+			return r, fmt.Errorf("%v has no end", i)
+		}
+		i.to = min(i.to, end)
+		r.killed++
+		r.intervals = append(r.intervals, i)
+	}
+	return r, nil
+}
+
+// readRecord reads one line, whose first byte is its kind.
+func readRecord(line string) (kind byte, i interval, err error) {
+	switch kind = line[0]; kind {
+	case 'G':
+		_, err = fmt.Sscanf(line, "G %s %s %d %d %d\n", &i.id, &i.key, &i.fence, &i.from, &i.to)
+	case 'D', 'E':
+		_, err = fmt.Sscanf(line[1:], " %s %d\n", &i.id, &i.to)
+	case 'L':
+		_, err = fmt.Sscanf(line, "L %s\n", &i.id)
+	default:
+		err = errors.New("not a record")
+	}
+	return kind, i, err
+}

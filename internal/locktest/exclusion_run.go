@@ -1,0 +1,188 @@
+package locktest
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const exclusionProcesses = 4
+
+// RunExclusion has four processes of 16 goroutines each compete for few keys
+// while they are killed, paused and cut off at random, and checks that the
+// leases of a key never overlapped and that their fences grew. It lasts 20 s, or
+// as long as EXCLUSION_TIME says; EXCLUSION_SEED repeats the faults of a run.
+func RunExclusion(t *testing.T, d Door) {
+	length := 20 * time.Second
+	if s := os.Getenv("EXCLUSION_TIME"); s != "" {
+		var err error
+		length, err = time.ParseDuration(s)
+		require.NoError(t, err, "EXCLUSION_TIME")
+	}
+	run, faults := exclusionRun(t, length)
+	found := checkExclusion(run.intervals)
+	require.Empty(t, found.overlaps)
+	require.Empty(t, found.disorder)
+
+	// A run whose processes or faults stood still proves nothing.
+	seconds := int(length / time.Second)
+	require.GreaterOrEqual(t, len(run.intervals), 250*seconds, "grants")
+	total := 0
+	for kind, n := range faults {
+		total += n
+		require.GreaterOrEqual(t, n, seconds/4, kind)
+	}
+	require.GreaterOrEqual(t, total, 5*seconds/2, "faults")
+	require.GreaterOrEqual(t, run.killed, seconds/10, "holders killed")
+	require.GreaterOrEqual(t, run.lost, seconds/10, "leases lost")
+}
+
+// RunExclusionControl makes the same run with a lock that does not exclude. The
+// check must find that.
+func RunExclusionControl(t *testing.T, d Door) {
+	run, _ := exclusionRun(t, 3*time.Second, "broken")
+	require.NotEmpty(t, checkExclusion(run.intervals).overlaps)
+}
+
+// exclusionRun returns what was recorded, and how many faults of each kind there
+// were.
+func exclusionRun(t *testing.T, length time.Duration, args ...string) (records, map[string]int) {
+	seed := rand.Uint64()
+	if s := os.Getenv("EXCLUSION_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err, "EXCLUSION_SEED")
+	}
+	t.Logf("seed: EXCLUSION_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	server := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), "records")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+
+	all := make([]*victim, exclusionProcesses)
+	for i := range all {
+		all[i] = &victim{
+			t: t, name: strconv.Itoa(i), file: file, args: args,
+			random: rand.New(rand.NewPCG(random.Uint64(), 0)),
+			proxy:  redistest.NewProxy(t, server.Addr()),
+			died:   map[string]time.Duration{}, faults: map[string]int{},
+		}
+		all[i].start()
+	}
+	end := time.Now().Add(length)
+	var work sync.WaitGroup
+	for _, v := range all {
+		work.Go(func() { v.suffer(end) })
+	}
+	work.Wait()
+
+	for _, v := range all {
+		v.child.Say("stop")
+	}
+	died, faults := map[string]time.Duration{}, map[string]int{}
+	for _, v := range all {
+		v.child.Await()
+		maps.Copy(died, v.died)
+		for kind, n := range v.faults {
+			faults[kind] += n
+		}
+	}
+	for i := range exclusionKeys { // those of the killed expire
+		await(t, func() bool { return !exists(t, server, exclusionKey(i)) })
+	}
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	run, err := readRecords(data, died)
+	require.NoError(t, err)
+	t.Logf("%d grants, %d holders killed, %d leases lost, faults: %v", len(run.intervals), run.killed, run.lost, faults)
+	return run, faults
+}
+
+// victim is the place of one process of a run. One goroutine's own, by turns.
+type victim struct {
+	t      *testing.T
+	name   string // of the place; its processes are name.1, name.2, …
+	file   string
+	args   []string
+	random *rand.Rand
+	proxy  *redistest.Proxy
+	child  *Child
+	starts int
+	died   map[string]time.Duration // when a process was gone
+	faults map[string]int           // by kind
+}
+
+func (v *victim) process() string { return v.name + "." + strconv.Itoa(v.starts) }
+
+func (v *victim) start() {
+	v.starts++
+	seed := strconv.FormatUint(v.random.Uint64(), 10)
+	v.child = StartChild(v.t, "exclusion", append([]string{v.proxy.Addr(), v.file, v.process(), seed}, v.args...)...)
+	v.child.Expect("ready")
+}
+
+// suffer brings one fault after the other upon the process.
+func (v *victim) suffer(end time.Time) {
+	kinds := []struct {
+		name string
+		do   func(time.Duration)
+	}{
+		{"kill", v.kill},
+		{"pause", v.pause},
+		{"cut", func(time.Duration) { v.proxy.Cut() }},
+		{"refuse", v.refuse},
+		{"hold requests", func(d time.Duration) { v.hold(v.proxy.HoldRequests, d) }},
+		{"hold replies", func(d time.Duration) { v.hold(v.proxy.HoldReplies, d) }},
+	}
+	for time.Now().Before(end) {
+		time.Sleep(v.upTo(exclusionLease))
+		kind := kinds[v.random.IntN(len(kinds))]
+		kind.do(v.upTo(2 * exclusionLease))
+		v.faults[kind.name]++
+	}
+}
+
+func (v *victim) upTo(most time.Duration) time.Duration {
+	return time.Duration(v.random.Int64N(int64(most)))
+}
+
+// kill kills the process, every other time while it stands still.
+func (v *victim) kill(d time.Duration) {
+	if v.random.IntN(2) == 0 {
+		v.child.Pause()
+		time.Sleep(d)
+	}
+	v.child.Kill()
+	v.died[v.process()] = Clock()
+	v.start()
+}
+
+func (v *victim) pause(d time.Duration) {
+	v.child.Pause()
+	time.Sleep(d)
+	v.child.Resume()
+}
+
+// refuse cuts the process off, and keeps it from coming back for a while.
+func (v *victim) refuse(d time.Duration) {
+	v.proxy.Refuse(true)
+	v.proxy.Cut()
+	time.Sleep(d)
+	v.proxy.Refuse(false)
+}
+
+// hold keeps the process's requests, or Redis' replies, on their way.
+func (v *victim) hold(side func(bool), d time.Duration) {
+	side(true)
+	time.Sleep(d)
+	side(false)
+}

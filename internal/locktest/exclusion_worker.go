@@ -1,0 +1,149 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+)
+
+// The shape of an exclusion run.
+const (
+	exclusionLease   = 300 * time.Millisecond
+	exclusionWorkers = 16 // goroutines of a process
+	exclusionKeys    = 4
+)
+
+func exclusionKey(i int) string { return "key" + strconv.Itoa(i) }
+
+func init() { registerChild("exclusion", exclusionWorker) }
+
+// exclusionWorker takes and gives back few keys on many goroutines until it is
+// told to stop, and records each lease.
+// Args: the address of Redis, the file of records, the name of the process, the
+// seed, "broken" for a lock that does not exclude.
+func exclusionWorker(d Door, p *Parent) error {
+	addr, path, process := p.Args[0], p.Args[1], p.Args[2]
+	seed, err := strconv.ParseUint(p.Args[3], 10, 64)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	if slices.Contains(p.Args, "broken") {
+		d = broken(d)
+	}
+	client, err := p.Client(addr)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	o := Options{Lease: exclusionLease, Fencing: true}
+	if none := time.Duration(0); random.IntN(2) == 0 {
+		o.Handover = &none
+	}
+	locker, err := d.New(client, o)
+	if err != nil {
+		return err
+	}
+	rec, err := newRecorder(path, process)
+	if err != nil {
+		return err
+	}
+	defer rec.file.Close()
+	p.Say("ready")
+
+	ctx, stop := context.WithCancel(context.Background())
+	errs := make(chan error, exclusionWorkers)
+	var workers sync.WaitGroup
+	for range exclusionWorkers {
+		random := rand.New(rand.NewPCG(random.Uint64(), 0))
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				if err := oneLease(ctx, locker, rec, random); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	p.Hear()
+	stop()
+	workers.Wait()
+	if err := locker.Close(); err != nil {
+		return err
+	}
+	close(errs)
+	return <-errs
+}
+
+// oneLease takes a lease in one of the ways that there are, holds it for a
+// while and gives it back. Only what a fault may bring about is no error.
+func oneLease(ctx context.Context, locker Locker, rec *recorder, random *rand.Rand) error {
+	key := exclusionKey(random.IntN(exclusionKeys))
+	var terms []Call
+	if random.IntN(10) == 0 {
+		terms = append(terms, Call{FixedLease: exclusionLease / 2})
+	}
+	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
+	defer cancel()
+	var l Lease
+	var err error
+	switch random.IntN(8) {
+	case 0:
+		l, err = locker.TryLock(ctx, key, terms...)
+	case 1:
+		l, err = locker.TryLockFor(ctx, key, time.Duration(random.IntN(50))*time.Millisecond, terms...)
+	default:
+		l, err = locker.Lock(wait, key, terms...)
+	}
+	if err != nil {
+		if expected(err) {
+			return nil
+		}
+		return fmt.Errorf("lock: %w", err)
+	}
+	r := rec.granted(l)
+	r.hold(holdTime(random))
+	r.ends()
+	err = l.Unlock(ctx)
+	if errors.Is(err, hall.ErrLost) {
+		r.lost()
+		return nil
+	}
+	if err != nil && !errors.Is(err, hall.ErrUnknown) {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	return nil
+}
+
+// expected reports whether a fault, or the end of a wait, explains the error.
+func expected(err error) bool {
+	for _, known := range []error{
+		hall.ErrNotAcquired, hall.ErrUnavailable, hall.ErrUnknown, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdTime is mostly nothing or little, sometimes longer than the lease.
+func holdTime(random *rand.Rand) time.Duration {
+	most := 2 * exclusionLease
+	switch n := random.IntN(1000); {
+	case n < 700:
+		return 0
+	case n < 900:
+		most = 3 * time.Millisecond
+	case n < 997:
+		most = 20 * time.Millisecond
+	}
+	return time.Duration(random.Int64N(int64(most)))
+}

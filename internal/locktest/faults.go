@@ -1,0 +1,36 @@
+package locktest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// faultCase is one row of the table of faults, or a part of one. Its name starts
+// with the row: F12_MessageLost.
+type faultCase struct {
+	name string
+	run  func(t *testing.T, d Door)
+}
+
+// faults are all registered cases; written by init functions only.
+var faults []faultCase
+
+// register adds a case to the table; files call it in init.
+func register(name string, run func(t *testing.T, d Door)) {
+	faults = append(faults, faultCase{name, run})
+}
+
+// row is the part of a case's name that sorts: the number of its row.
+func (c faultCase) row() string {
+	number, _, _ := strings.Cut(c.name, "_")
+	return strings.Repeat("0", max(0, 4-len(number))) + number[1:]
+}
+
+// RunFaults runs every case against d, in the order of the rows.
+func RunFaults(t *testing.T, d Door) {
+	slices.SortStableFunc(faults, func(a, b faultCase) int { return strings.Compare(a.row(), b.row()) })
+	for _, c := range faults {
+		t.Run(c.name, func(t *testing.T) { c.run(t, d) })
+	}
+}

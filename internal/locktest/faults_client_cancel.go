@@ -1,0 +1,241 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep)
+	register("F4_CancelledAtEveryInstant", testCancelledAtEveryInstant)
+	register("F4_CancelledAsTheLockIsHandedOver", testCancelledAtHandover)
+	register("F4_CancelledDuringCleanUp", testCancelledDuringCleanUp)
+	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody)
+}
+
+// A step is a request or a reply of the locker, those of its connections' set-up
+// included. A Lock is cancelled at the k-th step, for each k that there is: of a
+// free key, of one that another client holds and then releases, and each of both
+// with and without somebody who waits behind. Nothing may be left, and whoever
+// waits gets the key: all leases are so long that nothing is cured by expiry.
+func testCancelledAtEveryStep(t *testing.T, d Door) {
+	for _, held := range []bool{false, true} {
+		for _, followed := range []bool{false, true} {
+			for _, replies := range []bool{false, true} {
+				t.Run(fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T) {
+					t.Parallel()
+					r := newFaultRig(t, d, Options{Lease: long})
+					steps := 1
+					for r.cancelledAtStep(steps, held, followed, replies) {
+						steps++
+					}
+					least := 1 // acquire
+					if held {
+						least = 4 // acquire, SUBSCRIBE, acquire, acquire
+					}
+					require.Greater(t, steps, least, "the walk missed steps")
+				})
+			}
+		}
+	}
+}
+
+// cancelledAtStep makes one Lock with a locker of its own, and reports whether it
+// has so many steps.
+func (r *faultRig) cancelledAtStep(k int, held, followed, replies bool) bool {
+	t, key := r.t, fmt.Sprintf("key%d", k)
+	locker, err := r.door.New(r.client, Options{Lease: long})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+
+	var before Lease
+	if held {
+		before = lock(t, r.other, ctx, key)
+	}
+	var steps atomic.Int64
+	begun, behind := make(chan struct{}), make(chan struct{})
+	hook := func(cmd []string) redistest.Verdict {
+		if verb(cmd) == "ping" {
+			return redistest.Pass
+		}
+		n := steps.Add(1)
+		if n == 1 {
+			close(begun)
+			<-behind
+		}
+		if n == int64(k) {
+			cancel()
+		}
+		return redistest.Pass
+	}
+	if replies {
+		r.proxy.OnReply(hook)
+	} else {
+		r.proxy.OnRequest(hook)
+	}
+	first := lockAside(locker, ctx, key)
+	within(t, begun)
+	var second <-chan acquired
+	if followed {
+		second = lockAside(locker, bounded(t), key)
+	}
+	close(behind)
+	if held {
+		await(t, func() bool { return ctx.Err() != nil || r.listeners(key) > 0 })
+		require.NoError(t, before.Unlock(bounded(t)))
+	}
+	if a := within(t, first); a.err == nil {
+		require.NoError(t, a.lease.Unlock(bounded(t)))
+	} else {
+		require.ErrorIs(t, a.err, context.Canceled)
+	}
+	r.proxy.OnReply(nil)
+	r.proxy.OnRequest(nil)
+	if followed {
+		require.NoError(t, got(t, second).Unlock(bounded(t)))
+	}
+	require.NoError(t, lock(t, r.other, bounded(t), key).Unlock(bounded(t)), "the turn was not passed on")
+	r.tidy(key)
+	require.NoError(t, locker.Close())
+	return steps.Load() >= int64(k)
+}
+
+// The cancellation comes after 0 to 5 ms, in steps of 20 µs, while the key is
+// released at half that time, by another client and by this one in turn.
+func testCancelledAtEveryInstant(t *testing.T, d Door) {
+	r := newFaultRig(t, d, Options{Lease: long})
+	cancelled := 0
+	for delay := time.Duration(0); delay <= 5*time.Millisecond; delay += 20 * time.Microsecond {
+		holder := r.other
+		if delay%(40*time.Microsecond) == 0 {
+			holder = r.locker
+		}
+		before := lock(t, holder, bounded(t), "k")
+		ctx, cancel := context.WithCancel(bounded(t))
+		first := lockAside(r.locker, ctx, "k")
+		second := lockAside(r.locker, bounded(t), "k")
+		time.AfterFunc(delay, cancel)
+		released := make(chan error, 1)
+		time.AfterFunc(2500*time.Microsecond, func() { released <- before.Unlock(bounded(t)) })
+
+		if a := within(t, first); a.err == nil {
+			require.NoError(t, a.lease.Unlock(bounded(t)))
+		} else {
+			cancelled++
+			require.ErrorIs(t, a.err, context.Canceled)
+		}
+		require.NoError(t, got(t, second).Unlock(bounded(t)))
+		require.NoError(t, within(t, released))
+		cancel()
+	}
+	require.Greater(t, cancelled, 50)
+	r.tidy("k")
+}
+
+// The cancellation follows right upon the grant, so that the waiter finds both.
+func testCancelledAtHandover(t *testing.T, d Door) {
+	r := newFaultRig(t, d, Options{Lease: long, MaxWaiters: 2, Handover: ptr(long)})
+	cancelled := 0
+	for range 300 {
+		before := lock(t, r.locker, bounded(t), "k")
+		ctx, cancel := context.WithCancel(bounded(t))
+		waiting := crowded(ctx, r.locker, "k", 2)
+		require.NoError(t, before.Unlock(bounded(t)))
+		cancel()
+		for a := range waiting {
+			if a.err == nil {
+				require.NoError(t, a.lease.Unlock(bounded(t)))
+			} else {
+				cancelled++
+				require.ErrorIs(t, a.err, context.Canceled)
+			}
+		}
+	}
+	require.Greater(t, cancelled, 100) // of 600
+	r.tidy("k")
+}
+
+// While the clean-up after a cancelled Lock is on its way, the next Lock meets
+// the remains of the first, and may be cancelled itself; the third gets the key.
+func testCancelledDuringCleanUp(t *testing.T, d Door) {
+	r := newFaultRig(t, d, Options{Lease: long})
+	for _, verbs := range [][]string{{"acquire"}, {"acquire", "clean_up"}} {
+		ctx, cancel := context.WithCancel(bounded(t))
+		cleaning := make(chan struct{}, 1)
+		r.proxy.OnReply(func(cmd []string) redistest.Verdict { // executed, not answered
+			if verb(cmd) == "acquire" {
+				cancel()
+				return redistest.Cut
+			}
+			return redistest.Pass
+		})
+		r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+			if verb(cmd) == "clean_up" {
+				poke(cleaning)
+				return redistest.Hold
+			}
+			return redistest.Pass
+		})
+		_, err := r.locker.Lock(ctx, "k")
+		require.ErrorIs(t, err, context.Canceled)
+		within(t, cleaning)
+		r.proxy.OnReply(nil)
+		if len(verbs) > 1 { // one more, whose acquire is held up behind the clean-up
+			ctx, cancel := context.WithCancel(bounded(t))
+			second := lockAside(r.locker, ctx, "k")
+			cancel()
+			require.ErrorIs(t, within(t, second).err, context.Canceled)
+		}
+		third := lockAside(r.locker, bounded(t), "k")
+		r.proxy.OnRequest(nil)
+		r.proxy.Release()
+		require.NoError(t, got(t, third).Unlock(bounded(t)))
+		r.tidy("k")
+	}
+}
+
+// A waiter leaves while the key is being granted. Its release is lost for as long
+// as the lease lasts: nobody may keep that hold alive beyond.
+func testGrantForNobody(t *testing.T, d Door) {
+	const lease = 300 * time.Millisecond
+	r := newFaultRig(t, d, Options{Lease: lease})
+	other := d.Open(t, r.server.Client(t), Options{Lease: long})
+	before := lock(t, other, bounded(t), "k")
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+	var waiting <-chan acquired
+	r.asleep(func() { waiting = lockAside(r.locker, ctx, "k") }, "k")
+
+	gone := make(chan struct{})
+	granted := make(chan struct{}, 1)
+	r.proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if verb(cmd) == "acquire" {
+			poke(granted)
+			<-gone
+		}
+		return redistest.Pass
+	})
+	r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if verb(cmd) == "release" {
+			return redistest.Cut
+		}
+		return redistest.Pass
+	})
+	require.NoError(t, before.Unlock(bounded(t)))
+	within(t, granted)
+	cancel()
+	require.ErrorIs(t, within(t, waiting).err, context.Canceled)
+	close(gone)
+	require.True(t, exists(t, r.server, "k"))
+	await(t, func() bool { return !exists(t, r.server, "k") })
+	r.proxy.OnRequest(nil)
+	r.tidy("k")
+}

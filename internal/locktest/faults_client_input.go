@@ -1,0 +1,132 @@
+package locktest
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	register("F5_UnlockOfWhatIsNotHeld", testUnlockNotHeld)
+	register("F8_BadInputIsRefusedBeforeIO", testBadInput)
+	register("F8_AnyBytesAreAKey", testAnyKey)
+}
+
+// Unlocks that release nothing change nothing, and say what is the matter.
+func testUnlockNotHeld(t *testing.T, d Door) {
+	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
+	ctx := bounded(t)
+	unchanged := func(what string, l Lease, want error) {
+		t.Helper()
+		before := r.dump()
+		require.ErrorIs(t, l.Unlock(ctx), want, what)
+		require.Equal(t, before, r.dump(), what)
+	}
+
+	first := lock(t, r.locker, ctx, "k")
+	unlocked := make(chan error)
+	go func() { unlocked <- first.Unlock(ctx) }()
+	require.NoError(t, within(t, unlocked), "from another goroutine")
+	unchanged("second unlock, key free", first, hall.ErrReleased)
+
+	next := lock(t, r.other, ctx, "k")
+	unchanged("second unlock, key of another client", first, hall.ErrReleased)
+	require.NoError(t, next.Unlock(ctx))
+
+	next = lock(t, r.locker, ctx, "k")
+	inner := lock(t, r.locker, next.Bind(ctx), "k")
+	unchanged("second unlock, key of another owner of this client", first, hall.ErrReleased)
+	require.NoError(t, inner.Unlock(ctx))
+	unchanged("second unlock of a nested entry", inner, hall.ErrReleased)
+	require.NoError(t, next.Unlock(ctx))
+
+	expired := lock(t, r.locker, ctx, "k", Call{FixedLease: 200 * time.Millisecond})
+	within(t, expired.Done())
+	await(t, func() bool { return !exists(t, r.server, "k") })
+	unchanged("after expiry, key free", expired, hall.ErrLost)
+
+	expired = lock(t, r.locker, ctx, "k", Call{FixedLease: 200 * time.Millisecond})
+	next = lock(t, r.other, ctx, "k")
+	inner = lock(t, r.other, next.Bind(ctx), "k")
+	unchanged("after expiry, key of another client", expired, hall.ErrLost)
+	unchanged("after expiry, once more", expired, hall.ErrReleased)
+	require.NoError(t, inner.Unlock(ctx))
+	require.NoError(t, next.Unlock(ctx))
+
+	// The hold was taken away, and this client does not know it yet.
+	robbed := lock(t, r.locker, ctx, "k")
+	_, err := r.other.ForceUnlock(ctx, "k")
+	require.NoError(t, err)
+	next = lock(t, r.other, ctx, "k")
+	unchanged("robbed, key of another client", robbed, hall.ErrLost)
+	require.NoError(t, next.Unlock(ctx))
+}
+
+// testBadInput shows that no command is sent for it.
+func testBadInput(t *testing.T, d Door) {
+	r := newFaultRig(t, d, Options{Lease: long})
+	ctx := bounded(t)
+	require.NoError(t, lock(t, r.locker, ctx, "k").Unlock(ctx))
+	var commands atomic.Int64
+	r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if verb(cmd) != "ping" {
+			commands.Add(1)
+		}
+		return redistest.Pass
+	})
+	calls := func(key string, c ...Call) (errs []error) {
+		_, lock := r.locker.Lock(ctx, key, c...)
+		_, try := r.locker.TryLock(ctx, key, c...)
+		_, tryFor := r.locker.TryLockFor(ctx, key, time.Second, c...)
+		return []error{lock, try, tryFor}
+	}
+	for _, key := range []string{"", strings.Repeat("k", 1<<10+1)} {
+		_, inspect := r.locker.Inspect(ctx, key)
+		_, force := r.locker.ForceUnlock(ctx, key)
+		for _, err := range append(calls(key), inspect, force) {
+			require.ErrorContains(t, err, "key", "%d bytes", len(key))
+		}
+	}
+	for _, lease := range []time.Duration{-time.Second, 99 * time.Millisecond, 1500500 * time.Microsecond, 200 * 365 * 24 * time.Hour} {
+		for _, err := range calls("k", Call{FixedLease: lease}) {
+			require.ErrorContains(t, err, "lease", lease)
+		}
+		_, err := d.New(r.client, Options{Lease: lease})
+		require.ErrorContains(t, err, "lease", lease)
+	}
+	require.Zero(t, commands.Load())
+}
+
+func testAnyKey(t *testing.T, d Door) {
+	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
+	ctx := bounded(t)
+	for _, key := range []string{
+		"{", "}", "{}", "a{b}c", "{b}", "}{", "a{{b}}", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "ключ", " ", "a b", "*", "a:b:0", "'\"\\",
+		"redisson_lock__channel:{k}", strings.Repeat("{", 1<<10),
+	} {
+		name := fmt.Sprintf("%.20q", key)
+		first := lock(t, r.locker, ctx, key)
+		inner := lock(t, r.locker, first.Bind(ctx), key)
+		s, err := r.other.Inspect(ctx, key)
+		require.NoError(t, err, name)
+		require.Equal(t, first.Owner(), s.Owner, name)
+		require.Equal(t, 2, s.Entries, name)
+		_, err = r.other.TryLock(ctx, key)
+		require.ErrorIs(t, err, hall.ErrNotAcquired, name)
+		next := lockAside(r.other, ctx, key) // is woken, as the lease is long
+		r.listening(key, 1)
+		require.NoError(t, inner.Unlock(ctx), name)
+		require.NoError(t, first.Unlock(ctx), name)
+		second := got(t, next)
+		require.Greater(t, second.Fence(), first.Fence(), name)
+		require.NoError(t, second.Unlock(ctx), name)
+		r.tidy(key)
+	}
+}

@@ -1,0 +1,171 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	registerChild("crowd", crowd)
+	register("F10_TenThousandWaiters", testTenThousandWaiters)
+	register("F10_ManyProcesses", testManyProcesses)
+}
+
+// crowded makes calls of Lock until n of them wait in l, which allows so many
+// waiters and no more. The channel tells of each that is served, in its turn: the
+// next comes when it was unlocked.
+func crowded(ctx context.Context, l Locker, key string, n int) <-chan acquired {
+	served := make(chan acquired)
+	full := make(chan struct{}, 1)
+	var all sync.WaitGroup
+	for range n + 2 { // the first attempt is no waiter yet, and one must be refused
+		all.Go(func() {
+			lease, err := l.Lock(ctx, key)
+			if errors.Is(err, hall.ErrQueueFull) {
+				poke(full)
+				return
+			}
+			served <- acquired{lease, err}
+		})
+	}
+	<-full
+	go func() {
+		all.Wait()
+		close(served)
+	}()
+	return served
+}
+
+// attempts counts the acquires that pass through a proxy, and the most that one
+// client had under way at once.
+type attempts struct {
+	mu     sync.Mutex
+	sent   int            // guarded by mu
+	flying map[string]int // by the client's uuid; guarded by mu
+	most   int            // guarded by mu
+}
+
+func watchAttempts(p *redistest.Proxy) *attempts {
+	a := &attempts{flying: map[string]int{}}
+	count := func(n int) redistest.Hook {
+		return func(cmd []string) redistest.Verdict {
+			if verb(cmd) == "acquire" {
+				client, _, _ := strings.Cut(cmd[5], ":") // sha, number of keys, key, tombstone, owner
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.sent += max(n, 0)
+				a.flying[client] += n
+				a.most = max(a.most, a.flying[client])
+			}
+			return redistest.Pass
+		}
+	}
+	p.OnRequest(count(1))
+	p.OnReply(count(-1))
+	return a
+}
+
+func (a *attempts) read() (sent, most, clients int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sent, a.most, len(a.flying)
+}
+
+func testTenThousandWaiters(t *testing.T, d Door) {
+	const waiters = 10_000
+	r := newFaultRig(t, d, Options{Lease: long, MaxWaiters: waiters})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	before := lock(t, r.other, ctx, "k")
+	a := watchAttempts(r.proxy)
+	empty := memory()
+	served := crowded(ctx, r.locker, "k", waiters)
+	require.Less(t, (memory()-empty)/waiters, 16<<10, "bytes for each waiter, its goroutine's stack included")
+	sent, _, _ := a.read()
+	require.LessOrEqual(t, sent, 10, "attempts while 10 000 waited")
+	require.NoError(t, before.Unlock(ctx))
+	for a := range served {
+		require.NoError(t, a.err)
+		require.NoError(t, a.lease.Unlock(ctx))
+	}
+	_, most, _ := a.read()
+	require.Equal(t, 1, most, "attempts at once")
+	r.tidy("k")
+}
+
+// memory is what heap and stacks take now.
+func memory() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
+const crowdSize = 200
+
+// crowd is a child with many waiters on one key.
+// Args: the address of Redis.
+func crowd(d Door, p *Parent) error {
+	client, err := p.Client(p.Args[0])
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	locker, err := d.New(client, Options{Lease: long, MaxWaiters: crowdSize})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	served := crowded(ctx, locker, "k", crowdSize)
+	p.Say("waiting")
+	for a := range served {
+		if a.err != nil {
+			return a.err
+		}
+		if err := a.lease.Unlock(ctx); err != nil {
+			return err
+		}
+	}
+	p.Say("served")
+	return locker.Close()
+}
+
+// testManyProcesses has 50 processes of 200 waiters each, fewer in short tests.
+func testManyProcesses(t *testing.T, d Door) {
+	processes := 50
+	if testing.Short() {
+		processes = 5
+	}
+	r := newFaultRig(t, d, Options{Lease: long})
+	before := lock(t, r.other, bounded(t), "k")
+	a := watchAttempts(r.proxy)
+	children := make([]*Child, processes)
+	for i := range children {
+		children[i] = StartChild(t, "crowd", r.proxy.Addr())
+	}
+	for _, c := range children {
+		c.Expect("waiting")
+	}
+	r.listening("k", processes)
+	sent, _, clients := a.read()
+	require.Equal(t, processes, clients)
+	require.LessOrEqual(t, sent, 3*processes, "attempts while all waited")
+	require.NoError(t, before.Unlock(bounded(t)))
+	for _, c := range children {
+		c.Expect("served")
+		c.Await()
+	}
+	_, most, _ := a.read()
+	require.Equal(t, 1, most, "attempts of one process at once")
+	r.tidy("k")
+}

@@ -1,0 +1,269 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	registerChild("client", obedientClient)
+	register("F1_HolderKilled", testHolderKilled)
+	register("F2_HolderPausedPastItsLease", testHolderPaused)
+	register("F2_NobodyElseTookTheKey", testHolderPausedAlone)
+	register("F2_PausedWhileAcquiring", testPausedWhileAcquiring)
+	register("F2_RenewalArrivesLate", testRenewalArrivesLate)
+}
+
+// obedientClient is a child with one fenced locker, that does as it is told, line
+// by line, with one lease at a time, and answers each line with one.
+// Args: the address of Redis, its lease.
+func obedientClient(d Door, p *Parent) error {
+	client, err := p.Client(p.Args[0])
+	if err != nil {
+		return err
+	}
+	lease, err := time.ParseDuration(p.Args[1])
+	if err != nil {
+		return err
+	}
+	locker, err := d.New(client, Options{Lease: lease, Fencing: true})
+	if err != nil {
+		return err
+	}
+	var l Lease
+	ctx := context.Background()
+	for {
+		words := strings.Fields(p.Hear())
+		switch words[0] {
+		case "lock", "trylock":
+			take := locker.Lock
+			if words[0] == "trylock" {
+				take = locker.TryLock
+			}
+			if l, err = take(ctx, words[1]); err != nil {
+				p.Say("failed %s", errorName(err))
+			} else {
+				p.Say("held %d", l.Fence())
+			}
+		case "done": // wait for it
+			<-l.Done()
+			p.Say("done %s", errorName(l.Err()))
+		case "unlock":
+			p.Say("unlocked %s", errorName(l.Unlock(ctx)))
+		case "write":
+			p.Say("wrote %t", guardedWrite(ctx, client, words[1], l.Fence(), "child"))
+		case "close":
+			err := locker.Close()
+			client.Close()
+			return err
+		}
+	}
+}
+
+// errorName is the name of the error of ours that err is.
+func errorName(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	for name, known := range map[string]error{
+		"ErrLost": hall.ErrLost, "ErrReleased": hall.ErrReleased, "ErrUnknown": hall.ErrUnknown, "ErrNotAcquired": hall.ErrNotAcquired,
+	} {
+		if errors.Is(err, known) {
+			return name
+		}
+	}
+	return err.Error()
+}
+
+// guardedWrite writes to a resource that refuses fences below those it has seen,
+// and reports whether it took it.
+func guardedWrite(ctx context.Context, c rueidis.Client, name string, fence int64, value string) bool {
+	const guard = `if tonumber(redis.call('HGET', KEYS[1], 'fence') or 0) > tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'fence', ARGV[1], 'value', ARGV[2])
+return 1`
+	took, err := c.Do(ctx, c.B().Eval().Script(guard).Numkeys(1).Key(name).Arg(strconv.FormatInt(fence, 10), value).Build()).ToInt64()
+	if err != nil {
+		panic(fmt.Sprintf("guarded write: %v", err))
+	}
+	return took == 1
+}
+
+func fence(t *testing.T, s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+func testHolderKilled(t *testing.T, d Door) {
+	t.Parallel()
+	const lease = 500 * time.Millisecond
+	s := redistest.Start(t)
+	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: long})
+	child := StartChild(t, "client", s.Addr(), lease.String())
+	for range 3 {
+		child.Say("lock k")
+		before := fence(t, child.Expect("held"))
+		waiting := lockAside(next, bounded(t), "k")
+		child.Kill()
+		killed := time.Now()
+		l := got(t, waiting)
+		require.Less(t, time.Since(killed), lease+5*time.Second)
+		require.Greater(t, l.Fence(), before)
+		require.NoError(t, l.Unlock(bounded(t)))
+		child = StartChild(t, "client", s.Addr(), lease.String())
+	}
+}
+
+const pausedLease = 400 * time.Millisecond
+
+func testHolderPaused(t *testing.T, d Door) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := s.Client(t)
+	next := d.Open(t, client, Options{Fencing: true, Lease: long})
+	child := StartChild(t, "client", s.Addr(), pausedLease.String())
+	child.Say("lock k")
+	old := fence(t, child.Expect("held"))
+	child.Say("done")
+	child.Pause()
+
+	l := lock(t, next, bounded(t), "k")
+	require.Greater(t, l.Fence(), old)
+	require.True(t, guardedWrite(bounded(t), client, "resource", l.Fence(), "parent"))
+	child.Resume()
+	require.Equal(t, "ErrLost", child.Expect("done"))
+	child.Say("write resource")
+	require.Equal(t, "false", child.Expect("wrote"))
+	child.Say("unlock")
+	require.Equal(t, "ErrLost", child.Expect("unlocked"))
+	child.Say("unlock")
+	require.Equal(t, "ErrReleased", child.Expect("unlocked"))
+
+	held, err := next.Inspect(bounded(t), "k")
+	require.NoError(t, err)
+	require.Equal(t, l.Owner(), held.Owner)
+	require.Greater(t, held.Remaining, long/2, "the lease is as its holder left it")
+	require.NoError(t, l.Unlock(bounded(t)))
+	child.Say("close")
+	child.Await()
+	require.False(t, exists(t, s, "k"))
+}
+
+func testHolderPausedAlone(t *testing.T, d Door) {
+	t.Parallel()
+	s := redistest.Start(t)
+	child := StartChild(t, "client", s.Addr(), pausedLease.String())
+	child.Say("lock k")
+	child.Expect("held")
+	child.Say("done")
+	child.Pause()
+	await(t, func() bool { return !exists(t, s, "k") })
+	child.Resume()
+	require.Equal(t, "ErrLost", child.Expect("done"))
+	require.False(t, exists(t, s, "k"), "a renewal has made it again")
+	child.Say("unlock")
+	require.Equal(t, "ErrLost", child.Expect("unlocked"))
+	child.Say("close")
+	child.Await()
+	require.False(t, exists(t, s, "k"))
+}
+
+// The process stands still from before the reply to its acquire until the lease
+// is over: it must not believe in that reply.
+func testPausedWhileAcquiring(t *testing.T, d Door) {
+	t.Parallel()
+	s := redistest.Start(t)
+	proxy := redistest.NewProxy(t, s.Addr())
+	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: long})
+	child := StartChild(t, "client", proxy.Addr(), pausedLease.String())
+	child.Say("lock warm") // the scripts are known from here on
+	child.Expect("held")
+	child.Say("unlock")
+	child.Expect("unlocked")
+
+	for _, how := range []string{"lock", "trylock"} {
+		executed := make(chan struct{}, 1)
+		proxy.OnReply(func(cmd []string) redistest.Verdict {
+			if verb(cmd) != "acquire_fenced" {
+				return redistest.Pass
+			}
+			poke(executed)
+			return redistest.Hold
+		})
+		child.Say(how + " k")
+		within(t, executed)
+		child.Pause()
+		proxy.OnReply(nil)
+		proxy.Release() // the reply lies in the socket of the sleeping process
+		l := lock(t, next, bounded(t), "k")
+		child.Resume()
+		if how == "trylock" {
+			require.Equal(t, "ErrUnknown", child.Expect("failed"))
+			require.NoError(t, l.Unlock(bounded(t)))
+			continue
+		}
+		held, err := next.Inspect(bounded(t), "k")
+		require.NoError(t, err)
+		require.Equal(t, l.Owner(), held.Owner)
+		require.NoError(t, l.Unlock(bounded(t)))
+		require.Greater(t, fence(t, child.Expect("held")), l.Fence())
+		child.Say("unlock")
+		require.Equal(t, "nil", child.Expect("unlocked"))
+	}
+	child.Say("close")
+	child.Await()
+	require.False(t, exists(t, s, "k"))
+}
+
+// A renewal that was on its way when the lease ended finds nobody's hold, and
+// then another's: it changes neither.
+func testRenewalArrivesLate(t *testing.T, d Door) {
+	t.Parallel()
+	r := newFaultRig(t, d, Options{Lease: pausedLease})
+	next := d.Open(t, r.server.Client(t), Options{Lease: long})
+	for _, taken := range []bool{false, true} {
+		l := lock(t, r.locker, bounded(t), "k")
+		held, executed := make(chan struct{}, 1), make(chan struct{}, 1)
+		r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+			if verb(cmd) != "renew" {
+				return redistest.Pass
+			}
+			poke(held)
+			return redistest.Hold
+		})
+		r.proxy.OnReply(func(cmd []string) redistest.Verdict {
+			if verb(cmd) == "renew" {
+				poke(executed)
+			}
+			return redistest.Pass
+		})
+		within(t, held)
+		within(t, l.Done())
+		require.ErrorIs(t, l.Err(), hall.ErrLost)
+		await(t, func() bool { return !exists(t, r.server, "k") })
+		var now Lease
+		if taken {
+			now = lock(t, next, bounded(t), "k")
+		}
+		r.proxy.OnRequest(nil)
+		r.proxy.Release()
+		within(t, executed)
+		require.Equal(t, taken, exists(t, r.server, "k"))
+		require.ErrorIs(t, l.Unlock(bounded(t)), hall.ErrLost)
+		if taken {
+			require.Greater(t, number(t, r.server, "PTTL", "k"), int(long.Milliseconds()/2))
+			require.NoError(t, now.Unlock(bounded(t)))
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package locktest
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// One answer of Redis is lost, for each command that there is and in each way
+// that there is. Every case knows only that: whether the command was carried out
+// makes no difference to what callers see.
+
+func init() {
+	register("F6_ReplyLostAfterExecution", func(t *testing.T, d Door) { testLoss(t, d, cutReply) })
+	register("F16_ResetBeforeExecution", func(t *testing.T, d Door) { testLoss(t, d, cutRequest) })
+	register("F18_RepliesLostOneWay", func(t *testing.T, d Door) { testLoss(t, d, dropReplies) })
+}
+
+// loss loses the answer to the next command of that verb. The channel is closed
+// when that has happened.
+type loss func(p *redistest.Proxy, name string) <-chan struct{}
+
+// cutReply: executed, and the connection is reset.
+func cutReply(p *redistest.Proxy, name string) <-chan struct{} {
+	return p.SwallowReply(1, isVerb(name))
+}
+
+// cutRequest: not executed, and the connection is reset.
+func cutRequest(p *redistest.Proxy, name string) <-chan struct{} {
+	return once(p.OnRequest, name, redistest.Cut)
+}
+
+// dropReplies: executed, and nothing is heard any more on that connection.
+func dropReplies(p *redistest.Proxy, name string) <-chan struct{} {
+	return once(p.OnReply, name, redistest.Drop)
+}
+
+// once has a hook answer v to the next command of that verb.
+func once(set func(redistest.Hook), name string, v redistest.Verdict) <-chan struct{} {
+	done := make(chan struct{})
+	set(func(cmd []string) redistest.Verdict {
+		if verb(cmd) != name {
+			return redistest.Pass
+		}
+		set(nil)
+		close(done)
+		return v
+	})
+	return done
+}
+
+// A mute connection is noticed within a second.
+func quickPing(o *rueidis.ClientOption) {
+	o.ConnWriteTimeout = 500 * time.Millisecond
+	o.Dialer = net.Dialer{KeepAlive: 100 * time.Millisecond}
+}
+
+// lossCase is what happens to one command whose answer is lost: fenced says
+// whether the lockers number their holds.
+type lossCase struct {
+	name   string
+	fenced bool
+	run    func(t *testing.T, r *faultRig, lose func(name string) <-chan struct{})
+}
+
+var lossCases = []lossCase{
+	{"acquire/try", false, tryAcquireUnanswered("acquire")},
+	{"acquire/wait", false, waitAcquireUnanswered("acquire")},
+	{"acquire_fenced/try", true, tryAcquireUnanswered("acquire_fenced")},
+	{"acquire_fenced/wait", true, waitAcquireUnanswered("acquire_fenced")},
+	{"acquire/as waiter", false, grantUnanswered},
+	{"clean_up", false, cleanUpUnanswered},
+	{"recount/nested try", false, nestedTryUnanswered},
+	{"recount/nested wait", false, nestedWaitUnanswered},
+	{"recount/nested unlock", false, nestedUnlockUnanswered},
+	{"release", false, releaseUnanswered},
+	{"release/fenced", true, releaseUnanswered},
+	{"renew", false, renewUnanswered},
+	{"inspect", false, inspectUnanswered},
+	{"force_release", false, forceUnanswered},
+}
+
+const (
+	lossLease   = 2 * time.Second // long enough for an answer to be given up and asked for again
+	lossWaiters = 2               // as many as a locker allows
+)
+
+func testLoss(t *testing.T, d Door, how loss) {
+	for _, c := range lossCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newFaultRig(t, d, Options{
+				Lease: lossLease, Fencing: c.fenced, MaxOutage: ptr(time.Minute), MaxWaiters: lossWaiters, Handover: ptr(lossLease),
+			}, quickPing)
+			c.run(t, r, func(name string) <-chan struct{} { return how(r.proxy, name) })
+			r.tidy("k")
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func tryAcquireUnanswered(name string) func(*testing.T, *faultRig, func(string) <-chan struct{}) {
+	return func(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+		lost := lose(name)
+		_, err := r.locker.TryLock(bounded(t), "k")
+		require.ErrorIs(t, err, hall.ErrUnknown)
+		within(t, lost)
+		require.NoError(t, lock(t, r.other, bounded(t), "k").Unlock(bounded(t)))
+	}
+}
+
+func waitAcquireUnanswered(name string) func(*testing.T, *faultRig, func(string) <-chan struct{}) {
+	return func(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+		lost := lose(name)
+		l := lock(t, r.locker, bounded(t), "k")
+		within(t, lost)
+		require.Equal(t, 1, r.entries("k"))
+		first := l.Fence()
+		require.NoError(t, l.Unlock(bounded(t)))
+		if name == "acquire_fenced" {
+			again := lock(t, r.locker, bounded(t), "k")
+			require.Greater(t, again.Fence(), first)
+			require.NoError(t, again.Unlock(bounded(t)))
+		}
+	}
+}
+
+// The attempt that is lost is that of a waiter, after a release.
+func grantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	before := lock(t, r.other, bounded(t), "k")
+	waiting := lockAside(r.locker, bounded(t), "k")
+	behind := lockAside(r.locker, bounded(t), "k")
+	r.listening("k", 1)
+	lost := lose("acquire")
+	require.NoError(t, before.Unlock(bounded(t)))
+	within(t, lost)
+	select {
+	case a := <-waiting:
+		require.NoError(t, a.err)
+		require.NoError(t, a.lease.Unlock(bounded(t)))
+		require.NoError(t, got(t, behind).Unlock(bounded(t)))
+	case a := <-behind:
+		require.NoError(t, a.err)
+		require.NoError(t, a.lease.Unlock(bounded(t)))
+		require.NoError(t, got(t, waiting).Unlock(bounded(t)))
+	}
+}
+
+func cleanUpUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	acquired := r.proxy.SwallowReply(1, isVerb("acquire"))
+	cleaned := lose("clean_up")
+	_, err := r.locker.TryLock(bounded(t), "k")
+	require.ErrorIs(t, err, hall.ErrUnknown)
+	within(t, acquired)
+	within(t, cleaned)
+	l := lock(t, r.locker, bounded(t), "k") // a repeated clean-up must not touch it
+	require.Equal(t, 1, r.entries("k"))
+	require.NoError(t, l.Unlock(bounded(t)))
+}
+
+func nestedTryUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	l := lock(t, r.locker, bounded(t), "k")
+	lost := lose("recount")
+	_, err := r.locker.TryLock(l.Bind(bounded(t)), "k")
+	require.ErrorIs(t, err, hall.ErrUnknown)
+	within(t, lost)
+	await(t, func() bool { return r.entries("k") == 1 })
+	inner := lock(t, r.locker, l.Bind(bounded(t)), "k")
+	require.Equal(t, 2, r.entries("k"))
+	require.NoError(t, inner.Unlock(bounded(t)))
+	require.Equal(t, 1, r.entries("k"))
+	r.notHandedOver(l)
+}
+
+// notHandedOver unlocks l while others wait in the same locker. The first of them
+// must get a hold of its own: what is still on its way would count for it.
+func (r *faultRig) notHandedOver(l Lease) {
+	waiting := crowded(bounded(r.t), r.locker, "k", lossWaiters)
+	require.NoError(r.t, l.Unlock(bounded(r.t)))
+	for after := range waiting {
+		require.NoError(r.t, after.err)
+		require.NotEqual(r.t, l.Owner(), after.lease.Owner())
+		require.Equal(r.t, 1, r.entries("k"))
+		require.NoError(r.t, after.lease.Unlock(bounded(r.t)))
+	}
+}
+
+func nestedWaitUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	l := lock(t, r.locker, bounded(t), "k")
+	lost := lose("recount")
+	inner := lock(t, r.locker, l.Bind(bounded(t)), "k")
+	within(t, lost)
+	require.Equal(t, 2, r.entries("k"))
+	require.NoError(t, inner.Unlock(bounded(t)))
+	require.Equal(t, 1, r.entries("k"))
+	r.notHandedOver(l)
+}
+
+func nestedUnlockUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	l := lock(t, r.locker, bounded(t), "k")
+	inner := lock(t, r.locker, l.Bind(bounded(t)), "k")
+	lost := lose("recount")
+	require.ErrorIs(t, inner.Unlock(bounded(t)), hall.ErrUnknown)
+	within(t, lost)
+	await(t, func() bool { return r.entries("k") == 1 })
+	require.NoError(t, l.Err())
+	r.notHandedOver(l)
+}
+
+// While the release is repeated, another takes the key: that hold must survive.
+func releaseUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	l := lock(t, r.locker, bounded(t), "k")
+	next := lockAside(r.other, bounded(t), "k")
+	r.listening("k", 1)
+	lost := lose("release")
+	require.NoError(t, l.Unlock(bounded(t)))
+	within(t, lost)
+	taken := got(t, next)
+	if l.Fence() != 0 {
+		require.Greater(t, taken.Fence(), l.Fence())
+	}
+	require.Equal(t, 1, r.entries("k"))
+	require.NoError(t, taken.Unlock(bounded(t)))
+	require.ErrorIs(t, l.Unlock(bounded(t)), hall.ErrReleased)
+}
+
+func renewUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	lost := lose("renew")
+	l := lock(t, r.locker, bounded(t), "k")
+	deadline := l.Deadline()
+	within(t, lost)
+	await(t, func() bool { return l.Deadline().After(deadline) || l.Err() != nil })
+	require.NoError(t, l.Unlock(bounded(t)))
+}
+
+func inspectUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	l := lock(t, r.other, bounded(t), "k")
+	lost := lose("inspect")
+	_, err := r.locker.Inspect(bounded(t), "k")
+	require.ErrorIs(t, err, hall.ErrUnknown)
+	within(t, lost)
+	await(t, func() bool { s, err := r.locker.Inspect(bounded(t), "k"); return err == nil && s.Owner == l.Owner() })
+	require.NoError(t, l.Unlock(bounded(t)))
+}
+
+func forceUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	l := lock(t, r.locker, bounded(t), "k")
+	lost := lose("force_release")
+	_, err := r.locker.ForceUnlock(bounded(t), "k")
+	require.ErrorIs(t, err, hall.ErrUnknown)
+	within(t, lost)
+	if exists(t, r.server, "k") {
+		require.NoError(t, l.Err())
+		require.NoError(t, l.Unlock(bounded(t)))
+		return
+	}
+	within(t, l.Done()) // at the next renewal
+	require.ErrorIs(t, l.Unlock(context.Background()), hall.ErrLost)
+}

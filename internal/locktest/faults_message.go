@@ -1,0 +1,179 @@
+package locktest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+func init() {
+	register("F11_SubscriberCut", func(t *testing.T, d Door) {
+		testSubscriberDropped(t, d, func(r *faultRig) { r.server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
+	})
+	register("F11_EverythingCut", testEverythingCut)
+	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage)
+	register("F12_HolderLongerThanOwnLease", testDeletedBehindLongLease)
+	register("F12_ChannelForbidden", testChannelForbidden)
+	register("F14_SlowSubscriberDropped", func(t *testing.T, d Door) {
+		testSubscriberDropped(t, d, func(r *faultRig) {
+			r.server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
+			r.server.Do(t, "PUBLISH", scripts.Channel("key0"), string(make([]byte, 1<<20)))
+		})
+	})
+}
+
+// messageKeys are several keys with several waiters each: all of them must look
+// again.
+var messageKeys = []string{"key0", "key1", "key2"}
+
+// asleep returns when the locker, told to wait for the keys by begin, sleeps: it
+// has subscribed and tried again.
+func (r *faultRig) asleep(begin func(), keys ...string) {
+	r.t.Helper()
+	again := make(chan struct{}, 100)
+	tries := map[string]int{}
+	var mu sync.Mutex
+	r.proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if verb(cmd) == "acquire" {
+			mu.Lock()
+			defer mu.Unlock()
+			if tries[cmd[3]]++; tries[cmd[3]] == 2 {
+				again <- struct{}{}
+			}
+		}
+		return redistest.Pass
+	})
+	begin()
+	for range keys {
+		within(r.t, again)
+	}
+	r.proxy.OnReply(nil)
+	for _, key := range keys {
+		require.Equal(r.t, 1, r.listeners(key))
+	}
+}
+
+// waiters begins a wait on each key, behind holds of the other client.
+func (r *faultRig) waiters() (before []Lease, waiting []<-chan acquired) {
+	for _, key := range messageKeys {
+		before = append(before, lock(r.t, r.other, bounded(r.t), key))
+	}
+	r.asleep(func() {
+		for _, key := range messageKeys {
+			waiting = append(waiting, lockAside(r.locker, bounded(r.t), key))
+		}
+	}, messageKeys...)
+	return before, waiting
+}
+
+// testSubscriberDropped has the server end the subscription, and all keys be
+// released before there is a new one: the messages are lost, and all leases so
+// long that only a look after the re-subscription helps.
+func testSubscriberDropped(t *testing.T, d Door, drop func(*faultRig)) {
+	t.Parallel()
+	r := newFaultRig(t, d, Options{Lease: long})
+	before, waiting := r.waiters()
+	back := make(chan struct{}, 1)
+	r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if verb(cmd) != "subscribe" {
+			return redistest.Pass
+		}
+		poke(back)
+		return redistest.Hold
+	})
+	drop(r)
+	within(t, back)
+	for _, l := range before {
+		require.NoError(t, l.Unlock(bounded(t)))
+	}
+	r.proxy.OnRequest(nil)
+	r.proxy.Release()
+	for i, w := range waiting {
+		require.NoError(t, got(t, w).Unlock(bounded(t)))
+		r.tidy(messageKeys[i])
+	}
+}
+
+// All connections of the waiting client are lost, and it cannot come back before
+// the keys were released.
+func testEverythingCut(t *testing.T, d Door) {
+	t.Parallel()
+	r := newFaultRig(t, d, Options{Lease: long})
+	before, waiting := r.waiters()
+	r.proxy.Refuse(true)
+	r.proxy.Cut()
+	for _, l := range before {
+		require.NoError(t, l.Unlock(bounded(t)))
+	}
+	r.proxy.Refuse(false)
+	for i, w := range waiting {
+		require.NoError(t, got(t, w).Unlock(bounded(t)))
+		r.tidy(messageKeys[i])
+	}
+}
+
+// The key vanishes without a word: the next look comes when the holder's lease,
+// as it was seen, must be over.
+func testDeletedWithoutMessage(t *testing.T, d Door) {
+	t.Parallel()
+	const lease = 600 * time.Millisecond
+	r := newFaultRig(t, d, Options{Lease: long})
+	lock(t, r.other, bounded(t), "k", Call{FixedLease: lease})
+	var waiting <-chan acquired
+	r.asleep(func() { waiting = lockAside(r.locker, bounded(t), "k") }, "k")
+	deleted := time.Now()
+	r.server.Do(t, "DEL", "k")
+	l := got(t, waiting)
+	require.Less(t, time.Since(deleted), lease+5*time.Second)
+	require.NoError(t, l.Unlock(bounded(t)))
+	r.tidy("k")
+}
+
+// As before, but the holder's lease is long: the look comes within one lease of
+// the waiting client.
+func testDeletedBehindLongLease(t *testing.T, d Door) {
+	t.Parallel()
+	const lease = 500 * time.Millisecond
+	r := newFaultRig(t, d, Options{Lease: lease})
+	lock(t, r.other, bounded(t), "k", Call{FixedLease: long})
+	var waiting <-chan acquired
+	r.asleep(func() { waiting = lockAside(r.locker, bounded(t), "k") }, "k")
+	deleted := time.Now()
+	r.server.Do(t, "DEL", "k")
+	l := got(t, waiting)
+	require.Less(t, time.Since(deleted), lease+5*time.Second)
+	require.NoError(t, l.Unlock(bounded(t)))
+	r.tidy("k")
+}
+
+// The user may neither hear nor publish messages: releases succeed, and waiters
+// look from time to time.
+func testChannelForbidden(t *testing.T, d Door) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
+	mute := func(o *rueidis.ClientOption) { o.Username = "mute" }
+	o := Options{Lease: 3 * time.Second}
+	holder := d.Open(t, s.Client(t, mute), o)
+	waiter := d.Open(t, s.Client(t, mute), o)
+	l := lock(t, holder, bounded(t), "k")
+	waiting := lockAside(waiter, bounded(t), "k")
+	await(t, func() bool { return mutterings(t, s) > 0 }) // it has tried to subscribe
+	require.NoError(t, l.Unlock(bounded(t)))
+	require.NoError(t, got(t, waiting).Unlock(bounded(t)))
+	require.False(t, exists(t, s, "k"))
+}
+
+// mutterings is how many commands were refused for lack of a right.
+func mutterings(t *testing.T, s *redistest.Server) int {
+	m := s.Do(t, "ACL", "LOG")
+	log, err := m.ToArray()
+	require.NoError(t, err)
+	return len(log)
+}

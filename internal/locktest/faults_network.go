@@ -1,0 +1,195 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+func init() {
+	register("F15_PartitionByFirewall", testPartitionByFirewall)
+	register("F15_PartitionByProxy", func(t *testing.T, d Door) { testPartitionByProxy(t, d, false) })
+	register("F15_PartitionAfterReset", func(t *testing.T, d Door) { testPartitionByProxy(t, d, true) })
+	register("F17_ValidityShrinksByTheRoundTrip", testSlow)
+	register("F17_JitterIsSurvived", testJitter)
+	register("F19_MaxClientsOnADefaultClient", testMaxClientsDefault)
+	register("F19_PoolExhausted", testPoolExhausted)
+	register("F19_RenewalsDoNotQueueBehindAcquires", testRenewalsAmongAcquires)
+}
+
+// testPartitionByFirewall has the kernel drop every packet from and to an address
+// of this machine that only this test uses.
+func testPartitionByFirewall(t *testing.T, d Door) {
+	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
+	rule := func(does, side string) error {
+		return exec.Command("iptables", "-w", "10", does, "INPUT", side, address, "-j", "DROP").Run()
+	}
+	if rule("-A", "-d") != nil || rule("-D", "-d") != nil {
+		t.Skip("iptables is not permitted; the proxy does the same")
+	}
+	s := redistest.Start(t, "--bind", "127.0.0.1 "+address)
+	_, port, err := net.SplitHostPort(s.Addr())
+	require.NoError(t, err)
+	dropping := false
+	drop := func(on bool) {
+		if on == dropping {
+			return
+		}
+		dropping = on
+		does := map[bool]string{true: "-A", false: "-D"}[on]
+		require.NoError(t, rule(does, "-d"))
+		require.NoError(t, rule(does, "-s"))
+	}
+	t.Cleanup(func() { drop(false) })
+	testPartition(t, d, s, net.JoinHostPort(address, port), soon, drop)
+}
+
+// testPartitionByProxy stops the traffic of the connections there are, or also
+// ends them, so that those that are made anew hang.
+func testPartitionByProxy(t *testing.T, d Door, reset bool) {
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	notice := soon
+	if reset { // the first call may wait for the 5 s that rueidis gives a handshake
+		notice = 3 * soon
+	}
+	testPartition(t, d, s, p.Addr(), notice, func(on bool) {
+		p.HoldRequests(on)
+		p.HoldReplies(on)
+		if on && reset {
+			p.Cut()
+		}
+	})
+}
+
+// soon is generous for a call with a lease of half a second, and less than the
+// time limits of sockets and dials.
+const soon = 4 * time.Second
+
+// testPartition cuts a client off in silence. Every call returns by its own
+// deadline, leases end at theirs, before another can have the key, and when the
+// network heals all goes on.
+func testPartition(t *testing.T, d Door, s *redistest.Server, address string, notice time.Duration, cut func(on bool)) {
+	t.Parallel()
+	const lease = 500 * time.Millisecond
+	client := func(o *rueidis.ClientOption) { o.InitAddress = []string{address} }
+	locker := d.Open(t, s.Client(t, client), Options{Lease: lease})
+	other := d.Open(t, s.Client(t), Options{Lease: long})
+	held := lock(t, locker, bounded(t), "held")
+	left := lock(t, locker, bounded(t), "left")
+	wanted := lock(t, other, bounded(t), "wanted")
+	waiting := lockAside(locker, bounded(t), "wanted")
+	await(t, func() bool { return hearing(t, s, "wanted") == 1 })
+	cut(true)
+
+	err := left.Unlock(over())
+	requireSentinel(t, err, hall.ErrUnknown)
+	require.ErrorIs(t, err, context.Canceled)
+
+	taken := lockAside(other, bounded(t), "held")
+	rival := got(t, taken)
+	require.ErrorIs(t, held.Err(), hall.ErrLost)
+	<-held.Done()
+	require.ErrorIs(t, held.Err(), watchdog.ErrDeadline)
+	require.False(t, time.Now().Before(held.Deadline()))
+	requireSentinel(t, held.Unlock(bounded(t)), hall.ErrLost)
+
+	limit := notice
+	quick := func(call func() error) {
+		t.Helper()
+		began := time.Now()
+		err := call()
+		require.Error(t, err)
+		require.True(t, errors.Is(err, hall.ErrUnknown) || errors.Is(err, hall.ErrUnavailable), err)
+		require.Less(t, time.Since(began), limit)
+		limit = soon
+	}
+	quick(func() error { _, err := locker.TryLock(bounded(t), "free"); return err })
+	quick(func() error { _, err := locker.TryLockFor(bounded(t), "free", lease); return err })
+	quick(func() error { _, err := locker.Lock(bounded(t), "free"); return err }) // until the longest outage
+	quick(func() error { _, err := locker.Inspect(bounded(t), "free"); return err })
+	quick(func() error { _, err := locker.ForceUnlock(bounded(t), "free"); return err })
+	quick(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), lease/5)
+		defer cancel()
+		_, err := locker.Lock(ctx, "free")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return err
+	})
+	require.NoError(t, rival.Unlock(bounded(t)))
+	a := <-waiting
+	require.Nil(t, a.lease)
+	require.True(t, errors.Is(a.err, hall.ErrUnknown) || errors.Is(a.err, hall.ErrUnavailable), a.err)
+
+	cut(false)
+	require.NoError(t, wanted.Unlock(bounded(t)))
+	await(t, func() bool {
+		l, err := locker.TryLock(bounded(t), "wanted")
+		return err == nil && l.Unlock(bounded(t)) == nil
+	})
+	for _, key := range []string{"held", "left", "wanted", "free"} {
+		await(t, func() bool { return !exists(t, s, key) }, key)
+	}
+	immortal(t, s)
+}
+
+// What a round trip took is not promised to the holder.
+func testSlow(t *testing.T, d Door) {
+	t.Parallel()
+	const lease, way = 2 * time.Second, 100 * time.Millisecond
+	r := newFaultRig(t, d, Options{Lease: lease})
+	r.proxy.SetDelay(way, way)
+	began := time.Now()
+	l := lock(t, r.locker, bounded(t), "k")
+	returned := time.Now()
+	require.GreaterOrEqual(t, returned.Sub(began), 2*way)
+	most := lease - watchdog.Margin(lease)
+	require.LessOrEqual(t, l.Deadline().Sub(returned), most-2*way)
+	require.GreaterOrEqual(t, l.Deadline().Sub(began), most)
+
+	until := l.Deadline() // and likewise for a renewal
+	await(t, func() bool { return l.Deadline().After(until) })
+	require.LessOrEqual(t, time.Until(l.Deadline()), most-2*way)
+	require.NoError(t, l.Unlock(bounded(t)))
+}
+
+// Leases live through delays of 1 to 500 ms for a round trip, and a key goes from
+// hand to hand.
+func testJitter(t *testing.T, d Door) {
+	t.Parallel()
+	const lease = 5 * time.Second
+	r := newFaultRig(t, d, Options{Lease: lease})
+	r.proxy.OnRequest(func([]string) redistest.Verdict {
+		r.proxy.SetDelay(time.Duration(rand.Int64N(int64(250*time.Millisecond))), time.Duration(rand.Int64N(int64(250*time.Millisecond))))
+		return redistest.Pass
+	})
+	held, waits := make([]Lease, 20), make([]<-chan acquired, 20)
+	for i := range held {
+		waits[i] = lockAside(r.locker, bounded(t), fmt.Sprint("key", i))
+	}
+	for i := range held {
+		held[i] = got(t, waits[i])
+	}
+	now := time.Now()
+	for _, l := range held { // each is renewed
+		await(t, func() bool { return l.Deadline().After(now.Add(lease)) })
+		require.NoError(t, l.Err())
+	}
+	for i, l := range held {
+		next := lockAside(r.other, bounded(t), fmt.Sprint("key", i))
+		require.NoError(t, l.Unlock(bounded(t)))
+		require.NoError(t, got(t, next).Unlock(bounded(t)))
+	}
+}

@@ -1,0 +1,93 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A client that says its name to a Redis which has no room for it is cut off
+// before it reads why: unknown rather than unavailable.
+func testMaxClientsDefault(t *testing.T, d Door) {
+	t.Parallel()
+	const most = 300 * time.Millisecond
+	s := redistest.Start(t)
+	locker := d.Open(t, s.Client(t), Options{Lease: long, MaxOutage: ptr(most)})
+	require.NoError(t, lock(t, locker, bounded(t), "k").Unlock(bounded(t)))
+	beginMaxClients(t, s)
+	failed := func(_ Lease, err error) {
+		t.Helper()
+		require.True(t, errors.Is(err, hall.ErrUnknown) || errors.Is(err, hall.ErrUnavailable), err)
+	}
+	began := time.Now()
+	failed(locker.TryLock(bounded(t), "k"))
+	failed(locker.TryLockFor(bounded(t), "k", most/2))
+	require.GreaterOrEqual(t, time.Since(began), most/2)
+	failed(locker.Lock(bounded(t), "k"))
+	s.Do(t, "CONFIG", "SET", "maxclients", "1000")
+	require.NoError(t, lock(t, locker, bounded(t), "k").Unlock(bounded(t)))
+	await(t, func() bool { return !exists(t, s, "k") })
+	immortal(t, s)
+}
+
+// The user has taken all dedicated connections of the client: none is left for
+// messages. Waits end by their deadline, and find a release by looking.
+func testPoolExhausted(t *testing.T, d Door) {
+	t.Parallel()
+	s := redistest.Start(t)
+	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
+	taken, giveBack := client.Dedicate()
+	defer giveBack()
+	require.NoError(t, taken.Do(bounded(t), taken.B().Ping().Build()).Error())
+	locker := d.Open(t, client, Options{Lease: time.Second})
+	other := d.Open(t, s.Client(t), Options{Lease: time.Second})
+
+	held := lock(t, other, bounded(t), "k")
+	began := time.Now()
+	_, err := locker.TryLockFor(bounded(t), "k", 100*time.Millisecond)
+	requireSentinel(t, err, hall.ErrNotAcquired)
+	require.Less(t, time.Since(began), 5*time.Second)
+	waiting := lockAside(locker, bounded(t), "k")
+	require.NoError(t, held.Unlock(bounded(t)))
+	require.NoError(t, got(t, waiting).Unlock(bounded(t)))
+	require.NoError(t, locker.Close())
+}
+
+// Two hundred goroutines acquire all the time over a slow network; a lease on the
+// same client is renewed in time.
+func testRenewalsAmongAcquires(t *testing.T, d Door) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
+	r := newFaultRig(t, d, Options{Lease: lease})
+	r.proxy.SetDelay(50*time.Millisecond, 50*time.Millisecond)
+	l := lock(t, r.locker, bounded(t), "held")
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var workers sync.WaitGroup
+	for i := range 200 {
+		workers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if got, err := r.locker.TryLock(ctx, fmt.Sprintf("key%d-%d", i, n)); err == nil {
+					_ = got.Unlock(ctx)
+				}
+			}
+		})
+	}
+	for range 4 {
+		until := l.Deadline()
+		await(t, func() bool { return l.Deadline().After(until) })
+	}
+	require.NoError(t, l.Err())
+	stop()
+	workers.Wait()
+	require.NoError(t, l.Unlock(bounded(t)))
+}

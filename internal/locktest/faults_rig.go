@@ -1,0 +1,142 @@
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// long is a lease that no test outlives: what comes in time, comes not by its
+// end.
+const long = time.Minute
+
+// faultRig is what most faults need: a locker whose way to Redis can be
+// disturbed, and another one that reaches it undisturbed.
+type faultRig struct {
+	t      *testing.T
+	door   Door
+	server *redistest.Server
+	proxy  *redistest.Proxy
+	client rueidis.Client // through the proxy
+	locker Locker         // on client
+	other  Locker         // on a client of its own
+}
+
+// newFaultRig makes both lockers with the same options. Redis knows all scripts,
+// so that each call is one command. change alters the options of client.
+func newFaultRig(t *testing.T, d Door, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
+	t.Helper()
+	r := &faultRig{t: t, door: d, server: redistest.Start(t)}
+	for _, text := range scriptTexts() {
+		r.server.Do(t, "SCRIPT", "LOAD", text)
+	}
+	r.proxy = redistest.NewProxy(t, r.server.Addr())
+	change = append(change, func(c *rueidis.ClientOption) { c.InitAddress = []string{r.proxy.Addr()} })
+	r.client = r.server.Client(t, change...)
+	r.locker = d.Open(t, r.client, o)
+	r.other = d.Open(t, r.server.Client(t), o)
+	return r
+}
+
+// bounded is a context of which a test expects no end.
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// lock is a Lock that must succeed.
+func lock(t testing.TB, l Locker, ctx context.Context, key string, c ...Call) Lease {
+	t.Helper()
+	lease, err := l.Lock(ctx, key, c...)
+	require.NoError(t, err)
+	return lease
+}
+
+// acquired is how a Lock in the background ended.
+type acquired struct {
+	lease Lease
+	err   error
+}
+
+// lockAside calls Lock on a goroutine of its own.
+func lockAside(l Locker, ctx context.Context, key string) <-chan acquired {
+	done := make(chan acquired, 1)
+	go func() {
+		lease, err := l.Lock(ctx, key)
+		done <- acquired{lease, err}
+	}()
+	return done
+}
+
+// got waits for a Lock in the background, which must succeed.
+func got(t testing.TB, done <-chan acquired) Lease {
+	t.Helper()
+	a := within(t, done)
+	require.NoError(t, a.err)
+	return a.lease
+}
+
+// within is what comes out of c, which is not waited for for ever.
+func within[T any](t testing.TB, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "nothing happens")
+	}
+	return v
+}
+
+// listening waits until the given number of clients listens to releases of key.
+func (r *faultRig) listening(key string, n int) {
+	r.t.Helper()
+	await(r.t, func() bool { return r.listeners(key) == n })
+}
+
+func (r *faultRig) listeners(key string) int {
+	m := r.server.Do(r.t, "PUBSUB", "NUMSUB", scripts.Channel(key))
+	said, err := m.AsIntMap()
+	require.NoError(r.t, err)
+	return int(said[scripts.Channel(key)])
+}
+
+// entries is how often key is entered, as Redis sees it.
+func (r *faultRig) entries(key string) int {
+	s, err := r.other.Inspect(bounded(r.t), key)
+	require.NoError(r.t, err)
+	return s.Entries
+}
+
+// tidy waits until nothing is left of a key that nobody holds or wants: neither
+// hold nor subscription, and nothing without an expiry.
+func (r *faultRig) tidy(key string) {
+	r.t.Helper()
+	await(r.t, func() bool { return !exists(r.t, r.server, key) }, "a hold is left")
+	r.listening(key, 0)
+	m := r.server.Do(r.t, "KEYS", "*")
+	keys, err := m.AsStrSlice()
+	require.NoError(r.t, err)
+	for _, k := range keys {
+		require.NotEqual(r.t, -1, number(r.t, r.server, "PTTL", k), "%q has no expiry", k)
+	}
+}
+
+// dump is the content of all keys.
+func (r *faultRig) dump() map[string]string {
+	all := map[string]string{}
+	m := r.server.Do(r.t, "KEYS", "*")
+	keys, err := m.AsStrSlice()
+	require.NoError(r.t, err)
+	for _, k := range keys {
+		m := r.server.Do(r.t, "DUMP", k)
+		all[k] = m.String()
+	}
+	return all
+}

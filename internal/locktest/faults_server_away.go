@@ -1,0 +1,99 @@
+package locktest
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+func init() {
+	register("F35_AllAwayRefused", func(t *testing.T, d Door) {
+		// An acquire and a release, the scripts anew for those that come first, renewals on a slow machine.
+		r := newFaultRig(t, d, awayOptions)
+		testAllAway(r, r.other, r.server.Kill, r.server.Restart, 10)
+	})
+	register("F35_AllAwaySilent", func(t *testing.T, d Door) {
+		// What was asked meanwhile lies in the sockets: an attempt for each time limit, and what undoes it.
+		r := newFaultRig(t, d, awayOptions)
+		testAllAway(r, r.other, r.server.Pause, r.server.Resume, 40)
+	})
+	register("F35_AllAwayReset", func(t *testing.T, d Door) {
+		// A proxy takes connections for a Redis that is gone: no attempt of the last lease is known to have failed.
+		r := newFaultRig(t, d, awayOptions)
+		testAllAway(r, r.locker, r.server.Kill, r.server.Restart, 40)
+	})
+}
+
+const awayLease = time.Second
+
+var awayOptions = Options{Lease: awayLease, MaxOutage: ptr(long)}
+
+// testAllAway has Redis be away for longer than the leases of 200 holders, while
+// others wait for the same keys: all holders are told at their deadlines, all
+// waiters are served when it is back, and the calls of the first second are at
+// most so many for each key: there is no stampede.
+func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
+	t := r.t
+	t.Parallel()
+	const keys = 200
+	holder := r.door.Open(t, r.server.Client(t), awayOptions)
+	key := func(i int) string { return fmt.Sprint("key", i) }
+	held, waits := make([]Lease, keys), make([]chan error, keys)
+	for i := range keys {
+		held[i] = lock(t, holder, bounded(t), key(i))
+	}
+	for i := range keys {
+		waits[i] = make(chan error, 1)
+		go func() {
+			l, err := waiter.Lock(bounded(t), key(i))
+			if err == nil {
+				err = l.Unlock(bounded(t))
+			}
+			waits[i] <- err
+		}()
+	}
+	for i := range keys {
+		r.listening(key(i), 1)
+	}
+	r.server.Do(t, "CONFIG", "RESETSTAT")
+	leave()
+	for _, l := range held {
+		<-l.Done()
+		require.False(t, time.Now().Before(l.Deadline()))
+		require.ErrorIs(t, l.Err(), watchdog.ErrDeadline)
+		requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+	}
+	time.Sleep(awayLease)
+
+	comeBack()
+	second := time.After(time.Second)
+	for _, w := range waits {
+		require.NoError(t, <-w)
+	}
+	<-second
+	sent := scriptCalls(t, r.server)
+	require.GreaterOrEqual(t, sent, 2*keys)
+	require.LessOrEqual(t, sent, most*keys)
+}
+
+// scriptCalls is how many scripts Redis was asked for since it was started or its
+// statistics were reset.
+func scriptCalls(t *testing.T, s *redistest.Server) (sum int) {
+	m := s.Do(t, "INFO", "commandstats")
+	text, err := m.ToString()
+	require.NoError(t, err)
+	for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(calls[1])
+		require.NoError(t, err)
+		sum += n
+	}
+	return sum
+}

@@ -1,0 +1,160 @@
+package locktest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+func init() {
+	register("F20_KilledBackEmpty", func(t *testing.T, d Door) {
+		testForgotten(t, d, func(s *redistest.Server) { s.Restart() })
+	})
+	register("F20_WaitsRideOutARestart", testRestartRiddenOut)
+	register("F21_KilledBackWithItsMemory", testBackWithMemory)
+	register("F24_Flushed", func(t *testing.T, d Door) {
+		testForgotten(t, d, func(s *redistest.Server) { s.Do(t, "FLUSHALL") })
+	})
+	register("F24_KeyDeleted", func(t *testing.T, d Door) {
+		testForgotten(t, d, func(s *redistest.Server) { s.Do(t, "DEL", "k") })
+	})
+	register("F24_NextCallTells", testNextCallTells)
+	register("F31_Evicted", func(t *testing.T, d Door) { testForgotten(t, d, evict(t)) })
+}
+
+// evict has Redis throw out whatever has an expiry.
+func evict(t *testing.T) func(*redistest.Server) {
+	return func(s *redistest.Server) {
+		s.Do(t, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+		s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+		require.False(t, exists(t, s, "k"))
+		s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	}
+}
+
+// testForgotten has Redis lose the lock. The holder is told at the next renewal
+// and nothing brings the lock back; who waits elsewhere gets it, with a larger
+// fence, and keeps it.
+func testForgotten(t *testing.T, d Door, forget func(*redistest.Server)) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	s := redistest.Start(t)
+	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
+	other := d.Open(t, s.Client(t), Options{Lease: long, Fencing: true})
+	l := lock(t, locker, bounded(t), "k")
+	inside := lock(t, locker, l.Bind(bounded(t)), "k")
+	bound := l.Bind(bounded(t))
+
+	forget(s)
+	<-l.Done()
+	require.True(t, time.Now().Before(l.Deadline()), "told by a renewal")
+	for _, e := range []Lease{l, inside} {
+		require.ErrorIs(t, e.Err(), hall.ErrLost)
+		require.ErrorIs(t, e.Err(), watchdog.ErrNotOurs)
+	}
+	<-bound.Done()
+	require.False(t, exists(t, s, "k"), "a renewal has made it again")
+	_, err := locker.Lock(l.Bind(bounded(t)), "k")
+	requireSentinel(t, err, hall.ErrLost)
+	require.False(t, exists(t, s, "k"), "a nested call has made it again")
+
+	now := lock(t, other, bounded(t), "k")
+	require.Greater(t, now.Fence(), l.Fence())
+	requireSentinel(t, inside.Unlock(bounded(t)), hall.ErrLost)
+	requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+	held, err := other.Inspect(bounded(t), "k")
+	require.NoError(t, err)
+	require.Equal(t, now.Owner(), held.Owner)
+	require.Equal(t, 1, held.Entries)
+	require.NoError(t, now.Unlock(bounded(t)))
+}
+
+// Any call about a lost lease tells of the loss before a renewal does.
+func testNextCallTells(t *testing.T, d Door) {
+	t.Parallel()
+	r := newFaultRig(t, d, Options{Lease: long})
+	for name, call := range map[string]func(l, inside Lease) error{
+		"nested lock": func(l, _ Lease) error {
+			_, err := r.locker.Lock(l.Bind(bounded(t)), l.Key())
+			return err
+		},
+		"nested try": func(l, _ Lease) error {
+			_, err := r.locker.TryLock(l.Bind(bounded(t)), l.Key())
+			return err
+		},
+		"nested unlock": func(_, inside Lease) error { return inside.Unlock(bounded(t)) },
+	} {
+		l := lock(t, r.locker, bounded(t), name)
+		inside := lock(t, r.locker, l.Bind(bounded(t)), name)
+		r.server.Do(t, "DEL", name)
+		requireSentinel(t, call(l, inside), hall.ErrLost)
+		<-l.Done()
+		require.ErrorIs(t, l.Err(), watchdog.ErrNotOurs)
+		requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+		require.False(t, exists(t, r.server, name))
+	}
+	l := lock(t, r.locker, bounded(t), "k")
+	r.server.Do(t, "DEL", "k")
+	now := lock(t, r.other, bounded(t), "k")
+	requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+	require.True(t, exists(t, r.server, "k"), "it has released another's")
+	require.NoError(t, now.Unlock(bounded(t)))
+}
+
+// Redis is away for a while and comes back empty: whoever waited goes on.
+func testRestartRiddenOut(t *testing.T, d Door) {
+	t.Parallel()
+	s := redistest.Start(t)
+	locker := d.Open(t, s.Client(t), Options{Lease: long})
+	other := d.Open(t, s.Client(t), Options{Lease: long})
+	for _, away := range []time.Duration{0, 300 * time.Millisecond, time.Second} {
+		key := away.String()
+		lock(t, other, bounded(t), key)
+		before := lockAside(locker, bounded(t), key)
+		await(t, func() bool { return hearing(t, s, key) == 1 })
+		s.Kill()
+		during := make(chan acquired, 1)
+		go func() {
+			l, err := locker.TryLockFor(bounded(t), "during", time.Minute)
+			during <- acquired{l, err}
+		}()
+		time.Sleep(away)
+		s.Restart()
+		require.NoError(t, got(t, before).Unlock(bounded(t)))
+		require.NoError(t, got(t, during).Unlock(bounded(t)))
+	}
+}
+
+// A lock that Redis remembers lives on as if nothing had been.
+func testBackWithMemory(t *testing.T, d Door) {
+	t.Parallel()
+	const lease = 5 * time.Second
+	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
+	other := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
+	l := lock(t, locker, bounded(t), "k")
+	inside := lock(t, locker, l.Bind(bounded(t)), "k")
+	s.Restart()
+
+	var held Status
+	await(t, func() bool { // the first call finds its connection cut
+		var err error
+		held, err = other.Inspect(bounded(t), "k")
+		return err == nil
+	})
+	require.Equal(t, l.Owner(), held.Owner)
+	require.Equal(t, 2, held.Entries)
+	until := l.Deadline()
+	await(t, func() bool { return l.Deadline().After(until) }, "it is renewed")
+	waiting := lockAside(other, bounded(t), "k")
+	require.NoError(t, inside.Unlock(bounded(t)))
+	require.NoError(t, l.Unlock(bounded(t)))
+	next := got(t, waiting)
+	require.Greater(t, next.Fence(), l.Fence())
+	require.NoError(t, next.Unlock(bounded(t)))
+}

@@ -1,0 +1,217 @@
+package locktest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+func init() {
+	register("F32_WrongPassword", func(t *testing.T, d Door) {
+		testRefused(t, d, "WRONGPASS", asLeast, func(s *redistest.Server) {
+			s.Do(t, "ACL", "SETUSER", "least", "resetpass", ">changed")
+			s.Do(t, "CLIENT", "KILL", "USER", "least")
+		})
+	})
+	register("F32_NoPassword", func(t *testing.T, d Door) {
+		testRefused(t, d, "NOAUTH", func(*rueidis.ClientOption) {}, func(s *redistest.Server) {
+			s.Do(t, "CONFIG", "SET", "requirepass", "secret")
+			s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
+		})
+	})
+	register("F32_NoRight", func(t *testing.T, d Door) {
+		testRefused(t, d, "NOPERM", asLeast, func(s *redistest.Server) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
+	})
+	register("F33_WrongType", func(t *testing.T, d Door) {
+		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s *redistest.Server) { s.Do(t, "SET", "k", "v") })
+	})
+	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
+	register("F33_HeldKeyReplaced", testKeyReplaced)
+	register("F32_EachCommandTakenAway", testEachCommandTakenAway)
+}
+
+// asLeast logs in as the user that leastUser makes.
+func asLeast(o *rueidis.ClientOption) { o.Username, o.Password = "least", "secret" }
+
+// leastUser makes the user with the least rights that a lock needs.
+func leastUser(t *testing.T, s *redistest.Server) {
+	rule := []string{
+		"ACL", "SETUSER", "least", "on", ">secret", "~*", "&redisson_lock__channel:*",
+		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
+	}
+	for _, c := range scripts.Commands() {
+		rule = append(rule, "+"+c)
+	}
+	s.Do(t, rule...)
+}
+
+// testRefused requires that what waiting cannot cure is told at once, as it is,
+// to those who ask and to those who wait already.
+func testRefused(t *testing.T, d Door, code string, client func(*rueidis.ClientOption), begin func(*redistest.Server)) {
+	t.Parallel()
+	s := redistest.Start(t)
+	leastUser(t, s)
+	locker := d.Open(t, s.Client(t, client), Options{Lease: long})
+	other := d.Open(t, s.Client(t), Options{Lease: long})
+	refused := func(err error) {
+		t.Helper()
+		requireSentinel(t, err, nil)
+		require.ErrorContains(t, err, code)
+	}
+
+	_ = lock(t, other, bounded(t), "k")
+	waiting := lockAside(locker, bounded(t), "k")
+	await(t, func() bool { return hearing(t, s, "k") == 1 })
+	begin(s)
+	await(t, func() bool { // the fault may cut the connection first
+		s.Do(t, "PUBLISH", scripts.Channel("k"), "0") // have the waiter look again
+		_, err := locker.Inspect(bounded(t), "k")
+		return len(waiting) == 1 && err != nil && strings.HasPrefix(err.Error(), code)
+	})
+	refused((<-waiting).err)
+
+	ctx := bounded(t)
+	l, err := locker.TryLock(ctx, "k")
+	require.Nil(t, l)
+	refused(err)
+	_, err = locker.TryLockFor(ctx, "k", time.Hour)
+	refused(err)
+	_, err = locker.Lock(ctx, "k")
+	refused(err)
+	refused(locker.Do(ctx, "k", func(context.Context) error { return nil }))
+	_, err = locker.Inspect(ctx, "k")
+	refused(err)
+	_, err = locker.ForceUnlock(ctx, "k")
+	refused(err)
+}
+
+// Keys that others use are told from locks and left as they are.
+func testForeignKey(t *testing.T, d Door) {
+	t.Parallel()
+	r := newFaultRig(t, d, Options{Lease: long})
+	s := r.server
+	fenced := d.Open(t, r.client, Options{Lease: long, Fencing: true})
+	for _, make := range [][]string{
+		{"SET", "k", "v"},
+		{"RPUSH", "k", "v"},
+		{"HSET", "k", "field", "not a count"},
+		{"HSET", "k", "field", "1", "another", "2"},
+		{"SET", "redisson_lock_token:{k}", "not a number"},
+		{"RPUSH", "redisson_lock_token:{k}", "v"},
+		{"SET", "redisson_lock_token:{k}", "99999999999999999999"},
+	} {
+		s.Do(t, "FLUSHALL")
+		s.Do(t, make...)
+		before := r.dump()
+		_, err := fenced.TryLock(bounded(t), "k")
+		require.Error(t, err, make)
+		if make[0] == "HSET" { // as good as a lock of somebody who never ends
+			requireSentinel(t, err, hall.ErrNotAcquired)
+		} else {
+			requireSentinel(t, err, nil)
+		}
+		if make[1] == "k" {
+			_, err = fenced.Inspect(bounded(t), "k")
+			requireSentinel(t, err, nil)
+		}
+		require.Equal(t, before, r.dump(), make)
+	}
+}
+
+// A lock whose key another program overwrites is lost, at the latest at its
+// deadline, and costs no other lease its renewal.
+func testKeyReplaced(t *testing.T, d Door) {
+	t.Parallel()
+	const lease = 600 * time.Millisecond
+	s := redistest.Start(t)
+	locker := d.Open(t, s.Client(t), Options{Lease: lease})
+	l := lock(t, locker, bounded(t), "k")
+	neighbour := lock(t, locker, bounded(t), "neighbour")
+	s.Do(t, "SET", "k", "v")
+	<-l.Done()
+	require.ErrorIs(t, l.Err(), hall.ErrLost)
+	require.ErrorIs(t, l.Unlock(bounded(t)), hall.ErrLost)
+	until := neighbour.Deadline()
+	await(t, func() bool { return neighbour.Deadline().After(until) })
+	require.NoError(t, neighbour.Unlock(bounded(t)))
+	require.Equal(t, 1, number(t, s, "STRLEN", "k"))
+	require.Equal(t, -1, number(t, s, "PTTL", "k"))
+
+	l = lock(t, locker, bounded(t), "other")
+	s.Do(t, "SET", "other", "v", "KEEPTTL")
+	err := l.Unlock(bounded(t))
+	requireSentinel(t, err, nil)
+	require.ErrorContains(t, err, "WRONGTYPE")
+	require.ErrorIs(t, l.Err(), hall.ErrReleased)
+}
+
+// Each command is taken from the user in turn, and then every call is made: with
+// and without fences, free, nested, waiting, unlocked and lost. Each ends well or
+// says why, nothing is left half done, and nobody is kept out for longer than a
+// lease.
+func testEachCommandTakenAway(t *testing.T, d Door) {
+	for _, command := range append(scripts.Commands(), "subscribe", "unsubscribe") {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			testCommandTakenAway(t, d, command)
+		})
+	}
+}
+
+func testCommandTakenAway(t *testing.T, d Door, command string) {
+	const lease = time.Second
+	s := redistest.Start(t)
+	leastUser(t, s)
+	s.Do(t, "ACL", "SETUSER", "least", "-"+command)
+	client := s.Client(t, asLeast)
+	fair := func(err error) bool { // it is what it should be
+		t.Helper()
+		if err != nil {
+			require.Regexp(t, "NOPERM|The user executing the script can't run this command", err.Error())
+			requireSentinel(t, err, nil)
+		}
+		immortal(t, s)
+		return err == nil
+	}
+	worked := 0
+	for _, fencing := range []bool{false, true} {
+		locker := d.Open(t, client, Options{Lease: lease, Fencing: fencing})
+		other := d.Open(t, s.Client(t), Options{Lease: lease})
+		l, err := locker.Lock(bounded(t), "k")
+		if fair(err) {
+			worked++
+			inside, err := locker.Lock(l.Bind(bounded(t)), "k")
+			if fair(err) {
+				fair(inside.Unlock(bounded(t)))
+			}
+			_, err = locker.Inspect(bounded(t), "k")
+			fair(err)
+			fair(l.Unlock(bounded(t)))
+		}
+		await(t, func() bool { return !exists(t, s, "k") }, "it outlives its lease")
+
+		held := lock(t, other, bounded(t), "k")
+		waiting := lockAside(locker, bounded(t), "k")
+		_, err = locker.ForceUnlock(bounded(t), "free")
+		fair(err)
+		require.NoError(t, held.Unlock(bounded(t)))
+		if a := <-waiting; fair(a.err) {
+			worked++
+			fair(a.lease.Unlock(bounded(t)))
+		}
+		await(t, func() bool { return !exists(t, s, "k") }, "it outlives its lease")
+	}
+	for _, needless := range []string{"publish", "subscribe", "unsubscribe"} {
+		if command == needless {
+			require.Equal(t, 4, worked, "messages are not needed to acquire")
+		}
+	}
+}

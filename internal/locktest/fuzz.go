@@ -1,0 +1,56 @@
+package locktest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// FuzzKeys requires that any bytes make a key: it is taken, nested, seen, refused
+// to others, handed on by message and given back, and nothing else is touched.
+// Only an empty or over-long key is refused.
+func FuzzKeys(f *testing.F, d Door) {
+	for _, key := range []string{
+		"", "k", "sku:42", "a b", "{a}b", "a{b}c", "{}", "{", "}", "}{", "{{a}}", "*", "[a-z]?", "%s%d", "\\", "\"", "\x00",
+		"\r\n", "*1\r\n$8\r\nFLUSHALL\r\n", "ключ", "\xff\xfe", "redisson_lock_token:{k}", "holdfast_gone:{k}:1",
+		strings.Repeat("a", 1024), strings.Repeat("a", 1025),
+	} {
+		f.Add(key)
+	}
+	s := redistest.Start(f)
+	locker := d.Open(f, s.Client(f), Options{Lease: long})
+	other := d.Open(f, s.Client(f), Options{Lease: long})
+	f.Fuzz(func(t *testing.T, key string) {
+		ctx := bounded(t)
+		if key == "" || len(key) > 1024 {
+			_, err := locker.Lock(ctx, key)
+			requireSentinel(t, err, nil)
+			_, err = locker.Inspect(ctx, key)
+			requireSentinel(t, err, nil)
+			require.Zero(t, number(t, s, "DBSIZE"))
+			return
+		}
+		s.Do(t, "SET", "neighbour of "+key, "untouched")
+		l := lock(t, locker, ctx, key)
+		require.Equal(t, key, l.Key())
+		inside := lock(t, locker, l.Bind(ctx), key)
+		require.Equal(t, 2, number(t, s, "HINCRBY", key, l.Owner(), "0"))
+		held, err := other.Inspect(ctx, key)
+		require.NoError(t, err)
+		require.True(t, held.Held)
+		require.Equal(t, l.Owner(), held.Owner)
+		require.Equal(t, 2, held.Entries)
+
+		waiting := lockAside(other, ctx, key)
+		await(t, func() bool { return hearing(t, s, key) == 1 })
+		require.NoError(t, inside.Unlock(ctx))
+		require.NoError(t, l.Unlock(ctx))
+		require.NoError(t, got(t, waiting).Unlock(ctx))
+
+		require.Equal(t, 1, number(t, s, "DEL", "neighbour of "+key))
+		require.Zero(t, number(t, s, "DBSIZE"))
+	})
+}

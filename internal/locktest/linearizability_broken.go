@@ -1,0 +1,74 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+)
+
+// seededBug is one fault of a lock; nil functions do what is right.
+type seededBug struct {
+	take   func(key string) (Lease, error) // instead of one TryLock in ten
+	unlock func(l Locker, key string, err error) error
+}
+
+var seededBugs = map[string]seededBug{
+	"takes without asking": {take: func(key string) (Lease, error) {
+		return forged{key, time.Now().Add(historyLease)}, nil
+	}},
+	"refuses without asking": {take: func(string) (Lease, error) { return nil, hall.ErrNotAcquired }},
+	"releases another's": {unlock: func(l Locker, key string, err error) error {
+		if errors.Is(err, hall.ErrLost) {
+			_, _ = l.ForceUnlock(context.Background(), key)
+		}
+		return err
+	}},
+	"hides a loss": {unlock: func(Locker, string, error) error { return nil }},
+}
+
+// in returns a door with that fault.
+func (b seededBug) in(d Door) Door {
+	return Door{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (Locker, error) {
+		l, err := d.New(client, o)
+		return seededLocker{l, b}, err
+	}}
+}
+
+type seededLocker struct {
+	Locker
+	bug seededBug
+}
+
+func (l seededLocker) TryLock(ctx context.Context, key string, c ...Call) (Lease, error) {
+	if l.bug.take != nil && rand.IntN(10) == 0 {
+		return l.bug.take(key)
+	}
+	lease, err := l.Locker.TryLock(ctx, key, c...)
+	return l.seed(lease), err
+}
+
+func (l seededLocker) Lock(ctx context.Context, key string, c ...Call) (Lease, error) {
+	lease, err := l.Locker.Lock(ctx, key, c...)
+	return l.seed(lease), err
+}
+
+func (l seededLocker) seed(lease Lease) Lease {
+	if lease == nil || l.bug.unlock == nil {
+		return lease
+	}
+	return seededLease{lease, l}
+}
+
+type seededLease struct {
+	Lease
+	locker seededLocker
+}
+
+func (l seededLease) Unlock(ctx context.Context) error {
+	return l.locker.bug.unlock(l.locker.Locker, l.Key(), l.Lease.Unlock(ctx))
+}

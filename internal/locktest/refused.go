@@ -1,0 +1,108 @@
+package locktest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var refusedCases = []contractCase{
+	{"Refused_Keys", defaults, refusedKeys},
+	{"Refused_Terms", defaults, refusedTerms},
+	{"Refused_Options", defaults, refusedOptions},
+	{"Refused_NoClient", defaults, refusedClient},
+	{"Accepted_Keys", defaults, acceptedKeys},
+}
+
+// Before anything is sent.
+func refusedKeys(c *contractRig) {
+	for key, why := range map[string]string{"": "key is empty", strings.Repeat("k", 1025): "1025 bytes"} {
+		for name, call := range map[string]func() error{
+			"Lock":        func() error { _, err := c.locker.Lock(c.ctx, key); return err },
+			"TryLock":     func() error { _, err := c.locker.TryLock(c.ctx, key); return err },
+			"TryLockFor":  func() error { _, err := c.locker.TryLockFor(c.ctx, key, time.Hour); return err },
+			"Do":          func() error { return c.locker.Do(c.ctx, key, unreachable(c.t)) },
+			"Inspect":     func() error { _, err := c.locker.Inspect(c.ctx, key); return err },
+			"ForceUnlock": func() error { _, err := c.locker.ForceUnlock(c.ctx, key); return err },
+		} {
+			err := call()
+			require.ErrorContains(c.t, err, why, name)
+			require.False(c.t, isOurs(err), name)
+			require.NotContains(c.t, err.Error(), "kkk")
+		}
+	}
+	c.quiet()
+}
+
+func refusedTerms(c *contractRig) {
+	for _, r := range []struct {
+		call  Call
+		names []string
+	}{
+		{Call{FixedLease: 99 * time.Millisecond}, []string{"FixedLease", "100ms"}},
+		{Call{FixedLease: -time.Second}, []string{"FixedLease", "-1s"}},
+		{Call{FixedLease: time.Second + time.Microsecond}, []string{"FixedLease", "whole number of milliseconds"}},
+		{Call{FixedLease: 1<<63 - 1}, []string{"FixedLease", "longer"}},
+		{Call{MaxHold: -1}, []string{"MaxHold", "-1ns"}},
+		{Call{FixedLease: time.Second, MaxHold: time.Second}, []string{"FixedLease", "MaxHold", "contradict"}},
+	} {
+		for name, call := range map[string]func() error{
+			"Lock":       func() error { _, err := c.locker.Lock(c.ctx, "k", r.call); return err },
+			"TryLock":    func() error { _, err := c.locker.TryLock(c.ctx, "k", r.call); return err },
+			"TryLockFor": func() error { _, err := c.locker.TryLockFor(c.ctx, "k", time.Hour, r.call); return err },
+			"Do":         func() error { return c.locker.Do(c.ctx, "k", unreachable(c.t), r.call) },
+		} {
+			err := call()
+			require.False(c.t, isOurs(err), name)
+			for _, part := range r.names {
+				require.ErrorContains(c.t, err, part, name)
+			}
+		}
+	}
+	c.quiet()
+}
+
+func refusedOptions(c *contractRig) {
+	negative, tooLong := -time.Nanosecond, 31*time.Second
+	for _, r := range []struct {
+		options Options
+		names   []string
+	}{
+		{Options{Lease: 99 * time.Millisecond}, []string{"WithLease", "100ms"}},
+		{Options{Lease: -time.Second}, []string{"WithLease", "-1s"}},
+		{Options{Lease: time.Second + time.Nanosecond}, []string{"WithLease", "whole number of milliseconds"}},
+		{Options{Lease: 1<<63 - 1}, []string{"WithLease", "longer"}},
+		{Options{Handover: &negative}, []string{"WithLocalHandover", "negative"}},
+		{Options{Handover: &tooLong}, []string{"WithLocalHandover", "31s", "30s"}},
+		{Options{MaxWaiters: -1}, []string{"WithMaxWaiters", "-1"}},
+		{Options{MaxOutage: &negative}, []string{"WithMaxOutage", "negative"}},
+	} {
+		l, err := c.door.New(c.client, r.options)
+		require.Nil(c.t, l)
+		for _, part := range r.names {
+			require.ErrorContains(c.t, err, part)
+		}
+	}
+	c.quiet()
+}
+
+func refusedClient(c *contractRig) {
+	l, err := c.door.New(nil, Options{})
+	require.Nil(c.t, l)
+	require.ErrorContains(c.t, err, "client is nil")
+}
+
+// Any bytes make a key.
+func acceptedKeys(c *contractRig) {
+	for _, key := range []string{
+		strings.Repeat("k", 1024), "a b", "{", "}", "{}", "{a}b", "a{b}c", "}{", "\x00\xff\r\n", "käse:1", "*", "?[a-z]", `"`, ":",
+	} {
+		l := lock(c.t, c.locker, c.ctx, key)
+		waiter := lockAside(c.other, c.ctx, key)
+		c.listening(key, 1)
+		c.unlock(l)
+		c.unlock(got(c.t, waiter))
+		c.tidy(key)
+	}
+}

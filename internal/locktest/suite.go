@@ -1,0 +1,200 @@
+package locktest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// contractCase is a sentence of the public docs, or a guarantee, as a test.
+type contractCase struct {
+	name    string
+	options Options // of both lockers
+	run     func(c *contractRig)
+}
+
+var defaults = Options{}
+
+// Run runs the contract and the guarantees against d. Each case has a Redis of
+// its own.
+func Run(t *testing.T, d Door) {
+	for _, c := range slices.Concat(
+		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
+		closeCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
+	) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(newContractRig(t, d, c.options))
+		})
+	}
+}
+
+// contractRig is two lockers on one Redis: locker, whose commands are noted and
+// can be disturbed, and other.
+type contractRig struct {
+	*faultRig
+	ctx context.Context // of which the case expects no end
+
+	mu   sync.Mutex
+	sent []string // guarded by mu: scripts and commands sent by locker's client
+}
+
+func newContractRig(t *testing.T, d Door, o Options) *contractRig {
+	t.Helper()
+	c := &contractRig{faultRig: newFaultRig(t, d, o), ctx: bounded(t)}
+	c.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if v := verb(cmd); v != "hello" && v != "client" && v != "ping" { // those keep a connection
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.sent = append(c.sent, v)
+		}
+		return redistest.Pass
+	})
+	return c
+}
+
+// noted is what locker's client has sent since the last call of commands.
+func (c *contractRig) noted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.sent)
+}
+
+// commands is noted, and forgets it.
+func (c *contractRig) commands() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sent := c.sent
+	c.sent = nil
+	return sent
+}
+
+// quiet requires that locker's client has sent nothing since the last call of
+// commands.
+func (c *contractRig) quiet() {
+	c.t.Helper()
+	require.Empty(c.t, c.commands())
+}
+
+// is matches a command by what verb calls it.
+func is(names ...string) func(cmd []string) bool {
+	return func(cmd []string) bool { return slices.Contains(names, verb(cmd)) }
+}
+
+// holding is a hook that holds commands.
+func holding(names ...string) (hook redistest.Hook, held <-chan struct{}) {
+	first, once := make(chan struct{}), sync.Once{}
+	return func(cmd []string) redistest.Verdict {
+		if !is(names...)(cmd) {
+			return redistest.Pass
+		}
+		once.Do(func() { close(first) })
+		return redistest.Hold
+	}, first
+}
+
+// tellingContext tells when its end is first waited for, as a call does when it
+// begins to wait.
+type tellingContext struct {
+	context.Context
+	once    sync.Once
+	waiting chan struct{}
+}
+
+func (c *tellingContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.waiting) })
+	return c.Context.Done()
+}
+
+// queue calls Lock on a goroutine of its own, and returns when it waits for a
+// key that is held or wanted by l already.
+func (c *contractRig) queue(l Locker, key string, calls ...Call) <-chan acquired {
+	return c.queueWith(c.ctx, l, key, calls...)
+}
+
+func (c *contractRig) queueWith(ctx context.Context, l Locker, key string, calls ...Call) <-chan acquired {
+	telling := &tellingContext{Context: ctx, waiting: make(chan struct{})}
+	done := make(chan acquired, 1)
+	go func() {
+		lease, err := l.Lock(telling, key, calls...)
+		done <- acquired{lease, err}
+	}()
+	select {
+	case <-telling.waiting:
+	case <-c.ctx.Done():
+		require.FailNow(c.t, "Lock does not wait")
+	}
+	return done
+}
+
+// unlock is an Unlock that must succeed.
+func (c *contractRig) unlock(l Lease) {
+	c.t.Helper()
+	require.NoError(c.t, l.Unlock(c.ctx))
+}
+
+// held requires that another has key.
+func (c *contractRig) held(l Locker, key string) {
+	c.t.Helper()
+	lease, err := l.TryLock(c.ctx, key)
+	require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+	require.Nil(c.t, lease)
+}
+
+// free requires that nobody has key.
+func (c *contractRig) free(key string) {
+	c.t.Helper()
+	s, err := c.other.Inspect(c.ctx, key)
+	require.NoError(c.t, err)
+	require.Equal(c.t, Status{}, s)
+}
+
+// ended waits for the end of a lease, which must be told everywhere as why.
+func (c *contractRig) ended(l Lease, why error) {
+	c.t.Helper()
+	bound := l.Bind(c.ctx)
+	for _, done := range []<-chan struct{}{l.Done(), bound.Done()} {
+		select {
+		case <-done:
+		case <-c.ctx.Done():
+			require.FailNow(c.t, "the lease does not end")
+		}
+	}
+	require.ErrorIs(c.t, l.Err(), why)
+	require.ErrorIs(c.t, bound.Err(), context.Canceled)
+	require.ErrorIs(c.t, context.Cause(bound), why)
+}
+
+// lives requires that a lease has not ended.
+func (c *contractRig) lives(l Lease) {
+	c.t.Helper()
+	require.NoError(c.t, l.Err())
+	select {
+	case <-l.Done():
+		require.Fail(c.t, "Done is closed")
+	default:
+	}
+}
+
+// away makes Redis refuse locker's connections.
+func (c *contractRig) away() {
+	c.proxy.Refuse(true)
+	c.proxy.Cut()
+}
+
+// awayAfter does so when a script has been carried out, whose reply is lost.
+func (c *contractRig) awayAfter(script string) {
+	c.proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if !is(script)(cmd) {
+			return redistest.Pass
+		}
+		c.proxy.Refuse(true)
+		return redistest.Cut
+	})
+}

@@ -1,0 +1,66 @@
+package locktest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+)
+
+var termsCases = []contractCase{
+	{"Terms_FixedLeaseIsNeverRenewed", Options{Lease: 300 * time.Millisecond}, termsFixed},
+	{"Terms_FixedLeaseIsGoneAfterIt", defaults, termsFixedGone},
+	{"Terms_MaxHoldReleasesTheKey", Options{Lease: long}, termsMaxHold},
+	{"Terms_MaxHoldIsRenewedUntilThen", Options{Lease: 1500 * time.Millisecond}, termsMaxHoldRenewed},
+	{"Terms_UnlockBeforeTheCap", defaults, termsEarly},
+}
+
+func termsFixed(c *contractRig) {
+	l := lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: 700 * time.Millisecond})
+	deadline := l.Deadline()
+	c.ended(l, hall.ErrLost)
+	require.False(c.t, time.Now().Before(deadline))
+	require.Equal(c.t, deadline, l.Deadline())
+	require.NotContains(c.t, c.commands(), "renew")
+}
+
+func termsFixedGone(c *contractRig) {
+	l := lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: 200 * time.Millisecond})
+	require.LessOrEqual(c.t, number(c.t, c.server, "PTTL", "k"), 200)
+	next := lock(c.t, c.other, c.ctx, "k") // no message comes
+	require.Error(c.t, l.Err())
+	require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+	c.held(c.locker, "k")
+	c.unlock(next)
+}
+
+// The lease is a long one: only the release frees the key in time.
+func termsMaxHold(c *contractRig) {
+	before := time.Now()
+	l := lock(c.t, c.locker, c.ctx, "k", Call{MaxHold: 200 * time.Millisecond})
+	next := lock(c.t, c.other, c.ctx, "k")
+	require.GreaterOrEqual(c.t, time.Since(before), 200*time.Millisecond)
+	c.ended(l, hall.ErrLost)
+	c.unlock(next)
+	require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+	c.tidy("k")
+}
+
+func termsMaxHoldRenewed(c *contractRig) {
+	before := time.Now()
+	l := lock(c.t, c.locker, c.ctx, "k", Call{MaxHold: 2 * time.Second})
+	c.ended(l, hall.ErrLost)
+	require.GreaterOrEqual(c.t, time.Since(before), 2*time.Second)
+	require.Contains(c.t, c.commands(), "renew")
+	c.tidy("k")
+}
+
+func termsEarly(c *contractRig) {
+	for _, call := range []Call{{FixedLease: time.Minute}, {MaxHold: time.Minute}} {
+		l := lock(c.t, c.locker, c.ctx, "k", call)
+		c.unlock(lock(c.t, c.locker, l.Bind(c.ctx), "k"))
+		c.unlock(l)
+		c.free("k")
+	}
+}

@@ -1,0 +1,183 @@
+package locktest
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var unlockCases = []contractCase{
+	{"Unlock_WorksOnAContextThatIsOver", defaults, unlockOver},
+	{"Unlock_SecondTimeIsErrReleased", defaults, unlockTwice},
+	{"Unlock_ByManyAtOnce", defaults, unlockMany},
+	{"Unlock_LostOnceThenReleased", defaults, unlockLost},
+	{"Unlock_FindsTheLossItself", defaults, unlockFindsLoss},
+	{"Unlock_OfALeaseThatRanOutReleasesNothing", defaults, unlockExpired},
+	{"Unlock_UnknownWithTheContext", defaults, unlockUnknown},
+	{"Unlock_GoesOnUntilTheDeadline", Options{Lease: time.Second}, unlockNoAnswer},
+	{"Unlock_IsOneRoundTrip", defaults, unlockRoundTrips},
+}
+
+func unlockOver(c *contractRig) {
+	over, cancel := context.WithCancel(c.ctx)
+	cancel()
+	outer := lock(c.t, c.locker, c.ctx, "k")
+	inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
+	require.NoError(c.t, inner.Unlock(over))
+	require.Equal(c.t, 1, c.entries("k"))
+	require.NoError(c.t, outer.Unlock(over))
+	c.free("k")
+}
+
+func unlockTwice(c *contractRig) {
+	outer := lock(c.t, c.locker, c.ctx, "k")
+	inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
+	for _, l := range []Lease{inner, outer} {
+		c.unlock(l)
+		c.commands()
+		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
+		c.quiet()
+	}
+	// Nor does it hit the next lease.
+	next := lock(c.t, c.locker, c.ctx, "k")
+	require.ErrorIs(c.t, outer.Unlock(c.ctx), hall.ErrReleased)
+	c.held(c.other, "k")
+	c.unlock(next)
+}
+
+// One of them has ended it.
+func unlockMany(c *contractRig) {
+	outer := lock(c.t, c.locker, c.ctx, "k")
+	inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
+	for _, l := range []Lease{inner, outer} {
+		ends := make(chan error, 8)
+		for range cap(ends) {
+			go func() { ends <- l.Unlock(c.ctx) }()
+		}
+		ok := 0
+		for range cap(ends) {
+			if err := <-ends; err == nil {
+				ok++
+			} else {
+				require.Equal(c.t, hall.ErrReleased, err)
+			}
+		}
+		require.Equal(c.t, 1, ok)
+	}
+	c.free("k")
+}
+
+// Each entry tells the loss once.
+func unlockLost(c *contractRig) {
+	outer := lock(c.t, c.locker, c.ctx, "k")
+	inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
+	_, err := c.locker.ForceUnlock(c.ctx, "k")
+	require.NoError(c.t, err)
+	for _, l := range []Lease{outer, inner} {
+		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
+		require.ErrorIs(c.t, l.Err(), hall.ErrLost)
+	}
+}
+
+// Redis tells it before any renewal does. The key may be another's by then.
+func unlockFindsLoss(c *contractRig) {
+	for _, nested := range []bool{false, true} {
+		outer := lock(c.t, c.locker, c.ctx, "k")
+		l := outer
+		if nested {
+			l = lock(c.t, c.locker, outer.Bind(c.ctx), "k")
+		}
+		c.server.Do(c.t, "DEL", "k")
+		their := lock(c.t, c.other, c.ctx, "k")
+		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+		if nested {
+			c.ended(outer, hall.ErrLost)
+		}
+		c.held(c.locker, "k")
+		c.unlock(their)
+	}
+}
+
+// Also at the very moment, when nobody has been told yet.
+func unlockExpired(c *contractRig) {
+	for range 5 {
+		l := lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: 100 * time.Millisecond})
+		c.commands()
+		for time.Now().Before(l.Deadline()) {
+			runtime.Gosched()
+		}
+		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+		require.NotContains(c.t, c.commands(), "release")
+		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
+	}
+}
+
+// The entry has ended whatever Unlock returns, and the release goes on.
+func unlockUnknown(c *contractRig) {
+	l := lock(c.t, c.locker, c.ctx, "k")
+	swallowed := c.proxy.SwallowReply(1, is("release"))
+	hook, held := holding("release")
+	c.proxy.OnReply(func(cmd []string) redistest.Verdict {
+		select {
+		case <-swallowed: // the second answer and what follows
+			return hook(cmd)
+		default:
+			return redistest.Pass
+		}
+	})
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	done := make(chan error, 1)
+	go func() { done <- l.Unlock(ctx) }()
+	<-held
+	c.ended(l, hall.ErrReleased)
+	cancel(errMine)
+	err := <-done
+	for _, e := range []error{hall.ErrUnknown, context.Canceled, errMine} {
+		require.ErrorIs(c.t, err, e)
+	}
+	require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
+	c.free("k")
+	c.proxy.OnReply(nil)
+	c.proxy.Release()
+}
+
+func unlockNoAnswer(c *contractRig) {
+	l := lock(c.t, c.locker, c.ctx, "k")
+	c.proxy.HoldRequests(true)
+	err := l.Unlock(c.ctx)
+	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	ownTime(c.t, err)
+	c.ended(l, hall.ErrReleased)
+	_, err = c.locker.TryLock(c.ctx, "k")
+	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	ownTime(c.t, err)
+	_, err = c.locker.Inspect(c.ctx, "k")
+	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	ownTime(c.t, err)
+	c.proxy.HoldRequests(false)
+	c.unlock(lock(c.t, c.locker, c.ctx, "k"))
+}
+
+// ownTime requires that an error does not show the time that a call has: the
+// caller's context is not over.
+func ownTime(t testing.TB, err error) {
+	t.Helper()
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, context.Canceled)
+}
+
+func unlockRoundTrips(c *contractRig) {
+	c.unlock(lock(c.t, c.locker, c.ctx, "k"))
+	require.Equal(c.t, []string{"acquire", "release"}, c.commands())
+	l := lock(c.t, c.locker, c.ctx, "k")
+	c.unlock(lock(c.t, c.locker, l.Bind(c.ctx), "k"))
+	c.unlock(l)
+	require.Equal(c.t, []string{"acquire", "recount", "recount", "release"}, c.commands())
+}

@@ -1,0 +1,51 @@
+package rlock_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+func TestConformance(t *testing.T) { locktest.Run(t, door) }
+
+// What the suite cannot say through the interface that all doors share.
+func TestRefused_Options(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	for want, opts := range map[string][]rlock.Option{
+		"option is nil":               {nil},
+		"WithLease: lease 0s":         {rlock.WithLease(0)},
+		"WithLogger: logger is nil":   {rlock.WithLogger((*slog.Logger)(nil))},
+		"needs WithFencing":           {rlock.WithFenceExpiry(time.Hour)},
+		"WithFenceExpiry: -1ms":       {rlock.WithFencing(), rlock.WithFenceExpiry(-time.Millisecond)},
+		"WithFenceExpiry: 1.5ms":      {rlock.WithFencing(), rlock.WithFenceExpiry(1500 * time.Microsecond)},
+		"WithLocalHandover: 200ms is": {rlock.WithLease(100 * time.Millisecond), rlock.WithLocalHandover(200 * time.Millisecond)},
+	} {
+		l, err := rlock.New(client, opts...)
+		require.Nil(t, l)
+		require.ErrorContains(t, err, want)
+	}
+	l, err := rlock.New(clusterClient{client})
+	require.Nil(t, l)
+	require.ErrorContains(t, err, "Cluster: not supported")
+	locker := userLocker(t, client)
+	for want, opt := range map[string]rlock.LockOption{
+		"option is nil":        nil,
+		"FixedLease: lease 0s": rlock.FixedLease(0),
+		"MaxHold: 0s":          rlock.MaxHold(0),
+	} {
+		l, err := locker.Lock(t.Context(), "k", opt)
+		require.Nil(t, l)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+type clusterClient struct{ rueidis.Client }
+
+func (clusterClient) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }

@@ -1,0 +1,16 @@
+package rlock_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+func TestG1_ExclusionUnderFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a campaign of 20 s")
+	}
+	locktest.RunExclusion(t, door)
+}
+
+func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { locktest.RunExclusionControl(t, door) }
