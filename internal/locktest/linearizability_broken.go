@@ -21,7 +21,6 @@ var seededBugs = map[string]seededBug{
 	"takes without asking": {take: func(key string) (Lease, error) {
 		return forged{key, time.Now().Add(historyLease)}, nil
 	}},
-	"refuses without asking": {take: func(string) (Lease, error) { return nil, hall.ErrNotAcquired }},
 	"releases another's": {unlock: func(l Locker, key string, err error) error {
 		if errors.Is(err, hall.ErrLost) {
 			_, _ = l.ForceUnlock(context.Background(), key)
