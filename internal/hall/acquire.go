@@ -125,13 +125,14 @@ func (h *Hall) first(ctx context.Context, s *shard, q *queue, t Terms, wait bool
 		q.pushFront(w)
 		p := q.meet()
 		p.noteOutage(a)
-		p.contended = a.err == nil
+		p.contended, p.orphan = a.err == nil, a.orphan
 		h.settle(s, q)
 		s.mu.Unlock()
 		return h.await(ctx, s, q, w)
 	}
 	h.settle(s, q)
 	s.mu.Unlock()
+	h.cleanUp(q.key, a.orphan)
 	return nil, err
 }
 
@@ -188,6 +189,13 @@ type attempt struct {
 	hold      *hold         // set if it was acquired in time
 	remaining time.Duration // of another's lease, if held by another
 	err       error         // why there was no answer
+	orphan    orphan        // what it may have left in Redis
+}
+
+// orphan is a hold that nobody has but that Redis may know of, or come to know.
+type orphan struct {
+	owner string // "": none
+	lease time.Duration
 }
 
 // passing says whether waiting may bring what this attempt did not.
@@ -203,8 +211,8 @@ func (a attempt) known() error {
 	return known(a.err)
 }
 
-// attempt makes one attempt. An attempt of unknown outcome, and one whose reply
-// came too late to be trusted, is undone in the background.
+// attempt makes one attempt. One of unknown outcome, and one whose reply came too
+// late to be trusted, leaves an orphan, which the caller has to undo.
 func (h *Hall) attempt(ctx context.Context, q *queue, t Terms, numbers int64) attempt {
 	owner := h.newOwner()
 	a := attempt{start: time.Now()}
@@ -214,7 +222,7 @@ func (h *Hall) attempt(ctx context.Context, q *queue, t Terms, numbers int64) at
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
 	case scripts.Unknown:
-		h.cleanUp(q.key, owner, t.Lease)
+		a.orphan = orphan{owner, t.Lease}
 		fallthrough
 	default:
 		a.err = err
@@ -230,13 +238,13 @@ func (h *Hall) attempt(ctx context.Context, q *queue, t Terms, numbers int64) at
 		a.hold = h.newHold(q, owner, t, a.start, said)
 	default:
 		a.err = errTooLate
-		h.cleanUp(q.key, owner, t.Lease)
+		a.orphan = orphan{owner, t.Lease}
 	}
 	return a
 }
 
 func (h *Hall) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	if !h.away.Load() { // as aside, but without its closure
+	if h.answering() { // as aside, but without its closure
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
 	return aside(ctx, h, func(ctx context.Context) (scripts.Acquired, error) {

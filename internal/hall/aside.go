@@ -2,24 +2,37 @@ package hall
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// note remembers whether the last attempt was answered.
+// fresh is for how long an answer of Redis shows that the connection stands.
+const fresh = 50 * time.Millisecond
+
+// note remembers whether a call was answered.
 func (h *Hall) note(err error) {
-	o := scripts.OutcomeOf(err)
-	if away := o == scripts.Unavailable || o == scripts.Unknown; away != h.away.Load() {
-		h.away.Store(away)
+	switch scripts.OutcomeOf(err) {
+	case scripts.Done, scripts.Refused:
+		h.answered.Store(int64(h.now()))
+	default:
+		h.answered.Store(0)
 	}
 }
 
-// aside runs a call to Redis. While Redis is known to be away it does so beside
-// the caller, who leaves when ctx ends, with an unknown outcome: rueidis does not
-// watch the contexts of those who wait for somebody else's dial, which may take
-// 5 s.
+// answering says whether Redis has answered just now. Then a call may run on its
+// caller's goroutine, which saves a lock a fifth of its time under load.
+func (h *Hall) answering() bool {
+	last := h.answered.Load()
+	return last != 0 && h.now()-time.Duration(last) < fresh
+}
+
+// aside runs a call to Redis. Unless Redis has answered just now it does so
+// beside the caller, who leaves when ctx ends, with an unknown outcome: rueidis
+// does not watch the contexts of those who wait for a dial or its handshake,
+// which may take 5 s.
 func aside[T any](ctx context.Context, h *Hall, call func(context.Context) (T, error)) (T, error) {
-	if !h.away.Load() {
+	if h.answering() {
 		return call(ctx)
 	}
 	type answer struct {

@@ -59,7 +59,7 @@ type Hall struct {
 	stop     context.CancelFunc // ends calls.base
 	work     sync.WaitGroup     // calls of users, heads and clean-ups under way
 	trips    average            // time of an acquire's round trip
-	away     atomic.Bool        // Redis did not answer the last attempt
+	answered atomic.Int64       // when Redis last answered, since epoch; 0: it failed to
 	closing  sync.Once
 }
 

@@ -1,6 +1,7 @@
 package hall
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/pubsub"
@@ -16,6 +17,7 @@ type head struct {
 	poke      chan struct{}        // one slot: look at the queue again
 	turns     turns
 	retry     backoff
+	orphan    orphan  // of the last attempt; to be undone before the next
 	outage    *outage // set while Redis does not answer; guarded by the shard's mu
 }
 
@@ -40,7 +42,7 @@ func (p *head) nudge() {
 
 // leave ends the subscription, with the last waiter.
 func (p *head) leave() {
-	if p != nil && p.sub != nil {
+	if p.sub != nil {
 		p.sub.Close()
 	}
 }
@@ -80,7 +82,11 @@ func (h *Hall) lead(s *shard, q *queue) {
 
 		// What is heard from here on is not slept over.
 		seen = p.heard()
-		a := h.attempt(h.calls.context(), q, terms, h.numbers())
+		a := h.clear(p, q.key)
+		if a.err == nil {
+			a = h.attempt(h.calls.context(), q, terms, h.numbers())
+			p.orphan = a.orphan
+		}
 		if h.deliver(s, q, a, terms) {
 			return
 		}
@@ -89,6 +95,24 @@ func (h *Hall) lead(s *shard, q *queue) {
 			p.pause(p.retry.next(h.Lease))
 		}
 	}
+}
+
+// clear undoes what the last attempt may have left, before the next: one call of
+// this process on the key is under way, also while Redis is away.
+func (h *Hall) clear(p *head, key string) attempt {
+	a, owner := attempt{start: time.Now()}, p.orphan.owner
+	if owner == "" {
+		return a
+	}
+	_, err := aside(h.calls.context(), h, func(ctx context.Context) (scripts.Released, error) {
+		return h.backend.CleanUp(ctx, key, owner)
+	})
+	a.err = ours(err)
+	h.note(a.err)
+	if a.err == nil {
+		p.orphan = orphan{}
+	}
+	return a
 }
 
 // deliver gives what came of the head's attempt to those who wait. It reports

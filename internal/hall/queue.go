@@ -128,8 +128,11 @@ func (q *queue) unmet() error {
 func (h *Hall) settle(s *shard, q *queue) {
 	q.busy = false
 	if q.first == nil {
-		q.head.leave()
-		q.head = nil
+		if q.head != nil {
+			q.head.leave()
+			h.cleanUp(q.key, q.head.orphan)
+			q.head = nil
+		}
 		if q.hold == nil {
 			delete(s.queues, q.key)
 		}

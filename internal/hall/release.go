@@ -108,8 +108,16 @@ type releasing struct {
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
-	r.said, err = r.hall.backend.Release(ctx, r.hold.queue.key, r.hold.owner, r.lastFence)
+	h, key := r.hall, r.hold.queue.key
+	if h.answering() { // as aside, but without its closure
+		r.said, err = h.backend.Release(ctx, key, r.hold.owner, r.lastFence)
+	} else {
+		r.said, err = aside(ctx, h, func(ctx context.Context) (scripts.Released, error) {
+			return h.backend.Release(ctx, key, r.hold.owner, r.lastFence)
+		})
+	}
 	err = ours(err)
+	h.note(err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err) == scripts.Unknown
 	return err
 }
@@ -163,10 +171,13 @@ func (h *Hall) persist(until time.Time, call func(context.Context) error) error 
 // cleanUp undoes an acquire of unknown outcome, in the background, for as long
 // as its hold could last: its hold is released, and a late arrival finds the
 // tombstone of its owner.
-func (h *Hall) cleanUp(key, owner string, lease time.Duration) {
+func (h *Hall) cleanUp(key string, o orphan) {
+	if o.owner == "" {
+		return
+	}
 	h.background(func() {
-		err := h.persist(time.Now().Add(lease+h.calls.timeout), func(ctx context.Context) error {
-			_, err := h.backend.CleanUp(ctx, key, owner)
+		err := h.persist(time.Now().Add(o.lease+h.calls.timeout), func(ctx context.Context) error {
+			_, err := h.backend.CleanUp(ctx, key, o.owner)
 			return err
 		})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 func init() {
 	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep)
 	register("F4_CancelledAtEveryInstant", testCancelledAtEveryInstant)
+	register("F4_CancelledAsTheReplyComes", testCancelledAtReply)
 	register("F4_CancelledAsTheLockIsHandedOver", testCancelledAtHandover)
 	register("F4_CancelledDuringCleanUp", testCancelledDuringCleanUp)
 	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody)
@@ -137,6 +138,25 @@ func testCancelledAtEveryInstant(t *testing.T, d Door) {
 		cancel()
 	}
 	require.Greater(t, cancelled, 50)
+	r.tidy("k")
+}
+
+// The cancellation comes just ahead of the reply to the only attempt: the caller
+// of a free key finds either, or both.
+func testCancelledAtReply(t *testing.T, d Door) {
+	r := newFaultRig(t, d, Options{Lease: long})
+	for range 1000 {
+		ctx, cancel := context.WithCancel(bounded(t))
+		r.proxy.OnReply(func(cmd []string) redistest.Verdict {
+			if verb(cmd) == "acquire" {
+				cancel()
+			}
+			return redistest.Pass
+		})
+		_, err := r.locker.Lock(ctx, "k")
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, lock(t, r.other, bounded(t), "k").Unlock(bounded(t)))
+	}
 	r.tidy("k")
 }
 

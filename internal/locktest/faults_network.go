@@ -53,7 +53,7 @@ func testPartitionByFirewall(t *testing.T, d Door) {
 		require.NoError(t, rule(does, "-s"))
 	}
 	t.Cleanup(func() { drop(false) })
-	testPartition(t, d, s, net.JoinHostPort(address, port), soon, drop)
+	testPartition(t, d, s, net.JoinHostPort(address, port), drop)
 }
 
 // testPartitionByProxy stops the traffic of the connections there are, or also
@@ -61,11 +61,7 @@ func testPartitionByFirewall(t *testing.T, d Door) {
 func testPartitionByProxy(t *testing.T, d Door, reset bool) {
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
-	notice := soon
-	if reset { // the first call may wait for the 5 s that rueidis gives a handshake
-		notice = 3 * soon
-	}
-	testPartition(t, d, s, p.Addr(), notice, func(on bool) {
+	testPartition(t, d, s, p.Addr(), func(on bool) {
 		p.HoldRequests(on)
 		p.HoldReplies(on)
 		if on && reset {
@@ -81,7 +77,7 @@ const soon = 4 * time.Second
 // testPartition cuts a client off in silence. Every call returns by its own
 // deadline, leases end at theirs, before another can have the key, and when the
 // network heals all goes on.
-func testPartition(t *testing.T, d Door, s *redistest.Server, address string, notice time.Duration, cut func(on bool)) {
+func testPartition(t *testing.T, d Door, s *redistest.Server, address string, cut func(on bool)) {
 	t.Parallel()
 	const lease = 500 * time.Millisecond
 	client := func(o *rueidis.ClientOption) { o.InitAddress = []string{address} }
@@ -106,15 +102,13 @@ func testPartition(t *testing.T, d Door, s *redistest.Server, address string, no
 	require.False(t, time.Now().Before(held.Deadline()))
 	requireSentinel(t, held.Unlock(bounded(t)), hall.ErrLost)
 
-	limit := notice
 	quick := func(call func() error) {
 		t.Helper()
 		began := time.Now()
 		err := call()
 		require.Error(t, err)
 		require.True(t, errors.Is(err, hall.ErrUnknown) || errors.Is(err, hall.ErrUnavailable), err)
-		require.Less(t, time.Since(began), limit)
-		limit = soon
+		require.Less(t, time.Since(began), soon)
 	}
 	quick(func() error { _, err := locker.TryLock(bounded(t), "free"); return err })
 	quick(func() error { _, err := locker.TryLockFor(bounded(t), "free", lease); return err })

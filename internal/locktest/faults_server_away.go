@@ -23,12 +23,12 @@ func init() {
 	register("F35_AllAwaySilent", func(t *testing.T, d Door) {
 		// What was asked meanwhile lies in the sockets: an attempt for each time limit, and what undoes it.
 		r := newFaultRig(t, d, awayOptions)
-		testAllAway(r, r.other, r.server.Pause, r.server.Resume, 40)
+		testAllAway(r, r.other, r.server.Pause, r.server.Resume, 25)
 	})
 	register("F35_AllAwayReset", func(t *testing.T, d Door) {
-		// A proxy takes connections for a Redis that is gone: no attempt of the last lease is known to have failed.
+		// A proxy takes connections for a Redis that is gone: no attempt is known to have failed.
 		r := newFaultRig(t, d, awayOptions)
-		testAllAway(r, r.locker, r.server.Kill, r.server.Restart, 40)
+		testAllAway(r, r.locker, r.server.Kill, r.server.Restart, 15)
 	})
 }
 
