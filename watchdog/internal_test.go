@@ -63,7 +63,7 @@ func TestG2_WhoSawALeaseEndIsNotContradictedByARenewalAtThatInstant(t *testing.T
 		time.Sleep(time.Second - 1)
 		before := l.until.Load() // a renewal finds it alive, and is held up
 		require.True(t, l.Alive())
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.False(t, l.Alive())
 		require.False(t, l.extend(before, int64(time.Minute)))
 		require.False(t, l.Alive())
