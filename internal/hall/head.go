@@ -178,7 +178,7 @@ func (q *queue) overdue(w *waiter, a attempt, most time.Duration) error {
 // allowed, connection away) the timed looks of rest must do.
 func (h *Hall) subscribe(p *head, key string) {
 	p.sub = h.backend.Subscribe(key)
-	limit := time.NewTimer(h.calls.timeout)
+	limit := time.NewTimer(min(h.calls.timeout, lookWithoutMessages))
 	defer limit.Stop()
 	for !p.sub.State().Live {
 		select {
