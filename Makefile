@@ -1,10 +1,10 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
-.PHONY: help test check lint bench
+.PHONY: help test check lint exclusion bench
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 test: ## Install redis-server if it is missing, then run every test with the race detector
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
@@ -17,6 +17,10 @@ check: ## Check format, go vet, what rlock links, and that go.mod is tidy
 
 lint: ## Run golangci-lint, if you have it
 	@for m in $(MODULES); do (set -x; cd $$m && golangci-lint run ./...) || exit 1; done
+
+exclusion: ## Hunt for two holders at once for longer than the tests do: make exclusion TIME=10m
+	@hack/install.sh redis-server
+	EXCLUSION_TIME=$(or $(TIME),5m) go test -race -v -timeout 24h -run Exclusion ./rlock
 
 bench: ## Measure beside the bare scripts and other libraries, and print a table of ratios
 	@hack/install.sh redis-server
