@@ -7,6 +7,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 test: ## Install redis-server if it is missing, then run every test with the race detector
+	@hack/install.sh gcc || [ "$$CI" != true ] # for the race detector
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@for m in $(MODULES); do (set -x; go test -C $$m -race -timeout 15m ./...) || exit 1; done
 

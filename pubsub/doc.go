@@ -43,7 +43,7 @@
 // # Failures
 //
 //   - Connection lost (server restarted, CLIENT KILL, slow listener dropped by client-output-buffer-limit): all live
-//     listeners are woken at once and find Live false. The loop connects again after 10 ms, doubled up to 1 s, with
+//     listeners are woken at once and find Live false. The loop connects again after up to 10 ms, doubled up to 1 s, with
 //     jitter, and subscribes all wanted channels.
 //   - Server silent (paused, half-open connection): a command that is not answered within 2 s gives the connection up.
 //     Without commands rueidis' ping notices after Dialer.KeepAlive + ConnWriteTimeout (11 s by default, never if
@@ -51,7 +51,7 @@
 //   - Refused for good (wrong password, user without the right, client closed): a connection is tried again after 2.5–5 s.
 //     A channel that the user may not hear does not keep the others from being subscribed and is asked for again after
 //     2.5–5 s. Its listeners never become live while that lasts.
-//   - Server answers BUSY while a script blocks it: commands are repeated after 10 ms, doubled up to 1 s; live channels
+//   - Server answers BUSY while a script blocks it: commands are repeated after up to 10 ms, doubled up to 1 s; live channels
 //     stay live. While it does not even answer that (busy-reply-threshold, 5 s by default) it counts as silent. With a
 //     threshold below 4 s rueidis v1.0.79 may panic when a script begins to block within the 0.1 s before an UNSUBSCRIBE.
 //   - UNSUBSCRIBE refused (a user without that right): the connection is replaced, so that the channel is really dropped.

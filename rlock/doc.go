@@ -34,7 +34,7 @@
 //
 //   - The holder's process dies: its keys are free within one lease.
 //   - The holder's process is paused: the lease ends meanwhile; on waking it is
-//     over before the code looks, and no renewal brings it back. Code that does
+//     over before the code can ask Err, and no renewal brings it back. Code that does
 //     not look is protected by fences only.
 //   - A reply is lost: repeating is harmless; an acquire is undone and tried
 //     again under another owner.
@@ -44,7 +44,7 @@
 //     their trusted deadlines.
 //   - Redis forgets its memory (restart without persistence, FLUSHALL, fail-over
 //     to a replica that lags): another may get the key while the holder still
-//     believes in it, until its next renewal. One Redis cannot do better; fences
+//     believes in it, until its next renewal or the end of a fixed lease. One Redis cannot do better; fences
 //     still grow.
 //
 // # Waiting

@@ -2,9 +2,8 @@ package rlock
 
 import "github.com/holdfast-go/holdfast/internal/hall"
 
-// The errors of this package, for errors.Is; fair and multilock use the same
-// values. "Held by another", "Redis failed" and "outcome unknown" are three
-// different errors. A context that ended a call is joined to what the call
+// The errors of this package, for errors.Is. "Held by another", "Redis failed"
+// and "outcome unknown" are three different errors. A context that ended a call is joined to what the call
 // knew. What waiting cannot cure (a wrong password, a missing right, a key of a
 // wrong type, a bad argument) matches none of them and is returned as it is.
 var (
@@ -20,10 +19,11 @@ var (
 	ErrClosed = hall.ErrClosed
 	// ErrQueueFull: as many wait on the key as WithMaxWaiters allows.
 	ErrQueueFull = hall.ErrQueueFull
-	// ErrUnavailable: Redis failed; the lock was surely not acquired.
+	// ErrUnavailable: Redis failed; the lock was surely not acquired. (What an
+	// earlier attempt of the same wait may have left is being undone.)
 	ErrUnavailable = hall.ErrUnavailable
 	// ErrUnknown: no answer came, so the outcome is not known. An acquire is
-	// being undone in the background; a release goes on in the background until
-	// the lease's deadline, at which it is over in any case.
+	// being undone in the background; a release goes on in the background for up
+	// to a lease, after which the key is free in any case.
 	ErrUnknown = hall.ErrUnknown
 )

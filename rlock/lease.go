@@ -17,14 +17,16 @@ type Lease hall.Entry
 func (l *Lease) entry() *hall.Entry { return (*hall.Entry)(l) }
 
 // Unlock ends this entry; the last one of nested entries releases the key. It
-// works on a ctx that is over: ctx only bounds how long an unanswered release is
-// waited for.
+// works on a ctx that is over. Its first attempt is waited for in any case, up
+// to a third of the lease and at most some 6 s; ctx bounds how long the release
+// is waited for after that.
 //
 // Errors: nil if the lease lived until now. ErrLost if it had been lost before;
 // ErrReleased at a second call; ErrClosed if Close has released it. ErrUnknown
-// if Redis did not answer: the release goes on in the background until Deadline,
-// when the hold is over in any case; on a nested entry, the count that Redis
-// shows may be too high until then. The entry has ended whatever Unlock returns.
+// if Redis did not answer: the release goes on in the background for up to a
+// lease, when Redis has freed the key in any case; on a nested entry, the count
+// that Redis shows may be too high until then. A refusal by Redis is returned as
+// it is. The entry has ended whatever Unlock returns.
 //
 // One round trip, or none if the lock goes to a waiter of the same locker.
 func (l *Lease) Unlock(ctx context.Context) error { return l.entry().Unlock(ctx) }
@@ -38,8 +40,9 @@ func (l *Lease) Unlock(ctx context.Context) error { return l.entry().Unlock(ctx)
 // them apart. On an entry that has ended the context is cancelled already.
 func (l *Lease) Bind(ctx context.Context) context.Context { return l.entry().Bind(ctx) }
 
-// Done returns a channel that is closed when this entry ends: by Unlock, or at
-// once when it is known to be lost, and no later than Deadline.
+// Done returns a channel that is closed when this entry ends: by Unlock, as soon
+// as it is known to be lost, and at Deadline. A process that is busy or was
+// paused may be some time late to close it; Err and Deadline are not.
 func (l *Lease) Done() <-chan struct{} { return l.entry().Done() }
 
 // Err returns nil while this entry lives, and then why it ended: ErrReleased,

@@ -84,20 +84,23 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // [Lease.Bind]), Lock enters that lease once more instead.
 //
 // Waiters of this locker are served in the order in which they came; between
-// processes there is no order (package fair has one). The wait rides out
-// restarts and fail-overs of Redis.
+// processes there is no order. The wait rides out restarts of Redis.
 //
 // On failure nothing is held, and what an unanswered call may have done is being
 // undone. Errors: the context's, joined to ErrNotAcquired, ErrUnavailable or
 // ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was away
 // for longer than [WithMaxOutage]; ErrQueueFull; ErrClosed; on a bound context
-// ErrLost or ErrReleased if its lease has ended; and at once what waiting cannot
-// cure: bad arguments, refusals by Redis.
+// ErrLost, ErrReleased or ErrClosed if its lease has ended; and at once what
+// waiting cannot cure: bad arguments, refusals by Redis.
 //
-// A free key costs one round trip. A wait costs two more, one for each release
-// by another process, and one each time the holder's lease should have ended.
+// A call may outlast ctx by the time that the client takes to dial, if the
+// connection was lost just before.
+//
+// A free key costs one round trip. A wait for another process costs the
+// subscription and its end, one attempt for each release that is this process's
+// turn, and one each time the holder's lease should have ended.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
-	t, err := l.check(key, opts)
+	t, err := l.check(ctx, key, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -106,13 +109,14 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 }
 
 // TryLock makes one attempt: one round trip, and none where this locker is known
-// to hold key or to wait for it, ErrNotAcquired then. As Lock, it re-enters the
+// to hold key, to ask for it or to wait for it: ErrNotAcquired then, or what a
+// wait that Redis does not answer knows. As Lock, it re-enters the
 // lease that ctx is bound to.
 //
 // Errors as for [Locker.Lock]; ErrNotAcquired if another has the lock,
 // ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
-	t, err := l.check(key, opts)
+	t, err := l.check(ctx, key, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +131,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	if wait < 0 {
 		return nil, fmt.Errorf("rlock: TryLockFor: wait of %v is negative", wait)
 	}
-	t, err := l.check(key, opts)
+	t, err := l.check(ctx, key, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -145,12 +149,15 @@ func (l *Locker) Close() error {
 	return err
 }
 
-func (l *Locker) check(key string, opts []LockOption) (hall.Terms, error) {
+func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (hall.Terms, error) {
 	if err := checkKey(key); err != nil {
 		return hall.Terms{}, err
 	}
-	l.looked.Do(l.warnOfEviction)
-	return l.terms(opts)
+	t, err := l.terms(opts)
+	if err == nil && ctx.Err() == nil {
+		l.looked.Do(l.warnOfEviction)
+	}
+	return t, err
 }
 
 // warnOfEviction looks, at the first lock and in the background, whether Redis

@@ -49,7 +49,7 @@ func WithLocalHandover(d time.Duration) Option {
 func WithFencing() Option { return option(func(c *config) { c.fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after
-// its last hold. Default 7 days; 0 keeps it for ever, as is needed beside
+// its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
 // Redisson's fenced locks, which would start again at 1. Needs WithFencing.
 func WithFenceExpiry(d time.Duration) Option {
 	return option(func(c *config) { c.fenceExpiry = &d })
@@ -57,7 +57,8 @@ func WithFenceExpiry(d time.Duration) Option {
 
 // WithLogger lets the locker log what it does in the background: lost leases,
 // failed renewals and clean-ups; and once a warning if Redis may evict locks
-// (one INFO at the first lock, if the user may send it). Default silent.
+// (one INFO at the first lock, if the user may send it). Its handler must not
+// block: it would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.hall.Log = log }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
@@ -66,7 +67,9 @@ func WithMaxWaiters(n int) Option { return option(func(c *config) { c.hall.MaxWa
 
 // WithMaxOutage sets for how long Lock and TryLockFor ride out a Redis that
 // does not answer, before they fail with ErrUnavailable (or ErrUnknown).
-// Default one lease; 0 fails at the first attempt that Redis does not answer.
+// Default one lease; 0 fails at the first attempt that Redis does not answer. The
+// attempt that is under way then may still take a third of a lease, at most some
+// 6 s.
 func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
 
 func configure(opts []Option) (*config, error) {
@@ -120,8 +123,8 @@ func (o lockOption) apply(t *terms) { o(t) }
 
 type terms struct{ fixed, maxHold *time.Duration }
 
-// FixedLease asks for a lease that is never renewed and is gone after d,
-// whatever its holder does. At least 100 ms, in whole milliseconds.
+// FixedLease asks for a lease that is never renewed and is gone after d at the
+// latest, whatever its holder does. At least 100 ms, in whole milliseconds.
 func FixedLease(d time.Duration) LockOption { return lockOption(func(t *terms) { t.fixed = &d }) }
 
 // MaxHold caps a renewed lease: d after it was acquired the key is released and

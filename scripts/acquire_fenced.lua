@@ -1,6 +1,6 @@
 -- acquire_fenced: as acquire, and reserve fence numbers for the hold.
--- The numbers follow the server's clock in microseconds, so that they go on growing when the counter
--- is lost, and run ahead of it by no more than the reservation.
+-- The numbers follow the server's clock in microseconds, so that they go on growing when the counter is lost: they run
+-- ahead of it by no more than a reservation that was not given back.
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  the fence counter, string: the last number reserved

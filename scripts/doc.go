@@ -36,7 +36,8 @@
 // which, and divides the second into what waiting may cure and what it cannot.
 // "Surely not done" can be told because every script checks its arguments, and
 // meets what Redis may refuse, before its first write or undoes that write. So a
-// key of ours never stays without an expiry.
+// lock never stays without an expiry, unless a user lacks the rights to both
+// PEXPIRE and HDEL.
 //
 // # Repetition
 //
@@ -47,6 +48,8 @@
 // ForceRelease is the exception: its repeat may hit the next holder.
 //
 // An attempt that is still on its way cannot be called back. CleanUp makes it
-// harmless: whichever comes second, the late acquire or the clean-up, finds what
-// the first has left.
+// harmless for a minute: whichever comes second, the late acquire or the
+// clean-up, finds what the first has left. Where Redis cannot take the tombstone
+// (out of memory, say), and after that minute, what arrives late is a hold of
+// nobody, for at most its lease.
 package scripts

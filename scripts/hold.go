@@ -46,7 +46,7 @@ type Fencing struct {
 	// Reserve is how many numbers to reserve for a hold, 1 to 999 999 999. Where
 	// the counter runs ahead of the server's clock it gets fewer, at least one.
 	Reserve int64
-	// Expiry is for how long the counter outlives its last use, in whole
+	// Expiry is for how long the counter outlives its last acquire, in whole
 	// milliseconds; 0: for ever. A counter without expiry keeps none.
 	Expiry time.Duration
 }

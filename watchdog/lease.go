@@ -48,6 +48,15 @@ func (l *Lease) Alive() bool {
 	}
 }
 
+// Over is the reason for which the clock ends the lease: ErrMaxHold if its present deadline is the end of MaxHold,
+// otherwise ErrDeadline. It may be called concurrently with everything but Watch.
+func (l *Lease) Over() error {
+	if until := l.until.Load(); max(until, -until) >= l.bound {
+		return ErrMaxHold
+	}
+	return ErrDeadline
+}
+
 // extend moves the trusted deadline. It reports false, and changes nothing, if it is no longer the given one: then
 // somebody has seen it pass.
 func (l *Lease) extend(from, until int64) bool { return l.until.CompareAndSwap(from, until) }

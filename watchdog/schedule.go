@@ -69,15 +69,11 @@ func (w *Watchdog[H]) expire(now int64) (over []ending[H]) {
 	for n := 0; w.ends.first() <= now && n < w.config.Batch; n++ {
 		h := w.ends.items[0].h
 		l := h.watched()
-		until := l.until.Load()
-		switch {
-		case until > now:
+		if until := l.until.Load(); until > now {
 			w.ends.set(h, until)
-		case max(until, -until) >= l.bound:
-			over = append(over, w.finish(h, ErrMaxHold))
-		default:
-			over = append(over, w.finish(h, ErrDeadline))
+			continue
 		}
+		over = append(over, w.finish(h, l.Over()))
 	}
 	return over
 }

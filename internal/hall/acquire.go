@@ -34,7 +34,7 @@ func (h *Hall) TryLockFor(ctx context.Context, key string, wait time.Duration, t
 // error of the caller's context.
 var errWaitOver = errors.New("holdfast: wait over")
 
-// ended is how a wait ends with its context: what is known, joined with the
+// endedBy is how a wait ends with its context: what is known, joined with the
 // context's error, if it is the caller's.
 func endedBy(ctx context.Context, what error) error {
 	if context.Cause(ctx) == errWaitOver {
@@ -115,7 +115,7 @@ func (h *Hall) first(ctx context.Context, s *shard, q *queue, t Terms, wait bool
 		err = endedBy(ctx, a.known())
 	case s.closed:
 		err = ErrClosed
-	case !wait || !a.passing():
+	case !wait, !a.passing(), a.err != nil && h.MaxOutage == 0:
 		err = a.known()
 	case h.full(q):
 		err = ErrQueueFull

@@ -8,7 +8,7 @@ import (
 
 // Close ends all waits and leases with ErrClosed, releases what is held, and
 // waits for the hall's goroutines. It takes at most about two call time-outs
-// when Redis does not answer; what could not be released then is told as
+// when Redis does not answer, and a dial of the client; what could not be released then is told as
 // ErrUnknown and frees itself within its lease.
 func (h *Hall) Close() (err error) {
 	h.closing.Do(func() { err = h.close() })
@@ -74,7 +74,7 @@ func (h *Hall) releaseAll(holds []*hold) error {
 	for range min(64, len(holds)) {
 		worker.Go(func() {
 			for d := range next {
-				if _, err := h.backend.Release(ctx, d.queue.key, d.owner, 0); err != nil {
+				if _, err := h.backend.Release(ctx, d.queue.key, d.owner, d.fences.used()); err != nil {
 					errs <- ours(err)
 				}
 			}

@@ -26,7 +26,8 @@ type Backend interface {
 	Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error)
 	// Recount brings the owner's number of entries to the given one.
 	Recount(ctx context.Context, key, owner string, entries int) (ours bool, err error)
-	// Release ends the owner's hold, whatever its count. fences: see scripts.
+	// Release ends the owner's hold, whatever its count. lastFence is the last
+	// number used if reserved ones are left over, else 0.
 	Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error)
 	// CleanUp undoes an acquire of unknown outcome, also one that arrives later.
 	CleanUp(ctx context.Context, key, owner string) (scripts.Released, error)

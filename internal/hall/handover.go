@@ -12,24 +12,31 @@ import "time"
 // than a plain renewed lease (like to like); when a nested call of unknown
 // outcome may still arrive, which would count for the next lease; and when the
 // fences reserved for the hold are used up. Under mu.
-func (h *Hall) handOver(s *shard, q *queue, d *hold) bool {
-	w := q.first
+//
+// The caller sends the grant to w once it has told the end of the old lease.
+func (h *Hall) handOver(s *shard, q *queue, d *hold) (w *waiter, g grant) {
+	w = q.first
 	if w == nil || d.tainted || !d.plain || !w.terms.plain() || h.now()-d.granted >= h.Handover {
-		return false
+		return nil, g
 	}
 	if d.fences != nil && !d.fences.next(h, d.granted) {
-		return false
+		return nil, g
 	}
-	q.end(w, grant{entry: d.newLease()})
+	q.remove(w)
 	if q.first == nil {
 		h.settle(s, q)
 	}
-	return true
+	return w, grant{entry: d.newLease()}
 }
 
 // numbers is how many fences an attempt reserves when others wait behind: one
 // for each microsecond of a tenure.
-func (h *Hall) numbers() int64 { return min(max(1, h.Handover.Microseconds()), 1_000_000) }
+func (h *Hall) numbers(t Terms) int64 {
+	if !t.plain() {
+		return 1
+	}
+	return min(max(1, h.Handover.Microseconds()), 1_000_000)
+}
 
 // fences are the numbers reserved for a hold. Guarded by the shard's mu.
 type fences struct {
@@ -45,10 +52,10 @@ func (f *fences) used() int64 {
 	return f.present
 }
 
-// next moves on to the next number. The first number was not ahead of the
-// server's clock in microseconds when it was minted, and no later one ever is:
-// else a counter that is lost would start again below it. Hence at most one
-// number per microsecond, which is waited for.
+// next moves on to the next number. Numbers follow the server's clock in
+// microseconds and must not run ahead of it: else a counter that is lost would
+// start again below them. Hence at most one number per microsecond, which is
+// waited for.
 func (f *fences) next(h *Hall, granted time.Duration) bool {
 	if f.present >= f.last {
 		return false

@@ -84,7 +84,7 @@ func (h *Hall) lead(s *shard, q *queue) {
 		seen = p.heard()
 		a := h.clear(p, q.key)
 		if a.err == nil {
-			a = h.attempt(h.calls.context(), q, terms, h.numbers())
+			a = h.attempt(h.calls.context(), q, terms, h.numbers(terms))
 			p.orphan = a.orphan
 		}
 		if h.deliver(s, q, a, terms) {

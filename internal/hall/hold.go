@@ -88,17 +88,24 @@ func (h *Hall) lose(d *hold, why error) {
 	}
 }
 
-// undo frees a key in Redis whose hold nobody here has any more, in the
-// background, for as long as the hold could last: a lease from its last renewal.
-func (h *Hall) undo(d *hold) {
-	h.watchdog.Forget(d)
+// until is how long a hold may last in Redis that nobody here renews any more: a
+// lease from its last renewal.
+func (h *Hall) until(d *hold) time.Time {
 	until := time.Now().Add(h.Lease)
 	if trusted := d.Deadline(); trusted.After(until) { // a longer fixed lease
 		until = trusted
 	}
+	return until
+}
+
+// undo frees a key in Redis whose hold nobody here has any more, in the
+// background, for as long as the hold could last: a lease from its last renewal.
+func (h *Hall) undo(d *hold) {
+	h.watchdog.Forget(d)
+	until, used := h.until(d), d.fences.used()
 	h.background(func() {
 		_ = h.persist(until, func(ctx context.Context) error {
-			_, err := h.backend.Release(ctx, d.queue.key, d.owner, 0)
+			_, err := h.backend.Release(ctx, d.queue.key, d.owner, used)
 			return err
 		})
 	})

@@ -2,8 +2,6 @@ package hall
 
 import (
 	"time"
-
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // lease is one owner's time in a hold: from the outermost entry to the last
@@ -113,7 +111,7 @@ func (e *Entry) err() error {
 	case l.over != nil:
 		return l.over
 	case !l.hold.Alive():
-		return lost(watchdog.ErrDeadline)
+		return lost(l.hold.Over())
 	}
 	return nil
 }

@@ -147,14 +147,23 @@ func (h *Hall) unlockNested(s *shard, e *Entry) error {
 	defer h.work.Done()
 	told.fire(ErrReleased)
 
-	over := time.NewTimer(time.Until(l.hold.Deadline()))
-	defer over.Stop()
-	select {
-	case serial <- struct{}{}:
-	case <-over.C:
-		return lost(watchdog.ErrDeadline)
+	for waiting := true; waiting; {
+		over := time.NewTimer(time.Until(l.hold.Deadline()))
+		select {
+		case serial <- struct{}{}:
+			waiting = false
+		case <-over.C:
+			if !l.hold.Alive() {
+				return lost(watchdog.ErrDeadline)
+			}
+		}
+		over.Stop()
 	}
-	n, _ := l.count()
+	n, end := l.count()
+	if end != nil { // the field is gone, or the next lease's
+		<-serial
+		return l.lostMeanwhile()
+	}
 	err := h.recount(h.calls.context(), l, n)
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done, scripts.Refused:

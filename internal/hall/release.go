@@ -21,9 +21,13 @@ func (e *Entry) Unlock(ctx context.Context) error {
 		return err
 	}
 	if !d.Alive() {
+		why := d.Over()
+		if why == watchdog.ErrMaxHold { // the watchdog, which would have it undone, is late
+			h.undo(d)
+		}
 		s.mu.Unlock()
-		h.lose(d, watchdog.ErrDeadline)
-		return lost(watchdog.ErrDeadline)
+		h.lose(d, why)
+		return lost(why)
 	}
 	// Both give mu back.
 	if l.entries > 1 {
@@ -49,23 +53,24 @@ func (h *Hall) unlockLast(ctx context.Context, s *shard, l *lease) error {
 	q := d.queue
 	told := l.end(ErrReleased)
 	d.tainted = d.tainted || l.nesting.busy()
-	if h.handOver(s, q, d) {
+	if w, g := h.handOver(s, q, d); w != nil {
 		s.mu.Unlock()
 		told.fire(ErrReleased)
+		w.ready <- g
 		return nil
 	}
+	h.watchdog.Forget(d)
 	q.hold, q.busy = nil, true
 	h.work.Add(1) // Close has not passed here: it would have ended the lease
 	s.mu.Unlock()
 	defer h.work.Done()
 	told.fire(ErrReleased)
-	h.watchdog.Forget(d)
 	return h.release(ctx, s, q, d)
 }
 
 // release frees the key in Redis and lets the queue go on. What does not succeed
-// at the first attempt goes on in the background until the trusted deadline,
-// after which Redis frees the key by itself.
+// at the first attempt goes on in the background for a lease, after which Redis
+// has freed the key by itself.
 func (h *Hall) release(ctx context.Context, s *shard, q *queue, d *hold) error {
 	var heard pubsub.State
 	if q.head != nil {
@@ -86,7 +91,7 @@ func (h *Hall) release(ctx context.Context, s *shard, q *queue, d *hold) error {
 		return err
 	}
 	finished := make(chan error, 1)
-	h.background(func() { finished <- h.persist(d.Deadline(), r.attempt) })
+	h.background(func() { finished <- h.persist(h.until(d), r.attempt) })
 	select {
 	case err = <-finished:
 		if err == nil {

@@ -23,6 +23,8 @@ type turns struct {
 	began    time.Time     // of the present stepping back
 	look     time.Time     // next look by the clock
 	gap      time.Duration // usual time between releases
+	trip     time.Duration // a round trip
+	others   uint64        // others' messages that were counted so far
 }
 
 func (t *turns) active() bool { return t.distance > 0 }
@@ -43,12 +45,16 @@ func (t *turns) stepBack(others int, heard pubsub.State, now time.Time, trip tim
 	t.distance = uint64(others)
 	t.target = heard.Messages - min(t.own, heard.Messages) + t.distance
 	t.began, t.look = now, now.Add(4*trip)
+	t.trip, t.others = trip, t.target-t.distance
 }
 
 // mine says whether it is our turn. It stays so until the key is had: a turn
 // that somebody else took is taken at the next release.
 func (t *turns) mine(heard pubsub.State, now time.Time) bool {
-	if heard.Messages-min(t.own, heard.Messages) < t.target {
+	if n := heard.Messages - min(t.own, heard.Messages); n < t.target {
+		if n != t.others { // released: unless somebody takes it, no more is heard
+			t.others, t.look = n, now.Add(max(4*t.trip, t.gap*5/4))
+		}
 		return false
 	}
 	if d := now.Sub(t.began) / time.Duration(t.distance); t.gap == 0 {

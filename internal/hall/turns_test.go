@@ -75,3 +75,16 @@ func TestTurnsLookWhenTheTurnShouldHaveCome(t *testing.T) {
 	turns.looked(now)
 	require.Equal(t, 50*time.Millisecond, turns.next().Sub(now), "a quarter more than usual")
 }
+
+// The release that was heard may be the last: those who listen may have given up.
+func TestTurnsLookSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	turns.stepBack(3, heard(0), now, time.Millisecond)
+	turns.looked(now.Add(time.Second))
+	later := now.Add(2 * time.Second)
+	require.False(t, turns.mine(heard(1), later))
+	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
+	require.False(t, turns.mine(heard(1), later.Add(time.Millisecond)), "the same release")
+	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
+}

@@ -1,0 +1,193 @@
+package rlock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// Whoever unlocks just after the cap is ahead of the scheduler, which would have
+// released the key.
+func TestG4_UnlockAtTheEndOfMaxHoldFreesTheKey(t *testing.T) {
+	s := redistest.Start(t)
+	l, err := rlock.New(s.Client(t))
+	require.NoError(t, err)
+	ctx := context.Background()
+	const keys = 100
+	for i := range keys {
+		e, err := l.Lock(ctx, fmt.Sprint("k", i), rlock.MaxHold(5*time.Millisecond))
+		require.NoError(t, err)
+		for time.Now().Before(e.Deadline()) { // spin: a sleep would let the scheduler be first
+		}
+		reason := e.Err()
+		err = e.Unlock(ctx)
+		require.ErrorIs(t, err, rlock.ErrLost)
+		require.Equal(t, reason.Error(), err.Error(), "the reason does not change")
+	}
+	require.NoError(t, l.Close()) // waits for the releases in the background
+	left := s.Do(t, "EXISTS", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9")
+	n, err := left.AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// A dial that times out matches a context's deadline, and is none.
+func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr())
+	var hang atomic.Bool
+	client := s.Client(t, func(o *rueidis.ClientOption) {
+		o.InitAddress = []string{p.Addr()}
+		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if hang.Load() {
+				d = &net.Dialer{Timeout: time.Nanosecond}
+			}
+			return d.DialContext(ctx, "tcp", addr)
+		}
+	})
+	l, err := rlock.New(client)
+	require.NoError(t, err)
+	defer l.Close()
+	ctx := context.Background()
+	require.NoError(t, l.Do(ctx, "k", func(context.Context) error { return nil }))
+	hang.Store(true)
+	p.Cut()
+	require.Eventually(t, func() bool { // the first call may still meet the end of the old connection
+		_, err = l.TryLock(ctx, "k")
+		return err != nil
+	}, 10*time.Second, time.Millisecond)
+	_, err = l.TryLock(ctx, "k")
+	require.ErrorIs(t, err, rlock.ErrUnavailable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	hang.Store(false)
+}
+
+func TestRefusedCallsDoNotLookAtTheServer(t *testing.T) {
+	s := redistest.Start(t)
+	l, err := rlock.New(s.Client(t), rlock.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	require.NoError(t, err)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = l.Lock(over, "k")
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = l.Lock(context.Background(), "k", rlock.FixedLease(time.Nanosecond))
+	require.Error(t, err)
+	require.NoError(t, l.Close())
+	said := s.Do(t, "INFO", "commandstats")
+	text, err := said.ToString()
+	require.NoError(t, err)
+	require.NotContains(t, text, "cmdstat_info")
+}
+
+// The end of a lease is told before the next one begins, also when the key stays
+// within the process.
+func TestG1_HandOverComesAfterTheEndIsTold(t *testing.T) {
+	s := redistest.Start(t)
+	l, err := rlock.New(s.Client(t), rlock.WithLocalHandover(30*time.Second), rlock.WithMaxWaiters(1))
+	require.NoError(t, err)
+	defer l.Close()
+	ctx := context.Background()
+	e, err := l.Lock(ctx, "k")
+	require.NoError(t, err)
+	bound := make([]context.Context, 20_000) // telling them all takes a moment
+	for i := range bound {
+		bound[i] = e.Bind(ctx)
+	}
+	alive := make(chan int)
+	go func() {
+		next, err := l.Lock(ctx, "k")
+		n := 0
+		for _, b := range bound {
+			if b.Err() == nil {
+				n++
+			}
+		}
+		if err != nil || next.Unlock(ctx) != nil {
+			n = -1
+		}
+		alive <- n
+	}()
+	require.Eventually(t, func() bool { // until it waits
+		_, err := l.TryLockFor(ctx, "k", time.Microsecond)
+		return errors.Is(err, rlock.ErrQueueFull)
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, e.Unlock(ctx))
+	require.Zero(t, <-alive, "contexts of the old lease within the new one")
+}
+
+// A nested Unlock that has to wait for another nested call waits for as long as
+// the lease lives, which renewals move on.
+func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
+	s := redistest.Start(t)
+	const lease = 400 * time.Millisecond
+	l, err := rlock.New(s.Client(t), rlock.WithLease(lease), rlock.WithMaxOutage(2*lease))
+	require.NoError(t, err)
+	defer l.Close()
+	ctx := context.Background()
+	outer, err := l.Lock(ctx, "k")
+	require.NoError(t, err)
+	inner, err := l.Lock(outer.Bind(ctx), "k")
+	require.NoError(t, err)
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1") // counting is refused, renewals are not
+	rides := make(chan error)
+	go func() {
+		_, err := l.Lock(outer.Bind(ctx), "k")
+		rides <- err
+	}()
+	time.Sleep(lease / 4) // that call has the lease's slot
+	err = inner.Unlock(ctx)
+	require.NoError(t, outer.Err())
+	require.NotErrorIs(t, err, rlock.ErrLost)
+	require.ErrorIs(t, <-rides, rlock.ErrUnavailable)
+	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	require.NoError(t, outer.Unlock(ctx))
+}
+
+// Numbers that were reserved for hand-overs are given back by Close, too: else
+// the next hold's would be ahead of the clock, and lost memory would show it.
+func TestG10_CloseGivesReservedNumbersBack(t *testing.T) {
+	s := redistest.Start(t)
+	opts := []rlock.Option{rlock.WithFencing(), rlock.WithLocalHandover(10 * time.Second)}
+	a, err := rlock.New(s.Client(t), opts...)
+	require.NoError(t, err)
+	b, err := rlock.New(s.Client(t), opts...)
+	require.NoError(t, err)
+	defer b.Close()
+	ctx := context.Background()
+	e, err := b.Lock(ctx, "k")
+	require.NoError(t, err)
+	got := make(chan error)
+	go func() { // as a head, and so with a reservation
+		_, err := a.Lock(ctx, "k")
+		got <- err
+	}()
+	require.Eventually(t, func() bool {
+		n := s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}")
+		counts, err := n.AsIntMap()
+		return err == nil && counts["redisson_lock__channel:{k}"] == 1
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, e.Unlock(ctx))
+	require.NoError(t, <-got)
+	require.NoError(t, a.Close())
+	before, err := b.Lock(ctx, "k")
+	require.NoError(t, err)
+	s.Do(t, "FLUSHALL")
+	require.ErrorIs(t, before.Unlock(ctx), rlock.ErrLost)
+	after, err := b.Lock(ctx, "k")
+	require.NoError(t, err)
+	require.Greater(t, after.Fence(), before.Fence())
+	require.NoError(t, after.Unlock(ctx))
+}
