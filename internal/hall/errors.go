@@ -46,6 +46,9 @@ func failed(known, cause error) error { return fmt.Errorf("%w: %w", known, cause
 // ours hides that a call to Redis was ended by a context of the hall's own:
 // only the caller's context may be seen in an error.
 func ours(err error) error {
+	if err == nil {
+		return nil
+	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" && op.Timeout() {
 		// It matches DeadlineExceeded, too; and surely nothing was sent.
 		return &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: errNoAnswer}
