@@ -132,7 +132,7 @@ func TestG1_HandOverComesAfterTheEndIsTold(t *testing.T) {
 // the lease lives, which renewals move on.
 func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	s := redistest.Start(t)
-	const lease = 400 * time.Millisecond
+	const lease = time.Second
 	l, err := rlock.New(s.Client(t), rlock.WithLease(lease), rlock.WithMaxOutage(2*lease))
 	require.NoError(t, err)
 	defer l.Close()
