@@ -39,6 +39,7 @@ func held(leases int, length time.Duration) workload {
 			{"client CPU ÷ " + single, atMost(0.15), ratio(holdfastName, single, client)},
 			{"server CPU ÷ " + single, atMost(0.5), ratio(holdfastName, single, server)},
 			{block, atMost(1), of(holdfastName, block)},
+			{block + ", " + single, target{}, of(single, block)}, // of one key: what is not microseconds is the machine's
 			{often, target{}, of(holdfastName, often)},
 			{often + ", " + single, target{}, of(single, often)},
 		},

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -16,6 +17,10 @@ const (
 	// NotOurs: the owner holds the key no more.
 	NotOurs
 )
+
+// renewArgs is room for the arguments of a call. rueidis copies them, so that
+// it is free again after the call, however that ended.
+var renewArgs = sync.Pool{New: func() any { return new([]string) }}
 
 // Renew pushes the expiry of keys[i] out to one lease from now if owners[i]
 // holds it, for up to a few hundred keys in one call, and fills answers[i]. It
@@ -32,10 +37,13 @@ func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []st
 	if len(keys) == 0 || len(owners) != len(keys) || len(answers) != len(keys) {
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}
-	args := make([]string, 0, 2*len(keys)+1)
-	args = append(args, keys...)
+	room := renewArgs.Get().(*[]string)
+	args := append((*room)[:0], keys...)
 	args = append(args, millis(lease))
 	args = append(args, owners...)
 	reply, err := n.run(ctx, renew, len(keys), args...)
+	clear(args)
+	*room = args
+	renewArgs.Put(room)
 	return parseRenewed(reply, err, answers)
 }

@@ -3,7 +3,7 @@
 -- KEYS[i]    a lock, hash owner -> count
 -- ARGV[1]    lease in ms from now, 1 to 999999999999999
 -- ARGV[i+1]  the owner of KEYS[i]
--- Reply      an array with, for each key:
+-- Reply      1    all were renewed; else an array with, for each key:
 --            1    renewed
 --            0    the owner does not hold the lock; nothing is changed
 --            text the error with which Redis refused; nothing is changed
@@ -15,15 +15,23 @@ if #ARGV ~= #KEYS + 1 then
   return redis.error_reply('ERR owners must be as many as keys')
 end
 
-local answers = {}
+local call, lease = redis.pcall, ARGV[1]
+local answers, renewed = {}, 0
 for i = 1, #KEYS do
-  local answer = redis.pcall('HEXISTS', KEYS[i], ARGV[i + 1])
+  local key = KEYS[i]
+  local answer = call('HEXISTS', key, ARGV[i + 1])
   if answer == 1 then
-    answer = redis.pcall('PEXPIRE', KEYS[i], ARGV[1])
+    answer = call('PEXPIRE', key, lease)
   end
-  if type(answer) == 'table' then
+  if answer ~= 1 and answer ~= 0 then
     answer = answer.err
   end
+  if answer == 1 then
+    renewed = renewed + 1
+  end
   answers[i] = answer
+end
+if renewed == #KEYS then
+  return 1
 end
 return answers

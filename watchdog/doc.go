@@ -56,10 +56,17 @@
 //
 // # How it works
 //
-// Two heaps hold pointers to the holds: all of them by trusted deadline, and those that wait for their next attempt by its
-// instant. The scheduler sleeps until the earlier of the two, or until the time limit of a call. Watch and Forget wake it
-// only when that became earlier, so that short holds, which are forgotten long before they are due, cost two heap
-// operations under one mutex and nothing else. Holds that are due within Lease/30 fill up a batch that is
-// about to start, and holds of one batch stay together: 20 000 leases taken over ten seconds settle into
-// batches of about 100.
+// Two queues hold pointers to the holds: all of them by trusted deadline, and those that wait for their next attempt by
+// its instant. What was taken or renewed in order is due in order, so most holds stand in a line, where they are
+// added at the end and leave at the front; the others, such as fixed leases and those that try again, are in a heap.
+// A renewal does not move the trusted deadline in its queue: that is done when the old one comes, or a little earlier.
+//
+// The scheduler sleeps until the earlier of the two, or until the time limit of a call. Watch and Forget wake it only
+// when that became earlier, so that short holds, which are forgotten long before they are due, cost two steps at
+// the end of a line under one mutex and nothing else.
+//
+// Once a hold is due, all that are due within Lease/30 are renewed, batch after batch, as many at once as
+// Parallel allows; the goroutine of a call that has returned takes the next batch. So client and server wake up a
+// few times for each third of a lease and not for each batch, and holds of one batch stay together: 20 000
+// leases taken over ten seconds settle into batches of about 100.
 package watchdog

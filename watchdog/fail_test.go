@@ -242,3 +242,38 @@ func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
 		}
 	})
 }
+
+func TestEachHoldOfABatchGoesItsOwnWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		says := []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs, watchdog.Unknown, watchdog.Renewed}
+		r := newRig(t, func(_ context.Context, n int, holds []*held, answers []watchdog.Answer) {
+			for i, h := range holds {
+				answers[i] = watchdog.Renewed
+				if n == 0 {
+					answers[i] = says[h.id]
+				}
+			}
+		}, watchdog.Config[*held]{})
+		defer r.Close()
+		begin := time.Now()
+		holds := r.take(len(says), 0)
+		pass(lease/3 + lease/40)
+		for i, h := range holds {
+			switch says[i] {
+			case watchdog.Unknown:
+				require.Len(t, r.starts(h, begin), 2, "tried again")
+			case watchdog.Renewed:
+				require.Len(t, r.starts(h, begin), 1)
+				r.lives(h, begin.Add(lease/3+trusted))
+			case watchdog.NotOurs:
+				r.ended(h, watchdog.ErrNotOurs, begin.Add(lease/3))
+			}
+		}
+		pass(lease / 3)
+		for i, h := range holds {
+			if says[i] != watchdog.NotOurs {
+				require.Greater(t, r.starts(h, begin)[len(r.starts(h, begin))-1], lease/2, "and in due course")
+			}
+		}
+	})
+}

@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -57,7 +58,7 @@ func newRig(t *testing.T, s server, c watchdog.Config[*held]) *rig {
 		c.Lease = lease
 	}
 	c.Renew = func(ctx context.Context, holds []*held, answers []watchdog.Answer) {
-		a := &attempt{start: time.Now(), holds: holds}
+		a := &attempt{start: time.Now(), holds: slices.Clone(holds)}
 		a.limit, _ = ctx.Deadline()
 		r.mu.Lock()
 		n := len(r.attempts)

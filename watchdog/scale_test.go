@@ -60,6 +60,33 @@ func TestThousandsOfLeasesFillTheirBatches(t *testing.T) {
 	})
 }
 
+func TestWhatIsDueSoonFollowsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const took = 10 * time.Millisecond
+		r := newRig(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
+			time.Sleep(took)
+			all(answers, watchdog.Renewed)
+		}, watchdog.Config[*held]{Parallel: 2})
+		defer r.Close()
+		begin := time.Now()
+		holds := r.take(500, lease/30)
+		pass(1)
+		later := r.hold(watchdog.Terms{})
+		pass(lease/3 + lease/60)
+		var at []time.Duration
+		for i := 0; i < 500; i += 100 {
+			at = append(at, r.starts(holds[i], begin)[0]-lease/3)
+		}
+		require.Equal(t, []time.Duration{0, 0, took, took, 2 * took}, at)
+		require.Equal(t, lease/3+lease/30+1, r.starts(later, begin)[0])
+
+		begin = time.Now()
+		own := r.hold(watchdog.Terms{Lease: time.Second, Renew: true})
+		pass(lease / 30)
+		require.Equal(t, time.Second/3, r.starts(own, begin)[0], "nothing else is due")
+	})
+}
+
 func TestHoldsOfOneInstantAreNotRenewedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, answerNothing, watchdog.Config[*held]{})

@@ -1,9 +1,6 @@
 package watchdog
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // schedule is the goroutine that ends and renews leases when their time has come.
 func (w *Watchdog[H]) schedule() {
@@ -20,7 +17,9 @@ func (w *Watchdog[H]) schedule() {
 		now := w.now()
 		over := w.expire(now)
 		w.giveUp(now)
-		w.renew(now)
+		for c := w.take(now); c != nil; c = w.take(now) {
+			w.tasks.Go(func() { w.run(c) })
+		}
 		w.alarm = w.next()
 		timer.Reset(time.Duration(w.alarm - now))
 		w.mu.Unlock()
@@ -63,17 +62,25 @@ type ending[H Watched] struct {
 	why error
 }
 
-// expire ends holds whose trusted deadline has passed, and moves those that were renewed to their new places: at most
-// a batch, so that mu is not held for long. mu is held.
+// expire ends holds whose trusted deadline has passed, and moves those that were renewed to their new places, some
+// of them a little early, so as not to wake up for each: so many at most, that mu is not held for long. mu is held.
 func (w *Watchdog[H]) expire(now int64) (over []ending[H]) {
-	for n := 0; w.ends.first() <= now && n < w.config.Batch; n++ {
-		h := w.ends.items[0].h
-		l := h.watched()
-		if until := l.until.Load(); until > now {
-			w.ends.set(h, until)
-			continue
+	soon := after(now, w.config.Lease/30)
+	for range w.config.Batch * w.config.Parallel {
+		at := w.ends.first()
+		if at > soon || at == forever {
+			break
 		}
-		over = append(over, w.finish(h, l.Over()))
+		h := w.ends.head()
+		l := h.watched()
+		switch until := l.until.Load(); {
+		case until > at:
+			w.ends.set(until, h)
+		case at > now:
+			return over
+		default:
+			over = append(over, w.finish(h, l.Over()))
+		}
 	}
 	return over
 }
@@ -94,52 +101,4 @@ func (w *Watchdog[H]) giveUp(now int64) {
 			w.settle(c, now)
 		}
 	}
-}
-
-// renew starts calls for the holds that are due, as far as Parallel allows. A batch is filled up with holds that are
-// due soon, except those that wait before they try again. mu is held.
-func (w *Watchdog[H]) renew(now int64) {
-	soon := after(now, w.config.Lease/30)
-	for len(w.calls) < w.config.Parallel && w.due.first() <= now {
-		var holds []H
-		for len(holds) < w.config.Batch {
-			at := w.due.first()
-			if at > soon {
-				break
-			}
-			h := w.due.items[0].h
-			if at > now && h.watched().tries > 0 {
-				break
-			}
-			w.due.remove(h)
-			if h.watched().Alive() {
-				holds = append(holds, h)
-			}
-		}
-		if len(holds) > 0 {
-			w.start(holds, now)
-		}
-	}
-}
-
-// start starts one call. mu is held.
-func (w *Watchdog[H]) start(holds []H, now int64) {
-	w.called++
-	c := &call[H]{
-		number: w.called,
-		start:  now,
-		limit:  after(now, w.config.Lease/6),
-		holds:  holds,
-		answer: make([]Answer, len(holds)),
-	}
-	for _, h := range holds {
-		h.watched().call = c.number
-	}
-	w.calls = append(w.calls, c)
-	w.tasks.Go(func() {
-		ctx, cancel := context.WithDeadline(w.ctx, w.epoch.Add(time.Duration(c.limit)))
-		defer cancel()
-		w.config.Renew(ctx, c.holds, c.answer)
-		w.returned(c)
-	})
 }

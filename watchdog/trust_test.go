@@ -166,3 +166,15 @@ func TestDeadlineKeepsTheMonotonicReading(t *testing.T) {
 	defer r.Close()
 	require.Contains(t, r.hold(watchdog.Terms{}).Deadline().String(), "m=")
 }
+
+func TestG2_WhatIsOverIsNotRenewedThoughItsEndIsNotYetTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, renewAll, watchdog.Config[*held]{Batch: 1, Parallel: 1})
+		defer r.Close()
+		for range 500 { // more than end at once
+			r.hold(watchdog.Terms{Anchor: time.Now().Add(-lease), Renew: true})
+		}
+		synctest.Wait()
+		require.Zero(t, r.calls())
+	})
+}

@@ -41,7 +41,8 @@ type Config[H Watched] struct {
 	// Renew tries once to renew all holds and fills answers, one for each hold and Unknown at first. It is called on
 	// goroutines of the watchdog, several at once, but not for a hold whose earlier attempt is within its time
 	// limit. ctx ends after Lease/6, or when the watchdog is closed. A call that goes on after that is treated as
-	// unanswered and keeps its place among Parallel; what it finds out late still counts.
+	// unanswered and keeps its place among Parallel; what it finds out late still counts. Neither slice may be used
+	// after Renew has returned.
 	Renew func(ctx context.Context, holds []H, answers []Answer)
 
 	// Ended is told of each hold that ends by itself, once, with ErrNotOurs, ErrDeadline or ErrMaxHold. Alive is
@@ -82,6 +83,7 @@ type Watchdog[H Watched] struct {
 	due    queue[H]   // guarded by mu: renewed holds without a call to wait for, by the start of their next attempt
 	calls  []*call[H] // guarded by mu: calls that have not returned, in the order of their start
 	called uint64     // guarded by mu: the number of calls so far
+	soon   int64      // guarded by mu: what is due by then is taken along; 0 once all of it has been taken
 	alarm  int64      // guarded by mu: when the scheduler looks next by itself
 }
 
@@ -101,8 +103,8 @@ func New[H Watched](c Config[H]) *Watchdog[H] {
 		config: c,
 		epoch:  time.Now(),
 		wake:   make(chan struct{}, 1),
-		ends:   queue[H]{which: 0},
-		due:    queue[H]{which: 1},
+		ends:   newQueue[H](0),
+		due:    newQueue[H](1),
 		alarm:  forever,
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -133,9 +135,11 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 	// An instant before the epoch has passed: 0 is as good, and over.
 	until := max(0, min(l.bound, after(anchor, lease-Margin(lease))))
 	l.until.Store(until)
-	w.ends.set(h, until)
-	if t.Renew {
-		w.due.set(h, after(anchor, lease/3))
+	if !t.Renew {
+		w.ends.setApart(until, h)
+	} else {
+		w.ends.set(until, h)
+		w.due.set(after(anchor, lease/3), h)
 	}
 	w.rouse()
 }
