@@ -149,14 +149,26 @@ func (s *Subscriber) onSubscription(l *link, kind, name string) {
 	s.settle(ch)
 }
 
-// onMessage counts a message and wakes the listeners of its channel. It runs beside the connection's reader.
-func (s *Subscriber) onMessage(l *link, name string) {
+// onMessage counts a message and wakes the listeners of its channel, or gives them the message. It runs beside the
+// connection's reader.
+func (s *Subscriber) onMessage(l *link, name, message string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	ch := s.channels[name]
 	if s.link != l || ch == nil {
+		s.mu.Unlock()
 		return
 	}
 	ch.messages++
-	ch.notify()
+	hearers := make([]func(string), 0, 2)
+	for _, sub := range ch.subs {
+		if sub.hear != nil {
+			hearers = append(hearers, sub.hear)
+		} else {
+			sub.notify()
+		}
+	}
+	s.mu.Unlock()
+	for _, hear := range hearers {
+		hear(message)
+	}
 }

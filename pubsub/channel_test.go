@@ -46,7 +46,7 @@ func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	s.attach(&link{})
 	sends(ch, nil)
 	s.onSubscription(l, "subscribe", "ch") // of the connection that was lost
-	s.onMessage(l, "ch")
+	s.onMessage(l, "ch", "0")
 	require.Equal(t, State{}, third.State())
 	s.onSubscription(s.link, "subscribe", "ch")
 	require.Equal(t, State{Epoch: 1, Live: true}, third.State())

@@ -16,8 +16,8 @@
 // visible: each confirmation begins a new epoch, and whoever sees a new [State.Epoch] looks again.
 //
 // Within an epoch nothing is lost: what is published after [State.Live] was seen true is counted in [State.Messages] and
-// wakes the listener, or the loss of the connection wakes it. Wake-ups coalesce, counts do not. The contents of messages
-// are not kept.
+// wakes the listener, or the loss of the connection wakes it. Wake-ups coalesce, counts do not. Messages are not
+// kept: who needs their text gets it as it comes, by [Subscriber.SubscribeFunc].
 //
 // # States of a channel
 //
@@ -53,7 +53,10 @@
 //     2.5–5 s. Its listeners never become live while that lasts.
 //   - Server answers BUSY while a script blocks it: commands are repeated after up to 10 ms, doubled up to 1 s; live channels
 //     stay live. While it does not even answer that (busy-reply-threshold, 5 s by default) it counts as silent. With a
-//     threshold below 4 s rueidis v1.0.79 may panic when a script begins to block within the 0.1 s before an UNSUBSCRIBE.
+//     threshold below 4 s rueidis v1.0.79 may panic when a script begins to block within the round trip before an
+//     UNSUBSCRIBE, and likewise when the server begins to answer MISCONF or MASTERDOWN then.
+//   - Server answers MISCONF (its disk fails) or MASTERDOWN: channels are subscribed as ever; none is unsubscribed until
+//     that is over.
 //   - UNSUBSCRIBE refused (a user without that right): the connection is replaced, so that the channel is really dropped.
 //
 // None of this reaches a caller as an error: a listener that is not live falls back to looking at its key in time.

@@ -1,6 +1,8 @@
 package pubsub
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -207,12 +209,51 @@ func TestF20_ServerRestarted(t *testing.T) {
 	}
 }
 
+// A server whose disk fails, or that has lost its master, refuses even PING: rueidis panics when that happens to the one
+// that it sends along with an UNSUBSCRIBE.
+func TestF27_ServerRefusesPing(t *testing.T) {
+	for refusal, how := range map[string]struct {
+		args       []string
+		begin, end func(t *testing.T, srv *redistest.Server)
+	}{
+		"MISCONF": {begin: func(t *testing.T, srv *redistest.Server) {
+			srv.Do(t, "CONFIG", "SET", "save", "3600 1000000")
+			require.NoError(t, os.Mkdir(filepath.Join(srv.Dir(), "dump.rdb"), 0o700)) // no place for a snapshot
+			srv.Do(t, "BGSAVE")
+		}, end: func(t *testing.T, srv *redistest.Server) { srv.Do(t, "CONFIG", "SET", "save", "") }},
+		"MASTERDOWN": {
+			args:  []string{"--replica-serve-stale-data", "no"},
+			begin: func(t *testing.T, srv *redistest.Server) { srv.Do(t, "REPLICAOF", "127.0.0.1", "1") },
+			end:   func(t *testing.T, srv *redistest.Server) { srv.Do(t, "REPLICAOF", "NO", "ONE") },
+		},
+	} {
+		t.Run(refusal, func(t *testing.T) {
+			srv := redistest.Start(t, how.args...)
+			client := srv.Client(t)
+			s := open(t, client)
+			kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
+			awaitLive(t, kept, dropped)
+			how.begin(t, srv)
+			require.Eventually(t, func() bool {
+				return hasCode(client.Do(t.Context(), client.B().Arbitrary("PING").Build()).Error(), refusal)
+			}, patience, 10*time.Millisecond)
+			added := s.Subscribe("added")
+			awaitLive(t, added)
+			dropped.Close()
+			require.Never(t, func() bool { return !kept.State().Live }, 200*time.Millisecond, 10*time.Millisecond)
+			how.end(t, srv)
+			awaitDropped(t, client, "dropped")
+			require.EqualValues(t, 1, kept.State().Epoch)
+		})
+	}
+}
+
 // A script that blocks the server neither ends live subscriptions nor the process: rueidis panics on an UNSUBSCRIBE that
 // is answered with BUSY.
 func TestF29_BusyServer(t *testing.T) {
 	for name, change := range protocols {
 		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t, "--busy-reply-threshold", "200") // more than fresh
+			srv := redistest.Start(t, "--busy-reply-threshold", "200")
 			client := srv.Client(t, change)
 			s := open(t, client)
 			kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")

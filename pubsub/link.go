@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -19,12 +18,7 @@ type link struct {
 	gone   chan struct{} // immutable; closed when the keeper has ended and nothing is left of the connection
 
 	client rueidis.DedicatedClient // written by the keeper before ready is closed
-	asked  time.Time               // owned by the loop; start of the last command that the server served
 }
-
-// fresh is how long after the start of a command that was served no other is needed to know that no script blocks the
-// server: far below busy-reply-threshold.
-const fresh = 100 * time.Millisecond
 
 var errDial = errors.New("dial failed")
 
@@ -44,7 +38,7 @@ func (l *link) keep(s *Subscriber) {
 	// giving back a healthy one sends an UNSUBSCRIBE that has no deadline.
 	defer l.client.Close()
 	lost := l.client.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { s.onMessage(l, m.Channel) },
+		OnMessage:      func(m rueidis.PubSubMessage) { s.onMessage(l, m.Channel, m.Message) },
 		OnSubscription: func(a rueidis.PubSubSubscription) { s.onSubscription(l, a.Kind, a.Channel) },
 	})
 	close(l.ready)
@@ -79,18 +73,17 @@ func (l *link) subscribeEach(names []string) []error {
 	return errs
 }
 
-// unsubscribe sends one UNSUBSCRIBE for all names, or nothing and a BUSY error while a script blocks the server.
+// unsubscribe sends one UNSUBSCRIBE for all names, or nothing and an error for which passing is true.
 //
-// rueidis v1.0.79 panics on its reader when UNSUBSCRIBE is answered with BUSY: it takes the refusal for the reply to the
-// PING that it sends along, and has no use for the second one. No script began before the start of a command that was
-// served, so none can make the server answer BUSY earlier than busy-reply-threshold (5 s by default) after it. Until
-// then the UNSUBSCRIBE is answered or the connection closed: pace.answer and the second that rueidis takes to close.
+// rueidis v1.0.79 sends a PING along with UNSUBSCRIBE, and panics on its reader when the server refuses it (MISCONF,
+// MASTERDOWN) or both (BUSY): it does not know whose answer came. So a PING is sent first. No script began before the
+// start of a command that was served, so none can make the server answer BUSY earlier than busy-reply-threshold (5 s by
+// default) after it. Until then the UNSUBSCRIBE is answered or the connection closed: pace.answer and the second that
+// rueidis takes to close. The other two may still come within that one round trip.
 func (l *link) unsubscribe(names ...string) error {
-	if time.Since(l.asked) > fresh {
-		// Not B().Ping(): rueidis repeats that one by itself while the server is loading.
-		if err := l.do(l.client.B().Arbitrary("PING").Build()); err != nil && (!isReply(err) || hasCode(err, "BUSY")) {
-			return err
-		}
+	// Not B().Ping(): rueidis repeats that one by itself while the server is loading.
+	if err := l.do(l.client.B().Arbitrary("PING").Build()); err != nil && (!isReply(err) || passing(err)) {
+		return err
 	}
 	return l.do(l.client.B().Unsubscribe().Channel(names...).Build())
 }
@@ -98,13 +91,11 @@ func (l *link) unsubscribe(names ...string) error {
 func (l *link) do(cmd rueidis.Completed) error {
 	ctx, cancel := context.WithTimeout(l.ctx, l.pace.answer)
 	defer cancel()
-	began := time.Now()
-	err := l.client.Do(ctx, cmd).Error()
-	if err == nil {
-		l.asked = began
-	}
-	return err
+	return l.client.Do(ctx, cmd).Error()
 }
+
+// passing tells whether err says that the server refuses even a PING at present.
+func passing(err error) bool { return hasCode(err, "BUSY", "MISCONF", "MASTERDOWN") }
 
 // isReply tells whether the server itself answered with err.
 func isReply(err error) bool {

@@ -154,15 +154,15 @@ func (s *Subscriber) join(l *link, names []string) (no []string, err error) {
 	return no, err
 }
 
-// leave unsubscribes the channels. After a BUSY error they are in the queue again; after any other error the connection
-// has to be given up, which unsubscribes them too.
+// leave unsubscribes the channels. After an error that is passing they are in the queue again; after any other error the
+// connection has to be given up, which unsubscribes them too.
 func (s *Subscriber) leave(l *link, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
 	err := l.unsubscribe(names...)
 	switch {
-	case hasCode(err, "BUSY"):
+	case passing(err):
 		s.move(names, leaving, joined)
 	case isReply(err):
 		err = fmt.Errorf("UNSUBSCRIBE refused: %w", err)

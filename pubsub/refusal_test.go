@@ -91,7 +91,6 @@ func TestF32_CommandRefused(t *testing.T) {
 		s := open(t, srv.Client(t, asUser))
 		kept, dropped := s.Subscribe("ok:1"), s.Subscribe("ok:2")
 		awaitLive(t, kept, dropped)
-		<-time.After(fresh) // so that the server is asked before the UNSUBSCRIBE
 		dropped.Close()
 		require.Eventually(t, func() bool { return numsubByAdmin(t, srv, "ok:2") == 0 }, patience, time.Millisecond)
 		require.EqualValues(t, 1, kept.State().Epoch)

@@ -89,8 +89,13 @@ func New(client rueidis.Client, opts ...Option) *Subscriber {
 // live when the server has confirmed it (at once if the channel is subscribed already), is subscribed again after every
 // loss of the connection, and lasts until its Close. After the Subscriber's Close it never becomes live.
 // Cost: one SUBSCRIBE for the first listener of a channel, which carries other new channels too; none for the others.
-func (s *Subscriber) Subscribe(name string) *Subscription {
-	sub := &Subscription{s: s, wake: make(chan struct{}, 1)}
+func (s *Subscriber) Subscribe(name string) *Subscription { return s.SubscribeFunc(name, nil) }
+
+// SubscribeFunc is Subscribe for a listener that wants the messages themselves: each is handed to hear, in their order,
+// instead of waking the listener. hear runs on the reader of the connection and must not block; it may be called once
+// more while Close runs, and may call all methods but the Subscriber's Close.
+func (s *Subscriber) SubscribeFunc(name string, hear func(message string)) *Subscription {
+	sub := &Subscription{s: s, wake: make(chan struct{}, 1), hear: hear}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := s.channels[name]

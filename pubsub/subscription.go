@@ -4,6 +4,7 @@ package pubsub
 type Subscription struct {
 	s    *Subscriber   // immutable
 	wake chan struct{} // immutable; one slot
+	hear func(string)  // immutable; nil: messages only wake
 
 	// Guarded by s.mu.
 	ch       *channel // nil after Close
