@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,6 +53,8 @@ func note(seen map[string]map[string]bool, file, what string) {
 // element tells, of renew's each.
 func classes(file string, m rueidis.RedisMessage) []string {
 	switch {
+	case strings.HasPrefix(file, "fair_") && file != "fair_acquire.lua":
+		return fairClasses(file, m)
 	case m.IsInt64():
 		v, _ := m.ToInt64()
 		if v > 0 && file != "recount.lua" && file != "renew.lua" && file != "force_release.lua" {
@@ -78,18 +81,20 @@ func classes(file string, m rueidis.RedisMessage) []string {
 }
 
 func all() map[string]script {
-	return map[string]script{
+	scripts := map[string]script{
 		"acquire.lua": acquire, "acquire_fenced.lua": acquireFenced, "recount.lua": recount,
 		"release.lua": release, "clean_up.lua": cleanUp, "renew.lua": renew,
 		"force_release.lua": forceRelease, "inspect.lua": inspect,
 	}
+	maps.Copy(scripts, allFair())
+	return scripts
 }
 
 var (
 	headerName  = regexp.MustCompile(`^-- ((?:KEYS|ARGV)\[[^]]+\])  +(optional|with)?`)
-	headerReply = regexp.MustCompile(`^-- (?:Reply| {5}) {4,6}(> 0|>= 0|-?\d+|\{\}|\{owner, entries, left\}|text)  *\S`)
+	headerReply = regexp.MustCompile(`^-- (?:Reply| {5}) {4,6}(> 0|>= 0|-?\d+|\{\}|\{owner, entries, left\}|\{waiting[^}]*\}|\{[12], grant, place\.\.\.\}|text)(?:  *\S|$)`)
 	bodyName    = regexp.MustCompile(`(?:KEYS|ARGV)\[[^]]+\]`)
-	bodyCall    = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+	bodyCall    = regexp.MustCompile(`\b(?:p?call|try)\('([A-Z]+)'`)
 )
 
 // Header, body and Go wrapper of each script say the same.
@@ -97,16 +102,22 @@ func TestContracts(t *testing.T) {
 	s, _ := start(t)
 	r := &recorder{Client: s.Client(t), keys: map[string]map[string]bool{}, args: map[string]map[string]bool{}, replies: map[string]map[string]bool{}}
 	everyReply(t, r, func(args ...string) { s.Do(t, args...) })
+	everyFairReply(t, r, s)
 
 	entries, err := files.ReadDir(".")
 	require.NoError(t, err)
-	require.Len(t, entries, len(all()), "a script for each file")
+	require.Len(t, entries, len(all())+1, "a script for each file, and what the fair ones share")
 	commands := map[string]bool{"eval": true, "evalsha": true}
+	fairCommands := map[string]bool{"eval": true, "evalsha": true}
 	for file, script := range all() {
 		t.Run(file, func(t *testing.T) {
-			head, body := split(script.text)
+			fair := strings.HasPrefix(file, "fair_")
+			own, shared := parts(t, script.text)
+			head, body := split(own)
 			require.Regexp(t, `^-- `+strings.TrimSuffix(file, ".lua")+`: `, head)
 			require.Regexp(t, `(?m)^-- Repeat: (safe|unsafe)[. ]`, head)
+			sharedHead, sharedBody := split(shared)
+			head, body = sharedHead+head, sharedBody+body
 
 			documented, optional, replies := map[string]bool{}, 0, map[string]bool{}
 			for line := range strings.SplitSeq(head, "\n") {
@@ -127,16 +138,27 @@ func TestContracts(t *testing.T) {
 			for _, name := range bodyName.FindAllString(body, -1) {
 				used[strings.ReplaceAll(name, " ", "")] = true
 			}
+			if strings.Contains(body, "unpack(KEYS, i, ") {
+				used["KEYS[i]"] = true
+			}
 			require.Equal(t, documented, used)
 			require.Equal(t, replies, r.replies[file], "documented and produced replies")
 
 			for kind, sent := range map[string]map[string]bool{"KEYS": r.keys[file], "ARGV": r.args[file]} {
 				want := map[string]bool{}
-				count := 0
+				count, list := 0, false
 				for name := range documented {
-					if strings.HasPrefix(name, kind) {
+					switch {
+					case !strings.HasPrefix(name, kind):
+					case fair && !fixedName.MatchString(name):
+						list = true
+					default:
 						count++
 					}
+				}
+				if list {
+					requireList(t, kind, count, sent)
+					continue
 				}
 				if file == "renew.lua" { // KEYS[i] stands for the three keys of everyReply
 					count += 2
@@ -148,14 +170,17 @@ func TestContracts(t *testing.T) {
 				require.Equal(t, want, sent, kind)
 			}
 			for _, m := range bodyCall.FindAllStringSubmatch(body, -1) {
-				commands[strings.ToLower(m[1])] = true
+				if !fair {
+					commands[strings.ToLower(m[1])] = true
+				}
+				if fair || file == "renew.lua" || file == "recount.lua" {
+					fairCommands[strings.ToLower(m[1])] = true
+				}
 			}
 		})
 	}
-	for _, c := range Commands() {
-		require.True(t, commands[c], "%s is used by no script", c)
-	}
-	require.Len(t, Commands(), len(commands))
+	require.Equal(t, slices.Sorted(maps.Keys(commands)), slices.Sorted(slices.Values(Commands())))
+	require.Equal(t, slices.Sorted(maps.Keys(fairCommands)), slices.Sorted(slices.Values(FairCommands())))
 }
 
 // everyReply brings about every reply of every script. do runs a command as

@@ -10,8 +10,17 @@
 //	holdfast_gone:{key}:owner      string  a tombstone: this owner was given up; one minute
 //	redisson_lock__channel:{key}   channel the message 0: the key was released
 //
+// and for those who wait in order:
+//
+//	redisson_lock_queue:{key}                 list       the owners that wait, the next one first
+//	redisson_lock_timeout:{key}               sorted set owner -> epoch ms: when Java counts it as dead
+//	holdfast_beat:{key}                       hash       client -> epoch ms: until when it counts as alive
+//	redisson_lock__channel:{key}:client-uuid  channel    a client's inbox: what was granted to its owners
+//	redisson_lock__channel:{key}:owner        channel    the message 0: it is this owner's turn; how Java wakes
+//
 // A key is free when its hash is absent. The braces are left out where the key
-// has an opening brace of its own.
+// has an opening brace of its own. List and sorted set name the same owners and
+// vanish with the last of them; the beats expire.
 //
 // # The verbs
 //
@@ -30,6 +39,20 @@
 // A verb that finds another holder changes nothing. An owner acquires once in its
 // life: it is never used again after its release.
 //
+// Those of [Fair] serve who waits in the order of a queue; what they share, and
+// how the next is chosen, is in fair.lua:
+//
+//	Acquire        free, and nobody waits -> held by the owner
+//	Enter          the owner waits, behind all others
+//	Release        held by the owner -> held by the next who lives, who is told
+//	Leave          waits, or holds -> neither, and the next is served; may leave a tombstone
+//	Confirm        held by the owner, as it was granted -> for the lease that it wants
+//	Beat           the client's owners keep their places; a free key is given to the next; many keys at once
+//	ForceRelease   held by anybody -> held by the next
+//	Inspect        who holds the key, and how many wait
+//
+// An owner enters once in its life, too. Renew and Recount are for both kinds.
+//
 // # Three outcomes
 //
 // A call is done, surely not done, or its outcome is unknown; [OutcomeOf] decides
@@ -37,7 +60,9 @@
 // "Surely not done" can be told because every script checks its arguments, and
 // meets what Redis may refuse, before its first write or undoes that write. So a
 // lock never stays without an expiry, unless a user lacks the rights to both
-// PEXPIRE and HDEL.
+// PEXPIRE and HDEL. What gives up a hold or a place, and Beat, do their work and
+// then serve the next as far as Redis lets them; what it refuses there the next
+// look finds out.
 //
 // # Repetition
 //
@@ -45,7 +70,9 @@
 // and changes nothing, a release finds none, a count is set and not added to. What
 // a repeated call learns is weaker in two places: an acquire may have begun with
 // the first attempt, and a release that finds nothing may itself have released.
-// ForceRelease is the exception: its repeat may hit the next holder.
+// ForceRelease is the exception: its repeat may hit the next holder. An owner
+// that enters again keeps its place; a grant that was lost with the reply is found
+// by Beat.
 //
 // An attempt that is still on its way cannot be called back. CleanUp makes it
 // harmless for a minute: whichever comes second, the late acquire or the

@@ -27,3 +27,13 @@ func tombstone(key, owner string) string {
 	}
 	return "holdfast_gone:{" + key + "}:" + owner
 }
+
+// queue and scores return the list and the sorted set of those who wait for key
+// in order, beats the hash that tells which of their clients live.
+func queue(key string) string  { return named("redisson_lock_queue", key) }
+func scores(key string) string { return named("redisson_lock_timeout", key) }
+func beats(key string) string  { return named("holdfast_beat", key) }
+
+// channels returns the start of the names of the channels of those who wait for
+// key in order: followed by a client, its inbox; by an owner, the owner's own.
+func channels(key string) string { return Channel(key) + ":" }

@@ -20,6 +20,19 @@ func TestNames(t *testing.T) {
 		require.Equal(t, c.token, counter(c.key))
 		require.Equal(t, c.gone, tombstone(c.key, "o"))
 	}
+	for _, c := range []struct{ key, queue, scores, beats, inbox, owner string }{
+		{"sku:42", "redisson_lock_queue:{sku:42}", "redisson_lock_timeout:{sku:42}", "holdfast_beat:{sku:42}",
+			"redisson_lock__channel:{sku:42}:client", "redisson_lock__channel:{sku:42}:client:7"},
+		{"{sku}:42", "redisson_lock_queue:{sku}:42", "redisson_lock_timeout:{sku}:42", "holdfast_beat:{sku}:42",
+			"redisson_lock__channel:{sku}:42:client", "redisson_lock__channel:{sku}:42:client:7"},
+	} {
+		f := NewFair(nil, FairSettings{Client: "client"})
+		require.Equal(t, c.queue, queue(c.key))
+		require.Equal(t, c.scores, scores(c.key))
+		require.Equal(t, c.beats, beats(c.key))
+		require.Equal(t, c.inbox, f.Inbox(c.key))
+		require.Equal(t, c.owner, f.OwnerChannel(c.key, "client:7"))
+	}
 }
 
 // tag is the part of a key that Cluster hashes, as Redis' own page says.
@@ -37,7 +50,7 @@ func FuzzNames(f *testing.F) {
 		f.Add(key, ownA)
 	}
 	f.Fuzz(func(t *testing.T, key, owner string) {
-		names := []string{Channel(key), counter(key), tombstone(key, owner)}
+		names := []string{Channel(key), counter(key), tombstone(key, owner), queue(key), scores(key), beats(key), channels(key)}
 		// Redisson's rule keeps a slot together unless the key has braces
 		// without being a proper hash tag.
 		if key != "" && (!strings.ContainsAny(key, "{}") || tag(key) != key) {

@@ -55,12 +55,26 @@ var (
 	renew         = load("renew.lua")
 	forceRelease  = load("force_release.lua")
 	inspect       = load("inspect.lua")
+
+	fairAcquire      = load("fair.lua", "fair_acquire.lua")
+	fairEnter        = load("fair.lua", "fair_enter.lua")
+	fairRelease      = load("fair.lua", "fair_release.lua")
+	fairLeave        = load("fair.lua", "fair_leave.lua")
+	fairConfirm      = load("fair.lua", "fair_confirm.lua")
+	fairBeat         = load("fair.lua", "fair_beat.lua")
+	fairForceRelease = load("fair.lua", "fair_force_release.lua")
+	fairInspect      = load("fair_inspect.lua")
 )
 
-func load(file string) script {
-	text, err := files.ReadFile(file)
-	if err != nil {
-		panic(err) // a file that go:embed did not find
+// load returns the script of one file, or of several put together.
+func load(parts ...string) script {
+	var text []byte
+	for _, file := range parts {
+		part, err := files.ReadFile(file)
+		if err != nil {
+			panic(err) // a file that go:embed did not find
+		}
+		text = append(text, part...)
 	}
 	sum := sha1.Sum(text)
 	return script{text: string(text), sha: hex.EncodeToString(sum[:])}
@@ -73,5 +87,16 @@ func Commands() []string {
 		"eval", "evalsha",
 		"del", "exists", "get", "hdel", "hexists", "hgetall", "hlen", "hset",
 		"pexpire", "pttl", "publish", "set", "time",
+	}
+}
+
+// FairCommands returns the commands that a Redis user needs for the scripts of
+// the fair queues, and for Renew and Recount, in lower case.
+func FairCommands() []string {
+	return []string{
+		"eval", "evalsha",
+		"del", "exists", "get", "hdel", "hexists", "hget", "hgetall", "hkeys", "hlen", "hset",
+		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "pexpire", "pttl", "publish", "rpush",
+		"set", "time", "zadd", "zcard", "zrem", "zremrangebyrank", "zscore",
 	}
 }

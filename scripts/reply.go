@@ -31,6 +31,15 @@ func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
 }
 
 func parseAcquiredFenced(m rueidis.RedisMessage, err error) (Acquired, error) {
+	a, err := parseReserved(m, err)
+	if a.OK && a.Fence < 1 {
+		return Acquired{}, errReply
+	}
+	return a, err
+}
+
+// parseReserved accepts a hold without fence numbers, too.
+func parseReserved(m rueidis.RedisMessage, err error) (Acquired, error) {
 	values, err := array(m, err)
 	if err != nil || len(values) != 3 {
 		return Acquired{}, unexpected(err)
@@ -41,7 +50,7 @@ func parseAcquiredFenced(m rueidis.RedisMessage, err error) (Acquired, error) {
 	}
 	a.Fence, err = integer(values[1], nil)
 	a.FenceEnd, err = integer(values[2], err)
-	if err != nil || a.Fence < 1 || a.FenceEnd < a.Fence {
+	if err != nil || a.Fence < 0 || a.FenceEnd < a.Fence {
 		return Acquired{}, errReply
 	}
 	return a, nil
@@ -76,6 +85,15 @@ func parseBool(m rueidis.RedisMessage, err error) (bool, error) {
 // parseRenewed fills answers, which are all Unanswered, and leaves them so
 // where it understands nothing.
 func parseRenewed(m rueidis.RedisMessage, err error, answers []Answer) error {
+	if err == nil && m.IsInt64() {
+		if all, _ := m.ToInt64(); all != 1 {
+			return errReply
+		}
+		for i := range answers {
+			answers[i] = Renewed
+		}
+		return nil
+	}
 	values, err := array(m, err)
 	if err != nil || len(values) != len(answers) {
 		return unexpected(err)
@@ -105,8 +123,15 @@ func parseRenewed(m rueidis.RedisMessage, err error, answers []Answer) error {
 
 func parseHolder(m rueidis.RedisMessage, err error) (Holder, error) {
 	values, err := array(m, err)
-	if err != nil || len(values) == 0 {
+	if err != nil {
 		return Holder{}, err
+	}
+	return holderOf(values)
+}
+
+func holderOf(values []rueidis.RedisMessage) (Holder, error) {
+	if len(values) == 0 {
+		return Holder{}, nil
 	}
 	if len(values) != 3 {
 		return Holder{}, errReply

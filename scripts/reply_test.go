@@ -45,7 +45,8 @@ func encode(to, data []byte, depth int) (reply, rest []byte) {
 			to, data = encode(to, data, depth-1)
 		}
 	default:
-		texts := []string{"", "x", "0", "WRONGTYPE no", "ERR no", "READONLY no", ownA}
+		texts := []string{"", "x", "0", "WRONGTYPE no", "ERR no", "READONLY no", ownA,
+			ownA + " 5000 0 0", ownA + " 5000 7 9 02 03", ownA + " 0 0 0", ownA + " 5000 9 7"}
 		text := texts[int(take())%len(texts)]
 		number(int64(len(text)))
 		to = append(to, text...)

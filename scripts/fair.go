@@ -1,0 +1,201 @@
+package scripts
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FairSettings are what a client's fair scripts have in common.
+type FairSettings struct {
+	Client     string        // the client's uuid, the start of its owners
+	Stale      time.Duration // a client that has not been heard for so long counts as dead
+	FirstLease time.Duration // of a lock that is granted
+	Members    int           // most waiters that follow in the run of a grant; 0: none
+	// Fencing says how fence numbers are handed out; Reserve 0: not at all. A
+	// hold gets Reserve of them if its grant names a run, else one.
+	Fencing Fencing
+}
+
+// Fair runs the scripts of the fair queues on one Redis, for one client. Its
+// methods are as those of [Node].
+type Fair struct {
+	node     *Node  // immutable
+	client   string // immutable
+	settings string // ARGV[3]; immutable
+}
+
+// NewFair returns a Fair on node. It does no I/O.
+func NewFair(node *Node, s FairSettings) *Fair {
+	settings := []string{
+		millis(s.Stale), millis(s.FirstLease),
+		decimal(s.Fencing.Reserve), millis(s.Fencing.Expiry), strconv.Itoa(s.Members),
+	}
+	return &Fair{node: node, client: s.Client, settings: strings.Join(settings, " ")}
+}
+
+// fairKeys is how many keys of a lock each of the scripts is given.
+const fairKeys = 5
+
+// args returns the arguments of a call that all scripts have, with room for more
+// of them: keys of the call's own go after the first fairKeys.
+func (f *Fair) args(key string, ownKeys []string, more int) []string {
+	args := make([]string, 0, fairKeys+len(ownKeys)+3+more)
+	args = appendFairKeys(args, key)
+	args = append(args, ownKeys...)
+	return append(args, f.client, channels(key), f.settings)
+}
+
+func appendFairKeys(args []string, key string) []string {
+	return append(args, key, queue(key), scores(key), beats(key), counter(key))
+}
+
+// Grant is a lock that was given to a waiter.
+type Grant struct {
+	// Owner is the waiter's; "" if there is no grant.
+	Owner string
+	// Lease is how long the lock was granted for at that moment; 0 if it is only
+	// known that the owner holds the lock, which Confirm has to find out more of.
+	Lease time.Duration
+	// Fence and FenceEnd are the first and the last number reserved for the hold;
+	// 0 if whoever granted it does not fence.
+	Fence, FenceEnd int64
+	// Members are the owners of the run, in their order.
+	Members []string
+}
+
+// Acquire takes key for owner if it is free and nobody that lives waits for it.
+// If it is free and others wait, they are served. It may be repeated as
+// [Node.Acquire]; Leave undoes what an unanswered one may have done.
+func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
+	if err := checkHold(key, owner, lease); err != nil {
+		return Acquired{}, err
+	}
+	args := append(f.args(key, []string{tombstone(key, owner)}, 2), owner, millis(lease))
+	return parseReserved(f.node.run(ctx, fairAcquire, fairKeys+1, args...))
+}
+
+// Place is what became of an owner that enters a queue.
+type Place int8
+
+const (
+	// Waiting: it is in the queue, or was granted the lock by this very call.
+	Waiting Place = 1
+	// Holding: it holds the lock, since an earlier sending of this call.
+	Holding Place = 0
+	// Gone: it was given up by Leave and enters no more.
+	Gone Place = -2
+)
+
+// Entered is the answer to Enter.
+type Entered struct {
+	Places   []Place // of the owners, in the order of the call
+	Distance time.Duration
+	Java     bool // Java holds the lock or waits before: its release wakes an owner by the owner's own channel
+	JavaTurn bool // a Java waiter has the turn: look again soon
+	Grant    Grant
+}
+
+// Enter puts owners, each for the first time in its life, at the end of the
+// queue of key, in their order. It may be repeated when its reply is lost: who
+// waits already keeps its place. Distance is by how much Beat has to keep their
+// scores ahead of the server's clock.
+func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered, error) {
+	if err := CheckKey(key); err != nil {
+		return Entered{}, err
+	}
+	stones := make([]string, len(owners))
+	for i, owner := range owners {
+		stones[i] = tombstone(key, owner)
+	}
+	args := append(f.args(key, stones, len(owners)), owners...)
+	m, err := f.node.run(ctx, fairEnter, fairKeys+len(owners), args...)
+	return parseEntered(m, err, len(owners))
+}
+
+// Passed is the answer to a call that ends a hold or a place in the queue.
+type Passed struct {
+	Ours     bool // Release: the hold was the owner's and has ended
+	JavaTurn bool // a Java waiter has the turn: look again soon
+	Grant    Grant
+}
+
+// Release ends the owner's hold, whatever its count, and gives key to the next
+// waiter. served are the members of the hold's run that have had their turn: they
+// leave the queue. If doubt, a call of this owner that was not answered may
+// still arrive: it leaves a tombstone. lastFence and repetition are as for
+// [Node.Release]; a grant to a waiter of this client is lost with the reply, Beat
+// finds it.
+func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (Passed, error) {
+	if err := CheckKey(key); err != nil {
+		return Passed{}, err
+	}
+	if lastFence < 0 || lastFence > 9_999_999_999_999_999 {
+		return Passed{}, refuse("last fence: %d is not from 0 to 9999999999999999", lastFence)
+	}
+	var stones []string
+	if doubt {
+		stones = []string{tombstone(key, owner)}
+	}
+	args := append(f.args(key, stones, 2+len(served)), owner, decimal(lastFence))
+	return parsePassed(f.node.run(ctx, fairRelease, fairKeys+len(stones), append(args, served...)...))
+}
+
+// Leave gives up owners wherever they are, in the queue or holding key. The
+// first doubts of them leave a tombstone: a call of theirs that was not answered
+// may still arrive. It may be repeated; for grants see Release.
+func (f *Fair) Leave(ctx context.Context, key string, doubts int, owners ...string) (Passed, error) {
+	if err := CheckKey(key); err != nil {
+		return Passed{}, err
+	}
+	stones := make([]string, doubts)
+	for i := range stones {
+		stones[i] = tombstone(key, owners[i])
+	}
+	args := append(f.args(key, stones, len(owners)), owners...)
+	return parsePassed(f.node.run(ctx, fairLeave, fairKeys+doubts, args...))
+}
+
+// Confirm sets the lease of an owner that was granted key to lease from now and
+// reserves a fence number. OK is false if the owner does not hold key. It may be
+// repeated, and gets a larger number then.
+func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
+	if err := checkHold(key, owner, lease); err != nil {
+		return Acquired{}, err
+	}
+	args := append(f.args(key, nil, 2), owner, millis(lease))
+	return parseConfirmed(f.node.run(ctx, fairConfirm, fairKeys, args...))
+}
+
+// ForceRelease frees key, whoever holds it, and gives it to the next waiter; see
+// [Node.ForceRelease].
+func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
+	if err := CheckKey(key); err != nil {
+		return false, err
+	}
+	return parseBool(f.node.run(ctx, fairForceRelease, fairKeys, f.args(key, nil, 0)...))
+}
+
+// Inspect returns who holds key and how many wait for it, the dead included.
+func (f *Fair) Inspect(ctx context.Context, key string) (h Holder, waiting int, err error) {
+	if err := CheckKey(key); err != nil {
+		return Holder{}, 0, err
+	}
+	values, err := array(f.node.run(ctx, fairInspect, 2, key, queue(key)))
+	if err != nil || len(values) == 0 {
+		return Holder{}, 0, unexpected(err)
+	}
+	n, err := integer(values[0], nil)
+	if err != nil || n < 0 {
+		return Holder{}, 0, errReply
+	}
+	h, err = holderOf(values[1:])
+	return h, int(n), err
+}
+
+// Inbox returns the channel on which a client hears of the grants of key.
+func (f *Fair) Inbox(key string) string { return channels(key) + f.client }
+
+// OwnerChannel returns the channel on which Java wakes an owner.
+func (f *Fair) OwnerChannel(key, owner string) string { return channels(key) + owner }

@@ -1,0 +1,165 @@
+package scripts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Who does not hear keeps its place while its client lives, and the next is
+// served at once; it is first again when it hears.
+func TestG8_UnheardKeepsItsPlace(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofC(1))
+	r.waits(ofA(1), ofA(2), ofB(1), ofA(3), ofB(2))
+	inbox := r.of(ofA(1)).Inbox("k")
+	r.deafen(inbox)
+	r.release(ofC(1))
+	r.requireSaid(told(ofB(1)))
+	r.requireHeld(ofB(1), firstLease)
+	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(2))
+
+	r.hear(inbox)
+	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
+	r.requireSaid(told(ofA(1)))
+	r.requireQueue(ofA(2), ofA(3), ofB(2))
+
+	// Nobody hears: the lock stays free, and nobody loses his place.
+	r.deafen(inbox, r.of(ofB(1)).Inbox("k"))
+	r.expire()
+	require.Equal(t, Looked{}, r.beat(clientC))
+	r.requireFree()
+	require.Equal(t, granted(ofA(2)), r.beat(clientA).Grant, "its own beat serves it")
+	r.requireHeld(ofA(2), firstLease)
+	r.requireQueue(ofA(3), ofB(2))
+}
+
+func TestUnheardCallerIsServedInTheReply(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	r.waits(ofB(1), ofA(2), ofB(2))
+	r.deafen(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
+	require.Equal(t, granted(ofA(2)), r.release(ofA(1)).Grant)
+	r.requireQueue(ofB(1), ofB(2))
+}
+
+// However many waiters a dead client has, and wherever: one call drops those
+// that are in the way.
+func TestF3_TheDeadDelayNobody(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   func(i int) bool // where the dead wait among 40
+	}{
+		{"head", func(i int) bool { return i < 20 }},
+		{"middle", func(i int) bool { return i >= 10 && i < 30 }},
+		{"tail", func(i int) bool { return i >= 20 }},
+		{"between", func(i int) bool { return i%2 == 0 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.acquire(ofC(1))
+			var living []string
+			for i := range 40 {
+				if c.at(i) {
+					r.waits(ofA(i))
+				} else {
+					r.waits(ofB(i))
+					living = append(living, ofB(i))
+				}
+			}
+			r.silence(clientA)
+			holder := ofC(1)
+			for _, next := range living {
+				r.release(holder)
+				r.requireHeld(next, firstLease)
+				holder = next
+			}
+			r.release(holder)
+			r.requireFree()
+			r.requireQueue()
+		})
+	}
+}
+
+// So many are dead that one call cannot drop them: it says that a look should
+// follow, whoever asked.
+func TestTooManyDeadForOneCall(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofC(1))
+	for i := range 26 {
+		var many []string
+		for j := range 100 {
+			many = append(many, ofA(100*i+j))
+		}
+		r.enter(many...)
+	}
+	r.waits(ofB(1))
+	r.silence(clientA)
+	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofC(1)))
+	r.requireFree()
+	require.Equal(t, Looked{JavaTurn: true}, r.beat(clientB))
+	require.Equal(t, Looked{Grant: granted(ofB(1))}, r.beat(clientB))
+	r.requireQueue()
+
+	// Deaf ones are passed over once: a look at once would not help.
+	r.release(ofB(1))
+	r.acquire(ofC(2))
+	for i := range 11 {
+		var many []string
+		for j := range 100 {
+			many = append(many, ofA(3000+100*i+j))
+		}
+		r.enter(many...)
+	}
+	r.deafen(r.of(ofA(1)).Inbox("k"))
+	require.Equal(t, Passed{Ours: true}, r.release(ofC(2)))
+}
+
+// A client is dead when the server's clock has reached what its last beat wrote,
+// whatever a client thinks; enter and beat move that, and nothing else does.
+func TestBeatsCountByTheServersClock(t *testing.T) {
+	r := newRig(t, func(s *FairSettings) { s.Stale = 50 * time.Second })
+	alive := func() int64 {
+		t.Helper()
+		return integerOf(t, r.s.Do(t, "HGET", beats("k"), clientA)) - serverMillis(t, r.s)
+	}
+	r.hold()
+	r.waits(ofA(1))
+	require.InDelta(t, 50_000, alive(), 2000)
+	left := integerOf(t, r.s.Do(t, "PTTL", beats("k")))
+	require.InDelta(t, 110_000, left, 2000, "the beats themselves outlast their last client")
+
+	for _, ms := range []int64{2000, -1, 3_600_000} { // getting old; dead; of a clock that has stepped back
+		r.s.Do(t, "HSET", beats("k"), clientA, decimal(serverMillis(t, r.s)+ms))
+		r.beat(clientA, ofA(1))
+		require.InDelta(t, 50_000, alive(), 2000)
+		r.s.Do(t, "HSET", beats("k"), clientA, decimal(serverMillis(t, r.s)+ms))
+		r.waits(ofA(1))
+		require.InDelta(t, 50_000, alive(), 2000)
+	}
+	r.s.Do(t, "HSET", beats("k"), clientA, "no number")
+	r.beat(clientA, ofA(1))
+	require.InDelta(t, 50_000, alive(), 2000)
+
+	nearlyNew := decimal(serverMillis(t, r.s) + 49_000)
+	r.s.Do(t, "HSET", beats("k"), clientA, nearlyNew)
+	r.beat(clientA, ofA(1))
+	require.Equal(t, nearlyNew, decimal(integerOf(t, r.s.Do(t, "HGET", beats("k"), clientA))))
+
+	r.silence(clientA)
+	r.expire()
+	require.Equal(t, Acquired{OK: true}, r.acquire(ofB(1)))
+	r.requireQueue()
+	require.NotEqualValues(t, -1, integerOf(t, r.s.Do(t, "PTTL", beats("k"))))
+}
+
+func TestStaleByTime(t *testing.T) {
+	r := newRig(t, func(s *FairSettings) { s.Stale = 100 * time.Millisecond })
+	r.hold()
+	r.waits(ofA(1), ofB(1))
+	r.expire()
+	r.deafen(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
+	until(t, func() bool { r.beat(clientC); return len(r.waiting()) == 0 })
+	require.Equal(t, []int{0}, r.beat(clientA, ofA(1)).Absent)
+}

@@ -1,0 +1,56 @@
+package scripts
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// Beat is what Beat is asked for one key: to keep the client's places, to look,
+// and to tell which of some owners have lost theirs.
+type Beat struct {
+	Key       string
+	Owners    []string
+	Distances []time.Duration // as Enter told; 0: leave the score alone
+}
+
+// Looked is what Beat found out about one key.
+type Looked struct {
+	// Err is how Redis refused this key; then nothing else is known.
+	Err error
+	// JavaTurn: a Java waiter has the turn; look again soon.
+	JavaTurn bool
+	// Grant is a waiter of this client's to which the key was given by this call,
+	// or, without a lease, that holds it since some earlier call.
+	Grant Grant
+	// Absent are the indexes of those owners of the Beat that neither wait nor
+	// hold the key.
+	Absent []int
+}
+
+// Beat tells Redis that the client's waiters live, for up to some hundred keys in
+// one call; a key that is free is given to its next waiter. Scores are kept at
+// their distance ahead of the server's clock, as far as the present length of the
+// queue asks for it. It may be repeated. looked has a slot for each of asked.
+func (f *Fair) Beat(ctx context.Context, asked []Beat, looked []Looked) error {
+	clear(looked)
+	args := make([]string, 0, 8*len(asked)+8)
+	for _, b := range asked {
+		args = appendFairKeys(args, b.Key)
+	}
+	args = append(args, f.client, "", f.settings)
+	for _, b := range asked {
+		args = append(args, channels(b.Key), strconv.Itoa(len(b.Owners)))
+		for i, owner := range b.Owners {
+			args = append(args, owner, millis(b.Distances[i]))
+		}
+	}
+	values, err := array(f.node.run(ctx, fairBeat, fairKeys*len(asked), args...))
+	if err != nil || len(values) != len(asked) {
+		return unexpected(err)
+	}
+	for i, v := range values {
+		looked[i] = parseLooked(v, len(asked[i].Owners))
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+-- fair_beat: keep a client's places in its queues, and look: give locks that are free to the next who waits. Each lock by
+-- itself: one that Redis refuses costs the others nothing.
+-- KEYS[i]         and the next four: those of a lock, as in fair
+-- ARGV[at]        for at from 4 on: for each lock the start of its channels' names
+-- ARGV[at+1]      and how many owners follow
+-- ARGV[at+2*i]    of which each is an owner
+-- ARGV[at+2*i+1]  and by how many ms its score shall lie ahead of the server's clock at least (but no further than 300 s for
+--                 each who waits, and 300 s), 0 to leave it alone
+-- Reply    an array with, for each lock:
+--          {1, grant, place...}
+--                grant is a waiter of this client to which the lock was given just now, as fair says; or the owner alone,
+--                if the lock is held by one of this client; else ''. Places are those, in the call, of the owners that
+--                neither wait nor hold the lock
+--          {2, grant, place...}
+--                the same, and a look should follow soon: a Java waiter has the turn, or the dead were too many
+--          text  the error with which Redis refused
+-- Repeat: safe.
+if #KEYS % 5 ~= 0 then
+  return redis.error_reply('ERR keys must be five for each lock')
+end
+
+local function look(at, count)
+  beat()
+  local holder = call('HKEYS', lock)[1]
+  local turn, grant = 1, ''
+  if not holder then
+    local who, text = serve()
+    if who == 'again' then
+      turn = 2
+    end
+    grant = text or ''
+    holder = call('HKEYS', lock)[1]
+  elseif client(holder) == me then
+    grant = holder
+  end
+  local reply = {turn, grant}
+  -- The scores tell who waits, unless somebody has deleted the queue.
+  local waiting = call('LLEN', queue)
+  local whole = call('ZCARD', scores) == waiting
+  for i = 1, count do
+    local owner, distance = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
+    if owner ~= holder then
+      if not call('ZSCORE', scores, owner) or not whole and not call('LPOS', queue, owner) then
+        table.insert(reply, i)
+      elseif distance ~= '0' then
+        -- What Java subtracted is not all given back: who enters next would build on it, and scores run away.
+        call('ZADD', scores, 'XX', 'GT', now() + math.min(distance, (waiting + 1) * 300000), owner)
+      end
+    end
+  end
+  return reply
+end
+
+local replies, at = {}, 4
+for i = 1, #KEYS, 5 do
+  lock, queue, scores, beats, counter = unpack(KEYS, i, i + 4)
+  channels, silent = ARGV[at], nil
+  local count = tonumber(ARGV[at + 1])
+  local fine, reply = pcall(look, at, count)
+  if not fine then
+    reply = type(reply) == 'table' and reply.err or tostring(reply)
+  end
+  table.insert(replies, reply)
+  at = at + 2 + 2 * count
+end
+return replies

@@ -1,0 +1,278 @@
+package scripts
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func allFair() map[string]script {
+	return map[string]script{
+		"fair_acquire.lua": fairAcquire, "fair_enter.lua": fairEnter, "fair_release.lua": fairRelease,
+		"fair_leave.lua": fairLeave, "fair_confirm.lua": fairConfirm, "fair_beat.lua": fairBeat,
+		"fair_force_release.lua": fairForceRelease, "fair_inspect.lua": fairInspect,
+	}
+}
+
+// fixedName is a key or argument that a call has once, and not one of a list.
+var fixedName = regexp.MustCompile(`^[A-Z]+\[\d+\]$`)
+
+// parts returns a script's own text, and what it shares with the other fair ones.
+func parts(t *testing.T, text string) (own, shared string) {
+	t.Helper()
+	common, err := files.ReadFile("fair.lua")
+	require.NoError(t, err)
+	if own, ok := strings.CutPrefix(text, string(common)); ok {
+		return own, string(common)
+	}
+	return text, "\n"
+}
+
+// requireList requires that calls were seen with lists of different lengths, and
+// none without the count that is always there.
+func requireList(t *testing.T, kind string, count int, sent map[string]bool) {
+	t.Helper()
+	require.Greater(t, len(sent), 1, kind)
+	for text := range sent {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, n, count, kind)
+	}
+}
+
+// fairClasses is classes for the fair scripts. Of enter's reply the states tell,
+// of beat's each lock.
+func fairClasses(file string, m rueidis.RedisMessage) []string {
+	if m.IsInt64() {
+		v, _ := m.ToInt64()
+		return []string{strconv.FormatInt(v, 10)}
+	}
+	if !m.IsArray() {
+		return []string{"text"}
+	}
+	values, _ := m.ToArray()
+	var each []string
+	switch file {
+	case "fair_inspect.lua":
+		if len(values) == 1 {
+			return []string{"{waiting}"}
+		}
+		return []string{"{waiting, owner, entries, left}"}
+	case "fair_enter.lua":
+		for _, v := range values[3:] {
+			each = append(each, fairClasses(file, v)...)
+		}
+	case "fair_beat.lua":
+		for _, v := range values {
+			if !v.IsArray() {
+				each = append(each, "text")
+				continue
+			}
+			one, _ := v.ToArray()
+			each = append(each, "{"+fairClasses("", one[0])[0]+", grant, place...}")
+		}
+	default:
+		return fairClasses(file, values[0])
+	}
+	return each
+}
+
+// everyFairReply brings about every reply of every fair script.
+func everyFairReply(t *testing.T, client rueidis.Client, s *redistest.Server) {
+	t.Helper()
+	ctx, f := bounded(t), NewFair(NewNode(client), settingsOf(clientA))
+	call := func(_ any, err error) {
+		t.Helper()
+		require.NoError(t, err)
+	}
+	again := func() { s.Do(t, "FLUSHALL") }
+	java := func() { again(); s.Do(t, "RPUSH", queue("k"), ofJ(1)) }
+	acquire := func(owner string) { call(f.Acquire(ctx, "k", owner, lease)) }
+	enter := func(owners ...string) { call(f.Enter(ctx, "k", owners...)) }
+	release := func(owner string, doubt bool, served ...string) {
+		call(f.Release(ctx, "k", owner, 0, doubt, served...))
+	}
+	leave := func(doubts int, owners ...string) { call(f.Leave(ctx, "k", doubts, owners...)) }
+	inspect := func() {
+		_, _, err := f.Inspect(ctx, "k")
+		require.NoError(t, err)
+	}
+
+	again()
+	inspect()
+	acquire(ofA(1))
+	inspect()
+	acquire(ofA(2))
+	s.Do(t, "PERSIST", "k")
+	acquire(ofA(2))
+	enter(ofA(3), ofA(4), ofA(1))
+	leave(1, ofA(5), ofA(3))
+	acquire(ofA(5))
+	enter(ofA(5))
+	call(f.Confirm(ctx, "k", ofA(2), lease))
+	call(f.Confirm(ctx, "k", ofA(1), lease))
+	release(ofA(1), true) // ofA(4) is granted it
+	release(ofA(1), false, ofA(7))
+	enter(ofA(6))
+	leave(0, ofA(4)) // ofA(6) is granted it
+	release(ofA(6), false)
+
+	java()
+	acquire(ofA(1))
+	s.Do(t, "HSET", "k", ofA(1), "1")
+	release(ofA(1), false)
+	leave(0, ofA(1))
+
+	s.Do(t, "SET", "string", "x")
+	looked := make([]Looked, 3)
+	asked := []Beat{{Key: "k"}, {Key: "string"}, {Key: "free", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1)}}
+	require.NoError(t, f.Beat(ctx, asked, looked))
+	require.NoError(t, f.Beat(ctx, asked[:1], looked[:1]))
+
+	s.Do(t, "HSET", "k", ofA(1), "1")
+	for range 2 {
+		_, err := f.ForceRelease(ctx, "k")
+		require.NoError(t, err)
+	}
+}
+
+// What the shared part refuses, each of the scripts refuses before it does
+// anything.
+func TestF8_FairScriptsRefuseBadSettings(t *testing.T) {
+	r := newRig(t)
+	keys := appendFairKeys(nil, "k")
+	good := "5000 6000 10 3600000 5"
+	run := func(sc script, settings string) error {
+		args := append(append(append([]string{}, keys...), "stone"), clientA, channels("k"), settings, ofA(2), "1000")
+		n := 6
+		switch sc.sha {
+		case fairBeat.sha:
+			args = append(append([]string{}, keys...), clientA, "", settings, channels("k"), "1", ofA(2), "1000")
+			n = 5
+		case fairEnter.sha:
+			args = args[:len(args)-1]
+		}
+		_, err := r.node.run(bounded(t), sc, n, args...)
+		return err
+	}
+	for file, sc := range allFair() {
+		if file == "fair_inspect.lua" {
+			continue
+		}
+		for _, settings := range []string{"", " ", "0 6000 10 3600000 5", "5000 0 10 3600000 5", "5000 6000 10 3600000",
+			good + " 1", good + " ", " " + good, "5000 6000 -1 3600000 5", "5000 6000 1.5 3600000 5", "5000 6e3 10 3600000 5",
+			"05 6000 10 3600000 5", "5000 6000 10 3600000 1000", "5000 6000 1000000000 3600000 5", "5000 6000 10 1000000000000000 5",
+			"5000 1000000000000000 10 3600000 5", "1000000000000 6000 10 3600000 5"} {
+			r.s.Do(t, "FLUSHALL")
+			r.follow(ofA(1), ofB(1))
+			before := state(t, r.s)
+			err := run(sc, settings)
+			require.ErrorContains(t, err, "settings", "%s %q", file, settings)
+			require.Equal(t, Refused, OutcomeOf(err))
+			require.Equal(t, before, state(t, r.s))
+		}
+		require.NoError(t, run(sc, good), file)
+	}
+}
+
+func TestF8_FairScriptsRefuseBadArguments(t *testing.T) {
+	r := newRig(t)
+	bad := []string{"", "0", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "9999999999999999999"}
+	run := func(name string, sc script, keys int, args ...string) {
+		t.Helper()
+		names := append(appendFairKeys(nil, "k"), "g", "h", "i")[:keys]
+		args = append([]string{clientA, channels("k"), "5000 6000 10 3600000 5"}, args...)
+		for _, held := range []bool{false, true} {
+			r.s.Do(t, "FLUSHALL")
+			if held {
+				r.follow(ofA(1), ofA(5))
+			}
+			before := state(t, r.s)
+			_, err := r.node.run(bounded(t), sc, keys, append(names, args...)...)
+			require.ErrorContains(t, err, name, "%q", args)
+			require.Equal(t, Refused, OutcomeOf(err))
+			require.Equal(t, before, state(t, r.s))
+		}
+	}
+	for _, v := range bad {
+		run("lease", fairAcquire, 6, ofA(1), v)
+		run("lease", fairConfirm, 5, ofA(1), v)
+		if v != "0" {
+			run("last fence", fairRelease, 5, ofA(1), v)
+		}
+	}
+	for _, owner := range []string{"", clientA, clientA + ":1", ofJ(1), ofA(1)[1:]} {
+		run("owner", fairAcquire, 6, owner, "1000")
+		run("owner", fairEnter, 6, owner)
+	}
+	run("owner", fairEnter, 7, ofA(2), ofB(1)) // another client's
+	run("owners", fairEnter, 5)
+	run("owners", fairEnter, 6, ofA(2), ofA(3))
+	run("owners", fairEnter, 7, ofA(2))
+	run("owners", fairLeave, 5)
+	run("owners", fairLeave, 7, ofA(1))
+	run("five", fairBeat, 6, channels("k"), "0")
+}
+
+func TestF8_FairBadArguments(t *testing.T) {
+	f := NewFair(NewNode(nil), settingsOf(clientA)) // any I/O would panic
+	ctx := bounded(t)
+	for _, key := range []string{"", long(1025)} {
+		for name, verb := range fairVerbs {
+			err := verb(ctx, f, key)
+			require.ErrorContains(t, err, "key", name)
+			require.Equal(t, Refused, OutcomeOf(err), name)
+		}
+	}
+	for _, d := range []time.Duration{0, time.Millisecond, 30*time.Second + 1} {
+		_, err := f.Acquire(ctx, "k", ofA(1), d)
+		require.ErrorContains(t, err, "lease")
+		_, err = f.Confirm(ctx, "k", ofA(1), d)
+		require.ErrorContains(t, err, "lease")
+	}
+	for _, last := range []int64{-1, 1e16} {
+		_, err := f.Release(ctx, "k", ofA(1), last, false)
+		require.ErrorContains(t, err, "last fence")
+	}
+}
+
+// fairVerbs runs every verb on key for the owner ofA(1) of client A. A beat is not
+// among them: its keys were entered.
+var fairVerbs = map[string]func(ctx context.Context, f *Fair, key string) error{
+	"acquire": func(ctx context.Context, f *Fair, key string) error {
+		_, err := f.Acquire(ctx, key, ofA(1), lease)
+		return err
+	},
+	"enter": func(ctx context.Context, f *Fair, key string) error {
+		_, err := f.Enter(ctx, key, ofA(1), ofA(2))
+		return err
+	},
+	"confirm": func(ctx context.Context, f *Fair, key string) error {
+		_, err := f.Confirm(ctx, key, ofA(1), lease)
+		return err
+	},
+	"release": func(ctx context.Context, f *Fair, key string) error {
+		_, err := f.Release(ctx, key, ofA(1), 1, true, ofA(2))
+		return err
+	},
+	"leave": func(ctx context.Context, f *Fair, key string) error {
+		_, err := f.Leave(ctx, key, 1, ofA(1), ofA(2))
+		return err
+	},
+	"force_release": func(ctx context.Context, f *Fair, key string) error {
+		_, err := f.ForceRelease(ctx, key)
+		return err
+	},
+	"inspect": func(ctx context.Context, f *Fair, key string) error {
+		_, _, err := f.Inspect(ctx, key)
+		return err
+	},
+}

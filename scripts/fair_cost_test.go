@@ -1,0 +1,131 @@
+package scripts
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// crowd makes ofA(0) the holder, and n owners wait behind it, of the clients A and
+// B in turn, from the numbers 1 on.
+func (r *rig) crowd(n int) {
+	r.t.Helper()
+	r.s.Do(r.t, "FLUSHALL")
+	require.True(r.t, r.acquire(ofA(0)).OK)
+	for i := 1; i <= n; i++ {
+		r.enter(turn(i))
+	}
+}
+
+func turn(i int) string {
+	if i%2 == 0 {
+		return ofA(i)
+	}
+	return ofB(i)
+}
+
+// cost is how often each command has run since the server was last asked to forget,
+// and the µs that it took, by its name.
+func cost(t testing.TB, s *redistest.Server) (calls map[string]int, micros map[string]float64) {
+	t.Helper()
+	m := s.Do(t, "INFO", "commandstats")
+	text, err := m.ToString()
+	require.NoError(t, err)
+	calls, micros = map[string]int{}, map[string]float64{}
+	for line := range strings.Lines(text) {
+		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if !ok || name == "config|resetstat" || name == "info" {
+			continue
+		}
+		count, rest, _ := strings.Cut(rest, ",usec=")
+		usec, _, _ := strings.Cut(rest, ",")
+		calls[name], err = strconv.Atoi(count)
+		require.NoError(t, err)
+		micros[name], err = strconv.ParseFloat(usec, 64)
+		require.NoError(t, err)
+	}
+	return calls, micros
+}
+
+// What a hand-over asks of Redis does not depend on how many wait.
+func TestCostIsIndependentOfTheQueue(t *testing.T) {
+	r := newRig(t)
+	steps := map[string]func(n int){
+		"release":            func(int) { r.release(ofA(0)) },
+		"enter":              func(int) { r.enter(ofC(1)) },
+		"beat":               func(n int) { r.beat(clientA, turn(n)) },
+		"beat on a free key": func(int) { r.expire(); r.beat(clientC) },
+		"acquire":            func(int) { r.acquire(ofC(1)) },
+		"leave":              func(n int) { r.leave(turn(n / 2)) },
+	}
+	for name, step := range steps {
+		var first map[string]int
+		for _, n := range []int{10, 1000} {
+			r.crowd(n)
+			r.s.Do(t, "CONFIG", "RESETSTAT")
+			step(n)
+			calls, _ := cost(t, r.s)
+			delete(calls, "eval") // the first time only
+			if first == nil {
+				first = maps.Clone(calls)
+			}
+			require.Equal(t, first, calls, "%s, %d wait", name, n)
+			require.LessOrEqual(t, total(calls), 16, name)
+			r.said()
+		}
+	}
+}
+
+// Who does not hear is asked once for all waiters of its client.
+func TestCostOfTheDeaf(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofC(1))
+	for i := range 50 {
+		r.waits(ofA(i), ofB(i))
+	}
+	r.deafen(r.of(clientA).Inbox("k"), r.of(clientB).Inbox("k"))
+	r.s.Do(t, "CONFIG", "RESETSTAT")
+	r.release(ofC(1))
+	calls, _ := cost(t, r.s)
+	require.Equal(t, 2, calls["publish"])
+	require.Equal(t, 2, calls["hset"])
+}
+
+func total(calls map[string]int) (n int) {
+	for name, c := range calls {
+		if name != "evalsha" {
+			n += c
+		}
+	}
+	return n
+}
+
+// One release and grant to another client's waiter, and one enter behind those who
+// wait: the server's time for each, as it counts it itself.
+func BenchmarkFairHandOver(b *testing.B) {
+	for _, n := range []int{10, 100, 1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r := newRig(b)
+			r.crowd(n)
+			r.s.Do(b, "CONFIG", "RESETSTAT")
+			b.ResetTimer()
+			for i := range b.N {
+				r.release(turn(i))
+				r.enter(turn(n + 1 + i))
+				if i%1000 == 0 {
+					r.said()
+				}
+			}
+			b.StopTimer()
+			calls, micros := cost(b, r.s)
+			b.ReportMetric(float64(total(calls))/float64(b.N), "commands/op")
+			b.ReportMetric((micros["evalsha"]+micros["eval"])/float64(b.N), "server-µs/op")
+		})
+	}
+}

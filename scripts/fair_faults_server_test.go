@@ -1,0 +1,194 @@
+package scripts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever key is a foreign one: it is left alone, who comes is refused, and who
+// goes away still goes.
+func TestF33_FairWrongType(t *testing.T) {
+	r := newRig(t, fencing(10))
+	calls := fairCalls()
+	for _, foreign := range []string{"k", queue("k"), scores("k"), beats("k"), counter("k")} {
+		for _, kind := range [][]string{{"SADD", foreign, "x"}, {"XADD", foreign, "*", "f", "v"}} {
+			spoil := func() map[string]string {
+				t.Helper()
+				r.s.Do(t, "DEL", foreign)
+				r.s.Do(t, kind...)
+				return state(t, r.s)
+			}
+			kept := func(before map[string]string) {
+				t.Helper()
+				require.Equal(t, before[foreign], state(t, r.s)[foreign])
+			}
+
+			// Who comes: nothing is done. Acquire meets the queue only if there is one
+			// before it, the scores and beats only for those who wait in it.
+			for _, name := range []string{"acquire", "enter"} {
+				r.s.Do(t, "FLUSHALL")
+				before := spoil()
+				err := calls[name](bounded(t), r.of(ofA(1)), "k")
+				switch {
+				case name == "acquire" && (foreign == scores("k") || foreign == beats("k")):
+					require.NoError(t, err)
+				case name == "enter" && foreign == counter("k"): // its grant has no number, its confirm says why
+					require.NoError(t, err)
+					r.requireHeld(ofA(1), firstLease)
+					err = calls["confirm"](bounded(t), r.of(ofA(1)), "k")
+					require.Equal(t, Refused, OutcomeOf(err))
+				default:
+					require.ErrorContains(t, err, "WRONGTYPE", "%s %s", name, foreign)
+					require.Equal(t, Refused, OutcomeOf(err))
+					require.Equal(t, before, state(t, r.s))
+				}
+				kept(before)
+			}
+
+			// Who goes away.
+			for _, name := range []string{"release", "leave"} {
+				r.s.Do(t, "FLUSHALL")
+				r.follow(ofA(1), ofA(2), ofB(1))
+				r.said()
+				before := spoil()
+				err := calls[name](bounded(t), r.of(ofA(1)), "k")
+				kept(before)
+				if foreign == "k" {
+					require.ErrorContains(t, err, "WRONGTYPE")
+				} else {
+					require.NoError(t, err)
+				}
+				if foreign != "k" || name == "leave" {
+					require.EqualValues(t, 0, integerOf(t, r.s.Do(t, "HEXISTS", fieldsOf(foreign), ofA(1))))
+					if foreign != queue("k") {
+						require.NotContains(t, r.waiting(), ofA(2))
+					}
+				}
+				if foreign == scores("k") || foreign == counter("k") {
+					r.requireHeld(ofB(1), firstLease)
+					require.Len(t, r.said(), 1)
+				}
+			}
+
+			r.s.Do(t, "FLUSHALL")
+			r.follow(ofA(1), ofA(2), ofB(1))
+			before := spoil()
+			_, err := r.of(ofA(1)).ForceRelease(bounded(t), "k")
+			kept(before)
+			require.Equal(t, foreign == "k", err != nil)
+		}
+	}
+}
+
+// fieldsOf is a key of which HEXISTS can ask when another one is foreign.
+func fieldsOf(foreign string) string {
+	if foreign == "k" {
+		return "nothing"
+	}
+	return "k"
+}
+
+// A counter that cannot be read costs the one who waits his number, not his turn.
+func TestCounterThatIsNoNumberCostsNoTurn(t *testing.T) {
+	r := newRig(t, fencing(10))
+	r.follow(ofC(1), ofA(1))
+	r.s.Do(t, "SET", token, "no number")
+	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
+	r.requireSaid(told(ofA(1)))
+	r.requireHeld(ofA(1), firstLease)
+	r.requireQueue()
+	before := state(t, r.s)
+	_, err := r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), lease)
+	require.ErrorContains(t, err, "fence counter")
+	require.Equal(t, before, state(t, r.s))
+	r.release(ofA(1))
+	_, err = r.of(ofA(1)).Acquire(bounded(t), "k", ofA(2), lease)
+	require.ErrorContains(t, err, "fence counter")
+	r.requireFree()
+}
+
+// Out of memory: who holds gets rid of the lock, who comes is refused cleanly,
+// nobody is granted what Redis could not write, and all goes on afterwards.
+func TestF30_FairOutOfMemory(t *testing.T) {
+	r := newRig(t, fencing(10))
+	full := func(on bool) { r.s.Do(t, "CONFIG", "SET", "maxmemory", map[bool]string{true: "1", false: "0"}[on]) }
+	unavailable := func(err error) {
+		t.Helper()
+		require.ErrorContains(t, err, "OOM")
+		require.Equal(t, Unavailable, OutcomeOf(err))
+	}
+	r.follow(ofC(1), ofA(1), ofB(1))
+	full(true)
+	before := lasting(t, r.s)
+	_, err := r.of(ofA(1)).Enter(bounded(t), "k", ofA(2))
+	unavailable(err)
+	require.Equal(t, before, lasting(t, r.s))
+	_, err = r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease)
+	unavailable(err)
+
+	// Redis looks at its memory at a script's first write: what follows a release
+	// is not refused.
+	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
+	require.Len(t, r.said(), 1)
+	r.requireHeld(ofA(1), firstLease)
+	r.expire()
+	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(2)), "somebody is before, but cannot be served")
+	require.Equal(t, Looked{}, r.beat(clientB))
+	r.requireFree()
+	r.requireQueue(ofB(1))
+	r.requireSaid()
+	require.Equal(t, Passed{Ours: true}, r.leave(ofB(1)))
+	r.requireQueue()
+	before = lasting(t, r.s)
+	_, err = r.of(ofC(2)).Acquire(bounded(t), "k", ofC(2), lease)
+	unavailable(err)
+	_, err = r.of(ofC(2)).Enter(bounded(t), "k", ofC(2))
+	unavailable(err)
+	require.Equal(t, before, lasting(t, r.s))
+
+	full(false)
+	r.follow(ofC(3), ofA(3))
+	full(true)
+	existed, err := r.of(ofA(1)).ForceRelease(bounded(t), "k")
+	require.NoError(t, err)
+	require.True(t, existed)
+	r.requireHeld(ofA(3), firstLease)
+	require.Equal(t, Passed{Ours: true}, r.release(ofA(3)))
+	r.requireFree()
+}
+
+// Out of memory with a Java waiter first: it is woken all the same.
+func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	r.s.Do(t, "RPUSH", queue("k"), ofJ(1))
+	r.s.Do(t, "ZADD", scores("k"), "9e15", ofJ(1))
+	r.waits(ofA(2))
+	r.expire()
+	r.hear(r.of(ofA(1)).OwnerChannel("k", ofJ(1)))
+	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	require.Equal(t, Looked{JavaTurn: true}, r.beat(clientA))
+	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")
+}
+
+func TestF27_FairReadOnly(t *testing.T) {
+	r := newRig(t)
+	r.follow(ofA(1), ofB(1))
+	r.s.Do(t, "REPLICAOF", "127.0.0.1", "1") // nobody listens there
+	before := state(t, r.s)
+	for name, call := range fairCalls() {
+		if name == "inspect" {
+			continue
+		}
+		err := call(bounded(t), r.of(ofA(1)), "k")
+		if name == "acquire" { // finds its hold, and writes nothing
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "READONLY", name)
+		require.Equal(t, Unavailable, OutcomeOf(err), name)
+	}
+	require.Equal(t, before, state(t, r.s))
+}

@@ -1,0 +1,133 @@
+package scripts
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Java's steps at a fair lock, written anew from what is known of them (not its
+// code): a Java program beside ours does this to the keys that we share. Its clock
+// is the server's here.
+
+// KEYS: lock, queue, scores. ARGV: owner, wait in ms, start of the channels'
+// names.
+const javaStaleHeads = `
+local lock, queue, scores = KEYS[1], KEYS[2], KEYS[3]
+local owner, wait, channels = ARGV[1], ARGV[2], ARGV[3]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function stale_heads()
+  while true do
+    local head = redis.call('LINDEX', queue, 0)
+    local score = head and redis.call('ZSCORE', scores, head)
+    if not score or tonumber(score) > now then
+      return
+    end
+    redis.call('ZREM', scores, head)
+    redis.call('LPOP', queue)
+  end
+end
+`
+
+// Answers nil if the owner holds the lock now; else the ms to sleep.
+const javaTry = javaStaleHeads + `
+stale_heads()
+local head = redis.call('LINDEX', queue, 0)
+if redis.call('EXISTS', lock) == 0 and (not head or head == owner) then
+  redis.call('LPOP', queue)
+  redis.call('ZREM', scores, owner)
+  for _, left in ipairs(redis.call('ZRANGE', scores, 0, -1)) do
+    redis.call('ZINCRBY', scores, -tonumber(wait), left)
+  end
+  redis.call('HSET', lock, owner, 1)
+  redis.call('PEXPIRE', lock, 30000)
+  return nil
+end
+if redis.call('HEXISTS', lock, owner) == 1 then
+  redis.call('HINCRBY', lock, owner, 1)
+  return nil
+end
+if redis.call('ZSCORE', scores, owner) then
+  return math.max(0, redis.call('PTTL', lock))
+end
+local last = redis.call('LINDEX', queue, -1)
+local score, sleep = last and redis.call('ZSCORE', scores, last), nil
+if score then
+  sleep = tonumber(score) - now
+else
+  sleep = redis.call('PTTL', lock)
+end
+if redis.call('ZADD', scores, sleep + wait + now, owner) == 1 then
+  redis.call('RPUSH', queue, owner)
+end
+return sleep
+`
+
+const javaUnlock = javaStaleHeads + `
+stale_heads()
+if redis.call('HEXISTS', lock, owner) == 1 then
+  redis.call('HDEL', lock, owner)
+end
+if redis.call('EXISTS', lock) == 0 then
+  local head = redis.call('LINDEX', queue, 0)
+  if head then
+    redis.call('PUBLISH', channels .. head, '0')
+  end
+end
+return 1
+`
+
+const javaGiveUp = javaStaleHeads + `
+local behind = false
+for _, waiter in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+  if behind then
+    redis.call('ZINCRBY', scores, -tonumber(wait), waiter)
+  end
+  behind = behind or waiter == owner
+end
+redis.call('ZREM', scores, owner)
+redis.call('LREM', queue, 0, owner)
+return 1
+`
+
+// javaWait is for how long a Java waiter means to wait if it does not say.
+const javaWait = 300 * time.Second
+
+func (r *rig) java(step, owner string, wait time.Duration) (answer int64, null bool) {
+	r.t.Helper()
+	m := r.s.Do(r.t, "EVAL", step, "3", "k", queue("k"), scores("k"), owner, strconv.FormatInt(wait.Milliseconds(), 10), channels("k"))
+	if m.IsNil() {
+		return 0, true
+	}
+	return integerOf(r.t, m), false
+}
+
+// javaTries has a Java waiter try, and enter the queue if it does not wait in it
+// yet.
+func (r *rig) javaTries(owner string) (acquired bool) {
+	r.t.Helper()
+	_, acquired = r.java(javaTry, owner, javaWait)
+	return acquired
+}
+
+// javaWaits has Java waiters enter and then listen.
+func (r *rig) javaWaits(owners ...string) {
+	r.t.Helper()
+	for _, o := range owners {
+		require.False(r.t, r.javaTries(o))
+		r.hear(r.ownerChannel(o))
+	}
+}
+
+func (r *rig) javaUnlocks(owner string) { r.t.Helper(); r.java(javaUnlock, owner, 0) }
+
+func (r *rig) javaGivesUp(owner string) { r.t.Helper(); r.java(javaGiveUp, owner, javaWait) }
+
+func (r *rig) ownerChannel(owner string) string {
+	return r.of(clientA).OwnerChannel("k", owner)
+}
+
+// woken is the message by which Java wakes an owner, and is woken.
+func (r *rig) woken(owner string) string { return r.ownerChannel(owner) + " 0" }

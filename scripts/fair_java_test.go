@@ -1,0 +1,261 @@
+package scripts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Go and Java in one queue: each gets its turn, in the order of the queue.
+func TestJava_InOrder(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	r.javaWaits(ofJ(1))
+	e := r.enter(ofA(2))
+	require.True(t, e.Java)
+	require.False(t, e.JavaTurn)
+	r.hear(r.ownerChannel(ofA(2)))
+	r.javaWaits(ofK(1))
+	r.waits(ofB(1))
+	order := []string{ofJ(1), ofA(2), ofK(1), ofB(1)}
+	r.requireQueue(order...)
+
+	// A Go release onto a Java head leaves the lock free for it, and for nobody else.
+	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofA(1)))
+	r.requireSaid(r.woken(ofJ(1)))
+	r.requireFree()
+	r.requireQueue(order...)
+	require.Equal(t, Looked{JavaTurn: true}, r.beat(clientB, ofB(1)))
+	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(1)))
+	require.False(t, r.javaTries(ofK(1)))
+	e = r.enter(ofC(2))
+	require.True(t, e.Java && e.JavaTurn)
+	require.True(t, r.javaTries(ofJ(1)))
+	order = []string{ofA(2), ofK(1), ofB(1), ofC(2)}
+	r.requireQueue(order...)
+	r.said()
+
+	// A Java release onto a Go head wakes it by its own channel; then it looks.
+	r.javaUnlocks(ofJ(1))
+	r.requireSaid(r.woken(ofA(2)))
+	require.False(t, r.javaTries(ofK(1)))
+	require.Equal(t, Looked{Grant: granted(ofA(2))}, r.beat(clientA, ofA(2)))
+
+	// Given up without a word: a look finds the next.
+	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofA(2)))
+	r.javaGivesUp(ofK(1))
+	r.said()
+	require.Equal(t, Looked{}, r.beat(clientC, ofC(2)))
+	r.requireSaid(told(ofB(1)))
+	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
+	r.requireSaid(told(ofC(2)))
+	r.requireQueue()
+}
+
+func TestJava_HolderAndTail(t *testing.T) {
+	r := newRig(t)
+	require.True(t, r.javaTries(ofJ(1)))
+	e := r.enter(ofA(1))
+	require.Equal(t, Entered{Places: []Place{Waiting}, Java: true, Distance: 30 * time.Second}, e)
+	e = r.enter(ofB(1)) // behind our own
+	require.Equal(t, Entered{Places: []Place{Waiting}, Java: true, Distance: 30 * time.Second}, e)
+	r.javaWaits(ofJ(2))
+	e = r.enter(ofB(2), ofB(3)) // behind Java
+	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Java: true, Distance: 4 * javaWait}, e)
+	e = r.enter(ofA(2)) // behind our own, behind Java
+	require.True(t, e.Java)
+	require.InDelta(t, 4*javaWait, e.Distance, float64(2*time.Second))
+	for owner, want := range map[string]time.Duration{
+		ofA(1): 30 * time.Second, ofB(1): 30 * time.Second, ofJ(2): 330 * time.Second,
+		ofB(2): 4 * javaWait, ofB(3): 4 * javaWait, ofA(2): 4 * javaWait,
+	} {
+		require.InDelta(t, want, r.ahead(owner), float64(2*time.Second), owner)
+	}
+
+	r.s.Do(t, "FLUSHALL") // no Java anywhere
+	r.acquire(ofC(1))
+	e = r.enter(ofA(1))
+	require.False(t, e.Java)
+	e = r.enter(ofA(2))
+	require.False(t, e.Java)
+	require.Equal(t, 30*time.Second, e.Distance)
+}
+
+// A Java waiter may mean to wait longer than anybody can count.
+func TestJava_WaitsForEver(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	_, acquired := r.java(javaTry, ofJ(1), 1<<63-1)
+	require.False(t, acquired)
+	e := r.enter(ofB(1))
+	require.Equal(t, []Place{Waiting}, e.Places)
+	require.Positive(t, e.Distance)
+	r.s.Do(t, "ZADD", scores("k"), "inf", ofB(1))
+	require.Equal(t, []Place{Waiting}, r.enter(ofB(2)).Places)
+	r.s.Do(t, "ZADD", scores("k"), "-inf", ofB(2))
+	require.Equal(t, []Place{Waiting}, r.enter(ofB(3)).Places)
+}
+
+// Whose turn it is keeps it for 3 s if it heard, for 250 ms if it may not have
+// listened yet; a look again does not lengthen that, and touches nobody else.
+func TestJava_TheTurnEnds(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	r.javaWaits(ofJ(1))
+	require.False(t, r.javaTries(ofK(1))) // does not listen
+	r.waits(ofB(1))
+	score := func(owner string) string {
+		t.Helper()
+		m := r.s.Do(t, "ZSCORE", scores("k"), owner)
+		text, err := m.AsFloat64()
+		require.NoError(t, err)
+		return time.UnixMilli(int64(text)).String()
+	}
+	others := score(ofK(1)) + score(ofB(1))
+	r.requireTurn(ofJ(1), 3*time.Second, func() { r.release(ofA(1)) })
+	turn := score(ofJ(1))
+	for range 3 {
+		require.True(t, r.beat(clientB).JavaTurn)
+	}
+	require.Equal(t, turn, score(ofJ(1)))
+	require.Equal(t, others, score(ofK(1))+score(ofB(1)))
+	require.True(t, r.javaTries(ofJ(1)))
+
+	r.javaUnlocks(ofJ(1))
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.beat(clientC).JavaTurn) })
+	until(t, func() bool { return !r.beat(clientC).JavaTurn })
+	r.requireHeld(ofB(1), firstLease)
+	r.requireQueue()
+
+	// One without a score, which Java itself would never drop, gets a turn, too.
+	r.s.Do(t, "RPUSH", queue("k"), ofJ(9))
+	r.requireTurn(ofJ(9), 250*time.Millisecond, func() { require.True(t, r.release(ofB(1)).JavaTurn) })
+
+	// An earlier end is kept.
+	r.s.Do(t, "ZADD", scores("k"), decimal(serverMillis(t, r.s)+2000), ofJ(9))
+	r.hear(r.ownerChannel(ofJ(9)))
+	r.beat(clientC)
+	require.LessOrEqual(t, r.ahead(ofJ(9)), 2*time.Second)
+}
+
+// requireTurn requires that the score of owner says that its turn ends so long
+// after what do does.
+func (r *rig) requireTurn(owner string, d time.Duration, do func()) {
+	r.t.Helper()
+	before := serverMillis(r.t, r.s)
+	do()
+	after := serverMillis(r.t, r.s)
+	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
+	score, err := m.AsFloat64()
+	require.NoError(r.t, err)
+	require.GreaterOrEqual(r.t, int64(score), before+d.Milliseconds())
+	require.LessOrEqual(r.t, int64(score), after+d.Milliseconds())
+}
+
+// A Java program that let its turn pass is taken for dead: its others are dropped
+// at once, up to one that listens or belongs to another.
+func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	for i := 1; i < 5; i++ {
+		require.False(t, r.javaTries(ofJ(i)))
+	}
+	r.javaWaits(ofJ(5))
+	for i := 6; i < 8; i++ {
+		require.False(t, r.javaTries(ofJ(i)))
+	}
+	require.False(t, r.javaTries(ofK(1)))
+	r.waits(ofB(1))
+	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
+	require.True(t, r.release(ofA(1)).JavaTurn)
+	r.requireQueue(ofJ(5), ofJ(6), ofJ(7), ofK(1), ofB(1))
+	r.requireSaid(r.woken(ofJ(5)))
+
+	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(5))
+	// Another program may be about to listen.
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.beat(clientB).JavaTurn) })
+	r.requireQueue(ofK(1), ofB(1))
+
+	// The dead of ours before it are dropped, and then it has its turn.
+	r.s.Do(t, "FLUSHALL")
+	r.acquire(ofA(1))
+	r.waits(ofB(1), ofB(2))
+	r.javaWaits(ofJ(10))
+	r.silence(clientB)
+	require.True(t, r.release(ofA(1)).JavaTurn)
+	r.requireQueue(ofJ(10))
+	r.requireSaid(r.woken(ofJ(10)))
+}
+
+// In one beat of several locks, what one says of a Java program is not held
+// against it at another.
+func TestJava_EachLockByItself(t *testing.T) {
+	r := newRig(t)
+	for _, key := range []string{"k", "l"} {
+		for i := 1; i < 3; i++ {
+			r.s.Do(t, "RPUSH", queue(key), ofJ(i))
+			r.s.Do(t, "ZADD", scores(key), "9e15", ofJ(i))
+		}
+	}
+	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
+	looked := make([]Looked, 2)
+	require.NoError(t, r.of(clientA).Beat(bounded(t), []Beat{{Key: "k"}, {Key: "l"}}, looked))
+	require.Equal(t, []Looked{{}, {JavaTurn: true}}, looked)
+	require.EqualValues(t, 2, integerOf(t, r.s.Do(t, "LLEN", queue("l"))))
+}
+
+// A Go waiter that nobody could tell of a grant keeps its turn before Java, too.
+func TestJava_BehindOneOfOursThatDoesNotHear(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	r.waits(ofB(1))
+	r.javaWaits(ofJ(1))
+	r.deafen(r.of(clientB).Inbox("k"))
+	require.True(t, r.release(ofA(1)).JavaTurn, "look again soon")
+	r.requireSaid()
+	require.False(t, r.javaTries(ofJ(1)))
+	require.Equal(t, granted(ofB(1)), r.beat(clientB).Grant)
+}
+
+// Java subtracts from all who are left, ours included, and then drops heads whose
+// score has passed: ours outlast that, and beats move them forward again.
+func TestJava_OursSurviveSubtraction(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofC(1))
+	r.javaWaits(ofJ(1), ofJ(2), ofJ(3))
+	distance := r.enter(ofA(1)).Distance
+	r.javaWaits(ofK(1))
+	r.waits(ofB(1))
+	r.javaGivesUp(ofJ(2))
+	r.release(ofC(1))
+	for _, next := range []string{ofJ(1), ofJ(3)} {
+		require.True(t, r.javaTries(next))
+		r.javaUnlocks(next)
+	}
+	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
+	r.requireQueue(ofA(1), ofK(1), ofB(1))
+	require.InDelta(t, distance-3*javaWait, r.ahead(ofA(1)), float64(5*time.Second))
+
+	looked := make([]Looked, 1)
+	asked := []Beat{{Key: "k", Owners: []string{ofA(1)}, Distances: []time.Duration{distance}}}
+	r.hold()
+	require.NoError(t, r.of(clientA).Beat(bounded(t), asked, looked))
+	require.InDelta(t, distance, r.ahead(ofA(1)), float64(time.Second))
+}
+
+// Behind a Java waiter whose score was lowered when it got the turn, its score
+// says nothing of what it will subtract.
+func TestJava_OursSurviveBehindATurn(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofC(1))
+	r.javaWaits(ofJ(1))
+	r.release(ofC(1))
+	e := r.enter(ofA(1))
+	require.Equal(t, 2*javaWait, e.Distance)
+	require.True(t, r.javaTries(ofJ(1)))
+	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
+	r.requireQueue(ofA(1), ofK(1))
+	r.javaUnlocks(ofJ(1))
+	require.Equal(t, granted(ofA(1)), r.beat(clientA, ofA(1)).Grant)
+}

@@ -1,0 +1,210 @@
+package scripts
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// walk is a model of one queue of Go and Java owners, beside the real one. Every
+// step is checked against it.
+type walk struct {
+	*rig
+	rand       *rand.Rand
+	next       int      // number of the next owner
+	holder     string   // "" while the lock is free
+	queue      []string // who waits, in the order in which they entered
+	distances  map[string]time.Duration
+	java, ours int // acquisitions
+}
+
+func isJava(owner string) bool { return owner[:36] == clientJ || owner[:36] == clientK }
+
+// TestG8_Java_WalkOfMixedQueue takes random steps of three Go clients and two
+// Java programs at one lock. Nobody gets it out of turn, and nobody who lives is
+// thrown out of the queue.
+func TestG8_Java_WalkOfMixedQueue(t *testing.T) {
+	w := &walk{rig: newRig(t), rand: rand.New(rand.NewPCG(1, 2)), distances: map[string]time.Duration{}}
+	const acquisitions = 2000
+	for w.java+w.ours < acquisitions {
+		w.step()
+		w.settle()
+		require.Equal(t, append([]string{}, w.queue...), w.waiting(), "the queue")
+		require.Equal(t, w.holder, w.holds(), "the holder")
+		require.Less(t, w.furthest(), 2*time.Hour, "scores do not run away")
+	}
+	require.Greater(t, w.java, acquisitions/5)
+	require.Greater(t, w.ours, acquisitions/5)
+}
+
+func (w *walk) step() {
+	switch n := w.rand.IntN(100); {
+	case n < 45 && len(w.queue) < 10:
+		w.comes()
+	case n < 50 && len(w.queue) > 0:
+		w.givesUp(w.queue[w.rand.IntN(len(w.queue))])
+	case n < 60 && len(w.queue) > 0: // looks again, without a reason
+		if owner := w.queue[w.rand.IntN(len(w.queue))]; isJava(owner) {
+			w.tries(owner)
+		} else {
+			w.looks(owner[:36])
+		}
+	case n < 65: // somebody else would take it if nobody waited
+		owner := w.newOwner([]string{clientA, clientB, clientC})
+		a := w.acquire(owner)
+		require.Equal(w.t, w.holder == "" && len(w.queue) == 0, a.OK)
+		if a.OK {
+			w.takes(owner)
+		}
+	case w.holder != "":
+		w.ends()
+	case len(w.queue) > 0 && isJava(w.queue[0]): // it was woken
+		w.tries(w.queue[0])
+	}
+}
+
+func (w *walk) newOwner(clients []string) string {
+	w.next++
+	client := clients[w.rand.IntN(len(clients))]
+	if isJava(client) {
+		return client + ":" + decimal(int64(w.next))
+	}
+	return goOwner(client, w.next)
+}
+
+// comes has somebody new enter the queue.
+func (w *walk) comes() {
+	owner := w.newOwner([]string{clientA, clientB, clientC, clientJ, clientK, clientJ})
+	if isJava(owner) {
+		w.tries(owner)
+		if w.holder != owner {
+			w.queue = append(w.queue, owner)
+			w.hear(w.ownerChannel(owner))
+		}
+		return
+	}
+	e := w.enter(owner)
+	w.queue = append(w.queue, owner)
+	w.distances[owner] = e.Distance
+	if e.Java {
+		w.hear(w.ownerChannel(owner))
+	}
+	w.granted(e.Grant)
+}
+
+// tries has a Java owner try; it gets the lock just if it is free and its turn.
+func (w *walk) tries(owner string) {
+	w.t.Helper()
+	turn := w.holder == "" && (len(w.queue) == 0 || w.queue[0] == owner)
+	require.Equal(w.t, turn, w.javaTries(owner), owner)
+	if turn {
+		w.takes(owner)
+	}
+}
+
+// takes notes that owner holds the lock now: it must have been the first.
+func (w *walk) takes(owner string) {
+	w.t.Helper()
+	require.Empty(w.t, w.holder)
+	if len(w.queue) > 0 {
+		require.Equal(w.t, w.queue[0], owner, "out of turn")
+		w.queue = w.queue[1:]
+	}
+	w.holder = owner
+	if isJava(owner) {
+		w.java++
+	} else {
+		w.ours++
+	}
+	w.silences(owner)
+}
+
+func (w *walk) granted(g Grant) {
+	w.t.Helper()
+	if g.Lease > 0 {
+		w.takes(g.Owner)
+	}
+}
+
+// looks is a beat of a client, for all its waiters.
+func (w *walk) looks(client string) {
+	w.t.Helper()
+	b, looked := Beat{Key: "k"}, make([]Looked, 1)
+	for _, owner := range w.queue {
+		if strings.HasPrefix(owner, client) {
+			b.Owners = append(b.Owners, owner)
+			b.Distances = append(b.Distances, w.distances[owner])
+		}
+	}
+	require.NoError(w.t, w.fairs[client].Beat(bounded(w.t), []Beat{b}, looked))
+	require.NoError(w.t, looked[0].Err)
+	require.Empty(w.t, looked[0].Absent)
+	w.granted(looked[0].Grant)
+}
+
+// ends has the holder release the lock.
+func (w *walk) ends() {
+	owner := w.holder
+	w.holder = ""
+	if isJava(owner) {
+		w.javaUnlocks(owner)
+		return
+	}
+	w.granted(w.release(owner).Grant)
+}
+
+func (w *walk) givesUp(owner string) {
+	i := slices.Index(w.queue, owner)
+	w.queue = slices.Delete(w.queue, i, i+1)
+	if isJava(owner) {
+		w.javaGivesUp(owner)
+	} else {
+		w.granted(w.leave(owner).Grant)
+	}
+	w.silences(owner)
+}
+
+// silences ends the subscription of an owner that does not wait any more.
+func (w *walk) silences(owner string) { w.deafen(w.ownerChannel(owner)) }
+
+// settle takes in all that was said. Who is woken by Java looks.
+func (w *walk) settle() {
+	w.t.Helper()
+	for _, said := range w.said() {
+		channel, message, _ := strings.Cut(said, " ")
+		if g, ok := ParseGrant(message); ok {
+			w.takes(g.Owner)
+			continue
+		}
+		owner := strings.TrimPrefix(channel, channels("k"))
+		if message == "0" && !isJava(owner) && w.holder == "" {
+			w.looks(owner[:36])
+		}
+	}
+}
+
+// furthest is by how much the largest score lies ahead of the server's clock.
+func (w *walk) furthest() time.Duration {
+	w.t.Helper()
+	m := w.s.Do(w.t, "ZRANGE", scores("k"), "-1", "-1")
+	last, err := m.AsStrSlice()
+	require.NoError(w.t, err)
+	if len(last) == 0 {
+		return 0
+	}
+	return w.ahead(last[0])
+}
+
+// holds is who holds the lock in Redis.
+func (w *walk) holds() string {
+	w.t.Helper()
+	m := w.s.Do(w.t, "HKEYS", "k")
+	owners, err := m.AsStrSlice()
+	require.NoError(w.t, err)
+	require.LessOrEqual(w.t, len(owners), 1)
+	return strings.Join(owners, "")
+}

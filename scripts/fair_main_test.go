@@ -1,0 +1,238 @@
+package scripts
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// The clients of these tests; the last two are Java programs.
+const (
+	clientA = "aaaaaaaa-5b0c-4f57-9f2a-0d9f5f3f6a01"
+	clientB = "bbbbbbbb-5b0c-4f57-9f2a-0d9f5f3f6a01"
+	clientC = "cccccccc-5b0c-4f57-9f2a-0d9f5f3f6a01"
+	clientJ = "dddddddd-5b0c-4f57-9f2a-0d9f5f3f6a01"
+	clientK = "eeeeeeee-5b0c-4f57-9f2a-0d9f5f3f6a01"
+)
+
+func ofA(n int) string { return goOwner(clientA, n) }
+func ofB(n int) string { return goOwner(clientB, n) }
+func ofC(n int) string { return goOwner(clientC, n) }
+func ofJ(n int) string { return clientJ + ":" + strconv.Itoa(n) }
+func ofK(n int) string { return clientK + ":" + strconv.Itoa(n) }
+
+func goOwner(client string, n int) string { return client + ":0" + strconv.Itoa(n) }
+
+const firstLease = 6 * time.Second
+
+func settingsOf(client string) FairSettings {
+	return FairSettings{Client: client, Stale: 5 * time.Second, FirstLease: firstLease}
+}
+
+// rig is a server with the Go clients A, B and C, whose inboxes are heard.
+type rig struct {
+	*ears
+	t     testing.TB
+	s     *redistest.Server
+	node  *Node
+	fairs map[string]*Fair
+}
+
+func newRig(t testing.TB, change ...func(*FairSettings)) *rig {
+	t.Helper()
+	s, n := start(t)
+	r := &rig{ears: listen(t, s), t: t, s: s, node: n, fairs: map[string]*Fair{}}
+	for _, client := range []string{clientA, clientB, clientC} {
+		settings := settingsOf(client)
+		for _, f := range change {
+			f(&settings)
+		}
+		r.fairs[client] = NewFair(n, settings)
+		r.hear(r.of(client).Inbox("k"))
+	}
+	return r
+}
+
+// of returns the Fair of an owner's client.
+func (r *rig) of(owner string) *Fair { return r.fairs[owner[:36]] }
+
+func (r *rig) acquire(owner string) Acquired {
+	r.t.Helper()
+	a, err := r.of(owner).Acquire(bounded(r.t), "k", owner, lease)
+	require.NoError(r.t, err)
+	return a
+}
+
+func (r *rig) enter(owners ...string) Entered {
+	r.t.Helper()
+	e, err := r.of(owners[0]).Enter(bounded(r.t), "k", owners...)
+	require.NoError(r.t, err)
+	return e
+}
+
+// waits has owners enter one after the other, and all of them wait.
+func (r *rig) waits(owners ...string) {
+	r.t.Helper()
+	for _, o := range owners {
+		e := r.enter(o)
+		require.Equal(r.t, []Place{Waiting}, e.Places)
+		require.Zero(r.t, e.Grant)
+	}
+}
+
+// follow has the first owner acquire, and the others wait.
+func (r *rig) follow(holder string, owners ...string) {
+	r.t.Helper()
+	require.True(r.t, r.acquire(holder).OK)
+	r.waits(owners...)
+}
+
+func (r *rig) release(owner string, served ...string) Passed {
+	r.t.Helper()
+	p, err := r.of(owner).Release(bounded(r.t), "k", owner, 0, false, served...)
+	require.NoError(r.t, err)
+	return p
+}
+
+func (r *rig) leave(owners ...string) Passed {
+	r.t.Helper()
+	p, err := r.of(owners[0]).Leave(bounded(r.t), "k", 0, owners...)
+	require.NoError(r.t, err)
+	return p
+}
+
+// beat is a beat of a client for k that names owners, whose scores are kept 30 s
+// ahead.
+func (r *rig) beat(client string, owners ...string) Looked {
+	r.t.Helper()
+	b := Beat{Key: "k", Owners: owners}
+	for range owners {
+		b.Distances = append(b.Distances, 30*time.Second)
+	}
+	looked := make([]Looked, 1)
+	require.NoError(r.t, r.fairs[client].Beat(bounded(r.t), []Beat{b}, looked))
+	return looked[0]
+}
+
+// silence makes a client one that has been silent for too long.
+func (r *rig) silence(clients ...string) {
+	r.t.Helper()
+	for _, c := range clients {
+		r.s.Do(r.t, "HSET", beats("k"), c, decimal(serverMillis(r.t, r.s)))
+	}
+}
+
+// expire ends the hold as its expiry would.
+func (r *rig) expire() { r.t.Helper(); r.s.Do(r.t, "DEL", "k") }
+
+// hold makes somebody hold the lock who is none of the clients.
+func (r *rig) hold() { r.t.Helper(); r.s.Do(r.t, "HSET", "k", ownA, "1") }
+
+// requireHeld requires that owner, and nobody else, holds the lock for about d.
+func (r *rig) requireHeld(owner string, d time.Duration) {
+	r.t.Helper()
+	m := r.s.Do(r.t, "HGETALL", "k")
+	held, err := m.AsStrMap()
+	require.NoError(r.t, err)
+	require.Equal(r.t, map[string]string{owner: "1"}, held)
+	require.InDelta(r.t, d.Milliseconds(), integerOf(r.t, r.s.Do(r.t, "PTTL", "k")), 1000)
+}
+
+func (r *rig) requireFree() {
+	r.t.Helper()
+	require.Zero(r.t, integerOf(r.t, r.s.Do(r.t, "EXISTS", "k")))
+}
+
+// requireQueue requires that these owners and no others wait, in this order, each
+// with a score.
+func (r *rig) requireQueue(owners ...string) {
+	r.t.Helper()
+	require.Equal(r.t, append([]string{}, owners...), r.waiting())
+	m := r.s.Do(r.t, "ZRANGE", scores("k"), "0", "-1")
+	scored, err := m.AsStrSlice()
+	require.NoError(r.t, err)
+	require.ElementsMatch(r.t, owners, scored)
+}
+
+func (r *rig) waiting() []string {
+	r.t.Helper()
+	m := r.s.Do(r.t, "LRANGE", queue("k"), "0", "-1")
+	waiting, err := m.AsStrSlice()
+	require.NoError(r.t, err)
+	return waiting
+}
+
+// ahead is by how much an owner's score lies ahead of the server's clock.
+func (r *rig) ahead(owner string) time.Duration {
+	r.t.Helper()
+	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
+	score, err := m.AsFloat64()
+	require.NoError(r.t, err)
+	return time.Duration(int64(score)-serverMillis(r.t, r.s)) * time.Millisecond
+}
+
+func serverMillis(t testing.TB, s *redistest.Server) int64 { return serverMicros(t, s) / 1000 }
+
+// granted is a grant without fences and run.
+func granted(owner string) Grant { return Grant{Owner: owner, Lease: firstLease} }
+
+// told is the message by which a client hears of that grant.
+func told(owner string) string {
+	return "redisson_lock__channel:{k}:" + owner[:36] + " " + fmt.Sprintf("%s %d 0 0", owner, firstLease.Milliseconds())
+}
+
+// ears are one connection that listens to channels.
+type ears struct {
+	t     testing.TB
+	s     *redistest.Server
+	conn  rueidis.DedicatedClient
+	heard chan rueidis.PubSubMessage
+}
+
+func listen(t testing.TB, s *redistest.Server) *ears {
+	t.Helper()
+	conn, stop := s.Client(t).Dedicate()
+	t.Cleanup(stop)
+	e := &ears{t: t, s: s, conn: conn, heard: make(chan rueidis.PubSubMessage, 1<<12)}
+	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { e.heard <- m }})
+	e.hear("said")
+	return e
+}
+
+func (e *ears) hear(channels ...string) {
+	e.t.Helper()
+	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Subscribe().Channel(channels...).Build()).Error())
+}
+
+func (e *ears) deafen(channels ...string) {
+	e.t.Helper()
+	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Unsubscribe().Channel(channels...).Build()).Error())
+}
+
+// said returns what was said since it was last asked, each as channel and
+// message. Redis keeps messages to one connection in their order.
+func (e *ears) said() []string {
+	e.t.Helper()
+	require.EqualValues(e.t, 1, integerOf(e.t, e.s.Do(e.t, "PUBLISH", "said", "")))
+	var said []string
+	for m := range e.heard {
+		if m.Channel == "said" {
+			break
+		}
+		said = append(said, m.Channel+" "+m.Message)
+	}
+	return said
+}
+
+// requireSaid requires that this and nothing else was said.
+func (e *ears) requireSaid(want ...string) {
+	e.t.Helper()
+	require.Equal(e.t, strings.Join(want, "\n"), strings.Join(e.said(), "\n"))
+}

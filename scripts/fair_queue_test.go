@@ -1,0 +1,210 @@
+package scripts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestG8_FirstComeFirstServed(t *testing.T) {
+	r := newRig(t)
+	require.Equal(t, Acquired{OK: true}, r.acquire(ofC(1)))
+	order := []string{ofB(1), ofA(1), ofC(2), ofB(2), ofA(2), ofA(3), ofB(3)}
+	r.waits(order...)
+	r.requireQueue(order...)
+	holder := ofC(1)
+	for i, next := range order {
+		p := r.release(holder)
+		require.True(t, p.Ours)
+		if next[:36] == holder[:36] { // told in the reply, and not again by a message
+			require.Equal(t, granted(next), p.Grant)
+			r.requireSaid()
+		} else {
+			require.Zero(t, p.Grant)
+			r.requireSaid(told(next))
+		}
+		r.requireHeld(next, firstLease)
+		r.requireQueue(order[i+1:]...)
+		holder = next
+	}
+	require.Equal(t, Passed{Ours: true}, r.release(holder))
+	r.requireFree()
+	r.requireSaid()
+}
+
+func TestEnterManyAtOnceKeepsTheirOrder(t *testing.T) {
+	r := newRig(t)
+	r.hold()
+	e := r.enter(ofA(3), ofA(1), ofA(2))
+	require.Equal(t, []Place{Waiting, Waiting, Waiting}, e.Places)
+	r.requireQueue(ofA(3), ofA(1), ofA(2))
+}
+
+func TestEnterRepeatedKeepsThePlace(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofC(1))
+	r.waits(ofA(1), ofB(1))
+	before := r.ahead(ofA(1))
+	e := r.enter(ofA(1), ofA(2))
+	require.Equal(t, []Place{Waiting, Waiting}, e.Places)
+	r.requireQueue(ofA(1), ofB(1), ofA(2))
+	require.LessOrEqual(t, r.ahead(ofA(1)), before)
+
+	r.release(ofC(1))
+	require.Equal(t, []Place{Holding, Waiting}, r.enter(ofA(1), ofA(2)).Places)
+	r.requireHeld(ofA(1), firstLease)
+	r.requireQueue(ofB(1), ofA(2))
+}
+
+func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
+	r := newRig(t)
+	_, err := r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(1), ofA(2))
+	require.NoError(t, err)
+	require.Equal(t, Acquired{Gone: true}, r.acquire(ofA(1)))
+	require.Equal(t, []Place{Gone}, r.enter(ofA(1)).Places)
+	r.requireQueue()
+	r.requireFree()
+
+	// The others of the call enter, and only those in doubt have a tombstone.
+	r.hold()
+	require.Equal(t, []Place{Waiting, Gone, Waiting}, r.enter(ofA(3), ofA(1), ofA(2)).Places)
+	r.requireQueue(ofA(3), ofA(2))
+	stone := tombstone("k", ofA(1))
+	require.InDelta(t, time.Minute.Milliseconds(), integerOf(t, r.s.Do(t, "PTTL", stone)), 5000)
+}
+
+func TestEnterServesAFreeLock(t *testing.T) {
+	r := newRig(t)
+	e := r.enter(ofA(1), ofA(2))
+	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Distance: 30 * time.Second, Grant: granted(ofA(1))}, e)
+	r.requireHeld(ofA(1), firstLease)
+	r.requireQueue(ofA(2))
+
+	r.waits(ofB(1))
+	r.expire()
+	e = r.enter(ofC(1)) // who waits longer is served
+	require.Equal(t, []Place{Waiting}, e.Places)
+	require.Zero(t, e.Grant)
+	r.requireSaid(told(ofA(2)))
+	r.requireHeld(ofA(2), firstLease)
+	r.requireQueue(ofB(1), ofC(1))
+}
+
+func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
+	r := newRig(t)
+	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(1)))
+	r.requireHeld(ofA(1), lease)
+	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(1)), "repeated")
+	a := r.acquire(ofB(1))
+	require.False(t, a.OK)
+	require.InDelta(t, lease, a.Remaining, float64(5*time.Second))
+	r.s.Do(t, "PERSIST", "k")
+	require.Equal(t, NoExpiry, r.acquire(ofB(1)).Remaining)
+	r.requireQueue()
+
+	// Free, but somebody waits: he is served, by a message even if he is the
+	// caller's.
+	r.waits(ofA(2), ofB(2))
+	r.expire()
+	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofA(3)))
+	r.requireHeld(ofA(2), firstLease)
+	r.requireSaid(told(ofA(2)))
+
+	// Nobody hears, but somebody lives.
+	r.expire()
+	r.deafen(r.of(ofB(2)).Inbox("k"))
+	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofA(3)))
+	r.requireFree()
+	r.requireQueue(ofB(2))
+
+	// All who wait are dead.
+	r.silence(clientB)
+	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(3)))
+	r.requireHeld(ofA(3), lease)
+	r.requireQueue()
+}
+
+func TestConfirmSetsTheLease(t *testing.T) {
+	r := newRig(t)
+	r.enter(ofA(1))
+	c, err := r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), lease)
+	require.NoError(t, err)
+	require.Equal(t, Acquired{OK: true}, c)
+	r.requireHeld(ofA(1), lease)
+	c, err = r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), time.Second) // shorter
+	require.NoError(t, err)
+	require.True(t, c.OK)
+	r.requireHeld(ofA(1), time.Second)
+
+	before := state(t, r.s)
+	c, err = r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease)
+	require.NoError(t, err)
+	require.Equal(t, Acquired{}, c)
+	require.Equal(t, before, state(t, r.s))
+}
+
+func TestFairInspect(t *testing.T) {
+	r := newRig(t)
+	inspect := func() (Holder, int) {
+		h, waiting, err := r.of(ofA(1)).Inspect(bounded(t), "k")
+		require.NoError(t, err)
+		return h, waiting
+	}
+	h, waiting := inspect()
+	require.Zero(t, h)
+	require.Zero(t, waiting)
+	r.acquire(ofC(1))
+	r.waits(ofA(1), ofB(1))
+	h, waiting = inspect()
+	require.Equal(t, ofC(1), h.Owner)
+	require.Equal(t, 1, h.Entries)
+	require.InDelta(t, lease, h.Remaining, float64(5*time.Second))
+	require.Equal(t, 2, waiting)
+	before := state(t, r.s)
+	r.s.Do(t, "PERSIST", "k")
+	h, _ = inspect()
+	require.Equal(t, NoExpiry, h.Remaining)
+	r.expire()
+	h, waiting = inspect()
+	require.Zero(t, h)
+	require.Equal(t, 2, waiting)
+	delete(before, "k")
+	require.Equal(t, before, state(t, r.s))
+}
+
+func TestFairForceRelease(t *testing.T) {
+	r := newRig(t)
+	force := func() bool {
+		existed, err := r.of(ofA(1)).ForceRelease(bounded(t), "k")
+		require.NoError(t, err)
+		return existed
+	}
+	require.False(t, force())
+	r.s.Do(t, "HSET", "k", ofJ(1), "3")
+	r.waits(ofA(1), ofB(1))
+	require.True(t, force())
+	r.requireHeld(ofA(1), firstLease)
+	r.requireSaid(told(ofA(1))) // by a message even to the caller's
+	require.True(t, force())
+	require.True(t, force())
+	require.False(t, force())
+	require.Empty(t, r.waiting())
+}
+
+// A PTTL that has run down to 0 while the key still stands must not read as free:
+// a second owner beside the first would bring that one's lease back to life.
+func TestG1_LastMillisecondIsNotAcquiredInOrder(t *testing.T) {
+	r := newRig(t)
+	for i := range 10 {
+		r.s.Do(t, "HSET", "k", ofC(1), "1")
+		r.s.Do(t, "PEXPIRE", "k", "3")
+		for a := (Acquired{}); !a.OK; {
+			if a = r.acquire(ofA(i)); !a.OK {
+				require.GreaterOrEqual(t, a.Remaining, time.Millisecond)
+			}
+		}
+		r.requireHeld(ofA(i), lease)
+		r.expire()
+	}
+}

@@ -1,0 +1,266 @@
+package scripts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestG5_ReleaseRepeatedServesNobody(t *testing.T) {
+	r := newRig(t)
+	r.follow(ofA(1), ofB(1), ofC(1))
+	require.Equal(t, Passed{Ours: true}, r.release(ofA(1)))
+	before := state(t, r.s)
+	require.Equal(t, Passed{}, r.release(ofA(1)))
+	require.Equal(t, before, state(t, r.s))
+	r.requireSaid(told(ofB(1)))
+
+	r.expire() // also where the lock is free again: that is for a look to find
+	require.Equal(t, Passed{}, r.release(ofA(1)))
+	r.requireFree()
+	r.requireSaid()
+}
+
+func TestG6_OnlyTheOwnerReleases(t *testing.T) {
+	r := newRig(t)
+	r.follow(ofA(1), ofB(1))
+	before := state(t, r.s)
+	for _, stranger := range []string{ofA(10), ofA(2), ofB(1), ofB(2), ofA(1) + " "} {
+		require.Equal(t, Passed{}, r.release(stranger))
+	}
+	r.leave(ofB(2))
+	require.Equal(t, before, state(t, r.s))
+	r.requireSaid()
+}
+
+func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	_, err := r.node.Recount(bounded(t), "k", ofA(1), 7)
+	require.NoError(t, err)
+	require.Equal(t, Passed{Ours: true}, r.release(ofA(1)))
+	r.requireFree()
+	require.Equal(t, []Place{Waiting}, r.enter(ofA(1)).Places, "not in doubt: nothing keeps a late call out")
+	p, err := r.of(ofA(1)).Release(bounded(t), "k", ofA(1), 0, true)
+	require.NoError(t, err)
+	require.True(t, p.Ours)
+	require.Equal(t, []Place{Gone}, r.enter(ofA(1)).Places)
+	r.requireFree()
+}
+
+// A grant names those who follow it of the same client, without a gap and up to
+// a number.
+func TestRunOfAGrant(t *testing.T) {
+	r := newRig(t, func(s *FairSettings) { s.Members = 2 })
+	r.follow(ofC(1), ofA(1), ofA(2), ofB(1), ofA(3), ofA(4), ofA(5), ofA(6))
+	r.release(ofC(1))
+	r.requireSaid(told(ofA(1)) + " 02")
+	r.requireQueue(ofA(2), ofB(1), ofA(3), ofA(4), ofA(5), ofA(6)) // members keep their places
+	r.release(ofA(1), ofA(2))
+	r.requireSaid(told(ofB(1)))
+	r.release(ofB(1))
+	r.requireSaid(told(ofA(3)) + " 04 05")
+	p := r.release(ofA(3))
+	require.Equal(t, []string{ofA(5), ofA(6)}, p.Grant.Members)
+	r.requireQueue(ofA(5), ofA(6))
+
+	for _, c := range []struct{ waiting, members []string }{ // a Java waiter, if of a strange name
+		{[]string{ofA(1), clientA + ":2", ofA(3)}, nil},
+		{[]string{ofA(1), ofA(2), clientA + ":3"}, []string{ofA(2)}},
+	} {
+		r.s.Do(t, "DEL", "k", queue("k"), scores("k"))
+		r.s.Do(t, append([]string{"RPUSH", queue("k")}, c.waiting...)...)
+		require.Equal(t, c.members, r.beat(clientA).Grant.Members)
+	}
+
+	// Counted from the one who is served, though others keep their places before.
+	r.s.Do(t, "FLUSHALL")
+	r.follow(ofC(1), ofB(1), ofA(1), ofA(2), ofA(3), ofA(4))
+	r.deafen(r.of(clientB).Inbox("k"))
+	r.release(ofC(1))
+	r.requireSaid(told(ofA(1)) + " 02 03")
+}
+
+func TestReleaseTakesOutWhoWasServed(t *testing.T) {
+	r := newRig(t)
+	r.follow(ofA(1), ofA(2), ofA(3), ofB(1), ofA(4))
+	require.Equal(t, Passed{Ours: true}, r.release(ofA(1), ofA(2), ofA(3)))
+	r.requireHeld(ofB(1), firstLease)
+	r.requireQueue(ofA(4))
+
+	// Not at the head, and one that is gone.
+	r.s.Do(t, "FLUSHALL")
+	r.follow(ofA(1), ofB(1), ofA(2), ofC(1), ofA(3))
+	r.release(ofA(1), ofA(2), ofA(9), ofA(3))
+	r.requireHeld(ofB(1), firstLease)
+	r.requireQueue(ofC(1))
+
+	// In another order than that of the queue.
+	r.s.Do(t, "FLUSHALL")
+	r.follow(ofA(1), ofA(2), ofA(3), ofB(1))
+	r.release(ofA(1), ofA(3), ofA(2))
+	r.requireHeld(ofB(1), firstLease)
+	r.requireQueue()
+
+	// Served, though the hold was lost then.
+	r.s.Do(t, "FLUSHALL")
+	r.follow(ofA(1), ofA(2), ofB(1))
+	r.expire()
+	require.Equal(t, Passed{}, r.release(ofA(1), ofA(2)))
+	r.requireFree()
+	r.requireQueue(ofB(1))
+}
+
+func TestLeaveFromAnywhere(t *testing.T) {
+	r := newRig(t)
+	r.follow(ofC(1), ofA(1), ofB(1), ofA(2), ofA(3), ofB(2))
+	require.Equal(t, Passed{Ours: true}, r.leave(ofA(2), ofA(1), ofA(7)))
+	r.requireQueue(ofB(1), ofA(3), ofB(2))
+	r.requireHeld(ofC(1), lease)
+	r.requireSaid()
+	require.Equal(t, Passed{Ours: true}, r.leave(ofA(2)), "repeated")
+	r.requireQueue(ofB(1), ofA(3), ofB(2))
+}
+
+// Who leaves after it was granted the lock passes it on; who leaves while it is
+// free serves the next.
+func TestF4_LeavePassesOn(t *testing.T) {
+	r := newRig(t)
+	r.follow(ofC(1), ofA(1), ofA(2), ofB(1), ofB(2))
+	r.release(ofC(1))
+	r.requireSaid(told(ofA(1)))
+	require.Equal(t, Passed{Ours: true}, r.leave(ofA(2), ofA(1)))
+	r.requireSaid(told(ofB(1)))
+	r.requireHeld(ofB(1), firstLease)
+	require.Equal(t, Passed{Ours: true, Grant: granted(ofB(2))}, r.leave(ofB(1)))
+	r.requireSaid()
+
+	r.waits(ofA(3), ofC(2))
+	r.expire()
+	r.leave(ofA(3))
+	r.requireSaid(told(ofC(2)))
+	r.requireQueue()
+}
+
+func TestF7_LeaveWithTombstone(t *testing.T) {
+	r := newRig(t)
+	r.hold()
+	r.waits(ofA(1), ofA(2))
+	_, err := r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(2), ofA(1))
+	require.NoError(t, err)
+	require.Equal(t, []Place{Gone, Waiting}, r.enter(ofA(2), ofA(1)).Places)
+	r.requireQueue(ofA(1))
+
+	// A late enter of an owner without a score, as after a deleted sorted set: it
+	// leaves the list, too.
+	r.s.Do(t, "DEL", scores("k"))
+	_, err = r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(1))
+	require.NoError(t, err)
+	r.requireQueue()
+}
+
+// The counter is ours and Java's: it is only ever lowered to a number in use,
+// never raised or created by a release, and keeps the expiry that it has.
+func TestFairFencesGivenBack(t *testing.T) {
+	r := newRig(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
+	release := func(owner string, last int64) {
+		t.Helper()
+		p, err := r.of(owner).Release(bounded(t), "k", owner, last, false)
+		require.NoError(t, err)
+		require.True(t, p.Ours)
+	}
+	a := r.acquire(ofA(1))
+	release(ofA(1), a.Fence+100)
+	require.Equal(t, a.FenceEnd, counterValue(t, r.s), "never raised")
+
+	a = r.acquire(ofA(2))
+	r.s.Do(t, "DEL", token)
+	release(ofA(2), a.Fence)
+	require.EqualValues(t, 0, integerOf(t, r.s.Do(t, "EXISTS", token)), "never created")
+
+	r.s.Do(t, "SET", token, "41") // Java's
+	r.enter(ofA(3))
+	require.Greater(t, counterValue(t, r.s), int64(41))
+	require.EqualValues(t, -1, integerOf(t, r.s.Do(t, "PTTL", token)), "Java's counter never gets an expiry")
+	release(ofA(3), 42)
+	require.EqualValues(t, 42, counterValue(t, r.s))
+	require.EqualValues(t, -1, integerOf(t, r.s.Do(t, "PTTL", token)))
+
+	r.s.Do(t, "SET", token, "42", "PX", "1000000")
+	a = r.acquire(ofA(4))
+	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, r.s.Do(t, "PTTL", token)), 5000)
+	r.s.Do(t, "PEXPIRE", token, "1000000")
+	release(ofA(4), a.Fence-1)
+	require.InDelta(t, 1000000, integerOf(t, r.s.Do(t, "PTTL", token)), 5000, "giving back keeps the expiry")
+}
+
+func fencing(reserve int64) func(*FairSettings) {
+	return func(s *FairSettings) { s.Fencing = Fencing{Reserve: reserve, Expiry: time.Hour} }
+}
+
+// Numbers grow from hold to hold, however it is got: taken, granted in a reply,
+// by a message or to a run, confirmed, after the counter was lost.
+func TestG10_FairFencesGrow(t *testing.T) {
+	r := newRig(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
+	var last int64
+	next := func(first, end, most int64) {
+		t.Helper()
+		require.Greater(t, first, last)
+		require.LessOrEqual(t, end-first, most-1)
+		require.GreaterOrEqual(t, end, first)
+		require.Equal(t, end, counterValue(t, r.s))
+		last = end
+	}
+	said := func() Grant {
+		t.Helper()
+		said := r.said()
+		require.Len(t, said, 1)
+		g, ok := ParseGrant(said[0][len(r.of(ofA(1)).Inbox("k"))+1:])
+		require.True(t, ok)
+		return g
+	}
+	a := r.acquire(ofA(1))
+	next(a.Fence, a.FenceEnd, 1)
+	a = r.acquire(ofA(1)) // repeated
+	next(a.Fence, a.FenceEnd, 1)
+	r.waits(ofA(2), ofB(1), ofB(2), ofC(1))
+	g := r.release(ofA(1)).Grant
+	require.Empty(t, g.Members)
+	next(g.Fence, g.FenceEnd, 1)
+	r.release(ofA(2))
+	g = said()
+	require.Equal(t, []string{ofB(2)}, g.Members)
+	next(g.Fence, g.FenceEnd, 10)
+	require.Equal(t, int64(9), g.FenceEnd-g.Fence)
+	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, r.s.Do(t, "PTTL", token)), 5000)
+
+	// What was not used is given back, by the holder only, and no number twice.
+	p, err := r.of(ofA(9)).Release(bounded(t), "k", ofA(9), g.Fence, false)
+	require.NoError(t, err)
+	require.False(t, p.Ours)
+	require.Equal(t, g.FenceEnd, counterValue(t, r.s))
+	r.leave(ofC(1))
+	_, err = r.of(ofB(1)).Release(bounded(t), "k", ofB(1), g.Fence+1, false, ofB(2))
+	require.NoError(t, err)
+	require.Equal(t, g.Fence+1, counterValue(t, r.s))
+	last = g.Fence + 1
+
+	r.s.Do(t, "DEL", token)
+	g = r.enter(ofC(2)).Grant
+	next(g.Fence, g.FenceEnd, 1)
+	a, err = r.of(ofC(2)).Confirm(bounded(t), "k", ofC(2), lease)
+	require.NoError(t, err)
+	next(a.Fence, a.FenceEnd, 1)
+	r.waits(ofA(3))
+	r.s.Do(t, "SET", token, decimal(last+3_600_000_000)) // ahead of the clock
+	last += 3_600_000_000
+	r.release(ofC(2))
+	g = said()
+	next(g.Fence, g.FenceEnd, 1)
+	require.Equal(t, last, g.Fence)
+	r.waits(ofB(3))
+	require.Equal(t, Passed{Ours: true}, r.leave(ofA(3)))
+	g = said()
+	next(g.Fence, g.FenceEnd, 1)
+}

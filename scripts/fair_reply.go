@@ -1,0 +1,147 @@
+package scripts
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// ParseGrant reads a message of an inbox, or the grant in a reply.
+func ParseGrant(text string) (Grant, bool) {
+	if text == "" {
+		return Grant{}, false
+	}
+	owner, rest, known := strings.Cut(text, " ")
+	g := Grant{Owner: owner}
+	client, _, ok := strings.Cut(owner, ":")
+	if !ok {
+		return Grant{}, false
+	}
+	if !known {
+		return g, true
+	}
+	var numbers [3]int64
+	for i := range numbers {
+		var word string
+		word, rest, _ = strings.Cut(rest, " ")
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil || n < 0 {
+			return Grant{}, false
+		}
+		numbers[i] = n
+	}
+	if numbers[0] < 1 || numbers[0] > maxLease.Milliseconds() || numbers[2] < numbers[1] {
+		return Grant{}, false
+	}
+	g.Lease, g.Fence, g.FenceEnd = time.Duration(numbers[0])*time.Millisecond, numbers[1], numbers[2]
+	for rest != "" {
+		var number string
+		if number, rest, _ = strings.Cut(rest, " "); number == "" {
+			return Grant{}, false
+		}
+		g.Members = append(g.Members, client+":"+number)
+	}
+	return g, true
+}
+
+func parseGrant(m rueidis.RedisMessage, err error) (Grant, error) {
+	if err != nil {
+		return Grant{}, err
+	}
+	text, err := m.ToString()
+	if err != nil {
+		return Grant{}, errReply
+	}
+	g, ok := ParseGrant(text)
+	if !ok && text != "" {
+		return Grant{}, errReply
+	}
+	return g, nil
+}
+
+func parsePassed(m rueidis.RedisMessage, err error) (Passed, error) {
+	if err != nil {
+		return Passed{}, err
+	}
+	if m.IsString() {
+		g, err := parseGrant(m, nil)
+		if err != nil || g.Owner == "" {
+			return Passed{}, errReply
+		}
+		return Passed{Ours: true, Grant: g}, nil
+	}
+	said, err := integer(m, nil)
+	if err != nil || said < 0 || said > 2 {
+		return Passed{}, errReply
+	}
+	return Passed{Ours: said > 0, JavaTurn: said == 2}, nil
+}
+
+func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {
+	values, err := array(m, err)
+	if err != nil || len(values) != 3 {
+		return Acquired{}, unexpected(err)
+	}
+	said, err := integer(values[0], nil)
+	a := Acquired{OK: said == 1}
+	a.Fence, err = integer(values[1], err)
+	a.FenceEnd, err = integer(values[2], err)
+	if err != nil || said < 0 || said > 1 || a.Fence < 0 || a.FenceEnd < a.Fence {
+		return Acquired{}, errReply
+	}
+	return a, nil
+}
+
+func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error) {
+	values, err := array(m, err)
+	if err != nil || len(values) != 3+owners {
+		return Entered{}, unexpected(err)
+	}
+	java, err := integer(values[0], nil)
+	distance, err := integer(values[1], err)
+	if err != nil || java < 0 || java > 2 || distance < 0 || distance > maxLease.Milliseconds() {
+		return Entered{}, errReply
+	}
+	e := Entered{Java: java > 0, JavaTurn: java == 2, Distance: time.Duration(distance) * time.Millisecond}
+	if e.Grant, err = parseGrant(values[2], nil); err != nil {
+		return Entered{}, err
+	}
+	e.Places = make([]Place, owners)
+	for i, v := range values[3:] {
+		place, err := integer(v, nil)
+		if err != nil || place != int64(Waiting) && place != int64(Holding) && place != int64(Gone) {
+			return Entered{}, errReply
+		}
+		e.Places[i] = Place(place)
+	}
+	return e, nil
+}
+
+func parseLooked(m rueidis.RedisMessage, owners int) Looked {
+	if m.IsString() {
+		text, _ := m.ToString()
+		return Looked{Err: refusal(text)}
+	}
+	values, err := array(m, nil)
+	if err != nil || len(values) < 2 {
+		return Looked{Err: errReply}
+	}
+	turn, err := integer(values[0], nil)
+	if err != nil || turn < 1 || turn > 2 {
+		return Looked{Err: errReply}
+	}
+	l := Looked{JavaTurn: turn == 2}
+	if l.Grant, err = parseGrant(values[1], nil); err != nil {
+		return Looked{Err: err}
+	}
+	for _, v := range values[2:] {
+		i, err := integer(v, nil)
+		if err != nil || i < 1 || i > int64(owners) {
+			return Looked{Err: errReply}
+		}
+		l.Absent = append(l.Absent, int(i)-1)
+	}
+	return l
+}
