@@ -1,17 +1,19 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
-.PHONY: help test check lint exclusion bench
+.PHONY: help test check lint exclusion model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-test: ## Install redis-server if it is missing, then run every test with the race detector
+test: ## Install redis-server and faketime if they are missing, then run every test with the race detector
 	@hack/install.sh gcc || [ "$$CI" != true ] # for the race detector
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
+	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@for m in $(MODULES); do (set -x; go test -C $$m -race -timeout 15m ./...) || exit 1; done
+	go test -run Model ./fair # all of it, for which the race detector is too slow
 
-check: ## Check format, go vet, what rlock links, and that go.mod is tidy
+check: ## Check format, go vet, what the doors link, and that go.mod is tidy
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }
 	hack/check-links.sh
 	@for m in $(MODULES); do (set -x; go vet -C $$m ./... && go mod tidy -C $$m -diff) || exit 1; done
@@ -22,6 +24,9 @@ lint: ## Run golangci-lint, if you have it
 exclusion: ## Hunt for two holders at once for longer than the tests do: make exclusion TIME=10m
 	@hack/install.sh redis-server
 	EXCLUSION_TIME=$(or $(TIME),5m) go test -race -v -timeout 24h -run Exclusion ./rlock
+
+model: ## Explore the protocol of the fair lock further than the tests do, for about 15 minutes
+	MODEL=long go test -v -timeout 2h -run TestG1_G4_G8 ./fair
 
 bench: ## Measure beside the bare scripts and other libraries, and print a table of ratios
 	@hack/install.sh redis-server

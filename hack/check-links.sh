@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# check-links.sh  fails unless a program that imports rlock links exactly these modules and the standard library.
+# check-links.sh  fails unless a program that imports rlock or fair links exactly these modules and the standard
+# library.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -9,9 +10,11 @@ github.com/holdfast-go/holdfast
 github.com/redis/rueidis
 golang.org/x/sys" # the last by rueidis
 
-linked=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{end}}' ./rlock | sort -u)
-if [ "$linked" != "$expected" ]; then
-	echo "check-links.sh: rlock links other modules than it should (< expected, > linked):" >&2
-	diff <(echo "$expected") <(echo "$linked") >&2
-	exit 1
-fi
+for door in rlock fair; do
+	linked=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{end}}' "./$door" | sort -u)
+	if [ "$linked" != "$expected" ]; then
+		echo "check-links.sh: $door links other modules than it should (< expected, > linked):" >&2
+		diff <(echo "$expected") <(echo "$linked") >&2
+		exit 1
+	fi
+done

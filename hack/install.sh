@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install.sh COMMAND...  installs those of redis-server, make and gcc that are missing, by apt-get or brew, with sudo
+# install.sh COMMAND...  installs those of redis-server, faketime, make and gcc that are missing, by apt-get or brew, with sudo
 # only if not root. Exit status 1, and a line that says why, if that is not possible.
 set -euo pipefail
 
@@ -55,7 +55,8 @@ echo "install.sh: installing ${missing[*]}"
 if command -v apt-get >/dev/null; then
 	by_apt
 elif command -v brew >/dev/null; then
-	brew install "${missing[@]/#redis-server/redis}" || fail "brew failed"
+	missing=("${missing[@]/#redis-server/redis}")
+	brew install "${missing[@]/#faketime/libfaketime}" || fail "brew failed"
 else
 	fail "there is neither apt-get nor brew"
 fi

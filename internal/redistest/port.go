@@ -1,21 +1,74 @@
 package redistest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// listen opens a loopback port below the ranges from which systems take the
-// local ports of outgoing connections. Within those ranges a client that dials a
-// closed port may be connected to itself, or take the port that is to be opened
-// again.
+// Ports lie below the ranges from which systems take the local ports of outgoing
+// connections. Within those ranges a client that dials a closed port may be
+// connected to itself, or take the port that is to be opened again.
+const (
+	lowest, highest = 12000, 32000
+	block           = 250 // ports that a process takes at once
+)
+
+// ports chooses each port once: one that is closed for a while, as by Refuse, is
+// nobody else's meanwhile. A lock on a file keeps a block of ports from other
+// processes for as long as this one lives.
+var ports struct {
+	mu        sync.Mutex
+	next, end int        // guarded by mu
+	locks     []*os.File // guarded by mu; kept open
+}
+
+func choosePort() (int, error) {
+	ports.mu.Lock()
+	defer ports.mu.Unlock()
+	if ports.next == ports.end {
+		if err := takeBlock(); err != nil {
+			return 0, err
+		}
+	}
+	ports.next++
+	return ports.next - 1, nil
+}
+
+// takeBlock takes a block that no process has. ports.mu is held.
+func takeBlock() error {
+	for _, i := range rand.Perm((highest - lowest) / block) {
+		name := filepath.Join(os.TempDir(), "redistest-ports-"+strconv.Itoa(lowest+i*block))
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o666)
+		if err != nil {
+			continue // another user's
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			ports.locks = append(ports.locks, f)
+			ports.next = lowest + i*block
+			ports.end = ports.next + block
+			return nil
+		}
+		f.Close()
+	}
+	return errors.New("all ports for tests are taken")
+}
+
+// listen opens a loopback port.
 func listen(t testing.TB) net.Listener {
-	const low, high = 12000, 32000
+	t.Helper()
 	for range 100 {
-		port := low + rand.IntN(high-low)
+		port, err := choosePort()
+		if err != nil {
+			t.Fatalf("redistest: %v", err)
+		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			return l
@@ -26,7 +79,7 @@ func listen(t testing.TB) net.Listener {
 }
 
 // FreePort returns a free loopback port for something that Start does not choose
-// by itself, such as "--tls-port". Until it is used, somebody else may take it.
+// by itself, such as "--tls-port". No other test is given it.
 func FreePort(t testing.TB) int {
 	l := listen(t)
 	defer l.Close()

@@ -32,6 +32,7 @@ type Server struct {
 	t     testing.TB // immutable after Start
 	dir   string     // immutable after Start
 	args  []string   // the arguments given to Start; immutable after Start
+	clock string     // file that tells the server the time; "": it sees the true one; immutable after Start
 	port  int        // immutable after Start
 	admin admin      // has its own lock
 
@@ -48,13 +49,18 @@ type Server struct {
 // environment variable CI is "true".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
+	return start(t, "", args)
+}
+
+func start(t testing.TB, clock string, args []string) *Server {
+	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("redistest: redis-server is not on the PATH")
 		}
 		t.Skip("redistest: redis-server is not on the PATH; install it to run this test")
 	}
-	s := &Server{t: t, dir: t.TempDir(), args: args}
+	s := &Server{t: t, dir: t.TempDir(), args: args, clock: clock}
 	s.admin.server = s
 	var err error
 	for range startTries {
@@ -161,6 +167,7 @@ func (s *Server) launch() (*process, error) {
 	}, s.args)
 	p.cmd = exec.Command("redis-server", args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	p.cmd.Env = s.environment()
 	p.cmd.SysProcAttr = dieWithParent()
 
 	started := make(chan error)
