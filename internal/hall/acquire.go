@@ -58,8 +58,14 @@ func (h *Hall) lock(ctx context.Context, key string, t Terms, wait bool) (*Entry
 	}
 	q := s.queues[key]
 	if q == nil {
-		q = &queue{key: key, busy: true}
+		q = &queue{key: key, busy: true, calls: 1}
 		s.queues[key] = q
+		h.work.Add(1)
+		s.mu.Unlock()
+		return h.first(ctx, s, q, t, wait)
+	}
+	if !wait && q.idle() {
+		q.calls++
 		h.work.Add(1)
 		s.mu.Unlock()
 		return h.first(ctx, s, q, t, wait)
@@ -75,7 +81,11 @@ func (h *Hall) lock(ctx context.Context, key string, t Terms, wait bool) (*Entry
 	}
 	w := newWaiter(t)
 	q.pushBack(w)
-	s.mu.Unlock()
+	if h.fair != nil {
+		h.join(ctx, s, q, w) // gives mu back
+	} else {
+		s.mu.Unlock()
+	}
 	return h.await(ctx, s, q, w)
 }
 
@@ -100,6 +110,7 @@ func (h *Hall) first(ctx context.Context, s *shard, q *queue, t Terms, wait bool
 	done()
 
 	s.mu.Lock()
+	q.calls--
 	if e := h.take(s, q, a); e != nil {
 		h.settle(s, q)
 		s.mu.Unlock()
@@ -123,9 +134,13 @@ func (h *Hall) first(ctx context.Context, s *shard, q *queue, t Terms, wait bool
 		w := newWaiter(t)
 		w.since = a.start
 		q.pushFront(w)
-		p := q.meet()
-		p.noteOutage(a)
-		p.contended, p.orphan = a.err == nil, a.orphan
+		if h.fair == nil {
+			p := q.meet()
+			p.outage = p.outage.note(a)
+			p.contended, p.orphan = a.err == nil, a.orphan
+		} else {
+			h.lineUp(s, q, w, a)
+		}
 		h.settle(s, q)
 		s.mu.Unlock()
 		return h.await(ctx, s, q, w)
@@ -142,6 +157,9 @@ func (h *Hall) first(ctx context.Context, s *shard, q *queue, t Terms, wait bool
 func (h *Hall) await(ctx context.Context, s *shard, q *queue, w *waiter) (*Entry, error) {
 	select {
 	case g := <-w.ready:
+		if g.confirm != nil {
+			return h.confirm(ctx, s, q, w, g.confirm)
+		}
 		w.free()
 		return g.entry, g.err
 	case <-ctx.Done():
@@ -156,6 +174,7 @@ func (h *Hall) withdraw(ctx context.Context, s *shard, q *queue, w *waiter) (*En
 	if w.queued {
 		q.remove(w)
 		err := q.unmet()
+		q.retire(w)
 		if q.first == nil {
 			q.head.nudge()
 		}
@@ -168,6 +187,10 @@ func (h *Hall) withdraw(ctx context.Context, s *shard, q *queue, w *waiter) (*En
 	w.free()
 	if g.err != nil {
 		return nil, g.err
+	}
+	if g.confirm != nil {
+		h.decline(s, q, g.confirm)
+		return nil, endedBy(ctx, ErrNotAcquired)
 	}
 	h.giveBack(g.entry)
 	return nil, endedBy(ctx, ErrNotAcquired)

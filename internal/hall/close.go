@@ -20,6 +20,7 @@ func (h *Hall) close() error {
 	for i := range h.shards {
 		holds = append(holds, h.shards[i].close(h)...)
 	}
+	h.beats.nudge()
 	h.watchdog.Close()
 	failed := h.releaseAll(holds)
 
@@ -48,6 +49,7 @@ func (s *shard) close(h *Hall) (holds []*hold) {
 	for _, q := range s.queues {
 		q.endAll(func(*waiter) error { return ErrClosed })
 		q.head.nudge()
+		q.line().nudge()
 		if d := q.hold; d != nil {
 			holds = append(holds, d)
 			told = append(told, d.lease.end(ErrClosed))
@@ -74,7 +76,7 @@ func (h *Hall) releaseAll(holds []*hold) error {
 	for range min(64, len(holds)) {
 		worker.Go(func() {
 			for d := range next {
-				if _, err := h.backend.Release(ctx, d.queue.key, d.owner, d.fences.used()); err != nil {
+				if _, err := h.free(ctx, d, d.fences().used()); err != nil {
 					errs <- ours(err)
 				}
 			}

@@ -19,20 +19,26 @@ import (
 // Backend is what a door knows and the hall does not: where a hold comes from.
 // All methods may be called concurrently. Errors are judged by
 // [scripts.OutcomeOf]; a call whose reply is lost may be repeated, except
-// Acquire, which the hall never repeats for the same owner.
+// Acquire, which the hall never repeats for the same owner. A door is [Plain] or
+// [Fair].
 type Backend interface {
 	// Acquire makes owner the holder of key if key is free. numbers is how many
 	// fences the hold should reserve, for doors that mint them.
 	Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error)
 	// Recount brings the owner's number of entries to the given one.
 	Recount(ctx context.Context, key, owner string, entries int) (ours bool, err error)
+	// Renew pushes out the expiry of many holds; one answer for each.
+	Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error
+}
+
+// Plain is the backend of a door whose processes race for a key that is released.
+type Plain interface {
+	Backend
 	// Release ends the owner's hold, whatever its count. lastFence is the last
 	// number used if reserved ones are left over, else 0.
 	Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error)
 	// CleanUp undoes an acquire of unknown outcome, also one that arrives later.
 	CleanUp(ctx context.Context, key, owner string) (scripts.Released, error)
-	// Renew pushes out the expiry of many holds; one answer for each.
-	Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error
 	// Subscribe hears of the releases of key.
 	Subscribe(key string) *pubsub.Subscription
 }
@@ -44,12 +50,20 @@ type Config struct {
 	MaxWaiters int           // per key; 0: no limit
 	MaxOutage  time.Duration // how long a wait rides out an absent Redis
 	Log        *slog.Logger
+
+	// Of fair doors only:
+	Client  string        // the client's id
+	Stale   time.Duration // how long a client that is not heard of keeps its places
+	Fencing bool          // a grant without a fence is not enough
 }
 
 // Hall is one client's side of all its keys. Safe for concurrent use.
 type Hall struct {
 	Config                 // immutable after New
 	backend  Backend       // immutable after New
+	plain    Plain         // backend; nil on a fair door; immutable after New
+	fair     Fair          // backend; nil on a plain door; immutable after New
+	beats    beats         // of a fair door
 	client   string        // the client's uuid; immutable after New
 	owners   atomic.Uint64 // number of the last owner
 	seed     maphash.Seed  // immutable after New
@@ -71,10 +85,25 @@ type shard struct {
 	closed bool
 }
 
-// New returns a hall with a client identity of its own. It makes no call to
-// Redis. Close it when it is no longer used.
-func New(backend Backend, c Config) *Hall {
-	h := &Hall{Config: c, backend: backend, client: uuid.NewString(), seed: maphash.MakeSeed(), epoch: time.Now()}
+// New returns the hall of a plain door, with a client identity of its own. It
+// makes no call to Redis. Close it when it is no longer used.
+func New(backend Plain, c Config) *Hall {
+	h := build(backend, c)
+	h.plain, h.client = backend, uuid.NewString()
+	return h
+}
+
+// NewFair returns the hall of a fair door, as New does. The client's id is part
+// of what its backend says to Redis, and so is given.
+func NewFair(backend Fair, c Config) *Hall {
+	h := build(backend, c)
+	h.fair, h.client = backend, c.Client
+	h.beats.poke = make(chan struct{}, 1)
+	return h
+}
+
+func build(backend Backend, c Config) *Hall {
+	h := &Hall{Config: c, backend: backend, seed: maphash.MakeSeed(), epoch: time.Now()}
 	for i := range h.shards {
 		h.shards[i].queues = make(map[string]*queue)
 	}

@@ -15,12 +15,19 @@ import "time"
 //
 // The caller sends the grant to w once it has told the end of the old lease.
 func (h *Hall) handOver(s *shard, q *queue, d *hold) (w *waiter, g grant) {
-	w = q.first
+	if h.fair != nil {
+		w = q.line().nextMember(d.run())
+	} else {
+		w = q.first
+	}
 	if w == nil || d.tainted || !d.plain || !w.terms.plain() || h.now()-d.granted >= h.Handover {
 		return nil, g
 	}
-	if d.fences != nil && !d.fences.next(h, d.granted) {
+	if d.fences() != nil && !d.fences().next(h, d.granted) {
 		return nil, g
+	}
+	if h.fair != nil {
+		q.line().serve(d.run(), w)
 	}
 	q.remove(w)
 	if q.first == nil {

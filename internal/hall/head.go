@@ -19,6 +19,7 @@ type head struct {
 	retry     backoff
 	orphan    orphan  // of the last attempt; to be undone before the next
 	outage    *outage // set while Redis does not answer; guarded by the shard's mu
+	line      *line   // on a fair door, which needs nothing of the above; guarded by the shard's mu
 }
 
 // meet returns the queue's head, under mu.
@@ -105,7 +106,7 @@ func (h *Hall) clear(p *head, key string) attempt {
 		return a
 	}
 	_, err := aside(h.calls.context(), h, func(ctx context.Context) (scripts.Released, error) {
-		return h.backend.CleanUp(ctx, key, owner)
+		return h.plain.CleanUp(ctx, key, owner)
 	})
 	a.err = ours(err)
 	h.note(a.err)
@@ -120,9 +121,9 @@ func (h *Hall) clear(p *head, key string) attempt {
 func (h *Hall) deliver(s *shard, q *queue, a attempt, asked Terms) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q.head.noteOutage(a)
+	q.head.outage = q.head.outage.note(a)
 	if a.err != nil {
-		q.endAll(func(w *waiter) error { return q.overdue(w, a, h.MaxOutage) })
+		q.endAll(func(w *waiter) error { return q.head.outage.overdue(w, a, h.MaxOutage) })
 		if q.first == nil {
 			h.settle(s, q)
 			return true
@@ -145,30 +146,30 @@ func (h *Hall) deliver(s *shard, q *queue, a attempt, asked Terms) bool {
 	return true
 }
 
-// noteOutage notes whether Redis answered an attempt, under mu.
-func (p *head) noteOutage(a attempt) {
+// note notes whether Redis answered an attempt, under mu.
+func (o *outage) note(a attempt) *outage {
 	if a.err == nil {
-		p.outage = nil
-		return
+		return nil
 	}
-	if p.outage == nil {
-		p.outage = &outage{since: a.start}
+	if o == nil {
+		o = &outage{since: a.start}
 	}
-	p.outage.err = a.known()
+	o.err = a.known()
+	return o
 }
 
 // overdue says why w must not wait on after a failed attempt: waiting cannot
 // cure it, or Redis was away for too long. Under mu.
-func (q *queue) overdue(w *waiter, a attempt, most time.Duration) error {
+func (o *outage) overdue(w *waiter, a attempt, most time.Duration) error {
 	if !a.passing() {
 		return a.known()
 	}
-	since := q.head.outage.since
+	since := o.since
 	if w.since.After(since) {
 		since = w.since
 	}
 	if time.Since(since) >= most {
-		return q.head.outage.err
+		return o.err
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ func (q *queue) overdue(w *waiter, a attempt, most time.Duration) error {
 // after the next attempt can be missed. Without a confirmation (messages not
 // allowed, connection away) the timed looks of rest must do.
 func (h *Hall) subscribe(p *head, key string) {
-	p.sub = h.backend.Subscribe(key)
+	p.sub = h.plain.Subscribe(key)
 	limit := time.NewTimer(min(h.calls.timeout, lookWithoutMessages))
 	defer limit.Stop()
 	for !p.sub.State().Live {

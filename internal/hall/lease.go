@@ -33,8 +33,8 @@ type entrySignals struct {
 // newLease begins the next lease in d, under the shard's mu.
 func (d *hold) newLease() *Entry {
 	l := &lease{hold: d, entries: 1}
-	if d.fences != nil {
-		l.fence = d.fences.present
+	if d.fences() != nil {
+		l.fence = d.fences().present
 	}
 	l.first.lease = l
 	d.lease = l

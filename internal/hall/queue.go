@@ -29,6 +29,7 @@ type queue struct {
 	head    *head   // what waiting for other processes needs; nil until then
 	first   *waiter // the waiters are a ring: the last is before the first
 	waiting int32
+	calls   int16 // first attempts and releases under way
 	busy    bool
 }
 
@@ -42,15 +43,18 @@ type outage struct {
 type waiter struct {
 	prev, next *waiter
 	queued     bool
+	ticket     *ticket // its place in Redis' queue, on a fair door
 	terms      Terms
 	since      time.Time
 	ready      chan grant // one slot; sent to once, by whoever unqueues it for its end
 }
 
-// grant is how a wait ends: with an entry, or with an error.
+// grant is how a wait ends: with an entry, with one that has to be confirmed
+// first, or with an error.
 type grant struct {
-	entry *Entry
-	err   error
+	entry   *Entry
+	confirm *ticket
+	err     error
 }
 
 var waiters = sync.Pool{New: func() any { return &waiter{ready: make(chan grant, 1)} }}
@@ -96,6 +100,7 @@ func (q *queue) remove(w *waiter) {
 // end removes w and ends its wait.
 func (q *queue) end(w *waiter, g grant) {
 	q.remove(w)
+	q.retire(w)
 	w.ready <- g
 }
 
@@ -111,13 +116,27 @@ func (q *queue) endAll(why func(*waiter) error) {
 	}
 }
 
+// line is what waiting needs on a fair door; nil if nobody waits, under mu.
+func (q *queue) line() *line {
+	if q.head == nil {
+		return nil
+	}
+	return q.head.line
+}
+
+// idle says whether nothing here is known to want or to have the key, under mu.
+func (q *queue) idle() bool { return q.hold == nil && q.first == nil && q.calls == 0 && !q.busy }
+
 // full says whether no more may wait in q, under mu.
 func (h *Hall) full(q *queue) bool { return h.MaxWaiters > 0 && int(q.waiting) >= h.MaxWaiters }
 
 // unmet is what is known when a wait ends without the lock.
 func (q *queue) unmet() error {
-	if q.head != nil && q.head.outage != nil {
+	switch {
+	case q.head != nil && q.head.outage != nil:
 		return q.head.outage.err
+	case q.line() != nil && q.line().outage != nil:
+		return q.line().outage.err
 	}
 	return ErrNotAcquired
 }
@@ -126,6 +145,10 @@ func (q *queue) unmet() error {
 // goes on if somebody waits for a key that is not held here; a queue that
 // nothing needs is dropped.
 func (h *Hall) settle(s *shard, q *queue) {
+	if h.fair != nil {
+		h.settleLine(s, q)
+		return
+	}
 	q.busy = false
 	if q.first == nil {
 		if q.head != nil {

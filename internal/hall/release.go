@@ -61,6 +61,7 @@ func (h *Hall) unlockLast(ctx context.Context, s *shard, l *lease) error {
 	}
 	h.watchdog.Forget(d)
 	q.hold, q.busy = nil, true
+	q.calls++
 	h.work.Add(1) // Close has not passed here: it would have ended the lease
 	s.mu.Unlock()
 	defer h.work.Done()
@@ -73,13 +74,14 @@ func (h *Hall) unlockLast(ctx context.Context, s *shard, l *lease) error {
 // has freed the key by itself.
 func (h *Hall) release(ctx context.Context, s *shard, q *queue, d *hold) error {
 	var heard pubsub.State
-	if q.head != nil {
+	if h.fair == nil && q.head != nil {
 		heard = q.head.heard()
 	}
-	r := releasing{hall: h, hold: d, lastFence: d.fences.used()}
+	r := releasing{hall: h, hold: d, lastFence: d.fences().used()}
 	err := r.attempt(h.calls.context())
 	s.mu.Lock()
-	if r.said.Ours && q.first != nil && h.Handover > 0 {
+	q.calls--
+	if r.said.Ours && q.first != nil && h.Handover > 0 && h.fair == nil {
 		h.stepBack(q, r.said.Listeners, heard)
 	}
 	h.settle(s, q)
@@ -113,12 +115,12 @@ type releasing struct {
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
-	h, key := r.hall, r.hold.queue.key
+	h := r.hall
 	if h.answering() { // as aside, but without its closure
-		r.said, err = h.backend.Release(ctx, key, r.hold.owner, r.lastFence)
+		r.said, err = h.free(ctx, r.hold, r.lastFence)
 	} else {
 		r.said, err = aside(ctx, h, func(ctx context.Context) (scripts.Released, error) {
-			return h.backend.Release(ctx, key, r.hold.owner, r.lastFence)
+			return h.free(ctx, r.hold, r.lastFence)
 		})
 	}
 	err = ours(err)
@@ -182,7 +184,10 @@ func (h *Hall) cleanUp(key string, o orphan) {
 	}
 	h.background(func() {
 		err := h.persist(time.Now().Add(o.lease+h.calls.timeout), func(ctx context.Context) error {
-			_, err := h.backend.CleanUp(ctx, key, o.owner)
+			if h.fair != nil {
+				return h.giveUp(ctx, key, o.owner)
+			}
+			_, err := h.plain.CleanUp(ctx, key, o.owner)
 			return err
 		})
 		if err != nil {

@@ -69,7 +69,7 @@ func cancelJoined(c *contractRig) {
 			limited <- acquired{l, err}
 		}()
 		if key == "theirs" {
-			c.listening(key, 1)
+			c.awaitWaiters(key, 1)
 		}
 		cancel(errMine)
 		for _, w := range append(waits, limited) {
@@ -78,7 +78,7 @@ func cancelJoined(c *contractRig) {
 			require.ErrorIs(c.t, a.err, context.Canceled)
 			require.ErrorIs(c.t, a.err, errMine)
 		}
-		c.listening("theirs", 0)
+		c.traceless("theirs")
 
 		ctx, stop := context.WithTimeout(c.ctx, time.Second)
 		defer stop()
@@ -92,12 +92,12 @@ func cancelTidy(c *contractRig) {
 	their := lock(c.t, c.other, c.ctx, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
 	waits := []<-chan acquired{lockAside(c.locker, ctx, "k"), c.queueWith(ctx, c.locker, "k")}
-	c.listening("k", 1)
+	c.awaitWaiters("k", 1)
 	cancel()
 	for _, w := range waits {
 		require.ErrorIs(c.t, (<-w).err, context.Canceled)
 	}
-	c.listening("k", 0)
+	c.traceless("k")
 	c.unlock(their)
 	c.tidy("k")
 }
@@ -124,14 +124,16 @@ func cancelTerms(c *contractRig) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	going := c.queueWith(ctx, c.locker, "k")
 	next := c.queue(c.locker, "k", Call{FixedLease: time.Hour})
-	hook, held := holding("acquire")
+	hook, held := holding(c.door.grantVerb())
 	c.proxy.OnReply(hook)
-	c.unlock(holder)
+	released := make(chan error, 1)
+	go func() { released <- holder.Unlock(c.ctx) }()
 	<-held
 	cancel()
 	require.ErrorIs(c.t, (<-going).err, context.Canceled)
 	c.proxy.OnReply(nil)
 	c.proxy.Release()
+	require.NoError(c.t, <-released)
 	l := got(c.t, next)
 	require.Greater(c.t, time.Until(l.Deadline()), 30*time.Minute)
 	require.Equal(c.t, l.Owner(), c.owner("k"))
@@ -146,7 +148,7 @@ func cancelOne(c *contractRig) {
 		their := lock(c.t, c.other, c.ctx, "k")
 		ctx, cancel := context.WithCancel(c.ctx)
 		going := []<-chan acquired{lockAside(c.locker, ctx, "k")}
-		c.listening("k", 1)
+		c.awaitWaiters("k", 1)
 		going = append(going, c.queueWith(ctx, c.locker, "k"))
 		staying := c.queue(c.locker, "k")
 		released := make(chan error, 1)
@@ -162,7 +164,7 @@ func cancelOne(c *contractRig) {
 		}
 		require.NoError(c.t, <-released)
 		c.unlock(got(c.t, staying))
-		c.listening("k", 0)
+		c.awaitWaiters("k", 0)
 	}
 	c.tidy("k")
 }

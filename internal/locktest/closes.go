@@ -29,9 +29,9 @@ func closeAll(c *contractRig) {
 	leases = append(leases, lock(c.t, c.locker, c.ctx, "fixed", Call{FixedLease: time.Hour}))
 	their := lock(c.t, c.other, c.ctx, "theirs")
 	waits := []<-chan acquired{lockAside(c.locker, c.ctx, "theirs"), c.queue(c.locker, "a"), c.queue(c.locker, "a")}
-	c.listening("theirs", 1)
+	c.awaitWaiters("theirs", 1)
 	next := lockAside(c.other, c.ctx, "b")
-	c.listening("b", 1)
+	c.awaitWaiters("b", 1)
 
 	require.NoError(c.t, c.locker.Close())
 	c.unlock(got(c.t, next)) // it was told
@@ -44,7 +44,7 @@ func closeAll(c *contractRig) {
 		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrClosed)
 		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
 	}
-	c.listening("theirs", 0)
+	c.traceless("theirs")
 	require.NoError(c.t, c.locker.Close())
 	c.unlock(their)
 	c.tidy("theirs")
@@ -97,7 +97,7 @@ func closeHanging(c *contractRig) {
 	waiter := c.queue(c.locker, "k")
 	their := lock(c.t, c.other, c.ctx, "theirs")
 	far := lockAside(c.locker, c.ctx, "theirs")
-	c.listening("theirs", 1)
+	c.awaitWaiters("theirs", 1)
 	c.proxy.HoldRequests(true)
 	defer c.proxy.HoldRequests(false)
 	err := c.locker.Close()

@@ -87,7 +87,7 @@ func doNotAcquired(c *contractRig) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.locker.Do(ctx, "k", unreachable(c.t)) }()
-	c.listening("k", 1)
+	c.awaitWaiters("k", 1)
 	cancel()
 	err := <-done
 	require.ErrorIs(c.t, err, hall.ErrNotAcquired)

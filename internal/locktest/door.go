@@ -1,5 +1,5 @@
-// Package locktest is the conformance suite that every door passes: rlock, and
-// later fair and multilock. Every sentence of the public docs is a case, every
+// Package locktest is the conformance suite that every door passes: rlock, fair, and
+// later multilock. Every sentence of the public docs is a case, every
 // guarantee (G1…) and every fault (F1…) has its number in a test's name. It also
 // holds the checker of exclusion. For tests only.
 package locktest
@@ -18,6 +18,9 @@ import (
 type Door struct {
 	// Name is the package's name.
 	Name string
+	// Fair says that waiters stand in a queue in Redis and are granted the key in
+	// its order; else they listen to the key's channel and race for it.
+	Fair bool
 	// New makes a locker on the Redis of client; it is closed by the test.
 	New func(client rueidis.Client, o Options) (Locker, error)
 }
@@ -30,6 +33,9 @@ type Options struct {
 	MaxWaiters int
 	MaxOutage  *time.Duration
 	Logger     *slog.Logger
+	// Of fair doors only; others take no notice.
+	Stale      time.Duration
+	FirstLease time.Duration
 }
 
 // Call holds the options of one call; zero fields are left out.

@@ -43,7 +43,7 @@ func exclusionWorker(d Door, p *Parent) error {
 		return err
 	}
 	defer client.Close()
-	o := Options{Lease: exclusionLease, Fencing: true}
+	o := Options{Lease: exclusionLease, Fencing: true, Stale: exclusionLease / 3, FirstLease: exclusionLease / 3}
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}

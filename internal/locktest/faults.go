@@ -11,6 +11,7 @@ import (
 type faultCase struct {
 	name string
 	run  func(t *testing.T, d Door)
+	fair bool // of fair doors only
 }
 
 // faults are all registered cases; written by init functions only.
@@ -18,7 +19,12 @@ var faults []faultCase
 
 // register adds a case to the table; files call it in init.
 func register(name string, run func(t *testing.T, d Door)) {
-	faults = append(faults, faultCase{name, run})
+	faults = append(faults, faultCase{name: name, run: run})
+}
+
+// registerFair adds a case for fair doors only.
+func registerFair(name string, run func(t *testing.T, d Door)) {
+	faults = append(faults, faultCase{name: name, run: run, fair: true})
 }
 
 // row is the part of a case's name that sorts: the number of its row.
@@ -31,6 +37,9 @@ func (c faultCase) row() string {
 func RunFaults(t *testing.T, d Door) {
 	slices.SortStableFunc(faults, func(a, b faultCase) int { return strings.Compare(a.row(), b.row()) })
 	for _, c := range faults {
+		if c.fair && !d.Fair {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) { c.run(t, d) })
 	}
 }

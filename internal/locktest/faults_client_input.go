@@ -107,10 +107,11 @@ func testBadInput(t *testing.T, d Door) {
 func testAnyKey(t *testing.T, d Door) {
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
 	ctx := bounded(t)
-	for _, key := range []string{
+	keys := []string{
 		"{", "}", "{}", "a{b}c", "{b}", "}{", "a{{b}}", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "ключ", " ", "a b", "*", "a:b:0", "'\"\\",
 		"redisson_lock__channel:{k}", strings.Repeat("{", 1<<10),
-	} {
+	}
+	for _, key := range keys {
 		name := fmt.Sprintf("%.20q", key)
 		first := lock(t, r.locker, ctx, key)
 		inner := lock(t, r.locker, first.Bind(ctx), key)
@@ -121,12 +122,14 @@ func testAnyKey(t *testing.T, d Door) {
 		_, err = r.other.TryLock(ctx, key)
 		require.ErrorIs(t, err, hall.ErrNotAcquired, name)
 		next := lockAside(r.other, ctx, key) // is woken, as the lease is long
-		r.listening(key, 1)
+		r.awaitWaiters(key, 1)
 		require.NoError(t, inner.Unlock(ctx), name)
 		require.NoError(t, first.Unlock(ctx), name)
 		second := got(t, next)
 		require.Greater(t, second.Fence(), first.Fence(), name)
 		require.NoError(t, second.Unlock(ctx), name)
+	}
+	for _, key := range keys {
 		r.tidy(key)
 	}
 }

@@ -131,7 +131,7 @@ func testHolderPaused(t *testing.T, d Door) {
 	t.Parallel()
 	s := redistest.Start(t)
 	client := s.Client(t)
-	next := d.Open(t, client, Options{Fencing: true, Lease: long})
+	next := d.Open(t, client, Options{Fencing: true, Lease: long, FirstLease: long})
 	child := StartChild(t, "client", s.Addr(), pausedLease.String())
 	child.Say("lock k")
 	old := fence(t, child.Expect("held"))
@@ -195,7 +195,7 @@ func testPausedWhileAcquiring(t *testing.T, d Door) {
 	for _, how := range []string{"lock", "trylock"} {
 		executed := make(chan struct{}, 1)
 		proxy.OnReply(func(cmd []string) redistest.Verdict {
-			if verb(cmd) != "acquire_fenced" {
+			if verb(cmd) != "acquire" {
 				return redistest.Pass
 			}
 			poke(executed)

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,11 +72,10 @@ type lossCase struct {
 }
 
 var lossCases = []lossCase{
-	{"acquire/try", false, tryAcquireUnanswered("acquire")},
-	{"acquire/wait", false, waitAcquireUnanswered("acquire")},
-	{"acquire_fenced/try", true, tryAcquireUnanswered("acquire_fenced")},
-	{"acquire_fenced/wait", true, waitAcquireUnanswered("acquire_fenced")},
-	{"acquire/as waiter", false, grantUnanswered},
+	{"acquire/try", false, tryAcquireUnanswered},
+	{"acquire/wait", false, waitAcquireUnanswered},
+	{"acquire/fenced try", true, tryAcquireUnanswered},
+	{"acquire/fenced wait", true, waitAcquireUnanswered},
 	{"clean_up", false, cleanUpUnanswered},
 	{"recount/nested try", false, nestedTryUnanswered},
 	{"recount/nested wait", false, nestedWaitUnanswered},
@@ -93,11 +93,16 @@ const (
 )
 
 func testLoss(t *testing.T, d Door, how loss) {
-	for _, c := range lossCases {
+	cases := append(slices.Clone(lossCases), lossCase{"acquire/as waiter", false, grantUnanswered})
+	if d.Fair {
+		cases = slices.Concat(lossCases, fairLossCases)
+	}
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := newFaultRig(t, d, Options{
 				Lease: lossLease, Fencing: c.fenced, MaxOutage: ptr(time.Minute), MaxWaiters: lossWaiters, Handover: ptr(lossLease),
+				Stale: time.Second,
 			}, quickPing)
 			c.run(t, r, func(name string) <-chan struct{} { return how(r.proxy, name) })
 			r.tidy("k")
@@ -107,30 +112,26 @@ func testLoss(t *testing.T, d Door, how loss) {
 
 func ptr[T any](v T) *T { return &v }
 
-func tryAcquireUnanswered(name string) func(*testing.T, *faultRig, func(string) <-chan struct{}) {
-	return func(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
-		lost := lose(name)
-		_, err := r.locker.TryLock(bounded(t), "k")
-		require.ErrorIs(t, err, hall.ErrUnknown)
-		within(t, lost)
-		require.NoError(t, lock(t, r.other, bounded(t), "k").Unlock(bounded(t)))
-	}
+func tryAcquireUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	lost := lose("acquire")
+	_, err := r.locker.TryLock(bounded(t), "k")
+	require.ErrorIs(t, err, hall.ErrUnknown)
+	within(t, lost)
+	require.NoError(t, lock(t, r.other, bounded(t), "k").Unlock(bounded(t)))
 }
 
-func waitAcquireUnanswered(name string) func(*testing.T, *faultRig, func(string) <-chan struct{}) {
-	return func(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
-		lost := lose(name)
-		l := lock(t, r.locker, bounded(t), "k")
-		within(t, lost)
-		require.Equal(t, 1, r.entries("k"))
-		first := l.Fence()
-		require.NoError(t, l.Unlock(bounded(t)))
-		if name == "acquire_fenced" {
-			again := lock(t, r.locker, bounded(t), "k")
-			require.Greater(t, again.Fence(), first)
-			require.NoError(t, again.Unlock(bounded(t)))
-		}
+func waitAcquireUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	lost := lose("acquire")
+	l := lock(t, r.locker, bounded(t), "k")
+	within(t, lost)
+	require.Equal(t, 1, r.entries("k"))
+	first := l.Fence()
+	require.NoError(t, l.Unlock(bounded(t)))
+	again := lock(t, r.locker, bounded(t), "k")
+	if first != 0 {
+		require.Greater(t, again.Fence(), first)
 	}
+	require.NoError(t, again.Unlock(bounded(t)))
 }
 
 // The attempt that is lost is that of a waiter, after a release.
@@ -138,7 +139,7 @@ func grantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := lockAside(r.locker, bounded(t), "k")
 	behind := lockAside(r.locker, bounded(t), "k")
-	r.listening("k", 1)
+	r.awaitWaiters("k", 1)
 	lost := lose("acquire")
 	require.NoError(t, before.Unlock(bounded(t)))
 	within(t, lost)
@@ -219,7 +220,7 @@ func nestedUnlockUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan 
 func releaseUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
 	l := lock(t, r.locker, bounded(t), "k")
 	next := lockAside(r.other, bounded(t), "k")
-	r.listening("k", 1)
+	r.awaitWaiters("k", 1)
 	lost := lose("release")
 	require.NoError(t, l.Unlock(bounded(t)))
 	within(t, lost)

@@ -87,7 +87,7 @@ func testPartition(t *testing.T, d Door, s *redistest.Server, address string, cu
 	left := lock(t, locker, bounded(t), "left")
 	wanted := lock(t, other, bounded(t), "wanted")
 	waiting := lockAside(locker, bounded(t), "wanted")
-	await(t, func() bool { return hearing(t, s, "wanted") == 1 })
+	await(t, func() bool { return d.waiting(t, s, "wanted") == 1 })
 	cut(true)
 
 	err := left.Unlock(over())

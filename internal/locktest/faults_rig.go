@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // long is a lease that no test outlives: what comes in time, comes not by its
@@ -66,10 +65,10 @@ type acquired struct {
 }
 
 // lockAside calls Lock on a goroutine of its own.
-func lockAside(l Locker, ctx context.Context, key string) <-chan acquired {
+func lockAside(l Locker, ctx context.Context, key string, c ...Call) <-chan acquired {
 	done := make(chan acquired, 1)
 	go func() {
-		lease, err := l.Lock(ctx, key)
+		lease, err := l.Lock(ctx, key, c...)
 		done <- acquired{lease, err}
 	}()
 	return done
@@ -94,17 +93,25 @@ func within[T any](t testing.TB, c <-chan T) (v T) {
 	return v
 }
 
-// listening waits until the given number of clients listens to releases of key.
-func (r *faultRig) listening(key string, n int) {
+// awaitWaiters returns when so many clients wait for key.
+func (r *faultRig) awaitWaiters(key string, n int) {
 	r.t.Helper()
-	await(r.t, func() bool { return r.listeners(key) == n })
+	await(r.t, func() bool { return r.door.waiting(r.t, r.server, key) == n })
 }
 
-func (r *faultRig) listeners(key string) int {
-	m := r.server.Do(r.t, "PUBSUB", "NUMSUB", scripts.Channel(key))
-	said, err := m.AsIntMap()
+// traceless returns when no wait has left a trace of key: neither a subscription
+// nor a place in a queue.
+func (r *faultRig) traceless(key string) {
+	r.t.Helper()
+	var traces []string
+	await(r.t, func() bool { traces = left(r.t, r.server, key); return len(traces) == 0 }, "traces of a wait: %v", &traces)
+}
+
+// owner is who has key, as Redis sees it.
+func (r *faultRig) owner(key string) string {
+	s, err := r.other.Inspect(bounded(r.t), key)
 	require.NoError(r.t, err)
-	return int(said[scripts.Channel(key)])
+	return s.Owner
 }
 
 // entries is how often key is entered, as Redis sees it.
@@ -115,11 +122,11 @@ func (r *faultRig) entries(key string) int {
 }
 
 // tidy waits until nothing is left of a key that nobody holds or wants: neither
-// hold nor subscription, and nothing without an expiry.
+// hold nor trace of a wait, and nothing without an expiry.
 func (r *faultRig) tidy(key string) {
 	r.t.Helper()
 	await(r.t, func() bool { return !exists(r.t, r.server, key) }, "a hold is left")
-	r.listening(key, 0)
+	r.traceless(key)
 	m := r.server.Do(r.t, "KEYS", "*")
 	keys, err := m.AsStrSlice()
 	require.NoError(r.t, err)

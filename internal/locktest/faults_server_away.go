@@ -61,7 +61,7 @@ func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
 		}()
 	}
 	for i := range keys {
-		r.listening(key(i), 1)
+		r.awaitWaiters(key(i), 1)
 	}
 	r.server.Do(t, "CONFIG", "RESETSTAT")
 	leave()

@@ -116,7 +116,7 @@ func testRestartRiddenOut(t *testing.T, d Door) {
 		key := away.String()
 		lock(t, other, bounded(t), key)
 		before := lockAside(locker, bounded(t), key)
-		await(t, func() bool { return hearing(t, s, key) == 1 })
+		await(t, func() bool { return d.waiting(t, s, key) == 1 })
 		s.Kill()
 		during := make(chan acquired, 1)
 		go func() {

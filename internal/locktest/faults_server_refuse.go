@@ -41,13 +41,21 @@ func init() {
 // asLeast logs in as the user that leastUser makes.
 func asLeast(o *rueidis.ClientOption) { o.Username, o.Password = "least", "secret" }
 
+// commands are what the scripts of the door need.
+func (d Door) commands() []string {
+	if d.Fair {
+		return scripts.FairCommands()
+	}
+	return scripts.Commands()
+}
+
 // leastUser makes the user with the least rights that a lock needs.
-func leastUser(t *testing.T, s *redistest.Server) {
+func leastUser(t *testing.T, d Door, s *redistest.Server) {
 	rule := []string{
 		"ACL", "SETUSER", "least", "on", ">secret", "~*", "&redisson_lock__channel:*",
 		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
 	}
-	for _, c := range scripts.Commands() {
+	for _, c := range d.commands() {
 		rule = append(rule, "+"+c)
 	}
 	s.Do(t, rule...)
@@ -58,7 +66,7 @@ func leastUser(t *testing.T, s *redistest.Server) {
 func testRefused(t *testing.T, d Door, code string, client func(*rueidis.ClientOption), begin func(*redistest.Server)) {
 	t.Parallel()
 	s := redistest.Start(t)
-	leastUser(t, s)
+	leastUser(t, d, s)
 	locker := d.Open(t, s.Client(t, client), Options{Lease: long})
 	other := d.Open(t, s.Client(t), Options{Lease: long})
 	refused := func(err error) {
@@ -69,7 +77,7 @@ func testRefused(t *testing.T, d Door, code string, client func(*rueidis.ClientO
 
 	_ = lock(t, other, bounded(t), "k")
 	waiting := lockAside(locker, bounded(t), "k")
-	await(t, func() bool { return hearing(t, s, "k") == 1 })
+	await(t, func() bool { return d.waiting(t, s, "k") == 1 })
 	begin(s)
 	await(t, func() bool { // the fault may cut the connection first
 		s.Do(t, "PUBLISH", scripts.Channel("k"), "0") // have the waiter look again
@@ -158,7 +166,7 @@ func testKeyReplaced(t *testing.T, d Door) {
 // says why, nothing is left half done, and nobody is kept out for longer than a
 // lease.
 func testEachCommandTakenAway(t *testing.T, d Door) {
-	for _, command := range append(scripts.Commands(), "subscribe", "unsubscribe") {
+	for _, command := range append(d.commands(), "subscribe", "unsubscribe") {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			testCommandTakenAway(t, d, command)
@@ -169,7 +177,7 @@ func testEachCommandTakenAway(t *testing.T, d Door) {
 func testCommandTakenAway(t *testing.T, d Door, command string) {
 	const lease = time.Second
 	s := redistest.Start(t)
-	leastUser(t, s)
+	leastUser(t, d, s)
 	s.Do(t, "ACL", "SETUSER", "least", "-"+command)
 	client := s.Client(t, asLeast)
 	fair := func(err error) bool { // it is what it should be

@@ -45,7 +45,7 @@ func FuzzKeys(f *testing.F, d Door) {
 		require.Equal(t, 2, held.Entries)
 
 		waiting := lockAside(other, ctx, key)
-		await(t, func() bool { return hearing(t, s, key) == 1 })
+		await(t, func() bool { return d.waiting(t, s, key) == 1 })
 		require.NoError(t, inside.Unlock(ctx))
 		require.NoError(t, l.Unlock(ctx))
 		require.NoError(t, got(t, waiting).Unlock(ctx))

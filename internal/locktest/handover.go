@@ -10,26 +10,49 @@ import (
 )
 
 var handoverCases = []contractCase{
-	{"Handover_IsInMemory", Options{Handover: &longTenure}, handoverInMemory},
+	{"Handover_IsInMemory", tenured, handoverInMemory},
 	{"Handover_TakesFencesFromTheReserve", Options{Handover: &longTenure, Fencing: true}, handoverFences},
 	{"Handover_TenureEnds", defaults, handoverTenure},
+	{"Handover_NotBeyondTheTenure", Options{Handover: &shortTenure}, handoverTenureOver},
 	{"Handover_Off", Options{Handover: &noHandover}, handoverOff},
-	{"Handover_LikeToLike", Options{Handover: &longTenure}, handoverLikeToLike},
-	{"Handover_OldEntriesDoNotTouchTheNextLease", Options{Handover: &longTenure}, handoverOldEntries},
-	{"Handover_NotAfterANestedCallInDoubt", Options{Handover: &longTenure}, handoverTainted},
-	{"Handover_NotAfterANestedCallThatWasInDoubt", Options{Handover: &longTenure}, handoverDoubt},
-	{"Handover_LossEndsThePresentLease", Options{Handover: &longTenure}, handoverLoss},
+	{"Handover_LikeToLike", tenured, handoverLikeToLike},
+	{"Handover_OldEntriesDoNotTouchTheNextLease", tenured, handoverOldEntries},
+	{"Handover_NotAfterANestedCallInDoubt", tenured, handoverTainted},
+	{"Handover_NotAfterANestedCallThatWasInDoubt", tenured, handoverDoubt},
+	{"Handover_LossEndsThePresentLease", tenured, handoverLoss},
 }
 
-var longTenure, noHandover = 20 * time.Second, time.Duration(0)
+var longTenure, shortTenure, noHandover = 20 * time.Second, 50 * time.Millisecond, time.Duration(0)
+
+// tenured are locks that are handed over for as long as a case lasts, and not
+// renewed meanwhile.
+var tenured = Options{Handover: &longTenure, FirstLease: 20 * time.Second}
+
+// crew is a holder of key, and so many waiters behind it, to which its hold may be
+// handed over one after the other, and then waiters with these terms. On a fair
+// door such a hold has been granted by the queue, with those who follow.
+func (c *contractRig) crew(key string, n int, then ...Call) (holder Lease, waits []<-chan acquired) {
+	c.t.Helper()
+	holder = lock(c.t, c.locker, c.ctx, key)
+	if c.door.Fair {
+		before, leader := holder, c.inQueue(c.locker, key)
+		defer func() {
+			c.unlock(before)
+			holder = got(c.t, leader)
+		}()
+	}
+	for range n {
+		waits = append(waits, c.inQueue(c.locker, key))
+	}
+	for _, terms := range then {
+		waits = append(waits, c.inQueue(c.locker, key, terms))
+	}
+	return holder, waits
+}
 
 func handoverInMemory(c *contractRig) {
-	holder := lock(c.t, c.locker, c.ctx, "k")
+	holder, waits := c.crew("k", 5)
 	owner, deadline := holder.Owner(), holder.Deadline()
-	var waits []<-chan acquired
-	for range 5 {
-		waits = append(waits, c.queue(c.locker, "k"))
-	}
 	c.commands()
 	for _, w := range waits {
 		before := holder
@@ -101,9 +124,21 @@ func handoverTenure(c *contractRig) {
 	c.tidy("k")
 }
 
+// Who comes after the tenure has a hold of its own.
+func handoverTenureOver(c *contractRig) {
+	holder, waits := c.crew("k", 2)
+	time.Sleep(shortTenure)
+	c.unlock(holder)
+	next := got(c.t, waits[0])
+	require.NotEqual(c.t, holder.Owner(), next.Owner())
+	c.unlock(next)
+	c.unlock(got(c.t, waits[1]))
+	c.tidy("k")
+}
+
 func handoverOff(c *contractRig) {
 	holder := lock(c.t, c.locker, c.ctx, "k")
-	waits := []<-chan acquired{c.queue(c.locker, "k"), c.queue(c.locker, "k")}
+	waits := []<-chan acquired{c.inQueue(c.locker, "k"), c.inQueue(c.locker, "k")}
 	for _, w := range waits {
 		before := holder.Owner()
 		c.unlock(holder)
@@ -111,18 +146,19 @@ func handoverOff(c *contractRig) {
 		require.NotEqual(c.t, before, holder.Owner())
 	}
 	c.unlock(holder)
-	require.Equal(c.t, []string{"acquire", "release", "acquire", "release", "acquire", "release"}, c.commands())
+	want := []string{"acquire", "release", "acquire", "release", "acquire", "release"}
+	if c.door.Fair {
+		want = []string{"acquire", "subscribe", "enter", "enter", "release", "release", "release"}
+	}
+	require.Equal(c.t, want, c.commands())
 }
 
 // A lease with terms of its own is a hold of its own, and so is what follows it.
 func handoverLikeToLike(c *contractRig) {
 	for _, call := range []Call{{FixedLease: time.Hour}, {MaxHold: time.Hour}} {
-		holder := lock(c.t, c.locker, c.ctx, "k")
-		plain := c.queue(c.locker, "k")
-		special := []<-chan acquired{c.queue(c.locker, "k", call), c.queue(c.locker, "k", call)}
-		last := c.queue(c.locker, "k")
-		same := []bool{true, false, false, false}
-		for i, w := range append(append([]<-chan acquired{plain}, special...), last) {
+		holder, waits := c.crew("k", 1, call, call, Call{}, Call{})
+		same := []bool{true, false, false, false, true}
+		for i, w := range waits {
 			before := holder.Owner()
 			c.unlock(holder)
 			holder = got(c.t, w)
@@ -136,13 +172,12 @@ func handoverLikeToLike(c *contractRig) {
 }
 
 func handoverOldEntries(c *contractRig) {
-	outer := lock(c.t, c.locker, c.ctx, "k")
+	outer, waits := c.crew("k", 1)
 	inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
 	bound := context.WithoutCancel(outer.Bind(c.ctx))
-	w := c.queue(c.locker, "k")
 	c.unlock(inner)
 	c.unlock(outer)
-	next := got(c.t, w)
+	next := got(c.t, waits[0])
 	require.Equal(c.t, outer.Owner(), next.Owner())
 	require.ErrorIs(c.t, outer.Unlock(c.ctx), hall.ErrReleased)
 	require.ErrorIs(c.t, inner.Unlock(c.ctx), hall.ErrReleased)
@@ -155,13 +190,12 @@ func handoverOldEntries(c *contractRig) {
 
 // A nested call that may still arrive would count for the next lease.
 func handoverTainted(c *contractRig) {
-	l := lock(c.t, c.locker, c.ctx, "k")
+	l, waits := c.crew("k", 1)
 	hook, held := holding("recount")
 	c.proxy.OnRequest(hook)
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
 	done := lockAside(c.locker, ctx, "k")
 	<-held
-	w := c.queue(c.locker, "k")
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- l.Unlock(c.ctx) }()
 	<-l.Done()
@@ -170,7 +204,7 @@ func handoverTainted(c *contractRig) {
 	c.proxy.OnRequest(nil)
 	c.proxy.Release()
 	require.NoError(c.t, <-unlocked)
-	next := got(c.t, w)
+	next := got(c.t, waits[0])
 	require.NotEqual(c.t, l.Owner(), next.Owner())
 	require.Equal(c.t, 1, c.entries("k"))
 	c.unlock(next)
@@ -179,29 +213,28 @@ func handoverTainted(c *contractRig) {
 
 // That it has been undone since does not say that it will not arrive once more.
 func handoverDoubt(c *contractRig) {
-	l := lock(c.t, c.locker, c.ctx, "k")
+	l, waits := c.crew("k", 1)
 	c.swallow(1, "recount")
 	_, err := c.locker.TryLock(l.Bind(c.ctx), "k")
 	require.ErrorIs(c.t, err, hall.ErrUnknown)
 	c.unlock(lock(c.t, c.locker, l.Bind(c.ctx), "k")) // comes after what undoes the last
 	require.Equal(c.t, 1, c.entries("k"))
-	w := c.queue(c.locker, "k")
 	c.unlock(l)
-	next := got(c.t, w)
+	next := got(c.t, waits[0])
 	require.NotEqual(c.t, l.Owner(), next.Owner())
 	c.unlock(next)
 }
 
 func handoverLoss(c *contractRig) {
-	first := lock(c.t, c.locker, c.ctx, "k")
-	second, third := c.queue(c.locker, "k"), c.queue(c.locker, "k")
+	first, waits := c.crew("k", 2)
 	c.unlock(first)
-	present := got(c.t, second)
+	present := got(c.t, waits[0])
+	require.Equal(c.t, first.Owner(), present.Owner())
 	_, err := c.locker.ForceUnlock(c.ctx, "k")
 	require.NoError(c.t, err)
 	c.ended(present, hall.ErrLost)
 	require.ErrorIs(c.t, first.Err(), hall.ErrReleased)
-	next := got(c.t, third)
+	next := got(c.t, waits[1])
 	require.NotEqual(c.t, first.Owner(), next.Owner())
 	require.ErrorIs(c.t, present.Unlock(c.ctx), hall.ErrLost)
 	c.lives(next)

@@ -56,7 +56,7 @@ const (
 func recordHistory(t *testing.T, d Door, renewed bool, length time.Duration) *history {
 	s := redistest.Start(t)
 	h := &history{began: time.Now(), counts: map[happening]int{}}
-	o := Options{Lease: long}
+	o := Options{Lease: long, Stale: historyLease, FirstLease: historyLease}
 	if renewed {
 		o.Lease = historyLease
 	}

@@ -93,7 +93,7 @@ func forceNoReply(c *contractRig) {
 func forceWakes(c *contractRig) {
 	lock(c.t, c.other, c.ctx, "k")
 	first := lockAside(c.locker, c.ctx, "k")
-	c.listening("k", 1)
+	c.awaitWaiters("k", 1)
 	_, err := c.locker.ForceUnlock(c.ctx, "k")
 	require.NoError(c.t, err)
 	c.unlock(got(c.t, first))

@@ -95,14 +95,17 @@ func refusedClient(c *contractRig) {
 
 // Any bytes make a key.
 func acceptedKeys(c *contractRig) {
-	for _, key := range []string{
+	keys := []string{
 		strings.Repeat("k", 1024), "a b", "{", "}", "{}", "{a}b", "a{b}c", "}{", "\x00\xff\r\n", "käse:1", "*", "?[a-z]", `"`, ":",
-	} {
+	}
+	for _, key := range keys {
 		l := lock(c.t, c.locker, c.ctx, key)
 		waiter := lockAside(c.other, c.ctx, key)
-		c.listening(key, 1)
+		c.awaitWaiters(key, 1)
 		c.unlock(l)
 		c.unlock(got(c.t, waiter))
+	}
+	for _, key := range keys {
 		c.tidy(key)
 	}
 }

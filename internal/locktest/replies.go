@@ -13,8 +13,8 @@ import (
 
 // G5: a reply lost on the wire changes nothing.
 var replyCases = []contractCase{
-	{"G5_AcquireTwiceCountsOnce", defaults, func(c *contractRig) { g5Acquire(c, "acquire") }},
-	{"G5_FencedAcquireTwiceCountsOnce", Options{Fencing: true}, func(c *contractRig) { g5Acquire(c, "acquire_fenced") }},
+	{"G5_AcquireTwiceCountsOnce", defaults, g5Acquire},
+	{"G5_FencedAcquireTwiceCountsOnce", Options{Fencing: true}, g5Acquire},
 	{"G5_SingleAttemptIsUndone", defaults, g5Single},
 	{"G5_EnterTwiceCountsOnce", defaults, g5Enter},
 	{"G5_SingleEnterIsUndone", defaults, g5SingleEnter},
@@ -25,28 +25,36 @@ var replyCases = []contractCase{
 	{"G5_FixedLeaseIsUndoneForAsLongAsItLasts", Options{Lease: 300 * time.Millisecond}, g5LongFixed},
 }
 
-// swallow loses the next replies to a script.
-func (c *contractRig) swallow(n int, script string) {
+// swallow loses the next replies to a script. So many must have come by the end of
+// the case.
+func (c *contractRig) swallow(n int, scripts ...string) {
 	for range n {
-		c.proxy.SwallowReply(1, is(script))
+		lost := c.proxy.SwallowReply(1, is(scripts...))
+		c.t.Cleanup(func() {
+			select {
+			case <-lost:
+			default:
+				c.t.Errorf("no reply to %v was lost", scripts)
+			}
+		})
 	}
 }
 
 // cut loses the next calls of a script, with their connections.
-func (c *contractRig) cut(n int, script string) {
+func (c *contractRig) cut(n int, scripts ...string) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	c.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if is(script)(cmd) && left.Add(-1) >= 0 {
+		if is(scripts...)(cmd) && left.Add(-1) >= 0 {
 			return redistest.Cut
 		}
 		return redistest.Pass
 	})
 }
 
-func g5Acquire(c *contractRig, script string) {
+func g5Acquire(c *contractRig) {
 	for _, times := range []int{1, 2} {
-		c.swallow(times, script)
+		c.swallow(times, "acquire", "enter")
 		l := lock(c.t, c.locker, c.ctx, "k")
 		require.Equal(c.t, l.Owner(), c.owner("k"))
 		require.Equal(c.t, 1, c.entries("k"))
@@ -94,7 +102,7 @@ func g5SingleEnter(c *contractRig) {
 
 // Also when it is the call that is lost.
 func g5Leave(c *contractRig) {
-	for _, lose := range []func(int, string){c.swallow, c.cut} {
+	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
 		l := lock(c.t, c.locker, c.ctx, "k")
 		inner := lock(c.t, c.locker, l.Bind(c.ctx), "k")
 		lose(2, "recount")
@@ -109,7 +117,7 @@ func g5Leave(c *contractRig) {
 
 // Also when it is the call that is lost. A repeat that finds nothing is no loss.
 func g5Release(c *contractRig) {
-	for _, lose := range []func(int, string){c.swallow, c.cut} {
+	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
 		for _, times := range []int{1, 2} {
 			l := lock(c.t, c.locker, c.ctx, "k")
 			lose(times, "release")

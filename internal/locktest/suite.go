@@ -24,10 +24,16 @@ var defaults = Options{}
 // Run runs the contract and the guarantees against d. Each case has a Redis of
 // its own.
 func Run(t *testing.T, d Door) {
-	for _, c := range slices.Concat(
+	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
 		closeCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
-	) {
+	)
+	if d.Fair {
+		cases = slices.Concat(cases, fairCases)
+	} else {
+		cases = slices.Concat(cases, plainCases)
+	}
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.run(newContractRig(t, d, c.options))
@@ -41,17 +47,22 @@ type contractRig struct {
 	*faultRig
 	ctx context.Context // of which the case expects no end
 
-	mu   sync.Mutex
-	sent []string // guarded by mu: scripts and commands sent by locker's client
+	mu    sync.Mutex
+	sent  []string // guarded by mu: scripts and commands sent by locker's client, but beats
+	beats int      // guarded by mu: sent
 }
 
 func newContractRig(t *testing.T, d Door, o Options) *contractRig {
 	t.Helper()
 	c := &contractRig{faultRig: newFaultRig(t, d, o), ctx: bounded(t)}
 	c.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if v := verb(cmd); v != "hello" && v != "client" && v != "ping" { // those keep a connection
-			c.mu.Lock()
-			defer c.mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch v := verb(cmd); v {
+		case "hello", "client", "ping": // keep a connection
+		case "beat":
+			c.beats++
+		default:
 			c.sent = append(c.sent, v)
 		}
 		return redistest.Pass
@@ -130,6 +141,20 @@ func (c *contractRig) queueWith(ctx context.Context, l Locker, key string, calls
 	case <-c.ctx.Done():
 		require.FailNow(c.t, "Lock does not wait")
 	}
+	return done
+}
+
+// inQueue is queue, and on a fair door returns when the call is in Redis' queue.
+func (c *contractRig) inQueue(l Locker, key string, calls ...Call) <-chan acquired {
+	c.t.Helper()
+	if !c.door.Fair {
+		return c.queue(l, key, calls...)
+	}
+	before := queued(c.t, c.server, key)
+	done := c.queue(l, key, calls...)
+	await(c.t, func() bool {
+		return slices.ContainsFunc(queued(c.t, c.server, key), func(o string) bool { return !slices.Contains(before, o) })
+	})
 	return done
 }
 

@@ -14,6 +14,7 @@ var termsCases = []contractCase{
 	{"Terms_MaxHoldReleasesTheKey", Options{Lease: long}, termsMaxHold},
 	{"Terms_MaxHoldIsRenewedUntilThen", Options{Lease: 1500 * time.Millisecond}, termsMaxHoldRenewed},
 	{"Terms_UnlockBeforeTheCap", defaults, termsEarly},
+	{"Terms_OfAWaiter", defaults, termsWaiter},
 }
 
 func termsFixed(c *contractRig) {
@@ -62,5 +63,27 @@ func termsEarly(c *contractRig) {
 		c.unlock(lock(c.t, c.locker, l.Bind(c.ctx), "k"))
 		c.unlock(l)
 		c.free("k")
+	}
+}
+
+// Whoever has waited gets what it asked for, be it more or less than what it would
+// get without.
+func termsWaiter(c *contractRig) {
+	for _, lease := range []time.Duration{500 * time.Millisecond, time.Hour} {
+		their := lock(c.t, c.other, c.ctx, "k")
+		w := c.inQueue(c.locker, "k", Call{FixedLease: lease})
+		c.unlock(their)
+		l := got(c.t, w)
+		left := time.Until(l.Deadline())
+		require.LessOrEqual(c.t, left, lease)
+		require.LessOrEqual(c.t, number(c.t, c.server, "PTTL", "k"), int(lease.Milliseconds()))
+		if lease == time.Hour {
+			require.Greater(c.t, left, lease/2)
+			c.unlock(l)
+			continue
+		}
+		next := lock(c.t, c.other, c.ctx, "k") // when it has run out
+		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+		c.unlock(next)
 	}
 }

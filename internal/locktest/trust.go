@@ -83,13 +83,6 @@ func g2(c *contractRig, away func(bool)) {
 	c.tidy("k")
 }
 
-// owner is who has key, as Redis sees it.
-func (c *contractRig) owner(key string) string {
-	s, err := c.other.Inspect(c.ctx, key)
-	require.NoError(c.t, err)
-	return s.Owner
-}
-
 func g2RequestsLate(c *contractRig) { g2(c, c.proxy.HoldRequests) }
 func g2RepliesLate(c *contractRig)  { g2(c, c.proxy.HoldReplies) }
 

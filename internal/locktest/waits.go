@@ -16,9 +16,7 @@ var waitCases = []contractCase{
 	{"Wait_OfZeroIsTryLock", defaults, waitZero},
 	{"Wait_NegativeIsRefused", defaults, waitNegative},
 	{"Wait_TryLockAnswersLocallyWhereItCan", defaults, waitLocally},
-	{"Wait_CostsNoCommand", defaults, waitCosts},
 	{"Wait_InOrderWithinALocker", defaults, waitOrder},
-	{"Wait_InOrderBehindTheFirstAttempt", defaults, waitOrderFirst},
 	{"Wait_QueueFull", Options{MaxWaiters: 2}, waitQueueFull},
 	{"Wait_QueueFullForTheFirstWaiter", Options{MaxWaiters: 1}, waitQueueFullFirst},
 	{"Wait_QueueFullAfterTheFirstAttempt", Options{MaxWaiters: 1}, waitQueueFullMeanwhile},
@@ -85,10 +83,10 @@ func waitLocally(c *contractRig) {
 	l := lock(c.t, c.locker, c.ctx, "held")
 	their := lock(c.t, c.other, c.ctx, "wanted")
 	waiter := lockAside(c.locker, c.ctx, "wanted")
-	c.listening("wanted", 1)
-	// The look that follows the subscription may be still on its way.
+	c.awaitWaiters("wanted", 1)
+	// What follows the subscription may be still on its way.
 	await(c.t, func() bool { return len(c.noted()) == 4 })
-	require.Equal(c.t, []string{"acquire", "acquire", "subscribe", "acquire"}, c.noted())
+	require.Equal(c.t, []string{"acquire", "acquire", "subscribe", c.door.waitVerb()}, c.noted())
 	c.commands()
 	c.held(c.locker, "held")
 	c.held(c.locker, "wanted")
@@ -97,24 +95,6 @@ func waitLocally(c *contractRig) {
 	c.unlock(got(c.t, waiter))
 	c.unlock(l)
 	c.tidy("wanted")
-}
-
-// A wait costs a subscription and two looks, however many wait.
-func waitCosts(c *contractRig) {
-	their := lock(c.t, c.other, c.ctx, "k")
-	waits := []<-chan acquired{lockAside(c.locker, c.ctx, "k")}
-	await(c.t, func() bool { return len(c.noted()) == 3 })
-	require.Equal(c.t, []string{"acquire", "subscribe", "acquire"}, c.commands())
-	for range 9 {
-		waits = append(waits, c.queue(c.locker, "k"))
-	}
-	c.quiet()
-	c.unlock(their)
-	for _, w := range waits {
-		c.unlock(got(c.t, w))
-	}
-	require.NotContains(c.t, c.commands(), "subscribe")
-	c.tidy("k")
 }
 
 // By hand-over, and where each lock comes from Redis, as those with terms do.
@@ -131,21 +111,6 @@ func waitOrder(c *contractRig) {
 		}
 		c.unlock(holder)
 	}
-}
-
-// Who found nobody before it goes before those that came during its attempt.
-func waitOrderFirst(c *contractRig) {
-	their := lock(c.t, c.other, c.ctx, "k")
-	hook, held := holding("acquire")
-	c.proxy.OnReply(hook)
-	first := lockAside(c.locker, c.ctx, "k")
-	<-held
-	second := c.queue(c.locker, "k")
-	c.proxy.OnReply(nil)
-	c.proxy.Release()
-	c.unlock(their)
-	c.unlock(got(c.t, first))
-	c.unlock(got(c.t, second))
 }
 
 func waitQueueFull(c *contractRig) {
@@ -178,7 +143,7 @@ func waitQueueFull(c *contractRig) {
 func waitQueueFullFirst(c *contractRig) {
 	their := lock(c.t, c.other, c.ctx, "k")
 	first := lockAside(c.locker, c.ctx, "k")
-	c.listening("k", 1)
+	c.awaitWaiters("k", 1)
 	_, err := c.locker.Lock(c.ctx, "k")
 	require.Equal(c.t, hall.ErrQueueFull, err)
 	c.unlock(their)
@@ -256,14 +221,14 @@ func waitRefused(c *contractRig) {
 	}
 	lock(c.t, c.other, c.ctx, "k")
 	waits := []<-chan acquired{lockAside(c.locker, c.ctx, "k")}
-	c.listening("k", 1)
+	c.awaitWaiters("k", 1)
 	waits = append(waits, c.queue(c.locker, "k"))
 	c.server.Do(c.t, "SET", "k", "not a lock")
 	c.server.Do(c.t, "PUBLISH", scripts.Channel("k"), "0")
 	for _, w := range waits {
 		refused((<-w).err)
 	}
-	c.listening("k", 0)
+	c.traceless("k")
 	for _, wait := range []func() (Lease, error){
 		func() (Lease, error) { return c.locker.Lock(c.ctx, "k") },
 		func() (Lease, error) { return c.locker.TryLockFor(c.ctx, "k", time.Hour) },

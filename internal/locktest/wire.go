@@ -59,6 +59,11 @@ var scriptTexts = sync.OnceValue(func() map[string]string {
 		}
 		texts[strings.TrimSuffix(filepath.Base(f), ".lua")] = string(text)
 	}
+	for name, text := range texts {
+		if strings.HasPrefix(name, "fair_") && strings.Contains(text, "call(") && !strings.Contains(text, "redis.call(") {
+			texts[name] = texts["fair"] + text
+		}
+	}
 	return texts
 })
 
@@ -80,11 +85,13 @@ func moduleRoot() string {
 	}
 }
 
-// scriptNames gives each script's name by its text's SHA-1.
+// scriptNames gives each script's name by its text's SHA-1. Those that do the same
+// for fenced locks and for the fair queue have the names of the plain ones.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for name, text := range scriptTexts() {
-		names[sha(text)] = name
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "fair_"), "_fenced")
+		names[sha(text)] = strings.Replace(name, "leave", "clean_up", 1)
 	}
 	return names
 })

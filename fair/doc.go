@@ -1,0 +1,100 @@
+// Package fair is a re-entrant lock on one Redis that serves first come, first
+// served, over all processes. Its contract is that of package rlock, and more:
+// the order.
+//
+//	locker, err := fair.New(client)
+//	err = locker.Do(ctx, "order:42", func(ctx context.Context) error { … })
+//
+// # Who is authoritative
+//
+// Redis is, for who holds a key and for who comes next: a hash as in rlock, and a
+// list of owners. All that changes either is done by scripts, one at a time; their
+// order is the order. The queue is Redisson's, which may stand in it. Messages are
+// hints, but for a grant, and that is only believed for as long as it surely
+// stands.
+//
+// # The states of a waiter
+//
+//	            first attempt: free and nobody waits
+//	Lock ──┬────────────────────────────────────────────────────▶ held
+//	       │ refused                                             ▲  ▲
+//	       ▼            enter           grant, young enough      │  │
+//	    outside ─────────────────▶ waiting ──────────────────────┘  │ ours
+//	       ▲                        │  │ │ grant, old or only found │
+//	       │  place lost: new owner │  │ └──────────▶ confirming ───┤
+//	       ├────────────────────────┘  │                 │ not ours │
+//	       └───────────────────────────┼─────────────────┘          │
+//	                                   │ cancel, time over, Close   │
+//	                                   ▼                            ▼
+//	                                 leave                        release
+//
+// Enter puts a fresh owner at the end of the queue. Every script that finds the
+// lock free, or frees it, also serves: it makes the first waiter that lives the
+// holder and tells its client in the same step, so that a hand-over costs one
+// round trip. A grant carries a short first lease ([WithFirstLease]); the first
+// renewal sets the lease that was asked for.
+//
+// # The trust formula
+//
+//	trusted deadline of a grant = start of the first attempt of its owner's enter
+//	                              + min(first lease, lease) − margin
+//
+// An owner enters once in its life and is granted a lock after that, so that Redis
+// lets the first lease end no earlier, whatever was late, lost or repeated; no
+// later reply and no beat moves it. The minimum, because the first renewal sets
+// the client's lease, which may be the shorter. A grant that comes when more than
+// half of that time is over, that has no fence where there should be one, that
+// asks for a fixed or capped lease, or that was found by a beat, is confirmed
+// first: one more call, which sets the lease, and from whose start it counts. So
+// a grant that arrives late, or for an owner that has lost its place, is
+// believed by nobody.
+//
+// # Who lives
+//
+// A client with waiters sends a beat five times in [WithStale], one call for many
+// keys. By the server's clock a client that was silent for that long is dead, and
+// its waiters are dropped when they come first. A waiter that does not hear its
+// grant, because its connection is closed, is passed over in the same step and
+// keeps its place until its client is dead: a connection that was cut is not a
+// death. A beat also looks: a lock that is free is granted to whoever comes next,
+// a grant whose message was lost is found, and a place that was lost is noticed.
+//
+// # At each failure
+//
+//   - A waiter's process dies: the others lose one round trip at most. One that
+//     vanishes without closing its connections (a cut cable, SIGSTOP) is granted
+//     the lock if it comes first while its beat is fresh, and costs one first
+//     lease then; all its other waiters together cost no more than WithStale. When it
+//     wakes it finds its places gone and enters again, at the end.
+//   - A waiter dies between grant and wake-up: as above, one first lease.
+//   - The holder dies: its lease ends as in rlock; the next is served by a beat.
+//   - A message, a reply, a subscription is lost; the queue is deleted: the next
+//     beat finds out, within two beats.
+//   - A caller gives up: its owner leaves the queue, and passes on a grant that
+//     came meanwhile. If a call of the owner may still arrive, a tombstone stays
+//     for a minute, so that it cannot come back.
+//   - The server's clock jumps ahead, or stands, by more than WithStale: waiters may
+//     lose their places, all at once if it is by much, and enter again; a lock
+//     may end early, which its holder is told at its renewal. Backwards: the dead
+//     are noticed later by as much. Neither costs exclusion among holders that
+//     are told in time, nor progress.
+//   - Redis is away or forgets: as in rlock.
+//
+// # Runs
+//
+// A grant names the waiters of the same client that follow without a gap. They
+// are served one after another in one hold, without Redis, for up to
+// [WithLocalHandover]: the order stays that of the queue. They remain in the queue
+// until the release that names them, so that nothing changes when it never comes.
+// Only who entered at the first attempt is served so. Those who come while a call
+// to enter is under way enter together in the next.
+//
+// # Beside other locks
+//
+// Redisson's fair lock may stand in the same queue. It is woken as it expects and
+// keeps its turn for 3 s, or 250 ms if it does not listen; a Java waiter that dies
+// costs so much, and behind one that waits the bounds above are those of Java's
+// own rules. A key that is held by rlock, or by Redisson's plain lock, is simply
+// held: its release tells the queue nothing, and the next beat serves. They do
+// not see the queue and may take a free key before those who wait in it.
+package fair

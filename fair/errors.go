@@ -1,0 +1,29 @@
+package fair
+
+import "github.com/holdfast-go/holdfast/internal/hall"
+
+// The errors of this package, for errors.Is. "Held by another", "Redis failed"
+// and "outcome unknown" are three different errors. A context that ended a call is joined to what the call
+// knew. What waiting cannot cure (a wrong password, a missing right, a key of a
+// wrong type, a bad argument) matches none of them and is returned as it is.
+var (
+	// ErrNotAcquired: somebody else has the lock.
+	ErrNotAcquired = hall.ErrNotAcquired
+	// ErrLost: the lease ended before it was unlocked: Redis no longer knows it,
+	// or did not answer until its deadline, or its cap was reached. Another may
+	// have the lock; what was done under it after Deadline is not protected.
+	ErrLost = hall.ErrLost
+	// ErrReleased: the entry was unlocked before.
+	ErrReleased = hall.ErrReleased
+	// ErrClosed: the locker was closed.
+	ErrClosed = hall.ErrClosed
+	// ErrQueueFull: as many wait on the key as WithMaxWaiters allows.
+	ErrQueueFull = hall.ErrQueueFull
+	// ErrUnavailable: Redis failed; the lock was surely not acquired. (What an
+	// earlier attempt of the same wait may have left is being undone.)
+	ErrUnavailable = hall.ErrUnavailable
+	// ErrUnknown: no answer came, so the outcome is not known. An acquire is
+	// being undone in the background; a release goes on in the background for up
+	// to a lease, after which the key is free in any case.
+	ErrUnknown = hall.ErrUnknown
+)

@@ -1,0 +1,46 @@
+package fair
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+)
+
+// Status is who holds a key at one moment, as Redis sees it.
+type Status struct {
+	Held      bool
+	Owner     string        // of whatever client, Redisson's too; "" if free
+	Entries   int           // levels of nesting; 0 if free
+	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
+	Waiting   int           // length of the queue, with those who have died in it and were not yet passed over
+}
+
+// Inspect returns who holds key and how many wait for it. One round trip. ErrUnavailable or ErrUnknown if
+// Redis does not answer; refusals as they are; ErrClosed.
+func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
+	if err := checkKey(key); err != nil {
+		return Status{}, err
+	}
+	return hall.Call(ctx, l.hall, key, func(ctx context.Context) (Status, error) {
+		said, waiting, err := l.queues.Inspect(ctx, key)
+		return Status{
+			Held: said.Owner != "", Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining,
+			Waiting: waiting,
+		}, err
+	})
+}
+
+// ForceUnlock frees key, whoever holds it, gives it to the next who waits, and reports whether it was held. It
+// is for operators: a lease that this locker had when it was called ends at once,
+// other holders learn of it at their next renewal, with a fixed lease not at all,
+// and believe in their lease until then. One round trip.
+// ErrUnknown: the key may have been freed or not. Other errors as for Inspect.
+func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
+	if err := checkKey(key); err != nil {
+		return false, err
+	}
+	return l.hall.Force(ctx, key, func(ctx context.Context) (bool, error) {
+		return l.queues.ForceRelease(ctx, key)
+	})
+}

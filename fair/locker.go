@@ -1,0 +1,189 @@
+package fair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Locker locks keys on one Redis. It is one client in the eyes of Redis and of
+// the other lockers. Safe for concurrent use; one for each process and Redis is
+// enough.
+type Locker struct {
+	hall       *hall.Hall
+	node       *scripts.Node
+	queues     *scripts.Fair
+	subscriber *pubsub.Subscriber
+	lease      time.Duration
+	log        *slog.Logger
+	looked     sync.Once // at the server's eviction policy
+}
+
+// New returns a locker on the Redis of client, which stays the caller's: it is
+// shared, and is to be closed after the locker. New makes no call to Redis.
+//
+// It fails on a nil client, on a client of a Redis Cluster (not supported yet),
+// and on an option out of range, which the error names.
+func New(client rueidis.Client, opts ...Option) (*Locker, error) {
+	if client == nil {
+		return nil, errors.New("fair: New: client is nil")
+	}
+	if client.Mode() == rueidis.ClientModeCluster {
+		return nil, errors.New("fair: New: client of a Redis Cluster: not supported yet")
+	}
+	c, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	l := &Locker{
+		node:       scripts.NewNode(client),
+		subscriber: pubsub.New(client, pubsub.WithLogger(c.hall.Log)),
+		lease:      c.hall.Lease,
+		log:        c.hall.Log,
+	}
+	l.queues = scripts.NewFair(l.node, c.settings())
+	l.hall = hall.NewFair(&ordered{Fair: l.queues, node: l.node, subscriber: l.subscriber}, c.hall)
+	return l, nil
+}
+
+// Do locks key, runs f and unlocks, also when f panics or ends its goroutine.
+// The lock is waited for as by [Locker.Lock].
+//
+// The context that f gets is bound to the lease: it re-enters the lock where it
+// is passed to a call of this locker on the same key, and is cancelled, with
+// the reason as its cause, when the lease ends.
+//
+// Do returns the error of Lock if the lock was not acquired; f was not run then.
+// Else it returns f's error, joined with that of [Lease.Unlock] if there is one:
+// ErrLost says that the lock was lost while f ran.
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) (err error) {
+	if f == nil {
+		return errors.New("fair: Do: function is nil")
+	}
+	lease, err := l.Lock(ctx, key, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if end := lease.Unlock(ctx); end != nil {
+			err = errors.Join(err, end)
+		}
+	}()
+	return f(lease.Bind(ctx))
+}
+
+// Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait,
+// not the hold. If ctx is bound to a living lease of this locker on key (see
+// [Lease.Bind]), Lock enters that lease once more instead.
+//
+// Waiters of all processes are served in the order in which they entered the
+// queue in Redis; those of one locker enter it in the order in which they came,
+// give or take those who come at the same moment. The wait rides out restarts of
+// Redis; a waiter whose place is lost then enters again, at the end.
+//
+// On failure nothing is held, and what an unanswered call may have done is being
+// undone. Errors: the context's, joined to ErrNotAcquired, ErrUnavailable or
+// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was away
+// for longer than [WithMaxOutage]; ErrQueueFull; ErrClosed; on a bound context
+// ErrLost, ErrReleased or ErrClosed if its lease has ended; and at once what
+// waiting cannot cure: bad arguments, refusals by Redis.
+//
+// A call may outlast ctx by the time that the client takes to dial, if the
+// connection was lost just before.
+//
+// A free key for which nobody waits costs one round trip. A wait costs one to
+// enter, the subscription and its end for all waiters of a key together, and a
+// beat for all keys of the locker five times in [WithStale]; one more round trip
+// at its end if it took longer than half of [WithFirstLease], or for a fixed or
+// capped lease.
+func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
+	t, err := l.check(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	e, err := l.hall.Lock(ctx, key, t)
+	return (*Lease)(e), err
+}
+
+// TryLock makes one attempt, which takes key only if it is free and nobody who
+// lives waits for it: one round trip, and none where this locker is known
+// to hold key, to ask for it or to wait for it: ErrNotAcquired then, or what a
+// wait that Redis does not answer knows. As Lock, it re-enters the
+// lease that ctx is bound to.
+//
+// Errors as for [Locker.Lock]; ErrNotAcquired if another has the lock or waits for it,
+// ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
+func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
+	t, err := l.check(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	e, err := l.hall.TryLock(ctx, key, t)
+	return (*Lease)(e), err
+}
+
+// TryLockFor is Lock with a wait of at most the given time, after which it fails
+// with ErrNotAcquired (or ErrUnavailable or ErrUnknown if Redis is away). A wait
+// of zero is TryLock; a negative one is refused.
+func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
+	if wait < 0 {
+		return nil, fmt.Errorf("fair: TryLockFor: wait of %v is negative", wait)
+	}
+	t, err := l.check(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	e, err := l.hall.TryLockFor(ctx, key, wait, t)
+	return (*Lease)(e), err
+}
+
+// Close releases what is held, ends waits with ErrClosed, and waits for the
+// locker's goroutines. Leases end with ErrClosed. It is bounded also when Redis
+// does not answer: ErrUnknown says that something could not be released, which
+// frees itself within its lease. A second Close does nothing.
+func (l *Locker) Close() error {
+	err := l.hall.Close()
+	l.subscriber.Close()
+	return err
+}
+
+func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (hall.Terms, error) {
+	if err := checkKey(key); err != nil {
+		return hall.Terms{}, err
+	}
+	t, err := l.terms(opts)
+	if err == nil && ctx.Err() == nil {
+		l.looked.Do(l.warnOfEviction)
+	}
+	return t, err
+}
+
+// warnOfEviction looks, at the first lock and in the background, whether Redis
+// may drop locks when it runs out of memory. Nobody is asked if nobody listens.
+func (l *Locker) warnOfEviction() {
+	if !l.log.Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
+	l.hall.Go(func(ctx context.Context) {
+		policy, err := l.node.EvictionPolicy(ctx)
+		if err == nil && policy != "" && policy != "noeviction" {
+			l.log.Warn("fair: Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
+		}
+	})
+}
+
+func checkKey(key string) error {
+	if err := scripts.CheckKey(key); err != nil {
+		return fmt.Errorf("fair: %w", err)
+	}
+	return nil
+}

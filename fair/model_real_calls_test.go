@@ -1,0 +1,126 @@
+package fair_test
+
+import (
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// call makes a call on the real server, and returns the reply in the model's terms.
+func (r *modelReal) call(q modelRequest) (reply modelReply) {
+	ctx, f, names := r.context(), r.fairs[q.client], r.owners(q.owners[:])
+	var err error
+	switch q.kind {
+	case modelAcquire:
+		var a scripts.Acquired
+		a, err = f.Acquire(ctx, r.key, names[0], modelTime(q.lease))
+		switch {
+		case a.Gone:
+			reply.status = -2
+		case !a.OK:
+			reply.status = modelTicks(a.Remaining)
+		}
+		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
+	case modelEnter:
+		var e scripts.Entered
+		e, err = f.Enter(ctx, r.key, names...)
+		for i, place := range e.Places {
+			reply.places[i] = int8(place)
+		}
+		reply.grant = r.grant(e.Grant)
+		require.False(r.t, e.Java)
+	case modelRelease:
+		var p scripts.Passed
+		used := int64(0)
+		if q.used > 0 {
+			used = r.fence // some numbers less would do as well
+		}
+		p, err = f.Release(ctx, r.key, names[0], used, q.stones > 0, names[1:]...)
+		if p.Ours {
+			reply.status = 1
+		}
+		reply.grant = r.grant(p.Grant)
+	case modelLeave:
+		var p scripts.Passed
+		p, err = f.Leave(ctx, r.key, int(q.stones), names...)
+		reply.status, reply.grant = 1, r.grant(p.Grant)
+	case modelConfirm:
+		var a scripts.Acquired
+		a, err = f.Confirm(ctx, r.key, names[0], modelTime(q.lease))
+		if a.OK {
+			reply.status = 1
+		}
+		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
+	case modelBeat:
+		looked := make([]scripts.Looked, 1)
+		err = f.Beat(ctx, []scripts.Beat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names))}}, looked)
+		require.NoError(r.t, looked[0].Err)
+		for _, i := range looked[0].Absent {
+			reply.absent.add(q.owners[i])
+		}
+		reply.grant = r.grant(looked[0].Grant)
+	case modelRenew:
+		answers := make([]scripts.Answer, 1)
+		err = r.node.Renew(ctx, modelTime(q.lease), []string{r.key}, names, answers)
+		if answers[0] == scripts.Renewed {
+			reply.status = 1
+		}
+	}
+	require.NoError(r.t, err)
+	return reply
+}
+
+// modelTicks rounds up.
+func modelTicks(d time.Duration) int8 { return int8((d + modelTickTime - 1) / modelTickTime) }
+
+// modelView is all that a server knows of a key; see state.
+const modelView = `
+local stones = {}
+for _, name in ipairs(redis.call('KEYS', 'holdfast_gone:{' .. KEYS[1] .. '}:*')) do
+  table.insert(stones, string.sub(name, #KEYS[1] + 18))
+end
+local alive, now = {}, redis.call('TIME')[1] * 1000
+local beats = redis.call('HGETALL', 'holdfast_beat:{' .. KEYS[1] .. '}')
+for i = 1, #beats, 2 do
+  if tonumber(beats[i + 1]) > now then
+    table.insert(alive, beats[i])
+  end
+end
+return {
+  table.concat(redis.call('HKEYS', KEYS[1]), ' '),
+  tostring(redis.call('PTTL', KEYS[1])),
+  table.concat(redis.call('LRANGE', 'redisson_lock_queue:{' .. KEYS[1] .. '}', 0, -1), ' '),
+  table.concat(redis.call('ZRANGE', 'redisson_lock_timeout:{' .. KEYS[1] .. '}', 0, -1), ' '),
+  table.concat(alive, ' '),
+  table.concat(stones, ' '),
+}`
+
+// state is what the server knows, in the model's terms. Fence numbers are left out.
+func (r *modelReal) state() (s modelRedis) {
+	reply := r.server.Do(r.t, "EVAL", modelView, "1", r.key)
+	words, err := reply.AsStrSlice()
+	require.NoError(r.t, err)
+	s.holder = r.number(words[0])
+	left, err := time.ParseDuration(words[1] + "ms")
+	require.NoError(r.t, err)
+	s.left = max(modelTicks(left), 0)
+	for i, name := range strings.Fields(words[2]) {
+		s.queue[i] = r.number(name)
+	}
+	for _, name := range strings.Fields(words[3]) {
+		s.scores.add(r.number(name))
+	}
+	for c, uuid := range r.uuids {
+		if strings.Contains(words[4], uuid) {
+			s.alive[c] = r.rules.stale
+		}
+	}
+	for _, name := range strings.Fields(words[5]) {
+		s.stones.add(r.number(name))
+	}
+	s.heard = r.listens
+	return s
+}

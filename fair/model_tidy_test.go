@@ -1,0 +1,196 @@
+package fair_test
+
+import "slices"
+
+// tidy does what a client does at once, and makes states equal that differ in
+// nothing that matters: each is searched from once then.
+func (m *model) tidy() {
+	for i := range m.clients {
+		c := &m.clients[i]
+		if c.crashed > 0 || c.stopped > 0 {
+			continue
+		}
+		open := int8(0)
+		for j := range m.waiters {
+			if m.of[j] == int8(i) && m.waiters[j].waits() {
+				open = 1
+			}
+		}
+		if open == 0 {
+			*c = modelClient{}
+			continue
+		}
+		if c.open == 0 {
+			c.open, c.fresh = 1, 0
+		}
+		m.enterAll(int8(i))
+		if !m.crowded(int8(i)) {
+			c.fresh, c.verify = 0, 0
+		}
+	}
+	m.tidyEnters()
+	m.tidyRanks()
+	m.tidyOrder()
+	m.tidyOwners()
+	m.tidyFences()
+	m.sort()
+}
+
+// tidyEnters has the replies arrive at once that nobody waits for any more, and
+// forgets the ages that do not matter.
+func (m *model) tidyEnters() {
+	for i := range m.waiters {
+		w := &m.waiters[i]
+		if w.phase != modelEntering && w.phase != modelWaiting {
+			w.age = 0
+		}
+		if !m.seeds.longRenewal && !m.seeds.trustsBeforeShort {
+			w.age = min(w.age, m.first/2+1) // from then on it has to confirm
+		}
+	}
+	for i := range m.calls {
+		call := &m.calls[i]
+		if call.kind != modelEnter || call.stage != modelAnswered {
+			continue
+		}
+		matters := func(o modelOwner) bool {
+			w := &m.waiters[m.waiterOf(max(o, 1))]
+			return o != 0 && w.owner == o && (w.phase == modelEntering || w.phase == modelWaiting)
+		}
+		o := call.reply.grant.owner
+		if w := m.waiters[m.waiterOf(max(o, 1))]; o != 0 && w.owner != o {
+			continue
+		}
+		if !slices.ContainsFunc(call.owners[:], matters) {
+			*call = modelCall{}
+			m.enterAll(call.client)
+		}
+	}
+}
+
+// tidyOwners forgets of owners that cannot come back what only matters if they do.
+func (m *model) tidyOwners() {
+	entering := modelSet(0) // a call is on its way that may have them enter or acquire
+	for _, call := range m.calls {
+		if (call.kind == modelEnter || call.kind == modelAcquire) && call.stage != modelAnswered {
+			for _, o := range call.owners {
+				entering.add(o)
+			}
+		}
+	}
+	seen, queued := entering.with(m.redis.holder), [modelClients]bool{}
+	for _, o := range m.redis.queue {
+		seen.add(o)
+		if o != 0 {
+			queued[m.client[o]] = true
+		}
+	}
+	seen.remove(0)
+	m.redis.stones &= entering
+	m.ended &= seen
+	for c := range queued {
+		if !queued[c] { // whoever enters is alive then
+			m.redis.alive[c] = 0
+		}
+	}
+	for i := range m.calls {
+		call := &m.calls[i]
+		if call.stage != modelLate || call.kind == modelEnter || call.kind == modelAcquire || call.kind == modelBeat {
+			continue
+		}
+		if !slices.ContainsFunc(call.owners[:], seen.has) {
+			*call = modelCall{}
+		}
+	}
+}
+
+// tidyOrder forgets who is not in the queue any more.
+func (m *model) tidyOrder() {
+	n := 0
+	for _, o := range m.order {
+		if o != 0 && slices.Contains(m.redis.queue[:], o) {
+			m.order[n] = o
+			n++
+		}
+	}
+	clear(m.order[n:])
+	for o := range modelOwner(modelOwners) {
+		if m.passed.has(o) && !slices.Contains(m.order[:], o) {
+			m.passed.remove(o)
+		}
+	}
+}
+
+// tidyRanks numbers the waiters of each client anew, in their order.
+func (m *model) tidyRanks() {
+	for c := range m.clients {
+		var waiting []int
+		for i := range m.waiters {
+			switch w := &m.waiters[i]; {
+			case m.of[i] != int8(c):
+			case w.phase == modelEntering, w.phase == modelWaiting:
+				waiting = append(waiting, i)
+			default:
+				w.rank = 0
+			}
+		}
+		slices.SortFunc(waiting, func(a, b int) int { return int(m.waiters[a].rank - m.waiters[b].rank) })
+		for rank, i := range waiting {
+			m.waiters[i].rank = int8(rank)
+		}
+		m.clients[c].ranks = int8(len(waiting))
+	}
+}
+
+// tidyFences renumbers the fence numbers that are still to be seen, from that of
+// the last lease on, which is 1; less is 1, too. Only their order matters, and
+// which follow one another in a range.
+func (m *model) tidyFences() {
+	if !m.fences {
+		return
+	}
+	var known [128]bool
+	m.eachFence(func(first, last *int8) {
+		for n := *first; n <= *last; n++ {
+			known[n] = true
+		}
+	})
+	var to [128]int8
+	next := int8(1)
+	for n := m.used; n >= 0; n++ {
+		if to[n] = next; known[n] {
+			next++
+		}
+	}
+	m.eachFence(func(first, last *int8) {
+		if *first == 0 {
+			return
+		}
+		*first, *last = max(to[*first], 1), max(to[*last], 1)
+	})
+}
+
+// eachFence calls do with each range of fence numbers, of which an empty one is 0.
+func (m *model) eachFence(do func(first, last *int8)) {
+	single := func(n *int8) {
+		last := *n
+		do(n, &last)
+	}
+	single(&m.used)
+	single(&m.redis.fence)
+	for i := range m.waiters {
+		do(&m.waiters[i].fence, &m.waiters[i].last)
+	}
+	for i := range m.calls {
+		call := &m.calls[i]
+		single(&call.modelRequest.used)
+		do(&call.reply.fence, &call.reply.fenceEnd)
+		do(&call.reply.grant.fence, &call.reply.grant.fenceEnd)
+	}
+	for c := range m.clients {
+		for i := range m.clients[c].inbox {
+			g := &m.clients[c].inbox[i]
+			do(&g.fence, &g.fenceEnd)
+		}
+	}
+}

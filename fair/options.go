@@ -1,0 +1,215 @@
+package fair
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// The defaults of the options of New. WithMaxOutage's is one lease.
+const (
+	DefaultLease         = 30 * time.Second
+	DefaultLocalHandover = 10 * time.Millisecond
+	DefaultFenceExpiry   = 7 * 24 * time.Hour
+	DefaultStale         = 5 * time.Second
+	DefaultFirstLease    = 5 * time.Second
+)
+
+// Option is a setting of [New].
+type Option interface{ apply(*config) }
+
+type option func(*config)
+
+func (o option) apply(c *config) { o(c) }
+
+type config struct {
+	hall        hall.Config
+	outage      *time.Duration
+	fencing     bool
+	fenceExpiry *time.Duration
+	stale       time.Duration
+	firstLease  *time.Duration
+}
+
+// settings are those of the scripts.
+func (c *config) settings() scripts.FairSettings {
+	s := scripts.FairSettings{Client: c.hall.Client, Stale: c.stale, FirstLease: *c.firstLease}
+	if c.fencing {
+		s.Fencing = scripts.Fencing{Reserve: 1, Expiry: *c.fenceExpiry}
+	}
+	if c.hall.Handover > 0 {
+		s.Members = mostMembers
+		s.Fencing.Reserve *= min(max(1, c.hall.Handover.Microseconds()), 1_000_000)
+	}
+	return s
+}
+
+// mostMembers is how many waiters of one locker may follow the first of a run:
+// enough for a tenure of short sections, few enough to be named in a message.
+const mostMembers = 64
+
+// WithLease sets how long a lease lasts that is not renewed any more: renewals
+// come every third of it, a crashed holder frees its keys within it. Default
+// 30 s; at least 100 ms, in whole milliseconds.
+func WithLease(d time.Duration) Option { return option(func(c *config) { c.hall.Lease = d }) }
+
+// WithLocalHandover sets for how long a key may go from one waiter of this
+// locker to the next, where they follow one another in the queue, without a call
+// to Redis. Default 10 ms; 0 turns it off, and has each waiter enter by a call of
+// its own.
+func WithLocalHandover(d time.Duration) Option {
+	return option(func(c *config) { c.hall.Handover = d })
+}
+
+// WithFencing gives every new hold a number that is larger than those of all
+// earlier holds of the key; see [Lease.Fence]. Default off. It costs the server
+// about half as much again for each lock.
+func WithFencing() Option { return option(func(c *config) { c.fencing = true }) }
+
+// WithFenceExpiry sets for how long the fence counter of a key is kept after
+// its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
+// Redisson's fenced locks, which would start again at 1. Needs WithFencing.
+func WithFenceExpiry(d time.Duration) Option {
+	return option(func(c *config) { c.fenceExpiry = &d })
+}
+
+// WithStale sets after how long without a sign of life the waiters of another
+// locker on a key count as dead and lose their places; this locker gives its own
+// sign five times as often. Default 5 s; at least 100 ms, in whole milliseconds.
+// The same for all lockers of a key, if possible.
+func WithStale(d time.Duration) Option { return option(func(c *config) { c.stale = d }) }
+
+// WithFirstLease sets for how long a key is granted to a waiter, who then renews
+// it to the lease that it asked for: so long a waiter that has died unnoticed
+// holds up those behind it. Default 5 s, or what WithStale says if that is more;
+// not less than that, in whole milliseconds.
+func WithFirstLease(d time.Duration) Option {
+	return option(func(c *config) { c.firstLease = &d })
+}
+
+// WithLogger lets the locker log what it does in the background: lost leases,
+// failed renewals and clean-ups; and once a warning if Redis may evict locks
+// (one INFO at the first lock, if the user may send it). Its handler must not
+// block: it would hold up renewals. Default silent.
+func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.hall.Log = log }) }
+
+// WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
+// and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
+func WithMaxWaiters(n int) Option { return option(func(c *config) { c.hall.MaxWaiters = n }) }
+
+// WithMaxOutage sets for how long Lock and TryLockFor ride out a Redis that
+// does not answer, before they fail with ErrUnavailable (or ErrUnknown).
+// Default one lease; 0 fails at the first attempt that Redis does not answer. The
+// attempt that is under way then may still take a third of a lease, at most some
+// 6 s.
+func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
+
+func configure(opts []Option) (*config, error) {
+	c := &config{hall: hall.Config{
+		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
+		Client: uuid.NewString(),
+	}, stale: DefaultStale}
+	for _, o := range opts {
+		if o == nil {
+			return nil, errors.New("fair: New: option is nil")
+		}
+		o.apply(c)
+	}
+	if err := scripts.CheckLease(c.hall.Lease); err != nil {
+		return nil, fmt.Errorf("fair: WithLease: %w", err)
+	}
+	if err := scripts.CheckLease(c.stale); err != nil {
+		return nil, fmt.Errorf("fair: WithStale: %w", err)
+	}
+	if c.firstLease == nil {
+		first := max(DefaultFirstLease, c.stale)
+		c.firstLease = &first
+	}
+	if err := scripts.CheckLease(*c.firstLease); err != nil {
+		return nil, fmt.Errorf("fair: WithFirstLease: %w", err)
+	}
+	c.hall.MaxOutage = c.hall.Lease
+	if c.outage != nil {
+		c.hall.MaxOutage = *c.outage
+	}
+	expiry := DefaultFenceExpiry
+	if c.fenceExpiry != nil {
+		expiry = *c.fenceExpiry
+	}
+	switch {
+	case c.hall.Handover < 0:
+		return nil, fmt.Errorf("fair: WithLocalHandover: %v is negative", c.hall.Handover)
+	case c.hall.Handover > c.hall.Lease:
+		return nil, fmt.Errorf("fair: WithLocalHandover: %v is longer than the lease of %v", c.hall.Handover, c.hall.Lease)
+	case *c.firstLease < c.stale:
+		return nil, fmt.Errorf("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.stale)
+	case c.hall.MaxWaiters < 0:
+		return nil, fmt.Errorf("fair: WithMaxWaiters: %d is negative", c.hall.MaxWaiters)
+	case c.hall.MaxOutage < 0:
+		return nil, fmt.Errorf("fair: WithMaxOutage: %v is negative", c.hall.MaxOutage)
+	case c.hall.Log == nil:
+		return nil, errors.New("fair: WithLogger: logger is nil")
+	case c.fenceExpiry != nil && !c.fencing:
+		return nil, errors.New("fair: WithFenceExpiry needs WithFencing")
+	case expiry < 0 || expiry%time.Millisecond != 0:
+		return nil, fmt.Errorf("fair: WithFenceExpiry: %v is not a whole number of milliseconds from 0", expiry)
+	}
+	c.fenceExpiry = &expiry
+	c.hall.Stale, c.hall.Fencing = c.stale, c.fencing
+	return c, nil
+}
+
+// LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor. A
+// nested call refuses all of them: it takes the lease as it is.
+type LockOption interface{ apply(*terms) }
+
+type lockOption func(*terms)
+
+func (o lockOption) apply(t *terms) { o(t) }
+
+type terms struct{ fixed, maxHold *time.Duration }
+
+// FixedLease asks for a lease that is never renewed and is gone after d at the
+// latest, whatever its holder does. At least 100 ms, in whole milliseconds.
+func FixedLease(d time.Duration) LockOption { return lockOption(func(t *terms) { t.fixed = &d }) }
+
+// MaxHold caps a renewed lease: d after it was acquired the key is released and
+// the lease ends with ErrLost. Greater than zero.
+func MaxHold(d time.Duration) LockOption { return lockOption(func(t *terms) { t.maxHold = &d }) }
+
+// terms turns the options of a call into what it asks of the hall.
+func (l *Locker) terms(opts []LockOption) (hall.Terms, error) {
+	asked := hall.Terms{Lease: l.lease}
+	if len(opts) == 0 {
+		return asked, nil
+	}
+	var t terms
+	for _, o := range opts {
+		if o == nil {
+			return asked, errors.New("fair: lock option is nil")
+		}
+		o.apply(&t)
+	}
+	if t.fixed != nil && t.maxHold != nil {
+		return asked, errors.New("fair: FixedLease and MaxHold contradict each other")
+	}
+	if t.fixed != nil {
+		if err := scripts.CheckLease(*t.fixed); err != nil {
+			return asked, fmt.Errorf("fair: FixedLease: %w", err)
+		}
+		asked.Lease, asked.Fixed = *t.fixed, true
+	}
+	if t.maxHold != nil {
+		if *t.maxHold <= 0 {
+			return asked, fmt.Errorf("fair: MaxHold: %v is not greater than zero", *t.maxHold)
+		}
+		asked.MaxHold = *t.maxHold
+	}
+	return asked, nil
+}

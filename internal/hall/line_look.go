@@ -1,0 +1,263 @@
+package hall
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Beats keep the places of those who wait: one call for all keys of a client,
+// five times in the time after which the client would count as dead. A beat also
+// looks: a key that is free is granted to the next who waits, a grant whose
+// message was lost is found. Each names the oldest waiter of its key, to see that
+// the queue is still there; all of them where they may have lost their places,
+// and from time to time, to move on the scores that Java reads.
+
+const (
+	mostLook = 500              // owners, and a tenth as many keys, in one call
+	refresh  = 10 * time.Second // how often scores are moved on
+)
+
+// beats are the queues in which somebody waits.
+type beats struct {
+	poke    chan struct{} // one slot: look whether anybody waits; immutable
+	mu      sync.Mutex
+	queues  map[*queue]struct{} // guarded by mu
+	running bool                // guarded by mu
+}
+
+func (b *beats) nudge() {
+	if b.poke == nil {
+		return
+	}
+	select {
+	case b.poke <- struct{}{}:
+	default:
+	}
+}
+
+// startBeating adds a line to the beats, under the shard's mu.
+func (h *Hall) startBeating(q *queue, l *line) {
+	if l.beating {
+		return
+	}
+	l.beating = true
+	b := &h.beats
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.queues == nil {
+		b.queues = make(map[*queue]struct{})
+	}
+	b.queues[q] = struct{}{}
+	if !b.running {
+		b.running = true
+		h.background(h.beat)
+	}
+}
+
+// beat runs as long as somebody waits.
+func (h *Hall) beat() {
+	ticker := time.NewTicker(h.Stale / 5)
+	defer ticker.Stop()
+	b := &h.beats
+	for {
+		select {
+		case <-ticker.C:
+		case <-b.poke:
+		}
+		b.mu.Lock()
+		queues := make([]*queue, 0, len(b.queues))
+		for q := range b.queues {
+			queues = append(queues, q)
+		}
+		b.mu.Unlock()
+		queues = slices.DeleteFunc(queues, h.stopBeating)
+		b.mu.Lock()
+		if b.running = len(b.queues) > 0; !b.running {
+			b.mu.Unlock()
+			return
+		}
+		b.mu.Unlock()
+		h.lookAt(queues)
+	}
+}
+
+// stopBeating takes a queue in which nobody waits out of the beats.
+func (h *Hall) stopBeating(q *queue) bool {
+	s := h.shardOf(q.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := q.line()
+	if l != nil && len(l.tickets) > 0 {
+		return false
+	}
+	if l != nil {
+		l.beating = false
+	}
+	h.beats.mu.Lock()
+	defer h.beats.mu.Unlock()
+	delete(h.beats.queues, q)
+	return true
+}
+
+// lookSoon has the line looked after, if there is one.
+func (h *Hall) lookSoon(q *queue) {
+	s := h.shardOf(q.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := q.line(); l != nil {
+		l.look = time.Now()
+		l.nudge()
+	}
+}
+
+// lookAfterJava has the line look after 10, 20, 40 … 100 ms: a Java waiter that
+// gives up its turn tells nobody. Under mu.
+func (l *line) lookAfterJava() {
+	at := time.Now().Add(min(10*time.Millisecond<<min(l.turns, 4), 100*time.Millisecond))
+	l.turns++
+	if l.look.IsZero() || at.Before(l.look) {
+		l.look = at
+		l.nudge()
+	}
+}
+
+// hearJava listens for Java's wake-up of a ticket, under mu.
+func (h *Hall) hearJava(s *shard, q *queue, l *line, t *ticket) {
+	t.own = h.fair.OwnerChannel(q.key, t.owner, func(string) { h.lookSoon(q) })
+	l.lookAfterJava() // it may have come before we listened
+}
+
+// lookAt looks after queues, with as few calls as may be.
+func (h *Hall) lookAt(queues []*queue) {
+	var asked []scripts.Beat
+	var of []*queue
+	owners := 0
+	for _, q := range queues {
+		for _, b := range h.ask(q) {
+			if owners+len(b.Owners) > mostLook || len(asked) >= mostLook/10 {
+				h.lookNow(asked, of)
+				asked, of, owners = nil, nil, 0
+			}
+			asked, of, owners = append(asked, b), append(of, q), owners+len(b.Owners)
+		}
+	}
+	if len(asked) > 0 {
+		h.lookNow(asked, of)
+	}
+}
+
+// ask is what is asked for a queue.
+func (h *Hall) ask(q *queue) (asked []scripts.Beat) {
+	s := h.shardOf(q.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, now := q.line(), time.Now()
+	if l == nil {
+		return nil
+	}
+	l.look = time.Time{}
+	if l.refreshed.IsZero() {
+		l.refreshed = now
+	}
+	fresh := now.Sub(l.refreshed) >= refresh
+	if !fresh && !l.verify && now.Sub(l.answered) < h.Stale {
+		b := scripts.Beat{Key: q.key}
+		if t := q.oldest(); t != nil {
+			b.Owners, b.Distances = []string{t.owner}, []time.Duration{0}
+		}
+		return []scripts.Beat{b}
+	}
+	l.verify = false
+	if fresh {
+		l.refreshed = now
+	}
+	b := scripts.Beat{Key: q.key}
+	for owner, t := range l.tickets {
+		if !t.entered || t.granted {
+			continue
+		}
+		distance := time.Duration(0)
+		if fresh {
+			distance = t.distance
+		}
+		b.Owners, b.Distances = append(b.Owners, owner), append(b.Distances, distance)
+		if len(b.Owners) == mostLook {
+			asked, b = append(asked, b), scripts.Beat{Key: q.key}
+		}
+	}
+	return append(asked, b)
+}
+
+// oldest is the ticket that has been in Redis' queue for longest, under mu.
+func (q *queue) oldest() *ticket {
+	w := q.first
+	for range q.waiting {
+		if w.ticket != nil && w.ticket.entered {
+			return w.ticket
+		}
+		w = w.next
+	}
+	return nil
+}
+
+// lookNow makes one call. It must be over well before the client counts as dead.
+func (h *Hall) lookNow(asked []scripts.Beat, of []*queue) {
+	start, looked := time.Now(), make([]scripts.Looked, len(asked))
+	ctx, cancel := context.WithTimeout(h.calls.base, max(h.Stale/3, 100*time.Millisecond))
+	defer cancel()
+	_, err := aside(ctx, h, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, h.fair.Beat(ctx, asked, looked)
+	})
+	err = ours(err)
+	h.note(err)
+	for i, q := range of {
+		l := scripts.Looked{Err: err}
+		if err == nil {
+			l = looked[i]
+		}
+		h.looked(q, start, asked[i], l)
+	}
+}
+
+// looked takes in what a look has found out about a queue.
+func (h *Hall) looked(q *queue, start time.Time, asked scripts.Beat, said scripts.Looked) {
+	s := h.shardOf(q.key)
+	s.mu.Lock()
+	l := q.line()
+	if l == nil {
+		s.mu.Unlock()
+		if said.Err == nil {
+			h.pass(q.key, scripts.Passed{Grant: said.Grant})
+		}
+		return
+	}
+	a := attempt{start: start, err: said.Err}
+	l.outage = l.outage.note(a)
+	if a.err != nil {
+		l.verify = l.verify || len(asked.Owners) > 1
+		l.look = time.Now().Add(l.retry.next(h.Lease))
+		l.nudge()
+		h.endOverdue(q, l, a)
+		s.mu.Unlock()
+		return
+	}
+	l.retry = backoff{}
+	if start.After(l.answered) {
+		l.answered = start
+	}
+	for _, i := range said.Absent {
+		if t := l.tickets[asked.Owners[i]]; t != nil && t.w != nil {
+			l.again(t)
+			if len(asked.Owners) == 1 {
+				l.verify, l.look = true, start
+			}
+		}
+	}
+	told := h.passed(s, q, scripts.Passed{JavaTurn: said.JavaTurn, Grant: said.Grant})
+	s.mu.Unlock()
+	told.fire(errReplaced)
+}

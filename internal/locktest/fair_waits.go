@@ -1,0 +1,151 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+)
+
+// fairCases are what only fair doors promise.
+var fairCases = []contractCase{
+	{"Wait_CostsOneBeatPerClient", Options{Stale: time.Second}, fairWaitCosts},
+	{"G4_FoundWithinTwoBeats", Options{Lease: long, Stale: 2 * time.Second}, fairFound},
+	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: long, Stale: firstShort, FirstLease: firstShort}, fairLateGrant},
+	{"G8_TryLockDoesNotOvertake", Options{Lease: long}, fairTryLock},
+	{"G8_AnotherClientsTurnEndsARun", tenured, fairRunEnds},
+}
+
+const firstShort = 600 * time.Millisecond
+
+// The first of a key subscribes, and each takes its place; from then on there is one
+// beat for all of them, in five of which the client would count as dead.
+func fairWaitCosts(c *contractRig) {
+	const keys, perKey = 3, 5
+	var their []Lease
+	var waits []<-chan acquired
+	var want []string
+	for i := range keys {
+		key := fmt.Sprint("key", i)
+		their = append(their, lock(c.t, c.other, c.ctx, key))
+		waits = append(waits, c.inQueue(c.locker, key))
+		want = append(want, "acquire", "subscribe", "enter")
+		for range perKey - 1 {
+			waits = append(waits, c.inQueue(c.locker, key))
+			want = append(want, "enter")
+		}
+	}
+	require.Equal(c.t, want, c.commands())
+	before, began := c.beaten(), time.Now()
+	await(c.t, func() bool { return c.beaten() >= before+10 })
+	require.GreaterOrEqual(c.t, time.Since(began), 9*time.Second/5)
+	c.quiet()
+	for i, l := range their {
+		c.unlock(l)
+		for _, w := range waits[i*perKey : (i+1)*perKey] {
+			c.unlock(got(c.t, w))
+		}
+	}
+	require.NotContains(c.t, c.commands(), "subscribe")
+}
+
+// beaten is how many beats locker's client has sent.
+func (c *contractRig) beaten() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.beats
+}
+
+// Whatever nobody tells, a beat finds out, and until then nothing else is sent; but
+// whoever has lost its place enters once more.
+func fairFound(c *contractRig) {
+	nobody := "00000000-0000-4000-8000-000000000000:01"
+	for name, f := range map[string]struct {
+		do   func(key string, holder Lease)
+		anew bool // places are lost, and waiters enter anew
+	}{
+		"expired holder": {func(key string, _ Lease) { c.server.Do(c.t, "PEXPIRE", key, "1") }, false},
+		"dead head, free lock": {func(key string, _ Lease) {
+			c.server.Do(c.t, "EVAL", "redis.call('LPUSH', KEYS[2], ARGV[1]) redis.call('DEL', KEYS[1])", "2", key, queueOf(key), nobody)
+		}, false},
+		"deleted queue": {func(key string, holder Lease) {
+			c.server.Do(c.t, "DEL", queueOf(key))
+			c.unlock(holder)
+		}, true},
+		"FLUSHALL": {func(string, Lease) { c.server.Do(c.t, "FLUSHALL") }, true},
+	} {
+		holder := lock(c.t, c.other, c.ctx, name)
+		served := make(chan acquired, 2)
+		for range cap(served) {
+			w := c.inQueue(c.locker, name)
+			go func() { served <- <-w }()
+		}
+		c.commands()
+		before := c.beaten()
+		f.do(name, holder)
+		l := got(c.t, served)
+		// One may have been on its way; after one that finds a place lost comes one that looks for all.
+		require.LessOrEqual(c.t, c.beaten()-before, 3, name)
+		for _, sent := range c.commands() {
+			fine := f.anew && (sent == "enter" || sent == "clean_up") || sent == "unsubscribe" // of the last key
+			require.True(c.t, fine, "%s: %s", name, sent)
+		}
+		c.unlock(l)
+		c.unlock(got(c.t, served))
+	}
+}
+
+// The message of a grant is held up until the first lease is over and another has
+// the key. Whoever hears it then must not believe it, and waits on.
+func fairLateGrant(c *contractRig) {
+	their := lock(c.t, c.other, c.ctx, "k")
+	late := c.inQueue(c.locker, "k")
+	c.proxy.HoldReplies(true)
+	c.unlock(their)
+	require.Empty(c.t, queued(c.t, c.server, "k"), "it is granted")
+	rival := lock(c.t, c.other, c.ctx, "k")
+	c.commands()
+	c.proxy.HoldReplies(false)
+	await(c.t, func() bool { return len(queued(c.t, c.server, "k")) == 1 || len(late) > 0 })
+	require.Empty(c.t, late, "two holders")
+	require.Contains(c.t, c.commands(), "confirm")
+	c.lives(rival)
+	c.unlock(rival)
+	c.unlock(got(c.t, late))
+}
+
+// A key that is free for a moment belongs to whoever waits for it, though it cannot
+// be told just now.
+func fairTryLock(c *contractRig) {
+	their := lock(c.t, c.other, c.ctx, "k")
+	waiting := c.inQueue(c.locker, "k")
+	c.away()
+	await(c.t, func() bool { return listeners(c.t, c.server, inboxOf("k", queued(c.t, c.server, "k")[0])) == 0 })
+	c.unlock(their)
+	c.free("k")
+	_, err := c.other.TryLock(c.ctx, "k")
+	require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+	c.proxy.Refuse(false)
+	c.unlock(got(c.t, waiting))
+	require.NoError(c.t, c.other.Do(c.ctx, "k", func(context.Context) error { return nil }))
+}
+
+// Who has entered between two of a client has its turn between them.
+func fairRunEnds(c *contractRig) {
+	holder := lock(c.t, c.locker, c.ctx, "k")
+	first, second := c.inQueue(c.locker, "k"), c.inQueue(c.locker, "k")
+	their := c.inQueue(c.other, "k")
+	last := c.inQueue(c.locker, "k")
+	owners := []string{}
+	for _, w := range []<-chan acquired{first, second, their, last} {
+		c.unlock(holder)
+		holder = got(c.t, w)
+		owners = append(owners, holder.Owner())
+	}
+	require.Equal(c.t, owners[0], owners[1], "of one run")
+	require.NotEqual(c.t, owners[0], owners[3])
+	c.unlock(holder)
+}

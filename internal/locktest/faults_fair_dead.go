@@ -1,0 +1,188 @@
+package locktest
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func init() {
+	registerChild("waiters", waitersChild)
+	registerFair("F3_WaitersKilledAtHeadMiddleAndTail", testWaitersKilled)
+	registerFair("F3_TwentyClientsKilledTogether", testTwentyKilled)
+	registerFair("F3_GrantedAndKilled", testGrantedAndKilled)
+	registerFair("F3_WaitersStoodStill", testWaitersStoodStill)
+}
+
+// waitersChild waits for the key k by several clients, each with several waiters,
+// says who is served, and unlocks when it hears a line.
+// Args: the address of Redis, the number of clients, of waiters of each, the time
+// after which a silent client is dead.
+func waitersChild(d Door, p *Parent) error {
+	clients, err := strconv.Atoi(p.Args[1])
+	if err != nil {
+		return err
+	}
+	each, err := strconv.Atoi(p.Args[2])
+	if err != nil {
+		return err
+	}
+	stale, err := time.ParseDuration(p.Args[3])
+	if err != nil {
+		return err
+	}
+	for i := range clients {
+		client, err := p.Client(p.Args[0])
+		if err != nil {
+			return err
+		}
+		locker, err := d.New(client, Options{Lease: long, Stale: stale, FirstLease: stale})
+		if err != nil {
+			return err
+		}
+		for range each {
+			go func() {
+				l, err := locker.Lock(context.Background(), "k")
+				if err != nil {
+					p.Say("failed %v", err)
+					return
+				}
+				p.Say("served %d", i)
+				p.Hear()
+				p.Say("unlocked %s", errorName(l.Unlock(context.Background())))
+			}()
+		}
+	}
+	select {} // until it is killed
+}
+
+// deadRig is a key that is held, and a queue behind it.
+type deadRig struct {
+	*faultRig
+	stale  time.Duration
+	holder Lease
+}
+
+func newDeadRig(t *testing.T, d Door, stale time.Duration) *deadRig {
+	t.Helper()
+	r := &deadRig{faultRig: newFaultRig(t, d, Options{Lease: long, Stale: stale, FirstLease: stale}), stale: stale}
+	r.holder = lock(t, r.other, bounded(t), "k")
+	return r
+}
+
+// length is that of the queue.
+func (r *deadRig) length() int { return len(queued(r.t, r.server, "k")) }
+
+// child has a process join the queue.
+func (r *deadRig) child(clients, each int) *Child {
+	r.t.Helper()
+	want := r.length() + clients*each
+	c := StartChild(r.t, "waiters", r.server.Addr(), strconv.Itoa(clients), strconv.Itoa(each), r.stale.String())
+	await(r.t, func() bool { return r.length() == want })
+	return c
+}
+
+// mine has the rig's locker join the queue.
+func (r *deadRig) mine() <-chan acquired {
+	r.t.Helper()
+	return r.inLine(bounded(r.t), "k", r.length()+1)
+}
+
+// next unlocks, and requires that this call has given the key to that waiter.
+func (r *deadRig) next(l Lease, waiting <-chan acquired) Lease {
+	r.t.Helper()
+	require.NoError(r.t, l.Unlock(bounded(r.t)))
+	owner := r.owner("k")
+	l = got(r.t, waiting)
+	require.Equal(r.t, owner, l.Owner(), "it cost more than the one call")
+	return l
+}
+
+// Nobody is passed over, and the dead cost nothing: they do not hear. They would be
+// taken for alive for a minute.
+func testWaitersKilled(t *testing.T, d Door) {
+	t.Parallel()
+	r := newDeadRig(t, d, long)
+	head := r.child(1, 1)
+	first := r.mine()
+	middle := r.child(1, 3)
+	second := r.mine()
+	tail := r.child(1, 1)
+	for _, c := range []*Child{head, middle, tail} {
+		c.Kill()
+	}
+	l := r.next(r.next(r.holder, first), second)
+	third := r.mine() // behind the dead
+	require.NoError(t, r.next(l, third).Unlock(bounded(t)))
+	require.Empty(t, r.owner("k"))
+	require.Equal(t, 5, r.length(), "their places are kept while they may come back")
+}
+
+func testTwentyKilled(t *testing.T, d Door) {
+	t.Parallel()
+	r := newDeadRig(t, d, time.Second)
+	dead := r.child(20, 1)
+	first := r.mine()
+	dead.Kill()
+	l := r.next(r.holder, first)
+	time.Sleep(r.stale) // until they count as dead
+	second := r.mine()
+	require.NoError(t, r.next(l, second).Unlock(bounded(t)))
+	r.tidy("k") // they have left nothing
+}
+
+// Who has been told dies before it could say so: the key is free after the short
+// first lease.
+func testGrantedAndKilled(t *testing.T, d Door) {
+	t.Parallel()
+	r := newDeadRig(t, d, time.Second)
+	dead := r.child(1, 1)
+	next := r.mine()
+	dead.Pause()
+	require.NoError(t, r.holder.Unlock(bounded(t)))
+	owner := r.owner("k")
+	require.NotEmpty(t, owner)
+	dead.Kill()
+	killed := time.Now()
+	l := got(t, next)
+	require.NotEqual(t, owner, l.Owner())
+	require.Less(t, time.Since(killed), 5*r.stale) // one first lease, and a beat
+	require.NoError(t, l.Unlock(bounded(t)))
+	r.tidy("k")
+}
+
+// A process that stands still is told and does not hear it. It costs one first
+// lease, however many of its waiters stand in the queue. When it goes on, it
+// believes in nothing that it was told, and enters again at the tail.
+func testWaitersStoodStill(t *testing.T, d Door) {
+	t.Parallel()
+	const many = 20
+	r := newDeadRig(t, d, time.Second)
+	still := r.child(1, many)
+	next := r.mine()
+	still.Pause()
+	paused := time.Now()
+	require.NoError(t, r.holder.Unlock(bounded(t)))
+	l := got(t, next)
+	require.Less(t, time.Since(paused), 8*r.stale, "stale, a first lease, and beats; not %d first leases", many)
+	last := lockAside(r.other, bounded(t), "k")
+	await(t, func() bool { return r.length() == 1 })
+	still.Resume()
+	await(t, func() bool { return r.length() == 1+many })
+	order := queued(t, r.server, "k")
+	require.Equal(t, l.Owner(), r.owner("k"))
+
+	require.NoError(t, l.Unlock(bounded(t)))
+	l = got(t, last)
+	require.Equal(t, order[0], l.Owner())
+	require.NoError(t, l.Unlock(bounded(t)))
+	for range many {
+		still.Expect("served")
+		still.Say("go on")
+		require.Equal(t, "nil", still.Expect("unlocked"))
+	}
+	r.tidy("k")
+}

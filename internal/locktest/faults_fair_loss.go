@@ -1,0 +1,170 @@
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// fairLossCases are what the rows of lost answers mean to a queue: nobody enters
+// twice, and a key that was granted in a lost answer is found by a beat.
+var fairLossCases = []lossCase{
+	{"enter", false, enterUnanswered},
+	{"enter/with a grant", true, enterGrantUnanswered},
+	{"release/with a grant", true, releaseGrantUnanswered},
+	{"clean_up/in the queue", false, leaveUnanswered},
+	{"clean_up/with a grant", true, leaveGrantUnanswered},
+	{"confirm", true, confirmUnanswered},
+	{"beat", false, beatUnanswered},
+	{"beat/with a grant", true, beatGrantUnanswered},
+}
+
+func init() { registerFair("F6_GrantMessageLost", testGrantMessageLost) }
+
+// inLine has the locker wait for key, and returns when so many are in the queue.
+func (r *faultRig) inLine(ctx context.Context, key string, n int, c ...Call) <-chan acquired {
+	r.t.Helper()
+	waiting := lockAside(r.locker, ctx, key, c...)
+	await(r.t, func() bool { return len(queued(r.t, r.server, key)) == n })
+	return waiting
+}
+
+// served is a waiter that gets key, above all that were numbered before, and
+// unlocks it.
+func (r *faultRig) served(waiting <-chan acquired, above int64) int64 {
+	r.t.Helper()
+	l := got(r.t, waiting)
+	require.Equal(r.t, 1, r.entries("k"))
+	if l.Fence() != 0 {
+		require.Greater(r.t, l.Fence(), above)
+	}
+	require.NoError(r.t, l.Unlock(bounded(r.t)))
+	return l.Fence()
+}
+
+func enterUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	before := lock(t, r.other, bounded(t), "k")
+	lost := lose("enter")
+	first := lockAside(r.locker, bounded(t), "k")
+	within(t, lost)
+	await(t, func() bool { return len(queued(t, r.server, "k")) == 1 })
+	second := r.inLine(bounded(t), "k", 2)
+	require.NoError(t, before.Unlock(bounded(t)))
+	r.served(first, 0)
+	r.served(second, 0)
+}
+
+// The key becomes free before the call arrives, which grants it.
+func enterGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	before := lock(t, r.other, bounded(t), "k")
+	refused := make(chan struct{})
+	r.proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if verb(cmd) == "acquire" {
+			r.proxy.OnReply(nil)
+			r.proxy.HoldRequests(true)
+			close(refused)
+		}
+		return redistest.Pass
+	})
+	waiting := lockAside(r.locker, bounded(t), "k")
+	within(t, refused)
+	lost := lose("enter")
+	require.NoError(t, before.Unlock(bounded(t)))
+	r.proxy.HoldRequests(false)
+	within(t, lost)
+	r.served(waiting, before.Fence())
+}
+
+// The next waits in the same locker: its grant is in the answer.
+func releaseGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	l := lock(t, r.locker, bounded(t), "k")
+	first := r.inLine(bounded(t), "k", 1)
+	second := r.inLine(bounded(t), "k", 2)
+	lost := lose("release")
+	require.NoError(t, l.Unlock(bounded(t)))
+	within(t, lost)
+	r.served(second, r.served(first, l.Fence()))
+}
+
+func leaveUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	before := lock(t, r.other, bounded(t), "k")
+	ctx, cancel := context.WithCancel(bounded(t))
+	leaving := r.inLine(ctx, "k", 1)
+	staying := r.inLine(bounded(t), "k", 2)
+	lost := lose("clean_up")
+	cancel()
+	require.ErrorIs(t, within(t, leaving).err, context.Canceled)
+	within(t, lost)
+	await(t, func() bool { return len(queued(t, r.server, "k")) == 1 })
+	require.NoError(t, before.Unlock(bounded(t)))
+	r.served(staying, 0)
+}
+
+// Who leaves has been granted the key, and its leave grants it to the next of the
+// same locker.
+func leaveGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	before := lock(t, r.other, bounded(t), "k")
+	ctx, cancel := context.WithCancel(bounded(t))
+	leaving := r.inLine(ctx, "k", 1)
+	staying := r.inLine(bounded(t), "k", 2)
+	r.proxy.HoldReplies(true) // the message of the grant
+	require.NoError(t, before.Unlock(bounded(t)))
+	lost := lose("clean_up")
+	cancel()
+	require.ErrorIs(t, within(t, leaving).err, context.Canceled)
+	within(t, lost)
+	r.proxy.HoldReplies(false)
+	r.served(staying, before.Fence())
+}
+
+func confirmUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	before := lock(t, r.other, bounded(t), "k")
+	waiting := r.inLine(bounded(t), "k", 1, Call{FixedLease: time.Hour})
+	lost := lose("confirm")
+	require.NoError(t, before.Unlock(bounded(t)))
+	within(t, lost)
+	l := got(t, waiting)
+	require.Greater(t, number(t, r.server, "PTTL", "k"), int(time.Minute.Milliseconds()))
+	require.Greater(t, time.Until(l.Deadline()), time.Minute)
+	require.Greater(t, l.Fence(), before.Fence())
+	require.NoError(t, l.Unlock(bounded(t)))
+}
+
+func beatUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	before := lock(t, r.other, bounded(t), "k")
+	lost := lose("beat")
+	waiting := r.inLine(bounded(t), "k", 1)
+	within(t, lost)
+	require.NoError(t, before.Unlock(bounded(t)))
+	r.served(waiting, 0)
+}
+
+// Nobody has told that the key is free: the beat grants it.
+func beatGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+	before := lock(t, r.other, bounded(t), "k")
+	waiting := r.inLine(bounded(t), "k", 1)
+	lost := lose("beat")
+	r.server.Do(t, "DEL", "k")
+	within(t, lost)
+	r.served(waiting, before.Fence())
+}
+
+// Redis has said it, and the connection is lost before it is heard. A beat finds
+// the grant as soon as the inbox is heard again.
+func testGrantMessageLost(t *testing.T, d Door) {
+	t.Parallel()
+	r := newFaultRig(t, d, Options{Lease: long, Fencing: true, Stale: long, FirstLease: long})
+	before := lock(t, r.other, bounded(t), "k")
+	waiting := r.inLine(bounded(t), "k", 1)
+	r.proxy.HoldReplies(true)
+	require.NoError(t, before.Unlock(bounded(t)))
+	require.Empty(t, queued(t, r.server, "k"), "it was heard")
+	r.proxy.Cut()
+	r.proxy.HoldReplies(false)
+	r.served(waiting, before.Fence())
+	r.tidy("k")
+}

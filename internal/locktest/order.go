@@ -1,0 +1,142 @@
+package locktest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// orderCheck follows the queues of a fair door through all that Redis does, and
+// finds whoever was granted a key before one that had entered earlier, unless that
+// one's client did not hear it in the same call.
+type orderCheck struct {
+	queues map[string]*orderedQueue // by the queue's name
+	locks  map[string]*orderedQueue // by the key
+	calls  int                      // of scripts and else
+	wrong  []string
+}
+
+// orderedQueue is one key's.
+type orderedQueue struct {
+	key     string
+	waiting []string
+	holder  string
+	run     []string        // who followed the holder in the queue without a gap, of its client
+	call    int             // in which the key was last taken
+	deaf    map[string]bool // clients that did not hear, in that call
+	entered []string        // all that ever did, in their order
+	granted []string        // those of them that had their turn, in theirs
+	inRuns  int             // how many of these had it in another's hold
+}
+
+func newOrderCheck(keys ...string) *orderCheck {
+	o := &orderCheck{queues: map[string]*orderedQueue{}, locks: map[string]*orderedQueue{}}
+	for _, key := range keys {
+		q := &orderedQueue{key: key, deaf: map[string]bool{}}
+		o.queues[queueOf(key)], o.locks[key] = q, q
+	}
+	return o
+}
+
+func clientOf(owner string) string {
+	client, _, _ := strings.Cut(owner, ":")
+	return client
+}
+
+// see takes in the next command.
+func (o *orderCheck) see(c command) {
+	if !c.scripted {
+		o.calls++
+		if verb(c.words) == "release" {
+			o.served(c.words)
+		}
+		return
+	}
+	if len(c.words) < 2 {
+		return
+	}
+	args := c.words[2:]
+	if q := o.queues[c.words[1]]; q != nil {
+		switch c.words[0] {
+		case "RPUSH":
+			q.waiting, q.entered = append(q.waiting, args...), append(q.entered, args...)
+		case "LPOP":
+			n := 1
+			if len(args) > 0 {
+				n, _ = strconv.Atoi(args[0])
+			}
+			q.waiting = q.waiting[min(n, len(q.waiting)):]
+		case "LREM":
+			if i := slices.Index(q.waiting, args[1]); i >= 0 {
+				q.waiting = slices.Delete(q.waiting, i, i+1)
+			}
+		}
+	}
+	if q := o.locks[c.words[1]]; q != nil {
+		switch c.words[0] {
+		case "HSET":
+			if args[0] != q.holder {
+				o.taken(q, args[0])
+			}
+		case "HDEL":
+			if n := len(q.granted); n > 0 && q.granted[n-1] == args[0] && q.call == o.calls { // undone by the call that did it
+				q.deaf[clientOf(args[0])] = true
+				q.granted = q.granted[:n-1]
+			}
+			q.holder = ""
+		}
+	}
+}
+
+// taken notes that owner was made the holder.
+func (o *orderCheck) taken(q *orderedQueue, owner string) {
+	if q.call != o.calls {
+		q.call = o.calls
+		clear(q.deaf)
+	}
+	at := slices.Index(q.waiting, owner)
+	ahead := q.waiting
+	if at >= 0 {
+		ahead = q.waiting[:at]
+		q.granted = append(q.granted, owner)
+	}
+	for _, before := range ahead {
+		if !q.deaf[clientOf(before)] {
+			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s is granted before %s", q.key, owner, before))
+		}
+	}
+	q.holder, q.run = owner, nil
+	if at < 0 { // it took a key for which nobody waited
+		return
+	}
+	for _, next := range q.waiting[at+1:] {
+		if clientOf(next) != clientOf(owner) {
+			break
+		}
+		q.run = append(q.run, next)
+	}
+}
+
+// served takes in who has had its turn in the hold that a release ends. They must
+// have followed its owner in the queue, in this order; who has left meanwhile is
+// missing.
+func (o *orderCheck) served(call []string) {
+	keys, _ := strconv.Atoi(call[2])
+	args := call[3+keys:] // client, channels, settings, owner, last fence, served
+	q := o.locks[call[3]]
+	if q == nil || len(args) < 5 || q.holder != args[3] {
+		return // a repeated one
+	}
+	q.granted = append(q.granted, args[5:]...)
+	q.inRuns += len(args[5:])
+	run := q.run
+	for _, owner := range args[5:] {
+		at := slices.Index(run, owner)
+		if at < 0 {
+			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s was not next in the run of %s", q.key, owner, args[3]))
+			continue
+		}
+		run = run[at+1:]
+	}
+}

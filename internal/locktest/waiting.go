@@ -1,0 +1,98 @@
+package locktest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Where Redis shows who waits, and what waiters are served by, is what the doors
+// differ in; the cases ask here.
+
+// ofKey is the name of something that belongs to key: as the channel's, with
+// another prefix.
+func ofKey(prefix, key string) string {
+	return prefix + strings.TrimPrefix(scripts.Channel(key), "redisson_lock__channel")
+}
+
+func queueOf(key string) string  { return ofKey("redisson_lock_queue", key) }
+func scoresOf(key string) string { return ofKey("redisson_lock_timeout", key) }
+
+// inboxOf is the channel on which a client of a fair door hears of its grants.
+func inboxOf(key, owner string) string {
+	client, _, _ := strings.Cut(owner, ":")
+	return scripts.Channel(key) + ":" + client
+}
+
+// queued are the owners that wait for key on a fair door, in their order.
+func queued(t testing.TB, s *redistest.Server, key string) []string {
+	t.Helper()
+	m := s.Do(t, "LRANGE", queueOf(key), "0", "-1")
+	owners, err := m.AsStrSlice()
+	require.NoError(t, err)
+	return owners
+}
+
+// waiting is how many clients wait for key, as Redis sees it: they listen to its
+// releases, or stand in its queue.
+func (d Door) waiting(t testing.TB, s *redistest.Server, key string) int {
+	t.Helper()
+	if !d.Fair {
+		return listeners(t, s, scripts.Channel(key))
+	}
+	clients := map[string]bool{}
+	for _, owner := range queued(t, s, key) {
+		client, _, _ := strings.Cut(owner, ":")
+		clients[client] = true
+	}
+	return len(clients)
+}
+
+// listeners is how many clients have subscribed to a channel.
+func listeners(t testing.TB, s *redistest.Server, channel string) int {
+	t.Helper()
+	m := s.Do(t, "PUBSUB", "NUMSUB", channel)
+	said, err := m.AsIntMap()
+	require.NoError(t, err)
+	return int(said[channel])
+}
+
+// left is what waits have left of key: subscriptions, and names of places in a
+// queue.
+func left(t testing.TB, s *redistest.Server, key string) []string {
+	t.Helper()
+	m := s.Do(t, "PUBSUB", "CHANNELS")
+	all, err := m.AsStrSlice()
+	require.NoError(t, err)
+	channel := scripts.Channel(key)
+	all = slices.DeleteFunc(all, func(c string) bool { return c != channel && !strings.HasPrefix(c, channel+":") })
+	for _, name := range []string{queueOf(key), scoresOf(key)} {
+		if exists(t, s, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// waitVerb is the script whose reply tells a client that its first waiter has to
+// wait, once it can hear: it tries again, or it enters the queue.
+func (d Door) waitVerb() string {
+	if d.Fair {
+		return "enter"
+	}
+	return "acquire"
+}
+
+// grantVerb is the script whose reply brings a key from one waiter of a client to
+// the next, where it is not handed over in memory.
+func (d Door) grantVerb() string {
+	if d.Fair {
+		return "release"
+	}
+	return "acquire"
+}
