@@ -15,11 +15,11 @@ const childEnv = "HOLDFAST_BENCH_CHILD"
 
 // childTask is what a process is told.
 type childTask struct {
-	Addr       string
-	Library    string
-	Goroutines int
-	Section    time.Duration
-	Duration   time.Duration
+	Addr     string
+	Library  string
+	Place    place
+	Section  time.Duration
+	Duration time.Duration
 }
 
 // childResult is what it tells.
@@ -28,12 +28,13 @@ type childResult struct {
 	All     int
 	Gap     time.Duration
 	Section time.Duration // mean
+	CPU     float64       // in seconds
 	Failure string        `json:",omitempty"`
 }
 
 // runChild does a child's task, if this process is one. A child writes a line
-// when it is ready, begins when it reads one, writes its result, and ends when
-// its input does, so that nothing it sends while closing is counted.
+// when it is ready, reads one that says when to begin, writes its result, and
+// ends when its input does, so that nothing it sends while closing is counted.
 func runChild() bool {
 	text := os.Getenv(childEnv)
 	if text == "" {
@@ -51,7 +52,7 @@ func runChild() bool {
 }
 
 func (c childTask) run(in *bufio.Reader, out *json.Encoder) error {
-	l, err := libraries[c.Library](c.Addr, usualLease)
+	l, err := c.open()
 	if err != nil {
 		return err
 	}
@@ -63,21 +64,34 @@ func (c childTask) run(in *bufio.Reader, out *json.Encoder) error {
 	if err := out.Encode("ready"); err != nil {
 		return err
 	}
-	if _, err := in.ReadString('\n'); err != nil {
+	var begin int64
+	if _, err := fmt.Fscanln(in, &begin); err != nil {
 		return err
 	}
+	time.Sleep(time.Until(time.Unix(0, begin)))
 	var result childResult
-	t, err := load{goroutines: c.Goroutines, hot: true, section: c.Section, gaps: true}.run(l, c.Duration)
+	var t tally
+	cpu, err := cpuDuring(cpuNow, func() (err error) {
+		t, err = load{goroutines: c.Place.Goroutines, hot: true, section: c.Section, gaps: true}.run(l, c.Duration)
+		return err
+	})
 	if err != nil {
 		result.Failure = err.Error()
 	} else {
-		result = childResult{Cycles: t.cycles, All: t.all, Gap: t.gap, Section: t.meanSection()}
+		result = childResult{Cycles: t.cycles, All: t.all, Gap: t.gap, Section: t.meanSection(), CPU: cpu}
 	}
 	if err := out.Encode(result); err != nil {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, in) // until the parent has counted
 	return nil
+}
+
+func (c childTask) open() (locker, error) {
+	if c.Library == ringName {
+		return openRing(c.Addr, c.Place)
+	}
+	return libraries[c.Library](c.Addr, usualLease)
 }
 
 // child is a process that this one started.
@@ -119,9 +133,9 @@ func startChild(task childTask) (*child, error) {
 	return c, nil
 }
 
-// begin lets the child begin.
-func (c *child) begin() error {
-	_, err := io.WriteString(c.in, "begin\n")
+// begin lets the child begin at a time that all clocks of this machine know.
+func (c *child) begin(at time.Time) error {
+	_, err := fmt.Fprintln(c.in, at.UnixNano())
 	return err
 }
 

@@ -61,7 +61,10 @@ func (s *server) callsDuring(f func() error) (calls, error) {
 
 // within are the commands that the scripts of all subjects call. INFO counts
 // those, too; no subject sends them by itself.
-var within = append(slices.DeleteFunc(scripts.Commands(), func(c string) bool { return strings.HasPrefix(c, "eval") }),
+var within = append(
+	slices.DeleteFunc(append(scripts.Commands(), scripts.FairCommands()...), func(c string) bool {
+		return strings.HasPrefix(c, "eval")
+	}),
 	"pexpireat")
 
 // sent is how many commands clients sent, without the PINGs by which rueidis
@@ -70,6 +73,17 @@ func (c calls) sent() int {
 	n := 0
 	for name, calls := range c {
 		if name != "info" && name != "ping" && !slices.Contains(within, name) {
+			n += calls
+		}
+	}
+	return n
+}
+
+// inner is how many commands scripts called.
+func (c calls) inner() int {
+	n := 0
+	for name, calls := range c {
+		if slices.Contains(within, name) {
 			n += calls
 		}
 	}
@@ -88,6 +102,21 @@ func (s *server) cpu() (float64, error) {
 	}
 	sys, err := strconv.ParseFloat(used["used_cpu_sys"], 64)
 	return user + sys, err
+}
+
+// cpuDuring is the processor time that the server used while f ran, in seconds.
+func (s *server) cpuDuring(f func() error) (float64, error) { return cpuDuring(s.cpu, f) }
+
+func cpuDuring(cpu func() (float64, error), f func() error) (float64, error) {
+	before, err := cpu()
+	if err != nil {
+		return 0, err
+	}
+	if err := f(); err != nil {
+		return 0, err
+	}
+	after, err := cpu()
+	return after - before, err
 }
 
 // slowest is the execution time in µs from which on the server keeps calls in

@@ -2,7 +2,7 @@
 // on redis-servers that it starts itself, and prints a table of ratios with
 // their targets.
 //
-//	go run .                               # everything, about 12 minutes
+//	go run .                               # everything, about 18 minutes
 //	go run . -run 'uncontended/64|hot'     # some workloads
 //	go run . -time 200ms -rounds 1         # does it run?
 //	go run . -json raw.json                # the raw figures, too
@@ -25,6 +25,12 @@
 //   - floor: two bare scripts on the layout of rlock, without checks, on a
 //     client with the same options, with names made beforehand. Nobody can
 //     lock and unlock in that layout for less.
+//   - fair: fair with its defaults; "fair, no hand-over" with
+//     WithLocalHandover(0), so that every hand-over is a call to Redis, and each
+//     waiter enters the queue by a call of its own.
+//   - ring: a token that goes round as many processes and goroutines, by one
+//     script call and one message for each step, without any lock. Nobody can
+//     hand over in a strict order between processes through Redis for less.
 //   - rueidislock: on one Redis as its README advises (KeyMajority 1,
 //     NoLoopTracking), with the lease and renewal interval of holdfast, and with
 //     more time for a call than the 20 ms of its default (TryNextAfter), after

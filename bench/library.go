@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
+	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
@@ -16,6 +17,12 @@ type locker interface {
 	cycle(key string) func(inside func()) error
 	// close ends waits with an error. A second call does nothing.
 	close()
+}
+
+// ender is a locker whose waits only end with the load if they are told.
+type ender interface {
+	locker
+	over()
 }
 
 // holder is a locker that can also keep a key.
@@ -40,6 +47,10 @@ const (
 	noHandoverName = "no hand-over"
 	floorName      = "floor"
 	rueidisName    = "rueidislock"
+
+	fairName         = "fair"
+	fairStraightName = "fair, no hand-over"
+	ringName         = "ring" // see childTask.open
 )
 
 var libraries = map[string]library{
@@ -47,6 +58,9 @@ var libraries = map[string]library{
 	noHandoverName: holdfast(rlock.WithLocalHandover(0)),
 	floorName:      openFloor,
 	rueidisName:    openRueidislock,
+
+	fairName:         openFair(),
+	fairStraightName: openFair(fair.WithLocalHandover(0)),
 }
 
 // always is the context of every cycle: none that could end.

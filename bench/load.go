@@ -60,7 +60,12 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 	started := time.Now()
 	r.last = started
 	close(r.begin)
-	stop := time.AfterFunc(d, func() { r.over.Store(true) })
+	stop := time.AfterFunc(d, func() {
+		r.over.Store(true)
+		if e, ok := l.(ender); ok {
+			e.over()
+		}
+	})
 	defer stop.Stop()
 	if err := finish(d, &group); err != nil {
 		return tally{}, err

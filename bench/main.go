@@ -73,7 +73,20 @@ func workloads() []workload {
 	for _, d := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 		all = append(all, processes(8, 8, d))
 	}
-	return append(all, oneHot(8, 8, 64), waiting(1000), held(20_000, heldLease), held(100_000, heldLease))
+	all = append(all, oneHot(8, 8, 64), waiting(1000), held(20_000, heldLease), held(100_000, heldLease))
+	return append(all, fairWorkloads()...)
+}
+
+// fairWorkloads are those of the fair lock.
+func fairWorkloads() []workload {
+	ring := atLeast(0.75)
+	return []workload{
+		fairUncontended(1), fairUncontended(16), fairUncontended(64),
+		handover(2, 1, ring, ring), handover(8, 1, ring, ring), handover(64, 1, ring, ring),
+		handover(8, 8, atLeast(1.2), target{}), handover(1, 64, atLeast(4), target{}),
+		queues(10, 100, 1000, 10_000),
+		fairWaiting(1000),
+	}
 }
 
 func usage(format string, args ...any) {

@@ -85,29 +85,37 @@ func (c crew) subject(name, library string, section time.Duration) subject {
 				child.end()
 			}
 		}()
-		for _, goroutines := range c {
-			child, err := startChild(childTask{s.addr, library, goroutines, section, d})
+		for i, goroutines := range c {
+			child, err := startChild(childTask{s.addr, library, place{i, len(c), goroutines}, section, d})
 			if err != nil {
 				return nil, err
 			}
 			children = append(children, child)
 		}
 		var results []childResult
+		var used float64
 		sent, err := s.callsDuring(func() (err error) {
-			results, err = together(children)
+			used, err = s.cpuDuring(func() (err error) {
+				results, err = together(children)
+				return err
+			})
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		return c.evaluate(results, sent.sent(), library, d), nil
+		return c.evaluate(results, sent.sent(), used, library, d), nil
 	}}
 }
 
+// muster is how long it takes at most to tell all children when to begin.
+const muster = 100 * time.Millisecond
+
 // together lets the children work at the same time.
 func together(children []*child) ([]childResult, error) {
+	at := time.Now().Add(muster)
 	for _, c := range children {
-		if err := c.begin(); err != nil {
+		if err := c.begin(at); err != nil {
 			return nil, err
 		}
 	}
@@ -122,13 +130,14 @@ func together(children []*child) ([]childResult, error) {
 	return results, nil
 }
 
-func (c crew) evaluate(results []childResult, sent int, library string, d time.Duration) sample {
-	var all, cycles float64
+func (c crew) evaluate(results []childResult, sent int, serverCPU float64, library string, d time.Duration) sample {
+	var all, cycles, clientCPU float64
 	var shares []float64
 	var gap, section time.Duration
 	for _, r := range results {
 		all += float64(r.All)
 		cycles += float64(r.Cycles)
+		clientCPU += r.CPU
 		shares = append(shares, float64(r.Cycles))
 		gap, section = max(gap, r.Gap), max(section, r.Section)
 	}
@@ -140,6 +149,8 @@ func (c crew) evaluate(results []childResult, sent int, library string, d time.D
 		"cycles/s":                   cycles / d.Seconds(),
 		"commands/cycle":             float64(sent) / all,
 		"Jain's index":               jain(shares),
+		"server CPU µs/cycle":        serverCPU / all * 1e6,
+		"client CPU µs/cycle":        clientCPU / all * 1e6,
 		"longest without service ms": ms(gap),
 		"share of the first process": shares[0] / cycles,
 	}

@@ -49,4 +49,5 @@ func TestTargets(t *testing.T) {
 func TestSent(t *testing.T) {
 	c := calls{"evalsha": 10, "exists": 10, "hset": 5, "subscribe": 1, "ping": 4, "info": 1}
 	require.Equal(t, 11, c.sent())
+	require.Equal(t, 15, c.inner())
 }

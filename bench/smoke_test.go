@@ -46,6 +46,11 @@ func TestWorkloads(t *testing.T) {
 		oneHot(3, 2, 4),
 		waiting(50),
 		held(300, 600*time.Millisecond),
+		fairUncontended(8),
+		handover(2, 2, target{}, target{}),
+		handover(1, 4, target{}, target{}),
+		queues(5, 20),
+		fairWaiting(50),
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			waits := w.name != "uncontended/8" && w.name != "held/300"

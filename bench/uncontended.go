@@ -31,6 +31,24 @@ func uncontended(goroutines int) workload {
 	}
 }
 
+// fairUncontended is the same for the fair lock.
+func fairUncontended(goroutines int) workload {
+	w := load{goroutines: goroutines}
+	const speed = "cycles/s"
+	return workload{
+		name:     fmt.Sprintf("fair/uncontended %d", goroutines),
+		subjects: []subject{w.uncontended(fairName), w.uncontended(holdfastName)},
+		figures: []figure{
+			{name: speed, value: of(fairName, speed)},
+			{"÷ rlock", atLeast(0.8), ratio(fairName, holdfastName, speed)},
+			{"EVALSHA per cycle", exactly(2), of(fairName, "EVALSHA/cycle")},
+			{"other commands per cycle", exactly(0), of(fairName, "other commands/cycle")},
+			{"allocations per cycle", atMost(25), of(fairName, "allocations/cycle")},
+			{"bytes per cycle", atMost(2048), of(fairName, "bytes/cycle")},
+		},
+	}
+}
+
 func (w load) uncontended(name string) subject {
 	return subject{name: name, rival: name == rueidisName, run: func(s *server, d time.Duration) (sample, error) {
 		l, err := libraries[name](s.addr, usualLease)

@@ -45,6 +45,25 @@ func waiting(waiters int) workload {
 	}
 }
 
+// fairWaiting is the same on the fair lock, whose client shows for each key and
+// second that it lives; twice as long, so that it also names all waiters once.
+func fairWaiting(waiters int) workload {
+	const sent, bytes, goroutines, served = "commands/s", "bytes/waiter", "goroutines/waiter", "ms to serve all"
+	return workload{
+		name: fmt.Sprintf("fair/waiting %d", waiters),
+		subjects: []subject{{name: fairName, run: func(s *server, d time.Duration) (sample, error) {
+			return wait(s, libraries[fairName], waiters, 2*waitingTime*d)
+		}}},
+		figures: []figure{
+			{sent, atMost(1.2), of(fairName, sent)},
+			{"bytes per waiter", atMost(1024), of(fairName, bytes)},
+			{"heap bytes per waiter", target{}, of(fairName, "heap bytes/waiter")},
+			{"goroutines per waiter", atMost(0.001), of(fairName, goroutines)},
+			{served, target{}, of(fairName, served)},
+		},
+	}
+}
+
 func wait(s *server, open library, waiters int, d time.Duration) (sample, error) {
 	holding, err := open(s.addr, longLease)
 	if err != nil {

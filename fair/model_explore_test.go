@@ -110,7 +110,7 @@ func (s *modelSearch) trace() string {
 	for i := len(steps) - 1; i >= 0; i-- {
 		fmt.Fprintf(&b, "%-40s", m.describe(steps[i]))
 		m.do(steps[i])
-		fmt.Fprintln(&b, m.modelState.String())
+		fmt.Fprintln(&b, m.String())
 	}
 	fmt.Fprintln(&b, "->", s.broken)
 	return b.String()

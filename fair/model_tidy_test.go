@@ -183,7 +183,7 @@ func (m *model) eachFence(do func(first, last *int8)) {
 	}
 	for i := range m.calls {
 		call := &m.calls[i]
-		single(&call.modelRequest.used)
+		single(&call.used)
 		do(&call.reply.fence, &call.reply.fenceEnd)
 		do(&call.reply.grant.fence, &call.reply.grant.fenceEnd)
 	}

@@ -86,9 +86,9 @@ func (w *modelWalk) step(t *testing.T) {
 		modelCountFences(&reply.fence, &reply.fenceEnd)
 		modelCountFences(&reply.grant.fence, &reply.grant.fenceEnd)
 		modelCountFences(&message.grant.fence, &message.grant.fenceEnd)
-		real := w.real.call(q)
+		actual := w.real.call(q)
 		said = []any{reply, message}
-		told = []any{real, w.real.message(message)}
+		told = []any{actual, w.real.message(message)}
 	}
 	require.Equal(t, said, told, "%v", w)
 	should := w.redis

@@ -38,7 +38,8 @@ func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []st
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}
 	room := renewArgs.Get().(*[]string)
-	args := append((*room)[:0], keys...)
+	args := (*room)[:0]
+	args = append(args, keys...)
 	args = append(args, millis(lease))
 	args = append(args, owners...)
 	reply, err := n.run(ctx, renew, len(keys), args...)

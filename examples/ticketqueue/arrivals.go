@@ -81,7 +81,7 @@ func parseCustomers(in io.Reader) (customers []customer, line, column int, err e
 		}
 		fields[0] = strings.TrimPrefix(fields[0], "\ufeff") // as spreadsheets begin
 		var c customer
-		wrong := -1
+		var wrong int
 		if first {
 			wrong, err = checkHeader(fields)
 		} else if wrong, err = c.parse(fields, customers, lines); err == nil {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The token visits all participants in turn, each in another process than the
+// one before, and each step is one call and one message.
+func TestRing(t *testing.T) {
+	needServer(t)
+	s, err := startServer()
+	require.NoError(t, err)
+	defer s.stop()
+	const count, goroutines, laps = 3, 2, 20
+
+	var rings []*ring
+	for p := range count {
+		r, err := openRing(s.addr, place{p, count, goroutines})
+		require.NoError(t, err)
+		defer r.close()
+		rings = append(rings, r)
+	}
+	var visits []int // guarded by the token
+	var group sync.WaitGroup
+	errs := make(chan error, count*goroutines)
+	executed, err := s.callsDuring(func() error {
+		for i := range count * goroutines {
+			cycle := rings[i%count].cycle("hot")
+			group.Go(func() {
+				for range laps {
+					if err := cycle(func() { visits = append(visits, i) }); err != nil {
+						errs <- err
+					}
+				}
+			})
+		}
+		return finish(0, &group)
+	})
+	require.NoError(t, err)
+	require.Empty(t, errs)
+	for i, who := range visits {
+		require.Equal(t, i%(count*goroutines), who, "visit %d", i)
+	}
+	require.Len(t, visits, count*goroutines*laps)
+	require.Equal(t, len(visits), executed["evalsha"])
+	require.Equal(t, len(visits), executed["publish"])
+}
+
+// Whoever waits for the token is let go when the load is over, without a section,
+// and when the ring is closed, with an error.
+func TestRingEnds(t *testing.T) {
+	needServer(t)
+	s, err := startServer()
+	require.NoError(t, err)
+	defer s.stop()
+	for name, end := range map[string]func(*ring){"over": (*ring).over, "close": (*ring).close} {
+		r, err := openRing(s.addr, place{1, 2, 1}) // where the token does not begin
+		require.NoError(t, err)
+		defer r.close()
+		waited := make(chan error)
+		cycle := r.cycle("hot")
+		go func() { waited <- cycle(func() { t.Error("had a section") }) }()
+		end(r)
+		if err := <-waited; name == "close" {
+			require.ErrorIs(t, err, errRingClosed)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
