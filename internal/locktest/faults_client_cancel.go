@@ -33,9 +33,18 @@ func testCancelledAtEveryStep(t *testing.T, d Door) {
 				t.Run(fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T) {
 					t.Parallel()
 					r := newFaultRig(t, d, Options{Lease: long})
-					steps := 1
-					for r.cancelledAtStep(steps, held, followed, replies) {
+					steps := 0
+					var lockers []Locker
+					for more := true; more; {
+						locker, err := d.New(r.client, Options{Lease: long})
+						require.NoError(t, err)
+						lockers = append(lockers, locker)
 						steps++
+						more = r.cancelledAtStep(locker, steps, held, followed, replies)
+					}
+					for i, locker := range lockers {
+						r.tidy(stepKey(i + 1))
+						require.NoError(t, locker.Close())
 					}
 					least := 1 // acquire
 					if held {
@@ -48,12 +57,12 @@ func testCancelledAtEveryStep(t *testing.T, d Door) {
 	}
 }
 
-// cancelledAtStep makes one Lock with a locker of its own, and reports whether it
-// has so many steps.
-func (r *faultRig) cancelledAtStep(k int, held, followed, replies bool) bool {
-	t, key := r.t, fmt.Sprintf("key%d", k)
-	locker, err := r.door.New(r.client, Options{Lease: long})
-	require.NoError(t, err)
+// stepKey is the key of the walk's k-th Lock.
+func stepKey(k int) string { return fmt.Sprintf("key%d", k) }
+
+// cancelledAtStep makes one Lock, and reports whether it has so many steps.
+func (r *faultRig) cancelledAtStep(locker Locker, k int, held, followed, replies bool) bool {
+	t, key := r.t, stepKey(k)
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 
@@ -104,8 +113,6 @@ func (r *faultRig) cancelledAtStep(k int, held, followed, replies bool) bool {
 		require.NoError(t, got(t, second).Unlock(bounded(t)))
 	}
 	require.NoError(t, lock(t, r.other, bounded(t), key).Unlock(bounded(t)), "the turn was not passed on")
-	r.tidy(key)
-	require.NoError(t, locker.Close())
 	return steps.Load() >= int64(k)
 }
 

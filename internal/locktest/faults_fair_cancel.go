@@ -20,6 +20,7 @@ func init() {
 // released at half that time. The others are served in their order, and then the
 // other client; nothing is left.
 func testCancelledInARun(t *testing.T, d Door) {
+	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
 	const most = 3 * time.Millisecond
 	cancelled := 0
@@ -62,23 +63,25 @@ func testCancelledInARun(t *testing.T, d Door) {
 // The grant has to be confirmed, as the waiter asks for a lease of its own. It is
 // cancelled while that call is on its way, or its answer.
 func testCancelledWhileConfirming(t *testing.T, d Door) {
+	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long})
-	for name, set := range map[string]func(redistest.Hook){"request": r.proxy.OnRequest, "reply": r.proxy.OnReply} {
-		before := lock(t, r.other, bounded(t), "k")
+	for key, set := range map[string]func(redistest.Hook){"request": r.proxy.OnRequest, "reply": r.proxy.OnReply} {
+		before := lock(t, r.other, bounded(t), key)
 		ctx, cancel := context.WithCancel(bounded(t))
-		going := r.inLine(ctx, "k", 1, Call{FixedLease: time.Hour})
-		staying := r.inLine(bounded(t), "k", 2, Call{FixedLease: time.Hour})
+		going := r.inLine(ctx, key, 1, Call{FixedLease: time.Hour})
+		staying := r.inLine(bounded(t), key, 2, Call{FixedLease: time.Hour})
 		hook, held := holding("confirm")
 		set(hook)
-		require.NoError(t, before.Unlock(bounded(t)), name)
+		require.NoError(t, before.Unlock(bounded(t)))
 		within(t, held)
 		cancel()
-		require.ErrorIs(t, within(t, going).err, context.Canceled, name)
+		require.ErrorIs(t, within(t, going).err, context.Canceled)
 		set(nil)
 		r.proxy.Release()
 		l := got(t, staying)
-		require.Equal(t, l.Owner(), r.owner("k"), name)
-		require.NoError(t, l.Unlock(bounded(t)), name)
-		r.tidy("k")
+		require.Equal(t, l.Owner(), r.owner(key))
+		require.NoError(t, l.Unlock(bounded(t)))
 	}
+	r.tidy("request")
+	r.tidy("reply")
 }

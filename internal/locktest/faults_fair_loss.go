@@ -157,7 +157,7 @@ func beatGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan str
 // the grant as soon as the inbox is heard again.
 func testGrantMessageLost(t *testing.T, d Door) {
 	t.Parallel()
-	r := newFaultRig(t, d, Options{Lease: long, Fencing: true, Stale: long, FirstLease: long})
+	r := newFaultRig(t, d, Options{Lease: long, Fencing: true, Stale: 10 * long, FirstLease: 10 * long})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
 	r.proxy.HoldReplies(true)
