@@ -1,9 +1,92 @@
 package fair_test
 
 import (
+	"log/slog"
 	"testing"
+	"time"
 
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestConformance(t *testing.T) { locktest.Run(t, door) }
+
+// What the suite cannot say through the interface that all doors share.
+func TestRefused_Options(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	for want, opts := range map[string][]fair.Option{
+		"option is nil":                      {nil},
+		"WithLease: lease 0s":                {fair.WithLease(0)},
+		"WithStale: lease 99ms":              {fair.WithStale(99 * time.Millisecond)},
+		"WithFirstLease: lease 0s":           {fair.WithFirstLease(0)},
+		"WithFirstLease: 1s is shorter":      {fair.WithFirstLease(time.Second)},
+		"WithFirstLease: 9s is shorter":      {fair.WithFirstLease(9 * time.Second), fair.WithStale(10 * time.Second)},
+		"WithLogger: logger is nil":          {fair.WithLogger((*slog.Logger)(nil))},
+		"needs WithFencing":                  {fair.WithFenceExpiry(time.Hour)},
+		"WithFenceExpiry: -1ms":              {fair.WithFencing(), fair.WithFenceExpiry(-time.Millisecond)},
+		"WithFenceExpiry: 1.5ms":             {fair.WithFencing(), fair.WithFenceExpiry(1500 * time.Microsecond)},
+		"WithLocalHandover: 200ms is longer": {fair.WithLease(100 * time.Millisecond), fair.WithLocalHandover(200 * time.Millisecond)},
+	} {
+		l, err := fair.New(client, opts...)
+		require.Nil(t, l, want)
+		require.ErrorContains(t, err, want)
+	}
+	l, err := fair.New(clusterClient{client})
+	require.Nil(t, l)
+	require.ErrorContains(t, err, "Cluster: not supported")
+	locker, err := fair.New(client, fair.WithStale(10*time.Second)) // the first lease follows
+	require.NoError(t, err)
+	defer locker.Close()
+	for want, opt := range map[string]fair.LockOption{
+		"option is nil":        nil,
+		"FixedLease: lease 0s": fair.FixedLease(0),
+		"MaxHold: 0s":          fair.MaxHold(0),
+	} {
+		l, err := locker.Lock(t.Context(), "k", opt)
+		require.Nil(t, l)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// Inspect tells who waits, too.
+func TestInspect_TellsTheLengthOfTheQueue(t *testing.T) {
+	s := redistest.Start(t)
+	l, err := fair.New(s.Client(t))
+	require.NoError(t, err)
+	defer l.Close()
+	waits := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			st, err := l.Inspect(t.Context(), "k")
+			return err == nil && st.Waiting == n
+		}, 10*time.Second, time.Millisecond)
+	}
+	waits(0)
+	holder, err := l.Lock(t.Context(), "k")
+	require.NoError(t, err)
+	waits(0)
+	done := make(chan error, 2)
+	for i := range cap(done) {
+		go func() {
+			next, err := l.Lock(t.Context(), "k")
+			if err == nil {
+				err = next.Unlock(t.Context())
+			}
+			done <- err
+		}()
+		waits(i + 1)
+	}
+	require.NoError(t, holder.Unlock(t.Context()))
+	for range cap(done) {
+		require.NoError(t, <-done)
+	}
+	waits(0)
+}
+
+type clusterClient struct{ rueidis.Client }
+
+func (clusterClient) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
