@@ -14,6 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	locktest.RunChild(door)
+	locktest.MoreAtOnce()
 	goleak.VerifyTestMain(m)
 }
 

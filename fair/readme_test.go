@@ -82,7 +82,7 @@ func TestF32_ReadmeUserIsRefusedNothing(t *testing.T) {
 	s.Do(t, readmeUser(t)...)
 	login := func(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" }
 	for name, opts := range map[string][]fair.Option{"with fencing": {fair.WithFencing()}, "without fencing": nil} {
-		opts = append(opts, fair.WithLease(300*time.Millisecond), fair.WithStale(time.Second))
+		opts = append(opts, fair.WithLease(1500*time.Millisecond), fair.WithStale(time.Second))
 		for _, key := range []string{"sku:42", "sku:{42}"} {
 			t.Run(name+" "+key, func(t *testing.T) {
 				useEverything(t, key, open(t, s.Client(t, login), opts...), open(t, s.Client(t, login), opts...))

@@ -1,13 +1,14 @@
 // Package hall is what the doors share: the wait loop, the local queue and
 // hand-over, owners, entries, leases in a context, clean-up. A door brings a
-// [Backend], which says where a hold comes from, and shows the result under its
-// own names.
+// [Backend], which is [Plain] or [Fair] and says where a hold comes from, and
+// shows the result under its own names.
 //
 // # Who is authoritative
 //
 // Redis is, for who holds a key. The watchdog is, for how long a holder may
 // believe it. This package never concludes from a message that a key is held or
-// free: messages only say when to look.
+// free: messages only say when to look. The one exception is a grant of a fair
+// queue, which names its owner and is trusted from before it can have been made.
 //
 // # A hold, its leases, their entries
 //
@@ -41,6 +42,21 @@
 // their own. The lock is right without handover.go (the hold goes from lease to
 // lease in memory) and turns.go (processes take turns): both only make it fast
 // and fair.
+//
+// # On a fair door
+//
+// There each waiter stands in Redis' queue itself, with an owner of its own, and
+// Redis says whose turn it is. In the place of the head a key has a line, whose
+// loop lives as long as somebody waits and a little longer:
+//
+//	line.go         tickets, the loop, who joins and who leaves
+//	line_enter.go   calls that enter and leave
+//	line_grant.go   grants: trusted, confirmed, or given back
+//	line_look.go    beats: places kept, what was lost is found
+//	run.go          hand-over in the order of Redis' queue
+//
+// The first attempt, holds, leases, releases and clean-ups are the same. The page
+// of package fair tells the protocol.
 //
 // # When a call to Redis fails
 //

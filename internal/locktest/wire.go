@@ -3,8 +3,11 @@ package locktest
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +22,17 @@ import (
 func await(t testing.TB, what func() bool, why ...any) {
 	t.Helper()
 	require.Eventually(t, what, 20*time.Second, time.Millisecond, why...)
+}
+
+// MoreAtOnce lets more parallel tests run at once than there are processors, unless
+// -parallel says how many: they mostly wait. It is called in TestMain.
+func MoreAtOnce() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
+	}
 }
 
 // poke fills a one-slot channel.
