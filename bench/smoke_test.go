@@ -45,7 +45,7 @@ func TestWorkloads(t *testing.T) {
 		processes(2, 2, time.Millisecond),
 		oneHot(3, 2, 4),
 		waiting(50),
-		held(300, 600*time.Millisecond),
+		held(300, 1500*time.Millisecond),
 		fairUncontended(8),
 		handover(2, 2, target{}, target{}),
 		handover(1, 4, target{}, target{}),

@@ -94,7 +94,8 @@ func TestTenThousandChannels(t *testing.T) {
 	}
 	awaitLive(t, subs...)
 	require.Equal(t, 1, clients(t, srv, "pubsub"))
-	require.LessOrEqual(t, calls(t, srv, "subscribe"), 10_000/batch+2)
+	// Full batches, but where Subscribe was slower than a round trip.
+	require.LessOrEqual(t, calls(t, srv, "subscribe"), 2*10_000/batch)
 
 	for _, sub := range subs {
 		select {

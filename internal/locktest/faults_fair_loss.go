@@ -116,8 +116,8 @@ func leaveGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan st
 	lost := lose("clean_up")
 	cancel()
 	require.ErrorIs(t, within(t, leaving).err, context.Canceled)
+	r.proxy.HoldReplies(false) // a new connection would wait for them
 	within(t, lost)
-	r.proxy.HoldReplies(false)
 	r.served(staying, before.Fence())
 }
 
