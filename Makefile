@@ -24,7 +24,7 @@ lint: ## Run golangci-lint, if you have it
 
 exclusion: ## Hunt for two holders at once for longer than the tests do: make exclusion TIME=10m
 	@hack/install.sh redis-server
-	EXCLUSION_TIME=$(or $(TIME),5m) go test -race -v -timeout 24h -run Exclusion ./rlock
+	EXCLUSION_TIME=$(or $(TIME),5m) go test -race -v -timeout 24h -p 1 -run Exclusion ./rlock ./fair
 
 model: ## Explore the protocol of the fair lock further than the tests do, for about 15 minutes
 	MODEL=long go test -v -timeout 2h -run TestG1_G4_G8 ./fair
