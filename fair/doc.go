@@ -87,7 +87,9 @@
 // [WithLocalHandover]: the order stays that of the queue. They remain in the queue
 // until the release that names them, so that nothing changes when it never comes.
 // Only who entered at the first attempt is served so. Those who come while a call
-// to enter is under way enter together in the next.
+// to enter is under way enter together in the next. Where processes take turns,
+// those of one that holds the key or has several places wait up to 2 ms for one
+// another before.
 //
 // # Beside other locks
 //

@@ -95,7 +95,17 @@ func (s *Subscriber) Subscribe(name string) *Subscription { return s.SubscribeFu
 // instead of waking the listener. hear runs on the reader of the connection and must not block; it may be called once
 // more while Close runs, and may call all methods but the Subscriber's Close.
 func (s *Subscriber) SubscribeFunc(name string, hear func(message string)) *Subscription {
-	sub := &Subscription{s: s, wake: make(chan struct{}, 1), hear: hear}
+	return s.subscribe(name, &Subscription{wake: make(chan struct{}, 1), hear: hear})
+}
+
+// SubscribeOn is Subscribe for one who listens on several servers at once: wake, a channel with one slot that they may
+// share, takes the place of the listener's own.
+func (s *Subscriber) SubscribeOn(name string, wake chan struct{}) *Subscription {
+	return s.subscribe(name, &Subscription{wake: wake})
+}
+
+func (s *Subscriber) subscribe(name string, sub *Subscription) *Subscription {
+	sub.s = s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := s.channels[name]

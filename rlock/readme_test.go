@@ -24,7 +24,7 @@ import (
 )
 
 func TestReadmeShowsCodeOfTheExamples(t *testing.T) {
-	examples := readFile(t, "example_test.go")
+	examples := readFile(t, "example_test.go") + readFile(t, "../multilock/example_test.go")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readFile(t, "../README.md"), -1)
 	require.NotEmpty(t, blocks)
 	for _, b := range blocks {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -39,6 +40,10 @@ func (r *single) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	return r.node.Renew(ctx, lease, keys, owners, answers)
 }
 
-func (r *single) Subscribe(key string) *pubsub.Subscription {
+func (r *single) Subscribe(key string) hall.Subscription {
 	return r.subscriber.Subscribe(scripts.Channel(key))
 }
+
+// Lost does nothing: one Redis has said itself that the hold is over, or frees it
+// within the lease.
+func (r *single) Lost(string, string) {}

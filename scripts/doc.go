@@ -39,8 +39,9 @@
 // A verb that finds another holder changes nothing. An owner acquires once in its
 // life: it is never used again after its release.
 //
-// Those of [Fair] serve who waits in the order of a queue; what they share, and
-// how the next is chosen, is in fair.lua:
+// Those of [Fair] serve who waits in the order of a queue. They are put together
+// of parts, see node.go: what all share is in fair.lua, how the next is chosen in
+// fair_serve.lua:
 //
 //	Acquire        free, and nobody waits -> held by the owner
 //	Enter          the owner waits, behind all others

@@ -23,7 +23,7 @@ type FairSettings struct {
 type Fair struct {
 	node     *Node  // immutable
 	client   string // immutable
-	settings string // ARGV[3]; immutable
+	settings string // ARGV[2]; immutable
 }
 
 // NewFair returns a Fair on node. It does no I/O.
@@ -41,10 +41,10 @@ const fairKeys = 5
 // args returns the arguments of a call that all scripts have, with room for more
 // of them: keys of the call's own go after the first fairKeys.
 func (f *Fair) args(key string, ownKeys []string, more int) []string {
-	args := make([]string, 0, fairKeys+len(ownKeys)+3+more)
+	args := make([]string, 0, fairKeys+len(ownKeys)+2+more)
 	args = appendFairKeys(args, key)
 	args = append(args, ownKeys...)
-	return append(args, f.client, channels(key), f.settings)
+	return append(args, channels(key), f.settings)
 }
 
 func appendFairKeys(args []string, key string) []string {
@@ -73,7 +73,7 @@ func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Durati
 		return Acquired{}, err
 	}
 	args := append(f.args(key, []string{tombstone(key, owner)}, 2), owner, millis(lease))
-	return parseReserved(f.node.run(ctx, fairAcquire, fairKeys+1, args...))
+	return parseTaken(f.node.run(ctx, fairAcquire, fairKeys+1, args...))
 }
 
 // Place is what became of an owner that enters a queue.

@@ -1,7 +1,8 @@
 -- fair_beat: keep a client's places in its queues, and look: give locks that are free to the next who waits. Each lock by
 -- itself: one that Redis refuses costs the others nothing.
 -- KEYS[i]         and the next four: those of a lock, as in fair
--- ARGV[at]        for at from 4 on: for each lock the start of its channels' names
+-- ARGV[1]         the client, instead of what fair says
+-- ARGV[at]        for at from 3 on: for each lock the start of its channels' names
 -- ARGV[at+1]      and how many owners follow
 -- ARGV[at+2*i]    of which each is an owner
 -- ARGV[at+2*i+1]  and by how many ms its score shall lie ahead of the server's clock at least (but no further than 300 s for
@@ -19,18 +20,23 @@ if #KEYS % 5 ~= 0 then
   return redis.error_reply('ERR keys must be five for each lock')
 end
 
-local function look(at, count)
-  beat()
+local me = ARGV[1]
+local function look(at, count, lock, queue, scores, beats, counter)
+  local time = call('TIME')
+  local micros = time[1] * 1000000 + time[2]
+  local now = math.floor(micros / 1000)
+  beat(beats, me, tonumber(stale), now)
   local holder = call('HKEYS', lock)[1]
   local turn, grant = 1, ''
   if not holder then
-    local who, text = serve()
+    local pair = call('LRANGE', queue, '0', '1')
+    local who, text = serve(pair, micros, lock, queue, scores, beats, counter, me, ARGV[at])
     if who == 'again' then
       turn = 2
     end
     grant = text or ''
     holder = call('HKEYS', lock)[1]
-  elseif client(holder) == me then
+  elseif string.sub(holder, 1, 36) == me then
     grant = holder
   end
   local reply = {turn, grant}
@@ -44,19 +50,17 @@ local function look(at, count)
         table.insert(reply, i)
       elseif distance ~= '0' then
         -- What Java subtracted is not all given back: who enters next would build on it, and scores run away.
-        call('ZADD', scores, 'XX', 'GT', now() + math.min(distance, (waiting + 1) * 300000), owner)
+        call('ZADD', scores, 'XX', 'GT', now + math.min(distance, (waiting + 1) * 300000), owner)
       end
     end
   end
   return reply
 end
 
-local replies, at = {}, 4
+local replies, at = {}, 3
 for i = 1, #KEYS, 5 do
-  lock, queue, scores, beats, counter = unpack(KEYS, i, i + 4)
-  channels, silent = ARGV[at], nil
   local count = tonumber(ARGV[at + 1])
-  local fine, reply = pcall(look, at, count)
+  local fine, reply = pcall(look, at, count, unpack(KEYS, i, i + 4))
   if not fine then
     reply = type(reply) == 'table' and reply.err or tostring(reply)
   end

@@ -25,15 +25,55 @@ func allFair() map[string]script {
 // fixedName is a key or argument that a call has once, and not one of a list.
 var fixedName = regexp.MustCompile(`^[A-Z]+\[\d+\]$`)
 
-// parts returns a script's own text, and what it shares with the other fair ones.
-func parts(t *testing.T, text string) (own, shared string) {
+// parts returns the header of a script's own file, that of fair.lua if it is one of
+// its parts, and the text of all its parts without their headers.
+func parts(t *testing.T, file, text string) (head, shared, body string) {
 	t.Helper()
-	common, err := files.ReadFile("fair.lua")
-	require.NoError(t, err)
-	if own, ok := strings.CutPrefix(text, string(common)); ok {
-		return own, string(common)
+	for text != "" {
+		part := firstPart(t, text)
+		partHead, partBody := split(content(t, part))
+		switch part {
+		case file:
+			head = partHead
+		case "fair.lua":
+			shared = partHead
+		}
+		body += partBody
+		text = strings.TrimPrefix(text, content(t, part))
 	}
-	return text, "\n"
+	return head, shared, body
+}
+
+// firstPart is the file with which a script begins.
+func firstPart(t *testing.T, text string) string {
+	t.Helper()
+	entries, err := files.ReadDir(".")
+	require.NoError(t, err)
+	for _, e := range entries {
+		if strings.HasPrefix(text, content(t, e.Name())) {
+			return e.Name()
+		}
+	}
+	require.Fail(t, "no file", text)
+	return ""
+}
+
+func content(t *testing.T, file string) string {
+	t.Helper()
+	text, err := files.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// isUsed says whether a file is a part of a script.
+func isUsed(t *testing.T, file string) bool {
+	t.Helper()
+	for _, script := range all() {
+		if strings.Contains(script.text, content(t, file)) {
+			return true
+		}
+	}
+	return false
 }
 
 // requireList requires that calls were seen with lists of different lengths, and
@@ -151,11 +191,11 @@ func TestF8_FairScriptsRefuseBadSettings(t *testing.T) {
 	keys := appendFairKeys(nil, "k")
 	good := "5000 6000 10 3600000 5"
 	run := func(sc script, settings string) error {
-		args := append(append(append([]string{}, keys...), "stone"), clientA, channels("k"), settings, ofA(2), "1000")
+		args := append(append(append([]string{}, keys...), "stone"), channels("k"), settings, ofA(2), "1000")
 		n := 6
 		switch sc.sha {
 		case fairBeat.sha:
-			args = append(append([]string{}, keys...), clientA, "", settings, channels("k"), "1", ofA(2), "1000")
+			args = append(append([]string{}, keys...), clientA, settings, channels("k"), "1", ofA(2), "1000")
 			n = 5
 		case fairEnter.sha:
 			args = args[:len(args)-1]
@@ -189,7 +229,7 @@ func TestF8_FairScriptsRefuseBadArguments(t *testing.T) {
 	run := func(name string, sc script, keys int, args ...string) {
 		t.Helper()
 		names := append(appendFairKeys(nil, "k"), "g", "h", "i")[:keys]
-		args = append([]string{clientA, channels("k"), "5000 6000 10 3600000 5"}, args...)
+		args = append([]string{channels("k"), "5000 6000 10 3600000 5"}, args...)
 		for _, held := range []bool{false, true} {
 			r.s.Do(t, "FLUSHALL")
 			if held {

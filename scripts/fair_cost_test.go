@@ -82,6 +82,18 @@ func TestCostIsIndependentOfTheQueue(t *testing.T) {
 	}
 }
 
+// Where nobody waits, a lock and unlock is little more than a plain one.
+func TestCostOfNobodyWaiting(t *testing.T) {
+	r := newRig(t)
+	for range 2 { // the scripts are known the second time
+		r.s.Do(t, "CONFIG", "RESETSTAT")
+		require.True(t, r.acquire(ofA(1)).OK)
+		require.True(t, r.release(ofA(1)).Ours)
+	}
+	calls, _ := cost(t, r.s)
+	require.Equal(t, map[string]int{"evalsha": 2, "exists": 1, "hset": 1, "pexpire": 1, "hdel": 1, "lrange": 1}, calls)
+}
+
 // Who does not hear is asked once for all waiters of its client.
 func TestCostOfTheDeaf(t *testing.T) {
 	r := newRig(t)

@@ -1,8 +1,9 @@
 -- fair_enter: join the queue, several owners of one client at once, each for the first time in its life. Who comes first
 -- and finds the lock free gets it.
--- KEYS[i+2]  the tombstone of the owner ARGV[i], string
--- ARGV[i]    an owner, for i from 4 on
--- Reply    {java, distance, grant, state...}
+-- KEYS[i+3]  the tombstone of the owner ARGV[i], string
+-- ARGV[3]    an owner, of the caller
+-- ARGV[i]    another, for i from 4 on
+-- Reply    1, the commonest, for {0, 30000, '', 1...}; else {java, distance, grant, state...}
 --          java: 1 if Java holds the lock or waits before, so that its release may wake an owner by the owner's own
 --          channel; 2 if a look should follow soon: a Java waiter has the turn, or the dead were too many; else 0
 --          distance: ms by which the new scores lie ahead of the server's clock; to be kept so by fair_beat
@@ -12,54 +13,77 @@
 --          0   it holds the lock, since an earlier sending of this call
 --          -2  it has been given up by fair_leave; nothing is changed for it
 -- Repeat: safe. Who waits already keeps its place.
-if #KEYS < 6 or #KEYS - 5 ~= #ARGV - 3 then
+if #KEYS < 6 or #KEYS - 5 ~= #ARGV - 2 then
   return redis.error_reply('ERR tombstones must be as many as owners')
 end
+local me, start = string.sub(ARGV[3], 1, 36), string.sub(ARGV[3], 1, 38)
+local wrong = string.sub(start, 37) ~= ':0'
 for i = 4, #ARGV do
-  if not ours(ARGV[i]) or client(ARGV[i]) ~= me then
-    return redis.error_reply('ERR owner must be client:0number')
-  end
+  wrong = wrong or string.find(ARGV[i], start, 1, true) ~= 1
+end
+if wrong then
+  return redis.error_reply('ERR owner must be client:0number')
 end
 
 local holder = call('HKEYS', lock)[1]
-local tail = call('LINDEX', queue, -1)
-local distance, java = 30000, (holder and not ours(holder)) and 1 or 0
-if tail then
+local java = (holder and string.sub(holder, 37, 38) ~= ':0') and 1 or 0
+local tail = call('LINDEX', queue, '-1')
+local time = call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local now = math.floor(micros / 1000)
+local distance = 30000
+local score = string.format('%d', now + distance)
+if not tail then
+  if call('EXISTS', scores) == 1 then -- left by a queue that somebody has deleted
+    call('ZREMRANGEBYRANK', scores, '0', '-1')
+  end
+elseif string.sub(tail, 37, 38) ~= ':0' or call('ZCOUNT', scores, '(' .. score, '+inf') > 0 then
   -- 3e12 are 95 years: Java may mean to wait for ever.
-  distance = math.max(distance, math.min((call('ZSCORE', scores, tail) or 0) - now(), 3e12))
-  if not ours(tail) then
+  distance = math.max(distance, math.min((call('ZSCORE', scores, tail) or 0) - now, 3e12))
+  if string.sub(tail, 37, 38) ~= ':0' then
     distance = math.max(distance, (call('LLEN', queue) + 1) * 300000)
   end
   if distance > 30000 then
-    java = 1
+    java, score = 1, string.format('%d', now + distance)
   end
-elseif call('EXISTS', scores) == 1 then -- left by a queue that somebody has deleted
-  call('ZREMRANGEBYRANK', scores, 0, -1)
 end
-beat()
+beat(beats, me, tonumber(stale), now)
 
-local gone = call('EXISTS', unpack(KEYS, 6)) > 0
-local reply = {java, distance, ''}
-for i = 4, #ARGV do
-  local owner, state = ARGV[i], 1
-  if gone and call('EXISTS', KEYS[i + 2]) == 1 then
-    state = -2
-  elseif owner == holder then
-    state = 0
-  elseif call('ZADD', scores, 'NX', now() + distance, owner) == 1 then
-    local pushed = try('RPUSH', queue, owner)
-    if type(pushed) == 'table' then
-      call('ZREM', scores, owner)
-      return pushed
+local owners, states, gone = {unpack(ARGV, 3)}, {}, call('EXISTS', unpack(KEYS, 6)) > 0
+for i = #ARGV, 3, -1 do
+  if gone and call('EXISTS', KEYS[i + 3]) == 1 then
+    states[i - 2] = -2
+    table.remove(owners, i - 2)
+  elseif ARGV[i] == holder then
+    states[i - 2] = 0
+    table.remove(owners, i - 2)
+  end
+end
+local scored, count = {}, #owners
+for i = 1, count do
+  scored[2 * i - 1], scored[2 * i] = score, owners[i]
+end
+local added = count > 0 and call('ZADD', scores, 'NX', unpack(scored)) or 0
+if added > 0 and added < count then -- some wait since an earlier sending of this call
+  for i = count, 1, -1 do
+    if call('LPOS', queue, owners[i]) then
+      table.remove(owners, i)
     end
   end
-  reply[i] = state
 end
-if not holder then
-  local _, who, grant = pcall(serve) -- who has entered has entered, whatever else is of a wrong type
-  if who == 'again' then
-    reply[1] = 2
+if added > 0 then
+  local pushed = try('RPUSH', queue, unpack(owners))
+  if type(pushed) == 'table' then
+    call('ZREM', scores, unpack(owners))
+    return pushed
   end
-  reply[3] = grant or ''
 end
-return reply
+if holder and java == 0 and count == #ARGV - 2 then
+  return 1
+end
+for i = 1, #ARGV - 2 do
+  states[i] = states[i] or 1
+end
+if holder then
+  return {java, distance, '', unpack(states)}
+end

@@ -6,6 +6,7 @@ if call('HLEN', lock) == 0 then
   return 0
 end
 call('DEL', lock)
-me = '' -- also a waiter of this client learns of its grant from its inbox
-pcall(serve) -- what is done is done, whatever a queue of a wrong type says
+-- What is done is done, whatever a queue of a wrong type says. Also a waiter of this client learns of its grant from its
+-- inbox: nobody is me.
+pcall(serve, try('LRANGE', queue, '0', '1'), nil, lock, queue, scores, beats, counter, '', channels)
 return 1

@@ -264,3 +264,21 @@ func TestG10_FairFencesGrow(t *testing.T) {
 	g = said()
 	next(g.Fence, g.FenceEnd, 1)
 }
+
+// However many follow, a grant names them all up to the most, and nobody beyond.
+func TestRunOfMany(t *testing.T) {
+	r := newRig(t, func(s *FairSettings) { s.Members = 30 })
+	for _, count := range []int{1, 7, 8, 9, 23, 24, 25, 29, 30, 31} {
+		r.s.Do(t, "FLUSHALL")
+		r.hold()
+		var owners []string
+		for i := range count + 1 {
+			owners = append(owners, ofA(i))
+		}
+		r.enter(owners...)
+		r.enter(ofB(1))
+		r.enter(ofA(99))
+		r.expire()
+		require.Equal(t, owners[1:min(count, 30)+1], r.beat(clientA).Grant.Members, "%d follow", count)
+	}
+}

@@ -94,7 +94,34 @@ func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {
 	return a, nil
 }
 
+// parseTaken is for the replies of fair_acquire, which has numbers to tell only
+// with fencing.
+func parseTaken(m rueidis.RedisMessage, err error) (Acquired, error) {
+	if err == nil && m.IsArray() {
+		return parseReserved(m, nil)
+	}
+	return parseAcquired(m, err)
+}
+
+// leastDistance is by how much scores lie ahead where no Java waiter is near.
+const leastDistance = 30 * time.Second
+
+// parseAllWait is for the commonest reply of fair_enter.
+func parseAllWait(m rueidis.RedisMessage, owners int) (Entered, error) {
+	if said, err := integer(m, nil); err != nil || said != int64(Waiting) {
+		return Entered{}, errReply
+	}
+	e := Entered{Distance: leastDistance, Places: make([]Place, owners)}
+	for i := range e.Places {
+		e.Places[i] = Waiting
+	}
+	return e, nil
+}
+
 func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error) {
+	if err == nil && m.IsInt64() {
+		return parseAllWait(m, owners)
+	}
 	values, err := array(m, err)
 	if err != nil || len(values) != 3+owners {
 		return Entered{}, unexpected(err)

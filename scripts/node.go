@@ -56,13 +56,15 @@ var (
 	forceRelease  = load("force_release.lua")
 	inspect       = load("inspect.lua")
 
-	fairAcquire      = load("fair.lua", "fair_acquire.lua")
-	fairEnter        = load("fair.lua", "fair_enter.lua")
-	fairRelease      = load("fair.lua", "fair_release.lua")
-	fairLeave        = load("fair.lua", "fair_leave.lua")
-	fairConfirm      = load("fair.lua", "fair_confirm.lua")
-	fairBeat         = load("fair.lua", "fair_beat.lua")
-	fairForceRelease = load("fair.lua", "fair_force_release.lua")
+	fairAcquire = load("fair.lua", "fair_acquire.lua", "fair_hold.lua", "fair_acquire_else.lua",
+		"fair_serve.lua", "fair_acquire_queued.lua")
+	fairEnter = load("fair.lua", "fair_keep.lua", "fair_enter.lua", "fair_hold.lua", "fair_serve.lua",
+		"fair_enter_free.lua")
+	fairRelease      = load("fair.lua", "fair_release.lua", "fair_hold.lua", "fair_serve.lua", "fair_pass.lua")
+	fairLeave        = load("fair.lua", "fair_leave.lua", "fair_hold.lua", "fair_serve.lua", "fair_pass.lua")
+	fairConfirm      = load("fair.lua", "fair_hold.lua", "fair_confirm.lua")
+	fairBeat         = load("fair.lua", "fair_keep.lua", "fair_hold.lua", "fair_serve.lua", "fair_beat.lua")
+	fairForceRelease = load("fair.lua", "fair_hold.lua", "fair_serve.lua", "fair_force_release.lua")
 	fairInspect      = load("fair_inspect.lua")
 )
 
@@ -76,8 +78,12 @@ func load(parts ...string) script {
 		}
 		text = append(text, part...)
 	}
-	sum := sha1.Sum(text)
-	return script{text: string(text), sha: hex.EncodeToString(sum[:])}
+	return scriptOf(string(text))
+}
+
+func scriptOf(text string) script {
+	sum := sha1.Sum([]byte(text))
+	return script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
 // Commands returns the commands that a Redis user needs for the scripts, eval
@@ -96,7 +102,7 @@ func FairCommands() []string {
 	return []string{
 		"eval", "evalsha",
 		"del", "exists", "get", "hdel", "hexists", "hget", "hgetall", "hkeys", "hlen", "hset",
-		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "pexpire", "pttl", "publish", "rpush",
-		"set", "time", "zadd", "zcard", "zrem", "zremrangebyrank", "zscore",
+		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "ltrim", "pexpire", "pttl", "publish", "rpush",
+		"set", "time", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore",
 	}
 }

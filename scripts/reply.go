@@ -98,6 +98,11 @@ func parseRenewed(m rueidis.RedisMessage, err error, answers []Answer) error {
 	if err != nil || len(values) != len(answers) {
 		return unexpected(err)
 	}
+	return parseAnswers(values, answers)
+}
+
+// parseAnswers returns the first error that Redis gave for one key.
+func parseAnswers(values []rueidis.RedisMessage, answers []Answer) (err error) {
 	for i, v := range values {
 		var e error
 		if v.IsString() {

@@ -71,7 +71,7 @@ func (h *Hall) lock(ctx context.Context, key string, t Terms, wait bool) (*Entry
 		return h.first(ctx, s, q, t, wait)
 	}
 	if !wait {
-		err := q.unmet()
+		err := q.unmet(nil)
 		s.mu.Unlock()
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (h *Hall) withdraw(ctx context.Context, s *shard, q *queue, w *waiter) (*En
 	s.mu.Lock()
 	if w.queued {
 		q.remove(w)
-		err := q.unmet()
+		err := q.unmet(w)
 		q.retire(w)
 		if q.first == nil {
 			q.head.nudge()
@@ -211,6 +211,8 @@ type attempt struct {
 	start     time.Time
 	hold      *hold         // set if it was acquired in time
 	remaining time.Duration // of another's lease, if held by another
+	split     bool          // perhaps held by nobody: several asked at once
+	unmet     error         // what the backend says of that, matching ErrNotAcquired; nil: nothing
 	err       error         // why there was no answer
 	orphan    orphan        // what it may have left in Redis
 }
@@ -228,10 +230,13 @@ func (a attempt) passing() bool {
 
 // known is the error of an attempt that did not acquire.
 func (a attempt) known() error {
-	if a.err == nil {
-		return ErrNotAcquired
+	switch {
+	case a.err != nil:
+		return known(a.err)
+	case a.unmet != nil:
+		return a.unmet
 	}
-	return known(a.err)
+	return ErrNotAcquired
 }
 
 // attempt makes one attempt. One of unknown outcome, and one whose reply came too
@@ -256,7 +261,7 @@ func (h *Hall) attempt(ctx context.Context, q *queue, t Terms, numbers int64) at
 	switch {
 	case said.Gone:
 	case !said.OK:
-		a.remaining = said.Remaining
+		a.remaining, a.split, a.unmet = said.Remaining, said.Split, said.Why
 	case took < t.Lease-watchdog.Margin(t.Lease):
 		a.hold = h.newHold(q, owner, t, a.start, said)
 	default:
@@ -281,7 +286,9 @@ func (h *Hall) take(s *shard, q *queue, a attempt) *Entry {
 	if a.hold == nil || a.hold.over {
 		return nil
 	}
-	if s.closed {
+	// On a fair door another may have been granted the key here while the reply was
+	// on its way: then this hold is over.
+	if s.closed || q.hold != nil {
 		h.undo(a.hold)
 		return nil
 	}

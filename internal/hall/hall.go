@@ -40,7 +40,17 @@ type Plain interface {
 	// CleanUp undoes an acquire of unknown outcome, also one that arrives later.
 	CleanUp(ctx context.Context, key, owner string) (scripts.Released, error)
 	// Subscribe hears of the releases of key.
-	Subscribe(key string) *pubsub.Subscription
+	Subscribe(key string) Subscription
+	// Lost is told of a hold that has ended without a release, and may stand in
+	// Redis yet.
+	Lost(key, owner string)
+}
+
+// Subscription is a [pubsub.Subscription], or several of them as one.
+type Subscription interface {
+	State() pubsub.State
+	Wake() <-chan struct{}
+	Close()
 }
 
 // Config is what a door tells its hall; checked by the door.
@@ -50,6 +60,11 @@ type Config struct {
 	MaxWaiters int           // per key; 0: no limit
 	MaxOutage  time.Duration // how long a wait rides out an absent Redis
 	Log        *slog.Logger
+
+	// Scatter is how long a head lets pass after a message, or a split vote, before
+	// it tries again: where votes can be split, those who try at once get nothing.
+	// tries is how many attempts have failed of late. nil: not at all.
+	Scatter func(tries int) time.Duration
 
 	// Of fair doors only:
 	Client  string        // the client's id

@@ -12,11 +12,12 @@ import (
 // somebody waits here. It belongs to whoever the queue's key is in the hands of
 // (see queue), but for poke.
 type head struct {
-	sub       *pubsub.Subscription // nil until another process was met
-	contended bool                 // another process was met: subscribe before the next attempt
-	poke      chan struct{}        // one slot: look at the queue again
+	sub       Subscription  // nil until another process was met
+	contended bool          // another process was met: subscribe before the next attempt
+	poke      chan struct{} // one slot: look at the queue again
 	turns     turns
 	retry     backoff
+	tries     int     // attempts that failed of late, for Scatter
 	orphan    orphan  // of the last attempt; to be undone before the next
 	outage    *outage // set while Redis does not answer; guarded by the shard's mu
 	line      *line   // on a fair door, which needs nothing of the above; guarded by the shard's mu
@@ -92,6 +93,12 @@ func (h *Hall) lead(s *shard, q *queue) {
 			return
 		}
 		remaining, resting = a.remaining, a.err == nil && a.hold == nil
+		if resting && h.Scatter != nil {
+			p.tries++
+			if a.split {
+				remaining = h.Scatter(p.tries)
+			}
+		}
 		if a.err != nil {
 			p.pause(p.retry.next(h.Lease))
 		}
@@ -141,6 +148,7 @@ func (h *Hall) deliver(s *shard, q *queue, a attempt, asked Terms) bool {
 		return false
 	}
 	q.head.turns.reset()
+	q.head.tries /= 2
 	q.end(q.first, grant{entry: e})
 	h.settle(s, q)
 	return true
@@ -209,6 +217,9 @@ func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
 				return
 			}
 		case heard.Messages != seen.Messages:
+			if h.Scatter != nil {
+				p.pause(h.Scatter(p.tries))
+			}
 			return
 		}
 		wake := until

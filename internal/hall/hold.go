@@ -139,7 +139,11 @@ func (h *Hall) dethrone(d *hold, reason error) (told signals) {
 	}
 	if q := d.queue; q.hold == d {
 		q.hold = nil
-		h.abandon(q, d)
+		if h.fair != nil {
+			h.abandon(q, d)
+		} else {
+			h.plain.Lost(q.key, d.owner)
+		}
 	}
 	return told
 }

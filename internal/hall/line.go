@@ -45,12 +45,17 @@ type line struct {
 	leaving []leaver             // owners to be given up
 	sending int                  // enters under way
 
-	found  map[string]struct{} // owners of which we heard otherwise than by their grant, which may still come
-	served bool                // the last wait ended with a grant
-	used   time.Time           // when somebody came or was served last
-	pause  time.Time           // until when Redis is left alone after a failure
-	retry  backoff
-	outage *outage
+	served bool      // the last wait ended with a grant
+	used   time.Time // when somebody came or was served last
+	pause  time.Time // until when Redis is left alone after a failure
+	retry  backoff   // of those who enter and leave; an answered look does not end it
+	relook backoff   // of looks
+	outage *outage   // nothing is answered
+	shut   *outage   // no enter is answered, or must wait for a leave that is not; beats may be
+
+	// See line_gather.go.
+	gathered time.Time // since when those who want to enter wait for company; zero: they do not
+	shared   bool      // the key came from another process last
 
 	// See line_look.go.
 	look      time.Time // when to look; zero: with the next beat
@@ -92,7 +97,7 @@ func (h *Hall) openLine(s *shard, q *queue) *line {
 	now := time.Now()
 	l := &line{
 		poke: make(chan struct{}, 1), opened: now, used: now,
-		tickets: make(map[string]*ticket), found: make(map[string]struct{}),
+		tickets: make(map[string]*ticket),
 	}
 	l.inbox = h.fair.Inbox(q.key, func(message string) { h.hear(s, q.key, message) })
 	q.head = &head{line: l}
@@ -120,12 +125,13 @@ func (h *Hall) join(ctx context.Context, s *shard, q *queue, w *waiter) {
 	}
 	t := &ticket{w: w}
 	w.ticket, l.used = t, time.Now()
-	if !l.ready || len(l.outside) > 0 || l.sending > 0 && h.Handover > 0 || l.used.Before(l.pause) {
+	if !l.ready || len(l.outside) > 0 || l.sending > 0 && h.Handover > 0 || l.used.Before(l.pause) || h.gathering(q, l, l.used) {
 		l.outside = append(l.outside, t)
 		l.nudge()
 		s.mu.Unlock()
 		return
 	}
+	l.gathered = time.Time{}
 	l.sending++
 	h.work.Add(1)
 	defer h.work.Done()
@@ -222,11 +228,8 @@ func (h *Hall) keepLine(s *shard, q *queue, l *line) {
 		case !l.look.IsZero() && !now.Before(l.look):
 			s.mu.Unlock()
 			h.lookAt([]*queue{q})
-		case l.ready && l.sending == 0 && !paused && l.wanting():
-			batch := l.next(h.coalesce())
-			for _, t := range batch {
-				h.register(l, t)
-			}
+		case l.ready && l.sending == 0 && !paused && l.wanting() && !h.gathering(q, l, now):
+			batch := h.next(l)
 			l.sending++
 			s.mu.Unlock()
 			h.enter(h.calls.context(), s, q, l, batch)
@@ -262,28 +265,6 @@ func (h *Hall) readiness(l *line, now time.Time) {
 // the beats have to find the grants.
 func (l *line) deaf() time.Time { return l.opened.Add(lookWithoutMessages) }
 
-// wanting says whether somebody has to enter, under mu.
-func (l *line) wanting() bool {
-	for len(l.outside) > 0 && l.outside[0].w == nil {
-		l.outside = l.outside[1:]
-	}
-	return len(l.outside) > 0
-}
-
-// next takes those out who enter now, under mu.
-func (l *line) next(most int) (batch []*ticket) {
-	n := 0
-	for ; n < len(l.outside) && len(batch) < most; n++ {
-		if t := l.outside[n]; t.w != nil {
-			batch = append(batch, t)
-		}
-	}
-	if l.outside = l.outside[n:]; len(l.outside) == 0 {
-		l.outside = nil
-	}
-	return batch
-}
-
 // over says whether the line is not needed any more, under mu.
 func (l *line) over(q *queue, now time.Time, closed bool) bool {
 	if q.first != nil || len(l.tickets) > 0 || len(l.leaving) > 0 || l.sending > 0 {
@@ -295,7 +276,7 @@ func (l *line) over(q *queue, now time.Time, closed bool) bool {
 // alarm is when the loop looks at the line by itself, under mu.
 func (l *line) alarm(now time.Time) time.Time {
 	at := now.Add(linger)
-	for _, t := range []time.Time{l.look, l.pause} {
+	for _, t := range []time.Time{l.look, l.pause, l.gathered.Add(gather)} {
 		if t.After(now) && t.Before(at) {
 			at = t
 		}

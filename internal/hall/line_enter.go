@@ -23,16 +23,26 @@ func (h *Hall) enter(ctx context.Context, s *shard, q *queue, l *line, batch []*
 	said, err := aside(ctx, h, func(ctx context.Context) (scripts.Entered, error) {
 		return h.fair.Enter(ctx, q.key, owners...)
 	})
+	gaveUp := err != nil && ctx.Err() == context.Canceled
 	err = ours(err)
-	h.note(err)
+	if !gaveUp {
+		h.note(err)
+	}
 
 	s.mu.Lock()
 	l.sending--
 	if len(l.outside) > 0 {
 		l.nudge()
 	}
+	if gaveUp { // says nothing of Redis; whose call it was is about to leave
+		for _, t := range batch {
+			t.doubt = true
+		}
+		s.mu.Unlock()
+		return
+	}
 	a := attempt{start: start, err: err}
-	l.outage = l.outage.note(a)
+	l.outage, l.shut = l.outage.note(a), l.shut.note(a)
 	if err != nil {
 		h.notEntered(q, l, batch, a)
 		s.mu.Unlock()
@@ -46,7 +56,7 @@ func (h *Hall) enter(ctx context.Context, s *shard, q *queue, l *line, batch []*
 		l.answered = start
 	}
 	for i, t := range batch {
-		h.entered(s, q, l, t, said.Places[i])
+		h.entered(q, l, t, said.Places[i])
 		if t.distance = said.Distance; said.Java && t.w != nil {
 			h.hearJava(s, q, l, t)
 		}
@@ -54,13 +64,16 @@ func (h *Hall) enter(ctx context.Context, s *shard, q *queue, l *line, batch []*
 	if !s.closed {
 		h.startBeating(q, l)
 	}
+	if said.Grant.Lease > 0 {
+		l.shared = false
+	}
 	told := h.passed(s, q, scripts.Passed{JavaTurn: said.JavaTurn, Grant: said.Grant})
 	s.mu.Unlock()
 	told.fire(errReplaced)
 }
 
 // entered notes what became of a ticket, under mu.
-func (h *Hall) entered(s *shard, q *queue, l *line, t *ticket, place scripts.Place) {
+func (h *Hall) entered(q *queue, l *line, t *ticket, place scripts.Place) {
 	if t.w == nil { // granted or given up meanwhile
 		return
 	}
@@ -69,7 +82,7 @@ func (h *Hall) entered(s *shard, q *queue, l *line, t *ticket, place scripts.Pla
 		t.entered = true
 	case scripts.Holding:
 		t.entered = true
-		h.grantFound(s, l, q, t)
+		h.grantFound(l, q, t)
 	case scripts.Gone:
 		l.again(t)
 	}
@@ -97,11 +110,18 @@ func (h *Hall) notEntered(q *queue, l *line, batch []*ticket, a attempt) {
 	l.outside = append(waiting, l.outside...)
 	l.pause = time.Now().Add(l.retry.next(h.Lease))
 	h.endOverdue(q, l, a)
+	l.nudge()
 }
 
-// endOverdue ends the waits for which Redis was away for too long, under mu.
+// endOverdue ends the waits for which Redis was away for too long, under mu. To those
+// outside, answered beats are no help.
 func (h *Hall) endOverdue(q *queue, l *line, a attempt) {
-	q.endAll(func(w *waiter) error { return l.outage.overdue(w, a, h.MaxOutage) })
+	q.endAll(func(w *waiter) error {
+		if l.shut != nil && !w.ticket.entered {
+			return l.shut.overdue(w, a, h.MaxOutage)
+		}
+		return l.outage.overdue(w, a, h.MaxOutage)
+	})
 }
 
 // leaveAll makes one attempt to give up owners.
@@ -127,6 +147,10 @@ func (h *Hall) leaveAll(s *shard, q *queue, l *line, batch []leaver) {
 	s.mu.Lock()
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
+		l.retry = backoff{}
+		if !l.wanting() {
+			l.shut = nil
+		}
 		told := h.passed(s, q, said)
 		s.mu.Unlock()
 		told.fire(errReplaced)
@@ -137,7 +161,7 @@ func (h *Hall) leaveAll(s *shard, q *queue, l *line, batch []leaver) {
 	case scripts.Unavailable:
 		l.pause = time.Now().Add(l.retry.next(h.Lease))
 		failed := attempt{start: start, err: err} // nobody enters before it succeeds
-		l.outage = l.outage.note(failed)
+		l.outage, l.shut = l.outage.note(failed), l.shut.note(failed)
 		h.endOverdue(q, l, failed)
 		if time.Since(batch[0].since) < h.Lease+h.calls.timeout && !s.closed {
 			l.leaving = append(batch, l.leaving...)

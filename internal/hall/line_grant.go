@@ -2,6 +2,7 @@ package hall
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/scripts"
@@ -15,6 +16,7 @@ var errReplaced = lost(watchdog.ErrNotOurs)
 // hear takes in a message of the inbox. It runs on the reader of the connection.
 func (h *Hall) hear(s *shard, key, message string) {
 	if g, ok := h.fair.ParseGrant(message); ok {
+		h.arrives(s, key)
 		h.pass(key, scripts.Passed{Grant: g})
 	}
 }
@@ -26,7 +28,7 @@ func (h *Hall) pass(key string, said scripts.Passed) {
 	var told signals
 	if q := s.queues[key]; q != nil && q.line() != nil {
 		told = h.passed(s, q, said)
-	} else if g := said.Grant; g.Lease > 0 && !s.closed {
+	} else if g := said.Grant; g.Lease > 0 && !q.holds(g.Owner) && !s.closed {
 		h.cleanUp(key, orphan{g.Owner, g.Lease})
 	}
 	s.mu.Unlock()
@@ -45,16 +47,17 @@ func (h *Hall) passed(s *shard, q *queue, said scripts.Passed) (told signals) {
 	if g.Owner == "" {
 		return told
 	}
+	if said.Ours {
+		l.shared = false
+	}
 	t := l.tickets[g.Owner]
 	switch {
 	case g.Lease == 0: // only found: who is not known here is in hand, or will expire
 		if t != nil {
-			h.grantFound(s, l, q, t)
+			h.grantFound(l, q, t)
 		}
 	case t == nil:
-		if _, known := l.found[g.Owner]; known {
-			delete(l.found, g.Owner)
-		} else if !s.closed {
+		if !q.holds(g.Owner) && !s.closed {
 			l.leave(g.Owner, true) // given up, yet granted
 		}
 	case t.granted:
@@ -65,6 +68,10 @@ func (h *Hall) passed(s *shard, q *queue, said scripts.Passed) (told signals) {
 	}
 	return told
 }
+
+// holds says whether owner has the key, under mu: it may have been found so, and
+// its grant come after.
+func (q *queue) holds(owner string) bool { return q != nil && q.hold != nil && q.hold.owner == owner }
 
 // trusted says whether a grant can be relied on without a call: it is trusted
 // from the first attempt of its owner to enter, before which it cannot have been
@@ -109,9 +116,8 @@ func (h *Hall) occupy(q *queue, d *hold) (told signals) {
 
 // grantFound is a grant of which nothing else is known than that the owner holds
 // the key now, under mu.
-func (h *Hall) grantFound(s *shard, l *line, q *queue, t *ticket) {
+func (h *Hall) grantFound(l *line, q *queue, t *ticket) {
 	if !t.granted {
-		l.found[t.owner] = struct{}{}
 		h.toConfirm(l, q, t)
 	}
 }
@@ -150,7 +156,11 @@ func (h *Hall) confirm(ctx context.Context, s *shard, q *queue, w *waiter, t *ti
 		late := time.Since(start) >= lease-watchdog.Margin(lease)
 		switch {
 		case err == nil && said.OK && !late:
-			return h.confirmed(ctx, s, q, w, t, start, said)
+			e, err := h.confirmed(ctx, s, q, w, t, start, said)
+			if err != errOvertaken {
+				return e, err
+			}
+			continue
 		case err == nil && !said.OK:
 			return h.rejoin(ctx, s, q, w, t)
 		case err == nil:
@@ -181,10 +191,18 @@ func (h *Hall) closedNow(s *shard) bool {
 	return s.closed
 }
 
+// errOvertaken is why a confirmation has to be asked for again: meanwhile we have
+// heard of another's grant, so that one of the two has been forced out.
+var errOvertaken = errors.New("another was granted the key meanwhile")
+
 // confirmed makes the waiter the holder.
 func (h *Hall) confirmed(ctx context.Context, s *shard, q *queue, w *waiter, t *ticket, start time.Time, said scripts.Acquired) (*Entry, error) {
-	defer h.work.Done()
 	s.mu.Lock()
+	if !s.closed && q.hold != nil && q.hold.granted > start.Sub(h.epoch) {
+		s.mu.Unlock()
+		return nil, errOvertaken
+	}
+	defer h.work.Done()
 	if s.closed {
 		q.line().drop(t)
 		s.mu.Unlock()
@@ -215,7 +233,7 @@ func (h *Hall) rejoin(ctx context.Context, s *shard, q *queue, w *waiter, t *tic
 		w.free()
 		return nil, ErrClosed
 	}
-	q.pushFront(w)
+	q.pushBack(w) // in the order of Redis' queue, see oldest
 	w.ticket = &ticket{w: w}
 	q.line().outside = append(q.line().outside, w.ticket)
 	q.line().nudge()

@@ -91,7 +91,7 @@ func (h *Hall) stopBeating(q *queue) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := q.line()
-	if l != nil && len(l.tickets) > 0 {
+	if l != nil && len(l.tickets) > 0 && !s.closed { // after Close, they are given up
 		return false
 	}
 	if l != nil {
@@ -204,10 +204,11 @@ func (q *queue) oldest() *ticket {
 	return nil
 }
 
-// lookNow makes one call. It must be over well before the client counts as dead.
+// lookNow makes one call. It must be over well before the client counts as dead, and
+// holds the line up for no longer than any other call.
 func (h *Hall) lookNow(asked []scripts.Beat, of []*queue) {
 	start, looked := time.Now(), make([]scripts.Looked, len(asked))
-	ctx, cancel := context.WithTimeout(h.calls.base, max(h.Stale/3, 100*time.Millisecond))
+	ctx, cancel := context.WithTimeout(h.calls.base, min(max(h.Stale/3, 100*time.Millisecond), h.calls.timeout))
 	defer cancel()
 	_, err := aside(ctx, h, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.fair.Beat(ctx, asked, looked)
@@ -239,13 +240,13 @@ func (h *Hall) looked(q *queue, start time.Time, asked scripts.Beat, said script
 	l.outage = l.outage.note(a)
 	if a.err != nil {
 		l.verify = l.verify || len(asked.Owners) > 1
-		l.look = time.Now().Add(l.retry.next(h.Lease))
+		l.look = time.Now().Add(l.relook.next(h.Lease))
 		l.nudge()
 		h.endOverdue(q, l, a)
 		s.mu.Unlock()
 		return
 	}
-	l.retry = backoff{}
+	l.relook = backoff{}
 	if start.After(l.answered) {
 		l.answered = start
 	}

@@ -130,13 +130,17 @@ func (q *queue) idle() bool { return q.hold == nil && q.first == nil && q.calls 
 // full says whether no more may wait in q, under mu.
 func (h *Hall) full(q *queue) bool { return h.MaxWaiters > 0 && int(q.waiting) >= h.MaxWaiters }
 
-// unmet is what is known when a wait ends without the lock.
-func (q *queue) unmet() error {
+// unmet is what is known when the wait of w, or an attempt without one, ends
+// without the lock.
+func (q *queue) unmet(w *waiter) error {
+	l := q.line()
 	switch {
 	case q.head != nil && q.head.outage != nil:
 		return q.head.outage.err
-	case q.line() != nil && q.line().outage != nil:
-		return q.line().outage.err
+	case l != nil && l.outage != nil:
+		return l.outage.err
+	case l != nil && l.shut != nil && w != nil && w.ticket != nil && !w.ticket.entered:
+		return l.shut.err
 	}
 	return ErrNotAcquired
 }

@@ -61,6 +61,7 @@ func (h *Hall) unlockLast(ctx context.Context, s *shard, l *lease) error {
 	}
 	h.watchdog.Forget(d)
 	q.hold, q.busy = nil, true
+	q.line().departs()
 	q.calls++
 	h.work.Add(1) // Close has not passed here: it would have ended the lease
 	s.mu.Unlock()
