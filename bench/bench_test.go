@@ -22,6 +22,26 @@ func BenchmarkHot(b *testing.B) {
 	}
 }
 
+// BenchmarkQuorum is one cycle on a key of one's own, on five nodes.
+func BenchmarkQuorum(b *testing.B) {
+	for _, name := range []string{multilockName, redsyncName} {
+		b.Run(name, func(b *testing.B) {
+			needServer(b)
+			all, err := startNodes(masters)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer all.stop()
+			l, err := quorumLibraries[name](all.addrs(), usualLease)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.close()
+			run(b, l, load{})
+		})
+	}
+}
+
 func cycles(b *testing.B, name string, w load) {
 	needServer(b)
 	s, err := startServer()
@@ -34,6 +54,10 @@ func cycles(b *testing.B, name string, w load) {
 		b.Fatal(err)
 	}
 	defer l.close()
+	run(b, l, w)
+}
+
+func run(b *testing.B, l locker, w load) {
 	if err := l.cycle("warm")(func() {}); err != nil {
 		b.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 // on redis-servers that it starts itself, and prints a table of ratios with
 // their targets.
 //
-//	go run .                               # everything, about 18 minutes
+//	go run .                               # everything, about 22 minutes
 //	go run . -run 'uncontended/64|hot'     # some workloads
 //	go run . -time 200ms -rounds 1         # does it run?
 //	go run . -json raw.json                # the raw figures, too
@@ -14,7 +14,8 @@
 // Each round measures every subject once, one after the other, and each round
 // begins with another one. A ratio is formed from figures of the same round; the
 // table shows the median of the rounds and the smallest and largest. Every
-// workload has a redis-server of its own, which is emptied before each subject.
+// workload has a redis-server of its own, which is emptied before each subject;
+// those of a quorum have five more, new for each subject.
 // Machines differ, and ratios within one run differ less: compare those, on a
 // machine that does nothing else.
 //
@@ -31,6 +32,10 @@
 //   - ring: a token that goes round as many processes and goroutines, by one
 //     script call and one message for each step, without any lock. Nobody can
 //     hand over in a strict order between processes through Redis for less.
+//   - multilock: multilock on five masters with its defaults, after Bootstrap.
+//   - redsync: on the same five masters, by go-redis with a pool of 64
+//     connections to each, with the lease of holdfast; else with its defaults. It
+//     renews nothing.
 //   - rueidislock: on one Redis as its README advises (KeyMajority 1,
 //     NoLoopTracking), with the lease and renewal interval of holdfast, and with
 //     more time for a call than the 20 ms of its default (TryNextAfter), after

@@ -92,35 +92,40 @@ func (h holding) subject(name string) subject {
 			return nil, err
 		}
 		defer l.close()
-		if err := l.cycle("warm")(func() {}); err != nil {
-			return nil, err
-		}
-		kept := make([]lease, h.leases)
-		before := memoryNow()
-		err = h.each(func(i int) (err error) {
-			kept[i], err = l.(holder).hold(h.key(i))
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		each := memoryNow().since(before, h.leases)
-
-		got, err := h.watch(s, d, func() error {
-			time.Sleep(time.Duration(h.intervals(d)) * h.interval())
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		got["bytes/lease"], got["goroutines/lease"] = each.heap+each.stack, each.goroutines
-		return got, h.each(func(i int) error {
-			if err := kept[i].Err(); err != nil {
-				return err
-			}
-			return kept[i].Unlock(always)
-		})
+		return h.keep(l.(holder), s, d)
 	}}
+}
+
+// keep has l hold the keys, and measures s meanwhile.
+func (h holding) keep(l holder, s *server, d time.Duration) (sample, error) {
+	if err := l.cycle("warm")(func() {}); err != nil {
+		return nil, err
+	}
+	kept := make([]lease, h.leases)
+	before := memoryNow()
+	err := h.each(func(i int) (err error) {
+		kept[i], err = l.hold(h.key(i))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	each := memoryNow().since(before, h.leases)
+
+	got, err := h.watch(s, d, func() error {
+		time.Sleep(time.Duration(h.intervals(d)) * h.interval())
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	got["bytes/lease"], got["goroutines/lease"] = each.heap+each.stack, each.goroutines
+	return got, h.each(func(i int) error {
+		if err := kept[i].Err(); err != nil {
+			return err
+		}
+		return kept[i].Unlock(always)
+	})
 }
 
 // oneByOne is the program that holdfast is compared with.
@@ -138,10 +143,17 @@ func (h holding) oneByOne(s *server, d time.Duration) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	return h.renewing(s, d, func() error {
+		return h.each(func(i int) error { return f.renew(keys[i]) })
+	})
+}
+
+// renewing measures s while all is called once in every interval.
+func (h holding) renewing(s *server, d time.Duration, all func() error) (sample, error) {
 	return h.watch(s, d, func() error {
 		for range h.intervals(d) {
 			next := time.Now().Add(h.interval())
-			if err := h.each(func(i int) error { return f.renew(keys[i]) }); err != nil {
+			if err := all(); err != nil {
 				return err
 			}
 			time.Sleep(time.Until(next))
@@ -156,6 +168,7 @@ func (h holding) watch(s *server, d time.Duration, f func() error) (sample, erro
 		return nil, err
 	}
 	var client, server float64
+	begin := time.Now()
 	calls, err := s.callsDuring(func() error {
 		client0, err := cpuNow()
 		if err != nil {
@@ -178,6 +191,7 @@ func (h holding) watch(s *server, d time.Duration, f func() error) (sample, erro
 	if err != nil {
 		return nil, err
 	}
+	took := time.Since(begin)
 	longest, err := s.longestScript()
 	renewals := float64(calls["pexpire"] + calls["pexpireat"])
 	return sample{
@@ -185,6 +199,7 @@ func (h holding) watch(s *server, d time.Duration, f func() error) (sample, erro
 		"server CPU µs/renewal":           server / renewals * 1e6,
 		"renewals per lease and interval": renewals / float64(h.leases*h.intervals(d)),
 		"renewals/call":                   renewals / float64(calls["evalsha"]),
+		"calls/s":                         float64(calls["evalsha"]) / took.Seconds(),
 		"longest script ms":               longest,
 	}, err
 }

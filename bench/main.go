@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -74,7 +75,7 @@ func workloads() []workload {
 		all = append(all, processes(8, 8, d))
 	}
 	all = append(all, oneHot(8, 8, 64), waiting(1000), held(20_000, heldLease), held(100_000, heldLease))
-	return append(all, fairWorkloads()...)
+	return slices.Concat(all, fairWorkloads(), quorumWorkloads())
 }
 
 // fairWorkloads are those of the fair lock.
@@ -86,6 +87,15 @@ func fairWorkloads() []workload {
 		handover(8, 8, atLeast(1.2), target{}), handover(1, 64, atLeast(4), target{}),
 		queues(10, 100, 1000, 10_000),
 		fairWaiting(1000),
+	}
+}
+
+// quorumWorkloads are those of the lock on a quorum.
+func quorumWorkloads() []workload {
+	return []workload{
+		quorumUncontended(1, target{}), quorumUncontended(64, atLeast(2)),
+		far(),
+		quorumHeld(20_000, heldLease),
 	}
 }
 

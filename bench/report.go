@@ -127,8 +127,13 @@ func versions() string {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if m.Path == "github.com/redis/rueidis" {
+			switch m.Path {
+			case "github.com/redis/rueidis":
 				found = append(found, "rueidis and rueidislock "+m.Version)
+			case "github.com/go-redsync/redsync/v4":
+				found = append(found, "redsync "+m.Version)
+			case "github.com/redis/go-redis/v9":
+				found = append(found, "go-redis "+m.Version)
 			}
 		}
 	}

@@ -51,9 +51,12 @@ func TestWorkloads(t *testing.T) {
 		handover(1, 4, target{}, target{}),
 		queues(5, 20),
 		fairWaiting(50),
+		quorumUncontended(8, target{}),
+		far(),
+		quorumHeld(300, 1500*time.Millisecond),
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			waits := w.name != "uncontended/8" && w.name != "held/300"
+			waits := !slices.Contains([]string{"uncontended/8", "held/300", "quorum/uncontended 8"}, w.name)
 			if waits {
 				w.subjects = slices.DeleteFunc(w.subjects, func(s subject) bool { return s.rival })
 			}

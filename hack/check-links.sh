@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check-links.sh  fails unless a program that imports rlock or fair links exactly these modules and the standard
+# check-links.sh  fails unless a program that imports rlock, fair or multilock links exactly these modules and the standard
 # library.
 set -euo pipefail
 export LC_ALL=C
@@ -10,7 +10,7 @@ github.com/holdfast-go/holdfast
 github.com/redis/rueidis
 golang.org/x/sys" # the last by rueidis
 
-for door in rlock fair; do
+for door in rlock fair multilock; do
 	linked=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{end}}' "./$door" | sort -u)
 	if [ "$linked" != "$expected" ]; then
 		echo "check-links.sh: $door links other modules than it should (< expected, > linked):" >&2

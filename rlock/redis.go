@@ -24,6 +24,10 @@ func (r *single) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	return r.node.Acquire(ctx, key, owner, lease)
 }
 
+func (r *single) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (bool, error) {
+	return r.node.AcquireAll(ctx, keys, owners, lease)
+}
+
 func (r *single) Recount(ctx context.Context, key, owner string, entries int) (bool, error) {
 	return r.node.Recount(ctx, key, owner, entries)
 }

@@ -83,7 +83,8 @@ func classes(file string, m rueidis.RedisMessage) []string {
 
 func all() map[string]script {
 	scripts := map[string]script{
-		"acquire.lua": acquire, "acquire_fenced.lua": acquireFenced, "recount.lua": recount,
+		"acquire.lua": acquire, "acquire_fenced.lua": acquireFenced, "acquire_all.lua": acquireAll,
+		"recount.lua": recount,
 		"release.lua": release, "clean_up.lua": cleanUp, "renew.lua": renew,
 		"force_release.lua": forceRelease, "inspect.lua": inspect,
 	}
@@ -213,6 +214,10 @@ func everyReply(t *testing.T, client rueidis.Client, do func(args ...string)) {
 		call(n.CleanUp(ctx, "k", ownA))
 		call(get(ownA))
 	}
+
+	do("FLUSHALL")
+	call(n.AcquireAll(ctx, []string{"k"}, []string{ownA}, lease))
+	call(n.AcquireAll(ctx, []string{"k"}, []string{ownB}, lease))
 
 	do("FLUSHALL")
 	call(n.Inspect(ctx, "k"))

@@ -29,6 +29,7 @@
 //
 //	Acquire        free -> held by the owner, one entry, for one lease
 //	AcquireFenced  the same, with fence numbers that only grow
+//	AcquireAll     several, all free -> each held by its owner; or none
 //	Recount        held by the owner -> the same with another number of entries
 //	Renew          held by the owner -> the same for one lease from now; many keys at once
 //	Release        held by the owner -> free; tells the channel

@@ -25,6 +25,11 @@ type Acquired struct {
 	// Fence and FenceEnd are the first and the last number reserved for this
 	// hold, if OK and by AcquireFenced.
 	Fence, FenceEnd int64
+	// Split: nobody may hold the key: those who asked a quorum at once have each
+	// got a part of it. Why is what its nodes said, for errors. Never set by one
+	// node.
+	Split bool
+	Why   error
 }
 
 // Acquire takes key for owner if it is free, for one lease from now. Else it
@@ -39,6 +44,28 @@ func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Durati
 		return Acquired{}, err
 	}
 	return parseAcquired(n.run(ctx, acquire, 2, key, tombstone(key, owner), owner, millis(lease)))
+}
+
+// AcquireAll takes all of keys at once, keys[i] for owners[i], for one lease from
+// now; if one of them is not free it changes nothing, and OK is false. It may be
+// repeated as Acquire; CleanUp undoes each.
+func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
+	if len(keys) == 0 || len(owners) != len(keys) {
+		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
+	}
+	args := make([]string, 0, 3*len(keys)+1)
+	for i, key := range keys {
+		if err := checkHold(key, owners[i], lease); err != nil {
+			return false, err
+		}
+		args = append(args, key, tombstone(key, owners[i]))
+	}
+	args = append(append(args, millis(lease)), owners...)
+	refused, err := integer(n.run(ctx, acquireAll, 2*len(keys), args...))
+	if err == nil && (refused < 0 || refused > int64(len(keys))) {
+		err = errReply
+	}
+	return err == nil && refused == 0, err
 }
 
 // Fencing says how fence numbers are handed out.

@@ -56,6 +56,56 @@ func TestG1_LastMillisecondIsNotAcquired(t *testing.T) {
 	}
 }
 
+// All or none; a repeat finds what the first has taken.
+func TestAcquireAll(t *testing.T) {
+	s, n := start(t)
+	ctx, keys := bounded(t), []string{"a", "b", "c"}
+	mine, theirs := []string{ownA + "1", ownA + "2", ownA + "3"}, []string{ownB + "1", ownB + "2", ownB + "3"}
+	ok, err := n.AcquireAll(ctx, keys, mine, lease)
+	require.NoError(t, err)
+	require.True(t, ok)
+	for i, key := range keys {
+		h, err := n.Inspect(ctx, key)
+		require.NoError(t, err)
+		require.Equal(t, mine[i], h.Owner)
+		require.Equal(t, 1, h.Entries)
+		require.Greater(t, h.Remaining, lease-5*time.Second)
+	}
+	before := state(t, s)
+	ok, err = n.AcquireAll(ctx, keys, mine, lease)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, before, state(t, s))
+
+	_, err = n.Release(ctx, "a", mine[0], 0)
+	require.NoError(t, err)
+	_, err = n.CleanUp(ctx, "c", mine[2])
+	require.NoError(t, err)
+	before = state(t, s)
+	for _, owners := range [][]string{theirs, mine} { // b is held; c's owner has been given up
+		ok, err = n.AcquireAll(ctx, keys, owners, lease)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, before, state(t, s))
+	}
+	_, err = n.AcquireAll(ctx, keys, mine[:2], lease)
+	require.Equal(t, Refused, OutcomeOf(err))
+	_, err = n.AcquireAll(ctx, nil, nil, lease)
+	require.Equal(t, Refused, OutcomeOf(err))
+}
+
+// A repeat that is refused PEXPIRE gives back what it took, and not what it found.
+func TestF32_AcquireAllRefusedLeavesNothing(t *testing.T) {
+	s, n := start(t)
+	acquired(t, n, "k", ownA)
+	before := state(t, s)
+	s.Do(t, "ACL", "SETUSER", "least", "on", ">secret", "~*", "+@all", "-pexpire")
+	least := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "least", "secret" }))
+	_, err := least.AcquireAll(bounded(t), []string{"k", "l", "m"}, []string{ownA, ownA, ownA}, lease)
+	require.Equal(t, Refused, OutcomeOf(err))
+	require.Equal(t, before, state(t, s))
+}
+
 func TestRecount(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "k", ownA)

@@ -103,6 +103,10 @@ var verbs = map[string]func(ctx context.Context, n *Node, key, owner string) err
 		_, err := n.AcquireFenced(ctx, key, owner, lease, Fencing{Reserve: 10, Expiry: time.Hour})
 		return err
 	},
+	"acquire_all": func(ctx context.Context, n *Node, key, owner string) error {
+		_, err := n.AcquireAll(ctx, []string{key}, []string{owner}, lease)
+		return err
+	},
 	"recount": func(ctx context.Context, n *Node, key, owner string) error {
 		_, err := n.Recount(ctx, key, owner, 2)
 		return err

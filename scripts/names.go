@@ -37,3 +37,7 @@ func beats(key string) string  { return named("holdfast_beat", key) }
 // channels returns the start of the names of the channels of those who wait for
 // key in order: followed by a client, its inbox; by an owner, the owner's own.
 func channels(key string) string { return Channel(key) + ":" }
+
+// marker is the key in which a node of a quorum keeps since when it has been up
+// without a gap. It belongs to the node, not to a lock.
+const marker = "holdfast_node"

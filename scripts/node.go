@@ -49,6 +49,7 @@ var files embed.FS
 var (
 	acquire       = load("acquire.lua")
 	acquireFenced = load("acquire_fenced.lua")
+	acquireAll    = load("acquire_all.lua")
 	recount       = load("recount.lua")
 	release       = load("release.lua")
 	cleanUp       = load("clean_up.lua")

@@ -38,6 +38,9 @@ func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Done
 	}
+	if j := judged(nil); errors.As(err, &j) {
+		return j.Outcome()
+	}
 	if errors.As(err, new(notSent)) {
 		return Refused
 	}
@@ -54,6 +57,12 @@ func OutcomeOf(err error) Outcome {
 		return Unavailable
 	}
 	return Unknown
+}
+
+// judged is an error of several nodes, which knows what it comes to.
+type judged interface {
+	error
+	Outcome() Outcome
 }
 
 // refusal is the text with which Redis refused one key of several.

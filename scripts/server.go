@@ -10,14 +10,32 @@ import (
 // may drop a lock that is held. It sends INFO, which the scripts do not need and
 // a restricted user may lack: the error is Refused then.
 func (n *Node) EvictionPolicy(ctx context.Context) (string, error) {
-	info, err := n.client.Do(ctx, n.client.B().Info().Section("memory").Build()).ToString()
+	return n.info(ctx, "memory", "maxmemory_policy")
+}
+
+// RunID returns the id of the server's process; "" if it does not say. For its
+// errors see EvictionPolicy.
+func (n *Node) RunID(ctx context.Context) (string, error) { return n.info(ctx, "server", "run_id") }
+
+func (n *Node) info(ctx context.Context, section, field string) (string, error) {
+	info, err := n.client.Do(ctx, n.client.B().Info().Section(section).Build()).ToString()
 	if err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(info) {
-		if policy, ok := strings.CutPrefix(line, "maxmemory_policy:"); ok {
-			return strings.TrimSpace(policy), nil
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value), nil
 		}
 	}
 	return "", nil
+}
+
+// Ping asks whether the node answers. A user without the right to it gets an
+// answer, too.
+func (n *Node) Ping(ctx context.Context) error {
+	err := n.client.Do(ctx, n.client.B().Ping().Build()).Error()
+	if OutcomeOf(err) == Refused {
+		return nil
+	}
+	return err
 }

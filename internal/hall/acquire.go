@@ -242,9 +242,14 @@ func (a attempt) known() error {
 // attempt makes one attempt. One of unknown outcome, and one whose reply came too
 // late to be trusted, leaves an orphan, which the caller has to undo.
 func (h *Hall) attempt(ctx context.Context, q *queue, t Terms, numbers int64) attempt {
-	owner := h.newOwner()
-	a := attempt{start: time.Now()}
+	owner, start := h.newOwner(), time.Now()
 	said, err := h.acquire(ctx, q.key, owner, t.Lease, numbers)
+	return h.judge(q, owner, t, start, said, err)
+}
+
+// judge is what came of a call for a hold that began at start.
+func (h *Hall) judge(q *queue, owner string, t Terms, start time.Time, said scripts.Acquired, err error) attempt {
+	a := attempt{start: start}
 	err = ours(err)
 	h.note(err)
 	switch scripts.OutcomeOf(err) {

@@ -66,10 +66,11 @@ type Config struct {
 	// tries is how many attempts have failed of late. nil: not at all.
 	Scatter func(tries int) time.Duration
 
+	Fencing bool // a hold without a fence is not enough
+
 	// Of fair doors only:
-	Client  string        // the client's id
-	Stale   time.Duration // how long a client that is not heard of keeps its places
-	Fencing bool          // a grant without a fence is not enough
+	Client string        // the client's id
+	Stale  time.Duration // how long a client that is not heard of keeps its places
 }
 
 // Hall is one client's side of all its keys. Safe for concurrent use.

@@ -128,7 +128,7 @@ func cancelTerms(c *contractRig) {
 	c.proxy.OnReply(hook)
 	released := make(chan error, 1)
 	go func() { released <- holder.Unlock(c.ctx) }()
-	<-held
+	within(c.t, held)
 	cancel()
 	require.ErrorIs(c.t, (<-going).err, context.Canceled)
 	c.proxy.OnReply(nil)

@@ -78,9 +78,17 @@ func (p *Parent) Say(format string, args ...any) {
 // Hear waits for the next line of the parent.
 func (p *Parent) Hear() string { return <-p.lines }
 
-// Client opens a client of the Redis at addr, which lives as long as the child.
+// Client opens a client of the Redis at addr, or clients of all of a fleet, which lives as long as the child.
 func (*Parent) Client(addr string) (rueidis.Client, error) {
-	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	var all []rueidis.Client
+	for _, one := range strings.Split(addr, ",") {
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{one}, DisableCache: true})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, client)
+	}
+	return together(all), nil
 }
 
 // Child is a parent's side of the talk. Methods but Expect may be called by any
@@ -140,16 +148,22 @@ func (c *Child) Say(line string) {
 // and returns the rest of it.
 func (c *Child) Expect(word string) string {
 	c.t.Helper()
+	said, rest := c.Next()
+	require.Equal(c.t, word, said, "child %s said %q", c.name, rest)
+	return rest
+}
+
+// Next waits for the child's next line, and returns its first word and the rest.
+func (c *Child) Next() (word, rest string) {
+	c.t.Helper()
 	select {
 	case line, ok := <-c.lines:
-		require.True(c.t, ok, "child %s ended; expected %q", c.name, word)
-		said, rest, _ := strings.Cut(line, " ")
-		require.Equal(c.t, word, said, "child %s said %q", c.name, line)
-		return rest
+		require.True(c.t, ok, "child %s ended", c.name)
+		word, rest, _ = strings.Cut(line, " ")
 	case <-time.After(childWait):
-		require.FailNow(c.t, "child is silent", "child %s: expected %q", c.name, word)
-		return ""
+		require.FailNow(c.t, "child is silent", "child %s", c.name)
 	}
+	return word, rest
 }
 
 // Pause stops the child where it stands (SIGSTOP) and returns when it stands.

@@ -75,7 +75,7 @@ func closeUnderWay(c *contractRig) {
 	hook, held := holding("acquire")
 	c.proxy.OnReply(hook)
 	done := lockAside(c.locker, c.ctx, "k")
-	<-held
+	within(c.t, held)
 	closed := make(chan error, 1)
 	go func() { closed <- c.locker.Close() }()
 	// It is closed for this key when it says so, and waits for the call.

@@ -21,6 +21,9 @@ type Door struct {
 	// Fair says that waiters stand in a queue in Redis and are granted the key in
 	// its order; else they listen to the key's channel and race for it.
 	Fair bool
+	// Nodes is of how many independent masters a quorum is made that locks keys; 0:
+	// one Redis does.
+	Nodes int
 	// New makes a locker on the Redis of client; it is closed by the test.
 	New func(client rueidis.Client, o Options) (Locker, error)
 }
@@ -36,6 +39,9 @@ type Options struct {
 	// Of fair doors only; others take no notice.
 	Stale      time.Duration
 	FirstLease time.Duration
+	// Of quorums only; others take no notice.
+	MaxLease  time.Duration // longest lease: for so long a node that has forgotten has no vote; 0: so long that no test outlives it
+	Unguarded bool          // nodes that have forgotten vote at once
 }
 
 // Call holds the options of one call; zero fields are left out.

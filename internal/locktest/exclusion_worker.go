@@ -51,6 +51,12 @@ func exclusionWorker(d Door, p *Parent) error {
 	if err != nil {
 		return err
 	}
+	return compete(p, locker, random, path, process)
+}
+
+// compete has the goroutines of a process take leases and record them, until the
+// parent says stop.
+func compete(p *Parent, locker Locker, random *rand.Rand, path, process string) error {
 	rec, err := newRecorder(path, process)
 	if err != nil {
 		return err

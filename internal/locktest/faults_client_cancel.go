@@ -213,7 +213,7 @@ func testCancelledDuringCleanUp(t *testing.T, d Door) {
 			return redistest.Pass
 		})
 		r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-			if verb(cmd) == "clean_up" {
+			if is("clean_up", "undo")(cmd) {
 				poke(cleaning)
 				return redistest.Hold
 			}
@@ -250,7 +250,7 @@ func testGrantForNobody(t *testing.T, d Door) {
 	r.asleep(func() { waiting = lockAside(r.locker, ctx, "k") }, "k")
 
 	r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if is("release", "clean_up")(cmd) {
+		if is("release", "clean_up", "undo")(cmd) {
 			return redistest.Cut
 		}
 		return redistest.Pass

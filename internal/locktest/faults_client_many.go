@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -47,8 +48,10 @@ func crowded(ctx context.Context, l Locker, key string, n int) <-chan acquired {
 	return served
 }
 
+var clientID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 // attempts counts the calls by which waiters try again, or enter the queue, that pass
-// through a proxy, and the most that one client had under way at once.
+// through the first proxy, and the most that one client had under way at once.
 type attempts struct {
 	mu     sync.Mutex
 	sent   int            // guarded by mu
@@ -61,9 +64,9 @@ func watchAttempts(r *faultRig) *attempts {
 	count := func(n int) redistest.Hook {
 		return func(cmd []string) redistest.Verdict {
 			if verb(cmd) == r.door.waitVerb() {
-				keys, err := strconv.Atoi(cmd[2]) // after the script; then come client or owner
+				keys, err := strconv.Atoi(cmd[2]) // after the script; an owner comes behind
 				require.NoError(r.t, err)
-				client, _, _ := strings.Cut(cmd[3+keys], ":")
+				client := clientID.FindString(strings.Join(cmd[3+keys:], " "))
 				a.mu.Lock()
 				defer a.mu.Unlock()
 				a.sent += max(n, 0)
@@ -73,8 +76,8 @@ func watchAttempts(r *faultRig) *attempts {
 			return redistest.Pass
 		}
 	}
-	r.proxy.OnRequest(count(1))
-	r.proxy.OnReply(count(-1))
+	r.proxy.all[0].OnRequest(count(1))
+	r.proxy.all[0].OnReply(count(-1))
 	return a
 }
 

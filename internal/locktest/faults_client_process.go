@@ -108,7 +108,7 @@ func fence(t *testing.T, s string) int64 {
 func testHolderKilled(t *testing.T, d Door) {
 	t.Parallel()
 	const lease = 500 * time.Millisecond
-	s := redistest.Start(t)
+	s := d.start(t)
 	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: long})
 	child := StartChild(t, "client", s.Addr(), lease.String())
 	for range 3 {
@@ -129,7 +129,7 @@ const pausedLease = 400 * time.Millisecond
 
 func testHolderPaused(t *testing.T, d Door) {
 	t.Parallel()
-	s := redistest.Start(t)
+	s := d.start(t)
 	client := s.Client(t)
 	next := d.Open(t, client, Options{Fencing: true, Lease: long, FirstLease: long})
 	child := StartChild(t, "client", s.Addr(), pausedLease.String())
@@ -162,7 +162,7 @@ func testHolderPaused(t *testing.T, d Door) {
 
 func testHolderPausedAlone(t *testing.T, d Door) {
 	t.Parallel()
-	s := redistest.Start(t)
+	s := d.start(t)
 	child := StartChild(t, "client", s.Addr(), pausedLease.String())
 	child.Say("lock k")
 	child.Expect("held")
@@ -183,8 +183,8 @@ func testHolderPausedAlone(t *testing.T, d Door) {
 // is over: it must not believe in that reply.
 func testPausedWhileAcquiring(t *testing.T, d Door) {
 	t.Parallel()
-	s := redistest.Start(t)
-	proxy := redistest.NewProxy(t, s.Addr())
+	s := d.start(t)
+	proxy := s.behind(t)
 	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: long})
 	child := StartChild(t, "client", proxy.Addr(), pausedLease.String())
 	child.Say("lock warm") // the scripts are known from here on

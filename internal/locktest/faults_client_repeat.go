@@ -26,21 +26,21 @@ func init() {
 
 // loss loses the answer to the next command of that verb. The channel is closed
 // when that has happened.
-type loss func(p *redistest.Proxy, name string) <-chan struct{}
+type loss func(w *ways, name string) <-chan struct{}
 
 // cutReply: executed, and the connection is reset.
-func cutReply(p *redistest.Proxy, name string) <-chan struct{} {
-	return p.SwallowReply(1, isVerb(name))
+func cutReply(w *ways, name string) <-chan struct{} {
+	return w.SwallowReply(1, isVerb(name))
 }
 
 // cutRequest: not executed, and the connection is reset.
-func cutRequest(p *redistest.Proxy, name string) <-chan struct{} {
-	return once(p.OnRequest, name, redistest.Cut)
+func cutRequest(w *ways, name string) <-chan struct{} {
+	return w.onAll(func(p *redistest.Proxy) <-chan struct{} { return once(p.OnRequest, name, redistest.Cut) })
 }
 
 // dropReplies: executed, and nothing is heard any more on that connection.
-func dropReplies(p *redistest.Proxy, name string) <-chan struct{} {
-	return once(p.OnReply, name, redistest.Drop)
+func dropReplies(w *ways, name string) <-chan struct{} {
+	return w.onAll(func(p *redistest.Proxy) <-chan struct{} { return once(p.OnReply, name, redistest.Drop) })
 }
 
 // once has a hook answer v to the next command of that verb.

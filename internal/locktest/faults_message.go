@@ -47,7 +47,8 @@ func (r *faultRig) asleep(begin func(), keys ...string) {
 	again := make(chan struct{}, 100)
 	tries := map[string]int{}
 	var mu sync.Mutex
-	r.proxy.OnReply(func(cmd []string) redistest.Verdict {
+	first := r.proxy.all[0]
+	first.OnReply(func(cmd []string) redistest.Verdict {
 		if verb(cmd) == r.door.waitVerb() {
 			mu.Lock()
 			defer mu.Unlock()
@@ -61,9 +62,9 @@ func (r *faultRig) asleep(begin func(), keys ...string) {
 	for range keys {
 		within(r.t, again)
 	}
-	r.proxy.OnReply(nil)
+	first.OnReply(nil)
 	for _, key := range keys {
-		require.Equal(r.t, 1, r.door.waiting(r.t, r.server, key))
+		r.awaitWaiters(key, 1)
 	}
 }
 
@@ -164,7 +165,7 @@ func testDeletedBehindLongLease(t *testing.T, d Door) {
 // look from time to time.
 func testChannelForbidden(t *testing.T, d Door) {
 	t.Parallel()
-	s := redistest.Start(t)
+	s := d.start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
 	mute := func(o *rueidis.ClientOption) { o.Username = "mute" }
 	o := Options{Lease: 3 * time.Second}
@@ -179,7 +180,7 @@ func testChannelForbidden(t *testing.T, d Door) {
 }
 
 // mutterings is how many commands were refused for lack of a right.
-func mutterings(t *testing.T, s *redistest.Server) int {
+func mutterings(t *testing.T, s fleet) int {
 	m := s.Do(t, "ACL", "LOG")
 	log, err := m.ToArray()
 	require.NoError(t, err)

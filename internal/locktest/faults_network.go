@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,9 +40,13 @@ func testPartitionByFirewall(t *testing.T, d Door) {
 	if rule("-A", "-d") != nil || rule("-D", "-d") != nil {
 		t.Skip("iptables is not permitted; the proxy does the same")
 	}
-	s := redistest.Start(t, "--bind", "127.0.0.1 "+address)
-	_, port, err := net.SplitHostPort(s.Addr())
-	require.NoError(t, err)
+	s := d.start(t, "--bind", "127.0.0.1 "+address)
+	var addresses []string
+	for _, one := range s {
+		_, port, err := net.SplitHostPort(one.Addr())
+		require.NoError(t, err)
+		addresses = append(addresses, net.JoinHostPort(address, port))
+	}
 	dropping := false
 	drop := func(on bool) {
 		if on == dropping {
@@ -53,14 +58,14 @@ func testPartitionByFirewall(t *testing.T, d Door) {
 		require.NoError(t, rule(does, "-s"))
 	}
 	t.Cleanup(func() { drop(false) })
-	testPartition(t, d, s, net.JoinHostPort(address, port), drop)
+	testPartition(t, d, s, strings.Join(addresses, ","), drop)
 }
 
 // testPartitionByProxy stops the traffic of the connections there are, or also
 // ends them, so that those that are made anew hang.
 func testPartitionByProxy(t *testing.T, d Door, reset bool) {
-	s := redistest.Start(t)
-	p := redistest.NewProxy(t, s.Addr())
+	s := d.start(t)
+	p := s.behind(t)
 	testPartition(t, d, s, p.Addr(), func(on bool) {
 		p.HoldRequests(on)
 		p.HoldReplies(on)
@@ -77,11 +82,11 @@ const soon = 4 * time.Second
 // testPartition cuts a client off in silence. Every call returns by its own
 // deadline, leases end at theirs, before another can have the key, and when the
 // network heals all goes on.
-func testPartition(t *testing.T, d Door, s *redistest.Server, address string, cut func(on bool)) {
+func testPartition(t *testing.T, d Door, s fleet, address string, cut func(on bool)) {
 	t.Parallel()
 	const lease = 500 * time.Millisecond
 	client := func(o *rueidis.ClientOption) { o.InitAddress = []string{address} }
-	locker := d.Open(t, s.Client(t, client), Options{Lease: lease})
+	locker := d.Open(t, s.Client(t, client), Options{Lease: lease, MaxOutage: ptr(lease)})
 	other := d.Open(t, s.Client(t), Options{Lease: long})
 	held := lock(t, locker, bounded(t), "held")
 	left := lock(t, locker, bounded(t), "left")
@@ -142,7 +147,11 @@ func testPartition(t *testing.T, d Door, s *redistest.Server, address string, cu
 // What a round trip took is not promised to the holder.
 func testSlow(t *testing.T, d Door) {
 	t.Parallel()
-	const lease, way = 2 * time.Second, 100 * time.Millisecond
+	const way = 100 * time.Millisecond
+	lease := 2 * time.Second
+	if d.Nodes > 0 { // which waits for a node no longer than a tenth of it
+		lease = 10 * time.Second
+	}
 	r := newFaultRig(t, d, Options{Lease: lease})
 	r.proxy.SetDelay(way, way)
 	began := time.Now()
@@ -163,7 +172,10 @@ func testSlow(t *testing.T, d Door) {
 // hand to hand.
 func testJitter(t *testing.T, d Door) {
 	t.Parallel()
-	const lease = 5 * time.Second
+	lease := 5 * time.Second
+	if d.Nodes > 0 { // as above
+		lease = 15 * time.Second
+	}
 	r := newFaultRig(t, d, Options{Lease: lease})
 	r.proxy.OnRequest(func([]string) redistest.Verdict {
 		r.proxy.SetDelay(time.Duration(rand.Int64N(int64(250*time.Millisecond))), time.Duration(rand.Int64N(int64(250*time.Millisecond))))

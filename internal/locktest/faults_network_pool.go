@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/hall"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // A client that says its name to a Redis which has no room for it is cut off
@@ -20,7 +19,7 @@ import (
 func testMaxClientsDefault(t *testing.T, d Door) {
 	t.Parallel()
 	const most = 300 * time.Millisecond
-	s := redistest.Start(t)
+	s := d.start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: long, MaxOutage: ptr(most)})
 	require.NoError(t, lock(t, locker, bounded(t), "k").Unlock(bounded(t)))
 	beginMaxClients(t, s)
@@ -43,7 +42,7 @@ func testMaxClientsDefault(t *testing.T, d Door) {
 // messages. Waits end by their deadline, and find a release by looking.
 func testPoolExhausted(t *testing.T, d Door) {
 	t.Parallel()
-	s := redistest.Start(t)
+	s := d.start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
 	taken, giveBack := client.Dedicate()
 	defer giveBack()
@@ -66,7 +65,7 @@ func testPoolExhausted(t *testing.T, d Door) {
 // same client is renewed in time.
 func testRenewalsAmongAcquires(t *testing.T, d Door) {
 	t.Parallel()
-	const lease = 1500 * time.Millisecond
+	const lease = 3 * time.Second
 	r := newFaultRig(t, d, Options{Lease: lease})
 	r.proxy.SetDelay(50*time.Millisecond, 50*time.Millisecond)
 	l := lock(t, r.locker, bounded(t), "held")

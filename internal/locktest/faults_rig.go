@@ -2,6 +2,8 @@ package locktest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +22,8 @@ const long = time.Minute
 type faultRig struct {
 	t      *testing.T
 	door   Door
-	server *redistest.Server
-	proxy  *redistest.Proxy
+	server fleet
+	proxy  *ways
 	client rueidis.Client // through the proxy
 	locker Locker         // on client
 	other  Locker         // on a client of its own
@@ -31,11 +33,11 @@ type faultRig struct {
 // so that each call is one command. change alters the options of client.
 func newFaultRig(t *testing.T, d Door, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
 	t.Helper()
-	r := &faultRig{t: t, door: d, server: redistest.Start(t)}
+	r := &faultRig{t: t, door: d, server: d.start(t)}
 	for _, text := range scriptTexts() {
 		r.server.Do(t, "SCRIPT", "LOAD", text)
 	}
-	r.proxy = redistest.NewProxy(t, r.server.Addr())
+	r.proxy = r.server.behind(t)
 	change = append(change, func(c *rueidis.ClientOption) { c.InitAddress = []string{r.proxy.Addr()} })
 	r.client = r.server.Client(t, change...)
 	r.locker = d.Open(t, r.client, o)
@@ -127,23 +129,38 @@ func (r *faultRig) tidy(key string) {
 	r.t.Helper()
 	await(r.t, func() bool { return !exists(r.t, r.server, key) }, "a hold is left")
 	r.traceless(key)
-	m := r.server.Do(r.t, "KEYS", "*")
-	keys, err := m.AsStrSlice()
-	require.NoError(r.t, err)
-	for _, k := range keys {
-		require.NotEqual(r.t, -1, number(r.t, r.server, "PTTL", k), "%q has no expiry", k)
+	for _, k := range r.keys() {
+		r.server.each(func(s *redistest.Server) {
+			require.NotEqual(r.t, -1, number(r.t, s, "PTTL", k), "%q has no expiry", k)
+		})
 	}
+}
+
+// keys are the names of all that is on any node, but for what says since when a node of
+// a quorum has been up.
+func (r *faultRig) keys() []string {
+	r.t.Helper()
+	all := map[string]bool{}
+	r.server.each(func(s *redistest.Server) {
+		m := s.Do(r.t, "KEYS", "*")
+		names, err := m.AsStrSlice()
+		require.NoError(r.t, err)
+		for _, n := range names {
+			all[n] = true
+		}
+	})
+	delete(all, "holdfast_node")
+	return slices.Collect(maps.Keys(all))
 }
 
 // dump is the content of all keys.
 func (r *faultRig) dump() map[string]string {
 	all := map[string]string{}
-	m := r.server.Do(r.t, "KEYS", "*")
-	keys, err := m.AsStrSlice()
-	require.NoError(r.t, err)
-	for _, k := range keys {
-		m := r.server.Do(r.t, "DUMP", k)
-		all[k] = m.String()
+	for _, k := range r.keys() {
+		r.server.each(func(s *redistest.Server) {
+			m := s.Do(r.t, "DUMP", k)
+			all[s.Addr()+" "+k] = m.String()
+		})
 	}
 	return all
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/hall"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // outage is a fault that passes, and during which Redis surely does nothing of
@@ -22,8 +21,8 @@ type outage struct {
 	name     string
 	args     []string // of the server
 	client   func(*rueidis.ClientOption)
-	begin    func(t *testing.T, s *redistest.Server)
-	end      func(t *testing.T, s *redistest.Server)
+	begin    func(t *testing.T, s fleet)
+	end      func(t *testing.T, s fleet)
 	cause    string // begins or is part of the cause's text
 	reads    bool   // Redis answers what only reads
 	releases bool   // Redis carries out a release
@@ -39,35 +38,35 @@ var outages = []outage{{
 	name:   "F19_MaxClients",
 	client: func(o *rueidis.ClientOption) { o.ClientSetInfo = rueidis.DisableClientSetInfo },
 	begin:  beginMaxClients,
-	end:    func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxclients", "1000") },
+	end:    func(t *testing.T, s fleet) { s.Do(t, "CONFIG", "SET", "maxclients", "1000") },
 	cause:  "max number of clients",
 }, {
 	name:  "F20_NobodyListens",
-	begin: func(_ *testing.T, s *redistest.Server) { s.Kill() },
-	end:   func(_ *testing.T, s *redistest.Server) { s.Restart() },
+	begin: func(_ *testing.T, s fleet) { s.Kill() },
+	end:   func(_ *testing.T, s fleet) { s.Restart() },
 	cause: "dial",
 }, {
 	name:  "F27_ReadOnly",
-	begin: func(t *testing.T, s *redistest.Server) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
-	end:   func(t *testing.T, s *redistest.Server) { s.Do(t, "REPLICAOF", "NO", "ONE") },
+	begin: func(t *testing.T, s fleet) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
+	end:   func(t *testing.T, s fleet) { s.Do(t, "REPLICAOF", "NO", "ONE") },
 	cause: "READONLY",
 	reads: true,
 }, {
 	name:  "F27_MasterDown",
 	args:  []string{"--replica-serve-stale-data", "no"},
-	begin: func(t *testing.T, s *redistest.Server) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
-	end:   func(t *testing.T, s *redistest.Server) { s.Do(t, "REPLICAOF", "NO", "ONE") },
+	begin: func(t *testing.T, s fleet) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
+	end:   func(t *testing.T, s fleet) { s.Do(t, "REPLICAOF", "NO", "ONE") },
 	cause: "MASTERDOWN",
 }, {
 	name:  "F27_NoReplicas",
-	begin: func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1") },
-	end:   func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0") },
+	begin: func(t *testing.T, s fleet) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1") },
+	end:   func(t *testing.T, s fleet) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0") },
 	cause: "NOREPLICAS",
 	reads: true,
 }, {
 	name:  "F27_Misconf",
 	begin: beginMisconf,
-	end:   func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "save", "") },
+	end:   func(t *testing.T, s fleet) { s.Do(t, "CONFIG", "SET", "save", "") },
 	cause: "MISCONF",
 	reads: true,
 }, {
@@ -77,7 +76,7 @@ var outages = []outage{{
 		"--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024",
 	},
 	begin: beginLoading,
-	end: func(_ *testing.T, s *redistest.Server) {
+	end: func(_ *testing.T, s fleet) {
 		_, _ = s.TryDo("CONFIG", "SET", "key-load-delay", "0") // fails if it has loaded all meanwhile
 	},
 	cause: "LOADING",
@@ -85,57 +84,61 @@ var outages = []outage{{
 	name:  "F29_Busy",
 	args:  []string{"--busy-reply-threshold", "20"},
 	begin: beginBusy,
-	end:   func(t *testing.T, s *redistest.Server) { s.Do(t, "SCRIPT", "KILL") },
+	end:   func(t *testing.T, s fleet) { s.Do(t, "SCRIPT", "KILL") },
 	cause: "BUSY",
 }, {
 	name:     "F30_OutOfMemory",
-	begin:    func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
-	end:      func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxmemory", "0") },
+	begin:    func(t *testing.T, s fleet) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
+	end:      func(t *testing.T, s fleet) { s.Do(t, "CONFIG", "SET", "maxmemory", "0") },
 	cause:    "OOM",
 	reads:    true,
 	releases: true,
 }}
 
 // beginMaxClients leaves the place of the administrator's connection alone.
-func beginMaxClients(t *testing.T, s *redistest.Server) {
+func beginMaxClients(t *testing.T, s fleet) {
 	s.Do(t, "CONFIG", "SET", "maxclients", "1")
 	s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
 }
 
 // beginMisconf has a snapshot fail: there is no place for its file.
-func beginMisconf(t *testing.T, s *redistest.Server) {
-	s.Do(t, "CONFIG", "SET", "save", "3600 1000000")
-	require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700))
-	s.Do(t, "BGSAVE")
-	await(t, func() bool {
-		info := s.Do(t, "INFO", "persistence")
-		text, err := info.ToString()
-		return err == nil && strings.Contains(text, "rdb_last_bgsave_status:err")
-	})
+func beginMisconf(t *testing.T, f fleet) {
+	for _, s := range f {
+		s.Do(t, "CONFIG", "SET", "save", "3600 1000000")
+		require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700))
+		s.Do(t, "BGSAVE")
+		await(t, func() bool {
+			info := s.Do(t, "INFO", "persistence")
+			text, err := info.ToString()
+			return err == nil && strings.Contains(text, "rdb_last_bgsave_status:err")
+		})
+	}
 }
 
 // beginLoading restarts Redis with so many keys that it would load for 20 s.
-func beginLoading(t *testing.T, s *redistest.Server) {
+func beginLoading(t *testing.T, s fleet) {
 	s.Do(t, "DEBUG", "POPULATE", "100000")
 	s.Do(t, "SAVE")
 	s.Restart()
 }
 
 // beginBusy runs a script without end, until it is killed.
-func beginBusy(t *testing.T, s *redistest.Server) {
-	c := s.Client(t)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- c.Do(context.Background(), c.B().Eval().Script("while true do end").Numkeys(0).Build()).Error()
-	}()
-	t.Cleanup(func() {
-		_, _ = s.TryDo("SCRIPT", "KILL") // if the test has failed before it did so
-		require.Error(t, <-ended)
-	})
-	await(t, func() bool {
-		_, err := s.TryDo("PING")
-		return err != nil
-	})
+func beginBusy(t *testing.T, f fleet) {
+	for _, s := range f {
+		c := s.Client(t)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Do(context.Background(), c.B().Eval().Script("while true do end").Numkeys(0).Build()).Error()
+		}()
+		t.Cleanup(func() {
+			_, _ = s.TryDo("SCRIPT", "KILL") // if the test has failed before it did so
+			require.Error(t, <-ended)
+		})
+		await(t, func() bool {
+			_, err := s.TryDo("PING")
+			return err != nil
+		})
+	}
 }
 
 // sentinels are the errors of ours.
@@ -162,14 +165,14 @@ func over() context.Context {
 
 func testOutage(t *testing.T, d Door, o outage) {
 	t.Parallel()
-	s := redistest.Start(t, o.args...)
+	s := d.start(t, o.args...)
 	var change []func(*rueidis.ClientOption)
 	if o.client != nil {
 		change = append(change, o.client)
 	}
 	const most = 300 * time.Millisecond
-	patient := d.Open(t, s.Client(t, change...), Options{Lease: long})
-	hasty := d.Open(t, s.Client(t, change...), Options{Lease: long, MaxOutage: ptr(most)})
+	patient := d.Open(t, s.Client(t, change...), Options{Lease: long, Unguarded: true})
+	hasty := d.Open(t, s.Client(t, change...), Options{Lease: long, MaxOutage: ptr(most), Unguarded: true})
 	held := lock(t, patient, bounded(t), "held")
 	o.begin(t, s)
 
@@ -228,16 +231,19 @@ func testOutage(t *testing.T, d Door, o outage) {
 }
 
 // immortal requires that each lock of ours, and what belongs to one, has an
-// expiry; but a queue, which lasts as long as somebody waits.
-func immortal(t testing.TB, s *redistest.Server) {
+// expiry; but a queue, which lasts as long as somebody waits, and the marker of a
+// quorum's node.
+func immortal(t testing.TB, s fleet) {
 	t.Helper()
-	for _, pattern := range []string{"k", "held", "holdfast_*", "redisson_*"} {
-		m := s.Do(t, "KEYS", pattern)
-		keys, err := m.AsStrSlice()
-		require.NoError(t, err)
-		for _, k := range keys {
-			if !strings.HasPrefix(k, "redisson_lock_queue") && !strings.HasPrefix(k, "redisson_lock_timeout") {
-				require.NotEqual(t, -1, number(t, s, "PTTL", k), "%q has no expiry", k)
+	for _, one := range s {
+		for _, pattern := range []string{"k", "held", "holdfast_*", "redisson_*"} {
+			m := one.Do(t, "KEYS", pattern)
+			keys, err := m.AsStrSlice()
+			require.NoError(t, err)
+			for _, k := range keys {
+				if !strings.HasPrefix(k, "redisson_lock_queue") && !strings.HasPrefix(k, "redisson_lock_timeout") && k != "holdfast_node" {
+					require.NotEqual(t, -1, number(t, one, "PTTL", k), "%q has no expiry", k)
+				}
 			}
 		}
 	}

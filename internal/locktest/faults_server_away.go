@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/hall"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -34,7 +33,7 @@ func init() {
 
 const awayLease = time.Second
 
-var awayOptions = Options{Lease: awayLease, MaxOutage: ptr(long)}
+var awayOptions = Options{Lease: awayLease, MaxOutage: ptr(long), MaxLease: awayLease}
 
 // testAllAway has Redis be away for longer than the leases of 200 holders, while
 // others wait for the same keys: all holders are told at their deadlines, all
@@ -86,7 +85,7 @@ func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
 
 // scriptCalls is how many scripts Redis was asked for since it was started or its
 // statistics were reset.
-func scriptCalls(t *testing.T, s *redistest.Server) (sum int) {
+func scriptCalls(t *testing.T, s fleet) (sum int) {
 	m := s.Do(t, "INFO", "commandstats")
 	text, err := m.ToString()
 	require.NoError(t, err)

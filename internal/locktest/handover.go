@@ -195,7 +195,7 @@ func handoverTainted(c *contractRig) {
 	c.proxy.OnRequest(hook)
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
 	done := lockAside(c.locker, ctx, "k")
-	<-held
+	within(c.t, held)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- l.Unlock(c.ctx) }()
 	<-l.Done()

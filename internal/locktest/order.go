@@ -67,6 +67,9 @@ func (o *orderCheck) see(c command) {
 				n, _ = strconv.Atoi(args[0])
 			}
 			q.waiting = q.waiting[min(n, len(q.waiting)):]
+		case "LTRIM":
+			n, _ := strconv.Atoi(args[0])
+			q.waiting = q.waiting[min(n, len(q.waiting)):]
 		case "LREM":
 			if i := slices.Index(q.waiting, args[1]); i >= 0 {
 				q.waiting = slices.Delete(q.waiting, i, i+1)
@@ -123,18 +126,18 @@ func (o *orderCheck) taken(q *orderedQueue, owner string) {
 // missing.
 func (o *orderCheck) served(call []string) {
 	keys, _ := strconv.Atoi(call[2])
-	args := call[3+keys:] // client, channels, settings, owner, last fence, served
+	args := call[3+keys:] // channels, settings, owner, last fence, served
 	q := o.locks[call[3]]
-	if q == nil || len(args) < 5 || q.holder != args[3] {
+	if q == nil || len(args) < 4 || q.holder != args[2] {
 		return // a repeated one
 	}
-	q.granted = append(q.granted, args[5:]...)
-	q.inRuns += len(args[5:])
+	q.granted = append(q.granted, args[4:]...)
+	q.inRuns += len(args[4:])
 	run := q.run
-	for _, owner := range args[5:] {
+	for _, owner := range args[4:] {
 		at := slices.Index(run, owner)
 		if at < 0 {
-			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s was not next in the run of %s", q.key, owner, args[3]))
+			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s was not next in the run of %s", q.key, owner, args[2]))
 			continue
 		}
 		run = run[at+1:]

@@ -32,7 +32,7 @@ func waitOrderFirst(c *contractRig) {
 	hook, held := holding("acquire")
 	c.proxy.OnReply(hook)
 	first := lockAside(c.locker, c.ctx, "k")
-	<-held
+	within(c.t, held)
 	second := c.queue(c.locker, "k")
 	c.proxy.OnReply(nil)
 	c.proxy.Release()

@@ -66,7 +66,7 @@ func g4SubscribesFirst(c *contractRig) {
 	hook, held := holding("subscribe")
 	c.proxy.OnRequest(hook)
 	done := lockAside(c.locker, c.ctx, "k")
-	<-held
+	within(c.t, held)
 	c.unlock(their)
 	c.proxy.OnRequest(nil)
 	c.proxy.Release()

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,6 +131,9 @@ func reentryDead(c *contractRig) {
 	c.unlock(inner)
 	_, err := c.locker.ForceUnlock(c.ctx, "lost")
 	require.NoError(c.t, err)
+	if c.door.Nodes > 0 { // which releases it wherever it may be left
+		await(c.t, func() bool { return slices.Equal([]string{"force_release", "release"}, lastTwo(c.noted())) })
+	}
 	c.commands()
 	for l, why := range map[Lease]error{released: hall.ErrReleased, lost: hall.ErrLost, inner: hall.ErrReleased} {
 		for _, ctx := range []context.Context{bound[l], context.WithoutCancel(bound[l]), l.Bind(c.ctx), context.WithoutCancel(l.Bind(c.ctx))} {
@@ -193,7 +197,7 @@ func reentryCancelled(c *contractRig) {
 	c.proxy.OnRequest(hook)
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
 	done := lockAside(c.locker, ctx, "k")
-	<-held
+	within(c.t, held)
 	cancel()
 	a := <-done
 	require.Nil(c.t, a.lease)
@@ -220,3 +224,5 @@ func reentryLost(c *contractRig) {
 	c.ended(l, hall.ErrLost)
 	c.free("k")
 }
+
+func lastTwo(all []string) []string { return all[max(len(all)-2, 0):] }

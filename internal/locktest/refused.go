@@ -90,7 +90,7 @@ func refusedOptions(c *contractRig) {
 func refusedClient(c *contractRig) {
 	l, err := c.door.New(nil, Options{})
 	require.Nil(c.t, l)
-	require.ErrorContains(c.t, err, "client is nil")
+	require.ErrorContains(c.t, err, "is nil")
 }
 
 // Any bytes make a key.

@@ -48,41 +48,80 @@ type contractRig struct {
 	ctx context.Context // of which the case expects no end
 
 	mu    sync.Mutex
-	sent  []string // guarded by mu: scripts and commands sent by locker's client, but beats
-	beats int      // guarded by mu: sent
+	sent  [][]string // guarded by mu: by node, scripts and commands sent by locker's client, but beats
+	beats int        // guarded by mu: sent
 }
 
 func newContractRig(t *testing.T, d Door, o Options) *contractRig {
 	t.Helper()
 	c := &contractRig{faultRig: newFaultRig(t, d, o), ctx: bounded(t)}
-	c.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		switch v := verb(cmd); v {
-		case "hello", "client", "ping": // keep a connection
-		case "beat":
-			c.beats++
-		default:
-			c.sent = append(c.sent, v)
-		}
-		return redistest.Pass
-	})
+	c.sent = make([][]string, len(c.proxy.all))
+	for i, p := range c.proxy.all {
+		p.OnRequest(func(cmd []string) redistest.Verdict {
+			c.note(i, cmd)
+			return redistest.Pass
+		})
+	}
 	return c
 }
 
-// noted is what locker's client has sent since the last call of commands.
+// note takes in what is sent to a node.
+func (c *contractRig) note(node int, cmd []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch v := verb(cmd); v {
+	case "hello", "client", "ping": // keep a connection
+	case "look", "script", "discard", "punsubscribe", "sunsubscribe": // see whether a node of a quorum votes
+	case "beat":
+		c.beats++
+	case "undo":
+		if len(c.sent) == 1 { // else it goes to those that are late to answer a round that has failed: who, is chance
+			c.sent[node] = append(c.sent[node], v)
+		}
+	default:
+		if v != "unsubscribe" || len(cmd) > 1 { // without a channel it is part of that look, too
+			c.sent[node] = append(c.sent[node], v)
+		}
+	}
+}
+
+// noted is what locker's client has sent since the last call of commands: to a
+// quorum of nodes, as nobody waits until the others are sent anything. It is nil as
+// long as there are no such.
 func (c *contractRig) noted() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.sent)
+	sent, _ := c.agreed()
+	return slices.Clone(sent)
+}
+
+// agreed is what has been sent to a quorum of nodes, if there is one, under mu.
+func (c *contractRig) agreed() (sent []string, ok bool) {
+	for _, one := range c.sent {
+		same := 0
+		for _, other := range c.sent {
+			if slices.Equal(one, other) {
+				same++
+			}
+		}
+		if same > len(c.sent)/2 {
+			return one, true
+		}
+	}
+	return nil, false
 }
 
 // commands is noted, and forgets it.
-func (c *contractRig) commands() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	sent := c.sent
-	c.sent = nil
+func (c *contractRig) commands() (sent []string) {
+	c.t.Helper()
+	await(c.t, func() (ok bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if sent, ok = c.agreed(); ok {
+			clear(c.sent)
+		}
+		return ok
+	})
 	return sent
 }
 

@@ -109,12 +109,13 @@ func unlockFindsLoss(c *contractRig) {
 func unlockExpired(c *contractRig) {
 	for range 5 {
 		l := lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: 100 * time.Millisecond})
-		c.commands()
 		for time.Now().Before(l.Deadline()) {
 			runtime.Gosched()
 		}
 		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
-		require.NotContains(c.t, c.commands(), "release")
+		if c.door.Nodes == 0 { // a quorum releases what may outlive it on a node whose clock is slow
+			require.NotContains(c.t, c.noted(), "release")
+		}
 		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
 	}
 }
@@ -122,20 +123,22 @@ func unlockExpired(c *contractRig) {
 // The entry has ended whatever Unlock returns, and the release goes on.
 func unlockUnknown(c *contractRig) {
 	l := lock(c.t, c.locker, c.ctx, "k")
-	swallowed := c.proxy.SwallowReply(1, is("release"))
 	hook, held := holding("release")
-	c.proxy.OnReply(func(cmd []string) redistest.Verdict {
-		select {
-		case <-swallowed: // the second answer and what follows
-			return hook(cmd)
-		default:
-			return redistest.Pass
-		}
+	c.proxy.each(func(p *redistest.Proxy) {
+		swallowed := p.SwallowReply(1, is("release"))
+		p.OnReply(func(cmd []string) redistest.Verdict {
+			select {
+			case <-swallowed: // the second answer and what follows
+				return hook(cmd)
+			default:
+				return redistest.Pass
+			}
+		})
 	})
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	done := make(chan error, 1)
 	go func() { done <- l.Unlock(ctx) }()
-	<-held
+	within(c.t, held)
 	c.ended(l, hall.ErrReleased)
 	cancel(errMine)
 	err := <-done
@@ -155,8 +158,12 @@ func unlockNoAnswer(c *contractRig) {
 	require.ErrorIs(c.t, err, hall.ErrUnknown)
 	ownTime(c.t, err)
 	c.ended(l, hall.ErrReleased)
+	unanswered := hall.ErrUnknown
+	if c.door.Nodes > 0 {
+		unanswered = hall.ErrUnavailable // by now it is known to be away, and not asked
+	}
 	_, err = c.locker.TryLock(c.ctx, "k")
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	require.ErrorIs(c.t, err, unanswered)
 	ownTime(c.t, err)
 	_, err = c.locker.Inspect(c.ctx, "k")
 	require.ErrorIs(c.t, err, hall.ErrUnknown)

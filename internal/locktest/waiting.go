@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -30,7 +29,7 @@ func inboxOf(key, owner string) string {
 }
 
 // queued are the owners that wait for key on a fair door, in their order.
-func queued(t testing.TB, s *redistest.Server, key string) []string {
+func queued(t testing.TB, s redis, key string) []string {
 	t.Helper()
 	m := s.Do(t, "LRANGE", queueOf(key), "0", "-1")
 	owners, err := m.AsStrSlice()
@@ -40,10 +39,16 @@ func queued(t testing.TB, s *redistest.Server, key string) []string {
 
 // waiting is how many clients wait for key, as Redis sees it: they listen to its
 // releases, or stand in its queue.
-func (d Door) waiting(t testing.TB, s *redistest.Server, key string) int {
+func (d Door) waiting(t testing.TB, s redis, key string) int {
 	t.Helper()
 	if !d.Fair {
-		return listeners(t, s, scripts.Channel(key))
+		n := listeners(t, s, scripts.Channel(key))
+		for _, one := range servers(s) {
+			if listeners(t, one, scripts.Channel(key)) != n {
+				return -1 // of a fleet, some have not been told yet
+			}
+		}
+		return n
 	}
 	clients := map[string]bool{}
 	for _, owner := range queued(t, s, key) {
@@ -54,7 +59,7 @@ func (d Door) waiting(t testing.TB, s *redistest.Server, key string) int {
 }
 
 // listeners is how many clients have subscribed to a channel.
-func listeners(t testing.TB, s *redistest.Server, channel string) int {
+func listeners(t testing.TB, s redis, channel string) int {
 	t.Helper()
 	m := s.Do(t, "PUBSUB", "NUMSUB", channel)
 	said, err := m.AsIntMap()
@@ -64,11 +69,15 @@ func listeners(t testing.TB, s *redistest.Server, channel string) int {
 
 // left is what waits have left of key: subscriptions, and names of places in a
 // queue.
-func left(t testing.TB, s *redistest.Server, key string) []string {
+func left(t testing.TB, s redis, key string) []string {
 	t.Helper()
-	m := s.Do(t, "PUBSUB", "CHANNELS")
-	all, err := m.AsStrSlice()
-	require.NoError(t, err)
+	var all []string
+	for _, one := range servers(s) {
+		m := one.Do(t, "PUBSUB", "CHANNELS")
+		channels, err := m.AsStrSlice()
+		require.NoError(t, err)
+		all = append(all, channels...)
+	}
 	channel := scripts.Channel(key)
 	all = slices.DeleteFunc(all, func(c string) bool { return c != channel && !strings.HasPrefix(c, channel+":") })
 	for _, name := range []string{queueOf(key), scoresOf(key)} {

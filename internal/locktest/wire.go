@@ -4,15 +4,19 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -43,19 +47,38 @@ func poke(c chan<- struct{}) {
 	}
 }
 
-// number is the reply to a command of the administrator.
-func number(t testing.TB, s *redistest.Server, args ...string) int {
-	t.Helper()
-	m := s.Do(t, args...)
-	n, err := m.ToInt64()
-	require.NoError(t, err)
-	return int(n)
+// redis is a server, or a fleet of them.
+type redis interface {
+	Do(t testing.TB, args ...string) rueidis.RedisMessage
 }
 
-// exists tells whether the key is there.
-func exists(t testing.TB, s *redistest.Server, key string) bool {
+// number is the reply to a command of the administrator; on a fleet, one that most
+// servers give at least.
+func number(t testing.TB, s redis, args ...string) int {
 	t.Helper()
-	return number(t, s, "EXISTS", key) == 1
+	var all []int
+	for _, one := range servers(s) {
+		m := one.Do(t, args...)
+		n, err := m.ToInt64()
+		require.NoError(t, err)
+		all = append(all, int(n))
+	}
+	slices.Sort(all)
+	return all[(len(all)-1)/2]
+}
+
+// exists tells whether the key is there, be it on one server of a fleet.
+func exists(t testing.TB, s redis, key string) bool {
+	t.Helper()
+	return slices.ContainsFunc(servers(s), func(s *redistest.Server) bool { return number(t, s, "EXISTS", key) == 1 })
+}
+
+// servers are those of a fleet, or the one.
+func servers(s redis) []*redistest.Server {
+	if f, ok := s.(fleet); ok {
+		return f
+	}
+	return []*redistest.Server{s.(*redistest.Server)}
 }
 
 // scriptTexts gives the text of each script by its name, from the files of this
@@ -73,13 +96,39 @@ var scriptTexts = sync.OnceValue(func() map[string]string {
 		}
 		texts[strings.TrimSuffix(filepath.Base(f), ".lua")] = string(text)
 	}
-	for name, text := range texts {
-		if strings.HasPrefix(name, "fair_") && strings.Contains(text, "call(") && !strings.Contains(text, "redis.call(") {
-			texts[name] = texts["fair"] + text
+	wholes := map[string]string{}
+	for name, parts := range scriptParts() {
+		for _, part := range parts {
+			wholes[name] += texts[part]
 		}
 	}
+	maps.Copy(texts, wholes) // a part may have the name of a whole
 	return texts
 })
+
+var (
+	loaded   = regexp.MustCompile(`(\w+) += load\(([^)]*)\)`)
+	partName = regexp.MustCompile(`"(\w+)\.lua"`)
+	capital  = regexp.MustCompile(`[A-Z]`)
+)
+
+// scriptParts gives the files of which each script is put together, by its name.
+func scriptParts() map[string][]string {
+	scripts := map[string][]string{}
+	for _, file := range []string{"node.go", "quorum.go"} {
+		source, err := os.ReadFile(filepath.Join(moduleRoot(), "scripts", file))
+		if err != nil {
+			panic(err)
+		}
+		for _, m := range loaded.FindAllStringSubmatch(string(source), -1) {
+			name := strings.ToLower(capital.ReplaceAllString(m[1], "_$0"))
+			for _, part := range partName.FindAllStringSubmatch(m[2], -1) {
+				scripts[name] = append(scripts[name], part[1])
+			}
+		}
+	}
+	return scripts
+}
 
 // moduleRoot is the folder of go.mod, found from that of the package under test.
 func moduleRoot() string {
@@ -100,11 +149,12 @@ func moduleRoot() string {
 }
 
 // scriptNames gives each script's name by its text's SHA-1. Those that do the same
-// for fenced locks and for the fair queue have the names of the plain ones.
+// for fenced locks, for the fair queue and for a quorum have the names of the plain
+// ones.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for name, text := range scriptTexts() {
-		name = strings.TrimSuffix(strings.TrimPrefix(name, "fair_"), "_fenced")
+		name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_"), "_fenced")
 		names[sha(text)] = strings.Replace(name, "leave", "clean_up", 1)
 	}
 	return names
@@ -121,7 +171,11 @@ func verb(cmd []string) string {
 	word := strings.ToLower(cmd[0])
 	switch word {
 	case "evalsha":
-		return scriptNames()[cmd[1]]
+		name, known := scriptNames()[cmd[1]]
+		if !known && slices.Contains(cmd, "holdfast_node") {
+			return "acquire" // its text names one boot of a node
+		}
+		return name
 	case "eval":
 		return scriptNames()[sha(cmd[1])]
 	}

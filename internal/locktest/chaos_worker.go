@@ -1,0 +1,48 @@
+package locktest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+func init() { registerChild("chaos", chaosWorker) }
+
+// chaosWorker is exclusionWorker on several nodes.
+// Args: the addresses of the nodes with commas between, the file of records, the
+// name of the process, the seed, how the lock is broken.
+func chaosWorker(_ Door, p *Parent) error {
+	seed, err := strconv.ParseUint(p.Args[3], 10, 64)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	addrs := strings.Split(p.Args[0], ",")
+	if slices.Contains(p.Args, "half") { // a majority of three are two of five
+		random.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+		addrs = addrs[:3]
+	}
+	var clients []rueidis.Client
+	for _, addr := range addrs {
+		client, err := p.Client(addr)
+		for err != nil { // the node is away just now
+			time.Sleep(10 * time.Millisecond)
+			client, err = p.Client(addr)
+		}
+		defer client.Close()
+		clients = append(clients, client)
+	}
+	o := MastersOptions{Lease: chaosLease, Unguarded: slices.Contains(p.Args, "unguarded")}
+	if none := time.Duration(0); random.IntN(2) == 0 {
+		o.Handover = &none
+	}
+	locker, err := ChaosDoor.New(clients, o)
+	if err != nil {
+		return err
+	}
+	return compete(p, locker, random, p.Args[1], p.Args[2])
+}

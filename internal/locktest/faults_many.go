@@ -1,0 +1,108 @@
+package locktest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What a quorum of several nodes bears that one Redis does not: the fault of one of
+// them.
+
+func init() {
+	registerMany("F17_OneSlowNodeSlowsNothing", testOneSlow)
+	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Door) { testOneBackEmpty(t, d, true) })
+	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Door) { testOneBackEmpty(t, d, false) })
+	for name, clock := range map[string]string{"Ahead": "+60", "Back": "-60", "×2": "+0 x2", "×0.5": "+0 x0.5", "×1.01": "+0 x1.01"} {
+		registerMany("F34_OneClock"+name, func(t *testing.T, d Door) { testOneClock(t, d, clock) })
+	}
+}
+
+// A lock takes as long as the slower of the quorum's nodes, not as the slowest of
+// all.
+func testOneSlow(t *testing.T, d Door) {
+	t.Parallel()
+	const way = 300 * time.Millisecond
+	r := newFaultRig(t, d, Options{Lease: long})
+	require.NoError(t, lock(t, r.locker, bounded(t), "warm").Unlock(bounded(t))) // all nodes are known
+	r.proxy.all[0].SetDelay(way, way)
+	for i := range 10 {
+		key := fmt.Sprint("key", i) // its own: of the last one, a node may not have been told yet
+		began := time.Now()
+		l := lock(t, r.locker, bounded(t), key)
+		inner := lock(t, r.locker, l.Bind(bounded(t)), key)
+		require.NoError(t, inner.Unlock(bounded(t)))
+		require.NoError(t, l.Unlock(bounded(t)))
+		require.Less(t, time.Since(began), 2*way, "one round trip to the slow node")
+	}
+	r.proxy.all[0].SetDelay(0, 0)
+	for i := range 10 {
+		r.tidy(fmt.Sprint("key", i))
+	}
+}
+
+// The holder has a bare quorum, of which one node forgets. With those that the
+// holder has missed it would make a quorum for another; so it has no vote until the
+// holder's lease is over. Without the guard there are two holders, which shows that
+// the test can fail.
+func testOneBackEmpty(t *testing.T, d Door, guarded bool) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	r := newFaultRig(t, d, Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
+	bare := d.Nodes/2 + 1
+	for _, p := range r.proxy.all[bare:] {
+		p.Refuse(true)
+		p.Cut()
+	}
+	l := lock(t, r.locker, bounded(t), "k")
+	r.server[0].Restart()
+	var next Lease
+	await(t, func() (ok bool) {
+		var err error
+		next, err = r.other.TryLock(bounded(t), "k")
+		return err == nil
+	})
+	if !guarded {
+		require.NoError(t, l.Err(), "the control finds nothing")
+		return
+	}
+	require.ErrorIs(t, l.Err(), hall.ErrLost, "two holders")
+	require.Greater(t, next.Fence(), l.Fence())
+	require.ErrorIs(t, l.Unlock(bounded(t)), hall.ErrLost)
+	require.Equal(t, next.Owner(), r.owner("k"))
+	require.NoError(t, next.Unlock(bounded(t)))
+}
+
+// The clock of one node is wrong. Locks are held, renewed, kept from others, and
+// go from one holder to the next.
+func testOneClock(t *testing.T, d Door, clock string) {
+	t.Parallel()
+	var f fleet
+	for range d.Nodes {
+		f = append(f, redistest.StartWithClock(t))
+	}
+	o := Options{Lease: 2 * time.Second, MaxLease: 2 * time.Second, Fencing: true}
+	locker, other := d.Open(t, f.Client(t), o), d.Open(t, f.Client(t), o)
+	last := int64(0)
+	for _, to := range []string{clock, "+0"} {
+		l := lock(t, locker, bounded(t), "k")
+		f[0].SetClock(to)
+		for range 3 {
+			renewed(t, l)
+			_, err := other.TryLock(bounded(t), "k")
+			require.ErrorIs(t, err, hall.ErrNotAcquired)
+		}
+		waiting := lockAside(other, bounded(t), "k")
+		require.NoError(t, l.Unlock(bounded(t)))
+		next := got(t, waiting)
+		require.Greater(t, l.Fence(), last)
+		require.Greater(t, next.Fence(), l.Fence())
+		last = next.Fence()
+		require.NoError(t, next.Unlock(bounded(t)))
+	}
+}

@@ -1,0 +1,79 @@
+package locktest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// ways are the ways to the servers of a fleet, one proxy each, to which all is done
+// alike. A hook sees what passes any of them.
+type ways struct {
+	t   testing.TB
+	all []*redistest.Proxy
+}
+
+// behind puts a proxy before each server.
+func (f fleet) behind(t testing.TB) *ways {
+	t.Helper()
+	w := &ways{t: t}
+	f.each(func(s *redistest.Server) { w.all = append(w.all, redistest.NewProxy(t, s.Addr())) })
+	return w
+}
+
+func (w *ways) each(do func(*redistest.Proxy)) {
+	for _, p := range w.all {
+		do(p)
+	}
+}
+
+// Addr is the addresses of all of them, with commas between.
+func (w *ways) Addr() string {
+	var all []string
+	w.each(func(p *redistest.Proxy) { all = append(all, p.Addr()) })
+	return strings.Join(all, ",")
+}
+
+func (w *ways) OnRequest(h redistest.Hook) { w.each(func(p *redistest.Proxy) { p.OnRequest(h) }) }
+func (w *ways) OnReply(h redistest.Hook)   { w.each(func(p *redistest.Proxy) { p.OnReply(h) }) }
+func (w *ways) HoldRequests(on bool)       { w.each(func(p *redistest.Proxy) { p.HoldRequests(on) }) }
+func (w *ways) HoldReplies(on bool)        { w.each(func(p *redistest.Proxy) { p.HoldReplies(on) }) }
+func (w *ways) Refuse(on bool)             { w.each(func(p *redistest.Proxy) { p.Refuse(on) }) }
+func (w *ways) Release()                   { w.each((*redistest.Proxy).Release) }
+func (w *ways) Cut()                       { w.each((*redistest.Proxy).Cut) }
+
+func (w *ways) SetDelay(request, reply time.Duration) {
+	w.each(func(p *redistest.Proxy) { p.SetDelay(request, reply) })
+}
+
+// SwallowReply does so on each way. The channel is closed when all have.
+func (w *ways) SwallowReply(k int, match func(cmd []string) bool) <-chan struct{} {
+	return w.onAll(func(p *redistest.Proxy) <-chan struct{} { return p.SwallowReply(k, match) })
+}
+
+// onAll begins something on each way, and tells when it has happened on all.
+func (w *ways) onAll(begin func(*redistest.Proxy) <-chan struct{}) <-chan struct{} {
+	if len(w.all) == 1 {
+		return begin(w.all[0])
+	}
+	var parts []<-chan struct{}
+	w.each(func(p *redistest.Proxy) { parts = append(parts, begin(p)) })
+	done := make(chan struct{})
+	go func() { // ends with the test
+		for _, part := range parts {
+			select {
+			case <-part:
+			case <-w.t.Context().Done():
+				select { // both may be true
+				case <-part:
+				default:
+					return
+				}
+			}
+		}
+		close(done)
+	}()
+	return done
+}

@@ -1,0 +1,108 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Error says for every node what it said, where no quorum said yes.
+type Error struct {
+	// Nodes is what each node said, in the order of the clients.
+	Nodes []NodeError
+	// Need is how many had to say yes.
+	Need int
+
+	yes, held int
+	outcome   scripts.Outcome
+}
+
+// NodeError is what one node said.
+type NodeError struct {
+	Node string // its address, without credentials
+	Err  error  // nil: yes; ErrHeld: held by another; else why it said neither
+}
+
+// ErrHeld is the answer of a node on which another holds the lock.
+var ErrHeld = errors.New("held by another")
+
+var (
+	errPending = errors.New("has not answered yet")
+	errSilent  = errors.New("no answer in time")
+	errAway    = judged{errors.New("does not answer"), scripts.Unavailable}
+	errVoid    = judged{errors.New("no vote: it has just been started, emptied or promoted"), scripts.Unavailable}
+	errOver    = judged{errors.New("the round was over"), scripts.Refused}
+	errClosed  = judged{errors.New("locker closed"), scripts.Refused}
+)
+
+// judged is an error of which it is known what it comes to.
+type judged struct {
+	error
+	outcome scripts.Outcome
+}
+
+func (e judged) Unwrap() error            { return e.error }
+func (e judged) Outcome() scripts.Outcome { return e.outcome }
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "multilock: %d of %d nodes said yes, %d are needed", e.yes, len(e.Nodes), e.Need)
+	for _, n := range e.Nodes {
+		what := "yes"
+		if n.Err != nil {
+			what = n.Err.Error()
+		}
+		fmt.Fprintf(&b, "; %s: %s", n.Node, what)
+	}
+	return b.String()
+}
+
+// Is makes the error match ErrNotAcquired where at least half of the nodes that
+// answered have the lock held by others, and these answers could have made a
+// quorum.
+func (e *Error) Is(target error) bool {
+	if !e.contended() {
+		return false // the hall says what its outcome means
+	}
+	if e.held >= e.yes {
+		return target == hall.ErrNotAcquired
+	}
+	return target == hall.ErrUnavailable
+}
+
+// contended says whether others kept the lock from us: with what they have, the
+// nodes that answered could have made a quorum.
+func (e *Error) contended() bool { return e.held > 0 && e.yes+e.held >= e.Need }
+
+// Outcome is what the answers come to for the lock.
+func (e *Error) Outcome() scripts.Outcome { return e.outcome }
+
+// newError judges answers of which no quorum is yes. asked says which calls were
+// sent and not answered.
+func (q *Quorum) newError(errs []error, unanswered int) *Error {
+	e := &Error{Need: q.need}
+	refused := 0
+	for i, n := range q.nodes {
+		e.Nodes = append(e.Nodes, NodeError{n.name, errs[i]})
+		switch {
+		case errs[i] == nil:
+			e.yes++
+		case errs[i] == ErrHeld:
+			e.held++
+		case scripts.OutcomeOf(errs[i]) == scripts.Refused:
+			refused++
+		}
+	}
+	switch {
+	case refused >= q.lostAt():
+		e.outcome = scripts.Refused
+	case e.yes+unanswered >= q.need:
+		e.outcome = scripts.Unknown
+	default:
+		e.outcome = scripts.Unavailable
+	}
+	return e
+}

@@ -1,0 +1,216 @@
+package quorum
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func fencing(c *Config) { c.Fencing = true }
+
+func fencingUnguarded(c *Config) { c.Fencing, c.Unguarded = true, true }
+
+// pairs are three clients of which any two share one node only.
+func (r *rig) pairs(change func(*Config)) []*client {
+	r.t.Helper()
+	var all []*client
+	for away := range 3 {
+		c := r.client(change)
+		r.warm(c)
+		for i := range r.servers {
+			c.idle(i)
+			r.do(i, "DEL", "warm", "redisson_lock_token:{warm}")
+		}
+		c.cutOff(away)
+		all = append(all, c)
+	}
+	return all
+}
+
+// counter is a node's fence counter; 0 if it has none.
+func (r *rig) counter(node int) int64 {
+	r.t.Helper()
+	m := r.do(node, "GET", token)
+	last, err := m.AsInt64()
+	if rueidis.IsRedisNil(err) {
+		return 0
+	}
+	require.NoError(r.t, err)
+	return last
+}
+
+// next has a client take and release the lock, and returns the last number that it
+// may have used. All must be larger than last.
+func (r *rig) next(c *client, owner string, last int64, giveBack bool) int64 {
+	r.t.Helper()
+	a := c.holds(owner)
+	require.Greater(r.t, a.Fence, last)
+	require.GreaterOrEqual(r.t, a.FenceEnd, a.Fence)
+	there := 0
+	for i := range r.servers {
+		if r.counter(i) >= a.FenceEnd {
+			there++
+		}
+	}
+	require.GreaterOrEqual(r.t, there, 2, "handed out before a quorum knows it")
+	used, given := a.FenceEnd, int64(0)
+	if giveBack {
+		used, given = a.Fence, a.Fence
+	}
+	said, err := c.Release(bounded(r.t), "k", c.owner, given)
+	require.NoError(r.t, err)
+	require.True(r.t, said.Ours)
+	until(r.t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
+	return used
+}
+
+// The numbers of one node are ahead of what the others' clocks say, so that nothing
+// but the writing back carries them on.
+func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
+	r := newRipeRig(t, 3)
+	clients := r.pairs(fencing)
+	last := time.Now().Add(time.Hour).UnixMicro()
+	r.do(1, "SET", token, strconv.FormatInt(last, 10), "PX", "3600000")
+	for i := range 12 {
+		last = r.next(clients[i%3], "o"+strconv.Itoa(i), last, i%2 == 0)
+	}
+}
+
+// Counters that are lost are made up for by the clock.
+func TestG10_CountersLost(t *testing.T) {
+	r := newRipeRig(t, 3)
+	clients := r.pairs(fencing)
+	last := int64(0)
+	for i := range 12 {
+		r.do((i+1)%3, "DEL", token) // which the client asks
+		if i >= 6 {
+			r.do((i+2)%3, "DEL", token)
+			r.do(i%3, "DEL", token)
+		}
+		last = r.next(clients[i%3], "o"+strconv.Itoa(i), last, i%2 == 0)
+	}
+}
+
+func TestG10_FlushOfAllNodes(t *testing.T) {
+	r := newRig(t, 3)
+	c := r.client(fencingUnguarded)
+	last := int64(0)
+	for i := range 5 {
+		last = r.next(c, "o"+strconv.Itoa(i), last, false)
+		for j := range r.servers {
+			r.do(j, "FLUSHALL")
+		}
+	}
+}
+
+// writesBack tells a write-back from the other calls.
+func writesBack(cmd []string) bool { return cmd[0] == "EVALSHA" && len(cmd) == 8 && cmd[2] == "2" }
+
+// A number counts as written back only where the hold is ours: else it would meet a
+// newer holder's, who gives it back with his own.
+func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
+	for name, taken := range map[string]bool{"lost meanwhile": false, "taken by another": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRipeRig(t, 3)
+			x := r.client(fencing)
+			a, err := x.Acquire(bounded(t), "k", "first", lease, 10) // the text of the write-back is known now
+			require.NoError(t, err)
+			require.True(t, a.OK)
+			_, err = x.Release(bounded(t), "k", "first", 0)
+			require.NoError(t, err)
+			until(t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
+			x.idle(2)
+			x.cutOff(2)
+
+			newer := strconv.FormatInt(time.Now().UnixMicro()-1_000_000, 10)
+			var once sync.Once
+			writing, goOn := make(chan struct{}), make(chan struct{})
+			x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
+				if writesBack(cmd) {
+					once.Do(func() { close(writing); <-goOn })
+				}
+				return redistest.Pass
+			})
+			failed := make(chan bool, 1)
+			go func() {
+				a, err := x.get("x")
+				failed <- err != nil || !a.OK
+			}()
+			select {
+			case <-writing:
+			case <-failed:
+				require.Fail(t, "nothing was written back")
+			}
+			r.do(0, "DEL", "k")
+			if taken {
+				r.do(0, "HSET", "k", "y", "1")
+				r.do(0, "PEXPIRE", "k", "100000")
+				r.do(0, "SET", token, newer)
+			}
+			close(goOn)
+			require.True(t, <-failed, "handed out by one node of three")
+			until(t, func() bool { return r.holder(1) == "" })
+			if taken {
+				require.Equal(t, "y", r.holder(0))
+				require.Equal(t, newer, strconv.FormatInt(r.counter(0), 10))
+			}
+		})
+	}
+}
+
+// A number of which it is not known whether a quorum has it is not handed out, and
+// the hold is given up.
+func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client(fencing)
+	r.warm(x)
+	x.cutOff(2)
+	lost := x.ways[0].SwallowReply(1, writesBack)
+	a, err := x.get("x")
+	<-lost
+	require.False(t, a.OK)
+	require.Error(t, err)
+	until(t, func() bool { return r.holder(0) == "" && r.holder(1) == "" })
+	x.holds("y")
+}
+
+// Nodes that were too late for the quorum, or were away, get the number as well: a
+// minority may lose its counters then.
+func TestG10_WrittenBackToAllNodes(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x, y := r.client(fencing), r.client(fencing)
+	r.warm(x)
+	r.warm(y)
+	for i := range 6 {
+		ahead := time.Now().Add(time.Hour).UnixMicro()
+		r.do(0, "SET", token, strconv.FormatInt(ahead, 10), "PX", "3600000")
+		goOn := make(chan struct{})
+		if i%2 == 0 {
+			x.ways[2].OnRequest(func([]string) redistest.Verdict { <-goOn; return redistest.Pass })
+		} else {
+			x.cutOff(2)
+		}
+		a := x.holds("x" + strconv.Itoa(i))
+		require.Greater(t, a.Fence, ahead)
+		x.ways[2].OnRequest(nil)
+		close(goOn)
+		x.reach(2)
+		until(t, func() bool {
+			return min(r.counter(0), r.counter(1), r.counter(2)) >= a.FenceEnd
+		})
+		_, err := x.Release(bounded(t), "k", x.owner, 0)
+		require.NoError(t, err)
+		until(t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
+		r.do(0, "DEL", token)
+		r.next(y, "y"+strconv.Itoa(i), a.FenceEnd, false)
+		for j := range r.servers {
+			r.do(j, "DEL", token)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package quorum
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+// part is what is known of a hold on one node.
+type part struct {
+	asked  bool  // it may be there, or was asked for
+	there  bool  // as far as known
+	flying uint8 // calls that may put it there and are waited for
+	doubt  uint8 // calls that may put it there and have not been answered: they may still arrive
+	tried  bool  // a release has not been answered: it may have ended the hold there
+}
+
+// hold is one owner's hold of a key, from its round on to its end.
+type hold struct {
+	key, owner string        // immutable
+	lease      time.Duration // immutable
+
+	mu       sync.Mutex
+	landing  sync.Cond // a call is not waited for any more
+	parts    []part    // by node
+	entries  int       // as they should be counted on every node
+	uneven   bool      // a node may count them otherwise
+	last     int64     // the fence number that was written back; 0: none
+	won      bool      // a quorum said yes
+	over     bool      // released or given up: nothing of it is put anywhere any more
+	released int       // nodes that have released it
+	notOurs  int       // nodes that had nothing to release
+	heard    int       // most listeners that a node told of the release
+}
+
+func (q *Quorum) newHold(key, owner string, lease time.Duration) *hold {
+	h := &hold{key: key, owner: owner, lease: lease, parts: make([]part, len(q.nodes))}
+	h.landing.L = &h.mu
+	return h
+}
+
+// start notes that a node is about to be asked; false if it must not be any more.
+func (h *hold) start(n *node) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return false
+	}
+	h.parts[n.index].flying++
+	return true
+}
+
+// landed notes that the answer has come, or is not waited for any more.
+func (h *hold) landed(n *node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.parts[n.index].flying--
+	if h.over {
+		h.landing.Broadcast()
+	}
+}
+
+// awaitLanding returns when nothing is on its way to a node, or not waited for: a
+// release need not leave a tombstone for what it knows to have arrived.
+func (h *hold) awaitLanding(n *node) part {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.parts[n.index].flying > 0 {
+		h.landing.Wait()
+	}
+	return h.parts[n.index]
+}
+
+// send notes, before a call that may put the hold on a node, that it is under way;
+// false if it must not be sent any more.
+func (h *hold) send(n *node) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return false
+	}
+	h.parts[n.index].asked = true
+	h.parts[n.index].doubt++
+	return true
+}
+
+// forgotten says whether the hold is over and nothing of it can be on a node.
+func (h *hold) forgotten(n *node) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over && h.parts[n.index] == (part{})
+}
+
+// answered notes that such a call was answered.
+func (h *hold) answered(n *node, there bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &h.parts[n.index]
+	p.there = there
+	if p.doubt > 0 { // else a release has settled it
+		p.doubt--
+	}
+}
+
+// part is what is known of the hold on a node.
+func (h *hold) part(n *node) part {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.parts[n.index]
+}
+
+// holds are the living holds, and those whose round is under way, by owner.
+type holds struct {
+	seed   maphash.Seed
+	shards [32]struct {
+		mu sync.Mutex
+		m  map[string]*hold
+	}
+}
+
+func (s *holds) init() {
+	s.seed = maphash.MakeSeed()
+	for i := range s.shards {
+		s.shards[i].m = make(map[string]*hold)
+	}
+}
+
+func (s *holds) put(h *hold) {
+	shard := &s.shards[maphash.String(s.seed, h.owner)%uint64(len(s.shards))]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	shard.m[h.owner] = h
+}
+
+func (s *holds) get(owner string) *hold {
+	shard := &s.shards[maphash.String(s.seed, owner)%uint64(len(s.shards))]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	return shard.m[owner]
+}
+
+func (s *holds) drop(owner string) {
+	shard := &s.shards[maphash.String(s.seed, owner)%uint64(len(s.shards))]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	delete(shard.m, owner)
+}

@@ -1,0 +1,184 @@
+package quorum
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+const gone = "holdfast_gone:{k}:x"
+
+// straggler keeps the first acquire of "x" that is sent to node 2 on the way, and
+// tells when it is there.
+func (c *client) straggler() <-chan struct{} {
+	var once sync.Once
+	underWay := make(chan struct{})
+	c.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
+		v := redistest.Pass
+		if cmd[0] == "EVALSHA" && slices.Contains(cmd, "x") {
+			once.Do(func() { v = redistest.Hold; close(underWay) })
+		}
+		return v
+	})
+	return underWay
+}
+
+// hangUp ends the client's connections to a node. What it has sent still arrives.
+func (c *client) hangUp(node int) {
+	c.t.Helper()
+	for len(c.conns[node]) > 0 {
+		conn := <-c.conns[node]
+		conn.Close()
+	}
+}
+
+// requireTooLate lets the straggler arrive when it has been undone, and requires that
+// it takes nothing.
+func (r *rig) requireTooLate(c *client) {
+	r.t.Helper()
+	until(r.t, func() bool {
+		m := r.do(2, "EXISTS", gone)
+		exists, err := m.AsInt64()
+		return err == nil && exists == 1
+	})
+	require.Empty(r.t, r.holder(2))
+	c.idle(2)
+	before := r.evalshas(2)
+	c.ways[2].Release()
+	until(r.t, func() bool { return r.evalshas(2) > before })
+	require.Empty(r.t, r.holder(2), "an orphan")
+}
+
+// evalshas is how many EVALSHA a node has carried out.
+func (r *rig) evalshas(node int) int {
+	r.t.Helper()
+	m := r.do(node, "INFO", "commandstats")
+	text, err := m.ToString()
+	require.NoError(r.t, err)
+	_, after, _ := strings.Cut(text, "cmdstat_evalsha:calls=")
+	n := 0
+	for _, digit := range after {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		n = 10*n + int(digit-'0')
+	}
+	return n
+}
+
+func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	r.warm(x)
+	underWay := x.straggler()
+	a, err := x.get("x")
+	require.NoError(t, err)
+	require.True(t, a.OK)
+	<-underWay
+	x.hangUp(2)
+	until(t, func() bool { return r.holder(2) == "x" }) // it was sent once more
+	said, err := x.Release(bounded(t), "k", "x", 0)
+	require.NoError(t, err)
+	require.True(t, said.Ours)
+	r.requireTooLate(x)
+}
+
+func TestF7_RepairArrivesAfterTheRelease(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.x()
+	underWay := x.straggler()
+	x.reach(2)
+	<-underWay
+	x.hangUp(2)
+	until(t, func() bool { return r.holder(2) == "x" })
+	said, err := x.Release(bounded(t), "k", "x", 0)
+	require.NoError(t, err)
+	require.True(t, said.Ours)
+	r.requireTooLate(x)
+}
+
+func TestF7_AcquireArrivesAfterItsRoundHasFailed(t *testing.T) {
+	r := newRipeRig(t, 3)
+	y := r.client()
+	y.cutOff(2)
+	y.holds("y")
+	x := r.client()
+	r.warm(x)
+	underWay := x.straggler()
+	goOn := make(chan struct{})
+	for _, way := range x.ways[:2] {
+		way.OnRequest(func(cmd []string) redistest.Verdict {
+			if slices.Contains(cmd, "x") {
+				<-goOn
+			}
+			return redistest.Pass
+		})
+	}
+	failed := make(chan scripts.Acquired)
+	go func() {
+		a, _ := x.get("x")
+		failed <- a
+	}()
+	<-underWay
+	x.hangUp(2) // before its undoing is sent, which would arrive behind it
+	until(t, func() bool { return x.nodes[2].unheard() })
+	close(goOn)
+	require.False(t, (<-failed).OK)
+	r.requireTooLate(x)
+}
+
+// unheard says whether the last call was not answered.
+func (n *node) unheard() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.silent > 0
+}
+
+// What waits for its vote while the hold ends is not sent any more.
+func TestNothingIsSentAfterTheRelease(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	r.warm(x)
+	x.idle(2)
+	r.do(2, "SCRIPT", "FLUSH")
+	looking, goOn := make(chan struct{}), make(chan struct{})
+	var over, sent atomic.Bool
+	x.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
+		switch {
+		case cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_look"):
+			close(looking)
+			<-goOn
+		case cmd[0] == "EVALSHA" && cmd[2] == "3" && cmd[3] == "k": // an acquire
+			sent.Store(over.Load())
+		}
+		return redistest.Pass
+	})
+	a, err := x.get("x")
+	require.NoError(t, err)
+	require.True(t, a.OK)
+	<-looking
+	said, err := x.Release(bounded(t), "k", "x", 0)
+	require.NoError(t, err)
+	require.True(t, said.Ours)
+	over.Store(true)
+	close(goOn)
+	require.NoError(t, x.vote(2))
+	for _, key := range []string{"a", "b", "c"} { // on the same connection, behind what may have been sent
+		_, err := x.Acquire(bounded(t), key, "z", lease, 10)
+		require.NoError(t, err)
+		until(t, func() bool {
+			m := r.do(2, "EXISTS", key)
+			there, err := m.AsInt64()
+			return err == nil && there == 1
+		})
+	}
+	require.False(t, sent.Load())
+	require.Empty(t, r.holder(2), "an orphan")
+}

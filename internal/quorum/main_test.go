@@ -1,0 +1,239 @@
+package quorum
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	lease  = 100 * time.Second // outlasts every test: nothing ends by itself
+	marker = "holdfast_node"
+	token  = "redisson_lock_token:{k}"
+)
+
+// rig is a quorum's nodes.
+type rig struct {
+	t       *testing.T
+	servers []*redistest.Server
+	moved   []atomic.Pointer[redistest.Server] // to whom the node's address leads now; nil: to its first server
+}
+
+func newRig(t *testing.T, nodes int, args ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
+	for range nodes {
+		r.servers = append(r.servers, redistest.Start(t, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...))
+	}
+	return r
+}
+
+// newRipeRig is a rig whose nodes have their votes.
+func newRipeRig(t *testing.T, nodes int, args ...string) *rig {
+	t.Helper()
+	r := newRig(t, nodes, args...)
+	require.NoError(t, r.client().Bootstrap(bounded(t)))
+	return r
+}
+
+// do runs a command on a node as administrator.
+func (r *rig) do(node int, args ...string) rueidis.RedisMessage {
+	r.t.Helper()
+	return r.server(node).Do(r.t, args...)
+}
+
+func (r *rig) server(node int) *redistest.Server {
+	if s := r.moved[node].Load(); s != nil {
+		return s
+	}
+	return r.servers[node]
+}
+
+// client is a process that uses the nodes, with a way of its own to each.
+type client struct {
+	*Quorum
+	t     *testing.T
+	ways  []*redistest.Proxy
+	conns []chan net.Conn // the connections of each way, as dialled
+	owner string          // that has the key by holds
+}
+
+// client makes one that keeps its count of nodes and reaches all of them. Calls
+// may take long: what a test has not cut off comes.
+func (r *rig) client(change ...func(*Config)) *client {
+	r.t.Helper()
+	conf := Config{NodeTimeout: 10 * time.Second, Longest: lease, FenceExpiry: time.Hour, Log: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(&conf)
+	}
+	c := &client{t: r.t}
+	var clients []rueidis.Client
+	for i, s := range r.servers {
+		way := redistest.NewProxy(r.t, s.Addr())
+		dialled := make(chan net.Conn, 1000)
+		c.ways, c.conns = append(c.ways, way), append(c.conns, dialled)
+		clients = append(clients, s.Client(r.t, func(o *rueidis.ClientOption) {
+			o.InitAddress = []string{way.Addr()}
+			o.ForceSingleClient = true
+			o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				if moved := r.moved[i].Load(); moved != nil {
+					addr = moved.Addr()
+				}
+				conn, err := d.DialContext(ctx, "tcp", addr)
+				if err == nil {
+					dialled <- conn
+				}
+				return conn, err
+			}
+		}))
+	}
+	c.Quorum = New(clients, conf)
+	r.t.Cleanup(c.Close)
+	return c
+}
+
+// cutOff keeps the client from some nodes, as if they were down.
+func (c *client) cutOff(nodes ...int) {
+	for _, i := range nodes {
+		c.ways[i].Refuse(true)
+		c.ways[i].Cut()
+	}
+}
+
+func (c *client) reach(nodes ...int) {
+	for _, i := range nodes {
+		c.ways[i].Refuse(false)
+	}
+}
+
+// get makes one round for the key "k".
+func (c *client) get(owner string) (scripts.Acquired, error) {
+	return c.Acquire(bounded(c.t), "k", owner, lease, 10)
+}
+
+// holds makes rounds until the client has the key: what it was cut off from may
+// take a while to be found out.
+func (c *client) holds(owner string) scripts.Acquired {
+	c.t.Helper()
+	var a scripts.Acquired
+	for i := 0; ; i++ {
+		var err error
+		c.owner = owner + fmt.Sprint(i)
+		if a, err = c.get(c.owner); err == nil && a.OK {
+			return a
+		}
+		require.Less(c.t, i, 100, "%v %v", a, err)
+	}
+}
+
+// refused makes rounds, all of which must fail, until every node has said something,
+// and returns what each said last.
+func (c *client) refused(owner string) []error {
+	c.t.Helper()
+	said := make([]error, len(c.nodes))
+	for i := range said {
+		said[i] = errPending
+	}
+	for i := 0; i < 5 || slices.Contains(said, errPending); i++ {
+		a, err := c.get(owner + fmt.Sprint(i))
+		require.False(c.t, a.OK, "a second holder")
+		if err == nil {
+			err = a.Why
+		}
+		var e *Error
+		require.ErrorAs(c.t, err, &e)
+		for j, n := range e.Nodes {
+			if n.Err != errPending {
+				said[j] = n.Err
+			}
+		}
+		require.Less(c.t, i, 1000, "%v", said)
+	}
+	return said
+}
+
+// vote is why a node has no vote as this client sees it; nil if it has one.
+func (c *client) vote(node int) (err error) {
+	c.t.Helper()
+	until(c.t, func() bool {
+		_, err = c.nodes[node].voting(bounded(c.t))
+		return scripts.OutcomeOf(err) != scripts.Unknown // else a connection was lost
+	})
+	return err
+}
+
+// idle waits until nothing is left to do for a node in the background.
+func (c *client) idle(node int) {
+	c.t.Helper()
+	n := c.nodes[node]
+	until(c.t, func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return !n.kept && len(n.jobs) == 0
+	})
+}
+
+// holder is who holds "k" on a node; "" if nobody does.
+func (r *rig) holder(node int) string {
+	r.t.Helper()
+	m := r.do(node, "HKEYS", "k")
+	owners, err := m.AsStrSlice()
+	require.NoError(r.t, err)
+	return strings.Join(owners, ",")
+}
+
+// markerOf is a node's marker; "" if it has none.
+func (r *rig) markerOf(node int) string {
+	r.t.Helper()
+	m := r.do(node, "GET", marker)
+	text, err := m.ToString()
+	if rueidis.IsRedisNil(err) {
+		return ""
+	}
+	require.NoError(r.t, err)
+	return text
+}
+
+// until asks again and again, for what sends no event, until cond is true.
+func until(t testing.TB, cond func() bool) {
+	t.Helper()
+	over := time.After(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-over:
+			require.Fail(t, "not within 10 s")
+		}
+	}
+}
+
+// bounded returns a context that outlasts any call that is not stuck.
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func requireNoVote(t *testing.T, said error) {
+	t.Helper()
+	require.True(t, errors.As(said, new(noVote)), "%v", said)
+}

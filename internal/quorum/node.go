@@ -1,0 +1,150 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// node is one of the independent masters.
+type node struct {
+	q          *Quorum // immutable
+	index      int     // immutable
+	name       string  // address without credentials; immutable
+	script     *scripts.Node
+	subscriber *pubsub.Subscriber
+	guard      guard
+	run        string // id of the server's process, as seen last; guarded by q.mu
+
+	answered atomic.Int64 // when the node answered last, in ns since q.made; 0: a call has failed since
+	gone     atomic.Bool  // silent has reached silences; written under mu
+
+	mu     sync.Mutex
+	silent int             // calls in a row that were not answered, 0 while answered is not; guarded by mu
+	why    error           // of the last of them; guarded by mu
+	jobs   map[string]*job // what is still to be done, by owner; guarded by mu
+	kept   bool            // a keeper is at work; guarded by mu
+}
+
+func newNode(q *Quorum, index int, client rueidis.Client) *node {
+	n := &node{
+		q: q, index: index, script: scripts.NewNode(client),
+		subscriber: pubsub.New(client, pubsub.WithLogger(q.Log)),
+		jobs:       make(map[string]*job),
+	}
+	for addr := range client.Nodes() {
+		n.name = addr
+	}
+	return n
+}
+
+// silences is after how many calls in a row without an answer a node counts as
+// away. Then nothing waits for it: its keeper alone asks whether it is back.
+const silences = 3
+
+// away says whether the node is known not to answer.
+func (n *node) away() bool {
+	return n.gone.Load()
+}
+
+// absence is the error of a call that is not made, as the node is away.
+func (n *node) absence() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return judged{fmt.Errorf("does not answer: %w", n.why), scripts.Unavailable}
+}
+
+// fresh says whether the node has answered just now.
+func (n *node) fresh() bool {
+	last := n.answered.Load()
+	return last != 0 && time.Since(n.q.made)-time.Duration(last) < 50*time.Millisecond
+}
+
+// heard notes how a call ended.
+func (n *node) heard(err error) {
+	if err == nil {
+		n.heardWell()
+		return
+	}
+	if errors.As(err, new(judged)) || errors.As(err, new(noVote)) {
+		return // we said that ourselves
+	}
+	outcome := scripts.OutcomeOf(err)
+	unanswered := (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !replied(err)
+	if !unanswered {
+		n.heardWell()
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answered.Store(0)
+	n.why = err
+	if n.silent++; n.silent >= silences {
+		n.gone.Store(true)
+		n.keep()
+	}
+}
+
+// heardWell notes an answer. While all calls are answered it takes no lock: every
+// call comes by here.
+func (n *node) heardWell() {
+	now := int64(time.Since(n.q.made))
+	if last := n.answered.Load(); last != 0 {
+		n.answered.CompareAndSwap(last, now) // else another call's end counts, which is as new
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.silent = 0
+	n.gone.Store(false)
+	n.answered.Store(now)
+}
+
+// replied says whether the server itself gave err.
+func replied(err error) bool {
+	return errors.As(err, new(*rueidis.RedisError))
+}
+
+// call makes one call to a node. It returns when ctx ends, whatever rueidis waits
+// for: unless the node has answered just now, that may be a dial.
+func call[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
+	if n.fresh() {
+		value, err = f(ctx)
+	} else {
+		value, err = aside(ctx, n, f)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = errSilent
+	}
+	n.heard(err)
+	return value, err
+}
+
+func aside[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	var none T
+	came := make(chan answer, 1)
+	if !n.q.spawn(func() {
+		value, err := f(ctx)
+		came <- answer{value, err}
+	}) {
+		return none, errClosed
+	}
+	select {
+	case a := <-came:
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, errSilent
+	}
+}

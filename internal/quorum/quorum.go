@@ -1,0 +1,93 @@
+package quorum
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Config is what a door tells its quorum; checked by the door.
+type Config struct {
+	NodeTimeout time.Duration // of one call to one node
+	Longest     time.Duration // longest lease of the deployment
+	Unguarded   bool          // nodes vote right after a restart
+	Evicting    bool          // nodes vote although they may evict locks
+	Fencing     bool
+	FenceExpiry time.Duration
+	Log         *slog.Logger
+}
+
+// Quorum is the backend of a hall on several independent nodes. Safe for
+// concurrent use.
+type Quorum struct {
+	Config // immutable after New
+	nodes  []*node
+	need   int       // votes of a quorum
+	made   time.Time // what times are counted from
+	base   context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup // calls and keepers under way
+	holds  holds
+	calls  deadlines
+	trips  atomic.Int64 // ns of a round, a moving average
+	met    sync.Once    // all nodes have been looked at
+	mu     sync.RWMutex
+	closed bool  // guarded by mu
+	twice  error // two clients are of one server; guarded by mu
+}
+
+// New returns a quorum of the Redises of clients, which stay the caller's to
+// close. It makes no call.
+func New(clients []rueidis.Client, c Config) *Quorum {
+	q := &Quorum{Config: c, need: len(clients)/2 + 1, made: time.Now()}
+	q.base, q.stop = context.WithCancel(context.Background())
+	for i, client := range clients {
+		q.nodes = append(q.nodes, newNode(q, i, client))
+	}
+	q.holds.init()
+	return q
+}
+
+// lostAt is how many nodes must say "not yours" so that no quorum can be left.
+func (q *Quorum) lostAt() int { return len(q.nodes) - q.need + 1 }
+
+// Close gives up what is still to be told to nodes that do not answer, and waits
+// for the goroutines. The hall is closed before.
+func (q *Quorum) Close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.stop()
+	q.work.Wait()
+	for _, n := range q.nodes {
+		n.subscriber.Close()
+	}
+}
+
+// spawn runs f as work that Close waits for; false after Close.
+func (q *Quorum) spawn(f func()) bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.closed {
+		return false
+	}
+	q.work.Add(1)
+	go func() {
+		defer q.work.Done()
+		f()
+	}()
+	return true
+}
+
+// epoch is a random word for a marker.
+func epoch() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,174 @@
+package quorum
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Release ends a hold on all nodes that were ever asked for it, whatever they
+// answered. It waits until a quorum has answered; the others are told in the
+// background, those that do not answer for as long as the hold could last.
+func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) (scripts.Released, error) {
+	h := q.holds.get(owner)
+	if h == nil {
+		return scripts.Released{}, nil
+	}
+	targets := q.end(h)
+	came := q.each(targets, func(n *node) error {
+		err := n.release(h, lastFence)
+		if err != nil {
+			n.later(h, (*node).releaseLater)
+		}
+		return err
+	})
+	errs, refused := make([]error, len(q.nodes)), 0
+	for range targets {
+		select {
+		case a := <-came:
+			errs[a.n.index] = a.err
+			if scripts.OutcomeOf(a.err) == scripts.Refused {
+				refused++
+			}
+		case <-ctx.Done():
+			return scripts.Released{}, errSilent
+		}
+		if said, enough := h.outcome(q); enough {
+			q.holds.drop(owner)
+			return said, nil
+		}
+	}
+	if refused >= q.lostAt() {
+		q.holds.drop(owner)
+		return scripts.Released{}, q.newError(errs, 0)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.parts {
+		if p != (part{}) {
+			return scripts.Released{}, errSilent
+		}
+	}
+	q.holds.drop(owner)
+	return scripts.Released{}, nil // all have answered: the quorum was lost
+}
+
+// CleanUp is Release of a hold that was acquired too late. A round that has failed
+// has given itself up already.
+func (q *Quorum) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
+	return q.Release(ctx, key, owner, 0)
+}
+
+// Lost has a hold that is over released in the background.
+func (q *Quorum) Lost(_, owner string) {
+	if h := q.holds.get(owner); h != nil {
+		q.holds.drop(owner)
+		for _, n := range q.end(h) {
+			n.later(h, (*node).releaseLater)
+		}
+	}
+}
+
+// end ends a hold, and returns the nodes that may know of it.
+func (q *Quorum) end(h *hold) (targets []*node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	for i, n := range q.nodes {
+		if h.parts[i] != (part{}) {
+			targets = append(targets, n)
+		}
+	}
+	return targets
+}
+
+// outcome is what the answers to releases come to so far.
+func (h *hold) outcome(q *Quorum) (said scripts.Released, enough bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released >= q.need {
+		return scripts.Released{Ours: true, Listeners: h.heard}, true
+	}
+	return said, h.notOurs >= q.lostAt()
+}
+
+// release makes one attempt to end a hold on one node. Where the hold may still
+// arrive, it leaves a tombstone.
+func (n *node) release(h *hold, lastFence int64) error {
+	p := h.awaitLanding(n)
+	if p == (part{}) {
+		return nil
+	}
+	said, err := scripts.Released{}, error(errAway)
+	if !n.away() {
+		said, err = call(n.q.bounded(h.lease), n, func(ctx context.Context) (scripts.Released, error) {
+			if p.doubt > 0 {
+				return n.script.CleanUp(ctx, h.key, h.owner)
+			}
+			return n.script.Release(ctx, h.key, h.owner, lastFence)
+		})
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.parts[n.index]
+	if before == (part{}) { // told twice
+		return err
+	}
+	if err != nil {
+		h.parts[n.index].tried = before.tried || scripts.OutcomeOf(err) == scripts.Unknown
+		return err
+	}
+	h.parts[n.index] = part{}
+	if said.Ours || before.tried {
+		h.released++
+		h.heard = max(h.heard, said.Listeners)
+	} else {
+		h.notOurs++
+	}
+	return nil
+}
+
+func (n *node) releaseLater(h *hold) error { return n.release(h, 0) }
+
+// giveUp ends a round that has failed. The others are told only if so many nodes may
+// have it that it can have been taken for a hold, as where nobody waited for the
+// answers: where many ask at once, those who fail would keep waking one another.
+func (q *Quorum) giveUp(h *hold) {
+	targets, undo := q.end(h), (*node).undo
+	if h.spread() >= q.need {
+		undo = (*node).releaseLater
+	}
+	for _, n := range targets {
+		if n.away() || !q.spawn(func() {
+			if undo(n, h) != nil {
+				n.later(h, undo)
+			}
+		}) {
+			n.later(h, undo)
+		}
+	}
+}
+
+// spread is how many nodes have the hold, or may have it.
+func (h *hold) spread() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.parts {
+		if p.there || p.doubt > 0 || p.flying > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// undo makes one attempt to end a failed round on one node.
+func (n *node) undo(h *hold) error {
+	p := h.awaitLanding(n)
+	if p == (part{}) {
+		return nil
+	}
+	_, err := call(n.q.bounded(h.lease), n, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, n.script.Undo(ctx, h.key, h.owner, p.doubt > 0)
+	})
+	return err
+}

@@ -1,0 +1,216 @@
+package quorum
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// renewal is one batch of leases that are renewed on all nodes, with one call to
+// each.
+type renewal struct {
+	q            *Quorum
+	keys, owners []string // immutable: late nodes read them
+	holds        []*hold  // immutable; nil: not known any more
+	entries      []int    // immutable
+	until        time.Time
+
+	mu      sync.Mutex
+	yes, no []uint8
+	late    bool // the batch is decided
+}
+
+// Renew asks all nodes to push out the expiry of many holds. A hold is renewed if
+// a quorum says so, and is not ours any more if so many deny it that no quorum can
+// be left. It returns when every hold is decided, or all nodes have answered.
+func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
+	clear(answers)
+	r := &renewal{
+		q: q, keys: append([]string(nil), keys...), owners: append([]string(nil), owners...),
+		holds: make([]*hold, len(keys)), entries: make([]int, len(keys)), until: time.Now().Add(lease),
+		yes: make([]uint8, len(keys)), no: make([]uint8, len(keys)),
+	}
+	for i, owner := range owners {
+		if h := q.holds.get(owner); h != nil {
+			r.holds[i] = h
+			h.mu.Lock()
+			if h.uneven {
+				r.entries[i] = h.entries
+			}
+			h.mu.Unlock()
+		}
+	}
+	came := q.each(q.nodes, func(n *node) error { return r.ask(n, lease) })
+	errs := make([]error, len(q.nodes))
+	for range q.nodes {
+		select {
+		case a := <-came:
+			errs[a.n.index] = a.err
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil || r.decide(answers) {
+			break
+		}
+	}
+	r.finish()
+	for _, a := range answers {
+		if a == scripts.Unanswered {
+			return q.newError(errs, 0)
+		}
+	}
+	return nil
+}
+
+// ask renews on one node. What it says counts only with a vote.
+func (r *renewal) ask(n *node, lease time.Duration) error {
+	if n.away() {
+		return n.absence()
+	}
+	type answer struct {
+		said   []scripts.Answer
+		counts bool
+	}
+	a, err := call(r.q.bounded(lease), n, func(ctx context.Context) (answer, error) {
+		vote, _ := n.voting(ctx) // without one, only "not ours" counts
+		a := answer{said: make([]scripts.Answer, len(r.keys))}
+		counts, err := n.script.RenewVoted(ctx, vote, lease, r.keys, r.owners, r.entries, a.said)
+		a.counts = counts && (vote != nil || n.q.Unguarded)
+		if err == nil && vote != nil && !counts {
+			n.guard.revoke(vote)
+		}
+		return a, err
+	})
+	counts := a.counts
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, a := range a.said {
+		switch {
+		case a == scripts.NotOurs:
+			r.no[i]++
+			if h := r.holds[i]; h != nil {
+				h.lacks(n)
+				if counts && r.late && int(r.yes[i]) >= r.q.need {
+					n.repair(h)
+				}
+			}
+		case a == scripts.Renewed && counts:
+			r.yes[i]++
+		}
+	}
+	if err == nil && !counts {
+		return errVoid
+	}
+	return err
+}
+
+// decide fills answers as far as they are known; true if all are.
+func (r *renewal) decide(answers []scripts.Answer) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := true
+	for i := range answers {
+		switch {
+		case int(r.yes[i]) >= r.q.need:
+			answers[i] = scripts.Renewed
+		case int(r.no[i]) >= r.q.lostAt():
+			answers[i] = scripts.NotOurs
+		default:
+			all = false
+		}
+	}
+	return all
+}
+
+// finish has nodes that lack a hold which a quorum has renewed asked to take it.
+func (r *renewal) finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = true
+	for i, h := range r.holds {
+		if h == nil || int(r.yes[i]) < r.q.need || r.no[i] == 0 {
+			continue
+		}
+		for _, n := range r.q.nodes {
+			if !h.part(n).there {
+				n.repair(h)
+			}
+		}
+	}
+}
+
+// lacks notes that a node has denied a hold.
+func (h *hold) lacks(n *node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.parts[n.index].there = false
+}
+
+// Recount sets the number of entries on all nodes. It holds if a quorum says so.
+func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (ours bool, err error) {
+	h := q.holds.get(owner)
+	if h == nil {
+		return false, nil
+	}
+	h.mu.Lock()
+	entriesBefore, unevenBefore := h.entries, h.uneven
+	h.entries, h.uneven = entries, true
+	h.mu.Unlock()
+	var mu sync.Mutex
+	yes, no := 0, 0
+	came := q.each(q.nodes, func(n *node) error {
+		if n.away() {
+			return n.absence()
+		}
+		held, err := call(q.bounded(h.lease), n, func(ctx context.Context) (bool, error) {
+			return n.script.Recount(ctx, h.key, owner, entries)
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+		case held:
+			yes++
+			if yes == len(q.nodes) {
+				h.mu.Lock()
+				h.uneven = h.uneven && h.entries != entries
+				h.mu.Unlock()
+			}
+		default:
+			no++
+		}
+		return err
+	})
+	errs, unanswered := make([]error, len(q.nodes)), 0
+	for range q.nodes {
+		select {
+		case a := <-came:
+			errs[a.n.index] = a.err
+			if scripts.OutcomeOf(a.err) == scripts.Unknown {
+				unanswered++
+			}
+		case <-ctx.Done():
+			return false, errSilent
+		}
+		mu.Lock()
+		y, n := yes, no
+		mu.Unlock()
+		switch {
+		case y >= q.need:
+			return true, nil
+		case n >= q.lostAt():
+			return false, nil
+		}
+	}
+	e := q.newError(errs, unanswered)
+	if yes+unanswered > 0 && e.outcome != scripts.Refused {
+		e.outcome = scripts.Unknown // it is counted somewhere, perhaps
+	}
+	if e.outcome != scripts.Unknown { // nowhere: nor is a node to be brought to it by the next renewal
+		h.mu.Lock()
+		h.entries, h.uneven = entriesBefore, unevenBefore
+		h.mu.Unlock()
+	}
+	return false, e
+}

@@ -1,0 +1,187 @@
+package quorum
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// renew renews the one hold of owner.
+func (c *client) renew(owner string, lease time.Duration) (scripts.Answer, error) {
+	c.t.Helper()
+	answers := make([]scripts.Answer, 1)
+	err := c.Renew(bounded(c.t), lease, []string{"k"}, []string{owner}, answers)
+	return answers[0], err
+}
+
+// x is a client that holds "k" as "x" on the nodes 0 and 1, and is cut off from 2.
+func (r *rig) x(change ...func(*Config)) *client {
+	r.t.Helper()
+	c := r.client(change...)
+	r.warm(c)
+	for i := range r.servers {
+		c.idle(i)
+	}
+	c.cutOff(2)
+	a, err := c.get("x")
+	require.NoError(r.t, err)
+	require.True(r.t, a.OK)
+	require.Equal(r.t, []string{"x", "x", ""}, []string{r.holder(0), r.holder(1), r.holder(2)})
+	return c
+}
+
+func TestRenewNeedsAQuorum(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.x()
+	answer, err := x.renew("x", lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+
+	r.do(1, "DEL", "k")
+	answer, err = x.renew("x", lease)
+	require.Equal(t, scripts.Unanswered, answer, "one yes, one no and one away: nobody knows")
+	require.Error(t, err)
+
+	r.do(0, "DEL", "k")
+	answer, err = x.renew("x", lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.NotOurs, answer, "no quorum can be left")
+}
+
+// A lock that is there on a node which never gave it, or which may have forgotten
+// others since, is no yes.
+func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
+	for name, fault := range map[string]func(r *rig){
+		"with another's data": func(r *rig) {
+			follow(t, r.server(1), r.server(0))
+			r.do(1, "REPLICAOF", "NO", "ONE")
+		},
+		"without its marker": func(r *rig) { r.do(1, "DEL", marker) },
+		"marked by another": func(r *rig) {
+			r.do(1, "DEL", marker)
+			requireNoVote(t, r.client().vote(1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 3)
+			follow(t, redistest.Start(t), r.server(0)) // its second replica does not give it another reign
+			require.NoError(t, r.client().Bootstrap(bounded(t)))
+			x := r.x()
+			fault(r)
+			require.Equal(t, "x", r.holder(1))
+			for range 3 {
+				answer, err := x.renew("x", lease)
+				require.Equal(t, scripts.Unanswered, answer)
+				require.Error(t, err)
+			}
+			// Whether it has a vote or not, "not ours" is true.
+			r.do(1, "DEL", "k")
+			r.do(0, "DEL", "k")
+			answer, err := x.renew("x", lease)
+			require.NoError(t, err)
+			require.Equal(t, scripts.NotOurs, answer)
+		})
+	}
+}
+
+// A renewal finds out by itself that a node has another vote than it knew, and that
+// it counts.
+func TestRenewFindsTheNewVote(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	r.warm(x)
+	a, err := x.get("x")
+	require.NoError(t, err)
+	require.True(t, a.OK)
+	until(t, func() bool { return r.holder(0) == "x" && r.holder(1) == "x" && r.holder(2) == "x" })
+	r.do(2, "DEL", marker)
+	began, other := epoch(), r.client().nodes[2]
+	_, _, err = other.lookNow(bounded(t), scripts.Begin, began, "")
+	require.NoError(t, err)
+	_, vote, err := other.lookNow(bounded(t), scripts.Ripen, epoch(), began)
+	require.NoError(t, err)
+	require.NotNil(t, vote)
+	x.cutOff(1)
+	until(t, func() bool {
+		answer, _ := x.renew("x", lease)
+		return answer == scripts.Renewed
+	})
+}
+
+func TestRenewedCountsWithoutTheGuard(t *testing.T) {
+	r := newRig(t, 3)
+	x := r.x(func(c *Config) { c.Unguarded = true })
+	answer, err := x.renew("x", lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+}
+
+// A node that has lost the hold gets it again after a renewal by the others, for as
+// long as that has made it last, and with all entries.
+func TestRepairOfANodeThatLostTheHold(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	a, err := x.get("x")
+	require.NoError(t, err)
+	require.True(t, a.OK)
+	until(t, func() bool { return r.holder(0) == "x" && r.holder(1) == "x" && r.holder(2) == "x" })
+	ours, err := x.Recount(bounded(t), "k", "x", 3)
+	require.NoError(t, err)
+	require.True(t, ours)
+	r.do(2, "DEL", "k")
+	answer, err := x.renew("x", lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+	until(t, func() bool { return r.holder(2) == "x" })
+	x.idle(2)
+	m := r.do(2, "HGET", "k", "x")
+	entries, err := m.ToString()
+	require.NoError(t, err)
+	require.Equal(t, "3", entries)
+}
+
+// A repair does not make a quorum of a minority: without proof by the others there
+// is none, and where there is one it does not count.
+func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.x()
+	r.do(1, "DEL", "k")
+	for range 3 {
+		answer, err := x.renew("x", lease)
+		require.Equal(t, scripts.Unanswered, answer)
+		require.Error(t, err)
+	}
+	x.idle(0)
+	x.idle(1)
+	require.Empty(t, r.holder(1))
+	y := r.client()
+	y.holds("y") // on 1 and 2
+	answer, _ := x.renew("x", lease)
+	require.NotEqual(t, scripts.Renewed, answer)
+}
+
+// Nor is a node repaired that has no vote.
+func TestG1_NoRepairWithoutAVote(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	a, err := x.get("x")
+	require.NoError(t, err)
+	require.True(t, a.OK)
+	until(t, func() bool { return r.holder(0) == "x" && r.holder(1) == "x" && r.holder(2) == "x" })
+	r.do(2, "FLUSHALL")
+	until(t, func() bool {
+		answer, err := x.renew("x", lease)
+		require.NoError(t, err)
+		require.Equal(t, scripts.Renewed, answer)
+		return r.markerOf(2) != ""
+	})
+	requireNoVote(t, r.client().vote(2))
+	answer, err := x.renew("x", lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+	require.Empty(t, r.holder(2))
+}

@@ -1,0 +1,201 @@
+package quorum
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// round is one try at a quorum, with an owner of its own.
+type round struct {
+	q       *Quorum
+	hold    *hold
+	fencing *scripts.Fencing // nil without
+
+	mu       sync.Mutex
+	said     []scripts.Ballot // by node; of those that answered
+	errs     []error          // by node; errPending until it has answered
+	yes      int
+	pending  int
+	decided  chan struct{} // closed when a quorum has said yes, or cannot any more
+	complete bool          // decided is closed
+}
+
+// Acquire makes one round: all nodes are asked at once. It returns when a quorum
+// is certain, or cannot be reached any more; nodes that are missing then are asked
+// again in the background, and where the round has failed, all are told to forget
+// it.
+func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+	if err := q.meet(); err != nil {
+		return scripts.Acquired{}, err
+	}
+	h := q.newHold(key, owner, lease)
+	r := &round{
+		q: q, hold: h, pending: len(q.nodes),
+		said: make([]scripts.Ballot, len(q.nodes)), errs: make([]error, len(q.nodes)), decided: make(chan struct{}),
+	}
+	if q.Fencing {
+		r.fencing = &scripts.Fencing{Reserve: numbers, Expiry: q.FenceExpiry}
+	}
+	for i := range r.errs {
+		r.errs[i] = errPending
+	}
+	q.holds.put(h) // who does not wait for the end of the round cleans up by the owner
+	start, bounded := time.Now(), q.bounded(lease)
+	for _, n := range q.nodes {
+		if !q.spawn(func() { r.ask(bounded, n) }) {
+			r.answered(n, scripts.Ballot{}, errClosed)
+		}
+	}
+	select {
+	case <-r.decided:
+	case <-ctx.Done():
+	}
+	q.took(time.Since(start))
+	first, last, yes, fenced := r.won(ctx)
+	if yes && fenced {
+		return scripts.Acquired{OK: true, Fence: first, FenceEnd: last}, nil
+	}
+	q.holds.drop(owner)
+	q.giveUp(h)
+	return r.failed()
+}
+
+// ask has one node vote, and brings its answer in.
+func (r *round) ask(ctx context.Context, n *node) {
+	b, err := n.acquire(ctx, r.hold, r.fencing)
+	r.answered(n, b, err)
+}
+
+// acquire asks a node for its part of a hold, which is noted there.
+func (n *node) acquire(ctx context.Context, h *hold, f *scripts.Fencing) (scripts.Ballot, error) {
+	if n.away() {
+		return scripts.Ballot{}, n.absence()
+	}
+	if !h.start(n) {
+		return scripts.Ballot{}, errOver
+	}
+	defer h.landed(n)
+	return call(ctx, n, func(ctx context.Context) (b scripts.Ballot, err error) {
+		for range 2 { // a vote that has become void is asked for anew, once
+			vote, err := n.voting(ctx)
+			if err != nil {
+				return b, err
+			}
+			if !h.send(n) {
+				return b, errOver
+			}
+			b, err = n.script.AcquireVoted(ctx, vote, h.key, h.owner, h.lease, f)
+			if scripts.OutcomeOf(err) == scripts.Unknown {
+				return b, err
+			}
+			h.answered(n, err == nil && b.OK)
+			if err != nil {
+				return b, err
+			}
+			if b.NoVote {
+				n.guard.revoke(vote)
+				continue
+			}
+			return b, nil
+		}
+		return b, errVoid
+	})
+}
+
+// answered takes in what a node said. What comes after the round was won goes on
+// to be asked for.
+func (r *round) answered(n *node, b scripts.Ballot, err error) {
+	if err == nil && b.Gone {
+		err = errOver
+	}
+	r.mu.Lock()
+	late := r.complete
+	r.said[n.index], r.errs[n.index] = b, err
+	switch {
+	case err == nil && b.OK:
+		r.yes++
+	case err == nil:
+		r.errs[n.index] = ErrHeld
+	}
+	r.pending--
+	won := r.yes >= r.q.need
+	if !r.complete && (won || r.yes+r.pending < r.q.need) {
+		r.complete = true
+		close(r.decided)
+	}
+	r.mu.Unlock()
+	switch {
+	case err != nil:
+		r.hold.missed(n)
+	case late && b.OK:
+		_ = n.raise(r.hold) // the quorum has the number without it
+	}
+}
+
+// won ends a round for which a quorum has said yes, with its fence numbers.
+func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
+	r.mu.Lock()
+	if r.yes < r.q.need {
+		r.mu.Unlock()
+		return 0, 0, false, false
+	}
+	for i, b := range r.said {
+		if r.errs[i] == nil {
+			first, last = max(first, b.Fence), max(last, b.FenceEnd)
+		}
+	}
+	r.mu.Unlock()
+	if r.fencing != nil && !r.q.writeBack(ctx, r.hold, last) {
+		return 0, 0, true, false
+	}
+	h := r.hold
+	h.mu.Lock()
+	h.won = !h.over
+	h.mu.Unlock()
+	if !h.won { // cleaned up meanwhile: nobody waits for it any more
+		return 0, 0, true, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, n := range r.q.nodes {
+		if err := r.errs[i]; err != nil && err != ErrHeld && err != errPending {
+			n.repair(h)
+		}
+	}
+	return first, last, true, true
+}
+
+// failed says why the round has failed: because others have the lock, or are after
+// it as well; or because too few nodes voted.
+func (r *round) failed() (scripts.Acquired, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	unanswered := 0
+	for _, err := range r.errs {
+		if scripts.OutcomeOf(err) == scripts.Unknown {
+			unanswered++
+		}
+	}
+	e := r.q.newError(append([]error(nil), r.errs...), unanswered)
+	if !e.contended() {
+		return scripts.Acquired{}, e
+	}
+	of, remaining := map[string]int{}, time.Duration(0)
+	split := true
+	for i, b := range r.said {
+		if r.errs[i] != ErrHeld {
+			continue
+		}
+		of[b.Holder]++
+		split = split && of[b.Holder] < r.q.need
+		if b.Remaining == scripts.NoExpiry || remaining == scripts.NoExpiry {
+			remaining = scripts.NoExpiry
+		} else {
+			remaining = max(remaining, b.Remaining)
+		}
+	}
+	return scripts.Acquired{Remaining: remaining, Split: split, Why: e}, nil
+}

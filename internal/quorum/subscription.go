@@ -1,0 +1,48 @@
+package quorum
+
+import (
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// subscription hears of the releases of a key on all nodes, as if they were one.
+type subscription struct {
+	wake  chan struct{}
+	parts []*pubsub.Subscription
+	need  int
+}
+
+// Subscribe hears of the releases of key on all nodes.
+func (q *Quorum) Subscribe(key string) hall.Subscription {
+	s := &subscription{wake: make(chan struct{}, 1), need: q.lostAt()}
+	for _, n := range q.nodes {
+		s.parts = append(s.parts, n.subscriber.SubscribeOn(scripts.Channel(key), s.wake))
+	}
+	return s
+}
+
+// State is Live when no release can be missed: it is told on a quorum of nodes,
+// of which one is heard then. A release that several nodes tell counts once, as
+// each node tells it once.
+func (s *subscription) State() (all pubsub.State) {
+	live := 0
+	for _, part := range s.parts {
+		one := part.State()
+		if one.Live {
+			live++
+		}
+		all.Epoch += one.Epoch
+		all.Messages = max(all.Messages, one.Messages)
+	}
+	all.Live = live >= s.need
+	return all
+}
+
+func (s *subscription) Wake() <-chan struct{} { return s.wake }
+
+func (s *subscription) Close() {
+	for _, part := range s.parts {
+		part.Close()
+	}
+}

@@ -1,0 +1,33 @@
+package quorum
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A release that a node has carried out and whose answer was lost is repeated, and
+// the repeat finds nothing: that does not tell of a loss.
+func TestUnansweredReleaseIsNoLoss(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	r.warm(x)
+	x.holds("x")
+	_, err := x.Release(bounded(t), "k", x.owner, 0) // now the nodes know the script
+	require.NoError(t, err)
+	for i := range x.nodes {
+		until(t, func() bool { return r.holder(i) == "" })
+	}
+	x.holds("y")
+	n, h := x.nodes[0], x.Quorum.holds.get(x.owner)
+	until(t, func() bool { return r.holder(0) == x.owner && h.part(n).doubt == 0 })
+	swallowed := x.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, x.owner) })
+	x.end(h)
+	require.Error(t, n.release(h, 0))
+	<-swallowed
+	require.Empty(t, r.holder(0))
+	until(t, func() bool { return n.release(h, 0) == nil }) // else it dials
+	require.Equal(t, 1, h.released)
+	require.Zero(t, h.notOurs)
+}

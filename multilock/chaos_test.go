@@ -1,0 +1,56 @@
+package multilock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/multilock"
+)
+
+func init() {
+	locktest.ChaosDoor = locktest.Masters{
+		New: func(clients []rueidis.Client, o locktest.MastersOptions) (locktest.Locker, error) {
+			l, err := masters(clients, o)
+			if err != nil {
+				return nil, err
+			}
+			return locker{l}, nil
+		},
+		Bootstrap: func(clients []rueidis.Client, o locktest.MastersOptions) error {
+			l, err := masters(clients, o)
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			return l.Bootstrap(context.Background())
+		},
+	}
+}
+
+func masters(clients []rueidis.Client, o locktest.MastersOptions) (*multilock.Locker, error) {
+	opts := []multilock.Option{multilock.WithLease(o.Lease), multilock.WithFencing()}
+	if o.Handover != nil {
+		opts = append(opts, multilock.WithLocalHandover(*o.Handover))
+	}
+	if o.Unguarded {
+		opts = append(opts, multilock.WithoutRestartGuard())
+	}
+	return multilock.New(clients, opts...)
+}
+
+func TestG1_Chaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a campaign of 100 s")
+	}
+	locktest.RunChaos(t)
+}
+
+// Each of these is a lock that must fail, and does.
+func TestG1_ChaosControls(t *testing.T) {
+	for _, how := range []string{"unguarded", "clocks", "half"} {
+		t.Run(how, func(t *testing.T) { locktest.RunChaosControl(t, how) })
+	}
+}

@@ -1,0 +1,83 @@
+// Package multilock locks keys on a quorum of independent Redis masters, for users
+// who do not want one Redis to be the single point of failure; and several keys at
+// once ([LockAll]). The contract of a lock is that of package rlock.
+//
+//	locker, err := multilock.New(clients)          // five clients of five masters
+//	err = locker.Do(ctx, "order:42", func(ctx context.Context) error { … })
+//
+// # The algorithm
+//
+// It is Redlock, of Redis' page "Distributed Locks with Redis", in five steps:
+//
+//  1. The time is noted, on the monotonic clock.
+//  2. All nodes are asked at once, with one owner, each bounded by [WithNodeTimeout].
+//  3. The lock is held if a quorum (n/2+1 of n) said yes and
+//     lease − elapsed − drift is positive, drift = lease/100 + 2 ms. That is
+//     Deadline: the lease from step 1 on, less the drift.
+//  4. A renewal is the same, with a time of its own, and needs a quorum, too.
+//  5. Where it fails, all nodes that were asked are told to forget the owner, and
+//     it is tried again by a new owner, after a random delay that grows with each
+//     failure and is cut short by a release.
+//
+// Lock returns when a quorum is certain and not when the last node has answered.
+// Nodes that are missing are asked again at once, in the background: a lease on
+// exactly a quorum of nodes survives the failure of none. A node that missed a
+// lease, or a nested entry, is repaired also by the next renewal; that a repaired
+// node has it counts for no renewal. Renewals are one call to each node for many
+// leases. Unlock releases on all nodes and waits for a quorum of them.
+//
+// # Nodes that forget
+//
+// A node that restarts empty votes for a second holder: a client by the letter of
+// the paper's five steps lets two in whenever that happens to one of three nodes.
+// The paper's cure is a delayed restart, and this package enforces it from the
+// clients, at no cost but a GET and 2 µs for each call:
+//
+//	marker   the key holdfast_node on each node names its process, its reign (the
+//	         replication id, which changes when a replica is promoted), a random
+//	         epoch and since when the node has been up without a gap
+//	look     who finds no marker, or one of another process or reign, writes a new
+//	         one: from then on the node has no vote for the longest lease of the
+//	         deployment ([WithMaxLease]), for all clients alike
+//	vote     the script that acquires carries marker and reign in its text, and
+//	         compares both before it does anything. A node that restarted does not
+//	         know the script (caches are not kept from Redis 7 on), one that was
+//	         emptied has lost the marker, one that was promoted has another reign
+//	renewal  that a lease is there counts only if the marker still is, too; that it
+//	         is not there counts always
+//
+// So a restart, a FLUSHALL or a fail-over costs a vote for one longest lease, and
+// nothing else. New nodes have no vote either until then: Lock waits it out and
+// logs why, TryLock says so in its error, and [Locker.Bootstrap] gives fresh nodes
+// their vote at once. That a node gets its first replica, or loses its last one
+// for an hour, makes it change its replication id, and costs its vote as well.
+//
+// # What it promises, and what not
+//
+// Two leases of a key are never both alive as long as, for the life of every lease,
+// the nodes that it is missing on and those whose clock is wrong are together no
+// more than n − quorum: one of three, two of five. Clocks may differ; they must
+// run at rates within 1 %. A process that stands still past its deadline knows it
+// when it looks (Deadline, Err), but its next statement runs before anybody can
+// stop it: the resource has to check a fence ([WithFencing]) where that matters.
+//
+// Martin Kleppmann ("How to do distributed locking", 2016) holds that an algorithm
+// which relies on bounded delays and clocks must not guard correctness, since a
+// pause or a jump of a clock lets two in; without fencing tokens, which Redlock does
+// not make, no lock is safe. Salvatore Sanfilippo ("Is Redlock safe?", 2016) answers
+// that the time is checked after the votes are in, so that a delay before that
+// point does no harm, and that a pause after it hurts every lock that expires;
+// clocks have to run at about the right rate, and jumps can be kept off nodes.
+// Both are right: the deadline here is Sanfilippo's check, renewed, and the fence
+// is Kleppmann's token. A fence costs a second round trip, as the number of a quorum
+// is written back to a quorum before it is handed out.
+//
+// One Redis with appendfsync always, or with replicas that acknowledge, is simpler,
+// and enough where minutes without locks are bearable when that server is gone. A
+// quorum is for those to whom they are not.
+//
+// # Several keys
+//
+// [LockAll] takes keys of any of the doors, also of different Redises, all or
+// nothing: one after another, in an order that is the same in every process.
+package multilock

@@ -1,0 +1,109 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/multilock"
+)
+
+func TestMain(m *testing.M) {
+	locktest.RunChild(door)
+	goleak.VerifyTestMain(m)
+}
+
+// door shows multilock on one node to the conformance suite.
+var door = doorOf(1)
+
+func doorOf(nodes int) locktest.Door {
+	return locktest.Door{Name: "multilock", Nodes: nodes, New: newLocker}
+}
+
+func newLocker(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+	var opts []multilock.Option
+	if o.Lease != 0 {
+		opts = append(opts, multilock.WithLease(o.Lease))
+	}
+	if o.Handover != nil {
+		opts = append(opts, multilock.WithLocalHandover(*o.Handover))
+	}
+	if o.Fencing {
+		opts = append(opts, multilock.WithFencing())
+	}
+	if o.MaxWaiters != 0 {
+		opts = append(opts, multilock.WithMaxWaiters(o.MaxWaiters))
+	}
+	if o.MaxOutage != nil {
+		opts = append(opts, multilock.WithMaxOutage(*o.MaxOutage))
+	}
+	if o.Logger != nil {
+		opts = append(opts, multilock.WithLogger(o.Logger))
+	}
+	switch {
+	case o.Unguarded:
+		opts = append(opts, multilock.WithMaxLease(time.Hour), multilock.WithoutRestartGuard())
+	case o.MaxLease != 0:
+		opts = append(opts, multilock.WithMaxLease(o.MaxLease))
+	default:
+		opts = append(opts, multilock.WithMaxLease(time.Hour))
+	}
+	// As long as may be: a tenth of a lease. A call that a test holds up is waited for.
+	opts = append(opts, multilock.WithNodeTimeout(time.Minute))
+	l, err := multilock.New(locktest.Clients(client), opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Bootstrap(context.Background()); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return locker{l}, nil
+}
+
+type locker struct{ *multilock.Locker }
+
+func calls(cs []locktest.Call) (opts []multilock.LockOption) {
+	for _, c := range cs {
+		if c.FixedLease != 0 {
+			opts = append(opts, multilock.FixedLease(c.FixedLease))
+		}
+		if c.MaxHold != 0 {
+			opts = append(opts, multilock.MaxHold(c.MaxHold))
+		}
+	}
+	return opts
+}
+
+// lease keeps a nil *multilock.Lease from becoming a non-nil interface.
+func lease(l *multilock.Lease, err error) (locktest.Lease, error) {
+	if l == nil {
+		return nil, err
+	}
+	return l, err
+}
+
+func (l locker) Do(ctx context.Context, key string, f func(context.Context) error, c ...locktest.Call) error {
+	return l.Locker.Do(ctx, key, f, calls(c)...)
+}
+
+func (l locker) Lock(ctx context.Context, key string, c ...locktest.Call) (locktest.Lease, error) {
+	return lease(l.Locker.Lock(ctx, key, calls(c)...))
+}
+
+func (l locker) TryLock(ctx context.Context, key string, c ...locktest.Call) (locktest.Lease, error) {
+	return lease(l.Locker.TryLock(ctx, key, calls(c)...))
+}
+
+func (l locker) TryLockFor(ctx context.Context, key string, wait time.Duration, c ...locktest.Call) (locktest.Lease, error) {
+	return lease(l.Locker.TryLockFor(ctx, key, wait, calls(c)...))
+}
+
+func (l locker) Inspect(ctx context.Context, key string) (locktest.Status, error) {
+	st, err := l.Locker.Inspect(ctx, key)
+	return locktest.Status(st), err
+}

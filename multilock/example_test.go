@@ -1,0 +1,83 @@
+package multilock_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// embedded starts as many servers in this process; use your own.
+func embedded(n int) (clients []rueidis.Client, stop func()) {
+	var stops []func()
+	for range n {
+		server, err := miniredis.Run()
+		if err != nil {
+			panic(err)
+		}
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true, DisableCache: true})
+		if err != nil {
+			panic(err)
+		}
+		clients = append(clients, client)
+		stops = append(stops, client.Close, server.Close)
+	}
+	return clients, func() {
+		for _, f := range stops {
+			f()
+		}
+	}
+}
+
+func ExampleNew() {
+	ctx := context.Background()
+	clients, stop := embedded(5)
+	defer stop()
+
+	// Embedded servers have no run id, and so no restart guard.
+	locker, err := multilock.New(clients, multilock.WithoutRestartGuard())
+	if err != nil {
+		panic(err)
+	}
+	defer locker.Close()
+
+	err = locker.Do(ctx, "order:1001", func(ctx context.Context) error {
+		fmt.Println("three of five nodes say it is mine")
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// three of five nodes say it is mine
+	// <nil>
+}
+
+func ExampleLockAll() {
+	ctx := context.Background()
+	clients, stop := embedded(2)
+	defer stop()
+	stock, err := rlock.New(clients[0])
+	if err != nil {
+		panic(err)
+	}
+	defer stock.Close()
+	orders, err := rlock.New(clients[1])
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	set, err := multilock.LockAll(ctx,
+		multilock.Keys(stock, "sku:42", "sku:7").Named("stock"),
+		multilock.Keys(orders, "order:1001").Named("orders"),
+	)
+	if err != nil {
+		panic(err)
+	}
+	defer set.Unlock(ctx)
+	fmt.Println(set.Keys())
+	// Output: [order:1001 sku:42 sku:7]
+}

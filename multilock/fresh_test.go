@@ -1,0 +1,158 @@
+package multilock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/multilock"
+)
+
+// lines is what a logger has written. Safe for concurrent use.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Who starts against fresh nodes is told by TryLock's error what it waits for and
+// for how long, and by one line of the log for each node while Lock waits it out.
+func TestFreshNodes(t *testing.T) {
+	nodes := startNodes(t, 3)
+	var log lines
+	l := open(t, nodes, multilock.WithLease(time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	_, err := l.TryLock(t.Context(), "k")
+	require.ErrorIs(t, err, multilock.ErrUnavailable)
+	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
+	require.ErrorContains(t, err, "no vote for another")
+	var said *multilock.QuorumError
+	require.True(t, errors.As(err, &said))
+	require.Equal(t, 2, said.Need)
+	require.Len(t, said.Nodes, 3)
+	without := 0
+	for i, n := range said.Nodes {
+		require.Equal(t, nodes[i].Addr(), n.Node)
+		if strings.Contains(n.Err.Error(), "no vote for another") {
+			without++
+		}
+	}
+	require.GreaterOrEqual(t, without, 2, "the third may not have answered yet")
+	for _, n := range l.Nodes(t.Context()) {
+		require.False(t, n.Vote)
+		require.Positive(t, n.Left)
+		require.NoError(t, n.Err)
+	}
+
+	began := time.Now()
+	lease, err := l.Lock(t.Context(), "k")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond)
+	require.NoError(t, lease.Unlock(t.Context()))
+	require.Equal(t, 3, strings.Count(log.String(), "has no vote yet"), log.String())
+	for _, n := range l.Nodes(t.Context()) {
+		require.True(t, n.Vote)
+	}
+	require.NoError(t, l.Bootstrap(t.Context()), "does no harm")
+}
+
+// What cannot be told without a call is told by the first lock.
+func TestFirstLockRefusesTheSameServerTwice(t *testing.T) {
+	nodes := startNodes(t, 2)
+	l := open(t, append(nodes, nodes[0]))
+	require.Error(t, l.Bootstrap(t.Context()))
+	_, err := l.Lock(t.Context(), "k")
+	require.ErrorContains(t, err, "clients 0 ("+nodes[0].Addr()+") and 2 ("+nodes[0].Addr()+") are of one server")
+	require.NotErrorIs(t, err, multilock.ErrUnavailable)
+}
+
+// A key of a wrong type, or a user without a right, on a quorum of nodes is refused at
+// once and is no outage; on one node it costs that node's vote only.
+func TestRefusalsOfAQuorum(t *testing.T) {
+	nodes := startNodes(t, 3)
+	l := open(t, nodes)
+	require.NoError(t, l.Bootstrap(t.Context()))
+	nodes[0].Do(t, "SET", "k", "x")
+	lease, err := l.Lock(t.Context(), "k")
+	require.NoError(t, err)
+	require.NoError(t, lease.Unlock(t.Context()))
+	nodes[1].Do(t, "SET", "k", "x")
+	_, err = l.Lock(t.Context(), "k")
+	require.ErrorContains(t, err, "WRONGTYPE")
+	for _, not := range []error{multilock.ErrUnavailable, multilock.ErrUnknown, multilock.ErrNotAcquired} {
+		require.NotErrorIs(t, err, not)
+	}
+}
+
+// While two of five nodes stand still, a lock costs no time-out from the first on at
+// which that is known, and no more than one before.
+func TestHungMinorityCostsNothing(t *testing.T) {
+	nodes := startNodes(t, 5)
+	l := open(t, nodes)
+	require.NoError(t, l.Bootstrap(t.Context()))
+	require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
+	for _, n := range nodes[:2] {
+		n.Pause()
+		defer n.Resume()
+	}
+	quick := 0
+	for range 20 {
+		began := time.Now()
+		require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
+		if time.Since(began) < multilock.DefaultNodeTimeout {
+			quick++
+		}
+	}
+	require.GreaterOrEqual(t, quick, 10) // the machine may be slow at times
+}
+
+func TestNewRefuses(t *testing.T) {
+	client := startNodes(t, 1)[0].Client(t)
+	for want, clients := range map[string][]rueidis.Client{
+		"0 clients":       {},
+		"16 clients":      make([]rueidis.Client, 16),
+		"client 1 is nil": {client, nil},
+	} {
+		_, err := multilock.New(clients)
+		require.ErrorContains(t, err, want)
+	}
+	one := []rueidis.Client{client}
+	for want, opts := range map[string][]multilock.Option{
+		"option is nil":              {nil},
+		"WithLease: lease 0s":        {multilock.WithLease(0)},
+		"longer than WithMaxLease":   {multilock.WithMaxLease(time.Second)},
+		"WithMaxLease: lease 1ms":    {multilock.WithMaxLease(time.Millisecond)},
+		"WithNodeTimeout: 1µs":       {multilock.WithNodeTimeout(time.Microsecond)},
+		"WithLogger: logger is nil":  {multilock.WithLogger(nil)},
+		"needs WithFencing":          {multilock.WithFenceExpiry(time.Hour)},
+		"WithLocalHandover: -1ns is": {multilock.WithLocalHandover(-1)},
+		"WithMaxOutage: -1ns is":     {multilock.WithMaxOutage(-1)},
+		"WithMaxWaiters: -1 is":      {multilock.WithMaxWaiters(-1)},
+	} {
+		_, err := multilock.New(one, opts...)
+		require.ErrorContains(t, err, want)
+	}
+	l, err := multilock.New(one)
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = l.Lock(t.Context(), "k", multilock.FixedLease(time.Hour))
+	require.ErrorContains(t, err, "longer than WithMaxLease")
+}

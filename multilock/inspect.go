@@ -1,0 +1,56 @@
+package multilock
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/quorum"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Status is who holds a key at one moment, as Redis sees it.
+type Status struct {
+	Held      bool
+	Owner     string        // of whatever client, Redisson's too; "" if free
+	Entries   int           // levels of nesting; 0 if free
+	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
+}
+
+// Inspect returns who holds key. One round trip. ErrUnavailable or ErrUnknown if
+// Redis does not answer; refusals as they are; ErrClosed.
+func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
+	if err := checkKey(key); err != nil {
+		return Status{}, err
+	}
+	said, err := hall.Call(ctx, l.hall, key, func(context.Context) (scripts.Holder, error) {
+		return l.quorum.Inspect(key)
+	})
+	if err != nil || said.Owner == "" {
+		return Status{}, err
+	}
+	return Status{Held: true, Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining}, nil
+}
+
+// ForceUnlock frees key, whoever holds it, and reports whether it was held. It
+// is for operators: a lease that this locker had when it was called ends at once,
+// other holders learn of it at their next renewal, with a fixed lease not at all,
+// and believe in their lease until then. One round trip.
+// ErrUnknown: the key may have been freed or not. Other errors as for Inspect.
+func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
+	if err := checkKey(key); err != nil {
+		return false, err
+	}
+	return l.hall.Force(ctx, key, func(context.Context) (bool, error) {
+		return l.quorum.ForceRelease(key)
+	})
+}
+
+// NodeStatus is how one node stands: whether it votes, and if not, for how long or
+// why.
+type NodeStatus = quorum.NodeStatus
+
+// Nodes asks all nodes how they stand, in the order of the clients. It is for
+// operators, and changes nothing. A node that does not answer within a second has
+// an error. One round trip to each node, on a connection of its own.
+func (l *Locker) Nodes(ctx context.Context) []NodeStatus { return l.quorum.Nodes(ctx) }

@@ -1,0 +1,69 @@
+package multilock
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+)
+
+// Lease is what a successful Lock returns: one entry of a hold of a key. It
+// lives until Unlock, or until it is lost. Safe for concurrent use.
+//
+// Only what is done before Deadline, while Done is open, is protected by the
+// lock. Whoever cannot look often enough guards the resource with Fence.
+type Lease hall.Entry
+
+func (l *Lease) entry() *hall.Entry { return (*hall.Entry)(l) }
+
+// Unlock ends this entry; the last one of nested entries releases the key. It
+// works on a ctx that is over. Its first attempt is waited for in any case, up
+// to a third of the lease and at most some 6 s; ctx bounds how long the release
+// is waited for after that.
+//
+// Errors: nil if the lease lived until now. ErrLost if it had been lost before;
+// ErrReleased at a second call; ErrClosed if Close has released it. ErrUnknown
+// if Redis did not answer: the release goes on in the background for up to a
+// lease, when Redis has freed the key in any case; on a nested entry, the count
+// that Redis shows may be too high until then. A refusal by Redis is returned as
+// it is. The entry has ended whatever Unlock returns.
+//
+// One round trip, or none if the lock goes to a waiter of the same locker.
+func (l *Lease) Unlock(ctx context.Context) error { return l.entry().Unlock(ctx) }
+
+// Bind derives a context that re-enters this lease where it is passed to a call
+// of the same locker on the same key, and that is cancelled, with the reason as
+// its cause, when this entry ends. Without it a nested Lock waits for its own
+// outer one, as with sync.Mutex.
+//
+// Goroutines that share a bound context are one owner: the lock does not keep
+// them apart. On an entry that has ended the context is cancelled already.
+func (l *Lease) Bind(ctx context.Context) context.Context { return l.entry().Bind(ctx) }
+
+// Done returns a channel that is closed when this entry ends: by Unlock, as soon
+// as it is known to be lost, and at Deadline. A process that is busy or was
+// paused may be some time late to close it; Err and Deadline are not.
+func (l *Lease) Done() <-chan struct{} { return l.entry().Done() }
+
+// Err returns nil while this entry lives, and then why it ended: ErrReleased,
+// ErrLost with its reason, or ErrClosed. It looks at the clock, too, and so
+// tells the truth also when this process was paused.
+func (l *Lease) Err() error { return l.entry().Err() }
+
+// Deadline returns the trusted deadline: up to then Redis gives the key to
+// nobody else. Renewals move it on. It carries a monotonic clock reading.
+func (l *Lease) Deadline() time.Time { return l.entry().Deadline() }
+
+// Fence returns the number of this lease, which is larger than those of all
+// earlier leases of the key; 0 without [WithFencing]. A resource that remembers
+// the largest number it has seen and refuses smaller ones is safe also from a
+// holder that was paused and does not know that it has lost the lock. See
+// Kleppmann, How to do distributed locking (2016).
+func (l *Lease) Fence() int64 { return l.entry().Fence() }
+
+// Key returns the key.
+func (l *Lease) Key() string { return l.entry().Key() }
+
+// Owner returns the field under which the hold is counted in Redis. Leases that
+// were handed over within one locker share it.
+func (l *Lease) Owner() string { return l.entry().Owner() }

@@ -1,0 +1,179 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/quorum"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Locker locks keys on a quorum of independent Redis masters. It is one client in
+// the eyes of the nodes and of the other lockers. Safe for concurrent use; one
+// for each process and set of nodes is enough.
+type Locker struct {
+	hall   *hall.Hall
+	quorum *quorum.Quorum
+	lease  time.Duration // of renewed holds
+	most   time.Duration // longest lease
+}
+
+// New returns a locker on the Redises of clients, 1 to 15 independent masters,
+// which stay the caller's: they are shared, and are to be closed after the locker.
+// A quorum is n/2+1 of n nodes: an even number survives no more failures than one
+// node less. New makes no call to Redis.
+//
+// It fails on too few or too many clients, a nil client, a client of a Redis
+// Cluster, and an option out of range, which the error names. That two clients
+// are of one server, or a server is older than Redis 7, is found out by the first
+// lock, which fails then.
+func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
+	if len(clients) < 1 || len(clients) > 15 {
+		return nil, fmt.Errorf("multilock: New: %d clients, 1 to 15 are allowed", len(clients))
+	}
+	for i, client := range clients {
+		if client == nil {
+			return nil, fmt.Errorf("multilock: New: client %d is nil", i)
+		}
+		if client.Mode() == rueidis.ClientModeCluster {
+			return nil, fmt.Errorf("multilock: New: client %d is of a Redis Cluster, not of an independent master", i)
+		}
+	}
+	c, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	l := &Locker{quorum: quorum.New(clients, c.quorum), lease: c.hall.Lease, most: c.quorum.Longest}
+	c.hall.Scatter = l.quorum.Scatter
+	l.hall = hall.New(l.quorum, c.hall)
+	return l, nil
+}
+
+// Bootstrap gives fresh nodes their vote at once, which otherwise have none for the
+// longest lease (see [WithMaxLease]) after their first use. It says that nobody
+// holds a lease on them: call it where a deployment is set up, or at every start
+// of a program, which does no harm: on nodes that have been used before it does
+// nothing and returns nil. (If all nodes lose their memory at once, by a power cut
+// without persistence, they look fresh; then a program that calls it gives away
+// what others may still hold.) Of several that call it at once one does the
+// work, and the others wait for it, up to a second.
+//
+// It fails if a node does not answer before all are known to be fresh; the nodes
+// that were marked before have no vote for the longest lease then. Five round
+// trips for each node.
+func (l *Locker) Bootstrap(ctx context.Context) error { return l.quorum.Bootstrap(ctx) }
+
+// Do locks key, runs f and unlocks, also when f panics or ends its goroutine.
+// The lock is waited for as by [Locker.Lock].
+//
+// The context that f gets is bound to the lease: it re-enters the lock where it
+// is passed to a call of this locker on the same key, and is cancelled, with
+// the reason as its cause, when the lease ends.
+//
+// Do returns the error of Lock if the lock was not acquired; f was not run then.
+// Else it returns f's error, joined with that of [Lease.Unlock] if there is one:
+// ErrLost says that the lock was lost while f ran.
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) (err error) {
+	if f == nil {
+		return errors.New("multilock: Do: function is nil")
+	}
+	lease, err := l.Lock(ctx, key, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if end := lease.Unlock(ctx); end != nil {
+			err = errors.Join(err, end)
+		}
+	}()
+	return f(lease.Bind(ctx))
+}
+
+// Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait,
+// not the hold. If ctx is bound to a living lease of this locker on key (see
+// [Lease.Bind]), Lock enters that lease once more instead.
+//
+// Waiters of this locker are served in the order in which they came; between
+// processes there is no order. The wait rides out restarts of Redis.
+//
+// On failure nothing is held, and what an unanswered call may have done is being
+// undone. Errors: the context's, joined to ErrNotAcquired, ErrUnavailable or
+// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was away
+// for longer than [WithMaxOutage]; ErrQueueFull; ErrClosed; on a bound context
+// ErrLost, ErrReleased or ErrClosed if its lease has ended; and at once what
+// waiting cannot cure: bad arguments, refusals by Redis.
+//
+// A call may outlast ctx by the time that the client takes to dial, if the
+// connection was lost just before.
+//
+// A free key costs one round trip. A wait for another process costs the
+// subscription and its end, one attempt for each release that is this process's
+// turn, and one each time the holder's lease should have ended.
+func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
+	t, err := l.check(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	e, err := l.hall.Lock(ctx, key, t)
+	return (*Lease)(e), err
+}
+
+// TryLock makes one attempt: one round trip, and none where this locker is known
+// to hold key, to ask for it or to wait for it: ErrNotAcquired then, or what a
+// wait that Redis does not answer knows. As Lock, it re-enters the
+// lease that ctx is bound to.
+//
+// Errors as for [Locker.Lock]; ErrNotAcquired if another has the lock,
+// ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
+func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
+	t, err := l.check(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	e, err := l.hall.TryLock(ctx, key, t)
+	return (*Lease)(e), err
+}
+
+// TryLockFor is Lock with a wait of at most the given time, after which it fails
+// with ErrNotAcquired (or ErrUnavailable or ErrUnknown if Redis is away). A wait
+// of zero is TryLock; a negative one is refused.
+func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
+	if wait < 0 {
+		return nil, fmt.Errorf("multilock: TryLockFor: wait of %v is negative", wait)
+	}
+	t, err := l.check(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	e, err := l.hall.TryLockFor(ctx, key, wait, t)
+	return (*Lease)(e), err
+}
+
+// Close releases what is held, ends waits with ErrClosed, and waits for the
+// locker's goroutines. Leases end with ErrClosed. It is bounded also when Redis
+// does not answer: ErrUnknown says that something could not be released, which
+// frees itself within its lease. A second Close does nothing.
+func (l *Locker) Close() error {
+	err := l.hall.Close()
+	l.quorum.Close()
+	return err
+}
+
+func (l *Locker) check(key string, opts []LockOption) (hall.Terms, error) {
+	if err := checkKey(key); err != nil {
+		return hall.Terms{}, err
+	}
+	return l.terms(opts)
+}
+
+func checkKey(key string) error {
+	if err := scripts.CheckKey(key); err != nil {
+		return fmt.Errorf("multilock: %w", err)
+	}
+	return nil
+}

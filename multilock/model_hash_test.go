@@ -1,0 +1,194 @@
+package multilock_test
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// modelHash is 128 bits of a state. States have the same that differ only in which
+// nodes, or which clients, are which.
+type modelHash [2]uint64
+
+// modelHasher hashes the states of a world.
+type modelHasher struct {
+	seeds  [2]maphash.Seed
+	orders [][modelOwners]modelOwner // of the owners, that change clients only
+	of     [modelOwners]int8
+}
+
+func newModelHasher(x *modelWorld) *modelHasher {
+	h := &modelHasher{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, of: x.of}
+	for _, clients := range [][modelClients]int8{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		if order, ok := x.order(clients); ok {
+			h.orders = append(h.orders, order)
+		}
+	}
+	return h
+}
+
+// order is what becomes of the owners when the clients are swapped; ok is false if
+// the clients are not alike.
+func (x *modelWorld) order(clients [modelClients]int8) (to [modelOwners]modelOwner, ok bool) {
+	var nth [modelClients]int
+	for i, c := range x.of {
+		if c == modelNobody {
+			to[i] = modelOwner(i)
+			continue
+		}
+		seen, found := 0, false
+		for j, other := range x.of {
+			if other == clients[c] {
+				if seen == nth[c] {
+					to[i], found = modelOwner(j), true
+				}
+				seen++
+			}
+		}
+		nth[c]++
+		if !found {
+			return to, false
+		}
+	}
+	return to, slices.Max(clients[:x.clients()]) < int8(x.clients())
+}
+
+// modelSummary is a state whose nodes are hashed.
+type modelSummary struct {
+	nodes  [modelNodes]modelHash
+	rows   [modelOwners]modelRow
+	boots  [modelClients]int8
+	budget modelBudget
+	used   int8
+}
+
+// hash is that of the smallest of all the orders.
+func (h *modelHasher) hash(s *modelState) (least modelHash) {
+	for i, order := range h.orders {
+		var of modelHash
+		if i == 0 {
+			of = h.one(s)
+		} else {
+			swapped := h.swap(s, order)
+			of = h.one(&swapped)
+		}
+		if i == 0 || of[0] < least[0] || of[0] == least[0] && of[1] < least[1] {
+			least = of
+		}
+	}
+	return least
+}
+
+func (h *modelHasher) one(s *modelState) (hash modelHash) {
+	sum := modelSummary{rows: s.rows, boots: s.boots, budget: s.budget, used: s.used}
+	for n := range s.nodes {
+		for i, seed := range h.seeds {
+			sum.nodes[n][i] = maphash.Comparable(seed, s.nodes[n])
+		}
+	}
+	slices.SortFunc(sum.nodes[:], func(a, b modelHash) int { return slices.Compare(a[:], b[:]) })
+	for i, seed := range h.seeds {
+		hash[i] = maphash.Comparable(seed, sum)
+	}
+	return hash
+}
+
+// swap is the state with other owners in the owners' places.
+func (h *modelHasher) swap(s *modelState, to [modelOwners]modelOwner) modelState {
+	t := *s
+	owner := func(o modelOwner) modelOwner {
+		if o == 0 {
+			return 0
+		}
+		return to[o-1] + 1
+	}
+	for i := range to {
+		t.rows[to[i]] = s.rows[i]
+		if c := h.of[i]; c != modelNobody {
+			t.boots[h.of[to[i]]] = s.boots[c]
+		}
+	}
+	for n := range s.nodes {
+		from, node := &s.nodes[n], &t.nodes[n]
+		for i := range to {
+			node.cells[to[i]] = from.cells[i]
+			if c := h.of[i]; c != modelNobody {
+				node.votes[h.of[to[i]]] = from.votes[c]
+				if from.began == c+1 {
+					node.began = h.of[to[i]] + 1
+				}
+			}
+		}
+		for _, d := range []*modelData{&node.modelData, &node.replica} {
+			stones := uint8(0)
+			for o := modelOwner(1); o <= modelOwners; o++ {
+				if d.stones&o.bit() != 0 {
+					stones |= owner(o).bit()
+				}
+			}
+			d.holder, d.stones = owner(d.holder), stones
+		}
+	}
+	return t
+}
+
+// tidy makes states equal that differ in nothing that matters.
+func (m *model) tidy() {
+	arriving, seen := uint8(0), uint8(0) // owners of whom an acquire may still arrive; who are somewhere
+	for n := range m.nodes {
+		node := &m.nodes[n]
+		seen |= node.holder.bit() | node.replica.holder.bit()
+		for i := range node.cells {
+			cell := &node.cells[i]
+			if !m.seeds.existence && !m.seeds.noReign {
+				valid := func(text modelMarker) bool { return node.own > 0 && text == node.marker }
+				for j, text := range cell.late { // takes nothing any more
+					if !valid(text) {
+						cell.late[j] = 0
+					}
+				}
+				if cell.ask == modelAsked && !valid(cell.text) {
+					cell.text = modelVoid
+				}
+			}
+			if cell.late[0] > cell.late[1] {
+				cell.late[0], cell.late[1] = cell.late[1], cell.late[0]
+			}
+			if cell.ask == modelAsked || cell.late != [2]modelMarker{} {
+				arriving |= modelOwner(i + 1).bit()
+			}
+		}
+	}
+	for n := range m.nodes {
+		node := &m.nodes[n]
+		node.stones &= arriving
+		node.replica.stones &= arriving
+		m.tidyMarkers(node)
+		for i := range node.cells {
+			if m.rows[i].phase == modelOver && (seen|arriving)&modelOwner(i+1).bit() == 0 {
+				node.cells[i].slow = 0
+			}
+		}
+	}
+}
+
+// tidyMarkers numbers a node's markers anew.
+func (m *model) tidyMarkers(node *modelNode) {
+	if node.marker == 1 || node.marker == modelUnmarked && node.replica.marker != 1 || node.marker == modelForeign {
+		return
+	}
+	first := node.marker
+	if first == modelUnmarked {
+		first = 2
+	}
+	swap := func(at modelMarker) modelMarker {
+		switch {
+		case at == first:
+			return 1
+		case at == 1:
+			return 2
+		}
+		return at
+	}
+	node.rename(swap)
+	node.marker, node.replica.marker = swap(node.marker), swap(node.replica.marker)
+}

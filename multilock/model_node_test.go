@@ -1,0 +1,239 @@
+package multilock_test
+
+const (
+	modelNodes   = 3
+	modelNeed    = 2 // nodes of a quorum
+	modelClients = 3
+	modelOwners  = 4
+)
+
+// modelOwner is one owner, of one round; 0 is nobody.
+type modelOwner int8
+
+// modelMarker tells the markers of one node apart, and names the texts and votes
+// that are pinned to them. Only those are told apart that may be seen again.
+type modelMarker int8
+
+const (
+	modelUnmarked modelMarker = 0
+	modelVoid     modelMarker = 6 // of a text: its marker is nowhere any more
+	modelDead     modelMarker = 7 // of a text: void, and the server does not know the script
+	modelForeign  modelMarker = 8 // of a node: another node's marker
+)
+
+// modelData is what a node remembers, and may forget.
+type modelData struct {
+	holder modelOwner
+	left   int8  // ticks of the hold
+	stones uint8 // tombstones, a bit for each owner
+	fence  int8  // counter
+	marker modelMarker
+	wait   int8 // of the marker: ticks until the node has a vote
+	began  int8 // of the marker: 1 + the client whose Bootstrap has written it
+}
+
+// modelNode is a node, with all that is known of it and on its way to it.
+type modelNode struct {
+	modelData
+	own     int8      // 1: the marker is of this boot and reign
+	boot    int8      // 1: of this boot
+	replica modelData // as of some time
+	kind    modelKindOfNode
+	votes   [modelClients]modelMarker // known to each client; 0: it has to look
+	cells   [modelOwners]modelCell
+}
+
+// modelKindOfNode is what is special about a node.
+type modelKindOfNode struct {
+	replicated int8 // 1: it has a replica, which may be promoted
+	copied     int8 // 1: it may be made a copy of another node
+	wrong      int8 // 1: its clock is wrong: a hold or quarantine may end there at any time
+	skew       int8 // by which its clock is ahead, in fence numbers
+	order      int8 // where the order of the nodes matters
+}
+
+func (d *modelData) tick(x *modelRules) {
+	if d.left > 0 {
+		if d.left--; d.left == 0 {
+			d.holder = 0
+		}
+	}
+	d.wait = max(d.wait-1, 0)
+	x.older(&d.fence)
+}
+
+// voted says whether the node takes a text pinned to marker.
+func (n *modelNode) voted(x *modelRules, text modelMarker) bool {
+	switch {
+	case x.seeds.existence:
+		return n.marker != modelUnmarked && text != modelDead
+	case x.seeds.noReign:
+		return text == n.marker && (n.boot > 0 || x.seeds.evalFallback)
+	}
+	return text == n.marker && n.own > 0
+}
+
+// modelSays is a node's answer to an acquire.
+type modelSays int8
+
+const (
+	modelYes modelSays = iota
+	modelHeldBy
+	modelGone
+	modelNoVote
+)
+
+// acquire is quorum_vote, quorum_held and acquire_fenced.
+func (n *modelNode) acquire(x *modelRules, o modelOwner, text modelMarker) (answer modelSays, fence int8) {
+	switch {
+	case !n.voted(x, text):
+		return modelNoVote, 0
+	case n.holder != 0 && n.holder != o:
+		return modelHeldBy, 0
+	case n.stones&o.bit() != 0:
+		return modelGone, 0
+	}
+	if x.fences {
+		n.fence = max(n.fence+1, n.kind.skew)
+	}
+	if n.holder == 0 {
+		n.holder, n.left = o, x.lease
+	}
+	return modelYes, n.fence
+}
+
+func (o modelOwner) bit() uint8 { return 1 << o }
+
+// renew is quorum_renew for one hold.
+func (n *modelNode) renew(x *modelRules, o modelOwner) (ours bool) {
+	if n.holder == o {
+		n.left = x.lease
+	}
+	return n.holder == o
+}
+
+// end is release, clean_up or quorum_undo. The last fence number that was used is
+// given back to, if it is not 0.
+func (n *modelNode) end(o modelOwner, stone bool, last *int8) (ours bool) {
+	if ours = n.holder == o; ours {
+		n.holder, n.left = 0, 0
+		if last != nil {
+			n.fence = min(n.fence, *last)
+		}
+	}
+	if stone {
+		n.stones |= o.bit()
+	}
+	return ours
+}
+
+// writeFence is quorum_fence.
+func (n *modelNode) writeFence(x *modelRules, o modelOwner, last int8) (ours bool) {
+	if n.holder != o && !x.seeds.writesToOthers {
+		return false
+	}
+	n.fence = max(n.fence, last)
+	return true
+}
+
+// modelLooking is as scripts.Looking.
+type modelLooking int8
+
+const (
+	modelMark modelLooking = iota
+	modelBegin
+	modelRipen
+)
+
+// look is quorum_look for a client: the vote, if there is one, and whether the node
+// was marked.
+func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMarker, marked bool) {
+	switch {
+	case how == modelRipen:
+		if n.own > 0 && n.began == c+1 {
+			n.mark(0, 0)
+			marked = true
+		}
+	case n.marker == modelUnmarked, how == modelMark && n.own == 0:
+		began := int8(0)
+		if how == modelBegin {
+			began = c + 1
+		}
+		n.mark(x.quarantine(), began)
+		marked = true
+	}
+	if n.own > 0 && n.wait == 0 {
+		vote = n.marker
+	}
+	return vote, marked
+}
+
+// mark writes a marker with a fresh epoch.
+func (n *modelNode) mark(wait, began int8) {
+	old := n.marker
+	n.marker, n.wait, n.began, n.own, n.boot = modelUnmarked, wait, began, 1, 1
+	n.forget(old)
+	n.marker = 1
+	if n.replica.marker == 1 {
+		n.marker = 2
+	}
+}
+
+// forget makes what is pinned to a marker void, if it is nowhere any more.
+func (n *modelNode) forget(old modelMarker) {
+	if old != n.marker && old != n.replica.marker {
+		n.rename(func(m modelMarker) modelMarker {
+			if m == old {
+				return modelVoid
+			}
+			return m
+		})
+	}
+}
+
+// rename renames what is pinned to markers.
+func (n *modelNode) rename(to func(modelMarker) modelMarker) {
+	do := func(m *modelMarker) {
+		if *m != modelUnmarked {
+			*m = to(*m)
+		}
+	}
+	for c := range n.votes {
+		do(&n.votes[c])
+	}
+	for i := range n.cells {
+		do(&n.cells[i].text)
+		do(&n.cells[i].late[0])
+		do(&n.cells[i].late[1])
+	}
+}
+
+// empty is a restart without data, or a FLUSHALL. Under the rules they differ in
+// nothing: a script that is known has no vote in the one, and is not known in the
+// other.
+func (n *modelNode) empty(x *modelRules, restart bool) {
+	old := n.marker
+	n.modelData = modelData{fence: x.floor()}
+	n.own, n.boot = 0, 0
+	n.forget(old)
+	if restart && x.seeds.existence {
+		n.rename(func(modelMarker) modelMarker { return modelDead })
+	}
+}
+
+// promote puts other data in the place of the node's own, under a new reign.
+func (n *modelNode) promote(d modelData, samePlace bool) {
+	old := n.marker
+	n.modelData, n.own = d, 0
+	if !samePlace || n.marker != old {
+		n.boot = 0
+	}
+	n.forget(old)
+}
+
+// sync brings the replica up to date.
+func (n *modelNode) sync() {
+	old := n.replica.marker
+	n.replica = n.modelData
+	n.forget(old)
+}

@@ -1,0 +1,210 @@
+package multilock_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// modelTickTime is what a tick lasts on a real server: longer than a walk, so that
+// nothing expires there but by the test's own doing.
+const modelTickTime = 20 * time.Second
+
+const modelKey = "walk"
+
+// modelReal is a real server, as the model's clients see it.
+type modelReal struct {
+	t       *testing.T
+	rules   *modelRules
+	server  *redistest.Server
+	node    *scripts.Node
+	epochs  int64
+	votes   [modelClients]*scripts.Vote
+	began   [modelClients]string // epochs of markers written with Begin
+	replica map[string]string    // what sync has kept: the dumped keys
+}
+
+func newModelReal(t *testing.T, x *modelRules) *modelReal {
+	s := redistest.Start(t, "--enable-debug-command", "yes")
+	return &modelReal{t: t, rules: x, server: s, node: scripts.NewNode(s.Client(t))}
+}
+
+func (r *modelReal) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	r.t.Cleanup(cancel)
+	return ctx
+}
+
+// begin empties the server under a new reign.
+func (r *modelReal) begin() {
+	r.votes, r.began = [modelClients]*scripts.Vote{}, [modelClients]string{}
+	r.promote(nil)
+	r.sync()
+}
+
+func (r *modelReal) do(args ...string) *rueidis.RedisMessage {
+	reply := r.server.Do(r.t, args...)
+	return &reply
+}
+
+func (r *modelReal) owner(o modelOwner) string { return fmt.Sprintf("walker:0%d", o) }
+
+func (r *modelReal) lease() time.Duration { return time.Duration(r.rules.lease) * modelTickTime }
+
+func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
+	r.epochs++
+	epoch, began := fmt.Sprintf("%032x", r.epochs), ""
+	if how == modelRipen {
+		if began = r.began[c]; began == "" {
+			began = "none"
+		}
+	}
+	kinds := [...]scripts.Looking{scripts.Mark, scripts.Begin, scripts.Ripen}
+	said, v, err := r.node.Look(r.context(), kinds[how], epoch, r.lease(), began)
+	require.NoError(r.t, err)
+	if said.Marked && how == modelBegin {
+		r.began[c] = epoch
+	}
+	r.votes[c] = v
+	return v != nil, said.Marked
+}
+
+func (r *modelReal) acquire(c int8, o modelOwner) (says modelSays, fence int64) {
+	b, err := r.node.AcquireVoted(r.context(), r.votes[c], modelKey, r.owner(o), r.lease(), &scripts.Fencing{Reserve: 1, Expiry: time.Hour})
+	require.NoError(r.t, err)
+	switch {
+	case b.NoVote:
+		return modelNoVote, 0
+	case b.Gone:
+		return modelGone, 0
+	case b.OK:
+		require.Equal(r.t, b.Fence, b.FenceEnd)
+		return modelYes, b.Fence
+	}
+	return modelHeldBy, 0
+}
+
+func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
+	answers := make([]scripts.Answer, 1)
+	counts, err := r.node.RenewVoted(r.context(), r.votes[c], r.lease(), []string{modelKey}, []string{r.owner(o)}, []int{0}, answers)
+	require.NoError(r.t, err)
+	return answers[0] == scripts.Renewed, counts && r.votes[c] != nil
+}
+
+// end is Release, if last is not 0, or CleanUp or Undo.
+func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours bool) {
+	var said scripts.Released
+	var err error
+	switch {
+	case !tell:
+		require.NoError(r.t, r.node.Undo(r.context(), modelKey, r.owner(o), stone))
+		return false
+	case stone:
+		said, err = r.node.CleanUp(r.context(), modelKey, r.owner(o))
+	default:
+		said, err = r.node.Release(r.context(), modelKey, r.owner(o), last)
+	}
+	require.NoError(r.t, err)
+	return said.Ours
+}
+
+func (r *modelReal) writeFence(o modelOwner, last int64) (ours bool) {
+	ours, err := r.node.WriteFence(r.context(), modelKey, r.owner(o), last, time.Hour)
+	require.NoError(r.t, err)
+	return ours
+}
+
+// counter is the fence counter; 0 if there is none.
+func (r *modelReal) counter() int64 {
+	text, err := r.do("EVAL", "return redis.call('GET', 'redisson_lock_token:{"+modelKey+"}') or '0'", "0").ToString()
+	require.NoError(r.t, err)
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(r.t, err)
+	return n
+}
+
+// restart returns when the client has noticed: its old connections fail once each.
+func (r *modelReal) restart() {
+	r.server.Restart()
+	ctx := r.context()
+	for ctx.Err() == nil {
+		_, _, err := r.node.Look(ctx, scripts.Ripen, "0", r.lease(), "none")
+		if err == nil && r.node.Ping(ctx) == nil {
+			return
+		}
+	}
+	require.Fail(r.t, "the server does not answer")
+}
+
+// sync keeps all keys as they are now.
+func (r *modelReal) sync() {
+	r.replica = map[string]string{}
+	keys, err := r.do("KEYS", "*").AsStrSlice()
+	require.NoError(r.t, err)
+	for _, key := range keys {
+		r.replica[key], err = r.do("DUMP", key).ToString()
+		require.NoError(r.t, err)
+	}
+}
+
+// promote puts kept keys in the place of all there are, under a new reign.
+func (r *modelReal) promote(keys map[string]string) {
+	r.do("FLUSHALL")
+	r.do("DEBUG", "CHANGE-REPL-ID")
+	for key, dump := range keys {
+		ttl := strconv.FormatInt(r.lease().Milliseconds(), 10)
+		if key == "holdfast_node" {
+			ttl = "0"
+		}
+		r.do("RESTORE", key, ttl, dump)
+	}
+}
+
+// copied makes the kept keys those of another node.
+func (r *modelReal) copied() {
+	r.sync()
+	r.promote(r.replica)
+	if _, marked := r.replica["holdfast_node"]; marked {
+		r.do("SET", "holdfast_node", "abcd "+strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" 1 "+
+			strconv.FormatInt(r.lease().Milliseconds(), 10))
+	}
+}
+
+// state is what the server remembers, in the model's terms; of the marker only
+// whether it gives a vote (1), does not (2), or is not there.
+func (r *modelReal) state() (d modelData) {
+	holders, err := r.do("HKEYS", modelKey).AsStrSlice()
+	require.NoError(r.t, err)
+	require.LessOrEqual(r.t, len(holders), 1)
+	for o := modelOwner(1); o <= modelOwners; o++ {
+		if len(holders) == 1 && holders[0] == r.owner(o) {
+			d.holder = o
+		}
+		n, err := r.do("EXISTS", "holdfast_gone:{"+modelKey+"}:"+r.owner(o)).AsInt64()
+		require.NoError(r.t, err)
+		d.stones |= uint8(n) << o
+	}
+	left, err := r.do("PTTL", modelKey).AsInt64()
+	require.NoError(r.t, err)
+	if left > 0 {
+		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
+	}
+	said, _, err := r.node.Look(r.context(), scripts.Ripen, "0", r.lease(), "none")
+	require.NoError(r.t, err)
+	switch {
+	case said.Left == 0:
+		d.marker = 1
+	case said.Epoch != "":
+		d.marker = 2
+	}
+	return d
+}

@@ -1,0 +1,156 @@
+package multilock_test
+
+// modelPhase is where an owner stands.
+type modelPhase int8
+
+const (
+	modelIdle    modelPhase = iota // its round has not begun
+	modelAsking                    // all nodes are asked
+	modelFencing                   // a quorum has said yes, the fence is written back
+	modelHeld                      // the lease is alive
+	modelOver                      // failed, released or lost
+)
+
+// modelRow is what a client knows of an owner.
+type modelRow struct {
+	phase    modelPhase
+	age      int8 // ticks since the start of the round
+	trust    int8 // ticks left of the lease
+	renewing int8 // 1: a renewal is under way
+	since    int8 // ticks since its start
+	fence    int8 // number of the lease
+}
+
+// modelAsk is how far an acquire on a node is.
+type modelAsk int8
+
+const (
+	modelNoAsk    modelAsk = iota
+	modelToAsk             // it waits for the vote, or for the keeper
+	modelAsked             // on its way
+	modelAskedYes          // done; the yes is on its way
+)
+
+// modelSaid is what a node has said in a round.
+type modelSaid int8
+
+const (
+	modelPending modelSaid = iota
+	modelSaidYes
+	modelSaidHeld
+	modelFailed // no answer, or no vote
+)
+
+// modelRenew is how far a renewal on a node is.
+type modelRenew int8
+
+const (
+	modelNoRenew   modelRenew = iota
+	modelRenewSent            // on its way
+	modelRenewYes             // done; a yes that counts is on its way
+	modelDenying              // done; a no is on its way
+	modelRenewed              // a yes that counts
+	modelDenied               // a no
+	modelRenewVoid            // no answer, or one that does not count
+)
+
+// modelCell is what a client knows of an owner on one node, and what is on its way
+// between them.
+type modelCell struct {
+	ask   modelAsk
+	text  modelMarker    // of the acquire on its way
+	late  [2]modelMarker // texts of acquires that were given up and may still be done
+	said  modelSaid
+	there int8
+	doubt int8 // 1: an acquire was not answered
+	renew modelRenew
+	slow  int8 // 1: a renewal that has been given up may still be done
+	end   int8 // 1: the owner is to be ended there; 2: as the holder of a number
+	write int8 // of the fence: 1 on its way, 2 done, 3 failed
+	mint  int8 // fence number that the node has said
+}
+
+// modelBudget is how many of each may still happen; -1: any number.
+type modelBudget struct {
+	losses   int8 // calls or replies that are lost or late; rounds that are cut short
+	empties  int8 // restarts and flushes
+	promotes int8 // promotions
+	syncs    int8 // of the replica
+	boots    int8 // calls of Bootstrap
+}
+
+func spend(left *int8) {
+	if *left > 0 {
+		*left--
+	}
+}
+
+// modelState is all that there is at one moment.
+type modelState struct {
+	nodes  [modelNodes]modelNode
+	rows   [modelOwners]modelRow
+	boots  [modelClients]int8 // how far each client's Bootstrap is
+	budget modelBudget
+	used   int8 // largest fence number of a lease
+}
+
+// modelRules are the numbers of the protocol and what is left out of it.
+type modelRules struct {
+	lease  int8 // ticks
+	margin int8 // by which a client's trust ends earlier
+	fences bool
+	seeds  modelSeeds
+}
+
+// modelSeeds are the mistakes that a search must find.
+type modelSeeds struct {
+	noDelay         bool // a node votes right after a restart
+	existence       bool // that there is a marker is enough
+	noReign         bool // the reign is not looked at
+	evalFallback    bool // an unknown script is sent as a text
+	voidCounts      bool // a renewal's yes counts without a vote
+	fromReply       bool // the validity counts from the reply
+	onlyAcquired    bool // only nodes that have said yes are released
+	deniedForgotten bool // only nodes are released that have not denied the hold since
+	noStone         bool // releases leave no tombstones
+	noWriteBack     bool // the fence is not written back
+	writesToOthers  bool // it is, to whoever holds
+	repairCounts    bool // a repair that finds the hold counts as a renewal
+	newStart        bool // an acquire that is asked again has a new start
+	givesBackLate   bool // who may have come late gives numbers back
+	noMargin        bool // of the clocks' drift
+	repairsEnded    bool // a hold that is over is still repaired
+	unlimited       bool // a renewal counts from its reply
+}
+
+func (x *modelRules) quarantine() int8 {
+	if x.seeds.noDelay {
+		return 0
+	}
+	return x.lease
+}
+
+// believed is for how many ticks a client trusts a lease that began now.
+func (x *modelRules) believed() int8 {
+	if x.seeds.noMargin {
+		return x.lease
+	}
+	return x.lease - x.margin
+}
+
+// modelFencesPerTick are the microseconds of a tick, so to say. Fence numbers are
+// counted from the servers' present time.
+const modelFencesPerTick = 3
+
+// floor is a fence number that is too old to matter.
+func (x *modelRules) floor() int8 {
+	if !x.fences {
+		return 0
+	}
+	return -modelFencesPerTick * (2*x.lease + 1)
+}
+
+// older has a tick go by for a fence number.
+func (x *modelRules) older(fence *int8) {
+	*fence = max(*fence-modelFencesPerTick, x.floor())
+}

@@ -1,0 +1,227 @@
+package multilock_test
+
+// modelMeeting is something that a search should have met with at least once.
+type modelMeeting int8
+
+// The first are those of modelSays, of an acquire that is waited for.
+const (
+	modelLateYes modelMeeting = 4 + iota // the first of four of a late acquire
+	_
+	_
+	_
+	modelVoidYes // a renewal's yes that does not count
+	modelRepair  // a hold is added
+	modelMeetings
+)
+
+func (m *model) meet(what modelMeeting) { m.met |= 1 << what }
+
+// do takes one step.
+func (m *model) do(a modelAction) {
+	m.broken, m.beside, m.met = "", false, 0
+	n, i := int(a.node), int(a.at)
+	node := &m.nodes[n]
+	switch a.kind {
+	case modelTick:
+		m.tick()
+	case modelLock:
+		m.lock(i)
+	case modelUnlock:
+		m.over(i, 2)
+	case modelCutShort:
+		spend(&m.budget.losses)
+		m.over(i, 1)
+	case modelLook:
+		m.look(n, a.at)
+	case modelStranger:
+		node.look(&m.modelRules, modelMark, 0)
+	case modelAskNow:
+		m.ask(n, i)
+	case modelArrive:
+		m.arrive(n, i)
+	case modelArriveLate:
+		m.arriveLate(n, i%modelOwners, i/modelOwners)
+	case modelAnswer:
+		m.answered(n, i)
+	case modelTimeout:
+		spend(&m.budget.losses)
+		m.unanswered(n, i)
+	case modelWrite:
+		m.write(n, i)
+	case modelWriteLost:
+		spend(&m.budget.losses)
+		m.wroteBack(n, i, false)
+	case modelEnd:
+		m.end(n, i)
+	case modelRenewNow:
+		m.renew(i)
+	case modelRenewArrive:
+		m.renewOn(n, i)
+	case modelRenewAnswer:
+		m.renewAnswered(n, i)
+	case modelRenewLost:
+		spend(&m.budget.losses)
+		m.renewUnanswered(n, i)
+	case modelRenewLate:
+		m.renewLate(n, i)
+	case modelBoot:
+		m.boot(a.at)
+	case modelEmpty, modelFlush:
+		spend(&m.budget.empties)
+		node.empty(&m.modelRules, a.kind == modelEmpty)
+	case modelSync:
+		spend(&m.budget.syncs)
+		node.sync()
+	case modelPromote, modelMove:
+		spend(&m.budget.promotes)
+		node.promote(node.replica, a.kind == modelPromote)
+	case modelCopy:
+		spend(&m.budget.promotes)
+		m.copied(n, i)
+	case modelExpire:
+		node.holder, node.left = 0, 0
+	case modelJump:
+		node.holder, node.left, node.wait = 0, 0, 0
+	}
+	m.tidy()
+	m.check()
+}
+
+func (m *model) tick() {
+	for n := range m.nodes {
+		node := &m.nodes[n]
+		node.tick(&m.modelRules)
+		node.replica.tick(&m.modelRules)
+		for i := range node.cells {
+			m.older(&node.cells[i].mint)
+		}
+	}
+	m.older(&m.used)
+	for i := range m.rows {
+		row := &m.rows[i]
+		m.older(&row.fence)
+		switch row.phase {
+		case modelAsking, modelFencing:
+			row.age = min(row.age+1, m.lease)
+		case modelHeld:
+			if row.renewing > 0 {
+				row.since = min(row.since+1, m.lease)
+			}
+			if row.trust--; row.trust <= 0 {
+				m.over(i, 1)
+			}
+		}
+	}
+}
+
+// write is a fence's writing back that reaches its node.
+func (m *model) write(n, i int) {
+	ours := m.nodes[n].writeFence(&m.modelRules, modelOwner(i+1), m.rows[i].fence)
+	m.wroteBack(n, i, ours)
+	if m.rows[i].phase == modelOver {
+		m.nodes[n].cells[i].write = 0
+	}
+}
+
+// copied makes a node a copy of another. Markers of another node mean nothing there.
+func (m *model) copied(n, from int) {
+	d := m.nodes[from].modelData
+	if d.marker != modelUnmarked {
+		d.marker = modelForeign
+	}
+	m.nodes[n].promote(d, false)
+}
+
+// modelBooted is the end of a Bootstrap: a step for the marking of each node and one
+// for each vote.
+const modelBooted = 2*modelNodes + 1
+
+// boot takes the next step of a client's Bootstrap. One that finds a node marked is
+// over, but for what it waits for.
+func (m *model) boot(c int8) {
+	step := int(m.boots[c])
+	if step == 0 {
+		spend(&m.budget.boots)
+	}
+	m.boots[c]++
+	switch {
+	case step < modelNodes:
+		if _, marked := m.nodes[step].look(&m.modelRules, modelBegin, c); !marked {
+			m.boots[c] = modelBooted
+		}
+	case step < 2*modelNodes:
+		m.nodes[step-modelNodes].look(&m.modelRules, modelRipen, c)
+		m.nodes[step-modelNodes].votes[c] = 0
+	}
+	if m.boots[c] == 2*modelNodes {
+		m.boots[c] = modelBooted
+	}
+}
+
+// The properties that each state must have.
+const (
+	modelTwo      = "two believe in their leases"
+	modelLeftOver = "something is left of an owner that was ended"
+	modelFence    = "a fence number does not grow"
+)
+
+// breaks notes the first property that a step breaks.
+func (m *model) breaks(what string) {
+	if m.broken == "" {
+		m.broken = what
+	}
+}
+
+// check looks at a state.
+func (m *model) check() {
+	believers := 0
+	for i := range m.rows {
+		if m.rows[i].phase == modelHeld {
+			believers++
+		}
+		for n := range m.nodes {
+			node := &m.nodes[n]
+			if m.rows[i].phase == modelHeld && node.holder == 0 && node.own > 0 && node.wait == 0 && node.kind.wrong == 0 {
+				m.beside = m.beside || m.wrong() // as in excuse
+			}
+			restored := node.kind.replicated > 0 || node.kind.copied > 0
+			if m.rows[i].phase == modelOver && node.cells[i].end == 0 && node.holder == modelOwner(i+1) && !restored {
+				m.breaks(modelLeftOver)
+			}
+		}
+	}
+	if believers > 1 && !m.beside {
+		m.broken = modelTwo
+	}
+	if m.beside {
+		m.broken = ""
+	}
+}
+
+// excuse is called when a lease is won. Nothing is promised for one that a node with
+// a right clock has not given while the clock of another is wrong, nor for what comes
+// of it: these share a budget of one.
+func (m *model) excuse(i int) {
+	for n := range m.nodes {
+		if m.nodes[n].cells[i].said != modelSaidYes && m.nodes[n].kind.wrong == 0 && m.wrong() {
+			m.beside = true
+		}
+	}
+}
+
+// wrong says whether some node's clock is wrong.
+func (m *model) wrong() bool {
+	for n := range m.nodes {
+		if m.nodes[n].kind.wrong > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) checkFence(fence int8) {
+	if fence <= m.used {
+		m.breaks(modelFence)
+	}
+	m.used = max(m.used, fence)
+}

@@ -1,0 +1,216 @@
+package multilock_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	modelWalks = 80
+	modelSteps = 60 // of a walk
+)
+
+// TestModelIsWhatRedisDoes takes random walks through the scripts, on a real server
+// and in the model: each call has to answer the same and to leave the same behind.
+// Time is not waited for: a quarantine ends as Bootstrap ends it, and locks expire by
+// the test's own doing.
+func TestModelIsWhatRedisDoes(t *testing.T) {
+	x := &modelRules{lease: 4, fences: true}
+	r := newModelReal(t, x)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	steps, met := 0, map[string]int{}
+	for walk := range uint64(modelWalks) {
+		w := &modelWalk{real: r, rules: x, random: rand.New(rand.NewPCG(seed, walk)), met: met}
+		r.begin()
+		for range modelSteps {
+			w.step(t)
+			steps++
+		}
+	}
+	t.Logf("%d steps: %v", steps, met)
+	for _, what := range []string{"yes", "held", "gone", "no vote", "counts", "void yes", "not ours",
+		"marked", "ripened", "fence raised", "fence refused", "fence lowered", "restart"} {
+		require.NotZero(t, met[what], what)
+	}
+}
+
+// modelWalk is one walk.
+type modelWalk struct {
+	real   *modelReal
+	rules  *modelRules
+	random *rand.Rand
+	node   modelNode
+	met    map[string]int // of all walks
+	log    []string
+}
+
+func (w *modelWalk) step(t *testing.T) {
+	c, o := int8(w.random.IntN(modelClients)), modelOwner(1+w.random.IntN(modelOwners))
+	if w.node.holder != 0 && w.random.IntN(3) > 0 {
+		o = w.node.holder
+	}
+	w.node.fence = 0 // numbers are compared with those before
+	before := w.real.counter()
+	switch n := w.random.IntN(100); {
+	case n < 22:
+		w.look(t, c)
+	case n < 50:
+		w.acquire(t, c, o, before)
+	case n < 65:
+		w.renew(t, c, o)
+	case n < 78:
+		w.end(t, o, before)
+	case n < 90:
+		w.write(t, o, before)
+	default:
+		w.disturb(t)
+	}
+	should := w.node.modelData
+	should.fence, should.wait, should.began, should.marker = 0, 0, 0, w.marker()
+	require.Equal(t, should, w.real.state(), "%v", w)
+}
+
+// marker is as modelReal.state tells it.
+func (w *modelWalk) marker() modelMarker {
+	switch n := &w.node; {
+	case n.marker == modelUnmarked:
+		return modelUnmarked
+	case n.own > 0 && n.wait == 0:
+		return 1
+	}
+	return 2
+}
+
+func (w *modelWalk) look(t *testing.T, c int8) {
+	how := modelLooking(w.random.IntN(3))
+	if w.node.marker == modelUnmarked && w.random.IntN(4) > 0 {
+		how = modelBegin
+	} else if w.node.began > 0 && w.random.IntN(4) > 0 { // else there would hardly ever be a vote
+		how, c = modelRipen, w.node.began-1
+	}
+	w.note("look %d by %d", how, c)
+	vote, marked := w.node.look(w.rules, how, c)
+	w.node.votes[c] = vote
+	voted, done := w.real.look(how, c)
+	require.Equal(t, []bool{vote != 0, marked}, []bool{voted, done}, "%v", w)
+	w.count(marked && how != modelRipen, "marked")
+	w.count(marked && how == modelRipen, "ripened")
+}
+
+func (w *modelWalk) acquire(t *testing.T, c int8, o modelOwner, before int64) {
+	if w.node.votes[c] == 0 {
+		return
+	}
+	w.note("acquire %d by %d", o, c)
+	says, minted := w.node.acquire(w.rules, o, w.node.votes[c])
+	said, fence := w.real.acquire(c, o)
+	require.Equal(t, says, said, "%v", w)
+	if says == modelYes {
+		require.Equal(t, int8(1), minted)
+		require.Greater(t, fence, before, "%v", w)
+		require.Equal(t, fence, w.real.counter())
+	}
+	w.met[[]string{"yes", "held", "gone", "no vote"}[says]]++
+}
+
+func (w *modelWalk) renew(t *testing.T, c int8, o modelOwner) {
+	w.note("renew %d by %d", o, c)
+	ours := w.node.renew(w.rules, o)
+	counts := w.node.votes[c] != 0 && w.node.votes[c] == w.node.marker
+	did, counted := w.real.renew(c, o)
+	require.Equal(t, []bool{ours, counts}, []bool{did, counted}, "%v", w)
+	w.count(ours && counts, "counts")
+	w.count(ours && !counts, "void yes")
+	w.count(!ours, "not ours")
+}
+
+// end ends an owner in one of the four ways.
+func (w *modelWalk) end(t *testing.T, o modelOwner, before int64) {
+	stone, tell, last := w.random.IntN(2) == 0, w.random.IntN(2) == 0, int64(0)
+	var back *int8
+	if d := int8(w.random.IntN(3) - 1); tell && !stone && before > 0 {
+		back, last = &d, before+int64(d)
+	}
+	w.note("end %d, stone %t, tell %t, last %+d", o, stone, tell, last-before)
+	ours := w.node.end(o, stone, back)
+	did := w.real.end(o, stone, last, tell)
+	require.Equal(t, ours && tell, did, "%v", w)
+	require.Equal(t, before+int64(w.node.fence), w.real.counter(), "%v", w)
+	w.count(w.node.fence < 0, "fence lowered")
+}
+
+func (w *modelWalk) write(t *testing.T, o modelOwner, before int64) {
+	d := int8(w.random.IntN(5) - 2)
+	if before == 0 {
+		d = 1
+	}
+	w.note("write %+d by %d", d, o)
+	ours := w.node.writeFence(w.rules, o, d)
+	did := w.real.writeFence(o, before+int64(d))
+	require.Equal(t, ours, did, "%v", w)
+	require.Equal(t, before+int64(w.node.fence), w.real.counter(), "%v", w)
+	w.count(ours && d > 0, "fence raised")
+	w.count(!ours, "fence refused")
+}
+
+// disturb does what happens to a node.
+func (w *modelWalk) disturb(t *testing.T) {
+	n, r := &w.node, w.real
+	switch k := w.random.IntN(50); {
+	case k < 15:
+		w.note("expire")
+		n.holder, n.left = 0, 0
+		r.server.Do(t, "DEL", modelKey)
+	case k < 30:
+		w.note("sync")
+		n.sync()
+		r.sync()
+	case k < 40:
+		w.note("promote")
+		d := n.replica
+		if d.holder != 0 {
+			d.left = w.rules.lease
+		}
+		n.promote(d, true)
+		r.promote(r.replica)
+	case k < 42:
+		w.note("copy")
+		d := n.modelData
+		if d.holder != 0 {
+			d.left = w.rules.lease
+		}
+		if d.marker != modelUnmarked {
+			d.marker = modelForeign
+		}
+		n.sync() // as the server's test does
+		n.promote(d, false)
+		r.copied()
+	case k < 49:
+		w.note("flush")
+		n.empty(w.rules, false)
+		r.server.Do(t, "FLUSHALL")
+	default:
+		w.note("restart")
+		n.empty(w.rules, true)
+		r.restart()
+		w.met["restart"]++
+	}
+}
+
+func (w *modelWalk) count(met bool, what string) {
+	if met {
+		w.met[what]++
+	}
+}
+
+func (w *modelWalk) note(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf(format, args...))
+}
+
+// String tells the walk.
+func (w *modelWalk) String() string { return fmt.Sprintf("after %q", w.log) }

@@ -1,0 +1,68 @@
+package rlock_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// A reply that is lost leaves no key behind, well before the leases would end.
+func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server.Addr())
+	l := userLocker(t, server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }),
+		rlock.WithLease(time.Minute))
+	other := userLocker(t, server.Client(t))
+	var cut atomic.Bool
+	proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && cut.CompareAndSwap(false, true) {
+			return redistest.Cut
+		}
+		return redistest.Pass
+	})
+	warm, err := other.TryLockAll(t.Context(), "x", "y") // the script is known then, and runs with the first call
+	require.NoError(t, err)
+	require.Len(t, warm, 2)
+	_, err = l.TryLockAll(t.Context(), "a", "b", "c")
+	require.ErrorIs(t, err, rlock.ErrUnknown)
+	for _, key := range []string{"a", "b", "c"} {
+		lease, err := other.TryLockFor(t.Context(), key, 20*time.Second)
+		require.NoError(t, err)
+		require.NoError(t, lease.Unlock(t.Context()))
+	}
+	again, err := l.TryLockAll(t.Context(), "a", "b", "c")
+	require.NoError(t, err)
+	for _, lease := range again {
+		require.NoError(t, lease.Unlock(t.Context()))
+	}
+	for _, lease := range warm {
+		require.NoError(t, lease.Unlock(t.Context()))
+	}
+}
+
+// Leases taken together are renewed, lost and released each by itself.
+func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
+	server := redistest.Start(t)
+	l := userLocker(t, server.Client(t), rlock.WithLease(300*time.Millisecond))
+	leases, err := l.TryLockAll(t.Context(), "a", "b")
+	require.NoError(t, err)
+	before := leases[0].Deadline()
+	require.Eventually(t, func() bool { return leases[0].Deadline().After(before) }, 10*time.Second, time.Millisecond)
+	server.Do(t, "DEL", "a")
+	<-leases[0].Done()
+	require.ErrorIs(t, leases[0].Err(), rlock.ErrLost)
+	require.NoError(t, leases[1].Err())
+	_, err = l.TryLockAll(t.Context(), "b", "c") // b is held here
+	require.ErrorIs(t, err, rlock.ErrNotAcquired)
+	require.NoError(t, leases[1].Unlock(t.Context()))
+	require.NoError(t, l.Close())
+	_, err = l.TryLockAll(t.Context(), "b", "c")
+	require.ErrorIs(t, err, rlock.ErrClosed)
+}

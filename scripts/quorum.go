@@ -1,0 +1,239 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+var (
+	quorumVote  = load("quorum_vote.lua")
+	quorumLook  = load("quorum_look.lua")
+	quorumRenew = load("quorum_renew.lua")
+	quorumUndo  = load("quorum_undo.lua")
+	quorumFence = load("quorum_fence.lua")
+
+	quorumAcquire       = load("quorum_held.lua", "acquire.lua")
+	quorumAcquireFenced = load("quorum_held.lua", "acquire_fenced.lua")
+)
+
+// Standing is what a node of a quorum says of itself.
+type Standing struct {
+	Run     string        // id of the server's process
+	Version string        // of Redis
+	Policy  string        // what it does when it is out of memory: maxmemory-policy
+	Longest time.Duration // longest lease of the deployment; 0 without a marker
+	Left    time.Duration // until the node has a vote; 0: it has; negative: never by this marker
+	Marked  bool          // the marker was written by this call
+	Epoch   string        // of the marker; "" without one
+	vote    Vote
+}
+
+// Vote is what a call needs that counts towards a quorum: it names one boot, one
+// reign and one epoch of a node.
+type Vote struct {
+	marker          string
+	acquire, fenced script
+}
+
+// Looking says what Look does about a node without a marker of its own.
+type Looking string
+
+const (
+	// Mark begins the node's quarantine: it has no vote for the longest lease.
+	Mark Looking = "look"
+	// Begin does so only on a node that has no marker at all.
+	Begin Looking = "begin"
+	// Ripen ends the quarantine that a call with Begin began.
+	Ripen Looking = "ripen"
+)
+
+// Look asks a node whether it has a vote, and if so gives it the scripts with
+// which it votes. epoch is random and new in every call; began is the one of the
+// call with Begin, for Ripen. Two round trips, on one connection of its own,
+// which cannot outlive the server's process: the scripts are those of the boot
+// that was looked at. Getting that connection may take a dial, which ctx does not
+// bound. It may be repeated.
+func (n *Node) Look(ctx context.Context, how Looking, epoch string, longest time.Duration, began string) (Standing, *Vote, error) {
+	conn, done := n.client.Dedicate()
+	defer done()
+	args := []string{marker, epoch, millis(longest), string(how)}
+	if began != "" {
+		args = append(args, began)
+	}
+	look := conn.B().Eval().Script(quorumLook.text).Numkeys(1).Arg(args...).Build()
+	s, err := parseStanding(conn.Do(ctx, look).ToMessage())
+	if err != nil || s.Left != 0 {
+		return s, nil, err
+	}
+	for _, text := range []string{s.vote.acquire.text, s.vote.fenced.text} {
+		if err := conn.Do(ctx, conn.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
+			return s, nil, err
+		}
+	}
+	return s, &s.vote, nil
+}
+
+func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
+	values, err := array(m, err)
+	if err != nil || len(values) != 7 {
+		return Standing{}, unexpected(err)
+	}
+	var text [5]string
+	for i := range text {
+		if text[i], err = values[i].ToString(); err != nil {
+			return Standing{}, errReply
+		}
+	}
+	left, err := integer(values[5], nil)
+	written, err := integer(values[6], err)
+	if err != nil || left < -1 || left > 2*maxLease.Milliseconds() {
+		return Standing{}, errReply
+	}
+	s := Standing{Run: text[0], Version: text[1], Policy: text[2], Marked: written == 1, Left: time.Duration(left) * time.Millisecond}
+	if s.Run == "" { // no marker names its boot
+		s.Left = -1
+	}
+	if s.Run == "" || text[4] == "" {
+		return s, nil
+	}
+	var run, reign, since string
+	var longest int64
+	if _, err := fmt.Sscan(text[4], &s.Epoch, &run, &reign, &since, &longest); err != nil {
+		return Standing{}, refuse("marker %s is not one of ours", marker)
+	}
+	s.Longest = time.Duration(longest) * time.Millisecond
+	s.vote = newVote(text[4], text[3])
+	return s, nil
+}
+
+// newVote pins the scripts to a marker and a reign. Both are words that the node
+// has said, and are checked to be no more than that.
+func newVote(marker, reign string) Vote {
+	head := fmt.Sprintf("local marker, reign = '%s', '%s'\n", word(marker), word(reign))
+	return Vote{
+		marker:  marker,
+		acquire: scriptOf(head + quorumVote.text + quorumAcquire.text),
+		fenced:  scriptOf(head + quorumVote.text + quorumAcquireFenced.text),
+	}
+}
+
+// word keeps of a text what may stand between quotes in a script.
+func word(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == ':' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return -1
+	}, text)
+}
+
+// Ballot is a node's answer to an acquire that counts towards a quorum.
+type Ballot struct {
+	Acquired
+	NoVote bool   // the vote is not good any more: look again
+	Holder string // who holds the lock there, if it is another
+}
+
+// AcquireVoted does as [Node.Acquire], or AcquireFenced if f is not nil, on a node
+// of a quorum. vote is of [Node.Look]; nil for a node without restart guard. It
+// never sends a script's text to a guarded node, which might have restarted: it
+// has no vote instead.
+func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, key, owner string, lease time.Duration, f *Fencing) (Ballot, error) {
+	if err := checkHold(key, owner, lease); err != nil {
+		return Ballot{}, err
+	}
+	s, keys, args := quorumAcquire, []string{key, tombstone(key, owner)}, []string{owner, millis(lease)}
+	if f != nil {
+		s, keys, args = quorumAcquireFenced, append(keys, counter(key)), append(args, decimal(f.Reserve), millis(f.Expiry))
+	}
+	if vote == nil {
+		return parseBallot(n.run(ctx, s, len(keys), append(keys, args...)...))
+	}
+	if s = vote.acquire; f != nil {
+		s = vote.fenced
+	}
+	if err := ctx.Err(); err != nil {
+		return Ballot{}, notSent{err}
+	}
+	keys = append(keys, marker)
+	cmd := n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Arg(keys...).Arg(args...).Build()
+	return parseBallot(n.client.Do(ctx, cmd).ToMessage())
+}
+
+func parseBallot(m rueidis.RedisMessage, err error) (Ballot, error) {
+	if re, ok := err.(*rueidis.RedisError); ok && re.IsNoScript() {
+		return Ballot{NoVote: true}, nil
+	}
+	if err != nil || m.IsInt64() {
+		a, err := parseAcquired(m, err)
+		return Ballot{Acquired: a}, err
+	}
+	values, err := array(m, err)
+	if err != nil {
+		return Ballot{}, err
+	}
+	switch len(values) {
+	case 1:
+		return Ballot{NoVote: true}, nil
+	case 2:
+		left, err := integer(values[0], nil)
+		holder, e := values[1].ToString()
+		if err != nil || e != nil || holder == "" {
+			return Ballot{}, errReply
+		}
+		b := Ballot{Holder: holder}
+		b.Remaining, err = remaining(left)
+		return b, err
+	}
+	a, err := parseAcquiredFenced(m, nil)
+	return Ballot{Acquired: a}, err
+}
+
+// RenewVoted does as [Node.Renew] on a node of a quorum. counts says whether its
+// answers Renewed count: they do if the node's marker is still that of vote, which
+// is nil for a node without restart guard. entries, if not 0, is how many entries
+// the hold has.
+func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
+	args := make([]string, 0, 3*len(keys)+2)
+	args = append(append(args, keys...), marker, millis(lease))
+	for i, owner := range owners {
+		args = append(args, owner, decimal(int64(entries[i])))
+	}
+	values, err := array(n.run(ctx, quorumRenew, len(keys)+1, args...))
+	if err != nil || len(values) != len(keys)+1 {
+		return false, unexpected(err)
+	}
+	present, err := values[0].ToString()
+	if err != nil {
+		return false, errReply
+	}
+	return vote == nil || present == vote.marker, parseAnswers(values[1:], answers)
+}
+
+// Undo ends the hold of an owner whose round has failed, and tells nobody. If
+// doubt, its acquire was not answered and may still arrive: it leaves a
+// tombstone. It may be repeated.
+func (n *Node) Undo(ctx context.Context, key, owner string, doubt bool) error {
+	keys := []string{key}
+	if doubt {
+		keys = append(keys, tombstone(key, owner))
+	}
+	_, err := parseBool(n.run(ctx, quorumUndo, len(keys), append(keys, owner)...))
+	return err
+}
+
+// WriteFence raises the fence counter of a hold of owner to last; ours is false if
+// the owner does not hold key there. It may be repeated.
+func (n *Node) WriteFence(ctx context.Context, key, owner string, last int64, expiry time.Duration) (ours bool, err error) {
+	return parseBool(n.run(ctx, quorumFence, 2, key, counter(key), owner, decimal(last), millis(expiry)))
+}
+
+// QuorumCommands returns the commands that a Redis user needs for the scripts of
+// a quorum's nodes and for what is shared with one Redis, in lower case.
+func QuorumCommands() []string {
+	return append(Commands(), "hget", "hkeys", "info", "script|load")
+}

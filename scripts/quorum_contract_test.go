@@ -1,0 +1,244 @@
+package scripts
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// allQuorum are the scripts of a quorum by the files of which they are made. What
+// names a vote begins with a line of its own.
+func allQuorum(vote *Vote) map[string]script {
+	return map[string]script{
+		"quorum_look":  quorumLook,
+		"quorum_renew": quorumRenew,
+		"quorum_undo":  quorumUndo,
+		"quorum_fence": quorumFence,
+
+		"quorum_held acquire":                    quorumAcquire,
+		"quorum_held acquire_fenced":             quorumAcquireFenced,
+		"quorum_vote quorum_held acquire":        vote.acquire,
+		"quorum_vote quorum_held acquire_fenced": vote.fenced,
+	}
+}
+
+// quorumRecorder is a client that notes how scripts were called and what they
+// replied.
+type quorumRecorder struct {
+	rueidis.Client
+	vote                *Vote
+	keys, args, replies map[string]map[string]bool // name in allQuorum -> what was seen
+}
+
+func (r *quorumRecorder) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	words := slices.Clone(cmd.Commands())
+	result := r.Client.Do(ctx, cmd)
+	if reply, err := result.ToMessage(); err == nil {
+		r.note(words, reply)
+	}
+	return result
+}
+
+func (r *quorumRecorder) note(words []string, reply rueidis.RedisMessage) {
+	for name, s := range allQuorum(r.vote) {
+		if words[1] == s.sha || words[1] == s.text {
+			keys, _ := strconv.Atoi(words[2])
+			note(r.keys, name, words[2])
+			note(r.args, name, strconv.Itoa(len(words)-3-keys))
+			for _, class := range quorumClasses(name, reply) {
+				note(r.replies, name, class)
+			}
+		}
+	}
+}
+
+// quorumClasses returns how the contracts write a reply.
+func quorumClasses(name string, m rueidis.RedisMessage) []string {
+	if v, err := m.ToInt64(); err == nil {
+		return []string{strconv.FormatInt(v, 10)}
+	}
+	values, _ := m.ToArray()
+	switch {
+	case name == "quorum_look":
+		return []string{"{" + strconv.Itoa(len(values)) + "}"}
+	case name == "quorum_renew":
+		all := []string{"{marker, answer...}"}
+		for _, v := range values[1:] {
+			if v.IsString() {
+				all = append(all, "text")
+			} else {
+				all = append(all, quorumClasses(name, v)...)
+			}
+		}
+		return all
+	case len(values) == 1:
+		return []string{"{-3}"}
+	case len(values) == 2:
+		return []string{"{left, holder}"}
+	}
+	return quorumClasses(name, values[0])
+}
+
+var (
+	quorumName   = regexp.MustCompile(`^-- ((?:KEYS|ARGV)\[[^]]+\]) +(optional)?`)
+	quorumReply  = regexp.MustCompile(`^-- (?:Reply)? +(\{[^}]*\}|text|-?\d+|> 0)(?: |$)`)
+	quorumStatus = "{status, first, last}" // its parts stand below it
+)
+
+// Header, body and Go wrapper of each script say the same.
+func TestQuorumContracts(t *testing.T) {
+	s, n, vote := startRipe(t)
+	r := &quorumRecorder{
+		Client: s.Client(t), vote: vote,
+		keys: map[string]map[string]bool{}, args: map[string]map[string]bool{}, replies: map[string]map[string]bool{},
+	}
+	everyQuorumReply(t, r, n, vote, func(args ...string) { s.Do(t, args...) })
+
+	entries, err := files.ReadDir(".")
+	require.NoError(t, err)
+	used := map[string]bool{}
+	commands := map[string]bool{"eval": true, "evalsha": true, "script|load": true}
+	for name, script := range allQuorum(vote) {
+		t.Run(name, func(t *testing.T) {
+			parts := strings.Fields(name)
+			documented, replies, optional, whole := map[string]bool{}, map[string]bool{}, 0, ""
+			for _, part := range parts {
+				used[part+".lua"] = true
+				text := content(t, part+".lua")
+				whole += text
+				head, _ := split(text)
+				require.Regexp(t, `^-- `+part+`: `, head)
+				_, contract, _ := strings.Cut(head, "-- Reply")
+				contract, _, repeats := strings.Cut(contract, "-- Repeat:")
+				require.Equal(t, part != "quorum_vote" && part != "quorum_held", repeats, part)
+				for line := range strings.SplitSeq(head, "\n") {
+					if m := quorumName.FindStringSubmatch(line); m != nil {
+						if !documented[m[1]] && m[2] != "" {
+							optional++
+						}
+						documented[m[1]] = true
+					}
+				}
+				for line := range strings.SplitSeq("-- Reply"+contract, "\n") {
+					if m := quorumReply.FindStringSubmatch(line); m != nil && m[1] != quorumStatus {
+						replies[m[1]] = true
+					}
+				}
+			}
+			text := strings.TrimPrefix(script.text, "local marker, reign = '"+vote.marker+"', 'master_replid:")
+			if text != script.text {
+				_, text, _ = strings.Cut(text, "\n")
+			}
+			require.Equal(t, whole, text)
+
+			body := map[string]bool{}
+			for _, part := range parts {
+				_, code := split(content(t, part+".lua"))
+				for _, found := range bodyName.FindAllString(code, -1) {
+					body[strings.ReplaceAll(strings.ReplaceAll(found, " ", ""), "#KEYS", "n")] = true
+				}
+				for _, m := range bodyCall.FindAllStringSubmatch(code, -1) {
+					commands[strings.ToLower(m[1])] = true
+				}
+			}
+			require.Equal(t, documented, body)
+
+			if name == "quorum_look" {
+				requireLookReply(t, replies)
+				replies = map[string]bool{"{7}": true}
+			}
+			if slices.Contains(parts, "quorum_held") { // which answers in the place of acquire
+				delete(replies, "> 0")
+				delete(replies, "-1")
+			}
+			require.Equal(t, replies, r.replies[name], "documented and produced replies")
+
+			if name == "quorum_renew" { // three locks, each with an owner and its entries
+				require.Equal(t, map[string]bool{"4": true}, r.keys[name])
+				require.Equal(t, map[string]bool{"7": true}, r.args[name])
+				return
+			}
+			for kind, sent := range map[string]map[string]bool{"KEYS": r.keys[name], "ARGV": r.args[name]} {
+				count := 0
+				for name := range documented {
+					if strings.HasPrefix(name, kind) {
+						count++
+					}
+				}
+				want := map[string]bool{strconv.Itoa(count): true}
+				if optional > 0 && (kind == "KEYS") == documented["KEYS[2]"] {
+					want[strconv.Itoa(count-1)] = true
+				}
+				require.Equal(t, want, sent, kind)
+			}
+		})
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "quorum_") {
+			require.True(t, used[e.Name()], e.Name())
+		}
+	}
+	// What the quorum shares with one Redis.
+	for _, s := range []script{release, cleanUp, recount, forceRelease, inspect} {
+		for _, m := range bodyCall.FindAllStringSubmatch(s.text, -1) {
+			commands[strings.ToLower(m[1])] = true
+		}
+	}
+	require.Equal(t, slices.Sorted(maps.Keys(commands)), slices.Sorted(slices.Values(QuorumCommands())))
+}
+
+// requireLookReply requires that the one reply of look is documented by its parts.
+func requireLookReply(t *testing.T, replies map[string]bool) {
+	t.Helper()
+	require.Equal(t, map[string]bool{"{run id, version, policy, reign, marker, left, new}": true}, replies)
+}
+
+// everyQuorumReply brings about every reply of every script of a quorum. n has no
+// recorder.
+func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do func(args ...string)) {
+	t.Helper()
+	ctx, recorded := bounded(t), NewNode(r)
+	call := func(_ any, err error) {
+		t.Helper()
+		require.NoError(t, err)
+	}
+	for _, v := range []*Vote{nil, vote} {
+		for _, f := range []*Fencing{nil, fencingHour} {
+			get := func(owner string) { call(recorded.AcquireVoted(ctx, v, "k", owner, lease, f)) }
+			get(ownA)
+			get(ownB)
+			call(nil, recorded.Undo(ctx, "k", ownA, true))
+			get(ownA)
+			do("SET", marker, "other")
+			if v != nil {
+				get(ownB)
+			}
+			do("SET", marker, vote.marker)
+			do("DEL", "k", counter("k"), tombstone("k", ownA))
+		}
+	}
+	call(nil, recorded.Undo(ctx, "k", ownA, false))
+
+	call(recorded.WriteFence(ctx, "k", ownA, 1, 0))
+	call(n.Acquire(ctx, "k", ownA, lease))
+	call(recorded.WriteFence(ctx, "k", ownA, 1, 0))
+
+	do("SET", "string", "x")
+	answers := make([]Answer, 3)
+	call(recorded.RenewVoted(ctx, vote, lease, []string{"k", "free", "string"}, []string{ownA, ownA, ownA}, make([]int, 3), answers))
+	require.Equal(t, []Answer{Renewed, NotOurs, NotOurs}, answers)
+
+	// A look runs on a connection of its own.
+	for _, began := range [][]string{nil, {"none"}} {
+		args := append([]string{marker, newEpoch(), millis(longest), string(Mark)}, began...)
+		cmd := r.B().Eval().Script(quorumLook.text).Numkeys(1).Arg(args...).Build()
+		call(nil, r.Do(ctx, cmd).Error())
+	}
+}

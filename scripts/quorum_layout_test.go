@@ -1,0 +1,204 @@
+package scripts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// A node keeps Redisson's layout of a plain lock, and a marker.
+func TestQuorumLayout(t *testing.T) {
+	s, n, vote := startRipe(t)
+	ctx := bounded(t)
+	listener, stop := s.Client(t).Dedicate()
+	t.Cleanup(stop)
+	heard := make(chan rueidis.PubSubMessage, 8)
+	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m }})
+	require.NoError(t, listener.Do(ctx, listener.B().Psubscribe().Pattern("*").Build()).Error())
+
+	const key, gone = "sku:42", "holdfast_gone:{sku:42}:" + ownA
+	keys := func(want ...string) {
+		t.Helper()
+		m := s.Do(t, "KEYS", "*")
+		got, err := m.AsStrSlice()
+		require.NoError(t, err)
+		require.ElementsMatch(t, append(want, "holdfast_node"), got)
+	}
+	pttl := func(key string, want time.Duration) {
+		t.Helper()
+		require.InDelta(t, want.Milliseconds(), integerOf(t, s.Do(t, "PTTL", key)), 5000)
+	}
+	holds := func(want map[string]string) {
+		t.Helper()
+		m := s.Do(t, "HGETALL", key)
+		got, err := m.AsStrMap()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000$`, markerOf(t, s))
+	require.EqualValues(t, -1, integerOf(t, s.Do(t, "PTTL", "holdfast_node")))
+
+	for _, v := range []*Vote{vote, nil} {
+		b, err := n.AcquireVoted(ctx, v, key, ownA, lease, nil)
+		require.NoError(t, err)
+		require.Equal(t, Ballot{Acquired: Acquired{OK: true}}, b)
+		keys(key)
+		holds(map[string]string{ownA: "1"})
+		pttl(key, lease)
+
+		_, err = n.RenewVoted(ctx, v, time.Minute, []string{key}, []string{ownA}, []int{2}, make([]Answer, 1))
+		require.NoError(t, err)
+		keys(key)
+		holds(map[string]string{ownA: "2"})
+		pttl(key, time.Minute)
+
+		require.NoError(t, n.Undo(ctx, key, ownB, false))
+		keys(key)
+		require.NoError(t, n.Undo(ctx, key, ownA, false))
+		keys()
+
+		b, err = n.AcquireVoted(ctx, v, key, ownA, lease, &Fencing{Reserve: 3, Expiry: 7 * 24 * time.Hour})
+		require.NoError(t, err)
+		require.True(t, b.OK)
+		_, err = n.WriteFence(ctx, key, ownA, b.FenceEnd+7, 7*24*time.Hour)
+		require.NoError(t, err)
+		keys(key, "redisson_lock_token:{sku:42}")
+		pttl("redisson_lock_token:{sku:42}", 7*24*time.Hour)
+		require.Equal(t, b.FenceEnd+7, integerOf(t, s.Do(t, "GET", "redisson_lock_token:{sku:42}")))
+		s.Do(t, "DEL", "redisson_lock_token:{sku:42}")
+
+		for range 2 {
+			require.NoError(t, n.Undo(ctx, key, ownA, true))
+			keys(gone)
+			pttl(gone, time.Minute)
+		}
+		s.Do(t, "DEL", gone)
+	}
+	require.Empty(t, heard, "of a round that failed nobody is told")
+	s.Do(t, "PUBLISH", "end", "")
+	require.Equal(t, "end", (<-heard).Channel)
+}
+
+func TestF7_LateVoteFindsTheTombstone(t *testing.T) {
+	s, n, vote := startRipe(t)
+	for _, f := range []*Fencing{nil, fencingHour} {
+		require.NoError(t, n.Undo(bounded(t), "k", ownA, true))
+		before := state(t, s)
+		b, err := n.AcquireVoted(bounded(t), vote, "k", ownA, lease, f)
+		require.NoError(t, err)
+		require.True(t, b.Gone)
+		require.Equal(t, before, state(t, s))
+		require.True(t, voted(t, n, vote, ownB).OK, "it bars its owner only")
+		require.NoError(t, n.Undo(bounded(t), "k", ownB, false))
+		require.True(t, voted(t, n, vote, ownB).OK, "without doubt there is none")
+		require.NoError(t, n.Undo(bounded(t), "k", ownB, false))
+	}
+}
+
+// The scripts check their arguments themselves, before they write.
+func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
+	s, n, vote := startRipe(t)
+	bad := []string{"", "0", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "inf", "9999999999999999999"}
+	run := func(name string, sc script, keys []string, args ...string) {
+		t.Helper()
+		keys = append(append([]string{}, keys...), marker)[:len(keys)+1]
+		if sc.sha != quorumRenew.sha && sc.sha != vote.acquire.sha && sc.sha != vote.fenced.sha {
+			keys = keys[:len(keys)-1]
+		}
+		for _, held := range []bool{false, true} {
+			s.Do(t, "DEL", "k")
+			if held {
+				acquired(t, n, "k", ownA)
+			}
+			before := state(t, s)
+			_, err := n.run(bounded(t), sc, len(keys), append(keys, args...)...)
+			require.ErrorContains(t, err, name, "%q", args)
+			require.Equal(t, Refused, OutcomeOf(err))
+			require.Equal(t, before, state(t, s))
+		}
+	}
+	two, three := []string{"k", "g"}, []string{"k", "g", "t"}
+	for _, v := range bad {
+		for _, sc := range []script{quorumAcquire, vote.acquire} {
+			run("lease", sc, two, ownA, v)
+		}
+		for _, sc := range []script{quorumAcquireFenced, vote.fenced} {
+			run("lease", sc, three, ownA, v, "1", "0")
+			run("reserve", sc, three, ownA, "1000", v, "0")
+		}
+		run("lease", quorumRenew, two[:1], v, ownA, "0")
+		run("last fence", quorumFence, two, ownA, v, "0")
+		run("longest lease", quorumLook, []string{marker}, "ab", v, "look")
+		run("longest lease", quorumLook, []string{marker}, "ab", v, "begin")
+		if v != "0" {
+			run("counter expiry", quorumFence, two, ownA, "1", v)
+		}
+	}
+	for _, epoch := range []string{"", "x", "a b", "ab\n", "'"} {
+		run("epoch", quorumLook, []string{marker}, epoch, "1000", "look")
+	}
+	run("owners", quorumRenew, two[:1], "1000", ownA)
+	run("owners", quorumRenew, two, "1000", ownA, "0")
+	run("owners", quorumRenew, two[:1], "1000", ownA, "0", ownB, "0")
+}
+
+func TestF8_QuorumBadArguments(t *testing.T) {
+	n, vote := NewNode(nil), newVote("m", "r") // any I/O would panic
+	for _, v := range []*Vote{nil, &vote} {
+		for _, c := range []struct {
+			key, owner string
+			lease      time.Duration
+		}{{"", ownA, lease}, {long(1025), ownA, lease}, {"k", "", lease}, {"k", ownA, 0}, {"k", ownA, time.Second + 1}} {
+			_, err := n.AcquireVoted(bounded(t), v, c.key, c.owner, c.lease, nil)
+			require.Error(t, err)
+			require.Equal(t, Refused, OutcomeOf(err))
+		}
+	}
+}
+
+// The embedded server does not say who it is: there is no guard. The rest works.
+func TestQuorumOnTheEmbeddedServer(t *testing.T) {
+	m := miniredis.RunT(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	ctx, n := bounded(t), NewNode(client)
+	_, err = n.RunID(ctx)
+	require.Equal(t, Refused, OutcomeOf(err))
+	for range 2 {
+		said, vote, err := n.Look(ctx, Mark, newEpoch(), time.Millisecond, "")
+		require.NoError(t, err)
+		require.Empty(t, said.Run)
+		require.Negative(t, said.Left)
+		require.False(t, has(vote))
+		m.FastForward(time.Second)
+	}
+	m.Del(marker)
+
+	b, err := n.AcquireVoted(ctx, nil, "k", ownA, lease, fencingHour)
+	require.NoError(t, err)
+	require.True(t, b.OK)
+	held, err := n.AcquireVoted(ctx, nil, "k", ownB, lease, nil)
+	require.NoError(t, err)
+	require.Equal(t, Ballot{Acquired: Acquired{Remaining: lease}, Holder: ownA}, held)
+	answers := make([]Answer, 2)
+	counts, err := n.RenewVoted(ctx, nil, time.Minute, []string{"k", "free"}, []string{ownA, ownA}, []int{2, 2}, answers)
+	require.NoError(t, err)
+	require.True(t, counts)
+	require.Equal(t, []Answer{Renewed, NotOurs}, answers)
+	require.Equal(t, "2", m.HGet("k", ownA))
+	require.Equal(t, time.Minute, m.TTL("k"))
+	ours, err := n.WriteFence(ctx, "k", ownA, b.FenceEnd+1, time.Hour)
+	require.NoError(t, err)
+	require.True(t, ours)
+	value, err := m.Get(counter("k"))
+	require.NoError(t, err)
+	require.Equal(t, decimal(b.FenceEnd+1), value)
+	require.NoError(t, n.Undo(ctx, "k", ownA, true))
+	b, err = n.AcquireVoted(ctx, nil, "k", ownA, lease, nil)
+	require.NoError(t, err)
+	require.True(t, b.Gone)
+}

@@ -1,0 +1,139 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const longest = time.Hour // lease of the deployment: no quarantine ends by itself
+
+var fencingHour = &Fencing{Reserve: 10, Expiry: time.Hour}
+
+var epochs atomic.Int64
+
+// newEpoch is never the same twice.
+func newEpoch() string { return fmt.Sprintf("e%07x", epochs.Add(1)) }
+
+func looked(t testing.TB, n *Node, how Looking) (Standing, *Vote) {
+	t.Helper()
+	s, vote, err := n.Look(bounded(t), how, newEpoch(), longest, "")
+	require.NoError(t, err)
+	return s, vote
+}
+
+// ripe gives a fresh node its vote.
+func ripe(t testing.TB, n *Node) *Vote {
+	t.Helper()
+	began := newEpoch()
+	s, vote, err := n.Look(bounded(t), Begin, began, longest, "")
+	require.NoError(t, err)
+	require.True(t, s.Marked)
+	require.False(t, has(vote))
+	_, vote, err = n.Look(bounded(t), Ripen, newEpoch(), longest, began)
+	require.NoError(t, err)
+	require.True(t, has(vote))
+	return vote
+}
+
+// startRipe is a server that has a vote.
+func startRipe(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote) {
+	t.Helper()
+	s, n := start(t, args...)
+	return s, n, ripe(t, n)
+}
+
+// has is for assertions: a vote that they print is two scripts long.
+func has(vote *Vote) bool { return vote != nil }
+
+func voted(t testing.TB, n *Node, vote *Vote, owner string) Ballot {
+	t.Helper()
+	b, err := n.AcquireVoted(bounded(t), vote, "k", owner, lease, nil)
+	require.NoError(t, err)
+	return b
+}
+
+// requireNoVote requires that neither kind of acquire is taken, and that nothing
+// is changed.
+func requireNoVote(t testing.TB, s *redistest.Server, n *Node, vote *Vote) {
+	t.Helper()
+	before := state(t, s)
+	for _, f := range []*Fencing{nil, fencingHour} {
+		b, err := n.AcquireVoted(bounded(t), vote, "k", ownB, lease, f)
+		require.NoError(t, err)
+		require.Equal(t, Ballot{NoVote: true}, b)
+	}
+	require.Equal(t, before, state(t, s))
+}
+
+// markerOf is the marker's text; "" if there is none.
+func markerOf(t testing.TB, s *redistest.Server) string {
+	t.Helper()
+	m := s.Do(t, "GET", marker)
+	if m.IsNil() {
+		return ""
+	}
+	text, err := m.ToString()
+	require.NoError(t, err)
+	return text
+}
+
+// forge changes one word of the marker.
+func forge(t testing.TB, s *redistest.Server, word int, to string) {
+	t.Helper()
+	words := strings.Fields(markerOf(t, s))
+	require.Len(t, words, 5)
+	require.NotEqual(t, to, words[word])
+	words[word] = to
+	s.Do(t, "SET", marker, strings.Join(words, " "))
+}
+
+// The words of a marker.
+const (
+	wordEpoch = iota
+	wordRun
+	wordReign
+	wordSince
+	wordLongest
+)
+
+// quorumVerbs runs every verb of a quorum on key for owner.
+var quorumVerbs = map[string]func(ctx context.Context, n *Node, vote *Vote, key, owner string) error{
+	"voted": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
+		_, err := n.AcquireVoted(ctx, vote, key, owner, lease, nil)
+		return err
+	},
+	"voted fenced": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
+		_, err := n.AcquireVoted(ctx, vote, key, owner, lease, fencingHour)
+		return err
+	},
+	"unguarded": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
+		_, err := n.AcquireVoted(ctx, nil, key, owner, lease, nil)
+		return err
+	},
+	"unguarded fenced": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
+		_, err := n.AcquireVoted(ctx, nil, key, owner, lease, fencingHour)
+		return err
+	},
+	"renew": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
+		_, err := n.RenewVoted(ctx, vote, lease, []string{key}, []string{owner}, []int{2}, make([]Answer, 1))
+		return err
+	},
+	"undo": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
+		return n.Undo(ctx, key, owner, false)
+	},
+	"undo in doubt": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
+		return n.Undo(ctx, key, owner, true)
+	},
+	"write fence": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
+		_, err := n.WriteFence(ctx, key, owner, 1<<52, time.Hour)
+		return err
+	},
+}
