@@ -1,7 +1,7 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
-.PHONY: help test check lint exclusion chaos model bench
+.PHONY: help test check lint exclusion chaos quorum model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -12,7 +12,7 @@ test: ## Install redis-server and faketime if they are missing, then run every t
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@# One package after the other: campaigns count what they get done.
 	@for m in $(MODULES); do (set -x; go test -C $$m -race -p 1 -timeout 15m ./...) || exit 1; done
-	go test -run Model ./fair ./multilock # all of it, for which the race detector is too slow
+	go test -p 1 -run 'Model|Chaos' ./fair ./multilock # all of it, for which the race detector is too slow
 
 check: ## Check format, go vet, what the doors link, and that go.mod is tidy
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }
@@ -30,6 +30,11 @@ chaos: ## Hunt for two holders on a quorum of nodes that fail, for longer than t
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
 	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -run 'Chaos$$' ./multilock
+
+quorum: ## Run the conformance suite and the faults on 3 and 5 nodes, which count on a machine that is quick
+	@hack/install.sh redis-server
+	@hack/install.sh faketime
+	QUORUM=all go test -v -timeout 1h -run 'TestConformance[35]|TestFaults3' ./multilock
 
 model: ## Explore the protocols of the fair lock and of the quorum further than the tests do, for about 15 minutes each
 	MODEL=long go test -v -timeout 2h -p 1 -run 'TestG1_.*Model' ./fair ./multilock

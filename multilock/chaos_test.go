@@ -42,14 +42,17 @@ func masters(clients []rueidis.Client, o locktest.MastersOptions) (*multilock.Lo
 }
 
 func TestG1_Chaos(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a campaign of 100 s")
+	if testing.Short() || modelRace {
+		t.Skip("a campaign of 120 s, which make test runs without the race detector")
 	}
 	locktest.RunChaos(t)
 }
 
 // Each of these is a lock that must fail, and does.
 func TestG1_ChaosControls(t *testing.T) {
+	if modelRace {
+		t.Skip("a campaign, which make test runs without the race detector")
+	}
 	for _, how := range []string{"unguarded", "clocks", "half"} {
 		t.Run(how, func(t *testing.T) { locktest.RunChaosControl(t, how) })
 	}

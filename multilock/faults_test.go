@@ -8,4 +8,7 @@ import (
 
 func TestFaults(t *testing.T) { locktest.RunFaults(t, door) }
 
-func TestFaults3(t *testing.T) { locktest.RunFaults(t, doorOf(3)) }
+func TestFaults3(t *testing.T) {
+	onSeveral(t)
+	locktest.RunFaults(t, doorOf(3))
+}

@@ -39,6 +39,7 @@ const (
 	modelCopy                               // it goes on with the data of node at
 	modelExpire                             // a hold ends on a fast clock
 	modelJump                               // a hold or quarantine ends on a wrong clock
+	modelDelete                             // a hold that is on all nodes is deleted on one by hand
 	modelActionKinds
 )
 
@@ -55,7 +56,7 @@ func (m *model) actions(all []modelAction) []modelAction {
 	}
 	for n := range m.nodes {
 		m.nodeActions(n, do)
-		if m.nodes[n].own == 0 {
+		if m.strangers && m.nodes[n].own == 0 {
 			do(modelStranger, n, 0)
 		}
 		for c := range m.clients() {
@@ -185,8 +186,9 @@ func (m *model) nodeActions(n int, do func(modelActionKind, int, int)) {
 			do(modelSync, n, 0)
 		}
 		if m.budget.promotes != 0 {
-			do(modelPromote, n, 0)
-			if m.seeds.noReign || m.seeds.evalFallback {
+			if !m.moves {
+				do(modelPromote, n, 0)
+			} else {
 				do(modelMove, n, 0)
 			}
 		}
@@ -197,6 +199,9 @@ func (m *model) nodeActions(n int, do func(modelActionKind, int, int)) {
 				do(modelCopy, n, from)
 			}
 		}
+	}
+	if m.budget.deletes != 0 && node.holder != 0 && m.nodes[0].holder == m.nodes[1].holder && m.nodes[1].holder == m.nodes[2].holder {
+		do(modelDelete, n, 0)
 	}
 	if m.drift && node.left == 1 {
 		do(modelExpire, n, 0)
@@ -210,7 +215,7 @@ func (a modelAction) String() string {
 	name := []string{
 		"tick", "lock", "unlock", "cut short", "look", "stranger looks", "ask", "arrive", "arrive late", "answer", "time out",
 		"write", "write lost", "end", "renew", "renew arrives", "renew answered", "renew lost", "renew late",
-		"bootstrap", "empty", "flush", "sync", "promote", "move", "copy", "expire", "jump",
+		"bootstrap", "empty", "flush", "sync", "promote", "move", "copy", "expire", "jump", "delete",
 	}[a.kind]
 	return fmt.Sprintf("%s at node %d of %d", name, a.node, a.at)
 }

@@ -20,6 +20,9 @@ type modelWorld struct {
 	renews    bool          // holders renew
 	rough     bool          // renewals may be done, and denials heard, after their batch is decided
 	drift     bool          // a node's clock may be fast by a tick in a lease
+	prompt    bool          // a yes that is on its way when a round is won is heard before the fence is written back
+	strangers bool          // other clients use the nodes, for other keys
+	moves     bool          // a promotion is of another process, which knows no scripts
 	still     bool          // no time passes
 	fresh     bool          // nodes have never been used
 	bootstrap bool          // clients may begin with Bootstrap
@@ -198,116 +201,4 @@ func (m *model) said(n, i int, what modelSaid) {
 	case yes+pending < modelNeed:
 		m.over(i, 1)
 	}
-}
-
-// won is a round for which a quorum has said yes.
-func (m *model) won(i int) {
-	if !m.fences {
-		m.hold(i)
-		return
-	}
-	m.rows[i].phase, m.rows[i].fence = modelFencing, m.floor()
-	for n := range m.nodes {
-		if cell := &m.nodes[n].cells[i]; cell.said == modelSaidYes {
-			m.rows[i].fence = max(m.rows[i].fence, cell.mint)
-			cell.write = 1
-		}
-		m.nodes[n].cells[i].mint = 0
-	}
-	if m.seeds.noWriteBack {
-		m.hold(i)
-	}
-}
-
-// wroteBack takes in what became of a fence on a node.
-func (m *model) wroteBack(n, i int, ok bool) {
-	m.nodes[n].cells[i].write = 3
-	if ok {
-		m.nodes[n].cells[i].write = 2
-	}
-	done, pending := 0, 0
-	for j := range m.nodes {
-		switch m.nodes[j].cells[i].write {
-		case 1:
-			pending++
-		case 2:
-			done++
-		}
-	}
-	switch {
-	case m.rows[i].phase != modelFencing:
-	case done >= modelNeed:
-		m.hold(i)
-	case done+pending < modelNeed:
-		m.over(i, 1)
-	}
-}
-
-// hold hands the lease out.
-func (m *model) hold(i int) {
-	row := &m.rows[i]
-	row.trust = m.believed() - row.age
-	if m.seeds.fromReply {
-		row.trust = m.believed()
-	}
-	row.phase, row.age = modelHeld, 0
-	m.excuse(i)
-	if row.trust <= 0 {
-		m.over(i, 1)
-		return
-	}
-	if m.fences {
-		m.checkFence(row.fence)
-	}
-	for n := range m.nodes {
-		cell := &m.nodes[n].cells[i]
-		if cell.said == modelFailed {
-			cell.ask = modelToAsk
-		}
-		cell.said = modelPending
-	}
-}
-
-// over ends an owner, on all nodes that may know of it. how is as in a cell's end.
-func (m *model) over(i int, how int8) {
-	row := &m.rows[i]
-	fence := row.fence
-	*row = modelRow{phase: modelOver}
-	if how == 2 {
-		row.fence = fence
-	}
-	for n := range m.nodes {
-		cell := &m.nodes[n].cells[i]
-		old := *cell
-		*cell = modelCell{late: old.late, slow: old.slow, doubt: old.doubt}
-		if old.ask == modelAsked {
-			cell.late[0] = old.text
-		}
-		if old.ask >= modelAsked {
-			cell.doubt = 1
-		}
-		if old.renew == modelRenewSent && m.rough {
-			cell.slow = 1
-		}
-		if old.write == 1 {
-			cell.write = 1
-		}
-		if old.there > 0 || cell.doubt > 0 && !m.seeds.onlyAcquired {
-			cell.end = how
-		}
-		if m.seeds.repairsEnded && old.ask == modelToAsk {
-			cell.ask = modelToAsk
-		}
-	}
-}
-
-// end is the end of an owner on one node.
-func (m *model) end(n, i int) {
-	cell := &m.nodes[n].cells[i]
-	var last *int8
-	if cell.end == 2 && m.fences && (cell.doubt == 0 || m.seeds.givesBackLate) {
-		last = &m.rows[i].fence
-	}
-	m.nodes[n].end(modelOwner(i+1), cell.doubt > 0 && !m.seeds.noStone, last)
-	cell.end, cell.doubt = 0, 0
 }

@@ -76,6 +76,7 @@ type modelBudget struct {
 	empties  int8 // restarts and flushes
 	promotes int8 // promotions
 	syncs    int8 // of the replica
+	deletes  int8 // of a hold, by hand
 	boots    int8 // calls of Bootstrap
 }
 

@@ -11,7 +11,6 @@ const (
 	_
 	modelVoidYes // a renewal's yes that does not count
 	modelRepair  // a hold is added
-	modelMeetings
 )
 
 func (m *model) meet(what modelMeeting) { m.met |= 1 << what }
@@ -78,6 +77,9 @@ func (m *model) do(a modelAction) {
 	case modelCopy:
 		spend(&m.budget.promotes)
 		m.copied(n, i)
+	case modelDelete:
+		spend(&m.budget.deletes)
+		node.holder, node.left = 0, 0
 	case modelExpire:
 		node.holder, node.left = 0, 0
 	case modelJump:
@@ -156,72 +158,4 @@ func (m *model) boot(c int8) {
 	if m.boots[c] == 2*modelNodes {
 		m.boots[c] = modelBooted
 	}
-}
-
-// The properties that each state must have.
-const (
-	modelTwo      = "two believe in their leases"
-	modelLeftOver = "something is left of an owner that was ended"
-	modelFence    = "a fence number does not grow"
-)
-
-// breaks notes the first property that a step breaks.
-func (m *model) breaks(what string) {
-	if m.broken == "" {
-		m.broken = what
-	}
-}
-
-// check looks at a state.
-func (m *model) check() {
-	believers := 0
-	for i := range m.rows {
-		if m.rows[i].phase == modelHeld {
-			believers++
-		}
-		for n := range m.nodes {
-			node := &m.nodes[n]
-			if m.rows[i].phase == modelHeld && node.holder == 0 && node.own > 0 && node.wait == 0 && node.kind.wrong == 0 {
-				m.beside = m.beside || m.wrong() // as in excuse
-			}
-			restored := node.kind.replicated > 0 || node.kind.copied > 0
-			if m.rows[i].phase == modelOver && node.cells[i].end == 0 && node.holder == modelOwner(i+1) && !restored {
-				m.breaks(modelLeftOver)
-			}
-		}
-	}
-	if believers > 1 && !m.beside {
-		m.broken = modelTwo
-	}
-	if m.beside {
-		m.broken = ""
-	}
-}
-
-// excuse is called when a lease is won. Nothing is promised for one that a node with
-// a right clock has not given while the clock of another is wrong, nor for what comes
-// of it: these share a budget of one.
-func (m *model) excuse(i int) {
-	for n := range m.nodes {
-		if m.nodes[n].cells[i].said != modelSaidYes && m.nodes[n].kind.wrong == 0 && m.wrong() {
-			m.beside = true
-		}
-	}
-}
-
-// wrong says whether some node's clock is wrong.
-func (m *model) wrong() bool {
-	for n := range m.nodes {
-		if m.nodes[n].kind.wrong > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *model) checkFence(fence int8) {
-	if fence <= m.used {
-		m.breaks(modelFence)
-	}
-	m.used = max(m.used, fence)
 }

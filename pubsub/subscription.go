@@ -18,6 +18,7 @@ type State struct {
 	Epoch    uint64 // 0 until the server has confirmed the subscription, then one more with every confirmation
 	Live     bool   // confirmed on the present connection
 	Messages uint64 // messages received since Subscribe, over all epochs
+	Told     uint64 // the same; but where several subscriptions are shown as one, the sum of theirs
 }
 
 // Wake returns the channel on which the listener is told that its State changed: confirmed, message received, connection
@@ -39,6 +40,7 @@ func (c *Subscription) State() State {
 		Epoch:    c.ch.epoch - c.epoch,
 		Live:     c.ch.phase == joined,
 		Messages: c.ch.messages - c.messages,
+		Told:     c.ch.messages - c.messages,
 	}
 }
 

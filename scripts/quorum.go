@@ -58,8 +58,8 @@ const (
 // that was looked at. Getting that connection may take a dial, which ctx does not
 // bound. It may be repeated.
 func (n *Node) Look(ctx context.Context, how Looking, epoch string, longest time.Duration, began string) (Standing, *Vote, error) {
-	conn, done := n.client.Dedicate()
-	defer done()
+	conn, _ := n.client.Dedicate()
+	defer conn.Close() // not given back: rueidis would send commands that a busy server refuses, and panic
 	args := []string{marker, epoch, millis(longest), string(how)}
 	if began != "" {
 		args = append(args, began)

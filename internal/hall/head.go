@@ -216,7 +216,7 @@ func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
 			if p.turns.mine(heard, now) {
 				return
 			}
-		case heard.Messages != seen.Messages:
+		case heard.Told != seen.Told:
 			if h.Scatter != nil {
 				p.pause(h.Scatter(p.tries))
 			}

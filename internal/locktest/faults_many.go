@@ -91,6 +91,9 @@ func testOneClock(t *testing.T, d Door, clock string) {
 	last := int64(0)
 	for _, to := range []string{clock, "+0"} {
 		l := lock(t, locker, bounded(t), "k")
+		for _, s := range f { // one that missed it, and a faulty clock, would be two
+			await(t, func() bool { return number(t, s, "HEXISTS", "k", l.Owner()) == 1 })
+		}
 		f[0].SetClock(to)
 		for range 3 {
 			renewed(t, l)

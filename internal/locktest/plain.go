@@ -1,6 +1,10 @@
 package locktest
 
-import "github.com/stretchr/testify/require"
+import (
+	"slices"
+
+	"github.com/stretchr/testify/require"
+)
 
 // plainCases are what only doors promise whose clients race for a key.
 var plainCases = []contractCase{
@@ -13,7 +17,7 @@ func waitCosts(c *contractRig) {
 	their := lock(c.t, c.other, c.ctx, "k")
 	waits := []<-chan acquired{lockAside(c.locker, c.ctx, "k")}
 	await(c.t, func() bool { return len(c.noted()) == 3 })
-	require.Equal(c.t, []string{"acquire", "subscribe", "acquire"}, c.commands())
+	c.sentInOrder([]string{"acquire", "subscribe", "acquire"}, c.commands())
 	for range 9 {
 		waits = append(waits, c.queue(c.locker, "k"))
 	}
@@ -22,7 +26,7 @@ func waitCosts(c *contractRig) {
 	for _, w := range waits {
 		c.unlock(got(c.t, w))
 	}
-	require.NotContains(c.t, c.commands(), "subscribe")
+	require.LessOrEqual(c.t, c.nodesSent("subscribe"), (len(c.sent)-1)/2) // of several nodes, a minority may be late with the first
 	c.tidy("k")
 }
 
@@ -39,4 +43,16 @@ func waitOrderFirst(c *contractRig) {
 	c.unlock(their)
 	c.unlock(got(c.t, first))
 	c.unlock(got(c.t, second))
+}
+
+// nodesSent is to how many nodes a command was sent since the last call of commands.
+func (c *contractRig) nodesSent(name string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, sent := range c.sent {
+		if slices.Contains(sent, name) {
+			n++
+		}
+	}
+	return n
 }

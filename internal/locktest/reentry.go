@@ -132,7 +132,7 @@ func reentryDead(c *contractRig) {
 	_, err := c.locker.ForceUnlock(c.ctx, "lost")
 	require.NoError(c.t, err)
 	if c.door.Nodes > 0 { // which releases it wherever it may be left
-		await(c.t, func() bool { return slices.Equal([]string{"force_release", "release"}, lastTwo(c.noted())) })
+		c.releasedAfterLoss("force_release")
 	}
 	c.commands()
 	for l, why := range map[Lease]error{released: hall.ErrReleased, lost: hall.ErrLost, inner: hall.ErrReleased} {
@@ -225,4 +225,12 @@ func reentryLost(c *contractRig) {
 	c.free("k")
 }
 
-func lastTwo(all []string) []string { return all[max(len(all)-2, 0):] }
+// releasedAfterLoss waits for the release that a quorum sends when a lease was lost,
+// right after the command that told of it.
+func (c *contractRig) releasedAfterLoss(told string) {
+	c.t.Helper()
+	await(c.t, func() bool {
+		all := c.noted()
+		return slices.Equal([]string{told, "release"}, all[max(len(all)-2, 0):])
+	})
+}

@@ -42,13 +42,15 @@ func (c *contractRig) swallow(n int, scripts ...string) {
 
 // cut loses the next calls of a script, with their connections.
 func (c *contractRig) cut(n int, scripts ...string) {
-	var left atomic.Int64
-	left.Store(int64(n))
-	c.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if is(scripts...)(cmd) && left.Add(-1) >= 0 {
-			return redistest.Cut
-		}
-		return redistest.Pass
+	c.proxy.each(func(p *redistest.Proxy) {
+		var left atomic.Int64
+		left.Store(int64(n))
+		p.OnRequest(func(cmd []string) redistest.Verdict {
+			if is(scripts...)(cmd) && left.Add(-1) >= 0 {
+				return redistest.Cut
+			}
+			return redistest.Pass
+		})
 	})
 }
 

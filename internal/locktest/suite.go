@@ -95,12 +95,13 @@ func (c *contractRig) noted() []string {
 	return slices.Clone(sent)
 }
 
-// agreed is what has been sent to a quorum of nodes, if there is one, under mu.
+// agreed is what has been sent to a quorum of nodes, if there is one, under mu. In
+// which order does not count: a node may be late on one connection only.
 func (c *contractRig) agreed() (sent []string, ok bool) {
 	for _, one := range c.sent {
 		same := 0
 		for _, other := range c.sent {
-			if slices.Equal(one, other) {
+			if slices.Equal(slices.Sorted(slices.Values(one)), slices.Sorted(slices.Values(other))) {
 				same++
 			}
 		}
@@ -123,6 +124,17 @@ func (c *contractRig) commands() (sent []string) {
 		return ok
 	})
 	return sent
+}
+
+// sentInOrder compares what was noted; on several nodes, of which one may be late on
+// one connection only, in any order.
+func (c *contractRig) sentInOrder(want, sent []string) {
+	c.t.Helper()
+	if c.door.Nodes > 1 {
+		require.ElementsMatch(c.t, want, sent)
+	} else {
+		require.Equal(c.t, want, sent)
+	}
 }
 
 // quiet requires that locker's client has sent nothing since the last call of

@@ -10,18 +10,18 @@
 //
 // # A round, and what becomes of it
 //
-//	        all nodes are asked                        round.go
-//	                │
-//	   quorum ──────┴────── no quorum possible
-//	     │ fence written back       │                  fence.go
-//	     ▼                          ▼
-//	   hold ── lost ──▶ released   given up            release.go
-//	     │  ▲             on all nodes, late answers too
-//	     │  │ renewed by a quorum                      renew.go
-//	     │  └──┘
-//	     │ missing on a node: asked again              keeper.go
-//	     ▼
-//	   released: a quorum of answers is waited for     release.go
+//	     all nodes are asked                        round.go
+//	             │
+//	quorum ──────┴────── no quorum possible
+//	  │ fence written back       │                  fence.go
+//	  ▼                          ▼
+//	hold ── lost ──▶ released   given up            release.go
+//	  │  ▲             on all nodes, late answers too
+//	  │  │ renewed by a quorum                      renew.go
+//	  │  └──┘
+//	  │ missing on a node: asked again              keeper.go
+//	  ▼
+//	released: a quorum of answers is waited for     release.go
 //
 // A round has an owner of its own, which enters once in its life. Whatever may
 // still put it on a node (an answer that has not come) is remembered in its part of

@@ -104,6 +104,9 @@ func (n *node) look(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(n.q.base, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
 	said, vote, err := n.script.Look(noDeadline{ctx}, scripts.Mark, epoch(), n.q.Longest, "")
+	if scripts.OutcomeOf(err) == scripts.Unknown { // the connection may have been of the time before a restart
+		said, vote, err = n.script.Look(noDeadline{ctx}, scripts.Mark, epoch(), n.q.Longest, "")
+	}
 	g := &n.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()

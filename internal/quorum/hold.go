@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"hash/maphash"
+	"math"
 	"sync"
 	"time"
 )
@@ -13,6 +14,7 @@ type part struct {
 	flying uint8 // calls that may put it there and are waited for
 	doubt  uint8 // calls that may put it there and have not been answered: they may still arrive
 	tried  bool  // a release has not been answered: it may have ended the hold there
+	sure   bool  // it was there, with nothing on its way, when the hold ended
 }
 
 // hold is one owner's hold of a key, from its round on to its end.
@@ -80,7 +82,9 @@ func (h *hold) send(n *node) bool {
 		return false
 	}
 	h.parts[n.index].asked = true
-	h.parts[n.index].doubt++
+	if p := &h.parts[n.index]; p.doubt < math.MaxUint8 {
+		p.doubt++
+	}
 	return true
 }
 

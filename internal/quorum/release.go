@@ -73,11 +73,15 @@ func (q *Quorum) Lost(_, owner string) {
 func (q *Quorum) end(h *hold) (targets []*node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	first := !h.over
 	h.over = true
 	for i, n := range q.nodes {
-		if h.parts[i] != (part{}) {
-			targets = append(targets, n)
+		p := &h.parts[i]
+		if *p == (part{}) {
+			continue
 		}
+		p.sure = p.sure || first && p.there && p.flying == 0 && p.doubt == 0
+		targets = append(targets, n)
 	}
 	return targets
 }
@@ -104,6 +108,9 @@ func (n *node) release(h *hold, lastFence int64) error {
 		said, err = call(n.q.bounded(h.lease), n, func(ctx context.Context) (scripts.Released, error) {
 			if p.doubt > 0 {
 				return n.script.CleanUp(ctx, h.key, h.owner)
+			}
+			if !p.sure { // others may have had it there, and have numbers of their own
+				return n.script.Release(ctx, h.key, h.owner, 0)
 			}
 			return n.script.Release(ctx, h.key, h.owner, lastFence)
 		})
@@ -164,7 +171,7 @@ func (h *hold) spread() (n int) {
 // undo makes one attempt to end a failed round on one node.
 func (n *node) undo(h *hold) error {
 	p := h.awaitLanding(n)
-	if p == (part{}) {
+	if !p.there && p.doubt == 0 { // it has said so
 		return nil
 	}
 	_, err := call(n.q.bounded(h.lease), n, func(ctx context.Context) (struct{}, error) {

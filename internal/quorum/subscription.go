@@ -24,7 +24,8 @@ func (q *Quorum) Subscribe(key string) hall.Subscription {
 
 // State is Live when no release can be missed: it is told on a quorum of nodes,
 // of which one is heard then. A release that several nodes tell counts once, as
-// each node tells it once.
+// each node tells it once; but each telling is a reason to look, as the nodes before
+// may have been free alone.
 func (s *subscription) State() (all pubsub.State) {
 	live := 0
 	for _, part := range s.parts {
@@ -34,6 +35,7 @@ func (s *subscription) State() (all pubsub.State) {
 		}
 		all.Epoch += one.Epoch
 		all.Messages = max(all.Messages, one.Messages)
+		all.Told += one.Told
 	}
 	all.Live = live >= s.need
 	return all

@@ -1,0 +1,62 @@
+package multilock_test
+
+// modelTwoClients are two clients with a round each, on nodes that have a vote.
+func modelTwoClients(change ...func(*modelWorld)) *modelWorld {
+	x := &modelWorld{
+		name:       "two clients",
+		modelRules: modelRules{lease: 2},
+		of:         [modelOwners]int8{0, 1, modelNobody, modelNobody},
+	}
+	for _, f := range change {
+		f(x)
+	}
+	return x
+}
+
+func modelNamed(name string, change ...func(*modelWorld)) *modelWorld {
+	x := modelTwoClients(change...)
+	x.name = name
+	return x
+}
+
+func modelThree(x *modelWorld)     { x.of = [modelOwners]int8{0, 1, 2, modelNobody} }
+func modelAgain(x *modelWorld)     { x.of = [modelOwners]int8{0, 0, 1, modelNobody} }
+func modelRenews(x *modelWorld)    { x.renews = true }
+func modelRough(x *modelWorld)     { x.rough = true }
+func modelStill(x *modelWorld)     { x.still = true }
+func modelPrompt(x *modelWorld)    { x.prompt = true }
+func modelFenced(x *modelWorld)    { x.fences = true }
+func modelSkew(x *modelWorld)      { x.kinds[0].skew = 2 }
+func modelDrift(x *modelWorld)     { x.lease, x.margin, x.drift = 3, 1, true }
+func modelCopied(x *modelWorld)    { x.kinds[2].copied, x.limits.promotes = 1, 1 }
+func modelStrangers(x *modelWorld) { x.strangers = true }
+func modelMoves(x *modelWorld)     { x.moves = true }
+func modelDeleted(x *modelWorld)   { x.limits.deletes = 1 }
+func modelWrong(x *modelWorld)     { x.kinds[1].wrong = 1 }
+
+func modelReplica(syncs int8) func(*modelWorld) {
+	return func(x *modelWorld) { x.kinds[0].replicated, x.limits.promotes, x.limits.syncs = 1, -1, syncs }
+}
+func modelEmptied(n int8) func(*modelWorld) { return func(x *modelWorld) { x.limits.empties = n } }
+func modelLosses(n int8) func(*modelWorld)  { return func(x *modelWorld) { x.limits.losses = n } }
+
+// modelBoots has clients call Bootstrap.
+func modelBoots(calls int8) func(*modelWorld) {
+	return func(x *modelWorld) {
+		x.bootstrap, x.limits.boots = true, calls
+		for n := range x.kinds {
+			x.kinds[n].order = int8(n + 1)
+		}
+	}
+}
+
+// modelHolding has client 0 hold the lock on nodes 0 and 1 already.
+func modelHolding(x *modelWorld) {
+	x.prefix = []modelAction{{modelLock, 0, 0}, {modelArrive, 0, 0}, {modelAnswer, 0, 0}, {modelArrive, 1, 0}, {modelAnswer, 1, 0}}
+}
+
+// modelHoldingThird has it hold the lock on node 2 as well, of which it does not know.
+func modelHoldingThird(x *modelWorld) {
+	modelHolding(x)
+	x.prefix = append(x.prefix, modelAction{modelArrive, 2, 0}, modelAction{modelTimeout, 2, 0})
+}
