@@ -91,7 +91,7 @@ func TestPictureOnTerminal(t *testing.T) {
 	p.terminal = true
 	p.show([]standing{{1, "a:1", "vote", "", ""}, {2, "a:2", "no vote", " for another 0.3s", restarted}}, "sum")
 	p.show([]standing{{1, "a:1", "away", "", killed}, {2, "a:2", "vote", "", ""}}, "sum")
-	require.Equal(t, "\r\x1b[Knode 1  a:1  vote\n\r\x1b[Knode 2  a:2  no vote for another 0.3s (restarted empty)\n\r\x1b[Ksum\n"+
+	require.Equal(t, "\r\x1b[Knode 1  a:1  vote\n\r\x1b[Knode 2  a:2  no vote for another 0.3s (restarted)\n\r\x1b[Ksum\n"+
 		"\x1b[3A\r\x1b[Knode 1  a:1  away (killed)\n\r\x1b[Knode 2  a:2  vote\n\r\x1b[Ksum\n", out.String())
 }
 

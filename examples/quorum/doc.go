@@ -36,7 +36,8 @@
 //
 // # Embedded servers
 //
-// They have no run id, by which a restart is known, and so no guard. Killed means
-// there that the server is closed, restarted empty that a new one listens at its
-// address, paused that commands are taken and not carried out.
+// They have no run id, by which a restart is known, and so no guard: therefore they
+// keep their memory, but with -guard=false. Killed means there that the server is
+// closed, restarted that it listens again, paused that commands are taken and not
+// carried out.
 package main

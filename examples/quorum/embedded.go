@@ -9,13 +9,16 @@ import (
 // costs connections as a real one does.
 type embedded struct {
 	addr   string // immutable
+	keeps  bool   // its memory over a restart; immutable
 	server *miniredis.Miniredis
 	paused chan struct{} // closed by resume; nil while it is not paused
 }
 
 func (e *embedded) start() error {
-	e.server = miniredis.NewMiniRedis()
-	e.server.ClockTTL(true) // else no lease would ever end
+	if e.server == nil || !e.keeps {
+		e.server = miniredis.NewMiniRedis()
+		e.server.ClockTTL(true) // else no lease would ever end
+	}
 	return e.server.StartAddr(e.addr)
 }
 

@@ -11,7 +11,7 @@ import (
 // The faults.
 const (
 	killed    = "killed"
-	restarted = "restarted empty"
+	restarted = "restarted"
 	paused    = "paused"
 )
 
@@ -72,7 +72,7 @@ func (d *drill) suffer(ctx context.Context, n *node, kind string) error {
 	return nil
 }
 
-// startAgain starts a node that was killed. It has forgotten everything.
+// startAgain starts a node that was killed. Real ones have forgotten everything.
 func (n *node) startAgain() error {
 	if err := n.server.start(); err != nil {
 		return fmt.Errorf("node %d cannot be started again: %w", n.number, err)

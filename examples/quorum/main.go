@@ -76,9 +76,12 @@ func introduce(out io.Writer, o options, nodes []*node) {
 	default:
 		fmt.Fprintln(out, "Restart guard: OFF, as -guard=false asks. A node that restarts votes at once.")
 	}
-	if o.guard {
+	switch {
+	case o.guarded():
 		fmt.Fprintln(out, "Two nodes at a time are killed, restarted empty or paused.")
-	} else {
+	case o.guard:
+		fmt.Fprintln(out, "Two nodes at a time are killed, restarted or paused. They keep their memory, as there is no guard.")
+	default:
 		fmt.Fprintf(out, "%d nodes at a time are restarted empty, while somebody holds the lock.\n", majority)
 	}
 	fmt.Fprintf(out, "%d goroutines of %d lockers count for %v, with a lease of %v.\n\n", lockers*o.goroutines, lockers, o.time, o.lease)

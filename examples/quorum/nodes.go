@@ -58,7 +58,7 @@ func startNodes(o options) (nodes []*node, err error) {
 			port := strconv.Itoa(lowest + rand.IntN(highest-lowest))
 			n.addr = net.JoinHostPort("127.0.0.1", port)
 			if o.embedded {
-				n.server = &embedded{addr: n.addr}
+				n.server = &embedded{addr: n.addr, keeps: o.guard}
 			} else {
 				n.server = newProcess(o.redis, port)
 			}
