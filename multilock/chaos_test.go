@@ -2,6 +2,7 @@ package multilock_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -41,18 +42,21 @@ func masters(clients []rueidis.Client, o locktest.MastersOptions) (*multilock.Lo
 	return multilock.New(clients, opts...)
 }
 
-func TestG1_Chaos(t *testing.T) {
-	if testing.Short() || modelRace {
-		t.Skip("a campaign of 120 s, which make test runs without the race detector")
+// onlyChaos leaves out the campaigns unless they are asked for.
+func onlyChaos(t *testing.T) {
+	if os.Getenv("CHAOS_TIME") == "" {
+		t.Skip("make chaos runs the campaigns")
 	}
+}
+
+func TestG1_Chaos(t *testing.T) {
+	onlyChaos(t)
 	locktest.RunChaos(t)
 }
 
 // Each of these is a lock that must fail, and does.
 func TestG1_ChaosControls(t *testing.T) {
-	if modelRace {
-		t.Skip("a campaign, which make test runs without the race detector")
-	}
+	onlyChaos(t)
 	for _, how := range []string{"unguarded", "clocks", "half"} {
 		t.Run(how, func(t *testing.T) { locktest.RunChaosControl(t, how) })
 	}

@@ -34,6 +34,7 @@ var (
 	errSilent  = errors.New("no answer in time")
 	errAway    = judged{errors.New("does not answer"), scripts.Unavailable}
 	errVoid    = judged{errors.New("no vote: it has just been started, emptied or promoted"), scripts.Unavailable}
+	errTaken   = judged{errors.New("held by another for the moment"), scripts.Unavailable}
 	errOver    = judged{errors.New("the round was over"), scripts.Refused}
 	errClosed  = judged{errors.New("locker closed"), scripts.Refused}
 )

@@ -60,7 +60,11 @@ func (n *node) keeper() {
 			pause = 0
 			continue
 		}
-		pause = min(max(2*pause, 10*time.Millisecond), time.Second)
+		longest := time.Second
+		if !n.away() {
+			longest = 20 * time.Millisecond
+		}
+		pause = min(max(2*pause, time.Millisecond), longest)
 		timer := time.NewTimer(pause/2 + rand.N(pause/2))
 		select {
 		case <-timer.C:
@@ -126,8 +130,13 @@ func (n *node) repair(h *hold) { n.later(h, (*node).add) }
 // as a renewal: the trusted deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
 	b, err := n.acquire(n.q.bounded(h.lease), h, nil)
-	if err != nil || !b.OK {
+	switch {
+	case err != nil:
 		return err
+	case b.Holder != "": // mostly one whose release is on its way
+		return errTaken
+	case !b.OK:
+		return nil
 	}
 	h.mu.Lock()
 	entries := h.entries

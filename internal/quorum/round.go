@@ -121,6 +121,7 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 		r.errs[n.index] = ErrHeld
 	}
 	r.pending--
+	missing := r.errs[n.index] != nil
 	won := r.yes >= r.q.need
 	if !r.complete && (won || r.yes+r.pending < r.q.need) {
 		r.complete = true
@@ -128,7 +129,7 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 	}
 	r.mu.Unlock()
 	switch {
-	case err != nil:
+	case missing:
 		r.hold.missed(n)
 	case late && b.OK:
 		_ = n.raise(r.hold) // the quorum has the number without it
@@ -161,7 +162,7 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, n := range r.q.nodes {
-		if err := r.errs[i]; err != nil && err != ErrHeld && err != errPending {
+		if err := r.errs[i]; err != nil && err != errPending {
 			n.repair(h)
 		}
 	}
