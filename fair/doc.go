@@ -51,13 +51,14 @@
 //
 // # Who lives
 //
-// A client with waiters sends a beat five times in [WithStale], one call for many
-// keys. By the server's clock a client that was silent for that long is dead, and
-// its waiters are dropped when they come first. A waiter that does not hear its
-// grant, because its connection is closed, is passed over in the same step and
-// keeps its place until its client is dead: a connection that was cut is not a
-// death. A beat also looks: a lock that is free is granted to whoever comes next,
-// a grant whose message was lost is found, and a place that was lost is noticed.
+// A client with waiters sends a beat five times in [WithStale], every 5 s at least,
+// one call for many keys. By the server's clock a client that was silent for as
+// long as WithStale is dead, and its waiters are dropped when they come first. A
+// waiter that does not hear its grant, because its connection is closed, is passed
+// over in the same step and keeps its place until its client is dead: a connection
+// that was cut is not a death. A beat also looks: a lock that is free is granted to
+// whoever comes next, a grant whose message was lost is found, and a place that was
+// lost is noticed.
 //
 // # At each failure
 //
@@ -65,7 +66,9 @@
 //     vanishes without closing its connections (a cut cable, SIGSTOP) is granted
 //     the lock if it comes first while its beat is fresh, and costs one first
 //     lease then; all its other waiters together cost no more than WithStale. When it
-//     wakes it finds its places gone and enters again, at the end.
+//     wakes it finds its places gone and enters again, at the end. Where somebody
+//     listens to all channels (PSUBSCRIBE *), Redis cannot tell who hears, and all
+//     of the dead cost what the vanished do.
 //   - A waiter dies between grant and wake-up: as above, one first lease.
 //   - The holder dies: its lease ends as in rlock; the next is served by a beat.
 //   - A message, a reply, a subscription is lost; the queue is deleted: the next

@@ -102,9 +102,9 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 //
 // A free key for which nobody waits costs one round trip. A wait costs one to
 // enter, the subscription and its end for all waiters of a key together, and a
-// beat for all keys of the locker five times in [WithStale]; one more round trip
-// at its end if it took longer than half of [WithFirstLease], or for a fixed or
-// capped lease.
+// beat for up to 50 keys of the locker five times in [WithStale]; one more round
+// trip at its end if it took longer than half of [WithFirstLease] or of the lease,
+// or for a fixed or capped lease.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	t, err := l.check(ctx, key, opts)
 	if err != nil {

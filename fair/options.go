@@ -79,10 +79,10 @@ func WithFenceExpiry(d time.Duration) Option {
 	return option(func(c *config) { c.fenceExpiry = &d })
 }
 
-// WithStale sets after how long without a sign of life the waiters of another
-// locker on a key count as dead and lose their places; this locker gives its own
-// sign five times as often. Default 5 s; at least 100 ms, in whole milliseconds.
-// The same for all lockers of a key, if possible.
+// WithStale sets after how long without a sign of life the waiters of this locker
+// count as dead for all others and lose their places; it gives one five times as
+// often, and at least every 10 s. Default 5 s; at least 100 ms, in whole
+// milliseconds.
 func WithStale(d time.Duration) Option { return option(func(c *config) { c.stale = d }) }
 
 // WithFirstLease sets for how long a key is granted to a waiter, who then renews
@@ -121,8 +121,12 @@ func configure(opts []Option) (*config, error) {
 		}
 		o.apply(c)
 	}
-	if err := scripts.CheckLease(c.hall.Lease); err != nil {
-		return nil, fmt.Errorf("fair: WithLease: %w", err)
+	c.hall.MaxOutage = c.hall.Lease
+	if c.outage != nil {
+		c.hall.MaxOutage = *c.outage
+	}
+	if err := c.hall.Check("fair"); err != nil {
+		return nil, err
 	}
 	if err := scripts.CheckLease(c.stale); err != nil {
 		return nil, fmt.Errorf("fair: WithStale: %w", err)
@@ -134,31 +138,12 @@ func configure(opts []Option) (*config, error) {
 	if err := scripts.CheckLease(*c.firstLease); err != nil {
 		return nil, fmt.Errorf("fair: WithFirstLease: %w", err)
 	}
-	c.hall.MaxOutage = c.hall.Lease
-	if c.outage != nil {
-		c.hall.MaxOutage = *c.outage
-	}
-	expiry := DefaultFenceExpiry
-	if c.fenceExpiry != nil {
-		expiry = *c.fenceExpiry
-	}
-	switch {
-	case c.hall.Handover < 0:
-		return nil, fmt.Errorf("fair: WithLocalHandover: %v is negative", c.hall.Handover)
-	case c.hall.Handover > c.hall.Lease:
-		return nil, fmt.Errorf("fair: WithLocalHandover: %v is longer than the lease of %v", c.hall.Handover, c.hall.Lease)
-	case *c.firstLease < c.stale:
+	if *c.firstLease < c.stale {
 		return nil, fmt.Errorf("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.stale)
-	case c.hall.MaxWaiters < 0:
-		return nil, fmt.Errorf("fair: WithMaxWaiters: %d is negative", c.hall.MaxWaiters)
-	case c.hall.MaxOutage < 0:
-		return nil, fmt.Errorf("fair: WithMaxOutage: %v is negative", c.hall.MaxOutage)
-	case c.hall.Log == nil:
-		return nil, errors.New("fair: WithLogger: logger is nil")
-	case c.fenceExpiry != nil && !c.fencing:
-		return nil, errors.New("fair: WithFenceExpiry needs WithFencing")
-	case expiry < 0 || expiry%time.Millisecond != 0:
-		return nil, fmt.Errorf("fair: WithFenceExpiry: %v is not a whole number of milliseconds from 0", expiry)
+	}
+	expiry, err := hall.FenceExpiry("fair", c.fencing, c.fenceExpiry, DefaultFenceExpiry)
+	if err != nil {
+		return nil, err
 	}
 	c.fenceExpiry = &expiry
 	c.hall.Stale, c.hall.Fencing = c.stale, c.fencing
@@ -167,49 +152,35 @@ func configure(opts []Option) (*config, error) {
 
 // LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor. A
 // nested call refuses all of them: it takes the lease as it is.
-type LockOption interface{ apply(*terms) }
+type LockOption interface{ apply(*hall.CallOptions) }
 
-type lockOption func(*terms)
+type lockOption func(*hall.CallOptions)
 
-func (o lockOption) apply(t *terms) { o(t) }
-
-type terms struct{ fixed, maxHold *time.Duration }
+func (o lockOption) apply(c *hall.CallOptions) { o(c) }
 
 // FixedLease asks for a lease that is never renewed and is gone after d at the
 // latest, whatever its holder does. At least 100 ms, in whole milliseconds.
-func FixedLease(d time.Duration) LockOption { return lockOption(func(t *terms) { t.fixed = &d }) }
+func FixedLease(d time.Duration) LockOption {
+	return lockOption(func(c *hall.CallOptions) { c.Fixed = &d })
+}
 
 // MaxHold caps a renewed lease: d after it was acquired the key is released and
 // the lease ends with ErrLost. Greater than zero.
-func MaxHold(d time.Duration) LockOption { return lockOption(func(t *terms) { t.maxHold = &d }) }
+func MaxHold(d time.Duration) LockOption {
+	return lockOption(func(c *hall.CallOptions) { c.MaxHold = &d })
+}
 
 // terms turns the options of a call into what it asks of the hall.
 func (l *Locker) terms(opts []LockOption) (hall.Terms, error) {
-	asked := hall.Terms{Lease: l.lease}
-	if len(opts) == 0 {
-		return asked, nil
+	if len(opts) == 0 { // it allocates nothing
+		return hall.Terms{Lease: l.lease}, nil
 	}
-	var t terms
+	var c hall.CallOptions
 	for _, o := range opts {
 		if o == nil {
-			return asked, errors.New("fair: lock option is nil")
+			return hall.Terms{}, errors.New("fair: lock option is nil")
 		}
-		o.apply(&t)
+		o.apply(&c)
 	}
-	if t.fixed != nil && t.maxHold != nil {
-		return asked, errors.New("fair: FixedLease and MaxHold contradict each other")
-	}
-	if t.fixed != nil {
-		if err := scripts.CheckLease(*t.fixed); err != nil {
-			return asked, fmt.Errorf("fair: FixedLease: %w", err)
-		}
-		asked.Lease, asked.Fixed = *t.fixed, true
-	}
-	if t.maxHold != nil {
-		if *t.maxHold <= 0 {
-			return asked, fmt.Errorf("fair: MaxHold: %v is not greater than zero", *t.maxHold)
-		}
-		asked.MaxHold = *t.maxHold
-	}
-	return asked, nil
+	return c.Terms("fair", l.lease, 0)
 }

@@ -45,7 +45,7 @@ func masters(clients []rueidis.Client, o locktest.MastersOptions) (*multilock.Lo
 // onlyChaos leaves out the campaigns unless they are asked for.
 func onlyChaos(t *testing.T) {
 	if os.Getenv("CHAOS_TIME") == "" {
-		t.Skip("make chaos runs the campaigns")
+		t.Skip("make test and make chaos run the campaigns")
 	}
 }
 

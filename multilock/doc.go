@@ -17,9 +17,11 @@
 //  4. A renewal is the same, with a time of its own, and needs a quorum, too.
 //  5. Where it fails, all nodes that were asked are told to forget the owner, and
 //     it is tried again by a new owner, after a random delay that grows with each
-//     failure and is cut short by a release.
+//     failure and that a release cuts short.
 //
-// Lock returns when a quorum is certain and not when the last node has answered.
+// Lock returns when a quorum is certain and not when the last node has answered; a
+// round fails when it cannot have one any more, and it is known whether others have
+// the lock.
 // Nodes that are missing are asked again at once, in the background: a lease on
 // exactly a quorum of nodes survives the failure of none. A node that missed a
 // lease, or a nested entry, is repaired also by the next renewal; that a repaired
@@ -56,14 +58,17 @@
 //
 // Two leases of a key are never both alive as long as, for the life of every lease,
 // the nodes that it is missing on and those whose clock is wrong are together no
-// more than n − quorum: one of three, two of five. Clocks may differ; they must
-// run at rates within 1 %. What concerns wrong clocks is not proven yet: the
-// chaos run (make chaos) still finds overlaps at times where the clocks of two of five
-// nodes jump or run wrong, and none where all are right.
+// more than n − quorum: one of three, two of five. A node is missing, too, while it
+// keeps what a process that died has left of a round there, up to one lease, and
+// until it has been asked again, where it was late to answer. Clocks may differ;
+// they must run at rates within 1 %, and one that jumps counts as wrong until the
+// leases of that moment are over.
 //
-// A process that stands still past its deadline knows it
-// when it looks (Deadline, Err), but its next statement runs before anybody can
-// stop it: the resource has to check a fence ([WithFencing]) where that matters.
+// A process that stands still past its deadline knows it when it looks (Deadline,
+// Err; not if the machine slept, and its clock with it), but its next statement
+// runs before anybody can stop it: the resource has to check a fence
+// ([WithFencing]) where that matters. Where nodes have lost their counters, fences
+// are made of their clocks, and grow if those agree within the longest lease.
 //
 // Martin Kleppmann ("How to do distributed locking", 2016) holds that an algorithm
 // which relies on bounded delays and clocks must not guard correctness, since a
@@ -76,9 +81,9 @@
 // is Kleppmann's token. A fence costs a second round trip, as the number of a quorum
 // is written back to a quorum before it is handed out.
 //
-// One Redis with appendfsync always, or with replicas that acknowledge, is simpler,
-// and enough where minutes without locks are bearable when that server is gone. A
-// quorum is for those to whom they are not.
+// One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which
+// is not offered here), is simpler, and enough where minutes without locks are
+// bearable when that server is gone. A quorum is for those to whom they are not.
 //
 // # Several keys
 //

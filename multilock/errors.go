@@ -8,7 +8,8 @@ import (
 // QuorumError says for every node what it said, where no quorum said yes. It is
 // found by errors.As. It matches ErrNotAcquired only where at least half of the
 // nodes that answered have the lock held by others, and those that answered could
-// have made a quorum; else it is ErrUnavailable or ErrUnknown.
+// have made a quorum; else it is ErrUnavailable or ErrUnknown, or none of them where
+// no quorum is left that does not refuse.
 type QuorumError = quorum.Error
 
 // NodeError is what one node said, with its address: nil for yes, ErrHeld, or

@@ -3,6 +3,7 @@ package multilock_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
@@ -53,6 +54,25 @@ func ExampleNew() {
 	// Output:
 	// three of five nodes say it is mine
 	// <nil>
+}
+
+// shipOrder locks on real Redis masters: embedded servers have no run id.
+func shipOrder(ctx context.Context, clients []rueidis.Client, ship func(context.Context) error) error {
+	locker, err := multilock.New(clients, multilock.WithLogger(slog.Default())) // it is told why a node has no vote
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	if err := locker.Bootstrap(ctx); err != nil { // new nodes vote at once
+		return err
+	}
+	return locker.Do(ctx, "order:42", ship)
+}
+
+func ExampleLocker_Bootstrap() {
+	var clients []rueidis.Client // one of each master
+	err := shipOrder(context.Background(), clients, func(context.Context) error { return nil })
+	fmt.Println(err)
 }
 
 func ExampleLockAll() {

@@ -8,7 +8,6 @@ import (
 
 func TestFaults(t *testing.T) { locktest.RunFaults(t, door) }
 
-func TestFaults3(t *testing.T) {
-	onSeveral(t)
-	locktest.RunFaults(t, doorOf(3))
-}
+func TestFaults3(t *testing.T) { locktest.RunFaults(t, onSeveral(t, 3)) }
+
+func TestFaults5(t *testing.T) { locktest.RunFaults(t, onSeveral(t, 5)) }

@@ -39,7 +39,7 @@ func (l *lines) String() string {
 func TestFreshNodes(t *testing.T) {
 	nodes := startNodes(t, 3)
 	var log lines
-	l := open(t, nodes, multilock.WithLease(time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	l := open(t, nodes, multilock.WithLease(3*time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	_, err := l.TryLock(t.Context(), "k")
 	require.ErrorIs(t, err, multilock.ErrUnavailable)
 	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
@@ -72,6 +72,25 @@ func TestFreshNodes(t *testing.T) {
 		require.True(t, n.Vote)
 	}
 	require.NoError(t, l.Bootstrap(t.Context()), "does no harm")
+}
+
+// A node that cannot vote, as it may evict locks, is left out, and one line of the log
+// says so.
+func TestNodeThatCannotVoteIsLogged(t *testing.T) {
+	nodes := startNodes(t, 3)
+	require.NoError(t, open(t, nodes).Bootstrap(t.Context()))
+	nodes[2].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	var log lines
+	l := open(t, nodes, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	works := func() { require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil })) }
+	works()
+	said := func() int { return strings.Count(log.String(), "cannot vote") }
+	require.Eventually(t, func() bool { return said() > 0 }, 10*time.Second, time.Millisecond)
+	require.Contains(t, log.String(), "allkeys-lru")
+	time.Sleep(200 * time.Millisecond) // it is asked again by then
+	works()
+	require.Error(t, l.Nodes(t.Context())[2].Err)
+	require.Equal(t, 1, said(), log.String())
 }
 
 // What cannot be told without a call is told by the first lock.
@@ -117,7 +136,7 @@ func TestHungMinorityCostsNothing(t *testing.T) {
 	for range 20 {
 		began := time.Now()
 		require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
-		if time.Since(began) < multilock.DefaultNodeTimeout {
+		if time.Since(began) < 500*time.Millisecond { // a hung node is waited for at least 750 ms
 			quick++
 		}
 	}

@@ -52,5 +52,5 @@ type NodeStatus = quorum.NodeStatus
 
 // Nodes asks all nodes how they stand, in the order of the clients. It is for
 // operators, and changes nothing. A node that does not answer within a second has
-// an error. One round trip to each node, on a connection of its own.
+// an error. Up to three round trips to each node, on a connection of its own.
 func (l *Locker) Nodes(ctx context.Context) []NodeStatus { return l.quorum.Nodes(ctx) }

@@ -30,8 +30,9 @@ type Locker struct {
 //
 // It fails on too few or too many clients, a nil client, a client of a Redis
 // Cluster, and an option out of range, which the error names. That two clients
-// are of one server, or a server is older than Redis 7, is found out by the first
-// lock, which fails then.
+// are of one server is found out by the first lock, which fails then. A server that
+// is older than Redis 7, may evict locks or has another longest lease has no vote,
+// which is logged; where too few are left, locks fail and say why.
 func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	if len(clients) < 1 || len(clients) > 15 {
 		return nil, fmt.Errorf("multilock: New: %d clients, 1 to 15 are allowed", len(clients))
@@ -63,9 +64,9 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 // what others may still hold.) Of several that call it at once one does the
 // work, and the others wait for it, up to a second.
 //
-// It fails if a node does not answer before all are known to be fresh; the nodes
-// that were marked before have no vote for the longest lease then. Five round
-// trips for each node.
+// It fails if a node does not answer and no other is known to be in use; the nodes
+// that were marked before have no vote for the longest lease then. Four round
+// trips for each node, on two connections.
 func (l *Locker) Bootstrap(ctx context.Context) error { return l.quorum.Bootstrap(ctx) }
 
 // Do locks key, runs f and unlocks, also when f panics or ends its goroutine.

@@ -83,15 +83,15 @@ const (
 	modelNoVote
 )
 
-// acquire is quorum_vote, quorum_held and acquire_fenced.
+// acquire is quorum_vote, acquire_fenced and quorum_acquire.
 func (n *modelNode) acquire(x *modelRules, o modelOwner, text modelMarker) (answer modelSays, fence int8) {
 	switch {
 	case !n.voted(x, text):
 		return modelNoVote, 0
-	case n.holder != 0 && n.holder != o:
-		return modelHeldBy, 0
 	case n.stones&o.bit() != 0:
 		return modelGone, 0
+	case n.holder != 0 && n.holder != o:
+		return modelHeldBy, 0
 	}
 	if x.fences {
 		n.fence = max(n.fence+1, n.kind.skew)

@@ -79,8 +79,11 @@ func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 }
 
 func (r *modelReal) acquire(c int8, o modelOwner) (says modelSays, fence int64) {
-	b, err := r.node.AcquireVoted(r.context(), r.votes[c], modelKey, r.owner(o), r.lease(), &scripts.Fencing{Reserve: 1, Expiry: time.Hour})
-	require.NoError(r.t, err)
+	said := make([]scripts.Ballot, 1)
+	asks := []scripts.Ask{{Key: modelKey, Owner: r.owner(o), Lease: r.lease()}}
+	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], &scripts.Fencing{Reserve: 1, Expiry: time.Hour}, asks, said))
+	b := said[0]
+	require.NoError(r.t, b.Err)
 	switch {
 	case b.NoVote:
 		return modelNoVote, 0

@@ -79,7 +79,7 @@ func TestF32_ReadmeUserIsRefusedNothing(t *testing.T) {
 		for _, n := range nodes {
 			clients = append(clients, n.Client(t, login))
 		}
-		l, err := multilock.New(clients, multilock.WithLease(600*time.Millisecond), multilock.WithFencing())
+		l, err := multilock.New(clients, multilock.WithLease(10*time.Second), multilock.WithNodeTimeout(time.Second), multilock.WithFencing())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 		return l
@@ -90,9 +90,9 @@ func TestF32_ReadmeUserIsRefusedNothing(t *testing.T) {
 	lease, err := here.Lock(ctx, "sku:1")
 	require.NoError(t, err)
 	before := lease.Deadline()
-	require.Eventually(t, func() bool { return lease.Deadline().After(before) }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return lease.Deadline().After(before) }, 20*time.Second, time.Millisecond)
 	require.NoError(t, here.Do(lease.Bind(ctx), "sku:1", func(context.Context) error { return nil }))
-	_, err = there.TryLockFor(ctx, "sku:1", 50*time.Millisecond)
+	_, err = there.TryLockFor(ctx, "sku:1", 2*time.Second)
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
 	require.NoError(t, lease.Unlock(ctx))
 	require.NoError(t, there.Do(ctx, "sku:1", func(context.Context) error { return nil }))

@@ -37,10 +37,11 @@ type together[L lease] interface {
 
 // Part are the keys of one locker in a set.
 type Part struct {
-	name string
-	keys []string
-	lock func(ctx context.Context, key string, wait time.Duration) (lease, error)
-	all  func(ctx context.Context, keys []string) []lease // nil if it cannot; no leases: key by key, then
+	name   string
+	locker any
+	keys   []string
+	lock   func(ctx context.Context, key string, wait time.Duration) (lease, error)
+	all    func(ctx context.Context, keys []string) ([]lease, error) // nil if it cannot
 }
 
 // The waits of Part.lock beside those of TryLockFor.
@@ -52,7 +53,7 @@ const (
 // Keys names keys of a locker of rlock, fair or this package. A key that is named
 // twice is locked once.
 func Keys[L lease, O any](locker door[L, O], keys ...string) Part {
-	p := Part{keys: slices.Compact(slices.Sorted(slices.Values(keys)))}
+	p := Part{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}
 	p.lock = func(ctx context.Context, key string, wait time.Duration) (lease, error) {
 		switch wait {
 		case forEver:
@@ -63,12 +64,12 @@ func Keys[L lease, O any](locker door[L, O], keys ...string) Part {
 		return held(locker.TryLockFor(ctx, key, wait))
 	}
 	if quick, can := any(locker).(together[L]); can && len(p.keys) > 1 {
-		p.all = func(ctx context.Context, keys []string) (all []lease) {
-			leases, _ := quick.TryLockAll(ctx, keys...)
+		p.all = func(ctx context.Context, keys []string) (all []lease, err error) {
+			leases, err := quick.TryLockAll(ctx, keys...)
 			for _, l := range leases {
 				all = append(all, l)
 			}
-			return all
+			return all, err
 		}
 	}
 	return p
@@ -162,12 +163,17 @@ func lockAll(ctx context.Context, wait time.Duration, parts []Part) (*Set, error
 // for the next key ends when one of them is lost.
 func (s *Set) take(ctx context.Context, p Part, wait time.Duration, until time.Time) (context.Context, error) {
 	if p.all != nil {
-		leases := p.all(ctx, p.keys)
+		leases, err := p.together(ctx, wait, until)
 		for _, l := range leases {
 			ctx = s.add(ctx, l)
 		}
 		if len(leases) > 0 {
 			return ctx, nil
+		}
+		// What a lost answer has left is cleaned up; an attempt right after would meet it.
+		over := wait == notAtAll || wait > 0 && !time.Now().Before(until)
+		if over && !errors.Is(err, ErrNotAcquired) {
+			return ctx, fmt.Errorf("%d keys at once: %w", len(p.keys), err)
 		}
 	}
 	for _, key := range p.keys {
@@ -182,6 +188,16 @@ func (s *Set) take(ctx context.Context, p Part, wait time.Duration, until time.T
 		ctx = s.add(ctx, l)
 	}
 	return ctx, nil
+}
+
+// together makes one attempt to take all keys of a part with one call.
+func (p Part) together(ctx context.Context, wait time.Duration, until time.Time) ([]lease, error) {
+	if wait > 0 {
+		limited, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		ctx = limited
+	}
+	return p.all(ctx, p.keys)
 }
 
 func (s *Set) add(ctx context.Context, l lease) context.Context {
@@ -199,6 +215,9 @@ func inOrder(parts []Part) ([]Part, error) {
 		for _, other := range parts[:i] {
 			if other.name == p.name {
 				return nil, fmt.Errorf("multilock: parts of several lockers must have names of their own (Named); %q is there twice", p.name)
+			}
+			if other.locker == p.locker { // else the order would be that of the names
+				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one part", other.name, p.name)
 			}
 		}
 		keys += len(p.keys)

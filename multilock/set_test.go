@@ -3,6 +3,7 @@ package multilock_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/fair"
@@ -105,7 +107,7 @@ func TestLockAll_AllOrNothing(t *testing.T) {
 	_, err = multilock.TryLockAll(t.Context(), s.parts("a", "b")...)
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
 	require.ErrorContains(t, err, `key "b"`)
-	_, err = multilock.TryLockAllFor(t.Context(), 20*time.Millisecond, s.parts("a", "b")...)
+	_, err = multilock.TryLockAllFor(t.Context(), time.Second, s.parts("a", "b")...)
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -147,6 +149,31 @@ func TestLockAll_IsLostWithOnePart(t *testing.T) {
 	require.ErrorIs(t, <-done, multilock.ErrLost)
 	require.NoError(t, their.Unlock(t.Context()))
 	s.free("a")
+}
+
+// A set ends no later than the lease of it that ends first, wherever that stands.
+func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
+	server := redistest.Start(t)
+	part := func(name string, lease time.Duration) multilock.Part {
+		l, err := rlock.New(server.Client(t), rlock.WithLease(lease))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		return multilock.Keys(l, name).Named(name)
+	}
+	for _, shortest := range []string{"a", "b", "c"} {
+		var parts []multilock.Part
+		for _, name := range []string{"a", "b", "c"} {
+			lease := time.Hour
+			if name == shortest {
+				lease = time.Minute
+			}
+			parts = append(parts, part(name, lease))
+		}
+		set, err := multilock.LockAll(t.Context(), parts...)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Until(set.Deadline()), time.Minute, shortest)
+		require.NoError(t, set.Unlock(t.Context()))
+	}
 }
 
 // Sets that overlap, in whatever order their keys are named, never deadlock and
@@ -258,6 +285,7 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 		"no keys":            {},
 		"not made by Keys":   {{}},
 		"names of their own": {multilock.Keys(s.plain, "a"), multilock.Keys(s.queued, "a")},
+		"are of one locker":  {multilock.Keys(s.plain, "a").Named("1"), multilock.Keys(s.plain, "b").Named("2")},
 		"key is empty":       {multilock.Keys(s.plain, "")},
 	} {
 		_, err := multilock.LockAll(t.Context(), parts...)
@@ -265,4 +293,41 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 	}
 	_, err := multilock.TryLockAllFor(t.Context(), -1, multilock.Keys(s.plain, "a"))
 	require.ErrorContains(t, err, "negative")
+}
+
+// The answer to the one call for all keys is lost: whether they are held is not known.
+func TestF6_LockAll_AnswerLost(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server.Addr())
+	l, err := rlock.New(server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
+	require.NoError(t, err)
+	defer l.Close()
+	keys := multilock.Keys(l, "a", "b")
+	set, err := multilock.LockAll(t.Context(), keys)
+	require.NoError(t, err)
+	require.NoError(t, set.Unlock(t.Context()))
+
+	both := func(cmd []string) bool { return slices.Contains(cmd, "a") && slices.Contains(cmd, "b") }
+	proxy.SwallowReply(1, both)
+	_, err = multilock.TryLockAll(t.Context(), keys)
+	require.ErrorIs(t, err, multilock.ErrUnknown)
+	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
+
+	proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if both(cmd) {
+			return redistest.Hold
+		}
+		return redistest.Pass
+	})
+	began := time.Now()
+	_, err = multilock.TryLockAllFor(t.Context(), 500*time.Millisecond, keys)
+	require.Less(t, time.Since(began), 5*time.Second, "the call alone may take so long")
+	require.ErrorIs(t, err, multilock.ErrUnknown)
+	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	proxy.OnReply(nil)
+	proxy.Release()
+	set, err = multilock.LockAll(t.Context(), keys)
+	require.NoError(t, err)
+	require.NoError(t, set.Unlock(t.Context()))
 }

@@ -2,12 +2,10 @@ package rlock
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/hall"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // The defaults of the options of New. WithMaxOutage's is one lease.
@@ -82,32 +80,16 @@ func configure(opts []Option) (*config, error) {
 		}
 		o.apply(c)
 	}
-	if err := scripts.CheckLease(c.hall.Lease); err != nil {
-		return nil, fmt.Errorf("rlock: WithLease: %w", err)
-	}
 	c.hall.MaxOutage = c.hall.Lease
 	if c.outage != nil {
 		c.hall.MaxOutage = *c.outage
 	}
-	expiry := DefaultFenceExpiry
-	if c.fenceExpiry != nil {
-		expiry = *c.fenceExpiry
+	if err := c.hall.Check("rlock"); err != nil {
+		return nil, err
 	}
-	switch {
-	case c.hall.Handover < 0:
-		return nil, fmt.Errorf("rlock: WithLocalHandover: %v is negative", c.hall.Handover)
-	case c.hall.Handover > c.hall.Lease:
-		return nil, fmt.Errorf("rlock: WithLocalHandover: %v is longer than the lease of %v", c.hall.Handover, c.hall.Lease)
-	case c.hall.MaxWaiters < 0:
-		return nil, fmt.Errorf("rlock: WithMaxWaiters: %d is negative", c.hall.MaxWaiters)
-	case c.hall.MaxOutage < 0:
-		return nil, fmt.Errorf("rlock: WithMaxOutage: %v is negative", c.hall.MaxOutage)
-	case c.hall.Log == nil:
-		return nil, errors.New("rlock: WithLogger: logger is nil")
-	case c.fenceExpiry != nil && !c.fencing:
-		return nil, errors.New("rlock: WithFenceExpiry needs WithFencing")
-	case expiry < 0 || expiry%time.Millisecond != 0:
-		return nil, fmt.Errorf("rlock: WithFenceExpiry: %v is not a whole number of milliseconds from 0", expiry)
+	expiry, err := hall.FenceExpiry("rlock", c.fencing, c.fenceExpiry, DefaultFenceExpiry)
+	if err != nil {
+		return nil, err
 	}
 	c.fenceExpiry = &expiry
 	return c, nil
@@ -115,49 +97,35 @@ func configure(opts []Option) (*config, error) {
 
 // LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor. A
 // nested call refuses all of them: it takes the lease as it is.
-type LockOption interface{ apply(*terms) }
+type LockOption interface{ apply(*hall.CallOptions) }
 
-type lockOption func(*terms)
+type lockOption func(*hall.CallOptions)
 
-func (o lockOption) apply(t *terms) { o(t) }
-
-type terms struct{ fixed, maxHold *time.Duration }
+func (o lockOption) apply(c *hall.CallOptions) { o(c) }
 
 // FixedLease asks for a lease that is never renewed and is gone after d at the
 // latest, whatever its holder does. At least 100 ms, in whole milliseconds.
-func FixedLease(d time.Duration) LockOption { return lockOption(func(t *terms) { t.fixed = &d }) }
+func FixedLease(d time.Duration) LockOption {
+	return lockOption(func(c *hall.CallOptions) { c.Fixed = &d })
+}
 
 // MaxHold caps a renewed lease: d after it was acquired the key is released and
 // the lease ends with ErrLost. Greater than zero.
-func MaxHold(d time.Duration) LockOption { return lockOption(func(t *terms) { t.maxHold = &d }) }
+func MaxHold(d time.Duration) LockOption {
+	return lockOption(func(c *hall.CallOptions) { c.MaxHold = &d })
+}
 
 // terms turns the options of a call into what it asks of the hall.
 func (l *Locker) terms(opts []LockOption) (hall.Terms, error) {
-	asked := hall.Terms{Lease: l.lease}
-	if len(opts) == 0 {
-		return asked, nil
+	if len(opts) == 0 { // it allocates nothing
+		return hall.Terms{Lease: l.lease}, nil
 	}
-	var t terms
+	var c hall.CallOptions
 	for _, o := range opts {
 		if o == nil {
-			return asked, errors.New("rlock: lock option is nil")
+			return hall.Terms{}, errors.New("rlock: lock option is nil")
 		}
-		o.apply(&t)
+		o.apply(&c)
 	}
-	if t.fixed != nil && t.maxHold != nil {
-		return asked, errors.New("rlock: FixedLease and MaxHold contradict each other")
-	}
-	if t.fixed != nil {
-		if err := scripts.CheckLease(*t.fixed); err != nil {
-			return asked, fmt.Errorf("rlock: FixedLease: %w", err)
-		}
-		asked.Lease, asked.Fixed = *t.fixed, true
-	}
-	if t.maxHold != nil {
-		if *t.maxHold <= 0 {
-			return asked, fmt.Errorf("rlock: MaxHold: %v is not greater than zero", *t.maxHold)
-		}
-		asked.MaxHold = *t.maxHold
-	}
-	return asked, nil
+	return c.Terms("rlock", l.lease, 0)
 }

@@ -107,7 +107,7 @@ func TestF32_ReadmeUserIsRefusedNothing(t *testing.T) {
 			s.Do(t, c.user...)
 			login := func(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" }
 			here, there := s.Client(t, login), s.Client(t, login)
-			opts := append([]rlock.Option{rlock.WithLease(300 * time.Millisecond)}, c.opts...)
+			opts := append([]rlock.Option{rlock.WithLease(1500 * time.Millisecond)}, c.opts...)
 			for _, key := range []string{"sku:42", "sku:{42}"} {
 				useEverything(t, s, key, userLocker(t, here, opts...), userLocker(t, there, opts...))
 				_, err := scripts.NewNode(here).CleanUp(t.Context(), key, "somebody")

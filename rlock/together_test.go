@@ -50,7 +50,7 @@ func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
 // Leases taken together are renewed, lost and released each by itself.
 func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
 	server := redistest.Start(t)
-	l := userLocker(t, server.Client(t), rlock.WithLease(300*time.Millisecond))
+	l := userLocker(t, server.Client(t), rlock.WithLease(3*time.Second))
 	leases, err := l.TryLockAll(t.Context(), "a", "b")
 	require.NoError(t, err)
 	before := leases[0].Deadline()

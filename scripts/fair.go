@@ -23,14 +23,14 @@ type FairSettings struct {
 type Fair struct {
 	node     *Node  // immutable
 	client   string // immutable
-	settings string // ARGV[2]; immutable
+	settings string // ARGV[1]; immutable
 }
 
 // NewFair returns a Fair on node. It does no I/O.
 func NewFair(node *Node, s FairSettings) *Fair {
 	settings := []string{
 		millis(s.Stale), millis(s.FirstLease),
-		decimal(s.Fencing.Reserve), millis(s.Fencing.Expiry), strconv.Itoa(s.Members),
+		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
 	return &Fair{node: node, client: s.Client, settings: strings.Join(settings, " ")}
 }
@@ -41,14 +41,14 @@ const fairKeys = 5
 // args returns the arguments of a call that all scripts have, with room for more
 // of them: keys of the call's own go after the first fairKeys.
 func (f *Fair) args(key string, ownKeys []string, more int) []string {
-	args := make([]string, 0, fairKeys+len(ownKeys)+2+more)
+	args := make([]string, 0, fairKeys+len(ownKeys)+1+more)
 	args = appendFairKeys(args, key)
 	args = append(args, ownKeys...)
-	return append(args, channels(key), f.settings)
+	return append(args, f.settings)
 }
 
 func appendFairKeys(args []string, key string) []string {
-	return append(args, key, queue(key), scores(key), beats(key), counter(key))
+	return appendNamed(append(args, key), key, queuePrefix, scoresPrefix, beatsPrefix, counterPrefix)
 }
 
 // Grant is a lock that was given to a waiter.
@@ -194,8 +194,9 @@ func (f *Fair) Inspect(ctx context.Context, key string) (h Holder, waiting int, 
 	return h, int(n), err
 }
 
-// Inbox returns the channel on which a client hears of the grants of key.
-func (f *Fair) Inbox(key string) string { return channels(key) + f.client }
+// Inbox returns the channel on which a client hears of the grants of key. Scripts make
+// its name from that of the queue.
+func (f *Fair) Inbox(key string) string { return Channel(key) + ":" + f.client }
 
 // OwnerChannel returns the channel on which Java wakes an owner.
-func (f *Fair) OwnerChannel(key, owner string) string { return channels(key) + owner }
+func (f *Fair) OwnerChannel(key, owner string) string { return Channel(key) + ":" + owner }

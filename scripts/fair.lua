@@ -2,20 +2,12 @@
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the queue, list of owners, the next one first
 -- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; of ours it is only shown to Java
--- KEYS[4]  the beats, hash client -> epoch ms until which we count it as alive
+-- KEYS[4]  the beats, hash client -> epoch ms until which we count it as alive; and java -> which Java waiter has the turn
 -- KEYS[5]  the fence counter, string
--- ARGV[1]  start of the channels' names: with a client id the client's inbox, with an owner the channel of a Java waiter
--- ARGV[2]  five numbers with a space between: ms after which a silent client is dead; first lease in ms; fence numbers
---          to reserve for a hold, 0 without fencing; expiry of the counter in ms, 0: none; most members of a run, to 999
+-- ARGV[1]  the settings, see fair_settings
 -- What only some calls need is in parts of its own, put where it is needed: Lua makes the functions of a script anew in each
 -- call, which costs about as much as a command, and more with each variable that they take from outside. For the same reason
 -- functions are given the keys, numbers go to Redis as text where they can, and the commonest replies are plain numbers.
 -- Owners are client:number. Ours are told from Java's by a leading zero of the number.
 local call, try = redis.call, redis.pcall
 local lock, queue, scores, beats, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local channels = ARGV[1]
-local stale, first_lease, reserve, counter_expiry, members =
-  string.match(ARGV[2], '^([1-9]%d*) ([1-9]%d*) (%d+) (%d+) (%d+)$')
-if not members or #stale > 12 or #first_lease > 15 or #reserve > 9 or #counter_expiry > 15 or #members > 3 then
-  return redis.error_reply('ERR settings must be five whole numbers')
-end

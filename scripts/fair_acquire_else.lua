@@ -10,7 +10,7 @@ local function take()
     reply = {0, tonumber(first), tonumber(last)}
   end
   if not found then
-    local held, why = hold(lock, ARGV[3], ARGV[4])
+    local held, why = hold(lock, ARGV[2], ARGV[3])
     if not held then
       return why
     end
@@ -24,7 +24,7 @@ end
 if call('EXISTS', KEYS[6]) == 1 then
   return -2
 end
-found = call('HEXISTS', lock, ARGV[3]) == 1
+found = call('HEXISTS', lock, ARGV[2]) == 1
 if found then
   return take()
 end

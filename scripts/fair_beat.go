@@ -38,9 +38,9 @@ func (f *Fair) Beat(ctx context.Context, asked []Beat, looked []Looked) error {
 	for _, b := range asked {
 		args = appendFairKeys(args, b.Key)
 	}
-	args = append(args, f.client, f.settings)
+	args = append(args, f.settings, f.client)
 	for _, b := range asked {
-		args = append(args, channels(b.Key), strconv.Itoa(len(b.Owners)))
+		args = append(args, strconv.Itoa(len(b.Owners)))
 		for i, owner := range b.Owners {
 			args = append(args, owner, millis(b.Distances[i]))
 		}

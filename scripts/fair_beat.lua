@@ -1,11 +1,10 @@
 -- fair_beat: keep a client's places in its queues, and look: give locks that are free to the next who waits. Each lock by
 -- itself: one that Redis refuses costs the others nothing.
 -- KEYS[i]         and the next four: those of a lock, as in fair
--- ARGV[1]         the client, instead of what fair says
--- ARGV[at]        for at from 3 on: for each lock the start of its channels' names
--- ARGV[at+1]      and how many owners follow
--- ARGV[at+2*i]    of which each is an owner
--- ARGV[at+2*i+1]  and by how many ms its score shall lie ahead of the server's clock at least (but no further than 300 s for
+-- ARGV[2]         the client
+-- ARGV[at]        for at from 3 on: for each lock how many owners follow
+-- ARGV[at+2*i-1]  of which each is an owner
+-- ARGV[at+2*i]    and by how many ms its score shall lie ahead of the server's clock at least (but no further than 300 s for
 --                 each who waits, and 300 s), 0 to leave it alone
 -- Reply    an array with, for each lock:
 --          {1, grant, place...}
@@ -20,7 +19,7 @@ if #KEYS % 5 ~= 0 then
   return redis.error_reply('ERR keys must be five for each lock')
 end
 
-local me = ARGV[1]
+local me = ARGV[2]
 local function look(at, count, lock, queue, scores, beats, counter)
   local time = call('TIME')
   local micros = time[1] * 1000000 + time[2]
@@ -30,7 +29,7 @@ local function look(at, count, lock, queue, scores, beats, counter)
   local turn, grant = 1, ''
   if not holder then
     local pair = call('LRANGE', queue, '0', '1')
-    local who, text = serve(pair, micros, lock, queue, scores, beats, counter, me, ARGV[at])
+    local who, text = serve(pair, micros, lock, queue, scores, beats, counter, me)
     if who == 'again' then
       turn = 2
     end
@@ -44,7 +43,7 @@ local function look(at, count, lock, queue, scores, beats, counter)
   local waiting = call('LLEN', queue)
   local whole = call('ZCARD', scores) == waiting
   for i = 1, count do
-    local owner, distance = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
+    local owner, distance = ARGV[at + 2 * i - 1], ARGV[at + 2 * i]
     if owner ~= holder then
       if not call('ZSCORE', scores, owner) or not whole and not call('LPOS', queue, owner) then
         table.insert(reply, i)
@@ -59,12 +58,12 @@ end
 
 local replies, at = {}, 3
 for i = 1, #KEYS, 5 do
-  local count = tonumber(ARGV[at + 1])
+  local count = tonumber(ARGV[at])
   local fine, reply = pcall(look, at, count, unpack(KEYS, i, i + 4))
   if not fine then
     reply = type(reply) == 'table' and reply.err or tostring(reply)
   end
   table.insert(replies, reply)
-  at = at + 2 + 2 * count
+  at = at + 1 + 2 * count
 end
 return replies

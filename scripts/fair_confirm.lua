@@ -1,15 +1,15 @@
 -- fair_confirm: set the lease of an owner that was granted the lock to what it asked for, and reserve fence numbers.
--- ARGV[3]  owner
--- ARGV[4]  lease in ms from now, 1 to 999999999999999
+-- ARGV[2]  owner
+-- ARGV[3]  lease in ms from now, 1 to 999999999999999
 -- Reply    {ours, first, last}; first and last are the fence numbers reserved, 0 without fencing:
 --          1    the owner holds the lock, for that lease from now
 --          0    the owner does not hold the lock; nothing is changed
 -- Repeat: safe. A repeat sets the lease from its own execution and reserves other, larger numbers.
-if #ARGV[4] > 15 or not string.find(ARGV[4], '^[1-9]%d*$') then
+if #ARGV[3] > 15 or not string.find(ARGV[3], '^[1-9]%d*$') then
   return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
 end
 
-if call('HEXISTS', lock, ARGV[3]) == 0 then
+if call('HEXISTS', lock, ARGV[2]) == 0 then
   return {0, 0, 0}
 end
 local first, last = '0', '0'
@@ -19,5 +19,5 @@ if reserve ~= '0' then
     return last
   end
 end
-call('PEXPIRE', lock, ARGV[4])
+call('PEXPIRE', lock, ARGV[3])
 return {1, tonumber(first), tonumber(last)}

@@ -1,8 +1,8 @@
 -- fair_enter: join the queue, several owners of one client at once, each for the first time in its life. Who comes first
 -- and finds the lock free gets it.
--- KEYS[i+3]  the tombstone of the owner ARGV[i], string
--- ARGV[3]    an owner, of the caller
--- ARGV[i]    another, for i from 4 on
+-- KEYS[i+4]  the tombstone of the owner ARGV[i], string
+-- ARGV[2]    an owner, of the caller
+-- ARGV[i]    another, for i from 3 on
 -- Reply    1, the commonest, for {0, 30000, '', 1...}; else {java, distance, grant, state...}
 --          java: 1 if Java holds the lock or waits before, so that its release may wake an owner by the owner's own
 --          channel; 2 if a look should follow soon: a Java waiter has the turn, or the dead were too many; else 0
@@ -13,12 +13,12 @@
 --          0   it holds the lock, since an earlier sending of this call
 --          -2  it has been given up by fair_leave; nothing is changed for it
 -- Repeat: safe. Who waits already keeps its place.
-if #KEYS < 6 or #KEYS - 5 ~= #ARGV - 2 then
+if #KEYS < 6 or #KEYS - 5 ~= #ARGV - 1 then
   return redis.error_reply('ERR tombstones must be as many as owners')
 end
-local me, start = string.sub(ARGV[3], 1, 36), string.sub(ARGV[3], 1, 38)
+local me, start = string.sub(ARGV[2], 1, 36), string.sub(ARGV[2], 1, 38)
 local wrong = string.sub(start, 37) ~= ':0'
-for i = 4, #ARGV do
+for i = 3, #ARGV do
   wrong = wrong or string.find(ARGV[i], start, 1, true) ~= 1
 end
 if wrong then
@@ -49,14 +49,14 @@ elseif string.sub(tail, 37, 38) ~= ':0' or call('ZCOUNT', scores, '(' .. score, 
 end
 beat(beats, me, tonumber(stale), now)
 
-local owners, states, gone = {unpack(ARGV, 3)}, {}, call('EXISTS', unpack(KEYS, 6)) > 0
-for i = #ARGV, 3, -1 do
-  if gone and call('EXISTS', KEYS[i + 3]) == 1 then
-    states[i - 2] = -2
-    table.remove(owners, i - 2)
+local owners, states, gone = {unpack(ARGV, 2)}, {}, call('EXISTS', unpack(KEYS, 6)) > 0
+for i = #ARGV, 2, -1 do
+  if gone and call('EXISTS', KEYS[i + 4]) == 1 then
+    states[i - 1] = -2
+    table.remove(owners, i - 1)
   elseif ARGV[i] == holder then
-    states[i - 2] = 0
-    table.remove(owners, i - 2)
+    states[i - 1] = 0
+    table.remove(owners, i - 1)
   end
 end
 local scored, count = {}, #owners
@@ -78,10 +78,10 @@ if added > 0 then
     return pushed
   end
 end
-if holder and java == 0 and count == #ARGV - 2 then
+if holder and java == 0 and count == #ARGV - 1 then
   return 1
 end
-for i = 1, #ARGV - 2 do
+for i = 1, #ARGV - 1 do
   states[i] = states[i] or 1
 end
 if holder then

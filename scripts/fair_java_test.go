@@ -97,62 +97,6 @@ func TestJava_WaitsForEver(t *testing.T) {
 	require.Equal(t, []Place{Waiting}, r.enter(ofB(3)).Places)
 }
 
-// Whose turn it is keeps it for 3 s if it heard, for 250 ms if it may not have
-// listened yet; a look again does not lengthen that, and touches nobody else.
-func TestJava_TheTurnEnds(t *testing.T) {
-	r := newRig(t)
-	r.acquire(ofA(1))
-	r.javaWaits(ofJ(1))
-	require.False(t, r.javaTries(ofK(1))) // does not listen
-	r.waits(ofB(1))
-	score := func(owner string) string {
-		t.Helper()
-		m := r.s.Do(t, "ZSCORE", scores("k"), owner)
-		text, err := m.AsFloat64()
-		require.NoError(t, err)
-		return time.UnixMilli(int64(text)).String()
-	}
-	others := score(ofK(1)) + score(ofB(1))
-	r.requireTurn(ofJ(1), 3*time.Second, func() { r.release(ofA(1)) })
-	turn := score(ofJ(1))
-	for range 3 {
-		require.True(t, r.beat(clientB).JavaTurn)
-	}
-	require.Equal(t, turn, score(ofJ(1)))
-	require.Equal(t, others, score(ofK(1))+score(ofB(1)))
-	require.True(t, r.javaTries(ofJ(1)))
-
-	r.javaUnlocks(ofJ(1))
-	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.beat(clientC).JavaTurn) })
-	until(t, func() bool { return !r.beat(clientC).JavaTurn })
-	r.requireHeld(ofB(1), firstLease)
-	r.requireQueue()
-
-	// One without a score, which Java itself would never drop, gets a turn, too.
-	r.s.Do(t, "RPUSH", queue("k"), ofJ(9))
-	r.requireTurn(ofJ(9), 250*time.Millisecond, func() { require.True(t, r.release(ofB(1)).JavaTurn) })
-
-	// An earlier end is kept.
-	r.s.Do(t, "ZADD", scores("k"), decimal(serverMillis(t, r.s)+2000), ofJ(9))
-	r.hear(r.ownerChannel(ofJ(9)))
-	r.beat(clientC)
-	require.LessOrEqual(t, r.ahead(ofJ(9)), 2*time.Second)
-}
-
-// requireTurn requires that the score of owner says that its turn ends so long
-// after what do does.
-func (r *rig) requireTurn(owner string, d time.Duration, do func()) {
-	r.t.Helper()
-	before := serverMillis(r.t, r.s)
-	do()
-	after := serverMillis(r.t, r.s)
-	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
-	score, err := m.AsFloat64()
-	require.NoError(r.t, err)
-	require.GreaterOrEqual(r.t, int64(score), before+d.Milliseconds())
-	require.LessOrEqual(r.t, int64(score), after+d.Milliseconds())
-}
-
 // A Java program that let its turn pass is taken for dead: its others are dropped
 // at once, up to one that listens or belongs to another.
 func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {

@@ -282,3 +282,18 @@ func TestRunOfMany(t *testing.T) {
 		require.Equal(t, owners[1:min(count, 30)+1], r.beat(clientA).Grant.Members, "%d follow", count)
 	}
 }
+
+// Who did not hear its grant stands before the run that was served instead, and
+// keeps its place when the run is over.
+func TestFair_RunBehindTheDeaf(t *testing.T) {
+	r := newRig(t, func(s *FairSettings) { s.Members = 5 })
+	r.follow(ofC(1), ofB(1), ofA(1), ofA(2), ofA(3))
+	r.deafen(r.of(clientB).Inbox("k"))
+	r.release(ofC(1)) // A1 is granted, with a run
+	r.requireQueue(ofB(1), ofA(2), ofA(3))
+	_, err := r.of(clientC).ForceRelease(bounded(t), "k") // A2 is granted, which the run has served
+	require.NoError(t, err)
+	r.requireQueue(ofB(1), ofA(3))
+	r.release(ofA(1), ofA(2), ofA(3))
+	r.requireQueue(ofB(1))
+}

@@ -2,9 +2,16 @@
 
 -- wake tells a Java waiter at the head that it may take the free lock. It keeps its turn for 3 s, or for 250 ms if nobody
 -- heard: it subscribes only after it has entered. Reports whether it has the turn; not, if its client was silent before.
-local function wake(scores, channels, owner, silent, now)
+-- Whose turn ends when is noted beside the beats, with the score, which is another if the owner has entered again. The score
+-- itself may end 20 s later only: Java reads it by the clock of its own machine, and would leave if that clock were ahead.
+local function wake(scores, beats, channels, owner, silent, now)
   local score = redis.call('ZSCORE', scores, owner)
   if score and tonumber(score) <= now then
+    return false
+  end
+  local noted, this = redis.call('HGET', beats, 'java') or '', owner .. ' ' .. (score or '') .. ' '
+  local ends = string.sub(noted, 1, #this) == this and tonumber(string.sub(noted, #this + 1))
+  if ends and ends <= now then
     return false
   end
   local told = redis.pcall('PUBLISH', channels .. owner, '0')
@@ -12,9 +19,16 @@ local function wake(scores, channels, owner, silent, now)
   if not heard and silent then
     return false
   end
-  local turn = now + (heard and 3000 or 250)
-  if not score or tonumber(score) > turn then
-    redis.pcall('ZADD', scores, turn, owner)
+  if not ends then
+    local turn = now + (heard and 3000 or 250)
+    if not score or tonumber(score) > turn + 20000 then
+      score = string.format('%d', turn + 20000)
+      redis.pcall('ZADD', scores, score, owner)
+    end
+    redis.pcall('HSET', beats, 'java', owner .. ' ' .. score .. ' ' .. turn)
+    if redis.pcall('PTTL', beats) == -1 and redis.pcall('PEXPIRE', beats, '60000') ~= 1 then -- it must not stay for ever
+      redis.pcall('HDEL', beats, 'java')
+    end
   end
   return true
 end
@@ -46,11 +60,13 @@ end
 -- or 'nobody'; and, if a waiter of the caller's was served, the grant: owner, first lease, first and last fence number, and
 -- the numbers of the run's members, with a space between.
 -- Others hear it in their client's inbox. A waiter that did not hear it keeps its place while its client lives.
-local function serve(pair, micros, lock, queue, scores, beats, counter, me, channels)
+local function serve(pair, micros, lock, queue, scores, beats, counter, me)
   local call, try = redis.call, redis.pcall
   micros = micros or clock()
   local now = math.floor(micros / 1000)
-  local at, deaf, silent, first, last = 0, {}, nil, nil, nil
+  -- How channels' names begin; what follows is an owner, for that of a Java waiter, or a client, for its inbox.
+  local channels = 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1) .. ':'
+  local at, fewer, deaf, silent, first, last = 0, false, {}, nil, nil, nil
   for _ = 1, 1000 do
     local owner = pair[1]
     if not owner then
@@ -58,14 +74,21 @@ local function serve(pair, micros, lock, queue, scores, beats, counter, me, chan
     end
     local of, start, leaves, grant = string.sub(owner, 1, 36), string.sub(owner, 1, 38), true, nil
     if start ~= of .. ':0' then
-      if at > 0 or wake(scores, channels, owner, silent == of, now) then
+      if at > 0 or wake(scores, beats, channels, owner, silent == of, now) then
         return 'again'
       end
       silent = of
     elseif (tonumber(call('HGET', beats, of) or '') or 0) <= now then
       call('HDEL', beats, of)
-    elseif deaf[of] then
+    elseif deaf[of] then -- and with it those of its client that follow
       leaves = false
+      repeat
+        local row, same = call('LRANGE', queue, at + 1, at + 500), 0
+        while row[same + 1] and string.sub(row[same + 1], 1, 38) == start do
+          same = same + 1
+        end
+        at = at + same
+      until same < 500
     else
       local names = ''
       if members ~= '0' and pair[2] and string.sub(pair[2], 1, 38) == start then
@@ -96,6 +119,7 @@ local function serve(pair, micros, lock, queue, scores, beats, counter, me, chan
       at = at + 1
     end
     if leaves then
+      fewer = true
       try('ZREM', scores, owner) -- a score that Redis does not let go does no harm
     end
     if leaves and grant then
@@ -103,5 +127,5 @@ local function serve(pair, micros, lock, queue, scores, beats, counter, me, chan
     end
     pair = call('LRANGE', queue, at, at + 1)
   end
-  return at < 1000 and 'again' or 'nobody'
+  return fewer and 'again' or 'nobody'
 end

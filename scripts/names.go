@@ -6,37 +6,69 @@ import "strings"
 // that both share a slot in Cluster, or prefix:key if the key has braces of its
 // own. This is Redisson's rule, to the letter.
 func named(prefix, key string) string {
+	before, after := braces(key)
+	return prefix + before + key + after
+}
+
+// braces returns what stands around key in such a name.
+func braces(key string) (before, after string) {
 	if strings.Contains(key, "{") {
-		return prefix + ":" + key
+		return ":", ""
 	}
-	return prefix + ":{" + key + "}"
+	return ":{", "}"
+}
+
+// appendNamed appends a name for each prefix. All are cut from one string: a fair
+// call has so many that an allocation for each would be seen in its speed.
+func appendNamed(names []string, key string, prefixes ...string) []string {
+	before, after := braces(key)
+	around := len(before) + len(key) + len(after)
+	size := 0
+	for _, prefix := range prefixes {
+		size += len(prefix) + around
+	}
+	var all strings.Builder
+	all.Grow(size)
+	for _, prefix := range prefixes {
+		all.WriteString(prefix)
+		all.WriteString(before)
+		all.WriteString(key)
+		all.WriteString(after)
+	}
+	rest := all.String()
+	for _, prefix := range prefixes {
+		length := len(prefix) + around
+		names, rest = append(names, rest[:length]), rest[length:]
+	}
+	return names
 }
 
 // Channel returns the channel on which releases of key are announced. The
 // message is the digit 0.
 func Channel(key string) string { return named("redisson_lock__channel", key) }
 
+// Prefixes of the names of the fence counter; of the list and the sorted set of
+// those who wait for a key in order; of the hash that tells which of their clients
+// live.
+const (
+	counterPrefix = "redisson_lock_token"
+	queuePrefix   = "redisson_lock_queue"
+	scoresPrefix  = "redisson_lock_timeout"
+	beatsPrefix   = "holdfast_beat"
+)
+
 // counter returns the key of the fence counter of key.
-func counter(key string) string { return named("redisson_lock_token", key) }
+func counter(key string) string { return named(counterPrefix, key) }
 
 // tombstone returns the key whose presence says that owner has been given up
 // and must take key no more.
 func tombstone(key, owner string) string {
-	if strings.Contains(key, "{") {
-		return "holdfast_gone:" + key + ":" + owner
-	}
-	return "holdfast_gone:{" + key + "}:" + owner
+	before, after := braces(key)
+	return "holdfast_gone" + before + key + after + ":" + owner
 }
 
-// queue and scores return the list and the sorted set of those who wait for key
-// in order, beats the hash that tells which of their clients live.
-func queue(key string) string  { return named("redisson_lock_queue", key) }
-func scores(key string) string { return named("redisson_lock_timeout", key) }
-func beats(key string) string  { return named("holdfast_beat", key) }
-
-// channels returns the start of the names of the channels of those who wait for
-// key in order: followed by a client, its inbox; by an owner, the owner's own.
-func channels(key string) string { return Channel(key) + ":" }
+// queue returns the list of those who wait for key in order.
+func queue(key string) string { return named(queuePrefix, key) }
 
 // marker is the key in which a node of a quorum keeps since when it has been up
 // without a gap. It belongs to the node, not to a lock.

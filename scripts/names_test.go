@@ -28,8 +28,7 @@ func TestNames(t *testing.T) {
 	} {
 		f := NewFair(nil, FairSettings{Client: "client"})
 		require.Equal(t, c.queue, queue(c.key))
-		require.Equal(t, c.scores, scores(c.key))
-		require.Equal(t, c.beats, beats(c.key))
+		require.Equal(t, []string{c.key, c.queue, c.scores, c.beats, counter(c.key)}, appendFairKeys(nil, c.key))
 		require.Equal(t, c.inbox, f.Inbox(c.key))
 		require.Equal(t, c.owner, f.OwnerChannel(c.key, "client:7"))
 	}
@@ -45,12 +44,16 @@ func tag(key string) string {
 	return key
 }
 
+func scores(key string) string   { return named(scoresPrefix, key) }
+func beats(key string) string    { return named(beatsPrefix, key) }
+func channels(key string) string { return Channel(key) + ":" }
+
 func FuzzNames(f *testing.F) {
 	for _, key := range []string{"a", "{a}b", "a{b", "a}b", "{}a", "a{b}{c}", "\x00\r\n", ""} {
 		f.Add(key, ownA)
 	}
 	f.Fuzz(func(t *testing.T, key, owner string) {
-		names := []string{Channel(key), counter(key), tombstone(key, owner), queue(key), scores(key), beats(key), channels(key)}
+		names := append(appendFairKeys(nil, key)[1:], Channel(key), tombstone(key, owner))
 		// Redisson's rule keeps a slot together unless the key has braces
 		// without being a proper hash tag.
 		if key != "" && (!strings.ContainsAny(key, "{}") || tag(key) != key) {

@@ -57,16 +57,20 @@ var (
 	forceRelease  = load("force_release.lua")
 	inspect       = load("inspect.lua")
 
-	fairAcquire = load("fair.lua", "fair_acquire.lua", "fair_hold.lua", "fair_acquire_else.lua",
+	fairAcquire = load("fair.lua", "fair_acquire.lua", "fair_settings.lua", "fair_hold.lua", "fair_acquire_else.lua",
 		"fair_serve.lua", "fair_acquire_queued.lua")
-	fairEnter = load("fair.lua", "fair_keep.lua", "fair_enter.lua", "fair_hold.lua", "fair_serve.lua",
-		"fair_enter_free.lua")
-	fairRelease      = load("fair.lua", "fair_release.lua", "fair_hold.lua", "fair_serve.lua", "fair_pass.lua")
-	fairLeave        = load("fair.lua", "fair_leave.lua", "fair_hold.lua", "fair_serve.lua", "fair_pass.lua")
-	fairConfirm      = load("fair.lua", "fair_hold.lua", "fair_confirm.lua")
-	fairBeat         = load("fair.lua", "fair_keep.lua", "fair_hold.lua", "fair_serve.lua", "fair_beat.lua")
-	fairForceRelease = load("fair.lua", "fair_hold.lua", "fair_serve.lua", "fair_force_release.lua")
-	fairInspect      = load("fair_inspect.lua")
+	fairEnter = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_enter.lua", "fair_hold.lua",
+		"fair_serve.lua", "fair_enter_free.lua")
+	fairRelease = load("fair.lua", "fair_release.lua", "fair_settings.lua", "fair_hold.lua", "fair_serve.lua",
+		"fair_pass.lua")
+	fairLeave = load("fair.lua", "fair_settings.lua", "fair_leave.lua", "fair_hold.lua", "fair_serve.lua",
+		"fair_pass.lua")
+	fairConfirm = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_confirm.lua")
+	fairBeat    = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_hold.lua", "fair_serve.lua",
+		"fair_beat.lua")
+	fairForceRelease = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_serve.lua",
+		"fair_force_release.lua")
+	fairInspect = load("fair_inspect.lua")
 )
 
 // load returns the script of one file, or of several put together.

@@ -59,6 +59,11 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
+// Replied says whether the server itself gave err.
+func Replied(err error) bool {
+	return errors.As(err, new(*rueidis.RedisError)) || errors.As(err, new(refusal))
+}
+
 // judged is an error of several nodes, which knows what it comes to.
 type judged interface {
 	error

@@ -10,14 +10,15 @@ import (
 )
 
 var (
-	quorumVote  = load("quorum_vote.lua")
-	quorumLook  = load("quorum_look.lua")
-	quorumRenew = load("quorum_renew.lua")
-	quorumUndo  = load("quorum_undo.lua")
-	quorumFence = load("quorum_fence.lua")
+	quorumVote    = load("quorum_vote.lua")
+	quorumLook    = load("quorum_look.lua")
+	quorumRenew   = load("quorum_renew.lua")
+	quorumUndo    = load("quorum_undo.lua")
+	quorumFence   = load("quorum_fence.lua")
+	quorumRelease = load("quorum_release.lua")
 
-	quorumAcquire       = load("quorum_held.lua", "acquire.lua")
-	quorumAcquireFenced = load("quorum_held.lua", "acquire_fenced.lua")
+	quorumAcquire       = scriptOf(asFunction("acquire", acquire) + load("quorum_acquire.lua").text)
+	quorumAcquireFenced = scriptOf(asFunction("acquire", acquireFenced) + load("quorum_acquire.lua").text)
 )
 
 // Standing is what a node of a quorum says of itself.
@@ -131,68 +132,6 @@ func word(text string) string {
 	}, text)
 }
 
-// Ballot is a node's answer to an acquire that counts towards a quorum.
-type Ballot struct {
-	Acquired
-	NoVote bool   // the vote is not good any more: look again
-	Holder string // who holds the lock there, if it is another
-}
-
-// AcquireVoted does as [Node.Acquire], or AcquireFenced if f is not nil, on a node
-// of a quorum. vote is of [Node.Look]; nil for a node without restart guard. It
-// never sends a script's text to a guarded node, which might have restarted: it
-// has no vote instead.
-func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, key, owner string, lease time.Duration, f *Fencing) (Ballot, error) {
-	if err := checkHold(key, owner, lease); err != nil {
-		return Ballot{}, err
-	}
-	s, keys, args := quorumAcquire, []string{key, tombstone(key, owner)}, []string{owner, millis(lease)}
-	if f != nil {
-		s, keys, args = quorumAcquireFenced, append(keys, counter(key)), append(args, decimal(f.Reserve), millis(f.Expiry))
-	}
-	if vote == nil {
-		return parseBallot(n.run(ctx, s, len(keys), append(keys, args...)...))
-	}
-	if s = vote.acquire; f != nil {
-		s = vote.fenced
-	}
-	if err := ctx.Err(); err != nil {
-		return Ballot{}, notSent{err}
-	}
-	keys = append(keys, marker)
-	cmd := n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Arg(keys...).Arg(args...).Build()
-	return parseBallot(n.client.Do(ctx, cmd).ToMessage())
-}
-
-func parseBallot(m rueidis.RedisMessage, err error) (Ballot, error) {
-	if re, ok := err.(*rueidis.RedisError); ok && re.IsNoScript() {
-		return Ballot{NoVote: true}, nil
-	}
-	if err != nil || m.IsInt64() {
-		a, err := parseAcquired(m, err)
-		return Ballot{Acquired: a}, err
-	}
-	values, err := array(m, err)
-	if err != nil {
-		return Ballot{}, err
-	}
-	switch len(values) {
-	case 1:
-		return Ballot{NoVote: true}, nil
-	case 2:
-		left, err := integer(values[0], nil)
-		holder, e := values[1].ToString()
-		if err != nil || e != nil || holder == "" {
-			return Ballot{}, errReply
-		}
-		b := Ballot{Holder: holder}
-		b.Remaining, err = remaining(left)
-		return b, err
-	}
-	a, err := parseAcquiredFenced(m, nil)
-	return Ballot{Acquired: a}, err
-}
-
 // RenewVoted does as [Node.Renew] on a node of a quorum. counts says whether its
 // answers Renewed count: they do if the node's marker is still that of vote, which
 // is nil for a node without restart guard. entries, if not 0, is how many entries
@@ -236,4 +175,9 @@ func (n *Node) WriteFence(ctx context.Context, key, owner string, last int64, ex
 // a quorum's nodes and for what is shared with one Redis, in lower case.
 func QuorumCommands() []string {
 	return append(Commands(), "hget", "hkeys", "info", "script|load")
+}
+
+// asFunction is a script as a function of that name, for others to call.
+func asFunction(name string, s script) string {
+	return "local function " + name + "(KEYS, ARGV)\n" + s.text + "end\n"
 }

@@ -22,10 +22,12 @@ func allQuorum(vote *Vote) map[string]script {
 		"quorum_undo":  quorumUndo,
 		"quorum_fence": quorumFence,
 
-		"quorum_held acquire":                    quorumAcquire,
-		"quorum_held acquire_fenced":             quorumAcquireFenced,
-		"quorum_vote quorum_held acquire":        vote.acquire,
-		"quorum_vote quorum_held acquire_fenced": vote.fenced,
+		"quorum_release": quorumRelease,
+
+		"acquire quorum_acquire":                    quorumAcquire,
+		"acquire_fenced quorum_acquire":             quorumAcquireFenced,
+		"quorum_vote acquire quorum_acquire":        vote.acquire,
+		"quorum_vote acquire_fenced quorum_acquire": vote.fenced,
 	}
 }
 
@@ -78,12 +80,24 @@ func quorumClasses(name string, m rueidis.RedisMessage) []string {
 			}
 		}
 		return all
-	case len(values) == 1:
+	case len(values) == 1 && values[0].IsInt64() && quorumClasses(name, values[0])[0] == "-3":
 		return []string{"{-3}"}
-	case len(values) == 2:
-		return []string{"{left, holder}"}
 	}
-	return quorumClasses(name, values[0])
+	all := []string{"{answer...}"}
+	for _, v := range values { // of an acquire
+		parts, _ := v.ToArray()
+		switch {
+		case v.IsString():
+			all = append(all, "text")
+		case len(parts) == 2:
+			all = append(all, "{left, holder}")
+		case len(parts) == 3:
+			all = append(all, quorumClasses(name, parts[0])...)
+		default:
+			all = append(all, quorumClasses(name, v)...)
+		}
+	}
+	return all
 }
 
 var (
@@ -112,12 +126,15 @@ func TestQuorumContracts(t *testing.T) {
 			for _, part := range parts {
 				used[part+".lua"] = true
 				text := content(t, part+".lua")
-				whole += text
 				head, _ := split(text)
+				if strings.HasPrefix(part, "acquire") {
+					text = "local function acquire(KEYS, ARGV)\n" + text + "end\n"
+				}
+				whole += text
 				require.Regexp(t, `^-- `+part+`: `, head)
 				_, contract, _ := strings.Cut(head, "-- Reply")
 				contract, _, repeats := strings.Cut(contract, "-- Repeat:")
-				require.Equal(t, part != "quorum_vote" && part != "quorum_held", repeats, part)
+				require.Equal(t, part != "quorum_vote", repeats, part)
 				for line := range strings.SplitSeq(head, "\n") {
 					if m := quorumName.FindStringSubmatch(line); m != nil {
 						if !documented[m[1]] && m[2] != "" {
@@ -154,7 +171,8 @@ func TestQuorumContracts(t *testing.T) {
 				requireLookReply(t, replies)
 				replies = map[string]bool{"{7}": true}
 			}
-			if slices.Contains(parts, "quorum_held") { // which answers in the place of acquire
+			many := slices.Contains(parts, "quorum_acquire")
+			if many { // it answers in the place of acquire
 				delete(replies, "> 0")
 				delete(replies, "-1")
 			}
@@ -165,12 +183,20 @@ func TestQuorumContracts(t *testing.T) {
 				require.Equal(t, map[string]bool{"7": true}, r.args[name])
 				return
 			}
+			if name == "quorum_release" { // three locks, each with an owner and its channel
+				require.Equal(t, map[string]bool{"3": true}, r.keys[name])
+				require.Equal(t, map[string]bool{"6": true}, r.args[name])
+				return
+			}
 			for kind, sent := range map[string]map[string]bool{"KEYS": r.keys[name], "ARGV": r.args[name]} {
 				count := 0
 				for name := range documented {
 					if strings.HasPrefix(name, kind) {
 						count++
 					}
+				}
+				if many && kind == "ARGV" { // the number of locks
+					count++
 				}
 				want := map[string]bool{strconv.Itoa(count): true}
 				if optional > 0 && (kind == "KEYS") == documented["KEYS[2]"] {
@@ -211,7 +237,7 @@ func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do f
 	}
 	for _, v := range []*Vote{nil, vote} {
 		for _, f := range []*Fencing{nil, fencingHour} {
-			get := func(owner string) { call(recorded.AcquireVoted(ctx, v, "k", owner, lease, f)) }
+			get := func(owner string) { call(acquireVoted(recorded, ctx, v, "k", owner, lease, f)) }
 			get(ownA)
 			get(ownB)
 			call(nil, recorded.Undo(ctx, "k", ownA, true))
@@ -222,6 +248,10 @@ func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do f
 			}
 			do("SET", marker, vote.marker)
 			do("DEL", "k", counter("k"), tombstone("k", ownA))
+			do("SET", "k", "x")
+			_, err := acquireVoted(recorded, ctx, v, "k", ownA, lease, f)
+			require.Equal(t, Refused, OutcomeOf(err))
+			do("DEL", "k")
 		}
 	}
 	call(nil, recorded.Undo(ctx, "k", ownA, false))
@@ -234,6 +264,14 @@ func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do f
 	answers := make([]Answer, 3)
 	call(recorded.RenewVoted(ctx, vote, lease, []string{"k", "free", "string"}, []string{ownA, ownA, ownA}, make([]int, 3), answers))
 	require.Equal(t, []Answer{Renewed, NotOurs, NotOurs}, answers)
+
+	ends := make([]End, 3)
+	call(nil, recorded.ReleaseEach(ctx, []Hold{{"k", ownA}, {"free", ownA}, {"string", ownA}}, ends))
+	require.True(t, ends[0].Ours)
+	call(n.Acquire(ctx, "k", ownA, lease))
+	do("ACL", "SETUSER", "default", "-publish")
+	call(nil, recorded.ReleaseEach(ctx, []Hold{{"k", ownA}, {"k", ownA}, {"k", ownA}}, ends))
+	do("ACL", "SETUSER", "default", "+publish")
 
 	// A look runs on a connection of its own.
 	for _, began := range [][]string{nil, {"none"}} {

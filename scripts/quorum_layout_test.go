@@ -42,7 +42,7 @@ func TestQuorumLayout(t *testing.T) {
 	require.EqualValues(t, -1, integerOf(t, s.Do(t, "PTTL", "holdfast_node")))
 
 	for _, v := range []*Vote{vote, nil} {
-		b, err := n.AcquireVoted(ctx, v, key, ownA, lease, nil)
+		b, err := acquireVoted(n, ctx, v, key, ownA, lease, nil)
 		require.NoError(t, err)
 		require.Equal(t, Ballot{Acquired: Acquired{OK: true}}, b)
 		keys(key)
@@ -60,7 +60,7 @@ func TestQuorumLayout(t *testing.T) {
 		require.NoError(t, n.Undo(ctx, key, ownA, false))
 		keys()
 
-		b, err = n.AcquireVoted(ctx, v, key, ownA, lease, &Fencing{Reserve: 3, Expiry: 7 * 24 * time.Hour})
+		b, err = acquireVoted(n, ctx, v, key, ownA, lease, &Fencing{Reserve: 3, Expiry: 7 * 24 * time.Hour})
 		require.NoError(t, err)
 		require.True(t, b.OK)
 		_, err = n.WriteFence(ctx, key, ownA, b.FenceEnd+7, 7*24*time.Hour)
@@ -87,7 +87,7 @@ func TestF7_LateVoteFindsTheTombstone(t *testing.T) {
 	for _, f := range []*Fencing{nil, fencingHour} {
 		require.NoError(t, n.Undo(bounded(t), "k", ownA, true))
 		before := state(t, s)
-		b, err := n.AcquireVoted(bounded(t), vote, "k", ownA, lease, f)
+		b, err := acquireVoted(n, bounded(t), vote, "k", ownA, lease, f)
 		require.NoError(t, err)
 		require.True(t, b.Gone)
 		require.Equal(t, before, state(t, s))
@@ -114,7 +114,11 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 				acquired(t, n, "k", ownA)
 			}
 			before := state(t, s)
-			_, err := n.run(bounded(t), sc, len(keys), append(keys, args...)...)
+			m, err := n.run(bounded(t), sc, len(keys), append(keys, args...)...)
+			if answers, bad := m.ToArray(); err == nil && bad == nil { // of an acquire
+				b, _ := parseBallot(answers[0])
+				err = b.Err
+			}
 			require.ErrorContains(t, err, name, "%q", args)
 			require.Equal(t, Refused, OutcomeOf(err))
 			require.Equal(t, before, state(t, s))
@@ -123,11 +127,11 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 	two, three := []string{"k", "g"}, []string{"k", "g", "t"}
 	for _, v := range bad {
 		for _, sc := range []script{quorumAcquire, vote.acquire} {
-			run("lease", sc, two, ownA, v)
+			run("lease", sc, two, "1", ownA, v)
 		}
 		for _, sc := range []script{quorumAcquireFenced, vote.fenced} {
-			run("lease", sc, three, ownA, v, "1", "0")
-			run("reserve", sc, three, ownA, "1000", v, "0")
+			run("lease", sc, three, "1", ownA, v, "1", "0")
+			run("reserve", sc, three, "1", ownA, "1000", v, "0")
 		}
 		run("lease", quorumRenew, two[:1], v, ownA, "0")
 		run("last fence", quorumFence, two, ownA, v, "0")
@@ -136,6 +140,9 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 		if v != "0" {
 			run("counter expiry", quorumFence, two, ownA, "1", v)
 		}
+	}
+	for _, v := range append(bad, "1000") {
+		run("count", quorumAcquire, two, v, ownA, "1000")
 	}
 	for _, epoch := range []string{"", "x", "a b", "ab\n", "'"} {
 		run("epoch", quorumLook, []string{marker}, epoch, "1000", "look")
@@ -152,7 +159,7 @@ func TestF8_QuorumBadArguments(t *testing.T) {
 			key, owner string
 			lease      time.Duration
 		}{{"", ownA, lease}, {long(1025), ownA, lease}, {"k", "", lease}, {"k", ownA, 0}, {"k", ownA, time.Second + 1}} {
-			_, err := n.AcquireVoted(bounded(t), v, c.key, c.owner, c.lease, nil)
+			_, err := acquireVoted(n, bounded(t), v, c.key, c.owner, c.lease, nil)
 			require.Error(t, err)
 			require.Equal(t, Refused, OutcomeOf(err))
 		}
@@ -178,10 +185,10 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	}
 	m.Del(marker)
 
-	b, err := n.AcquireVoted(ctx, nil, "k", ownA, lease, fencingHour)
+	b, err := acquireVoted(n, ctx, nil, "k", ownA, lease, fencingHour)
 	require.NoError(t, err)
 	require.True(t, b.OK)
-	held, err := n.AcquireVoted(ctx, nil, "k", ownB, lease, nil)
+	held, err := acquireVoted(n, ctx, nil, "k", ownB, lease, nil)
 	require.NoError(t, err)
 	require.Equal(t, Ballot{Acquired: Acquired{Remaining: lease}, Holder: ownA}, held)
 	answers := make([]Answer, 2)
@@ -198,7 +205,7 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, decimal(b.FenceEnd+1), value)
 	require.NoError(t, n.Undo(ctx, "k", ownA, true))
-	b, err = n.AcquireVoted(ctx, nil, "k", ownA, lease, nil)
+	b, err = acquireVoted(n, ctx, nil, "k", ownA, lease, nil)
 	require.NoError(t, err)
 	require.True(t, b.Gone)
 }

@@ -53,9 +53,19 @@ func startRipe(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote) {
 // has is for assertions: a vote that they print is two scripts long.
 func has(vote *Vote) bool { return vote != nil }
 
+// acquireVoted asks for one hold.
+func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, lease time.Duration, f *Fencing) (Ballot, error) {
+	ballots := make([]Ballot, 1)
+	err := n.AcquireVoted(ctx, vote, f, []Ask{{key, owner, lease}}, ballots)
+	if err == nil {
+		err = ballots[0].Err
+	}
+	return ballots[0], err
+}
+
 func voted(t testing.TB, n *Node, vote *Vote, owner string) Ballot {
 	t.Helper()
-	b, err := n.AcquireVoted(bounded(t), vote, "k", owner, lease, nil)
+	b, err := acquireVoted(n, bounded(t), vote, "k", owner, lease, nil)
 	require.NoError(t, err)
 	return b
 }
@@ -66,7 +76,7 @@ func requireNoVote(t testing.TB, s *redistest.Server, n *Node, vote *Vote) {
 	t.Helper()
 	before := state(t, s)
 	for _, f := range []*Fencing{nil, fencingHour} {
-		b, err := n.AcquireVoted(bounded(t), vote, "k", ownB, lease, f)
+		b, err := acquireVoted(n, bounded(t), vote, "k", ownB, lease, f)
 		require.NoError(t, err)
 		require.Equal(t, Ballot{NoVote: true}, b)
 	}
@@ -107,24 +117,31 @@ const (
 // quorumVerbs runs every verb of a quorum on key for owner.
 var quorumVerbs = map[string]func(ctx context.Context, n *Node, vote *Vote, key, owner string) error{
 	"voted": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
-		_, err := n.AcquireVoted(ctx, vote, key, owner, lease, nil)
+		_, err := acquireVoted(n, ctx, vote, key, owner, lease, nil)
 		return err
 	},
 	"voted fenced": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
-		_, err := n.AcquireVoted(ctx, vote, key, owner, lease, fencingHour)
+		_, err := acquireVoted(n, ctx, vote, key, owner, lease, fencingHour)
 		return err
 	},
 	"unguarded": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := n.AcquireVoted(ctx, nil, key, owner, lease, nil)
+		_, err := acquireVoted(n, ctx, nil, key, owner, lease, nil)
 		return err
 	},
 	"unguarded fenced": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := n.AcquireVoted(ctx, nil, key, owner, lease, fencingHour)
+		_, err := acquireVoted(n, ctx, nil, key, owner, lease, fencingHour)
 		return err
 	},
 	"renew": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
 		_, err := n.RenewVoted(ctx, vote, lease, []string{key}, []string{owner}, []int{2}, make([]Answer, 1))
 		return err
+	},
+	"release each": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
+		ends := make([]End, 2)
+		if err := n.ReleaseEach(ctx, []Hold{{key, owner}, {key, owner}}, ends); err != nil {
+			return err
+		}
+		return ends[0].Err
 	},
 	"undo": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
 		return n.Undo(ctx, key, owner, false)

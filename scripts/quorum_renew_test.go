@@ -111,7 +111,7 @@ func TestF30_QuorumOutOfMemory(t *testing.T) {
 	before := state(t, s)
 	for _, v := range []*Vote{vote, nil} {
 		for _, f := range []*Fencing{nil, fencingHour} {
-			_, err := n.AcquireVoted(ctx, v, "free", ownA, lease, f)
+			_, err := acquireVoted(n, ctx, v, "free", ownA, lease, f)
 			require.ErrorContains(t, err, "OOM")
 			require.Equal(t, Unavailable, OutcomeOf(err))
 		}

@@ -17,7 +17,7 @@ func TestVotedAcquire(t *testing.T) {
 		for _, f := range []*Fencing{nil, fencingHour} {
 			get := func(owner string) Ballot {
 				t.Helper()
-				b, err := n.AcquireVoted(bounded(t), v, "k", owner, lease, f)
+				b, err := acquireVoted(n, bounded(t), v, "k", owner, lease, f)
 				require.NoError(t, err)
 				return b
 			}
@@ -42,13 +42,53 @@ func TestVotedAcquire(t *testing.T) {
 	}
 }
 
+// Of many, each is taken or refused for itself.
+func TestVotedAcquireMany(t *testing.T) {
+	s, n, vote := startRipe(t)
+	for _, v := range []*Vote{vote, nil} {
+		for _, f := range []*Fencing{nil, fencingHour} {
+			s.Do(t, "SET", "string", "x")
+			require.NoError(t, n.Undo(bounded(t), "given up", ownA, true))
+			acquired(t, n, "held", ownB)
+			var asks []Ask
+			for _, key := range []string{"string", "free", "held", "given up", "also free"} {
+				asks = append(asks, Ask{key, ownA, lease})
+			}
+			said := make([]Ballot, len(asks))
+			require.NoError(t, n.AcquireVoted(bounded(t), v, f, asks, said))
+			require.Equal(t, Refused, OutcomeOf(said[0].Err))
+			require.ErrorContains(t, said[0].Err, "WRONGTYPE")
+			require.Equal(t, ownB, said[2].Holder)
+			require.False(t, said[2].OK)
+			require.Equal(t, Ballot{Acquired: Acquired{Gone: true}}, said[3])
+			for _, i := range []int{1, 4} {
+				require.True(t, said[i].OK)
+				require.NoError(t, said[i].Err)
+				require.Equal(t, f != nil, said[i].Fence > 0)
+				m := s.Do(t, "HKEYS", asks[i].Key)
+				held, err := m.AsStrSlice()
+				require.NoError(t, err)
+				require.Equal(t, []string{ownA}, held)
+			}
+			for _, a := range asks {
+				s.Do(t, "DEL", a.Key, counter(a.Key), tombstone(a.Key, ownA))
+			}
+		}
+	}
+	acquired(t, n, "held", ownB)
+	s.Do(t, "SET", marker, "other")
+	said := make([]Ballot, 2)
+	require.NoError(t, n.AcquireVoted(bounded(t), vote, nil, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
+	require.Equal(t, []Ballot{{NoVote: true}, {NoVote: true}}, said)
+}
+
 func TestG5_VotedAcquireRepeated(t *testing.T) {
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
 	n := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }))
 	vote := ripe(t, n)
 	lost := p.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVALSHA" })
-	_, err := n.AcquireVoted(bounded(t), vote, "k", ownA, lease, nil)
+	_, err := acquireVoted(n, bounded(t), vote, "k", ownA, lease, nil)
 	require.Equal(t, Unknown, OutcomeOf(err))
 	<-lost
 	before := state(t, s)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/examples/internal/redis"
 )
 
 // Exit statuses.
@@ -51,15 +53,15 @@ func run(ctx context.Context, args []string, out *os.File) (status int, err erro
 			return exitInput, err
 		}
 	}
-	redis := server{URL: o.redis}
+	at := redis.Server{URL: o.redis}
 	if o.redis == "" {
 		var stop func()
-		if redis, stop, err = startEmbedded(); err != nil {
+		if at, stop, err = redis.StartEmbedded(); err != nil {
 			return exitInput, err
 		}
 		defer stop()
 	}
-	client, err := redis.connect()
+	client, err := at.Connect()
 	if err != nil {
 		return exitInput, fmt.Errorf("-redis: %w", err)
 	}
@@ -76,7 +78,7 @@ func run(ctx context.Context, args []string, out *os.File) (status int, err erro
 	defer shop.close(stock)
 
 	introduce(out, o, len(orders), len(stock))
-	s := newSale(o, redis, shop.id, orders, out)
+	s := newSale(o, at, shop.id, orders, out)
 	began, broke := s.run(ctx)
 	if broke != nil && !began {
 		return exitInput, broke

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/examples/internal/redis"
 )
 
 const stopTimeout = 10 * time.Second // for the processes to end by themselves
@@ -38,10 +40,10 @@ type sale struct {
 	took     time.Duration // until the last report
 }
 
-func newSale(o options, redis server, id string, orders []order, out io.Writer) *sale {
+func newSale(o options, at redis.Server, id string, orders []order, out io.Writer) *sale {
 	s := &sale{
 		options: o, orders: orders,
-		setup:    setup{Redis: redis, ID: id, Guard: o.guard, Lease: o.lease, Goroutines: o.goroutines},
+		setup:    setup{Redis: at, ID: id, Guard: o.guard, Lease: o.lease, Goroutines: o.goroutines},
 		progress: newProgress(out, len(orders)),
 		events:   make(chan event),
 		halt:     -1,

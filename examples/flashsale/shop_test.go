@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/examples/internal/redis"
 )
 
 // open returns a shop on an embedded server whose guard only counts how deep it
 // is entered.
 func open(t *testing.T, stock map[string]int) (s *shop, deepest *int) {
-	redis, stop, err := startEmbedded()
+	at, stop, err := redis.StartEmbedded()
 	require.NoError(t, err)
 	t.Cleanup(stop)
-	client, err := redis.connect()
+	client, err := at.Connect()
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	depth, deepest := 0, new(int)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/examples/internal/redis"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
@@ -16,7 +17,7 @@ import (
 type (
 	// setup is the first that a process is told.
 	setup struct {
-		Redis      server
+		Redis      redis.Server
 		ID, Guard  string
 		Lease      time.Duration
 		Goroutines int
@@ -67,7 +68,7 @@ func (w *worker) work(in *json.Decoder) error {
 	if err := in.Decode(&s); err != nil {
 		return err
 	}
-	client, err := s.Redis.connect()
+	client, err := s.Redis.Connect()
 	if err != nil {
 		return err
 	}

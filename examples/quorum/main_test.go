@@ -128,7 +128,7 @@ func TestWithoutGuardTwoAreInside(t *testing.T) {
 }
 
 func TestWithoutRedisServer(t *testing.T) {
-	c := command(t, "-time", "500ms")
+	c := command(t, "-time", "3s")
 	c.Env = append(c.Env, "PATH=")
 	status, stdout, stderr := quorum(t, c)
 	require.Equal(t, exitOK, status, stdout)

@@ -9,15 +9,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/examples/internal/redis"
 	"github.com/holdfast-go/holdfast/fair"
 )
 
 // open returns a counter on an embedded server.
 func open(t *testing.T) *counter {
-	redis, stop, err := startEmbedded()
+	at, stop, err := redis.StartEmbedded()
 	require.NoError(t, err)
 	t.Cleanup(stop)
-	client, err := redis.connect()
+	client, err := at.Connect()
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return &counter{client: client, id: "test"}
@@ -106,7 +107,7 @@ func TestAccountFindsWhatIsWrong(t *testing.T) {
 		"early end": {"0 ", []visit{done, {place: waiting, process: p}, {}}, account{served: 1, unserved: 2}, true, "Stopped early"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDay(options{}, server{}, open(t), makeCustomers(3), nil)
+			d := newDay(options{}, redis.Server{}, open(t), makeCustomers(3), nil)
 			d.visits = c.visits
 			set := d.counter.client.B().Set().Key(d.counter.servedKey()).Value(c.list).Build()
 			require.NoError(t, d.counter.client.Do(t.Context(), set).Error())

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/examples/internal/redis"
 )
 
 const (
@@ -65,10 +67,10 @@ type day struct {
 	err      error // why the day broke off
 }
 
-func newDay(o options, redis server, c *counter, customers []customer, out io.Writer) *day {
+func newDay(o options, at redis.Server, c *counter, customers []customer, out io.Writer) *day {
 	return &day{
 		options: o, customers: customers, counter: c, out: out,
-		setup:  setup{Redis: redis, ID: c.id, Guard: o.guard, Lease: o.lease},
+		setup:  setup{Redis: at, ID: c.id, Guard: o.guard, Lease: o.lease},
 		random: rand.New(rand.NewPCG(3, 4)),
 		events: make(chan event),
 		visits: make([]visit, len(customers)),

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/examples/internal/redis"
 )
 
 // Exit statuses.
@@ -51,15 +53,15 @@ func run(ctx context.Context, args []string, out io.Writer) (status int, err err
 			return exitInput, err
 		}
 	}
-	redis := server{URL: o.redis}
+	at := redis.Server{URL: o.redis}
 	if o.redis == "" {
 		var stop func()
-		if redis, stop, err = startEmbedded(); err != nil {
+		if at, stop, err = redis.StartEmbedded(); err != nil {
 			return exitInput, err
 		}
 		defer stop()
 	}
-	client, err := redis.connect()
+	client, err := at.Connect()
 	if err != nil {
 		return exitInput, fmt.Errorf("-redis: %w", err)
 	}
@@ -68,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) (status int, err err
 	defer c.close()
 
 	introduce(out, o, len(customers))
-	d := newDay(o, redis, c, customers, out)
+	d := newDay(o, at, c, customers, out)
 	began, broke := d.run(ctx)
 	if broke != nil && !began {
 		return exitInput, broke

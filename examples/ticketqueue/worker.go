@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/examples/internal/redis"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -20,7 +21,7 @@ import (
 type (
 	// setup is the first that a process is told.
 	setup struct {
-		Redis     server
+		Redis     redis.Server
 		ID, Guard string
 		Lease     time.Duration
 	}
@@ -77,7 +78,7 @@ func (w *worker) work(in *json.Decoder) error {
 	if err := in.Decode(&s); err != nil {
 		return err
 	}
-	client, err := s.Redis.connect()
+	client, err := s.Redis.Connect()
 	if err != nil {
 		return err
 	}

@@ -288,7 +288,11 @@ func (h *Hall) acquire(ctx context.Context, key, owner string, lease time.Durati
 // take makes the hold of an attempt the queue's own, under mu, and begins its
 // first lease. It returns nil if there is no hold, or if it ended meanwhile.
 func (h *Hall) take(s *shard, q *queue, a attempt) *Entry {
-	if a.hold == nil || a.hold.over {
+	if a.hold == nil {
+		return nil
+	}
+	if a.hold.over {
+		h.forsake(a.hold)
 		return nil
 	}
 	// On a fair door another may have been granted the key here while the reply was

@@ -87,7 +87,8 @@ type Hall struct {
 	shards   [64]shard     // by hash of the key
 	watchdog *watchdog.Watchdog[*hold]
 	calls    calls
-	stop     context.CancelFunc // ends calls.base
+	brief    calls              // of a fair door: enters and looks
+	stop     context.CancelFunc // ends the base of both
 	work     sync.WaitGroup     // calls of users, heads and clean-ups under way
 	trips    average            // time of an acquire's round trip
 	answered atomic.Int64       // when Redis last answered, since epoch; 0: it failed to
@@ -115,6 +116,8 @@ func NewFair(backend Fair, c Config) *Hall {
 	h := build(backend, c)
 	h.fair, h.client = backend, c.Client
 	h.beats.poke = make(chan struct{}, 1)
+	h.brief.base = h.calls.base
+	h.brief.timeout = min(max(c.Stale/3, 100*time.Millisecond), h.calls.timeout)
 	return h
 }
 

@@ -17,7 +17,8 @@ type head struct {
 	poke      chan struct{} // one slot: look at the queue again
 	turns     turns
 	retry     backoff
-	tries     int     // attempts that failed of late, for Scatter
+	tries     int     // attempts that were too late or split of late, for Scatter
+	unmet     error   // what the backend says of the last attempt, see attempt; guarded by the shard's mu
 	orphan    orphan  // of the last attempt; to be undone before the next
 	outage    *outage // set while Redis does not answer; guarded by the shard's mu
 	line      *line   // on a fair door, which needs nothing of the above; guarded by the shard's mu
@@ -67,11 +68,12 @@ func (h *Hall) lead(s *shard, q *queue) {
 	s.mu.Unlock()
 	seen, remaining := p.heard(), h.Lease
 	for resting := p.turns.active(); ; {
+		told := false
 		switch {
 		case p.contended && p.sub == nil:
 			h.subscribe(p, q.key)
 		case resting:
-			h.rest(p, seen, remaining)
+			told = h.rest(p, seen, remaining)
 		}
 		s.mu.Lock()
 		if q.first == nil {
@@ -93,7 +95,7 @@ func (h *Hall) lead(s *shard, q *queue) {
 			return
 		}
 		remaining, resting = a.remaining, a.err == nil && a.hold == nil
-		if resting && h.Scatter != nil {
+		if resting && h.Scatter != nil && (told || a.split) {
 			p.tries++
 			if a.split {
 				remaining = h.Scatter(p.tries)
@@ -137,7 +139,7 @@ func (h *Hall) deliver(s *shard, q *queue, a attempt, asked Terms) bool {
 		}
 		return false
 	}
-	q.head.retry = backoff{}
+	q.head.retry, q.head.unmet = backoff{}, a.unmet
 	if a.hold != nil && (q.first == nil || q.first.terms != asked) {
 		h.undo(a.hold)
 		return false
@@ -202,8 +204,9 @@ func (h *Hall) subscribe(p *head, key string) {
 
 // rest sleeps until there is reason for the next attempt: a release was heard
 // (or, after stepping back, as many as there are others), the subscription was
-// made anew, the holder's lease must be over, or the queue is empty.
-func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
+// made anew, the holder's lease must be over, or the queue is empty. It reports
+// whether a release was heard.
+func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) (told bool) {
 	began := time.Now()
 	until, deaf := began.Add(h.longest(remaining)), began.Add(lookWithoutMessages)
 	for {
@@ -211,16 +214,16 @@ func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
 		switch {
 		case heard.Epoch != seen.Epoch:
 			p.turns.reset()
-			return
+			return false
 		case p.turns.active():
 			if p.turns.mine(heard, now) {
-				return
+				return true
 			}
 		case heard.Told != seen.Told:
 			if h.Scatter != nil {
-				p.pause(h.Scatter(p.tries))
+				p.pause(min(h.Scatter(p.tries), until.Sub(now)))
 			}
-			return
+			return true
 		}
 		wake := until
 		if !heard.Live && deaf.Before(wake) {
@@ -231,7 +234,7 @@ func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
 		}
 		if !now.Before(wake) {
 			p.turns.looked(now)
-			return
+			return false
 		}
 		timer := time.NewTimer(wake.Sub(now))
 		select {
@@ -239,7 +242,7 @@ func (h *Hall) rest(p *head, seen pubsub.State, remaining time.Duration) {
 		case <-timer.C:
 		case <-p.poke:
 			timer.Stop()
-			return
+			return false
 		}
 		timer.Stop()
 	}

@@ -141,11 +141,17 @@ func (h *Hall) dethrone(d *hold, reason error) (told signals) {
 		q.hold = nil
 		if h.fair != nil {
 			h.abandon(q, d)
-		} else {
-			h.plain.Lost(q.key, d.owner)
 		}
+		h.forsake(d)
 	}
 	return told
+}
+
+// forsake tells the backend of a plain door that nobody will end d any more.
+func (h *Hall) forsake(d *hold) {
+	if h.plain != nil {
+		h.plain.Lost(d.queue.key, d.owner)
+	}
 }
 
 // until is how long a hold may last in Redis that nobody here renews any more: a
@@ -172,9 +178,11 @@ func (h *Hall) undo(d *hold) {
 	h.watchdog.Forget(d)
 	until, used := h.until(d), d.fences().used()
 	h.background(func() {
-		_ = h.persist(until, func(ctx context.Context) error {
+		if h.persist(until, func(ctx context.Context) error {
 			_, err := h.free(ctx, d, used)
 			return err
-		})
+		}) != nil {
+			h.forsake(d)
+		}
 	})
 }

@@ -137,7 +137,7 @@ func (h *Hall) join(ctx context.Context, s *shard, q *queue, w *waiter) {
 	defer h.work.Done()
 	h.register(l, t)
 	s.mu.Unlock()
-	bounded, done := h.calls.contextFor(ctx)
+	bounded, done := h.brief.contextFor(ctx)
 	defer done()
 	h.enter(bounded, s, q, l, []*ticket{t})
 }
@@ -189,10 +189,13 @@ func (l *line) drop(t *ticket) {
 	l.nudge()
 }
 
-// again gives a waiter that has lost its place another ticket, under mu.
-func (l *line) again(t *ticket) {
+// again gives a waiter that has lost its place another ticket, under mu, and puts it
+// behind those who have not: the waiters are in the order of Redis' queue.
+func (q *queue) again(l *line, t *ticket) {
 	w := t.w
 	l.drop(t)
+	q.remove(w)
+	q.pushBack(w)
 	w.ticket = &ticket{w: w}
 	l.outside = append(l.outside, w.ticket)
 }
@@ -232,7 +235,7 @@ func (h *Hall) keepLine(s *shard, q *queue, l *line) {
 			batch := h.next(l)
 			l.sending++
 			s.mu.Unlock()
-			h.enter(h.calls.context(), s, q, l, batch)
+			h.enter(h.brief.context(), s, q, l, batch)
 		case l.over(q, now, s.closed):
 			q.head = nil
 			h.settleLine(s, q)

@@ -9,7 +9,8 @@ import (
 
 // enter makes one attempt to put owners into Redis' queue. Those whose attempt
 // failed try again with the same owner: an owner enters once, however often its
-// call is repeated.
+// call is repeated. An attempt is given up well before a first lease is over, as
+// the owner may be granted the key before the answer comes.
 func (h *Hall) enter(ctx context.Context, s *shard, q *queue, l *line, batch []*ticket) {
 	start, owners := time.Now(), make([]string, len(batch))
 	s.mu.Lock()
@@ -84,7 +85,7 @@ func (h *Hall) entered(q *queue, l *line, t *ticket, place scripts.Place) {
 		t.entered = true
 		h.grantFound(l, q, t)
 	case scripts.Gone:
-		l.again(t)
+		q.again(l, t)
 	}
 }
 
@@ -148,8 +149,8 @@ func (h *Hall) leaveAll(s *shard, q *queue, l *line, batch []leaver) {
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
 		l.retry = backoff{}
-		if !l.wanting() {
-			l.shut = nil
+		if !l.wanting() { // nothing is tried that could tell of the end of an outage
+			l.shut, l.outage = nil, nil
 		}
 		told := h.passed(s, q, said)
 		s.mu.Unlock()

@@ -60,7 +60,7 @@ func (h *Hall) startBeating(q *queue, l *line) {
 
 // beat runs as long as somebody waits.
 func (h *Hall) beat() {
-	ticker := time.NewTicker(h.Stale / 5)
+	ticker := time.NewTicker(min(h.Stale/5, refresh/2)) // scores end three times refresh after an enter
 	defer ticker.Stop()
 	b := &h.beats
 	for {
@@ -204,13 +204,10 @@ func (q *queue) oldest() *ticket {
 	return nil
 }
 
-// lookNow makes one call. It must be over well before the client counts as dead, and
-// holds the line up for no longer than any other call.
+// lookNow makes one call, which must be over well before the client counts as dead.
 func (h *Hall) lookNow(asked []scripts.Beat, of []*queue) {
 	start, looked := time.Now(), make([]scripts.Looked, len(asked))
-	ctx, cancel := context.WithTimeout(h.calls.base, min(max(h.Stale/3, 100*time.Millisecond), h.calls.timeout))
-	defer cancel()
-	_, err := aside(ctx, h, func(ctx context.Context) (struct{}, error) {
+	_, err := aside(h.brief.context(), h, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.fair.Beat(ctx, asked, looked)
 	})
 	err = ours(err)
@@ -252,7 +249,7 @@ func (h *Hall) looked(q *queue, start time.Time, asked scripts.Beat, said script
 	}
 	for _, i := range said.Absent {
 		if t := l.tickets[asked.Owners[i]]; t != nil && t.w != nil {
-			l.again(t)
+			q.again(l, t)
 			if len(asked.Owners) == 1 {
 				l.verify, l.look = true, start
 			}

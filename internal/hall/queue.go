@@ -137,6 +137,8 @@ func (q *queue) unmet(w *waiter) error {
 	switch {
 	case q.head != nil && q.head.outage != nil:
 		return q.head.outage.err
+	case q.head != nil && q.head.unmet != nil:
+		return q.head.unmet
 	case l != nil && l.outage != nil:
 		return l.outage.err
 	case l != nil && l.shut != nil && w != nil && w.ticket != nil && !w.ticket.entered:

@@ -94,7 +94,13 @@ func (h *Hall) release(ctx context.Context, s *shard, q *queue, d *hold) error {
 		return err
 	}
 	finished := make(chan error, 1)
-	h.background(func() { finished <- h.persist(h.until(d), r.attempt) })
+	h.background(func() {
+		err := h.persist(h.until(d), r.attempt)
+		if err != nil {
+			h.forsake(d)
+		}
+		finished <- err
+	})
 	select {
 	case err = <-finished:
 		if err == nil {
@@ -192,6 +198,9 @@ func (h *Hall) cleanUp(key string, o orphan) {
 			return err
 		})
 		if err != nil {
+			if h.plain != nil {
+				h.plain.Lost(key, o.owner)
+			}
 			h.Log.Warn("holdfast: clean-up failed; the key frees itself within its lease", "key", quote(key), "error", err)
 		}
 	})

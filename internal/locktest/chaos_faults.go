@@ -1,9 +1,12 @@
 package locktest
 
 import (
-	"strconv"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -31,9 +34,9 @@ func (c *chaos) kinds() map[string]func(node int, d time.Duration) {
 		"requests held": func(i int, d time.Duration) { c.held(i, d, (*redistest.Proxy).HoldRequests) },
 		"replies held":  func(i int, d time.Duration) { c.held(i, d, (*redistest.Proxy).HoldReplies) },
 		"clock jumps": func(i int, d time.Duration) {
-			c.clock(i, d, []string{"+1", "-1", "+3", "-3"}[int(d)%4])
+			c.clock(i, d, wrongClock{[]time.Duration{time.Second, -time.Second, 3 * time.Second, -3 * time.Second}[int(d)%4], 1})
 		},
-		"clock runs wrong": func(i int, d time.Duration) { c.clock(i, d, []string{"+0 x2", "+0 x0.5"}[int(d)%2]) },
+		"clock runs wrong": func(i int, d time.Duration) { c.clock(i, d, wrongClock{0, []float64{2, 0.5}[int(d)%2]}) },
 	}
 }
 
@@ -59,39 +62,84 @@ func (c *chaos) held(node int, d time.Duration, hold func(*redistest.Proxy, bool
 	}
 }
 
-func (c *chaos) clock(node int, d time.Duration, to string) {
-	c.nodes[node].SetClock(to)
+// clock moves a node's clock for a time.
+func (c *chaos) clock(node int, d time.Duration, to wrongClock) {
+	c.still(node, func() { c.nodes[node].SetClock(to.ahead, to.rate) })
 	time.Sleep(d)
-	c.nodes[node].SetClock("+0")
+	c.still(node, func() { c.nodes[node].SetClock(0, 1) })
 }
 
-// anyFault brings faults upon two nodes at most, and lets everything heal: what a
+// still does f when nobody is taking a lock, and what a node holds is held by all
+// nodes that do not suffer. A clock that jumps ahead ends at once what is on its
+// node: it must not meet a lease that others of the healthy nodes are still to be
+// asked for, as that has missed them.
+func (c *chaos) still(node int, f func()) {
+	c.standing.Lock()
+	defer c.standing.Unlock()
+	for _, v := range c.all {
+		v.child.Say("still")
+	}
+	for _, v := range c.all {
+		v.child.Expect("still")
+	}
+	await(c.t, func() bool { return c.whole(node) })
+	f()
+	for _, v := range c.all {
+		v.child.Say("go")
+	}
+}
+
+// whole says whether what a node holds is held by all nodes that do not suffer.
+func (c *chaos) whole(node int) bool {
+	for k := range exclusionKeys {
+		holder := c.holder(node, k)
+		for i := range c.nodes {
+			if holder != "" && !c.suffering[i] && c.holder(i, k) != holder {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *chaos) holder(node, key int) string {
+	m := c.nodes[node].Do(c.t, "HKEYS", exclusionKey(key))
+	owners, err := m.AsStrSlice()
+	require.NoError(c.t, err)
+	return strings.Join(owners, " ")
+}
+
+// anyFault brings faults upon two nodes at most, and lets everything heal. What a
 // lease has missed on one node, and what a wrong clock does to it on another, come
-// out of one budget for its whole life. Nodes whose clocks are true may fail one
-// after the other: restarts and flushes cost votes only.
+// out of one budget for its whole life; what a dead process has left on a node is
+// missing there, too. So while clocks are wrong, processes are left alone. Nodes
+// whose clocks are true may fail one after the other, and processes beside them:
+// restarts and flushes cost votes only.
 func (c *chaos) anyFault(end time.Time) {
 	first := c.random.IntN(chaosNodes)
 	second := (first + 1 + c.random.IntN(chaosNodes-1)) % chaosNodes
+	names := []string{"node restarted empty", "node flushed", "node paused", "node cut off", "requests held", "replies held"}
+	if c.random.IntN(2) == 0 {
+		names = append(names, "clock jumps", "clock runs wrong", "clock jumps", "clock runs wrong")
+		c.processes.Lock()
+		defer c.processes.Unlock()
+	}
+	c.suffering = map[int]bool{first: true, second: true}
 	until := time.Now().Add(4 * chaosLease)
 	var both sync.WaitGroup
 	for _, node := range []int{first, second} {
-		seed := c.random.Uint64()
-		both.Go(func() { c.suffer(node, seed, until) })
+		random := rand.New(rand.NewPCG(c.random.Uint64(), 0))
+		both.Go(func() { c.suffer(node, names, random, until) })
 	}
 	both.Wait()
 	time.Sleep(min(3*chaosLease, max(time.Until(end), 0)))
 }
 
 // suffer brings faults upon one node until the given time.
-func (c *chaos) suffer(node int, seed uint64, until time.Time) {
-	names := []string{
-		"node restarted empty", "node flushed", "node paused", "node cut off",
-		"requests held", "replies held", "clock jumps", "clock runs wrong",
-	}
+func (c *chaos) suffer(node int, names []string, random *rand.Rand, until time.Time) {
 	for time.Now().Before(until) {
-		seed = seed*6364136223846793005 + 1442695040888963407
-		name := names[seed>>33%uint64(len(names))]
-		d := time.Duration(seed>>20%uint64(chaosLease)) + time.Millisecond
+		name := names[random.IntN(len(names))]
+		d := time.Millisecond + upTo(random, chaosLease)
 		c.kinds()[name](node, d)
 		c.count(name)
 		time.Sleep(d / 4)
@@ -109,7 +157,7 @@ func (c *chaos) restarts(time.Time) {
 // wrongClocks makes three clocks jump.
 func (c *chaos) wrongClocks(time.Time) {
 	for i := range 3 {
-		c.nodes[i].SetClock("+" + strconv.Itoa(2+c.random.IntN(20)))
+		c.nodes[i].SetClock(time.Duration(2+c.random.IntN(20))*time.Second, 1)
 	}
 	time.Sleep(chaosLease / 2)
 }

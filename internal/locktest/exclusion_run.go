@@ -21,7 +21,8 @@ const exclusionProcesses = 4
 // while they are killed, paused and cut off at random, and checks that the
 // leases of a key never overlapped and that their fences grew; of a fair door also
 // that they were granted in the order of the queue. It lasts 20 s, or as long as
-// EXCLUSION_TIME says; EXCLUSION_SEED repeats the faults of a run.
+// EXCLUSION_TIME says, and up to nine times as long, until enough has happened;
+// EXCLUSION_SEED repeats the faults of a run.
 func RunExclusion(t *testing.T, d Door) {
 	length := 20 * time.Second
 	if s := os.Getenv("EXCLUSION_TIME"); s != "" {
@@ -29,33 +30,33 @@ func RunExclusion(t *testing.T, d Door) {
 		length, err = time.ParseDuration(s)
 		require.NoError(t, err, "EXCLUSION_TIME")
 	}
-	run, faults := exclusionRun(t, d, length)
+	// A run whose processes or faults stood still proves nothing.
+	seconds := int(length / time.Second)
+	want := least{grants: 250 * seconds, killed: seconds / 10, lost: seconds / 10}
+	if d.Fair { // nobody goes before the one that has the turn, who may be hit just now
+		want.grants = 50 * seconds
+	}
+	run, faults := exclusionRun(t, d, length, want)
 	found := checkExclusion(run.intervals)
 	require.Empty(t, found.overlaps)
 	require.Empty(t, found.disorder)
 
-	// A run whose processes or faults stood still proves nothing.
-	seconds := int(length / time.Second)
-	grants := 250
-	if d.Fair { // nobody goes before the one that has the turn, who may be hit just now
-		grants = 50
-	}
-	require.GreaterOrEqual(t, len(run.intervals), grants*seconds, "grants")
+	require.GreaterOrEqual(t, len(run.intervals), want.grants, "grants")
 	total := 0
 	for kind, n := range faults {
 		total += n
 		require.GreaterOrEqual(t, n, seconds/4, kind)
 	}
 	require.GreaterOrEqual(t, total, 5*seconds/2, "faults")
-	require.GreaterOrEqual(t, run.killed, seconds/10, "holders killed")
-	require.GreaterOrEqual(t, run.lost, seconds/10, "leases lost")
+	require.GreaterOrEqual(t, run.killed, want.killed, "holders killed")
+	require.GreaterOrEqual(t, run.lost, want.lost, "leases lost")
 }
 
 // RunExclusionControl makes the same run, for 3 s and up to ten times, with a
 // lock that now and then does not exclude. The check must find that.
 func RunExclusionControl(t *testing.T, d Door) {
 	for range 10 {
-		run, _ := exclusionRun(t, d, 3*time.Second, "broken")
+		run, _ := exclusionRun(t, d, 3*time.Second, least{}, "broken")
 		if len(checkExclusion(run.intervals).overlaps) > 0 {
 			return
 		}
@@ -63,9 +64,16 @@ func RunExclusionControl(t *testing.T, d Door) {
 	require.Fail(t, "the check does not find a lock that does not exclude")
 }
 
+// least is what has to happen in a run.
+type least struct{ grants, killed, lost int }
+
+func (l least) happened(r records) bool {
+	return len(r.intervals) >= l.grants && r.killed >= l.killed && r.lost >= l.lost
+}
+
 // exclusionRun returns what was recorded, and how many faults of each kind there
 // were.
-func exclusionRun(t *testing.T, d Door, length time.Duration, args ...string) (records, map[string]int) {
+func exclusionRun(t *testing.T, d Door, length time.Duration, want least, args ...string) (records, map[string]int) {
 	seed := rand.Uint64()
 	if s := os.Getenv("EXCLUSION_SEED"); s != "" {
 		var err error
@@ -82,7 +90,7 @@ func exclusionRun(t *testing.T, d Door, length time.Duration, args ...string) (r
 	order := newOrderCheck(keys...)
 	seen := func() {}
 	if d.Fair {
-		seen = monitor(t, server, order.see)
+		seen = server.Monitor(t, order.see)
 	}
 	file := filepath.Join(t.TempDir(), "records")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -97,20 +105,36 @@ func exclusionRun(t *testing.T, d Door, length time.Duration, args ...string) (r
 		}
 		all[i].start()
 	}
-	end := time.Now().Add(length)
-	var work sync.WaitGroup
-	for _, v := range all {
-		work.Go(func() { v.suffer(end) })
+	suffer := func(length time.Duration) {
+		end := time.Now().Add(length)
+		var work sync.WaitGroup
+		for _, v := range all {
+			work.Go(func() { v.suffer(end) })
+		}
+		work.Wait()
 	}
-	work.Wait()
+	suffer(length)
+	recorded := func(over bool) records {
+		died := map[string]time.Duration{}
+		for _, v := range all {
+			maps.Copy(died, v.died)
+		}
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		run, err := readRecords(data, died, over)
+		require.NoError(t, err)
+		return run
+	}
+	for more := length / 4; more <= 8*length && !want.happened(recorded(false)); more += length / 4 {
+		suffer(length / 4)
+	}
 
 	for _, v := range all {
 		v.child.Say("stop")
 	}
-	died, faults := map[string]time.Duration{}, map[string]int{}
+	faults := map[string]int{}
 	for _, v := range all {
 		v.child.Await()
-		maps.Copy(died, v.died)
 		for kind, n := range v.faults {
 			faults[kind] += n
 		}
@@ -120,10 +144,7 @@ func exclusionRun(t *testing.T, d Door, length time.Duration, args ...string) (r
 	}
 	seen()
 	require.Empty(t, order.wrong)
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	run, err := readRecords(data, died)
-	require.NoError(t, err)
+	run := recorded(true)
 	t.Logf("%d grants, %d holders killed, %d leases lost, faults: %v", len(run.intervals), run.killed, run.lost, faults)
 	return run, faults
 }

@@ -55,7 +55,7 @@ func exclusionWorker(d Door, p *Parent) error {
 }
 
 // compete has the goroutines of a process take leases and record them, until the
-// parent says stop.
+// parent says stop. From "still" to the parent's next word they take none.
 func compete(p *Parent, locker Locker, random *rand.Rand, path, process string) error {
 	rec, err := newRecorder(path, process)
 	if err != nil {
@@ -67,18 +67,25 @@ func compete(p *Parent, locker Locker, random *rand.Rand, path, process string) 
 	ctx, stop := context.WithCancel(context.Background())
 	errs := make(chan error, exclusionWorkers)
 	var workers sync.WaitGroup
+	var door gate
+	door.open(ctx)
 	for range exclusionWorkers {
 		random := rand.New(rand.NewPCG(random.Uint64(), 0))
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				if err := oneLease(ctx, locker, rec, random); err != nil {
+				if err := oneLease(ctx, &door, locker, rec, random); err != nil {
 					errs <- err
 					return
 				}
 			}
 		})
 	}
-	p.Hear()
+	for p.Hear() == "still" {
+		door.close()
+		p.Say("still")
+		p.Hear()
+		door.open(ctx)
+	}
 	stop()
 	workers.Wait()
 	if err := locker.Close(); err != nil {
@@ -90,24 +97,8 @@ func compete(p *Parent, locker Locker, random *rand.Rand, path, process string) 
 
 // oneLease takes a lease in one of the ways that there are, holds it for a
 // while and gives it back. Only what a fault may bring about is no error.
-func oneLease(ctx context.Context, locker Locker, rec *recorder, random *rand.Rand) error {
-	key := exclusionKey(random.IntN(exclusionKeys))
-	var terms []Call
-	if random.IntN(10) == 0 {
-		terms = append(terms, Call{FixedLease: exclusionLease / 2})
-	}
-	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
-	defer cancel()
-	var l Lease
-	var err error
-	switch random.IntN(8) {
-	case 0:
-		l, err = locker.TryLock(ctx, key, terms...)
-	case 1:
-		l, err = locker.TryLockFor(ctx, key, time.Duration(random.IntN(50))*time.Millisecond, terms...)
-	default:
-		l, err = locker.Lock(wait, key, terms...)
-	}
+func oneLease(ctx context.Context, door *gate, locker Locker, rec *recorder, random *rand.Rand) error {
+	l, err := take(door, locker, random)
 	if err != nil {
 		if expected(err) {
 			return nil
@@ -126,6 +117,52 @@ func oneLease(ctx context.Context, locker Locker, rec *recorder, random *rand.Ra
 		return fmt.Errorf("unlock: %w", err)
 	}
 	return nil
+}
+
+func take(door *gate, locker Locker, random *rand.Rand) (Lease, error) {
+	ctx, leave := door.enter()
+	defer leave()
+	key := exclusionKey(random.IntN(exclusionKeys))
+	var terms []Call
+	if random.IntN(10) == 0 {
+		terms = append(terms, Call{FixedLease: exclusionLease / 2})
+	}
+	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
+	defer cancel()
+	switch random.IntN(8) {
+	case 0:
+		return locker.TryLock(ctx, key, terms...)
+	case 1:
+		return locker.TryLockFor(ctx, key, time.Duration(random.IntN(50))*time.Millisecond, terms...)
+	default:
+		return locker.Lock(wait, key, terms...)
+	}
+}
+
+// gate lets a process be told not to take locks for a while.
+type gate struct {
+	inside sync.RWMutex // held for reading by those who are taking one
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func (g *gate) enter() (ctx context.Context, leave func()) {
+	g.inside.RLock()
+	return g.ctx, g.inside.RUnlock
+}
+
+// open lets those in who wait.
+func (g *gate) open(ctx context.Context) {
+	if g.cancel != nil {
+		defer g.inside.Unlock()
+	}
+	g.ctx, g.cancel = context.WithCancel(ctx)
+}
+
+// close has those inside give up, and returns when they have.
+func (g *gate) close() {
+	g.cancel()
+	g.inside.Lock()
 }
 
 // expected reports whether a fault, or the end of a wait, explains the error.

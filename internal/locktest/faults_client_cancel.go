@@ -240,7 +240,7 @@ func testCancelledDuringCleanUp(t *testing.T, d Door) {
 // A waiter leaves while the key is being granted. What would give it back is lost
 // for as long as the lease lasts: nobody may keep that hold alive beyond.
 func testGrantForNobody(t *testing.T, d Door) {
-	const lease = 300 * time.Millisecond
+	const lease = 3 * time.Second // so that it is still there when that is looked at
 	r := newFaultRig(t, d, Options{Lease: lease, Stale: lease, FirstLease: lease})
 	other := d.Open(t, r.server.Client(t), Options{Lease: long, Stale: lease, FirstLease: lease})
 	before := lock(t, other, bounded(t), "k")
@@ -262,6 +262,9 @@ func testGrantForNobody(t *testing.T, d Door) {
 		r.proxy.OnReply(hook)
 	}
 	require.NoError(t, before.Unlock(bounded(t)))
+	for _, s := range r.server { // one may be late to release it
+		await(t, func() bool { return number(t, s, "HEXISTS", "k", before.Owner()) == 0 })
+	}
 	await(t, func() bool { return exists(t, r.server, "k") })
 	cancel()
 	require.ErrorIs(t, within(t, waiting).err, context.Canceled)

@@ -157,7 +157,7 @@ func testHolderPaused(t *testing.T, d Door) {
 	require.NoError(t, l.Unlock(bounded(t)))
 	child.Say("close")
 	child.Await()
-	require.False(t, exists(t, s, "k"))
+	gone(t, s, "k")
 }
 
 func testHolderPausedAlone(t *testing.T, d Door) {
@@ -176,7 +176,7 @@ func testHolderPausedAlone(t *testing.T, d Door) {
 	require.Equal(t, "ErrLost", child.Expect("unlocked"))
 	child.Say("close")
 	child.Await()
-	require.False(t, exists(t, s, "k"))
+	gone(t, s, "k")
 }
 
 // The process stands still from before the reply to its acquire until the lease
@@ -193,13 +193,10 @@ func testPausedWhileAcquiring(t *testing.T, d Door) {
 	child.Expect("unlocked")
 
 	for _, how := range []string{"lock", "trylock"} {
-		executed := make(chan struct{}, 1)
-		proxy.OnReply(func(cmd []string) redistest.Verdict {
-			if verb(cmd) != "acquire" {
-				return redistest.Pass
-			}
-			poke(executed)
-			return redistest.Hold
+		executed := proxy.onAll(func(p *redistest.Proxy) <-chan struct{} { // else the others would tell that another holds the key by then
+			hook, held := holding("acquire")
+			p.OnReply(hook)
+			return held
 		})
 		child.Say(how + " k")
 		within(t, executed)
@@ -223,7 +220,7 @@ func testPausedWhileAcquiring(t *testing.T, d Door) {
 	}
 	child.Say("close")
 	child.Await()
-	require.False(t, exists(t, s, "k"))
+	gone(t, s, "k")
 }
 
 // A renewal that was on its way when the lease ended finds nobody's hold, and

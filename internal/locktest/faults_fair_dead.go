@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func init() {
 	registerChild("waiters", waitersChild)
 	registerFair("F3_WaitersKilledAtHeadMiddleAndTail", testWaitersKilled)
 	registerFair("F3_TwentyClientsKilledTogether", testTwentyKilled)
+	registerFair("F3_ThousandWaitersKilled", testThousandKilled)
 	registerFair("F3_GrantedAndKilled", testGrantedAndKilled)
 	registerFair("F3_WaitersStoodStill", testWaitersStoodStill)
 }
@@ -134,6 +137,22 @@ func testTwentyKilled(t *testing.T, d Door) {
 	r.tidy("k") // they have left nothing
 }
 
+// The number of waiters of the dead does not count either.
+func testThousandKilled(t *testing.T, d Door) {
+	t.Parallel()
+	r := newDeadRig(t, d, long)
+	dead := r.child(20, 60)
+	first := r.mine()
+	dead.Kill()
+	await(t, func() bool { // Redis has seen it
+		m := r.server.Do(t, "PUBSUB", "CHANNELS")
+		channels, err := m.AsStrSlice()
+		require.NoError(t, err)
+		return len(channels) == 1
+	})
+	require.NoError(t, r.next(r.holder, first).Unlock(bounded(t)))
+}
+
 // Who has been told dies before it could say so: the key is free after the short
 // first lease.
 func testGrantedAndKilled(t *testing.T, d Door) {
@@ -163,11 +182,19 @@ func testWaitersStoodStill(t *testing.T, d Door) {
 	r := newDeadRig(t, d, time.Second)
 	still := r.child(1, many)
 	next := r.mine()
+	inbox, told := inboxOf("k", queued(t, r.server, "k")[0]), 0
+	stop := r.server[0].Monitor(t, func(c redistest.Command) {
+		if c.Words[0] == "PUBLISH" && c.Words[1] == inbox {
+			told++
+		}
+	})
 	still.Pause()
 	paused := time.Now()
 	require.NoError(t, r.holder.Unlock(bounded(t)))
 	l := got(t, next)
-	require.Less(t, time.Since(paused), 8*r.stale, "stale, a first lease, and beats; not %d first leases", many)
+	require.Less(t, time.Since(paused), 8*r.stale, "a first lease, and beats")
+	stop()
+	require.Equal(t, 1, told, "each costs a first lease")
 	last := lockAside(r.other, bounded(t), "k")
 	await(t, func() bool { return r.length() == 1 })
 	still.Resume()

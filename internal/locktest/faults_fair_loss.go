@@ -23,7 +23,10 @@ var fairLossCases = []lossCase{
 	{"beat/with a grant", true, beatGrantUnanswered},
 }
 
-func init() { registerFair("F6_GrantMessageLost", testGrantMessageLost) }
+func init() {
+	registerFair("F6_GrantMessageLost", testGrantMessageLost)
+	registerFair("F18_GrantedWhileEntering", testGrantedWhileEntering)
+}
 
 // inLine has the locker wait for key, and returns when so many are in the queue.
 func (r *faultRig) inLine(ctx context.Context, key string, n int, c ...Call) <-chan acquired {
@@ -31,6 +34,28 @@ func (r *faultRig) inLine(ctx context.Context, key string, n int, c ...Call) <-c
 	waiting := lockAside(r.locker, ctx, key, c...)
 	await(r.t, func() bool { return len(queued(r.t, r.server, key)) == n })
 	return waiting
+}
+
+// inRun has two waiters served in one run after before, and returns the lease of the
+// second. A waiter whose client has not yet heard that it is in the queue is no member.
+func (r *faultRig) inRun(before Locker) Lease {
+	r.t.Helper()
+	for range 20 {
+		l := lock(r.t, before, bounded(r.t), "k")
+		first := r.inLine(bounded(r.t), "k", 1)
+		second := r.inLine(bounded(r.t), "k", 2)
+		require.NoError(r.t, l.Unlock(bounded(r.t)))
+		l = got(r.t, first)
+		require.NoError(r.t, l.Unlock(bounded(r.t)))
+		member := got(r.t, second)
+		if member.Owner() == l.Owner() {
+			require.Len(r.t, queued(r.t, r.server, "k"), 1)
+			return member
+		}
+		require.NoError(r.t, member.Unlock(bounded(r.t)))
+	}
+	require.Fail(r.t, "nobody was served in a run")
+	return nil
 }
 
 // served is a waiter that gets key, above all that were numbered before, and
@@ -166,5 +191,27 @@ func testGrantMessageLost(t *testing.T, d Door) {
 	r.proxy.Cut()
 	r.proxy.HoldReplies(false)
 	r.served(waiting, before.Fence())
+	r.tidy("k")
+}
+
+// The answer to an enter is lost one way, and the grant comes: it is not left to end
+// while the answer is waited for.
+func testGrantedWhileEntering(t *testing.T, d Door) {
+	t.Parallel()
+	const first = 3 * time.Second
+	r := newFaultRig(t, d, Options{Lease: long, Stale: first, FirstLease: first})
+	before := lock(t, r.other, bounded(t), "k")
+	served := r.inLine(bounded(t), "k", 1)
+	require.NoError(t, before.Unlock(bounded(t)))
+	require.NoError(t, got(t, served).Unlock(bounded(t))) // the next enters by its own call
+	before = lock(t, r.other, bounded(t), "k")
+	lost := dropReplies(r.proxy, "enter")
+	waiting := r.inLine(bounded(t), "k", 1)
+	within(t, lost)
+	require.NoError(t, before.Unlock(bounded(t)))
+	l := got(t, waiting)
+	require.NoError(t, l.Err())
+	r.proxy.Cut() // else the release is not answered either
+	require.NoError(t, l.Unlock(bounded(t)))
 	r.tidy("k")
 }

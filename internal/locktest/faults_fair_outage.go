@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ func init() {
 	registerFair("F16_NobodyCanLeave", testNobodyCanLeave)
 	registerFair("F16_EnterTriedAgainSoon", testEnterAgainSoon)
 	registerFair("F4_CancelledEnterIsNoOutage", testCancelledEnter)
+	registerFair("F16_OutageEndsWhenNobodyEnters", testOutageEnds)
 	registerFair("F18_LookUnanswered", testLookUnanswered)
 	registerFair("F18_ClosedWhileConfirming", testClosedWhileConfirming)
 	registerFair("F24_QueueDeletedBehindOneThatEntersAgain", testRejoinedAndDeleted)
@@ -41,7 +43,7 @@ func every(name string, v redistest.Verdict) (hook redistest.Hook, seen *atomic.
 // are. Who cannot enter is told so; who waits in the queue waits on.
 func testNobodyCanEnter(t *testing.T, d Door) {
 	t.Parallel()
-	const outage = 2 * time.Second
+	const outage = 4 * time.Second // the cuts cost some beats as well, but not all of it
 	r := newFaultRig(t, d, Options{Lease: long, Stale: time.Second, MaxOutage: ptr(outage)})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
@@ -61,7 +63,8 @@ func testNobodyCanEnter(t *testing.T, d Door) {
 // No leave is answered, and until then nobody enters: the same.
 func testNobodyCanLeave(t *testing.T, d Door) {
 	t.Parallel()
-	r := newFaultRig(t, d, Options{Lease: long, Stale: time.Second, MaxOutage: ptr(2 * time.Second)})
+	// The cuts cost some beats as well, but not all of five seconds.
+	r := newFaultRig(t, d, Options{Lease: long, Stale: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
 	before := lock(t, r.other, bounded(t), "k")
 	ctx, cancel := context.WithCancel(bounded(t))
 	leaving := r.inLine(ctx, "k", 1)
@@ -128,6 +131,42 @@ func testCancelledEnter(t *testing.T, d Door) {
 	r.proxy.OnRequest(nil)
 	r.proxy.Release()
 	require.Empty(t, waiting)
+	require.NoError(t, before.Unlock(bounded(t)))
+	require.NoError(t, got(t, waiting).Unlock(bounded(t)))
+	r.tidy("k")
+}
+
+// No enter is answered until nobody wants to enter any more, so that none tells of
+// the outage's end: that a leave is answered does. What comes later is not told of it.
+func testOutageEnds(t *testing.T, d Door) {
+	t.Parallel()
+	r := newFaultRig(t, d, Options{Lease: long, Stale: long})
+	before := lock(t, r.other, bounded(t), "k")
+	waiting := r.inLine(bounded(t), "k", 1)
+	says := func(what error) bool {
+		_, err := r.locker.TryLock(bounded(t), "k")
+		return errors.Is(err, what)
+	}
+	hook, _ := every("enter", redistest.Cut)
+	r.proxy.OnRequest(hook)
+	ctx, cancel := context.WithCancel(bounded(t))
+	going := lockAside(r.locker, ctx, "k")
+	await(t, func() bool { return says(hall.ErrUnknown) })
+	cancel()
+	requireSentinel(t, within(t, going).err, hall.ErrUnknown)
+	cancelled := time.Now()
+	await(t, func() bool { return says(hall.ErrNotAcquired) })
+	require.Less(t, time.Since(cancelled), 5*time.Second, "the next beat has ended it")
+
+	hook, held := holding("enter")
+	r.proxy.OnRequest(hook)
+	ctx, cancel = context.WithCancel(bounded(t))
+	going = lockAside(r.locker, ctx, "k")
+	within(t, held)
+	cancel()
+	requireSentinel(t, within(t, going).err, hall.ErrNotAcquired)
+	r.proxy.OnRequest(nil)
+	r.proxy.Release()
 	require.NoError(t, before.Unlock(bounded(t)))
 	require.NoError(t, got(t, waiting).Unlock(bounded(t)))
 	r.tidy("k")

@@ -198,15 +198,7 @@ func testGrantAfterTurn(t *testing.T, d Door) {
 	t.Parallel()
 	const never = 10 * long
 	r := newFaultRig(t, d, Options{Lease: never, FirstLease: never, Stale: never, Handover: ptr(long)})
-	l := lock(t, r.locker, bounded(t), "k")
-	first := r.inLine(bounded(t), "k", 1)
-	member := r.inLine(bounded(t), "k", 2)
-	require.NoError(t, l.Unlock(bounded(t)))
-	l = got(t, first)
-	require.NoError(t, l.Unlock(bounded(t)))
-	served := got(t, member)
-	require.Equal(t, l.Owner(), served.Owner(), "of one run")
-	require.Len(t, queued(t, r.server, "k"), 1)
+	served := r.inRun(r.locker)
 	last := r.inLine(bounded(t), "k", 2) // without a waiter, the locker would not hear
 	behind := lockAside(r.other, bounded(t), "k")
 	await(t, func() bool { return len(queued(t, r.server, "k")) == 3 })

@@ -16,10 +16,12 @@ import (
 
 func init() {
 	registerMany("F17_OneSlowNodeSlowsNothing", testOneSlow)
-	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Door) { testOneBackEmpty(t, d, true) })
-	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Door) { testOneBackEmpty(t, d, false) })
-	for name, clock := range map[string]string{"Ahead": "+60", "Back": "-60", "×2": "+0 x2", "×0.5": "+0 x0.5", "×1.01": "+0 x1.01"} {
-		registerMany("F34_OneClock"+name, func(t *testing.T, d Door) { testOneClock(t, d, clock) })
+	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Door) { testOneForgets(t, d, true, (*redistest.Server).Restart) })
+	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Door) { testOneForgets(t, d, false, (*redistest.Server).Restart) })
+	for name, c := range map[string]wrongClock{
+		"Ahead": {time.Minute, 1}, "Back": {-time.Minute, 1}, "×2": {0, 2}, "×0.5": {0, 0.5}, "×1.01": {0, 1.01},
+	} {
+		registerMany("F34_OneClock"+name, func(t *testing.T, d Door) { testOneClock(t, d, c) })
 	}
 }
 
@@ -50,17 +52,17 @@ func testOneSlow(t *testing.T, d Door) {
 // holder has missed it would make a quorum for another; so it has no vote until the
 // holder's lease is over. Without the guard there are two holders, which shows that
 // the test can fail.
-func testOneBackEmpty(t *testing.T, d Door, guarded bool) {
+func testOneForgets(t *testing.T, d Door, guarded bool, forget func(*redistest.Server), args ...string) {
 	t.Parallel()
 	const lease = 3 * time.Second
-	r := newFaultRig(t, d, Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
+	r := newFaultRigOn(t, d, d.start(t, args...), Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
 	bare := d.Nodes/2 + 1
 	for _, p := range r.proxy.all[bare:] {
 		p.Refuse(true)
 		p.Cut()
 	}
 	l := lock(t, r.locker, bounded(t), "k")
-	r.server[0].Restart()
+	forget(r.server[0])
 	var next Lease
 	await(t, func() (ok bool) {
 		var err error
@@ -80,7 +82,7 @@ func testOneBackEmpty(t *testing.T, d Door, guarded bool) {
 
 // The clock of one node is wrong. Locks are held, renewed, kept from others, and
 // go from one holder to the next.
-func testOneClock(t *testing.T, d Door, clock string) {
+func testOneClock(t *testing.T, d Door, c wrongClock) {
 	t.Parallel()
 	var f fleet
 	for range d.Nodes {
@@ -89,12 +91,12 @@ func testOneClock(t *testing.T, d Door, clock string) {
 	o := Options{Lease: 2 * time.Second, MaxLease: 2 * time.Second, Fencing: true}
 	locker, other := d.Open(t, f.Client(t), o), d.Open(t, f.Client(t), o)
 	last := int64(0)
-	for _, to := range []string{clock, "+0"} {
+	for _, to := range []wrongClock{c, {0, 1}} {
 		l := lock(t, locker, bounded(t), "k")
 		for _, s := range f { // one that missed it, and a faulty clock, would be two
 			await(t, func() bool { return number(t, s, "HEXISTS", "k", l.Owner()) == 1 })
 		}
-		f[0].SetClock(to)
+		f[0].SetClock(to.ahead, to.rate)
 		for range 3 {
 			renewed(t, l)
 			_, err := other.TryLock(bounded(t), "k")

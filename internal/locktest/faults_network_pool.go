@@ -33,6 +33,12 @@ func testMaxClientsDefault(t *testing.T, d Door) {
 	require.GreaterOrEqual(t, time.Since(began), most/2)
 	failed(locker.Lock(bounded(t), "k"))
 	s.Do(t, "CONFIG", "SET", "maxclients", "1000")
+	if d.Nodes > 0 { // which has to find its nodes back
+		await(t, func() bool {
+			l, err := locker.TryLock(bounded(t), "k")
+			return err == nil && l.Unlock(bounded(t)) == nil
+		})
+	}
 	require.NoError(t, lock(t, locker, bounded(t), "k").Unlock(bounded(t)))
 	await(t, func() bool { return !exists(t, s, "k") })
 	immortal(t, s)
@@ -42,13 +48,17 @@ func testMaxClientsDefault(t *testing.T, d Door) {
 // messages. Waits end by their deadline, and find a release by looking.
 func testPoolExhausted(t *testing.T, d Door) {
 	t.Parallel()
+	const lease = 3 * time.Second
 	s := d.start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
-	taken, giveBack := client.Dedicate()
-	defer giveBack()
-	require.NoError(t, taken.Do(bounded(t), taken.B().Ping().Build()).Error())
-	locker := d.Open(t, client, Options{Lease: time.Second})
-	other := d.Open(t, s.Client(t), Options{Lease: time.Second})
+	locker := d.Open(t, client, Options{Lease: lease})
+	other := d.Open(t, s.Client(t), Options{Lease: lease})
+	require.NoError(t, lock(t, locker, bounded(t), "warm").Unlock(bounded(t))) // a quorum looks at its nodes on such a connection
+	for _, one := range Clients(client) {
+		taken, giveBack := one.Dedicate()
+		defer giveBack()
+		require.NoError(t, taken.Do(bounded(t), taken.B().Ping().Build()).Error())
+	}
 
 	held := lock(t, other, bounded(t), "k")
 	began := time.Now()
@@ -61,18 +71,21 @@ func testPoolExhausted(t *testing.T, d Door) {
 	require.NoError(t, locker.Close())
 }
 
-// Two hundred goroutines acquire all the time over a slow network; a lease on the
-// same client is renewed in time.
+// Many goroutines acquire all the time over a slow network; a lease on the same
+// client is renewed in time.
 func testRenewalsAmongAcquires(t *testing.T, d Door) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	lease, acquirers := 3*time.Second, 200
+	if d.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
+		lease, acquirers = 8*time.Second, 40
+	}
 	r := newFaultRig(t, d, Options{Lease: lease})
 	r.proxy.SetDelay(50*time.Millisecond, 50*time.Millisecond)
 	l := lock(t, r.locker, bounded(t), "held")
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
-	for i := range 200 {
+	for i := range acquirers {
 		workers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				if got, err := r.locker.TryLock(ctx, fmt.Sprintf("key%d-%d", i, n)); err == nil {
@@ -81,7 +94,7 @@ func testRenewalsAmongAcquires(t *testing.T, d Door) {
 			}
 		})
 	}
-	for range 4 {
+	for range 3 {
 		until := l.Deadline()
 		await(t, func() bool { return l.Deadline().After(until) })
 	}

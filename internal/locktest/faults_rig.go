@@ -33,7 +33,13 @@ type faultRig struct {
 // so that each call is one command. change alters the options of client.
 func newFaultRig(t *testing.T, d Door, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
 	t.Helper()
-	r := &faultRig{t: t, door: d, server: d.start(t)}
+	return newFaultRigOn(t, d, d.start(t), o, change...)
+}
+
+// newFaultRigOn makes them on servers of the test's.
+func newFaultRigOn(t *testing.T, d Door, s fleet, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
+	t.Helper()
+	r := &faultRig{t: t, door: d, server: s}
 	for _, text := range scriptTexts() {
 		r.server.Do(t, "SCRIPT", "LOAD", text)
 	}
@@ -151,6 +157,26 @@ func (r *faultRig) keys() []string {
 	})
 	delete(all, "holdfast_node")
 	return slices.Collect(maps.Keys(all))
+}
+
+// settled is dump, when no node is late any more with what became of key: all say
+// the same of its holders, and nothing changes for a while.
+func (r *faultRig) settled(key string) (all map[string]string) {
+	r.t.Helper()
+	if r.door.Nodes < 2 {
+		return r.dump()
+	}
+	await(r.t, func() bool {
+		holders := map[string]bool{}
+		r.server.each(func(s *redistest.Server) {
+			m := s.Do(r.t, "HKEYS", key)
+			holders[m.String()] = true
+		})
+		all = r.dump()
+		time.Sleep(50 * time.Millisecond) // no event tells
+		return len(holders) == 1 && maps.Equal(all, r.dump())
+	})
+	return all
 }
 
 // dump is the content of all keys.

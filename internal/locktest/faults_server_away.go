@@ -16,34 +16,40 @@ import (
 func init() {
 	register("F35_AllAwayRefused", func(t *testing.T, d Door) {
 		// An acquire and a release, the scripts anew for those that come first, renewals on a slow machine.
-		r := newFaultRig(t, d, awayOptions)
+		r := newFaultRig(t, d, awayOptions())
 		testAllAway(r, r.other, r.server.Kill, r.server.Restart, 10)
 	})
 	register("F35_AllAwaySilent", func(t *testing.T, d Door) {
 		// What was asked meanwhile lies in the sockets: an attempt for each time limit, and what undoes it.
-		r := newFaultRig(t, d, awayOptions)
+		r := newFaultRig(t, d, awayOptions())
 		testAllAway(r, r.other, r.server.Pause, r.server.Resume, 25)
 	})
 	register("F35_AllAwayReset", func(t *testing.T, d Door) {
 		// A proxy takes connections for a Redis that is gone: no attempt is known to have failed.
-		r := newFaultRig(t, d, awayOptions)
+		r := newFaultRig(t, d, awayOptions())
 		testAllAway(r, r.locker, r.server.Kill, r.server.Restart, 15)
 	})
 }
 
-const awayLease = time.Second
+// awayOptions have a lease that is renewed in time on a slow machine, too; several
+// nodes answer within a tenth of it or not at all.
+func awayOptions() Options {
+	const lease = 4 * time.Second
+	return Options{Lease: lease, MaxOutage: ptr(long), MaxLease: lease}
+}
 
-var awayOptions = Options{Lease: awayLease, MaxOutage: ptr(long), MaxLease: awayLease}
-
-// testAllAway has Redis be away for longer than the leases of 200 holders, while
+// testAllAway has Redis be away for longer than the leases of many holders, while
 // others wait for the same keys: all holders are told at their deadlines, all
 // waiters are served when it is back, and the calls of the first second are at
 // most so many for each key: there is no stampede.
 func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
 	t := r.t
 	t.Parallel()
-	const keys = 200
-	holder := r.door.Open(t, r.server.Client(t), awayOptions)
+	keys := 200
+	if r.door.Nodes > 1 {
+		keys = 100 // on each node
+	}
+	holder := r.door.Open(t, r.server.Client(t), awayOptions())
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	held, waits := make([]Lease, keys), make([]chan error, keys)
 	for i := range keys {
@@ -70,7 +76,7 @@ func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
 		require.ErrorIs(t, l.Err(), watchdog.ErrDeadline)
 		requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
 	}
-	time.Sleep(awayLease)
+	time.Sleep(time.Second)
 
 	comeBack()
 	second := time.After(time.Second)
@@ -79,20 +85,26 @@ func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
 	}
 	<-second
 	sent := scriptCalls(t, r.server)
-	require.GreaterOrEqual(t, sent, 2*keys)
+	require.GreaterOrEqual(t, sent, 2*keys/50) // a quorum takes and releases up to 50 keys with one call
 	require.LessOrEqual(t, sent, most*keys)
 }
 
 // scriptCalls is how many scripts Redis was asked for since it was started or its
-// statistics were reset.
-func scriptCalls(t *testing.T, s fleet) (sum int) {
-	m := s.Do(t, "INFO", "commandstats")
-	text, err := m.ToString()
-	require.NoError(t, err)
-	for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(text, -1) {
-		n, err := strconv.Atoi(calls[1])
+// statistics were reset: of several nodes, the least that a quorum was asked for, as
+// one that is found back late has missed some.
+func scriptCalls(t *testing.T, s fleet) int {
+	var all []int
+	for _, one := range s {
+		m := one.Do(t, "INFO", "commandstats")
+		text, err := m.ToString()
 		require.NoError(t, err)
-		sum += n
+		sum := 0
+		for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(text, -1) {
+			n, err := strconv.Atoi(calls[1])
+			require.NoError(t, err)
+			sum += n
+		}
+		all = append(all, sum)
 	}
-	return sum
+	return seenByMost(all)
 }

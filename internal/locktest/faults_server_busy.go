@@ -157,7 +157,9 @@ func testMemoryHeld(t *testing.T, d Door) {
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	require.NoError(t, l.Unlock(bounded(t)))
 	require.NoError(t, plain.Unlock(bounded(t)))
-	require.False(t, exists(t, s, "k") || exists(t, s, "plain") || exists(t, s, "new"))
+	for _, key := range []string{"k", "plain", "new"} {
+		gone(t, s, key)
+	}
 	immortal(t, s)
 }
 

@@ -13,9 +13,15 @@ import (
 func init() {
 	register("F34_ClockJumpsAhead", clockAhead)
 	register("F34_ClockJumpsBack", clockBack)
-	for name, rate := range map[string]string{"×1.01": "x1.01", "×2": "x2", "×0.5": "x0.5"} {
+	for name, rate := range map[string]float64{"×1.01": 1.01, "×2": 2, "×0.5": 0.5} {
 		register("F34_ClockRuns"+name, func(t *testing.T, d Door) { clockRuns(t, d, rate) })
 	}
+}
+
+// wrongClock is one that is ahead and runs at a rate.
+type wrongClock struct {
+	ahead time.Duration
+	rate  float64
 }
 
 // clockRig is lockers of different clients on a server whose clock can be moved.
@@ -37,7 +43,7 @@ func clockAhead(t *testing.T, d Door) {
 	first := lock(t, l[0], ctx, "k")
 	second, third := lockAside(l[1], ctx, "k"), lockAside(l[2], ctx, "k")
 	await(t, func() bool { return d.waiting(t, s, "k") == 2 })
-	s.SetClock("+60")
+	s.SetClock(time.Minute, 1)
 	within(t, first.Done())
 	require.ErrorIs(t, first.Err(), hall.ErrLost)
 	next := within(t, firstOf(second, third))
@@ -71,7 +77,7 @@ func clockBack(t *testing.T, d Door) {
 	first := lock(t, l[0], ctx, "k")
 	second := lockAside(l[1], ctx, "k")
 	await(t, func() bool { return d.waiting(t, s, "k") == 1 })
-	s.SetClock("-60")
+	s.SetClock(-time.Minute, 1)
 	renewed(t, first)
 	require.NoError(t, first.Unlock(ctx))
 	next := got(t, second)
@@ -81,10 +87,10 @@ func clockBack(t *testing.T, d Door) {
 }
 
 // Under a clock that runs wrong, leases that are renewed live on.
-func clockRuns(t *testing.T, d Door, rate string) {
+func clockRuns(t *testing.T, d Door, rate float64) {
 	s, l := clockRig(t, d, 2)
 	ctx := bounded(t)
-	s.SetClock("+0 " + rate)
+	s.SetClock(0, rate)
 	first := lock(t, l[0], ctx, "k")
 	second := lockAside(l[1], ctx, "k")
 	await(t, func() bool { return d.waiting(t, s, "k") == 1 })

@@ -33,8 +33,7 @@ func g6Strangers(c *contractRig) {
 		}
 		inner := lock(c.t, c.locker, leases[3].Bind(c.ctx), leases[3].Key())
 		for _, l := range leases {
-			c.server.Do(c.t, "DEL", l.Key())
-			c.server.Do(c.t, "HSET", l.Key(), stranger(l.Owner()), "7")
+			give(c.t, c.server, l.Key(), stranger(l.Owner()), "7")
 		}
 		before := c.dump()
 		require.ErrorIs(c.t, leases[1].Unlock(c.ctx), hall.ErrLost)

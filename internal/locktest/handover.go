@@ -150,7 +150,7 @@ func handoverOff(c *contractRig) {
 	if c.door.Fair {
 		want = []string{"acquire", "subscribe", "enter", "enter", "release", "release", "release"}
 	}
-	require.Equal(c.t, want, c.commands())
+	c.sentInOrder(want, c.commands())
 }
 
 // A lease with terms of its own is a hold of its own, and so is what follows it.

@@ -92,6 +92,18 @@ func (h *history) add(client int, e event, from, to time.Time) int {
 	return e.lease
 }
 
+// lacks says whether less has happened.
+func (h *history) lacks(least map[happening]int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for what, n := range least {
+		if h.counts[what] < n {
+			return true
+		}
+	}
+	return false
+}
+
 // check reports whether the history is linearizable; Unknown when it cannot tell
 // in time.
 func (h *history) check() porcupine.CheckResult {

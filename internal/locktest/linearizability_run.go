@@ -23,13 +23,13 @@ func RunLinearizability(t *testing.T, d Door) {
 	for _, renewed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("renewed=%t", renewed), func(t *testing.T) {
 			t.Parallel()
-			h := recordHistory(t, d, renewed, 3*time.Second)
-			require.Equal(t, porcupine.Ok, h.check())
 			// A history in which little happens proves nothing.
-			require.GreaterOrEqual(t, h.counts[wasReleased], 100)
+			least := map[happening]int{wasReleased: 100}
 			if !renewed {
-				require.GreaterOrEqual(t, h.counts[hasExpired], 10)
+				least[hasExpired] = 10
 			}
+			h := recordHistory(t, d, renewed, 3*time.Second, least)
+			require.Equal(t, porcupine.Ok, h.check())
 		})
 	}
 }
@@ -40,8 +40,13 @@ func RunLinearizabilityControl(t *testing.T, d Door) {
 	for name, bug := range seededBugs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := recordHistory(t, bug.in(d), false, 2*time.Second)
-			require.Equal(t, porcupine.Illegal, h.check())
+			// On a busy machine too little may happen in one history.
+			for range 10 {
+				if recordHistory(t, bug.in(d), false, 2*time.Second, nil).check() == porcupine.Illegal {
+					return
+				}
+			}
+			t.Fatal("all histories are linearizable")
 		})
 	}
 }
@@ -52,8 +57,8 @@ const (
 )
 
 // recordHistory has goroutines lock and unlock: four share each of two lockers,
-// and four have one of their own.
-func recordHistory(t *testing.T, d Door, renewed bool, length time.Duration) *history {
+// and four have one of their own, for that long, and then until so much has happened.
+func recordHistory(t *testing.T, d Door, renewed bool, length time.Duration, least map[happening]int) *history {
 	s := redistest.Start(t)
 	h := &history{began: time.Now(), counts: map[happening]int{}}
 	o := Options{Lease: long, Stale: historyLease, FirstLease: historyLease}
@@ -71,13 +76,14 @@ func recordHistory(t *testing.T, d Door, renewed bool, length time.Duration) *hi
 			shared = a.locker
 		}
 		actors.Go(func() {
-			for errs[id] == nil && time.Since(h.began) < length {
+			for errs[id] == nil && (time.Since(h.began) < length || time.Since(h.began) < time.Minute && h.lacks(least)) {
 				errs[id] = a.act()
 			}
 		})
 	}
 	actors.Wait()
 	require.NoError(t, errors.Join(errs...))
+	require.False(t, h.lacks(least), h.counts)
 
 	// An attempt whose reply was late is undone, and may refuse others meanwhile,
 	// which the model does not know. It leaves a tombstone.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // orderCheck follows the queues of a fair door through all that Redis does, and
@@ -14,6 +16,7 @@ type orderCheck struct {
 	queues map[string]*orderedQueue // by the queue's name
 	locks  map[string]*orderedQueue // by the key
 	calls  int                      // of scripts and else
+	call   []string                 // the last of them
 	wrong  []string
 }
 
@@ -45,20 +48,17 @@ func clientOf(owner string) string {
 }
 
 // see takes in the next command.
-func (o *orderCheck) see(c command) {
-	if !c.scripted {
-		o.calls++
-		if verb(c.words) == "release" {
-			o.served(c.words)
-		}
+func (o *orderCheck) see(c redistest.Command) {
+	if !c.Scripted {
+		o.calls, o.call = o.calls+1, c.Words
 		return
 	}
-	if len(c.words) < 2 {
+	if len(c.Words) < 2 {
 		return
 	}
-	args := c.words[2:]
-	if q := o.queues[c.words[1]]; q != nil {
-		switch c.words[0] {
+	args := c.Words[2:]
+	if q := o.queues[c.Words[1]]; q != nil {
+		switch c.Words[0] {
 		case "RPUSH":
 			q.waiting, q.entered = append(q.waiting, args...), append(q.entered, args...)
 		case "LPOP":
@@ -76,8 +76,8 @@ func (o *orderCheck) see(c command) {
 			}
 		}
 	}
-	if q := o.locks[c.words[1]]; q != nil {
-		switch c.words[0] {
+	if q := o.locks[c.Words[1]]; q != nil {
+		switch c.Words[0] {
 		case "HSET":
 			if args[0] != q.holder {
 				o.taken(q, args[0])
@@ -86,6 +86,9 @@ func (o *orderCheck) see(c command) {
 			if n := len(q.granted); n > 0 && q.granted[n-1] == args[0] && q.call == o.calls { // undone by the call that did it
 				q.deaf[clientOf(args[0])] = true
 				q.granted = q.granted[:n-1]
+			}
+			if verb(o.call) == "release" {
+				o.served(q)
 			}
 			q.holder = ""
 		}
@@ -123,21 +126,20 @@ func (o *orderCheck) taken(q *orderedQueue, owner string) {
 
 // served takes in who has had its turn in the hold that a release ends. They must
 // have followed its owner in the queue, in this order; who has left meanwhile is
-// missing.
-func (o *orderCheck) served(call []string) {
-	keys, _ := strconv.Atoi(call[2])
-	args := call[3+keys:] // channels, settings, owner, last fence, served
-	q := o.locks[call[3]]
-	if q == nil || len(args) < 4 || q.holder != args[2] {
-		return // a repeated one
+// missing. What is called counts when it is done: Redis may not know the script.
+func (o *orderCheck) served(q *orderedQueue) {
+	keys, _ := strconv.Atoi(o.call[2])
+	args := o.call[3+keys:] // settings, owner, last fence, served
+	if q.holder != args[1] {
+		return // a repeated one, or it takes back what it granted
 	}
-	q.granted = append(q.granted, args[4:]...)
-	q.inRuns += len(args[4:])
+	q.granted = append(q.granted, args[3:]...)
+	q.inRuns += len(args[3:])
 	run := q.run
-	for _, owner := range args[4:] {
+	for _, owner := range args[3:] {
 		at := slices.Index(run, owner)
 		if at < 0 {
-			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s was not next in the run of %s", q.key, owner, args[2]))
+			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s was not next in the run of %s", q.key, owner, args[1]))
 			continue
 		}
 		run = run[at+1:]

@@ -88,6 +88,12 @@ func left(t testing.TB, s redis, key string) []string {
 	return all
 }
 
+// looks is how many looks a wait costs at most before it sleeps: one before the
+// subscription and one after. A quorum sleeps when enough of its nodes have
+// confirmed theirs, and looks again for each that comes later: what that node told
+// before, nobody heard.
+func (d Door) looks() int { return 1 + max(d.Nodes, 1) }
+
 // waitVerb is the script whose reply tells a client that its first waiter has to
 // wait, once it can hear: it tries again, or it enters the queue.
 func (d Door) waitVerb() string {

@@ -81,20 +81,24 @@ func waitNegative(c *contractRig) {
 }
 
 func waitLocally(c *contractRig) {
-	if c.door.Nodes > 1 {
-		c.t.Skip("what several nodes are sent while one waits depends on who answers first")
-	}
 	l := lock(c.t, c.locker, c.ctx, "held")
 	their := lock(c.t, c.other, c.ctx, "wanted")
 	waiter := lockAside(c.locker, c.ctx, "wanted")
 	c.awaitWaiters("wanted", 1)
-	// What follows the subscription may be still on its way.
-	await(c.t, func() bool { return len(c.noted()) == 4 })
-	c.sentInOrder([]string{"acquire", "acquire", "subscribe", c.door.waitVerb()}, c.noted())
-	c.commands()
-	c.held(c.locker, "held")
-	c.held(c.locker, "wanted")
-	c.quiet()
+	if c.door.Nodes > 1 { // the last looks may be still to come, but each try that is sent counts
+		for range 2 * c.door.looks() {
+			c.held(c.locker, "held")
+			c.held(c.locker, "wanted")
+		}
+		require.LessOrEqual(c.t, c.mostSent("acquire"), 1+c.door.looks())
+	} else {
+		// What follows the subscription may be still on its way.
+		await(c.t, func() bool { return len(c.noted()) == 4 })
+		require.Equal(c.t, []string{"acquire", "acquire", "subscribe", c.door.waitVerb()}, c.commands())
+		c.held(c.locker, "held")
+		c.held(c.locker, "wanted")
+		c.quiet()
+	}
 	c.unlock(their)
 	c.unlock(got(c.t, waiter))
 	c.unlock(l)

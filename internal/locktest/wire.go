@@ -63,14 +63,38 @@ func number(t testing.TB, s redis, args ...string) int {
 		require.NoError(t, err)
 		all = append(all, int(n))
 	}
-	slices.Sort(all)
-	return all[(len(all)-1)/2]
+	return seenByMost(all)
+}
+
+// seenByMost is the largest number that most nodes have reached.
+func seenByMost(byNode []int) int {
+	sorted := slices.Sorted(slices.Values(byNode))
+	return sorted[(len(sorted)-1)/2]
 }
 
 // exists tells whether the key is there, be it on one server of a fleet.
 func exists(t testing.TB, s redis, key string) bool {
 	t.Helper()
 	return slices.ContainsFunc(servers(s), func(s *redistest.Server) bool { return number(t, s, "EXISTS", key) == 1 })
+}
+
+// gone waits until the key is nowhere: one node of several may be told after Unlock
+// has returned.
+func gone(t testing.TB, s redis, key string) {
+	t.Helper()
+	if len(servers(s)) == 1 {
+		require.False(t, exists(t, s, key), key)
+		return
+	}
+	await(t, func() bool { return !exists(t, s, key) }, key)
+}
+
+// give has somebody else hold the key, and in one step: the repair of a quorum must
+// not find it free in between.
+func give(t testing.TB, s redis, key, owner, count string) {
+	t.Helper()
+	const script = "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"
+	s.Do(t, "EVAL", script, "1", key, owner, count)
 }
 
 // servers are those of a fleet, or the one.

@@ -98,6 +98,8 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 			err = n.fit(said)
 		}
 		switch {
+		case err != nil && scripts.OutcomeOf(err) != scripts.Refused && q.established(ctx, began):
+			return nil
 		case err != nil:
 			return fmt.Errorf("multilock: Bootstrap: node %s: %w", n.name, err)
 		case !said.Marked && i == 0:
@@ -113,6 +115,18 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		n.guard.forget()
 	}
 	return nil
+}
+
+// established says whether a node has the marker of another call: the nodes are not
+// fresh, though one of them is away.
+func (q *Quorum) established(ctx context.Context, began string) bool {
+	for _, n := range q.nodes {
+		said, _, err := n.lookNow(ctx, scripts.Ripen, epoch(), "none")
+		if err == nil && said.Epoch != "" && said.Epoch != began {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitBegun lets another client that has begun go on undisturbed, so that all
@@ -179,7 +193,9 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 		return nil
 	})
 	for range q.nodes {
-		<-came
+		if a := <-came; a.err != nil {
+			all[a.n.index] = NodeStatus{Node: a.n.name, Err: a.err}
+		}
 	}
 	return all
 }

@@ -2,11 +2,13 @@ package quorum
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,8 +72,12 @@ func TestBootstrapAtOnce(t *testing.T) {
 			c := r.client()
 			all.Go(func() {
 				errs[i] = c.Bootstrap(context.Background())
-				if errs[i] == nil {
-					_, errs[i] = c.Acquire(context.Background(), "k"+strconv.Itoa(i), "a", lease, 10)
+				for end := time.Now().Add(20 * time.Second); errs[i] == nil; { // others are waited for no longer than a second
+					_, err := c.Acquire(context.Background(), "k"+strconv.Itoa(i), "a"+rand.Text(), lease, 10)
+					if err == nil || time.Now().After(end) {
+						errs[i] = err
+						return
+					}
 				}
 			})
 		}
@@ -180,4 +186,26 @@ func TestBootstrapWithoutTheGuard(t *testing.T) {
 	r := newRig(t, 3)
 	require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).Bootstrap(bounded(t)))
 	require.Equal(t, []string{"", "", ""}, r.markers())
+}
+
+// It does nothing, and does not fail, where the nodes are in use and one is away, or
+// has been emptied beside that.
+func TestBootstrapInUseWithANodeAway(t *testing.T) {
+	for name, before := range map[string]func(*rig){
+		"others marked":  func(*rig) {},
+		"first is empty": func(r *rig) { r.do(0, "FLUSHALL") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRipeRig(t, 3)
+			before(r)
+			for away := range 3 {
+				c := r.client()
+				c.cutOff(away)
+				require.NoError(t, c.Bootstrap(bounded(t)))
+			}
+			for _, text := range r.markers()[1:] {
+				require.Contains(t, text, " 0 100000")
+			}
+		})
+	}
 }

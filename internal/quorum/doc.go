@@ -26,7 +26,9 @@
 // A round has an owner of its own, which enters once in its life. Whatever may
 // still put it on a node (an answer that has not come) is remembered in its part of
 // the hold, and its release leaves a tombstone there. Calls to a node go out on one
-// connection, in order, so that a release mostly finds what it ends.
+// connection, in order, so that a release mostly finds what it ends; acquires that
+// come at once go out in one call, and so do releases without fence numbers to give
+// back (gather.go).
 //
 // # Votes
 //

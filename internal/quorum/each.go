@@ -15,7 +15,7 @@ type nodeEnd struct {
 func (q *Quorum) each(nodes []*node, f func(*node) error) <-chan nodeEnd {
 	came := make(chan nodeEnd, len(nodes))
 	for _, n := range nodes {
-		if !q.spawn(func() { came <- nodeEnd{n, f(n)} }) {
+		if !q.spawnShort(func() { came <- nodeEnd{n, f(n)} }) {
 			came <- nodeEnd{n, errClosed}
 		}
 	}
@@ -37,6 +37,7 @@ func (q *Quorum) took(d time.Duration) {
 // equally likely, the small ones too: who has failed often would else be asleep
 // whenever the key is free, and those who had it last would take it again.
 func (q *Quorum) Scatter(tries int) time.Duration {
-	window := time.Duration(q.trips.Load()) << rand.N(min(tries, 10)+1)
-	return rand.N(max(min(window, 250*time.Millisecond), 100*time.Microsecond))
+	trip := time.Duration(q.trips.Load())
+	window := min(trip<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*trip, q.Longest/10)))
+	return rand.N(max(window, 100*time.Microsecond))
 }

@@ -35,6 +35,7 @@ var (
 	errAway    = judged{errors.New("does not answer"), scripts.Unavailable}
 	errVoid    = judged{errors.New("no vote: it has just been started, emptied or promoted"), scripts.Unavailable}
 	errTaken   = judged{errors.New("held by another for the moment"), scripts.Unavailable}
+	errDenied  = judged{errors.New("not ours there"), scripts.Unavailable}
 	errOver    = judged{errors.New("the round was over"), scripts.Refused}
 	errClosed  = judged{errors.New("locker closed"), scripts.Refused}
 )
@@ -75,8 +76,8 @@ func (e *Error) Is(target error) bool {
 }
 
 // contended says whether others kept the lock from us: with what they have, the
-// nodes that answered could have made a quorum.
-func (e *Error) contended() bool { return e.held > 0 && e.yes+e.held >= e.Need }
+// nodes that answered could have made a quorum, and without it they have not.
+func (e *Error) contended() bool { return e.yes < e.Need && e.yes+e.held >= e.Need }
 
 // Outcome is what the answers come to for the lock.
 func (e *Error) Outcome() scripts.Outcome { return e.outcome }

@@ -2,13 +2,15 @@ package quorum
 
 import (
 	"context"
+
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // writeBack raises the fence counters of the nodes that have a hold to the largest
 // number that one of them has reserved, before any is handed out: whoever holds
 // the key next meets a node of this quorum, and so gets larger ones. It says
-// whether a quorum has done so.
-func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64) bool {
+// whether a quorum has done so, and tells of each node that refuses.
+func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused func(*node, error)) bool {
 	var targets []*node
 	h.mu.Lock()
 	h.last = last
@@ -23,8 +25,11 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64) bool {
 	for range targets {
 		select {
 		case a := <-came:
-			if a.err == nil {
+			switch {
+			case a.err == nil:
 				done++
+			case a.err != errOver && scripts.OutcomeOf(a.err) == scripts.Refused:
+				refused(a.n, a.err)
 			}
 		case <-ctx.Done():
 			return false

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func fencing(c *Config) { c.Fencing = true }
@@ -109,8 +110,13 @@ func TestG10_FlushOfAllNodes(t *testing.T) {
 	}
 }
 
-// writesBack tells a write-back from the other calls.
-func writesBack(cmd []string) bool { return cmd[0] == "EVALSHA" && len(cmd) == 8 && cmd[2] == "2" }
+// writesBack tells an owner's write-back from the other calls, late ones of an
+// earlier round among them.
+func writesBack(owner string) func(cmd []string) bool {
+	return func(cmd []string) bool {
+		return cmd[0] == "EVALSHA" && len(cmd) == 8 && cmd[2] == "2" && cmd[5] == owner
+	}
+}
 
 // A number counts as written back only where the hold is ours: else it would meet a
 // newer holder's, who gives it back with his own.
@@ -132,7 +138,7 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 			var once sync.Once
 			writing, goOn := make(chan struct{}), make(chan struct{})
 			x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
-				if writesBack(cmd) {
+				if writesBack("x")(cmd) {
 					once.Do(func() { close(writing); <-goOn })
 				}
 				return redistest.Pass
@@ -165,19 +171,41 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 }
 
 // A number of which it is not known whether a quorum has it is not handed out, and
-// the hold is given up.
+// the hold is given up. That is not because of another, even where one has the lock
+// on the third node.
 func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
-	r := newRipeRig(t, 3)
-	x := r.client(fencing)
-	r.warm(x)
-	x.cutOff(2)
-	lost := x.ways[0].SwallowReply(1, writesBack)
-	a, err := x.get("x")
-	<-lost
-	require.False(t, a.OK)
-	require.Error(t, err)
-	until(t, func() bool { return r.holder(0) == "" && r.holder(1) == "" })
-	x.holds("y")
+	for name, taken := range map[string]bool{"third away": false, "third held by another": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRipeRig(t, 3)
+			x := r.client(fencing)
+			r.warm(x)
+			if taken {
+				r.do(2, "HSET", "k", "z", "1")
+				said, once := make(chan struct{}), sync.Once{}
+				x.ways[2].OnReply(func(cmd []string) redistest.Verdict {
+					if cmd[0] == "EVALSHA" {
+						once.Do(func() { close(said) })
+					}
+					return redistest.Pass
+				})
+				x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
+					if writesBack("x")(cmd) {
+						<-said
+					}
+					return redistest.Pass
+				})
+			} else {
+				x.cutOff(2)
+			}
+			lost := x.ways[0].SwallowReply(1, writesBack("x"))
+			a, err := x.get("x")
+			<-lost
+			require.False(t, a.OK)
+			require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
+			until(t, func() bool { return r.holder(0) == "" && r.holder(1) == "" })
+			x.holds("y")
+		})
+	}
 }
 
 // Nodes that were too late for the quorum, or were away, get the number as well: a
@@ -213,4 +241,25 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 			r.do(j, "DEL", token)
 		}
 	}
+}
+
+// Waiting does not cure it that nodes do not take the number back.
+func TestF32_WriteBackRefused(t *testing.T) {
+	r := newRipeRig(t, 3)
+	c := r.client(fencing)
+	r.warm(c)
+	for i := range r.servers {
+		r.do(i, "ACL", "SETUSER", "default", "-hexists")
+	}
+	a, err := c.get("x")
+	require.False(t, a.OK)
+	require.ErrorContains(t, err, "can't run this command")
+	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+	for i := range r.servers {
+		until(t, func() bool { return r.holder(i) == "" })
+	}
+	for i := range r.servers[1:] {
+		r.do(i, "ACL", "SETUSER", "default", "+hexists")
+	}
+	c.holds("y") // one that refuses is outvoted
 }

@@ -22,6 +22,7 @@ type guard struct {
 	until   time.Time     // until when why is not asked again
 	looking chan struct{} // closed when the look under way is over; nil if there is none
 	told    string        // epoch of the quarantine that was logged
+	refusal string        // that was logged
 }
 
 var (
@@ -35,7 +36,7 @@ type noVote struct {
 }
 
 func (e noVote) Error() string {
-	return fmt.Sprintf("no vote for another %v: it was started, emptied or promoted less than the longest lease ago", e.left.Round(time.Millisecond))
+	return fmt.Sprintf("no vote for another %v: it was started, emptied or promoted less than the longest lease ago, or is new (see Bootstrap)", e.left.Round(time.Millisecond))
 }
 
 // Outcome is that of a node which may vote later.
@@ -125,6 +126,10 @@ func (n *node) look(done chan struct{}) {
 	}
 	if err != nil {
 		vote = nil
+		if text := err.Error(); scripts.OutcomeOf(err) == scripts.Refused && g.refusal != text {
+			g.refusal = text
+			n.q.Log.Warn("multilock: a node cannot vote", "node", n.name, "error", text)
+		}
 	}
 	g.vote, g.why, g.until = vote, err, time.Now().Add(wait)
 	g.looking = nil
@@ -144,7 +149,7 @@ func (n *node) fit(said scripts.Standing) error {
 	case said.Policy != "noeviction" && !q.Evicting:
 		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", said.Policy))
 	case said.Longest != q.Longest:
-		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v (WithMaxLease); to change it, delete the key holdfast_node on one node after another and wait each time until it votes again", said.Longest, q.Longest))
+		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", said.Longest, q.Longest))
 	}
 	return n.same(said.Run)
 }
@@ -164,6 +169,23 @@ func (n *node) same(run string) error {
 	return q.twice
 }
 
+// identify asks a node once who it is, where no look does. One that does not tell
+// is taken for another than the others.
+func (n *node) identify(ctx context.Context) error {
+	if !n.q.Unguarded || n.known.Load() {
+		return nil
+	}
+	run, err := n.script.RunID(ctx)
+	if outcome := scripts.OutcomeOf(err); outcome == scripts.Unknown || outcome == scripts.Unavailable {
+		return err
+	}
+	n.known.Store(true)
+	if err == nil && run != "" {
+		return n.same(run)
+	}
+	return nil
+}
+
 // meet looks at all nodes once, before the first lock: two clients of one server
 // would make a quorum of fewer. It waits for a node no longer than for any call.
 func (q *Quorum) meet() error {
@@ -174,11 +196,7 @@ func (q *Quorum) meet() error {
 			all.Go(func() {
 				_, _ = call(bounded, n, func(ctx context.Context) (struct{}, error) {
 					if q.Unguarded {
-						run, err := n.script.RunID(ctx)
-						if err == nil && run != "" {
-							err = n.same(run)
-						}
-						return struct{}{}, err
+						return struct{}{}, n.identify(ctx)
 					}
 					_, err := n.voting(ctx)
 					return struct{}{}, err

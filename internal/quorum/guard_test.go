@@ -195,3 +195,20 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 	require.Zero(t, texts.Load(), "what names a vote is never sent as text")
 	require.Equal(t, marked, []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)})
 }
+
+// A look that finds its connection lost, as after a restart, is made once more: the
+// node is not taken to have no vote for that.
+func TestGuard_LooksTwice(t *testing.T) {
+	r := newRipeRig(t, 3)
+	c := r.client()
+	r.warm(c)
+	n := c.nodes[0]
+	n.guard.forget()
+	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool {
+		return cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_look")
+	})
+	vote, err := n.voting(bounded(t))
+	<-lost
+	require.NoError(t, err)
+	require.NotNil(t, vote)
+}

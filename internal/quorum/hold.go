@@ -99,9 +99,8 @@ func (h *hold) forgotten(n *node) bool {
 func (h *hold) answered(n *node, there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := &h.parts[n.index]
-	p.there = there
-	if p.doubt > 0 { // else a release has settled it
+	if p := &h.parts[n.index]; p.doubt > 0 { // else a release has settled it
+		p.there = there
 		p.doubt--
 	}
 }

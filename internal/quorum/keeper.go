@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -28,6 +29,11 @@ const jobsAtOnce = 50
 func (n *node) later(h *hold, do func(*node, *hold) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.put(h, do)
+}
+
+// put is later, under mu.
+func (n *node) put(h *hold, do func(*node, *hold) error) {
 	n.jobs[h.owner] = &job{h, do, time.Now().Add(h.lease + n.q.NodeTimeout)}
 	n.keep()
 }
@@ -48,7 +54,12 @@ func (n *node) keeper() {
 				return struct{}{}, n.script.Ping(ctx)
 			})
 		}
-		failed := n.away() || n.doJobs()
+		longest, failed := time.Second, error(errSilent)
+		if !n.away() {
+			if failed = n.doJobs(); !errors.As(failed, new(noVote)) {
+				longest = 20 * time.Millisecond
+			}
+		}
 		n.mu.Lock()
 		if len(n.jobs) == 0 && n.silent < silences {
 			n.kept = false
@@ -56,13 +67,9 @@ func (n *node) keeper() {
 			return
 		}
 		n.mu.Unlock()
-		if !failed {
+		if failed == nil {
 			pause = 0
 			continue
-		}
-		longest := time.Second
-		if !n.away() {
-			longest = 20 * time.Millisecond
 		}
 		pause = min(max(2*pause, time.Millisecond), longest)
 		timer := time.NewTimer(pause/2 + rand.N(pause/2))
@@ -90,8 +97,9 @@ func (n *node) prune() {
 	}
 }
 
-// doJobs does some of what there is to do; true if the node does not take it.
-func (n *node) doJobs() (failed bool) {
+// doJobs does some of what there is to do, and returns why the node does not take it: that
+// it has no vote, which lasts, only where there is nothing else.
+func (n *node) doJobs() (failed error) {
 	n.mu.Lock()
 	batch := make([]*job, 0, jobsAtOnce)
 	for owner, j := range n.jobs {
@@ -115,7 +123,9 @@ func (n *node) doJobs() (failed bool) {
 		if outcome == scripts.Done || outcome == scripts.Refused || time.Now().After(j.until) {
 			continue
 		}
-		failed = true
+		if failed == nil || errors.As(failed, new(noVote)) {
+			failed = errs[i]
+		}
 		if n.jobs[j.hold.owner] == nil { // else there is something newer to do
 			n.jobs[j.hold.owner] = j
 		}
@@ -123,8 +133,18 @@ func (n *node) doJobs() (failed bool) {
 	return failed
 }
 
-// repair has a hold that a quorum has added on a node that has missed it.
-func (n *node) repair(h *hold) { n.later(h, (*node).add) }
+// repair has a hold that a quorum has added on a node that has missed it; not where
+// it is over, as its release may be among the jobs already.
+func (n *node) repair(h *hold) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h.mu.Lock()
+	over := h.over
+	h.mu.Unlock()
+	if !over {
+		n.put(h, (*node).add)
+	}
+}
 
 // add makes one attempt to add a hold on a node. That it is there does not count
 // as a renewal: the trusted deadline stays that of the quorum.

@@ -26,12 +26,16 @@ type node struct {
 
 	answered atomic.Int64 // when the node answered last, in ns since q.made; 0: a call has failed since
 	gone     atomic.Bool  // silent has reached silences; written under mu
+	known    atomic.Bool  // identify has had its answer
 
 	mu     sync.Mutex
 	silent int             // calls in a row that were not answered, 0 while answered is not; guarded by mu
 	why    error           // of the last of them; guarded by mu
 	jobs   map[string]*job // what is still to be done, by owner; guarded by mu
 	kept   bool            // a keeper is at work; guarded by mu
+
+	asks gatherer[ballotKind, scripts.Ask, scripts.Ballot]
+	ends gatherer[struct{}, scripts.Hold, scripts.End] // releases that have no fence numbers to give back
 }
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
@@ -40,6 +44,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 		subscriber: pubsub.New(client, pubsub.WithLogger(q.Log)),
 		jobs:       make(map[string]*job),
 	}
+	n.asks.call, n.ends.call = n.askAll, n.endAll
 	for addr := range client.Nodes() {
 		n.name = addr
 	}
@@ -78,7 +83,7 @@ func (n *node) heard(err error) {
 		return // we said that ourselves
 	}
 	outcome := scripts.OutcomeOf(err)
-	unanswered := (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !replied(err)
+	unanswered := (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
 	if !unanswered {
 		n.heardWell()
 		return
@@ -108,11 +113,6 @@ func (n *node) heardWell() {
 	n.answered.Store(now)
 }
 
-// replied says whether the server itself gave err.
-func replied(err error) bool {
-	return errors.As(err, new(*rueidis.RedisError))
-}
-
 // call makes one call to a node. It returns when ctx ends, whatever rueidis waits
 // for: unless the node has answered just now, that may be a dial.
 func call[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
@@ -123,6 +123,9 @@ func call[T any](ctx context.Context, n *node, f func(context.Context) (T, error
 	}
 	if err != nil && ctx.Err() != nil {
 		err = errSilent
+		if _, short := ctx.(hurried); short {
+			return value, err
+		}
 	}
 	n.heard(err)
 	return value, err

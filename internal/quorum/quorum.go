@@ -26,20 +26,22 @@ type Config struct {
 // Quorum is the backend of a hall on several independent nodes. Safe for
 // concurrent use.
 type Quorum struct {
-	Config // immutable after New
-	nodes  []*node
-	need   int       // votes of a quorum
-	made   time.Time // what times are counted from
-	base   context.Context
-	stop   context.CancelFunc
-	work   sync.WaitGroup // calls and keepers under way
-	holds  holds
-	calls  deadlines
-	trips  atomic.Int64 // ns of a round, a moving average
-	met    sync.Once    // all nodes have been looked at
-	mu     sync.RWMutex
-	closed bool  // guarded by mu
-	twice  error // two clients are of one server; guarded by mu
+	Config  // immutable after New
+	nodes   []*node
+	need    int       // votes of a quorum
+	made    time.Time // what times are counted from
+	base    context.Context
+	stop    context.CancelFunc
+	work    sync.WaitGroup // calls and keepers under way
+	short   sync.WaitGroup // of them, those that Close does not cut off
+	holds   holds
+	calls   deadlines
+	trips   atomic.Int64 // ns of a round, a moving average
+	met     sync.Once    // all nodes have been looked at
+	mu      sync.RWMutex
+	closing bool  // no short work is begun any more; guarded by mu
+	closed  bool  // nor any other; guarded by mu
+	twice   error // two clients are of one server; guarded by mu
 }
 
 // New returns a quorum of the Redises of clients, which stay the caller's to
@@ -57,9 +59,14 @@ func New(clients []rueidis.Client, c Config) *Quorum {
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.need + 1 }
 
-// Close gives up what is still to be told to nodes that do not answer, and waits
-// for the goroutines. The hall is closed before.
+// Close lets the nodes hear once of the last releases, gives up what is still to be
+// told to those that do not answer, and waits for the goroutines. The hall is closed
+// before.
 func (q *Quorum) Close() {
+	q.mu.Lock()
+	q.closing = true
+	q.mu.Unlock()
+	q.short.Wait()
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
@@ -83,6 +90,21 @@ func (q *Quorum) spawn(f func()) bool {
 		f()
 	}()
 	return true
+}
+
+// spawnShort is spawn for work that lasts no longer than a call or two, and that
+// Close lets end.
+func (q *Quorum) spawnShort(f func()) bool {
+	q.mu.RLock()
+	ok := !q.closing
+	if ok {
+		q.short.Add(1)
+	}
+	q.mu.RUnlock()
+	return ok && q.spawn(func() { // not closed while it is under way
+		defer q.short.Done()
+		f()
+	})
 }
 
 // epoch is a random word for a marker.

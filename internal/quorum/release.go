@@ -50,7 +50,8 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		}
 	}
 	q.holds.drop(owner)
-	return scripts.Released{}, nil // all have answered: the quorum was lost
+	said, _ := h.said(q) // a keeper may have heard the last answer
+	return said, nil     // all have answered: if not ours, the quorum was lost
 }
 
 // CleanUp is Release of a hold that was acquired too late. A round that has failed
@@ -90,6 +91,11 @@ func (q *Quorum) end(h *hold) (targets []*node) {
 func (h *hold) outcome(q *Quorum) (said scripts.Released, enough bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.said(q)
+}
+
+// said is outcome under mu.
+func (h *hold) said(q *Quorum) (said scripts.Released, enough bool) {
 	if h.released >= q.need {
 		return scripts.Released{Ours: true, Listeners: h.heard}, true
 	}
@@ -109,8 +115,8 @@ func (n *node) release(h *hold, lastFence int64) error {
 			if p.doubt > 0 {
 				return n.script.CleanUp(ctx, h.key, h.owner)
 			}
-			if !p.sure { // others may have had it there, and have numbers of their own
-				return n.script.Release(ctx, h.key, h.owner, 0)
+			if lastFence == 0 || !p.sure { // others may have had it there, and have numbers of their own
+				return n.free(ctx, h)
 			}
 			return n.script.Release(ctx, h.key, h.owner, lastFence)
 		})
@@ -146,7 +152,7 @@ func (q *Quorum) giveUp(h *hold) {
 		undo = (*node).releaseLater
 	}
 	for _, n := range targets {
-		if n.away() || !q.spawn(func() {
+		if n.away() || !q.spawnShort(func() {
 			if undo(n, h) != nil {
 				n.later(h, undo)
 			}

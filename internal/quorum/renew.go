@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +16,6 @@ type renewal struct {
 	keys, owners []string // immutable: late nodes read them
 	holds        []*hold  // immutable; nil: not known any more
 	entries      []int    // immutable
-	until        time.Time
 
 	mu      sync.Mutex
 	yes, no []uint8
@@ -29,7 +29,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	clear(answers)
 	r := &renewal{
 		q: q, keys: append([]string(nil), keys...), owners: append([]string(nil), owners...),
-		holds: make([]*hold, len(keys)), entries: make([]int, len(keys)), until: time.Now().Add(lease),
+		holds: make([]*hold, len(keys)), entries: make([]int, len(keys)),
 		yes: make([]uint8, len(keys)), no: make([]uint8, len(keys)),
 	}
 	for i, owner := range owners {
@@ -43,7 +43,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 		}
 	}
 	came := q.each(q.nodes, func(n *node) error { return r.ask(n, lease) })
-	errs := make([]error, len(q.nodes))
+	errs := slices.Repeat([]error{errSilent}, len(q.nodes))
 	for range q.nodes {
 		select {
 		case a := <-came:
@@ -179,6 +179,7 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (our
 			}
 		default:
 			no++
+			return errDenied
 		}
 		return err
 	})

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -184,4 +185,42 @@ func TestG1_NoRepairWithoutAVote(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, scripts.Renewed, answer)
 	require.Empty(t, r.holder(2))
+}
+
+// It gets it again by one renewal, whether it says that it lacks it before the quorum
+// has renewed it, or when that is over.
+func TestRepairAfterARenewal(t *testing.T) {
+	for name, late := range map[string]bool{"told in time": false, "told late": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRipeRig(t, 3)
+			x, h := r.settledHold()
+			r.do(2, "DEL", "k")
+			answer, last := make(chan struct{}), 0 // the node that answers last
+			if late {
+				last = 2
+			}
+			x.ways[last].OnReply(func(cmd []string) redistest.Verdict {
+				if slices.Contains(cmd, "x") {
+					<-answer
+				}
+				return redistest.Pass
+			})
+			renewed := make(chan scripts.Answer, 1)
+			go func() {
+				said := make([]scripts.Answer, 1)
+				_ = x.Renew(bounded(t), lease, []string{"k"}, []string{"x"}, said)
+				renewed <- said[0]
+			}()
+			if late {
+				require.Equal(t, scripts.Renewed, <-renewed)
+				require.True(t, h.part(x.nodes[2]).there, "as far as known")
+				close(answer)
+			} else {
+				until(t, func() bool { return !h.part(x.nodes[2]).there })
+				close(answer)
+				require.Equal(t, scripts.Renewed, <-renewed)
+			}
+			until(t, func() bool { return r.holder(2) == "x" })
+		})
+	}
 }

@@ -18,15 +18,17 @@ type round struct {
 	said     []scripts.Ballot // by node; of those that answered
 	errs     []error          // by node; errPending until it has answered
 	yes      int
+	held     int // nodes that said that another has it
 	pending  int
-	decided  chan struct{} // closed when a quorum has said yes, or cannot any more
+	decided  chan struct{} // closed when a quorum has said yes, or cannot any more and it is known why
 	complete bool          // decided is closed
 }
 
 // Acquire makes one round: all nodes are asked at once. It returns when a quorum
-// is certain, or cannot be reached any more; nodes that are missing then are asked
+// is certain, or cannot be reached any more and it is known whether that is because
+// others have the lock; nodes that are missing then are asked
 // again in the background, and where the round has failed, all are told to forget
-// it.
+// it. Nobody is asked if ctx is over.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
 	if err := q.meet(); err != nil {
 		return scripts.Acquired{}, err
@@ -43,6 +45,10 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 		r.errs[i] = errPending
 	}
 	q.holds.put(h) // who does not wait for the end of the round cleans up by the owner
+	if err := ctx.Err(); err != nil {
+		q.holds.drop(owner) // and may have done so before it could be found
+		return scripts.Acquired{}, judged{err, scripts.Refused}
+	}
 	start, bounded := time.Now(), q.bounded(lease)
 	for _, n := range q.nodes {
 		if !q.spawn(func() { r.ask(bounded, n) }) {
@@ -84,10 +90,13 @@ func (n *node) acquire(ctx context.Context, h *hold, f *scripts.Fencing) (script
 			if err != nil {
 				return b, err
 			}
+			if err := n.identify(ctx); err != nil {
+				return b, err
+			}
 			if !h.send(n) {
 				return b, errOver
 			}
-			b, err = n.script.AcquireVoted(ctx, vote, h.key, h.owner, h.lease, f)
+			b, err = n.ballot(ctx, vote, h, f)
 			if scripts.OutcomeOf(err) == scripts.Unknown {
 				return b, err
 			}
@@ -118,12 +127,15 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 	case err == nil && b.OK:
 		r.yes++
 	case err == nil:
+		r.held++
 		r.errs[n.index] = ErrHeld
 	}
 	r.pending--
 	missing := r.errs[n.index] != nil
 	won := r.yes >= r.q.need
-	if !r.complete && (won || r.yes+r.pending < r.q.need) {
+	// Held by others is another thing than too few nodes: an answer that can tell is waited for.
+	telling := r.yes+r.held < r.q.need && r.yes+r.held+r.pending >= r.q.need
+	if !r.complete && (won || r.yes+r.pending < r.q.need && !telling) {
 		r.complete = true
 		close(r.decided)
 	}
@@ -134,6 +146,13 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 	case late && b.OK:
 		_ = n.raise(r.hold) // the quorum has the number without it
 	}
+}
+
+// refused takes in why a node that said yes does not take the round's fence number.
+func (r *round) refused(n *node, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs[n.index] = err
 }
 
 // won ends a round for which a quorum has said yes, with its fence numbers.
@@ -149,7 +168,7 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 		}
 	}
 	r.mu.Unlock()
-	if r.fencing != nil && !r.q.writeBack(ctx, r.hold, last) {
+	if r.fencing != nil && !r.q.writeBack(ctx, r.hold, last, r.refused) {
 		return 0, 0, true, false
 	}
 	h := r.hold
@@ -176,7 +195,7 @@ func (r *round) failed() (scripts.Acquired, error) {
 	defer r.mu.Unlock()
 	unanswered := 0
 	for _, err := range r.errs {
-		if scripts.OutcomeOf(err) == scripts.Unknown {
+		if err != ErrHeld && scripts.OutcomeOf(err) == scripts.Unknown {
 			unanswered++
 		}
 	}

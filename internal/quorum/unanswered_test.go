@@ -14,6 +14,9 @@ func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 	x := r.client()
 	r.warm(x)
 	x.holds("x")
+	for i := range x.nodes {
+		until(t, func() bool { return r.holder(i) == x.owner })
+	}
 	_, err := x.Release(bounded(t), "k", x.owner, 0) // now the nodes know the script
 	require.NoError(t, err)
 	for i := range x.nodes {

@@ -2,6 +2,8 @@ package redistest
 
 import (
 	"context"
+	"errors"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -15,13 +17,17 @@ import (
 // adminTimeout bounds one administrator's command.
 const adminTimeout = 5 * time.Second
 
+// openTimeout bounds the tries to open a client.
+const openTimeout = 20 * time.Second
+
 // AdminName is the client name of the connection on which Do and TryDo run.
 const AdminName = "redistest-admin"
 
 // Client opens a client of the server: without client-side caching and, if
 // "--requirepass" was given to Start, with that password. change may alter its
-// options, the address included. The client is closed with the test, which takes
-// a second for each connection whose server is still paused.
+// options, the address included. A machine that is too busy for a short time-out of
+// theirs is asked again. The client is closed with the test, which takes a second for
+// each connection whose server is still paused.
 func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
 	opt := s.options()
@@ -29,9 +35,17 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 		f(&opt)
 	}
 	c, err := rueidis.NewClient(opt)
+	for end := time.Now().Add(openTimeout); tooLate(err) && time.Now().Before(end); {
+		c, err = rueidis.NewClient(opt)
+	}
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
+}
+
+func tooLate(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
 }
 
 func (s *Server) options() rueidis.ClientOption {

@@ -1,9 +1,12 @@
 package redistest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -35,9 +38,7 @@ func StartWithClock(t testing.TB, args ...string) *Server {
 		}
 		t.Skip("redistest: libfaketime is not installed; install faketime to run this test")
 	}
-	clock := filepath.Join(t.TempDir(), "clock")
-	require.NoError(t, os.WriteFile(clock, []byte("+0\n"), 0o600))
-	return start(t, clock, args)
+	return start(t, filepath.Join(t.TempDir(), "clock"), args)
 }
 
 // environment is that of the server's process.
@@ -49,12 +50,41 @@ func (s *Server) environment() []string {
 		"FAKETIME_TIMESTAMP_FILE="+s.clock, "FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1")
 }
 
-// SetClock moves the wall clock of a server that was started by StartWithClock,
-// as libfaketime reads it: "+60" is 60 s ahead of the true time, "+0 x2" runs twice
-// as fast from now on. It holds from the server's next look at the clock.
-func (s *Server) SetClock(to string) {
+// sweep removes what libfaketime leaves behind of a process that was killed.
+func sweep(pid int) {
+	for _, name := range []string{"faketime_shm_", "sem.faketime_sem_"} {
+		_ = os.Remove(filepath.Join("/dev/shm", name+strconv.Itoa(pid))) // not there without libfaketime
+	}
+}
+
+// wall is a clock that has been set: it was ahead by that much at a time, and has
+// run at a rate since.
+type wall struct {
+	at    time.Time
+	ahead time.Duration
+	rate  float64
+}
+
+// SetClock moves the wall clock of a server that was started by StartWithClock: it
+// is ahead of the true time by so much now, and runs at rate from now on. SetClock(0, 1)
+// makes it true. It holds from the server's next look at the clock.
+func (s *Server) SetClock(ahead time.Duration, rate float64) {
 	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wall = wall{time.Now(), ahead, rate}
+	if s.proc != nil { // else its start writes it
+		require.NoError(s.t, s.writeClock(s.proc.started))
+	}
+}
+
+// writeClock tells the wall clock to a process. libfaketime counts a rate from the
+// start of the process, and keeps it until another is named. s.mu is held.
+func (s *Server) writeClock(started time.Time) error {
+	offset := s.wall.ahead.Seconds() - s.wall.at.Sub(started).Seconds()*(s.wall.rate-1)
 	next := s.clock + ".next"
-	require.NoError(s.t, os.WriteFile(next, []byte(to+"\n"), 0o600))
-	require.NoError(s.t, os.Rename(next, s.clock))
+	if err := os.WriteFile(next, fmt.Appendf(nil, "%+.6f x%g\n", offset, s.wall.rate), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, s.clock)
 }

@@ -1,30 +1,68 @@
 package redistest
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A key's lease ends when the clock says so, not when its time is over.
+// The clock jumps to where it is set and runs as it is told, from then on, also
+// over a restart.
 func TestSetClock(t *testing.T) {
 	s := StartWithClock(t)
-	s.Do(t, "SET", "k", "v", "PX", "30000")
-	s.SetClock("+60")
-	require.Eventually(t, func() bool {
-		m := s.Do(t, "EXISTS", "k")
-		n, err := m.ToInt64()
-		return err == nil && n == 0
-	}, 10*time.Second, time.Millisecond)
+	require.InDelta(t, 0, ahead(t, s), clockError)
+	for _, c := range []struct {
+		ahead time.Duration
+		rate  float64
+	}{{0, 2}, {60 * time.Second, 0.5}, {-3 * time.Second, 1}, {time.Second, 1.01}, {0, 1}} {
+		s.SetClock(c.ahead, c.rate)
+		set := time.Now()
+		for restart := range 2 {
+			for range 3 {
+				due := c.ahead.Seconds() + time.Since(set).Seconds()*(c.rate-1)
+				require.InDelta(t, due, ahead(t, s), clockError)
+			}
+			if restart == 0 {
+				s.Restart()
+			}
+		}
+	}
+}
 
-	s.SetClock("+0 x2")
-	s.Do(t, "SET", "k", "v", "PX", "2000")
-	began := time.Now()
-	require.Eventually(t, func() bool {
-		m := s.Do(t, "EXISTS", "k")
-		n, err := m.ToInt64()
-		return err == nil && n == 0
-	}, 10*time.Second, time.Millisecond)
-	require.Less(t, time.Since(began), 1900*time.Millisecond)
+// A key's lease ends when the clock says so, not when its time is over.
+func TestSetClock_Expiry(t *testing.T) {
+	s := StartWithClock(t)
+	s.Do(t, "SET", "k", "v", "PX", "30000")
+	s.SetClock(time.Minute, 1)
+	m := s.Do(t, "EXISTS", "k")
+	n, err := m.ToInt64()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// A server with a clock leaves nothing in memory that processes share.
+func TestSetClock_Swept(t *testing.T) {
+	s := StartWithClock(t)
+	shared := fmt.Sprintf("/dev/shm/faketime_shm_%d", s.proc.cmd.Process.Pid)
+	require.FileExists(t, shared)
+	s.Restart()
+	require.NoFileExists(t, shared)
+}
+
+// clockError is what a machine that is busy may add between two looks at a clock,
+// in seconds.
+const clockError = 0.2
+
+// ahead is by how many seconds the clock of a server is ahead.
+func ahead(t *testing.T, s *Server) float64 {
+	t.Helper()
+	m := s.Do(t, "TIME")
+	words, err := m.AsStrSlice()
+	require.NoError(t, err)
+	seconds, err := strconv.ParseFloat(words[0]+"."+fmt.Sprintf("%06s", words[1]), 64)
+	require.NoError(t, err)
+	return seconds - float64(time.Now().UnixMicro())/1e6
 }

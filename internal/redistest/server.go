@@ -38,6 +38,7 @@ type Server struct {
 
 	mu   sync.Mutex
 	proc *process // guarded by mu; nil while no process runs
+	wall wall     // what the file clock tells; guarded by mu
 }
 
 // Start runs a redis-server on a free loopback port in a temporary directory
@@ -60,7 +61,7 @@ func start(t testing.TB, clock string, args []string) *Server {
 		}
 		t.Skip("redistest: redis-server is not on the PATH; install it to run this test")
 	}
-	s := &Server{t: t, dir: t.TempDir(), args: args, clock: clock}
+	s := &Server{t: t, dir: t.TempDir(), args: args, clock: clock, wall: wall{rate: 1}}
 	s.admin.server = s
 	var err error
 	for range startTries {
@@ -152,15 +153,21 @@ func (s *Server) stop() bool {
 
 // process is one run of redis-server.
 type process struct {
-	cmd  *exec.Cmd
-	out  output
-	done chan struct{} // closed when the process has been reaped
+	cmd     *exec.Cmd
+	out     output
+	done    chan struct{} // closed when the process has been reaped
+	started time.Time
 }
 
 // launch starts a process and waits until it answers. A process that fails to
 // do so is killed, and its output is part of the error.
 func (s *Server) launch() (*process, error) {
-	p := &process{done: make(chan struct{})}
+	p := &process{done: make(chan struct{}), started: time.Now()}
+	if s.clock != "" {
+		if err := s.writeClock(p.started); err != nil {
+			return nil, err
+		}
+	}
 	args := slices.Concat([]string{
 		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no",
@@ -180,6 +187,7 @@ func (s *Server) launch() (*process, error) {
 		started <- err
 		if err == nil {
 			_ = p.cmd.Wait() // the status of a killed process says nothing
+			sweep(p.cmd.Process.Pid)
 		}
 		close(p.done)
 	}()

@@ -1,4 +1,4 @@
-package locktest
+package redistest
 
 import (
 	"bufio"
@@ -6,16 +6,22 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// monitor has Redis tell all that it does, commands within scripts included, in the
+// Command is one that Redis has carried out.
+type Command struct {
+	At       time.Time // by the server's clock
+	Scripted bool      // by a script
+	Words    []string  // the first, its name, in capitals
+}
+
+// Monitor has Redis tell all that it does, commands within scripts included, in the
 // order in which it does so. each is called for every command, on one goroutine,
 // until stop, which returns when it has seen all that Redis had done by then.
-func monitor(t testing.TB, s *redistest.Server, each func(command)) (stop func()) {
+func (s *Server) Monitor(t testing.TB, each func(Command)) (stop func()) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Addr())
 	require.NoError(t, err)
@@ -33,8 +39,8 @@ func monitor(t testing.TB, s *redistest.Server, each func(command)) (stop func()
 			if err != nil {
 				return
 			}
-			c, ok := parseMonitored(line)
-			if ok && c.words[0] == "ECHO" && len(c.words) == 2 && c.words[1] == last {
+			c, ok := ParseMonitored(line)
+			if ok && len(c.Words) == 2 && c.Words[1] == last {
 				return
 			}
 			if ok {
@@ -52,19 +58,18 @@ func monitor(t testing.TB, s *redistest.Server, each func(command)) (stop func()
 	}
 }
 
-// command is one that Redis has carried out.
-type command struct {
-	scripted bool // by a script
-	words    []string
-}
-
-// parseMonitored reads a line of MONITOR:
+// ParseMonitored reads a line of MONITOR:
 //
-//	+1700000000.123456 [0 lua] "HSET" "k" "owner" "1"
-func parseMonitored(line string) (c command, ok bool) {
-	_, rest, _ := strings.Cut(line, "[")
+//	+1700000000.123456 [0 lua] "hset" "k" "owner" "1"
+func ParseMonitored(line string) (c Command, ok bool) {
+	stamp, rest, _ := strings.Cut(line, " [")
+	seconds, micros, _ := strings.Cut(strings.TrimPrefix(stamp, "+"), ".")
+	at, err := strconv.ParseInt(seconds+micros, 10, 64)
+	if err != nil {
+		return c, false
+	}
 	from, rest, ok := strings.Cut(rest, "] ")
-	c.scripted = strings.HasSuffix(from, " lua")
+	c.At, c.Scripted = time.UnixMicro(at), strings.HasSuffix(from, " lua")
 	for ok && strings.HasPrefix(rest, `"`) {
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {
@@ -74,8 +79,12 @@ func parseMonitored(line string) (c command, ok bool) {
 		if err != nil {
 			return c, false
 		}
-		c.words = append(c.words, word)
+		c.Words = append(c.Words, word)
 		rest = strings.TrimPrefix(rest[len(quoted):], " ")
 	}
-	return c, len(c.words) > 0
+	if len(c.Words) == 0 {
+		return c, false
+	}
+	c.Words[0] = strings.ToUpper(c.Words[0])
+	return c, true
 }

@@ -1,4 +1,5 @@
-package main
+// Package redis finds the examples a Redis: an embedded one, or that of a URL.
+package redis
 
 import (
 	"errors"
@@ -11,24 +12,26 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// server says where Redis is; it is sent to the processes as JSON.
-type server struct {
+// Server says where Redis is; it is sent to the processes as JSON.
+type Server struct {
 	URL      string // host:port or a URL, which may hold a password: never printed
 	Embedded bool
 }
 
-// startEmbedded runs a Redis server in this program, over TCP, so that other
-// processes reach it.
-func startEmbedded() (server, func(), error) {
+// StartEmbedded runs a Redis server in this program, over TCP, so that other
+// processes reach it, until stop is called.
+func StartEmbedded() (s Server, stop func(), err error) {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true) // else no lease would ever end
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {
-		return server{}, nil, fmt.Errorf("embedded server: %w", err)
+		return Server{}, nil, fmt.Errorf("embedded server: %w", err)
 	}
-	return server{URL: m.Addr(), Embedded: true}, m.Close, nil
+	return Server{URL: m.Addr(), Embedded: true}, m.Close, nil
 }
 
-func (s server) connect() (rueidis.Client, error) {
+// Connect returns a client that repeats nothing by itself, and is the caller's to
+// close. Its errors do not show a password.
+func (s Server) Connect() (rueidis.Client, error) {
 	o := rueidis.ClientOption{InitAddress: []string{s.URL}}
 	if strings.Contains(s.URL, "://") {
 		var err error
@@ -39,7 +42,7 @@ func (s server) connect() (rueidis.Client, error) {
 		return nil, errors.New("neither host:port nor a redis:// or rediss:// URL")
 	}
 	o.DisableCache = true
-	o.DisableRetry = true // the worker repeats orders, not commands
+	o.DisableRetry = true // the examples repeat orders, not commands
 	o.ForceSingleClient = s.Embedded
 	if o.ConnWriteTimeout == 0 {
 		o.ConnWriteTimeout = 5 * time.Second // also for the answers of a server that hangs

@@ -1,0 +1,206 @@
+package interop
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// hand is one thread of an agent at one lock.
+type hand struct {
+	t testing.TB
+	*agent
+	thread, kind, key string
+}
+
+func (a *agent) hand(t testing.TB, thread, kind, key string) hand {
+	return hand{t: t, agent: a, thread: thread, kind: kind, key: key}
+}
+
+// otherThread is another thread of the same agent.
+func (h hand) otherThread() hand {
+	h.thread = "other than " + h.thread
+	return h
+}
+
+func (h hand) command(op string) command {
+	return command{Op: op, Thread: h.thread, Kind: h.kind, Key: h.key}
+}
+
+func ms(d time.Duration) *int64 {
+	n := d.Milliseconds()
+	return &n
+}
+
+// waits locks aside.
+func (h hand) waits() <-chan answer { return h.send(h.command("lock")) }
+
+// lock waits until it has the lock.
+func (h hand) lock() answer { h.t.Helper(); return got(h.t, h.waits()) }
+
+// lockFor locks for a fixed lease.
+func (h hand) lockFor(lease time.Duration) answer {
+	h.t.Helper()
+	c := h.command("lock")
+	c.Lease = ms(lease)
+	return got(h.t, h.send(c))
+}
+
+// try makes one attempt.
+func (h hand) try() bool {
+	h.t.Helper()
+	a := h.do(h.t, h.command("tryLock"))
+	require.Empty(h.t, a.Error)
+	return a.OK
+}
+
+// triesFor waits aside, for a time at most.
+func (h hand) triesFor(patience time.Duration) <-chan answer {
+	c := h.command("tryLock")
+	c.Patience = ms(patience)
+	return h.send(c)
+}
+
+// unlock gives back what it holds.
+func (h hand) unlock() {
+	h.t.Helper()
+	a := h.do(h.t, h.command("unlock"))
+	require.Empty(h.t, a.Error, "%s unlock", h.lang)
+}
+
+// refused requires that its unlock is refused, as it is not the owner.
+func (h hand) refused() {
+	h.t.Helper()
+	require.Equal(h.t, notOwner, h.do(h.t, h.command("unlock")).Error)
+}
+
+// sees requires that somebody holds the lock with so many entries; "": nobody.
+func (h hand) sees(owner string, entries int) {
+	h.t.Helper()
+	a := h.do(h.t, h.command("inspect"))
+	require.Empty(h.t, a.Error)
+	require.Equal(h.t, []any{owner != "", owner, entries}, []any{a.OK, a.Text, int(a.Number)}, "as %s sees it", h.lang)
+}
+
+// counts requires that the thread itself holds so many entries.
+func (h hand) counts(entries int) {
+	h.t.Helper()
+	a := h.do(h.t, h.command("held"))
+	require.Equal(h.t, []any{entries > 0, entries}, []any{a.OK, int(a.Number)})
+}
+
+func (h hand) forceUnlock() bool {
+	h.t.Helper()
+	a := h.do(h.t, h.command("forceUnlock"))
+	require.Empty(h.t, a.Error)
+	return a.OK
+}
+
+func (h hand) interrupt() { h.t.Helper(); h.do(h.t, h.command("interrupt")) }
+
+// got waits for the lock.
+func got(t testing.TB, from <-chan answer) answer {
+	t.Helper()
+	a := answerOf(t, from)
+	require.Empty(t, a.Error)
+	require.True(t, a.OK, "not acquired")
+	return a
+}
+
+// notGot waits for the end of a wait in vain.
+func notGot(t testing.TB, from <-chan answer) answer {
+	t.Helper()
+	a := answerOf(t, from)
+	require.Empty(t, a.Error)
+	require.False(t, a.OK, "acquired")
+	return a
+}
+
+// await waits until something is so.
+func await(t testing.TB, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(agentWait); !so(); time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(end), "in vain")
+	}
+}
+
+// The names of what belongs to a lock, by Redisson's rule.
+func named(prefix, key string) string {
+	if strings.Contains(key, "{") {
+		return prefix + ":" + key
+	}
+	return prefix + ":{" + key + "}"
+}
+
+func channelOf(key string) string { return named("redisson_lock__channel", key) }
+func queueOf(key string) string   { return named("redisson_lock_queue", key) }
+func scoresOf(key string) string  { return named("redisson_lock_timeout", key) }
+func tokenOf(key string) string   { return named("redisson_lock_token", key) }
+
+// number runs a command that answers with one.
+func number(t testing.TB, s *redistest.Server, args ...string) int64 {
+	t.Helper()
+	m := s.Do(t, args...)
+	n, err := m.AsInt64()
+	require.NoError(t, err, args)
+	return n
+}
+
+// listening is how many clients listen for the release of a plain lock.
+func listening(t testing.TB, s *redistest.Server, key string) int64 {
+	t.Helper()
+	return listeners(t, s, channelOf(key))
+}
+
+// listeners is how many clients listen to a channel.
+func listeners(t testing.TB, s *redistest.Server, channel string) int64 {
+	t.Helper()
+	m := s.Do(t, "PUBSUB", "NUMSUB", channel)
+	all, err := m.AsIntMap()
+	require.NoError(t, err)
+	return all[channel]
+}
+
+// awaitWaiters waits until so many clients wait for a plain lock, or so many
+// threads stand in the queue of a fair one and the last of them listens: Java does
+// so only after it has entered, and has but a short turn until then.
+func awaitWaiters(t testing.TB, s *redistest.Server, kind, key string, n int64) {
+	t.Helper()
+	if !strings.HasPrefix(kind, "fair") {
+		await(t, func() bool { return listening(t, s, key) == n })
+		return
+	}
+	await(t, func() bool { return number(t, s, "LLEN", queueOf(key)) == n })
+	if n == 0 {
+		return
+	}
+	if last := tail(t, s, key); isJava(last) {
+		await(t, func() bool { return listeners(t, s, channelOf(key)+":"+last) == 1 })
+	}
+}
+
+// tail is who stands last in a queue.
+func tail(t testing.TB, s *redistest.Server, key string) string {
+	t.Helper()
+	m := s.Do(t, "LINDEX", queueOf(key), "-1")
+	owner, err := m.ToString()
+	require.NoError(t, err)
+	return owner
+}
+
+// isJava tells owners apart: the numbers of ours begin with a zero.
+func isJava(owner string) bool {
+	_, thread, _ := strings.Cut(owner, ":")
+	return !strings.HasPrefix(thread, "0")
+}
+
+// tidy requires that nothing is left of a lock.
+func tidy(t testing.TB, s *redistest.Server, key string) {
+	t.Helper()
+	require.Zero(t, number(t, s, "EXISTS", key, queueOf(key), scoresOf(key)))
+	await(t, func() bool { return listening(t, s, key) == 0 }) // an unsubscription is not waited for
+}

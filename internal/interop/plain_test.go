@@ -1,0 +1,260 @@
+package interop
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// pair is two agents in the two languages: one holds, and the other waits.
+type pair struct {
+	*testing.T
+	s              *redistest.Server
+	kind           string
+	key            string
+	holder, waiter hand
+}
+
+// waiting waits until n of the waiter's language wait.
+func (p pair) waiting(n int64) { p.Helper(); awaitWaiters(p.T, p.s, p.kind, p.key, n) }
+
+// bothWays runs a case on locks of each kind, with either language as holder.
+func bothWays(t *testing.T, s *redistest.Server, agents []*agent, kinds []string, run func(pair)) {
+	for _, kind := range kinds {
+		for i, holder := range agents {
+			waiter := agents[1-i]
+			t.Run(kind+"/"+holder.lang+"Holds", func(t *testing.T) {
+				key := t.Name()
+				run(pair{
+					T: t, s: s, kind: kind, key: key,
+					holder: holder.hand(t, "h "+key, kind, key), waiter: waiter.hand(t, "w "+key, kind, key),
+				})
+				tidy(t, s, key)
+			})
+		}
+	}
+}
+
+var (
+	allKinds   = []string{"plain", "fenced", "fair"}
+	mainKinds  = []string{"plain", "fair"}
+	twoAgents  = []string{inGo, inJava}
+	longLeases = options{Lease: 30 * time.Second} // nobody gets a lock by waiting for its end
+)
+
+// Waits end by the other's message.
+func TestShared(t *testing.T) {
+	s, agents := start(t, longLeases, twoAgents...)
+	for name, c := range map[string]struct {
+		kinds []string
+		run   func(pair)
+	}{
+		"Wait":         {allKinds, sharedWait},
+		"TryLock":      {allKinds, sharedTryLock},
+		"TryLockFor":   {allKinds, sharedTryLockFor},
+		"Reentry":      {allKinds, sharedReentry},
+		"Expiry":       {mainKinds, sharedExpiry},
+		"ForceUnlock":  {allKinds, sharedForce},
+		"ForceWakes":   {allKinds, sharedForceWakes},
+		"WrongOwner":   {allKinds, sharedWrongOwner},
+		"BackAndForth": {allKinds, sharedBackAndForth},
+		"OtherThread":  {allKinds, sharedOtherThread},
+		"BothWait":     {mainKinds, sharedBothWait},
+	} {
+		t.Run(name, func(t *testing.T) { bothWays(t, s, agents, c.kinds, c.run) })
+	}
+}
+
+func sharedWait(p pair) {
+	for _, h := range []hand{p.holder, p.waiter} { // Redis knows the scripts then
+		h.lock()
+		h.unlock()
+	}
+	owner := p.holder.lock().Text
+	p.waiter.sees(owner, 1)
+	p.holder.sees(owner, 1)
+	before := calls(p, p.s)
+	wait := p.waiter.waits()
+	p.waiting(1)
+	if p.kind != "fair" {
+		await(p, func() bool { return calls(p, p.s) >= before+2 }) // refused twice: it sleeps
+	}
+	p.holder.unlock()
+	a := got(p, wait)
+	p.holder.sees(a.Text, 1)
+	p.waiter.unlock()
+	p.holder.sees("", 0)
+}
+
+// calls is how many calls of scripts the server has answered.
+func calls(t testing.TB, s *redistest.Server) (n int) {
+	t.Helper()
+	m := s.Do(t, "INFO", "commandstats")
+	info, err := m.ToString()
+	require.NoError(t, err)
+	for _, name := range []string{"eval", "evalsha"} {
+		if _, rest, ok := strings.Cut(info, "cmdstat_"+name+":calls="); ok {
+			text, _, _ := strings.Cut(rest, ",")
+			more, err := strconv.Atoi(text)
+			require.NoError(t, err)
+			n += more
+		}
+	}
+	return n
+}
+
+func sharedTryLock(p pair) {
+	p.holder.lock()
+	require.False(p, p.waiter.try())
+	p.holder.unlock()
+	require.True(p, p.waiter.try())
+	require.False(p, p.holder.try())
+	p.waiter.unlock()
+}
+
+func sharedTryLockFor(p pair) {
+	p.holder.lock()
+	before := time.Now()
+	notGot(p, p.waiter.triesFor(300*time.Millisecond))
+	require.GreaterOrEqual(p, time.Since(before), 300*time.Millisecond)
+	if p.kind == "fair" {
+		p.waiting(0) // who gives up need not wait for it
+	}
+	wait := p.waiter.triesFor(agentWait)
+	p.waiting(1)
+	p.holder.unlock()
+	got(p, wait)
+	p.waiter.unlock()
+}
+
+func sharedReentry(p pair) {
+	var owner string
+	for n := 1; n <= 3; n++ {
+		owner = p.holder.lock().Text
+		p.holder.counts(n)
+		p.waiter.sees(owner, n)
+	}
+	p.waiter.counts(0)
+	for n := 2; n >= 1; n-- {
+		p.holder.unlock()
+		p.holder.counts(n)
+		p.waiter.sees(owner, n)
+		require.False(p, p.waiter.try())
+	}
+	wait := p.waiter.waits()
+	p.waiting(1)
+	p.holder.unlock()
+	got(p, wait)
+	p.waiter.unlock()
+}
+
+// Nobody tells that the lock is free: who waits knows from the attempt.
+func sharedExpiry(p pair) {
+	const lease = 700 * time.Millisecond
+	before := time.Now()
+	p.holder.lockFor(lease)
+	next := got(p, p.waiter.waits())
+	require.GreaterOrEqual(p, time.Since(before), lease)
+	p.holder.refused()
+	p.holder.sees(next.Text, 1)
+	p.waiter.unlock()
+}
+
+func sharedForce(p pair) {
+	require.False(p, p.waiter.forceUnlock())
+	p.holder.lock()
+	p.holder.lock()
+	require.True(p, p.waiter.forceUnlock())
+	owner := p.waiter.lock().Text
+	p.holder.refused()
+	p.holder.sees(owner, 1)
+	p.waiter.unlock()
+	if p.holder.lang == inGo { // the outer entry, too
+		p.holder.refused()
+	}
+}
+
+func sharedForceWakes(p pair) {
+	p.holder.lock()
+	wait := p.waiter.waits()
+	p.waiting(1)
+	require.True(p, p.waiter.otherThread().forceUnlock())
+	got(p, wait)
+	p.holder.refused()
+	p.waiter.unlock()
+}
+
+// A lease that was lost to the other is not given back by it.
+func sharedWrongOwner(p pair) {
+	p.waiter.lock()
+	require.True(p, p.holder.forceUnlock())
+	owner := p.holder.lock().Text
+	p.waiter.refused()
+	p.waiter.refused()
+	p.waiter.sees(owner, 1)
+	p.holder.counts(1)
+	p.holder.unlock()
+}
+
+// Each release hands the lock to the other side.
+func sharedBackAndForth(p pair) {
+	p.holder.lock()
+	here, there := p.holder, p.waiter
+	for range 20 {
+		wait := there.waits()
+		p.waiting(1)
+		here.unlock()
+		got(p, wait)
+		here, there = there, here
+		if p.kind != "fair" {
+			await(p, func() bool { return listening(p, p.s, p.key) == 0 })
+		}
+	}
+	here.unlock()
+}
+
+// Another thread of the holder's process is another owner.
+func sharedOtherThread(p pair) {
+	owner := p.holder.lock().Text
+	other := p.holder.otherThread()
+	require.False(p, other.try())
+	other.refused()
+	p.waiter.sees(owner, 1)
+	p.holder.unlock()
+}
+
+// Both sides wait for the one that holds, and one of them is its like.
+func sharedBothWait(p pair) {
+	p.holder.lock()
+	first := p.waiter.waits()
+	p.waiting(1)
+	again := p.holder.otherThread()
+	second := again.waits()
+	if p.kind == "fair" {
+		p.waiting(2)
+		p.holder.unlock()
+		got(p, first)
+		p.waiter.unlock()
+		got(p, second)
+		again.unlock()
+		return
+	}
+	p.holder.unlock()
+	select { // no order is promised
+	case a := <-first:
+		require.True(p, a.OK)
+		p.waiter.unlock()
+		got(p, second)
+		again.unlock()
+	case a := <-second:
+		require.True(p, a.OK)
+		again.unlock()
+		got(p, first)
+		p.waiter.unlock()
+	}
+}

@@ -1,0 +1,78 @@
+package locktest
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What beats have to do for clients that are silent for long, or may be.
+
+func init() {
+	registerFair("F3_BeatsComeThoughSilenceMayBeLong", testBeatsInTime)
+	registerFair("F15_PlaceLostInALongSilence", testLostInSilence)
+}
+
+// Java drops whoever has not moved on its score for half a minute, however long our
+// own clients may be silent.
+func testBeatsInTime(t *testing.T, d Door) {
+	t.Parallel()
+	r := newFaultRig(t, d, Options{Lease: long, Stale: 10 * long, FirstLease: 10 * long})
+	before := lock(t, r.other, bounded(t), "k")
+	waiting := r.inLine(bounded(t), "k", 1)
+	count := r.counting()
+	await(t, func() bool { return count("beat") >= 2 })
+	require.NoError(t, before.Unlock(bounded(t)))
+	require.NoError(t, got(t, waiting).Unlock(bounded(t)))
+	r.tidy("k")
+}
+
+// A client is cut off for so long that it counts as dead. Of its two waiters, the one
+// that came later is dropped, as it entered first: the first beat that is answered
+// finds that out, though the other still has its place.
+func testLostInSilence(t *testing.T, d Door) {
+	t.Parallel()
+	const stale = time.Second
+	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: stale})
+	other := d.Open(t, r.server.Client(t), Options{Lease: long, FirstLease: long, Stale: long})
+	before := lock(t, other, bounded(t), "k")
+	require.NoError(t, lock(t, r.locker, bounded(t), "connected").Unlock(bounded(t)))
+	hook, held := holding("acquire")
+	r.proxy.OnReply(hook)
+	first := lockAside(r.locker, bounded(t), "k")
+	within(t, held)
+	second := r.inLine(bounded(t), "k", 1)
+	between := lockAside(other, bounded(t), "k")
+	await(t, func() bool { return len(queued(t, r.server, "k")) == 2 })
+	r.proxy.OnReply(nil)
+	r.proxy.Release()
+	await(t, func() bool { return len(queued(t, r.server, "k")) == 3 })
+	place := queued(t, r.server, "k")[2]
+	count := r.counting()
+	await(t, func() bool { return count("beat") >= 2 }) // of the second at least all is known
+
+	r.proxy.Refuse(true)
+	r.proxy.Cut()
+	time.Sleep(2 * stale) // no call under way is older than the silence
+	require.NoError(t, before.Unlock(bounded(t)))
+	l := got(t, between)
+	require.Equal(t, []string{place}, queued(t, r.server, "k"))
+	var answered atomic.Int64
+	r.proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if verb(cmd) == "beat" {
+			answered.Add(1)
+		}
+		return redistest.Pass
+	})
+	r.proxy.Refuse(false)
+	await(t, func() bool { return len(queued(t, r.server, "k")) == 2 })
+	require.Less(t, answered.Load(), int64(15), "not before the scores are moved on")
+	require.NoError(t, l.Unlock(bounded(t)))
+	require.NoError(t, got(t, first).Unlock(bounded(t)))
+	require.NoError(t, got(t, second).Unlock(bounded(t)))
+	r.tidy("k")
+}

@@ -1,0 +1,127 @@
+package quorum
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// closing begins to close the client, and returns when no short work is begun any
+// more.
+func (c *client) closing() (closed <-chan struct{}) {
+	c.t.Helper()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.Close()
+	}()
+	until(c.t, func() bool {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		return c.Quorum.closing
+	})
+	return over
+}
+
+// A node that is a little late to hear of the last release hears of it all the same.
+func TestCloseLetsTheLastReleaseArrive(t *testing.T) {
+	r := newRipeRig(t, 3)
+	c := r.client()
+	r.warm(c)
+	c.holds("x")
+	until(t, func() bool { return r.holder(2) == c.owner })
+	closing, arrived := make(chan struct{}), make(chan struct{})
+	c.ways[2].OnRequest(func([]string) redistest.Verdict {
+		select {
+		case <-arrived:
+		default:
+			close(arrived)
+			<-closing
+		}
+		return redistest.Pass
+	})
+	_, err := c.Release(bounded(t), "k", c.owner, 0) // two of three are enough
+	require.NoError(t, err)
+	closed := c.closing()
+	close(closing)
+	<-closed
+	require.Empty(t, r.holder(2))
+}
+
+// So does a node that is to undo a round which has just failed, and has not even
+// answered that yet.
+func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
+	r := newRipeRig(t, 3)
+	y := r.client()
+	y.cutOff(0)
+	y.holds("y")
+	x := r.client()
+	r.warm(x)
+	answer := make(chan struct{})
+	x.ways[0].OnReply(func(cmd []string) redistest.Verdict {
+		if slices.Contains(cmd, "x") {
+			<-answer
+		}
+		return redistest.Pass
+	})
+	a, err := x.get("x")
+	require.NoError(t, err)
+	require.False(t, a.OK)
+	until(t, func() bool { return r.holder(0) == "x" })
+	closed := x.closing()
+	select {
+	case <-x.base.Done(): // cut off
+	case <-time.After(100 * time.Millisecond): // it waits, which is no event
+	}
+	close(answer)
+	<-closed
+	require.Empty(t, r.holder(0), "an orphan")
+}
+
+// What Close waits for does not become more while it waits. A round that fails then
+// is undone as far as there is time.
+func TestNothingShortIsBegunWhileClosing(t *testing.T) {
+	r := newRipeRig(t, 3)
+	c := r.client()
+	n, h := c.nodes[0], c.newHold("k", "x", lease)
+	b, err := n.acquire(bounded(t), h, nil)
+	require.NoError(t, err)
+	require.True(t, b.OK)
+	goOn := make(chan struct{})
+	require.True(t, c.spawnShort(func() { <-goOn }))
+	closed := c.closing()
+	defer func() {
+		close(goOn)
+		<-closed
+	}()
+	require.False(t, c.spawnShort(func() {}))
+	c.giveUp(h)
+	until(t, func() bool { return r.holder(0) == "" })
+}
+
+// Who asks the nodes of a closed quorum is told by each, and can close it again.
+func TestClosedNodesAreNotWaitedFor(t *testing.T) {
+	r := newRipeRig(t, 3)
+	c := r.client()
+	r.warm(c)
+	c.Close()
+	came := c.each(c.nodes, func(*node) error { return nil })
+	for _, n := range c.nodes {
+		select {
+		case a := <-came:
+			require.Equal(t, nodeEnd{n, errClosed}, a)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "not told")
+		}
+	}
+	_, err := c.Inspect("k")
+	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+	for i, n := range c.Nodes(bounded(t)) {
+		require.Equal(t, NodeStatus{Node: c.nodes[i].name, Err: errClosed}, n)
+	}
+}

@@ -1,0 +1,52 @@
+package quorum
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// What a failed round comes to on five nodes, each of which has said yes (y), that
+// another holds the lock (h), nothing in time (s) or no (r), or was away (a).
+func TestFailedRoundIsJudged(t *testing.T) {
+	said := map[rune]error{
+		'y': nil, 'h': ErrHeld, 's': errSilent, 'a': errAway, 'r': judged{errors.New("NOPERM"), scripts.Refused},
+	}
+	for answers, want := range map[string]error{
+		"hhhhh": hall.ErrNotAcquired,
+		"hhhaa": hall.ErrNotAcquired,
+		"yhhss": hall.ErrNotAcquired,
+		"yyhaa": hall.ErrUnavailable, // most of those who answered had it for us
+		"hhaaa": hall.ErrUnavailable, // who has it there has no quorum either
+		"hssaa": hall.ErrUnavailable, // nobody can have said yes often enough
+		"yyaaa": hall.ErrUnavailable,
+		"yssaa": hall.ErrUnknown,
+		"ssssh": hall.ErrUnknown,
+		"yyyhh": hall.ErrUnknown, // the fence is missing
+		"rrryy": errNotNamed,
+	} {
+		q := &Quorum{need: 3}
+		r := &round{q: q, said: make([]scripts.Ballot, 5)}
+		for _, c := range answers {
+			q.nodes = append(q.nodes, &node{})
+			r.errs = append(r.errs, said[c])
+		}
+		got, err := r.failed()
+		require.False(t, got.OK)
+		if err == nil { // others have it, or are after it as well
+			require.ErrorIs(t, got.Why, want, answers)
+			continue
+		}
+		outcome := map[scripts.Outcome]error{
+			scripts.Unavailable: hall.ErrUnavailable, scripts.Unknown: hall.ErrUnknown, scripts.Refused: errNotNamed,
+		}
+		require.Equal(t, want, outcome[scripts.OutcomeOf(err)], answers)
+		require.NotErrorIs(t, err, hall.ErrNotAcquired, answers)
+	}
+}
+
+var errNotNamed = errors.New("an error that has no name of ours")

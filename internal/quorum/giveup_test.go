@@ -1,0 +1,132 @@
+package quorum
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// releases are the messages that a node tells on the channel of "k" from now on.
+func (r *rig) releases(node int) <-chan string {
+	r.t.Helper()
+	told := make(chan string, 10)
+	conn, giveBack := r.server(node).Client(r.t).Dedicate()
+	r.t.Cleanup(giveBack)
+	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { told <- m.Message }})
+	require.NoError(r.t, conn.Do(bounded(r.t), conn.B().Subscribe().Channel(scripts.Channel("k")).Build()).Error())
+	return told
+}
+
+// message waits for one.
+func message(t *testing.T, told <-chan string) string {
+	t.Helper()
+	select {
+	case m := <-told:
+		return m
+	case <-bounded(t).Done():
+		require.Fail(t, "no message")
+		return ""
+	}
+}
+
+// A round that others have kept from a quorum wakes nobody when it is undone: many
+// who fail would keep waking one another.
+func TestFailedRoundTellsNobody(t *testing.T) {
+	r := newRipeRig(t, 3)
+	y := r.client()
+	y.cutOff(0)
+	y.holds("y")
+	x := r.client()
+	r.warm(x)
+	told := r.releases(0)
+	sent := make(chan struct{})
+	for i, way := range x.ways {
+		way.OnReply(func(cmd []string) (v redistest.Verdict) {
+			if i > 0 && slices.Contains(cmd, "x") {
+				<-sent // the nodes that say no come last
+			}
+			return v
+		})
+	}
+	failed := make(chan scripts.Acquired, 1)
+	go func() {
+		a, _ := x.get("x")
+		failed <- a
+	}()
+	until(t, func() bool { return r.holder(0) == "x" })
+	close(sent)
+	require.False(t, (<-failed).OK)
+	until(t, func() bool { return r.holder(0) == "" })
+	r.do(0, "PUBLISH", scripts.Channel("k"), "the first")
+	require.Equal(t, "the first", message(t, told))
+}
+
+// One that may have reached a quorum was perhaps taken for a hold: those who wait
+// for its end are told.
+func TestFailedRoundThatSpreadIsToldOf(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	r.warm(x)
+	told := r.releases(0)
+	answer := make(chan struct{})
+	for _, way := range x.ways {
+		way.OnReply(func(cmd []string) (v redistest.Verdict) {
+			if slices.Contains(cmd, "x") {
+				<-answer
+			}
+			return v
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := x.Acquire(ctx, "k", "x", lease, 10)
+		failed <- err
+	}()
+	for i := range r.servers {
+		until(t, func() bool { return r.holder(i) == "x" })
+	}
+	cancel()
+	require.Error(t, <-failed)
+	close(answer)
+	require.NotEmpty(t, message(t, told))
+}
+
+// Who asked in the background and did not wait may have cleaned up before the round
+// began: none begins then, as nobody would end it.
+func TestF4_CancelledBeforeTheRound(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	r.warm(x)
+	ctx, cancel := context.WithCancel(bounded(t))
+	cancel()
+	for range 20 {
+		_, err := x.Release(bounded(t), "k", "x", 0)
+		require.NoError(t, err)
+		a, err := x.Acquire(ctx, "k", "x", lease, 10)
+		require.False(t, a.OK)
+		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+		require.Empty(t, r.holder(0)+r.holder(1)+r.holder(2))
+	}
+}
+
+// A quorum that comes when the owner has been given up is no win: nobody has it.
+func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
+	q := newRipeRig(t, 3).client().Quorum
+	for _, over := range []bool{false, true} {
+		h := q.newHold("k", "x", lease)
+		if over {
+			q.end(h)
+		}
+		r := &round{q: q, hold: h, said: make([]scripts.Ballot, 3), errs: make([]error, 3), yes: 3}
+		_, _, yes, won := r.won(bounded(t))
+		require.True(t, yes)
+		require.Equal(t, !over, won)
+	}
+}

@@ -1,0 +1,67 @@
+package quorum
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// entries is how many a node counts for the hold of "x".
+func (r *rig) entries(node int) string {
+	r.t.Helper()
+	m := r.do(node, "HGET", "k", "x")
+	n, err := m.ToString()
+	require.NoError(r.t, err)
+	return n
+}
+
+// settledHold is a client whose owner "x" has the key on all nodes, with nothing more
+// to be done there.
+func (r *rig) settledHold() (*client, *hold) {
+	r.t.Helper()
+	x := r.client()
+	r.warm(x)
+	a, err := x.get("x")
+	require.NoError(r.t, err)
+	require.True(r.t, a.OK)
+	h := x.Quorum.holds.get("x")
+	for i, n := range x.nodes {
+		until(r.t, func() bool { return h.part(n).there })
+		x.idle(i)
+	}
+	return x, h
+}
+
+// A nested entry that no node has counted is not counted later: neither by a renewal,
+// nor where a node that has lost the hold gets it again.
+func TestRefusedRecountLeavesNoTrace(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x, h := r.settledHold()
+	even := func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return !h.uneven
+	}
+	ours, err := x.Recount(bounded(t), "k", "x", 2)
+	require.NoError(t, err)
+	require.True(t, ours)
+	until(t, even)
+	for i := range r.servers {
+		r.do(i, "ACL", "SETUSER", "default", "-hset")
+	}
+	_, err = x.Recount(bounded(t), "k", "x", 3)
+	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+	require.True(t, even())
+	for i := range r.servers {
+		r.do(i, "ACL", "SETUSER", "default", "+hset")
+	}
+	r.do(2, "DEL", "k")
+	answer, err := x.renew("x", lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+	until(t, func() bool { return r.holder(2) == "x" })
+	x.idle(2)
+	require.Equal(t, []string{"2", "2", "2"}, []string{r.entries(0), r.entries(1), r.entries(2)})
+}

@@ -1,0 +1,17 @@
+package multilock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// By default a wait lasts longer than a node that was emptied has no vote, however much
+// longer than the lease that is.
+func TestLockWaitsOutTheQuarantine(t *testing.T) {
+	const longest = time.Hour
+	c, err := configure([]Option{WithLease(time.Second), WithMaxLease(longest)})
+	require.NoError(t, err)
+	require.Greater(t, c.hall.MaxOutage, longest+longest/50+2*time.Millisecond) // as in quorum_look.lua
+}

@@ -1,0 +1,98 @@
+package scripts
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whose turn it is keeps it for 3 s if it heard, for 250 ms if it may not have
+// listened yet; a look again does not lengthen that, and touches nobody else.
+func TestJava_TheTurnEnds(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	r.javaWaits(ofJ(1))
+	require.False(t, r.javaTries(ofK(1))) // does not listen
+	r.waits(ofB(1))
+	score := func(owner string) string {
+		t.Helper()
+		m := r.s.Do(t, "ZSCORE", scores("k"), owner)
+		text, err := m.AsFloat64()
+		require.NoError(t, err)
+		return time.UnixMilli(int64(text)).String()
+	}
+	others := score(ofK(1)) + score(ofB(1))
+	r.requireTurn(ofJ(1), 3*time.Second, func() { r.release(ofA(1)) })
+	turn := r.turnOf(ofJ(1))
+	for range 3 {
+		require.True(t, r.beat(clientB).JavaTurn)
+	}
+	require.Equal(t, turn, r.turnOf(ofJ(1)))
+	require.Equal(t, others, score(ofK(1))+score(ofB(1)))
+	require.True(t, r.javaTries(ofJ(1)))
+
+	r.javaUnlocks(ofJ(1))
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.beat(clientC).JavaTurn) })
+	until(t, func() bool { return !r.beat(clientC).JavaTurn })
+	r.requireHeld(ofB(1), firstLease)
+	r.requireQueue()
+
+	// One without a score, which Java itself would never drop, gets a turn, too.
+	r.s.Do(t, "RPUSH", queue("k"), ofJ(9))
+	r.requireTurn(ofJ(9), 250*time.Millisecond, func() { require.True(t, r.release(ofB(1)).JavaTurn) })
+
+	// An earlier end is kept.
+	r.s.Do(t, "ZADD", scores("k"), decimal(serverMillis(t, r.s)+2000), ofJ(9))
+	r.hear(r.ownerChannel(ofJ(9)))
+	r.beat(clientC)
+	require.LessOrEqual(t, r.ahead(ofJ(9)), 2*time.Second)
+}
+
+// turnOf is until when a Java waiter has its turn, as noted.
+func (r *rig) turnOf(owner string) int64 {
+	r.t.Helper()
+	m := r.s.Do(r.t, "HGET", beats("k"), "java")
+	noted, err := m.ToString()
+	require.NoError(r.t, err)
+	m = r.s.Do(r.t, "ZSCORE", scores("k"), owner)
+	score, err := m.ToString()
+	require.NoError(r.t, err)
+	ends, ok := strings.CutPrefix(noted, owner+" "+score+" ")
+	require.True(r.t, ok, noted)
+	turn, err := strconv.ParseInt(ends, 10, 64)
+	require.NoError(r.t, err)
+	return turn
+}
+
+// requireTurn requires that the turn of a Java waiter ends so long after what do
+// does, and that Java sees that 20 s later.
+func (r *rig) requireTurn(owner string, d time.Duration, do func()) {
+	r.t.Helper()
+	before := serverMillis(r.t, r.s)
+	do()
+	after := serverMillis(r.t, r.s)
+	turn := r.turnOf(owner)
+	require.GreaterOrEqual(r.t, turn, before+d.Milliseconds())
+	require.LessOrEqual(r.t, turn, after+d.Milliseconds())
+	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
+	score, err := m.AsFloat64()
+	require.NoError(r.t, err)
+	require.Equal(r.t, turn+20_000, int64(score))
+}
+
+// Who has let a turn pass and enters again, as Java does, has a new one.
+func TestJava_ANewTurn(t *testing.T) {
+	r := newRig(t)
+	r.acquire(ofA(1))
+	for range 2 {
+		require.False(t, r.javaTries(ofJ(1)))
+		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).JavaTurn) })
+		require.Positive(t, integerOf(t, r.s.Do(t, "PTTL", beats("k"))), "kept for ever")
+		until(t, func() bool { return !r.beat(clientB).JavaTurn })
+		r.requireQueue()
+		r.acquire(ofA(1))
+	}
+}

@@ -1,0 +1,48 @@
+package scripts
+
+import (
+	"context"
+	"strings"
+)
+
+// Hold is a lock and who holds it.
+type Hold struct{ Key, Owner string }
+
+// End is what a node of a quorum answers to the release of a hold.
+type End struct {
+	Released
+	Err error // Redis refused this one
+}
+
+// ReleaseEach does as [Node.Release] for each of holds, by itself and without fence
+// numbers to give back, and fills ends, one for each.
+func (n *Node) ReleaseEach(ctx context.Context, holds []Hold, ends []End) error {
+	if len(holds) == 1 { // what Redis knows already
+		said, err := n.Release(ctx, holds[0].Key, holds[0].Owner, 0)
+		ends[0] = End{said, err}
+		return err
+	}
+	args := make([]string, len(holds), 3*len(holds))
+	for i, h := range holds {
+		if err := CheckKey(h.Key); err != nil {
+			return err
+		}
+		args[i] = h.Key
+	}
+	for _, h := range holds {
+		args = append(args, h.Owner, Channel(h.Key))
+	}
+	values, err := array(n.run(ctx, quorumRelease, len(holds), args...))
+	if err != nil || len(values) != len(ends) {
+		return unexpected(err)
+	}
+	for i, v := range values {
+		if v.IsString() {
+			text, _ := v.ToString()
+			ends[i] = End{Err: refusal(strings.TrimPrefix(text, "ERR "))}
+		} else if ends[i].Released, err = parseReleased(v, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

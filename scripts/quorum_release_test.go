@@ -1,0 +1,50 @@
+package scripts
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each hold ends by itself: what is another's, free or no lock costs the others
+// nothing, and each lock's own listeners are told.
+func TestReleaseEach(t *testing.T) {
+	s, n := start(t)
+	acquired(t, n, "a", ownA)
+	acquired(t, n, "b", ownB)
+	s.Do(t, "SET", "string", "x")
+	acquired(t, n, "c", ownA)
+	listener, _ := s.Client(t).Dedicate()
+	defer listener.Close()
+	require.NoError(t, listener.Do(bounded(t), listener.B().Subscribe().Channel(Channel("c")).Build()).Error())
+	before := state(t, s)
+
+	holds := []Hold{{"a", ownA}, {"b", ownA}, {"string", ownA}, {"free", ownA}, {"c", ownA}}
+	ends := make([]End, 5)
+	require.NoError(t, n.ReleaseEach(bounded(t), holds, ends))
+	require.Equal(t, End{Released: Released{Ours: true}}, ends[0])
+	require.Equal(t, End{}, ends[1])
+	require.Equal(t, Refused, OutcomeOf(ends[2].Err))
+	require.Equal(t, End{}, ends[3])
+	require.Equal(t, End{Released: Released{Ours: true, Listeners: 1}}, ends[4])
+	after := state(t, s)
+	require.Len(t, after, 2)
+	for _, k := range []string{"b", "string"} {
+		require.Equal(t, before[k], after[k])
+	}
+
+	require.NoError(t, n.ReleaseEach(bounded(t), holds, ends)) // again: nothing more
+	require.Equal(t, End{}, ends[0])
+	require.Equal(t, End{}, ends[4])
+}
+
+// A reply with fewer or more answers than holds is none.
+func TestReleaseEach_AsManyAnswersAsHolds(t *testing.T) {
+	_, n := start(t)
+	holds := []Hold{{"a", ownA}, {"b", ownA}}
+	for _, places := range []int{1, 3} {
+		ends := make([]End, places)
+		require.Equal(t, Unknown, OutcomeOf(n.ReleaseEach(bounded(t), holds, ends)))
+		require.Equal(t, make([]End, places), ends)
+	}
+}
