@@ -1,10 +1,10 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
-.PHONY: help test check lint exclusion chaos quorum model bench
+.PHONY: help test test-interop test-rivals check lint exclusion chaos model bench
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 test: ## Install redis-server and faketime if they are missing, then run every test with the race detector
 	@hack/install.sh gcc || [ "$$CI" != true ] # for the race detector
@@ -12,7 +12,20 @@ test: ## Install redis-server and faketime if they are missing, then run every t
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@# One package after the other: campaigns count what they get done.
 	@for m in $(MODULES); do (set -x; go test -C $$m -race -p 1 -timeout 15m ./...) || exit 1; done
-	go test -p 1 -run Model ./fair ./multilock # all of it, for which the race detector is too slow
+	@# What the race detector is too slow for: all of the models and of the chaos, and the suites on several nodes.
+	CHAOS_TIME=120s go test -p 1 -timeout 15m -run 'Model|Chaos|Rivals' ./fair ./multilock
+	QUORUM=3,5 go test -timeout 15m -run 'Conformance[35]|Faults[35]' ./multilock
+
+test-interop: ## Run Go and Java side by side on one Redis, with the real Redisson; installs Java 17 and Maven if they are missing
+	@hack/install.sh redis-server
+	@hack/install.sh faketime
+	@hack/install.sh javac mvn || { [ "$$CI" != true ] && echo "tests that need Java 17 and Maven are skipped"; }
+	INTEROP=1 go test -timeout 15m ./internal/interop
+
+test-rivals: ## Have every rival of the bench do its work once, on its own server; installs etcd, ZooKeeper, Java 17 and Maven if they are missing
+	@hack/install.sh redis-server
+	@hack/install-rivals.sh
+	RIVALS=1 go test -C bench -count=1 -timeout 15m -run 'Rivals|Redisson|OwnServers|Java' .
 
 check: ## Check format, go vet, what the doors link, and that go.mod is tidy
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }
@@ -31,14 +44,10 @@ chaos: ## Hunt for two holders on a quorum of nodes that fail, for longer than t
 	@hack/install.sh faketime
 	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -run Chaos ./multilock
 
-quorum: ## Run the conformance suite and the faults on 3 and 5 nodes, which count on a machine that is quick
-	@hack/install.sh redis-server
-	@hack/install.sh faketime
-	QUORUM=all go test -v -timeout 1h -run 'TestConformance[35]|TestFaults3' ./multilock
-
 model: ## Explore the protocols of the fair lock and of the quorum further than the tests do, for about 15 minutes each
 	MODEL=long go test -v -timeout 2h -p 1 -run 'TestG1_.*Model' ./fair ./multilock
 
-bench: ## Measure beside the bare scripts and other libraries, and print a table of ratios
+bench: ## Measure beside the bare scripts and other libraries into bench/results, about an hour; ARGS=-quick: 3 minutes, into bench/results-quick
 	@hack/install.sh redis-server
+	@hack/install-rivals.sh || echo "what is missing is left out"
 	cd bench && go run . $(ARGS)

@@ -10,14 +10,14 @@ const benchGoroutines = 32
 
 // BenchmarkUncontended is one cycle on a key of one's own.
 func BenchmarkUncontended(b *testing.B) {
-	for _, name := range []string{holdfastName, floorName, rueidisName} {
+	for _, name := range []string{holdfastName, floorName, rueidisName, redsyncName, redislockName} {
 		b.Run(name, func(b *testing.B) { cycles(b, name, load{}) })
 	}
 }
 
 // BenchmarkHot is one cycle on the key that all want.
 func BenchmarkHot(b *testing.B) {
-	for _, name := range []string{holdfastName, noHandoverName, rueidisName} {
+	for _, name := range []string{holdfastName, noHandoverName, rueidisName, redsyncName, redislockName} {
 		b.Run(name, func(b *testing.B) { cycles(b, name, load{hot: true}) })
 	}
 }

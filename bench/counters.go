@@ -59,20 +59,28 @@ func (s *server) callsDuring(f func() error) (calls, error) {
 	return after, err
 }
 
-// within are the commands that the scripts of all subjects call, but for the INFO
+// within are the commands that the scripts of our subjects call, but for the INFO
 // of the quorum's. INFO counts those, too; no subject of ours sends them by itself.
-var within = append(
-	slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.QuorumCommands()), func(c string) bool {
-		return strings.HasPrefix(c, "eval") || c == "script|load" || c == "info"
-	}),
-	"pexpireat")
+var within = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.QuorumCommands()), func(c string) bool {
+	return strings.HasPrefix(c, "eval") || c == "script|load" || c == "info"
+})
 
-// sent is how many commands clients sent, without the PINGs by which rueidis
-// watches idle connections and without this program's own INFO.
-func (c calls) sent() int {
+// sent is how many commands clients of ours sent, without the PINGs by which
+// rueidis watches idle connections and without this program's own INFO.
+func (c calls) sent() int { return c.without(within) }
+
+// sentBy is the same for any library.
+func (c calls) sentBy(library string) int {
+	if inner, ok := inScripts[library]; ok {
+		return c.without(inner)
+	}
+	return c.sent()
+}
+
+func (c calls) without(inner []string) int {
 	n := 0
 	for name, calls := range c {
-		if name != "info" && name != "ping" && !slices.Contains(within, name) {
+		if name != "info" && name != "ping" && !slices.Contains(inner, name) {
 			n += calls
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -40,6 +41,16 @@ func (l *fairLocker) cycle(key string) func(func()) error {
 }
 
 func (l *fairLocker) hold(key string) (lease, error) { return l.locker.Lock(always, key) }
+
+func (l *fairLocker) tries(key string) func() (bool, error) {
+	return func() (bool, error) {
+		_, err := l.locker.TryLock(always, key)
+		if errors.Is(err, fair.ErrNotAcquired) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
 
 func (l *fairLocker) close() {
 	_ = l.locker.Close() // what is not released now frees itself

@@ -65,6 +65,43 @@ func sha(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// setFloor is the least that a lock costs which is a string and tells nobody of
+// its release: SET NX PX, and a script that compares and deletes.
+type setFloor struct{ *floor }
+
+const setRelease = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0`
+
+var setReleaseSHA = sha(setRelease)
+
+func openSetFloor(addr string, lease time.Duration) (locker, error) {
+	f, err := newFloor(addr, lease)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.client.Do(always, f.client.B().ScriptLoad().Script(setRelease).Build()).Error(); err != nil {
+		f.close()
+		return nil, err
+	}
+	return setFloor{f}, nil
+}
+
+func (f setFloor) cycle(key string) func(func()) error {
+	k := newFloorKey(key)
+	return func(inside func()) error {
+		set := f.client.B().Arbitrary("SET").Keys(k.key).Args(k.owner, "NX", "PX", f.lease).Build()
+		if err := f.client.Do(f.deadline.context(), set).Error(); err != nil {
+			return fmt.Errorf("floor of SET: %s: %w", k.key, err)
+		}
+		inside()
+		deleted, err := f.call(setReleaseSHA, 1, k.key, k.owner)
+		if err == nil && deleted != 1 {
+			err = fmt.Errorf("floor of SET: %s was lost", k.key)
+		}
+		return err
+	}
+}
+
 // floorKey is a key with what belongs to it.
 type floorKey struct{ key, owner, tombstone, channel string }
 

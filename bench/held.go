@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -18,35 +19,44 @@ const (
 	inFlight = 64
 )
 
+// singleName is the program that renews each lease by a call of its own.
+const singleName = "a call per lease"
+
 // held is many keys that are held, with leases of the given length that are
 // renewed every third of it.
 //
 // CPU is compared, for each renewal, with a program that renews each lease by a
 // bare script of its own, 64 calls at a time. Bytes are heap and stacks that
-// came with the leases, their keys and owners included. How long one call blocks
-// the server is told by its slow log.
+// came with the leases, their keys and owners included; of Java the heap alone. How
+// long one call blocks the server is told by its slow log.
 func held(leases int, length time.Duration) workload {
-	const single = "a call per lease"
 	const bytes, goroutines, client, server = "bytes/lease", "goroutines/lease", "client CPU µs/renewal", "server CPU µs/renewal"
 	const often, block = "renewals per lease and interval", "longest script ms"
 	h := holding{leases: leases, length: length}
 	w := workload{
 		name:     fmt.Sprintf("held/%d", leases),
-		subjects: []subject{h.subject(holdfastName), {name: single, run: h.oneByOne}},
+		spans:    heldTime,
+		rounds:   fewRounds,
+		subjects: []subject{h.subject(holdfastName), h.subject(singleName), h.subject(redissonName)},
 		figures: []figure{
 			{"bytes per lease", atMost(400), of(holdfastName, bytes)},
 			{"goroutines per lease", atMost(0.001), of(holdfastName, goroutines)},
-			{"client CPU ÷ " + single, atMost(0.15), ratio(holdfastName, single, client)},
-			{"server CPU ÷ " + single, atMost(0.5), ratio(holdfastName, single, server)},
+			{"client CPU ÷ " + singleName, atMost(0.15), ratio(holdfastName, singleName, client)},
+			{"server CPU ÷ " + singleName, atMost(0.5), ratio(holdfastName, singleName, server)},
 			{block, atMost(1), of(holdfastName, block)},
-			{block + ", " + single, target{}, of(single, block)}, // of one key: what is not microseconds is the machine's
+			{block + ", " + singleName, target{}, of(singleName, block)}, // of one key: what is not microseconds is the machine's
 			{often, target{}, of(holdfastName, often)},
-			{often + ", " + single, target{}, of(single, often)},
+			{often + ", " + singleName, target{}, of(singleName, often)},
+			{"client CPU ÷ Redisson", target{}, ratio(holdfastName, redissonName, client)},
+			{"server CPU ÷ Redisson", target{}, ratio(holdfastName, redissonName, server)},
+			{block + ", Redisson", target{}, of(redissonName, block)},
+			{"bytes per lease, Redisson", target{}, of(redissonName, bytes)},
 		},
 	}
 	if leases <= 20_000 { // a goroutine for each lease
 		w.subjects = append(w.subjects, h.subject(rueidisName))
 		w.figures = append(w.figures,
+			figure{"client CPU ÷ rueidislock", target{}, ratio(holdfastName, rueidisName, client)},
 			figure{"bytes per lease, rueidislock", target{}, of(rueidisName, bytes)},
 			figure{"goroutines per lease, rueidislock", target{}, of(rueidisName, goroutines)})
 	}
@@ -86,106 +96,142 @@ func (h holding) each(f func(i int) error) error {
 }
 
 func (h holding) subject(name string) subject {
-	return subject{name: name, rival: name == rueidisName, run: func(s *server, d time.Duration) (sample, error) {
-		l, err := libraries[name](s.addr, h.length)
+	return subject{name: name, rival: isRival(name), needs: needs(name), run: func(s *server, d time.Duration) (sample, error) {
+		task := childTask{
+			Addr: s.addr, Library: name, Role: keepRole, Count: h.leases,
+			Lease: h.length, Duration: time.Duration(h.intervals(d)) * h.interval(),
+		}
+		members, end, err := crew{inFlight}.start(task)
+		defer end()
 		if err != nil {
 			return nil, err
 		}
-		defer l.close()
-		return h.keep(l.(holder), s, d)
+		var r childResult
+		got, err := h.watch(s, d, func() (float64, error) {
+			all, err := together(members)
+			if err != nil {
+				return 0, err
+			}
+			r = all[0]
+			return r.CPU, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(got, r.Figures)
+		return got, h.allThere(s)
 	}}
 }
 
-// keep has l hold the keys, and measures s meanwhile.
-func (h holding) keep(l holder, s *server, d time.Duration) (sample, error) {
-	if err := l.cycle("warm")(func() {}); err != nil {
+// allThere tells whether the keys are still held.
+func (h holding) allThere(s *server) error {
+	reply, err := s.do("DBSIZE")
+	if err != nil {
+		return err
+	}
+	n, err := reply.AsInt64()
+	if err == nil && n < int64(h.leases) {
+		err = fmt.Errorf("%w: of %d leases %d were lost", errIncomplete, h.leases, int64(h.leases)-n)
+	}
+	return err
+}
+
+// keepJob is keys that are held.
+type keepJob struct {
+	holding
+	locker
+	kept []lease
+	keys []floorKey // of a program that renews each by a call; nil otherwise
+	each added
+	time time.Duration
+}
+
+func (c childTask) prepareKeep() (_ job, err error) {
+	j := &keepJob{holding: holding{leases: c.Count, length: c.Lease}, time: c.Duration}
+	if c.Library == singleName {
+		return j, j.keepOneByOne(c.Addr)
+	}
+	if j.locker, err = libraries[c.Library](c.Addr, c.Lease); err != nil {
 		return nil, err
 	}
-	kept := make([]lease, h.leases)
+	if j.kept, j.each, err = j.take(j.locker.(holder)); err != nil {
+		j.close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// keepOneByOne takes the keys for the program that holdfast is compared with.
+func (j *keepJob) keepOneByOne(addr string) error {
+	f, err := newFloor(addr, j.length)
+	if err != nil {
+		return err
+	}
+	j.locker, j.keys = f, make([]floorKey, j.leases)
+	return j.holding.each(func(i int) error {
+		j.keys[i] = newFloorKey(j.key(i))
+		return f.acquire(j.keys[i])
+	})
+}
+
+func (j *keepJob) work() (childResult, error) {
+	if j.keys != nil {
+		f := j.locker.(*floor)
+		return childResult{}, j.renewing(int(j.time/j.interval()), func() error {
+			return j.holding.each(func(i int) error { return f.renew(j.keys[i]) })
+		})
+	}
+	time.Sleep(j.time)
+	for _, l := range j.kept {
+		if err := l.Err(); err != nil {
+			return childResult{}, err
+		}
+	}
+	return childResult{Figures: sample{"bytes/lease": j.each.heap + j.each.stack, "goroutines/lease": j.each.goroutines}}, nil
+}
+
+// take has l hold the keys, and tells what each brought with it.
+func (h holding) take(l holder) (kept []lease, each added, err error) {
+	if err := l.cycle("warm")(func() {}); err != nil {
+		return nil, each, err
+	}
+	kept = make([]lease, h.leases)
 	before := memoryNow()
-	err := h.each(func(i int) (err error) {
+	err = h.each(func(i int) (err error) {
 		kept[i], err = l.hold(h.key(i))
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, each, err
 	}
-	each := memoryNow().since(before, h.leases)
+	return kept, memoryNow().since(before, h.leases), nil
+}
 
-	got, err := h.watch(s, d, func() error {
-		time.Sleep(time.Duration(h.intervals(d)) * h.interval())
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	got["bytes/lease"], got["goroutines/lease"] = each.heap+each.stack, each.goroutines
-	return got, h.each(func(i int) error {
-		if err := kept[i].Err(); err != nil {
+// renewing has all called once in every interval.
+func (h holding) renewing(intervals int, all func() error) error {
+	for range intervals {
+		next := time.Now().Add(h.interval())
+		if err := all(); err != nil {
 			return err
 		}
-		return kept[i].Unlock(always)
-	})
-}
-
-// oneByOne is the program that holdfast is compared with.
-func (h holding) oneByOne(s *server, d time.Duration) (sample, error) {
-	f, err := newFloor(s.addr, h.length)
-	if err != nil {
-		return nil, err
+		time.Sleep(time.Until(next))
 	}
-	defer f.close()
-	keys := make([]floorKey, h.leases)
-	err = h.each(func(i int) error {
-		keys[i] = newFloorKey(h.key(i))
-		return f.acquire(keys[i])
-	})
-	if err != nil {
-		return nil, err
-	}
-	return h.renewing(s, d, func() error {
-		return h.each(func(i int) error { return f.renew(keys[i]) })
-	})
+	return nil
 }
 
-// renewing measures s while all is called once in every interval.
-func (h holding) renewing(s *server, d time.Duration, all func() error) (sample, error) {
-	return h.watch(s, d, func() error {
-		for range h.intervals(d) {
-			next := time.Now().Add(h.interval())
-			if err := all(); err != nil {
-				return err
-			}
-			time.Sleep(time.Until(next))
-		}
-		return nil
-	})
-}
-
-// watch measures what the renewals cost while f runs.
-func (h holding) watch(s *server, d time.Duration, f func() error) (sample, error) {
+// watch measures what the renewals cost while f runs, which tells the CPU that the
+// client used.
+func (h holding) watch(s *server, d time.Duration, f func() (float64, error)) (sample, error) {
 	if _, err := s.do("SLOWLOG", "RESET"); err != nil {
 		return nil, err
 	}
 	var client, server float64
 	begin := time.Now()
-	calls, err := s.callsDuring(func() error {
-		client0, err := cpuNow()
-		if err != nil {
+	calls, err := s.callsDuring(func() (err error) {
+		server, err = s.cpuDuring(func() (err error) {
+			client, err = f()
 			return err
-		}
-		server0, err := s.cpu()
-		if err != nil {
-			return err
-		}
-		if err := f(); err != nil {
-			return err
-		}
-		if server, err = s.cpu(); err != nil {
-			return err
-		}
-		client, err = cpuNow()
-		client, server = client-client0, server-server0
+		})
 		return err
 	})
 	if err != nil {

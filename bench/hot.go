@@ -11,56 +11,45 @@ import (
 // for one section of each of the others: that, with sections as long as they
 // were measured, is the ideal wait.
 func hot(goroutines int, section time.Duration) workload {
-	w := load{goroutines: goroutines, hot: true, section: section}
-	work := workload{
+	const speed, wait = "cycles/s", "p99 wait ÷ ideal"
+	names := append([]string{holdfastName, noHandoverName, fairName}, rivals()...)
+	w := workload{
 		name:     fmt.Sprintf("hot/%d × %v", goroutines, section),
-		subjects: []subject{w.hotSubject(holdfastName), w.hotSubject(noHandoverName), w.hotSubject(rueidisName)},
+		subjects: crew{goroutines}.subjects(work{hot: true, section: section}, names...),
+		figures:  []figure{{name: speed, value: of(holdfastName, speed)}},
 	}
-	const speed, wait = "hand-overs/s", "p99 wait ÷ ideal"
-	work.figures = []figure{{name: speed, value: of(holdfastName, speed)}}
-	through, rival := ratio(holdfastName, noHandoverName, speed), ratio(holdfastName, rueidisName, speed)
+	through, rival := ratio(holdfastName, noHandoverName, speed), beside(holdfastName, speed)
 	if section > 0 {
-		work.figures = append(work.figures,
+		w.figures = append(w.figures,
 			figure{"÷ through Redis", target{}, through},
-			figure{"÷ rueidislock", target{}, rival},
+			figure{"÷ best rival", target{}, rival},
+			figure{besidePeersName, atLeast(1), besidePeers(holdfastName, speed)},
 			figure{wait, atMost(2), of(holdfastName, wait)},
-			figure{wait + ", through Redis", target{}, of(noHandoverName, wait)},
-			figure{wait + ", rueidislock", target{}, of(rueidisName, wait)})
-		return work
+			figure{wait + ", through Redis", target{}, of(noHandoverName, wait)})
+		return w
 	}
-	work.figures = append(work.figures,
+	w.figures = append(w.figures,
 		figure{"the better of ÷ 1 M/s and ÷ (100 × through Redis)", atLeast(1), func(r round) float64 {
 			return max(r[holdfastName][speed]/1e6, through(r)/100)
 		}},
 		figure{"÷ through Redis", target{}, through},
-		figure{"÷ rueidislock", atLeast(100), rival})
-	return work
+		figure{"÷ best rival", atLeast(100), rival})
+	return w
 }
 
-func (w load) hotSubject(name string) subject {
-	return subject{name: name, rival: name == rueidisName, run: func(s *server, d time.Duration) (sample, error) {
-		l, err := libraries[name](s.addr, usualLease)
-		if err != nil {
-			return nil, err
-		}
-		defer l.close()
-		if _, err := w.run(l, d/5); err != nil {
-			return nil, err
-		}
-		t, err := w.run(l, d)
-		if err != nil {
-			return nil, err
-		}
-		got := sample{"hand-overs/s": float64(t.cycles) / d.Seconds()}
-		if w.section > 0 {
-			p99 := quantile(t.waits, 0.99)
-			ideal := time.Duration(w.goroutines-1) * t.meanSection()
-			got["section ms"] = ms(t.meanSection())
-			got["p99 wait ms"] = ms(p99)
-			got["p99 wait ÷ ideal"] = p99.Seconds() / ideal.Seconds()
-		}
-		return got, nil
-	}}
-}
+// peers are the rivals that promise as much as rlock does over several processes: see
+// RIVALS.md.
+func peers() []string { return []string{rueidisName, etcdName, zookeeperName} }
 
-func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
+const besidePeersName = "÷ best rival that promises as much"
+
+// besidePeers is beside, of those rivals alone.
+func besidePeers(subject, name string) func(round) float64 {
+	return func(r round) float64 {
+		few := round{subject: r[subject]}
+		for _, peer := range peers() {
+			few[peer] = r[peer]
+		}
+		return beside(subject, name)(few)
+	}
+}

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/redis/rueidis/rueidislock"
 
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -17,6 +17,20 @@ type locker interface {
 	cycle(key string) func(inside func()) error
 	// close ends waits with an error. A second call does nothing.
 	close()
+}
+
+// once runs inside under key, one time.
+func once(l locker, key string, inside func()) error {
+	if o, ok := l.(oncer); ok {
+		return o.once(key, inside)
+	}
+	return l.cycle(key)(inside)
+}
+
+// oncer is a locker whose cycles cost more to begin with than one turn is worth.
+type oncer interface {
+	locker
+	once(key string, inside func()) error
 }
 
 // ender is a locker whose waits only end with the load if they are told.
@@ -46,21 +60,28 @@ const (
 	holdfastName   = "holdfast"
 	noHandoverName = "no hand-over"
 	floorName      = "floor"
-	rueidisName    = "rueidislock"
+	setFloorName   = "floor of SET"
 
 	fairName         = "fair"
 	fairStraightName = "fair, no hand-over"
 	ringName         = "ring" // see childTask.open
+	queueRingName    = "ring with a queue"
 )
 
 var libraries = map[string]library{
 	holdfastName:   holdfast(),
 	noHandoverName: holdfast(rlock.WithLocalHandover(0)),
 	floorName:      openFloor,
-	rueidisName:    openRueidislock,
+	setFloorName:   openSetFloor,
 
 	fairName:         openFair(),
 	fairStraightName: openFair(fair.WithLocalHandover(0)),
+
+	rueidisName:   openRueidislock,
+	redsyncName:   openRedsyncOne,
+	redislockName: openRedislock,
+	etcdName:      openEtcd,
+	zookeeperName: openZookeeper,
 }
 
 // always is the context of every cycle: none that could end.
@@ -99,50 +120,17 @@ func (l *rlockLocker) cycle(key string) func(func()) error {
 
 func (l *rlockLocker) hold(key string) (lease, error) { return l.locker.Lock(always, key) }
 
-func (l *rlockLocker) close() {
-	_ = l.locker.Close() // what is not released now frees itself
-	l.client.Close()
-}
-
-type rueidislocker struct{ rueidislock.Locker }
-
-func openRueidislock(addr string, lease time.Duration) (locker, error) {
-	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},
-		KeyMajority:    1,
-		NoLoopTracking: true,
-		TryNextAfter:   time.Second, // at 20 ms, its default, a slow reply may leave a waiter asleep
-		KeyValidity:    lease,
-		ExtendInterval: lease / 3,
-	})
-	return rueidislocker{l}, err
-}
-
-func (l rueidislocker) cycle(key string) func(func()) error {
-	return func(inside func()) error {
-		_, unlock, err := l.WithContext(always, key)
-		if err != nil {
-			return err
+func (l *rlockLocker) tries(key string) func() (bool, error) {
+	return func() (bool, error) {
+		_, err := l.locker.TryLock(always, key)
+		if errors.Is(err, rlock.ErrNotAcquired) {
+			return false, nil
 		}
-		inside()
-		unlock()
-		return nil
+		return err == nil, err
 	}
 }
 
-func (l rueidislocker) hold(key string) (lease, error) {
-	ctx, unlock, err := l.WithContext(always, key)
-	return rueidisLease{ctx, unlock}, err
-}
-
-func (l rueidislocker) close() { l.Close() }
-
-type rueidisLease struct {
-	context.Context
-	unlock context.CancelFunc
-}
-
-func (l rueidisLease) Unlock(context.Context) error {
-	l.unlock()
-	return nil
+func (l *rlockLocker) close() {
+	_ = l.locker.Close() // what is not released now frees itself
+	l.client.Close()
 }

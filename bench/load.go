@@ -6,26 +6,34 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // load is goroutines that lock and unlock without a pause.
 type load struct {
 	goroutines int
 	hot        bool          // all lock one key; else each has its own
+	try        bool          // all only try one key, which is held
 	section    time.Duration // 0: empty
 	gaps       bool          // hot: measure the longest time without a section
+	blind      bool          // keep no waits: reading the clock costs as much as a hand-over in memory
+	inside     *atomic.Int64 // hot and not blind: where those with a section are counted; nil is within this process
 }
 
 // key is what goroutine i locks.
 func (w load) key(i int) string {
-	if w.hot {
+	switch {
+	case w.hot:
 		return "hot"
+	case w.try:
+		return tried
 	}
 	return fmt.Sprintf("own:%d", i)
 }
 
-// work passes the time of a section: short ones exactly, by spinning.
-func (w load) work() {
+// pass lets the time of a section go by, that of a short one exactly, by spinning.
+func (w load) pass() {
 	if w.section >= time.Millisecond {
 		time.Sleep(w.section)
 		return
@@ -36,11 +44,19 @@ func (w load) work() {
 
 // tally is what a load did.
 type tally struct {
-	cycles int             // whose section began in time
-	all    int             // with those that were under way at the end
-	waits  []time.Duration // from asking to having the lock; not kept of empty sections
-	held   time.Duration   // sum of the sections; not kept of empty ones
-	gap    time.Duration   // longest time without a section
+	cycles  int                     // whose section began in time
+	all     int                     // with those that were under way at the end
+	shares  []int                   // cycles of each goroutine
+	waits   *hdrhistogram.Histogram // ns from asking to having the lock
+	held    time.Duration           // sum of the sections; not kept of empty ones
+	gap     time.Duration           // longest time without a section
+	objects uint64                  // allocated meanwhile, of all cycles
+	bytes   uint64                  // likewise
+}
+
+// newWaits is a histogram of ns, from a tenth of a µs to ten minutes, within 1 %.
+func newWaits() *hdrhistogram.Histogram {
+	return hdrhistogram.New(100, (10 * time.Minute).Nanoseconds(), 2)
 }
 
 // meanSection is how long a section took.
@@ -51,12 +67,17 @@ var errBroken = errors.New("exclusion is broken: sections overlapped")
 // run puts the load on l for d. The cycles that are under way then end with an
 // empty section.
 func (w load) run(l locker, d time.Duration) (tally, error) {
-	r := &loadRun{load: w, begin: make(chan struct{})}
+	r := &loadRun{load: w, begin: make(chan struct{}), total: tally{waits: newWaits()}}
+	if r.inside == nil {
+		r.inside = new(atomic.Int64)
+	}
 	var group sync.WaitGroup
 	for i := range w.goroutines {
 		cycle := l.cycle(w.key(i))
-		group.Go(func() { r.worker(cycle) })
+		mine := &tally{waits: newWaits()}
+		group.Go(func() { r.worker(cycle, mine) })
 	}
+	objects, bytes := allocated()
 	started := time.Now()
 	r.last = started
 	close(r.begin)
@@ -70,17 +91,19 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 	if err := finish(d, &group); err != nil {
 		return tally{}, err
 	}
+	r.total.objects, r.total.bytes = allocated()
+	r.total.objects, r.total.bytes = r.total.objects-objects, r.total.bytes-bytes
 	if w.gaps {
 		r.total.gap = max(r.gap, started.Add(d).Sub(r.last))
 	}
-	if w.hot && r.count != r.total.all {
+	if w.hot && w.blind && r.count != r.total.all {
 		r.fail(errBroken)
 	}
 	return r.total, r.failure
 }
 
 // patience is how much longer than planned something may take.
-const patience = 20 * time.Second
+const patience = 10 * time.Second
 
 var errStuck = fmt.Errorf("some still waited %v after the end", patience)
 
@@ -104,7 +127,7 @@ func finish(d time.Duration, group *sync.WaitGroup) error {
 
 // loadRun is one run of a load.
 type loadRun struct {
-	load  // immutable
+	load  // immutable, but for the count of those inside
 	begin chan struct{}
 	over  atomic.Bool
 
@@ -113,7 +136,7 @@ type loadRun struct {
 	failure error // the first; guarded by mu
 
 	// Guarded by nothing but the lock that is measured, if it is hot.
-	count int           // sections
+	count int           // sections of a blind load; those that overlap are lost in it
 	last  time.Time     // end of the last section
 	gap   time.Duration // longest time without one
 }
@@ -128,14 +151,13 @@ func (r *loadRun) fail(err error) {
 	r.over.Store(true)
 }
 
-// worker is one goroutine of the load.
-func (r *loadRun) worker(cycle func(func()) error) {
-	var mine tally
+// worker is one goroutine of the load, with its own tally.
+func (r *loadRun) worker(cycle func(func()) error, mine *tally) {
 	var asked time.Time
-	section := func() { r.section(&mine, asked) }
+	section := func() { r.section(mine, asked) }
 	<-r.begin
 	for !r.over.Load() {
-		if r.load.section > 0 {
+		if !r.blind {
 			asked = time.Now()
 		}
 		if err := cycle(section); err != nil {
@@ -146,30 +168,43 @@ func (r *loadRun) worker(cycle func(func()) error) {
 	defer r.mu.Unlock()
 	r.total.cycles += mine.cycles
 	r.total.all += mine.all
-	r.total.waits = append(r.total.waits, mine.waits...)
+	r.total.shares = append(r.total.shares, mine.cycles)
+	r.total.waits.Merge(mine.waits)
 	r.total.held += mine.held
 }
 
 // section is what runs under the lock.
 func (r *loadRun) section(mine *tally, asked time.Time) {
 	mine.all++
-	if r.hot {
+	switch {
+	case !r.hot:
+	case r.blind:
 		r.count++
+	default:
+		if r.inside.Add(1) != 1 {
+			r.fail(errBroken)
+		}
+		defer r.inside.Add(-1)
+	}
+	var had time.Time
+	if !r.blind { // those that still wait at the end, too: the longest waits are among them
+		had = time.Now()
+		_ = mine.waits.RecordValue(had.Sub(asked).Nanoseconds()) // nothing lasts longer than patience
 	}
 	if r.over.Load() {
 		return
 	}
 	mine.cycles++
+	if r.blind {
+		return
+	}
 	if r.gaps {
-		now := time.Now()
-		r.gap, r.last = max(r.gap, now.Sub(r.last)), now
+		r.gap, r.last = max(r.gap, had.Sub(r.last)), had
 	}
 	if r.load.section == 0 {
 		return
 	}
-	had := time.Now()
-	mine.waits = append(mine.waits, had.Sub(asked))
-	r.work()
+	r.pass()
 	end := time.Now()
 	mine.held += end.Sub(had)
 	if r.gaps {

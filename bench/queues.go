@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // queues is one key with as many waiters as told, half of them in each of two
@@ -15,10 +17,10 @@ import (
 //
 // Inner commands are those that the scripts call.
 func queues(lengths ...int) workload {
-	const cpu, inner, speed = "server CPU µs/hand-over", "inner commands/hand-over", "hand-overs/s"
+	const cpu, inner, speed = "server CPU µs/cycle", "inner commands/cycle", "cycles/s"
 	shortest := lengths[0]
-	name := func(length int) string { return fmt.Sprintf("queue of %d", length) }
-	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", shortest, lengths[len(lengths)-1])}
+	name := func(length int) string { return fmt.Sprintf(queueName, length) }
+	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", shortest, lengths[len(lengths)-1]), rounds: fewRounds}
 	for _, length := range lengths {
 		w.subjects = append(w.subjects, subject{name: name(length), run: func(s *server, d time.Duration) (sample, error) {
 			return runQueue(s, length, d)
@@ -27,7 +29,7 @@ func queues(lengths ...int) workload {
 		if length == shortest {
 			flat = target{}
 			w.figures = append(w.figures,
-				figure{speed + ", " + name(length), flat, of(name(length), speed)},
+				figure{"hand-overs/s, " + name(length), flat, of(name(length), speed)},
 				figure{cpu + ", " + name(length), flat, of(name(length), cpu)},
 				figure{inner + ", " + name(length), flat, of(name(length), inner)})
 			continue
@@ -39,12 +41,17 @@ func queues(lengths ...int) workload {
 	return w
 }
 
+// queueName is the subject's name, with the length.
+const queueName = "queue of %d"
+
 // queueRun is goroutines that lock and unlock one key.
 type queueRun struct {
-	over      atomic.Bool
-	handovers atomic.Int64
-	group     sync.WaitGroup
-	errs      chan error
+	over  atomic.Bool
+	group sync.WaitGroup
+	errs  chan error
+
+	mu    sync.Mutex
+	waits *hdrhistogram.Histogram // guarded by mu
 }
 
 func runQueue(s *server, length int, d time.Duration) (sample, error) {
@@ -61,7 +68,7 @@ func runQueue(s *server, length int, d time.Duration) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &queueRun{errs: make(chan error, length)}
+	r := &queueRun{errs: make(chan error, length), waits: newWaits()}
 	for i := range length {
 		cycle := lockers[i%2].cycle("hot")
 		r.group.Go(func() { r.worker(cycle) })
@@ -79,33 +86,54 @@ func runQueue(s *server, length int, d time.Duration) (sample, error) {
 }
 
 func (r *queueRun) worker(cycle func(func()) error) {
+	var asked time.Time
+	has := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		_ = r.waits.RecordValue(time.Since(asked).Nanoseconds()) // nothing lasts longer than patience
+	}
 	for !r.over.Load() {
-		if err := cycle(func() { r.handovers.Add(1) }); err != nil {
+		asked = time.Now()
+		if err := cycle(has); err != nil {
 			r.errs <- err
 			return
 		}
 	}
 }
 
+// forget begins anew to keep the waits, and returns those until now.
+func (r *queueRun) forget() *hdrhistogram.Histogram {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.waits
+	r.waits = newWaits()
+	return before
+}
+
 // watch measures for d what the hand-overs cost.
-func (r *queueRun) watch(s *server, d time.Duration) (sample, error) {
-	var cpu float64
-	var handovers int64
-	called, err := s.callsDuring(func() (err error) {
-		cpu, err = s.cpuDuring(func() error {
-			handovers = -r.handovers.Load()
+func (r *queueRun) watch(s *server, d time.Duration) (got sample, err error) {
+	var t total
+	store, err := spentDuring(s, func() (err error) {
+		r.forget()
+		objects, bytes := allocated()
+		t.cpu, err = cpuDuring(cpuNow, func() error {
 			time.Sleep(d)
-			handovers += r.handovers.Load()
 			return nil
 		})
+		t.waits = r.forget()
+		nowObjects, nowBytes := allocated()
+		t.objects, t.bytes = float64(nowObjects-objects), float64(nowBytes-bytes)
 		return err
 	})
-	each := float64(handovers)
-	return sample{
-		"hand-overs/s":             each / d.Seconds(),
-		"server CPU µs/hand-over":  cpu / each * 1e6,
-		"inner commands/hand-over": float64(called.inner()) / each,
-	}, err
+	if err != nil {
+		return nil, err
+	}
+	t.all = float64(t.waits.TotalCount())
+	t.allocated = t.all
+	got = t.costs(store, fairStraightName)
+	got["cycles/s"] = t.all / d.Seconds()
+	got["inner commands/cycle"] = float64(store.sent.inner()) / t.all
+	return got, nil
 }
 
 // waitForQueue returns when so many wait for the key that all want.

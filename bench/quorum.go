@@ -1,14 +1,8 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/go-redsync/redsync/v4"
-	redsyncredis "github.com/go-redsync/redsync/v4/redis"
-	redsyncpool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/multilock"
@@ -36,6 +30,13 @@ func startNodes(n int) (nodes, error) {
 func (all nodes) stop() {
 	for _, s := range all {
 		s.stop()
+	}
+}
+
+// kill ends the processes alone. stop must follow.
+func (all nodes) kill() {
+	for _, s := range all {
+		_ = s.cmd.Process.Kill() // fails only if the process has ended already
 	}
 }
 
@@ -77,15 +78,16 @@ func (all nodes) cpu() (sum float64, err error) {
 // quorumLibrary opens a locker on several nodes, of which a majority gives a lock.
 type quorumLibrary func(addrs []string, lease time.Duration) (locker, error)
 
-// The subjects' names.
+// The subjects' names; the third is redsync as anywhere else.
 const (
-	multilockName = "multilock"
-	redsyncName   = "redsync"
+	multilockName      = "multilock"
+	redsyncGoRedisName = "redsync on go-redis"
 )
 
 var quorumLibraries = map[string]quorumLibrary{
-	multilockName: openMultilock,
-	redsyncName:   openRedsync,
+	multilockName:      openMultilock,
+	redsyncName:        openRedsync,
+	redsyncGoRedisName: openRedsyncGoRedis,
 }
 
 type multilocker struct {
@@ -144,47 +146,5 @@ func (l *multilocker) close() {
 	}
 	for _, client := range l.clients {
 		client.Close()
-	}
-}
-
-type redsyncer struct {
-	clients []*redis.Client
-	sync    *redsync.Redsync
-	lease   time.Duration
-}
-
-// openRedsync has as many connections to each node as goroutines may want at a
-// time: none waits for another's.
-func openRedsync(addrs []string, lease time.Duration) (locker, error) {
-	l := &redsyncer{lease: lease}
-	var pools []redsyncredis.Pool
-	for _, addr := range addrs {
-		client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: inFlight})
-		l.clients, pools = append(l.clients, client), append(pools, redsyncpool.NewPool(client))
-	}
-	l.sync = redsync.New(pools...)
-	return l, nil
-}
-
-func (l *redsyncer) cycle(key string) func(func()) error {
-	return func(inside func()) error {
-		m := l.sync.NewMutex(key, redsync.WithExpiry(l.lease))
-		if err := m.Lock(); err != nil {
-			return err
-		}
-		inside()
-		released, err := m.Unlock()
-		if err == nil && !released {
-			err = fmt.Errorf("redsync: %s was lost", key)
-		}
-		return err
-	}
-}
-
-func (l *redsyncer) close() {
-	for _, client := range l.clients {
-		if err := client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
-			panic(err) // it has nothing to close but connections
-		}
 	}
 }

@@ -20,18 +20,21 @@ const (
 // far is one goroutine that locks and unlocks on a quorum whose nodes are a way
 // off, compared with rlock on one such node; first with all nodes, then while two
 // of them hang: the very first lock, and those from when the hang is known. It is
-// also met by a locker that has made no call before.
+// also met by a locker that has made no call before. redsync does the same on nodes
+// of its own.
 //
 // Latency is that of Lock, and of both Lock and Unlock (cycle), in the median.
 func far() workload {
-	const lock, cycle = "lock ms", "cycle ms"
+	const lock, cycle, hangs = "lock ms", "cycle ms", ", two hang"
 	const first, fresh = "first lock, hang not known: ms more", "first lock of a new locker: ms more"
 	limit := atMost(1.1 * multilock.DefaultNodeTimeout.Seconds() * 1000) // a tenth for the way and the timers
 	return workload{
-		name: fmt.Sprintf("quorum/%v", farTrip),
+		name:   fmt.Sprintf("quorum/%v", farTrip),
+		rounds: fewRounds,
 		subjects: []subject{
 			{name: holdfastName, run: runFarOne},
-			{name: multilockName, run: runFarQuorum},
+			{name: multilockName, run: runFarQuorum(openMultilock, silentMultilock)},
+			{name: redsyncName, rival: true, run: runFarQuorum(openRedsync, openRedsync)},
 		},
 		figures: []figure{
 			{lock + ", rlock on one node", target{}, of(holdfastName, lock)},
@@ -43,6 +46,12 @@ func far() workload {
 			{first, limit, of(multilockName, first)},
 			{"slowest cycle until it is known: ms more", limit, of(multilockName, "slowest until known: ms more")},
 			{fresh, limit, of(multilockName, fresh)},
+			{lock + " ÷ redsync", target{}, ratio(multilockName, redsyncName, lock)},
+			{cycle + " ÷ redsync", target{}, ratio(multilockName, redsyncName, cycle)},
+			{lock + hangs + " ÷ redsync", target{}, ratio(multilockName, redsyncName, lock+hangs)},
+			{cycle + hangs + " ÷ redsync", target{}, ratio(multilockName, redsyncName, cycle+hangs)},
+			{first + ", redsync", target{}, of(redsyncName, first)},
+			{fresh + ", redsync", target{}, of(redsyncName, fresh)},
 		},
 	}
 }
@@ -65,32 +74,41 @@ func runFarOne(s *server, d time.Duration) (sample, error) {
 	return sample{"lock ms": median(all.lock), "cycle ms": median(all.cycle)}, err
 }
 
-func runFarQuorum(_ *server, d time.Duration) (sample, error) {
-	all, err := startNodes(masters)
-	if err != nil {
-		return nil, err
-	}
-	defer all.stop()
-	var addrs []string
-	for _, s := range all {
-		p, err := delay(s.addr, farTrip)
+// silentMultilock has made no call.
+func silentMultilock(addrs []string, lease time.Duration) (locker, error) {
+	return newMultilocker(addrs, lease)
+}
+
+// runFarQuorum opens one locker that is used, and another that first is when nodes hang.
+func runFarQuorum(used, silent quorumLibrary) func(*server, time.Duration) (sample, error) {
+	return func(_ *server, d time.Duration) (sample, error) {
+		all, err := startNodes(masters)
 		if err != nil {
 			return nil, err
 		}
-		defer p.close()
-		addrs = append(addrs, p.addr())
+		defer all.stop()
+		var addrs []string
+		for _, s := range all {
+			p, err := delay(s.addr, farTrip)
+			if err != nil {
+				return nil, err
+			}
+			defer p.close()
+			addrs = append(addrs, p.addr())
+		}
+		l, err := used(addrs, usualLease)
+		if err != nil {
+			return nil, err
+		}
+		defer l.close()
+		fresh, err := silent(addrs, usualLease)
+		if err != nil {
+			return nil, err
+		}
+		defer fresh.close()
+		defer all.kill() // a client waits long for the end of a connection to a node that hangs
+		return farQuorum(all, l, fresh, d)
 	}
-	l, err := openMultilock(addrs, usualLease)
-	if err != nil {
-		return nil, err
-	}
-	defer l.close()
-	fresh, err := newMultilocker(addrs, usualLease)
-	if err != nil {
-		return nil, err
-	}
-	defer fresh.close()
-	return farQuorum(all, l, fresh, d)
 }
 
 // farQuorum measures with all nodes, has some hang, and measures again.
@@ -123,6 +141,8 @@ func farQuorum(all nodes, l, fresh locker, d time.Duration) (sample, error) {
 	return sample{
 		"lock ms":                             lock,
 		"cycle ms":                            cycle,
+		"lock ms, two hang":                   median(known.lock),
+		"cycle ms, two hang":                  median(known.cycle),
 		"lock, hang ÷ none":                   median(known.lock) / lock,
 		"cycle, hang ÷ none":                  median(known.cycle) / cycle,
 		"first lock, hang not known: ms more": learning.lock[0] - lock,

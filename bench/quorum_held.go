@@ -19,7 +19,9 @@ func quorumHeld(leases int, length time.Duration) workload {
 	const client, server, often = "client CPU µs/renewal", "server CPU µs/renewal", "renewals per lease and interval"
 	h := holding{leases: leases, length: length}
 	return workload{
-		name: fmt.Sprintf("quorum/held %d", leases),
+		name:   fmt.Sprintf("quorum/held %d", leases),
+		spans:  heldTime,
+		rounds: fewRounds,
 		subjects: []subject{
 			{name: multilockName, run: h.quorum},
 			{name: single, run: h.oneByOneAndNode},
@@ -50,7 +52,26 @@ func (h holding) quorum(_ *server, d time.Duration) (sample, error) {
 		return nil, err
 	}
 	defer l.close()
-	return h.keep(l.(holder), all[0], d)
+	kept, each, err := h.take(l.(holder))
+	if err != nil {
+		return nil, err
+	}
+	got, err := h.watch(all[0], d, func() (float64, error) {
+		return cpuDuring(cpuNow, func() error {
+			time.Sleep(time.Duration(h.intervals(d)) * h.interval())
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	got["bytes/lease"], got["goroutines/lease"] = each.heap+each.stack, each.goroutines
+	for _, l := range kept {
+		if err := l.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return got, nil
 }
 
 // oneByOneAndNode is the program that the quorum is compared with.
@@ -76,8 +97,12 @@ func (h holding) oneByOneAndNode(_ *server, d time.Duration) (sample, error) {
 	if err := h.eachOn(floors, func(f *floor, i int) error { return f.acquire(keys[i]) }); err != nil {
 		return nil, err
 	}
-	return h.renewing(all[0], d, func() error {
-		return h.eachOn(floors, func(f *floor, i int) error { return f.renew(keys[i]) })
+	return h.watch(all[0], d, func() (float64, error) {
+		return cpuDuring(cpuNow, func() error {
+			return h.renewing(h.intervals(d), func() error {
+				return h.eachOn(floors, func(f *floor, i int) error { return f.renew(keys[i]) })
+			})
+		})
 	})
 }
 

@@ -51,6 +51,25 @@ func TestTwoCallsPerCycleAndNode(t *testing.T) {
 	require.Equal(t, 2*len(all), sent.sent())
 }
 
+// A library on a quorum stands beside others by the same figures as one on a node, but
+// for Jain's index over processes: there is one.
+func TestQuorumColumns(t *testing.T) {
+	needServer(t)
+	w := load{goroutines: 4}
+	for _, name := range []string{multilockName, redsyncName, redsyncGoRedisName} {
+		got, err := w.quorum(name).run(nil, 50*time.Millisecond)
+		require.NoError(t, err)
+		for _, c := range columns {
+			if c.figure != "" && c.figure != "Jain's index" {
+				require.Positive(t, got.known()[c.figure], "%s: %s", name, c.figure)
+			}
+		}
+		require.Greater(t, got["commands/cycle"], 2.5, "%s: of all nodes, not of each", name)
+		require.LessOrEqual(t, got["commands/cycle"], 2*masters+0.5, name) // a node that is late has its last ones yet to come
+		require.LessOrEqual(t, got["Jain of goroutines"], 1.0)
+	}
+}
+
 // The proxy delays each way, many requests at a time no longer than one.
 func TestDelay(t *testing.T) {
 	needServer(t)

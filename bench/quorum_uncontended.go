@@ -6,21 +6,25 @@ import (
 )
 
 // quorumUncontended is goroutines with a key of their own each, on a quorum. than
-// is what its speed is to be beside redsync's.
+// is what its speed is to be beside redsync's, in its fastest setting and in that of
+// its README.
 func quorumUncontended(goroutines int, than target) workload {
 	w := load{goroutines: goroutines}
 	const speed, client = "cycles/s", "client CPU µs/cycle"
-	const servers = "servers' CPU µs/cycle"
+	const servers, p99 = "server CPU µs/cycle", "lock p99 µs"
 	return workload{
 		name:     fmt.Sprintf("quorum/uncontended %d", goroutines),
-		subjects: []subject{w.quorum(multilockName), w.quorum(redsyncName)},
+		subjects: []subject{w.quorum(multilockName), w.quorum(redsyncName), w.quorum(redsyncGoRedisName)},
 		figures: []figure{
 			{name: speed, value: of(multilockName, speed)},
 			{speed + " ÷ redsync", than, ratio(multilockName, redsyncName, speed)},
+			{speed + " ÷ redsync on go-redis", than, ratio(multilockName, redsyncGoRedisName, speed)},
 			{client, target{}, of(multilockName, client)},
 			{client + " ÷ redsync", target{}, ratio(multilockName, redsyncName, client)},
-			{servers, target{}, of(multilockName, servers)},
-			{servers + " ÷ redsync", target{}, ratio(multilockName, redsyncName, servers)},
+			{"all nodes' CPU µs/cycle", target{}, of(multilockName, servers)},
+			{"all nodes' CPU µs/cycle ÷ redsync", target{}, ratio(multilockName, redsyncName, servers)},
+			{p99, target{}, of(multilockName, p99)},
+			{p99 + " ÷ redsync", target{}, ratio(multilockName, redsyncName, p99)},
 			{"EVALSHA per cycle and node", atMost(2), of(multilockName, "EVALSHA/cycle")},
 			{"other commands per cycle and node", exactly(0), of(multilockName, "other commands/cycle")},
 			{"allocations per cycle", target{}, of(multilockName, "allocations/cycle")},
@@ -31,7 +35,7 @@ func quorumUncontended(goroutines int, than target) workload {
 
 // quorum runs the load on nodes of its own.
 func (w load) quorum(name string) subject {
-	return subject{name: name, rival: name == redsyncName, run: func(_ *server, d time.Duration) (sample, error) {
+	return subject{name: name, rival: name != multilockName, run: func(_ *server, d time.Duration) (sample, error) {
 		all, err := startNodes(masters)
 		if err != nil {
 			return nil, err
@@ -62,15 +66,22 @@ func (w load) quorum(name string) subject {
 			objects, bytes = objects-o, bytes-b
 			return err
 		})
+		if err != nil {
+			return nil, err
+		}
 		cycles, each := float64(t.all), float64(t.all*masters)
-		return sample{
-			"cycles/s":              float64(t.cycles) / d.Seconds(),
-			"client CPU µs/cycle":   cpu / cycles * 1e6,
-			"servers' CPU µs/cycle": servers / cycles * 1e6,
-			"EVALSHA/cycle":         float64(sent["evalsha"]) / each,
-			"other commands/cycle":  float64(sent.sent()-sent["evalsha"]) / each,
-			"allocations/cycle":     float64(objects) / cycles,
-			"bytes/cycle":           float64(bytes) / cycles,
-		}, err
+		got := sample{
+			"cycles/s":             float64(t.cycles) / d.Seconds(),
+			"client CPU µs/cycle":  cpu / cycles * 1e6,
+			"server CPU µs/cycle":  servers / cycles * 1e6,              // of all nodes
+			"commands/cycle":       float64(sent.sentBy(name)) / cycles, // likewise
+			"EVALSHA/cycle":        float64(sent["evalsha"]) / each,
+			"other commands/cycle": float64(sent.sentBy(name)-sent["evalsha"]) / each,
+			"allocations/cycle":    float64(objects) / cycles,
+			"bytes/cycle":          float64(bytes) / cycles,
+			"Jain of goroutines":   jainOf(t.shares),
+		}
+		got.addWaits(t.waits)
+		return got, nil
 	}}
 }

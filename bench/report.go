@@ -3,14 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"math"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"reflect"
 	"runtime"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -19,9 +16,11 @@ type report struct {
 	Date      time.Time
 	Machine   string
 	Versions  string
+	Commit    string
 	Load      string // load averages before the run
 	Rounds    int
 	Time      string
+	LeftOut   []string `json:",omitempty"` // which rivals could not be measured, and why
 	Workloads []measured
 }
 
@@ -31,6 +30,7 @@ type measured struct {
 	Name     string
 	Rounds   []round
 	Notes    []string `json:",omitempty"`
+	Stolen   float64  `json:",omitempty"` // largest share of the processors' time that the host took during a measurement
 }
 
 func newReport(rounds int, d time.Duration) *report {
@@ -38,126 +38,80 @@ func newReport(rounds int, d time.Duration) *report {
 		Date:     time.Now().UTC().Truncate(time.Second),
 		Machine:  fmt.Sprintf("%s/%s, %d × %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor()),
 		Versions: versions(),
+		Commit:   commit(),
 		Load:     firstLine("/proc/loadavg"),
 		Rounds:   rounds,
 		Time:     d.String(),
 	}
 }
 
-// printHead begins the report in Markdown; the lines of the workloads follow.
-func (r *report) printHead(w io.Writer) {
-	fmt.Fprintf(w, "%s · %s · %s · load before %s · %d rounds of %s\n\n",
-		r.Date.Format(time.DateTime), r.Machine, r.Versions, r.Load, r.Rounds, r.Time)
-	fmt.Fprintln(w, "| workload | figure | target | median | min – max | |")
-	fmt.Fprintln(w, "|---|---|---|---:|---:|---|")
+// goesOn says why this run cannot be the rest of an earlier one; nil if it can.
+func (r *report) goesOn(before *report) error {
+	now, then := *r, *before
+	for _, one := range []*report{&now, &then} {
+		one.Date, one.Load, one.LeftOut, one.Workloads = time.Time{}, "", nil, nil
+	}
+	if !reflect.DeepEqual(now, then) {
+		return fmt.Errorf("that run was another: commit %s, %s, %s, at most %d rounds of %s", then.Commit, then.Machine, then.Versions, then.Rounds, then.Time)
+	}
+	return nil
 }
 
-// print writes the lines of the table.
-func (m measured) print(w io.Writer) {
-	for _, f := range m.workload.figures {
-		fmt.Fprintln(w, f.line(m))
-	}
+func (r *report) has(name string) bool {
+	return slices.ContainsFunc(r.Workloads, func(m measured) bool { return m.Name == name })
 }
 
-// printNotes ends the report with what went wrong.
-func (r *report) printNotes(w io.Writer) {
-	for _, m := range r.Workloads {
-		for _, n := range m.Notes {
-			fmt.Fprintf(w, "\n%s: %s\n", m.Name, n)
-		}
-	}
-}
+// The files of a report.
+const (
+	rawFile   = "raw.json"
+	tableFile = "table.md"
+	briefFile = "README-table.md"
+)
 
-func (f figure) line(m measured) string {
-	var values []float64
-	for _, r := range m.Rounds {
-		if v := f.value(r); !math.IsNaN(v) {
-			values = append(values, v)
-		}
-	}
-	want, mark := "", ""
-	if f.target.sign != "" {
-		want = f.target.sign + " " + number(f.target.bound)
-	}
-	if len(values) == 0 {
-		return fmt.Sprintf("| %s | %s | %s | – | – | |", m.Name, f.name, want)
-	}
-	middle := median(values)
-	switch {
-	case want == "":
-	case f.target.met(middle):
-		mark = "✓"
-	default:
-		mark = "missed"
-	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s – %s | %s |", m.Name, f.name, want,
-		number(middle), number(slices.Min(values)), number(slices.Max(values)), mark)
-}
-
-// save writes everything that was measured.
-func (r *report) save(file string) error {
+// save writes what was measured so far, and what is made from it, into dir.
+func (r *report) save(dir string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	if err := os.WriteFile(filepath.Join(dir, rawFile), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return r.render(dir)
 }
 
-// number prints three digits or a little more.
-func number(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 1e6:
-		return fmt.Sprintf("%.2f M", v/1e6)
-	case a >= 1e4:
-		return fmt.Sprintf("%.1f k", v/1e3)
-	case a >= 100 || v == math.Trunc(v):
-		return fmt.Sprintf("%.0f", v)
-	case a >= 1:
-		return fmt.Sprintf("%.2f", v)
+// render writes what is made from the raw figures alone.
+func (r *report) render(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, tableFile), []byte(r.markdown()), 0o644); err != nil {
+		return err
 	}
-	return fmt.Sprintf("%.3f", v)
+	if err := os.WriteFile(filepath.Join(dir, briefFile), []byte(r.readme()), 0o644); err != nil {
+		return err
+	}
+	return r.drawAll(dir)
 }
 
-func versions() string {
-	found := []string{runtime.Version()}
-	if out, err := exec.Command("redis-server", "--version").Output(); err == nil {
-		if fields := strings.Fields(string(out)); len(fields) > 2 {
-			found = append(found, "Redis "+strings.TrimPrefix(fields[2], "v="))
-		}
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			switch m.Path {
-			case "github.com/redis/rueidis":
-				found = append(found, "rueidis and rueidislock "+m.Version)
-			case "github.com/go-redsync/redsync/v4":
-				found = append(found, "redsync "+m.Version)
-			case "github.com/redis/go-redis/v9":
-				found = append(found, "go-redis "+m.Version)
-			}
-		}
-	}
-	return strings.Join(found, ", ")
-}
-
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
+// loadReport reads what save wrote. Each workload must be one that this program
+// still has.
+func loadReport(dir string) (*report, error) {
+	text, err := os.ReadFile(filepath.Join(dir, rawFile))
 	if err != nil {
-		return "processor"
+		return nil, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
+	r := &report{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", rawFile, err)
+	}
+	known := make(map[string]workload)
+	for _, w := range workloads() {
+		known[w.name] = w
+	}
+	for i, m := range r.Workloads {
+		w, ok := known[m.Name]
+		if !ok {
+			return nil, fmt.Errorf("%s: no workload is named %q any more: measure again", rawFile, m.Name)
 		}
+		r.Workloads[i].workload = w
 	}
-	return "processor"
-}
-
-func firstLine(file string) string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "unknown"
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return line
+	return r, nil
 }

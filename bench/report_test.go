@@ -16,16 +16,13 @@ func TestTable(t *testing.T) {
 		{"lost", atMost(0), of("a", "lost")},
 	}}
 	r := report{Workloads: []measured{{
-		workload: w, Name: w.name, Notes: []string{"c failed in round 2: stuck"},
+		workload: w, Name: w.name, Notes: []string{"c failed in round 2: stuck"}, Stolen: 0.123,
 		Rounds: []round{
 			{"a": {"speed": 12_000, "sent": 2}, "b": {"speed": 12_000}, "c": {"speed": 6_000}},
 			{"a": {"speed": 1_800_000, "sent": 2}, "b": {"speed": 2_000_000}},
 			{"a": {"speed": 400, "sent": 3}, "b": {"speed": 800}, "c": {"speed": 100}},
 		},
 	}}}
-	var out strings.Builder
-	r.Workloads[0].print(&out)
-	r.printNotes(&out)
 	require.Equal(t, strings.Join([]string{
 		"| work | speed |  | 12.0 k | 400 – 1.80 M |  |",
 		"| work | ÷ b | ≥ 0.900 | 0.900 | 0.500 – 1 | ✓ |",
@@ -33,7 +30,8 @@ func TestTable(t *testing.T) {
 		"| work | sent | = 2 | 2 | 2 – 3 | ✓ |",
 		"| work | lost | ≤ 0 | – | – | |",
 		"", "work: c failed in round 2: stuck", "",
-	}, "\n"), out.String())
+		"work: the machine's host took up to 12 % of the processors' time for others", "",
+	}, "\n"), r.Workloads[0].lines()+r.notes())
 }
 
 func TestTargets(t *testing.T) {

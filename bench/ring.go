@@ -12,7 +12,24 @@ import (
 // ringPass is all that a hand-over is on the ring: a message to the next.
 const ringPass = `return redis.call('PUBLISH', KEYS[1], ARGV[1])`
 
-var ringSHA = sha(ringPass)
+// ringQueuePass and ringQueueEnter are what a hand-over does besides to Redisson's
+// layout of a fair queue, at the least: the lock goes from one owner to the next, who
+// leaves the queue; and the first enters again.
+const (
+	ringQueuePass = `
+redis.call('HDEL', KEYS[2], ARGV[2])
+redis.call('LPOP', KEYS[3])
+redis.call('ZREM', KEYS[4], ARGV[3])
+redis.call('HSET', KEYS[2], ARGV[3], '1')
+redis.call('PEXPIRE', KEYS[2], '30000')
+` + ringPass
+	ringQueueEnter = `
+redis.call('TIME')
+redis.call('RPUSH', KEYS[1], ARGV[1])
+return redis.call('ZADD', KEYS[2], '1', ARGV[1])`
+)
+
+var ringSHA, ringQueuePassSHA, ringQueueEnterSHA = sha(ringPass), sha(ringQueuePass), sha(ringQueueEnter)
 
 // place is which of several processes this is, and how many goroutines each has.
 type place struct{ Process, Processes, Goroutines int }
@@ -21,11 +38,16 @@ type place struct{ Process, Processes, Goroutines int }
 // participants, each in another process than the one before, by one script call
 // and one message for each step. There is no lock in it. A participant is one
 // goroutine; its number is goroutine × processes + process.
+//
+// With a queue, it is the floor of a lock in Redisson's layout: the calls do to the
+// queue what they have to, but decide nothing by it, and a participant makes another
+// call before it waits again, as whoever wants a lock once more has to say so.
 type ring struct {
 	client   rueidis.Client
 	heard    rueidis.DedicatedClient
 	deadline deadline
 	at       place           // immutable
+	queue    bool            // immutable
 	turns    []chan struct{} // by goroutine: the token, one slot
 	joined   int             // goroutines so far; owned by the caller of cycle
 
@@ -36,12 +58,12 @@ type ring struct {
 
 // openRing subscribes before it returns, so that a ring whose processes have all
 // done so loses no message.
-func openRing(addr string, at place) (*ring, error) {
+func openRing(addr string, at place, queue bool) (*ring, error) {
 	client, err := rueidis.NewClient(options(addr))
 	if err != nil {
 		return nil, err
 	}
-	r := &ring{client: client, at: at, ended: make(chan struct{})}
+	r := &ring{client: client, at: at, queue: queue, ended: make(chan struct{})}
 	for range at.Goroutines {
 		r.turns = append(r.turns, make(chan struct{}, 1))
 	}
@@ -51,8 +73,10 @@ func openRing(addr string, at place) (*ring, error) {
 	r.heard, _ = client.Dedicate()
 	r.heard.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: r.hear})
 	err = r.heard.Do(always, r.heard.B().Subscribe().Channel(ringChannel(at.Process)).Build()).Error()
-	if err == nil {
-		err = client.Do(always, client.B().ScriptLoad().Script(ringPass).Build()).Error()
+	for _, script := range []string{ringPass, ringQueuePass, ringQueueEnter} {
+		if err == nil {
+			err = client.Do(always, client.B().ScriptLoad().Script(script).Build()).Error()
+		}
 	}
 	if err != nil {
 		r.close()
@@ -61,7 +85,19 @@ func openRing(addr string, at place) (*ring, error) {
 	return r, nil
 }
 
+const (
+	ringNobody = "ring:nobody" // a channel to which nobody listens
+	ringLock   = "ring:{hot}:lock"
+	ringQueue  = "ring:{hot}:queue"
+	ringScores = "ring:{hot}:scores"
+)
+
 func ringChannel(process int) string { return fmt.Sprintf("ring:{hot}:%d", process) }
+
+// ringOwner is as long as an owner is.
+func ringOwner(number int) string {
+	return fmt.Sprintf("00000000-0000-4000-8000-000000000000:%d", number)
+}
 
 // hear gives the token to the participant that the message names.
 func (r *ring) hear(m rueidis.PubSubMessage) {
@@ -80,11 +116,12 @@ func (r *ring) cycle(key string) func(func()) error {
 	if key != (load{hot: true}).key(0) {
 		return func(inside func()) error {
 			inside()
-			_, err := r.pass("ring:nobody", "0")
+			_, err := r.call(ringSHA, []string{ringNobody}, "0")
 			return err
 		}
 	}
 	turn := r.turns[r.joined]
+	me := ringOwner(r.joined*r.at.Processes + r.at.Process)
 	next := (r.joined*r.at.Processes + r.at.Process + 1) % (r.at.Processes * r.at.Goroutines)
 	channel, number := ringChannel(next%r.at.Processes), strconv.Itoa(next)
 	r.joined++
@@ -95,16 +132,26 @@ func (r *ring) cycle(key string) func(func()) error {
 			return r.why
 		}
 		inside()
-		heard, err := r.pass(channel, number)
+		heard, err := r.pass(channel, number, me, ringOwner(next))
 		if err == nil && heard != 1 {
 			err = fmt.Errorf("ring: %d heard of the turn of %s", heard, number)
+		}
+		if err == nil && r.queue {
+			_, err = r.call(ringQueueEnterSHA, []string{ringQueue, ringScores}, me)
 		}
 		return err
 	}
 }
 
-func (r *ring) pass(channel, number string) (heard int64, err error) {
-	cmd := r.client.B().Evalsha().Sha1(ringSHA).Numkeys(1).Arg(channel, number).Build()
+func (r *ring) pass(channel, number, me, next string) (heard int64, err error) {
+	if r.queue {
+		return r.call(ringQueuePassSHA, []string{channel, ringLock, ringQueue, ringScores}, number, me, next)
+	}
+	return r.call(ringSHA, []string{channel}, number)
+}
+
+func (r *ring) call(sha string, keys []string, args ...string) (int64, error) {
+	cmd := r.client.B().Evalsha().Sha1(sha).Numkeys(int64(len(keys))).Arg(keys...).Arg(args...).Build()
 	return r.client.Do(r.deadline.context(), cmd).AsInt64()
 }
 

@@ -8,8 +8,14 @@ import (
 )
 
 // The token visits all participants in turn, each in another process than the
-// one before, and each step is one call and one message.
+// one before, and each step is one call and one message, or a call more with a queue.
 func TestRing(t *testing.T) {
+	for name, queue := range map[string]bool{"bare": false, "with a queue": true} {
+		t.Run(name, func(t *testing.T) { testRing(t, queue) })
+	}
+}
+
+func testRing(t *testing.T, queue bool) {
 	needServer(t)
 	s, err := startServer()
 	require.NoError(t, err)
@@ -18,7 +24,7 @@ func TestRing(t *testing.T) {
 
 	var rings []*ring
 	for p := range count {
-		r, err := openRing(s.addr, place{p, count, goroutines})
+		r, err := openRing(s.addr, place{p, count, goroutines}, queue)
 		require.NoError(t, err)
 		defer r.close()
 		rings = append(rings, r)
@@ -45,8 +51,14 @@ func TestRing(t *testing.T) {
 		require.Equal(t, i%(count*goroutines), who, "visit %d", i)
 	}
 	require.Len(t, visits, count*goroutines*laps)
-	require.Equal(t, len(visits), executed["evalsha"])
-	require.Equal(t, len(visits), executed["publish"])
+	calls := len(visits)
+	require.Equal(t, calls, executed["publish"])
+	if queue {
+		require.Equal(t, calls, executed["lpop"])
+		require.Equal(t, calls, executed["rpush"])
+		calls *= 2
+	}
+	require.Equal(t, calls, executed["evalsha"])
 }
 
 // Whoever waits for the token is let go when the load is over, without a section,
@@ -57,7 +69,7 @@ func TestRingEnds(t *testing.T) {
 	require.NoError(t, err)
 	defer s.stop()
 	for name, end := range map[string]func(*ring){"over": (*ring).over, "close": (*ring).close} {
-		r, err := openRing(s.addr, place{1, 2, 1}) // where the token does not begin
+		r, err := openRing(s.addr, place{1, 2, 1}, false) // where the token does not begin
 		require.NoError(t, err)
 		defer r.close()
 		waited := make(chan error)

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"math"
 	"time"
 )
@@ -12,13 +13,32 @@ type workload struct {
 	name     string
 	subjects []subject
 	figures  []figure
+	// spans is how many times longer than others it takes to measure a subject; 0 is
+	// as long.
+	spans float64
+	// rounds is how often every subject is measured at most; 0 is as often as asked.
+	rounds int
+}
+
+// fewRounds are those of workloads that take long, or that are not the main ones.
+const fewRounds = 3
+
+// roundsOf is how many there are where so many are asked for.
+func (w workload) roundsOf(asked int) int {
+	if w.rounds > 0 {
+		return min(w.rounds, asked)
+	}
+	return asked
 }
 
 // subject is who is measured.
 type subject struct {
 	name string
-	// rival: a failure is noted in the report and does not end the run.
+	// rival: a failure is noted in the report and does not make the run fail, unless it
+	// is that a server does not start.
 	rival bool
+	// needs tells why the subject cannot be measured here; nil if it always can.
+	needs func() error
 	// run does the work once, for about d, on an empty server.
 	run func(s *server, d time.Duration) (sample, error)
 }
@@ -37,13 +57,15 @@ type figure struct {
 	value  func(round) float64 // NaN if it is not known
 }
 
+var nan = math.NaN()
+
 // of is the figure of one subject.
 func of(subject, name string) func(round) float64 {
 	return func(r round) float64 {
 		if v, ok := r[subject][name]; ok {
 			return v
 		}
-		return math.NaN()
+		return nan
 	}
 }
 
@@ -76,33 +98,75 @@ func (t target) met(v float64) bool {
 	return true
 }
 
-// measure runs the workload on a server of its own and tells of its progress.
-func (w workload) measure(rounds int, d time.Duration, progress io.Writer) (measured, error) {
-	m := measured{Name: w.name, workload: w}
+// measure runs the workload on a server of its own and tells of its progress. A
+// subject that fails is left out of its round, with a note; err tells what must not
+// happen, and what was measured is there all the same.
+func (w workload) measure(rounds int, d time.Duration, tell *progress) (m measured, err error) {
+	m = measured{Name: w.name, workload: w}
 	s, err := startServer()
 	if err != nil {
+		err = fmt.Errorf("%s: %w", w.name, err)
+		tell.say(err.Error())
 		return m, err
 	}
-	defer s.stop()
+	defer func() { s.stop() }()
+	rounds = w.roundsOf(rounds)
+	var failures []error
 	for i := range rounds {
 		r := make(round)
 		for j := range w.subjects {
 			subject := w.subjects[(i+j)%len(w.subjects)]
-			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", w.name, i+1, rounds, subject.name)
-			if err := s.empty(); err != nil {
-				return m, err
+			tell.step(w, fmt.Sprintf("%s, round %d of %d: %s", w.name, i+1, rounds, subject.name))
+			got, stolen, err := subject.undisturbed(s, d)
+			m.Stolen = max(m.Stolen, stolen)
+			if err == nil || errors.Is(err, errIncomplete) {
+				r[subject.name] = got.known()
 			}
-			got, err := subject.run(s, d)
-			switch {
-			case err == nil:
-				r[subject.name] = got
-			case subject.rival:
-				m.Notes = append(m.Notes, fmt.Sprintf("%s failed in round %d: %v", subject.name, i+1, err))
-			default:
-				return m, fmt.Errorf("%s: %w", subject.name, err)
+			if err == nil {
+				continue
+			}
+			note := fmt.Sprintf("%s failed in round %d: %v", subject.name, i+1, err)
+			tell.say(note)
+			abandon(subject.name)
+			m.Notes = append(m.Notes, note)
+			if !subject.rival || errors.Is(err, errNotStarted) {
+				failures = append(failures, fmt.Errorf("%s: %s in round %d: %w", w.name, subject.name, i+1, err))
 			}
 		}
 		m.Rounds = append(m.Rounds, r)
 	}
-	return m, nil
+	return m, errors.Join(failures...)
+}
+
+// undisturbed measures again what the machine's host has disturbed, and tells how much
+// it has disturbed the last.
+func (s subject) undisturbed(on *server, d time.Duration) (got sample, stolen float64, err error) {
+	for range mostTries {
+		before := spentSoFar()
+		got, err = s.measure(on, d)
+		if stolen = spentSoFar().stolenSince(before); err != nil || stolen <= mostStolen {
+			break
+		}
+	}
+	return got, stolen, err
+}
+
+// measure does the work on an emptied server, or on a new one if that has ended.
+func (s subject) measure(on *server, d time.Duration) (sample, error) {
+	if err := on.empty(); err != nil {
+		if err := on.restart(); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNotStarted, err)
+		}
+	}
+	return s.run(on, d)
+}
+
+// errIncomplete is of a subject that did not do what it should, but whose figures are
+// good as far as they go.
+var errIncomplete = errors.New("incomplete")
+
+// known is a sample without the figures that could not be told.
+func (s sample) known() sample {
+	maps.DeleteFunc(s, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	return s
 }

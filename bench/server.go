@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -15,7 +15,7 @@ import (
 )
 
 // server is a redis-server of this program's own, with a connection that asks
-// about it. Everything in it is immutable after startServer.
+// about it. Everything in it is immutable after startServer, but for restart.
 type server struct {
 	addr  string
 	cmd   *exec.Cmd
@@ -26,42 +26,37 @@ type server struct {
 // startServer starts a redis-server that persists nothing, on a free port.
 func startServer() (*server, error) {
 	for try := 1; ; try++ {
-		// Below the ports that systems give to outgoing connections.
-		s, err := startOn(12000 + rand.IntN(20000))
+		s, err := startOn(freePort())
 		if err == nil || try == 5 {
 			return s, err
 		}
 	}
 }
 
+// freePort is one that is probably free, below those that systems give to
+// outgoing connections.
+func freePort() int { return 12000 + rand.IntN(20000) }
+
 func startOn(port int) (*server, error) {
 	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), done: make(chan struct{})}
 	s.cmd = exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1",
 		"--dir", os.TempDir(), "--save", "", "--appendonly", "no",
 		"--slowlog-log-slower-than", strconv.Itoa(slowest), "--slowlog-max-len", "1000")
+	var log bytes.Buffer // to be read when the process has ended
+	s.cmd.Stdout, s.cmd.Stderr = &log, &log
 	s.cmd.SysProcAttr = dieWithParent()
 
-	started := make(chan error)
-	go func() { // ends with the process; stop waits for it
-		// The parent-death signal follows the thread that forked.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = s.cmd.Wait() // the status of a killed process says nothing
-		}
-		close(s.done)
-	}()
-	if err := <-started; err != nil {
+	if err := launch(s.cmd, s.done); err != nil {
 		return nil, fmt.Errorf("redis-server: %w", err)
 	}
 	if err := s.connect(); err != nil {
 		s.stop()
-		return nil, fmt.Errorf("redis-server on %s: %w", s.addr, err)
+		return nil, fmt.Errorf("redis-server on %s: %w; its log:\n%s", s.addr, err, tail(log.String()))
 	}
 	return s, nil
 }
+
+func (s *server) address() string { return s.addr }
 
 // connect opens the admin connection as soon as the server answers, and makes
 // sure that it is the server that was started.
@@ -104,6 +99,26 @@ func (s *server) do(args ...string) (rueidis.RedisMessage, error) {
 func (s *server) empty() error {
 	_, err := s.do("FLUSHALL")
 	return err
+}
+
+// restart kills the server and starts another in its place, which knows nothing. It
+// must not run beside other calls.
+func (s *server) restart() error {
+	_, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return err
+	}
+	s.stop()
+	fresh, err := startOn(number)
+	if err != nil {
+		return err
+	}
+	*s = *fresh
+	return nil
 }
 
 // stop kills the server and waits for its end.

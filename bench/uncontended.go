@@ -10,17 +10,16 @@ const usualLease = 30 * time.Second
 
 // uncontended is goroutines with a key of their own each.
 func uncontended(goroutines int) workload {
-	w := load{goroutines: goroutines}
 	const speed = "cycles/s"
+	names := append([]string{holdfastName, floorName, setFloorName}, rivals()...)
 	return workload{
-		name: fmt.Sprintf("uncontended/%d", goroutines),
-		subjects: []subject{
-			w.uncontended(holdfastName), w.uncontended(floorName), w.uncontended(rueidisName),
-		},
+		name:     fmt.Sprintf("uncontended/%d", goroutines),
+		subjects: crew{goroutines}.subjects(work{}, names...),
 		figures: []figure{
 			{name: speed, value: of(holdfastName, speed)},
 			{"÷ floor", atLeast(0.9), ratio(holdfastName, floorName, speed)},
-			{"÷ rueidislock", atLeast(1.2), ratio(holdfastName, rueidisName, speed)},
+			{"÷ floor of SET", target{}, ratio(holdfastName, setFloorName, speed)},
+			{"÷ best rival", atLeast(1.2), beside(holdfastName, speed)},
 			{"EVALSHA per cycle", exactly(2), of(holdfastName, "EVALSHA/cycle")},
 			{"other commands per cycle", exactly(0), of(holdfastName, "other commands/cycle")},
 			{"allocations per cycle", atMost(25), of(holdfastName, "allocations/cycle")},
@@ -33,48 +32,19 @@ func uncontended(goroutines int) workload {
 
 // fairUncontended is the same for the fair lock.
 func fairUncontended(goroutines int) workload {
-	w := load{goroutines: goroutines}
 	const speed = "cycles/s"
+	names := append([]string{fairName, holdfastName}, fifoRivals()...)
 	return workload{
 		name:     fmt.Sprintf("fair/uncontended %d", goroutines),
-		subjects: []subject{w.uncontended(fairName), w.uncontended(holdfastName)},
+		subjects: crew{goroutines}.subjects(work{}, names...),
 		figures: []figure{
 			{name: speed, value: of(fairName, speed)},
 			{"÷ rlock", atLeast(0.8), ratio(fairName, holdfastName, speed)},
+			{"÷ best rival", target{}, beside(fairName, speed)},
 			{"EVALSHA per cycle", exactly(2), of(fairName, "EVALSHA/cycle")},
 			{"other commands per cycle", exactly(0), of(fairName, "other commands/cycle")},
 			{"allocations per cycle", atMost(25), of(fairName, "allocations/cycle")},
 			{"bytes per cycle", atMost(2048), of(fairName, "bytes/cycle")},
 		},
 	}
-}
-
-func (w load) uncontended(name string) subject {
-	return subject{name: name, rival: name == rueidisName, run: func(s *server, d time.Duration) (sample, error) {
-		l, err := libraries[name](s.addr, usualLease)
-		if err != nil {
-			return nil, err
-		}
-		defer l.close()
-		if _, err := w.run(l, d/5); err != nil {
-			return nil, err
-		}
-		var t tally
-		var objects, bytes uint64
-		sent, err := s.callsDuring(func() (err error) {
-			o, b := allocated()
-			t, err = w.run(l, d)
-			objects, bytes = allocated()
-			objects, bytes = objects-o, bytes-b
-			return err
-		})
-		all := float64(t.all)
-		return sample{
-			"cycles/s":             float64(t.cycles) / d.Seconds(),
-			"EVALSHA/cycle":        float64(sent["evalsha"]) / all,
-			"other commands/cycle": float64(sent.sent()-sent["evalsha"]) / all,
-			"allocations/cycle":    float64(objects) / all,
-			"bytes/cycle":          float64(bytes) / all,
-		}, err
-	}}
 }

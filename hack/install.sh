@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh COMMAND...  installs those of redis-server, faketime, make and gcc that are missing, by apt-get or brew, with sudo
-# only if not root. Exit status 1, and a line that says why, if that is not possible.
+# install.sh COMMAND...  installs those of redis-server, faketime, make, gcc, javac and mvn that are missing, by apt-get or brew,
+# with sudo only if not root. Exit status 1, and a line that says why, if that is not possible.
 set -euo pipefail
 
 missing=()
@@ -29,10 +29,12 @@ as_root() {
 by_apt() {
 	local packages=() command
 	for command in "${missing[@]}"; do
-		packages+=("$command")
-		if [ "$command" = gcc ]; then
-			packages+=(libc6-dev)
-		fi
+		case $command in
+		gcc) packages+=(gcc libc6-dev) ;;
+		javac) packages+=(default-jdk-headless) ;;
+		mvn) packages+=(maven) ;;
+		*) packages+=("$command") ;;
+		esac
 	done
 	as_root apt-get update -qq
 	as_root env DEBIAN_FRONTEND=noninteractive \
@@ -56,6 +58,8 @@ if command -v apt-get >/dev/null; then
 	by_apt
 elif command -v brew >/dev/null; then
 	missing=("${missing[@]/#redis-server/redis}")
+	missing=("${missing[@]/#javac/openjdk}")
+	missing=("${missing[@]/#mvn/maven}")
 	brew install "${missing[@]/#faketime/libfaketime}" || fail "brew failed"
 else
 	fail "there is neither apt-get nor brew"

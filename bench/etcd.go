@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+)
+
+// startEtcd starts one member that is a cluster by itself.
+func startEtcd() (*process, error) {
+	return startProcess(func(dir, addr string) (*exec.Cmd, error) {
+		client, peer := "http://"+addr, "http://127.0.0.1:"+strconv.Itoa(freePort())
+		return exec.Command("etcd", "--name", "bench", "--data-dir", filepath.Join(dir, "data"),
+			"--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--initial-cluster", "bench="+peer, "--logger", "zap", "--log-level", "error"), nil
+	}, func(addr string) error {
+		client, err := etcdClient(addr)
+		if err != nil {
+			return err
+		}
+		defer client.Close() //nolint:errcheck // it was only to ask
+		ctx, cancel := context.WithTimeout(always, time.Second)
+		defer cancel()
+		_, err = client.Get(ctx, "ready")
+		return err
+	})
+}
+
+func etcdClient(addr string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
+	})
+}
+
+// etcder has one session for each goroutine: within a session, etcd's mutex keeps
+// nobody apart.
+type etcder struct {
+	client *clientv3.Client
+	lease  time.Duration
+
+	mu       sync.Mutex
+	sessions []*concurrency.Session // all; guarded by mu
+	idle     []*concurrency.Session // which nobody uses; guarded by mu
+}
+
+func openEtcd(addr string, lease time.Duration) (locker, error) {
+	client, err := etcdClient(addr)
+	return &etcder{client: client, lease: lease}, err
+}
+
+func (l *etcder) session() (*concurrency.Session, error) {
+	session, err := concurrency.NewSession(l.client, concurrency.WithTTL(int(math.Ceil(l.lease.Seconds()))))
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sessions = append(l.sessions, session)
+	return session, nil
+}
+
+func (l *etcder) mutex(key string) (*concurrency.Mutex, error) {
+	session, err := l.session()
+	if err != nil {
+		return nil, err
+	}
+	return concurrency.NewMutex(session, "/bench/"+key), nil
+}
+
+// once takes a session that nobody uses, or makes one.
+func (l *etcder) once(key string, inside func()) error {
+	session, err := l.unused()
+	if err != nil {
+		return err
+	}
+	m := concurrency.NewMutex(session, "/bench/"+key)
+	if err := m.Lock(always); err != nil {
+		return err
+	}
+	inside()
+	if err := m.Unlock(always); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle = append(l.idle, session)
+	return nil
+}
+
+func (l *etcder) unused() (*concurrency.Session, error) {
+	l.mu.Lock()
+	if n := len(l.idle); n > 0 {
+		session := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		l.mu.Unlock()
+		return session, nil
+	}
+	l.mu.Unlock()
+	return l.session()
+}
+
+func (l *etcder) cycle(key string) func(func()) error {
+	m, err := l.mutex(key)
+	return func(inside func()) error {
+		if err != nil {
+			return err
+		}
+		if err := m.Lock(always); err != nil {
+			return err
+		}
+		inside()
+		return m.Unlock(always)
+	}
+}
+
+func (l *etcder) hold(key string) (lease, error) {
+	m, err := l.mutex(key)
+	if err != nil {
+		return nil, err
+	}
+	return etcdLease{m}, m.Lock(always)
+}
+
+func (l *etcder) tries(key string) func() (bool, error) {
+	m, err := l.mutex(key)
+	return func() (bool, error) {
+		if err != nil {
+			return false, err
+		}
+		err := m.TryLock(always)
+		if errors.Is(err, concurrency.ErrLocked) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
+
+// close ends the sessions, some at a time, and with them what they hold.
+func (l *etcder) close() {
+	l.mu.Lock()
+	sessions := l.sessions
+	l.sessions, l.idle = nil, nil
+	l.mu.Unlock()
+	var group sync.WaitGroup
+	for part := range inFlight {
+		group.Go(func() {
+			for i := part; i < len(sessions); i += inFlight {
+				_ = sessions[i].Close() // what is not released now frees itself
+			}
+		})
+	}
+	group.Wait()
+	_ = l.client.Close() // perhaps a second time
+}
+
+type etcdLease struct{ *concurrency.Mutex }
+
+func (etcdLease) Err() error { return nil }

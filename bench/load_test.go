@@ -1,0 +1,87 @@
+package main
+
+import (
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// open is a library that keeps nobody out.
+type open struct{}
+
+func (open) cycle(string) func(func()) error {
+	return func(inside func()) error {
+		inside()
+		return nil
+	}
+}
+
+func (open) tries(string) func() (bool, error) { return func() (bool, error) { return true, nil } }
+
+func (open) close() {}
+
+// Who lets two in is found out, by every kind of work.
+func TestBrokenExclusionIsFound(t *testing.T) {
+	t.Run("one key", func(t *testing.T) {
+		_, err := load{goroutines: 8, hot: true, section: time.Millisecond}.run(open{}, 20*time.Millisecond)
+		require.ErrorIs(t, err, errBroken)
+	})
+	t.Run("flash sale", func(t *testing.T) {
+		r := &saleRun{locker: open{}, waits: newWaits()}
+		_, err := r.open(10_000, 50*time.Millisecond)
+		require.ErrorIs(t, err, errBroken)
+	})
+	t.Run("try-lock", func(t *testing.T) {
+		_, err := load{goroutines: 2, try: true}.run(&refusals{trier: open{}}, 20*time.Millisecond)
+		require.ErrorIs(t, err, errNotRefused)
+	})
+}
+
+// One who was held up by another's stall has waited from when he was to come.
+func TestSaleCountsFromDue(t *testing.T) {
+	stall := &stalls{free: make(chan struct{})}
+	r := &saleRun{locker: stall, waits: newWaits()}
+	time.AfterFunc(60*time.Millisecond, func() { close(stall.free) })
+	served, err := r.open(1000, 50*time.Millisecond)
+	require.NoError(t, err)
+	require.True(t, served)
+	require.EqualValues(t, 50, r.waits.TotalCount())
+	require.Greater(t, r.waits.Max(), (50 * time.Millisecond).Nanoseconds(), "the first came at once")
+	require.Less(t, r.waits.Min(), r.waits.Max()*3/4, "the last came late")
+}
+
+// stalls lets nobody in until it is free, and then one at a time.
+type stalls struct {
+	free chan struct{}
+	one  sync.Mutex
+}
+
+func (s *stalls) cycle(string) func(func()) error {
+	return func(inside func()) error {
+		<-s.free
+		s.one.Lock()
+		defer s.one.Unlock()
+		inside()
+		return nil
+	}
+}
+
+func (s *stalls) close() {}
+
+// A failure of the library ends the load and is told.
+func TestFailureIsTold(t *testing.T) {
+	_, err := load{goroutines: 4}.run(failing{}, time.Minute)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	r := &saleRun{locker: failing{}, waits: newWaits()}
+	_, err = r.open(1000, 10*time.Millisecond)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+type failing struct{ open }
+
+func (failing) cycle(string) func(func()) error {
+	return func(func()) error { return io.ErrUnexpectedEOF }
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A waiter that had the key while it was held is no quick one, but for a Redis that
+// has lost everything.
+func TestEarlyWaiter(t *testing.T) {
+	asked := time.Now()
+	begun := asked.Add(time.Second)
+	killed := breakage{name: "holder killed", lease: 4 * time.Second}
+	took, err := killed.waited(asked, begun, begun.Add(3*time.Millisecond))
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Millisecond, took)
+	_, err = killed.waited(asked, begun, begun.Add(-time.Millisecond))
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorContains(t, err, "1ms before it was free")
+
+	late := asked.Add(5 * time.Second)
+	_, err = killed.waited(asked, late, late.Add(-time.Millisecond))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, errBroken, "who does not renew may have lost it")
+
+	took, err = breakage{lease: 4 * time.Second, forgets: true}.waited(asked, begun, begun.Add(-time.Millisecond))
+	require.NoError(t, err)
+	require.Zero(t, took)
+}
+
+// Who does not exclude is found out.
+func TestRecoveryWithoutExclusion(t *testing.T) {
+	needServer(t)
+	s, err := startServer()
+	require.NoError(t, err)
+	defer s.stop()
+	for _, b := range []breakage{{"holder killed", killedLease, kill, false}, {"subscription cut", brokenLease, cut, false}} {
+		_, err := b.run(s, anybodyName)
+		require.ErrorIs(t, err, errBroken, b.name)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// redsync takes, refuses, prolongs and releases by rueidis, and takes a script that
+// the server has forgotten to it again.
+func TestRedsyncByRueidis(t *testing.T) {
+	needServer(t)
+	s, err := startServer()
+	require.NoError(t, err)
+	defer s.stop()
+	opened, err := openRedsyncOne(s.addr, time.Minute)
+	require.NoError(t, err)
+	defer opened.close()
+	l := opened.(*redsyncer)
+
+	m := l.mutex("key")
+	require.NoError(t, m.Lock())
+	left, err := s.do("PTTL", "key")
+	require.NoError(t, err)
+	ms, err := left.AsInt64()
+	require.NoError(t, err)
+	require.InDelta(t, 60_000, ms, 5000)
+	got, err := l.tries("key")()
+	require.NoError(t, err)
+	require.False(t, got)
+	_, err = s.do("SCRIPT", "FLUSH")
+	require.NoError(t, err)
+	prolonged, err := m.Extend()
+	require.NoError(t, err)
+	require.True(t, prolonged)
+	released, err := m.Unlock()
+	require.NoError(t, err)
+	require.True(t, released)
+	_, err = m.Unlock()
+	require.ErrorIs(t, err, redsync.ErrLockAlreadyExpired)
+	got, err = l.tries("key")()
+	require.NoError(t, err)
+	require.True(t, got)
+
+	client, err := rueidis.NewClient(options(s.addr))
+	require.NoError(t, err)
+	defer client.Close()
+	conn, err := rueidisPool{client}.Get(always)
+	require.NoError(t, err)
+	value, err := conn.Get("nothing")
+	require.NoError(t, err)
+	require.Empty(t, value)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// zookeeperJar is where Debian has the server.
+const zookeeperJar = "/usr/share/java/zookeeper.jar"
+
+// startZookeeper starts one server, which forces nothing to disk.
+func startZookeeper() (*process, error) {
+	return startProcess(func(dir, addr string) (*exec.Cmd, error) {
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		config := filepath.Join(dir, "zoo.cfg")
+		text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n"+
+			"maxClientCnxns=0\nadmin.enableServer=false\n", filepath.Join(dir, "data"), port)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		return exec.Command("java", "-Xms512m", "-Xmx512m", "-Dzookeeper.forceSync=no", "-Dzookeeper.jmx.log4j.disable=true",
+			"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config), nil
+	}, func(addr string) error {
+		l, err := openZookeeper(addr, usualLease)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		_, _, err = l.(*zookeeper).conn.Children("/")
+		return err
+	})
+}
+
+// zookeeper is one session, which goroutines share.
+type zookeeper struct{ conn *zk.Conn }
+
+// silent keeps the client from writing to the terminal.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+func openZookeeper(addr string, lease time.Duration) (locker, error) {
+	conn, events, err := zk.Connect([]string{addr}, lease, zk.WithLogger(silent{}))
+	if err != nil {
+		return nil, err
+	}
+	limit := time.After(5 * time.Second)
+	for {
+		select {
+		case e := <-events:
+			if e.State == zk.StateHasSession {
+				return &zookeeper{conn}, nil
+			}
+		case <-limit:
+			conn.Close()
+			return nil, errors.New("no session after 5s")
+		}
+	}
+}
+
+func (l *zookeeper) cycle(key string) func(func()) error {
+	lock := zk.NewLock(l.conn, "/bench/"+key, zk.WorldACL(zk.PermAll))
+	return func(inside func()) error {
+		if err := lock.Lock(); err != nil {
+			return err
+		}
+		inside()
+		return lock.Unlock()
+	}
+}
+
+func (l *zookeeper) hold(key string) (lease, error) {
+	lock := zk.NewLock(l.conn, "/bench/"+key, zk.WorldACL(zk.PermAll))
+	return zookeeperLease{lock}, lock.Lock()
+}
+
+func (l *zookeeper) close() { l.conn.Close() }
+
+type zookeeperLease struct{ *zk.Lock }
+
+func (zookeeperLease) Err() error { return nil }
+
+func (l zookeeperLease) Unlock(context.Context) error { return l.Lock.Unlock() }
