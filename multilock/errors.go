@@ -6,9 +6,9 @@ import (
 )
 
 // QuorumError says for every node what it said, where no quorum said yes. It is
-// found by errors.As. It matches ErrNotAcquired only where at least half of the
-// nodes that answered have the lock held by others, and those that answered could
-// have made a quorum; else it is ErrUnavailable or ErrUnknown, or none of them where
+// found by errors.As. It matches ErrNotAcquired only where most of the nodes
+// that answered have the lock held by others, and those that answered could have
+// made a quorum; else it is ErrUnavailable or ErrUnknown, or none of them where
 // no quorum is left that does not refuse.
 type QuorumError = quorum.Error
 

@@ -139,7 +139,7 @@ func (m *model) tidy() {
 		seen |= node.holder.bit() | node.replica.holder.bit()
 		for i := range node.cells {
 			cell := &node.cells[i]
-			if !m.seeds.existence && !m.seeds.noReign {
+			if !m.seeds.existence && !m.seeds.evalFallback && !m.seeds.noReign {
 				valid := func(text modelMarker) bool { return node.own > 0 && text == node.marker }
 				for j, text := range cell.late { // takes nothing any more
 					if !valid(text) {

@@ -67,8 +67,10 @@ func (n *modelNode) voted(x *modelRules, text modelMarker) bool {
 	switch {
 	case x.seeds.existence:
 		return n.marker != modelUnmarked && text != modelDead
+	case x.seeds.evalFallback && n.boot == 0:
+		return true
 	case x.seeds.noReign:
-		return text == n.marker && (n.boot > 0 || x.seeds.evalFallback)
+		return text == n.marker && n.boot > 0
 	}
 	return text == n.marker && n.own > 0
 }

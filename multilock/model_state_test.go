@@ -108,7 +108,7 @@ type modelSeeds struct {
 	noDelay         bool // a node votes right after a restart
 	existence       bool // that there is a marker is enough
 	noReign         bool // the reign is not looked at
-	evalFallback    bool // an unknown script is sent as a text
+	evalFallback    bool // an unknown script is sent as a text, pinned to what is there
 	voidCounts      bool // a renewal's yes counts without a vote
 	fromReply       bool // the validity counts from the reply
 	onlyAcquired    bool // only nodes that have said yes are released

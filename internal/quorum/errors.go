@@ -62,14 +62,13 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is makes the error match ErrNotAcquired where at least half of the nodes that
-// answered have the lock held by others, and these answers could have made a
-// quorum.
+// Is makes the error match ErrNotAcquired where most of the nodes that answered
+// have the lock held by others, and these answers could have made a quorum.
 func (e *Error) Is(target error) bool {
 	if !e.contended() {
 		return false // the hall says what its outcome means
 	}
-	if e.held >= e.yes {
+	if e.held > e.yes {
 		return target == hall.ErrNotAcquired
 	}
 	return target == hall.ErrUnavailable

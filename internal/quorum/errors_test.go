@@ -21,6 +21,7 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"hhhaa": hall.ErrNotAcquired,
 		"yhhss": hall.ErrNotAcquired,
 		"yyhaa": hall.ErrUnavailable, // most of those who answered had it for us
+		"yyhha": hall.ErrUnavailable, // half of them
 		"hhaaa": hall.ErrUnavailable, // who has it there has no quorum either
 		"hssaa": hall.ErrUnavailable, // nobody can have said yes often enough
 		"yyaaa": hall.ErrUnavailable,
