@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	register("F22_PowerLost", func(t *testing.T, d Door) { testForgotten(t, d, losePower(t), writing...) })
+	register("F22_PowerLost", func(t *testing.T, d Door) { testForgotten(t, d, short, losePower(t), writing...) })
 	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d Door) {
 		testOneForgets(t, d, true, func(s *redistest.Server) { losePower(t)(fleet{s}) }, writing...)
 	})
