@@ -11,21 +11,21 @@ test: ## Install redis-server and faketime if they are missing, then run every t
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@# One package after the other: campaigns count what they get done.
-	@for m in $(MODULES); do (set -x; go test -C $$m -race -p 1 -timeout 15m ./...) || exit 1; done
+	@for m in $(MODULES); do hack/gotest.sh $$m ./... -race -p 1 -timeout 20m || exit 1; done
 	@# What the race detector is too slow for: all of the models and of the chaos, and the suites on several nodes.
-	CHAOS_TIME=120s go test -p 1 -timeout 15m -run 'Model|Chaos|Rivals' ./fair ./multilock
-	QUORUM=3,5 go test -timeout 15m -run 'Conformance[35]|Faults[35]' ./multilock
+	CHAOS_TIME=120s hack/gotest.sh . './fair ./multilock' -p 1 -timeout 20m -run 'Model|Chaos|Rivals'
+	QUORUM=3,5 hack/gotest.sh . ./multilock -timeout 20m -run 'Conformance[35]|Faults[35]'
 
 test-interop: ## Run Go and Java side by side on one Redis, with the real Redisson; installs Java 17 and Maven if they are missing
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
 	@hack/install.sh javac mvn || { [ "$$CI" != true ] && echo "tests that need Java 17 and Maven are skipped"; }
-	INTEROP=1 go test -timeout 15m ./internal/interop
+	INTEROP=1 hack/gotest.sh . ./internal/interop -timeout 20m
 
 test-rivals: ## Have every rival of the bench do its work once, on its own server; installs etcd, ZooKeeper, Java 17 and Maven if they are missing
 	@hack/install.sh redis-server
 	@hack/install-rivals.sh
-	RIVALS=1 go test -C bench -count=1 -timeout 15m -run 'Rivals|Redisson|OwnServers|Java' .
+	RIVALS=1 hack/gotest.sh bench . -count=1 -timeout 20m -run 'Rivals|Redisson|OwnServers|Java'
 
 check: ## Check format, go vet, what the doors link, and that go.mod is tidy
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }

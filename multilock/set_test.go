@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/fair"
@@ -199,9 +200,7 @@ func TestLockAll_OverlappingSetsNeverDeadlock(t *testing.T) {
 					return
 				}
 				for _, i := range mine {
-					if inside[i].Add(1) != 1 {
-						t.Errorf("%s is held twice", keys[i])
-					}
+					assert.EqualValues(t, 1, inside[i].Add(1), "two holders")
 				}
 				for _, i := range mine {
 					inside[i].Add(-1)

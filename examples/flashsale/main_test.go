@@ -61,6 +61,7 @@ func row(t *testing.T, stdout, name string) int {
 
 func requireClean(t *testing.T, stdout string) {
 	t.Helper()
+	require.NotContains(t, stdout, "WRONG", "two holders")
 	for _, name := range []string{"oversold", "lost or double orders", "stock and book differ by"} {
 		require.Zero(t, row(t, stdout, name), "%s:\n%s", name, stdout)
 	}
@@ -92,7 +93,7 @@ func TestF1_KilledProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"-kill", "-lease", "500ms", "-processes", "3", "-orders", "orders.csv"}, where...)
 			status, stdout, stderr := flashsale(t, args...)
-			require.Zero(t, status, stdout)
+			require.Zero(t, status, stdout+stderr)
 			require.Empty(t, stderr)
 			requireClean(t, stdout)
 			require.Equal(t, 400, row(t, stdout, "orders"))

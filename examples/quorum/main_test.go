@@ -68,6 +68,7 @@ func row(t *testing.T, stdout, name string) int {
 // requireClean also looks for what a run that stood still would not have.
 func requireClean(t *testing.T, status int, stdout string) {
 	t.Helper()
+	require.NotContains(t, stdout, "WRONG", "two holders")
 	require.Equal(t, exitOK, status, stdout)
 	require.Zero(t, row(t, stdout, "double holds"), stdout)
 	require.NotZero(t, row(t, stdout, "sections"), stdout)

@@ -90,8 +90,8 @@ func TestG1_Exclusion(t *testing.T) {
 		holds[langOf(id)+" "+strings.TrimRight(h.key, "0123456789")]++
 	}
 	t.Logf("holds %v, lost %v, faults %v", holds, run.lost, faults)
-	require.Empty(t, run.overlaps())
-	require.Empty(t, run.crossed)
+	require.Empty(t, run.overlaps(), "two holders")
+	require.Empty(t, run.crossed, "two holders")
 
 	// A run in which one side, or the faults, stood still proves nothing.
 	seconds := int(length / time.Second)

@@ -60,8 +60,8 @@ func RunChaos(t *testing.T) {
 	c := newChaos(t)
 	run := c.run(length, c.anyFault)
 	found := checkExclusion(run.intervals)
-	require.Empty(t, found.overlaps)
-	require.Empty(t, found.disorder)
+	require.Empty(t, found.overlaps, "two holders")
+	require.Empty(t, found.disorder, "fences out of order")
 
 	// A run whose processes or faults stood still proves nothing.
 	seconds := int(length / time.Second)

@@ -38,8 +38,8 @@ func RunExclusion(t *testing.T, d Door) {
 	}
 	run, faults := exclusionRun(t, d, length, want)
 	found := checkExclusion(run.intervals)
-	require.Empty(t, found.overlaps)
-	require.Empty(t, found.disorder)
+	require.Empty(t, found.overlaps, "two holders")
+	require.Empty(t, found.disorder, "fences out of order")
 
 	require.GreaterOrEqual(t, len(run.intervals), want.grants, "grants")
 	total := 0

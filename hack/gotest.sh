@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# gotest.sh MODULE PACKAGES ARG...  runs go test with the arguments on the packages of the module.
+#
+# In CI, whose machines may stand still for seconds, a test that has failed is run again by itself, at most three times, and the
+# output names it: it waited for too short a time and is to be mended, but the change is not to blame. What no slow machine can
+# bring about stays a failure: two holders, fences out of order, a data race.
+set -euo pipefail
+cd "$1"
+packages=$2
+shift 2
+
+runner=gotest.tools/gotestsum@v1.13.0
+if [ "${CI:-}" != true ] || ! go run "$runner" --version; then
+	set -x
+	# shellcheck disable=SC2086 # they are several
+	exec go test "$@" $packages
+fi
+
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+status=0
+(set -x; go run "$runner" --format standard-quiet --hide-summary skipped --jsonfile "$events" \
+	--rerun-fails=3 --rerun-fails-max-failures=20 --rerun-fails-abort-on-data-race --packages "$packages" -- "$@") || status=$?
+if grep -E 'Messages: *\\t(two holders|fences out of order)' "$events" >&2; then
+	echo "gotest.sh: a promise is broken; that a second run did not show it means nothing" >&2
+	exit 1
+fi
+exit $status
