@@ -75,7 +75,7 @@ func testPoolExhausted(t *testing.T, d Door) {
 // client is renewed in time.
 func testRenewalsAmongAcquires(t *testing.T, d Door) {
 	t.Parallel()
-	lease, acquirers := 3*time.Second, 200
+	lease, acquirers := 5*time.Second, 100
 	if d.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
 		lease, acquirers = 8*time.Second, 40
 	}
@@ -94,7 +94,7 @@ func testRenewalsAmongAcquires(t *testing.T, d Door) {
 			}
 		})
 	}
-	for range 3 {
+	for range 2 {
 		until := l.Deadline()
 		await(t, func() bool { return l.Deadline().After(until) })
 	}

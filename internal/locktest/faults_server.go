@@ -170,7 +170,7 @@ func testOutage(t *testing.T, d Door, o outage) {
 	if o.client != nil {
 		change = append(change, o.client)
 	}
-	const most = 300 * time.Millisecond
+	const most = time.Second // in which at least one call is answered
 	patient := d.Open(t, s.Client(t, change...), Options{Lease: long, Unguarded: true})
 	hasty := d.Open(t, s.Client(t, change...), Options{Lease: long, MaxOutage: ptr(most), Unguarded: true})
 	held := lock(t, patient, bounded(t), "held")

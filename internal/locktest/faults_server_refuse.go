@@ -140,7 +140,7 @@ func testForeignKey(t *testing.T, d Door) {
 // deadline, and costs no other lease its renewal.
 func testKeyReplaced(t *testing.T, d Door) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 6 * time.Second
 	s := d.start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: lease})
 	l := lock(t, locker, bounded(t), "k")
