@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,7 +102,7 @@ func testBusyShort(t *testing.T, d Door) {
 	seen, until := time.Now(), l.Deadline()
 	for time.Since(seen) < 1500*time.Millisecond { // a renewal is due meanwhile
 		_, err := locker.TryLock(bounded(t), "other")
-		requireSentinel(t, err, hall.ErrUnavailable)
+		require.True(t, errors.Is(err, hall.ErrUnavailable) || errors.Is(err, hall.ErrUnknown), err) // the latter if no answer came in time
 	}
 	require.Equal(t, until, l.Deadline())
 	s.Do(t, "SCRIPT", "KILL")
