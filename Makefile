@@ -13,7 +13,7 @@ test: ## Install redis-server and faketime if they are missing, then run every t
 	@# One package after the other: campaigns count what they get done.
 	@for m in $(MODULES); do hack/gotest.sh $$m ./... -race -p 1 -timeout 20m || exit 1; done
 	@# What the race detector is too slow for: all of the models and of the chaos, and the suites on several nodes.
-	CHAOS_TIME=120s hack/gotest.sh . './fair ./multilock' -p 1 -timeout 20m -run 'Model|Chaos|Rivals'
+	CHAOS_TIME=150s hack/gotest.sh . './fair ./multilock' -p 1 -timeout 20m -run 'Model|Chaos|Rivals'
 	QUORUM=3,5 hack/gotest.sh . ./multilock -timeout 20m -run 'Conformance[35]|Faults[35]'
 
 test-interop: ## Run Go and Java side by side on one Redis, with the real Redisson; installs Java 17 and Maven if they are missing

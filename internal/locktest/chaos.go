@@ -48,10 +48,10 @@ const (
 // off one way and both ways, clocks jump and run wrong, and processes are killed
 // and paused; missing nodes and wrong clocks together are never more than the two
 // that a quorum of five does without. It checks that the leases of a key never
-// overlapped and that their fences grew. It lasts 120 s, or as long as CHAOS_TIME
+// overlapped and that their fences grew. It lasts 150 s, or as long as CHAOS_TIME
 // says; CHAOS_SEED repeats the faults of a run.
 func RunChaos(t *testing.T) {
-	length := 120 * time.Second
+	length := 150 * time.Second
 	if s := os.Getenv("CHAOS_TIME"); s != "" {
 		var err error
 		length, err = time.ParseDuration(s)
@@ -65,7 +65,7 @@ func RunChaos(t *testing.T) {
 
 	// A run whose processes or faults stood still proves nothing.
 	seconds := int(length / time.Second)
-	require.GreaterOrEqual(t, len(run.intervals), 10000*seconds/120, "grants")
+	require.GreaterOrEqual(t, len(run.intervals), 10000*seconds/150, "grants")
 	for kind := range c.kinds() {
 		require.GreaterOrEqual(t, c.faults[kind], seconds/20, kind)
 	}
@@ -73,7 +73,7 @@ func RunChaos(t *testing.T) {
 	for _, n := range c.faults {
 		total += n
 	}
-	require.GreaterOrEqual(t, total, 300*seconds/120, "faults")
+	require.GreaterOrEqual(t, total, 300*seconds/150, "faults")
 	require.GreaterOrEqual(t, run.killed, seconds/50, "holders killed")
 	require.GreaterOrEqual(t, run.lost, seconds/50, "leases lost")
 }
@@ -133,7 +133,8 @@ func newChaos(t *testing.T, args ...string) *chaos {
 		c.nodes = append(c.nodes, n)
 		clients = append(clients, n.Client(t))
 	}
-	require.NoError(t, ChaosDoor.Bootstrap(clients, MastersOptions{Lease: chaosLease}))
+	lease, _ := chaosTerms(args)
+	require.NoError(t, ChaosDoor.Bootstrap(clients, MastersOptions{Lease: lease}))
 	c.file = filepath.Join(t.TempDir(), "records")
 	require.NoError(t, os.WriteFile(c.file, nil, 0o600))
 	for i := range chaosProcesses {

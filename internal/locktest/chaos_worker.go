@@ -36,7 +36,8 @@ func chaosWorker(_ Door, p *Parent) error {
 		defer client.Close()
 		clients = append(clients, client)
 	}
-	o := MastersOptions{Lease: chaosLease, Unguarded: slices.Contains(p.Args, "unguarded")}
+	lease, longest := chaosTerms(p.Args)
+	o := MastersOptions{Lease: lease, Unguarded: slices.Contains(p.Args, "unguarded")}
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
@@ -44,5 +45,14 @@ func chaosWorker(_ Door, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	return compete(p, locker, random, p.Args[1], p.Args[2])
+	return compete(p, locker, random, longest, p.Args[1], p.Args[2])
+}
+
+// chaosTerms are the lease, and the longest time for which it is held.
+func chaosTerms(args []string) (lease, longest time.Duration) {
+	lease, longest = chaosLease, 2*exclusionLease
+	if slices.Contains(args, "unguarded") || slices.Contains(args, "clocks") { // a hold has to last until three nodes have failed
+		return 5 * lease, 5 * longest
+	}
+	return lease, longest
 }

@@ -51,12 +51,12 @@ func exclusionWorker(d Door, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	return compete(p, locker, random, path, process)
+	return compete(p, locker, random, 2*exclusionLease, path, process)
 }
 
-// compete has the goroutines of a process take leases and record them, until the
-// parent says stop. From "still" to the parent's next word they take none.
-func compete(p *Parent, locker Locker, random *rand.Rand, path, process string) error {
+// compete has the goroutines of a process take leases, hold each for the given time
+// at most and record them, until the parent says stop. From "still" to the parent's next word they take none.
+func compete(p *Parent, locker Locker, random *rand.Rand, longest time.Duration, path, process string) error {
 	rec, err := newRecorder(path, process)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func compete(p *Parent, locker Locker, random *rand.Rand, path, process string) 
 		random := rand.New(rand.NewPCG(random.Uint64(), 0))
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				if err := oneLease(ctx, &door, locker, rec, random); err != nil {
+				if err := oneLease(ctx, &door, locker, rec, random, longest); err != nil {
 					errs <- err
 					return
 				}
@@ -97,7 +97,7 @@ func compete(p *Parent, locker Locker, random *rand.Rand, path, process string) 
 
 // oneLease takes a lease in one of the ways that there are, holds it for a
 // while and gives it back. Only what a fault may bring about is no error.
-func oneLease(ctx context.Context, door *gate, locker Locker, rec *recorder, random *rand.Rand) error {
+func oneLease(ctx context.Context, door *gate, locker Locker, rec *recorder, random *rand.Rand, longest time.Duration) error {
 	l, err := take(door, locker, random)
 	if err != nil {
 		if expected(err) {
@@ -106,7 +106,7 @@ func oneLease(ctx context.Context, door *gate, locker Locker, rec *recorder, ran
 		return fmt.Errorf("lock: %w", err)
 	}
 	r := rec.granted(l)
-	r.hold(holdTime(random))
+	r.hold(holdTime(random, longest))
 	r.ends()
 	err = l.Unlock(ctx)
 	if errors.Is(err, hall.ErrLost) {
@@ -178,8 +178,8 @@ func expected(err error) bool {
 }
 
 // holdTime is mostly nothing or little, sometimes longer than the lease.
-func holdTime(random *rand.Rand) time.Duration {
-	most := 2 * exclusionLease
+func holdTime(random *rand.Rand, longest time.Duration) time.Duration {
+	most := longest
 	switch n := random.IntN(1000); {
 	case n < 700:
 		return 0
