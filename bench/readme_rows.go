@@ -113,9 +113,15 @@ type saying struct {
 // sayings are all of them. Each row in which a rival is better needs one.
 var sayings = []saying{
 	{
+		works: []string{"own keys, 1 goroutine", "own keys, 64", "own keys, 512"},
+		text: "redsync takes a key with a SET, and its release tells nobody, which\n" +
+			"  costs Redis less than a hash that can be entered again and a release that wakes who waits (see its CPU in\n" +
+			"  `bench/results/table.md`). It renews nothing, and its waiters ask again and again: see the rows of one key.",
+	},
+	{
 		works: []string{"one key, 64 in one process, 10 ms each"},
 		text: "nearly all of a cycle is the section, so all are within a few cycles of each\n" +
-			"  other; Redisson's spin lock mostly serves who has just unlocked, while the others sleep.",
+			"  other; who asks again and again mostly serves who has just unlocked, while the others sleep.",
 	},
 	{
 		works: []string{"one key, 8 processes × 8, 10 ms each", "one key, 8 processes × 8, 20 ms each"},
@@ -123,6 +129,30 @@ var sayings = []saying{
 			"  as local hand-over may, or longer, so `rlock` wakes another process in nearly every cycle, and all get equally much; redsync,\n" +
 			"  redislock, rueidislock and Redisson often serve who has just unlocked, while the others sleep (see Jain's index and p99 in\n" +
 			"  `bench/results/table.md`). ZooKeeper keeps an order, too, and its client uses less CPU for it.",
+	},
+	{
+		works: []string{
+			"`multilock` on 5 masters, own keys, 1 goroutine",
+			"`multilock`, masters 2 ms off: lock", "`multilock`, masters 2 ms off: lock and unlock",
+			"`multilock`, masters 2 ms off, 2 of 5 hang: lock", "`multilock`, masters 2 ms off, 2 of 5 hang: lock and unlock",
+		},
+		text: "redsync sends each node a SET; a node\n" +
+			"  of `multilock` first looks whether it may vote, so that one that has forgotten its locks gives none away, which costs it\n" +
+			"  time. Many goroutines share the calls, one alone cannot.",
+	},
+	{
+		works: []string{"recovery/holder killed", "`fair`: recovery/holder killed"},
+		text: "all wait for the end of the lease, so it depends on when\n" +
+			"  the last renewal was.",
+	},
+	{
+		works: []string{
+			"recovery/subscription cut", "`fair`: recovery/subscription cut",
+			"recovery/Redis restarted", "`fair`: recovery/Redis restarted",
+		},
+		text: "holdfast\n" +
+			"  waits 5 to 10 ms before it subscribes again, and longer after each failure, so that many clients do not storm a server that has just\n" +
+			"  come back; rueidislock does so at once; redislock has no subscription and asks ten times a second, so it depends on when it asks.",
 	},
 	{
 		works:  []string{"try-lock refused, 64"},
