@@ -9,6 +9,7 @@
 //	go run . -run 'uncontended/64|hot'     # some workloads
 //	go run . -time 200ms -rounds 1 -out /tmp/try    # does it run?
 //	go run . -resume                       # what a run that was interrupted has not measured
+//	go run . -resume -again -run quorum/   # some workloads anew, at this commit, in that run
 //	go run . -redraw                       # tables and plots anew from results/raw.json
 //	go test -bench .                       # the same cycles as Go benchmarks
 //

@@ -30,6 +30,8 @@ type order struct {
 	time      time.Duration
 	out       string
 	resume    bool
+	again     bool
+	apart     string // with again: when and at which commit that is
 	redraw    bool
 	whole     bool // all workloads
 }
@@ -73,6 +75,7 @@ func flags(o *order, pattern *string, quick *bool) *flag.FlagSet {
 	f.StringVar(&o.out, "out", "", "write the table, the raw figures and the plots into this `directory`"+
 		fmt.Sprintf(" (default %s; %s with -quick or -run, but for -resume)", resultsDir, quickDir))
 	f.BoolVar(&o.resume, "resume", false, "go on with the run whose raw figures are in the directory of -out: measure only what it lacks")
+	f.BoolVar(&o.again, "again", false, "with -resume: measure what matches -run anew, at whatever commit the rest was measured")
 	f.BoolVar(&o.redraw, "redraw", false, "measure nothing: make table and plots anew from the raw figures in the directory of -out")
 	return f
 }
@@ -122,6 +125,8 @@ func parse(args []string) (order, error) {
 		return o, errors.New("-out: no directory")
 	case f.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case o.again && !(o.resume && given["run"]):
+		return o, errors.New("-again goes with -resume and -run")
 	case o.redraw && len(given) > 1 && !(len(given) == 2 && given["out"]):
 		return o, errors.New("-redraw goes with no other flag than -out")
 	case o.redraw:
@@ -191,10 +196,14 @@ func (o *order) begin() (*report, error) {
 	}
 	before, err := loadReport(o.out)
 	if err == nil {
-		err = r.goesOn(before)
+		err = r.goesOn(before, o.again)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("-resume: %w", err)
+	}
+	if o.again {
+		o.apart = r.whenAndWhat()
+		return before, nil
 	}
 	o.workloads = slices.DeleteFunc(o.workloads, func(w workload) bool { return before.has(w.name) })
 	return before, nil
@@ -219,7 +228,8 @@ func (o *order) carryOut(r *report, out, tell io.Writer) error {
 		m, err := w.measure(o.rounds, o.time, steps)
 		failures = append(failures, err)
 		fmt.Fprint(out, m.lines())
-		r.Workloads = append(r.Workloads, m)
+		m.Apart = o.apart
+		r.put(m)
 		if err := r.save(o.out); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", w.name, err))
 		}

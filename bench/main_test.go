@@ -23,6 +23,8 @@ func TestBadCalls(t *testing.T) {
 		"-quick -run fair/":        "no workload matches",
 		"-fast":                    "flag provided but not defined: -fast",
 		"-redraw -rounds 2":        "-redraw goes with no other flag than -out",
+		"-again -run uncontended":  "-again goes with -resume and -run",
+		"-again -resume":           "-again goes with -resume and -run",
 		"more":                     `unexpected argument "more"`,
 	} {
 		var out, told bytes.Buffer
@@ -173,4 +175,23 @@ func TestResume(t *testing.T) {
 	require.Len(t, both.Workloads, 2)
 	require.Equal(t, first.Workloads[0].Rounds, both.Workloads[0].Rounds)
 	require.Contains(t, call(2, "-rounds", "2", "-run", "^(uncontended|hot)/64", "-resume"), "that run was another")
+
+	raw := filepath.Join(dir, rawFile)
+	text, err := os.ReadFile(raw)
+	require.NoError(t, err)
+	text = bytes.Replace(text, []byte(`"Commit": "`+both.Commit), []byte(`"Commit": "earlier`), 1)
+	require.NoError(t, os.WriteFile(raw, text, 0o600))
+	require.Contains(t, call(2, "-rounds", "1", "-run", "^hot/64", "-resume"), "that run was another: commit earlier")
+	call(0, "-rounds", "1", "-run", "^hot/64", "-resume", "-again")
+	again, err := loadReport(dir)
+	require.NoError(t, err)
+	require.Len(t, again.Workloads, 2)
+	require.Equal(t, "earlier", again.Commit)
+	require.Equal(t, both.Workloads[0].Rounds, again.Workloads[0].Rounds)
+	require.Empty(t, again.Workloads[0].Apart)
+	require.Contains(t, again.Workloads[1].Apart, " at commit "+both.Commit)
+	require.NotEqual(t, both.Workloads[1].Rounds, again.Workloads[1].Rounds)
+	table, err := os.ReadFile(filepath.Join(dir, tableFile))
+	require.NoError(t, err)
+	require.Contains(t, string(table), "\nhot/64 × 0s: measured again on "+again.Workloads[1].Apart+"\n")
 }

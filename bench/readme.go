@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // The marks between which the README has the table.
@@ -29,6 +29,7 @@ const (
 func (r *report) readme() string {
 	var rows strings.Builder
 	var shown, beaten, missing []string
+	apart := make(map[string][]string) // rows by when and at which commit they were measured again
 	for _, b := range briefs() {
 		if !r.has(b.workload) {
 			missing = append(missing, b.work)
@@ -39,6 +40,9 @@ func (r *report) readme() string {
 			}
 			rows.WriteString(b.row(m))
 			shown = append(shown, b.work)
+			if m.Apart != "" {
+				apart[m.Apart] = append(apart[m.Apart], b.work)
+			}
 			if b.beaten(m) {
 				beaten = append(beaten, b.work)
 			}
@@ -47,7 +51,7 @@ func (r *report) readme() string {
 	if rows.Len() == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("Measured on %s at commit %s: %s; %s.\n", r.Date.Format(time.DateOnly), r.Commit, r.Machine, r.Versions) +
+	text := fmt.Sprintf("Measured on %s: %s; %s.\n", r.whenAndWhat(), r.Machine, r.Versions) +
 		fmt.Sprintf("At most %d rounds of %s for each library and row, in turn; some rows have 3, or a multiple of the time.\n\n", r.Rounds, r.Time) +
 		"| | holdfast | floor | rueidislock | redsync | redislock | etcd | ZooKeeper | Redisson | Redisson spin |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n" + rows.String() +
@@ -64,6 +68,9 @@ func (r *report) readme() string {
 	}
 	if said != "" {
 		text += "\n" + said
+	}
+	for _, when := range slices.Sorted(maps.Keys(apart)) {
+		text += fmt.Sprintf("\nMeasured again on %s: %s.\n", when, strings.Join(apart[when], "; "))
 	}
 	for _, left := range r.LeftOut {
 		text += "\nLeft out: " + left + "\n"

@@ -91,7 +91,9 @@ func TestReadmeTable(t *testing.T) {
 	require.Equal(t, 2, strings.Count(table, "\n| own keys")+strings.Count(table, "\n| time"), "what was not measured has no row")
 	require.Contains(t, table, "\nNot measured in this run: own keys, 1 goroutine; own keys, 512; one key, 64 in one process;")
 	require.NotContains(t, table, failed)
+	require.NotContains(t, table, "again")
 
+	r.Workloads[1].Apart = "2026-11-23 at commit def"
 	r.LeftOut = []string{"etcd: it is not there"}
 	r.Workloads[0].Notes = []string{"redsync failed in round 3: stuck", "redislock failed in round 1: stuck"}
 	r.Workloads[1].Notes = []string{"holdfast failed in round 2: late", "Redisson spin failed in round 1: lost"}
@@ -100,6 +102,7 @@ func TestReadmeTable(t *testing.T) {
 	require.Contains(t, table, "\n| time to serve 1000 waiters | 3 ms† | – | 20 | – | – | – | – | **0.500 ▼** | **0.667 ▼**† |\n")
 	require.Contains(t, table, "\n† Waiters left asleep, or an error, in some rounds: see `bench/results/table.md`.")
 	require.Contains(t, table, "\nLeft out: etcd: it is not there\n")
+	require.Contains(t, table, "\nMeasured again on 2026-11-23 at commit def: time to serve 1000 waiters.\n")
 
 	before, block, after, ok := cutReadme("Speed:\n" + readmeBegin + "\n\nold\n\n" + readmeEnd + "\nrest\n")
 	require.True(t, ok)

@@ -30,6 +30,7 @@ type measured struct {
 	Name     string
 	Rounds   []round
 	Notes    []string `json:",omitempty"`
+	Apart    string   `json:",omitempty"` // when and at which commit, where it was measured again by itself
 	Stolen   float64  `json:",omitempty"` // largest share of the processors' time that the host took during a measurement
 }
 
@@ -45,9 +46,18 @@ func newReport(rounds int, d time.Duration) *report {
 	}
 }
 
-// goesOn says why this run cannot be the rest of an earlier one; nil if it can.
-func (r *report) goesOn(before *report) error {
+// whenAndWhat is what was measured, and when.
+func (r *report) whenAndWhat() string {
+	return fmt.Sprintf("%s at commit %s", r.Date.Format(time.DateOnly), r.Commit)
+}
+
+// goesOn says why this run cannot be the rest of an earlier one, or, with again, a part
+// of it that is measured anew; nil if it can.
+func (r *report) goesOn(before *report, again bool) error {
 	now, then := *r, *before
+	if again {
+		now.Commit = then.Commit
+	}
 	for _, one := range []*report{&now, &then} {
 		one.Date, one.Load, one.LeftOut, one.Workloads = time.Time{}, "", nil, nil
 	}
@@ -59,6 +69,15 @@ func (r *report) goesOn(before *report) error {
 
 func (r *report) has(name string) bool {
 	return slices.ContainsFunc(r.Workloads, func(m measured) bool { return m.Name == name })
+}
+
+// put adds a workload, in the place of what was measured of it before.
+func (r *report) put(m measured) {
+	if i := slices.IndexFunc(r.Workloads, func(old measured) bool { return old.Name == m.Name }); i >= 0 {
+		r.Workloads[i] = m
+		return
+	}
+	r.Workloads = append(r.Workloads, m)
 }
 
 // The files of a report.

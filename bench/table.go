@@ -43,6 +43,9 @@ func (r *report) notes() string {
 		fmt.Fprintf(&b, "\nLeft out: %s\n", left)
 	}
 	for _, m := range r.Workloads {
+		if m.Apart != "" {
+			fmt.Fprintf(&b, "\n%s: measured again on %s\n", m.Name, m.Apart)
+		}
 		for _, n := range m.Notes {
 			fmt.Fprintf(&b, "\n%s: %s\n", m.Name, n)
 		}
