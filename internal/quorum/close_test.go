@@ -89,7 +89,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()
 	n, h := c.nodes[0], c.newHold("k", "x", lease)
-	b, err := n.acquire(bounded(t), h, nil)
+	b, err := n.acquire(h, nil)
 	require.NoError(t, err)
 	require.True(t, b.OK)
 	goOn := make(chan struct{})

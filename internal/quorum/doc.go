@@ -27,8 +27,8 @@
 // still put it on a node (an answer that has not come) is remembered in its part of
 // the hold, and its release leaves a tombstone there. Calls to a node go out on one
 // connection, in order, so that a release mostly finds what it ends; acquires that
-// come at once go out in one call, and so do releases without fence numbers to give
-// back (gather.go).
+// come at once share a call (gather.go, ask.go), and so do releases without fence
+// numbers to give back.
 //
 // # Votes
 //

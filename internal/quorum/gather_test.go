@@ -1,8 +1,8 @@
 package quorum
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,121 +13,88 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquires = gathering[ballotKind, scripts.Ask, scripts.Ballot]
+type acquires = gathering[terms, asking]
 
-func join(n *node, vote *scripts.Vote, h *hold, f *scripts.Fencing) (*acquires, int) {
-	return n.asks.join(ballotOf(vote, f), scripts.Ask{Key: h.key, Owner: h.owner, Lease: h.lease}, n.hurries(h))
+// answer is what a node said.
+type answer struct {
+	scripts.Ballot
+	err error
+}
+
+// asked begins to ask a node, joined with those who are about to.
+func asked(n *node, key, owner string, lease time.Duration, f *scripts.Fencing) <-chan answer {
+	came := make(chan answer, 1)
+	n.ask(n.q.newHold(key, owner, lease), f, func(b scripts.Ballot, err error) { came <- answer{b, err} })
+	return came
+}
+
+// first begins a call that is sent when the test does: others join it until then.
+func first(t *testing.T, n *node, key, owner string, f *scripts.Fencing) (*acquires, <-chan answer) {
+	t.Helper()
+	came := make(chan answer, 1)
+	h := n.q.newHold(key, owner, lease)
+	require.True(t, h.start(n))
+	g, first := n.asks.join(termsOf(f), asking{h, func(b scripts.Ballot, err error) { came <- answer{b, err} }}, false)
+	require.True(t, first)
+	return g, came
 }
 
 // Acquires of one kind share a call, and each gets its own answer.
 func TestGather(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
-	vote, err := n.voting(bounded(t))
+	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
 	var calls atomic.Int64
 	c.ways[0].OnRequest(func([]string) redistest.Verdict {
 		calls.Add(1)
 		return redistest.Pass
 	})
-
-	other := c.newHold("held", "other", lease)
-	g, place := join(n, vote, other, nil)
-	require.Zero(t, place)
-	n.asks.send(bounded(t), g)
-	require.True(t, g.answers[0].OK)
+	require.True(t, (<-asked(n, "held", "other", lease, nil)).OK)
 
 	for _, f := range []*scripts.Fencing{nil, {Reserve: 1, Expiry: time.Hour}} {
-		g, place = join(n, vote, c.newHold("free", fmt.Sprint("me", f), lease), f)
-		require.Zero(t, place)
+		g, mine := first(t, n, "free", fmt.Sprint("me", f), f)
 		if f != nil {
 			same := *f
 			f = &same
 		}
-		same, place := join(n, vote, c.newHold("held", "me", lease), f)
-		require.Equal(t, 1, place)
-		require.Same(t, g, same)
+		same := asked(n, "held", "me", lease, f)
+		require.Equal(t, 2, n.asks.together(g))
 		before := calls.Load()
-		n.asks.send(bounded(t), g)
+		n.asks.send(g, nil)
+		require.Equal(t, f == nil, (<-mine).OK) // else held by the first
+		require.Equal(t, "other", (<-same).Holder)
 		require.Equal(t, before+1, calls.Load())
-		require.Equal(t, f == nil, g.answers[0].OK) // else held by the first
-		require.Equal(t, "other", g.answers[1].Holder)
 	}
 }
 
-// Who joins a call gets its own answer, and waits for it no longer than it may.
-func TestGather_OwnAnswer(t *testing.T) {
-	c := newRipeRig(t, 1).client()
-	n := c.nodes[0]
-	vote, err := n.voting(bounded(t))
-	require.NoError(t, err)
-	g, _ := join(n, vote, c.newHold("held", "other", lease), nil)
-	n.asks.send(bounded(t), g)
-	g, _ = join(n, vote, c.newHold("free", "me", lease), nil)
-	type answer struct {
-		b   scripts.Ballot
-		err error
-	}
-	came := make(chan answer, 1)
-	go func() {
-		b, err := n.ballot(bounded(t), vote, c.newHold("held", "me", lease), nil)
-		came <- answer{b, err}
-	}()
-	until(t, func() bool { return n.asks.together(g) == 2 })
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = n.ballot(over, vote, c.newHold("late", "me", lease), nil)
-	require.ErrorIs(t, err, errSilent)
-	n.asks.send(bounded(t), g)
-	a := <-came
-	require.NoError(t, a.err)
-	require.False(t, a.b.OK)
-	require.Equal(t, "other", a.b.Holder)
-}
-
-// What differs in kind goes out by itself: other votes, other terms, a lease that
-// does not let it wait as long; and what comes after a call was made or is full.
+// What differs in kind goes out by itself: other terms, a lease that does not let it
+// wait as long; and what comes after a call was made or is full.
 func TestGather_Apart(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
-	vote, err := n.voting(bounded(t))
-	require.NoError(t, err)
-	h := c.newHold("k", "me", lease)
 	f := &scripts.Fencing{Reserve: 1, Expiry: time.Hour}
-	first := func(vote *scripts.Vote, h *hold, f *scripts.Fencing) *acquires {
+	apart := func(lease time.Duration, f *scripts.Fencing) *acquires {
 		t.Helper()
-		g, place := join(n, vote, h, f)
-		require.Zero(t, place)
+		h := c.newHold("k", "me", lease)
+		g, first := n.asks.join(termsOf(f), asking{hold: h}, n.hurries(h))
+		require.True(t, first)
 		return g
 	}
-	first(vote, h, nil)
-	again := *vote
-	first(&again, h, nil)
-	first(&again, h, f)
-	first(&again, h, &scripts.Fencing{Reserve: 2, Expiry: time.Hour})
-	first(&again, h, nil)
-	first(&again, c.newHold("k", "me", 9*c.NodeTimeout), nil)
-	first(&again, h, f)
-	for i := 1; i < mostTogether; i++ {
-		_, place := join(n, &again, h, f)
-		require.Equal(t, i, place)
+	apart(lease, nil)
+	apart(lease, f)
+	apart(lease, &scripts.Fencing{Reserve: 2, Expiry: time.Hour})
+	apart(lease, nil)
+	apart(9*c.NodeTimeout, nil)
+	apart(lease, f)
+	for range mostTogether - 1 {
+		_, first := n.asks.join(termsOf(f), asking{}, false)
+		require.False(t, first)
 	}
-	g := first(&again, h, f)
-	n.asks.send(bounded(t), g)
-	first(&again, h, f)
-}
-
-// That the time of the one who sends is over is no refusal of the others.
-func TestGather_TooLate(t *testing.T) {
-	c := newRipeRig(t, 1).client()
-	n := c.nodes[0]
-	vote, err := n.voting(bounded(t))
-	require.NoError(t, err)
-	g, _ := join(n, vote, c.newHold("k", "me", lease), nil)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	n.asks.send(over, g)
-	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(g.err))
+	g := apart(lease, f)
+	n.asks.call = func(terms, []asking, error) {}
+	n.asks.send(g, nil)
+	apart(lease, f)
 }
 
 // A reply with fewer or more answers than asks is none: nobody can tell whose they
@@ -147,54 +114,98 @@ func TestGather_AsManyAnswersAsAsks(t *testing.T) {
 	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, nil, asks, make([]scripts.Ballot, 2)))
 }
 
-// Whoever shares a call with one that Redis forbids, or whose sender was paused until
-// its time was over, is asked for by itself.
+// Whoever shares a call with one that Redis forbids is asked for by itself.
 func TestGather_FaultsOfOthers(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
 	n := c.nodes[0]
-	vote, err := n.voting(bounded(t))
-	require.NoError(t, err)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, f := range map[string]struct {
-		ctx    context.Context
-		prefix string
-	}{"forbidden": {bounded(t), "foreign"}, "paused": {over, "key"}} {
-		r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
-		first, _ := join(n, vote, c.newHold(f.prefix+"1", "me", lease), nil)
-		got := make(chan error, 1)
-		h := c.newHold("key "+name, "me", lease)
-		go func() {
-			b, err := n.ballot(bounded(t), vote, h, nil)
-			if err == nil && !b.OK {
-				err = ErrHeld
-			}
-			got <- err
-		}()
-		until(t, func() bool { return n.asks.together(first) == 2 })
-		n.asks.send(f.ctx, first)
-		require.Error(t, first.err)
-		require.NoError(t, <-got, name)
+	r.warm(c)
+	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
+	g, foreign := first(t, n, "foreign", "me", nil)
+	mine := asked(n, "key", "me", lease, nil)
+	require.Equal(t, 2, n.asks.together(g))
+	n.asks.send(g, nil)
+	require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
+	a := <-mine
+	require.NoError(t, a.err)
+	require.True(t, a.OK)
 
-		last, _ := n.ends.join(struct{}{}, scripts.Hold{Key: f.prefix + "1", Owner: "me"}, false)
-		go func() {
-			said, err := n.free(bounded(t), h)
-			if err == nil && !said.Ours {
-				err = ErrHeld
-			}
-			got <- err
-		}()
-		until(t, func() bool { return n.ends.together(last) == 2 })
-		n.ends.send(f.ctx, last)
-		require.Error(t, last.err)
-		require.NoError(t, <-got, name)
+	ended := func(key string) (*hold, chan error) {
+		h, came := c.newHold(key, "me", lease), make(chan error, 1)
+		h.parts[0] = part{asked: true, there: true, sure: true}
+		return h, came
 	}
+	h, refused := ended("foreign")
+	last, isFirst := n.ends.join(struct{}{}, ending{h, func(err error) { refused <- err }}, false)
+	require.True(t, isFirst)
+	h, released := ended("key")
+	n.end(h, 0, func(err error) { released <- err })
+	require.Equal(t, 2, n.ends.together(last))
+	n.ends.send(last, nil)
+	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-refused))
+	require.NoError(t, <-released)
+	require.Equal(t, 1, h.released)
 	r.do(0, "ACL", "SETUSER", "default", "allkeys")
 }
 
+// Of those who share a call, one whose hold is over before it is made is not asked
+// for; the others are.
+func TestGather_OneIsOver(t *testing.T) {
+	r := newRipeRig(t, 1)
+	c := r.client()
+	n := c.nodes[0]
+	_, err := n.voting(bounded(t))
+	require.NoError(t, err)
+	g, mine := first(t, n, "k", "me", nil)
+	over, other := c.newHold("over", "me", lease), make(chan answer, 1)
+	n.ask(over, nil, func(b scripts.Ballot, err error) { other <- answer{b, err} })
+	c.end(over)
+	n.asks.send(g, nil)
+	require.True(t, (<-mine).OK)
+	require.Equal(t, errOver, (<-other).err)
+	require.True(t, over.forgotten(n))
+	require.Equal(t, "me", r.holder(0))
+	m := r.do(0, "EXISTS", "over")
+	exists, err := m.AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, exists)
+}
+
+// Those who share a call that is not answered are in doubt, each for itself; the node
+// has been silent once.
+func TestGather_NoAnswer(t *testing.T) {
+	r := newRipeRig(t, 1)
+	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
+	n := c.nodes[0]
+	r.warm(c)
+	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
+	g, one := first(t, n, "one", "me", nil)
+	h, two := c.newHold("two", "me", lease), make(chan answer, 1)
+	n.ask(h, nil, func(b scripts.Ballot, err error) { two <- answer{b, err} })
+	n.asks.send(g, nil)
+	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
+	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
+	<-hold
+	require.Equal(t, part{asked: true, doubt: 1}, h.part(n))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	require.Equal(t, 1, n.silent)
+}
+
+// Those who ask a closed quorum are told so, all of them.
+func TestGather_Closed(t *testing.T) {
+	c := newRipeRig(t, 1).client()
+	n := c.nodes[0]
+	c.Close()
+	a := <-asked(n, "k", "me", lease, nil)
+	require.Equal(t, errClosed, a.err)
+	ended := make(chan error, 1)
+	n.ends.add(struct{}{}, ending{c.newHold("k", "me", lease), func(err error) { ended <- err }}, false)
+	require.Equal(t, errClosed, <-ended)
+}
+
 // together is how many share a call so far.
-func (g *gatherer[K, Q, A]) together(c *gathering[K, Q, A]) int {
+func (g *gatherer[K, Q]) together(c *gathering[K, Q]) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(c.asks)
@@ -206,13 +217,10 @@ func TestGather_Releases(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
 	n := c.nodes[0]
-	vote, err := n.voting(bounded(t))
+	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
-	held, free, wrong := c.newHold("held", "me", lease), c.newHold("free", "me", lease), c.newHold("wrong", "me", lease)
-	for _, h := range []*hold{held, wrong} {
-		b, err := n.ballot(bounded(t), vote, h, nil)
-		require.NoError(t, err)
-		require.True(t, b.OK)
+	for _, key := range []string{"held", "wrong"} {
+		require.True(t, (<-asked(n, key, "me", lease, nil)).OK)
 	}
 	r.do(0, "SET", "wrong", "a string")
 	var calls atomic.Int64
@@ -220,27 +228,61 @@ func TestGather_Releases(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	first, place := n.ends.join(struct{}{}, scripts.Hold{Key: "other", Owner: "me"}, false)
-	require.Zero(t, place)
-	errs := map[*hold]chan error{}
-	for i, h := range []*hold{held, free, wrong} {
+	first, isFirst := n.ends.join(struct{}{}, ending{c.newHold("other", "me", lease), func(error) {}}, false)
+	require.True(t, isFirst)
+	holds, errs := map[string]*hold{}, map[string]chan error{}
+	for _, key := range []string{"held", "free", "wrong"} {
+		h, came := c.newHold(key, "me", lease), make(chan error, 1)
 		h.parts[0] = part{asked: true, there: true, sure: true}
-		came := make(chan error, 1)
-		errs[h] = came
-		go func() { came <- n.release(h, 0) }()
-		until(t, func() bool { return n.ends.together(first) == i+2 })
+		holds[key], errs[key] = h, came
+		n.end(h, 0, func(err error) { came <- err })
 	}
-	said, err := n.free(bounded(t), c.newHold("held", "other", 9*c.NodeTimeout))
-	require.NoError(t, err)
-	require.False(t, said.Ours, "it waits for nobody")
+	require.Equal(t, 4, n.ends.together(first))
+	hurried := c.newHold("held", "other", 9*c.NodeTimeout)
+	hurried.parts[0] = part{asked: true}
+	require.NoError(t, n.release(hurried, 0))
+	require.Equal(t, 1, hurried.notOurs, "it waits for nobody")
 
 	before := calls.Load()
-	n.ends.send(bounded(t), first)
-	require.NoError(t, <-errs[held])
-	require.NoError(t, <-errs[free])
-	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-errs[wrong]))
+	n.ends.send(first, nil)
+	require.NoError(t, <-errs["held"])
+	require.NoError(t, <-errs["free"])
+	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-errs["wrong"]))
 	require.LessOrEqual(t, calls.Load(), before+2, "one, and the script's text")
-	for h, want := range map[*hold][2]int{held: {1, 0}, free: {0, 1}, wrong: {0, 0}} {
-		require.Equal(t, want, [2]int{h.released, h.notOurs}, h.key)
+	for key, want := range map[string][2]int{"held": {1, 0}, "free": {0, 1}, "wrong": {0, 0}} {
+		require.Equal(t, want, [2]int{holds[key].released, holds[key].notOurs}, key)
 	}
+}
+
+// A release that is asked for while the acquire's answer is out waits for it: it has
+// to know whether a tombstone is needed.
+func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
+	r := newRipeRig(t, 1)
+	c := r.client()
+	n := c.nodes[0]
+	r.warm(c)
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	c.ways[0].OnReply(func(cmd []string) redistest.Verdict {
+		if slices.Contains(cmd, "k") {
+			c.ways[0].OnReply(nil)
+			close(arrived)
+			<-goOn
+		}
+		return redistest.Pass
+	})
+	h, came := c.newHold("k", "me", lease), make(chan answer, 1)
+	n.ask(h, nil, func(b scripts.Ballot, err error) { came <- answer{b, err} })
+	<-arrived
+	c.end(h)
+	ended := make(chan error, 1)
+	n.end(h, 0, func(err error) { ended <- err })
+	close(goOn)
+	require.True(t, (<-came).OK)
+	require.NoError(t, <-ended)
+	require.Equal(t, 1, h.released)
+	require.Empty(t, r.holder(0))
+	m := r.do(0, "KEYS", "*gone*")
+	left, err := m.AsStrSlice()
+	require.NoError(t, err)
+	require.Empty(t, left, "a tombstone")
 }

@@ -59,10 +59,11 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	require.Len(t, c.end(h), 1)
 	require.NoError(t, n.release(h, 0))
 	require.True(t, h.forgotten(n))
-	b, err := n.ballot(bounded(t), vote, h, nil)
-	require.NoError(t, err)
-	require.True(t, b.Gone)
-	for _, late := range []bool{b.OK, true} {
+	said := make([]scripts.Ballot, 1)
+	ask := []scripts.Ask{{Key: h.key, Owner: h.owner, Lease: h.lease}}
+	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, nil, ask, said))
+	require.True(t, said[0].Gone)
+	for _, late := range []bool{said[0].OK, true} {
 		h.answered(n, late)
 		require.True(t, h.forgotten(n))
 	}

@@ -34,8 +34,8 @@ type node struct {
 	jobs   map[string]*job // what is still to be done, by owner; guarded by mu
 	kept   bool            // a keeper is at work; guarded by mu
 
-	asks gatherer[ballotKind, scripts.Ask, scripts.Ballot]
-	ends gatherer[struct{}, scripts.Hold, scripts.End] // releases that have no fence numbers to give back
+	asks gatherer[terms, asking]
+	ends gatherer[struct{}, ending] // releases that have no fence numbers to give back
 }
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
@@ -44,7 +44,8 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 		subscriber: pubsub.New(client, pubsub.WithLogger(q.Log)),
 		jobs:       make(map[string]*job),
 	}
-	n.asks.call, n.ends.call = n.askAll, n.endAll
+	n.asks.call, n.asks.begin = n.askAll, q.spawn
+	n.ends.call, n.ends.begin = n.endAll, func(f func()) bool { return q.spawnShort(f) || q.spawn(f) }
 	for addr := range client.Nodes() {
 		n.name = addr
 	}

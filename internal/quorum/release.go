@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -15,13 +16,15 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		return scripts.Released{}, nil
 	}
 	targets := q.end(h)
-	came := q.each(targets, func(n *node) error {
-		err := n.release(h, lastFence)
-		if err != nil {
-			n.later(h, (*node).releaseLater)
-		}
-		return err
-	})
+	came := make(chan nodeEnd, len(targets))
+	for _, n := range targets {
+		n.end(h, lastFence, func(err error) {
+			if err != nil {
+				n.later(h, (*node).releaseLater)
+			}
+			came <- nodeEnd{n, err}
+		})
+	}
 	errs, refused := make([]error, len(q.nodes)), 0
 	for range targets {
 		select {
@@ -102,25 +105,92 @@ func (h *hold) said(q *Quorum) (said scripts.Released, enough bool) {
 	return said, h.notOurs >= q.lostAt()
 }
 
+// ending is a hold that is to end on a node, and who is told whether it did.
+type ending struct {
+	hold *hold
+	told func(error)
+}
+
+// end is release for who does not wait for its end.
+func (n *node) end(h *hold, lastFence int64, told func(error)) {
+	switch p := h.part(n); {
+	case p.flying == 0 && !p.alone(lastFence) && !n.away():
+		n.ends.add(struct{}{}, ending{h, told}, n.hurries(h))
+	case !n.q.spawnShort(func() { told(n.release(h, lastFence)) }):
+		told(errClosed)
+	}
+}
+
 // release makes one attempt to end a hold on one node. Where the hold may still
 // arrive, it leaves a tombstone.
 func (n *node) release(h *hold, lastFence int64) error {
 	p := h.awaitLanding(n)
-	if p == (part{}) {
+	switch {
+	case p == (part{}):
 		return nil
+	case n.away():
+		return errAway
+	case !p.alone(lastFence):
+		came := make(chan error, 1)
+		n.ends.add(struct{}{}, ending{h, func(err error) { came <- err }}, n.hurries(h))
+		return <-came
 	}
-	said, err := scripts.Released{}, error(errAway)
-	if !n.away() {
-		said, err = call(n.q.bounded(h.lease), n, func(ctx context.Context) (scripts.Released, error) {
-			if p.doubt > 0 {
-				return n.script.CleanUp(ctx, h.key, h.owner)
-			}
-			if lastFence == 0 || !p.sure { // others may have had it there, and have numbers of their own
-				return n.free(ctx, h)
-			}
-			return n.script.Release(ctx, h.key, h.owner, lastFence)
+	said, err := call(n.q.bounded(h.lease), n, func(ctx context.Context) (scripts.Released, error) {
+		if p.doubt > 0 {
+			return n.script.CleanUp(ctx, h.key, h.owner)
+		}
+		return n.script.Release(ctx, h.key, h.owner, lastFence)
+	})
+	return h.settled(n, said, err)
+}
+
+// alone says whether a release shares no call with others: it leaves a tombstone, or
+// gives back fence numbers, which it does only where the hold surely was. Others may
+// have had the lock elsewhere, and have numbers of their own.
+func (p part) alone(lastFence int64) bool { return p.doubt > 0 || lastFence > 0 && p.sure }
+
+// endAll makes the call of releases that share one.
+func (n *node) endAll(_ struct{}, ends []ending, cannot error) {
+	said, err := []scripts.End(nil), cannot
+	if cannot == nil {
+		holds := make([]scripts.Hold, len(ends))
+		for i, e := range ends {
+			holds[i] = scripts.Hold{Key: e.hold.key, Owner: e.hold.owner}
+		}
+		said, err = call(n.q.bounded(ends[0].hold.lease), n, func(ctx context.Context) ([]scripts.End, error) {
+			return n.free(ctx, holds)
 		})
 	}
+	for i, e := range ends {
+		if err != nil {
+			e.told(e.hold.settled(n, scripts.Released{}, err))
+		} else {
+			e.told(e.hold.settled(n, said[i].Released, said[i].Err))
+		}
+	}
+}
+
+// free ends a node's parts of holds, and gives no fence numbers back.
+func (n *node) free(ctx context.Context, holds []scripts.Hold) ([]scripts.End, error) {
+	ends := make([]scripts.End, len(holds))
+	err := n.script.ReleaseEach(ctx, holds, ends)
+	if len(holds) == 1 || scripts.OutcomeOf(err) != scripts.Refused || ctx.Err() != nil {
+		return ends, err
+	}
+	var all sync.WaitGroup
+	for i := range holds { // by a fault of another's: its key is forbidden
+		all.Go(func() {
+			if err := n.script.ReleaseEach(ctx, holds[i:i+1], ends[i:i+1]); err != nil && ctx.Err() != nil {
+				ends[i].Err = errSilent
+			}
+		})
+	}
+	all.Wait()
+	return ends, nil
+}
+
+// settled notes how an attempt to end a hold on a node has ended.
+func (h *hold) settled(n *node, said scripts.Released, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := h.parts[n.index]

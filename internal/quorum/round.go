@@ -49,11 +49,9 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 		q.holds.drop(owner) // and may have done so before it could be found
 		return scripts.Acquired{}, judged{err, scripts.Refused}
 	}
-	start, bounded := time.Now(), q.bounded(lease)
+	start := time.Now()
 	for _, n := range q.nodes {
-		if !q.spawn(func() { r.ask(bounded, n) }) {
-			r.answered(n, scripts.Ballot{}, errClosed)
-		}
+		n.ask(h, r.fencing, func(b scripts.Ballot, err error) { r.answered(n, b, err) })
 	}
 	select {
 	case <-r.decided:
@@ -67,51 +65,6 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	q.holds.drop(owner)
 	q.giveUp(h)
 	return r.failed()
-}
-
-// ask has one node vote, and brings its answer in.
-func (r *round) ask(ctx context.Context, n *node) {
-	b, err := n.acquire(ctx, r.hold, r.fencing)
-	r.answered(n, b, err)
-}
-
-// acquire asks a node for its part of a hold, which is noted there.
-func (n *node) acquire(ctx context.Context, h *hold, f *scripts.Fencing) (scripts.Ballot, error) {
-	if n.away() {
-		return scripts.Ballot{}, n.absence()
-	}
-	if !h.start(n) {
-		return scripts.Ballot{}, errOver
-	}
-	defer h.landed(n)
-	return call(ctx, n, func(ctx context.Context) (b scripts.Ballot, err error) {
-		for range 2 { // a vote that has become void is asked for anew, once
-			vote, err := n.voting(ctx)
-			if err != nil {
-				return b, err
-			}
-			if err := n.identify(ctx); err != nil {
-				return b, err
-			}
-			if !h.send(n) {
-				return b, errOver
-			}
-			b, err = n.ballot(ctx, vote, h, f)
-			if scripts.OutcomeOf(err) == scripts.Unknown {
-				return b, err
-			}
-			h.answered(n, err == nil && b.OK)
-			if err != nil {
-				return b, err
-			}
-			if b.NoVote {
-				n.guard.revoke(vote)
-				continue
-			}
-			return b, nil
-		}
-		return b, errVoid
-	})
 }
 
 // answered takes in what a node said. What comes after the round was won goes on
@@ -143,8 +96,8 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 	switch {
 	case missing:
 		r.hold.missed(n)
-	case late && b.OK:
-		_ = n.raise(r.hold) // the quorum has the number without it
+	case late && b.OK && r.fencing != nil: // the quorum has the number without it
+		r.q.spawn(func() { _ = n.raise(r.hold) })
 	}
 }
 
