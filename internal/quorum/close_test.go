@@ -84,14 +84,16 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 }
 
 // What Close waits for does not become more while it waits. A round that fails then
-// is undone as far as there is time.
+// is undone as far as there is time, and a keeper's release is done.
 func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()
-	n, h := c.nodes[0], c.newHold("k", "x", lease)
-	b, err := n.acquire(h, nil)
-	require.NoError(t, err)
-	require.True(t, b.OK)
+	n, h, kept := c.nodes[0], c.newHold("k", "x", lease), c.newHold("kept", "x", lease)
+	for _, h := range []*hold{h, kept} {
+		b, err := n.acquire(h, nil)
+		require.NoError(t, err)
+		require.True(t, b.OK)
+	}
 	goOn := make(chan struct{})
 	require.True(t, c.spawnShort(func() { <-goOn }))
 	closed := c.closing()
@@ -102,6 +104,9 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	require.False(t, c.spawnShort(func() {}))
 	c.giveUp(h)
 	until(t, func() bool { return r.holder(0) == "" })
+	c.end(kept)
+	n.later(kept, (*node).releaseLater)
+	until(t, func() bool { return kept.forgotten(n) })
 }
 
 // Who asks the nodes of a closed quorum is told by each, and can close it again.

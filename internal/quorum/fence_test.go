@@ -263,3 +263,18 @@ func TestF32_WriteBackRefused(t *testing.T) {
 	}
 	c.holds("y") // one that refuses is outvoted
 }
+
+// Numbers are given back only where the hold surely was when it ended: elsewhere others
+// may have had the lock since, and have numbers of their own.
+func TestG10_GivenBackOnlyWhereSure(t *testing.T) {
+	r := newRipeRig(t, 1)
+	c := r.client(fencing)
+	for _, sure := range []bool{false, true} {
+		a := c.holds("x")
+		h := c.Quorum.holds.get(c.owner)
+		c.end(h)
+		h.parts[0].sure = sure
+		require.NoError(t, c.nodes[0].release(h, a.Fence))
+		require.Equal(t, sure, r.counter(0) < a.FenceEnd)
+	}
+}

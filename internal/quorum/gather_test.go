@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -192,6 +193,17 @@ func TestGather_NoAnswer(t *testing.T) {
 	require.Equal(t, 1, n.silent)
 }
 
+// Who asks by itself when its time is over has had no answer: it was not refused.
+func TestGather_AloneTooLate(t *testing.T) {
+	c := newRipeRig(t, 1).client()
+	n := c.nodes[0]
+	_, err := n.voting(bounded(t))
+	require.NoError(t, err)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, errSilent, n.ballotAlone(over, terms{}, c.newHold("k", "me", lease)).Err)
+}
+
 // Those who ask a closed quorum are told so, all of them.
 func TestGather_Closed(t *testing.T) {
 	c := newRipeRig(t, 1).client()
@@ -285,4 +297,36 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 	left, err := m.AsStrSlice()
 	require.NoError(t, err)
 	require.Empty(t, left, "a tombstone")
+}
+
+// Nor does it go out before an acquire that is still to be sent, and then is not.
+func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
+	c := newRipeRig(t, 1).client()
+	n := c.nodes[0]
+	h, came := c.newHold("k", "me", lease), make(chan error, 1)
+	require.True(t, h.start(n))
+	g, first := n.asks.join(terms{}, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
+	require.True(t, first)
+	require.Len(t, c.end(h), 1)
+	ended := make(chan error, 1)
+	n.end(h, 0, func(err error) { ended <- err })
+	n.asks.send(g, nil)
+	require.Equal(t, errOver, <-came)
+	require.NoError(t, <-ended)
+	require.True(t, h.forgotten(n))
+	require.Zero(t, h.notOurs, "no node has denied it")
+}
+
+// A node that is away is told nothing, and nobody waits for it.
+func TestGather_ReleaseOfWhatIsAway(t *testing.T) {
+	c := newRipeRig(t, 1).client()
+	n := c.nodes[0]
+	n.gone.Store(true)
+	h, ended := c.newHold("k", "me", lease), make(chan error, 1)
+	h.parts[0] = part{asked: true, there: true, sure: true}
+	calls := 0
+	n.ends.call = func(struct{}, []ending, error) { calls++ }
+	n.end(h, 0, func(err error) { ended <- err })
+	require.Equal(t, error(errAway), <-ended)
+	require.Zero(t, calls)
 }
