@@ -58,7 +58,7 @@ func (n *node) askAll(t terms, asks []asking, cannot error) {
 		for i, a := range asks {
 			holds[i] = a.hold
 		}
-		ballots, err = call(n.q.bounded(holds[0].lease), n, func(ctx context.Context) ([]scripts.Ballot, error) {
+		ballots, err = callFor(len(holds), n.q.bounded(holds[0].lease), n, func(ctx context.Context) ([]scripts.Ballot, error) {
 			return n.ballots(ctx, t, holds)
 		})
 	}
@@ -93,7 +93,7 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 			asks, of = append(asks, scripts.Ask{Key: h.key, Owner: h.owner, Lease: h.lease}), append(of, i)
 		}
 		if len(asks) == 0 {
-			return ballots, nil
+			return nil, errOver // which is no answer of the node's
 		}
 		fencing := &t.fencing
 		if !t.fenced {
@@ -105,7 +105,9 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 			return nil, err
 		}
 		for at, i := range of {
-			holds[i].answered(n, err == nil && said[at].OK)
+			if scripts.OutcomeOf(said[at].Err) != scripts.Unknown {
+				holds[i].answered(n, err == nil && said[at].OK)
+			}
 			ballots[i] = said[at]
 		}
 		switch {
@@ -115,7 +117,7 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 				all.Go(func() { ballots[i] = n.ballotAlone(ctx, t, holds[i]) })
 			}
 			all.Wait()
-			return ballots, nil
+			return ballots, ctx.Err()
 		case err != nil:
 			return nil, err
 		case !said[0].NoVote:
@@ -129,13 +131,10 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 // ballotAlone is ballots for one hold.
 func (n *node) ballotAlone(ctx context.Context, t terms, h *hold) scripts.Ballot {
 	one, err := n.ballots(ctx, t, []*hold{h})
-	switch {
-	case err == nil:
-		return one[0]
-	case ctx.Err() != nil:
-		err = errSilent
+	if err != nil {
+		return scripts.Ballot{Err: err}
 	}
-	return scripts.Ballot{Err: err}
+	return one[0]
 }
 
 // hurries says whether calls for a hold wait less long than those for others.

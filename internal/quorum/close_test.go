@@ -53,6 +53,31 @@ func TestCloseLetsTheLastReleaseArrive(t *testing.T) {
 	require.Empty(t, r.holder(2))
 }
 
+// Also where another, which has not begun yet, is to make the call.
+func TestCloseLetsASharedReleaseArrive(t *testing.T) {
+	r := newRipeRig(t, 3)
+	c := r.client()
+	r.warm(c)
+	c.holds("x")
+	n, h := c.nodes[2], c.Quorum.holds.get(c.owner)
+	until(t, func() bool { return h.part(n) == part{asked: true, there: true} })
+	other := c.newHold("other", "other", lease)
+	other.parts[2] = part{asked: true, there: true}
+	g, first := n.ends.join(struct{}{}, ending{other, func(error) {}}, false)
+	require.True(t, first)
+	said, err := c.Release(bounded(t), "k", c.owner, 0)
+	require.NoError(t, err)
+	require.True(t, said.Ours)
+	closed := c.closing()
+	select {
+	case <-c.base.Done(): // cut off
+	case <-time.After(100 * time.Millisecond): // it waits, which is no event
+	}
+	require.True(t, n.ends.begin(func() { n.ends.send(g, nil) }))
+	<-closed
+	require.Empty(t, r.holder(2), "an orphan")
+}
+
 // So does a node that is to undo a round which has just failed, and has not even
 // answered that yet.
 func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {

@@ -1,13 +1,19 @@
 package quorum
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -193,15 +199,100 @@ func TestGather_NoAnswer(t *testing.T) {
 	require.Equal(t, 1, n.silent)
 }
 
-// Who asks by itself when its time is over has had no answer: it was not refused.
-func TestGather_AloneTooLate(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+// Where those who have to ask by themselves are not answered any more, the call was
+// not: they were not refused, and the node has been silent.
+func TestGather_AloneUnanswered(t *testing.T) {
+	r := newRipeRig(t, 1)
+	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
-	_, err := n.voting(bounded(t))
-	require.NoError(t, err)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.Equal(t, errSilent, n.ballotAlone(over, terms{}, c.newHold("k", "me", lease)).Err)
+	r.warm(c)
+	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
+	for _, ask := range []func(context.Context) error{
+		func(ctx context.Context) error {
+			_, err := n.ballots(ctx, terms{}, []*hold{c.newHold("foreign", "me", lease), c.newHold("key", "me", lease)})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := n.free(ctx, []scripts.Hold{{Key: "foreign", Owner: "me"}, {Key: "key", Owner: "me"}})
+			return err
+		},
+	} {
+		until(t, func() bool { return (<-asked(n, "key", "other", lease, nil)).err == nil })
+		c.ways[0].OnReply(func([]string) redistest.Verdict { // of the first, which is for both
+			c.ways[0].HoldRequests(true)
+			return redistest.Pass
+		})
+		require.ErrorIs(t, ask(c.bounded(lease)), context.DeadlineExceeded)
+		c.ways[0].OnReply(nil)
+		c.ways[0].HoldRequests(false)
+	}
+	r.do(0, "ACL", "SETUSER", "default", "allkeys")
+}
+
+// A node that is not asked, as all who would are over, has not answered.
+func TestGather_AllAreOver(t *testing.T) {
+	r := newRipeRig(t, 1)
+	c := r.client()
+	n := c.nodes[0]
+	r.warm(c)
+	h, came := c.newHold("k", "me", lease), make(chan error, 1)
+	require.True(t, h.start(n))
+	g, _ := n.asks.join(terms{}, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
+	n.gone.Store(true)
+	n.answered.Store(0)
+	c.end(h)
+	n.asks.send(g, nil)
+	require.Equal(t, error(errOver), <-came)
+	require.True(t, n.away(), "it is back, and has said nothing")
+	require.False(t, n.fresh())
+}
+
+// Those who share a call do not wait for a dial that hangs, as one alone does whose
+// node has just answered.
+func TestGather_SharedDial(t *testing.T) {
+	r := newRipeRig(t, 1)
+	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
+	n := c.nodes[0]
+	r.warm(c)
+	g, one := first(t, n, "one", "me", nil)
+	two := asked(n, "two", "me", lease, nil)
+	require.NoError(t, (<-asked(n, "fresh", "me", 9*c.NodeTimeout, nil)).err) // hurried: by itself
+	c.ways[0].HoldRequests(true)
+	defer c.ways[0].HoldRequests(false)
+	c.hangUp(0)
+	began := time.Now()
+	n.asks.send(g, nil)
+	require.Equal(t, errSilent, (<-one).err)
+	require.Equal(t, errSilent, (<-two).err)
+	require.Less(t, time.Since(began), rueidis.DefaultDialTimeout)
+}
+
+// garbled has Redis refuse with a code that nobody knows.
+type garbled struct{ net.Conn }
+
+func (g garbled) Read(b []byte) (int, error) {
+	n, err := g.Conn.Read(b)
+	copy(b, bytes.ReplaceAll(b[:n], []byte("WRONGTYPE "), []byte("STRANGEXX ")))
+	return n, err
+}
+
+// Of a refusal that may mean anything nobody knows what it has done to the one lock.
+func TestGather_StrangeRefusal(t *testing.T) {
+	r := newRipeRig(t, 1)
+	client := r.servers[0].Client(t, func(o *rueidis.ClientOption) {
+		o.ForceSingleClient = true
+		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			conn, err := d.DialContext(ctx, "tcp", addr)
+			return garbled{conn}, err
+		}
+	})
+	q := New([]rueidis.Client{client}, Config{NodeTimeout: 10 * time.Second, Longest: lease, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(q.Close)
+	r.do(0, "SET", "wrong", "a string")
+	h := q.newHold("wrong", "me", lease)
+	_, err := q.nodes[0].acquire(h, nil)
+	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
+	require.Equal(t, part{asked: true, doubt: 1}, h.part(q.nodes[0]))
 }
 
 // Those who ask a closed quorum are told so, all of them.
@@ -315,6 +406,15 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.True(t, h.forgotten(n))
 	require.Zero(t, h.notOurs, "no node has denied it")
+}
+
+// A node that has nothing of a hold is told nothing.
+func TestGather_ReleaseOfNothing(t *testing.T) {
+	c := newRipeRig(t, 1).client()
+	n, ended := c.nodes[0], make(chan error, 1)
+	n.ends.call = func(struct{}, []ending, error) { ended <- errors.New("told") }
+	n.end(c.newHold("k", "me", lease), 0, func(err error) { ended <- err })
+	require.NoError(t, <-ended)
 }
 
 // A node that is away is told nothing, and nobody waits for it.

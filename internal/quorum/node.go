@@ -45,7 +45,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 		jobs:       make(map[string]*job),
 	}
 	n.asks.call, n.asks.begin = n.askAll, q.spawn
-	n.ends.call, n.ends.begin = n.endAll, func(f func()) bool { return q.spawnShort(f) || q.spawn(f) }
+	n.ends.call, n.ends.begin = n.endAll, q.spawn
 	for addr := range client.Nodes() {
 		n.name = addr
 	}
@@ -117,7 +117,13 @@ func (n *node) heardWell() {
 // call makes one call to a node. It returns when ctx ends, whatever rueidis waits
 // for: unless the node has answered just now, that may be a dial.
 func call[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
-	if n.fresh() {
+	return callFor(1, ctx, n, f)
+}
+
+// callFor is call for so many who share it: that they all wait for a dial is too much
+// for a goroutine that is saved.
+func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
+	if sharers == 1 && n.fresh() {
 		value, err = f(ctx)
 	} else {
 		value, err = aside(ctx, n, f)

@@ -95,16 +95,21 @@ func (q *Quorum) spawn(f func()) bool {
 // spawnShort is spawn for work that lasts no longer than a call or two, and that
 // Close lets end.
 func (q *Quorum) spawnShort(f func()) bool {
-	q.mu.RLock()
-	ok := !q.closing
-	if ok {
-		q.short.Add(1)
-	}
-	q.mu.RUnlock()
-	return ok && q.spawn(func() { // not closed while it is under way
+	return q.beginShort() && q.spawn(func() { // not closed while it is under way
 		defer q.short.Done()
 		f()
 	})
+}
+
+// beginShort has Close wait for short work that ends with short.Done; false when it has
+// begun to.
+func (q *Quorum) beginShort() bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if !q.closing {
+		q.short.Add(1)
+	}
+	return !q.closing
 }
 
 // epoch is a random word for a marker.

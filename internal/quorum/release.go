@@ -114,8 +114,16 @@ type ending struct {
 // end is release for who does not wait for its end.
 func (n *node) end(h *hold, lastFence int64, told func(error)) {
 	switch p := h.part(n); {
+	case p == (part{}):
+		told(nil)
 	case p.flying == 0 && !p.alone(lastFence) && !n.away():
-		n.ends.add(struct{}{}, ending{h, told}, n.hurries(h))
+		short := n.q.beginShort() // whoever makes the call
+		n.ends.add(struct{}{}, ending{h, func(err error) {
+			told(err)
+			if short {
+				n.q.short.Done()
+			}
+		}}, n.hurries(h))
 	case !n.q.spawnShort(func() { told(n.release(h, lastFence)) }):
 		told(errClosed)
 	}
@@ -157,7 +165,7 @@ func (n *node) endAll(_ struct{}, ends []ending, cannot error) {
 		for i, e := range ends {
 			holds[i] = scripts.Hold{Key: e.hold.key, Owner: e.hold.owner}
 		}
-		said, err = call(n.q.bounded(ends[0].hold.lease), n, func(ctx context.Context) ([]scripts.End, error) {
+		said, err = callFor(len(ends), n.q.bounded(ends[0].hold.lease), n, func(ctx context.Context) ([]scripts.End, error) {
 			return n.free(ctx, holds)
 		})
 	}
@@ -179,14 +187,10 @@ func (n *node) free(ctx context.Context, holds []scripts.Hold) ([]scripts.End, e
 	}
 	var all sync.WaitGroup
 	for i := range holds { // by a fault of another's: its key is forbidden
-		all.Go(func() {
-			if err := n.script.ReleaseEach(ctx, holds[i:i+1], ends[i:i+1]); err != nil && ctx.Err() != nil {
-				ends[i].Err = errSilent
-			}
-		})
+		all.Go(func() { _ = n.script.ReleaseEach(ctx, holds[i:i+1], ends[i:i+1]) }) // its error is in its end
 	}
 	all.Wait()
-	return ends, nil
+	return ends, ctx.Err()
 }
 
 // settled notes how an attempt to end a hold on a node has ended.
