@@ -7,7 +7,8 @@ import (
 )
 
 // delayed is a server behind a proxy that adds a time to every round trip, half of
-// it each way. Order is kept, throughput is not lowered.
+// it each way. Order is kept, throughput is not lowered, and several do not delay
+// each other.
 type delayed struct {
 	target   string        // immutable
 	way      time.Duration // of one direction; immutable
@@ -68,9 +69,8 @@ func (p *delayed) accept() {
 			_ = client.Close() // nobody is there
 			continue
 		}
-		if p.open(client, server) {
-			p.forward(client, server)
-			p.forward(server, client)
+		if !p.open(client, server) || !p.forward(client, server) || !p.forward(server, client) {
+			_, _ = client.Close(), server.Close() // perhaps a second time
 		}
 	}
 }
@@ -81,8 +81,13 @@ type parcel struct {
 	due   time.Time
 }
 
-// forward carries what comes from one connection to the other, and its end.
-func (p *delayed) forward(from, to net.Conn) {
+// forward carries what comes from one connection to the other, and its end; false
+// where it cannot.
+func (p *delayed) forward(from, to net.Conn) bool {
+	clock, err := newAlarm()
+	if err != nil {
+		return false
+	}
 	road := make(chan parcel, 4096)
 	p.work.Go(func() {
 		defer close(road)
@@ -96,10 +101,12 @@ func (p *delayed) forward(from, to net.Conn) {
 		}
 	})
 	p.work.Go(func() {
+		defer clock.close()
 		for parcel := range road {
-			time.Sleep(time.Until(parcel.due))
+			clock.sleep(time.Until(parcel.due))
 			_, _ = to.Write(parcel.bytes) // if it is closed, what follows is swallowed
 		}
 		_ = to.Close() // perhaps a second time
 	})
+	return true
 }
