@@ -46,7 +46,7 @@
 //   - no hand-over: rlock with WithLocalHandover(0), every lock through Redis.
 //   - floor: two bare scripts on the layout of rlock, without checks, on a
 //     client with the same options, with names made beforehand. Nobody can
-//     lock and unlock in that layout for less.
+//     lock and unlock in that layout for less, by a call for each.
 //   - floor of SET: the same for a lock that is a string and tells nobody of its
 //     release, SET NX PX and a script that compares and deletes.
 //   - fair: fair with its defaults; "fair, no hand-over" with

@@ -20,7 +20,7 @@ func uncontended(goroutines int) workload {
 			{"÷ floor", atLeast(0.9), ratio(holdfastName, floorName, speed)},
 			{"÷ floor of SET", target{}, ratio(holdfastName, setFloorName, speed)},
 			{"÷ best rival", atLeast(1.2), beside(holdfastName, speed)},
-			{"EVALSHA per cycle", exactly(2), of(holdfastName, "EVALSHA/cycle")},
+			{"EVALSHA per cycle", atMost(2), of(holdfastName, "EVALSHA/cycle")},
 			{"other commands per cycle", exactly(0), of(holdfastName, "other commands/cycle")},
 			{"allocations per cycle", atMost(25), of(holdfastName, "allocations/cycle")},
 			{"of it the floor's", target{}, of(floorName, "allocations/cycle")},

@@ -85,7 +85,7 @@ const (
 	modelNoVote
 )
 
-// acquire is quorum_vote, acquire_fenced and quorum_acquire.
+// acquire is quorum_vote, acquire_fenced and acquire_each.
 func (n *modelNode) acquire(x *modelRules, o modelOwner, text modelMarker) (answer modelSays, fence int8) {
 	switch {
 	case !n.voted(x, text):

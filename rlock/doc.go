@@ -53,4 +53,12 @@
 // the message of a release. Within one locker a key goes from waiter to waiter in
 // memory for up to [WithLocalHandover], and then lets the other processes have
 // their turns.
+//
+// # Calls that come at once
+//
+// Acquires that goroutines of one locker are about to send at the same moment go out
+// as one call, up to 50 of them, and so do releases, except those that give fence
+// numbers back; most of what so small a script costs is the call. Each has its own
+// answer, its own refusal and, if there is no answer, its own doubt; whoever
+// leaves costs the others nothing. Who is alone waits for nobody.
 package rlock

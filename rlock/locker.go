@@ -51,7 +51,9 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 		log:        c.hall.Log,
 	}
 	c.hall.Fencing = c.fencing
-	l.hall = hall.New(&single{node: l.node, subscriber: l.subscriber, fencing: c.fencing, expiry: *c.fenceExpiry}, c.hall)
+	backend := &single{node: l.node, subscriber: l.subscriber, fencing: c.fencing, expiry: *c.fenceExpiry}
+	l.hall = hall.New(backend, c.hall)
+	backend.share(l.hall)
 	return l, nil
 }
 

@@ -9,19 +9,52 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// single is the hall's backend on one Redis.
+// single is the hall's backend on one Redis. Acquires that come at once share a call,
+// and so do releases.
 type single struct {
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
 	fencing    bool
 	expiry     time.Duration // of fence counters
+	acquires   sharing[scripts.Fencing, scripts.Ask, scripts.Acquired]
+	releases   sharing[struct{}, scripts.Hold, scripts.Released] // those without fence numbers to give back
+}
+
+// share has what comes at once share calls, for which the hall finds the time.
+func (r *single) share(h *hall.Hall) {
+	r.acquires.one, r.acquires.many, r.acquires.aside = r.acquire, r.acquireEach, h.Go
+	r.releases.one, r.releases.many, r.releases.aside = r.release, r.releaseEach, h.Go
 }
 
 func (r *single) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+	f := scripts.Fencing{}
 	if r.fencing {
-		return r.node.AcquireFenced(ctx, key, owner, lease, scripts.Fencing{Reserve: numbers, Expiry: r.expiry})
+		f = scripts.Fencing{Reserve: numbers, Expiry: r.expiry}
 	}
-	return r.node.Acquire(ctx, key, owner, lease)
+	return r.acquires.do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+}
+
+func (r *single) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (scripts.Acquired, error) {
+	if r.fencing {
+		return r.node.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
+	}
+	return r.node.Acquire(ctx, a.Key, a.Owner, a.Lease)
+}
+
+func (r *single) acquireEach(ctx context.Context, f scripts.Fencing, asks []asking[scripts.Ask, scripts.Acquired]) error {
+	all, ballots := make([]scripts.Ask, len(asks)), make([]scripts.Ballot, len(asks))
+	for i, a := range asks {
+		all[i] = a.ask
+	}
+	fencing := &f
+	if !r.fencing {
+		fencing = nil
+	}
+	err := r.node.AcquireEach(ctx, fencing, all, ballots)
+	for i, b := range ballots {
+		asks[i].answer, asks[i].err = b.Acquired, b.Err
+	}
+	return err
 }
 
 func (r *single) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (bool, error) {
@@ -33,7 +66,26 @@ func (r *single) Recount(ctx context.Context, key, owner string, entries int) (b
 }
 
 func (r *single) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
-	return r.node.Release(ctx, key, owner, lastFence)
+	if lastFence != 0 {
+		return r.node.Release(ctx, key, owner, lastFence)
+	}
+	return r.releases.do(ctx, struct{}{}, scripts.Hold{Key: key, Owner: owner})
+}
+
+func (r *single) release(ctx context.Context, _ struct{}, h scripts.Hold) (scripts.Released, error) {
+	return r.node.Release(ctx, h.Key, h.Owner, 0)
+}
+
+func (r *single) releaseEach(ctx context.Context, _ struct{}, asks []asking[scripts.Hold, scripts.Released]) error {
+	holds, ends := make([]scripts.Hold, len(asks)), make([]scripts.End, len(asks))
+	for i, a := range asks {
+		holds[i] = a.ask
+	}
+	err := r.node.ReleaseEach(ctx, holds, ends)
+	for i, e := range ends {
+		asks[i].answer, asks[i].err = e.Released, e.Err
+	}
+	return err
 }
 
 func (r *single) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {

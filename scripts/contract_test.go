@@ -108,7 +108,7 @@ func TestContracts(t *testing.T) {
 
 	entries, err := files.ReadDir(".")
 	require.NoError(t, err)
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), "quorum_") })
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return ofSeveral(e.Name()) })
 	for _, entry := range entries {
 		require.True(t, isUsed(t, entry.Name()), entry.Name())
 	}

@@ -10,15 +10,11 @@ import (
 )
 
 var (
-	quorumVote    = load("quorum_vote.lua")
-	quorumLook    = load("quorum_look.lua")
-	quorumRenew   = load("quorum_renew.lua")
-	quorumUndo    = load("quorum_undo.lua")
-	quorumFence   = load("quorum_fence.lua")
-	quorumRelease = load("quorum_release.lua")
-
-	quorumAcquire       = scriptOf(asFunction("acquire", acquire) + load("quorum_acquire.lua").text)
-	quorumAcquireFenced = scriptOf(asFunction("acquire", acquireFenced) + load("quorum_acquire.lua").text)
+	quorumVote  = load("quorum_vote.lua")
+	quorumLook  = load("quorum_look.lua")
+	quorumRenew = load("quorum_renew.lua")
+	quorumUndo  = load("quorum_undo.lua")
+	quorumFence = load("quorum_fence.lua")
 )
 
 // Standing is what a node of a quorum says of itself.
@@ -117,8 +113,8 @@ func newVote(marker, reign string) Vote {
 	head := fmt.Sprintf("local marker, reign = '%s', '%s'\n", word(marker), word(reign))
 	return Vote{
 		marker:  marker,
-		acquire: scriptOf(head + quorumVote.text + quorumAcquire.text),
-		fenced:  scriptOf(head + quorumVote.text + quorumAcquireFenced.text),
+		acquire: scriptOf(head + quorumVote.text + acquireEach.text),
+		fenced:  scriptOf(head + quorumVote.text + acquireEachFenced.text),
 	}
 }
 
@@ -174,10 +170,5 @@ func (n *Node) WriteFence(ctx context.Context, key, owner string, last int64, ex
 // QuorumCommands returns the commands that a Redis user needs for the scripts of
 // a quorum's nodes and for what is shared with one Redis, in lower case.
 func QuorumCommands() []string {
-	return append(Commands(), "hget", "hkeys", "info", "script|load")
-}
-
-// asFunction is a script as a function of that name, for others to call.
-func asFunction(name string, s script) string {
-	return "local function " + name + "(KEYS, ARGV)\n" + s.text + "end\n"
+	return append(Commands(), "hget", "info", "script|load")
 }

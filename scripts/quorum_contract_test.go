@@ -22,12 +22,12 @@ func allQuorum(vote *Vote) map[string]script {
 		"quorum_undo":  quorumUndo,
 		"quorum_fence": quorumFence,
 
-		"quorum_release": quorumRelease,
+		"release_each": releaseEach,
 
-		"acquire quorum_acquire":                    quorumAcquire,
-		"acquire_fenced quorum_acquire":             quorumAcquireFenced,
-		"quorum_vote acquire quorum_acquire":        vote.acquire,
-		"quorum_vote acquire_fenced quorum_acquire": vote.fenced,
+		"acquire acquire_each":                    acquireEach,
+		"acquire_fenced acquire_each":             acquireEachFenced,
+		"quorum_vote acquire acquire_each":        vote.acquire,
+		"quorum_vote acquire_fenced acquire_each": vote.fenced,
 	}
 }
 
@@ -127,7 +127,7 @@ func TestQuorumContracts(t *testing.T) {
 				used[part+".lua"] = true
 				text := content(t, part+".lua")
 				head, _ := split(text)
-				if strings.HasPrefix(part, "acquire") {
+				if part == "acquire" || part == "acquire_fenced" {
 					text = "local function acquire(KEYS, ARGV)\n" + text + "end\n"
 				}
 				whole += text
@@ -171,7 +171,7 @@ func TestQuorumContracts(t *testing.T) {
 				requireLookReply(t, replies)
 				replies = map[string]bool{"{7}": true}
 			}
-			many := slices.Contains(parts, "quorum_acquire")
+			many := slices.Contains(parts, "acquire_each")
 			if many { // it answers in the place of acquire
 				delete(replies, "> 0")
 				delete(replies, "-1")
@@ -183,7 +183,7 @@ func TestQuorumContracts(t *testing.T) {
 				require.Equal(t, map[string]bool{"7": true}, r.args[name])
 				return
 			}
-			if name == "quorum_release" { // three locks, each with an owner and its channel
+			if name == "release_each" { // three locks, each with an owner and its channel
 				require.Equal(t, map[string]bool{"3": true}, r.keys[name])
 				require.Equal(t, map[string]bool{"6": true}, r.args[name])
 				return
@@ -207,7 +207,7 @@ func TestQuorumContracts(t *testing.T) {
 		})
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "quorum_") {
+		if ofSeveral(e.Name()) {
 			require.True(t, used[e.Name()], e.Name())
 		}
 	}
@@ -218,6 +218,11 @@ func TestQuorumContracts(t *testing.T) {
 		}
 	}
 	require.Equal(t, slices.Sorted(maps.Keys(commands)), slices.Sorted(slices.Values(QuorumCommands())))
+}
+
+// ofSeveral says whether a script is of a quorum, or makes what many ask for.
+func ofSeveral(file string) bool {
+	return strings.HasPrefix(file, "quorum_") || strings.HasSuffix(file, "_each.lua")
 }
 
 // requireLookReply requires that the one reply of look is documented by its parts.

@@ -126,10 +126,10 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 	}
 	two, three := []string{"k", "g"}, []string{"k", "g", "t"}
 	for _, v := range bad {
-		for _, sc := range []script{quorumAcquire, vote.acquire} {
+		for _, sc := range []script{acquireEach, vote.acquire} {
 			run("lease", sc, two, "1", ownA, v)
 		}
-		for _, sc := range []script{quorumAcquireFenced, vote.fenced} {
+		for _, sc := range []script{acquireEachFenced, vote.fenced} {
 			run("lease", sc, three, "1", ownA, v, "1", "0")
 			run("reserve", sc, three, "1", ownA, "1000", v, "0")
 		}
@@ -142,7 +142,7 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 		}
 	}
 	for _, v := range append(bad, "1000") {
-		run("count", quorumAcquire, two, v, ownA, "1000")
+		run("count", acquireEach, two, v, ownA, "1000")
 	}
 	for _, epoch := range []string{"", "x", "a b", "ab\n", "'"} {
 		run("epoch", quorumLook, []string{marker}, epoch, "1000", "look")

@@ -1,4 +1,4 @@
--- quorum_vote: what stands before quorum_held and acquire on a node with a restart guard. One line before it names the
+-- quorum_vote: what stands before acquire and acquire_each on a node with a restart guard. One line before it names the
 -- marker and the reign for which the text is good; so its SHA-1 belongs to one boot, one reign and one epoch of a node:
 -- a server that restarted does not know it, and the others are found out here.
 -- KEYS[n]  the last key, the marker, string

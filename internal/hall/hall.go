@@ -167,14 +167,15 @@ func known(err error) error {
 }
 
 // Go runs f in the background, with a bounded context, as work that Close waits
-// for. After Close it does nothing.
-func (h *Hall) Go(f func(context.Context)) {
+// for; false, and nothing, after Close.
+func (h *Hall) Go(f func(context.Context)) bool {
 	s := &h.shards[0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
 		h.background(func() { f(h.calls.context()) })
 	}
+	return !s.closed
 }
 
 // background runs f as work that Close waits for. It is called from such work,

@@ -126,6 +126,9 @@ var scriptTexts = sync.OnceValue(func() map[string]string {
 			wholes[name] += texts[part]
 		}
 	}
+	for _, one := range []string{"acquire", "acquire_fenced"} {
+		wholes[one+"_each"] = "local function acquire(KEYS, ARGV)\n" + texts[one] + "end\n" + texts["acquire_each"]
+	}
 	maps.Copy(texts, wholes) // a part may have the name of a whole
 	return texts
 })
@@ -173,12 +176,13 @@ func moduleRoot() string {
 }
 
 // scriptNames gives each script's name by its text's SHA-1. Those that do the same
-// for fenced locks, for the fair queue and for a quorum have the names of the plain
-// ones.
+// for several locks, for fenced ones, for the fair queue and for a quorum have the names
+// of the plain ones.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for name, text := range scriptTexts() {
-		name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_"), "_fenced")
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_")
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "_each"), "_fenced")
 		names[sha(text)] = strings.Replace(name, "leave", "clean_up", 1)
 	}
 	return names

@@ -63,8 +63,8 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	until(t, func() bool { return h.part(n) == part{asked: true, there: true} })
 	other := c.newHold("other", "other", lease)
 	other.parts[2] = part{asked: true, there: true}
-	g, first := n.ends.join(struct{}{}, ending{other, func(error) {}}, false)
-	require.True(t, first)
+	g, place := n.ends.Join(struct{}{}, ending{other, func(error) {}}, false)
+	require.Zero(t, place)
 	said, err := c.Release(bounded(t), "k", c.owner, 0)
 	require.NoError(t, err)
 	require.True(t, said.Ours)

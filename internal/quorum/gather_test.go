@@ -16,11 +16,12 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/gather"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquires = gathering[terms, asking]
+type acquires = gather.Call[terms, asking]
 
 // answer is what a node said.
 type answer struct {
@@ -41,8 +42,8 @@ func first(t *testing.T, n *node, key, owner string, f *scripts.Fencing) (*acqui
 	came := make(chan answer, 1)
 	h := n.q.newHold(key, owner, lease)
 	require.True(t, h.start(n))
-	g, first := n.asks.join(termsOf(f), asking{h, func(b scripts.Ballot, err error) { came <- answer{b, err} }}, false)
-	require.True(t, first)
+	g, place := n.asks.Join(termsOf(f), asking{h, func(b scripts.Ballot, err error) { came <- answer{b, err} }}, false)
+	require.Zero(t, place)
 	return g, came
 }
 
@@ -66,7 +67,7 @@ func TestGather(t *testing.T) {
 			f = &same
 		}
 		same := asked(n, "held", "me", lease, f)
-		require.Equal(t, 2, n.asks.together(g))
+		require.Equal(t, 2, n.asks.Size(g))
 		before := calls.Load()
 		n.asks.send(g, nil)
 		require.Equal(t, f == nil, (<-mine).OK) // else held by the first
@@ -84,8 +85,8 @@ func TestGather_Apart(t *testing.T) {
 	apart := func(lease time.Duration, f *scripts.Fencing) *acquires {
 		t.Helper()
 		h := c.newHold("k", "me", lease)
-		g, first := n.asks.join(termsOf(f), asking{hold: h}, n.hurries(h))
-		require.True(t, first)
+		g, place := n.asks.Join(termsOf(f), asking{hold: h}, n.hurries(h))
+		require.Zero(t, place)
 		return g
 	}
 	apart(lease, nil)
@@ -94,9 +95,9 @@ func TestGather_Apart(t *testing.T) {
 	apart(lease, nil)
 	apart(9*c.NodeTimeout, nil)
 	apart(lease, f)
-	for range mostTogether - 1 {
-		_, first := n.asks.join(termsOf(f), asking{}, false)
-		require.False(t, first)
+	for range gather.Most - 1 {
+		_, place := n.asks.Join(termsOf(f), asking{}, false)
+		require.NotZero(t, place)
 	}
 	g := apart(lease, f)
 	n.asks.call = func(terms, []asking, error) {}
@@ -130,7 +131,7 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
 	g, foreign := first(t, n, "foreign", "me", nil)
 	mine := asked(n, "key", "me", lease, nil)
-	require.Equal(t, 2, n.asks.together(g))
+	require.Equal(t, 2, n.asks.Size(g))
 	n.asks.send(g, nil)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
 	a := <-mine
@@ -143,11 +144,11 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 		return h, came
 	}
 	h, refused := ended("foreign")
-	last, isFirst := n.ends.join(struct{}{}, ending{h, func(err error) { refused <- err }}, false)
-	require.True(t, isFirst)
+	last, place := n.ends.Join(struct{}{}, ending{h, func(err error) { refused <- err }}, false)
+	require.Zero(t, place)
 	h, released := ended("key")
 	n.end(h, 0, func(err error) { released <- err })
-	require.Equal(t, 2, n.ends.together(last))
+	require.Equal(t, 2, n.ends.Size(last))
 	n.ends.send(last, nil)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-refused))
 	require.NoError(t, <-released)
@@ -237,7 +238,7 @@ func TestGather_AllAreOver(t *testing.T) {
 	r.warm(c)
 	h, came := c.newHold("k", "me", lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, _ := n.asks.join(terms{}, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
+	g, _ := n.asks.Join(terms{}, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
 	n.gone.Store(true)
 	n.answered.Store(0)
 	c.end(h)
@@ -307,13 +308,6 @@ func TestGather_Closed(t *testing.T) {
 	require.Equal(t, errClosed, <-ended)
 }
 
-// together is how many share a call so far.
-func (g *gatherer[K, Q]) together(c *gathering[K, Q]) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(c.asks)
-}
-
 // Releases share a call, too, and each gets its own answer: released, nothing to
 // release, refused.
 func TestGather_Releases(t *testing.T) {
@@ -331,8 +325,8 @@ func TestGather_Releases(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	first, isFirst := n.ends.join(struct{}{}, ending{c.newHold("other", "me", lease), func(error) {}}, false)
-	require.True(t, isFirst)
+	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", "me", lease), func(error) {}}, false)
+	require.Zero(t, place)
 	holds, errs := map[string]*hold{}, map[string]chan error{}
 	for _, key := range []string{"held", "free", "wrong"} {
 		h, came := c.newHold(key, "me", lease), make(chan error, 1)
@@ -340,7 +334,7 @@ func TestGather_Releases(t *testing.T) {
 		holds[key], errs[key] = h, came
 		n.end(h, 0, func(err error) { came <- err })
 	}
-	require.Equal(t, 4, n.ends.together(first))
+	require.Equal(t, 4, n.ends.Size(first))
 	hurried := c.newHold("held", "other", 9*c.NodeTimeout)
 	hurried.parts[0] = part{asked: true}
 	require.NoError(t, n.release(hurried, 0))
@@ -396,8 +390,8 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	n := c.nodes[0]
 	h, came := c.newHold("k", "me", lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, first := n.asks.join(terms{}, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
-	require.True(t, first)
+	g, place := n.asks.Join(terms{}, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
+	require.Zero(t, place)
 	require.Len(t, c.end(h), 1)
 	ended := make(chan error, 1)
 	n.end(h, 0, func(err error) { ended <- err })

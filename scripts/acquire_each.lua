@@ -1,6 +1,5 @@
--- quorum_acquire: acquire or acquire_fenced for many locks on a node of a quorum, each for itself. They come before as a
--- function of that name. A client that is refused has to know by whom: many nodes held by one owner are a lock, by many
--- owners a split vote.
+-- acquire_each: acquire or acquire_fenced for many locks, each for itself. They come before as a function of that name. Of
+-- a quorum, a client that is refused has to know by whom: many nodes held by one owner are a lock, by many a split vote.
 -- KEYS     for each lock, those of acquire
 -- ARGV[1]  how many locks, 1 to 999
 -- ARGV     then for each lock, those of acquire
@@ -21,8 +20,8 @@ for i = 1, count do
   local _, answer = pcall(acquire, names, {unpack(ARGV, (i - 1) * args + 2, i * args + 1)})
   local status = type(answer) == 'table' and answer[1] or answer
   if type(status) == 'number' and (status > 0 or status == -1) then
-    local holders = redis.pcall('HKEYS', names[1])
-    answer = holders.err and holders or {status, holders[1]}
+    local holder = redis.pcall('HGETALL', names[1])
+    answer = holder.err and holder or {status, holder[1]}
   end
   reply[i] = type(answer) == 'table' and answer.err or answer
 end

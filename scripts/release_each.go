@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
+var releaseEach = load("release_each.lua")
+
 // Hold is a lock and who holds it.
 type Hold struct{ Key, Owner string }
 
-// End is what a node of a quorum answers to the release of a hold.
+// End is the answer to the release of one hold among several.
 type End struct {
 	Released
 	Err error // Redis refused this one
@@ -32,7 +34,7 @@ func (n *Node) ReleaseEach(ctx context.Context, holds []Hold, ends []End) error 
 	for _, h := range holds {
 		args = append(args, h.Owner, Channel(h.Key))
 	}
-	values, err := array(n.run(ctx, quorumRelease, len(holds), args...))
+	values, err := array(n.run(ctx, releaseEach, len(holds), args...))
 	if err != nil || len(values) != len(ends) {
 		return unexpected(err)
 	}

@@ -1,4 +1,4 @@
--- quorum_release: release for many locks on a node of a quorum, each for itself. No fence numbers are given back.
+-- release_each: release for many locks, each for itself. No fence numbers are given back.
 -- KEYS         the locks
 -- ARGV[2*i-1]  for each lock, those of release: its owner
 -- ARGV[2*i]    its channel

@@ -1,0 +1,62 @@
+// Package gather has calls to Redis that are about to be made at the same time go out
+// as one: most of what a small script costs, the server and its client, is the call.
+package gather
+
+import "sync"
+
+// Most is how many asks share a call at most: Redis serves nobody else meanwhile.
+const Most = 50
+
+// Gatherer puts asks together. K is what those of one call have in common. Its zero
+// value is ready for use. Safe for concurrent use.
+type Gatherer[K comparable, Q any] struct {
+	mu   sync.Mutex
+	next *Call[K, Q] // is about to be made; guarded by mu
+}
+
+// Call is the asks that go out together.
+type Call[K comparable, Q any] struct {
+	Kind K             // immutable
+	Asks []Q           // guarded by the gatherer's mu until it is closed
+	Came chan struct{} // for its maker to close when it is over; nil while nobody has joined. As Asks
+	room [1]Q
+}
+
+// Join adds an ask to the others of its kind, and tells its place in their call. Who
+// comes first, at place 0, has to close the call and to make it. An ask that is to go
+// alone is joined by nobody.
+func (g *Gatherer[K, Q]) Join(kind K, ask Q, alone bool) (c *Call[K, Q], place int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c = g.next
+	if c == nil || alone || c.Kind != kind || len(c.Asks) == Most {
+		c = &Call[K, Q]{Kind: kind}
+		c.Asks = c.room[:0]
+		if !alone {
+			g.next = c
+		}
+	}
+	place = len(c.Asks)
+	c.Asks = append(c.Asks, ask)
+	if place == 1 {
+		c.Came = make(chan struct{})
+	}
+	return c, place
+}
+
+// Close has nobody join a call any more. Before it, runtime.Gosched lets those come who
+// are about to, and costs nothing where there are none.
+func (g *Gatherer[K, Q]) Close(c *Call[K, Q]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.next == c {
+		g.next = nil
+	}
+}
+
+// Size is how many asks a call has so far.
+func (g *Gatherer[K, Q]) Size(c *Call[K, Q]) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(c.Asks)
+}

@@ -1,0 +1,84 @@
+package gather
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestJoin(t *testing.T) {
+	var g Gatherer[string, int]
+	c, place := g.Join("a", 10, false)
+	require.Zero(t, place)
+	require.Nil(t, c.Came)
+	for i := 1; i < Most; i++ {
+		same, place := g.Join("a", 10+i, false)
+		require.Same(t, c, same)
+		require.Equal(t, i, place)
+		require.NotNil(t, c.Came)
+	}
+	require.Equal(t, Most, g.Size(c))
+	for i, ask := range c.Asks {
+		require.Equal(t, 10+i, ask)
+	}
+}
+
+// What is full, closed, of another kind or to go alone is joined by nobody; an older
+// call that is closed late leaves the newer one open.
+func TestJoin_Apart(t *testing.T) {
+	var g Gatherer[string, int]
+	first := func(kind string, alone bool) *Call[string, int] {
+		t.Helper()
+		c, place := g.Join(kind, 0, alone)
+		require.Zero(t, place)
+		return c
+	}
+	full := first("a", false)
+	for range Most - 1 {
+		_, place := g.Join("a", 0, false)
+		require.NotZero(t, place)
+	}
+	closed := first("a", false)
+	g.Close(closed)
+	first("a", false)
+	other := first("b", false)
+	first("b", true)
+	g.Close(full)
+	same, place := g.Join("b", 1, false)
+	require.Same(t, other, same)
+	require.Equal(t, 1, place)
+}
+
+// Every ask is in one call, and every call has one who is the first.
+func TestJoin_AtOnce(t *testing.T) {
+	var g Gatherer[int, int]
+	const askers, times = 8, 2000
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[int]int{}
+	for a := range askers {
+		all.Go(func() {
+			for i := range times {
+				c, place := g.Join(i%2, a*times+i, false)
+				if place != 0 {
+					continue
+				}
+				g.Close(c)
+				mu.Lock()
+				for _, ask := range c.Asks {
+					seen[ask]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, seen, askers*times)
+	for ask, n := range seen {
+		require.Equal(t, 1, n, ask)
+	}
+}

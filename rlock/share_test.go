@@ -1,0 +1,305 @@
+package rlock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/gather"
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+type (
+	acquiring = gather.Call[scripts.Fencing, asking[scripts.Ask, scripts.Acquired]]
+	releasing = gather.Call[struct{}, asking[scripts.Hold, scripts.Released]]
+)
+
+// shareRig is a hall whose calls the test gathers, and makes.
+type shareRig struct {
+	*testing.T
+	server  *redistest.Server
+	way     *redistest.Proxy
+	backend *single
+	hall    *hall.Hall
+	terms   hall.Terms
+	calls   atomic.Int64 // that the server has seen
+}
+
+func newShareRig(t *testing.T, change ...func(*single, *hall.Config)) *shareRig {
+	s := redistest.Start(t)
+	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), terms: hall.Terms{Lease: 3 * time.Second}}
+	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
+	r.backend = &single{node: scripts.NewNode(client), subscriber: pubsub.New(client), expiry: time.Hour}
+	c := hall.Config{Lease: r.terms.Lease, Log: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(r.backend, &c)
+	}
+	r.hall = hall.New(r.backend, c)
+	r.backend.share(r.hall)
+	t.Cleanup(func() { _ = r.hall.Close() })
+	r.way.OnRequest(func(cmd []string) redistest.Verdict {
+		r.calls.Add(1)
+		return redistest.Pass
+	})
+	return r
+}
+
+func fenced(b *single, c *hall.Config) { b.fencing, c.Fencing = true, true }
+
+func (r *shareRig) until(what func() bool) {
+	r.Helper()
+	require.Eventually(r, what, 20*time.Second, time.Millisecond)
+}
+
+// tried is a TryLock in the background.
+type tried struct {
+	entry *hall.Entry
+	err   error
+}
+
+func (r *shareRig) try(ctx context.Context, key string) <-chan tried {
+	done := make(chan tried, 1)
+	go func() {
+		e, err := r.hall.TryLock(ctx, key, r.terms)
+		done <- tried{e, err}
+	}()
+	return done
+}
+
+// first begins an acquire of the test's own, which others join until it is made.
+func (r *shareRig) first(key, owner string) *acquiring {
+	f := scripts.Fencing{}
+	if r.backend.fencing {
+		f = scripts.Fencing{Reserve: 1, Expiry: r.backend.expiry}
+	}
+	c, place := r.backend.acquires.Join(f, asking[scripts.Ask, scripts.Acquired]{
+		ask: scripts.Ask{Key: key, Owner: owner, Lease: r.terms.Lease},
+	}, false)
+	require.Zero(r, place)
+	return c
+}
+
+// joined begins TryLocks of keys, which share the call of first.
+func (r *shareRig) joined(c *acquiring, ctx context.Context, keys ...string) (all []<-chan tried) {
+	for i, key := range keys {
+		all = append(all, r.try(ctx, key))
+		r.until(func() bool { return r.backend.acquires.Size(c) == i+2 })
+	}
+	return all
+}
+
+// send makes the call.
+func (r *shareRig) send(c *acquiring) {
+	r.backend.acquires.Close(c)
+	r.backend.acquires.begin(c)
+}
+
+// held says whether there is such a key.
+func (r *shareRig) held(key string) bool {
+	m := r.server.Do(r, "EXISTS", key)
+	n, err := m.AsInt64()
+	require.NoError(r, err)
+	return n == 1
+}
+
+func (r *shareRig) tombstones() []string {
+	m := r.server.Do(r, "KEYS", "holdfast_gone:*")
+	all, err := m.AsStrSlice()
+	require.NoError(r, err)
+	return all
+}
+
+// Acquires, and releases, that come at once are one call, and each gets its own answer:
+// the key, another's, an error.
+func TestSharing(t *testing.T) {
+	for name, change := range map[string]func(*single, *hall.Config){"plain": func(*single, *hall.Config) {}, "fenced": fenced} {
+		t.Run(name, func(t *testing.T) {
+			r := newShareRig(t, change)
+			ctx := context.Background()
+			r.server.Do(t, "HSET", "others", "somebody", "1")
+			r.server.Do(t, "SET", "wrong", "a string")
+			require.NoError(t, (<-r.try(ctx, "warm")).err)
+			before := r.calls.Load()
+			c := r.first("a", "me")
+			all := r.joined(c, ctx, "b", "others", "wrong", "c")
+			r.send(c)
+			b, others, wrong, last := <-all[0], <-all[1], <-all[2], <-all[3]
+			require.NoError(t, b.err)
+			require.NoError(t, last.err)
+			require.ErrorIs(t, others.err, ErrNotAcquired)
+			require.Equal(t, scripts.Refused, scripts.OutcomeOf(wrong.err))
+			require.ErrorContains(t, wrong.err, "WRONGTYPE")
+			require.True(t, c.Asks[0].answer.OK)
+			require.LessOrEqual(t, r.calls.Load(), before+2, "one, and the script's text")
+			for _, key := range []string{"a", "b", "c"} {
+				require.True(t, r.held(key))
+			}
+			if r.backend.fencing {
+				require.Positive(t, b.entry.Fence())
+			}
+
+			before = r.calls.Load()
+			hold := scripts.Hold{Key: "a", Owner: "me"}
+			ended, place := r.backend.releases.Join(struct{}{}, asking[scripts.Hold, scripts.Released]{ask: hold}, false)
+			require.Zero(t, place)
+			errs := make(chan error, 2)
+			for i, e := range []*hall.Entry{b.entry, last.entry} {
+				go func() { errs <- e.Unlock(ctx) }()
+				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
+			}
+			r.server.Do(t, "DEL", "c")
+			r.backend.releases.Close(ended)
+			r.backend.releases.begin(ended)
+			first, second := <-errs, <-errs
+			if first == nil {
+				first, second = second, first
+			}
+			require.ErrorIs(t, first, ErrLost, "of the key that was gone")
+			require.NoError(t, second)
+			require.True(t, ended.Asks[0].answer.Ours)
+			require.LessOrEqual(t, r.calls.Load(), before+2)
+			require.False(t, r.held("a") || r.held("b"))
+		})
+	}
+}
+
+// Whose key Redis forbids, or whose call could not be made any more, costs the others
+// nothing: each asks for itself.
+func TestSharing_FaultsOfOthers(t *testing.T) {
+	ctx := context.Background()
+	for name, fault := range map[string]func(r *shareRig) (undo func()){
+		"forbidden": func(r *shareRig) func() {
+			r.server.Do(r, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
+			return func() { r.server.Do(r, "ACL", "SETUSER", "default", "allkeys") }
+		},
+		"too late": func(r *shareRig) func() {
+			aside := r.backend.acquires.aside
+			late := func(f func(context.Context)) bool {
+				return aside(func(ctx context.Context) {
+					over, cancel := context.WithCancel(ctx)
+					cancel()
+					f(over)
+				})
+			}
+			r.backend.acquires.aside, r.backend.releases.aside = late, late
+			return func() {}
+		},
+		"closed": func(r *shareRig) func() {
+			never := func(func(context.Context)) bool { return false }
+			r.backend.acquires.aside, r.backend.releases.aside = never, never
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newShareRig(t)
+			defer fault(r)()
+			c := r.first("foreign", "me")
+			all := r.joined(c, ctx, "key1", "key2")
+			r.send(c)
+			var entries []*hall.Entry
+			for _, done := range all {
+				got := <-done
+				require.NoError(t, got.err)
+				entries = append(entries, got.entry)
+			}
+			require.True(t, r.held("key1") && r.held("key2"))
+
+			ended, _ := r.backend.releases.Join(struct{}{}, asking[scripts.Hold, scripts.Released]{ask: scripts.Hold{Key: "foreign", Owner: "me"}}, false)
+			errs := make(chan error, 2)
+			for i, e := range entries {
+				go func() { errs <- e.Unlock(ctx) }()
+				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
+			}
+			r.backend.releases.Close(ended)
+			r.backend.releases.begin(ended)
+			require.NoError(t, <-errs)
+			require.NoError(t, <-errs)
+			require.False(t, r.held("key1") || r.held("key2"))
+		})
+	}
+}
+
+// Those who share a call that is not answered are in doubt, each for itself, and undo
+// what it may have done.
+func TestSharing_NoAnswer(t *testing.T) {
+	r := newShareRig(t)
+	ctx := context.Background()
+	asks := []scripts.Ask{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
+	require.NoError(t, r.backend.node.AcquireEach(ctx, nil, asks, make([]scripts.Ballot, 1)))
+	c := r.first("first", "me")
+	all := r.joined(c, ctx, "a", "b")
+	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })
+	r.send(c)
+	<-swallowed
+	for _, done := range all {
+		require.ErrorIs(t, (<-done).err, ErrUnknown)
+	}
+	r.until(func() bool { return !r.held("a") && !r.held("b") })
+	require.True(t, r.held("first"), "of which the test was not told either")
+	require.Len(t, r.tombstones(), 2)
+}
+
+// Whoever leaves does so at once, also who has made the call; the others get their
+// answers, and what comes after its clean-up does not come back.
+func TestSharing_Leaving(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that those who are begun in a row share a call
+	const callers = 3
+	r := newShareRig(t)
+	made, goOn := make(chan int), make(chan struct{})
+	many := r.backend.acquires.many
+	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []asking[scripts.Ask, scripts.Acquired]) error {
+		made <- len(asks)
+		<-goOn
+		return many(ctx, f, asks)
+	}
+	for leaver, try := 0, 0; leaver < callers; try++ {
+		ctx, leave := context.WithCancel(context.Background())
+		defer leave()
+		key := func(i int) string { return fmt.Sprint(try, " ", i) }
+		var all [callers]chan error
+		for i := range all {
+			all[i] = make(chan error, 1)
+			on := context.Background()
+			if i == leaver {
+				on = ctx
+			}
+			go func() {
+				said, err := r.backend.Acquire(on, key(i), "me", time.Minute, 1)
+				if err == nil && !said.OK {
+					err = ErrNotAcquired
+				}
+				all[i] <- err
+			}()
+		}
+		if together := <-made; together < callers {
+			require.Less(t, try, 100, "nobody shares a call")
+			goOn <- struct{}{}
+			continue
+		}
+		leave()
+		err := <-all[leaver]
+		require.Equal(t, context.Canceled, err)
+		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err))
+		_, err = r.backend.CleanUp(context.Background(), key(leaver), "me")
+		require.NoError(t, err)
+		goOn <- struct{}{}
+		for i, came := range all {
+			if i != leaver {
+				require.NoError(t, <-came)
+			}
+			require.Equal(t, i != leaver, r.held(key(i)))
+		}
+		leaver++
+	}
+}

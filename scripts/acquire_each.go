@@ -1,0 +1,114 @@
+package scripts
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+var (
+	acquireEach       = scriptOf(asFunction("acquire", acquire) + load("acquire_each.lua").text)
+	acquireEachFenced = scriptOf(asFunction("acquire", acquireFenced) + load("acquire_each.lua").text)
+)
+
+// Ask is one hold that is asked for among several.
+type Ask struct {
+	Key, Owner string
+	Lease      time.Duration
+}
+
+// Ballot is the answer to it; on a node of a quorum it counts towards that.
+type Ballot struct {
+	Acquired
+	NoVote bool   // the node's vote is not good any more: look again
+	Holder string // who holds the lock there, if it is another
+	Err    error  // Redis refused this one
+}
+
+// AcquireEach does as [Node.Acquire], or AcquireFenced if f is not nil, for each of
+// asks by itself, and fills ballots, one for each.
+func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, ballots []Ballot) error {
+	keys, args, err := each(f, asks)
+	if err != nil {
+		return err
+	}
+	s := acquireEach
+	if f != nil {
+		s = acquireEachFenced
+	}
+	return parseBallots(ballots)(n.run(ctx, s, len(keys), append(keys, args...)...))
+}
+
+// each is the KEYS and the ARGV of acquire_each.
+func each(f *Fencing, asks []Ask) (keys, args []string, err error) {
+	keys, args = make([]string, 0, 7*len(asks)+2), make([]string, 0, 4*len(asks)+1)
+	args = append(args, decimal(int64(len(asks))))
+	for _, a := range asks {
+		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
+			return nil, nil, err
+		}
+		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(args, a.Owner, millis(a.Lease))
+		if f != nil {
+			keys, args = append(keys, counter(a.Key)), append(args, decimal(f.Reserve), millis(f.Expiry))
+		}
+	}
+	return keys, args, nil
+}
+
+func parseBallots(ballots []Ballot) func(rueidis.RedisMessage, error) error {
+	return func(m rueidis.RedisMessage, err error) error {
+		values, err := array(m, err)
+		if err != nil {
+			return err
+		}
+		if len(values) == 1 && values[0].IsInt64() {
+			if said, err := values[0].AsInt64(); err == nil && said == -3 {
+				void(ballots)
+				return nil
+			}
+		}
+		if len(values) != len(ballots) {
+			return errReply
+		}
+		for i, v := range values {
+			if ballots[i], err = parseBallot(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func parseBallot(m rueidis.RedisMessage) (b Ballot, err error) {
+	switch {
+	case m.IsInt64():
+		b.Acquired, err = parseAcquired(m, nil)
+		return b, err
+	case m.IsString():
+		text, _ := m.ToString()
+		return Ballot{Err: refusal(strings.TrimPrefix(text, "ERR "))}, nil
+	}
+	values, err := array(m, nil)
+	if err != nil {
+		return b, err
+	}
+	if len(values) == 2 {
+		left, err := integer(values[0], nil)
+		holder, e := values[1].ToString()
+		if err != nil || e != nil || holder == "" {
+			return b, errReply
+		}
+		b.Holder = holder
+		b.Remaining, err = remaining(left)
+		return b, err
+	}
+	b.Acquired, err = parseAcquiredFenced(m, nil)
+	return b, err
+}
+
+// asFunction is a script as a function of that name, for others to call.
+func asFunction(name string, s script) string {
+	return "local function " + name + "(KEYS, ARGV)\n" + s.text + "end\n"
+}

@@ -1,0 +1,41 @@
+package scripts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each hold is asked for by itself: what is another's, given up or no lock costs the
+// others nothing.
+func TestAcquireEach(t *testing.T) {
+	s, n := start(t)
+	acquired(t, n, "held", ownB)
+	s.Do(t, "HSET", "endless", ownB, "1")
+	s.Do(t, "SET", "string", "x")
+	_, err := n.CleanUp(bounded(t), "gone", ownA)
+	require.NoError(t, err)
+	for _, f := range []*Fencing{nil, fencingHour} {
+		before := state(t, s)
+		asks := []Ask{{"free", ownA, lease}, {"held", ownA, lease}, {"endless", ownA, lease}, {"string", ownA, lease}, {"gone", ownA, lease}}
+		said := make([]Ballot, len(asks))
+		require.NoError(t, n.AcquireEach(bounded(t), f, asks, said))
+		require.True(t, said[0].OK)
+		require.Equal(t, f != nil, said[0].Fence > 0)
+		require.Equal(t, ownB, said[1].Holder)
+		require.InDelta(t, lease, said[1].Remaining, float64(5*time.Second))
+		require.Equal(t, Ballot{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownB}, said[2])
+		require.Equal(t, Refused, OutcomeOf(said[3].Err))
+		require.Equal(t, Ballot{Acquired: Acquired{Gone: true}}, said[4])
+		after := state(t, s)
+		for _, k := range []string{"held", "endless", "string"} {
+			require.Equal(t, before[k], after[k])
+		}
+
+		require.NoError(t, n.AcquireEach(bounded(t), f, asks[:1], said[:1])) // again
+		require.True(t, said[0].OK)
+		_, err := n.Release(bounded(t), "free", ownA, 0)
+		require.NoError(t, err)
+	}
+}
