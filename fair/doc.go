@@ -94,6 +94,9 @@
 // those of one that holds the key or has several places wait up to 2 ms for one
 // another before.
 //
+// Acquires of keys that nobody waits for, and releases without a run, share calls as
+// in rlock.
+//
 // # Beside other locks
 //
 // Redisson's fair lock may stand in the same queue. It is woken as it expects and

@@ -51,7 +51,9 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 		log:        c.hall.Log,
 	}
 	l.queues = scripts.NewFair(l.node, c.settings())
-	l.hall = hall.NewFair(&ordered{Fair: l.queues, node: l.node, subscriber: l.subscriber}, c.hall)
+	backend := &ordered{Fair: l.queues, node: l.node, subscriber: l.subscriber}
+	l.hall = hall.NewFair(backend, c.hall)
+	backend.share(l.hall)
 	return l, nil
 }
 

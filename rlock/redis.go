@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/gather"
 	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -16,14 +17,14 @@ type single struct {
 	subscriber *pubsub.Subscriber
 	fencing    bool
 	expiry     time.Duration // of fence counters
-	acquires   sharing[scripts.Fencing, scripts.Ask, scripts.Acquired]
-	releases   sharing[struct{}, scripts.Hold, scripts.Released] // those without fence numbers to give back
+	acquires   gather.Sharing[scripts.Fencing, scripts.Ask, scripts.Acquired]
+	releases   gather.Sharing[struct{}, scripts.Hold, scripts.Released] // those without fence numbers to give back
 }
 
 // share has what comes at once share calls, for which the hall finds the time.
 func (r *single) share(h *hall.Hall) {
-	r.acquires.one, r.acquires.many, r.acquires.aside = r.acquire, r.acquireEach, h.Go
-	r.releases.one, r.releases.many, r.releases.aside = r.release, r.releaseEach, h.Go
+	r.acquires.One, r.acquires.Many, r.acquires.Aside = r.acquire, r.acquireEach, h.Go
+	r.releases.One, r.releases.Many, r.releases.Aside = r.release, r.releaseEach, h.Go
 }
 
 func (r *single) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
@@ -31,7 +32,7 @@ func (r *single) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if r.fencing {
 		f = scripts.Fencing{Reserve: numbers, Expiry: r.expiry}
 	}
-	return r.acquires.do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	return r.acquires.Do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
 }
 
 func (r *single) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (scripts.Acquired, error) {
@@ -41,10 +42,10 @@ func (r *single) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) 
 	return r.node.Acquire(ctx, a.Key, a.Owner, a.Lease)
 }
 
-func (r *single) acquireEach(ctx context.Context, f scripts.Fencing, asks []asking[scripts.Ask, scripts.Acquired]) error {
+func (r *single) acquireEach(ctx context.Context, f scripts.Fencing, asks []gather.Asking[scripts.Ask, scripts.Acquired]) error {
 	all, ballots := make([]scripts.Ask, len(asks)), make([]scripts.Ballot, len(asks))
 	for i, a := range asks {
-		all[i] = a.ask
+		all[i] = a.Ask
 	}
 	fencing := &f
 	if !r.fencing {
@@ -52,7 +53,7 @@ func (r *single) acquireEach(ctx context.Context, f scripts.Fencing, asks []aski
 	}
 	err := r.node.AcquireEach(ctx, fencing, all, ballots)
 	for i, b := range ballots {
-		asks[i].answer, asks[i].err = b.Acquired, b.Err
+		asks[i].Answer, asks[i].Err = b.Acquired, b.Err
 	}
 	return err
 }
@@ -69,21 +70,21 @@ func (r *single) Release(ctx context.Context, key, owner string, lastFence int64
 	if lastFence != 0 {
 		return r.node.Release(ctx, key, owner, lastFence)
 	}
-	return r.releases.do(ctx, struct{}{}, scripts.Hold{Key: key, Owner: owner})
+	return r.releases.Do(ctx, struct{}{}, scripts.Hold{Key: key, Owner: owner})
 }
 
 func (r *single) release(ctx context.Context, _ struct{}, h scripts.Hold) (scripts.Released, error) {
 	return r.node.Release(ctx, h.Key, h.Owner, 0)
 }
 
-func (r *single) releaseEach(ctx context.Context, _ struct{}, asks []asking[scripts.Hold, scripts.Released]) error {
+func (r *single) releaseEach(ctx context.Context, _ struct{}, asks []gather.Asking[scripts.Hold, scripts.Released]) error {
 	holds, ends := make([]scripts.Hold, len(asks)), make([]scripts.End, len(asks))
 	for i, a := range asks {
-		holds[i] = a.ask
+		holds[i] = a.Ask
 	}
 	err := r.node.ReleaseEach(ctx, holds, ends)
 	for i, e := range ends {
-		asks[i].answer, asks[i].err = e.Released, e.Err
+		asks[i].Answer, asks[i].Err = e.Released, e.Err
 	}
 	return err
 }

@@ -21,8 +21,8 @@ import (
 )
 
 type (
-	acquiring = gather.Call[scripts.Fencing, asking[scripts.Ask, scripts.Acquired]]
-	releasing = gather.Call[struct{}, asking[scripts.Hold, scripts.Released]]
+	acquiring = gather.Call[scripts.Fencing, gather.Asking[scripts.Ask, scripts.Acquired]]
+	releasing = gather.Call[struct{}, gather.Asking[scripts.Hold, scripts.Released]]
 )
 
 // shareRig is a hall whose calls the test gathers, and makes.
@@ -83,8 +83,8 @@ func (r *shareRig) first(key, owner string) *acquiring {
 	if r.backend.fencing {
 		f = scripts.Fencing{Reserve: 1, Expiry: r.backend.expiry}
 	}
-	c, place := r.backend.acquires.Join(f, asking[scripts.Ask, scripts.Acquired]{
-		ask: scripts.Ask{Key: key, Owner: owner, Lease: r.terms.Lease},
+	c, place := r.backend.acquires.Join(f, gather.Asking[scripts.Ask, scripts.Acquired]{
+		Ask: scripts.Ask{Key: key, Owner: owner, Lease: r.terms.Lease},
 	}, false)
 	require.Zero(r, place)
 	return c
@@ -102,7 +102,7 @@ func (r *shareRig) joined(c *acquiring, ctx context.Context, keys ...string) (al
 // send makes the call.
 func (r *shareRig) send(c *acquiring) {
 	r.backend.acquires.Close(c)
-	r.backend.acquires.begin(c)
+	r.backend.acquires.Begin(c)
 }
 
 // held says whether there is such a key.
@@ -140,7 +140,7 @@ func TestSharing(t *testing.T) {
 			require.ErrorIs(t, others.err, ErrNotAcquired)
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(wrong.err))
 			require.ErrorContains(t, wrong.err, "WRONGTYPE")
-			require.True(t, c.Asks[0].answer.OK)
+			require.True(t, c.Asks[0].Answer.OK)
 			require.LessOrEqual(t, r.calls.Load(), before+2, "one, and the script's text")
 			for _, key := range []string{"a", "b", "c"} {
 				require.True(t, r.held(key))
@@ -151,7 +151,7 @@ func TestSharing(t *testing.T) {
 
 			before = r.calls.Load()
 			hold := scripts.Hold{Key: "a", Owner: "me"}
-			ended, place := r.backend.releases.Join(struct{}{}, asking[scripts.Hold, scripts.Released]{ask: hold}, false)
+			ended, place := r.backend.releases.Join(struct{}{}, gather.Asking[scripts.Hold, scripts.Released]{Ask: hold}, false)
 			require.Zero(t, place)
 			errs := make(chan error, 2)
 			for i, e := range []*hall.Entry{b.entry, last.entry} {
@@ -160,14 +160,14 @@ func TestSharing(t *testing.T) {
 			}
 			r.server.Do(t, "DEL", "c")
 			r.backend.releases.Close(ended)
-			r.backend.releases.begin(ended)
+			r.backend.releases.Begin(ended)
 			first, second := <-errs, <-errs
 			if first == nil {
 				first, second = second, first
 			}
 			require.ErrorIs(t, first, ErrLost, "of the key that was gone")
 			require.NoError(t, second)
-			require.True(t, ended.Asks[0].answer.Ours)
+			require.True(t, ended.Asks[0].Answer.Ours)
 			require.LessOrEqual(t, r.calls.Load(), before+2)
 			require.False(t, r.held("a") || r.held("b"))
 		})
@@ -184,7 +184,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			return func() { r.server.Do(r, "ACL", "SETUSER", "default", "allkeys") }
 		},
 		"too late": func(r *shareRig) func() {
-			aside := r.backend.acquires.aside
+			aside := r.backend.acquires.Aside
 			late := func(f func(context.Context)) bool {
 				return aside(func(ctx context.Context) {
 					over, cancel := context.WithCancel(ctx)
@@ -192,12 +192,12 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 					f(over)
 				})
 			}
-			r.backend.acquires.aside, r.backend.releases.aside = late, late
+			r.backend.acquires.Aside, r.backend.releases.Aside = late, late
 			return func() {}
 		},
 		"closed": func(r *shareRig) func() {
 			never := func(func(context.Context)) bool { return false }
-			r.backend.acquires.aside, r.backend.releases.aside = never, never
+			r.backend.acquires.Aside, r.backend.releases.Aside = never, never
 			return func() {}
 		},
 	} {
@@ -215,14 +215,14 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			}
 			require.True(t, r.held("key1") && r.held("key2"))
 
-			ended, _ := r.backend.releases.Join(struct{}{}, asking[scripts.Hold, scripts.Released]{ask: scripts.Hold{Key: "foreign", Owner: "me"}}, false)
+			ended, _ := r.backend.releases.Join(struct{}{}, gather.Asking[scripts.Hold, scripts.Released]{Ask: scripts.Hold{Key: "foreign", Owner: "me"}}, false)
 			errs := make(chan error, 2)
 			for i, e := range entries {
 				go func() { errs <- e.Unlock(ctx) }()
 				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
 			}
 			r.backend.releases.Close(ended)
-			r.backend.releases.begin(ended)
+			r.backend.releases.Begin(ended)
 			require.NoError(t, <-errs)
 			require.NoError(t, <-errs)
 			require.False(t, r.held("key1") || r.held("key2"))
@@ -257,8 +257,8 @@ func TestSharing_Leaving(t *testing.T) {
 	const callers = 3
 	r := newShareRig(t)
 	made, goOn := make(chan int), make(chan struct{})
-	many := r.backend.acquires.many
-	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []asking[scripts.Ask, scripts.Acquired]) error {
+	many := r.backend.acquires.Many
+	r.backend.acquires.Many = func(ctx context.Context, f scripts.Fencing, asks []gather.Asking[scripts.Ask, scripts.Acquired]) error {
 		made <- len(asks)
 		<-goOn
 		return many(ctx, f, asks)

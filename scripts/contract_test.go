@@ -108,7 +108,7 @@ func TestContracts(t *testing.T) {
 
 	entries, err := files.ReadDir(".")
 	require.NoError(t, err)
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return ofSeveral(e.Name()) })
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return ofSeveral(e.Name()) || e.Name() == "fair_each.lua" })
 	for _, entry := range entries {
 		require.True(t, isUsed(t, entry.Name()), entry.Name())
 	}

@@ -37,6 +37,8 @@
 //	ForceRelease   held by anybody -> free; tells the channel
 //	Inspect        who holds the key
 //
+// AcquireEach and ReleaseEach are for several keys, each by itself.
+//
 // A verb that finds another holder changes nothing. An owner acquires once in its
 // life: it is never used again after its release.
 //
@@ -53,7 +55,7 @@
 //	ForceRelease   held by anybody -> held by the next
 //	Inspect        who holds the key, and how many wait
 //
-// An owner enters once in its life, too. Renew and Recount are for both kinds.
+// Here, too, AcquireEach and ReleaseEach are for several keys. An owner enters once in its life, too. Renew and Recount are for both kinds.
 //
 // # Three outcomes
 //

@@ -220,9 +220,10 @@ func TestQuorumContracts(t *testing.T) {
 	require.Equal(t, slices.Sorted(maps.Keys(commands)), slices.Sorted(slices.Values(QuorumCommands())))
 }
 
-// ofSeveral says whether a script is of a quorum, or makes what many ask for.
+// ofSeveral says whether a script is of a quorum, or does with many plain locks what
+// another does with one.
 func ofSeveral(file string) bool {
-	return strings.HasPrefix(file, "quorum_") || strings.HasSuffix(file, "_each.lua")
+	return strings.HasPrefix(file, "quorum_") || file == "acquire_each.lua" || file == "release_each.lua"
 }
 
 // requireLookReply requires that the one reply of look is documented by its parts.

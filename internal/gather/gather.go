@@ -7,6 +7,9 @@ import "sync"
 // Most is how many asks share a call at most: Redis serves nobody else meanwhile.
 const Most = 50
 
+// usual is how many asks a call has room for at first if it has more than one.
+const usual = 16
+
 // Gatherer puts asks together. K is what those of one call have in common. Its zero
 // value is ready for use. Safe for concurrent use.
 type Gatherer[K comparable, Q any] struct {
@@ -36,11 +39,11 @@ func (g *Gatherer[K, Q]) Join(kind K, ask Q, alone bool) (c *Call[K, Q], place i
 			g.next = c
 		}
 	}
-	place = len(c.Asks)
-	c.Asks = append(c.Asks, ask)
-	if place == 1 {
+	if place = len(c.Asks); place == 1 {
+		c.Asks = append(make([]Q, 0, usual), c.Asks...)
 		c.Came = make(chan struct{})
 	}
+	c.Asks = append(c.Asks, ask)
 	return c, place
 }
 

@@ -1,0 +1,97 @@
+package fair
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/gather"
+	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+const lease = time.Minute
+
+// answered is what one of several was told.
+type answered[A any] struct {
+	said A
+	err  error
+}
+
+// together makes one call of what the first asks and of the others' calls.
+func together[K comparable, Q, A any](t *testing.T, s *gather.Sharing[K, Q, A], kind K, first Q, others ...func() (A, error)) []answered[A] {
+	t.Helper()
+	c, place := s.Join(kind, gather.Asking[Q, A]{Ask: first}, false)
+	require.Zero(t, place)
+	came := make([]chan answered[A], len(others))
+	for i, call := range others {
+		came[i] = make(chan answered[A], 1)
+		go func() {
+			said, err := call()
+			came[i] <- answered[A]{said, err}
+		}()
+		require.Eventually(t, func() bool { return s.Size(c) == i+2 }, 20*time.Second, time.Millisecond)
+	}
+	s.Close(c)
+	s.Begin(c)
+	<-c.Came
+	all := []answered[A]{{c.Asks[0].Answer, c.Asks[0].Err}}
+	for i := range came {
+		all = append(all, <-came[i])
+	}
+	return all
+}
+
+// Acquires, and releases, that come at once are one call, and each gets its own answer.
+// Releases of which a run was served, or of an owner in doubt, go by themselves.
+func TestSharing(t *testing.T) {
+	s := redistest.Start(t)
+	client := s.Client(t)
+	node := scripts.NewNode(client)
+	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", Stale: 5 * time.Second, FirstLease: 6 * time.Second}
+	r := &ordered{Fair: scripts.NewFair(node, settings), node: node, subscriber: pubsub.New(client)}
+	h := hall.NewFair(r, hall.Config{Lease: lease, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale})
+	defer h.Close()
+	r.share(h)
+	ctx := context.Background()
+	owner := func(n string) string { return settings.Client + ":0" + n }
+	s.Do(t, "SET", "wrong", "a string")
+	acquire := func(key, n string) func() (scripts.Acquired, error) {
+		return func() (scripts.Acquired, error) { return r.Acquire(ctx, key, owner(n), lease, 1) }
+	}
+	release := func(key, n string) func() (scripts.Passed, error) {
+		return func() (scripts.Passed, error) { return r.Release(ctx, key, owner(n), 0, false) }
+	}
+
+	got := together(t, &r.acquires, struct{}{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
+		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
+	require.True(t, got[0].said.OK && got[1].said.OK)
+	require.NoError(t, got[2].err)
+	require.Greater(t, got[2].said.Remaining, lease/2)
+	require.ErrorContains(t, got[3].err, "WRONGTYPE")
+
+	_, err := r.Enter(ctx, "b", owner("5"))
+	require.NoError(t, err)
+	ended := together(t, &r.releases, struct{}{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
+		release("b", "2"), release("wrong", "4"), release("free", "6"))
+	require.Equal(t, scripts.Passed{Ours: true}, ended[0].said)
+	require.Equal(t, owner("5"), ended[1].said.Grant.Owner)
+	require.ErrorContains(t, ended[2].err, "WRONGTYPE")
+	require.Equal(t, answered[scripts.Passed]{}, ended[3])
+
+	_, err = r.Enter(ctx, "b", owner("7"))
+	require.NoError(t, err)
+	said, err := r.Release(ctx, "b", owner("5"), 0, false, owner("7")) // it was served in the run
+	require.NoError(t, err)
+	require.Equal(t, scripts.Passed{Ours: true}, said)
+	_, err = r.Release(ctx, "free", owner("8"), 0, true)
+	require.NoError(t, err)
+	a, err := r.Acquire(ctx, "free", owner("8"), lease, 1)
+	require.NoError(t, err)
+	require.True(t, a.Gone, "a tombstone")
+}

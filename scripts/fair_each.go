@@ -1,0 +1,100 @@
+package scripts
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+var (
+	fairAcquireEach = scriptOf(asFunction("one", fairAcquire) + load("fair_each.lua").text)
+	fairReleaseEach = scriptOf(asFunction("one", fairRelease) + load("fair_each.lua").text)
+)
+
+// FairAcquired is the answer to one of several that Acquire.
+type FairAcquired struct {
+	Acquired
+	Err error // Redis refused this one
+}
+
+// AcquireEach does as Acquire for each of asks by itself, and fills answers, one for
+// each.
+func (f *Fair) AcquireEach(ctx context.Context, asks []Ask, answers []FairAcquired) error {
+	keys, args := f.each(len(asks), fairKeys+1)
+	for _, a := range asks {
+		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
+			return err
+		}
+		keys = append(appendFairKeys(keys, a.Key), tombstone(a.Key, a.Owner))
+		args = append(args, f.settings, a.Owner, millis(a.Lease))
+	}
+	return f.runEach(ctx, fairAcquireEach, keys, args, len(answers), func(i int, m rueidis.RedisMessage, refused error) (err error) {
+		if answers[i].Err = refused; refused == nil {
+			answers[i].Acquired, err = parseTaken(m, nil)
+		}
+		return err
+	})
+}
+
+// FairHold is a hold of a lock, and the last fence number used of it if reserved ones
+// are left over, else 0.
+type FairHold struct {
+	Hold
+	LastFence int64
+}
+
+// FairReleased is the answer to the release of one of several.
+type FairReleased struct {
+	Passed
+	Err error // Redis refused this one
+}
+
+// ReleaseEach does as Release for each of holds by itself, of which no run was served
+// and nothing is in doubt, and fills answers, one for each.
+func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, answers []FairReleased) error {
+	keys, args := f.each(len(holds), fairKeys)
+	for _, h := range holds {
+		if err := CheckKey(h.Key); err != nil {
+			return err
+		}
+		keys = appendFairKeys(keys, h.Key)
+		args = append(args, f.settings, h.Owner, decimal(h.LastFence))
+	}
+	return f.runEach(ctx, fairReleaseEach, keys, args, len(answers), func(i int, m rueidis.RedisMessage, refused error) (err error) {
+		if answers[i].Err = refused; refused == nil {
+			answers[i].Passed, err = parsePassed(m, nil)
+		}
+		return err
+	})
+}
+
+// each is room for the KEYS and the ARGV of fair_each, with so many keys for each lock.
+func (f *Fair) each(locks, keys int) (names, args []string) {
+	return make([]string, 0, (keys+3)*locks+1), append(make([]string, 0, 3*locks+1), decimal(int64(locks)))
+}
+
+// runEach runs a script for several locks and takes in the answer of each, which may
+// be that Redis refused it.
+func (f *Fair) runEach(ctx context.Context, s script, keys, args []string, locks int, take func(i int, m rueidis.RedisMessage, refused error) error) error {
+	values, err := array(f.node.run(ctx, s, len(keys), append(keys, args...)...))
+	if err != nil || len(values) != locks {
+		return unexpected(err)
+	}
+	for i, v := range values {
+		var refused error
+		if v.IsArray() {
+			if one, _ := v.ToArray(); len(one) == 1 {
+				text, err := one[0].ToString()
+				if err != nil {
+					return errReply
+				}
+				refused = refusal(strings.TrimPrefix(text, "ERR "))
+			}
+		}
+		if err := take(i, v, refused); err != nil {
+			return err
+		}
+	}
+	return nil
+}

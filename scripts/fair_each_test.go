@@ -1,0 +1,112 @@
+package scripts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each hold is asked for by itself: what is another's, waited for, given up or no lock
+// costs the others nothing.
+func TestFairAcquireEach(t *testing.T) {
+	for _, fencing := range []Fencing{{}, *fencingHour} {
+		r := newRig(t, func(s *FairSettings) { s.Fencing = fencing })
+		f := r.of(ofA(1))
+		r.s.Do(t, "HSET", "held", ownB, "1")
+		r.s.Do(t, "SET", "string", "x")
+		r.follow(ofC(1), ofB(1))
+		r.expire()
+		_, err := f.Leave(bounded(t), "gone", 1, ofA(5))
+		require.NoError(t, err)
+		before := state(t, r.s)
+
+		asks := []Ask{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease}, {"gone", ofA(5), lease}, {"last", ofA(6), lease}, {"bad", ofJ(1), lease}}
+		said := make([]FairAcquired, len(asks))
+		require.NoError(t, f.AcquireEach(bounded(t), asks, said))
+		for _, i := range []int{0, 5} {
+			require.True(t, said[i].OK)
+			require.Equal(t, fencing.Reserve != 0, said[i].Fence > 0)
+		}
+		require.Equal(t, FairAcquired{Acquired: Acquired{Remaining: NoExpiry}}, said[1])
+		require.Equal(t, FairAcquired{Acquired: Acquired{Remaining: time.Millisecond}}, said[2])
+		require.Equal(t, Refused, OutcomeOf(said[3].Err))
+		require.ErrorContains(t, said[3].Err, "WRONGTYPE")
+		require.Equal(t, FairAcquired{Acquired: Acquired{Gone: true}}, said[4])
+		require.Equal(t, Refused, OutcomeOf(said[6].Err))
+		require.ErrorContains(t, said[6].Err, "owner must be")
+		r.requireHeld(ofB(1), firstLease)
+		require.Len(t, r.said(), 1, "who waited is told")
+		after := state(t, r.s)
+		for _, k := range []string{"held", "string"} {
+			require.Equal(t, before[k], after[k])
+		}
+	}
+}
+
+// Each hold ends by itself, and each lock goes to whoever waits for it: one of this
+// client is in the answer, another's is told.
+func TestFairReleaseEach(t *testing.T) {
+	r := newRig(t)
+	f := r.of(ofA(1))
+	r.follow(ofA(1), ofA(2))
+	for i, key := range []string{"others", "alone"} {
+		a, err := f.Acquire(bounded(t), key, ofA(3+i), lease)
+		require.NoError(t, err)
+		require.True(t, a.OK)
+	}
+	b := r.of(ofB(1))
+	r.hear(b.Inbox("others"))
+	_, err := b.Enter(bounded(t), "others", ofB(1))
+	require.NoError(t, err)
+	r.s.Do(t, "SET", "string", "x")
+
+	holds := []FairHold{
+		{Hold: Hold{"k", ofA(1)}}, {Hold: Hold{"string", ofA(9)}}, {Hold: Hold{"others", ofA(3)}},
+		{Hold: Hold{"free", ofA(9)}}, {Hold: Hold{"alone", ofA(4)}},
+	}
+	said := make([]FairReleased, len(holds))
+	require.NoError(t, f.ReleaseEach(bounded(t), holds, said))
+	require.Equal(t, FairReleased{Passed: Passed{Ours: true, Grant: granted(ofA(2))}}, said[0])
+	require.Equal(t, Refused, OutcomeOf(said[1].Err))
+	require.Equal(t, FairReleased{Passed: Passed{Ours: true}}, said[2])
+	require.Equal(t, FairReleased{}, said[3])
+	require.Equal(t, FairReleased{Passed: Passed{Ours: true}}, said[4])
+	r.requireHeld(ofA(2), firstLease)
+	require.Len(t, r.said(), 1)
+	require.Zero(t, integerOf(t, r.s.Do(t, "EXISTS", "alone")))
+
+	require.NoError(t, f.ReleaseEach(bounded(t), holds, said)) // again: nobody is served
+	require.Equal(t, FairReleased{}, said[0])
+	r.requireHeld(ofA(2), firstLease)
+	r.requireSaid()
+}
+
+// Numbers that were reserved and not used are given back by each.
+func TestFairReleaseEach_GivesNumbersBack(t *testing.T) {
+	r := newRig(t, func(s *FairSettings) { s.Fencing, s.Members = *fencingHour, 2 })
+	f := r.of(ofA(1))
+	r.follow(ofC(1), ofA(1), ofA(2))
+	g := r.of(ofC(1))
+	_, err := g.Release(bounded(t), "k", ofC(1), 0, false)
+	require.NoError(t, err)
+	r.leave(ofA(2))
+	reserved := integerOf(t, r.s.Do(t, "GET", counter("k")))
+	said := make([]FairReleased, 2)
+	holds := []FairHold{{Hold{"k", ofA(1)}, reserved - 3}, {Hold{"x", ofA(3)}, 1}}
+	require.NoError(t, f.ReleaseEach(bounded(t), holds, said))
+	require.True(t, said[0].Ours)
+	require.Equal(t, reserved-3, integerOf(t, r.s.Do(t, "GET", counter("k"))))
+}
+
+// A reply with fewer or more answers than locks is none.
+func TestFairEach_AsManyAnswersAsLocks(t *testing.T) {
+	r := newRig(t)
+	f := r.of(ofA(1))
+	for _, places := range []int{1, 3} {
+		asks := []Ask{{"a", ofA(1), lease}, {"b", ofA(2), lease}}
+		require.Equal(t, Unknown, OutcomeOf(f.AcquireEach(bounded(t), asks, make([]FairAcquired, places))))
+		holds := []FairHold{{Hold{"a", ofA(1)}, 0}, {Hold{"b", ofA(2)}, 0}}
+		require.Equal(t, Unknown, OutcomeOf(f.ReleaseEach(bounded(t), holds, make([]FairReleased, places))))
+	}
+}
