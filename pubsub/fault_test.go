@@ -42,6 +42,31 @@ func TestF11_ConnectionCut(t *testing.T) {
 	}
 }
 
+// A connection that has stood is replaced at once, one that has not after the back-off:
+// a server that ends each connection is not stormed.
+func TestF11_AtOnceIfItHadStood(t *testing.T) {
+	srv := redistest.Start(t)
+	never := func(p *pace) { p.first, p.most = time.Hour, time.Hour }
+	s := open(t, srv.Client(t), withPace(never), withPace(func(p *pace) { p.stood = 0 }))
+	sub := s.Subscribe("a")
+	for round := range uint64(3) {
+		again(t, sub, round)
+		srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	}
+	again(t, sub, 3)
+
+	s = open(t, srv.Client(t), withPace(never))
+	sub = s.Subscribe("b")
+	awaitLive(t, sub)
+	srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	await(t, sub, "lost", func(st State) bool { return !st.Live })
+	select {
+	case <-time.After(100 * time.Millisecond): // it waits, which is no event
+	case <-s.done:
+	}
+	require.False(t, sub.State().Live)
+}
+
 // A listener is told of the loss itself, not only of the new subscription.
 func TestF11_LossIsToldBeforeTheServerIsBack(t *testing.T) {
 	srv := redistest.Start(t)

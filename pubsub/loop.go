@@ -26,12 +26,14 @@ func (s *Subscriber) run() {
 		l.cancel(err)
 		s.detach()
 		s.awaitEnd(l)
-		if time.Since(began) > s.pace.most {
-			retry.reset()
-		}
-		wait := retry.next()
-		if lasting(err) {
+		var wait time.Duration
+		switch stood := time.Since(began) > s.pace.stood; {
+		case lasting(err):
 			wait = jitter(s.pace.refused)
+		case stood:
+			retry.reset()
+		default:
+			wait = retry.next()
 		}
 		s.report(err)
 		sleep(s.ctx, wait)

@@ -52,6 +52,7 @@ type Subscriber struct {
 // pace holds the delays of the loop.
 type pace struct {
 	first, most time.Duration // back-off after a failure: doubles from first to most
+	stood       time.Duration // after a connection that lasted longer, the first try is at once
 	refused     time.Duration // back-off after a refusal that only an operator can lift
 	answer      time.Duration // longest wait for the answer to a command
 	grace       time.Duration // longest wait of Close for the connection to end
@@ -61,6 +62,7 @@ type pace struct {
 var defaultPace = pace{
 	first:   10 * time.Millisecond,
 	most:    time.Second,
+	stood:   time.Second,
 	refused: 5 * time.Second,
 	answer:  2 * time.Second,
 	grace:   1500 * time.Millisecond,
