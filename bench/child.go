@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -129,10 +130,20 @@ type child struct {
 	works time.Duration // how long, as planned
 }
 
-// limit kills a process that takes much longer than planned, until it is undone.
-func limit(cmd *exec.Cmd, planned time.Duration) (undo func() bool) {
-	return time.AfterFunc(2*planned+3*patience, func() { _ = cmd.Process.Kill() }).Stop
+// limit kills a process that takes much longer than planned. over takes the limit off,
+// and says of the error with which the process ended if that was why.
+func limit(cmd *exec.Cmd, planned time.Duration) (over func(error) error) {
+	most := 2*planned + 3*patience
+	timer := time.AfterFunc(most, func() { _ = cmd.Process.Kill() })
+	return func(err error) error {
+		if !timer.Stop() && err != nil {
+			return fmt.Errorf("%w %v: %w", errTooLong, most, err)
+		}
+		return err
+	}
 }
+
+var errTooLong = errors.New("killed, as it took longer than")
 
 // startChild returns when the child is ready. One that ends by itself without a word
 // has not started.
@@ -160,13 +171,11 @@ func startChild(task childTask) (*child, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
-	inTime := limit(c.cmd, task.preparing())
+	over := limit(c.cmd, task.preparing())
 	var ready string
-	err = c.out.Decode(&ready)
-	itself := inTime()
-	if err != nil {
+	if err := over(c.out.Decode(&ready)); err != nil {
 		c.end()
-		if itself && ended(err) {
+		if ended(err) {
 			return nil, notStarted("child process", err, &log)
 		}
 		return nil, fmt.Errorf("child process: %w", err)
@@ -186,9 +195,9 @@ func (c *child) begin(at time.Time) error {
 
 // result waits for what the child found.
 func (c *child) result() (childResult, error) {
-	defer limit(c.cmd, c.works)()
+	over := limit(c.cmd, c.works)
 	var r childResult
-	if err := c.out.Decode(&r); err != nil {
+	if err := over(c.out.Decode(&r)); err != nil {
 		return r, fmt.Errorf("child process: %w", err)
 	}
 	if r.Failure != "" {

@@ -143,7 +143,7 @@ func (a *agent) take(t childTask, kind string) error {
 		t.Warm = max(t.Warm, javaWarm)
 	}
 	a.works = t.Duration
-	inTime := limit(a.cmd, t.preparing())
+	over := limit(a.cmd, t.preparing())
 	_, err := fmt.Fprintln(a.in, t.Addr, kind, cmp.Or(t.Role, "load"), t.Place.Process, t.Place.Processes, t.Place.Goroutines,
 		t.Count, t.Hot, t.Try, t.Section.Nanoseconds(), t.Warm.Nanoseconds(), t.Duration.Nanoseconds(), t.Lease.Nanoseconds(), t.Inside)
 	if err == nil {
@@ -152,15 +152,17 @@ func (a *agent) take(t childTask, kind string) error {
 	if err == nil {
 		a.ready = true
 	}
-	if !inTime() || a.ready || !ended(err) {
+	if err = over(err); a.ready || !ended(err) {
 		return err
 	}
 	<-a.done
 	return notStarted("java", err, a.log)
 }
 
-// ended says whether an error is that a process has gone without a word.
-func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) }
+// ended says whether an error is that a process has gone by itself without a word.
+func ended(err error) bool {
+	return !errors.Is(err, errTooLong) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE))
+}
 
 func notStarted(what string, err error, log *bytes.Buffer) error {
 	return fmt.Errorf("%w: %s: %w; its log:\n%s", errNotStarted, what, err, tail(log.String()))
@@ -185,9 +187,9 @@ func (a *agent) begin(at time.Time) error {
 }
 
 func (a *agent) result() (childResult, error) {
-	defer limit(a.cmd, a.works)()
+	over := limit(a.cmd, a.works)
 	var r childResult
-	if err := a.out.Decode(&r); err != nil {
+	if err := over(a.out.Decode(&r)); err != nil {
 		return r, fmt.Errorf("java process: %w", err)
 	}
 	if a.broken = r.Failure != ""; a.broken {
