@@ -26,6 +26,8 @@ type answered[A any] struct {
 // together makes one call of what the first asks and of the others' calls.
 func together[K comparable, Q, A any](t *testing.T, s *gather.Sharing[K, Q, A], kind K, first Q, others ...func() (A, error)) []answered[A] {
 	t.Helper()
+	s.UnderWay.Add(1)
+	defer s.UnderWay.Add(-1)
 	c, place := s.Join(kind, gather.Asking[Q, A]{Ask: first}, false)
 	require.Zero(t, place)
 	came := make([]chan answered[A], len(others))

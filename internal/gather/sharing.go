@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -12,9 +13,10 @@ import (
 // asks for, A the answer. Safe for concurrent use.
 type Sharing[K comparable, Q, A any] struct {
 	Gatherer[K, Asking[Q, A]]
-	One   func(ctx context.Context, kind K, ask Q) (A, error)          // calls for one; immutable
-	Many  func(ctx context.Context, kind K, asks []Asking[Q, A]) error // calls for several, and fills in their answers; immutable
-	Aside func(f func(context.Context)) bool                           // runs f beside the caller, with the time of a call; false: closed. Immutable
+	UnderWay atomic.Int64                                                 // calls of Do
+	One      func(ctx context.Context, kind K, ask Q) (A, error)          // calls for one; immutable
+	Many     func(ctx context.Context, kind K, asks []Asking[Q, A]) error // calls for several, and fills in their answers; immutable
+	Aside    func(f func(context.Context)) bool                           // runs f beside the caller, with the time of a call; false: closed. Immutable
 }
 
 // Asking is what one of several asks for, and what comes of it.
@@ -28,6 +30,10 @@ type Asking[Q, A any] struct {
 // Do makes a call, alone or with others. If ctx ends first the outcome is unknown; the
 // call of the others goes on.
 func (s *Sharing[K, Q, A]) Do(ctx context.Context, kind K, ask Q) (A, error) {
+	defer s.UnderWay.Add(-1)
+	if s.UnderWay.Add(1) == 1 { // nobody is likely to come: where processors are busy, to give way costs much
+		return s.One(ctx, kind, ask)
+	}
 	c, place := s.Join(kind, Asking[Q, A]{Ask: ask}, false)
 	if place == 0 {
 		runtime.Gosched()
