@@ -151,8 +151,9 @@ var sayings = []saying{
 			"recovery/Redis restarted", "`fair`: recovery/Redis restarted",
 		},
 		text: "holdfast\n" +
-			"  waits 5 to 10 ms before it subscribes again, and longer after each failure, so that many clients do not storm a server that has just\n" +
-			"  come back; rueidislock does so at once; redislock has no subscription and asks ten times a second, so it depends on when it asks.",
+			"  subscribes again at once, and looks only then; while Redis is away it waits 5 to 10 ms, and longer after each failure, so that\n" +
+			"  many clients do not storm a server that has just come back, where rueidislock tries again at once; redislock has no subscription\n" +
+			"  and asks ten times a second, so it depends on when it asks.",
 	},
 	{
 		works:  []string{"try-lock refused, 64"},

@@ -43,8 +43,8 @@
 // # Failures
 //
 //   - Connection lost (server restarted, CLIENT KILL, slow listener dropped by client-output-buffer-limit): all live
-//     listeners are woken at once and find Live false. The loop connects again, at once if the connection had lasted for
-//     1 s, else after up to 10 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
+//     listeners are woken at once and find Live false. The loop connects again, at once if the connection had stood for
+//     100 ms, else after up to 10 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
 //   - Server silent (paused, half-open connection): a command that is not answered within 2 s gives the connection up.
 //     Without commands rueidis' ping notices after Dialer.KeepAlive + ConnWriteTimeout (11 s by default, never if
 //     KeepAlive is negative). Then as above.

@@ -1,8 +1,12 @@
 package pubsub
 
 import (
+	"context"
+	"crypto/tls"
+	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +69,29 @@ func TestF11_AtOnceIfItHadStood(t *testing.T) {
 	case <-s.done:
 	}
 	require.False(t, sub.State().Live)
+}
+
+// Nor is a server stormed that is away: the try that comes at once is one.
+func TestF11_AtOnceIsOnce(t *testing.T) {
+	srv := redistest.Start(t)
+	var dials atomic.Int64
+	client := srv.Client(t, func(o *rueidis.ClientOption) {
+		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			dials.Add(1)
+			return d.DialContext(ctx, "tcp", addr)
+		}
+	})
+	const stood = 300 * time.Millisecond // longer than a server takes to die, that may take a connection meanwhile
+	s := open(t, client, withPace(func(p *pace) { p.first, p.most, p.stood = time.Hour, time.Hour, stood }))
+	sub := s.Subscribe("a")
+	awaitLive(t, sub)
+	time.Sleep(stood * 4 / 3)
+	before := dials.Load()
+	srv.Kill()
+	require.Eventually(t, func() bool { return dials.Load() > before }, patience, time.Millisecond)
+	srv.Restart()
+	require.Never(t, func() bool { return sub.State().Live }, 100*time.Millisecond, 5*time.Millisecond)
+	require.Equal(t, before+1, dials.Load())
 }
 
 // A listener is told of the loss itself, not only of the new subscription.

@@ -20,17 +20,16 @@ func (s *Subscriber) run() {
 	defer close(s.done)
 	retry := backoff{pace: s.pace}
 	for s.awaitWork() {
-		began := time.Now()
 		l := s.dial()
-		err := s.serve(l)
+		began, err := s.serve(l)
 		l.cancel(err)
 		s.detach()
 		s.awaitEnd(l)
 		var wait time.Duration
-		switch stood := time.Since(began) > s.pace.stood; {
+		switch {
 		case lasting(err):
 			wait = jitter(s.pace.refused)
-		case stood:
+		case time.Since(began) > s.pace.stood:
 			retry.reset()
 		default:
 			wait = retry.next()
@@ -74,13 +73,15 @@ func (s *Subscriber) awaitEnd(l *link) {
 	}
 }
 
-// serve sends what the queue asks for until the connection is lost or has to be given up, and returns why.
-func (s *Subscriber) serve(l *link) error {
+// serve sends what the queue asks for until the connection is lost or has to be given up, and returns why, and when it
+// began to.
+func (s *Subscriber) serve(l *link) (began time.Time, err error) {
 	select {
 	case <-l.ready:
 	case <-l.ctx.Done():
-		return context.Cause(l.ctx)
+		return began, context.Cause(l.ctx)
 	}
+	began = time.Now()
 	retry := backoff{pace: s.pace}
 	var outcasts []string      // refused channels
 	var again <-chan time.Time // when to ask for them once more
@@ -94,7 +95,7 @@ func (s *Subscriber) serve(l *link) error {
 				s.move(outcasts, refused, absent)
 				outcasts, again = nil, nil
 			case <-l.ctx.Done():
-				return context.Cause(l.ctx)
+				return began, context.Cause(l.ctx)
 			}
 			continue
 		}
@@ -113,11 +114,11 @@ func (s *Subscriber) serve(l *link) error {
 		case err == nil:
 			retry.reset()
 		case l.ctx.Err() != nil:
-			return context.Cause(l.ctx)
+			return began, context.Cause(l.ctx)
 		case isReply(err): // the server serves nobody at present
 			sleep(l.ctx, retry.next())
 		default:
-			return err
+			return began, err
 		}
 	}
 }

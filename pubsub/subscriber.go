@@ -62,7 +62,7 @@ type pace struct {
 var defaultPace = pace{
 	first:   10 * time.Millisecond,
 	most:    time.Second,
-	stood:   time.Second,
+	stood:   100 * time.Millisecond,
 	refused: 5 * time.Second,
 	answer:  2 * time.Second,
 	grace:   1500 * time.Millisecond,
