@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -270,23 +271,36 @@ func TestSharing_Leaving(t *testing.T) {
 		defer leave()
 		key := func(i int) string { return fmt.Sprint(try, " ", i) }
 		var all [callers]chan error
+		var calling sync.WaitGroup
 		for i := range all {
 			all[i] = make(chan error, 1)
 			on := context.Background()
 			if i == leaver {
 				on = ctx
 			}
-			go func() {
+			calling.Go(func() {
 				said, err := r.backend.Acquire(on, key(i), "me", time.Minute, 1)
 				if err == nil && !said.OK {
 					err = ErrNotAcquired
 				}
 				all[i] <- err
-			}()
+			})
 		}
-		if together := <-made; together < callers {
+		apart := make(chan struct{}) // each has gone alone
+		go func() {
+			calling.Wait()
+			close(apart)
+		}()
+		together := 0
+		select {
+		case together = <-made:
+		case <-apart:
+		}
+		if together < callers {
 			require.Less(t, try, 100, "nobody shares a call")
-			goOn <- struct{}{}
+			if together > 0 {
+				goOn <- struct{}{}
+			}
 			continue
 		}
 		leave()
