@@ -16,8 +16,8 @@ type ordered struct {
 	*scripts.Fair
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
-	acquires   gather.Sharing[struct{}, scripts.Ask, scripts.Acquired]
-	releases   gather.Sharing[struct{}, scripts.FairHold, scripts.Passed] // those of which no run was served
+	acquires   gather.Sharing[struct{}, scripts.Ask, scripts.FairAcquired]
+	releases   gather.Sharing[struct{}, scripts.FairHold, scripts.FairReleased] // those of which no run was served
 }
 
 // share has what comes at once share calls, for which the hall finds the time.
@@ -27,46 +27,40 @@ func (r *ordered) share(h *hall.Hall) {
 }
 
 func (r *ordered) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
-	return r.acquires.Do(ctx, struct{}{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	said, err := r.acquires.Do(ctx, struct{}{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	if err == nil {
+		err = said.Err
+	}
+	return said.Acquired, err
 }
 
-func (r *ordered) acquire(ctx context.Context, _ struct{}, a scripts.Ask) (scripts.Acquired, error) {
-	return r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
+func (r *ordered) acquire(ctx context.Context, _ struct{}, a scripts.Ask) (said scripts.FairAcquired, err error) {
+	said.Acquired, err = r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
+	return said, err
 }
 
-func (r *ordered) acquireEach(ctx context.Context, _ struct{}, asks []gather.Asking[scripts.Ask, scripts.Acquired]) error {
-	all, answers := make([]scripts.Ask, len(asks)), make([]scripts.FairAcquired, len(asks))
-	for i, a := range asks {
-		all[i] = a.Ask
-	}
-	err := r.Fair.AcquireEach(ctx, all, answers)
-	for i, a := range answers {
-		asks[i].Answer, asks[i].Err = a.Acquired, a.Err
-	}
-	return err
+func (r *ordered) acquireEach(ctx context.Context, _ struct{}, asks []scripts.Ask, answers []scripts.FairAcquired) error {
+	return r.Fair.AcquireEach(ctx, asks, answers)
 }
 
 func (r *ordered) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error) {
 	if doubt || len(served) > 0 {
 		return r.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
 	}
-	return r.releases.Do(ctx, struct{}{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence})
+	said, err := r.releases.Do(ctx, struct{}{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence})
+	if err == nil {
+		err = said.Err
+	}
+	return said.Passed, err
 }
 
-func (r *ordered) release(ctx context.Context, _ struct{}, h scripts.FairHold) (scripts.Passed, error) {
-	return r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
+func (r *ordered) release(ctx context.Context, _ struct{}, h scripts.FairHold) (said scripts.FairReleased, err error) {
+	said.Passed, err = r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
+	return said, err
 }
 
-func (r *ordered) releaseEach(ctx context.Context, _ struct{}, asks []gather.Asking[scripts.FairHold, scripts.Passed]) error {
-	holds, answers := make([]scripts.FairHold, len(asks)), make([]scripts.FairReleased, len(asks))
-	for i, a := range asks {
-		holds[i] = a.Ask
-	}
-	err := r.Fair.ReleaseEach(ctx, holds, answers)
-	for i, a := range answers {
-		asks[i].Answer, asks[i].Err = a.Passed, a.Err
-	}
-	return err
+func (r *ordered) releaseEach(ctx context.Context, _ struct{}, holds []scripts.FairHold, answers []scripts.FairReleased) error {
+	return r.Fair.ReleaseEach(ctx, holds, answers)
 }
 
 func (r *ordered) Recount(ctx context.Context, key, owner string, entries int) (bool, error) {

@@ -17,32 +17,24 @@ import (
 
 const lease = time.Minute
 
-// answered is what one of several was told.
-type answered[A any] struct {
-	said A
-	err  error
-}
-
 // together makes one call of what the first asks and of the others' calls.
-func together[K comparable, Q, A any](t *testing.T, s *gather.Sharing[K, Q, A], kind K, first Q, others ...func() (A, error)) []answered[A] {
+func together[K comparable, Q, A any](t *testing.T, s *gather.Sharing[K, Q, A], kind K, first Q, others ...func() A) []A {
 	t.Helper()
 	s.UnderWay.Add(1)
 	defer s.UnderWay.Add(-1)
-	c, place := s.Join(kind, gather.Asking[Q, A]{Ask: first}, false)
+	c, place := s.Join(kind, first, false)
 	require.Zero(t, place)
-	came := make([]chan answered[A], len(others))
+	came := make([]chan A, len(others))
 	for i, call := range others {
-		came[i] = make(chan answered[A], 1)
-		go func() {
-			said, err := call()
-			came[i] <- answered[A]{said, err}
-		}()
+		came[i] = make(chan A, 1)
+		go func() { came[i] <- call() }()
 		require.Eventually(t, func() bool { return s.Size(c) == i+2 }, 20*time.Second, time.Millisecond)
 	}
 	s.Close(c)
 	s.Begin(c)
 	<-c.Came
-	all := []answered[A]{{c.Asks[0].Answer, c.Asks[0].Err}}
+	require.NoError(t, c.Err)
+	all := c.Answers[:1:1]
 	for i := range came {
 		all = append(all, <-came[i])
 	}
@@ -63,28 +55,34 @@ func TestSharing(t *testing.T) {
 	ctx := context.Background()
 	owner := func(n string) string { return settings.Client + ":0" + n }
 	s.Do(t, "SET", "wrong", "a string")
-	acquire := func(key, n string) func() (scripts.Acquired, error) {
-		return func() (scripts.Acquired, error) { return r.Acquire(ctx, key, owner(n), lease, 1) }
+	acquire := func(key, n string) func() scripts.FairAcquired {
+		return func() scripts.FairAcquired {
+			a, err := r.Acquire(ctx, key, owner(n), lease, 1)
+			return scripts.FairAcquired{Acquired: a, Err: err}
+		}
 	}
-	release := func(key, n string) func() (scripts.Passed, error) {
-		return func() (scripts.Passed, error) { return r.Release(ctx, key, owner(n), 0, false) }
+	release := func(key, n string) func() scripts.FairReleased {
+		return func() scripts.FairReleased {
+			p, err := r.Release(ctx, key, owner(n), 0, false)
+			return scripts.FairReleased{Passed: p, Err: err}
+		}
 	}
 
 	got := together(t, &r.acquires, struct{}{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
 		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
-	require.True(t, got[0].said.OK && got[1].said.OK)
-	require.NoError(t, got[2].err)
-	require.Greater(t, got[2].said.Remaining, lease/2)
-	require.ErrorContains(t, got[3].err, "WRONGTYPE")
+	require.True(t, got[0].OK && got[1].OK)
+	require.NoError(t, got[2].Err)
+	require.Greater(t, got[2].Remaining, lease/2)
+	require.ErrorContains(t, got[3].Err, "WRONGTYPE")
 
 	_, err := r.Enter(ctx, "b", owner("5"))
 	require.NoError(t, err)
 	ended := together(t, &r.releases, struct{}{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
 		release("b", "2"), release("wrong", "4"), release("free", "6"))
-	require.Equal(t, scripts.Passed{Ours: true}, ended[0].said)
-	require.Equal(t, owner("5"), ended[1].said.Grant.Owner)
-	require.ErrorContains(t, ended[2].err, "WRONGTYPE")
-	require.Equal(t, answered[scripts.Passed]{}, ended[3])
+	require.Equal(t, scripts.FairReleased{Passed: scripts.Passed{Ours: true}}, ended[0])
+	require.Equal(t, owner("5"), ended[1].Grant.Owner)
+	require.ErrorContains(t, ended[2].Err, "WRONGTYPE")
+	require.Equal(t, scripts.FairReleased{}, ended[3])
 
 	_, err = r.Enter(ctx, "b", owner("7"))
 	require.NoError(t, err)

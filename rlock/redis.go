@@ -17,8 +17,8 @@ type single struct {
 	subscriber *pubsub.Subscriber
 	fencing    bool
 	expiry     time.Duration // of fence counters
-	acquires   gather.Sharing[scripts.Fencing, scripts.Ask, scripts.Acquired]
-	releases   gather.Sharing[struct{}, scripts.Hold, scripts.Released] // those without fence numbers to give back
+	acquires   gather.Sharing[scripts.Fencing, scripts.Ask, scripts.Ballot]
+	releases   gather.Sharing[struct{}, scripts.Hold, scripts.End] // those without fence numbers to give back
 }
 
 // share has what comes at once share calls, for which the hall finds the time.
@@ -32,30 +32,27 @@ func (r *single) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if r.fencing {
 		f = scripts.Fencing{Reserve: numbers, Expiry: r.expiry}
 	}
-	return r.acquires.Do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	said, err := r.acquires.Do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	if err == nil {
+		err = said.Err
+	}
+	return said.Acquired, err
 }
 
-func (r *single) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (scripts.Acquired, error) {
+func (r *single) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (said scripts.Ballot, err error) {
 	if r.fencing {
-		return r.node.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
+		said.Acquired, err = r.node.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
+	} else {
+		said.Acquired, err = r.node.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}
-	return r.node.Acquire(ctx, a.Key, a.Owner, a.Lease)
+	return said, err
 }
 
-func (r *single) acquireEach(ctx context.Context, f scripts.Fencing, asks []gather.Asking[scripts.Ask, scripts.Acquired]) error {
-	all, ballots := make([]scripts.Ask, len(asks)), make([]scripts.Ballot, len(asks))
-	for i, a := range asks {
-		all[i] = a.Ask
+func (r *single) acquireEach(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, ballots []scripts.Ballot) error {
+	if r.fencing {
+		return r.node.AcquireEach(ctx, &f, asks, ballots)
 	}
-	fencing := &f
-	if !r.fencing {
-		fencing = nil
-	}
-	err := r.node.AcquireEach(ctx, fencing, all, ballots)
-	for i, b := range ballots {
-		asks[i].Answer, asks[i].Err = b.Acquired, b.Err
-	}
-	return err
+	return r.node.AcquireEach(ctx, nil, asks, ballots)
 }
 
 func (r *single) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (bool, error) {
@@ -70,23 +67,20 @@ func (r *single) Release(ctx context.Context, key, owner string, lastFence int64
 	if lastFence != 0 {
 		return r.node.Release(ctx, key, owner, lastFence)
 	}
-	return r.releases.Do(ctx, struct{}{}, scripts.Hold{Key: key, Owner: owner})
+	said, err := r.releases.Do(ctx, struct{}{}, scripts.Hold{Key: key, Owner: owner})
+	if err == nil {
+		err = said.Err
+	}
+	return said.Released, err
 }
 
-func (r *single) release(ctx context.Context, _ struct{}, h scripts.Hold) (scripts.Released, error) {
-	return r.node.Release(ctx, h.Key, h.Owner, 0)
+func (r *single) release(ctx context.Context, _ struct{}, h scripts.Hold) (said scripts.End, err error) {
+	said.Released, err = r.node.Release(ctx, h.Key, h.Owner, 0)
+	return said, err
 }
 
-func (r *single) releaseEach(ctx context.Context, _ struct{}, asks []gather.Asking[scripts.Hold, scripts.Released]) error {
-	holds, ends := make([]scripts.Hold, len(asks)), make([]scripts.End, len(asks))
-	for i, a := range asks {
-		holds[i] = a.Ask
-	}
-	err := r.node.ReleaseEach(ctx, holds, ends)
-	for i, e := range ends {
-		asks[i].Answer, asks[i].Err = e.Released, e.Err
-	}
-	return err
+func (r *single) releaseEach(ctx context.Context, _ struct{}, holds []scripts.Hold, ends []scripts.End) error {
+	return r.node.ReleaseEach(ctx, holds, ends)
 }
 
 func (r *single) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {

@@ -22,8 +22,8 @@ import (
 )
 
 type (
-	acquiring = gather.Call[scripts.Fencing, gather.Asking[scripts.Ask, scripts.Acquired]]
-	releasing = gather.Call[struct{}, gather.Asking[scripts.Hold, scripts.Released]]
+	acquiring = gather.Call[scripts.Fencing, scripts.Ask, scripts.Ballot]
+	releasing = gather.Call[struct{}, scripts.Hold, scripts.End]
 )
 
 // shareRig is a hall whose calls the test gathers, and makes.
@@ -86,9 +86,7 @@ func (r *shareRig) first(key, owner string) *acquiring {
 	if r.backend.fencing {
 		f = scripts.Fencing{Reserve: 1, Expiry: r.backend.expiry}
 	}
-	c, place := r.backend.acquires.Join(f, gather.Asking[scripts.Ask, scripts.Acquired]{
-		Ask: scripts.Ask{Key: key, Owner: owner, Lease: r.terms.Lease},
-	}, false)
+	c, place := r.backend.acquires.Join(f, scripts.Ask{Key: key, Owner: owner, Lease: r.terms.Lease}, false)
 	require.Zero(r, place)
 	return c
 }
@@ -143,7 +141,7 @@ func TestSharing(t *testing.T) {
 			require.ErrorIs(t, others.err, ErrNotAcquired)
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(wrong.err))
 			require.ErrorContains(t, wrong.err, "WRONGTYPE")
-			require.True(t, c.Asks[0].Answer.OK)
+			require.True(t, c.Answers[0].OK)
 			require.LessOrEqual(t, r.calls.Load(), before+2, "one, and the script's text")
 			for _, key := range []string{"a", "b", "c"} {
 				require.True(t, r.held(key))
@@ -154,7 +152,7 @@ func TestSharing(t *testing.T) {
 
 			before = r.calls.Load()
 			hold := scripts.Hold{Key: "a", Owner: "me"}
-			ended, place := r.backend.releases.Join(struct{}{}, gather.Asking[scripts.Hold, scripts.Released]{Ask: hold}, false)
+			ended, place := r.backend.releases.Join(struct{}{}, hold, false)
 			require.Zero(t, place)
 			errs := make(chan error, 2)
 			for i, e := range []*hall.Entry{b.entry, last.entry} {
@@ -170,7 +168,7 @@ func TestSharing(t *testing.T) {
 			}
 			require.ErrorIs(t, first, ErrLost, "of the key that was gone")
 			require.NoError(t, second)
-			require.True(t, ended.Asks[0].Answer.Ours)
+			require.True(t, ended.Answers[0].Ours)
 			require.LessOrEqual(t, r.calls.Load(), before+2)
 			require.False(t, r.held("a") || r.held("b"))
 		})
@@ -218,7 +216,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			}
 			require.True(t, r.held("key1") && r.held("key2"))
 
-			ended, _ := r.backend.releases.Join(struct{}{}, gather.Asking[scripts.Hold, scripts.Released]{Ask: scripts.Hold{Key: "foreign", Owner: "me"}}, false)
+			ended, _ := r.backend.releases.Join(struct{}{}, scripts.Hold{Key: "foreign", Owner: "me"}, false)
 			errs := make(chan error, 2)
 			for i, e := range entries {
 				go func() { errs <- e.Unlock(ctx) }()
@@ -261,10 +259,10 @@ func TestSharing_Leaving(t *testing.T) {
 	r := newShareRig(t)
 	made, goOn := make(chan int), make(chan struct{})
 	many := r.backend.acquires.Many
-	r.backend.acquires.Many = func(ctx context.Context, f scripts.Fencing, asks []gather.Asking[scripts.Ask, scripts.Acquired]) error {
+	r.backend.acquires.Many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.Ballot) error {
 		made <- len(asks)
 		<-goOn
-		return many(ctx, f, asks)
+		return many(ctx, f, asks, said)
 	}
 	for leaver, try := 0, 0; leaver < callers; try++ {
 		ctx, leave := context.WithCancel(context.Background())

@@ -27,7 +27,7 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []Ask, answers []FairAcquir
 			return err
 		}
 		keys = append(appendFairKeys(keys, a.Key), tombstone(a.Key, a.Owner))
-		args = append(args, f.settings, a.Owner, millis(a.Lease))
+		args = append(args, a.Owner, millis(a.Lease))
 	}
 	return f.runEach(ctx, fairAcquireEach, keys, args, len(answers), func(i int, m rueidis.RedisMessage, refused error) (err error) {
 		if answers[i].Err = refused; refused == nil {
@@ -59,7 +59,7 @@ func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, answers []Fair
 			return err
 		}
 		keys = appendFairKeys(keys, h.Key)
-		args = append(args, f.settings, h.Owner, decimal(h.LastFence))
+		args = append(args, h.Owner, decimal(h.LastFence))
 	}
 	return f.runEach(ctx, fairReleaseEach, keys, args, len(answers), func(i int, m rueidis.RedisMessage, refused error) (err error) {
 		if answers[i].Err = refused; refused == nil {
@@ -69,9 +69,10 @@ func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, answers []Fair
 	})
 }
 
-// each is room for the KEYS and the ARGV of fair_each, with so many keys for each lock.
+// each is room for the KEYS and the ARGV of fair_each, with so many keys for each lock,
+// and the start of the ARGV.
 func (f *Fair) each(locks, keys int) (names, args []string) {
-	return make([]string, 0, (keys+3)*locks+1), append(make([]string, 0, 3*locks+1), decimal(int64(locks)))
+	return make([]string, 0, (keys+2)*locks+2), append(make([]string, 0, 2*locks+2), decimal(int64(locks)), f.settings)
 }
 
 // runEach runs a script for several locks and takes in the answer of each, which may

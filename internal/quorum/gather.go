@@ -9,9 +9,9 @@ import (
 // gatherer has asks to a node that come at the same time share a call, and the
 // goroutine that waits for it. Safe for concurrent use.
 type gatherer[K comparable, Q any] struct {
-	gather.Gatherer[K, Q]
-	begin func(f func()) bool                  // runs f beside the caller; false: closed. Immutable
-	call  func(kind K, asks []Q, cannot error) // asks, and tells each what came of it. Immutable
+	gather.Gatherer[K, Q, struct{}]                                      // each is told its answer by a function of its own
+	begin                           func(f func()) bool                  // runs f beside the caller; false: closed. Immutable
+	call                            func(kind K, asks []Q, cannot error) // asks, and tells each what came of it. Immutable
 }
 
 // add asks a node, and returns at once. Who is hurried, as it waits less long than
@@ -27,7 +27,7 @@ func (g *gatherer[K, Q]) add(kind K, ask Q, hurried bool) {
 }
 
 // send makes the call, unless it cannot be made. Nobody joins it any more.
-func (g *gatherer[K, Q]) send(c *gather.Call[K, Q], cannot error) {
+func (g *gatherer[K, Q]) send(c *gather.Call[K, Q, struct{}], cannot error) {
 	g.Close(c)
 	g.call(c.Kind, c.Asks, cannot)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquires = gather.Call[terms, asking]
+type acquires = gather.Call[terms, asking, struct{}]
 
 // answer is what a node said.
 type answer struct {
