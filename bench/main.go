@@ -71,7 +71,7 @@ func flags(o *order, pattern *string, quick *bool) *flag.FlagSet {
 	f.StringVar(pattern, "run", "", "measure only workloads whose name matches this `regexp`")
 	f.BoolVar(quick, "quick", false, "measure only Go libraries on Redis, in the three main workloads: less than 3 minutes")
 	f.IntVar(&o.rounds, "rounds", 5, "measure every subject this many times (3 with -quick), where it takes long 3 times at most")
-	f.DurationVar(&o.time, "time", time.Second, "length of one measurement (500ms with -quick); a few workloads need a multiple of it")
+	f.DurationVar(&o.time, "time", 500*time.Millisecond, "length of one measurement; a few workloads need a multiple of it")
 	f.StringVar(&o.out, "out", "", "write the table, the raw figures and the plots into this `directory`"+
 		fmt.Sprintf(" (default %s; %s with -quick or -run, but for -resume)", resultsDir, quickDir))
 	f.BoolVar(&o.resume, "resume", false, "go on with the run whose raw figures are in the directory of -out: measure only what it lacks")
@@ -103,9 +103,6 @@ func parse(args []string) (order, error) {
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if quick && !given["rounds"] {
 		o.rounds = 3
-	}
-	if quick && !given["time"] {
-		o.time = 500 * time.Millisecond
 	}
 	if !given["out"] {
 		o.out = quickDir
