@@ -22,6 +22,10 @@ func (c crew) all() (n int) {
 	return n
 }
 
+// spans is how many times longer than others a crew works: of many processes each has
+// its first turn, for which it connects and subscribes, and few more in a short time.
+func (c crew) spans() int { return max(1, len(c)/16) }
+
 // work is what every process of a crew does.
 type work struct {
 	hot     bool // all lock one key; else each goroutine has its own
@@ -37,7 +41,7 @@ func (c crew) subject(name, library string, w work) subject {
 		if err != nil {
 			return nil, err
 		}
-		d = max(d, 100*w.section, time.Duration(2*c.all())*w.section) // some turns for everybody
+		d = max(d*time.Duration(c.spans()), 100*w.section, time.Duration(2*c.all())*w.section) // some turns for everybody
 		task := childTask{Addr: st.address(), Library: library, Hot: w.hot, Try: w.try, Section: w.section, Duration: d}
 		if len(c) == 1 {
 			task.Warm = d / 5

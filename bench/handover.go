@@ -14,9 +14,11 @@ func handover(count, goroutines int, whole, straight target) workload {
 	if count <= 8 { // 64 processes of a rival's would be the machine's test, not the rival's
 		names = append(names, fifoRivals()...)
 	}
+	c := crewOf(count, goroutines)
 	return workload{
 		name:     fmt.Sprintf("fair/%d × %d", count, goroutines),
-		subjects: crewOf(count, goroutines).subjects(work{hot: true}, names...),
+		spans:    float64(c.spans()),
+		subjects: c.subjects(work{hot: true}, names...),
 		figures: []figure{
 			{"hand-overs/s", target{}, of(fairName, speed)},
 			{"hand-overs/s, ring", target{}, of(ringName, speed)},
