@@ -21,9 +21,8 @@
 //
 // A workload has subjects: libraries, or one library with different settings.
 // Each round measures every subject once, one after the other, and each round
-// begins with another one; workloads that take long, and those between the main
-// ones, have three rounds at most. A ratio is formed from figures of the same round; the table shows the median of the
-// rounds and the smallest and largest. Every workload has a redis-server of its own,
+// begins with another one. A ratio is formed from figures of the same round; the table
+// shows the median of the rounds and the smallest and largest. Every workload has a redis-server of its own,
 // which is emptied before each subject; those of a quorum have five more, new for
 // each subject. etcd and ZooKeeper are started once, and anew after a failure. Each
 // subject works in processes of its own, of Go or Java; one that is alone warms up

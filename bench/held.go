@@ -36,7 +36,6 @@ func held(leases int, length time.Duration) workload {
 	w := workload{
 		name:     fmt.Sprintf("held/%d", leases),
 		spans:    heldTime,
-		rounds:   fewRounds,
 		subjects: []subject{h.subject(holdfastName), h.subject(singleName), h.subject(redissonName)},
 		figures: []figure{
 			{"bytes per lease", atMost(400), of(holdfastName, bytes)},

@@ -70,7 +70,7 @@ func flags(o *order, pattern *string, quick *bool) *flag.FlagSet {
 	f.SetOutput(io.Discard)
 	f.StringVar(pattern, "run", "", "measure only workloads whose name matches this `regexp`")
 	f.BoolVar(quick, "quick", false, "measure only Go libraries on Redis, in the three main workloads: less than 3 minutes")
-	f.IntVar(&o.rounds, "rounds", 5, "measure every subject this many times (3 with -quick), where it takes long 3 times at most")
+	f.IntVar(&o.rounds, "rounds", 3, "measure every subject this many times")
 	f.DurationVar(&o.time, "time", 500*time.Millisecond, "length of one measurement; a few workloads need a multiple of it")
 	f.StringVar(&o.out, "out", "", "write the table, the raw figures and the plots into this `directory`"+
 		fmt.Sprintf(" (default %s; %s with -quick or -run, but for -resume)", resultsDir, quickDir))
@@ -101,9 +101,6 @@ func parse(args []string) (order, error) {
 	o.whole = pattern == "" && !quick
 	given := make(map[string]bool)
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if quick && !given["rounds"] {
-		o.rounds = 3
-	}
 	if !given["out"] {
 		o.out = quickDir
 		if o.whole || o.resume || o.redraw {

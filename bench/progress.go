@@ -16,10 +16,10 @@ type progress struct {
 }
 
 // newProgress is for these workloads in so many rounds.
-func newProgress(to io.Writer, all []workload, asked int) *progress {
+func newProgress(to io.Writer, all []workload, rounds int) *progress {
 	p := &progress{to: to, begun: time.Now()}
 	for _, w := range all {
-		p.left += w.weight() * float64(len(w.subjects)*w.roundsOf(asked))
+		p.left += w.weight() * float64(len(w.subjects)*rounds)
 	}
 	return p
 }

@@ -20,7 +20,7 @@ func queues(lengths ...int) workload {
 	const cpu, inner, speed = "server CPU µs/cycle", "inner commands/cycle", "cycles/s"
 	shortest := lengths[0]
 	name := func(length int) string { return fmt.Sprintf(queueName, length) }
-	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", shortest, lengths[len(lengths)-1]), rounds: fewRounds}
+	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", shortest, lengths[len(lengths)-1])}
 	for _, length := range lengths {
 		w.subjects = append(w.subjects, subject{name: name(length), run: func(s *server, d time.Duration) (sample, error) {
 			return runQueue(s, length, d)

@@ -29,8 +29,7 @@ func far() workload {
 	const first, fresh = "first lock, hang not known: ms more", "first lock of a new locker: ms more"
 	limit := atMost(1.1 * multilock.DefaultNodeTimeout.Seconds() * 1000) // a tenth for the way and the timers
 	return workload{
-		name:   fmt.Sprintf("quorum/%v", farTrip),
-		rounds: fewRounds,
+		name: fmt.Sprintf("quorum/%v", farTrip),
 		subjects: []subject{
 			{name: holdfastName, run: runFarOne},
 			{name: multilockName, run: runFarQuorum(openMultilock, silentMultilock)},

@@ -19,9 +19,8 @@ func quorumHeld(leases int, length time.Duration) workload {
 	const client, server, often = "client CPU µs/renewal", "server CPU µs/renewal", "renewals per lease and interval"
 	h := holding{leases: leases, length: length}
 	return workload{
-		name:   fmt.Sprintf("quorum/held %d", leases),
-		spans:  heldTime,
-		rounds: fewRounds,
+		name:  fmt.Sprintf("quorum/held %d", leases),
+		spans: heldTime,
 		subjects: []subject{
 			{name: multilockName, run: h.quorum},
 			{name: single, run: h.oneByOneAndNode},

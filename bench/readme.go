@@ -52,7 +52,7 @@ func (r *report) readme() string {
 		return ""
 	}
 	text := fmt.Sprintf("Measured on %s: %s; %s.\n", r.whenAndWhat(), r.Machine, r.Versions) +
-		fmt.Sprintf("At most %d rounds of %s for each library and row, in turn; some rows have 3, or a multiple of the time.\n\n", r.Rounds, r.Time) +
+		fmt.Sprintf("At most %d rounds of %s for each library and row, in turn; some rows have fewer, or a multiple of the time.\n\n", r.Rounds, r.Time) +
 		"| | holdfast | floor | rueidislock | redsync | redislock | etcd | ZooKeeper | Redisson | Redisson spin |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n" + rows.String() +
 		"\nCycles (lock and unlock) per second where no unit is said. The columns after that are how many times better holdfast is, in\n" +

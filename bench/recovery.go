@@ -40,7 +40,7 @@ func recoveries() []workload {
 const recovered = "ms until the waiter has it"
 
 func (b breakage) workload(limit target, names []string) workload {
-	w := workload{name: "recovery/" + b.name, spans: 4, rounds: fewRounds}
+	w := workload{name: "recovery/" + b.name, spans: 4}
 	for _, name := range names {
 		w.subjects = append(w.subjects, subject{
 			name: name, rival: isRival(name), needs: needs(name), run: func(s *server, _ time.Duration) (sample, error) {

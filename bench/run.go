@@ -16,19 +16,6 @@ type workload struct {
 	// spans is how many times longer than others it takes to measure a subject; 0 is
 	// as long.
 	spans float64
-	// rounds is how often every subject is measured at most; 0 is as often as asked.
-	rounds int
-}
-
-// fewRounds are those of workloads that take long, or that are not the main ones.
-const fewRounds = 3
-
-// roundsOf is how many there are where so many are asked for.
-func (w workload) roundsOf(asked int) int {
-	if w.rounds > 0 {
-		return min(w.rounds, asked)
-	}
-	return asked
 }
 
 // subject is who is measured.
@@ -110,7 +97,6 @@ func (w workload) measure(rounds int, d time.Duration, tell *progress) (m measur
 		return m, err
 	}
 	defer func() { s.stop() }()
-	rounds = w.roundsOf(rounds)
 	var failures []error
 	for i := range rounds {
 		r := make(round)

@@ -35,9 +35,8 @@ const (
 func sale() workload {
 	const highest, first = "cycles/s", "p99 ms at the first rate"
 	w := workload{
-		name:   fmt.Sprintf("flash sale/%d keys × %v", saleKeys, saleSection),
-		spans:  6,
-		rounds: fewRounds,
+		name:  fmt.Sprintf("flash sale/%d keys × %v", saleKeys, saleSection),
+		spans: 6,
 		figures: []figure{
 			{"customers/s until p99 > 100 ms", target{}, of(holdfastName, highest)},
 			{"÷ best rival", atLeast(1), beside(holdfastName, highest)},

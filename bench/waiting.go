@@ -35,9 +35,8 @@ func waiting(waiters int) workload {
 	}
 	const goroutines = "goroutines/waiter"
 	w := workload{
-		name:   fmt.Sprintf("waiting/%d", waiters),
-		spans:  waitingTime,
-		rounds: fewRounds,
+		name:  fmt.Sprintf("waiting/%d", waiters),
+		spans: waitingTime,
 		figures: []figure{
 			{waitSent, exactly(0), of(holdfastName, waitSent)},
 			{"bytes per waiter", atMost(1024), of(holdfastName, waitBytes)},
@@ -93,9 +92,8 @@ func waitingSubject(name string, waiters, times int) subject {
 // second that it lives; twice as long, so that it also names all waiters once.
 func fairWaiting(waiters int) workload {
 	return workload{
-		name:   fmt.Sprintf("fair/waiting %d", waiters),
-		spans:  2 * waitingTime,
-		rounds: fewRounds,
+		name:  fmt.Sprintf("fair/waiting %d", waiters),
+		spans: 2 * waitingTime,
 		subjects: []subject{
 			waitingSubject(fairName, waiters, 2*waitingTime),
 			waitingSubject(redissonFairName, waiters, 2*waitingTime),

@@ -8,26 +8,20 @@ import (
 // workloads lists all workloads in the order of the table.
 func workloads() []workload {
 	var all []workload
-	all = append(all, uncontended(1), few(uncontended(8)), uncontended(64), uncontended(512),
-		hot(64, 0), few(hot(64, 100*time.Microsecond)), hot(64, time.Millisecond), few(hot(64, 10*time.Millisecond)),
-		few(processes(2, 8, 0)), processes(8, 8, 0), few(processes(8, 8, 100*time.Microsecond)), processes(8, 8, time.Millisecond),
-		few(processes(8, 8, 10*time.Millisecond)), few(processes(8, 8, 20*time.Millisecond)))
-	all = append(all, few(oneHot(8, 8, 64)), refused(64), waiting(1000), waiting(10_000), held(20_000, heldLease), held(100_000, heldLease))
+	all = append(all, uncontended(1), uncontended(8), uncontended(64), uncontended(512),
+		hot(64, 0), hot(64, 100*time.Microsecond), hot(64, time.Millisecond), hot(64, 10*time.Millisecond),
+		processes(2, 8, 0), processes(8, 8, 0), processes(8, 8, 100*time.Microsecond), processes(8, 8, time.Millisecond),
+		processes(8, 8, 10*time.Millisecond), processes(8, 8, 20*time.Millisecond))
+	all = append(all, oneHot(8, 8, 64), refused(64), waiting(1000), waiting(10_000), held(20_000, heldLease), held(100_000, heldLease))
 	all = append(all, sale())
 	return slices.Concat(all, recoveries(), fairWorkloads(), quorumWorkloads())
-}
-
-// few has fewer rounds: what stands between two others is not one of the main ones.
-func few(w workload) workload {
-	w.rounds = fewRounds
-	return w
 }
 
 // fairWorkloads are those of the fair lock.
 func fairWorkloads() []workload {
 	ring := atLeast(0.75)
 	return []workload{
-		fairUncontended(1), few(fairUncontended(16)), fairUncontended(64),
+		fairUncontended(1), fairUncontended(16), fairUncontended(64),
 		handover(2, 1, ring, ring), handover(8, 1, ring, ring), handover(64, 1, ring, ring),
 		handover(8, 8, atLeast(1.2), target{}), handover(1, 64, atLeast(4), target{}),
 		queues(10, 100, 1000, 10_000),
