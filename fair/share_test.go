@@ -61,9 +61,9 @@ func TestSharing(t *testing.T) {
 			return scripts.FairAcquired{Acquired: a, Err: err}
 		}
 	}
-	release := func(key, n string) func() scripts.FairReleased {
+	release := func(key, n string, lastFence ...int64) func() scripts.FairReleased {
 		return func() scripts.FairReleased {
-			p, err := r.Release(ctx, key, owner(n), 0, false)
+			p, err := r.Release(ctx, key, owner(n), append(lastFence, 0)[0], false)
 			return scripts.FairReleased{Passed: p, Err: err}
 		}
 	}
@@ -77,12 +77,25 @@ func TestSharing(t *testing.T) {
 
 	_, err := r.Enter(ctx, "b", owner("5"))
 	require.NoError(t, err)
+	counter := func(key string) string {
+		m := s.Do(t, "GET", "redisson_lock_token:{"+key+"}")
+		text, err := m.ToString()
+		require.NoError(t, err)
+		return text
+	}
+	for _, key := range []string{"b", "c"} {
+		s.Do(t, "SET", "redisson_lock_token:{"+key+"}", "9")
+	}
 	ended := together(t, &r.releases, struct{}{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
-		release("b", "2"), release("wrong", "4"), release("free", "6"))
+		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
 	require.Equal(t, scripts.FairReleased{Passed: scripts.Passed{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Grant.Owner)
+	require.Equal(t, "5", counter("b"), "numbers that were not used are given back")
 	require.ErrorContains(t, ended[2].Err, "WRONGTYPE")
 	require.Equal(t, scripts.FairReleased{}, ended[3])
+	require.True(t, acquire("c", "9")().OK)
+	require.True(t, release("c", "9", 5)().Ours)
+	require.Equal(t, "5", counter("c"), "by who is alone, too")
 
 	_, err = r.Enter(ctx, "b", owner("7"))
 	require.NoError(t, err)

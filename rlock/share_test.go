@@ -133,11 +133,12 @@ func TestSharing(t *testing.T) {
 			require.NoError(t, (<-r.try(ctx, "warm")).err)
 			before := r.calls.Load()
 			c := r.first("a", "me")
-			all := r.joined(c, ctx, "b", "others", "wrong", "c")
+			all := r.joined(c, ctx, "b", "others", "wrong", "c", "spoilt")
 			r.send(c)
-			b, others, wrong, last := <-all[0], <-all[1], <-all[2], <-all[3]
+			b, others, wrong, last, spoilt := <-all[0], <-all[1], <-all[2], <-all[3], <-all[4]
 			require.NoError(t, b.err)
 			require.NoError(t, last.err)
+			require.NoError(t, spoilt.err)
 			require.ErrorIs(t, others.err, ErrNotAcquired)
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(wrong.err))
 			require.ErrorContains(t, wrong.err, "WRONGTYPE")
@@ -154,20 +155,19 @@ func TestSharing(t *testing.T) {
 			hold := scripts.Hold{Key: "a", Owner: "me"}
 			ended, place := r.backend.releases.Join(struct{}{}, hold, false)
 			require.Zero(t, place)
-			errs := make(chan error, 2)
-			for i, e := range []*hall.Entry{b.entry, last.entry} {
-				go func() { errs <- e.Unlock(ctx) }()
+			errs := make([]chan error, 3)
+			for i, e := range []*hall.Entry{b.entry, last.entry, spoilt.entry} {
+				errs[i] = make(chan error, 1)
+				go func() { errs[i] <- e.Unlock(ctx) }()
 				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
 			}
 			r.server.Do(t, "DEL", "c")
+			r.server.Do(t, "SET", "spoilt", "a string")
 			r.backend.releases.Close(ended)
 			r.backend.releases.Begin(ended)
-			first, second := <-errs, <-errs
-			if first == nil {
-				first, second = second, first
-			}
-			require.ErrorIs(t, first, ErrLost, "of the key that was gone")
-			require.NoError(t, second)
+			require.NoError(t, <-errs[0])
+			require.ErrorIs(t, <-errs[1], ErrLost, "of the key that was gone")
+			require.ErrorContains(t, <-errs[2], "WRONGTYPE")
 			require.True(t, ended.Answers[0].Ours)
 			require.LessOrEqual(t, r.calls.Load(), before+2)
 			require.False(t, r.held("a") || r.held("b"))

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -97,10 +98,10 @@ func parseBallot(m rueidis.RedisMessage) (b Ballot, err error) {
 	if len(values) == 2 {
 		left, err := integer(values[0], nil)
 		holder, e := values[1].ToString()
-		if err != nil || e != nil || holder == "" {
+		if err != nil || e != nil {
 			return b, errReply
 		}
-		b.Holder = holder
+		b.Holder = cmp.Or(holder, "nameless") // a field that no lock of ours or Java's has
 		b.Remaining, err = remaining(left)
 		return b, err
 	}

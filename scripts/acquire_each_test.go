@@ -13,12 +13,13 @@ func TestAcquireEach(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "held", ownB)
 	s.Do(t, "HSET", "endless", ownB, "1")
+	s.Do(t, "HSET", "nameless", "", "1")
 	s.Do(t, "SET", "string", "x")
 	_, err := n.CleanUp(bounded(t), "gone", ownA)
 	require.NoError(t, err)
 	for _, f := range []*Fencing{nil, fencingHour} {
 		before := state(t, s)
-		asks := []Ask{{"free", ownA, lease}, {"held", ownA, lease}, {"endless", ownA, lease}, {"string", ownA, lease}, {"gone", ownA, lease}}
+		asks := []Ask{{"free", ownA, lease}, {"held", ownA, lease}, {"endless", ownA, lease}, {"string", ownA, lease}, {"gone", ownA, lease}, {"nameless", ownA, lease}}
 		said := make([]Ballot, len(asks))
 		require.NoError(t, n.AcquireEach(bounded(t), f, asks, said))
 		require.True(t, said[0].OK)
@@ -28,6 +29,8 @@ func TestAcquireEach(t *testing.T) {
 		require.Equal(t, Ballot{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownB}, said[2])
 		require.Equal(t, Refused, OutcomeOf(said[3].Err))
 		require.Equal(t, Ballot{Acquired: Acquired{Gone: true}}, said[4])
+		require.Equal(t, NoExpiry, said[5].Remaining)
+		require.NotEmpty(t, said[5].Holder)
 		after := state(t, s)
 		for _, k := range []string{"held", "endless", "string"} {
 			require.Equal(t, before[k], after[k])

@@ -260,6 +260,8 @@ func TestF8_FairScriptsRefuseBadArguments(t *testing.T) {
 	run("owners", fairLeave, 5)
 	run("owners", fairLeave, 7, ofA(1))
 	run("five", fairBeat, 6, clientA, "0")
+	run("count", fairAcquireEach, 6, ofA(1), "1000") // settings, where a count is wanted
+	run("count", fairReleaseEach, 5, ofA(1), "0")
 }
 
 func TestF8_FairBadArguments(t *testing.T) {
@@ -277,6 +279,7 @@ func TestF8_FairBadArguments(t *testing.T) {
 		require.ErrorContains(t, err, "lease")
 		_, err = f.Confirm(ctx, "k", ofA(1), d)
 		require.ErrorContains(t, err, "lease")
+		require.ErrorContains(t, f.AcquireEach(ctx, []Ask{{"k", ofA(1), d}}, make([]FairAcquired, 1)), "lease")
 	}
 	for _, last := range []int64{-1, 1e16} {
 		_, err := f.Release(ctx, "k", ofA(1), last, false)
@@ -287,6 +290,20 @@ func TestF8_FairBadArguments(t *testing.T) {
 // fairVerbs runs every verb on key for the owner ofA(1) of client A. A beat is not
 // among them: its keys were entered.
 var fairVerbs = map[string]func(ctx context.Context, f *Fair, key string) error{
+	"acquire each": func(ctx context.Context, f *Fair, key string) error {
+		said := make([]FairAcquired, 2)
+		if err := f.AcquireEach(ctx, []Ask{{key, ofA(1), lease}, {key, ofA(2), lease}}, said); err != nil {
+			return err
+		}
+		return said[0].Err
+	},
+	"release each": func(ctx context.Context, f *Fair, key string) error {
+		said := make([]FairReleased, 2)
+		if err := f.ReleaseEach(ctx, []FairHold{{Hold: Hold{key, ofA(1)}}, {Hold: Hold{key, ofA(2)}}}, said); err != nil {
+			return err
+		}
+		return said[0].Err
+	},
 	"acquire": func(ctx context.Context, f *Fair, key string) error {
 		_, err := f.Acquire(ctx, key, ofA(1), lease)
 		return err

@@ -3,6 +3,7 @@ package scripts
 import (
 	"testing"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,6 +17,8 @@ func TestReleaseEach(t *testing.T) {
 	acquired(t, n, "c", ownA)
 	listener, _ := s.Client(t).Dedicate()
 	defer listener.Close()
+	heard := make(chan string, 1)
+	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
 	require.NoError(t, listener.Do(bounded(t), listener.B().Subscribe().Channel(Channel("c")).Build()).Error())
 	before := state(t, s)
 
@@ -27,6 +30,7 @@ func TestReleaseEach(t *testing.T) {
 	require.Equal(t, Refused, OutcomeOf(ends[2].Err))
 	require.Equal(t, End{}, ends[3])
 	require.Equal(t, End{Released: Released{Ours: true, Listeners: 1}}, ends[4])
+	require.Equal(t, "0", <-heard)
 	after := state(t, s)
 	require.Len(t, after, 2)
 	for _, k := range []string{"b", "string"} {
