@@ -231,6 +231,45 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 	}
 }
 
+// Who comes with a context that is over sends nothing, and shares no call.
+func TestSharing_OverBefore(t *testing.T) {
+	r := newShareRig(t)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	c := r.first("a", "me")
+	_, err := r.backend.Acquire(over, "b", "me", time.Minute, 1)
+	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
+	require.Equal(t, 1, r.backend.acquires.Size(c))
+}
+
+// Close waits for calls that are shared, which end with their time; after it, there are
+// none.
+func TestSharing_Closing(t *testing.T) {
+	r := newShareRig(t)
+	begun, goOn := make(chan bool), make(chan struct{})
+	require.True(t, r.backend.acquires.Aside(func(ctx context.Context) {
+		_, limited := ctx.Deadline()
+		begun <- limited
+		<-goOn
+	}))
+	require.True(t, <-begun)
+	closed := make(chan struct{})
+	go func() {
+		_ = r.hall.Close()
+		close(closed)
+	}()
+	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.Aside, r.backend.releases.Aside} {
+		r.until(func() bool { return !aside(func(context.Context) {}) })
+	}
+	select {
+	case <-closed:
+		t.Error("Close does not wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(goOn)
+	<-closed
+}
+
 // Those who share a call that is not answered are in doubt, each for itself, and undo
 // what it may have done.
 func TestSharing_NoAnswer(t *testing.T) {

@@ -101,7 +101,7 @@ func parseBallot(m rueidis.RedisMessage) (b Ballot, err error) {
 		if err != nil || e != nil {
 			return b, errReply
 		}
-		b.Holder = cmp.Or(holder, "nameless") // a field that no lock of ours or Java's has
+		b.Holder = cmp.Or(holder, "nameless") // no lock of ours or Java's
 		b.Remaining, err = remaining(left)
 		return b, err
 	}

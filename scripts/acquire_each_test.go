@@ -14,12 +14,13 @@ func TestAcquireEach(t *testing.T) {
 	acquired(t, n, "held", ownB)
 	s.Do(t, "HSET", "endless", ownB, "1")
 	s.Do(t, "HSET", "nameless", "", "1")
+	s.Do(t, "HSET", "foreign", "one", "1", "two", "2")
 	s.Do(t, "SET", "string", "x")
 	_, err := n.CleanUp(bounded(t), "gone", ownA)
 	require.NoError(t, err)
 	for _, f := range []*Fencing{nil, fencingHour} {
 		before := state(t, s)
-		asks := []Ask{{"free", ownA, lease}, {"held", ownA, lease}, {"endless", ownA, lease}, {"string", ownA, lease}, {"gone", ownA, lease}, {"nameless", ownA, lease}}
+		asks := []Ask{{"free", ownA, lease}, {"held", ownA, lease}, {"endless", ownA, lease}, {"string", ownA, lease}, {"gone", ownA, lease}, {"nameless", ownA, lease}, {"foreign", ownA, lease}}
 		said := make([]Ballot, len(asks))
 		require.NoError(t, n.AcquireEach(bounded(t), f, asks, said))
 		require.True(t, said[0].OK)
@@ -29,8 +30,9 @@ func TestAcquireEach(t *testing.T) {
 		require.Equal(t, Ballot{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownB}, said[2])
 		require.Equal(t, Refused, OutcomeOf(said[3].Err))
 		require.Equal(t, Ballot{Acquired: Acquired{Gone: true}}, said[4])
-		require.Equal(t, NoExpiry, said[5].Remaining)
-		require.NotEmpty(t, said[5].Holder)
+		for _, i := range []int{5, 6} {
+			require.Equal(t, Ballot{Acquired: Acquired{Remaining: NoExpiry}, Holder: "nameless"}, said[i])
+		}
 		after := state(t, s)
 		for _, k := range []string{"held", "endless", "string"} {
 			require.Equal(t, before[k], after[k])
@@ -41,4 +43,33 @@ func TestAcquireEach(t *testing.T) {
 		_, err := n.Release(bounded(t), "free", ownA, 0)
 		require.NoError(t, err)
 	}
+}
+
+// Who may not ask for the holder is told so, and takes nothing from the others.
+func TestAcquireEach_WithoutRights(t *testing.T) {
+	s, n := start(t)
+	acquired(t, n, "held", ownB)
+	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"b", ownA, lease}}, make([]Ballot, 2))) // Redis knows it
+	for _, right := range []string{"hlen", "hgetall"} {
+		s.Do(t, "ACL", "SETUSER", "default", "-"+right)
+		said := make([]Ballot, 2)
+		require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{right, ownA, lease}, {"held", ownA, lease}}, said))
+		s.Do(t, "ACL", "SETUSER", "default", "+"+right)
+		require.True(t, said[0].OK)
+		require.Equal(t, Refused, OutcomeOf(said[1].Err))
+		require.ErrorContains(t, said[1].Err, "this command")
+	}
+}
+
+// What is no lock may be large: it is not read.
+func TestG9_AcquireEachReadsNoForeignHash(t *testing.T) {
+	s, n := start(t)
+	s.Do(t, "HSET", "foreign", "one", "1", "two", "2")
+	s.Do(t, "CONFIG", "RESETSTAT")
+	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"foreign", ownA, lease}}, make([]Ballot, 2)))
+	m := s.Do(t, "INFO", "commandstats")
+	stats, err := m.ToString()
+	require.NoError(t, err)
+	require.Contains(t, stats, "cmdstat_hlen")
+	require.NotContains(t, stats, "cmdstat_hgetall")
 }

@@ -82,7 +82,7 @@ func outcomeOfReply(text string) Outcome {
 	if strings.HasPrefix(text, "max number of clients") {
 		return Unavailable
 	}
-	if strings.HasPrefix(text, "Error running script") { // Redis before 7 wraps the error of a command
+	if strings.HasPrefix(text, "Error running script") || strings.HasPrefix(text, "@user_script:") { // Redis before 7 wraps the error of a command
 		if i := strings.LastIndex(text, ": -"); i >= 0 {
 			text = text[i+len(": -"):]
 		}

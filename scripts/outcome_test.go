@@ -36,6 +36,7 @@ func TestOutcomeOf(t *testing.T) {
 			refusal("MISCONF Redis is configured to save RDB snapshots"),
 			refusal("OOM command not allowed when used memory > 'maxmemory'."),
 			refusal("Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You can't write"),
+			refusal("@user_script: 20: -READONLY You can't write against a read only replica.\r\n"),
 		},
 		Refused: {
 			notSent{context.Canceled}, notSent{context.DeadlineExceeded}, CheckKey(""), CheckLease(0),

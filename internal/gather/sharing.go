@@ -27,7 +27,8 @@ var errAlone = errors.New("to be asked alone")
 // call of the others goes on.
 func (s *Sharing[K, Q, A]) Do(ctx context.Context, kind K, ask Q) (none A, err error) {
 	defer s.UnderWay.Add(-1)
-	if s.UnderWay.Add(1) == 1 { // nobody is likely to come: where processors are busy, to give way costs much
+	// Alone, nobody is likely to come: where processors are busy, to give way costs much.
+	if s.UnderWay.Add(1) == 1 || ctx.Err() != nil {
 		return s.One(ctx, kind, ask)
 	}
 	c, place := s.Join(kind, ask, false)
