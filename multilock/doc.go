@@ -17,7 +17,9 @@
 //  4. A renewal is the same, with a time of its own, and needs a quorum, too.
 //  5. Where it fails, all nodes that were asked are told to forget the owner, and
 //     it is tried again by a new owner, after a random delay that grows with each
-//     failure and that a release cuts short.
+//     failure. A release that is heard cuts it short, to a random delay that is small
+//     unless many attempts have failed of late: those who are woken at once would
+//     split the votes again.
 //
 // Lock returns when a quorum is certain and not when the last node has answered; a
 // round fails when it cannot have one any more, and it is known whether others have
@@ -70,16 +72,21 @@
 // ([WithFencing]) where that matters. Where nodes have lost their counters, fences
 // are made of their clocks, and grow if those agree within the longest lease.
 //
-// Martin Kleppmann ("How to do distributed locking", 2016) holds that an algorithm
-// which relies on bounded delays and clocks must not guard correctness, since a
-// pause or a jump of a clock lets two in; without fencing tokens, which Redlock does
-// not make, no lock is safe. Salvatore Sanfilippo ("Is Redlock safe?", 2016) answers
-// that the time is checked after the votes are in, so that a delay before that
-// point does no harm, and that a pause after it hurts every lock that expires;
-// clocks have to run at about the right rate, and jumps can be kept off nodes.
-// Both are right: the deadline here is Sanfilippo's check, renewed, and the fence
-// is Kleppmann's token. A fence costs a second round trip, as the number of a quorum
-// is written back to a quorum before it is handed out.
+// Martin Kleppmann [1] holds that an algorithm which relies on bounded delays and
+// clocks must not guard correctness, since a pause or a jump of a clock lets two in.
+// Without fencing tokens, which Redlock does not make, no lock is safe. Salvatore
+// Sanfilippo, antirez, [2] answers that the time is checked after the votes are in, so
+// that a delay before that point does no harm, and that a pause after it hurts every
+// lock that expires. Clocks have to run at about the right rate only, and jumps can be
+// kept off nodes. Both are right: the deadline here is antirez' check, renewed, and the
+// fence is Kleppmann's token. A fence costs a second round trip, as the number of a quorum
+// is written back to a quorum before it is handed out; without [WithFencing] it costs
+// nothing.
+//
+// [1] "How to do distributed locking", 2016:
+// https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html
+//
+// [2] "Is Redlock safe?", 2016: http://antirez.com/news/101
 //
 // One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which
 // is not offered here), is simpler, and enough where minutes without locks are

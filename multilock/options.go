@@ -52,7 +52,7 @@ func WithLocalHandover(d time.Duration) Option {
 // earlier holds of the key; see [Lease.Fence]. Where nodes have lost their counters,
 // that takes clocks of the nodes which agree within the longest lease. Default off.
 // It costs each lock a second round trip, in which the number is written back to a
-// quorum.
+// quorum; without it there is none, and a free key takes one.
 func WithFencing() Option { return option(func(c *config) { c.quorum.Fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after

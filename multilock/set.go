@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -53,6 +54,9 @@ const (
 // Keys names keys of a locker of rlock, fair or this package. A key that is named
 // twice is locked once.
 func Keys[L lease, O any](locker door[L, O], keys ...string) Part {
+	if v := reflect.ValueOf(locker); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return Part{} // refused by whoever locks it
+	}
 	p := Part{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}
 	p.lock = func(ctx context.Context, key string, wait time.Duration) (lease, error) {
 		switch wait {
@@ -85,7 +89,8 @@ func held[L lease](l L, err error) (lease, error) {
 
 // Named gives the locker of a part a name, which must be the same in every process:
 // a set of several lockers is taken in the order of their names, and then of their
-// keys.
+// keys. A key of a Redis must always go by the same name: what goes by two is not in
+// one order, and a set that has it by both waits for itself.
 func (p Part) Named(name string) Part {
 	p.name = name
 	return p
@@ -104,7 +109,8 @@ type Set struct {
 //
 // While it waits for a key it holds those before it, which others then wait for.
 // Two calls never wait for each other in a circle, whatever their keys and the
-// order in which these are named. That cannot be promised to whoever holds another
+// order in which these are named, as long as each key of a Redis goes by one name
+// ([Part.Named]) in all of them. That cannot be promised to whoever holds another
 // lock, of a key that comes later in the order, while it calls LockAll, or takes
 // single locks in its own order: take all that is needed in one call.
 //
@@ -210,7 +216,7 @@ func inOrder(parts []Part) ([]Part, error) {
 	keys := 0
 	for i, p := range parts {
 		if p.lock == nil {
-			return nil, fmt.Errorf("multilock: part %d was not made by Keys", i)
+			return nil, fmt.Errorf("multilock: part %d was not made by Keys of a locker", i)
 		}
 		for _, other := range parts[:i] {
 			if other.name == p.name {

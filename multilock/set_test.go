@@ -281,11 +281,12 @@ func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 	s := newSets(t)
 	for want, parts := range map[string][]multilock.Part{
-		"no keys":            {},
-		"not made by Keys":   {{}},
-		"names of their own": {multilock.Keys(s.plain, "a"), multilock.Keys(s.queued, "a")},
-		"are of one locker":  {multilock.Keys(s.plain, "a").Named("1"), multilock.Keys(s.plain, "b").Named("2")},
-		"key is empty":       {multilock.Keys(s.plain, "")},
+		"no keys":             {},
+		"not made by Keys":    {{}},
+		"names of their own":  {multilock.Keys(s.plain, "a"), multilock.Keys(s.queued, "a")},
+		"are of one locker":   {multilock.Keys(s.plain, "a").Named("1"), multilock.Keys(s.plain, "b").Named("2")},
+		"by Keys of a locker": {multilock.Keys((*rlock.Locker)(nil), "a")},
+		"key is empty":        {multilock.Keys(s.plain, "")},
 	} {
 		_, err := multilock.LockAll(t.Context(), parts...)
 		require.ErrorContains(t, err, want)

@@ -66,7 +66,7 @@ func RunChaos(t *testing.T) {
 	// A run whose processes or faults stood still proves nothing.
 	seconds := int(length / time.Second)
 	require.GreaterOrEqual(t, len(run.intervals), 10000*seconds/150, "grants")
-	for kind := range c.kinds() {
+	for _, kind := range append(slices.Collect(maps.Keys(c.kinds())), "process killed", "process paused") {
 		require.GreaterOrEqual(t, c.faults[kind], seconds/20, kind)
 	}
 	total := 0

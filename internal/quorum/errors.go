@@ -17,6 +17,7 @@ type Error struct {
 	Need int
 
 	yes, held int
+	answers   int // these, and those of nodes that have no vote or that refused
 	outcome   scripts.Outcome
 }
 
@@ -62,13 +63,14 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is makes the error match ErrNotAcquired where most of the nodes that answered
-// have the lock held by others, and these answers could have made a quorum.
+// Is makes the error match ErrNotAcquired where most of the nodes that answered, be it
+// that they have no vote or refuse, have the lock held by others, and the votes could
+// have made a quorum.
 func (e *Error) Is(target error) bool {
 	if !e.contended() {
 		return false // the hall says what its outcome means
 	}
-	if e.held > e.yes {
+	if 2*e.held > e.answers {
 		return target == hall.ErrNotAcquired
 	}
 	return target == hall.ErrUnavailable
@@ -81,6 +83,11 @@ func (e *Error) contended() bool { return e.yes < e.Need && e.yes+e.held >= e.Ne
 // Outcome is what the answers come to for the lock.
 func (e *Error) Outcome() scripts.Outcome { return e.outcome }
 
+// answered says whether a node, of which err came, has answered.
+func answered(err error) bool {
+	return err == nil || err == ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
+}
+
 // newError judges answers of which no quorum is yes. asked says which calls were
 // sent and not answered.
 func (q *Quorum) newError(errs []error, unanswered int) *Error {
@@ -88,6 +95,9 @@ func (q *Quorum) newError(errs []error, unanswered int) *Error {
 	refused := 0
 	for i, n := range q.nodes {
 		e.Nodes = append(e.Nodes, NodeError{n.name, errs[i]})
+		if answered(errs[i]) {
+			e.answers++
+		}
 		switch {
 		case errs[i] == nil:
 			e.yes++

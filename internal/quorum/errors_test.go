@@ -2,8 +2,11 @@ package quorum
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/hall"
@@ -11,10 +14,12 @@ import (
 )
 
 // What a failed round comes to on five nodes, each of which has said yes (y), that
-// another holds the lock (h), nothing in time (s) or no (r), or was away (a).
+// another holds the lock (h), nothing in time (s), that it has no vote (n, v) or no (r),
+// or was away (a).
 func TestFailedRoundIsJudged(t *testing.T) {
 	said := map[rune]error{
-		'y': nil, 'h': ErrHeld, 's': errSilent, 'a': errAway, 'r': judged{errors.New("NOPERM"), scripts.Refused},
+		'y': nil, 'h': ErrHeld, 's': errSilent, 'a': errAway, 'n': noVote{time.Second}, 'v': errVoid,
+		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
 	}
 	for answers, want := range map[string]error{
 		"hhhhh": hall.ErrNotAcquired,
@@ -22,6 +27,11 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"yhhss": hall.ErrNotAcquired,
 		"yyhaa": hall.ErrUnavailable, // most of those who answered had it for us
 		"yyhha": hall.ErrUnavailable, // half of them
+		"hhhrn": hall.ErrNotAcquired,
+		"yhhrr": hall.ErrUnavailable, // two of five answers
+		"yhhna": hall.ErrUnavailable, // two of four
+		"yhhvs": hall.ErrUnavailable,
+		"yhhas": hall.ErrNotAcquired,
 		"hhaaa": hall.ErrUnavailable, // who has it there has no quorum either
 		"hssaa": hall.ErrUnavailable, // nobody can have said yes often enough
 		"yyaaa": hall.ErrUnavailable,
