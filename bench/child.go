@@ -40,7 +40,8 @@ type childTask struct {
 	Section  time.Duration
 	Inside   string        // the file where processes count who is inside; empty if there is one process
 	Warm     time.Duration // how long to work before it is ready
-	Duration time.Duration // how long the work takes, or takes at most
+	Lead     time.Duration // how long to work before what is measured
+	Duration time.Duration // how long the work takes then, or takes at most
 	Lease    time.Duration // where it is not the usual one
 }
 
@@ -48,6 +49,9 @@ type childTask struct {
 func (c childTask) preparing() time.Duration {
 	return c.Warm + time.Duration(c.Count)*100*time.Microsecond
 }
+
+// working is how long the work takes, as planned.
+func (c childTask) working() time.Duration { return c.Lead + c.Duration }
 
 func (c childTask) lease() time.Duration { return cmp.Or(c.Lease, usualLease) }
 
@@ -156,7 +160,7 @@ func startChild(task childTask) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{cmd: exec.Command(self), works: task.Duration}
+	c := &child{cmd: exec.Command(self), works: task.working()}
 	c.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	var log bytes.Buffer // to be read when the process has ended
 	c.cmd.Stderr = io.MultiWriter(os.Stderr, &log)

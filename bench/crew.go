@@ -23,7 +23,7 @@ func (c crew) all() (n int) {
 }
 
 // spans is how many times longer than others a crew works: of many processes each has
-// its first turn, for which it connects and subscribes, and few more in a short time.
+// few turns in a short time.
 func (c crew) spans() int { return max(1, len(c)/16) }
 
 // work is what every process of a crew does.
@@ -34,7 +34,8 @@ type work struct {
 }
 
 // subject is a crew that does its work by a library. One process alone warms up
-// first.
+// first; several begin together, before what is measured, as they subscribe only when
+// they meet.
 func (c crew) subject(name, library string, w work) subject {
 	return subject{name: name, rival: isRival(library), needs: needs(library), run: func(s *server, d time.Duration) (sample, error) {
 		st, err := storeOf(library, s)
@@ -45,6 +46,8 @@ func (c crew) subject(name, library string, w work) subject {
 		task := childTask{Addr: st.address(), Library: library, Hot: w.hot, Try: w.try, Section: w.section, Duration: d}
 		if len(c) == 1 {
 			task.Warm = d / 5
+		} else {
+			task.Lead = d / 5
 		}
 		remove := func() {}
 		if w.hot && len(c) > 1 {

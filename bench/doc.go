@@ -26,8 +26,9 @@
 // which is emptied before each subject; those of a quorum have five more, new for
 // each subject. etcd and ZooKeeper are started once, and anew after a failure. Each
 // subject works in processes of its own, of Go or Java; one that is alone warms up
-// first. Only the clients of a quorum, and the queues of growing length, live in this
-// program itself, one after the other. Machines differ, and ratios within one run
+// first, several work together for a while before what is measured: they meet, and
+// subscribe, only then. Only the clients of a quorum, and the queues of growing length,
+// live in this program itself, one after the other. Machines differ, and ratios within one run
 // differ less: compare those, on a machine that does nothing else. What the host of a
 // virtual machine disturbs, by taking more than 3 % of the processors' time for others,
 // is measured again, twice at most, and the tables tell what is left of it (on Linux).

@@ -41,7 +41,10 @@ func (c childTask) warm(l locker) error {
 }
 
 func (c childTask) load() load {
-	return load{goroutines: c.Place.Goroutines, hot: c.Hot, try: c.Try, section: c.Section, gaps: c.Hot && c.Place.Processes > 1}
+	return load{
+		goroutines: c.Place.Goroutines, hot: c.Hot, try: c.Try, section: c.Section, lead: c.Lead,
+		gaps: c.Hot && c.Place.Processes > 1,
+	}
 }
 
 // loadJob is a load that has warmed up.
@@ -94,7 +97,7 @@ func (c childTask) work(l locker, inside *atomic.Int64) (r childResult, err erro
 	told, err := encoded(waits)
 	return childResult{
 		Cycles: t.cycles, All: t.all + timed.all, Shares: t.shares, Gap: t.gap, Section: t.meanSection(),
-		Waits: told, Allocated: t.all, Objects: t.objects, Bytes: t.bytes,
+		Waits: told, Allocated: t.all - t.led, Objects: t.objects, Bytes: t.bytes,
 	}, err
 }
 

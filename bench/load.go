@@ -16,6 +16,7 @@ type load struct {
 	hot        bool          // all lock one key; else each has its own
 	try        bool          // all only try one key, which is held
 	section    time.Duration // 0: empty
+	lead       time.Duration // for how long before what is measured
 	gaps       bool          // hot: measure the longest time without a section
 	blind      bool          // keep no waits: reading the clock costs as much as a hand-over in memory
 	inside     *atomic.Int64 // hot and not blind: where those with a section are counted; nil is within this process
@@ -45,12 +46,13 @@ func (w load) pass() {
 // tally is what a load did.
 type tally struct {
 	cycles  int                     // whose section began in time
-	all     int                     // with those that were under way at the end
+	led     int                     // before what is measured
+	all     int                     // with both and those that were under way at the end
 	shares  []int                   // cycles of each goroutine
 	waits   *hdrhistogram.Histogram // ns from asking to having the lock
-	held    time.Duration           // sum of the sections; not kept of empty ones
+	held    time.Duration           // sum of the sections in time; not kept of empty ones
 	gap     time.Duration           // longest time without a section
-	objects uint64                  // allocated meanwhile, of all cycles
+	objects uint64                  // allocated meanwhile, of all cycles but those that led
 	bytes   uint64                  // likewise
 }
 
@@ -64,8 +66,8 @@ func (t tally) meanSection() time.Duration { return t.held / time.Duration(max(t
 
 var errBroken = errors.New("exclusion is broken: sections overlapped")
 
-// run puts the load on l for d. The cycles that are under way then end with an
-// empty section.
+// run puts the load on l for d, after its lead. The cycles that are under way then
+// end with an empty section.
 func (w load) run(l locker, d time.Duration) (tally, error) {
 	r := &loadRun{load: w, begin: make(chan struct{}), total: tally{waits: newWaits()}}
 	if r.inside == nil {
@@ -77,10 +79,12 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 		mine := &tally{waits: newWaits()}
 		group.Go(func() { r.worker(cycle, mine) })
 	}
+	r.last = time.Now()
+	close(r.begin)
+	time.Sleep(w.lead)
 	objects, bytes := allocated()
 	started := time.Now()
-	r.last = started
-	close(r.begin)
+	r.counts.Store(true)
 	stop := time.AfterFunc(d, func() {
 		r.over.Store(true)
 		if e, ok := l.(ender); ok {
@@ -127,9 +131,10 @@ func finish(d time.Duration, group *sync.WaitGroup) error {
 
 // loadRun is one run of a load.
 type loadRun struct {
-	load  // immutable, but for the count of those inside
-	begin chan struct{}
-	over  atomic.Bool
+	load   // immutable, but for the count of those inside
+	begin  chan struct{}
+	counts atomic.Bool // what is measured has begun
+	over   atomic.Bool
 
 	mu      sync.Mutex
 	total   tally // guarded by mu
@@ -167,6 +172,7 @@ func (r *loadRun) worker(cycle func(func()) error, mine *tally) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.total.cycles += mine.cycles
+	r.total.led += mine.led
 	r.total.all += mine.all
 	r.total.shares = append(r.total.shares, mine.cycles)
 	r.total.waits.Merge(mine.waits)
@@ -187,26 +193,38 @@ func (r *loadRun) section(mine *tally, asked time.Time) {
 		defer r.inside.Add(-1)
 	}
 	var had time.Time
-	if !r.blind { // those that still wait at the end, too: the longest waits are among them
+	counts := r.counts.Load()
+	if !r.blind {
 		had = time.Now()
-		_ = mine.waits.RecordValue(had.Sub(asked).Nanoseconds()) // nothing lasts longer than patience
+		if counts { // those that still wait at the end, too: the longest waits are among them
+			_ = mine.waits.RecordValue(had.Sub(asked).Nanoseconds()) // nothing lasts longer than patience
+		}
 	}
 	if r.over.Load() {
 		return
 	}
-	mine.cycles++
+	if counts {
+		mine.cycles++
+	} else {
+		mine.led++
+	}
 	if r.blind {
 		return
 	}
 	if r.gaps {
-		r.gap, r.last = max(r.gap, had.Sub(r.last)), had
+		if counts {
+			r.gap = max(r.gap, had.Sub(r.last))
+		}
+		r.last = had
 	}
 	if r.load.section == 0 {
 		return
 	}
 	r.pass()
 	end := time.Now()
-	mine.held += end.Sub(had)
+	if counts {
+		mine.held += end.Sub(had)
+	}
 	if r.gaps {
 		r.last = end
 	}

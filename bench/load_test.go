@@ -40,6 +40,18 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 	})
 }
 
+// What comes before the measurement is not in it.
+func TestLeadIsNotMeasured(t *testing.T) {
+	w := load{goroutines: 1, hot: true, section: time.Microsecond, lead: 100 * time.Millisecond, gaps: true}
+	got, err := w.run(open{}, 50*time.Millisecond)
+	require.NoError(t, err)
+	require.Positive(t, got.led)
+	require.Positive(t, got.cycles)
+	require.GreaterOrEqual(t, got.all, got.led+got.cycles)
+	require.LessOrEqual(t, got.waits.TotalCount(), int64(got.all-got.led))
+	require.Equal(t, []int{got.cycles}, got.shares)
+}
+
 // One who was held up by another's stall has waited from when he was to come.
 func TestSaleCountsFromDue(t *testing.T) {
 	stall := &stalls{free: make(chan struct{})}

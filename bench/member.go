@@ -142,10 +142,10 @@ func (a *agent) take(t childTask, kind string) error {
 		a.warm[work] = true
 		t.Warm = max(t.Warm, javaWarm)
 	}
-	a.works = t.Duration
+	a.works = t.working()
 	over := limit(a.cmd, t.preparing())
 	_, err := fmt.Fprintln(a.in, t.Addr, kind, cmp.Or(t.Role, "load"), t.Place.Process, t.Place.Processes, t.Place.Goroutines,
-		t.Count, t.Hot, t.Try, t.Section.Nanoseconds(), t.Warm.Nanoseconds(), t.Duration.Nanoseconds(), t.Lease.Nanoseconds(), t.Inside)
+		t.Count, t.Hot, t.Try, t.Section.Nanoseconds(), t.Warm.Nanoseconds(), t.Lead.Nanoseconds(), t.Duration.Nanoseconds(), t.Lease.Nanoseconds(), t.Inside)
 	if err == nil {
 		err = a.hears(readyWord)
 	}

@@ -19,6 +19,7 @@ final class Load {
     private final CountDownLatch begin = new CountDownLatch(1);
     private final Inside inside;
     private final List<Tally> tallies = new ArrayList<>();
+    private volatile boolean counts;
     private volatile boolean over;
     private volatile Throwable failure;
 
@@ -45,7 +46,7 @@ final class Load {
         return new Histogram(100, TimeUnit.MINUTES.toNanos(10), 2);
     }
 
-    /** Works for the task's duration. */
+    /** Works for the task's lead and its duration; the lead is not measured. */
     Result run() throws InterruptedException {
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < task.threads(); i++) {
@@ -57,9 +58,11 @@ final class Load {
             t.start();
             threads.add(t);
         }
-        long started = System.nanoTime();
-        last = started;
+        last = System.nanoTime();
         begin.countDown();
+        TimeUnit.NANOSECONDS.sleep(task.lead());
+        long started = System.nanoTime();
+        counts = true;
         TimeUnit.NANOSECONDS.sleep(task.duration());
         over = true;
         long limit = System.nanoTime() + PATIENCE;
@@ -103,18 +106,23 @@ final class Load {
     private void section(Tally mine, long asked) throws InterruptedException {
         long had = System.nanoTime();
         mine.all++;
-        mine.waits.recordValue(had - asked);
+        boolean counts = this.counts;
+        if (counts) {
+            mine.waits.recordValue(had - asked);
+        }
         if (task.hot() && !inside.enter()) {
             throw new IllegalStateException("exclusion is broken: sections overlapped");
         }
         if (!over) {
-            mine.cycles++;
-            if (task.hot()) {
+            if (counts) {
+                mine.cycles++;
+            }
+            if (counts && task.hot()) {
                 gap = Math.max(gap, had - last);
             }
             pass();
             long end = System.nanoTime();
-            mine.held += task.section() == 0 ? 0 : end - had;
+            mine.held += task.section() == 0 || !counts ? 0 : end - had;
             if (task.hot()) {
                 last = end;
             }
