@@ -119,6 +119,11 @@ var sayings = []saying{
 			"  `bench/results/table.md`). It renews nothing, and its waiters ask again and again: see the rows of one key.",
 	},
 	{
+		works: []string{"own keys, 8"},
+		text: "calls that come at once share one: of 8 goroutines two or three do, who\n" +
+			"  then wait for each other, which costs more than it saves; of 64, more do, and it saves.",
+	},
+	{
 		works: []string{"one key, 64 in one process, 10 ms each"},
 		text: "nearly all of a cycle is the section, so all are within a few cycles of each\n" +
 			"  other; who asks again and again mostly serves who has just unlocked, while the others sleep.",
@@ -139,6 +144,11 @@ var sayings = []saying{
 		text: "redsync sends each node a SET; a node\n" +
 			"  of `multilock` first looks whether it may vote, so that one that has forgotten its locks gives none away, which costs it\n" +
 			"  time. Many goroutines share the calls, one alone cannot.",
+	},
+	{
+		works: []string{"memory of one of 20 000 leases"},
+		text: "of Redisson it is by how much the heap of a Java\n" +
+			"  process that has worked before has grown, which differs much from round to round.",
 	},
 	{
 		works: []string{"recovery/holder killed", "`fair`: recovery/holder killed"},

@@ -75,6 +75,7 @@ func testBadInput(t *testing.T, d Door) {
 	r := newFaultRig(t, d, Options{Lease: long})
 	ctx := bounded(t)
 	require.NoError(t, lock(t, r.locker, ctx, "k").Unlock(ctx))
+	r.settled("k") // else a node that is late with the release is counted
 	var commands atomic.Int64
 	r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
 		if verb(cmd) != "ping" {
