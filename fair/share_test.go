@@ -20,8 +20,8 @@ const lease = time.Minute
 // together makes one call of what the first asks and of the others' calls.
 func together[K comparable, Q, A any](t *testing.T, s *gather.Sharing[K, Q, A], kind K, first Q, others ...func() A) []A {
 	t.Helper()
-	s.UnderWay.Add(1)
-	defer s.UnderWay.Add(-1)
+	s.UnderWay.Add(gather.Few)
+	defer s.UnderWay.Add(-gather.Few)
 	c, place := s.Join(kind, first, false)
 	require.Zero(t, place)
 	came := make([]chan A, len(others))

@@ -48,8 +48,8 @@ func newShareRig(t *testing.T, change ...func(*single, *hall.Config)) *shareRig 
 	}
 	r.hall = hall.New(r.backend, c)
 	r.backend.share(r.hall)
-	r.backend.acquires.UnderWay.Add(1) // of the test's own
-	r.backend.releases.UnderWay.Add(1)
+	r.backend.acquires.UnderWay.Add(gather.Few) // of the test's own
+	r.backend.releases.UnderWay.Add(gather.Few)
 	t.Cleanup(func() { _ = r.hall.Close() })
 	r.way.OnRequest(func(cmd []string) redistest.Verdict {
 		r.calls.Add(1)

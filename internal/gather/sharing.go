@@ -9,8 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Sharing has calls that are made at the same time go out as one. Who is alone calls
-// as if there were no sharing. Safe for concurrent use.
+// Few calls under way are each made alone. With 8 goroutines that lock and unlock, two
+// or three share a call and wait for each other for longer than that saves (a tenth
+// fewer cycles); with 32 it saves a fifth of what they cost.
+const Few = 8
+
+// Sharing has calls that are made at the same time go out as one, unless they are few.
+// Safe for concurrent use.
 type Sharing[K comparable, Q, A any] struct {
 	Gatherer[K, Q, A]
 	UnderWay atomic.Int64                                                   // calls of Do
@@ -27,8 +32,7 @@ var errAlone = errors.New("to be asked alone")
 // call of the others goes on.
 func (s *Sharing[K, Q, A]) Do(ctx context.Context, kind K, ask Q) (none A, err error) {
 	defer s.UnderWay.Add(-1)
-	// Alone, nobody is likely to come: where processors are busy, to give way costs much.
-	if s.UnderWay.Add(1) == 1 || ctx.Err() != nil {
+	if s.UnderWay.Add(1) <= Few || ctx.Err() != nil {
 		return s.One(ctx, kind, ask)
 	}
 	c, place := s.Join(kind, ask, false)
