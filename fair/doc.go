@@ -52,13 +52,14 @@
 // # Who lives
 //
 // A client with waiters sends a beat five times in [WithStale], every 5 s at least,
-// one call for many keys. By the server's clock a client that was silent for as
-// long as WithStale is dead, and its waiters are dropped when they come first. A
-// waiter that does not hear its grant, because its connection is closed, is passed
-// over in the same step and keeps its place until its client is dead: a connection
-// that was cut is not a death. A beat also looks: a lock that is free is granted to
-// whoever comes next, a grant whose message was lost is found, and a place that was
-// lost is noticed.
+// one call for many keys. Where all who wait for a key have entered less than half of
+// the time between two beats ago, which did the same, that key needs none. By the
+// server's clock a client that was silent for as long as WithStale is dead, and its
+// waiters are dropped when they come first. A waiter that does not hear its grant,
+// because its connection is closed, is passed over in the same step and keeps its
+// place until its client is dead: a connection that was cut is not a death. A beat
+// also looks: a lock that is free is granted to whoever comes next, a grant whose
+// message was lost is found, and a place that was lost is noticed.
 //
 // # At each failure
 //

@@ -60,7 +60,8 @@ func (h *Hall) startBeating(q *queue, l *line) {
 
 // beat runs as long as somebody waits.
 func (h *Hall) beat() {
-	ticker := time.NewTicker(min(h.Stale/5, refresh/2)) // scores end three times refresh after an enter
+	period := min(h.Stale/5, refresh/2) // scores end three times refresh after an enter
+	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	b := &h.beats
 	for {
@@ -81,7 +82,7 @@ func (h *Hall) beat() {
 			return
 		}
 		b.mu.Unlock()
-		h.lookAt(queues)
+		h.lookAt(slices.DeleteFunc(queues, func(q *queue) bool { return h.justEntered(q, period/2) }))
 	}
 }
 
@@ -101,6 +102,24 @@ func (h *Hall) stopBeating(q *queue) bool {
 	defer h.beats.mu.Unlock()
 	delete(h.beats.queues, q)
 	return true
+}
+
+// justEntered says whether all who wait here have tried to enter first a short time ago.
+// Whether it worked does not matter: who waits for longer is looked after.
+func (h *Hall) justEntered(q *queue, short time.Duration) (all bool) {
+	s := h.shardOf(q.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := q.first
+	for range q.waiting {
+		if t := w.ticket; t != nil {
+			if all = time.Since(t.start) < short; !all {
+				return false
+			}
+		}
+		w = w.next
+	}
+	return all
 }
 
 // lookSoon has the line looked after, if there is one.

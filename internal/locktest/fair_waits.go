@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,8 @@ import (
 // fairCases are what only fair doors promise.
 var fairCases = []contractCase{
 	{"Wait_CostsOneBeatPerClient", Options{Stale: time.Second}, fairWaitCosts},
+	{"Wait_BusyKeyNeedsNoBeats", Options{Stale: 5 * time.Second}, fairBusy},
+	{"G4_FoundThoughOthersEnter", Options{Lease: long, Stale: 2 * time.Second}, fairFoundAmongNew},
 	{"G4_FoundWithinTwoBeats", Options{Lease: long, Stale: 2 * time.Second}, fairFound},
 	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: long, Stale: firstShort, FirstLease: firstShort}, fairLateGrant},
 	{"G8_TryLockDoesNotOvertake", Options{Lease: long}, fairTryLock},
@@ -51,6 +55,55 @@ func fairWaitCosts(c *contractRig) {
 		}
 	}
 	require.NotContains(c.t, c.commands(), "subscribe")
+}
+
+// Where everybody is served soon, enters do what beats are for.
+func fairBusy(c *contractRig) {
+	before, end := c.beaten(), time.Now().Add(3*time.Second+500*time.Millisecond) // three beats
+	var both sync.WaitGroup
+	for _, l := range []Locker{c.locker, c.other} {
+		both.Go(func() {
+			for time.Now().Before(end) {
+				c.unlock(lock(c.t, l, c.ctx, "k"))
+			}
+		})
+	}
+	both.Wait()
+	require.LessOrEqual(c.t, c.beaten()-before, 1)
+}
+
+// One has lost its place, and others enter meanwhile, which tells nothing of it.
+func fairFoundAmongNew(c *contractRig) {
+	their := lock(c.t, c.other, c.ctx, "k")
+	lost := c.inQueue(c.locker, "k")
+	owner := queued(c.t, c.server, "k")[0]
+	c.server.Do(c.t, "LREM", queueOf("k"), "1", owner)
+	c.server.Do(c.t, "ZREM", scoresOf("k"), owner)
+	began := time.Now()
+	var found atomic.Bool
+	var calls [3]atomic.Int64 // of the others; one of them at least is always there
+	var others sync.WaitGroup
+	for i := range calls {
+		others.Go(func() {
+			for ; !found.Load(); calls[i].Add(1) {
+				_, err := c.locker.TryLockFor(c.ctx, "k", 50*time.Millisecond)
+				require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+			}
+		})
+	}
+	await(c.t, func() bool { // until somebody stays in the queue
+		before := queued(c.t, c.server, "k")
+		for i := range calls {
+			n := calls[i].Load()
+			await(c.t, func() bool { return calls[i].Load() >= n+2 })
+		}
+		return slices.ContainsFunc(queued(c.t, c.server, "k"), func(o string) bool { return slices.Contains(before, o) })
+	})
+	require.Less(c.t, time.Since(began), 4*time.Second, "it took more than beats of 400 ms")
+	found.Store(true)
+	others.Wait()
+	c.unlock(their)
+	c.unlock(got(c.t, lost))
 }
 
 // beaten is how many beats locker's client has sent.
