@@ -120,8 +120,9 @@ var sayings = []saying{
 	},
 	{
 		works: []string{"own keys, 8"},
-		text: "calls that come at once share one: of 8 goroutines two or three do, who\n" +
-			"  then wait for each other, which costs more than it saves; of 64, more do, and it saves.",
+		text: "a SET costs Redis less, as above; and at that commit, two or three of 8\n" +
+			"  goroutines shared a call and then waited for each other, which cost more than it saved. Since then,\n" +
+			"  up to eight calls under way are each made alone.",
 	},
 	{
 		works: []string{"one key, 64 in one process, 10 ms each"},
