@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"fmt"
 
 	"github.com/redis/rueidis"
 )
@@ -35,9 +36,20 @@ func (n *Node) run(ctx context.Context, s script, keys int, args ...string) (rue
 	reply, err := n.client.Do(ctx, cmd).ToMessage()
 	if re, ok := err.(*rueidis.RedisError); ok && re.IsNoScript() {
 		cmd = n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()
-		return n.client.Do(ctx, cmd).ToMessage()
+		reply, err = n.client.Do(ctx, cmd).ToMessage()
 	}
-	return reply, err
+	return reply, redirected(err)
+}
+
+// redirected explains the error of a call that Redis sends to another server.
+func redirected(err error) error {
+	if re, ok := err.(*rueidis.RedisError); ok {
+		_, moved := re.IsMoved()
+		if _, ask := re.IsAsk(); moved || ask {
+			return fmt.Errorf("node of a Redis Cluster, which is not supported yet: %w", err)
+		}
+	}
+	return err
 }
 
 // script is the text of one Lua file and the SHA-1 by which Redis knows it.

@@ -89,10 +89,11 @@ func outcomeOfReply(text string) Outcome {
 	}
 	code, _, _ := strings.Cut(text, " ")
 	switch code {
-	case "NOSCRIPT", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN",
+	case "NOSCRIPT", "TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN",
 		"READONLY", "BUSY", "NOREPLICAS", "MISCONF", "OOM":
 		return Unavailable
-	case "WRONGPASS", "NOAUTH", "NOPERM", "WRONGTYPE", "CROSSSLOT", "DENIED", "ERR":
+	case "WRONGPASS", "NOAUTH", "NOPERM", "WRONGTYPE", "CROSSSLOT", "DENIED", "ERR",
+		"MOVED", "ASK": // the client does not follow: it is not made for a Cluster
 		return Refused
 	}
 	if strings.ToUpper(code) == code {

@@ -154,11 +154,10 @@ func (s *shop) item(ctx context.Context, sku string) (left int, book map[string]
 	return left, book, nil
 }
 
-// close removes the books. If it cannot, they expire.
+// close removes the books, one by one: the client of a Cluster panics on keys of
+// different slots. What cannot be removed expires.
 func (s *shop) close(stock map[string]int) {
-	var keys []string
 	for sku := range stock {
-		keys = append(keys, s.itemKey(sku))
+		_, _ = s.do(context.Background(), s.client.B().Del().Key(s.itemKey(sku)).Build())
 	}
-	_, _ = s.do(context.Background(), s.client.B().Del().Key(keys...).Build())
 }

@@ -101,9 +101,11 @@ func (c *counter) do(ctx context.Context, command rueidis.Completed) (rueidis.Re
 
 // close removes the list, and what the dead have left of the lock: the living
 // leave nothing, but a dead process at the end of the queue is not missed by
-// anybody. It is for when all processes have ended.
+// anybody. It goes key by key: the client of a Cluster panics on keys of different
+// slots. It is for when all processes have ended.
 func (c *counter) close() {
 	lock := c.lockKey()
-	_, _ = c.do(context.Background(), c.client.B().Del().Key(
-		c.servedKey(), lock, c.queueKey(), "redisson_lock_timeout:{"+lock+"}", "holdfast_beat:{"+lock+"}").Build())
+	for _, key := range []string{c.servedKey(), lock, c.queueKey(), "redisson_lock_timeout:{" + lock + "}", "holdfast_beat:{" + lock + "}"} {
+		_, _ = c.do(context.Background(), c.client.B().Del().Key(key).Build())
+	}
 }

@@ -191,3 +191,17 @@ func TestRedisDies(t *testing.T) {
 	require.Equal(t, exitWrong, c.ProcessState.ExitCode())
 	require.Regexp(t, `\Aticketqueue: .*; no table, as the list of the served cannot be read: .*\n\z`, stderr.String())
 }
+
+// The refusal of a Redis Cluster is what is told, and the clean-up works there.
+func TestClusterIsRefused(t *testing.T) {
+	s := redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...)
+	s.AwaitClusterNode(t)
+	status, _, stderr := ticketqueue(t, "-redis", s.Addr())
+	require.NotZero(t, status)
+	require.Contains(t, stderr, "Cluster")
+	require.NotContains(t, stderr, "panic")
+	keys := s.Do(t, "KEYS", "*")
+	left, err := keys.AsStrSlice()
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

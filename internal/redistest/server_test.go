@@ -187,3 +187,11 @@ func (r *recorder) Skip(...any) {
 	r.end = "skip"
 	runtime.Goexit()
 }
+
+func TestClusterNode(t *testing.T) {
+	s := Start(t, ClusterNode(t, "0-8191", "8192-16383")...)
+	s.AwaitClusterNode(t)
+	s.Do(t, "SET", "b", "its slot is 3300")
+	_, err := s.TryDo("SET", "a", "its slot is 15495")
+	require.ErrorContains(t, err, "MOVED 15495")
+}
