@@ -31,9 +31,26 @@ type Looked struct {
 // Beat tells Redis that the client's waiters live, for up to some hundred keys in
 // one call; a key that is free is given to its next waiter. Scores are kept at
 // their distance ahead of the server's clock, as far as the present length of the
-// queue asks for it. It may be repeated. looked has a slot for each of asked.
+// queue asks for it. It may be repeated. looked has a slot for each of asked; a key
+// that the user may not touch costs the others some round trips, as in [Node.Renew].
 func (f *Fair) Beat(ctx context.Context, asked []Beat, looked []Looked) error {
 	clear(looked)
+	err := f.beat(ctx, asked, looked)
+	if !forbidden(err) || len(asked) == 1 {
+		return err
+	}
+	_ = apart(len(asked), func(from, to int) error {
+		err := f.beat(ctx, asked[from:to], looked[from:to])
+		for i := from; err != nil && i < to; i++ {
+			looked[i] = Looked{Err: err}
+		}
+		return err
+	})
+	return nil
+}
+
+// beat is one call of Beat.
+func (f *Fair) beat(ctx context.Context, asked []Beat, looked []Looked) error {
 	args := make([]string, 0, 8*len(asked)+8)
 	for _, b := range asked {
 		args = appendFairKeys(args, b.Key)

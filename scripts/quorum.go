@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -133,6 +134,28 @@ func word(text string) string {
 // is nil for a node without restart guard. entries, if not 0, is how many entries
 // the hold has.
 func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
+	counts, err = n.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
+	if !forbidden(err) || len(keys) == 1 {
+		return counts, err
+	}
+	var any atomic.Bool
+	err = apart(len(keys), func(i, j int) error {
+		counts, err := n.renewVoted(ctx, vote, lease, keys[i:j], owners[i:j], entries[i:j], answers[i:j])
+		if counts {
+			any.Store(true)
+		}
+		for k := i; !counts && k < j; k++ { // a vote may end between two parts
+			if answers[k] == Renewed {
+				answers[k] = Unanswered
+			}
+		}
+		return err
+	})
+	return any.Load(), err
+}
+
+// renewVoted is one call of RenewVoted.
+func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
 	args := make([]string, 0, 3*len(keys)+2)
 	args = append(append(args, keys...), marker, millis(lease))
 	for i, owner := range owners {

@@ -235,6 +235,7 @@ func (h *Hall) lookNow(asked []scripts.Beat, of []*queue) {
 		l := scripts.Looked{Err: err}
 		if err == nil {
 			l = looked[i]
+			l.Err = ours(l.Err)
 		}
 		h.looked(q, start, asked[i], l)
 	}

@@ -1,0 +1,82 @@
+package locktest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/hall"
+)
+
+// One key that a user may no longer touch is among many of a call, which Redis
+// refuses as a whole.
+
+func init() {
+	register("F32_ForbiddenKeyAmongLeases", testForbiddenAmongLeases)
+	registerFair("F32_ForbiddenKeyAmongWaiters", testForbiddenAmongWaiters)
+}
+
+// manyKeys are enough for a call of several, which is asked again in parts twice.
+func manyKeys() (keys []string) {
+	for i := range 30 {
+		keys = append(keys, fmt.Sprint("ok:", i))
+	}
+	return append(keys, "forbidden")
+}
+
+func forbid(t *testing.T, s fleet) {
+	s.Do(t, "ACL", "SETUSER", "least", "resetkeys", "~ok:*", "~redisson_*", "~holdfast_*")
+}
+
+// The forbidden lease ends, as it cannot be renewed; all others go on.
+func testForbiddenAmongLeases(t *testing.T, d Door) {
+	t.Parallel()
+	s := d.start(t)
+	leastUser(t, d, s)
+	locker := d.Open(t, s.Client(t, asLeast), Options{Lease: 6 * time.Second})
+	var leases []Lease
+	for _, key := range manyKeys() {
+		leases = append(leases, lock(t, locker, bounded(t), key))
+	}
+	forbid(t, s)
+	last := len(leases) - 1
+	within(t, leases[last].Done())
+	require.ErrorIs(t, leases[last].Err(), hall.ErrLost)
+	over := leases[last].Deadline()
+	for _, l := range leases[:last] {
+		require.NoError(t, l.Err(), l.Key())
+		require.True(t, l.Deadline().After(over), l.Key())
+		require.NoError(t, l.Unlock(bounded(t)))
+	}
+}
+
+// Who waits for the forbidden key is told; all others keep their places and are served.
+func testForbiddenAmongWaiters(t *testing.T, d Door) {
+	t.Parallel()
+	s := d.start(t)
+	leastUser(t, d, s)
+	o := Options{Lease: long, Stale: 2 * time.Second, FirstLease: long}
+	locker, other := d.Open(t, s.Client(t, asLeast), o), d.Open(t, s.Client(t), o)
+	keys := manyKeys()
+	var held []Lease
+	var waits []<-chan acquired
+	for _, key := range keys {
+		held = append(held, lock(t, other, bounded(t), key))
+		waits = append(waits, lockAside(locker, bounded(t), key))
+	}
+	for _, key := range keys {
+		await(t, func() bool { return len(queued(t, s, key)) == 1 })
+	}
+	forbid(t, s)
+	last := len(keys) - 1
+	err := within(t, waits[last]).err
+	require.ErrorContains(t, err, "NOPERM")
+	requireSentinel(t, err, nil)
+	for i := range last {
+		require.Empty(t, waits[i], keys[i])
+		require.NoError(t, held[i].Unlock(bounded(t)))
+		require.NoError(t, got(t, waits[i]).Unlock(bounded(t)))
+	}
+}

@@ -1,0 +1,162 @@
+package scripts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// confined is a node whose user may not touch keys that begin with "no", with a count
+// of the calls that it makes.
+func confined(t *testing.T) (s *redistest.Server, admin, n *Node, calls func() int) {
+	t.Helper()
+	s, admin = start(t)
+	s.Do(t, "ACL", "SETUSER", "confined", "reset", "on", ">secret", "~ok*", "~redisson_*", "~holdfast_*", "&*", "+@all")
+	n = NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "confined", "secret" }))
+	return s, admin, n, func() int {
+		info := s.Do(t, "INFO", "commandstats")
+		stats, err := info.ToString()
+		require.NoError(t, err)
+		made, rejected := 0, 0
+		for _, line := range []string{"evalsha", "eval"} {
+			var c, r int
+			_, text, _ := strings.Cut(stats, "cmdstat_"+line+":")
+			_, _ = fmt.Sscanf(text, "calls=%d,", &c)
+			_, text, _ = strings.Cut(text, "rejected_calls=")
+			_, _ = fmt.Sscanf(text, "%d,", &r)
+			made, rejected = made+c, rejected+r
+		}
+		return made + rejected
+	}
+}
+
+// mixed is so many keys of which those at the given places are forbidden.
+func mixed(n int, forbidden ...int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint("ok", i))
+	}
+	for _, i := range forbidden {
+		keys[i] = fmt.Sprint("no", i)
+	}
+	return keys
+}
+
+// A key that the user may not touch costs the others of its call no answer, and few
+// calls.
+func TestG9_RenewBesideForbiddenKeys(t *testing.T) {
+	s, admin, n, calls := confined(t)
+	_ = admin.Renew(bounded(t), lease, []string{"ok"}, []string{ownA}, make([]Answer, 1)) // Redis knows the script
+	for name, bad := range map[string][]int{"one": {37}, "two apart": {0, 99}, "ten neighbours": {50, 51, 52, 53, 54, 55, 56, 57, 58, 59}} {
+		s.Do(t, "FLUSHALL")
+		keys, owners := mixed(100, bad...), make([]string, 100)
+		for i, k := range keys {
+			owners[i] = ownA
+			acquired(t, admin, k, ownA)
+		}
+		answers, want := make([]Answer, 100), make([]Answer, 100)
+		for i := range want {
+			want[i] = Renewed
+		}
+		for _, i := range bad {
+			want[i] = Unanswered
+		}
+		before := calls()
+		err := n.Renew(bounded(t), lease, keys, owners, answers)
+		require.ErrorContains(t, err, "NOPERM", name)
+		require.Equal(t, Refused, OutcomeOf(err), name)
+		require.Equal(t, want, answers, name)
+		require.LessOrEqual(t, calls()-before, 1+10+10*min(len(bad), 2)+4, name)
+	}
+}
+
+// That the user may not call scripts is asked once, not key by key.
+func TestG9_RenewWithoutTheRightToCall(t *testing.T) {
+	s, _, n, calls := confined(t)
+	s.Do(t, "ACL", "SETUSER", "confined", "-evalsha")
+	before := calls()
+	keys := mixed(100)
+	err := n.Renew(bounded(t), lease, keys, keys, make([]Answer, 100))
+	require.ErrorContains(t, err, "NOPERM")
+	require.Equal(t, 1, calls()-before)
+}
+
+func TestG9_BeatBesideAForbiddenKey(t *testing.T) {
+	_, admin, n, _ := confined(t)
+	settings := FairSettings{Client: clientA, Stale: time.Minute, FirstLease: time.Minute}
+	f, all := NewFair(n, settings), NewFair(admin, settings)
+	var asked []Beat
+	for _, k := range mixed(41, 7) {
+		acquired(t, admin, k, ownB)
+		_, err := all.Enter(bounded(t), k, ofA(1))
+		require.NoError(t, err)
+		asked = append(asked, Beat{Key: k, Owners: []string{ofA(1), ofA(2)}, Distances: make([]time.Duration, 2)})
+	}
+	looked := make([]Looked, len(asked))
+	require.NoError(t, f.Beat(bounded(t), asked, looked))
+	for i, l := range looked {
+		if i == 7 {
+			require.ErrorContains(t, l.Err, "NOPERM")
+			require.Equal(t, Refused, OutcomeOf(l.Err))
+		} else {
+			require.Equal(t, Looked{Absent: []int{1}}, l, i)
+		}
+	}
+	require.ErrorContains(t, f.Beat(bounded(t), asked[7:8], looked[:1]), "NOPERM")
+}
+
+// On a node of a quorum, too, with a vote and without.
+func TestG9_RenewVotedBesideAForbiddenKey(t *testing.T) {
+	s, admin, vote := startRipe(t)
+	s.Do(t, "ACL", "SETUSER", "confined", "reset", "on", ">secret", "~ok*", "~"+marker, "+@all")
+	n := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "confined", "secret" }))
+	keys, owners := mixed(30, 5), make([]string, 30)
+	for i, k := range keys {
+		owners[i] = ownA
+		acquired(t, admin, k, ownA)
+	}
+	answers := make([]Answer, 30)
+	counts, err := n.RenewVoted(bounded(t), vote, lease, keys, owners, make([]int, 30), answers)
+	require.ErrorContains(t, err, "NOPERM")
+	require.True(t, counts)
+	for i, a := range answers {
+		require.Equal(t, i == 5, a == Unanswered, i)
+	}
+	s.Do(t, "SET", marker, "another")
+	counts, err = n.RenewVoted(bounded(t), vote, lease, keys, owners, make([]int, 30), answers)
+	require.ErrorContains(t, err, "NOPERM")
+	require.False(t, counts)
+	require.NotContains(t, answers, Renewed)
+}
+
+// Only refusals of keys are asked again, and each key is in one call at a time.
+func TestApart(t *testing.T) {
+	no := errors.New("no")
+	for _, n := range []int{2, 9, 10, 11, 99, 100, 101, 1000} {
+		seen := make([]int, n)
+		require.NoError(t, apart(n, func(from, to int) error {
+			for i := from; i < to; i++ {
+				seen[i]++
+			}
+			return nil
+		}))
+		for i := range seen {
+			require.Equal(t, 1, seen[i])
+		}
+		require.Equal(t, no, apart(n, func(from, to int) error {
+			if to == n {
+				return no
+			}
+			return nil
+		}))
+	}
+	require.False(t, forbidden(nil))
+	require.False(t, forbidden(context.Canceled))
+}
