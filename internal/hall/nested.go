@@ -48,14 +48,12 @@ func (h *Hall) reenter(ctx context.Context, outer *Entry, t Terms, wait bool) (*
 	s.mu.Unlock()
 	defer h.work.Done()
 
-	select {
-	case serial <- struct{}{}:
-	case <-ctx.Done():
-		return nil, endedBy(ctx, ErrNotAcquired)
+	if err := h.awaitTurn(ctx, serial, wait); err != nil {
+		return nil, err
 	}
 	doubt, err := h.countIn(ctx, outer, wait)
 	if doubt {
-		h.recountLater(l) // frees serial
+		h.recountLater(l, true)
 		return nil, err
 	}
 	defer func() { <-serial }()
@@ -71,6 +69,30 @@ func (h *Hall) reenter(ctx context.Context, outer *Entry, t Terms, wait bool) (*
 	e := &Entry{lease: l}
 	l.nesting.entries[e] = struct{}{}
 	return e, nil
+}
+
+// awaitTurn waits for the nested calls before this one. They take long only while Redis
+// does not answer, which is waited for as by an outermost Lock or TryLock.
+func (h *Hall) awaitTurn(ctx context.Context, serial chan<- struct{}, wait bool) error {
+	limit := h.calls.timeout
+	if wait {
+		limit = max(limit, h.MaxOutage)
+	}
+	for {
+		over := time.NewTimer(limit)
+		select {
+		case serial <- struct{}{}:
+			over.Stop()
+			return nil
+		case <-ctx.Done():
+			over.Stop()
+			return endedBy(ctx, ErrNotAcquired)
+		case <-over.C:
+			if !h.answeredWithin(limit) {
+				return failed(ErrUnavailable, errNoAnswer)
+			}
+		}
+	}
 }
 
 // countIn brings the count in Redis to one more than there are entries. doubt
@@ -116,10 +138,12 @@ func (h *Hall) recount(ctx context.Context, l *lease, n int) error {
 	held, err := aside(ctx, h, func(ctx context.Context) (bool, error) {
 		return h.backend.Recount(ctx, d.queue.key, d.owner, n)
 	})
+	err = ours(err)
+	h.note(err)
 	if err == nil && !held {
 		h.lose(d, watchdog.ErrNotOurs)
 	}
-	return ours(err)
+	return err
 }
 
 // count returns the number of entries as they should be counted, and why the
@@ -132,9 +156,10 @@ func (l *lease) count() (int, error) {
 }
 
 // unlockNested ends an entry that is not the last, and counts it out in Redis.
-// The entry has ended whatever Redis answers. It is called under mu and gives
-// it back.
-func (h *Hall) unlockNested(s *shard, e *Entry) error {
+// The entry has ended whatever Redis answers. A ctx that is over ends the wait for
+// the nested calls before it, but not before a call of its own could have been
+// answered. It is called under mu and gives it back.
+func (h *Hall) unlockNested(ctx context.Context, s *shard, e *Entry) error {
 	l := e.lease
 	l.entries--
 	var told signals
@@ -147,6 +172,7 @@ func (h *Hall) unlockNested(s *shard, e *Entry) error {
 	defer h.work.Done()
 	told.fire(ErrReleased)
 
+	patience, gone := h.calls.context().Done(), (<-chan struct{})(nil)
 	for waiting := true; waiting; {
 		over := time.NewTimer(time.Until(l.hold.Deadline()))
 		select {
@@ -156,6 +182,12 @@ func (h *Hall) unlockNested(s *shard, e *Entry) error {
 			if !l.hold.Alive() {
 				return lost(watchdog.ErrDeadline)
 			}
+		case <-patience:
+			patience, gone = nil, ctx.Done()
+		case <-gone:
+			over.Stop()
+			h.recountLater(l, false)
+			return ended(ctx, failed(ErrUnknown, errNoAnswer))
 		}
 		over.Stop()
 	}
@@ -173,7 +205,7 @@ func (h *Hall) unlockNested(s *shard, e *Entry) error {
 		}
 		return l.lostMeanwhile()
 	}
-	h.recountLater(l) // frees serial
+	h.recountLater(l, true)
 	return failed(ErrUnknown, err)
 }
 
@@ -194,11 +226,15 @@ func (l *lease) taint() {
 	s.mu.Unlock()
 }
 
-// recountLater brings the count in Redis to what it should be, in the
-// background, and frees the lease's slot then.
-func (h *Hall) recountLater(l *lease) {
+// recountLater brings the count in Redis to what it should be, in the background,
+// when the nested calls before it are over. turn says that they are: this one's own
+// ends then.
+func (h *Hall) recountLater(l *lease, turn bool) {
 	l.taint()
 	h.background(func() {
+		if !turn {
+			l.nesting.serial <- struct{}{}
+		}
 		defer func() { <-l.nesting.serial }()
 		_ = h.persist(l.hold.Deadline(), func(ctx context.Context) error {
 			n, over := l.count()

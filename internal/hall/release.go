@@ -31,7 +31,7 @@ func (e *Entry) Unlock(ctx context.Context) error {
 	}
 	// Both give mu back.
 	if l.entries > 1 {
-		return h.unlockNested(s, e)
+		return h.unlockNested(ctx, s, e)
 	}
 	return h.unlockLast(ctx, s, l)
 }
