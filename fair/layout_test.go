@@ -72,7 +72,9 @@ func TestLayout(t *testing.T) {
 			r.holds(5*time.Second, key, owner)
 			m := <-messages
 			require.Equal(t, channel+client, m[0])
-			require.Regexp(t, "^"+regexp.QuoteMeta(fmt.Sprintf("%s 5000 %d ", owner, granted.Fence()))+`\d+$`, m[1])
+			grant, named := strings.CutSuffix(m[1], " for "+key)
+			require.True(t, named, "%q", m[1])
+			require.Regexp(t, "^"+regexp.QuoteMeta(fmt.Sprintf("%s 5000 %d ", owner, granted.Fence()))+`\d+$`, grant)
 			r.only(key, counter, beats)
 
 			require.NoError(t, granted.Unlock(t.Context()))

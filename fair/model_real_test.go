@@ -118,7 +118,7 @@ func (r *modelReal) message(m modelMessage) modelMessage {
 	}
 	select {
 	case said := <-r.heard:
-		g, ok := scripts.ParseGrant(said.Message)
+		g, ok := scripts.ParseGrant(r.key, said.Message)
 		require.True(r.t, ok, said.Message)
 		for c := range r.fairs {
 			if said.Channel == r.fairs[c].Inbox(r.key) {

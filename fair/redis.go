@@ -79,6 +79,6 @@ func (r *ordered) OwnerChannel(key, owner string, hear func(string)) *pubsub.Sub
 	return r.subscriber.SubscribeFunc(r.Fair.OwnerChannel(key, owner), hear)
 }
 
-func (r *ordered) ParseGrant(message string) (scripts.Grant, bool) {
-	return scripts.ParseGrant(message)
+func (r *ordered) ParseGrant(key, message string) (scripts.Grant, bool) {
+	return scripts.ParseGrant(key, message)
 }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Several keys, all or nothing. They are taken one after another in one order that
@@ -224,6 +226,11 @@ func inOrder(parts []Part) ([]Part, error) {
 			}
 			if other.locker == p.locker { // else the order would be that of the names
 				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one part", other.name, p.name)
+			}
+		}
+		for _, key := range p.keys { // none is taken if one cannot be
+			if err := scripts.CheckKey(key); err != nil {
+				return nil, fmt.Errorf("multilock: key %q: %w", short(key), err)
 			}
 		}
 		keys += len(p.keys)

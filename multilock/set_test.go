@@ -286,13 +286,32 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 		"names of their own":  {multilock.Keys(s.plain, "a"), multilock.Keys(s.queued, "a")},
 		"are of one locker":   {multilock.Keys(s.plain, "a").Named("1"), multilock.Keys(s.plain, "b").Named("2")},
 		"by Keys of a locker": {multilock.Keys((*rlock.Locker)(nil), "a")},
-		"key is empty":        {multilock.Keys(s.plain, "")},
 	} {
 		_, err := multilock.LockAll(t.Context(), parts...)
 		require.ErrorContains(t, err, want)
 	}
 	_, err := multilock.TryLockAllFor(t.Context(), -1, multilock.Keys(s.plain, "a"))
 	require.ErrorContains(t, err, "negative")
+}
+
+// Also where it would have to wait for another first.
+func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
+	s := newSets(t)
+	their, err := s.plain.Lock(t.Context(), "a")
+	require.NoError(t, err)
+	for _, key := range []string{"{a}", "holdfast_node", ""} {
+		for _, parts := range [][]multilock.Part{{multilock.Keys(s.plain, "a", key)}, s.parts("a", key)} {
+			_, err := multilock.LockAll(t.Context(), parts...)
+			require.ErrorContains(t, err, "key is")
+			_, err = multilock.TryLockAllFor(t.Context(), time.Hour, parts...)
+			require.ErrorContains(t, err, "key is")
+			_, err = multilock.TryLockAll(t.Context(), parts...)
+			require.ErrorContains(t, err, "key is")
+			require.NotErrorIs(t, err, multilock.ErrNotAcquired)
+		}
+	}
+	require.NoError(t, their.Unlock(t.Context()))
+	s.free("a")
 }
 
 // The answer to the one call for all keys is lost: whether they are held is not known.

@@ -19,14 +19,20 @@ func (e notSent) Unwrap() error { return e.error }
 
 func refuse(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
 
-// CheckKey returns an error that says what is wrong if key cannot name a lock:
-// it is empty or longer than 1 KiB. Any bytes will do.
+// CheckKey returns an error that says what is wrong if key cannot name a lock: it is
+// empty or longer than 1 KiB, or its names would meet those of another lock. So would
+// the names of a key that is one of them, such as redisson_lock_queue:{k} or
+// holdfast_node, and those of {k}, as Redisson puts the names of k in braces. Any
+// other bytes will do.
 func CheckKey(key string) error {
 	if key == "" {
 		return notSent{errors.New("key is empty")}
 	}
 	if len(key) > maxKey {
 		return refuse("key has %d bytes, at most %d are allowed", len(key), maxKey)
+	}
+	if why := meets(key); why != "" {
+		return notSent{errors.New(why)}
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func (w *walk) settle() {
 	w.t.Helper()
 	for _, said := range w.said() {
 		channel, message, _ := strings.Cut(said, " ")
-		if g, ok := ParseGrant(message); ok {
+		if g, ok := ParseGrant("k", message); ok {
 			w.takes(g.Owner)
 			continue
 		}

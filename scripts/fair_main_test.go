@@ -184,8 +184,9 @@ func serverMillis(t testing.TB, s *redistest.Server) int64 { return serverMicros
 func granted(owner string) Grant { return Grant{Owner: owner, Lease: firstLease} }
 
 // told is the message by which a client hears of that grant.
-func told(owner string) string {
-	return "redisson_lock__channel:{k}:" + owner[:36] + " " + fmt.Sprintf("%s %d 0 0", owner, firstLease.Milliseconds())
+func told(owner string, members ...string) string {
+	numbers := strings.Join(append([]string{"0", "0"}, members...), " ")
+	return "redisson_lock__channel:{k}:" + owner[:36] + " " + fmt.Sprintf("%s %d %s for k", owner, firstLease.Milliseconds(), numbers)
 }
 
 // ears are one connection that listens to channels.

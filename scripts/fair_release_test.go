@@ -55,12 +55,12 @@ func TestRunOfAGrant(t *testing.T) {
 	r := newRig(t, func(s *FairSettings) { s.Members = 2 })
 	r.follow(ofC(1), ofA(1), ofA(2), ofB(1), ofA(3), ofA(4), ofA(5), ofA(6))
 	r.release(ofC(1))
-	r.requireSaid(told(ofA(1)) + " 02")
+	r.requireSaid(told(ofA(1), "02"))
 	r.requireQueue(ofA(2), ofB(1), ofA(3), ofA(4), ofA(5), ofA(6)) // members keep their places
 	r.release(ofA(1), ofA(2))
 	r.requireSaid(told(ofB(1)))
 	r.release(ofB(1))
-	r.requireSaid(told(ofA(3)) + " 04 05")
+	r.requireSaid(told(ofA(3), "04", "05"))
 	p := r.release(ofA(3))
 	require.Equal(t, []string{ofA(5), ofA(6)}, p.Grant.Members)
 	r.requireQueue(ofA(5), ofA(6))
@@ -79,7 +79,7 @@ func TestRunOfAGrant(t *testing.T) {
 	r.follow(ofC(1), ofB(1), ofA(1), ofA(2), ofA(3), ofA(4))
 	r.deafen(r.of(clientB).Inbox("k"))
 	r.release(ofC(1))
-	r.requireSaid(told(ofA(1)) + " 02 03")
+	r.requireSaid(told(ofA(1), "02", "03"))
 }
 
 func TestReleaseTakesOutWhoWasServed(t *testing.T) {
@@ -216,7 +216,7 @@ func TestG10_FairFencesGrow(t *testing.T) {
 		t.Helper()
 		said := r.said()
 		require.Len(t, said, 1)
-		g, ok := ParseGrant(said[0][len(r.of(ofA(1)).Inbox("k"))+1:])
+		g, ok := ParseGrant("k", said[0][len(r.of(ofA(1)).Inbox("k"))+1:])
 		require.True(t, ok)
 		return g
 	}

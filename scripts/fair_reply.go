@@ -8,8 +8,18 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ParseGrant reads a message of an inbox, or the grant in a reply.
-func ParseGrant(text string) (Grant, bool) {
+// ParseGrant reads a message of the inbox of key. One that does not name key is not
+// believed: it would make a waiter the holder of another lock's key.
+func ParseGrant(key, message string) (Grant, bool) {
+	text, of, named := strings.Cut(message, " for ")
+	if !named || of != key {
+		return Grant{}, false
+	}
+	return grantOf(text)
+}
+
+// grantOf reads a grant.
+func grantOf(text string) (Grant, bool) {
 	if text == "" {
 		return Grant{}, false
 	}
@@ -54,7 +64,7 @@ func parseGrant(m rueidis.RedisMessage, err error) (Grant, error) {
 	if err != nil {
 		return Grant{}, errReply
 	}
-	g, ok := ParseGrant(text)
+	g, ok := grantOf(text)
 	if !ok && text != "" {
 		return Grant{}, errReply
 	}

@@ -10,19 +10,35 @@ import (
 )
 
 func TestParseGrant(t *testing.T) {
-	g, ok := ParseGrant(ofA(1) + " 5000 7 9 02 013")
+	for _, key := range []string{"k", "a b", " for k", "k for k", "\x00\n"} {
+		text := ofA(1) + " 5000 7 9 02"
+		want, ok := grantOf(text)
+		require.True(t, ok)
+		g, ok := ParseGrant(key, text+" for "+key)
+		require.True(t, ok, key)
+		require.Equal(t, want, g)
+		for _, other := range []string{text, text + " for ", text + " for " + key + "2", text + " for {" + key + "}", text + " " + key, "for " + key, "0"} {
+			g, ok = ParseGrant(key, other)
+			require.False(t, ok, other)
+			require.Zero(t, g, other)
+		}
+	}
+}
+
+func TestGrantOf(t *testing.T) {
+	g, ok := grantOf(ofA(1) + " 5000 7 9 02 013")
 	require.True(t, ok)
 	require.Equal(t, Grant{Owner: ofA(1), Lease: 5 * time.Second, Fence: 7, FenceEnd: 9, Members: []string{ofA(2), ofA(13)}}, g)
-	g, ok = ParseGrant(ofA(1) + " 5000 0 0")
+	g, ok = grantOf(ofA(1) + " 5000 0 0")
 	require.True(t, ok)
 	require.Equal(t, Grant{Owner: ofA(1), Lease: 5 * time.Second}, g)
-	g, ok = ParseGrant(ofA(1))
+	g, ok = grantOf(ofA(1))
 	require.True(t, ok)
 	require.Equal(t, Grant{Owner: ofA(1)}, g)
 	for _, bad := range []string{"", "0", "1", "x", " ", " 5000 7 9", ofA(1) + " ", ofA(1) + " 5000", ofA(1) + " 5000 7", ofA(1) + " 5000 7 ",
 		ofA(1) + " 0 7 9", ofA(1) + " -1 7 9", ofA(1) + " 5000 9 7", ofA(1) + " 5000 -1 7", ofA(1) + " 5s 7 9",
 		ofA(1) + " 5000 7 9  02", ofA(1) + " 3155760000000000 7 9", ofA(1) + " 99999999999999999999 7 9"} {
-		g, ok = ParseGrant(bad)
+		g, ok = grantOf(bad)
 		require.False(t, ok, bad)
 		require.Zero(t, g, bad)
 	}
@@ -31,14 +47,24 @@ func TestParseGrant(t *testing.T) {
 // Whatever is said on an inbox, by whomever: no panic, nothing believed that was
 // not understood, and what is believed can be kept.
 func FuzzGrant(f *testing.F) {
-	for _, text := range []string{"", "0", ofA(1), ofA(1) + " 5000 0 0", ofA(1) + " 5000 7 9 02 03", ": 1 1 1 ", ":  "} {
+	for _, text := range []string{"", "0", ofA(1), ofA(1) + " 5000 0 0", ofA(1) + " 5000 7 9 02 03", ofA(1) + " 5000 7 9 02 for k", ": 1 1 1 ", ":  "} {
 		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, text string) { requireGrant(t, text) })
+	f.Fuzz(func(t *testing.T, text string) {
+		requireGrant(t, text)
+		said, ok := ParseGrant("k", text)
+		if ok {
+			g, fine := grantOf(strings.TrimSuffix(text, " for k"))
+			require.True(t, fine)
+			require.Equal(t, g, said)
+		} else {
+			require.Zero(t, said)
+		}
+	})
 }
 
 func requireGrant(t *testing.T, text string) {
-	g, ok := ParseGrant(text)
+	g, ok := grantOf(text)
 	if !ok {
 		require.Zero(t, g)
 		return
@@ -57,7 +83,7 @@ func requireGrant(t *testing.T, text string) {
 		require.True(t, strings.HasPrefix(m, client+":"))
 		again += " " + m[len(client)+1:]
 	}
-	h, ok := ParseGrant(again)
+	h, ok := grantOf(again)
 	require.True(t, ok)
 	require.Equal(t, g, h)
 }

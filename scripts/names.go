@@ -47,15 +47,51 @@ func appendNamed(names []string, key string, prefixes ...string) []string {
 // message is the digit 0.
 func Channel(key string) string { return named("redisson_lock__channel", key) }
 
-// Prefixes of the names of the fence counter; of the list and the sorted set of
-// those who wait for a key in order; of the hash that tells which of their clients
-// live.
+// How the names begin of what belongs to a lock besides its key.
 const (
-	counterPrefix = "redisson_lock_token"
-	queuePrefix   = "redisson_lock_queue"
-	scoresPrefix  = "redisson_lock_timeout"
-	beatsPrefix   = "holdfast_beat"
+	counterPrefix   = "redisson_lock_token"   // the fence counter
+	queuePrefix     = "redisson_lock_queue"   // the list of those who wait in order
+	scoresPrefix    = "redisson_lock_timeout" // their sorted set
+	beatsPrefix     = "holdfast_beat"         // the hash that tells which of their clients live
+	tombstonePrefix = "holdfast_gone"         // the tombstones
+	latchPrefix     = "redisson_unlock_latch" // Java's own notes of releases
 )
+
+// helpers are all of these. No key may begin so, see CheckKey: to use it as a lock
+// would be to meddle with another.
+var helpers = [...]struct {
+	prefix string
+	each   bool // a lock has several, each with an owner or another id behind
+}{{counterPrefix, false}, {queuePrefix, false}, {scoresPrefix, false}, {beatsPrefix, false}, {tombstonePrefix, true}, {latchPrefix, true}}
+
+// readHolds stands, with a number behind, at the end of the names that Java gives to
+// the read holds of a lock. Java sets them whatever was there before.
+const readHolds = ":rwlock_timeout"
+
+// meets says with what of another lock the names of a key would meet; "" if with
+// nothing.
+func meets(key string) string {
+	switch key[0] {
+	case 'h', 'r':
+		for i := range helpers {
+			prefix := helpers[i].prefix
+			if len(key) > len(prefix) && key[len(prefix)] == ':' && key[:len(prefix)] == prefix {
+				return "key begins with " + prefix + ":, as what belongs to another lock"
+			}
+		}
+		if key == marker {
+			return "key is " + marker + ", the mark of a node of a quorum"
+		}
+	case '{':
+		if last := len(key) - 1; last > 1 && key[last] == '}' && strings.LastIndexByte(key, '{') == 0 {
+			return "key is in braces: the one without them has the same queue, fence counter and channels"
+		}
+	}
+	if i := strings.LastIndexByte(key, ':'); i > 0 && strings.HasSuffix(key[:i], readHolds) {
+		return "key ends with " + readHolds + " and more, as what belongs to a read/write lock"
+	}
+	return ""
+}
 
 // counter returns the key of the fence counter of key.
 func counter(key string) string { return named(counterPrefix, key) }
@@ -64,7 +100,7 @@ func counter(key string) string { return named(counterPrefix, key) }
 // and must take key no more.
 func tombstone(key, owner string) string {
 	before, after := braces(key)
-	return "holdfast_gone" + before + key + after + ":" + owner
+	return tombstonePrefix + before + key + after + ":" + owner
 }
 
 // queue returns the list of those who wait for key in order.

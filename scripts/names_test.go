@@ -1,10 +1,13 @@
 package scripts
 
 import (
+	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,18 +68,94 @@ func FuzzNames(f *testing.F) {
 			require.Contains(t, name, key)
 			require.NotEqual(t, key, name)
 		}
-		err := CheckKey(key)
-		require.Equal(t, key == "" || len(key) > 1024, err != nil)
-		if err != nil {
+		for _, name := range names[:4] {
+			require.Error(t, CheckKey(name))
+		}
+		if err := CheckKey(key); err != nil {
 			require.Equal(t, Refused, OutcomeOf(err))
 		}
 	})
 }
 
+// everyName is every name in Redis that belongs to key.
+func everyName(key string) []string {
+	names := []string{key}
+	ids := []string{ownA, ownB, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "0123456789abcdef0123456789abcdef"}
+	before, after := braces(key)
+	for _, id := range ids {
+		names = append(names, before[1:]+key+after+":"+id+readHolds+":0")
+	}
+	for _, h := range helpers {
+		if !h.each {
+			names = append(names, named(h.prefix, key))
+			continue
+		}
+		for _, id := range ids {
+			names = append(names, named(h.prefix, key)+":"+id)
+		}
+	}
+	return names
+}
+
+// No two keys have a name in common, and no key is a name of another.
+func TestG1_NamesOfKeysNeverMeet(t *testing.T) {
+	pieces := []string{"{", "}", ":", "a", "ab", "1", ownA, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", readHolds, marker, Channel("a")}
+	for _, h := range helpers {
+		pieces = append(pieces, h.prefix+":")
+	}
+	taken, met := map[string]string{marker: "a node"}, map[string]bool{}
+	accepted, refused := 0, 0
+	keys := []string{""}
+	for range 4 {
+		var longer []string
+		for _, key := range keys {
+			for _, piece := range pieces {
+				longer = append(longer, key+piece)
+			}
+		}
+		for _, key := range longer {
+			if met[key] {
+				continue
+			}
+			met[key] = true
+			if CheckKey(key) != nil {
+				refused++
+				continue
+			}
+			accepted++
+			for _, name := range everyName(key) {
+				if other, ok := taken[name]; ok {
+					require.Equal(t, other, key, name)
+				}
+				taken[name] = key
+			}
+		}
+		keys = longer
+	}
+	require.Greater(t, accepted, 10000)
+	require.Greater(t, refused, 10000)
+}
+
+func TestF8_KeysOfOtherLocks(t *testing.T) {
+	for _, key := range []string{
+		marker, "{k}", "{a}b}", "{:}", "redisson_lock_token:{k}", "redisson_lock_queue:{k}", "redisson_lock_timeout:{a}:b",
+		"holdfast_beat:{k}", "holdfast_gone:{k}:" + ownA, "redisson_unlock_latch:{k}:0123456789abcdef0123456789abcdef",
+		"{k}:3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1:rwlock_timeout:1", "redisson_lock_queue:", "holdfast_beat:k",
+	} {
+		require.Error(t, CheckKey(key), key)
+	}
+	for _, key := range []string{
+		"{}", "{", "}", "{k", "k}", "{k}b", "a{k}", "{{k}}", "{a}{b}", "holdfast_nodes", "holdfast_node:1", "holdfast_beat",
+		"redisson_lock_tokens:{k}", "holdfast", "r", "h", ":rwlock_timeout", "rwlock_timeout:1",
+	} {
+		require.NoError(t, CheckKey(key), key)
+	}
+}
+
 func TestF8_BadArguments(t *testing.T) {
 	n := NewNode(nil) // any I/O would panic
 	ctx := bounded(t)
-	for _, key := range []string{"", long(1025)} {
+	for _, key := range []string{"", long(1025), "{k}", queue("k"), marker} {
 		for name, verb := range verbs {
 			if name == "renew" {
 				continue // its keys were acquired
@@ -167,4 +246,42 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	}
 	run("owners", renew, two, "1000", ownA)
 	run("owners", renew, two, "1000", ownA, ownA, ownA)
+}
+
+// keyed is a client that notes the KEYS of scripts.
+type keyed struct {
+	rueidis.Client
+	seen map[string]bool
+}
+
+func (k *keyed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	if words := cmd.Commands(); words[0] == "EVALSHA" {
+		keys, _ := strconv.Atoi(words[2])
+		for _, name := range words[3 : 3+keys] {
+			k.seen[name] = true
+		}
+	}
+	return k.Client.Do(ctx, cmd)
+}
+
+// Whatever else than locks a script is given is among the names that are refused.
+func TestNamesOfAllScripts(t *testing.T) {
+	s, _ := start(t)
+	k := &keyed{Client: s.Client(t), seen: map[string]bool{}}
+	everyReply(t, k, func(args ...string) { s.Do(t, args...) })
+	everyFairReply(t, k, s)
+	var locks []string
+	refused := map[string]bool{}
+	for name := range k.seen {
+		if CheckKey(name) == nil {
+			locks = append(locks, name)
+			continue
+		}
+		prefix, _, _ := strings.Cut(name, ":")
+		refused[prefix] = true
+	}
+	require.Subset(t, []string{"k", "free", "string", "l", "other", "wrong"}, locks)
+	for _, h := range helpers {
+		require.Equal(t, h.prefix != latchPrefix, refused[h.prefix], h.prefix)
+	}
 }

@@ -27,8 +27,8 @@ type Fair interface {
 	Inbox(key string, hear func(message string)) *pubsub.Subscription
 	// OwnerChannel hears when Java wakes an owner.
 	OwnerChannel(key, owner string, hear func(message string)) *pubsub.Subscription
-	// ParseGrant reads a message of the inbox.
-	ParseGrant(message string) (scripts.Grant, bool)
+	// ParseGrant reads a message of the inbox of key.
+	ParseGrant(key, message string) (scripts.Grant, bool)
 }
 
 // line is what a queue needs to wait in Redis' queue. It lives as long as somebody

@@ -15,7 +15,7 @@ var errReplaced = lost(watchdog.ErrNotOurs)
 
 // hear takes in a message of the inbox. It runs on the reader of the connection.
 func (h *Hall) hear(s *shard, key, message string) {
-	if g, ok := h.fair.ParseGrant(message); ok {
+	if g, ok := h.fair.ParseGrant(key, message); ok {
 		h.arrives(s, key)
 		h.pass(key, scripts.Passed{Grant: g})
 	}

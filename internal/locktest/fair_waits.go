@@ -20,6 +20,7 @@ var fairCases = []contractCase{
 	{"G4_FoundThoughOthersEnter", Options{Lease: long, Stale: 2 * time.Second}, fairFoundAmongNew},
 	{"G4_FoundWithinTwoBeats", Options{Lease: long, Stale: 2 * time.Second}, fairFound},
 	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: long, Stale: firstShort, FirstLease: firstShort}, fairLateGrant},
+	{"G1_AGrantOfAnotherKeyIsNotBelieved", Options{Lease: long, FirstLease: long}, fairOtherKey},
 	{"G8_TryLockDoesNotOvertake", Options{Lease: long}, fairTryLock},
 	{"G8_AnotherClientsTurnEndsARun", tenured, fairRunEnds},
 }
@@ -173,6 +174,23 @@ func fairLateGrant(c *contractRig) {
 	c.lives(rival)
 	c.unlock(rival)
 	c.unlock(got(c.t, late))
+}
+
+// Two keys whose queues were one would grant each other's waiters.
+func fairOtherKey(c *contractRig) {
+	their := lock(c.t, c.other, c.ctx, "k")
+	first, second := c.inQueue(c.locker, "k"), c.inQueue(c.locker, "k")
+	owners := queued(c.t, c.server, "k")
+	say := func(owner, of string) {
+		c.server.Do(c.t, "PUBLISH", inboxOf("k", owner), fmt.Sprintf("%s %d 0 0%s", owner, long.Milliseconds(), of))
+	}
+	say(owners[0], " for {k}")
+	say(owners[0], "")
+	say(owners[1], " for k") // comes after
+	got(c.t, second)
+	require.Empty(c.t, first, "two holders")
+	c.unlock(their)
+	c.unlock(got(c.t, first))
 }
 
 // A key that is free for a moment belongs to whoever waits for it, though it cannot

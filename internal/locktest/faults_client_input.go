@@ -110,7 +110,7 @@ func testAnyKey(t *testing.T, d Door) {
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
 	ctx := bounded(t)
 	keys := []string{
-		"{", "}", "{}", "a{b}c", "{b}", "}{", "a{{b}}", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "ключ", " ", "a b", "*", "a:b:0", "'\"\\",
+		"{", "}", "{}", "a{b}c", "{b", "b}", "}{", "a{{b}}", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "ключ", " ", "a b", "*", "a:b:0", "'\"\\",
 		"redisson_lock__channel:{k}", strings.Repeat("{", 1<<10),
 	}
 	for _, key := range keys {

@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // FuzzKeys requires that any bytes make a key: it is taken, nested, seen, refused
 // to others, handed on by message and given back, and nothing else is touched.
-// Only an empty or over-long key is refused.
+// Only an empty or over-long key is refused, and one whose names are another's.
 func FuzzKeys(f *testing.F, d Door) {
 	for _, key := range []string{
 		"", "k", "sku:42", "a b", "{a}b", "a{b}c", "{}", "{", "}", "}{", "{{a}}", "*", "[a-z]?", "%s%d", "\\", "\"", "\x00",
-		"\r\n", "*1\r\n$8\r\nFLUSHALL\r\n", "ключ", "\xff\xfe", "redisson_lock_token:{k}", "holdfast_gone:{k}:1",
+		"\r\n", "*1\r\n$8\r\nFLUSHALL\r\n", "ключ", "\xff\xfe", "redisson_lock_token:{k}", "holdfast_gone:{k}:1", "{k}", "holdfast_node",
 		strings.Repeat("a", 1024), strings.Repeat("a", 1025),
 	} {
 		f.Add(key)
@@ -25,11 +26,12 @@ func FuzzKeys(f *testing.F, d Door) {
 	other := d.Open(f, s.Client(f), Options{Lease: long})
 	f.Fuzz(func(t *testing.T, key string) {
 		ctx := bounded(t)
-		if key == "" || len(key) > 1024 {
+		if scripts.CheckKey(key) != nil {
 			_, err := locker.Lock(ctx, key)
 			requireSentinel(t, err, nil)
 			_, err = locker.Inspect(ctx, key)
 			requireSentinel(t, err, nil)
+			require.Zero(t, number(t, s, "DBSIZE"))
 			return
 		}
 		s.Do(t, "SET", "neighbour of "+key, "untouched")

@@ -17,7 +17,13 @@ var refusedCases = []contractCase{
 
 // Before anything is sent.
 func refusedKeys(c *contractRig) {
-	for key, why := range map[string]string{"": "key is empty", strings.Repeat("k", 1025): "1025 bytes"} {
+	for key, why := range map[string]string{
+		"": "key is empty", strings.Repeat("k", 1025): "1025 bytes",
+		"{k}": "in braces", "{a}k}": "in braces", "holdfast_node": "node of a quorum",
+		"redisson_lock_token:{k}": "another lock", "redisson_lock_queue:{k}": "another lock", "redisson_lock_timeout:{k}": "another lock",
+		"holdfast_beat:{k}": "another lock", "holdfast_gone:{k}:owner": "another lock", "redisson_unlock_latch:{k}:0": "another lock",
+		"{k}:owner:rwlock_timeout:1": "read/write lock",
+	} {
 		for name, call := range map[string]func() error{
 			"Lock":        func() error { _, err := c.locker.Lock(c.ctx, key); return err },
 			"TryLock":     func() error { _, err := c.locker.TryLock(c.ctx, key); return err },
