@@ -18,6 +18,7 @@ import (
 
 const (
 	mostLook = 500              // owners, and a tenth as many keys, in one call
+	parallel = 32               // calls under way at once: over a slow link, one after another would be late
 	refresh  = 10 * time.Second // how often scores are moved on
 )
 
@@ -150,15 +151,22 @@ func (h *Hall) hearJava(s *shard, q *queue, l *line, t *ticket) {
 	l.lookAfterJava() // it may have come before we listened
 }
 
-// lookAt looks after queues, with as few calls as may be.
+// lookAt looks after queues, with as few calls as may be, several at once.
 func (h *Hall) lookAt(queues []*queue) {
 	var asked []scripts.Beat
 	var of []*queue
-	owners := 0
+	var others sync.WaitGroup
+	defer others.Wait()
+	places, owners := make(chan struct{}, parallel), 0
 	for _, q := range queues {
 		for _, b := range h.ask(q) {
 			if owners+len(b.Owners) > mostLook || len(asked) >= mostLook/10 {
-				h.lookNow(asked, of)
+				full, its := asked, of
+				places <- struct{}{}
+				others.Go(func() {
+					h.lookNow(full, its)
+					<-places
+				})
 				asked, of, owners = nil, nil, 0
 			}
 			asked, of, owners = append(asked, b), append(of, q), owners+len(b.Owners)

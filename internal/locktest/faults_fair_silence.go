@@ -1,6 +1,8 @@
 package locktest
 
 import (
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 func init() {
 	registerFair("F3_BeatsComeThoughSilenceMayBeLong", testBeatsInTime)
+	registerFair("F17_BeatsOfManyKeysComeAtOnce", testManyBeatsAtOnce)
 	registerFair("F15_PlaceLostInALongSilence", testLostInSilence)
 }
 
@@ -75,4 +78,53 @@ func testLostInSilence(t *testing.T, d Door) {
 	require.NoError(t, got(t, first).Unlock(bounded(t)))
 	require.NoError(t, got(t, second).Unlock(bounded(t)))
 	r.tidy("k")
+}
+
+// Over a link that is so slow that calls one after another would be late, those for
+// many keys are all under way at once.
+func testManyBeatsAtOnce(t *testing.T, d Door) {
+	t.Parallel()
+	const keys, stale = 120, 15 * time.Second
+	r := newFaultRig(t, d, Options{Lease: long, Stale: stale, FirstLease: long})
+	names := make(map[string]bool)
+	for i := range keys {
+		key := fmt.Sprint("key", i)
+		names[key] = true
+		lock(t, r.other, bounded(t), key)
+		lockAside(r.locker, t.Context(), key)
+	}
+	for key := range names {
+		await(t, func() bool { return len(queued(t, r.server, key)) == 1 })
+	}
+	time.Sleep(stale / 8) // who has just entered needs no beat
+	var mu sync.Mutex
+	beaten := map[string]bool{}
+	r.proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if verb(cmd) == "beat" {
+			return redistest.Hold
+		}
+		return redistest.Pass
+	})
+	began := make(chan struct{}, 1)
+	r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if verb(cmd) == "beat" {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, word := range cmd {
+				if names[word] {
+					beaten[word] = true
+				}
+			}
+			poke(began)
+		}
+		return redistest.Pass
+	})
+	within(t, began)
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(beaten) == keys
+	}, 3*time.Second, time.Millisecond, "one waits for the answer to another, which may take 5 s")
+	r.proxy.OnReply(nil)
+	r.proxy.Release()
 }
