@@ -6,6 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
+// mostIdle is how long a key may stay free after a release, by a rule of ours, if those
+// whose turn it is do not take it: they may have given up, or never wanted it.
+const mostIdle = 50 * time.Millisecond
+
 // turns is turn-skipping: how a process that has had its tenure steps back for
 // the others. PUBLISH has told how many others listen; so many releases by
 // others pass before this process tries again, which makes the processes take
@@ -53,7 +57,7 @@ func (t *turns) stepBack(others int, heard pubsub.State, now time.Time, trip tim
 func (t *turns) mine(heard pubsub.State, now time.Time) bool {
 	if n := heard.Messages - min(t.own, heard.Messages); n < t.target {
 		if n != t.others { // released: unless somebody takes it, no more is heard
-			t.others, t.look = n, now.Add(max(4*t.trip, t.gap*5/4))
+			t.others, t.look = n, now.Add(max(4*t.trip, min(t.gap*5/4, mostIdle)))
 		}
 		return false
 	}

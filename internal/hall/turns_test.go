@@ -88,3 +88,21 @@ func TestTurnsLookSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
 	require.False(t, turns.mine(heard(1), later.Add(time.Millisecond)), "the same release")
 	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
 }
+
+// However long the others usually hold the key, a look takes place soon after each
+// release, and finds the key free if nobody else wants it any more.
+func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	turns.stepBack(3, heard(0), now, time.Millisecond)
+	require.True(t, turns.mine(heard(3), now.Add(15*time.Second)), "5 s between releases")
+	turns.stepBack(3, heard(3), now, time.Millisecond)
+	turns.looked(now.Add(5 * time.Millisecond))
+	for n := range 2 {
+		later := now.Add(time.Duration(n+1) * 5 * time.Second)
+		require.False(t, turns.mine(heard(uint64(4+n)), later))
+		require.Equal(t, later.Add(mostIdle), turns.next())
+		turns.looked(later.Add(mostIdle)) // it was held
+		require.True(t, turns.next().After(later.Add(5*time.Second)), "no more looks for that release")
+	}
+}
