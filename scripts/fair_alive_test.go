@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -162,4 +163,25 @@ func TestStaleByTime(t *testing.T) {
 	r.deafen(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
 	until(t, func() bool { r.beat(clientC); return len(r.waiting()) == 0 })
 	require.Equal(t, []int{0}, r.beat(clientA, ofA(1)).Absent)
+}
+
+// The dead leave the beats, whatever they are chosen among; who lives stays, and so
+// does whose turn it is.
+func TestG7_BeatsOfTheDeadLeave(t *testing.T) {
+	r := newRig(t)
+	r.hold()
+	r.s.Do(t, "HSET", beats("k"), clientB, decimal(serverMillis(t, r.s)+60_000), "java", "an owner and a score")
+	const dead = 300
+	for i := range dead {
+		r.s.Do(t, "HSET", beats("k"), fmt.Sprintf("%08d-5b0c-4f57-9f2a-0d9f5f3f6a01", i), decimal(serverMillis(t, r.s)))
+	}
+	for range dead {
+		r.s.Do(t, "HSET", beats("k"), clientA, "0") // so that it is written
+		r.beat(clientA)
+	}
+	m := r.s.Do(t, "HKEYS", beats("k"))
+	left, err := m.AsStrSlice()
+	require.NoError(t, err)
+	require.Subset(t, left, []string{clientA, clientB, "java"})
+	require.Less(t, len(left), 10)
 }

@@ -118,7 +118,7 @@ func Commands() []string {
 func FairCommands() []string {
 	return []string{
 		"eval", "evalsha",
-		"del", "exists", "get", "hdel", "hexists", "hget", "hgetall", "hkeys", "hlen", "hset",
+		"del", "exists", "get", "hdel", "hexists", "hget", "hgetall", "hkeys", "hlen", "hrandfield", "hset",
 		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "ltrim", "pexpire", "pttl", "publish", "rpush",
 		"set", "time", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore",
 	}
