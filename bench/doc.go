@@ -58,7 +58,7 @@
 //   - ring with a queue: the same with what a fair lock in Redisson's layout has to
 //     do to its keys at the least, in two calls for each step: who wants a lock again
 //     has to say so, unlike who is in the ring for ever.
-//   - multilock: multilock on five masters with its defaults, after Bootstrap;
+//   - multilock: multilock on five masters with its defaults, after Bootstrap with NothingHeld;
 //     redsync on the same five masters.
 //   - the rivals of RIVALS.md. Where one is stuck or breaks exclusion, its round
 //     is left out and a note says so.

@@ -101,7 +101,7 @@ func openMultilock(addrs []string, lease time.Duration) (locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.locker.Bootstrap(always); err != nil {
+	if err := l.locker.Bootstrap(always, multilock.NothingHeld()); err != nil {
 		l.close()
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func init() {
 				return err
 			}
 			defer l.Close()
-			return l.Bootstrap(context.Background())
+			return l.Bootstrap(context.Background(), multilock.NothingHeld())
 		},
 	}
 }

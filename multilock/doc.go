@@ -52,9 +52,10 @@
 //
 // So a restart, a FLUSHALL or a fail-over costs a vote for one longest lease, and
 // nothing else. New nodes have no vote either until then: Lock waits it out and
-// logs why, TryLock says so in its error, and [Locker.Bootstrap] gives fresh nodes
-// their vote at once. That a node gets its first replica, or loses its last one
-// for an hour, makes it change its replication id, and costs its vote as well.
+// logs why, TryLock says so in its error. Where nothing can be held, as on nodes that
+// are new, [Locker.Bootstrap] with [NothingHeld] gives them their vote at once. That a
+// node gets its first replica, or loses its last one for an hour, makes it change its
+// replication id, and costs its vote as well.
 //
 // # What it promises, and what not
 //

@@ -59,7 +59,7 @@ func newLocker(client rueidis.Client, o locktest.Options) (locktest.Locker, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Bootstrap(context.Background()); err != nil {
+	if err := l.Bootstrap(context.Background(), multilock.NothingHeld()); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return locker{l}, nil

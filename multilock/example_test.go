@@ -63,16 +63,29 @@ func shipOrder(ctx context.Context, clients []rueidis.Client, ship func(context.
 		return err
 	}
 	defer locker.Close()
-	if err := locker.Bootstrap(ctx); err != nil { // new nodes vote at once
-		return err
-	}
 	return locker.Do(ctx, "order:42", ship)
 }
 
-func ExampleLocker_Bootstrap() {
+func ExampleLocker_shipOrder() {
 	var clients []rueidis.Client // one of each master
 	err := shipOrder(context.Background(), clients, func(context.Context) error { return nil })
 	fmt.Println(err)
+}
+
+// A script for the person who sets a deployment up, before any program runs.
+func ExampleLocker_Bootstrap() {
+	var clients []rueidis.Client // one of each master
+	locker, err := multilock.New(clients)
+	if err != nil {
+		panic(err)
+	}
+	defer locker.Close()
+	if err := locker.Bootstrap(context.Background(), multilock.NothingHeld()); err != nil {
+		panic(err)
+	}
+	for _, n := range locker.Nodes(context.Background()) {
+		fmt.Println(n.Node, n.Vote, n.Left, n.Err)
+	}
 }
 
 func ExampleLockAll() {

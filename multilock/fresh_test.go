@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
@@ -74,11 +76,63 @@ func TestFreshNodes(t *testing.T) {
 	require.NoError(t, l.Bootstrap(t.Context()), "does no harm")
 }
 
+// Nodes without persistence are restarted one after another, and look as if they were
+// new. Who starts then and calls Bootstrap is given nothing that another holds, and is
+// told for how long.
+func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		for name, forget := range map[string]func(*redistest.Server){
+			"restarted": func(s *redistest.Server) { s.Restart() },
+			"flushed":   func(s *redistest.Server) { s.Do(t, "FLUSHALL") },
+		} {
+			t.Run(fmt.Sprint(n, " ", name), func(t *testing.T) {
+				nodes := startNodes(t, n)
+				x := open(t, nodes)
+				require.NoError(t, x.Bootstrap(t.Context(), multilock.NothingHeld()))
+				lease, err := x.Lock(t.Context(), "k")
+				require.NoError(t, err)
+				defer lease.Unlock(context.Background())
+				for _, s := range nodes {
+					forget(s)
+				}
+				var log lines
+				y := open(t, nodes, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				require.NoError(t, y.Bootstrap(t.Context()))
+				require.Equal(t, n, strings.Count(log.String(), "has no vote yet"), log.String())
+				require.Contains(t, log.String(), " for=")
+				_, err = y.TryLock(t.Context(), "k")
+				require.ErrorIs(t, err, multilock.ErrUnavailable)
+				require.ErrorContains(t, err, "no vote for another")
+				_, err = y.TryLockFor(t.Context(), "k", time.Second)
+				require.ErrorIs(t, err, multilock.ErrUnavailable)
+			})
+		}
+	}
+}
+
+// What the error of a failed attempt says is true: Bootstrap with NothingHeld ends the
+// quarantine that the attempt itself has begun.
+func TestBootstrapAfterAFailedTryLock(t *testing.T) {
+	nodes := startNodes(t, 3)
+	l := open(t, nodes)
+	_, err := l.TryLock(t.Context(), "k")
+	require.ErrorContains(t, err, "Bootstrap with NothingHeld")
+	require.NoError(t, l.Bootstrap(t.Context()))
+	_, err = l.TryLock(t.Context(), "k")
+	require.ErrorIs(t, err, multilock.ErrUnavailable, "nothing was stated")
+	require.NoError(t, open(t, nodes).Bootstrap(t.Context(), multilock.NothingHeld()))
+	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
+	lease, err := l.TryLock(t.Context(), "k")
+	require.NoError(t, err)
+	require.NoError(t, lease.Unlock(t.Context()))
+	require.ErrorContains(t, l.Bootstrap(t.Context(), nil), "option is nil")
+}
+
 // A node that cannot vote, as it may evict locks, is left out, and one line of the log
 // says so.
 func TestNodeThatCannotVoteIsLogged(t *testing.T) {
 	nodes := startNodes(t, 3)
-	require.NoError(t, open(t, nodes).Bootstrap(t.Context()))
+	require.NoError(t, open(t, nodes).Bootstrap(t.Context(), multilock.NothingHeld()))
 	nodes[2].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	var log lines
 	l := open(t, nodes, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -97,7 +151,7 @@ func TestNodeThatCannotVoteIsLogged(t *testing.T) {
 func TestFirstLockRefusesTheSameServerTwice(t *testing.T) {
 	nodes := startNodes(t, 2)
 	l := open(t, append(nodes, nodes[0]))
-	require.Error(t, l.Bootstrap(t.Context()))
+	require.Error(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
 	_, err := l.Lock(t.Context(), "k")
 	require.ErrorContains(t, err, "clients 0 ("+nodes[0].Addr()+") and 2 ("+nodes[0].Addr()+") are of one server")
 	require.NotErrorIs(t, err, multilock.ErrUnavailable)
@@ -108,7 +162,7 @@ func TestFirstLockRefusesTheSameServerTwice(t *testing.T) {
 func TestRefusalsOfAQuorum(t *testing.T) {
 	nodes := startNodes(t, 3)
 	l := open(t, nodes)
-	require.NoError(t, l.Bootstrap(t.Context()))
+	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
 	nodes[0].Do(t, "SET", "k", "x")
 	lease, err := l.Lock(t.Context(), "k")
 	require.NoError(t, err)
@@ -126,7 +180,7 @@ func TestRefusalsOfAQuorum(t *testing.T) {
 func TestHungMinorityCostsNothing(t *testing.T) {
 	nodes := startNodes(t, 5)
 	l := open(t, nodes)
-	require.NoError(t, l.Bootstrap(t.Context()))
+	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
 	require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
 	for _, n := range nodes[:2] {
 		n.Pause()

@@ -20,7 +20,7 @@ func TestHeldByAnother(t *testing.T) {
 			nodes := startNodes(t, c.nodes)
 			x := open(t, nodes)
 			y := open(t, nodes, multilock.WithMaxOutage(outage))
-			require.NoError(t, x.Bootstrap(t.Context()))
+			require.NoError(t, x.Bootstrap(t.Context(), multilock.NothingHeld()))
 			for _, n := range nodes[c.nodes-c.away:] {
 				n.Kill()
 			}
@@ -58,7 +58,7 @@ func TestHeldByAnother(t *testing.T) {
 func TestHeldSomewhereAndTooFewAnswer(t *testing.T) {
 	nodes := startNodes(t, 5)
 	l := open(t, nodes)
-	require.NoError(t, l.Bootstrap(t.Context()))
+	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
 	nodes[0].Do(t, "HSET", "k", "another:1", "1")
 	nodes[3].Kill()
 	nodes[4].Kill()

@@ -55,19 +55,30 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	return l, nil
 }
 
-// Bootstrap gives fresh nodes their vote at once, which otherwise have none for the
-// longest lease (see [WithMaxLease]) after their first use. It says that nobody
-// holds a lease on them: call it where a deployment is set up, or at every start
-// of a program, which does no harm: on nodes that have been used before it does
-// nothing and returns nil. (If all nodes lose their memory at once, by a power cut
-// without persistence, they look fresh; then a program that calls it gives away
-// what others may still hold.) Of several that call it at once one does the
-// work, and the others wait for it, up to a second.
+// Bootstrap readies the nodes: one that nobody has used since it was started, emptied
+// or promoted has no vote for the longest lease (see [WithMaxLease]), and Bootstrap
+// begins that time, as the first lock would. It shortens it nowhere, so a program may
+// call it whenever it starts. It returns without waiting for votes, and nil where a
+// quorum of nodes has its vote or is waiting for it; the log (see [WithLogger]) and
+// [Locker.Nodes] tell for how long, Lock waits that out.
 //
-// It fails if a node does not answer and no other is known to be in use; the nodes
-// that were marked before have no vote for the longest lease then. Four round
-// trips for each node, on two connections.
-func (l *Locker) Bootstrap(ctx context.Context) error { return l.quorum.Bootstrap(ctx) }
+// With [NothingHeld], where a deployment is set up, all nodes vote at once. Should that
+// call fail half way, the nodes have no vote for the longest lease at most.
+//
+// Errors: [*QuorumError] if too few nodes answer or can vote (all of them must with
+// NothingHeld), which is done again without harm; with NothingHeld also that a node
+// votes while others do not. Up to three round trips to each node, on a connection of
+// its own; five with NothingHeld. It is bounded by ctx and by 2 s.
+func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
+	var c bootstrap
+	for _, o := range opts {
+		if o == nil {
+			return errors.New("multilock: Bootstrap: option is nil")
+		}
+		o.apply(&c)
+	}
+	return l.quorum.Bootstrap(ctx, c.nothingHeld)
+}
 
 // Do locks key, runs f and unlocks, also when f panics or ends its goroutine.
 // The lock is waited for as by [Locker.Lock].

@@ -113,8 +113,8 @@ func (h *modelHasher) swap(s *modelState, to [modelOwners]modelOwner) modelState
 			node.cells[to[i]] = from.cells[i]
 			if c := h.of[i]; c != modelNobody {
 				node.votes[h.of[to[i]]] = from.votes[c]
-				if from.began == c+1 {
-					node.began = h.of[to[i]] + 1
+				if node.seen &^= 1 << h.of[to[i]]; from.seen&(1<<c) != 0 {
+					node.seen |= 1 << h.of[to[i]]
 				}
 			}
 		}

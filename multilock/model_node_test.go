@@ -28,8 +28,8 @@ type modelData struct {
 	stones uint8 // tombstones, a bit for each owner
 	fence  int8  // counter
 	marker modelMarker
-	wait   int8 // of the marker: ticks until the node has a vote
-	began  int8 // of the marker: 1 + the client whose Bootstrap has written it
+	wait   int8  // of the marker: ticks until the node has a vote
+	seen   uint8 // of the marker: a bit for each client whose Bootstrap has seen it
 }
 
 // modelNode is a node, with all that is known of it and on its way to it.
@@ -142,8 +142,8 @@ func (n *modelNode) writeFence(x *modelRules, o modelOwner, last int8) (ours boo
 type modelLooking int8
 
 const (
-	modelMark modelLooking = iota
-	modelBegin
+	modelTell modelLooking = iota
+	modelMark
 	modelRipen
 )
 
@@ -152,16 +152,12 @@ const (
 func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMarker, marked bool) {
 	switch {
 	case how == modelRipen:
-		if n.own > 0 && n.began == c+1 {
-			n.mark(0, 0)
+		if n.own > 0 && n.seen&(1<<c) != 0 {
+			n.mark(0)
 			marked = true
 		}
-	case n.marker == modelUnmarked, how == modelMark && n.own == 0:
-		began := int8(0)
-		if how == modelBegin {
-			began = c + 1
-		}
-		n.mark(x.quarantine(), began)
+	case how == modelMark && n.own == 0:
+		n.mark(x.quarantine())
 		marked = true
 	}
 	if n.own > 0 && n.wait == 0 {
@@ -171,9 +167,9 @@ func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMar
 }
 
 // mark writes a marker with a fresh epoch.
-func (n *modelNode) mark(wait, began int8) {
+func (n *modelNode) mark(wait int8) {
 	old := n.marker
-	n.marker, n.wait, n.began, n.own, n.boot = modelUnmarked, wait, began, 1, 1
+	n.marker, n.wait, n.seen, n.own, n.boot = modelUnmarked, wait, 0, 1, 1
 	n.forget(old)
 	n.marker = 1
 	if n.replica.marker == 1 {

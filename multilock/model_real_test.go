@@ -29,7 +29,7 @@ type modelReal struct {
 	node    *scripts.Node
 	epochs  int64
 	votes   [modelClients]*scripts.Vote
-	began   [modelClients]string // epochs of markers written with Begin
+	seen    [modelClients]string // epochs that looks have told
 	replica map[string]string    // what sync has kept: the dumped keys
 }
 
@@ -46,7 +46,7 @@ func (r *modelReal) context() context.Context {
 
 // begin empties the server under a new reign.
 func (r *modelReal) begin() {
-	r.votes, r.began = [modelClients]*scripts.Vote{}, [modelClients]string{}
+	r.votes, r.seen = [modelClients]*scripts.Vote{}, [modelClients]string{}
 	r.promote(nil)
 	r.sync()
 }
@@ -62,17 +62,11 @@ func (r *modelReal) lease() time.Duration { return time.Duration(r.rules.lease) 
 
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.epochs++
-	epoch, began := fmt.Sprintf("%032x", r.epochs), ""
-	if how == modelRipen {
-		if began = r.began[c]; began == "" {
-			began = "none"
-		}
-	}
-	kinds := [...]scripts.Looking{scripts.Mark, scripts.Begin, scripts.Ripen}
-	said, v, err := r.node.Look(r.context(), kinds[how], epoch, r.lease(), began)
+	kinds := [...]scripts.Looking{scripts.Tell, scripts.Mark, scripts.Ripen}
+	said, v, err := r.node.Look(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.lease(), r.seen[c])
 	require.NoError(r.t, err)
-	if said.Marked && how == modelBegin {
-		r.began[c] = epoch
+	if how == modelMark {
+		r.seen[c] = said.Epoch
 	}
 	r.votes[c] = v
 	return v != nil, said.Marked
@@ -140,7 +134,7 @@ func (r *modelReal) restart() {
 	r.server.Restart()
 	ctx := r.context()
 	for ctx.Err() == nil {
-		_, _, err := r.node.Look(ctx, scripts.Ripen, "0", r.lease(), "none")
+		_, _, err := r.node.Look(ctx, scripts.Tell, "0", r.lease(), "")
 		if err == nil && r.node.Ping(ctx) == nil {
 			return
 		}
@@ -201,7 +195,7 @@ func (r *modelReal) state() (d modelData) {
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	said, _, err := r.node.Look(r.context(), scripts.Ripen, "0", r.lease(), "none")
+	said, _, err := r.node.Look(r.context(), scripts.Tell, "0", r.lease(), "")
 	require.NoError(r.t, err)
 	switch {
 	case said.Left == 0:

@@ -134,12 +134,11 @@ func (m *model) copied(n, from int) {
 	m.nodes[n].promote(d, false)
 }
 
-// modelBooted is the end of a Bootstrap: a step for the marking of each node and one
-// for each vote.
+// modelBooted is the end of a Bootstrap with NothingHeld: a step for the look at each
+// node and one for each vote.
 const modelBooted = 2*modelNodes + 1
 
-// boot takes the next step of a client's Bootstrap. One that finds a node marked is
-// over, but for what it waits for.
+// boot takes the next step of a client's Bootstrap. One that finds a vote is over.
 func (m *model) boot(c int8) {
 	step := int(m.boots[c])
 	if step == 0 {
@@ -148,7 +147,9 @@ func (m *model) boot(c int8) {
 	m.boots[c]++
 	switch {
 	case step < modelNodes:
-		if _, marked := m.nodes[step].look(&m.modelRules, modelBegin, c); !marked {
+		vote, _ := m.nodes[step].look(&m.modelRules, modelMark, c)
+		m.nodes[step].seen |= 1 << c
+		if vote != 0 {
 			m.boots[c] = modelBooted
 		}
 	case step < 2*modelNodes:

@@ -2,6 +2,7 @@ package multilock_test
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func (w *modelWalk) step(t *testing.T) {
 		w.disturb(t)
 	}
 	should := w.node.modelData
-	should.fence, should.wait, should.began, should.marker = 0, 0, 0, w.marker()
+	should.fence, should.wait, should.seen, should.marker = 0, 0, 0, w.marker()
 	require.Equal(t, should, w.real.state(), "%v", w)
 }
 
@@ -89,13 +90,16 @@ func (w *modelWalk) marker() modelMarker {
 func (w *modelWalk) look(t *testing.T, c int8) {
 	how := modelLooking(w.random.IntN(3))
 	if w.node.marker == modelUnmarked && w.random.IntN(4) > 0 {
-		how = modelBegin
-	} else if w.node.began > 0 && w.random.IntN(4) > 0 { // else there would hardly ever be a vote
-		how, c = modelRipen, w.node.began-1
+		how = modelMark
+	} else if w.node.seen > 0 && w.random.IntN(4) > 0 { // else there would hardly ever be a vote
+		how, c = modelRipen, int8(bits.TrailingZeros8(w.node.seen))
 	}
 	w.note("look %d by %d", how, c)
 	vote, marked := w.node.look(w.rules, how, c)
 	w.node.votes[c] = vote
+	if how == modelMark {
+		w.node.seen |= 1 << c
+	}
 	voted, done := w.real.look(how, c)
 	require.Equal(t, []bool{vote != 0, marked}, []bool{voted, done}, "%v", w)
 	w.count(marked && how != modelRipen, "marked")

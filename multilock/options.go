@@ -88,7 +88,8 @@ func WithNodeTimeout(d time.Duration) Option { return option(func(c *config) { c
 // vote, as it may have forgotten a lease. Longer leases are refused. The nodes
 // keep the number: a client with another one is refused. To change it, stop all
 // clients, wait for as long as the old number, delete the key holdfast_node on all
-// nodes, and call [Locker.Bootstrap] with the new one. Default the lease.
+// nodes, and call [Locker.Bootstrap] with [NothingHeld] and the new one. Default the
+// lease.
 func WithMaxLease(d time.Duration) Option { return option(func(c *config) { c.longest = &d }) }
 
 // WithoutRestartGuard lets a node vote right after a restart. It is for nodes that
@@ -164,6 +165,29 @@ func FixedLease(d time.Duration) LockOption {
 // the lease ends with ErrLost. Greater than zero.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(c *hall.CallOptions) { c.MaxHold = &d })
+}
+
+// BootstrapOption is a setting of one call of [Locker.Bootstrap].
+type BootstrapOption interface{ apply(*bootstrap) }
+
+type bootstrap struct{ nothingHeld bool }
+
+type bootstrapOption func(*bootstrap)
+
+func (o bootstrapOption) apply(b *bootstrap) { o(b) }
+
+// NothingHeld states that nobody holds a lease of these nodes, nor takes one before
+// Bootstrap returns: as on new nodes, or with all programs stopped for as long as the
+// longest lease. Then there is nothing that a node may have forgotten, and all nodes
+// vote at once, whoever has marked them. It is for a script that a person runs where a
+// deployment is set up, never for the start of a service: after nodes without
+// persistence have been restarted, one after another even, they look as if they were
+// new, and the statement would give away what others hold.
+//
+// Bootstrap does nothing where all nodes vote, and fails where only some do, as those
+// may be in use.
+func NothingHeld() BootstrapOption {
+	return bootstrapOption(func(b *bootstrap) { b.nothingHeld = true })
 }
 
 // terms turns the options of a call into what it asks of the hall.

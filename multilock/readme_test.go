@@ -86,7 +86,7 @@ func TestF32_ReadmeUserIsRefusedNothing(t *testing.T) {
 	}
 	here, there := make1(), make1()
 	ctx := t.Context()
-	require.NoError(t, here.Bootstrap(ctx))
+	require.NoError(t, here.Bootstrap(ctx, multilock.NothingHeld()))
 	lease, err := here.Lock(ctx, "sku:1")
 	require.NoError(t, err)
 	before := lease.Deadline()

@@ -47,7 +47,7 @@ func roundsPerGrant(t *testing.T, rivals, away int) float64 {
 	for i := range rivals {
 		l := open(t, nodes, multilock.WithLease(10*time.Second))
 		if i == 0 {
-			require.NoError(t, l.Bootstrap(t.Context()))
+			require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
 		}
 		lockers = append(lockers, l)
 	}

@@ -40,7 +40,7 @@ func newSets(t *testing.T) sets {
 	t.Cleanup(func() { _ = queued.Close() })
 	nodes := startNodes(t, 3)
 	quorum := open(t, nodes)
-	require.NoError(t, quorum.Bootstrap(t.Context()))
+	require.NoError(t, quorum.Bootstrap(t.Context(), multilock.NothingHeld()))
 	return sets{t, plain, queued, quorum, nodes}
 }
 

@@ -41,26 +41,27 @@ type Vote struct {
 type Looking string
 
 const (
+	// Tell changes nothing.
+	Tell Looking = "tell"
 	// Mark begins the node's quarantine: it has no vote for the longest lease.
 	Mark Looking = "look"
-	// Begin does so only on a node that has no marker at all.
-	Begin Looking = "begin"
-	// Ripen ends the quarantine that a call with Begin began.
+	// Ripen ends the quarantine of a node that has forgotten nothing since a call with
+	// Mark told its epoch.
 	Ripen Looking = "ripen"
 )
 
 // Look asks a node whether it has a vote, and if so gives it the scripts with
-// which it votes. epoch is random and new in every call; began is the one of the
-// call with Begin, for Ripen. Two round trips, on one connection of its own,
-// which cannot outlive the server's process: the scripts are those of the boot
-// that was looked at. Getting that connection may take a dial, which ctx does not
-// bound. It may be repeated.
-func (n *Node) Look(ctx context.Context, how Looking, epoch string, longest time.Duration, began string) (Standing, *Vote, error) {
+// which it votes. fresh is random and new in every call: the epoch of the marker, if
+// one is written. of is the epoch that Ripen is for. Two round trips, on one
+// connection of its own, which cannot outlive the server's process: the scripts are
+// those of the boot that was looked at. Getting that connection may take a dial,
+// which ctx does not bound. It may be repeated.
+func (n *Node) Look(ctx context.Context, how Looking, fresh string, longest time.Duration, of string) (Standing, *Vote, error) {
 	conn, _ := n.client.Dedicate()
 	defer conn.Close() // not given back: rueidis would send commands that a busy server refuses, and panic
-	args := []string{marker, epoch, millis(longest), string(how)}
-	if began != "" {
-		args = append(args, began)
+	args := []string{marker, fresh, millis(longest), string(how)}
+	if of != "" {
+		args = append(args, of)
 	}
 	look := conn.B().Eval().Script(quorumLook.text).Numkeys(1).Arg(args...).Build()
 	s, err := parseStanding(conn.Do(ctx, look).ToMessage())

@@ -136,7 +136,7 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 		run("lease", quorumRenew, two[:1], v, ownA, "0")
 		run("last fence", quorumFence, two, ownA, v, "0")
 		run("longest lease", quorumLook, []string{marker}, "ab", v, "look")
-		run("longest lease", quorumLook, []string{marker}, "ab", v, "begin")
+		run("longest lease", quorumLook, []string{marker}, "ab", v, "ripen", "ab")
 		if v != "0" {
 			run("counter expiry", quorumFence, two, ownA, "1", v)
 		}

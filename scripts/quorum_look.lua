@@ -5,15 +5,16 @@
 -- KEYS[1]  the marker, string
 -- ARGV[1]  an epoch for a new marker, random, never sent before
 -- ARGV[2]  longest lease in ms, 1 to 999999999999999
--- ARGV[3]  look   mark a node whose marker is absent or is not of this boot and reign
---          begin  the same, to begin a new deployment: but leave a node that has any marker as it is
---          ripen  give the node its vote at once, if its marker is that of the epoch ARGV[4]
--- ARGV[4]  optional, the epoch of an earlier call with begin
+-- ARGV[3]  tell   change nothing
+--          look   mark a node whose marker is absent or is not of this boot and reign
+--          ripen  give the node its vote at once, if its marker is good and of the epoch ARGV[4]: it has forgotten nothing
+--                 since a call with look found or wrote that one
+-- ARGV[4]  optional, the epoch for ripen
 -- Reply    {run id, version, policy, reign, marker, left, new}
 --          policy: what the server does when it is out of memory; reign: the part of INFO replication that quorum_vote looks
 --          for; left: ms until the node has a vote, 0: it has, -1: never by this marker; new: 1 if the marker was written
 --          by this call
--- Repeat: safe. The second finds the marker of the first.
+-- Repeat: safe. The second finds the marker of the first, and a node that has a vote already.
 if #ARGV[2] > 15 or not string.find(ARGV[2], '^[1-9]%d*$') then
   return redis.error_reply('ERR longest lease must be a whole number of ms from 1 to 999999999999999')
 end
@@ -42,7 +43,7 @@ if ARGV[3] == 'ripen' then
   if valid and epoch == ARGV[4] then
     marker, since, longest, new = write(0), 0, ARGV[2], 1
   end
-elseif marker == '' or (not valid and ARGV[3] == 'look') then
+elseif ARGV[3] == 'look' and not valid then
   if epoch and tonumber(longest) > tonumber(ARGV[2]) then
     ARGV[2] = longest -- of other clients, who may hold leases as long as that
   end

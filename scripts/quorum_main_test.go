@@ -32,12 +32,10 @@ func looked(t testing.TB, n *Node, how Looking) (Standing, *Vote) {
 // ripe gives a fresh node its vote.
 func ripe(t testing.TB, n *Node) *Vote {
 	t.Helper()
-	began := newEpoch()
-	s, vote, err := n.Look(bounded(t), Begin, began, longest, "")
-	require.NoError(t, err)
+	s, vote := looked(t, n, Mark)
 	require.True(t, s.Marked)
 	require.False(t, has(vote))
-	_, vote, err = n.Look(bounded(t), Ripen, newEpoch(), longest, began)
+	_, vote, err := n.Look(bounded(t), Ripen, newEpoch(), longest, s.Epoch)
 	require.NoError(t, err)
 	require.True(t, has(vote))
 	return vote

@@ -132,7 +132,7 @@ func TestGuard_RestartedWithItsData(t *testing.T) {
 	s, n, vote := startRipe(t, "--appendonly", "yes", "--appendfsync", "always")
 	s.Restart()
 	dialAgain(t, n)
-	for _, how := range []Looking{Begin, Ripen} {
+	for _, how := range []Looking{Tell, Ripen} {
 		said, none, err := n.Look(bounded(t), how, newEpoch(), longest, strings.Fields(vote.marker)[wordEpoch])
 		require.NoError(t, err)
 		require.Negative(t, said.Left)

@@ -67,7 +67,7 @@ func (d *drill) open(ctx context.Context) error {
 		}
 		d.lockers = append(d.lockers, l)
 	}
-	return d.lockers[0].Bootstrap(ctx)
+	return d.lockers[0].Bootstrap(ctx, multilock.NothingHeld())
 }
 
 // connect returns a client with one small connection: there are twenty.

@@ -37,7 +37,7 @@ func newQuorumRig(t *testing.T) quorumRig {
 	r.locker, err = multilock.New(clients)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.locker.Close()) })
-	require.NoError(t, r.locker.Bootstrap(t.Context()))
+	require.NoError(t, r.locker.Bootstrap(t.Context(), multilock.NothingHeld()))
 	return r
 }
 

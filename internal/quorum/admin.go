@@ -3,9 +3,9 @@ package quorum
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/scripts"
@@ -16,7 +16,7 @@ import (
 func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 	var mu sync.Mutex
 	var said []scripts.Holder
-	err := q.askAll(func(n *node) error {
+	err := q.askAll(q.need, func(n *node) error {
 		h, err := call(q.bounded(0), n, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
 		if err == nil {
 			mu.Lock()
@@ -48,7 +48,7 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 // are fewer, nobody knows what is left: a quorum, or too little for one.
 func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
 	var mu sync.Mutex
-	err = q.askAll(func(n *node) error {
+	err = q.askAll(q.need, func(n *node) error {
 		was, err := call(q.bounded(0), n, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
 		mu.Lock()
 		defer mu.Unlock()
@@ -63,9 +63,9 @@ func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
 	return existed, err
 }
 
-// askAll asks all nodes and waits for their answers; the error, if fewer than a
-// quorum answered, says what each said.
-func (q *Quorum) askAll(f func(*node) error) error {
+// askAll asks all nodes and waits for their answers; the error, if fewer than need
+// are good, says what each said.
+func (q *Quorum) askAll(need int, f func(*node) error) error {
 	errs := make([]error, len(q.nodes))
 	came, fine, unanswered := q.each(q.nodes, f), 0, 0
 	for range q.nodes {
@@ -78,96 +78,90 @@ func (q *Quorum) askAll(f func(*node) error) error {
 			unanswered++
 		}
 	}
-	if fine >= q.need {
+	if fine >= need {
 		return nil
 	}
-	return q.newError(errs, unanswered)
+	e := q.newError(errs, unanswered)
+	e.Need = need
+	return e
 }
 
-// Bootstrap gives fresh nodes their vote at once. The nodes are marked one after
-// another, so that of several who begin at once one goes on; and given the vote
-// only when all have been marked by this call.
-func (q *Quorum) Bootstrap(ctx context.Context) error {
+// Bootstrap has nodes that nobody has marked since they started marked, as the first
+// round would. If nothing is held, it ends all quarantines: of nodes none of which
+// has a vote, and that have forgotten nothing since this call looked at them. One
+// that votes may have given its vote to a lease that another has forgotten since.
+func (q *Quorum) Bootstrap(ctx context.Context, nothingHeld bool) error {
 	if q.Unguarded {
 		return nil
 	}
-	began := epoch()
-	for i, n := range q.nodes {
-		said, _, err := n.lookNow(ctx, scripts.Begin, began, "")
+	if !nothingHeld {
+		return q.askAll(q.need, func(n *node) error {
+			_, err := n.voting(ctx)
+			if errors.As(err, new(noVote)) {
+				return nil // which is logged
+			}
+			return err
+		})
+	}
+	defer func() {
+		for _, n := range q.nodes {
+			n.guard.forget()
+		}
+	}()
+	epochs, voting := make([]string, len(q.nodes)), atomic.Int32{}
+	if err := q.askAll(len(q.nodes), func(n *node) error {
+		said, err := n.lookNow(ctx, scripts.Mark, "")
 		if err == nil {
 			err = n.fit(said)
 		}
-		switch {
-		case err != nil && scripts.OutcomeOf(err) != scripts.Refused && q.established(ctx, began):
-			return nil
-		case err != nil:
-			return fmt.Errorf("multilock: Bootstrap: node %s: %w", n.name, err)
-		case !said.Marked && i == 0:
-			return q.awaitBegun(ctx)
-		case !said.Marked:
-			return nil
+		if said.Left == 0 {
+			voting.Add(1)
 		}
+		epochs[n.index] = said.Epoch
+		return err
+	}); err != nil {
+		return err
 	}
-	for _, n := range q.nodes {
-		if _, _, err := n.lookNow(ctx, scripts.Ripen, epoch(), began); err != nil {
-			return fmt.Errorf("multilock: Bootstrap: node %s: %w", n.name, err)
+	switch int(voting.Load()) {
+	case 0:
+	case len(q.nodes):
+		return nil
+	default:
+		return errInUse
+	}
+	return q.askAll(len(q.nodes), func(n *node) error {
+		said, err := n.lookNow(ctx, scripts.Ripen, epochs[n.index])
+		if err == nil && said.Left != 0 {
+			err = errForgot
 		}
-		n.guard.forget()
-	}
-	return nil
+		return err
+	})
 }
 
-// established says whether a node has the marker of another call: the nodes are not
-// fresh, though one of them is away.
-func (q *Quorum) established(ctx context.Context, began string) bool {
-	for _, n := range q.nodes {
-		said, _, err := n.lookNow(ctx, scripts.Ripen, epoch(), "none")
-		if err == nil && said.Epoch != "" && said.Epoch != began {
-			return true
-		}
-	}
-	return false
-}
-
-// awaitBegun lets another client that has begun go on undisturbed, so that all
-// may call Bootstrap when they start. If it does not, a second later there is
-// nothing more to wait for than the quarantine.
-func (q *Quorum) awaitBegun(ctx context.Context) error {
-	limit := time.NewTimer(time.Second)
-	defer limit.Stop()
-	for {
-		last := q.nodes[len(q.nodes)-1]
-		said, _, err := last.lookNow(ctx, scripts.Ripen, epoch(), "none")
-		if err != nil || (said.Epoch != "" && said.Left == 0) {
-			for _, n := range q.nodes {
-				n.guard.forget()
-			}
-			return nil
-		}
-		again := time.NewTimer(5 * time.Millisecond)
-		select {
-		case <-again.C:
-		case <-limit.C:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
+var (
+	errInUse = errors.New("multilock: Bootstrap: a node votes, so the nodes may be in use: the quarantine of the others goes on; " +
+		"if nothing is held, delete the key holdfast_node on all nodes and call again")
+	errForgot = judged{errors.New("it was started, emptied or promoted meanwhile"), scripts.Unavailable}
+)
 
 // lookNow is a look of its own, whatever is known of the node.
-func (n *node) lookNow(ctx context.Context, how scripts.Looking, fresh, began string) (scripts.Standing, *scripts.Vote, error) {
-	type answer struct {
-		said scripts.Standing
-		vote *scripts.Vote
-	}
+func (n *node) lookNow(ctx context.Context, how scripts.Looking, of string) (scripts.Standing, error) {
 	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	a, err := aside(noDeadline{bounded}, n, func(ctx context.Context) (answer, error) {
-		said, vote, err := n.script.Look(ctx, how, fresh, n.q.Longest, began)
-		return answer{said, vote}, err
+	return aside(noDeadline{bounded}, n, func(ctx context.Context) (scripts.Standing, error) {
+		said, _, err := n.lookTwice(ctx, how, of)
+		return said, err
 	})
-	return a.said, a.vote, err
+}
+
+// lookTwice looks, and once more where the connection is lost: it may have been of
+// the time before a restart.
+func (n *node) lookTwice(ctx context.Context, how scripts.Looking, of string) (scripts.Standing, *scripts.Vote, error) {
+	said, vote, err := n.script.Look(ctx, how, epoch(), n.q.Longest, of)
+	if scripts.OutcomeOf(err) == scripts.Unknown {
+		said, vote, err = n.script.Look(ctx, how, epoch(), n.q.Longest, of)
+	}
+	return said, vote, err
 }
 
 // forget makes the next call look anew.
@@ -209,7 +203,7 @@ func (n *node) status(ctx context.Context) NodeStatus {
 		s.Vote = s.Err == nil
 		return s
 	}
-	said, _, err := n.lookNow(ctx, scripts.Ripen, epoch(), "none")
+	said, err := n.lookNow(ctx, scripts.Tell, "")
 	switch {
 	case err == nil && said.Epoch == "":
 		s.Left = n.q.Longest // nobody has used it yet

@@ -2,14 +2,11 @@ package quorum
 
 import (
 	"context"
-	"crypto/rand"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -27,24 +24,20 @@ func (r *rig) markers() (all []string) {
 func TestBootstrapOfFreshNodes(t *testing.T) {
 	r := newRig(t, 3)
 	first := r.client()
-	require.NoError(t, first.Bootstrap(bounded(t)))
+	require.NoError(t, first.Bootstrap(bounded(t), true))
 	for _, text := range r.markers() {
 		require.Contains(t, text, " 0 100000")
 	}
 	first.holds("a")
 }
 
-// Those who had found the nodes fresh before are not kept waiting.
-func TestBootstrapIsSeenByItsCaller(t *testing.T) {
+// It ends quarantines, whoever has begun them: a first try at the lock, or others.
+func TestBootstrapOfNodesThatWereMarked(t *testing.T) {
 	r := newRig(t, 3)
 	c := r.client()
-	for i := range r.servers {
-		requireNoVote(t, c.vote(i))
-	}
-	for i := range r.servers {
-		r.do(i, "FLUSHALL")
-	}
-	require.NoError(t, c.Bootstrap(bounded(t)))
+	c.refused("a")
+	requireNoVote(t, r.client().vote(1))
+	require.NoError(t, c.Bootstrap(bounded(t), true))
 	a, err := c.get("b")
 	require.NoError(t, err)
 	require.True(t, a.OK)
@@ -54,36 +47,46 @@ func TestBootstrapAgain(t *testing.T) {
 	r := newRipeRig(t, 3)
 	marked := r.markers()
 	c := r.client()
-	for range 2 {
-		require.NoError(t, c.Bootstrap(bounded(t)))
-		require.NoError(t, r.client().Bootstrap(bounded(t)))
+	for _, nothingHeld := range []bool{true, false} {
+		require.NoError(t, c.Bootstrap(bounded(t), nothingHeld))
+		require.NoError(t, r.client().Bootstrap(bounded(t), nothingHeld))
 		require.Equal(t, marked, r.markers())
 	}
 	c.holds("a")
 }
 
-// Of several at once one goes on, and all return when it is done: none disturbs it.
+// Without a statement it marks nodes, and ends no quarantine.
+func TestBootstrapMarks(t *testing.T) {
+	r := newRig(t, 3)
+	require.NoError(t, r.client().Bootstrap(bounded(t), false))
+	marked := r.markers()
+	require.NotContains(t, marked, "")
+	c := r.client()
+	require.NoError(t, c.Bootstrap(bounded(t), false))
+	require.Equal(t, marked, r.markers())
+	for i := range r.servers {
+		requireNoVote(t, c.vote(i))
+	}
+	c.refused("a")
+}
+
+// Of several at once each returns when the nodes vote, or fails since some do already;
+// and all of them do in the end.
 func TestBootstrapAtOnce(t *testing.T) {
 	for range 5 {
 		r := newRig(t, 3)
 		var all sync.WaitGroup
-		errs := make([]error, 4)
-		for i := range errs {
+		for range 4 {
 			c := r.client()
 			all.Go(func() {
-				errs[i] = c.Bootstrap(context.Background())
-				for end := time.Now().Add(20 * time.Second); errs[i] == nil; { // others are waited for no longer than a second
-					_, err := c.Acquire(context.Background(), "k"+strconv.Itoa(i), "a"+rand.Text(), lease, 10)
-					if err == nil || time.Now().After(end) {
-						errs[i] = err
-						return
-					}
+				if err := c.Bootstrap(context.Background(), true); err != nil {
+					assert.Equal(t, errInUse, err)
 				}
 			})
 		}
 		all.Wait()
-		for i := range errs {
-			require.NoError(t, errs[i])
+		for i := range r.servers {
+			require.NoError(t, r.client().vote(i))
 		}
 	}
 }
@@ -98,23 +101,23 @@ func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 		x.holds("x")
 		r.server(node).Restart()
 		y := r.client()
-		require.NoError(t, y.Bootstrap(bounded(t)))
+		require.NoError(t, y.Bootstrap(bounded(t), false))
 		requireNoVote(t, y.vote(node))
-		require.NoError(t, y.Bootstrap(bounded(t)))
+		require.Equal(t, errInUse, y.Bootstrap(bounded(t), true), "others vote")
 		requireNoVote(t, y.vote(node))
 		y.refused("y")
 	}
 }
 
-// Nor to one that kept its data, with the marker of its earlier boot.
+// Nor to those that kept their data, with the markers of their earlier boot.
 func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
 	r := newRig(t, 3, "--appendonly", "yes", "--appendfsync", "always")
-	require.NoError(t, r.client().Bootstrap(bounded(t)))
+	require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	for _, s := range r.servers {
 		s.Restart()
 	}
 	c := r.client()
-	require.NoError(t, c.Bootstrap(bounded(t)))
+	require.NoError(t, c.Bootstrap(bounded(t), false))
 	for i := range r.servers {
 		requireNoVote(t, c.vote(i))
 	}
@@ -125,22 +128,16 @@ func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
 func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 	flush := func(r *rig) { r.do(0, "FLUSHALL") }
 	restart := func(r *rig) { r.server(0).Restart() }
+	none := func(*client) {}
 	look := func(c *client) { requireNoVote(c.t, c.vote(0)) }
-	begin := func(c *client) {
-		said, _, err := c.nodes[0].lookNow(bounded(c.t), scripts.Begin, epoch(), "")
-		require.NoError(c.t, err)
-		require.True(c.t, said.Marked)
-	}
 	for name, c := range map[string]struct {
 		forget func(*rig)
 		then   func(*client)
 	}{
-		"flushed":                   {flush, func(*client) {}},
-		"flushed, and looked at":    {flush, look},
-		"flushed, and begun anew":   {flush, begin},
-		"restarted":                 {restart, func(*client) {}},
-		"restarted, and looked at":  {restart, look},
-		"restarted, and begun anew": {restart, begin},
+		"flushed":                  {flush, none},
+		"flushed, and looked at":   {flush, look},
+		"restarted":                {restart, none},
+		"restarted, and looked at": {restart, look},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 3)
@@ -153,18 +150,35 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 				}
 				return redistest.Pass
 			})
-			go func() { done <- first.Bootstrap(context.Background()) }()
+			go func() { done <- first.Bootstrap(context.Background(), true) }()
 			<-reached
 			c.forget(r)
 			c.then(r.client())
 			close(goOn)
-			if err := <-done; !strings.HasPrefix(name, "restarted") { // which cuts the connection
-				require.NoError(t, err)
-			}
+			require.Error(t, <-done)
 			requireNoVote(t, r.client().vote(0))
 			requireNoVote(t, first.vote(0))
 		})
 	}
+}
+
+// One that ripens late, or once more, as its reply was lost, does not heal what was
+// forgotten after the first time.
+func TestBootstrapRepeated(t *testing.T) {
+	r := newRig(t, 3)
+	c := r.client()
+	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "ripen") })
+	require.NoError(t, c.Bootstrap(bounded(t), true))
+	<-lost
+	said, err := c.nodes[0].lookNow(bounded(t), scripts.Tell, "")
+	require.NoError(t, err)
+	require.Zero(t, said.Left)
+	r.do(0, "FLUSHALL")
+	requireNoVote(t, r.client().vote(0))
+	again, err := c.nodes[0].lookNow(bounded(t), scripts.Ripen, said.Epoch)
+	require.NoError(t, err)
+	require.Positive(t, again.Left)
+	requireNoVote(t, r.client().vote(0))
 }
 
 // A client that did not get to the end has the nodes wait as if it had not begun.
@@ -173,23 +187,38 @@ func TestBootstrapWithANodeAway(t *testing.T) {
 		r := newRig(t, 3)
 		c := r.client()
 		c.cutOff(node)
-		err := c.Bootstrap(bounded(t))
-		require.ErrorContains(t, err, "Bootstrap: node "+c.nodes[node].name)
+		err := c.Bootstrap(bounded(t), true)
+		require.ErrorContains(t, err, "2 of 3 nodes said yes, 3 are needed")
+		require.ErrorContains(t, err, c.nodes[node].name)
+		require.NoError(t, c.Bootstrap(bounded(t), false), "a minority is away")
 		c.reach(node)
 		for i := range r.servers {
 			requireNoVote(t, r.client().vote(i))
 		}
+		require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	}
+}
+
+func TestBootstrapWithTooFewNodes(t *testing.T) {
+	r := newRig(t, 3)
+	c := r.client()
+	c.cutOff(0, 2)
+	var e *Error
+	require.ErrorAs(t, c.Bootstrap(bounded(t), false), &e)
+	require.NoError(t, e.Nodes[1].Err)
+	require.Error(t, e.Nodes[0].Err)
 }
 
 func TestBootstrapWithoutTheGuard(t *testing.T) {
 	r := newRig(t, 3)
-	require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).Bootstrap(bounded(t)))
+	for _, nothingHeld := range []bool{true, false} {
+		require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).Bootstrap(bounded(t), nothingHeld))
+	}
 	require.Equal(t, []string{"", "", ""}, r.markers())
 }
 
-// It does nothing, and does not fail, where the nodes are in use and one is away, or
-// has been emptied beside that.
+// It does not fail where the nodes are in use and one is away, or has been emptied
+// beside that.
 func TestBootstrapInUseWithANodeAway(t *testing.T) {
 	for name, before := range map[string]func(*rig){
 		"others marked":  func(*rig) {},
@@ -201,7 +230,7 @@ func TestBootstrapInUseWithANodeAway(t *testing.T) {
 			for away := range 3 {
 				c := r.client()
 				c.cutOff(away)
-				require.NoError(t, c.Bootstrap(bounded(t)))
+				require.NoError(t, c.Bootstrap(bounded(t), false))
 			}
 			for _, text := range r.markers()[1:] {
 				require.Contains(t, text, " 0 100000")

@@ -28,11 +28,11 @@ func TestEvictingNodesHaveNoVote(t *testing.T) {
 		r.do(i, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
 	}
 	unsafe := r.client(func(c *Config) { c.Evicting = true })
-	require.ErrorContains(t, r.client().Bootstrap(bounded(t)), `maxmemory-policy is "volatile-ttl", not noeviction`)
+	require.ErrorContains(t, r.client().Bootstrap(bounded(t), true), `maxmemory-policy is "volatile-ttl", not noeviction`)
 	for i := range r.servers {
 		r.do(i, "FLUSHALL")
 	}
-	require.NoError(t, unsafe.Bootstrap(bounded(t)))
+	require.NoError(t, unsafe.Bootstrap(bounded(t), true))
 	c := r.client()
 	c.requireRefused(`maxmemory-policy is "volatile-ttl", not noeviction`)
 	c.idle(0)
@@ -81,7 +81,7 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 				require.Empty(t, r.holder(i))
 			}
 			if name == "guarded" {
-				require.ErrorContains(t, c.Bootstrap(bounded(t)), "of one server")
+				require.ErrorContains(t, c.Bootstrap(bounded(t), true), "of one server")
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 		require.False(t, a.OK)
 		require.ErrorContains(t, err, "longest lease of this deployment is "+lease.String()+", not "+other.String())
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
-		require.ErrorContains(t, c.Bootstrap(bounded(t)), "longest lease")
+		require.ErrorContains(t, c.Bootstrap(bounded(t), true), "longest lease")
 	}
 	require.Equal(t, marked, []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)})
 	r.client().holds("b")

@@ -30,13 +30,16 @@ var (
 	errNoRunID = errors.New("the server tells no run id: use WithoutRestartGuard")
 )
 
+// quarantined is why a node has no vote.
+const quarantined = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: Bootstrap with NothingHeld)"
+
 // noVote says why and how long a node has no vote.
 type noVote struct {
 	left time.Duration
 }
 
 func (e noVote) Error() string {
-	return fmt.Sprintf("no vote for another %v: it was started, emptied or promoted less than the longest lease ago, or is new (see Bootstrap)", e.left.Round(time.Millisecond))
+	return fmt.Sprintf("no vote for another %v: %s", e.left.Round(time.Millisecond), quarantined)
 }
 
 // Outcome is that of a node which may vote later.
@@ -104,10 +107,7 @@ func (g *guard) present() *scripts.Vote {
 func (n *node) look(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(n.q.base, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	said, vote, err := n.script.Look(noDeadline{ctx}, scripts.Mark, epoch(), n.q.Longest, "")
-	if scripts.OutcomeOf(err) == scripts.Unknown { // the connection may have been of the time before a restart
-		said, vote, err = n.script.Look(noDeadline{ctx}, scripts.Mark, epoch(), n.q.Longest, "")
-	}
+	said, vote, err := n.lookTwice(noDeadline{ctx}, scripts.Mark, "")
 	g := &n.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,8 +120,7 @@ func (n *node) look(done chan struct{}) {
 		wait = min(said.Left, time.Second)
 		if g.told != said.Epoch {
 			g.told = said.Epoch
-			n.q.Log.Warn("multilock: a node has no vote yet: it was started, emptied or promoted less than the longest lease ago, or is new (see Bootstrap)",
-				"node", n.name, "for", said.Left)
+			n.q.Log.Warn("multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", said.Left)
 		}
 	}
 	if err != nil {
@@ -163,7 +162,11 @@ func (n *node) same(run string) error {
 	n.run = run
 	for _, other := range q.nodes {
 		if other != n && other.run == run && q.twice == nil {
-			q.twice = refused(fmt.Errorf("multilock: clients %d (%s) and %d (%s) are of one server", other.index, other.name, n.index, n.name))
+			a, b := other, n
+			if a.index > b.index {
+				a, b = b, a
+			}
+			q.twice = refused(fmt.Errorf("multilock: clients %d (%s) and %d (%s) are of one server", a.index, a.name, b.index, b.name))
 		}
 	}
 	return q.twice

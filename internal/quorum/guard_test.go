@@ -25,7 +25,7 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 3)
 			follow(t, redistest.Start(t), r.server(2)) // its second replica does not give it another reign
-			require.NoError(t, r.client().Bootstrap(bounded(t)))
+			require.NoError(t, r.client().Bootstrap(bounded(t), true))
 			x, knew, fresh := r.client(), r.client(), r.client()
 			r.warm(knew)
 			x.cutOff(2)
@@ -78,7 +78,7 @@ func TestG1_PromotedReplica(t *testing.T) {
 	r := newRig(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	follow(t, replica, r.server(1)) // before the marker: a first replica is a new reign
-	require.NoError(t, r.client().Bootstrap(bounded(t)))
+	require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	x, knew := r.client(), r.client()
 	r.warm(knew)
 	until(t, func() bool {
@@ -107,7 +107,7 @@ func TestG1_PromotedBackWithItsOwnOldData(t *testing.T) {
 	r := newRig(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	follow(t, replica, r.server(1))
-	require.NoError(t, r.client().Bootstrap(bounded(t)))
+	require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	until(t, func() bool {
 		m := replica.Do(t, "GET", marker)
 		text, _ := m.ToString()

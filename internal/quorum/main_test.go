@@ -49,7 +49,7 @@ func newRig(t *testing.T, nodes int, args ...string) *rig {
 func newRipeRig(t *testing.T, nodes int, args ...string) *rig {
 	t.Helper()
 	r := newRig(t, nodes, args...)
-	require.NoError(t, r.client().Bootstrap(bounded(t)))
+	require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	return r
 }
 
