@@ -39,7 +39,8 @@
 //
 //	marker   the key holdfast_node on each node names its process, its reign (the
 //	         replication id, which changes when a replica is promoted), a random
-//	         epoch and since when the node has been up without a gap
+//	         epoch, since when the node has been up without a gap, and what all
+//	         clients have to agree on: the longest lease and the number of nodes
 //	look     who finds no marker, or one of another process or reign, writes a new
 //	         one: from then on the node has no vote for the longest lease of the
 //	         deployment ([WithMaxLease]), for all clients alike

@@ -28,11 +28,21 @@ type Locker struct {
 // A quorum is n/2+1 of n nodes: an even number survives no more failures than one
 // node less. New makes no call to Redis.
 //
+// All programs have to use the same nodes. The nodes keep their number, and have no
+// vote for a client with another one. To change it, add or remove one node at a time:
+// stop all clients, delete the key holdfast_node on all nodes, the new or the removed
+// one too, and start the clients with the other number. For the longest lease after
+// that they have no vote, and so a client that was overlooked is harmless: what it
+// marks anew is refused to the others, whose error says so, until the key is deleted
+// again. To replace a node, remove it, and then add the other. Two at once, or a node
+// replaced in one step, can make a second quorum beside that of a client which goes on
+// with the nodes of before.
+//
 // It fails on too few or too many clients, a nil client, a client of a Redis
 // Cluster, and an option out of range, which the error names. That two clients
 // are of one server is found out by the first lock, which fails then. A server that
-// is older than Redis 7, may evict locks or has another longest lease has no vote,
-// which is logged; where too few are left, locks fail and say why.
+// is older than Redis 7, may evict locks or has another longest lease or number of
+// nodes has no vote, which is logged; where too few are left, locks fail and say why.
 func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	if len(clients) < 1 || len(clients) > 15 {
 		return nil, fmt.Errorf("multilock: New: %d clients, 1 to 15 are allowed", len(clients))

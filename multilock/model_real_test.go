@@ -60,10 +60,14 @@ func (r *modelReal) owner(o modelOwner) string { return fmt.Sprintf("walker:0%d"
 
 func (r *modelReal) lease() time.Duration { return time.Duration(r.rules.lease) * modelTickTime }
 
+func (r *modelReal) deployment() scripts.Deployment {
+	return scripts.Deployment{Longest: r.lease(), Nodes: modelNodes}
+}
+
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.epochs++
 	kinds := [...]scripts.Looking{scripts.Tell, scripts.Mark, scripts.Ripen}
-	said, v, err := r.node.Look(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.lease(), r.seen[c])
+	said, v, err := r.node.Look(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
 		r.seen[c] = said.Epoch
@@ -134,7 +138,7 @@ func (r *modelReal) restart() {
 	r.server.Restart()
 	ctx := r.context()
 	for ctx.Err() == nil {
-		_, _, err := r.node.Look(ctx, scripts.Tell, "0", r.lease(), "")
+		_, _, err := r.node.Look(ctx, scripts.Tell, "0", r.deployment(), "")
 		if err == nil && r.node.Ping(ctx) == nil {
 			return
 		}
@@ -195,7 +199,7 @@ func (r *modelReal) state() (d modelData) {
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	said, _, err := r.node.Look(r.context(), scripts.Tell, "0", r.lease(), "")
+	said, _, err := r.node.Look(r.context(), scripts.Tell, "0", r.deployment(), "")
 	require.NoError(r.t, err)
 	switch {
 	case said.Left == 0:

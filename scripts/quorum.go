@@ -18,16 +18,22 @@ var (
 	quorumFence = load("quorum_fence.lua")
 )
 
+// Deployment is what all clients of a quorum's nodes have to agree on.
+type Deployment struct {
+	Longest time.Duration // longest lease
+	Nodes   int           // how many there are
+}
+
 // Standing is what a node of a quorum says of itself.
 type Standing struct {
-	Run     string        // id of the server's process
-	Version string        // of Redis
-	Policy  string        // what it does when it is out of memory: maxmemory-policy
-	Longest time.Duration // longest lease of the deployment; 0 without a marker
-	Left    time.Duration // until the node has a vote; 0: it has; negative: never by this marker
-	Marked  bool          // the marker was written by this call
-	Epoch   string        // of the marker; "" without one
-	vote    Vote
+	Run        string        // id of the server's process
+	Version    string        // of Redis
+	Policy     string        // what it does when it is out of memory: maxmemory-policy
+	Deployment               // of the marker; zero without one
+	Left       time.Duration // until the node has a vote; 0: it has; negative: never by this marker
+	Marked     bool          // the marker was written by this call
+	Epoch      string        // of the marker; "" without one
+	vote       Vote
 }
 
 // Vote is what a call needs that counts towards a quorum: it names one boot, one
@@ -56,10 +62,10 @@ const (
 // connection of its own, which cannot outlive the server's process: the scripts are
 // those of the boot that was looked at. Getting that connection may take a dial,
 // which ctx does not bound. It may be repeated.
-func (n *Node) Look(ctx context.Context, how Looking, fresh string, longest time.Duration, of string) (Standing, *Vote, error) {
+func (n *Node) Look(ctx context.Context, how Looking, fresh string, d Deployment, of string) (Standing, *Vote, error) {
 	conn, _ := n.client.Dedicate()
 	defer conn.Close() // not given back: rueidis would send commands that a busy server refuses, and panic
-	args := []string{marker, fresh, millis(longest), string(how)}
+	args := []string{marker, fresh, millis(d.Longest), decimal(int64(d.Nodes)), string(how)}
 	if of != "" {
 		args = append(args, of)
 	}
@@ -101,7 +107,7 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	}
 	var run, reign, since string
 	var longest int64
-	if _, err := fmt.Sscan(text[4], &s.Epoch, &run, &reign, &since, &longest); err != nil {
+	if _, err := fmt.Sscan(text[4], &s.Epoch, &run, &reign, &since, &longest, &s.Nodes); err != nil {
 		return Standing{}, refuse("marker %s is not one of ours", marker)
 	}
 	s.Longest = time.Duration(longest) * time.Millisecond

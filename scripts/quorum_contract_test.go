@@ -281,7 +281,7 @@ func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do f
 
 	// A look runs on a connection of its own.
 	for _, began := range [][]string{nil, {"none"}} {
-		args := append([]string{marker, newEpoch(), millis(longest), string(Mark)}, began...)
+		args := append([]string{marker, newEpoch(), millis(longest), "3", string(Mark)}, began...)
 		cmd := r.B().Eval().Script(quorumLook.text).Numkeys(1).Arg(args...).Build()
 		call(nil, r.Do(ctx, cmd).Error())
 	}

@@ -38,7 +38,7 @@ func TestQuorumLayout(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000$`, markerOf(t, s))
+	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, markerOf(t, s))
 	require.EqualValues(t, -1, integerOf(t, s.Do(t, "PTTL", "holdfast_node")))
 
 	for _, v := range []*Vote{vote, nil} {
@@ -135,8 +135,9 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 		}
 		run("lease", quorumRenew, two[:1], v, ownA, "0")
 		run("last fence", quorumFence, two, ownA, v, "0")
-		run("longest lease", quorumLook, []string{marker}, "ab", v, "look")
-		run("longest lease", quorumLook, []string{marker}, "ab", v, "ripen", "ab")
+		run("longest lease", quorumLook, []string{marker}, "ab", v, "3", "look")
+		run("longest lease", quorumLook, []string{marker}, "ab", v, "3", "ripen", "ab")
+		run("number of nodes", quorumLook, []string{marker}, "ab", "1000", v, "look")
 		if v != "0" {
 			run("counter expiry", quorumFence, two, ownA, "1", v)
 		}
@@ -145,7 +146,7 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 		run("count", acquireEach, two, v, ownA, "1000")
 	}
 	for _, epoch := range []string{"", "x", "a b", "ab\n", "'"} {
-		run("epoch", quorumLook, []string{marker}, epoch, "1000", "look")
+		run("epoch", quorumLook, []string{marker}, epoch, "1000", "3", "look")
 	}
 	run("owners", quorumRenew, two[:1], "1000", ownA)
 	run("owners", quorumRenew, two, "1000", ownA, "0")
@@ -176,7 +177,7 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	_, err = n.RunID(ctx)
 	require.Equal(t, Refused, OutcomeOf(err))
 	for range 2 {
-		said, vote, err := n.Look(ctx, Mark, newEpoch(), time.Millisecond, "")
+		said, vote, err := n.Look(ctx, Mark, newEpoch(), ofThree(time.Millisecond), "")
 		require.NoError(t, err)
 		require.Empty(t, said.Run)
 		require.Negative(t, said.Left)

@@ -1,15 +1,16 @@
 -- quorum_look: find out whether a node may vote. A node that nobody has marked since it started, was emptied or was made a
 -- master is marked now, and has no vote before the longest lease is over: it may have forgotten locks that still hold.
 -- The marker holds, with a space between: epoch, run id, replication id, since when in epoch ms of the server, longest
--- lease in ms. It has no expiry.
+-- lease in ms, number of nodes. It has no expiry.
 -- KEYS[1]  the marker, string
 -- ARGV[1]  an epoch for a new marker, random, never sent before
 -- ARGV[2]  longest lease in ms, 1 to 999999999999999
--- ARGV[3]  tell   change nothing
+-- ARGV[3]  number of nodes of the deployment, 1 to 99: a node votes for one number at a time
+-- ARGV[4]  tell   change nothing
 --          look   mark a node whose marker is absent or is not of this boot and reign
---          ripen  give the node its vote at once, if its marker is good and of the epoch ARGV[4]: it has forgotten nothing
+--          ripen  give the node its vote at once, if its marker is good and of the epoch ARGV[5]: it has forgotten nothing
 --                 since a call with look found or wrote that one
--- ARGV[4]  optional, the epoch for ripen
+-- ARGV[5]  optional, the epoch for ripen
 -- Reply    {run id, version, policy, reign, marker, left, new}
 --          policy: what the server does when it is out of memory; reign: the part of INFO replication that quorum_vote looks
 --          for; left: ms until the node has a vote, 0: it has, -1: never by this marker; new: 1 if the marker was written
@@ -17,6 +18,9 @@
 -- Repeat: safe. The second finds the marker of the first, and a node that has a vote already.
 if #ARGV[2] > 15 or not string.find(ARGV[2], '^[1-9]%d*$') then
   return redis.error_reply('ERR longest lease must be a whole number of ms from 1 to 999999999999999')
+end
+if #ARGV[3] > 2 or not string.find(ARGV[3], '^[1-9]%d*$') then
+  return redis.error_reply('ERR number of nodes must be a whole number from 1 to 99')
 end
 if not string.find(ARGV[1], '^%x+$') then
   return redis.error_reply('ERR epoch must be hexadecimal')
@@ -31,19 +35,19 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local function write(since)
-  local text = ARGV[1] .. ' ' .. run .. ' ' .. reign .. ' ' .. string.format('%.0f', since) .. ' ' .. ARGV[2]
+  local text = ARGV[1] .. ' ' .. run .. ' ' .. reign .. ' ' .. string.format('%.0f', since) .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]
   redis.call('SET', KEYS[1], text)
   return text
 end
 
 local marker, new = redis.call('GET', KEYS[1]) or '', 0
-local epoch, of, under, since, longest = string.match(marker, '^(%x+) (%w*) (%w*) (%d+) (%d+)$')
+local epoch, of, under, since, longest = string.match(marker, '^(%x+) (%w*) (%w*) (%d+) (%d+) %d+$')
 local valid = epoch and of == run and under == reign and tonumber(since) <= now -- else the clock has stepped back
-if ARGV[3] == 'ripen' then
-  if valid and epoch == ARGV[4] then
+if ARGV[4] == 'ripen' then
+  if valid and epoch == ARGV[5] then
     marker, since, longest, new = write(0), 0, ARGV[2], 1
   end
-elseif ARGV[3] == 'look' and not valid then
+elseif ARGV[4] == 'look' and not valid then
   if epoch and tonumber(longest) > tonumber(ARGV[2]) then
     ARGV[2] = longest -- of other clients, who may hold leases as long as that
   end

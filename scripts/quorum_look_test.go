@@ -17,7 +17,7 @@ func TestLookMarksAFreshNode(t *testing.T) {
 	first, vote := looked(t, n, Mark)
 	require.False(t, has(vote))
 	require.True(t, first.Marked)
-	require.Equal(t, longest, first.Longest)
+	require.Equal(t, ofThree(longest), first.Deployment)
 	require.Equal(t, "noeviction", first.Policy)
 	require.True(t, strings.HasPrefix(first.Version, "7.") || strings.HasPrefix(first.Version, "8."), first.Version)
 	run, err := n.RunID(bounded(t))
@@ -44,7 +44,7 @@ func TestQuarantineEnds(t *testing.T) {
 	var vote *Vote
 	until(t, func() bool {
 		var err error
-		_, vote, err = n.Look(bounded(t), Mark, newEpoch(), short, "")
+		_, vote, err = n.Look(bounded(t), Mark, newEpoch(), ofThree(short), "")
 		require.NoError(t, err)
 		return vote != nil
 	})
@@ -74,6 +74,7 @@ func TestGuard_MarkerChecks(t *testing.T) {
 		"time before all":     func() { forge(t, s, wordSince, "-1") },
 		"no longest lease":    func() { forge(t, s, wordLongest, "x") },
 		"word too many":       func() { forge(t, s, wordLongest, "3600000 1") },
+		"no number of nodes":  func() { forge(t, s, wordNodes, "") },
 		"nothing in it":       func() { s.Do(t, "SET", marker, "") },
 		"foreign text":        func() { s.Do(t, "SET", marker, "'; return 1 --") },
 		"foreign text, ended": func() { s.Do(t, "SET", marker, "'\n return 1 --\n") },
@@ -87,7 +88,7 @@ func TestGuard_MarkerChecks(t *testing.T) {
 
 			for _, how := range []Looking{Tell, Ripen} {
 				epoch, _, _ := strings.Cut(forged, " ")
-				said, new, err := n.Look(bounded(t), how, newEpoch(), longest, epoch)
+				said, new, err := n.Look(bounded(t), how, newEpoch(), ofThree(longest), epoch)
 				require.False(t, has(new))
 				require.True(t, said.Left != 0 || OutcomeOf(err) == Refused, err)
 				require.False(t, said.Marked)
@@ -109,7 +110,7 @@ func TestGuard_LongestLease(t *testing.T) {
 	s, n, _ := startRipe(t)
 	before := markerOf(t, s)
 	for _, mine := range []time.Duration{longest / 2, 2 * longest} {
-		said, _, err := n.Look(bounded(t), Mark, newEpoch(), mine, "")
+		said, _, err := n.Look(bounded(t), Mark, newEpoch(), ofThree(mine), "")
 		require.NoError(t, err)
 		require.Equal(t, longest, said.Longest)
 		require.Equal(t, before, markerOf(t, s))
@@ -117,7 +118,7 @@ func TestGuard_LongestLease(t *testing.T) {
 	for mine, want := range map[time.Duration]time.Duration{longest / 2: longest, 2 * longest: 2 * longest} {
 		s.Do(t, "SET", marker, before)
 		forge(t, s, wordRun, strings.Repeat("a", 40))
-		said, vote, err := n.Look(bounded(t), Mark, newEpoch(), mine, "")
+		said, vote, err := n.Look(bounded(t), Mark, newEpoch(), ofThree(mine), "")
 		require.NoError(t, err)
 		require.False(t, has(vote))
 		require.True(t, said.Marked)
@@ -130,7 +131,7 @@ func TestRipen(t *testing.T) {
 	s, n := start(t)
 	ripen := func(of string) (Standing, *Vote) {
 		t.Helper()
-		said, vote, err := n.Look(bounded(t), Ripen, newEpoch(), longest, of)
+		said, vote, err := n.Look(bounded(t), Ripen, newEpoch(), ofThree(longest), of)
 		require.NoError(t, err)
 		return said, vote
 	}
@@ -171,7 +172,7 @@ func TestG5_LookRepeated(t *testing.T) {
 	looked(t, n, Mark)
 	s.Do(t, "DEL", marker)
 	lost := p.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVAL" })
-	_, vote, err := n.Look(bounded(t), Mark, newEpoch(), longest, "")
+	_, vote, err := n.Look(bounded(t), Mark, newEpoch(), ofThree(longest), "")
 	require.Error(t, err)
 	require.Equal(t, Unknown, OutcomeOf(err))
 	require.False(t, has(vote))
@@ -194,7 +195,7 @@ func TestGuard_RestartInTheMiddleOfALook(t *testing.T) {
 			return client.Do(bounded(t), client.B().Ping().Build()).Error() == nil
 		})
 	}})
-	_, none, err := n.Look(bounded(t), Mark, newEpoch(), longest, "")
+	_, none, err := n.Look(bounded(t), Mark, newEpoch(), ofThree(longest), "")
 	require.Error(t, err)
 	require.False(t, has(none))
 	m := s.Do(t, "SCRIPT", "EXISTS", vote.acquire.sha, vote.fenced.sha)
@@ -238,7 +239,7 @@ func TestLookOfAForeignKey(t *testing.T) {
 	s.Do(t, "LPUSH", marker, "x")
 	before := state(t, s)
 	for _, how := range []Looking{Mark, Tell, Ripen} {
-		_, vote, err := n.Look(bounded(t), how, newEpoch(), longest, "")
+		_, vote, err := n.Look(bounded(t), how, newEpoch(), ofThree(longest), "")
 		require.ErrorContains(t, err, "WRONGTYPE")
 		require.Equal(t, Refused, OutcomeOf(err))
 		require.False(t, has(vote))

@@ -22,9 +22,12 @@ var epochs atomic.Int64
 // newEpoch is never the same twice.
 func newEpoch() string { return fmt.Sprintf("e%07x", epochs.Add(1)) }
 
+// ofThree is a deployment of three nodes.
+func ofThree(longest time.Duration) Deployment { return Deployment{longest, 3} }
+
 func looked(t testing.TB, n *Node, how Looking) (Standing, *Vote) {
 	t.Helper()
-	s, vote, err := n.Look(bounded(t), how, newEpoch(), longest, "")
+	s, vote, err := n.Look(bounded(t), how, newEpoch(), ofThree(longest), "")
 	require.NoError(t, err)
 	return s, vote
 }
@@ -35,7 +38,7 @@ func ripe(t testing.TB, n *Node) *Vote {
 	s, vote := looked(t, n, Mark)
 	require.True(t, s.Marked)
 	require.False(t, has(vote))
-	_, vote, err := n.Look(bounded(t), Ripen, newEpoch(), longest, s.Epoch)
+	_, vote, err := n.Look(bounded(t), Ripen, newEpoch(), ofThree(longest), s.Epoch)
 	require.NoError(t, err)
 	require.True(t, has(vote))
 	return vote
@@ -97,7 +100,7 @@ func markerOf(t testing.TB, s *redistest.Server) string {
 func forge(t testing.TB, s *redistest.Server, word int, to string) {
 	t.Helper()
 	words := strings.Fields(markerOf(t, s))
-	require.Len(t, words, 5)
+	require.Len(t, words, 6)
 	require.NotEqual(t, to, words[word])
 	words[word] = to
 	s.Do(t, "SET", marker, strings.Join(words, " "))
@@ -110,6 +113,7 @@ const (
 	wordReign
 	wordSince
 	wordLongest
+	wordNodes
 )
 
 // quorumVerbs runs every verb of a quorum on key for owner.

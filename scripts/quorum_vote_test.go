@@ -133,7 +133,7 @@ func TestGuard_RestartedWithItsData(t *testing.T) {
 	s.Restart()
 	dialAgain(t, n)
 	for _, how := range []Looking{Tell, Ripen} {
-		said, none, err := n.Look(bounded(t), how, newEpoch(), longest, strings.Fields(vote.marker)[wordEpoch])
+		said, none, err := n.Look(bounded(t), how, newEpoch(), ofThree(longest), strings.Fields(vote.marker)[wordEpoch])
 		require.NoError(t, err)
 		require.Negative(t, said.Left)
 		require.False(t, has(none))
@@ -202,7 +202,7 @@ const quickSync = "--repl-diskless-sync-delay"
 func TestGuard_PromotedReplica(t *testing.T) {
 	master, s, first, vote := replicated(t)
 	n := NewNode(s.Client(t))
-	_, none, err := n.Look(bounded(t), Mark, newEpoch(), longest, "")
+	_, none, err := n.Look(bounded(t), Mark, newEpoch(), ofThree(longest), "")
 	require.ErrorContains(t, err, "READONLY")
 	require.False(t, has(none))
 	promote(t, s)

@@ -37,7 +37,7 @@ func chaosWorker(_ Door, p *Parent) error {
 		clients = append(clients, client)
 	}
 	lease, longest := chaosTerms(p.Args)
-	o := MastersOptions{Lease: lease, Unguarded: slices.Contains(p.Args, "unguarded")}
+	o := MastersOptions{Lease: lease, Unguarded: slices.Contains(p.Args, "unguarded") || slices.Contains(p.Args, "half")} // the guard refuses another number of nodes
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}

@@ -157,9 +157,9 @@ func (n *node) lookNow(ctx context.Context, how scripts.Looking, of string) (scr
 // lookTwice looks, and once more where the connection is lost: it may have been of
 // the time before a restart.
 func (n *node) lookTwice(ctx context.Context, how scripts.Looking, of string) (scripts.Standing, *scripts.Vote, error) {
-	said, vote, err := n.script.Look(ctx, how, epoch(), n.q.Longest, of)
+	said, vote, err := n.script.Look(ctx, how, epoch(), n.q.deployment(), of)
 	if scripts.OutcomeOf(err) == scripts.Unknown {
-		said, vote, err = n.script.Look(ctx, how, epoch(), n.q.Longest, of)
+		said, vote, err = n.script.Look(ctx, how, epoch(), n.q.deployment(), of)
 	}
 	return said, vote, err
 }

@@ -26,7 +26,7 @@ func TestBootstrapOfFreshNodes(t *testing.T) {
 	first := r.client()
 	require.NoError(t, first.Bootstrap(bounded(t), true))
 	for _, text := range r.markers() {
-		require.Contains(t, text, " 0 100000")
+		require.Contains(t, text, " 0 100000 3")
 	}
 	first.holds("a")
 }
@@ -233,7 +233,7 @@ func TestBootstrapInUseWithANodeAway(t *testing.T) {
 				require.NoError(t, c.Bootstrap(bounded(t), false))
 			}
 			for _, text := range r.markers()[1:] {
-				require.Contains(t, text, " 0 100000")
+				require.Contains(t, text, " 0 100000 3")
 			}
 		})
 	}

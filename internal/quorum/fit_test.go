@@ -89,7 +89,7 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	n := New(nil, Config{Longest: lease}).newTestNode()
-	good := scripts.Standing{Run: "r", Version: "7.0.15", Policy: "noeviction", Longest: lease}
+	good := scripts.Standing{Run: "r", Version: "7.0.15", Policy: "noeviction", Deployment: scripts.Deployment{Longest: lease, Nodes: 1}}
 	require.NoError(t, n.fit(good))
 	for name, change := range map[string]func(*scripts.Standing){
 		"Redis before 7":        func(s *scripts.Standing) { s.Version = "6.2.14" },
@@ -99,6 +99,7 @@ func TestFit(t *testing.T) {
 		"may evict":             func(s *scripts.Standing) { s.Policy = "" },
 		"is 1m40.001s, not 1m4": func(s *scripts.Standing) { s.Longest = lease + time.Millisecond },
 		"is 1m39.999s, not 1m4": func(s *scripts.Standing) { s.Longest = lease - time.Millisecond },
+		"has 2 nodes, not 1":    func(s *scripts.Standing) { s.Nodes = 2 },
 	} {
 		s := good
 		change(&s)
@@ -137,6 +138,36 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 	r.client().holds("b")
 }
 
+// So is one with another number of nodes: the quorums of three and of five of the same
+// need have no node in common.
+func TestGuard_OtherNumberOfNodes(t *testing.T) {
+	r := newRig(t, 5)
+	three := r.part(0, 3)
+	require.NoError(t, three.Bootstrap(bounded(t), true))
+	c := r.client()
+	for i, err := range c.refused("a") {
+		if i < 3 {
+			require.ErrorContains(t, err, "this deployment has 3 nodes, not 5")
+			require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
+		}
+	}
+	require.ErrorContains(t, c.Bootstrap(bounded(t), true), "has 3 nodes")
+	require.ErrorContains(t, c.Bootstrap(bounded(t), false), "has 3 nodes")
+	three.holds("b")
+
+	// Each node votes for one number at a time, and between two of them for none.
+	r.do(2, "DEL", marker)
+	c.nodes[2].guard.forget()
+	requireNoVote(t, c.vote(2))
+	require.ErrorContains(t, r.part(0, 3).vote(2), "has 5 nodes, not 3")
+	three.nodes[2].guard.forget()
+	said, err := c.nodes[2].lookNow(bounded(t), scripts.Tell, "")
+	require.NoError(t, err)
+	_, err = c.nodes[2].lookNow(bounded(t), scripts.Ripen, said.Epoch)
+	require.NoError(t, err)
+	require.ErrorContains(t, three.vote(2), "has 5 nodes, not 3")
+}
+
 // A node under quarantine that other clients began stays there for as long as they
 // said.
 func TestGuard_QuarantineOfOthers(t *testing.T) {
@@ -148,7 +179,7 @@ func TestGuard_QuarantineOfOthers(t *testing.T) {
 	c := r.client(func(c *Config) { c.Longest = 200 * time.Millisecond })
 	_, err := c.Acquire(bounded(t), "k", "a", 200*time.Millisecond, 10)
 	require.ErrorContains(t, err, "longest lease")
-	require.True(t, strings.HasSuffix(r.markerOf(0), " 100000"), r.markerOf(0))
+	require.True(t, strings.HasSuffix(r.markerOf(0), " 100000 3"), r.markerOf(0))
 }
 
 // Garbage in the marker's place is a quarantine; something that is no string at all

@@ -149,6 +149,8 @@ func (n *node) fit(said scripts.Standing) error {
 		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", said.Policy))
 	case said.Longest != q.Longest:
 		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", said.Longest, q.Longest))
+	case said.Nodes != len(q.nodes):
+		return refused(fmt.Errorf("this deployment has %d nodes, not %d; New says how to change that", said.Nodes, len(q.nodes)))
 	}
 	return n.same(said.Run)
 }

@@ -75,6 +75,13 @@ type client struct {
 	owner string          // that has the key by holds
 }
 
+// part is a client of some of the nodes.
+func (r *rig) part(from, to int) *client {
+	r.t.Helper()
+	some := &rig{t: r.t, servers: r.servers[from:to], moved: r.moved[from:to]}
+	return some.client()
+}
+
 // client makes one that keeps its count of nodes and reaches all of them. Calls
 // may take long: what a test has not cut off comes.
 func (r *rig) client(change ...func(*Config)) *client {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Config is what a door tells its quorum; checked by the door.
@@ -54,6 +56,11 @@ func New(clients []rueidis.Client, c Config) *Quorum {
 	}
 	q.holds.init()
 	return q
+}
+
+// deployment is what a marker keeps of the configuration.
+func (q *Quorum) deployment() scripts.Deployment {
+	return scripts.Deployment{Longest: q.Longest, Nodes: len(q.nodes)}
 }
 
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
