@@ -210,7 +210,7 @@ func (s *Subscriber) reportRefused(n int, err error) {
 
 // lasting tells whether a failure to connect will last until somebody acts.
 func lasting(err error) bool {
-	return errors.Is(err, rueidis.ErrClosing) || hasCode(err, "WRONGPASS", "NOAUTH", "NOPERM", "ERR AUTH")
+	return errors.Is(err, rueidis.ErrClosing) || hasCode(err, "WRONGPASS", "NOAUTH", "NOPERM", "AUTH ")
 }
 
 // backoff yields growing delays with jitter.

@@ -75,28 +75,53 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// outcomeOfReply judges an error reply by its code, the word in capitals with
-// which it begins; rueidis has taken off the code ERR. The scripts do nothing
-// before their first write and undo what they did if a later one is refused.
+// texts are what error replies begin with, and what those come to. Most begin with a
+// code; rueidis has taken off the code ERR. The scripts do nothing before their first
+// write and undo what they did if a later one is refused.
+var texts = []struct {
+	begin   string
+	outcome Outcome
+}{
+	{"NOSCRIPT ", Unavailable},
+	{"TRYAGAIN ", Unavailable},
+	{"CLUSTERDOWN ", Unavailable},
+	{"LOADING ", Unavailable},
+	{"MASTERDOWN ", Unavailable},
+	{"READONLY ", Unavailable},
+	{"BUSY ", Unavailable},
+	{"NOREPLICAS ", Unavailable},
+	{"MISCONF ", Unavailable},
+	{"OOM ", Unavailable},
+	{"max number of clients reached", Unavailable},
+	{"WRONGPASS ", Refused},
+	{"NOAUTH ", Refused},
+	{"NOPERM ", Refused},
+	{"WRONGTYPE ", Refused},
+	{"CROSSSLOT ", Refused},
+	{"DENIED ", Refused},
+	{"MOVED ", Refused}, // the client does not follow: it is not made for a Cluster
+	{"ASK ", Refused},
+	{"ERR ", Refused}, // the text of one key of several
+	// What begins with a word in capitals that is no code:
+	{"ACL failure in script: ", Refused}, // a right is missing, from Redis 7.2 and in Valkey
+	{"AUTH <password> called ", Refused}, // the server has no password
+	{"DB index is out of range", Refused},
+	{"SELECT is not allowed ", Refused},
+}
+
+// outcomeOfReply judges an error reply by its text.
 func outcomeOfReply(text string) Outcome {
-	if strings.HasPrefix(text, "max number of clients") {
-		return Unavailable
-	}
 	if strings.HasPrefix(text, "Error running script") || strings.HasPrefix(text, "@user_script:") { // Redis before 7 wraps the error of a command
 		if i := strings.LastIndex(text, ": -"); i >= 0 {
 			text = text[i+len(": -"):]
 		}
 	}
-	code, _, _ := strings.Cut(text, " ")
-	switch code {
-	case "NOSCRIPT", "TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN",
-		"READONLY", "BUSY", "NOREPLICAS", "MISCONF", "OOM":
-		return Unavailable
-	case "WRONGPASS", "NOAUTH", "NOPERM", "WRONGTYPE", "CROSSSLOT", "DENIED", "ERR",
-		"MOVED", "ASK": // the client does not follow: it is not made for a Cluster
-		return Refused
+	for _, t := range texts {
+		if strings.HasPrefix(text, t.begin) {
+			return t.outcome
+		}
 	}
-	if strings.ToUpper(code) == code {
+	if code, _, _ := strings.Cut(text, " "); strings.ToUpper(code) == code {
 		return Unknown // a code that we do not know
 	}
 	return Refused

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -64,6 +65,110 @@ func TestOutcomeOf(t *testing.T) {
 			require.Equal(t, want, OutcomeOf(err), "%v", err)
 			if err != nil {
 				require.Equal(t, want, OutcomeOf(wrapped(err)), "wrapped %v", err)
+			}
+		}
+	}
+}
+
+// What servers say, word for word: in an error reply, and as the error of one command that
+// a script has caught. Each was seen on that server; those of Redis 7.2 are from its source.
+func TestOutcomeOfEachText(t *testing.T) {
+	for server, texts := range map[string]map[Outcome][]string{
+		"Redis 6.2": {
+			Unavailable: {
+				"NOSCRIPT No matching script. Please use EVAL.",
+				"ERR Error running script (call to f_52d55e10): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.",
+				"@user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.",
+				"ERR Error running script (call to f_52d55e10): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.",
+				"@user_script: 1: -READONLY You can't write against a read only replica.",
+				"ERR Error running script (call to f_52d55e10): @user_script:1: @user_script: 1: -NOREPLICAS Not enough good replicas to write.",
+				"@user_script: 1: -NOREPLICAS Not enough good replicas to write.",
+				"ERR Error running script (call to f_52d55e10): @user_script:1: @user_script: 1: -MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.",
+				"@user_script: 1: -MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.",
+				"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+				"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+				"LOADING Redis is loading the dataset in memory",
+				"ERR max number of clients reached",
+			},
+			Refused: {
+				"ERR Error running script (call to f_52d55e10): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand",
+				"@user_script: 1: The user executing the script can't run this command or subcommand",
+				"@user_script: 1: The user executing the script can't access at least one of the keys mentioned in the command arguments",
+				"@user_script: 1: The user executing the script can't publish to the channel mentioned in the command",
+				"NOPERM this user has no permissions to access one of the keys used as arguments",
+				"NOPERM this user has no permissions to run the 'eval' command or its subcommand",
+				"ERR Error running script (call to f_52d55e10): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value",
+				"WRONGTYPE Operation against a key holding the wrong kind of value",
+				"WRONGPASS invalid username-password pair or user is disabled.",
+				"NOAUTH Authentication required.",
+				"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+				"ERR DB index is out of range",
+				"ERR Error running script (call to f_06da9426): @user_script:1: user_script:1: attempt to perform arithmetic on a nil value",
+				"ERR unknown command `evalsha`, with args beginning with: `a`, ",
+			},
+		},
+		"Redis 7.0": {
+			Unavailable: {
+				"NOSCRIPT No matching script. Please use EVAL.",
+				"OOM command not allowed when used memory > 'maxmemory'. script: 52d55e10, on @user_script:1.",
+				"OOM command not allowed when used memory > 'maxmemory'.",
+				"READONLY You can't write against a read only replica. script: 52d55e10, on @user_script:1.",
+				"NOREPLICAS Not enough good replicas to write. script: 52d55e10, on @user_script:1.",
+				"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+				"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+				"ERR max number of clients reached",
+			},
+			Refused: {
+				"ERR The user executing the script can't run this command or subcommand script: 52d55e10, on @user_script:1.",
+				"ERR The user executing the script can't run this command or subcommand",
+				"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
+				"ERR The user executing the script can't publish to the channel mentioned in the command",
+				"NOPERM this user has no permissions to access one of the keys used as arguments",
+				"NOPERM this user has no permissions to run the 'eval' command",
+				"WRONGTYPE Operation against a key holding the wrong kind of value script: 52d55e10, on @user_script:1.",
+				"ERR user_script:1: attempt to perform arithmetic on a nil value script: 06da9426, on @user_script:1.",
+				"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+				"ERR DB index is out of range",
+				"ERR unknown command 'evalsha', with args beginning with: 'a' ",
+			},
+		},
+		"Redis 7.2": {
+			Refused: {
+				"ERR ACL failure in script: User least has no permissions to run the 'hset' command script: 52d55e10, on @user_script:1.",
+				"ERR ACL failure in script: No permissions to access a key script: 52d55e10, on @user_script:1.",
+				"NOPERM User least has no permissions to run the 'evalsha' command",
+			},
+		},
+		"Valkey 9": {
+			Unavailable: {
+				"NOSCRIPT No matching script.",
+				"OOM command not allowed when used memory > 'maxmemory'. script: on @user_script:1.",
+				"READONLY You can't write against a read only replica. script: on @user_script:1.",
+				"NOREPLICAS Not enough good replicas to write. script: on @user_script:1.",
+				"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+				"BUSY Valkey is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+				"ERR max number of clients reached",
+			},
+			Refused: {
+				"ERR ACL failure in script: User u has no permissions to run the 'hset' command script: on @user_script:1.",
+				"ERR ACL failure in script: User u has no permissions to run the 'hset' command",
+				"ERR ACL failure in script: No permissions to access a key",
+				"ERR ACL failure in script: No permissions to access a channel",
+				"NOPERM No permissions to access a key",
+				"NOPERM User v has no permissions to run the 'eval' command",
+				"WRONGTYPE Operation against a key holding the wrong kind of value script: on @user_script:1.",
+				"ERR user_script:1: attempt to perform arithmetic on a nil value script: on @user_script:1.",
+				"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+				"ERR DB index is out of range",
+			},
+		},
+	} {
+		for want, all := range texts {
+			for _, text := range all {
+				require.Equal(t, want, OutcomeOf(refusal(strings.TrimPrefix(text, "ERR "))), "%s: %s", server, text)
+				if !strings.HasPrefix(text, "ERR ") || want == Refused {
+					require.Equal(t, want, OutcomeOf(refusal(text)), "%s: %s", server, text)
+				}
 			}
 		}
 	}

@@ -185,7 +185,7 @@ func testCommandTakenAway(t *testing.T, d Door, command string) {
 	fair := func(err error) bool { // it is what it should be
 		t.Helper()
 		if err != nil {
-			require.Regexp(t, "NOPERM|The user executing the script can't run this command", err.Error())
+			require.Regexp(t, "NOPERM|The user executing the script can't run this command|ACL failure in script", err.Error())
 			requireSentinel(t, err, nil)
 		}
 		immortal(t, s)

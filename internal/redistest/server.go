@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -46,8 +47,9 @@ type Server struct {
 // persists nothing; args follow the defaults and override them. The log must
 // stay on standard output at level notice or below.
 //
-// Without redis-server on the PATH the test is skipped, or fails if the
-// environment variable CI is "true".
+// The environment variable REDIS_SERVER names another program than redis-server, by a
+// path or as it is on the PATH: another version, or Valkey. Where there is none the test
+// is skipped, or fails if the environment variable CI is "true".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return start(t, "", args)
@@ -55,11 +57,11 @@ func Start(t testing.TB, args ...string) *Server {
 
 func start(t testing.TB, clock string, args []string) *Server {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
+	if _, err := exec.LookPath(program()); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("redistest: redis-server is not on the PATH")
+			t.Fatalf("redistest: %v", err)
 		}
-		t.Skip("redistest: redis-server is not on the PATH; install it to run this test")
+		t.Skipf("redistest: %v; install it to run this test", err)
 	}
 	s := &Server{t: t, dir: t.TempDir(), args: args, clock: clock, wall: wall{rate: 1}}
 	s.admin.server = s
@@ -80,6 +82,9 @@ func start(t testing.TB, clock string, args []string) *Server {
 	})
 	return s
 }
+
+// program is the server's.
+func program() string { return cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server") }
 
 // Addr is the host and port of the server, the same for its whole life.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
@@ -172,7 +177,7 @@ func (s *Server) launch() (*process, error) {
 		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no",
 	}, s.args)
-	p.cmd = exec.Command("redis-server", args...)
+	p.cmd = exec.Command(program(), args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	p.cmd.Env = s.environment()
 	p.cmd.SysProcAttr = dieWithParent()
@@ -200,7 +205,7 @@ func (s *Server) launch() (*process, error) {
 		if strings.Contains(p.out.String(), "Address already in use") {
 			err = errPortTaken
 		}
-		return nil, fmt.Errorf("redis-server on %s: %w\n%s", s.Addr(), err, p.out.String())
+		return nil, fmt.Errorf("%s on %s: %w\n%s", program(), s.Addr(), err, p.out.String())
 	}
 	return p, nil
 }
