@@ -2,6 +2,7 @@ package fair_test
 
 import (
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ func TestRefused_Options(t *testing.T) {
 		"option is nil":                      {nil},
 		"WithLease: lease 0s":                {fair.WithLease(0)},
 		"WithStale: lease 99ms":              {fair.WithStale(99 * time.Millisecond)},
+		"WithStale: 350400h0m0s is longer":   {fair.WithStale(40 * year)},
 		"WithFirstLease: lease 0s":           {fair.WithFirstLease(0)},
 		"WithFirstLease: 1s is shorter":      {fair.WithFirstLease(time.Second)},
 		"WithFirstLease: 9s is shorter":      {fair.WithFirstLease(9 * time.Second), fair.WithStale(10 * time.Second)},
@@ -50,6 +52,38 @@ func TestRefused_Options(t *testing.T) {
 		require.Nil(t, l)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+const year = 365 * 24 * time.Hour
+
+// What New takes, the scripts take, too.
+func TestF8_LongestOptionsWork(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	open := func() *fair.Locker {
+		l, err := fair.New(client, fair.WithLease(100*year), fair.WithStale(30*year), fair.WithFirstLease(100*year), fair.WithMaxOutage(math.MaxInt64),
+			fair.WithFencing(), fair.WithFenceExpiry(time.Duration(math.MaxInt64).Truncate(time.Millisecond)), fair.WithLocalHandover(100*year))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	here, there := open(), open()
+	held, err := here.Lock(t.Context(), "k", fair.MaxHold(math.MaxInt64))
+	require.NoError(t, err)
+	next := make(chan error, 1)
+	go func() {
+		l, err := there.TryLockFor(t.Context(), "k", math.MaxInt64)
+		if err == nil {
+			err = l.Unlock(t.Context())
+		}
+		next <- err
+	}()
+	require.Eventually(t, func() bool {
+		s, err := here.Inspect(t.Context(), "k")
+		require.NoError(t, err)
+		return s.Waiting == 1 || len(next) > 0
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, held.Unlock(t.Context()))
+	require.NoError(t, <-next)
 }
 
 // Inspect tells who waits, too.

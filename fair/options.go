@@ -81,7 +81,7 @@ func WithFenceExpiry(d time.Duration) Option {
 
 // WithStale sets after how long without a sign of life the waiters of this locker
 // count as dead for all others and lose their places; it gives one five times as
-// often, and at least every 10 s. Default 5 s; at least 100 ms, in whole
+// often, and at least every 10 s. Default 5 s; from 100 ms to 30 years, in whole
 // milliseconds.
 func WithStale(d time.Duration) Option { return option(func(c *config) { c.stale = d }) }
 
@@ -128,7 +128,7 @@ func configure(opts []Option) (*config, error) {
 	if err := c.hall.Check("fair"); err != nil {
 		return nil, err
 	}
-	if err := scripts.CheckLease(c.stale); err != nil {
+	if err := scripts.CheckStale(c.stale); err != nil {
 		return nil, fmt.Errorf("fair: WithStale: %w", err)
 	}
 	if c.firstLease == nil {

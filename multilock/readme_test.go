@@ -111,7 +111,7 @@ func TestF32_ReadmeUserIsRefusedNothing(t *testing.T) {
 			entry, err := m.AsStrMap()
 			require.NoError(t, err)
 			require.Contains(t, []string{ // what rueidis tries when it opens a connection, or takes it back
-				"cluster|slots", "client|setinfo", "punsubscribe", "sunsubscribe", "discard",
+				"cluster|slots", "cluster|shards", "client|setinfo", "punsubscribe", "sunsubscribe", "discard",
 			}, entry["object"])
 		}
 	}

@@ -120,7 +120,7 @@ func TestF32_ReadmeUserIsRefusedNothing(t *testing.T) {
 			for _, m := range log {
 				entry, err := m.AsStrMap()
 				require.NoError(t, err)
-				require.Contains(t, []string{"cluster|slots", "client|setinfo"}, entry["object"])
+				require.Contains(t, []string{"cluster|slots", "cluster|shards", "client|setinfo"}, entry["object"])
 			}
 		})
 	}

@@ -10,6 +10,7 @@ const (
 	maxKey   = 1 << 10                    // bytes
 	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
 	maxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
+	maxStale = 30 * 365 * 24 * time.Hour  // fair_settings.lua takes 12 digits of ms
 )
 
 // notSent is an error of a call that ended before anything was sent.
@@ -48,6 +49,18 @@ func CheckLease(d time.Duration) error {
 		return refuse("lease %v is longer than 100 years", d)
 	case d%time.Millisecond != 0:
 		return refuse("lease %v is not a whole number of milliseconds", d)
+	}
+	return nil
+}
+
+// CheckStale returns an error that says what is wrong if d cannot be the time after which
+// a silent client counts as dead: CheckLease's, or it is longer than 30 years.
+func CheckStale(d time.Duration) error {
+	if err := CheckLease(d); err != nil {
+		return err
+	}
+	if d > maxStale {
+		return refuse("%v is longer than 30 years", d)
 	}
 	return nil
 }

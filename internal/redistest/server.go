@@ -59,9 +59,9 @@ func start(t testing.TB, clock string, args []string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath(program()); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("redistest: %v", err)
+			t.Fatal("redistest:", err)
 		}
-		t.Skipf("redistest: %v; install it to run this test", err)
+		t.Skip("redistest:", err)
 	}
 	s := &Server{t: t, dir: t.TempDir(), args: args, clock: clock, wall: wall{rate: 1}}
 	s.admin.server = s

@@ -146,6 +146,7 @@ func TestFaultsOnADeadServerFailTheTest(t *testing.T) {
 
 func TestStartWithoutRedisSkipsOrFailsInCI(t *testing.T) {
 	t.Setenv("PATH", "")
+	t.Setenv("REDIS_SERVER", "")
 	for ci, want := range map[string]string{"": "skip", "true": "fatal"} {
 		t.Setenv("CI", ci)
 		r := &recorder{TB: t}
