@@ -176,7 +176,7 @@ func (r *modelReal) copied() {
 	r.promote(r.replica)
 	if _, marked := r.replica["holdfast_node"]; marked {
 		r.do("SET", "holdfast_node", "abcd "+strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" 1 "+
-			strconv.FormatInt(r.lease().Milliseconds(), 10))
+			strconv.FormatInt(r.lease().Milliseconds(), 10)+" "+strconv.Itoa(modelNodes))
 	}
 }
 
