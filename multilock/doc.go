@@ -11,18 +11,18 @@
 //
 //  1. The time is noted, on the monotonic clock.
 //  2. All nodes are asked at once, with one owner, each bounded by [WithNodeTimeout].
-//  3. The lock is held if a quorum (n/2+1 of n) said yes and
-//     lease − elapsed − drift is positive, drift = lease/100 + 2 ms. That is
+//  3. The lock is held if a quorum (n/2+1 of n) said yes, with [WithClockFaults] some
+//     more, and lease − elapsed − drift is positive, drift = lease/100 + 2 ms. That is
 //     Deadline: the lease from step 1 on, less the drift.
-//  4. A renewal is the same, with a time of its own, and needs a quorum, too.
+//  4. A renewal is the same, with a time of its own, and needs as many.
 //  5. Where it fails, all nodes that were asked are told to forget the owner, and
 //     it is tried again by a new owner, after a random delay that grows with each
 //     failure. A release that is heard cuts it short, to a random delay that is small
 //     unless many attempts have failed of late: those who are woken at once would
 //     split the votes again.
 //
-// Lock returns when a quorum is certain and not when the last node has answered; a
-// round fails when it cannot have one any more, and it is known whether others have
+// Lock returns when enough have said yes and not when the last node has answered; a
+// round fails when they cannot be enough any more, and it is known whether others have
 // the lock.
 // Nodes that are missing are asked again at once, in the background: a lease on
 // exactly a quorum of nodes survives the failure of none. A node that missed a
@@ -60,13 +60,25 @@
 //
 // # What it promises, and what not
 //
-// Two leases of a key are never both alive as long as, for the life of every lease,
-// the nodes that it is missing on and those whose clock is wrong are together no
-// more than n − quorum: one of three, two of five. A node is missing, too, while it
-// keeps what a process that died has left of a round there, up to one lease, and
-// until it has been asked again, where it was late to answer. Clocks may differ;
-// they must run at rates within 1 %, and one that jumps counts as wrong until the
-// leases of that moment are over.
+// Two leases of a key are never both alive as long as the nodes' clocks do not jump,
+// whatever else happens to nodes, and to how many: they may be away, stand still,
+// restart, be emptied or promoted. Clocks may differ; they must run at rates within
+// 1 %.
+//
+// On a node whose clock jumps ahead a lease is gone, and the node votes for another.
+// That is survived once every node that works has the lease: as long as the nodes
+// that it is missing on and those whose clock is wrong are together no more than
+// n − quorum, one of three, two of five. But a lease is handed out when a quorum has it,
+// and then one clock may let a second in. A node comes to have the lease when it answers,
+// or is asked again, which is at once; not before what a rival's round has left there is
+// undone, which takes up to one lease if the rival died. A clock that has jumped counts
+// as wrong until the leases of that moment are over.
+//
+// [WithClockFaults] closes that gap: with k votes more than a quorum for each lease and
+// each renewal, the clocks of any k nodes may jump at any moment, and the other nodes
+// still do not let a second in. A renewal with fewer votes does not move the
+// deadline, but has the missing nodes asked again. Then n − quorum − k nodes may be
+// missing: with five nodes and k = 1, one.
 //
 // A process that stands still past its deadline knows it when it looks (Deadline,
 // Err; not if the machine slept, and its clock with it), but its next statement

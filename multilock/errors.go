@@ -5,7 +5,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quorum"
 )
 
-// QuorumError says for every node what it said, where no quorum said yes. It is
+// QuorumError says for every node what it said, where too few said yes. It is
 // found by errors.As. It matches ErrNotAcquired only where most of the nodes
 // that answered have the lock held by others, and those that answered could have
 // made a quorum; else it is ErrUnavailable or ErrUnknown, or none of them where

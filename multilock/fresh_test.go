@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -219,9 +220,19 @@ func TestNewRefuses(t *testing.T) {
 		"WithLocalHandover: -1ns is": {multilock.WithLocalHandover(-1)},
 		"WithMaxOutage: -1ns is":     {multilock.WithMaxOutage(-1)},
 		"WithMaxWaiters: -1 is":      {multilock.WithMaxWaiters(-1)},
+		"WithClockFaults: -1 of 1":   {multilock.WithClockFaults(-1)},
+		"WithClockFaults: 1 of 1":    {multilock.WithClockFaults(1)},
 	} {
 		_, err := multilock.New(one, opts...)
 		require.ErrorContains(t, err, want)
+	}
+	for n, most := range map[int]int{1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 15: 7} {
+		clients := slices.Repeat(one, n)
+		l, err := multilock.New(clients, multilock.WithClockFaults(most))
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		_, err = multilock.New(clients, multilock.WithClockFaults(most+1))
+		require.ErrorContains(t, err, fmt.Sprintf("WithClockFaults: %d of %d nodes, 0 to %d", most+1, n, most))
 	}
 	l, err := multilock.New(one)
 	require.NoError(t, err)

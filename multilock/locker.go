@@ -59,6 +59,9 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k, most := c.quorum.ClockFaults, (len(clients)-1)/2; k < 0 || k > most {
+		return nil, fmt.Errorf("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, len(clients), most)
+	}
 	l := &Locker{quorum: quorum.New(clients, c.quorum), lease: c.hall.Lease, most: c.quorum.Longest}
 	c.hall.Scatter = l.quorum.Scatter
 	l.hall = hall.New(l.quorum, c.hall)

@@ -104,6 +104,17 @@ func WithoutRestartGuard() Option {
 // drop a lock that is held when it runs out of memory.
 func WithEviction() Option { return option(func(c *config) { c.quorum.Evicting = true }) }
 
+// WithClockFaults keeps exclusion while the clocks of k nodes jump, at any moment and
+// by any amount: a lease is handed out, and a renewal trusted, only with k votes more
+// than a quorum, so that a quorum is left when k nodes have lost it. Then so many nodes
+// less may be missing: with k = 1, one of five and none of three. Default 0, with which
+// a clock fault is survived once every node that works has the lease (see the package's
+// page); k may be as large as the minority. It protects the leases of this locker,
+// whatever the others are told; give it to all of them.
+func WithClockFaults(k int) Option {
+	return option(func(c *config) { c.quorum.ClockFaults = k })
+}
+
 func configure(opts []Option) (*config, error) {
 	c := &config{hall: hall.Config{
 		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),

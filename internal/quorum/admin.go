@@ -16,7 +16,7 @@ import (
 func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 	var mu sync.Mutex
 	var said []scripts.Holder
-	err := q.askAll(q.need, func(n *node) error {
+	err := q.askAll(q.quorum, func(n *node) error {
 		h, err := call(q.bounded(0), n, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
 		if err == nil {
 			mu.Lock()
@@ -29,16 +29,16 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 	defer mu.Unlock()
 	for _, h := range said {
 		same := slices.DeleteFunc(slices.Clone(said), func(other scripts.Holder) bool { return other.Owner != h.Owner })
-		if h.Owner == "" || len(same) < q.need {
+		if h.Owner == "" || len(same) < q.quorum {
 			continue
 		}
 		slices.SortFunc(same, func(a, b scripts.Holder) int { return int(b.Remaining - a.Remaining) })
-		h.Remaining = same[q.need-1].Remaining
+		h.Remaining = same[q.quorum-1].Remaining
 		slices.SortFunc(same, func(a, b scripts.Holder) int { return b.Entries - a.Entries })
-		h.Entries = same[q.need-1].Entries
+		h.Entries = same[q.quorum-1].Entries
 		return h, nil
 	}
-	if len(said) >= q.need {
+	if len(said) >= q.quorum {
 		return scripts.Holder{}, nil
 	}
 	return scripts.Holder{}, err
@@ -48,7 +48,7 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 // are fewer, nobody knows what is left: a quorum, or too little for one.
 func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
 	var mu sync.Mutex
-	err = q.askAll(q.need, func(n *node) error {
+	err = q.askAll(q.quorum, func(n *node) error {
 		was, err := call(q.bounded(0), n, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
 		mu.Lock()
 		defer mu.Unlock()
@@ -81,9 +81,7 @@ func (q *Quorum) askAll(need int, f func(*node) error) error {
 	if fine >= need {
 		return nil
 	}
-	e := q.newError(errs, unanswered)
-	e.Need = need
-	return e
+	return q.newError(need, errs, unanswered)
 }
 
 // Bootstrap has nodes that nobody has marked since they started marked, as the first

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Error says for every node what it said, where no quorum said yes.
+// Error says for every node what it said, where too few said yes.
 type Error struct {
 	// Nodes is what each node said, in the order of the clients.
 	Nodes []NodeError
@@ -88,10 +88,10 @@ func answered(err error) bool {
 	return err == nil || err == ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
 }
 
-// newError judges answers of which no quorum is yes. asked says which calls were
-// sent and not answered.
-func (q *Quorum) newError(errs []error, unanswered int) *Error {
-	e := &Error{Need: q.need}
+// newError judges answers of which fewer than need are yes. unanswered is how many
+// calls were sent and not answered.
+func (q *Quorum) newError(need int, errs []error, unanswered int) *Error {
+	e := &Error{Need: need}
 	refused := 0
 	for i, n := range q.nodes {
 		e.Nodes = append(e.Nodes, NodeError{n.name, errs[i]})
@@ -108,9 +108,9 @@ func (q *Quorum) newError(errs []error, unanswered int) *Error {
 		}
 	}
 	switch {
-	case refused >= q.lostAt():
+	case refused > len(q.nodes)-need:
 		e.outcome = scripts.Refused
-	case e.yes+unanswered >= q.need:
+	case e.yes+unanswered >= need:
 		e.outcome = scripts.Unknown
 	default:
 		e.outcome = scripts.Unavailable

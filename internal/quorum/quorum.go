@@ -20,6 +20,7 @@ type Config struct {
 	Longest     time.Duration // longest lease of the deployment
 	Unguarded   bool          // nodes vote right after a restart
 	Evicting    bool          // nodes vote although they may evict locks
+	ClockFaults int           // votes that a lease has beside a quorum's, as so many clocks may jump
 	Fencing     bool
 	FenceExpiry time.Duration
 	Log         *slog.Logger
@@ -30,7 +31,8 @@ type Config struct {
 type Quorum struct {
 	Config  // immutable after New
 	nodes   []*node
-	need    int       // votes of a quorum
+	quorum  int       // more than half of the nodes
+	need    int       // votes of a lease, and of its renewals: those of a quorum are left when ClockFaults are lost
 	made    time.Time // what times are counted from
 	base    context.Context
 	stop    context.CancelFunc
@@ -49,7 +51,8 @@ type Quorum struct {
 // New returns a quorum of the Redises of clients, which stay the caller's to
 // close. It makes no call.
 func New(clients []rueidis.Client, c Config) *Quorum {
-	q := &Quorum{Config: c, need: len(clients)/2 + 1, made: time.Now()}
+	q := &Quorum{Config: c, quorum: len(clients)/2 + 1, made: time.Now()}
+	q.need = q.quorum + c.ClockFaults
 	q.base, q.stop = context.WithCancel(context.Background())
 	for i, client := range clients {
 		q.nodes = append(q.nodes, newNode(q, i, client))
@@ -64,7 +67,7 @@ func (q *Quorum) deployment() scripts.Deployment {
 }
 
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
-func (q *Quorum) lostAt() int { return len(q.nodes) - q.need + 1 }
+func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
 // Close lets the nodes hear once of the last releases, gives up what is still to be
 // told to those that do not answer, and waits for the goroutines. The hall is closed

@@ -19,9 +19,9 @@ func (r *rig) entries(node int) string {
 
 // settledHold is a client whose owner "x" has the key on all nodes, with nothing more
 // to be done there.
-func (r *rig) settledHold() (*client, *hold) {
+func (r *rig) settledHold(change ...func(*Config)) (*client, *hold) {
 	r.t.Helper()
-	x := r.client()
+	x := r.client(change...)
 	r.warm(x)
 	a, err := x.get("x")
 	require.NoError(r.t, err)

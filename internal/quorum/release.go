@@ -43,7 +43,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	}
 	if refused >= q.lostAt() {
 		q.holds.drop(owner)
-		return scripts.Released{}, q.newError(errs, 0)
+		return scripts.Released{}, q.newError(q.quorum, errs, 0)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +99,7 @@ func (h *hold) outcome(q *Quorum) (said scripts.Released, enough bool) {
 
 // said is outcome under mu.
 func (h *hold) said(q *Quorum) (said scripts.Released, enough bool) {
-	if h.released >= q.need {
+	if h.released >= q.quorum {
 		return scripts.Released{Ours: true, Listeners: h.heard}, true
 	}
 	return said, h.notOurs >= q.lostAt()

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -17,20 +18,23 @@ type renewal struct {
 	holds        []*hold  // immutable; nil: not known any more
 	entries      []int    // immutable
 
-	mu      sync.Mutex
-	yes, no []uint8
-	late    bool // the batch is decided
+	mu   sync.Mutex
+	yes  []uint8  // how many nodes have renewed a hold
+	no   []uint16 // the nodes that have denied it, a bit for each
+	late bool     // the batch is decided
 }
 
 // Renew asks all nodes to push out the expiry of many holds. A hold is renewed if
-// a quorum says so, and is not ours any more if so many deny it that no quorum can
-// be left. It returns when every hold is decided, or all nodes have answered.
+// as many as it needs say so, and is not ours any more if so many deny it that no
+// quorum can be left. Between the two it is not answered: the nodes that lack it
+// are repaired, and the next renewal finds them. It returns when every hold is
+// decided, or all nodes have answered.
 func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
 	clear(answers)
 	r := &renewal{
 		q: q, keys: append([]string(nil), keys...), owners: append([]string(nil), owners...),
 		holds: make([]*hold, len(keys)), entries: make([]int, len(keys)),
-		yes: make([]uint8, len(keys)), no: make([]uint8, len(keys)),
+		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)),
 	}
 	for i, owner := range owners {
 		if h := q.holds.get(owner); h != nil {
@@ -55,10 +59,15 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 		}
 	}
 	r.finish()
-	for _, a := range answers {
-		if a == scripts.Unanswered {
-			return q.newError(errs, 0)
+	if i := slices.Index(answers, scripts.Unanswered); i >= 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for n := range errs {
+			if errs[n] == nil && r.no[i]&(1<<n) != 0 {
+				errs[n] = errDenied
+			}
 		}
+		return q.newError(q.need, errs, 0)
 	}
 	return nil
 }
@@ -88,10 +97,10 @@ func (r *renewal) ask(n *node, lease time.Duration) error {
 	for i, a := range a.said {
 		switch {
 		case a == scripts.NotOurs:
-			r.no[i]++
+			r.no[i] |= 1 << n.index
 			if h := r.holds[i]; h != nil {
 				h.lacks(n)
-				if counts && r.late && int(r.yes[i]) >= r.q.need {
+				if counts && r.late && int(r.yes[i]) >= r.q.quorum {
 					n.repair(h)
 				}
 			}
@@ -114,7 +123,7 @@ func (r *renewal) decide(answers []scripts.Answer) bool {
 		switch {
 		case int(r.yes[i]) >= r.q.need:
 			answers[i] = scripts.Renewed
-		case int(r.no[i]) >= r.q.lostAt():
+		case bits.OnesCount16(r.no[i]) >= r.q.lostAt():
 			answers[i] = scripts.NotOurs
 		default:
 			all = false
@@ -123,13 +132,13 @@ func (r *renewal) decide(answers []scripts.Answer) bool {
 	return all
 }
 
-// finish has nodes that lack a hold which a quorum has renewed asked to take it.
+// finish has nodes that lack a hold which a quorum has asked to take it.
 func (r *renewal) finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.late = true
 	for i, h := range r.holds {
-		if h == nil || int(r.yes[i]) < r.q.need || r.no[i] == 0 {
+		if h == nil || int(r.yes[i]) < r.q.quorum || r.no[i] == 0 {
 			continue
 		}
 		for _, n := range r.q.nodes {
@@ -198,13 +207,13 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (our
 		y, n := yes, no
 		mu.Unlock()
 		switch {
-		case y >= q.need:
+		case y >= q.quorum:
 			return true, nil
 		case n >= q.lostAt():
 			return false, nil
 		}
 	}
-	e := q.newError(errs, unanswered)
+	e := q.newError(q.quorum, errs, unanswered)
 	if yes+unanswered > 0 && e.outcome != scripts.Refused {
 		e.outcome = scripts.Unknown // it is counted somewhere, perhaps
 	}

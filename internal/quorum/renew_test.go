@@ -224,3 +224,41 @@ func TestRepairAfterARenewal(t *testing.T) {
 		})
 	}
 }
+
+// With clock faults to survive, a renewal by a quorum is none: it would leave too few
+// when a clock jumps. The nodes that lack the hold are repaired by it, and the next one
+// counts. Nor is the hold lost, as long as a quorum may have it.
+func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
+	r := newRipeRig(t, 5)
+	x, _ := r.settledHold(func(c *Config) { c.ClockFaults = 1 })
+	for _, i := range []int{0, 1} {
+		r.do(i, "DEL", "k")
+		x.ways[i].OnRequest(func(cmd []string) redistest.Verdict {
+			if cmd[0] == "EVALSHA" && cmd[2] == "3" && cmd[3] == "k" { // the repair's acquire
+				return redistest.Hold
+			}
+			return redistest.Pass
+		})
+	}
+	answer, err := x.renew("x", lease)
+	require.Equal(t, scripts.Unanswered, answer)
+	require.ErrorContains(t, err, "3 of 5 nodes said yes, 4 are needed")
+	for _, i := range []int{0, 1} {
+		x.ways[i].OnRequest(nil)
+		x.ways[i].Release()
+		until(t, func() bool { return r.holder(i) == "x" })
+		x.idle(i)
+	}
+	r.do(2, "DEL", "k")
+	answer, err = x.renew("x", lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+	until(t, func() bool { return r.holder(2) == "x" })
+	x.idle(2)
+	for i := range 3 {
+		r.do(i, "DEL", "k")
+	}
+	answer, err = x.renew("x", lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.NotOurs, answer)
+}

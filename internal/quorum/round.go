@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"context"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,13 +22,13 @@ type round struct {
 	yes      int
 	held     int // nodes that said that another has it
 	pending  int
-	decided  chan struct{} // closed when a quorum has said yes, or cannot any more and it is known why
+	decided  chan struct{} // closed when enough have said yes, or cannot any more and it is known why
 	complete bool          // decided is closed
 }
 
-// Acquire makes one round: all nodes are asked at once. It returns when a quorum
-// is certain, or cannot be reached any more and it is known whether that is because
-// others have the lock; nodes that are missing then are asked
+// Acquire makes one round: all nodes are asked at once. It returns when enough have
+// said yes, or cannot any more and it is known whether that is because others have
+// the lock; nodes that are missing then are asked
 // again in the background, and where the round has failed, all are told to forget
 // it. Nobody is asked if ctx is over.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
@@ -108,7 +110,7 @@ func (r *round) refused(n *node, err error) {
 	r.errs[n.index] = err
 }
 
-// won ends a round for which a quorum has said yes, with its fence numbers.
+// won ends a round for which enough have said yes, with its fence numbers.
 func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 	r.mu.Lock()
 	if r.yes < r.q.need {
@@ -152,11 +154,11 @@ func (r *round) failed() (scripts.Acquired, error) {
 			unanswered++
 		}
 	}
-	e := r.q.newError(append([]error(nil), r.errs...), unanswered)
+	e := r.q.newError(r.q.need, append([]error(nil), r.errs...), unanswered)
 	if !e.contended() {
 		return scripts.Acquired{}, e
 	}
-	of, remaining := map[string]int{}, time.Duration(0)
+	of, left := map[string]int{}, make([]time.Duration, 0, r.held)
 	split := true
 	for i, b := range r.said {
 		if r.errs[i] != ErrHeld {
@@ -164,11 +166,17 @@ func (r *round) failed() (scripts.Acquired, error) {
 		}
 		of[b.Holder]++
 		split = split && of[b.Holder] < r.q.need
-		if b.Remaining == scripts.NoExpiry || remaining == scripts.NoExpiry {
-			remaining = scripts.NoExpiry
-		} else {
-			remaining = max(remaining, b.Remaining)
+		if b.Remaining == scripts.NoExpiry {
+			b.Remaining = math.MaxInt64
 		}
+		left = append(left, b.Remaining)
+	}
+	// Those that were free, and so many whose hold has ended by then, are enough. One that has
+	// not answered yet may be free.
+	slices.Sort(left)
+	remaining := left[max(r.q.need-r.pending-e.yes, 1)-1]
+	if remaining == math.MaxInt64 {
+		remaining = scripts.NoExpiry
 	}
 	return scripts.Acquired{Remaining: remaining, Split: split, Why: e}, nil
 }
