@@ -57,7 +57,10 @@
 // server's clock a client that was silent for as long as WithStale is dead, and its
 // waiters are dropped when they come first. A waiter that does not hear its grant,
 // because its connection is closed, is passed over in the same step and keeps its
-// place until its client is dead: a connection that was cut is not a death. A beat
+// place until its client is dead: a connection that was cut is not a death. A client
+// that may not subscribe says so with its beats. It has its turn all the same, finds
+// that by a look, 10 to 100 ms later if it was the next at its last look, else with
+// its next beat, and costs the others so much, or a first lease if it dies. A beat
 // also looks: a lock that is free is granted to whoever comes next, a grant whose
 // message was lost is found, and a place that was lost is noticed.
 //

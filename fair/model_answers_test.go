@@ -136,7 +136,7 @@ func (m *model) beat(c int8) {
 	if client.verify == 0 && client.fresh <= m.stale && len(waiting) > 1 {
 		waiting = waiting[:1]
 	}
-	q := modelRequest{kind: modelBeat, client: c}
+	q := modelRequest{kind: modelBeat, client: c, mute: client.cut}
 	for n, i := range waiting {
 		q.owners[n] = m.waiters[i].owner
 	}

@@ -56,7 +56,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelBeat:
 		looked := make([]scripts.Looked, 1)
-		err = f.Beat(ctx, []scripts.Beat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names))}}, looked)
+		err = f.Beat(ctx, []scripts.Beat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names)), Mute: q.mute > 0}}, looked)
 		require.NoError(r.t, looked[0].Err)
 		for _, i := range looked[0].Absent {
 			reply.absent.add(q.owners[i])
@@ -82,11 +82,11 @@ local stones = {}
 for _, name in ipairs(redis.call('KEYS', 'holdfast_gone:{' .. KEYS[1] .. '}:*')) do
   table.insert(stones, string.sub(name, #KEYS[1] + 18))
 end
-local alive, now = {}, redis.call('TIME')[1] * 1000
+local alive, mute, now = {}, {}, redis.call('TIME')[1] * 1000
 local beats = redis.call('HGETALL', 'holdfast_beat:{' .. KEYS[1] .. '}')
 for i = 1, #beats, 2 do
   if tonumber(beats[i + 1]) > now then
-    table.insert(alive, beats[i])
+    table.insert(string.find(beats[i], '^mute ') and mute or alive, beats[i])
   end
 end
 return {
@@ -96,6 +96,7 @@ return {
   table.concat(redis.call('ZRANGE', 'redisson_lock_timeout:{' .. KEYS[1] .. '}', 0, -1), ' '),
   table.concat(alive, ' '),
   table.concat(stones, ' '),
+  table.concat(mute, ' '),
 }`
 
 // state is what the server knows, in the model's terms. Fence numbers are left out.
@@ -116,6 +117,9 @@ func (r *modelReal) state() (s modelRedis) {
 	for c, uuid := range r.uuids {
 		if strings.Contains(words[4], uuid) {
 			s.alive[c] = r.rules.stale
+		}
+		if strings.Contains(words[6], uuid) {
+			s.mute[c] = r.rules.stale
 		}
 	}
 	for _, name := range strings.Fields(words[5]) {

@@ -31,6 +31,7 @@ type modelRedis struct {
 	queue  [modelQueue]modelOwner // the list; 0 from its end on
 	scores modelSet               // who is in the sorted set
 	alive  [modelClients]int8     // until the beat is stale; 0: it is, or there is none
+	mute   [modelClients]int8     // for how long it counts as one that looks for what it does not hear
 	heard  [modelClients]bool     // somebody listens to the client's inbox
 	stones modelSet               // owners with a tombstone
 	fence  int8                   // the counter
@@ -108,7 +109,7 @@ func (r *modelRedis) expire() {
 		r.free()
 	}
 	for c := range r.alive {
-		r.alive[c] = max(r.alive[c]-1, 0)
+		r.alive[c], r.mute[c] = max(r.alive[c]-1, 0), max(r.mute[c]-1, 0)
 	}
 }
 
@@ -160,6 +161,11 @@ func (r *modelRedis) serve(x *modelRules, me int8) (to int8, g modelGrant) {
 				r.scores.remove(owner)
 				g.owner, g.lease, g.members = owner, x.first, members
 				return of, g
+			}
+			if r.mute[of] > 0 {
+				r.remove(owner)
+				r.scores.remove(owner)
+				return modelNobody, modelGrant{}
 			}
 			if x.seeds.unheardKept {
 				r.remove(owner)

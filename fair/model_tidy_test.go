@@ -90,7 +90,7 @@ func (m *model) tidyOwners() {
 	m.ended &= seen
 	for c := range queued {
 		if !queued[c] { // whoever enters is alive then
-			m.redis.alive[c] = 0
+			m.redis.alive[c], m.redis.mute[c] = 0, 0
 		}
 	}
 	for i := range m.calls {

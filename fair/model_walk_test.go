@@ -40,7 +40,7 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 		require.Empty(t, r.heard, "a message that the model does not send")
 	}
 	t.Logf("%d steps: %v", steps, kinds)
-	for _, kind := range []string{"served by reply", "served by message", "unheard", "member", "gone", "dropped", "found", "absent"} {
+	for _, kind := range []string{"mute", "served by reply", "served by message", "unheard", "member", "gone", "dropped", "found", "absent"} {
 		require.NotZero(t, kinds[kind], kind)
 	}
 }
@@ -66,8 +66,8 @@ func (w *modelWalk) step(t *testing.T) {
 	case n < 8:
 		c := w.client()
 		w.note("stale %d", c)
-		w.redis.alive[c] = 0
-		w.real.server.Do(t, "HSET", "holdfast_beat:{"+w.real.key+"}", w.real.uuids[c], "1")
+		w.redis.alive[c], w.redis.mute[c] = 0, 0
+		w.real.server.Do(t, "HSET", "holdfast_beat:{"+w.real.key+"}", w.real.uuids[c], "1", "mute "+w.real.uuids[c], "1")
 	case n < 18:
 		c := w.client()
 		w.note("listen %d", c)
@@ -109,6 +109,9 @@ func (w *modelWalk) request() modelRequest {
 			q.stones = int8(w.random.IntN(n + 1))
 			n = 1 + w.random.IntN(n)
 			q.stones = min(q.stones, int8(n))
+		}
+		if q.kind == modelBeat && !w.redis.heard[q.client] {
+			q.mute = int8(w.random.IntN(2))
 		}
 		for i := range n {
 			q.owners[i] = w.owner(q.client, q.kind == modelEnter, q.owners[:i])
@@ -180,6 +183,8 @@ func (w *modelWalk) meet(q modelRequest, before modelRedis, reply modelReply, me
 	note(reply.grant.lease > 0, "served by reply")
 	note(reply.grant.owner != 0 && reply.grant.lease == 0, "found")
 	note(message.to != modelNobody, "served by message")
+	served := w.redis.holder != before.holder && w.redis.holder != 0
+	note(served && message.to == modelNobody && reply.grant.owner == 0 && q.kind != modelAcquire, "mute")
 	note(reply.grant.members[0] != 0 || message.grant.members[0] != 0, "member")
 	note(reply.absent != 0, "absent")
 	note(reply.status == -2 || q.kind == modelEnter && slices.Contains(reply.places[:], -2), "gone")

@@ -2,7 +2,8 @@
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the queue, list of owners, the next one first
 -- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; of ours it is only shown to Java
--- KEYS[4]  the beats, hash client -> epoch ms until which we count it as alive; and java -> which Java waiter has the turn
+-- KEYS[4]  the beats, hash client -> epoch ms until which we count it as alive; mute client ->
+--          until when it does not hear its inbox, but looks; and java -> which Java waiter has the turn
 -- KEYS[5]  the fence counter, string
 -- ARGV[1]  the settings, see fair_settings
 -- What only some calls need is in parts of its own, put where it is needed: Lua makes the functions of a script anew in each

@@ -165,6 +165,39 @@ func TestStaleByTime(t *testing.T) {
 	require.Equal(t, []int{0}, r.beat(clientA, ofA(1)).Absent)
 }
 
+// Who has said that it hears nothing is given the lock when it is the next, and finds
+// that by its next look; no longer than it lives.
+func TestG4_MuteIsServed(t *testing.T) {
+	r := newRig(t)
+	mute := func() Looked {
+		t.Helper()
+		looked := make([]Looked, 1)
+		asked := []Beat{{Key: "k", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1), Mute: true}}
+		require.NoError(t, r.of(ofA(1)).Beat(bounded(t), asked, looked))
+		return looked[0]
+	}
+	r.acquire(ofC(1))
+	r.waits(ofB(1), ofA(1), ofB(2))
+	r.deafen(r.of(ofA(1)).Inbox("k"))
+	require.Equal(t, Looked{}, mute())
+	r.release(ofC(1))
+	r.requireHeld(ofB(1), firstLease)
+	require.Equal(t, Looked{JavaTurn: true}, mute(), "it is the next")
+	r.said()
+	r.release(ofB(1))
+	r.requireHeld(ofA(1), firstLease)
+	r.requireSaid()
+	require.Equal(t, Looked{Grant: Grant{Owner: ofA(1)}}, mute())
+
+	r.release(ofA(1))
+	r.requireHeld(ofB(2), firstLease)
+	r.waits(ofA(2), ofB(3))
+	r.s.Do(t, "HSET", beats("k"), "mute "+clientA, decimal(serverMillis(t, r.s)))
+	r.release(ofB(2))
+	r.requireHeld(ofB(3), firstLease)
+	r.requireQueue(ofA(2))
+}
+
 // The dead leave the beats, whatever they are chosen among; who lives stays, and so
 // does whose turn it is.
 func TestG7_BeatsOfTheDeadLeave(t *testing.T) {

@@ -12,13 +12,17 @@ type Beat struct {
 	Key       string
 	Owners    []string
 	Distances []time.Duration // as Enter told; 0: leave the score alone
+	// Mute: the client does not hear its inbox. It is given the lock all the same when
+	// it is the next, and finds that by its next look.
+	Mute bool
 }
 
 // Looked is what Beat found out about one key.
 type Looked struct {
 	// Err is how Redis refused this key; then nothing else is known.
 	Err error
-	// JavaTurn: a Java waiter has the turn; look again soon.
+	// JavaTurn: a Java waiter has the turn, or the client is mute and the next: look
+	// again soon.
 	JavaTurn bool
 	// Grant is a waiter of this client's to which the key was given by this call,
 	// or, without a lease, that holds it since some earlier call.
@@ -57,7 +61,11 @@ func (f *Fair) beat(ctx context.Context, asked []Beat, looked []Looked) error {
 	}
 	args = append(args, f.settings, f.client)
 	for _, b := range asked {
-		args = append(args, strconv.Itoa(len(b.Owners)))
+		mute := "0"
+		if b.Mute {
+			mute = "1"
+		}
+		args = append(args, strconv.Itoa(len(b.Owners)), mute)
 		for i, owner := range b.Owners {
 			args = append(args, owner, millis(b.Distances[i]))
 		}

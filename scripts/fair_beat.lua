@@ -3,8 +3,9 @@
 -- KEYS[i]         and the next four: those of a lock, as in fair
 -- ARGV[2]         the client
 -- ARGV[at]        for at from 3 on: for each lock how many owners follow
--- ARGV[at+2*i-1]  of which each is an owner
--- ARGV[at+2*i]    and by how many ms its score shall lie ahead of the server's clock at least (but no further than 300 s for
+-- ARGV[at+1]      1 if the client is mute: it does not hear its inbox; else 0
+-- ARGV[at+2*i]    then each is an owner
+-- ARGV[at+2*i+1]  and by how many ms its score shall lie ahead of the server's clock at least (but no further than 300 s for
 --                 each who waits, and 300 s), 0 to leave it alone
 -- Reply    an array with, for each lock:
 --          {1, grant, place...}
@@ -12,7 +13,8 @@
 --                if the lock is held by one of this client; else ''. Places are those, in the call, of the owners that
 --                neither wait nor hold the lock
 --          {2, grant, place...}
---                the same, and a look should follow soon: a Java waiter has the turn, or the dead were too many
+--                the same, and a look should follow soon: a Java waiter has the turn, or the dead were too many, or this
+--                client is mute and the next
 --          text  the error with which Redis refused
 -- Repeat: safe.
 if #KEYS % 5 ~= 0 then
@@ -25,6 +27,10 @@ local function look(at, count, lock, queue, scores, beats, counter)
   local micros = time[1] * 1000000 + time[2]
   local now = math.floor(micros / 1000)
   beat(beats, me, tonumber(stale), now)
+  local mute = ARGV[at + 1] == '1'
+  if mute then -- it looks for what it is granted, as long as it lives
+    call('HSET', beats, 'mute ' .. me, now + stale)
+  end
   local holder = call('HKEYS', lock)[1]
   local turn, grant = 1, ''
   if not holder then
@@ -37,13 +43,15 @@ local function look(at, count, lock, queue, scores, beats, counter)
     holder = call('HKEYS', lock)[1]
   elseif string.sub(holder, 1, 36) == me then
     grant = holder
+  elseif mute and string.sub(call('LINDEX', queue, '0') or '', 1, 36) == me then
+    turn = 2
   end
   local reply = {turn, grant}
   -- The scores tell who waits, unless somebody has deleted the queue.
   local waiting = call('LLEN', queue)
   local whole = call('ZCARD', scores) == waiting
   for i = 1, count do
-    local owner, distance = ARGV[at + 2 * i - 1], ARGV[at + 2 * i]
+    local owner, distance = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
     if owner ~= holder then
       if not call('ZSCORE', scores, owner) or not whole and not call('LPOS', queue, owner) then
         table.insert(reply, i)
@@ -64,6 +72,6 @@ for i = 1, #KEYS, 5 do
     reply = type(reply) == 'table' and reply.err or tostring(reply)
   end
   table.insert(replies, reply)
-  at = at + 1 + 2 * count
+  at = at + 2 + 2 * count
 end
 return replies

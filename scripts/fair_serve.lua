@@ -59,7 +59,9 @@ end
 -- Returns 'served', 'again' (a look should follow soon: a Java waiter has the turn, or the dead were too many for one call)
 -- or 'nobody'; and, if a waiter of the caller's was served, the grant: owner, first lease, first and last fence number, and
 -- the numbers of the run's members, with a space between.
--- Others hear it in their client's inbox, with ' for ' and the lock behind. A waiter that did not hear it keeps its place while its client lives.
+-- Others hear it in their client's inbox, with ' for ' and the lock behind. A waiter that did not hear it keeps its place
+-- while its client lives; but one whose client has said that it is mute is given the lock all the same, and finds that by its
+-- next look: it would never be served where the lock is always wanted.
 local function serve(pair, micros, lock, queue, scores, beats, counter, me)
   local call, try = redis.call, redis.pcall
   micros = micros or clock()
@@ -106,6 +108,7 @@ local function serve(pair, micros, lock, queue, scores, beats, counter, me)
       grant = owner .. ' ' .. first_lease .. ' ' .. first .. ' ' .. last .. names
       local told = of == me and 1 or try('PUBLISH', channels .. of, grant .. ' for ' .. lock)
       leaves = type(told) == 'number' and told > 0
+        or (tonumber(call('HGET', beats, 'mute ' .. of) or '') or 0) > now
       if not leaves then
         call('HDEL', lock, owner)
         deaf[of] = true

@@ -190,9 +190,9 @@ func (h *Hall) ask(q *queue) (asked []scripts.Beat) {
 	if l.refreshed.IsZero() {
 		l.refreshed = now
 	}
-	fresh := now.Sub(l.refreshed) >= refresh
+	fresh, mute := now.Sub(l.refreshed) >= refresh, !l.inbox.State().Live
 	if !fresh && !l.verify && now.Sub(l.answered) < h.Stale {
-		b := scripts.Beat{Key: q.key}
+		b := scripts.Beat{Key: q.key, Mute: mute}
 		if t := q.oldest(); t != nil {
 			b.Owners, b.Distances = []string{t.owner}, []time.Duration{0}
 		}
@@ -202,7 +202,7 @@ func (h *Hall) ask(q *queue) (asked []scripts.Beat) {
 	if fresh {
 		l.refreshed = now
 	}
-	b := scripts.Beat{Key: q.key}
+	b := scripts.Beat{Key: q.key, Mute: mute}
 	for owner, t := range l.tickets {
 		if !t.entered || t.granted {
 			continue
@@ -213,7 +213,7 @@ func (h *Hall) ask(q *queue) (asked []scripts.Beat) {
 		}
 		b.Owners, b.Distances = append(b.Owners, owner), append(b.Distances, distance)
 		if len(b.Owners) == mostLook {
-			asked, b = append(asked, b), scripts.Beat{Key: q.key}
+			asked, b = append(asked, b), scripts.Beat{Key: q.key, Mute: mute}
 		}
 	}
 	return append(asked, b)

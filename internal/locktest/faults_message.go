@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ func init() {
 	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage)
 	register("F12_HolderLongerThanOwnLease", testDeletedBehindLongLease)
 	register("F12_ChannelForbidden", testChannelForbidden)
+	registerFair("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers)
 	register("F14_SlowSubscriberDropped", func(t *testing.T, d Door) {
 		testSubscriberDropped(t, d, func(r *faultRig) {
 			r.server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
@@ -186,6 +188,35 @@ func testChannelForbidden(t *testing.T, d Door) {
 	require.NoError(t, l.Unlock(bounded(t)))
 	require.NoError(t, got(t, waiting).Unlock(bounded(t)))
 	await(t, func() bool { return !exists(t, s, "k") }) // a quorum need not wait for all its nodes
+}
+
+// One who hears nothing has its turn, though others want the key all the time and hand
+// it to one another.
+func testMuteAmongOthers(t *testing.T, d Door) {
+	t.Parallel()
+	s := d.start(t)
+	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
+	o := Options{Lease: long, Stale: 2 * time.Second}
+	mute := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "mute" }), o)
+	ctx, cancel := context.WithCancel(context.Background())
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer cancel()
+	for range 3 { // of whom two wait at every moment
+		other := d.Open(t, s.Client(t), o)
+		others.Go(func() {
+			for ctx.Err() == nil {
+				if l, err := other.Lock(ctx, "k"); err == nil {
+					_ = l.Unlock(ctx)
+				}
+			}
+		})
+	}
+	await(t, func() bool { return len(queued(t, s, "k")) == 2 })
+	for range 2 {
+		l := got(t, lockAside(mute, bounded(t), "k"))
+		require.NoError(t, l.Unlock(bounded(t)))
+	}
 }
 
 // mutterings is how many commands were refused for lack of a right.
