@@ -47,13 +47,21 @@ local function look(at, count, lock, queue, scores, beats, counter)
     turn = 2
   end
   local reply = {turn, grant}
-  -- The scores tell who waits, unless somebody has deleted the queue.
-  local waiting = call('LLEN', queue)
+  -- The scores tell who waits, unless somebody has deleted the queue. Then who is found there tells of those who are near:
+  -- the owners of a client often stand together, and a search costs as much as the queue is long.
+  local waiting, there = call('LLEN', queue), {}
   local whole = call('ZCARD', scores) == waiting
   for i = 1, count do
     local owner, distance = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
     if owner ~= holder then
-      if not call('ZSCORE', scores, owner) or not whole and not call('LPOS', queue, owner) then
+      local waits = call('ZSCORE', scores, owner) and (whole or there[owner])
+      if waits == nil then
+        waits = call('LPOS', queue, owner)
+        for _, near in ipairs(waits and count > 1 and call('LRANGE', queue, math.max(waits - 500, 0), waits + 500) or {}) do
+          there[near] = true
+        end
+      end
+      if not waits then
         table.insert(reply, i)
       elseif distance ~= '0' then
         -- What Java subtracted is not all given back: who enters next would build on it, and scores run away.

@@ -82,6 +82,38 @@ func TestCostIsIndependentOfTheQueue(t *testing.T) {
 	}
 }
 
+// Those of a client who stand together in a long queue cost no walk through it each.
+func TestCostOfNeighbours(t *testing.T) {
+	r := newRig(t)
+	const many = 6000 // several times what a search reads at once
+	require.True(t, r.acquire(ofC(0)).OK)
+	for i := 0; i < many; i += 100 {
+		var some []string
+		for j := range 100 {
+			some = append(some, ofA(i+j))
+		}
+		r.enter(some...)
+	}
+	walks := func(step func()) int {
+		r.s.Do(t, "CONFIG", "RESETSTAT")
+		step()
+		calls, _ := cost(t, r.s)
+		return calls["lpos"] + calls["lrem"]
+	}
+	for _, at := range []int{0, many / 2, many - 100} {
+		owners := []string{}
+		for i := range 100 {
+			owners = append(owners, ofA(at+i))
+		}
+		r.s.Do(t, "ZADD", scores("k"), "9e15", "a stray")
+		require.LessOrEqual(t, walks(func() { require.Empty(t, r.beat(clientA, owners...).Absent) }), 1)
+		r.s.Do(t, "ZREM", scores("k"), "a stray")
+		require.LessOrEqual(t, walks(func() { r.leave(owners...) }), 3)
+		require.Len(t, r.beat(clientA, owners...).Absent, 100)
+	}
+	require.Len(t, r.waiting(), many-300)
+}
+
 // Where nobody waits, a lock and unlock is little more than a plain one.
 func TestCostOfNobodyWaiting(t *testing.T) {
 	r := newRig(t)

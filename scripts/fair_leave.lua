@@ -14,6 +14,7 @@ if #ARGV < 2 or #KEYS - 5 > #ARGV - 1 then
 end
 
 local refused
+local leaving, scored = {}, {}
 for i = 2, #ARGV do -- each step by try: a key of a wrong type must not keep the owners in the others
   local ended = try('HDEL', lock, ARGV[i])
   if type(ended) == 'table' then
@@ -22,9 +23,42 @@ for i = 2, #ARGV do -- each step by try: a key of a wrong type must not keep the
   if KEYS[i + 4] then
     try('SET', KEYS[i + 4], '1', 'PX', '60000')
   end
-  if try('ZREM', scores, ARGV[i]) ~= 0 or KEYS[i + 4] then
-    try('LREM', queue, 1, ARGV[i])
+  local score = try('ZREM', scores, ARGV[i]) ~= 0
+  if score or KEYS[i + 4] then
+    leaving[#leaving + 1], scored[ARGV[i]] = ARGV[i], score
   end
+end
+
+-- A list has no short way to its middle, but many who give up are near one of its ends. Who has just come is looked for from
+-- the tail, and who is not found there from the head; without a score it is nowhere else. Those who leave together often stand
+-- together: who is near one that was found is named as the first of all, and one walk takes out all of that name.
+local mark, marked, from_tail, done = leaving[1], 0, true, {}
+for _, owner in ipairs(leaving) do
+  if not done[owner] then
+    done[owner] = true
+    local at, row = try('LPOS', queue, owner, 'RANK', '-1', 'MAXLEN', '1000'), {}
+    local late = type(at) == 'number'
+    if #leaving > 1 and not late and scored[owner] then
+      at = try('LPOS', queue, owner)
+    end
+    local first = type(at) == 'number' and math.max(at - 500, 0)
+    if #leaving > 1 and first then
+      row = try('LRANGE', queue, first, at + 500)
+    end
+    local found = not late and not scored[owner]
+    for i, near in ipairs(row) do
+      local own = near == owner
+      if (own or scored[near] ~= nil and not done[near]) and (near == mark or try('LSET', queue, first + i - 1, mark).ok) then
+        found, marked, done[near], from_tail = found or own, marked + 1, true, from_tail and late
+      end
+    end
+    if not found then
+      try('LREM', queue, late and '-1' or '1', owner)
+    end
+  end
+end
+if marked > 0 then
+  try('LREM', queue, from_tail and -marked or marked, mark)
 end
 if refused then
   return refused

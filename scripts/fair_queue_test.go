@@ -1,6 +1,9 @@
 package scripts
 
 import (
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,5 +209,56 @@ func TestG1_LastMillisecondIsNotAcquiredInOrder(t *testing.T) {
 		}
 		r.requireHeld(ofA(i), lease)
 		r.expire()
+	}
+}
+
+// Whoever leaves together, and wherever they stand, the others stay in their order.
+func TestLeaveOfMany(t *testing.T) {
+	r := newRig(t)
+	seed := time.Now().UnixNano()
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	for range 40 {
+		r.s.Do(t, "FLUSHALL")
+		r.hold()
+		var queued, ours []string
+		for n := range 1 + random.IntN(3000) {
+			owner := ofA(n)
+			switch random.IntN(4) {
+			case 0:
+				owner = ofB(n)
+			case 1:
+				owner = ofJ(n)
+			default:
+				ours = append(ours, owner)
+			}
+			queued = append(queued, owner)
+		}
+		for some := range slices.Chunk(queued, 500) {
+			r.s.Do(t, append([]string{"RPUSH", queue("k")}, some...)...)
+			add := []string{"ZADD", scores("k")}
+			for _, owner := range some {
+				add = append(add, "9e15", owner)
+			}
+			r.s.Do(t, add...)
+		}
+		random.Shuffle(len(ours), func(i, j int) { ours[i], ours[j] = ours[j], ours[i] })
+		leaving := append(ours[:min(len(ours), random.IntN(101))], ofA(100_000), ofA(100_001)) // two are not there
+		if from := random.IntN(len(queued)); random.IntN(2) == 0 {                             // neighbours
+			leaving = leaving[:1]
+			for _, owner := range queued[from:min(from+100, len(queued))] {
+				if owner[:36] == clientA && owner != leaving[0] {
+					leaving = append(leaving, owner)
+				}
+			}
+		}
+		doubts := random.IntN(len(leaving) + 1)
+		if random.IntN(4) > 0 {
+			doubts = 0
+		}
+		_, err := r.of(ofA(0)).Leave(bounded(t), "k", doubts, leaving...)
+		require.NoError(t, err)
+		want := slices.DeleteFunc(queued, func(o string) bool { return slices.Contains(leaving, o) })
+		require.Equal(t, strings.Join(want, "\n"), strings.Join(r.waiting(), "\n"), "seed %d", seed)
+		require.EqualValues(t, len(want), integerOf(t, r.s.Do(t, "ZCARD", scores("k"))), "seed %d", seed)
 	}
 }

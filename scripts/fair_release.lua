@@ -16,7 +16,7 @@ local held = call('HDEL', lock, ARGV[2])
 if KEYS[6] then
   try('SET', KEYS[6], '1', 'PX', '60000')
   if try('ZREM', scores, ARGV[2]) == 1 then -- a late enter put it back after its hold had expired
-    try('LREM', queue, 1, ARGV[2])
+    try('LREM', queue, '-1', ARGV[2])
   end
 end
 -- What is done is done, whatever a queue of a wrong type says. From the first member to the last there are members of the run

@@ -119,7 +119,7 @@ func FairCommands() []string {
 	return []string{
 		"eval", "evalsha",
 		"del", "exists", "get", "hdel", "hexists", "hget", "hgetall", "hkeys", "hlen", "hrandfield", "hset",
-		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "ltrim", "pexpire", "pttl", "publish", "rpush",
+		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "pexpire", "pttl", "publish", "rpush",
 		"set", "time", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore",
 	}
 }
