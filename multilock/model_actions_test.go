@@ -24,7 +24,11 @@ const (
 	modelTimeout                            // the client does not wait for it any more
 	modelWrite                              // a fence is written back
 	modelWriteLost                          // that is not answered
+	modelWriteLate                          // one that is not waited for any more is done
 	modelEnd                                // an owner is ended on a node
+	modelEndAgain                           // that is not answered: it is told again
+	modelForce                              // ForceUnlock is called
+	modelForced                             // it reaches a node
 	modelRenewNow                           // a holder renews
 	modelRenewArrive                        // a renewal reaches a node
 	modelRenewAnswer                        // its answer reaches the client
@@ -56,8 +60,10 @@ func (m *model) actions(all []modelAction) []modelAction {
 	}
 	for n := range m.nodes {
 		m.nodeActions(n, do)
-		if m.strangers && m.nodes[n].own == 0 {
-			do(modelStranger, n, 0)
+		for c := range m.strangers {
+			if m.nodes[n].own == 0 {
+				do(modelStranger, n, c)
+			}
 		}
 		for c := range m.clients() {
 			if m.nodes[n].votes[c] == 0 && m.wants(n, int8(c)) {
@@ -69,6 +75,9 @@ func (m *model) actions(all []modelAction) []modelAction {
 				m.cellActions(n, i, do)
 			}
 		}
+	}
+	if m.budget.forces != 0 {
+		do(modelForce, 0, 0)
 	}
 	if m.bootstrap {
 		for c := range m.clients() {
@@ -110,7 +119,7 @@ func (m *model) rowActions(i int, do func(modelActionKind, int, int)) {
 		}
 	case modelHeld:
 		do(modelUnlock, 0, i)
-		if m.renews && row.renewing == 0 && (row.trust < m.believed() || m.rough) {
+		if m.renews && m.fixed[i] == 0 && row.renewing == 0 && (row.trust < m.believed(i) || m.rough) {
 			do(modelRenewNow, 0, i)
 		}
 	}
@@ -127,7 +136,7 @@ func (m *model) wants(n int, c int8) bool {
 }
 
 func (m *model) cellActions(n, i int, do func(modelActionKind, int, int)) {
-	cell, row := &m.nodes[n].cells[i], &m.rows[i]
+	cell := &m.nodes[n].cells[i]
 	lossy := m.budget.losses != 0
 	switch cell.ask {
 	case modelToAsk:
@@ -150,14 +159,20 @@ func (m *model) cellActions(n, i int, do func(modelActionKind, int, int)) {
 			do(modelArriveLate, n, i+which*modelOwners)
 		}
 	}
-	if cell.write == 1 {
+	if cell.write == modelWriteSent || cell.write == modelRaising {
 		do(modelWrite, n, i)
-		if lossy && row.phase == modelFencing {
+		if lossy {
 			do(modelWriteLost, n, i)
 		}
 	}
+	if cell.wrote > 0 {
+		do(modelWriteLate, n, i)
+	}
 	if cell.end > 0 {
 		do(modelEnd, n, i)
+		if lossy {
+			do(modelEndAgain, n, i)
+		}
 	}
 	switch cell.renew {
 	case modelRenewSent:
@@ -203,6 +218,9 @@ func (m *model) nodeActions(n int, do func(modelActionKind, int, int)) {
 	if m.budget.deletes != 0 && node.holder != 0 && m.nodes[0].holder == m.nodes[1].holder && m.nodes[1].holder == m.nodes[2].holder {
 		do(modelDelete, n, 0)
 	}
+	if node.force > 0 {
+		do(modelForced, n, 0)
+	}
 	if m.drift && node.left == 1 {
 		do(modelExpire, n, 0)
 	}
@@ -214,7 +232,7 @@ func (m *model) nodeActions(n int, do func(modelActionKind, int, int)) {
 func (a modelAction) String() string {
 	name := []string{
 		"tick", "lock", "unlock", "cut short", "look", "stranger looks", "ask", "arrive", "arrive late", "answer", "time out",
-		"write", "write lost", "end", "renew", "renew arrives", "renew answered", "renew lost", "renew late",
+		"write", "write lost", "write late", "end", "end again", "force", "forced", "renew", "renew arrives", "renew answered", "renew lost", "renew late",
 		"bootstrap", "empty", "flush", "sync", "promote", "move", "copy", "expire", "jump", "delete",
 	}[a.kind]
 	return fmt.Sprintf("%s at node %d of %d", name, a.node, a.at)

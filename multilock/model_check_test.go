@@ -5,6 +5,7 @@ const (
 	modelTwo      = "two believe in their leases"
 	modelLeftOver = "something is left of an owner that was ended"
 	modelFence    = "a fence number does not grow"
+	modelMissing  = "a node that lacks a lease is not asked again"
 )
 
 // breaks notes the first property that a step breaks.
@@ -18,52 +19,57 @@ func (m *model) breaks(what string) {
 func (m *model) check() {
 	believers := 0
 	for i := range m.rows {
-		if m.rows[i].phase == modelHeld {
+		row := &m.rows[i]
+		if row.phase == modelHeld && row.forced == 0 && row.exposed == 0 {
 			believers++
 		}
 		for n := range m.nodes {
 			node := &m.nodes[n]
-			if m.rows[i].phase == modelHeld && node.holder == 0 && node.own > 0 && node.wait == 0 && node.kind.wrong == 0 {
-				m.beside = m.beside || m.wrong() // as in excuse
-			}
+			cell := &node.cells[i]
 			restored := node.kind.replicated > 0 || node.kind.copied > 0
-			if m.rows[i].phase == modelOver && node.cells[i].end == 0 && node.holder == modelOwner(i+1) && !restored {
+			if row.phase == modelOver && cell.end == 0 && node.holder == modelOwner(i+1) && !restored {
 				m.breaks(modelLeftOver)
 			}
+			if row.phase == modelHeld && cell.there == modelAbsent && cell.ask == modelNoAsk {
+				m.breaks(modelMissing)
+			}
 		}
 	}
-	if believers > 1 && !m.beside {
+	if believers > 1 {
 		m.broken = modelTwo
 	}
-	if m.beside {
-		m.broken = ""
-	}
 }
 
-// excuse is called when a lease is won. Nothing is promised for one that a node with
-// a right clock has not given while the clock of another is wrong, nor for what comes
-// of it: these share a budget of one.
-func (m *model) excuse(i int) {
-	for n := range m.nodes {
-		if m.nodes[n].cells[i].said != modelSaidYes && m.nodes[n].kind.wrong == 0 && m.wrong() {
-			m.beside = true
+// exposes notes for whom nothing is promised as the clock of a node jumps: who has the
+// lock there, or had it before the node restarted, while a node with a right clock does
+// not have it, or not for as long as it will be believed in. Missing nodes and wrong
+// clocks share a budget of one.
+func (m *model) exposes(n int) {
+	if m.exact {
+		return
+	}
+	for i := range m.rows {
+		o, row, cell := modelOwner(i+1), &m.rows[i], &m.nodes[n].cells[i]
+		had := m.nodes[n].wait > 0 && (cell.there == modelPresent || cell.doubt > 0 || cell.ask >= modelAsked)
+		if row.phase == modelIdle || row.phase == modelOver || m.nodes[n].holder != o && !had {
+			continue
+		}
+		trust := row.trust
+		if cell.renew == modelRenewYes || cell.renew == modelRenewed {
+			trust = m.believed(i) - row.since
+		}
+		for j := range m.nodes {
+			if node := &m.nodes[j]; node.kind.wrong == 0 && (node.holder != o || node.left < trust) {
+				row.exposed = 1
+			}
 		}
 	}
 }
 
-// wrong says whether some node's clock is wrong.
-func (m *model) wrong() bool {
-	for n := range m.nodes {
-		if m.nodes[n].kind.wrong > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *model) checkFence(fence int8) {
-	if fence <= m.used {
+// checkFence looks at the number of a lease that is handed out.
+func (m *model) checkFence(row *modelRow) {
+	if row.fence <= m.used && row.forced == 0 && row.exposed == 0 {
 		m.breaks(modelFence)
 	}
-	m.used = max(m.used, fence)
+	m.used = max(m.used, row.fence)
 }

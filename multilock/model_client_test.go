@@ -6,7 +6,6 @@ type model struct {
 	*modelWorld
 	modelState
 	broken string // the property that the last step has broken
-	beside bool   // the state is one for which nothing is promised
 	met    uint32 // what the last step has met with, a bit for each modelMeeting
 }
 
@@ -21,7 +20,8 @@ type modelWorld struct {
 	rough     bool          // renewals may be done, and denials heard, after their batch is decided
 	drift     bool          // a node's clock may be fast by a tick in a lease
 	prompt    bool          // a yes that is on its way when a round is won is heard before the fence is written back
-	strangers bool          // other clients use the nodes, for other keys
+	exact     bool          // it is promised that a clock may jump at any moment
+	strangers int           // so many of the clients, or of their like, use the nodes for other keys
 	moves     bool          // a promotion is of another process, which knows no scripts
 	still     bool          // no time passes
 	fresh     bool          // nodes have never been used
@@ -55,12 +55,14 @@ func (x *modelWorld) unused() (s modelState) {
 		if x.fresh {
 			continue
 		}
-		node.marker, node.own, node.boot = 1, 1, 1
+		node.marker, node.own, node.boot, node.most = 1, 1, 1, x.longest(0)
 		for c := range x.clients() {
-			node.votes[c] = 1
+			if x.longest(int8(c)) == node.most {
+				node.votes[c] = 1
+			}
 		}
 		if node.kind.replicated > 0 {
-			node.replica.marker = 1
+			node.replica.marker, node.replica.most = 1, node.most
 		}
 	}
 	return s
@@ -81,6 +83,9 @@ func (m *model) lock(i int) {
 func (m *model) ask(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	cell.ask, cell.text = modelAsked, m.nodes[n].votes[m.of[i]]
+	if cell.plain > 0 {
+		cell.text |= modelPlain
+	}
 	if m.seeds.newStart && m.rows[i].phase == modelAsking {
 		m.rows[i].age = 0
 	}
@@ -121,8 +126,16 @@ func (m *model) arrive(n, i int) {
 		m.revoke(n, m.of[i])
 		cell.ask = modelToAsk
 	default:
-		cell.ask, cell.there = modelNoAsk, 0
+		cell.ask, cell.there = modelNoAsk, modelAbsent
 		m.said(n, i, modelSaidHeld)
+	}
+}
+
+// keep has the keeper add a hold on a node.
+func (m *model) keep(cell *modelCell) {
+	cell.ask = modelToAsk
+	if m.fences {
+		cell.plain = 1
 	}
 }
 
@@ -144,12 +157,14 @@ func (m *model) arriveLate(n, i, which int) {
 // answered is a yes that reaches its client.
 func (m *model) answered(n, i int) {
 	cell := &m.nodes[n].cells[i]
-	cell.ask, cell.there = modelNoAsk, 1
+	cell.ask, cell.there = modelNoAsk, modelPresent
 	if m.rows[i].phase == modelAsking {
 		m.said(n, i, modelSaidYes)
 		return
 	}
-	cell.mint = 0
+	if cell.mint = 0; m.fences {
+		cell.write = modelRaising
+	}
 	if row := &m.rows[i]; m.seeds.repairCounts && row.renewing > 0 && cell.renew != modelRenewed {
 		cell.renew = modelRenewed
 		m.decide(i)
@@ -175,9 +190,7 @@ func (m *model) said(n, i int, what modelSaid) {
 	row, cell := &m.rows[i], &m.nodes[n].cells[i]
 	switch {
 	case row.phase == modelHeld:
-		if what == modelFailed {
-			cell.ask = modelToAsk // a repair, or one again
-		}
+		m.keep(cell) // a repair, or one again
 		return
 	case row.phase != modelAsking && row.phase != modelFencing:
 		return

@@ -73,7 +73,7 @@ func (s *modelSearch) expand(from *modelReached, next []modelReached) []modelRea
 			return next
 		}
 		h := s.hasher.hash(&m.modelState)
-		if _, known := s.seen[h]; known || m.beside {
+		if _, known := s.seen[h]; known {
 			continue
 		}
 		if len(s.parents) >= s.most {

@@ -35,10 +35,13 @@ func (x *modelWorld) order(clients [modelClients]int8) (to [modelOwners]modelOwn
 			to[i] = modelOwner(i)
 			continue
 		}
+		if x.most[c] != x.most[clients[c]] {
+			return to, false
+		}
 		seen, found := 0, false
 		for j, other := range x.of {
 			if other == clients[c] {
-				if seen == nth[c] {
+				if seen == nth[c] && x.fixed[i] == x.fixed[j] {
 					to[i], found = modelOwner(j), true
 				}
 				seen++
@@ -133,14 +136,13 @@ func (h *modelHasher) swap(s *modelState, to [modelOwners]modelOwner) modelState
 
 // tidy makes states equal that differ in nothing that matters.
 func (m *model) tidy() {
-	arriving, seen := uint8(0), uint8(0) // owners of whom an acquire may still arrive; who are somewhere
+	arriving := uint8(0) // owners of whom an acquire may still arrive
 	for n := range m.nodes {
 		node := &m.nodes[n]
-		seen |= node.holder.bit() | node.replica.holder.bit()
 		for i := range node.cells {
 			cell := &node.cells[i]
 			if !m.seeds.existence && !m.seeds.evalFallback && !m.seeds.noReign {
-				valid := func(text modelMarker) bool { return node.own > 0 && text == node.marker }
+				valid := func(text modelMarker) bool { return node.own > 0 && text&^modelPlain == node.marker }
 				for j, text := range cell.late { // takes nothing any more
 					if !valid(text) {
 						cell.late[j] = 0
@@ -163,11 +165,37 @@ func (m *model) tidy() {
 		node.stones &= arriving
 		node.replica.stones &= arriving
 		m.tidyMarkers(node)
-		for i := range node.cells {
-			if m.rows[i].phase == modelOver && (seen|arriving)&modelOwner(i+1).bit() == 0 {
-				node.cells[i].slow = 0
-			}
+	}
+	for i := range m.rows {
+		if m.rows[i].phase == modelOver {
+			m.tidyOver(i)
 		}
+	}
+}
+
+// tidyOver does so for an owner that is over. Nothing makes a difference on a node
+// that it is not on, and does not come to.
+func (m *model) tidyOver(i int) {
+	var on [modelNodes]bool
+	anywhere := false
+	for n := range m.nodes {
+		node, o := &m.nodes[n], modelOwner(i+1)
+		on[n] = node.holder == o || node.replica.holder == o || node.cells[i].ask == modelAsked || node.cells[i].late != [2]modelMarker{}
+		anywhere = anywhere || on[n]
+	}
+	numbered := false
+	for n := range m.nodes {
+		cell := &m.nodes[n].cells[i]
+		if !on[n] && !(anywhere && m.nodes[n].kind.copied > 0) {
+			*cell = modelCell{ask: cell.ask}
+		}
+		if cell.end == 0 {
+			cell.there = modelAbsent
+		}
+		numbered = numbered || cell.wrote > 0 || cell.end == 2
+	}
+	if !numbered {
+		m.rows[i].fence = 0
 	}
 }
 

@@ -10,11 +10,11 @@ func (m *model) won(i int) {
 	for n := range m.nodes {
 		cell := &m.nodes[n].cells[i]
 		if m.prompt && cell.ask == modelAskedYes {
-			cell.ask, cell.there, cell.said = modelNoAsk, 1, modelSaidYes
+			cell.ask, cell.there, cell.said = modelNoAsk, modelPresent, modelSaidYes
 		}
 		if cell.said == modelSaidYes {
 			m.rows[i].fence = max(m.rows[i].fence, cell.mint)
-			cell.write = 1
+			cell.write = modelWriteSent
 		}
 		m.nodes[n].cells[i].mint = 0
 	}
@@ -25,16 +25,16 @@ func (m *model) won(i int) {
 
 // wroteBack takes in what became of a fence on a node.
 func (m *model) wroteBack(n, i int, ok bool) {
-	m.nodes[n].cells[i].write = 3
+	m.nodes[n].cells[i].write = modelUnwritten
 	if ok {
-		m.nodes[n].cells[i].write = 2
+		m.nodes[n].cells[i].write = modelWritten
 	}
 	done, pending := 0, 0
 	for j := range m.nodes {
 		switch m.nodes[j].cells[i].write {
-		case 1:
+		case modelWriteSent:
 			pending++
-		case 2:
+		case modelWritten:
 			done++
 		}
 	}
@@ -50,23 +50,22 @@ func (m *model) wroteBack(n, i int, ok bool) {
 // hold hands the lease out.
 func (m *model) hold(i int) {
 	row := &m.rows[i]
-	row.trust = m.believed() - row.age
+	row.trust = m.believed(i) - row.age
 	if m.seeds.fromReply {
-		row.trust = m.believed()
+		row.trust = m.believed(i)
 	}
 	row.phase, row.age = modelHeld, 0
-	m.excuse(i)
 	if row.trust <= 0 {
 		m.over(i, 1)
 		return
 	}
 	if m.fences {
-		m.checkFence(row.fence)
+		m.checkFence(row)
 	}
 	for n := range m.nodes {
 		cell := &m.nodes[n].cells[i]
-		if cell.said == modelFailed {
-			cell.ask = modelToAsk
+		if cell.said == modelFailed || cell.said == modelSaidHeld && !m.seeds.heldStays {
+			m.keep(cell)
 		}
 		cell.said = modelPending
 	}
@@ -75,15 +74,11 @@ func (m *model) hold(i int) {
 // over ends an owner, on all nodes that may know of it. how is as in a cell's end.
 func (m *model) over(i int, how int8) {
 	row := &m.rows[i]
-	fence := row.fence
-	*row = modelRow{phase: modelOver}
-	if how == 2 {
-		row.fence = fence
-	}
+	*row = modelRow{phase: modelOver, fence: row.fence}
 	for n := range m.nodes {
 		cell := &m.nodes[n].cells[i]
 		old := *cell
-		*cell = modelCell{late: old.late, slow: old.slow, doubt: old.doubt}
+		*cell = modelCell{late: old.late, slow: old.slow, doubt: old.doubt, there: old.there, wrote: old.wrote}
 		if old.ask == modelAsked {
 			cell.late[0] = old.text
 		}
@@ -93,10 +88,10 @@ func (m *model) over(i int, how int8) {
 		if old.renew == modelRenewSent && m.rough {
 			cell.slow = 1
 		}
-		if old.write == 1 {
-			cell.write = 1
+		if old.write == modelWriteSent || old.write == modelRaising {
+			cell.wrote = 1
 		}
-		if old.there > 0 || cell.doubt > 0 && !m.seeds.onlyAcquired {
+		if old.there == modelPresent || (old.there == modelUnsure || cell.doubt > 0) && !m.seeds.onlyAcquired {
 			cell.end = how
 		}
 		if m.seeds.repairsEnded && old.ask == modelToAsk {
@@ -109,9 +104,8 @@ func (m *model) over(i int, how int8) {
 func (m *model) end(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	var last *int8
-	if cell.end == 2 && m.fences && (cell.doubt == 0 || m.seeds.givesBackLate) {
+	if cell.end == 2 && m.fences && (cell.doubt == 0 && cell.there == modelPresent || m.seeds.givesBackLate) {
 		last = &m.rows[i].fence
 	}
 	m.nodes[n].end(modelOwner(i+1), cell.doubt > 0 && !m.seeds.noStone, last)
-	cell.end, cell.doubt = 0, 0
 }

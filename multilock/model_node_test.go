@@ -16,9 +16,10 @@ type modelMarker int8
 
 const (
 	modelUnmarked modelMarker = 0
-	modelVoid     modelMarker = 6 // of a text: its marker is nowhere any more
-	modelDead     modelMarker = 7 // of a text: void, and the server does not know the script
-	modelForeign  modelMarker = 8 // of a node: another node's marker
+	modelVoid     modelMarker = 6  // of a text: its marker is nowhere any more
+	modelDead     modelMarker = 7  // of a text: void, and the server does not know the script
+	modelForeign  modelMarker = 8  // of a node: another node's marker
+	modelPlain    modelMarker = 16 // added to a text that reserves no fence numbers where others do
 )
 
 // modelData is what a node remembers, and may forget.
@@ -30,11 +31,13 @@ type modelData struct {
 	marker modelMarker
 	wait   int8  // of the marker: ticks until the node has a vote
 	seen   uint8 // of the marker: a bit for each client whose Bootstrap has seen it
+	most   int8  // of the marker: the longest lease
 }
 
 // modelNode is a node, with all that is known of it and on its way to it.
 type modelNode struct {
 	modelData
+	force   int8      // 1: a ForceUnlock is on its way
 	own     int8      // 1: the marker is of this boot and reign
 	boot    int8      // 1: of this boot
 	replica modelData // as of some time
@@ -87,20 +90,22 @@ const (
 
 // acquire is quorum_vote, acquire_fenced and acquire_each.
 func (n *modelNode) acquire(x *modelRules, o modelOwner, text modelMarker) (answer modelSays, fence int8) {
+	plain := text&modelPlain != 0
 	switch {
-	case !n.voted(x, text):
+	case !n.voted(x, text&^modelPlain):
 		return modelNoVote, 0
 	case n.stones&o.bit() != 0:
 		return modelGone, 0
 	case n.holder != 0 && n.holder != o:
 		return modelHeldBy, 0
 	}
-	if x.fences {
-		n.fence = max(n.fence+1, n.kind.skew)
-	}
 	if n.holder == 0 {
-		n.holder, n.left = o, x.lease
+		n.holder, n.left = o, x.leaseOf(int(o-1))
 	}
+	if !x.fences || plain {
+		return modelYes, 0
+	}
+	n.fence = max(n.fence+1, n.kind.skew)
 	return modelYes, n.fence
 }
 
@@ -109,7 +114,7 @@ func (o modelOwner) bit() uint8 { return 1 << o }
 // renew is quorum_renew for one hold.
 func (n *modelNode) renew(x *modelRules, o modelOwner) (ours bool) {
 	if n.holder == o {
-		n.left = x.lease
+		n.left = x.leaseOf(int(o - 1))
 	}
 	return n.holder == o
 }
@@ -153,23 +158,24 @@ func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMar
 	switch {
 	case how == modelRipen:
 		if n.own > 0 && n.seen&(1<<c) != 0 {
-			n.mark(0)
+			n.mark(0, x.longest(c))
 			marked = true
 		}
 	case how == modelMark && n.own == 0:
-		n.mark(x.quarantine())
+		most := max(n.most, x.longest(c))
+		n.mark(x.quarantine(most), most)
 		marked = true
 	}
-	if n.own > 0 && n.wait == 0 {
+	if n.own > 0 && n.wait == 0 && (n.most == x.longest(c) || x.seeds.anyLongest) {
 		vote = n.marker
 	}
 	return vote, marked
 }
 
 // mark writes a marker with a fresh epoch.
-func (n *modelNode) mark(wait int8) {
+func (n *modelNode) mark(wait, most int8) {
 	old := n.marker
-	n.marker, n.wait, n.seen, n.own, n.boot = modelUnmarked, wait, 0, 1, 1
+	n.marker, n.wait, n.seen, n.most, n.own, n.boot = modelUnmarked, wait, 0, most, 1, 1
 	n.forget(old)
 	n.marker = 1
 	if n.replica.marker == 1 {
@@ -193,7 +199,7 @@ func (n *modelNode) forget(old modelMarker) {
 func (n *modelNode) rename(to func(modelMarker) modelMarker) {
 	do := func(m *modelMarker) {
 		if *m != modelUnmarked {
-			*m = to(*m)
+			*m = to(*m&^modelPlain) | *m&modelPlain
 		}
 	}
 	for c := range n.votes {

@@ -58,28 +58,37 @@ func (r *modelReal) do(args ...string) *rueidis.RedisMessage {
 
 func (r *modelReal) owner(o modelOwner) string { return fmt.Sprintf("walker:0%d", o) }
 
-func (r *modelReal) lease() time.Duration { return time.Duration(r.rules.lease) * modelTickTime }
+func (r *modelReal) lease(o modelOwner) time.Duration {
+	return time.Duration(r.rules.leaseOf(int(o-1))) * modelTickTime
+}
 
-func (r *modelReal) deployment() scripts.Deployment {
-	return scripts.Deployment{Longest: r.lease(), Nodes: modelNodes}
+func (r *modelReal) deployment(c int8) scripts.Deployment {
+	return scripts.Deployment{Longest: time.Duration(r.rules.longest(c)) * modelTickTime, Nodes: modelNodes}
 }
 
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.epochs++
 	kinds := [...]scripts.Looking{scripts.Tell, scripts.Mark, scripts.Ripen}
-	said, v, err := r.node.Look(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(), r.seen[c])
+	said, v, err := r.node.Look(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
 		r.seen[c] = said.Epoch
+	}
+	if said.Deployment != r.deployment(c) { // as the guard does
+		v = nil
 	}
 	r.votes[c] = v
 	return v != nil, said.Marked
 }
 
-func (r *modelReal) acquire(c int8, o modelOwner) (says modelSays, fence int64) {
+func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
 	said := make([]scripts.Ballot, 1)
-	asks := []scripts.Ask{{Key: modelKey, Owner: r.owner(o), Lease: r.lease()}}
-	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], &scripts.Fencing{Reserve: 1, Expiry: time.Hour}, asks, said))
+	asks := []scripts.Ask{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
+	fencing := &scripts.Fencing{Reserve: 1, Expiry: time.Hour}
+	if plain {
+		fencing = nil
+	}
+	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], fencing, asks, said))
 	b := said[0]
 	require.NoError(r.t, b.Err)
 	switch {
@@ -96,12 +105,12 @@ func (r *modelReal) acquire(c int8, o modelOwner) (says modelSays, fence int64) 
 
 func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
 	answers := make([]scripts.Answer, 1)
-	counts, err := r.node.RenewVoted(r.context(), r.votes[c], r.lease(), []string{modelKey}, []string{r.owner(o)}, []int{0}, answers)
+	counts, err := r.node.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, []int{0}, answers)
 	require.NoError(r.t, err)
 	return answers[0] == scripts.Renewed, counts && r.votes[c] != nil
 }
 
-// end is Release, if last is not 0, or CleanUp or Undo.
+// end is one of the five ways to end an owner.
 func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours bool) {
 	var said scripts.Released
 	var err error
@@ -111,8 +120,13 @@ func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours b
 		return false
 	case stone:
 		said, err = r.node.CleanUp(r.context(), modelKey, r.owner(o))
-	default:
+	case last > 0:
 		said, err = r.node.Release(r.context(), modelKey, r.owner(o), last)
+	default:
+		ends := make([]scripts.End, 1+r.epochs%2) // alone it is a Release
+		err = r.node.ReleaseEach(r.context(), []scripts.Hold{{Key: modelKey, Owner: r.owner(o)}, {Key: "another", Owner: "none"}}[:len(ends)], ends)
+		require.NoError(r.t, ends[0].Err)
+		said = ends[0].Released
 	}
 	require.NoError(r.t, err)
 	return said.Ours
@@ -122,6 +136,12 @@ func (r *modelReal) writeFence(o modelOwner, last int64) (ours bool) {
 	ours, err := r.node.WriteFence(r.context(), modelKey, r.owner(o), last, time.Hour)
 	require.NoError(r.t, err)
 	return ours
+}
+
+func (r *modelReal) force() (was bool) {
+	was, err := r.node.ForceRelease(r.context(), modelKey)
+	require.NoError(r.t, err)
+	return was
 }
 
 // counter is the fence counter; 0 if there is none.
@@ -138,7 +158,7 @@ func (r *modelReal) restart() {
 	r.server.Restart()
 	ctx := r.context()
 	for ctx.Err() == nil {
-		_, _, err := r.node.Look(ctx, scripts.Tell, "0", r.deployment(), "")
+		_, _, err := r.node.Look(ctx, scripts.Tell, "0", r.deployment(0), "")
 		if err == nil && r.node.Ping(ctx) == nil {
 			return
 		}
@@ -162,7 +182,7 @@ func (r *modelReal) promote(keys map[string]string) {
 	r.do("FLUSHALL")
 	r.do("DEBUG", "CHANGE-REPL-ID")
 	for key, dump := range keys {
-		ttl := strconv.FormatInt(r.lease().Milliseconds(), 10)
+		ttl := strconv.FormatInt(r.lease(1).Milliseconds(), 10)
 		if key == "holdfast_node" {
 			ttl = "0"
 		}
@@ -171,12 +191,12 @@ func (r *modelReal) promote(keys map[string]string) {
 }
 
 // copied makes the kept keys those of another node.
-func (r *modelReal) copied() {
+func (r *modelReal) copied(longest int8) {
 	r.sync()
 	r.promote(r.replica)
 	if _, marked := r.replica["holdfast_node"]; marked {
 		r.do("SET", "holdfast_node", "abcd "+strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" 1 "+
-			strconv.FormatInt(r.lease().Milliseconds(), 10)+" "+strconv.Itoa(modelNodes))
+			strconv.FormatInt((time.Duration(longest)*modelTickTime).Milliseconds(), 10)+" "+strconv.Itoa(modelNodes))
 	}
 }
 
@@ -199,8 +219,9 @@ func (r *modelReal) state() (d modelData) {
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	said, _, err := r.node.Look(r.context(), scripts.Tell, "0", r.deployment(), "")
+	said, _, err := r.node.Look(r.context(), scripts.Tell, "0", r.deployment(0), "")
 	require.NoError(r.t, err)
+	d.most = int8(said.Longest / modelTickTime)
 	switch {
 	case said.Left == 0:
 		d.marker = 1

@@ -82,16 +82,16 @@ func (m *model) renewLate(n, i int) {
 // lacks notes that a node has denied a hold. It may have been added since, so the
 // node has to be told of its end.
 func (m *model) lacks(cell *modelCell) {
-	cell.there, cell.doubt = 0, 1
+	cell.there = modelUnsure
 	if m.seeds.deniedForgotten {
-		cell.doubt = 0
+		cell.there = modelAbsent
 	}
 }
 
 // repair has the keeper add a hold on a node.
 func (m *model) repair(n, i int) {
 	if cell := &m.nodes[n].cells[i]; cell.ask == modelNoAsk {
-		cell.ask = modelToAsk
+		m.keep(cell)
 		m.meet(modelRepair)
 	}
 }
@@ -115,9 +115,9 @@ func (m *model) decide(i int) {
 	}
 	switch {
 	case yes >= modelNeed:
-		trust := m.believed() - row.since
+		trust := m.believed(i) - row.since
 		if m.seeds.unlimited {
-			trust = m.believed()
+			trust = m.believed(i)
 		}
 		row.trust = max(row.trust, trust)
 	case no > modelNodes-modelNeed:
@@ -136,7 +136,7 @@ func (m *model) decide(i int) {
 			m.lacks(cell)
 		}
 		cell.renew = modelNoRenew
-		if yes >= modelNeed && no > 0 && cell.there == 0 {
+		if yes >= modelNeed && no > 0 && cell.there != modelPresent {
 			m.repair(n, i)
 		}
 	}

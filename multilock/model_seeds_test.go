@@ -34,6 +34,11 @@ func TestModelFindsSeeds(t *testing.T) {
 		{"who may have come late gives numbers back", modelFence, modelTwoClients(modelFenced, modelStill, modelThree), func(s *modelSeeds) {
 			s.givesBackLate = true
 		}},
+		{"a node that said it is held is not asked again", modelMissing, modelTwoClients(), func(s *modelSeeds) { s.heldStays = true }},
+		{"a restart is waited out for the usual lease", modelTwo, modelTwoClients(modelFixed, modelStrangers, modelEmptied(1)), func(s *modelSeeds) { s.usualDelay = true }},
+		{"clients of any longest lease vote", modelTwo, modelTwoClients(modelLongests, modelEmptied(1)), func(s *modelSeeds) { s.anyLongest = true }},
+		{"two nodes forget, and the longest leases differ", modelTwo, modelTwoClients(modelLongests, modelEmptied(2)), func(*modelSeeds) {}},
+		{"a clock jumps while a node lacks a lease", modelTwo, modelTwoClients(modelWrong, modelExact), func(*modelSeeds) {}},
 		{"Bootstrap after all have forgotten", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), func(*modelSeeds) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

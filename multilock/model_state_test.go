@@ -1,5 +1,7 @@
 package multilock_test
 
+import "slices"
+
 // modelPhase is where an owner stands.
 type modelPhase int8
 
@@ -19,6 +21,8 @@ type modelRow struct {
 	renewing int8 // 1: a renewal is under way
 	since    int8 // ticks since its start
 	fence    int8 // number of the lease
+	forced   int8 // 1: a ForceUnlock has taken a node from it: nothing is promised to it
+	exposed  int8 // 1: nor is anything, as a clock has jumped
 }
 
 // modelAsk is how far an acquire on a node is.
@@ -61,14 +65,36 @@ type modelCell struct {
 	text  modelMarker    // of the acquire on its way
 	late  [2]modelMarker // texts of acquires that were given up and may still be done
 	said  modelSaid
-	there int8
+	there modelThere
 	doubt int8 // 1: an acquire was not answered
+	plain int8 // 1: it is asked by the keeper, which reserves no fence numbers
 	renew modelRenew
 	slow  int8 // 1: a renewal that has been given up may still be done
 	end   int8 // 1: the owner is to be ended there; 2: as the holder of a number
-	write int8 // of the fence: 1 on its way, 2 done, 3 failed
+	write modelWriting
+	wrote int8 // 1: a fence that is not waited for any more may still be written there
 	mint  int8 // fence number that the node has said
 }
+
+// modelThere is what a client knows of a hold on a node.
+type modelThere int8
+
+const (
+	modelAbsent  modelThere = iota
+	modelPresent            // the node has said so
+	modelUnsure             // it has denied it; but it may have been added since
+)
+
+// modelWriting is how far a fence's writing back to a node is.
+type modelWriting int8
+
+const (
+	modelNoWrite   modelWriting = iota
+	modelWriteSent              // on its way; the round waits for it
+	modelWritten
+	modelUnwritten
+	modelRaising // on its way to a node that has said yes later; nobody counts it
+)
 
 // modelBudget is how many of each may still happen; -1: any number.
 type modelBudget struct {
@@ -77,6 +103,7 @@ type modelBudget struct {
 	promotes int8 // promotions
 	syncs    int8 // of the replica
 	deletes  int8 // of a hold, by hand
+	forces   int8 // calls of ForceUnlock
 	boots    int8 // calls of Bootstrap
 }
 
@@ -97,8 +124,10 @@ type modelState struct {
 
 // modelRules are the numbers of the protocol and what is left out of it.
 type modelRules struct {
-	lease  int8 // ticks
-	margin int8 // by which a client's trust ends earlier
+	lease  int8               // ticks
+	fixed  [modelOwners]int8  // ticks of a lease that is another, and is never renewed; 0: none
+	most   [modelClients]int8 // WithMaxLease of each client; 0: the longest lease that there is
+	margin int8               // by which a client's trust ends earlier
 	fences bool
 	seeds  modelSeeds
 }
@@ -122,21 +151,45 @@ type modelSeeds struct {
 	noMargin        bool // of the clocks' drift
 	repairsEnded    bool // a hold that is over is still repaired
 	unlimited       bool // a renewal counts from its reply
+	usualDelay      bool // a node that restarted waits for the usual lease, not for the longest
+	anyLongest      bool // clients of any longest lease vote
+	heldStays       bool // a node that said "held" is not asked again before the next renewal
 }
 
-func (x *modelRules) quarantine() int8 {
-	if x.seeds.noDelay {
+// longest is a client's WithMaxLease.
+func (x *modelRules) longest(c int8) int8 {
+	if x.most[c] > 0 {
+		return x.most[c]
+	}
+	return max(x.lease, slices.Max(x.fixed[:]))
+}
+
+// quarantine is for how many ticks a node has no vote that is marked for a longest
+// lease.
+func (x *modelRules) quarantine(longest int8) int8 {
+	switch {
+	case x.seeds.noDelay:
 		return 0
+	case x.seeds.usualDelay:
+		return x.lease
+	}
+	return longest
+}
+
+// leaseOf is an owner's lease.
+func (x *modelRules) leaseOf(i int) int8 {
+	if x.fixed[i] > 0 {
+		return x.fixed[i]
 	}
 	return x.lease
 }
 
 // believed is for how many ticks a client trusts a lease that began now.
-func (x *modelRules) believed() int8 {
+func (x *modelRules) believed(i int) int8 {
 	if x.seeds.noMargin {
-		return x.lease
+		return x.leaseOf(i)
 	}
-	return x.lease - x.margin
+	return x.leaseOf(i) - x.margin
 }
 
 // modelFencesPerTick are the microseconds of a tick, so to say. Fence numbers are

@@ -17,7 +17,7 @@ func (m *model) meet(what modelMeeting) { m.met |= 1 << what }
 
 // do takes one step.
 func (m *model) do(a modelAction) {
-	m.broken, m.beside, m.met = "", false, 0
+	m.broken, m.met = "", 0
 	n, i := int(a.node), int(a.at)
 	node := &m.nodes[n]
 	switch a.kind {
@@ -33,7 +33,7 @@ func (m *model) do(a modelAction) {
 	case modelLook:
 		m.look(n, a.at)
 	case modelStranger:
-		node.look(&m.modelRules, modelMark, 0)
+		node.look(&m.modelRules, modelMark, a.at)
 	case modelAskNow:
 		m.ask(n, i)
 	case modelArrive:
@@ -49,9 +49,24 @@ func (m *model) do(a modelAction) {
 		m.write(n, i)
 	case modelWriteLost:
 		spend(&m.budget.losses)
-		m.wroteBack(n, i, false)
+		m.writeLost(n, i)
+	case modelWriteLate:
+		node.cells[i].wrote = 0
+		node.writeFence(&m.modelRules, modelOwner(i+1), m.rows[i].fence)
 	case modelEnd:
 		m.end(n, i)
+		node.cells[i].end, node.cells[i].there, node.cells[i].doubt = 0, modelAbsent, 0
+	case modelEndAgain:
+		spend(&m.budget.losses)
+		m.end(n, i)
+		node.cells[i].end = 1
+	case modelForce:
+		spend(&m.budget.forces)
+		for n := range m.nodes {
+			m.nodes[n].force = 1
+		}
+	case modelForced:
+		m.forced(n)
 	case modelRenewNow:
 		m.renew(i)
 	case modelRenewArrive:
@@ -83,6 +98,7 @@ func (m *model) do(a modelAction) {
 	case modelExpire:
 		node.holder, node.left = 0, 0
 	case modelJump:
+		m.exposes(n)
 		node.holder, node.left, node.wait = 0, 0, 0
 	}
 	m.tidy()
@@ -104,10 +120,10 @@ func (m *model) tick() {
 		m.older(&row.fence)
 		switch row.phase {
 		case modelAsking, modelFencing:
-			row.age = min(row.age+1, m.lease)
+			row.age = min(row.age+1, m.leaseOf(i))
 		case modelHeld:
 			if row.renewing > 0 {
-				row.since = min(row.since+1, m.lease)
+				row.since = min(row.since+1, m.leaseOf(i))
 			}
 			if row.trust--; row.trust <= 0 {
 				m.over(i, 1)
@@ -119,10 +135,35 @@ func (m *model) tick() {
 // write is a fence's writing back that reaches its node.
 func (m *model) write(n, i int) {
 	ours := m.nodes[n].writeFence(&m.modelRules, modelOwner(i+1), m.rows[i].fence)
-	m.wroteBack(n, i, ours)
-	if m.rows[i].phase == modelOver {
-		m.nodes[n].cells[i].write = 0
+	if cell := &m.nodes[n].cells[i]; cell.write == modelRaising {
+		cell.write = modelNoWrite
+		return
 	}
+	m.wroteBack(n, i, ours)
+}
+
+// writeLost is the end of a client's patience with it. The keeper does its part anew.
+func (m *model) writeLost(n, i int) {
+	cell := &m.nodes[n].cells[i]
+	cell.wrote = 1
+	if cell.write == modelWriteSent {
+		m.wroteBack(n, i, false)
+		return
+	}
+	cell.write = modelNoWrite
+	if m.rows[i].phase == modelHeld && cell.ask == modelNoAsk {
+		m.keep(cell)
+	}
+}
+
+// forced is a ForceUnlock that reaches a node. Nothing is promised to the owner from
+// whom it takes the lock, which may not learn of it.
+func (m *model) forced(n int) {
+	node := &m.nodes[n]
+	if node.force = 0; node.holder != 0 && m.rows[node.holder-1].phase != modelOver {
+		m.rows[node.holder-1].forced = 1
+	}
+	node.holder, node.left = 0, 0
 }
 
 // copied makes a node a copy of another. Markers of another node mean nothing there.
@@ -138,7 +179,8 @@ func (m *model) copied(n, from int) {
 // node and one for each vote.
 const modelBooted = 2*modelNodes + 1
 
-// boot takes the next step of a client's Bootstrap. One that finds a vote is over.
+// boot takes the next step of a client's Bootstrap. One that finds a vote, or a node
+// that cannot vote, is over.
 func (m *model) boot(c int8) {
 	step := int(m.boots[c])
 	if step == 0 {
@@ -149,7 +191,7 @@ func (m *model) boot(c int8) {
 	case step < modelNodes:
 		vote, _ := m.nodes[step].look(&m.modelRules, modelMark, c)
 		m.nodes[step].seen |= 1 << c
-		if vote != 0 {
+		if vote != 0 || m.nodes[step].most != m.longest(c) {
 			m.boots[c] = modelBooted
 		}
 	case step < 2*modelNodes:

@@ -46,6 +46,15 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 		modelNamed("fences, skew and a loss", modelFenced, modelStill, modelSkew, modelLosses(1)),
 		modelNamed("fences and a deletion", modelFenced, modelStill, modelSkew, modelDeleted, modelPrompt),
 		modelNamed("a wrong clock", modelWrong),
+		modelNamed("a wrong clock and a restart", modelWrong, modelEmptied(1)),
+		modelNamed("a wrong clock and renewals", modelWrong, modelRenews),
+		modelNamed("a late renewal in no time", modelRenews, modelRough, modelStill, modelHolding, modelLosses(1)),
+		modelNamed("a fixed lease and a restart", modelFixed, modelEmptied(1)),
+		modelNamed("a ForceUnlock", modelForces),
+		modelNamed("a ForceUnlock and a loss in no time", modelForces, modelStill, modelLosses(1)),
+		modelNamed("a ForceUnlock beside fences", modelForces, modelFenced, modelStill, modelSkew),
+		modelNamed("longest leases that differ", modelLongests, modelEmptied(1)),
+		modelNamed("longest leases that differ on new nodes", modelLongests, modelFresh),
 		modelNamed("bootstrap beside a holder", modelBoots(1), modelHolding, modelStill, modelEmptied(2)),
 	}
 	if modelLong {
@@ -62,7 +71,12 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 			modelNamed("renewals and a copy", modelCopied, modelRenews, modelHolding),
 			modelNamed("a wrong clock and restarts", modelWrong, modelEmptied(-1)),
 			modelNamed("two rounds in time", modelAgain),
-			modelNamed("two at bootstrap", modelBoots(2), modelStill, modelEmptied(1), func(x *modelWorld) { x.fresh = true }),
+			modelNamed("two at bootstrap", modelBoots(2), modelStill, modelEmptied(1), modelFresh),
+			modelNamed("late renewals in no time", modelRenews, modelRough, modelStill, modelHolding, modelLosses(-1)),
+			modelNamed("a wrong clock, renewals and a loss", modelWrong, modelRenews, modelHolding, modelLosses(1)),
+			modelNamed("a ForceUnlock and renewals", modelForces, modelRenews, modelHolding),
+			modelNamed("a ForceUnlock, fences and a loss", modelForces, modelFenced, modelStill, modelSkew, modelLosses(1)),
+			modelNamed("a fixed lease, renewals and restarts", modelFixed, modelRenews, modelEmptied(1)),
 		)
 	}
 	if modelRace {
@@ -83,7 +97,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 	}
 	t.Logf("%d states", total)
 	if ran == len(worlds) && !modelRace && !modelLong {
-		for _, kind := range []modelActionKind{modelFlush, modelSync, modelMove, modelRenewLost, modelRenewLate} {
+		for _, kind := range []modelActionKind{modelFlush, modelSync, modelMove} {
 			did[kind] = 1 // in the long search, or with seeds only
 		}
 		require.NotContains(t, did[:], 0, "each kind of action was taken")

@@ -21,6 +21,7 @@ const (
 // the test's own doing.
 func TestModelIsWhatRedisDoes(t *testing.T) {
 	x := &modelRules{lease: 4, fences: true}
+	x.fixed[modelOwners-1], x.most[modelClients-1] = 5, 6
 	r := newModelReal(t, x)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -35,7 +36,7 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 	}
 	t.Logf("%d steps: %v", steps, met)
 	for _, what := range []string{"yes", "held", "gone", "no vote", "counts", "void yes", "not ours",
-		"marked", "ripened", "fence raised", "fence refused", "fence lowered", "restart"} {
+		"marked", "ripened", "another longest lease", "fence raised", "fence refused", "fence lowered", "restart", "forced", "plain yes"} {
 		require.NotZero(t, met[what], what)
 	}
 }
@@ -51,22 +52,24 @@ type modelWalk struct {
 }
 
 func (w *modelWalk) step(t *testing.T) {
-	c, o := int8(w.random.IntN(modelClients)), modelOwner(1+w.random.IntN(modelOwners))
+	c, o := int8(w.random.IntN(15)%7/3), modelOwner(1+w.random.IntN(modelOwners)) // the last client has another longest lease
 	if w.node.holder != 0 && w.random.IntN(3) > 0 {
 		o = w.node.holder
 	}
 	w.node.fence = 0 // numbers are compared with those before
 	before := w.real.counter()
 	switch n := w.random.IntN(100); {
-	case n < 22:
+	case n < 25:
 		w.look(t, c)
-	case n < 50:
+	case n < 55:
 		w.acquire(t, c, o, before)
-	case n < 65:
+	case n < 68:
 		w.renew(t, c, o)
-	case n < 78:
+	case n < 80:
 		w.end(t, o, before)
-	case n < 90:
+	case n < 82:
+		w.force(t)
+	case n < 91:
 		w.write(t, o, before)
 	default:
 		w.disturb(t)
@@ -104,17 +107,23 @@ func (w *modelWalk) look(t *testing.T, c int8) {
 	require.Equal(t, []bool{vote != 0, marked}, []bool{voted, done}, "%v", w)
 	w.count(marked && how != modelRipen, "marked")
 	w.count(marked && how == modelRipen, "ripened")
+	w.count(w.node.own > 0 && w.node.wait == 0 && vote == 0, "another longest lease")
 }
 
 func (w *modelWalk) acquire(t *testing.T, c int8, o modelOwner, before int64) {
 	if w.node.votes[c] == 0 {
 		return
 	}
-	w.note("acquire %d by %d", o, c)
-	says, minted := w.node.acquire(w.rules, o, w.node.votes[c])
-	said, fence := w.real.acquire(c, o)
+	text, plain := w.node.votes[c], w.random.IntN(3) == 0
+	if plain {
+		text |= modelPlain
+	}
+	w.note("acquire %d by %d, plain %t", o, c, plain)
+	says, minted := w.node.acquire(w.rules, o, text)
+	said, fence := w.real.acquire(c, o, plain)
 	require.Equal(t, says, said, "%v", w)
-	if says == modelYes {
+	w.count(says == modelYes && plain, "plain yes")
+	if says == modelYes && !plain {
 		require.Equal(t, int8(1), minted)
 		require.Greater(t, fence, before, "%v", w)
 		require.Equal(t, fence, w.real.counter())
@@ -133,11 +142,19 @@ func (w *modelWalk) renew(t *testing.T, c int8, o modelOwner) {
 	w.count(!ours, "not ours")
 }
 
-// end ends an owner in one of the four ways.
+func (w *modelWalk) force(t *testing.T) {
+	w.note("force")
+	was := w.node.holder != 0
+	w.node.holder, w.node.left = 0, 0
+	require.Equal(t, was, w.real.force(), "%v", w)
+	w.count(was, "forced")
+}
+
+// end ends an owner in one of the five ways.
 func (w *modelWalk) end(t *testing.T, o modelOwner, before int64) {
 	stone, tell, last := w.random.IntN(2) == 0, w.random.IntN(2) == 0, int64(0)
 	var back *int8
-	if d := int8(w.random.IntN(3) - 1); tell && !stone && before > 0 {
+	if d := int8(w.random.IntN(5) - 2); d < 2 && tell && !stone && before+int64(d) > 0 {
 		back, last = &d, before+int64(d)
 	}
 	w.note("end %d, stone %t, tell %t, last %+d", o, stone, tell, last-before)
@@ -150,7 +167,7 @@ func (w *modelWalk) end(t *testing.T, o modelOwner, before int64) {
 
 func (w *modelWalk) write(t *testing.T, o modelOwner, before int64) {
 	d := int8(w.random.IntN(5) - 2)
-	if before == 0 {
+	if before+int64(d) < 1 {
 		d = 1
 	}
 	w.note("write %+d by %d", d, o)
@@ -193,7 +210,7 @@ func (w *modelWalk) disturb(t *testing.T) {
 		}
 		n.sync() // as the server's test does
 		n.promote(d, false)
-		r.copied()
+		r.copied(n.most)
 	case k < 49:
 		w.note("flush")
 		n.empty(w.rules, false)

@@ -29,10 +29,25 @@ func modelFenced(x *modelWorld)    { x.fences = true }
 func modelSkew(x *modelWorld)      { x.kinds[0].skew = 2 }
 func modelDrift(x *modelWorld)     { x.lease, x.margin, x.drift = 3, 1, true }
 func modelCopied(x *modelWorld)    { x.kinds[2].copied, x.limits.promotes = 1, 1 }
-func modelStrangers(x *modelWorld) { x.strangers = true }
+func modelStrangers(x *modelWorld) { x.strangers = 1 }
 func modelMoves(x *modelWorld)     { x.moves = true }
 func modelDeleted(x *modelWorld)   { x.limits.deletes = 1 }
 func modelWrong(x *modelWorld)     { x.kinds[1].wrong = 1 }
+
+// modelFixed has client 0 take a fixed lease that is longer than the others'.
+func modelFixed(x *modelWorld) { x.fixed[0] = x.lease + 1 }
+
+// modelLongests has client 0's longest lease be 2, the other's 1.
+func modelLongests(x *modelWorld) {
+	x.lease, x.fixed[0], x.most, x.strangers = 1, 2, [modelClients]int8{2, 1}, 2
+}
+
+func modelFresh(x *modelWorld) { x.fresh = true }
+
+func modelForces(x *modelWorld) { x.limits.forces = 1 }
+
+// modelExact has a clock jump at any moment, and everything promised.
+func modelExact(x *modelWorld) { x.exact = true }
 
 func modelReplica(syncs int8) func(*modelWorld) {
 	return func(x *modelWorld) { x.kinds[0].replicated, x.limits.promotes, x.limits.syncs = 1, -1, syncs }

@@ -1,0 +1,266 @@
+package multilock_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// modelCall is what stands in the model for a way in which the quorum comes to call a
+// node: actions, or why there is none.
+type modelCall struct {
+	actions []modelActionKind
+	without string
+}
+
+func modelBy(actions ...modelActionKind) modelCall { return modelCall{actions: actions} }
+func modelNot(why string) modelCall                { return modelCall{without: why} }
+
+const (
+	modelReads  = "it changes nothing on a node"
+	modelNested = "nested entries are not in the model: they change no hold's owner or expiry"
+	modelOneOf  = "the model has each hold of a shared call asked, renewed and ended by itself"
+)
+
+// modelCalls are all the ways: who in package quorum calls whom, as far as that ends
+// in a call to a node, and the method of scripts.Node in the end. Functions that only
+// run others are left out.
+var modelCalls = map[string]modelCall{
+	// A round.
+	"Quorum.Acquire -> round.answered": modelBy(modelLock, modelAnswer, modelTimeout),
+	"Quorum.Acquire -> round.won":      modelBy(modelAnswer),
+	"Quorum.Acquire -> Quorum.giveUp":  modelBy(modelCutShort, modelTimeout),
+	"Quorum.Acquire -> Quorum.meet":    modelBy(modelLook),
+	"newNode -> node.askAll":           modelBy(modelLock, modelAskNow),
+	"node.askAll -> node.ballots":      modelBy(modelArrive, modelArriveLate),
+	"node.ballots -> node.voting":      modelBy(modelLook),
+	"node.ballots -> AcquireVoted":     modelBy(modelArrive, modelArriveLate),
+	"node.ballots -> node.ballotAlone": modelNot(modelOneOf),
+	"node.ballotAlone -> node.ballots": modelNot(modelOneOf),
+	"round.won -> Quorum.writeBack":    modelBy(modelAnswer),
+	"Quorum.writeBack -> node.raise":   modelBy(modelWrite, modelWriteLost),
+	"round.answered -> node.raise":     modelBy(modelWrite),
+	"node.raise -> WriteFence":         modelBy(modelWrite, modelWriteLate),
+
+	// Repairs.
+	"round.won -> node.repair":      modelBy(modelAskNow),
+	"round.answered -> hold.missed": modelBy(modelAskNow),
+	"hold.missed -> node.repair":    modelBy(modelAskNow),
+	"renewal.finish -> node.repair": modelBy(modelAskNow),
+	"renewal.ask -> node.repair":    modelBy(modelAskNow),
+	"node.repair -> node.add":       modelBy(modelAskNow),
+	"node.add -> node.raise":        modelBy(modelWrite, modelWriteLost),
+	"node.add -> Recount":           modelNot(modelNested),
+	"node.keep -> node.keeper":      modelBy(modelAskNow, modelEndAgain),
+	"node.keeper -> Ping":           modelNot(modelReads),
+
+	// Renewals.
+	"Quorum.Renew -> renewal.ask":    modelBy(modelRenewNow, modelRenewAnswer, modelRenewLost),
+	"Quorum.Renew -> renewal.finish": modelBy(modelRenewAnswer),
+	"renewal.ask -> node.voting":     modelBy(modelLook),
+	"renewal.ask -> RenewVoted":      modelBy(modelRenewArrive, modelRenewLate),
+	"Quorum.Recount -> Recount":      modelNot(modelNested),
+
+	// Ends.
+	"Quorum.CleanUp -> Quorum.Release":    modelBy(modelTimeout, modelEnd),
+	"Quorum.Release -> node.end":          modelBy(modelUnlock, modelEnd),
+	"Quorum.Release -> node.releaseLater": modelBy(modelEndAgain),
+	"Quorum.Lost -> node.releaseLater":    modelBy(modelTick, modelEnd),
+	"Quorum.giveUp -> node.undo":          modelBy(modelEnd),
+	"Quorum.giveUp -> node.releaseLater":  modelBy(modelEnd),
+	"node.releaseLater -> node.release":   modelBy(modelEnd),
+	"node.end -> node.release":            modelBy(modelEnd),
+	"newNode -> node.endAll":              modelBy(modelEnd),
+	"node.endAll -> node.free":            modelBy(modelEnd),
+	"node.free -> ReleaseEach":            modelBy(modelEnd, modelEndAgain),
+	"node.release -> Release":             modelBy(modelEnd, modelEndAgain),
+	"node.release -> CleanUp":             modelBy(modelEnd, modelEndAgain),
+	"node.undo -> Undo":                   modelBy(modelEnd, modelEndAgain),
+
+	// Votes.
+	"Quorum.meet -> node.voting":       modelBy(modelLook, modelStranger),
+	"node.voting -> node.look":         modelBy(modelLook, modelStranger),
+	"node.look -> node.lookTwice":      modelBy(modelLook, modelStranger),
+	"node.lookTwice -> Look":           modelBy(modelLook, modelBoot),
+	"Quorum.Bootstrap -> node.voting":  modelBy(modelLook, modelStranger),
+	"Quorum.Bootstrap -> node.lookNow": modelBy(modelBoot),
+	"node.lookNow -> node.lookTwice":   modelBy(modelBoot),
+	"Quorum.meet -> node.identify":     modelNot(modelReads),
+	"node.ballots -> node.identify":    modelNot(modelReads),
+	"node.identify -> RunID":           modelNot(modelReads),
+
+	// For operators.
+	"Quorum.ForceRelease -> ForceRelease": modelBy(modelForce, modelForced),
+	"Quorum.Inspect -> Inspect":           modelNot(modelReads),
+	"Quorum.Nodes -> node.status":         modelNot(modelReads),
+	"node.status -> node.lookNow":         modelNot(modelReads),
+	"node.status -> Ping":                 modelNot(modelReads),
+	"New -> newNode":                      modelNot(modelReads),
+}
+
+// modelPlumbing are functions that only run what they are given, or have a keeper do it.
+var modelPlumbing = []string{"call", "callFor", "node.heard", "node.keep", "node.put"}
+
+// Each way in which the quorum comes to call a node stands in the model: who adds one
+// has to say by which action, or why there is none. What changes a node is compared with
+// a real one by TestModelIsWhatRedisDoes.
+func TestModelHasEachCall(t *testing.T) {
+	code := newModelCode(t, "../internal/quorum")
+	ways := code.ways()
+	for _, way := range slices.Sorted(maps.Keys(ways)) {
+		_, known := modelCalls[way]
+		require.True(t, known, "%s: what stands for it in the model?", way)
+	}
+	real, err := parser.ParseFile(token.NewFileSet(), "model_real_test.go", nil, 0)
+	require.NoError(t, err)
+	walked := map[string]bool{}
+	ast.Inspect(real, func(n ast.Node) bool {
+		if method, ok := modelMethod(n, "node"); ok {
+			walked[method] = true
+		}
+		return true
+	})
+	for way, c := range modelCalls {
+		require.True(t, ways[way], "%s: the code does so no more", way)
+		require.NotEqual(t, len(c.actions) > 0, c.without != "", way)
+		if _, method, _ := strings.Cut(way, " -> "); len(c.actions) > 0 && code.methods[method] {
+			require.True(t, walked[method], "%s is compared with a real node", method)
+		}
+	}
+}
+
+// modelCode is what the functions of a package call.
+type modelCode struct {
+	calls   map[string]map[string]bool // by function
+	methods map[string]bool            // of scripts.Node that are called
+}
+
+// modelImporter knows no other packages: the functions of one can be told without.
+type modelImporter struct{}
+
+func (modelImporter) Import(name string) (*types.Package, error) {
+	p := types.NewPackage(name, path.Base(name))
+	p.MarkComplete()
+	return p, nil
+}
+
+func newModelCode(t *testing.T, folder string) *modelCode {
+	names, err := filepath.Glob(folder + "/*.go")
+	require.NoError(t, err)
+	set, files := token.NewFileSet(), []*ast.File(nil)
+	for _, name := range names {
+		if !strings.HasSuffix(name, "_test.go") {
+			file, err := parser.ParseFile(set, name, nil, 0)
+			require.NoError(t, err)
+			files = append(files, file)
+		}
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	check := types.Config{Importer: modelImporter{}, Error: func(error) {}} // of other packages
+	pkg, _ := check.Check(path.Base(folder), set, files, info)
+	code := &modelCode{map[string]map[string]bool{}, map[string]bool{}}
+	for _, file := range files {
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				code.add(t, f, pkg, info)
+			}
+		}
+	}
+	return code
+}
+
+// add notes what a function calls. Nodes are called through their field script only.
+func (c *modelCode) add(t *testing.T, f *ast.FuncDecl, pkg *types.Package, info *types.Info) {
+	name, scripts := f.Name.Name, 0
+	if f.Recv != nil {
+		name = strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*") + "." + name
+	}
+	c.calls[name] = map[string]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if method, ok := modelMethod(n, "script"); ok {
+			c.calls[name][method], c.methods[method] = true, true
+			scripts--
+		}
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if n.Sel.Name == "script" {
+				scripts++
+			}
+		case *ast.CallExpr:
+			require.False(t, usesClient(n) && !slices.Contains([]string{"pubsub.New", "newNode"}, types.ExprString(n.Fun)),
+				"%s makes calls of its own", name)
+		case *ast.Ident:
+			if callee, ok := info.Uses[n].(*types.Func); ok && callee.Pkg() == pkg {
+				c.calls[name][modelFunction(callee)] = true
+			}
+		}
+		return true
+	})
+	require.Zero(t, scripts, "%s calls a node in a way that is not seen here", name)
+}
+
+// usesClient says whether a call is of a client, or gives one away, but to ask its
+// address or for scripts.Node.
+func usesClient(n *ast.CallExpr) bool {
+	fun := types.ExprString(n.Fun)
+	if fun == "scripts.NewNode" {
+		return false
+	}
+	uses := strings.HasPrefix(fun, "client.") && fun != "client.Nodes"
+	for _, a := range n.Args {
+		uses = uses || types.ExprString(a) == "client"
+	}
+	return uses
+}
+
+// modelMethod is the method that is called of a field of that name.
+func modelMethod(n ast.Node, field string) (string, bool) {
+	if s, ok := n.(*ast.SelectorExpr); ok {
+		if x, ok := s.X.(*ast.SelectorExpr); ok && x.Sel.Name == field {
+			return s.Sel.Name, true
+		}
+	}
+	return "", false
+}
+
+// modelFunction names a function with its receiver.
+func modelFunction(f *types.Func) string {
+	if r := f.Signature().Recv(); r != nil {
+		kind := r.Type().String()
+		return kind[strings.LastIndexAny(kind, "./*")+1:] + "." + f.Name()
+	}
+	return f.Name()
+}
+
+// ways are who calls whom, as far as that ends in a call to a node.
+func (c *modelCode) ways() map[string]bool {
+	ends := maps.Clone(c.methods)
+	for known := -1; known < len(ends); {
+		known = len(ends)
+		for f, callees := range c.calls {
+			for callee := range callees {
+				if ends[callee] && !slices.Contains(modelPlumbing, callee) {
+					ends[f] = true
+				}
+			}
+		}
+	}
+	all := map[string]bool{}
+	for f, callees := range c.calls {
+		for callee := range callees {
+			if ends[callee] && !slices.Contains(modelPlumbing, callee) {
+				all[f+" -> "+callee] = true
+			}
+		}
+	}
+	return all
+}
