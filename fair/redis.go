@@ -11,19 +11,21 @@ import (
 )
 
 // ordered is the hall's backend with the queues of one Redis. Acquires that come at
-// once share a call, and so do releases.
+// once share a call, and so do releases and what undoes acquires.
 type ordered struct {
 	*scripts.Fair
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
 	acquires   gather.Sharing[struct{}, scripts.Ask, scripts.FairAcquired]
 	releases   gather.Sharing[struct{}, scripts.FairHold, scripts.FairReleased] // those of which no run was served
+	leaves     gather.Sharing[struct{}, scripts.Hold, scripts.FairReleased]     // those of one owner, of which a call may still arrive
 }
 
 // share has what comes at once share calls, for which the hall finds the time.
 func (r *ordered) share(h *hall.Hall) {
 	r.acquires.One, r.acquires.Many, r.acquires.Aside = r.acquire, r.acquireEach, h.Go
 	r.releases.One, r.releases.Many, r.releases.Aside = r.release, r.releaseEach, h.Go
+	r.leaves.One, r.leaves.Many, r.leaves.Aside = r.leave, r.leaveEach, h.Go
 }
 
 func (r *ordered) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
@@ -61,6 +63,26 @@ func (r *ordered) release(ctx context.Context, _ struct{}, h scripts.FairHold) (
 
 func (r *ordered) releaseEach(ctx context.Context, _ struct{}, holds []scripts.FairHold, answers []scripts.FairReleased) error {
 	return r.Fair.ReleaseEach(ctx, holds, answers)
+}
+
+func (r *ordered) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error) {
+	if doubts != 1 || len(owners) != 1 {
+		return r.Fair.Leave(ctx, key, doubts, owners...)
+	}
+	said, err := r.leaves.Do(ctx, struct{}{}, scripts.Hold{Key: key, Owner: owners[0]})
+	if err == nil {
+		err = said.Err
+	}
+	return said.Passed, err
+}
+
+func (r *ordered) leave(ctx context.Context, _ struct{}, h scripts.Hold) (said scripts.FairReleased, err error) {
+	said.Passed, err = r.Fair.Leave(ctx, h.Key, 1, h.Owner)
+	return said, err
+}
+
+func (r *ordered) leaveEach(ctx context.Context, _ struct{}, holds []scripts.Hold, answers []scripts.FairReleased) error {
+	return r.Fair.LeaveEach(ctx, holds, answers)
 }
 
 func (r *ordered) Recount(ctx context.Context, key, owner string, entries int) (bool, error) {

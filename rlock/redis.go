@@ -11,7 +11,7 @@ import (
 )
 
 // single is the hall's backend on one Redis. Acquires that come at once share a call,
-// and so do releases.
+// and so do releases and clean-ups.
 type single struct {
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
@@ -19,12 +19,14 @@ type single struct {
 	expiry     time.Duration // of fence counters
 	acquires   gather.Sharing[scripts.Fencing, scripts.Ask, scripts.Ballot]
 	releases   gather.Sharing[struct{}, scripts.Hold, scripts.End] // those without fence numbers to give back
+	cleanUps   gather.Sharing[struct{}, scripts.Hold, scripts.End]
 }
 
 // share has what comes at once share calls, for which the hall finds the time.
 func (r *single) share(h *hall.Hall) {
 	r.acquires.One, r.acquires.Many, r.acquires.Aside = r.acquire, r.acquireEach, h.Go
 	r.releases.One, r.releases.Many, r.releases.Aside = r.release, r.releaseEach, h.Go
+	r.cleanUps.One, r.cleanUps.Many, r.cleanUps.Aside = r.cleanUp, r.cleanUpEach, h.Go
 }
 
 func (r *single) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
@@ -84,7 +86,20 @@ func (r *single) releaseEach(ctx context.Context, _ struct{}, holds []scripts.Ho
 }
 
 func (r *single) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.node.CleanUp(ctx, key, owner)
+	said, err := r.cleanUps.Do(ctx, struct{}{}, scripts.Hold{Key: key, Owner: owner})
+	if err == nil {
+		err = said.Err
+	}
+	return said.Released, err
+}
+
+func (r *single) cleanUp(ctx context.Context, _ struct{}, h scripts.Hold) (said scripts.End, err error) {
+	said.Released, err = r.node.CleanUp(ctx, h.Key, h.Owner)
+	return said, err
+}
+
+func (r *single) cleanUpEach(ctx context.Context, _ struct{}, holds []scripts.Hold, ends []scripts.End) error {
+	return r.node.CleanUpEach(ctx, holds, ends)
 }
 
 func (r *single) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {

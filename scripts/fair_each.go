@@ -10,6 +10,7 @@ import (
 var (
 	fairAcquireEach = scriptOf(asFunction("one", fairAcquire) + load("fair_each.lua").text)
 	fairReleaseEach = scriptOf(asFunction("one", fairRelease) + load("fair_each.lua").text)
+	fairLeaveEach   = scriptOf(asFunction("one", fairLeave) + load("fair_each.lua").text)
 )
 
 // FairAcquired is the answer to one of several that Acquire.
@@ -44,7 +45,7 @@ type FairHold struct {
 	LastFence int64
 }
 
-// FairReleased is the answer to the release of one of several.
+// FairReleased is the answer to one of several that Release or Leave.
 type FairReleased struct {
 	Passed
 	Err error // Redis refused this one
@@ -61,12 +62,31 @@ func (f *Fair) ReleaseEach(ctx context.Context, holds []FairHold, answers []Fair
 		keys = appendFairKeys(keys, h.Key)
 		args = append(args, h.Owner, decimal(h.LastFence))
 	}
-	return f.runEach(ctx, fairReleaseEach, keys, args, len(answers), func(i int, m rueidis.RedisMessage, refused error) (err error) {
+	return f.runEach(ctx, fairReleaseEach, keys, args, len(answers), takePassed(answers))
+}
+
+// LeaveEach does as Leave for each of holds by itself, of which a call may still arrive,
+// and fills answers, one for each.
+func (f *Fair) LeaveEach(ctx context.Context, holds []Hold, answers []FairReleased) error {
+	keys, args := f.each(len(holds), fairKeys+1)
+	for _, h := range holds {
+		if err := CheckKey(h.Key); err != nil {
+			return err
+		}
+		keys = append(appendFairKeys(keys, h.Key), tombstone(h.Key, h.Owner))
+		args = append(args, h.Owner)
+	}
+	return f.runEach(ctx, fairLeaveEach, keys, args, len(answers), takePassed(answers))
+}
+
+// takePassed takes in an answer of several that are as of Release.
+func takePassed(answers []FairReleased) func(i int, m rueidis.RedisMessage, refused error) error {
+	return func(i int, m rueidis.RedisMessage, refused error) (err error) {
 		if answers[i].Err = refused; refused == nil {
 			answers[i].Passed, err = parsePassed(m, nil)
 		}
 		return err
-	})
+	}
 }
 
 // each is room for the KEYS and the ARGV of fair_each, with so many keys for each lock,

@@ -1,4 +1,4 @@
--- fair_each: fair_acquire or fair_release for many locks, each for itself. It comes before as the function one.
+-- fair_each: fair_acquire, fair_release or fair_leave for many locks, each for itself. It comes before as the function one.
 -- KEYS     for each lock, those of one call
 -- ARGV[1]  how many locks, 1 to 999
 -- ARGV[2]  the settings, see fair_settings

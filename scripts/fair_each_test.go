@@ -82,6 +82,31 @@ func TestFairReleaseEach(t *testing.T) {
 	r.requireSaid()
 }
 
+// Each owner leaves by itself: one that holds a lock gives it to who waits, and what
+// arrives later takes nothing.
+func TestFairLeaveEach(t *testing.T) {
+	r := newRig(t)
+	f := r.of(ofA(1))
+	r.follow(ofA(1), ofA(2), ofA(3))
+	r.s.Do(t, "SET", "string", "x")
+	holds := []Hold{{"k", ofA(1)}, {"string", ofA(9)}, {"free", ofA(4)}}
+	said := make([]FairReleased, len(holds))
+	require.NoError(t, f.LeaveEach(bounded(t), holds, said))
+	require.Equal(t, granted(ofA(2)), said[0].Grant)
+	require.Equal(t, Refused, OutcomeOf(said[1].Err))
+	require.Equal(t, FairReleased{Passed: Passed{Ours: true}}, said[2])
+	for _, i := range []int{0, 2} {
+		a, err := f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease)
+		require.NoError(t, err)
+		require.True(t, a.Gone)
+	}
+	r.requireHeld(ofA(2), firstLease)
+
+	require.NoError(t, f.LeaveEach(bounded(t), holds, said)) // again: nobody is served
+	require.Equal(t, FairReleased{Passed: Passed{Ours: true}}, said[0])
+	r.requireHeld(ofA(2), firstLease)
+}
+
 // Numbers that were reserved and not used are given back by each.
 func TestFairReleaseEach_GivesNumbersBack(t *testing.T) {
 	r := newRig(t, func(s *FairSettings) { s.Fencing, s.Members = *fencingHour, 2 })
@@ -108,5 +133,6 @@ func TestFairEach_AsManyAnswersAsLocks(t *testing.T) {
 		require.Equal(t, Unknown, OutcomeOf(f.AcquireEach(bounded(t), asks, make([]FairAcquired, places))))
 		holds := []FairHold{{Hold{"a", ofA(1)}, 0}, {Hold{"b", ofA(2)}, 0}}
 		require.Equal(t, Unknown, OutcomeOf(f.ReleaseEach(bounded(t), holds, make([]FairReleased, places))))
+		require.Equal(t, Unknown, OutcomeOf(f.LeaveEach(bounded(t), []Hold{{"a", ofA(1)}, {"b", ofA(2)}}, make([]FairReleased, places))))
 	}
 }

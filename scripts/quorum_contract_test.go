@@ -184,7 +184,7 @@ func TestQuorumContracts(t *testing.T) {
 				return
 			}
 			if name == "release_each" { // three locks, each with an owner and its channel
-				require.Equal(t, map[string]bool{"3": true}, r.keys[name])
+				require.Equal(t, map[string]bool{"3": true, "6": true}, r.keys[name]) // with their tombstones
 				require.Equal(t, map[string]bool{"6": true}, r.args[name])
 				return
 			}
@@ -278,6 +278,7 @@ func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do f
 	do("ACL", "SETUSER", "default", "-publish")
 	call(nil, recorded.ReleaseEach(ctx, []Hold{{"k", ownA}, {"k", ownA}, {"k", ownA}}, ends))
 	do("ACL", "SETUSER", "default", "+publish")
+	call(nil, recorded.CleanUpEach(ctx, []Hold{{"k", ownA}, {"free", ownA}, {"string", ownA}}, ends))
 
 	// A look runs on a connection of its own.
 	for _, began := range [][]string{nil, {"none"}} {

@@ -24,17 +24,33 @@ func (n *Node) ReleaseEach(ctx context.Context, holds []Hold, ends []End) error 
 		ends[0] = End{said, err}
 		return err
 	}
-	args := make([]string, len(holds), 3*len(holds))
+	return n.endEach(ctx, holds, nil, ends)
+}
+
+// CleanUpEach does as [Node.CleanUp] for each of holds, by itself, and fills ends, one
+// for each.
+func (n *Node) CleanUpEach(ctx context.Context, holds []Hold, ends []End) error {
+	stones := make([]string, len(holds))
+	for i, h := range holds {
+		stones[i] = tombstone(h.Key, h.Owner)
+	}
+	return n.endEach(ctx, holds, stones, ends)
+}
+
+func (n *Node) endEach(ctx context.Context, holds []Hold, stones []string, ends []End) error {
+	args := make([]string, len(holds), 3*len(holds)+len(stones))
 	for i, h := range holds {
 		if err := CheckKey(h.Key); err != nil {
 			return err
 		}
 		args[i] = h.Key
 	}
+	args = append(args, stones...)
+	keys := len(args)
 	for _, h := range holds {
 		args = append(args, h.Owner, Channel(h.Key))
 	}
-	values, err := array(n.run(ctx, releaseEach, len(holds), args...))
+	values, err := array(n.run(ctx, releaseEach, keys, args...))
 	if err != nil || len(values) != len(ends) {
 		return unexpected(err)
 	}

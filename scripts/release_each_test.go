@@ -52,3 +52,35 @@ func TestReleaseEach_AsManyAnswersAsHolds(t *testing.T) {
 		require.Equal(t, make([]End, places), ends)
 	}
 }
+
+// As CleanUp for each: what arrives later takes nothing, but what is another's or no lock
+// stays as it is.
+func TestCleanUpEach(t *testing.T) {
+	s, n := start(t)
+	acquired(t, n, "a", ownA)
+	acquired(t, n, "b", ownB)
+	s.Do(t, "SET", "string", "x")
+	before := state(t, s)
+	holds := []Hold{{"a", ownA}, {"b", ownA}, {"string", ownA}, {"free", ownA}}
+	for _, ours := range []bool{true, false} {
+		ends := make([]End, 4)
+		require.NoError(t, n.CleanUpEach(bounded(t), holds, ends))
+		require.Equal(t, End{Released: Released{Ours: ours}}, ends[0])
+		require.Equal(t, End{}, ends[1])
+		require.Equal(t, Refused, OutcomeOf(ends[2].Err))
+		require.Equal(t, End{}, ends[3])
+		for _, h := range holds {
+			if h.Key != "string" {
+				said, err := n.Acquire(bounded(t), h.Key, h.Owner, lease)
+				require.NoError(t, err)
+				require.True(t, said.Gone)
+			}
+		}
+		after := state(t, s)
+		require.NotContains(t, after, "a")
+		for _, k := range []string{"b", "string"} {
+			require.Equal(t, before[k], after[k])
+		}
+		require.NotContains(t, after, tombstone("string", ownA))
+	}
+}

@@ -280,6 +280,9 @@ func (h *Hall) acquire(ctx context.Context, key, owner string, lease time.Durati
 	if h.answering() { // as aside, but without its closure
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
+	if !h.undoing.admit(ctx) {
+		return scripts.Acquired{}, errHeldBack
+	}
 	return aside(ctx, h, func(ctx context.Context) (scripts.Acquired, error) {
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // The errors of every door; each door exports these same values, so that
@@ -26,6 +28,14 @@ var (
 	errTooLate  = errors.New("the reply came when the lease was already over")
 	errNested   = errors.New("holdfast: FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
 )
+
+// errHeldBack is why an acquire was not sent, see undoing.
+var errHeldBack = heldBack{}
+
+type heldBack struct{}
+
+func (heldBack) Error() string            { return "redis does not answer, and too much is to be undone" }
+func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
 
 // lost is the end of a lease by loss, with its reason.
 func lost(why error) error { return fmt.Errorf("%w: %w", ErrLost, why) }

@@ -87,6 +87,7 @@ type Hall struct {
 	shards   [64]shard     // by hash of the key
 	watchdog *watchdog.Watchdog[*hold]
 	calls    calls
+	undoing  undoing
 	brief    calls              // of a fair door: enters and looks
 	stop     context.CancelFunc // ends the base of both
 	work     sync.WaitGroup     // calls of users, heads and clean-ups under way

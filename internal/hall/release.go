@@ -181,27 +181,3 @@ func (h *Hall) persist(until time.Time, call func(context.Context) error) error 
 		}
 	}
 }
-
-// cleanUp undoes an acquire of unknown outcome, in the background, for as long
-// as its hold could last: its hold is released, and a late arrival finds the
-// tombstone of its owner.
-func (h *Hall) cleanUp(key string, o orphan) {
-	if o.owner == "" {
-		return
-	}
-	h.background(func() {
-		err := h.persist(time.Now().Add(o.lease+h.calls.timeout), func(ctx context.Context) error {
-			if h.fair != nil {
-				return h.giveUp(ctx, key, o.owner)
-			}
-			_, err := h.plain.CleanUp(ctx, key, o.owner)
-			return err
-		})
-		if err != nil {
-			if h.plain != nil {
-				h.plain.Lost(key, o.owner)
-			}
-			h.Log.Warn("holdfast: clean-up failed; the key frees itself within its lease", "key", quote(key), "error", err)
-		}
-	})
-}

@@ -46,9 +46,12 @@ func (h *Hall) TryTogether(ctx context.Context, keys []string, t Terms) ([]*Entr
 		owners[i] = h.newOwner()
 	}
 	start := time.Now()
-	ok, err := aside(bounded, h, func(ctx context.Context) (bool, error) {
-		return backend.AcquireAll(ctx, keys, owners, t.Lease)
-	})
+	ok, err := false, error(errHeldBack)
+	if h.undoing.admit(bounded) {
+		ok, err = aside(bounded, h, func(ctx context.Context) (bool, error) {
+			return backend.AcquireAll(ctx, keys, owners, t.Lease)
+		})
+	}
 	for i, q := range queues {
 		said := scripts.Acquired{OK: ok}
 		attempts[i] = h.judge(q, owners[i], t, start, said, err)

@@ -1,0 +1,60 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func init() {
+	register("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp)
+}
+
+// Callers with short time give up, and come again with other keys, while Redis hangs.
+// Neither goroutines nor what is left to be undone grow with the number of their calls.
+// When Redis goes on, all of it is undone and locks are had again.
+func testCallersGiveUp(t *testing.T, d Door) {
+	if d.Nodes > 0 {
+		t.Skip("a quorum has keepers of its own")
+	}
+	const callers, times = 200, 20
+	r := newFaultRig(t, d, Options{Lease: long})
+	require.NoError(t, lock(t, r.locker, bounded(t), "warm").Unlock(bounded(t)))
+	before := runtime.NumGoroutine()
+	r.server.Pause()
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for n := range times {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+				_, err := r.locker.Lock(ctx, fmt.Sprint("k", i, "-", n))
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	require.Less(t, runtime.NumGoroutine()-before, 4*callers, "goroutines after %d calls", callers*times)
+	r.server.Resume()
+	undone := map[string]bool{}
+	await(t, func() bool { // tombstones stay for a while
+		held := false
+		for _, k := range r.keys() {
+			stone := strings.HasPrefix(k, "holdfast_gone:")
+			held = held || !stone && strings.HasPrefix(k, "k")
+			if stone {
+				undone[k] = true
+			}
+		}
+		return !held && len(undone) > 0
+	})
+	require.Less(t, len(undone), callers*times/4, "tombstones")
+	require.NoError(t, lock(t, r.locker, bounded(t), "k0-0").Unlock(bounded(t)))
+	r.traceless("k0-0")
+}
