@@ -94,6 +94,7 @@ type Hall struct {
 	trips    average            // time of an acquire's round trip
 	answered atomic.Int64       // when Redis last answered, since epoch; 0: it failed to
 	closing  sync.Once
+	shut     bool // Go does nothing any more; guarded by the first shard's mu
 }
 
 // shard guards a part of the keys: the map, and all that hangs on its queues.
@@ -168,19 +169,19 @@ func known(err error) error {
 }
 
 // Go runs f in the background, with a bounded context, as work that Close waits
-// for; false, and nothing, after Close.
+// for; false, and nothing, when Close has released what was held.
 func (h *Hall) Go(f func(context.Context)) bool {
 	s := &h.shards[0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
+	if !h.shut {
 		h.background(func() { f(h.calls.context()) })
 	}
-	return !s.closed
+	return !h.shut
 }
 
 // background runs f as work that Close waits for. It is called from such work,
-// from the watchdog, or under the mu of a shard that is not closed.
+// from the watchdog, or under the mu of a shard while Close has not got so far.
 func (h *Hall) background(f func()) {
 	h.work.Add(1)
 	go func() {

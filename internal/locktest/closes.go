@@ -2,6 +2,8 @@ package locktest
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +19,7 @@ var closeCases = []contractCase{
 	{"Close_IsBoundedWhileRedisHangs", Options{Lease: time.Second}, closeHanging},
 	{"Close_IsBoundedDuringACleanUp", Options{Lease: 300 * time.Millisecond}, closeCleanUp},
 	{"Close_WithRedisGone", defaults, closeGone},
+	{"Close_ReleasesManyInFewCalls", defaults, closeMany},
 	{"Close_RefusesAllUse", defaults, closeUse},
 }
 
@@ -122,6 +125,28 @@ func closeCleanUp(c *contractRig) {
 	case <-closed:
 	case <-c.ctx.Done():
 		require.FailNow(c.t, "Close hangs")
+	}
+}
+
+// Over a slow link there is no time for a call for each.
+func closeMany(c *contractRig) {
+	const keys = 1000
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() { lock(c.t, c.locker, c.ctx, fmt.Sprint("k", i)) })
+	}
+	all.Wait()
+	c.commands()
+	require.NoError(c.t, c.locker.Close())
+	calls := 0
+	for _, sent := range c.noted() {
+		if sent == "release" {
+			calls++
+		}
+	}
+	require.Less(c.t, calls, keys/4)
+	for i := range keys {
+		gone(c.t, c.server, fmt.Sprint("k", i))
 	}
 }
 

@@ -129,7 +129,7 @@ var scriptTexts = sync.OnceValue(func() map[string]string {
 	for _, one := range []string{"acquire", "acquire_fenced"} {
 		wholes[one+"_each"] = "local function acquire(KEYS, ARGV)\n" + texts[one] + "end\n" + texts["acquire_each"]
 	}
-	for _, one := range []string{"fair_acquire", "fair_release"} {
+	for _, one := range []string{"fair_acquire", "fair_release", "fair_leave"} {
 		wholes[one+"_each"] = "local function one(KEYS, ARGV)\n" + wholes[one] + "end\n" + texts["fair_each"]
 	}
 	maps.Copy(texts, wholes) // a part may have the name of a whole
