@@ -27,7 +27,7 @@ type Entry struct {
 // entrySignals is how an entry's end is told to those who asked to be told.
 type entrySignals struct {
 	done  chan struct{}
-	bound map[*inner]struct{}
+	bound map[<-chan struct{}]*binding // by what ends their parents; nil: nothing does
 }
 
 // newLease begins the next lease in d, under the shard's mu.
@@ -52,8 +52,8 @@ func (t signals) fire(why error) {
 		if e.done != nil {
 			close(e.done)
 		}
-		for c := range e.bound {
-			c.cancel(why)
+		for _, b := range e.bound {
+			b.cancel(why)
 		}
 	}
 }

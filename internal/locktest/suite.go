@@ -26,7 +26,7 @@ var defaults = Options{}
 func Run(t *testing.T, d Door) {
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
-		closeCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
+		closeCases, bindCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
 	)
 	if d.Fair {
 		cases = slices.Concat(cases, fairCases)
