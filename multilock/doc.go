@@ -58,6 +58,12 @@
 // node gets its first replica, or loses its last one for an hour, makes it change its
 // replication id, and costs its vote as well.
 //
+// What rolls a node's memory back in place is not seen, as run id and marker come back
+// with it: a virtual machine that is set back to a snapshot, DEBUG RELOAD NOSAVE or
+// DEBUG LOADAOF (off by default). Before such a node can be reached again, restart its
+// redis-server or delete the key holdfast_node there: either is a quarantine. A backup
+// that is put back goes with a restart, and is safe by that.
+//
 // # What it promises, and what not
 //
 // Two leases of a key are never both alive as long as the nodes' clocks do not jump,

@@ -148,14 +148,24 @@ func TestNodeThatCannotVoteIsLogged(t *testing.T) {
 	require.Equal(t, 1, said(), log.String())
 }
 
-// What cannot be told without a call is told by the first lock.
-func TestFirstLockRefusesTheSameServerTwice(t *testing.T) {
+// What cannot be told without a call is told by the log, and by a lock that lacks the
+// vote.
+func TestSameServerTwice(t *testing.T) {
 	nodes := startNodes(t, 2)
-	l := open(t, append(nodes, nodes[0]))
-	require.Error(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
-	_, err := l.Lock(t.Context(), "k")
-	require.ErrorContains(t, err, "clients 0 ("+nodes[0].Addr()+") and 2 ("+nodes[0].Addr()+") are of one server")
-	require.NotErrorIs(t, err, multilock.ErrUnavailable)
+	var log lines
+	l := open(t, append(nodes, nodes[0]), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
+	text := "clients 0 (" + nodes[0].Addr() + ") and 2 (" + nodes[0].Addr() + ") are of one server"
+	for range 3 {
+		require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
+	}
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), text) }, 10*time.Second, time.Millisecond)
+	require.EqualError(t, l.Nodes(t.Context())[2].Err, text)
+	nodes[1].Kill()
+	require.Eventually(t, func() bool {
+		_, err := l.TryLock(t.Context(), "k")
+		return err != nil && strings.Contains(err.Error(), text)
+	}, 10*time.Second, time.Millisecond)
 }
 
 // A key of a wrong type, or a user without a right, on a quorum of nodes is refused at

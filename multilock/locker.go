@@ -40,9 +40,9 @@ type Locker struct {
 //
 // It fails on too few or too many clients, a nil client, a client of a Redis
 // Cluster, and an option out of range, which the error names. That two clients
-// are of one server is found out by the first lock, which fails then. A server that
-// is older than Redis 7, may evict locks or has another longest lease or number of
-// nodes has no vote, which is logged; where too few are left, locks fail and say why.
+// are of one server is logged, and they are one vote. A server that is older than Redis
+// 7, may evict locks or has another longest lease or number of nodes has no vote, which
+// is logged; where too few are left, locks fail and say why.
 func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	if len(clients) < 1 || len(clients) > 15 {
 		return nil, fmt.Errorf("multilock: New: %d clients, 1 to 15 are allowed", len(clients))

@@ -25,6 +25,7 @@ type Ballot struct {
 	Acquired
 	NoVote bool   // the node's vote is not good any more: look again
 	Holder string // who holds the lock there, if it is another
+	Run    string // of the server, if that is known; the asker's to fill in
 	Err    error  // Redis refused this one
 }
 

@@ -37,11 +37,18 @@ type Standing struct {
 }
 
 // Vote is what a call needs that counts towards a quorum: it names one boot, one
-// reign and one epoch of a node.
+// reign and one epoch of a node; without a restart guard only a boot, if that.
 type Vote struct {
-	marker          string
+	run             string
+	marker          string // "": without a restart guard
 	acquire, fenced script
 }
+
+// Run is the id of the server's process; "" if it tells none.
+func (v *Vote) Run() string { return v.run }
+
+// guarded says whether the vote is of a node with a restart guard.
+func (v *Vote) guarded() bool { return v != nil && v.marker != "" }
 
 // Looking says what Look does about a node without a marker of its own.
 type Looking string
@@ -82,6 +89,27 @@ func (n *Node) Look(ctx context.Context, how Looking, fresh string, d Deployment
 	return s, &s.vote, nil
 }
 
+// Identify returns the vote of a node without restart guard. A server that tells no
+// run id, or not to this user, has one as well.
+func (n *Node) Identify(ctx context.Context) (*Vote, error) {
+	run, err := n.RunID(ctx)
+	if err != nil && OutcomeOf(err) != Refused {
+		return nil, err
+	}
+	return &Vote{run: run}, nil
+}
+
+// Check says whether a vote is still good, and of a guarded one how its node stands.
+// It changes nothing.
+func (n *Node) Check(ctx context.Context, vote *Vote, d Deployment) (s Standing, good bool, err error) {
+	if !vote.guarded() {
+		now, err := n.Identify(ctx)
+		return s, err == nil && now.run == vote.run, err
+	}
+	s, err = parseStanding(n.run(ctx, quorumLook, 1, marker, "0", millis(d.Longest), decimal(int64(d.Nodes)), string(Tell)))
+	return s, err == nil && s.Left == 0 && s.vote.marker == vote.marker, err
+}
+
 func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	values, err := array(m, err)
 	if err != nil || len(values) != 7 {
@@ -112,6 +140,7 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	}
 	s.Longest = time.Duration(longest) * time.Millisecond
 	s.vote = newVote(text[4], text[3])
+	s.vote.run = s.Run
 	return s, nil
 }
 
@@ -137,8 +166,8 @@ func word(text string) string {
 }
 
 // RenewVoted does as [Node.Renew] on a node of a quorum. counts says whether its
-// answers Renewed count: they do if the node's marker is still that of vote, which
-// is nil for a node without restart guard. entries, if not 0, is how many entries
+// answers Renewed count: they do if the node's marker is still that of vote, if that
+// is of a node with a restart guard. entries, if not 0, is how many entries
 // the hold has.
 func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
 	counts, err = n.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
@@ -176,7 +205,7 @@ func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 	if err != nil {
 		return false, errReply
 	}
-	return vote == nil || present == vote.marker, parseAnswers(values[1:], answers)
+	return !vote.guarded() || present == vote.marker, parseAnswers(values[1:], answers)
 }
 
 // Undo ends the hold of an owner whose round has failed, and tells nobody. If

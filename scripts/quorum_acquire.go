@@ -7,10 +7,10 @@ import (
 )
 
 // AcquireVoted does as [Node.AcquireEach] on a node of a quorum. vote is of
-// [Node.Look]; nil for a node without restart guard. It never sends a script's text
+// [Node.Look], or of [Node.Identify] for a node without restart guard. It never sends a script's text
 // to a guarded node, which might have restarted: it has no vote instead.
 func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, f *Fencing, asks []Ask, ballots []Ballot) error {
-	if vote == nil {
+	if !vote.guarded() {
 		return n.AcquireEach(ctx, f, asks, ballots)
 	}
 	keys, args, err := each(f, asks)

@@ -179,9 +179,9 @@ type NodeStatus struct {
 
 // Nodes asks all nodes how they stand, and changes nothing.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
-	all := make([]NodeStatus, len(q.nodes))
+	all, runs := make([]NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
 	came := q.each(q.nodes, func(n *node) error {
-		all[n.index] = n.status(ctx)
+		all[n.index], runs[n.index] = n.status(ctx)
 		return nil
 	})
 	for range q.nodes {
@@ -189,23 +189,33 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 			all[a.n.index] = NodeStatus{Node: a.n.name, Err: a.err}
 		}
 	}
+	for i, n := range q.nodes { // of several that are one server, the first votes
+		twin := q.twin(n, runs[i], func(other *node) string { return runs[other.index] })
+		if twin != nil && twin.index < i {
+			all[i] = NodeStatus{Node: n.name, Err: sameServer{twin, n}}
+		}
+	}
 	return all
 }
 
-func (n *node) status(ctx context.Context) NodeStatus {
-	s := NodeStatus{Node: n.name}
+func (n *node) status(ctx context.Context) (s NodeStatus, run string) {
+	s.Node = n.name
 	if n.q.Unguarded {
 		bounded, cancel := context.WithTimeout(ctx, n.q.NodeTimeout)
 		defer cancel()
-		_, s.Err = call(noDeadline{bounded}, n, func(ctx context.Context) (struct{}, error) { return struct{}{}, n.script.Ping(ctx) })
-		s.Vote = s.Err == nil
-		return s
+		vote, err := call(noDeadline{bounded}, n, n.script.Identify)
+		if err != nil {
+			s.Err = err
+			return s, ""
+		}
+		s.Vote = true
+		return s, vote.Run()
 	}
 	said, err := n.lookNow(ctx, scripts.Tell, "")
 	switch {
 	case err == nil && said.Epoch == "":
 		s.Left = n.q.Longest // nobody has used it yet
-		return s
+		return s, said.Run
 	case err == nil:
 		err = n.fit(said)
 	}
@@ -215,5 +225,5 @@ func (n *node) status(ctx context.Context) NodeStatus {
 	if said.Left < 0 && err == nil { // not marked since it restarted
 		s.Left = n.q.Longest
 	}
-	return s
+	return s, said.Run
 }

@@ -81,9 +81,6 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 		if err != nil {
 			return nil, err
 		}
-		if err := n.identify(ctx); err != nil {
-			return nil, err
-		}
 		asks, of := make([]scripts.Ask, 0, len(holds)), make([]int, 0, len(holds))
 		for i, h := range holds {
 			if !h.send(n) {
@@ -109,6 +106,7 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 				holds[i].answered(n, err == nil && said[at].OK)
 			}
 			ballots[i] = said[at]
+			ballots[i].Run = vote.Run()
 		}
 		switch {
 		case err != nil && len(asks) > 1 && scripts.OutcomeOf(err) == scripts.Refused && ctx.Err() == nil:

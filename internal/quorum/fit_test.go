@@ -1,8 +1,12 @@
 package quorum
 
 import (
+	"crypto/rand"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,37 +57,174 @@ func TestOneEvictingNodeIsLeftOut(t *testing.T) {
 	require.Empty(t, r.holder(2))
 }
 
+// guards are the two kinds of a quorum.
+var guards = map[string]func(*Config){
+	"guarded":   func(*Config) {},
+	"unguarded": func(c *Config) { c.Unguarded = true },
+}
+
+// Two clients of one server are one vote. The others may be enough without the second.
 func TestTwoClientsOfOneServer(t *testing.T) {
 	r := newRipeRig(t, 3)
-	for name, change := range map[string]func(*Config){
-		"guarded":   func(*Config) {},
-		"unguarded": func(c *Config) { c.Unguarded = true },
-	} {
+	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
 			way := redistest.NewProxy(t, r.server(2).Addr())
-			clients := []rueidis.Client{
-				r.server(0).Client(t), r.server(2).Client(t),
-				r.server(2).Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{way.Addr()} }),
+			again := r.server(2).Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{way.Addr()} })
+			of := func(clients ...rueidis.Client) *client {
+				conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, Log: slog.New(slog.DiscardHandler)}
+				change(&conf)
+				c := &client{Quorum: New(clients, conf), t: t}
+				t.Cleanup(c.Close)
+				return c
 			}
-			conf := Config{NodeTimeout: 10 * time.Second, Longest: lease, Log: slog.New(slog.DiscardHandler)}
-			change(&conf)
-			c := &client{Quorum: New(clients, conf), t: t}
-			t.Cleanup(c.Close)
-			for range 3 {
-				_, err := c.get("a")
+			c := of(r.server(0).Client(t), r.server(2).Client(t), again)
+			for i := range 20 {
+				key, owner := fmt.Sprint("key", i), fmt.Sprint(name, i)
+				a, err := c.Acquire(bounded(t), key, owner, lease, 10)
+				require.NoError(t, err)
+				require.True(t, a.OK)
+				for _, node := range []int{0, 2} {
+					m := r.do(node, "HEXISTS", key, owner)
+					there, err := m.AsInt64()
+					require.NoError(t, err)
+					require.EqualValues(t, 1, there)
+				}
+				_, err = c.Release(bounded(t), key, owner, 0)
+				require.NoError(t, err)
+			}
+			all := c.Nodes(bounded(t))
+			require.True(t, all[0].Vote)
+			require.True(t, all[1].Vote)
+			require.False(t, all[2].Vote)
+			require.ErrorContains(t, all[2].Err, "clients 1 ("+r.server(2).Addr()+") and 2 ("+way.Addr()+") are of one server")
+
+			c = of(r.server(2).Client(t), r.server(2).Client(t), again)
+			for range 10 {
+				a, err := c.get("a")
+				require.False(t, a.OK)
 				require.ErrorContains(t, err, "of one server")
-				require.ErrorContains(t, err, r.server(2).Addr())
-				require.ErrorContains(t, err, way.Addr())
-				require.ErrorContains(t, err, "clients")
 				require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
 			}
-			for i := range r.servers {
-				require.Empty(t, r.holder(i))
-			}
-			if name == "guarded" {
-				require.ErrorContains(t, c.Bootstrap(bounded(t), true), "of one server")
-			}
 		})
+	}
+}
+
+// An address that leads to the wrong server for a moment costs a vote for that moment.
+func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
+	for name, change := range guards {
+		t.Run(name, func(t *testing.T) {
+			r := newRipeRig(t, 3)
+			own := &rig{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
+			c := own.client(change, func(c *Config) { c.Lease = 2 * time.Millisecond })
+			lead := func(to *redistest.Server) {
+				own.moved[2].Store(to)
+				for len(c.conns[2]) > 0 {
+					_ = (<-c.conns[2]).Close()
+				}
+			}
+			r.warm(c)
+			right := c.nodes[2].run()
+			lead(r.server(1))
+			until(t, func() bool {
+				_, _ = c.nodes[2].voting(bounded(t))
+				return c.nodes[2].run() == c.nodes[1].run()
+			})
+			c.cutOff(0)
+			told := false
+			for i := 0; i < 20 || !told; i++ {
+				a, err := c.Acquire(bounded(t), fmt.Sprint("key", i), "a"+rand.Text(), lease, 10)
+				require.False(t, a.OK, "a second holder")
+				told = told || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") are of one server")
+				require.Less(t, i, 1000)
+			}
+			c.reach(0)
+			c.holds("b")
+			lead(nil)
+			until(t, func() bool {
+				_, _ = c.nodes[2].voting(bounded(t))
+				return c.nodes[2].run() == right
+			})
+			c.cutOff(1)
+			until(t, func() bool {
+				a, _ := c.Acquire(bounded(t), "other", "c"+rand.Text(), lease, 10)
+				return a.OK
+			})
+		})
+	}
+}
+
+// A renewal counts a server once, too.
+func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
+	r := newRipeRig(t, 3)
+	own := &rig{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
+	c := own.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
+	r.warm(c)
+	own.moved[2].Store(r.server(1))
+	for len(c.conns[2]) > 0 {
+		_ = (<-c.conns[2]).Close()
+	}
+	until(t, func() bool {
+		_, _ = c.nodes[2].voting(bounded(t))
+		return c.nodes[2].run() == c.nodes[1].run()
+	})
+	c.cutOff(0)
+	for range 20 {
+		answers := make([]scripts.Answer, 1)
+		err := c.Renew(bounded(t), lease, []string{"warm"}, []string{"w"}, answers)
+		require.Equal(t, scripts.Unanswered, answers[0])
+		require.Error(t, err)
+	}
+}
+
+// A policy that is set while lockers run costs the vote by the next but one lock, half a
+// lease later, or by a renewal: also of those who have known it all along.
+func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
+	r := newRipeRig(t, 3)
+	c := r.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
+	r.warm(c)
+	for i := range r.servers[:2] {
+		r.do(i, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+	}
+	until(t, func() bool {
+		answers := make([]scripts.Answer, 1)
+		_ = c.Renew(bounded(t), lease, []string{"warm"}, []string{"w"}, answers)
+		return answers[0] == scripts.Unanswered
+	})
+	until(t, func() bool {
+		_, err := c.get("a" + rand.Text())
+		return err != nil && strings.Contains(err.Error(), "may evict locks")
+	})
+	for i := range r.servers[:2] {
+		r.do(i, "CONFIG", "SET", "maxmemory-policy", "noeviction")
+	}
+	until(t, func() bool {
+		a, _ := c.get("b" + rand.Text())
+		return a.OK
+	})
+}
+
+// No look goes out but one each half lease, and locks do not wait for it.
+func TestGuard_LooksNoOftenerThanTwiceALease(t *testing.T) {
+	r := newRipeRig(t, 3)
+	for half, want := range map[time.Duration]bool{time.Millisecond: true, time.Hour: false} {
+		c := r.client(func(c *Config) { c.Lease = 2 * half })
+		r.warm(c)
+		var looks atomic.Int64
+		for _, way := range c.ways {
+			way.OnRequest(func(cmd []string) redistest.Verdict {
+				if slices.Contains(cmd, "tell") {
+					looks.Add(1)
+				}
+				return redistest.Pass
+			})
+		}
+		for i := 0; i < 50 || want && looks.Load() < 5; i++ {
+			owner := rand.Text()
+			a, err := c.Acquire(bounded(t), owner, owner, lease, 10)
+			require.NoError(t, err)
+			require.True(t, a.OK)
+		}
+		require.Equal(t, want, looks.Load() > 0)
 	}
 }
 

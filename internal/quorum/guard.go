@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/scripts"
@@ -23,6 +24,7 @@ type guard struct {
 	looking chan struct{} // closed when the look under way is over; nil if there is none
 	told    string        // epoch of the quarantine that was logged
 	refusal string        // that was logged
+	looked  atomic.Int64  // when a look began last, in ns since q.made
 }
 
 var (
@@ -51,11 +53,9 @@ func refused(err error) error { return judged{err, scripts.Refused} }
 // voting returns the vote of the node, after a look if it is not known. Of those
 // who come at once, one looks. The look itself is not cut short by ctx.
 func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
-	if n.q.Unguarded {
-		return nil, nil
-	}
 	g := &n.guard
 	if vote := g.present(); vote != nil {
+		n.refresh(vote)
 		return vote, nil
 	}
 	for {
@@ -87,6 +87,29 @@ func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
 	}
 }
 
+// refresh looks in the background whether a vote is still good, where the last look
+// is half a lease ago: the node may have been told to evict, and an address may lead to
+// another server. No call waits for it.
+func (n *node) refresh(vote *scripts.Vote) {
+	now, last := int64(time.Since(n.q.made)), n.guard.looked.Load()
+	if time.Duration(now-last) < n.q.Lease/2 || !n.guard.looked.CompareAndSwap(last, now) {
+		return
+	}
+	n.q.spawn(func() {
+		type answer struct {
+			said scripts.Standing
+			good bool
+		}
+		a, err := call(n.q.bounded(0), n, func(ctx context.Context) (answer, error) {
+			said, good, err := n.script.Check(ctx, vote, n.q.deployment())
+			return answer{said, good}, err
+		})
+		if err == nil && (!a.good || !n.q.Unguarded && n.fit(a.said) != nil) {
+			n.guard.revoke(vote)
+		}
+	})
+}
+
 // revoke forgets a vote that the node does not know any more.
 func (g *guard) revoke(v *scripts.Vote) {
 	g.mu.Lock()
@@ -94,6 +117,14 @@ func (g *guard) revoke(v *scripts.Vote) {
 	if g.vote == v {
 		g.vote, g.why = nil, nil
 	}
+}
+
+// run is the id of the node's server, as far as its vote is known.
+func (n *node) run() string {
+	if vote := n.guard.present(); vote != nil {
+		return vote.Run()
+	}
+	return ""
 }
 
 // present is the vote as far as known.
@@ -107,13 +138,24 @@ func (g *guard) present() *scripts.Vote {
 func (n *node) look(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(n.q.base, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	said, vote, err := n.lookTwice(noDeadline{ctx}, scripts.Mark, "")
+	said, vote, err := scripts.Standing{}, (*scripts.Vote)(nil), error(nil)
+	if n.q.Unguarded {
+		if vote, err = n.script.Identify(noDeadline{ctx}); scripts.OutcomeOf(err) == scripts.Unknown { // as lookTwice
+			vote, err = n.script.Identify(noDeadline{ctx})
+		}
+	} else if said, vote, err = n.lookTwice(noDeadline{ctx}, scripts.Mark, ""); err == nil {
+		err = n.fit(said)
+	}
+	refusal := err
+	if err == nil && vote != nil {
+		if twin := n.q.twin(n, vote.Run(), (*node).run); twin != nil {
+			refusal = sameServer{twin, n} // which is for those who count its votes
+		}
+	}
 	g := &n.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err == nil {
-		err = n.fit(said)
-	}
+	g.looked.Store(int64(time.Since(n.q.made)))
 	wait := 100 * time.Millisecond
 	if err == nil && vote == nil {
 		err = noVote{said.Left}
@@ -125,10 +167,10 @@ func (n *node) look(done chan struct{}) {
 	}
 	if err != nil {
 		vote = nil
-		if text := err.Error(); scripts.OutcomeOf(err) == scripts.Refused && g.refusal != text {
-			g.refusal = text
-			n.q.Log.Warn("multilock: a node cannot vote", "node", n.name, "error", text)
-		}
+	}
+	if scripts.OutcomeOf(refusal) == scripts.Refused && g.refusal != refusal.Error() {
+		g.refusal = refusal.Error()
+		n.q.Log.Warn("multilock: a node cannot vote", "node", n.name, "error", g.refusal)
 	}
 	g.vote, g.why, g.until = vote, err, time.Now().Add(wait)
 	g.looking = nil
@@ -152,65 +194,49 @@ func (n *node) fit(said scripts.Standing) error {
 	case said.Nodes != len(q.nodes):
 		return refused(fmt.Errorf("this deployment has %d nodes, not %d; New says how to change that", said.Nodes, len(q.nodes)))
 	}
-	return n.same(said.Run)
+	return nil
 }
 
-// same is the error of a node that turned out to be another of the nodes; then no
-// quorum is one.
-func (n *node) same(run string) error {
-	q := n.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n.run = run
-	for _, other := range q.nodes {
-		if other != n && other.run == run && q.twice == nil {
-			a, b := other, n
-			if a.index > b.index {
-				a, b = b, a
-			}
-			q.twice = refused(fmt.Errorf("multilock: clients %d (%s) and %d (%s) are of one server", a.index, a.name, b.index, b.name))
-		}
+// sameServer is the error of a node that is another of the nodes: its vote would be
+// the other's once more.
+type sameServer struct{ first, second *node }
+
+func (e sameServer) Error() string {
+	a, b := e.first, e.second
+	if a.index > b.index {
+		a, b = b, a
 	}
-	return q.twice
+	return fmt.Sprintf("clients %d (%s) and %d (%s) are of one server", a.index, a.name, b.index, b.name)
 }
 
-// identify asks a node once who it is, where no look does. One that does not tell
-// is taken for another than the others.
-func (n *node) identify(ctx context.Context) error {
-	if !n.q.Unguarded || n.known.Load() {
+// Outcome is that of what waiting does not cure.
+func (sameServer) Outcome() scripts.Outcome { return scripts.Refused }
+
+// twin is another node of which run is known, by what of tells; nil if there is none.
+// A server that tells no run id is taken for another than the others.
+func (q *Quorum) twin(n *node, run string, of func(*node) string) *node {
+	if run == "" {
 		return nil
 	}
-	run, err := n.script.RunID(ctx)
-	if outcome := scripts.OutcomeOf(err); outcome == scripts.Unknown || outcome == scripts.Unavailable {
-		return err
-	}
-	n.known.Store(true)
-	if err == nil && run != "" {
-		return n.same(run)
+	for _, other := range q.nodes {
+		if other != n && of(other) == run {
+			return other
+		}
 	}
 	return nil
 }
 
-// meet looks at all nodes once, before the first lock: two clients of one server
-// would make a quorum of fewer. It waits for a node no longer than for any call.
-func (q *Quorum) meet() error {
+// meet looks at all nodes once, before the first lock, so that the first round has the
+// time of any other. It waits for a node no longer than for any call.
+func (q *Quorum) meet() {
 	q.met.Do(func() {
 		var all sync.WaitGroup
 		bounded := q.after(q.NodeTimeout)
 		for _, n := range q.nodes {
 			all.Go(func() {
-				_, _ = call(bounded, n, func(ctx context.Context) (struct{}, error) {
-					if q.Unguarded {
-						return struct{}{}, n.identify(ctx)
-					}
-					_, err := n.voting(ctx)
-					return struct{}{}, err
-				})
+				_, _ = call(bounded, n, n.voting)
 			})
 		}
 		all.Wait()
 	})
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	return q.twice
 }

@@ -86,7 +86,7 @@ func (r *rig) part(from, to int) *client {
 // may take long: what a test has not cut off comes.
 func (r *rig) client(change ...func(*Config)) *client {
 	r.t.Helper()
-	conf := Config{NodeTimeout: 10 * time.Second, Longest: lease, FenceExpiry: time.Hour, Log: slog.New(slog.DiscardHandler)}
+	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&conf)
 	}

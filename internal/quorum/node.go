@@ -22,11 +22,9 @@ type node struct {
 	script     *scripts.Node
 	subscriber *pubsub.Subscriber
 	guard      guard
-	run        string // id of the server's process, as seen last; guarded by q.mu
 
 	answered atomic.Int64 // when the node answered last, in ns since q.made; 0: a call has failed since
 	gone     atomic.Bool  // silent has reached silences; written under mu
-	known    atomic.Bool  // identify has had its answer
 
 	mu     sync.Mutex
 	silent int             // calls in a row that were not answered, 0 while answered is not; guarded by mu

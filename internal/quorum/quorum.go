@@ -17,6 +17,7 @@ import (
 // Config is what a door tells its quorum; checked by the door.
 type Config struct {
 	NodeTimeout time.Duration // of one call to one node
+	Lease       time.Duration // of holds that are renewed
 	Longest     time.Duration // longest lease of the deployment
 	Unguarded   bool          // nodes vote right after a restart
 	Evicting    bool          // nodes vote although they may evict locks
@@ -43,9 +44,8 @@ type Quorum struct {
 	trips   atomic.Int64 // ns of a round, a moving average
 	met     sync.Once    // all nodes have been looked at
 	mu      sync.RWMutex
-	closing bool  // no short work is begun any more; guarded by mu
-	closed  bool  // nor any other; guarded by mu
-	twice   error // two clients are of one server; guarded by mu
+	closing bool // no short work is begun any more; guarded by mu
+	closed  bool // nor any other; guarded by mu
 }
 
 // New returns a quorum of the Redises of clients, which stay the caller's to

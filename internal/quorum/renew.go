@@ -21,6 +21,7 @@ type renewal struct {
 	mu   sync.Mutex
 	yes  []uint8  // how many nodes have renewed a hold
 	no   []uint16 // the nodes that have denied it, a bit for each
+	runs []string // the servers whose yes counts, by node
 	late bool     // the batch is decided
 }
 
@@ -34,7 +35,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	r := &renewal{
 		q: q, keys: append([]string(nil), keys...), owners: append([]string(nil), owners...),
 		holds: make([]*hold, len(keys)), entries: make([]int, len(keys)),
-		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)),
+		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runs: make([]string, len(q.nodes)),
 	}
 	for i, owner := range owners {
 		if h := q.holds.get(owner); h != nil {
@@ -78,22 +79,30 @@ func (r *renewal) ask(n *node, lease time.Duration) error {
 		return n.absence()
 	}
 	type answer struct {
-		said   []scripts.Answer
-		counts bool
+		said []scripts.Answer
+		vote *scripts.Vote // nil: none by which its yes counts
 	}
 	a, err := call(r.q.bounded(lease), n, func(ctx context.Context) (answer, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
 		a := answer{said: make([]scripts.Answer, len(r.keys))}
 		counts, err := n.script.RenewVoted(ctx, vote, lease, r.keys, r.owners, r.entries, a.said)
-		a.counts = counts && (vote != nil || n.q.Unguarded)
-		if err == nil && vote != nil && !counts {
+		if counts {
+			a.vote = vote
+		} else if err == nil && vote != nil {
 			n.guard.revoke(vote)
 		}
 		return a, err
 	})
-	counts := a.counts
+	counts := a.vote != nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if counts {
+		run := a.vote.Run()
+		if twin := r.q.twin(n, run, func(other *node) string { return r.runs[other.index] }); twin != nil {
+			return sameServer{twin, n}
+		}
+		r.runs[n.index] = run
+	}
 	for i, a := range a.said {
 		switch {
 		case a == scripts.NotOurs:

@@ -32,9 +32,7 @@ type round struct {
 // again in the background, and where the round has failed, all are told to forget
 // it. Nobody is asked if ctx is over.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	if err := q.meet(); err != nil {
-		return scripts.Acquired{}, err
-	}
+	q.meet()
 	h := q.newHold(key, owner, lease)
 	r := &round{
 		q: q, hold: h, pending: len(q.nodes),
@@ -80,7 +78,12 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 	r.said[n.index], r.errs[n.index] = b, err
 	switch {
 	case err == nil && b.OK:
-		r.yes++
+		if twin := r.q.twin(n, b.Run, r.runOf); twin != nil {
+			r.errs[n.index] = sameServer{twin, n}
+			r.hold.lacks(n) // which counts for fences
+		} else {
+			r.yes++
+		}
 	case err == nil:
 		r.held++
 		r.errs[n.index] = ErrHeld
@@ -101,6 +104,14 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 	case late && b.OK && r.fencing != nil: // the quorum has the number without it
 		r.q.spawn(func() { _ = n.raise(r.hold) })
 	}
+}
+
+// runOf is the server that has said yes as a node; "" if none has.
+func (r *round) runOf(n *node) string {
+	if said := &r.said[n.index]; said.OK {
+		return said.Run
+	}
+	return ""
 }
 
 // refused takes in why a node that said yes does not take the round's fence number.
