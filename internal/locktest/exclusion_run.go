@@ -143,7 +143,7 @@ func exclusionRun(t *testing.T, d Door, length time.Duration, want least, args .
 		await(t, func() bool { return !exists(t, server, exclusionKey(i)) })
 	}
 	seen()
-	require.Empty(t, order.wrong)
+	require.Empty(t, order.wrong[:min(3, len(order.wrong))])
 	run := recorded(true)
 	t.Logf("%d grants, %d holders killed, %d leases lost, faults: %v", len(run.intervals), run.killed, run.lost, faults)
 	return run, faults

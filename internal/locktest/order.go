@@ -70,10 +70,11 @@ func (o *orderCheck) see(c redistest.Command) {
 		case "LTRIM":
 			n, _ := strconv.Atoi(args[0])
 			q.waiting = q.waiting[min(n, len(q.waiting)):]
+		case "LSET": // who leaves with others takes the first one's name, and goes with it
+			i, _ := strconv.Atoi(args[0])
+			q.waiting[i] = args[1]
 		case "LREM":
-			if i := slices.Index(q.waiting, args[1]); i >= 0 {
-				q.waiting = slices.Delete(q.waiting, i, i+1)
-			}
+			q.remove(args[0], args[1])
 		}
 	}
 	if q := o.locks[c.Words[1]]; q != nil {
@@ -91,6 +92,22 @@ func (o *orderCheck) see(c redistest.Command) {
 				o.served(q)
 			}
 			q.holder = ""
+		}
+	}
+}
+
+// remove takes so many that are called owner out of the queue, from its end if they are
+// less than none, as LREM does.
+func (q *orderedQueue) remove(count, owner string) {
+	n, _ := strconv.Atoi(count)
+	if n < 0 {
+		n = -n
+		slices.Reverse(q.waiting)
+		defer func() { slices.Reverse(q.waiting) }()
+	}
+	for ; n > 0; n-- {
+		if i := slices.Index(q.waiting, owner); i >= 0 {
+			q.waiting = slices.Delete(q.waiting, i, i+1)
 		}
 	}
 }
