@@ -41,6 +41,7 @@ const (
 	modelPromote                            // the node goes on with the replica's data
 	modelMove                               // so does another process
 	modelCopy                               // it goes on with the data of node at
+	modelUnmark                             // a node's marker is deleted by hand
 	modelExpire                             // a hold ends on a fast clock
 	modelJump                               // a hold or quarantine ends on a wrong clock
 	modelDelete                             // a hold that is on all nodes is deleted on one by hand
@@ -61,7 +62,7 @@ func (m *model) actions(all []modelAction) []modelAction {
 	for n := range m.nodes {
 		m.nodeActions(n, do)
 		for c := range m.strangers {
-			if m.nodes[n].own == 0 {
+			if m.nodes[n].own == 0 && n < int(m.size(int8(c))) {
 				do(modelStranger, n, c)
 			}
 		}
@@ -215,6 +216,9 @@ func (m *model) nodeActions(n int, do func(modelActionKind, int, int)) {
 			}
 		}
 	}
+	if m.budget.unmarks != 0 && node.marker != modelUnmarked {
+		do(modelUnmark, n, 0)
+	}
 	if m.budget.deletes != 0 && node.holder != 0 && m.nodes[0].holder == m.nodes[1].holder && m.nodes[1].holder == m.nodes[2].holder {
 		do(modelDelete, n, 0)
 	}
@@ -233,7 +237,7 @@ func (a modelAction) String() string {
 	name := []string{
 		"tick", "lock", "unlock", "cut short", "look", "stranger looks", "ask", "arrive", "arrive late", "answer", "time out",
 		"write", "write lost", "write late", "end", "end again", "force", "forced", "renew", "renew arrives", "renew answered", "renew lost", "renew late",
-		"bootstrap", "empty", "flush", "sync", "promote", "move", "copy", "expire", "jump", "delete",
+		"bootstrap", "empty", "flush", "sync", "promote", "move", "copy", "unmark", "expire", "jump", "delete",
 	}[a.kind]
 	return fmt.Sprintf("%s at node %d of %d", name, a.node, a.at)
 }

@@ -94,16 +94,16 @@ var modelCalls = map[string]modelCall{
 	"Quorum.Bootstrap -> node.voting":  modelBy(modelLook, modelStranger),
 	"Quorum.Bootstrap -> node.lookNow": modelBy(modelBoot),
 	"node.lookNow -> node.lookTwice":   modelBy(modelBoot),
-	"Quorum.meet -> node.identify":     modelNot(modelReads),
-	"node.ballots -> node.identify":    modelNot(modelReads),
-	"node.identify -> RunID":           modelNot(modelReads),
+	"node.voting -> node.refresh":      modelNot(modelReads),
+	"node.refresh -> Check":            modelNot(modelReads),
+	"node.look -> Identify":            modelNot(modelReads),
 
 	// For operators.
 	"Quorum.ForceRelease -> ForceRelease": modelBy(modelForce, modelForced),
 	"Quorum.Inspect -> Inspect":           modelNot(modelReads),
 	"Quorum.Nodes -> node.status":         modelNot(modelReads),
 	"node.status -> node.lookNow":         modelNot(modelReads),
-	"node.status -> Ping":                 modelNot(modelReads),
+	"node.status -> Identify":             modelNot(modelReads),
 	"New -> newNode":                      modelNot(modelReads),
 }
 

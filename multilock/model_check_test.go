@@ -30,7 +30,7 @@ func (m *model) check() {
 			if row.phase == modelOver && cell.end == 0 && node.holder == modelOwner(i+1) && !restored {
 				m.breaks(modelLeftOver)
 			}
-			if row.phase == modelHeld && cell.there == modelAbsent && cell.ask == modelNoAsk {
+			if row.phase == modelHeld && n < int(m.size(m.of[i])) && cell.there == modelAbsent && cell.ask == modelNoAsk {
 				m.breaks(modelMissing)
 			}
 		}
@@ -58,7 +58,7 @@ func (m *model) exposes(n int) {
 		if cell.renew == modelRenewYes || cell.renew == modelRenewed {
 			trust = m.believed(i) - row.since
 		}
-		for j := range m.nodes {
+		for j := range m.size(m.of[i]) {
 			if node := &m.nodes[j]; node.kind.wrong == 0 && (node.holder != o || node.left < trust) {
 				row.exposed = 1
 			}

@@ -24,6 +24,7 @@ type modelWorld struct {
 	strangers int           // so many of the clients, or of their like, use the nodes for other keys
 	moves     bool          // a promotion is of another process, which knows no scripts
 	still     bool          // no time passes
+	settled   bool          // all nodes are used as those of the last client
 	fresh     bool          // nodes have never been used
 	bootstrap bool          // clients may begin with Bootstrap
 	prefix    []modelAction // what has happened already
@@ -52,17 +53,21 @@ func (x *modelWorld) unused() (s modelState) {
 	for n := range s.nodes {
 		node := &s.nodes[n]
 		node.kind, node.fence, node.replica.fence = x.kinds[n], x.floor(), x.floor()
-		if x.fresh {
+		first := int8(0)
+		if x.settled {
+			first = int8(x.clients()) - 1
+		}
+		if x.fresh || n >= int(x.size(first)) {
 			continue
 		}
-		node.marker, node.own, node.boot, node.most = 1, 1, 1, x.longest(0)
+		node.marker, node.own, node.boot, node.most, node.size = 1, 1, 1, x.longest(first), x.size(first)
 		for c := range x.clients() {
-			if x.longest(int8(c)) == node.most {
+			if node.fits(&x.modelRules, int8(c)) {
 				node.votes[c] = 1
 			}
 		}
 		if node.kind.replicated > 0 {
-			node.replica.marker, node.replica.most = 1, node.most
+			node.replica.marker, node.replica.most, node.replica.size = 1, node.most, node.size
 		}
 	}
 	return s
@@ -71,10 +76,10 @@ func (x *modelWorld) unused() (s modelState) {
 // lock begins a round.
 func (m *model) lock(i int) {
 	m.rows[i].phase = modelAsking
-	for n := range m.nodes {
+	for n := range m.size(m.of[i]) {
 		m.nodes[n].cells[i].ask = modelToAsk
 		if m.nodes[n].votes[m.of[i]] != 0 {
-			m.ask(n, i)
+			m.ask(int(n), i)
 		}
 	}
 }
@@ -199,8 +204,8 @@ func (m *model) said(n, i int, what modelSaid) {
 	if row.phase == modelFencing {
 		return
 	}
-	yes, pending := 0, 0
-	for j := range m.nodes {
+	yes, pending, need := 0, 0, m.need(m.of[i])
+	for j := range m.size(m.of[i]) {
 		switch m.nodes[j].cells[i].said {
 		case modelSaidYes:
 			yes++
@@ -209,9 +214,9 @@ func (m *model) said(n, i int, what modelSaid) {
 		}
 	}
 	switch {
-	case yes >= modelNeed:
+	case yes >= need:
 		m.won(i)
-	case yes+pending < modelNeed:
+	case yes+pending < need:
 		m.over(i, 1)
 	}
 }

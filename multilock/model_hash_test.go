@@ -35,7 +35,7 @@ func (x *modelWorld) order(clients [modelClients]int8) (to [modelOwners]modelOwn
 			to[i] = modelOwner(i)
 			continue
 		}
-		if x.most[c] != x.most[clients[c]] {
+		if x.most[c] != x.most[clients[c]] || x.nodes[c] != x.nodes[clients[c]] || x.clocks[c] != x.clocks[clients[c]] {
 			return to, false
 		}
 		seen, found := 0, false

@@ -40,9 +40,9 @@ func (m *model) wroteBack(n, i int, ok bool) {
 	}
 	switch {
 	case m.rows[i].phase != modelFencing:
-	case done >= modelNeed:
+	case done >= m.need(m.of[i]):
 		m.hold(i)
-	case done+pending < modelNeed:
+	case done+pending < m.need(m.of[i]):
 		m.over(i, 1)
 	}
 }

@@ -2,7 +2,6 @@ package multilock_test
 
 const (
 	modelNodes   = 3
-	modelNeed    = 2 // nodes of a quorum
 	modelClients = 3
 	modelOwners  = 4
 )
@@ -32,6 +31,7 @@ type modelData struct {
 	wait   int8  // of the marker: ticks until the node has a vote
 	seen   uint8 // of the marker: a bit for each client whose Bootstrap has seen it
 	most   int8  // of the marker: the longest lease
+	size   int8  // of the marker: the number of nodes
 }
 
 // modelNode is a node, with all that is known of it and on its way to it.
@@ -158,24 +158,29 @@ func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMar
 	switch {
 	case how == modelRipen:
 		if n.own > 0 && n.seen&(1<<c) != 0 {
-			n.mark(0, x.longest(c))
+			n.mark(0, x.longest(c), x.size(c))
 			marked = true
 		}
 	case how == modelMark && n.own == 0:
 		most := max(n.most, x.longest(c))
-		n.mark(x.quarantine(most), most)
+		n.mark(x.quarantine(most), most, x.size(c))
 		marked = true
 	}
-	if n.own > 0 && n.wait == 0 && (n.most == x.longest(c) || x.seeds.anyLongest) {
+	if n.own > 0 && n.wait == 0 && n.fits(x, c) {
 		vote = n.marker
 	}
 	return vote, marked
 }
 
+// fits says whether a node's marker is that of a client's deployment.
+func (n *modelNode) fits(x *modelRules, c int8) bool {
+	return (n.most == x.longest(c) || x.seeds.anyLongest) && (n.size == x.size(c) || x.seeds.anySize)
+}
+
 // mark writes a marker with a fresh epoch.
-func (n *modelNode) mark(wait, most int8) {
+func (n *modelNode) mark(wait, most, size int8) {
 	old := n.marker
-	n.marker, n.wait, n.seen, n.most, n.own, n.boot = modelUnmarked, wait, 0, most, 1, 1
+	n.marker, n.wait, n.seen, n.most, n.size, n.own, n.boot = modelUnmarked, wait, 0, most, size, 1, 1
 	n.forget(old)
 	n.marker = 1
 	if n.replica.marker == 1 {
@@ -223,6 +228,13 @@ func (n *modelNode) empty(x *modelRules, restart bool) {
 	if restart && x.seeds.existence {
 		n.rename(func(modelMarker) modelMarker { return modelDead })
 	}
+}
+
+// unmark is the deletion of the marker by hand.
+func (n *modelNode) unmark() {
+	old := n.marker
+	n.marker, n.wait, n.seen, n.most, n.size, n.own = modelUnmarked, 0, 0, 0, 0, 0
+	n.forget(old)
 }
 
 // promote puts other data in the place of the node's own, under a new reign.

@@ -63,7 +63,7 @@ func (r *modelReal) lease(o modelOwner) time.Duration {
 }
 
 func (r *modelReal) deployment(c int8) scripts.Deployment {
-	return scripts.Deployment{Longest: time.Duration(r.rules.longest(c)) * modelTickTime, Nodes: modelNodes}
+	return scripts.Deployment{Longest: time.Duration(r.rules.longest(c)) * modelTickTime, Nodes: int(r.rules.size(c))}
 }
 
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
@@ -191,12 +191,12 @@ func (r *modelReal) promote(keys map[string]string) {
 }
 
 // copied makes the kept keys those of another node.
-func (r *modelReal) copied(longest int8) {
+func (r *modelReal) copied(longest, size int8) {
 	r.sync()
 	r.promote(r.replica)
 	if _, marked := r.replica["holdfast_node"]; marked {
 		r.do("SET", "holdfast_node", "abcd "+strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" 1 "+
-			strconv.FormatInt((time.Duration(longest)*modelTickTime).Milliseconds(), 10)+" "+strconv.Itoa(modelNodes))
+			strconv.FormatInt((time.Duration(longest)*modelTickTime).Milliseconds(), 10)+" "+strconv.Itoa(int(size)))
 	}
 }
 
@@ -221,7 +221,7 @@ func (r *modelReal) state() (d modelData) {
 	}
 	said, _, err := r.node.Look(r.context(), scripts.Tell, "0", r.deployment(0), "")
 	require.NoError(r.t, err)
-	d.most = int8(said.Longest / modelTickTime)
+	d.most, d.size = int8(said.Longest/modelTickTime), int8(said.Nodes)
 	switch {
 	case said.Left == 0:
 		d.marker = 1

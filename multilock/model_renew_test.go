@@ -3,7 +3,7 @@ package multilock_test
 // renew begins a renewal on all nodes.
 func (m *model) renew(i int) {
 	m.rows[i].renewing, m.rows[i].since = 1, 0
-	for n := range m.nodes {
+	for n := range m.size(m.of[i]) {
 		m.nodes[n].cells[i].renew = modelRenewSent
 	}
 }
@@ -113,14 +113,18 @@ func (m *model) decide(i int) {
 			pending++
 		}
 	}
+	quorum, need := m.quorum(m.of[i]), m.need(m.of[i])
+	if m.seeds.quorumRenews {
+		need = quorum
+	}
 	switch {
-	case yes >= modelNeed:
+	case yes >= need:
 		trust := m.believed(i) - row.since
 		if m.seeds.unlimited {
 			trust = m.believed(i)
 		}
 		row.trust = max(row.trust, trust)
-	case no > modelNodes-modelNeed:
+	case no > int(m.size(m.of[i]))-quorum:
 		m.over(i, 1)
 		return
 	case pending > 0:
@@ -136,7 +140,7 @@ func (m *model) decide(i int) {
 			m.lacks(cell)
 		}
 		cell.renew = modelNoRenew
-		if yes >= modelNeed && no > 0 && cell.there != modelPresent {
+		if yes >= quorum && no > 0 && cell.there != modelPresent {
 			m.repair(n, i)
 		}
 	}

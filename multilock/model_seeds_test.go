@@ -39,7 +39,11 @@ func TestModelFindsSeeds(t *testing.T) {
 		{"clients of any longest lease vote", modelTwo, modelTwoClients(modelLongests, modelEmptied(1)), func(s *modelSeeds) { s.anyLongest = true }},
 		{"two nodes forget, and the longest leases differ", modelTwo, modelTwoClients(modelLongests, modelEmptied(2)), func(*modelSeeds) {}},
 		{"a clock jumps while a node lacks a lease", modelTwo, modelTwoClients(modelWrong, modelExact), func(*modelSeeds) {}},
-		{"Bootstrap after all have forgotten", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), func(*modelSeeds) {}},
+		{"a quorum is enough for a renewal", modelTwo, modelTwoClients(modelClocks, modelRenews), func(s *modelSeeds) { s.quorumRenews = true }},
+		{"a set grows by two", modelTwo, modelTwoClients(modelSizes(1)), func(*modelSeeds) {}},
+		{"clients of any number of nodes vote", modelTwo, modelTwoClients(modelSizes(1), modelUsed), func(s *modelSeeds) { s.anySize = true }},
+		{"a start gives new nodes their vote", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), func(s *modelSeeds) { s.oldBootstrap = true }},
+		{"NothingHeld, which all nodes have forgotten", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), func(*modelSeeds) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.seed(&c.world.seeds)

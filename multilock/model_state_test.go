@@ -104,6 +104,7 @@ type modelBudget struct {
 	syncs    int8 // of the replica
 	deletes  int8 // of a hold, by hand
 	forces   int8 // calls of ForceUnlock
+	unmarks  int8 // of a node's marker, by hand
 	boots    int8 // calls of Bootstrap
 }
 
@@ -127,6 +128,8 @@ type modelRules struct {
 	lease  int8               // ticks
 	fixed  [modelOwners]int8  // ticks of a lease that is another, and is never renewed; 0: none
 	most   [modelClients]int8 // WithMaxLease of each client; 0: the longest lease that there is
+	nodes  [modelClients]int8 // of each client, the first ones; 0: all
+	clocks [modelClients]int8 // WithClockFaults of each
 	margin int8               // by which a client's trust ends earlier
 	fences bool
 	seeds  modelSeeds
@@ -153,8 +156,25 @@ type modelSeeds struct {
 	unlimited       bool // a renewal counts from its reply
 	usualDelay      bool // a node that restarted waits for the usual lease, not for the longest
 	anyLongest      bool // clients of any longest lease vote
+	anySize         bool // clients with any number of nodes vote
+	quorumRenews    bool // a quorum is enough for a renewal, whatever a lease needs
+	oldBootstrap    bool // a program's start gives nodes their vote that nobody has marked
 	heldStays       bool // a node that said "held" is not asked again before the next renewal
 }
+
+// size is the number of a client's nodes.
+func (x *modelRules) size(c int8) int8 {
+	if x.nodes[c] > 0 {
+		return x.nodes[c]
+	}
+	return modelNodes
+}
+
+// quorum is more than half of a client's nodes.
+func (x *modelRules) quorum(c int8) int { return int(x.size(c))/2 + 1 }
+
+// need is how many votes a lease of a client needs, and its renewals.
+func (x *modelRules) need(c int8) int { return x.quorum(c) + int(x.clocks[c]) }
 
 // longest is a client's WithMaxLease.
 func (x *modelRules) longest(c int8) int8 {

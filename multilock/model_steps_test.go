@@ -92,6 +92,9 @@ func (m *model) do(a modelAction) {
 	case modelCopy:
 		spend(&m.budget.promotes)
 		m.copied(n, i)
+	case modelUnmark:
+		spend(&m.budget.unmarks)
+		node.unmark()
 	case modelDelete:
 		spend(&m.budget.deletes)
 		node.holder, node.left = 0, 0
@@ -188,10 +191,12 @@ func (m *model) boot(c int8) {
 	}
 	m.boots[c]++
 	switch {
+	case m.seeds.oldBootstrap && step < modelNodes && m.nodes[step].marker != modelUnmarked:
+		m.boots[c] = modelBooted
 	case step < modelNodes:
 		vote, _ := m.nodes[step].look(&m.modelRules, modelMark, c)
 		m.nodes[step].seen |= 1 << c
-		if vote != 0 || m.nodes[step].most != m.longest(c) {
+		if vote != 0 || !m.nodes[step].fits(&m.modelRules, c) {
 			m.boots[c] = modelBooted
 		}
 	case step < 2*modelNodes:

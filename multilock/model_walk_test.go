@@ -21,7 +21,7 @@ const (
 // the test's own doing.
 func TestModelIsWhatRedisDoes(t *testing.T) {
 	x := &modelRules{lease: 4, fences: true}
-	x.fixed[modelOwners-1], x.most[modelClients-1] = 5, 6
+	x.fixed[modelOwners-1], x.most[modelClients-1], x.nodes[modelClients-1] = 5, 6, 2
 	r := newModelReal(t, x)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -36,7 +36,7 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 	}
 	t.Logf("%d steps: %v", steps, met)
 	for _, what := range []string{"yes", "held", "gone", "no vote", "counts", "void yes", "not ours",
-		"marked", "ripened", "another longest lease", "fence raised", "fence refused", "fence lowered", "restart", "forced", "plain yes"} {
+		"marked", "ripened", "another deployment", "fence raised", "fence refused", "fence lowered", "restart", "forced", "plain yes"} {
 		require.NotZero(t, met[what], what)
 	}
 }
@@ -52,7 +52,7 @@ type modelWalk struct {
 }
 
 func (w *modelWalk) step(t *testing.T) {
-	c, o := int8(w.random.IntN(15)%7/3), modelOwner(1+w.random.IntN(modelOwners)) // the last client has another longest lease
+	c, o := int8(w.random.IntN(15)%7/3), modelOwner(1+w.random.IntN(modelOwners)) // the last client is of another deployment
 	if w.node.holder != 0 && w.random.IntN(3) > 0 {
 		o = w.node.holder
 	}
@@ -107,7 +107,7 @@ func (w *modelWalk) look(t *testing.T, c int8) {
 	require.Equal(t, []bool{vote != 0, marked}, []bool{voted, done}, "%v", w)
 	w.count(marked && how != modelRipen, "marked")
 	w.count(marked && how == modelRipen, "ripened")
-	w.count(w.node.own > 0 && w.node.wait == 0 && vote == 0, "another longest lease")
+	w.count(w.node.own > 0 && w.node.wait == 0 && vote == 0, "another deployment")
 }
 
 func (w *modelWalk) acquire(t *testing.T, c int8, o modelOwner, before int64) {
@@ -210,7 +210,7 @@ func (w *modelWalk) disturb(t *testing.T) {
 		}
 		n.sync() // as the server's test does
 		n.promote(d, false)
-		r.copied(n.most)
+		r.copied(n.most, n.size)
 	case k < 49:
 		w.note("flush")
 		n.empty(w.rules, false)

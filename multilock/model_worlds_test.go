@@ -49,6 +49,29 @@ func modelForces(x *modelWorld) { x.limits.forces = 1 }
 // modelExact has a clock jump at any moment, and everything promised.
 func modelExact(x *modelWorld) { x.exact = true }
 
+// modelClocks has client 0's leases hold out against one clock that jumps at any moment.
+func modelClocks(x *modelWorld) { x.kinds[1].wrong, x.clocks[0], x.exact = 1, 1, true }
+
+// modelClocksAll has all leases do.
+func modelClocksAll(x *modelWorld) {
+	modelClocks(x)
+	x.clocks = [modelClients]int8{1, 1, 1}
+}
+
+// modelSizes has client 0 use the first so many nodes only, as before the set grew to
+// all, for which the markers are deleted by hand.
+func modelSizes(before int8) func(*modelWorld) {
+	return func(x *modelWorld) {
+		x.nodes[0], x.strangers, x.limits.unmarks = before, 2, -1
+		for n := range x.kinds {
+			x.kinds[n].order = int8(n + 1)
+		}
+	}
+}
+
+// modelUsed has the nodes be in use by clients of all, which nobody changes.
+func modelUsed(x *modelWorld) { x.settled, x.limits.unmarks = true, 0 }
+
 func modelReplica(syncs int8) func(*modelWorld) {
 	return func(x *modelWorld) { x.kinds[0].replicated, x.limits.promotes, x.limits.syncs = 1, -1, syncs }
 }
