@@ -80,8 +80,8 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 //
 // Errors: [*QuorumError] if too few nodes answer or can vote (all of them must with
 // NothingHeld), which is done again without harm; with NothingHeld also that a node
-// votes while others do not. Up to three round trips to each node, on a connection of
-// its own; five with NothingHeld. It is bounded by ctx and by 2 s.
+// votes while others do not. A few round trips to each node, on connections of their
+// own. It is bounded by ctx and by 2 s.
 func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
 	var c bootstrap
 	for _, o := range opts {

@@ -136,7 +136,8 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	var run, reign, since string
 	var longest int64
 	if _, err := fmt.Sscan(text[4], &s.Epoch, &run, &reign, &since, &longest, &s.Nodes); err != nil {
-		return Standing{}, refuse("marker %s is not one of ours", marker)
+		s.Epoch, s.Left = "", -1 // it is not one of ours
+		return s, nil
 	}
 	s.Longest = time.Duration(longest) * time.Millisecond
 	s.vote = newVote(text[4], text[3])

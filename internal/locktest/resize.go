@@ -37,7 +37,7 @@ func RunResize(t *testing.T) {
 // RunResizeControl adds two nodes at once, until leases overlap: the check of RunResize
 // finds what it looks for.
 func RunResizeControl(t *testing.T) {
-	for range 10 {
+	for range 30 { // one of four shows it
 		r := newResize(t)
 		r.step(r.settle(3), 5).stop()
 		if len(r.found().overlaps) > 0 {

@@ -147,9 +147,50 @@ func (n *node) lookNow(ctx context.Context, how scripts.Looking, of string) (scr
 	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
 	return aside(noDeadline{bounded}, n, func(ctx context.Context) (scripts.Standing, error) {
+		if how == scripts.Mark {
+			said, _, err := n.mark(ctx)
+			return said, err
+		}
 		said, _, err := n.lookTwice(ctx, how, of)
 		return said, err
 	})
+}
+
+// mark looks at the node, and marks it if nobody has, unless most of the others are
+// marked for another deployment: the leases of that may be longer than the quarantine
+// would be, and its quorums may have no node in common with ours.
+func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+	said, vote, err := n.lookTwice(ctx, scripts.Tell, "")
+	if err != nil || said.Left >= 0 {
+		return said, vote, err
+	}
+	var mu sync.Mutex
+	answered, others, other := 0, 0, error(nil)
+	ask, cancel := context.WithTimeout(ctx, n.q.NodeTimeout)
+	defer cancel()
+	came := n.q.each(n.q.nodes, func(m *node) error {
+		if m == n || m.away() {
+			return nil
+		}
+		said, err := m.lookNow(ask, scripts.Tell, "")
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case said.Left >= 0 && said.Deployment != n.q.deployment():
+			others, other = others+1, m.fit(said)
+		}
+		answered++
+		return nil
+	})
+	for range n.q.nodes {
+		<-came
+	}
+	if others > 0 && 2*others >= answered {
+		return said, nil, other
+	}
+	return n.lookTwice(ctx, scripts.Mark, "")
 }
 
 // lookTwice looks, and once more where the connection is lost: it may have been of

@@ -34,6 +34,9 @@
 //
 // guard.go keeps, for each node, the scripts with which it votes, which name one
 // boot, one reign and one epoch of it. "No vote" throws them away and looks again.
+// Who finds a node unmarked asks the others first: it marks none for another deployment
+// than theirs. Each yes names the server's process, so that two clients of one server
+// are one vote, wherever their addresses lead just now.
 // An acquire counts only by them; a renewal's yes only with their marker; a no
 // always.
 //

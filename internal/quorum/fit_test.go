@@ -299,6 +299,9 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	// Each node votes for one number at a time, and between two of them for none.
 	r.do(2, "DEL", marker)
 	c.nodes[2].guard.forget()
+	require.ErrorContains(t, c.vote(2), "has 3 nodes, not 5", "as many of the others say")
+	r.do(1, "DEL", marker)
+	c.nodes[2].guard.forget()
 	requireNoVote(t, c.vote(2))
 	require.ErrorContains(t, r.part(0, 3).vote(2), "has 5 nodes, not 3")
 	three.nodes[2].guard.forget()
@@ -307,6 +310,40 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	_, err = c.nodes[2].lookNow(bounded(t), scripts.Ripen, said.Epoch)
 	require.NoError(t, err)
 	require.ErrorContains(t, three.vote(2), "has 5 nodes, not 3")
+}
+
+// Nodes are emptied one after another, and a client with another number comes by each
+// time before the others do. It does not get to mark them, for a shorter time than their
+// leases last.
+func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	x.cutOff(2)
+	x.holds("x")
+	x.reach(2)
+	short := func() *client { return r.client(func(c *Config) { c.Longest = 200 * time.Millisecond }) }
+	knew := short()
+	for i := range r.servers {
+		r.do(i, "FLUSHALL")
+		for _, y := range []*client{knew, short()} {
+			require.ErrorContains(t, y.vote(i), "longest lease")
+			require.Error(t, y.Bootstrap(bounded(t), true))
+			require.NotContains(t, r.markerOf(i), " 200 ", "it is marked by others at most")
+		}
+		requireNoVote(t, r.client().vote(i))
+		require.True(t, strings.HasSuffix(r.markerOf(i), " 100000 3"), r.markerOf(i))
+	}
+}
+
+// A node with another number, as of a client that was overlooked, does not keep the
+// others from being marked.
+func TestGuard_OneNodeOfAnotherNumber(t *testing.T) {
+	r := newRig(t, 4)
+	requireNoVote(t, r.part(0, 1).vote(0))
+	for i := 1; i < 4; i++ {
+		requireNoVote(t, r.client().vote(i))
+	}
+	require.ErrorContains(t, r.client().vote(0), "has 1 nodes, not 4")
 }
 
 // A node under quarantine that other clients began stays there for as long as they

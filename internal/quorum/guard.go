@@ -143,7 +143,7 @@ func (n *node) look(done chan struct{}) {
 		if vote, err = n.script.Identify(noDeadline{ctx}); scripts.OutcomeOf(err) == scripts.Unknown { // as lookTwice
 			vote, err = n.script.Identify(noDeadline{ctx})
 		}
-	} else if said, vote, err = n.lookTwice(noDeadline{ctx}, scripts.Mark, ""); err == nil {
+	} else if said, vote, err = n.mark(noDeadline{ctx}); err == nil {
 		err = n.fit(said)
 	}
 	refusal := err
