@@ -38,6 +38,7 @@ var (
 	errTaken   = judged{errors.New("held by another for the moment"), scripts.Unavailable}
 	errDenied  = judged{errors.New("not ours there"), scripts.Unavailable}
 	errOver    = judged{errors.New("the round was over"), scripts.Refused}
+	errGivenUp = judged{errOver.error, scripts.Unavailable} // what errOver comes to for a round that is tried again
 	errClosed  = judged{errors.New("locker closed"), scripts.Refused}
 )
 

@@ -15,10 +15,10 @@ import (
 
 // What a failed round comes to on five nodes, each of which has said yes (y), that
 // another holds the lock (h), nothing in time (s), that it has no vote (n, v) or no (r),
-// or was away (a).
+// or was away (a); or was not asked any more, as the round had been given up (o).
 func TestFailedRoundIsJudged(t *testing.T) {
 	said := map[rune]error{
-		'y': nil, 'h': ErrHeld, 's': errSilent, 'a': errAway, 'n': noVote{time.Second}, 'v': errVoid,
+		'y': nil, 'h': ErrHeld, 's': errSilent, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
 	}
 	for answers, want := range map[string]error{
@@ -39,6 +39,8 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"ssssh": hall.ErrUnknown,
 		"yyyhh": hall.ErrUnknown, // the fence is missing
 		"rrryy": errNotNamed,
+		"ooooo": hall.ErrUnavailable, // it is tried again
+		"hhhoo": hall.ErrNotAcquired,
 	} {
 		q := &Quorum{need: 3}
 		r := &round{q: q, said: make([]scripts.Ballot, 5)}

@@ -159,13 +159,16 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 func (r *round) failed() (scripts.Acquired, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	unanswered := 0
-	for _, err := range r.errs {
-		if err != ErrHeld && scripts.OutcomeOf(err) == scripts.Unknown {
+	errs, unanswered := append([]error(nil), r.errs...), 0
+	for i, err := range errs {
+		switch {
+		case err == errOver:
+			errs[i] = errGivenUp
+		case err != ErrHeld && scripts.OutcomeOf(err) == scripts.Unknown:
 			unanswered++
 		}
 	}
-	e := r.q.newError(r.q.need, append([]error(nil), r.errs...), unanswered)
+	e := r.q.newError(r.q.need, errs, unanswered)
 	if !e.contended() {
 		return scripts.Acquired{}, e
 	}
