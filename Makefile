@@ -13,7 +13,9 @@ test: ## Install redis-server and faketime if they are missing, then run every t
 	@# One package after the other: campaigns count what they get done.
 	@for m in $(MODULES); do hack/gotest.sh $$m ./... -race -p 1 -timeout 20m || exit 1; done
 	@# What the race detector is too slow for: all of the models and of the chaos, and the suites on several nodes.
-	CHAOS_TIME=150s hack/gotest.sh . './fair ./multilock' -p 1 -timeout 20m -run 'Model|Chaos|Rivals'
+	CHAOS_TIME=240s hack/gotest.sh . './fair ./multilock' -p 1 -timeout 20m -run 'Model|Chaos|Rivals'
+	@# Locks with a known mistake each, which the chaos has to find.
+	CHAOS_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
 	QUORUM=3,5 hack/gotest.sh . ./multilock -timeout 20m -run 'Conformance[35]|Faults[35]'
 
 test-interop: ## Run Go and Java side by side on one Redis, with the real Redisson; installs Java 17 and Maven if they are missing
@@ -30,7 +32,7 @@ test-rivals: ## Have every rival of the bench do its work once, on its own serve
 check: ## Check format, go vet, what the doors link, and that go.mod is tidy
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }
 	hack/check-links.sh
-	@for m in $(MODULES); do (set -x; go vet -C $$m ./... && go mod tidy -C $$m -diff) || exit 1; done
+	@for m in $(MODULES); do (set -x; go vet -C $$m ./... && go vet -C $$m -tags seeded ./... && go mod tidy -C $$m -diff) || exit 1; done
 
 lint: ## Run golangci-lint, if you have it
 	@for m in $(MODULES); do (set -x; cd $$m && golangci-lint run ./...) || exit 1; done
@@ -43,6 +45,7 @@ chaos: ## Hunt for two holders on a quorum of nodes that fail, for longer than t
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
 	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -run Chaos ./multilock
+	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -tags seeded -run ChaosControls ./multilock
 
 model: ## Explore the protocols of the fair lock and of the quorum further than the tests do, for about 15 minutes each
 	MODEL=long go test -v -timeout 2h -p 1 -run 'TestG1_.*Model' ./fair ./multilock

@@ -4,8 +4,10 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/multilock"
@@ -26,13 +28,19 @@ func init() {
 				return err
 			}
 			defer l.Close()
-			return l.Bootstrap(context.Background(), multilock.NothingHeld())
+			if o.NothingHeld {
+				return l.Bootstrap(context.Background(), multilock.NothingHeld())
+			}
+			return l.Bootstrap(context.Background())
 		},
 	}
 }
 
 func masters(clients []rueidis.Client, o locktest.MastersOptions) (*multilock.Locker, error) {
-	opts := []multilock.Option{multilock.WithLease(o.Lease), multilock.WithFencing()}
+	opts := []multilock.Option{multilock.WithLease(o.Lease), multilock.WithNodeTimeout(o.Lease / 10), multilock.WithClockFaults(o.ClockFaults)}
+	if o.Fencing {
+		opts = append(opts, multilock.WithFencing())
+	}
 	if o.Handover != nil {
 		opts = append(opts, multilock.WithLocalHandover(*o.Handover))
 	}
@@ -42,22 +50,28 @@ func masters(clients []rueidis.Client, o locktest.MastersOptions) (*multilock.Lo
 	return multilock.New(clients, opts...)
 }
 
-// onlyChaos leaves out the campaigns unless they are asked for.
-func onlyChaos(t *testing.T) {
-	if os.Getenv("CHAOS_TIME") == "" {
+// chaosModes are the promises that the campaign tries to break.
+var chaosModes = map[string]locktest.Chaos{
+	"default": {},
+	"fencing": {Fencing: true},
+	"clocks":  {Clocks: true, Faults: 1},
+}
+
+// chaosTime is the length of a campaign in one mode: its part of CHAOS_TIME. Without
+// that the campaigns are left out.
+func chaosTime(t *testing.T) time.Duration {
+	s := os.Getenv("CHAOS_TIME")
+	if s == "" {
 		t.Skip("make test and make chaos run the campaigns")
 	}
+	all, err := time.ParseDuration(s)
+	require.NoError(t, err, "CHAOS_TIME")
+	return all / time.Duration(len(chaosModes))
 }
 
 func TestG1_Chaos(t *testing.T) {
-	onlyChaos(t)
-	locktest.RunChaos(t)
-}
-
-// Each of these is a lock that must fail, and does.
-func TestG1_ChaosControls(t *testing.T) {
-	onlyChaos(t)
-	for _, how := range []string{"unguarded", "clocks", "half"} {
-		t.Run(how, func(t *testing.T) { locktest.RunChaosControl(t, how) })
+	length := chaosTime(t)
+	for name, how := range chaosModes {
+		t.Run(name, func(t *testing.T) { locktest.RunChaos(t, how, length) })
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
 // call is one call of Renew.
@@ -82,6 +84,9 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 	w.calls = slices.Delete(w.calls, i, i+1)
 	if w.ctx.Err() == nil {
 		now := w.now()
+		if seed.TrustFromReply {
+			c.start = now
+		}
 		n := 0 // the first of c.holds are due again, all at once
 		for i, h := range c.holds {
 			if !w.ends.has(h) {

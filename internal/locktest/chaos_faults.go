@@ -2,164 +2,237 @@ package locktest
 
 import (
 	"math/rand/v2"
-	"strings"
-	"sync"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// kinds are the faults of nodes by name. Each lasts for the given time, and is
-// healed when it returns.
-func (c *chaos) kinds() map[string]func(node int, d time.Duration) {
-	return map[string]func(int, time.Duration){
-		"node restarted empty": func(i int, d time.Duration) {
-			c.nodes[i].Kill()
-			time.Sleep(d)
-			c.nodes[i].Restart()
-		},
-		"node flushed": func(i int, _ time.Duration) { c.nodes[i].Do(c.t, "FLUSHALL") },
-		"node paused": func(i int, d time.Duration) {
-			c.nodes[i].Pause()
-			time.Sleep(d)
-			c.nodes[i].Resume()
-		},
-		"node cut off": func(i int, d time.Duration) {
-			c.ways(i, func(p *redistest.Proxy) { p.Refuse(true); p.Cut() })
-			time.Sleep(d)
-			c.ways(i, func(p *redistest.Proxy) { p.Refuse(false) })
-		},
-		"requests held": func(i int, d time.Duration) { c.held(i, d, (*redistest.Proxy).HoldRequests) },
-		"replies held":  func(i int, d time.Duration) { c.held(i, d, (*redistest.Proxy).HoldReplies) },
-		"clock jumps": func(i int, d time.Duration) {
-			c.clock(i, d, wrongClock{[]time.Duration{time.Second, -time.Second, 3 * time.Second, -3 * time.Second}[int(d)%4], 1})
-		},
-		"clock runs wrong": func(i int, d time.Duration) { c.clock(i, d, wrongClock{0, []float64{2, 0.5}[int(d)%2]}) },
+// kinds are the faults that there are.
+func (c *chaos) kinds() []string {
+	all := []string{
+		"node restarted empty", "node flushed", "node away", "nodes paused", "program started",
+		"process killed", "process paused", "process stutters",
+		"cut off", "requests held", "replies held", "replies late", "requests late",
 	}
+	if c.how.Clocks {
+		all = append(all, "clock jumps", "clock runs wrong")
+	}
+	return all
 }
 
-// ways does something to the ways of all processes to a node.
-func (c *chaos) ways(node int, do func(*redistest.Proxy)) {
-	for _, v := range c.all {
-		do(v.proxies[node])
-	}
-}
-
-// held keeps what travels in one direction on its way: for all processes, or but
-// for one.
-func (c *chaos) held(node int, d time.Duration, hold func(*redistest.Proxy, bool)) {
-	spared := int(d) % (2 * len(c.all))
-	for i, v := range c.all {
-		if i != spared {
-			hold(v.proxies[node], true)
+// nodesSuffer brings faults upon the nodes. Those that forget do so one at a time, and
+// nothing else is spared.
+func (c *chaos) nodesSuffer(random *rand.Rand) {
+	for c.sleep(chaosLease + upTo(random, 2*chaosLease)) {
+		switch random.IntN(6) {
+		case 0:
+			pause := []time.Duration{10 * time.Millisecond, chaosLease}[random.IntN(2)]
+			for _, node := range some(random, 3) {
+				c.forget(node, random.IntN(2) == 0)
+				c.sleep(upTo(random, pause))
+			}
+		case 1:
+			node := random.IntN(chaosNodes)
+			c.did("node away", "%d", node)
+			c.nodes[node].Kill()
+			c.sleep(upTo(random, 2*chaosLease))
+			c.restart(node)
+		case 2:
+			nodes := some(random, 2)
+			c.did("nodes paused", "%v", nodes)
+			for _, node := range nodes {
+				c.nodes[node].Pause()
+			}
+			c.sleep(upTo(random, chaosLease))
+			for _, node := range nodes {
+				c.nodes[node].Resume()
+			}
+		default:
+			c.startPrograms(random)
 		}
 	}
-	time.Sleep(d)
-	for _, v := range c.all {
-		hold(v.proxies[node], false)
+}
+
+// some are so many of the nodes at least.
+func some(random *rand.Rand, least int) []int {
+	return random.Perm(chaosNodes)[:least+random.IntN(chaosNodes-least+1)]
+}
+
+// forget has a node lose its memory.
+func (c *chaos) forget(node int, flush bool) {
+	if flush {
+		c.did("node flushed", "%d", node)
+		c.nodes[node].Do(c.t, "FLUSHALL")
+	} else {
+		c.did("node restarted empty", "%d", node)
+		c.restart(node)
 	}
 }
 
-// clock moves a node's clock for a time.
-func (c *chaos) clock(node int, d time.Duration, to wrongClock) {
-	c.still(node, func() { c.nodes[node].SetClock(to.ahead, to.rate) })
-	time.Sleep(d)
-	c.still(node, func() { c.nodes[node].SetClock(0, 1) })
+func (c *chaos) restart(node int) {
+	c.nodes[node].Restart()
+	c.listen(node)
 }
 
-// still does f when nobody is taking a lock, and what a node holds is held by all
-// nodes that do not suffer. A clock that jumps ahead ends at once what is on its
-// node: it must not meet a lease that others of the healthy nodes are still to be
-// asked for, as that has missed them.
-func (c *chaos) still(node int, f func()) {
-	c.standing.Lock()
-	defer c.standing.Unlock()
+// startPrograms has programs start after all nodes have forgotten, while the others take
+// no locks but hold what they have.
+func (c *chaos) startPrograms(random *rand.Rand) {
+	c.processes.Lock() // none is killed or stands still
+	defer c.processes.Unlock()
 	for _, v := range c.all {
-		v.child.Say("still")
+		v.say("still")
 	}
 	for _, v := range c.all {
 		v.child.Expect("still")
 	}
-	await(c.t, func() bool { return c.whole(node) })
-	f()
+	c.sleep(50 * time.Millisecond) // what is under way ends
+	var starting, others []*chaosVictim
 	for _, v := range c.all {
-		v.child.Say("go")
+		if v.spoilt.Load() && len(others) < len(c.all)-1 {
+			others = append(others, v)
+			continue
+		}
+		starting = append(starting, v)
+		for _, p := range v.proxies {
+			p.SetDelay(0, 0)
+		}
+	}
+	flush := random.IntN(8) > 0
+	for node := range c.nodes {
+		c.forget(node, flush)
+	}
+	for _, v := range starting {
+		c.did("program started", "%s", v.name)
+		v.say("boot")
+	}
+	c.sleep(upTo(random, chaosLease/2))
+	for _, v := range others {
+		v.say("go")
 	}
 }
 
-// whole says whether what a node holds is held by all nodes that do not suffer.
-func (c *chaos) whole(node int) bool {
-	for k := range exclusionKeys {
-		holder := c.holder(node, k)
-		for i := range c.nodes {
-			if holder != "" && !c.suffering[i] && c.holder(i, k) != holder {
-				return false
+// clocksSuffer has the clock of one node be wrong, and after that of another: when all
+// leases of that moment are over.
+func (c *chaos) clocksSuffer(random *rand.Rand) {
+	for c.sleep(chaosLease + chaosLease/10) {
+		node := random.IntN(chaosNodes)
+		n := c.nodes[node]
+		for until := time.Now().Add(4 * chaosLease); time.Now().Before(until) && c.sleep(time.Millisecond+upTo(random, chaosLease/6)); {
+			if random.IntN(4) > 0 {
+				d := upTo(random, 8*time.Second) - 4*time.Second
+				c.did("clock jumps", "%d %v", node, d)
+				n.SetClock(d, 1)
+			} else {
+				rate := []float64{0.5, 2}[random.IntN(2)]
+				c.did("clock runs wrong", "%d %v", node, rate)
+				n.SetClock(0, rate)
+			}
+			c.sleep(time.Millisecond + upTo(random, chaosLease/3))
+			n.SetClock(0, 1)
+		}
+	}
+}
+
+// suffer kills and pauses the process.
+func (v *chaosVictim) suffer() {
+	for v.c.sleep(chaosLease/2 + upTo(v.random, 5*chaosLease)) {
+		v.c.processes.RLock()
+		switch v.random.IntN(4) {
+		case 0:
+			v.restart()
+		case 1:
+			v.c.did("process paused", "%s", v.name)
+			v.child.Pause()
+			v.c.sleep(upTo(v.random, 2*chaosLease))
+			v.child.Resume()
+		default:
+			v.c.did("process stutters", "%s", v.name)
+			for range 10 {
+				v.child.Pause()
+				v.c.sleep(upTo(v.random, chaosLease/5))
+				v.child.Resume()
+				v.c.sleep(upTo(v.random, chaosLease/8))
+			}
+		}
+		v.c.processes.RUnlock()
+	}
+}
+
+// loseTouch spoils the process's ways to a part of the nodes, or to all.
+func (v *chaosVictim) loseTouch(random *rand.Rand) {
+	for v.c.sleep(upTo(random, 3*chaosLease)) {
+		nodes, d := random.Perm(chaosNodes), upTo(random, 2*chaosLease)
+		switch n := random.IntN(10); {
+		case n < 5: // a quorum is left
+			nodes, d = nodes[:2-n/4], upTo(random, 5*chaosLease)
+		case n < 9: // the process is alone with a minority
+			nodes, d = nodes[:3+random.IntN(2)], chaosLease+d
+		}
+		v.spoilt.Store(true)
+		switch random.IntN(5) {
+		case 0:
+			v.spoil("cut off", nodes, d, func(p *redistest.Proxy) { p.Refuse(true); p.Cut() },
+				func(p *redistest.Proxy) { p.Refuse(false) })
+		case 1:
+			v.spoil("requests held", nodes, d, func(p *redistest.Proxy) { p.HoldRequests(true) },
+				func(p *redistest.Proxy) { p.HoldRequests(false) })
+		case 2:
+			v.spoil("replies held", nodes, d, func(p *redistest.Proxy) { p.HoldReplies(true) },
+				func(p *redistest.Proxy) { p.HoldReplies(false) })
+		default:
+			v.overtake(nodes, random)
+		}
+		v.spoilt.Store(false)
+	}
+}
+
+// overtake has the process lose its connections while what it has sent is on its way,
+// which arrives after what it sends on new ones.
+func (v *chaosVictim) overtake(nodes []int, random *rand.Rand) {
+	v.spoil("requests late", nodes, chaosLease/30+upTo(random, chaosLease/10),
+		func(p *redistest.Proxy) { p.OnRequest(func([]string) redistest.Verdict { return redistest.Hold }) },
+		func(p *redistest.Proxy) { p.OnRequest(nil) })
+	v.drop(nodes)
+	v.c.sleep(chaosLease/10 + upTo(random, chaosLease))
+	for _, node := range nodes {
+		v.proxies[node].Release()
+	}
+}
+
+// distance has the replies to some processes be late, but not so late that they
+// were not waited for.
+func (c *chaos) distance(random *rand.Rand) {
+	for on := true; on; {
+		var far []*chaosVictim
+		for _, v := range c.all {
+			if random.IntN(2) == 0 {
+				far = append(far, v)
+			}
+		}
+		for _, v := range far {
+			late := chaosLease/20 + upTo(random, chaosLease/40)
+			c.did("replies late", "%s %v", v.name, late)
+			for _, p := range v.proxies {
+				p.SetDelay(0, late)
+			}
+		}
+		on = c.sleep(chaosLease + upTo(random, 3*chaosLease))
+		for _, v := range far {
+			for _, p := range v.proxies {
+				p.SetDelay(0, 0)
 			}
 		}
 	}
-	return true
 }
 
-func (c *chaos) holder(node, key int) string {
-	m := c.nodes[node].Do(c.t, "HKEYS", exclusionKey(key))
-	owners, err := m.AsStrSlice()
-	require.NoError(c.t, err)
-	return strings.Join(owners, " ")
-}
-
-// anyFault brings faults upon two nodes at most, and lets everything heal. What a
-// lease has missed on one node, and what a wrong clock does to it on another, come
-// out of one budget for its whole life; what a dead process has left on a node is
-// missing there, too. So while clocks are wrong, processes are left alone. Nodes
-// whose clocks are true may fail one after the other, and processes beside them:
-// restarts and flushes cost votes only.
-func (c *chaos) anyFault(end time.Time) {
-	first := c.random.IntN(chaosNodes)
-	second := (first + 1 + c.random.IntN(chaosNodes-1)) % chaosNodes
-	names := []string{"node restarted empty", "node flushed", "node paused", "node cut off", "requests held", "replies held"}
-	if c.random.IntN(2) == 0 {
-		names = append(names, "clock jumps", "clock runs wrong", "clock jumps", "clock runs wrong")
-		c.processes.Lock()
-		defer c.processes.Unlock()
+// spoil does something to the ways to nodes, and takes it back.
+func (v *chaosVictim) spoil(kind string, nodes []int, d time.Duration, begin, end func(*redistest.Proxy)) {
+	v.c.did(kind, "%s %v %v", v.name, nodes, d)
+	for _, node := range nodes {
+		begin(v.proxies[node])
 	}
-	c.suffering = map[int]bool{first: true, second: true}
-	until := time.Now().Add(4 * chaosLease)
-	var both sync.WaitGroup
-	for _, node := range []int{first, second} {
-		random := rand.New(rand.NewPCG(c.random.Uint64(), 0))
-		both.Go(func() { c.suffer(node, names, random, until) })
-	}
-	both.Wait()
-	time.Sleep(min(3*chaosLease, max(time.Until(end), 0)))
-}
-
-// suffer brings faults upon one node until the given time.
-func (c *chaos) suffer(node int, names []string, random *rand.Rand, until time.Time) {
-	for time.Now().Before(until) {
-		name := names[random.IntN(len(names))]
-		d := time.Millisecond + upTo(random, chaosLease)
-		c.kinds()[name](node, d)
-		c.count(name)
-		time.Sleep(d / 4)
+	v.c.sleep(d)
+	for _, node := range nodes {
+		end(v.proxies[node])
 	}
 }
-
-// restarts restarts a majority of the nodes.
-func (c *chaos) restarts(time.Time) {
-	for i := range 3 {
-		c.nodes[i].Restart()
-	}
-	time.Sleep(chaosLease / 8)
-}
-
-// wrongClocks makes three clocks jump.
-func (c *chaos) wrongClocks(time.Time) {
-	for i := range 3 {
-		c.nodes[i].SetClock(time.Duration(2+c.random.IntN(20))*time.Second, 1)
-	}
-	time.Sleep(chaosLease / 2)
-}
-
-func (c *chaos) noFault(time.Time) { time.Sleep(chaosLease) }

@@ -1,10 +1,15 @@
 package locktest
 
 import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
 	"math/rand/v2"
-	"slices"
+	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -12,47 +17,113 @@ import (
 
 func init() { registerChild("chaos", chaosWorker) }
 
-// chaosWorker is exclusionWorker on several nodes.
-// Args: the addresses of the nodes with commas between, the file of records, the
-// name of the process, the seed, how the lock is broken.
+// chaosWorker is exclusionWorker on several nodes. It does what it is told:
+//
+//	still  take no lock
+//	go     take locks again
+//	boot   the same, as a program that starts
+//	drop   lose the connections to these nodes
+//	stop   end
 func chaosWorker(_ Door, p *Parent) error {
-	seed, err := strconv.ParseUint(p.Args[3], 10, 64)
-	if err != nil {
+	var orders chaosOrders
+	if err := json.Unmarshal([]byte(p.Args[0]), &orders); err != nil {
 		return err
 	}
-	random := rand.New(rand.NewPCG(seed, 0))
-	addrs := strings.Split(p.Args[0], ",")
-	if slices.Contains(p.Args, "half") { // a majority of three are two of five
-		random.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
-		addrs = addrs[:3]
-	}
+	random := rand.New(rand.NewPCG(orders.Seed, 0))
+	open := make([]sockets, len(orders.Nodes))
 	var clients []rueidis.Client
-	for _, addr := range addrs {
-		client, err := p.Client(addr)
-		for err != nil { // the node is away just now
-			time.Sleep(10 * time.Millisecond)
-			client, err = p.Client(addr)
-		}
+	for i, addr := range orders.Nodes {
+		client := patient(addr, &open[i])
 		defer client.Close()
 		clients = append(clients, client)
 	}
-	lease, longest := chaosTerms(p.Args)
-	o := MastersOptions{Lease: lease, Unguarded: slices.Contains(p.Args, "unguarded") || slices.Contains(p.Args, "half")} // the guard refuses another number of nodes
+	o := MastersOptions{
+		Lease: chaosLease, Fencing: orders.How.Fencing, ClockFaults: orders.How.Faults,
+		Unguarded: orders.How.Unguarded, NothingHeld: orders.How.NothingHeld,
+	}
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
-	locker, err := ChaosDoor.New(clients, o)
+	var all []Locker
+	var present atomic.Pointer[Locker]
+	boot := func() error {
+		_ = ChaosDoor.Bootstrap(clients, o) // fails where too few nodes answer
+		l, err := ChaosDoor.New(clients, o)
+		if err == nil {
+			all = append(all, l)
+			present.Store(&l)
+		}
+		return err
+	}
+	if err := boot(); err != nil {
+		return err
+	}
+	w, err := newWork(func() Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}
-	return compete(p, locker, random, longest, p.Args[1], p.Args[2])
+	p.Say("ready")
+	w.begin(random)
+	for {
+		word, rest, _ := strings.Cut(p.Hear(), " ")
+		switch word {
+		case "still":
+			w.door.close()
+			p.Say("still")
+		case "go":
+			w.door.open(w.ctx)
+		case "boot":
+			if err := boot(); err != nil {
+				return err
+			}
+			w.door.open(w.ctx)
+		case "drop":
+			for _, node := range strings.Fields(rest) {
+				i, err := strconv.Atoi(node)
+				if err != nil {
+					return err
+				}
+				open[i].drop()
+			}
+		case "stop":
+			errs := []error{w.end()}
+			for _, l := range all {
+				errs = append(errs, l.Close())
+			}
+			return errors.Join(errs...)
+		}
+	}
 }
 
-// chaosTerms are the lease, and the longest time for which it is held.
-func chaosTerms(args []string) (lease, longest time.Duration) {
-	lease, longest = chaosLease, 2*exclusionLease
-	if slices.Contains(args, "unguarded") || slices.Contains(args, "clocks") { // a hold has to last until three nodes have failed
-		return 5 * lease, 5 * longest
+// patient is a client of a node that may not answer just now: it dials for the first
+// time when it is used.
+func patient(addr string, s *sockets) rueidis.Client {
+	o := rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true}
+	s.dialled(&o)
+	var used atomic.Bool
+	dial := o.DialCtxFn
+	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+		if !used.Swap(true) {
+			return nil, errors.New("not used yet")
+		}
+		return dial(ctx, addr, d, c)
 	}
-	return lease, longest
+	client, _ := rueidis.NewClient(o) // there is one although the dial has failed
+	return client
+}
+
+// chaosErrand is a lease of a key that is held for mostly no time, or of one that is
+// held for up to several leases.
+func chaosErrand(random *rand.Rand, worker int) errand {
+	if worker%4 == 0 {
+		return errand{key: exclusionKey(random.IntN(3)), hold: holdTime(random)}
+	}
+	e := errand{key: exclusionKey(3 + random.IntN(16)), hold: upTo(random, 4*chaosLease)}
+	switch random.IntN(8) {
+	case 0, 1, 2:
+		e.terms.FixedLease = (chaosLease - upTo(random, chaosLease/10)).Truncate(time.Millisecond)
+	case 3:
+		e.terms.MaxHold = time.Millisecond + upTo(random, 2*chaosLease)
+	}
+	return e
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // Records are lines which all processes of a run append to one file, each by one
@@ -16,7 +18,7 @@ import (
 //	G <id> <key> <fence> <time> <deadline>   an acquire returned
 //	D <id> <deadline>                        renewals have moved the deadline
 //	E <id> <time>                            the lease ended, or Unlock is about to be called
-//	L <id>                                   the lease had been lost before its Unlock
+//	L <id> <kind>                            the lease had been lost before its Unlock
 //
 // Times are readings of the shared clock in nanoseconds. An id begins with the
 // name of its process and a dash.
@@ -51,6 +53,7 @@ func (r *recorder) granted(l Lease) *record {
 type record struct {
 	recorder *recorder
 	lease    Lease
+	fixed    bool // it is never renewed
 	id       string
 	deadline time.Duration // as last recorded
 }
@@ -85,13 +88,33 @@ func (r *record) ends() {
 }
 
 // lost is called when Unlock has told of a loss.
-func (r *record) lost() { r.recorder.write("L %s\n", r.id) }
+func (r *record) lost() {
+	kind := "at-unlock"
+	switch err := r.lease.Err(); {
+	case errors.Is(err, watchdog.ErrNotOurs):
+		kind = "denied"
+	case errors.Is(err, watchdog.ErrMaxHold):
+		kind = "capped"
+	case errors.Is(err, watchdog.ErrDeadline) && r.fixed:
+		kind = "fixed"
+	case errors.Is(err, watchdog.ErrDeadline):
+		kind = "ran-out"
+	}
+	r.recorder.write("L %s %s\n", r.id, kind)
+}
 
 // records are what was recorded in a run.
 type records struct {
 	intervals []interval
-	killed    int // leases whose process was killed
-	lost      int // leases that ended before their Unlock
+	killed    int            // leases whose process was killed
+	losses    map[string]int // leases that ended before their Unlock, by kind
+}
+
+func (r records) lost() (n int) {
+	for _, of := range r.losses {
+		n += of
+	}
+	return n
 }
 
 // readRecords reads a file of records. died says when processes were killed; the
@@ -101,16 +124,16 @@ func readRecords(data []byte, died map[string]time.Duration, over bool) (records
 	if !over {
 		data = data[:bytes.LastIndexByte(data, '\n')+1]
 	}
-	var r records
+	r := records{losses: map[string]int{}}
 	open := map[string]interval{} // leases without an end; to is the last deadline
 	for line := range bytes.Lines(data) {
-		kind, i, err := readRecord(string(line))
+		kind, i, loss, err := readRecord(string(line))
 		was, known := open[i.id]
 		switch {
 		case err != nil:
 			return r, fmt.Errorf("record %q: %w", line, err)
 		case kind == 'L':
-			r.lost++
+			r.losses[loss]++
 			continue
 		case known == (kind == 'G'):
 			return r, fmt.Errorf("record %q: out of order", line)
@@ -142,16 +165,16 @@ func readRecords(data []byte, died map[string]time.Duration, over bool) (records
 }
 
 // readRecord reads one line, whose first byte is its kind.
-func readRecord(line string) (kind byte, i interval, err error) {
+func readRecord(line string) (kind byte, i interval, loss string, err error) {
 	switch kind = line[0]; kind {
 	case 'G':
 		_, err = fmt.Sscanf(line, "G %s %s %d %d %d\n", &i.id, &i.key, &i.fence, &i.from, &i.to)
 	case 'D', 'E':
 		_, err = fmt.Sscanf(line[1:], " %s %d\n", &i.id, &i.to)
 	case 'L':
-		_, err = fmt.Sscanf(line, "L %s\n", &i.id)
+		_, err = fmt.Sscanf(line, "L %s %s\n", &i.id, &loss)
 	default:
 		err = errors.New("not a record")
 	}
-	return kind, i, err
+	return kind, i, loss, err
 }

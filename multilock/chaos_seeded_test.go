@@ -1,0 +1,29 @@
+//go:build seeded
+
+package multilock_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/seed"
+)
+
+// Each of these must fail, and does, in the time that the campaign takes.
+func TestG1_ChaosControls(t *testing.T) {
+	length := chaosTime(t)
+	for name, how := range map[string]locktest.Chaos{
+		"guard off":            {Unguarded: true},
+		"Bootstrap":            {NothingHeld: true},
+		"one clock":            {Clocks: true},
+		"trust from the reply": {},
+		"one node renews":      {},
+		"two of five":          {},
+		"no tombstones":        {Orphans: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(seed.Env, name)
+			locktest.RunChaosControl(t, how, length)
+		})
+	}
+}
