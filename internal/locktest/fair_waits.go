@@ -21,6 +21,7 @@ var fairCases = []contractCase{
 	{"G4_FoundWithinTwoBeats", Options{Lease: long, Stale: 2 * time.Second}, fairFound},
 	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: long, Stale: firstShort, FirstLease: firstShort}, fairLateGrant},
 	{"G1_AGrantOfAnotherKeyIsNotBelieved", Options{Lease: long, FirstLease: long}, fairOtherKey},
+	{"G1_FairGrantOvertakenByTheNext", defaults, fairOvertaken},
 	{"G8_TryLockDoesNotOvertake", Options{Lease: long}, fairTryLock},
 	{"G8_AnotherClientsTurnEndsARun", tenured, fairRunEnds},
 }
@@ -191,6 +192,20 @@ func fairOtherKey(c *contractRig) {
 	require.Empty(c.t, first, "two holders")
 	c.unlock(their)
 	c.unlock(got(c.t, first))
+}
+
+// A grant that was taken back by ForceUnlock may be heard after that of the next, which
+// came with an answer, on another connection: it is asked for.
+func fairOvertaken(c *contractRig) {
+	mine := lock(c.t, c.locker, c.ctx, "k")
+	waiting := c.inQueue(c.locker, "k")
+	owner := queued(c.t, c.server, "k")[0]
+	c.server.Do(c.t, "PUBLISH", inboxOf("k", owner), fmt.Sprintf("%s %d 0 0 for k", owner, long.Milliseconds()))
+	await(c.t, func() bool { return slices.Contains(c.noted(), "confirm") || len(waiting) > 0 })
+	require.Empty(c.t, waiting, "two holders")
+	c.lives(mine)
+	c.unlock(mine)
+	c.unlock(got(c.t, waiting))
 }
 
 // A key that is free for a moment belongs to whoever waits for it, though it cannot
