@@ -138,7 +138,11 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 				require.Less(t, i, 1000)
 			}
 			c.reach(0)
-			c.holds("b")
+			until(t, func() bool {
+				key := rand.Text()
+				a, _ := c.Acquire(bounded(t), key, key, lease, 10)
+				return a.OK
+			})
 			lead(nil)
 			until(t, func() bool {
 				_, _ = c.nodes[2].voting(bounded(t))
