@@ -89,8 +89,14 @@
 // A process that stands still past its deadline knows it when it looks (Deadline,
 // Err; not if the machine slept, and its clock with it), but its next statement
 // runs before anybody can stop it: the resource has to check a fence
-// ([WithFencing]) where that matters. Where nodes have lost their counters, fences
-// are made of their clocks, and grow if those agree within the longest lease.
+// ([WithFencing]) where that matters. A fence is larger than all that a quorum knows of,
+// and than the time, so that fences grow also where nodes have lost their counters. The
+// time is one on which the clocks of a quorum agree within half the longest lease; the
+// true ones must agree within a third of it. A clock that does not agree makes no
+// number, and its node no vote for one, which is logged: so a minority of wrong clocks
+// changes nothing. If a quorum of wrong clocks agrees, fences follow them: they go on
+// growing from there when the clocks are set right, but go back if all nodes lose their
+// counters then, also one after another.
 //
 // Martin Kleppmann [1] holds that an algorithm which relies on bounded delays and
 // clocks must not guard correctness, since a pause or a jump of a clock lets two in.

@@ -88,7 +88,8 @@ const (
 	modelNoVote
 )
 
-// acquire is quorum_vote, acquire_fenced and acquire_each.
+// acquire is quorum_vote, quorum_acquire and acquire_each. The fence is what a quorum would
+// make a number of: nothing is kept before it is written back.
 func (n *modelNode) acquire(x *modelRules, o modelOwner, text modelMarker) (answer modelSays, fence int8) {
 	plain := text&modelPlain != 0
 	switch {
@@ -105,8 +106,7 @@ func (n *modelNode) acquire(x *modelRules, o modelOwner, text modelMarker) (answ
 	if !x.fences || plain {
 		return modelYes, 0
 	}
-	n.fence = max(n.fence+1, n.kind.skew)
-	return modelYes, n.fence
+	return modelYes, max(n.fence+1, n.kind.skew)
 }
 
 func (o modelOwner) bit() uint8 { return 1 << o }

@@ -84,11 +84,7 @@ func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
 	said := make([]scripts.Ballot, 1)
 	asks := []scripts.Ask{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
-	fencing := &scripts.Fencing{Reserve: 1, Expiry: time.Hour}
-	if plain {
-		fencing = nil
-	}
-	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], fencing, asks, said))
+	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], !plain, asks, said))
 	b := said[0]
 	require.NoError(r.t, b.Err)
 	switch {
@@ -97,8 +93,7 @@ func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, f
 	case b.Gone:
 		return modelGone, 0
 	case b.OK:
-		require.Equal(r.t, b.Fence, b.FenceEnd)
-		return modelYes, b.Fence
+		return modelYes, max(b.Counter+1, b.Clock)
 	}
 	return modelHeldBy, 0
 }

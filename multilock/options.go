@@ -49,10 +49,11 @@ func WithLocalHandover(d time.Duration) Option {
 }
 
 // WithFencing gives every new hold a number that is larger than those of all
-// earlier holds of the key; see [Lease.Fence]. Where nodes have lost their counters,
-// that takes clocks of the nodes which agree within the longest lease. Default off.
-// It costs each lock a second round trip, in which the number is written back to a
-// quorum; without it there is none, and a free key takes one.
+// earlier holds of the key; see [Lease.Fence]. The true clocks of nodes must agree within
+// a third of the longest lease. One that does not counts for no fence, which is logged;
+// where no quorum agrees, nobody gets the lock. Default off. It costs each lock a second
+// round trip, in which the number is written back to a quorum; without it there is none,
+// and a free key takes one.
 func WithFencing() Option { return option(func(c *config) { c.quorum.Fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after

@@ -26,13 +26,20 @@ type Ballot struct {
 	NoVote bool   // the node's vote is not good any more: look again
 	Holder string // who holds the lock there, if it is another
 	Run    string // of the server, if that is known; the asker's to fill in
+	Told          // if OK, of a quorum's node with fencing
 	Err    error  // Redis refused this one
+}
+
+// Told is what a quorum makes a fence number of.
+type Told struct {
+	Counter int64 // the last number reserved there; 0: none
+	Clock   int64 // the server's, in µs
 }
 
 // AcquireEach does as [Node.Acquire], or AcquireFenced if f is not nil, for each of
 // asks by itself, and fills ballots, one for each.
 func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, ballots []Ballot) error {
-	keys, args, err := each(f, asks)
+	keys, args, err := each(f != nil, f, asks)
 	if err != nil {
 		return err
 	}
@@ -40,11 +47,12 @@ func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, ballots 
 	if f != nil {
 		s = acquireEachFenced
 	}
-	return parseBallots(ballots)(n.run(ctx, s, len(keys), append(keys, args...)...))
+	return parseBallots(ballots, parseFenced)(n.run(ctx, s, len(keys), append(keys, args...)...))
 }
 
-// each is the KEYS and the ARGV of acquire_each.
-func each(f *Fencing, asks []Ask) (keys, args []string, err error) {
+// each is the KEYS and the ARGV of acquire_each: with the fence counters, and with what
+// is to be reserved if that is not nil.
+func each(fenced bool, f *Fencing, asks []Ask) (keys, args []string, err error) {
 	keys, args = make([]string, 0, 7*len(asks)+2), make([]string, 0, 4*len(asks)+1)
 	args = append(args, decimal(int64(len(asks))))
 	for _, a := range asks {
@@ -52,14 +60,18 @@ func each(f *Fencing, asks []Ask) (keys, args []string, err error) {
 			return nil, nil, err
 		}
 		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(args, a.Owner, millis(a.Lease))
+		if fenced {
+			keys = append(keys, counter(a.Key))
+		}
 		if f != nil {
-			keys, args = append(keys, counter(a.Key)), append(args, decimal(f.Reserve), millis(f.Expiry))
+			args = append(args, decimal(f.Reserve), millis(f.Expiry))
 		}
 	}
 	return keys, args, nil
 }
 
-func parseBallots(ballots []Ballot) func(rueidis.RedisMessage, error) error {
+// parseBallots fills ballots; parse is for the answer of three parts.
+func parseBallots(ballots []Ballot, parse func(rueidis.RedisMessage) (Ballot, error)) func(rueidis.RedisMessage, error) error {
 	return func(m rueidis.RedisMessage, err error) error {
 		values, err := array(m, err)
 		if err != nil {
@@ -75,7 +87,7 @@ func parseBallots(ballots []Ballot) func(rueidis.RedisMessage, error) error {
 			return errReply
 		}
 		for i, v := range values {
-			if ballots[i], err = parseBallot(v); err != nil {
+			if ballots[i], err = parseBallot(v, parse); err != nil {
 				return err
 			}
 		}
@@ -83,7 +95,7 @@ func parseBallots(ballots []Ballot) func(rueidis.RedisMessage, error) error {
 	}
 }
 
-func parseBallot(m rueidis.RedisMessage) (b Ballot, err error) {
+func parseBallot(m rueidis.RedisMessage, parse func(rueidis.RedisMessage) (Ballot, error)) (b Ballot, err error) {
 	switch {
 	case m.IsInt64():
 		b.Acquired, err = parseAcquired(m, nil)
@@ -106,8 +118,26 @@ func parseBallot(m rueidis.RedisMessage) (b Ballot, err error) {
 		b.Remaining, err = remaining(left)
 		return b, err
 	}
+	return parse(m)
+}
+
+func parseFenced(m rueidis.RedisMessage) (b Ballot, err error) {
 	b.Acquired, err = parseAcquiredFenced(m, nil)
 	return b, err
+}
+
+func parseTold(m rueidis.RedisMessage) (Ballot, error) {
+	values, err := array(m, nil)
+	if err != nil || len(values) != 3 {
+		return Ballot{}, errReply
+	}
+	status, err := integer(values[0], nil)
+	counter, err := integer(values[1], err)
+	clock, err := integer(values[2], err)
+	if err != nil || status != 0 || counter < 0 || clock < 1 {
+		return Ballot{}, errReply
+	}
+	return Ballot{Acquired: Acquired{OK: true}, Told: Told{counter, clock}}, nil
 }
 
 // asFunction is a script as a function of that name, for others to call.

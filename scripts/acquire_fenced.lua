@@ -53,6 +53,9 @@ if previous then
   first = math.max(now, previous + 1)
 end
 local last = math.max(first, now + ARGV[3] - 1)
+if last > 9e15 then -- not kept: the clock may be set right
+  return redis.error_reply('ERR fence number must be at most 9000000000000000, the clock is beyond the year 2255')
+end
 
 -- The counter first: it is what Redis refuses when out of memory, and a number that is skipped does no harm.
 local text = string.format('%.0f', last)

@@ -19,7 +19,11 @@ local function mint(counter, expiry, numbers, now)
     end
     first = math.max(now, previous + 1)
   end
-  local last = string.format('%.0f', math.max(first, now + numbers - 1))
+  local last = math.max(first, now + numbers - 1)
+  if last > 9e15 then -- not kept: the clock may be set right
+    return nil, redis.error_reply('ERR fence number must be at most 9000000000000000, the clock is beyond the year 2255')
+  end
+  last = string.format('%.0f', last)
   local set
   if expiry == '0' or (previous and redis.call('PTTL', counter) == -1) then
     set = redis.pcall('SET', counter, last)

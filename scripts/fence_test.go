@@ -166,3 +166,31 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 		require.Equal(t, before, state(t, s))
 	}
 }
+
+// A clock beyond all numbers costs fences as long as it is wrong, and leaves nothing behind.
+func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
+	s := redistest.StartWithClock(t)
+	n := NewNode(s.Client(t))
+	settings := settingsOf(clientA)
+	settings.Fencing = Fencing{Reserve: 1, Expiry: time.Hour}
+	for _, acquire := range []func(owner string) (Acquired, error){
+		func(owner string) (Acquired, error) {
+			return n.AcquireFenced(bounded(t), "k", owner, lease, Fencing{Reserve: 1, Expiry: time.Hour})
+		},
+		func(owner string) (Acquired, error) {
+			return NewFair(n, settings).Acquire(bounded(t), "k", owner, lease)
+		},
+	} {
+		s.SetClock(240*365*24*time.Hour, 1)
+		_, err := acquire(ofA(1))
+		require.ErrorContains(t, err, "beyond the year 2255")
+		require.Equal(t, Refused, OutcomeOf(err))
+		require.NotContains(t, state(t, s), "k")
+		require.NotContains(t, state(t, s), token)
+		s.SetClock(0, 1)
+		a, err := acquire(ofA(2))
+		require.NoError(t, err)
+		require.True(t, a.OK)
+		s.Do(t, "FLUSHALL")
+	}
+}

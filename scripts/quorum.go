@@ -152,7 +152,7 @@ func newVote(marker, reign string) Vote {
 	return Vote{
 		marker:  marker,
 		acquire: scriptOf(head + quorumVote.text + acquireEach.text),
-		fenced:  scriptOf(head + quorumVote.text + acquireEachFenced.text),
+		fenced:  scriptOf(head + quorumVote.text + quorumAcquireEach.text),
 	}
 }
 

@@ -6,19 +6,26 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// AcquireVoted does as [Node.AcquireEach] on a node of a quorum. vote is of
-// [Node.Look], or of [Node.Identify] for a node without restart guard. It never sends a script's text
-// to a guarded node, which might have restarted: it has no vote instead.
-func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, f *Fencing, asks []Ask, ballots []Ballot) error {
-	if !vote.guarded() {
-		return n.AcquireEach(ctx, f, asks, ballots)
-	}
-	keys, args, err := each(f, asks)
+var quorumAcquireEach = scriptOf(asFunction("take", acquire) + asFunction("acquire", load("quorum_acquire.lua")) + load("acquire_each.lua").text)
+
+// AcquireVoted does as [Node.AcquireEach] without fence numbers on a node of a quorum;
+// if fenced, ballots tell what a quorum makes one of. vote is of [Node.Look], or of
+// [Node.Identify] for a node without restart guard. It never sends a script's text to a
+// guarded node, which might have restarted: it has no vote instead.
+func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []Ask, ballots []Ballot) error {
+	keys, args, err := each(fenced, nil, asks)
 	if err != nil {
 		return err
 	}
+	if !vote.guarded() {
+		s := acquireEach
+		if fenced {
+			s = quorumAcquireEach
+		}
+		return parseBallots(ballots, parseTold)(n.run(ctx, s, len(keys), append(keys, args...)...))
+	}
 	s := vote.acquire
-	if f != nil {
+	if fenced {
 		s = vote.fenced
 	}
 	if err := ctx.Err(); err != nil {
@@ -31,7 +38,7 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, f *Fencing, asks []
 		void(ballots)
 		return nil
 	}
-	return parseBallots(ballots)(m, err)
+	return parseBallots(ballots, parseTold)(m, err)
 }
 
 func void(ballots []Ballot) {

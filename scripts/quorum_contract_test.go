@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -24,10 +25,11 @@ func allQuorum(vote *Vote) map[string]script {
 
 		"release_each": releaseEach,
 
-		"acquire acquire_each":                    acquireEach,
-		"acquire_fenced acquire_each":             acquireEachFenced,
-		"quorum_vote acquire acquire_each":        vote.acquire,
-		"quorum_vote acquire_fenced acquire_each": vote.fenced,
+		"acquire acquire_each":                            acquireEach,
+		"acquire_fenced acquire_each":                     acquireEachFenced,
+		"acquire quorum_acquire acquire_each":             quorumAcquireEach,
+		"quorum_vote acquire acquire_each":                vote.acquire,
+		"quorum_vote acquire quorum_acquire acquire_each": vote.fenced,
 	}
 }
 
@@ -127,7 +129,10 @@ func TestQuorumContracts(t *testing.T) {
 				used[part+".lua"] = true
 				text := content(t, part+".lua")
 				head, _ := split(text)
-				if part == "acquire" || part == "acquire_fenced" {
+				switch {
+				case part == "acquire" && slices.Contains(parts, "quorum_acquire"):
+					text = "local function take(KEYS, ARGV)\n" + text + "end\n"
+				case part == "acquire", part == "acquire_fenced", part == "quorum_acquire":
 					text = "local function acquire(KEYS, ARGV)\n" + text + "end\n"
 				}
 				whole += text
@@ -241,9 +246,18 @@ func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do f
 		t.Helper()
 		require.NoError(t, err)
 	}
+	each := func(owner string) (Ballot, error) {
+		said := make([]Ballot, 1)
+		err := recorded.AcquireEach(ctx, fencingHour, []Ask{{"k", owner, lease}}, said)
+		return said[0], errors.Join(err, said[0].Err)
+	}
 	for _, v := range []*Vote{nil, vote} {
-		for _, f := range []*Fencing{nil, fencingHour} {
-			get := func(owner string) { call(acquireVoted(recorded, ctx, v, "k", owner, lease, f)) }
+		for _, ask := range []func(owner string) (Ballot, error){
+			func(owner string) (Ballot, error) { return acquireVoted(recorded, ctx, v, "k", owner, lease, false) },
+			func(owner string) (Ballot, error) { return acquireVoted(recorded, ctx, v, "k", owner, lease, true) },
+			each,
+		} {
+			get := func(owner string) { call(ask(owner)) }
 			get(ownA)
 			get(ownB)
 			call(nil, recorded.Undo(ctx, "k", ownA, true))
@@ -255,7 +269,7 @@ func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do f
 			do("SET", marker, vote.marker)
 			do("DEL", "k", counter("k"), tombstone("k", ownA))
 			do("SET", "k", "x")
-			_, err := acquireVoted(recorded, ctx, v, "k", ownA, lease, f)
+			_, err := ask(ownA)
 			require.Equal(t, Refused, OutcomeOf(err))
 			do("DEL", "k")
 		}

@@ -3,13 +3,13 @@
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the fence counter, string: the last number reserved
 -- ARGV[1]  owner
--- ARGV[2]  the last number reserved, 1 to 9999999999999999
+-- ARGV[2]  the last number reserved, 1 to 9000000000000000: above 2^53 Lua's numbers no longer tell neighbours apart
 -- ARGV[3]  expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter that has none keeps none (it is Java's).
 -- Reply    1    the counter is at that number, or above it
 --          0    the owner does not hold the lock; nothing is changed: an older number must not meet a newer holder's
 -- Repeat: safe.
-if #ARGV[2] > 16 or not string.find(ARGV[2], '^[1-9]%d*$') then
-  return redis.error_reply('ERR last fence must be a whole number from 1 to 9999999999999999')
+if #ARGV[2] > 16 or not string.find(ARGV[2], '^[1-9]%d*$') or tonumber(ARGV[2]) > 9e15 then
+  return redis.error_reply('ERR last fence must be a whole number from 1 to 9000000000000000')
 end
 if #ARGV[3] > 15 or not string.find(ARGV[3], '^%d+$') then
   return redis.error_reply('ERR counter expiry must be a whole number of ms from 0 to 999999999999999')

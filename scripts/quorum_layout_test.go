@@ -42,7 +42,7 @@ func TestQuorumLayout(t *testing.T) {
 	require.EqualValues(t, -1, integerOf(t, s.Do(t, "PTTL", "holdfast_node")))
 
 	for _, v := range []*Vote{vote, nil} {
-		b, err := acquireVoted(n, ctx, v, key, ownA, lease, nil)
+		b, err := acquireVoted(n, ctx, v, key, ownA, lease, false)
 		require.NoError(t, err)
 		require.Equal(t, Ballot{Acquired: Acquired{OK: true}}, b)
 		keys(key)
@@ -60,14 +60,14 @@ func TestQuorumLayout(t *testing.T) {
 		require.NoError(t, n.Undo(ctx, key, ownA, false))
 		keys()
 
-		b, err = acquireVoted(n, ctx, v, key, ownA, lease, &Fencing{Reserve: 3, Expiry: 7 * 24 * time.Hour})
+		b, err = acquireVoted(n, ctx, v, key, ownA, lease, true)
 		require.NoError(t, err)
 		require.True(t, b.OK)
-		_, err = n.WriteFence(ctx, key, ownA, b.FenceEnd+7, 7*24*time.Hour)
+		_, err = n.WriteFence(ctx, key, ownA, b.Clock+7, 7*24*time.Hour)
 		require.NoError(t, err)
 		keys(key, "redisson_lock_token:{sku:42}")
 		pttl("redisson_lock_token:{sku:42}", 7*24*time.Hour)
-		require.Equal(t, b.FenceEnd+7, integerOf(t, s.Do(t, "GET", "redisson_lock_token:{sku:42}")))
+		require.Equal(t, b.Clock+7, integerOf(t, s.Do(t, "GET", "redisson_lock_token:{sku:42}")))
 		s.Do(t, "DEL", "redisson_lock_token:{sku:42}")
 
 		for range 2 {
@@ -84,7 +84,7 @@ func TestQuorumLayout(t *testing.T) {
 
 func TestF7_LateVoteFindsTheTombstone(t *testing.T) {
 	s, n, vote := startRipe(t)
-	for _, f := range []*Fencing{nil, fencingHour} {
+	for _, f := range []bool{false, true} {
 		require.NoError(t, n.Undo(bounded(t), "k", ownA, true))
 		before := state(t, s)
 		b, err := acquireVoted(n, bounded(t), vote, "k", ownA, lease, f)
@@ -116,7 +116,7 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 			before := state(t, s)
 			m, err := n.run(bounded(t), sc, len(keys), append(keys, args...)...)
 			if answers, bad := m.ToArray(); err == nil && bad == nil { // of an acquire
-				b, _ := parseBallot(answers[0])
+				b, _ := parseBallot(answers[0], parseTold)
 				err = b.Err
 			}
 			require.ErrorContains(t, err, name, "%q", args)
@@ -129,10 +129,9 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 		for _, sc := range []script{acquireEach, vote.acquire} {
 			run("lease", sc, two, "1", ownA, v)
 		}
-		for _, sc := range []script{acquireEachFenced, vote.fenced} {
-			run("lease", sc, three, "1", ownA, v, "1", "0")
-			run("reserve", sc, three, "1", ownA, "1000", v, "0")
-		}
+		run("lease", vote.fenced, three, "1", ownA, v)
+		run("lease", acquireEachFenced, three, "1", ownA, v, "1", "0")
+		run("reserve", acquireEachFenced, three, "1", ownA, "1000", v, "0")
 		run("lease", quorumRenew, two[:1], v, ownA, "0")
 		run("last fence", quorumFence, two, ownA, v, "0")
 		run("longest lease", quorumLook, []string{marker}, "ab", v, "3", "look")
@@ -160,7 +159,7 @@ func TestF8_QuorumBadArguments(t *testing.T) {
 			key, owner string
 			lease      time.Duration
 		}{{"", ownA, lease}, {long(1025), ownA, lease}, {"k", "", lease}, {"k", ownA, 0}, {"k", ownA, time.Second + 1}} {
-			_, err := acquireVoted(n, bounded(t), v, c.key, c.owner, c.lease, nil)
+			_, err := acquireVoted(n, bounded(t), v, c.key, c.owner, c.lease, false)
 			require.Error(t, err)
 			require.Equal(t, Refused, OutcomeOf(err))
 		}
@@ -186,10 +185,10 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	}
 	m.Del(marker)
 
-	b, err := acquireVoted(n, ctx, nil, "k", ownA, lease, fencingHour)
+	b, err := acquireVoted(n, ctx, nil, "k", ownA, lease, true)
 	require.NoError(t, err)
 	require.True(t, b.OK)
-	held, err := acquireVoted(n, ctx, nil, "k", ownB, lease, nil)
+	held, err := acquireVoted(n, ctx, nil, "k", ownB, lease, false)
 	require.NoError(t, err)
 	require.Equal(t, Ballot{Acquired: Acquired{Remaining: lease}, Holder: ownA}, held)
 	answers := make([]Answer, 2)
@@ -199,14 +198,14 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	require.Equal(t, []Answer{Renewed, NotOurs}, answers)
 	require.Equal(t, "2", m.HGet("k", ownA))
 	require.Equal(t, time.Minute, m.TTL("k"))
-	ours, err := n.WriteFence(ctx, "k", ownA, b.FenceEnd+1, time.Hour)
+	ours, err := n.WriteFence(ctx, "k", ownA, b.Clock+1, time.Hour)
 	require.NoError(t, err)
 	require.True(t, ours)
 	value, err := m.Get(counter("k"))
 	require.NoError(t, err)
-	require.Equal(t, decimal(b.FenceEnd+1), value)
+	require.Equal(t, decimal(b.Clock+1), value)
 	require.NoError(t, n.Undo(ctx, "k", ownA, true))
-	b, err = acquireVoted(n, ctx, nil, "k", ownA, lease, nil)
+	b, err = acquireVoted(n, ctx, nil, "k", ownA, lease, false)
 	require.NoError(t, err)
 	require.True(t, b.Gone)
 }

@@ -55,9 +55,9 @@ func startRipe(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote) {
 func has(vote *Vote) bool { return vote != nil }
 
 // acquireVoted asks for one hold.
-func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, lease time.Duration, f *Fencing) (Ballot, error) {
+func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, lease time.Duration, fenced bool) (Ballot, error) {
 	ballots := make([]Ballot, 1)
-	err := n.AcquireVoted(ctx, vote, f, []Ask{{key, owner, lease}}, ballots)
+	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, ballots)
 	if err == nil {
 		err = ballots[0].Err
 	}
@@ -66,7 +66,7 @@ func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, l
 
 func voted(t testing.TB, n *Node, vote *Vote, owner string) Ballot {
 	t.Helper()
-	b, err := acquireVoted(n, bounded(t), vote, "k", owner, lease, nil)
+	b, err := acquireVoted(n, bounded(t), vote, "k", owner, lease, false)
 	require.NoError(t, err)
 	return b
 }
@@ -76,7 +76,7 @@ func voted(t testing.TB, n *Node, vote *Vote, owner string) Ballot {
 func requireNoVote(t testing.TB, s *redistest.Server, n *Node, vote *Vote) {
 	t.Helper()
 	before := state(t, s)
-	for _, f := range []*Fencing{nil, fencingHour} {
+	for _, f := range []bool{false, true} {
 		b, err := acquireVoted(n, bounded(t), vote, "k", ownB, lease, f)
 		require.NoError(t, err)
 		require.Equal(t, Ballot{NoVote: true}, b)
@@ -119,19 +119,19 @@ const (
 // quorumVerbs runs every verb of a quorum on key for owner.
 var quorumVerbs = map[string]func(ctx context.Context, n *Node, vote *Vote, key, owner string) error{
 	"voted": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
-		_, err := acquireVoted(n, ctx, vote, key, owner, lease, nil)
+		_, err := acquireVoted(n, ctx, vote, key, owner, lease, false)
 		return err
 	},
 	"voted fenced": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
-		_, err := acquireVoted(n, ctx, vote, key, owner, lease, fencingHour)
+		_, err := acquireVoted(n, ctx, vote, key, owner, lease, true)
 		return err
 	},
 	"unguarded": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := acquireVoted(n, ctx, nil, key, owner, lease, nil)
+		_, err := acquireVoted(n, ctx, nil, key, owner, lease, false)
 		return err
 	},
 	"unguarded fenced": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := acquireVoted(n, ctx, nil, key, owner, lease, fencingHour)
+		_, err := acquireVoted(n, ctx, nil, key, owner, lease, true)
 		return err
 	},
 	"renew": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {

@@ -110,7 +110,7 @@ func TestF30_QuorumOutOfMemory(t *testing.T) {
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	before := state(t, s)
 	for _, v := range []*Vote{vote, nil} {
-		for _, f := range []*Fencing{nil, fencingHour} {
+		for _, f := range []bool{false, true} {
 			_, err := acquireVoted(n, ctx, v, "free", ownA, lease, f)
 			require.ErrorContains(t, err, "OOM")
 			require.Equal(t, Unavailable, OutcomeOf(err))

@@ -14,7 +14,7 @@ import (
 func TestVotedAcquire(t *testing.T) {
 	s, n, vote := startRipe(t)
 	for _, v := range []*Vote{vote, nil} {
-		for _, f := range []*Fencing{nil, fencingHour} {
+		for _, f := range []bool{false, true} {
 			get := func(owner string) Ballot {
 				t.Helper()
 				b, err := acquireVoted(n, bounded(t), v, "k", owner, lease, f)
@@ -23,8 +23,7 @@ func TestVotedAcquire(t *testing.T) {
 			}
 			b := get(ownA)
 			require.True(t, b.OK)
-			require.Equal(t, f != nil, b.Fence > 0)
-			require.Equal(t, f != nil, b.FenceEnd >= b.Fence && b.FenceEnd > 0)
+			require.Equal(t, f, b.Clock > 0)
 
 			before := state(t, s)
 			b = get(ownB)
@@ -46,7 +45,7 @@ func TestVotedAcquire(t *testing.T) {
 func TestVotedAcquireMany(t *testing.T) {
 	s, n, vote := startRipe(t)
 	for _, v := range []*Vote{vote, nil} {
-		for _, f := range []*Fencing{nil, fencingHour} {
+		for _, f := range []bool{false, true} {
 			s.Do(t, "SET", "string", "x")
 			require.NoError(t, n.Undo(bounded(t), "given up", ownA, true))
 			acquired(t, n, "held", ownB)
@@ -64,7 +63,7 @@ func TestVotedAcquireMany(t *testing.T) {
 			for _, i := range []int{1, 4} {
 				require.True(t, said[i].OK)
 				require.NoError(t, said[i].Err)
-				require.Equal(t, f != nil, said[i].Fence > 0)
+				require.Equal(t, f, said[i].Clock > 0)
 				m := s.Do(t, "HKEYS", asks[i].Key)
 				held, err := m.AsStrSlice()
 				require.NoError(t, err)
@@ -78,7 +77,7 @@ func TestVotedAcquireMany(t *testing.T) {
 	acquired(t, n, "held", ownB)
 	s.Do(t, "SET", marker, "other")
 	said := make([]Ballot, 2)
-	require.NoError(t, n.AcquireVoted(bounded(t), vote, nil, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
+	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
 	require.Equal(t, []Ballot{{NoVote: true}, {NoVote: true}}, said)
 }
 
@@ -88,7 +87,7 @@ func TestG5_VotedAcquireRepeated(t *testing.T) {
 	n := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }))
 	vote := ripe(t, n)
 	lost := p.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVALSHA" })
-	_, err := acquireVoted(n, bounded(t), vote, "k", ownA, lease, nil)
+	_, err := acquireVoted(n, bounded(t), vote, "k", ownA, lease, false)
 	require.Equal(t, Unknown, OutcomeOf(err))
 	<-lost
 	before := state(t, s)

@@ -13,36 +13,23 @@ type asking struct {
 	told func(scripts.Ballot, error)
 }
 
-// terms is what acquires that share a call have in common.
-type terms struct {
-	fenced  bool
-	fencing scripts.Fencing // if fenced
-}
-
-func termsOf(f *scripts.Fencing) terms {
-	if f == nil {
-		return terms{}
-	}
-	return terms{true, *f}
-}
-
-// ask asks a node for its part of a hold, which is noted there. It returns at once,
-// mostly.
-func (n *node) ask(h *hold, f *scripts.Fencing, told func(scripts.Ballot, error)) {
+// ask asks a node for its part of a hold, which is noted there, and if fenced, for what
+// a fence number is made of. It returns at once, mostly.
+func (n *node) ask(h *hold, fenced bool, told func(scripts.Ballot, error)) {
 	switch {
 	case n.away():
 		told(scripts.Ballot{}, n.absence())
 	case !h.start(n):
 		told(scripts.Ballot{}, errOver)
 	default:
-		n.asks.add(termsOf(f), asking{h, told}, n.hurries(h))
+		n.asks.add(fenced, asking{h, told}, n.hurries(h))
 	}
 }
 
 // acquire is ask for who waits for the answer.
-func (n *node) acquire(h *hold, f *scripts.Fencing) (b scripts.Ballot, err error) {
+func (n *node) acquire(h *hold, fenced bool) (b scripts.Ballot, err error) {
 	came := make(chan struct{})
-	n.ask(h, f, func(said scripts.Ballot, e error) {
+	n.ask(h, fenced, func(said scripts.Ballot, e error) {
 		b, err = said, e
 		close(came)
 	})
@@ -51,7 +38,7 @@ func (n *node) acquire(h *hold, f *scripts.Fencing) (b scripts.Ballot, err error
 }
 
 // askAll makes the call of acquires that share one.
-func (n *node) askAll(t terms, asks []asking, cannot error) {
+func (n *node) askAll(fenced bool, asks []asking, cannot error) {
 	ballots, err := []scripts.Ballot(nil), cannot
 	if cannot == nil {
 		holds := make([]*hold, len(asks))
@@ -59,7 +46,7 @@ func (n *node) askAll(t terms, asks []asking, cannot error) {
 			holds[i] = a.hold
 		}
 		ballots, err = callFor(len(holds), n.q.bounded(holds[0].lease), n, func(ctx context.Context) ([]scripts.Ballot, error) {
-			return n.ballots(ctx, t, holds)
+			return n.ballots(ctx, fenced, holds)
 		})
 	}
 	for i, a := range asks {
@@ -74,7 +61,7 @@ func (n *node) askAll(t terms, asks []asking, cannot error) {
 
 // ballots asks a node for its parts of holds. Errors of one of them only are in its
 // ballot.
-func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.Ballot, error) {
+func (n *node) ballots(ctx context.Context, fenced bool, holds []*hold) ([]scripts.Ballot, error) {
 	ballots := make([]scripts.Ballot, len(holds))
 	for range 2 { // a vote that has become void is asked for anew, once
 		vote, err := n.voting(ctx)
@@ -92,12 +79,8 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 		if len(asks) == 0 {
 			return nil, errOver // which is no answer of the node's
 		}
-		fencing := &t.fencing
-		if !t.fenced {
-			fencing = nil
-		}
 		said := make([]scripts.Ballot, len(asks))
-		err = n.script.AcquireVoted(ctx, vote, fencing, asks, said)
+		err = n.script.AcquireVoted(ctx, vote, fenced, asks, said)
 		if scripts.OutcomeOf(err) == scripts.Unknown {
 			return nil, err
 		}
@@ -112,7 +95,7 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 		case err != nil && len(asks) > 1 && scripts.OutcomeOf(err) == scripts.Refused && ctx.Err() == nil:
 			var all sync.WaitGroup
 			for _, i := range of { // by a fault of another's: its key is forbidden
-				all.Go(func() { ballots[i] = n.ballotAlone(ctx, t, holds[i]) })
+				all.Go(func() { ballots[i] = n.ballotAlone(ctx, fenced, holds[i]) })
 			}
 			all.Wait()
 			return ballots, ctx.Err()
@@ -127,8 +110,8 @@ func (n *node) ballots(ctx context.Context, t terms, holds []*hold) ([]scripts.B
 }
 
 // ballotAlone is ballots for one hold.
-func (n *node) ballotAlone(ctx context.Context, t terms, h *hold) scripts.Ballot {
-	one, err := n.ballots(ctx, t, []*hold{h})
+func (n *node) ballotAlone(ctx context.Context, fenced bool, h *hold) scripts.Ballot {
+	one, err := n.ballots(ctx, fenced, []*hold{h})
 	if err != nil {
 		return scripts.Ballot{Err: err}
 	}

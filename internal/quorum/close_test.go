@@ -115,7 +115,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	c := r.client()
 	n, h, kept := c.nodes[0], c.newHold("k", "x", lease), c.newHold("kept", "x", lease)
 	for _, h := range []*hold{h, kept} {
-		b, err := n.acquire(h, nil)
+		b, err := n.acquire(h, false)
 		require.NoError(t, err)
 		require.True(t, b.OK)
 	}

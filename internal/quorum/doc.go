@@ -12,8 +12,9 @@
 //
 //	     all nodes are asked                        round.go
 //	             │
-//	quorum ──────┴────── no quorum possible
-//	  │ fence written back       │                  fence.go
+//	enough ──────┴────── not enough possible
+//	  │ fence agreed on,         │                  fence.go
+//	  │ and written back         │
 //	  ▼                          ▼
 //	hold ── lost ──▶ released   given up            release.go
 //	  │  ▲             on all nodes, late answers too

@@ -2,9 +2,94 @@ package quorum
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/scripts"
 )
+
+// apart is how far the clocks of a quorum that makes a fence number may differ. As one
+// of them is true, a number is at most so much, half the longest lease, ahead of a true
+// clock, and as those differ by a third at most, less than the longest lease ahead of
+// each. So whoever votes again after it has lost its counter, a longest lease later,
+// finds that the true clocks have passed the number; one of them is in its round.
+func (q *Quorum) apart() int64 { return q.Longest.Microseconds() / 2 }
+
+// clock is the latest time on which the clocks of a quorum agree, of the nodes that
+// said yes; 0 if they do not. Under mu.
+func (r *round) clock() int64 {
+	var clocks [15]int64
+	n := 0
+	for i, b := range r.said {
+		if r.errs[i] == nil {
+			clocks[n] = b.Clock
+			n++
+		}
+	}
+	slices.Sort(clocks[:n])
+	for i := n - 1; i >= r.q.quorum-1; i-- {
+		if clocks[i]-clocks[i-r.q.quorum+1] <= r.q.apart() {
+			return clocks[i]
+		}
+	}
+	return 0
+}
+
+// mint makes the fence numbers of a hold: larger than those that a node of the quorum
+// knows of, and than the time, so that they go on growing when counters are lost. A
+// clock on which no quorum agrees makes none: nothing but what was agreed on is ever
+// written to a counter. agreed is false if no clock makes one; then errs says of whose
+// node. Under mu.
+func (r *round) mint() (first, last int64, agreed bool) {
+	clock := r.clock()
+	agreed = clock > 0
+	first = clock
+	for i, n := range r.q.nodes {
+		if r.errs[i] != nil {
+			continue
+		}
+		first = max(first, r.said[i].Counter+1)
+		if agreed { // else it is not known whose is wrong
+			n.compare(time.Duration(r.said[i].Clock-clock) * time.Microsecond)
+		}
+	}
+	if !agreed {
+		r.disagree()
+	}
+	return first, max(first, clock+r.numbers-1), agreed
+}
+
+// disagree says of those nodes that their clocks are wrong which are far from the
+// middle. Under mu.
+func (r *round) disagree() {
+	var clocks []int64
+	for i, b := range r.said {
+		if r.errs[i] == nil {
+			clocks = append(clocks, b.Clock)
+		}
+	}
+	slices.Sort(clocks)
+	middle := clocks[(len(clocks)-1)/2]
+	for i, n := range r.q.nodes {
+		d := r.said[i].Clock - middle
+		if r.errs[i] == nil && max(d, -d) > r.q.apart()/2 { // else a quorum would agree
+			by := time.Duration(d) * time.Microsecond
+			r.errs[i] = judged{fmt.Errorf("no vote with fencing: its clock differs from the other nodes' by %v", by), scripts.Unavailable}
+			n.compare(by)
+		}
+	}
+}
+
+// compare takes in by how much a node's clock is ahead of those of others; what is too
+// much is logged when it begins.
+func (n *node) compare(by time.Duration) {
+	skewed := max(by, -by).Microseconds() > n.q.apart()
+	if n.skewed.Load() != skewed && n.skewed.CompareAndSwap(!skewed, skewed) && skewed {
+		n.q.Log.Warn("multilock: a node's clock differs from the other nodes', and counts for no fence number",
+			"node", n.name, "ahead by", by)
+	}
+}
 
 // writeBack raises the fence counters of the nodes that have a hold to the largest
 // number that one of them has reserved, before any is handed out: whoever holds

@@ -1,8 +1,13 @@
 package quorum
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,4 +282,103 @@ func TestG10_GivenBackOnlyWhereSure(t *testing.T) {
 		require.NoError(t, c.nodes[0].release(h, a.Fence))
 		require.Equal(t, sure, r.counter(0) < a.FenceEnd)
 	}
+}
+
+// clocksRig is a rig whose nodes have their votes, and clocks that can be set.
+func clocksRig(t *testing.T, nodes int, longest time.Duration) *rig {
+	t.Helper()
+	r := &rig{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
+	for range nodes {
+		r.servers = append(r.servers, redistest.StartWithClock(t))
+	}
+	require.NoError(t, r.client(func(c *Config) { c.Longest = longest }).Bootstrap(bounded(t), true))
+	return r
+}
+
+// fenceOf has a client take and release the lock, and returns the first number.
+func (r *rig) fenceOf(c *client, owner string) int64 {
+	r.t.Helper()
+	a := c.holds(owner)
+	_, err := c.Release(bounded(r.t), "k", c.owner, a.Fence)
+	require.NoError(r.t, err)
+	until(r.t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
+	return a.Fence
+}
+
+// A clock that is wrong makes no numbers, and none are left in a counter: neither is a
+// fence ahead of the time, nor does it go back when the clock is right again and the
+// nodes lose their counters. It is logged once.
+func TestG10_F34_OneWrongClock(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 240 * 365 * 24 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			r := clocksRig(t, 3, lease)
+			var log lines
+			c := r.client(fencing, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+			last := r.fenceOf(c, "a")
+			r.servers[2].SetClock(ahead, 1)
+			for i := range 10 {
+				next := r.fenceOf(c, fmt.Sprint("b", i))
+				require.Greater(t, next, last)
+				require.InDelta(t, time.Now().UnixMicro(), next, float64(lease.Microseconds()))
+				last = next
+			}
+			for i := range r.servers {
+				require.Less(t, r.counter(i), time.Now().Add(lease).UnixMicro())
+			}
+			require.LessOrEqual(t, strings.Count(log.String(), "clock differs"), 1)
+
+			// Without the node that agrees, it is not known whose clock is wrong.
+			c.cutOff(1)
+			until(t, func() bool {
+				_, err := c.get("alone")
+				return err != nil && strings.Contains(err.Error(), "clock differs from the other nodes'") &&
+					scripts.OutcomeOf(err) == scripts.Unavailable
+			})
+			logged := strings.Count(log.String(), "clock differs") // of one node, or of each of the two
+			require.True(t, logged == 1 || logged == 2, logged)
+			c.reach(1)
+
+			r.servers[2].SetClock(0, 1)
+			for i := range r.servers { // as each of them is restarted, and has its vote again
+				r.do(i, "DEL", token)
+			}
+			require.Greater(t, r.fenceOf(c, "c"), last)
+		})
+	}
+}
+
+// Nor does one that runs ahead little by little take the counters with it.
+func TestG10_F34_ClockThatDrifts(t *testing.T) {
+	r := clocksRig(t, 3, lease)
+	c := r.client(fencing)
+	for i := range 12 {
+		r.servers[2].SetClock(time.Duration(i)*lease/3, 1)
+		require.Less(t, r.fenceOf(c, fmt.Sprint("o", i)), time.Now().Add(lease*2/3).UnixMicro())
+	}
+}
+
+// A lease needs more votes with clock faults to survive, a number no more clocks that agree.
+func TestG10_F34_ClockFaultsWithFencing(t *testing.T) {
+	r := clocksRig(t, 3, lease)
+	c := r.client(fencing, func(c *Config) { c.ClockFaults = 1 })
+	r.servers[0].SetClock(time.Hour, 1)
+	require.Less(t, r.fenceOf(c, "o"), time.Now().Add(lease).UnixMicro())
+}
+
+// lines is what a logger has written. Safe for concurrent use.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquires = gather.Call[terms, asking, struct{}]
+type acquires = gather.Call[bool, asking, struct{}]
 
 // answer is what a node said.
 type answer struct {
@@ -30,19 +30,19 @@ type answer struct {
 }
 
 // asked begins to ask a node, joined with those who are about to.
-func asked(n *node, key, owner string, lease time.Duration, f *scripts.Fencing) <-chan answer {
+func asked(n *node, key, owner string, lease time.Duration, fenced bool) <-chan answer {
 	came := make(chan answer, 1)
-	n.ask(n.q.newHold(key, owner, lease), f, func(b scripts.Ballot, err error) { came <- answer{b, err} })
+	n.ask(n.q.newHold(key, owner, lease), fenced, func(b scripts.Ballot, err error) { came <- answer{b, err} })
 	return came
 }
 
 // first begins a call that is sent when the test does: others join it until then.
-func first(t *testing.T, n *node, key, owner string, f *scripts.Fencing) (*acquires, <-chan answer) {
+func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-chan answer) {
 	t.Helper()
 	came := make(chan answer, 1)
 	h := n.q.newHold(key, owner, lease)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(termsOf(f), asking{h, func(b scripts.Ballot, err error) { came <- answer{b, err} }}, false)
+	g, place := n.asks.Join(fenced, asking{h, func(b scripts.Ballot, err error) { came <- answer{b, err} }}, false)
 	require.Zero(t, place)
 	return g, came
 }
@@ -58,51 +58,45 @@ func TestGather(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	require.True(t, (<-asked(n, "held", "other", lease, nil)).OK)
+	require.True(t, (<-asked(n, "held", "other", lease, false)).OK)
 
-	for _, f := range []*scripts.Fencing{nil, {Reserve: 1, Expiry: time.Hour}} {
-		g, mine := first(t, n, "free", fmt.Sprint("me", f), f)
-		if f != nil {
-			same := *f
-			f = &same
-		}
-		same := asked(n, "held", "me", lease, f)
+	for _, fenced := range []bool{false, true} {
+		g, mine := first(t, n, "free", fmt.Sprint("me", fenced), fenced)
+		same := asked(n, "held", "me", lease, fenced)
 		require.Equal(t, 2, n.asks.Size(g))
 		before := calls.Load()
 		n.asks.send(g, nil)
-		require.Equal(t, f == nil, (<-mine).OK) // else held by the first
+		require.Equal(t, !fenced, (<-mine).OK) // else held by the first
 		require.Equal(t, "other", (<-same).Holder)
 		require.Equal(t, before+1, calls.Load())
 	}
 }
 
-// What differs in kind goes out by itself: other terms, a lease that does not let it
+// What differs in kind goes out by itself: fencing, a lease that does not let it
 // wait as long; and what comes after a call was made or is full.
 func TestGather_Apart(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
-	f := &scripts.Fencing{Reserve: 1, Expiry: time.Hour}
-	apart := func(lease time.Duration, f *scripts.Fencing) *acquires {
+	apart := func(lease time.Duration, fenced bool) *acquires {
 		t.Helper()
 		h := c.newHold("k", "me", lease)
-		g, place := n.asks.Join(termsOf(f), asking{hold: h}, n.hurries(h))
+		g, place := n.asks.Join(fenced, asking{hold: h}, n.hurries(h))
 		require.Zero(t, place)
 		return g
 	}
-	apart(lease, nil)
-	apart(lease, f)
-	apart(lease, &scripts.Fencing{Reserve: 2, Expiry: time.Hour})
-	apart(lease, nil)
-	apart(9*c.NodeTimeout, nil)
-	apart(lease, f)
+	apart(lease, false)
+	apart(lease, true)
+	apart(lease, false)
+	apart(9*c.NodeTimeout, false)
+	apart(lease, true)
 	for range gather.Most - 1 {
-		_, place := n.asks.Join(termsOf(f), asking{}, false)
+		_, place := n.asks.Join(true, asking{}, false)
 		require.NotZero(t, place)
 	}
-	g := apart(lease, f)
-	n.asks.call = func(terms, []asking, error) {}
+	g := apart(lease, true)
+	n.asks.call = func(bool, []asking, error) {}
 	n.asks.send(g, nil)
-	apart(lease, f)
+	apart(lease, true)
 }
 
 // A reply with fewer or more answers than asks is none: nobody can tell whose they
@@ -115,11 +109,11 @@ func TestGather_AsManyAnswersAsAsks(t *testing.T) {
 	asks := []scripts.Ask{{Key: "a", Owner: "me", Lease: lease}, {Key: "b", Owner: "me", Lease: lease}}
 	for _, places := range []int{1, 3} {
 		ballots := make([]scripts.Ballot, places)
-		err = n.script.AcquireVoted(bounded(t), vote, nil, asks, ballots)
+		err = n.script.AcquireVoted(bounded(t), vote, false, asks, ballots)
 		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
 		require.Equal(t, make([]scripts.Ballot, places), ballots)
 	}
-	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, nil, asks, make([]scripts.Ballot, 2)))
+	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, false, asks, make([]scripts.Ballot, 2)))
 }
 
 // Whoever shares a call with one that Redis forbids is asked for by itself.
@@ -129,8 +123,8 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 	n := c.nodes[0]
 	r.warm(c)
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
-	g, foreign := first(t, n, "foreign", "me", nil)
-	mine := asked(n, "key", "me", lease, nil)
+	g, foreign := first(t, n, "foreign", "me", false)
+	mine := asked(n, "key", "me", lease, false)
 	require.Equal(t, 2, n.asks.Size(g))
 	n.asks.send(g, nil)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
@@ -164,9 +158,9 @@ func TestGather_OneIsOver(t *testing.T) {
 	n := c.nodes[0]
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
-	g, mine := first(t, n, "k", "me", nil)
+	g, mine := first(t, n, "k", "me", false)
 	over, other := c.newHold("over", "me", lease), make(chan answer, 1)
-	n.ask(over, nil, func(b scripts.Ballot, err error) { other <- answer{b, err} })
+	n.ask(over, false, func(b scripts.Ballot, err error) { other <- answer{b, err} })
 	c.end(over)
 	n.asks.send(g, nil)
 	require.True(t, (<-mine).OK)
@@ -187,9 +181,9 @@ func TestGather_NoAnswer(t *testing.T) {
 	n := c.nodes[0]
 	r.warm(c)
 	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
-	g, one := first(t, n, "one", "me", nil)
+	g, one := first(t, n, "one", "me", false)
 	h, two := c.newHold("two", "me", lease), make(chan answer, 1)
-	n.ask(h, nil, func(b scripts.Ballot, err error) { two <- answer{b, err} })
+	n.ask(h, false, func(b scripts.Ballot, err error) { two <- answer{b, err} })
 	n.asks.send(g, nil)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
@@ -210,7 +204,7 @@ func TestGather_AloneUnanswered(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
 	for _, ask := range []func(context.Context) error{
 		func(ctx context.Context) error {
-			_, err := n.ballots(ctx, terms{}, []*hold{c.newHold("foreign", "me", lease), c.newHold("key", "me", lease)})
+			_, err := n.ballots(ctx, false, []*hold{c.newHold("foreign", "me", lease), c.newHold("key", "me", lease)})
 			return err
 		},
 		func(ctx context.Context) error {
@@ -218,7 +212,7 @@ func TestGather_AloneUnanswered(t *testing.T) {
 			return err
 		},
 	} {
-		until(t, func() bool { return (<-asked(n, "key", "other", lease, nil)).err == nil })
+		until(t, func() bool { return (<-asked(n, "key", "other", lease, false)).err == nil })
 		c.ways[0].OnReply(func([]string) redistest.Verdict { // of the first, which is for both
 			c.ways[0].HoldRequests(true)
 			return redistest.Pass
@@ -238,7 +232,7 @@ func TestGather_AllAreOver(t *testing.T) {
 	r.warm(c)
 	h, came := c.newHold("k", "me", lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, _ := n.asks.Join(terms{}, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
+	g, _ := n.asks.Join(false, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
 	n.gone.Store(true)
 	n.answered.Store(0)
 	c.end(h)
@@ -255,9 +249,9 @@ func TestGather_SharedDial(t *testing.T) {
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
 	r.warm(c)
-	g, one := first(t, n, "one", "me", nil)
-	two := asked(n, "two", "me", lease, nil)
-	require.NoError(t, (<-asked(n, "fresh", "me", 9*c.NodeTimeout, nil)).err) // hurried: by itself
+	g, one := first(t, n, "one", "me", false)
+	two := asked(n, "two", "me", lease, false)
+	require.NoError(t, (<-asked(n, "fresh", "me", 9*c.NodeTimeout, false)).err) // hurried: by itself
 	c.ways[0].HoldRequests(true)
 	defer c.ways[0].HoldRequests(false)
 	c.hangUp(0)
@@ -291,7 +285,7 @@ func TestGather_StrangeRefusal(t *testing.T) {
 	t.Cleanup(q.Close)
 	r.do(0, "SET", "wrong", "a string")
 	h := q.newHold("wrong", "me", lease)
-	_, err := q.nodes[0].acquire(h, nil)
+	_, err := q.nodes[0].acquire(h, false)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
 	require.Equal(t, part{asked: true, doubt: 1}, h.part(q.nodes[0]))
 }
@@ -301,7 +295,7 @@ func TestGather_Closed(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	c.Close()
-	a := <-asked(n, "k", "me", lease, nil)
+	a := <-asked(n, "k", "me", lease, false)
 	require.Equal(t, errClosed, a.err)
 	ended := make(chan error, 1)
 	n.ends.add(struct{}{}, ending{c.newHold("k", "me", lease), func(err error) { ended <- err }}, false)
@@ -317,7 +311,7 @@ func TestGather_Releases(t *testing.T) {
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
 	for _, key := range []string{"held", "wrong"} {
-		require.True(t, (<-asked(n, key, "me", lease, nil)).OK)
+		require.True(t, (<-asked(n, key, "me", lease, false)).OK)
 	}
 	r.do(0, "SET", "wrong", "a string")
 	var calls atomic.Int64
@@ -368,7 +362,7 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 		return redistest.Pass
 	})
 	h, came := c.newHold("k", "me", lease), make(chan answer, 1)
-	n.ask(h, nil, func(b scripts.Ballot, err error) { came <- answer{b, err} })
+	n.ask(h, false, func(b scripts.Ballot, err error) { came <- answer{b, err} })
 	<-arrived
 	c.end(h)
 	ended := make(chan error, 1)
@@ -390,7 +384,7 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	n := c.nodes[0]
 	h, came := c.newHold("k", "me", lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(terms{}, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
+	g, place := n.asks.Join(false, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
 	require.Zero(t, place)
 	require.Len(t, c.end(h), 1)
 	ended := make(chan error, 1)

@@ -61,7 +61,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	require.True(t, h.forgotten(n))
 	said := make([]scripts.Ballot, 1)
 	ask := []scripts.Ask{{Key: h.key, Owner: h.owner, Lease: h.lease}}
-	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, nil, ask, said))
+	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, false, ask, said))
 	require.True(t, said[0].Gone)
 	for _, late := range []bool{said[0].OK, true} {
 		h.answered(n, late)

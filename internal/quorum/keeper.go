@@ -149,7 +149,7 @@ func (n *node) repair(h *hold) {
 // add makes one attempt to add a hold on a node. That it is there does not count
 // as a renewal: the trusted deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
-	b, err := n.acquire(h, nil)
+	b, err := n.acquire(h, false)
 	switch {
 	case err != nil:
 		return err

@@ -25,6 +25,7 @@ type node struct {
 
 	answered atomic.Int64 // when the node answered last, in ns since q.made; 0: a call has failed since
 	gone     atomic.Bool  // silent has reached silences; written under mu
+	skewed   atomic.Bool  // its clock was apart from the others' when it was seen last
 
 	mu     sync.Mutex
 	silent int             // calls in a row that were not answered, 0 while answered is not; guarded by mu
@@ -32,7 +33,7 @@ type node struct {
 	jobs   map[string]*job // what is still to be done, by owner; guarded by mu
 	kept   bool            // a keeper is at work; guarded by mu
 
-	asks gatherer[terms, asking]
+	asks gatherer[bool, asking]     // with fencing or without
 	ends gatherer[struct{}, ending] // releases that have no fence numbers to give back
 }
 

@@ -14,7 +14,7 @@ import (
 type round struct {
 	q       *Quorum
 	hold    *hold
-	fencing *scripts.Fencing // nil without
+	numbers int64 // fence numbers to reserve, with fencing
 
 	mu       sync.Mutex
 	said     []scripts.Ballot // by node; of those that answered
@@ -35,11 +35,8 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	q.meet()
 	h := q.newHold(key, owner, lease)
 	r := &round{
-		q: q, hold: h, pending: len(q.nodes),
+		q: q, hold: h, numbers: numbers, pending: len(q.nodes),
 		said: make([]scripts.Ballot, len(q.nodes)), errs: make([]error, len(q.nodes)), decided: make(chan struct{}),
-	}
-	if q.Fencing {
-		r.fencing = &scripts.Fencing{Reserve: numbers, Expiry: q.FenceExpiry}
 	}
 	for i := range r.errs {
 		r.errs[i] = errPending
@@ -51,7 +48,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	}
 	start := time.Now()
 	for _, n := range q.nodes {
-		n.ask(h, r.fencing, func(b scripts.Ballot, err error) { r.answered(n, b, err) })
+		n.ask(h, q.Fencing, func(b scripts.Ballot, err error) { r.answered(n, b, err) })
 	}
 	select {
 	case <-r.decided:
@@ -90,10 +87,10 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 	}
 	r.pending--
 	missing := r.errs[n.index] != nil
-	won := r.yes >= r.q.need
+	won := r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0)
 	// Held by others is another thing than too few nodes: an answer that can tell is waited for.
 	telling := r.yes+r.held < r.q.need && r.yes+r.held+r.pending >= r.q.need
-	if !r.complete && (won || r.yes+r.pending < r.q.need && !telling) {
+	if !r.complete && (won || r.pending == 0 || r.yes+r.pending < r.q.need && !telling) {
 		r.complete = true
 		close(r.decided)
 	}
@@ -101,7 +98,7 @@ func (r *round) answered(n *node, b scripts.Ballot, err error) {
 	switch {
 	case missing:
 		r.hold.missed(n)
-	case late && b.OK && r.fencing != nil: // the quorum has the number without it
+	case late && b.OK && r.q.Fencing: // the quorum has the number without it
 		r.q.spawn(func() { _ = n.raise(r.hold) })
 	}
 }
@@ -124,18 +121,13 @@ func (r *round) refused(n *node, err error) {
 // won ends a round for which enough have said yes, with its fence numbers.
 func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 	r.mu.Lock()
-	if r.yes < r.q.need {
-		r.mu.Unlock()
-		return 0, 0, false, false
-	}
-	for i, b := range r.said {
-		if r.errs[i] == nil {
-			first, last = max(first, b.Fence), max(last, b.FenceEnd)
-		}
+	yes = r.yes >= r.q.need
+	if yes && r.q.Fencing {
+		first, last, yes = r.mint()
 	}
 	r.mu.Unlock()
-	if r.fencing != nil && !r.q.writeBack(ctx, r.hold, last, r.refused) {
-		return 0, 0, true, false
+	if !yes || r.q.Fencing && !r.q.writeBack(ctx, r.hold, last, r.refused) {
+		return 0, 0, yes, false
 	}
 	h := r.hold
 	h.mu.Lock()
