@@ -89,7 +89,10 @@ var modelCalls = map[string]modelCall{
 	// Votes.
 	"Quorum.meet -> node.voting":       modelBy(modelLook, modelStranger),
 	"node.voting -> node.look":         modelBy(modelLook, modelStranger),
-	"node.look -> node.lookTwice":      modelBy(modelLook, modelStranger),
+	"node.look -> node.mark":           modelBy(modelLook, modelStranger),
+	"node.mark -> node.lookTwice":      modelBy(modelLook, modelStranger, modelBoot),
+	"node.mark -> node.lookNow":        modelBy(modelLook, modelStranger),
+	"node.lookNow -> node.mark":        modelBy(modelBoot),
 	"node.lookTwice -> Look":           modelBy(modelLook, modelBoot),
 	"Quorum.Bootstrap -> node.voting":  modelBy(modelLook, modelStranger),
 	"Quorum.Bootstrap -> node.lookNow": modelBy(modelBoot),

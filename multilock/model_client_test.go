@@ -96,11 +96,26 @@ func (m *model) ask(n, i int) {
 	}
 }
 
+// marking is how a client looks at a node, which it marks unless most of the others are
+// marked for another deployment. It is told by all of them at once, and in no time.
+func (m *model) marking(n int, c int8) modelLooking {
+	others, answered := 0, int(m.size(c))-1
+	for j := range m.size(c) {
+		if other := &m.nodes[j]; int(j) != n && other.own > 0 && !other.fits(&m.modelRules, c) {
+			others++
+		}
+	}
+	if others > 0 && 2*others >= answered && !m.seeds.asksNobody {
+		return modelTell
+	}
+	return modelMark
+}
+
 // look is a client's look at a node. Who waits for it is asked then, or has failed
 // there.
 func (m *model) look(n int, c int8) {
 	node := &m.nodes[n]
-	node.votes[c], _ = node.look(&m.modelRules, modelMark, c)
+	node.votes[c], _ = node.look(&m.modelRules, m.marking(n, c), c)
 	for i := range m.rows {
 		if m.of[i] != c || node.cells[i].ask != modelToAsk || m.rows[i].phase != modelAsking {
 			continue

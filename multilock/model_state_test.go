@@ -158,6 +158,7 @@ type modelSeeds struct {
 	anyLongest      bool // clients of any longest lease vote
 	anySize         bool // clients with any number of nodes vote
 	quorumRenews    bool // a quorum is enough for a renewal, whatever a lease needs
+	asksNobody      bool // a node is marked whatever the others are
 	oldBootstrap    bool // a program's start gives nodes their vote that nobody has marked
 	heldStays       bool // a node that said "held" is not asked again before the next renewal
 }

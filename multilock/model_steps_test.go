@@ -33,7 +33,7 @@ func (m *model) do(a modelAction) {
 	case modelLook:
 		m.look(n, a.at)
 	case modelStranger:
-		node.look(&m.modelRules, modelMark, a.at)
+		node.look(&m.modelRules, m.marking(n, a.at), a.at)
 	case modelAskNow:
 		m.ask(n, i)
 	case modelArrive:
@@ -194,7 +194,7 @@ func (m *model) boot(c int8) {
 	case m.seeds.oldBootstrap && step < modelNodes && m.nodes[step].marker != modelUnmarked:
 		m.boots[c] = modelBooted
 	case step < modelNodes:
-		vote, _ := m.nodes[step].look(&m.modelRules, modelMark, c)
+		vote, _ := m.nodes[step].look(&m.modelRules, m.marking(step, c), c)
 		m.nodes[step].seen |= 1 << c
 		if vote != 0 || !m.nodes[step].fits(&m.modelRules, c) {
 			m.boots[c] = modelBooted

@@ -26,8 +26,8 @@ import (
 //
 // The deployment may be another for each client: its longest lease, and its number of
 // nodes, for which the markers are deleted by hand while those of before go on. Who
-// differs is refused as long as the nodes remember: model_seeds_test.go has what two of
-// them that forget let happen.
+// differs is refused as long as a node remembers: model_seeds_test.go has what happens
+// where all of them forget.
 //
 // Each way in which the code comes to call a node stands for an action here, or is left
 // out with a reason: see modelCalls.
@@ -38,6 +38,8 @@ import (
 //     answer is not asked for a while. A call that is not sent is one that is lost.
 //   - The end of a tombstone after its minute, and of what the keeper has to tell after a
 //     lease: that is told as long as it can make a difference.
+//   - That it takes time to ask the other nodes before one is marked, and that some may
+//     not answer.
 //   - Refusals by Redis, nodes that may evict, and nodes without the guard.
 //   - One server behind two addresses.
 //   - Clocks that step back, and fences of nodes whose clock is wrong by more than the
@@ -72,8 +74,8 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 		modelNamed("a ForceUnlock", modelForces),
 		modelNamed("a ForceUnlock and a loss in no time", modelForces, modelStill, modelLosses(1)),
 		modelNamed("a ForceUnlock beside fences", modelForces, modelFenced, modelStill, modelSkew),
-		modelNamed("longest leases that differ", modelLongests, modelEmptied(1)),
-		modelNamed("longest leases that differ on new nodes", modelLongests, modelFresh),
+		modelNamed("longest leases that differ", modelLongests, modelEmptied(2)),
+		modelNamed("longest leases that differ on new nodes", modelLongests, modelFresh, modelEmptied(1)),
 		modelNamed("a clock that jumps at any moment", modelClocks),
 		modelNamed("a clock that jumps, and restarts", modelClocks, modelEmptied(1)),
 		modelNamed("a clock that jumps, and renewals", modelClocks, modelRenews),
