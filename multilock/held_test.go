@@ -59,7 +59,7 @@ func TestHeldSomewhereAndTooFewAnswer(t *testing.T) {
 	nodes := startNodes(t, 5)
 	l := open(t, nodes)
 	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
-	nodes[0].Do(t, "HSET", "k", "another:1", "1")
+	nodes[0].Do(t, "HSET", "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
 	nodes[3].Kill()
 	nodes[4].Kill()
 	wait := func() error {

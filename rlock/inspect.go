@@ -34,7 +34,9 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // ForceUnlock frees key, whoever holds it, and reports whether it was held. It
 // is for operators: a lease that this locker had when it was called ends at once,
 // other holders learn of it at their next renewal, with a fixed lease not at all,
-// and believe in their lease until then. One round trip.
+// and believe in their lease until then. What is at key and is no lock, an
+// application's data or a read/write lock of Redisson's, is left as it is and is an
+// error. One round trip.
 // ErrUnknown: the key may have been freed or not. Other errors as for Inspect.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	if err := checkKey(key); err != nil {

@@ -128,7 +128,7 @@ func TestSharing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newShareRig(t, change)
 			ctx := context.Background()
-			r.server.Do(t, "HSET", "others", "somebody", "1")
+			r.server.Do(t, "HSET", "others", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
 			r.server.Do(t, "SET", "wrong", "a string")
 			require.NoError(t, (<-r.try(ctx, "warm")).err)
 			before := r.calls.Load()

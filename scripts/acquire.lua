@@ -28,7 +28,11 @@ end
 if redis.call('EXISTS', KEYS[2]) == 1 then
   return -2
 end
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
+local fields = redis.call('HRANDFIELD', KEYS[1], '2') -- never all of them: what others keep there may be large
+if fields[2] or not string.find(fields[1], '^%-....%-....%-....%-', 9) or not string.find(fields[1], '^:%-?%d+$', 37) then
+  return redis.error_reply('WRONGTYPE the key holds a hash that is not a lock')
+end
+if fields[1] == ARGV[1] then
   return 0
 end
 local left = redis.call('PTTL', KEYS[1])

@@ -18,8 +18,16 @@ for i = 1, #ARGV - 1 do
   local lock, owner = KEYS[2 * i - 1], ARGV[i + 1]
   if redis.call('EXISTS', lock, KEYS[2 * i]) == 0 then
     table.insert(free, {lock, owner})
-  elseif redis.call('EXISTS', KEYS[2 * i]) == 1 or redis.call('HEXISTS', lock, owner) == 0 then
+  elseif redis.call('EXISTS', KEYS[2 * i]) == 1 then
     return i
+  else
+    local fields = redis.call('HRANDFIELD', lock, '2') -- never all of them: what others keep there may be large
+    if fields[2] or not string.find(fields[1], '^%-....%-....%-....%-', 9) or not string.find(fields[1], '^:%-?%d+$', 37) then
+      return redis.error_reply('WRONGTYPE the key holds a hash that is not a lock')
+    end
+    if fields[1] ~= owner then
+      return i
+    end
   end
 end
 for n, hold in ipairs(free) do

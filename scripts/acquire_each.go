@@ -1,7 +1,6 @@
 package scripts
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -114,7 +113,7 @@ func parseBallot(m rueidis.RedisMessage, parse func(rueidis.RedisMessage) (Ballo
 		if err != nil || e != nil {
 			return b, errReply
 		}
-		b.Holder = cmp.Or(holder, "nameless") // no lock of ours or Java's
+		b.Holder = holder
 		b.Remaining, err = remaining(left)
 		return b, err
 	}

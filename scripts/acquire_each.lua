@@ -4,7 +4,7 @@
 -- ARGV[1]  how many locks, 1 to 999
 -- ARGV     then for each lock, those of acquire
 -- Reply    {answer...} with, for each lock:
---          {left, holder}  held by another: ms until its lease ends, -1 if it has no end; '' for a hash that is no lock
+--          {left, holder}  held by another: ms until its lease ends, -1 if it has no end
 --          text            the error with which Redis refused; nothing is changed
 --          else            as acquire
 -- Repeat: safe, as acquire.
@@ -20,12 +20,7 @@ for i = 1, count do
   local _, answer = pcall(acquire, names, {unpack(ARGV, (i - 1) * args + 2, i * args + 1)})
   local status = type(answer) == 'table' and answer[1] or answer
   if type(status) == 'number' and (status > 0 or status == -1) then
-    local holder = redis.pcall('HLEN', names[1])
-    if holder == 1 then -- what others keep there may be large
-      holder = redis.pcall('HGETALL', names[1])
-    end
-    local lock = type(holder) == 'table'
-    answer = lock and holder.err and holder or {status, lock and holder[1] or ''}
+    answer = {status, redis.call('HRANDFIELD', names[1], '2')[1]}
   end
   reply[i] = type(answer) == 'table' and answer.err or answer
 end

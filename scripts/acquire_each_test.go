@@ -31,10 +31,11 @@ func TestAcquireEach(t *testing.T) {
 		require.Equal(t, Refused, OutcomeOf(said[3].Err))
 		require.Equal(t, Ballot{Acquired: Acquired{Gone: true}}, said[4])
 		for _, i := range []int{5, 6} {
-			require.Equal(t, Ballot{Acquired: Acquired{Remaining: NoExpiry}, Holder: "nameless"}, said[i])
+			require.ErrorContains(t, said[i].Err, "WRONGTYPE")
+			require.Equal(t, Refused, OutcomeOf(said[i].Err))
 		}
 		after := state(t, s)
-		for _, k := range []string{"held", "endless", "string"} {
+		for _, k := range []string{"held", "endless", "string", "nameless", "foreign"} {
 			require.Equal(t, before[k], after[k])
 		}
 
@@ -50,26 +51,10 @@ func TestAcquireEach_WithoutRights(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "held", ownB)
 	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"b", ownA, lease}}, make([]Ballot, 2))) // Redis knows it
-	for _, right := range []string{"hlen", "hgetall"} {
-		s.Do(t, "ACL", "SETUSER", "default", "-"+right)
-		said := make([]Ballot, 2)
-		require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{right, ownA, lease}, {"held", ownA, lease}}, said))
-		s.Do(t, "ACL", "SETUSER", "default", "+"+right)
-		require.True(t, said[0].OK)
-		require.Equal(t, Refused, OutcomeOf(said[1].Err))
-		require.Regexp(t, "this command|ACL failure in script", said[1].Err.Error())
-	}
-}
-
-// What is no lock may be large: it is not read.
-func TestG9_AcquireEachReadsNoForeignHash(t *testing.T) {
-	s, n := start(t)
-	s.Do(t, "HSET", "foreign", "one", "1", "two", "2")
-	s.Do(t, "CONFIG", "RESETSTAT")
-	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"foreign", ownA, lease}}, make([]Ballot, 2)))
-	m := s.Do(t, "INFO", "commandstats")
-	stats, err := m.ToString()
-	require.NoError(t, err)
-	require.Contains(t, stats, "cmdstat_hlen")
-	require.NotContains(t, stats, "cmdstat_hgetall")
+	s.Do(t, "ACL", "SETUSER", "default", "-hrandfield")
+	said := make([]Ballot, 2)
+	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
+	require.True(t, said[0].OK)
+	require.Equal(t, Refused, OutcomeOf(said[1].Err))
+	require.Regexp(t, "this command|ACL failure in script", said[1].Err.Error())
 }

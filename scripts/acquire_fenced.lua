@@ -32,7 +32,11 @@ if not free then
   if redis.call('EXISTS', KEYS[2]) == 1 then
     return {-2, 0, 0}
   end
-  if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  local fields = redis.call('HRANDFIELD', KEYS[1], '2') -- never all of them: what others keep there may be large
+  if fields[2] or not string.find(fields[1], '^%-....%-....%-....%-', 9) or not string.find(fields[1], '^:%-?%d+$', 37) then
+    return redis.error_reply('WRONGTYPE the key holds a hash that is not a lock')
+  end
+  if fields[1] ~= ARGV[1] then
     local left = redis.call('PTTL', KEYS[1])
     if left ~= -1 then
       left = math.max(left, 1)

@@ -7,7 +7,7 @@ import (
 
 // ForceRelease frees key, whoever holds it, and announces that on its channel;
 // existed tells whether it was held. The holder learns it at its next renewal.
-// A key that is not a hash is left alone and is an error. A repeat may end the
+// What is not a lock is left alone and is an error. A repeat may end the
 // hold of whoever took the key in between.
 func (n *Node) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	if err := CheckKey(key); err != nil {

@@ -18,7 +18,10 @@
 //	redisson_lock__channel:{key}:client-uuid  channel    a client's inbox: what was granted to its owners, with the key's name
 //	redisson_lock__channel:{key}:owner        channel    the message 0: it is this owner's turn; how Java wakes
 //
-// A key is free when its hash is absent. The braces are left out where the key
+// A key is free when its hash is absent. An owner is client-uuid:number. A hash with
+// another field, or with more than one, is no lock but somebody's data: acquires,
+// looks and ForceRelease refuse it, and nothing here changes it. So it is with
+// Redisson's read/write locks, which have a field mode. The braces are left out where the key
 // has an opening brace of its own. List and sorted set name the same owners and
 // vanish with the last of them; the beats expire.
 //

@@ -24,11 +24,15 @@ end
 if call('EXISTS', KEYS[6]) == 1 then
   return -2
 end
-found = call('HEXISTS', lock, ARGV[2]) == 1
+local holder, foreign = holds(lock)
+if foreign then
+  return foreign
+end
+found = holder == ARGV[2]
 if found then
   return take()
 end
-local left = call('PTTL', lock)
-if left ~= -2 then
+if holder then
+  local left = call('PTTL', lock)
   return left == -1 and -1 or math.max(left, 1)
 end

@@ -26,12 +26,15 @@ local function look(at, count, lock, queue, scores, beats, counter)
   local time = call('TIME')
   local micros = time[1] * 1000000 + time[2]
   local now = math.floor(micros / 1000)
+  local holder, foreign = holds(lock)
+  if foreign then
+    error(foreign)
+  end
   beat(beats, me, tonumber(stale), now)
   local mute = ARGV[at + 1] == '1'
   if mute then -- it looks for what it is granted, as long as it lives
     call('HSET', beats, 'mute ' .. me, now + stale)
   end
-  local holder = call('HKEYS', lock)[1]
   local turn, grant = 1, ''
   if not holder then
     local pair = call('LRANGE', queue, '0', '1')
@@ -40,7 +43,7 @@ local function look(at, count, lock, queue, scores, beats, counter)
       turn = 2
     end
     grant = text or ''
-    holder = call('HKEYS', lock)[1]
+    holder = holds(lock)
   elseif string.sub(holder, 1, 36) == me then
     grant = holder
   elseif mute and string.sub(call('LINDEX', queue, '0') or '', 1, 36) == me then

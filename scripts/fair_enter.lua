@@ -25,7 +25,10 @@ if wrong then
   return redis.error_reply('ERR owner must be client:0number')
 end
 
-local holder = call('HKEYS', lock)[1]
+local holder, foreign = holds(lock)
+if foreign then
+  return foreign
+end
 local java = (holder and string.sub(holder, 37, 38) ~= ':0') and 1 or 0
 local tail = call('LINDEX', queue, '-1')
 local time = call('TIME')

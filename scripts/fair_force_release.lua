@@ -2,8 +2,9 @@
 -- Reply    1    it was held
 --          0    it was free
 -- Repeat: unsafe. A second run ends the hold of whoever was granted the lock by the first.
-if call('HLEN', lock) == 0 then
-  return 0
+local holder, foreign = holds(lock)
+if not holder then
+  return foreign or 0
 end
 call('DEL', lock)
 -- What is done is done, whatever a queue of a wrong type says. Also a waiter of this client learns of its grant from its

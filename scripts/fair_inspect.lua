@@ -5,17 +5,17 @@
 --          {waiting, owner, entries, left}  held; its lease ends in left ms, -1: never
 -- Repeat: safe.
 local waiting = redis.call('LLEN', KEYS[2])
-local fields = redis.call('HLEN', KEYS[1])
-if fields == 0 then
+local fields = redis.call('HRANDFIELD', KEYS[1], '2') -- never all of them: what others keep there may be large
+if not fields[1] then
   return {waiting}
 end
-local held = fields == 1 and redis.call('HGETALL', KEYS[1])
-local entries = held and tonumber(held[2])
-if not entries then
+local entries = not fields[2] and redis.call('HGET', KEYS[1], fields[1])
+if not entries or #entries > 9 or not string.find(entries, '^%d+$')
+  or not string.find(fields[1], '^%-....%-....%-....%-', 9) or not string.find(fields[1], '^:%-?%d+$', 37) then
   return redis.error_reply('WRONGTYPE the key holds a hash that is not a lock')
 end
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -1 then
   left = math.max(left, 1)
 end
-return {waiting, held[1], entries, left}
+return {waiting, fields[1], tonumber(entries), left}

@@ -187,13 +187,6 @@ func TestF33_WrongType(t *testing.T) {
 		s.Do(t, "DEL", "k")
 	}
 
-	for _, hash := range [][]string{{"HSET", "k", "name", "Ann"}, {"HSET", "k", "a", "1", "b", "2"}} {
-		s.Do(t, hash...)
-		_, err := n.Inspect(bounded(t), "k")
-		require.ErrorContains(t, err, "WRONGTYPE")
-		s.Do(t, "DEL", "k")
-	}
-
 	s.Do(t, "LPUSH", counter("k"), "x")
 	before := state(t, s)
 	err := verbs["acquire_fenced"](bounded(t), n, "k", ownA)

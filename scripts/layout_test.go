@@ -90,7 +90,7 @@ func TestLayout(t *testing.T) {
 			require.Equal(t, c.channel, m.Channel)
 			require.Equal(t, "0", m.Message)
 
-			s.Do(t, "HSET", c.key, "java:1", "3")
+			s.Do(t, "HSET", c.key, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "3")
 			_, err = n.ForceRelease(ctx, c.key)
 			require.NoError(t, err)
 			has([]string{"KEYS", "*"}, c.gone)

@@ -69,19 +69,19 @@ var (
 	forceRelease  = load("force_release.lua")
 	inspect       = load("inspect.lua")
 
-	fairAcquire = load("fair.lua", "fair_acquire.lua", "fair_settings.lua", "fair_hold.lua", "fair_acquire_else.lua",
+	fairAcquire = load("fair.lua", "fair_acquire.lua", "fair_settings.lua", "fair_hold.lua", "fair_holder.lua", "fair_acquire_else.lua",
 		"fair_serve.lua", "fair_acquire_queued.lua")
-	fairEnter = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_enter.lua", "fair_hold.lua",
+	fairEnter = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_holder.lua", "fair_enter.lua", "fair_hold.lua",
 		"fair_serve.lua", "fair_enter_free.lua")
 	fairRelease = load("fair.lua", "fair_release.lua", "fair_settings.lua", "fair_hold.lua", "fair_serve.lua",
 		"fair_pass.lua")
 	fairLeave = load("fair.lua", "fair_settings.lua", "fair_leave.lua", "fair_hold.lua", "fair_serve.lua",
 		"fair_pass.lua")
 	fairConfirm = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_confirm.lua")
-	fairBeat    = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_hold.lua", "fair_serve.lua",
-		"fair_beat.lua")
+	fairBeat    = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_hold.lua", "fair_holder.lua",
+		"fair_serve.lua", "fair_beat.lua")
 	fairForceRelease = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_serve.lua",
-		"fair_force_release.lua")
+		"fair_holder.lua", "fair_force_release.lua")
 	fairInspect = load("fair_inspect.lua")
 )
 
@@ -108,7 +108,7 @@ func scriptOf(text string) script {
 func Commands() []string {
 	return []string{
 		"eval", "evalsha",
-		"del", "exists", "get", "hdel", "hexists", "hgetall", "hlen", "hset",
+		"del", "exists", "get", "hdel", "hexists", "hget", "hrandfield", "hset",
 		"pexpire", "pttl", "publish", "set", "time",
 	}
 }
@@ -118,7 +118,7 @@ func Commands() []string {
 func FairCommands() []string {
 	return []string{
 		"eval", "evalsha",
-		"del", "exists", "get", "hdel", "hexists", "hget", "hgetall", "hkeys", "hlen", "hrandfield", "hset",
+		"del", "exists", "get", "hdel", "hexists", "hget", "hrandfield", "hset",
 		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "pexpire", "pttl", "publish", "rpush",
 		"set", "time", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore",
 	}

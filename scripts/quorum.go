@@ -230,5 +230,5 @@ func (n *Node) WriteFence(ctx context.Context, key, owner string, last int64, ex
 // QuorumCommands returns the commands that a Redis user needs for the scripts of
 // a quorum's nodes and for what is shared with one Redis, in lower case.
 func QuorumCommands() []string {
-	return append(Commands(), "hget", "info", "script|load")
+	return append(Commands(), "info", "script|load")
 }

@@ -18,6 +18,9 @@ var operatorCases = []contractCase{
 	{"ForceUnlock_LeavesAForeignKeyAlone", defaults, forceForeign},
 }
 
+// java is an owner of a Java client.
+const java = "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1"
+
 func inspectHolder(c *contractRig) {
 	c.free("k")
 	l := lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: time.Minute})
@@ -35,10 +38,10 @@ func inspectHolder(c *contractRig) {
 	c.unlock(l)
 	c.free("k")
 
-	c.server.Do(c.t, "HSET", "k", "java:1", "3")
+	c.server.Do(c.t, "HSET", "k", java, "3")
 	s, err := c.locker.Inspect(c.ctx, "k")
 	require.NoError(c.t, err)
-	require.Equal(c.t, []any{true, "java:1", 3}, []any{s.Held, s.Owner, s.Entries})
+	require.Equal(c.t, []any{true, java, 3}, []any{s.Held, s.Owner, s.Entries})
 	require.Negative(c.t, s.Remaining)
 
 	c.server.Do(c.t, "SET", "text", "not a lock")
@@ -105,10 +108,18 @@ func forceWakes(c *contractRig) {
 }
 
 func forceForeign(c *contractRig) {
-	c.server.Do(c.t, "SET", "k", "not a lock")
-	before := c.dump()
-	_, err := c.locker.ForceUnlock(c.ctx, "k")
-	require.Error(c.t, err)
-	require.False(c.t, isOurs(err))
-	require.Equal(c.t, before, c.dump())
+	for _, command := range [][]string{
+		{"SET", "k", "not a lock"},
+		{"HSET", "k", "name", "Ann", "mail", "a@b", "age", "7"},
+		{"HSET", "k", "visits", "7"},
+		{"HSET", "k", "mode", "write", java + ":write", "1"},
+	} {
+		c.server.Do(c.t, command...)
+		before := c.dump()
+		_, err := c.locker.ForceUnlock(c.ctx, "k")
+		require.ErrorContains(c.t, err, "WRONGTYPE")
+		require.False(c.t, isOurs(err))
+		require.Equal(c.t, before, c.dump())
+		c.server.Do(c.t, "DEL", "k")
+	}
 }

@@ -54,7 +54,7 @@ func g1OneHolder(c *contractRig) {
 
 // Nobody tells that it is free.
 func g4Crashed(c *contractRig) {
-	c.server.Do(c.t, "HSET", "k", "crashed:1", "1")
+	c.server.Do(c.t, "HSET", "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
 	c.server.Do(c.t, "PEXPIRE", "k", "300")
 	c.unlock(lock(c.t, c.locker, c.ctx, "k"))
 }

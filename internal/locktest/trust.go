@@ -139,7 +139,7 @@ func g3AtOnce(c *contractRig) {
 	<-running
 	bound := deleted.Bind(c.ctx)
 	c.server.Do(c.t, "DEL", "deleted", "in do")
-	give(c.t, c.server, "taken", "java:1", "1")
+	give(c.t, c.server, "taken", java, "1")
 	c.server.Do(c.t, "SET", "replaced", "not a lock")
 	for _, l := range []Lease{deleted, taken, replaced} {
 		c.ended(l, hall.ErrLost)
@@ -148,7 +148,7 @@ func g3AtOnce(c *contractRig) {
 	}
 	require.ErrorIs(c.t, context.Cause(bound), hall.ErrLost)
 	require.ErrorIs(c.t, <-inDo, hall.ErrLost)
-	require.Equal(c.t, "java:1", c.owner("taken"))
+	require.Equal(c.t, java, c.owner("taken"))
 }
 
 func g3Silence(c *contractRig) {

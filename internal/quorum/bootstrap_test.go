@@ -28,17 +28,17 @@ func TestBootstrapOfFreshNodes(t *testing.T) {
 	for _, text := range r.markers() {
 		require.Contains(t, text, " 0 100000 3")
 	}
-	first.holds("a")
+	first.holds(ownA)
 }
 
 // It ends quarantines, whoever has begun them: a first try at the lock, or others.
 func TestBootstrapOfNodesThatWereMarked(t *testing.T) {
 	r := newRig(t, 3)
 	c := r.client()
-	c.refused("a")
+	c.refused(ownA)
 	requireNoVote(t, r.client().vote(1))
 	require.NoError(t, c.Bootstrap(bounded(t), true))
-	a, err := c.get("b")
+	a, err := c.get(ownB)
 	require.NoError(t, err)
 	require.True(t, a.OK)
 }
@@ -52,7 +52,7 @@ func TestBootstrapAgain(t *testing.T) {
 		require.NoError(t, r.client().Bootstrap(bounded(t), nothingHeld))
 		require.Equal(t, marked, r.markers())
 	}
-	c.holds("a")
+	c.holds(ownA)
 }
 
 // Without a statement it marks nodes, and ends no quarantine.
@@ -67,7 +67,7 @@ func TestBootstrapMarks(t *testing.T) {
 	for i := range r.servers {
 		requireNoVote(t, c.vote(i))
 	}
-	c.refused("a")
+	c.refused(ownA)
 }
 
 // Of several at once each returns when the nodes vote, or fails since some do already;
@@ -98,14 +98,14 @@ func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 		r := newRipeRig(t, 3)
 		x := r.client()
 		x.cutOff((node + 1) % 3)
-		x.holds("x")
+		x.holds(ownX)
 		r.server(node).Restart()
 		y := r.client()
 		require.NoError(t, y.Bootstrap(bounded(t), false))
 		requireNoVote(t, y.vote(node))
 		require.Equal(t, errInUse, y.Bootstrap(bounded(t), true), "others vote")
 		requireNoVote(t, y.vote(node))
-		y.refused("y")
+		y.refused(ownY)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestCloseLetsTheLastReleaseArrive(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()
 	r.warm(c)
-	c.holds("x")
+	c.holds(ownX)
 	until(t, func() bool { return r.holder(2) == c.owner })
 	closing, arrived := make(chan struct{}), make(chan struct{})
 	c.ways[2].OnRequest(func([]string) redistest.Verdict {
@@ -58,10 +58,10 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()
 	r.warm(c)
-	c.holds("x")
+	c.holds(ownX)
 	n, h := c.nodes[2], c.Quorum.holds.get(c.owner)
 	until(t, func() bool { return h.part(n) == part{asked: true, there: true} })
-	other := c.newHold("other", "other", lease)
+	other := c.newHold("other", ownOther, lease)
 	other.parts[2] = part{asked: true, there: true}
 	g, place := n.ends.Join(struct{}{}, ending{other, func(error) {}}, false)
 	require.Zero(t, place)
@@ -84,20 +84,20 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 	r := newRipeRig(t, 3)
 	y := r.client()
 	y.cutOff(0)
-	y.holds("y")
+	y.holds(ownY)
 	x := r.client()
 	r.warm(x)
 	answer := make(chan struct{})
 	x.ways[0].OnReply(func(cmd []string) redistest.Verdict {
-		if slices.Contains(cmd, "x") {
+		if slices.Contains(cmd, ownX) {
 			<-answer
 		}
 		return redistest.Pass
 	})
-	a, err := x.get("x")
+	a, err := x.get(ownX)
 	require.NoError(t, err)
 	require.False(t, a.OK)
-	until(t, func() bool { return r.holder(0) == "x" })
+	until(t, func() bool { return r.holder(0) == ownX })
 	closed := x.closing()
 	select {
 	case <-x.base.Done(): // cut off
@@ -113,7 +113,7 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()
-	n, h, kept := c.nodes[0], c.newHold("k", "x", lease), c.newHold("kept", "x", lease)
+	n, h, kept := c.nodes[0], c.newHold("k", ownX, lease), c.newHold("kept", ownX, lease)
 	for _, h := range []*hold{h, kept} {
 		b, err := n.acquire(h, false)
 		require.NoError(t, err)

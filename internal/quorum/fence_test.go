@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -84,7 +83,7 @@ func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
 	last := time.Now().Add(time.Hour).UnixMicro()
 	r.do(1, "SET", token, strconv.FormatInt(last, 10), "PX", "3600000")
 	for i := range 12 {
-		last = r.next(clients[i%3], "o"+strconv.Itoa(i), last, i%2 == 0)
+		last = r.next(clients[i%3], ownO+strconv.Itoa(i), last, i%2 == 0)
 	}
 }
 
@@ -99,7 +98,7 @@ func TestG10_CountersLost(t *testing.T) {
 			r.do((i+2)%3, "DEL", token)
 			r.do(i%3, "DEL", token)
 		}
-		last = r.next(clients[i%3], "o"+strconv.Itoa(i), last, i%2 == 0)
+		last = r.next(clients[i%3], ownO+strconv.Itoa(i), last, i%2 == 0)
 	}
 }
 
@@ -108,7 +107,7 @@ func TestG10_FlushOfAllNodes(t *testing.T) {
 	c := r.client(fencingUnguarded)
 	last := int64(0)
 	for i := range 5 {
-		last = r.next(c, "o"+strconv.Itoa(i), last, false)
+		last = r.next(c, ownO+strconv.Itoa(i), last, false)
 		for j := range r.servers {
 			r.do(j, "FLUSHALL")
 		}
@@ -130,10 +129,10 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRipeRig(t, 3)
 			x := r.client(fencing)
-			a, err := x.Acquire(bounded(t), "k", "first", lease, 10) // the text of the write-back is known now
+			a, err := x.Acquire(bounded(t), "k", ownFirst, lease, 10) // the text of the write-back is known now
 			require.NoError(t, err)
 			require.True(t, a.OK)
-			_, err = x.Release(bounded(t), "k", "first", 0)
+			_, err = x.Release(bounded(t), "k", ownFirst, 0)
 			require.NoError(t, err)
 			until(t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
 			x.idle(2)
@@ -143,14 +142,14 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 			var once sync.Once
 			writing, goOn := make(chan struct{}), make(chan struct{})
 			x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
-				if writesBack("x")(cmd) {
+				if writesBack(ownX)(cmd) {
 					once.Do(func() { close(writing); <-goOn })
 				}
 				return redistest.Pass
 			})
 			failed := make(chan bool, 1)
 			go func() {
-				a, err := x.get("x")
+				a, err := x.get(ownX)
 				failed <- err != nil || !a.OK
 			}()
 			select {
@@ -160,7 +159,7 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 			}
 			r.do(0, "DEL", "k")
 			if taken {
-				r.do(0, "HSET", "k", "y", "1")
+				r.do(0, "HSET", "k", ownY, "1")
 				r.do(0, "PEXPIRE", "k", "100000")
 				r.do(0, "SET", token, newer)
 			}
@@ -168,7 +167,7 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 			require.True(t, <-failed, "handed out by one node of three")
 			until(t, func() bool { return r.holder(1) == "" })
 			if taken {
-				require.Equal(t, "y", r.holder(0))
+				require.Equal(t, ownY, r.holder(0))
 				require.Equal(t, newer, strconv.FormatInt(r.counter(0), 10))
 			}
 		})
@@ -185,7 +184,7 @@ func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
 			x := r.client(fencing)
 			r.warm(x)
 			if taken {
-				r.do(2, "HSET", "k", "z", "1")
+				r.do(2, "HSET", "k", ownZ, "1")
 				said, once := make(chan struct{}), sync.Once{}
 				x.ways[2].OnReply(func(cmd []string) redistest.Verdict {
 					if cmd[0] == "EVALSHA" {
@@ -194,7 +193,7 @@ func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
 					return redistest.Pass
 				})
 				x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
-					if writesBack("x")(cmd) {
+					if writesBack(ownX)(cmd) {
 						<-said
 					}
 					return redistest.Pass
@@ -202,13 +201,13 @@ func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
 			} else {
 				x.cutOff(2)
 			}
-			lost := x.ways[0].SwallowReply(1, writesBack("x"))
-			a, err := x.get("x")
+			lost := x.ways[0].SwallowReply(1, writesBack(ownX))
+			a, err := x.get(ownX)
 			<-lost
 			require.False(t, a.OK)
 			require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
 			until(t, func() bool { return r.holder(0) == "" && r.holder(1) == "" })
-			x.holds("y")
+			x.holds(ownY)
 		})
 	}
 }
@@ -229,7 +228,7 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 		} else {
 			x.cutOff(2)
 		}
-		a := x.holds("x" + strconv.Itoa(i))
+		a := x.holds(ownX + strconv.Itoa(i))
 		require.Greater(t, a.Fence, ahead)
 		x.ways[2].OnRequest(nil)
 		close(goOn)
@@ -241,7 +240,7 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 		require.NoError(t, err)
 		until(t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
 		r.do(0, "DEL", token)
-		r.next(y, "y"+strconv.Itoa(i), a.FenceEnd, false)
+		r.next(y, ownY+strconv.Itoa(i), a.FenceEnd, false)
 		for j := range r.servers {
 			r.do(j, "DEL", token)
 		}
@@ -256,7 +255,7 @@ func TestF32_WriteBackRefused(t *testing.T) {
 	for i := range r.servers {
 		r.do(i, "ACL", "SETUSER", "default", "-hexists")
 	}
-	a, err := c.get("x")
+	a, err := c.get(ownX)
 	require.False(t, a.OK)
 	require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
@@ -266,7 +265,7 @@ func TestF32_WriteBackRefused(t *testing.T) {
 	for i := range r.servers[1:] {
 		r.do(i, "ACL", "SETUSER", "default", "+hexists")
 	}
-	c.holds("y") // one that refuses is outvoted
+	c.holds(ownY) // one that refuses is outvoted
 }
 
 // Numbers are given back only where the hold surely was when it ended: elsewhere others
@@ -275,7 +274,7 @@ func TestG10_GivenBackOnlyWhereSure(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client(fencing)
 	for _, sure := range []bool{false, true} {
-		a := c.holds("x")
+		a := c.holds(ownX)
 		h := c.Quorum.holds.get(c.owner)
 		c.end(h)
 		h.parts[0].sure = sure
@@ -314,10 +313,10 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 			r := clocksRig(t, 3, lease)
 			var log lines
 			c := r.client(fencing, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-			last := r.fenceOf(c, "a")
+			last := r.fenceOf(c, fresh(ownA))
 			r.servers[2].SetClock(ahead, 1)
-			for i := range 10 {
-				next := r.fenceOf(c, fmt.Sprint("b", i))
+			for range 10 {
+				next := r.fenceOf(c, fresh(ownB))
 				require.Greater(t, next, last)
 				require.InDelta(t, time.Now().UnixMicro(), next, float64(lease.Microseconds()))
 				last = next
@@ -330,7 +329,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 			// Without the node that agrees, it is not known whose clock is wrong.
 			c.cutOff(1)
 			until(t, func() bool {
-				_, err := c.get("alone")
+				_, err := c.get(fresh(ownX))
 				return err != nil && strings.Contains(err.Error(), "clock differs from the other nodes'") &&
 					scripts.OutcomeOf(err) == scripts.Unavailable
 			})
@@ -342,7 +341,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 			for i := range r.servers { // as each of them is restarted, and has its vote again
 				r.do(i, "DEL", token)
 			}
-			require.Greater(t, r.fenceOf(c, "c"), last)
+			require.Greater(t, r.fenceOf(c, fresh(ownY)), last)
 		})
 	}
 }
@@ -353,7 +352,7 @@ func TestG10_F34_ClockThatDrifts(t *testing.T) {
 	c := r.client(fencing)
 	for i := range 12 {
 		r.servers[2].SetClock(time.Duration(i)*lease/3, 1)
-		require.Less(t, r.fenceOf(c, fmt.Sprint("o", i)), time.Now().Add(lease*2/3).UnixMicro())
+		require.Less(t, r.fenceOf(c, fresh(ownO)), time.Now().Add(lease*2/3).UnixMicro())
 	}
 }
 
@@ -362,7 +361,7 @@ func TestG10_F34_ClockFaultsWithFencing(t *testing.T) {
 	r := clocksRig(t, 3, lease)
 	c := r.client(fencing, func(c *Config) { c.ClockFaults = 1 })
 	r.servers[0].SetClock(time.Hour, 1)
-	require.Less(t, r.fenceOf(c, "o"), time.Now().Add(lease).UnixMicro())
+	require.Less(t, r.fenceOf(c, fresh(ownO)), time.Now().Add(lease).UnixMicro())
 }
 
 // lines is what a logger has written. Safe for concurrent use.

@@ -20,7 +20,7 @@ import (
 // requireRefused requires that a round fails with what waiting does not cure.
 func (c *client) requireRefused(text string) {
 	c.t.Helper()
-	a, err := c.get("a")
+	a, err := c.get(ownA)
 	require.False(c.t, a.OK)
 	require.ErrorContains(c.t, err, text)
 	require.Equal(c.t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
@@ -42,7 +42,7 @@ func TestEvictingNodesHaveNoVote(t *testing.T) {
 	c.idle(0)
 	c.idle(1)
 	c.idle(2)
-	unsafe.holds("b")
+	unsafe.holds(ownB)
 }
 
 // One node that may evict is outvoted.
@@ -50,7 +50,7 @@ func TestOneEvictingNodeIsLeftOut(t *testing.T) {
 	r := newRipeRig(t, 3)
 	r.do(2, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	c := r.client()
-	a, err := c.get("a")
+	a, err := c.get(ownA)
 	require.NoError(t, err)
 	require.True(t, a.OK)
 	c.idle(2)
@@ -79,7 +79,7 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 			}
 			c := of(r.server(0).Client(t), r.server(2).Client(t), again)
 			for i := range 20 {
-				key, owner := fmt.Sprint("key", i), fmt.Sprint(name, i)
+				key, owner := fmt.Sprint("key", i), fmt.Sprint(ownX, len(name), i)
 				a, err := c.Acquire(bounded(t), key, owner, lease, 10)
 				require.NoError(t, err)
 				require.True(t, a.OK)
@@ -100,7 +100,7 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 
 			c = of(r.server(2).Client(t), r.server(2).Client(t), again)
 			for range 10 {
-				a, err := c.get("a")
+				a, err := c.get(ownA)
 				require.False(t, a.OK)
 				require.ErrorContains(t, err, "of one server")
 				require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
@@ -132,15 +132,14 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 			c.cutOff(0)
 			told := false
 			for i := 0; i < 20 || !told; i++ {
-				a, err := c.Acquire(bounded(t), fmt.Sprint("key", i), "a"+rand.Text(), lease, 10)
+				a, err := c.Acquire(bounded(t), fmt.Sprint("key", i), fresh(ownA), lease, 10)
 				require.False(t, a.OK, "a second holder")
 				told = told || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") are of one server")
 				require.Less(t, i, 1000)
 			}
 			c.reach(0)
 			until(t, func() bool {
-				key := rand.Text()
-				a, _ := c.Acquire(bounded(t), key, key, lease, 10)
+				a, _ := c.Acquire(bounded(t), rand.Text(), fresh(ownB), lease, 10)
 				return a.OK
 			})
 			lead(nil)
@@ -150,7 +149,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 			})
 			c.cutOff(1)
 			until(t, func() bool {
-				a, _ := c.Acquire(bounded(t), "other", "c"+rand.Text(), lease, 10)
+				a, _ := c.Acquire(bounded(t), "other", fresh(ownX), lease, 10)
 				return a.OK
 			})
 		})
@@ -174,7 +173,7 @@ func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
 	c.cutOff(0)
 	for range 20 {
 		answers := make([]scripts.Answer, 1)
-		err := c.Renew(bounded(t), lease, []string{"warm"}, []string{"w"}, answers)
+		err := c.Renew(bounded(t), lease, []string{"warm"}, []string{ownW}, answers)
 		require.Equal(t, scripts.Unanswered, answers[0])
 		require.Error(t, err)
 	}
@@ -191,18 +190,18 @@ func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 	}
 	until(t, func() bool {
 		answers := make([]scripts.Answer, 1)
-		_ = c.Renew(bounded(t), lease, []string{"warm"}, []string{"w"}, answers)
+		_ = c.Renew(bounded(t), lease, []string{"warm"}, []string{ownW}, answers)
 		return answers[0] == scripts.Unanswered
 	})
 	until(t, func() bool {
-		_, err := c.get("a" + rand.Text())
+		_, err := c.get(fresh(ownA))
 		return err != nil && strings.Contains(err.Error(), "may evict locks")
 	})
 	for i := range r.servers[:2] {
 		r.do(i, "CONFIG", "SET", "maxmemory-policy", "noeviction")
 	}
 	until(t, func() bool {
-		a, _ := c.get("b" + rand.Text())
+		a, _ := c.get(fresh(ownB))
 		return a.OK
 	})
 }
@@ -223,7 +222,7 @@ func TestGuard_LooksNoOftenerThanTwiceALease(t *testing.T) {
 			})
 		}
 		for i := 0; i < 50 || want && looks.Load() < 5; i++ {
-			owner := rand.Text()
+			owner := fresh(ownA)
 			a, err := c.Acquire(bounded(t), owner, owner, lease, 10)
 			require.NoError(t, err)
 			require.True(t, a.OK)
@@ -273,14 +272,14 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 	marked := []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)}
 	for _, other := range []time.Duration{lease / 2, 2 * lease} {
 		c := r.client(func(c *Config) { c.Longest = other })
-		a, err := c.Acquire(bounded(t), "k", "a", lease/2, 10)
+		a, err := c.Acquire(bounded(t), "k", ownA, lease/2, 10)
 		require.False(t, a.OK)
 		require.ErrorContains(t, err, "longest lease of this deployment is "+lease.String()+", not "+other.String())
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
 		require.ErrorContains(t, c.Bootstrap(bounded(t), true), "longest lease")
 	}
 	require.Equal(t, marked, []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)})
-	r.client().holds("b")
+	r.client().holds(ownB)
 }
 
 // So is one with another number of nodes: the quorums of three and of five of the same
@@ -290,7 +289,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	three := r.part(0, 3)
 	require.NoError(t, three.Bootstrap(bounded(t), true))
 	c := r.client()
-	for i, err := range c.refused("a") {
+	for i, err := range c.refused(ownA) {
 		if i < 3 {
 			require.ErrorContains(t, err, "this deployment has 3 nodes, not 5")
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
@@ -298,7 +297,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	}
 	require.ErrorContains(t, c.Bootstrap(bounded(t), true), "has 3 nodes")
 	require.ErrorContains(t, c.Bootstrap(bounded(t), false), "has 3 nodes")
-	three.holds("b")
+	three.holds(ownB)
 
 	// Each node votes for one number at a time, and between two of them for none.
 	r.do(2, "DEL", marker)
@@ -359,7 +358,7 @@ func TestGuard_QuarantineOfOthers(t *testing.T) {
 	requireNoVote(t, r.client().vote(0))
 	requireNoVote(t, r.client().vote(1))
 	c := r.client(func(c *Config) { c.Longest = 200 * time.Millisecond })
-	_, err := c.Acquire(bounded(t), "k", "a", 200*time.Millisecond, 10)
+	_, err := c.Acquire(bounded(t), "k", ownA, 200*time.Millisecond, 10)
 	require.ErrorContains(t, err, "longest lease")
 	require.True(t, strings.HasSuffix(r.markerOf(0), " 100000 3"), r.markerOf(0))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -58,16 +57,16 @@ func TestGather(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	require.True(t, (<-asked(n, "held", "other", lease, false)).OK)
+	require.True(t, (<-asked(n, "held", ownOther, lease, false)).OK)
 
 	for _, fenced := range []bool{false, true} {
-		g, mine := first(t, n, "free", fmt.Sprint("me", fenced), fenced)
-		same := asked(n, "held", "me", lease, fenced)
+		g, mine := first(t, n, "free", fresh(ownMe), fenced)
+		same := asked(n, "held", ownMe, lease, fenced)
 		require.Equal(t, 2, n.asks.Size(g))
 		before := calls.Load()
 		n.asks.send(g, nil)
 		require.Equal(t, !fenced, (<-mine).OK) // else held by the first
-		require.Equal(t, "other", (<-same).Holder)
+		require.Equal(t, ownOther, (<-same).Holder)
 		require.Equal(t, before+1, calls.Load())
 	}
 }
@@ -79,7 +78,7 @@ func TestGather_Apart(t *testing.T) {
 	n := c.nodes[0]
 	apart := func(lease time.Duration, fenced bool) *acquires {
 		t.Helper()
-		h := c.newHold("k", "me", lease)
+		h := c.newHold("k", ownMe, lease)
 		g, place := n.asks.Join(fenced, asking{hold: h}, n.hurries(h))
 		require.Zero(t, place)
 		return g
@@ -106,7 +105,7 @@ func TestGather_AsManyAnswersAsAsks(t *testing.T) {
 	n := c.nodes[0]
 	vote, err := n.voting(bounded(t))
 	require.NoError(t, err)
-	asks := []scripts.Ask{{Key: "a", Owner: "me", Lease: lease}, {Key: "b", Owner: "me", Lease: lease}}
+	asks := []scripts.Ask{{Key: "a", Owner: ownMe, Lease: lease}, {Key: "b", Owner: ownMe, Lease: lease}}
 	for _, places := range []int{1, 3} {
 		ballots := make([]scripts.Ballot, places)
 		err = n.script.AcquireVoted(bounded(t), vote, false, asks, ballots)
@@ -123,8 +122,8 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 	n := c.nodes[0]
 	r.warm(c)
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
-	g, foreign := first(t, n, "foreign", "me", false)
-	mine := asked(n, "key", "me", lease, false)
+	g, foreign := first(t, n, "foreign", ownMe, false)
+	mine := asked(n, "key", ownMe, lease, false)
 	require.Equal(t, 2, n.asks.Size(g))
 	n.asks.send(g, nil)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
@@ -133,7 +132,7 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 	require.True(t, a.OK)
 
 	ended := func(key string) (*hold, chan error) {
-		h, came := c.newHold(key, "me", lease), make(chan error, 1)
+		h, came := c.newHold(key, ownMe, lease), make(chan error, 1)
 		h.parts[0] = part{asked: true, there: true, sure: true}
 		return h, came
 	}
@@ -158,15 +157,15 @@ func TestGather_OneIsOver(t *testing.T) {
 	n := c.nodes[0]
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
-	g, mine := first(t, n, "k", "me", false)
-	over, other := c.newHold("over", "me", lease), make(chan answer, 1)
+	g, mine := first(t, n, "k", ownMe, false)
+	over, other := c.newHold("over", ownMe, lease), make(chan answer, 1)
 	n.ask(over, false, func(b scripts.Ballot, err error) { other <- answer{b, err} })
 	c.end(over)
 	n.asks.send(g, nil)
 	require.True(t, (<-mine).OK)
 	require.Equal(t, errOver, (<-other).err)
 	require.True(t, over.forgotten(n))
-	require.Equal(t, "me", r.holder(0))
+	require.Equal(t, ownMe, r.holder(0))
 	m := r.do(0, "EXISTS", "over")
 	exists, err := m.AsInt64()
 	require.NoError(t, err)
@@ -181,8 +180,8 @@ func TestGather_NoAnswer(t *testing.T) {
 	n := c.nodes[0]
 	r.warm(c)
 	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
-	g, one := first(t, n, "one", "me", false)
-	h, two := c.newHold("two", "me", lease), make(chan answer, 1)
+	g, one := first(t, n, "one", ownMe, false)
+	h, two := c.newHold("two", ownMe, lease), make(chan answer, 1)
 	n.ask(h, false, func(b scripts.Ballot, err error) { two <- answer{b, err} })
 	n.asks.send(g, nil)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
@@ -204,15 +203,15 @@ func TestGather_AloneUnanswered(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
 	for _, ask := range []func(context.Context) error{
 		func(ctx context.Context) error {
-			_, err := n.ballots(ctx, false, []*hold{c.newHold("foreign", "me", lease), c.newHold("key", "me", lease)})
+			_, err := n.ballots(ctx, false, []*hold{c.newHold("foreign", ownMe, lease), c.newHold("key", ownMe, lease)})
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := n.free(ctx, []scripts.Hold{{Key: "foreign", Owner: "me"}, {Key: "key", Owner: "me"}})
+			_, err := n.free(ctx, []scripts.Hold{{Key: "foreign", Owner: ownMe}, {Key: "key", Owner: ownMe}})
 			return err
 		},
 	} {
-		until(t, func() bool { return (<-asked(n, "key", "other", lease, false)).err == nil })
+		until(t, func() bool { return (<-asked(n, "key", ownOther, lease, false)).err == nil })
 		c.ways[0].OnReply(func([]string) redistest.Verdict { // of the first, which is for both
 			c.ways[0].HoldRequests(true)
 			return redistest.Pass
@@ -230,7 +229,7 @@ func TestGather_AllAreOver(t *testing.T) {
 	c := r.client()
 	n := c.nodes[0]
 	r.warm(c)
-	h, came := c.newHold("k", "me", lease), make(chan error, 1)
+	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
 	g, _ := n.asks.Join(false, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
 	n.gone.Store(true)
@@ -249,9 +248,9 @@ func TestGather_SharedDial(t *testing.T) {
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
 	r.warm(c)
-	g, one := first(t, n, "one", "me", false)
-	two := asked(n, "two", "me", lease, false)
-	require.NoError(t, (<-asked(n, "fresh", "me", 9*c.NodeTimeout, false)).err) // hurried: by itself
+	g, one := first(t, n, "one", ownMe, false)
+	two := asked(n, "two", ownMe, lease, false)
+	require.NoError(t, (<-asked(n, "fresh", ownMe, 9*c.NodeTimeout, false)).err) // hurried: by itself
 	c.ways[0].HoldRequests(true)
 	defer c.ways[0].HoldRequests(false)
 	c.hangUp(0)
@@ -284,7 +283,7 @@ func TestGather_StrangeRefusal(t *testing.T) {
 	q := New([]rueidis.Client{client}, Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(q.Close)
 	r.do(0, "SET", "wrong", "a string")
-	h := q.newHold("wrong", "me", lease)
+	h := q.newHold("wrong", ownMe, lease)
 	_, err := q.nodes[0].acquire(h, false)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
 	require.Equal(t, part{asked: true, doubt: 1}, h.part(q.nodes[0]))
@@ -295,10 +294,10 @@ func TestGather_Closed(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	c.Close()
-	a := <-asked(n, "k", "me", lease, false)
+	a := <-asked(n, "k", ownMe, lease, false)
 	require.Equal(t, errClosed, a.err)
 	ended := make(chan error, 1)
-	n.ends.add(struct{}{}, ending{c.newHold("k", "me", lease), func(err error) { ended <- err }}, false)
+	n.ends.add(struct{}{}, ending{c.newHold("k", ownMe, lease), func(err error) { ended <- err }}, false)
 	require.Equal(t, errClosed, <-ended)
 }
 
@@ -311,7 +310,7 @@ func TestGather_Releases(t *testing.T) {
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
 	for _, key := range []string{"held", "wrong"} {
-		require.True(t, (<-asked(n, key, "me", lease, false)).OK)
+		require.True(t, (<-asked(n, key, ownMe, lease, false)).OK)
 	}
 	r.do(0, "SET", "wrong", "a string")
 	var calls atomic.Int64
@@ -319,17 +318,17 @@ func TestGather_Releases(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", "me", lease), func(error) {}}, false)
+	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownMe, lease), func(error) {}}, false)
 	require.Zero(t, place)
 	holds, errs := map[string]*hold{}, map[string]chan error{}
 	for _, key := range []string{"held", "free", "wrong"} {
-		h, came := c.newHold(key, "me", lease), make(chan error, 1)
+		h, came := c.newHold(key, ownMe, lease), make(chan error, 1)
 		h.parts[0] = part{asked: true, there: true, sure: true}
 		holds[key], errs[key] = h, came
 		n.end(h, 0, func(err error) { came <- err })
 	}
 	require.Equal(t, 4, n.ends.Size(first))
-	hurried := c.newHold("held", "other", 9*c.NodeTimeout)
+	hurried := c.newHold("held", ownOther, 9*c.NodeTimeout)
 	hurried.parts[0] = part{asked: true}
 	require.NoError(t, n.release(hurried, 0))
 	require.Equal(t, 1, hurried.notOurs, "it waits for nobody")
@@ -361,7 +360,7 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	h, came := c.newHold("k", "me", lease), make(chan answer, 1)
+	h, came := c.newHold("k", ownMe, lease), make(chan answer, 1)
 	n.ask(h, false, func(b scripts.Ballot, err error) { came <- answer{b, err} })
 	<-arrived
 	c.end(h)
@@ -382,7 +381,7 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
-	h, came := c.newHold("k", "me", lease), make(chan error, 1)
+	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
 	g, place := n.asks.Join(false, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
 	require.Zero(t, place)
@@ -401,7 +400,7 @@ func TestGather_ReleaseOfNothing(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n, ended := c.nodes[0], make(chan error, 1)
 	n.ends.call = func(struct{}, []ending, error) { ended <- errors.New("told") }
-	n.end(c.newHold("k", "me", lease), 0, func(err error) { ended <- err })
+	n.end(c.newHold("k", ownMe, lease), 0, func(err error) { ended <- err })
 	require.NoError(t, <-ended)
 }
 
@@ -410,7 +409,7 @@ func TestGather_ReleaseOfWhatIsAway(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	n.gone.Store(true)
-	h, ended := c.newHold("k", "me", lease), make(chan error, 1)
+	h, ended := c.newHold("k", ownMe, lease), make(chan error, 1)
 	h.parts[0] = part{asked: true, there: true, sure: true}
 	calls := 0
 	n.ends.call = func(struct{}, []ending, error) { calls++ }

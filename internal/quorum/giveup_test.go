@@ -41,14 +41,14 @@ func TestFailedRoundTellsNobody(t *testing.T) {
 	r := newRipeRig(t, 3)
 	y := r.client()
 	y.cutOff(0)
-	y.holds("y")
+	y.holds(ownY)
 	x := r.client()
 	r.warm(x)
 	told := r.releases(0)
 	sent := make(chan struct{})
 	for i, way := range x.ways {
 		way.OnReply(func(cmd []string) (v redistest.Verdict) {
-			if i > 0 && slices.Contains(cmd, "x") {
+			if i > 0 && slices.Contains(cmd, ownX) {
 				<-sent // the nodes that say no come last
 			}
 			return v
@@ -56,10 +56,10 @@ func TestFailedRoundTellsNobody(t *testing.T) {
 	}
 	failed := make(chan scripts.Acquired, 1)
 	go func() {
-		a, _ := x.get("x")
+		a, _ := x.get(ownX)
 		failed <- a
 	}()
-	until(t, func() bool { return r.holder(0) == "x" })
+	until(t, func() bool { return r.holder(0) == ownX })
 	close(sent)
 	require.False(t, (<-failed).OK)
 	until(t, func() bool { return r.holder(0) == "" })
@@ -77,7 +77,7 @@ func TestFailedRoundThatSpreadIsToldOf(t *testing.T) {
 	answer := make(chan struct{})
 	for _, way := range x.ways {
 		way.OnReply(func(cmd []string) (v redistest.Verdict) {
-			if slices.Contains(cmd, "x") {
+			if slices.Contains(cmd, ownX) {
 				<-answer
 			}
 			return v
@@ -86,11 +86,11 @@ func TestFailedRoundThatSpreadIsToldOf(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := x.Acquire(ctx, "k", "x", lease, 10)
+		_, err := x.Acquire(ctx, "k", ownX, lease, 10)
 		failed <- err
 	}()
 	for i := range r.servers {
-		until(t, func() bool { return r.holder(i) == "x" })
+		until(t, func() bool { return r.holder(i) == ownX })
 	}
 	cancel()
 	require.Error(t, <-failed)
@@ -107,9 +107,9 @@ func TestF4_CancelledBeforeTheRound(t *testing.T) {
 	ctx, cancel := context.WithCancel(bounded(t))
 	cancel()
 	for range 20 {
-		_, err := x.Release(bounded(t), "k", "x", 0)
+		_, err := x.Release(bounded(t), "k", ownX, 0)
 		require.NoError(t, err)
-		a, err := x.Acquire(ctx, "k", "x", lease, 10)
+		a, err := x.Acquire(ctx, "k", ownX, lease, 10)
 		require.False(t, a.OK)
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 		require.Empty(t, r.holder(0)+r.holder(1)+r.holder(2))
@@ -120,7 +120,7 @@ func TestF4_CancelledBeforeTheRound(t *testing.T) {
 func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
 	q := newRipeRig(t, 3).client().Quorum
 	for _, over := range []bool{false, true} {
-		h := q.newHold("k", "x", lease)
+		h := q.newHold("k", ownX, lease)
 		if over {
 			q.end(h)
 		}

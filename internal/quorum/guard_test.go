@@ -29,12 +29,12 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 			x, knew, fresh := r.client(), r.client(), r.client()
 			r.warm(knew)
 			x.cutOff(2)
-			x.holds("x")
+			x.holds(ownX)
 			require.Empty(t, r.holder(2))
 			fault(r)
-			require.NotContains(t, r.holder(1), "x")
+			require.NotContains(t, r.holder(1), ownX)
 			for _, y := range []*client{knew, fresh} {
-				said := y.refused("y")
+				said := y.refused(ownY)
 				require.ErrorIs(t, said[0], ErrHeld)
 				requireNoVote(t, said[1])
 				requireVoted(t, said[2])
@@ -46,11 +46,11 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 // warm has a client learn the votes of all nodes.
 func (r *rig) warm(c *client) {
 	r.t.Helper()
-	a, err := c.Acquire(bounded(r.t), "warm", "w", lease, 10)
+	a, err := c.Acquire(bounded(r.t), "warm", ownW, lease, 10)
 	require.NoError(r.t, err)
 	require.True(r.t, a.OK)
 	for _, n := range c.nodes {
-		until(r.t, func() bool { return c.Quorum.holds.get("w").part(n).there })
+		until(r.t, func() bool { return c.Quorum.holds.get(ownW).part(n).there })
 		require.True(r.t, c.Unguarded || n.guard.present() != nil)
 	}
 }
@@ -61,12 +61,12 @@ func TestG1_FlushedUnderQuarantine(t *testing.T) {
 	x, knew, fresh := r.client(), r.client(), r.client()
 	r.warm(knew)
 	x.cutOff(2)
-	x.holds("x")
+	x.holds(ownX)
 	for range 3 {
 		r.do(1, "FLUSHALL")
 		for _, y := range []*client{knew, fresh} {
 			y.nodes[1].guard.forget() // else the answer of a second ago would do
-			requireNoVote(t, y.refused("y")[1])
+			requireNoVote(t, y.refused(ownY)[1])
 		}
 		require.NotEmpty(t, r.markerOf(1))
 	}
@@ -88,13 +88,13 @@ func TestG1_PromotedReplica(t *testing.T) {
 	})
 	replica.Do(t, "REPLICAOF", "NO", "ONE")
 	x.cutOff(2)
-	x.holds("x")
+	x.holds(ownX)
 
 	r.moved[1].Store(replica)
 	fresh := r.client()
 	r.servers[1].Kill()
 	for _, y := range []*client{knew, fresh} {
-		said := y.refused("y")
+		said := y.refused(ownY)
 		require.ErrorIs(t, said[0], ErrHeld)
 		requireNoVote(t, said[1])
 		requireVoted(t, said[2])
@@ -118,13 +118,13 @@ func TestG1_PromotedBackWithItsOwnOldData(t *testing.T) {
 	marked := r.markerOf(1)
 	replica.Do(t, "REPLICAOF", "NO", "ONE")
 	x.cutOff(2)
-	x.holds("x")
+	x.holds(ownX)
 	follow(t, r.server(1), replica)
 	r.do(1, "REPLICAOF", "NO", "ONE")
 	require.Equal(t, marked, r.markerOf(1))
 	require.Empty(t, r.holder(1))
 	for _, y := range []*client{knew, fresh} {
-		said := y.refused("y")
+		said := y.refused(ownY)
 		require.ErrorIs(t, said[0], ErrHeld)
 		requireNoVote(t, said[1])
 		requireVoted(t, said[2])
@@ -155,9 +155,9 @@ func TestG1_ControlWithoutTheGuard(t *testing.T) {
 	unguarded := func(c *Config) { c.Unguarded = true }
 	x, y := r.client(unguarded), r.client(unguarded)
 	x.cutOff(2)
-	x.holds("x")
+	x.holds(ownX)
 	r.server(1).Restart()
-	y.holds("y")
+	y.holds(ownY)
 }
 
 // SCRIPT FLUSH costs each node one look, and its locks and votes nothing.
@@ -185,7 +185,7 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 			return redistest.Pass
 		})
 	}
-	a, err := c.get("a")
+	a, err := c.get(ownA)
 	require.NoError(t, err)
 	require.True(t, a.OK)
 	until(t, func() bool { return r.holder(0) != "" && r.holder(1) != "" && r.holder(2) != "" })

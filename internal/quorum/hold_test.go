@@ -28,7 +28,7 @@ func TestG10_SurelyThere(t *testing.T) {
 		"there, and one may still arrive": {part{asked: true, there: true, doubt: 1}, false, false},
 		"there when it was over":          {part{asked: true, there: true}, true, false},
 	} {
-		h := q.newHold("k", "x", lease)
+		h := q.newHold("k", ownX, lease)
 		h.parts[0], h.over = c.part, c.over
 		require.Len(t, q.end(h), 1, name)
 		require.Equal(t, c.sure, h.parts[0].sure, name)
@@ -40,7 +40,7 @@ func TestG10_SurelyThere(t *testing.T) {
 // A node that found the tombstone of the owner does not say that another has the lock.
 func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 	q := newRipeRig(t, 1).client().Quorum
-	h := q.newHold("k", "x", lease)
+	h := q.newHold("k", ownX, lease)
 	r := &round{q: q, hold: h, said: make([]scripts.Ballot, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
 	r.answered(q.nodes[0], scripts.Ballot{Acquired: scripts.Acquired{Gone: true}}, nil)
 	<-r.decided
@@ -52,7 +52,7 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 // has settled all, does not bring the hold back into doubt: it would never count as released there.
 func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	c := newRipeRig(t, 1).client()
-	n, h := c.nodes[0], c.newHold("k", "x", lease)
+	n, h := c.nodes[0], c.newHold("k", ownX, lease)
 	vote, err := n.voting(bounded(t))
 	require.NoError(t, err)
 	require.True(t, h.send(n))
@@ -74,7 +74,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 func TestRepairDoesNotReplaceARelease(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
-	c.holds("x")
+	c.holds(ownX)
 	h, n := c.Quorum.holds.get(c.owner), c.nodes[0]
 	c.end(h)
 	releasing, goOn := make(chan struct{}), make(chan struct{})
@@ -98,7 +98,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 func TestReleaseThatTheKeeperHasDone(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()
-	c.holds("x")
+	c.holds(ownX)
 	h := c.Quorum.holds.get(c.owner)
 	for _, n := range c.end(h) {
 		require.NoError(t, n.release(h, 0))
@@ -136,7 +136,7 @@ func TestKeeperIsPatientWithoutAVote(t *testing.T) {
 	var tries [2]atomic.Int32
 	enough := make(chan struct{})
 	for i, why := range []error{noVote{time.Hour}, errTaken} {
-		c.nodes[i].later(c.newHold("k", "x", lease), func(*node, *hold) error {
+		c.nodes[i].later(c.newHold("k", ownX, lease), func(*node, *hold) error {
 			if tries[i].Add(1) == 100 {
 				close(enough)
 			}

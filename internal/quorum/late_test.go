@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-const gone = "holdfast_gone:{k}:x"
+const gone = "holdfast_gone:{k}:" + ownX
 
-// straggler keeps the first acquire of "x" that is sent to node 2 on the way, and
+// straggler keeps the first acquire of ownX that is sent to node 2 on the way, and
 // tells when it is there.
 func (c *client) straggler() <-chan struct{} {
 	var once sync.Once
 	underWay := make(chan struct{})
 	c.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
 		v := redistest.Pass
-		if cmd[0] == "EVALSHA" && slices.Contains(cmd, "x") {
+		if cmd[0] == "EVALSHA" && slices.Contains(cmd, ownX) {
 			once.Do(func() { v = redistest.Hold; close(underWay) })
 		}
 		return v
@@ -78,13 +78,13 @@ func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
 	x := r.client()
 	r.warm(x)
 	underWay := x.straggler()
-	a, err := x.get("x")
+	a, err := x.get(ownX)
 	require.NoError(t, err)
 	require.True(t, a.OK)
 	<-underWay
 	x.hangUp(2)
-	until(t, func() bool { return r.holder(2) == "x" }) // it was sent once more
-	said, err := x.Release(bounded(t), "k", "x", 0)
+	until(t, func() bool { return r.holder(2) == ownX }) // it was sent once more
+	said, err := x.Release(bounded(t), "k", ownX, 0)
 	require.NoError(t, err)
 	require.True(t, said.Ours)
 	r.requireTooLate(x)
@@ -97,8 +97,8 @@ func TestF7_RepairArrivesAfterTheRelease(t *testing.T) {
 	x.reach(2)
 	<-underWay
 	x.hangUp(2)
-	until(t, func() bool { return r.holder(2) == "x" })
-	said, err := x.Release(bounded(t), "k", "x", 0)
+	until(t, func() bool { return r.holder(2) == ownX })
+	said, err := x.Release(bounded(t), "k", ownX, 0)
 	require.NoError(t, err)
 	require.True(t, said.Ours)
 	r.requireTooLate(x)
@@ -108,14 +108,14 @@ func TestF7_AcquireArrivesAfterItsRoundHasFailed(t *testing.T) {
 	r := newRipeRig(t, 3)
 	y := r.client()
 	y.cutOff(2)
-	y.holds("y")
+	y.holds(ownY)
 	x := r.client()
 	r.warm(x)
 	underWay := x.straggler()
 	goOn := make(chan struct{})
 	for _, way := range x.ways[:2] {
 		way.OnRequest(func(cmd []string) redistest.Verdict {
-			if slices.Contains(cmd, "x") {
+			if slices.Contains(cmd, ownX) {
 				<-goOn
 			}
 			return redistest.Pass
@@ -123,7 +123,7 @@ func TestF7_AcquireArrivesAfterItsRoundHasFailed(t *testing.T) {
 	}
 	failed := make(chan scripts.Acquired)
 	go func() {
-		a, _ := x.get("x")
+		a, _ := x.get(ownX)
 		failed <- a
 	}()
 	<-underWay
@@ -160,18 +160,18 @@ func TestNothingIsSentAfterTheRelease(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	a, err := x.get("x")
+	a, err := x.get(ownX)
 	require.NoError(t, err)
 	require.True(t, a.OK)
 	<-looking
-	said, err := x.Release(bounded(t), "k", "x", 0)
+	said, err := x.Release(bounded(t), "k", ownX, 0)
 	require.NoError(t, err)
 	require.True(t, said.Ours)
 	over.Store(true)
 	close(goOn)
 	require.NoError(t, x.vote(2))
 	for _, key := range []string{"a", "b", "c"} { // on the same connection, behind what may have been sent
-		_, err := x.Acquire(bounded(t), key, "z", lease, 10)
+		_, err := x.Acquire(bounded(t), key, ownZ, lease, 10)
 		require.NoError(t, err)
 		until(t, func() bool {
 			m := r.do(2, "EXISTS", key)

@@ -8,25 +8,25 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// entries is how many a node counts for the hold of "x".
+// entries is how many a node counts for the hold of ownX.
 func (r *rig) entries(node int) string {
 	r.t.Helper()
-	m := r.do(node, "HGET", "k", "x")
+	m := r.do(node, "HGET", "k", ownX)
 	n, err := m.ToString()
 	require.NoError(r.t, err)
 	return n
 }
 
-// settledHold is a client whose owner "x" has the key on all nodes, with nothing more
+// settledHold is a client whose owner ownX has the key on all nodes, with nothing more
 // to be done there.
 func (r *rig) settledHold(change ...func(*Config)) (*client, *hold) {
 	r.t.Helper()
 	x := r.client(change...)
 	r.warm(x)
-	a, err := x.get("x")
+	a, err := x.get(ownX)
 	require.NoError(r.t, err)
 	require.True(r.t, a.OK)
-	h := x.Quorum.holds.get("x")
+	h := x.Quorum.holds.get(ownX)
 	for i, n := range x.nodes {
 		until(r.t, func() bool { return h.part(n).there })
 		x.idle(i)
@@ -44,24 +44,24 @@ func TestRefusedRecountLeavesNoTrace(t *testing.T) {
 		defer h.mu.Unlock()
 		return !h.uneven
 	}
-	ours, err := x.Recount(bounded(t), "k", "x", 2)
+	ours, err := x.Recount(bounded(t), "k", ownX, 2)
 	require.NoError(t, err)
 	require.True(t, ours)
 	until(t, even)
 	for i := range r.servers {
 		r.do(i, "ACL", "SETUSER", "default", "-hset")
 	}
-	_, err = x.Recount(bounded(t), "k", "x", 3)
+	_, err = x.Recount(bounded(t), "k", ownX, 3)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 	require.True(t, even())
 	for i := range r.servers {
 		r.do(i, "ACL", "SETUSER", "default", "+hset")
 	}
 	r.do(2, "DEL", "k")
-	answer, err := x.renew("x", lease)
+	answer, err := x.renew(ownX, lease)
 	require.NoError(t, err)
 	require.Equal(t, scripts.Renewed, answer)
-	until(t, func() bool { return r.holder(2) == "x" })
+	until(t, func() bool { return r.holder(2) == ownX })
 	x.idle(2)
 	require.Equal(t, []string{"2", "2", "2"}, []string{r.entries(0), r.entries(1), r.entries(2)})
 }

@@ -47,7 +47,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 				case failed:
 					err = errors.New("away")
 				default:
-					b.Holder, b.Remaining = "o", left
+					b.Holder, b.Remaining = ownO, left
 					r.held++
 				}
 				r.said, r.errs = append(r.said, b), append(r.errs, err)

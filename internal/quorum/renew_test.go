@@ -19,7 +19,7 @@ func (c *client) renew(owner string, lease time.Duration) (scripts.Answer, error
 	return answers[0], err
 }
 
-// x is a client that holds "k" as "x" on the nodes 0 and 1, and is cut off from 2.
+// x is a client that holds "k" as ownX on the nodes 0 and 1, and is cut off from 2.
 func (r *rig) x(change ...func(*Config)) *client {
 	r.t.Helper()
 	c := r.client(change...)
@@ -28,27 +28,27 @@ func (r *rig) x(change ...func(*Config)) *client {
 		c.idle(i)
 	}
 	c.cutOff(2)
-	a, err := c.get("x")
+	a, err := c.get(ownX)
 	require.NoError(r.t, err)
 	require.True(r.t, a.OK)
-	require.Equal(r.t, []string{"x", "x", ""}, []string{r.holder(0), r.holder(1), r.holder(2)})
+	require.Equal(r.t, []string{ownX, ownX, ""}, []string{r.holder(0), r.holder(1), r.holder(2)})
 	return c
 }
 
 func TestRenewNeedsAQuorum(t *testing.T) {
 	r := newRipeRig(t, 3)
 	x := r.x()
-	answer, err := x.renew("x", lease)
+	answer, err := x.renew(ownX, lease)
 	require.NoError(t, err)
 	require.Equal(t, scripts.Renewed, answer)
 
 	r.do(1, "DEL", "k")
-	answer, err = x.renew("x", lease)
+	answer, err = x.renew(ownX, lease)
 	require.Equal(t, scripts.Unanswered, answer, "one yes, one no and one away: nobody knows")
 	require.Error(t, err)
 
 	r.do(0, "DEL", "k")
-	answer, err = x.renew("x", lease)
+	answer, err = x.renew(ownX, lease)
 	require.NoError(t, err)
 	require.Equal(t, scripts.NotOurs, answer, "no quorum can be left")
 }
@@ -73,16 +73,16 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 			require.NoError(t, r.client().Bootstrap(bounded(t), true))
 			x := r.x()
 			fault(r)
-			require.Equal(t, "x", r.holder(1))
+			require.Equal(t, ownX, r.holder(1))
 			for range 3 {
-				answer, err := x.renew("x", lease)
+				answer, err := x.renew(ownX, lease)
 				require.Equal(t, scripts.Unanswered, answer)
 				require.Error(t, err)
 			}
 			// Whether it has a vote or not, "not ours" is true.
 			r.do(1, "DEL", "k")
 			r.do(0, "DEL", "k")
-			answer, err := x.renew("x", lease)
+			answer, err := x.renew(ownX, lease)
 			require.NoError(t, err)
 			require.Equal(t, scripts.NotOurs, answer)
 		})
@@ -95,10 +95,10 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 	r := newRipeRig(t, 3)
 	x := r.client()
 	r.warm(x)
-	a, err := x.get("x")
+	a, err := x.get(ownX)
 	require.NoError(t, err)
 	require.True(t, a.OK)
-	until(t, func() bool { return r.holder(0) == "x" && r.holder(1) == "x" && r.holder(2) == "x" })
+	until(t, func() bool { return r.holder(0) == ownX && r.holder(1) == ownX && r.holder(2) == ownX })
 	r.do(2, "DEL", marker)
 	other := r.client().nodes[2]
 	said, err := other.lookNow(bounded(t), scripts.Mark, "")
@@ -108,7 +108,7 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 	require.Zero(t, said.Left)
 	x.cutOff(1)
 	until(t, func() bool {
-		answer, _ := x.renew("x", lease)
+		answer, _ := x.renew(ownX, lease)
 		return answer == scripts.Renewed
 	})
 }
@@ -116,7 +116,7 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 func TestRenewedCountsWithoutTheGuard(t *testing.T) {
 	r := newRig(t, 3)
 	x := r.x(func(c *Config) { c.Unguarded = true })
-	answer, err := x.renew("x", lease)
+	answer, err := x.renew(ownX, lease)
 	require.NoError(t, err)
 	require.Equal(t, scripts.Renewed, answer)
 }
@@ -126,20 +126,20 @@ func TestRenewedCountsWithoutTheGuard(t *testing.T) {
 func TestRepairOfANodeThatLostTheHold(t *testing.T) {
 	r := newRipeRig(t, 3)
 	x := r.client()
-	a, err := x.get("x")
+	a, err := x.get(ownX)
 	require.NoError(t, err)
 	require.True(t, a.OK)
-	until(t, func() bool { return r.holder(0) == "x" && r.holder(1) == "x" && r.holder(2) == "x" })
-	ours, err := x.Recount(bounded(t), "k", "x", 3)
+	until(t, func() bool { return r.holder(0) == ownX && r.holder(1) == ownX && r.holder(2) == ownX })
+	ours, err := x.Recount(bounded(t), "k", ownX, 3)
 	require.NoError(t, err)
 	require.True(t, ours)
 	r.do(2, "DEL", "k")
-	answer, err := x.renew("x", lease)
+	answer, err := x.renew(ownX, lease)
 	require.NoError(t, err)
 	require.Equal(t, scripts.Renewed, answer)
-	until(t, func() bool { return r.holder(2) == "x" })
+	until(t, func() bool { return r.holder(2) == ownX })
 	x.idle(2)
-	m := r.do(2, "HGET", "k", "x")
+	m := r.do(2, "HGET", "k", ownX)
 	entries, err := m.ToString()
 	require.NoError(t, err)
 	require.Equal(t, "3", entries)
@@ -152,7 +152,7 @@ func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
 	x := r.x()
 	r.do(1, "DEL", "k")
 	for range 3 {
-		answer, err := x.renew("x", lease)
+		answer, err := x.renew(ownX, lease)
 		require.Equal(t, scripts.Unanswered, answer)
 		require.Error(t, err)
 	}
@@ -160,8 +160,8 @@ func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
 	x.idle(1)
 	require.Empty(t, r.holder(1))
 	y := r.client()
-	y.holds("y") // on 1 and 2
-	answer, _ := x.renew("x", lease)
+	y.holds(ownY) // on 1 and 2
+	answer, _ := x.renew(ownX, lease)
 	require.NotEqual(t, scripts.Renewed, answer)
 }
 
@@ -169,19 +169,19 @@ func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
 func TestG1_NoRepairWithoutAVote(t *testing.T) {
 	r := newRipeRig(t, 3)
 	x := r.client()
-	a, err := x.get("x")
+	a, err := x.get(ownX)
 	require.NoError(t, err)
 	require.True(t, a.OK)
-	until(t, func() bool { return r.holder(0) == "x" && r.holder(1) == "x" && r.holder(2) == "x" })
+	until(t, func() bool { return r.holder(0) == ownX && r.holder(1) == ownX && r.holder(2) == ownX })
 	r.do(2, "FLUSHALL")
 	until(t, func() bool {
-		answer, err := x.renew("x", lease)
+		answer, err := x.renew(ownX, lease)
 		require.NoError(t, err)
 		require.Equal(t, scripts.Renewed, answer)
 		return r.markerOf(2) != ""
 	})
 	requireNoVote(t, r.client().vote(2))
-	answer, err := x.renew("x", lease)
+	answer, err := x.renew(ownX, lease)
 	require.NoError(t, err)
 	require.Equal(t, scripts.Renewed, answer)
 	require.Empty(t, r.holder(2))
@@ -200,7 +200,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 				last = 2
 			}
 			x.ways[last].OnReply(func(cmd []string) redistest.Verdict {
-				if slices.Contains(cmd, "x") {
+				if slices.Contains(cmd, ownX) {
 					<-answer
 				}
 				return redistest.Pass
@@ -208,7 +208,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 			renewed := make(chan scripts.Answer, 1)
 			go func() {
 				said := make([]scripts.Answer, 1)
-				_ = x.Renew(bounded(t), lease, []string{"k"}, []string{"x"}, said)
+				_ = x.Renew(bounded(t), lease, []string{"k"}, []string{ownX}, said)
 				renewed <- said[0]
 			}()
 			if late {
@@ -220,7 +220,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 				close(answer)
 				require.Equal(t, scripts.Renewed, <-renewed)
 			}
-			until(t, func() bool { return r.holder(2) == "x" })
+			until(t, func() bool { return r.holder(2) == ownX })
 		})
 	}
 }
@@ -240,25 +240,25 @@ func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
 			return redistest.Pass
 		})
 	}
-	answer, err := x.renew("x", lease)
+	answer, err := x.renew(ownX, lease)
 	require.Equal(t, scripts.Unanswered, answer)
 	require.ErrorContains(t, err, "3 of 5 nodes said yes, 4 are needed")
 	for _, i := range []int{0, 1} {
 		x.ways[i].OnRequest(nil)
 		x.ways[i].Release()
-		until(t, func() bool { return r.holder(i) == "x" })
+		until(t, func() bool { return r.holder(i) == ownX })
 		x.idle(i)
 	}
 	r.do(2, "DEL", "k")
-	answer, err = x.renew("x", lease)
+	answer, err = x.renew(ownX, lease)
 	require.NoError(t, err)
 	require.Equal(t, scripts.Renewed, answer)
-	until(t, func() bool { return r.holder(2) == "x" })
+	until(t, func() bool { return r.holder(2) == ownX })
 	x.idle(2)
 	for i := range 3 {
 		r.do(i, "DEL", "k")
 	}
-	answer, err = x.renew("x", lease)
+	answer, err = x.renew(ownX, lease)
 	require.NoError(t, err)
 	require.Equal(t, scripts.NotOurs, answer)
 }

@@ -13,7 +13,7 @@ func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 	r := newRipeRig(t, 3)
 	x := r.client()
 	r.warm(x)
-	x.holds("x")
+	x.holds(ownX)
 	for i := range x.nodes {
 		until(t, func() bool { return r.holder(i) == x.owner })
 	}
@@ -22,7 +22,7 @@ func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 	for i := range x.nodes {
 		until(t, func() bool { return r.holder(i) == "" })
 	}
-	x.holds("y")
+	x.holds(ownY)
 	n, h := x.nodes[0], x.Quorum.holds.get(x.owner)
 	until(t, func() bool { return r.holder(0) == x.owner && h.part(n).doubt == 0 })
 	swallowed := x.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, x.owner) })

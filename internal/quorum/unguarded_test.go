@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"crypto/rand"
 	"log/slog"
 	"strings"
 	"testing"
@@ -24,15 +23,15 @@ func TestUnguardedTwiceIsRefusedLater(t *testing.T) {
 	q := New([]rueidis.Client{s.Client(t), again, other.Client(t)},
 		Config{NodeTimeout: 50 * time.Millisecond, Lease: lease, Longest: lease, Unguarded: true, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(q.Close)
-	a, err := q.Acquire(bounded(t), "k", "x", lease, 1)
+	a, err := q.Acquire(bounded(t), "k", ownX, lease, 1)
 	require.NoError(t, err)
 	require.True(t, a.OK)
 
 	other.Kill()
 	slow.Refuse(false)
 	until(t, func() bool {
-		key := rand.Text()
-		a, err := q.Acquire(bounded(t), key, key, lease, 1)
+		owner := fresh(ownY)
+		a, err := q.Acquire(bounded(t), owner, owner, lease, 1)
 		require.False(t, a.OK, "one server counted twice")
 		return strings.Contains(err.Error(), "of one server")
 	})
