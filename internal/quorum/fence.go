@@ -101,6 +101,7 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 	h.last = last
 	for i, n := range q.nodes {
 		if h.parts[i].there {
+			h.parts[i].made = true
 			targets = append(targets, n)
 		}
 	}

@@ -381,3 +381,23 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.text.String()
 }
+
+// Who is added on a node after its number was made gives none back there: where the key
+// was freed by hand, others may have had it meanwhile, with numbers of their own.
+func TestG10_AddedLaterGivesNoNumbersBack(t *testing.T) {
+	r := newRipeRig(t, 3)
+	c := r.client(fencing)
+	r.do(2, "HSET", "k", ownZ, "1")
+	a := c.holds(fresh(ownX))
+	newer := a.FenceEnd + 1_000_000
+	for i := range r.servers { // another has had the key
+		r.do(i, "SET", token, strconv.FormatInt(newer, 10))
+		r.do(i, "DEL", "k")
+	}
+	h := c.Quorum.holds.get(c.owner)
+	until(t, func() bool { p := h.part(c.nodes[2]); return p.there && p.doubt == 0 && p.flying == 0 })
+	_, err := c.Release(bounded(t), "k", c.owner, a.Fence)
+	require.NoError(t, err)
+	until(t, func() bool { return r.holder(2) == "" })
+	require.Equal(t, newer, r.counter(2))
+}

@@ -14,7 +14,8 @@ type part struct {
 	flying uint8 // calls that may put it there and are waited for
 	doubt  uint8 // calls that may put it there and have not been answered: they may still arrive
 	tried  bool  // a release has not been answered: it may have ended the hold there
-	sure   bool  // it was there, with nothing on its way, when the hold ended
+	made   bool  // it was there when the hold's fence number was made, and nothing was sent since that may put it there again
+	sure   bool  // it was made and there, with nothing on its way, when the hold ended
 }
 
 // hold is one owner's hold of a key, from its round on to its end.
@@ -81,8 +82,9 @@ func (h *hold) send(n *node) bool {
 	if h.over {
 		return false
 	}
-	h.parts[n.index].asked = true
-	if p := &h.parts[n.index]; p.doubt < math.MaxUint8 {
+	p := &h.parts[n.index]
+	p.asked, p.made = true, false
+	if p.doubt < math.MaxUint8 {
 		p.doubt++
 	}
 	return true

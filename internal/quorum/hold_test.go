@@ -22,11 +22,12 @@ func TestG10_SurelyThere(t *testing.T) {
 		over bool
 		sure bool
 	}{
-		"there":                           {part{asked: true, there: true}, false, true},
-		"asked for":                       {part{asked: true}, false, false},
-		"there, and asked for once more":  {part{asked: true, there: true, flying: 1}, false, false},
-		"there, and one may still arrive": {part{asked: true, there: true, doubt: 1}, false, false},
-		"there when it was over":          {part{asked: true, there: true}, true, false},
+		"there":                            {part{asked: true, there: true, made: true}, false, true},
+		"there, after its number was made": {part{asked: true, there: true}, false, false},
+		"asked for":                        {part{asked: true}, false, false},
+		"there, and asked for once more":   {part{asked: true, there: true, made: true, flying: 1}, false, false},
+		"there, and one may still arrive":  {part{asked: true, there: true, made: true, doubt: 1}, false, false},
+		"there when it was over":           {part{asked: true, there: true, made: true}, true, false},
 	} {
 		h := q.newHold("k", ownX, lease)
 		h.parts[0], h.over = c.part, c.over

@@ -85,7 +85,7 @@ func (q *Quorum) end(h *hold) (targets []*node) {
 		if *p == (part{}) {
 			continue
 		}
-		p.sure = p.sure || first && p.there && p.flying == 0 && p.doubt == 0
+		p.sure = p.sure || first && p.made && p.there && p.flying == 0 && p.doubt == 0
 		targets = append(targets, n)
 	}
 	return targets
