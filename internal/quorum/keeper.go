@@ -19,22 +19,26 @@ type job struct {
 	hold  *hold
 	do    func(*node, *hold) error
 	until time.Time // nothing of the hold can be there any more
+	ends  bool      // it ends the hold, which is done before others are added
 }
 
 // jobsAtOnce is how many jobs of a node are under way at a time.
 const jobsAtOnce = 50
 
-// later has the node's keeper do something for a hold, in the place of what it was
-// to do before.
+// later has the node's keeper end a hold, in the place of what it was to do before.
 func (n *node) later(h *hold, do func(*node, *hold) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.put(h, do)
+	n.put(h, do, true)
+	select {
+	case n.ending <- struct{}{}:
+	default:
+	}
 }
 
-// put is later, under mu.
-func (n *node) put(h *hold, do func(*node, *hold) error) {
-	n.jobs[h.owner] = &job{h, do, time.Now().Add(h.lease + n.q.NodeTimeout)}
+// put notes a job, under mu.
+func (n *node) put(h *hold, do func(*node, *hold) error, ends bool) {
+	n.jobs[h.owner] = &job{h, do, time.Now().Add(h.lease + n.q.NodeTimeout), ends}
 	n.keep()
 }
 
@@ -72,9 +76,14 @@ func (n *node) keeper() {
 			continue
 		}
 		pause = min(max(2*pause, time.Millisecond), longest)
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		timer, ending := time.NewTimer(pause/2+rand.N(pause/2)), n.ending
+		if n.away() {
+			ending = nil
+		}
 		select {
 		case <-timer.C:
+		case <-ending:
+			timer.Stop()
 		case <-n.q.base.Done():
 			timer.Stop()
 			n.mu.Lock()
@@ -102,12 +111,16 @@ func (n *node) prune() {
 func (n *node) doJobs() (failed error) {
 	n.mu.Lock()
 	batch := make([]*job, 0, jobsAtOnce)
-	for owner, j := range n.jobs {
-		if len(batch) == jobsAtOnce {
-			break
+	for _, ends := range []bool{true, false} {
+		for owner, j := range n.jobs {
+			if len(batch) == jobsAtOnce {
+				break
+			}
+			if j.ends == ends {
+				delete(n.jobs, owner)
+				batch = append(batch, j)
+			}
 		}
-		delete(n.jobs, owner)
-		batch = append(batch, j)
 	}
 	n.mu.Unlock()
 	var all sync.WaitGroup
@@ -142,7 +155,7 @@ func (n *node) repair(h *hold) {
 	over := h.over
 	h.mu.Unlock()
 	if !over {
-		n.put(h, (*node).add)
+		n.put(h, (*node).add, false)
 	}
 }
 

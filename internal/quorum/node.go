@@ -32,6 +32,7 @@ type node struct {
 	why    error           // of the last of them; guarded by mu
 	jobs   map[string]*job // what is still to be done, by owner; guarded by mu
 	kept   bool            // a keeper is at work; guarded by mu
+	ending chan struct{}   // one slot: a job that ends a hold has come; immutable
 
 	asks gatherer[bool, asking]     // with fencing or without
 	ends gatherer[struct{}, ending] // releases that have no fence numbers to give back
@@ -41,7 +42,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
 		q: q, index: index, script: scripts.NewNode(client),
 		subscriber: pubsub.New(client, pubsub.WithLogger(q.Log)),
-		jobs:       make(map[string]*job),
+		jobs:       make(map[string]*job), ending: make(chan struct{}, 1),
 	}
 	n.asks.call, n.asks.begin = n.askAll, q.spawn
 	n.ends.call, n.ends.begin = n.endAll, q.spawn
