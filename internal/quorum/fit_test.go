@@ -322,7 +322,7 @@ func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
 	r := newRipeRig(t, 3)
 	x := r.client()
 	x.cutOff(2)
-	x.holds("x")
+	x.holds(ownX)
 	x.reach(2)
 	short := func() *client { return r.client(func(c *Config) { c.Longest = 200 * time.Millisecond }) }
 	knew := short()
