@@ -21,10 +21,13 @@ func (c *chaos) kinds() []string {
 }
 
 // nodesSuffer brings faults upon the nodes. Those that forget do so one at a time, and
-// nothing else is spared.
+// nothing else is spared. Between there is time for leases that last.
 func (c *chaos) nodesSuffer(random *rand.Rand) {
-	for c.sleep(chaosLease + upTo(random, 2*chaosLease)) {
-		switch random.IntN(6) {
+	for i := 0; c.sleep(chaosLease + upTo(random, 2*chaosLease)); i++ {
+		if i%2 == 0 && !c.sleep(4*chaosLease) {
+			return
+		}
+		switch random.IntN(8) {
 		case 0:
 			pause := []time.Duration{10 * time.Millisecond, chaosLease}[random.IntN(2)]
 			for _, node := range some(random, 3) {
@@ -112,23 +115,36 @@ func (c *chaos) startPrograms(random *rand.Rand) {
 }
 
 // clocksSuffer has the clock of one node be wrong, and after that of another: when all
-// leases of that moment are over.
+// leases of that moment are over. Meanwhile some processes reach that node, but not all
+// others.
 func (c *chaos) clocksSuffer(random *rand.Rand) {
 	for c.sleep(chaosLease + chaosLease/10) {
-		node := random.IntN(chaosNodes)
-		n := c.nodes[node]
-		for until := time.Now().Add(4 * chaosLease); time.Now().Before(until) && c.sleep(time.Millisecond+upTo(random, chaosLease/6)); {
+		nodes := random.Perm(chaosNodes)
+		n, cut := c.nodes[nodes[0]], nodes[1:2+random.IntN(2)]
+		apart := random.Perm(chaosProcesses)[:chaosProcesses/2]
+		c.ways(apart, cut, func(p *redistest.Proxy) { p.HoldRequests(true) })
+		for until := time.Now().Add(5 * chaosLease); time.Now().Before(until) && c.sleep(upTo(random, chaosLease/3)); {
 			if random.IntN(4) > 0 {
 				d := upTo(random, 8*time.Second) - 4*time.Second
-				c.did("clock jumps", "%d %v", node, d)
+				c.did("clock jumps", "%d %v", nodes[0], d)
 				n.SetClock(d, 1)
 			} else {
 				rate := []float64{0.5, 2}[random.IntN(2)]
-				c.did("clock runs wrong", "%d %v", node, rate)
+				c.did("clock runs wrong", "%d %v", nodes[0], rate)
 				n.SetClock(0, rate)
 			}
-			c.sleep(time.Millisecond + upTo(random, chaosLease/3))
+			c.sleep(upTo(random, chaosLease/3))
 			n.SetClock(0, 1)
+		}
+		c.ways(apart, cut, func(p *redistest.Proxy) { p.HoldRequests(false) })
+	}
+}
+
+// ways does something to the ways of processes to nodes.
+func (c *chaos) ways(processes, nodes []int, do func(*redistest.Proxy)) {
+	for _, i := range processes {
+		for _, node := range nodes {
+			do(c.all[i].proxies[node])
 		}
 	}
 }
