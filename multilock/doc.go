@@ -72,10 +72,10 @@
 // 1 %.
 //
 // On a node whose clock jumps ahead a lease is gone, and the node votes for another.
-// That is survived once every node that works has the lease: as long as the nodes
-// that it is missing on and those whose clock is wrong are together no more than
-// n − quorum, one of three, two of five. But a lease is handed out when a quorum has it,
-// and then one clock may let a second in. A node comes to have the lease when it answers,
+// That is survived once every node that works has the lease and its last renewal: as
+// long as the nodes that these are missing on and those whose clock is wrong are together
+// no more than n − quorum, one of three, two of five. But a lease is handed out, and a
+// renewal counts, when a quorum has it, and then one clock may let a second in. A node comes to have the lease when it answers,
 // or is asked again, which is at once; not before what a rival's round has left there is
 // undone, which takes up to one lease if the rival died. A clock that has jumped counts
 // as wrong until the leases of that moment are over.

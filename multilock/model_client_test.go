@@ -87,7 +87,7 @@ func (m *model) lock(i int) {
 // ask sends an acquire.
 func (m *model) ask(n, i int) {
 	cell := &m.nodes[n].cells[i]
-	cell.ask, cell.text = modelAsked, m.nodes[n].votes[m.of[i]]
+	cell.ask, cell.text, cell.gave = modelAsked, m.nodes[n].votes[m.of[i]], 0
 	if cell.plain > 0 {
 		cell.text |= modelPlain
 	}

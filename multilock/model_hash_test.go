@@ -190,7 +190,7 @@ func (m *model) tidyOver(i int) {
 			*cell = modelCell{ask: cell.ask}
 		}
 		if cell.end == 0 {
-			cell.there = modelAbsent
+			cell.there, cell.gave = modelAbsent, 0
 		}
 		numbered = numbered || cell.wrote > 0 || cell.end == 2
 	}

@@ -14,7 +14,7 @@ func (m *model) won(i int) {
 		}
 		if cell.said == modelSaidYes {
 			m.rows[i].fence = max(m.rows[i].fence, cell.mint)
-			cell.write = modelWriteSent
+			cell.write, cell.gave = modelWriteSent, 1
 		}
 		m.nodes[n].cells[i].mint = 0
 	}
@@ -78,7 +78,7 @@ func (m *model) over(i int, how int8) {
 	for n := range m.nodes {
 		cell := &m.nodes[n].cells[i]
 		old := *cell
-		*cell = modelCell{late: old.late, slow: old.slow, doubt: old.doubt, there: old.there, wrote: old.wrote}
+		*cell = modelCell{late: old.late, slow: old.slow, doubt: old.doubt, there: old.there, gave: old.gave, wrote: old.wrote}
 		if old.ask == modelAsked {
 			cell.late[0] = old.text
 		}
@@ -104,7 +104,7 @@ func (m *model) over(i int, how int8) {
 func (m *model) end(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	var last *int8
-	if cell.end == 2 && m.fences && (cell.doubt == 0 && cell.there == modelPresent || m.seeds.givesBackLate) {
+	if cell.end == 2 && m.fences && (cell.doubt == 0 && cell.there == modelPresent && cell.gave > 0 || m.seeds.givesBackLate) {
 		last = &m.rows[i].fence
 	}
 	m.nodes[n].end(modelOwner(i+1), cell.doubt > 0 && !m.seeds.noStone, last)

@@ -56,7 +56,9 @@ func (r *modelReal) do(args ...string) *rueidis.RedisMessage {
 	return &reply
 }
 
-func (r *modelReal) owner(o modelOwner) string { return fmt.Sprintf("walker:0%d", o) }
+func (r *modelReal) owner(o modelOwner) string {
+	return fmt.Sprintf("00000001-5b0c-4f57-9f2a-0d9f5f3f6a01:0%d", o)
+}
 
 func (r *modelReal) lease(o modelOwner) time.Duration {
 	return time.Duration(r.rules.leaseOf(int(o-1))) * modelTickTime

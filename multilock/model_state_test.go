@@ -73,6 +73,7 @@ type modelCell struct {
 	end   int8 // 1: the owner is to be ended there; 2: as the holder of a number
 	write modelWriting
 	wrote int8 // 1: a fence that is not waited for any more may still be written there
+	gave  int8 // 1: its yes was one of those from whose numbers the largest was taken, and it was not asked again
 	mint  int8 // fence number that the node has said
 }
 

@@ -123,7 +123,7 @@ func TestFair_Cycles(t *testing.T) {
 	require.Empty(t, run.overlaps(), "two holders")
 	require.Empty(t, run.crossed, "two holders")
 	require.Empty(t, run.lost)
-	require.Empty(t, o.wrong)
+	require.Empty(t, o.wrong[:min(3, len(o.wrong))])
 	require.Len(t, o.granted, len(agents))
 	most, least := 0, len(run.holds)
 	for _, n := range o.granted {

@@ -3,6 +3,7 @@ package interop
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,10 +63,11 @@ func (o *order) see(c redistest.Command) {
 			o.popped = "" // granted by this call, and then taken out
 		}
 		o.waiting = o.waiting[1:]
+	case key == o.queue && name == "LSET": // who leaves with others takes the first one's name, and goes with it
+		i, _ := strconv.Atoi(words[2])
+		o.waiting[i] = words[3]
 	case key == o.queue && name == "LREM":
-		if i := slices.Index(o.waiting, words[3]); i >= 0 {
-			o.waiting = slices.Delete(o.waiting, i, i+1)
-		}
+		o.remove(words[2], words[3])
 	case key == o.queue && name == "LTRIM":
 		o.wrong = append(o.wrong, "a queue was trimmed")
 	case key == o.key && name == "HSET" && words[2] != o.holder:
@@ -75,6 +77,22 @@ func (o *order) see(c redistest.Command) {
 	case name == "PUBLISH":
 		if owner, own := strings.CutPrefix(key, channelOf(o.key)+":"); own && o.woken[owner].IsZero() {
 			o.woken[owner] = c.At
+		}
+	}
+}
+
+// remove takes so many that are called owner out of the queue, from its end if they are
+// less than none, as LREM does; Java's 0 means all.
+func (o *order) remove(count, owner string) {
+	n, _ := strconv.Atoi(count)
+	if n < 0 {
+		n = -n
+		slices.Reverse(o.waiting)
+		defer func() { slices.Reverse(o.waiting) }()
+	}
+	for i := 0; i < max(n, 1); i++ {
+		if at := slices.Index(o.waiting, owner); at >= 0 {
+			o.waiting = slices.Delete(o.waiting, at, at+1)
 		}
 	}
 }
