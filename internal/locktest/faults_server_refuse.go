@@ -34,8 +34,8 @@ func init() {
 	})
 	register("F33_ForeignHash", func(t *testing.T, d Door) {
 		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s fleet) {
-			s.Do(t, "DEL", "k")
-			s.Do(t, "HSET", "k", "name", "Ann", "mail", "a@b", "age", "7")
+			s.Do(t, "EVAL", // at once: the key must not be free in between
+				"redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], 'name', 'Ann', 'mail', 'a@b', 'age', '7')", "1", "k")
 		})
 	})
 	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
