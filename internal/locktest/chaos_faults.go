@@ -108,7 +108,7 @@ func (c *chaos) startPrograms(random *rand.Rand) {
 		c.did("program started", "%s", v.name)
 		v.say("boot")
 	}
-	c.sleep(upTo(random, chaosLease/2))
+	c.sleep(chaosLease/6 + upTo(random, chaosLease/2))
 	for _, v := range others {
 		v.say("go")
 	}
@@ -225,6 +225,7 @@ func (c *chaos) distance(random *rand.Rand) {
 				far = append(far, v)
 			}
 		}
+		c.processes.RLock() // those that start are near
 		for _, v := range far {
 			late := chaosLease/20 + upTo(random, chaosLease/40)
 			c.did("replies late", "%s %v", v.name, late)
@@ -232,6 +233,7 @@ func (c *chaos) distance(random *rand.Rand) {
 				p.SetDelay(0, late)
 			}
 		}
+		c.processes.RUnlock()
 		on = c.sleep(chaosLease + upTo(random, 3*chaosLease))
 		for _, v := range far {
 			for _, p := range v.proxies {
