@@ -212,7 +212,7 @@ func (w *modelWalk) disturb(t *testing.T) {
 		n.sync() // as the server's test does
 		n.promote(d, false)
 		r.copied(n.most, n.size)
-	case k < 49:
+	case k < 48:
 		w.note("flush")
 		n.empty(w.rules, false)
 		r.server.Do(t, "FLUSHALL")
