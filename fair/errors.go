@@ -4,8 +4,8 @@ import "github.com/holdfast-go/holdfast/internal/hall"
 
 // The errors of this package, for errors.Is. "Held by another", "Redis failed"
 // and "outcome unknown" are three different errors. A context that ended a call is joined to what the call
-// knew. What waiting cannot cure (a wrong password, a missing right, a key of a
-// wrong type, a bad argument) matches none of them and is returned as it is.
+// knew. What else waiting cannot cure (a wrong password, a missing right, a bad
+// argument) matches none of them and is returned as it is.
 var (
 	// ErrNotAcquired: somebody else has the lock.
 	ErrNotAcquired = hall.ErrNotAcquired
@@ -15,6 +15,9 @@ var (
 	ErrLost = hall.ErrLost
 	// ErrReleased: the entry was unlocked before.
 	ErrReleased = hall.ErrReleased
+	// ErrWrongType: the key holds something that is not a lock of this package. It was
+	// left as it is.
+	ErrWrongType = hall.ErrWrongType
 	// ErrClosed: the locker was closed.
 	ErrClosed = hall.ErrClosed
 	// ErrQueueFull: as many wait on the key as WithMaxWaiters allows.

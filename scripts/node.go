@@ -38,12 +38,16 @@ func (n *Node) run(ctx context.Context, s script, keys int, args ...string) (rue
 		cmd = n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()
 		reply, err = n.client.Do(ctx, cmd).ToMessage()
 	}
-	return reply, redirected(err)
+	return reply, explained(err)
 }
 
-// redirected explains the error of a call that Redis sends to another server.
-func redirected(err error) error {
+// explained says more of the error of a call that Redis sends to another server, or
+// whose key is no lock.
+func explained(err error) error {
 	if re, ok := err.(*rueidis.RedisError); ok {
+		if isWrongType(re.Error()) {
+			return wrongType{err}
+		}
 		_, moved := re.IsMoved()
 		if _, ask := re.IsAsk(); moved || ask {
 			return fmt.Errorf("node of a Redis Cluster, which is not supported yet: %w", err)

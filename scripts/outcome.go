@@ -28,6 +28,10 @@ const (
 	Unknown
 )
 
+// ErrWrongType: the key holds something that is not a lock. Redis' own error, which
+// begins with WRONGTYPE, is kept beside it.
+var ErrWrongType = errors.New("the key holds something that is not a lock")
+
 // OutcomeOf judges the error that a method of [Node] returned. Errors that it
 // does not know are Unknown.
 //
@@ -75,6 +79,16 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+func (r refusal) Is(target error) bool { return target == ErrWrongType && isWrongType(string(r)) }
+
+// wrongType is the error reply of a call for one key that is not a lock.
+type wrongType struct{ error }
+
+func (e wrongType) Unwrap() error        { return e.error }
+func (e wrongType) Is(target error) bool { return target == ErrWrongType }
+
+func isWrongType(text string) bool { return strings.HasPrefix(unwrapped(text), "WRONGTYPE ") }
+
 // texts are what error replies begin with, and what those come to. Most begin with a
 // code; rueidis has taken off the code ERR. The scripts do nothing before their first
 // write and undo what they did if a later one is refused.
@@ -109,13 +123,19 @@ var texts = []struct {
 	{"SELECT is not allowed ", Refused},
 }
 
-// outcomeOfReply judges an error reply by its text.
-func outcomeOfReply(text string) Outcome {
-	if strings.HasPrefix(text, "Error running script") || strings.HasPrefix(text, "@user_script:") { // Redis before 7 wraps the error of a command
+// unwrapped is the error of a command in a script, which Redis before 7 wraps.
+func unwrapped(text string) string {
+	if strings.HasPrefix(text, "Error running script") || strings.HasPrefix(text, "@user_script:") {
 		if i := strings.LastIndex(text, ": -"); i >= 0 {
-			text = text[i+len(": -"):]
+			return text[i+len(": -"):]
 		}
 	}
+	return text
+}
+
+// outcomeOfReply judges an error reply by its text.
+func outcomeOfReply(text string) Outcome {
+	text = unwrapped(text)
 	for _, t := range texts {
 		if strings.HasPrefix(text, t.begin) {
 			return t.outcome

@@ -38,7 +38,7 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks [
 		void(ballots)
 		return nil
 	}
-	return parseBallots(ballots, parseTold)(m, err)
+	return parseBallots(ballots, parseTold)(m, explained(err))
 }
 
 func void(ballots []Ballot) {

@@ -107,7 +107,7 @@ func parseAnswers(values []rueidis.RedisMessage, answers []Answer) (err error) {
 		var e error
 		if v.IsString() {
 			text, _ := v.ToString()
-			if strings.HasPrefix(text, "WRONGTYPE ") {
+			if isWrongType(text) {
 				answers[i] = NotOurs
 				continue
 			}

@@ -16,6 +16,7 @@ var (
 	ErrNotAcquired = errors.New("holdfast: not acquired: held by another")
 	ErrLost        = errors.New("holdfast: lease lost")
 	ErrReleased    = errors.New("holdfast: lease already released")
+	ErrWrongType   = scripts.ErrWrongType
 	ErrClosed      = errors.New("holdfast: locker closed")
 	ErrQueueFull   = errors.New("holdfast: too many waiters")
 	ErrUnavailable = errors.New("holdfast: redis unavailable")

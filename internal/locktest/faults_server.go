@@ -144,6 +144,7 @@ func beginBusy(t *testing.T, f fleet) {
 // sentinels are the errors of ours.
 var sentinels = []error{
 	hall.ErrNotAcquired, hall.ErrLost, hall.ErrReleased, hall.ErrClosed, hall.ErrQueueFull, hall.ErrUnavailable, hall.ErrUnknown,
+	hall.ErrWrongType,
 }
 
 // requireSentinel requires that err matches this error of ours and no other;

@@ -79,7 +79,11 @@ func testRefused(t *testing.T, d Door, code string, client func(*rueidis.ClientO
 	other := d.Open(t, s.Client(t), Options{Lease: long})
 	refused := func(err error) {
 		t.Helper()
-		requireSentinel(t, err, nil)
+		if code == "WRONGTYPE" {
+			requireSentinel(t, err, hall.ErrWrongType)
+		} else {
+			requireSentinel(t, err, nil)
+		}
 		require.ErrorContains(t, err, code)
 	}
 
@@ -132,13 +136,15 @@ func testForeignKey(t *testing.T, d Door) {
 		before := r.dump()
 		_, err := fenced.TryLock(bounded(t), "k")
 		require.Error(t, err, make)
-		requireSentinel(t, err, nil)
 		if make[1] == "k" {
+			requireSentinel(t, err, hall.ErrWrongType)
 			_, err = fenced.Inspect(bounded(t), "k")
-			requireSentinel(t, err, nil)
+			requireSentinel(t, err, hall.ErrWrongType)
 			_, err = fenced.ForceUnlock(bounded(t), "k")
-			requireSentinel(t, err, nil)
+			requireSentinel(t, err, hall.ErrWrongType)
 			_, err = fenced.Lock(bounded(t), "k")
+			requireSentinel(t, err, hall.ErrWrongType)
+		} else if make[0] == "SET" {
 			requireSentinel(t, err, nil)
 		}
 		require.Equal(t, before, r.dump(), make)
@@ -167,8 +173,7 @@ func testKeyReplaced(t *testing.T, d Door) {
 	l = lock(t, locker, bounded(t), "other")
 	s.Do(t, "SET", "other", "v", "KEEPTTL")
 	err := l.Unlock(bounded(t))
-	requireSentinel(t, err, nil)
-	require.ErrorContains(t, err, "WRONGTYPE")
+	requireSentinel(t, err, hall.ErrWrongType)
 	require.ErrorIs(t, l.Err(), hall.ErrReleased)
 }
 

@@ -17,6 +17,7 @@ type Error struct {
 	Need int
 
 	yes, held int
+	wrongType int // nodes that have something at the key that is not a lock
 	answers   int // these, and those of nodes that have no vote or that refused
 	outcome   scripts.Outcome
 }
@@ -64,12 +65,13 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is makes the error match ErrNotAcquired where most of the nodes that answered, be it
+// Is makes the error match ErrWrongType where so many nodes have something else at the
+// key that no quorum is left. It matches ErrNotAcquired where most of the nodes that answered, be it
 // that they have no vote or refuse, have the lock held by others, and the votes could
 // have made a quorum.
 func (e *Error) Is(target error) bool {
-	if !e.contended() {
-		return false // the hall says what its outcome means
+	if !e.contended() { // the hall says what its outcome means
+		return target == scripts.ErrWrongType && e.wrongType > len(e.Nodes)-e.Need
 	}
 	if 2*e.held > e.answers {
 		return target == hall.ErrNotAcquired
@@ -98,6 +100,9 @@ func (q *Quorum) newError(need int, errs []error, unanswered int) *Error {
 		e.Nodes = append(e.Nodes, NodeError{n.name, errs[i]})
 		if answered(errs[i]) {
 			e.answers++
+		}
+		if errors.Is(errs[i], scripts.ErrWrongType) {
+			e.wrongType++
 		}
 		switch {
 		case errs[i] == nil:
