@@ -20,9 +20,6 @@ func init() {
 // Neither goroutines nor what is left to be undone grow with the number of their calls.
 // When Redis goes on, all of it is undone and locks are had again.
 func testCallersGiveUp(t *testing.T, d Door) {
-	if d.Nodes > 0 {
-		t.Skip("not true of a quorum yet: each failed round has a goroutine for every node that hangs")
-	}
 	const callers, times = 200, 20
 	r := newFaultRig(t, d, Options{Lease: long})
 	require.NoError(t, lock(t, r.locker, bounded(t), "warm").Unlock(bounded(t)))
@@ -52,7 +49,7 @@ func testCallersGiveUp(t *testing.T, d Door) {
 				undone[k] = true
 			}
 		}
-		return !held && len(undone) > 0
+		return !held && (len(undone) > 0 || d.Nodes > 0) // where nodes keep their order, undoing leaves none
 	})
 	require.Less(t, len(undone), callers*times/4, "tombstones")
 	require.NoError(t, lock(t, r.locker, bounded(t), "k0-0").Unlock(bounded(t)))

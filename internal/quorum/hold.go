@@ -25,6 +25,7 @@ type hold struct {
 
 	mu       sync.Mutex
 	landing  sync.Cond // a call is not waited for any more
+	atLast   []func()  // by node: run when nothing is on its way there any more; nil until the round is given up
 	parts    []part    // by node
 	entries  int       // as they should be counted on every node
 	uneven   bool      // a node may count them otherwise
@@ -56,10 +57,34 @@ func (h *hold) start(n *node) bool {
 // landed notes that the answer has come, or is not waited for any more.
 func (h *hold) landed(n *node) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.parts[n.index].flying--
 	if h.over {
 		h.landing.Broadcast()
+	}
+	var last func()
+	if h.atLast != nil && h.parts[n.index].flying == 0 {
+		last, h.atLast[n.index] = h.atLast[n.index], nil
+	}
+	h.mu.Unlock()
+	if last != nil {
+		last()
+	}
+}
+
+// whenLanded runs f when nothing is on its way to a node, or not waited for; at once if
+// that is so. The hold is over.
+func (h *hold) whenLanded(n *node, f func()) {
+	h.mu.Lock()
+	flying := h.parts[n.index].flying > 0
+	if flying {
+		if h.atLast == nil {
+			h.atLast = make([]func(), len(h.parts))
+		}
+		h.atLast[n.index] = f
+	}
+	h.mu.Unlock()
+	if !flying {
+		f()
 	}
 }
 

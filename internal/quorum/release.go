@@ -227,13 +227,21 @@ func (q *Quorum) giveUp(h *hold) {
 		undo = (*node).releaseLater
 	}
 	for _, n := range targets {
-		if n.away() || !q.spawnShort(func() {
-			if undo(n, h) != nil {
-				n.later(h, undo)
-			}
-		}) {
+		if !q.beginShort() {
 			n.later(h, undo)
+			continue
 		}
+		h.whenLanded(n, func() { // no goroutine waits for that: while nodes hang, many rounds fail
+			if n.away() || !q.spawn(func() {
+				defer q.short.Done()
+				if undo(n, h) != nil {
+					n.later(h, undo)
+				}
+			}) {
+				n.later(h, undo)
+				q.short.Done()
+			}
+		})
 	}
 }
 
@@ -251,7 +259,7 @@ func (h *hold) spread() (n int) {
 
 // undo makes one attempt to end a failed round on one node.
 func (n *node) undo(h *hold) error {
-	p := h.awaitLanding(n)
+	p := h.part(n)
 	if !p.there && p.doubt == 0 { // it has said so
 		return nil
 	}
