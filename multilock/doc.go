@@ -94,7 +94,10 @@
 // time is one on which the clocks of a quorum agree within half the longest lease; the
 // true ones must agree within a third of it. A clock that does not agree makes no
 // number, and its node no vote for one, which is logged: so a minority of wrong clocks
-// changes nothing. If a quorum of wrong clocks agrees, fences follow them: they go on
+// changes nothing, unless such a node loses its counters and votes again at once: by a
+// jump beyond [WithFenceExpiry] and back, or by a restart after which a jump ends its time
+// without a vote. A number made within the longest lease after that may then be smaller
+// than the one before. If a quorum of wrong clocks agrees, fences follow them: they go on
 // growing from there when the clocks are set right, but go back if all nodes lose their
 // counters then, also one after another.
 //

@@ -42,8 +42,8 @@ import (
 //     not answer.
 //   - Refusals by Redis, nodes that may evict, and nodes without the guard.
 //   - One server behind two addresses.
-//   - Clocks that step back, and fences of nodes whose clock is wrong by more than the
-//     longest lease.
+//   - Clocks that step back, and which clocks make a fence number: internal/quorum has a
+//     model of that.
 //   - A node's memory that is set back with its marker, by a snapshot of its machine.
 //   - More than three nodes, two clocks that jump, and more than one key.
 
