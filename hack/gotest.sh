@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # gotest.sh MODULE PACKAGES ARG...  runs go test with the arguments on the packages of the module.
 #
-# In CI, whose machines may stand still for seconds, a test that has failed is run again by itself, at most three times, and the
-# output names it: it waited for too short a time and is to be mended, but the change is not to blame. What no slow machine can
-# bring about stays a failure: two holders, fences out of order, a data race, a goroutine left, a panic. Not seen are goroutines left
-# by a package of which a test has failed, for which goleak does not look.
+# In CI, whose machines may stand still for seconds, a test that has failed is run again by itself, at most three times. The output
+# names it, and so does the file $UNSTABLE, if that is set: it waited for too short a time and is to be mended, but the change is not
+# to blame. What no slow machine can bring about stays a failure: two holders, fences out of order, a data race, a goroutine left, a
+# panic. Not seen are goroutines left by a package of which a test has failed, for which goleak does not look.
 set -euo pipefail
 export LC_ALL=C
 cd "$1"
@@ -34,6 +34,7 @@ if grep -F 'goleak: Errors on' "$events" >&2; then
 	echo "gotest.sh: a goroutine is left, whatever later runs say" >&2
 	exit 1
 fi
+[ -z "${UNSTABLE:-}" ] || comm -12 <(names fail) <(names pass) >>"$UNSTABLE"
 if comm -23 <(names fail) <(names pass) | grep . >&2; then
 	echo "gotest.sh: no later run of these has passed" >&2
 	exit 1
