@@ -67,7 +67,7 @@ type wall struct {
 
 // SetClock moves the wall clock of a server that was started by StartWithClock: it
 // is ahead of the true time by so much now, and runs at rate from now on. SetClock(0, 1)
-// makes it true. It holds from the server's next look at the clock.
+// makes it true. It holds from the server's first look at the clock after SetClock.
 func (s *Server) SetClock(ahead time.Duration, rate float64) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -75,8 +75,13 @@ func (s *Server) SetClock(ahead time.Duration, rate float64) {
 	s.wall = wall{time.Now(), ahead, rate}
 	if s.proc != nil { // else its start writes it
 		require.NoError(s.t, s.writeClock(s.proc.started))
+		time.Sleep(2 * clockKept)
 	}
 }
+
+// clockKept is how long Valkey 9.1 keeps a reading of the wall clock, to which it adds
+// its monotonic clock. SetClock sleeps that out: a server that is paused cannot be asked.
+const clockKept = time.Millisecond
 
 // writeClock tells the wall clock to a process. libfaketime counts a rate from the
 // start of the process, and keeps it until another is named. s.mu is held.
