@@ -1,13 +1,12 @@
 package fair_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
@@ -19,7 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 // door shows fair to the conformance suite.
-var door = locktest.Door{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+var door = locktest.Door{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []fair.Option
 	if o.Lease != 0 {
 		opts = append(opts, fair.WithLease(o.Lease))
@@ -49,48 +48,5 @@ var door = locktest.Door{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	if err != nil {
 		return nil, err
 	}
-	return locker{l}, nil
+	return l, nil
 }}
-
-type locker struct{ *fair.Locker }
-
-func calls(cs []locktest.Call) (opts []fair.LockOption) {
-	for _, c := range cs {
-		if c.FixedLease != 0 {
-			opts = append(opts, fair.FixedLease(c.FixedLease))
-		}
-		if c.MaxHold != 0 {
-			opts = append(opts, fair.MaxHold(c.MaxHold))
-		}
-	}
-	return opts
-}
-
-// lease keeps a nil *fair.Lease from becoming a non-nil interface.
-func lease(l *fair.Lease, err error) (locktest.Lease, error) {
-	if l == nil {
-		return nil, err
-	}
-	return l, err
-}
-
-func (l locker) Do(ctx context.Context, key string, f func(context.Context) error, c ...locktest.Call) error {
-	return l.Locker.Do(ctx, key, f, calls(c)...)
-}
-
-func (l locker) Lock(ctx context.Context, key string, c ...locktest.Call) (locktest.Lease, error) {
-	return lease(l.Locker.Lock(ctx, key, calls(c)...))
-}
-
-func (l locker) TryLock(ctx context.Context, key string, c ...locktest.Call) (locktest.Lease, error) {
-	return lease(l.Locker.TryLock(ctx, key, calls(c)...))
-}
-
-func (l locker) TryLockFor(ctx context.Context, key string, wait time.Duration, c ...locktest.Call) (locktest.Lease, error) {
-	return lease(l.Locker.TryLockFor(ctx, key, wait, calls(c)...))
-}
-
-func (l locker) Inspect(ctx context.Context, key string) (locktest.Status, error) {
-	st, err := l.Locker.Inspect(ctx, key)
-	return locktest.Status{Held: st.Held, Owner: st.Owner, Entries: st.Entries, Remaining: st.Remaining}, err
-}

@@ -2,19 +2,9 @@ package fair
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/hall"
 )
-
-// Status is who holds a key at one moment, as Redis sees it.
-type Status struct {
-	Held      bool
-	Owner     string        // of whatever client, Redisson's too; "" if free
-	Entries   int           // levels of nesting; 0 if free
-	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
-	Waiting   int           // length of the queue, with those who have died in it and were not yet passed over
-}
 
 // Inspect returns who holds key and how many wait for it. One round trip. ErrUnavailable or ErrUnknown if
 // Redis does not answer; refusals as they are; ErrClosed.

@@ -113,7 +113,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 		return nil, err
 	}
 	e, err := l.hall.Lock(ctx, key, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // TryLock makes one attempt, which takes key only if it is free and nobody who
@@ -130,7 +130,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*
 		return nil, err
 	}
 	e, err := l.hall.TryLock(ctx, key, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // TryLockFor is Lock with a wait of at most the given time, after which it fails
@@ -145,7 +145,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 		return nil, err
 	}
 	e, err := l.hall.TryLockFor(ctx, key, wait, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // Close releases what is held, ends waits with ErrClosed, and waits for the
@@ -162,7 +162,7 @@ func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (hall
 	if err := checkKey(key); err != nil {
 		return hall.Terms{}, err
 	}
-	t, err := l.terms(opts)
+	t, err := hall.TermsOf("fair", opts, l.lease, 0)
 	if err == nil && ctx.Err() == nil {
 		l.looked.Do(l.warnOfEviction)
 	}

@@ -8,15 +8,16 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // The defaults of the options of New. WithMaxOutage's is one lease.
 const (
-	DefaultLease         = 30 * time.Second
-	DefaultLocalHandover = 10 * time.Millisecond
-	DefaultFenceExpiry   = 7 * 24 * time.Hour
+	DefaultLease         = holdfast.DefaultLease
+	DefaultLocalHandover = holdfast.DefaultLocalHandover
+	DefaultFenceExpiry   = holdfast.DefaultFenceExpiry
 	DefaultStale         = 5 * time.Second
 	DefaultFirstLease    = 5 * time.Second
 )
@@ -150,39 +151,4 @@ func configure(opts []Option) (*config, error) {
 	c.fenceExpiry = &expiry
 	c.hall.Stale, c.hall.Fencing = c.stale, c.fencing
 	return c, nil
-}
-
-// LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor. A
-// nested call refuses all of them: it takes the lease as it is.
-type LockOption interface{ apply(*hall.CallOptions) }
-
-type lockOption func(*hall.CallOptions)
-
-func (o lockOption) apply(c *hall.CallOptions) { o(c) }
-
-// FixedLease asks for a lease that is never renewed and is gone after d at the
-// latest, whatever its holder does. At least 100 ms, in whole milliseconds.
-func FixedLease(d time.Duration) LockOption {
-	return lockOption(func(c *hall.CallOptions) { c.Fixed = &d })
-}
-
-// MaxHold caps a renewed lease: d after it was acquired the key is released and
-// the lease ends with ErrLost. Greater than zero.
-func MaxHold(d time.Duration) LockOption {
-	return lockOption(func(c *hall.CallOptions) { c.MaxHold = &d })
-}
-
-// terms turns the options of a call into what it asks of the hall.
-func (l *Locker) terms(opts []LockOption) (hall.Terms, error) {
-	if len(opts) == 0 { // it allocates nothing
-		return hall.Terms{Lease: l.lease}, nil
-	}
-	var c hall.CallOptions
-	for _, o := range opts {
-		if o == nil {
-			return hall.Terms{}, errors.New("fair: lock option is nil")
-		}
-		o.apply(&c)
-	}
-	return c.Terms("fair", l.lease, 0)
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
 func init() {
 	locktest.ChaosDoor = locktest.Masters{
-		New: func(clients []rueidis.Client, o locktest.MastersOptions) (locktest.Locker, error) {
+		New: func(clients []rueidis.Client, o locktest.MastersOptions) (holdfast.Locker, error) {
 			l, err := masters(clients, o)
 			if err != nil {
 				return nil, err
 			}
-			return locker{l}, nil
+			return l, nil
 		},
 		Bootstrap: func(clients []rueidis.Client, o locktest.MastersOptions) error {
 			l, err := masters(clients, o)

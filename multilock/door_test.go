@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -25,7 +26,7 @@ func doorOf(nodes int) locktest.Door {
 	return locktest.Door{Name: "multilock", Nodes: nodes, New: newLocker}
 }
 
-func newLocker(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []multilock.Option
 	if o.Lease != 0 {
 		opts = append(opts, multilock.WithLease(o.Lease))
@@ -62,48 +63,5 @@ func newLocker(client rueidis.Client, o locktest.Options) (locktest.Locker, erro
 	if err := l.Bootstrap(context.Background(), multilock.NothingHeld()); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return locker{l}, nil
-}
-
-type locker struct{ *multilock.Locker }
-
-func calls(cs []locktest.Call) (opts []multilock.LockOption) {
-	for _, c := range cs {
-		if c.FixedLease != 0 {
-			opts = append(opts, multilock.FixedLease(c.FixedLease))
-		}
-		if c.MaxHold != 0 {
-			opts = append(opts, multilock.MaxHold(c.MaxHold))
-		}
-	}
-	return opts
-}
-
-// lease keeps a nil *multilock.Lease from becoming a non-nil interface.
-func lease(l *multilock.Lease, err error) (locktest.Lease, error) {
-	if l == nil {
-		return nil, err
-	}
-	return l, err
-}
-
-func (l locker) Do(ctx context.Context, key string, f func(context.Context) error, c ...locktest.Call) error {
-	return l.Locker.Do(ctx, key, f, calls(c)...)
-}
-
-func (l locker) Lock(ctx context.Context, key string, c ...locktest.Call) (locktest.Lease, error) {
-	return lease(l.Locker.Lock(ctx, key, calls(c)...))
-}
-
-func (l locker) TryLock(ctx context.Context, key string, c ...locktest.Call) (locktest.Lease, error) {
-	return lease(l.Locker.TryLock(ctx, key, calls(c)...))
-}
-
-func (l locker) TryLockFor(ctx context.Context, key string, wait time.Duration, c ...locktest.Call) (locktest.Lease, error) {
-	return lease(l.Locker.TryLockFor(ctx, key, wait, calls(c)...))
-}
-
-func (l locker) Inspect(ctx context.Context, key string) (locktest.Status, error) {
-	st, err := l.Locker.Inspect(ctx, key)
-	return locktest.Status(st), err
+	return l, nil
 }

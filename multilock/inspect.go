@@ -2,20 +2,11 @@ package multilock
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/internal/quorum"
 	"github.com/holdfast-go/holdfast/scripts"
 )
-
-// Status is who holds a key at one moment, as Redis sees it.
-type Status struct {
-	Held      bool
-	Owner     string        // of whatever client, Redisson's too; "" if free
-	Entries   int           // levels of nesting; 0 if free
-	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
-}
 
 // Inspect returns who holds key. One round trip. ErrUnavailable or ErrUnknown if
 // Redis does not answer; refusals as they are; ErrClosed.

@@ -145,7 +145,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 		return nil, err
 	}
 	e, err := l.hall.Lock(ctx, key, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // TryLock makes one attempt: one round trip, and none where this locker is known
@@ -161,7 +161,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*
 		return nil, err
 	}
 	e, err := l.hall.TryLock(ctx, key, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // TryLockFor is Lock with a wait of at most the given time, after which it fails
@@ -176,7 +176,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 		return nil, err
 	}
 	e, err := l.hall.TryLockFor(ctx, key, wait, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // Close releases what is held, ends waits with ErrClosed, and waits for the
@@ -193,7 +193,7 @@ func (l *Locker) check(key string, opts []LockOption) (hall.Terms, error) {
 	if err := checkKey(key); err != nil {
 		return hall.Terms{}, err
 	}
-	return l.terms(opts)
+	return hall.TermsOf("multilock", opts, l.lease, l.most)
 }
 
 func checkKey(key string) error {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/internal/quorum"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -15,9 +16,9 @@ import (
 // a little more than the longest lease and one more.
 const (
 	DefaultNodeTimeout   = 50 * time.Millisecond
-	DefaultLease         = 30 * time.Second
-	DefaultLocalHandover = 10 * time.Millisecond
-	DefaultFenceExpiry   = 7 * 24 * time.Hour
+	DefaultLease         = holdfast.DefaultLease
+	DefaultLocalHandover = holdfast.DefaultLocalHandover
+	DefaultFenceExpiry   = holdfast.DefaultFenceExpiry
 )
 
 // Option is a setting of [New].
@@ -161,26 +162,6 @@ func configure(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor. A
-// nested call refuses all of them: it takes the lease as it is.
-type LockOption interface{ apply(*hall.CallOptions) }
-
-type lockOption func(*hall.CallOptions)
-
-func (o lockOption) apply(c *hall.CallOptions) { o(c) }
-
-// FixedLease asks for a lease that is never renewed and is gone after d at the
-// latest, whatever its holder does. At least 100 ms, in whole milliseconds.
-func FixedLease(d time.Duration) LockOption {
-	return lockOption(func(c *hall.CallOptions) { c.Fixed = &d })
-}
-
-// MaxHold caps a renewed lease: d after it was acquired the key is released and
-// the lease ends with ErrLost. Greater than zero.
-func MaxHold(d time.Duration) LockOption {
-	return lockOption(func(c *hall.CallOptions) { c.MaxHold = &d })
-}
-
 // BootstrapOption is a setting of one call of [Locker.Bootstrap].
 type BootstrapOption interface{ apply(*bootstrap) }
 
@@ -202,19 +183,4 @@ func (o bootstrapOption) apply(b *bootstrap) { o(b) }
 // may be in use.
 func NothingHeld() BootstrapOption {
 	return bootstrapOption(func(b *bootstrap) { b.nothingHeld = true })
-}
-
-// terms turns the options of a call into what it asks of the hall.
-func (l *Locker) terms(opts []LockOption) (hall.Terms, error) {
-	if len(opts) == 0 { // it allocates nothing
-		return hall.Terms{Lease: l.lease}, nil
-	}
-	var c hall.CallOptions
-	for _, o := range opts {
-		if o == nil {
-			return hall.Terms{}, errors.New("multilock: lock option is nil")
-		}
-		o.apply(&c)
-	}
-	return c.Terms("multilock", l.lease, l.most)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -16,77 +17,41 @@ import (
 // is the same in every process, so that callers whose sets overlap never wait for
 // each other in a circle, and nobody is overtaken in a fair queue.
 
-// lease is what every door's Lease does.
-type lease interface {
-	Unlock(ctx context.Context) error
-	Bind(ctx context.Context) context.Context
-	Err() error
-	Deadline() time.Time
-	Fence() int64
-	Key() string
-}
-
-// door is what every door's Locker does.
-type door[L lease, O any] interface {
-	Lock(ctx context.Context, key string, opts ...O) (L, error)
-	TryLock(ctx context.Context, key string, opts ...O) (L, error)
-	TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...O) (L, error)
-}
-
 // together is what a Locker does that can take several keys with one call.
-type together[L lease] interface {
-	TryLockAll(ctx context.Context, keys ...string) ([]L, error)
+type together interface {
+	TryLockAll(ctx context.Context, keys ...string) ([]*Lease, error)
 }
 
 // Part are the keys of one locker in a set.
 type Part struct {
 	name   string
-	locker any
+	locker holdfast.Locker
 	keys   []string
-	lock   func(ctx context.Context, key string, wait time.Duration) (lease, error)
-	all    func(ctx context.Context, keys []string) ([]lease, error) // nil if it cannot
 }
 
-// The waits of Part.lock beside those of TryLockFor.
+// The waits of lock beside those of TryLockFor.
 const (
 	forEver  time.Duration = -1
 	notAtAll time.Duration = 0
 )
 
-// Keys names keys of a locker of rlock, fair or this package. A key that is named
-// twice is locked once.
-func Keys[L lease, O any](locker door[L, O], keys ...string) Part {
+// Keys names keys of a locker of any kind. A key that is named twice is locked once.
+func Keys(locker holdfast.Locker, keys ...string) Part {
 	if v := reflect.ValueOf(locker); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return Part{} // refused by whoever locks it
 	}
-	p := Part{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}
-	p.lock = func(ctx context.Context, key string, wait time.Duration) (lease, error) {
-		switch wait {
-		case forEver:
-			return held(locker.Lock(ctx, key))
-		case notAtAll:
-			return held(locker.TryLock(ctx, key))
-		}
-		return held(locker.TryLockFor(ctx, key, wait))
-	}
-	if quick, can := any(locker).(together[L]); can && len(p.keys) > 1 {
-		p.all = func(ctx context.Context, keys []string) (all []lease, err error) {
-			leases, err := quick.TryLockAll(ctx, keys...)
-			for _, l := range leases {
-				all = append(all, l)
-			}
-			return all, err
-		}
-	}
-	return p
+	return Part{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}
 }
 
-// held keeps a nil *Lease from becoming a lease.
-func held[L lease](l L, err error) (lease, error) {
-	if err != nil {
-		return nil, err
+// lock takes one key.
+func (p Part) lock(ctx context.Context, key string, wait time.Duration) (*Lease, error) {
+	switch wait {
+	case forEver:
+		return p.locker.Lock(ctx, key)
+	case notAtAll:
+		return p.locker.TryLock(ctx, key)
 	}
-	return l, nil
+	return p.locker.TryLockFor(ctx, key, wait)
 }
 
 // Named gives the locker of a part a name, which must be the same in every process:
@@ -98,10 +63,10 @@ func (p Part) Named(name string) Part {
 	return p
 }
 
-// Set is several leases as one: it lives as long as all of them do. Safe for
+// Set is several *Leases as one: it lives as long as all of them do. Safe for
 // concurrent use.
 type Set struct {
-	leases []lease         // in the order in which they were taken; immutable
+	leases []*Lease        // in the order in which they were taken; immutable
 	bound  context.Context // ends with the first of them; immutable
 }
 
@@ -170,8 +135,8 @@ func lockAll(ctx context.Context, wait time.Duration, parts []Part) (*Set, error
 // take adds the keys of a part, and returns a context that is bound to them: the wait
 // for the next key ends when one of them is lost.
 func (s *Set) take(ctx context.Context, p Part, wait time.Duration, until time.Time) (context.Context, error) {
-	if p.all != nil {
-		leases, err := p.together(ctx, wait, until)
+	if quick, can := p.locker.(together); can && len(p.keys) > 1 {
+		leases, err := p.together(ctx, quick, wait, until)
 		for _, l := range leases {
 			ctx = s.add(ctx, l)
 		}
@@ -199,16 +164,16 @@ func (s *Set) take(ctx context.Context, p Part, wait time.Duration, until time.T
 }
 
 // together makes one attempt to take all keys of a part with one call.
-func (p Part) together(ctx context.Context, wait time.Duration, until time.Time) ([]lease, error) {
+func (p Part) together(ctx context.Context, quick together, wait time.Duration, until time.Time) ([]*Lease, error) {
 	if wait > 0 {
 		limited, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
 		ctx = limited
 	}
-	return p.all(ctx, p.keys)
+	return quick.TryLockAll(ctx, p.keys...)
 }
 
-func (s *Set) add(ctx context.Context, l lease) context.Context {
+func (s *Set) add(ctx context.Context, l *Lease) context.Context {
 	s.leases, s.bound = append(s.leases, l), l.Bind(s.bound)
 	return l.Bind(ctx)
 }
@@ -217,7 +182,7 @@ func (s *Set) add(ctx context.Context, l lease) context.Context {
 func inOrder(parts []Part) ([]Part, error) {
 	keys := 0
 	for i, p := range parts {
-		if p.lock == nil {
+		if p.locker == nil {
 			return nil, fmt.Errorf("multilock: part %d was not made by Keys of a locker", i)
 		}
 		for _, other := range parts[:i] {
@@ -246,7 +211,7 @@ func inOrder(parts []Part) ([]Part, error) {
 // short cuts a key at 64 bytes, for errors.
 func short(key string) string { return key[:min(len(key), 64)] }
 
-// Unlock ends all leases, the last one first, and joins what each says; see
+// Unlock ends all *Leases, the last one first, and joins what each says; see
 // [Lease.Unlock].
 func (s *Set) Unlock(ctx context.Context) error {
 	var errs []error
@@ -270,7 +235,7 @@ func (s *Set) Bind(ctx context.Context) context.Context {
 // Done returns a channel that is closed when the first of the leases ends.
 func (s *Set) Done() <-chan struct{} { return s.bound.Done() }
 
-// Err returns nil while all leases live, and then why the first in the order that
+// Err returns nil while all *Leases live, and then why the first in the order that
 // does not live any more has ended.
 func (s *Set) Err() error {
 	for _, l := range s.leases {

@@ -109,7 +109,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 		return nil, err
 	}
 	e, err := l.hall.Lock(ctx, key, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // TryLock makes one attempt: one round trip, and none where this locker is known
@@ -125,7 +125,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*
 		return nil, err
 	}
 	e, err := l.hall.TryLock(ctx, key, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // TryLockFor is Lock with a wait of at most the given time, after which it fails
@@ -140,7 +140,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 		return nil, err
 	}
 	e, err := l.hall.TryLockFor(ctx, key, wait, t)
-	return (*Lease)(e), err
+	return e.Lease(), err
 }
 
 // TryLockAll takes all keys at once if all of them are free, with one round trip,
@@ -162,7 +162,7 @@ func (l *Locker) TryLockAll(ctx context.Context, keys ...string) ([]*Lease, erro
 	entries, err := l.hall.TryTogether(ctx, keys, hall.Terms{Lease: l.lease})
 	leases := make([]*Lease, len(entries))
 	for i, e := range entries {
-		leases[i] = (*Lease)(e)
+		leases[i] = e.Lease()
 	}
 	return leases, err
 }
@@ -181,7 +181,7 @@ func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (hall
 	if err := checkKey(key); err != nil {
 		return hall.Terms{}, err
 	}
-	t, err := l.terms(opts)
+	t, err := hall.TermsOf("rlock", opts, l.lease, 0)
 	if err == nil && ctx.Err() == nil {
 		l.looked.Do(l.warnOfEviction)
 	}

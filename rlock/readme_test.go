@@ -41,7 +41,7 @@ func TestReadmeNamesAllOptionsWithTheirDefaults(t *testing.T) {
 	}
 	rows := readmeTable(t, "Options")
 	var options []string
-	for _, d := range declarations(t, "options.go") {
+	for _, d := range append(declarations(t, "options.go"), declarations(t, "shared.go")...) {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || f.Recv != nil || !f.Name.IsExported() {
 			continue
@@ -62,7 +62,7 @@ func TestReadmeNamesAllOptionsWithTheirDefaults(t *testing.T) {
 
 func TestReadmeNamesAllErrors(t *testing.T) {
 	var errs []string
-	for _, d := range declarations(t, "errors.go") {
+	for _, d := range declarations(t, "../errors.go") {
 		if vars, ok := d.(*ast.GenDecl); ok && vars.Tok == token.VAR {
 			for _, s := range vars.Specs {
 				errs = append(errs, s.(*ast.ValueSpec).Names[0].Name)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // Outcome says what a call has done to Redis, as far as its caller can know.
@@ -27,10 +29,6 @@ const (
 	// come or was not understood.
 	Unknown
 )
-
-// ErrWrongType: the key holds something that is not a lock. Redis' own error, which
-// begins with WRONGTYPE, is kept beside it.
-var ErrWrongType = errors.New("the key holds something that is not a lock")
 
 // OutcomeOf judges the error that a method of [Node] returned. Errors that it
 // does not know are Unknown.
@@ -79,13 +77,15 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-func (r refusal) Is(target error) bool { return target == ErrWrongType && isWrongType(string(r)) }
+func (r refusal) Is(target error) bool {
+	return target == holdfast.ErrWrongType && isWrongType(string(r))
+}
 
 // wrongType is the error reply of a call for one key that is not a lock.
 type wrongType struct{ error }
 
 func (e wrongType) Unwrap() error        { return e.error }
-func (e wrongType) Is(target error) bool { return target == ErrWrongType }
+func (e wrongType) Is(target error) bool { return target == holdfast.ErrWrongType }
 
 func isWrongType(text string) bool { return strings.HasPrefix(unwrapped(text), "WRONGTYPE ") }
 

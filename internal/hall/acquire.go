@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -13,16 +14,27 @@ import (
 // Lock waits until key is held or ctx ends. A ctx bound to a living lease of
 // this hall on key re-enters it.
 func (h *Hall) Lock(ctx context.Context, key string, t Terms) (*Entry, error) {
+	if t.wait != nil {
+		wait := *t.wait
+		t.wait = nil
+		return h.TryLockFor(ctx, key, wait, t)
+	}
 	return h.lock(ctx, key, t, true)
 }
 
 // TryLock makes one attempt.
 func (h *Hall) TryLock(ctx context.Context, key string, t Terms) (*Entry, error) {
+	if t.wait != nil {
+		return nil, errWaits
+	}
 	return h.lock(ctx, key, t, false)
 }
 
 // TryLockFor waits at most the given time.
 func (h *Hall) TryLockFor(ctx context.Context, key string, wait time.Duration, t Terms) (*Entry, error) {
+	if t.wait != nil {
+		return nil, errWaits
+	}
 	if wait == 0 {
 		return h.lock(ctx, key, t, false)
 	}
@@ -55,7 +67,7 @@ func (h *Hall) lock(ctx context.Context, key string, t Terms, wait bool) (*Entry
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return nil, ErrClosed
+		return nil, holdfast.ErrClosed
 	}
 	q := s.queues[key]
 	if q == nil {
@@ -78,7 +90,7 @@ func (h *Hall) lock(ctx context.Context, key string, t Terms, wait bool) (*Entry
 	}
 	if h.full(q) {
 		s.mu.Unlock()
-		return nil, ErrQueueFull
+		return nil, holdfast.ErrQueueFull
 	}
 	w := newWaiter(t)
 	q.pushBack(w)
@@ -95,7 +107,7 @@ func doneBefore(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {
 	case cause == errWaitOver:
-		return ErrNotAcquired
+		return holdfast.ErrNotAcquired
 	case errors.Is(cause, err):
 		return cause
 	}
@@ -117,7 +129,7 @@ func (h *Hall) first(ctx context.Context, s *shard, q *queue, t Terms, wait bool
 		s.mu.Unlock()
 		if ctx.Err() != nil { // it ended while the reply came in: the caller may be gone
 			h.giveBack(e)
-			return nil, endedBy(ctx, ErrNotAcquired)
+			return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 		}
 		return e, nil
 	}
@@ -126,11 +138,11 @@ func (h *Hall) first(ctx context.Context, s *shard, q *queue, t Terms, wait bool
 	case ctx.Err() != nil:
 		err = endedBy(ctx, a.known())
 	case s.closed:
-		err = ErrClosed
+		err = holdfast.ErrClosed
 	case !wait, !a.passing(), a.err != nil && h.MaxOutage == 0:
 		err = a.known()
 	case h.full(q):
-		err = ErrQueueFull
+		err = holdfast.ErrQueueFull
 	default:
 		w := newWaiter(t)
 		w.since = a.start
@@ -191,10 +203,10 @@ func (h *Hall) withdraw(ctx context.Context, s *shard, q *queue, w *waiter) (*En
 	}
 	if g.confirm != nil {
 		h.decline(s, q, g.confirm)
-		return nil, endedBy(ctx, ErrNotAcquired)
+		return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 	}
 	h.giveBack(g.entry)
-	return nil, endedBy(ctx, ErrNotAcquired)
+	return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 }
 
 // giveBack releases an entry whose caller has gone. The caller does not wait.
@@ -237,7 +249,7 @@ func (a attempt) known() error {
 	case a.unmet != nil:
 		return a.unmet
 	}
-	return ErrNotAcquired
+	return holdfast.ErrNotAcquired
 }
 
 // attempt makes one attempt. One of unknown outcome, and one whose reply came too

@@ -1,6 +1,10 @@
 package hall
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/ctxkey"
+)
 
 // inner is a context bound to an entry: a Lock of the same hall and key that is
 // given it re-enters the entry's lease.
@@ -11,8 +15,12 @@ type inner struct {
 }
 
 // Value answers the hall itself, used as a key, with the nearest context that
-// is bound to one of its entries; no other package has that key's type at hand.
+// is bound to one of its entries; no other package has that key's type at hand. And it
+// answers holdfast.LeaseFrom.
 func (c *inner) Value(key any) any {
+	if key == (ctxkey.Lease{}) {
+		return c.entry.Lease()
+	}
 	if h, ok := key.(*Hall); ok && h == c.entry.lease.hold.hall {
 		return c
 	}

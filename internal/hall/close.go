@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // Close ends all waits and leases with ErrClosed, releases what is held, and
@@ -39,7 +41,7 @@ func (h *Hall) close() error {
 	h.stop()
 	<-finished
 	if failed != nil {
-		return fmt.Errorf("%w: %w", ErrUnknown, failed)
+		return fmt.Errorf("%w: %w", holdfast.ErrUnknown, failed)
 	}
 	return nil
 }
@@ -50,19 +52,19 @@ func (s *shard) close(h *Hall) (holds []*hold) {
 	s.mu.Lock()
 	s.closed = true
 	for _, q := range s.queues {
-		q.endAll(func(*waiter) error { return ErrClosed })
+		q.endAll(func(*waiter) error { return holdfast.ErrClosed })
 		q.head.nudge()
 		q.line().nudge()
 		if d := q.hold; d != nil {
 			holds = append(holds, d)
-			told = append(told, d.lease.end(ErrClosed))
+			told = append(told, d.lease.end(holdfast.ErrClosed))
 			q.hold = nil
 			h.settle(s, q)
 		}
 	}
 	s.mu.Unlock()
 	for _, t := range told {
-		t.fire(ErrClosed)
+		t.fire(holdfast.ErrClosed)
 	}
 	return holds
 }
@@ -113,7 +115,7 @@ func Call[T any](caller context.Context, h *Hall, key string, f func(context.Con
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return none, ErrClosed
+		return none, holdfast.ErrClosed
 	}
 	h.work.Add(1)
 	s.mu.Unlock()

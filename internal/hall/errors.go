@@ -7,26 +7,15 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
-)
-
-// The errors of every door; each door exports these same values, so that
-// errors.Is gives one answer whatever door an error came through.
-var (
-	ErrNotAcquired = errors.New("holdfast: not acquired: held by another")
-	ErrLost        = errors.New("holdfast: lease lost")
-	ErrReleased    = errors.New("holdfast: lease already released")
-	ErrWrongType   = scripts.ErrWrongType
-	ErrClosed      = errors.New("holdfast: locker closed")
-	ErrQueueFull   = errors.New("holdfast: too many waiters")
-	ErrUnavailable = errors.New("holdfast: redis unavailable")
-	ErrUnknown     = errors.New("holdfast: outcome unknown")
 )
 
 var (
 	errNoAnswer = errors.New("no answer in time")
 	errForced   = errors.New("force-unlocked")
 	errTooLate  = errors.New("the reply came when the lease was already over")
+	errWaits    = errors.New("holdfast: WaitAtMost is for Do and Lock: TryLock and TryLockFor say how long they wait")
 	errNested   = errors.New("holdfast: FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
 )
 
@@ -39,7 +28,7 @@ func (heldBack) Error() string            { return "redis does not answer, and t
 func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
 
 // lost is the end of a lease by loss, with its reason.
-func lost(why error) error { return fmt.Errorf("%w: %w", ErrLost, why) }
+func lost(why error) error { return fmt.Errorf("%w: %w", holdfast.ErrLost, why) }
 
 // ended joins the error of a context that ended a call to what the call knew.
 // Both the context's error and its cause stay matchable.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -161,9 +162,9 @@ func (h *Hall) newOwner() string {
 func known(err error) error {
 	switch scripts.OutcomeOf(err) {
 	case scripts.Unavailable:
-		return failed(ErrUnavailable, err)
+		return failed(holdfast.ErrUnavailable, err)
 	case scripts.Unknown:
-		return failed(ErrUnknown, err)
+		return failed(holdfast.ErrUnknown, err)
 	}
 	return err
 }

@@ -2,6 +2,8 @@ package hall
 
 import (
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // lease is one owner's time in a hold: from the outermost entry to the last
@@ -22,6 +24,15 @@ type Entry struct {
 	signals  *entrySignals // guarded by the shard's mu; nil until somebody listens
 	unlocked bool          // Unlock was called; guarded by the shard's mu
 	over     bool          // it ended before its lease; guarded by the shard's mu
+	public   holdfast.Lease
+}
+
+// Lease is what the caller gets; nil of a nil entry.
+func (e *Entry) Lease() *holdfast.Lease {
+	if e == nil {
+		return nil
+	}
+	return &e.public
 }
 
 // entrySignals is how an entry's end is told to those who asked to be told.
@@ -36,7 +47,7 @@ func (d *hold) newLease() *Entry {
 	if d.fences() != nil {
 		l.fence = d.fences().present
 	}
-	l.first.lease = l
+	l.first.lease, l.first.public = l, holdfast.NewLease(&l.first)
 	d.lease = l
 	return &l.first
 }
@@ -107,7 +118,7 @@ func (e *Entry) Err() error {
 func (e *Entry) err() error {
 	switch l := e.lease; {
 	case e.over:
-		return ErrReleased
+		return holdfast.ErrReleased
 	case l.over != nil:
 		return l.over
 	case !l.hold.Alive():

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -207,7 +208,7 @@ func (h *Hall) confirmed(ctx context.Context, s *shard, q *queue, w *waiter, t *
 		q.line().drop(t)
 		s.mu.Unlock()
 		w.free()
-		return nil, ErrClosed
+		return nil, holdfast.ErrClosed
 	}
 	d := h.newHoldOf(q, t.owner, w.terms, start, said, run{doubt: t.doubt})
 	q.line().done(t)
@@ -218,7 +219,7 @@ func (h *Hall) confirmed(ctx context.Context, s *shard, q *queue, w *waiter, t *
 	told.fire(errReplaced)
 	if ctx.Err() != nil {
 		h.giveBack(e)
-		return nil, endedBy(ctx, ErrNotAcquired)
+		return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 	}
 	return e, nil
 }
@@ -231,7 +232,7 @@ func (h *Hall) rejoin(ctx context.Context, s *shard, q *queue, w *waiter, t *tic
 	if s.closed {
 		s.mu.Unlock()
 		w.free()
-		return nil, ErrClosed
+		return nil, holdfast.ErrClosed
 	}
 	q.pushBack(w) // in the order of Redis' queue, see oldest
 	w.ticket = &ticket{w: w}

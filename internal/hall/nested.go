@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -67,6 +68,7 @@ func (h *Hall) reenter(ctx context.Context, outer *Entry, t Terms, wait bool) (*
 	}
 	l.entries++
 	e := &Entry{lease: l}
+	e.public = holdfast.NewLease(e)
 	l.nesting.entries[e] = struct{}{}
 	return e, nil
 }
@@ -86,10 +88,10 @@ func (h *Hall) awaitTurn(ctx context.Context, serial chan<- struct{}, wait bool)
 			return nil
 		case <-ctx.Done():
 			over.Stop()
-			return endedBy(ctx, ErrNotAcquired)
+			return endedBy(ctx, holdfast.ErrNotAcquired)
 		case <-over.C:
 			if !h.answeredWithin(limit) {
-				return failed(ErrUnavailable, errNoAnswer)
+				return failed(holdfast.ErrUnavailable, errNoAnswer)
 			}
 		}
 	}
@@ -170,7 +172,7 @@ func (h *Hall) unlockNested(ctx context.Context, s *shard, e *Entry) error {
 	h.work.Add(1)
 	s.mu.Unlock()
 	defer h.work.Done()
-	told.fire(ErrReleased)
+	told.fire(holdfast.ErrReleased)
 
 	patience, gone := h.calls.context().Done(), (<-chan struct{})(nil)
 	for waiting := true; waiting; {
@@ -187,7 +189,7 @@ func (h *Hall) unlockNested(ctx context.Context, s *shard, e *Entry) error {
 		case <-gone:
 			over.Stop()
 			h.recountLater(l, false)
-			return ended(ctx, failed(ErrUnknown, errNoAnswer))
+			return ended(ctx, failed(holdfast.ErrUnknown, errNoAnswer))
 		}
 		over.Stop()
 	}
@@ -206,12 +208,12 @@ func (h *Hall) unlockNested(ctx context.Context, s *shard, e *Entry) error {
 		return l.lostMeanwhile()
 	}
 	h.recountLater(l, true)
-	return failed(ErrUnknown, err)
+	return failed(holdfast.ErrUnknown, err)
 }
 
 // lostMeanwhile is what the recount has found out, if anything.
 func (l *lease) lostMeanwhile() error {
-	if _, over := l.count(); errors.Is(over, ErrLost) {
+	if _, over := l.count(); errors.Is(over, holdfast.ErrLost) {
 		return over
 	}
 	return nil

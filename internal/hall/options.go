@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -44,25 +45,33 @@ func FenceExpiry(door string, fencing bool, asked *time.Duration, usual time.Dur
 	return *asked, nil
 }
 
-// CallOptions is what one call asks for; nil: nothing.
-type CallOptions struct{ Fixed, MaxHold *time.Duration }
-
-// Terms are those of a call on a door of the given lease. longest is that of its
+// TermsOf are those of a call on a door of the given lease. longest is that of its
 // deployment; 0: there is none.
-func (o CallOptions) Terms(door string, lease, longest time.Duration) (Terms, error) {
+func TermsOf(door string, opts []holdfast.LockOption, lease, longest time.Duration) (Terms, error) {
 	t := Terms{Lease: lease}
-	if o.Fixed != nil && o.MaxHold != nil {
+	if len(opts) == 0 { // it allocates nothing
+		return t, nil
+	}
+	o, err := holdfast.Options(opts...)
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", door, err)
+	}
+	if o.FixedLease != nil && o.MaxHold != nil {
 		return t, errors.New(door + ": FixedLease and MaxHold contradict each other")
 	}
-	if o.Fixed != nil {
-		if err := scripts.CheckLease(*o.Fixed); err != nil {
+	if o.FixedLease != nil {
+		if err := scripts.CheckLease(*o.FixedLease); err != nil {
 			return t, fmt.Errorf("%s: FixedLease: %w", door, err)
 		}
-		if longest > 0 && *o.Fixed > longest {
-			return t, fmt.Errorf("%s: FixedLease: %v is longer than WithMaxLease, %v", door, *o.Fixed, longest)
+		if longest > 0 && *o.FixedLease > longest {
+			return t, fmt.Errorf("%s: FixedLease: %v is longer than WithMaxLease, %v", door, *o.FixedLease, longest)
 		}
-		t.Lease, t.Fixed = *o.Fixed, true
+		t.Lease, t.Fixed = *o.FixedLease, true
 	}
+	if o.WaitAtMost != nil && *o.WaitAtMost < 0 {
+		return t, fmt.Errorf("%s: WaitAtMost: %v is negative", door, *o.WaitAtMost)
+	}
+	t.wait = o.WaitAtMost
 	if o.MaxHold != nil {
 		if *o.MaxHold <= 0 {
 			return t, fmt.Errorf("%s: MaxHold: %v is not greater than zero", door, *o.MaxHold)

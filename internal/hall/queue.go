@@ -3,6 +3,8 @@ package hall
 import (
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // Terms are what a caller asks of an outermost hold.
@@ -10,6 +12,8 @@ type Terms struct {
 	Lease   time.Duration // of the hold
 	Fixed   bool          // never renewed
 	MaxHold time.Duration // cap on a renewed hold; 0: none
+
+	wait *time.Duration // at most; nil: as the call says
 }
 
 // plain terms are those that any two waiters share: a renewed hold without a
@@ -144,7 +148,7 @@ func (q *queue) unmet(w *waiter) error {
 	case l != nil && l.shut != nil && w != nil && w.ticket != nil && !w.ticket.entered:
 		return l.shut.err
 	}
-	return ErrNotAcquired
+	return holdfast.ErrNotAcquired
 }
 
 // settle is called under mu when nobody talks to Redis for q any more: the head

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 func (q *queue) list() (all []*waiter) {
@@ -56,13 +58,13 @@ func TestQueueEndsThoseForWhomThereIsAReason(t *testing.T) {
 	}
 	q.endAll(func(w *waiter) error {
 		if w.terms.MaxHold%2 == 1 {
-			return ErrUnavailable
+			return holdfast.ErrUnavailable
 		}
 		return nil
 	})
 	require.Equal(t, stay, q.list())
 	for _, w := range gone {
-		require.Equal(t, ErrUnavailable, (<-w.ready).err)
+		require.Equal(t, holdfast.ErrUnavailable, (<-w.ready).err)
 	}
 }
 

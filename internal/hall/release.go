@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -40,7 +41,7 @@ func (e *Entry) Unlock(ctx context.Context) error {
 func (e *Entry) unlock() error {
 	switch {
 	case e.unlocked:
-		return ErrReleased
+		return holdfast.ErrReleased
 	default:
 		e.unlocked = true
 		return e.lease.over
@@ -51,11 +52,11 @@ func (e *Entry) unlock() error {
 func (h *Hall) unlockLast(ctx context.Context, s *shard, l *lease) error {
 	d := l.hold
 	q := d.queue
-	told := l.end(ErrReleased)
+	told := l.end(holdfast.ErrReleased)
 	d.tainted = d.tainted || l.nesting.busy()
 	if w, g := h.handOver(s, q, d); w != nil {
 		s.mu.Unlock()
-		told.fire(ErrReleased)
+		told.fire(holdfast.ErrReleased)
 		w.ready <- g
 		return nil
 	}
@@ -66,7 +67,7 @@ func (h *Hall) unlockLast(ctx context.Context, s *shard, l *lease) error {
 	h.work.Add(1) // Close has not passed here: it would have ended the lease
 	s.mu.Unlock()
 	defer h.work.Done()
-	told.fire(ErrReleased)
+	told.fire(holdfast.ErrReleased)
 	return h.release(ctx, s, q, d)
 }
 
@@ -106,9 +107,9 @@ func (h *Hall) release(ctx context.Context, s *shard, q *queue, d *hold) error {
 		if err == nil {
 			return r.result()
 		}
-		return failed(ErrUnknown, err)
+		return failed(holdfast.ErrUnknown, err)
 	case <-ctx.Done():
-		return ended(ctx, failed(ErrUnknown, err))
+		return ended(ctx, failed(holdfast.ErrUnknown, err))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -21,7 +22,7 @@ type Together interface {
 func (h *Hall) TryTogether(ctx context.Context, keys []string, t Terms) ([]*Entry, error) {
 	backend, can := h.backend.(Together)
 	if !can || h.Fencing {
-		return nil, ErrNotAcquired
+		return nil, holdfast.ErrNotAcquired
 	}
 	if ctx.Err() != nil {
 		return nil, doneBefore(ctx)
@@ -62,16 +63,16 @@ func (h *Hall) TryTogether(ctx context.Context, keys []string, t Terms) ([]*Entr
 // openAlone makes the queue of a key that nobody here has or wants.
 func (h *Hall) openAlone(ctx context.Context, key string) (*queue, error) {
 	if h.boundTo(ctx, key) != nil {
-		return nil, ErrNotAcquired
+		return nil, holdfast.ErrNotAcquired
 	}
 	s := h.shardOf(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		return nil, ErrClosed
+		return nil, holdfast.ErrClosed
 	case s.queues[key] != nil:
-		return nil, ErrNotAcquired
+		return nil, holdfast.ErrNotAcquired
 	}
 	q := &queue{key: key, busy: true, calls: 1}
 	s.queues[key] = q
@@ -106,7 +107,7 @@ func (h *Hall) takeTogether(ctx context.Context, queues []*queue, attempts []att
 		h.cleanUp(q.key, attempts[i].orphan)
 	}
 	if err == nil && ctx.Err() != nil {
-		err = endedBy(ctx, ErrNotAcquired)
+		err = endedBy(ctx, holdfast.ErrNotAcquired)
 	}
 	if err == nil {
 		return entries, nil

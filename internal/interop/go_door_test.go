@@ -7,15 +7,15 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
-	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // The same values in all doors.
 var (
-	errLost        = hall.ErrLost
-	errNotAcquired = hall.ErrNotAcquired
+	errLost        = holdfast.ErrLost
+	errNotAcquired = holdfast.ErrNotAcquired
 )
 
 // lease is what the leases of all doors do.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
@@ -52,7 +52,7 @@ type goWork struct {
 func (w *goWork) once() (kept bool, err error) {
 	key := w.Keys[rand.IntN(len(w.Keys))]
 	l, err := w.acquire(key)
-	for _, known := range []error{hall.ErrNotAcquired, hall.ErrUnavailable, hall.ErrUnknown} {
+	for _, known := range []error{holdfast.ErrNotAcquired, holdfast.ErrUnavailable, holdfast.ErrUnknown} {
 		if errors.Is(err, known) {
 			return false, nil
 		}
@@ -73,7 +73,7 @@ func (w *goWork) once() (kept bool, err error) {
 	}
 	w.record("E %s %d", id, int64(locktest.Clock())+min(0, time.Until(l.Deadline()).Nanoseconds()))
 	err = l.Unlock(context.Background())
-	if errors.Is(err, hall.ErrLost) {
+	if errors.Is(err, holdfast.ErrLost) {
 		w.record("L %s", id)
 	}
 	return err == nil, nil

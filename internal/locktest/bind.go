@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 func init() {
@@ -72,7 +72,7 @@ func bindParents(c *contractRig) {
 		for _, ctx := range []context.Context{bound, children[i], l.Bind(parents[i])} {
 			within(c.t, ctx.Done())
 			require.Equal(c.t, context.Canceled, ctx.Err())
-			require.ErrorIs(c.t, context.Cause(ctx), hall.ErrReleased)
+			require.ErrorIs(c.t, context.Cause(ctx), holdfast.ErrReleased)
 		}
 	}
 }

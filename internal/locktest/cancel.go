@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 var cancelCases = []contractCase{
@@ -22,8 +22,8 @@ var cancelCases = []contractCase{
 // isOurs tells whether err is one of ours.
 func isOurs(err error) bool {
 	for _, e := range []error{
-		hall.ErrNotAcquired, hall.ErrLost, hall.ErrReleased, hall.ErrClosed,
-		hall.ErrQueueFull, hall.ErrUnavailable, hall.ErrUnknown,
+		holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed,
+		holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -83,7 +83,7 @@ func cancelJoined(c *contractRig) {
 		ctx, stop := context.WithTimeout(c.ctx, time.Second)
 		defer stop()
 		_, err := c.locker.Lock(ctx, key)
-		require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+		require.ErrorIs(c.t, err, holdfast.ErrNotAcquired)
 		require.ErrorIs(c.t, err, context.DeadlineExceeded)
 	}
 }
@@ -106,7 +106,7 @@ func cancelOutage(c *contractRig) {
 	c.away()
 	defer c.proxy.Refuse(false)
 	_, err := c.locker.TryLockFor(c.ctx, "k", time.Second)
-	require.ErrorIs(c.t, err, hall.ErrUnavailable)
+	require.ErrorIs(c.t, err, holdfast.ErrUnavailable)
 	require.NotErrorIs(c.t, err, context.DeadlineExceeded)
 
 	ctx, cancel := context.WithTimeoutCause(c.ctx, time.Second, errMine)
@@ -114,16 +114,16 @@ func cancelOutage(c *contractRig) {
 	_, err = c.locker.Lock(ctx, "k")
 	require.ErrorIs(c.t, err, context.DeadlineExceeded)
 	require.ErrorIs(c.t, err, errMine)
-	require.True(c.t, errors.Is(err, hall.ErrUnavailable) || errors.Is(err, hall.ErrUnknown), "%v", err)
-	require.NotErrorIs(c.t, err, hall.ErrNotAcquired)
+	require.True(c.t, errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown), "%v", err)
+	require.NotErrorIs(c.t, err, holdfast.ErrNotAcquired)
 }
 
 // What was asked for by one who has gone is not what the next wants.
 func cancelTerms(c *contractRig) {
-	holder := lock(c.t, c.locker, c.ctx, "k", Call{MaxHold: time.Hour})
+	holder := lock(c.t, c.locker, c.ctx, "k", holdfast.MaxHold(time.Hour))
 	ctx, cancel := context.WithCancel(c.ctx)
 	going := c.queueWith(ctx, c.locker, "k")
-	next := c.queue(c.locker, "k", Call{FixedLease: time.Hour})
+	next := c.queue(c.locker, "k", holdfast.FixedLease(time.Hour))
 	hook, held := holding(c.door.grantVerb())
 	c.proxy.OnReply(hook)
 	released := make(chan error, 1)

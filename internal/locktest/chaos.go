@@ -15,13 +15,14 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Masters is a door on several independent nodes, as the chaos run sees it.
 type Masters struct {
 	// New makes a locker on the nodes of clients.
-	New func(clients []rueidis.Client, o MastersOptions) (Locker, error)
+	New func(clients []rueidis.Client, o MastersOptions) (holdfast.Locker, error)
 	// Bootstrap is what a program calls when it starts.
 	Bootstrap func(clients []rueidis.Client, o MastersOptions) error
 }

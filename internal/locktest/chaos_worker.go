@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 func init() { registerChild("chaos", chaosWorker) }
@@ -44,8 +46,8 @@ func chaosWorker(_ Door, p *Parent) error {
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
-	var all []Locker
-	var present atomic.Pointer[Locker]
+	var all []holdfast.Locker
+	var present atomic.Pointer[holdfast.Locker]
 	boot := func() error {
 		_ = ChaosDoor.Bootstrap(clients, o) // fails where too few nodes answer
 		l, err := ChaosDoor.New(clients, o)
@@ -58,7 +60,7 @@ func chaosWorker(_ Door, p *Parent) error {
 	if err := boot(); err != nil {
 		return err
 	}
-	w, err := newWork(func() Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
+	w, err := newWork(func() holdfast.Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}
@@ -121,9 +123,9 @@ func chaosErrand(random *rand.Rand, worker int) errand {
 	e := errand{key: exclusionKey(3 + random.IntN(16)), hold: upTo(random, 4*chaosLease)}
 	switch random.IntN(8) {
 	case 0, 1, 2:
-		e.terms.FixedLease = (chaosLease - upTo(random, chaosLease/10)).Truncate(time.Millisecond)
+		e.fixed = (chaosLease - upTo(random, chaosLease/10)).Truncate(time.Millisecond)
 	case 3:
-		e.terms.MaxHold = time.Millisecond + upTo(random, 2*chaosLease)
+		e.maxHold = time.Millisecond + upTo(random, 2*chaosLease)
 	}
 	return e
 }

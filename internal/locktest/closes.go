@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 var closeCases = []contractCase{
@@ -24,12 +24,12 @@ var closeCases = []contractCase{
 }
 
 func closeAll(c *contractRig) {
-	var leases []Lease
+	var leases []*holdfast.Lease
 	for _, key := range []string{"a", "b", "nested"} {
 		leases = append(leases, lock(c.t, c.locker, c.ctx, key))
 	}
 	leases = append(leases, lock(c.t, c.locker, leases[2].Bind(c.ctx), "nested"))
-	leases = append(leases, lock(c.t, c.locker, c.ctx, "fixed", Call{FixedLease: time.Hour}))
+	leases = append(leases, lock(c.t, c.locker, c.ctx, "fixed", holdfast.FixedLease(time.Hour)))
 	their := lock(c.t, c.other, c.ctx, "theirs")
 	waits := []<-chan acquired{lockAside(c.locker, c.ctx, "theirs"), c.queue(c.locker, "a"), c.queue(c.locker, "a")}
 	c.awaitWaiters("theirs", 1)
@@ -39,13 +39,13 @@ func closeAll(c *contractRig) {
 	require.NoError(c.t, c.locker.Close())
 	c.unlock(got(c.t, next)) // it was told
 	for _, w := range waits {
-		require.Equal(c.t, hall.ErrClosed, (<-w).err)
+		require.Equal(c.t, holdfast.ErrClosed, (<-w).err)
 	}
 	for _, l := range leases {
-		c.ended(l, hall.ErrClosed)
+		c.ended(l, holdfast.ErrClosed)
 		c.free(l.Key())
-		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrClosed)
-		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
+		require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrClosed)
+		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
 	}
 	c.traceless("theirs")
 	require.NoError(c.t, c.locker.Close())
@@ -65,11 +65,11 @@ func closeDo(c *contractRig) {
 	err := c.locker.Do(c.ctx, "k", func(ctx context.Context) error {
 		require.NoError(c.t, c.locker.Close())
 		<-ctx.Done()
-		require.ErrorIs(c.t, context.Cause(ctx), hall.ErrClosed)
+		require.ErrorIs(c.t, context.Cause(ctx), holdfast.ErrClosed)
 		return errMine
 	})
 	require.ErrorIs(c.t, err, errMine)
-	require.ErrorIs(c.t, err, hall.ErrClosed)
+	require.ErrorIs(c.t, err, holdfast.ErrClosed)
 	c.free("k")
 }
 
@@ -84,7 +84,7 @@ func closeUnderWay(c *contractRig) {
 	// It is closed for this key when it says so, and waits for the call.
 	await(c.t, func() bool {
 		_, err := c.locker.TryLock(c.ctx, "k")
-		return err == hall.ErrClosed
+		return err == holdfast.ErrClosed
 	})
 	c.proxy.OnReply(nil)
 	c.proxy.Release()
@@ -104,11 +104,11 @@ func closeHanging(c *contractRig) {
 	c.proxy.HoldRequests(true)
 	defer c.proxy.HoldRequests(false)
 	err := c.locker.Close()
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
 	ownTime(c.t, err)
 	require.Error(c.t, l.Err())
-	require.ErrorIs(c.t, (<-waiter).err, hall.ErrClosed)
-	require.ErrorIs(c.t, (<-far).err, hall.ErrClosed)
+	require.ErrorIs(c.t, (<-waiter).err, holdfast.ErrClosed)
+	require.ErrorIs(c.t, (<-far).err, holdfast.ErrClosed)
 	require.NoError(c.t, c.locker.Close())
 	_ = their.Unlock(c.ctx)
 	await(c.t, func() bool { return !exists(c.t, c.server, "k") }) // within its lease
@@ -117,8 +117,8 @@ func closeHanging(c *contractRig) {
 // The clean-up would go on for as long as the lease in doubt could last.
 func closeCleanUp(c *contractRig) {
 	c.awayAfter("acquire")
-	_, err := c.locker.TryLock(c.ctx, "k", Call{FixedLease: time.Hour})
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	_, err := c.locker.TryLock(c.ctx, "k", holdfast.FixedLease(time.Hour))
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
 	closed := make(chan error, 1)
 	go func() { closed <- c.locker.Close() }()
 	select {
@@ -153,8 +153,8 @@ func closeMany(c *contractRig) {
 func closeGone(c *contractRig) {
 	l := lock(c.t, c.locker, c.ctx, "k")
 	c.server.Kill()
-	require.ErrorIs(c.t, c.locker.Close(), hall.ErrUnknown)
-	c.ended(l, hall.ErrClosed)
+	require.ErrorIs(c.t, c.locker.Close(), holdfast.ErrUnknown)
+	c.ended(l, holdfast.ErrClosed)
 	c.server.Restart()
 }
 
@@ -172,7 +172,7 @@ func closeUse(c *contractRig) {
 			"Inspect":     func() error { _, err := c.locker.Inspect(ctx, "k"); return err },
 			"ForceUnlock": func() error { _, err := c.locker.ForceUnlock(ctx, "k"); return err },
 		} {
-			require.ErrorIs(c.t, call(), hall.ErrClosed, name)
+			require.ErrorIs(c.t, call(), holdfast.ErrClosed, name)
 		}
 	}
 	c.quiet()

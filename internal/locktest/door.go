@@ -5,12 +5,13 @@
 package locktest
 
 import (
-	"context"
 	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // Door is a way to lock, as the suite sees it: an adapter of a few lines in the
@@ -25,7 +26,7 @@ type Door struct {
 	// one Redis does.
 	Nodes int
 	// New makes a locker on the Redis of client; it is closed by the test.
-	New func(client rueidis.Client, o Options) (Locker, error)
+	New func(client rueidis.Client, o Options) (holdfast.Locker, error)
 }
 
 // Options are those of a door's New; nil and zero fields leave the default.
@@ -44,45 +45,8 @@ type Options struct {
 	Unguarded bool          // nodes that have forgotten vote at once
 }
 
-// Call holds the options of one call; zero fields are left out.
-type Call struct {
-	FixedLease time.Duration
-	MaxHold    time.Duration
-}
-
-// Locker is what every door's Locker does.
-type Locker interface {
-	Do(ctx context.Context, key string, f func(context.Context) error, c ...Call) error
-	Lock(ctx context.Context, key string, c ...Call) (Lease, error)
-	TryLock(ctx context.Context, key string, c ...Call) (Lease, error)
-	TryLockFor(ctx context.Context, key string, wait time.Duration, c ...Call) (Lease, error)
-	Inspect(ctx context.Context, key string) (Status, error)
-	ForceUnlock(ctx context.Context, key string) (bool, error)
-	Close() error
-}
-
-// Lease is what every door's Lease does.
-type Lease interface {
-	Unlock(ctx context.Context) error
-	Bind(ctx context.Context) context.Context
-	Done() <-chan struct{}
-	Err() error
-	Deadline() time.Time
-	Fence() int64
-	Key() string
-	Owner() string
-}
-
-// Status is what every door's Inspect tells.
-type Status struct {
-	Held      bool
-	Owner     string
-	Entries   int
-	Remaining time.Duration
-}
-
 // Open makes a locker on client and closes it with the test.
-func (d Door) Open(t testing.TB, client rueidis.Client, o Options) Locker {
+func (d Door) Open(t testing.TB, client rueidis.Client, o Options) holdfast.Locker {
 	t.Helper()
 	l, err := d.New(client, o)
 	if err != nil {

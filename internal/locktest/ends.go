@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 var endCases = []contractCase{
@@ -23,14 +23,14 @@ var errMine = errors.New("my own reason")
 func endTold(c *contractRig) {
 	for _, end := range []struct {
 		why error
-		by  func(l Lease)
+		by  func(l *holdfast.Lease)
 	}{
-		{hall.ErrReleased, c.unlock},
-		{hall.ErrLost, func(Lease) {
+		{holdfast.ErrReleased, c.unlock},
+		{holdfast.ErrLost, func(*holdfast.Lease) {
 			_, err := c.locker.ForceUnlock(c.ctx, "k")
 			require.NoError(c.t, err)
 		}},
-		{hall.ErrClosed, func(Lease) { require.NoError(c.t, c.locker.Close()) }},
+		{holdfast.ErrClosed, func(*holdfast.Lease) { require.NoError(c.t, c.locker.Close()) }},
 	} {
 		l := lock(c.t, c.locker, c.ctx, "k")
 		c.lives(l)
@@ -86,7 +86,7 @@ func endDeadline(c *contractRig) {
 	last := l.Deadline()
 	require.Equal(c.t, last, l.Deadline())
 
-	fixed := lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: time.Second})
+	fixed := lock(c.t, c.locker, c.ctx, "k", holdfast.FixedLease(time.Second))
 	require.LessOrEqual(c.t, time.Until(fixed.Deadline()), time.Second)
 	c.unlock(fixed)
 }

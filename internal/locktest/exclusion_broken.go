@@ -6,30 +6,37 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // broken is a door that does not exclude: one Lock in a hundred gives a lease
 // without asking anybody. The check of exclusion must find it.
 func broken(d Door) Door {
-	return Door{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (Locker, error) {
+	return Door{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (holdfast.Locker, error) {
 		l, err := d.New(client, o)
 		return brokenLocker{l, o.Lease}, err
 	}}
 }
 
 type brokenLocker struct {
-	Locker
+	holdfast.Locker
 	lease time.Duration
 }
 
-func (l brokenLocker) Lock(ctx context.Context, key string, c ...Call) (Lease, error) {
+func (l brokenLocker) Lock(ctx context.Context, key string, c ...holdfast.LockOption) (*holdfast.Lease, error) {
 	if rand.IntN(100) > 0 {
 		return l.Locker.Lock(ctx, key, c...)
 	}
-	return forged{key, time.Now().Add(l.lease)}, nil
+	return forge(key, l.lease), nil
 }
 
-// forged is a lease that nobody gave.
+// forge makes a lease that nobody gave.
+func forge(key string, lease time.Duration) *holdfast.Lease {
+	l := holdfast.NewLease(forged{key, time.Now().Add(lease)})
+	return &l
+}
+
 type forged struct {
 	key      string
 	deadline time.Time

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -42,7 +43,7 @@ func (r *recorder) write(format string, args ...any) {
 }
 
 // granted is called as soon as an acquire has returned.
-func (r *recorder) granted(l Lease) *record {
+func (r *recorder) granted(l *holdfast.Lease) *record {
 	now := Clock()
 	rec := &record{recorder: r, lease: l, id: fmt.Sprintf("%s-%d", r.process, r.last.Add(1)), deadline: clockAt(l.Deadline())}
 	r.write("G %s %s %d %d %d\n", rec.id, l.Key(), l.Fence(), now, rec.deadline)
@@ -52,7 +53,7 @@ func (r *recorder) granted(l Lease) *record {
 // record is that of one lease; one goroutine's own.
 type record struct {
 	recorder *recorder
-	lease    Lease
+	lease    *holdfast.Lease
 	fixed    bool // it is never renewed
 	id       string
 	deadline time.Duration // as last recorded

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 // The shape of an exclusion run.
@@ -51,7 +51,7 @@ func exclusionWorker(d Door, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	w, err := newWork(func() Locker { return locker }, exclusionErrand, path, process)
+	w, err := newWork(func() holdfast.Locker { return locker }, exclusionErrand, path, process)
 	if err != nil {
 		return err
 	}
@@ -63,15 +63,26 @@ func exclusionWorker(d Door, p *Parent) error {
 
 // errand is a lease to be taken.
 type errand struct {
-	key   string
-	terms Call
-	hold  time.Duration // for how long it is held, if it lasts
+	key     string
+	fixed   time.Duration // 0: it is renewed
+	maxHold time.Duration // 0: without end
+	hold    time.Duration // for how long it is held, if it lasts
+}
+
+func (e errand) terms() (terms []holdfast.LockOption) {
+	if e.fixed != 0 {
+		terms = append(terms, holdfast.FixedLease(e.fixed))
+	}
+	if e.maxHold != 0 {
+		terms = append(terms, holdfast.MaxHold(e.maxHold))
+	}
+	return terms
 }
 
 func exclusionErrand(random *rand.Rand, _ int) errand {
 	e := errand{key: exclusionKey(random.IntN(exclusionKeys)), hold: holdTime(random)}
 	if random.IntN(10) == 0 {
-		e.terms.FixedLease = exclusionLease / 2
+		e.fixed = exclusionLease / 2
 	}
 	return e
 }
@@ -79,7 +90,7 @@ func exclusionErrand(random *rand.Rand, _ int) errand {
 // work is that of the goroutines of a process, which take leases, hold and record
 // them.
 type work struct {
-	locker func() Locker                              // the one of now
+	locker func() holdfast.Locker                     // the one of now
 	errand func(random *rand.Rand, worker int) errand // the next
 	rec    *recorder
 	door   gate
@@ -89,7 +100,7 @@ type work struct {
 	all    sync.WaitGroup
 }
 
-func newWork(locker func() Locker, next func(*rand.Rand, int) errand, path, process string) (*work, error) {
+func newWork(locker func() holdfast.Locker, next func(*rand.Rand, int) errand, path, process string) (*work, error) {
 	rec, err := newRecorder(path, process)
 	w := &work{locker: locker, errand: next, rec: rec, errs: make(chan error, exclusionWorkers)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
@@ -129,32 +140,32 @@ func (w *work) oneLease(e errand, random *rand.Rand) error {
 		return fmt.Errorf("lock: %w", err)
 	}
 	r := w.rec.granted(l)
-	r.fixed = e.terms.FixedLease != 0
+	r.fixed = e.fixed != 0
 	r.hold(e.hold)
 	r.ends()
 	err = l.Unlock(w.ctx)
-	if errors.Is(err, hall.ErrLost) {
+	if errors.Is(err, holdfast.ErrLost) {
 		r.lost()
 		return nil
 	}
-	if err != nil && !errors.Is(err, hall.ErrUnknown) {
+	if err != nil && !errors.Is(err, holdfast.ErrUnknown) {
 		return fmt.Errorf("unlock: %w", err)
 	}
 	return nil
 }
 
-func (w *work) take(e errand, random *rand.Rand) (Lease, error) {
+func (w *work) take(e errand, random *rand.Rand) (*holdfast.Lease, error) {
 	ctx, leave := w.door.enter()
 	defer leave()
 	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
 	defer cancel()
 	switch random.IntN(8) {
 	case 0:
-		return w.locker().TryLock(ctx, e.key, e.terms)
+		return w.locker().TryLock(ctx, e.key, e.terms()...)
 	case 1:
-		return w.locker().TryLockFor(ctx, e.key, time.Duration(random.IntN(50))*time.Millisecond, e.terms)
+		return w.locker().TryLockFor(ctx, e.key, time.Duration(random.IntN(50))*time.Millisecond, e.terms()...)
 	default:
-		return w.locker().Lock(wait, e.key, e.terms)
+		return w.locker().Lock(wait, e.key, e.terms()...)
 	}
 }
 
@@ -187,7 +198,7 @@ func (g *gate) close() {
 // expected reports whether a fault, or the end of a wait, explains the error.
 func expected(err error) bool {
 	for _, known := range []error{
-		hall.ErrNotAcquired, hall.ErrUnavailable, hall.ErrUnknown, context.DeadlineExceeded, context.Canceled,
+		holdfast.ErrNotAcquired, holdfast.ErrUnavailable, holdfast.ErrUnknown, context.DeadlineExceeded, context.Canceled,
 	} {
 		if errors.Is(err, known) {
 			return true

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 // fairCases are what only fair doors promise.
@@ -32,7 +32,7 @@ const firstShort = 600 * time.Millisecond
 // beat for all of them, in five of which the client would count as dead.
 func fairWaitCosts(c *contractRig) {
 	const keys, perKey = 3, 5
-	var their []Lease
+	var their []*holdfast.Lease
 	var waits []<-chan acquired
 	var want []string
 	for i := range keys {
@@ -63,7 +63,7 @@ func fairWaitCosts(c *contractRig) {
 func fairBusy(c *contractRig) {
 	before, end := c.beaten(), time.Now().Add(3*time.Second+500*time.Millisecond) // three beats
 	var both sync.WaitGroup
-	for _, l := range []Locker{c.locker, c.other} {
+	for _, l := range []holdfast.Locker{c.locker, c.other} {
 		both.Go(func() {
 			for time.Now().Before(end) {
 				c.unlock(lock(c.t, l, c.ctx, "k"))
@@ -89,7 +89,7 @@ func fairFoundAmongNew(c *contractRig) {
 		others.Go(func() {
 			for ; !found.Load(); calls[i].Add(1) {
 				_, err := c.locker.TryLockFor(c.ctx, "k", 50*time.Millisecond)
-				require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+				require.ErrorIs(c.t, err, holdfast.ErrNotAcquired)
 			}
 		})
 	}
@@ -120,18 +120,18 @@ func (c *contractRig) beaten() int {
 func fairFound(c *contractRig) {
 	nobody := "00000000-0000-4000-8000-000000000000:01"
 	for name, f := range map[string]struct {
-		do   func(key string, holder Lease)
+		do   func(key string, holder *holdfast.Lease)
 		anew bool // places are lost, and waiters enter anew
 	}{
-		"expired holder": {func(key string, _ Lease) { c.server.Do(c.t, "PEXPIRE", key, "1") }, false},
-		"dead head, free lock": {func(key string, _ Lease) {
+		"expired holder": {func(key string, _ *holdfast.Lease) { c.server.Do(c.t, "PEXPIRE", key, "1") }, false},
+		"dead head, free lock": {func(key string, _ *holdfast.Lease) {
 			c.server.Do(c.t, "EVAL", "redis.call('LPUSH', KEYS[2], ARGV[1]) redis.call('DEL', KEYS[1])", "2", key, queueOf(key), nobody)
 		}, false},
-		"deleted queue": {func(key string, holder Lease) {
+		"deleted queue": {func(key string, holder *holdfast.Lease) {
 			c.server.Do(c.t, "DEL", queueOf(key))
 			c.unlock(holder)
 		}, true},
-		"FLUSHALL": {func(string, Lease) { c.server.Do(c.t, "FLUSHALL") }, true},
+		"FLUSHALL": {func(string, *holdfast.Lease) { c.server.Do(c.t, "FLUSHALL") }, true},
 	} {
 		holder := lock(c.t, c.other, c.ctx, name)
 		served := make(chan acquired, 2)
@@ -218,7 +218,7 @@ func fairTryLock(c *contractRig) {
 	c.unlock(their)
 	c.free("k")
 	_, err := c.other.TryLock(c.ctx, "k")
-	require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+	require.ErrorIs(c.t, err, holdfast.ErrNotAcquired)
 	c.proxy.Refuse(false)
 	c.unlock(got(c.t, waiting))
 	require.NoError(c.t, c.other.Do(c.ctx, "k", func(context.Context) error { return nil }))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -34,7 +35,7 @@ func testCancelledAtEveryStep(t *testing.T, d Door) {
 					t.Parallel()
 					r := newFaultRig(t, d, Options{Lease: long})
 					steps := 0
-					var lockers []Locker
+					var lockers []holdfast.Locker
 					for more := true; more; {
 						locker, err := d.New(r.client, Options{Lease: long})
 						require.NoError(t, err)
@@ -61,12 +62,12 @@ func testCancelledAtEveryStep(t *testing.T, d Door) {
 func stepKey(k int) string { return fmt.Sprintf("key%d", k) }
 
 // cancelledAtStep makes one Lock, and reports whether it has so many steps.
-func (r *faultRig) cancelledAtStep(locker Locker, k int, held, followed, replies bool) bool {
+func (r *faultRig) cancelledAtStep(locker holdfast.Locker, k int, held, followed, replies bool) bool {
 	t, key := r.t, stepKey(k)
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 
-	var before Lease
+	var before *holdfast.Lease
 	if held {
 		before = lock(t, r.other, ctx, key)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -23,7 +23,7 @@ func init() {
 func testUnlockNotHeld(t *testing.T, d Door) {
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
 	ctx := bounded(t)
-	unchanged := func(what string, l Lease, want error) {
+	unchanged := func(what string, l *holdfast.Lease, want error) {
 		t.Helper()
 		before := r.settled("k")
 		require.ErrorIs(t, l.Unlock(ctx), want, what)
@@ -34,29 +34,29 @@ func testUnlockNotHeld(t *testing.T, d Door) {
 	unlocked := make(chan error)
 	go func() { unlocked <- first.Unlock(ctx) }()
 	require.NoError(t, within(t, unlocked), "from another goroutine")
-	unchanged("second unlock, key free", first, hall.ErrReleased)
+	unchanged("second unlock, key free", first, holdfast.ErrReleased)
 
 	next := lock(t, r.other, ctx, "k")
-	unchanged("second unlock, key of another client", first, hall.ErrReleased)
+	unchanged("second unlock, key of another client", first, holdfast.ErrReleased)
 	require.NoError(t, next.Unlock(ctx))
 
 	next = lock(t, r.locker, ctx, "k")
 	inner := lock(t, r.locker, next.Bind(ctx), "k")
-	unchanged("second unlock, key of another owner of this client", first, hall.ErrReleased)
+	unchanged("second unlock, key of another owner of this client", first, holdfast.ErrReleased)
 	require.NoError(t, inner.Unlock(ctx))
-	unchanged("second unlock of a nested entry", inner, hall.ErrReleased)
+	unchanged("second unlock of a nested entry", inner, holdfast.ErrReleased)
 	require.NoError(t, next.Unlock(ctx))
 
-	expired := lock(t, r.locker, ctx, "k", Call{FixedLease: 200 * time.Millisecond})
+	expired := lock(t, r.locker, ctx, "k", holdfast.FixedLease(200*time.Millisecond))
 	within(t, expired.Done())
 	await(t, func() bool { return !exists(t, r.server, "k") })
-	unchanged("after expiry, key free", expired, hall.ErrLost)
+	unchanged("after expiry, key free", expired, holdfast.ErrLost)
 
-	expired = lock(t, r.locker, ctx, "k", Call{FixedLease: 200 * time.Millisecond})
+	expired = lock(t, r.locker, ctx, "k", holdfast.FixedLease(200*time.Millisecond))
 	next = lock(t, r.other, ctx, "k")
 	inner = lock(t, r.other, next.Bind(ctx), "k")
-	unchanged("after expiry, key of another client", expired, hall.ErrLost)
-	unchanged("after expiry, once more", expired, hall.ErrReleased)
+	unchanged("after expiry, key of another client", expired, holdfast.ErrLost)
+	unchanged("after expiry, once more", expired, holdfast.ErrReleased)
 	require.NoError(t, inner.Unlock(ctx))
 	require.NoError(t, next.Unlock(ctx))
 
@@ -66,7 +66,7 @@ func testUnlockNotHeld(t *testing.T, d Door) {
 	_, err := r.other.ForceUnlock(ctx, "k")
 	require.NoError(t, err)
 	next = lock(t, r.other, ctx, "k")
-	unchanged("robbed, key of another client", robbed, hall.ErrLost)
+	unchanged("robbed, key of another client", robbed, holdfast.ErrLost)
 	require.NoError(t, next.Unlock(ctx))
 }
 
@@ -83,7 +83,7 @@ func testBadInput(t *testing.T, d Door) {
 		}
 		return redistest.Pass
 	})
-	calls := func(key string, c ...Call) (errs []error) {
+	calls := func(key string, c ...holdfast.LockOption) (errs []error) {
 		_, lock := r.locker.Lock(ctx, key, c...)
 		_, try := r.locker.TryLock(ctx, key, c...)
 		_, tryFor := r.locker.TryLockFor(ctx, key, time.Second, c...)
@@ -97,7 +97,7 @@ func testBadInput(t *testing.T, d Door) {
 		}
 	}
 	for _, lease := range []time.Duration{-time.Second, 99 * time.Millisecond, 1500500 * time.Microsecond, 200 * 365 * 24 * time.Hour} {
-		for _, err := range calls("k", Call{FixedLease: lease}) {
+		for _, err := range calls("k", holdfast.FixedLease(lease)) {
 			require.ErrorContains(t, err, "lease", lease)
 		}
 		_, err := d.New(r.client, Options{Lease: lease})
@@ -122,7 +122,7 @@ func testAnyKey(t *testing.T, d Door) {
 		require.Equal(t, first.Owner(), s.Owner, name)
 		require.Equal(t, 2, s.Entries, name)
 		_, err = r.other.TryLock(ctx, key)
-		require.ErrorIs(t, err, hall.ErrNotAcquired, name)
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired, name)
 		next := lockAside(r.other, ctx, key) // is woken, as the lease is long
 		r.awaitWaiters(key, 1)
 		require.NoError(t, inner.Unlock(ctx), name)

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -123,7 +123,7 @@ func testAcquireArrivesLate(t *testing.T, d Door) {
 				s.drop()
 			} else {
 				s.drop()
-				require.ErrorIs(t, within(t, result), hall.ErrUnknown)
+				require.ErrorIs(t, within(t, result), holdfast.ErrUnknown)
 			}
 			await(t, func() bool { return tombstones(r) == 1 })
 			r.proxy.Release()
@@ -179,7 +179,7 @@ func testNestedArrivesLate(t *testing.T, d Door) {
 	}()
 	within(t, held)
 	s.drop()
-	require.ErrorIs(t, within(t, result), hall.ErrUnknown)
+	require.ErrorIs(t, within(t, result), holdfast.ErrUnknown)
 	require.NoError(t, l.Unlock(bounded(t)))
 	after := lock(t, r.locker, bounded(t), "k")
 	r.proxy.Release()

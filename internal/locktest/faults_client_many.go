@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -26,14 +26,14 @@ func init() {
 // crowded makes calls of Lock until n of them wait in l, which allows so many
 // waiters and no more. The channel tells of each that is served, in its turn: the
 // next comes when it was unlocked.
-func crowded(ctx context.Context, l Locker, key string, n int) <-chan acquired {
+func crowded(ctx context.Context, l holdfast.Locker, key string, n int) <-chan acquired {
 	served := make(chan acquired)
 	full := make(chan struct{}, 1)
 	var all sync.WaitGroup
 	for range n + 2 { // the first attempt is no waiter yet, and one must be refused
 		all.Go(func() {
 			lease, err := l.Lock(ctx, key)
-			if errors.Is(err, hall.ErrQueueFull) {
+			if errors.Is(err, holdfast.ErrQueueFull) {
 				poke(full)
 				return
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -41,7 +41,7 @@ func obedientClient(d Door, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	var l Lease
+	var l *holdfast.Lease
 	ctx := context.Background()
 	for {
 		words := strings.Fields(p.Hear())
@@ -77,7 +77,7 @@ func errorName(err error) string {
 		return "nil"
 	}
 	for name, known := range map[string]error{
-		"ErrLost": hall.ErrLost, "ErrReleased": hall.ErrReleased, "ErrUnknown": hall.ErrUnknown, "ErrNotAcquired": hall.ErrNotAcquired,
+		"ErrLost": holdfast.ErrLost, "ErrReleased": holdfast.ErrReleased, "ErrUnknown": holdfast.ErrUnknown, "ErrNotAcquired": holdfast.ErrNotAcquired,
 	} {
 		if errors.Is(err, known) {
 			return name
@@ -244,7 +244,7 @@ func testRenewalArrivesLate(t *testing.T, d Door) {
 			}
 			return redistest.Pass
 		})
-		var l Lease
+		var l *holdfast.Lease
 		for sent := false; !sent; { // a machine that stands still for a whole lease sends no renewal
 			l = lock(t, r.locker, bounded(t), "k")
 			select {
@@ -254,9 +254,9 @@ func testRenewalArrivesLate(t *testing.T, d Door) {
 			}
 		}
 		within(t, l.Done())
-		require.ErrorIs(t, l.Err(), hall.ErrLost)
+		require.ErrorIs(t, l.Err(), holdfast.ErrLost)
 		await(t, func() bool { return !exists(t, r.server, "k") })
-		var now Lease
+		var now *holdfast.Lease
 		if taken {
 			now = lock(t, next, bounded(t), "k")
 		}
@@ -264,7 +264,7 @@ func testRenewalArrivesLate(t *testing.T, d Door) {
 		r.proxy.Release()
 		within(t, executed)
 		require.Equal(t, taken, exists(t, r.server, "k"))
-		require.ErrorIs(t, l.Unlock(bounded(t)), hall.ErrLost)
+		require.ErrorIs(t, l.Unlock(bounded(t)), holdfast.ErrLost)
 		if taken {
 			require.Greater(t, number(t, r.server, "PTTL", "k"), int(long.Milliseconds()/2))
 			require.NoError(t, now.Unlock(bounded(t)))

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -117,7 +117,7 @@ func ptr[T any](v T) *T { return &v }
 func tryAcquireUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
 	lost := lose("acquire")
 	_, err := r.locker.TryLock(bounded(t), "k")
-	require.ErrorIs(t, err, hall.ErrUnknown)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	within(t, lost)
 	require.NoError(t, lock(t, r.other, bounded(t), "k").Unlock(bounded(t)))
 }
@@ -163,7 +163,7 @@ func cleanUpUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struc
 	acquired := r.proxy.SwallowReply(1, isVerb("acquire"))
 	cleaned := lose("clean_up")
 	_, err := r.locker.TryLock(bounded(t), "k")
-	require.ErrorIs(t, err, hall.ErrUnknown)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	within(t, acquired)
 	within(t, cleaned)
 	l := lock(t, r.locker, bounded(t), "k") // a repeated clean-up must not touch it
@@ -175,7 +175,7 @@ func nestedTryUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan str
 	l := lock(t, r.locker, bounded(t), "k")
 	lost := lose("recount")
 	_, err := r.locker.TryLock(l.Bind(bounded(t)), "k")
-	require.ErrorIs(t, err, hall.ErrUnknown)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	within(t, lost)
 	await(t, func() bool { return r.entries("k") == 1 })
 	inner := lock(t, r.locker, l.Bind(bounded(t)), "k")
@@ -187,7 +187,7 @@ func nestedTryUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan str
 
 // notHandedOver unlocks l while others wait in the same locker. The first of them
 // must get a hold of its own: what is still on its way would count for it.
-func (r *faultRig) notHandedOver(l Lease) {
+func (r *faultRig) notHandedOver(l *holdfast.Lease) {
 	waiting := crowded(bounded(r.t), r.locker, "k", lossWaiters)
 	require.NoError(r.t, l.Unlock(bounded(r.t)))
 	for after := range waiting {
@@ -213,7 +213,7 @@ func nestedUnlockUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan 
 	l := lock(t, r.locker, bounded(t), "k")
 	inner := lock(t, r.locker, l.Bind(bounded(t)), "k")
 	lost := lose("recount")
-	require.ErrorIs(t, inner.Unlock(bounded(t)), hall.ErrUnknown)
+	require.ErrorIs(t, inner.Unlock(bounded(t)), holdfast.ErrUnknown)
 	within(t, lost)
 	await(t, func() bool { return r.entries("k") == 1 })
 	require.NoError(t, l.Err())
@@ -234,7 +234,7 @@ func releaseUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struc
 	}
 	require.Equal(t, 1, r.entries("k"))
 	require.NoError(t, taken.Unlock(bounded(t)))
-	require.ErrorIs(t, l.Unlock(bounded(t)), hall.ErrReleased)
+	require.ErrorIs(t, l.Unlock(bounded(t)), holdfast.ErrReleased)
 }
 
 func renewUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
@@ -250,7 +250,7 @@ func inspectUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struc
 	l := lock(t, r.other, bounded(t), "k")
 	lost := lose("inspect")
 	_, err := r.locker.Inspect(bounded(t), "k")
-	require.ErrorIs(t, err, hall.ErrUnknown)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	within(t, lost)
 	await(t, func() bool { s, err := r.locker.Inspect(bounded(t), "k"); return err == nil && s.Owner == l.Owner() })
 	require.NoError(t, l.Unlock(bounded(t)))
@@ -260,16 +260,16 @@ func forceUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{
 	l := lock(t, r.locker, bounded(t), "k")
 	lost := lose("force_release")
 	_, err := r.locker.ForceUnlock(bounded(t), "k")
-	require.ErrorIs(t, err, hall.ErrUnknown)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	within(t, lost)
 	if exists(t, r.server, "k") {
 		err := l.Unlock(bounded(t))
-		if r.door.Nodes > 1 && errors.Is(err, hall.ErrLost) { // some nodes were about to hear of it
+		if r.door.Nodes > 1 && errors.Is(err, holdfast.ErrLost) { // some nodes were about to hear of it
 			return
 		}
 		require.NoError(t, err)
 		return
 	}
 	within(t, l.Done()) // at the next renewal
-	require.ErrorIs(t, l.Unlock(context.Background()), hall.ErrLost)
+	require.ErrorIs(t, l.Unlock(context.Background()), holdfast.ErrLost)
 }

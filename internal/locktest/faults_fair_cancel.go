@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -68,8 +69,8 @@ func testCancelledWhileConfirming(t *testing.T, d Door) {
 	for key, set := range map[string]func(redistest.Hook){"request": r.proxy.OnRequest, "reply": r.proxy.OnReply} {
 		before := lock(t, r.other, bounded(t), key)
 		ctx, cancel := context.WithCancel(bounded(t))
-		going := r.inLine(ctx, key, 1, Call{FixedLease: time.Hour})
-		staying := r.inLine(bounded(t), key, 2, Call{FixedLease: time.Hour})
+		going := r.inLine(ctx, key, 1, holdfast.FixedLease(time.Hour))
+		staying := r.inLine(bounded(t), key, 2, holdfast.FixedLease(time.Hour))
 		hook, held := holding("confirm")
 		set(hook)
 		require.NoError(t, before.Unlock(bounded(t)))

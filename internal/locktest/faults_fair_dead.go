@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -66,7 +67,7 @@ func waitersChild(d Door, p *Parent) error {
 type deadRig struct {
 	*faultRig
 	stale  time.Duration
-	holder Lease
+	holder *holdfast.Lease
 }
 
 func newDeadRig(t *testing.T, d Door, stale time.Duration) *deadRig {
@@ -95,7 +96,7 @@ func (r *deadRig) mine() <-chan acquired {
 }
 
 // next unlocks, and requires that this call has given the key to that waiter.
-func (r *deadRig) next(l Lease, waiting <-chan acquired) Lease {
+func (r *deadRig) next(l *holdfast.Lease, waiting <-chan acquired) *holdfast.Lease {
 	r.t.Helper()
 	require.NoError(r.t, l.Unlock(bounded(r.t)))
 	owner := r.owner("k")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 // Owners of which nobody here knows any more, but Redis may: none comes back, and
@@ -59,7 +59,7 @@ func testEnterAfterLoss(t *testing.T, d Door) {
 			}
 			_, err := r.locker.ForceUnlock(bounded(t), "k")
 			require.NoError(t, err)
-			require.ErrorIs(t, lost.Err(), hall.ErrLost)
+			require.ErrorIs(t, lost.Err(), holdfast.ErrLost)
 			await(t, func() bool { return tombstones(r) == 1 }, "it may come back")
 			if others {
 				require.NoError(t, got(t, next).Unlock(bounded(t)))
@@ -117,7 +117,7 @@ func testGrantAfterLine(t *testing.T, d Door) {
 		Lease: 500 * time.Millisecond, Stale: long, FirstLease: long,
 		Logger: slog.New(slog.NewTextHandler(toldWhen{"could not leave the queue", gaveUp}, nil)),
 	})
-	l := lock(t, r.locker, bounded(t), "k", Call{FixedLease: long})
+	l := lock(t, r.locker, bounded(t), "k", holdfast.FixedLease(long))
 	ctx, cancel := context.WithCancel(bounded(t))
 	leaving := r.inLine(ctx, "k", 1)
 	r.server.Do(t, "ACL", "SETUSER", "default", "-eval", "-evalsha")

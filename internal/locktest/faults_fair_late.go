@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // Calls and answers that arrive when nobody needs them any more, and places that are
@@ -22,10 +24,10 @@ func init() {
 func testEnterAfterRelease(t *testing.T, d Door) {
 	for name, c := range map[string]struct {
 		run  bool
-		call []Call
+		call []holdfast.LockOption
 	}{
 		"alone":     {},
-		"confirmed": {call: []Call{{FixedLease: long}}},
+		"confirmed": {call: []holdfast.LockOption{holdfast.FixedLease(long)}},
 		"in a run":  {run: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +93,7 @@ func testConfirmedTooLate(t *testing.T, d Door) {
 	const lease = 2 * time.Second // less than a call may take
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: time.Second})
 	before := lock(t, r.other, bounded(t), "k")
-	waiting := r.inLine(bounded(t), "k", 1, Call{FixedLease: lease})
+	waiting := r.inLine(bounded(t), "k", 1, holdfast.FixedLease(lease))
 	rival := lockAside(r.other, bounded(t), "k")
 	await(t, func() bool { return len(queued(t, r.server, "k")) == 2 })
 	hook, held := holding("confirm")

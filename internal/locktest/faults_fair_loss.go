@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -29,7 +30,7 @@ func init() {
 }
 
 // inLine has the locker wait for key, and returns when so many are in the queue.
-func (r *faultRig) inLine(ctx context.Context, key string, n int, c ...Call) <-chan acquired {
+func (r *faultRig) inLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan acquired {
 	r.t.Helper()
 	waiting := lockAside(r.locker, ctx, key, c...)
 	await(r.t, func() bool { return len(queued(r.t, r.server, key)) == n })
@@ -38,7 +39,7 @@ func (r *faultRig) inLine(ctx context.Context, key string, n int, c ...Call) <-c
 
 // inRun has two waiters served in one run after before, and returns the lease of the
 // second. A waiter whose client has not yet heard that it is in the queue is no member.
-func (r *faultRig) inRun(before Locker) Lease {
+func (r *faultRig) inRun(before holdfast.Locker) *holdfast.Lease {
 	r.t.Helper()
 	for range 20 {
 		l := lock(r.t, before, bounded(r.t), "k")
@@ -148,7 +149,7 @@ func leaveGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan st
 
 func confirmUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
 	before := lock(t, r.other, bounded(t), "k")
-	waiting := r.inLine(bounded(t), "k", 1, Call{FixedLease: time.Hour})
+	waiting := r.inLine(bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	lost := lose("confirm")
 	require.NoError(t, before.Unlock(bounded(t)))
 	within(t, lost)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -51,7 +51,7 @@ func testNobodyCanEnter(t *testing.T, d Door) {
 	r.proxy.OnRequest(hook)
 	began := time.Now()
 	a := within(t, lockAside(r.locker, bounded(t), "k"))
-	requireSentinel(t, a.err, hall.ErrUnknown)
+	requireSentinel(t, a.err, holdfast.ErrUnknown)
 	require.GreaterOrEqual(t, time.Since(began), outage)
 	require.Empty(t, waiting)
 	r.proxy.OnRequest(nil)
@@ -78,7 +78,7 @@ func testNobodyCanLeave(t *testing.T, d Door) {
 	late := lockAside(r.locker, bounded(t), "k")
 	await(t, func() bool { return len(late) == 1 || len(queued(t, r.server, "k")) == 3 })
 	require.Len(t, late, 1, "it has entered")
-	requireSentinel(t, (<-late).err, hall.ErrUnknown)
+	requireSentinel(t, (<-late).err, holdfast.ErrUnknown)
 	require.Less(t, seen.Load(), int64(30), "it is tried without a pause")
 	require.Empty(t, waiting)
 	r.proxy.OnRequest(nil)
@@ -126,7 +126,7 @@ func testCancelledEnter(t *testing.T, d Door) {
 	within(t, held)
 	cancel()
 	a := within(t, going)
-	requireSentinel(t, a.err, hall.ErrNotAcquired)
+	requireSentinel(t, a.err, holdfast.ErrNotAcquired)
 	require.ErrorIs(t, a.err, context.Canceled)
 	r.proxy.OnRequest(nil)
 	r.proxy.Release()
@@ -151,11 +151,11 @@ func testOutageEnds(t *testing.T, d Door) {
 	r.proxy.OnRequest(hook)
 	ctx, cancel := context.WithCancel(bounded(t))
 	going := lockAside(r.locker, ctx, "k")
-	await(t, func() bool { return says(hall.ErrUnknown) })
+	await(t, func() bool { return says(holdfast.ErrUnknown) })
 	cancel()
-	requireSentinel(t, within(t, going).err, hall.ErrUnknown)
+	requireSentinel(t, within(t, going).err, holdfast.ErrUnknown)
 	cancelled := time.Now()
-	await(t, func() bool { return says(hall.ErrNotAcquired) })
+	await(t, func() bool { return says(holdfast.ErrNotAcquired) })
 	require.Less(t, time.Since(cancelled), 5*time.Second, "the next beat has ended it")
 
 	hook, held := holding("enter")
@@ -164,7 +164,7 @@ func testOutageEnds(t *testing.T, d Door) {
 	going = lockAside(r.locker, ctx, "k")
 	within(t, held)
 	cancel()
-	requireSentinel(t, within(t, going).err, hall.ErrNotAcquired)
+	requireSentinel(t, within(t, going).err, holdfast.ErrNotAcquired)
 	r.proxy.OnRequest(nil)
 	r.proxy.Release()
 	require.NoError(t, before.Unlock(bounded(t)))
@@ -200,7 +200,7 @@ func testClosedWhileConfirming(t *testing.T, d Door) {
 	const lease = 3 * time.Second
 	r := newFaultRig(t, d, Options{Lease: lease, Stale: 10 * long, FirstLease: 10 * long})
 	before := lock(t, r.other, bounded(t), "k")
-	waiting := r.inLine(bounded(t), "k", 1, Call{FixedLease: time.Hour})
+	waiting := r.inLine(bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	behind := r.inLine(bounded(t), "k", 2)
 	hook, held := holding("confirm")
 	r.proxy.OnReply(hook)
@@ -208,11 +208,11 @@ func testClosedWhileConfirming(t *testing.T, d Door) {
 	within(t, held)
 	closed := make(chan error, 1)
 	go func() { closed <- r.locker.Close() }()
-	require.ErrorIs(t, within(t, behind).err, hall.ErrClosed)
+	require.ErrorIs(t, within(t, behind).err, holdfast.ErrClosed)
 	r.proxy.OnReply(nil)
 	r.proxy.Release()
 	require.NoError(t, within(t, closed))
-	require.ErrorIs(t, within(t, waiting).err, hall.ErrClosed)
+	require.ErrorIs(t, within(t, waiting).err, holdfast.ErrClosed)
 	r.tidy("k")
 }
 
@@ -223,7 +223,7 @@ func testRejoinedAndDeleted(t *testing.T, d Door) {
 	const stale = 2 * time.Second
 	r := newFaultRig(t, d, Options{Lease: long, Stale: stale, FirstLease: stale})
 	before := lock(t, r.other, bounded(t), "k")
-	turn := r.inLine(bounded(t), "k", 1, Call{FixedLease: time.Hour})
+	turn := r.inLine(bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	rival := lockAside(r.other, bounded(t), "k")
 	await(t, func() bool { return len(queued(t, r.server, "k")) == 2 })
 	behind := r.inLine(bounded(t), "k", 3)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -45,7 +45,7 @@ func (r *faultRig) counting() (count func(verb string) int) {
 
 // trustedInRedis requires that Redis gives key to nobody else before the lease's
 // trusted deadline.
-func (r *faultRig) trustedInRedis(l Lease) {
+func (r *faultRig) trustedInRedis(l *holdfast.Lease) {
 	r.t.Helper()
 	require.Equal(r.t, l.Owner(), r.owner(l.Key()))
 	deadline := l.Deadline()
@@ -207,7 +207,7 @@ func testGrantAfterTurn(t *testing.T, d Door) {
 	require.NoError(t, err)
 	require.NoError(t, got(t, last).Unlock(bounded(t)))
 	require.NoError(t, got(t, behind).Unlock(bounded(t)))
-	require.ErrorIs(t, served.Unlock(bounded(t)), hall.ErrLost)
+	require.ErrorIs(t, served.Unlock(bounded(t)), holdfast.ErrLost)
 	r.tidy("k")
 }
 
@@ -217,7 +217,7 @@ func testForcedWhileConfirming(t *testing.T, d Door) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: long})
 	before := lock(t, r.other, bounded(t), "k")
-	forced := r.inLine(bounded(t), "k", 1, Call{FixedLease: time.Hour})
+	forced := r.inLine(bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	next := r.inLine(bounded(t), "k", 2)
 	hook, held := holding("confirm")
 	r.proxy.OnReply(hook)

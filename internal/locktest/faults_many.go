@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -63,7 +63,7 @@ func testOneForgets(t *testing.T, d Door, guarded bool, forget func(*redistest.S
 	}
 	l := lock(t, r.locker, bounded(t), "k")
 	forget(r.server[0])
-	var next Lease
+	var next *holdfast.Lease
 	await(t, func() (ok bool) {
 		var err error
 		next, err = r.other.TryLock(bounded(t), "k")
@@ -73,9 +73,9 @@ func testOneForgets(t *testing.T, d Door, guarded bool, forget func(*redistest.S
 		require.NoError(t, l.Err(), "the control finds nothing")
 		return
 	}
-	require.ErrorIs(t, l.Err(), hall.ErrLost, "two holders")
+	require.ErrorIs(t, l.Err(), holdfast.ErrLost, "two holders")
 	require.Greater(t, next.Fence(), l.Fence())
-	require.ErrorIs(t, l.Unlock(bounded(t)), hall.ErrLost)
+	require.ErrorIs(t, l.Unlock(bounded(t)), holdfast.ErrLost)
 	require.Equal(t, next.Owner(), r.owner("k"))
 	require.NoError(t, next.Unlock(bounded(t)))
 }
@@ -100,7 +100,7 @@ func testOneClock(t *testing.T, d Door, c wrongClock) {
 		for range 3 {
 			renewed(t, l)
 			_, err := other.TryLock(bounded(t), "k")
-			require.ErrorIs(t, err, hall.ErrNotAcquired)
+			require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 		}
 		waiting := lockAside(other, bounded(t), "k")
 		require.NoError(t, l.Unlock(bounded(t)))

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -77,7 +78,7 @@ func (r *faultRig) asleep(begin func(), keys ...string) {
 }
 
 // waiters begins a wait on each key, behind holds of the other client.
-func (r *faultRig) waiters() (before []Lease, waiting []<-chan acquired) {
+func (r *faultRig) waiters() (before []*holdfast.Lease, waiting []<-chan acquired) {
 	for _, key := range messageKeys {
 		before = append(before, lock(r.t, r.other, bounded(r.t), key))
 	}
@@ -141,7 +142,7 @@ func testDeletedWithoutMessage(t *testing.T, d Door) {
 	t.Parallel()
 	const lease = 600 * time.Millisecond
 	r := newFaultRig(t, d, Options{Lease: long, Stale: time.Second})
-	lock(t, r.other, bounded(t), "k", Call{FixedLease: lease})
+	lock(t, r.other, bounded(t), "k", holdfast.FixedLease(lease))
 	var waiting <-chan acquired
 	r.asleep(func() { waiting = lockAside(r.locker, bounded(t), "k") }, "k")
 	deleted := time.Now()
@@ -158,7 +159,7 @@ func testDeletedBehindLongLease(t *testing.T, d Door) {
 	t.Parallel()
 	const lease = 500 * time.Millisecond
 	r := newFaultRig(t, d, Options{Lease: lease})
-	lock(t, r.other, bounded(t), "k", Call{FixedLease: long})
+	lock(t, r.other, bounded(t), "k", holdfast.FixedLease(long))
 	for _, s := range r.server { // a node that is late would have the hold for good
 		await(t, func() bool { return exists(t, s, "k") })
 	}

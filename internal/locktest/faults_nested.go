@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 func init() {
@@ -21,7 +21,7 @@ func testNestedWhileHanging(t *testing.T, d Door) {
 	t.Parallel()
 	const lease = 3 * time.Second // of which a call takes a third
 	r := newFaultRig(t, d, Options{Lease: lease, MaxOutage: ptr(time.Second)})
-	outer := lock(t, r.locker, bounded(t), "k", Call{FixedLease: time.Hour})
+	outer := lock(t, r.locker, bounded(t), "k", holdfast.FixedLease(time.Hour))
 	ctx := outer.Bind(context.Background())
 	inner, inmost := lock(t, r.locker, ctx, "k"), lock(t, r.locker, ctx, "k")
 	require.Equal(t, 3, r.entries("k"))
@@ -30,16 +30,16 @@ func testNestedWhileHanging(t *testing.T, d Door) {
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	_, err := r.locker.Lock(short, "k")
-	requireSentinel(t, err, hall.ErrUnknown)
+	requireSentinel(t, err, holdfast.ErrUnknown)
 	ends := make(chan error)
 	for _, call := range []struct {
 		want error
 		make func() error
 	}{
-		{hall.ErrUnknown, func() error { return inner.Unlock(over()) }},
-		{hall.ErrUnavailable, func() error { _, err := r.locker.TryLock(ctx, "k"); return err }},
-		{hall.ErrUnavailable, func() error { _, err := r.locker.Lock(ctx, "k"); return err }},
-		{hall.ErrUnavailable, func() error { _, err := r.locker.TryLockFor(ctx, "k", time.Hour); return err }},
+		{holdfast.ErrUnknown, func() error { return inner.Unlock(over()) }},
+		{holdfast.ErrUnavailable, func() error { _, err := r.locker.TryLock(ctx, "k"); return err }},
+		{holdfast.ErrUnavailable, func() error { _, err := r.locker.Lock(ctx, "k"); return err }},
+		{holdfast.ErrUnavailable, func() error { _, err := r.locker.TryLockFor(ctx, "k", time.Hour); return err }},
 	} {
 		go func() { ends <- call.make() }()
 		requireSentinel(t, within(t, ends), call.want)

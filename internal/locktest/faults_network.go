@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -96,23 +96,23 @@ func testPartition(t *testing.T, d Door, s fleet, address string, cut func(on bo
 	cut(true)
 
 	err := left.Unlock(over())
-	requireSentinel(t, err, hall.ErrUnknown)
+	requireSentinel(t, err, holdfast.ErrUnknown)
 	require.ErrorIs(t, err, context.Canceled)
 
 	taken := lockAside(other, bounded(t), "held")
 	rival := got(t, taken)
-	require.ErrorIs(t, held.Err(), hall.ErrLost)
+	require.ErrorIs(t, held.Err(), holdfast.ErrLost)
 	<-held.Done()
 	require.ErrorIs(t, held.Err(), watchdog.ErrDeadline)
 	require.False(t, time.Now().Before(held.Deadline()))
-	requireSentinel(t, held.Unlock(bounded(t)), hall.ErrLost)
+	requireSentinel(t, held.Unlock(bounded(t)), holdfast.ErrLost)
 
 	quick := func(call func() error) {
 		t.Helper()
 		began := time.Now()
 		err := call()
 		require.Error(t, err)
-		require.True(t, errors.Is(err, hall.ErrUnknown) || errors.Is(err, hall.ErrUnavailable), err)
+		require.True(t, errors.Is(err, holdfast.ErrUnknown) || errors.Is(err, holdfast.ErrUnavailable), err)
 		require.Less(t, time.Since(began), soon)
 	}
 	quick(func() error { _, err := locker.TryLock(bounded(t), "free"); return err })
@@ -130,7 +130,7 @@ func testPartition(t *testing.T, d Door, s fleet, address string, cut func(on bo
 	require.NoError(t, rival.Unlock(bounded(t)))
 	a := <-waiting
 	require.Nil(t, a.lease)
-	require.True(t, errors.Is(a.err, hall.ErrUnknown) || errors.Is(a.err, hall.ErrUnavailable), a.err)
+	require.True(t, errors.Is(a.err, holdfast.ErrUnknown) || errors.Is(a.err, holdfast.ErrUnavailable), a.err)
 
 	cut(false)
 	require.NoError(t, wanted.Unlock(bounded(t)))
@@ -181,7 +181,7 @@ func testJitter(t *testing.T, d Door) {
 		r.proxy.SetDelay(time.Duration(rand.Int64N(int64(250*time.Millisecond))), time.Duration(rand.Int64N(int64(250*time.Millisecond))))
 		return redistest.Pass
 	})
-	held, waits := make([]Lease, 20), make([]<-chan acquired, 20)
+	held, waits := make([]*holdfast.Lease, 20), make([]<-chan acquired, 20)
 	for i := range held {
 		waits[i] = lockAside(r.locker, bounded(t), fmt.Sprint("key", i))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 // A client that says its name to a Redis which has no room for it is cut off
@@ -23,9 +23,9 @@ func testMaxClientsDefault(t *testing.T, d Door) {
 	locker := d.Open(t, s.Client(t), Options{Lease: long, MaxOutage: ptr(most)})
 	require.NoError(t, lock(t, locker, bounded(t), "k").Unlock(bounded(t)))
 	beginMaxClients(t, s)
-	failed := func(_ Lease, err error) {
+	failed := func(_ *holdfast.Lease, err error) {
 		t.Helper()
-		require.True(t, errors.Is(err, hall.ErrUnknown) || errors.Is(err, hall.ErrUnavailable), err)
+		require.True(t, errors.Is(err, holdfast.ErrUnknown) || errors.Is(err, holdfast.ErrUnavailable), err)
 	}
 	began := time.Now()
 	failed(locker.TryLock(bounded(t), "k"))
@@ -63,7 +63,7 @@ func testPoolExhausted(t *testing.T, d Door) {
 	held := lock(t, other, bounded(t), "k")
 	began := time.Now()
 	_, err := locker.TryLockFor(bounded(t), "k", 100*time.Millisecond)
-	requireSentinel(t, err, hall.ErrNotAcquired)
+	requireSentinel(t, err, holdfast.ErrNotAcquired)
 	require.Less(t, time.Since(began), 5*time.Second)
 	waiting := lockAside(locker, bounded(t), "k")
 	require.NoError(t, held.Unlock(bounded(t)))

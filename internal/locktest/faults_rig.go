@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -24,9 +25,9 @@ type faultRig struct {
 	door   Door
 	server fleet
 	proxy  *ways
-	client rueidis.Client // through the proxy
-	locker Locker         // on client
-	other  Locker         // on a client of its own
+	client rueidis.Client  // through the proxy
+	locker holdfast.Locker // on client
+	other  holdfast.Locker // on a client of its own
 }
 
 // newFaultRig makes both lockers with the same options. Redis knows all scripts,
@@ -59,7 +60,7 @@ func bounded(t testing.TB) context.Context {
 }
 
 // lock is a Lock that must succeed.
-func lock(t testing.TB, l Locker, ctx context.Context, key string, c ...Call) Lease {
+func lock(t testing.TB, l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) *holdfast.Lease {
 	t.Helper()
 	lease, err := l.Lock(ctx, key, c...)
 	require.NoError(t, err)
@@ -68,12 +69,12 @@ func lock(t testing.TB, l Locker, ctx context.Context, key string, c ...Call) Le
 
 // acquired is how a Lock in the background ended.
 type acquired struct {
-	lease Lease
+	lease *holdfast.Lease
 	err   error
 }
 
 // lockAside calls Lock on a goroutine of its own.
-func lockAside(l Locker, ctx context.Context, key string, c ...Call) <-chan acquired {
+func lockAside(l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) <-chan acquired {
 	done := make(chan acquired, 1)
 	go func() {
 		lease, err := l.Lock(ctx, key, c...)
@@ -83,7 +84,7 @@ func lockAside(l Locker, ctx context.Context, key string, c ...Call) <-chan acqu
 }
 
 // got waits for a Lock in the background, which must succeed.
-func got(t testing.TB, done <-chan acquired) Lease {
+func got(t testing.TB, done <-chan acquired) *holdfast.Lease {
 	t.Helper()
 	a := within(t, done)
 	require.NoError(t, a.err)

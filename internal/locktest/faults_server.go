@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 // outage is a fault that passes, and during which Redis surely does nothing of
@@ -143,8 +143,8 @@ func beginBusy(t *testing.T, f fleet) {
 
 // sentinels are the errors of ours.
 var sentinels = []error{
-	hall.ErrNotAcquired, hall.ErrLost, hall.ErrReleased, hall.ErrClosed, hall.ErrQueueFull, hall.ErrUnavailable, hall.ErrUnknown,
-	hall.ErrWrongType,
+	holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed, holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown,
+	holdfast.ErrWrongType,
 }
 
 // requireSentinel requires that err matches this error of ours and no other;
@@ -177,16 +177,16 @@ func testOutage(t *testing.T, d Door, o outage) {
 	held := lock(t, patient, bounded(t), "held")
 	o.begin(t, s)
 
-	unavailable := func(l Lease, err error) {
+	unavailable := func(l *holdfast.Lease, err error) {
 		t.Helper()
 		require.Nil(t, l)
-		requireSentinel(t, err, hall.ErrUnavailable)
+		requireSentinel(t, err, holdfast.ErrUnavailable)
 		require.ErrorContains(t, err, o.cause)
 	}
-	for _, l := range []Locker{patient, hasty} { // the fault may cut the connection first
+	for _, l := range []holdfast.Locker{patient, hasty} { // the fault may cut the connection first
 		await(t, func() bool {
 			_, err := l.TryLock(bounded(t), "k")
-			return errors.Is(err, hall.ErrUnavailable)
+			return errors.Is(err, holdfast.ErrUnavailable)
 		})
 	}
 	unavailable(patient.TryLock(bounded(t), "k"))
@@ -215,12 +215,12 @@ func testOutage(t *testing.T, d Door, o outage) {
 
 	err = held.Unlock(over())
 	if !o.releases {
-		requireSentinel(t, err, hall.ErrUnknown)
+		requireSentinel(t, err, holdfast.ErrUnknown)
 		require.ErrorIs(t, err, context.Canceled)
 	} else {
 		require.NoError(t, err)
 	}
-	require.ErrorIs(t, held.Err(), hall.ErrReleased)
+	require.ErrorIs(t, held.Err(), holdfast.ErrReleased)
 
 	waiting := lockAside(patient, bounded(t), "k")
 	o.end(t, s)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -42,7 +42,7 @@ func awayOptions() Options {
 // others wait for the same keys: all holders are told at their deadlines, all
 // waiters are served when it is back, and the calls of the first second are at
 // most so many for each key: there is no stampede.
-func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
+func testAllAway(r *faultRig, waiter holdfast.Locker, leave, comeBack func(), most int) {
 	t := r.t
 	t.Parallel()
 	keys := 200
@@ -51,7 +51,7 @@ func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
 	}
 	holder := r.door.Open(t, r.server.Client(t), awayOptions())
 	key := func(i int) string { return fmt.Sprint("key", i) }
-	held, waits := make([]Lease, keys), make([]chan error, keys)
+	held, waits := make([]*holdfast.Lease, keys), make([]chan error, keys)
 	for i := range keys {
 		held[i] = lock(t, holder, bounded(t), key(i))
 	}
@@ -74,7 +74,7 @@ func testAllAway(r *faultRig, waiter Locker, leave, comeBack func(), most int) {
 		<-l.Done()
 		require.False(t, time.Now().Before(l.Deadline()))
 		require.ErrorIs(t, l.Err(), watchdog.ErrDeadline)
-		requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+		requireSentinel(t, l.Unlock(bounded(t)), holdfast.ErrLost)
 	}
 	time.Sleep(time.Second)
 

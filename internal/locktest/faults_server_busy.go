@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -102,7 +102,7 @@ func testBusyShort(t *testing.T, d Door) {
 	seen, until := time.Now(), l.Deadline()
 	for time.Since(seen) < 1500*time.Millisecond { // a renewal is due meanwhile
 		_, err := locker.TryLock(bounded(t), "other")
-		require.True(t, errors.Is(err, hall.ErrUnavailable) || errors.Is(err, hall.ErrUnknown), err) // the latter if no answer came in time
+		require.True(t, errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown), err) // the latter if no answer came in time
 	}
 	require.Equal(t, until, l.Deadline())
 	s.Do(t, "SCRIPT", "KILL")
@@ -120,7 +120,7 @@ func testBusyLong(t *testing.T, d Door) {
 	<-l.Done()
 	require.False(t, time.Now().Before(l.Deadline()))
 	require.ErrorIs(t, l.Err(), watchdog.ErrDeadline)
-	requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+	requireSentinel(t, l.Unlock(bounded(t)), holdfast.ErrLost)
 }
 
 // Out of memory, locks are renewed and released, nested ones too; only counting
@@ -136,17 +136,17 @@ func testMemoryHeld(t *testing.T, d Door) {
 
 	until := l.Deadline()
 	await(t, func() bool { return l.Deadline().After(until) })
-	for _, call := range []func() (Lease, error){
-		func() (Lease, error) { return locker.TryLock(l.Bind(bounded(t)), "k") },
-		func() (Lease, error) { return locker.Lock(l.Bind(bounded(t)), "k") },
-		func() (Lease, error) { return locker.Lock(bounded(t), "new") },
+	for _, call := range []func() (*holdfast.Lease, error){
+		func() (*holdfast.Lease, error) { return locker.TryLock(l.Bind(bounded(t)), "k") },
+		func() (*holdfast.Lease, error) { return locker.Lock(l.Bind(bounded(t)), "k") },
+		func() (*holdfast.Lease, error) { return locker.Lock(bounded(t), "new") },
 	} {
 		_, err := call()
-		requireSentinel(t, err, hall.ErrUnavailable)
+		requireSentinel(t, err, holdfast.ErrUnavailable)
 		require.ErrorContains(t, err, "OOM")
 	}
-	requireSentinel(t, inside.Unlock(bounded(t)), hall.ErrUnknown)
-	require.ErrorIs(t, inside.Err(), hall.ErrReleased)
+	requireSentinel(t, inside.Unlock(bounded(t)), holdfast.ErrUnknown)
+	require.ErrorIs(t, inside.Err(), holdfast.ErrReleased)
 	require.NoError(t, l.Err())
 	tried := refusals(t, s, "OOM")
 	await(t, func() bool { return refusals(t, s, "OOM") > tried+3 }, "it is tried again")

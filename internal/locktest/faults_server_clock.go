@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -25,10 +25,10 @@ type wrongClock struct {
 }
 
 // clockRig is lockers of different clients on a server whose clock can be moved.
-func clockRig(t *testing.T, d Door, lockers int) (*redistest.Server, []Locker) {
+func clockRig(t *testing.T, d Door, lockers int) (*redistest.Server, []holdfast.Locker) {
 	t.Parallel()
 	s := redistest.StartWithClock(t)
-	ls := make([]Locker, lockers)
+	ls := make([]holdfast.Locker, lockers)
 	for i := range ls {
 		ls[i] = d.Open(t, s.Client(t), Options{Lease: 3 * time.Second, Fencing: true})
 	}
@@ -45,7 +45,7 @@ func clockAhead(t *testing.T, d Door) {
 	await(t, func() bool { return d.waiting(t, s, "k") == 2 })
 	s.SetClock(time.Minute, 1)
 	within(t, first.Done())
-	require.ErrorIs(t, first.Err(), hall.ErrLost)
+	require.ErrorIs(t, first.Err(), holdfast.ErrLost)
 	next := within(t, firstOf(second, third))
 	require.NoError(t, next.err)
 	require.Greater(t, next.lease.Fence(), first.Fence())
@@ -101,7 +101,7 @@ func clockRuns(t *testing.T, d Door, rate float64) {
 }
 
 // renewed waits for the next renewal of a lease, which must live until then.
-func renewed(t *testing.T, l Lease) {
+func renewed(t *testing.T, l *holdfast.Lease) {
 	t.Helper()
 	before := l.Deadline()
 	await(t, func() bool { return l.Deadline().After(before) })

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 // One key that a user may no longer touch is among many of a call, which Redis
@@ -36,14 +36,14 @@ func testForbiddenAmongLeases(t *testing.T, d Door) {
 	s := d.start(t)
 	leastUser(t, d, s)
 	locker := d.Open(t, s.Client(t, asLeast), Options{Lease: 6 * time.Second})
-	var leases []Lease
+	var leases []*holdfast.Lease
 	for _, key := range manyKeys() {
 		leases = append(leases, lock(t, locker, bounded(t), key))
 	}
 	forbid(t, s)
 	last := len(leases) - 1
 	within(t, leases[last].Done())
-	require.ErrorIs(t, leases[last].Err(), hall.ErrLost)
+	require.ErrorIs(t, leases[last].Err(), holdfast.ErrLost)
 	over := leases[last].Deadline()
 	for _, l := range leases[:last] {
 		require.NoError(t, l.Err(), l.Key())
@@ -60,7 +60,7 @@ func testForbiddenAmongWaiters(t *testing.T, d Door) {
 	o := Options{Lease: long, Stale: 2 * time.Second, FirstLease: long}
 	locker, other := d.Open(t, s.Client(t, asLeast), o), d.Open(t, s.Client(t), o)
 	keys := manyKeys()
-	var held []Lease
+	var held []*holdfast.Lease
 	var waits []<-chan acquired
 	for _, key := range keys {
 		held = append(held, lock(t, other, bounded(t), key))

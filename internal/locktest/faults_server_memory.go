@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -55,20 +55,20 @@ func testForgotten(t *testing.T, d Door, lease time.Duration, forget func(fleet)
 	forget(s)
 	<-l.Done()
 	require.True(t, time.Now().Before(l.Deadline()), "told by a renewal")
-	for _, e := range []Lease{l, inside} {
-		require.ErrorIs(t, e.Err(), hall.ErrLost)
+	for _, e := range []*holdfast.Lease{l, inside} {
+		require.ErrorIs(t, e.Err(), holdfast.ErrLost)
 		require.ErrorIs(t, e.Err(), watchdog.ErrNotOurs)
 	}
 	<-bound.Done()
 	gone(t, s, "k") // and no renewal has made it again
 	_, err := locker.Lock(l.Bind(bounded(t)), "k")
-	requireSentinel(t, err, hall.ErrLost)
+	requireSentinel(t, err, holdfast.ErrLost)
 	gone(t, s, "k") // and no nested call has made it again
 
 	now := lock(t, other, bounded(t), "k")
 	require.Greater(t, now.Fence(), l.Fence())
-	requireSentinel(t, inside.Unlock(bounded(t)), hall.ErrLost)
-	requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+	requireSentinel(t, inside.Unlock(bounded(t)), holdfast.ErrLost)
+	requireSentinel(t, l.Unlock(bounded(t)), holdfast.ErrLost)
 	held, err := other.Inspect(bounded(t), "k")
 	require.NoError(t, err)
 	require.Equal(t, now.Owner(), held.Owner)
@@ -80,31 +80,31 @@ func testForgotten(t *testing.T, d Door, lease time.Duration, forget func(fleet)
 func testNextCallTells(t *testing.T, d Door) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
-	for name, call := range map[string]func(l, inside Lease) error{
-		"nested lock": func(l, _ Lease) error {
+	for name, call := range map[string]func(l, inside *holdfast.Lease) error{
+		"nested lock": func(l, _ *holdfast.Lease) error {
 			_, err := r.locker.Lock(l.Bind(bounded(t)), l.Key())
 			return err
 		},
-		"nested try": func(l, _ Lease) error {
+		"nested try": func(l, _ *holdfast.Lease) error {
 			_, err := r.locker.TryLock(l.Bind(bounded(t)), l.Key())
 			return err
 		},
-		"nested unlock": func(_, inside Lease) error { return inside.Unlock(bounded(t)) },
+		"nested unlock": func(_, inside *holdfast.Lease) error { return inside.Unlock(bounded(t)) },
 	} {
 		l := lock(t, r.locker, bounded(t), name)
 		inside := lock(t, r.locker, l.Bind(bounded(t)), name)
 		r.server.Do(t, "DEL", name)
-		requireSentinel(t, call(l, inside), hall.ErrLost)
+		requireSentinel(t, call(l, inside), holdfast.ErrLost)
 		<-l.Done()
 		require.ErrorIs(t, l.Err(), watchdog.ErrNotOurs)
-		requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+		requireSentinel(t, l.Unlock(bounded(t)), holdfast.ErrLost)
 		// A node of a quorum may have been late, and have it after the others lost it.
 		await(t, func() bool { return !exists(t, r.server, name) })
 	}
 	l := lock(t, r.locker, bounded(t), "k")
 	r.server.Do(t, "DEL", "k")
 	now := lock(t, r.other, bounded(t), "k")
-	requireSentinel(t, l.Unlock(bounded(t)), hall.ErrLost)
+	requireSentinel(t, l.Unlock(bounded(t)), holdfast.ErrLost)
 	require.True(t, exists(t, r.server, "k"), "it has released another's")
 	require.NoError(t, now.Unlock(bounded(t)))
 }
@@ -145,7 +145,7 @@ func testBackWithMemory(t *testing.T, d Door) {
 	inside := lock(t, locker, l.Bind(bounded(t)), "k")
 	s.Restart()
 
-	var held Status
+	var held holdfast.Status
 	await(t, func() bool { // the first call finds its connection cut
 		var err error
 		held, err = other.Inspect(bounded(t), "k")

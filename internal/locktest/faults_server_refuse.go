@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -80,7 +80,7 @@ func testRefused(t *testing.T, d Door, code string, client func(*rueidis.ClientO
 	refused := func(err error) {
 		t.Helper()
 		if code == "WRONGTYPE" {
-			requireSentinel(t, err, hall.ErrWrongType)
+			requireSentinel(t, err, holdfast.ErrWrongType)
 		} else {
 			requireSentinel(t, err, nil)
 		}
@@ -137,13 +137,13 @@ func testForeignKey(t *testing.T, d Door) {
 		_, err := fenced.TryLock(bounded(t), "k")
 		require.Error(t, err, make)
 		if make[1] == "k" {
-			requireSentinel(t, err, hall.ErrWrongType)
+			requireSentinel(t, err, holdfast.ErrWrongType)
 			_, err = fenced.Inspect(bounded(t), "k")
-			requireSentinel(t, err, hall.ErrWrongType)
+			requireSentinel(t, err, holdfast.ErrWrongType)
 			_, err = fenced.ForceUnlock(bounded(t), "k")
-			requireSentinel(t, err, hall.ErrWrongType)
+			requireSentinel(t, err, holdfast.ErrWrongType)
 			_, err = fenced.Lock(bounded(t), "k")
-			requireSentinel(t, err, hall.ErrWrongType)
+			requireSentinel(t, err, holdfast.ErrWrongType)
 		} else if make[0] == "SET" {
 			requireSentinel(t, err, nil)
 		}
@@ -162,8 +162,8 @@ func testKeyReplaced(t *testing.T, d Door) {
 	neighbour := lock(t, locker, bounded(t), "neighbour")
 	s.Do(t, "SET", "k", "v")
 	<-l.Done()
-	require.ErrorIs(t, l.Err(), hall.ErrLost)
-	require.ErrorIs(t, l.Unlock(bounded(t)), hall.ErrLost)
+	require.ErrorIs(t, l.Err(), holdfast.ErrLost)
+	require.ErrorIs(t, l.Unlock(bounded(t)), holdfast.ErrLost)
 	until := neighbour.Deadline()
 	await(t, func() bool { return neighbour.Deadline().After(until) })
 	require.NoError(t, neighbour.Unlock(bounded(t)))
@@ -173,8 +173,8 @@ func testKeyReplaced(t *testing.T, d Door) {
 	l = lock(t, locker, bounded(t), "other")
 	s.Do(t, "SET", "other", "v", "KEEPTTL")
 	err := l.Unlock(bounded(t))
-	requireSentinel(t, err, hall.ErrWrongType)
-	require.ErrorIs(t, l.Err(), hall.ErrReleased)
+	requireSentinel(t, err, holdfast.ErrWrongType)
+	require.ErrorIs(t, l.Err(), holdfast.ErrReleased)
 }
 
 // Each command is taken from the user in turn, and then every call is made: with

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -21,7 +21,7 @@ var fenceCases = []contractCase{
 func g10Grow(c *contractRig) {
 	const counter = "redisson_lock_token:{k}"
 	last := int64(0)
-	grown := func(l Lease) Lease {
+	grown := func(l *holdfast.Lease) *holdfast.Lease {
 		c.t.Helper()
 		require.Greater(c.t, l.Fence(), last)
 		last = l.Fence()
@@ -52,9 +52,9 @@ func g10Grow(c *contractRig) {
 		lost(func() { c.server.Do(c.t, "SET", counter, "41") }), // as Java does
 		lost(func() { c.server.Restart() }),
 		func() { // the lease expires
-			l := grown(lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: 100 * time.Millisecond}))
+			l := grown(lock(c.t, c.locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond)))
 			await(c.t, func() bool { return !exists(c.t, c.server, "k") })
-			require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+			require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
 		},
 		func() {
 			grown(lock(c.t, c.other, c.ctx, "k"))
@@ -68,7 +68,7 @@ func g10Grow(c *contractRig) {
 		handOver,
 	} {
 		between()
-		for _, locker := range []Locker{c.other, c.locker, c.other} {
+		for _, locker := range []holdfast.Locker{c.other, c.locker, c.other} {
 			c.unlock(grown(lock(c.t, locker, c.ctx, "k")))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 // G6: only the owner. G7: nothing is left over. G9: no key delays another.
@@ -27,7 +27,7 @@ func g6Strangers(c *contractRig) {
 		"longer":  func(owner string) string { return owner + "0" },
 		"shorter": func(owner string) string { return owner[:len(owner)-1] },
 	} {
-		var leases []Lease
+		var leases []*holdfast.Lease
 		for _, use := range []string{"renew", "unlock", "enter", "leave"} {
 			leases = append(leases, lock(c.t, c.locker, c.ctx, name+use))
 		}
@@ -36,11 +36,11 @@ func g6Strangers(c *contractRig) {
 			give(c.t, c.server, l.Key(), stranger(l.Owner()), "7")
 		}
 		before := c.dump()
-		require.ErrorIs(c.t, leases[1].Unlock(c.ctx), hall.ErrLost)
+		require.ErrorIs(c.t, leases[1].Unlock(c.ctx), holdfast.ErrLost)
 		_, err := c.locker.Lock(context.WithoutCancel(leases[2].Bind(c.ctx)), leases[2].Key())
-		require.ErrorIs(c.t, err, hall.ErrLost)
-		require.ErrorIs(c.t, inner.Unlock(c.ctx), hall.ErrLost)
-		c.ended(leases[0], hall.ErrLost)
+		require.ErrorIs(c.t, err, holdfast.ErrLost)
+		require.ErrorIs(c.t, inner.Unlock(c.ctx), holdfast.ErrLost)
+		c.ended(leases[0], holdfast.ErrLost)
 		require.Equal(c.t, before, c.dump())
 		for _, l := range leases {
 			require.Equal(c.t, -1, number(c.t, c.server, "PTTL", l.Key()))
@@ -113,16 +113,16 @@ func (c *contractRig) onlyExpiring() {
 }
 
 func g9Batch(c *contractRig) {
-	var leases []Lease
+	var leases []*holdfast.Lease
 	for i := range 30 {
 		leases = append(leases, lock(c.t, c.locker, c.ctx, fmt.Sprintf("k%02d", i)))
 	}
 	c.server.Do(c.t, "SET", "k05", "not a lock")
 	c.server.Do(c.t, "DEL", "k15")
 	for _, i := range []int{5, 15} {
-		c.ended(leases[i], hall.ErrLost)
+		c.ended(leases[i], holdfast.ErrLost)
 	}
-	before := map[Lease]time.Time{}
+	before := map[*holdfast.Lease]time.Time{}
 	for _, l := range slices.Concat(leases[:5], leases[6:15], leases[16:]) {
 		before[l] = l.Deadline()
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 var handoverCases = []contractCase{
@@ -31,7 +31,7 @@ var tenured = Options{Handover: &longTenure, FirstLease: 20 * time.Second}
 // crew is a holder of key, and so many waiters behind it, to which its hold may be
 // handed over one after the other, and then waiters with these terms. On a fair
 // door such a hold has been granted by the queue, with those who follow.
-func (c *contractRig) crew(key string, n int, then ...Call) (holder Lease, waits []<-chan acquired) {
+func (c *contractRig) crew(key string, n int, then ...[]holdfast.LockOption) (holder *holdfast.Lease, waits []<-chan acquired) {
 	c.t.Helper()
 	holder = lock(c.t, c.locker, c.ctx, key)
 	if c.door.Fair {
@@ -45,7 +45,7 @@ func (c *contractRig) crew(key string, n int, then ...Call) (holder Lease, waits
 		waits = append(waits, c.inQueue(c.locker, key))
 	}
 	for _, terms := range then {
-		waits = append(waits, c.inQueue(c.locker, key, terms))
+		waits = append(waits, c.inQueue(c.locker, key, terms...))
 	}
 	return holder, waits
 }
@@ -57,7 +57,7 @@ func handoverInMemory(c *contractRig) {
 	for _, w := range waits {
 		before := holder
 		c.unlock(holder)
-		c.ended(before, hall.ErrReleased)
+		c.ended(before, holdfast.ErrReleased)
 		holder = got(c.t, w)
 		c.lives(holder)
 		require.Equal(c.t, owner, holder.Owner())
@@ -155,16 +155,17 @@ func handoverOff(c *contractRig) {
 
 // A lease with terms of its own is a hold of its own, and so is what follows it.
 func handoverLikeToLike(c *contractRig) {
-	for _, call := range []Call{{FixedLease: time.Hour}, {MaxHold: time.Hour}} {
-		holder, waits := c.crew("k", 1, call, call, Call{}, Call{})
+	for fixed, call := range map[bool]holdfast.LockOption{true: holdfast.FixedLease(time.Hour), false: holdfast.MaxHold(time.Hour)} {
+		with := []holdfast.LockOption{call}
+		holder, waits := c.crew("k", 1, with, with, nil, nil)
 		same := []bool{true, false, false, false, true}
 		for i, w := range waits {
 			before := holder.Owner()
 			c.unlock(holder)
 			holder = got(c.t, w)
-			require.Equal(c.t, same[i], holder.Owner() == before, "%v: %d", call, i)
+			require.Equal(c.t, same[i], holder.Owner() == before, "fixed %t: %d", fixed, i)
 			left := time.Duration(number(c.t, c.server, "PTTL", "k")) * time.Millisecond
-			require.Equal(c.t, call.FixedLease != 0 && (i == 1 || i == 2), left > time.Minute, "%v: %d", call, i)
+			require.Equal(c.t, fixed && (i == 1 || i == 2), left > time.Minute, "fixed %t: %d", fixed, i)
 		}
 		c.unlock(holder)
 	}
@@ -179,10 +180,10 @@ func handoverOldEntries(c *contractRig) {
 	c.unlock(outer)
 	next := got(c.t, waits[0])
 	require.Equal(c.t, outer.Owner(), next.Owner())
-	require.ErrorIs(c.t, outer.Unlock(c.ctx), hall.ErrReleased)
-	require.ErrorIs(c.t, inner.Unlock(c.ctx), hall.ErrReleased)
+	require.ErrorIs(c.t, outer.Unlock(c.ctx), holdfast.ErrReleased)
+	require.ErrorIs(c.t, inner.Unlock(c.ctx), holdfast.ErrReleased)
 	_, err := c.locker.TryLock(bound, "k")
-	require.ErrorIs(c.t, err, hall.ErrReleased)
+	require.ErrorIs(c.t, err, holdfast.ErrReleased)
 	require.Equal(c.t, 1, c.entries("k"))
 	c.lives(next)
 	c.unlock(next)
@@ -216,7 +217,7 @@ func handoverDoubt(c *contractRig) {
 	l, waits := c.crew("k", 1)
 	c.swallow(1, "recount")
 	_, err := c.locker.TryLock(l.Bind(c.ctx), "k")
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
 	c.unlock(lock(c.t, c.locker, l.Bind(c.ctx), "k")) // comes after what undoes the last
 	require.Equal(c.t, 1, c.entries("k"))
 	c.unlock(l)
@@ -232,11 +233,11 @@ func handoverLoss(c *contractRig) {
 	require.Equal(c.t, first.Owner(), present.Owner())
 	_, err := c.locker.ForceUnlock(c.ctx, "k")
 	require.NoError(c.t, err)
-	c.ended(present, hall.ErrLost)
-	require.ErrorIs(c.t, first.Err(), hall.ErrReleased)
+	c.ended(present, holdfast.ErrLost)
+	require.ErrorIs(c.t, first.Err(), holdfast.ErrReleased)
 	next := got(c.t, waits[1])
 	require.NotEqual(c.t, first.Owner(), next.Owner())
-	require.ErrorIs(c.t, present.Unlock(c.ctx), hall.ErrLost)
+	require.ErrorIs(c.t, present.Unlock(c.ctx), holdfast.ErrLost)
 	c.lives(next)
 	c.unlock(next)
 }

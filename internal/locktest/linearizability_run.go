@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -70,7 +70,7 @@ func recordHistory(t *testing.T, d Door, renewed bool, length time.Duration, lea
 	const most = 12
 	errs := make([]error, most)
 	var actors sync.WaitGroup
-	var shared Locker
+	var shared holdfast.Locker
 	for id := range most {
 		a := &actor{history: h, id: id, renewed: renewed, locker: shared, alone: id >= 8}
 		if a.alone || id%4 == 0 {
@@ -106,7 +106,7 @@ func historyKey(i int) string { return fmt.Sprint("key", i) }
 type actor struct {
 	*history
 	id      int
-	locker  Locker
+	locker  holdfast.Locker
 	alone   bool // nobody else uses the locker
 	renewed bool // leases are renewed; else fixed
 }
@@ -114,9 +114,9 @@ type actor struct {
 // act takes one key, holds it for a while and gives it back, or tries to.
 func (a *actor) act() error {
 	key := historyKey(rand.IntN(historyKeys))
-	var calls []Call
+	var calls []holdfast.LockOption
 	if !a.renewed {
-		calls = []Call{{FixedLease: historyLease}}
+		calls = []holdfast.LockOption{holdfast.FixedLease(historyLease)}
 	}
 	take, try := a.locker.Lock, rand.IntN(2) == 0
 	if try {
@@ -142,13 +142,13 @@ func (a *actor) act() error {
 	case err == nil:
 		a.add(a.id, event{key, wasReleased, id}, from, to)
 		return nil
-	case errors.Is(err, hall.ErrLost):
+	case errors.Is(err, holdfast.ErrLost):
 		if a.renewed { // the last renewal may have arrived as late as this
 			gone = to.Add(historyLease)
 		}
 		a.add(a.id, event{key, hasExpired, id}, l.Deadline(), gone.Add(historySlack))
 		return nil
-	case a.renewed && errors.Is(err, hall.ErrUnknown): // released now or at the deadline
+	case a.renewed && errors.Is(err, holdfast.ErrUnknown): // released now or at the deadline
 		a.add(a.id, event{key, hasExpired, id}, from, to.Add(historyLease+historySlack))
 		return nil
 	}
@@ -162,13 +162,13 @@ const historySlack = 50 * time.Millisecond
 // failed records a refusal.
 func (a *actor) failed(key string, err error, from, to time.Time) error {
 	switch {
-	case errors.Is(err, hall.ErrNotAcquired):
+	case errors.Is(err, holdfast.ErrNotAcquired):
 		if a.alone {
 			a.add(a.id, event{key: key, what: wasRefused}, from, to)
 		}
 		time.Sleep(rand.N(5 * time.Millisecond)) // leave the key to others
 		return nil
-	case errors.Is(err, hall.ErrUnknown):
+	case errors.Is(err, holdfast.ErrUnknown):
 		return nil
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 var operatorCases = []contractCase{
@@ -23,9 +23,9 @@ const java = "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1"
 
 func inspectHolder(c *contractRig) {
 	c.free("k")
-	l := lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: time.Minute})
+	l := lock(c.t, c.locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
 	c.commands()
-	for _, who := range []Locker{c.locker, c.other} {
+	for _, who := range []holdfast.Locker{c.locker, c.other} {
 		s, err := who.Inspect(c.ctx, "k")
 		require.NoError(c.t, err)
 		require.True(c.t, s.Held)
@@ -52,7 +52,7 @@ func inspectHolder(c *contractRig) {
 	await(c.t, func() bool {
 		_, err := c.locker.Inspect(c.ctx, "k") // the first may find the connection dead
 		require.Error(c.t, err)
-		return errors.Is(err, hall.ErrUnavailable)
+		return errors.Is(err, holdfast.ErrUnavailable)
 	})
 }
 
@@ -66,8 +66,8 @@ func forceOwn(c *contractRig) {
 	held, err = c.locker.ForceUnlock(c.ctx, "k")
 	require.NoError(c.t, err)
 	require.True(c.t, held)
-	require.ErrorIs(c.t, outer.Err(), hall.ErrLost)
-	require.ErrorIs(c.t, inner.Err(), hall.ErrLost)
+	require.ErrorIs(c.t, outer.Err(), holdfast.ErrLost)
+	require.ErrorIs(c.t, inner.Err(), holdfast.ErrLost)
 	if c.door.Nodes > 0 {
 		c.releasedAfterLoss("force_release")
 	} else {
@@ -82,9 +82,9 @@ func forceOthers(c *contractRig) {
 	require.NoError(c.t, err)
 	require.True(c.t, held)
 	next := lock(c.t, c.other, c.ctx, "k")
-	c.ended(l, hall.ErrLost)
+	c.ended(l, holdfast.ErrLost)
 	require.True(c.t, time.Now().Before(l.Deadline()))
-	require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+	require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
 	c.held(c.locker, "k")
 	c.unlock(next)
 }
@@ -93,8 +93,8 @@ func forceNoReply(c *contractRig) {
 	l := lock(c.t, c.locker, c.ctx, "k")
 	c.swallow(1, "force_release")
 	_, err := c.locker.ForceUnlock(c.ctx, "k")
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
-	require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
+	require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
 }
 
 func forceWakes(c *contractRig) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -93,7 +94,7 @@ func g4Idle(c *contractRig) {
 	holder := lock(c.t, c.locker, c.ctx, "k")
 	var waits []<-chan acquired
 	for range 4 { // that get nothing by hand-over
-		waits = append(waits, c.queue(c.locker, "k", Call{MaxHold: time.Hour}))
+		waits = append(waits, c.queue(c.locker, "k", holdfast.MaxHold(time.Hour)))
 	}
 	for _, w := range waits {
 		c.unlock(holder)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 var reentryCases = []contractCase{
@@ -30,7 +30,7 @@ func reentryOrders(c *contractRig) {
 		outer := lock(c.t, c.locker, c.ctx, "k")
 		inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
 		inmost := lock(c.t, c.locker, inner.Bind(c.ctx), "k")
-		entries := []Lease{outer, inner, inmost}
+		entries := []*holdfast.Lease{outer, inner, inmost}
 		for _, e := range entries {
 			require.Equal(c.t, []any{"k", outer.Owner(), outer.Fence()}, []any{e.Key(), e.Owner(), e.Fence()})
 		}
@@ -38,7 +38,7 @@ func reentryOrders(c *contractRig) {
 			require.Equal(c.t, 3-i, c.entries("k"))
 			c.held(c.other, "k")
 			c.unlock(entries[n])
-			c.ended(entries[n], hall.ErrReleased)
+			c.ended(entries[n], holdfast.ErrReleased)
 			for _, later := range order[i+1:] {
 				c.lives(entries[later])
 			}
@@ -62,7 +62,7 @@ func reentryByEveryCall(c *contractRig) {
 			return ctx.Err()
 		}))
 		require.Equal(c.t, 4, c.entries("k"))
-		for _, l := range []Lease{first, second, third} {
+		for _, l := range []*holdfast.Lease{first, second, third} {
 			c.unlock(l)
 		}
 		require.Equal(c.t, 1, c.entries("k"))
@@ -84,8 +84,8 @@ func reentryTwoKeys(c *contractRig) {
 	nearest := innerA.Bind(context.WithoutCancel(ctx))
 	c.unlock(lock(c.t, c.locker, nearest, "a"))
 	_, err := c.locker.TryLock(context.WithoutCancel(ctx), "a")
-	require.ErrorIs(c.t, err, hall.ErrReleased)
-	for _, l := range []Lease{innerA, innerB, b} {
+	require.ErrorIs(c.t, err, holdfast.ErrReleased)
+	for _, l := range []*holdfast.Lease{innerA, innerB, b} {
 		c.unlock(l)
 	}
 	c.free("a")
@@ -97,7 +97,7 @@ func reentryElsewhere(c *contractRig) {
 	ctx := l.Bind(c.ctx)
 	c.held(c.other, "k")
 	_, err := c.other.TryLock(ctx, "k")
-	require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+	require.ErrorIs(c.t, err, holdfast.ErrNotAcquired)
 
 	another := lock(c.t, c.locker, ctx, "another")
 	require.NotEqual(c.t, l.Owner(), another.Owner())
@@ -107,7 +107,7 @@ func reentryElsewhere(c *contractRig) {
 	both := there.Bind(ctx)
 	c.unlock(lock(c.t, c.locker, both, "k"))
 	c.unlock(lock(c.t, c.other, both, "there"))
-	for _, l := range []Lease{there, another, l} {
+	for _, l := range []*holdfast.Lease{there, another, l} {
 		c.unlock(l)
 	}
 }
@@ -126,7 +126,7 @@ func reentryDead(c *contractRig) {
 	lost := lock(c.t, c.locker, c.ctx, "lost")
 	half := lock(c.t, c.locker, c.ctx, "half")
 	inner := lock(c.t, c.locker, half.Bind(c.ctx), "half")
-	bound := map[Lease]context.Context{released: released.Bind(c.ctx), lost: lost.Bind(c.ctx), inner: inner.Bind(c.ctx)}
+	bound := map[*holdfast.Lease]context.Context{released: released.Bind(c.ctx), lost: lost.Bind(c.ctx), inner: inner.Bind(c.ctx)}
 	c.unlock(released)
 	c.unlock(inner)
 	_, err := c.locker.ForceUnlock(c.ctx, "lost")
@@ -135,7 +135,7 @@ func reentryDead(c *contractRig) {
 		c.releasedAfterLoss("force_release")
 	}
 	c.commands()
-	for l, why := range map[Lease]error{released: hall.ErrReleased, lost: hall.ErrLost, inner: hall.ErrReleased} {
+	for l, why := range map[*holdfast.Lease]error{released: holdfast.ErrReleased, lost: holdfast.ErrLost, inner: holdfast.ErrReleased} {
 		for _, ctx := range []context.Context{bound[l], context.WithoutCancel(bound[l]), l.Bind(c.ctx), context.WithoutCancel(l.Bind(c.ctx))} {
 			_, err := c.locker.Lock(ctx, l.Key())
 			require.ErrorIs(c.t, err, why)
@@ -154,7 +154,7 @@ func reentryDead(c *contractRig) {
 func reentryTerms(c *contractRig) {
 	l := lock(c.t, c.locker, c.ctx, "k")
 	c.commands()
-	for _, call := range []Call{{FixedLease: time.Second}, {MaxHold: time.Second}} {
+	for _, call := range []holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)} {
 		_, err := c.locker.Lock(l.Bind(c.ctx), "k", call)
 		require.ErrorContains(c.t, err, "nested")
 		require.ErrorContains(c.t, err, "FixedLease")
@@ -201,7 +201,7 @@ func reentryCancelled(c *contractRig) {
 	cancel()
 	a := <-done
 	require.Nil(c.t, a.lease)
-	require.ErrorIs(c.t, a.err, hall.ErrUnknown)
+	require.ErrorIs(c.t, a.err, holdfast.ErrUnknown)
 	require.ErrorIs(c.t, a.err, context.Canceled)
 	c.lives(l)
 	c.proxy.OnRequest(nil)
@@ -220,8 +220,8 @@ func reentryLost(c *contractRig) {
 	l := lock(c.t, c.locker, c.ctx, "k")
 	c.server.Do(c.t, "DEL", "k")
 	_, err := c.locker.Lock(l.Bind(c.ctx), "k")
-	require.ErrorIs(c.t, err, hall.ErrLost)
-	c.ended(l, hall.ErrLost)
+	require.ErrorIs(c.t, err, holdfast.ErrLost)
+	c.ended(l, holdfast.ErrLost)
 	c.free("k")
 }
 

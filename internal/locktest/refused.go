@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 var refusedCases = []contractCase{
@@ -43,21 +45,21 @@ func refusedKeys(c *contractRig) {
 
 func refusedTerms(c *contractRig) {
 	for _, r := range []struct {
-		call  Call
+		calls []holdfast.LockOption
 		names []string
 	}{
-		{Call{FixedLease: 99 * time.Millisecond}, []string{"FixedLease", "100ms"}},
-		{Call{FixedLease: -time.Second}, []string{"FixedLease", "-1s"}},
-		{Call{FixedLease: time.Second + time.Microsecond}, []string{"FixedLease", "whole number of milliseconds"}},
-		{Call{FixedLease: 1<<63 - 1}, []string{"FixedLease", "longer"}},
-		{Call{MaxHold: -1}, []string{"MaxHold", "-1ns"}},
-		{Call{FixedLease: time.Second, MaxHold: time.Second}, []string{"FixedLease", "MaxHold", "contradict"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(99 * time.Millisecond)}, []string{"FixedLease", "100ms"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(-time.Second)}, []string{"FixedLease", "-1s"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(time.Second + time.Microsecond)}, []string{"FixedLease", "whole number of milliseconds"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(1<<63 - 1)}, []string{"FixedLease", "longer"}},
+		{[]holdfast.LockOption{holdfast.MaxHold(-1)}, []string{"MaxHold", "-1ns"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)}, []string{"FixedLease", "MaxHold", "contradict"}},
 	} {
 		for name, call := range map[string]func() error{
-			"Lock":       func() error { _, err := c.locker.Lock(c.ctx, "k", r.call); return err },
-			"TryLock":    func() error { _, err := c.locker.TryLock(c.ctx, "k", r.call); return err },
-			"TryLockFor": func() error { _, err := c.locker.TryLockFor(c.ctx, "k", time.Hour, r.call); return err },
-			"Do":         func() error { return c.locker.Do(c.ctx, "k", unreachable(c.t), r.call) },
+			"Lock":       func() error { _, err := c.locker.Lock(c.ctx, "k", r.calls...); return err },
+			"TryLock":    func() error { _, err := c.locker.TryLock(c.ctx, "k", r.calls...); return err },
+			"TryLockFor": func() error { _, err := c.locker.TryLockFor(c.ctx, "k", time.Hour, r.calls...); return err },
+			"Do":         func() error { return c.locker.Do(c.ctx, "k", unreachable(c.t), r.calls...) },
 		} {
 			err := call()
 			require.False(c.t, isOurs(err), name)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -70,8 +70,8 @@ func g5Acquire(c *contractRig) {
 func g5Single(c *contractRig) {
 	c.swallow(1, "acquire")
 	_, err := c.locker.TryLock(c.ctx, "k")
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
-	require.NotErrorIs(c.t, err, hall.ErrNotAcquired)
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
+	require.NotErrorIs(c.t, err, holdfast.ErrNotAcquired)
 	c.tidy("k")
 	keys := c.keys()
 	require.Len(c.t, keys, 1)
@@ -93,7 +93,7 @@ func g5SingleEnter(c *contractRig) {
 	l := lock(c.t, c.locker, c.ctx, "k")
 	c.swallow(1, "recount")
 	_, err := c.locker.TryLock(l.Bind(c.ctx), "k")
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
 	c.lives(l)
 	await(c.t, func() bool { return c.entries("k") == 1 })
 	c.unlock(l)
@@ -106,8 +106,8 @@ func g5Leave(c *contractRig) {
 		l := lock(c.t, c.locker, c.ctx, "k")
 		inner := lock(c.t, c.locker, l.Bind(c.ctx), "k")
 		lose(2, "recount")
-		require.ErrorIs(c.t, inner.Unlock(c.ctx), hall.ErrUnknown)
-		c.ended(inner, hall.ErrReleased)
+		require.ErrorIs(c.t, inner.Unlock(c.ctx), holdfast.ErrUnknown)
+		c.ended(inner, holdfast.ErrReleased)
 		c.lives(l)
 		await(c.t, func() bool { return c.entries("k") == 1 })
 		c.unlock(l)
@@ -150,8 +150,8 @@ func g5Renew(c *contractRig) {
 // The hold in doubt outlasts the locker's own lease.
 func g5LongFixed(c *contractRig) {
 	c.awayAfter("acquire")
-	_, err := c.locker.TryLock(c.ctx, "k", Call{FixedLease: time.Hour})
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	_, err := c.locker.TryLock(c.ctx, "k", holdfast.FixedLease(time.Hour))
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
 	time.Sleep(1500 * time.Millisecond) // several leases of the locker
 	c.proxy.Refuse(false)
 	c.tidy("k")

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -104,7 +105,7 @@ func (r *resize) settle(nodes int) *settlers {
 }
 
 // use takes one lease, holds it for a while and gives it back.
-func (r *resize) use(ctx context.Context, c *settlers, l Locker) {
+func (r *resize) use(ctx context.Context, c *settlers, l holdfast.Locker) {
 	wait, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	lease, err := l.Lock(wait, "key"+strconv.Itoa(rand.IntN(2)))

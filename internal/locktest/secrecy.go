@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 )
 
 var secrecyCases = []contractCase{
@@ -52,7 +52,7 @@ func logSilent(c *contractRig) {
 	}()
 	l := lock(c.t, c.locker, c.ctx, "k")
 	c.away()
-	c.ended(l, hall.ErrLost)
+	c.ended(l, holdfast.ErrLost)
 	_, err := c.locker.TryLock(c.ctx, "k")
 	require.Error(c.t, err)
 	_ = c.locker.Close()
@@ -69,7 +69,7 @@ func secrets(c *contractRig) {
 	}
 	user("on", ">"+password, "~*", "&*", "+@all")
 	var logs logText
-	open := func() Locker {
+	open := func() holdfast.Locker {
 		client := c.server.Client(c.t, func(o *rueidis.ClientOption) {
 			o.InitAddress, o.Username, o.Password = []string{c.proxy.Addr()}, "canary-user", password
 		})
@@ -83,7 +83,7 @@ func secrets(c *contractRig) {
 		require.Error(c.t, err)
 		errs = append(errs, err)
 	}
-	take := func(key string) Lease {
+	take := func(key string) *holdfast.Lease {
 		lease := lock(c.t, l, c.ctx, key)
 		client, _, _ := strings.Cut(lease.Owner(), ":")
 		owners = append(owners, client)

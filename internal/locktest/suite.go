@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -176,11 +176,11 @@ func (c *tellingContext) Done() <-chan struct{} {
 
 // queue calls Lock on a goroutine of its own, and returns when it waits for a
 // key that is held or wanted by l already.
-func (c *contractRig) queue(l Locker, key string, calls ...Call) <-chan acquired {
+func (c *contractRig) queue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan acquired {
 	return c.queueWith(c.ctx, l, key, calls...)
 }
 
-func (c *contractRig) queueWith(ctx context.Context, l Locker, key string, calls ...Call) <-chan acquired {
+func (c *contractRig) queueWith(ctx context.Context, l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan acquired {
 	telling := &tellingContext{Context: ctx, waiting: make(chan struct{})}
 	done := make(chan acquired, 1)
 	go func() {
@@ -196,7 +196,7 @@ func (c *contractRig) queueWith(ctx context.Context, l Locker, key string, calls
 }
 
 // inQueue is queue, and on a fair door returns when the call is in Redis' queue.
-func (c *contractRig) inQueue(l Locker, key string, calls ...Call) <-chan acquired {
+func (c *contractRig) inQueue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan acquired {
 	c.t.Helper()
 	if !c.door.Fair {
 		return c.queue(l, key, calls...)
@@ -210,16 +210,16 @@ func (c *contractRig) inQueue(l Locker, key string, calls ...Call) <-chan acquir
 }
 
 // unlock is an Unlock that must succeed.
-func (c *contractRig) unlock(l Lease) {
+func (c *contractRig) unlock(l *holdfast.Lease) {
 	c.t.Helper()
 	require.NoError(c.t, l.Unlock(c.ctx))
 }
 
 // held requires that another has key.
-func (c *contractRig) held(l Locker, key string) {
+func (c *contractRig) held(l holdfast.Locker, key string) {
 	c.t.Helper()
 	lease, err := l.TryLock(c.ctx, key)
-	require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+	require.ErrorIs(c.t, err, holdfast.ErrNotAcquired)
 	require.Nil(c.t, lease)
 }
 
@@ -228,11 +228,11 @@ func (c *contractRig) free(key string) {
 	c.t.Helper()
 	s, err := c.other.Inspect(c.ctx, key)
 	require.NoError(c.t, err)
-	require.Equal(c.t, Status{}, s)
+	require.Equal(c.t, holdfast.Status{}, s)
 }
 
 // ended waits for the end of a lease, which must be told everywhere as why.
-func (c *contractRig) ended(l Lease, why error) {
+func (c *contractRig) ended(l *holdfast.Lease, why error) {
 	c.t.Helper()
 	bound := l.Bind(c.ctx)
 	for _, done := range []<-chan struct{}{l.Done(), bound.Done()} {
@@ -248,7 +248,7 @@ func (c *contractRig) ended(l Lease, why error) {
 }
 
 // lives requires that a lease has not ended.
-func (c *contractRig) lives(l Lease) {
+func (c *contractRig) lives(l *holdfast.Lease) {
 	c.t.Helper()
 	require.NoError(c.t, l.Err())
 	select {

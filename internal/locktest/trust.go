@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -37,7 +37,7 @@ func g2Anchor(c *contractRig) {
 		}
 		return redistest.Pass
 	})
-	atMost := func(l Lease) {
+	atMost := func(l *holdfast.Lease) {
 		mu.Lock()
 		defer mu.Unlock()
 		require.False(c.t, l.Deadline().After(sent.Add(trusted)))
@@ -66,18 +66,18 @@ func g2(c *contractRig, away func(bool)) {
 	}
 	deadline := l.Deadline()
 	// It is over at that moment, whether or not anybody was woken in time.
-	require.ErrorIs(c.t, l.Err(), hall.ErrLost)
+	require.ErrorIs(c.t, l.Err(), holdfast.ErrLost)
 	_, err := c.locker.TryLock(context.WithoutCancel(l.Bind(c.ctx)), "k")
-	require.ErrorIs(c.t, err, hall.ErrLost)
-	c.ended(l, hall.ErrLost)
-	c.ended(inner, hall.ErrLost)
+	require.ErrorIs(c.t, err, holdfast.ErrLost)
+	c.ended(l, holdfast.ErrLost)
+	c.ended(inner, holdfast.ErrLost)
 
 	away(false)
 	next := lock(c.t, c.other, c.ctx, "k")
-	c.ended(l, hall.ErrLost)
+	c.ended(l, holdfast.ErrLost)
 	require.Equal(c.t, deadline, l.Deadline())
-	require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
-	require.ErrorIs(c.t, inner.Unlock(c.ctx), hall.ErrLost)
+	require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
+	require.ErrorIs(c.t, inner.Unlock(c.ctx), holdfast.ErrLost)
 	require.Equal(c.t, next.Owner(), c.owner("k"))
 	c.unlock(next)
 	c.tidy("k")
@@ -112,14 +112,14 @@ func g2TooLate(c *contractRig) {
 	c.proxy.OnReply(hook)
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.locker.TryLock(c.ctx, "k", Call{FixedLease: 300 * time.Millisecond})
+		_, err := c.locker.TryLock(c.ctx, "k", holdfast.FixedLease(300*time.Millisecond))
 		done <- err
 	}()
 	within(c.t, held)
 	time.Sleep(300 * time.Millisecond)
 	c.proxy.OnReply(nil)
 	c.proxy.Release()
-	require.ErrorIs(c.t, <-done, hall.ErrUnknown)
+	require.ErrorIs(c.t, <-done, holdfast.ErrUnknown)
 	c.tidy("k")
 	await(c.t, func() bool { return len(c.keys()) == 1 }, "its owner has no tombstone")
 }
@@ -141,13 +141,13 @@ func g3AtOnce(c *contractRig) {
 	c.server.Do(c.t, "DEL", "deleted", "in do")
 	give(c.t, c.server, "taken", java, "1")
 	c.server.Do(c.t, "SET", "replaced", "not a lock")
-	for _, l := range []Lease{deleted, taken, replaced} {
-		c.ended(l, hall.ErrLost)
+	for _, l := range []*holdfast.Lease{deleted, taken, replaced} {
+		c.ended(l, holdfast.ErrLost)
 		require.True(c.t, time.Now().Before(l.Deadline()))
-		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+		require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
 	}
-	require.ErrorIs(c.t, context.Cause(bound), hall.ErrLost)
-	require.ErrorIs(c.t, <-inDo, hall.ErrLost)
+	require.ErrorIs(c.t, context.Cause(bound), holdfast.ErrLost)
+	require.ErrorIs(c.t, <-inDo, holdfast.ErrLost)
 	require.Equal(c.t, java, c.owner("taken"))
 }
 
@@ -155,10 +155,10 @@ func g3Silence(c *contractRig) {
 	err := c.locker.Do(c.ctx, "k", func(ctx context.Context) error {
 		c.proxy.HoldRequests(true)
 		<-ctx.Done()
-		require.ErrorIs(c.t, context.Cause(ctx), hall.ErrLost)
+		require.ErrorIs(c.t, context.Cause(ctx), holdfast.ErrLost)
 		return nil
 	})
-	require.ErrorIs(c.t, err, hall.ErrLost)
+	require.ErrorIs(c.t, err, holdfast.ErrLost)
 	c.proxy.HoldRequests(false)
 	c.tidy("k")
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -38,15 +38,15 @@ func unlockOver(c *contractRig) {
 func unlockTwice(c *contractRig) {
 	outer := lock(c.t, c.locker, c.ctx, "k")
 	inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
-	for _, l := range []Lease{inner, outer} {
+	for _, l := range []*holdfast.Lease{inner, outer} {
 		c.unlock(l)
 		c.commands()
-		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
+		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
 		c.quiet()
 	}
 	// Nor does it hit the next lease.
 	next := lock(c.t, c.locker, c.ctx, "k")
-	require.ErrorIs(c.t, outer.Unlock(c.ctx), hall.ErrReleased)
+	require.ErrorIs(c.t, outer.Unlock(c.ctx), holdfast.ErrReleased)
 	c.held(c.other, "k")
 	c.unlock(next)
 }
@@ -55,7 +55,7 @@ func unlockTwice(c *contractRig) {
 func unlockMany(c *contractRig) {
 	outer := lock(c.t, c.locker, c.ctx, "k")
 	inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
-	for _, l := range []Lease{inner, outer} {
+	for _, l := range []*holdfast.Lease{inner, outer} {
 		ends := make(chan error, 8)
 		for range cap(ends) {
 			go func() { ends <- l.Unlock(c.ctx) }()
@@ -65,7 +65,7 @@ func unlockMany(c *contractRig) {
 			if err := <-ends; err == nil {
 				ok++
 			} else {
-				require.Equal(c.t, hall.ErrReleased, err)
+				require.Equal(c.t, holdfast.ErrReleased, err)
 			}
 		}
 		require.Equal(c.t, 1, ok)
@@ -79,10 +79,10 @@ func unlockLost(c *contractRig) {
 	inner := lock(c.t, c.locker, outer.Bind(c.ctx), "k")
 	_, err := c.locker.ForceUnlock(c.ctx, "k")
 	require.NoError(c.t, err)
-	for _, l := range []Lease{outer, inner} {
-		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
-		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
-		require.ErrorIs(c.t, l.Err(), hall.ErrLost)
+	for _, l := range []*holdfast.Lease{outer, inner} {
+		require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
+		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
+		require.ErrorIs(c.t, l.Err(), holdfast.ErrLost)
 	}
 }
 
@@ -96,9 +96,9 @@ func unlockFindsLoss(c *contractRig) {
 		}
 		c.server.Do(c.t, "DEL", "k")
 		their := lock(c.t, c.other, c.ctx, "k")
-		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+		require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
 		if nested {
-			c.ended(outer, hall.ErrLost)
+			c.ended(outer, holdfast.ErrLost)
 		}
 		c.held(c.locker, "k")
 		c.unlock(their)
@@ -108,15 +108,15 @@ func unlockFindsLoss(c *contractRig) {
 // Also at the very moment, when nobody has been told yet.
 func unlockExpired(c *contractRig) {
 	for range 5 {
-		l := lock(c.t, c.locker, c.ctx, "k", Call{FixedLease: 100 * time.Millisecond})
+		l := lock(c.t, c.locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond))
 		for time.Now().Before(l.Deadline()) {
 			runtime.Gosched()
 		}
-		require.ErrorIs(c.t, l.Unlock(c.ctx), hall.ErrLost)
+		require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
 		if c.door.Nodes == 0 { // a quorum releases what may outlive it on a node whose clock is slow
 			require.NotContains(c.t, c.noted(), "release")
 		}
-		require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
+		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
 	}
 }
 
@@ -139,13 +139,13 @@ func unlockUnknown(c *contractRig) {
 	done := make(chan error, 1)
 	go func() { done <- l.Unlock(ctx) }()
 	within(c.t, held)
-	c.ended(l, hall.ErrReleased)
+	c.ended(l, holdfast.ErrReleased)
 	cancel(errMine)
 	err := <-done
-	for _, e := range []error{hall.ErrUnknown, context.Canceled, errMine} {
+	for _, e := range []error{holdfast.ErrUnknown, context.Canceled, errMine} {
 		require.ErrorIs(c.t, err, e)
 	}
-	require.Equal(c.t, hall.ErrReleased, l.Unlock(c.ctx))
+	require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
 	c.free("k")
 	c.proxy.OnReply(nil)
 	c.proxy.Release()
@@ -155,18 +155,18 @@ func unlockNoAnswer(c *contractRig) {
 	l := lock(c.t, c.locker, c.ctx, "k")
 	c.proxy.HoldRequests(true)
 	err := l.Unlock(c.ctx)
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
 	ownTime(c.t, err)
-	c.ended(l, hall.ErrReleased)
-	unanswered := hall.ErrUnknown
+	c.ended(l, holdfast.ErrReleased)
+	unanswered := holdfast.ErrUnknown
 	if c.door.Nodes > 0 {
-		unanswered = hall.ErrUnavailable // by now it is known to be away, and not asked
+		unanswered = holdfast.ErrUnavailable // by now it is known to be away, and not asked
 	}
 	_, err = c.locker.TryLock(c.ctx, "k")
 	require.ErrorIs(c.t, err, unanswered)
 	ownTime(c.t, err)
 	_, err = c.locker.Inspect(c.ctx, "k")
-	require.ErrorIs(c.t, err, hall.ErrUnknown)
+	require.ErrorIs(c.t, err, holdfast.ErrUnknown)
 	ownTime(c.t, err)
 	c.proxy.HoldRequests(false)
 	c.unlock(lock(c.t, c.locker, c.ctx, "k"))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -37,7 +37,7 @@ func waitNotHold(c *contractRig) {
 	limited, err := c.locker.TryLockFor(c.ctx, "limited", 2*time.Second)
 	require.NoError(c.t, err)
 	<-ctx.Done()
-	for _, l := range []Lease{l, limited} {
+	for _, l := range []*holdfast.Lease{l, limited} {
 		c.lives(l)
 		require.Equal(c.t, 1, c.entries(l.Key()))
 		c.unlock(l)
@@ -52,7 +52,7 @@ func waitLimited(c *contractRig) {
 		l, err := c.locker.TryLockFor(c.ctx, key, time.Second)
 		require.Nil(c.t, l)
 		require.GreaterOrEqual(c.t, time.Since(before), time.Second)
-		require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+		require.ErrorIs(c.t, err, holdfast.ErrNotAcquired)
 		require.NotErrorIs(c.t, err, context.DeadlineExceeded) // it is no context of the caller's
 	}
 	c.unlock(mine)
@@ -67,7 +67,7 @@ func waitZero(c *contractRig) {
 	l = lock(c.t, c.other, c.ctx, "k")
 	c.commands()
 	_, err = c.locker.TryLockFor(c.ctx, "k", 0)
-	require.ErrorIs(c.t, err, hall.ErrNotAcquired)
+	require.ErrorIs(c.t, err, holdfast.ErrNotAcquired)
 	c.held(c.locker, "k")
 	require.Equal(c.t, []string{"acquire", "acquire"}, c.commands())
 	c.unlock(l)
@@ -107,11 +107,11 @@ func waitLocally(c *contractRig) {
 
 // By hand-over, and where each lock comes from Redis, as those with terms do.
 func waitOrder(c *contractRig) {
-	for _, call := range []Call{{}, {MaxHold: time.Hour}} {
+	for _, calls := range [][]holdfast.LockOption{nil, {holdfast.MaxHold(time.Hour)}} {
 		holder := lock(c.t, c.locker, c.ctx, "k")
 		var waits []<-chan acquired
 		for range 8 {
-			waits = append(waits, c.queue(c.locker, "k", call))
+			waits = append(waits, c.queue(c.locker, "k", calls...))
 		}
 		for _, w := range waits {
 			c.unlock(holder)
@@ -129,10 +129,10 @@ func waitQueueFull(c *contractRig) {
 	c.commands()
 	for range 2 {
 		_, err := c.locker.Lock(c.ctx, "k")
-		require.Equal(c.t, hall.ErrQueueFull, err)
+		require.Equal(c.t, holdfast.ErrQueueFull, err)
 		_, err = c.locker.TryLockFor(c.ctx, "k", time.Minute)
-		require.Equal(c.t, hall.ErrQueueFull, err)
-		require.Equal(c.t, hall.ErrQueueFull, c.locker.Do(c.ctx, "k", unreachable(c.t)))
+		require.Equal(c.t, holdfast.ErrQueueFull, err)
+		require.Equal(c.t, holdfast.ErrQueueFull, c.locker.Do(c.ctx, "k", unreachable(c.t)))
 		c.held(c.locker, "k")
 	}
 	c.quiet()
@@ -153,7 +153,7 @@ func waitQueueFullFirst(c *contractRig) {
 	first := lockAside(c.locker, c.ctx, "k")
 	c.awaitWaiters("k", 1)
 	_, err := c.locker.Lock(c.ctx, "k")
-	require.Equal(c.t, hall.ErrQueueFull, err)
+	require.Equal(c.t, holdfast.ErrQueueFull, err)
 	c.unlock(their)
 	c.unlock(got(c.t, first))
 	c.tidy("k")
@@ -170,7 +170,7 @@ func waitQueueFullMeanwhile(c *contractRig) {
 	second := c.queue(c.locker, "k")
 	c.proxy.OnReply(nil)
 	c.proxy.Release()
-	require.Equal(c.t, hall.ErrQueueFull, (<-first).err)
+	require.Equal(c.t, holdfast.ErrQueueFull, (<-first).err)
 	c.unlock(their)
 	c.unlock(got(c.t, second))
 }
@@ -189,29 +189,29 @@ func waitOutage(c *contractRig) {
 func waitMaxOutage(c *contractRig) {
 	c.away()
 	defer c.proxy.Refuse(false)
-	for _, wait := range []func() (Lease, error){
-		func() (Lease, error) { return c.locker.Lock(c.ctx, "k") },
-		func() (Lease, error) { return c.locker.TryLockFor(c.ctx, "k", time.Hour) },
+	for _, wait := range []func() (*holdfast.Lease, error){
+		func() (*holdfast.Lease, error) { return c.locker.Lock(c.ctx, "k") },
+		func() (*holdfast.Lease, error) { return c.locker.TryLockFor(c.ctx, "k", time.Hour) },
 	} {
 		before := time.Now()
 		_, err := wait()
-		require.ErrorIs(c.t, err, hall.ErrUnavailable)
+		require.ErrorIs(c.t, err, holdfast.ErrUnavailable)
 		require.GreaterOrEqual(c.t, time.Since(before), shortOutage)
 	}
 	_, err := c.locker.TryLock(c.ctx, "k")
-	require.ErrorIs(c.t, err, hall.ErrUnavailable)
-	require.NotErrorIs(c.t, err, hall.ErrNotAcquired)
+	require.ErrorIs(c.t, err, holdfast.ErrUnavailable)
+	require.NotErrorIs(c.t, err, holdfast.ErrNotAcquired)
 
 	// The next call is an attempt of its own.
 	_, err = c.locker.Lock(c.ctx, "k")
 	c.proxy.Refuse(false)
-	require.ErrorIs(c.t, err, hall.ErrUnavailable)
+	require.ErrorIs(c.t, err, holdfast.ErrUnavailable)
 	c.unlock(c.backAgain("k"))
 }
 
 // backAgain is a TryLock that must succeed, as Redis answers again. A quorum does not
 // ask nodes that are known to be away, until it has found them back.
-func (c *contractRig) backAgain(key string) (l Lease) {
+func (c *contractRig) backAgain(key string) (l *holdfast.Lease) {
 	c.t.Helper()
 	if c.door.Nodes == 0 {
 		l, err := c.locker.TryLock(c.ctx, key)
@@ -232,7 +232,7 @@ func waitNoOutage(c *contractRig) {
 	await(c.t, func() bool { // connections may be found dead only now
 		_, err := c.locker.Lock(c.ctx, "k")
 		require.Error(c.t, err)
-		return errors.Is(err, hall.ErrUnavailable)
+		return errors.Is(err, holdfast.ErrUnavailable)
 	})
 }
 
@@ -253,10 +253,10 @@ func waitRefused(c *contractRig) {
 		refused((<-w).err)
 	}
 	c.traceless("k")
-	for _, wait := range []func() (Lease, error){
-		func() (Lease, error) { return c.locker.Lock(c.ctx, "k") },
-		func() (Lease, error) { return c.locker.TryLockFor(c.ctx, "k", time.Hour) },
-		func() (Lease, error) { return c.locker.TryLock(c.ctx, "k") },
+	for _, wait := range []func() (*holdfast.Lease, error){
+		func() (*holdfast.Lease, error) { return c.locker.Lock(c.ctx, "k") },
+		func() (*holdfast.Lease, error) { return c.locker.TryLockFor(c.ctx, "k", time.Hour) },
+		func() (*holdfast.Lease, error) { return c.locker.TryLock(c.ctx, "k") },
 	} {
 		c.commands()
 		_, err := wait()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -71,12 +71,12 @@ func (e *Error) Error() string {
 // have made a quorum.
 func (e *Error) Is(target error) bool {
 	if !e.contended() { // the hall says what its outcome means
-		return target == scripts.ErrWrongType && e.wrongType > len(e.Nodes)-e.Need
+		return target == holdfast.ErrWrongType && e.wrongType > len(e.Nodes)-e.Need
 	}
 	if 2*e.held > e.answers {
-		return target == hall.ErrNotAcquired
+		return target == holdfast.ErrNotAcquired
 	}
-	return target == hall.ErrUnavailable
+	return target == holdfast.ErrUnavailable
 }
 
 // contended says whether others kept the lock from us: with what they have, the
@@ -101,7 +101,7 @@ func (q *Quorum) newError(need int, errs []error, unanswered int) *Error {
 		if answered(errs[i]) {
 			e.answers++
 		}
-		if errors.Is(errs[i], scripts.ErrWrongType) {
+		if errors.Is(errs[i], holdfast.ErrWrongType) {
 			e.wrongType++
 		}
 		switch {

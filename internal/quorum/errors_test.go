@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -22,25 +22,25 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
 	}
 	for answers, want := range map[string]error{
-		"hhhhh": hall.ErrNotAcquired,
-		"hhhaa": hall.ErrNotAcquired,
-		"yhhss": hall.ErrNotAcquired,
-		"yyhaa": hall.ErrUnavailable, // most of those who answered had it for us
-		"yyhha": hall.ErrUnavailable, // half of them
-		"hhhrn": hall.ErrNotAcquired,
-		"yhhrr": hall.ErrUnavailable, // two of five answers
-		"yhhna": hall.ErrUnavailable, // two of four
-		"yhhvs": hall.ErrUnavailable,
-		"yhhas": hall.ErrNotAcquired,
-		"hhaaa": hall.ErrUnavailable, // who has it there has no quorum either
-		"hssaa": hall.ErrUnavailable, // nobody can have said yes often enough
-		"yyaaa": hall.ErrUnavailable,
-		"yssaa": hall.ErrUnknown,
-		"ssssh": hall.ErrUnknown,
-		"yyyhh": hall.ErrUnknown, // the fence is missing
+		"hhhhh": holdfast.ErrNotAcquired,
+		"hhhaa": holdfast.ErrNotAcquired,
+		"yhhss": holdfast.ErrNotAcquired,
+		"yyhaa": holdfast.ErrUnavailable, // most of those who answered had it for us
+		"yyhha": holdfast.ErrUnavailable, // half of them
+		"hhhrn": holdfast.ErrNotAcquired,
+		"yhhrr": holdfast.ErrUnavailable, // two of five answers
+		"yhhna": holdfast.ErrUnavailable, // two of four
+		"yhhvs": holdfast.ErrUnavailable,
+		"yhhas": holdfast.ErrNotAcquired,
+		"hhaaa": holdfast.ErrUnavailable, // who has it there has no quorum either
+		"hssaa": holdfast.ErrUnavailable, // nobody can have said yes often enough
+		"yyaaa": holdfast.ErrUnavailable,
+		"yssaa": holdfast.ErrUnknown,
+		"ssssh": holdfast.ErrUnknown,
+		"yyyhh": holdfast.ErrUnknown, // the fence is missing
 		"rrryy": errNotNamed,
-		"ooooo": hall.ErrUnavailable, // it is tried again
-		"hhhoo": hall.ErrNotAcquired,
+		"ooooo": holdfast.ErrUnavailable, // it is tried again
+		"hhhoo": holdfast.ErrNotAcquired,
 	} {
 		q := &Quorum{need: 3}
 		r := &round{q: q, said: make([]scripts.Ballot, 5)}
@@ -55,10 +55,10 @@ func TestFailedRoundIsJudged(t *testing.T) {
 			continue
 		}
 		outcome := map[scripts.Outcome]error{
-			scripts.Unavailable: hall.ErrUnavailable, scripts.Unknown: hall.ErrUnknown, scripts.Refused: errNotNamed,
+			scripts.Unavailable: holdfast.ErrUnavailable, scripts.Unknown: holdfast.ErrUnknown, scripts.Refused: errNotNamed,
 		}
 		require.Equal(t, want, outcome[scripts.OutcomeOf(err)], answers)
-		require.NotErrorIs(t, err, hall.ErrNotAcquired, answers)
+		require.NotErrorIs(t, err, holdfast.ErrNotAcquired, answers)
 	}
 }
 

@@ -1,10 +1,10 @@
-package fair
+package holdfast
 
 import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/ctxkey"
 )
 
 // Lease is what a successful Lock returns: one entry of a hold of a key. It
@@ -12,9 +12,30 @@ import (
 //
 // Only what is done before Deadline, while Done is open, is protected by the
 // lock. Whoever cannot look often enough guards the resource with Fence.
-type Lease hall.Entry
+type Lease struct{ is Entry }
 
-func (l *Lease) entry() *hall.Entry { return (*hall.Entry)(l) }
+// Entry is what a [Lease] does, to be written by those who write a Locker. Its methods
+// are those of Lease.
+type Entry interface {
+	Unlock(ctx context.Context) error
+	Bind(ctx context.Context) context.Context
+	Done() <-chan struct{}
+	Err() error
+	Deadline() time.Time
+	Fence() int64
+	Key() string
+	Owner() string
+}
+
+// NewLease returns the lease of an entry. It is for those who write a Locker.
+func NewLease(e Entry) Lease { return Lease{e} }
+
+// LeaseFrom returns the nearest lease that ctx is bound to, whatever its key and locker:
+// inside Do, the one that Do has taken. Nil if there is none.
+func LeaseFrom(ctx context.Context) *Lease {
+	l, _ := ctx.Value(ctxkey.Lease{}).(*Lease)
+	return l
+}
 
 // Unlock ends this entry; the last one of nested entries releases the key. It
 // works on a ctx that is over. Its first attempt is waited for in any case, up
@@ -28,8 +49,9 @@ func (l *Lease) entry() *hall.Entry { return (*hall.Entry)(l) }
 // that Redis shows may be too high until then. A refusal by Redis is returned as
 // it is. The entry has ended whatever Unlock returns.
 //
-// One round trip, in which the next is served; or none within a run.
-func (l *Lease) Unlock(ctx context.Context) error { return l.entry().Unlock(ctx) }
+// One round trip, on a quorum one for each node; or none if the lock goes to a waiter of
+// the same locker.
+func (l *Lease) Unlock(ctx context.Context) error { return l.is.Unlock(ctx) }
 
 // Bind derives a context that re-enters this lease where it is passed to a call
 // of the same locker on the same key, and that is cancelled, with the reason as
@@ -38,32 +60,32 @@ func (l *Lease) Unlock(ctx context.Context) error { return l.entry().Unlock(ctx)
 //
 // Goroutines that share a bound context are one owner: the lock does not keep
 // them apart. On an entry that has ended the context is cancelled already.
-func (l *Lease) Bind(ctx context.Context) context.Context { return l.entry().Bind(ctx) }
+func (l *Lease) Bind(ctx context.Context) context.Context { return l.is.Bind(ctx) }
 
 // Done returns a channel that is closed when this entry ends: by Unlock, as soon
 // as it is known to be lost, and at Deadline. A process that is busy or was
 // paused may be some time late to close it; Err and Deadline are not.
-func (l *Lease) Done() <-chan struct{} { return l.entry().Done() }
+func (l *Lease) Done() <-chan struct{} { return l.is.Done() }
 
 // Err returns nil while this entry lives, and then why it ended: ErrReleased,
 // ErrLost with its reason, or ErrClosed. It looks at the clock, too, and so
 // tells the truth also when this process was paused.
-func (l *Lease) Err() error { return l.entry().Err() }
+func (l *Lease) Err() error { return l.is.Err() }
 
 // Deadline returns the trusted deadline: up to then Redis gives the key to
 // nobody else. Renewals move it on. It carries a monotonic clock reading.
-func (l *Lease) Deadline() time.Time { return l.entry().Deadline() }
+func (l *Lease) Deadline() time.Time { return l.is.Deadline() }
 
 // Fence returns the number of this lease, which is larger than those of all
-// earlier leases of the key; 0 without [WithFencing]. A resource that remembers
+// earlier leases of the key; 0 without WithFencing. A resource that remembers
 // the largest number it has seen and refuses smaller ones is safe also from a
 // holder that was paused and does not know that it has lost the lock. See
 // Kleppmann, How to do distributed locking (2016).
-func (l *Lease) Fence() int64 { return l.entry().Fence() }
+func (l *Lease) Fence() int64 { return l.is.Fence() }
 
 // Key returns the key.
-func (l *Lease) Key() string { return l.entry().Key() }
+func (l *Lease) Key() string { return l.is.Key() }
 
-// Owner returns the field under which the hold is counted in Redis. The leases of
-// a run share it.
-func (l *Lease) Owner() string { return l.entry().Owner() }
+// Owner returns the field under which the hold is counted in Redis. Leases that
+// were handed over within one locker share it.
+func (l *Lease) Owner() string { return l.is.Owner() }

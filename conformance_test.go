@@ -1,0 +1,17 @@
+package holdfast_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Every kind of lock can be handed to code that takes a Locker.
+var _ = []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil)}

@@ -1,0 +1,56 @@
+package holdfast
+
+import (
+	"errors"
+	"time"
+)
+
+// The defaults of options that all kinds have.
+const (
+	DefaultLease         = 30 * time.Second
+	DefaultLocalHandover = 10 * time.Millisecond
+	DefaultFenceExpiry   = 7 * 24 * time.Hour
+)
+
+// LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor.
+type LockOption interface{ apply(*LockOptions) }
+
+// LockOptions is what the options of one call ask for; nil: nothing. It is for those who
+// write a Locker.
+type LockOptions struct{ FixedLease, MaxHold, WaitAtMost *time.Duration }
+
+type lockOption func(*LockOptions)
+
+func (o lockOption) apply(all *LockOptions) { o(all) }
+
+// FixedLease asks for a lease that is never renewed and is gone after d at the
+// latest, whatever its holder does. At least 100 ms, in whole milliseconds. A nested call
+// refuses it: it takes the lease as it is.
+func FixedLease(d time.Duration) LockOption {
+	return lockOption(func(o *LockOptions) { o.FixedLease = &d })
+}
+
+// MaxHold caps a renewed lease: d after it was acquired the key is released and
+// the lease ends with ErrLost. Greater than zero. A nested call refuses it.
+func MaxHold(d time.Duration) LockOption {
+	return lockOption(func(o *LockOptions) { o.MaxHold = &d })
+}
+
+// WaitAtMost bounds the wait of Do or Lock, and not the hold, as a deadline of the context
+// would: after d the call fails with ErrNotAcquired, or ErrUnavailable or ErrUnknown if
+// Redis is away. 0 makes one attempt. A negative one is refused, as it is by TryLock and
+// TryLockFor, which say themselves how long they wait.
+func WaitAtMost(d time.Duration) LockOption {
+	return lockOption(func(o *LockOptions) { o.WaitAtMost = &d })
+}
+
+// Options puts the options of one call together. It fails on one that is nil.
+func Options(opts ...LockOption) (all LockOptions, err error) {
+	for _, o := range opts {
+		if o == nil {
+			return LockOptions{}, errors.New("lock option is nil")
+		}
+		o.apply(&all)
+	}
+	return all, nil
+}

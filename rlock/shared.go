@@ -1,0 +1,35 @@
+package rlock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// What all kinds share; see package holdfast.
+type (
+	Lease      = holdfast.Lease
+	LockOption = holdfast.LockOption
+	Status     = holdfast.Status
+)
+
+// The errors of all kinds; see package holdfast.
+var (
+	ErrNotAcquired = holdfast.ErrNotAcquired
+	ErrLost        = holdfast.ErrLost
+	ErrReleased    = holdfast.ErrReleased
+	ErrWrongType   = holdfast.ErrWrongType
+	ErrClosed      = holdfast.ErrClosed
+	ErrQueueFull   = holdfast.ErrQueueFull
+	ErrUnavailable = holdfast.ErrUnavailable
+	ErrUnknown     = holdfast.ErrUnknown
+)
+
+// FixedLease is [holdfast.FixedLease].
+func FixedLease(d time.Duration) LockOption { return holdfast.FixedLease(d) }
+
+// MaxHold is [holdfast.MaxHold].
+func MaxHold(d time.Duration) LockOption { return holdfast.MaxHold(d) }
+
+// WaitAtMost is [holdfast.WaitAtMost].
+func WaitAtMost(d time.Duration) LockOption { return holdfast.WaitAtMost(d) }
