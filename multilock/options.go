@@ -98,14 +98,14 @@ func WithMaxLease(d time.Duration) Option { return option(func(c *config) { c.lo
 // forget nothing (appendfsync always), for servers without a run id, and for
 // deployments whose other clients know no guard: if a node forgets a lease, two
 // may hold the lock. That an address leads to the server of another client is noticed
-// within half a lease then, with a guard at once.
+// within half a lease then, or by the next lock, and with a guard at once.
 func WithoutRestartGuard() Option {
 	return option(func(c *config) { c.quorum.Unguarded = true })
 }
 
 // WithEviction lets a node vote whose maxmemory-policy is not noeviction: it may
 // drop a lock that is held when it runs out of memory. Without it a policy that is set
-// while lockers run is noticed within a lease by those that use the node.
+// while lockers run is noticed within a lease, or by the next lock.
 func WithEviction() Option { return option(func(c *config) { c.quorum.Evicting = true }) }
 
 // WithClockFaults keeps exclusion while the clocks of k nodes jump, at any moment and

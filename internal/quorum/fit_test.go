@@ -206,6 +206,30 @@ func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 	})
 }
 
+// A locker that nobody has used for a lease looks before its next lock.
+func TestGuard_PolicyIsSetWhileALockerIsIdle(t *testing.T) {
+	r := newRipeRig(t, 3)
+	for name, change := range guards {
+		t.Run(name, func(t *testing.T) {
+			c := r.client(change)
+			r.warm(c)
+			for i := range r.servers[:2] {
+				c.idle(i)
+				r.do(i, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+			}
+			c.made = c.made.Add(-2 * c.Lease)
+			_, err := c.get(fresh(ownA))
+			require.Equal(t, !c.Unguarded, err != nil, "%v", err)
+			if err != nil {
+				require.ErrorContains(t, err, "may evict locks")
+			}
+			for i := range r.servers[:2] {
+				r.do(i, "CONFIG", "SET", "maxmemory-policy", "noeviction")
+			}
+		})
+	}
+}
+
 // No look goes out but one each half lease, and locks do not wait for it.
 func TestGuard_LooksNoOftenerThanTwiceALease(t *testing.T) {
 	r := newRipeRig(t, 3)

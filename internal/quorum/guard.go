@@ -55,8 +55,11 @@ func refused(err error) error { return judged{err, scripts.Refused} }
 func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
 	g := &n.guard
 	if vote := g.present(); vote != nil {
-		n.refresh(vote)
-		return vote, nil
+		if !n.stale() {
+			n.refresh(vote)
+			return vote, nil
+		}
+		g.revoke(vote)
 	}
 	for {
 		g.mu.Lock()
@@ -85,6 +88,13 @@ func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// stale says whether the last look is more than a lease ago: nobody has used the node
+// since, and what refresh looks for may have come to be.
+func (n *node) stale() bool {
+	last := n.guard.looked.Load()
+	return last != 0 && time.Since(n.q.made)-time.Duration(last) > n.q.Lease
 }
 
 // refresh looks in the background whether a vote is still good, where the last look
@@ -226,17 +236,30 @@ func (q *Quorum) twin(n *node, run string, of func(*node) string) *node {
 	return nil
 }
 
-// meet looks at all nodes once, before the first lock, so that the first round has the
-// time of any other. It waits for a node no longer than for any call.
+// meet looks at all nodes before the first lock, and at those that nobody has used for a
+// lease, so that their round has the time of any other. It waits for a node no longer
+// than for any call.
 func (q *Quorum) meet() {
-	q.met.Do(func() {
-		var all sync.WaitGroup
-		bounded := q.after(q.NodeTimeout)
-		for _, n := range q.nodes {
-			all.Go(func() {
-				_, _ = call(bounded, n, n.voting)
-			})
+	q.met.Do(func() { q.lookAt(q.nodes) })
+	var stale []*node
+	for _, n := range q.nodes {
+		if n.stale() && !n.away() {
+			stale = append(stale, n)
 		}
-		all.Wait()
-	})
+	}
+	q.lookAt(stale)
+}
+
+func (q *Quorum) lookAt(nodes []*node) {
+	if len(nodes) == 0 {
+		return
+	}
+	var all sync.WaitGroup
+	bounded := q.after(q.NodeTimeout)
+	for _, n := range nodes {
+		all.Go(func() {
+			_, _ = call(bounded, n, n.voting)
+		})
+	}
+	all.Wait()
 }
