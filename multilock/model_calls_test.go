@@ -87,7 +87,8 @@ var modelCalls = map[string]modelCall{
 	"node.undo -> Undo":                   modelBy(modelEnd, modelEndAgain),
 
 	// Votes.
-	"Quorum.meet -> node.voting":       modelBy(modelLook, modelStranger),
+	"Quorum.meet -> Quorum.lookAt":     modelBy(modelLook, modelStranger),
+	"Quorum.lookAt -> node.voting":     modelBy(modelLook, modelStranger),
 	"node.voting -> node.look":         modelBy(modelLook, modelStranger),
 	"node.look -> node.mark":           modelBy(modelLook, modelStranger),
 	"node.mark -> node.lookTwice":      modelBy(modelLook, modelStranger, modelBoot),
