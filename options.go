@@ -36,10 +36,10 @@ func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.MaxHold = &d })
 }
 
-// WaitAtMost bounds the wait of Do or Lock, and not the hold, as a deadline of the context
-// would: after d the call fails with ErrNotAcquired, or ErrUnavailable or ErrUnknown if
-// Redis is away. 0 makes one attempt. A negative one is refused, as it is by TryLock and
-// TryLockFor, which say themselves how long they wait.
+// WaitAtMost bounds the wait of Do or Lock. Unlike a deadline of the context it does not
+// bound the function that Do runs. After d the call fails with ErrNotAcquired, or with
+// ErrUnavailable or ErrUnknown if Redis is away; 0 makes one attempt. A negative wait is
+// refused. TryLock and TryLockFor refuse the option: they say themselves how long they wait.
 func WaitAtMost(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.WaitAtMost = &d })
 }

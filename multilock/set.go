@@ -63,7 +63,7 @@ func (p Part) Named(name string) Part {
 	return p
 }
 
-// Set is several *Leases as one: it lives as long as all of them do. Safe for
+// Set is several leases as one: it lives as long as all of them do. Safe for
 // concurrent use.
 type Set struct {
 	leases []*Lease        // in the order in which they were taken; immutable
@@ -211,7 +211,7 @@ func inOrder(parts []Part) ([]Part, error) {
 // short cuts a key at 64 bytes, for errors.
 func short(key string) string { return key[:min(len(key), 64)] }
 
-// Unlock ends all *Leases, the last one first, and joins what each says; see
+// Unlock ends all leases, the last one first, and joins what each says; see
 // [Lease.Unlock].
 func (s *Set) Unlock(ctx context.Context) error {
 	var errs []error
@@ -235,7 +235,7 @@ func (s *Set) Bind(ctx context.Context) context.Context {
 // Done returns a channel that is closed when the first of the leases ends.
 func (s *Set) Done() <-chan struct{} { return s.bound.Done() }
 
-// Err returns nil while all *Leases live, and then why the first in the order that
+// Err returns nil while all leases live, and then why the first in the order that
 // does not live any more has ended.
 func (s *Set) Err() error {
 	for _, l := range s.leases {
