@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Inspect returns who holds key. One round trip. ErrUnavailable or ErrUnknown if
-// Redis does not answer; refusals as they are; ErrClosed.
+// Inspect returns who holds key on a quorum of nodes. One round trip to each node, at the
+// same time. ErrUnavailable or ErrUnknown if too few nodes answer; refusals as they are;
+// ErrClosed.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	if err := checkKey(key); err != nil {
 		return Status{}, err
@@ -28,7 +29,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // other holders learn of it at their next renewal, with a fixed lease not at all,
 // and believe in their lease until then. What is at key and is no lock, an
 // application's data or a read/write lock of Redisson's, is left as it is and is an
-// error. One round trip.
+// error. One round trip to each node, at the same time.
 // ErrUnknown: the key may have been freed or not. Other errors as for Inspect.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	if err := checkKey(key); err != nil {

@@ -136,7 +136,8 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // A call may outlast ctx by the time that the client takes to dial, if the
 // connection was lost just before.
 //
-// A free key costs one round trip. A wait for another process costs the
+// A free key costs one round trip to each node, at the same time, and with [WithFencing]
+// a second one to those that said yes. A wait for another process costs the
 // subscription and its end, one attempt for each release that is this process's
 // turn, and one each time the holder's lease should have ended.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
@@ -148,7 +149,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 	return e.Lease(), err
 }
 
-// TryLock makes one attempt: one round trip, and none where this locker is known
+// TryLock makes one attempt: one round trip to each node, two with fencing, and none where this locker is known
 // to hold key, to ask for it or to wait for it: ErrNotAcquired then, or what a
 // wait that Redis does not answer knows. As Lock, it re-enters the
 // lease that ctx is bound to.
