@@ -23,11 +23,17 @@ func (c *chaos) kinds() []string {
 // nodesSuffer brings faults upon the nodes. Those that forget do so one at a time, and
 // nothing else is spared. Between there is time for leases that last.
 func (c *chaos) nodesSuffer(random *rand.Rand) {
+	var next []int // dealt like cards, so that a run of some length has each
 	for i := 0; c.sleep(chaosLease + upTo(random, 2*chaosLease)); i++ {
 		if i%2 == 0 && !c.sleep(4*chaosLease) {
 			return
 		}
-		switch random.IntN(8) {
+		if len(next) == 0 {
+			next = random.Perm(8)
+		}
+		what := next[0]
+		next = next[1:]
+		switch what {
 		case 0:
 			pause := []time.Duration{10 * time.Millisecond, chaosLease}[random.IntN(2)]
 			for _, node := range some(random, 3) {
