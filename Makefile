@@ -29,7 +29,7 @@ test-rivals: ## Have every rival of the bench do its work once, on its own serve
 	@hack/install-rivals.sh
 	RIVALS=1 hack/gotest.sh bench . -count=1 -timeout 20m -run 'Rivals|Redisson|OwnServers|Java'
 
-check: ## Check format, go vet, what the doors link, and that go.mod is tidy
+check: ## Check format, go vet, what the lock kinds link, and that go.mod is tidy
 	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "gofmt would change:" $$files; exit 1; }
 	hack/check-links.sh
 	@for m in $(MODULES); do (set -x; go vet -C $$m ./... && go vet -C $$m -tags seeded ./... && go mod tidy -C $$m -diff) || exit 1; done

@@ -41,26 +41,26 @@
 //
 // An owner enters once in its life and is granted a lock after that, so that Redis
 // lets the first lease end no earlier, whatever was late, lost or repeated; no
-// later reply and no beat moves it. The minimum, because the first renewal sets
+// later reply and no heartbeat moves it. The minimum, because the first renewal sets
 // the client's lease, which may be the shorter. A grant that comes when more than
 // half of that time is over, that has no fence where there should be one, that
-// asks for a fixed or capped lease, or that was found by a beat, is confirmed
+// asks for a fixed or capped lease, or that was found by a heartbeat, is confirmed
 // first: one more call, which sets the lease, and from whose start it counts. So
 // a grant that arrives late, or for an owner that has lost its place, is
 // believed by nobody.
 //
 // # Who lives
 //
-// A client with waiters sends a beat five times in [WithStale], every 5 s at least,
+// A client with waiters sends a heartbeat five times in [WithStale], every 5 s at least,
 // one call for many keys. Where all who wait for a key have entered less than half of
-// the time between two beats ago, which did the same, that key needs none. By the
+// the time between two heartbeats ago, which did the same, that key needs none. By the
 // server's clock a client that was silent for as long as WithStale is dead, and its
 // waiters are dropped when they come first. A waiter that does not hear its grant,
 // because its connection is closed, is passed over in the same step and keeps its
 // place until its client is dead: a connection that was cut is not a death. A client
-// that may not subscribe says so with its beats. It has its turn all the same, finds
+// that may not subscribe says so with its heartbeats. It has its turn all the same, finds
 // that by a look, 10 to 100 ms later if it was the next at its last look, else with
-// its next beat, and costs the others so much, or a first lease if it dies. A beat
+// its next heartbeat, and costs the others so much, or a first lease if it dies. A heartbeat
 // also looks: a lock that is free is granted to whoever comes next, a grant whose
 // message was lost is found, and a place that was lost is noticed.
 //
@@ -68,15 +68,15 @@
 //
 //   - A waiter's process dies: the others lose one round trip at most. One that
 //     vanishes without closing its connections (a cut cable, SIGSTOP) is granted
-//     the lock if it comes first while its beat is fresh, and costs one first
+//     the lock if it comes first while its heartbeat is fresh, and costs one first
 //     lease then; all its other waiters together cost no more than WithStale. When it
 //     wakes it finds its places gone and enters again, at the end. Where somebody
 //     listens to all channels (PSUBSCRIBE *), Redis cannot tell who hears, and all
 //     of the dead cost what the vanished do.
 //   - A waiter dies between grant and wake-up: as above, one first lease.
-//   - The holder dies: its lease ends as in rlock; the next is served by a beat.
+//   - The holder dies: its lease ends as in rlock; the next is served by a heartbeat.
 //   - A message, a reply, a subscription is lost; the queue is deleted: the next
-//     beat finds out, within two beats.
+//     heartbeat finds out, within two heartbeats.
 //   - A caller gives up: its owner leaves the queue, and passes on a grant that
 //     came meanwhile. If a call of the owner may still arrive, a tombstone stays
 //     for a minute, so that it cannot come back.
@@ -107,6 +107,6 @@
 // keeps its turn for 3 s, or 250 ms if it does not listen; a Java waiter that dies
 // costs so much, and behind one that waits the bounds above are those of Java's
 // own rules. A key that is held by rlock, or by Redisson's plain lock, is simply
-// held: its release tells the queue nothing, and the next beat serves. They do
+// held: its release tells the queue nothing, and the next heartbeat serves. They do
 // not see the queue and may take a free key before those who wait in it.
 package fair

@@ -10,13 +10,13 @@ func TestG1_ExclusionUnderFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a campaign of 20 s")
 	}
-	locktest.RunExclusion(t, door)
+	locktest.RunExclusion(t, kind)
 }
 
-func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { locktest.RunExclusionControl(t, door) }
+func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { locktest.RunExclusionControl(t, kind) }
 
-func TestG1_Linearizable(t *testing.T) { locktest.RunLinearizability(t, door) }
+func TestG1_Linearizable(t *testing.T) { locktest.RunLinearizability(t, kind) }
 
 func TestG1_LinearizabilityCheckFindsSeededBugs(t *testing.T) {
-	locktest.RunLinearizabilityControl(t, door)
+	locktest.RunLinearizabilityControl(t, kind)
 }

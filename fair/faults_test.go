@@ -6,4 +6,4 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestFaults(t *testing.T) { locktest.RunFaults(t, door) }
+func TestFaults(t *testing.T) { locktest.RunFaults(t, kind) }

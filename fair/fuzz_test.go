@@ -6,4 +6,4 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func FuzzKeys(f *testing.F) { locktest.FuzzKeys(f, door) }
+func FuzzKeys(f *testing.F) { locktest.FuzzKeys(f, kind) }

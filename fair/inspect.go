@@ -3,7 +3,7 @@ package fair
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // Inspect returns who holds key and how many wait for it. One round trip. ErrUnavailable or ErrUnknown if
@@ -12,7 +12,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	if err := checkKey(key); err != nil {
 		return Status{}, err
 	}
-	return hall.Call(ctx, l.hall, key, func(ctx context.Context) (Status, error) {
+	return engine.Call(ctx, l.engine, key, func(ctx context.Context) (Status, error) {
 		said, waiting, err := l.queues.Inspect(ctx, key)
 		return Status{
 			Held: said.Owner != "", Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining,
@@ -32,7 +32,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 	if err := checkKey(key); err != nil {
 		return false, err
 	}
-	return l.hall.Force(ctx, key, func(ctx context.Context) (bool, error) {
+	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
 		return l.queues.ForceRelease(ctx, key)
 	})
 }

@@ -31,7 +31,7 @@ func TestLayout(t *testing.T) {
 			t.Parallel()
 			r := &layoutRig{t: t, s: redistest.Start(t)}
 			queue, scores := "redisson_lock_queue:"+suffix, "redisson_lock_timeout:"+suffix
-			beats, counter := "holdfast_beat:"+suffix, "redisson_lock_token:"+suffix
+			heartbeats, counter := "holdfast_heartbeat:"+suffix, "redisson_lock_token:"+suffix
 			messages := r.listen()
 			holder, waiter := r.open(fair.WithFencing()), r.open(fair.WithFencing())
 
@@ -52,16 +52,16 @@ func TestLayout(t *testing.T) {
 				next <- l
 			}()
 			require.Eventually(t, func() bool { return r.number("LLEN", queue) == 1 }, 10*time.Second, time.Millisecond)
-			r.only(key, counter, queue, scores, beats)
+			r.only(key, counter, queue, scores, heartbeats)
 			owner := r.text("LINDEX", queue, "0")
 			client, _, _ := strings.Cut(owner, ":")
 			require.NotEqual(t, l.Owner()[:36], client)
 			require.EqualValues(t, -1, r.number("PTTL", queue), "it lasts as long as somebody waits")
 			require.EqualValues(t, 1, r.number("ZCARD", scores))
 			require.InDelta(t, 30_000, r.number("ZSCORE", scores, owner)-r.now(), 5000)
-			require.EqualValues(t, 1, r.number("HLEN", beats))
-			require.InDelta(t, 5000, r.number("HGET", beats, client)-r.now(), 5000)
-			r.expires(65*time.Second, beats)
+			require.EqualValues(t, 1, r.number("HLEN", heartbeats))
+			require.InDelta(t, 5000, r.number("HGET", heartbeats, client)-r.now(), 5000)
+			r.expires(65*time.Second, heartbeats)
 			channel := "redisson_lock__channel:" + suffix + ":"
 			require.Equal(t, []string{channel + client}, r.channels("redisson_*"))
 			require.Empty(t, messages)
@@ -75,16 +75,16 @@ func TestLayout(t *testing.T) {
 			grant, named := strings.CutSuffix(m[1], " for "+key)
 			require.True(t, named, "%q", m[1])
 			require.Regexp(t, "^"+regexp.QuoteMeta(fmt.Sprintf("%s 5000 %d ", owner, granted.Fence()))+`\d+$`, grant)
-			r.only(key, counter, beats)
+			r.only(key, counter, heartbeats)
 
 			require.NoError(t, granted.Unlock(t.Context()))
-			r.only(counter, beats)
+			r.only(counter, heartbeats)
 			require.Empty(t, messages)
 			_, err = waiter.Lock(t.Context(), key)
 			require.NoError(t, err)
 			_, err = holder.ForceUnlock(t.Context(), key)
 			require.NoError(t, err)
-			r.only(counter, beats)
+			r.only(counter, heartbeats)
 			require.Empty(t, messages, "nobody waits")
 			require.Eventually(t, func() bool { return len(r.channels("redisson_*")) == 0 }, 10*time.Second, time.Millisecond)
 		})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -19,7 +19,7 @@ import (
 // the other lockers. Safe for concurrent use; one for each process and Redis is
 // enough.
 type Locker struct {
-	hall       *hall.Hall
+	engine     *engine.Engine
 	node       *scripts.Node
 	queues     *scripts.Fair
 	subscriber *pubsub.Subscriber
@@ -46,14 +46,14 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	}
 	l := &Locker{
 		node:       scripts.NewNode(client),
-		subscriber: pubsub.New(client, pubsub.WithLogger(c.hall.Log)),
-		lease:      c.hall.Lease,
-		log:        c.hall.Log,
+		subscriber: pubsub.New(client, pubsub.WithLogger(c.engine.Log)),
+		lease:      c.engine.Lease,
+		log:        c.engine.Log,
 	}
 	l.queues = scripts.NewFair(l.node, c.settings())
 	backend := &ordered{Fair: l.queues, node: l.node, subscriber: l.subscriber}
-	l.hall = hall.NewFair(backend, c.hall)
-	backend.share(l.hall)
+	l.engine = engine.NewFair(backend, c.engine)
+	backend.share(l.engine)
 	return l, nil
 }
 
@@ -104,7 +104,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 //
 // A free key for which nobody waits costs one round trip. A wait costs one to
 // enter, the subscription and its end for all waiters of a key together, and a
-// beat for up to 50 keys of the locker five times in [WithStale]; one more round
+// heartbeat for up to 50 keys of the locker five times in [WithStale]; one more round
 // trip at its end if it took longer than half of [WithFirstLease] or of the lease,
 // or for a fixed or capped lease.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
@@ -112,7 +112,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.Lock(ctx, key, t)
+	e, err := l.engine.Lock(ctx, key, t)
 	return e.Lease(), err
 }
 
@@ -129,7 +129,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.TryLock(ctx, key, t)
+	e, err := l.engine.TryLock(ctx, key, t)
 	return e.Lease(), err
 }
 
@@ -144,7 +144,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.TryLockFor(ctx, key, wait, t)
+	e, err := l.engine.TryLockFor(ctx, key, wait, t)
 	return e.Lease(), err
 }
 
@@ -153,16 +153,16 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // does not answer: ErrUnknown says that something could not be released, which
 // frees itself within its lease. A second Close does nothing.
 func (l *Locker) Close() error {
-	err := l.hall.Close()
+	err := l.engine.Close()
 	l.subscriber.Close()
 	return err
 }
 
-func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (hall.Terms, error) {
+func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (engine.Terms, error) {
 	if err := checkKey(key); err != nil {
-		return hall.Terms{}, err
+		return engine.Terms{}, err
 	}
-	t, err := hall.TermsOf("fair", opts, l.lease, 0)
+	t, err := engine.TermsOf("fair", opts, l.lease, 0)
 	if err == nil && ctx.Err() == nil {
 		l.looked.Do(l.warnOfEviction)
 	}
@@ -175,7 +175,7 @@ func (l *Locker) warnOfEviction() {
 	if !l.log.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
-	l.hall.Go(func(ctx context.Context) {
+	l.engine.Go(func(ctx context.Context) {
 		policy, err := l.node.EvictionPolicy(ctx)
 		if err == nil && policy != "" && policy != "noeviction" {
 			l.log.Warn("fair: Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)

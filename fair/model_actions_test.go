@@ -11,24 +11,24 @@ type modelAction struct {
 type modelActionKind int8
 
 const (
-	modelTick      modelActionKind = iota // the clock moves on by one, for everybody
-	modelLock                             // a waiter calls Lock
-	modelUnlock                           // the lease ends and the hold is released
-	modelHandOver                         // the lease ends and the next of the run has the hold
-	modelCancel                           // a waiter gives up
-	modelExecute                          // a call reaches Redis
-	modelAnswer                           // a reply reaches its client
-	modelTimeout                          // a client does not wait for a reply any more
-	modelDeliver                          // the first message of an inbox reaches its client
-	modelSendBeat                         // a client beats
-	modelSendRenew                        // a holder renews
-	modelCrash                            // a client is gone, and its connections with it
-	modelCut                              // a client's subscription is cut, what was on its way is lost
-	modelReconnect                        // it is there again
-	modelDelete                           // somebody deletes the list of those who wait
-	modelSlow                             // a call will take ticks
-	modelStop                             // a client stops, and nothing of its own goes on but the clock
-	modelContinue                         // it goes on
+	modelTick          modelActionKind = iota // the clock moves on by one, for everybody
+	modelLock                                 // a waiter calls Lock
+	modelUnlock                               // the lease ends and the hold is released
+	modelHandOver                             // the lease ends and the next of the run has the hold
+	modelCancel                               // a waiter gives up
+	modelExecute                              // a call reaches Redis
+	modelAnswer                               // a reply reaches its client
+	modelTimeout                              // a client does not wait for a reply any more
+	modelDeliver                              // the first message of an inbox reaches its client
+	modelSendHeartbeat                        // a client heartbeats
+	modelSendRenew                            // a holder renews
+	modelCrash                                // a client is gone, and its connections with it
+	modelCut                                  // a client's subscription is cut, what was on its way is lost
+	modelReconnect                            // it is there again
+	modelDelete                               // somebody deletes the list of those who wait
+	modelSlow                                 // a call will take ticks
+	modelStop                                 // a client stops, and nothing of its own goes on but the clock
+	modelContinue                             // it goes on
 	modelActionKinds
 )
 
@@ -72,7 +72,7 @@ func (m *model) actions(all []modelAction) []modelAction {
 func (m *model) runs(c int8) bool { return m.clients[c].crashed == 0 && m.clients[c].stopped == 0 }
 
 // tickActions let the clock tick if everything is done that does not take a tick. In
-// a prompt world a tick ends with the beats, beginning with any client's.
+// a prompt world a tick ends with the heartbeats, beginning with any client's.
 func (m *model) tickActions(do func(modelActionKind, int)) {
 	if !m.prompt {
 		do(modelTick, 0)
@@ -83,17 +83,17 @@ func (m *model) tickActions(do func(modelActionKind, int)) {
 			return
 		}
 	}
-	beating := -1
+	heartbeating := -1
 	for c, client := range m.clients {
 		if m.runs(int8(c)) && client.inbox[0].owner != 0 {
 			return
 		}
 		if m.runs(int8(c)) && client.open > 0 {
 			do(modelTick, c)
-			beating = c
+			heartbeating = c
 		}
 	}
-	if beating < 0 {
+	if heartbeating < 0 {
 		do(modelTick, 0)
 	}
 }
@@ -135,8 +135,8 @@ func (m *model) clientActions(i int, do func(modelActionKind, int), faulty func(
 		if c.inbox[0].owner != 0 {
 			do(modelDeliver, i)
 		}
-		if c.open > 0 && !m.prompt && m.under(modelBeat, int8(i), 0) == nil {
-			do(modelSendBeat, i)
+		if c.open > 0 && !m.prompt && m.under(modelHeartbeat, int8(i), 0) == nil {
+			do(modelSendHeartbeat, i)
 		}
 		if m.prompt && m.active(int8(i)) {
 			faulty(modelStop, i, m.faults.stops)
@@ -165,7 +165,7 @@ func (m *model) active(c int8) bool {
 
 func (a modelAction) String() string {
 	return fmt.Sprint([]string{
-		"tick", "lock", "unlock", "hand over", "cancel", "execute", "answer", "time out", "deliver", "beat", "renew",
+		"tick", "lock", "unlock", "hand over", "cancel", "execute", "answer", "time out", "deliver", "heartbeat", "renew",
 		"crash", "cut", "reconnect", "delete queue",
 		"slow", "stop", "continue",
 	}[a.kind], " ", a.at)

@@ -19,7 +19,7 @@ func (m *model) answered(call modelCall) {
 		m.end(call)
 	case modelConfirm:
 		m.confirmed(call)
-	case modelBeat:
+	case modelHeartbeat:
 		m.looked(call)
 	case modelRenew:
 		for i := range m.waiters {
@@ -121,10 +121,10 @@ func (m *model) looked(call modelCall) {
 	}
 }
 
-// beat is a client's next beat: for its oldest waiter, or for all of them if they
+// heartbeat is a client's next heartbeat: for its oldest waiter, or for all of them if they
 // may have lost their places. It is done at once: one that is done later differs in
 // nothing from one that is sent later.
-func (m *model) beat(c int8) {
+func (m *model) heartbeat(c int8) {
 	client := &m.clients[c]
 	var waiting []int
 	for i := range m.waiters {
@@ -136,13 +136,13 @@ func (m *model) beat(c int8) {
 	if client.verify == 0 && client.fresh <= m.stale && len(waiting) > 1 {
 		waiting = waiting[:1]
 	}
-	q := modelRequest{kind: modelBeat, client: c, mute: client.cut}
+	q := modelRequest{kind: modelHeartbeat, client: c, mute: client.cut}
 	for n, i := range waiting {
 		q.owners[n] = m.waiters[i].owner
 	}
 	client.verify = 0
 	m.send(q, 1)
-	m.execute(slices.IndexFunc(m.calls[:], func(call modelCall) bool { return call.kind == modelBeat && call.stage == modelSent }))
+	m.execute(slices.IndexFunc(m.calls[:], func(call modelCall) bool { return call.kind == modelHeartbeat && call.stage == modelSent }))
 }
 
 // unanswered is the end of a client's patience with a call, which may have been
@@ -164,7 +164,7 @@ func (m *model) unanswered(call modelCall) {
 			m.send(q, 2)
 		}
 	case modelRelease, modelLeave:
-		if call.attempt == 1 { // then it is left to the lease and to the beats
+		if call.attempt == 1 { // then it is left to the lease and to the heartbeats
 			m.send(q, 2)
 		}
 	}

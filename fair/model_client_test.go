@@ -21,7 +21,7 @@ type modelWorld struct {
 	fixed  [modelWaiters]int8 // fixed lease that the waiter asks for; 0: a renewed one
 	tries  bool               // who finds no waiter of its client tries first
 	renews bool               // holders renew
-	prompt bool               // nothing takes a tick unless it is slow or its client is stopped, and clients beat with each
+	prompt bool               // nothing takes a tick unless it is slow or its client is stopped, and clients heartbeat with each
 	most   int8               // owners of a waiter before it gives up
 	budget modelFaults
 }
@@ -158,7 +158,7 @@ func (m *model) granted(i int, g modelGrant, kind modelKind, since int8) {
 	trust := lease - w.age
 	believe := g.lease > 0 && (g.fence > 0 || !m.fences) && 2*w.age <= lease && m.fixed[i] == 0
 	switch {
-	case m.seeds.beatMovesTrust && kind == modelBeat && g.lease == 0,
+	case m.seeds.heartbeatMovesTrust && kind == modelHeartbeat && g.lease == 0,
 		m.seeds.enterMovesTrust && kind == modelEnter && g.lease == 0,
 		m.seeds.releaseAnchors && kind == modelRelease:
 		trust = lease - since

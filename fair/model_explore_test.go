@@ -126,7 +126,7 @@ func (m *model) describe(a modelAction) string {
 }
 
 func (c modelCall) String() string {
-	name := [...]string{"", "acquire", "enter", "release", "leave", "confirm", "beat", "renew"}[c.kind]
+	name := [...]string{"", "acquire", "enter", "release", "leave", "confirm", "heartbeat", "renew"}[c.kind]
 	text := fmt.Sprintf("%s%v by %d", name, c.owners, c.client)
 	if c.attempt > 1 {
 		text += " again"

@@ -3,7 +3,7 @@ package fair_test
 import "hash/maphash"
 
 // modelProgress looks whether a turn can be lost: from a state on, nothing fails any
-// more, holders unlock at once, and clients beat with each tick. Then everybody who
+// more, holders unlock at once, and clients heartbeat with each tick. Then everybody who
 // waits has to be served, and the first of them soon. One client, any or none,
 // vanishes silently at the beginning and never comes back.
 type modelProgress struct {
@@ -19,8 +19,8 @@ type modelProgress struct {
 type modelWay struct{ next, all int8 }
 
 const (
-	modelNever = 100 // ticks
-	modelBeats = 2   // after which who can be served has been
+	modelNever      = 100 // ticks
+	modelHeartbeats = 2   // after which who can be served has been
 )
 
 func newModelProgress(x *modelWorld) *modelProgress {
@@ -38,7 +38,7 @@ func (p *modelProgress) check(m *model) string {
 		n := model{modelWorld: &p.world, modelState: m.modelState}
 		n.heal(gone)
 		way := p.way(&n, 0)
-		bound := m.redis.left + modelBeats
+		bound := m.redis.left + modelHeartbeats
 		if gone != modelNobody {
 			bound += m.stale + m.first
 		}

@@ -54,9 +54,9 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 			reply.status = 1
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
-	case modelBeat:
+	case modelHeartbeat:
 		looked := make([]scripts.Looked, 1)
-		err = f.Beat(ctx, []scripts.Beat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names)), Mute: q.mute > 0}}, looked)
+		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names)), Mute: q.mute > 0}}, looked)
 		require.NoError(r.t, looked[0].Err)
 		for _, i := range looked[0].Absent {
 			reply.absent.add(q.owners[i])
@@ -83,10 +83,10 @@ for _, name in ipairs(redis.call('KEYS', 'holdfast_gone:{' .. KEYS[1] .. '}:*'))
   table.insert(stones, string.sub(name, #KEYS[1] + 18))
 end
 local alive, mute, now = {}, {}, redis.call('TIME')[1] * 1000
-local beats = redis.call('HGETALL', 'holdfast_beat:{' .. KEYS[1] .. '}')
-for i = 1, #beats, 2 do
-  if tonumber(beats[i + 1]) > now then
-    table.insert(string.find(beats[i], '^mute ') and mute or alive, beats[i])
+local heartbeats = redis.call('HGETALL', 'holdfast_heartbeat:{' .. KEYS[1] .. '}')
+for i = 1, #heartbeats, 2 do
+  if tonumber(heartbeats[i + 1]) > now then
+    table.insert(string.find(heartbeats[i], '^mute ') and mute or alive, heartbeats[i])
   end
 end
 return {

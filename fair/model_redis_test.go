@@ -30,7 +30,7 @@ type modelRedis struct {
 	left   int8                   // of the lease
 	queue  [modelQueue]modelOwner // the list; 0 from its end on
 	scores modelSet               // who is in the sorted set
-	alive  [modelClients]int8     // until the beat is stale; 0: it is, or there is none
+	alive  [modelClients]int8     // until the heartbeat is stale; 0: it is, or there is none
 	mute   [modelClients]int8     // for how long it counts as one that looks for what it does not hear
 	heard  [modelClients]bool     // somebody listens to the client's inbox
 	stones modelSet               // owners with a tombstone
@@ -49,21 +49,21 @@ type modelRules struct {
 
 // modelSeeds are bugs that the search must find. Each takes one rule out.
 type modelSeeds struct {
-	beatMovesTrust    bool // what a beat has found is trusted from the beat on
-	enterMovesTrust   bool // what a repeated enter has found is trusted from the repeat on
-	releaseAnchors    bool // no bug: the grant in the reply of a release is trusted from that attempt on
-	releaseTellsAgain bool // with it: a repeated release tells of the next owner, too
-	ownersAgain       bool // who lost the place enters again with the same owner
-	leaveKeepsHold    bool // a leave ends no hold that raced with it
-	noTombstone       bool
-	beatBlind         bool // a beat does not serve a free lock
-	trustsBeforeShort bool // no bug: a shorter lease is asked for while the grant is believed, the deadline lowered before
-	shortNotLowered   bool // with it: the deadline is not lowered
-	runServesDoubt    bool // a run serves a member whose enter had to be repeated
-	longRenewal       bool // a grant is trusted for the first lease though renewals set a shorter one
-	unheardKept       bool // a grant that nobody heard is not undone
-	releaseForgets    bool // a release with a tombstone leaves an owner in the queue that a late enter has put there
-	repeatsGranted    bool // an enter is repeated also for those who have been granted the lock meanwhile
+	heartbeatMovesTrust bool // what a heartbeat has found is trusted from the heartbeat on
+	enterMovesTrust     bool // what a repeated enter has found is trusted from the repeat on
+	releaseAnchors      bool // no bug: the grant in the reply of a release is trusted from that attempt on
+	releaseTellsAgain   bool // with it: a repeated release tells of the next owner, too
+	ownersAgain         bool // who lost the place enters again with the same owner
+	leaveKeepsHold      bool // a leave ends no hold that raced with it
+	noTombstone         bool
+	heartbeatBlind      bool // a heartbeat does not serve a free lock
+	trustsBeforeShort   bool // no bug: a shorter lease is asked for while the grant is believed, the deadline lowered before
+	shortNotLowered     bool // with it: the deadline is not lowered
+	runServesDoubt      bool // a run serves a member whose enter had to be repeated
+	longRenewal         bool // a grant is trusted for the first lease though renewals set a shorter one
+	unheardKept         bool // a grant that nobody heard is not undone
+	releaseForgets      bool // a release with a tombstone leaves an owner in the queue that a late enter has put there
+	repeatsGranted      bool // an enter is repeated also for those who have been granted the lock meanwhile
 }
 
 // modelGrant is the lock, given to owner. Without a lease it is only known that

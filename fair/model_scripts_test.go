@@ -14,7 +14,7 @@ const (
 	modelRelease
 	modelLeave
 	modelConfirm
-	modelBeat
+	modelHeartbeat
 	modelRenew
 )
 
@@ -26,7 +26,7 @@ type modelRequest struct {
 	stones int8                   // release, leave: so many owners, the first ones, leave a tombstone
 	lease  int8                   // acquire, confirm, renew
 	used   int8                   // release: the last fence number used
-	mute   int8                   // beat: 1: the client does not hear its inbox
+	mute   int8                   // heartbeat: 1: the client does not hear its inbox
 }
 
 // modelReply answers it.
@@ -34,7 +34,7 @@ type modelReply struct {
 	status          int8 // acquire, confirm, release, leave, renew: as the Lua says, > 0 where it says a time
 	fence, fenceEnd int8
 	places          [modelNamed]int8 // enter: of the owners
-	absent          modelSet         // beat
+	absent          modelSet         // heartbeat
 	grant           modelGrant       // to the caller's client
 }
 
@@ -58,8 +58,8 @@ func (r *modelRedis) call(x *modelRules, q modelRequest) (modelReply, modelMessa
 		return r.leave(x, q)
 	case modelConfirm:
 		return r.confirm(x, q)
-	case modelBeat:
-		return r.beat(x, q)
+	case modelHeartbeat:
+		return r.heartbeat(x, q)
 	default:
 		return r.renew(q)
 	}
@@ -188,13 +188,13 @@ func (r *modelRedis) confirm(x *modelRules, q modelRequest) (modelReply, modelMe
 	return quiet(modelReply{status: 1, fence: first, fenceEnd: last})
 }
 
-func (r *modelRedis) beat(x *modelRules, q modelRequest) (modelReply, modelMessage) {
+func (r *modelRedis) heartbeat(x *modelRules, q modelRequest) (modelReply, modelMessage) {
 	r.alive[q.client] = x.stale
 	if q.mute > 0 {
 		r.mute[q.client] = x.stale
 	}
 	reply, message := quiet(modelReply{})
-	if r.holder == 0 && !x.seeds.beatBlind {
+	if r.holder == 0 && !x.seeds.heartbeatBlind {
 		reply, message = r.served(x, q, reply)
 	} else if r.holder != 0 && x.client[r.holder] == q.client {
 		reply.grant.owner = r.holder
@@ -214,7 +214,7 @@ func (r *modelRedis) waits(o modelOwner) bool {
 	return r.queue[0] != 0 && r.scores.has(o) && (whole || slices.Contains(r.queue[:], o))
 }
 
-// renew is the script of all doors.
+// renew is the script of all lock kinds.
 func (r *modelRedis) renew(q modelRequest) (modelReply, modelMessage) {
 	if r.holder != q.owners[0] {
 		return quiet(modelReply{})

@@ -49,8 +49,8 @@ type modelClient struct {
 	open    int8                   // 1: somebody waits, so that the inbox is subscribed
 	cut     int8                   // 1: the subscription is away
 	stopped int8                   // 1: it does nothing until it is continued
-	fresh   int8                   // ticks since the start of the last beat or enter that was answered
-	verify  int8                   // 1: the next beat names all
+	fresh   int8                   // ticks since the start of the last heartbeat or enter that was answered
+	verify  int8                   // 1: the next heartbeat names all
 	ranks   int8                   // given away
 	inbox   [modelInbox]modelGrant // in their order; those without an owner are none
 }

@@ -27,8 +27,8 @@ func (m *model) do(a modelAction) {
 		m.timeout(at)
 	case modelDeliver:
 		m.hear(a.at, m.clients[at].pop(), 0, 0)
-	case modelSendBeat:
-		m.beat(a.at)
+	case modelSendHeartbeat:
+		m.heartbeat(a.at)
 	case modelSendRenew:
 		w := m.waiters[at]
 		c := m.of[at]
@@ -65,7 +65,7 @@ func (m *model) spend(of *int8) {
 	m.faults.all--
 }
 
-func (m *model) tick(beatsFirst int) {
+func (m *model) tick(heartbeatsFirst int) {
 	m.redis.expire()
 	for i := range m.waiters {
 		w := &m.waiters[i]
@@ -89,14 +89,14 @@ func (m *model) tick(beatsFirst int) {
 		}
 	}
 	for c := range m.clients {
-		m.lookNow(int8((beatsFirst + c) % modelClients))
+		m.lookNow(int8((heartbeatsFirst + c) % modelClients))
 	}
 }
 
-// lookNow has a client of a prompt world beat.
+// lookNow has a client of a prompt world heartbeat.
 func (m *model) lookNow(c int8) {
 	if m.prompt && m.runs(c) && m.clients[c].open > 0 {
-		m.beat(c)
+		m.heartbeat(c)
 	}
 }
 
@@ -107,15 +107,15 @@ func (m *model) aging(call *modelCall) bool {
 		return call.stage != modelLate
 	case modelEnter:
 		return call.stage != modelLate && (m.crowded(call.client) || m.seeds.enterMovesTrust)
-	case modelBeat:
-		return call.stage != modelLate && (m.crowded(call.client) || m.seeds.beatMovesTrust)
+	case modelHeartbeat:
+		return call.stage != modelLate && (m.crowded(call.client) || m.seeds.heartbeatMovesTrust)
 	case modelRelease:
 		return call.stage != modelLate && m.seeds.releaseAnchors
 	}
 	return false
 }
 
-// crowded says whether a client has several waiters, so that a beat may leave some
+// crowded says whether a client has several waiters, so that a heartbeat may leave some
 // out.
 func (m *model) crowded(c int8) bool {
 	n := 0
@@ -163,7 +163,7 @@ func (m *model) execute(at int) {
 
 // trivial says whether it does not matter when a reply arrives.
 func (m *model) trivial(kind modelKind, reply modelReply) bool {
-	return (kind == modelRelease || kind == modelLeave || kind == modelBeat) &&
+	return (kind == modelRelease || kind == modelLeave || kind == modelHeartbeat) &&
 		reply.grant.owner == 0 && reply.absent == 0
 }
 

@@ -16,7 +16,7 @@ import (
 // In each state at most one lease is believed in, and it is the one that Redis holds;
 // nobody who lives is overtaken but by whom the documentation names; fence numbers
 // grow; an owner whose end was answered never comes back. From each state on, once
-// nothing fails any more, everybody is served: the next one within two beats after
+// nothing fails any more, everybody is served: the next one within two heartbeats after
 // the present lease, and where a client has vanished silently, the stale time and one
 // first lease later.
 //
@@ -129,7 +129,7 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 	}
 	t.Logf("%d states", total)
 	if !t.Failed() && !modelRace {
-		did[modelSendBeat] = 1 // in a prompt world it is part of the tick
+		did[modelSendHeartbeat] = 1 // in a prompt world it is part of the tick
 		require.NotContains(t, did[:], 0, "each kind of action was taken")
 	}
 }
@@ -143,7 +143,7 @@ func TestModelFindsSeeds(t *testing.T) {
 		faults modelFaults
 		seed   func(*modelSeeds)
 	}{
-		{"a beat moves the trust", modelTwo, modelPair, cut, func(s *modelSeeds) { s.beatMovesTrust = true }},
+		{"a heartbeat moves the trust", modelTwo, modelPair, cut, func(s *modelSeeds) { s.heartbeatMovesTrust = true }},
 		{"a repeated enter moves the trust", modelTwo, modelPair, lost, func(s *modelSeeds) { s.enterMovesTrust = true }},
 		{"a repeated release anchors the next owner", modelTwo, modelAny, lost, func(s *modelSeeds) {
 			s.releaseAnchors, s.releaseTellsAgain = true, true
@@ -151,7 +151,7 @@ func TestModelFindsSeeds(t *testing.T) {
 		{"owner numbers are used again", modelTwo, modelPair, cut, func(s *modelSeeds) { s.ownersAgain = true }},
 		{"leave keeps a grant", modelLeftOver, modelPair, modelFaults{all: 1, cancels: 1}, func(s *modelSeeds) { s.leaveKeepsHold = true }},
 		{"no tombstone", modelLeftOver, modelPair, lost, func(s *modelSeeds) { s.noTombstone = true }},
-		{"the beat does not look", modelLost, modelPair, modelFaults{all: 1, crashes: 1}, func(s *modelSeeds) { s.beatBlind = true }},
+		{"the heartbeat does not look", modelLost, modelPair, modelFaults{all: 1, crashes: 1}, func(s *modelSeeds) { s.heartbeatBlind = true }},
 		{"a shorter lease without lowering the deadline", modelTwo, modelFixed, lost, func(s *modelSeeds) {
 			s.trustsBeforeShort, s.shortNotLowered = true, true
 		}},

@@ -95,7 +95,7 @@ func (m *model) tidyOwners() {
 	}
 	for i := range m.calls {
 		call := &m.calls[i]
-		if call.stage != modelLate || call.kind == modelEnter || call.kind == modelAcquire || call.kind == modelBeat {
+		if call.stage != modelLate || call.kind == modelEnter || call.kind == modelAcquire || call.kind == modelHeartbeat {
 			continue
 		}
 		if !slices.ContainsFunc(call.owners[:], seen.has) {

@@ -18,7 +18,7 @@ const (
 
 // TestModelIsWhatRedisDoes takes random walks through the scripts, on a real server
 // and in the model: each call has to answer the same and to leave the same behind.
-// Time is not waited for: locks expire and beats go stale by the test's own doing.
+// Time is not waited for: locks expire and heartbeats go stale by the test's own doing.
 // Java is not in the model.
 func TestModelIsWhatRedisDoes(t *testing.T) {
 	x := &modelRules{first: 2, stale: 2, members: modelMembers, fences: true}
@@ -67,7 +67,7 @@ func (w *modelWalk) step(t *testing.T) {
 		c := w.client()
 		w.note("stale %d", c)
 		w.redis.alive[c], w.redis.mute[c] = 0, 0
-		w.real.server.Do(t, "HSET", "holdfast_beat:{"+w.real.key+"}", w.real.uuids[c], "1", "mute "+w.real.uuids[c], "1")
+		w.real.server.Do(t, "HSET", "holdfast_heartbeat:{"+w.real.key+"}", w.real.uuids[c], "1", "mute "+w.real.uuids[c], "1")
 	case n < 18:
 		c := w.client()
 		w.note("listen %d", c)
@@ -103,14 +103,14 @@ func (w *modelWalk) request() modelRequest {
 		q.kind = modelRelease
 	}
 	switch q.kind {
-	case modelEnter, modelLeave, modelBeat:
+	case modelEnter, modelLeave, modelHeartbeat:
 		n := 1 + w.random.IntN(modelNamed)
 		if q.kind == modelLeave {
 			q.stones = int8(w.random.IntN(n + 1))
 			n = 1 + w.random.IntN(n)
 			q.stones = min(q.stones, int8(n))
 		}
-		if q.kind == modelBeat && !w.redis.heard[q.client] {
+		if q.kind == modelHeartbeat && !w.redis.heard[q.client] {
 			q.mute = int8(w.random.IntN(2))
 		}
 		for i := range n {
@@ -192,7 +192,7 @@ func (w *modelWalk) meet(q modelRequest, before modelRedis, reply modelReply, me
 		gone := o != 0 && !slices.Contains(w.redis.queue[:], o) && !slices.Contains(q.owners[:], o)
 		note(gone && o != w.redis.holder, "dropped")
 	}
-	note(q.kind == modelBeat && w.redis.holder == 0 && w.redis.queue[0] != 0, "unheard")
+	note(q.kind == modelHeartbeat && w.redis.holder == 0 && w.redis.queue[0] != 0, "unheard")
 }
 
 func (w *modelWalk) note(format string, args ...any) {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -30,7 +30,7 @@ type option func(*config)
 func (o option) apply(c *config) { o(c) }
 
 type config struct {
-	hall        hall.Config
+	engine      engine.Config
 	outage      *time.Duration
 	fencing     bool
 	fenceExpiry *time.Duration
@@ -40,13 +40,13 @@ type config struct {
 
 // settings are those of the scripts.
 func (c *config) settings() scripts.FairSettings {
-	s := scripts.FairSettings{Client: c.hall.Client, Stale: c.stale, FirstLease: *c.firstLease}
+	s := scripts.FairSettings{Client: c.engine.Client, Stale: c.stale, FirstLease: *c.firstLease}
 	if c.fencing {
 		s.Fencing = scripts.Fencing{Reserve: 1, Expiry: *c.fenceExpiry}
 	}
-	if c.hall.Handover > 0 {
+	if c.engine.Handover > 0 {
 		s.Members = mostMembers
-		s.Fencing.Reserve *= min(max(1, c.hall.Handover.Microseconds()), 1_000_000)
+		s.Fencing.Reserve *= min(max(1, c.engine.Handover.Microseconds()), 1_000_000)
 	}
 	return s
 }
@@ -58,14 +58,14 @@ const mostMembers = 64
 // WithLease sets how long a lease lasts that is not renewed any more: renewals
 // come every third of it, a crashed holder frees its keys within it. Default
 // 30 s; at least 100 ms, in whole milliseconds.
-func WithLease(d time.Duration) Option { return option(func(c *config) { c.hall.Lease = d }) }
+func WithLease(d time.Duration) Option { return option(func(c *config) { c.engine.Lease = d }) }
 
 // WithLocalHandover sets for how long a key may go from one waiter of this
 // locker to the next, where they follow one another in the queue, without a call
 // to Redis. Default 10 ms; 0 turns it off, and has each waiter enter by a call of
 // its own.
 func WithLocalHandover(d time.Duration) Option {
-	return option(func(c *config) { c.hall.Handover = d })
+	return option(func(c *config) { c.engine.Handover = d })
 }
 
 // WithFencing gives every new hold a number that is larger than those of all
@@ -100,11 +100,11 @@ func WithFirstLease(d time.Duration) Option {
 // failed renewals and clean-ups; and once a warning if Redis may evict locks
 // (one INFO at the first lock, if the user may send it). Its handler must not
 // block: it would hold up renewals. Default silent.
-func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.hall.Log = log }) }
+func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.engine.Log = log }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
 // and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
-func WithMaxWaiters(n int) Option { return option(func(c *config) { c.hall.MaxWaiters = n }) }
+func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }
 
 // WithMaxOutage sets for how long Lock and TryLockFor ride out a Redis that
 // does not answer, before they fail with ErrUnavailable (or ErrUnknown).
@@ -114,7 +114,7 @@ func WithMaxWaiters(n int) Option { return option(func(c *config) { c.hall.MaxWa
 func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
 
 func configure(opts []Option) (*config, error) {
-	c := &config{hall: hall.Config{
+	c := &config{engine: engine.Config{
 		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
 		Client: uuid.NewString(),
 	}, stale: DefaultStale}
@@ -124,11 +124,11 @@ func configure(opts []Option) (*config, error) {
 		}
 		o.apply(c)
 	}
-	c.hall.MaxOutage = c.hall.Lease
+	c.engine.MaxOutage = c.engine.Lease
 	if c.outage != nil {
-		c.hall.MaxOutage = *c.outage
+		c.engine.MaxOutage = *c.outage
 	}
-	if err := c.hall.Check("fair"); err != nil {
+	if err := c.engine.Check("fair"); err != nil {
 		return nil, err
 	}
 	if err := scripts.CheckStale(c.stale); err != nil {
@@ -144,11 +144,11 @@ func configure(opts []Option) (*config, error) {
 	if *c.firstLease < c.stale {
 		return nil, fmt.Errorf("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.stale)
 	}
-	expiry, err := hall.FenceExpiry("fair", c.fencing, c.fenceExpiry, DefaultFenceExpiry)
+	expiry, err := engine.FenceExpiry("fair", c.fencing, c.fenceExpiry, DefaultFenceExpiry)
 	if err != nil {
 		return nil, err
 	}
 	c.fenceExpiry = &expiry
-	c.hall.Stale, c.hall.Fencing = c.stale, c.fencing
+	c.engine.Stale, c.engine.Fencing = c.stale, c.fencing
 	return c, nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestG8_GrantsFollowTheQueue(t *testing.T) { locktest.RunOrder(t, door) }
+func TestG8_GrantsFollowTheQueue(t *testing.T) { locktest.RunOrder(t, kind) }
 
-func TestG8_OrderCheckFindsABrokenQueue(t *testing.T) { locktest.RunOrderControl(t, door) }
+func TestG8_OrderCheckFindsABrokenQueue(t *testing.T) { locktest.RunOrderControl(t, kind) }
 
-func TestG8_LongQueue(t *testing.T) { locktest.RunLongQueue(t, door) }
+func TestG8_LongQueue(t *testing.T) { locktest.RunLongQueue(t, kind) }

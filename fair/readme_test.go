@@ -59,7 +59,7 @@ func TestReadmeNamesTheOptionsOfFair(t *testing.T) {
 // adds.
 func readmeUser(t *testing.T) []string {
 	user := regexp.MustCompile("(?m)^ACL SETUSER .*$").FindString(readme(t))
-	more := regexp.MustCompile("(?m)^~holdfast_beat:.*$").FindString(readme(t))
+	more := regexp.MustCompile("(?m)^~holdfast_heartbeat:.*$").FindString(readme(t))
 	require.NotEmpty(t, user)
 	require.NotEmpty(t, more)
 	return strings.Fields(user + " " + more)
@@ -118,7 +118,7 @@ func open(t *testing.T, c rueidis.Client, opts ...fair.Option) *fair.Locker {
 }
 
 // useEverything makes each kind of call to Redis: take, renew, enter again,
-// inspect, fail, enter the queue, beat, be granted, confirm, give up, release, free
+// inspect, fail, enter the queue, heartbeat, be granted, confirm, give up, release, free
 // by force.
 func useEverything(t *testing.T, key string, here, there *fair.Locker) {
 	ctx := t.Context()
@@ -129,7 +129,7 @@ func useEverything(t *testing.T, key string, here, there *fair.Locker) {
 	require.NoError(t, here.Do(lease.Bind(ctx), key, func(context.Context) error { return nil }))
 	_, err = there.TryLock(ctx, key)
 	require.ErrorIs(t, err, fair.ErrNotAcquired)
-	_, err = there.TryLockFor(ctx, key, 500*time.Millisecond) // beyond a beat
+	_, err = there.TryLockFor(ctx, key, 500*time.Millisecond) // beyond a heartbeat
 	require.ErrorIs(t, err, fair.ErrNotAcquired)
 
 	waiting := func(n int) func() bool {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/gather"
-	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// ordered is the hall's backend with the queues of one Redis. Acquires that come at
+// ordered is the engine's backend with the queues of one Redis. Acquires that come at
 // once share a call, and so do releases and what undoes acquires.
 type ordered struct {
 	*scripts.Fair
@@ -21,8 +21,8 @@ type ordered struct {
 	leaves     gather.Sharing[struct{}, scripts.Hold, scripts.FairReleased]     // those of one owner, of which a call may still arrive
 }
 
-// share has what comes at once share calls, for which the hall finds the time.
-func (r *ordered) share(h *hall.Hall) {
+// share has what comes at once share calls, for which the engine finds the time.
+func (r *ordered) share(h *engine.Engine) {
 	r.acquires.One, r.acquires.Many, r.acquires.Aside = r.acquire, r.acquireEach, h.Go
 	r.releases.One, r.releases.Many, r.releases.Aside = r.release, r.releaseEach, h.Go
 	r.leaves.One, r.leaves.Many, r.leaves.Aside = r.leave, r.leaveEach, h.Go

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/gather"
-	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -49,7 +49,7 @@ func TestSharing(t *testing.T) {
 	node := scripts.NewNode(client)
 	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", Stale: 5 * time.Second, FirstLease: 6 * time.Second}
 	r := &ordered{Fair: scripts.NewFair(node, settings), node: node, subscriber: pubsub.New(client)}
-	h := hall.NewFair(r, hall.Config{Lease: lease, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale})
+	h := engine.NewFair(r, engine.Config{Lease: lease, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale})
 	defer h.Close()
 	r.share(h)
 	ctx := context.Background()

@@ -10,10 +10,10 @@ github.com/holdfast-go/holdfast
 github.com/redis/rueidis
 golang.org/x/sys" # the last by rueidis
 
-for door in rlock fair multilock; do
-	linked=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{end}}' "./$door" | sort -u)
+for kind in rlock fair multilock; do
+	linked=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{end}}' "./$kind" | sort -u)
 	if [ "$linked" != "$expected" ]; then
-		echo "check-links.sh: $door links other modules than it should (< expected, > linked):" >&2
+		echo "check-links.sh: $kind links other modules than it should (< expected, > linked):" >&2
 		diff <(echo "$expected") <(echo "$linked") >&2
 		exit 1
 	fi

@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	locktest.ChaosDoor = locktest.Masters{
+	locktest.ChaosKind = locktest.Masters{
 		New: func(clients []rueidis.Client, o locktest.MastersOptions) (holdfast.Locker, error) {
 			l, err := masters(clients, o)
 			if err != nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestConformance(t *testing.T) { locktest.Run(t, door) }
+func TestConformance(t *testing.T) { locktest.Run(t, kind) }
 
 func TestConformance3(t *testing.T) { locktest.Run(t, onSeveral(t, 3)) }
 
 func TestConformance5(t *testing.T) { locktest.Run(t, onSeveral(t, 5)) }
 
-// onSeveral is the door on so many nodes, if the environment variable QUORUM names
+// onSeveral is the lock kind on so many nodes, if the environment variable QUORUM names
 // their number: some 300 redis-servers are more than a test beside others should
 // start, and what the nodes have to answer in is short for the race detector.
-func onSeveral(t *testing.T, nodes int) locktest.Door {
+func onSeveral(t *testing.T, nodes int) locktest.Kind {
 	if !slices.Contains(strings.Split(os.Getenv("QUORUM"), ","), strconv.Itoa(nodes)) {
 		t.Skip("make test runs the suites on several nodes, with QUORUM=3,5")
 	}
-	return doorOf(nodes)
+	return kindOf(nodes)
 }

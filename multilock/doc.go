@@ -37,17 +37,17 @@
 // The paper's cure is a delayed restart, and this package enforces it from the
 // clients, at no cost but a GET and 2 µs for each call:
 //
-//	marker   the key holdfast_node on each node names its process, its reign (the
+//	marker   the key holdfast_node on each node names its process, its replication ID (the
 //	         replication id, which changes when a replica is promoted), a random
 //	         epoch, since when the node has been up without a gap, and what all
 //	         clients have to agree on: the longest lease and the number of nodes
-//	look     who finds no marker, or one of another process or reign, writes a new
+//	look     who finds no marker, or one of another process or replication ID, writes a new
 //	         one: from then on the node has no vote for the longest lease of the
 //	         deployment ([WithMaxLease]), for all clients alike
-//	vote     the script that acquires carries marker and reign in its text, and
+//	vote     the script that acquires carries marker and replication ID in its text, and
 //	         compares both before it does anything. A node that restarted does not
 //	         know the script (caches are not kept from Redis 7 on), one that was
-//	         emptied has lost the marker, one that was promoted has another reign
+//	         emptied has lost the marker, one that was promoted has another replication ID
 //	renewal  that a lease is there counts only if the marker still is, too; that it
 //	         is not there counts always
 //
@@ -123,6 +123,6 @@
 //
 // # Several keys
 //
-// [LockAll] takes keys of any of the doors, also of different Redises, all or
+// [LockAll] takes keys of any of the lock kinds, also of different Redises, all or
 // nothing: one after another, in an order that is the same in every process.
 package multilock

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestFaults(t *testing.T) { locktest.RunFaults(t, door) }
+func TestFaults(t *testing.T) { locktest.RunFaults(t, kind) }
 
 func TestFaults3(t *testing.T) { locktest.RunFaults(t, onSeveral(t, 3)) }
 

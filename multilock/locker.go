@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/quorum"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -17,7 +17,7 @@ import (
 // the eyes of the nodes and of the other lockers. Safe for concurrent use; one
 // for each process and set of nodes is enough.
 type Locker struct {
-	hall   *hall.Hall
+	engine *engine.Engine
 	quorum *quorum.Quorum
 	lease  time.Duration // of renewed holds
 	most   time.Duration // longest lease
@@ -62,9 +62,9 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	if k, most := c.quorum.ClockFaults, (len(clients)-1)/2; k < 0 || k > most {
 		return nil, fmt.Errorf("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, len(clients), most)
 	}
-	l := &Locker{quorum: quorum.New(clients, c.quorum), lease: c.hall.Lease, most: c.quorum.Longest}
-	c.hall.Scatter = l.quorum.Scatter
-	l.hall = hall.New(l.quorum, c.hall)
+	l := &Locker{quorum: quorum.New(clients, c.quorum), lease: c.engine.Lease, most: c.quorum.Longest}
+	c.engine.Scatter = l.quorum.Scatter
+	l.engine = engine.New(l.quorum, c.engine)
 	return l, nil
 }
 
@@ -145,7 +145,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.Lock(ctx, key, t)
+	e, err := l.engine.Lock(ctx, key, t)
 	return e.Lease(), err
 }
 
@@ -161,7 +161,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.TryLock(ctx, key, t)
+	e, err := l.engine.TryLock(ctx, key, t)
 	return e.Lease(), err
 }
 
@@ -176,7 +176,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.TryLockFor(ctx, key, wait, t)
+	e, err := l.engine.TryLockFor(ctx, key, wait, t)
 	return e.Lease(), err
 }
 
@@ -185,16 +185,16 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // does not answer: ErrUnknown says that something could not be released, which
 // frees itself within its lease. A second Close does nothing.
 func (l *Locker) Close() error {
-	err := l.hall.Close()
+	err := l.engine.Close()
 	l.quorum.Close()
 	return err
 }
 
-func (l *Locker) check(key string, opts []LockOption) (hall.Terms, error) {
+func (l *Locker) check(key string, opts []LockOption) (engine.Terms, error) {
 	if err := checkKey(key); err != nil {
-		return hall.Terms{}, err
+		return engine.Terms{}, err
 	}
-	return hall.TermsOf("multilock", opts, l.lease, l.most)
+	return engine.TermsOf("multilock", opts, l.lease, l.most)
 }
 
 func checkKey(key string) error {

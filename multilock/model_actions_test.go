@@ -17,7 +17,7 @@ const (
 	modelCutShort                           // its round is given up
 	modelLook                               // a client looks at a node
 	modelStranger                           // a client does that takes other keys
-	modelAskNow                             // the keeper adds a hold
+	modelAskNow                             // the repairer adds a hold
 	modelArrive                             // an acquire reaches its node
 	modelArriveLate                         // one that has been given up does
 	modelAnswer                             // its yes reaches the client

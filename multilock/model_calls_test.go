@@ -36,20 +36,20 @@ const (
 // run others are left out.
 var modelCalls = map[string]modelCall{
 	// A round.
-	"Quorum.Acquire -> round.answered": modelBy(modelLock, modelAnswer, modelTimeout),
-	"Quorum.Acquire -> round.won":      modelBy(modelAnswer),
-	"Quorum.Acquire -> Quorum.giveUp":  modelBy(modelCutShort, modelTimeout),
-	"Quorum.Acquire -> Quorum.meet":    modelBy(modelLook),
-	"newNode -> node.askAll":           modelBy(modelLock, modelAskNow),
-	"node.askAll -> node.ballots":      modelBy(modelArrive, modelArriveLate),
-	"node.ballots -> node.voting":      modelBy(modelLook),
-	"node.ballots -> AcquireVoted":     modelBy(modelArrive, modelArriveLate),
-	"node.ballots -> node.ballotAlone": modelNot(modelOneOf),
-	"node.ballotAlone -> node.ballots": modelNot(modelOneOf),
-	"round.won -> Quorum.writeBack":    modelBy(modelAnswer),
-	"Quorum.writeBack -> node.raise":   modelBy(modelWrite, modelWriteLost),
-	"round.answered -> node.raise":     modelBy(modelWrite),
-	"node.raise -> WriteFence":         modelBy(modelWrite, modelWriteLate),
+	"Quorum.Acquire -> round.answered":        modelBy(modelLock, modelAnswer, modelTimeout),
+	"Quorum.Acquire -> round.won":             modelBy(modelAnswer),
+	"Quorum.Acquire -> Quorum.giveUp":         modelBy(modelCutShort, modelTimeout),
+	"Quorum.Acquire -> Quorum.meet":           modelBy(modelLook),
+	"newNode -> node.askAll":                  modelBy(modelLock, modelAskNow),
+	"node.askAll -> node.nodeReplies":         modelBy(modelArrive, modelArriveLate),
+	"node.nodeReplies -> node.voting":         modelBy(modelLook),
+	"node.nodeReplies -> AcquireVoted":        modelBy(modelArrive, modelArriveLate),
+	"node.nodeReplies -> node.nodeReplyAlone": modelNot(modelOneOf),
+	"node.nodeReplyAlone -> node.nodeReplies": modelNot(modelOneOf),
+	"round.won -> Quorum.writeBack":           modelBy(modelAnswer),
+	"Quorum.writeBack -> node.raise":          modelBy(modelWrite, modelWriteLost),
+	"round.answered -> node.raise":            modelBy(modelWrite),
+	"node.raise -> WriteFence":                modelBy(modelWrite, modelWriteLate),
 
 	// Repairs.
 	"round.won -> node.repair":      modelBy(modelAskNow),
@@ -60,8 +60,8 @@ var modelCalls = map[string]modelCall{
 	"node.repair -> node.add":       modelBy(modelAskNow),
 	"node.add -> node.raise":        modelBy(modelWrite, modelWriteLost),
 	"node.add -> Recount":           modelNot(modelNested),
-	"node.keep -> node.keeper":      modelBy(modelAskNow, modelEndAgain),
-	"node.keeper -> Ping":           modelNot(modelReads),
+	"node.keep -> node.repairer":    modelBy(modelAskNow, modelEndAgain),
+	"node.repairer -> Ping":         modelNot(modelReads),
 
 	// Renewals.
 	"Quorum.Renew -> renewal.ask":    modelBy(modelRenewNow, modelRenewAnswer, modelRenewLost),
@@ -111,7 +111,7 @@ var modelCalls = map[string]modelCall{
 	"New -> newNode":                      modelNot(modelReads),
 }
 
-// modelPlumbing are functions that only run what they are given, or have a keeper do it.
+// modelPlumbing are functions that only run what they are given, or have a repairer do it.
 var modelPlumbing = []string{"call", "callFor", "node.heard", "node.keep", "node.put"}
 
 // Each way in which the quorum comes to call a node stands in the model: who adds one

@@ -151,7 +151,7 @@ func (m *model) arrive(n, i int) {
 	}
 }
 
-// keep has the keeper add a hold on a node.
+// keep has the repairer add a hold on a node.
 func (m *model) keep(cell *modelCell) {
 	cell.ask = modelToAsk
 	if m.fences {

@@ -38,7 +38,7 @@ type modelData struct {
 type modelNode struct {
 	modelData
 	force   int8      // 1: a ForceUnlock is on its way
-	own     int8      // 1: the marker is of this boot and reign
+	own     int8      // 1: the marker is of this boot and replID
 	boot    int8      // 1: of this boot
 	replica modelData // as of some time
 	kind    modelKindOfNode
@@ -72,7 +72,7 @@ func (n *modelNode) voted(x *modelRules, text modelMarker) bool {
 		return n.marker != modelUnmarked && text != modelDead
 	case x.seeds.evalFallback && n.boot == 0:
 		return true
-	case x.seeds.noReign:
+	case x.seeds.noReplID:
 		return text == n.marker && n.boot > 0
 	}
 	return text == n.marker && n.own > 0
@@ -149,14 +149,14 @@ type modelLooking int8
 const (
 	modelTell modelLooking = iota
 	modelMark
-	modelRipen
+	modelActivate
 )
 
 // look is quorum_look for a client: the vote, if there is one, and whether the node
 // was marked.
 func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMarker, marked bool) {
 	switch {
-	case how == modelRipen:
+	case how == modelActivate:
 		if n.own > 0 && n.seen&(1<<c) != 0 {
 			n.mark(0, x.longest(c), x.size(c))
 			marked = true
@@ -237,7 +237,7 @@ func (n *modelNode) unmark() {
 	n.forget(old)
 }
 
-// promote puts other data in the place of the node's own, under a new reign.
+// promote puts other data in the place of the node's own, under a new replication ID.
 func (n *modelNode) promote(d modelData, samePlace bool) {
 	old := n.marker
 	n.modelData, n.own = d, 0

@@ -44,7 +44,7 @@ func (r *modelReal) context() context.Context {
 	return ctx
 }
 
-// begin empties the server under a new reign.
+// begin empties the server under a new replication ID.
 func (r *modelReal) begin() {
 	r.votes, r.seen = [modelClients]*scripts.Vote{}, [modelClients]string{}
 	r.promote(nil)
@@ -70,7 +70,7 @@ func (r *modelReal) deployment(c int8) scripts.Deployment {
 
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.epochs++
-	kinds := [...]scripts.Looking{scripts.Tell, scripts.Mark, scripts.Ripen}
+	kinds := [...]scripts.Looking{scripts.Tell, scripts.Mark, scripts.Activate}
 	said, v, err := r.node.Look(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
@@ -84,7 +84,7 @@ func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 }
 
 func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, fence int64) {
-	said := make([]scripts.Ballot, 1)
+	said := make([]scripts.NodeReply, 1)
 	asks := []scripts.Ask{{Key: modelKey, Owner: r.owner(o), Lease: r.lease(o)}}
 	require.NoError(r.t, r.node.AcquireVoted(r.context(), r.votes[c], !plain, asks, said))
 	b := said[0]
@@ -174,7 +174,7 @@ func (r *modelReal) sync() {
 	}
 }
 
-// promote puts kept keys in the place of all there are, under a new reign.
+// promote puts kept keys in the place of all there are, under a new replication ID.
 func (r *modelReal) promote(keys map[string]string) {
 	r.do("FLUSHALL")
 	r.do("DEBUG", "CHANGE-REPL-ID")

@@ -88,7 +88,7 @@ func (m *model) lacks(cell *modelCell) {
 	}
 }
 
-// repair has the keeper add a hold on a node.
+// repair has the repairer add a hold on a node.
 func (m *model) repair(n, i int) {
 	if cell := &m.nodes[n].cells[i]; cell.ask == modelNoAsk {
 		m.keep(cell)

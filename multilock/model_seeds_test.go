@@ -15,7 +15,7 @@ func TestModelFindsSeeds(t *testing.T) {
 	}{
 		{"no delayed restart", modelTwo, modelTwoClients(modelEmptied(1)), func(s *modelSeeds) { s.noDelay = true }},
 		{"any marker will do", modelTwo, modelTwoClients(modelStrangers, modelEmptied(1)), func(s *modelSeeds) { s.existence = true }},
-		{"the epoch without the reign", modelTwo, modelTwoClients(modelReplica(0)), func(s *modelSeeds) { s.noReign = true }},
+		{"the epoch without the replID", modelTwo, modelTwoClients(modelReplica(0)), func(s *modelSeeds) { s.noReplID = true }},
 		{"an unknown script is sent as text", modelTwo, modelTwoClients(modelReplica(0), modelMoves), func(s *modelSeeds) { s.evalFallback = true }},
 		{"a renewal counts without a vote", modelTwo, modelTwoClients(modelCopied, modelRenews, modelHolding), func(s *modelSeeds) { s.voidCounts = true }},
 		{"the validity counts from the reply", modelTwo, modelTwoClients(), func(s *modelSeeds) { s.fromReply = true }},

@@ -30,7 +30,7 @@ type modelAsk int8
 
 const (
 	modelNoAsk    modelAsk = iota
-	modelToAsk             // it waits for the vote, or for the keeper
+	modelToAsk             // it waits for the vote, or for the repairer
 	modelAsked             // on its way
 	modelAskedYes          // done; the yes is on its way
 )
@@ -67,7 +67,7 @@ type modelCell struct {
 	said  modelSaid
 	there modelThere
 	doubt int8 // 1: an acquire was not answered
-	plain int8 // 1: it is asked by the keeper, which reserves no fence numbers
+	plain int8 // 1: it is asked by the repairer, which reserves no fence numbers
 	renew modelRenew
 	slow  int8 // 1: a renewal that has been given up may still be done
 	end   int8 // 1: the owner is to be ended there; 2: as the holder of a number
@@ -140,7 +140,7 @@ type modelRules struct {
 type modelSeeds struct {
 	noDelay         bool // a node votes right after a restart
 	existence       bool // that there is a marker is enough
-	noReign         bool // the reign is not looked at
+	noReplID        bool // the replID is not looked at
 	evalFallback    bool // an unknown script is sent as a text, pinned to what is there
 	voidCounts      bool // a renewal's yes counts without a vote
 	fromReply       bool // the validity counts from the reply

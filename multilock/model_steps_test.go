@@ -145,7 +145,7 @@ func (m *model) write(n, i int) {
 	m.wroteBack(n, i, ours)
 }
 
-// writeLost is the end of a client's patience with it. The keeper does its part anew.
+// writeLost is the end of a client's patience with it. The repairer does its part anew.
 func (m *model) writeLost(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	cell.wrote = 1
@@ -200,7 +200,7 @@ func (m *model) boot(c int8) {
 			m.boots[c] = modelBooted
 		}
 	case step < 2*modelNodes:
-		m.nodes[step-modelNodes].look(&m.modelRules, modelRipen, c)
+		m.nodes[step-modelNodes].look(&m.modelRules, modelActivate, c)
 		m.nodes[step-modelNodes].votes[c] = 0
 	}
 	if m.boots[c] == 2*modelNodes {

@@ -36,7 +36,7 @@ import (
 //   - Nested entries, and hand-over in the process.
 //   - What Unlock says, and what waits: messages, delays, and that a node which does not
 //     answer is not asked for a while. A call that is not sent is one that is lost.
-//   - The end of a tombstone after its minute, and of what the keeper has to tell after a
+//   - The end of a tombstone after its minute, and of what the repairer has to tell after a
 //     lease: that is told as long as it can make a difference.
 //   - That it takes time to ask the other nodes before one is marked, and that some may
 //     not answer.

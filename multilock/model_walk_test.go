@@ -36,7 +36,7 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 	}
 	t.Logf("%d steps: %v", steps, met)
 	for _, what := range []string{"yes", "held", "gone", "no vote", "counts", "void yes", "not ours",
-		"marked", "ripened", "another deployment", "fence raised", "fence refused", "fence lowered", "restart", "forced", "plain yes"} {
+		"marked", "activated", "another deployment", "fence raised", "fence refused", "fence lowered", "restart", "forced", "plain yes"} {
 		require.NotZero(t, met[what], what)
 	}
 }
@@ -95,7 +95,7 @@ func (w *modelWalk) look(t *testing.T, c int8) {
 	if w.node.marker == modelUnmarked && w.random.IntN(4) > 0 {
 		how = modelMark
 	} else if w.node.seen > 0 && w.random.IntN(4) > 0 { // else there would hardly ever be a vote
-		how, c = modelRipen, int8(bits.TrailingZeros8(w.node.seen))
+		how, c = modelActivate, int8(bits.TrailingZeros8(w.node.seen))
 	}
 	w.note("look %d by %d", how, c)
 	vote, marked := w.node.look(w.rules, how, c)
@@ -105,8 +105,8 @@ func (w *modelWalk) look(t *testing.T, c int8) {
 	}
 	voted, done := w.real.look(how, c)
 	require.Equal(t, []bool{vote != 0, marked}, []bool{voted, done}, "%v", w)
-	w.count(marked && how != modelRipen, "marked")
-	w.count(marked && how == modelRipen, "ripened")
+	w.count(marked && how != modelActivate, "marked")
+	w.count(marked && how == modelActivate, "activated")
 	w.count(w.node.own > 0 && w.node.wait == 0 && vote == 0, "another deployment")
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/quorum"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -29,7 +29,7 @@ type option func(*config)
 func (o option) apply(c *config) { o(c) }
 
 type config struct {
-	hall        hall.Config
+	engine      engine.Config
 	quorum      quorum.Config
 	outage      *time.Duration
 	longest     *time.Duration
@@ -40,13 +40,13 @@ type config struct {
 // WithLease sets how long a lease lasts that is not renewed any more: renewals
 // come every third of it, a crashed holder frees its keys within it. Default
 // 30 s; at least 100 ms, in whole milliseconds.
-func WithLease(d time.Duration) Option { return option(func(c *config) { c.hall.Lease = d }) }
+func WithLease(d time.Duration) Option { return option(func(c *config) { c.engine.Lease = d }) }
 
 // WithLocalHandover sets for how long a key may go from one waiter of this
 // locker to the next without a call to Redis, before it is released for other
 // processes. Default 10 ms; 0 turns it off.
 func WithLocalHandover(d time.Duration) Option {
-	return option(func(c *config) { c.hall.Handover = d })
+	return option(func(c *config) { c.engine.Handover = d })
 }
 
 // WithFencing gives every new hold a number that is larger than those of all
@@ -67,11 +67,11 @@ func WithFenceExpiry(d time.Duration) Option {
 // WithLogger lets the locker log what it does in the background: lost leases,
 // failed renewals and clean-ups; and why a node has no vote. Its handler must not
 // block: it would hold up renewals. Default silent.
-func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.hall.Log = log }) }
+func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.engine.Log = log }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
 // and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
-func WithMaxWaiters(n int) Option { return option(func(c *config) { c.hall.MaxWaiters = n }) }
+func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }
 
 // WithMaxOutage sets for how long Lock and TryLockFor ride out that too few nodes
 // vote, before they fail with ErrUnavailable (or ErrUnknown). Default one lease more
@@ -120,7 +120,7 @@ func WithClockFaults(k int) Option {
 }
 
 func configure(opts []Option) (*config, error) {
-	c := &config{hall: hall.Config{
+	c := &config{engine: engine.Config{
 		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
 	}}
 	for _, o := range opts {
@@ -129,22 +129,22 @@ func configure(opts []Option) (*config, error) {
 		}
 		o.apply(c)
 	}
-	c.quorum.Lease, c.quorum.Longest = c.hall.Lease, c.hall.Lease
+	c.quorum.Lease, c.quorum.Longest = c.engine.Lease, c.engine.Lease
 	if c.longest != nil {
 		c.quorum.Longest = *c.longest
 	}
-	c.hall.MaxOutage = c.quorum.Longest + c.quorum.Longest/50 + c.hall.Lease // the clocks of nodes may run slow
+	c.engine.MaxOutage = c.quorum.Longest + c.quorum.Longest/50 + c.engine.Lease // the clocks of nodes may run slow
 	if c.outage != nil {
-		c.hall.MaxOutage = *c.outage
+		c.engine.MaxOutage = *c.outage
 	}
-	if err := c.hall.Check("multilock"); err != nil {
+	if err := c.engine.Check("multilock"); err != nil {
 		return nil, err
 	}
 	if err := scripts.CheckLease(c.quorum.Longest); err != nil {
 		return nil, fmt.Errorf("multilock: WithMaxLease: %w", err)
 	}
-	if c.hall.Lease > c.quorum.Longest {
-		return nil, fmt.Errorf("multilock: WithLease: %v is longer than WithMaxLease, %v", c.hall.Lease, c.quorum.Longest)
+	if c.engine.Lease > c.quorum.Longest {
+		return nil, fmt.Errorf("multilock: WithLease: %v is longer than WithMaxLease, %v", c.engine.Lease, c.quorum.Longest)
 	}
 	timeout := DefaultNodeTimeout
 	if c.timeout != nil {
@@ -153,12 +153,12 @@ func configure(opts []Option) (*config, error) {
 	if timeout < time.Millisecond {
 		return nil, fmt.Errorf("multilock: WithNodeTimeout: %v is shorter than 1ms", timeout)
 	}
-	expiry, err := hall.FenceExpiry("multilock", c.quorum.Fencing, c.fenceExpiry, DefaultFenceExpiry)
+	expiry, err := engine.FenceExpiry("multilock", c.quorum.Fencing, c.fenceExpiry, DefaultFenceExpiry)
 	if err != nil {
 		return nil, err
 	}
-	c.quorum.FenceExpiry, c.quorum.Log = expiry, c.hall.Log
-	c.quorum.NodeTimeout = min(timeout, c.hall.Lease/10)
+	c.quorum.FenceExpiry, c.quorum.Log = expiry, c.engine.Log
+	c.quorum.NodeTimeout = min(timeout, c.engine.Lease/10)
 	return c, nil
 }
 

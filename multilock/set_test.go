@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// sets are lockers of every door: two of one Redis each, and one of three.
+// sets are lockers of every lock kind: two of one Redis each, and one of three.
 type sets struct {
 	*testing.T
 	plain  *rlock.Locker
@@ -73,7 +73,7 @@ func (s sets) free(keys ...string) {
 }
 
 // A set holds all its keys, in one order, each once, until Unlock.
-func TestLockAll_TakesAllOfEveryDoor(t *testing.T) {
+func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 	s := newSets(t)
 	set, err := multilock.LockAll(t.Context(), s.parts("b", "a", "b")...)
 	require.NoError(t, err)

@@ -37,16 +37,16 @@ func Example() {
 		if !st.Live {
 			continue // a program would look now and then until the connection is back
 		}
-		value, err := client.Do(ctx, client.B().Get().Key("door").Build()).ToString()
+		value, err := client.Do(ctx, client.B().Get().Key("kind").Build()).ToString()
 		if err == nil {
-			fmt.Println("door is", value)
+			fmt.Println("kind is", value)
 			return
 		}
 		fmt.Println("nothing yet")
-		client.Do(ctx, client.B().Set().Key("door").Value("open").Build())
+		client.Do(ctx, client.B().Set().Key("kind").Value("open").Build())
 		client.Do(ctx, client.B().Publish().Channel("changed").Message("0").Build())
 	}
 	// Output:
 	// nothing yet
-	// door is open
+	// lock kind is open
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-func TestConformance(t *testing.T) { locktest.Run(t, door) }
+func TestConformance(t *testing.T) { locktest.Run(t, kind) }
 
-// What the suite cannot say through the interface that all doors share.
+// What the suite cannot say through the interface that all lock kinds share.
 func TestRefused_Options(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]rlock.Option{

@@ -10,7 +10,7 @@ func TestG1_ExclusionUnderFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a campaign of 20 s")
 	}
-	locktest.RunExclusion(t, door)
+	locktest.RunExclusion(t, kind)
 }
 
-func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { locktest.RunExclusionControl(t, door) }
+func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { locktest.RunExclusionControl(t, kind) }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-func TestFaults(t *testing.T) { locktest.RunFaults(t, door) }
+func TestFaults(t *testing.T) { locktest.RunFaults(t, kind) }
 
 // To the suite a lease of zero means the default.
 func TestF8_LeaseOfZeroIsRefused(t *testing.T) {

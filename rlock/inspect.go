@@ -3,7 +3,7 @@ package rlock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -13,7 +13,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	if err := checkKey(key); err != nil {
 		return Status{}, err
 	}
-	said, err := hall.Call(ctx, l.hall, key, func(ctx context.Context) (scripts.Holder, error) {
+	said, err := engine.Call(ctx, l.engine, key, func(ctx context.Context) (scripts.Holder, error) {
 		return l.node.Inspect(ctx, key)
 	})
 	if err != nil || said.Owner == "" {
@@ -33,7 +33,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 	if err := checkKey(key); err != nil {
 		return false, err
 	}
-	return l.hall.Force(ctx, key, func(ctx context.Context) (bool, error) {
+	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
 		return l.node.ForceRelease(ctx, key)
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestG1_Linearizable(t *testing.T) { locktest.RunLinearizability(t, door) }
+func TestG1_Linearizable(t *testing.T) { locktest.RunLinearizability(t, kind) }
 
 func TestG1_LinearizabilityCheckFindsSeededBugs(t *testing.T) {
-	locktest.RunLinearizabilityControl(t, door)
+	locktest.RunLinearizabilityControl(t, kind)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -20,7 +20,7 @@ import (
 // the other lockers. Safe for concurrent use; one for each process and Redis is
 // enough.
 type Locker struct {
-	hall       *hall.Hall
+	engine     *engine.Engine
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
 	lease      time.Duration
@@ -46,14 +46,14 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	}
 	l := &Locker{
 		node:       scripts.NewNode(client),
-		subscriber: pubsub.New(client, pubsub.WithLogger(c.hall.Log)),
-		lease:      c.hall.Lease,
-		log:        c.hall.Log,
+		subscriber: pubsub.New(client, pubsub.WithLogger(c.engine.Log)),
+		lease:      c.engine.Lease,
+		log:        c.engine.Log,
 	}
-	c.hall.Fencing = c.fencing
+	c.engine.Fencing = c.fencing
 	backend := &single{node: l.node, subscriber: l.subscriber, fencing: c.fencing, expiry: *c.fenceExpiry}
-	l.hall = hall.New(backend, c.hall)
-	backend.share(l.hall)
+	l.engine = engine.New(backend, c.engine)
+	backend.share(l.engine)
 	return l, nil
 }
 
@@ -108,7 +108,7 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.Lock(ctx, key, t)
+	e, err := l.engine.Lock(ctx, key, t)
 	return e.Lease(), err
 }
 
@@ -124,7 +124,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.TryLock(ctx, key, t)
+	e, err := l.engine.TryLock(ctx, key, t)
 	return e.Lease(), err
 }
 
@@ -139,7 +139,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	e, err := l.hall.TryLockFor(ctx, key, wait, t)
+	e, err := l.engine.TryLockFor(ctx, key, wait, t)
 	return e.Lease(), err
 }
 
@@ -159,7 +159,7 @@ func (l *Locker) TryLockAll(ctx context.Context, keys ...string) ([]*Lease, erro
 			return nil, err
 		}
 	}
-	entries, err := l.hall.TryTogether(ctx, keys, hall.Terms{Lease: l.lease})
+	entries, err := l.engine.TryTogether(ctx, keys, engine.Terms{Lease: l.lease})
 	leases := make([]*Lease, len(entries))
 	for i, e := range entries {
 		leases[i] = e.Lease()
@@ -172,16 +172,16 @@ func (l *Locker) TryLockAll(ctx context.Context, keys ...string) ([]*Lease, erro
 // does not answer: ErrUnknown says that something could not be released, which
 // frees itself within its lease. A second Close does nothing.
 func (l *Locker) Close() error {
-	err := l.hall.Close()
+	err := l.engine.Close()
 	l.subscriber.Close()
 	return err
 }
 
-func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (hall.Terms, error) {
+func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (engine.Terms, error) {
 	if err := checkKey(key); err != nil {
-		return hall.Terms{}, err
+		return engine.Terms{}, err
 	}
-	t, err := hall.TermsOf("rlock", opts, l.lease, 0)
+	t, err := engine.TermsOf("rlock", opts, l.lease, 0)
 	if err == nil && ctx.Err() == nil {
 		l.looked.Do(l.warnOfEviction)
 	}
@@ -194,7 +194,7 @@ func (l *Locker) warnOfEviction() {
 	if !l.log.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
-	l.hall.Go(func(ctx context.Context) {
+	l.engine.Go(func(ctx context.Context) {
 		policy, err := l.node.EvictionPolicy(ctx)
 		if err == nil && policy != "" && policy != "noeviction" {
 			l.log.Warn("rlock: Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)

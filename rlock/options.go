@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // The defaults of the options of New. WithMaxOutage's is one lease.
@@ -24,7 +24,7 @@ type option func(*config)
 func (o option) apply(c *config) { o(c) }
 
 type config struct {
-	hall        hall.Config
+	engine      engine.Config
 	outage      *time.Duration
 	fencing     bool
 	fenceExpiry *time.Duration
@@ -33,13 +33,13 @@ type config struct {
 // WithLease sets how long a lease lasts that is not renewed any more: renewals
 // come every third of it, a crashed holder frees its keys within it. Default
 // 30 s; at least 100 ms, in whole milliseconds.
-func WithLease(d time.Duration) Option { return option(func(c *config) { c.hall.Lease = d }) }
+func WithLease(d time.Duration) Option { return option(func(c *config) { c.engine.Lease = d }) }
 
 // WithLocalHandover sets for how long a key may go from one waiter of this
 // locker to the next without a call to Redis, before it is released for other
 // processes. Default 10 ms; 0 turns it off.
 func WithLocalHandover(d time.Duration) Option {
-	return option(func(c *config) { c.hall.Handover = d })
+	return option(func(c *config) { c.engine.Handover = d })
 }
 
 // WithFencing gives every new hold a number that is larger than those of all
@@ -60,11 +60,11 @@ func WithFenceExpiry(d time.Duration) Option {
 // failed renewals and clean-ups; and once a warning if Redis may evict locks
 // (one INFO at the first lock, if the user may send it). Its handler must not
 // block: it would hold up renewals. Default silent.
-func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.hall.Log = log }) }
+func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.engine.Log = log }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
 // and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
-func WithMaxWaiters(n int) Option { return option(func(c *config) { c.hall.MaxWaiters = n }) }
+func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }
 
 // WithMaxOutage sets for how long Lock and TryLockFor ride out a Redis that
 // does not answer, before they fail with ErrUnavailable (or ErrUnknown).
@@ -74,7 +74,7 @@ func WithMaxWaiters(n int) Option { return option(func(c *config) { c.hall.MaxWa
 func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
 
 func configure(opts []Option) (*config, error) {
-	c := &config{hall: hall.Config{
+	c := &config{engine: engine.Config{
 		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
 	}}
 	for _, o := range opts {
@@ -83,14 +83,14 @@ func configure(opts []Option) (*config, error) {
 		}
 		o.apply(c)
 	}
-	c.hall.MaxOutage = c.hall.Lease
+	c.engine.MaxOutage = c.engine.Lease
 	if c.outage != nil {
-		c.hall.MaxOutage = *c.outage
+		c.engine.MaxOutage = *c.outage
 	}
-	if err := c.hall.Check("rlock"); err != nil {
+	if err := c.engine.Check("rlock"); err != nil {
 		return nil, err
 	}
-	expiry, err := hall.FenceExpiry("rlock", c.fencing, c.fenceExpiry, DefaultFenceExpiry)
+	expiry, err := engine.FenceExpiry("rlock", c.fencing, c.fenceExpiry, DefaultFenceExpiry)
 	if err != nil {
 		return nil, err
 	}

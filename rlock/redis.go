@@ -4,26 +4,26 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/gather"
-	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// single is the hall's backend on one Redis. Acquires that come at once share a call,
+// single is the engine's backend on one Redis. Acquires that come at once share a call,
 // and so do releases and clean-ups.
 type single struct {
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
 	fencing    bool
 	expiry     time.Duration // of fence counters
-	acquires   gather.Sharing[scripts.Fencing, scripts.Ask, scripts.Ballot]
+	acquires   gather.Sharing[scripts.Fencing, scripts.Ask, scripts.NodeReply]
 	releases   gather.Sharing[struct{}, scripts.Hold, scripts.End] // those without fence numbers to give back
 	cleanUps   gather.Sharing[struct{}, scripts.Hold, scripts.End]
 }
 
-// share has what comes at once share calls, for which the hall finds the time.
-func (r *single) share(h *hall.Hall) {
+// share has what comes at once share calls, for which the engine finds the time.
+func (r *single) share(h *engine.Engine) {
 	r.acquires.One, r.acquires.Many, r.acquires.Aside = r.acquire, r.acquireEach, h.Go
 	r.releases.One, r.releases.Many, r.releases.Aside = r.release, r.releaseEach, h.Go
 	r.cleanUps.One, r.cleanUps.Many, r.cleanUps.Aside = r.cleanUp, r.cleanUpEach, h.Go
@@ -41,7 +41,7 @@ func (r *single) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	return said.Acquired, err
 }
 
-func (r *single) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (said scripts.Ballot, err error) {
+func (r *single) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (said scripts.NodeReply, err error) {
 	if r.fencing {
 		said.Acquired, err = r.node.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
 	} else {
@@ -50,11 +50,11 @@ func (r *single) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) 
 	return said, err
 }
 
-func (r *single) acquireEach(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, ballots []scripts.Ballot) error {
+func (r *single) acquireEach(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, nodeReplies []scripts.NodeReply) error {
 	if r.fencing {
-		return r.node.AcquireEach(ctx, &f, asks, ballots)
+		return r.node.AcquireEach(ctx, &f, asks, nodeReplies)
 	}
-	return r.node.AcquireEach(ctx, nil, asks, ballots)
+	return r.node.AcquireEach(ctx, nil, asks, nodeReplies)
 }
 
 func (r *single) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (bool, error) {
@@ -106,7 +106,7 @@ func (r *single) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	return r.node.Renew(ctx, lease, keys, owners, answers)
 }
 
-func (r *single) Subscribe(key string) hall.Subscription {
+func (r *single) Subscribe(key string) engine.Subscription {
 	return r.subscriber.Subscribe(scripts.Channel(key))
 }
 

@@ -14,43 +14,43 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/gather"
-	"github.com/holdfast-go/holdfast/internal/hall"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 type (
-	acquiring = gather.Call[scripts.Fencing, scripts.Ask, scripts.Ballot]
+	acquiring = gather.Call[scripts.Fencing, scripts.Ask, scripts.NodeReply]
 	releasing = gather.Call[struct{}, scripts.Hold, scripts.End]
 )
 
-// shareRig is a hall whose calls the test gathers, and makes.
+// shareRig is an engine whose calls the test gathers, and makes.
 type shareRig struct {
 	*testing.T
 	server  *redistest.Server
 	way     *redistest.Proxy
 	backend *single
-	hall    *hall.Hall
-	terms   hall.Terms
+	engine  *engine.Engine
+	terms   engine.Terms
 	calls   atomic.Int64 // that the server has seen
 }
 
-func newShareRig(t *testing.T, change ...func(*single, *hall.Config)) *shareRig {
+func newShareRig(t *testing.T, change ...func(*single, *engine.Config)) *shareRig {
 	s := redistest.Start(t)
-	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), terms: hall.Terms{Lease: 3 * time.Second}}
+	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), terms: engine.Terms{Lease: 3 * time.Second}}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
 	r.backend = &single{node: scripts.NewNode(client), subscriber: pubsub.New(client), expiry: time.Hour}
-	c := hall.Config{Lease: r.terms.Lease, Log: slog.New(slog.DiscardHandler)}
+	c := engine.Config{Lease: r.terms.Lease, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(r.backend, &c)
 	}
-	r.hall = hall.New(r.backend, c)
-	r.backend.share(r.hall)
+	r.engine = engine.New(r.backend, c)
+	r.backend.share(r.engine)
 	r.backend.acquires.UnderWay.Add(gather.Few) // of the test's own
 	r.backend.releases.UnderWay.Add(gather.Few)
-	t.Cleanup(func() { _ = r.hall.Close() })
+	t.Cleanup(func() { _ = r.engine.Close() })
 	r.way.OnRequest(func(cmd []string) redistest.Verdict {
 		r.calls.Add(1)
 		return redistest.Pass
@@ -58,7 +58,7 @@ func newShareRig(t *testing.T, change ...func(*single, *hall.Config)) *shareRig 
 	return r
 }
 
-func fenced(b *single, c *hall.Config) { b.fencing, c.Fencing = true, true }
+func fenced(b *single, c *engine.Config) { b.fencing, c.Fencing = true, true }
 
 func (r *shareRig) until(what func() bool) {
 	r.Helper()
@@ -67,14 +67,14 @@ func (r *shareRig) until(what func() bool) {
 
 // tried is a TryLock in the background.
 type tried struct {
-	entry *hall.Entry
+	entry *engine.Entry
 	err   error
 }
 
 func (r *shareRig) try(ctx context.Context, key string) <-chan tried {
 	done := make(chan tried, 1)
 	go func() {
-		e, err := r.hall.TryLock(ctx, key, r.terms)
+		e, err := r.engine.TryLock(ctx, key, r.terms)
 		done <- tried{e, err}
 	}()
 	return done
@@ -124,7 +124,7 @@ func (r *shareRig) tombstones() []string {
 // Acquires, and releases, that come at once are one call, and each gets its own answer:
 // the key, another's, an error.
 func TestSharing(t *testing.T) {
-	for name, change := range map[string]func(*single, *hall.Config){"plain": func(*single, *hall.Config) {}, "fenced": fenced} {
+	for name, change := range map[string]func(*single, *engine.Config){"plain": func(*single, *engine.Config) {}, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
 			r := newShareRig(t, change)
 			ctx := context.Background()
@@ -156,7 +156,7 @@ func TestSharing(t *testing.T) {
 			ended, place := r.backend.releases.Join(struct{}{}, hold, false)
 			require.Zero(t, place)
 			errs := make([]chan error, 3)
-			for i, e := range []*hall.Entry{b.entry, last.entry, spoilt.entry} {
+			for i, e := range []*engine.Entry{b.entry, last.entry, spoilt.entry} {
 				errs[i] = make(chan error, 1)
 				go func() { errs[i] <- e.Unlock(ctx) }()
 				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
@@ -208,7 +208,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			c := r.first("foreign", "me")
 			all := r.joined(c, ctx, "key1", "key2")
 			r.send(c)
-			var entries []*hall.Entry
+			var entries []*engine.Entry
 			for _, done := range all {
 				got := <-done
 				require.NoError(t, got.err)
@@ -255,7 +255,7 @@ func TestSharing_Closing(t *testing.T) {
 	require.True(t, <-begun)
 	closed := make(chan struct{})
 	go func() {
-		_ = r.hall.Close()
+		_ = r.engine.Close()
 		close(closed)
 	}()
 	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.Aside, r.backend.releases.Aside} {
@@ -276,7 +276,7 @@ func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
 	asks := []scripts.Ask{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
-	require.NoError(t, r.backend.node.AcquireEach(ctx, nil, asks, make([]scripts.Ballot, 1)))
+	require.NoError(t, r.backend.node.AcquireEach(ctx, nil, asks, make([]scripts.NodeReply, 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
 	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })
@@ -298,7 +298,7 @@ func TestSharing_Leaving(t *testing.T) {
 	r := newShareRig(t)
 	made, goOn := make(chan int), make(chan struct{})
 	many := r.backend.acquires.Many
-	r.backend.acquires.Many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.Ballot) error {
+	r.backend.acquires.Many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.NodeReply) error {
 		made <- len(asks)
 		<-goOn
 		return many(ctx, f, asks, said)

@@ -19,8 +19,8 @@ type Ask struct {
 	Lease      time.Duration
 }
 
-// Ballot is the answer to it; on a node of a quorum it counts towards that.
-type Ballot struct {
+// NodeReply is the answer to it; on a node of a quorum it counts towards that.
+type NodeReply struct {
 	Acquired
 	NoVote bool   // the node's vote is not good any more: look again
 	Holder string // who holds the lock there, if it is another
@@ -36,8 +36,8 @@ type Told struct {
 }
 
 // AcquireEach does as [Node.Acquire], or AcquireFenced if f is not nil, for each of
-// asks by itself, and fills ballots, one for each.
-func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, ballots []Ballot) error {
+// asks by itself, and fills nodeReplies, one for each.
+func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, nodeReplies []NodeReply) error {
 	keys, args, err := each(f != nil, f, asks)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, ballots 
 	if f != nil {
 		s = acquireEachFenced
 	}
-	return parseBallots(ballots, parseFenced)(n.run(ctx, s, len(keys), append(keys, args...)...))
+	return parseNodeReplies(nodeReplies, parseFenced)(n.run(ctx, s, len(keys), append(keys, args...)...))
 }
 
 // each is the KEYS and the ARGV of acquire_each: with the fence counters, and with what
@@ -69,8 +69,8 @@ func each(fenced bool, f *Fencing, asks []Ask) (keys, args []string, err error) 
 	return keys, args, nil
 }
 
-// parseBallots fills ballots; parse is for the answer of three parts.
-func parseBallots(ballots []Ballot, parse func(rueidis.RedisMessage) (Ballot, error)) func(rueidis.RedisMessage, error) error {
+// parseNodeReplies fills nodeReplies; parse is for the answer of three parts.
+func parseNodeReplies(nodeReplies []NodeReply, parse func(rueidis.RedisMessage) (NodeReply, error)) func(rueidis.RedisMessage, error) error {
 	return func(m rueidis.RedisMessage, err error) error {
 		values, err := array(m, err)
 		if err != nil {
@@ -78,15 +78,15 @@ func parseBallots(ballots []Ballot, parse func(rueidis.RedisMessage) (Ballot, er
 		}
 		if len(values) == 1 && values[0].IsInt64() {
 			if said, err := values[0].AsInt64(); err == nil && said == -3 {
-				void(ballots)
+				void(nodeReplies)
 				return nil
 			}
 		}
-		if len(values) != len(ballots) {
+		if len(values) != len(nodeReplies) {
 			return errReply
 		}
 		for i, v := range values {
-			if ballots[i], err = parseBallot(v, parse); err != nil {
+			if nodeReplies[i], err = parseNodeReply(v, parse); err != nil {
 				return err
 			}
 		}
@@ -94,14 +94,14 @@ func parseBallots(ballots []Ballot, parse func(rueidis.RedisMessage) (Ballot, er
 	}
 }
 
-func parseBallot(m rueidis.RedisMessage, parse func(rueidis.RedisMessage) (Ballot, error)) (b Ballot, err error) {
+func parseNodeReply(m rueidis.RedisMessage, parse func(rueidis.RedisMessage) (NodeReply, error)) (b NodeReply, err error) {
 	switch {
 	case m.IsInt64():
 		b.Acquired, err = parseAcquired(m, nil)
 		return b, err
 	case m.IsString():
 		text, _ := m.ToString()
-		return Ballot{Err: refusal(strings.TrimPrefix(text, "ERR "))}, nil
+		return NodeReply{Err: refusal(strings.TrimPrefix(text, "ERR "))}, nil
 	}
 	values, err := array(m, nil)
 	if err != nil {
@@ -120,23 +120,23 @@ func parseBallot(m rueidis.RedisMessage, parse func(rueidis.RedisMessage) (Ballo
 	return parse(m)
 }
 
-func parseFenced(m rueidis.RedisMessage) (b Ballot, err error) {
+func parseFenced(m rueidis.RedisMessage) (b NodeReply, err error) {
 	b.Acquired, err = parseAcquiredFenced(m, nil)
 	return b, err
 }
 
-func parseTold(m rueidis.RedisMessage) (Ballot, error) {
+func parseTold(m rueidis.RedisMessage) (NodeReply, error) {
 	values, err := array(m, nil)
 	if err != nil || len(values) != 3 {
-		return Ballot{}, errReply
+		return NodeReply{}, errReply
 	}
 	status, err := integer(values[0], nil)
 	counter, err := integer(values[1], err)
 	clock, err := integer(values[2], err)
 	if err != nil || status != 0 || counter < 0 || clock < 1 {
-		return Ballot{}, errReply
+		return NodeReply{}, errReply
 	}
-	return Ballot{Acquired: Acquired{OK: true}, Told: Told{counter, clock}}, nil
+	return NodeReply{Acquired: Acquired{OK: true}, Told: Told{counter, clock}}, nil
 }
 
 // asFunction is a script as a function of that name, for others to call.

@@ -21,15 +21,15 @@ func TestAcquireEach(t *testing.T) {
 	for _, f := range []*Fencing{nil, fencingHour} {
 		before := state(t, s)
 		asks := []Ask{{"free", ownA, lease}, {"held", ownA, lease}, {"endless", ownA, lease}, {"string", ownA, lease}, {"gone", ownA, lease}, {"nameless", ownA, lease}, {"foreign", ownA, lease}}
-		said := make([]Ballot, len(asks))
+		said := make([]NodeReply, len(asks))
 		require.NoError(t, n.AcquireEach(bounded(t), f, asks, said))
 		require.True(t, said[0].OK)
 		require.Equal(t, f != nil, said[0].Fence > 0)
 		require.Equal(t, ownB, said[1].Holder)
 		require.InDelta(t, lease, said[1].Remaining, float64(5*time.Second))
-		require.Equal(t, Ballot{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownB}, said[2])
+		require.Equal(t, NodeReply{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownB}, said[2])
 		require.Equal(t, Refused, OutcomeOf(said[3].Err))
-		require.Equal(t, Ballot{Acquired: Acquired{Gone: true}}, said[4])
+		require.Equal(t, NodeReply{Acquired: Acquired{Gone: true}}, said[4])
 		for _, i := range []int{5, 6} {
 			require.ErrorContains(t, said[i].Err, "WRONGTYPE")
 			require.Equal(t, Refused, OutcomeOf(said[i].Err))
@@ -50,9 +50,9 @@ func TestAcquireEach(t *testing.T) {
 func TestAcquireEach_WithoutRights(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "held", ownB)
-	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"b", ownA, lease}}, make([]Ballot, 2))) // Redis knows it
+	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"b", ownA, lease}}, make([]NodeReply, 2))) // Redis knows it
 	s.Do(t, "ACL", "SETUSER", "default", "-hrandfield")
-	said := make([]Ballot, 2)
+	said := make([]NodeReply, 2)
 	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
 	require.True(t, said[0].OK)
 	require.Equal(t, Refused, OutcomeOf(said[1].Err))

@@ -88,19 +88,19 @@ func TestG9_RenewWithoutTheRightToCall(t *testing.T) {
 	require.Equal(t, 1, calls()-before)
 }
 
-func TestG9_BeatBesideAForbiddenKey(t *testing.T) {
+func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 	_, admin, n, _ := confined(t)
 	settings := FairSettings{Client: clientA, Stale: time.Minute, FirstLease: time.Minute}
 	f, all := NewFair(n, settings), NewFair(admin, settings)
-	var asked []Beat
+	var asked []Heartbeat
 	for _, k := range mixed(41, 7) {
 		acquired(t, admin, k, ownB)
 		_, err := all.Enter(bounded(t), k, ofA(1))
 		require.NoError(t, err)
-		asked = append(asked, Beat{Key: k, Owners: []string{ofA(1), ofA(2)}, Distances: make([]time.Duration, 2)})
+		asked = append(asked, Heartbeat{Key: k, Owners: []string{ofA(1), ofA(2)}, Distances: make([]time.Duration, 2)})
 	}
 	looked := make([]Looked, len(asked))
-	require.NoError(t, f.Beat(bounded(t), asked, looked))
+	require.NoError(t, f.Heartbeat(bounded(t), asked, looked))
 	for i, l := range looked {
 		if i == 7 {
 			require.ErrorContains(t, l.Err, "NOPERM")
@@ -109,7 +109,7 @@ func TestG9_BeatBesideAForbiddenKey(t *testing.T) {
 			require.Equal(t, Looked{Absent: []int{1}}, l, i)
 		}
 	}
-	require.ErrorContains(t, f.Beat(bounded(t), asked[7:8], looked[:1]), "NOPERM")
+	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], looked[:1]), "NOPERM")
 }
 
 // On a node of a quorum, too, with a vote and without.

@@ -14,7 +14,7 @@
 //
 //	redisson_lock_queue:{key}                 list       the owners that wait, the next one first
 //	redisson_lock_timeout:{key}               sorted set owner -> epoch ms: when Java counts it as dead
-//	holdfast_beat:{key}                       hash       client -> epoch ms: until when it counts as alive; mute client -> until when it does not hear; java -> whose turn it is
+//	holdfast_heartbeat:{key}                       hash       client -> epoch ms: until when it counts as alive; mute client -> until when it does not hear; java -> whose turn it is
 //	redisson_lock__channel:{key}:client-uuid  channel    a client's inbox: what was granted to its owners, with the key's name
 //	redisson_lock__channel:{key}:owner        channel    the message 0: it is this owner's turn; how Java wakes
 //
@@ -23,7 +23,7 @@
 // looks and ForceRelease refuse it, and nothing here changes it. So it is with
 // Redisson's read/write locks, which have a field mode. The braces are left out where the key
 // has an opening brace of its own. List and sorted set name the same owners and
-// vanish with the last of them; the beats expire.
+// vanish with the last of them; the heartbeats expire.
 //
 // # The verbs
 //
@@ -54,7 +54,7 @@
 //	Release        held by the owner -> held by the next who lives, who is told
 //	Leave          waits, or holds -> neither, and the next is served; may leave a tombstone
 //	Confirm        held by the owner, as it was granted -> for the lease that it wants
-//	Beat           the client's owners keep their places; a free key is given to the next; many keys at once
+//	Heartbeat           the client's owners keep their places; a free key is given to the next; many keys at once
 //	ForceRelease   held by anybody -> held by the next
 //	Inspect        who holds the key, and how many wait
 //
@@ -67,7 +67,7 @@
 // "Surely not done" can be told because every script checks its arguments, and
 // meets what Redis may refuse, before its first write or undoes that write. So a
 // lock never stays without an expiry, unless a user lacks the rights to both
-// PEXPIRE and HDEL. What gives up a hold or a place, and Beat, do their work and
+// PEXPIRE and HDEL. What gives up a hold or a place, and Heartbeat, do their work and
 // then serve the next as far as Redis lets them; what it refuses there the next
 // look finds out.
 //
@@ -79,7 +79,7 @@
 // the first attempt, and a release that finds nothing may itself have released.
 // ForceRelease is the exception: its repeat may hit the next holder. An owner
 // that enters again keeps its place; a grant that was lost with the reply is found
-// by Beat.
+// by Heartbeat.
 //
 // An attempt that is still on its way cannot be called back. CleanUp makes it
 // harmless for a minute: whichever comes second, the late acquire or the

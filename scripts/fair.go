@@ -48,7 +48,7 @@ func (f *Fair) args(key string, ownKeys []string, more int) []string {
 }
 
 func appendFairKeys(args []string, key string) []string {
-	return appendNamed(append(args, key), key, queuePrefix, scoresPrefix, beatsPrefix, counterPrefix)
+	return appendNamed(append(args, key), key, queuePrefix, scoresPrefix, heartbeatsPrefix, counterPrefix)
 }
 
 // Grant is a lock that was given to a waiter.
@@ -99,7 +99,7 @@ type Entered struct {
 
 // Enter puts owners, each for the first time in its life, at the end of the
 // queue of key, in their order. It may be repeated when its reply is lost: who
-// waits already keeps its place. Distance is by how much Beat has to keep their
+// waits already keeps its place. Distance is by how much Heartbeat has to keep their
 // scores ahead of the server's clock.
 func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered, error) {
 	if err := CheckKey(key); err != nil {
@@ -125,7 +125,7 @@ type Passed struct {
 // waiter. served are the members of the hold's run that have had their turn: they
 // leave the queue. If doubt, a call of this owner that was not answered may
 // still arrive: it leaves a tombstone. lastFence and repetition are as for
-// [Node.Release]; a grant to a waiter of this client is lost with the reply, Beat
+// [Node.Release]; a grant to a waiter of this client is lost with the reply, Heartbeat
 // finds it.
 func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (Passed, error) {
 	if err := CheckKey(key); err != nil {

@@ -2,7 +2,7 @@
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the queue, list of owners, the next one first
 -- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; of ours it is only shown to Java
--- KEYS[4]  the beats, hash client -> epoch ms until which we count it as alive; mute client ->
+-- KEYS[4]  the heartbeats, hash client -> epoch ms until which we count it as alive; mute client ->
 --          until when it does not hear its inbox, but looks; and java -> which Java waiter has the turn
 -- KEYS[5]  the fence counter, string
 -- ARGV[1]  the settings, see fair_settings
@@ -11,4 +11,4 @@
 -- functions are given the keys, numbers go to Redis as text where they can, and the commonest replies are plain numbers.
 -- Owners are client:number. Ours are told from Java's by a leading zero of the number.
 local call, try = redis.call, redis.pcall
-local lock, queue, scores, beats, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local lock, queue, scores, heartbeats, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -29,9 +29,9 @@ func TestG8_UnheardKeepsItsPlace(t *testing.T) {
 	// Nobody hears: the lock stays free, and nobody loses his place.
 	r.deafen(inbox, r.of(ofB(1)).Inbox("k"))
 	r.expire()
-	require.Equal(t, Looked{}, r.beat(clientC))
+	require.Equal(t, Looked{}, r.heartbeat(clientC))
 	r.requireFree()
-	require.Equal(t, granted(ofA(2)), r.beat(clientA).Grant, "its own beat serves it")
+	require.Equal(t, granted(ofA(2)), r.heartbeat(clientA).Grant, "its own heartbeat serves it")
 	r.requireHeld(ofA(2), firstLease)
 	r.requireQueue(ofA(3), ofB(2))
 }
@@ -99,8 +99,8 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	r.silence(clientA)
 	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofC(1)))
 	r.requireFree()
-	require.Equal(t, Looked{JavaTurn: true}, r.beat(clientB))
-	require.Equal(t, Looked{Grant: granted(ofB(1))}, r.beat(clientB))
+	require.Equal(t, Looked{JavaTurn: true}, r.heartbeat(clientB))
+	require.Equal(t, Looked{Grant: granted(ofB(1))}, r.heartbeat(clientB))
 	r.requireQueue()
 
 	// Deaf ones are passed over once: a look at once would not help.
@@ -117,42 +117,42 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	require.Equal(t, Passed{Ours: true}, r.release(ofC(2)))
 }
 
-// A client is dead when the server's clock has reached what its last beat wrote,
-// whatever a client thinks; enter and beat move that, and nothing else does.
-func TestBeatsCountByTheServersClock(t *testing.T) {
+// A client is dead when the server's clock has reached what its last heartbeat wrote,
+// whatever a client thinks; enter and heartbeat move that, and nothing else does.
+func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 	r := newRig(t, func(s *FairSettings) { s.Stale = 50 * time.Second })
 	alive := func() int64 {
 		t.Helper()
-		return integerOf(t, r.s.Do(t, "HGET", beats("k"), clientA)) - serverMillis(t, r.s)
+		return integerOf(t, r.s.Do(t, "HGET", heartbeats("k"), clientA)) - serverMillis(t, r.s)
 	}
 	r.hold()
 	r.waits(ofA(1))
 	require.InDelta(t, 50_000, alive(), 2000)
-	left := integerOf(t, r.s.Do(t, "PTTL", beats("k")))
-	require.InDelta(t, 110_000, left, 2000, "the beats themselves outlast their last client")
+	left := integerOf(t, r.s.Do(t, "PTTL", heartbeats("k")))
+	require.InDelta(t, 110_000, left, 2000, "the heartbeats themselves outlast their last client")
 
 	for _, ms := range []int64{2000, -1, 3_600_000} { // getting old; dead; of a clock that has stepped back
-		r.s.Do(t, "HSET", beats("k"), clientA, decimal(serverMillis(t, r.s)+ms))
-		r.beat(clientA, ofA(1))
+		r.s.Do(t, "HSET", heartbeats("k"), clientA, decimal(serverMillis(t, r.s)+ms))
+		r.heartbeat(clientA, ofA(1))
 		require.InDelta(t, 50_000, alive(), 2000)
-		r.s.Do(t, "HSET", beats("k"), clientA, decimal(serverMillis(t, r.s)+ms))
+		r.s.Do(t, "HSET", heartbeats("k"), clientA, decimal(serverMillis(t, r.s)+ms))
 		r.waits(ofA(1))
 		require.InDelta(t, 50_000, alive(), 2000)
 	}
-	r.s.Do(t, "HSET", beats("k"), clientA, "no number")
-	r.beat(clientA, ofA(1))
+	r.s.Do(t, "HSET", heartbeats("k"), clientA, "no number")
+	r.heartbeat(clientA, ofA(1))
 	require.InDelta(t, 50_000, alive(), 2000)
 
 	nearlyNew := decimal(serverMillis(t, r.s) + 49_000)
-	r.s.Do(t, "HSET", beats("k"), clientA, nearlyNew)
-	r.beat(clientA, ofA(1))
-	require.Equal(t, nearlyNew, decimal(integerOf(t, r.s.Do(t, "HGET", beats("k"), clientA))))
+	r.s.Do(t, "HSET", heartbeats("k"), clientA, nearlyNew)
+	r.heartbeat(clientA, ofA(1))
+	require.Equal(t, nearlyNew, decimal(integerOf(t, r.s.Do(t, "HGET", heartbeats("k"), clientA))))
 
 	r.silence(clientA)
 	r.expire()
 	require.Equal(t, Acquired{OK: true}, r.acquire(ofB(1)))
 	r.requireQueue()
-	require.NotEqualValues(t, -1, integerOf(t, r.s.Do(t, "PTTL", beats("k"))))
+	require.NotEqualValues(t, -1, integerOf(t, r.s.Do(t, "PTTL", heartbeats("k"))))
 }
 
 func TestStaleByTime(t *testing.T) {
@@ -161,8 +161,8 @@ func TestStaleByTime(t *testing.T) {
 	r.waits(ofA(1), ofB(1))
 	r.expire()
 	r.deafen(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
-	until(t, func() bool { r.beat(clientC); return len(r.waiting()) == 0 })
-	require.Equal(t, []int{0}, r.beat(clientA, ofA(1)).Absent)
+	until(t, func() bool { r.heartbeat(clientC); return len(r.waiting()) == 0 })
+	require.Equal(t, []int{0}, r.heartbeat(clientA, ofA(1)).Absent)
 }
 
 // Who has said that it hears nothing is given the lock when it is the next, and finds
@@ -172,8 +172,8 @@ func TestG4_MuteIsServed(t *testing.T) {
 	mute := func() Looked {
 		t.Helper()
 		looked := make([]Looked, 1)
-		asked := []Beat{{Key: "k", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1), Mute: true}}
-		require.NoError(t, r.of(ofA(1)).Beat(bounded(t), asked, looked))
+		asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1), Mute: true}}
+		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
 		return looked[0]
 	}
 	r.acquire(ofC(1))
@@ -192,27 +192,27 @@ func TestG4_MuteIsServed(t *testing.T) {
 	r.release(ofA(1))
 	r.requireHeld(ofB(2), firstLease)
 	r.waits(ofA(2), ofB(3))
-	r.s.Do(t, "HSET", beats("k"), "mute "+clientA, decimal(serverMillis(t, r.s)))
+	r.s.Do(t, "HSET", heartbeats("k"), "mute "+clientA, decimal(serverMillis(t, r.s)))
 	r.release(ofB(2))
 	r.requireHeld(ofB(3), firstLease)
 	r.requireQueue(ofA(2))
 }
 
-// The dead leave the beats, whatever they are chosen among; who lives stays, and so
+// The dead leave the heartbeats, whatever they are chosen among; who lives stays, and so
 // does whose turn it is.
-func TestG7_BeatsOfTheDeadLeave(t *testing.T) {
+func TestG7_HeartbeatsOfTheDeadLeave(t *testing.T) {
 	r := newRig(t)
 	r.hold()
-	r.s.Do(t, "HSET", beats("k"), clientB, decimal(serverMillis(t, r.s)+60_000), "java", "an owner and a score")
+	r.s.Do(t, "HSET", heartbeats("k"), clientB, decimal(serverMillis(t, r.s)+60_000), "java", "an owner and a score")
 	const dead = 300
 	for i := range dead {
-		r.s.Do(t, "HSET", beats("k"), fmt.Sprintf("%08d-5b0c-4f57-9f2a-0d9f5f3f6a01", i), decimal(serverMillis(t, r.s)))
+		r.s.Do(t, "HSET", heartbeats("k"), fmt.Sprintf("%08d-5b0c-4f57-9f2a-0d9f5f3f6a01", i), decimal(serverMillis(t, r.s)))
 	}
 	for range dead {
-		r.s.Do(t, "HSET", beats("k"), clientA, "0") // so that it is written
-		r.beat(clientA)
+		r.s.Do(t, "HSET", heartbeats("k"), clientA, "0") // so that it is written
+		r.heartbeat(clientA)
 	}
-	m := r.s.Do(t, "HKEYS", beats("k"))
+	m := r.s.Do(t, "HKEYS", heartbeats("k"))
 	left, err := m.AsStrSlice()
 	require.NoError(t, err)
 	require.Subset(t, left, []string{clientA, clientB, "java"})

@@ -17,7 +17,7 @@ import (
 func allFair() map[string]script {
 	return map[string]script{
 		"fair_acquire.lua": fairAcquire, "fair_enter.lua": fairEnter, "fair_release.lua": fairRelease,
-		"fair_leave.lua": fairLeave, "fair_confirm.lua": fairConfirm, "fair_beat.lua": fairBeat,
+		"fair_leave.lua": fairLeave, "fair_confirm.lua": fairConfirm, "fair_heartbeat.lua": fairHeartbeat,
 		"fair_force_release.lua": fairForceRelease, "fair_inspect.lua": fairInspect,
 	}
 }
@@ -89,7 +89,7 @@ func requireList(t *testing.T, kind string, count int, sent map[string]bool) {
 }
 
 // fairClasses is classes for the fair scripts. Of enter's reply the states tell,
-// of beat's each lock.
+// of heartbeat's each lock.
 func fairClasses(file string, m rueidis.RedisMessage) []string {
 	if m.IsInt64() {
 		v, _ := m.ToInt64()
@@ -110,7 +110,7 @@ func fairClasses(file string, m rueidis.RedisMessage) []string {
 		for _, v := range values[3:] {
 			each = append(each, fairClasses(file, v)...)
 		}
-	case "fair_beat.lua":
+	case "fair_heartbeat.lua":
 		for _, v := range values {
 			if !v.IsArray() {
 				each = append(each, "text")
@@ -173,9 +173,9 @@ func everyFairReply(t *testing.T, client rueidis.Client, s *redistest.Server) {
 
 	s.Do(t, "SET", "string", "x")
 	looked := make([]Looked, 3)
-	asked := []Beat{{Key: "k"}, {Key: "string"}, {Key: "free", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1)}}
-	require.NoError(t, f.Beat(ctx, asked, looked))
-	require.NoError(t, f.Beat(ctx, asked[:1], looked[:1]))
+	asked := []Heartbeat{{Key: "k"}, {Key: "string"}, {Key: "free", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1)}}
+	require.NoError(t, f.Heartbeat(ctx, asked, looked))
+	require.NoError(t, f.Heartbeat(ctx, asked[:1], looked[:1]))
 
 	s.Do(t, "HSET", "k", ofA(1), "1")
 	for range 2 {
@@ -194,7 +194,7 @@ func TestF8_FairScriptsRefuseBadSettings(t *testing.T) {
 		args := append(append(append([]string{}, keys...), "stone"), settings, ofA(2), "1000")
 		n := 6
 		switch sc.sha {
-		case fairBeat.sha:
+		case fairHeartbeat.sha:
 			args = append(append([]string{}, keys...), settings, clientA, "1", ofA(2), "1000")
 			n = 5
 		case fairEnter.sha:
@@ -259,7 +259,7 @@ func TestF8_FairScriptsRefuseBadArguments(t *testing.T) {
 	run("owners", fairEnter, 7, ofA(2))
 	run("owners", fairLeave, 5)
 	run("owners", fairLeave, 7, ofA(1))
-	run("five", fairBeat, 6, clientA, "0")
+	run("five", fairHeartbeat, 6, clientA, "0")
 	run("count", fairAcquireEach, 6, ofA(1), "1000") // settings, where a count is wanted
 	run("count", fairReleaseEach, 5, ofA(1), "0")
 }
@@ -287,7 +287,7 @@ func TestF8_FairBadArguments(t *testing.T) {
 	}
 }
 
-// fairVerbs runs every verb on key for the owner ofA(1) of client A. A beat is not
+// fairVerbs runs every verb on key for the owner ofA(1) of client A. A heartbeat is not
 // among them: its keys were entered.
 var fairVerbs = map[string]func(ctx context.Context, f *Fair, key string) error{
 	"acquire each": func(ctx context.Context, f *Fair, key string) error {

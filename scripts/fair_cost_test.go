@@ -57,12 +57,12 @@ func cost(t testing.TB, s *redistest.Server) (calls map[string]int, micros map[s
 func TestCostIsIndependentOfTheQueue(t *testing.T) {
 	r := newRig(t)
 	steps := map[string]func(n int){
-		"release":            func(int) { r.release(ofA(0)) },
-		"enter":              func(int) { r.enter(ofC(1)) },
-		"beat":               func(n int) { r.beat(clientA, turn(n)) },
-		"beat on a free key": func(int) { r.expire(); r.beat(clientC) },
-		"acquire":            func(int) { r.acquire(ofC(1)) },
-		"leave":              func(n int) { r.leave(turn(n / 2)) },
+		"release":                 func(int) { r.release(ofA(0)) },
+		"enter":                   func(int) { r.enter(ofC(1)) },
+		"heartbeat":               func(n int) { r.heartbeat(clientA, turn(n)) },
+		"heartbeat on a free key": func(int) { r.expire(); r.heartbeat(clientC) },
+		"acquire":                 func(int) { r.acquire(ofC(1)) },
+		"leave":                   func(n int) { r.leave(turn(n / 2)) },
 	}
 	for name, step := range steps {
 		var first map[string]int
@@ -106,10 +106,10 @@ func TestCostOfNeighbours(t *testing.T) {
 			owners = append(owners, ofA(at+i))
 		}
 		r.s.Do(t, "ZADD", scores("k"), "9e15", "a stray")
-		require.LessOrEqual(t, walks(func() { require.Empty(t, r.beat(clientA, owners...).Absent) }), 1)
+		require.LessOrEqual(t, walks(func() { require.Empty(t, r.heartbeat(clientA, owners...).Absent) }), 1)
 		r.s.Do(t, "ZREM", scores("k"), "a stray")
 		require.LessOrEqual(t, walks(func() { r.leave(owners...) }), 3)
-		require.Len(t, r.beat(clientA, owners...).Absent, 100)
+		require.Len(t, r.heartbeat(clientA, owners...).Absent, 100)
 	}
 	require.Len(t, r.waiting(), many-300)
 }

@@ -6,7 +6,7 @@
 -- Reply    1, the commonest, for {0, 30000, '', 1...}; else {java, distance, grant, state...}
 --          java: 1 if Java holds the lock or waits before, so that its release may wake an owner by the owner's own
 --          channel; 2 if a look should follow soon: a Java waiter has the turn, or the dead were too many; else 0
---          distance: ms by which the new scores lie ahead of the server's clock; to be kept so by fair_beat
+--          distance: ms by which the new scores lie ahead of the server's clock; to be kept so by fair_heartbeat
 --          grant: a waiter of this client to which the lock was given just now, as fair says; else ''
 --          a state for each owner:
 --          1   it waits, or was granted the lock just now
@@ -50,7 +50,7 @@ elseif string.sub(tail, 37, 38) ~= ':0' or call('ZCOUNT', scores, '(' .. score, 
     java, score = 1, string.format('%d', now + distance)
   end
 end
-beat(beats, me, tonumber(stale), now)
+heartbeat(heartbeats, me, tonumber(stale), now)
 
 local owners, states, gone = {unpack(ARGV, 2)}, {}, call('EXISTS', unpack(KEYS, 6)) > 0
 for i = #ARGV, 2, -1 do

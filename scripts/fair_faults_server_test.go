@@ -13,7 +13,7 @@ import (
 func TestF33_FairWrongType(t *testing.T) {
 	r := newRig(t, fencing(10))
 	calls := fairCalls()
-	for _, foreign := range []string{"k", queue("k"), scores("k"), beats("k"), counter("k")} {
+	for _, foreign := range []string{"k", queue("k"), scores("k"), heartbeats("k"), counter("k")} {
 		for _, kind := range [][]string{{"SADD", foreign, "x"}, {"XADD", foreign, "*", "f", "v"}} {
 			spoil := func() map[string]string {
 				t.Helper()
@@ -27,13 +27,13 @@ func TestF33_FairWrongType(t *testing.T) {
 			}
 
 			// Who comes: nothing is done. Acquire meets the queue only if there is one
-			// before it, the scores and beats only for those who wait in it.
+			// before it, the scores and heartbeats only for those who wait in it.
 			for _, name := range []string{"acquire", "enter"} {
 				r.s.Do(t, "FLUSHALL")
 				before := spoil()
 				err := calls[name](bounded(t), r.of(ofA(1)), "k")
 				switch {
-				case name == "acquire" && (foreign == scores("k") || foreign == beats("k")):
+				case name == "acquire" && (foreign == scores("k") || foreign == heartbeats("k")):
 					require.NoError(t, err)
 				case name == "enter" && foreign == counter("k"): // its grant has no number, its confirm says why
 					require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	r.requireHeld(ofA(1), firstLease)
 	r.expire()
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(2)), "somebody is before, but cannot be served")
-	require.Equal(t, Looked{}, r.beat(clientB))
+	require.Equal(t, Looked{}, r.heartbeat(clientB))
 	r.requireFree()
 	r.requireQueue(ofB(1))
 	r.requireSaid()
@@ -170,7 +170,7 @@ func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
 	r.expire()
 	r.hear(r.of(ofA(1)).OwnerChannel("k", ofJ(1)))
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	require.Equal(t, Looked{JavaTurn: true}, r.beat(clientA))
+	require.Equal(t, Looked{JavaTurn: true}, r.heartbeat(clientA))
 	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")
 }
 

@@ -19,7 +19,7 @@ import (
 func fairUser(t *testing.T, s *redistest.Server, name string, without ...string) *Fair {
 	t.Helper()
 	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "~k", "~redisson_lock_token:*",
-		"~redisson_lock_queue:*", "~redisson_lock_timeout:*", "~holdfast_gone:*", "~holdfast_beat:*",
+		"~redisson_lock_queue:*", "~redisson_lock_timeout:*", "~holdfast_gone:*", "~holdfast_heartbeat:*",
 		"&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
 	for _, c := range FairCommands() {
 		if !slices.Contains(without, c) {
@@ -32,13 +32,13 @@ func fairUser(t *testing.T, s *redistest.Server, name string, without ...string)
 	return NewFair(NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = name, "secret" })), settings)
 }
 
-// fairCalls are the verbs, and beat, whose error is that of its key.
+// fairCalls are the verbs, and heartbeat, whose error is that of its key.
 func fairCalls() map[string]func(ctx context.Context, f *Fair, key string) error {
 	calls := maps.Clone(fairVerbs)
-	calls["beat"] = func(ctx context.Context, f *Fair, key string) error {
+	calls["heartbeat"] = func(ctx context.Context, f *Fair, key string) error {
 		looked := make([]Looked, 1)
-		asked := []Beat{{Key: key, Owners: []string{ofA(1), ofA(2)}, Distances: []time.Duration{time.Minute, 0}}}
-		if err := f.Beat(ctx, asked, looked); err != nil {
+		asked := []Heartbeat{{Key: key, Owners: []string{ofA(1), ofA(2)}, Distances: []time.Duration{time.Minute, 0}}}
+		if err := f.Heartbeat(ctx, asked, looked); err != nil {
 			return err
 		}
 		return looked[0].Err
@@ -52,7 +52,7 @@ var situations = map[string]func(r *rig){
 	"held": func(r *rig) { r.follow(ofA(1), ofB(1), ofA(2)) },
 	"waiting": func(r *rig) {
 		r.follow(ofB(1), ofA(1), ofA(2), ofB(2))
-		r.s.Do(r.t, "HSET", beats("k"), clientA, decimal(serverMillis(r.t, r.s)+3000)) // to be refreshed
+		r.s.Do(r.t, "HSET", heartbeats("k"), clientA, decimal(serverMillis(r.t, r.s)+3000)) // to be refreshed
 	},
 	"expired":   func(r *rig) { r.follow(ofC(1), ofB(1), ofA(1), ofA(2)); r.expire() },
 	"dead head": func(r *rig) { r.follow(ofA(1), ofB(1), ofA(2)); r.silence(clientB) },
@@ -78,7 +78,7 @@ func TestF32_LeastRightsSufficeForFair(t *testing.T) {
 }
 
 // Each command is taken away in turn. Whatever fails says why. It leaves all as it
-// was but for what is listed, and never a lock or beats without expiry, nor a
+// was but for what is listed, and never a lock or heartbeats without expiry, nor a
 // waiter that has no place.
 func TestF32_EachCommandRefusedToFair(t *testing.T) {
 	r := newRig(t, fencing(10))
@@ -95,7 +95,7 @@ func TestF32_EachCommandRefusedToFair(t *testing.T) {
 				before := lasting(t, r.s)
 				err := call(bounded(t), f, "k")
 				about := name + ", " + found + ", without " + command
-				for _, key := range []string{"k", beats("k"), counter("k"), tombstone("k", ofA(1))} {
+				for _, key := range []string{"k", heartbeats("k"), counter("k"), tombstone("k", ofA(1))} {
 					require.NotEqualValues(t, -1, integerOf(t, r.s.Do(t, "PTTL", key)), about)
 				}
 				r.requireScored(command, about)
@@ -110,7 +110,7 @@ func TestF32_EachCommandRefusedToFair(t *testing.T) {
 				}
 				after := lasting(t, r.s)
 				if found == "expired" && after["k"] != "" { // the look had served a waiter before it failed
-					require.Contains(t, []string{"acquire", "acquire each", "beat"}, name, about)
+					require.Contains(t, []string{"acquire", "acquire each", "heartbeat"}, name, about)
 					r.requireHeld(ofB(1), firstLease)
 					continue
 				}
@@ -143,11 +143,11 @@ func (r *rig) requireScored(without, about string) {
 }
 
 // lasting is what a server holds, without what a call that failed may have moved
-// on: beats and the fence counter.
+// on: heartbeats and the fence counter.
 func lasting(t *testing.T, s *redistest.Server) map[string]string {
 	t.Helper()
 	all := state(t, s)
-	delete(all, beats("k"))
+	delete(all, heartbeats("k"))
 	delete(all, counter("k"))
 	return all
 }
@@ -192,7 +192,7 @@ func TestF6_FairReplyLost(t *testing.T) {
 // withoutNumbers leaves out what a clock moves on.
 func withoutNumbers(contents map[string]string) map[string]string {
 	for key := range contents {
-		if strings.HasPrefix(key, "holdfast_beat:") || strings.HasPrefix(key, "redisson_lock_timeout:") {
+		if strings.HasPrefix(key, "holdfast_heartbeat:") || strings.HasPrefix(key, "redisson_lock_timeout:") {
 			contents[key] = ""
 		}
 	}

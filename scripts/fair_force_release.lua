@@ -9,5 +9,5 @@ end
 call('DEL', lock)
 -- What is done is done, whatever a queue of a wrong type says. Also a waiter of this client learns of its grant from its
 -- inbox: nobody is me.
-pcall(serve, try('LRANGE', queue, '0', '1'), nil, lock, queue, scores, beats, counter, '')
+pcall(serve, try('LRANGE', queue, '0', '1'), nil, lock, queue, scores, heartbeats, counter, '')
 return 1

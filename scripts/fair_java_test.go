@@ -26,7 +26,7 @@ func TestJava_InOrder(t *testing.T) {
 	r.requireSaid(r.woken(ofJ(1)))
 	r.requireFree()
 	r.requireQueue(order...)
-	require.Equal(t, Looked{JavaTurn: true}, r.beat(clientB, ofB(1)))
+	require.Equal(t, Looked{JavaTurn: true}, r.heartbeat(clientB, ofB(1)))
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(1)))
 	require.False(t, r.javaTries(ofK(1)))
 	e = r.enter(ofC(2))
@@ -40,13 +40,13 @@ func TestJava_InOrder(t *testing.T) {
 	r.javaUnlocks(ofJ(1))
 	r.requireSaid(r.woken(ofA(2)))
 	require.False(t, r.javaTries(ofK(1)))
-	require.Equal(t, Looked{Grant: granted(ofA(2))}, r.beat(clientA, ofA(2)))
+	require.Equal(t, Looked{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
 
 	// Given up without a word: a look finds the next.
 	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
 	r.said()
-	require.Equal(t, Looked{}, r.beat(clientC, ofC(2)))
+	require.Equal(t, Looked{}, r.heartbeat(clientC, ofC(2)))
 	r.requireSaid(told(ofB(1)))
 	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
 	r.requireSaid(told(ofC(2)))
@@ -118,7 +118,7 @@ func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(5))
 	// Another program may be about to listen.
-	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.beat(clientB).JavaTurn) })
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientB).JavaTurn) })
 	r.requireQueue(ofK(1), ofB(1))
 
 	// The dead of ours before it are dropped, and then it has its turn.
@@ -132,7 +132,7 @@ func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 	r.requireSaid(r.woken(ofJ(10)))
 }
 
-// In one beat of several locks, what one says of a Java program is not held
+// In one heartbeat of several locks, what one says of a Java program is not held
 // against it at another.
 func TestJava_EachLockByItself(t *testing.T) {
 	r := newRig(t)
@@ -144,7 +144,7 @@ func TestJava_EachLockByItself(t *testing.T) {
 	}
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
 	looked := make([]Looked, 2)
-	require.NoError(t, r.of(clientA).Beat(bounded(t), []Beat{{Key: "k"}, {Key: "l"}}, looked))
+	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, looked))
 	require.Equal(t, []Looked{{}, {JavaTurn: true}}, looked)
 	require.EqualValues(t, 2, integerOf(t, r.s.Do(t, "LLEN", queue("l"))))
 }
@@ -159,11 +159,11 @@ func TestJava_BehindOneOfOursThatDoesNotHear(t *testing.T) {
 	require.True(t, r.release(ofA(1)).JavaTurn, "look again soon")
 	r.requireSaid()
 	require.False(t, r.javaTries(ofJ(1)))
-	require.Equal(t, granted(ofB(1)), r.beat(clientB).Grant)
+	require.Equal(t, granted(ofB(1)), r.heartbeat(clientB).Grant)
 }
 
 // Java subtracts from all who are left, ours included, and then drops heads whose
-// score has passed: ours outlast that, and beats move them forward again.
+// score has passed: ours outlast that, and heartbeats move them forward again.
 func TestJava_OursSurviveSubtraction(t *testing.T) {
 	r := newRig(t)
 	r.acquire(ofC(1))
@@ -182,9 +182,9 @@ func TestJava_OursSurviveSubtraction(t *testing.T) {
 	require.InDelta(t, distance-3*javaWait, r.ahead(ofA(1)), float64(5*time.Second))
 
 	looked := make([]Looked, 1)
-	asked := []Beat{{Key: "k", Owners: []string{ofA(1)}, Distances: []time.Duration{distance}}}
+	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: []time.Duration{distance}}}
 	r.hold()
-	require.NoError(t, r.of(clientA).Beat(bounded(t), asked, looked))
+	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), asked, looked))
 	require.InDelta(t, distance, r.ahead(ofA(1)), float64(time.Second))
 }
 
@@ -201,5 +201,5 @@ func TestJava_OursSurviveBehindATurn(t *testing.T) {
 	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
 	r.requireQueue(ofA(1), ofK(1))
 	r.javaUnlocks(ofJ(1))
-	require.Equal(t, granted(ofA(1)), r.beat(clientA, ofA(1)).Grant)
+	require.Equal(t, granted(ofA(1)), r.heartbeat(clientA, ofA(1)).Grant)
 }

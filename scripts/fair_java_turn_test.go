@@ -28,15 +28,15 @@ func TestJava_TheTurnEnds(t *testing.T) {
 	r.requireTurn(ofJ(1), 3*time.Second, func() { r.release(ofA(1)) })
 	turn := r.turnOf(ofJ(1))
 	for range 3 {
-		require.True(t, r.beat(clientB).JavaTurn)
+		require.True(t, r.heartbeat(clientB).JavaTurn)
 	}
 	require.Equal(t, turn, r.turnOf(ofJ(1)))
 	require.Equal(t, others, score(ofK(1))+score(ofB(1)))
 	require.True(t, r.javaTries(ofJ(1)))
 
 	r.javaUnlocks(ofJ(1))
-	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.beat(clientC).JavaTurn) })
-	until(t, func() bool { return !r.beat(clientC).JavaTurn })
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientC).JavaTurn) })
+	until(t, func() bool { return !r.heartbeat(clientC).JavaTurn })
 	r.requireHeld(ofB(1), firstLease)
 	r.requireQueue()
 
@@ -47,14 +47,14 @@ func TestJava_TheTurnEnds(t *testing.T) {
 	// An earlier end is kept.
 	r.s.Do(t, "ZADD", scores("k"), decimal(serverMillis(t, r.s)+2000), ofJ(9))
 	r.hear(r.ownerChannel(ofJ(9)))
-	r.beat(clientC)
+	r.heartbeat(clientC)
 	require.LessOrEqual(t, r.ahead(ofJ(9)), 2*time.Second)
 }
 
 // turnOf is until when a Java waiter has its turn, as noted.
 func (r *rig) turnOf(owner string) int64 {
 	r.t.Helper()
-	m := r.s.Do(r.t, "HGET", beats("k"), "java")
+	m := r.s.Do(r.t, "HGET", heartbeats("k"), "java")
 	noted, err := m.ToString()
 	require.NoError(r.t, err)
 	m = r.s.Do(r.t, "ZSCORE", scores("k"), owner)
@@ -90,8 +90,8 @@ func TestJava_ANewTurn(t *testing.T) {
 	for range 2 {
 		require.False(t, r.javaTries(ofJ(1)))
 		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).JavaTurn) })
-		require.Positive(t, integerOf(t, r.s.Do(t, "PTTL", beats("k"))), "kept for ever")
-		until(t, func() bool { return !r.beat(clientB).JavaTurn })
+		require.Positive(t, integerOf(t, r.s.Do(t, "PTTL", heartbeats("k"))), "kept for ever")
+		until(t, func() bool { return !r.heartbeat(clientB).JavaTurn })
 		r.requireQueue()
 		r.acquire(ofA(1))
 	}

@@ -130,17 +130,17 @@ func (w *walk) granted(g Grant) {
 	}
 }
 
-// looks is a beat of a client, for all its waiters.
+// looks is a heartbeat of a client, for all its waiters.
 func (w *walk) looks(client string) {
 	w.t.Helper()
-	b, looked := Beat{Key: "k"}, make([]Looked, 1)
+	b, looked := Heartbeat{Key: "k"}, make([]Looked, 1)
 	for _, owner := range w.queue {
 		if strings.HasPrefix(owner, client) {
 			b.Owners = append(b.Owners, owner)
 			b.Distances = append(b.Distances, w.distances[owner])
 		}
 	}
-	require.NoError(w.t, w.fairs[client].Beat(bounded(w.t), []Beat{b}, looked))
+	require.NoError(w.t, w.fairs[client].Heartbeat(bounded(w.t), []Heartbeat{b}, looked))
 	require.NoError(w.t, looked[0].Err)
 	require.Empty(w.t, looked[0].Absent)
 	w.granted(looked[0].Grant)

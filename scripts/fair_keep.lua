@@ -1,20 +1,20 @@
 -- fair_keep: the part of those scripts that keep places in the queue.
 
--- beat notes that a client lives. A beat that is nearly new is not written again. One that is takes out what it finds of the
+-- heartbeat notes that a client lives. A heartbeat that is nearly new is not written again. One that is takes out what it finds of the
 -- dead among three that are chosen at random: so they are soon fewer than the living, however many come and go.
-local function beat(beats, me, stale, now)
-  local left = (tonumber(redis.call('HGET', beats, me) or '') or 0) - now
+local function heartbeat(heartbeats, me, stale, now)
+  local left = (tonumber(redis.call('HGET', heartbeats, me) or '') or 0) - now
   if left > stale or left < stale * 0.9 then
-    redis.call('HSET', beats, me, now + stale)
-    local set = redis.pcall('PEXPIRE', beats, stale + 60000)
-    if set ~= 1 then -- refused: beats without expiry must not stay
-      redis.call('HDEL', beats, me)
+    redis.call('HSET', heartbeats, me, now + stale)
+    local set = redis.pcall('PEXPIRE', heartbeats, stale + 60000)
+    if set ~= 1 then -- refused: heartbeats without expiry must not stay
+      redis.call('HDEL', heartbeats, me)
       error(set)
     end
-    local some = redis.pcall('HRANDFIELD', beats, '3', 'WITHVALUES') -- nothing before Redis 6.2
+    local some = redis.pcall('HRANDFIELD', heartbeats, '3', 'WITHVALUES') -- nothing before Redis 6.2
     for i = 2, #some, 2 do
       if (tonumber(some[i]) or now + 1) <= now then
-        redis.pcall('HDEL', beats, some[i - 1])
+        redis.pcall('HDEL', heartbeats, some[i - 1])
       end
     end
   end

@@ -11,10 +11,10 @@ import (
 // clock; what it does not look at vanishes, or expires.
 func TestFairLayout(t *testing.T) {
 	r := newRig(t)
-	for _, c := range []struct{ key, queue, scores, beats, inbox string }{
-		{"sku:42", "redisson_lock_queue:{sku:42}", "redisson_lock_timeout:{sku:42}", "holdfast_beat:{sku:42}",
+	for _, c := range []struct{ key, queue, scores, heartbeats, inbox string }{
+		{"sku:42", "redisson_lock_queue:{sku:42}", "redisson_lock_timeout:{sku:42}", "holdfast_heartbeat:{sku:42}",
 			"redisson_lock__channel:{sku:42}:" + clientB},
-		{"{sku}:42", "redisson_lock_queue:{sku}:42", "redisson_lock_timeout:{sku}:42", "holdfast_beat:{sku}:42",
+		{"{sku}:42", "redisson_lock_queue:{sku}:42", "redisson_lock_timeout:{sku}:42", "holdfast_heartbeat:{sku}:42",
 			"redisson_lock__channel:{sku}:42:" + clientB},
 	} {
 		keys := func(want ...string) {
@@ -41,9 +41,9 @@ func TestFairLayout(t *testing.T) {
 		e, err := b.Enter(ctx, c.key, ofB(2), ofB(1))
 		require.NoError(t, err)
 		require.Equal(t, 30*time.Second, e.Distance)
-		keys(c.key, c.queue, c.scores, c.beats)
+		keys(c.key, c.queue, c.scores, c.heartbeats)
 		require.Equal(t, []string{ofB(2), ofB(1)}, text("LRANGE", c.queue, "0", "-1"))
-		require.Equal(t, []string{clientB}, text("HKEYS", c.beats))
+		require.Equal(t, []string{clientB}, text("HKEYS", c.heartbeats))
 		for _, owner := range []string{ofB(1), ofB(2)} {
 			m := r.s.Do(t, "ZSCORE", c.scores, owner)
 			score, err := m.AsFloat64()
@@ -57,7 +57,7 @@ func TestFairLayout(t *testing.T) {
 		r.requireSaid(c.inbox + " " + ofB(2) + " 6000 0 0 for " + c.key)
 		_, err = b.Leave(ctx, c.key, 0, ofB(1), ofB(2))
 		require.NoError(t, err)
-		keys(c.beats)
+		keys(c.heartbeats)
 		r.s.Do(t, "FLUSHALL")
 	}
 }

@@ -108,16 +108,16 @@ func (r *rig) leave(owners ...string) Passed {
 	return p
 }
 
-// beat is a beat of a client for k that names owners, whose scores are kept 30 s
+// heartbeat is a heartbeat of a client for k that names owners, whose scores are kept 30 s
 // ahead.
-func (r *rig) beat(client string, owners ...string) Looked {
+func (r *rig) heartbeat(client string, owners ...string) Looked {
 	r.t.Helper()
-	b := Beat{Key: "k", Owners: owners}
+	b := Heartbeat{Key: "k", Owners: owners}
 	for range owners {
 		b.Distances = append(b.Distances, 30*time.Second)
 	}
 	looked := make([]Looked, 1)
-	require.NoError(r.t, r.fairs[client].Beat(bounded(r.t), []Beat{b}, looked))
+	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{b}, looked))
 	return looked[0]
 }
 
@@ -125,7 +125,7 @@ func (r *rig) beat(client string, owners ...string) Looked {
 func (r *rig) silence(clients ...string) {
 	r.t.Helper()
 	for _, c := range clients {
-		r.s.Do(r.t, "HSET", beats("k"), c, decimal(serverMillis(r.t, r.s)))
+		r.s.Do(r.t, "HSET", heartbeats("k"), c, decimal(serverMillis(r.t, r.s)))
 	}
 }
 

@@ -37,8 +37,8 @@ func TestEmbeddedServerFair(t *testing.T) {
 	require.Equal(t, lease, m.TTL("k"))
 
 	looked := make([]Looked, 1)
-	asked := []Beat{{Key: "k", Owners: []string{ofA(3), ofA(9)}, Distances: []time.Duration{time.Minute, time.Minute}}}
-	require.NoError(t, f.Beat(ctx, asked, looked))
+	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(3), ofA(9)}, Distances: []time.Duration{time.Minute, time.Minute}}}
+	require.NoError(t, f.Heartbeat(ctx, asked, looked))
 	require.Equal(t, []Looked{{Grant: Grant{Owner: ofA(2)}, Absent: []int{1}}}, looked)
 	h, waiting, err := f.Inspect(ctx, "k")
 	require.NoError(t, err)

@@ -71,7 +71,7 @@ func TestRunOfAGrant(t *testing.T) {
 	} {
 		r.s.Do(t, "DEL", "k", queue("k"), scores("k"))
 		r.s.Do(t, append([]string{"RPUSH", queue("k")}, c.waiting...)...)
-		require.Equal(t, c.members, r.beat(clientA).Grant.Members)
+		require.Equal(t, c.members, r.heartbeat(clientA).Grant.Members)
 	}
 
 	// Counted from the one who is served, though others keep their places before.
@@ -279,7 +279,7 @@ func TestRunOfMany(t *testing.T) {
 		r.enter(ofB(1))
 		r.enter(ofA(99))
 		r.expire()
-		require.Equal(t, owners[1:min(count, 30)+1], r.beat(clientA).Grant.Members, "%d follow", count)
+		require.Equal(t, owners[1:min(count, 30)+1], r.heartbeat(clientA).Grant.Members, "%d follow", count)
 	}
 }
 

@@ -2,14 +2,14 @@
 
 -- wake tells a Java waiter at the head that it may take the free lock. It keeps its turn for 3 s, or for 250 ms if nobody
 -- heard: it subscribes only after it has entered. Reports whether it has the turn; not, if its client was silent before.
--- Whose turn ends when is noted beside the beats, with the score, which is another if the owner has entered again. The score
+-- Whose turn ends when is noted beside the heartbeats, with the score, which is another if the owner has entered again. The score
 -- itself may end 20 s later only: Java reads it by the clock of its own machine, and would leave if that clock were ahead.
-local function wake(scores, beats, channels, owner, silent, now)
+local function wake(scores, heartbeats, channels, owner, silent, now)
   local score = redis.call('ZSCORE', scores, owner)
   if score and tonumber(score) <= now then
     return false
   end
-  local noted, this = redis.call('HGET', beats, 'java') or '', owner .. ' ' .. (score or '') .. ' '
+  local noted, this = redis.call('HGET', heartbeats, 'java') or '', owner .. ' ' .. (score or '') .. ' '
   local ends = string.sub(noted, 1, #this) == this and tonumber(string.sub(noted, #this + 1))
   if ends and ends <= now then
     return false
@@ -25,9 +25,9 @@ local function wake(scores, beats, channels, owner, silent, now)
       score = string.format('%d', turn + 20000)
       redis.pcall('ZADD', scores, score, owner)
     end
-    redis.pcall('HSET', beats, 'java', owner .. ' ' .. score .. ' ' .. turn)
-    if redis.pcall('PTTL', beats) == -1 and redis.pcall('PEXPIRE', beats, '60000') ~= 1 then -- it must not stay for ever
-      redis.pcall('HDEL', beats, 'java')
+    redis.pcall('HSET', heartbeats, 'java', owner .. ' ' .. score .. ' ' .. turn)
+    if redis.pcall('PTTL', heartbeats) == -1 and redis.pcall('PEXPIRE', heartbeats, '60000') ~= 1 then -- it must not stay for ever
+      redis.pcall('HDEL', heartbeats, 'java')
     end
   end
   return true
@@ -62,7 +62,7 @@ end
 -- Others hear it in their client's inbox, with ' for ' and the lock behind. A waiter that did not hear it keeps its place
 -- while its client lives; but one whose client has said that it is mute is given the lock all the same, and finds that by its
 -- next look: it would never be served where the lock is always wanted.
-local function serve(pair, micros, lock, queue, scores, beats, counter, me)
+local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
   local call, try = redis.call, redis.pcall
   micros = micros or clock()
   local now = math.floor(micros / 1000)
@@ -76,12 +76,12 @@ local function serve(pair, micros, lock, queue, scores, beats, counter, me)
     end
     local of, start, leaves, grant = string.sub(owner, 1, 36), string.sub(owner, 1, 38), true, nil
     if start ~= of .. ':0' then
-      if at > 0 or wake(scores, beats, channels, owner, silent == of, now) then
+      if at > 0 or wake(scores, heartbeats, channels, owner, silent == of, now) then
         return 'again'
       end
       silent = of
-    elseif (tonumber(call('HGET', beats, of) or '') or 0) <= now then
-      call('HDEL', beats, of)
+    elseif (tonumber(call('HGET', heartbeats, of) or '') or 0) <= now then
+      call('HDEL', heartbeats, of)
     elseif deaf[of] then -- and with it those of its client that follow
       leaves = false
       repeat
@@ -108,7 +108,7 @@ local function serve(pair, micros, lock, queue, scores, beats, counter, me)
       grant = owner .. ' ' .. first_lease .. ' ' .. first .. ' ' .. last .. names
       local told = of == me and 1 or try('PUBLISH', channels .. of, grant .. ' for ' .. lock)
       leaves = type(told) == 'number' and told > 0
-        or (tonumber(call('HGET', beats, 'mute ' .. of) or '') or 0) > now
+        or (tonumber(call('HGET', heartbeats, 'mute ' .. of) or '') or 0) > now
       if not leaves then
         call('HDEL', lock, owner)
         deaf[of] = true

@@ -46,10 +46,10 @@ func TestF33_ForeignHash(t *testing.T) {
 			require.Equal(t, Refused, OutcomeOf(err), name)
 		}
 		for _, f := range []*Fencing{nil, fencingHour} {
-			ballots := make([]Ballot, 2)
-			require.NoError(t, n.AcquireEach(bounded(t), f, []Ask{{"k", ofC(1), lease}, {"free", ofC(1), lease}}, ballots))
-			require.ErrorContains(t, ballots[0].Err, "WRONGTYPE", what)
-			require.True(t, ballots[1].OK)
+			nodeReplies := make([]NodeReply, 2)
+			require.NoError(t, n.AcquireEach(bounded(t), f, []Ask{{"k", ofC(1), lease}, {"free", ofC(1), lease}}, nodeReplies))
+			require.ErrorContains(t, nodeReplies[0].Err, "WRONGTYPE", what)
+			require.True(t, nodeReplies[1].OK)
 			s.Do(t, "DEL", "free", counter("free"))
 		}
 		_, err := n.AcquireAll(bounded(t), []string{"free", "k"}, []string{ofC(1), ofC(2)}, lease)
@@ -82,7 +82,7 @@ func TestF33_ForeignHashInOrder(t *testing.T) {
 		}
 		r.s.Do(t, "FLUSHALL")
 	}
-	for _, name := range []string{"acquire", "acquire each", "enter", "beat", "force_release", "inspect"} {
+	for _, name := range []string{"acquire", "acquire each", "enter", "heartbeat", "force_release", "inspect"} {
 		require.True(t, refused[name], "%s of %v", name, slices.Sorted(maps.Keys(calls)))
 	}
 }

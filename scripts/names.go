@@ -49,12 +49,12 @@ func Channel(key string) string { return named("redisson_lock__channel", key) }
 
 // How the names begin of what belongs to a lock besides its key.
 const (
-	counterPrefix   = "redisson_lock_token"   // the fence counter
-	queuePrefix     = "redisson_lock_queue"   // the list of those who wait in order
-	scoresPrefix    = "redisson_lock_timeout" // their sorted set
-	beatsPrefix     = "holdfast_beat"         // the hash that tells which of their clients live
-	tombstonePrefix = "holdfast_gone"         // the tombstones
-	latchPrefix     = "redisson_unlock_latch" // Java's own notes of releases
+	counterPrefix    = "redisson_lock_token"   // the fence counter
+	queuePrefix      = "redisson_lock_queue"   // the list of those who wait in order
+	scoresPrefix     = "redisson_lock_timeout" // their sorted set
+	heartbeatsPrefix = "holdfast_heartbeat"    // the hash that tells which of their clients live
+	tombstonePrefix  = "holdfast_gone"         // the tombstones
+	latchPrefix      = "redisson_unlock_latch" // Java's own notes of releases
 )
 
 // helpers are all of these. No key may begin so, see CheckKey: to use it as a lock
@@ -62,7 +62,7 @@ const (
 var helpers = [...]struct {
 	prefix string
 	each   bool // a lock has several, each with an owner or another id behind
-}{{counterPrefix, false}, {queuePrefix, false}, {scoresPrefix, false}, {beatsPrefix, false}, {tombstonePrefix, true}, {latchPrefix, true}}
+}{{counterPrefix, false}, {queuePrefix, false}, {scoresPrefix, false}, {heartbeatsPrefix, false}, {tombstonePrefix, true}, {latchPrefix, true}}
 
 // readHolds stands, with a number behind, at the end of the names that Java gives to
 // the read holds of a lock. Java sets them whatever was there before.

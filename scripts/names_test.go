@@ -23,15 +23,15 @@ func TestNames(t *testing.T) {
 		require.Equal(t, c.token, counter(c.key))
 		require.Equal(t, c.gone, tombstone(c.key, "o"))
 	}
-	for _, c := range []struct{ key, queue, scores, beats, inbox, owner string }{
-		{"sku:42", "redisson_lock_queue:{sku:42}", "redisson_lock_timeout:{sku:42}", "holdfast_beat:{sku:42}",
+	for _, c := range []struct{ key, queue, scores, heartbeats, inbox, owner string }{
+		{"sku:42", "redisson_lock_queue:{sku:42}", "redisson_lock_timeout:{sku:42}", "holdfast_heartbeat:{sku:42}",
 			"redisson_lock__channel:{sku:42}:client", "redisson_lock__channel:{sku:42}:client:7"},
-		{"{sku}:42", "redisson_lock_queue:{sku}:42", "redisson_lock_timeout:{sku}:42", "holdfast_beat:{sku}:42",
+		{"{sku}:42", "redisson_lock_queue:{sku}:42", "redisson_lock_timeout:{sku}:42", "holdfast_heartbeat:{sku}:42",
 			"redisson_lock__channel:{sku}:42:client", "redisson_lock__channel:{sku}:42:client:7"},
 	} {
 		f := NewFair(nil, FairSettings{Client: "client"})
 		require.Equal(t, c.queue, queue(c.key))
-		require.Equal(t, []string{c.key, c.queue, c.scores, c.beats, counter(c.key)}, appendFairKeys(nil, c.key))
+		require.Equal(t, []string{c.key, c.queue, c.scores, c.heartbeats, counter(c.key)}, appendFairKeys(nil, c.key))
 		require.Equal(t, c.inbox, f.Inbox(c.key))
 		require.Equal(t, c.owner, f.OwnerChannel(c.key, "client:7"))
 	}
@@ -47,9 +47,9 @@ func tag(key string) string {
 	return key
 }
 
-func scores(key string) string   { return named(scoresPrefix, key) }
-func beats(key string) string    { return named(beatsPrefix, key) }
-func channels(key string) string { return Channel(key) + ":" }
+func scores(key string) string     { return named(scoresPrefix, key) }
+func heartbeats(key string) string { return named(heartbeatsPrefix, key) }
+func channels(key string) string   { return Channel(key) + ":" }
 
 func FuzzNames(f *testing.F) {
 	for _, key := range []string{"a", "{a}b", "a{b", "a}b", "{}a", "a{b}{c}", "\x00\r\n", ""} {
@@ -139,13 +139,13 @@ func TestG1_NamesOfKeysNeverMeet(t *testing.T) {
 func TestF8_KeysOfOtherLocks(t *testing.T) {
 	for _, key := range []string{
 		marker, "{k}", "{a}b}", "{:}", "redisson_lock_token:{k}", "redisson_lock_queue:{k}", "redisson_lock_timeout:{a}:b",
-		"holdfast_beat:{k}", "holdfast_gone:{k}:" + ownA, "redisson_unlock_latch:{k}:0123456789abcdef0123456789abcdef",
-		"{k}:3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1:rwlock_timeout:1", "redisson_lock_queue:", "holdfast_beat:k",
+		"holdfast_heartbeat:{k}", "holdfast_gone:{k}:" + ownA, "redisson_unlock_latch:{k}:0123456789abcdef0123456789abcdef",
+		"{k}:3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1:rwlock_timeout:1", "redisson_lock_queue:", "holdfast_heartbeat:k",
 	} {
 		require.Error(t, CheckKey(key), key)
 	}
 	for _, key := range []string{
-		"{}", "{", "}", "{k", "k}", "{k}b", "a{k}", "{{k}}", "{a}{b}", "holdfast_nodes", "holdfast_node:1", "holdfast_beat",
+		"{}", "{", "}", "{k", "k}", "{k}b", "a{k}", "{{k}}", "{a}{b}", "holdfast_nodes", "holdfast_node:1", "holdfast_heartbeat",
 		"redisson_lock_tokens:{k}", "holdfast", "r", "h", ":rwlock_timeout", "rwlock_timeout:1",
 	} {
 		require.NoError(t, CheckKey(key), key)

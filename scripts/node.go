@@ -81,9 +81,9 @@ var (
 		"fair_pass.lua")
 	fairLeave = load("fair.lua", "fair_settings.lua", "fair_leave.lua", "fair_hold.lua", "fair_serve.lua",
 		"fair_pass.lua")
-	fairConfirm = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_confirm.lua")
-	fairBeat    = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_hold.lua", "fair_holder.lua",
-		"fair_serve.lua", "fair_beat.lua")
+	fairConfirm   = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_confirm.lua")
+	fairHeartbeat = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_hold.lua", "fair_holder.lua",
+		"fair_serve.lua", "fair_heartbeat.lua")
 	fairForceRelease = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_serve.lua",
 		"fair_holder.lua", "fair_force_release.lua")
 	fairInspect = load("fair_inspect.lua")

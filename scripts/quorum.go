@@ -37,7 +37,7 @@ type Standing struct {
 }
 
 // Vote is what a call needs that counts towards a quorum: it names one boot, one
-// reign and one epoch of a node; without a restart guard only a boot, if that.
+// replication ID and one epoch of a node; without a restart guard only a boot, if that.
 type Vote struct {
 	run             string
 	marker          string // "": without a restart guard
@@ -58,14 +58,14 @@ const (
 	Tell Looking = "tell"
 	// Mark begins the node's quarantine: it has no vote for the longest lease.
 	Mark Looking = "look"
-	// Ripen ends the quarantine of a node that has forgotten nothing since a call with
+	// Activate ends the quarantine of a node that has forgotten nothing since a call with
 	// Mark told its epoch.
-	Ripen Looking = "ripen"
+	Activate Looking = "activate"
 )
 
 // Look asks a node whether it has a vote, and if so gives it the scripts with
 // which it votes. fresh is random and new in every call: the epoch of the marker, if
-// one is written. of is the epoch that Ripen is for. Two round trips, on one
+// one is written. of is the epoch that Activate is for. Two round trips, on one
 // connection of its own, which cannot outlive the server's process: the scripts are
 // those of the boot that was looked at. Getting that connection may take a dial,
 // which ctx does not bound. It may be repeated.
@@ -133,9 +133,9 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	if s.Run == "" || text[4] == "" {
 		return s, nil
 	}
-	var run, reign, since string
+	var run, replID, since string
 	var longest int64
-	if _, err := fmt.Sscan(text[4], &s.Epoch, &run, &reign, &since, &longest, &s.Nodes); err != nil {
+	if _, err := fmt.Sscan(text[4], &s.Epoch, &run, &replID, &since, &longest, &s.Nodes); err != nil {
 		s.Epoch, s.Left = "", -1 // it is not one of ours
 		return s, nil
 	}
@@ -145,10 +145,10 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	return s, nil
 }
 
-// newVote pins the scripts to a marker and a reign. Both are words that the node
+// newVote pins the scripts to a marker and a replication ID. Both are words that the node
 // has said, and are checked to be no more than that.
-func newVote(marker, reign string) Vote {
-	head := fmt.Sprintf("local marker, reign = '%s', '%s'\n", word(marker), word(reign))
+func newVote(marker, replID string) Vote {
+	head := fmt.Sprintf("local marker, replID = '%s', '%s'\n", word(marker), word(replID))
 	return Vote{
 		marker:  marker,
 		acquire: scriptOf(head + quorumVote.text + acquireEach.text),

@@ -154,7 +154,7 @@ func TestQuorumContracts(t *testing.T) {
 					}
 				}
 			}
-			text := strings.TrimPrefix(script.text, "local marker, reign = '"+vote.marker+"', 'master_replid:")
+			text := strings.TrimPrefix(script.text, "local marker, replID = '"+vote.marker+"', 'master_replid:")
 			if text != script.text {
 				_, text, _ = strings.Cut(text, "\n")
 			}
@@ -234,7 +234,7 @@ func ofSeveral(file string) bool {
 // requireLookReply requires that the one reply of look is documented by its parts.
 func requireLookReply(t *testing.T, replies map[string]bool) {
 	t.Helper()
-	require.Equal(t, map[string]bool{"{run id, version, policy, reign, marker, left, new}": true}, replies)
+	require.Equal(t, map[string]bool{"{run id, version, policy, replID, marker, left, new}": true}, replies)
 }
 
 // everyQuorumReply brings about every reply of every script of a quorum. n has no
@@ -246,15 +246,15 @@ func everyQuorumReply(t *testing.T, r *quorumRecorder, n *Node, vote *Vote, do f
 		t.Helper()
 		require.NoError(t, err)
 	}
-	each := func(owner string) (Ballot, error) {
-		said := make([]Ballot, 1)
+	each := func(owner string) (NodeReply, error) {
+		said := make([]NodeReply, 1)
 		err := recorded.AcquireEach(ctx, fencingHour, []Ask{{"k", owner, lease}}, said)
 		return said[0], errors.Join(err, said[0].Err)
 	}
 	for _, v := range []*Vote{nil, vote} {
-		for _, ask := range []func(owner string) (Ballot, error){
-			func(owner string) (Ballot, error) { return acquireVoted(recorded, ctx, v, "k", owner, lease, false) },
-			func(owner string) (Ballot, error) { return acquireVoted(recorded, ctx, v, "k", owner, lease, true) },
+		for _, ask := range []func(owner string) (NodeReply, error){
+			func(owner string) (NodeReply, error) { return acquireVoted(recorded, ctx, v, "k", owner, lease, false) },
+			func(owner string) (NodeReply, error) { return acquireVoted(recorded, ctx, v, "k", owner, lease, true) },
 			each,
 		} {
 			get := func(owner string) { call(ask(owner)) }

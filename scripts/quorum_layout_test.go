@@ -44,7 +44,7 @@ func TestQuorumLayout(t *testing.T) {
 	for _, v := range []*Vote{vote, nil} {
 		b, err := acquireVoted(n, ctx, v, key, ownA, lease, false)
 		require.NoError(t, err)
-		require.Equal(t, Ballot{Acquired: Acquired{OK: true}}, b)
+		require.Equal(t, NodeReply{Acquired: Acquired{OK: true}}, b)
 		keys(key)
 		holds(map[string]string{ownA: "1"})
 		pttl(key, lease)
@@ -116,7 +116,7 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 			before := state(t, s)
 			m, err := n.run(bounded(t), sc, len(keys), append(keys, args...)...)
 			if answers, bad := m.ToArray(); err == nil && bad == nil { // of an acquire
-				b, _ := parseBallot(answers[0], parseTold)
+				b, _ := parseNodeReply(answers[0], parseTold)
 				err = b.Err
 			}
 			require.ErrorContains(t, err, name, "%q", args)
@@ -135,7 +135,7 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 		run("lease", quorumRenew, two[:1], v, ownA, "0")
 		run("last fence", quorumFence, two, ownA, v, "0")
 		run("longest lease", quorumLook, []string{marker}, "ab", v, "3", "look")
-		run("longest lease", quorumLook, []string{marker}, "ab", v, "3", "ripen", "ab")
+		run("longest lease", quorumLook, []string{marker}, "ab", v, "3", "activate", "ab")
 		run("number of nodes", quorumLook, []string{marker}, "ab", "1000", v, "look")
 		if v != "0" {
 			run("counter expiry", quorumFence, two, ownA, "1", v)
@@ -190,7 +190,7 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	require.True(t, b.OK)
 	held, err := acquireVoted(n, ctx, nil, "k", ownB, lease, false)
 	require.NoError(t, err)
-	require.Equal(t, Ballot{Acquired: Acquired{Remaining: lease}, Holder: ownA}, held)
+	require.Equal(t, NodeReply{Acquired: Acquired{Remaining: lease}, Holder: ownA}, held)
 	answers := make([]Answer, 2)
 	counts, err := n.RenewVoted(ctx, nil, time.Minute, []string{"k", "free"}, []string{ownA, ownA}, []int{2, 2}, answers)
 	require.NoError(t, err)

@@ -7,12 +7,12 @@
 -- ARGV[2]  longest lease in ms, 1 to 999999999999999
 -- ARGV[3]  number of nodes of the deployment, 1 to 99: a node votes for one number at a time
 -- ARGV[4]  tell   change nothing
---          look   mark a node whose marker is absent or is not of this boot and reign
---          ripen  give the node its vote at once, if its marker is good and of the epoch ARGV[5]: it has forgotten nothing
+--          look   mark a node whose marker is absent or is not of this boot and replication ID
+--          activate   give the node its vote at once, if its marker is good and of the epoch ARGV[5]: it has forgotten nothing
 --                 since a call with look found or wrote that one
--- ARGV[5]  optional, the epoch for ripen
--- Reply    {run id, version, policy, reign, marker, left, new}
---          policy: what the server does when it is out of memory; reign: the part of INFO replication that quorum_vote looks
+-- ARGV[5]  optional, the epoch for activate
+-- Reply    {run id, version, policy, replID, marker, left, new}
+--          policy: what the server does when it is out of memory; replID: the line of INFO replication that quorum_vote looks
 --          for; left: ms until the node has a vote, 0: it has, -1: never by this marker; new: 1 if the marker was written
 --          by this call
 -- Repeat: safe. The second finds the marker of the first, and a node that has a vote already.
@@ -30,20 +30,20 @@ local info = '\n' .. redis.call('INFO')
 local function field(name)
   return string.match(info, '[\r\n]' .. name .. ':([^\r\n]*)') or ''
 end
-local run, reign = field('run_id'), field('master_replid')
+local run, replID = field('run_id'), field('master_replid')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local function write(since)
-  local text = ARGV[1] .. ' ' .. run .. ' ' .. reign .. ' ' .. string.format('%.0f', since) .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]
+  local text = ARGV[1] .. ' ' .. run .. ' ' .. replID .. ' ' .. string.format('%.0f', since) .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]
   redis.call('SET', KEYS[1], text)
   return text
 end
 
 local marker, new = redis.call('GET', KEYS[1]) or '', 0
 local epoch, of, under, since, longest = string.match(marker, '^(%x+) (%w*) (%w*) (%d+) (%d+) %d+$')
-local valid = epoch and of == run and under == reign and tonumber(since) <= now -- else the clock has stepped back
-if ARGV[4] == 'ripen' then
+local valid = epoch and of == run and under == replID and tonumber(since) <= now -- else the clock has stepped back
+if ARGV[4] == 'activate' then
   if valid and epoch == ARGV[5] then
     marker, since, longest, new = write(0), 0, ARGV[2], 1
   end
@@ -56,4 +56,4 @@ elseif ARGV[4] == 'look' and not valid then
 end
 -- Clocks may run at rates that differ by 1 %.
 local left = valid and math.max(since + longest * 1.02 + 2 - now, 0) or -1
-return {run, field('redis_version'), field('maxmemory_policy'), 'master_replid:' .. reign, marker, math.ceil(left), new}
+return {run, field('redis_version'), field('maxmemory_policy'), 'master_replid:' .. replID, marker, math.ceil(left), new}

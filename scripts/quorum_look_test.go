@@ -27,7 +27,7 @@ func TestLookMarksAFreshNode(t *testing.T) {
 	require.InDelta(t, longest.Milliseconds()*102/100+2, first.Left.Milliseconds(), 5000)
 
 	before := state(t, s)
-	for _, how := range []Looking{Mark, Tell, Ripen} {
+	for _, how := range []Looking{Mark, Tell, Activate} {
 		again, vote := looked(t, n, how)
 		require.False(t, has(vote))
 		require.False(t, again.Marked)
@@ -60,14 +60,14 @@ func TestQuarantineEnds(t *testing.T) {
 	require.InDelta(t, longest.Milliseconds()*2/100, said.Left.Milliseconds(), 5000)
 }
 
-// A marker that is not this boot's, this reign's or the past's is no vote, and is
-// replaced by a quarantine; telling and ripening leave it.
+// A marker that is not this boot's, this replication ID's or the past's is no vote, and is
+// replaced by a quarantine; telling and activating leave it.
 func TestGuard_MarkerChecks(t *testing.T) {
 	s, n := start(t)
 	other := strings.Repeat("a", 40)
 	for name, change := range map[string]func(){
 		"other boot":          func() { forge(t, s, wordRun, other) },
-		"other reign":         func() { forge(t, s, wordReign, other) },
+		"other replID":        func() { forge(t, s, wordReplID, other) },
 		"clock stepped back":  func() { forge(t, s, wordSince, decimal(serverMicros(t, s)/1000+60_000)) },
 		"no boot":             func() { forge(t, s, wordRun, "-") },
 		"epoch that is none":  func() { forge(t, s, wordEpoch, "xyz") },
@@ -86,7 +86,7 @@ func TestGuard_MarkerChecks(t *testing.T) {
 			forged := markerOf(t, s)
 			requireNoVote(t, s, n, vote)
 
-			for _, how := range []Looking{Tell, Ripen} {
+			for _, how := range []Looking{Tell, Activate} {
 				epoch, _, _ := strings.Cut(forged, " ")
 				said, new, err := n.Look(bounded(t), how, newEpoch(), ofThree(longest), epoch)
 				require.False(t, has(new))
@@ -127,18 +127,18 @@ func TestGuard_LongestLease(t *testing.T) {
 	}
 }
 
-func TestRipen(t *testing.T) {
+func TestActivate(t *testing.T) {
 	s, n := start(t)
-	ripen := func(of string) (Standing, *Vote) {
+	activate := func(of string) (Standing, *Vote) {
 		t.Helper()
-		said, vote, err := n.Look(bounded(t), Ripen, newEpoch(), ofThree(longest), of)
+		said, vote, err := n.Look(bounded(t), Activate, newEpoch(), ofThree(longest), of)
 		require.NoError(t, err)
 		return said, vote
 	}
-	said, vote := ripen(newEpoch())
+	said, vote := activate(newEpoch())
 	require.False(t, has(vote))
 	require.Empty(t, said.Epoch)
-	require.Empty(t, state(t, s), "no marker, nothing to ripen")
+	require.Empty(t, state(t, s), "no marker, nothing to activate")
 
 	said, _ = looked(t, n, Mark)
 	began, begun := said.Epoch, markerOf(t, s)
@@ -146,22 +146,22 @@ func TestRipen(t *testing.T) {
 	require.Equal(t, began, said.Epoch)
 	require.Equal(t, begun, markerOf(t, s))
 	for _, of := range []string{"", "none", newEpoch(), began[1:], began + "0"} {
-		said, vote = ripen(of)
+		said, vote = activate(of)
 		require.False(t, has(vote))
 		require.False(t, said.Marked)
 		require.Equal(t, begun, markerOf(t, s))
 	}
-	said, vote = ripen(began)
+	said, vote = activate(began)
 	require.True(t, has(vote))
 	require.True(t, said.Marked)
 	require.Zero(t, said.Left)
 	require.NotEqual(t, began, said.Epoch)
 
-	ripened := markerOf(t, s)
-	said, again := ripen(began) // the reply was lost
+	activated := markerOf(t, s)
+	said, again := activate(began) // the reply was lost
 	require.Equal(t, vote, again)
 	require.False(t, said.Marked)
-	require.Equal(t, ripened, markerOf(t, s))
+	require.Equal(t, activated, markerOf(t, s))
 }
 
 // A look whose reply is lost has marked the node: the next one finds that.
@@ -238,7 +238,7 @@ func TestLookOfAForeignKey(t *testing.T) {
 	s, n := start(t)
 	s.Do(t, "LPUSH", marker, "x")
 	before := state(t, s)
-	for _, how := range []Looking{Mark, Tell, Ripen} {
+	for _, how := range []Looking{Mark, Tell, Activate} {
 		_, vote, err := n.Look(bounded(t), how, newEpoch(), ofThree(longest), "")
 		require.ErrorContains(t, err, "WRONGTYPE")
 		require.Equal(t, Refused, OutcomeOf(err))

@@ -38,7 +38,7 @@ func ripe(t testing.TB, n *Node) *Vote {
 	s, vote := looked(t, n, Mark)
 	require.True(t, s.Marked)
 	require.False(t, has(vote))
-	_, vote, err := n.Look(bounded(t), Ripen, newEpoch(), ofThree(longest), s.Epoch)
+	_, vote, err := n.Look(bounded(t), Activate, newEpoch(), ofThree(longest), s.Epoch)
 	require.NoError(t, err)
 	require.True(t, has(vote))
 	return vote
@@ -55,16 +55,16 @@ func startRipe(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote) {
 func has(vote *Vote) bool { return vote != nil }
 
 // acquireVoted asks for one hold.
-func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, lease time.Duration, fenced bool) (Ballot, error) {
-	ballots := make([]Ballot, 1)
-	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, ballots)
+func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, lease time.Duration, fenced bool) (NodeReply, error) {
+	nodeReplies := make([]NodeReply, 1)
+	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, nodeReplies)
 	if err == nil {
-		err = ballots[0].Err
+		err = nodeReplies[0].Err
 	}
-	return ballots[0], err
+	return nodeReplies[0], err
 }
 
-func voted(t testing.TB, n *Node, vote *Vote, owner string) Ballot {
+func voted(t testing.TB, n *Node, vote *Vote, owner string) NodeReply {
 	t.Helper()
 	b, err := acquireVoted(n, bounded(t), vote, "k", owner, lease, false)
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func requireNoVote(t testing.TB, s *redistest.Server, n *Node, vote *Vote) {
 	for _, f := range []bool{false, true} {
 		b, err := acquireVoted(n, bounded(t), vote, "k", ownB, lease, f)
 		require.NoError(t, err)
-		require.Equal(t, Ballot{NoVote: true}, b)
+		require.Equal(t, NodeReply{NoVote: true}, b)
 	}
 	require.Equal(t, before, state(t, s))
 }
@@ -110,7 +110,7 @@ func forge(t testing.TB, s *redistest.Server, word int, to string) {
 const (
 	wordEpoch = iota
 	wordRun
-	wordReign
+	wordReplID
 	wordSince
 	wordLongest
 	wordNodes

@@ -58,12 +58,12 @@ func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
 	require.Equal(t, want, answers)
 
 	for name, change := range map[string]func(){
-		"none":         func() { s.Do(t, "DEL", marker) },
-		"another's":    func() { forge(t, s, wordRun, "other") },
-		"other epoch":  func() { forge(t, s, wordEpoch, "abc") },
-		"longer":       func() { s.Do(t, "APPEND", marker, " ") },
-		"empty":        func() { s.Do(t, "SET", marker, "") },
-		"ripened anew": func() { s.Do(t, "DEL", marker); ripe(t, n) },
+		"none":           func() { s.Do(t, "DEL", marker) },
+		"another's":      func() { forge(t, s, wordRun, "other") },
+		"other epoch":    func() { forge(t, s, wordEpoch, "abc") },
+		"longer":         func() { s.Do(t, "APPEND", marker, " ") },
+		"empty":          func() { s.Do(t, "SET", marker, "") },
+		"activated anew": func() { s.Do(t, "DEL", marker); ripe(t, n) },
 	} {
 		s.Do(t, "SET", marker, vote.marker)
 		change()

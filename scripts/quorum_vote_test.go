@@ -15,7 +15,7 @@ func TestVotedAcquire(t *testing.T) {
 	s, n, vote := startRipe(t)
 	for _, v := range []*Vote{vote, nil} {
 		for _, f := range []bool{false, true} {
-			get := func(owner string) Ballot {
+			get := func(owner string) NodeReply {
 				t.Helper()
 				b, err := acquireVoted(n, bounded(t), v, "k", owner, lease, f)
 				require.NoError(t, err)
@@ -32,10 +32,10 @@ func TestVotedAcquire(t *testing.T) {
 			require.InDelta(t, lease, b.Remaining, float64(5e9))
 			require.Equal(t, before, state(t, s))
 			s.Do(t, "PERSIST", "k")
-			require.Equal(t, Ballot{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownA}, get(ownB))
+			require.Equal(t, NodeReply{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownA}, get(ownB))
 
 			require.NoError(t, n.Undo(bounded(t), "k", ownA, true))
-			require.Equal(t, Ballot{Acquired: Acquired{Gone: true}}, get(ownA))
+			require.Equal(t, NodeReply{Acquired: Acquired{Gone: true}}, get(ownA))
 			s.Do(t, "DEL", "k", tombstone("k", ownA), counter("k"))
 		}
 	}
@@ -53,13 +53,13 @@ func TestVotedAcquireMany(t *testing.T) {
 			for _, key := range []string{"string", "free", "held", "given up", "also free"} {
 				asks = append(asks, Ask{key, ownA, lease})
 			}
-			said := make([]Ballot, len(asks))
+			said := make([]NodeReply, len(asks))
 			require.NoError(t, n.AcquireVoted(bounded(t), v, f, asks, said))
 			require.Equal(t, Refused, OutcomeOf(said[0].Err))
 			require.ErrorContains(t, said[0].Err, "WRONGTYPE")
 			require.Equal(t, ownB, said[2].Holder)
 			require.False(t, said[2].OK)
-			require.Equal(t, Ballot{Acquired: Acquired{Gone: true}}, said[3])
+			require.Equal(t, NodeReply{Acquired: Acquired{Gone: true}}, said[3])
 			for _, i := range []int{1, 4} {
 				require.True(t, said[i].OK)
 				require.NoError(t, said[i].Err)
@@ -76,9 +76,9 @@ func TestVotedAcquireMany(t *testing.T) {
 	}
 	acquired(t, n, "held", ownB)
 	s.Do(t, "SET", marker, "other")
-	said := make([]Ballot, 2)
+	said := make([]NodeReply, 2)
 	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
-	require.Equal(t, []Ballot{{NoVote: true}, {NoVote: true}}, said)
+	require.Equal(t, []NodeReply{{NoVote: true}, {NoVote: true}}, said)
 }
 
 func TestG5_VotedAcquireRepeated(t *testing.T) {
@@ -131,7 +131,7 @@ func TestGuard_RestartedWithItsData(t *testing.T) {
 	s, n, vote := startRipe(t, "--appendonly", "yes", "--appendfsync", "always")
 	s.Restart()
 	dialAgain(t, n)
-	for _, how := range []Looking{Tell, Ripen} {
+	for _, how := range []Looking{Tell, Activate} {
 		said, none, err := n.Look(bounded(t), how, newEpoch(), ofThree(longest), strings.Fields(vote.marker)[wordEpoch])
 		require.NoError(t, err)
 		require.Negative(t, said.Left)
@@ -210,7 +210,7 @@ func TestGuard_PromotedReplica(t *testing.T) {
 	requireQuarantine(t, s, n, vote)
 }
 
-// A replica that takes writes has its master's marker and reign, but another boot.
+// A replica that takes writes has its master's marker and replication ID, but another boot.
 func TestGuard_ReplicaThatTakesWrites(t *testing.T) {
 	_, s, _, vote := replicated(t)
 	s.Do(t, "CONFIG", "SET", "replica-read-only", "no")
@@ -218,7 +218,7 @@ func TestGuard_ReplicaThatTakesWrites(t *testing.T) {
 }
 
 // replicated is a node with a replica that has its data. A first replica gives its
-// master a new reign.
+// master a new replication ID.
 func replicated(t *testing.T) (master, replica *redistest.Server, n *Node, vote *Vote) {
 	t.Helper()
 	master, n = start(t, quickSync, "0")
@@ -242,7 +242,7 @@ func TestGuard_PromotedBackWithAnothersData(t *testing.T) {
 }
 
 // From its own replica, which lagged, it even gets its own marker back: nothing but
-// the reign tells.
+// the replication ID tells.
 func TestGuard_PromotedBackWithItsOwnOldData(t *testing.T) {
 	s, lagging, n, vote := replicated(t)
 	promote(t, lagging)
@@ -269,7 +269,7 @@ func TestVoteTextIsSafe(t *testing.T) {
 		v := newVote("a b"+text+"c", "master_replid:"+text)
 		for _, s := range []script{v.acquire, v.fenced} {
 			head, rest, _ := strings.Cut(s.text, "\n")
-			require.Regexp(t, `^local marker, reign = '[a-zA-Z0-9 _:]*', '[a-zA-Z0-9 _:]*'$`, head)
+			require.Regexp(t, `^local marker, replID = '[a-zA-Z0-9 _:]*', '[a-zA-Z0-9 _:]*'$`, head)
 			require.True(t, strings.HasPrefix(rest, quorumVote.text))
 		}
 	}

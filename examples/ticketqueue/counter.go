@@ -105,7 +105,7 @@ func (c *counter) do(ctx context.Context, command rueidis.Completed) (rueidis.Re
 // slots. It is for when all processes have ended.
 func (c *counter) close() {
 	lock := c.lockKey()
-	for _, key := range []string{c.servedKey(), lock, c.queueKey(), "redisson_lock_timeout:{" + lock + "}", "holdfast_beat:{" + lock + "}"} {
+	for _, key := range []string{c.servedKey(), lock, c.queueKey(), "redisson_lock_timeout:{" + lock + "}", "holdfast_heartbeat:{" + lock + "}"} {
 		_, _ = c.do(context.Background(), c.client.B().Del().Key(key).Build())
 	}
 }

@@ -75,7 +75,7 @@ func allServed(queues []deadQueue, most time.Duration) {
 }
 
 // A dead head costs those behind it a moment: Java 250 ms, as nobody listens for it,
-// Go the time after which its client's beat is stale, and a beat more.
+// Go the time after which its client's heartbeat is stale, and a heartbeat more.
 func TestFair_DeadHead(t *testing.T) {
 	t.Parallel()
 	deadHeads(t, func(t *testing.T, head *agent, queues []deadQueue) {

@@ -44,11 +44,11 @@ func goAgentMain(addr, opts string) error {
 	if err != nil {
 		return err
 	}
-	doors, err := openDoors(client, o)
+	kinds, err := openKinds(client, o)
 	if err != nil {
 		return err
 	}
-	g := &goAgent{client: client, doors: doors, threads: map[string]*thread{}}
+	g := &goAgent{client: client, kinds: kinds, threads: map[string]*thread{}}
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var c command
@@ -63,7 +63,7 @@ func goAgentMain(addr, opts string) error {
 // goAgent is the Go side's Agent.java.
 type goAgent struct {
 	client  rueidis.Client
-	doors   map[string]door    // by kind
+	kinds   map[string]kind    // by kind
 	threads map[string]*thread // the reading goroutine's own
 	stopped atomic.Bool        // the work has to end
 	out     sync.Mutex         // of standard output
@@ -154,7 +154,7 @@ func (g *goAgent) carryOut(th *thread, c command) answer {
 	if c.Op == "work" {
 		return g.work(c)
 	}
-	d, ok := g.doors[c.Kind]
+	d, ok := g.kinds[c.Kind]
 	if !ok {
 		return failed(c, fmt.Errorf("kind %q", c.Kind))
 	}

@@ -24,7 +24,7 @@ func (g *goAgent) work(c command) answer {
 		return failed(c, err)
 	}
 	defer file.Close()
-	w := &goWork{command: c, door: g.doors[c.Kind], client: g.client, file: file}
+	w := &goWork{command: c, kind: g.kinds[c.Kind], client: g.client, file: file}
 	n := int64(0)
 	for !g.stopped.Load() {
 		kept, err := w.once()
@@ -44,7 +44,7 @@ var lastWork atomic.Int64
 // goWork is one thread's.
 type goWork struct {
 	command
-	door   door
+	kind   kind
 	client rueidis.Client
 	file   *os.File
 }
@@ -91,7 +91,7 @@ func (w *goWork) acquire(key string) (lease, error) {
 	default:
 		c.Op = "lock"
 	}
-	return w.door.acquire(context.Background(), c)
+	return w.kind.acquire(context.Background(), c)
 }
 
 // visits is what Work.java does in its section, too.

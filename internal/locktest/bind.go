@@ -79,7 +79,7 @@ func bindParents(c *contractRig) {
 
 // A lease that lives for long is bound ever again, to contexts that do not end before
 // it: nothing of that stays.
-func testManyBound(t *testing.T, d Door) {
+func testManyBound(t *testing.T, d Kind) {
 	const times = 50_000
 	r := newFaultRig(t, d, Options{Lease: long})
 	l := lock(t, r.locker, bounded(t), "k")

@@ -124,7 +124,7 @@ func cancelTerms(c *contractRig) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	going := c.queueWith(ctx, c.locker, "k")
 	next := c.queue(c.locker, "k", holdfast.FixedLease(time.Hour))
-	hook, held := holding(c.door.grantVerb())
+	hook, held := holding(c.kind.grantVerb())
 	c.proxy.OnReply(hook)
 	released := make(chan error, 1)
 	go func() { released <- holder.Unlock(c.ctx) }()

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Masters is a door on several independent nodes, as the chaos run sees it.
+// Masters is a lock kind on several independent nodes, as the chaos run sees it.
 type Masters struct {
 	// New makes a locker on the nodes of clients.
 	New func(clients []rueidis.Client, o MastersOptions) (holdfast.Locker, error)
@@ -37,9 +37,9 @@ type MastersOptions struct {
 	NothingHeld bool // of Bootstrap: nobody holds a lease
 }
 
-// ChaosDoor is set by the tests of a door on several nodes, in their processes and
+// ChaosKind is set by the tests of a lock kind on several nodes, in their processes and
 // in the children.
-var ChaosDoor Masters
+var ChaosKind Masters
 
 // Chaos is how a campaign is made.
 type Chaos struct {
@@ -149,7 +149,7 @@ func newChaos(t *testing.T, how Chaos) *chaos {
 		c.listen(i)
 		clients = append(clients, n.Client(t))
 	}
-	require.NoError(t, ChaosDoor.Bootstrap(clients, MastersOptions{Lease: chaosLease, Unguarded: how.Unguarded, NothingHeld: true}))
+	require.NoError(t, ChaosKind.Bootstrap(clients, MastersOptions{Lease: chaosLease, Unguarded: how.Unguarded, NothingHeld: true}))
 	c.file = filepath.Join(t.TempDir(), "records")
 	require.NoError(t, os.WriteFile(c.file, nil, 0o600))
 	for i := range chaosProcesses {

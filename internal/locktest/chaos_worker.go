@@ -26,7 +26,7 @@ func init() { registerChild("chaos", chaosWorker) }
 //	boot   the same, as a program that starts
 //	drop   lose the connections to these nodes
 //	stop   end
-func chaosWorker(_ Door, p *Parent) error {
+func chaosWorker(_ Kind, p *Parent) error {
 	var orders chaosOrders
 	if err := json.Unmarshal([]byte(p.Args[0]), &orders); err != nil {
 		return err
@@ -49,8 +49,8 @@ func chaosWorker(_ Door, p *Parent) error {
 	var all []holdfast.Locker
 	var present atomic.Pointer[holdfast.Locker]
 	boot := func() error {
-		_ = ChaosDoor.Bootstrap(clients, o) // fails where too few nodes answer
-		l, err := ChaosDoor.New(clients, o)
+		_ = ChaosKind.Bootstrap(clients, o) // fails where too few nodes answer
+		l, err := ChaosKind.New(clients, o)
 		if err == nil {
 			all = append(all, l)
 			present.Store(&l)
@@ -70,15 +70,15 @@ func chaosWorker(_ Door, p *Parent) error {
 		word, rest, _ := strings.Cut(p.Hear(), " ")
 		switch word {
 		case "still":
-			w.door.close()
+			w.kind.close()
 			p.Say("still")
 		case "go":
-			w.door.open(w.ctx)
+			w.kind.open(w.ctx)
 		case "boot":
 			if err := boot(); err != nil {
 				return err
 			}
-			w.door.open(w.ctx)
+			w.kind.open(w.ctx)
 		case "drop":
 			for _, node := range strings.Fields(rest) {
 				i, err := strconv.Atoi(node)

@@ -29,7 +29,7 @@ const (
 )
 
 // childMain is what a child runs; the process ends when it returns.
-type childMain func(d Door, p *Parent) error
+type childMain func(d Kind, p *Parent) error
 
 // childMains are all registered functions; written by init functions only.
 var childMains = map[string]childMain{}
@@ -37,9 +37,9 @@ var childMains = map[string]childMain{}
 // registerChild names a function for StartChild; files call it in init.
 func registerChild(name string, f childMain) { childMains[name] = f }
 
-// RunChild is called first in the TestMain of a door. In a child it runs the
+// RunChild is called first in the TestMain of a lock kind. In a child it runs the
 // child's function and ends the process; else it does nothing.
-func RunChild(d Door) {
+func RunChild(d Kind) {
 	name := os.Getenv(childEnv)
 	if name == "" {
 		return

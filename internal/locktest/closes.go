@@ -55,7 +55,7 @@ func closeAll(c *contractRig) {
 }
 
 func closeUnused(c *contractRig) {
-	l, err := c.door.New(c.client, Options{})
+	l, err := c.kind.New(c.client, Options{})
 	require.NoError(c.t, err)
 	require.NoError(c.t, l.Close())
 	require.NoError(c.t, l.Close())

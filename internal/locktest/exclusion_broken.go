@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// broken is a door that does not exclude: one Lock in a hundred gives a lease
+// broken is a lock kind that does not exclude: one Lock in a hundred gives a lease
 // without asking anybody. The check of exclusion must find it.
-func broken(d Door) Door {
-	return Door{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (holdfast.Locker, error) {
+func broken(d Kind) Kind {
+	return Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (holdfast.Locker, error) {
 		l, err := d.New(client, o)
 		return brokenLocker{l, o.Lease}, err
 	}}

@@ -19,11 +19,11 @@ const exclusionProcesses = 4
 
 // RunExclusion has four processes of 16 goroutines each compete for few keys
 // while they are killed, paused and cut off at random, and checks that the
-// leases of a key never overlapped and that their fences grew; of a fair door also
+// leases of a key never overlapped and that their fences grew; of a fair lock also
 // that they were granted in the order of the queue. It lasts 20 s, or as long as
 // EXCLUSION_TIME says, and up to nine times as long, until enough has happened;
 // EXCLUSION_SEED repeats the faults of a run.
-func RunExclusion(t *testing.T, d Door) {
+func RunExclusion(t *testing.T, d Kind) {
 	length := 20 * time.Second
 	if s := os.Getenv("EXCLUSION_TIME"); s != "" {
 		var err error
@@ -54,7 +54,7 @@ func RunExclusion(t *testing.T, d Door) {
 
 // RunExclusionControl makes the same run, for 3 s and up to ten times, with a
 // lock that now and then does not exclude. The check must find that.
-func RunExclusionControl(t *testing.T, d Door) {
+func RunExclusionControl(t *testing.T, d Kind) {
 	for range 10 {
 		run, _ := exclusionRun(t, d, 3*time.Second, least{}, "broken")
 		if len(checkExclusion(run.intervals).overlaps) > 0 {
@@ -73,7 +73,7 @@ func (l least) happened(r records) bool {
 
 // exclusionRun returns what was recorded, and how many faults of each kind there
 // were.
-func exclusionRun(t *testing.T, d Door, length time.Duration, want least, args ...string) (records, map[string]int) {
+func exclusionRun(t *testing.T, d Kind, length time.Duration, want least, args ...string) (records, map[string]int) {
 	seed := rand.Uint64()
 	if s := os.Getenv("EXCLUSION_SEED"); s != "" {
 		var err error

@@ -28,7 +28,7 @@ func init() { registerChild("exclusion", exclusionWorker) }
 // told to stop, and records each lease.
 // Args: the address of Redis, the file of records, the name of the process, the
 // seed, "broken" for a lock that does not exclude.
-func exclusionWorker(d Door, p *Parent) error {
+func exclusionWorker(d Kind, p *Parent) error {
 	addr, path, process := p.Args[0], p.Args[1], p.Args[2]
 	seed, err := strconv.ParseUint(p.Args[3], 10, 64)
 	if err != nil {
@@ -93,7 +93,7 @@ type work struct {
 	locker func() holdfast.Locker                     // the one of now
 	errand func(random *rand.Rand, worker int) errand // the next
 	rec    *recorder
-	door   gate
+	kind   gate
 	ctx    context.Context
 	stop   context.CancelFunc
 	errs   chan error
@@ -104,7 +104,7 @@ func newWork(locker func() holdfast.Locker, next func(*rand.Rand, int) errand, p
 	rec, err := newRecorder(path, process)
 	w := &work{locker: locker, errand: next, rec: rec, errs: make(chan error, exclusionWorkers)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
-	w.door.open(w.ctx)
+	w.kind.open(w.ctx)
 	return w, err
 }
 
@@ -155,7 +155,7 @@ func (w *work) oneLease(e errand, random *rand.Rand) error {
 }
 
 func (w *work) take(e errand, random *rand.Rand) (*holdfast.Lease, error) {
-	ctx, leave := w.door.enter()
+	ctx, leave := w.kind.enter()
 	defer leave()
 	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
 	defer cancel()

@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// fairCases are what only fair doors promise.
+// fairCases are what only fair locks promise.
 var fairCases = []contractCase{
-	{"Wait_CostsOneBeatPerClient", Options{Stale: time.Second}, fairWaitCosts},
-	{"Wait_BusyKeyNeedsNoBeats", Options{Stale: 5 * time.Second}, fairBusy},
+	{"Wait_CostsOneHeartbeatPerClient", Options{Stale: time.Second}, fairWaitCosts},
+	{"Wait_BusyKeyNeedsNoHeartbeats", Options{Stale: 5 * time.Second}, fairBusy},
 	{"G4_FoundThoughOthersEnter", Options{Lease: long, Stale: 2 * time.Second}, fairFoundAmongNew},
-	{"G4_FoundWithinTwoBeats", Options{Lease: long, Stale: 2 * time.Second}, fairFound},
+	{"G4_FoundWithinTwoHeartbeats", Options{Lease: long, Stale: 2 * time.Second}, fairFound},
 	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: long, Stale: firstShort, FirstLease: firstShort}, fairLateGrant},
 	{"G1_AGrantOfAnotherKeyIsNotBelieved", Options{Lease: long, FirstLease: long}, fairOtherKey},
 	{"G1_FairGrantOvertakenByTheNext", defaults, fairOvertaken},
@@ -29,7 +29,7 @@ var fairCases = []contractCase{
 const firstShort = 600 * time.Millisecond
 
 // The first of a key subscribes, and each takes its place; from then on there is one
-// beat for all of them, in five of which the client would count as dead.
+// heartbeat for all of them, in five of which the client would count as dead.
 func fairWaitCosts(c *contractRig) {
 	const keys, perKey = 3, 5
 	var their []*holdfast.Lease
@@ -46,8 +46,8 @@ func fairWaitCosts(c *contractRig) {
 		}
 	}
 	require.Equal(c.t, want, c.commands())
-	before, began := c.beaten(), time.Now()
-	await(c.t, func() bool { return c.beaten() >= before+10 })
+	before, began := c.heartbeatsSent(), time.Now()
+	await(c.t, func() bool { return c.heartbeatsSent() >= before+10 })
 	require.GreaterOrEqual(c.t, time.Since(began), 9*time.Second/5)
 	c.quiet()
 	for i, l := range their {
@@ -59,9 +59,9 @@ func fairWaitCosts(c *contractRig) {
 	require.NotContains(c.t, c.commands(), "subscribe")
 }
 
-// Where everybody is served soon, enters do what beats are for.
+// Where everybody is served soon, enters do what heartbeats are for.
 func fairBusy(c *contractRig) {
-	before, end := c.beaten(), time.Now().Add(3*time.Second+500*time.Millisecond) // three beats
+	before, end := c.heartbeatsSent(), time.Now().Add(3*time.Second+500*time.Millisecond) // three heartbeats
 	var both sync.WaitGroup
 	for _, l := range []holdfast.Locker{c.locker, c.other} {
 		both.Go(func() {
@@ -71,7 +71,7 @@ func fairBusy(c *contractRig) {
 		})
 	}
 	both.Wait()
-	require.LessOrEqual(c.t, c.beaten()-before, 1)
+	require.LessOrEqual(c.t, c.heartbeatsSent()-before, 1)
 }
 
 // One has lost its place, and others enter meanwhile, which tells nothing of it.
@@ -101,21 +101,21 @@ func fairFoundAmongNew(c *contractRig) {
 		}
 		return slices.ContainsFunc(queued(c.t, c.server, "k"), func(o string) bool { return slices.Contains(before, o) })
 	})
-	require.Less(c.t, time.Since(began), 4*time.Second, "it took more than beats of 400 ms")
+	require.Less(c.t, time.Since(began), 4*time.Second, "it took more than heartbeats of 400 ms")
 	found.Store(true)
 	others.Wait()
 	c.unlock(their)
 	c.unlock(got(c.t, lost))
 }
 
-// beaten is how many beats locker's client has sent.
-func (c *contractRig) beaten() int {
+// heartbeatsSent is how many heartbeats locker's client has sent.
+func (c *contractRig) heartbeatsSent() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.beats
+	return c.heartbeats
 }
 
-// Whatever nobody tells, a beat finds out, and until then nothing else is sent; but
+// Whatever nobody tells, a heartbeat finds out, and until then nothing else is sent; but
 // whoever has lost its place enters once more.
 func fairFound(c *contractRig) {
 	nobody := "00000000-0000-4000-8000-000000000000:01"
@@ -140,11 +140,11 @@ func fairFound(c *contractRig) {
 			go func() { served <- <-w }()
 		}
 		c.commands()
-		before := c.beaten()
+		before := c.heartbeatsSent()
 		f.do(name, holder)
 		l := got(c.t, served)
 		// One may have been on its way; after one that finds a place lost comes one that looks for all.
-		require.LessOrEqual(c.t, c.beaten()-before, 3, name)
+		require.LessOrEqual(c.t, c.heartbeatsSent()-before, 3, name)
 		for _, sent := range c.commands() {
 			fine := f.anew && (sent == "enter" || sent == "clean_up") || sent == "unsubscribe" // of the last key
 			require.True(c.t, fine, "%s: %s", name, sent)
@@ -155,13 +155,13 @@ func fairFound(c *contractRig) {
 }
 
 // The message of a grant is held up until the first lease is over and another has
-// the key. Whoever hears it then, and has not heard by a beat that it has lost its
+// the key. Whoever hears it then, and has not heard by a heartbeat that it has lost its
 // place, must not believe it, and waits on.
 func fairLateGrant(c *contractRig) {
 	their := lock(c.t, c.other, c.ctx, "k")
 	late := c.inQueue(c.locker, "k")
-	beats, _ := holding("beat")
-	c.proxy.OnReply(beats)
+	heartbeats, _ := holding("heartbeat")
+	c.proxy.OnReply(heartbeats)
 	c.proxy.HoldReplies(true)
 	c.unlock(their)
 	require.Empty(c.t, queued(c.t, c.server, "k"), "it is granted")

@@ -10,8 +10,8 @@ import (
 // with the row: F12_MessageLost.
 type faultCase struct {
 	name string
-	run  func(t *testing.T, d Door)
-	fair bool // of fair doors only
+	run  func(t *testing.T, d Kind)
+	fair bool // of fair locks only
 	many bool // of quorums of several nodes only
 }
 
@@ -19,17 +19,17 @@ type faultCase struct {
 var faults []faultCase
 
 // register adds a case to the table; files call it in init.
-func register(name string, run func(t *testing.T, d Door)) {
+func register(name string, run func(t *testing.T, d Kind)) {
 	faults = append(faults, faultCase{name: name, run: run})
 }
 
-// registerFair adds a case for fair doors only.
-func registerFair(name string, run func(t *testing.T, d Door)) {
+// registerFair adds a case for fair locks only.
+func registerFair(name string, run func(t *testing.T, d Kind)) {
 	faults = append(faults, faultCase{name: name, run: run, fair: true})
 }
 
 // registerMany adds a case for quorums of several nodes only.
-func registerMany(name string, run func(t *testing.T, d Door)) {
+func registerMany(name string, run func(t *testing.T, d Kind)) {
 	faults = append(faults, faultCase{name: name, run: run, many: true})
 }
 
@@ -44,7 +44,7 @@ func (c faultCase) row() string {
 }
 
 // RunFaults runs every case against d, in the order of the rows.
-func RunFaults(t *testing.T, d Door) {
+func RunFaults(t *testing.T, d Kind) {
 	slices.SortStableFunc(faults, func(a, b faultCase) int { return strings.Compare(a.row(), b.row()) })
 	for _, c := range faults {
 		if c.fair && !d.Fair || c.many && d.Nodes < 2 || !c.many && d.Nodes > 0 && c.leftOut() {

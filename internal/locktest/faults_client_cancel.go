@@ -27,7 +27,7 @@ func init() {
 // free key, of one that another client holds and then releases, and each of both
 // with and without somebody who waits behind. Nothing may be left, and whoever
 // waits gets the key: all leases are so long that nothing is cured by expiry.
-func testCancelledAtEveryStep(t *testing.T, d Door) {
+func testCancelledAtEveryStep(t *testing.T, d Kind) {
 	for _, held := range []bool{false, true} {
 		for _, followed := range []bool{false, true} {
 			for _, replies := range []bool{false, true} {
@@ -100,7 +100,7 @@ func (r *faultRig) cancelledAtStep(locker holdfast.Locker, k int, held, followed
 	}
 	close(behind)
 	if held {
-		await(t, func() bool { return ctx.Err() != nil || r.door.waiting(r.t, r.server, key) > 0 })
+		await(t, func() bool { return ctx.Err() != nil || r.kind.waiting(r.t, r.server, key) > 0 })
 		require.NoError(t, before.Unlock(bounded(t)))
 	}
 	if a := within(t, first); a.err == nil {
@@ -119,7 +119,7 @@ func (r *faultRig) cancelledAtStep(locker holdfast.Locker, k int, held, followed
 
 // The cancellation comes after 0 to 5 ms, in steps of 20 µs, while the key is
 // released at half that time, by another client and by this one in turn.
-func testCancelledAtEveryInstant(t *testing.T, d Door) {
+func testCancelledAtEveryInstant(t *testing.T, d Kind) {
 	r := newFaultRig(t, d, Options{Lease: long})
 	cancelled := 0
 	for delay := time.Duration(0); delay <= 5*time.Millisecond; delay += 20 * time.Microsecond {
@@ -151,8 +151,8 @@ func testCancelledAtEveryInstant(t *testing.T, d Door) {
 
 // The cancellation comes just ahead of the reply to the only attempt: the caller
 // of a free key finds either, or both. Behind a release of its own that is not yet
-// answered it has to wait on a fair door, and may then be the holder.
-func testCancelledAtReply(t *testing.T, d Door) {
+// answered it has to wait on a fair lock, and may then be the holder.
+func testCancelledAtReply(t *testing.T, d Kind) {
 	r := newFaultRig(t, d, Options{Lease: long})
 	cancelled := 0
 	for range 1000 {
@@ -177,7 +177,7 @@ func testCancelledAtReply(t *testing.T, d Door) {
 }
 
 // The cancellation follows right upon the grant, so that the waiter finds both.
-func testCancelledAtHandover(t *testing.T, d Door) {
+func testCancelledAtHandover(t *testing.T, d Kind) {
 	r := newFaultRig(t, d, Options{Lease: long, MaxWaiters: 2, Handover: ptr(long)})
 	cancelled := 0
 	for range 300 {
@@ -201,7 +201,7 @@ func testCancelledAtHandover(t *testing.T, d Door) {
 
 // While the clean-up after a cancelled Lock is on its way, the next Lock meets
 // the remains of the first, and may be cancelled itself; the third gets the key.
-func testCancelledDuringCleanUp(t *testing.T, d Door) {
+func testCancelledDuringCleanUp(t *testing.T, d Kind) {
 	r := newFaultRig(t, d, Options{Lease: long})
 	for _, verbs := range [][]string{{"acquire"}, {"acquire", "clean_up"}} {
 		ctx, cancel := context.WithCancel(bounded(t))
@@ -240,7 +240,7 @@ func testCancelledDuringCleanUp(t *testing.T, d Door) {
 
 // A waiter leaves while the key is being granted. What would give it back is lost
 // for as long as the lease lasts: nobody may keep that hold alive beyond.
-func testGrantForNobody(t *testing.T, d Door) {
+func testGrantForNobody(t *testing.T, d Kind) {
 	const lease = 3 * time.Second // so that it is still there when that is looked at
 	r := newFaultRig(t, d, Options{Lease: lease, Stale: lease, FirstLease: lease})
 	other := d.Open(t, r.server.Client(t), Options{Lease: long, Stale: lease, FirstLease: lease})

@@ -28,10 +28,10 @@ var wallClock = map[string]bool{
 var clockCommands = regexp.MustCompile(`(?i)'(P?EXPIREAT|P?EXPIRETIME|EXAT|PXAT)'`)
 
 // No clock of a client can be wrong where only durations are measured and sent:
-// nothing below the door looks at wall-clock time.
-func testNoWallClock(t *testing.T, d Door) {
+// nothing below the lock kind looks at wall-clock time.
+func testNoWallClock(t *testing.T, d Kind) {
 	files := 0
-	for _, dir := range []string{"scripts", "pubsub", "watchdog", filepath.Join("internal", "hall"), d.Name} {
+	for _, dir := range []string{"scripts", "pubsub", "watchdog", filepath.Join("internal", "engine"), d.Name} {
 		sources, err := filepath.Glob(filepath.Join(moduleRoot(), dir, "*.go"))
 		require.NoError(t, err)
 		for _, path := range sources {

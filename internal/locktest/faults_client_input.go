@@ -20,7 +20,7 @@ func init() {
 }
 
 // Unlocks that release nothing change nothing, and say what is the matter.
-func testUnlockNotHeld(t *testing.T, d Door) {
+func testUnlockNotHeld(t *testing.T, d Kind) {
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
 	ctx := bounded(t)
 	unchanged := func(what string, l *holdfast.Lease, want error) {
@@ -71,7 +71,7 @@ func testUnlockNotHeld(t *testing.T, d Door) {
 }
 
 // testBadInput shows that no command is sent for it.
-func testBadInput(t *testing.T, d Door) {
+func testBadInput(t *testing.T, d Kind) {
 	r := newFaultRig(t, d, Options{Lease: long})
 	ctx := bounded(t)
 	require.NoError(t, lock(t, r.locker, ctx, "k").Unlock(ctx))
@@ -106,7 +106,7 @@ func testBadInput(t *testing.T, d Door) {
 	require.Zero(t, commands.Load())
 }
 
-func testAnyKey(t *testing.T, d Door) {
+func testAnyKey(t *testing.T, d Kind) {
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
 	ctx := bounded(t)
 	keys := []string{

@@ -94,7 +94,7 @@ func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <
 
 // An acquire is held up on its way, its connection is lost, and the clean-up
 // overtakes it. Whoever gave up must not be made the holder when it arrives.
-func testAcquireArrivesLate(t *testing.T, d Door) {
+func testAcquireArrivesLate(t *testing.T, d Kind) {
 	for name, how := range map[string]struct {
 		fenced bool
 		cancel bool
@@ -150,7 +150,7 @@ func tombstones(r *faultRig) int {
 
 // While Redis delays all writes, a Lock is cancelled: the acquire is carried out
 // with the delayed ones, and its clean-up after it.
-func testWritesPaused(t *testing.T, d Door) {
+func testWritesPaused(t *testing.T, d Kind) {
 	r := newFaultRig(t, d, Options{Lease: long})
 	require.NoError(t, lock(t, r.locker, bounded(t), "k").Unlock(bounded(t))) // a quorum's node has to be known first
 	r.server.Do(t, "CLIENT", "PAUSE", "700", "WRITE")
@@ -167,7 +167,7 @@ func testWritesPaused(t *testing.T, d Door) {
 }
 
 // A nested call arrives when its lease is over and somebody else holds the key.
-func testNestedArrivesLate(t *testing.T, d Door) {
+func testNestedArrivesLate(t *testing.T, d Kind) {
 	var s sockets
 	r := newFaultRig(t, d, Options{Lease: long}, s.dialled)
 	l := lock(t, r.locker, bounded(t), "k")

@@ -65,7 +65,7 @@ func watchAttempts(r *faultRig) *attempts {
 	a := &attempts{sent: make([]int, len(r.proxy.all)), flying: map[string][]int{}}
 	count := func(node, n int) redistest.Hook {
 		return func(cmd []string) redistest.Verdict {
-			if verb(cmd) == r.door.waitVerb() {
+			if verb(cmd) == r.kind.waitVerb() {
 				keys, err := strconv.Atoi(cmd[2]) // after the script; an owner comes behind
 				require.NoError(r.t, err)
 				client := clientID.FindString(strings.Join(cmd[3+keys:], " "))
@@ -94,7 +94,7 @@ func (a *attempts) read() (sent, most, clients int) {
 	return seenByMost(a.sent), a.most, len(a.flying)
 }
 
-func testTenThousandWaiters(t *testing.T, d Door) {
+func testTenThousandWaiters(t *testing.T, d Kind) {
 	const waiters = 10_000
 	r := newFaultRig(t, d, Options{Lease: long, MaxWaiters: waiters})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -132,7 +132,7 @@ const crowdSize = 200
 
 // crowd is a child with many waiters on one key.
 // Args: the address of Redis.
-func crowd(d Door, p *Parent) error {
+func crowd(d Kind, p *Parent) error {
 	client, err := p.Client(p.Args[0])
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func crowd(d Door, p *Parent) error {
 }
 
 // testManyProcesses has 50 processes of 200 waiters each, fewer in short tests.
-func testManyProcesses(t *testing.T, d Door) {
+func testManyProcesses(t *testing.T, d Kind) {
 	processes := 50
 	if testing.Short() {
 		processes = 5

@@ -28,7 +28,7 @@ func init() {
 // obedientClient is a child with one fenced locker, that does as it is told, line
 // by line, with one lease at a time, and answers each line with one.
 // Args: the address of Redis, its lease.
-func obedientClient(d Door, p *Parent) error {
+func obedientClient(d Kind, p *Parent) error {
 	client, err := p.Client(p.Args[0])
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func fence(t *testing.T, s string) int64 {
 	return n
 }
 
-func testHolderKilled(t *testing.T, d Door) {
+func testHolderKilled(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 500 * time.Millisecond
 	s := d.start(t)
@@ -127,7 +127,7 @@ func testHolderKilled(t *testing.T, d Door) {
 
 const pausedLease = 400 * time.Millisecond
 
-func testHolderPaused(t *testing.T, d Door) {
+func testHolderPaused(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	client := s.Client(t)
@@ -160,7 +160,7 @@ func testHolderPaused(t *testing.T, d Door) {
 	gone(t, s, "k")
 }
 
-func testHolderPausedAlone(t *testing.T, d Door) {
+func testHolderPausedAlone(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	child := StartChild(t, "client", s.Addr(), pausedLease.String())
@@ -181,7 +181,7 @@ func testHolderPausedAlone(t *testing.T, d Door) {
 
 // The process stands still from before the reply to its acquire until the lease
 // is over: it must not believe in that reply.
-func testPausedWhileAcquiring(t *testing.T, d Door) {
+func testPausedWhileAcquiring(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	proxy := s.behind(t)
@@ -225,7 +225,7 @@ func testPausedWhileAcquiring(t *testing.T, d Door) {
 
 // A renewal that was on its way when the lease ended finds nobody's hold, and
 // then another's: it changes neither.
-func testRenewalArrivesLate(t *testing.T, d Door) {
+func testRenewalArrivesLate(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: pausedLease})
 	next := d.Open(t, r.server.Client(t), Options{Lease: long})

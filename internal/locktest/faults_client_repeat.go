@@ -20,9 +20,9 @@ import (
 // makes no difference to what callers see.
 
 func init() {
-	register("F6_ReplyLostAfterExecution", func(t *testing.T, d Door) { testLoss(t, d, cutReply) })
-	register("F16_ResetBeforeExecution", func(t *testing.T, d Door) { testLoss(t, d, cutRequest) })
-	register("F18_RepliesLostOneWay", func(t *testing.T, d Door) { testLoss(t, d, dropReplies) })
+	register("F6_ReplyLostAfterExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutReply) })
+	register("F16_ResetBeforeExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutRequest) })
+	register("F18_RepliesLostOneWay", func(t *testing.T, d Kind) { testLoss(t, d, dropReplies) })
 }
 
 // loss loses the answer to the next command of that verb. The channel is closed
@@ -90,7 +90,7 @@ var lossCases = []lossCase{
 
 const lossWaiters = 2 // as many as a locker allows
 
-func testLoss(t *testing.T, d Door, how loss) {
+func testLoss(t *testing.T, d Kind, how loss) {
 	lease := 4 * time.Second // long enough for an answer to be given up and asked for again
 	if d.Nodes > 1 {         // which have a tenth of it for an answer
 		lease = 5 * time.Second
@@ -264,7 +264,7 @@ func forceUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{
 	within(t, lost)
 	if exists(t, r.server, "k") {
 		err := l.Unlock(bounded(t))
-		if r.door.Nodes > 1 && errors.Is(err, holdfast.ErrLost) { // some nodes were about to hear of it
+		if r.kind.Nodes > 1 && errors.Is(err, holdfast.ErrLost) { // some nodes were about to hear of it
 			return
 		}
 		require.NoError(t, err)

@@ -16,7 +16,7 @@ func init() {
 
 // A client that does not follow is sent elsewhere by a node of a Cluster, each time it
 // asks: no wait cures that.
-func testSentElsewhere(t *testing.T, d Door) {
+func testSentElsewhere(t *testing.T, d Kind) {
 	t.Parallel()
 	var f fleet
 	for range max(d.Nodes, 1) {

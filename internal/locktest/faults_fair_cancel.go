@@ -20,7 +20,7 @@ func init() {
 // the third are cancelled after 0 to 3 ms, in steps of 20 µs, while the key is
 // released at half that time. The others are served in their order, and then the
 // other client; nothing is left.
-func testCancelledInARun(t *testing.T, d Door) {
+func testCancelledInARun(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
 	const most = 3 * time.Millisecond
@@ -63,7 +63,7 @@ func testCancelledInARun(t *testing.T, d Door) {
 
 // The grant has to be confirmed, as the waiter asks for a lease of its own. It is
 // cancelled while that call is on its way, or its answer.
-func testCancelledWhileConfirming(t *testing.T, d Door) {
+func testCancelledWhileConfirming(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long})
 	for key, set := range map[string]func(redistest.Hook){"request": r.proxy.OnRequest, "reply": r.proxy.OnReply} {

@@ -25,7 +25,7 @@ func init() {
 // says who is served, and unlocks when it hears a line.
 // Args: the address of Redis, the number of clients, of waiters of each, the time
 // after which a silent client is dead.
-func waitersChild(d Door, p *Parent) error {
+func waitersChild(d Kind, p *Parent) error {
 	clients, err := strconv.Atoi(p.Args[1])
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ type deadRig struct {
 	holder *holdfast.Lease
 }
 
-func newDeadRig(t *testing.T, d Door, stale time.Duration) *deadRig {
+func newDeadRig(t *testing.T, d Kind, stale time.Duration) *deadRig {
 	t.Helper()
 	r := &deadRig{faultRig: newFaultRig(t, d, Options{Lease: long, Stale: stale, FirstLease: stale}), stale: stale}
 	r.holder = lock(t, r.other, bounded(t), "k")
@@ -107,7 +107,7 @@ func (r *deadRig) next(l *holdfast.Lease, waiting <-chan acquired) *holdfast.Lea
 
 // Nobody is passed over, and the dead cost nothing: they do not hear. They would be
 // taken for alive for a minute.
-func testWaitersKilled(t *testing.T, d Door) {
+func testWaitersKilled(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newDeadRig(t, d, long)
 	head := r.child(1, 1)
@@ -125,7 +125,7 @@ func testWaitersKilled(t *testing.T, d Door) {
 	require.Equal(t, 5, r.length(), "their places are kept while they may come back")
 }
 
-func testTwentyKilled(t *testing.T, d Door) {
+func testTwentyKilled(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newDeadRig(t, d, time.Second)
 	dead := r.child(20, 1)
@@ -139,7 +139,7 @@ func testTwentyKilled(t *testing.T, d Door) {
 }
 
 // The number of waiters of the dead does not count either.
-func testThousandKilled(t *testing.T, d Door) {
+func testThousandKilled(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newDeadRig(t, d, long)
 	dead := r.child(20, 60)
@@ -156,7 +156,7 @@ func testThousandKilled(t *testing.T, d Door) {
 
 // Who has been told dies before it could say so: the key is free after the short
 // first lease.
-func testGrantedAndKilled(t *testing.T, d Door) {
+func testGrantedAndKilled(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newDeadRig(t, d, time.Second)
 	dead := r.child(1, 1)
@@ -169,7 +169,7 @@ func testGrantedAndKilled(t *testing.T, d Door) {
 	killed := time.Now()
 	l := got(t, next)
 	require.NotEqual(t, owner, l.Owner())
-	require.Less(t, time.Since(killed), 5*r.stale) // one first lease, and a beat
+	require.Less(t, time.Since(killed), 5*r.stale) // one first lease, and a heartbeat
 	require.NoError(t, l.Unlock(bounded(t)))
 	r.tidy("k")
 }
@@ -177,7 +177,7 @@ func testGrantedAndKilled(t *testing.T, d Door) {
 // A process that stands still is told and does not hear it. It costs one first
 // lease, however many of its waiters stand in the queue. When it goes on, it
 // believes in nothing that it was told, and enters again at the tail.
-func testWaitersStoodStill(t *testing.T, d Door) {
+func testWaitersStoodStill(t *testing.T, d Kind) {
 	t.Parallel()
 	const many = 20
 	r := newDeadRig(t, d, time.Second)
@@ -193,7 +193,7 @@ func testWaitersStoodStill(t *testing.T, d Door) {
 	paused := time.Now()
 	require.NoError(t, r.holder.Unlock(bounded(t)))
 	l := got(t, next)
-	require.Less(t, time.Since(paused), 8*r.stale, "a first lease, and beats")
+	require.Less(t, time.Since(paused), 8*r.stale, "a first lease, and heartbeats")
 	stop()
 	require.Equal(t, 1, told, "each costs a first lease")
 	last := lockAside(r.other, bounded(t), "k")

@@ -20,7 +20,7 @@ type ear struct {
 }
 
 // newEarRig is newFaultRig with an ear of the locker's client, which is open.
-func newEarRig(t *testing.T, d Door, o Options) (*faultRig, *ear) {
+func newEarRig(t *testing.T, d Kind, o Options) (*faultRig, *ear) {
 	t.Helper()
 	e := &ear{open: make(chan struct{})}
 	close(e.open)

@@ -35,7 +35,7 @@ func (r *faultRig) lineOver(key, owner string) {
 
 // An enter is held up on its way and sent again; its owner is served and loses the
 // key. When the first arrives, nobody enters by it, whether or not others wait.
-func testEnterAfterLoss(t *testing.T, d Door) {
+func testEnterAfterLoss(t *testing.T, d Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +76,7 @@ func testEnterAfterLoss(t *testing.T, d Door) {
 
 // An enter is held up on its way, and its waiter gives up: before the answer to any
 // attempt, or after that to the second.
-func testEnterAfterWait(t *testing.T, d Door) {
+func testEnterAfterWait(t *testing.T, d Kind) {
 	for name, answered := range map[string]bool{"unanswered": false, "answered": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +110,7 @@ func testEnterAfterWait(t *testing.T, d Door) {
 
 // Redis refuses to let go of one that has given up. Then it grants the key to it, by
 // a call of this client, of which nobody waits any more: it is given back at once.
-func testGrantAfterLine(t *testing.T, d Door) {
+func testGrantAfterLine(t *testing.T, d Kind) {
 	t.Parallel()
 	gaveUp := make(chan struct{}, 1)
 	r := newFaultRig(t, d, Options{
@@ -149,7 +149,7 @@ func (l toldWhen) Write(b []byte) (int, error) {
 
 // Somebody else has the key that a run was granted, of which one was served. When
 // its client finds out, the run's place is given up, whether or not others wait.
-func testLostInARun(t *testing.T, d Door) {
+func testLostInARun(t *testing.T, d Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

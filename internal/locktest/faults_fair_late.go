@@ -19,9 +19,9 @@ func init() {
 }
 
 // An enter is held up on its way and sent again; its owner is served and unlocks.
-// When the first arrives, nobody enters by it. No beat would clear up: who is silent
+// When the first arrives, nobody enters by it. No heartbeat would clear up: who is silent
 // is dead much later.
-func testEnterAfterRelease(t *testing.T, d Door) {
+func testEnterAfterRelease(t *testing.T, d Kind) {
 	for name, c := range map[string]struct {
 		run  bool
 		call []holdfast.LockOption
@@ -64,9 +64,9 @@ func testEnterAfterRelease(t *testing.T, d Door) {
 	}
 }
 
-// Java drops one head after the other: each is noticed by a beat, also when the first
+// Java drops one head after the other: each is noticed by a heartbeat, also when the first
 // has entered again, at the end.
-func testPlacesLost(t *testing.T, d Door) {
+func testPlacesLost(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: 2 * time.Second})
 	before := lock(t, r.other, bounded(t), "k")
@@ -79,7 +79,7 @@ func testPlacesLost(t *testing.T, d Door) {
 		r.server.Do(t, "ZREM", scoresOf("k"), head)
 		await(t, func() bool { return len(queued(t, r.server, "k")) == 2 })
 	}
-	require.Less(t, time.Since(began), 6*time.Second, "after %d beats of 400 ms: not before the scores are moved on", looks("beat"))
+	require.Less(t, time.Since(began), 6*time.Second, "after %d heartbeats of 400 ms: not before the scores are moved on", looks("heartbeat"))
 	require.NoError(t, before.Unlock(bounded(t)))
 	require.NoError(t, got(t, first).Unlock(bounded(t)))
 	require.NoError(t, got(t, second).Unlock(bounded(t)))
@@ -88,7 +88,7 @@ func testPlacesLost(t *testing.T, d Door) {
 // A confirmation has set the lease, and its answer comes when that is over and
 // another has the key. Nobody is given a lease that has ended: the waiter enters
 // again.
-func testConfirmedTooLate(t *testing.T, d Door) {
+func testConfirmedTooLate(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 2 * time.Second // less than a call may take
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: time.Second})

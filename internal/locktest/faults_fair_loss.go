@@ -12,7 +12,7 @@ import (
 )
 
 // fairLossCases are what the rows of lost answers mean to a queue: nobody enters
-// twice, and a key that was granted in a lost answer is found by a beat.
+// twice, and a key that was granted in a lost answer is found by a heartbeat.
 var fairLossCases = []lossCase{
 	{"enter", false, enterUnanswered},
 	{"enter/with a grant", true, enterGrantUnanswered},
@@ -20,8 +20,8 @@ var fairLossCases = []lossCase{
 	{"clean_up/in the queue", false, leaveUnanswered},
 	{"clean_up/with a grant", true, leaveGrantUnanswered},
 	{"confirm", true, confirmUnanswered},
-	{"beat", false, beatUnanswered},
-	{"beat/with a grant", true, beatGrantUnanswered},
+	{"heartbeat", false, heartbeatUnanswered},
+	{"heartbeat/with a grant", true, heartbeatGrantUnanswered},
 }
 
 func init() {
@@ -160,28 +160,28 @@ func confirmUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struc
 	require.NoError(t, l.Unlock(bounded(t)))
 }
 
-func beatUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+func heartbeatUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
 	before := lock(t, r.other, bounded(t), "k")
-	lost := lose("beat")
+	lost := lose("heartbeat")
 	waiting := r.inLine(bounded(t), "k", 1)
 	within(t, lost)
 	require.NoError(t, before.Unlock(bounded(t)))
 	r.served(waiting, 0)
 }
 
-// Nobody has told that the key is free: the beat grants it.
-func beatGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
+// Nobody has told that the key is free: the heartbeat grants it.
+func heartbeatGrantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
-	lost := lose("beat")
+	lost := lose("heartbeat")
 	r.server.Do(t, "DEL", "k")
 	within(t, lost)
 	r.served(waiting, before.Fence())
 }
 
-// Redis has said it, and the connection is lost before it is heard. A beat finds
+// Redis has said it, and the connection is lost before it is heard. A heartbeat finds
 // the grant as soon as the inbox is heard again.
-func testGrantMessageLost(t *testing.T, d Door) {
+func testGrantMessageLost(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true, Stale: 10 * long, FirstLease: 10 * long})
 	before := lock(t, r.other, bounded(t), "k")
@@ -197,7 +197,7 @@ func testGrantMessageLost(t *testing.T, d Door) {
 
 // The answer to an enter is lost one way, and the grant comes: it is not left to end
 // while the answer is waited for.
-func testGrantedWhileEntering(t *testing.T, d Door) {
+func testGrantedWhileEntering(t *testing.T, d Kind) {
 	t.Parallel()
 	const first = 3 * time.Second
 	r := newFaultRig(t, d, Options{Lease: long, Stale: first, FirstLease: first})

@@ -39,11 +39,11 @@ func every(name string, v redistest.Verdict) (hook redistest.Hook, seen *atomic.
 	}, seen
 }
 
-// No enter is answered for longer than a wait may last without Redis, while beats
+// No enter is answered for longer than a wait may last without Redis, while heartbeats
 // are. Who cannot enter is told so; who waits in the queue waits on.
-func testNobodyCanEnter(t *testing.T, d Door) {
+func testNobodyCanEnter(t *testing.T, d Kind) {
 	t.Parallel()
-	const outage = 4 * time.Second // the cuts cost some beats as well, but not all of it
+	const outage = 4 * time.Second // the cuts cost some heartbeats as well, but not all of it
 	r := newFaultRig(t, d, Options{Lease: long, Stale: time.Second, MaxOutage: ptr(outage)})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
@@ -61,9 +61,9 @@ func testNobodyCanEnter(t *testing.T, d Door) {
 }
 
 // No leave is answered, and until then nobody enters: the same.
-func testNobodyCanLeave(t *testing.T, d Door) {
+func testNobodyCanLeave(t *testing.T, d Kind) {
 	t.Parallel()
-	// The cuts cost some beats as well, but not all of five seconds.
+	// The cuts cost some heartbeats as well, but not all of five seconds.
 	r := newFaultRig(t, d, Options{Lease: long, Stale: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
 	before := lock(t, r.other, bounded(t), "k")
 	ctx, cancel := context.WithCancel(bounded(t))
@@ -89,7 +89,7 @@ func testNobodyCanLeave(t *testing.T, d Door) {
 
 // An enter whose connection is reset is tried again within milliseconds, not when
 // the line happens to look.
-func testEnterAgainSoon(t *testing.T, d Door) {
+func testEnterAgainSoon(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: long})
 	before := lock(t, r.other, bounded(t), "k")
@@ -114,7 +114,7 @@ func testEnterAgainSoon(t *testing.T, d Door) {
 
 // One that gives up while it enters says nothing about Redis: the others wait on,
 // though they may not outlast any failure.
-func testCancelledEnter(t *testing.T, d Door) {
+func testCancelledEnter(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: long, MaxOutage: ptr(time.Duration(0))})
 	before := lock(t, r.other, bounded(t), "k")
@@ -138,7 +138,7 @@ func testCancelledEnter(t *testing.T, d Door) {
 
 // No enter is answered until nobody wants to enter any more, so that none tells of
 // the outage's end: that a leave is answered does. What comes later is not told of it.
-func testOutageEnds(t *testing.T, d Door) {
+func testOutageEnds(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: long})
 	before := lock(t, r.other, bounded(t), "k")
@@ -156,7 +156,7 @@ func testOutageEnds(t *testing.T, d Door) {
 	requireSentinel(t, within(t, going).err, holdfast.ErrUnknown)
 	cancelled := time.Now()
 	await(t, func() bool { return says(holdfast.ErrNotAcquired) })
-	require.Less(t, time.Since(cancelled), 5*time.Second, "the next beat has ended it")
+	require.Less(t, time.Since(cancelled), 5*time.Second, "the next heartbeat has ended it")
 
 	hook, held := holding("enter")
 	r.proxy.OnRequest(hook)
@@ -174,14 +174,14 @@ func testOutageEnds(t *testing.T, d Door) {
 
 // A look that is not answered keeps nobody from leaving for longer than any call,
 // however long silent clients are counted as alive.
-func testLookUnanswered(t *testing.T, d Door) {
+func testLookUnanswered(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	r := newFaultRig(t, d, Options{Lease: lease, Stale: long, FirstLease: long})
 	before := lock(t, r.other, bounded(t), "k")
 	ctx, cancel := context.WithCancel(bounded(t))
 	leaving := r.inLine(ctx, "k", 1)
-	lost := dropReplies(r.proxy, "beat")
+	lost := dropReplies(r.proxy, "heartbeat")
 	r.server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") // the line looks when it hears again
 	within(t, lost)
 	cancel()
@@ -193,9 +193,9 @@ func testLookUnanswered(t *testing.T, d Door) {
 	r.tidy("k")
 }
 
-// Close does not wait for the next beat, which may be far, when one of its waiters
+// Close does not wait for the next heartbeat, which may be far, when one of its waiters
 // has a grant that Redis does not confirm.
-func testClosedWhileConfirming(t *testing.T, d Door) {
+func testClosedWhileConfirming(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	r := newFaultRig(t, d, Options{Lease: lease, Stale: 10 * long, FirstLease: 10 * long})
@@ -216,9 +216,9 @@ func testClosedWhileConfirming(t *testing.T, d Door) {
 	r.tidy("k")
 }
 
-// One has lost its turn, and enters again while the queue is deleted. The next beats
+// One has lost its turn, and enters again while the queue is deleted. The next heartbeats
 // find that the other has lost its place, though the one that was first has not.
-func testRejoinedAndDeleted(t *testing.T, d Door) {
+func testRejoinedAndDeleted(t *testing.T, d Kind) {
 	t.Parallel()
 	const stale = 2 * time.Second
 	r := newFaultRig(t, d, Options{Lease: long, Stale: stale, FirstLease: stale})
@@ -241,7 +241,7 @@ func testRejoinedAndDeleted(t *testing.T, d Door) {
 	r.proxy.Release()
 	began := time.Now()
 	await(t, func() bool { return len(queued(t, r.server, "k")) == 2 })
-	require.Less(t, time.Since(began), 2*stale, "it took more than beats")
+	require.Less(t, time.Since(began), 2*stale, "it took more than heartbeats")
 	require.NoError(t, l.Unlock(bounded(t)))
 	require.NoError(t, got(t, turn).Unlock(bounded(t)))
 	require.NoError(t, got(t, behind).Unlock(bounded(t)))

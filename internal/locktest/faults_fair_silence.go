@@ -12,32 +12,32 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// What beats have to do for clients that are silent for long, or may be.
+// What heartbeats have to do for clients that are silent for long, or may be.
 
 func init() {
-	registerFair("F3_BeatsComeThoughSilenceMayBeLong", testBeatsInTime)
-	registerFair("F17_BeatsOfManyKeysComeAtOnce", testManyBeatsAtOnce)
+	registerFair("F3_HeartbeatsComeThoughSilenceMayBeLong", testHeartbeatsInTime)
+	registerFair("F17_HeartbeatsOfManyKeysComeAtOnce", testManyHeartbeatsAtOnce)
 	registerFair("F15_PlaceLostInALongSilence", testLostInSilence)
 }
 
 // Java drops whoever has not moved on its score for half a minute, however long our
 // own clients may be silent.
-func testBeatsInTime(t *testing.T, d Door) {
+func testHeartbeatsInTime(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: 10 * long, FirstLease: 10 * long})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
 	count := r.counting()
-	await(t, func() bool { return count("beat") >= 2 })
+	await(t, func() bool { return count("heartbeat") >= 2 })
 	require.NoError(t, before.Unlock(bounded(t)))
 	require.NoError(t, got(t, waiting).Unlock(bounded(t)))
 	r.tidy("k")
 }
 
 // A client is cut off for so long that it counts as dead. Of its two waiters, the one
-// that came later is dropped, as it entered first: the first beat that is answered
+// that came later is dropped, as it entered first: the first heartbeat that is answered
 // finds that out, though the other still has its place.
-func testLostInSilence(t *testing.T, d Door) {
+func testLostInSilence(t *testing.T, d Kind) {
 	t.Parallel()
 	const stale = time.Second
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: stale})
@@ -56,7 +56,7 @@ func testLostInSilence(t *testing.T, d Door) {
 	await(t, func() bool { return len(queued(t, r.server, "k")) == 3 })
 	place := queued(t, r.server, "k")[2]
 	count := r.counting()
-	await(t, func() bool { return count("beat") >= 2 }) // of the second at least all is known
+	await(t, func() bool { return count("heartbeat") >= 2 }) // of the second at least all is known
 
 	r.proxy.Refuse(true)
 	r.proxy.Cut()
@@ -66,7 +66,7 @@ func testLostInSilence(t *testing.T, d Door) {
 	require.Equal(t, []string{place}, queued(t, r.server, "k"))
 	var answered atomic.Int64
 	r.proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if verb(cmd) == "beat" {
+		if verb(cmd) == "heartbeat" {
 			answered.Add(1)
 		}
 		return redistest.Pass
@@ -82,7 +82,7 @@ func testLostInSilence(t *testing.T, d Door) {
 
 // Over a link that is so slow that calls one after another would be late, those for
 // many keys are all under way at once.
-func testManyBeatsAtOnce(t *testing.T, d Door) {
+func testManyHeartbeatsAtOnce(t *testing.T, d Kind) {
 	t.Parallel()
 	const keys, stale = 120, 15 * time.Second
 	r := newFaultRig(t, d, Options{Lease: long, Stale: stale, FirstLease: long})
@@ -96,23 +96,23 @@ func testManyBeatsAtOnce(t *testing.T, d Door) {
 	for key := range names {
 		await(t, func() bool { return len(queued(t, r.server, key)) == 1 })
 	}
-	time.Sleep(stale / 8) // who has just entered needs no beat
+	time.Sleep(stale / 8) // who has just entered needs no heartbeat
 	var mu sync.Mutex
-	beaten := map[string]bool{}
+	heartbeatsSent := map[string]bool{}
 	r.proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if verb(cmd) == "beat" {
+		if verb(cmd) == "heartbeat" {
 			return redistest.Hold
 		}
 		return redistest.Pass
 	})
 	began := make(chan struct{}, 1)
 	r.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if verb(cmd) == "beat" {
+		if verb(cmd) == "heartbeat" {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, word := range cmd {
 				if names[word] {
-					beaten[word] = true
+					heartbeatsSent[word] = true
 				}
 			}
 			poke(began)
@@ -123,7 +123,7 @@ func testManyBeatsAtOnce(t *testing.T, d Door) {
 	require.Eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return len(beaten) == keys
+		return len(heartbeatsSent) == keys
 	}, 3*time.Second, time.Millisecond, "one waits for the answer to another, which may take 5 s")
 	r.proxy.OnReply(nil)
 	r.proxy.Release()

@@ -18,8 +18,8 @@ import (
 func init() {
 	registerFair("F6_RepeatedEnterMovesNoTrust", testRepeatedEnter)
 	registerFair("F6_RepeatedReleaseServesNobody", testRepeatedRelease)
-	registerFair("F6_BeatsMoveNoTrust", testBeatsMoveNoTrust)
-	registerFair("F6_BeatBetweenGrantAndMessage", testBeatBeforeMessage)
+	registerFair("F6_HeartbeatsMoveNoTrust", testHeartbeatsMoveNoTrust)
+	registerFair("F6_HeartbeatBetweenGrantAndMessage", testHeartbeatBeforeMessage)
 	registerFair("F7_MessageForOneThatHasLeft", testMessageAfterLeave)
 	registerFair("F7_GrantForOneThatWasServed", testGrantAfterTurn)
 	registerFair("F7_MessageAfterTheLinesEnd", testMessageInNewLine)
@@ -55,7 +55,7 @@ func (r *faultRig) trustedInRedis(l *holdfast.Lease) {
 
 // The answer to the first enter is lost, and the grant comes before the second, but
 // is heard after it was sent: trust counts from the first.
-func testRepeatedEnter(t *testing.T, d Door) {
+func testRepeatedEnter(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease, later = 20 * time.Second, time.Second
 	r, ear := newEarRig(t, d, Options{Lease: lease, FirstLease: lease, Stale: lease})
@@ -92,8 +92,8 @@ func testRepeatedEnter(t *testing.T, d Door) {
 
 // The answer to a release is lost, and with it the grant to the next. The release is
 // repeated: it neither serves the one after, nor does it bring the grant once more,
-// which a beat finds.
-func testRepeatedRelease(t *testing.T, d Door) {
+// which a heartbeat finds.
+func testRepeatedRelease(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: long})
 	l := lock(t, r.locker, bounded(t), "k")
@@ -117,8 +117,8 @@ func testRepeatedRelease(t *testing.T, d Door) {
 	r.tidy("k")
 }
 
-// A waiter that was there at many beats is trusted from its enter all the same.
-func testBeatsMoveNoTrust(t *testing.T, d Door) {
+// A waiter that was there at many heartbeats is trusted from its enter all the same.
+func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 20 * time.Second
 	r := newFaultRig(t, d, Options{Lease: lease, FirstLease: lease, Stale: time.Second})
@@ -126,7 +126,7 @@ func testBeatsMoveNoTrust(t *testing.T, d Door) {
 	count := r.counting()
 	waiting := r.inLine(bounded(t), "k", 1)
 	entered := time.Now()
-	await(t, func() bool { return count("beat") >= 5 })
+	await(t, func() bool { return count("heartbeat") >= 5 })
 	require.NoError(t, before.Unlock(bounded(t)))
 	l := got(t, waiting)
 	require.Zero(t, count("confirm"))
@@ -135,9 +135,9 @@ func testBeatsMoveNoTrust(t *testing.T, d Door) {
 	r.tidy("k")
 }
 
-// A beat finds the grant whose message is late. One call confirms it, and sets the
+// A heartbeat finds the grant whose message is late. One call confirms it, and sets the
 // lease; the message changes nothing any more.
-func testBeatBeforeMessage(t *testing.T, d Door) {
+func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
 	t.Parallel()
 	const first = 10 * time.Second
 	r, ear := newEarRig(t, d, Options{Lease: long, FirstLease: first, Stale: time.Second})
@@ -153,8 +153,8 @@ func testBeatBeforeMessage(t *testing.T, d Door) {
 	r.trustedInRedis(l)
 
 	ear.release()
-	heard := count("beat") + 2
-	await(t, func() bool { return count("beat") >= heard })
+	heard := count("heartbeat") + 2
+	await(t, func() bool { return count("heartbeat") >= heard })
 	r.trustedInRedis(l)
 	require.Zero(t, count("clean_up"))
 	require.NoError(t, l.Unlock(bounded(t)))
@@ -164,7 +164,7 @@ func testBeatBeforeMessage(t *testing.T, d Door) {
 
 // Who was granted the key leaves before it hears. The key is the next one's, and the
 // message is believed by nobody.
-func testMessageAfterLeave(t *testing.T, d Door) {
+func testMessageAfterLeave(t *testing.T, d Kind) {
 	t.Parallel()
 	r, ear := newEarRig(t, d, Options{Lease: long, FirstLease: long, Stale: time.Second})
 	before := lock(t, r.other, bounded(t), "k")
@@ -182,8 +182,8 @@ func testMessageAfterLeave(t *testing.T, d Door) {
 	l := got(t, rival)
 
 	ear.release()
-	heard := count("beat") + 2
-	await(t, func() bool { return count("beat") >= heard })
+	heard := count("heartbeat") + 2
+	await(t, func() bool { return count("heartbeat") >= heard })
 	r.trustedInRedis(l)
 	require.Empty(t, last)
 	require.NoError(t, l.Unlock(bounded(t)))
@@ -194,7 +194,7 @@ func testMessageAfterLeave(t *testing.T, d Door) {
 // One that was served in a run stands in the queue until the run is over. If the key
 // is taken away before, it is granted once more, though nobody waits: it is given
 // back at once.
-func testGrantAfterTurn(t *testing.T, d Door) {
+func testGrantAfterTurn(t *testing.T, d Kind) {
 	t.Parallel()
 	const never = 10 * long
 	r := newFaultRig(t, d, Options{Lease: never, FirstLease: never, Stale: never, Handover: ptr(long)})
@@ -213,7 +213,7 @@ func testGrantAfterTurn(t *testing.T, d Door) {
 
 // A grant is being confirmed while the key is taken away by force, and given to the
 // next of the same locker, which hears first. Only that one has it.
-func testForcedWhileConfirming(t *testing.T, d Door) {
+func testForcedWhileConfirming(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: long})
 	before := lock(t, r.other, bounded(t), "k")
@@ -237,9 +237,9 @@ func testForcedWhileConfirming(t *testing.T, d Door) {
 	r.tidy("k")
 }
 
-// A beat has found the grant, nobody else waited, and so nobody remembers it; then
+// A heartbeat has found the grant, nobody else waited, and so nobody remembers it; then
 // the message comes, and somebody else waits. The key stays the holder's.
-func testMessageInNewLine(t *testing.T, d Door) {
+func testMessageInNewLine(t *testing.T, d Kind) {
 	t.Parallel()
 	r, ear := newEarRig(t, d, Options{Lease: long, FirstLease: long, Stale: time.Second})
 	before := lock(t, r.other, bounded(t), "k")

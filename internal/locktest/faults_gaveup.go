@@ -19,7 +19,7 @@ func init() {
 // Callers with short time give up, and come again with other keys, while Redis hangs.
 // Neither goroutines nor what is left to be undone grow with the number of their calls.
 // When Redis goes on, all of it is undone and locks are had again.
-func testCallersGiveUp(t *testing.T, d Door) {
+func testCallersGiveUp(t *testing.T, d Kind) {
 	const callers, times = 200, 20
 	r := newFaultRig(t, d, Options{Lease: long})
 	require.NoError(t, lock(t, r.locker, bounded(t), "warm").Unlock(bounded(t)))

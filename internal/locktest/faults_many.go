@@ -16,18 +16,18 @@ import (
 
 func init() {
 	registerMany("F17_OneSlowNodeSlowsNothing", testOneSlow)
-	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Door) { testOneForgets(t, d, true, (*redistest.Server).Restart) })
-	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Door) { testOneForgets(t, d, false, (*redistest.Server).Restart) })
+	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Kind) { testOneForgets(t, d, true, (*redistest.Server).Restart) })
+	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Kind) { testOneForgets(t, d, false, (*redistest.Server).Restart) })
 	for name, c := range map[string]wrongClock{
 		"Ahead": {time.Minute, 1}, "Back": {-time.Minute, 1}, "×2": {0, 2}, "×0.5": {0, 0.5}, "×1.01": {0, 1.01},
 	} {
-		registerMany("F34_OneClock"+name, func(t *testing.T, d Door) { testOneClock(t, d, c) })
+		registerMany("F34_OneClock"+name, func(t *testing.T, d Kind) { testOneClock(t, d, c) })
 	}
 }
 
 // A lock takes as long as the slower of the quorum's nodes, not as the slowest of
 // all.
-func testOneSlow(t *testing.T, d Door) {
+func testOneSlow(t *testing.T, d Kind) {
 	t.Parallel()
 	const way = 300 * time.Millisecond
 	r := newFaultRig(t, d, Options{Lease: long})
@@ -52,7 +52,7 @@ func testOneSlow(t *testing.T, d Door) {
 // holder has missed it would make a quorum for another; so it has no vote until the
 // holder's lease is over. Without the guard there are two holders, which shows that
 // the test can fail.
-func testOneForgets(t *testing.T, d Door, guarded bool, forget func(*redistest.Server), args ...string) {
+func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(*redistest.Server), args ...string) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	r := newFaultRigOn(t, d, d.start(t, args...), Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
@@ -82,7 +82,7 @@ func testOneForgets(t *testing.T, d Door, guarded bool, forget func(*redistest.S
 
 // The clock of one node is wrong. Locks are held, renewed, kept from others, and
 // go from one holder to the next.
-func testOneClock(t *testing.T, d Door, c wrongClock) {
+func testOneClock(t *testing.T, d Kind, c wrongClock) {
 	t.Parallel()
 	var f fleet
 	for range d.Nodes {

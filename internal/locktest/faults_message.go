@@ -16,7 +16,7 @@ import (
 )
 
 func init() {
-	register("F11_SubscriberCut", func(t *testing.T, d Door) {
+	register("F11_SubscriberCut", func(t *testing.T, d Kind) {
 		testSubscriberDropped(t, d, func(r *faultRig) { r.server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
 	})
 	register("F11_EverythingCut", testEverythingCut)
@@ -24,7 +24,7 @@ func init() {
 	register("F12_HolderLongerThanOwnLease", testDeletedBehindLongLease)
 	register("F12_ChannelForbidden", testChannelForbidden)
 	registerFair("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers)
-	register("F14_SlowSubscriberDropped", func(t *testing.T, d Door) {
+	register("F14_SlowSubscriberDropped", func(t *testing.T, d Kind) {
 		testSubscriberDropped(t, d, func(r *faultRig) {
 			r.server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
 			channel := scripts.Channel("key0")
@@ -45,7 +45,7 @@ var messageKeys = []string{"key0", "key1", "key2"}
 func (r *faultRig) asleep(begin func(), keys ...string) {
 	r.t.Helper()
 	last := 2
-	if r.door.Fair {
+	if r.kind.Fair {
 		last = 1
 	}
 	again := make(chan struct{}, 100)
@@ -53,7 +53,7 @@ func (r *faultRig) asleep(begin func(), keys ...string) {
 	var mu sync.Mutex
 	first := r.proxy.all[0]
 	first.OnReply(func(cmd []string) redistest.Verdict {
-		if verb(cmd) == r.door.waitVerb() {
+		if verb(cmd) == r.kind.waitVerb() {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, key := range keys { // a quorum asks for several with one call
@@ -93,7 +93,7 @@ func (r *faultRig) waiters() (before []*holdfast.Lease, waiting []<-chan acquire
 // testSubscriberDropped has the server end the subscription, and all keys be
 // released before there is a new one: the messages are lost, and all leases so
 // long that only a look after the re-subscription helps.
-func testSubscriberDropped(t *testing.T, d Door, drop func(*faultRig)) {
+func testSubscriberDropped(t *testing.T, d Kind, drop func(*faultRig)) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
 	before, waiting := r.waiters()
@@ -120,7 +120,7 @@ func testSubscriberDropped(t *testing.T, d Door, drop func(*faultRig)) {
 
 // All connections of the waiting client are lost, and it cannot come back before
 // the keys were released.
-func testEverythingCut(t *testing.T, d Door) {
+func testEverythingCut(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
 	before, waiting := r.waiters()
@@ -137,8 +137,8 @@ func testEverythingCut(t *testing.T, d Door) {
 }
 
 // The key vanishes without a word: the next look comes when the holder's lease,
-// as it was seen, must be over, or with the next beat.
-func testDeletedWithoutMessage(t *testing.T, d Door) {
+// as it was seen, must be over, or with the next heartbeat.
+func testDeletedWithoutMessage(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 600 * time.Millisecond
 	r := newFaultRig(t, d, Options{Lease: long, Stale: time.Second})
@@ -155,7 +155,7 @@ func testDeletedWithoutMessage(t *testing.T, d Door) {
 
 // As before, but the holder's lease is long: the look comes within one lease of
 // the waiting client.
-func testDeletedBehindLongLease(t *testing.T, d Door) {
+func testDeletedBehindLongLease(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 500 * time.Millisecond
 	r := newFaultRig(t, d, Options{Lease: lease})
@@ -175,7 +175,7 @@ func testDeletedBehindLongLease(t *testing.T, d Door) {
 
 // The user may neither hear nor publish messages: releases succeed, and waiters
 // look from time to time.
-func testChannelForbidden(t *testing.T, d Door) {
+func testChannelForbidden(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
@@ -193,7 +193,7 @@ func testChannelForbidden(t *testing.T, d Door) {
 
 // One who hears nothing has its turn, though others want the key all the time and hand
 // it to one another.
-func testMuteAmongOthers(t *testing.T, d Door) {
+func testMuteAmongOthers(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")

@@ -17,7 +17,7 @@ func init() {
 // A nested call whose outcome is not known is being settled for as long as Redis
 // hangs. Those that come after it do not wait so long; what they did is settled when
 // Redis goes on.
-func testNestedWhileHanging(t *testing.T, d Door) {
+func testNestedWhileHanging(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 3 * time.Second // of which a call takes a third
 	r := newFaultRig(t, d, Options{Lease: lease, MaxOutage: ptr(time.Second)})

@@ -21,8 +21,8 @@ import (
 
 func init() {
 	register("F15_PartitionByFirewall", testPartitionByFirewall)
-	register("F15_PartitionByProxy", func(t *testing.T, d Door) { testPartitionByProxy(t, d, false) })
-	register("F15_PartitionAfterReset", func(t *testing.T, d Door) { testPartitionByProxy(t, d, true) })
+	register("F15_PartitionByProxy", func(t *testing.T, d Kind) { testPartitionByProxy(t, d, false) })
+	register("F15_PartitionAfterReset", func(t *testing.T, d Kind) { testPartitionByProxy(t, d, true) })
 	register("F17_ValidityShrinksByTheRoundTrip", testSlow)
 	register("F17_JitterIsSurvived", testJitter)
 	register("F19_MaxClientsOnADefaultClient", testMaxClientsDefault)
@@ -32,7 +32,7 @@ func init() {
 
 // testPartitionByFirewall has the kernel drop every packet from and to an address
 // of this machine that only this test uses.
-func testPartitionByFirewall(t *testing.T, d Door) {
+func testPartitionByFirewall(t *testing.T, d Kind) {
 	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
 	rule := func(does, side string) error {
 		return exec.Command("iptables", "-w", "10", does, "INPUT", side, address, "-j", "DROP").Run()
@@ -63,7 +63,7 @@ func testPartitionByFirewall(t *testing.T, d Door) {
 
 // testPartitionByProxy stops the traffic of the connections there are, or also
 // ends them, so that those that are made anew hang.
-func testPartitionByProxy(t *testing.T, d Door, reset bool) {
+func testPartitionByProxy(t *testing.T, d Kind, reset bool) {
 	s := d.start(t)
 	p := s.behind(t)
 	testPartition(t, d, s, p.Addr(), func(on bool) {
@@ -82,7 +82,7 @@ const soon = 4 * time.Second
 // testPartition cuts a client off in silence. Every call returns by its own
 // deadline, leases end at theirs, before another can have the key, and when the
 // network heals all goes on.
-func testPartition(t *testing.T, d Door, s fleet, address string, cut func(on bool)) {
+func testPartition(t *testing.T, d Kind, s fleet, address string, cut func(on bool)) {
 	t.Parallel()
 	const lease = 500 * time.Millisecond
 	client := func(o *rueidis.ClientOption) { o.InitAddress = []string{address} }
@@ -145,7 +145,7 @@ func testPartition(t *testing.T, d Door, s fleet, address string, cut func(on bo
 }
 
 // What a round trip took is not promised to the holder.
-func testSlow(t *testing.T, d Door) {
+func testSlow(t *testing.T, d Kind) {
 	t.Parallel()
 	const way = 100 * time.Millisecond
 	lease := 2 * time.Second
@@ -170,7 +170,7 @@ func testSlow(t *testing.T, d Door) {
 
 // Leases live through delays of 1 to 500 ms for a round trip, and a key goes from
 // hand to hand.
-func testJitter(t *testing.T, d Door) {
+func testJitter(t *testing.T, d Kind) {
 	t.Parallel()
 	lease := 5 * time.Second
 	if d.Nodes > 0 { // as above

@@ -22,7 +22,7 @@ const long = time.Minute
 // disturbed, and another one that reaches it undisturbed.
 type faultRig struct {
 	t      *testing.T
-	door   Door
+	kind   Kind
 	server fleet
 	proxy  *ways
 	client rueidis.Client  // through the proxy
@@ -32,15 +32,15 @@ type faultRig struct {
 
 // newFaultRig makes both lockers with the same options. Redis knows all scripts,
 // so that each call is one command. change alters the options of client.
-func newFaultRig(t *testing.T, d Door, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
+func newFaultRig(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
 	t.Helper()
 	return newFaultRigOn(t, d, d.start(t), o, change...)
 }
 
 // newFaultRigOn makes them on servers of the test's.
-func newFaultRigOn(t *testing.T, d Door, s fleet, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
+func newFaultRigOn(t *testing.T, d Kind, s fleet, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
 	t.Helper()
-	r := &faultRig{t: t, door: d, server: s}
+	r := &faultRig{t: t, kind: d, server: s}
 	for _, text := range scriptTexts() {
 		r.server.Do(t, "SCRIPT", "LOAD", text)
 	}
@@ -105,7 +105,7 @@ func within[T any](t testing.TB, c <-chan T) (v T) {
 // awaitWaiters returns when so many clients wait for key.
 func (r *faultRig) awaitWaiters(key string, n int) {
 	r.t.Helper()
-	await(r.t, func() bool { return r.door.waiting(r.t, r.server, key) == n })
+	await(r.t, func() bool { return r.kind.waiting(r.t, r.server, key) == n })
 }
 
 // traceless returns when no wait has left a trace of key: neither a subscription
@@ -164,7 +164,7 @@ func (r *faultRig) keys() []string {
 // the same of its holders, and nothing changes for a while.
 func (r *faultRig) settled(key string) (all map[string]string) {
 	r.t.Helper()
-	if r.door.Nodes < 2 {
+	if r.kind.Nodes < 2 {
 		return r.dump()
 	}
 	await(r.t, func() bool {

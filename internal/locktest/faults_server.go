@@ -30,7 +30,7 @@ type outage struct {
 
 func init() {
 	for _, o := range outages {
-		register(o.name, func(t *testing.T, d Door) { testOutage(t, d, o) })
+		register(o.name, func(t *testing.T, d Kind) { testOutage(t, d, o) })
 	}
 }
 
@@ -164,7 +164,7 @@ func over() context.Context {
 	return ctx
 }
 
-func testOutage(t *testing.T, d Door, o outage) {
+func testOutage(t *testing.T, d Kind, o outage) {
 	t.Parallel()
 	s := d.start(t, o.args...)
 	var change []func(*rueidis.ClientOption)

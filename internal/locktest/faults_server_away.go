@@ -14,17 +14,17 @@ import (
 )
 
 func init() {
-	register("F35_AllAwayRefused", func(t *testing.T, d Door) {
+	register("F35_AllAwayRefused", func(t *testing.T, d Kind) {
 		// An acquire and a release, the scripts anew for those that come first, renewals on a slow machine.
 		r := newFaultRig(t, d, awayOptions())
 		testAllAway(r, r.other, r.server.Kill, r.server.Restart, 10)
 	})
-	register("F35_AllAwaySilent", func(t *testing.T, d Door) {
+	register("F35_AllAwaySilent", func(t *testing.T, d Kind) {
 		// What was asked meanwhile lies in the sockets: an attempt for each time limit, and what undoes it.
 		r := newFaultRig(t, d, awayOptions())
 		testAllAway(r, r.other, r.server.Pause, r.server.Resume, 25)
 	})
-	register("F35_AllAwayReset", func(t *testing.T, d Door) {
+	register("F35_AllAwayReset", func(t *testing.T, d Kind) {
 		// A proxy takes connections for a Redis that is gone: no attempt is known to have failed.
 		r := newFaultRig(t, d, awayOptions())
 		testAllAway(r, r.locker, r.server.Kill, r.server.Restart, 15)
@@ -46,10 +46,10 @@ func testAllAway(r *faultRig, waiter holdfast.Locker, leave, comeBack func(), mo
 	t := r.t
 	t.Parallel()
 	keys := 200
-	if r.door.Nodes > 1 {
+	if r.kind.Nodes > 1 {
 		keys = 100 // on each node
 	}
-	holder := r.door.Open(t, r.server.Client(t), awayOptions())
+	holder := r.kind.Open(t, r.server.Client(t), awayOptions())
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	held, waits := make([]*holdfast.Lease, keys), make([]chan error, keys)
 	for i := range keys {

@@ -25,7 +25,7 @@ func init() {
 }
 
 // Scripts are forgotten again and again, and nobody notices.
-func testScriptFlush(t *testing.T, d Door) {
+func testScriptFlush(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	const lease = 3 * time.Second
@@ -60,7 +60,7 @@ func testScriptFlush(t *testing.T, d Door) {
 	require.GreaterOrEqual(t, <-stopped, 10)
 }
 
-func testScriptFlushCost(t *testing.T, d Door) {
+func testScriptFlushCost(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
 	require.NoError(t, lock(t, r.locker, bounded(t), "warm").Unlock(bounded(t)))
@@ -93,7 +93,7 @@ func testScriptFlushCost(t *testing.T, d Door) {
 }
 
 // A script blocks Redis for a part of a lease: it is renewed when that is over.
-func testBusyShort(t *testing.T, d Door) {
+func testBusyShort(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t, "--busy-reply-threshold", "20")
 	locker := d.Open(t, s.Client(t), Options{Lease: 3 * time.Second})
@@ -111,7 +111,7 @@ func testBusyShort(t *testing.T, d Door) {
 }
 
 // A script blocks Redis for longer: the lease ends at its deadline, not before.
-func testBusyLong(t *testing.T, d Door) {
+func testBusyLong(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t, "--busy-reply-threshold", "20")
 	locker := d.Open(t, s.Client(t), Options{Lease: time.Second})
@@ -125,7 +125,7 @@ func testBusyLong(t *testing.T, d Door) {
 
 // Out of memory, locks are renewed and released, nested ones too; only counting
 // their entries has to wait.
-func testMemoryHeld(t *testing.T, d Door) {
+func testMemoryHeld(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: 2 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})

@@ -14,7 +14,7 @@ func init() {
 	register("F34_ClockJumpsAhead", clockAhead)
 	register("F34_ClockJumpsBack", clockBack)
 	for name, rate := range map[string]float64{"×1.01": 1.01, "×2": 2, "×0.5": 0.5} {
-		register("F34_ClockRuns"+name, func(t *testing.T, d Door) { clockRuns(t, d, rate) })
+		register("F34_ClockRuns"+name, func(t *testing.T, d Kind) { clockRuns(t, d, rate) })
 	}
 }
 
@@ -25,7 +25,7 @@ type wrongClock struct {
 }
 
 // clockRig is lockers of different clients on a server whose clock can be moved.
-func clockRig(t *testing.T, d Door, lockers int) (*redistest.Server, []holdfast.Locker) {
+func clockRig(t *testing.T, d Kind, lockers int) (*redistest.Server, []holdfast.Locker) {
 	t.Parallel()
 	s := redistest.StartWithClock(t)
 	ls := make([]holdfast.Locker, lockers)
@@ -37,7 +37,7 @@ func clockRig(t *testing.T, d Door, lockers int) (*redistest.Server, []holdfast.
 
 // A jump ahead ends all leases in Redis: the holder is told at its next renewal,
 // those who wait go on to be served, and fences grow.
-func clockAhead(t *testing.T, d Door) {
+func clockAhead(t *testing.T, d Kind) {
 	s, l := clockRig(t, d, 3)
 	ctx := bounded(t)
 	first := lock(t, l[0], ctx, "k")
@@ -71,7 +71,7 @@ func firstOf(a, b <-chan acquired) <-chan acquired {
 }
 
 // A jump back ends nothing, and fences grow all the same.
-func clockBack(t *testing.T, d Door) {
+func clockBack(t *testing.T, d Kind) {
 	s, l := clockRig(t, d, 2)
 	ctx := bounded(t)
 	first := lock(t, l[0], ctx, "k")
@@ -87,7 +87,7 @@ func clockBack(t *testing.T, d Door) {
 }
 
 // Under a clock that runs wrong, leases that are renewed live on.
-func clockRuns(t *testing.T, d Door, rate float64) {
+func clockRuns(t *testing.T, d Kind, rate float64) {
 	s, l := clockRig(t, d, 2)
 	ctx := bounded(t)
 	s.SetClock(0, rate)

@@ -31,7 +31,7 @@ func forbid(t *testing.T, s fleet) {
 }
 
 // The forbidden lease ends, as it cannot be renewed; all others go on.
-func testForbiddenAmongLeases(t *testing.T, d Door) {
+func testForbiddenAmongLeases(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	leastUser(t, d, s)
@@ -53,7 +53,7 @@ func testForbiddenAmongLeases(t *testing.T, d Door) {
 }
 
 // Who waits for the forbidden key is told; all others keep their places and are served.
-func testForbiddenAmongWaiters(t *testing.T, d Door) {
+func testForbiddenAmongWaiters(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	leastUser(t, d, s)

@@ -11,20 +11,20 @@ import (
 )
 
 func init() {
-	register("F20_KilledBackEmpty", func(t *testing.T, d Door) {
+	register("F20_KilledBackEmpty", func(t *testing.T, d Kind) {
 		testForgotten(t, d, short, func(s fleet) { s.Restart() })
 	})
 	register("F20_WaitsRideOutARestart", testRestartRiddenOut)
 	register("F21_KilledBackWithItsMemory", testBackWithMemory)
-	register("F24_Flushed", func(t *testing.T, d Door) {
+	register("F24_Flushed", func(t *testing.T, d Kind) {
 		testForgotten(t, d, short, func(s fleet) { s.Do(t, "FLUSHALL") })
 	})
-	register("F24_KeyDeleted", func(t *testing.T, d Door) {
+	register("F24_KeyDeleted", func(t *testing.T, d Kind) {
 		// Longer than a key is awaited to be gone: one that was made again is found.
 		testForgotten(t, d, 24*time.Second, func(s fleet) { s.Do(t, "DEL", "k") })
 	})
 	register("F24_NextCallTells", testNextCallTells)
-	register("F31_Evicted", func(t *testing.T, d Door) { testForgotten(t, d, short, evict(t)) })
+	register("F31_Evicted", func(t *testing.T, d Kind) { testForgotten(t, d, short, evict(t)) })
 }
 
 const short = 3 * time.Second // a lease of which a test awaits the renewal
@@ -43,7 +43,7 @@ func evict(t *testing.T) func(fleet) {
 // testForgotten has Redis lose the lock. The holder is told at the next renewal
 // and nothing brings the lock back; who waits elsewhere gets it, with a larger
 // fence, and keeps it.
-func testForgotten(t *testing.T, d Door, lease time.Duration, forget func(fleet), args ...string) {
+func testForgotten(t *testing.T, d Kind, lease time.Duration, forget func(fleet), args ...string) {
 	t.Parallel()
 	s := d.start(t, args...)
 	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, MaxLease: lease})
@@ -77,7 +77,7 @@ func testForgotten(t *testing.T, d Door, lease time.Duration, forget func(fleet)
 }
 
 // Any call about a lost lease tells of the loss before a renewal does.
-func testNextCallTells(t *testing.T, d Door) {
+func testNextCallTells(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
 	for name, call := range map[string]func(l, inside *holdfast.Lease) error{
@@ -110,7 +110,7 @@ func testNextCallTells(t *testing.T, d Door) {
 }
 
 // Redis is away for a while and comes back empty: whoever waited goes on.
-func testRestartRiddenOut(t *testing.T, d Door) {
+func testRestartRiddenOut(t *testing.T, d Kind) {
 	t.Parallel()
 	s := d.start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: long, Unguarded: true})
@@ -134,7 +134,7 @@ func testRestartRiddenOut(t *testing.T, d Door) {
 }
 
 // A lock that Redis remembers lives on as if nothing had been.
-func testBackWithMemory(t *testing.T, d Door) {
+func testBackWithMemory(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 5 * time.Second
 	s := d.start(t, "--appendonly", "yes", "--appendfsync", "always")

@@ -12,8 +12,8 @@ import (
 )
 
 func init() {
-	register("F22_PowerLost", func(t *testing.T, d Door) { testForgotten(t, d, short, losePower(t), writing...) })
-	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d Door) {
+	register("F22_PowerLost", func(t *testing.T, d Kind) { testForgotten(t, d, short, losePower(t), writing...) })
+	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d Kind) {
 		testOneForgets(t, d, true, func(s *redistest.Server) { losePower(t)(fleet{s}) }, writing...)
 	})
 }

@@ -14,25 +14,25 @@ import (
 )
 
 func init() {
-	register("F32_WrongPassword", func(t *testing.T, d Door) {
+	register("F32_WrongPassword", func(t *testing.T, d Kind) {
 		testRefused(t, d, "WRONGPASS", asLeast, func(s fleet) {
 			s.Do(t, "ACL", "SETUSER", "least", "resetpass", ">changed")
 			s.Do(t, "CLIENT", "KILL", "USER", "least")
 		})
 	})
-	register("F32_NoPassword", func(t *testing.T, d Door) {
+	register("F32_NoPassword", func(t *testing.T, d Kind) {
 		testRefused(t, d, "NOAUTH", func(*rueidis.ClientOption) {}, func(s fleet) {
 			s.Do(t, "CONFIG", "SET", "requirepass", "secret")
 			s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
 		})
 	})
-	register("F32_NoRight", func(t *testing.T, d Door) {
+	register("F32_NoRight", func(t *testing.T, d Kind) {
 		testRefused(t, d, "NOPERM", asLeast, func(s fleet) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
 	})
-	register("F33_WrongType", func(t *testing.T, d Door) {
+	register("F33_WrongType", func(t *testing.T, d Kind) {
 		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s fleet) { s.Do(t, "SET", "k", "v") })
 	})
-	register("F33_ForeignHash", func(t *testing.T, d Door) {
+	register("F33_ForeignHash", func(t *testing.T, d Kind) {
 		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s fleet) {
 			s.Do(t, "EVAL", // at once: the key must not be free in between
 				"redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], 'name', 'Ann', 'mail', 'a@b', 'age', '7')", "1", "k")
@@ -46,8 +46,8 @@ func init() {
 // asLeast logs in as the user that leastUser makes.
 func asLeast(o *rueidis.ClientOption) { o.Username, o.Password = "least", "secret" }
 
-// commands are what the scripts of the door need.
-func (d Door) commands() []string {
+// commands are what the scripts of the lock kind need.
+func (d Kind) commands() []string {
 	switch {
 	case d.Fair:
 		return scripts.FairCommands()
@@ -58,7 +58,7 @@ func (d Door) commands() []string {
 }
 
 // leastUser makes the user with the least rights that a lock needs.
-func leastUser(t *testing.T, d Door, s fleet) {
+func leastUser(t *testing.T, d Kind, s fleet) {
 	rule := []string{
 		"ACL", "SETUSER", "least", "on", ">secret", "~*", "&redisson_lock__channel:*",
 		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
@@ -71,7 +71,7 @@ func leastUser(t *testing.T, d Door, s fleet) {
 
 // testRefused requires that what waiting cannot cure is told at once, as it is,
 // to those who ask and to those who wait already.
-func testRefused(t *testing.T, d Door, code string, client func(*rueidis.ClientOption), begin func(fleet)) {
+func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin func(fleet)) {
 	t.Parallel()
 	s := d.start(t)
 	leastUser(t, d, s)
@@ -114,7 +114,7 @@ func testRefused(t *testing.T, d Door, code string, client func(*rueidis.ClientO
 }
 
 // Keys that others use are told from locks and left as they are.
-func testForeignKey(t *testing.T, d Door) {
+func testForeignKey(t *testing.T, d Kind) {
 	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Unguarded: true})
 	s := r.server
@@ -153,7 +153,7 @@ func testForeignKey(t *testing.T, d Door) {
 
 // A lock whose key another program overwrites is lost, at the latest at its
 // deadline, and costs no other lease its renewal.
-func testKeyReplaced(t *testing.T, d Door) {
+func testKeyReplaced(t *testing.T, d Kind) {
 	t.Parallel()
 	const lease = 6 * time.Second
 	s := d.start(t)
@@ -181,7 +181,7 @@ func testKeyReplaced(t *testing.T, d Door) {
 // and without fences, free, nested, waiting, unlocked and lost. Each ends well or
 // says why, nothing is left half done, and nobody is kept out for longer than a
 // lease.
-func testEachCommandTakenAway(t *testing.T, d Door) {
+func testEachCommandTakenAway(t *testing.T, d Kind) {
 	for _, command := range append(d.commands(), "subscribe", "unsubscribe") {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
@@ -190,7 +190,7 @@ func testEachCommandTakenAway(t *testing.T, d Door) {
 	}
 }
 
-func testCommandTakenAway(t *testing.T, d Door, command string) {
+func testCommandTakenAway(t *testing.T, d Kind, command string) {
 	const lease = time.Second
 	s := d.start(t)
 	leastUser(t, d, s)

@@ -37,7 +37,7 @@ func g10Grow(c *contractRig) {
 	}
 	lost := func(lose func()) func() {
 		return func() {
-			if c.door.Nodes > 1 { // a node that was late keeps the numbers of a tenure, which are ahead of its clock
+			if c.kind.Nodes > 1 { // a node that was late keeps the numbers of a tenure, which are ahead of its clock
 				await(c.t, func() bool { return micros(c.t, c.server[0]) > last })
 			}
 			lose()

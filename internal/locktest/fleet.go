@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// fleet is the Redis that a door locks on: one server, or the independent masters of
+// fleet is the Redis that a lock kind locks on: one server, or the independent masters of
 // a quorum, to which all is done alike, so that a fault of the one is a fault of them
 // all.
 type fleet []*redistest.Server
 
-// start starts what the door locks on.
-func (d Door) start(t testing.TB, args ...string) (f fleet) {
+// start starts what the lock kind locks on.
+func (d Kind) start(t testing.TB, args ...string) (f fleet) {
 	t.Helper()
 	for range max(d.Nodes, 1) {
 		f = append(f, redistest.Start(t, args...))
@@ -103,7 +103,7 @@ func (c clients) Close() {
 	}
 }
 
-// Clients are the clients that the suite gives to a door on several servers, in the
+// Clients are the clients that the suite gives to a lock kind on several servers, in the
 // guise of one.
 func Clients(c rueidis.Client) []rueidis.Client {
 	if several, ok := c.(clients); ok {

@@ -13,7 +13,7 @@ import (
 // FuzzKeys requires that any bytes make a key: it is taken, nested, seen, refused
 // to others, handed on by message and given back, and nothing else is touched.
 // Only an empty or over-long key is refused, and one whose names are another's.
-func FuzzKeys(f *testing.F, d Door) {
+func FuzzKeys(f *testing.F, d Kind) {
 	for _, key := range []string{
 		"", "k", "sku:42", "a b", "{a}b", "a{b}c", "{}", "{", "}", "}{", "{{a}}", "*", "[a-z]?", "%s%d", "\\", "\"", "\x00",
 		"\r\n", "*1\r\n$8\r\nFLUSHALL\r\n", "ключ", "\xff\xfe", "redisson_lock_token:{k}", "holdfast_gone:{k}:1", "{k}", "holdfast_node",
@@ -52,9 +52,9 @@ func FuzzKeys(f *testing.F, d Door) {
 		require.NoError(t, got(t, waiting).Unlock(ctx))
 
 		require.Equal(t, 1, number(t, s, "DEL", "neighbour of "+key))
-		for d.Fair && number(t, s, "DBSIZE") > 0 { // but beats, of which one may be still on its way
+		for d.Fair && number(t, s, "DBSIZE") > 0 { // but heartbeats, of which one may be still on its way
 			require.Equal(t, 1, number(t, s, "DBSIZE"))
-			require.Equal(t, 1, number(t, s, "DEL", ofKey("holdfast_beat", key)))
+			require.Equal(t, 1, number(t, s, "DEL", ofKey("holdfast_heartbeat", key)))
 		}
 		require.Zero(t, number(t, s, "DBSIZE"))
 	})

@@ -57,7 +57,7 @@ func g7Nothing(c *contractRig) {
 	}
 	before := connections()
 	client := c.server.Client(c.t, func(o *rueidis.ClientOption) { o.InitAddress = []string{c.proxy.Addr()} })
-	l := c.door.Open(c.t, client, Options{Fencing: true})
+	l := c.kind.Open(c.t, client, Options{Fencing: true})
 
 	their := lock(c.t, c.other, c.ctx, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -89,7 +89,7 @@ func g7Nothing(c *contractRig) {
 }
 
 // onlyExpiring requires that there is nothing in Redis but two counters, the
-// tombstone of an attempt in doubt, and the beats of a fair door.
+// tombstone of an attempt in doubt, and the heartbeats of a fair lock.
 func (c *contractRig) onlyExpiring() {
 	c.t.Helper()
 	names := c.keys()
@@ -99,17 +99,17 @@ func (c *contractRig) onlyExpiring() {
 		found[kind]++
 	}
 	require.Equal(c.t, 2, found["redisson_lock_token"])
-	tombstones, beats := found["holdfast_gone"], 0
-	if c.door.Fair {
-		beats = 2
+	tombstones, heartbeats := found["holdfast_gone"], 0
+	if c.kind.Fair {
+		heartbeats = 2
 	}
-	if c.door.Fair || c.door.Nodes > 1 {
+	if c.kind.Fair || c.kind.Nodes > 1 {
 		require.Positive(c.t, tombstones) // who was given up before its enter, or a node, was answered leaves one, too
 	} else {
 		require.Equal(c.t, 1, tombstones)
 	}
-	require.Equal(c.t, beats, found["holdfast_beat"])
-	require.Len(c.t, names, 2+tombstones+beats)
+	require.Equal(c.t, heartbeats, found["holdfast_heartbeat"])
+	require.Len(c.t, names, 2+tombstones+heartbeats)
 }
 
 func g9Batch(c *contractRig) {

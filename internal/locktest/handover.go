@@ -30,11 +30,11 @@ var tenured = Options{Handover: &longTenure, FirstLease: 20 * time.Second}
 
 // crew is a holder of key, and so many waiters behind it, to which its hold may be
 // handed over one after the other, and then waiters with these terms. On a fair
-// door such a hold has been granted by the queue, with those who follow.
+// lock kind such a hold has been granted by the queue, with those who follow.
 func (c *contractRig) crew(key string, n int, then ...[]holdfast.LockOption) (holder *holdfast.Lease, waits []<-chan acquired) {
 	c.t.Helper()
 	holder = lock(c.t, c.locker, c.ctx, key)
-	if c.door.Fair {
+	if c.kind.Fair {
 		before, leader := holder, c.inQueue(c.locker, key)
 		defer func() {
 			c.unlock(before)
@@ -147,7 +147,7 @@ func handoverOff(c *contractRig) {
 	}
 	c.unlock(holder)
 	want := []string{"acquire", "release", "acquire", "release", "acquire", "release"}
-	if c.door.Fair {
+	if c.kind.Fair {
 		want = []string{"acquire", "subscribe", "enter", "enter", "release", "release", "release"}
 	}
 	c.sentInOrder(want, c.commands())

@@ -29,9 +29,9 @@ var seededBugs = map[string]seededBug{
 	"hides a loss": {unlock: func(holdfast.Locker, string, error) error { return nil }},
 }
 
-// in returns a door with that fault.
-func (b seededBug) in(d Door) Door {
-	return Door{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (holdfast.Locker, error) {
+// in returns a lock kind with that fault.
+func (b seededBug) in(d Kind) Kind {
+	return Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (holdfast.Locker, error) {
 		l, err := d.New(client, o)
 		return seededLocker{l, b}, err
 	}}

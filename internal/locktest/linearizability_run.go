@@ -19,7 +19,7 @@ import (
 // RunLinearizability records what several lockers do on few keys, with leases
 // that are short and fixed and often run out, and then with leases that are
 // renewed, and requires that both histories are linearizable.
-func RunLinearizability(t *testing.T, d Door) {
+func RunLinearizability(t *testing.T, d Kind) {
 	for _, renewed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("renewed=%t", renewed), func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +38,7 @@ func RunLinearizability(t *testing.T, d Door) {
 
 // RunLinearizabilityControl does the same with locks that have one fault each,
 // which the check must find.
-func RunLinearizabilityControl(t *testing.T, d Door) {
+func RunLinearizabilityControl(t *testing.T, d Kind) {
 	for name, bug := range seededBugs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +60,7 @@ const (
 
 // recordHistory has goroutines lock and unlock: four share each of two lockers,
 // and four have one of their own, for that long, and then until so much has happened.
-func recordHistory(t *testing.T, d Door, renewed bool, length time.Duration, least map[happening]int) *history {
+func recordHistory(t *testing.T, d Kind, renewed bool, length time.Duration, least map[happening]int) *history {
 	s := redistest.Start(t)
 	h := &history{began: time.Now(), counts: map[happening]int{}}
 	o := Options{Lease: long, Stale: historyLease, FirstLease: historyLease}

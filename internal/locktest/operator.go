@@ -68,7 +68,7 @@ func forceOwn(c *contractRig) {
 	require.True(c.t, held)
 	require.ErrorIs(c.t, outer.Err(), holdfast.ErrLost)
 	require.ErrorIs(c.t, inner.Err(), holdfast.ErrLost)
-	if c.door.Nodes > 0 {
+	if c.kind.Nodes > 0 {
 		c.releasedAfterLoss("force_release")
 	} else {
 		require.Equal(c.t, []string{"force_release"}, c.commands())

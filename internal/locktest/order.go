@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// orderCheck follows the queues of a fair door through all that Redis does, and
+// orderCheck follows the queues of a fair lock through all that Redis does, and
 // finds whoever was granted a key before one that had entered earlier, unless that
 // one's client did not hear it in the same call.
 type orderCheck struct {

@@ -21,7 +21,7 @@ func init() { registerChild("order", orderChild) }
 
 // orderChild locks and unlocks k on many goroutines until it hears a line.
 // Args: the address of Redis, whether locks are handed over locally.
-func orderChild(d Door, p *Parent) error {
+func orderChild(d Kind, p *Parent) error {
 	client, err := p.Client(p.Args[0])
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func orderChild(d Door, p *Parent) error {
 // half of the processes with local hand-over, and requires that they come in the
 // order in which the waiters have entered, without one exception. Both orders are
 // read from what Redis says that it does.
-func RunOrder(t *testing.T, d Door) {
+func RunOrder(t *testing.T, d Kind) {
 	o := orderRun(t, d, 10_000, nil)
 	require.Empty(t, o.wrong)
 	o.inOrder(t, "k")
@@ -84,7 +84,7 @@ func RunOrder(t *testing.T, d Door) {
 
 // RunOrderControl makes a short run in which somebody moves the last of the queue
 // to its front. The check must find that.
-func RunOrderControl(t *testing.T, d Door) {
+func RunOrderControl(t *testing.T, d Kind) {
 	o := orderRun(t, d, 500, func(s *redistest.Server) {
 		_, _ = s.TryDo("EVAL", `if redis.call('LLEN', KEYS[1]) > 2 then redis.call('LMOVE', KEYS[1], KEYS[1], 'RIGHT', 'LEFT') end`, "1", queueOf("k"))
 	})
@@ -104,7 +104,7 @@ func (o *orderCheck) inOrder(t testing.TB, key string) {
 }
 
 // orderRun returns when so many grants were made. disturb is called all the time.
-func orderRun(t *testing.T, d Door, grants int, disturb func(*redistest.Server)) *orderCheck {
+func orderRun(t *testing.T, d Kind, grants int, disturb func(*redistest.Server)) *orderCheck {
 	s := redistest.Start(t)
 	o := newOrderCheck("k")
 	enough, once := make(chan struct{}), sync.Once{}
@@ -143,7 +143,7 @@ func orderRun(t *testing.T, d Door, grants int, disturb func(*redistest.Server))
 
 // RunLongQueue has 2 000 wait for one key, of four clients, and requires that they
 // are served in their order.
-func RunLongQueue(t *testing.T, d Door) {
+func RunLongQueue(t *testing.T, d Kind) {
 	const clients, each = 4, 500
 	s := redistest.Start(t)
 	o := newOrderCheck("k")

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// plainCases are what only doors promise whose clients race for a key.
+// plainCases are what only lock kinds promise whose clients race for a key.
 var plainCases = []contractCase{
 	{"Wait_CostsNoCommand", defaults, waitCosts},
 	{"Wait_InOrderBehindTheFirstAttempt", defaults, waitOrderFirst},
@@ -16,7 +16,7 @@ var plainCases = []contractCase{
 func waitCosts(c *contractRig) {
 	their := lock(c.t, c.other, c.ctx, "k")
 	waits := []<-chan acquired{lockAside(c.locker, c.ctx, "k")}
-	if c.door.Nodes > 1 {
+	if c.kind.Nodes > 1 {
 		c.awaitWaiters("k", 1)
 	} else {
 		await(c.t, func() bool { return len(c.noted()) == 3 })
@@ -25,9 +25,9 @@ func waitCosts(c *contractRig) {
 	for range 19 {
 		waits = append(waits, c.queue(c.locker, "k"))
 	}
-	if c.door.Nodes > 1 {
+	if c.kind.Nodes > 1 {
 		time.Sleep(200 * time.Millisecond) // looks without an end would show
-		require.LessOrEqual(c.t, c.mostSent("acquire"), c.door.looks())
+		require.LessOrEqual(c.t, c.mostSent("acquire"), c.kind.looks())
 	} else {
 		c.quiet()
 	}

@@ -131,7 +131,7 @@ func reentryDead(c *contractRig) {
 	c.unlock(inner)
 	_, err := c.locker.ForceUnlock(c.ctx, "lost")
 	require.NoError(c.t, err)
-	if c.door.Nodes > 0 { // which releases it wherever it may be left
+	if c.kind.Nodes > 0 { // which releases it wherever it may be left
 		c.releasedAfterLoss("force_release")
 	}
 	c.commands()

@@ -23,7 +23,7 @@ func refusedKeys(c *contractRig) {
 		"": "key is empty", strings.Repeat("k", 1025): "1025 bytes",
 		"{k}": "in braces", "{a}k}": "in braces", "holdfast_node": "node of a quorum",
 		"redisson_lock_token:{k}": "another lock", "redisson_lock_queue:{k}": "another lock", "redisson_lock_timeout:{k}": "another lock",
-		"holdfast_beat:{k}": "another lock", "holdfast_gone:{k}:owner": "another lock", "redisson_unlock_latch:{k}:0": "another lock",
+		"holdfast_heartbeat:{k}": "another lock", "holdfast_gone:{k}:owner": "another lock", "redisson_unlock_latch:{k}:0": "another lock",
 		"{k}:owner:rwlock_timeout:1": "read/write lock",
 	} {
 		for name, call := range map[string]func() error{
@@ -86,7 +86,7 @@ func refusedOptions(c *contractRig) {
 		{Options{MaxWaiters: -1}, []string{"WithMaxWaiters", "-1"}},
 		{Options{MaxOutage: &negative}, []string{"WithMaxOutage", "negative"}},
 	} {
-		l, err := c.door.New(c.client, r.options)
+		l, err := c.kind.New(c.client, r.options)
 		require.Nil(c.t, l)
 		for _, part := range r.names {
 			require.ErrorContains(c.t, err, part)
@@ -96,7 +96,7 @@ func refusedOptions(c *contractRig) {
 }
 
 func refusedClient(c *contractRig) {
-	l, err := c.door.New(nil, Options{})
+	l, err := c.kind.New(nil, Options{})
 	require.Nil(c.t, l)
 	require.ErrorContains(c.t, err, "is nil")
 }

@@ -84,7 +84,7 @@ func (r *resize) settle(nodes int) *settlers {
 			clients = append(clients, n.Client(r.t))
 		}
 		none := time.Duration(0)
-		l, err := ChaosDoor.New(clients, MastersOptions{Lease: chaosLease, Handover: &none})
+		l, err := ChaosKind.New(clients, MastersOptions{Lease: chaosLease, Handover: &none})
 		require.NoError(r.t, err)
 		var users sync.WaitGroup
 		for range 4 {

@@ -73,7 +73,7 @@ func secrets(c *contractRig) {
 		client := c.server.Client(c.t, func(o *rueidis.ClientOption) {
 			o.InitAddress, o.Username, o.Password = []string{c.proxy.Addr()}, "canary-user", password
 		})
-		return c.door.Open(c.t, client, Options{Lease: lease, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+		return c.kind.Open(c.t, client, Options{Lease: lease, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 	}
 	l := open()
 	var owners []string

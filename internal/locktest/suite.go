@@ -23,7 +23,7 @@ var defaults = Options{}
 
 // Run runs the contract and the guarantees against d. Each case has a Redis of
 // its own.
-func Run(t *testing.T, d Door) {
+func Run(t *testing.T, d Kind) {
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
 		closeCases, bindCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
@@ -47,12 +47,12 @@ type contractRig struct {
 	*faultRig
 	ctx context.Context // of which the case expects no end
 
-	mu    sync.Mutex
-	sent  [][]string // guarded by mu: by node, scripts and commands sent by locker's client, but beats
-	beats int        // guarded by mu: sent
+	mu         sync.Mutex
+	sent       [][]string // guarded by mu: by node, scripts and commands sent by locker's client, but heartbeats
+	heartbeats int        // guarded by mu: sent
 }
 
-func newContractRig(t *testing.T, d Door, o Options) *contractRig {
+func newContractRig(t *testing.T, d Kind, o Options) *contractRig {
 	t.Helper()
 	c := &contractRig{faultRig: newFaultRig(t, d, o), ctx: bounded(t)}
 	c.sent = make([][]string, len(c.proxy.all))
@@ -72,8 +72,8 @@ func (c *contractRig) note(node int, cmd []string) {
 	switch v := verb(cmd); v {
 	case "hello", "client", "ping": // keep a connection
 	case "look", "script", "discard", "punsubscribe", "sunsubscribe": // see whether a node of a quorum votes
-	case "beat":
-		c.beats++
+	case "heartbeat":
+		c.heartbeats++
 	case "undo":
 		if len(c.sent) == 1 { // else it goes to those that are late to answer a round that has failed: who, is chance
 			c.sent[node] = append(c.sent[node], v)
@@ -130,7 +130,7 @@ func (c *contractRig) commands() (sent []string) {
 // one connection only, in any order.
 func (c *contractRig) sentInOrder(want, sent []string) {
 	c.t.Helper()
-	if c.door.Nodes > 1 {
+	if c.kind.Nodes > 1 {
 		require.ElementsMatch(c.t, want, sent)
 	} else {
 		require.Equal(c.t, want, sent)
@@ -195,10 +195,10 @@ func (c *contractRig) queueWith(ctx context.Context, l holdfast.Locker, key stri
 	return done
 }
 
-// inQueue is queue, and on a fair door returns when the call is in Redis' queue.
+// inQueue is queue, and on a fair lock returns when the call is in Redis' queue.
 func (c *contractRig) inQueue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan acquired {
 	c.t.Helper()
-	if !c.door.Fair {
+	if !c.kind.Fair {
 		return c.queue(l, key, calls...)
 	}
 	before := queued(c.t, c.server, key)

@@ -113,7 +113,7 @@ func unlockExpired(c *contractRig) {
 			runtime.Gosched()
 		}
 		require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
-		if c.door.Nodes == 0 { // a quorum releases what may outlive it on a node whose clock is slow
+		if c.kind.Nodes == 0 { // a quorum releases what may outlive it on a node whose clock is slow
 			require.NotContains(c.t, c.noted(), "release")
 		}
 		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
@@ -159,7 +159,7 @@ func unlockNoAnswer(c *contractRig) {
 	ownTime(c.t, err)
 	c.ended(l, holdfast.ErrReleased)
 	unanswered := holdfast.ErrUnknown
-	if c.door.Nodes > 0 {
+	if c.kind.Nodes > 0 {
 		unanswered = holdfast.ErrUnavailable // by now it is known to be away, and not asked
 	}
 	_, err = c.locker.TryLock(c.ctx, "k")

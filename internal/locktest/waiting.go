@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Where Redis shows who waits, and what waiters are served by, is what the doors
+// Where Redis shows who waits, and what waiters are served by, is what the lock kinds
 // differ in; the cases ask here.
 
 // ofKey is the name of something that belongs to key: as the channel's, with
@@ -22,13 +22,13 @@ func ofKey(prefix, key string) string {
 func queueOf(key string) string  { return ofKey("redisson_lock_queue", key) }
 func scoresOf(key string) string { return ofKey("redisson_lock_timeout", key) }
 
-// inboxOf is the channel on which a client of a fair door hears of its grants.
+// inboxOf is the channel on which a client of a fair lock hears of its grants.
 func inboxOf(key, owner string) string {
 	client, _, _ := strings.Cut(owner, ":")
 	return scripts.Channel(key) + ":" + client
 }
 
-// queued are the owners that wait for key on a fair door, in their order.
+// queued are the owners that wait for key on a fair lock, in their order.
 func queued(t testing.TB, s redis, key string) []string {
 	t.Helper()
 	m := s.Do(t, "LRANGE", queueOf(key), "0", "-1")
@@ -39,7 +39,7 @@ func queued(t testing.TB, s redis, key string) []string {
 
 // waiting is how many clients wait for key, as Redis sees it: they listen to its
 // releases, or stand in its queue.
-func (d Door) waiting(t testing.TB, s redis, key string) int {
+func (d Kind) waiting(t testing.TB, s redis, key string) int {
 	t.Helper()
 	if !d.Fair {
 		n := listeners(t, s, scripts.Channel(key))
@@ -92,11 +92,11 @@ func left(t testing.TB, s redis, key string) []string {
 // subscription and one after. A quorum sleeps when enough of its nodes have
 // confirmed theirs, and looks again for each that comes later: what that node told
 // before, nobody heard.
-func (d Door) looks() int { return 1 + max(d.Nodes, 1) }
+func (d Kind) looks() int { return 1 + max(d.Nodes, 1) }
 
 // waitVerb is the script whose reply tells a client that its first waiter has to
 // wait, once it can hear: it tries again, or it enters the queue.
-func (d Door) waitVerb() string {
+func (d Kind) waitVerb() string {
 	if d.Fair {
 		return "enter"
 	}
@@ -105,7 +105,7 @@ func (d Door) waitVerb() string {
 
 // grantVerb is the script whose reply brings a key from one waiter of a client to
 // the next, where it is not handed over in memory.
-func (d Door) grantVerb() string {
+func (d Kind) grantVerb() string {
 	if d.Fair {
 		return "release"
 	}

@@ -85,16 +85,16 @@ func waitLocally(c *contractRig) {
 	their := lock(c.t, c.other, c.ctx, "wanted")
 	waiter := lockAside(c.locker, c.ctx, "wanted")
 	c.awaitWaiters("wanted", 1)
-	if c.door.Nodes > 1 { // the last looks may be still to come, but each try that is sent counts
-		for range 2 * c.door.looks() {
+	if c.kind.Nodes > 1 { // the last looks may be still to come, but each try that is sent counts
+		for range 2 * c.kind.looks() {
 			c.held(c.locker, "held")
 			c.held(c.locker, "wanted")
 		}
-		require.LessOrEqual(c.t, c.mostSent("acquire"), 1+c.door.looks())
+		require.LessOrEqual(c.t, c.mostSent("acquire"), 1+c.kind.looks())
 	} else {
 		// What follows the subscription may be still on its way.
 		await(c.t, func() bool { return len(c.noted()) == 4 })
-		require.Equal(c.t, []string{"acquire", "acquire", "subscribe", c.door.waitVerb()}, c.commands())
+		require.Equal(c.t, []string{"acquire", "acquire", "subscribe", c.kind.waitVerb()}, c.commands())
 		c.held(c.locker, "held")
 		c.held(c.locker, "wanted")
 		c.quiet()
@@ -213,7 +213,7 @@ func waitMaxOutage(c *contractRig) {
 // ask nodes that are known to be away, until it has found them back.
 func (c *contractRig) backAgain(key string) (l *holdfast.Lease) {
 	c.t.Helper()
-	if c.door.Nodes == 0 {
+	if c.kind.Nodes == 0 {
 		l, err := c.locker.TryLock(c.ctx, key)
 		require.NoError(c.t, err)
 		return l

@@ -128,7 +128,7 @@ func (q *Quorum) Bootstrap(ctx context.Context, nothingHeld bool) error {
 		return errInUse
 	}
 	return q.askAll(len(q.nodes), func(n *node) error {
-		said, err := n.lookNow(ctx, scripts.Ripen, epochs[n.index])
+		said, err := n.lookNow(ctx, scripts.Activate, epochs[n.index])
 		if err == nil && said.Left != 0 {
 			err = errForgot
 		}

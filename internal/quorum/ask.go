@@ -10,26 +10,26 @@ import (
 // asking is a hold that a node is asked for, and who is told what it said.
 type asking struct {
 	hold *hold
-	told func(scripts.Ballot, error)
+	told func(scripts.NodeReply, error)
 }
 
 // ask asks a node for its part of a hold, which is noted there, and if fenced, for what
 // a fence number is made of. It returns at once, mostly.
-func (n *node) ask(h *hold, fenced bool, told func(scripts.Ballot, error)) {
+func (n *node) ask(h *hold, fenced bool, told func(scripts.NodeReply, error)) {
 	switch {
 	case n.away():
-		told(scripts.Ballot{}, n.absence())
+		told(scripts.NodeReply{}, n.absence())
 	case !h.start(n):
-		told(scripts.Ballot{}, errOver)
+		told(scripts.NodeReply{}, errOver)
 	default:
 		n.asks.add(fenced, asking{h, told}, n.hurries(h))
 	}
 }
 
 // acquire is ask for who waits for the answer.
-func (n *node) acquire(h *hold, fenced bool) (b scripts.Ballot, err error) {
+func (n *node) acquire(h *hold, fenced bool) (b scripts.NodeReply, err error) {
 	came := make(chan struct{})
-	n.ask(h, fenced, func(said scripts.Ballot, e error) {
+	n.ask(h, fenced, func(said scripts.NodeReply, e error) {
 		b, err = said, e
 		close(came)
 	})
@@ -39,30 +39,30 @@ func (n *node) acquire(h *hold, fenced bool) (b scripts.Ballot, err error) {
 
 // askAll makes the call of acquires that share one.
 func (n *node) askAll(fenced bool, asks []asking, cannot error) {
-	ballots, err := []scripts.Ballot(nil), cannot
+	nodeReplies, err := []scripts.NodeReply(nil), cannot
 	if cannot == nil {
 		holds := make([]*hold, len(asks))
 		for i, a := range asks {
 			holds[i] = a.hold
 		}
-		ballots, err = callFor(len(holds), n.q.bounded(holds[0].lease), n, func(ctx context.Context) ([]scripts.Ballot, error) {
-			return n.ballots(ctx, fenced, holds)
+		nodeReplies, err = callFor(len(holds), n.q.bounded(holds[0].lease), n, func(ctx context.Context) ([]scripts.NodeReply, error) {
+			return n.nodeReplies(ctx, fenced, holds)
 		})
 	}
 	for i, a := range asks {
 		a.hold.landed(n)
 		if err != nil {
-			a.told(scripts.Ballot{}, err)
+			a.told(scripts.NodeReply{}, err)
 		} else {
-			a.told(ballots[i], ballots[i].Err)
+			a.told(nodeReplies[i], nodeReplies[i].Err)
 		}
 	}
 }
 
-// ballots asks a node for its parts of holds. Errors of one of them only are in its
-// ballot.
-func (n *node) ballots(ctx context.Context, fenced bool, holds []*hold) ([]scripts.Ballot, error) {
-	ballots := make([]scripts.Ballot, len(holds))
+// nodeReplies asks a node for its parts of holds. Errors of one of them only are in its
+// nodeReply.
+func (n *node) nodeReplies(ctx context.Context, fenced bool, holds []*hold) ([]scripts.NodeReply, error) {
+	nodeReplies := make([]scripts.NodeReply, len(holds))
 	for range 2 { // a vote that has become void is asked for anew, once
 		vote, err := n.voting(ctx)
 		if err != nil {
@@ -71,7 +71,7 @@ func (n *node) ballots(ctx context.Context, fenced bool, holds []*hold) ([]scrip
 		asks, of := make([]scripts.Ask, 0, len(holds)), make([]int, 0, len(holds))
 		for i, h := range holds {
 			if !h.send(n) {
-				ballots[i] = scripts.Ballot{Err: errOver}
+				nodeReplies[i] = scripts.NodeReply{Err: errOver}
 				continue
 			}
 			asks, of = append(asks, scripts.Ask{Key: h.key, Owner: h.owner, Lease: h.lease}), append(of, i)
@@ -79,7 +79,7 @@ func (n *node) ballots(ctx context.Context, fenced bool, holds []*hold) ([]scrip
 		if len(asks) == 0 {
 			return nil, errOver // which is no answer of the node's
 		}
-		said := make([]scripts.Ballot, len(asks))
+		said := make([]scripts.NodeReply, len(asks))
 		err = n.script.AcquireVoted(ctx, vote, fenced, asks, said)
 		if scripts.OutcomeOf(err) == scripts.Unknown {
 			return nil, err
@@ -88,32 +88,32 @@ func (n *node) ballots(ctx context.Context, fenced bool, holds []*hold) ([]scrip
 			if scripts.OutcomeOf(said[at].Err) != scripts.Unknown {
 				holds[i].answered(n, err == nil && said[at].OK)
 			}
-			ballots[i] = said[at]
-			ballots[i].Run = vote.Run()
+			nodeReplies[i] = said[at]
+			nodeReplies[i].Run = vote.Run()
 		}
 		switch {
 		case err != nil && len(asks) > 1 && scripts.OutcomeOf(err) == scripts.Refused && ctx.Err() == nil:
 			var all sync.WaitGroup
 			for _, i := range of { // by a fault of another's: its key is forbidden
-				all.Go(func() { ballots[i] = n.ballotAlone(ctx, fenced, holds[i]) })
+				all.Go(func() { nodeReplies[i] = n.nodeReplyAlone(ctx, fenced, holds[i]) })
 			}
 			all.Wait()
-			return ballots, ctx.Err()
+			return nodeReplies, ctx.Err()
 		case err != nil:
 			return nil, err
 		case !said[0].NoVote:
-			return ballots, nil
+			return nodeReplies, nil
 		}
 		n.guard.revoke(vote)
 	}
 	return nil, errVoid
 }
 
-// ballotAlone is ballots for one hold.
-func (n *node) ballotAlone(ctx context.Context, fenced bool, h *hold) scripts.Ballot {
-	one, err := n.ballots(ctx, fenced, []*hold{h})
+// nodeReplyAlone is nodeReplies for one hold.
+func (n *node) nodeReplyAlone(ctx context.Context, fenced bool, h *hold) scripts.NodeReply {
+	one, err := n.nodeReplies(ctx, fenced, []*hold{h})
 	if err != nil {
-		return scripts.Ballot{Err: err}
+		return scripts.NodeReply{Err: err}
 	}
 	return one[0]
 }

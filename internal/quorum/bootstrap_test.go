@@ -145,7 +145,7 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 			var once sync.Once
 			reached, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error)
 			first.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
-				if slices.Contains(cmd, "ripen") {
+				if slices.Contains(cmd, "activate") {
 					once.Do(func() { close(reached); <-goOn })
 				}
 				return redistest.Pass
@@ -162,12 +162,12 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 	}
 }
 
-// One that ripens late, or once more, as its reply was lost, does not heal what was
+// One that activates late, or once more, as its reply was lost, does not heal what was
 // forgotten after the first time.
 func TestBootstrapRepeated(t *testing.T) {
 	r := newRig(t, 3)
 	c := r.client()
-	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "ripen") })
+	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "activate") })
 	require.NoError(t, c.Bootstrap(bounded(t), true))
 	<-lost
 	said, err := c.nodes[0].lookNow(bounded(t), scripts.Tell, "")
@@ -175,7 +175,7 @@ func TestBootstrapRepeated(t *testing.T) {
 	require.Zero(t, said.Left)
 	r.do(0, "FLUSHALL")
 	requireNoVote(t, r.client().vote(0))
-	again, err := c.nodes[0].lookNow(bounded(t), scripts.Ripen, said.Epoch)
+	again, err := c.nodes[0].lookNow(bounded(t), scripts.Activate, said.Epoch)
 	require.NoError(t, err)
 	require.Positive(t, again.Left)
 	requireNoVote(t, r.client().vote(0))

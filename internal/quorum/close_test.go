@@ -109,7 +109,7 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 }
 
 // What Close waits for does not become more while it waits. A round that fails then
-// is undone as far as there is time, and a keeper's release is done.
+// is undone as far as there is time, and a repairer's release is done.
 func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()

@@ -1,4 +1,4 @@
-// Package quorum is a hall's backend on several independent nodes: it makes one
+// Package quorum is an engine's backend on several independent nodes: it makes one
 // hold of several, and one answer of several answers. The page of package multilock
 // tells the algorithm and what it promises; this one, who does what.
 //
@@ -20,7 +20,7 @@
 //	  │  ▲             on all nodes, late answers too
 //	  │  │ renewed by a quorum                      renew.go
 //	  │  └──┘
-//	  │ missing on a node: asked again              keeper.go
+//	  │ missing on a node: asked again              repairer.go
 //	  ▼
 //	released: a quorum of answers is waited for     release.go
 //
@@ -34,7 +34,7 @@
 // # Votes
 //
 // guard.go keeps, for each node, the scripts with which it votes, which name one
-// boot, one reign and one epoch of it. "No vote" throws them away and looks again.
+// boot, one replication ID and one epoch of it. "No vote" throws them away and looks again.
 // Who finds a node unmarked asks the others first: it marks none for another deployment
 // than theirs. Each yes names the server's process, so that two clients of one server
 // are one vote, wherever their addresses lead just now.
@@ -45,7 +45,7 @@
 //
 // Every call to a node has its own bound, and waits for no other node. After three
 // calls in a row without an answer a node counts as away: it is not asked any more,
-// and costs nobody any time, until its keeper has heard of it again. The keeper, a
+// and costs nobody any time, until its repairer has heard of it again. The repairer, a
 // goroutine that lives as long as there is something to do, also does what the node
 // has missed: it adds holds that a quorum has, and ends those that are over, for as
 // long as they could last.

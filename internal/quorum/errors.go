@@ -70,7 +70,7 @@ func (e *Error) Error() string {
 // that they have no vote or refuse, have the lock held by others, and the votes could
 // have made a quorum.
 func (e *Error) Is(target error) bool {
-	if !e.contended() { // the hall says what its outcome means
+	if !e.contended() { // the engine says what its outcome means
 		return target == holdfast.ErrWrongType && e.wrongType > len(e.Nodes)-e.Need
 	}
 	if 2*e.held > e.answers {

@@ -43,7 +43,7 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"hhhoo": holdfast.ErrNotAcquired,
 	} {
 		q := &Quorum{need: 3}
-		r := &round{q: q, said: make([]scripts.Ballot, 5)}
+		r := &round{q: q, said: make([]scripts.NodeReply, 5)}
 		for _, c := range answers {
 			q.nodes = append(q.nodes, &node{})
 			r.errs = append(r.errs, said[c])

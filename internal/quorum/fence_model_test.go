@@ -49,14 +49,14 @@ var clocks = []int8{-100, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 100}
 // round returns the states after a round that reaches the nodes of the set; false if its number does not grow.
 func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (after []fenceState, grows bool) {
 	const now = 1000
-	r := &round{q: q, numbers: 1, said: make([]scripts.Ballot, 3), errs: make([]error, 3)}
+	r := &round{q: q, numbers: 1, said: make([]scripts.NodeReply, 3), errs: make([]error, 3)}
 	for n, clock := range [3]int8{0, w.spread, wrong} {
 		if reached&(1<<n) == 0 || s.waits[n] > 0 {
 			r.errs[n] = errVoid
 			continue
 		}
 		r.yes++
-		r.said[n] = scripts.Ballot{Told: scripts.Told{Clock: now + int64(clock), Counter: now + int64(s.counters[n])}}
+		r.said[n] = scripts.NodeReply{Told: scripts.Told{Clock: now + int64(clock), Counter: now + int64(s.counters[n])}}
 	}
 	if r.yes < q.need {
 		return nil, true

@@ -334,7 +334,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	three.nodes[2].guard.forget()
 	said, err := c.nodes[2].lookNow(bounded(t), scripts.Tell, "")
 	require.NoError(t, err)
-	_, err = c.nodes[2].lookNow(bounded(t), scripts.Ripen, said.Epoch)
+	_, err = c.nodes[2].lookNow(bounded(t), scripts.Activate, said.Epoch)
 	require.NoError(t, err)
 	require.ErrorContains(t, three.vote(2), "has 5 nodes, not 3")
 }

@@ -24,14 +24,14 @@ type acquires = gather.Call[bool, asking, struct{}]
 
 // answer is what a node said.
 type answer struct {
-	scripts.Ballot
+	scripts.NodeReply
 	err error
 }
 
 // asked begins to ask a node, joined with those who are about to.
 func asked(n *node, key, owner string, lease time.Duration, fenced bool) <-chan answer {
 	came := make(chan answer, 1)
-	n.ask(n.q.newHold(key, owner, lease), fenced, func(b scripts.Ballot, err error) { came <- answer{b, err} })
+	n.ask(n.q.newHold(key, owner, lease), fenced, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
 	return came
 }
 
@@ -41,7 +41,7 @@ func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-
 	came := make(chan answer, 1)
 	h := n.q.newHold(key, owner, lease)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(fenced, asking{h, func(b scripts.Ballot, err error) { came <- answer{b, err} }}, false)
+	g, place := n.asks.Join(fenced, asking{h, func(b scripts.NodeReply, err error) { came <- answer{b, err} }}, false)
 	require.Zero(t, place)
 	return g, came
 }
@@ -107,12 +107,12 @@ func TestGather_AsManyAnswersAsAsks(t *testing.T) {
 	require.NoError(t, err)
 	asks := []scripts.Ask{{Key: "a", Owner: ownMe, Lease: lease}, {Key: "b", Owner: ownMe, Lease: lease}}
 	for _, places := range []int{1, 3} {
-		ballots := make([]scripts.Ballot, places)
-		err = n.script.AcquireVoted(bounded(t), vote, false, asks, ballots)
+		nodeReplies := make([]scripts.NodeReply, places)
+		err = n.script.AcquireVoted(bounded(t), vote, false, asks, nodeReplies)
 		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
-		require.Equal(t, make([]scripts.Ballot, places), ballots)
+		require.Equal(t, make([]scripts.NodeReply, places), nodeReplies)
 	}
-	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, false, asks, make([]scripts.Ballot, 2)))
+	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, false, asks, make([]scripts.NodeReply, 2)))
 }
 
 // Whoever shares a call with one that Redis forbids is asked for by itself.
@@ -159,7 +159,7 @@ func TestGather_OneIsOver(t *testing.T) {
 	require.NoError(t, err)
 	g, mine := first(t, n, "k", ownMe, false)
 	over, other := c.newHold("over", ownMe, lease), make(chan answer, 1)
-	n.ask(over, false, func(b scripts.Ballot, err error) { other <- answer{b, err} })
+	n.ask(over, false, func(b scripts.NodeReply, err error) { other <- answer{b, err} })
 	c.end(over)
 	n.asks.send(g, nil)
 	require.True(t, (<-mine).OK)
@@ -182,7 +182,7 @@ func TestGather_NoAnswer(t *testing.T) {
 	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
 	g, one := first(t, n, "one", ownMe, false)
 	h, two := c.newHold("two", ownMe, lease), make(chan answer, 1)
-	n.ask(h, false, func(b scripts.Ballot, err error) { two <- answer{b, err} })
+	n.ask(h, false, func(b scripts.NodeReply, err error) { two <- answer{b, err} })
 	n.asks.send(g, nil)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
@@ -203,7 +203,7 @@ func TestGather_AloneUnanswered(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
 	for _, ask := range []func(context.Context) error{
 		func(ctx context.Context) error {
-			_, err := n.ballots(ctx, false, []*hold{c.newHold("foreign", ownMe, lease), c.newHold("key", ownMe, lease)})
+			_, err := n.nodeReplies(ctx, false, []*hold{c.newHold("foreign", ownMe, lease), c.newHold("key", ownMe, lease)})
 			return err
 		},
 		func(ctx context.Context) error {
@@ -231,7 +231,7 @@ func TestGather_AllAreOver(t *testing.T) {
 	r.warm(c)
 	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, _ := n.asks.Join(false, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
+	g, _ := n.asks.Join(false, asking{h, func(_ scripts.NodeReply, err error) { came <- err }}, false)
 	n.gone.Store(true)
 	n.answered.Store(0)
 	c.end(h)
@@ -361,7 +361,7 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 		return redistest.Pass
 	})
 	h, came := c.newHold("k", ownMe, lease), make(chan answer, 1)
-	n.ask(h, false, func(b scripts.Ballot, err error) { came <- answer{b, err} })
+	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
 	<-arrived
 	c.end(h)
 	ended := make(chan error, 1)
@@ -383,7 +383,7 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	n := c.nodes[0]
 	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(false, asking{h, func(_ scripts.Ballot, err error) { came <- err }}, false)
+	g, place := n.asks.Join(false, asking{h, func(_ scripts.NodeReply, err error) { came <- err }}, false)
 	require.Zero(t, place)
 	require.Len(t, c.end(h), 1)
 	ended := make(chan error, 1)

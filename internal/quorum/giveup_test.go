@@ -124,7 +124,7 @@ func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
 		if over {
 			q.end(h)
 		}
-		r := &round{q: q, hold: h, said: make([]scripts.Ballot, 3), errs: make([]error, 3), yes: 3}
+		r := &round{q: q, hold: h, said: make([]scripts.NodeReply, 3), errs: make([]error, 3), yes: 3}
 		_, _, yes, won := r.won(bounded(t))
 		require.True(t, yes)
 		require.Equal(t, !over, won)

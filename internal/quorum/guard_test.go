@@ -24,7 +24,7 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 3)
-			follow(t, redistest.Start(t), r.server(2)) // its second replica does not give it another reign
+			follow(t, redistest.Start(t), r.server(2)) // its second replica does not give it another replID
 			require.NoError(t, r.client().Bootstrap(bounded(t), true))
 			x, knew, fresh := r.client(), r.client(), r.client()
 			r.warm(knew)
@@ -77,7 +77,7 @@ func TestG1_FlushedUnderQuarantine(t *testing.T) {
 func TestG1_PromotedReplica(t *testing.T) {
 	r := newRig(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
-	follow(t, replica, r.server(1)) // before the marker: a first replica is a new reign
+	follow(t, replica, r.server(1)) // before the marker: a first replica is a new replID
 	require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	x, knew := r.client(), r.client()
 	r.warm(knew)
@@ -102,7 +102,7 @@ func TestG1_PromotedReplica(t *testing.T) {
 }
 
 // A master that follows its own lagging replica and is promoted back keeps its run
-// id, its scripts and its marker. Only the reign is another.
+// id, its scripts and its marker. Only the replication ID is another.
 func TestG1_PromotedBackWithItsOwnOldData(t *testing.T) {
 	r := newRig(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")

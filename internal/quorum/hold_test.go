@@ -42,8 +42,8 @@ func TestG10_SurelyThere(t *testing.T) {
 func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 	q := newRipeRig(t, 1).client().Quorum
 	h := q.newHold("k", ownX, lease)
-	r := &round{q: q, hold: h, said: make([]scripts.Ballot, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
-	r.answered(q.nodes[0], scripts.Ballot{Acquired: scripts.Acquired{Gone: true}}, nil)
+	r := &round{q: q, hold: h, said: make([]scripts.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
+	r.answered(q.nodes[0], scripts.NodeReply{Acquired: scripts.Acquired{Gone: true}}, nil)
 	<-r.decided
 	require.Equal(t, errOver, r.errs[0])
 	require.Zero(t, r.held)
@@ -60,7 +60,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	require.Len(t, c.end(h), 1)
 	require.NoError(t, n.release(h, 0))
 	require.True(t, h.forgotten(n))
-	said := make([]scripts.Ballot, 1)
+	said := make([]scripts.NodeReply, 1)
 	ask := []scripts.Ask{{Key: h.key, Owner: h.owner, Lease: h.lease}}
 	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, false, ask, said))
 	require.True(t, said[0].Gone)
@@ -95,8 +95,8 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 	until(t, func() bool { return r.holder(0) == "" })
 }
 
-// That the last answer came to the keeper makes no loss of a release.
-func TestReleaseThatTheKeeperHasDone(t *testing.T) {
+// That the last answer came to the repairer makes no loss of a release.
+func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()
 	c.holds(ownX)
@@ -131,7 +131,7 @@ func TestShortLeasesMakeNoNodeAway(t *testing.T) {
 
 // A node without a vote is not asked again and again to take what it has missed: that may
 // last for an hour, and there may be many leases.
-func TestKeeperIsPatientWithoutAVote(t *testing.T) {
+func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 	r := newRipeRig(t, 2)
 	c := r.client()
 	var tries [2]atomic.Int32

@@ -31,7 +31,7 @@ type node struct {
 	silent int             // calls in a row that were not answered, 0 while answered is not; guarded by mu
 	why    error           // of the last of them; guarded by mu
 	jobs   map[string]*job // what is still to be done, by owner; guarded by mu
-	kept   bool            // a keeper is at work; guarded by mu
+	kept   bool            // a repairer is at work; guarded by mu
 	ending chan struct{}   // one slot: a job that ends a hold has come; immutable
 
 	asks gatherer[bool, asking]     // with fencing or without
@@ -53,7 +53,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 }
 
 // silences is after how many calls in a row without an answer a node counts as
-// away. Then nothing waits for it: its keeper alone asks whether it is back.
+// away. Then nothing waits for it: its repairer alone asks whether it is back.
 const silences = 3
 
 // away says whether the node is known not to answer.

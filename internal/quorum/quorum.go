@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Config is what a door tells its quorum; checked by the door.
+// Config is what a lock kind tells its quorum; checked by the lock kind.
 type Config struct {
 	NodeTimeout time.Duration // of one call to one node
 	Lease       time.Duration // of holds that are renewed
@@ -28,7 +28,7 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Quorum is the backend of a hall on several independent nodes. Safe for
+// Quorum is the backend of an engine on several independent nodes. Safe for
 // concurrent use.
 type Quorum struct {
 	Config  // immutable after New
@@ -38,7 +38,7 @@ type Quorum struct {
 	made    time.Time // what times are counted from
 	base    context.Context
 	stop    context.CancelFunc
-	work    sync.WaitGroup // calls and keepers under way
+	work    sync.WaitGroup // calls and repairers under way
 	short   sync.WaitGroup // of them, those that Close does not cut off
 	holds   holds
 	calls   deadlines
@@ -74,7 +74,7 @@ func (q *Quorum) deployment() scripts.Deployment {
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
 // Close lets the nodes hear once of the last releases, gives up what is still to be
-// told to those that do not answer, and waits for the goroutines. The hall is closed
+// told to those that do not answer, and waits for the goroutines. The engine is closed
 // before.
 func (q *Quorum) Close() {
 	q.mu.Lock()

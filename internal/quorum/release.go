@@ -54,7 +54,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		}
 	}
 	q.holds.drop(owner)
-	said, _ := h.said(q) // a keeper may have heard the last answer
+	said, _ := h.said(q) // a repairer may have heard the last answer
 	return said, nil     // all have answered: if not ours, the quorum was lost
 }
 

@@ -36,7 +36,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 			r := &round{q: &Quorum{quorum: len(c.said)/2 + 1, need: c.need}}
 			for _, left := range c.said {
 				r.q.nodes = append(r.q.nodes, &node{})
-				b, err := scripts.Ballot{}, ErrHeld
+				b, err := scripts.NodeReply{}, ErrHeld
 				switch left {
 				case free:
 					b.OK, err = true, nil

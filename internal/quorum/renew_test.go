@@ -69,7 +69,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 3)
-			follow(t, redistest.Start(t), r.server(0)) // its second replica does not give it another reign
+			follow(t, redistest.Start(t), r.server(0)) // its second replica does not give it another replID
 			require.NoError(t, r.client().Bootstrap(bounded(t), true))
 			x := r.x()
 			fault(r)
@@ -103,7 +103,7 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 	other := r.client().nodes[2]
 	said, err := other.lookNow(bounded(t), scripts.Mark, "")
 	require.NoError(t, err)
-	said, err = other.lookNow(bounded(t), scripts.Ripen, said.Epoch)
+	said, err = other.lookNow(bounded(t), scripts.Activate, said.Epoch)
 	require.NoError(t, err)
 	require.Zero(t, said.Left)
 	x.cutOff(1)

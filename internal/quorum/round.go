@@ -17,8 +17,8 @@ type round struct {
 	numbers int64 // fence numbers to reserve, with fencing
 
 	mu       sync.Mutex
-	said     []scripts.Ballot // by node; of those that answered
-	errs     []error          // by node; errPending until it has answered
+	said     []scripts.NodeReply // by node; of those that answered
+	errs     []error             // by node; errPending until it has answered
 	yes      int
 	held     int // nodes that said that another has it
 	pending  int
@@ -36,7 +36,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	h := q.newHold(key, owner, lease)
 	r := &round{
 		q: q, hold: h, numbers: numbers, pending: len(q.nodes),
-		said: make([]scripts.Ballot, len(q.nodes)), errs: make([]error, len(q.nodes)), decided: make(chan struct{}),
+		said: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)), decided: make(chan struct{}),
 	}
 	for i := range r.errs {
 		r.errs[i] = errPending
@@ -48,7 +48,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	}
 	start := time.Now()
 	for _, n := range q.nodes {
-		n.ask(h, q.Fencing, func(b scripts.Ballot, err error) { r.answered(n, b, err) })
+		n.ask(h, q.Fencing, func(b scripts.NodeReply, err error) { r.answered(n, b, err) })
 	}
 	select {
 	case <-r.decided:
@@ -66,7 +66,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 
 // answered takes in what a node said. What comes after the round was won goes on
 // to be asked for.
-func (r *round) answered(n *node, b scripts.Ballot, err error) {
+func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	if err == nil && b.Gone {
 		err = errOver
 	}

@@ -1,7 +1,7 @@
 package quorum
 
 import (
-	"github.com/holdfast-go/holdfast/internal/hall"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -14,7 +14,7 @@ type subscription struct {
 }
 
 // Subscribe hears of the releases of key on all nodes.
-func (q *Quorum) Subscribe(key string) hall.Subscription {
+func (q *Quorum) Subscribe(key string) engine.Subscription {
 	s := &subscription{wake: make(chan struct{}, 1), need: q.lostAt()}
 	for _, n := range q.nodes {
 		s.parts = append(s.parts, n.subscriber.SubscribeOn(scripts.Channel(key), s.wake))

@@ -1,0 +1,52 @@
+package fair_test
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+func TestMain(m *testing.M) {
+	locktest.RunChild(kind)
+	locktest.MoreAtOnce()
+	goleak.VerifyTestMain(m)
+}
+
+// kind shows fair to the conformance suite.
+var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
+	var opts []fair.Option
+	if o.Lease != 0 {
+		opts = append(opts, fair.WithLease(o.Lease))
+	}
+	if o.Handover != nil {
+		opts = append(opts, fair.WithLocalHandover(*o.Handover))
+	}
+	if o.Fencing {
+		opts = append(opts, fair.WithFencing())
+	}
+	if o.MaxWaiters != 0 {
+		opts = append(opts, fair.WithMaxWaiters(o.MaxWaiters))
+	}
+	if o.MaxOutage != nil {
+		opts = append(opts, fair.WithMaxOutage(*o.MaxOutage))
+	}
+	if o.Stale != 0 {
+		opts = append(opts, fair.WithStale(o.Stale))
+	}
+	if o.FirstLease != 0 {
+		opts = append(opts, fair.WithFirstLease(o.FirstLease))
+	}
+	if o.Logger != nil {
+		opts = append(opts, fair.WithLogger(o.Logger))
+	}
+	l, err := fair.New(client, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}}

@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// backoff is the delay between attempts that Redis did not answer: it doubles
+// from 10 ms to a tenth of a lease (at most a second), and half of it is random,
+// so that clients which failed together do not come back together.
+type backoff struct{ last time.Duration }
+
+func (b *backoff) next(lease time.Duration) time.Duration {
+	const least, most = 10 * time.Millisecond, time.Second
+	b.last = min(max(2*b.last, least), max(min(lease/10, most), least))
+	return b.last/2 + rand.N(b.last/2)
+}
+
+// average is a moving average over about eight values. Safe for concurrent use;
+// an addition may get lost, which does not matter.
+type average struct{ ns atomic.Int64 }
+
+func (a *average) add(d time.Duration) {
+	old := a.ns.Load()
+	if old == 0 {
+		a.ns.Store(int64(d))
+		return
+	}
+	a.ns.Store(old + (int64(d)-old)/8)
+}
+
+func (a *average) get() time.Duration { return time.Duration(a.ns.Load()) }

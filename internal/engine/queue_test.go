@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func (q *queue) list() (all []*waiter) {
+	w := q.first
+	for range q.waiting {
+		all = append(all, w)
+		w = w.next
+	}
+	return all
+}
+
+func TestQueueKeepsOrder(t *testing.T) {
+	var q queue
+	var want []*waiter
+	for range 2000 {
+		switch n := rand.N(10); {
+		case n < 5:
+			w := newWaiter(Terms{})
+			q.pushBack(w)
+			want = append(want, w)
+		case n == 5:
+			w := newWaiter(Terms{})
+			q.pushFront(w)
+			want = append([]*waiter{w}, want...)
+		case len(want) > 0:
+			i := rand.N(len(want))
+			q.remove(want[i])
+			require.False(t, want[i].queued)
+			want = slices.Delete(want, i, i+1)
+		}
+		require.Equal(t, len(want), int(q.waiting))
+		require.True(t, slices.Equal(want, q.list()))
+	}
+}
+
+func TestQueueEndsThoseForWhomThereIsAReason(t *testing.T) {
+	var q queue
+	var stay, gone []*waiter
+	for i := range 9 {
+		w := newWaiter(Terms{MaxHold: time.Duration(i)})
+		q.pushBack(w)
+		if i%2 == 0 {
+			stay = append(stay, w)
+		} else {
+			gone = append(gone, w)
+		}
+	}
+	q.endAll(func(w *waiter) error {
+		if w.terms.MaxHold%2 == 1 {
+			return holdfast.ErrUnavailable
+		}
+		return nil
+	})
+	require.Equal(t, stay, q.list())
+	for _, w := range gone {
+		require.Equal(t, holdfast.ErrUnavailable, (<-w.ready).err)
+	}
+}
+
+func TestBackoffGrowsToATenthOfALeaseAndIsRandom(t *testing.T) {
+	for lease, most := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 10 * time.Millisecond,
+		2 * time.Second:        200 * time.Millisecond,
+		time.Hour:              time.Second,
+	} {
+		var b backoff
+		seen := map[time.Duration]bool{}
+		for i := range 50 {
+			d := b.next(lease)
+			seen[d] = true
+			require.Positive(t, d)
+			require.LessOrEqual(t, d, most)
+			if i > 10 {
+				require.GreaterOrEqual(t, d, most/2)
+			}
+		}
+		require.Greater(t, len(seen), 10, "clients that failed together must not come back together")
+	}
+}
+
+func TestQuoteCutsKeys(t *testing.T) {
+	long := make([]byte, 200)
+	for i := range long {
+		long[i] = 'x'
+	}
+	require.Equal(t, `"a\nb"`, quote("a\nb"))
+	require.Len(t, quote(string(long)), 64+2+len("…"))
+}
+
+func TestCallsAreBoundedWithinTheLease(t *testing.T) {
+	for _, lease := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second, 30 * time.Second, time.Hour} {
+		d := callTimeout(lease)
+		require.LessOrEqual(t, d+d/4, lease)
+		require.LessOrEqual(t, d, 5*time.Second)
+	}
+}
+
+func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
+	h := &Engine{epoch: time.Now()}
+	granted := h.now()
+	f := fences{first: 1000, present: 1000, last: 1000 + 5000}
+	n := int64(1000)
+	for f.next(h, granted) {
+		passed := h.now() - granted
+		require.Equal(t, n+1, f.present)
+		n = f.present
+		require.LessOrEqual(t, f.present-f.first, passed.Microseconds())
+	}
+	require.Equal(t, f.last, f.present, "all reserved numbers were used")
+	require.Zero(t, f.used(), "nothing to give back")
+	require.Zero(t, (*fences)(nil).used())
+}

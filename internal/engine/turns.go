@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/pubsub"
+)
+
+// mostIdle is how long a key may stay free after a release, by a rule of ours, if those
+// whose turn it is do not take it: they may have given up, or never wanted it.
+const mostIdle = 50 * time.Millisecond
+
+// turns is turn-skipping: how a process that has had its tenure steps back for
+// the others. PUBLISH has told how many others listen; so many releases by
+// others pass before this process tries again, which makes the processes take
+// turns without knowing of one another. Merely waiting for a moment instead
+// starves some of them.
+//
+// It is about fairness only: the listeners may be idle or dead, and messages get
+// lost, so that the process also looks after a few round trips, and whenever the
+// turn should have come by the usual time between releases. Its owner is the
+// head's.
+type turns struct {
+	distance uint64        // releases of others to let pass; 0: not stepping back
+	target   uint64        // number of others' messages at which it is our turn
+	own      uint64        // our own messages: a release answered while subscribed
+	began    time.Time     // of the present stepping back
+	look     time.Time     // next look by the clock
+	gap      time.Duration // usual time between releases
+	trip     time.Duration // a round trip
+	others   uint64        // others' messages that were counted so far
+}
+
+func (t *turns) active() bool { return t.distance > 0 }
+
+// reset ends stepping back: every release is a reason to try.
+func (t *turns) reset() { t.distance, t.look = 0, time.Time{} }
+
+// published notes a message of our own that the subscription will hear.
+func (t *turns) published() { t.own++ }
+
+// stepBack begins to let others have their turns. heard is the state of the
+// subscription before our release was published.
+func (t *turns) stepBack(others int, heard pubsub.State, now time.Time, trip time.Duration) {
+	if others <= 0 {
+		t.reset()
+		return
+	}
+	t.distance = uint64(others)
+	t.target = heard.Messages - min(t.own, heard.Messages) + t.distance
+	t.began, t.look = now, now.Add(4*trip)
+	t.trip, t.others = trip, t.target-t.distance
+}
+
+// mine says whether it is our turn. It stays so until the key is had: a turn
+// that somebody else took is taken at the next release.
+func (t *turns) mine(heard pubsub.State, now time.Time) bool {
+	if n := heard.Messages - min(t.own, heard.Messages); n < t.target {
+		if n != t.others { // released: unless somebody takes it, no more is heard
+			t.others, t.look = n, now.Add(max(4*t.trip, min(t.gap*5/4, mostIdle)))
+		}
+		return false
+	}
+	if d := now.Sub(t.began) / time.Duration(t.distance); t.gap == 0 {
+		t.gap = d
+	} else {
+		t.gap += (d - t.gap) / 4
+	}
+	t.reset()
+	return true
+}
+
+// next is when to look whatever was heard.
+func (t *turns) next() time.Time { return t.look }
+
+// looked notes a look by the clock, after which counting goes on: the next look
+// comes when our turn should have come, and then ever later.
+func (t *turns) looked(now time.Time) {
+	if !t.active() {
+		return
+	}
+	wait := time.Duration(t.distance) * t.gap * 5 / 4
+	t.look = now.Add(max(wait, 2*now.Sub(t.began), time.Millisecond))
+}

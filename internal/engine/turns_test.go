@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/pubsub"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func heard(messages uint64) pubsub.State {
+	return pubsub.State{Epoch: 1, Live: true, Messages: messages}
+}
+
+func TestTurnsLetAsManyReleasesPassAsOthersListen(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	turns.stepBack(3, heard(7), now, time.Millisecond)
+	turns.published()
+	require.True(t, turns.active())
+	require.False(t, turns.mine(heard(8), now), "our own message is no turn")
+	require.False(t, turns.mine(heard(10), now), "two of three")
+	require.True(t, turns.mine(heard(11), now))
+	require.False(t, turns.active(), "a turn that has come stays: from now on each release is a reason to try")
+}
+
+func TestTurnsCountFromEachSteppingBack(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	messages := uint64(0)
+	for range 5 {
+		turns.stepBack(2, heard(messages), now, time.Millisecond)
+		turns.published()
+		messages++ // ours
+		require.False(t, turns.mine(heard(messages), now))
+		messages++
+		require.False(t, turns.mine(heard(messages), now))
+		messages++
+		require.True(t, turns.mine(heard(messages), now))
+	}
+}
+
+func TestTurnsWithoutOthersDoNotStepBack(t *testing.T) {
+	var turns turns
+	turns.stepBack(0, heard(0), time.Now(), time.Millisecond)
+	require.False(t, turns.active())
+	turns.stepBack(-1, heard(0), time.Now(), time.Millisecond)
+	require.False(t, turns.active())
+}
+
+func TestTurnsLookAfterAFewTripsAndThenEverLater(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	turns.stepBack(3, heard(0), now, time.Millisecond)
+	require.Equal(t, now.Add(4*time.Millisecond), turns.next())
+	last := turns.next()
+	for range 10 {
+		before := last
+		turns.looked(before)
+		last = turns.next()
+		require.GreaterOrEqual(t, last.Sub(now), 2*before.Sub(now))
+	}
+}
+
+func TestTurnsLookWhenTheTurnShouldHaveCome(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	turns.stepBack(4, heard(0), now, time.Microsecond)
+	require.True(t, turns.mine(heard(4), now.Add(40*time.Millisecond)), "10 ms between releases")
+	turns.stepBack(4, heard(4), now, time.Microsecond)
+	turns.looked(now)
+	require.Equal(t, 50*time.Millisecond, turns.next().Sub(now), "a quarter more than usual")
+}
+
+// The release that was heard may be the last: those who listen may have given up.
+func TestTurnsLookSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	turns.stepBack(3, heard(0), now, time.Millisecond)
+	turns.looked(now.Add(time.Second))
+	later := now.Add(2 * time.Second)
+	require.False(t, turns.mine(heard(1), later))
+	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
+	require.False(t, turns.mine(heard(1), later.Add(time.Millisecond)), "the same release")
+	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
+}
+
+// However long the others usually hold the key, a look takes place soon after each
+// release, and finds the key free if nobody else wants it any more.
+func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
+	now := time.Now()
+	var turns turns
+	turns.stepBack(3, heard(0), now, time.Millisecond)
+	require.True(t, turns.mine(heard(3), now.Add(15*time.Second)), "5 s between releases")
+	turns.stepBack(3, heard(3), now, time.Millisecond)
+	turns.looked(now.Add(5 * time.Millisecond))
+	for n := range 2 {
+		later := now.Add(time.Duration(n+1) * 5 * time.Second)
+		require.False(t, turns.mine(heard(uint64(4+n)), later))
+		require.Equal(t, later.Add(mostIdle), turns.next())
+		turns.looked(later.Add(mostIdle)) // it was held
+		require.True(t, turns.next().After(later.Add(5*time.Second)), "no more looks for that release")
+	}
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// What acquires of unknown outcome may have left is undone in the background: one
+// list, which one worker works off. While Redis hangs, callers who give up and come
+// again must not pile up calls: when the list is long, no acquire is sent until it is
+// shorter, and who gives up meanwhile has left nothing.
+
+const (
+	undoAtOnce = 400 // they share calls
+	mostUndone = 256 // so many at most may wait to be undone when an acquire is sent
+)
+
+// undoing is what is to be undone.
+type undoing struct {
+	size    atomic.Int64 // of list, and of what is being undone
+	mu      sync.Mutex
+	list    []undone      // guarded by mu
+	working bool          // guarded by mu
+	room    chan struct{} // closed when there is room again; nil if nobody waits for it; guarded by mu
+}
+
+// undone is an owner to be given up.
+type undone struct {
+	key, owner string
+	until      time.Time // nothing of it can be in Redis any more
+}
+
+// cleanUp undoes an acquire of unknown outcome, in the background, for as long
+// as its hold could last: its hold is released, and a late arrival finds the
+// tombstone of its owner.
+func (h *Engine) cleanUp(key string, o orphan) {
+	if o.owner == "" {
+		return
+	}
+	u := &h.undoing
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.list = append(u.list, undone{key, o.owner, time.Now().Add(o.lease + h.calls.timeout)})
+	u.size.Add(1)
+	if !u.working {
+		u.working = true
+		h.background(h.undoAll)
+	}
+}
+
+// undoAll is the worker. After a failure it asks for one only, until Redis answers.
+func (h *Engine) undoAll() {
+	u, retry, most := &h.undoing, backoff{}, undoAtOnce
+	for {
+		if h.calls.base.Err() != nil { // then each call fails at once, and nothing is tried again
+			most = undoAtOnce
+		}
+		batch := u.take(most)
+		if len(batch) == 0 {
+			return
+		}
+		errs := make([]error, len(batch))
+		var all sync.WaitGroup
+		for i, o := range batch {
+			all.Go(func() { errs[i] = h.undoOne(o) })
+		}
+		all.Wait()
+		again, err := h.undoneYet(batch, errs)
+		u.put(again, len(batch)-len(again))
+		if err == nil {
+			retry, most = backoff{}, undoAtOnce
+			continue
+		}
+		most = 1
+		timer := time.NewTimer(retry.next(h.Lease))
+		select {
+		case <-timer.C:
+		case <-h.calls.base.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// undoOne makes one attempt.
+func (h *Engine) undoOne(o undone) error {
+	_, err := aside(h.calls.context(), h, func(ctx context.Context) (struct{}, error) {
+		if h.fair != nil {
+			return struct{}{}, h.giveUp(ctx, o.key, o.owner)
+		}
+		_, err := h.plain.CleanUp(ctx, o.key, o.owner)
+		return struct{}{}, err
+	})
+	return ours(err)
+}
+
+// undoneYet returns what is to be tried again, and the last error of it. What cannot
+// be undone any more is told.
+func (h *Engine) undoneYet(batch []undone, errs []error) (again []undone, err error) {
+	left, one, why, now := 0, "", error(nil), time.Now()
+	for i, o := range batch {
+		switch outcome := scripts.OutcomeOf(errs[i]); {
+		case outcome == scripts.Done:
+		case outcome != scripts.Refused && now.Before(o.until) && h.calls.base.Err() == nil:
+			again, err = append(again, o), errs[i]
+		default:
+			if h.plain != nil {
+				h.plain.Lost(o.key, o.owner)
+			}
+			left, one, why = left+1, o.key, errs[i]
+		}
+	}
+	if left > 0 {
+		h.Log.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
+			"keys", left, "key", quote(one), "error", why)
+	}
+	return again, err
+}
+
+// take returns the first of the list; none, when the worker is to end.
+func (u *undoing) take(most int) (batch []undone) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := min(most, len(u.list))
+	batch, u.list = u.list[:n:n], u.list[n:]
+	if n == 0 {
+		u.list, u.working = nil, false
+	}
+	return batch
+}
+
+// put puts those back that are to be tried again; done others are not.
+func (u *undoing) put(again []undone, done int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.list = append(again, u.list...)
+	if u.size.Add(int64(-done)) < mostUndone && u.room != nil {
+		close(u.room)
+		u.room = nil
+	}
+}
+
+// admit waits until an acquire may be sent; false if ctx ends before.
+func (u *undoing) admit(ctx context.Context) bool {
+	for u.size.Load() >= mostUndone {
+		u.mu.Lock()
+		if u.size.Load() < mostUndone {
+			u.mu.Unlock()
+			break
+		}
+		if u.room == nil {
+			u.room = make(chan struct{})
+		}
+		room := u.room
+		u.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

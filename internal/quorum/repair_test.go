@@ -1,0 +1,39 @@
+package quorum
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Where a node has no vote, thousands of holds may wait to be added there. A release that
+// has failed does not wait with them.
+func TestRepairerEndsBeforeItAdds(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x := r.client()
+	r.warm(x)
+	n := x.nodes[2]
+	r.do(2, "FLUSHALL")
+	n.guard.forget()
+	requireNoVote(t, x.vote(2))
+	for range 20_000 {
+		n.repair(x.newHold("other", fresh(ownO), lease))
+	}
+	until(t, func() bool { // all are waiting for the vote
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.kept && len(n.jobs) >= 20_000-jobsAtOnce
+	})
+	for range 3 {
+		owner := fresh(ownX)
+		r.do(2, "HSET", "k", owner, "1")
+		h := x.newHold("k", owner, lease)
+		h.parts[2].there = true
+		x.end(h)
+		n.later(h, (*node).releaseLater)
+		until(t, func() bool { return r.holder(2) == "" })
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	require.Greater(t, len(n.jobs), 10_000)
+}

@@ -1,0 +1,67 @@
+package multilock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/multilock"
+)
+
+func TestMain(m *testing.M) {
+	locktest.RunChild(kind)
+	goleak.VerifyTestMain(m)
+}
+
+// kind shows multilock on one node to the conformance suite.
+var kind = kindOf(1)
+
+func kindOf(nodes int) locktest.Kind {
+	return locktest.Kind{Name: "multilock", Nodes: nodes, New: newLocker}
+}
+
+func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
+	var opts []multilock.Option
+	if o.Lease != 0 {
+		opts = append(opts, multilock.WithLease(o.Lease))
+	}
+	if o.Handover != nil {
+		opts = append(opts, multilock.WithLocalHandover(*o.Handover))
+	}
+	if o.Fencing {
+		opts = append(opts, multilock.WithFencing())
+	}
+	if o.MaxWaiters != 0 {
+		opts = append(opts, multilock.WithMaxWaiters(o.MaxWaiters))
+	}
+	if o.MaxOutage != nil {
+		opts = append(opts, multilock.WithMaxOutage(*o.MaxOutage))
+	}
+	if o.Logger != nil {
+		opts = append(opts, multilock.WithLogger(o.Logger))
+	}
+	switch {
+	case o.Unguarded:
+		opts = append(opts, multilock.WithMaxLease(time.Hour), multilock.WithoutRestartGuard())
+	case o.MaxLease != 0:
+		opts = append(opts, multilock.WithMaxLease(o.MaxLease))
+	default:
+		opts = append(opts, multilock.WithMaxLease(time.Hour))
+	}
+	// As long as may be: a tenth of a lease. A call that a test holds up is waited for.
+	opts = append(opts, multilock.WithNodeTimeout(time.Minute))
+	l, err := multilock.New(locktest.Clients(client), opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Bootstrap(context.Background(), multilock.NothingHeld()); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}

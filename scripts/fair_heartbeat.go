@@ -1,0 +1,81 @@
+package scripts
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// Heartbeat is what Heartbeat is asked for one key: to keep the client's places, to look,
+// and to tell which of some owners have lost theirs.
+type Heartbeat struct {
+	Key       string
+	Owners    []string
+	Distances []time.Duration // as Enter told; 0: leave the score alone
+	// Mute: the client does not hear its inbox. It is given the lock all the same when
+	// it is the next, and finds that by its next look.
+	Mute bool
+}
+
+// Looked is what Heartbeat found out about one key.
+type Looked struct {
+	// Err is how Redis refused this key; then nothing else is known.
+	Err error
+	// JavaTurn: a Java waiter has the turn, or the client is mute and the next: look
+	// again soon.
+	JavaTurn bool
+	// Grant is a waiter of this client's to which the key was given by this call,
+	// or, without a lease, that holds it since some earlier call.
+	Grant Grant
+	// Absent are the indexes of those owners of the Heartbeat that neither wait nor
+	// hold the key.
+	Absent []int
+}
+
+// Heartbeat tells Redis that the client's waiters live, for up to some hundred keys in
+// one call; a key that is free is given to its next waiter. Scores are kept at
+// their distance ahead of the server's clock, as far as the present length of the
+// queue asks for it. It may be repeated. looked has a slot for each of asked; a key
+// that the user may not touch costs the others some round trips, as in [Node.Renew].
+func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, looked []Looked) error {
+	clear(looked)
+	err := f.heartbeat(ctx, asked, looked)
+	if !forbidden(err) || len(asked) == 1 {
+		return err
+	}
+	_ = apart(len(asked), func(from, to int) error {
+		err := f.heartbeat(ctx, asked[from:to], looked[from:to])
+		for i := from; err != nil && i < to; i++ {
+			looked[i] = Looked{Err: err}
+		}
+		return err
+	})
+	return nil
+}
+
+// heartbeat is one call of Heartbeat.
+func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, looked []Looked) error {
+	args := make([]string, 0, 8*len(asked)+8)
+	for _, b := range asked {
+		args = appendFairKeys(args, b.Key)
+	}
+	args = append(args, f.settings, f.client)
+	for _, b := range asked {
+		mute := "0"
+		if b.Mute {
+			mute = "1"
+		}
+		args = append(args, strconv.Itoa(len(b.Owners)), mute)
+		for i, owner := range b.Owners {
+			args = append(args, owner, millis(b.Distances[i]))
+		}
+	}
+	values, err := array(f.node.run(ctx, fairHeartbeat, fairKeys*len(asked), args...))
+	if err != nil || len(values) != len(asked) {
+		return unexpected(err)
+	}
+	for i, v := range values {
+		looked[i] = parseLooked(v, len(asked[i].Owners))
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package scripts
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHeartbeatLooksAndFinds(t *testing.T) {
+	r := newRig(t)
+	require.Equal(t, Looked{}, r.heartbeat(clientA))
+	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
+
+	r.expire() // nobody says so
+	require.Equal(t, Looked{}, r.heartbeat(clientB, ofB(1)))
+	r.requireSaid(told(ofA(1)))
+	r.requireHeld(ofA(1), firstLease)
+
+	// The message was lost: the client's own heartbeat names the holder, and says
+	// nothing that would move its trust.
+	until := integerOf(t, r.s.Do(t, "PEXPIRETIME", "k"))
+	require.Equal(t, Looked{Grant: Grant{Owner: ofA(1)}}, r.heartbeat(clientA, ofA(1), ofA(2)))
+	require.Equal(t, Looked{}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, until, integerOf(t, r.s.Do(t, "PEXPIRETIME", "k")))
+	r.requireSaid()
+
+	r.expire()
+	require.Equal(t, Looked{Grant: granted(ofB(1))}, r.heartbeat(clientB, ofB(1)))
+	r.requireQueue(ofA(2))
+}
+
+func TestHeartbeatTellsWhoIsAbsent(t *testing.T) {
+	r := newRig(t)
+	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
+	r.silence(clientA)
+	r.release(ofC(1)) // drops ofA(1)
+	require.Equal(t, Looked{Absent: []int{0, 2}}, r.heartbeat(clientA, ofA(1), ofA(2), ofA(3)))
+	require.Equal(t, Looked{Grant: Grant{Owner: ofB(1)}}, r.heartbeat(clientB, ofB(1)), "a holder is not absent")
+	r.s.Do(t, "FLUSHALL")
+	require.Equal(t, Looked{Absent: []int{0}}, r.heartbeat(clientA, ofA(2)))
+	r.requireQueue()
+}
+
+// Somebody deletes the list alone: the scores do not keep anybody waiting for a
+// place that is not there, whoever enters first.
+func TestG4_QueueDeleted(t *testing.T) {
+	r := newRig(t)
+	for _, first := range []string{ofB(3), ofJ(1)} {
+		r.s.Do(t, "FLUSHALL")
+		r.hold()
+		r.waits(ofA(1), ofB(1))
+		r.s.Do(t, "DEL", queue("k"))
+		require.Equal(t, []int{0}, r.heartbeat(clientB, ofB(1)).Absent)
+		if first == ofB(3) {
+			r.waits(first)
+			require.Equal(t, []string{first}, r.waiting())
+		} else {
+			r.s.Do(t, "ZADD", scores("k"), "9e15", first)
+			r.s.Do(t, "RPUSH", queue("k"), first)
+		}
+		require.Equal(t, []int{0}, r.heartbeat(clientA, ofA(1)).Absent, first)
+		require.Empty(t, r.heartbeat(clientB, first).Absent)
+		r.leave(ofA(1))
+		r.leave(ofB(1))
+		r.requireQueue(first)
+	}
+	// What the dead have left goes when the next queue begins.
+	r.s.Do(t, "DEL", queue("k"))
+	r.waits(ofB(9))
+	r.requireQueue(ofB(9))
+}
+
+func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
+	r := newRig(t)
+	r.hold()
+	r.waits(ofA(1), ofA(2), ofA(3), ofB(1))
+	now := serverMillis(t, r.s)
+	for owner, ahead := range map[string]int64{ofA(1): 10_000, ofA(2): 600_000, ofA(3): -10_000, ofB(1): 10_000} {
+		r.s.Do(t, "ZADD", scores("k"), decimal(now+ahead), owner)
+	}
+	looked := make([]Looked, 1)
+	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
+		Distances: []time.Duration{30 * time.Second, 30 * time.Second, 0, 30 * time.Second}}}
+	for range 2 { // repeated, it adds nothing
+		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
+		require.Equal(t, []Looked{{Absent: []int{3}}}, looked)
+		for owner, want := range map[string]time.Duration{ofA(1): 30, ofA(2): 600, ofA(3): -10, ofB(1): 10} {
+			require.InDelta(t, want*time.Second, r.ahead(owner), float64(2*time.Second), owner)
+		}
+	}
+	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(1))
+
+	asked[0].Owners, asked[0].Distances = []string{ofA(1)}, []time.Duration{time.Hour} // given when the queue was longer
+	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
+	require.InDelta(t, 5*javaWait, r.ahead(ofA(1)), float64(2*time.Second))
+}
+
+func TestHeartbeatOfManyKeys(t *testing.T) {
+	r := newRig(t)
+	const many = 100
+	var asked []Heartbeat
+	for i := range many {
+		key := fmt.Sprint("k", i)
+		r.s.Do(t, "HSET", key, ofC(1), "1")
+		_, err := r.of(ofA(1)).Enter(bounded(t), key, ofA(1), ofA(2))
+		require.NoError(t, err)
+		asked = append(asked, Heartbeat{Key: key, Owners: []string{ofA(1), ofA(3)}, Distances: make([]time.Duration, 2)})
+		switch i % 4 {
+		case 0:
+			r.s.Do(t, "DEL", key)
+		case 1:
+			r.s.Do(t, "DEL", key)
+			r.s.Do(t, "SET", key, "foreign")
+		case 2:
+			r.s.Do(t, "DEL", key, queue(key))
+			r.s.Do(t, "RPUSH", queue(key), ofJ(1))
+		}
+	}
+	looked := slices.Repeat([]Looked{{JavaTurn: true}}, many) // of an earlier call
+	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
+	for i, l := range looked {
+		switch i % 4 {
+		case 0:
+			require.Equal(t, Looked{Grant: granted(ofA(1)), Absent: []int{1}}, l)
+		case 1:
+			require.ErrorContains(t, l.Err, "WRONGTYPE")
+			require.Equal(t, Refused, OutcomeOf(l.Err))
+			require.Equal(t, Looked{Err: l.Err}, l)
+		case 2:
+			require.Equal(t, Looked{JavaTurn: true, Absent: []int{0, 1}}, l)
+		case 3:
+			require.Equal(t, Looked{Absent: []int{1}}, l)
+		}
+	}
+}
