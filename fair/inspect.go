@@ -9,9 +9,6 @@ import (
 // Inspect returns who holds key and how many wait for it. One round trip. ErrUnavailable or ErrUnknown if
 // Redis does not answer; refusals as they are; ErrClosed.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	if err := checkKey(key); err != nil {
-		return Status{}, err
-	}
 	return engine.Call(ctx, l.engine, key, func(ctx context.Context) (Status, error) {
 		said, waiting, err := l.queues.Inspect(ctx, key)
 		return Status{
@@ -29,9 +26,6 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // error. One round trip.
 // ErrUnknown: the key may have been freed or not. Other errors as for Inspect.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	if err := checkKey(key); err != nil {
-		return false, err
-	}
 	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
 		return l.queues.ForceRelease(ctx, key)
 	})

@@ -3,9 +3,6 @@ package fair
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -20,12 +17,8 @@ import (
 // enough.
 type Locker struct {
 	engine     *engine.Engine
-	node       *scripts.Node
 	queues     *scripts.Fair
 	subscriber *pubsub.Subscriber
-	lease      time.Duration
-	log        *slog.Logger
-	looked     sync.Once // at the server's eviction policy
 }
 
 // New returns a locker on the Redis of client, which stays the caller's: it is
@@ -44,15 +37,12 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Locker{
-		node:       scripts.NewNode(client),
-		subscriber: pubsub.New(client, pubsub.WithLogger(c.engine.Log)),
-		lease:      c.engine.Lease,
-		log:        c.engine.Log,
-	}
-	l.queues = scripts.NewFair(l.node, c.settings())
-	backend := &ordered{Fair: l.queues, node: l.node, subscriber: l.subscriber}
-	l.engine = engine.NewFair(backend, c.engine)
+	node := scripts.NewNode(client)
+	queues := scripts.NewFair(node, c.settings())
+	subscriber := pubsub.New(client, pubsub.WithLogger(c.engine.Log))
+	backend := &ordered{Fair: queues, node: node, subscriber: subscriber}
+	c.engine.EvictionPolicy = node.EvictionPolicy
+	l := &Locker{engine: engine.NewFair(backend, c.engine), queues: queues, subscriber: subscriber}
 	backend.share(l.engine)
 	return l, nil
 }
@@ -67,20 +57,8 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 // Do returns the error of Lock if the lock was not acquired; f was not run then.
 // Else it returns f's error, joined with that of [Lease.Unlock] if there is one:
 // ErrLost says that the lock was lost while f ran.
-func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) (err error) {
-	if f == nil {
-		return errors.New("fair: Do: function is nil")
-	}
-	lease, err := l.Lock(ctx, key, opts...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if end := lease.Unlock(ctx); end != nil {
-			err = errors.Join(err, end)
-		}
-	}()
-	return f(lease.Bind(ctx))
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error {
+	return l.engine.Do(ctx, key, f, opts...)
 }
 
 // Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait,
@@ -108,12 +86,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // trip at its end if it took longer than half of [WithFirstLease] or of the lease,
 // or for a fixed or capped lease.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
-	t, err := l.check(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.Lock(ctx, key, t)
-	return e.Lease(), err
+	return l.engine.Lock(ctx, key, opts...)
 }
 
 // TryLock makes one attempt, which takes key only if it is free and nobody who
@@ -125,27 +98,14 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 // Errors as for [Locker.Lock]; ErrNotAcquired if another has the lock or waits for it,
 // ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
-	t, err := l.check(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.TryLock(ctx, key, t)
-	return e.Lease(), err
+	return l.engine.TryLock(ctx, key, opts...)
 }
 
 // TryLockFor is Lock with a wait of at most the given time, after which it fails
 // with ErrNotAcquired (or ErrUnavailable or ErrUnknown if Redis is away). A wait
 // of zero is TryLock; a negative one is refused.
 func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
-	if wait < 0 {
-		return nil, fmt.Errorf("fair: TryLockFor: wait of %v is negative", wait)
-	}
-	t, err := l.check(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.TryLockFor(ctx, key, wait, t)
-	return e.Lease(), err
+	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
 // Close releases what is held, ends waits with ErrClosed, and waits for the
@@ -156,36 +116,4 @@ func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.subscriber.Close()
 	return err
-}
-
-func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (engine.Terms, error) {
-	if err := checkKey(key); err != nil {
-		return engine.Terms{}, err
-	}
-	t, err := engine.TermsOf("fair", opts, l.lease, 0)
-	if err == nil && ctx.Err() == nil {
-		l.looked.Do(l.warnOfEviction)
-	}
-	return t, err
-}
-
-// warnOfEviction looks, at the first lock and in the background, whether Redis
-// may drop locks when it runs out of memory. Nobody is asked if nobody listens.
-func (l *Locker) warnOfEviction() {
-	if !l.log.Enabled(context.Background(), slog.LevelWarn) {
-		return
-	}
-	l.engine.Go(func(ctx context.Context) {
-		policy, err := l.node.EvictionPolicy(ctx)
-		if err == nil && policy != "" && policy != "noeviction" {
-			l.log.Warn("fair: Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
-		}
-	})
-}
-
-func checkKey(key string) error {
-	if err := scripts.CheckKey(key); err != nil {
-		return fmt.Errorf("fair: %w", err)
-	}
-	return nil
 }

@@ -115,7 +115,7 @@ func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.o
 
 func configure(opts []Option) (*config, error) {
 	c := &config{engine: engine.Config{
-		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
+		Kind: "fair", Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
 		Client: uuid.NewString(),
 	}, stale: DefaultStale}
 	for _, o := range opts {
@@ -128,7 +128,7 @@ func configure(opts []Option) (*config, error) {
 	if c.outage != nil {
 		c.engine.MaxOutage = *c.outage
 	}
-	if err := c.engine.Check("fair"); err != nil {
+	if err := c.engine.Check(); err != nil {
 		return nil, err
 	}
 	if err := scripts.CheckStale(c.stale); err != nil {

@@ -12,9 +12,6 @@ import (
 // same time. ErrUnavailable or ErrUnknown if too few nodes answer; refusals as they are;
 // ErrClosed.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	if err := checkKey(key); err != nil {
-		return Status{}, err
-	}
 	said, err := engine.Call(ctx, l.engine, key, func(context.Context) (scripts.Holder, error) {
 		return l.quorum.Inspect(key)
 	})
@@ -32,9 +29,6 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // error. One round trip to each node, at the same time.
 // ErrUnknown: the key may have been freed or not. Other errors as for Inspect.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	if err := checkKey(key); err != nil {
-		return false, err
-	}
 	return l.engine.Force(ctx, key, func(context.Context) (bool, error) {
 		return l.quorum.ForceRelease(key)
 	})

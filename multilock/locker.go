@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/quorum"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Locker locks keys on a quorum of independent Redis masters. It is one client in
@@ -19,8 +18,6 @@ import (
 type Locker struct {
 	engine *engine.Engine
 	quorum *quorum.Quorum
-	lease  time.Duration // of renewed holds
-	most   time.Duration // longest lease
 }
 
 // New returns a locker on the Redises of clients, 1 to 15 independent masters,
@@ -62,10 +59,9 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	if k, most := c.quorum.ClockFaults, (len(clients)-1)/2; k < 0 || k > most {
 		return nil, fmt.Errorf("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, len(clients), most)
 	}
-	l := &Locker{quorum: quorum.New(clients, c.quorum), lease: c.engine.Lease, most: c.quorum.Longest}
-	c.engine.Scatter = l.quorum.Scatter
-	l.engine = engine.New(l.quorum, c.engine)
-	return l, nil
+	q := quorum.New(clients, c.quorum)
+	c.engine.Scatter = q.Scatter
+	return &Locker{engine: engine.New(q, c.engine), quorum: q}, nil
 }
 
 // Bootstrap readies the nodes: one that nobody has used since it was started, emptied
@@ -103,20 +99,8 @@ func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
 // Do returns the error of Lock if the lock was not acquired; f was not run then.
 // Else it returns f's error, joined with that of [Lease.Unlock] if there is one:
 // ErrLost says that the lock was lost while f ran.
-func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) (err error) {
-	if f == nil {
-		return errors.New("multilock: Do: function is nil")
-	}
-	lease, err := l.Lock(ctx, key, opts...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if end := lease.Unlock(ctx); end != nil {
-			err = errors.Join(err, end)
-		}
-	}()
-	return f(lease.Bind(ctx))
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error {
+	return l.engine.Do(ctx, key, f, opts...)
 }
 
 // Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait,
@@ -141,12 +125,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // subscription and its end, one attempt for each release that is this process's
 // turn, and one each time the holder's lease should have ended.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
-	t, err := l.check(key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.Lock(ctx, key, t)
-	return e.Lease(), err
+	return l.engine.Lock(ctx, key, opts...)
 }
 
 // TryLock makes one attempt: one round trip to each node, two with fencing, and none where this locker is known
@@ -157,27 +136,14 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 // Errors as for [Locker.Lock]; ErrNotAcquired if another has the lock,
 // ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
-	t, err := l.check(key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.TryLock(ctx, key, t)
-	return e.Lease(), err
+	return l.engine.TryLock(ctx, key, opts...)
 }
 
 // TryLockFor is Lock with a wait of at most the given time, after which it fails
 // with ErrNotAcquired (or ErrUnavailable or ErrUnknown if Redis is away). A wait
 // of zero is TryLock; a negative one is refused.
 func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
-	if wait < 0 {
-		return nil, fmt.Errorf("multilock: TryLockFor: wait of %v is negative", wait)
-	}
-	t, err := l.check(key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.TryLockFor(ctx, key, wait, t)
-	return e.Lease(), err
+	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
 // Close releases what is held, ends waits with ErrClosed, and waits for the
@@ -188,18 +154,4 @@ func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.quorum.Close()
 	return err
-}
-
-func (l *Locker) check(key string, opts []LockOption) (engine.Terms, error) {
-	if err := checkKey(key); err != nil {
-		return engine.Terms{}, err
-	}
-	return engine.TermsOf("multilock", opts, l.lease, l.most)
-}
-
-func checkKey(key string) error {
-	if err := scripts.CheckKey(key); err != nil {
-		return fmt.Errorf("multilock: %w", err)
-	}
-	return nil
 }

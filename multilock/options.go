@@ -121,7 +121,7 @@ func WithClockFaults(k int) Option {
 
 func configure(opts []Option) (*config, error) {
 	c := &config{engine: engine.Config{
-		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
+		Kind: "multilock", Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
 	}}
 	for _, o := range opts {
 		if o == nil {
@@ -137,7 +137,7 @@ func configure(opts []Option) (*config, error) {
 	if c.outage != nil {
 		c.engine.MaxOutage = *c.outage
 	}
-	if err := c.engine.Check("multilock"); err != nil {
+	if err := c.engine.Check(); err != nil {
 		return nil, err
 	}
 	if err := scripts.CheckLease(c.quorum.Longest); err != nil {
@@ -158,6 +158,7 @@ func configure(opts []Option) (*config, error) {
 		return nil, err
 	}
 	c.quorum.FenceExpiry, c.quorum.Log = expiry, c.engine.Log
+	c.engine.Longest = c.quorum.Longest
 	c.quorum.NodeTimeout = min(timeout, c.engine.Lease/10)
 	return c, nil
 }

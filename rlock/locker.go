@@ -3,10 +3,6 @@ package rlock
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -23,9 +19,6 @@ type Locker struct {
 	engine     *engine.Engine
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
-	lease      time.Duration
-	log        *slog.Logger
-	looked     sync.Once // at the server's eviction policy
 }
 
 // New returns a locker on the Redis of client, which stays the caller's: it is
@@ -44,15 +37,11 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Locker{
-		node:       scripts.NewNode(client),
-		subscriber: pubsub.New(client, pubsub.WithLogger(c.engine.Log)),
-		lease:      c.engine.Lease,
-		log:        c.engine.Log,
-	}
-	c.engine.Fencing = c.fencing
-	backend := &single{node: l.node, subscriber: l.subscriber, fencing: c.fencing, expiry: *c.fenceExpiry}
-	l.engine = engine.New(backend, c.engine)
+	node := scripts.NewNode(client)
+	subscriber := pubsub.New(client, pubsub.WithLogger(c.engine.Log))
+	backend := &single{node: node, subscriber: subscriber, fencing: c.fencing, expiry: *c.fenceExpiry}
+	c.engine.Fencing, c.engine.EvictionPolicy = c.fencing, node.EvictionPolicy
+	l := &Locker{engine: engine.New(backend, c.engine), node: node, subscriber: subscriber}
 	backend.share(l.engine)
 	return l, nil
 }
@@ -67,20 +56,8 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 // Do returns the error of Lock if the lock was not acquired; f was not run then.
 // Else it returns f's error, joined with that of [Lease.Unlock] if there is one:
 // ErrLost says that the lock was lost while f ran.
-func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) (err error) {
-	if f == nil {
-		return errors.New("rlock: Do: function is nil")
-	}
-	lease, err := l.Lock(ctx, key, opts...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if end := lease.Unlock(ctx); end != nil {
-			err = errors.Join(err, end)
-		}
-	}()
-	return f(lease.Bind(ctx))
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error {
+	return l.engine.Do(ctx, key, f, opts...)
 }
 
 // Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait,
@@ -104,12 +81,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // subscription and its end, one attempt for each release that is this process's
 // turn, and one each time the holder's lease should have ended.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
-	t, err := l.check(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.Lock(ctx, key, t)
-	return e.Lease(), err
+	return l.engine.Lock(ctx, key, opts...)
 }
 
 // TryLock makes one attempt: one round trip, and none where this locker is known
@@ -120,27 +92,14 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 // Errors as for [Locker.Lock]; ErrNotAcquired if another has the lock,
 // ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
-	t, err := l.check(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.TryLock(ctx, key, t)
-	return e.Lease(), err
+	return l.engine.TryLock(ctx, key, opts...)
 }
 
 // TryLockFor is Lock with a wait of at most the given time, after which it fails
 // with ErrNotAcquired (or ErrUnavailable or ErrUnknown if Redis is away). A wait
 // of zero is TryLock; a negative one is refused.
 func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
-	if wait < 0 {
-		return nil, fmt.Errorf("rlock: TryLockFor: wait of %v is negative", wait)
-	}
-	t, err := l.check(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	e, err := l.engine.TryLockFor(ctx, key, wait, t)
-	return e.Lease(), err
+	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
 // TryLockAll takes all keys at once if all of them are free, with one round trip,
@@ -150,21 +109,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // one of them, and with [WithFencing]. A key that is named twice is locked once.
 // Other errors as for TryLock.
 func (l *Locker) TryLockAll(ctx context.Context, keys ...string) ([]*Lease, error) {
-	if len(keys) == 0 {
-		return nil, errors.New("rlock: TryLockAll: no keys")
-	}
-	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-	for _, key := range keys {
-		if _, err := l.check(ctx, key, nil); err != nil {
-			return nil, err
-		}
-	}
-	entries, err := l.engine.TryTogether(ctx, keys, engine.Terms{Lease: l.lease})
-	leases := make([]*Lease, len(entries))
-	for i, e := range entries {
-		leases[i] = e.Lease()
-	}
-	return leases, err
+	return l.engine.TryLockAll(ctx, keys...)
 }
 
 // Close releases what is held, ends waits with ErrClosed, and waits for the
@@ -175,36 +120,4 @@ func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.subscriber.Close()
 	return err
-}
-
-func (l *Locker) check(ctx context.Context, key string, opts []LockOption) (engine.Terms, error) {
-	if err := checkKey(key); err != nil {
-		return engine.Terms{}, err
-	}
-	t, err := engine.TermsOf("rlock", opts, l.lease, 0)
-	if err == nil && ctx.Err() == nil {
-		l.looked.Do(l.warnOfEviction)
-	}
-	return t, err
-}
-
-// warnOfEviction looks, at the first lock and in the background, whether Redis
-// may drop locks when it runs out of memory. Nobody is asked if nobody listens.
-func (l *Locker) warnOfEviction() {
-	if !l.log.Enabled(context.Background(), slog.LevelWarn) {
-		return
-	}
-	l.engine.Go(func(ctx context.Context) {
-		policy, err := l.node.EvictionPolicy(ctx)
-		if err == nil && policy != "" && policy != "noeviction" {
-			l.log.Warn("rlock: Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
-		}
-	})
-}
-
-func checkKey(key string) error {
-	if err := scripts.CheckKey(key); err != nil {
-		return fmt.Errorf("rlock: %w", err)
-	}
-	return nil
 }

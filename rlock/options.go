@@ -75,7 +75,7 @@ func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.o
 
 func configure(opts []Option) (*config, error) {
 	c := &config{engine: engine.Config{
-		Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
+		Kind: "rlock", Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
 	}}
 	for _, o := range opts {
 		if o == nil {
@@ -87,7 +87,7 @@ func configure(opts []Option) (*config, error) {
 	if c.outage != nil {
 		c.engine.MaxOutage = *c.outage
 	}
-	if err := c.engine.Check("rlock"); err != nil {
+	if err := c.engine.Check(); err != nil {
 		return nil, err
 	}
 	expiry, err := engine.FenceExpiry("rlock", c.fencing, c.fenceExpiry, DefaultFenceExpiry)

@@ -33,16 +33,16 @@ type shareRig struct {
 	way     *redistest.Proxy
 	backend *single
 	engine  *engine.Engine
-	terms   engine.Terms
+	lease   time.Duration
 	calls   atomic.Int64 // that the server has seen
 }
 
 func newShareRig(t *testing.T, change ...func(*single, *engine.Config)) *shareRig {
 	s := redistest.Start(t)
-	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), terms: engine.Terms{Lease: 3 * time.Second}}
+	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: 3 * time.Second}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
 	r.backend = &single{node: scripts.NewNode(client), subscriber: pubsub.New(client), expiry: time.Hour}
-	c := engine.Config{Lease: r.terms.Lease, Log: slog.New(slog.DiscardHandler)}
+	c := engine.Config{Kind: "rlock", Lease: r.lease, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(r.backend, &c)
 	}
@@ -67,14 +67,14 @@ func (r *shareRig) until(what func() bool) {
 
 // tried is a TryLock in the background.
 type tried struct {
-	entry *engine.Entry
+	lease *Lease
 	err   error
 }
 
 func (r *shareRig) try(ctx context.Context, key string) <-chan tried {
 	done := make(chan tried, 1)
 	go func() {
-		e, err := r.engine.TryLock(ctx, key, r.terms)
+		e, err := r.engine.TryLock(ctx, key)
 		done <- tried{e, err}
 	}()
 	return done
@@ -86,7 +86,7 @@ func (r *shareRig) first(key, owner string) *acquiring {
 	if r.backend.fencing {
 		f = scripts.Fencing{Reserve: 1, Expiry: r.backend.expiry}
 	}
-	c, place := r.backend.acquires.Join(f, scripts.Ask{Key: key, Owner: owner, Lease: r.terms.Lease}, false)
+	c, place := r.backend.acquires.Join(f, scripts.Ask{Key: key, Owner: owner, Lease: r.lease}, false)
 	require.Zero(r, place)
 	return c
 }
@@ -148,7 +148,7 @@ func TestSharing(t *testing.T) {
 				require.True(t, r.held(key))
 			}
 			if r.backend.fencing {
-				require.Positive(t, b.entry.Fence())
+				require.Positive(t, b.lease.Fence())
 			}
 
 			before = r.calls.Load()
@@ -156,7 +156,7 @@ func TestSharing(t *testing.T) {
 			ended, place := r.backend.releases.Join(struct{}{}, hold, false)
 			require.Zero(t, place)
 			errs := make([]chan error, 3)
-			for i, e := range []*engine.Entry{b.entry, last.entry, spoilt.entry} {
+			for i, e := range []*Lease{b.lease, last.lease, spoilt.lease} {
 				errs[i] = make(chan error, 1)
 				go func() { errs[i] <- e.Unlock(ctx) }()
 				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
@@ -208,11 +208,11 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			c := r.first("foreign", "me")
 			all := r.joined(c, ctx, "key1", "key2")
 			r.send(c)
-			var entries []*engine.Entry
+			var entries []*Lease
 			for _, done := range all {
 				got := <-done
 				require.NoError(t, got.err)
-				entries = append(entries, got.entry)
+				entries = append(entries, got.lease)
 			}
 			require.True(t, r.held("key1") && r.held("key2"))
 

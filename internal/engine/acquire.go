@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -11,30 +13,59 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
+// Do locks key, runs f with a context that is bound to the lease, and unlocks, also
+// when f panics or ends its goroutine.
+func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
+	if f == nil {
+		return errors.New(h.Kind + ": Do: function is nil")
+	}
+	lease, err := h.Lock(ctx, key, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if end := lease.Unlock(ctx); end != nil {
+			err = errors.Join(err, end)
+		}
+	}()
+	return f(lease.Bind(ctx))
+}
+
 // Lock waits until key is held or ctx ends. A ctx bound to a living lease of
 // this engine on key re-enters it.
-func (h *Engine) Lock(ctx context.Context, key string, t Terms) (*Entry, error) {
-	if t.wait != nil {
-		wait := *t.wait
-		t.wait = nil
-		return h.TryLockFor(ctx, key, wait, t)
+func (h *Engine) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	t, err := h.terms(ctx, key, opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.wait == nil:
+		return h.lock(ctx, key, t, true)
 	}
-	return h.lock(ctx, key, t, true)
+	return h.lockFor(ctx, key, *t.wait, t)
 }
 
 // TryLock makes one attempt.
-func (h *Engine) TryLock(ctx context.Context, key string, t Terms) (*Entry, error) {
-	if t.wait != nil {
-		return nil, errWaits
-	}
-	return h.lock(ctx, key, t, false)
+func (h *Engine) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return h.TryLockFor(ctx, key, 0, opts...)
 }
 
 // TryLockFor waits at most the given time.
-func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration, t Terms) (*Entry, error) {
-	if t.wait != nil {
-		return nil, errWaits
+func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	if wait < 0 {
+		return nil, fmt.Errorf("%s: TryLockFor: wait of %v is negative", h.Kind, wait)
 	}
+	t, err := h.terms(ctx, key, opts)
+	if err == nil && t.wait != nil {
+		err = errWaits
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.lockFor(ctx, key, wait, t)
+}
+
+// lockFor waits at most the given time; 0 makes one attempt.
+func (h *Engine) lockFor(ctx context.Context, key string, wait time.Duration, t Terms) (*holdfast.Lease, error) {
 	if wait == 0 {
 		return h.lock(ctx, key, t, false)
 	}
@@ -43,7 +74,40 @@ func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return h.lock(limited, key, t, true)
 }
 
-// errWaitOver is the cause of a context that TryLockFor made: its end is not an
+// terms checks what a call is given.
+func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (Terms, error) {
+	if err := h.checkKey(key); err != nil {
+		return Terms{}, err
+	}
+	t, err := h.termsOf(opts)
+	if err == nil && ctx.Err() == nil {
+		h.begun.Do(h.warnOfEviction)
+	}
+	return t, err
+}
+
+func (h *Engine) checkKey(key string) error {
+	if err := scripts.CheckKey(key); err != nil {
+		return fmt.Errorf("%s: %w", h.Kind, err)
+	}
+	return nil
+}
+
+// warnOfEviction asks, at the first lock and in the background, whether Redis may drop
+// locks when it runs out of memory; not if nobody reads the log.
+func (h *Engine) warnOfEviction() {
+	if h.EvictionPolicy == nil || !h.Log.Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
+	h.Go(func(ctx context.Context) {
+		policy, err := h.EvictionPolicy(ctx)
+		if err == nil && policy != "" && policy != "noeviction" {
+			h.Log.Warn(h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
+		}
+	})
+}
+
+// errWaitOver is the cause of a context that lockFor made: its end is not an
 // error of the caller's context.
 var errWaitOver = errors.New("holdfast: wait over")
 
@@ -56,7 +120,12 @@ func endedBy(ctx context.Context, what error) error {
 	return ended(ctx, what)
 }
 
-func (h *Engine) lock(ctx context.Context, key string, t Terms, wait bool) (*Entry, error) {
+func (h *Engine) lock(ctx context.Context, key string, t Terms, wait bool) (*holdfast.Lease, error) {
+	e, err := h.enterLock(ctx, key, t, wait)
+	return e.Lease(), err
+}
+
+func (h *Engine) enterLock(ctx context.Context, key string, t Terms, wait bool) (*Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, doneBefore(ctx)
 	}
@@ -128,7 +197,7 @@ func (h *Engine) first(ctx context.Context, s *shard, q *queue, t Terms, wait bo
 		h.settle(s, q)
 		s.mu.Unlock()
 		if ctx.Err() != nil { // it ended while the reply came in: the caller may be gone
-			h.giveBack(e)
+			h.giveBack(e.Lease())
 			return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 		}
 		return e, nil
@@ -205,17 +274,17 @@ func (h *Engine) withdraw(ctx context.Context, s *shard, q *queue, w *waiter) (*
 		h.decline(s, q, g.confirm)
 		return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 	}
-	h.giveBack(g.entry)
+	h.giveBack(g.entry.Lease())
 	return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 }
 
 // giveBack releases an entry whose caller has gone. The caller does not wait.
-func (h *Engine) giveBack(e *Entry) {
-	s := e.lease.hold.shard()
+func (h *Engine) giveBack(l *holdfast.Lease) {
+	s := h.shardOf(l.Key())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed { // else Close releases it
-		h.background(func() { _ = e.Unlock(context.Background()) })
+		h.background(func() { _ = l.Unlock(context.Background()) })
 	}
 }
 

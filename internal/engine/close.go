@@ -108,6 +108,9 @@ func (h *Engine) releaseAll(holds []*hold) error {
 // and ends also with the caller's.
 func Call[T any](caller context.Context, h *Engine, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
+	if err := h.checkKey(key); err != nil {
+		return none, err
+	}
 	if caller.Err() != nil {
 		return none, doneBefore(caller)
 	}

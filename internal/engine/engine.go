@@ -56,7 +56,9 @@ type Subscription interface {
 
 // Config is what a lock kind tells its engine; checked by the lock kind.
 type Config struct {
+	Kind       string        // the lock kind's name, which begins its errors
 	Lease      time.Duration // of renewed holds
+	Longest    time.Duration // of the leases of a deployment; 0: no limit
 	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off
 	MaxWaiters int           // per key; 0: no limit
 	MaxOutage  time.Duration // how long a wait rides out an absent Redis
@@ -68,6 +70,9 @@ type Config struct {
 	Scatter func(tries int) time.Duration
 
 	Fencing bool // a hold without a fence is not enough
+
+	// EvictionPolicy asks Redis for its maxmemory-policy, once; nil: it is not asked.
+	EvictionPolicy func(context.Context) (string, error)
 
 	// Of fair locks only:
 	Client string        // the client's id
@@ -94,6 +99,7 @@ type Engine struct {
 	work       sync.WaitGroup     // calls of users, heads and clean-ups under way
 	trips      average            // time of an acquire's round trip
 	answered   atomic.Int64       // when Redis last answered, since epoch; 0: it failed to
+	begun      sync.Once          // the first lock was asked for
 	closing    sync.Once
 	shut       bool // Go does nothing any more; guarded by the first shard's mu
 }

@@ -218,7 +218,7 @@ func (h *Engine) confirmed(ctx context.Context, s *shard, q *queue, w *waiter, t
 	w.free()
 	told.fire(errReplaced)
 	if ctx.Err() != nil {
-		h.giveBack(e)
+		h.giveBack(e.Lease())
 		return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 	}
 	return e, nil

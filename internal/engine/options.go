@@ -12,7 +12,8 @@ import (
 // What the lock kinds' options have in common. Errors name the lock kind and its option.
 
 // Check refuses settings that do not go together.
-func (c *Config) Check(kind string) error {
+func (c *Config) Check() error {
+	kind := c.Kind
 	if err := scripts.CheckLease(c.Lease); err != nil {
 		return fmt.Errorf("%s: WithLease: %w", kind, err)
 	}
@@ -45,38 +46,44 @@ func FenceExpiry(kind string, fencing bool, asked *time.Duration, usual time.Dur
 	return *asked, nil
 }
 
-// TermsOf are those of a call on a lock kind of the given lease. longest is that of its
-// deployment; 0: there is none.
-func TermsOf(kind string, opts []holdfast.LockOption, lease, longest time.Duration) (Terms, error) {
-	t := Terms{Lease: lease}
+// termsOf are those of a call.
+func (c *Config) termsOf(opts []holdfast.LockOption) (Terms, error) {
+	t := Terms{Lease: c.Lease}
 	if len(opts) == 0 { // it allocates nothing
 		return t, nil
 	}
 	o, err := holdfast.Options(opts...)
-	if err != nil {
-		return t, fmt.Errorf("%s: %w", kind, err)
+	if err == nil {
+		err = c.checkTerms(o)
 	}
-	if o.FixedLease != nil && o.MaxHold != nil {
-		return t, errors.New(kind + ": FixedLease and MaxHold contradict each other")
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", c.Kind, err)
 	}
 	if o.FixedLease != nil {
-		if err := scripts.CheckLease(*o.FixedLease); err != nil {
-			return t, fmt.Errorf("%s: FixedLease: %w", kind, err)
-		}
-		if longest > 0 && *o.FixedLease > longest {
-			return t, fmt.Errorf("%s: FixedLease: %v is longer than WithMaxLease, %v", kind, *o.FixedLease, longest)
-		}
 		t.Lease, t.Fixed = *o.FixedLease, true
 	}
-	if o.WaitAtMost != nil && *o.WaitAtMost < 0 {
-		return t, fmt.Errorf("%s: WaitAtMost: %v is negative", kind, *o.WaitAtMost)
-	}
-	t.wait = o.WaitAtMost
 	if o.MaxHold != nil {
-		if *o.MaxHold <= 0 {
-			return t, fmt.Errorf("%s: MaxHold: %v is not greater than zero", kind, *o.MaxHold)
-		}
 		t.MaxHold = *o.MaxHold
 	}
+	t.wait = o.WaitAtMost
 	return t, nil
+}
+
+func (c *Config) checkTerms(o holdfast.LockOptions) error {
+	if o.FixedLease != nil {
+		if err := scripts.CheckLease(*o.FixedLease); err != nil {
+			return fmt.Errorf("FixedLease: %w", err)
+		}
+	}
+	switch {
+	case o.FixedLease != nil && o.MaxHold != nil:
+		return errors.New("FixedLease and MaxHold contradict each other")
+	case o.FixedLease != nil && c.Longest > 0 && *o.FixedLease > c.Longest:
+		return fmt.Errorf("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, c.Longest)
+	case o.MaxHold != nil && *o.MaxHold <= 0:
+		return fmt.Errorf("MaxHold: %v is not greater than zero", *o.MaxHold)
+	case o.WaitAtMost != nil && *o.WaitAtMost < 0:
+		return fmt.Errorf("WaitAtMost: %v is negative", *o.WaitAtMost)
+	}
+	return nil
 }

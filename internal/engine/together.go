@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -16,10 +18,21 @@ type Together interface {
 	AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error)
 }
 
-// TryTogether makes one attempt to take keys, which are different, with one call.
-// It fails with ErrNotAcquired, also without a call: where it cannot be made so, or
-// ctx is bound to one of the keys. Then they are to be taken one by one.
-func (h *Engine) TryTogether(ctx context.Context, keys []string, t Terms) ([]*Entry, error) {
+// TryLockAll makes one attempt to take keys with one call; a key that is named twice is
+// taken once. It fails with ErrNotAcquired, also without a call: where it cannot be made
+// so, or ctx is bound to one of the keys. Then they are to be taken one by one.
+func (h *Engine) TryLockAll(ctx context.Context, keys ...string) ([]*holdfast.Lease, error) {
+	if len(keys) == 0 {
+		return nil, errors.New(h.Kind + ": TryLockAll: no keys")
+	}
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	t := Terms{}
+	for _, key := range keys {
+		var err error
+		if t, err = h.terms(ctx, key, nil); err != nil {
+			return nil, err
+		}
+	}
 	backend, can := h.backend.(Together)
 	if !can || h.Fencing {
 		return nil, holdfast.ErrNotAcquired
@@ -92,14 +105,14 @@ func (h *Engine) leaveTogether(q *queue) {
 
 // takeTogether begins the leases of all attempts, or gives up what one of them may
 // have left.
-func (h *Engine) takeTogether(ctx context.Context, queues []*queue, attempts []attempt) ([]*Entry, error) {
-	entries := make([]*Entry, 0, len(queues))
+func (h *Engine) takeTogether(ctx context.Context, queues []*queue, attempts []attempt) ([]*holdfast.Lease, error) {
+	leases := make([]*holdfast.Lease, 0, len(queues))
 	var err error
 	for i, q := range queues {
 		s := h.shardOf(q.key)
 		s.mu.Lock()
 		if e := h.take(s, q, attempts[i]); e != nil {
-			entries = append(entries, e)
+			leases = append(leases, e.Lease())
 		} else if err == nil {
 			err = attempts[i].known()
 		}
@@ -110,10 +123,10 @@ func (h *Engine) takeTogether(ctx context.Context, queues []*queue, attempts []a
 		err = endedBy(ctx, holdfast.ErrNotAcquired)
 	}
 	if err == nil {
-		return entries, nil
+		return leases, nil
 	}
-	for _, e := range entries {
-		h.giveBack(e)
+	for _, l := range leases {
+		h.giveBack(l)
 	}
 	return nil, err
 }
