@@ -135,10 +135,10 @@ func (m measured) dagger(subject string) string {
 	return ""
 }
 
-// readmeFile is the project's README, seen from the folder of this program, and
+// readmeFile is the page that has the table, seen from the folder of this program, and
 // resultsDir what it tells of.
 const (
-	readmeFile = "../README.md"
+	readmeFile = "../docs/benchmarks.md"
 	resultsDir = "results"
 )
 

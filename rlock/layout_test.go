@@ -215,3 +215,10 @@ func (r *layoutRig) listeners(channel string) int64 {
 	require.NoError(r.t, err)
 	return said[channel]
 }
+
+func userLocker(t *testing.T, c rueidis.Client, opts ...rlock.Option) *rlock.Locker {
+	l, err := rlock.New(c, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return l
+}

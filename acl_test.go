@@ -1,0 +1,197 @@
+package holdfast_test
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// aclUser returns the words of the ACL command of docs/acl.md, with those of the lines
+// that begin so.
+func aclUser(t *testing.T, begins ...string) (words []string) {
+	t.Helper()
+	for _, begin := range append([]string{"ACL SETUSER "}, begins...) {
+		line := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(begin) + ".*$").FindString(readFile(t, "docs/acl.md"))
+		require.NotEmpty(t, line, begin)
+		words = append(words, strings.Fields(line)...)
+	}
+	return words
+}
+
+const (
+	ofFair      = "~holdfast_heartbeat:"
+	ofMultilock = "~holdfast_node "
+)
+
+func TestACLUserHasExactlyTheCommandsOfTheScriptsAndOfTheConnection(t *testing.T) {
+	connection := []string{"ping", "subscribe", "unsubscribe"}
+	for _, c := range []struct {
+		user, scripts []string
+	}{
+		{aclUser(t), scripts.Commands()},
+		{aclUser(t, ofFair), append(scripts.Commands(), scripts.FairCommands()...)},
+		{aclUser(t, ofMultilock), scripts.QuorumCommands()},
+	} {
+		var commands []string
+		for _, word := range c.user {
+			if command, ok := strings.CutPrefix(word, "+"); ok {
+				commands = append(commands, command)
+			}
+		}
+		slices.Sort(c.scripts)
+		require.ElementsMatch(t, append(connection, slices.Compact(c.scripts)...), commands)
+	}
+}
+
+// Redis logs each command, key and channel that it refuses, also where the
+// refusal shows only in a slower wake-up.
+func TestF32_ACLUserIsRefusedNothing(t *testing.T) {
+	without := func(words []string, not ...string) []string {
+		return slices.DeleteFunc(words, func(word string) bool { return slices.Contains(not, word) })
+	}
+	const lease = 1500 * time.Millisecond
+	for name, c := range map[string]struct {
+		user  []string
+		nodes int
+		open  func(clients []rueidis.Client) (holdfast.Locker, error)
+	}{
+		"rlock": {without(aclUser(t), "~redisson_lock_token:*", "+get", "+time"), 1, func(c []rueidis.Client) (holdfast.Locker, error) {
+			return rlock.New(c[0], rlock.WithLease(lease))
+		}},
+		"rlock with fencing": {aclUser(t), 1, func(c []rueidis.Client) (holdfast.Locker, error) {
+			return rlock.New(c[0], rlock.WithLease(lease), rlock.WithFencing())
+		}},
+		"fair": {aclUser(t, ofFair), 1, func(c []rueidis.Client) (holdfast.Locker, error) {
+			return fair.New(c[0], fair.WithLease(lease), fair.WithStale(time.Second))
+		}},
+		"fair with fencing": {aclUser(t, ofFair), 1, func(c []rueidis.Client) (holdfast.Locker, error) {
+			return fair.New(c[0], fair.WithLease(lease), fair.WithStale(time.Second), fair.WithFencing())
+		}},
+		"multilock with fencing": {aclUser(t, ofMultilock), 3, func(c []rueidis.Client) (holdfast.Locker, error) {
+			l, err := multilock.New(c, multilock.WithLease(10*time.Second), multilock.WithNodeTimeout(time.Second), multilock.WithFencing())
+			if err != nil {
+				return nil, err
+			}
+			return l, l.Bootstrap(t.Context(), multilock.NothingHeld())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var servers []*redistest.Server
+			for range c.nodes {
+				s := redistest.Start(t)
+				s.Do(t, c.user...)
+				servers = append(servers, s)
+			}
+			open := func() holdfast.Locker {
+				var clients []rueidis.Client
+				for _, s := range servers {
+					clients = append(clients, s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" }))
+				}
+				l, err := c.open(clients)
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, l.Close()) })
+				return l
+			}
+			here, there := open(), open()
+			for _, key := range []string{"sku:42", "sku:{42}"} {
+				useEverything(t, servers, key, here, there)
+			}
+			for _, s := range servers {
+				reply := s.Do(t, "ACL", "LOG")
+				refused, err := reply.ToArray()
+				require.NoError(t, err)
+				for _, m := range refused {
+					entry, err := m.AsStrMap()
+					require.NoError(t, err)
+					require.Contains(t, []string{ // what rueidis tries when it opens a connection, or takes it back
+						"cluster|slots", "cluster|shards", "client|setinfo", "punsubscribe", "sunsubscribe", "discard",
+					}, entry["object"])
+				}
+			}
+		})
+	}
+}
+
+// useEverything makes each kind of call to Redis: take, renew, enter again,
+// inspect, fail, wait, be woken or granted, confirm, give up, release, undo,
+// take several, free by force.
+func useEverything(t *testing.T, servers []*redistest.Server, key string, here, there holdfast.Locker) {
+	t.Helper()
+	ctx := t.Context()
+	nothing := func(context.Context) error { return nil }
+	lease, err := here.Lock(ctx, key)
+	require.NoError(t, err)
+	before := lease.Deadline()
+	require.Eventually(t, func() bool { return lease.Deadline().After(before) }, 20*time.Second, time.Millisecond)
+	require.NoError(t, here.Do(lease.Bind(ctx), key, func(context.Context) error {
+		status, err := there.Inspect(ctx, key)
+		require.Equal(t, 2, status.Entries)
+		return err
+	}))
+	_, err = there.TryLock(ctx, key)
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	_, err = there.TryLockFor(ctx, key, 2*time.Second) // beyond a heartbeat
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+
+	require.Eventually(t, func() bool { return listeners(t, servers[0]) == 0 }, 5*time.Second, time.Millisecond)
+	woken := make(chan error, 5)
+	for i := range cap(woken) {
+		var opts []holdfast.LockOption
+		if i == 0 { // the others may be served in one hold
+			opts = append(opts, holdfast.FixedLease(5*time.Second))
+		}
+		go func() { woken <- there.Do(ctx, key, nothing, opts...) }()
+	}
+	require.Eventually(t, func() bool {
+		status, err := here.Inspect(ctx, key)
+		_, queued := here.(*fair.Locker)
+		return err == nil && listeners(t, servers[0]) > 0 && (!queued || status.Waiting == cap(woken))
+	}, 5*time.Second, time.Millisecond)
+	require.NoError(t, lease.Unlock(ctx))
+	for range cap(woken) {
+		require.NoError(t, <-woken)
+	}
+
+	for _, s := range servers {
+		_, err = scripts.NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" })).
+			CleanUp(ctx, key, "somebody")
+		require.NoError(t, err)
+	}
+	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
+	require.NoError(t, err)
+	require.NoError(t, set.Unlock(ctx))
+
+	_, err = here.Lock(ctx, key)
+	require.NoError(t, err)
+	held, err := there.ForceUnlock(ctx, key)
+	require.NoError(t, err)
+	require.True(t, held)
+	if quorum, ok := there.(*multilock.Locker); ok {
+		for _, n := range quorum.Nodes(ctx) {
+			require.True(t, n.Vote, n.Node)
+		}
+	}
+}
+
+// listeners is how many channels of locks a server has subscribers of.
+func listeners(t *testing.T, s *redistest.Server) int {
+	t.Helper()
+	reply := s.Do(t, "PUBSUB", "CHANNELS", "redisson_lock__channel:*")
+	channels, err := reply.ToArray()
+	require.NoError(t, err)
+	return len(channels)
+}
