@@ -1,113 +1,151 @@
+// Flashsale sells scarce goods to a crowd, from many processes at once, and then checks its own books.
+//
+//	go run ./examples/flashsale                          2000 buyers, 3 items, 100 of each
+//	go run ./examples/flashsale -lock=false              the same without the lock: it oversells
+//	go run ./examples/flashsale -kill                    one process dies while it holds the lock
+//	go run ./examples/flashsale -redis localhost:6379    on a real Redis
+//
+// What the lock does is in shop.go. This file starts this program again for each process, which places its
+// share of the orders. One that was killed is started again and begins anew: an order that is in the book
+// already changes nothing.
 package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
+	"strconv"
+	"text/tabwriter"
+	"time"
 
-	"github.com/holdfast-go/holdfast/examples/internal/redis"
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// Exit statuses.
-const (
-	exitOK    = 0
-	exitWrong = 1 // something was oversold, lost or done twice, or the sale broke off
-	exitInput = 2 // nothing was sold
+var (
+	buyers     = flag.Int("buyers", 2000, "buyers, each with one order")
+	units      = flag.Int("stock", 100, "units in stock of each item")
+	processes  = flag.Int("processes", 4, "processes that sell")
+	goroutines = flag.Int("goroutines", 16, "goroutines of each process")
+	lease      = flag.Duration("lease", 2*time.Second, "lease of the locks: after so long the lock of a killed process is free again")
+	lock       = flag.Bool("lock", true, "lock; false shows what happens without")
+	kill       = flag.Bool("kill", false, "kill process 1 (SIGKILL) inside its critical section")
+	address    = flag.String("redis", "", demo.RedisUsage)
 )
 
-// workerEnv is set in the environment of a process that the parent started.
-const workerEnv = "FLASHSALE_WORKER"
+func main() { demo.Main(sale, seller) }
 
-func main() {
-	if os.Getenv(workerEnv) != "" {
-		os.Exit(work(os.Stdin, os.Stdout))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
-	status, err := run(ctx, os.Args[1:], os.Stdout)
+// seller is one process. It places the orders of its share.
+func seller(ctx context.Context, number int) error {
+	redis, err := demo.OpenRedis("")
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "flashsale: %v\n", err)
+		return err
 	}
-	os.Exit(status)
+	defer redis.Close()
+	s := &shop{redis: redis, dieAt: -1}
+	if *lock {
+		locker, err := rlock.New(redis, rlock.WithLease(*lease), rlock.WithFencing())
+		if err != nil {
+			return err
+		}
+		defer locker.Close()
+		s.locker = locker
+	}
+	mine := make(chan order, *buyers)
+	for i := number; i <= *buyers; i += *processes {
+		mine <- orderOf(i)
+		if *kill && number == 1 && i <= *units { // about half of the stock is sold then
+			s.dieAt = i
+		}
+	}
+	close(mine)
+	g, ctx := demo.NewGroup(ctx)
+	for range *goroutines {
+		g.Go(func() error {
+			for o := range mine {
+				if err := s.serve(ctx, o); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
-// run holds a sale and prints the table. It returns the exit status, and what to
-// say about it if there is more to say than the table does.
-func run(ctx context.Context, args []string, out *os.File) (status int, err error) {
-	o, err := parseFlags(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK, nil
+// sale is the parent. It fills the shop, starts the sellers and reads the books.
+func sale(ctx context.Context) error {
+	if min(*buyers, *processes, *goroutines) < 1 {
+		return errors.New("-buyers, -processes and -goroutines: at least 1")
 	}
+	redis, err := demo.OpenRedis(*address)
 	if err != nil {
-		return exitInput, err
+		return err
 	}
-	orders := makeOrders(o.buyers, o.skus)
-	if o.orders != "" {
-		if orders, err = readOrders(o.orders); err != nil {
-			return exitInput, err
+	defer redis.Close()
+	s := &shop{redis: redis}
+	for item := range items {
+		fill := redis.B().Hset().Key(s.key("item", item)).FieldValue().FieldValue("stock", strconv.Itoa(*units)).Build()
+		if err := redis.Do(ctx, fill).Error(); err != nil {
+			return err
 		}
 	}
-	at := redis.Server{URL: o.redis}
-	if o.redis == "" {
-		var stop func()
-		if at, stop, err = redis.StartEmbedded(); err != nil {
-			return exitInput, err
-		}
-		defer stop()
+	fmt.Printf("%d processes × %d goroutines sell %d items, %d of each.\n", *processes, *goroutines, items, *units)
+	began := time.Now()
+	g, running := demo.NewGroup(ctx)
+	for i := range *processes {
+		g.Go(func() error {
+			err := demo.Run(running, i+1)
+			if *kill && errors.Is(err, demo.ErrKilled) {
+				fmt.Printf("Process %d was killed while it held a lock. It is started again.\n", i+1)
+				err = demo.Run(running, i+1, "-kill=false")
+			}
+			return err
+		})
 	}
-	client, err := at.Connect()
-	if err != nil {
-		return exitInput, fmt.Errorf("-redis: %w", err)
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		return err
 	}
-	defer client.Close()
-
-	stock := make(map[string]int)
-	for _, order := range orders {
-		stock[order.SKU] = o.stock
-	}
-	shop := &shop{client: client, id: rand.Text()[:8]}
-	if err := shop.open(stock); err != nil {
-		return exitInput, fmt.Errorf("-redis: %w", err)
-	}
-	defer shop.close(stock)
-
-	introduce(out, o, len(orders), len(stock))
-	s := newSale(o, at, shop.id, orders, out)
-	began, broke := s.run(ctx)
-	if broke != nil && !began {
-		return exitInput, broke
-	}
-	a, err := shop.audit(s, stock)
-	if err != nil {
-		err = fmt.Errorf("no table, as the order book cannot be read: %w", err)
-		if broke != nil {
-			err = fmt.Errorf("%w; %w", broke, err)
-		}
-		return exitWrong, err
-	}
-	a.print(out, o.guard != guardNone)
-	if broke != nil || !a.clean() {
-		return exitWrong, broke
-	}
-	return exitOK, nil
+	fmt.Printf("The sale is over after %v.\n\n", time.Since(began).Round(time.Millisecond))
+	return s.audit(context.WithoutCancel(ctx), ctx.Err() != nil)
 }
 
-func introduce(out io.Writer, o options, orders, items int) {
-	fmt.Fprintf(out, "Flash sale: %d orders for %d items, %d of each in stock.\n", orders, items, o.stock)
-	guard := fmt.Sprintf("under a lock for each item (a dead holder's is free again after %v)", o.lease)
-	if o.guard == guardNone {
-		guard = "WITHOUT any lock"
+// audit prints the books and fails if they are wrong.
+func (s *shop) audit(ctx context.Context, early bool) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "item\torders\tserved\tsold out\tunits\tleft")
+	placed, oversold, adrift := 0, 0, 0
+	for item := range items {
+		book, err := s.redis.Do(ctx, s.redis.B().Hgetall().Key(s.key("item", item)).Build()).AsIntMap()
+		if err != nil {
+			return fmt.Errorf("the books cannot be read: %w", err)
+		}
+		left := int(book["stock"])
+		delete(book, "stock")
+		delete(book, "fence")
+		served, sold := 0, 0
+		for _, n := range book {
+			sold += int(n)
+			served += min(1, int(n))
+		}
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\n", item, len(book), served, len(book)-served, sold, left)
+		placed += len(book)
+		oversold += max(0, sold-*units)
+		adrift += max(sold+left-*units, *units-sold-left)
 	}
-	fmt.Fprintf(out, "Sold by %d processes × %d goroutines, %s.\n", o.processes, o.goroutines, guard)
-	if o.redis == "" {
-		fmt.Fprintln(out, "Redis: embedded in this program, for demonstration only. It is gone at the end and protects nothing")
-		fmt.Fprintln(out, "between two runs; use -redis host:port for a real one.")
+	w.Flush()
+	fmt.Println()
+	switch {
+	case oversold+adrift > 0:
+		return fmt.Errorf("WRONG: %d units were sold that do not exist, and stock and books differ by %d", oversold, adrift)
+	case early:
+		fmt.Println("Stopped early. What was sold was there.")
+	case placed != *buyers:
+		return fmt.Errorf("WRONG: %d orders came and %d are in the books", *buyers, placed)
+	default:
+		fmt.Println("All is well: every order is in the books once, and what was sold was there.")
 	}
-	fmt.Fprintln(out)
+	return nil
 }

@@ -2,162 +2,118 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
 )
 
 const (
-	stockField = "stock"
-	orderField = "order:" // before the id; the value is the units sold, 0 if sold out
-
-	keepFor     = time.Hour       // the books of a sale whose parent died
-	callTimeout = 5 * time.Second // of one call to Redis
+	items = 3
+	wait  = 10 * time.Second // for the lock of an item
+	tries = 3                // of placing an order whose outcome is unknown
 )
 
-// shop places orders. Each item is one Redis hash: a field for its stock, and
-// its order book, a field for each order.
+type order struct{ number, item, quantity int }
+
+// orderOf returns the order of a buyer, the same in each process and run.
+func orderOf(number int) order {
+	random := rand.New(rand.NewPCG(1, uint64(number)))
+	return order{number, random.IntN(items), []int{1, 1, 1, 2, 3}[random.IntN(5)]}
+}
+
+// shop sells each item under a lock of its own.
 type shop struct {
-	client rueidis.Client
-	id     string // tells this sale's keys from others'
-	guard  guard  // nil in the parent, which places no orders
+	redis  *demo.Redis
+	locker holdfast.Locker // nil: without any lock
+	dieAt  int             // the order at which this process dies in its critical section; -1: none
 }
 
-// guard runs f so that nobody else runs one for the same key.
-type guard func(ctx context.Context, key string, f func(context.Context) error) error
-
-func (s *shop) itemKey(sku string) string { return "flashsale:" + s.id + ":item:" + sku }
-func (s *shop) lockKey(sku string) string { return "flashsale:" + s.id + ":lock:" + sku }
-
-// placed is what became of an order.
-type placed struct {
-	Units int           // sold; 0: sold out
-	Found bool          // it was in the book before
-	Wait  time.Duration // for the lock
+// place sells an order or notes that it is sold out. It may be repeated after any error.
+func (s *shop) place(ctx context.Context, o order) error {
+	if s.locker == nil {
+		return s.sell(ctx, o, 0)
+	}
+	return s.locker.Do(ctx, s.key("lock", o.item), func(ctx context.Context) error {
+		return s.sell(ctx, o, holdfast.LeaseFrom(ctx).Fence())
+	}, holdfast.WaitAtMost(wait))
 }
 
-// place sells o or writes it down as sold out, once: an order that is in the
-// book is only reported. It may be repeated after any error. inside, if not nil,
-// is called in the critical section, between look and write.
-func (s *shop) place(ctx context.Context, o order, inside func()) (placed, error) {
-	var p placed
-	asked := time.Now()
-	err := s.guard(ctx, s.lockKey(o.SKU), func(ctx context.Context) (err error) {
-		p.Wait = time.Since(asked)
-		p.Units, p.Found, err = s.read(ctx, o.SKU, orderField+o.ID)
-		if err == nil && !p.Found {
-			p.Units, err = s.book(ctx, o, inside)
-		}
+// sell is the critical section: look, decide, write.
+func (s *shop) sell(ctx context.Context, o order, fence int64) error {
+	stock, booked, err := s.update(ctx, o, fence)
+	if err != nil || booked {
 		return err
-	})
-	return p, err
+	}
+	if o.number == s.dieAt {
+		demo.Die()
+	}
+	units := 0
+	if stock >= o.quantity {
+		units = o.quantity
+	}
+	_, _, err = s.update(ctx, o, fence, "stock", strconv.Itoa(stock-units), o.field(), strconv.Itoa(units))
+	return err
 }
 
-// book takes o's units from the stock, if there are enough, and writes o into
-// the order book. It locks the item itself, and re-enters where ctx holds it.
-func (s *shop) book(ctx context.Context, o order, inside func()) (units int, err error) {
-	err = s.guard(ctx, s.lockKey(o.SKU), func(ctx context.Context) error {
-		stock, found, err := s.read(ctx, o.SKU, stockField)
-		if err != nil {
+// serve places an order. It shows what each error of a lock means.
+func (s *shop) serve(ctx context.Context, o order) (err error) {
+	for range tries {
+		err = s.place(ctx, o)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.Is(err, holdfast.ErrNotAcquired): // others held the lock all the time: nothing was done
+			return fmt.Errorf("order %d: too many buyers, come again later: %w", o.number, err)
+		case errors.Is(err, holdfast.ErrUnavailable): // Redis was away for longer than a lease: nothing was done
+			return fmt.Errorf("order %d: the shop is closed: %w", o.number, err)
+		case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrUnknown), errors.Is(err, errLate):
+			// The lease ended too early, or nobody knows when: the order may be in the book. Placing it again
+			// does no harm and finds out.
+		default: // what trying again does not cure
 			return err
 		}
-		if !found {
-			return fmt.Errorf("the stock of %s is gone from Redis", o.SKU)
-		}
-		if inside != nil {
-			inside()
-		}
-		if stock >= o.Quantity {
-			units = o.Quantity
-		}
-		// One command, so that stock and book cannot part whenever the process dies.
-		_, err = s.do(ctx, s.client.B().Hset().Key(s.itemKey(o.SKU)).FieldValue().
-			FieldValue(stockField, strconv.Itoa(stock-units)).
-			FieldValue(orderField+o.ID, strconv.Itoa(units)).Build())
-		return err
-	})
-	return units, err
+	}
+	return err
 }
 
-func (s *shop) read(ctx context.Context, sku, field string) (n int, found bool, err error) {
-	m, err := s.do(ctx, s.client.B().Hget().Key(s.itemKey(sku)).Field(field).Build())
+// table stands for the shop's database: one Redis hash for each item, with its stock, its order book and the
+// largest fence that it has seen. A smaller one comes from a holder that has lost the lock since. In SQL:
+//
+//	UPDATE stock SET amount = $1, fence = $2 WHERE sku = $3 AND fence <= $2
+//
+// The look carries the fence as well. After it, no write of an earlier holder can change what was seen.
+var table = rueidis.NewLuaScript(`
+if tonumber(redis.call('HGET', KEYS[1], 'fence') or '0') > tonumber(ARGV[1]) then
+  return false
+end
+redis.call('HSET', KEYS[1], 'fence', ARGV[1], unpack(ARGV, 3))
+return redis.call('HMGET', KEYS[1], 'stock', ARGV[2])`)
+
+var errLate = errors.New("refused: a newer holder of the lock was here")
+
+// update sets fields and returns the stock, and whether the order is in the book.
+func (s *shop) update(ctx context.Context, o order, fence int64, set ...string) (stock int, booked bool, err error) {
+	args := append([]string{strconv.FormatInt(fence, 10), o.field()}, set...)
+	row, err := table.Exec(ctx, s.redis, []string{s.key("item", o.item)}, args).ToArray()
 	if rueidis.IsRedisNil(err) {
-		return 0, false, nil
+		return 0, false, errLate
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	text, err := m.ToString()
-	if err != nil {
-		return 0, false, err
-	}
-	n, err = strconv.Atoi(text)
-	return n, true, err
+	left, err := row[0].AsInt64()
+	return int(left), !row[1].IsNil(), err
 }
 
-// do runs one command, unless ctx is over, which it is when the lock is lost.
-// Once sent, the command is waited for also if ctx ends: a write must not be
-// overtaken by the unlock.
-func (s *shop) do(ctx context.Context, command rueidis.Completed) (rueidis.RedisMessage, error) {
-	if ctx.Err() != nil {
-		return rueidis.RedisMessage{}, context.Cause(ctx)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	defer cancel()
-	return s.client.Do(ctx, command).ToMessage()
+func (s *shop) key(what string, item int) string {
+	return fmt.Sprintf("flashsale:%s:%s:%d", s.redis.Run, what, item)
 }
 
-// open fills the stock.
-func (s *shop) open(stock map[string]int) error {
-	var commands []rueidis.Completed
-	for sku, units := range stock {
-		key := s.itemKey(sku)
-		commands = append(commands,
-			s.client.B().Hset().Key(key).FieldValue().FieldValue(stockField, strconv.Itoa(units)).Build(),
-			s.client.B().Expire().Key(key).Seconds(int64(keepFor/time.Second)).Build())
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	for _, result := range s.client.DoMulti(ctx, commands...) {
-		if err := result.Error(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// item returns all of an item: what is left, and the units sold to each order.
-func (s *shop) item(ctx context.Context, sku string) (left int, book map[string]int, err error) {
-	m, err := s.do(ctx, s.client.B().Hgetall().Key(s.itemKey(sku)).Build())
-	if err != nil {
-		return 0, nil, err
-	}
-	fields, err := m.AsStrMap()
-	if err != nil {
-		return 0, nil, err
-	}
-	book = make(map[string]int, len(fields))
-	for field, text := range fields {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return 0, nil, fmt.Errorf("%s of %s: %w", field, sku, err)
-		}
-		if id, ok := strings.CutPrefix(field, orderField); ok {
-			book[id] = n
-		} else {
-			left = n
-		}
-	}
-	return left, book, nil
-}
-
-// close removes the books, one by one: the client of a Cluster panics on keys of
-// different slots. What cannot be removed expires.
-func (s *shop) close(stock map[string]int) {
-	for sku := range stock {
-		_, _ = s.do(context.Background(), s.client.B().Del().Key(s.itemKey(sku)).Build())
-	}
-}
+func (o order) field() string { return "order:" + strconv.Itoa(o.number) }

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
+	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+func TestMain(m *testing.M) { demotest.Main(m, main) }
+
+// requireClean judges the books themselves, not what the program says of them.
+func requireClean(t *testing.T, status int, stdout, stderr string, buyers, stock int) {
+	t.Helper()
+	require.NotContains(t, stderr, "WRONG", "two holders")
+	require.Zero(t, status, stdout+stderr)
+	orders := 0
+	for _, item := range []string{"0", "1", "2"} {
+		row := func(column string) int {
+			return demotest.Number(t, stdout, `(?m)^`+item+` +`+column)
+		}
+		orders += row(`(\d+)`)
+		require.Equal(t, row(`(\d+)`), row(`\d+ +(\d+)`)+row(`\d+ +\d+ +(\d+)`), stdout)
+		require.Equal(t, stock, row(`\d+ +\d+ +\d+ +(\d+)`), stdout)
+		require.Zero(t, row(`\d+ +\d+ +\d+ +\d+ +(\d+)`), stdout)
+	}
+	require.Equal(t, buyers, orders, stdout)
+}
+
+func TestG1_NothingIsOversold(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
+		status, stdout, stderr := demotest.Run(t, "-buyers", "300", "-stock", "30")
+		requireClean(t, status, stdout, stderr, 300, 30)
+		require.Contains(t, stdout, "for demonstration only")
+	})
+	t.Run("real", func(t *testing.T) {
+		s := redistest.Start(t, "--requirepass", "open-sesame")
+		address := "redis://default:open-sesame@" + s.Addr() + "/3"
+		status, stdout, stderr := demotest.Run(t, "-redis", address, "-buyers", "300", "-stock", "30")
+		requireClean(t, status, stdout, stderr, 300, 30)
+		require.NotContains(t, stdout+stderr, "open-sesame")
+		m := s.Do(t, "INFO", "keyspace")
+		keys, err := m.ToString()
+		require.NoError(t, err)
+		require.NotContains(t, keys, "db", "keys are left")
+	})
+}
+
+// What the lock is for.
+func TestWithoutLockOversells(t *testing.T) {
+	status, stdout, stderr := demotest.Run(t, "-lock=false", "-buyers", "600", "-stock", "30")
+	require.Equal(t, 1, status, stdout)
+	require.Regexp(t, `WRONG: [1-9]\d* units were sold that do not exist`, stderr)
+}
+
+func TestF1_KilledProcess(t *testing.T) {
+	for _, where := range []string{"embedded", "real"} {
+		t.Run(where, func(t *testing.T) {
+			args := []string{"-kill", "-processes", "3", "-buyers", "400", "-stock", "40", "-lease", "1s"}
+			if where == "real" {
+				args = append(args, "-redis", redistest.Start(t).Addr())
+			}
+			status, stdout, stderr := demotest.Run(t, args...)
+			requireClean(t, status, stdout, stderr, 400, 40)
+			require.Contains(t, stdout, "Process 1 was killed while it held a lock.")
+		})
+	}
+}
+
+// A holder that lost the lock, and does not know it, changes nothing any more.
+func TestG10_LateHolderIsRefused(t *testing.T) {
+	ctx, client := t.Context(), redistest.Start(t).Client(t)
+	locker, err := rlock.New(client, rlock.WithFencing(), rlock.WithLocalHandover(0))
+	require.NoError(t, err)
+	defer locker.Close()
+	s := &shop{redis: &demo.Redis{Client: client, Run: "test"}, locker: locker, dieAt: -1}
+	fill := client.B().Hset().Key(s.key("item", 0)).FieldValue().FieldValue("stock", "3").Build()
+	require.NoError(t, client.Do(ctx, fill).Error())
+
+	late := order{number: 1, quantity: 2}
+	err = locker.Do(ctx, s.key("lock", 0), func(bound context.Context) error {
+		fence := holdfast.LeaseFrom(bound).Fence()
+		_, _, err := s.update(ctx, late, fence) // has looked, and then stands still
+		require.NoError(t, err)
+		_, err = locker.ForceUnlock(ctx, s.key("lock", 0))
+		require.NoError(t, err)
+		require.NoError(t, s.place(ctx, order{number: 2, quantity: 1}))
+		_, _, err = s.update(ctx, late, fence, "stock", "1", late.field(), "2")
+		require.ErrorIs(t, err, errLate)
+		return nil
+	})
+	require.ErrorIs(t, err, holdfast.ErrLost)
+
+	require.NoError(t, s.serve(ctx, late), "placed again")
+	require.NoError(t, s.serve(ctx, late), "and once more, which changes nothing")
+	stock, booked, err := s.update(ctx, late, 1<<52)
+	require.NoError(t, err)
+	require.True(t, booked)
+	require.Zero(t, stock)
+}
+
+func TestRedisDies(t *testing.T) {
+	s := redistest.Start(t)
+	c, out, stderr := demotest.Start(t, "goroutines sell", "-redis", s.Addr(), "-buyers", "500000", "-lease", "500ms")
+	s.Kill()
+	_, err := io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.Error(t, c.Wait())
+	require.Equal(t, 1, c.ProcessState.ExitCode())
+	require.NotContains(t, stderr.String(), "panic")
+}
+
+func TestBadInputSellsNothing(t *testing.T) {
+	for args, want := range map[string]int{"-gaurd=none": 2, "orders.csv": 2, "-buyers=0": 1, "-redis=u:open-sesame@127.0.0.1:1": 1} {
+		status, stdout, stderr := demotest.Run(t, args)
+		require.Equal(t, want, status, stderr)
+		require.Empty(t, stdout)
+		require.NotContains(t, stderr, "open-sesame")
+	}
+}

@@ -1,0 +1,133 @@
+// Package demo is what the examples share: processes of their own, and a Redis.
+package demo
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	numberEnv   = "HOLDFAST_EXAMPLE_PROCESS" // set in processes that Run started
+	stopTimeout = 10 * time.Second           // for a process to end by itself
+)
+
+// ErrKilled is in the error of Run if the process was killed.
+var ErrKilled = errors.New("killed")
+
+// Main is the main function of an example. The program that the user starts runs parent,
+// and the processes that it starts with [Run] run child. The exit status is 1 after an
+// error and 2 after a bad flag.
+//
+// Ctrl-C ends the context of parent. The context of a child ends with that of its Run,
+// and when the parent dies.
+func Main(parent func(context.Context) error, child func(ctx context.Context, number int) error) {
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fail(2, fmt.Errorf("unexpected argument %q", flag.Arg(0)))
+	}
+	var err error
+	if number, no := strconv.Atoi(os.Getenv(numberEnv)); no == nil {
+		err = asChild(number, child)
+	} else {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
+		err = parent(ctx)
+	}
+	if err != nil {
+		fail(1, err)
+	}
+}
+
+func asChild(number int, child func(context.Context, int) error) error {
+	signal.Ignore(os.Interrupt) // a terminal sends Ctrl-C to all processes: the parent decides
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // ends with the input, which the parent closes or its death
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	if err := child(ctx, number); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("process %d: %w", number, err)
+	}
+	return nil
+}
+
+func fail(status int, err error) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
+	os.Exit(status)
+}
+
+// Run starts this program again as a process with that number, with the arguments of
+// this one and then more, and returns when the process has ended.
+func Run(ctx context.Context, number int, more ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := exec.CommandContext(ctx, self, slices.Concat(os.Args[1:], more)...)
+	c.Env = append(os.Environ(), numberEnv+"="+strconv.Itoa(number))
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	c.Cancel, c.WaitDelay = in.Close, stopTimeout
+	err = c.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && !exit.Exited() {
+		err = ErrKilled
+	}
+	if err != nil {
+		return fmt.Errorf("process %d: %w", number, err)
+	}
+	return nil
+}
+
+// Die kills this process as kill -9 does: nothing is cleaned up.
+func Die() {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
+	select {} // until the signal is there
+}
+
+// Group is functions that run side by side. The first error ends the context of all.
+type Group struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	all    sync.WaitGroup
+}
+
+// NewGroup returns a group and the context of its functions. Wait has to be called.
+func NewGroup(ctx context.Context) (*Group, context.Context) {
+	g := new(Group)
+	g.ctx, g.cancel = context.WithCancelCause(ctx)
+	return g, g.ctx
+}
+
+// Go runs f.
+func (g *Group) Go(f func() error) {
+	g.all.Go(func() {
+		if err := f(); err != nil {
+			g.cancel(err)
+		}
+	})
+}
+
+// Wait returns when all functions have returned, with the first error, or that of the
+// context that NewGroup was given.
+func (g *Group) Wait() error {
+	g.all.Wait()
+	defer g.cancel(nil)
+	return context.Cause(g.ctx)
+}

@@ -1,0 +1,78 @@
+// Package demotest runs an example as its users do. It is for the tests of examples only.
+package demotest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+const mainEnv = "HOLDFAST_EXAMPLE_TEST" // makes the test binary the example itself
+
+// Main is for TestMain. main is that of the example.
+func Main(m *testing.M, main func()) {
+	if os.Getenv(mainEnv) != "" {
+		main()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// Command is the example with its arguments.
+func Command(t *testing.T, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, os.Args[0], args...)
+	c.Env = append(os.Environ(), mainEnv+"=1", "GORACE=atexit_sleep_ms=0") // else each process ends a second late
+	c.WaitDelay = 15 * time.Second                                         // for processes that outlive it
+	return c
+}
+
+// Run runs the example to its end.
+func Run(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c := Command(t, args...)
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); err != nil {
+		require.ErrorAs(t, err, new(*exec.ExitError))
+	}
+	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// Start starts the example and returns when it has printed what seen matches. The rest
+// of its output is to be read to the end before c.Wait.
+func Start(t *testing.T, seen string, args ...string) (c *exec.Cmd, stdout io.Reader, stderr *bytes.Buffer) {
+	t.Helper()
+	c, stderr = Command(t, args...), new(bytes.Buffer)
+	c.Stderr = stderr
+	stdout, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	printed, piece := "", make([]byte, 1024)
+	for matches := regexp.MustCompile(seen); !matches.MatchString(printed); {
+		n, err := stdout.Read(piece)
+		printed += string(piece[:n])
+		require.NoError(t, err, printed)
+	}
+	return c, stdout, stderr
+}
+
+// Number returns the number that group 1 of pattern has in a program's output.
+func Number(t *testing.T, output, pattern string) int {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(output)
+	require.NotNil(t, m, "no %q in:\n%s", pattern, output)
+	n, err := strconv.Atoi(m[1])
+	require.NoError(t, err)
+	return n
+}
