@@ -2,110 +2,131 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
 const (
-	keepFor     = time.Hour       // the list of a day whose parent died
-	callTimeout = 5 * time.Second // of one call to Redis
+	patience = time.Minute          // of a customer in the queue
+	service  = 5 * time.Millisecond // at the counter
+	glance   = 2 * time.Millisecond // between two looks at the queue
 )
 
-// counter is where one customer at a time is served.
+// counter serves one customer at a time. The two kinds of lock do the same for it, but for the order.
 type counter struct {
-	client rueidis.Client
-	id     string // tells this day's keys from others'
+	redis  *demo.Redis
+	locker holdfast.Locker
+	dies   bool // this process dies at the counter, once half of the customers are through
 }
 
-func (c *counter) lockKey() string   { return "ticketqueue:" + c.id + ":counter" }
-func (c *counter) servedKey() string { return "ticketqueue:" + c.id + ":served" }
+func openCounter(address string) (c *counter, err error) {
+	c = new(counter)
+	if c.redis, err = demo.OpenRedis(address); err != nil {
+		return nil, err
+	}
+	if *isFair {
+		c.locker, err = fair.New(c.redis, fair.WithLease(*lease), fair.WithStale(*lease), fair.WithFirstLease(*lease))
+	} else {
+		c.locker, err = rlock.New(c.redis, rlock.WithLease(*lease))
+	}
+	if err != nil {
+		c.redis.Close()
+		return nil, err
+	}
+	return c, nil
+}
 
-// queueKey is the list in which the fair lock keeps those who wait, the next one
-// first. Its name is Redisson's.
-func (c *counter) queueKey() string { return "redisson_lock_queue:{" + c.lockKey() + "}" }
+func (c *counter) close() {
+	c.locker.Close()
+	c.redis.Close()
+}
 
-// serve writes the customer down as served. It is only for the one whose turn it
-// is; ctx ends when that is lost, and nothing is written then.
-func (c *counter) serve(ctx context.Context, customer int, takes time.Duration) error {
+// visit queues a customer and serves it when it is its turn.
+func (c *counter) visit(ctx context.Context, customer int) error {
+	if err := c.redis.Do(ctx, c.redis.B().Incr().Key(c.key("asked")).Build()).Error(); err != nil {
+		return err
+	}
+	err := c.locker.Do(ctx, c.key("lock"), func(ctx context.Context) error {
+		return c.serve(ctx, customer)
+	}, holdfast.WaitAtMost(patience))
+	switch {
+	case errors.Is(err, holdfast.ErrNotAcquired):
+		return fmt.Errorf("customer %d has lost its patience: %w", customer, err)
+	case errors.Is(err, holdfast.ErrLost):
+		return fmt.Errorf("customer %d has lost its turn, and would have to queue again: %w", customer, err)
+	case err != nil:
+		return fmt.Errorf("customer %d: %w", customer, err)
+	}
+	return nil
+}
+
+// serve is the critical section. It adds the customer to a list that is one value in Redis: nothing but the lock
+// keeps two customers from writing it at once.
+func (c *counter) serve(ctx context.Context, customer int) error {
 	served, err := c.served(ctx)
 	if err != nil {
 		return err
 	}
-	if slices.Contains(served, customer) {
-		return fmt.Errorf("customer %d was served before", customer+1)
+	if c.dies && len(served) >= *customers/2 {
+		demo.Die()
 	}
-	timer := time.NewTimer(takes)
-	defer timer.Stop()
+	if err := pause(ctx, service); err != nil {
+		return err
+	}
+	list := rueidis.JSON(append(served, customer))
+	return c.redis.Do(ctx, c.redis.B().Set().Key(c.key("served")).Value(list).Build()).Error()
+}
+
+// served returns the list.
+func (c *counter) served(ctx context.Context) (list []int, err error) {
+	err = c.redis.Do(ctx, c.redis.B().Get().Key(c.key("served")).Build()).DecodeJSON(&list)
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	return list, err
+}
+
+// arrived returns how many customers have come, before the first is served. A customer of the fair lock has
+// come when it stands in the queue. The other lock has no queue in Redis: there it has when it has asked.
+func (c *counter) arrived(ctx context.Context) (int, error) {
+	if *isFair {
+		status, err := c.locker.Inspect(ctx, c.key("lock"))
+		return status.Waiting, err
+	}
+	n, err := c.redis.Do(ctx, c.redis.B().Get().Key(c.key("asked")).Build()).AsInt64()
+	if rueidis.IsRedisNil(err) {
+		err = nil
+	}
+	return int(n), err
+}
+
+// until returns when count has reached n.
+func until(ctx context.Context, n int, count func(context.Context) (int, error)) error {
+	for {
+		if at, err := count(ctx); err != nil || at >= n {
+			return err
+		}
+		if err := pause(ctx, glance); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
 	select {
-	case <-timer.C:
+	case <-time.After(d):
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	var list strings.Builder
-	for _, n := range append(served, customer) {
-		list.WriteString(strconv.Itoa(n) + " ")
-	}
-	_, err = c.do(ctx, c.client.B().Set().Key(c.servedKey()).Value(list.String()).Ex(keepFor).Build())
-	return err
 }
 
-// served returns the customers that were served, by their indexes, in order.
-func (c *counter) served(ctx context.Context) ([]int, error) {
-	text, err := c.text(ctx, c.client.B().Get().Key(c.servedKey()).Build())
-	if err != nil {
-		return nil, err
-	}
-	var served []int
-	for _, field := range strings.Fields(text) {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			return nil, fmt.Errorf("list of the served: %w", err)
-		}
-		served = append(served, n)
-	}
-	return served, nil
-}
-
-// last returns who is last in the queue, as the lock calls it; "" if nobody waits.
-func (c *counter) last(ctx context.Context) (string, error) {
-	return c.text(ctx, c.client.B().Lindex().Key(c.queueKey()).Index(-1).Build())
-}
-
-// text runs a command that answers with a text; none is "".
-func (c *counter) text(ctx context.Context, command rueidis.Completed) (string, error) {
-	m, err := c.do(ctx, command)
-	if rueidis.IsRedisNil(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return m.ToString()
-}
-
-// do runs one command, unless ctx is over. Once sent, it is waited for also if ctx
-// ends: a write must not be overtaken by the unlock.
-func (c *counter) do(ctx context.Context, command rueidis.Completed) (rueidis.RedisMessage, error) {
-	if ctx.Err() != nil {
-		return rueidis.RedisMessage{}, context.Cause(ctx)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	defer cancel()
-	return c.client.Do(ctx, command).ToMessage()
-}
-
-// close removes the list, and what the dead have left of the lock: the living
-// leave nothing, but a dead process at the end of the queue is not missed by
-// anybody. It goes key by key: the client of a Cluster panics on keys of different
-// slots. It is for when all processes have ended.
-func (c *counter) close() {
-	lock := c.lockKey()
-	for _, key := range []string{c.servedKey(), lock, c.queueKey(), "redisson_lock_timeout:{" + lock + "}", "holdfast_heartbeat:{" + lock + "}"} {
-		_, _ = c.do(context.Background(), c.client.B().Del().Key(key).Build())
-	}
-}
+func (c *counter) key(what string) string { return "ticketqueue:" + c.redis.Run + ":" + what }

@@ -1,105 +1,154 @@
+// Ticketqueue lets customers of several processes queue for one counter. With the fair lock they are served in the
+// order in which they came, over all processes, whatever process dies.
+//
+//	go run ./examples/ticketqueue                          100 customers; two of four processes die
+//	go run ./examples/ticketqueue -fair=false              the same under a lock that is not fair
+//	go run ./examples/ticketqueue -kill=false              no process dies
+//	go run ./examples/ticketqueue -redis localhost:6379    on a real Redis
+//
+// What the lock does is in counter.go. This file starts this program again for each process. Customer 1 comes to
+// process 1, customer 2 to process 2 and so on, each when the one before stands in the queue. Meanwhile the counter
+// is closed: the parent holds the lock.
+//
+// With a quarter of the customers served, process 1 is killed while its customers wait. Redis sees that the connection
+// is closed, and goes on to the next waiter that lives. With half of them served, process 2 is killed at the counter,
+// which stays shut until its lease ends. A process that stands still for longer than -lease counts as dead as well:
+// its customers enter anew, at the end, and are shown as overtaken. On a very busy machine, take a longer lease.
 package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
+	"text/tabwriter"
+	"time"
 
-	"github.com/holdfast-go/holdfast/examples/internal/redis"
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
 )
 
-// Exit statuses.
-const (
-	exitOK    = 0
-	exitWrong = 1 // somebody was overtaken, lost or served twice, or the day broke off
-	exitInput = 2 // nobody came
+var (
+	customers = flag.Int("customers", 100, "customers that come")
+	processes = flag.Int("processes", 4, "processes to which they come")
+	lease     = flag.Duration("lease", 2*time.Second, "lease of the lock: after so long the counter of a killed process is free again")
+	isFair    = flag.Bool("fair", true, "the fair lock; false shows what happens without")
+	kill      = flag.Bool("kill", true, "kill process 1 (SIGKILL) while its customers wait, and process 2 at the counter")
+	address   = flag.String("redis", "", demo.RedisUsage)
 )
 
-// workerEnv is set in the environment of a process that the parent started.
-const workerEnv = "TICKETQUEUE_WORKER"
+func main() { demo.Main(day, customersOf) }
 
-func main() {
-	if os.Getenv(workerEnv) != "" {
-		os.Exit(work(os.Stdin, os.Stdout))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
-	status, err := run(ctx, os.Args[1:], os.Stdout)
+// customersOf is one process. Its customers come one after another and wait side by side.
+func customersOf(ctx context.Context, number int) error {
+	c, err := openCounter("")
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "ticketqueue: %v\n", err)
+		return err
 	}
-	os.Exit(status)
-}
-
-// run holds a day and prints the table. It returns the exit status, and what to
-// say about it if there is more to say than the table does.
-func run(ctx context.Context, args []string, out io.Writer) (status int, err error) {
-	o, err := parseFlags(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK, nil
-	}
-	if err != nil {
-		return exitInput, err
-	}
-	customers := makeCustomers(o.customers)
-	if o.arrivals != "" {
-		if customers, err = readCustomers(o.arrivals); err != nil {
-			return exitInput, err
-		}
-	}
-	at := redis.Server{URL: o.redis}
-	if o.redis == "" {
-		var stop func()
-		if at, stop, err = redis.StartEmbedded(); err != nil {
-			return exitInput, err
-		}
-		defer stop()
-	}
-	client, err := at.Connect()
-	if err != nil {
-		return exitInput, fmt.Errorf("-redis: %w", err)
-	}
-	defer client.Close()
-	c := &counter{client: client, id: rand.Text()[:8]}
 	defer c.close()
-
-	introduce(out, o, len(customers))
-	d := newDay(o, at, c, customers, out)
-	began, broke := d.run(ctx)
-	if broke != nil && !began {
-		return exitInput, broke
-	}
-	a, err := d.account()
-	if err != nil {
-		err = fmt.Errorf("no table, as the list of the served cannot be read: %w", err)
-		if broke != nil {
-			err = fmt.Errorf("%w; %w", broke, err)
+	c.dies = *kill && number == 2
+	g, ctx := demo.NewGroup(ctx)
+	g.Go(func() error {
+		for n := number; n <= *customers; n += *processes {
+			if err := until(ctx, n-1, c.arrived); err != nil {
+				return err
+			}
+			g.Go(func() error { return c.visit(ctx, n) })
 		}
-		return exitWrong, err
-	}
-	a.print(out, o.guard)
-	if broke != nil || !a.clean() {
-		return exitWrong, broke
-	}
-	return exitOK, nil
+		if *kill && number == 1 {
+			err := until(ctx, *customers/4, func(ctx context.Context) (int, error) {
+				served, err := c.served(ctx)
+				return len(served), err
+			})
+			if err != nil {
+				return err
+			}
+			demo.Die()
+		}
+		return nil
+	})
+	return g.Wait()
 }
 
-func introduce(out io.Writer, o options, customers int) {
-	fmt.Fprintf(out, "Ticket queue: %d customers come to %d processes, for one counter.\n", customers, o.processes)
-	if o.guard == guardFair {
-		fmt.Fprintf(out, "Served under the fair lock (a dead holder's is free again after %v).\n", o.lease)
-	} else {
-		fmt.Fprintf(out, "Served under %s, which is NOT fair (a dead holder's is free again after %v).\n", o.guard, o.lease)
+// day is the parent. It opens the counter when all customers have come, and reads at the end who was served.
+func day(ctx context.Context) error {
+	if *customers < 1 || *processes < 1 || *kill && *processes < 3 {
+		return errors.New("-customers and -processes: at least 1, and with -kill at least 3 -processes")
 	}
-	if o.redis == "" {
-		fmt.Fprintln(out, "Redis: embedded in this program, for demonstration only. It is gone at the end and protects nothing")
-		fmt.Fprintln(out, "between two runs; use -redis host:port for a real one.")
+	c, err := openCounter(*address)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintln(out)
+	defer c.close()
+	fmt.Printf("%d customers come to %d processes.\n", *customers, *processes)
+	died := make([]bool, *processes+1)
+	g, running := demo.NewGroup(ctx)
+	g.Go(func() error {
+		return c.locker.Do(running, c.key("lock"), func(ctx context.Context) error {
+			for i := range *processes {
+				g.Go(func() error {
+					err := demo.Run(running, i+1)
+					if *kill && errors.Is(err, demo.ErrKilled) {
+						fmt.Printf("Process %d was killed.\n", i+1)
+						died[i+1], err = true, nil
+					}
+					return err
+				})
+			}
+			return until(ctx, *customers, c.arrived)
+		})
+	})
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	served, err := c.served(context.WithoutCancel(ctx))
+	if err != nil {
+		return fmt.Errorf("the list of the served cannot be read: %w", err)
+	}
+	return judge(served, died, ctx.Err() != nil)
+}
+
+// judge prints who was served and fails if the list of the served is wrong.
+func judge(served []int, died []bool, early bool) error {
+	turn := make(map[int]int) // customer -> place in the list
+	overtaken, twice, last := 0, 0, 0
+	for i, n := range served {
+		if turn[n] > 0 || n > *customers {
+			twice++
+		}
+		turn[n] = i + 1
+		if n < last {
+			overtaken++
+		}
+		last = max(last, n)
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "\nprocess\tcustomers\tserved\t")
+	lost := 0
+	for p := 1; p <= *processes; p++ {
+		came, got, fate := 0, 0, ""
+		for n := p; n <= *customers; n += *processes {
+			came++
+			got += min(1, turn[n])
+		}
+		if died[p] {
+			fate = "killed"
+		} else {
+			lost += came - got
+		}
+		fmt.Fprintf(w, "%d\t%d\t%d\t%s\n", p, came, got, fate)
+	}
+	w.Flush()
+	fmt.Printf("\nIn the order of service: %s\n", rueidis.JSON(served))
+	switch {
+	case overtaken+twice > 0 || lost > 0 && !early:
+		return fmt.Errorf("WRONG: %d customers were overtaken, %d served twice, %d lost", overtaken, twice, lost)
+	case early:
+		fmt.Println("Stopped early. Those served were served in the order in which they came.")
+	default:
+		fmt.Println("All is well: the customers of all processes that live were served, in the order in which they came.")
+	}
+	return nil
 }
