@@ -13,7 +13,7 @@ test: ## Install redis-server and faketime if they are missing, then run every t
 	@# One package after the other: campaigns count what they get done.
 	@for m in $(MODULES); do hack/gotest.sh $$m ./... -race -p 1 -timeout 20m || exit 1; done
 	@# What the race detector is too slow for: all of the models and of the chaos, and the suites on several nodes.
-	CHAOS_TIME=240s hack/gotest.sh . './fair ./multilock' -p 1 -timeout 20m -run 'Model|Chaos|Rivals'
+	CHAOS_TIME=240s hack/gotest.sh . './internal/model/... ./fair ./multilock' -p 1 -timeout 20m -run 'Model|Chaos|Rivals'
 	@# Locks with a known mistake each, which the chaos has to find.
 	CHAOS_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
 	QUORUM=3,5 hack/gotest.sh . ./multilock -timeout 20m -run 'Conformance[35]|Faults[35]'
@@ -48,7 +48,7 @@ chaos: ## Hunt for two holders on a quorum of nodes that fail, for longer than t
 	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -tags seeded -run ChaosControls ./multilock
 
 model: ## Explore the protocols of the fair lock and of the quorum further than the tests do, for about 15 minutes each
-	MODEL=long go test -v -timeout 2h -p 1 -run 'TestG1_.*Model' ./fair ./multilock
+	MODEL=long go test -v -timeout 2h -p 1 -run 'TestG1_.*Model' ./internal/model/...
 
 bench: ## Measure beside the bare scripts and other libraries into bench/results, about an hour; ARGS=-quick: 3 minutes, into bench/results-quick
 	@hack/install.sh redis-server

@@ -3,7 +3,7 @@ package fair_test
 import "slices"
 
 // answered is the arrival of a reply at a client.
-func (m *model) answered(call modelCall) {
+func (m *protocol) answered(call modelCall) {
 	c := call.client
 	switch call.kind {
 	case modelAcquire:
@@ -35,7 +35,7 @@ func (m *model) answered(call modelCall) {
 	m.hear(c, call.reply.grant, call.kind, call.age)
 }
 
-func (m *model) acquired(call modelCall) {
+func (m *protocol) acquired(call modelCall) {
 	i := m.waiterOf(call.owners[0])
 	w := &m.waiters[i]
 	held := call.reply.status == 0
@@ -57,7 +57,7 @@ func (m *model) acquired(call modelCall) {
 }
 
 // entered is what an enter says of one owner. A grant in its reply comes after.
-func (m *model) entered(o modelOwner, call modelCall, place int8) {
+func (m *protocol) entered(o modelOwner, call modelCall, place int8) {
 	i := m.waiterOf(o)
 	w := &m.waiters[i]
 	if w.owner != o || w.phase != modelEntering {
@@ -74,7 +74,7 @@ func (m *model) entered(o modelOwner, call modelCall, place int8) {
 }
 
 // end is an answered release or leave.
-func (m *model) end(call modelCall) {
+func (m *protocol) end(call modelCall) {
 	m.ended.add(call.owners[0])
 	if call.kind == modelRelease && call.reply.status > 0 {
 		for _, o := range call.owners[1:] {
@@ -87,7 +87,7 @@ func (m *model) end(call modelCall) {
 	}
 }
 
-func (m *model) confirmed(call modelCall) {
+func (m *protocol) confirmed(call modelCall) {
 	i := m.waiterOf(call.owners[0])
 	w := &m.waiters[i]
 	trust := call.lease - call.age
@@ -107,7 +107,7 @@ func (m *model) confirmed(call modelCall) {
 	}
 }
 
-func (m *model) looked(call modelCall) {
+func (m *protocol) looked(call modelCall) {
 	c := &m.clients[call.client]
 	c.fresh = min(c.fresh, call.age)
 	for _, o := range call.owners {
@@ -124,7 +124,7 @@ func (m *model) looked(call modelCall) {
 // heartbeat is a client's next heartbeat: for its oldest waiter, or for all of them if they
 // may have lost their places. It is done at once: one that is done later differs in
 // nothing from one that is sent later.
-func (m *model) heartbeat(c int8) {
+func (m *protocol) heartbeat(c int8) {
 	client := &m.clients[c]
 	var waiting []int
 	for i := range m.waiters {
@@ -147,7 +147,7 @@ func (m *model) heartbeat(c int8) {
 
 // unanswered is the end of a client's patience with a call, which may have been
 // done, or may still be.
-func (m *model) unanswered(call modelCall) {
+func (m *protocol) unanswered(call modelCall) {
 	q := call.modelRequest
 	switch call.kind {
 	case modelAcquire:
@@ -172,7 +172,7 @@ func (m *model) unanswered(call modelCall) {
 
 // enterAgain repeats an enter for those who have not been granted the lock meanwhile:
 // of those, no call may still arrive.
-func (m *model) enterAgain(q modelRequest) {
+func (m *protocol) enterAgain(q modelRequest) {
 	owners, n := q.owners, 0
 	q.owners = [modelNamed]modelOwner{}
 	some := false

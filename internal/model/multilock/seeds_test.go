@@ -1,10 +1,14 @@
 package multilock_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/model"
+)
 
 // Each mistake is found, with the shortest way to it.
 func TestModelFindsSeeds(t *testing.T) {
-	if modelRace {
+	if model.Race {
 		t.Skip("takes minutes under the race detector, and learns nothing")
 	}
 	for _, c := range []struct {
@@ -49,7 +53,7 @@ func TestModelFindsSeeds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.seed(&c.world.seeds)
 			c.world.name = c.name
-			newModelSearch(c.world, c.want, 1_000_000).found(t)
+			newModelSearch(c.world, c.want, 1_000_000).Finds(t)
 		})
 	}
 }

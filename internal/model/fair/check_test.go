@@ -14,13 +14,13 @@ const (
 )
 
 // breaks notes the first property that a step breaks.
-func (m *model) breaks(what string) {
+func (m *protocol) breaks(what string) {
 	if m.broken == "" {
 		m.broken = what
 	}
 }
 
-func (m *model) checkState() {
+func (m *protocol) checkState() {
 	believers := 0
 	for i := range m.waiters {
 		if w := &m.waiters[i]; w.believes() {
@@ -44,14 +44,14 @@ func (m *model) checkState() {
 }
 
 // living says whether o is the owner of somebody who waits.
-func (m *model) living(o modelOwner) bool {
+func (m *protocol) living(o modelOwner) bool {
 	w := &m.waiters[m.waiterOf(o)]
 	return w.owner == o && (w.phase == modelEntering || w.phase == modelWaiting)
 }
 
 // checkGrant is called after a script: has it given the lock to the first of
 // those who live, but for those whose client is silent or did not hear?
-func (m *model) checkGrant(call modelCall, before modelOwner) {
+func (m *protocol) checkGrant(call modelCall, before modelOwner) {
 	if granted := m.redis.holder; granted != before && granted != 0 {
 		m.passed = 0
 		if c := m.client[granted]; c != call.client && !m.redis.heard[c] && m.redis.mute[c] == 0 {
@@ -80,7 +80,7 @@ func (m *model) checkGrant(call modelCall, before modelOwner) {
 }
 
 // checkLease is called when Lock returns with a lease.
-func (m *model) checkLease(i int) {
+func (m *protocol) checkLease(i int) {
 	w := &m.waiters[i]
 	if w.fence <= m.used && m.fences {
 		m.breaks(modelFence)

@@ -34,7 +34,7 @@ const (
 
 // actions appends all that may happen next. Where the world is not prompt, whatever
 // is on its way may stay so while the clock ticks.
-func (m *model) actions(all []modelAction) []modelAction {
+func (m *protocol) actions(all []modelAction) []modelAction {
 	do := func(kind modelActionKind, at int) { all = append(all, modelAction{kind, int8(at)}) }
 	faulty := func(kind modelActionKind, at int, left int8) {
 		if left > 0 && m.faults.all > 0 {
@@ -69,11 +69,11 @@ func (m *model) actions(all []modelAction) []modelAction {
 }
 
 // runs says whether a client does something.
-func (m *model) runs(c int8) bool { return m.clients[c].crashed == 0 && m.clients[c].stopped == 0 }
+func (m *protocol) runs(c int8) bool { return m.clients[c].crashed == 0 && m.clients[c].stopped == 0 }
 
 // tickActions let the clock tick if everything is done that does not take a tick. In
 // a prompt world a tick ends with the heartbeats, beginning with any client's.
-func (m *model) tickActions(do func(modelActionKind, int)) {
+func (m *protocol) tickActions(do func(modelActionKind, int)) {
 	if !m.prompt {
 		do(modelTick, 0)
 		return
@@ -98,7 +98,7 @@ func (m *model) tickActions(do func(modelActionKind, int)) {
 	}
 }
 
-func (m *model) waiterActions(i int, do func(modelActionKind, int), faulty func(modelActionKind, int, int8)) {
+func (m *protocol) waiterActions(i int, do func(modelActionKind, int), faulty func(modelActionKind, int, int8)) {
 	w, c := &m.waiters[i], m.of[i]
 	if c == modelNobody || !m.runs(c) {
 		return
@@ -124,7 +124,7 @@ func (m *model) waiterActions(i int, do func(modelActionKind, int), faulty func(
 	}
 }
 
-func (m *model) clientActions(i int, do func(modelActionKind, int), faulty func(modelActionKind, int, int8)) {
+func (m *protocol) clientActions(i int, do func(modelActionKind, int), faulty func(modelActionKind, int, int8)) {
 	c := &m.clients[i]
 	switch {
 	case c.crashed > 0:
@@ -154,7 +154,7 @@ func (m *model) clientActions(i int, do func(modelActionKind, int), faulty func(
 }
 
 // active says whether a client has begun something, and not ended all.
-func (m *model) active(c int8) bool {
+func (m *protocol) active(c int8) bool {
 	for i, w := range m.waiters {
 		if m.of[i] == c && w.phase != modelIdle && w.phase != modelDone {
 			return true

@@ -1,7 +1,7 @@
 package multilock_test
 
 // won is a round for which a quorum has said yes.
-func (m *model) won(i int) {
+func (m *protocol) won(i int) {
 	if !m.fences {
 		m.hold(i)
 		return
@@ -24,7 +24,7 @@ func (m *model) won(i int) {
 }
 
 // wroteBack takes in what became of a fence on a node.
-func (m *model) wroteBack(n, i int, ok bool) {
+func (m *protocol) wroteBack(n, i int, ok bool) {
 	m.nodes[n].cells[i].write = modelUnwritten
 	if ok {
 		m.nodes[n].cells[i].write = modelWritten
@@ -48,7 +48,7 @@ func (m *model) wroteBack(n, i int, ok bool) {
 }
 
 // hold hands the lease out.
-func (m *model) hold(i int) {
+func (m *protocol) hold(i int) {
 	row := &m.rows[i]
 	row.trust = m.believed(i) - row.age
 	if m.seeds.fromReply {
@@ -72,7 +72,7 @@ func (m *model) hold(i int) {
 }
 
 // over ends an owner, on all nodes that may know of it. how is as in a cell's end.
-func (m *model) over(i int, how int8) {
+func (m *protocol) over(i int, how int8) {
 	row := &m.rows[i]
 	*row = modelRow{phase: modelOver, fence: row.fence}
 	for n := range m.nodes {
@@ -101,7 +101,7 @@ func (m *model) over(i int, how int8) {
 }
 
 // end is the end of an owner on one node.
-func (m *model) end(n, i int) {
+func (m *protocol) end(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	var last *int8
 	if cell.end == 2 && m.fences && (cell.doubt == 0 && cell.there == modelPresent && cell.gave > 0 || m.seeds.givesBackLate) {

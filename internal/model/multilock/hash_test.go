@@ -135,7 +135,7 @@ func (h *modelHasher) swap(s *modelState, to [modelOwners]modelOwner) modelState
 }
 
 // tidy makes states equal that differ in nothing that matters.
-func (m *model) tidy() {
+func (m *protocol) tidy() {
 	arriving := uint8(0) // owners of whom an acquire may still arrive
 	for n := range m.nodes {
 		node := &m.nodes[n]
@@ -175,7 +175,7 @@ func (m *model) tidy() {
 
 // tidyOver does so for an owner that is over. Nothing makes a difference on a node
 // that it is not on, and does not come to.
-func (m *model) tidyOver(i int) {
+func (m *protocol) tidyOver(i int) {
 	var on [modelNodes]bool
 	anywhere := false
 	for n := range m.nodes {
@@ -200,7 +200,7 @@ func (m *model) tidyOver(i int) {
 }
 
 // tidyMarkers numbers a node's markers anew.
-func (m *model) tidyMarkers(node *modelNode) {
+func (m *protocol) tidyMarkers(node *modelNode) {
 	if node.marker == 1 || node.marker == modelUnmarked && node.replica.marker != 1 || node.marker == modelForeign {
 		return
 	}

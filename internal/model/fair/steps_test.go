@@ -1,7 +1,7 @@
 package fair_test
 
 // do takes one step.
-func (m *model) do(a modelAction) {
+func (m *protocol) do(a modelAction) {
 	m.broken = ""
 	at := int(a.at)
 	switch a.kind {
@@ -60,12 +60,12 @@ func (m *model) do(a modelAction) {
 	m.checkState()
 }
 
-func (m *model) spend(of *int8) {
+func (m *protocol) spend(of *int8) {
 	*of--
 	m.faults.all--
 }
 
-func (m *model) tick(heartbeatsFirst int) {
+func (m *protocol) tick(heartbeatsFirst int) {
 	m.redis.expire()
 	for i := range m.waiters {
 		w := &m.waiters[i]
@@ -94,14 +94,14 @@ func (m *model) tick(heartbeatsFirst int) {
 }
 
 // lookNow has a client of a prompt world heartbeat.
-func (m *model) lookNow(c int8) {
+func (m *protocol) lookNow(c int8) {
 	if m.prompt && m.runs(c) && m.clients[c].open > 0 {
 		m.heartbeat(c)
 	}
 }
 
 // aging says whether it matters when a call began.
-func (m *model) aging(call *modelCall) bool {
+func (m *protocol) aging(call *modelCall) bool {
 	switch call.kind {
 	case modelAcquire, modelConfirm, modelRenew:
 		return call.stage != modelLate
@@ -117,7 +117,7 @@ func (m *model) aging(call *modelCall) bool {
 
 // crowded says whether a client has several waiters, so that a heartbeat may leave some
 // out.
-func (m *model) crowded(c int8) bool {
+func (m *protocol) crowded(c int8) bool {
 	n := 0
 	for i := range m.waiters {
 		if m.of[i] == c && m.waiters[i].waits() {
@@ -128,7 +128,7 @@ func (m *model) crowded(c int8) bool {
 }
 
 // oldest is an age from which on nothing is trusted that began then.
-func (m *model) oldest() int8 {
+func (m *protocol) oldest() int8 {
 	age := m.first
 	for c := range m.lease {
 		age = max(age, m.lease[c])
@@ -137,7 +137,7 @@ func (m *model) oldest() int8 {
 }
 
 // execute runs a call in Redis.
-func (m *model) execute(at int) {
+func (m *protocol) execute(at int) {
 	call := m.calls[at]
 	for c := range m.clients {
 		m.redis.heard[c] = m.listens(int8(c))
@@ -162,17 +162,17 @@ func (m *model) execute(at int) {
 }
 
 // trivial says whether it does not matter when a reply arrives.
-func (m *model) trivial(kind modelKind, reply modelReply) bool {
+func (m *protocol) trivial(kind modelKind, reply modelReply) bool {
 	return (kind == modelRelease || kind == modelLeave || kind == modelHeartbeat) &&
 		reply.grant.owner == 0 && reply.absent == 0
 }
 
-func (m *model) listens(c int8) bool {
+func (m *protocol) listens(c int8) bool {
 	return m.clients[c].open > 0 && m.clients[c].cut == 0 && m.clients[c].crashed == 0
 }
 
 // timeout ends a client's patience. A call that has not run may still do so.
-func (m *model) timeout(at int) {
+func (m *protocol) timeout(at int) {
 	call := m.calls[at]
 	if call.stage == modelAnswered {
 		m.calls[at] = modelCall{}
@@ -183,7 +183,7 @@ func (m *model) timeout(at int) {
 }
 
 // crash ends a client. What it has sent may still run.
-func (m *model) crash(c int8) {
+func (m *protocol) crash(c int8) {
 	m.clients[c] = modelClient{crashed: 1}
 	for i := range m.waiters {
 		if m.of[i] == c {

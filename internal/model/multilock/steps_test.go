@@ -13,11 +13,11 @@ const (
 	modelRepair  // a hold is added
 )
 
-func (m *model) meet(what modelMeeting) { m.met |= 1 << what }
+func (m *protocol) meet(what modelMeeting) { m.meets |= 1 << what }
 
 // do takes one step.
-func (m *model) do(a modelAction) {
-	m.broken, m.met = "", 0
+func (m *protocol) do(a modelAction) {
+	m.broken, m.meets = "", 0
 	n, i := int(a.node), int(a.at)
 	node := &m.nodes[n]
 	switch a.kind {
@@ -108,7 +108,7 @@ func (m *model) do(a modelAction) {
 	m.check()
 }
 
-func (m *model) tick() {
+func (m *protocol) tick() {
 	for n := range m.nodes {
 		node := &m.nodes[n]
 		node.tick(&m.modelRules)
@@ -136,7 +136,7 @@ func (m *model) tick() {
 }
 
 // write is a fence's writing back that reaches its node.
-func (m *model) write(n, i int) {
+func (m *protocol) write(n, i int) {
 	ours := m.nodes[n].writeFence(&m.modelRules, modelOwner(i+1), m.rows[i].fence)
 	if cell := &m.nodes[n].cells[i]; cell.write == modelRaising {
 		cell.write = modelNoWrite
@@ -146,7 +146,7 @@ func (m *model) write(n, i int) {
 }
 
 // writeLost is the end of a client's patience with it. The repairer does its part anew.
-func (m *model) writeLost(n, i int) {
+func (m *protocol) writeLost(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	cell.wrote = 1
 	if cell.write == modelWriteSent {
@@ -161,7 +161,7 @@ func (m *model) writeLost(n, i int) {
 
 // forced is a ForceUnlock that reaches a node. Nothing is promised to the owner from
 // whom it takes the lock, which may not learn of it.
-func (m *model) forced(n int) {
+func (m *protocol) forced(n int) {
 	node := &m.nodes[n]
 	if node.force = 0; node.holder != 0 && m.rows[node.holder-1].phase != modelOver {
 		m.rows[node.holder-1].forced = 1
@@ -170,7 +170,7 @@ func (m *model) forced(n int) {
 }
 
 // copied makes a node a copy of another. Markers of another node mean nothing there.
-func (m *model) copied(n, from int) {
+func (m *protocol) copied(n, from int) {
 	d := m.nodes[from].modelData
 	if d.marker != modelUnmarked {
 		d.marker = modelForeign
@@ -184,7 +184,7 @@ const modelBooted = 2*modelNodes + 1
 
 // boot takes the next step of a client's Bootstrap. One that finds a vote, or a node
 // that cannot vote, is over.
-func (m *model) boot(c int8) {
+func (m *protocol) boot(c int8) {
 	step := int(m.boots[c])
 	if step == 0 {
 		spend(&m.budget.boots)

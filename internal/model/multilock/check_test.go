@@ -9,14 +9,14 @@ const (
 )
 
 // breaks notes the first property that a step breaks.
-func (m *model) breaks(what string) {
+func (m *protocol) breaks(what string) {
 	if m.broken == "" {
 		m.broken = what
 	}
 }
 
 // check looks at a state.
-func (m *model) check() {
+func (m *protocol) check() {
 	believers := 0
 	for i := range m.rows {
 		row := &m.rows[i]
@@ -44,7 +44,7 @@ func (m *model) check() {
 // lock there, or had it before the node restarted, while a node with a right clock does
 // not have it, or not for as long as it will be believed in. Missing nodes and wrong
 // clocks share a budget of one.
-func (m *model) exposes(n int) {
+func (m *protocol) exposes(n int) {
 	if m.exact {
 		return
 	}
@@ -67,7 +67,7 @@ func (m *model) exposes(n int) {
 }
 
 // checkFence looks at the number of a lease that is handed out.
-func (m *model) checkFence(row *modelRow) {
+func (m *protocol) checkFence(row *modelRow) {
 	if row.fence <= m.used && row.forced == 0 && row.exposed == 0 {
 		m.breaks(modelFence)
 	}

@@ -2,14 +2,16 @@ package fair_test
 
 import "slices"
 
-// model is a state and the world it is in. Its methods are the steps of the
+// protocol is a state and the world it is in. Its methods are the steps of the
 // clients, by the rules of the protocol.
-type model struct {
+type protocol struct {
 	*modelWorld
 	modelState
-	broken string // the property that the last step has broken
-	leases int    // that have begun
-	spent  bool   // somebody gave up for want of another owner
+	broken   string                // the property that the last step has broken
+	leases   int                   // that have begun
+	spent    bool                  // somebody gave up for want of another owner
+	did      [modelActionKinds]int // times each kind of action was taken
+	progress *modelProgress        // nil: turns are not looked after
 }
 
 // modelWorld is what does not change in a search.
@@ -40,12 +42,12 @@ func (x *modelWorld) asked(w int) int8 {
 	return x.lease[x.of[w]]
 }
 
-func (m *model) send(q modelRequest, attempt int8) {
+func (m *protocol) send(q modelRequest, attempt int8) {
 	m.add(modelCall{stage: modelSent, attempt: attempt, modelRequest: q})
 }
 
 // lock is a call of Lock.
-func (m *model) lock(i int) {
+func (m *protocol) lock(i int) {
 	w, c := &m.waiters[i], m.of[i]
 	w.owner, w.lives = m.owner(i, 0), 1
 	if m.tries && m.clients[c].open == 0 {
@@ -60,7 +62,7 @@ func modelOne(o modelOwner) [modelNamed]modelOwner { return [modelNamed]modelOwn
 
 // enterAll has those of a client enter that have to, together, if no enter of its
 // is under way.
-func (m *model) enterAll(c int8) {
+func (m *protocol) enterAll(c int8) {
 	if m.under(modelEnter, c, 0) != nil {
 		return
 	}
@@ -81,7 +83,7 @@ func (m *model) enterAll(c int8) {
 }
 
 // leave gives up an owner.
-func (m *model) leave(c int8, o modelOwner, stone int8) {
+func (m *protocol) leave(c int8, o modelOwner, stone int8) {
 	for _, kind := range []modelKind{modelLeave, modelRelease} {
 		if call := m.under(kind, c, o); call != nil && call.owners[0] == o && call.stage == modelSent && call.stones >= stone {
 			return // in hand
@@ -91,7 +93,7 @@ func (m *model) leave(c int8, o modelOwner, stone int8) {
 }
 
 // again has a waiter enter with a new owner that has lost its place.
-func (m *model) again(i int) {
+func (m *protocol) again(i int) {
 	w := &m.waiters[i]
 	m.drop(i)
 	if w.lives >= m.most {
@@ -107,7 +109,7 @@ func (m *model) again(i int) {
 }
 
 // drop gives up a waiter's present owner.
-func (m *model) drop(i int) {
+func (m *protocol) drop(i int) {
 	w := &m.waiters[i]
 	stone := w.doubt
 	if m.under(modelEnter, m.of[i], w.owner) != nil && w.phase == modelEntering {
@@ -117,7 +119,7 @@ func (m *model) drop(i int) {
 }
 
 // cancel ends a wait.
-func (m *model) cancel(i int) {
+func (m *protocol) cancel(i int) {
 	w := &m.waiters[i]
 	if w.phase != modelOutside && w.phase != modelAcquiring {
 		m.drop(i)
@@ -127,7 +129,7 @@ func (m *model) cancel(i int) {
 
 // hear takes in a grant: by a message, or in the reply of a call. since is how
 // long ago the call began.
-func (m *model) hear(c int8, g modelGrant, kind modelKind, since int8) {
+func (m *protocol) hear(c int8, g modelGrant, kind modelKind, since int8) {
 	if g.owner == 0 {
 		return
 	}
@@ -144,12 +146,12 @@ func (m *model) hear(c int8, g modelGrant, kind modelKind, since int8) {
 }
 
 // leads says whether o's hold is in use by a member of its run.
-func (m *model) leads(o modelOwner) bool {
+func (m *protocol) leads(o modelOwner) bool {
 	return slices.ContainsFunc(m.waiters[:], func(w modelWaiter) bool { return w.phase == modelHeld && w.field == o })
 }
 
 // granted is a grant to a waiter that waits for it.
-func (m *model) granted(i int, g modelGrant, kind modelKind, since int8) {
+func (m *protocol) granted(i int, g modelGrant, kind modelKind, since int8) {
 	w, c := &m.waiters[i], m.of[i]
 	lease := min(m.first, m.lease[c])
 	if m.seeds.longRenewal {
@@ -182,7 +184,7 @@ func (m *model) granted(i int, g modelGrant, kind modelKind, since int8) {
 }
 
 // hold begins a lease.
-func (m *model) hold(i int, field modelOwner, trust, fence, last int8, rest [modelMembers]modelOwner) {
+func (m *protocol) hold(i int, field modelOwner, trust, fence, last int8, rest [modelMembers]modelOwner) {
 	w := &m.waiters[i]
 	*w = modelWaiter{phase: modelHeld, lives: w.lives, owner: w.owner, doubt: w.doubt,
 		field: field, trust: trust, fence: fence, last: last, rest: rest}
@@ -192,7 +194,7 @@ func (m *model) hold(i int, field modelOwner, trust, fence, last int8, rest [mod
 
 // next is the next of the run of the hold that w ends who may be served in it; -1
 // if there is none.
-func (m *model) next(w *modelWaiter) int {
+func (m *protocol) next(w *modelWaiter) int {
 	if m.fences && w.fence >= w.last || !w.believes() {
 		return -1
 	}
@@ -211,7 +213,7 @@ func (m *model) next(w *modelWaiter) int {
 }
 
 // handOver ends w's lease and begins that of the next of its run.
-func (m *model) handOver(i int) {
+func (m *protocol) handOver(i int) {
 	w := m.waiters[i]
 	n := m.next(&w)
 	m.waiters[i].finish()
@@ -232,7 +234,7 @@ func (m *model) handOver(i int) {
 }
 
 // unlock ends a lease and its hold.
-func (m *model) unlock(i int) {
+func (m *protocol) unlock(i int) {
 	w := m.waiters[i]
 	q := modelRequest{kind: modelRelease, client: m.of[i], owners: modelOne(w.field), stones: w.doubt}
 	copy(q.owners[1:], w.served[:])

@@ -1,6 +1,6 @@
 package fair_test
 
-// The model of the fair protocol. This file and model_scripts_test.go are Redis:
+// The model of the fair protocol. This file and scripts_test.go are Redis:
 // what the scripts read, write and answer, as Go functions. TestModelIsWhatRedisDoes
 // holds them against the Lua that runs in production. The other model files are
 // the clients, the network and the search through all that may happen.

@@ -49,7 +49,7 @@ const (
 )
 
 // actions appends all that may happen next.
-func (m *model) actions(all []modelAction) []modelAction {
+func (m *protocol) actions(all []modelAction) []modelAction {
 	do := func(kind modelActionKind, n, at int) { all = append(all, modelAction{kind, int8(n), int8(at)}) }
 	if m.ticking() {
 		do(modelTick, 0, 0)
@@ -91,7 +91,7 @@ func (m *model) actions(all []modelAction) []modelAction {
 }
 
 // ticking says whether time can make a difference.
-func (m *model) ticking() bool {
+func (m *protocol) ticking() bool {
 	if m.still {
 		return false
 	}
@@ -108,7 +108,7 @@ func (m *model) ticking() bool {
 	return m.fences
 }
 
-func (m *model) rowActions(i int, do func(modelActionKind, int, int)) {
+func (m *protocol) rowActions(i int, do func(modelActionKind, int, int)) {
 	switch row := &m.rows[i]; row.phase {
 	case modelIdle:
 		if i == 0 || m.of[i-1] != m.of[i] || m.rows[i-1].phase == modelOver {
@@ -127,7 +127,7 @@ func (m *model) rowActions(i int, do func(modelActionKind, int, int)) {
 }
 
 // wants says whether a client that has no vote on a node looks there.
-func (m *model) wants(n int, c int8) bool {
+func (m *protocol) wants(n int, c int8) bool {
 	for i, cell := range m.nodes[n].cells {
 		if m.of[i] == c && (cell.ask == modelToAsk || cell.renew == modelRenewSent) {
 			return true
@@ -136,7 +136,7 @@ func (m *model) wants(n int, c int8) bool {
 	return false
 }
 
-func (m *model) cellActions(n, i int, do func(modelActionKind, int, int)) {
+func (m *protocol) cellActions(n, i int, do func(modelActionKind, int, int)) {
 	cell := &m.nodes[n].cells[i]
 	lossy := m.budget.losses != 0
 	switch cell.ask {
@@ -189,7 +189,7 @@ func (m *model) cellActions(n, i int, do func(modelActionKind, int, int)) {
 	}
 }
 
-func (m *model) nodeActions(n int, do func(modelActionKind, int, int)) {
+func (m *protocol) nodeActions(n int, do func(modelActionKind, int, int)) {
 	node := &m.nodes[n]
 	if m.budget.empties != 0 && (node.modelData != modelData{fence: m.floor()}) {
 		do(modelEmpty, n, 0)

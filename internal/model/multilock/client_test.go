@@ -1,12 +1,15 @@
 package multilock_test
 
-// model is a state and the world it is in. Its methods are the steps of the
+// protocol is a state and the world it is in. Its methods are the steps of the
 // clients, by the rules of the protocol.
-type model struct {
+type protocol struct {
 	*modelWorld
 	modelState
-	broken string // the property that the last step has broken
-	met    uint32 // what the last step has met with, a bit for each modelMeeting
+	broken string                // the property that the last step has broken
+	meets  uint32                // what the last step has met with, a bit for each modelMeeting
+	met    uint32                // what all steps have met with
+	did    [modelActionKinds]int // times each kind of action was taken
+	hasher *modelHasher
 }
 
 // modelWorld is what does not change in a search.
@@ -40,7 +43,7 @@ func (x *modelWorld) clients() (n int) {
 }
 
 func (x *modelWorld) start() modelState {
-	m := model{modelWorld: x, modelState: x.unused()}
+	m := protocol{modelWorld: x, modelState: x.unused()}
 	for _, a := range x.prefix {
 		m.do(a)
 	}
@@ -74,7 +77,7 @@ func (x *modelWorld) unused() (s modelState) {
 }
 
 // lock begins a round.
-func (m *model) lock(i int) {
+func (m *protocol) lock(i int) {
 	m.rows[i].phase = modelAsking
 	for n := range m.size(m.of[i]) {
 		m.nodes[n].cells[i].ask = modelToAsk
@@ -85,7 +88,7 @@ func (m *model) lock(i int) {
 }
 
 // ask sends an acquire.
-func (m *model) ask(n, i int) {
+func (m *protocol) ask(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	cell.ask, cell.text, cell.gave = modelAsked, m.nodes[n].votes[m.of[i]], 0
 	if cell.plain > 0 {
@@ -98,7 +101,7 @@ func (m *model) ask(n, i int) {
 
 // marking is how a client looks at a node, which it marks unless most of the others are
 // marked for another deployment. It is told by all of them at once, and in no time.
-func (m *model) marking(n int, c int8) modelLooking {
+func (m *protocol) marking(n int, c int8) modelLooking {
 	others, answered := 0, int(m.size(c))-1
 	for j := range m.size(c) {
 		if other := &m.nodes[j]; int(j) != n && other.own > 0 && !other.fits(&m.modelRules, c) {
@@ -113,7 +116,7 @@ func (m *model) marking(n int, c int8) modelLooking {
 
 // look is a client's look at a node. Who waits for it is asked then, or has failed
 // there.
-func (m *model) look(n int, c int8) {
+func (m *protocol) look(n int, c int8) {
 	node := &m.nodes[n]
 	node.votes[c], _ = node.look(&m.modelRules, m.marking(n, c), c)
 	for i := range m.rows {
@@ -131,7 +134,7 @@ func (m *model) look(n int, c int8) {
 
 // arrive is an acquire that reaches its node. What is no yes is told at once: it
 // changes nothing whether it is told later.
-func (m *model) arrive(n, i int) {
+func (m *protocol) arrive(n, i int) {
 	node := &m.nodes[n]
 	cell := &node.cells[i]
 	answer, fence := node.acquire(&m.modelRules, modelOwner(i+1), cell.text)
@@ -152,7 +155,7 @@ func (m *model) arrive(n, i int) {
 }
 
 // keep has the repairer add a hold on a node.
-func (m *model) keep(cell *modelCell) {
+func (m *protocol) keep(cell *modelCell) {
 	cell.ask = modelToAsk
 	if m.fences {
 		cell.plain = 1
@@ -160,14 +163,14 @@ func (m *model) keep(cell *modelCell) {
 }
 
 // revoke forgets a vote that is not good any more.
-func (m *model) revoke(n int, c int8) {
+func (m *protocol) revoke(n int, c int8) {
 	if node := &m.nodes[n]; node.own == 0 || node.votes[c] != node.marker {
 		node.votes[c] = 0
 	}
 }
 
 // arriveLate is an acquire that reaches its node after its client has given it up.
-func (m *model) arriveLate(n, i, which int) {
+func (m *protocol) arriveLate(n, i, which int) {
 	node := &m.nodes[n]
 	answer, _ := node.acquire(&m.modelRules, modelOwner(i+1), node.cells[i].late[which])
 	node.cells[i].late[which] = 0
@@ -175,7 +178,7 @@ func (m *model) arriveLate(n, i, which int) {
 }
 
 // answered is a yes that reaches its client.
-func (m *model) answered(n, i int) {
+func (m *protocol) answered(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	cell.ask, cell.there = modelNoAsk, modelPresent
 	if m.rows[i].phase == modelAsking {
@@ -192,7 +195,7 @@ func (m *model) answered(n, i int) {
 }
 
 // unanswered is the end of a client's patience with an acquire.
-func (m *model) unanswered(n, i int) {
+func (m *protocol) unanswered(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	if cell.ask == modelAsked {
 		cell.late[0], cell.text = cell.text, 0 // the smaller is 0
@@ -206,7 +209,7 @@ func (m *model) unanswered(n, i int) {
 }
 
 // said takes in what a node said to an acquire.
-func (m *model) said(n, i int, what modelSaid) {
+func (m *protocol) said(n, i int, what modelSaid) {
 	row, cell := &m.rows[i], &m.nodes[n].cells[i]
 	switch {
 	case row.phase == modelHeld:

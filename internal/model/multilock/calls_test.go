@@ -118,13 +118,13 @@ var modelPlumbing = []string{"call", "callFor", "node.heard", "node.keep", "node
 // has to say by which action, or why there is none. What changes a node is compared with
 // a real one by TestModelIsWhatRedisDoes.
 func TestModelHasEachCall(t *testing.T) {
-	code := newModelCode(t, "../internal/quorum")
+	code := newModelCode(t, "../../quorum")
 	ways := code.ways()
 	for _, way := range slices.Sorted(maps.Keys(ways)) {
 		_, known := modelCalls[way]
 		require.True(t, known, "%s: what stands for it in the model?", way)
 	}
-	real, err := parser.ParseFile(token.NewFileSet(), "model_real_test.go", nil, 0)
+	real, err := parser.ParseFile(token.NewFileSet(), "real_test.go", nil, 0)
 	require.NoError(t, err)
 	walked := map[string]bool{}
 	ast.Inspect(real, func(n ast.Node) bool {

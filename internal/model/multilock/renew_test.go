@@ -1,7 +1,7 @@
 package multilock_test
 
 // renew begins a renewal on all nodes.
-func (m *model) renew(i int) {
+func (m *protocol) renew(i int) {
 	m.rows[i].renewing, m.rows[i].since = 1, 0
 	for n := range m.size(m.of[i]) {
 		m.nodes[n].cells[i].renew = modelRenewSent
@@ -10,7 +10,7 @@ func (m *model) renew(i int) {
 
 // renewOn is a renewal that reaches its node. What is no yes that counts is told at
 // once, but in a rough world.
-func (m *model) renewOn(n, i int) {
+func (m *protocol) renewOn(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	ours, counts := m.renewed(n, i)
 	switch {
@@ -27,7 +27,7 @@ func (m *model) renewOn(n, i int) {
 }
 
 // renewed is the call, and whether its yes counts.
-func (m *model) renewed(n, i int) (ours, counts bool) {
+func (m *protocol) renewed(n, i int) (ours, counts bool) {
 	node, c := &m.nodes[n], m.of[i]
 	ours = node.renew(&m.modelRules, modelOwner(i+1))
 	counts = node.votes[c] != 0 && node.votes[c] == node.marker
@@ -41,7 +41,7 @@ func (m *model) renewed(n, i int) (ours, counts bool) {
 }
 
 // renewAnswered is a node's answer that reaches its client.
-func (m *model) renewAnswered(n, i int) {
+func (m *protocol) renewAnswered(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	if cell.renew == modelRenewYes {
 		cell.renew = modelRenewed
@@ -53,7 +53,7 @@ func (m *model) renewAnswered(n, i int) {
 }
 
 // renewUnanswered is the end of a client's patience with a renewal on a node.
-func (m *model) renewUnanswered(n, i int) {
+func (m *protocol) renewUnanswered(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	if cell.renew == modelRenewSent {
 		cell.slow = 1
@@ -64,7 +64,7 @@ func (m *model) renewUnanswered(n, i int) {
 
 // renewLate is a renewal that reaches its node after its batch was decided. Its no
 // is still heard.
-func (m *model) renewLate(n, i int) {
+func (m *protocol) renewLate(n, i int) {
 	cell := &m.nodes[n].cells[i]
 	cell.slow = 0
 	if m.rows[i].phase != modelHeld {
@@ -81,7 +81,7 @@ func (m *model) renewLate(n, i int) {
 
 // lacks notes that a node has denied a hold. It may have been added since, so the
 // node has to be told of its end.
-func (m *model) lacks(cell *modelCell) {
+func (m *protocol) lacks(cell *modelCell) {
 	cell.there = modelUnsure
 	if m.seeds.deniedForgotten {
 		cell.there = modelAbsent
@@ -89,7 +89,7 @@ func (m *model) lacks(cell *modelCell) {
 }
 
 // repair has the repairer add a hold on a node.
-func (m *model) repair(n, i int) {
+func (m *protocol) repair(n, i int) {
 	if cell := &m.nodes[n].cells[i]; cell.ask == modelNoAsk {
 		m.keep(cell)
 		m.meet(modelRepair)
@@ -97,7 +97,7 @@ func (m *model) repair(n, i int) {
 }
 
 // decide ends a renewal as soon as it is decided, or all nodes have answered.
-func (m *model) decide(i int) {
+func (m *protocol) decide(i int) {
 	row := &m.rows[i]
 	if row.renewing == 0 {
 		return

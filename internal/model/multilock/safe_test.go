@@ -1,10 +1,11 @@
 package multilock_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/model"
 )
 
 // The worlds that are searched: three nodes, two or three clients, one key, a round or
@@ -26,7 +27,7 @@ import (
 //
 // The deployment may be another for each client: its longest lease, and its number of
 // nodes, for which the markers are deleted by hand while those of before go on. Who
-// differs is refused as long as a node remembers: model_seeds_test.go has what happens
+// differs is refused as long as a node remembers: seeds_test.go has what happens
 // where all of them forget.
 //
 // Each way in which the code comes to call a node stands for an action here, or is left
@@ -46,9 +47,6 @@ import (
 //     model of that.
 //   - A node's memory that is set back with its marker, by a snapshot of its machine.
 //   - More than three nodes, two clocks that jump, and more than one key.
-
-// modelLong asks for the long search: worlds too large for every day.
-var modelLong = os.Getenv("MODEL") == "long"
 
 func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 	most := 1_000_000
@@ -84,7 +82,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 		modelNamed("a set of another size", modelSizes(1), modelUsed),
 		modelNamed("bootstrap beside a holder", modelBoots(1), modelHolding, modelStill, modelEmptied(2)),
 	}
-	if modelLong {
+	if model.Long {
 		most = 6_000_000
 		worlds = append(worlds,
 			modelNamed("any restarts among strangers", modelStrangers, modelEmptied(-1)),
@@ -107,16 +105,16 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 			modelNamed("a fixed lease, renewals and restarts", modelFixed, modelRenews, modelEmptied(1)),
 		)
 	}
-	if modelRace {
+	if model.Race {
 		most = 10_000
 	}
 	ran, total, did, met := 0, 0, [modelActionKinds]int{}, uint32(0)
 	for _, x := range worlds {
 		t.Run(x.name, func(t *testing.T) {
 			s := newModelSearch(x, "", most)
-			s.proves(t)
+			s.Proves(t)
 			ran++
-			total += len(s.parents)
+			total += s.States()
 			met |= s.met
 			for kind, n := range s.did {
 				did[kind] += n
@@ -124,7 +122,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 		})
 	}
 	t.Logf("%d states", total)
-	if ran == len(worlds) && !modelRace && !modelLong {
+	if ran == len(worlds) && !model.Race && !model.Long {
 		for _, kind := range []modelActionKind{modelFlush, modelSync, modelMove} {
 			did[kind] = 1 // in the long search, or with seeds only
 		}

@@ -30,12 +30,12 @@ func newModelProgress(x *modelWorld) *modelProgress {
 }
 
 // check returns what is broken from m's state on.
-func (p *modelProgress) check(m *model) string {
+func (p *modelProgress) check(m *protocol) string {
 	for gone := modelNobody; gone < modelClients; gone++ {
 		if gone != modelNobody && (!m.active(gone) || m.clients[gone].crashed > 0) {
 			continue
 		}
-		n := model{modelWorld: &p.world, modelState: m.modelState}
+		n := protocol{modelWorld: &p.world, modelState: m.modelState}
 		n.heal(gone)
 		way := p.way(&n, 0)
 		bound := m.redis.left + modelHeartbeats
@@ -51,7 +51,7 @@ func (p *modelProgress) check(m *model) string {
 }
 
 // heal ends all faults but that one client is gone.
-func (m *model) heal(gone int8) {
+func (m *protocol) heal(gone int8) {
 	m.faults = modelFaults{}
 	for i := range m.calls {
 		m.calls[i].slow = 0
@@ -74,7 +74,7 @@ func (m *model) heal(gone int8) {
 }
 
 // way follows the one way that there is from here.
-func (p *modelProgress) way(m *model, ticks int) modelWay {
+func (p *modelProgress) way(m *protocol, ticks int) modelWay {
 	before := m.leases
 	fine := m.settle()
 	served := m.leases > before
@@ -98,7 +98,7 @@ func (p *modelProgress) way(m *model, ticks int) modelWay {
 }
 
 // settle does all that can be done within a tick; false if there is no end to it.
-func (m *model) settle() bool {
+func (m *protocol) settle() bool {
 	for range 1000 {
 		a, more := m.due()
 		if !more {
@@ -110,7 +110,7 @@ func (m *model) settle() bool {
 }
 
 // due is the next action that is due in a world in which nothing fails any more.
-func (m *model) due() (modelAction, bool) {
+func (m *protocol) due() (modelAction, bool) {
 	for c := range m.clients {
 		if m.runs(int8(c)) && m.clients[c].inbox[0].owner != 0 {
 			return modelAction{modelDeliver, int8(c)}, true
@@ -138,7 +138,7 @@ func (m *model) due() (modelAction, bool) {
 }
 
 // anybodyWaits leaves out those whose client does nothing.
-func (m *model) anybodyWaits() bool {
+func (m *protocol) anybodyWaits() bool {
 	for i := range m.waiters {
 		w := &m.waiters[i]
 		if (w.phase == modelAcquiring || w.waits()) && m.runs(m.of[i]) {

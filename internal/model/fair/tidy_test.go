@@ -4,7 +4,7 @@ import "slices"
 
 // tidy does what a client does at once, and makes states equal that differ in
 // nothing that matters: each is searched from once then.
-func (m *model) tidy() {
+func (m *protocol) tidy() {
 	for i := range m.clients {
 		c := &m.clients[i]
 		if c.crashed > 0 || c.stopped > 0 {
@@ -38,7 +38,7 @@ func (m *model) tidy() {
 
 // tidyEnters has the replies arrive at once that nobody waits for any more, and
 // forgets the ages that do not matter.
-func (m *model) tidyEnters() {
+func (m *protocol) tidyEnters() {
 	for i := range m.waiters {
 		w := &m.waiters[i]
 		if w.phase != modelEntering && w.phase != modelWaiting {
@@ -69,7 +69,7 @@ func (m *model) tidyEnters() {
 }
 
 // tidyOwners forgets of owners that cannot come back what only matters if they do.
-func (m *model) tidyOwners() {
+func (m *protocol) tidyOwners() {
 	entering := modelSet(0) // a call is on its way that may have them enter or acquire
 	for _, call := range m.calls {
 		if (call.kind == modelEnter || call.kind == modelAcquire) && call.stage != modelAnswered {
@@ -105,7 +105,7 @@ func (m *model) tidyOwners() {
 }
 
 // tidyOrder forgets who is not in the queue any more.
-func (m *model) tidyOrder() {
+func (m *protocol) tidyOrder() {
 	n := 0
 	for _, o := range m.order {
 		if o != 0 && slices.Contains(m.redis.queue[:], o) {
@@ -122,7 +122,7 @@ func (m *model) tidyOrder() {
 }
 
 // tidyRanks numbers the waiters of each client anew, in their order.
-func (m *model) tidyRanks() {
+func (m *protocol) tidyRanks() {
 	for c := range m.clients {
 		var waiting []int
 		for i := range m.waiters {
@@ -145,7 +145,7 @@ func (m *model) tidyRanks() {
 // tidyFences renumbers the fence numbers that are still to be seen, from that of
 // the last lease on, which is 1; less is 1, too. Only their order matters, and
 // which follow one another in a range.
-func (m *model) tidyFences() {
+func (m *protocol) tidyFences() {
 	if !m.fences {
 		return
 	}
@@ -171,7 +171,7 @@ func (m *model) tidyFences() {
 }
 
 // eachFence calls do with each range of fence numbers, of which an empty one is 0.
-func (m *model) eachFence(do func(first, last *int8)) {
+func (m *protocol) eachFence(do func(first, last *int8)) {
 	single := func(n *int8) {
 		last := *n
 		do(n, &last)

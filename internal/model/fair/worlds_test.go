@@ -1,10 +1,11 @@
 package fair_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/model"
 )
 
 // The worlds that are searched: two or three clients, two to four waiters, each with
@@ -22,10 +23,6 @@ import (
 //
 // Not in the model: Java, jumps of the server's clock, Redis losing its memory, the end
 // of a tombstone after its minute, and more than one key.
-
-// modelLong asks for the long search: one more fault in each world, and delays
-// without bound.
-var modelLong = os.Getenv("MODEL") == "long"
 
 // modelTwoClients are two clients with two waiters and one, of which anything may
 // fail, some of it twice.
@@ -105,30 +102,29 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 		modelTwoClients(modelAnchors, modelFailing(1)),
 		modelTwoClients(modelPair, modelLowers, modelFailing(1)),
 	}
-	if modelLong {
+	if model.Long {
 		most = 3_000_000
 		for _, x := range worlds {
 			x.budget.all++
 		}
 		worlds = append(worlds, modelTwoClients(modelPair, modelSluggish))
 	}
-	if modelRace {
+	if model.Race {
 		most = 20_000
 	}
 	total, did := 0, [modelActionKinds]int{}
 	for _, x := range worlds {
 		t.Run(x.name, func(t *testing.T) {
-			s := newModelSearch(x, "", most)
-			s.progress = newModelProgress(x)
-			s.proves(t)
-			total += len(s.parents)
+			s := newModelSearch(x, "", most, true)
+			s.Proves(t)
+			total += s.States()
 			for kind, n := range s.did {
 				did[kind] += n
 			}
 		})
 	}
 	t.Logf("%d states", total)
-	if !t.Failed() && !modelRace {
+	if !t.Failed() && !model.Race {
 		did[modelSendHeartbeat] = 1 // in a prompt world it is part of the tick
 		require.NotContains(t, did[:], 0, "each kind of action was taken")
 	}
@@ -164,11 +160,7 @@ func TestModelFindsSeeds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			x := modelTwoClients(c.world, modelSeeded(c.seed))
 			x.budget = c.faults
-			s := newModelSearch(x, c.want, 1_000_000)
-			if c.want == modelLost {
-				s.progress = newModelProgress(x)
-			}
-			s.found(t)
+			newModelSearch(x, c.want, 1_000_000, c.want == modelLost).Finds(t)
 		})
 	}
 }
