@@ -14,7 +14,7 @@ var (
 	quorumVote  = load("quorum_vote.lua")
 	quorumLook  = load("quorum_look.lua")
 	quorumRenew = load("quorum_renew.lua")
-	quorumUndo  = load("quorum_undo.lua")
+	quorumEnd   = load("quorum_end.lua")
 	quorumFence = load("quorum_fence.lua")
 )
 
@@ -209,16 +209,49 @@ func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 	return !vote.guarded() || present == vote.marker, parseAnswers(values[1:], answers)
 }
 
-// Undo ends the hold of an owner whose round has failed, and tells nobody. If
-// doubt, its acquire was not answered and may still arrive: it leaves a
-// tombstone. It may be repeated.
-func (n *Node) Undo(ctx context.Context, key, owner string, doubt bool) error {
-	keys := []string{key}
-	if doubt {
-		keys = append(keys, tombstone(key, owner))
+// Ending is a hold that is to end on a node of a quorum.
+type Ending struct {
+	Key, Owner string
+	Tell       bool  // tell those who wait for it
+	Doubt      bool  // an acquire of the owner was not answered and may still arrive: leave a tombstone
+	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
+}
+
+// EndEach ends each of holds by itself, whatever its count, and fills ends, one for
+// each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
+// tell its own success from a loss.
+func (n *Node) EndEach(ctx context.Context, holds []Ending, ends []End) error {
+	args, others := make([]string, len(holds), 5*len(holds)), []string(nil)
+	for i, h := range holds {
+		if err := CheckKey(h.Key); err != nil {
+			return err
+		}
+		if h.LastFence < 0 || h.LastFence > 9_999_999_999_999_999 {
+			return refuse("last fence: %d is not from 0 to 9999999999999999", h.LastFence)
+		}
+		args[i] = h.Key
+		if h.Doubt {
+			others = append(others, tombstone(h.Key, h.Owner))
+		} else if h.LastFence > 0 {
+			others = append(others, counter(h.Key))
+		}
 	}
-	_, err := parseBool(n.run(ctx, quorumUndo, len(keys), append(keys, owner)...))
-	return err
+	args = append(args, others...)
+	keys := len(args)
+	for _, h := range holds {
+		channel, more := "", ""
+		if h.Tell {
+			channel = Channel(h.Key)
+		}
+		if h.Doubt {
+			more = "tombstone"
+		} else if h.LastFence > 0 {
+			more = decimal(h.LastFence)
+		}
+		args = append(args, h.Owner, channel, more)
+	}
+	values, err := array(n.run(ctx, quorumEnd, keys, args...))
+	return parseEnds(values, err, ends)
 }
 
 // WriteFence raises the fence counter of a hold of owner to last; ours is false if

@@ -31,7 +31,7 @@ func quorumUser(t *testing.T, s *redistest.Server, name string, without ...strin
 // nodeVerbs is all that a quorum asks of a node.
 func nodeVerbs() map[string]func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
 	all := maps.Clone(quorumVerbs)
-	for _, name := range []string{"recount", "release", "release fenced", "clean_up", "force_release", "inspect"} {
+	for _, name := range []string{"recount", "force_release", "inspect"} {
 		all[name] = func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
 			return verbs[name](ctx, n, key, owner)
 		}

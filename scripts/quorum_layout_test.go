@@ -55,9 +55,9 @@ func TestQuorumLayout(t *testing.T) {
 		holds(map[string]string{ownA: "2"})
 		pttl(key, time.Minute)
 
-		require.NoError(t, n.Undo(ctx, key, ownB, false))
+		require.NoError(t, undo(n, ctx, key, ownB, false))
 		keys(key)
-		require.NoError(t, n.Undo(ctx, key, ownA, false))
+		require.NoError(t, undo(n, ctx, key, ownA, false))
 		keys()
 
 		b, err = acquireVoted(n, ctx, v, key, ownA, lease, true)
@@ -71,7 +71,7 @@ func TestQuorumLayout(t *testing.T) {
 		s.Do(t, "DEL", "redisson_lock_token:{sku:42}")
 
 		for range 2 {
-			require.NoError(t, n.Undo(ctx, key, ownA, true))
+			require.NoError(t, undo(n, ctx, key, ownA, true))
 			keys(gone)
 			pttl(gone, time.Minute)
 		}
@@ -85,16 +85,16 @@ func TestQuorumLayout(t *testing.T) {
 func TestF7_LateVoteFindsTheTombstone(t *testing.T) {
 	s, n, vote := startRipe(t)
 	for _, f := range []bool{false, true} {
-		require.NoError(t, n.Undo(bounded(t), "k", ownA, true))
+		require.NoError(t, undo(n, bounded(t), "k", ownA, true))
 		before := state(t, s)
 		b, err := acquireVoted(n, bounded(t), vote, "k", ownA, lease, f)
 		require.NoError(t, err)
 		require.True(t, b.Gone)
 		require.Equal(t, before, state(t, s))
 		require.True(t, voted(t, n, vote, ownB).OK, "it bars its owner only")
-		require.NoError(t, n.Undo(bounded(t), "k", ownB, false))
+		require.NoError(t, undo(n, bounded(t), "k", ownB, false))
 		require.True(t, voted(t, n, vote, ownB).OK, "without doubt there is none")
-		require.NoError(t, n.Undo(bounded(t), "k", ownB, false))
+		require.NoError(t, undo(n, bounded(t), "k", ownB, false))
 	}
 }
 
@@ -204,7 +204,7 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	value, err := m.Get(counter("k"))
 	require.NoError(t, err)
 	require.Equal(t, decimal(b.Clock+1), value)
-	require.NoError(t, n.Undo(ctx, "k", ownA, true))
+	require.NoError(t, undo(n, ctx, "k", ownA, true))
 	b, err = acquireVoted(n, ctx, nil, "k", ownA, lease, false)
 	require.NoError(t, err)
 	require.True(t, b.Gone)

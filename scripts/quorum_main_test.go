@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -145,14 +146,35 @@ var quorumVerbs = map[string]func(ctx context.Context, n *Node, vote *Vote, key,
 		}
 		return ends[0].Err
 	},
+	"end": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
+		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Tell: true})
+		return err
+	},
+	"end fenced": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
+		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Tell: true, LastFence: 1})
+		return err
+	},
 	"undo": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		return n.Undo(ctx, key, owner, false)
+		return undo(n, ctx, key, owner, false)
 	},
 	"undo in doubt": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		return n.Undo(ctx, key, owner, true)
+		return undo(n, ctx, key, owner, true)
 	},
 	"write fence": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
 		_, err := n.WriteFence(ctx, key, owner, 1<<52, time.Hour)
 		return err
 	},
+}
+
+// end is [Node.EndEach] for one.
+func end(n *Node, ctx context.Context, e Ending) (Released, error) {
+	ends := make([]End, 1)
+	err := n.EndEach(ctx, []Ending{e}, ends)
+	return ends[0].Released, errors.Join(err, ends[0].Err)
+}
+
+// undo ends a failed round.
+func undo(n *Node, ctx context.Context, key, owner string, doubt bool) error {
+	_, err := end(n, ctx, Ending{Key: key, Owner: owner, Doubt: doubt})
+	return err
 }

@@ -132,7 +132,7 @@ func TestF30_QuorumOutOfMemory(t *testing.T) {
 	s.Do(t, "SCRIPT", "FLUSH") // the vote can be had again
 	_, again := looked(t, n, Mark)
 	require.Equal(t, vote, again)
-	require.NoError(t, n.Undo(ctx, "k", ownA, true))
+	require.NoError(t, undo(n, ctx, "k", ownA, true))
 	requireGone(t, s, "k")
 	s.Do(t, "DEL", marker)
 	_, _, err = n.Look(ctx, Mark, newEpoch(), ofThree(longest), "")

@@ -34,7 +34,7 @@ func TestVotedAcquire(t *testing.T) {
 			s.Do(t, "PERSIST", "k")
 			require.Equal(t, NodeReply{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownA}, get(ownB))
 
-			require.NoError(t, n.Undo(bounded(t), "k", ownA, true))
+			require.NoError(t, undo(n, bounded(t), "k", ownA, true))
 			require.Equal(t, NodeReply{Acquired: Acquired{Gone: true}}, get(ownA))
 			s.Do(t, "DEL", "k", tombstone("k", ownA), counter("k"))
 		}
@@ -47,7 +47,7 @@ func TestVotedAcquireMany(t *testing.T) {
 	for _, v := range []*Vote{vote, nil} {
 		for _, f := range []bool{false, true} {
 			s.Do(t, "SET", "string", "x")
-			require.NoError(t, n.Undo(bounded(t), "given up", ownA, true))
+			require.NoError(t, undo(n, bounded(t), "given up", ownA, true))
 			acquired(t, n, "held", ownB)
 			var asks []Ask
 			for _, key := range []string{"string", "free", "held", "given up", "also free"} {

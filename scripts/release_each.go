@@ -3,6 +3,8 @@ package scripts
 import (
 	"context"
 	"strings"
+
+	"github.com/redis/rueidis"
 )
 
 var releaseEach = load("release_each.lua")
@@ -51,6 +53,11 @@ func (n *Node) endEach(ctx context.Context, holds []Hold, stones []string, ends 
 		args = append(args, h.Owner, Channel(h.Key))
 	}
 	values, err := array(n.run(ctx, releaseEach, keys, args...))
+	return parseEnds(values, err, ends)
+}
+
+// parseEnds fills ends with the answers of a reply.
+func parseEnds(values []rueidis.RedisMessage, err error, ends []End) error {
 	if err != nil || len(values) != len(ends) {
 		return unexpected(err)
 	}

@@ -146,7 +146,7 @@ var (
 func (n *node) lookNow(ctx context.Context, how scripts.Looking, of string) (scripts.Standing, error) {
 	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	return aside(noDeadline{bounded}, n, func(ctx context.Context) (scripts.Standing, error) {
+	return detached(noDeadline{bounded}, n, func(ctx context.Context) (scripts.Standing, error) {
 		if how == scripts.Mark {
 			said, _, err := n.mark(ctx)
 			return said, err

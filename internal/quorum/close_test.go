@@ -60,10 +60,10 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	r.warm(c)
 	c.holds(ownX)
 	n, h := c.nodes[2], c.Quorum.holds.get(c.owner)
-	until(t, func() bool { return h.part(n) == part{asked: true, there: true} })
+	until(t, func() bool { return h.part(n) == part{state: present} })
 	other := c.newHold("other", ownOther, lease)
-	other.parts[2] = part{asked: true, there: true}
-	g, place := n.ends.Join(struct{}{}, ending{other, func(error) {}}, false)
+	other.parts[2] = part{state: present}
+	g, place := n.ends.Join(struct{}{}, ending{other, func(scripts.End, error) {}}, false)
 	require.Zero(t, place)
 	said, err := c.Release(bounded(t), "k", c.owner, 0)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	case <-c.base.Done(): // cut off
 	case <-time.After(100 * time.Millisecond): // it waits, which is no event
 	}
-	require.True(t, n.ends.begin(func() { n.ends.send(g, nil) }))
+	require.True(t, c.spawn(func() { n.ends.send(g) }))
 	<-closed
 	require.Empty(t, r.holder(2), "an orphan")
 }
@@ -115,9 +115,9 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	c := r.client()
 	n, h, kept := c.nodes[0], c.newHold("k", ownX, lease), c.newHold("kept", ownX, lease)
 	for _, h := range []*hold{h, kept} {
-		b, err := n.acquire(h, false)
-		require.NoError(t, err)
-		require.True(t, b.OK)
+		came := make(chan answer, 1)
+		n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
+		require.True(t, (<-came).OK)
 	}
 	goOn := make(chan struct{})
 	require.True(t, c.spawnShort(func() { <-goOn }))
@@ -127,10 +127,10 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 		<-closed
 	}()
 	require.False(t, c.spawnShort(func() {}))
-	c.giveUp(h)
+	c.giveUp(h, false)
 	until(t, func() bool { return r.holder(0) == "" })
-	c.end(kept)
-	n.later(kept, (*node).releaseLater)
+	c.finish(kept, true, 0)
+	n.endLater(kept)
 	until(t, func() bool { return kept.forgotten(n) })
 }
 

@@ -98,10 +98,12 @@ func (n *node) compare(by time.Duration) {
 func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused func(*node, error)) bool {
 	var targets []*node
 	h.mu.Lock()
-	h.last = last
+	h.fence = last
 	for i, n := range q.nodes {
-		if h.parts[i].there {
-			h.parts[i].made = true
+		if h.parts[i].state == present {
+			if !h.over {
+				h.parts[i].state = minted
+			}
 			targets = append(targets, n)
 		}
 	}
@@ -132,7 +134,7 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 // the loss of counters on a minority.
 func (n *node) raise(h *hold) error {
 	h.mu.Lock()
-	last := h.last
+	last := h.fence
 	h.mu.Unlock()
 	if last == 0 {
 		return nil

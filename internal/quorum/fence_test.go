@@ -276,9 +276,11 @@ func TestG10_GivenBackOnlyWhereSure(t *testing.T) {
 	for _, sure := range []bool{false, true} {
 		a := c.holds(ownX)
 		h := c.Quorum.holds.get(c.owner)
-		c.end(h)
-		h.parts[0].sure = sure
-		require.NoError(t, c.nodes[0].release(h, a.Fence))
+		c.finish(h, true, a.Fence)
+		if !sure {
+			h.parts[0].state = present
+		}
+		require.NoError(t, endOn(c.nodes[0], h))
 		require.Equal(t, sure, r.counter(0) < a.FenceEnd)
 	}
 }
@@ -395,7 +397,7 @@ func TestG10_AddedLaterGivesNoNumbersBack(t *testing.T) {
 		r.do(i, "DEL", "k")
 	}
 	h := c.Quorum.holds.get(c.owner)
-	until(t, func() bool { p := h.part(c.nodes[2]); return p.there && p.doubt == 0 && p.flying == 0 })
+	until(t, func() bool { p := h.part(c.nodes[2]); return p.state >= present && p.doubt == 0 && p.flying == 0 })
 	_, err := c.Release(bounded(t), "k", c.owner, a.Fence)
 	require.NoError(t, err)
 	until(t, func() bool { return r.holder(2) == "" })

@@ -122,7 +122,7 @@ func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		h := q.newHold("k", ownX, lease)
 		if over {
-			q.end(h)
+			q.finish(h, true, 0)
 		}
 		r := &round{q: q, hold: h, said: make([]scripts.NodeReply, 3), errs: make([]error, 3), yes: 3}
 		_, _, yes, won := r.won(bounded(t))

@@ -50,7 +50,7 @@ func (r *rig) warm(c *client) {
 	require.NoError(r.t, err)
 	require.True(r.t, a.OK)
 	for _, n := range c.nodes {
-		until(r.t, func() bool { return c.Quorum.holds.get(ownW).part(n).there })
+		until(r.t, func() bool { return c.Quorum.holds.get(ownW).part(n).state >= present })
 		require.True(r.t, c.Unguarded || n.guard.present() != nil)
 	}
 }

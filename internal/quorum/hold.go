@@ -5,42 +5,54 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// part is what is known of a hold on one node.
+// state is what is known of a hold on one node.
+type state uint8
+
+const (
+	absent  state = iota // nothing was sent, or the hold has ended there
+	asked                // the node was asked, and has not said that it has the hold
+	present              // the node has the hold, as far as known
+	minted               // the node has had the hold since its fence number was made, and was not asked again
+)
+
+// part is a hold on one node. Its zero value means that nothing of the hold can be there.
 type part struct {
-	asked  bool  // it may be there, or was asked for
-	there  bool  // as far as known
-	flying uint8 // calls that may put it there and are waited for
-	doubt  uint8 // calls that may put it there and have not been answered: they may still arrive
-	tried  bool  // a release has not been answered: it may have ended the hold there
-	made   bool  // it was there when the hold's fence number was made, and nothing was sent since that may put it there again
-	sure   bool  // it was made and there, with nothing on its way, when the hold ended
+	state  state
+	flying uint8 // acquires that are waited for
+	doubt  uint8 // acquires that were sent and not answered: they may still arrive
+	tried  bool  // a call to end the hold was not answered: it may have done so
 }
+
+// possible says whether the node has the hold, or may come to have it.
+func (p part) possible() bool { return p.state >= present || p.flying > 0 || p.doubt > 0 }
 
 // hold is one owner's hold of a key, from its round on to its end.
 type hold struct {
 	key, owner string        // immutable
 	lease      time.Duration // immutable
 
-	mu       sync.Mutex
-	landing  sync.Cond // a call is not waited for any more
-	atLast   []func()  // by node: run when nothing is on its way there any more; nil until the round is given up
-	parts    []part    // by node
-	entries  int       // as they should be counted on every node
-	uneven   bool      // a node may count them otherwise
-	last     int64     // the fence number that was written back; 0: none
-	won      bool      // a quorum said yes
-	over     bool      // released or given up: nothing of it is put anywhere any more
-	released int       // nodes that have released it
-	notOurs  int       // nodes that had nothing to release
-	heard    int       // most listeners that a node told of the release
+	mu        sync.Mutex // guards the rest
+	parts     []part     // by node
+	ends      [][]ending // by node: what waits until no acquire is flying there any more; nil until there is one
+	entries   int        // as they should be counted on every node
+	uneven    bool       // a node may count them otherwise
+	fence     int64      // the last fence number, which was written back; 0: none
+	won       bool       // a quorum said yes
+	over      bool       // released or given up: nothing of it is put anywhere any more
+	tell      bool       // its end is told to those that wait for the lock
+	used      int64      // the last fence number that was used; 0: not known, and none is given back
+	released  int        // nodes that have released it
+	notOurs   int        // nodes that had nothing to release
+	listeners int        // most listeners that a node told of the release
 }
 
 func (q *Quorum) newHold(key, owner string, lease time.Duration) *hold {
-	h := &hold{key: key, owner: owner, lease: lease, parts: make([]part, len(q.nodes))}
-	h.landing.L = &h.mu
-	return h
+	return &hold{key: key, owner: owner, lease: lease, parts: make([]part, len(q.nodes))}
 }
 
 // start notes that a node is about to be asked; false if it must not be any more.
@@ -54,53 +66,8 @@ func (h *hold) start(n *node) bool {
 	return true
 }
 
-// landed notes that the answer has come, or is not waited for any more.
-func (h *hold) landed(n *node) {
-	h.mu.Lock()
-	h.parts[n.index].flying--
-	if h.over {
-		h.landing.Broadcast()
-	}
-	var last func()
-	if h.atLast != nil && h.parts[n.index].flying == 0 {
-		last, h.atLast[n.index] = h.atLast[n.index], nil
-	}
-	h.mu.Unlock()
-	if last != nil {
-		last()
-	}
-}
-
-// whenLanded runs f when nothing is on its way to a node, or not waited for; at once if
-// that is so. The hold is over.
-func (h *hold) whenLanded(n *node, f func()) {
-	h.mu.Lock()
-	flying := h.parts[n.index].flying > 0
-	if flying {
-		if h.atLast == nil {
-			h.atLast = make([]func(), len(h.parts))
-		}
-		h.atLast[n.index] = f
-	}
-	h.mu.Unlock()
-	if !flying {
-		f()
-	}
-}
-
-// awaitLanding returns when nothing is on its way to a node, or not waited for: a
-// release need not leave a tombstone for what it knows to have arrived.
-func (h *hold) awaitLanding(n *node) part {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for h.parts[n.index].flying > 0 {
-		h.landing.Wait()
-	}
-	return h.parts[n.index]
-}
-
-// send notes, before a call that may put the hold on a node, that it is under way;
-// false if it must not be sent any more.
+// send notes, before a call that may put the hold on a node, that it goes out; false if
+// it must not be sent any more.
 func (h *hold) send(n *node) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,28 +75,47 @@ func (h *hold) send(n *node) bool {
 		return false
 	}
 	p := &h.parts[n.index]
-	p.asked, p.made = true, false
+	p.state = min(max(p.state, asked), present)
 	if p.doubt < math.MaxUint8 {
 		p.doubt++
 	}
 	return true
 }
 
-// forgotten says whether the hold is over and nothing of it can be on a node.
-func (h *hold) forgotten(n *node) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.over && h.parts[n.index] == (part{})
-}
-
 // answered notes that such a call was answered.
 func (h *hold) answered(n *node, there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := &h.parts[n.index]; p.doubt > 0 { // else a release has settled it
-		p.there = there
-		p.doubt--
+	p := &h.parts[n.index]
+	if p.doubt == 0 { // an end has settled it
+		return
 	}
+	p.doubt--
+	p.state = asked
+	if there {
+		p.state = present
+	}
+}
+
+// landed notes that the answer has come, or that nothing waits for it any more, and
+// returns the ends that have waited for that.
+func (h *hold) landed(n *node) (due []ending) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &h.parts[n.index]
+	p.flying--
+	if p.flying == 0 && h.ends != nil {
+		due, h.ends[n.index] = h.ends[n.index], nil
+	}
+	return due
+}
+
+// lacks notes that a node has denied a hold.
+func (h *hold) lacks(n *node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &h.parts[n.index]
+	p.state = min(p.state, asked)
 }
 
 // part is what is known of the hold on a node.
@@ -139,13 +125,106 @@ func (h *hold) part(n *node) part {
 	return h.parts[n.index]
 }
 
+// finish makes a hold over, and returns the nodes that may know of it. Its end is told to
+// those that wait if tell says so, or if enough nodes may have it that it can have been
+// taken for held. used is the last fence number that was used, or 0.
+func (q *Quorum) finish(h *hold, tell bool, used int64) (targets []*node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over, h.used = true, used
+	possible := 0
+	for i, n := range q.nodes {
+		if h.parts[i].possible() {
+			possible++
+		}
+		if h.parts[i] != (part{}) {
+			targets = append(targets, n)
+		}
+	}
+	h.tell = h.tell || tell || possible >= q.need
+	return targets
+}
+
+// await keeps the end of a hold on a node back while an acquire is flying there; false if
+// there is none.
+func (h *hold) await(n *node, e ending) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.parts[n.index].flying == 0 {
+		return false
+	}
+	if h.ends == nil {
+		h.ends = make([][]ending, len(h.parts))
+	}
+	h.ends[n.index] = append(h.ends[n.index], e)
+	return true
+}
+
+// toEnd is how a node is to end the hold; need is false if there is nothing to end. It leaves a
+// tombstone only where an acquire may still arrive. It gives fence numbers back only where
+// the hold surely was since they were reserved: elsewhere others may have had the lock, and
+// have numbers of their own.
+func (h *hold) toEnd(n *node) (e scripts.Ending, need bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &h.parts[n.index]
+	if !h.tell && !p.possible() { // a failed round that the node has refused
+		*p = part{}
+	}
+	e = scripts.Ending{Key: h.key, Owner: h.owner, Tell: h.tell, Doubt: p.doubt > 0 && !seed.NoTombstones}
+	if p.state == minted && p.doubt == 0 {
+		e.LastFence = h.used
+	}
+	return e, *p != part{}
+}
+
+// ended notes how a call to end a hold came out.
+func (n *node) ended(h *hold, said scripts.End, err error) error {
+	if err == nil {
+		err = said.Err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &h.parts[n.index]
+	switch {
+	case *p == part{}: // another call has ended it
+	case err != nil:
+		p.state = min(p.state, present)
+		p.tried = p.tried || scripts.OutcomeOf(err) == scripts.Unknown
+	case said.Ours || p.tried:
+		h.released++
+		h.listeners = max(h.listeners, said.Listeners)
+		*p = part{}
+	default:
+		h.notOurs++
+		*p = part{}
+	}
+	return err
+}
+
+// isOver says whether the hold was released or given up.
+func (h *hold) isOver() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over
+}
+
+// forgotten says whether the hold is over and nothing of it can be on a node.
+func (h *hold) forgotten(n *node) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over && h.parts[n.index] == (part{})
+}
+
 // holds are the living holds, and those whose round is under way, by owner.
 type holds struct {
 	seed   maphash.Seed
-	shards [32]struct {
-		mu sync.Mutex
-		m  map[string]*hold
-	}
+	shards [32]shard
+}
+
+type shard struct {
+	mu sync.Mutex
+	m  map[string]*hold // guarded by mu
 }
 
 func (s *holds) init() {
@@ -155,22 +234,26 @@ func (s *holds) init() {
 	}
 }
 
+func (s *holds) shard(owner string) *shard {
+	return &s.shards[maphash.String(s.seed, owner)%uint64(len(s.shards))]
+}
+
 func (s *holds) put(h *hold) {
-	shard := &s.shards[maphash.String(s.seed, h.owner)%uint64(len(s.shards))]
+	shard := s.shard(h.owner)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	shard.m[h.owner] = h
 }
 
 func (s *holds) get(owner string) *hold {
-	shard := &s.shards[maphash.String(s.seed, owner)%uint64(len(s.shards))]
+	shard := s.shard(owner)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	return shard.m[owner]
 }
 
 func (s *holds) drop(owner string) {
-	shard := &s.shards[maphash.String(s.seed, owner)%uint64(len(s.shards))]
+	shard := s.shard(owner)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	delete(shard.m, owner)

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,29 +14,36 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Fence numbers that were not used are given back only where a hold surely was when
-// it ended: elsewhere others may have had the lock, and have numbers of their own.
+// Fence numbers that were not used are given back only where a hold surely was since they
+// were made: elsewhere others may have had the lock, and have numbers of their own.
 func TestG10_SurelyThere(t *testing.T) {
-	q := newRipeRig(t, 1).client().Quorum
-	for name, c := range map[string]struct {
-		part part
-		over bool
-		sure bool
-	}{
-		"there":                            {part{asked: true, there: true, made: true}, false, true},
-		"there, after its number was made": {part{asked: true, there: true}, false, false},
-		"asked for":                        {part{asked: true}, false, false},
-		"there, and asked for once more":   {part{asked: true, there: true, made: true, flying: 1}, false, false},
-		"there, and one may still arrive":  {part{asked: true, there: true, made: true, doubt: 1}, false, false},
-		"there when it was over":           {part{asked: true, there: true, made: true}, true, false},
+	c := newRipeRig(t, 3).client(func(c *Config) { c.Fencing = true })
+	n := c.nodes[0]
+	for name, then := range map[string]func(h *hold){
+		"there":                          func(*hold) {},
+		"there, but not asked once more": func(h *hold) { h.start(n); c.finish(h, true, 3); h.send(n); h.landed(n) },
+		"asked once more":                func(h *hold) { h.start(n); h.send(n); h.answered(n, true); h.landed(n) },
+		"one may still arrive":           func(h *hold) { h.parts[0].doubt++ },
+		"denied since":                   func(h *hold) { h.lacks(n) },
+		"perhaps ended":                  func(h *hold) { c.finish(h, true, 3); _ = n.ended(h, scripts.End{}, errSilent) },
 	} {
-		h := q.newHold("k", ownX, lease)
-		h.parts[0], h.over = c.part, c.over
-		require.Len(t, q.end(h), 1, name)
-		require.Equal(t, c.sure, h.parts[0].sure, name)
-		q.end(h)
-		require.Equal(t, c.sure, h.parts[0].sure, "%s: its end does not change it", name)
+		h := c.newHold("k", fresh(ownX), lease)
+		for i := range h.parts {
+			h.parts[i].state = present
+		}
+		c.writeBack(bounded(t), h, 5, func(*node, error) {})
+		then(h)
+		c.finish(h, true, 3)
+		e, need := h.toEnd(n)
+		require.True(t, need, name)
+		require.Equal(t, strings.HasPrefix(name, "there"), e.LastFence == 3, name)
 	}
+	h := c.newHold("k", fresh(ownX), lease)
+	h.parts[0].state = present
+	c.finish(h, true, 3)
+	c.writeBack(bounded(t), h, 5, func(*node, error) {}) // too late
+	e, _ := h.toEnd(n)
+	require.Zero(t, e.LastFence)
 }
 
 // A node that found the tombstone of the owner does not say that another has the lock.
@@ -57,8 +65,8 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	vote, err := n.voting(bounded(t))
 	require.NoError(t, err)
 	require.True(t, h.send(n))
-	require.Len(t, c.end(h), 1)
-	require.NoError(t, n.release(h, 0))
+	require.Len(t, c.finish(h, true, 0), 1)
+	require.NoError(t, endOn(n, h))
 	require.True(t, h.forgotten(n))
 	said := make([]scripts.NodeReply, 1)
 	ask := []scripts.Ask{{Key: h.key, Owner: h.owner, Lease: h.lease}}
@@ -77,7 +85,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 	c := r.client()
 	c.holds(ownX)
 	h, n := c.Quorum.holds.get(c.owner), c.nodes[0]
-	c.end(h)
+	c.finish(h, true, 0)
 	releasing, goOn := make(chan struct{}), make(chan struct{})
 	c.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
 		if !slices.Contains(cmd, "k") {
@@ -88,7 +96,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 		<-goOn
 		return redistest.Cut
 	})
-	n.later(h, (*node).releaseLater)
+	n.endLater(h)
 	<-releasing
 	n.repair(h)
 	close(goOn)
@@ -101,8 +109,8 @@ func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 	c := r.client()
 	c.holds(ownX)
 	h := c.Quorum.holds.get(c.owner)
-	for _, n := range c.end(h) {
-		require.NoError(t, n.release(h, 0))
+	for _, n := range c.finish(h, true, 0) {
+		require.NoError(t, endOn(n, h))
 	}
 	said, err := c.Release(bounded(t), "k", c.owner, 0)
 	require.NoError(t, err)
@@ -137,12 +145,14 @@ func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 	var tries [2]atomic.Int32
 	enough := make(chan struct{})
 	for i, why := range []error{noVote{time.Hour}, errTaken} {
-		c.nodes[i].later(c.newHold("k", ownX, lease), func(*node, *hold) error {
+		n := c.nodes[i]
+		n.asks.call = func(context.Context, bool, []*hold) ([]scripts.NodeReply, error) {
 			if tries[i].Add(1) == 100 {
 				close(enough)
 			}
-			return why
-		})
+			return nil, why
+		}
+		n.repair(c.newHold("k", ownX, lease))
 	}
 	<-enough
 	require.Less(t, tries[0].Load(), int32(50))

@@ -217,6 +217,13 @@ func (c *client) idle(node int) {
 	})
 }
 
+// endOn makes one attempt to end a hold on a node.
+func endOn(n *node, h *hold) error {
+	came := make(chan error, 1)
+	n.end(h, func(_ scripts.End, err error) { came <- err })
+	return <-came
+}
+
 // holder is who holds "k" on a node; "" if nobody does.
 func (r *rig) holder(node int) string {
 	r.t.Helper()

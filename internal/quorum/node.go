@@ -34,8 +34,8 @@ type node struct {
 	kept   bool            // a repairer is at work; guarded by mu
 	ending chan struct{}   // one slot: a job that ends a hold has come; immutable
 
-	asks gatherer[bool, asking]     // with fencing or without
-	ends gatherer[struct{}, ending] // releases that have no fence numbers to give back
+	asks batch[bool, scripts.NodeReply] // with fencing or without
+	ends batch[struct{}, scripts.End]
 }
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
@@ -44,8 +44,8 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 		subscriber: pubsub.New(client, pubsub.WithLogger(q.Log)),
 		jobs:       make(map[string]*job), ending: make(chan struct{}, 1),
 	}
-	n.asks.call, n.asks.begin = n.askAll, q.spawn
-	n.ends.call, n.ends.begin = n.endAll, q.spawn
+	n.asks.n, n.asks.call, n.asks.note = n, n.acquire, n.asked
+	n.ends.n, n.ends.call, n.ends.note = n, n.release, n.ended
 	for addr := range client.Nodes() {
 		n.name = addr
 	}
@@ -126,7 +126,7 @@ func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Co
 	if sharers == 1 && n.fresh() {
 		value, err = f(ctx)
 	} else {
-		value, err = aside(ctx, n, f)
+		value, err = detached(ctx, n, f)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = errSilent
@@ -138,7 +138,7 @@ func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Co
 	return value, err
 }
 
-func aside[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (T, error) {
+func detached[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error

@@ -28,7 +28,7 @@ func (r *rig) settledHold(change ...func(*Config)) (*client, *hold) {
 	require.True(r.t, a.OK)
 	h := x.Quorum.holds.get(ownX)
 	for i, n := range x.nodes {
-		until(r.t, func() bool { return h.part(n).there })
+		until(r.t, func() bool { return h.part(n).state >= present })
 		x.idle(i)
 	}
 	return x, h

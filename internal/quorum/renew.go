@@ -152,18 +152,11 @@ func (r *renewal) finish() {
 			continue
 		}
 		for _, n := range r.q.nodes {
-			if !h.part(n).there {
+			if h.part(n).state < present {
 				n.repair(h)
 			}
 		}
 	}
-}
-
-// lacks notes that a node has denied a hold.
-func (h *hold) lacks(n *node) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.parts[n.index].there = false
 }
 
 // Recount sets the number of entries on all nodes. It holds if a quorum says so.

@@ -213,10 +213,10 @@ func TestRepairAfterARenewal(t *testing.T) {
 			}()
 			if late {
 				require.Equal(t, scripts.Renewed, <-renewed)
-				require.True(t, h.part(x.nodes[2]).there, "as far as known")
+				require.Equal(t, present, h.part(x.nodes[2]).state, "as far as known")
 				close(answer)
 			} else {
-				until(t, func() bool { return !h.part(x.nodes[2]).there })
+				until(t, func() bool { return h.part(x.nodes[2]).state < present })
 				close(answer)
 				require.Equal(t, scripts.Renewed, <-renewed)
 			}

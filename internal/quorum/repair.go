@@ -17,28 +17,37 @@ import (
 // job is what is still to be done for a hold on a node.
 type job struct {
 	hold  *hold
-	do    func(*node, *hold) error
 	until time.Time // nothing of the hold can be there any more
-	ends  bool      // it ends the hold, which is done before others are added
+	ends  bool      // the hold is over, and ends before others are added
 }
 
 // jobsAtOnce is how many jobs of a node are under way at a time.
 const jobsAtOnce = 50
 
-// later has the node's repairer end a hold, in the place of what it was to do before.
-func (n *node) later(h *hold, do func(*node, *hold) error) {
+// endLater has the node's repairer end a hold, in the place of what it was to do before.
+func (n *node) endLater(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.put(h, do, true)
+	n.put(h, true)
 	select {
 	case n.ending <- struct{}{}:
 	default:
 	}
 }
 
+// repair has a hold that a quorum has added on a node that has missed it; not where
+// it is over, as its end may be among the jobs already.
+func (n *node) repair(h *hold) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !h.isOver() {
+		n.put(h, false)
+	}
+}
+
 // put notes a job, under mu.
-func (n *node) put(h *hold, do func(*node, *hold) error, ends bool) {
-	n.jobs[h.owner] = &job{h, do, time.Now().Add(h.lease + n.q.NodeTimeout), ends}
+func (n *node) put(h *hold, ends bool) {
+	n.jobs[h.owner] = &job{h, time.Now().Add(h.lease + n.q.NodeTimeout), ends}
 	n.keep()
 }
 
@@ -126,7 +135,7 @@ func (n *node) doJobs() (failed error) {
 	var all sync.WaitGroup
 	errs := make([]error, len(batch))
 	for i, j := range batch {
-		all.Go(func() { errs[i] = j.do(n, j.hold) })
+		all.Go(func() { errs[i] = n.do(j) })
 	}
 	all.Wait()
 	n.mu.Lock()
@@ -146,26 +155,29 @@ func (n *node) doJobs() (failed error) {
 	return failed
 }
 
-// repair has a hold that a quorum has added on a node that has missed it; not where
-// it is over, as its release may be among the jobs already.
-func (n *node) repair(h *hold) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	h.mu.Lock()
-	over := h.over
-	h.mu.Unlock()
-	if !over {
-		n.put(h, (*node).add, false)
+// do makes one attempt at a job.
+func (n *node) do(j *job) error {
+	if !j.ends {
+		return n.add(j.hold)
 	}
+	came := make(chan error, 1)
+	n.end(j.hold, func(_ scripts.End, err error) { came <- err })
+	return <-came
 }
 
 // add makes one attempt to add a hold on a node. That it is there does not count
 // as a renewal: the trusted deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
-	b, err := n.acquire(h, false)
+	type answer struct {
+		scripts.NodeReply
+		err error
+	}
+	came := make(chan answer, 1)
+	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
+	b := <-came
 	switch {
-	case err != nil:
-		return err
+	case b.err != nil:
+		return b.err
 	case b.Holder != "": // mostly one whose release is on its way
 		return errTaken
 	case !b.OK:

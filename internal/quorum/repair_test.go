@@ -28,9 +28,9 @@ func TestRepairerEndsBeforeItAdds(t *testing.T) {
 		owner := fresh(ownX)
 		r.do(2, "HSET", "k", owner, "1")
 		h := x.newHold("k", owner, lease)
-		h.parts[2].there = true
-		x.end(h)
-		n.later(h, (*node).releaseLater)
+		h.parts[2].state = present
+		x.finish(h, true, 0)
+		n.endLater(h)
 		until(t, func() bool { return r.holder(2) == "" })
 	}
 	n.mu.Lock()

@@ -59,8 +59,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if yes && fenced {
 		return scripts.Acquired{OK: true, Fence: first, FenceEnd: last}, nil
 	}
-	q.holds.drop(owner)
-	q.giveUp(h)
+	q.giveUp(h, false)
 	return r.failed()
 }
 

@@ -26,11 +26,11 @@ func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 	n, h := x.nodes[0], x.Quorum.holds.get(x.owner)
 	until(t, func() bool { return r.holder(0) == x.owner && h.part(n).doubt == 0 })
 	swallowed := x.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, x.owner) })
-	x.end(h)
-	require.Error(t, n.release(h, 0))
+	x.finish(h, true, 0)
+	require.Error(t, endOn(n, h))
 	<-swallowed
 	require.Empty(t, r.holder(0))
-	until(t, func() bool { return n.release(h, 0) == nil }) // else it dials
+	until(t, func() bool { return endOn(n, h) == nil }) // else it dials
 	require.Equal(t, 1, h.released)
 	require.Zero(t, h.notOurs)
 }

@@ -36,20 +36,19 @@ const (
 // run others are left out.
 var modelCalls = map[string]modelCall{
 	// A round.
-	"Quorum.Acquire -> round.answered":        modelBy(modelLock, modelAnswer, modelTimeout),
-	"Quorum.Acquire -> round.won":             modelBy(modelAnswer),
-	"Quorum.Acquire -> Quorum.giveUp":         modelBy(modelCutShort, modelTimeout),
-	"Quorum.Acquire -> Quorum.meet":           modelBy(modelLook),
-	"newNode -> node.askAll":                  modelBy(modelLock, modelAskNow),
-	"node.askAll -> node.nodeReplies":         modelBy(modelArrive, modelArriveLate),
-	"node.nodeReplies -> node.voting":         modelBy(modelLook),
-	"node.nodeReplies -> AcquireVoted":        modelBy(modelArrive, modelArriveLate),
-	"node.nodeReplies -> node.nodeReplyAlone": modelNot(modelOneOf),
-	"node.nodeReplyAlone -> node.nodeReplies": modelNot(modelOneOf),
-	"round.won -> Quorum.writeBack":           modelBy(modelAnswer),
-	"Quorum.writeBack -> node.raise":          modelBy(modelWrite, modelWriteLost),
-	"round.answered -> node.raise":            modelBy(modelWrite),
-	"node.raise -> WriteFence":                modelBy(modelWrite, modelWriteLate),
+	"Quorum.Acquire -> round.answered": modelBy(modelLock, modelAnswer, modelTimeout),
+	"Quorum.Acquire -> round.won":      modelBy(modelAnswer),
+	"Quorum.Acquire -> Quorum.giveUp":  modelBy(modelCutShort, modelTimeout),
+	"Quorum.Acquire -> Quorum.meet":    modelBy(modelLook),
+	"Quorum.Acquire -> node.ask":       modelBy(modelLock),
+	"node.ask -> node.acquire":         modelBy(modelArrive, modelArriveLate),
+	"newNode -> node.acquire":          modelBy(modelLock, modelAskNow, modelArrive, modelArriveLate),
+	"node.acquire -> node.voting":      modelBy(modelLook),
+	"node.acquire -> AcquireVoted":     modelBy(modelArrive, modelArriveLate),
+	"round.won -> Quorum.writeBack":    modelBy(modelAnswer),
+	"Quorum.writeBack -> node.raise":   modelBy(modelWrite, modelWriteLost),
+	"round.answered -> node.raise":     modelBy(modelWrite),
+	"node.raise -> WriteFence":         modelBy(modelWrite, modelWriteLate),
 
 	// Repairs.
 	"round.won -> node.repair":      modelBy(modelAskNow),
@@ -57,7 +56,14 @@ var modelCalls = map[string]modelCall{
 	"hold.missed -> node.repair":    modelBy(modelAskNow),
 	"renewal.finish -> node.repair": modelBy(modelAskNow),
 	"renewal.ask -> node.repair":    modelBy(modelAskNow),
-	"node.repair -> node.add":       modelBy(modelAskNow),
+	"node.repair -> node.put":       modelBy(modelAskNow),
+	"node.put -> node.keep":         modelBy(modelAskNow, modelEndAgain),
+	"node.repairer -> node.doJobs":  modelBy(modelAskNow, modelEndAgain),
+	"node.doJobs -> node.do":        modelBy(modelAskNow, modelEndAgain),
+	"node.do -> node.add":           modelBy(modelAskNow),
+	"node.do -> node.end":           modelBy(modelEnd, modelEndAgain),
+	"node.add -> node.ask":          modelBy(modelAskNow),
+	"node.heard -> node.keep":       modelNot(modelReads),
 	"node.add -> node.raise":        modelBy(modelWrite, modelWriteLost),
 	"node.add -> Recount":           modelNot(modelNested),
 	"node.keep -> node.repairer":    modelBy(modelAskNow, modelEndAgain),
@@ -71,20 +77,19 @@ var modelCalls = map[string]modelCall{
 	"Quorum.Recount -> Recount":      modelNot(modelNested),
 
 	// Ends.
-	"Quorum.CleanUp -> Quorum.Release":    modelBy(modelTimeout, modelEnd),
-	"Quorum.Release -> node.end":          modelBy(modelUnlock, modelEnd),
-	"Quorum.Release -> node.releaseLater": modelBy(modelEndAgain),
-	"Quorum.Lost -> node.releaseLater":    modelBy(modelTick, modelEnd),
-	"Quorum.giveUp -> node.undo":          modelBy(modelEnd),
-	"Quorum.giveUp -> node.releaseLater":  modelBy(modelEnd),
-	"node.releaseLater -> node.release":   modelBy(modelEnd),
-	"node.end -> node.release":            modelBy(modelEnd),
-	"newNode -> node.endAll":              modelBy(modelEnd),
-	"node.endAll -> node.free":            modelBy(modelEnd),
-	"node.free -> ReleaseEach":            modelBy(modelEnd, modelEndAgain),
-	"node.release -> Release":             modelBy(modelEnd, modelEndAgain),
-	"node.release -> CleanUp":             modelBy(modelEnd, modelEndAgain),
-	"node.undo -> Undo":                   modelBy(modelEnd, modelEndAgain),
+	"Quorum.CleanUp -> Quorum.Release": modelBy(modelTimeout, modelEnd),
+	"Quorum.Release -> node.end":       modelBy(modelUnlock, modelEnd),
+	"Quorum.Release -> node.endLater":  modelBy(modelEndAgain),
+	"Quorum.Lost -> Quorum.giveUp":     modelBy(modelTick, modelEnd),
+	"Quorum.giveUp -> node.end":        modelBy(modelEnd),
+	"Quorum.giveUp -> node.endLater":   modelBy(modelEndAgain),
+	"node.endLater -> node.put":        modelBy(modelEndAgain),
+	"node.end -> node.endNow":          modelBy(modelEnd),
+	"newNode -> node.asked":            modelBy(modelAnswer, modelEnd),
+	"node.asked -> node.endNow":        modelBy(modelEnd),
+	"node.endNow -> node.release":      modelBy(modelEnd),
+	"newNode -> node.release":          modelBy(modelEnd),
+	"node.release -> EndEach":          modelBy(modelEnd, modelEndAgain),
 
 	// Votes.
 	"Quorum.meet -> Quorum.lookAt":     modelBy(modelLook, modelStranger),
@@ -111,8 +116,11 @@ var modelCalls = map[string]modelCall{
 	"New -> newNode":                      modelNot(modelReads),
 }
 
-// modelPlumbing are functions that only run what they are given, or have a repairer do it.
-var modelPlumbing = []string{"call", "callFor", "node.heard", "node.keep", "node.put"}
+// modelBatches are the fields of a node that make calls together, and what makes them.
+var modelBatches = map[string]string{"asks": "node.acquire", "ends": "node.release"}
+
+// modelPlumbing are functions that only run what they are given.
+var modelPlumbing = []string{"call", "callFor", "node.heard"}
 
 // Each way in which the quorum comes to call a node stands in the model: who adds one
 // has to say by which action, or why there is none. What changes a node is compared with
@@ -193,6 +201,11 @@ func (c *modelCode) add(t *testing.T, f *ast.FuncDecl, pkg *types.Package, info 
 		if method, ok := modelMethod(n, "script"); ok {
 			c.calls[name][method], c.methods[method] = true, true
 			scripts--
+		}
+		for field, call := range modelBatches {
+			if _, ok := modelMethod(n, field); ok {
+				c.calls[name][call] = true
+			}
 		}
 		switch n := n.(type) {
 		case *ast.SelectorExpr:

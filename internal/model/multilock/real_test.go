@@ -107,26 +107,16 @@ func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
 	return answers[0] == scripts.Renewed, counts && r.votes[c] != nil
 }
 
-// end is one of the five ways to end an owner.
+// end ends an owner, alone or beside another.
 func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours bool) {
-	var said scripts.Released
-	var err error
-	switch {
-	case !tell:
-		require.NoError(r.t, r.node.Undo(r.context(), modelKey, r.owner(o), stone))
-		return false
-	case stone:
-		said, err = r.node.CleanUp(r.context(), modelKey, r.owner(o))
-	case last > 0:
-		said, err = r.node.Release(r.context(), modelKey, r.owner(o), last)
-	default:
-		ends := make([]scripts.End, 1+r.epochs%2) // alone it is a Release
-		err = r.node.ReleaseEach(r.context(), []scripts.Hold{{Key: modelKey, Owner: r.owner(o)}, {Key: "another", Owner: "none"}}[:len(ends)], ends)
-		require.NoError(r.t, ends[0].Err)
-		said = ends[0].Released
-	}
-	require.NoError(r.t, err)
-	return said.Ours
+	asks := []scripts.Ending{
+		{Key: modelKey, Owner: r.owner(o), Tell: tell, Doubt: stone, LastFence: last},
+		{Key: "another", Owner: "none", Tell: true, LastFence: 1},
+	}[:1+r.epochs%2]
+	ends := make([]scripts.End, len(asks))
+	require.NoError(r.t, r.node.EndEach(r.context(), asks, ends))
+	require.NoError(r.t, ends[0].Err)
+	return ends[0].Ours
 }
 
 func (r *modelReal) writeFence(o modelOwner, last int64) (ours bool) {

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquires = gather.Call[bool, asking, struct{}]
+type acquires = gather.Call[bool, item[scripts.NodeReply], struct{}]
 
 // answer is what a node said.
 type answer struct {
@@ -28,8 +28,8 @@ type answer struct {
 	err error
 }
 
-// asked begins to ask a node, joined with those who are about to.
-func asked(n *node, key, owner string, lease time.Duration, fenced bool) <-chan answer {
+// askFor begins to ask a node, joined with those who are about to.
+func askFor(n *node, key, owner string, lease time.Duration, fenced bool) <-chan answer {
 	came := make(chan answer, 1)
 	n.ask(n.q.newHold(key, owner, lease), fenced, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
 	return came
@@ -41,7 +41,7 @@ func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-
 	came := make(chan answer, 1)
 	h := n.q.newHold(key, owner, lease)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(fenced, asking{h, func(b scripts.NodeReply, err error) { came <- answer{b, err} }}, false)
+	g, place := n.asks.Join(fenced, item[scripts.NodeReply]{h, func(b scripts.NodeReply, err error) { came <- answer{b, err} }}, false)
 	require.Zero(t, place)
 	return g, came
 }
@@ -57,14 +57,14 @@ func TestGather(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	require.True(t, (<-asked(n, "held", ownOther, lease, false)).OK)
+	require.True(t, (<-askFor(n, "held", ownOther, lease, false)).OK)
 
 	for _, fenced := range []bool{false, true} {
 		g, mine := first(t, n, "free", fresh(ownMe), fenced)
-		same := asked(n, "held", ownMe, lease, fenced)
+		same := askFor(n, "held", ownMe, lease, fenced)
 		require.Equal(t, 2, n.asks.Size(g))
 		before := calls.Load()
-		n.asks.send(g, nil)
+		n.asks.send(g)
 		require.Equal(t, !fenced, (<-mine).OK) // else held by the first
 		require.Equal(t, ownOther, (<-same).Holder)
 		require.Equal(t, before+1, calls.Load())
@@ -79,7 +79,7 @@ func TestGather_Apart(t *testing.T) {
 	apart := func(lease time.Duration, fenced bool) *acquires {
 		t.Helper()
 		h := c.newHold("k", ownMe, lease)
-		g, place := n.asks.Join(fenced, asking{hold: h}, n.hurries(h))
+		g, place := n.asks.Join(fenced, item[scripts.NodeReply]{hold: h}, n.hurries(h))
 		require.Zero(t, place)
 		return g
 	}
@@ -89,12 +89,11 @@ func TestGather_Apart(t *testing.T) {
 	apart(9*c.NodeTimeout, false)
 	apart(lease, true)
 	for range gather.Most - 1 {
-		_, place := n.asks.Join(true, asking{}, false)
+		_, place := n.asks.Join(true, item[scripts.NodeReply]{}, false)
 		require.NotZero(t, place)
 	}
 	g := apart(lease, true)
-	n.asks.call = func(bool, []asking, error) {}
-	n.asks.send(g, nil)
+	n.asks.Close(g)
 	apart(lease, true)
 }
 
@@ -123,9 +122,9 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 	r.warm(c)
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
 	g, foreign := first(t, n, "foreign", ownMe, false)
-	mine := asked(n, "key", ownMe, lease, false)
+	mine := askFor(n, "key", ownMe, lease, false)
 	require.Equal(t, 2, n.asks.Size(g))
-	n.asks.send(g, nil)
+	n.asks.send(g)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
 	a := <-mine
 	require.NoError(t, a.err)
@@ -133,16 +132,16 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 
 	ended := func(key string) (*hold, chan error) {
 		h, came := c.newHold(key, ownMe, lease), make(chan error, 1)
-		h.parts[0] = part{asked: true, there: true, sure: true}
+		h.parts[0] = part{state: present}
 		return h, came
 	}
 	h, refused := ended("foreign")
-	last, place := n.ends.Join(struct{}{}, ending{h, func(err error) { refused <- err }}, false)
+	last, place := n.ends.Join(struct{}{}, ending{h, func(_ scripts.End, err error) { refused <- err }}, false)
 	require.Zero(t, place)
 	h, released := ended("key")
-	n.end(h, 0, func(err error) { released <- err })
+	n.end(h, func(_ scripts.End, err error) { released <- err })
 	require.Equal(t, 2, n.ends.Size(last))
-	n.ends.send(last, nil)
+	n.ends.send(last)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-refused))
 	require.NoError(t, <-released)
 	require.Equal(t, 1, h.released)
@@ -160,8 +159,8 @@ func TestGather_OneIsOver(t *testing.T) {
 	g, mine := first(t, n, "k", ownMe, false)
 	over, other := c.newHold("over", ownMe, lease), make(chan answer, 1)
 	n.ask(over, false, func(b scripts.NodeReply, err error) { other <- answer{b, err} })
-	c.end(over)
-	n.asks.send(g, nil)
+	c.finish(over, true, 0)
+	n.asks.send(g)
 	require.True(t, (<-mine).OK)
 	require.Equal(t, errOver, (<-other).err)
 	require.True(t, over.forgotten(n))
@@ -183,43 +182,36 @@ func TestGather_NoAnswer(t *testing.T) {
 	g, one := first(t, n, "one", ownMe, false)
 	h, two := c.newHold("two", ownMe, lease), make(chan answer, 1)
 	n.ask(h, false, func(b scripts.NodeReply, err error) { two <- answer{b, err} })
-	n.asks.send(g, nil)
+	n.asks.send(g)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
 	<-hold
-	require.Equal(t, part{asked: true, doubt: 1}, h.part(n))
+	require.Equal(t, part{state: asked, doubt: 1}, h.part(n))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	require.Equal(t, 1, n.silent)
 }
 
-// Where those who have to ask by themselves are not answered any more, the call was
-// not: they were not refused, and the node has been silent.
+// Where a hold has to be asked for by itself and that is not answered, the outcome is
+// unknown: it was not refused, and the node has been silent.
 func TestGather_AloneUnanswered(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
 	r.warm(c)
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
-	for _, ask := range []func(context.Context) error{
-		func(ctx context.Context) error {
-			_, err := n.nodeReplies(ctx, false, []*hold{c.newHold("foreign", ownMe, lease), c.newHold("key", ownMe, lease)})
-			return err
-		},
-		func(ctx context.Context) error {
-			_, err := n.free(ctx, []scripts.Hold{{Key: "foreign", Owner: ownMe}, {Key: "key", Owner: ownMe}})
-			return err
-		},
-	} {
-		until(t, func() bool { return (<-asked(n, "key", ownOther, lease, false)).err == nil })
-		c.ways[0].OnReply(func([]string) redistest.Verdict { // of the first, which is for both
-			c.ways[0].HoldRequests(true)
-			return redistest.Pass
-		})
-		require.ErrorIs(t, ask(c.bounded(lease)), context.DeadlineExceeded)
-		c.ways[0].OnReply(nil)
-		c.ways[0].HoldRequests(false)
-	}
+	g, foreign := first(t, n, "foreign", ownMe, false)
+	mine := askFor(n, "key", ownMe, lease, false)
+	c.ways[0].OnReply(func([]string) redistest.Verdict { // of the first, which is for both
+		c.ways[0].HoldRequests(true)
+		return redistest.Pass
+	})
+	n.asks.send(g)
+	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-foreign).err))
+	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-mine).err))
+	require.True(t, n.unheard())
+	c.ways[0].OnReply(nil)
+	c.ways[0].HoldRequests(false)
 	r.do(0, "ACL", "SETUSER", "default", "allkeys")
 }
 
@@ -231,11 +223,11 @@ func TestGather_AllAreOver(t *testing.T) {
 	r.warm(c)
 	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, _ := n.asks.Join(false, asking{h, func(_ scripts.NodeReply, err error) { came <- err }}, false)
+	g, _ := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ scripts.NodeReply, err error) { came <- err }}, false)
 	n.gone.Store(true)
 	n.answered.Store(0)
-	c.end(h)
-	n.asks.send(g, nil)
+	c.finish(h, true, 0)
+	n.asks.send(g)
 	require.Equal(t, error(errOver), <-came)
 	require.True(t, n.away(), "it is back, and has said nothing")
 	require.False(t, n.fresh())
@@ -249,13 +241,13 @@ func TestGather_SharedDial(t *testing.T) {
 	n := c.nodes[0]
 	r.warm(c)
 	g, one := first(t, n, "one", ownMe, false)
-	two := asked(n, "two", ownMe, lease, false)
-	require.NoError(t, (<-asked(n, "fresh", ownMe, 9*c.NodeTimeout, false)).err) // hurried: by itself
+	two := askFor(n, "two", ownMe, lease, false)
+	require.NoError(t, (<-askFor(n, "fresh", ownMe, 9*c.NodeTimeout, false)).err) // hurried: by itself
 	c.ways[0].HoldRequests(true)
 	defer c.ways[0].HoldRequests(false)
 	c.hangUp(0)
 	began := time.Now()
-	n.asks.send(g, nil)
+	n.asks.send(g)
 	require.Error(t, (<-one).err) // mostly errSilent; the old connection may just be closing
 	require.Error(t, (<-two).err)
 	require.Less(t, time.Since(began), rueidis.DefaultDialTimeout)
@@ -284,9 +276,11 @@ func TestGather_StrangeRefusal(t *testing.T) {
 	t.Cleanup(q.Close)
 	r.do(0, "SET", "wrong", "a string")
 	h := q.newHold("wrong", ownMe, lease)
-	_, err := q.nodes[0].acquire(h, false)
+	came := make(chan error, 1)
+	q.nodes[0].ask(h, false, func(_ scripts.NodeReply, err error) { came <- err })
+	err := <-came
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
-	require.Equal(t, part{asked: true, doubt: 1}, h.part(q.nodes[0]))
+	require.Equal(t, part{state: asked, doubt: 1}, h.part(q.nodes[0]))
 }
 
 // Those who ask a closed quorum are told so, all of them.
@@ -294,10 +288,10 @@ func TestGather_Closed(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	c.Close()
-	a := <-asked(n, "k", ownMe, lease, false)
+	a := <-askFor(n, "k", ownMe, lease, false)
 	require.Equal(t, errClosed, a.err)
 	ended := make(chan error, 1)
-	n.ends.add(struct{}{}, ending{c.newHold("k", ownMe, lease), func(err error) { ended <- err }}, false)
+	n.ends.add(struct{}{}, ending{c.newHold("k", ownMe, lease), func(_ scripts.End, err error) { ended <- err }})
 	require.Equal(t, errClosed, <-ended)
 }
 
@@ -310,7 +304,7 @@ func TestGather_Releases(t *testing.T) {
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
 	for _, key := range []string{"held", "wrong"} {
-		require.True(t, (<-asked(n, key, ownMe, lease, false)).OK)
+		require.True(t, (<-askFor(n, key, ownMe, lease, false)).OK)
 	}
 	r.do(0, "SET", "wrong", "a string")
 	var calls atomic.Int64
@@ -318,23 +312,25 @@ func TestGather_Releases(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownMe, lease), func(error) {}}, false)
+	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownMe, lease), func(scripts.End, error) {}}, false)
 	require.Zero(t, place)
 	holds, errs := map[string]*hold{}, map[string]chan error{}
 	for _, key := range []string{"held", "free", "wrong"} {
 		h, came := c.newHold(key, ownMe, lease), make(chan error, 1)
-		h.parts[0] = part{asked: true, there: true, sure: true}
+		h.parts[0] = part{state: present}
+		c.finish(h, true, 0)
 		holds[key], errs[key] = h, came
-		n.end(h, 0, func(err error) { came <- err })
+		n.end(h, func(_ scripts.End, err error) { came <- err })
 	}
 	require.Equal(t, 4, n.ends.Size(first))
 	hurried := c.newHold("held", ownOther, 9*c.NodeTimeout)
-	hurried.parts[0] = part{asked: true}
-	require.NoError(t, n.release(hurried, 0))
+	hurried.parts[0] = part{state: asked}
+	c.finish(hurried, true, 0)
+	require.NoError(t, endOn(n, hurried))
 	require.Equal(t, 1, hurried.notOurs, "it waits for nobody")
 
 	before := calls.Load()
-	n.ends.send(first, nil)
+	n.ends.send(first)
 	require.NoError(t, <-errs["held"])
 	require.NoError(t, <-errs["free"])
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-errs["wrong"]))
@@ -363,9 +359,9 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 	h, came := c.newHold("k", ownMe, lease), make(chan answer, 1)
 	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
 	<-arrived
-	c.end(h)
+	c.finish(h, true, 0)
 	ended := make(chan error, 1)
-	n.end(h, 0, func(err error) { ended <- err })
+	n.end(h, func(_ scripts.End, err error) { ended <- err })
 	close(goOn)
 	require.True(t, (<-came).OK)
 	require.NoError(t, <-ended)
@@ -383,12 +379,12 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	n := c.nodes[0]
 	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(false, asking{h, func(_ scripts.NodeReply, err error) { came <- err }}, false)
+	g, place := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ scripts.NodeReply, err error) { came <- err }}, false)
 	require.Zero(t, place)
-	require.Len(t, c.end(h), 1)
+	require.Len(t, c.finish(h, true, 0), 1)
 	ended := make(chan error, 1)
-	n.end(h, 0, func(err error) { ended <- err })
-	n.asks.send(g, nil)
+	n.end(h, func(_ scripts.End, err error) { ended <- err })
+	n.asks.send(g)
 	require.Equal(t, errOver, <-came)
 	require.NoError(t, <-ended)
 	require.True(t, h.forgotten(n))
@@ -399,8 +395,8 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 func TestGather_ReleaseOfNothing(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n, ended := c.nodes[0], make(chan error, 1)
-	n.ends.call = func(struct{}, []ending, error) { ended <- errors.New("told") }
-	n.end(c.newHold("k", ownMe, lease), 0, func(err error) { ended <- err })
+	n.ends.call = func(context.Context, struct{}, []*hold) ([]scripts.End, error) { return nil, errors.New("told") }
+	n.end(c.newHold("k", ownMe, lease), func(_ scripts.End, err error) { ended <- err })
 	require.NoError(t, <-ended)
 }
 
@@ -410,10 +406,10 @@ func TestGather_ReleaseOfWhatIsAway(t *testing.T) {
 	n := c.nodes[0]
 	n.gone.Store(true)
 	h, ended := c.newHold("k", ownMe, lease), make(chan error, 1)
-	h.parts[0] = part{asked: true, there: true, sure: true}
+	h.parts[0] = part{state: present}
 	calls := 0
-	n.ends.call = func(struct{}, []ending, error) { calls++ }
-	n.end(h, 0, func(err error) { ended <- err })
+	n.ends.call = func(context.Context, struct{}, []*hold) ([]scripts.End, error) { calls++; return nil, nil }
+	n.end(h, func(_ scripts.End, err error) { ended <- err })
 	require.Equal(t, error(errAway), <-ended)
 	require.Zero(t, calls)
 }

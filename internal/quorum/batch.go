@@ -1,0 +1,74 @@
+package quorum
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/holdfast-go/holdfast/internal/gather"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// batch makes calls of one verb to a node. Those about to be made at the same time share one
+// call, and the goroutine that waits for it. K is what the holds of a call have in common, R
+// what the node says of each. Safe for concurrent use.
+type batch[K comparable, R any] struct {
+	gather.Gatherer[K, item[R], struct{}]
+	n    *node                                                                  // immutable
+	call func(ctx context.Context, kind K, holds []*hold) (said []R, err error) // immutable
+	note func(h *hold, said R, err error) error                                 // notes an answer in its hold; immutable
+}
+
+// item is a hold of a call, and what is run with the node's answer.
+type item[R any] struct {
+	hold *hold
+	done func(said R, err error)
+}
+
+// add makes a call for one hold, and returns at once.
+func (b *batch[K, R]) add(kind K, i item[R]) {
+	b.join(kind, i, b.n.hurries(i.hold))
+}
+
+// join is add. A hold that is to be alone shares no call.
+func (b *batch[K, R]) join(kind K, i item[R], alone bool) {
+	c, place := b.Join(kind, i, alone)
+	if place == 0 && !b.n.q.spawn(func() {
+		runtime.Gosched()
+		b.send(c)
+	}) {
+		b.Close(c)
+		b.answer(c.Asks, nil, errClosed)
+	}
+}
+
+// send makes a call, which nobody joins any more.
+func (b *batch[K, R]) send(c *gather.Call[K, item[R], struct{}]) {
+	b.Close(c)
+	holds := make([]*hold, len(c.Asks))
+	for i, a := range c.Asks {
+		holds[i] = a.hold
+	}
+	said, err := callFor(len(holds), b.n.q.bounded(holds[0].lease), b.n, func(ctx context.Context) ([]R, error) {
+		return b.call(ctx, c.Kind, holds)
+	})
+	if len(holds) > 1 && scripts.Replied(err) && scripts.OutcomeOf(err) == scripts.Refused {
+		for _, a := range c.Asks { // the fault may be another's: a key is forbidden
+			b.join(c.Kind, a, true)
+		}
+		return
+	}
+	b.answer(c.Asks, said, err)
+}
+
+func (b *batch[K, R]) answer(items []item[R], said []R, err error) {
+	for i, a := range items {
+		var one R
+		if err == nil {
+			one = said[i]
+		}
+		a.done(one, b.note(a.hold, one, err))
+	}
+}
+
+// hurries says whether calls for a hold wait less long than those for others, and so share none.
+func (n *node) hurries(h *hold) bool { return h.lease/10 < n.q.NodeTimeout }

@@ -1,0 +1,132 @@
+package quorum
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Every hold ends in one way, be it released, lost, cleaned up or of a round that failed:
+// finish says how, and end does it on each node that may know of the hold. What a node does
+// not answer is left to its repairer.
+
+// Release ends a hold on all nodes that were ever asked for it, whatever they
+// answered. It waits until a quorum has answered; the others are told in the
+// background, those that do not answer for as long as the hold could last.
+func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) (scripts.Released, error) {
+	h := q.holds.get(owner)
+	if h == nil {
+		return scripts.Released{}, nil
+	}
+	targets := q.finish(h, true, lastFence)
+	came := make(chan nodeEnd, len(targets))
+	for _, n := range targets {
+		n.end(h, func(_ scripts.End, err error) {
+			if err != nil {
+				n.endLater(h)
+			}
+			came <- nodeEnd{n, err}
+		})
+	}
+	errs, refused := make([]error, len(q.nodes)), 0
+	for range targets {
+		select {
+		case a := <-came:
+			errs[a.n.index] = a.err
+			if scripts.OutcomeOf(a.err) == scripts.Refused {
+				refused++
+			}
+		case <-ctx.Done():
+			return scripts.Released{}, errSilent
+		}
+		if said, enough, _ := h.outcome(q); enough {
+			q.holds.drop(owner)
+			return said, nil
+		}
+	}
+	said, _, all := h.outcome(q) // a repairer may have heard the last answer
+	if refused < q.lostAt() && !all {
+		return scripts.Released{}, errSilent
+	}
+	q.holds.drop(owner)
+	if refused >= q.lostAt() {
+		return scripts.Released{}, q.newError(q.quorum, errs, 0)
+	}
+	return said, nil // if not ours, the quorum was lost
+}
+
+// CleanUp is Release of a hold that was acquired too late. A round that has failed
+// has given itself up already.
+func (q *Quorum) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
+	return q.Release(ctx, key, owner, 0)
+}
+
+// Lost has a hold that is over released in the background.
+func (q *Quorum) Lost(_, owner string) {
+	if h := q.holds.get(owner); h != nil {
+		q.giveUp(h, true)
+	}
+}
+
+// giveUp ends a hold in the background. Nothing waits for the nodes: while they hang, many rounds
+// fail.
+func (q *Quorum) giveUp(h *hold, tell bool) {
+	q.holds.drop(h.owner)
+	for _, n := range q.finish(h, tell, 0) {
+		n.end(h, func(_ scripts.End, err error) {
+			if err != nil {
+				n.endLater(h)
+			}
+		})
+	}
+}
+
+// outcome is what the ends of a hold come to so far: whether it was ours, whether enough nodes
+// have answered to know, and whether all have.
+func (h *hold) outcome(q *Quorum) (said scripts.Released, enough, all bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released >= q.quorum {
+		said = scripts.Released{Ours: true, Listeners: h.listeners}
+	}
+	all = !slices.ContainsFunc(h.parts, func(p part) bool { return p != part{} })
+	return said, said.Ours || h.notOurs >= q.lostAt(), all
+}
+
+// ending is an item of a call that ends holds on a node.
+type ending = item[scripts.End]
+
+// end makes one attempt to end a hold that is over on a node, when no acquire of it is
+// flying there any more, and returns at once. Close waits for it.
+func (n *node) end(h *hold, done func(scripts.End, error)) {
+	short := n.q.beginShort()
+	e := ending{h, func(said scripts.End, err error) {
+		done(said, err)
+		if short {
+			n.q.short.Done()
+		}
+	}}
+	if !h.await(n, e) {
+		n.endNow(e)
+	}
+}
+
+func (n *node) endNow(e ending) {
+	if _, need := e.hold.toEnd(n); !need {
+		e.done(scripts.End{}, nil)
+	} else if n.away() {
+		e.done(scripts.End{}, errAway)
+	} else {
+		n.ends.add(struct{}{}, e)
+	}
+}
+
+// release makes the call of ends that share one.
+func (n *node) release(ctx context.Context, _ struct{}, holds []*hold) ([]scripts.End, error) {
+	asks, ends := make([]scripts.Ending, len(holds)), make([]scripts.End, len(holds))
+	for i, h := range holds {
+		asks[i], _ = h.toEnd(n)
+	}
+	return ends, n.script.EndEach(ctx, asks, ends)
+}

@@ -1,0 +1,89 @@
+package scripts
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+// Holds of one call end as each asks for it, and what is another's, free or no lock costs
+// the others nothing.
+func TestEndEach(t *testing.T) {
+	s, n := start(t)
+	for _, key := range []string{"told", "quiet", "doubt", "fenced", "quiet, fenced"} {
+		acquired(t, n, key, ownA)
+		s.Do(t, "SET", counter(key), "100")
+	}
+	acquired(t, n, "another's", ownB)
+	s.Do(t, "SET", counter("another's"), "100")
+	s.Do(t, "SET", "string", "x")
+	listener, _ := s.Client(t).Dedicate()
+	defer listener.Close()
+	heard := make(chan string, 8)
+	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Channel + " " + m.Message }})
+	require.NoError(t, listener.Do(bounded(t), listener.B().Psubscribe().Pattern("*").Build()).Error())
+	before := state(t, s)
+
+	holds := []Ending{
+		{Key: "told", Owner: ownA, Tell: true},
+		{Key: "doubt", Owner: ownA, Doubt: true, LastFence: 7},
+		{Key: "quiet", Owner: ownA},
+		{Key: "fenced", Owner: ownA, Tell: true, LastFence: 7},
+		{Key: "another's", Owner: ownA, Tell: true, LastFence: 7},
+		{Key: "string", Owner: ownA, Tell: true, Doubt: true},
+		{Key: "free", Owner: ownA, Tell: true, Doubt: true},
+		{Key: "quiet, fenced", Owner: ownA, LastFence: 200},
+	}
+	ours := End{Released: Released{Ours: true}}
+	ends := make([]End, len(holds))
+	require.NoError(t, n.EndEach(bounded(t), holds, ends))
+	require.Equal(t, Refused, OutcomeOf(ends[5].Err))
+	ends[0].Listeners, ends[3].Listeners, ends[5].Err = 0, 0, nil // PUBLISH counts no patterns
+	require.Equal(t, []End{ours, ours, ours, ours, {}, {}, {}, ours}, ends)
+	s.Do(t, "PUBLISH", "over", "")
+	for _, want := range []string{Channel("told") + " 0", Channel("fenced") + " 0", "over "} {
+		require.Equal(t, want, <-heard)
+	}
+
+	after := state(t, s)
+	for _, key := range []string{"told", "quiet", "doubt", "fenced", "quiet, fenced"} {
+		require.NotContains(t, after, key)
+	}
+	for _, key := range []string{"another's", "string", counter("another's"), counter("told"), counter("doubt"), counter("quiet, fenced")} {
+		require.Equal(t, before[key], after[key], key)
+	}
+	value := s.Do(t, "GET", counter("fenced"))
+	text, err := value.ToString()
+	require.NoError(t, err)
+	require.Equal(t, "7", text, "the rest is given back")
+	for _, key := range []string{"doubt", "free"} {
+		require.Contains(t, after, tombstone(key, ownA))
+	}
+	require.NotContains(t, after, tombstone("told", ownA))
+	require.NotContains(t, after, tombstone("string", ownA), "it is no lock")
+
+	require.NoError(t, n.EndEach(bounded(t), holds, ends)) // again: nothing more
+	require.Equal(t, End{}, ends[0])
+	require.Equal(t, End{}, ends[3])
+}
+
+// A reply with fewer or more answers than holds is none, and a bad number stops all
+// before the first write.
+func TestEndEach_Refused(t *testing.T) {
+	s, n := start(t)
+	acquired(t, n, "a", ownA)
+	before := state(t, s)
+	for _, places := range []int{1, 3} {
+		ends := make([]End, places)
+		require.Equal(t, Unknown, OutcomeOf(n.EndEach(bounded(t), []Ending{{Key: "b", Owner: ownA}, {Key: "c", Owner: ownA}}, ends)))
+		require.Equal(t, make([]End, places), ends)
+	}
+	for _, last := range []int64{-1, 10_000_000_000_000_000} {
+		err := n.EndEach(bounded(t), []Ending{{Key: "a", Owner: ownA}, {Key: "a", Owner: ownA, LastFence: last}}, make([]End, 2))
+		require.Equal(t, Refused, OutcomeOf(err))
+	}
+	_, err := n.run(bounded(t), quorumEnd, 2, "a", "a", ownA, "", "", ownA, "", "1e3")
+	require.ErrorContains(t, err, "last fence must be")
+	require.Equal(t, before, state(t, s))
+}
