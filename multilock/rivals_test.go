@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/model"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -24,7 +25,7 @@ import (
 func TestRivals_RoundsPerGrant(t *testing.T) {
 	const most, tries = 25.0, 3
 	for _, rivals := range []int{2, 8, 64} {
-		if modelRace && rivals > 8 {
+		if model.Race && rivals > 8 {
 			continue
 		}
 		for _, away := range []int{0, 2} {
