@@ -9,7 +9,7 @@ import (
 // Inspect returns who holds key and how many wait for it. One round trip. ErrUnavailable or ErrUnknown if
 // Redis does not answer; refusals as they are; ErrClosed.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	return engine.Call(ctx, l.engine, key, func(ctx context.Context) (Status, error) {
+	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (Status, error) {
 		said, waiting, err := l.queues.Inspect(ctx, key)
 		return Status{
 			Held: said.Owner != "", Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining,

@@ -41,7 +41,7 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	queues := scripts.NewFair(node, c.settings())
 	subscriber := pubsub.New(client, pubsub.WithLogger(c.engine.Log))
 	backend := &ordered{Fair: queues, node: node, subscriber: subscriber}
-	c.engine.EvictionPolicy = node.EvictionPolicy
+	c.engine.EvictionPolicy, c.engine.Server = node.EvictionPolicy, node.Server
 	l := &Locker{engine: engine.NewFair(backend, c.engine), queues: queues, subscriber: subscriber}
 	backend.share(l.engine)
 	return l, nil

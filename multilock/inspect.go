@@ -12,7 +12,7 @@ import (
 // same time. ErrUnavailable or ErrUnknown if too few nodes answer; refusals as they are;
 // ErrClosed.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	said, err := engine.Call(ctx, l.engine, key, func(context.Context) (scripts.Holder, error) {
+	said, err := engine.Call(ctx, l.engine, "inspect", key, func(context.Context) (scripts.Holder, error) {
 		return l.quorum.Inspect(key)
 	})
 	if err != nil || said.Owner == "" {

@@ -107,7 +107,7 @@ func TestLockAll_AllOrNothing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = multilock.TryLockAll(t.Context(), s.parts("a", "b")...)
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
-	require.ErrorContains(t, err, `key "b"`)
+	require.ErrorContains(t, err, `holdfast: lock "b": `)
 	_, err = multilock.TryLockAllFor(t.Context(), time.Second, s.parts("a", "b")...)
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

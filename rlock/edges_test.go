@@ -35,7 +35,7 @@ func TestG4_UnlockAtTheEndOfMaxHoldFreesTheKey(t *testing.T) {
 		reason := e.Err()
 		err = e.Unlock(ctx)
 		require.ErrorIs(t, err, rlock.ErrLost)
-		require.Equal(t, reason.Error(), err.Error(), "the reason does not change")
+		require.Equal(t, errors.Unwrap(reason).Error(), errors.Unwrap(err).Error(), "the reason does not change")
 	}
 	require.NoError(t, l.Close()) // waits for the releases in the background
 	left := s.Do(t, "EXISTS", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9")

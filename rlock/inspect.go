@@ -10,7 +10,7 @@ import (
 // Inspect returns who holds key. One round trip. ErrUnavailable or ErrUnknown if
 // Redis does not answer; refusals as they are; ErrClosed.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	said, err := engine.Call(ctx, l.engine, key, func(ctx context.Context) (scripts.Holder, error) {
+	said, err := engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (scripts.Holder, error) {
 		return l.node.Inspect(ctx, key)
 	})
 	if err != nil || said.Owner == "" {

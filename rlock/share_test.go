@@ -347,7 +347,7 @@ func TestSharing_Leaving(t *testing.T) {
 		}
 		leave()
 		err := <-all[leaver]
-		require.Equal(t, context.Canceled, err)
+		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err))
 		_, err = r.backend.CleanUp(context.Background(), key(leaver), "me")
 		require.NoError(t, err)

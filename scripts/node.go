@@ -23,6 +23,14 @@ type Node struct {
 // close. It does no I/O.
 func NewNode(client rueidis.Client) *Node { return &Node{client: client} }
 
+// Server is the address of the Redis that the client works with at present.
+func (n *Node) Server() string {
+	for address := range n.client.Nodes() {
+		return address
+	}
+	return "redis"
+}
+
 // run runs s with the first keys of args as KEYS and the others as ARGV.
 //
 // Commands are built without naming their keys to rueidis: it then sends all of

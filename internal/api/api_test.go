@@ -23,8 +23,8 @@ var update = flag.Bool("update", false, "write the files anew")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestPublicAPI(t *testing.T) {
-	for _, pkg := range []string{"rlock", "fair", "multilock", "pubsub", "watchdog", "scripts"} {
-		file := filepath.Join("testdata", pkg+".txt")
+	for _, pkg := range []string{".", "rlock", "fair", "multilock", "pubsub", "watchdog", "scripts"} {
+		file := filepath.Join("testdata", strings.Replace(pkg, ".", "holdfast", 1)+".txt")
 		is := public(t, filepath.Join("..", "..", pkg))
 		if *update {
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o644))

@@ -17,7 +17,7 @@ import (
 // when f panics or ends its goroutine.
 func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
 	if f == nil {
-		return errors.New(h.Kind + ": Do: function is nil")
+		return of("lock", key, errors.New("Do: function is nil"))
 	}
 	lease, err := h.Lock(ctx, key, opts...)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *Engine) Lock(ctx context.Context, key string, opts ...holdfast.LockOpti
 	t, err := h.terms(ctx, key, opts)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, of("lock", key, err)
 	case t.wait == nil:
 		return h.lock(ctx, key, t, true)
 	}
@@ -52,14 +52,14 @@ func (h *Engine) TryLock(ctx context.Context, key string, opts ...holdfast.LockO
 // TryLockFor waits at most the given time.
 func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	if wait < 0 {
-		return nil, fmt.Errorf("%s: TryLockFor: wait of %v is negative", h.Kind, wait)
+		return nil, of("lock", key, fmt.Errorf("TryLockFor: wait of %v is negative", wait))
 	}
 	t, err := h.terms(ctx, key, opts)
 	if err == nil && t.wait != nil {
 		err = errWaits
 	}
 	if err != nil {
-		return nil, err
+		return nil, of("lock", key, err)
 	}
 	return h.lockFor(ctx, key, wait, t)
 }
@@ -76,7 +76,7 @@ func (h *Engine) lockFor(ctx context.Context, key string, wait time.Duration, t 
 
 // terms checks what a call is given.
 func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (Terms, error) {
-	if err := h.checkKey(key); err != nil {
+	if err := scripts.CheckKey(key); err != nil {
 		return Terms{}, err
 	}
 	t, err := h.termsOf(opts)
@@ -84,13 +84,6 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 		h.begun.Do(h.warnOfEviction)
 	}
 	return t, err
-}
-
-func (h *Engine) checkKey(key string) error {
-	if err := scripts.CheckKey(key); err != nil {
-		return fmt.Errorf("%s: %w", h.Kind, err)
-	}
-	return nil
 }
 
 // warnOfEviction asks, at the first lock and in the background, whether Redis may drop
@@ -109,7 +102,7 @@ func (h *Engine) warnOfEviction() {
 
 // errWaitOver is the cause of a context that lockFor made: its end is not an
 // error of the caller's context.
-var errWaitOver = errors.New("holdfast: wait over")
+var errWaitOver = errors.New("wait over")
 
 // endedBy is how a wait ends with its context: what is known, joined with the
 // context's error, if it is the caller's.
@@ -122,7 +115,7 @@ func endedBy(ctx context.Context, what error) error {
 
 func (h *Engine) lock(ctx context.Context, key string, t Terms, wait bool) (*holdfast.Lease, error) {
 	e, err := h.enterLock(ctx, key, t, wait)
-	return e.Lease(), err
+	return e.Lease(), of("lock", key, err)
 }
 
 func (h *Engine) enterLock(ctx context.Context, key string, t Terms, wait bool) (*Entry, error) {
@@ -239,13 +232,25 @@ func (h *Engine) first(ctx context.Context, s *shard, q *queue, t Terms, wait bo
 func (h *Engine) await(ctx context.Context, s *shard, q *queue, w *waiter) (*Entry, error) {
 	select {
 	case g := <-w.ready:
+		h.tellLongWait(q, w)
 		if g.confirm != nil {
 			return h.confirm(ctx, s, q, w, g.confirm)
 		}
 		w.free()
 		return g.entry, g.err
 	case <-ctx.Done():
+		h.tellLongWait(q, w)
 		return h.withdraw(ctx, s, q, w)
+	}
+}
+
+// tellLongWait logs a wait that took longer than a lease.
+func (h *Engine) tellLongWait(q *queue, w *waiter) {
+	if !h.Log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	if d := time.Since(w.since); d > h.Lease {
+		h.Log.Debug("holdfast: waited for longer than a lease", "key", quote(q.key), "waited", d)
 	}
 }
 
@@ -335,7 +340,7 @@ func (h *Engine) judge(q *queue, owner string, t Terms, start time.Time, said sc
 		start = time.Now()
 	}
 	a := attempt{start: start}
-	err = ours(err)
+	err = h.ours(err)
 	h.note(err)
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Close ends all waits and leases with ErrClosed, releases what is held, and
@@ -41,7 +42,7 @@ func (h *Engine) close() error {
 	h.stop()
 	<-finished
 	if failed != nil {
-		return fmt.Errorf("%w: %w", holdfast.ErrUnknown, failed)
+		return fmt.Errorf("holdfast: close: %w: %w", holdfast.ErrUnknown, failed)
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func (h *Engine) releaseAll(holds []*hold) error {
 		worker.Go(func() {
 			for d := range next {
 				if _, err := h.free(ctx, d, d.fences().used()); err != nil {
-					errs <- ours(err)
+					errs <- h.ours(err)
 				}
 			}
 		})
@@ -104,11 +105,16 @@ func (h *Engine) releaseAll(holds []*hold) error {
 	}
 }
 
-// Call runs f as a call that Close waits for, with a context that is bounded
-// and ends also with the caller's.
-func Call[T any](caller context.Context, h *Engine, key string, f func(context.Context) (T, error)) (T, error) {
+// Call runs f, which errors call what, as a call that Close waits for, with a context
+// that is bounded and ends also with the caller's.
+func Call[T any](caller context.Context, h *Engine, what, key string, f func(context.Context) (T, error)) (T, error) {
+	value, err := call(caller, h, key, f)
+	return value, of(what, key, err)
+}
+
+func call[T any](caller context.Context, h *Engine, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
-	if err := h.checkKey(key); err != nil {
+	if err := scripts.CheckKey(key); err != nil {
 		return none, err
 	}
 	if caller.Err() != nil {
@@ -126,7 +132,7 @@ func Call[T any](caller context.Context, h *Engine, key string, f func(context.C
 	ctx, done := h.calls.contextFor(caller)
 	defer done()
 	value, err := aside(ctx, h, f)
-	err = ours(err)
+	err = h.ours(err)
 	if err != nil && caller.Err() != nil {
 		return none, ended(caller, known(err))
 	}
@@ -143,7 +149,7 @@ func (h *Engine) Force(caller context.Context, key string, f func(context.Contex
 		d = q.hold
 	}
 	s.mu.Unlock()
-	held, err := Call(caller, h, key, f)
+	held, err := Call(caller, h, "force-unlock", key, f)
 	if err == nil && d != nil {
 		h.lose(d, errForced)
 	}

@@ -56,7 +56,8 @@ type Subscription interface {
 
 // Config is what a lock kind tells its engine; checked by the lock kind.
 type Config struct {
-	Kind       string        // the lock kind's name, which begins its errors
+	Kind       string        // the lock kind's name, which begins the errors of New
+	Server     func() string // names the server in errors; nil: those of the backend do
 	Lease      time.Duration // of renewed holds
 	Longest    time.Duration // of the leases of a deployment; 0: no limit
 	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off

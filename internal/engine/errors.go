@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -15,9 +16,43 @@ var (
 	errNoAnswer = errors.New("no answer in time")
 	errForced   = errors.New("force-unlocked")
 	errTooLate  = errors.New("the reply came when the lease was already over")
-	errWaits    = errors.New("holdfast: WaitAtMost is for Do and Lock: TryLock and TryLockFor say how long they wait")
-	errNested   = errors.New("holdfast: FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
+	errWaits    = errors.New("WaitAtMost is for Do and Lock: TryLock and TryLockFor say how long they wait")
+	errNested   = errors.New("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
 )
+
+// keyError is the error of a call on a key, or the end of a lease of it. Its text is made
+// when it is read: TryLock fails often where it leaves work to another.
+type keyError struct {
+	what, key string
+	err       error
+}
+
+func (e *keyError) Error() string {
+	return "holdfast: " + e.what + " " + quote(e.key) + ": " + e.err.Error()
+}
+
+func (e *keyError) Unwrap() error { return e.err }
+
+// of gives an error its key, unless it has one.
+func of(what, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, has := err.(*keyError); has {
+		return err
+	}
+	return &keyError{what, key, err}
+}
+
+// heldHere is ErrNotAcquired where this locker itself has had the key for so long:
+// perhaps the caller has it, and did not pass on the context that is bound to its lease.
+type heldHere time.Duration
+
+func (d heldHere) Error() string {
+	return "not acquired: held by this locker for " + (time.Duration(d) / time.Millisecond * time.Millisecond).String()
+}
+
+func (heldHere) Unwrap() error { return holdfast.ErrNotAcquired }
 
 // errHeldBack is why an acquire was not sent, see undoing.
 var errHeldBack = heldBack{}
@@ -43,20 +78,28 @@ func ended(ctx context.Context, known error) error {
 // failed is the error of a failed call to Redis: what is known, and the cause.
 func failed(known, cause error) error { return fmt.Errorf("%w: %w", known, cause) }
 
-// ours hides that a call to Redis was ended by a context of the engine's own:
-// only the caller's context may be seen in an error.
-func ours(err error) error {
+// ours hides that a call to Redis was ended by a context of the engine's own: only the
+// caller's context may be seen in an error. And it names the server where the error does
+// not: those of the network do.
+func (h *Engine) ours(err error) error {
 	if err == nil {
 		return nil
 	}
-	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" && op.Timeout() {
-		// It matches DeadlineExceeded, too; and surely nothing was sent.
+	op := (*net.OpError)(nil)
+	network := errors.As(err, &op)
+	switch {
+	case network && op.Op == "dial" && op.Timeout():
+		// It matches DeadlineExceeded as well; and surely nothing was sent.
 		return &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: errNoAnswer}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		err = errNoAnswer
+	case network:
+		return err
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return errNoAnswer
+	if h.Server == nil || scripts.Replied(err) || scripts.OutcomeOf(err) == scripts.Refused {
+		return err
 	}
-	return err
+	return fmt.Errorf("%s: %w", h.Server(), err)
 }
 
 // quote shows a key in errors and logs: quoted, and cut at 64 bytes.

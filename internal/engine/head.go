@@ -117,7 +117,7 @@ func (h *Engine) clear(p *head, key string) attempt {
 	_, err := aside(h.calls.context(), h, func(ctx context.Context) (scripts.Released, error) {
 		return h.plain.CleanUp(ctx, key, owner)
 	})
-	a.err = ours(err)
+	a.err = h.ours(err)
 	h.note(a.err)
 	if a.err == nil {
 		p.orphan = orphan{}

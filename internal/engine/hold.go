@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type hold struct {
 	plain   bool          // see Terms.plain; immutable
 	tainted bool          // a nested call of unknown outcome: never handed over; guarded by the shard's mu
 	over    bool          // it was lost; guarded by the shard's mu
+	long    bool          // tellLongHold has told; guarded by the shard's mu
 }
 
 // extras are what few holds have.
@@ -76,12 +78,16 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 // renew asks for a batch of the watchdog's.
 func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.Answer) {
 	b := batches.Get().(*batch)
+	debug := h.Log.Enabled(ctx, slog.LevelDebug)
 	for _, d := range holds {
+		if debug && h.now()-d.granted > h.Lease {
+			h.tellLongHold(d)
+		}
 		b.keys, b.owners = append(b.keys, d.queue.key), append(b.owners, d.owner)
 	}
 	b.said = slices.Grow(b.said, len(holds))[:len(holds)]
 	if err := h.backend.Renew(noDeadline{ctx}, h.Lease, b.keys, b.owners, b.said); err != nil {
-		h.Log.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
+		h.Log.Warn("holdfast: renewal failed", "leases", len(holds), "error", h.ours(err)) // of one key, or of all
 	}
 	for i, a := range b.said {
 		switch a {
@@ -93,6 +99,21 @@ func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.An
 	}
 	b.empty()
 	batches.Put(b)
+}
+
+// tellLongHold logs, once, that a key has been held for longer than a lease. Those of this
+// locker that wait for it may wait for themselves: without the context that is bound to
+// the lease.
+func (h *Engine) tellLongHold(d *hold) {
+	s := d.shard()
+	s.mu.Lock()
+	told, waiting := d.long, d.queue.waiting
+	d.long = true
+	s.mu.Unlock()
+	if !told {
+		h.Log.Debug("holdfast: key held for longer than a lease",
+			"key", quote(d.queue.key), "held", h.now()-d.granted, "waiting", waiting)
+	}
 }
 
 // empty forgets what was asked, and what was said, but keeps the room.

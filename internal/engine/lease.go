@@ -54,11 +54,15 @@ func (d *hold) newLease() *Entry {
 
 // signals are those that an end must fire once the shard's mu is free.
 type signals struct {
+	key  string
 	list []*entrySignals
 	any  bool // the end was news: something was alive
 }
 
 func (t signals) fire(why error) {
+	if len(t.list) > 0 && why != holdfast.ErrReleased { // which each Do ends with: that allocates nothing
+		why = of("lease of", t.key, why)
+	}
 	for _, e := range t.list {
 		if e.done != nil {
 			close(e.done)
@@ -88,7 +92,7 @@ func (l *lease) end(why error) (t signals) {
 // add collects the signals of an entry that ends, under the shard's mu.
 func (t *signals) add(e *Entry) {
 	if told := e.signals; told != nil && !e.over {
-		t.list = append(t.list, told)
+		t.key, t.list = e.Key(), append(t.list, told)
 		e.signals = &entrySignals{done: told.done}
 	}
 }
@@ -110,7 +114,7 @@ func (e *Entry) Err() error {
 	s := e.lease.hold.shard()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return e.err()
+	return of("lease of", e.Key(), e.err())
 }
 
 // err is Err under the shard's mu. It looks at the clock as well: the scheduler

@@ -25,7 +25,7 @@ func (h *Engine) enter(ctx context.Context, s *shard, q *queue, l *line, batch [
 		return h.fair.Enter(ctx, q.key, owners...)
 	})
 	gaveUp := err != nil && ctx.Err() == context.Canceled
-	err = ours(err)
+	err = h.ours(err)
 	if !gaveUp {
 		h.note(err)
 	}
@@ -143,7 +143,7 @@ func (h *Engine) leaveAll(s *shard, q *queue, l *line, batch []leaver) {
 	said, err := aside(h.calls.context(), h, func(ctx context.Context) (scripts.Passed, error) {
 		return h.fair.Leave(ctx, q.key, doubts, owners...)
 	})
-	err = ours(err)
+	err = h.ours(err)
 	h.note(err)
 	s.mu.Lock()
 	switch scripts.OutcomeOf(err) {

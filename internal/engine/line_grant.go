@@ -152,7 +152,7 @@ func (h *Engine) confirm(ctx context.Context, s *shard, q *queue, w *waiter, t *
 			return h.fair.Confirm(ctx, q.key, t.owner, lease)
 		})
 		done()
-		err = ours(err)
+		err = h.ours(err)
 		h.note(err)
 		late := time.Since(start) >= lease-watchdog.Margin(lease)
 		switch {

@@ -237,13 +237,13 @@ func (h *Engine) lookNow(asked []scripts.Heartbeat, of []*queue) {
 	_, err := aside(h.brief.context(), h, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.fair.Heartbeat(ctx, asked, looked)
 	})
-	err = ours(err)
+	err = h.ours(err)
 	h.note(err)
 	for i, q := range of {
 		l := scripts.Looked{Err: err}
 		if err == nil {
 			l = looked[i]
-			l.Err = ours(l.Err)
+			l.Err = h.ours(l.Err)
 		}
 		h.looked(q, start, asked[i], l)
 	}

@@ -91,7 +91,7 @@ func (h *Engine) awaitTurn(ctx context.Context, serial chan<- struct{}, wait boo
 			return endedBy(ctx, holdfast.ErrNotAcquired)
 		case <-over.C:
 			if !h.answeredWithin(limit) {
-				return failed(holdfast.ErrUnavailable, errNoAnswer)
+				return failed(holdfast.ErrUnavailable, h.ours(errNoAnswer))
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func (h *Engine) recount(ctx context.Context, l *lease, n int) error {
 	held, err := aside(ctx, h, func(ctx context.Context) (bool, error) {
 		return h.backend.Recount(ctx, d.queue.key, d.owner, n)
 	})
-	err = ours(err)
+	err = h.ours(err)
 	h.note(err)
 	if err == nil && !held {
 		h.lose(d, watchdog.ErrNotOurs)
@@ -189,7 +189,7 @@ func (h *Engine) unlockNested(ctx context.Context, s *shard, e *Entry) error {
 		case <-gone:
 			over.Stop()
 			h.recountLater(l, false)
-			return ended(ctx, failed(holdfast.ErrUnknown, errNoAnswer))
+			return ended(ctx, failed(holdfast.ErrUnknown, h.ours(errNoAnswer)))
 		}
 		over.Stop()
 	}

@@ -57,7 +57,7 @@ func (c *Config) termsOf(opts []holdfast.LockOption) (Terms, error) {
 		err = c.checkTerms(o)
 	}
 	if err != nil {
-		return t, fmt.Errorf("%s: %w", c.Kind, err)
+		return t, err
 	}
 	if o.FixedLease != nil {
 		t.Lease, t.Fixed = *o.FixedLease, true

@@ -147,6 +147,8 @@ func (q *queue) unmet(w *waiter) error {
 		return l.outage.err
 	case l != nil && l.shut != nil && w != nil && w.ticket != nil && !w.ticket.entered:
 		return l.shut.err
+	case q.hold != nil:
+		return heldHere(q.hold.engine.now() - q.hold.granted)
 	}
 	return holdfast.ErrNotAcquired
 }

@@ -13,6 +13,10 @@ import (
 // Unlock ends the entry; the last one of a lease ends the lease. It works on a
 // ctx that is over: ctx bounds only how long a failed release is waited for.
 func (e *Entry) Unlock(ctx context.Context) error {
+	return of("unlock", e.Key(), e.end(ctx))
+}
+
+func (e *Entry) end(ctx context.Context) error {
 	l := e.lease
 	d := l.hold
 	h, s := d.engine, d.shard()
@@ -131,7 +135,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 			return h.free(ctx, r.hold, r.lastFence)
 		})
 	}
-	err = ours(err)
+	err = h.ours(err)
 	h.note(err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err) == scripts.Unknown
 	return err
@@ -165,7 +169,7 @@ func (h *Engine) stepBack(q *queue, listeners int, heard pubsub.State) {
 func (h *Engine) persist(until time.Time, call func(context.Context) error) error {
 	var retry backoff
 	for {
-		err := ours(call(h.calls.context()))
+		err := h.ours(call(h.calls.context()))
 		if outcome := scripts.OutcomeOf(err); outcome == scripts.Done || outcome == scripts.Refused {
 			return err
 		}

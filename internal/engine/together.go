@@ -30,7 +30,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys ...string) ([]*holdfast.Le
 	for _, key := range keys {
 		var err error
 		if t, err = h.terms(ctx, key, nil); err != nil {
-			return nil, err
+			return nil, of("lock", key, err)
 		}
 	}
 	backend, can := h.backend.(Together)
@@ -49,7 +49,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys ...string) ([]*holdfast.Le
 	for _, key := range keys {
 		q, err := h.openAlone(ctx, key)
 		if err != nil {
-			return nil, err
+			return nil, of("lock", key, err)
 		}
 		queues = append(queues, q)
 	}
@@ -114,7 +114,7 @@ func (h *Engine) takeTogether(ctx context.Context, queues []*queue, attempts []a
 		if e := h.take(s, q, attempts[i]); e != nil {
 			leases = append(leases, e.Lease())
 		} else if err == nil {
-			err = attempts[i].known()
+			err = of("lock", q.key, attempts[i].known())
 		}
 		s.mu.Unlock()
 		h.cleanUp(q.key, attempts[i].orphan)

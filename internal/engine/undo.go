@@ -94,7 +94,7 @@ func (h *Engine) undoOne(o undone) error {
 		_, err := h.plain.CleanUp(ctx, o.key, o.owner)
 		return struct{}{}, err
 	})
-	return ours(err)
+	return h.ours(err)
 }
 
 // undoneYet returns what is to be tried again, and the last error of it. What cannot

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -40,13 +41,13 @@ func closeAll(c *contractRig) {
 	require.NoError(c.t, c.locker.Close())
 	c.unlock(got(c.t, next)) // it was told
 	for _, w := range waits {
-		require.Equal(c.t, holdfast.ErrClosed, (<-w).err)
+		requireSentinel(c.t, (<-w).err, holdfast.ErrClosed)
 	}
 	for _, l := range leases {
 		c.ended(l, holdfast.ErrClosed)
 		c.free(l.Key())
 		require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrClosed)
-		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
+		requireSentinel(c.t, l.Unlock(c.ctx), holdfast.ErrReleased)
 	}
 	c.traceless("theirs")
 	require.NoError(c.t, c.locker.Close())
@@ -85,7 +86,7 @@ func closeUnderWay(c *contractRig) {
 	// It is closed for this key when it says so, and waits for the call.
 	await(c.t, func() bool {
 		_, err := c.locker.TryLock(c.ctx, "k")
-		return err == holdfast.ErrClosed
+		return errors.Is(err, holdfast.ErrClosed)
 	})
 	c.proxy.OnReply(nil)
 	c.proxy.Release()

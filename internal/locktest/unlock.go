@@ -41,7 +41,7 @@ func unlockTwice(c *contractRig) {
 	for _, l := range []*holdfast.Lease{inner, outer} {
 		c.unlock(l)
 		c.commands()
-		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
+		requireSentinel(c.t, l.Unlock(c.ctx), holdfast.ErrReleased)
 		c.quiet()
 	}
 	// Nor does it hit the next lease.
@@ -65,7 +65,7 @@ func unlockMany(c *contractRig) {
 			if err := <-ends; err == nil {
 				ok++
 			} else {
-				require.Equal(c.t, holdfast.ErrReleased, err)
+				requireSentinel(c.t, err, holdfast.ErrReleased)
 			}
 		}
 		require.Equal(c.t, 1, ok)
@@ -81,7 +81,7 @@ func unlockLost(c *contractRig) {
 	require.NoError(c.t, err)
 	for _, l := range []*holdfast.Lease{outer, inner} {
 		require.ErrorIs(c.t, l.Unlock(c.ctx), holdfast.ErrLost)
-		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
+		requireSentinel(c.t, l.Unlock(c.ctx), holdfast.ErrReleased)
 		require.ErrorIs(c.t, l.Err(), holdfast.ErrLost)
 	}
 }
@@ -116,7 +116,7 @@ func unlockExpired(c *contractRig) {
 		if c.kind.Nodes == 0 { // a quorum releases what may outlive it on a node whose clock is slow
 			require.NotContains(c.t, c.noted(), "release")
 		}
-		require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
+		requireSentinel(c.t, l.Unlock(c.ctx), holdfast.ErrReleased)
 	}
 }
 
@@ -145,7 +145,7 @@ func unlockUnknown(c *contractRig) {
 	for _, e := range []error{holdfast.ErrUnknown, context.Canceled, errMine} {
 		require.ErrorIs(c.t, err, e)
 	}
-	require.Equal(c.t, holdfast.ErrReleased, l.Unlock(c.ctx))
+	requireSentinel(c.t, l.Unlock(c.ctx), holdfast.ErrReleased)
 	c.free("k")
 	c.proxy.OnReply(nil)
 	c.proxy.Release()

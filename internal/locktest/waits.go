@@ -129,10 +129,10 @@ func waitQueueFull(c *contractRig) {
 	c.commands()
 	for range 2 {
 		_, err := c.locker.Lock(c.ctx, "k")
-		require.Equal(c.t, holdfast.ErrQueueFull, err)
+		requireSentinel(c.t, err, holdfast.ErrQueueFull)
 		_, err = c.locker.TryLockFor(c.ctx, "k", time.Minute)
-		require.Equal(c.t, holdfast.ErrQueueFull, err)
-		require.Equal(c.t, holdfast.ErrQueueFull, c.locker.Do(c.ctx, "k", unreachable(c.t)))
+		requireSentinel(c.t, err, holdfast.ErrQueueFull)
+		requireSentinel(c.t, c.locker.Do(c.ctx, "k", unreachable(c.t)), holdfast.ErrQueueFull)
 		c.held(c.locker, "k")
 	}
 	c.quiet()
@@ -153,7 +153,7 @@ func waitQueueFullFirst(c *contractRig) {
 	first := lockAside(c.locker, c.ctx, "k")
 	c.awaitWaiters("k", 1)
 	_, err := c.locker.Lock(c.ctx, "k")
-	require.Equal(c.t, holdfast.ErrQueueFull, err)
+	requireSentinel(c.t, err, holdfast.ErrQueueFull)
 	c.unlock(their)
 	c.unlock(got(c.t, first))
 	c.tidy("k")
@@ -170,7 +170,7 @@ func waitQueueFullMeanwhile(c *contractRig) {
 	second := c.queue(c.locker, "k")
 	c.proxy.OnReply(nil)
 	c.proxy.Release()
-	require.Equal(c.t, holdfast.ErrQueueFull, (<-first).err)
+	requireSentinel(c.t, (<-first).err, holdfast.ErrQueueFull)
 	c.unlock(their)
 	c.unlock(got(c.t, second))
 }

@@ -1,0 +1,128 @@
+package rlock_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// Errors name the key, once, and say so where this locker itself has it: a caller that has
+// forgotten a bound context waits for itself.
+func TestErrors_NameTheKey(t *testing.T) {
+	server := redistest.Start(t)
+	l, other := userLocker(t, server.Client(t)), userLocker(t, server.Client(t))
+	ctx := t.Context()
+	mine, err := l.Lock(ctx, "sku:1")
+	require.NoError(t, err)
+	_, err = other.TryLock(ctx, "sku:1")
+	require.EqualError(t, err, `holdfast: lock "sku:1": not acquired: held by another`)
+
+	here := regexp.MustCompile(`^holdfast: lock "sku:1": not acquired: held by this locker for [0-9.]+m?s(: context deadline exceeded)?$`)
+	for name, call := range map[string]func() (*holdfast.Lease, error){
+		"TryLock":    func() (*holdfast.Lease, error) { return l.TryLock(ctx, "sku:1") },
+		"TryLockFor": func() (*holdfast.Lease, error) { return l.TryLockFor(ctx, "sku:1", time.Millisecond) },
+		"WaitAtMost": func() (*holdfast.Lease, error) {
+			return l.Lock(ctx, "sku:1", holdfast.WaitAtMost(time.Millisecond))
+		},
+		"Lock": func() (*holdfast.Lease, error) {
+			late, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+			defer cancel()
+			return l.Lock(late, "sku:1")
+		},
+	} {
+		_, err := call()
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired, name)
+		require.Regexp(t, here, err.Error(), name)
+	}
+
+	bound := mine.Bind(ctx)
+	require.NoError(t, mine.Unlock(ctx))
+	require.EqualError(t, mine.Err(), `holdfast: lease of "sku:1": lease already released`)
+	require.EqualError(t, mine.Unlock(ctx), `holdfast: unlock "sku:1": lease already released`)
+	_, err = l.Lock(bound, "sku:1")
+	require.ErrorContains(t, err, `holdfast: lock "sku:1": `)
+
+	lost, err := l.Lock(ctx, "sku:1")
+	require.NoError(t, err)
+	bound = lost.Bind(ctx)
+	_, err = l.ForceUnlock(ctx, "sku:1")
+	require.NoError(t, err)
+	require.EqualError(t, context.Cause(bound), `holdfast: lease of "sku:1": lease lost: force-unlocked`)
+	require.EqualError(t, lost.Unlock(ctx), `holdfast: unlock "sku:1": lease lost: force-unlocked`)
+
+	server.Do(t, "SET", "text", "no lock")
+	_, err = l.Inspect(ctx, "text")
+	require.Regexp(t, `^holdfast: inspect "text": .*WRONGTYPE`, err.Error())
+	_, err = l.ForceUnlock(ctx, "text")
+	require.Regexp(t, `^holdfast: force-unlock "text": .*WRONGTYPE`, err.Error())
+	require.EqualError(t, l.Do(ctx, "k", nil), `holdfast: lock "k": Do: function is nil`)
+}
+
+// Errors of a Redis that can be reached and does not answer say which it is.
+func TestErrors_NameTheServer(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Start(t).Addr())
+	l, err := rlock.New(redistest.Start(t).Client(t, func(o *rueidis.ClientOption) {
+		o.InitAddress = []string{proxy.Addr()}
+	}), rlock.WithLease(300*time.Millisecond))
+	require.NoError(t, err)
+	defer l.Close()
+	proxy.OnReply(func([]string) redistest.Verdict { return redistest.Hold })
+	_, err = l.TryLock(t.Context(), "k")
+	require.EqualError(t, err, fmt.Sprintf(`holdfast: lock "k": outcome unknown: %s: no answer in time`, proxy.Addr()))
+	proxy.OnReply(nil)
+	proxy.Release()
+}
+
+// What takes longer than a lease is logged, for those who wonder why a program stands still.
+func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
+	var log syncBuffer
+	l, err := rlock.New(redistest.Start(t).Client(t), rlock.WithLease(500*time.Millisecond),
+		rlock.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+	require.NoError(t, err)
+	defer l.Close()
+	mine, err := l.Lock(t.Context(), "k")
+	require.NoError(t, err)
+	waited := make(chan error, 1)
+	go func() {
+		lease, err := l.Lock(t.Context(), "k") // without the bound context
+		if err == nil {
+			err = lease.Unlock(t.Context())
+		}
+		waited <- err
+	}()
+	held := regexp.MustCompile(`level=DEBUG msg="holdfast: key held for longer than a lease" key="\\"k\\"" held=\S+ waiting=1`)
+	require.Eventually(t, func() bool { return held.MatchString(log.String()) }, 10*time.Second, time.Millisecond)
+	require.NoError(t, mine.Unlock(t.Context()))
+	require.NoError(t, <-waited)
+	require.Contains(t, log.String(), `level=DEBUG msg="holdfast: waited for longer than a lease"`)
+}
+
+// syncBuffer is a buffer that a logger and a test may use at once.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
