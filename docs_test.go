@@ -33,6 +33,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 // The first program that a newcomer sees builds as it stands, and does what it says.
 func TestReadmeProgramRuns(t *testing.T) {
+	t.Parallel()
 	program := goBlocks(t, "README.md")[0].code
 	server := redistest.Start(t)
 	const address = "127.0.0.1:6379"
@@ -56,7 +57,8 @@ func TestReadmeProgramRuns(t *testing.T) {
 
 // What the pages show is a program, or the body of a function with the parameters below.
 func TestDocsCodeCompiles(t *testing.T) {
-	bodies := `package main
+	t.Parallel()
+	bodies := `package bodies
 
 import (
 	"context"
@@ -71,8 +73,6 @@ import (
 )
 
 var _ = []any{errors.Is, fmt.Println, slog.Default, time.Now, holdfast.WaitAtMost, multilock.New} // used
-
-func main() {}
 `
 	for _, page := range pages(t) {
 		for _, block := range goBlocks(t, page) {
