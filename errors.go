@@ -1,6 +1,10 @@
 package holdfast
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // The errors of all kinds of locks, for errors.Is. "Held by another", "Redis failed"
 // and "outcome unknown" are three different errors. A context that ended a call is joined
@@ -29,3 +33,34 @@ var (
 	// to a lease, after which the key is free in any case.
 	ErrUnknown = errors.New("outcome unknown")
 )
+
+// QuorumError is how a call of multilock fails for which too few nodes said yes; it is
+// found by errors.As. It matches ErrNotAcquired only where most of the nodes that answered
+// have the lock held by others, and those that answered could have made a quorum; else
+// ErrUnavailable or ErrUnknown, or none of them where no quorum is left that does not
+// refuse.
+type QuorumError struct {
+	Nodes []NodeError // in the order of the clients
+	Need  int         // how many nodes had to say yes
+}
+
+// NodeError is what one node said.
+type NodeError struct {
+	Node string // its address, without credentials
+	Err  error  // nil: yes; multilock.ErrHeld: held by another; else why it said neither
+}
+
+func (e *QuorumError) Error() string {
+	var b strings.Builder
+	yes := 0
+	for _, n := range e.Nodes {
+		what := "yes"
+		if n.Err == nil {
+			yes++
+		} else {
+			what = n.Err.Error()
+		}
+		fmt.Fprintf(&b, "; %s: %s", n.Node, what)
+	}
+	return fmt.Sprintf("%d of %d nodes said yes, %d are needed%s", yes, len(e.Nodes), e.Need, b.String())
+}

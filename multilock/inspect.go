@@ -2,9 +2,9 @@ package multilock
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/quorum"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -34,11 +34,22 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 	})
 }
 
-// NodeStatus is how one node stands: whether it votes, and if not, for how long or
-// why.
-type NodeStatus = quorum.NodeStatus
+// NodeStatus is how one node stands.
+type NodeStatus struct {
+	Node string        // its address, without credentials
+	Vote bool          // it votes
+	Left time.Duration // until it votes, if it was started, emptied or promoted a short time ago
+	Err  error         // why it does not vote, whatever time passes
+}
 
 // Nodes asks all nodes how they stand, in the order of the clients. It is for
 // operators, and changes nothing. A node that does not answer within a second has
 // an error. Up to three round trips to each node, on a connection of its own.
-func (l *Locker) Nodes(ctx context.Context) []NodeStatus { return l.quorum.Nodes(ctx) }
+func (l *Locker) Nodes(ctx context.Context) []NodeStatus {
+	said := l.quorum.Nodes(ctx)
+	all := make([]NodeStatus, len(said))
+	for i, s := range said {
+		all[i] = NodeStatus(s)
+	}
+	return all
+}

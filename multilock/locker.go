@@ -86,7 +86,10 @@ func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
 		}
 		o.apply(&c)
 	}
-	return l.quorum.Bootstrap(ctx, c.nothingHeld)
+	if err := l.quorum.Bootstrap(ctx, c.nothingHeld); err != nil {
+		return fmt.Errorf("multilock: Bootstrap: %w", err)
+	}
+	return nil
 }
 
 // Do locks key, runs f and unlocks, also when f panics or ends its goroutine.

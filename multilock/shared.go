@@ -4,14 +4,20 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/quorum"
 )
 
-// What all kinds share; see package holdfast.
+// What package holdfast has, which all kinds share.
 type (
-	Lease      = holdfast.Lease
-	LockOption = holdfast.LockOption
-	Status     = holdfast.Status
+	Lease       = holdfast.Lease
+	LockOption  = holdfast.LockOption
+	Status      = holdfast.Status
+	QuorumError = holdfast.QuorumError
+	NodeError   = holdfast.NodeError
 )
+
+// ErrHeld is what a node says, in a [QuorumError], on which another holds the lock.
+var ErrHeld = quorum.ErrHeld
 
 // The errors of all kinds; see package holdfast.
 var (

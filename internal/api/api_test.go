@@ -11,6 +11,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,10 +23,15 @@ var update = flag.Bool("update", false, "write the files anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var aliases = regexp.MustCompile(`(?m)^type \w+ += (\w+)\..*$`)
+
 func TestPublicAPI(t *testing.T) {
 	for _, pkg := range []string{".", "rlock", "fair", "multilock", "pubsub", "watchdog", "scripts"} {
 		file := filepath.Join("testdata", strings.Replace(pkg, ".", "holdfast", 1)+".txt")
 		is := public(t, filepath.Join("..", "..", pkg))
+		for _, alias := range aliases.FindAllStringSubmatch(is, -1) {
+			require.Equal(t, "holdfast", alias[1], "users cannot read the fields: %s", alias[0])
+		}
 		if *update {
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o644))
 			continue

@@ -137,7 +137,7 @@ func (q *Quorum) Bootstrap(ctx context.Context, nothingHeld bool) error {
 }
 
 var (
-	errInUse = errors.New("multilock: Bootstrap: a node votes, so the nodes may be in use: the quarantine of the others goes on; " +
+	errInUse = errors.New("a node votes, so the nodes may be in use: the quarantine of the others goes on; " +
 		"if nothing is held, delete the key holdfast_node on all nodes and call again")
 	errForgot = judged{errors.New("it was started, emptied or promoted meanwhile"), scripts.Unavailable}
 )

@@ -2,31 +2,21 @@ package quorum
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Error says for every node what it said, where too few said yes.
+// Error is a [holdfast.QuorumError] and what it comes to.
 type Error struct {
-	// Nodes is what each node said, in the order of the clients.
-	Nodes []NodeError
-	// Need is how many had to say yes.
-	Need int
-
+	holdfast.QuorumError
 	yes, held int
 	wrongType int // nodes that have something at the key that is not a lock
 	answers   int // these, and those of nodes that have no vote or that refused
 	outcome   scripts.Outcome
 }
 
-// NodeError is what one node said.
-type NodeError struct {
-	Node string // its address, without credentials
-	Err  error  // nil: yes; ErrHeld: held by another; else why it said neither
-}
+func (e *Error) Unwrap() error { return &e.QuorumError }
 
 // ErrHeld is the answer of a node on which another holds the lock.
 var ErrHeld = errors.New("held by another")
@@ -51,19 +41,6 @@ type judged struct {
 
 func (e judged) Unwrap() error            { return e.error }
 func (e judged) Outcome() scripts.Outcome { return e.outcome }
-
-func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "multilock: %d of %d nodes said yes, %d are needed", e.yes, len(e.Nodes), e.Need)
-	for _, n := range e.Nodes {
-		what := "yes"
-		if n.Err != nil {
-			what = n.Err.Error()
-		}
-		fmt.Fprintf(&b, "; %s: %s", n.Node, what)
-	}
-	return b.String()
-}
 
 // Is makes the error match ErrWrongType where so many nodes have something else at the
 // key that no quorum is left. It matches ErrNotAcquired where most of the nodes that answered, be it
@@ -94,10 +71,10 @@ func answered(err error) bool {
 // newError judges answers of which fewer than need are yes. unanswered is how many
 // calls were sent and not answered.
 func (q *Quorum) newError(need int, errs []error, unanswered int) *Error {
-	e := &Error{Need: need}
+	e := &Error{QuorumError: holdfast.QuorumError{Need: need}}
 	refused := 0
 	for i, n := range q.nodes {
-		e.Nodes = append(e.Nodes, NodeError{n.name, errs[i]})
+		e.Nodes = append(e.Nodes, holdfast.NodeError{Node: n.name, Err: errs[i]})
 		if answered(errs[i]) {
 			e.answers++
 		}
