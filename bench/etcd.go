@@ -15,7 +15,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// startEtcd starts one member that is a cluster by itself.
+var etcdLibrary = &library{
+	open: openEtcd, server: startEtcd,
+	absent: func() error { return needProgram("etcd", "etcd-server") },
+}
+
+// startEtcd starts one node that is a cluster by itself.
 func startEtcd() (*process, error) {
 	return startProcess(func(dir, addr string) (*exec.Cmd, error) {
 		client, peer := "http://"+addr, "http://127.0.0.1:"+strconv.Itoa(freePort())
@@ -37,28 +42,35 @@ func startEtcd() (*process, error) {
 }
 
 func etcdClient(addr string) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{
-		Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
-	})
+	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
 }
 
-// etcder has one session for each goroutine: within a session, etcd's mutex keeps
-// nobody apart.
+// etcder has a session for each lock that is under way: within a session, etcd's mutex
+// keeps nobody apart.
 type etcder struct {
 	client *clientv3.Client
 	lease  time.Duration
 
 	mu       sync.Mutex
 	sessions []*concurrency.Session // all; guarded by mu
-	idle     []*concurrency.Session // which nobody uses; guarded by mu
+	idle     []*concurrency.Session // guarded by mu
 }
 
-func openEtcd(addr string, lease time.Duration) (locker, error) {
-	client, err := etcdClient(addr)
-	return &etcder{client: client, lease: lease}, err
+func openEtcd(t task) (locker, error) {
+	client, err := etcdClient(t.Addrs[0])
+	return &etcder{client: client, lease: t.lease()}, err
 }
 
+// session is an idle one, or a new one.
 func (l *etcder) session() (*concurrency.Session, error) {
+	l.mu.Lock()
+	if n := len(l.idle); n > 0 {
+		session := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		l.mu.Unlock()
+		return session, nil
+	}
+	l.mu.Unlock()
 	session, err := concurrency.NewSession(l.client, concurrency.WithTTL(int(math.Ceil(l.lease.Seconds()))))
 	if err != nil {
 		return nil, err
@@ -69,75 +81,36 @@ func (l *etcder) session() (*concurrency.Session, error) {
 	return session, nil
 }
 
-func (l *etcder) mutex(key string) (*concurrency.Mutex, error) {
-	session, err := l.session()
-	if err != nil {
-		return nil, err
-	}
-	return concurrency.NewMutex(session, "/bench/"+key), nil
-}
-
-// once takes a session that nobody uses, or makes one.
-func (l *etcder) once(key string, inside func()) error {
-	session, err := l.unused()
-	if err != nil {
-		return err
-	}
-	m := concurrency.NewMutex(session, "/bench/"+key)
-	if err := m.Lock(always); err != nil {
-		return err
-	}
-	inside()
-	if err := m.Unlock(always); err != nil {
-		return err
-	}
+func (l *etcder) giveBack(session *concurrency.Session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.idle = append(l.idle, session)
-	return nil
-}
-
-func (l *etcder) unused() (*concurrency.Session, error) {
-	l.mu.Lock()
-	if n := len(l.idle); n > 0 {
-		session := l.idle[n-1]
-		l.idle = l.idle[:n-1]
-		l.mu.Unlock()
-		return session, nil
-	}
-	l.mu.Unlock()
-	return l.session()
 }
 
 func (l *etcder) cycle(key string) func(func()) error {
-	m, err := l.mutex(key)
 	return func(inside func()) error {
+		session, err := l.session()
 		if err != nil {
 			return err
 		}
+		m := concurrency.NewMutex(session, "/bench/"+key)
 		if err := m.Lock(always); err != nil {
 			return err
 		}
 		inside()
+		defer l.giveBack(session)
 		return m.Unlock(always)
 	}
 }
 
-func (l *etcder) hold(key string) (lease, error) {
-	m, err := l.mutex(key)
-	if err != nil {
-		return nil, err
-	}
-	return etcdLease{m}, m.Lock(always)
-}
-
 func (l *etcder) tries(key string) func() (bool, error) {
-	m, err := l.mutex(key)
 	return func() (bool, error) {
+		session, err := l.session()
 		if err != nil {
 			return false, err
 		}
-		err := m.TryLock(always)
+		defer l.giveBack(session)
+		err = concurrency.NewMutex(session, "/bench/"+key).TryLock(always)
 		if errors.Is(err, concurrency.ErrLocked) {
 			return false, nil
 		}
@@ -151,18 +124,9 @@ func (l *etcder) close() {
 	sessions := l.sessions
 	l.sessions, l.idle = nil, nil
 	l.mu.Unlock()
-	var group sync.WaitGroup
-	for part := range inFlight {
-		group.Go(func() {
-			for i := part; i < len(sessions); i += inFlight {
-				_ = sessions[i].Close() // what is not released now frees itself
-			}
-		})
-	}
-	group.Wait()
+	_ = inParallel(inFlight, len(sessions), func(i int) error {
+		_ = sessions[i].Close() // what is not released now frees itself
+		return nil
+	})
 	_ = l.client.Close() // perhaps a second time
 }
-
-type etcdLease struct{ *concurrency.Mutex }
-
-func (etcdLease) Err() error { return nil }

@@ -41,14 +41,14 @@ type floor struct {
 	deadline deadline
 }
 
-func openFloor(addr string, lease time.Duration) (locker, error) { return newFloor(addr, lease) }
+func openFloor(t task) (locker, error) { return newFloor(t.Addrs[0], t.lease()) }
 
-func newFloor(addr string, lease time.Duration) (*floor, error) {
+func newFloor(addr string, lease time.Duration, more ...string) (*floor, error) {
 	client, err := rueidis.NewClient(options(addr))
 	if err != nil {
 		return nil, err
 	}
-	for _, text := range []string{floorAcquire, floorRelease, floorRenew} {
+	for _, text := range append(more, floorAcquire, floorRelease, floorRenew) {
 		if err := client.Do(always, client.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
 			client.Close()
 			return nil, err
@@ -74,16 +74,9 @@ return 0`
 
 var setReleaseSHA = sha(setRelease)
 
-func openSetFloor(addr string, lease time.Duration) (locker, error) {
-	f, err := newFloor(addr, lease)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.client.Do(always, f.client.B().ScriptLoad().Script(setRelease).Build()).Error(); err != nil {
-		f.close()
-		return nil, err
-	}
-	return setFloor{f}, nil
+func openSetFloor(t task) (locker, error) {
+	f, err := newFloor(t.Addrs[0], t.lease(), setRelease)
+	return setFloor{f}, err
 }
 
 func (f setFloor) cycle(key string) func(func()) error {
@@ -110,6 +103,8 @@ func newFloorKey(key string) floorKey {
 	return floorKey{key, owner, "holdfast_gone:{" + key + "}:" + owner, scripts.Channel(key)}
 }
 
+func (floorKey) Err() error { return nil }
+
 func (f *floor) cycle(key string) func(func()) error {
 	k := newFloorKey(key)
 	return func(inside func()) error {
@@ -134,20 +129,60 @@ func (f *floor) acquire(k floorKey) error {
 	return err
 }
 
-func (f *floor) renew(k floorKey) error {
-	renewed, err := f.call(renewSHA, 1, k.key, k.owner, f.lease)
-	if err == nil && renewed != 1 {
-		err = fmt.Errorf("floor: %s was lost", k.key)
-	}
-	return err
-}
-
 func (f *floor) call(script string, keys int64, args ...string) (int64, error) {
 	cmd := f.client.B().Evalsha().Sha1(script).Numkeys(keys).Arg(args...).Build()
 	return f.client.Do(f.deadline.context(), cmd).AsInt64()
 }
 
 func (f *floor) close() { f.client.Close() }
+
+// single is the program that renews each lease by a call of its own to each node.
+const single = "a call per lease"
+
+type singles struct{ nodes []*floor }
+
+func openSingle(t task) (locker, error) {
+	s := &singles{}
+	for _, addr := range t.Addrs {
+		f, err := newFloor(addr, t.lease())
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.nodes = append(s.nodes, f)
+	}
+	return s, nil
+}
+
+func (s *singles) cycle(key string) func(func()) error { return s.nodes[0].cycle(key) }
+
+func (s *singles) keep(key string) (kept, error) {
+	k := newFloorKey(key)
+	for _, f := range s.nodes {
+		if err := f.acquire(k); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// renew has every lease renewed on every node.
+func (s *singles) renew(all []kept) error {
+	return inParallel(inFlight*len(s.nodes), len(all)*len(s.nodes), func(i int) error {
+		k, f := all[i/len(s.nodes)].(floorKey), s.nodes[i%len(s.nodes)]
+		renewed, err := f.call(renewSHA, 1, k.key, k.owner, f.lease)
+		if err == nil && renewed != 1 {
+			err = fmt.Errorf("floor: %s was lost", k.key)
+		}
+		return err
+	})
+}
+
+func (s *singles) close() {
+	for _, f := range s.nodes {
+		f.close()
+	}
+}
 
 // deadline is one that many calls share and that is replaced before it comes,
 // of the kind that rlock uses.

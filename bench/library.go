@@ -2,135 +2,145 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/redis/rueidis"
-
-	"github.com/holdfast-go/holdfast/fair"
-	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// locker is one client of a library, or of the floor.
+// locker is one client of a library, or of a floor.
 type locker interface {
-	// cycle returns a function that waits for key, runs inside and unlocks.
+	// cycle returns a function that waits for key, runs inside and unlocks. It is for one
+	// goroutine.
 	cycle(key string) func(inside func()) error
 	// close ends waits with an error. A second call does nothing.
 	close()
 }
 
-// once runs inside under key, one time.
-func once(l locker, key string, inside func()) error {
-	if o, ok := l.(oncer); ok {
-		return o.once(key, inside)
-	}
-	return l.cycle(key)(inside)
-}
-
-// oncer is a locker whose cycles cost more to begin with than one turn is worth.
-type oncer interface {
+// trier is a locker that can also ask without waiting.
+type trier interface {
 	locker
-	once(key string, inside func()) error
+	// tries returns a function that tells whether it got key.
+	tries(key string) func() (bool, error)
 }
 
-// ender is a locker whose waits only end with the load if they are told.
+// keeper is a locker that can keep many keys, and renews them.
+type keeper interface {
+	locker
+	keep(key string) (kept, error)
+}
+
+// kept is a key that is kept.
+type kept interface {
+	Err() error // why it was lost, if it was
+}
+
+// ender is a locker whose waits only end with the load if it is told.
 type ender interface {
 	locker
 	over()
 }
 
-// holder is a locker that can also keep a key.
-type holder interface {
-	locker
-	hold(key string) (lease, error)
+// library is what is measured. One file declares each.
+type library struct {
+	// open connects. A lease lasts for as long as the task says and is renewed every third of
+	// it, if the library renews at all.
+	open func(task) (locker, error)
+	// java is the kind of Redisson's lock; the Java program opens it.
+	java string
+	// inner are the commands that its scripts call, and that no client of it sends by itself.
+	inner []string
+	// server starts what it has instead of a Redis.
+	server func() (*process, error)
+	// absent tells why it cannot be measured here; nil: it always can be.
+	absent func() error
 }
 
-// lease is a key that is kept and renewed.
-type lease interface {
-	Err() error // why it was lost, if it was
-	Unlock(context.Context) error
-}
+var libraries = map[string]*library{
+	"holdfast":           rlockLibrary(),
+	"no hand-over":       rlockLibrary(noHandover),
+	"fair":               fairLibrary(),
+	"fair, no hand-over": fairLibrary(fairNoHandover),
+	"multilock":          multilockLibrary(),
 
-// library opens a locker whose leases last for the given time and are renewed
-// every third of it.
-type library func(addr string, lease time.Duration) (locker, error)
+	"floor":              {open: openFloor, inner: ourCommands},
+	"floor of SET":       {open: openSetFloor, inner: []string{"get", "del"}},
+	single:               {open: openSingle, inner: ourCommands},
+	single + " and node": {open: openSingle, inner: ourCommands},
+	"ring":               {open: openRing(false), inner: ourCommands},
+	"ring with a queue":  {open: openRing(true), inner: ourCommands},
 
-// The subjects' names.
-const (
-	holdfastName   = "holdfast"
-	noHandoverName = "no hand-over"
-	floorName      = "floor"
-	setFloorName   = "floor of SET"
-
-	fairName         = "fair"
-	fairStraightName = "fair, no hand-over"
-	ringName         = "ring" // see childTask.open
-	queueRingName    = "ring with a queue"
-)
-
-var libraries = map[string]library{
-	holdfastName:   holdfast(),
-	noHandoverName: holdfast(rlock.WithLocalHandover(0)),
-	floorName:      openFloor,
-	setFloorName:   openSetFloor,
-
-	fairName:         openFair(),
-	fairStraightName: openFair(fair.WithLocalHandover(0)),
-
-	rueidisName:   openRueidislock,
-	redsyncName:   openRedsyncOne,
-	redislockName: openRedislock,
-	etcdName:      openEtcd,
-	zookeeperName: openZookeeper,
+	"rueidislock":         rueidislockLibrary,
+	"redsync":             redsyncLibrary(openRedsync),
+	"redsync on go-redis": redsyncLibrary(openRedsyncGoRedis),
+	"redislock":           redislockLibrary,
+	"etcd":                etcdLibrary,
+	"zookeeper":           zookeeperLibrary,
+	"Redisson":            redissonLibrary("plain"),
+	"Redisson fair":       redissonLibrary("fair"),
+	"Redisson spin":       redissonLibrary("spin"),
 }
 
 // always is the context of every cycle: none that could end.
 var always = context.Background()
 
-type rlockLocker struct {
-	client rueidis.Client
-	locker *rlock.Locker
-}
+// usualLease is the lease wherever it does not matter: rlock's default.
+const usualLease = 30 * time.Second
 
-func holdfast(opts ...rlock.Option) library {
-	return func(addr string, lease time.Duration) (locker, error) {
-		client, err := rueidis.NewClient(options(addr))
-		if err != nil {
-			return nil, err
-		}
-		l, err := rlock.New(client, append(opts, rlock.WithLease(lease))...)
-		if err != nil {
-			client.Close()
-			return nil, err
-		}
-		return &rlockLocker{client: client, locker: l}, nil
+// hold has a locker hold key in a goroutine until unlock is called.
+func hold(l locker, key string) (unlock func() error, err error) {
+	has, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- l.cycle(key)(func() {
+			close(has)
+			<-free
+		})
+	}()
+	select {
+	case <-has:
+		return func() error {
+			close(free)
+			return <-done
+		}, nil
+	case err := <-done:
+		return nil, err
 	}
 }
 
-func (l *rlockLocker) cycle(key string) func(func()) error {
+// refusals is a locker whose cycles are tries that must be refused: another client holds
+// the key.
+type refusals struct {
+	trier
+	holding locker
+}
+
+func openRefusals(t task) (locker, error) {
+	open := libraries[t.Library].open
+	asking, err := open(t)
+	if err != nil {
+		return nil, err
+	}
+	holding, err := open(t)
+	if err == nil {
+		_, err = hold(holding, tried)
+	}
+	if err != nil {
+		asking.close()
+		return nil, err
+	}
+	return &refusals{asking.(trier), holding}, nil
+}
+
+func (r *refusals) cycle(key string) func(func()) error {
+	try := r.tries(key)
 	return func(inside func()) error {
-		lease, err := l.locker.Lock(always, key)
-		if err != nil {
-			return err
+		got, err := try()
+		if err == nil && got {
+			return errNotRefused
 		}
 		inside()
-		return lease.Unlock(always)
+		return err
 	}
 }
 
-func (l *rlockLocker) hold(key string) (lease, error) { return l.locker.Lock(always, key) }
-
-func (l *rlockLocker) tries(key string) func() (bool, error) {
-	return func() (bool, error) {
-		_, err := l.locker.TryLock(always, key)
-		if errors.Is(err, rlock.ErrNotAcquired) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-}
-
-func (l *rlockLocker) close() {
-	_ = l.locker.Close() // what is not released now frees itself
-	l.client.Close()
+func (r *refusals) close() {
+	r.holding.close()
+	r.trier.close()
 }

@@ -30,7 +30,7 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 		require.ErrorIs(t, err, errBroken)
 	})
 	t.Run("flash sale", func(t *testing.T) {
-		r := &saleRun{locker: open{}, waits: newWaits()}
+		r := &saleDay{locker: open{}, waits: newWaits()}
 		_, err := r.open(10_000, 50*time.Millisecond)
 		require.ErrorIs(t, err, errBroken)
 	})
@@ -55,7 +55,7 @@ func TestLeadIsNotMeasured(t *testing.T) {
 // One who was held up by another's stall has waited from when he was to come.
 func TestSaleCountsFromDue(t *testing.T) {
 	stall := &stalls{free: make(chan struct{})}
-	r := &saleRun{locker: stall, waits: newWaits()}
+	r := &saleDay{locker: stall, waits: newWaits()}
 	time.AfterFunc(60*time.Millisecond, func() { close(stall.free) })
 	served, err := r.open(1000, 50*time.Millisecond)
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func (s *stalls) close() {}
 func TestFailureIsTold(t *testing.T) {
 	_, err := load{goroutines: 4}.run(failing{}, time.Minute)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	r := &saleRun{locker: failing{}, waits: newWaits()}
+	r := &saleDay{locker: failing{}, waits: newWaits()}
 	_, err = r.open(1000, 10*time.Millisecond)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

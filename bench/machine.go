@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,43 +11,35 @@ import (
 	"strings"
 )
 
-func versions() string {
-	found := []string{runtime.Version()}
-	if out, err := exec.Command("redis-server", "--version").Output(); err == nil {
-		if fields := strings.Fields(string(out)); len(fields) > 2 {
-			found = append(found, "Redis "+strings.TrimPrefix(fields[2], "v="))
-		}
+// found is the first group of a pattern in what a program prints or a file has; "" if there
+// is none.
+func found(text []byte, err error, pattern string) string {
+	if m := regexp.MustCompile(pattern).FindSubmatch(text); err == nil && m != nil {
+		return string(m[1])
 	}
-	if out, err := exec.Command("etcd", "--version").Output(); err == nil {
-		line, _, _ := strings.Cut(string(out), "\n")
-		found = append(found, strings.Replace(line, " Version:", "", 1))
-	}
-	if jars, err := filepath.Glob(strings.TrimSuffix(zookeeperJar, ".jar") + "-[0-9]*.jar"); err == nil && len(jars) > 0 {
-		found = append(found, "ZooKeeper "+strings.TrimSuffix(strings.TrimPrefix(filepath.Base(jars[0]), "zookeeper-"), ".jar"))
-	}
-	if out, err := exec.Command("java", "--version").Output(); err == nil {
-		line, _, _ := strings.Cut(string(out), "\n")
-		found = append(found, line)
-	}
-	if pom, err := os.ReadFile(filepath.Join(javaDir, "pom.xml")); err == nil {
-		if m := redissonVersion.FindSubmatch(pom); m != nil {
-			found = append(found, "Redisson "+string(m[1]))
-		}
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if name, ok := named[m.Path]; ok {
-				found = append(found, name+" "+m.Version)
-			}
-		}
-	}
-	return strings.Join(found, ", ")
+	return ""
 }
 
-var redissonVersion = regexp.MustCompile(`<artifactId>redisson</artifactId>\s*<version>(.*)</version>`)
+// machine is what the figures are of.
+func machine() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	return fmt.Sprintf("%s/%s, %d × %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), found(text, err, `model name\s*: (.*)`))
+}
 
-// named are the modules whose versions count, and what users call them.
-var named = map[string]string{
+// loadAverage is how busy the machine is.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	return found(text, err, `(.*)`)
+}
+
+// commit is the state of the source, as git describes it.
+func commit() string {
+	text, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
+	return found(text, err, `(.*)`)
+}
+
+// modules are those whose versions count, and what users call them.
+var modules = map[string]string{
 	"github.com/redis/rueidis":         "rueidis and rueidislock",
 	"github.com/go-redsync/redsync/v4": "redsync",
 	"github.com/bsm/redislock":         "redislock",
@@ -55,33 +48,30 @@ var named = map[string]string{
 	"github.com/go-zookeeper/zk":       "ZooKeeper's client",
 }
 
-// commit is the state of the source, as git describes it.
-func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "processor"
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
+// versions are those of all servers and clients that are here.
+func versions() string {
+	all := []string{runtime.Version()}
+	add := func(name string, text []byte, err error, pattern string) {
+		if version := found(text, err, pattern); version != "" {
+			all = append(all, name+" "+version)
 		}
 	}
-	return "processor"
-}
-
-func firstLine(file string) string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "unknown"
+	text, err := exec.Command("redis-server", "--version").Output()
+	add("Redis", text, err, `v=(\S+)`)
+	text, err = exec.Command("etcd", "--version").Output()
+	add("etcd", text, err, `etcd Version: (\S+)`)
+	jars, err := filepath.Glob(strings.TrimSuffix(zookeeperJar, ".jar") + "-[0-9]*.jar")
+	add("ZooKeeper", []byte(strings.Join(jars, "\n")), err, `zookeeper-([0-9.]+)\.jar`)
+	text, err = exec.Command("java", "--version").Output()
+	add("Java", text, err, `\S+ (\S+)`)
+	text, err = os.ReadFile(filepath.Join(javaDir, "pom.xml"))
+	add("Redisson", text, err, `<artifactId>redisson</artifactId>\s*<version>(.*)</version>`)
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if name, ok := modules[m.Path]; ok {
+				all = append(all, name+" "+m.Version)
+			}
+		}
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return line
+	return strings.Join(all, ", ")
 }

@@ -23,20 +23,20 @@ func TestEarlyWaiter(t *testing.T) {
 	late := asked.Add(5 * time.Second)
 	_, err = killed.waited(asked, late, late.Add(-time.Millisecond))
 	require.Error(t, err)
-	require.NotErrorIs(t, err, errBroken, "who does not renew may have lost it")
+	require.NotErrorIs(t, err, errBroken, "a holder that does not renew may have lost it")
 
 	took, err = breakage{lease: 4 * time.Second, forgets: true}.waited(asked, begun, begun.Add(-time.Millisecond))
 	require.NoError(t, err)
 	require.Zero(t, took)
 }
 
-// Who does not exclude is found out.
+// A lock that does not exclude is found out.
 func TestRecoveryWithoutExclusion(t *testing.T) {
 	needServer(t)
 	s, err := startServer()
 	require.NoError(t, err)
 	defer s.stop()
-	for _, b := range []breakage{{"holder killed", killedLease, kill, false}, {"subscription cut", brokenLease, cut, false}} {
+	for _, b := range []breakage{holderKilled, connectionsCut} {
 		_, err := b.run(s, anybodyName)
 		require.ErrorIs(t, err, errBroken, b.name)
 	}

@@ -14,6 +14,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
+func redsyncLibrary(open func(task) (locker, error)) *library {
+	return &library{open: open, inner: []string{"get", "del"}}
+}
+
 type redsyncer struct {
 	ends     []func() // of the clients
 	sync     *redsync.Redsync
@@ -22,11 +26,11 @@ type redsyncer struct {
 	closed   atomic.Bool
 }
 
-// openRedsync has one connection to each node, which all goroutines share: others
-// would be opened by the first call on them, and fail with all that wait for them
-// when redsync ends that call.
-func openRedsync(addrs []string, lease time.Duration) (locker, error) {
-	return openRedsyncOver(&redsyncer{lease: lease, failFast: true}, addrs, func(addr string) (redsyncredis.Pool, func(), error) {
+// openRedsync has one connection to each node, which all goroutines share: others would be
+// opened by the first call on them, and fail with all that wait for them when redsync ends
+// that call.
+func openRedsync(t task) (locker, error) {
+	return openRedsyncOver(&redsyncer{lease: t.lease(), failFast: true}, t.Addrs, func(addr string) (redsyncredis.Pool, func(), error) {
 		one := options(addr)
 		one.PipelineMultiplex = -1
 		client, err := rueidis.NewClient(one)
@@ -37,13 +41,13 @@ func openRedsync(addrs []string, lease time.Duration) (locker, error) {
 	})
 }
 
-// openRedsyncGoRedis is redsync with the client of its README, and what is not set
-// there as it comes. The client has as many connections to each node as goroutines
-// may want at a time: none waits for another's.
-func openRedsyncGoRedis(addrs []string, lease time.Duration) (locker, error) {
-	return openRedsyncOver(&redsyncer{lease: lease}, addrs, func(addr string) (redsyncredis.Pool, func(), error) {
+// openRedsyncGoRedis is redsync with the client of its README, and what is not set there
+// as it comes. The client has as many connections to each node as goroutines may want at a
+// time: none waits for another's.
+func openRedsyncGoRedis(t task) (locker, error) {
+	return openRedsyncOver(&redsyncer{lease: t.lease()}, t.Addrs, func(addr string) (redsyncredis.Pool, func(), error) {
 		client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: inFlight})
-		return goredis.NewPool(client), func() { closeClient(client) }, nil
+		return goredis.NewPool(client), func() { _ = client.Close() }, nil
 	})
 }
 
@@ -62,65 +66,45 @@ func openRedsyncOver(l *redsyncer, addrs []string, open func(addr string) (redsy
 	return l, nil
 }
 
-func openRedsyncOne(addr string, lease time.Duration) (locker, error) {
-	return openRedsync([]string{addr}, lease)
-}
-
 // mutex is what one call locks.
 func (l *redsyncer) mutex(key string) *redsync.Mutex {
 	return l.sync.NewMutex(key, redsync.WithExpiry(l.lease), redsync.WithFailFast(l.failFast))
 }
 
-// lock asks again where redsync gives up: after 32 tries.
-func (l *redsyncer) lock(key string) (redsyncLease, error) {
-	m := l.mutex(key)
-	for {
-		err := m.Lock()
-		var taken *redsync.ErrTaken
-		if !errors.Is(err, redsync.ErrFailed) && !errors.As(err, &taken) {
-			return redsyncLease{m}, err
-		}
-		if l.closed.Load() {
-			return redsyncLease{}, err
-		}
-	}
+// refused tells whether redsync found the key taken.
+func refused(err error) bool {
+	var taken *redsync.ErrTaken
+	return errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken)
 }
 
+// cycle asks again where redsync gives up: after 32 tries.
 func (l *redsyncer) cycle(key string) func(func()) error {
 	return func(inside func()) error {
-		lease, err := l.lock(key)
+		m := l.mutex(key)
+		err := m.Lock()
+		for refused(err) && !l.closed.Load() {
+			err = m.Lock()
+		}
 		if err != nil {
 			return err
 		}
 		inside()
-		return lease.Unlock(always)
+		released, err := m.Unlock()
+		if err == nil && !released {
+			err = fmt.Errorf("redsync: %s was lost", key)
+		}
+		return err
 	}
 }
-
-func (l *redsyncer) hold(key string) (lease, error) { return l.lock(key) }
 
 func (l *redsyncer) tries(key string) func() (bool, error) {
 	return func() (bool, error) {
 		err := l.mutex(key).TryLock()
-		var taken *redsync.ErrTaken
-		if errors.As(err, &taken) || errors.Is(err, redsync.ErrFailed) {
+		if refused(err) {
 			return false, nil
 		}
 		return err == nil, err
 	}
-}
-
-// redsyncLease is not renewed.
-type redsyncLease struct{ *redsync.Mutex }
-
-func (redsyncLease) Err() error { return nil }
-
-func (l redsyncLease) Unlock(ctx context.Context) error {
-	released, err := l.UnlockContext(ctx)
-	if err == nil && !released {
-		err = fmt.Errorf("redsync: %s was lost", l.Name())
-	}
-	return err
 }
 
 func (l *redsyncer) close() {
@@ -128,4 +112,72 @@ func (l *redsyncer) close() {
 	for _, end := range l.ends {
 		end()
 	}
+}
+
+// rueidisPool is a node for redsync by a rueidis client, which sends what many
+// goroutines ask at a time in one write. redsync brings one, too, on top of
+// rueidiscompat; this one has the same calls without what that costs.
+type rueidisPool struct{ client rueidis.Client }
+
+func (p rueidisPool) Get(ctx context.Context) (redsyncredis.Conn, error) {
+	if ctx == nil {
+		ctx = always
+	}
+	return rueidisConn{p.client, ctx}, nil
+}
+
+// rueidisConn is the client for the time of one call of redsync's.
+type rueidisConn struct {
+	client rueidis.Client
+	ctx    context.Context
+}
+
+func (c rueidisConn) Get(name string) (string, error) {
+	value, err := c.client.Do(c.ctx, c.client.B().Get().Key(name).Build()).ToString()
+	return value, unlessNil(err)
+}
+
+func (c rueidisConn) Set(name, value string) (bool, error) {
+	err := c.client.Do(c.ctx, c.client.B().Set().Key(name).Value(value).Build()).Error()
+	return err == nil, err
+}
+
+func (c rueidisConn) SetNX(name, value string, expiry time.Duration) (bool, error) {
+	err := c.client.Do(c.ctx, c.client.B().Set().Key(name).Value(value).Nx().PxMilliseconds(expiry.Milliseconds()).Build()).Error()
+	return err == nil, unlessNil(err)
+}
+
+func (c rueidisConn) PTTL(name string) (time.Duration, error) {
+	left, err := c.client.Do(c.ctx, c.client.B().Pttl().Key(name).Build()).AsInt64()
+	return time.Duration(left) * time.Millisecond, err
+}
+
+func (c rueidisConn) Eval(script *redsyncredis.Script, keysAndArgs ...any) (any, error) {
+	all := make([]string, len(keysAndArgs))
+	for i, v := range keysAndArgs {
+		all[i] = fmt.Sprint(v)
+	}
+	keys, args := all[:script.KeyCount], all[script.KeyCount:]
+	got := c.client.Do(c.ctx, c.client.B().Evalsha().Sha1(script.Hash).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	if err, ok := rueidis.IsRedisErr(got.Error()); ok && err.IsNoScript() {
+		got = c.client.Do(c.ctx, c.client.B().Eval().Script(script.Src).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	}
+	value, err := got.ToAny()
+	return value, unlessNil(err)
+}
+
+func (c rueidisConn) ScriptLoad(script *redsyncredis.Script) (err error) {
+	script.Hash, err = c.client.Do(c.ctx, c.client.B().ScriptLoad().Script(script.Src).Build()).ToString()
+	return err
+}
+
+// Close leaves the client open: it is shared.
+func (rueidisConn) Close() error { return nil }
+
+// unlessNil takes the reply that there is nothing for no error.
+func unlessNil(err error) error {
+	if rueidis.IsRedisNil(err) {
+		return nil
+	}
+	return err
 }

@@ -31,9 +31,6 @@ return redis.call('ZADD', KEYS[2], '1', ARGV[1])`
 
 var ringSHA, ringQueuePassSHA, ringQueueEnterSHA = sha(ringPass), sha(ringQueuePass), sha(ringQueueEnter)
 
-// place is which of several processes this is, and how many goroutines each has.
-type place struct{ Process, Processes, Goroutines int }
-
 // ring is the floor of a hand-over in a strict order: a token goes round the
 // participants, each in another process than the one before, by one script call
 // and one message for each step. There is no lock in it. A participant is one
@@ -46,7 +43,7 @@ type ring struct {
 	client   rueidis.Client
 	heard    rueidis.DedicatedClient
 	deadline deadline
-	at       place           // immutable
+	at       task            // the place of this process among others; immutable
 	queue    bool            // immutable
 	turns    []chan struct{} // by goroutine: the token, one slot
 	joined   int             // goroutines so far; owned by the caller of cycle
@@ -56,33 +53,35 @@ type ring struct {
 	why   error         // immutable once ended is closed
 }
 
-// openRing subscribes before it returns, so that a ring whose processes have all
-// done so loses no message.
-func openRing(addr string, at place, queue bool) (*ring, error) {
-	client, err := rueidis.NewClient(options(addr))
-	if err != nil {
-		return nil, err
-	}
-	r := &ring{client: client, at: at, queue: queue, ended: make(chan struct{})}
-	for range at.Goroutines {
-		r.turns = append(r.turns, make(chan struct{}, 1))
-	}
-	if at.Process == 0 {
-		r.turns[0] <- struct{}{}
-	}
-	r.heard, _ = client.Dedicate()
-	r.heard.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: r.hear})
-	err = r.heard.Do(always, r.heard.B().Subscribe().Channel(ringChannel(at.Process)).Build()).Error()
-	for _, script := range []string{ringPass, ringQueuePass, ringQueueEnter} {
-		if err == nil {
-			err = client.Do(always, client.B().ScriptLoad().Script(script).Build()).Error()
+// openRing subscribes before it returns, so that a ring whose processes have all done so
+// loses no message.
+func openRing(queue bool) func(task) (locker, error) {
+	return func(at task) (locker, error) {
+		client, err := rueidis.NewClient(options(at.Addrs[0]))
+		if err != nil {
+			return nil, err
 		}
+		r := &ring{client: client, at: at, queue: queue, ended: make(chan struct{})}
+		for range at.Goroutines {
+			r.turns = append(r.turns, make(chan struct{}, 1))
+		}
+		if at.Process == 0 {
+			r.turns[0] <- struct{}{}
+		}
+		r.heard, _ = client.Dedicate()
+		r.heard.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: r.hear})
+		err = r.heard.Do(always, r.heard.B().Subscribe().Channel(ringChannel(at.Process)).Build()).Error()
+		for _, script := range []string{ringPass, ringQueuePass, ringQueueEnter} {
+			if err == nil {
+				err = client.Do(always, client.B().ScriptLoad().Script(script).Build()).Error()
+			}
+		}
+		if err != nil {
+			r.close()
+			return nil, err
+		}
+		return r, nil
 	}
-	if err != nil {
-		r.close()
-		return nil, err
-	}
-	return r, nil
 }
 
 const (
@@ -113,7 +112,7 @@ func (r *ring) hear(m rueidis.PubSubMessage) {
 // but a call to Redis on others. When the load is over, the token stops with the
 // first who has gone, and the others' cycles end without a section.
 func (r *ring) cycle(key string) func(func()) error {
-	if key != (load{hot: true}).key(0) {
+	if key != hotKey {
 		return func(inside func()) error {
 			inside()
 			_, err := r.call(ringSHA, []string{ringNobody}, "0")

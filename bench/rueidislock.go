@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -9,16 +8,18 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
+var rueidislockLibrary = &library{open: openRueidislock, inner: []string{"set", "get", "del", "pexpireat"}}
+
 type rueidislocker struct{ rueidislock.Locker }
 
-func openRueidislock(addr string, lease time.Duration) (locker, error) {
+func openRueidislock(t task) (locker, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},
+		ClientOption:   rueidis.ClientOption{InitAddress: t.Addrs},
 		KeyMajority:    1,
 		NoLoopTracking: true,
 		TryNextAfter:   time.Second, // at 20 ms, its default, a slow reply may leave a waiter asleep
-		KeyValidity:    lease,
-		ExtendInterval: lease / 3,
+		KeyValidity:    t.lease(),
+		ExtendInterval: t.lease() / 3,
 	})
 	return rueidislocker{l}, err
 }
@@ -35,9 +36,10 @@ func (l rueidislocker) cycle(key string) func(func()) error {
 	}
 }
 
-func (l rueidislocker) hold(key string) (lease, error) {
-	ctx, unlock, err := l.WithContext(always, key)
-	return rueidisLease{ctx, unlock}, err
+// keep returns the context of the lock, which ends when it is lost.
+func (l rueidislocker) keep(key string) (kept, error) {
+	ctx, _, err := l.WithContext(always, key)
+	return ctx, err
 }
 
 func (l rueidislocker) tries(key string) func() (bool, error) {
@@ -51,13 +53,3 @@ func (l rueidislocker) tries(key string) func() (bool, error) {
 }
 
 func (l rueidislocker) close() { l.Close() }
-
-type rueidisLease struct {
-	context.Context
-	unlock context.CancelFunc
-}
-
-func (l rueidisLease) Unlock(context.Context) error {
-	l.unlock()
-	return nil
-}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/holdfast-go/holdfast/bench/report"
 )
 
 const (
@@ -26,51 +28,59 @@ const (
 	saleLast   = 200_000
 )
 
-// sale is a flash sale in one process: many keys, some of them hot, and customers
-// who come at a rate whether those before them have been served or not. The rate
-// rises until the p99 wait is above saleLimit.
+// sale is a flash sale in one process: many keys, some of them hot, and customers that come
+// at a rate whether those before them have been served or not. The rate rises until the p99
+// wait is above saleLimit.
 //
-// A wait is from the time at which the customer was to come, so that one who was
-// held up by a stall counts for all of it (no coordinated omission).
-func sale() workload {
-	const highest, first = "cycles/s", "p99 ms at the first rate"
-	w := workload{
-		name:  fmt.Sprintf("flash sale/%d keys × %v", saleKeys, saleSection),
-		spans: 6,
-		figures: []figure{
-			{"customers/s until p99 > 100 ms", target{}, of(holdfastName, highest)},
-			{"÷ best rival", atLeast(1), beside(holdfastName, highest)},
-			{fmt.Sprintf("p99 ms at %d/s", saleFirst), target{}, of(holdfastName, first)},
-		},
-	}
-	for _, name := range []string{holdfastName, fairName, rueidisName, redsyncName, redislockName, etcdName, zookeeperName, redissonName} {
-		w.subjects = append(w.subjects, subject{name: name, rival: isRival(name), needs: needs(name), run: func(s *server, d time.Duration) (sample, error) {
-			st, err := storeOf(name, s)
-			if err != nil {
-				return nil, err
-			}
-			task := childTask{Addr: st.address(), Library: name, Role: saleRole, Duration: time.Duration(saleRates()) * d / 2}
-			r, store, err := alone(st, task, nil)
-			if err != nil {
-				return nil, err
-			}
-			t, err := totalOf(r)
-			if err != nil {
-				return nil, err
-			}
-			maps.Copy(r.Figures, t.costs(store, name))
-			return r.Figures, nil
+// A wait is from the time at which the customer was to come, so that one that was held up by a
+// stall counts for all of it (no coordinated omission). Costs are those of all rates together.
+func sale(libraries ...string) workload {
+	w := workload{name: fmt.Sprintf("flash sale/%d keys × %v", saleKeys, saleSection)}
+	for _, l := range libraries {
+		w.subjects = append(w.subjects, subject{name: l, library: l, run: func(st store, d time.Duration) (report.Sample, error) {
+			return sell(st, l, d/2)
 		}})
 	}
 	return w
 }
 
-// saleRates is how many rates there are.
-func saleRates() (n int) {
-	for rate := float64(saleFirst); rate < saleLast; rate *= saleGrowth {
-		n++
+// sell raises the rate, each for d.
+func sell(st store, library string, d time.Duration) (report.Sample, error) {
+	workers, end, err := fleet{1}.start(task{Role: "sale", Addrs: st.addrs(), Library: library, Duration: d})
+	defer end()
+	if err != nil {
+		return nil, err
 	}
-	return n
+	var all []result
+	rates, highest := report.Sample{"cycles/s": 0}, newWaits()
+	store, err := during(st, func() error {
+		for rate := float64(saleFirst); rate < saleLast; rate *= saleGrowth {
+			results, err := together(workers, rate)
+			if err != nil {
+				return err
+			}
+			all = append(all, results...)
+			waits, err := waitsOf(results)
+			if err != nil {
+				return err
+			}
+			p99 := float64(waits.ValueAtQuantile(99)) / 1e6
+			if rate == saleFirst {
+				rates["p99 ms at the first rate"] = p99
+			}
+			if results[0].Figures[waitLeft] > 0 || p99 > ms(saleLimit) {
+				return nil
+			}
+			rates["cycles/s"], highest = rate, waits
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	got := costs(all, highest, store, library)
+	maps.Copy(got, rates)
+	return got, nil
 }
 
 // saleJob is a shop that is open.
@@ -79,58 +89,42 @@ type saleJob struct {
 	each time.Duration // how long one rate lasts
 }
 
-func (c childTask) prepareSale() (job, error) {
-	l, err := libraries[c.Library](c.Addr, c.lease())
+func prepareSale(t task) (job, error) {
+	l, err := libraries[t.Library].open(t)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.cycle("warm")(func() {}); err != nil {
+	if err := l.cycle(warmed)(func() {}); err != nil {
 		l.close()
 		return nil, err
 	}
-	return saleJob{l, c.Duration / time.Duration(saleRates())}, nil
+	return saleJob{l, t.Duration}, nil
 }
 
-// work tells the waits of the highest rate that was served, and of all rates together
-// what a customer cost.
-func (j saleJob) work() (r childResult, err error) {
-	r.Figures = sample{"cycles/s": 0}
-	highest := newWaits()
-	objects, bytes := allocated()
-	for rate := float64(saleFirst); rate < saleLast; rate *= saleGrowth {
-		day := &saleRun{locker: j.locker, waits: newWaits()}
-		served, err := day.open(rate, j.each)
-		if err != nil {
-			return r, err
-		}
-		r.All += int(day.waits.TotalCount())
-		p99 := float64(day.waits.ValueAtQuantile(99)) / 1e6
-		if served {
-			r.Figures[fmt.Sprintf(saleFigure, int(rate))] = p99
-		}
-		if rate == saleFirst {
-			r.Figures["p99 ms at the first rate"] = p99
-		}
-		if !served || p99 > ms(saleLimit) {
-			break
-		}
-		r.Figures["cycles/s"], highest = rate, day.waits
+// work opens the shop at one rate.
+func (j saleJob) work(rate float64) (r result, err error) {
+	day := &saleDay{locker: j.locker, waits: newWaits()}
+	before := allocatedSince(allocations{})
+	served, err := day.open(rate, j.each)
+	allocs := allocatedSince(before)
+	day.mu.Lock()
+	defer day.mu.Unlock()
+	if err != nil {
+		return r, err
 	}
-	r.Objects, r.Bytes = allocated()
-	r.Objects, r.Bytes, r.Allocated = r.Objects-objects, r.Bytes-bytes, r.All
-	r.Waits, err = encoded(highest)
+	r.All, r.Allocated, r.Objects, r.Bytes = int(day.waits.TotalCount()), int(day.waits.TotalCount()), allocs.objects, allocs.bytes
+	if !served {
+		r.Figures = report.Sample{waitLeft: float64(day.crowd.Load())}
+	}
+	r.Waits, err = encoded(day.waits)
 	return r, err
 }
 
-// saleFigure names the p99 wait at one rate.
-const saleFigure = "p99 ms at %d/s"
-
-// saleRun is one rate.
-type saleRun struct {
+// saleDay is one rate.
+type saleDay struct {
 	locker locker
 	inside [saleKeys]atomic.Bool
 	crowd  atomic.Int64
-	broken atomic.Bool
 	group  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -139,7 +133,7 @@ type saleRun struct {
 }
 
 // open lets customers come for d; false if so many waited that not all were let in.
-func (r *saleRun) open(rate float64, d time.Duration) (served bool, err error) {
+func (r *saleDay) open(rate float64, d time.Duration) (served bool, err error) {
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, saleKeys-1)
 	begun, served := time.Now(), true
 	for i := range int(rate * d.Seconds()) {
@@ -157,17 +151,20 @@ func (r *saleRun) open(rate float64, d time.Duration) (served bool, err error) {
 	} else if err != nil {
 		return false, nil // so many that they cannot be served in patience, either
 	}
-	if r.broken.Load() {
-		return false, errBroken
-	}
 	return served, r.failure
 }
 
-func (r *saleRun) customer(key int, due time.Time) {
-	err := once(r.locker, fmt.Sprintf("sku:%d", key), func() {
+func (r *saleDay) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failure = err
+}
+
+func (r *saleDay) customer(key int, due time.Time) {
+	err := r.locker.cycle(fmt.Sprintf("sku:%d", key))(func() {
 		had := time.Since(due)
 		if r.inside[key].Swap(true) {
-			r.broken.Store(true)
+			r.fail(errBroken)
 		}
 		time.Sleep(saleSection)
 		r.inside[key].Store(false)
@@ -177,8 +174,6 @@ func (r *saleRun) customer(key int, due time.Time) {
 	})
 	r.crowd.Add(-1)
 	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.failure = err
+		r.fail(err)
 	}
 }

@@ -2,12 +2,9 @@ package main
 
 import (
 	"io"
-	"maps"
-	"math"
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if runChild() {
+	if runAgent() {
 		return
 	}
 	spentSoFar = func() processors { return processors{} } // a busy machine is no reason to do all work three times
@@ -38,12 +35,12 @@ func needServer(t testing.TB) {
 // Redisson needs that, too, as Maven loads it.
 func needRival(t *testing.T, name string) {
 	t.Helper()
-	need := needs(name)
+	need := libraries[name].absent
 	if need == nil {
 		return
 	}
 	err := need()
-	_, java := redissonLocks[name]
+	java := libraries[name].java != ""
 	switch all := os.Getenv("RIVALS") == "1"; {
 	case all:
 		require.NoError(t, err)
@@ -54,41 +51,29 @@ func needRival(t *testing.T, name string) {
 	}
 }
 
-// Every workload runs, small, and fills every line of its table. Rivals are left
-// out where they would have to wait: one of them got stuck there at times.
+// Every workload runs, small, and tells all that its targets need. Rivals are left out where
+// they would have to wait: one of them got stuck there at times.
 func TestWorkloads(t *testing.T) {
 	needServer(t)
-	for _, w := range append(recoveries(),
-		sale(),
-		uncontended(8),
-		hot(8, 0),
-		hot(8, 50*time.Microsecond),
-		processes(2, 2, 0),
-		processes(2, 2, time.Millisecond),
-		oneHot(3, 2, 4),
-		refused(8),
-		waiting(50),
-		held(300, 1500*time.Millisecond),
-		fairUncontended(8),
-		handover(2, 2, target{}, target{}),
-		handover(1, 4, target{}, target{}),
-		queues(5, 20),
-		fairWaiting(50),
-		quorumUncontended(8, target{}),
-		far(),
-		quorumHeld(300, 3*time.Second),
-	) {
+	for _, w := range []workload{
+		holderKilled.workload("holdfast", "fair"), connectionsCut.workload("holdfast", "fair"), redisRestarted.workload("holdfast", "fair"),
+		sale("holdfast"), uncontended(8), hot(8, 0), hot(8, 50*time.Microsecond), processes(2, 2, 0), processes(2, 2, time.Millisecond),
+		oneHot(3, 2, 4), tryLock(8), waiting("waiting/50", 50, 1, "holdfast"),
+		held("held/300", 300, 1500*time.Millisecond, 0, "holdfast", single, "rueidislock"),
+		fairUncontended(8), handover(2, 2), handover(1, 4), queues(6, 20), waiting("fair/waiting 50", 50, 1, "fair"),
+		quorumUncontended(8), far(), held("quorum/held 300", 300, 3*time.Second, masters, "multilock", single+" and node"),
+	} {
 		t.Run(w.name, func(t *testing.T) {
 			waits := !slices.Contains([]string{"uncontended/8", "try-lock refused/8", "held/300", "quorum/uncontended 8", "quorum/2ms"}, w.name)
 			w.subjects = slices.DeleteFunc(w.subjects, func(s subject) bool {
-				return s.needs != nil || waits && s.rival || s.name == rueidisName && w.name != "held/300"
+				return libraries[s.library].absent != nil || waits && s.rival() || s.name == "rueidislock" && w.name != "held/300"
 			})
 			var unknown []string
 			for d := 50 * time.Millisecond; d < 10*time.Second; d *= 10 { // a busy machine may get nothing done in the first
-				m, err := w.measure(1, d, newProgress(io.Discard, nil, 1))
+				m, err := w.measure(1, d, io.Discard)
 				require.NoError(t, err)
 				require.Empty(t, m.Notes)
-				if unknown = unknownOf(w, m.Rounds[0]); len(unknown) == 0 {
+				if unknown = m.Unknown(); len(unknown) == 0 {
 					break
 				}
 			}
@@ -97,52 +82,29 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// unknownOf are the figures that a round should tell and does not.
-func unknownOf(w workload, r round) (names []string) {
-	for _, f := range w.figures {
-		if !tellsOfAbsent(f, w) && math.IsNaN(f.value(r)) {
-			names = append(names, f.name)
-		}
-	}
-	return names
-}
-
-// tellsOfAbsent says whether a figure is of a rival that is left out.
-func tellsOfAbsent(f figure, w workload) bool {
-	has := func(name string) bool {
-		return slices.ContainsFunc(w.subjects, func(s subject) bool { return s.name == name })
-	}
-	if strings.Contains(f.name, "rival") {
-		return !slices.ContainsFunc(w.subjects, func(s subject) bool { return s.rival })
-	}
-	return slices.ContainsFunc(slices.Concat(rivals(), fifoRivals()), func(name string) bool {
-		return strings.Contains(f.name, name) && !has(name)
-	})
-}
-
 // A rival does the work that ours do, on the server that it needs.
 func TestRivals(t *testing.T) {
 	needServer(t)
-	defer stopStores()
-	defer stopAgents()
+	defer stopOwnServers()
+	defer stopJava()
 	defer func(d time.Duration) { javaWarm = d }(javaWarm)
 	javaWarm = 100 * time.Millisecond
 	for _, name := range []string{
-		rueidisName, redsyncName, redislockName, etcdName, zookeeperName,
-		redissonName, redissonFairName, redissonSpinName,
+		"rueidislock", "redsync", "redislock", "etcd", "zookeeper",
+		"Redisson", "Redisson fair", "Redisson spin",
 	} {
 		t.Run(name, func(t *testing.T) {
 			needRival(t, name)
 			does := map[string]subject{
-				"own keys":  crew{4}.subject(name, name, work{}),
-				"one key":   crew{2}.subject(name, name, work{hot: true, section: time.Millisecond}),
-				"processes": crew{1, 1}.subject(name, name, work{hot: true}),
+				"own keys":  fleet{4}.subject(name, name, work{}),
+				"one key":   fleet{2}.subject(name, name, work{hot: true, section: time.Millisecond}),
+				"processes": fleet{1, 1}.subject(name, name, work{hot: true}),
 			}
 			for of, s := range does {
 				w := workload{name: of, subjects: []subject{s}}
-				m, err := w.measure(1, 50*time.Millisecond, newProgress(io.Discard, nil, 1))
+				m, err := w.measure(1, 50*time.Millisecond, io.Discard)
 				require.NoError(t, err)
-				if name == rueidisName && len(m.Notes) > 0 {
+				if name == "rueidislock" && len(m.Notes) > 0 {
 					require.Contains(t, m.Notes[0], errStuck.Error(), of) // as happens on a busy machine
 					continue
 				}
@@ -156,26 +118,24 @@ func TestRivals(t *testing.T) {
 // Redisson does every kind of work, in processes that are replaced if they end.
 func TestRedisson(t *testing.T) {
 	needServer(t)
-	needRival(t, redissonName)
-	defer stopAgents()
+	needRival(t, "Redisson")
+	defer stopJava()
 	defer func(d time.Duration) { javaWarm = d }(javaWarm)
 	javaWarm = 100 * time.Millisecond
-	first := true
-	for _, w := range append(recoveries(), sale(), refused(8), waiting(50), held(300, 1500*time.Millisecond), fairWaiting(50)) {
-		w.subjects = slices.DeleteFunc(w.subjects, func(s subject) bool {
-			_, java := redissonLocks[s.name]
-			return !java
-		})
-		m, err := w.measure(1, 50*time.Millisecond, newProgress(io.Discard, nil, 1))
+	for i, w := range []workload{
+		holderKilled.workload("Redisson", "Redisson fair", "Redisson spin"), connectionsCut.workload("Redisson"), redisRestarted.workload("Redisson"),
+		sale("Redisson"), {"try", fleet{8}.subjects(work{try: true}, "Redisson")}, waiting("wait", 50, 1, "Redisson", "Redisson fair"),
+		held("held", 300, 1500*time.Millisecond, 0, "Redisson"),
+	} {
+		m, err := w.measure(1, 50*time.Millisecond, io.Discard)
 		require.NoError(t, err)
 		require.Empty(t, m.Notes, w.name)
 		for _, s := range w.subjects {
 			require.NotEmpty(t, m.Rounds[0][s.name], w.name)
 		}
-		if first {
-			first = false
-			require.NoError(t, agents[0].kill())
-			<-agents[0].done
+		if i == 0 {
+			require.NoError(t, javaWorkers[0].kill())
+			<-javaWorkers[0].done
 		}
 	}
 }
@@ -183,14 +143,12 @@ func TestRedisson(t *testing.T) {
 // Rivals with servers of their own do every kind of work, too.
 func TestOwnServers(t *testing.T) {
 	needServer(t)
-	defer stopStores()
-	for _, w := range []workload{recoveries()[0], sale(), waiting(20)} {
-		for _, name := range []string{etcdName, zookeeperName} {
+	defer stopOwnServers()
+	for _, name := range []string{"etcd", "zookeeper"} {
+		for _, w := range []workload{holderKilled.workload(name), sale(name), waiting("wait", 20, 1, name)} {
 			t.Run(w.name+" "+name, func(t *testing.T) {
 				needRival(t, name)
-				w := w
-				w.subjects = slices.DeleteFunc(slices.Clone(w.subjects), func(s subject) bool { return s.name != name })
-				m, err := w.measure(1, 50*time.Millisecond, newProgress(io.Discard, nil, 1))
+				m, err := w.measure(1, 50*time.Millisecond, io.Discard)
 				require.NoError(t, err)
 				require.Empty(t, m.Notes)
 				require.NotEmpty(t, m.Rounds[0][name])
@@ -207,25 +165,54 @@ func TestWorkloadNamesDiffer(t *testing.T) {
 	}
 }
 
-// An uncontended cycle is two calls and nothing else, commands within scripts
-// included.
+// An uncontended cycle is two calls and nothing else, commands within scripts included.
 func TestTwoCallsPerCycle(t *testing.T) {
 	needServer(t)
 	s, err := startServer()
 	require.NoError(t, err)
 	defer s.stop()
-	for _, name := range []string{holdfastName, floorName} {
-		l, err := libraries[name](s.addr, usualLease)
+	for _, name := range []string{"holdfast", "floor"} {
+		l, err := libraries[name].open(task{Addrs: s.addrs()})
 		require.NoError(t, err)
 		defer l.close()
 		cycle := l.cycle("key")
 		require.NoError(t, cycle(func() {}))
-		executed, err := s.callsDuring(func() error { return cycle(func() {}) })
+		did, err := during(s, func() error { return cycle(func() {}) })
 		require.NoError(t, err)
-		for _, mine := range []string{"info", "ping"} {
-			delete(executed, mine)
+		require.InDelta(t, 2, did.sent(name), 0)
+		for _, mine := range []string{"info", "ping", "config|resetstat"} {
+			delete(did.calls, mine)
 		}
-		maps.DeleteFunc(executed, func(_ string, n int) bool { return n == 0 })
-		require.Equal(t, calls{"evalsha": 2, "exists": 1, "hset": 1, "pexpire": 1, "hdel": 1, "publish": 1}, executed, name)
+		require.Equal(t, map[string]float64{"evalsha": 2, "exists": 1, "hset": 1, "pexpire": 1, "hdel": 1, "publish": 1}, did.calls, name)
+		require.Positive(t, did.longest)
 	}
+}
+
+// A cycle on a quorum is two calls to each node and nothing else.
+func TestTwoCallsPerCycleAndNode(t *testing.T) {
+	needServer(t)
+	all, err := startNodes(3)
+	require.NoError(t, err)
+	defer all.stop()
+	l, err := libraries["multilock"].open(task{Addrs: all.addrs()})
+	require.NoError(t, err)
+	defer l.close()
+	everywhere := func(want int64) {
+		for _, s := range all {
+			require.Eventually(t, func() bool {
+				n, err := s.do("EXISTS", "key").AsInt64()
+				return err == nil && n == want
+			}, patience, time.Millisecond)
+		}
+	}
+	once := func() error {
+		err := l.cycle("key")(func() { everywhere(1) })
+		everywhere(0)
+		return err
+	}
+	require.NoError(t, once()) // looks at the nodes, and teaches Redis the scripts
+	did, err := during(all, once)
+	require.NoError(t, err)
+	require.InDelta(t, 2*len(all), did.calls["evalsha"], 0)
+	require.InDelta(t, 2*len(all), did.sent("multilock"), 0)
 }

@@ -1,52 +1,126 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
 
-// workloads lists all workloads in the order of the table.
+var (
+	// rivals promise no order, or cannot be had without one.
+	rivals = []string{"rueidislock", "redsync", "redislock", "etcd", "zookeeper", "Redisson", "Redisson spin"}
+	// fifoRivals serve first what came first.
+	fifoRivals = []string{"etcd", "zookeeper", "Redisson fair"}
+	onQuorum   = []string{"multilock", "redsync", "redsync on go-redis"}
+)
+
+// workloads lists all of them in the order of the table.
 func workloads() []workload {
-	var all []workload
-	all = append(all, uncontended(1), uncontended(8), uncontended(64), uncontended(512),
+	onRedis := []string{"holdfast", "fair", "rueidislock", "redsync", "redislock", "Redisson", "Redisson fair"}
+	return []workload{
+		uncontended(1), uncontended(8), uncontended(64), uncontended(512),
 		hot(64, 0), hot(64, 100*time.Microsecond), hot(64, time.Millisecond), hot(64, 10*time.Millisecond),
 		processes(2, 8, 0), processes(8, 8, 0), processes(8, 8, 100*time.Microsecond), processes(8, 8, time.Millisecond),
-		processes(8, 8, 10*time.Millisecond), processes(8, 8, 20*time.Millisecond))
-	all = append(all, oneHot(8, 8, 64), refused(64), waiting(1000), waiting(10_000), held(20_000, heldLease), held(100_000, heldLease))
-	all = append(all, sale())
-	return slices.Concat(all, recoveries(), fairWorkloads(), quorumWorkloads())
-}
+		processes(8, 8, 10*time.Millisecond), processes(8, 8, 20*time.Millisecond),
+		oneHot(8, 8, 64),
+		tryLock(64),
+		waiting("waiting/1000", 1000, 5, append([]string{"holdfast"}, rivals...)...),
+		waiting("waiting/10000", 10_000, 5, "holdfast", "rueidislock", "redsync", "redislock", "Redisson"),
+		held("held/20000", 20_000, heldLease, 0, "holdfast", single, "Redisson", "rueidislock"),
+		held("held/100000", 100_000, heldLease, 0, "holdfast", single, "Redisson"), // rueidislock has a goroutine for each
+		sale("holdfast", "fair", "rueidislock", "redsync", "redislock", "etcd", "zookeeper", "Redisson"),
 
-// fairWorkloads are those of the fair lock.
-func fairWorkloads() []workload {
-	ring := atLeast(0.75)
-	return []workload{
+		holderKilled.workload(append(onRedis, "Redisson spin", "etcd", "zookeeper")...),
+		connectionsCut.workload(onRedis...),
+		redisRestarted.workload(onRedis...),
+
 		fairUncontended(1), fairUncontended(16), fairUncontended(64),
-		handover(2, 1, ring, ring), handover(8, 1, ring, ring), handover(64, 1, ring, ring),
-		handover(8, 8, atLeast(1.2), target{}), handover(1, 64, atLeast(4), target{}),
+		handover(2, 1), handover(8, 1), handover(64, 1), handover(8, 8), handover(1, 64),
 		queues(10, 100, 1000, 10_000),
-		fairWaiting(1000),
-	}
-}
+		waiting("fair/waiting 1000", 1000, 10, "fair", "Redisson fair"), // so long that a heartbeat names all waiters once
 
-// quorumWorkloads are those of the lock on a quorum.
-func quorumWorkloads() []workload {
-	return []workload{
-		quorumUncontended(1, target{}), quorumUncontended(64, atLeast(2)),
+		quorumUncontended(1), quorumUncontended(64),
 		far(),
-		quorumHeld(20_000, heldLease),
+		held("quorum/held 20000", 20_000, heldLease, masters, "multilock", single+" and node"),
 	}
 }
 
-// quickWorkloads are the main three.
-func quickWorkloads() []workload {
-	return []workload{uncontended(64), hot(64, 0), processes(8, 8, 0)}
+// quick are those of -quick: the main three.
+var quick = []string{uncontended(64).name, hot(64, 0).name, processes(8, 8, 0).name}
+
+// uncontended is goroutines with a key of their own each.
+func uncontended(goroutines int) workload {
+	names := append([]string{"holdfast", "floor", "floor of SET"}, rivals...)
+	return workload{fmt.Sprintf("uncontended/%d", goroutines), fleet{goroutines}.subjects(work{}, names...)}
 }
 
-// mainNames are those that fit on one plot: the main three and a queue.
-func mainNames() (names []string) {
-	for _, w := range append(quickWorkloads(), handover(8, 8, target{}, target{})) {
-		names = append(names, w.name)
+// hot is goroutines of one process that all want one key.
+func hot(goroutines int, section time.Duration) workload {
+	names := append([]string{"holdfast", "no hand-over", "fair"}, rivals...)
+	return workload{fmt.Sprintf("hot/%d × %v", goroutines, section), fleet{goroutines}.subjects(work{hot: true, section: section}, names...)}
+}
+
+// processes is a key that several processes want.
+func processes(count, goroutines int, section time.Duration) workload {
+	w := hot(goroutines, section)
+	w.name = fmt.Sprintf("processes/%d × %d × %v", count, goroutines, section)
+	for i, s := range w.subjects {
+		w.subjects[i] = fleetOf(count, goroutines).subject(s.name, s.library, work{hot: true, section: section})
 	}
-	return names
+	return w
+}
+
+// oneHot is one process with many goroutines beside others with one or two each, compared
+// with as many processes that have equally many, and with the one alone, by the cycles of all.
+func oneHot(count, goroutines, hot int) workload {
+	few := make(fleet, count)
+	for i := range few {
+		few[i] = 1 + i%2
+	}
+	few[0] = hot
+	w := work{hot: true}
+	return workload{fmt.Sprintf("processes/one of %d beside %d of 1 or 2", hot, count-1), []subject{
+		few.subject("beside few", "holdfast", w),
+		fleetOf(count, goroutines).subject("even", "holdfast", w),
+		fleet{hot}.subject("alone", "holdfast", w),
+	}}
+}
+
+// tryLock is goroutines of one process that try a key which another client holds. A cycle
+// of it is one try.
+func tryLock(goroutines int) workload {
+	return workload{fmt.Sprintf("try-lock refused/%d", goroutines), fleet{goroutines}.subjects(work{try: true},
+		"holdfast", "fair", "rueidislock", "redsync", "redislock", "etcd", "Redisson", "Redisson spin")}
+}
+
+// fairUncontended is uncontended for the fair lock.
+func fairUncontended(goroutines int) workload {
+	names := append([]string{"fair", "holdfast"}, fifoRivals...)
+	return workload{fmt.Sprintf("fair/uncontended %d", goroutines), fleet{goroutines}.subjects(work{}, names...)}
+}
+
+// handover is a key that processes want, first come, first served, compared with a ring of
+// the same processes and goroutines.
+func handover(count, goroutines int) workload {
+	names := []string{"fair", "fair, no hand-over", "ring", "ring with a queue"}
+	if count <= 8 { // 64 processes of a rival's would be the machine's test, not the rival's
+		names = append(names, fifoRivals...)
+	}
+	return workload{fmt.Sprintf("fair/%d × %d", count, goroutines), fleetOf(count, goroutines).subjects(work{hot: true}, names...)}
+}
+
+// queues is one key with as many waiters as told, half of them in each of two processes,
+// without local hand-over: what a hand-over costs the server, compared with the shortest
+// queue. Filling and emptying the queue is part of it.
+func queues(lengths ...int) workload {
+	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", lengths[0], slices.Max(lengths))}
+	for _, n := range lengths {
+		w.subjects = append(w.subjects, fleetOf(2, n/2).subject(fmt.Sprintf("queue of %d", n), "fair, no hand-over", work{hot: true}))
+	}
+	return w
+}
+
+// quorumUncontended is uncontended on five masters.
+func quorumUncontended(goroutines int) workload {
+	return workload{fmt.Sprintf("quorum/uncontended %d", goroutines), fleet{goroutines}.subjects(work{nodes: masters}, onQuorum...)}
 }

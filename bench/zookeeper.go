@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -13,8 +12,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+var zookeeperLibrary = &library{open: openZookeeper, server: startZookeeper, absent: needZookeeper}
+
 // zookeeperJar is where Debian has the server.
 const zookeeperJar = "/usr/share/java/zookeeper.jar"
+
+func needZookeeper() error {
+	if _, err := os.Stat(zookeeperJar); err != nil {
+		return fmt.Errorf("%s is not there: apt-get install zookeeper", zookeeperJar)
+	}
+	return needProgram("java", "zookeeper")
+}
 
 // startZookeeper starts one server, which forces nothing to disk.
 func startZookeeper() (*process, error) {
@@ -32,7 +40,7 @@ func startZookeeper() (*process, error) {
 		return exec.Command("java", "-Xms512m", "-Xmx512m", "-Dzookeeper.forceSync=no", "-Dzookeeper.jmx.log4j.disable=true",
 			"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config), nil
 	}, func(addr string) error {
-		l, err := openZookeeper(addr, usualLease)
+		l, err := openZookeeper(task{Addrs: []string{addr}})
 		if err != nil {
 			return err
 		}
@@ -50,8 +58,8 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-func openZookeeper(addr string, lease time.Duration) (locker, error) {
-	conn, events, err := zk.Connect([]string{addr}, lease, zk.WithLogger(silent{}))
+func openZookeeper(t task) (locker, error) {
+	conn, events, err := zk.Connect(t.Addrs, t.lease(), zk.WithLogger(silent{}))
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +88,4 @@ func (l *zookeeper) cycle(key string) func(func()) error {
 	}
 }
 
-func (l *zookeeper) hold(key string) (lease, error) {
-	lock := zk.NewLock(l.conn, "/bench/"+key, zk.WorldACL(zk.PermAll))
-	return zookeeperLease{lock}, lock.Lock()
-}
-
 func (l *zookeeper) close() { l.conn.Close() }
-
-type zookeeperLease struct{ *zk.Lock }
-
-func (zookeeperLease) Err() error { return nil }
-
-func (l zookeeperLease) Unlock(context.Context) error { return l.Lock.Unlock() }

@@ -8,52 +8,44 @@ import java.util.function.Function;
 import org.redisson.api.RLock;
 
 /** Many keys that are held and renewed. They are taken by a few threads, as their owner may have many. */
-final class Keeping implements Job {
+final class Keeping implements Agent.Job {
     private static final int THREADS = 64;
 
     private final CountDownLatch over = new CountDownLatch(1);
+    private final Threads threads = new Threads();
     private final long duration;
     private final double bytes;
-    private volatile Throwable failure;
 
     Keeping(Task task, Function<String, RLock> lock) throws InterruptedException {
         duration = task.duration();
-        long before = Memory.heap();
+        long before = Threads.heap();
         CountDownLatch taken = new CountDownLatch(THREADS);
         for (int first = 0; first < THREADS; first++) {
             int from = first;
-            Memory.thread(() -> {
+            threads.start(() -> {
                 List<RLock> mine = new ArrayList<>();
                 try {
-                    for (int i = from; i < task.count() && failure == null; i += THREADS) {
+                    for (int i = from; i < task.count() && !threads.failed(); i += THREADS) {
                         RLock l = lock.apply("held:" + i);
                         l.lock();
                         mine.add(l);
                     }
-                    taken.countDown();
-                    over.await();
-                    mine.clear(); // until then they are kept
-                } catch (Throwable e) {
-                    failure = e;
+                } finally {
                     taken.countDown();
                 }
-            }).start();
+                over.await();
+                mine.clear(); // until then they are kept
+            });
         }
         taken.await();
-        fail();
-        bytes = (double) (Memory.heap() - before) / task.count();
-    }
-
-    private void fail() {
-        if (failure != null) {
-            throw new IllegalStateException(failure);
-        }
+        threads.check();
+        bytes = (double) (Threads.heap() - before) / task.count();
     }
 
     @Override
-    public Result work() throws InterruptedException {
+    public Result work(double rate) throws InterruptedException {
         TimeUnit.NANOSECONDS.sleep(duration);
-        fail();
+        threads.check();
         Result r = new Result();
         r.figures.put("bytes/lease", bytes);
         return r;

@@ -1,6 +1,13 @@
 package bench;
 
 import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -10,18 +17,16 @@ import org.HdrHistogram.Histogram;
 import org.redisson.api.RLock;
 
 /** Threads that lock and unlock without a pause, as load.go has goroutines do. */
-final class Load {
-    /** How much longer than planned something may take. */
-    static final long PATIENCE = TimeUnit.SECONDS.toNanos(10);
+final class Load implements Agent.Job {
+    private static final VarHandle LONG = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
     private final Task task;
     private final IntFunction<RLock> locks;
+    private final ByteBuffer inside; // how many have a section of the one key, in all processes that map the file
     private final CountDownLatch begin = new CountDownLatch(1);
-    private final Inside inside;
-    private final List<Tally> tallies = new ArrayList<>();
+    private final Threads threads = new Threads();
     private volatile boolean counts;
     private volatile boolean over;
-    private volatile Throwable failure;
 
     // Guarded by the lock that is measured, if all want one; volatile, as that lock is
     // none of Java's memory model.
@@ -33,30 +38,34 @@ final class Load {
         int cycles;
         int all;
         long held;
-        final Histogram waits = newWaits();
+        final Histogram waits = Result.newWaits();
     }
 
     Load(Task task, IntFunction<RLock> locks) throws IOException {
         this.task = task;
-        this.inside = Inside.of(task.inside());
         this.locks = locks;
+        inside = map(task.inside());
     }
 
-    static Histogram newWaits() {
-        return new Histogram(100, TimeUnit.MINUTES.toNanos(10), 2);
+    /** The number in a file that other processes map as well, or one of this process if there is no path. */
+    private static ByteBuffer map(String path) throws IOException {
+        if (path.isEmpty()) {
+            return ByteBuffer.allocateDirect(Long.BYTES).alignedSlice(Long.BYTES);
+        }
+        try (FileChannel file = FileChannel.open(Path.of(path), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            return file.map(FileChannel.MapMode.READ_WRITE, 0, Long.BYTES);
+        }
     }
 
     /** Works for the task's lead and its duration; the lead is not measured. */
-    Result run() throws InterruptedException {
-        List<Thread> threads = new ArrayList<>();
-        for (int i = 0; i < task.threads(); i++) {
+    @Override
+    public Result work(double rate) throws InterruptedException {
+        List<Tally> tallies = new ArrayList<>();
+        for (int i = 0; i < task.goroutines(); i++) {
             RLock lock = locks.apply(i);
             Tally mine = new Tally();
             tallies.add(mine);
-            Thread t = new Thread(() -> work(lock, mine));
-            t.setDaemon(true);
-            t.start();
-            threads.add(t);
+            threads.start(() -> cycles(lock, mine));
         }
         last = System.nanoTime();
         begin.countDown();
@@ -65,41 +74,29 @@ final class Load {
         counts = true;
         TimeUnit.NANOSECONDS.sleep(task.duration());
         over = true;
-        long limit = System.nanoTime() + PATIENCE;
-        for (Thread t : threads) {
-            t.join(Math.max(1, (limit - System.nanoTime()) / 1_000_000));
-            if (t.isAlive()) {
-                throw new IllegalStateException("some still waited 10s after the end");
-            }
+        if (threads.join(System.nanoTime() + Threads.PATIENCE) > 0) {
+            throw Threads.stuck();
         }
-        if (failure != null) {
-            throw new IllegalStateException(failure);
-        }
-        return sum(Math.max(gap, started + task.duration() - last));
+        return sum(tallies, Math.max(gap, started + task.duration() - last));
     }
 
-    private void work(RLock lock, Tally mine) {
-        try {
-            begin.await();
-            while (!over) {
-                long asked = System.nanoTime();
-                if (task.refused()) {
-                    if (lock.tryLock()) {
-                        throw new IllegalStateException("exclusion is broken: a key that is held was given to another");
-                    }
-                    section(mine, asked);
-                    continue;
+    private void cycles(RLock lock, Tally mine) throws InterruptedException {
+        begin.await();
+        while (!over && !threads.failed()) {
+            long asked = System.nanoTime();
+            if (task.try_()) {
+                if (lock.tryLock()) {
+                    throw new IllegalStateException("exclusion is broken: a key that is held was given to another");
                 }
-                lock.lock();
-                try {
-                    section(mine, asked);
-                } finally {
-                    lock.unlock();
-                }
+                section(mine, asked);
+                continue;
             }
-        } catch (Throwable e) {
-            failure = e;
-            over = true;
+            lock.lock();
+            try {
+                section(mine, asked);
+            } finally {
+                lock.unlock();
+            }
         }
     }
 
@@ -110,8 +107,8 @@ final class Load {
         if (counts) {
             mine.waits.recordValue(had - asked);
         }
-        if (task.hot() && !inside.enter()) {
-            throw new IllegalStateException("exclusion is broken: sections overlapped");
+        if (task.hot() && (long) LONG.getAndAdd(inside, 0, 1L) != 0) {
+            throw Threads.broken();
         }
         if (!over) {
             if (counts) {
@@ -128,7 +125,7 @@ final class Load {
             }
         }
         if (task.hot()) {
-            inside.leave();
+            LONG.getAndAdd(inside, 0, -1L);
         }
     }
 
@@ -144,18 +141,19 @@ final class Load {
         }
     }
 
-    private Result sum(long longest) {
+    private static Result sum(List<Tally> tallies, long longest) {
         Result r = new Result();
+        Histogram waits = Result.newWaits();
         long held = 0;
         for (Tally t : tallies) {
             r.cycles += t.cycles;
             r.all += t.all;
             r.shares.add(t.cycles);
-            r.waits.add(t.waits);
+            waits.add(t.waits);
             held += t.held;
         }
         r.gap = longest;
         r.section = held / Math.max(r.cycles, 1);
-        return r;
+        return r.waits(waits);
     }
 }

@@ -8,26 +8,31 @@ import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Collectors;
+import java.util.concurrent.TimeUnit;
 import org.HdrHistogram.Histogram;
 
-/** What one process tells, with the names that the Go side reads. */
+/** What one process answers, as agent.go has it. */
 final class Result {
     int cycles;
     int all;
     long gap;
     long section;
-    double cpu;
+    double CPU;
     long at;
+    String waits;
+    String failure;
     final List<Integer> shares = new ArrayList<>();
-    final Histogram waits = Load.newWaits();
     final Map<String, Double> figures = new LinkedHashMap<>();
 
-    String json() {
-        String named = figures.entrySet().stream().map(f -> "\"" + f.getKey() + "\":" + f.getValue()).collect(Collectors.joining(","));
-        return "{\"Cycles\":" + cycles + ",\"All\":" + all + ",\"Shares\":" + shares + ",\"Gap\":" + gap
-                + ",\"Section\":" + section + ",\"CPU\":" + cpu + ",\"Waits\":\"" + encoded() + "\",\"At\":" + at
-                + ",\"Figures\":{" + named + "}}";
+    static Histogram newWaits() {
+        return new Histogram(100, TimeUnit.MINUTES.toNanos(10), 2);
+    }
+
+    Result waits(Histogram all) {
+        ByteBuffer buffer = ByteBuffer.allocate(all.getNeededByteBufferCapacity());
+        int length = all.encodeIntoCompressedByteBuffer(buffer);
+        waits = Base64.getEncoder().encodeToString(Arrays.copyOf(buffer.array(), length));
+        return this;
     }
 
     static Result at(Instant when) {
@@ -36,20 +41,10 @@ final class Result {
         return r;
     }
 
-    static String failure(Throwable e) {
-        return "{\"Failure\":\"" + text(e) + "\"}";
-    }
-
-    /** What went wrong, fit for a string of JSON. */
-    static String text(Throwable e) {
+    static Result failure(Throwable e) {
+        Result r = new Result();
         Throwable why = e.getCause() == null ? e : e.getCause();
-        String text = String.valueOf(why.getMessage() == null ? why : why.getMessage());
-        return text.replaceAll("[\"\\\\\\p{Cntrl}]", " ");
-    }
-
-    private String encoded() {
-        ByteBuffer buffer = ByteBuffer.allocate(waits.getNeededByteBufferCapacity());
-        int length = waits.encodeIntoCompressedByteBuffer(buffer);
-        return Base64.getEncoder().encodeToString(Arrays.copyOf(buffer.array(), length));
+        r.failure = String.valueOf(why.getMessage() == null ? why : why.getMessage());
+        return r;
     }
 }

@@ -1,104 +1,74 @@
 package bench;
 
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import org.HdrHistogram.Histogram;
 import org.redisson.api.RLock;
 
 /**
  * Threads that wait for a key that another client holds, as waiting.go has goroutines
  * do. Bytes are of the heap, less those of as many threads that are parked.
  */
-final class Waiting implements Job {
+final class Waiting implements Agent.Job {
+    private final Task task;
     private final RLock held;
-    private final List<Thread> threads = new ArrayList<>();
-    private final int waiters;
-    private final long duration;
+    private final Threads threads = new Threads();
     private final double bytes;
-    private final Result result = new Result();
+    private final Histogram waits = Result.newWaits(); // guarded by itself
     private volatile long released;
-    private volatile Throwable failure;
 
     Waiting(Task task, RLock held, Supplier<RLock> lock) throws InterruptedException {
+        this.task = task;
         this.held = held;
-        waiters = task.count();
-        duration = task.duration();
-        held.lock(10, TimeUnit.MINUTES);
         long bare = parked();
         ask(1, lock);
-        long before = Memory.heap();
-        ask(waiters, lock);
-        bytes = (double) (Memory.heap() - before - bare) / waiters;
+        long before = Threads.heap();
+        ask(task.count(), lock);
+        bytes = (double) (Threads.heap() - before - bare) / task.count();
     }
 
     private void ask(int n, Supplier<RLock> lock) throws InterruptedException {
         for (int i = 0; i < n; i++) {
             RLock mine = lock.get();
-            Thread t = Memory.thread(() -> {
-                try {
-                    mine.lock();
-                    served();
-                    mine.unlock();
-                } catch (Throwable e) {
-                    failure = e;
+            threads.start(() -> {
+                mine.lock();
+                long had = System.nanoTime();
+                synchronized (waits) {
+                    waits.recordValue(had - released);
                 }
+                mine.unlock();
             });
-            t.start();
-            threads.add(t);
         }
         Thread.sleep(500 + n); // until they surely wait
     }
 
-    private void served() {
-        long had = System.nanoTime();
-        synchronized (result) {
-            result.waits.recordValue(had - released);
-        }
-    }
-
     /** The heap of as many threads that wait for nothing. */
     private long parked() throws InterruptedException {
-        long before = Memory.heap();
+        long before = Threads.heap();
         CountDownLatch over = new CountDownLatch(1);
-        List<Thread> all = new ArrayList<>();
-        for (int i = 0; i < waiters; i++) {
-            Thread t = Memory.thread(() -> {
-                try {
-                    over.await();
-                } catch (InterruptedException e) {
-                    failure = e;
-                }
-            });
-            t.start();
-            all.add(t);
+        Threads all = new Threads();
+        for (int i = 0; i < task.count(); i++) {
+            all.start(over::await);
         }
         Thread.sleep(500);
-        long used = Memory.heap() - before;
+        long used = Threads.heap() - before;
         over.countDown();
-        for (Thread t : all) {
-            t.join();
-        }
+        all.join(Long.MAX_VALUE);
         return used;
     }
 
     @Override
-    public Result work() throws InterruptedException {
+    public Result work(double rate) throws InterruptedException {
         released = System.nanoTime();
         held.unlock();
-        long limit = released + duration;
-        for (Thread t : threads) {
-            t.join(Math.max(1, (limit - System.nanoTime()) / 1_000_000));
-        }
-        if (failure != null) {
-            throw new IllegalStateException(failure);
-        }
+        int left = threads.join(released + task.duration());
         double took = (System.nanoTime() - released) / 1e6;
-        long left = threads.stream().filter(Thread::isAlive).count();
-        result.figures.put(left > 0 ? "not served" : "ms to serve all", left > 0 ? (double) left : took);
-        result.figures.put("heap bytes/waiter", bytes);
-        result.all = threads.size();
-        return result;
+        Result r = new Result();
+        r.figures.put(left > 0 ? "not served" : "ms to serve all", left > 0 ? (double) left : took);
+        r.figures.put("heap bytes/waiter", bytes);
+        r.all = task.count() + 1;
+        synchronized (waits) {
+            return r.waits(waits);
+        }
     }
 }

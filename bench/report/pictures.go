@@ -1,0 +1,129 @@
+package report
+
+import (
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+)
+
+// shown are the workloads that have a picture.
+var shown = []string{"uncontended/64", "hot/64 × 0s", "processes/8 × 8 × 0s", "fair/8 × 8"}
+
+// pictures draws the medians of the rounds. What was not measured is not drawn.
+func (r *Results) pictures(dir string) error {
+	for file, figure := range map[string]string{"main.png": speed, "waits.png": "lock p99 µs"} {
+		var all []*plot.Plot
+		for _, name := range shown {
+			if p, err := r.find(name).bars(figure); err != nil {
+				return err
+			} else if p != nil {
+				all = append(all, p)
+			}
+		}
+		if err := page(filepath.Join(dir, file), all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bars draws a figure of all subjects, one bar below the other; nil if none has it.
+func (w Workload) bars(figure string) (*plot.Plot, error) {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text = w.Name, figure
+	p.X.Min, p.X.Tick.Marker = 0, plot.TickerFunc(shortTicks)
+	var names []string
+	var labels plotter.XYLabels
+	for _, s := range slices.Backward(w.Subjects) { // the first on top
+		v := w.medianOf(s, figure)
+		if math.IsNaN(v) {
+			continue
+		}
+		at := float64(len(names))
+		bar, err := plotter.NewBarChart(plotter.Values{v}, vg.Points(11))
+		if err != nil {
+			return nil, err
+		}
+		bar.Horizontal, bar.XMin, bar.Color, bar.LineStyle.Width = true, at, colourOf(s), 0
+		p.Add(bar)
+		names = append(names, s)
+		labels.XYs = append(labels.XYs, plotter.XY{X: v, Y: at})
+		labels.Labels = append(labels.Labels, " "+number(v))
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	figures, err := plotter.NewLabels(labels)
+	if err != nil {
+		return nil, err
+	}
+	for i := range figures.TextStyle {
+		figures.TextStyle[i].YAlign, figures.TextStyle[i].Font.Size = text.YCenter, font.Points(8)
+	}
+	p.Add(figures)
+	p.NominalY(names...)
+	p.X.Max = 1.2*p.X.Max + 1e-9 // room for the figures; never empty
+	return p, nil
+}
+
+func colourOf(subject string) color.Color {
+	switch {
+	case IsRival(subject):
+		return color.RGBA{0xd9, 0x8e, 0x3b, 0xff}
+	case slices.Contains([]string{"floor", "floor of SET", "ring", queue}, subject):
+		return color.RGBA{0x9e, 0x9e, 0x9e, 0xff}
+	}
+	return color.RGBA{0x1f, 0x77, 0xb4, 0xff}
+}
+
+func shortTicks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i, t := range ticks {
+		if t.Label != "" {
+			ticks[i].Label = number(t.Value)
+		}
+	}
+	return ticks
+}
+
+// page draws plots below each other, two in a row.
+func page(file string, all []*plot.Plot) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if len(all)%2 == 1 {
+		all = append(all, nil)
+	}
+	rows := slices.Collect(slices.Chunk(all, 2))
+	canvas := vgimg.New(28*vg.Centimeter, vg.Length(len(rows))*9*vg.Centimeter)
+	const pad = vg.Centimeter / 2
+	tiles := draw.Tiles{
+		Rows: len(rows), Cols: 2, PadX: 2 * pad, PadY: 2 * pad, PadTop: pad, PadBottom: pad, PadLeft: pad, PadRight: 2 * pad,
+	}
+	for i, row := range plot.Align(rows, tiles, draw.New(canvas)) {
+		for j, c := range row {
+			if p := rows[i][j]; p != nil {
+				p.Draw(c)
+			}
+		}
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(f); err != nil {
+		_ = f.Close() // the first error says more
+		return err
+	}
+	return f.Close()
+}

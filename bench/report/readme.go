@@ -1,0 +1,95 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+)
+
+// The marks between which the README has its rows.
+const (
+	readmeBegin = "<!-- bench -->\n\n"
+	readmeEnd   = "\n<!-- /bench -->"
+)
+
+var errNoMarks = fmt.Errorf("the README has no lines %q and %q, each with an empty line inside", strings.TrimSpace(readmeBegin), strings.TrimSpace(readmeEnd))
+
+// readmeColumns are the libraries of the README's table.
+var readmeColumns = []string{"holdfast", "rueidislock", "redsync", "redislock"}
+
+// readmeRows are its rows, and why a rival is ahead in one.
+var readmeRows = []struct{ work, workload, figure, unit, why string }{
+	{
+		"own keys, 1 goroutine", "uncontended/1", speed, "",
+		"One goroutine alone is faster with redsync, which takes a key with a bare SET and whose release wakes nobody.",
+	},
+	{"own keys, 64 goroutines", "uncontended/64", speed, "", ""},
+	{"one key, 64 goroutines in one process", "hot/64 × 0s", speed, "", ""},
+	{"one key, 8 processes × 8 goroutines", "processes/8 × 8 × 0s", speed, "", ""},
+	{"1000 waiters of one key, until all are served", "waiting/1000", served, " ms", ""},
+}
+
+// Readme is the README's table with what is said of it; the best of a row is bold.
+func (r *Results) Readme() string {
+	var rows strings.Builder
+	var why, failed string
+	for _, row := range readmeRows {
+		w := r.find(row.workload)
+		fmt.Fprintf(&rows, "| %s |", row.work)
+		for _, s := range readmeColumns {
+			v := w.medianOf(s, row.figure)
+			cell := number(v)
+			if !math.IsNaN(v) {
+				cell += row.unit
+			}
+			if v == w.bestMedian(row.figure) {
+				cell = "**" + cell + "**"
+			}
+			if slices.ContainsFunc(w.Notes, func(n string) bool { return strings.HasPrefix(n, s+" failed in round ") }) {
+				cell += " †"
+				failed = "\n† Waiters were left asleep in some rounds; in all of them, where there is no figure.\n"
+			}
+			fmt.Fprintf(&rows, " %s |", cell)
+		}
+		rows.WriteString("\n")
+		if len(w.ahead()) > 0 {
+			why += row.why + "\n"
+		}
+	}
+	return "| | " + strings.Join(readmeColumns, " | ") + " |\n|---|" + strings.Repeat("---:|", len(readmeColumns)) + "\n" + rows.String() +
+		fmt.Sprintf("\nLocks and unlocks per second, in the median of %d rounds on one machine that server and clients share (%s;\n%s).\n%s",
+			r.Rounds, r.Machine, r.find(readmeRows[0].workload).Measured, why) + failed
+}
+
+// bestMedian is the best figure among the README's columns.
+func (w Workload) bestMedian(figure string) float64 {
+	r := make(Round)
+	for _, s := range readmeColumns {
+		r[s] = Sample{figure: w.medianOf(s, figure)}
+	}
+	return best(r, figure, readmeColumns)
+}
+
+// IntoReadme puts the rows between the marks of a README.
+func (r *Results) IntoReadme(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, _, after, err := cutReadme(string(text))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(before+r.Readme()+after), 0o644)
+}
+
+func cutReadme(text string) (before, block, after string, err error) {
+	before, rest, begins := strings.Cut(text, readmeBegin)
+	block, after, ends := strings.Cut(rest, readmeEnd)
+	if !begins || !ends {
+		err = errNoMarks
+	}
+	return before + readmeBegin, block, readmeEnd + after, err
+}

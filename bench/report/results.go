@@ -1,0 +1,193 @@
+// Package report keeps the figures that bench has measured, and writes from them, and from
+// nothing else, a table, pictures and the rows of the README. It measures nothing.
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Results are the figures of a folder, as they are saved.
+type Results struct {
+	Machine   string
+	Versions  string
+	Load      string // load averages before the run
+	Rounds    int
+	Time      string
+	LeftOut   []string `json:",omitempty"` // which rivals could not be measured, and why
+	Workloads []Workload
+}
+
+// Workload is what one kind of work gave.
+type Workload struct {
+	Name     string
+	Measured string   // when, and at which commit
+	Subjects []string // in the order of the table; the first one is ours
+	Rounds   []Round
+	Notes    []string `json:",omitempty"` // what went wrong
+	Stolen   float64  `json:",omitempty"` // largest share of the processors' time that the host took during a measurement
+}
+
+// Round is what one round gave, by subject. A rival that failed is missing.
+type Round map[string]Sample
+
+// Sample is what one measurement of one subject gave: figures by name, with their unit in it.
+type Sample map[string]float64
+
+// The files of a folder.
+const (
+	rawFile   = "raw.json"
+	tableFile = "table.md"
+)
+
+// Load reads what Save wrote.
+func Load(dir string) (*Results, error) {
+	text, err := os.ReadFile(filepath.Join(dir, rawFile))
+	if err != nil {
+		return nil, err
+	}
+	r := &Results{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", rawFile, err)
+	}
+	return r, nil
+}
+
+// Continue takes over the workloads that a folder has from an earlier run, so that a run of
+// a few workloads replaces those and keeps the others.
+func (r *Results) Continue(dir string) error {
+	before, err := Load(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	r.Workloads = before.Workloads
+	return nil
+}
+
+// Put adds a workload, in the place of what was measured of it before.
+func (r *Results) Put(w Workload) {
+	if i := slices.IndexFunc(r.Workloads, func(old Workload) bool { return old.Name == w.Name }); i >= 0 {
+		r.Workloads[i] = w
+		return
+	}
+	r.Workloads = append(r.Workloads, w)
+}
+
+// find is the workload of that name; an empty one if it was not measured.
+func (r *Results) find(name string) Workload {
+	if i := slices.IndexFunc(r.Workloads, func(w Workload) bool { return w.Name == name }); i >= 0 {
+		return r.Workloads[i]
+	}
+	return Workload{Name: name}
+}
+
+// Save writes the figures, and what is made from them.
+func (r *Results) Save(dir string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, rawFile), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return r.Draw(dir)
+}
+
+// Draw writes what is made from the figures alone.
+func (r *Results) Draw(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, tableFile), []byte(r.Markdown()), 0o644); err != nil {
+		return err
+	}
+	return r.pictures(dir)
+}
+
+// of is one figure of one subject; NaN if it is not known.
+func (r Round) of(subject, figure string) float64 {
+	if v, ok := r[subject][figure]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// known are the values of all rounds in which a figure is known, in ascending order.
+func (w Workload) known(value func(Round) float64) (all []float64) {
+	for _, r := range w.Rounds {
+		if v := value(r); !math.IsNaN(v) {
+			all = append(all, v)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// median is the middle of a figure's rounds, or the mean of the middle two.
+func (w Workload) median(value func(Round) float64) float64 {
+	all := w.known(value)
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+func (w Workload) medianOf(subject, figure string) float64 {
+	return w.median(func(r Round) float64 { return r.of(subject, figure) })
+}
+
+// has tells whether a column says anything: an index or a share that is 1 for all does not.
+func (w Workload) has(c column) bool {
+	return slices.ContainsFunc(w.Subjects, func(s string) bool {
+		v := w.medianOf(s, c.figure)
+		return !math.IsNaN(v) && v != 1
+	})
+}
+
+// main is the figure by which the subjects of a workload are compared: the first of the
+// columns that is known.
+func (w Workload) main() column {
+	for _, c := range columns {
+		if w.has(c) {
+			return c
+		}
+	}
+	return column{}
+}
+
+// better is how many times better ours is than another, in the median of the rounds. A
+// difference that happens to be less than nothing is nothing.
+func (w Workload) better(other string) float64 {
+	c := w.main()
+	return w.median(func(r Round) float64 {
+		over, under := r.of(w.Subjects[0], c.figure), r.of(other, c.figure)
+		if c.less {
+			over, under = under, over
+		}
+		return max(over, 0) / max(under, 0)
+	})
+}
+
+// ahead are the rivals that are better than ours.
+func (w Workload) ahead() (names []string) {
+	for _, s := range w.Subjects {
+		if IsRival(s) && w.better(s) < 1 {
+			names = append(names, s)
+		}
+	}
+	return names
+}
+
+// peers are the rivals that promise as much as rlock does over several processes.
+var peers = []string{"rueidislock", "etcd", "zookeeper"}
+
+var rivals = append([]string{"redsync", "redsync on go-redis", "redislock", "Redisson", "Redisson fair", "Redisson spin"}, peers...)
+
+// IsRival tells whether a subject is another library.
+func IsRival(subject string) bool { return slices.Contains(rivals, subject) }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// anybody gives every key to everybody, in each process.
+type anybody struct{}
+
+const anybodyName = "anybody"
+
+func init() {
+	libraries[anybodyName] = &library{open: func(task) (locker, error) { return anybody{}, nil }}
+}
+
+func (anybody) cycle(string) func(func()) error {
+	return func(inside func()) error {
+		inside()
+		return nil
+	}
+}
+
+func (anybody) close() {}
+
+// Sections that overlap in two processes are found out, where each process alone has
+// one at a time.
+func TestProcessesWithoutExclusion(t *testing.T) {
+	needServer(t)
+	s, err := startServer()
+	require.NoError(t, err)
+	defer s.stop()
+	_, err = fleet{1, 1}.subject(anybodyName, anybodyName, work{hot: true, section: time.Millisecond}).run(s, 50*time.Millisecond)
+	require.ErrorContains(t, err, errBroken.Error())
+	_, err = fleet{1, 1}.subject(anybodyName, anybodyName, work{section: time.Millisecond}).run(s, 50*time.Millisecond)
+	require.NoError(t, err, "keys of their own")
+}
+
+// A Java process counts in the same file.
+func TestJavaWithoutExclusion(t *testing.T) {
+	needServer(t)
+	needRival(t, "Redisson")
+	defer stopJava()
+	s, err := startServer()
+	require.NoError(t, err)
+	defer s.stop()
+	path, remove, err := insideFile()
+	require.NoError(t, err)
+	defer remove()
+	count, err := mapCount(path)
+	require.NoError(t, err)
+	count.Store(1) // somebody is inside
+	w, err := startWorker(task{
+		Role: "load", Addrs: s.addrs(), Library: "Redisson", Hot: true, Processes: 2, Goroutines: 1, Duration: 100 * time.Millisecond, Inside: path,
+	})
+	require.NoError(t, err)
+	defer leave(w)
+	w.begin(time.Now(), 0)
+	_, err = w.result()
+	require.ErrorContains(t, err, errBroken.Error())
+}
+
+// endsName is a library whose processes end before they are ready.
+const endsName = "ends"
+
+func init() {
+	libraries[endsName] = &library{open: func(task) (locker, error) {
+		fmt.Fprintln(os.Stderr, "nothing works here")
+		os.Exit(3)
+		return nil, nil
+	}}
+}
+
+// A process that does not start is no fault of the library's: it is told with its
+// log, and makes the run fail.
+func TestWorkerThatDoesNotStart(t *testing.T) {
+	_, err := startWorker(task{Role: "load", Library: endsName})
+	require.ErrorIs(t, err, errNotStarted)
+	require.ErrorContains(t, err, "nothing works here")
+}
+
+// javaOf is a worker whose java is a shell script.
+func javaOf(t *testing.T, script string) *worker {
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "java"), []byte("#!/bin/sh\n"+script), 0o700))
+	t.Setenv("PATH", bin)
+	w, err := startJava()
+	require.NoError(t, err)
+	t.Cleanup(w.stop)
+	return w
+}
+
+func TestJavaThatDoesNotStart(t *testing.T) {
+	err := javaOf(t, "echo no such class >&2\nexit 1\n").take(task{})
+	require.ErrorIs(t, err, errNotStarted)
+	require.ErrorContains(t, err, "no such class")
+}
+
+// One that has worked and then ends is the library's.
+func TestJavaThatEnds(t *testing.T) {
+	w := javaOf(t, "read task\necho '{}'\nread task\nexit 1\n")
+	require.NoError(t, w.take(task{}))
+	err := w.take(task{})
+	require.Error(t, err)
+	require.NotErrorIs(t, err, errNotStarted)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/bench/report"
+)
+
+// A server that does not start is an error with its log though it is a rival's, is not
+// waited for again, and leaves no file. The rest is measured.
+func TestServerThatDoesNotStart(t *testing.T) {
+	needServer(t)
+	var where string
+	starts := 0
+	libraries["none"] = &library{server: func() (*process, error) {
+		starts++
+		return startProcess(func(dir, _ string) (*exec.Cmd, error) {
+			where = dir
+			return exec.Command("sh", "-c", "echo no room; exit 1"), nil
+		}, func(string) error { return errors.New("not yet") })
+	}}
+	defer delete(libraries, "none")
+	defer delete(running.failed, "none")
+	w := workload{subjects: []subject{
+		{name: "none", library: "none"},
+		{name: "other", run: func(store, time.Duration) (report.Sample, error) { return report.Sample{"x": 1}, nil }},
+	}}
+	m, err := w.measure(2, time.Millisecond, io.Discard)
+	require.Len(t, m.Notes, 2)
+	require.Equal(t, []report.Round{{"other": {"x": 1}}, {"other": {"x": 1}}}, m.Rounds)
+	require.Equal(t, 2, starts)
+	require.ErrorIs(t, err, errNotStarted)
+	require.ErrorContains(t, err, "no room")
+	require.NoDirExists(t, where)
+}
+
+// A rival's server that ends is noted where it fails, and is there again for the next.
+func TestServerThatEnds(t *testing.T) {
+	needServer(t)
+	var all []*process
+	libraries["etcd"] = &library{server: func() (*process, error) {
+		p, err := startProcess(func(string, string) (*exec.Cmd, error) {
+			return exec.Command("sleep", "60"), nil
+		}, func(string) error { return nil })
+		all = append(all, p)
+		return p, err
+	}}
+	defer func() { libraries["etcd"] = etcdLibrary }()
+	defer stopOwnServers()
+	w := workload{subjects: []subject{{name: "mortal", library: "etcd", run: func(p store, _ time.Duration) (report.Sample, error) {
+		if len(all) == 1 {
+			require.NoError(t, all[0].cmd.Process.Kill())
+			<-all[0].done
+			return nil, errors.New("gone")
+		}
+		require.Same(t, all[1], p)
+		return report.Sample{"x": 1}, nil
+	}}}}
+	m, err := w.measure(3, time.Millisecond, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, []string{"mortal failed in round 1: gone"}, m.Notes)
+	require.Equal(t, []report.Round{{}, {"mortal": {"x": 1}}, {"mortal": {"x": 1}}}, m.Rounds)
+	require.Len(t, all, 2)
+}
+
+// What fails ends neither the workload nor the run, which then fails at its end if it
+// was one of ours; a Redis that has ended is there again for the next subject.
+func TestFailuresEndNothing(t *testing.T) {
+	needServer(t)
+	fine := func(st store, _ time.Duration) (report.Sample, error) {
+		return report.Sample{"x": 1}, st.(*server).do("PING").Error()
+	}
+	kills := func(st store, _ time.Duration) (report.Sample, error) {
+		require.NoError(t, st.(*server).cmd.Process.Kill())
+		<-st.(*server).done
+		return nil, io.ErrUnexpectedEOF
+	}
+	w := workload{name: "work", subjects: []subject{{name: "kills", run: kills}, {name: "fine", run: fine}}}
+	m, err := w.measure(1, time.Millisecond, io.Discard)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Equal(t, []report.Round{{"fine": {"x": 1}}}, m.Rounds)
+
+	o := order{workloads: []workload{w, {name: "more", subjects: []subject{{name: "fine", run: fine}}}}, rounds: 1, out: t.TempDir()}
+	require.ErrorIs(t, o.measure(io.Discard, io.Discard), io.ErrUnexpectedEOF)
+	text, err := os.ReadFile(filepath.Join(o.out, "raw.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"more"`)
+	require.Contains(t, string(text), "kills failed in round 1")
+}
+
+func TestRedisThatDoesNotStart(t *testing.T) {
+	needServer(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	_, err = startOn(strconv.Itoa(taken.Addr().(*net.TCPAddr).Port))
+	require.ErrorContains(t, err, "Could not create server TCP listening socket")
+}
+
+// A server that restarts is at its address again, and knows nothing.
+func TestRestart(t *testing.T) {
+	needServer(t)
+	s, err := startServer()
+	require.NoError(t, err)
+	defer func() { s.stop() }()
+	require.NoError(t, s.do("SET", "key", "value").Error())
+	before, pid := s.addr, s.cmd.Process.Pid
+	require.NoError(t, s.restart())
+	require.Equal(t, before, s.addr)
+	require.NotEqual(t, pid, s.cmd.Process.Pid)
+	n, err := s.do("EXISTS", "key").AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestStolen(t *testing.T) {
+	before := processorsOf("cpu  100 0 50 800 10 0 20 20 5 0")
+	require.Equal(t, processors{20, 1000}, before)
+	after := processorsOf("cpu  150 0 60 815 10 0 20 45 5 0")
+	require.InDelta(t, 0.25, after.stolenSince(before), 1e-9)
+	require.Zero(t, before.stolenSince(before))
+	for _, unknown := range []string{"", "unknown", "cpu 1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7 x"} {
+		require.Zero(t, processorsOf(unknown), unknown)
+	}
+}
+
+// What the host disturbed is measured again, not for ever, and the report says how much
+// is left of it.
+func TestDisturbedIsMeasuredAgain(t *testing.T) {
+	needServer(t)
+	defer func(f func() processors) { spentSoFar = f }(spentSoFar)
+	for name, c := range map[string]struct {
+		stolen []float64 // of each try, in a hundred ticks
+		tries  int
+		told   float64
+	}{
+		"undisturbed": {[]float64{1}, 1, 0.01},
+		"once":        {[]float64{20, 2}, 2, 0.02},
+		"always":      {[]float64{20, 30, 10}, 3, 0.1},
+	} {
+		var now processors
+		tries := 0
+		spentSoFar = func() processors { return now }
+		s := subject{name: "a", run: func(store, time.Duration) (report.Sample, error) {
+			now.stolen += c.stolen[tries]
+			now.all += 100
+			tries++
+			return report.Sample{"try": float64(tries)}, nil
+		}}
+		m, err := workload{name, []subject{s}}.measure(1, time.Millisecond, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, c.tries, tries, name)
+		require.Equal(t, report.Sample{"try": float64(c.tries)}, m.Rounds[0]["a"], "the last counts")
+		require.InDelta(t, c.told, m.Stolen, 1e-9, name)
+	}
+}
