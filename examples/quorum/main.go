@@ -1,3 +1,16 @@
+// Quorum counts under a lock on five independent Redis masters, while one of them is killed and another stands still,
+// again and again. At the end it says whether two were ever inside together.
+//
+//	go run ./examples/quorum                  20 s on five redis-servers, or embedded ones if there are none
+//	go run ./examples/quorum -guard=false     without restart guard, while a majority restarts: two get inside
+//	go run ./examples/quorum -server=         on five servers inside this program
+//
+// What the lock does is in counter.go; masters.go starts and kills the masters.
+//
+// Nothing is persisted: a master that was killed has forgotten all locks when it is back. So it has no vote for the
+// longest lease. Without that restart guard, a majority that restarts within a lease gives the lock away twice, which
+// -guard=false shows. Embedded servers have no run id, by which a restart is known, and so no guard: they keep their
+// memory, except with -guard=false.
 package main
 
 import (
@@ -5,84 +18,134 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"syscall"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
+	"github.com/holdfast-go/holdfast/multilock"
 )
 
-// Exit statuses.
-const (
-	exitOK    = 0
-	exitWrong = 1 // two were inside together, nothing was shown, or the run broke off
-	exitInput = 2 // nothing was counted
+var (
+	length     = flag.Duration("time", 20*time.Second, "how long to count")
+	lockers    = flag.Int("lockers", 4, "lockers, each with connections of its own to all masters")
+	goroutines = flag.Int("goroutines", 4, "goroutines of each locker")
+	lease      = flag.Duration("lease", 2*time.Second, "lease of the lock, and for how long a master that restarted has no vote; at least 200ms")
+	guard      = flag.Bool("guard", true, "the restart guard; false shows what happens without")
+	server     = flag.String("server", "redis-server", "`program` of the masters; embedded servers if there is none")
+	port       = flag.Int("port", 0, "first of the five ports of the masters; 0: any")
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
-	status, err := run(ctx, os.Args[1:], os.Stdout)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "quorum: %v\n", err)
+var errOver = errors.New("the time is over")
+
+func main() { demo.Main(run, serve) }
+
+func run(ctx context.Context) error {
+	if min(*lockers, *goroutines) < 1 || *lease < 200*time.Millisecond {
+		return errors.New("-lockers and -goroutines: at least 1; -lease: at least 200ms")
 	}
-	os.Exit(status)
+	of, guarded := *server, *guard
+	if _, err := exec.LookPath(*server); err != nil {
+		of, guarded = embedded, false
+	}
+	masters, err := startMasters(of)
+	if err != nil {
+		return err
+	}
+	defer stopMasters(masters)
+	fmt.Printf("Five masters: %s on the ports from %d on; restart guard: %v.\n", of, *port, guarded)
+
+	var all []*multilock.Locker
+	var clients []rueidis.Client // of one of them
+	for range *lockers {
+		if clients, err = connect(masters); err != nil {
+			return err
+		}
+		defer closeAll(clients)
+		locker, err := open(clients, guarded)
+		if err != nil {
+			return err
+		}
+		defer locker.Close()
+		all = append(all, locker)
+	}
+	// These masters are new. A service must not say so when it starts: see multilock.NothingHeld.
+	if err := all[0].Bootstrap(ctx, multilock.NothingHeld()); err != nil {
+		return err
+	}
+
+	c, turns := &counter{long: make(chan struct{})}, 0
+	limited, cancel := context.WithTimeoutCause(ctx, *length, errOver)
+	defer cancel()
+	g, counting := demo.NewGroup(limited)
+	g.Go(func() (err error) {
+		turns, err = disturb(counting, masters, clients, c.long)
+		return err
+	})
+	for _, locker := range all {
+		for range *goroutines {
+			g.Go(func() error { return c.count(counting, locker) })
+		}
+	}
+	g.Go(func() error { return watch(counting, c, all[0]) })
+	if err := g.Wait(); !errors.Is(err, errOver) && ctx.Err() == nil {
+		return err
+	}
+	return c.judge(turns, ctx.Err() != nil)
 }
 
-// run counts and prints the table. It returns the exit status, and what to say
-// about it if there is more to say than the table does.
-func run(ctx context.Context, args []string, out io.Writer) (status int, err error) {
-	o, err := parseFlags(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK, nil
+func open(clients []rueidis.Client, guarded bool) (*multilock.Locker, error) {
+	options := []multilock.Option{
+		multilock.WithLease(*lease),
+		multilock.WithNodeTimeout(*lease / 10), // as long as may be: this machine does the work of many
 	}
-	if err != nil {
-		return exitInput, err
+	if !guarded {
+		options = append(options, multilock.WithoutRestartGuard())
 	}
-	nodes, err := startNodes(o)
-	if err != nil {
-		return exitInput, err
-	}
-	defer stopNodes(nodes)
-	introduce(out, o, nodes)
-
-	d := newDrill(o, nodes, out)
-	defer d.close()
-	if err := d.open(ctx); err != nil {
-		return exitInput, err
-	}
-	broke := d.run(ctx)
-	a := d.account(ctx.Err() != nil)
-	a.print(out)
-	if broke != nil || !a.clean() {
-		return exitWrong, broke
-	}
-	return exitOK, nil
+	return multilock.New(clients, options...)
 }
 
-func introduce(out io.Writer, o options, nodes []*node) {
-	if o.embedded {
-		fmt.Fprintf(out, "Five masters: embedded in this program, %s. For demonstration only.\n", o.why)
-	} else {
-		fmt.Fprintf(out, "Five masters: real ones, by %s.\n", o.redis)
+// connect returns a client of each master.
+func connect(masters []*master) (clients []rueidis.Client, err error) {
+	for _, m := range masters {
+		client, err := rueidis.NewClient(rueidis.ClientOption{
+			InitAddress: []string{m.addr()}, ForceSingleClient: true, DisableCache: true,
+		})
+		if err != nil {
+			closeAll(clients)
+			return nil, fmt.Errorf("master %d: %w", m.number, err)
+		}
+		clients = append(clients, client)
 	}
-	for _, n := range nodes {
-		fmt.Fprintf(out, "  node %d: %s\n", n.number, n.addr)
+	return clients, nil
+}
+
+func closeAll(clients []rueidis.Client) {
+	for _, c := range clients {
+		c.Close()
 	}
-	switch {
-	case o.guarded():
-		fmt.Fprintf(out, "Restart guard: on. A node that restarts has no vote for %v.\n", o.lease)
-	case o.guard:
-		fmt.Fprintln(out, "Restart guard: OFF, as embedded servers have no run id. A node that restarts votes at once.")
-	default:
-		fmt.Fprintln(out, "Restart guard: OFF, as -guard=false asks. A node that restarts votes at once.")
+}
+
+// watch prints each half second how the masters stand.
+func watch(ctx context.Context, c *counter, locker *multilock.Locker) error {
+	for began := time.Now(); demo.Sleep(ctx, 500*time.Millisecond) == nil; {
+		asked, done := context.WithTimeout(ctx, 100*time.Millisecond)
+		var stand []string
+		for _, n := range locker.Nodes(asked) {
+			switch {
+			case n.Err != nil:
+				stand = append(stand, "away")
+			case n.Vote:
+				stand = append(stand, "vote")
+			default:
+				stand = append(stand, fmt.Sprintf("no vote for %.1fs", n.Left.Seconds()))
+			}
+		}
+		done()
+		sections, double := c.soFar()
+		fmt.Printf("%4.1fs  %d sections, %d double holds; masters: %s\n", time.Since(began).Seconds(), sections, double, strings.Join(stand, ", "))
 	}
-	switch {
-	case o.guarded():
-		fmt.Fprintln(out, "Two nodes at a time are killed, restarted empty or paused.")
-	case o.guard:
-		fmt.Fprintln(out, "Two nodes at a time are killed, restarted or paused. They keep their memory, as there is no guard.")
-	default:
-		fmt.Fprintf(out, "%d nodes at a time are restarted empty, while somebody holds the lock.\n", majority)
-	}
-	fmt.Fprintf(out, "%d goroutines of %d lockers count for %v, with a lease of %v.\n\n", lockers*o.goroutines, lockers, o.time, o.lease)
+	return nil
 }

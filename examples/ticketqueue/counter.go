@@ -78,7 +78,7 @@ func (c *counter) serve(ctx context.Context, customer int) error {
 	if c.dies && len(served) >= *customers/2 {
 		demo.Die()
 	}
-	if err := pause(ctx, service); err != nil {
+	if err := demo.Sleep(ctx, service); err != nil {
 		return err
 	}
 	list := rueidis.JSON(append(served, customer))
@@ -114,18 +114,9 @@ func until(ctx context.Context, n int, count func(context.Context) (int, error))
 		if at, err := count(ctx); err != nil || at >= n {
 			return err
 		}
-		if err := pause(ctx, glance); err != nil {
+		if err := demo.Sleep(ctx, glance); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

@@ -131,3 +131,13 @@ func (g *Group) Wait() error {
 	defer g.cancel(nil)
 	return context.Cause(g.ctx)
 }
+
+// Sleep returns nil after d, or why ctx ended before that.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
+)
+
+const (
+	embedded     = "embedded servers"
+	nodes        = 5
+	startTimeout = 10 * time.Second // for a server to listen; 30 ms are usual
+)
+
+// master is one of the five: a redis-server that keeps nothing on disk, in a process of its own, or an embedded server.
+type master struct {
+	number   int // from 1
+	port     int
+	kill     func()               // returns when the server is gone
+	embedded *miniredis.Miniredis // nil: a redis-server
+}
+
+func (m *master) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port)) }
+
+// serve is a process that runs one redis-server until ctx ends.
+func serve(ctx context.Context, number int) error {
+	return exec.CommandContext(ctx, *server, "--port", strconv.Itoa(*port+number-1), "--bind", "127.0.0.1",
+		"--save", "", "--appendonly", "no", "--dir", os.TempDir()).Run()
+}
+
+// startMasters starts five of a kind.
+func startMasters(of string) (all []*master, err error) {
+	for *port == 0 {
+		*port = freePorts()
+	}
+	for i := range nodes {
+		m := &master{number: i + 1, port: *port + i}
+		if of == embedded {
+			m.embedded = miniredis.NewMiniRedis()
+			m.embedded.ClockTTL(true) // else no lease would ever end
+		}
+		if err := m.start(); err != nil {
+			stopMasters(all)
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func stopMasters(all []*master) {
+	for _, m := range all {
+		m.kill()
+	}
+}
+
+// freePorts returns the first of five ports that are free, or 0. They lie below those that systems take for outgoing
+// connections, where a client that dials a master that is away may be connected to itself.
+func freePorts() (first int) {
+	first = 10000 + nodes*rand.IntN(400)
+	for i := range nodes {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
+		if err != nil {
+			return 0
+		}
+		l.Close()
+	}
+	return first
+}
+
+// start returns when the server listens. It has forgotten all, but an embedded one only without -guard.
+func (m *master) start() error {
+	if m.embedded != nil {
+		m.kill = func() {
+			m.embedded.Close()
+			if !*guard {
+				m.embedded.FlushAll()
+			}
+		}
+		return m.embedded.StartAddr(m.addr())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- demo.Run(ctx, m.number, "-port", strconv.Itoa(*port))
+		close(ended)
+	}()
+	m.kill = func() {
+		cancel()
+		for range ended { // until it is closed
+		}
+	}
+	for late := time.After(startTimeout); ; {
+		if c, err := net.Dial("tcp", m.addr()); err == nil {
+			return c.Close()
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("master %d did not start: %w", m.number, err)
+		case <-late:
+			m.kill()
+			return fmt.Errorf("master %d does not listen", m.number)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// silence lets connections stay open and calls come, and answers none for so long.
+func (m *master) silence(client rueidis.Client, d time.Duration) error {
+	if m.embedded != nil {
+		m.embedded.Lock()
+		defer m.embedded.Unlock()
+	} else if err := client.Do(context.Background(), client.B().ClientPause().Timeout(d.Milliseconds()).All().Build()).Error(); err != nil {
+		return err
+	}
+	time.Sleep(d)
+	return nil
+}
+
+// disturb brings faults upon the masters, in turns, until ctx ends. All are up when it returns. A turn kills one
+// master and silences another. Without the guard it restarts a majority, when a long section has begun.
+func disturb(ctx context.Context, all []*master, clients []rueidis.Client, long <-chan struct{}) (turns int, err error) {
+	rest := *lease * 5 / 4 // then all have their vote again, and no lease lives that two turns took masters from
+	if !*guard {
+		rest = *lease / 2
+	}
+	for ; err == nil && demo.Sleep(ctx, rest) == nil; turns++ {
+		g, _ := demo.NewGroup(context.Background())
+		order, away := rand.Perm(nodes), *lease/2+rand.N(*lease)
+		if *guard {
+			g.Go(func() error { return all[order[0]].restart(away) })
+			g.Go(func() error { return all[order[1]].silence(clients[order[1]], away) })
+		} else {
+			select {
+			case <-long:
+			case <-ctx.Done():
+			}
+			for _, i := range order[:nodes/2+1] {
+				g.Go(func() error { return all[i].restart(0) })
+			}
+		}
+		err = g.Wait()
+	}
+	return turns, err
+}
+
+// restart kills the master and starts it again after a while.
+func (m *master) restart(away time.Duration) error {
+	m.kill()
+	time.Sleep(away)
+	return m.start()
+}

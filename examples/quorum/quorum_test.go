@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { demotest.Main(m, main) }
+
+// realServer is the flag of redis-server. Without one the test is skipped.
+func realServer(t *testing.T) string {
+	redistest.Start(t)
+	return "-server=" + cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server")
+}
+
+// column returns a number from below the table's head.
+func column(t *testing.T, stdout string, i int) int {
+	t.Helper()
+	return demotest.Number(t, stdout, `(?m)^`+strings.Repeat(` +\d+`, i)+` +(\d+)(?: +\d+)*\s*$`)
+}
+
+// requireClean also looks for what a run that stood still would not have.
+func requireClean(t *testing.T, status int, stdout, stderr string) {
+	t.Helper()
+	require.NotContains(t, stderr, "WRONG", "two holders")
+	require.Zero(t, status, stdout+stderr)
+	require.NotZero(t, column(t, stdout, 0), stdout)
+	require.Equal(t, column(t, stdout, 0), column(t, stdout, 1), stdout)
+	require.Zero(t, column(t, stdout, 2), stdout)
+	require.NotZero(t, column(t, stdout, 5), "turns of faults:\n%s", stdout)
+	require.Contains(t, stdout, "away")
+	require.Contains(t, stdout, "All is well")
+}
+
+func TestG1_RealMasters(t *testing.T) {
+	status, stdout, stderr := demotest.Run(t, realServer(t), "-time", "4s", "-lease", "400ms")
+	requireClean(t, status, stdout, stderr)
+	require.Contains(t, stdout, "restart guard: true")
+	require.Contains(t, stdout, "no vote for 0.")
+}
+
+func TestG1_EmbeddedMasters(t *testing.T) {
+	t.Setenv("PATH", "")
+	status, stdout, stderr := demotest.Run(t, "-time", "4s", "-lease", "400ms")
+	requireClean(t, status, stdout, stderr)
+	require.Contains(t, stdout, "embedded servers")
+	require.Contains(t, stdout, "restart guard: false")
+	require.NotContains(t, stdout, "no vote")
+}
+
+// What the guard is for.
+func TestWithoutGuardTwoAreInside(t *testing.T) {
+	for name, server := range map[string]func(*testing.T) string{
+		"real": realServer, "embedded": func(*testing.T) string { return "-server=" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{server(t), "-guard=false", "-time", "3s"}
+			var status int
+			var stdout, stderr string
+			for range 5 { // on a machine that is busy with other things, one run may be too short
+				if status, stdout, stderr = demotest.Run(t, args...); status != 0 {
+					break
+				}
+			}
+			require.Equal(t, 1, status, stdout)
+			require.Regexp(t, `WRONG: [1-9]\d* times two were inside together`, stderr)
+		})
+	}
+}
+
+// Neither Ctrl-C nor the death of the program leaves a server behind.
+func TestServersEndWithTheProgram(t *testing.T) {
+	for _, sent := range []os.Signal{os.Interrupt, os.Kill} {
+		t.Run(sent.String(), func(t *testing.T) {
+			first := 10000 + nodes*(os.Getpid()%400)
+			c, out, stderr := demotest.Start(t, "sections,", realServer(t), "-time", "1m", "-lease", "400ms", fmt.Sprint("-port=", first))
+			require.NoError(t, c.Process.Signal(sent))
+			rest, err := io.ReadAll(out)
+			require.NoError(t, err)
+			if err := c.Wait(); sent == os.Interrupt {
+				require.NoError(t, err, stderr.String())
+				require.Contains(t, string(rest), "Stopped early.")
+				require.Zero(t, column(t, string(rest), 2))
+			}
+			for i := range nodes {
+				require.Eventually(t, func() bool {
+					conn, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", first+i))
+					if err == nil {
+						conn.Close()
+					}
+					return err != nil
+				}, 10*time.Second, time.Millisecond)
+			}
+		})
+	}
+}
+
+func TestNoServerStarts(t *testing.T) {
+	status, _, stderr := demotest.Run(t, "-server=false") // the program of that name
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "master 1 did not start: process 1: ")
+}
+
+type fakeEntry struct {
+	holdfast.Entry
+	err error
+}
+
+func (e *fakeEntry) Err() error { return e.err }
+
+func TestCounterFindsDoubleHold(t *testing.T) {
+	c, a, b := new(counter), &fakeEntry{}, &fakeEntry{}
+	first, second := holdfast.NewLease(a), holdfast.NewLease(b)
+	read, err := c.begin(&first)
+	require.NoError(t, err)
+	again, err := c.begin(&second)
+	require.NoError(t, err)
+	require.NoError(t, c.end(&second, again))
+	require.NoError(t, c.end(&first, read))
+	require.Equal(t, []int{1, 2, 1}, []int{c.double, c.sections, c.value}, "one is missing from the counter")
+}
+
+// A section that has lost its lease is not inside any more, and writes nothing.
+func TestCounterKnowsLostLeases(t *testing.T) {
+	c, a, b := new(counter), &fakeEntry{}, &fakeEntry{}
+	first, second := holdfast.NewLease(a), holdfast.NewLease(b)
+	read, err := c.begin(&first)
+	require.NoError(t, err)
+	a.err = errors.New("lost")
+	again, err := c.begin(&second)
+	require.NoError(t, err)
+	require.NoError(t, c.end(&second, again))
+	require.ErrorIs(t, c.end(&first, read), a.err)
+	_, err = c.begin(&first)
+	require.ErrorIs(t, err, a.err)
+	require.Equal(t, []int{0, 1, 1}, []int{c.double, c.sections, c.value})
+}
