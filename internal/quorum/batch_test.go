@@ -22,26 +22,26 @@ import (
 
 type acquires = gather.Call[bool, item[scripts.NodeReply], struct{}]
 
-// answer is what a node said.
-type answer struct {
+// reply is what a node said.
+type reply struct {
 	scripts.NodeReply
 	err error
 }
 
 // askFor begins to ask a node, joined with those who are about to.
-func askFor(n *node, key, owner string, lease time.Duration, fenced bool) <-chan answer {
-	came := make(chan answer, 1)
-	n.ask(n.q.newHold(key, owner, lease), fenced, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
+func askFor(n *node, key, owner string, lease time.Duration, fenced bool) <-chan reply {
+	came := make(chan reply, 1)
+	n.ask(n.q.newHold(key, owner, lease), fenced, func(b scripts.NodeReply, err error) { came <- reply{b, err} })
 	return came
 }
 
 // first begins a call that is sent when the test does: others join it until then.
-func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-chan answer) {
+func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-chan reply) {
 	t.Helper()
-	came := make(chan answer, 1)
+	came := make(chan reply, 1)
 	h := n.q.newHold(key, owner, lease)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(fenced, item[scripts.NodeReply]{h, func(b scripts.NodeReply, err error) { came <- answer{b, err} }}, false)
+	g, place := n.asks.Join(fenced, item[scripts.NodeReply]{h, func(b scripts.NodeReply, err error) { came <- reply{b, err} }}, false)
 	require.Zero(t, place)
 	return g, came
 }
@@ -157,8 +157,8 @@ func TestGather_OneIsOver(t *testing.T) {
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
 	g, mine := first(t, n, "k", ownMe, false)
-	over, other := c.newHold("over", ownMe, lease), make(chan answer, 1)
-	n.ask(over, false, func(b scripts.NodeReply, err error) { other <- answer{b, err} })
+	over, other := c.newHold("over", ownMe, lease), make(chan reply, 1)
+	n.ask(over, false, func(b scripts.NodeReply, err error) { other <- reply{b, err} })
 	c.finish(over, true, 0)
 	n.asks.send(g)
 	require.True(t, (<-mine).OK)
@@ -180,8 +180,8 @@ func TestGather_NoAnswer(t *testing.T) {
 	r.warm(c)
 	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
 	g, one := first(t, n, "one", ownMe, false)
-	h, two := c.newHold("two", ownMe, lease), make(chan answer, 1)
-	n.ask(h, false, func(b scripts.NodeReply, err error) { two <- answer{b, err} })
+	h, two := c.newHold("two", ownMe, lease), make(chan reply, 1)
+	n.ask(h, false, func(b scripts.NodeReply, err error) { two <- reply{b, err} })
 	n.asks.send(g)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
@@ -356,8 +356,8 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	h, came := c.newHold("k", ownMe, lease), make(chan answer, 1)
-	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
+	h, came := c.newHold("k", ownMe, lease), make(chan reply, 1)
+	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- reply{b, err} })
 	<-arrived
 	c.finish(h, true, 0)
 	ended := make(chan error, 1)

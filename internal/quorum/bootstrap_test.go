@@ -170,13 +170,11 @@ func TestBootstrapRepeated(t *testing.T) {
 	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "activate") })
 	require.NoError(t, c.Bootstrap(bounded(t), true))
 	<-lost
-	said, err := c.nodes[0].lookNow(bounded(t), scripts.Tell, "")
-	require.NoError(t, err)
+	said := checked(t, c.nodes[0], scripts.Tell, "")
 	require.Zero(t, said.Left)
 	r.do(0, "FLUSHALL")
 	requireNoVote(t, r.client().vote(0))
-	again, err := c.nodes[0].lookNow(bounded(t), scripts.Activate, said.Epoch)
-	require.NoError(t, err)
+	again := checked(t, c.nodes[0], scripts.Activate, said.Epoch)
 	require.Positive(t, again.Left)
 	requireNoVote(t, r.client().vote(0))
 }

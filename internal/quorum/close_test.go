@@ -115,8 +115,8 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	c := r.client()
 	n, h, kept := c.nodes[0], c.newHold("k", ownX, lease), c.newHold("kept", ownX, lease)
 	for _, h := range []*hold{h, kept} {
-		came := make(chan answer, 1)
-		n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
+		came := make(chan reply, 1)
+		n.ask(h, false, func(b scripts.NodeReply, err error) { came <- reply{b, err} })
 		require.True(t, (<-came).OK)
 	}
 	goOn := make(chan struct{})
@@ -140,15 +140,12 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 	c := r.client()
 	r.warm(c)
 	c.Close()
-	came := c.each(c.nodes, func(*node) error { return nil })
-	for _, n := range c.nodes {
-		select {
-		case a := <-came:
-			require.Equal(t, nodeEnd{n, errClosed}, a)
-		case <-time.After(10 * time.Second):
-			require.Fail(t, "not told")
-		}
+	asked := 0
+	for a := range each(bounded(t), c.Quorum, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
+		require.Equal(t, answer[struct{}]{n: a.n, err: errClosed}, a)
+		asked++
 	}
+	require.Equal(t, len(c.nodes), asked)
 	_, err := c.Inspect("k")
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 	for i, n := range c.Nodes(bounded(t)) {

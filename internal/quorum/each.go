@@ -1,43 +1,59 @@
 package quorum
 
 import (
-	"math/rand/v2"
-	"time"
+	"context"
+	"iter"
 )
 
-// end of one node's part of a call.
-type nodeEnd struct {
-	n   *node
-	err error
+// answer is what a node said.
+type answer[T any] struct {
+	n    *node
+	said T
+	err  error
 }
 
-// each runs f for every node beside the caller, and tells their ends as they come.
-func (q *Quorum) each(nodes []*node, f func(*node) error) <-chan nodeEnd {
-	came := make(chan nodeEnd, len(nodes))
-	for _, n := range nodes {
-		if !q.spawnShort(func() { came <- nodeEnd{n, f(n)} }) {
-			came <- nodeEnd{n, errClosed}
+// answers yields so many answers as they come, until ctx is over.
+func answers[T any](ctx context.Context, came <-chan answer[T], many int) iter.Seq[answer[T]] {
+	return func(yield func(answer[T]) bool) {
+		for range many {
+			select {
+			case a := <-came:
+				if !yield(a) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
-	return came
 }
 
-// took notes how long a round took.
-func (q *Quorum) took(d time.Duration) {
-	old := q.trips.Load()
-	if old == 0 {
-		old = int64(d)
+// each runs f for every node beside the caller, and yields the answers.
+func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T, error)) iter.Seq[answer[T]] {
+	came := make(chan answer[T], len(nodes))
+	for _, n := range nodes {
+		if !q.spawnShort(func() {
+			said, err := f(n)
+			came <- answer[T]{n, said, err}
+		}) {
+			came <- answer[T]{n: n, err: errClosed}
+		}
 	}
-	q.trips.Store(old + (int64(d)-old)/8)
+	return answers(ctx, came, len(nodes))
 }
 
-// Scatter is a random delay before the next round. It grows with the rounds that
-// have failed of late, as on an Ethernet: those who ask at once split the votes, and
-// nobody gets a quorum. See the Redlock page, "Retry on failure". All its sizes are
-// equally likely, the small ones too: who has failed often would else be asleep
-// whenever the key is free, and those who had it last would take it again.
-func (q *Quorum) Scatter(tries int) time.Duration {
-	trip := time.Duration(q.trips.Load())
-	window := min(trip<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*trip, q.Longest/10)))
-	return rand.N(max(window, 100*time.Microsecond))
+// all runs f for all nodes, and returns what each said. The error, if fewer than need are
+// good, tells why.
+func all[T any](q *Quorum, need int, f func(*node) (T, error)) (said []T, err error) {
+	said, errs, good := make([]T, len(q.nodes)), make([]error, len(q.nodes)), 0
+	for a := range each(context.Background(), q, q.nodes, f) {
+		said[a.n.index], errs[a.n.index] = a.said, a.err
+		if a.err == nil {
+			good++
+		}
+	}
+	if good < need {
+		return said, q.newError(need, errs)
+	}
+	return said, nil
 }

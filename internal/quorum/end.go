@@ -20,25 +20,20 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		return scripts.Released{}, nil
 	}
 	targets := q.finish(h, true, lastFence)
-	came := make(chan nodeEnd, len(targets))
+	came := make(chan answer[scripts.End], len(targets))
 	for _, n := range targets {
-		n.end(h, func(_ scripts.End, err error) {
+		n.end(h, func(said scripts.End, err error) {
 			if err != nil {
 				n.endLater(h)
 			}
-			came <- nodeEnd{n, err}
+			came <- answer[scripts.End]{n, said, err}
 		})
 	}
 	errs, refused := make([]error, len(q.nodes)), 0
-	for range targets {
-		select {
-		case a := <-came:
-			errs[a.n.index] = a.err
-			if scripts.OutcomeOf(a.err) == scripts.Refused {
-				refused++
-			}
-		case <-ctx.Done():
-			return scripts.Released{}, errSilent
+	for a := range answers(ctx, came, len(targets)) {
+		errs[a.n.index] = a.err
+		if scripts.OutcomeOf(a.err) == scripts.Refused {
+			refused++
 		}
 		if said, enough, _ := h.outcome(q); enough {
 			q.holds.drop(owner)
@@ -51,7 +46,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	}
 	q.holds.drop(owner)
 	if refused >= q.lostAt() {
-		return scripts.Released{}, q.newError(q.quorum, errs, 0)
+		return scripts.Released{}, q.newError(q.quorum, errs)
 	}
 	return said, nil // if not ours, the quorum was lost
 }

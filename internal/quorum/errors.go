@@ -68,26 +68,28 @@ func answered(err error) bool {
 	return err == nil || err == ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
 }
 
-// newError judges answers of which fewer than need are yes. unanswered is how many
-// calls were sent and not answered.
-func (q *Quorum) newError(need int, errs []error, unanswered int) *Error {
+// newError judges answers of which fewer than need are yes.
+func (q *Quorum) newError(need int, errs []error) *Error {
 	e := &Error{QuorumError: holdfast.QuorumError{Need: need}}
-	refused := 0
+	refused, unanswered := 0, 0
 	for i, n := range q.nodes {
-		e.Nodes = append(e.Nodes, holdfast.NodeError{Node: n.name, Err: errs[i]})
-		if answered(errs[i]) {
+		err := errs[i]
+		e.Nodes = append(e.Nodes, holdfast.NodeError{Node: n.name, Err: err})
+		if answered(err) {
 			e.answers++
 		}
-		if errors.Is(errs[i], holdfast.ErrWrongType) {
+		if errors.Is(err, holdfast.ErrWrongType) {
 			e.wrongType++
 		}
 		switch {
-		case errs[i] == nil:
+		case err == nil:
 			e.yes++
-		case errs[i] == ErrHeld:
+		case err == ErrHeld:
 			e.held++
-		case scripts.OutcomeOf(errs[i]) == scripts.Refused:
+		case scripts.OutcomeOf(err) == scripts.Refused:
 			refused++
+		case scripts.OutcomeOf(err) == scripts.Unknown:
+			unanswered++
 		}
 	}
 	switch {

@@ -108,19 +108,13 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 		}
 	}
 	h.mu.Unlock()
-	came := q.each(targets, func(n *node) error { return n.raise(h) })
 	done := 0
-	for range targets {
-		select {
-		case a := <-came:
-			switch {
-			case a.err == nil:
-				done++
-			case a.err != errOver && scripts.OutcomeOf(a.err) == scripts.Refused:
-				refused(a.n, a.err)
-			}
-		case <-ctx.Done():
-			return false
+	for a := range each(ctx, q, targets, func(n *node) (struct{}, error) { return struct{}{}, n.raise(h) }) {
+		switch {
+		case a.err == nil:
+			done++
+		case a.err != errOver && scripts.OutcomeOf(a.err) == scripts.Refused:
+			refused(a.n, a.err)
 		}
 		if done >= q.need {
 			return true

@@ -332,10 +332,8 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	requireNoVote(t, c.vote(2))
 	require.ErrorContains(t, r.part(0, 3).vote(2), "has 5 nodes, not 3")
 	three.nodes[2].guard.forget()
-	said, err := c.nodes[2].lookNow(bounded(t), scripts.Tell, "")
-	require.NoError(t, err)
-	_, err = c.nodes[2].lookNow(bounded(t), scripts.Activate, said.Epoch)
-	require.NoError(t, err)
+	said := checked(t, c.nodes[2], scripts.Tell, "")
+	_ = checked(t, c.nodes[2], scripts.Activate, said.Epoch)
 	require.ErrorContains(t, three.vote(2), "has 5 nodes, not 3")
 }
 

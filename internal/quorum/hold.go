@@ -39,8 +39,7 @@ type hold struct {
 	mu        sync.Mutex // guards the rest
 	parts     []part     // by node
 	ends      [][]ending // by node: what waits until no acquire is flying there any more; nil until there is one
-	entries   int        // as they should be counted on every node
-	uneven    bool       // a node may count them otherwise
+	entries   int        // as every node should count them; 0: there was never more than one
 	fence     int64      // the last fence number, which was written back; 0: none
 	won       bool       // a quorum said yes
 	over      bool       // released or given up: nothing of it is put anywhere any more

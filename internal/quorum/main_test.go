@@ -217,6 +217,16 @@ func (c *client) idle(node int) {
 	})
 }
 
+// checked is a check of its own.
+func checked(t *testing.T, n *node, how scripts.Looking, of string) scripts.Standing {
+	t.Helper()
+	said, err := n.checkNow(bounded(t), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+		return n.check(ctx, how, of)
+	})
+	require.NoError(t, err)
+	return said
+}
+
 // endOn makes one attempt to end a hold on a node.
 func endOn(n *node, h *hold) error {
 	came := make(chan error, 1)

@@ -2,8 +2,6 @@ package quorum
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -124,11 +122,4 @@ func (q *Quorum) beginShort() bool {
 		q.short.Add(1)
 	}
 	return !q.closing
-}
-
-// epoch is a random word for a marker.
-func epoch() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

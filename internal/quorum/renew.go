@@ -40,23 +40,13 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	}
 	for i, owner := range owners {
 		if h := q.holds.get(owner); h != nil {
-			r.holds[i] = h
-			h.mu.Lock()
-			if h.uneven {
-				r.entries[i] = h.entries
-			}
-			h.mu.Unlock()
+			r.holds[i], r.entries[i] = h, h.counted()
 		}
 	}
-	came := q.each(q.nodes, func(n *node) error { return r.ask(n, lease) })
 	errs := slices.Repeat([]error{errSilent}, len(q.nodes))
-	for range q.nodes {
-		select {
-		case a := <-came:
-			errs[a.n.index] = a.err
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil || r.decide(answers) {
+	for a := range each(ctx, q, q.nodes, func(n *node) (struct{}, error) { return struct{}{}, r.ask(n, lease) }) {
+		errs[a.n.index] = a.err
+		if r.decide(answers) {
 			break
 		}
 	}
@@ -69,7 +59,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 				errs[n] = errDenied
 			}
 		}
-		return q.newError(q.need, errs, 0)
+		return q.newError(q.need, errs)
 	}
 	return nil
 }
@@ -159,71 +149,60 @@ func (r *renewal) finish() {
 	}
 }
 
-// Recount sets the number of entries on all nodes. It holds if a quorum says so.
+// counted is how many entries each node should count; 0: it has never been told.
+func (h *hold) counted() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.entries
+}
+
+// Recount sets the number of entries on all nodes. It holds if a quorum says so. Renewals
+// and repairs bring it to the nodes that missed it.
 func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (ours bool, err error) {
 	h := q.holds.get(owner)
 	if h == nil {
 		return false, nil
 	}
 	h.mu.Lock()
-	entriesBefore, unevenBefore := h.entries, h.uneven
-	h.entries, h.uneven = entries, true
+	before := h.entries
+	h.entries = entries
 	h.mu.Unlock()
-	var mu sync.Mutex
-	yes, no := 0, 0
-	came := q.each(q.nodes, func(n *node) error {
-		if n.away() {
-			return n.absence()
-		}
-		held, err := call(q.bounded(h.lease), n, func(ctx context.Context) (bool, error) {
-			return n.script.Recount(ctx, h.key, owner, entries)
-		})
-		mu.Lock()
-		defer mu.Unlock()
+	errs, yes, no := slices.Repeat([]error{errSilent}, len(q.nodes)), 0, 0
+	for a := range each(ctx, q, q.nodes, func(n *node) (bool, error) { return n.recount(h, entries) }) {
+		errs[a.n.index] = a.err
 		switch {
-		case err != nil:
-		case held:
+		case a.err != nil:
+		case a.said:
 			yes++
-			if yes == len(q.nodes) {
-				h.mu.Lock()
-				h.uneven = h.uneven && h.entries != entries
-				h.mu.Unlock()
-			}
 		default:
 			no++
-			return errDenied
+			errs[a.n.index] = errDenied
 		}
-		return err
-	})
-	errs, unanswered := make([]error, len(q.nodes)), 0
-	for range q.nodes {
-		select {
-		case a := <-came:
-			errs[a.n.index] = a.err
-			if scripts.OutcomeOf(a.err) == scripts.Unknown {
-				unanswered++
-			}
-		case <-ctx.Done():
-			return false, errSilent
-		}
-		mu.Lock()
-		y, n := yes, no
-		mu.Unlock()
-		switch {
-		case y >= q.quorum:
+		if yes >= q.quorum {
 			return true, nil
-		case n >= q.lostAt():
+		}
+		if no >= q.lostAt() {
 			return false, nil
 		}
 	}
-	e := q.newError(q.quorum, errs, unanswered)
-	if yes+unanswered > 0 && e.outcome != scripts.Refused {
+	e := q.newError(q.quorum, errs)
+	perhaps := func(err error) bool { return scripts.OutcomeOf(err) == scripts.Unknown || err == nil }
+	if e.outcome != scripts.Refused && slices.ContainsFunc(errs, perhaps) {
 		e.outcome = scripts.Unknown // it is counted somewhere, perhaps
 	}
 	if e.outcome != scripts.Unknown { // nowhere: nor is a node to be brought to it by the next renewal
 		h.mu.Lock()
-		h.entries, h.uneven = entriesBefore, unevenBefore
+		h.entries = before
 		h.mu.Unlock()
 	}
 	return false, e
+}
+
+func (n *node) recount(h *hold, entries int) (ours bool, err error) {
+	if n.away() {
+		return false, n.absence()
+	}
+	return call(n.q.bounded(h.lease), n, func(ctx context.Context) (bool, error) {
+		return n.script.Recount(ctx, h.key, h.owner, entries)
+	})
 }

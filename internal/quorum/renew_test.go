@@ -101,10 +101,8 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 	until(t, func() bool { return r.holder(0) == ownX && r.holder(1) == ownX && r.holder(2) == ownX })
 	r.do(2, "DEL", marker)
 	other := r.client().nodes[2]
-	said, err := other.lookNow(bounded(t), scripts.Mark, "")
-	require.NoError(t, err)
-	said, err = other.lookNow(bounded(t), scripts.Activate, said.Epoch)
-	require.NoError(t, err)
+	said := checked(t, other, scripts.Mark, "")
+	said = checked(t, other, scripts.Activate, said.Epoch)
 	require.Zero(t, said.Left)
 	x.cutOff(1)
 	until(t, func() bool {

@@ -183,13 +183,8 @@ func (n *node) add(h *hold) error {
 	case !b.OK:
 		return nil
 	}
-	h.mu.Lock()
-	entries := h.entries
-	h.mu.Unlock()
-	if entries > 1 {
-		if _, err := call(n.q.bounded(h.lease), n, func(ctx context.Context) (bool, error) {
-			return n.script.Recount(ctx, h.key, h.owner, entries)
-		}); err != nil {
+	if entries := h.counted(); entries > 1 {
+		if _, err := n.recount(h, entries); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -150,16 +151,13 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 func (r *round) failed() (scripts.Acquired, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	errs, unanswered := append([]error(nil), r.errs...), 0
+	errs := slices.Clone(r.errs)
 	for i, err := range errs {
-		switch {
-		case err == errOver:
+		if err == errOver {
 			errs[i] = errGivenUp
-		case err != ErrHeld && scripts.OutcomeOf(err) == scripts.Unknown:
-			unanswered++
 		}
 	}
-	e := r.q.newError(r.q.need, errs, unanswered)
+	e := r.q.newError(r.q.need, errs)
 	if !e.contended() {
 		return scripts.Acquired{}, e
 	}
@@ -184,4 +182,24 @@ func (r *round) failed() (scripts.Acquired, error) {
 		remaining = scripts.NoExpiry
 	}
 	return scripts.Acquired{Remaining: remaining, Split: split, Why: e}, nil
+}
+
+// took notes how long a round took.
+func (q *Quorum) took(d time.Duration) {
+	old := q.trips.Load()
+	if old == 0 {
+		old = int64(d)
+	}
+	q.trips.Store(old + (int64(d)-old)/8)
+}
+
+// Scatter is a random delay before the next round. It grows with the rounds that
+// have failed, as on an Ethernet: clients that ask at once split the votes, and
+// none gets a quorum. See the Redlock page, "Retry on failure". All its sizes are
+// equally likely, small ones included: a client that has failed often would otherwise be asleep
+// whenever the key is free, and the last holders would take it again.
+func (q *Quorum) Scatter(tries int) time.Duration {
+	trip := time.Duration(q.trips.Load())
+	window := min(trip<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*trip, q.Longest/10)))
+	return rand.N(max(window, 100*time.Microsecond))
 }

@@ -65,16 +65,17 @@ var modelCalls = map[string]modelCall{
 	"node.add -> node.ask":          modelBy(modelAskNow),
 	"node.heard -> node.keep":       modelNot(modelReads),
 	"node.add -> node.raise":        modelBy(modelWrite, modelWriteLost),
-	"node.add -> Recount":           modelNot(modelNested),
 	"node.keep -> node.repairer":    modelBy(modelAskNow, modelEndAgain),
 	"node.repairer -> Ping":         modelNot(modelReads),
 
 	// Renewals.
+	"Quorum.Recount -> node.recount": modelNot(modelNested),
+	"node.add -> node.recount":       modelNot(modelNested),
+	"node.recount -> Recount":        modelNot(modelNested),
 	"Quorum.Renew -> renewal.ask":    modelBy(modelRenewNow, modelRenewAnswer, modelRenewLost),
 	"Quorum.Renew -> renewal.finish": modelBy(modelRenewAnswer),
 	"renewal.ask -> node.voting":     modelBy(modelLook),
 	"renewal.ask -> RenewVoted":      modelBy(modelRenewArrive, modelRenewLate),
-	"Quorum.Recount -> Recount":      modelNot(modelNested),
 
 	// Ends.
 	"Quorum.CleanUp -> Quorum.Release": modelBy(modelTimeout, modelEnd),
@@ -92,27 +93,26 @@ var modelCalls = map[string]modelCall{
 	"node.release -> EndEach":          modelBy(modelEnd, modelEndAgain),
 
 	// Votes.
-	"Quorum.meet -> Quorum.lookAt":     modelBy(modelLook, modelStranger),
-	"Quorum.lookAt -> node.voting":     modelBy(modelLook, modelStranger),
-	"node.voting -> node.look":         modelBy(modelLook, modelStranger),
-	"node.look -> node.mark":           modelBy(modelLook, modelStranger),
-	"node.mark -> node.lookTwice":      modelBy(modelLook, modelStranger, modelBoot),
-	"node.mark -> node.lookNow":        modelBy(modelLook, modelStranger),
-	"node.lookNow -> node.mark":        modelBy(modelBoot),
-	"node.lookTwice -> Look":           modelBy(modelLook, modelBoot),
-	"Quorum.Bootstrap -> node.voting":  modelBy(modelLook, modelStranger),
-	"Quorum.Bootstrap -> node.lookNow": modelBy(modelBoot),
-	"node.lookNow -> node.lookTwice":   modelBy(modelBoot),
-	"node.voting -> node.refresh":      modelNot(modelReads),
-	"node.refresh -> Check":            modelNot(modelReads),
-	"node.look -> Identify":            modelNot(modelReads),
+	"Quorum.meet -> Quorum.checkAll":  modelBy(modelLook, modelStranger),
+	"Quorum.checkAll -> node.voting":  modelBy(modelLook, modelStranger),
+	"node.voting -> node.known":       modelBy(modelLook, modelStranger),
+	"node.known -> node.learn":        modelBy(modelLook, modelStranger),
+	"node.learn -> node.mark":         modelBy(modelLook, modelStranger),
+	"node.mark -> node.check":         modelBy(modelLook, modelStranger, modelBoot),
+	"node.mark -> node.standing":      modelBy(modelLook, modelStranger, modelBoot),
+	"node.standing -> node.check":     modelBy(modelLook, modelStranger, modelBoot),
+	"node.check -> Look":              modelBy(modelLook, modelBoot),
+	"node.check -> Identify":          modelNot(modelReads),
+	"Quorum.Bootstrap -> node.voting": modelBy(modelLook, modelStranger),
+	"Quorum.Bootstrap -> node.mark":   modelBy(modelBoot),
+	"Quorum.Bootstrap -> node.check":  modelBy(modelBoot),
+	"node.voting -> node.refresh":     modelNot(modelReads),
+	"node.refresh -> Check":           modelNot(modelReads),
 
 	// For operators.
 	"Quorum.ForceRelease -> ForceRelease": modelBy(modelForce, modelForced),
 	"Quorum.Inspect -> Inspect":           modelNot(modelReads),
-	"Quorum.Nodes -> node.status":         modelNot(modelReads),
-	"node.status -> node.lookNow":         modelNot(modelReads),
-	"node.status -> Identify":             modelNot(modelReads),
+	"Quorum.Nodes -> node.standing":       modelNot(modelReads),
 	"New -> newNode":                      modelNot(modelReads),
 }
 

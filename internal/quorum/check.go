@@ -1,0 +1,161 @@
+package quorum
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// check asks the node how it stands, and for its vote if it has one; once more where the
+// connection is lost, which may have been of the time before a restart. Without restart
+// guard nothing but the server's run id is known.
+func (n *node) check(ctx context.Context, how scripts.Looking, of string) (said scripts.Standing, vote *scripts.Vote, err error) {
+	for range 2 {
+		if !n.q.Unguarded {
+			said, vote, err = n.script.Look(ctx, how, epoch(), n.q.deployment(), of)
+		} else if vote, err = n.script.Identify(ctx); err == nil {
+			said.Run = vote.Run()
+		}
+		if scripts.OutcomeOf(err) != scripts.Unknown {
+			break
+		}
+	}
+	return said, vote, err
+}
+
+// epoch is a random word for a marker.
+func epoch() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// standing is a check that changes nothing.
+func (n *node) standing(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+	return n.check(ctx, scripts.Tell, "")
+}
+
+// mark is a check that marks a node without marker, unless most of the others are
+// marked for another deployment: the leases of that may be longer than the quarantine
+// would be, and its quorums may have no node in common with ours.
+func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+	said, vote, err := n.standing(ctx)
+	if err != nil || said.Left >= 0 {
+		return said, vote, err
+	}
+	ask, cancel := context.WithTimeout(ctx, n.q.NodeTimeout)
+	defer cancel()
+	answered, others, other := 0, 0, error(nil)
+	for a := range each(ask, n.q, n.q.nodes, func(m *node) (scripts.Standing, error) {
+		if m == n || m.away() {
+			return scripts.Standing{}, errAway
+		}
+		return m.checkNow(ask, m.standing)
+	}) {
+		if a.err != nil {
+			continue
+		}
+		answered++
+		if a.said.Left >= 0 && a.said.Deployment != n.q.deployment() {
+			others, other = others+1, a.n.fit(a.said)
+		}
+	}
+	if others > 0 && 2*others >= answered {
+		return said, nil, other
+	}
+	return n.check(ctx, scripts.Mark, "")
+}
+
+// checkNow makes a check of its own, whatever is known of the node.
+func (n *node) checkNow(ctx context.Context, check func(context.Context) (scripts.Standing, *scripts.Vote, error)) (scripts.Standing, error) {
+	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
+	defer cancel()
+	return detached(noDeadline{bounded}, n, func(ctx context.Context) (scripts.Standing, error) {
+		said, _, err := check(ctx)
+		return said, err
+	})
+}
+
+// fit says why a node cannot vote, whatever it remembers.
+func (n *node) fit(said scripts.Standing) error {
+	q := n.q
+	major, _, _ := strings.Cut(said.Version, ".")
+	version, err := strconv.Atoi(major)
+	switch {
+	case q.Unguarded:
+		return nil
+	case said.Run == "":
+		return refused(errNoRunID)
+	case err != nil || version < 7:
+		return refused(errOld)
+	case said.Policy != "noeviction" && !q.Evicting:
+		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", said.Policy))
+	case said.Longest != q.Longest:
+		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", said.Longest, q.Longest))
+	case said.Nodes != len(q.nodes):
+		return refused(fmt.Errorf("this deployment has %d nodes, not %d; New says how to change that", said.Nodes, len(q.nodes)))
+	}
+	return nil
+}
+
+// sameServer is the error of a node that is another of the nodes: its vote would be
+// the other's once more.
+type sameServer struct{ first, second *node }
+
+func (e sameServer) Error() string {
+	a, b := e.first, e.second
+	if a.index > b.index {
+		a, b = b, a
+	}
+	return fmt.Sprintf("clients %d (%s) and %d (%s) are of one server", a.index, a.name, b.index, b.name)
+}
+
+// Outcome is that of what waiting does not cure.
+func (sameServer) Outcome() scripts.Outcome { return scripts.Refused }
+
+// twin is another node with the same run id, by what of tells; nil if there is none.
+// A server that tells no run id is taken for another than the others.
+func (q *Quorum) twin(n *node, run string, of func(*node) string) *node {
+	if run == "" {
+		return nil
+	}
+	for _, other := range q.nodes {
+		if other != n && of(other) == run {
+			return other
+		}
+	}
+	return nil
+}
+
+// meet checks all nodes before the first lock, and later those that were not used for a
+// lease, so that their round has the time of any other. It waits for a node no longer
+// than for any call.
+func (q *Quorum) meet() {
+	q.met.Do(func() { q.checkAll(q.nodes) })
+	var stale []*node
+	for _, n := range q.nodes {
+		if n.stale() && !n.away() {
+			stale = append(stale, n)
+		}
+	}
+	q.checkAll(stale)
+}
+
+func (q *Quorum) checkAll(nodes []*node) {
+	if len(nodes) == 0 {
+		return
+	}
+	var all sync.WaitGroup
+	bounded := q.after(q.NodeTimeout)
+	for _, n := range nodes {
+		all.Go(func() { _, _ = call(bounded, n, n.voting) })
+	}
+	all.Wait()
+}
