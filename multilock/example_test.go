@@ -104,9 +104,8 @@ func ExampleLockAll() {
 	defer orders.Close()
 
 	set, err := multilock.LockAll(ctx,
-		multilock.Keys(stock, "sku:42", "sku:7").Named("stock"),
-		multilock.Keys(orders, "order:1001").Named("orders"),
-	)
+		multilock.Keys(stock, "sku:42", "sku:7").OrderName("stock").
+			And(multilock.Keys(orders, "order:1001").OrderName("orders")))
 	if err != nil {
 		panic(err)
 	}

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -17,185 +17,57 @@ import (
 // is the same in every process, so that callers whose sets overlap never wait for
 // each other in a circle, and nobody is overtaken in a fair queue.
 
-// together is what a Locker does that can take several keys with one call.
-type together interface {
-	TryLockAll(ctx context.Context, keys ...string) ([]*Lease, error)
+// KeySet is what [LockAll] locks: keys of one locker, or with [KeySet.And] of several.
+type KeySet struct{ parts []lockerKeys }
+
+// lockerKeys are the keys of one locker.
+type lockerKeys struct {
+	locker    holdfast.Locker
+	orderName string
+	keys      []string // sorted, each once
 }
 
-// Part are the keys of one locker in a set.
-type Part struct {
-	name   string
-	locker holdfast.Locker
-	keys   []string
+// Keys are keys of a locker of any kind. A key that is named twice is locked once.
+func Keys(locker holdfast.Locker, keys ...string) KeySet {
+	return KeySet{[]lockerKeys{{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}}}
 }
 
-// The waits of lock beside those of TryLockFor.
-const (
-	forEver  time.Duration = -1
-	notAtAll time.Duration = 0
-)
-
-// Keys names keys of a locker of any kind. A key that is named twice is locked once.
-func Keys(locker holdfast.Locker, keys ...string) Part {
-	if v := reflect.ValueOf(locker); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return Part{} // refused by whoever locks it
+// OrderName gives the set's locker the name that orders lockers, the same in every
+// process: keys of several lockers are taken in the order of these names, and then of the
+// keys. A key of a Redis must always go by one name: what goes by two has no one order, and
+// a call that locks it by both waits for itself.
+func (s KeySet) OrderName(name string) KeySet {
+	parts := slices.Clone(s.parts)
+	for i := range parts {
+		parts[i].orderName = name
 	}
-	return Part{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}
+	return KeySet{parts}
 }
 
-// lock takes one key.
-func (p Part) lock(ctx context.Context, key string, wait time.Duration) (*Lease, error) {
-	switch wait {
-	case forEver:
-		return p.locker.Lock(ctx, key)
-	case notAtAll:
-		return p.locker.TryLock(ctx, key)
-	}
-	return p.locker.TryLockFor(ctx, key, wait)
+// And joins the keys of another locker. Each of the lockers needs its [KeySet.OrderName].
+func (s KeySet) And(other KeySet) KeySet {
+	return KeySet{slices.Concat(s.parts, other.parts)}
 }
 
-// Named gives the locker of a part a name, which must be the same in every process:
-// a set of several lockers is taken in the order of their names, and then of their
-// keys. A key of a Redis must always go by the same name: what goes by two is not in
-// one order, and a set that has it by both waits for itself.
-func (p Part) Named(name string) Part {
-	p.name = name
-	return p
-}
-
-// Set is several leases as one: it lives as long as all of them do. Safe for
-// concurrent use.
-type Set struct {
-	leases []*Lease        // in the order in which they were taken; immutable
-	bound  context.Context // ends with the first of them; immutable
-}
-
-// LockAll waits until it has all keys of all parts, or ctx ends. Parts of several
-// lockers must be [Part.Named]. A ctx that is bound to leases of some of the keys
-// enters those once more.
-//
-// While it waits for a key it holds those before it, which others then wait for.
-// Two calls never wait for each other in a circle, whatever their keys and the
-// order in which these are named, as long as each key of a Redis goes by one name
-// ([Part.Named]) in all of them. That cannot be promised to whoever holds another
-// lock, of a key that comes later in the order, while it calls LockAll, or takes
-// single locks in its own order: take all that is needed in one call.
-//
-// On failure nothing is held. Errors: those of Lock, with the key that failed; that
-// a lease was lost while another was waited for is ErrLost.
-//
-// One round trip for each key that is free, or for all keys of a locker of rlock
-// without fencing if all are; else as for single locks.
-func LockAll(ctx context.Context, parts ...Part) (*Set, error) {
-	return lockAll(ctx, forEver, parts)
-}
-
-// TryLockAll makes one attempt for each key, in order, and holds nothing if one
-// fails. Errors as for TryLock, with the key that failed.
-func TryLockAll(ctx context.Context, parts ...Part) (*Set, error) {
-	return lockAll(ctx, notAtAll, parts)
-}
-
-// TryLockAllFor is LockAll with a wait of at most the given time for all keys
-// together, after which it fails with ErrNotAcquired (or ErrUnavailable or
-// ErrUnknown if a Redis is away). A wait of zero is TryLockAll; a negative one is
-// refused.
-func TryLockAllFor(ctx context.Context, wait time.Duration, parts ...Part) (*Set, error) {
-	switch {
-	case wait < 0:
-		return nil, fmt.Errorf("multilock: TryLockAllFor: wait of %v is negative", wait)
-	case wait == 0:
-		return lockAll(ctx, notAtAll, parts)
-	}
-	return lockAll(ctx, wait, parts)
-}
-
-func lockAll(ctx context.Context, wait time.Duration, parts []Part) (*Set, error) {
-	parts, err := inOrder(parts)
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{bound: context.Background()}
-	until := time.Now().Add(wait)
-	for _, p := range parts {
-		if ctx, err = s.take(ctx, p, wait, until); err != nil {
-			break
-		}
-	}
-	if lost := s.Err(); lost != nil {
-		err = lost
-	}
-	if err != nil {
-		_ = s.Unlock(ctx)
-		return nil, err
-	}
-	return s, nil
-}
-
-// take adds the keys of a part, and returns a context that is bound to them: the wait
-// for the next key ends when one of them is lost.
-func (s *Set) take(ctx context.Context, p Part, wait time.Duration, until time.Time) (context.Context, error) {
-	if quick, can := p.locker.(together); can && len(p.keys) > 1 {
-		leases, err := p.together(ctx, quick, wait, until)
-		for _, l := range leases {
-			ctx = s.add(ctx, l)
-		}
-		if len(leases) > 0 {
-			return ctx, nil
-		}
-		// What a lost answer has left is cleaned up; an attempt right after would meet it.
-		over := wait == notAtAll || wait > 0 && !time.Now().Before(until)
-		if over && !errors.Is(err, ErrNotAcquired) {
-			return ctx, fmt.Errorf("%d keys at once: %w", len(p.keys), err)
-		}
-	}
-	for _, key := range p.keys {
-		left := wait
-		if wait > 0 {
-			left = max(time.Until(until), time.Nanosecond)
-		}
-		l, err := p.lock(ctx, key, left)
-		if err != nil {
-			return ctx, fmt.Errorf("key %q: %w", short(key), err)
-		}
-		ctx = s.add(ctx, l)
-	}
-	return ctx, nil
-}
-
-// together makes one attempt to take all keys of a part with one call.
-func (p Part) together(ctx context.Context, quick together, wait time.Duration, until time.Time) ([]*Lease, error) {
-	if wait > 0 {
-		limited, cancel := context.WithDeadline(ctx, until)
-		defer cancel()
-		ctx = limited
-	}
-	return quick.TryLockAll(ctx, p.keys...)
-}
-
-func (s *Set) add(ctx context.Context, l *Lease) context.Context {
-	s.leases, s.bound = append(s.leases, l), l.Bind(s.bound)
-	return l.Bind(ctx)
-}
-
-// inOrder returns parts in the order in which they are to be taken.
-func inOrder(parts []Part) ([]Part, error) {
+// inOrder returns the keys in the order in which they are to be taken. It fails if one of
+// them cannot be locked: then none is taken.
+func (s KeySet) inOrder() ([]lockerKeys, error) {
 	keys := 0
-	for i, p := range parts {
+	for i, p := range s.parts {
 		if p.locker == nil {
-			return nil, fmt.Errorf("multilock: part %d was not made by Keys of a locker", i)
+			return nil, errors.New("multilock: Keys: locker is nil")
 		}
-		for _, other := range parts[:i] {
-			if other.name == p.name {
-				return nil, fmt.Errorf("multilock: parts of several lockers must have names of their own (Named); %q is there twice", p.name)
+		for _, other := range s.parts[:i] {
+			if other.orderName == p.orderName {
+				return nil, fmt.Errorf("multilock: keys of several lockers need an OrderName for each; %q is there twice", p.orderName)
 			}
 			if other.locker == p.locker { // else the order would be that of the names
-				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one part", other.name, p.name)
+				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 		}
-		for _, key := range p.keys { // none is taken if one cannot be
+		for _, key := range p.keys {
 			if err := scripts.CheckKey(key); err != nil {
-				return nil, fmt.Errorf("multilock: key %q: %w", short(key), err)
+				return nil, fmt.Errorf("holdfast: lock %.64q: %w", key, err)
 			}
 		}
 		keys += len(p.keys)
@@ -203,29 +75,204 @@ func inOrder(parts []Part) ([]Part, error) {
 	if keys == 0 {
 		return nil, errors.New("multilock: no keys to lock")
 	}
-	parts = slices.Clone(parts)
-	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.name, b.name) })
-	return parts, nil
+	return slices.SortedFunc(slices.Values(s.parts), func(a, b lockerKeys) int { return cmp.Compare(a.orderName, b.orderName) }), nil
 }
 
-// short cuts a key at 64 bytes, for errors.
-func short(key string) string { return key[:min(len(key), 64)] }
+// DoAll takes all keys as [LockAll] does, runs f with a context that is bound to all of
+// their leases, and unlocks, also when f panics or ends its goroutine. Its errors are those
+// of LockAll if the keys were not locked; else that of f, joined with those of
+// [LeaseSet.Unlock].
+func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts ...LockOption) (err error) {
+	if f == nil {
+		return errors.New("multilock: DoAll: function is nil")
+	}
+	s, err := LockAll(ctx, keys, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if end := s.Unlock(ctx); end != nil {
+			err = errors.Join(err, end)
+		}
+	}()
+	return f(s.Bind(ctx))
+}
+
+// LockAll waits until it has all keys, or ctx ends. [FixedLease] and [MaxHold] are for
+// each of the leases, [WaitAtMost] for all waits together. A ctx that is bound to leases of
+// some of the keys enters those once more.
+//
+// While it waits for a key it holds those before it, which others then wait for.
+// Two calls never wait for each other in a circle, whatever their keys and the
+// order in which these are named, as long as each key of a Redis goes by one name
+// ([KeySet.OrderName]) in all of them. That cannot be promised to a caller that holds
+// another lock, of a key that comes later in the order, while it calls LockAll, or that
+// takes single locks in its own order: take all that is needed in one call.
+//
+// On failure nothing is held. Errors: those of Lock, of the key that failed; that
+// a lease was lost while another was waited for is ErrLost.
+//
+// One round trip for each key that is free, or for all keys of a locker of rlock
+// without fencing if all are; else as for single locks.
+func LockAll(ctx context.Context, keys KeySet, opts ...LockOption) (*LeaseSet, error) {
+	return lockAll(ctx, keys, forEver, opts)
+}
+
+// TryLockAll makes one attempt for each key, in order, and holds nothing if one
+// fails. Errors as for TryLock, of the key that failed.
+func TryLockAll(ctx context.Context, keys KeySet, opts ...LockOption) (*LeaseSet, error) {
+	return lockAll(ctx, keys, 0, opts)
+}
+
+// TryLockAllFor is LockAll with a wait of at most the given time for all keys
+// together, after which it fails with ErrNotAcquired (or ErrUnavailable or
+// ErrUnknown if a Redis is away). A wait of zero is TryLockAll; a negative one is
+// refused.
+func TryLockAllFor(ctx context.Context, keys KeySet, wait time.Duration, opts ...LockOption) (*LeaseSet, error) {
+	if wait < 0 {
+		return nil, fmt.Errorf("multilock: TryLockAllFor: wait of %v is negative", wait)
+	}
+	return lockAll(ctx, keys, wait, opts)
+}
+
+// forEver is the wait of LockAll.
+const forEver time.Duration = -1
+
+// locking is one call of LockAll or one of its sisters.
+type locking struct {
+	set   *LeaseSet
+	wait  time.Duration // for all keys; 0: one attempt for each
+	until time.Time     // when it is over, if it is bounded
+	terms []LockOption  // of each key
+}
+
+func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []LockOption) (*LeaseSet, error) {
+	parts, err := keys.inOrder()
+	if err != nil {
+		return nil, err
+	}
+	c := locking{set: &LeaseSet{bound: context.Background()}, wait: wait}
+	if err := c.choose(opts); err != nil {
+		return nil, fmt.Errorf("multilock: %w", err)
+	}
+	c.until = time.Now().Add(c.wait)
+	complete := false
+	defer func() {
+		if !complete { // or a Locker has panicked
+			_ = c.set.Unlock(ctx)
+		}
+	}()
+	for _, p := range parts {
+		if ctx, err = c.take(ctx, p); err != nil {
+			break
+		}
+	}
+	if lost := c.set.Err(); lost != nil {
+		err = lost
+	}
+	if err != nil {
+		return nil, err
+	}
+	complete = true
+	return c.set, nil
+}
+
+// choose takes in the options of the call.
+func (c *locking) choose(opts []LockOption) error {
+	o, err := holdfast.Options(opts...)
+	if err != nil {
+		return err
+	}
+	if o.WaitAtMost != nil {
+		if c.wait != forEver {
+			return errors.New("WaitAtMost is for DoAll and LockAll: TryLockAll and TryLockAllFor say how long they wait")
+		}
+		if c.wait = *o.WaitAtMost; c.wait < 0 {
+			return fmt.Errorf("WaitAtMost: %v is negative", c.wait)
+		}
+	}
+	if o.FixedLease != nil {
+		c.terms = append(c.terms, FixedLease(*o.FixedLease))
+	}
+	if o.MaxHold != nil {
+		c.terms = append(c.terms, MaxHold(*o.MaxHold))
+	}
+	return nil
+}
+
+// take adds the keys of a locker, and returns a context that is bound to them: the wait
+// for the next key ends when one of them is lost.
+func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, error) {
+	if quick := engine.Quick(p.locker); quick != nil && len(p.keys) > 1 {
+		leases, err := c.together(ctx, quick, p.keys)
+		for _, l := range leases {
+			ctx = c.set.add(ctx, l)
+		}
+		if len(leases) > 0 {
+			return ctx, nil
+		}
+		// What a lost answer has left is cleaned up; an attempt right after would meet it.
+		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
+		if over && !errors.Is(err, ErrNotAcquired) {
+			return ctx, err
+		}
+	}
+	for _, key := range p.keys {
+		l, err := c.lock(ctx, p.locker, key)
+		if err != nil {
+			return ctx, err
+		}
+		ctx = c.set.add(ctx, l)
+	}
+	return ctx, nil
+}
+
+// together makes one attempt to take keys with one call.
+func (c *locking) together(ctx context.Context, quick *engine.Engine, keys []string) ([]*Lease, error) {
+	if c.wait > 0 {
+		limited, cancel := context.WithDeadline(ctx, c.until)
+		defer cancel()
+		ctx = limited
+	}
+	return quick.TryLockAll(ctx, keys, c.terms)
+}
+
+// lock takes one key.
+func (c *locking) lock(ctx context.Context, l holdfast.Locker, key string) (*Lease, error) {
+	switch c.wait {
+	case forEver:
+		return l.Lock(ctx, key, c.terms...)
+	case 0:
+		return l.TryLock(ctx, key, c.terms...)
+	}
+	return l.TryLockFor(ctx, key, max(time.Until(c.until), time.Nanosecond), c.terms...)
+}
+
+// LeaseSet is several leases as one: it lives as long as all of them do. Safe for
+// concurrent use.
+type LeaseSet struct {
+	leases []*Lease        // in the order in which they were taken; immutable
+	bound  context.Context // ends with the first of them; immutable
+}
+
+func (s *LeaseSet) add(ctx context.Context, l *Lease) context.Context {
+	s.leases, s.bound = append(s.leases, l), l.Bind(s.bound)
+	return l.Bind(ctx)
+}
 
 // Unlock ends all leases, the last one first, and joins what each says; see
 // [Lease.Unlock].
-func (s *Set) Unlock(ctx context.Context) error {
+func (s *LeaseSet) Unlock(ctx context.Context) error {
 	var errs []error
 	for _, l := range slices.Backward(s.leases) {
-		if err := l.Unlock(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("key %q: %w", short(l.Key()), err))
-		}
+		errs = append(errs, l.Unlock(ctx))
 	}
 	return errors.Join(errs...)
 }
 
 // Bind derives a context that re-enters each of the leases, and that is cancelled,
 // with the reason as its cause, when the first of them ends.
-func (s *Set) Bind(ctx context.Context) context.Context {
+func (s *LeaseSet) Bind(ctx context.Context) context.Context {
 	for _, l := range s.leases {
 		ctx = l.Bind(ctx)
 	}
@@ -233,11 +280,11 @@ func (s *Set) Bind(ctx context.Context) context.Context {
 }
 
 // Done returns a channel that is closed when the first of the leases ends.
-func (s *Set) Done() <-chan struct{} { return s.bound.Done() }
+func (s *LeaseSet) Done() <-chan struct{} { return s.bound.Done() }
 
 // Err returns nil while all leases live, and then why the first in the order that
 // does not live any more has ended.
-func (s *Set) Err() error {
+func (s *LeaseSet) Err() error {
 	for _, l := range s.leases {
 		if err := l.Err(); err != nil {
 			return err
@@ -247,7 +294,7 @@ func (s *Set) Err() error {
 }
 
 // Deadline returns the earliest of the trusted deadlines.
-func (s *Set) Deadline() time.Time {
+func (s *LeaseSet) Deadline() time.Time {
 	first := s.leases[0].Deadline()
 	for _, l := range s.leases[1:] {
 		if d := l.Deadline(); d.Before(first) {
@@ -257,8 +304,8 @@ func (s *Set) Deadline() time.Time {
 	return first
 }
 
-// Fences returns the fence of each lease, in the order of Keys.
-func (s *Set) Fences() []int64 {
+// Fences returns the fence of each lease, in the order of [LeaseSet.Keys].
+func (s *LeaseSet) Fences() []int64 {
 	fences := make([]int64, len(s.leases))
 	for i, l := range s.leases {
 		fences[i] = l.Fence()
@@ -266,9 +313,9 @@ func (s *Set) Fences() []int64 {
 	return fences
 }
 
-// Keys returns the keys in the order in which they were taken: by the names of
+// Keys returns the keys in the order in which they were taken: by the order names of
 // their lockers, and then by themselves.
-func (s *Set) Keys() []string {
+func (s *LeaseSet) Keys() []string {
 	keys := make([]string, len(s.leases))
 	for i, l := range s.leases {
 		keys[i] = l.Key()

@@ -2,6 +2,7 @@ package multilock_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
@@ -44,15 +46,18 @@ func newSets(t *testing.T) sets {
 	return sets{t, plain, queued, quorum, nodes}
 }
 
-// parts are keys of all three, in whatever order.
-func (s sets) parts(keys ...string) []multilock.Part {
-	parts := []multilock.Part{
-		multilock.Keys(s.plain, keys...).Named("plain"),
-		multilock.Keys(s.queued, keys...).Named("queued"),
-		multilock.Keys(s.quorum, keys...).Named("quorum"),
+// keys are keys of all three, in whatever order.
+func (s sets) keys(keys ...string) (all multilock.KeySet) {
+	parts := []multilock.KeySet{
+		multilock.Keys(s.plain, keys...).OrderName("plain"),
+		multilock.Keys(s.queued, keys...).OrderName("queued"),
+		multilock.Keys(s.quorum, keys...).OrderName("quorum"),
 	}
 	rand.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-	return parts
+	for _, p := range parts {
+		all = all.And(p)
+	}
+	return all
 }
 
 // free returns when nobody holds any of the keys: what was granted to a call that had
@@ -75,7 +80,7 @@ func (s sets) free(keys ...string) {
 // A set holds all its keys, in one order, each once, until Unlock.
 func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 	s := newSets(t)
-	set, err := multilock.LockAll(t.Context(), s.parts("b", "a", "b")...)
+	set, err := multilock.LockAll(t.Context(), s.keys("b", "a", "b"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b", "a", "b", "a", "b"}, set.Keys())
 	require.Len(t, set.Fences(), 6)
@@ -89,7 +94,7 @@ func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 		_, err = s.quorum.TryLock(t.Context(), key)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	}
-	inner, err := multilock.LockAll(set.Bind(t.Context()), s.parts("a")...) // re-entry
+	inner, err := multilock.LockAll(set.Bind(t.Context()), s.keys("a")) // re-entry
 	require.NoError(t, err)
 	require.NoError(t, inner.Unlock(t.Context()))
 	require.NoError(t, set.Err())
@@ -105,23 +110,23 @@ func TestLockAll_AllOrNothing(t *testing.T) {
 	s := newSets(t)
 	their, err := s.quorum.Lock(t.Context(), "b") // the last in the order
 	require.NoError(t, err)
-	_, err = multilock.TryLockAll(t.Context(), s.parts("a", "b")...)
+	_, err = multilock.TryLockAll(t.Context(), s.keys("a", "b"))
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
 	require.ErrorContains(t, err, `holdfast: lock "b": `)
-	_, err = multilock.TryLockAllFor(t.Context(), time.Second, s.parts("a", "b")...)
+	_, err = multilock.TryLockAllFor(t.Context(), s.keys("a", "b"), time.Second)
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = multilock.LockAll(ctx, s.parts("a", "b")...)
+	_, err = multilock.LockAll(ctx, s.keys("a", "b"))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, their.Unlock(t.Context()))
 	s.free("a", "b")
 }
 
 // A lease that is lost ends the set, and the wait for the keys behind it.
-func TestLockAll_IsLostWithOnePart(t *testing.T) {
+func TestLockAll_IsLostWithOneLease(t *testing.T) {
 	s := newSets(t)
-	set, err := multilock.LockAll(t.Context(), s.parts("a")...)
+	set, err := multilock.LockAll(t.Context(), s.keys("a"))
 	require.NoError(t, err)
 	bound := set.Bind(t.Context())
 	_, err = s.queued.ForceUnlock(t.Context(), "a")
@@ -137,7 +142,7 @@ func TestLockAll_IsLostWithOnePart(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := multilock.LockAll(t.Context(), s.parts("a")...)
+		_, err := multilock.LockAll(t.Context(), s.keys("a"))
 		done <- err
 	}()
 	require.Eventually(t, func() bool { // it has the others, and waits for the last
@@ -155,22 +160,22 @@ func TestLockAll_IsLostWithOnePart(t *testing.T) {
 // A set ends no later than the lease of it that ends first, wherever that stands.
 func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
 	server := redistest.Start(t)
-	part := func(name string, lease time.Duration) multilock.Part {
+	keyOf := func(name string, lease time.Duration) multilock.KeySet {
 		l, err := rlock.New(server.Client(t), rlock.WithLease(lease))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
-		return multilock.Keys(l, name).Named(name)
+		return multilock.Keys(l, name).OrderName(name)
 	}
 	for _, shortest := range []string{"a", "b", "c"} {
-		var parts []multilock.Part
+		var keys multilock.KeySet
 		for _, name := range []string{"a", "b", "c"} {
 			lease := time.Hour
 			if name == shortest {
 				lease = time.Minute
 			}
-			parts = append(parts, part(name, lease))
+			keys = keys.And(keyOf(name, lease))
 		}
-		set, err := multilock.LockAll(t.Context(), parts...)
+		set, err := multilock.LockAll(t.Context(), keys)
 		require.NoError(t, err)
 		require.LessOrEqual(t, time.Until(set.Deadline()), time.Minute, shortest)
 		require.NoError(t, set.Unlock(t.Context()))
@@ -194,7 +199,7 @@ func TestLockAll_OverlappingSetsNeverDeadlock(t *testing.T) {
 				for _, i := range mine {
 					names = append(names, keys[i])
 				}
-				set, err := multilock.LockAll(ctx, s.parts(names...)...)
+				set, err := multilock.LockAll(ctx, s.keys(names...))
 				if err != nil {
 					t.Error(err)
 					return
@@ -263,35 +268,114 @@ func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 	require.NoError(t, err)
 	_, err = multilock.TryLockAll(t.Context(), multilock.Keys(l, "a", "b", "c"))
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
-	leases, err := l.TryLockAll(t.Context(), "a", "b", "c")
-	require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	require.Empty(t, leases)
 	for _, key := range []string{"a", "c"} {
 		lease, err := other.TryLock(t.Context(), key)
 		require.NoError(t, err, key)
 		require.NoError(t, lease.Unlock(t.Context()))
 	}
 	require.NoError(t, their.Unlock(t.Context()))
-	_, err = l.TryLockAll(t.Context())
-	require.ErrorContains(t, err, "no keys")
-	_, err = l.TryLockAll(t.Context(), "a", "")
-	require.ErrorContains(t, err, "key is empty")
 }
 
 func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 	s := newSets(t)
-	for want, parts := range map[string][]multilock.Part{
-		"no keys":             {},
-		"not made by Keys":    {{}},
-		"names of their own":  {multilock.Keys(s.plain, "a"), multilock.Keys(s.queued, "a")},
-		"are of one locker":   {multilock.Keys(s.plain, "a").Named("1"), multilock.Keys(s.plain, "b").Named("2")},
-		"by Keys of a locker": {multilock.Keys((*rlock.Locker)(nil), "a")},
+	for want, keys := range map[string]multilock.KeySet{
+		"no keys":            {},
+		"locker is nil":      multilock.Keys(nil, "a"),
+		"OrderName for each": multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")),
+		`"x" is there twice`: multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")).OrderName("x"),
+		"are of one locker":  multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(s.plain, "b").OrderName("2")),
 	} {
-		_, err := multilock.LockAll(t.Context(), parts...)
+		_, err := multilock.LockAll(t.Context(), keys)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := multilock.TryLockAllFor(t.Context(), -1, multilock.Keys(s.plain, "a"))
+	keys := multilock.Keys(s.plain, "a")
+	_, err := multilock.TryLockAllFor(t.Context(), keys, -1)
 	require.ErrorContains(t, err, "negative")
+	_, err = multilock.LockAll(t.Context(), keys, holdfast.WaitAtMost(-1))
+	require.ErrorContains(t, err, "negative")
+	_, err = multilock.LockAll(t.Context(), keys, nil)
+	require.ErrorContains(t, err, "option is nil")
+	_, err = multilock.TryLockAll(t.Context(), keys, holdfast.WaitAtMost(1))
+	require.ErrorContains(t, err, "WaitAtMost is for DoAll and LockAll")
+	require.ErrorContains(t, multilock.DoAll(t.Context(), keys, nil), "function is nil")
+	s.free("a")
+}
+
+// The options are those of each lock, but for the wait: that is for all keys.
+func TestLockAll_Options(t *testing.T) {
+	s := newSets(t)
+	set, err := multilock.LockAll(t.Context(), s.keys("a", "b"), holdfast.FixedLease(5*time.Second))
+	require.NoError(t, err)
+	require.LessOrEqual(t, time.Until(set.Deadline()), 5*time.Second)
+	for _, keys := range []multilock.KeySet{multilock.Keys(s.plain, "a", "b"), s.keys("a")} {
+		for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+			began := time.Now()
+			_, err = multilock.LockAll(t.Context(), keys, holdfast.WaitAtMost(wait))
+			require.ErrorIs(t, err, multilock.ErrNotAcquired)
+			require.GreaterOrEqual(t, time.Since(began), wait)
+		}
+	}
+	require.NoError(t, set.Unlock(t.Context()))
+	set, err = multilock.LockAll(t.Context(), multilock.Keys(s.plain, "a", "b"), holdfast.MaxHold(100*time.Millisecond))
+	require.NoError(t, err)
+	<-set.Done()
+	require.ErrorIs(t, set.Err(), multilock.ErrLost)
+	s.free("a", "b")
+}
+
+// DoAll runs its function while it has all keys, with a context that enters them again.
+func TestDoAll(t *testing.T) {
+	s := newSets(t)
+	keys, mine := s.keys("a", "b"), errors.New("mine")
+	err := multilock.DoAll(t.Context(), keys, func(ctx context.Context) error {
+		_, err := multilock.TryLockAll(t.Context(), keys)
+		require.ErrorIs(t, err, multilock.ErrNotAcquired)
+		require.NoError(t, multilock.DoAll(ctx, keys, func(context.Context) error { return nil }, holdfast.WaitAtMost(0)))
+		require.NotNil(t, holdfast.LeaseFrom(ctx))
+		return mine
+	})
+	require.ErrorIs(t, err, mine)
+	s.free("a", "b")
+	require.Panics(t, func() {
+		_ = multilock.DoAll(t.Context(), keys, func(context.Context) error { panic("mine") })
+	})
+	s.free("a", "b")
+	err = multilock.DoAll(t.Context(), keys, func(ctx context.Context) error {
+		_, err := s.queued.ForceUnlock(t.Context(), "b")
+		require.NoError(t, err)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	require.ErrorIs(t, err, multilock.ErrLost)
+	s.free("a", "b")
+}
+
+// double is a Locker of a user's own, which has one of ours in it.
+type double struct {
+	*rlock.Locker
+	locked []string
+}
+
+func (d *double) Lock(ctx context.Context, key string, opts ...multilock.LockOption) (*multilock.Lease, error) {
+	d.locked = append(d.locked, key)
+	return d.Locker.Lock(ctx, key, opts...)
+}
+
+// A Locker of a user's own is asked key by key. One that panics, as a nil pointer to a
+// Locker does, leaves nothing held.
+func TestLockAll_AsksTheLockerOfAUser(t *testing.T) {
+	s := newSets(t)
+	d := &double{Locker: s.plain}
+	set, err := multilock.LockAll(t.Context(), multilock.Keys(d, "b", "a"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, d.locked)
+	require.NoError(t, set.Unlock(t.Context()))
+	for _, none := range []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), &double{}} {
+		require.Panics(t, func() {
+			_, _ = multilock.LockAll(t.Context(), multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(none, "a", "b").OrderName("2")))
+		})
+		s.free("a")
+	}
 }
 
 // Also where it would have to wait for another first.
@@ -300,12 +384,12 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 	their, err := s.plain.Lock(t.Context(), "a")
 	require.NoError(t, err)
 	for _, key := range []string{"{a}", "holdfast_node", ""} {
-		for _, parts := range [][]multilock.Part{{multilock.Keys(s.plain, "a", key)}, s.parts("a", key)} {
-			_, err := multilock.LockAll(t.Context(), parts...)
+		for _, keys := range []multilock.KeySet{multilock.Keys(s.plain, "a", key), s.keys("a", key)} {
+			_, err := multilock.LockAll(t.Context(), keys)
 			require.ErrorContains(t, err, "key is")
-			_, err = multilock.TryLockAllFor(t.Context(), time.Hour, parts...)
+			_, err = multilock.TryLockAllFor(t.Context(), keys, time.Hour)
 			require.ErrorContains(t, err, "key is")
-			_, err = multilock.TryLockAll(t.Context(), parts...)
+			_, err = multilock.TryLockAll(t.Context(), keys)
 			require.ErrorContains(t, err, "key is")
 			require.NotErrorIs(t, err, multilock.ErrNotAcquired)
 		}
@@ -339,7 +423,7 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 		return redistest.Pass
 	})
 	began := time.Now()
-	_, err = multilock.TryLockAllFor(t.Context(), 500*time.Millisecond, keys)
+	_, err = multilock.TryLockAllFor(t.Context(), keys, 500*time.Millisecond)
 	require.Less(t, time.Since(began), 5*time.Second, "the call alone may take so long")
 	require.ErrorIs(t, err, multilock.ErrUnknown)
 	require.NotErrorIs(t, err, multilock.ErrNotAcquired)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -102,16 +103,6 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// TryLockAll takes all keys at once if all of them are free, with one round trip,
-// and else fails with ErrNotAcquired and holds nothing. It is the quick way for
-// multilock.LockAll, which goes on key by key where this fails: as it does also,
-// without a call, where a key is held or wanted in this locker, where ctx is bound to
-// one of them, and with [WithFencing]. A key that is named twice is locked once.
-// Other errors as for TryLock.
-func (l *Locker) TryLockAll(ctx context.Context, keys ...string) ([]*Lease, error) {
-	return l.engine.TryLockAll(ctx, keys...)
-}
-
 // Close releases what is held, ends waits with ErrClosed, and waits for the
 // locker's goroutines. Leases end with ErrClosed. It is bounded also when Redis
 // does not answer: ErrUnknown says that something could not be released, which
@@ -120,4 +111,14 @@ func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.subscriber.Close()
 	return err
+}
+
+// Several keys of a Locker can be taken with one call, which is for multilock.LockAll.
+func init() {
+	engine.Quick = func(l holdfast.Locker) *engine.Engine {
+		if l, ours := l.(*Locker); ours {
+			return l.engine
+		}
+		return nil
+	}
 }

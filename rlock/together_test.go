@@ -9,9 +9,16 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
+
+// tryLockAll takes keys with one call, as multilock.LockAll does.
+func tryLockAll(t *testing.T, l *rlock.Locker, keys ...string) ([]*holdfast.Lease, error) {
+	return engine.Quick(l).TryLockAll(t.Context(), keys, nil)
+}
 
 // A reply that is lost leaves no key behind, well before the leases would end.
 func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
@@ -27,17 +34,17 @@ func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	warm, err := other.TryLockAll(t.Context(), "x", "y") // the script is known then, and runs with the first call
+	warm, err := tryLockAll(t, other, "x", "y") // the script is known then, and runs with the first call
 	require.NoError(t, err)
 	require.Len(t, warm, 2)
-	_, err = l.TryLockAll(t.Context(), "a", "b", "c")
+	_, err = tryLockAll(t, l, "a", "b", "c")
 	require.ErrorIs(t, err, rlock.ErrUnknown)
 	for _, key := range []string{"a", "b", "c"} {
 		lease, err := other.TryLockFor(t.Context(), key, 20*time.Second)
 		require.NoError(t, err)
 		require.NoError(t, lease.Unlock(t.Context()))
 	}
-	again, err := l.TryLockAll(t.Context(), "a", "b", "c")
+	again, err := tryLockAll(t, l, "a", "b", "c")
 	require.NoError(t, err)
 	for _, lease := range again {
 		require.NoError(t, lease.Unlock(t.Context()))
@@ -51,7 +58,7 @@ func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
 func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
 	server := redistest.Start(t)
 	l := userLocker(t, server.Client(t), rlock.WithLease(3*time.Second))
-	leases, err := l.TryLockAll(t.Context(), "a", "b")
+	leases, err := tryLockAll(t, l, "a", "b")
 	require.NoError(t, err)
 	before := leases[0].Deadline()
 	require.Eventually(t, func() bool { return leases[0].Deadline().After(before) }, 10*time.Second, time.Millisecond)
@@ -59,10 +66,10 @@ func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
 	<-leases[0].Done()
 	require.ErrorIs(t, leases[0].Err(), rlock.ErrLost)
 	require.NoError(t, leases[1].Err())
-	_, err = l.TryLockAll(t.Context(), "b", "c") // b is held here
+	_, err = tryLockAll(t, l, "b", "c") // b is held here
 	require.ErrorIs(t, err, rlock.ErrNotAcquired)
 	require.NoError(t, leases[1].Unlock(t.Context()))
 	require.NoError(t, l.Close())
-	_, err = l.TryLockAll(t.Context(), "b", "c")
+	_, err = tryLockAll(t, l, "b", "c")
 	require.ErrorIs(t, err, rlock.ErrClosed)
 }

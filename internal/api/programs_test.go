@@ -11,7 +11,7 @@ import (
 )
 
 // Code as the README showed it before all kinds of locks had one Lease: it goes on
-// compiling. Nothing here runs.
+// compiling, but for the names of LockAll. Nothing here runs.
 var _ = []any{readmeDo, readmeBind, readmeQuorum, readmeLockAll}
 
 func readmeDo(ctx context.Context, client rueidis.Client, sell func(context.Context, string) error) {
@@ -53,10 +53,9 @@ func readmeQuorum(ctx context.Context, clients []rueidis.Client, ship func(conte
 	return locker.Do(ctx, "order:42", ship)
 }
 
-func readmeLockAll(ctx context.Context, stock, orders *rlock.Locker) (*multilock.Set, error) {
+func readmeLockAll(ctx context.Context, stock, orders *rlock.Locker) (*multilock.LeaseSet, error) {
 	set, err := multilock.LockAll(ctx,
-		multilock.Keys(stock, "sku:42", "sku:7").Named("stock"),
-		multilock.Keys(orders, "order:1001").Named("orders"),
-	)
+		multilock.Keys(stock, "sku:42", "sku:7").OrderName("stock").
+			And(multilock.Keys(orders, "order:1001").OrderName("orders")))
 	return set, err
 }

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,18 +16,19 @@ type Together interface {
 	AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error)
 }
 
-// TryLockAll makes one attempt to take keys with one call; a key that is named twice is
-// taken once. It fails with ErrNotAcquired, also without a call: where it cannot be made
-// so, or ctx is bound to one of the keys. Then they are to be taken one by one.
-func (h *Engine) TryLockAll(ctx context.Context, keys ...string) ([]*holdfast.Lease, error) {
-	if len(keys) == 0 {
-		return nil, errors.New(h.Kind + ": TryLockAll: no keys")
-	}
-	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+// Quick returns the engine of a Locker whose keys [Engine.TryLockAll] may take; nil of any
+// other Locker, also of one that has such a Locker in it: the calls of its own are wanted.
+// Package rlock sets it.
+var Quick = func(holdfast.Locker) *Engine { return nil }
+
+// TryLockAll makes one attempt to take keys, which are different, with one call. It fails
+// with ErrNotAcquired, also without a call: where it cannot be made so, or ctx is bound to
+// one of the keys. Then they are to be taken one by one.
+func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
 	t := Terms{}
 	for _, key := range keys {
 		var err error
-		if t, err = h.terms(ctx, key, nil); err != nil {
+		if t, err = h.terms(ctx, key, opts); err != nil {
 			return nil, of("lock", key, err)
 		}
 	}
