@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,9 @@ func TestServersEndWithTheProgram(t *testing.T) {
 }
 
 func TestNoServerStarts(t *testing.T) {
-	status, _, stderr := demotest.Run(t, "-server=false") // the program of that name
+	broken := filepath.Join(t.TempDir(), "redis-server")
+	require.NoError(t, os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o700))
+	status, _, stderr := demotest.Run(t, "-server="+broken)
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "master 1 did not start: process 1: ")
 }
