@@ -60,7 +60,13 @@ func (l *Lease) Unlock(ctx context.Context) error { return l.is.Unlock(ctx) }
 //
 // Goroutines that share a bound context are one owner: the lock does not keep
 // them apart. On an entry that has ended the context is cancelled already.
-func (l *Lease) Bind(ctx context.Context) context.Context { return l.is.Bind(ctx) }
+func (l *Lease) Bind(ctx context.Context) context.Context {
+	ctx = l.is.Bind(ctx)
+	if LeaseFrom(ctx) != l { // the Entry is not of this module
+		ctx = context.WithValue(ctx, ctxkey.Lease{}, l)
+	}
+	return ctx
+}
 
 // Done returns a channel that is closed when this entry ends: by Unlock, as soon
 // as it is known to be lost, and at Deadline. A process that is busy or was

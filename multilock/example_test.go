@@ -2,8 +2,9 @@ package multilock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
@@ -56,20 +57,32 @@ func ExampleNew() {
 	// <nil>
 }
 
-// shipOrder locks on real Redis masters: embedded servers have no run id.
-func shipOrder(ctx context.Context, clients []rueidis.Client, ship func(context.Context) error) error {
-	locker, err := multilock.New(clients, multilock.WithLogger(slog.Default())) // it is told why a node has no vote
+// What each node said where too few said yes.
+func ExampleQuorumError() {
+	ctx := context.Background()
+	clients, stop := embedded(3)
+	defer stop()
+	locker, err := multilock.New(clients, multilock.WithoutRestartGuard())
 	if err != nil {
-		return err
+		panic(err)
 	}
 	defer locker.Close()
-	return locker.Do(ctx, "order:42", ship)
-}
+	for _, client := range clients[:2] {
+		client.Do(ctx, client.B().Set().Key("order:1001").Value("no lock").Build())
+	}
 
-func ExampleLocker_shipOrder() {
-	var clients []rueidis.Client // one of each master
-	err := shipOrder(context.Background(), clients, func(context.Context) error { return nil })
-	fmt.Println(err)
+	_, err = locker.TryLock(ctx, "order:1001")
+	if said := (*multilock.QuorumError)(nil); errors.As(err, &said) {
+		fmt.Println("needed:", said.Need)
+		for i, n := range said.Nodes {
+			fmt.Println(i, n.Err == nil, errors.Is(n.Err, multilock.ErrWrongType))
+		}
+	}
+	// Output:
+	// needed: 2
+	// 0 false true
+	// 1 false true
+	// 2 true false
 }
 
 // A script for the person who sets a deployment up, before any program runs.
@@ -88,6 +101,28 @@ func ExampleLocker_Bootstrap() {
 	}
 }
 
+// Keys of one locker, with a bounded wait for all of them.
+func ExampleDoAll() {
+	ctx := context.Background()
+	clients, stop := embedded(1)
+	defer stop()
+	accounts, err := rlock.New(clients[0])
+	if err != nil {
+		panic(err)
+	}
+	defer accounts.Close()
+
+	err = multilock.DoAll(ctx, multilock.Keys(accounts, "alice", "bob"), func(context.Context) error {
+		fmt.Println("transferred")
+		return nil
+	}, multilock.WaitAtMost(time.Second))
+	fmt.Println(err)
+	// Output:
+	// transferred
+	// <nil>
+}
+
+// Keys of several lockers, each of which has a name that is the same in every process.
 func ExampleLockAll() {
 	ctx := context.Background()
 	clients, stop := embedded(2)

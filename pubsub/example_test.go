@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
-// Wait for a key to change: subscribe, look when the subscription is confirmed and after every wake-up, and never trust
-// a message for more than a reason to look.
+// Waiting for a key to change: subscribe, look when the subscription is confirmed and at each
+// wake-up, and take a message for no more than a reason to look.
 func Example() {
 	server, err := miniredis.Run() // an embedded server; use your own
 	if err != nil {
@@ -37,16 +37,16 @@ func Example() {
 		if !st.Live {
 			continue // a program would look now and then until the connection is back
 		}
-		value, err := client.Do(ctx, client.B().Get().Key("kind").Build()).ToString()
+		value, err := client.Do(ctx, client.B().Get().Key("shop").Build()).ToString()
 		if err == nil {
-			fmt.Println("kind is", value)
+			fmt.Println("the shop is", value)
 			return
 		}
 		fmt.Println("nothing yet")
-		client.Do(ctx, client.B().Set().Key("kind").Value("open").Build())
+		client.Do(ctx, client.B().Set().Key("shop").Value("open").Build())
 		client.Do(ctx, client.B().Publish().Channel("changed").Message("0").Build())
 	}
 	// Output:
 	// nothing yet
-	// lock kind is open
+	// the shop is open
 }

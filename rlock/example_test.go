@@ -12,62 +12,172 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-func ExampleLocker_Do() {
-	ctx, client, stop := demo()
+func ExampleNew() {
+	client, stop := embedded() // any rueidis.Client, shared with the rest of the program
 	defer stop()
-
-	locker, err := rlock.New(client) // any rueidis.Client, shared with the rest of the program
+	locker, err := rlock.New(client, rlock.WithLease(10*time.Second))
 	if err != nil {
 		panic(err)
 	}
 	defer locker.Close()
-
-	err = locker.Do(ctx, "sku:42", func(ctx context.Context) error {
-		// One goroutine of all processes is in here. If the lock is lost, ctx ends.
-		return sell(ctx, "sku:42")
-	})
-	fmt.Println(err)
+	fmt.Println(locker.Do(context.Background(), "sku:42", sell))
 	// Output:
-	// sold sku:42
+	// sold
 	// <nil>
 }
 
-func ExampleLocker_TryLockFor() {
-	ctx, client, stop := demo()
+func ExampleLocker_Do() {
+	ctx, locker, stop := demo()
 	defer stop()
-	locker, err := rlock.New(client)
+	err := locker.Do(ctx, "sku:42", func(ctx context.Context) error {
+		// One goroutine of all processes is in here. If the lock is lost, ctx ends.
+		return sell(ctx)
+	})
+	fmt.Println(err)
+	// Output:
+	// sold
+	// <nil>
+}
+
+func ExampleLocker_Lock() {
+	ctx, locker, stop := demo()
+	defer stop()
+	lease, err := locker.Lock(ctx, "sku:42")
 	if err != nil {
 		panic(err)
 	}
-	defer locker.Close()
-	other, err := locker.Lock(ctx, "sku:42")
+	defer lease.Unlock(ctx)
+	fmt.Println(lease.Key(), lease.Err())
+	// Output: sku:42 <nil>
+}
+
+// Work that one process is to do at a time, and that may be left to it.
+func ExampleLocker_TryLock() {
+	ctx, locker, stop := demo()
+	defer stop()
+	clean := func() {
+		lease, err := locker.TryLock(ctx, "cleaning")
+		if errors.Is(err, rlock.ErrNotAcquired) {
+			fmt.Println("another cleans")
+			return
+		} else if err != nil {
+			panic(err)
+		}
+		defer lease.Unlock(ctx)
+		fmt.Println("clean")
+	}
+	clean()
+	theirs, err := locker.Lock(ctx, "cleaning")
 	if err != nil {
 		panic(err)
 	}
-	defer other.Unlock(ctx)
+	defer theirs.Unlock(ctx)
+	clean()
+	// Output:
+	// clean
+	// another cleans
+}
+
+// The errors that a caller tells apart.
+func ExampleLocker_TryLockFor() {
+	ctx, locker, stop := demo()
+	defer stop()
+	theirs, err := locker.Lock(ctx, "sku:42")
+	if err != nil {
+		panic(err)
+	}
+	defer theirs.Unlock(ctx)
 
 	lease, err := locker.TryLockFor(ctx, "sku:42", 10*time.Millisecond)
 	switch {
-	case errors.Is(err, rlock.ErrNotAcquired):
-		fmt.Println("busy, please come back later")
-	case err != nil:
-		fmt.Println("no lock:", err)
-	default:
+	case err == nil:
 		defer lease.Unlock(ctx)
 		fmt.Println("it is mine")
+	case errors.Is(err, rlock.ErrNotAcquired):
+		fmt.Println("busy, please come back later")
+	case errors.Is(err, rlock.ErrUnavailable), errors.Is(err, rlock.ErrUnknown):
+		fmt.Println("redis does not answer:", err)
+	default: // waiting does not cure it: a missing right, a bad argument
+		fmt.Println("no lock:", err)
 	}
 	// Output: busy, please come back later
 }
 
-func ExampleLease_Bind() {
-	ctx, client, stop := demo()
+// The wait is bounded, and not the work.
+func ExampleWaitAtMost() {
+	ctx, locker, stop := demo()
 	defer stop()
-	locker, err := rlock.New(client)
+	fmt.Println(locker.Do(ctx, "sku:42", sell, rlock.WaitAtMost(time.Second)))
+	// Output:
+	// sold
+	// <nil>
+}
+
+// A holder that hangs is cut off: the context of its work ends.
+func ExampleMaxHold() {
+	ctx, locker, stop := demo()
+	defer stop()
+	err := locker.Do(ctx, "sku:42", func(ctx context.Context) error {
+		<-ctx.Done() // it hangs
+		return ctx.Err()
+	}, rlock.MaxHold(50*time.Millisecond))
+	fmt.Println(errors.Is(err, rlock.ErrLost))
+	// Output: true
+}
+
+// A job that is to run once a day, in whatever process. The lease is not unlocked, so that
+// the key stays taken when the job is done; Close of the locker would free it.
+func ExampleFixedLease() {
+	ctx, locker, stop := demo()
+	defer stop()
+	for range 2 { // say, in two processes
+		_, err := locker.TryLock(ctx, "daily report", rlock.FixedLease(23*time.Hour))
+		switch {
+		case err == nil:
+			fmt.Println("reported")
+		case errors.Is(err, rlock.ErrNotAcquired):
+			fmt.Println("done already")
+		default:
+			fmt.Println("no lock:", err)
+		}
+	}
+	// Output:
+	// reported
+	// done already
+}
+
+func ExampleLocker_Inspect() {
+	ctx, locker, stop := demo()
+	defer stop()
+	lease, err := locker.Lock(ctx, "sku:42")
 	if err != nil {
 		panic(err)
 	}
-	defer locker.Close()
+	defer lease.Unlock(ctx)
+	status, err := locker.Inspect(ctx, "sku:42")
+	fmt.Println(status.Held, status.Owner == lease.Owner(), err)
+	// Output: true true <nil>
+}
 
+// An operator frees a key; its holder learns of it.
+func ExampleLocker_ForceUnlock() {
+	ctx, locker, stop := demo()
+	defer stop()
+	lease, err := locker.Lock(ctx, "sku:42")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(locker.ForceUnlock(ctx, "sku:42"))
+	<-lease.Done()
+	fmt.Println(lease.Err())
+	// Output:
+	// true <nil>
+	// holdfast: lease of "sku:42": lease lost: force-unlocked
+}
+
+func ExampleLease_Bind() {
+	ctx, locker, stop := demo()
+	defer stop()
 	outer, err := locker.Lock(ctx, "sku:42")
 	if err != nil {
 		panic(err)
@@ -88,13 +198,8 @@ func ExampleLease_Bind() {
 }
 
 func ExampleLease_Fence() {
-	ctx, client, stop := demo()
+	ctx, locker, stop := demo(rlock.WithFencing())
 	defer stop()
-	locker, err := rlock.New(client, rlock.WithFencing())
-	if err != nil {
-		panic(err)
-	}
-	defer locker.Close()
 
 	newest := int64(0)
 	write := func(fence int64) error { // what a database does in one statement
@@ -127,14 +232,27 @@ func ExampleLease_Fence() {
 }
 
 // sell stands for what a program does in its critical section.
-func sell(_ context.Context, sku string) error {
-	fmt.Println("sold", sku)
+func sell(context.Context) error {
+	fmt.Println("sold")
 	return nil
 }
 
-// demo returns a client of an embedded server. That suits examples, which need
+// demo returns a locker on an embedded server.
+func demo(opts ...rlock.Option) (ctx context.Context, locker *rlock.Locker, stop func()) {
+	client, end := embedded()
+	locker, err := rlock.New(client, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return context.Background(), locker, func() {
+		_ = locker.Close()
+		end()
+	}
+}
+
+// embedded returns a client of an embedded server. That suits examples, which need
 // no redis-server then, and nothing else: it protects nothing between processes.
-func demo() (ctx context.Context, client rueidis.Client, stop func()) {
+func embedded() (client rueidis.Client, stop func()) {
 	server, err := miniredis.Run()
 	if err != nil {
 		panic(err)
@@ -146,7 +264,7 @@ func demo() (ctx context.Context, client rueidis.Client, stop func()) {
 	if err != nil {
 		panic(err)
 	}
-	return context.Background(), client, func() {
+	return client, func() {
 		client.Close()
 		server.Close()
 	}

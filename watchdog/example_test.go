@@ -49,7 +49,7 @@ func Example() {
 	fmt.Println("alive:", h.Alive())
 
 	server.mu.Lock()
-	server.owners["printer"] = "somebody else"
+	server.owners["printer"] = "another"
 	server.mu.Unlock()
 	fmt.Println(<-h.ended)
 	fmt.Println("alive:", h.Alive())

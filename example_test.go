@@ -1,0 +1,91 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// Shop is a service that locks. It takes a lock of any kind, and a double in its tests.
+type Shop struct{ locks holdfast.Locker }
+
+func (s *Shop) Sell(ctx context.Context, sku string) error {
+	return s.locks.Do(ctx, sku, func(ctx context.Context) error {
+		fmt.Println("sold", sku, "under fence", holdfast.LeaseFrom(ctx).Fence())
+		return nil
+	}, holdfast.WaitAtMost(time.Second))
+}
+
+// double is a Locker for the tests of Shop: everybody has the lock, with fence 7.
+type double struct {
+	holdfast.Locker // nil: Shop calls nothing but Do
+}
+
+type entry struct{ holdfast.Entry }
+
+func (entry) Bind(ctx context.Context) context.Context { return ctx }
+func (entry) Fence() int64                             { return 7 }
+
+func (double) Do(ctx context.Context, _ string, f func(context.Context) error, _ ...holdfast.LockOption) error {
+	lease := holdfast.NewLease(entry{})
+	return f(lease.Bind(ctx))
+}
+
+func ExampleLocker() {
+	locker, stop := demo()
+	defer stop()
+	for _, locks := range []holdfast.Locker{locker, double{}} {
+		shop := Shop{locks}
+		if err := shop.Sell(context.Background(), "sku:42"); err != nil {
+			panic(err)
+		}
+	}
+	// Output:
+	// sold sku:42 under fence 0
+	// sold sku:42 under fence 7
+}
+
+// The wait is bounded, and not the work that is done under the lock.
+func ExampleWaitAtMost() {
+	ctx := context.Background()
+	locker, stop := demo()
+	defer stop()
+	err := locker.Do(ctx, "sku:42", func(context.Context) error {
+		return locker.Do(ctx, "sku:42", func(context.Context) error { // somebody else
+			return nil
+		}, holdfast.WaitAtMost(0))
+	}, holdfast.WaitAtMost(time.Second))
+	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
+	// Output: true
+}
+
+// demo returns a locker on an embedded server. That suits examples, which need no
+// redis-server then, and nothing else: it protects nothing between processes.
+func demo() (locker *rlock.Locker, stop func()) {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{server.Addr()}, ForceSingleClient: true, DisableCache: true,
+	})
+	if err != nil {
+		panic(err)
+	}
+	locker, err = rlock.New(client)
+	if err != nil {
+		panic(err)
+	}
+	return locker, func() {
+		_ = locker.Close()
+		client.Close()
+		server.Close()
+	}
+}

@@ -1,0 +1,89 @@
+package fair_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/fair"
+)
+
+// Waiters are served in the order in which they came, over all processes.
+func ExampleLocker_Lock() {
+	ctx, locker, stop := demo()
+	defer stop()
+	lease, err := locker.Lock(ctx, "desk")
+	if err != nil {
+		panic(err)
+	}
+	var all sync.WaitGroup
+	for i, name := range []string{"first", "second", "third"} {
+		all.Go(func() {
+			mine, err := locker.Lock(ctx, "desk")
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println(name)
+			_ = mine.Unlock(ctx)
+		})
+		for waiting := 0; waiting <= i; { // until it is in the queue
+			status, err := locker.Inspect(ctx, "desk")
+			if err != nil {
+				panic(err)
+			}
+			waiting = status.Waiting
+		}
+	}
+	_ = lease.Unlock(ctx)
+	all.Wait()
+	// Output:
+	// first
+	// second
+	// third
+}
+
+// A caller that has waited long enough leaves the queue.
+func ExampleWaitAtMost() {
+	ctx, locker, stop := demo()
+	defer stop()
+	lease, err := locker.Lock(ctx, "desk")
+	if err != nil {
+		panic(err)
+	}
+	defer lease.Unlock(ctx)
+	err = locker.Do(ctx, "desk", func(context.Context) error { return nil }, fair.WaitAtMost(10*time.Millisecond))
+	fmt.Println(err != nil)
+	status, err := locker.Inspect(ctx, "desk")
+	fmt.Println(status.Waiting, err)
+	// Output:
+	// true
+	// 0 <nil>
+}
+
+// demo returns a locker on an embedded server. That suits examples, which need no
+// redis-server then, and nothing else: it protects nothing between processes.
+func demo() (ctx context.Context, locker *fair.Locker, stop func()) {
+	server, err := miniredis.Run()
+	if err != nil {
+		panic(err)
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{server.Addr()}, ForceSingleClient: true, DisableCache: true,
+	})
+	if err != nil {
+		panic(err)
+	}
+	locker, err = fair.New(client)
+	if err != nil {
+		panic(err)
+	}
+	return context.Background(), locker, func() {
+		_ = locker.Close()
+		client.Close()
+		server.Close()
+	}
+}
