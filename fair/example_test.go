@@ -2,6 +2,7 @@ package fair_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -56,12 +57,8 @@ func ExampleWaitAtMost() {
 	}
 	defer lease.Unlock(ctx)
 	err = locker.Do(ctx, "desk", func(context.Context) error { return nil }, fair.WaitAtMost(10*time.Millisecond))
-	fmt.Println(err != nil)
-	status, err := locker.Inspect(ctx, "desk")
-	fmt.Println(status.Waiting, err)
-	// Output:
-	// true
-	// 0 <nil>
+	fmt.Println(errors.Is(err, fair.ErrNotAcquired))
+	// Output: true
 }
 
 // demo returns a locker on an embedded server. That suits examples, which need no

@@ -67,22 +67,28 @@ func ExampleQuorumError() {
 		panic(err)
 	}
 	defer locker.Close()
-	for _, client := range clients[:2] {
-		client.Do(ctx, client.B().Set().Key("order:1001").Value("no lock").Build())
+	other, err := multilock.New(clients, multilock.WithoutRestartGuard())
+	if err != nil {
+		panic(err)
 	}
+	defer other.Close()
+	lease, err := other.Lock(ctx, "order:1001")
+	if err != nil {
+		panic(err)
+	}
+	defer lease.Unlock(ctx)
 
 	_, err = locker.TryLock(ctx, "order:1001")
+	held := 0
 	if said := (*multilock.QuorumError)(nil); errors.As(err, &said) {
-		fmt.Println("needed:", said.Need)
-		for i, n := range said.Nodes {
-			fmt.Println(i, n.Err == nil, errors.Is(n.Err, multilock.ErrWrongType))
+		for _, n := range said.Nodes {
+			if n.Err == multilock.ErrHeld { // else: yes if nil, or why it said neither
+				held++
+			}
 		}
+		fmt.Println(errors.Is(err, multilock.ErrNotAcquired), held >= said.Need)
 	}
-	// Output:
-	// needed: 2
-	// 0 false true
-	// 1 false true
-	// 2 true false
+	// Output: true true
 }
 
 // A script for the person who sets a deployment up, before any program runs.
