@@ -40,11 +40,9 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	node := scripts.NewNode(client)
 	queues := scripts.NewFair(node, c.settings())
 	subscriber := pubsub.New(client, pubsub.WithLogger(c.engine.Log))
-	backend := &ordered{Fair: queues, node: node, subscriber: subscriber}
-	c.engine.EvictionPolicy, c.engine.Server = node.EvictionPolicy, node.Server
-	l := &Locker{engine: engine.NewFair(backend, c.engine), queues: queues, subscriber: subscriber}
-	backend.share(l.engine)
-	return l, nil
+	c.engine.Calls, c.engine.EvictionPolicy = engine.NewCalls(c.engine.Lease, node.Server), node.EvictionPolicy
+	backend := newOrdered(queues, node, subscriber, c.engine.Calls)
+	return &Locker{engine: engine.NewQueued(backend, c.engine), queues: queues, subscriber: subscriber}, nil
 }
 
 // Do locks key, runs f and unlocks, also when f panics or ends its goroutine.

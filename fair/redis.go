@@ -16,16 +16,18 @@ type ordered struct {
 	*scripts.Fair
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
-	acquires   gather.Sharing[struct{}, scripts.Ask, scripts.FairAcquired]
-	releases   gather.Sharing[struct{}, scripts.FairHold, scripts.FairReleased] // those of which no run was served
-	leaves     gather.Sharing[struct{}, scripts.Hold, scripts.FairReleased]     // those of one owner, of which a call may still arrive
+	acquires   *gather.Sharing[struct{}, scripts.Ask, scripts.FairAcquired]
+	releases   *gather.Sharing[struct{}, scripts.FairHold, scripts.FairReleased] // those of which no run was served
+	leaves     *gather.Sharing[struct{}, scripts.Hold, scripts.FairReleased]     // those of one owner, of which a call may still arrive
 }
 
-// share has what comes at once share calls, for which the engine finds the time.
-func (r *ordered) share(h *engine.Engine) {
-	r.acquires.One, r.acquires.Many, r.acquires.Aside = r.acquire, r.acquireEach, h.Go
-	r.releases.One, r.releases.Many, r.releases.Aside = r.release, r.releaseEach, h.Go
-	r.leaves.One, r.leaves.Many, r.leaves.Aside = r.leave, r.leaveEach, h.Go
+// newOrdered returns a backend whose shared calls get their time from calls.
+func newOrdered(queues *scripts.Fair, node *scripts.Node, subscriber *pubsub.Subscriber, calls *engine.Calls) *ordered {
+	r := &ordered{Fair: queues, node: node, subscriber: subscriber}
+	r.acquires = gather.NewSharing(r.acquire, r.acquireEach, calls.Go)
+	r.releases = gather.NewSharing(r.release, r.releaseEach, calls.Go)
+	r.leaves = gather.NewSharing(r.leave, r.leaveEach, calls.Go)
+	return r
 }
 
 func (r *ordered) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
@@ -92,6 +94,10 @@ func (r *ordered) Recount(ctx context.Context, key, owner string, entries int) (
 func (r *ordered) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
 	return r.node.Renew(ctx, lease, keys, owners, answers)
 }
+
+// Lost does nothing: one Redis has said itself that the hold is over, or frees it
+// within the lease.
+func (r *ordered) Lost(string, string) {}
 
 func (r *ordered) Inbox(key string, hear func(string)) *pubsub.Subscription {
 	return r.subscriber.SubscribeFunc(r.Fair.Inbox(key), hear)

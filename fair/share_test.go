@@ -48,10 +48,10 @@ func TestSharing(t *testing.T) {
 	client := s.Client(t)
 	node := scripts.NewNode(client)
 	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", Stale: 5 * time.Second, FirstLease: 6 * time.Second}
-	r := &ordered{Fair: scripts.NewFair(node, settings), node: node, subscriber: pubsub.New(client)}
-	h := engine.NewFair(r, engine.Config{Lease: lease, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale})
+	calls := engine.NewCalls(lease, node.Server)
+	r := newOrdered(scripts.NewFair(node, settings), node, pubsub.New(client), calls)
+	h := engine.NewQueued(r, engine.Config{Lease: lease, Calls: calls, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale})
 	defer h.Close()
-	r.share(h)
 	ctx := context.Background()
 	owner := func(n string) string { return settings.Client + ":0" + n }
 	s.Do(t, "SET", "wrong", "a string")
@@ -68,7 +68,7 @@ func TestSharing(t *testing.T) {
 		}
 	}
 
-	got := together(t, &r.acquires, struct{}{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
+	got := together(t, r.acquires, struct{}{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
 		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
 	require.True(t, got[0].OK && got[1].OK)
 	require.NoError(t, got[2].Err)
@@ -86,7 +86,7 @@ func TestSharing(t *testing.T) {
 	for _, key := range []string{"b", "c"} {
 		s.Do(t, "SET", "redisson_lock_token:{"+key+"}", "9")
 	}
-	ended := together(t, &r.releases, struct{}{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
+	ended := together(t, r.releases, struct{}{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
 	require.Equal(t, scripts.FairReleased{Passed: scripts.Passed{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Grant.Owner)

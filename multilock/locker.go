@@ -60,7 +60,7 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 		return nil, fmt.Errorf("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, len(clients), most)
 	}
 	q := quorum.New(clients, c.quorum)
-	c.engine.Scatter = q.Scatter
+	c.engine.RetryDelay = q.RetryDelay
 	return &Locker{engine: engine.New(q, c.engine), quorum: q}, nil
 }
 

@@ -40,11 +40,10 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	}
 	node := scripts.NewNode(client)
 	subscriber := pubsub.New(client, pubsub.WithLogger(c.engine.Log))
-	backend := &single{node: node, subscriber: subscriber, fencing: c.fencing, expiry: *c.fenceExpiry}
-	c.engine.Fencing, c.engine.EvictionPolicy, c.engine.Server = c.fencing, node.EvictionPolicy, node.Server
-	l := &Locker{engine: engine.New(backend, c.engine), node: node, subscriber: subscriber}
-	backend.share(l.engine)
-	return l, nil
+	c.engine.Calls = engine.NewCalls(c.engine.Lease, node.Server)
+	c.engine.Fencing, c.engine.EvictionPolicy = c.fencing, node.EvictionPolicy
+	backend := newSingle(node, subscriber, c.engine.Calls, c.fencing, *c.fenceExpiry)
+	return &Locker{engine: engine.New(backend, c.engine), node: node, subscriber: subscriber}, nil
 }
 
 // Do locks key, runs f and unlocks, also when f panics or ends its goroutine.

@@ -17,16 +17,19 @@ type single struct {
 	subscriber *pubsub.Subscriber
 	fencing    bool
 	expiry     time.Duration // of fence counters
-	acquires   gather.Sharing[scripts.Fencing, scripts.Ask, scripts.NodeReply]
-	releases   gather.Sharing[struct{}, scripts.Hold, scripts.End] // those without fence numbers to give back
-	cleanUps   gather.Sharing[struct{}, scripts.Hold, scripts.End]
+	acquires   *gather.Sharing[scripts.Fencing, scripts.Ask, scripts.NodeReply]
+	releases   *gather.Sharing[struct{}, scripts.Hold, scripts.End] // those without fence numbers to give back
+	cleanUps   *gather.Sharing[struct{}, scripts.Hold, scripts.End]
 }
 
-// share has what comes at once share calls, for which the engine finds the time.
-func (r *single) share(h *engine.Engine) {
-	r.acquires.One, r.acquires.Many, r.acquires.Aside = r.acquire, r.acquireEach, h.Go
-	r.releases.One, r.releases.Many, r.releases.Aside = r.release, r.releaseEach, h.Go
-	r.cleanUps.One, r.cleanUps.Many, r.cleanUps.Aside = r.cleanUp, r.cleanUpEach, h.Go
+// newSingle returns a backend whose shared calls get their time from calls. expiry is that
+// of fence counters.
+func newSingle(node *scripts.Node, subscriber *pubsub.Subscriber, calls *engine.Calls, fencing bool, expiry time.Duration) *single {
+	r := &single{node: node, subscriber: subscriber, fencing: fencing, expiry: expiry}
+	r.acquires = gather.NewSharing(r.acquire, r.acquireEach, calls.Go)
+	r.releases = gather.NewSharing(r.release, r.releaseEach, calls.Go)
+	r.cleanUps = gather.NewSharing(r.cleanUp, r.cleanUpEach, calls.Go)
+	return r
 }
 
 func (r *single) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {

@@ -41,13 +41,14 @@ func newShareRig(t *testing.T, change ...func(*single, *engine.Config)) *shareRi
 	s := redistest.Start(t)
 	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: 3 * time.Second}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
-	r.backend = &single{node: scripts.NewNode(client), subscriber: pubsub.New(client), expiry: time.Hour}
-	c := engine.Config{Kind: "rlock", Lease: r.lease, Log: slog.New(slog.DiscardHandler)}
+	node := scripts.NewNode(client)
+	calls := engine.NewCalls(r.lease, node.Server)
+	r.backend = newSingle(node, pubsub.New(client), calls, false, time.Hour)
+	c := engine.Config{Kind: "rlock", Lease: r.lease, Calls: calls, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(r.backend, &c)
 	}
 	r.engine = engine.New(r.backend, c)
-	r.backend.share(r.engine)
 	r.backend.acquires.UnderWay.Add(gather.Few) // of the test's own
 	r.backend.releases.UnderWay.Add(gather.Few)
 	t.Cleanup(func() { _ = r.engine.Close() })
@@ -185,7 +186,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			return func() { r.server.Do(r, "ACL", "SETUSER", "default", "allkeys") }
 		},
 		"too late": func(r *shareRig) func() {
-			aside := r.backend.acquires.Aside
+			aside := r.backend.acquires.Detached
 			late := func(f func(context.Context)) bool {
 				return aside(func(ctx context.Context) {
 					over, cancel := context.WithCancel(ctx)
@@ -193,12 +194,12 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 					f(over)
 				})
 			}
-			r.backend.acquires.Aside, r.backend.releases.Aside = late, late
+			r.backend.acquires.Detached, r.backend.releases.Detached = late, late
 			return func() {}
 		},
 		"closed": func(r *shareRig) func() {
 			never := func(func(context.Context)) bool { return false }
-			r.backend.acquires.Aside, r.backend.releases.Aside = never, never
+			r.backend.acquires.Detached, r.backend.releases.Detached = never, never
 			return func() {}
 		},
 	} {
@@ -247,7 +248,7 @@ func TestSharing_OverBefore(t *testing.T) {
 func TestSharing_Closing(t *testing.T) {
 	r := newShareRig(t)
 	begun, goOn := make(chan bool), make(chan struct{})
-	require.True(t, r.backend.acquires.Aside(func(ctx context.Context) {
+	require.True(t, r.backend.acquires.Detached(func(ctx context.Context) {
 		_, limited := ctx.Deadline()
 		begun <- limited
 		<-goOn
@@ -258,7 +259,7 @@ func TestSharing_Closing(t *testing.T) {
 		_ = r.engine.Close()
 		close(closed)
 	}()
-	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.Aside, r.backend.releases.Aside} {
+	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.Detached, r.backend.releases.Detached} {
 		r.until(func() bool { return !aside(func(context.Context) {}) })
 	}
 	select {

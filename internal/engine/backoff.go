@@ -8,13 +8,33 @@ import (
 
 // backoff is the delay between attempts that Redis did not answer: it doubles
 // from 10 ms to a tenth of a lease (at most a second), and half of it is random,
-// so that clients which failed together do not come back together.
+// so that lockers that failed together do not come back together.
 type backoff struct{ last time.Duration }
 
 func (b *backoff) next(lease time.Duration) time.Duration {
 	const least, most = 10 * time.Millisecond, time.Second
 	b.last = min(max(2*b.last, least), max(min(lease/10, most), least))
 	return b.last/2 + rand.N(b.last/2)
+}
+
+// sleep returns after d, or before with false if it is woken.
+func sleep(d time.Duration, woken <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-woken:
+		return false
+	}
+}
+
+// nudge wakes the loop that receives from a one-slot channel.
+func nudge(poke chan<- struct{}) {
+	select {
+	case poke <- struct{}{}:
+	default:
+	}
 }
 
 // average is a moving average over about eight values. Safe for concurrent use;

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Close ends all waits and leases with ErrClosed, releases what is held, and
-// waits for the engine's goroutines. It takes at most about two call time-outs
-// when Redis does not answer, and a dial of the client; what could not be released then is told as
-// ErrUnknown and frees itself within its lease.
+// Close ends all waits and leases with ErrClosed, releases what is held, and waits for
+// the engine's goroutines. When Redis does not answer it takes at most about two call
+// time-outs and a dial of the client. It reports as ErrUnknown what could not be released
+// then, which frees itself within its lease.
 func (h *Engine) Close() (err error) {
 	h.closing.Do(func() { err = h.close() })
 	return err
@@ -21,26 +21,12 @@ func (h *Engine) Close() (err error) {
 func (h *Engine) close() error {
 	var holds []*hold
 	for i := range h.shards {
-		holds = append(holds, h.shards[i].close(h)...)
+		holds = append(holds, h.shards[i].close()...)
 	}
-	h.heartbeats.nudge()
+	close(h.closed)
 	h.watchdog.Close()
 	failed := h.releaseAll(holds)
-	h.shards[0].mu.Lock()
-	h.shut = true
-	h.shards[0].mu.Unlock()
-
-	finished := make(chan struct{})
-	go func() {
-		h.work.Wait()
-		close(finished)
-	}()
-	select {
-	case <-finished:
-	case <-h.calls.context().Done():
-	}
-	h.stop()
-	<-finished
+	h.calls.close()
 	if failed != nil {
 		return fmt.Errorf("holdfast: close: %w: %w", holdfast.ErrUnknown, failed)
 	}
@@ -48,24 +34,18 @@ func (h *Engine) close() error {
 }
 
 // close ends what there is in a shard, and returns the holds to be released.
-func (s *shard) close(h *Engine) (holds []*hold) {
-	var told []signals
-	s.mu.Lock()
+func (s *shard) close() (holds []*hold) {
+	s.Lock()
+	defer s.Unlock()
 	s.closed = true
-	for _, q := range s.queues {
-		q.endAll(func(*waiter) error { return holdfast.ErrClosed })
-		q.head.nudge()
-		q.line().nudge()
-		if d := q.hold; d != nil {
+	for _, k := range s.keys {
+		k.endAll(func(*waiter) error { return holdfast.ErrClosed })
+		if d := k.hold; d != nil {
 			holds = append(holds, d)
-			told = append(told, d.lease.end(holdfast.ErrClosed))
-			q.hold = nil
-			h.settle(s, q)
+			d.section.end(holdfast.ErrClosed)
+			k.hold = nil
 		}
-	}
-	s.mu.Unlock()
-	for _, t := range told {
-		t.fire(holdfast.ErrClosed)
+		s.engine.waits.settle(k)
 	}
 	return holds
 }
@@ -86,8 +66,8 @@ func (h *Engine) releaseAll(holds []*hold) error {
 	for range min(releaseAtOnce, len(holds)) {
 		worker.Go(func() {
 			for d := range next {
-				if _, err := h.free(ctx, d, d.fences().used()); err != nil {
-					errs <- h.ours(err)
+				if _, err := h.waits.release(ctx, d, d.fences().used()); err != nil {
+					errs <- h.calls.ours(err)
 				}
 			}
 		})
@@ -105,8 +85,8 @@ func (h *Engine) releaseAll(holds []*hold) error {
 	}
 }
 
-// Call runs f, which errors call what, as a call that Close waits for, with a context
-// that is bounded and ends also with the caller's.
+// Call runs f, which errors call what, as a call that Close waits for, with a context that
+// is bounded and also ends with the caller's.
 func Call[T any](caller context.Context, h *Engine, what, key string, f func(context.Context) (T, error)) (T, error) {
 	value, err := call(caller, h, key, f)
 	return value, of(what, key, err)
@@ -121,34 +101,34 @@ func call[T any](caller context.Context, h *Engine, key string, f func(context.C
 		return none, doneBefore(caller)
 	}
 	s := h.shardOf(key)
-	s.mu.Lock()
+	s.Lock()
 	if s.closed {
-		s.mu.Unlock()
+		s.Unlock()
 		return none, holdfast.ErrClosed
 	}
-	h.work.Add(1)
-	s.mu.Unlock()
-	defer h.work.Done()
+	h.calls.work.Add(1)
+	s.Unlock()
+	defer h.calls.work.Done()
 	ctx, done := h.calls.contextFor(caller)
 	defer done()
-	value, err := aside(ctx, h, f)
-	err = h.ours(err)
+	value, err := detached(ctx, h.calls, f)
+	err = known(h.calls.ours(err))
 	if err != nil && caller.Err() != nil {
-		return none, ended(caller, known(err))
+		return none, ended(caller, err)
 	}
-	return value, known(err)
+	return value, err
 }
 
-// Force is Call for an f that frees key, whoever holds it. A lease that this
-// client had on key before ends at once when f succeeds.
+// Force is Call for an f that frees key, whoever holds it. A lease that this locker had
+// on key before ends at once when f succeeds.
 func (h *Engine) Force(caller context.Context, key string, f func(context.Context) (bool, error)) (bool, error) {
 	s := h.shardOf(key)
-	s.mu.Lock()
+	s.Lock()
 	var d *hold
-	if q := s.queues[key]; q != nil {
-		d = q.hold
+	if k := s.keys[key]; k != nil {
+		d = k.hold
 	}
-	s.mu.Unlock()
+	s.Unlock()
 	held, err := Call(caller, h, "force-unlock", key, f)
 	if err == nil && d != nil {
 		h.lose(d, errForced)

@@ -18,6 +18,10 @@ var (
 	errTooLate  = errors.New("the reply came when the lease was already over")
 	errWaits    = errors.New("WaitAtMost is for Do and Lock: TryLock and TryLockFor say how long they wait")
 	errNested   = errors.New("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
+
+	// errWaitOver is the cause of a context that lockFor made: its end is not an error
+	// of the caller's context.
+	errWaitOver = errors.New("wait over")
 )
 
 // keyError is the error of a call on a key, or the end of a lease of it. Its text is made
@@ -75,13 +79,46 @@ func ended(ctx context.Context, known error) error {
 	return fmt.Errorf("%w: %w: %w", known, err, cause)
 }
 
+// known turns the error of a call to Redis into that of its caller: what can be known of
+// the outcome, joined with the cause; a refusal stays as it is.
+func known(err error) error {
+	switch scripts.OutcomeOf(err) {
+	case scripts.Unavailable:
+		return failed(holdfast.ErrUnavailable, err)
+	case scripts.Unknown:
+		return failed(holdfast.ErrUnknown, err)
+	}
+	return err
+}
+
 // failed is the error of a failed call to Redis: what is known, and the cause.
 func failed(known, cause error) error { return fmt.Errorf("%w: %w", known, cause) }
 
-// ours hides that a call to Redis was ended by a context of the engine's own: only the
-// caller's context may be seen in an error. And it names the server where the error does
-// not: those of the network do.
-func (h *Engine) ours(err error) error {
+// endedBy is how a wait ends with its context: what is known, joined with the context's
+// error, if it is the caller's.
+func endedBy(ctx context.Context, known error) error {
+	if context.Cause(ctx) == errWaitOver {
+		return known
+	}
+	return ended(ctx, known)
+}
+
+// doneBefore is the answer to a context that ended before anything was done.
+func doneBefore(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	switch {
+	case cause == errWaitOver:
+		return holdfast.ErrNotAcquired
+	case errors.Is(cause, err):
+		return cause
+	}
+	return failed(err, cause)
+}
+
+// ours hides that a context of the engine's own ended a call to Redis: an error may show
+// only the caller's. It also names the server where the error does not: those of the
+// network do.
+func (c *Calls) ours(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -89,17 +126,17 @@ func (h *Engine) ours(err error) error {
 	network := errors.As(err, &op)
 	switch {
 	case network && op.Op == "dial" && op.Timeout():
-		// It matches DeadlineExceeded as well; and surely nothing was sent.
+		// It also matches DeadlineExceeded; and surely nothing was sent.
 		return &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: errNoAnswer}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		err = errNoAnswer
 	case network:
 		return err
 	}
-	if h.Server == nil || scripts.Replied(err) || scripts.OutcomeOf(err) == scripts.Refused {
+	if c.server == nil || scripts.Replied(err) || scripts.OutcomeOf(err) == scripts.Refused {
 		return err
 	}
-	return fmt.Errorf("%s: %w", h.Server(), err)
+	return fmt.Errorf("%s: %w", c.server(), err)
 }
 
 // quote shows a key in errors and logs: quoted, and cut at 64 bytes.

@@ -11,27 +11,26 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// hold is one hold of a key in Redis. Several leases may live in it one after
-// another (local hand-over); the field in Redis stays that of the first. Small,
-// as are lease and queue: services hold 100 000 of them.
+// hold is one hold of a key in Redis. Several sections may run in it one after another
+// (local hand-over); the field in Redis stays that of the first. Small, as are section
+// and keyState: services hold 100 000 of them.
 type hold struct {
 	watchdog.Lease
-	engine  *Engine       // immutable
-	queue   *queue        // immutable
+	key     *keyState     // immutable
 	owner   string        // the field in Redis; immutable
-	granted time.Duration // when, since the engine's epoch; immutable
+	granted time.Duration // when, by Calls.now; immutable
 	extras  *extras       // nil if there are none; immutable
-	lease   *lease        // the present lease; guarded by the shard's mu
+	section *section      // the present one; guarded by the shard's lock
 	plain   bool          // see Terms.plain; immutable
-	tainted bool          // a nested call of unknown outcome: never handed over; guarded by the shard's mu
-	over    bool          // it was lost; guarded by the shard's mu
-	long    bool          // tellLongHold has told; guarded by the shard's mu
+	tainted bool          // a nested call of unknown outcome: never handed over; guarded by the shard's lock
+	over    bool          // it was lost; guarded by the shard's lock
+	long    bool          // logLongHold has logged it; guarded by the shard's lock
 }
 
 // extras are what few holds have.
 type extras struct {
 	fences fences // zero without fencing
-	run    run    // zero unless a fair queue has granted the hold
+	run    run    // zero unless Redis' queue has granted the hold
 }
 
 func (d *hold) fences() *fences {
@@ -48,15 +47,10 @@ func (d *hold) run() *run {
 	return &d.extras.run
 }
 
-// newHold starts to look after a hold that Redis granted to a call that began
-// at start. It does not yet belong to q.
-func (h *Engine) newHold(q *queue, owner string, t Terms, start time.Time, a scripts.Acquired) *hold {
-	return h.newHoldOf(q, owner, t, start, a, run{})
-}
-
-// newHoldOf is newHold for one that a fair queue has granted.
-func (h *Engine) newHoldOf(q *queue, owner string, t Terms, start time.Time, a scripts.Acquired, r run) *hold {
-	d := &hold{engine: h, queue: q, owner: owner, granted: h.now(), plain: t.plain()}
+// newHold starts to look after a hold that Redis granted to a call that began at start.
+// It is not yet the key's own.
+func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a scripts.Acquired, r run) *hold {
+	d := &hold{key: k, owner: owner, granted: h.calls.now(), plain: t.plain()}
 	if a.Fence != 0 || r.doubt || len(r.members) > 0 {
 		d.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, run: r}
 	}
@@ -64,32 +58,30 @@ func (h *Engine) newHoldOf(q *queue, owner string, t Terms, start time.Time, a s
 	return d
 }
 
-func (d *hold) shard() *shard { return d.engine.shardOf(d.queue.key) }
-
-// batch is the room that a call of renew needs. It is kept for the next, as
-// with 100 000 leases there are hundreds of calls a second.
-type batch struct {
+// renewal is the room that a call of renew needs. It is kept for the next, as with
+// 100 000 leases there are hundreds of calls a second.
+type renewal struct {
 	keys, owners []string
 	said         []scripts.Answer
 }
 
-var batches = sync.Pool{New: func() any { return new(batch) }}
+var renewals = sync.Pool{New: func() any { return new(renewal) }}
 
-// renew asks for a batch of the watchdog's.
+// renew is called by the watchdog for holds that are due.
 func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.Answer) {
-	b := batches.Get().(*batch)
+	r := renewals.Get().(*renewal)
 	debug := h.Log.Enabled(ctx, slog.LevelDebug)
 	for _, d := range holds {
-		if debug && h.now()-d.granted > h.Lease {
-			h.tellLongHold(d)
+		if debug && h.calls.now()-d.granted > h.Lease {
+			h.logLongHold(d)
 		}
-		b.keys, b.owners = append(b.keys, d.queue.key), append(b.owners, d.owner)
+		r.keys, r.owners = append(r.keys, d.key.name), append(r.owners, d.owner)
 	}
-	b.said = slices.Grow(b.said, len(holds))[:len(holds)]
-	if err := h.backend.Renew(noDeadline{ctx}, h.Lease, b.keys, b.owners, b.said); err != nil {
-		h.Log.Warn("holdfast: renewal failed", "leases", len(holds), "error", h.ours(err)) // of one key, or of all
+	r.said = slices.Grow(r.said, len(holds))[:len(holds)]
+	if err := h.backend.Renew(noDeadline{ctx}, h.Lease, r.keys, r.owners, r.said); err != nil {
+		h.Log.Warn("holdfast: renewal failed", "leases", len(holds), "error", h.calls.ours(err)) // of one key, or of all
 	}
-	for i, a := range b.said {
+	for i, a := range r.said {
 		switch a {
 		case scripts.Renewed:
 			answers[i] = watchdog.Renewed
@@ -97,35 +89,28 @@ func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.An
 			answers[i] = watchdog.NotOurs
 		}
 	}
-	b.empty()
-	batches.Put(b)
+	clear(r.keys)
+	clear(r.owners)
+	clear(r.said)
+	r.keys, r.owners, r.said = r.keys[:0], r.owners[:0], r.said[:0]
+	renewals.Put(r)
 }
 
-// tellLongHold logs, once, that a key has been held for longer than a lease. Those of this
-// locker that wait for it may wait for themselves: without the context that is bound to
-// the lease.
-func (h *Engine) tellLongHold(d *hold) {
-	s := d.shard()
-	s.mu.Lock()
-	told, waiting := d.long, d.queue.waiting
+// logLongHold logs, once, that a key has been held for longer than a lease. The waiters of
+// this locker may wait for themselves: without the context that is bound to the lease.
+func (h *Engine) logLongHold(d *hold) {
+	k := d.key
+	k.Lock()
+	logged, waiting := d.long, k.count()
 	d.long = true
-	s.mu.Unlock()
-	if !told {
+	k.Unlock()
+	if !logged {
 		h.Log.Debug("holdfast: key held for longer than a lease",
-			"key", quote(d.queue.key), "held", h.now()-d.granted, "waiting", waiting)
+			"key", quote(k.name), "held", h.calls.now()-d.granted, "waiting", waiting)
 	}
 }
 
-// empty forgets what was asked, and what was said, but keeps the room.
-func (b *batch) empty() {
-	clear(b.keys)
-	clear(b.owners)
-	clear(b.said)
-	b.keys, b.owners, b.said = b.keys[:0], b.owners[:0], b.said[:0]
-}
-
-// holdEnded is told by the watchdog that a hold is over although nobody
-// released it.
+// holdEnded is called by the watchdog when a hold is over although nobody released it.
 func (h *Engine) holdEnded(d *hold, why error) {
 	h.lose(d, why)
 	if why == watchdog.ErrMaxHold {
@@ -133,50 +118,39 @@ func (h *Engine) holdEnded(d *hold, why error) {
 	}
 }
 
-// lose ends a hold, and the lease in it, by loss.
+// lose ends a hold, and the section in it, by loss.
 func (h *Engine) lose(d *hold, why error) {
-	s := d.shard()
-	s.mu.Lock()
-	mine := d.queue.hold == d
-	reason := lost(why)
-	told := h.revoke(d, reason)
+	k := d.key
+	k.Lock()
+	mine := k.hold == d
+	news := h.revoke(d, lost(why))
 	if mine {
-		h.settle(s, d.queue)
+		h.waits.settle(k)
 	}
-	s.mu.Unlock()
-	told.fire(reason)
-	if told.any {
-		h.Log.Warn("holdfast: lease lost", "key", quote(d.queue.key), "reason", why)
+	k.Unlock()
+	if news {
+		h.Log.Warn("holdfast: lease lost", "key", quote(k.name), "reason", why)
 	}
 }
 
-// revoke is lose under mu, without its last steps: the queue is not settled,
-// and the caller fires what it returns.
-func (h *Engine) revoke(d *hold, reason error) (told signals) {
+// revoke is lose with the key locked, and without its last step: the key is not settled.
+// It reports whether a section was alive until now.
+func (h *Engine) revoke(d *hold, reason error) (news bool) {
 	h.watchdog.Forget(d)
 	d.over = true
-	if d.lease != nil {
-		told = d.lease.end(reason)
+	if d.section != nil {
+		news = d.section.end(reason)
 	}
-	if q := d.queue; q.hold == d {
-		q.hold = nil
-		if h.fair != nil {
-			h.abandon(q, d)
-		}
-		h.reportLost(d)
+	if k := d.key; k.hold == d {
+		k.hold = nil
+		h.waits.lost(k, d)
+		h.backend.Lost(k.name, d.owner)
 	}
-	return told
+	return news
 }
 
-// reportLost tells the backend of a plain lock that nobody will end d any more.
-func (h *Engine) reportLost(d *hold) {
-	if h.plain != nil {
-		h.plain.Lost(d.queue.key, d.owner)
-	}
-}
-
-// until is how long a hold may last in Redis that nobody here renews any more: a
-// lease from its last renewal.
+// until is how long a hold that nobody here renews any more may last in Redis: a lease
+// from its last renewal.
 func (h *Engine) until(d *hold) time.Time {
 	until := time.Now().Add(h.Lease)
 	if trusted := d.Deadline(); trusted.After(until) { // a longer fixed lease
@@ -185,25 +159,17 @@ func (h *Engine) until(d *hold) time.Time {
 	return until
 }
 
-// free makes one attempt to end a hold in Redis.
-func (h *Engine) free(ctx context.Context, d *hold, lastFence int64) (scripts.Released, error) {
-	if h.fair != nil {
-		return h.releaseFair(ctx, d, lastFence)
-	}
-	return h.plain.Release(ctx, d.queue.key, d.owner, lastFence)
-}
-
-// undo frees a key in Redis whose hold nobody here has any more, in the
-// background, for as long as the hold could last: a lease from its last renewal.
+// undo frees a key in Redis whose hold nobody here has any more, in the background, for
+// as long as the hold could last.
 func (h *Engine) undo(d *hold) {
 	h.watchdog.Forget(d)
 	until, used := h.until(d), d.fences().used()
-	h.background(func() {
+	h.calls.background(func() {
 		if h.persist(until, func(ctx context.Context) error {
-			_, err := h.free(ctx, d, used)
+			_, err := h.waits.release(ctx, d, used)
 			return err
 		}) != nil {
-			h.reportLost(d)
+			h.backend.Lost(d.key.name, d.owner)
 		}
 	})
 }

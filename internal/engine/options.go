@@ -1,33 +1,48 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// What the lock kinds' options have in common. Errors name the lock kind and its option.
+// Terms are what a caller asks of an outermost hold.
+type Terms struct {
+	Lease   time.Duration // of the hold
+	Fixed   bool          // never renewed
+	MaxHold time.Duration // cap on a renewed hold; 0: none
+}
 
-// Check refuses settings that do not go together.
+// plain terms are those that any two waiters share: a renewed hold without a cap, with
+// the locker's lease. Only such holds are handed over locally.
+func (t Terms) plain() bool { return !t.Fixed && t.MaxHold == 0 }
+
+// errorf is an error that begins with the lock kind's name.
+func (c *Config) errorf(format string, args ...any) error {
+	return fmt.Errorf(c.Kind+": "+format, args...)
+}
+
+// Check refuses settings that do not go together. Its errors name the option.
 func (c *Config) Check() error {
-	kind := c.Kind
 	if err := scripts.CheckLease(c.Lease); err != nil {
-		return fmt.Errorf("%s: WithLease: %w", kind, err)
+		return c.errorf("WithLease: %w", err)
 	}
 	switch {
 	case c.Handover < 0:
-		return fmt.Errorf("%s: WithLocalHandover: %v is negative", kind, c.Handover)
+		return c.errorf("WithLocalHandover: %v is negative", c.Handover)
 	case c.Handover > c.Lease:
-		return fmt.Errorf("%s: WithLocalHandover: %v is longer than the lease of %v", kind, c.Handover, c.Lease)
+		return c.errorf("WithLocalHandover: %v is longer than the lease of %v", c.Handover, c.Lease)
 	case c.MaxWaiters < 0:
-		return fmt.Errorf("%s: WithMaxWaiters: %d is negative", kind, c.MaxWaiters)
+		return c.errorf("WithMaxWaiters: %d is negative", c.MaxWaiters)
 	case c.MaxOutage < 0:
-		return fmt.Errorf("%s: WithMaxOutage: %v is negative", kind, c.MaxOutage)
+		return c.errorf("WithMaxOutage: %v is negative", c.MaxOutage)
 	case c.Log == nil:
-		return fmt.Errorf("%s: WithLogger: logger is nil", kind)
+		return c.errorf("WithLogger: logger is nil")
 	}
 	return nil
 }
@@ -46,27 +61,32 @@ func FenceExpiry(kind string, fencing bool, asked *time.Duration, usual time.Dur
 	return *asked, nil
 }
 
-// termsOf are those of a call.
-func (c *Config) termsOf(opts []holdfast.LockOption) (Terms, error) {
-	t := Terms{Lease: c.Lease}
-	if len(opts) == 0 { // it allocates nothing
-		return t, nil
+// terms checks what a call is given. wait is that of WaitAtMost.
+func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (t Terms, wait *time.Duration, err error) {
+	if err := scripts.CheckKey(key); err != nil {
+		return t, nil, err
 	}
-	o, err := holdfast.Options(opts...)
-	if err == nil {
-		err = c.checkTerms(o)
+	t.Lease = h.Lease
+	if len(opts) > 0 { // without options, nothing is allocated
+		o, err := holdfast.Options(opts...)
+		if err == nil {
+			err = h.checkTerms(o)
+		}
+		if err != nil {
+			return t, nil, err
+		}
+		if o.FixedLease != nil {
+			t.Lease, t.Fixed = *o.FixedLease, true
+		}
+		if o.MaxHold != nil {
+			t.MaxHold = *o.MaxHold
+		}
+		wait = o.WaitAtMost
 	}
-	if err != nil {
-		return t, err
+	if ctx.Err() == nil {
+		h.begun.Do(h.warnOfEviction)
 	}
-	if o.FixedLease != nil {
-		t.Lease, t.Fixed = *o.FixedLease, true
-	}
-	if o.MaxHold != nil {
-		t.MaxHold = *o.MaxHold
-	}
-	t.wait = o.WaitAtMost
-	return t, nil
+	return t, wait, nil
 }
 
 func (c *Config) checkTerms(o holdfast.LockOptions) error {
@@ -86,4 +106,18 @@ func (c *Config) checkTerms(o holdfast.LockOptions) error {
 		return fmt.Errorf("WaitAtMost: %v is negative", *o.WaitAtMost)
 	}
 	return nil
+}
+
+// warnOfEviction asks, at the first lock and in the background, whether Redis may drop
+// locks when it runs out of memory; not if nobody reads the log.
+func (h *Engine) warnOfEviction() {
+	if h.EvictionPolicy == nil || !h.Log.Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
+	h.calls.Go(func(ctx context.Context) {
+		policy, err := h.EvictionPolicy(ctx)
+		if err == nil && policy != "" && policy != "noeviction" {
+			h.Log.Warn(h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
+		}
+	})
 }

@@ -1,180 +1,361 @@
 package engine
 
 import (
-	"sync"
+	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Terms are what a caller asks of an outermost hold.
-type Terms struct {
-	Lease   time.Duration // of the hold
-	Fixed   bool          // never renewed
-	MaxHold time.Duration // cap on a renewed hold; 0: none
-
-	wait *time.Duration // at most; nil: as the call says
+// queued is the discipline of lock kinds that serve first come, first served. Its waiters
+// stand in a queue in Redis, each with an owner of its own, and Redis says whose turn it
+// is.
+type queued struct {
+	*Engine
+	backend    Queued // the engine's; immutable
+	brief      bounds // of enters and heartbeats
+	heartbeats heartbeats
 }
 
-// plain terms are those that any two waiters share: a renewed hold without a
-// cap, at the client's lease. Only such holds are handed over locally.
-func (t Terms) plain() bool { return !t.Fixed && t.MaxHold == 0 }
+func newQueued(h *Engine, backend Queued) *queued {
+	d := &queued{Engine: h, backend: backend}
+	d.brief.base = h.calls.base
+	d.brief.timeout = min(max(h.Stale/3, 100*time.Millisecond), h.calls.timeout)
+	d.heartbeats.queues = make(map[*queue]struct{})
+	return d
+}
 
-// queue is the process-local FIFO queue of one key. It exists while the key is
-// held, wanted or being released here. Everything in it is guarded by the
-// shard's mu.
-//
-// At every moment the key is in the hands of exactly one of: a hold (hold is
-// set), or a goroutine that talks to Redis for it (busy): the caller of a first
-// attempt, an Unlock that releases, or the head's loop.
+// queue is what waiters of a key need to wait in Redis' queue. It lives as long as
+// somebody waits here, and a little longer, as a caller that was granted a key often
+// comes back at once. Guarded by the shard's lock unless said otherwise, as are the
+// methods, which are called with it, unless they say that they lock the key.
 type queue struct {
-	key     string
-	hold    *hold
-	head    *head   // what waiting for other processes needs; nil until then
-	first   *waiter // the waiters are a ring: the last is before the first
-	waiting int32
-	calls   int16 // first attempts and releases under way
-	busy    bool
+	in       *queued              // immutable
+	key      *keyState            // immutable
+	inbox    *pubsub.Subscription // immutable
+	poke     chan struct{}        // one slot: there may be something to do; immutable
+	opened   time.Time            // immutable
+	ready    bool                 // the inbox is live, or was waited for long enough
+	epoch    uint64               // of the inbox
+	tickets  map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
+	outside  []*ticket            // of waiters that have still to enter, in their order
+	leaving  []leaver             // owners to be given up
+	entering int                  // calls to enter under way
+
+	served bool      // the last wait ended with a grant
+	used   time.Time // when somebody came or was served last
+	pause  time.Time // until when Redis is left alone after a failure
+	retry  backoff   // of calls to enter and leave; an answered heartbeat does not end it
+	outage *outage   // nothing is answered
+	shut   *outage   // no enter is answered, or must wait for a leave that is not; heartbeats may be
+
+	// See queue_gather.go.
+	gathered time.Time // since when those outside wait for company; zero: they do not
+	shared   bool      // the key came from another process last
+
+	// See queue_heartbeat.go.
+	due            time.Time // when to send a heartbeat; zero: with those of the other keys
+	javaTurns      int       // answers in a row that Java has the turn
+	verify         bool      // all tickets may have lost their places
+	heartbeating   bool      // is among the locker's heartbeats
+	heartbeatRetry backoff
+	answered       time.Time // start of the last heartbeat or enter that was answered
+	refreshed      time.Time // when the scores were last moved on
 }
 
-// outage is a time during which no attempt was answered.
-type outage struct {
-	since time.Time // start of the first attempt that failed
-	err   error     // what the last one says of its outcome, with its cause
+// ticket is a place in Redis' queue, or the wish for one. Guarded by the shard's lock.
+// Its owner enters once in its life; a waiter that loses its place gets another ticket.
+type ticket struct {
+	queue    *queue  // immutable
+	w        *waiter // nil once it does not wait any more
+	owner    string
+	start    time.Time     // of the first attempt to enter: a grant is trusted from then on
+	distance time.Duration // see scripts.Entered
+	own      *pubsub.Subscription
+	entered  bool // an attempt to enter was answered
+	doubt    bool // an attempt to enter was not answered, and may still arrive
+	granted  bool // it is being confirmed
 }
 
-// waiter is one call that waits in a queue.
-type waiter struct {
-	prev, next *waiter
-	queued     bool
-	ticket     *ticket // its place in Redis' queue, on a fair lock
-	terms      Terms
-	since      time.Time
-	ready      chan grant // one slot; sent to once, by whoever unqueues it for its end
+// leaver is an owner to be given up.
+type leaver struct {
+	owner string
+	doubt bool // a call of it may still arrive
+	since time.Time
 }
 
-// grant is how a wait ends: with an entry, with one that has to be confirmed
-// first, or with an error.
-type grant struct {
-	entry   *Entry
-	confirm *ticket
-	err     error
-}
+const (
+	linger    = time.Second // for how long a queue outlives its last waiter
+	mostEnter = 100         // owners that enter or leave in one call
+)
 
-var waiters = sync.Pool{New: func() any { return &waiter{ready: make(chan grant, 1)} }}
-
-func newWaiter(t Terms) *waiter {
-	w := waiters.Get().(*waiter)
-	w.terms, w.since = t, time.Now()
-	return w
-}
-
-// free gives w back to the pool; its ready channel must be empty.
-func (w *waiter) free() { waiters.Put(w) }
-
-func (q *queue) pushBack(w *waiter) {
-	w.queued = true
-	q.waiting++
-	if q.first == nil {
-		q.first, w.next, w.prev = w, w, w
-		return
-	}
-	w.next, w.prev = q.first, q.first.prev
-	w.prev.next, w.next.prev = w, w
-}
-
-// pushFront is for the caller of the first attempt: those behind came later.
-func (q *queue) pushFront(w *waiter) {
-	q.pushBack(w)
-	q.first = w
-}
-
-func (q *queue) remove(w *waiter) {
-	w.queued = false
-	q.waiting--
-	if q.waiting == 0 {
-		q.first = nil
-	} else if q.first == w {
-		q.first = w.next
-	}
-	w.prev.next, w.next.prev = w.next, w.prev
-	w.prev, w.next = nil, nil
-}
-
-// end removes w and ends its wait.
-func (q *queue) end(w *waiter, g grant) {
-	q.remove(w)
-	q.retire(w)
-	w.ready <- g
-}
-
-// endAll ends every wait for which why gives an error.
-func (q *queue) endAll(why func(*waiter) error) {
-	w := q.first
-	for range q.waiting {
-		next := w.next
-		if err := why(w); err != nil {
-			q.end(w, grant{err: err})
-		}
-		w = next
-	}
-}
-
-// line is what waiting needs on a fair lock; nil if nobody waits, under mu.
-func (q *queue) line() *line {
-	if q.head == nil {
+// queue is the queue of k if there is one.
+func (k *keyState) queue() *queue {
+	if k == nil || k.waiters == nil {
 		return nil
 	}
-	return q.head.line
+	return k.waiters.queue
 }
 
-// idle says whether nothing here is known to want or to have the key, under mu.
-func (q *queue) idle() bool { return q.hold == nil && q.first == nil && q.calls == 0 && !q.busy }
-
-// full says whether no more may wait in q, under mu.
-func (h *Engine) full(q *queue) bool { return h.MaxWaiters > 0 && int(q.waiting) >= h.MaxWaiters }
-
-// unmet is what is known when the wait of w, or an attempt without one, ends
-// without the lock.
-func (q *queue) unmet(w *waiter) error {
-	l := q.line()
-	switch {
-	case q.head != nil && q.head.outage != nil:
-		return q.head.outage.err
-	case q.head != nil && q.head.unmet != nil:
-		return q.head.unmet
-	case l != nil && l.outage != nil:
-		return l.outage.err
-	case l != nil && l.shut != nil && w != nil && w.ticket != nil && !w.ticket.entered:
-		return l.shut.err
-	case q.hold != nil:
-		return heldHere(q.hold.engine.now() - q.hold.granted)
+// open returns the queue of k, made if need be, with a ticket for w. The shard is not
+// closed.
+func (d *queued) open(k *keyState, w *waiter) (*queue, *ticket) {
+	q := k.queue()
+	if q == nil {
+		now := time.Now()
+		q = &queue{
+			in: d, key: k, poke: make(chan struct{}, 1), opened: now, used: now,
+			tickets: make(map[string]*ticket),
+		}
+		q.inbox = d.backend.Inbox(k.name, func(message string) { d.receive(k.name, message) })
+		k.waiters.queue = q
+		d.calls.background(q.run)
 	}
-	return holdfast.ErrNotAcquired
+	w.ticket = &ticket{queue: q, w: w}
+	return q, w.ticket
 }
 
-// settle is called under mu when nobody talks to Redis for q any more: the head
-// goes on if somebody waits for a key that is not held here; a queue that
-// nothing needs is dropped.
-func (h *Engine) settle(s *shard, q *queue) {
-	if h.fair != nil {
-		h.settleLine(s, q)
+// join has a waiter enter: on its own goroutine where it is the only one, else together
+// with the others.
+func (d *queued) join(k *keyState, w *waiter) {
+	q, t := d.open(k, w)
+	q.used = time.Now()
+	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.Handover > 0 || q.used.Before(q.pause) || q.gathering(q.used) {
+		q.outside = append(q.outside, t)
+		nudge(q.poke)
 		return
 	}
-	q.busy = false
-	if q.first == nil {
-		if q.head != nil {
-			q.head.leave()
-			h.cleanUp(q.key, q.head.orphan)
-			q.head = nil
-		}
-		if q.hold == nil {
-			delete(s.queues, q.key)
-		}
+	q.gathered = time.Time{}
+	q.entering++
+	d.calls.work.Add(1)
+	q.register(t)
+	w.enters = t
+}
+
+func (d *queued) arrive(ctx context.Context, _ *keyState, w *waiter) {
+	t := w.enters
+	if t == nil {
 		return
 	}
-	if q.hold == nil {
-		q.busy = true
-		h.background(func() { h.lead(s, q) })
+	w.enters = nil
+	defer d.calls.work.Done()
+	bounded, done := d.brief.contextFor(ctx)
+	defer done()
+	t.queue.enter(bounded, []*ticket{t})
+}
+
+// refused makes the caller of a first attempt a waiter, before those that came later.
+func (d *queued) refused(k *keyState, w *waiter, a attempt) {
+	q, t := d.open(k, w)
+	q.outside = append([]*ticket{t}, q.outside...)
+	q.outage = q.outage.note(a)
+	if a.orphan.owner != "" {
+		q.leave(a.orphan.owner, true)
+	}
+	nudge(q.poke)
+}
+
+func (d *queued) left(_ *keyState, w *waiter) {
+	if t := w.ticket; t != nil {
+		t.queue.served = false
+		t.queue.drop(t)
+	}
+}
+
+func (d *queued) unmet(k *keyState, w *waiter) error {
+	switch q := k.queue(); {
+	case q != nil && q.outage != nil:
+		return q.outage.err
+	case q != nil && q.shut != nil && w != nil && w.ticket != nil && !w.ticket.entered:
+		return q.shut.err
+	}
+	return k.notAcquired()
+}
+
+// release gives the key to the next waiter.
+func (d *queued) release(ctx context.Context, held *hold, lastFence int64) (scripts.Released, error) {
+	doubt, served := held.run().report()
+	said, err := d.backend.Release(ctx, held.key.name, held.owner, lastFence, doubt, served...)
+	switch scripts.OutcomeOf(err) {
+	case scripts.Done:
+		d.pass(held.key.name, said, false)
+	case scripts.Unknown:
+		d.heartbeatSoon(held.key) // it may have granted the key to one of us
+	}
+	return scripts.Released{Ours: said.Ours}, err
+}
+
+// giveUp is queue.leave for an owner that no queue knows.
+func (d *queued) giveUp(ctx context.Context, key, owner string) error {
+	said, err := d.backend.Leave(ctx, key, 1, owner)
+	if err == nil {
+		d.pass(key, said, false)
+	}
+	return err
+}
+
+// departs has those that gathered enter at once if nobody of this process is queued.
+func (d *queued) departs(k *keyState) {
+	if q := k.queue(); q != nil && !q.gathered.IsZero() && len(q.tickets) < 2 {
+		nudge(q.poke)
+	}
+}
+
+func (d *queued) released(*keyState, scripts.Released) {}
+
+func (d *queued) settle(k *keyState) {
+	if q := k.queue(); q != nil { // it settles the key when it ends
+		if k.closed {
+			nudge(q.poke)
+		}
+	} else if k.idle() {
+		k.drop()
+	}
+}
+
+// register gives a ticket its owner.
+func (q *queue) register(t *ticket) {
+	if t.owner == "" {
+		t.owner = q.in.newOwner()
+	}
+	q.tickets[t.owner] = t
+}
+
+// detach parts a ticket and its waiter.
+func (t *ticket) detach() {
+	if t.w != nil {
+		t.w.ticket, t.w = nil, nil
+	}
+	if t.own != nil {
+		t.own.Close()
+	}
+}
+
+// drop forgets a ticket. Its owner leaves the queue.
+func (q *queue) drop(t *ticket) {
+	t.detach()
+	if _, sent := q.tickets[t.owner]; sent {
+		delete(q.tickets, t.owner)
+		q.leave(t.owner, t.doubt || !t.entered)
+	}
+	nudge(q.poke)
+}
+
+// done forgets a ticket that has served its purpose.
+func (q *queue) done(t *ticket) {
+	t.detach()
+	delete(q.tickets, t.owner)
+	q.served, q.used = true, time.Now()
+}
+
+// again gives a waiter that has lost its place another ticket, and puts it behind those
+// that have not: the waiters are in the order of Redis' queue.
+func (q *queue) again(t *ticket) {
+	w := t.w
+	q.drop(t)
+	q.key.remove(w)
+	q.enqueue(w)
+}
+
+// enqueue makes w the last waiter, with a new ticket.
+func (q *queue) enqueue(w *waiter) {
+	q.key.push(w)
+	w.ticket = &ticket{queue: q, w: w}
+	q.outside = append(q.outside, w.ticket)
+	nudge(q.poke)
+}
+
+// leave has an owner given up.
+func (q *queue) leave(owner string, doubt bool) {
+	q.leaving = append(q.leaving, leaver{owner, doubt, time.Now()})
+	nudge(q.poke)
+}
+
+// run does what is to be done for the queue until nobody needs it. It locks the key.
+func (q *queue) run() {
+	defer q.inbox.Close()
+	k := q.key
+	for {
+		k.Lock()
+		now := time.Now()
+		q.checkInbox(now)
+		paused := now.Before(q.pause) && !k.closed
+		switch {
+		case len(q.leaving) > 0 && !paused:
+			list := q.leaving[:min(len(q.leaving), mostEnter)]
+			q.leaving = q.leaving[len(list):]
+			k.Unlock()
+			q.leaveAll(list)
+		case !q.due.IsZero() && !now.Before(q.due):
+			k.Unlock()
+			q.in.sendHeartbeats([]*queue{q})
+		case q.ready && q.entering == 0 && !paused && q.wanting() && !q.gathering(now):
+			list := q.takeOutside()
+			q.entering++
+			k.Unlock()
+			q.enter(q.in.brief.context(), list)
+		case q.over(now):
+			k.waiters.queue = nil
+			q.in.settle(k)
+			k.Unlock()
+			return
+		default:
+			alarm := q.alarm(now)
+			k.Unlock()
+			q.rest(alarm.Sub(now))
+		}
+	}
+}
+
+// checkInbox follows the inbox: a waiter that enters must be able to receive its grant,
+// and grants that were sent while the inbox was not live have to be found.
+func (q *queue) checkInbox(now time.Time) {
+	inbox := q.inbox.State()
+	if inbox.Epoch != q.epoch {
+		q.epoch = inbox.Epoch
+		if q.ready {
+			q.due = now
+		}
+	}
+	if inbox.Live || !now.Before(q.patience()) {
+		q.ready = true
+	}
+}
+
+// patience is until when the queue waits for the first confirmation of the inbox.
+// Without it the heartbeats have to find the grants.
+func (q *queue) patience() time.Time { return q.opened.Add(probeWithoutMessages) }
+
+// over says whether the queue is not needed any more.
+func (q *queue) over(now time.Time) bool {
+	if q.key.first() != nil || len(q.tickets) > 0 || len(q.leaving) > 0 || q.entering > 0 {
+		return false
+	}
+	return q.key.closed || !q.served || now.Sub(q.used) >= linger
+}
+
+// alarm is when the loop looks at the queue by itself.
+func (q *queue) alarm(now time.Time) time.Time {
+	at := now.Add(linger)
+	for _, t := range []time.Time{q.due, q.pause, q.gathered.Add(gather)} {
+		if t.After(now) && t.Before(at) {
+			at = t
+		}
+	}
+	if !q.ready && q.patience().Before(at) {
+		at = q.patience()
+	}
+	return at
+}
+
+// rest sleeps until there may be something to do. It needs no lock.
+func (q *queue) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-q.poke:
+	case <-q.inbox.Wake():
+	case <-timer.C:
 	}
 }

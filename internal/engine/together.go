@@ -8,49 +8,42 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Several keys at once: where nobody here wants or has any of them, one call takes
-// them all, or none.
-
-// Together is a [Plain] that can take several keys in one call.
-type Together interface {
-	AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error)
-}
-
 // Quick returns the engine of a Locker whose keys [Engine.TryLockAll] may take; nil of any
 // other Locker, also of one that has such a Locker in it: the calls of its own are wanted.
 // Package rlock sets it.
 var Quick = func(holdfast.Locker) *Engine { return nil }
 
-// TryLockAll makes one attempt to take keys, which are different, with one call. It fails
-// with ErrNotAcquired, also without a call: where it cannot be made so, or ctx is bound to
-// one of the keys. Then they are to be taken one by one.
+// TryLockAll makes one attempt to take keys, which are different, with one call, all or
+// none. It fails with ErrNotAcquired, also without a call: where there is no such call,
+// somebody here wants or has one of the keys, or ctx is bound to one. Then they are to be
+// taken one by one.
 func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
-	t := Terms{}
+	var t Terms
 	for _, key := range keys {
 		var err error
-		if t, err = h.terms(ctx, key, opts); err != nil {
+		if t, _, err = h.terms(ctx, key, opts); err != nil {
 			return nil, of("lock", key, err)
 		}
 	}
-	backend, can := h.backend.(Together)
+	backend, can := h.backend.(AcquiresAll)
 	if !can || h.Fencing {
 		return nil, holdfast.ErrNotAcquired
 	}
 	if ctx.Err() != nil {
 		return nil, doneBefore(ctx)
 	}
-	queues := make([]*queue, 0, len(keys))
+	states := make([]*keyState, 0, len(keys))
 	defer func() {
-		for _, q := range queues {
-			h.leaveTogether(q)
+		for _, k := range states {
+			h.leaveTogether(k)
 		}
 	}()
 	for _, key := range keys {
-		q, err := h.openAlone(ctx, key)
+		k, err := h.beginAlone(ctx, key)
 		if err != nil {
 			return nil, of("lock", key, err)
 		}
-		queues = append(queues, q)
+		states = append(states, k)
 	}
 	bounded, done := h.calls.contextFor(ctx)
 	defer done()
@@ -61,62 +54,56 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	start := time.Now()
 	ok, err := false, error(errHeldBack)
 	if h.undoing.admit(bounded) {
-		ok, err = aside(bounded, h, func(ctx context.Context) (bool, error) {
+		ok, err = detached(bounded, h.calls, func(ctx context.Context) (bool, error) {
 			return backend.AcquireAll(ctx, keys, owners, t.Lease)
 		})
 	}
-	for i, q := range queues {
-		said := scripts.Acquired{OK: ok}
-		attempts[i] = h.judge(q, owners[i], t, start, said, err)
+	for i, k := range states {
+		attempts[i] = h.judge(k, owners[i], t, start, scripts.Acquired{OK: ok}, err)
 	}
-	return h.takeTogether(ctx, queues, attempts)
+	return h.takeTogether(ctx, states, attempts)
 }
 
-// openAlone makes the queue of a key that nobody here has or wants.
-func (h *Engine) openAlone(ctx context.Context, key string) (*queue, error) {
+// beginAlone begins a call for a key that nobody here has or wants.
+func (h *Engine) beginAlone(ctx context.Context, key string) (*keyState, error) {
 	if h.boundTo(ctx, key) != nil {
 		return nil, holdfast.ErrNotAcquired
 	}
 	s := h.shardOf(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	switch {
 	case s.closed:
 		return nil, holdfast.ErrClosed
-	case s.queues[key] != nil:
+	case s.keys[key] != nil:
 		return nil, holdfast.ErrNotAcquired
 	}
-	q := &queue{key: key, busy: true, calls: 1}
-	s.queues[key] = q
-	h.work.Add(1)
-	return q, nil
+	return s.begin(key), nil
 }
 
-// leaveTogether ends what openAlone began.
-func (h *Engine) leaveTogether(q *queue) {
-	defer h.work.Done()
-	s := h.shardOf(q.key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q.calls--
-	h.settle(s, q)
+// leaveTogether ends what beginAlone began.
+func (h *Engine) leaveTogether(k *keyState) {
+	defer h.calls.work.Done()
+	k.Lock()
+	defer k.Unlock()
+	k.calls--
+	h.waits.settle(k)
 }
 
-// takeTogether begins the leases of all attempts, or gives up what one of them may
+// takeTogether begins the sections of all attempts, or gives up what one of them may
 // have left.
-func (h *Engine) takeTogether(ctx context.Context, queues []*queue, attempts []attempt) ([]*holdfast.Lease, error) {
-	leases := make([]*holdfast.Lease, 0, len(queues))
+func (h *Engine) takeTogether(ctx context.Context, states []*keyState, attempts []attempt) ([]*holdfast.Lease, error) {
+	leases := make([]*holdfast.Lease, 0, len(states))
 	var err error
-	for i, q := range queues {
-		s := h.shardOf(q.key)
-		s.mu.Lock()
-		if e := h.take(s, q, attempts[i]); e != nil {
-			leases = append(leases, e.Lease())
+	for i, k := range states {
+		k.Lock()
+		if lease := h.take(k, attempts[i]); lease != nil {
+			leases = append(leases, lease)
 		} else if err == nil {
-			err = of("lock", q.key, attempts[i].known())
+			err = of("lock", k.name, attempts[i].known())
 		}
-		s.mu.Unlock()
-		h.cleanUp(q.key, attempts[i].orphan)
+		k.Unlock()
+		h.cleanUp(k.name, attempts[i].orphan)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = endedBy(ctx, holdfast.ErrNotAcquired)

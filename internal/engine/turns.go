@@ -6,26 +6,24 @@ import (
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
-// mostIdle is how long a key may stay free after a release, by a rule of ours, if those
-// whose turn it is do not take it: they may have given up, or never wanted it.
+// mostIdle is how long a key may stay free after a release, by a rule of ours, if the
+// processes whose turn it is do not take it: they may have given up, or never wanted it.
 const mostIdle = 50 * time.Millisecond
 
-// turns is turn-skipping: how a process that has had its tenure steps back for
-// the others. PUBLISH has told how many others listen; so many releases by
-// others pass before this process tries again, which makes the processes take
-// turns without knowing of one another. Merely waiting for a moment instead
-// starves some of them.
+// turns is turn-skipping: how a process that has had its tenure steps back for the
+// others. PUBLISH has said how many others listen; this process lets as many releases of
+// others pass before it tries again, so that the processes take turns without knowing of
+// one another. Merely waiting for a moment instead starves some of them.
 //
-// It is about fairness only: the listeners may be idle or dead, and messages get
-// lost, so that the process also looks after a few round trips, and whenever the
-// turn should have come by the usual time between releases. Its owner is the
-// head's.
+// It is about fairness only. The listeners may be idle or dead, and messages get lost, so
+// the process also probes after a few round trips, and whenever its turn should have come
+// by the usual time between releases. It belongs to whoever its race belongs to.
 type turns struct {
 	distance uint64        // releases of others to let pass; 0: not stepping back
 	target   uint64        // number of others' messages at which it is our turn
 	own      uint64        // our own messages: a release answered while subscribed
 	began    time.Time     // of the present stepping back
-	look     time.Time     // next look by the clock
+	probe    time.Time     // next probe by the clock
 	gap      time.Duration // usual time between releases
 	trip     time.Duration // a round trip
 	others   uint64        // others' messages that were counted so far
@@ -34,30 +32,33 @@ type turns struct {
 func (t *turns) active() bool { return t.distance > 0 }
 
 // reset ends stepping back: every release is a reason to try.
-func (t *turns) reset() { t.distance, t.look = 0, time.Time{} }
+func (t *turns) reset() { t.distance, t.probe = 0, time.Time{} }
 
-// published notes a message of our own that the subscription will hear.
+// published notes a message of our own that the subscription will receive.
 func (t *turns) published() { t.own++ }
 
-// stepBack begins to let others have their turns. heard is the state of the
-// subscription before our release was published.
-func (t *turns) stepBack(others int, heard pubsub.State, now time.Time, trip time.Duration) {
+// stepBack begins to let others have their turns. seen is the state of the subscription
+// before our release was published.
+func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, trip time.Duration) {
 	if others <= 0 {
 		t.reset()
 		return
 	}
 	t.distance = uint64(others)
-	t.target = heard.Messages - min(t.own, heard.Messages) + t.distance
-	t.began, t.look = now, now.Add(4*trip)
+	t.target = t.foreign(seen) + t.distance
+	t.began, t.probe = now, now.Add(4*trip)
 	t.trip, t.others = trip, t.target-t.distance
 }
 
-// mine says whether it is our turn. It stays so until the key is had: a turn
-// that somebody else took is taken at the next release.
-func (t *turns) mine(heard pubsub.State, now time.Time) bool {
-	if n := heard.Messages - min(t.own, heard.Messages); n < t.target {
-		if n != t.others { // released: unless somebody takes it, no more is heard
-			t.others, t.look = n, now.Add(max(4*t.trip, min(t.gap*5/4, mostIdle)))
+// foreign is how many of the messages seen were of others.
+func (t *turns) foreign(seen pubsub.State) uint64 { return seen.Messages - min(t.own, seen.Messages) }
+
+// mine says whether it is our turn. It stays so until the key is had: if another takes
+// our turn, we try at the next release.
+func (t *turns) mine(seen pubsub.State, now time.Time) bool {
+	if n := t.foreign(seen); n < t.target {
+		if n != t.others { // released: unless somebody takes it, no more messages come
+			t.others, t.probe = n, now.Add(max(4*t.trip, min(t.gap*5/4, mostIdle)))
 		}
 		return false
 	}
@@ -70,15 +71,15 @@ func (t *turns) mine(heard pubsub.State, now time.Time) bool {
 	return true
 }
 
-// next is when to look whatever was heard.
-func (t *turns) next() time.Time { return t.look }
+// next is when to probe whatever messages come.
+func (t *turns) next() time.Time { return t.probe }
 
-// looked notes a look by the clock, after which counting goes on: the next look
-// comes when our turn should have come, and then ever later.
-func (t *turns) looked(now time.Time) {
+// probed notes a probe by the clock, after which counting goes on: the next probe comes
+// when our turn should have come, and then ever later.
+func (t *turns) probed(now time.Time) {
 	if !t.active() {
 		return
 	}
 	wait := time.Duration(t.distance) * t.gap * 5 / 4
-	t.look = now.Add(max(wait, 2*now.Sub(t.began), time.Millisecond))
+	t.probe = now.Add(max(wait, 2*now.Sub(t.began), time.Millisecond))
 }

@@ -12,19 +12,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func heard(messages uint64) pubsub.State {
+func seen(messages uint64) pubsub.State {
 	return pubsub.State{Epoch: 1, Live: true, Messages: messages}
 }
 
 func TestTurnsLetAsManyReleasesPassAsOthersListen(t *testing.T) {
 	now := time.Now()
 	var turns turns
-	turns.stepBack(3, heard(7), now, time.Millisecond)
+	turns.stepBack(3, seen(7), now, time.Millisecond)
 	turns.published()
 	require.True(t, turns.active())
-	require.False(t, turns.mine(heard(8), now), "our own message is no turn")
-	require.False(t, turns.mine(heard(10), now), "two of three")
-	require.True(t, turns.mine(heard(11), now))
+	require.False(t, turns.mine(seen(8), now), "our own message is no turn")
+	require.False(t, turns.mine(seen(10), now), "two of three")
+	require.True(t, turns.mine(seen(11), now))
 	require.False(t, turns.active(), "a turn that has come stays: from now on each release is a reason to try")
 }
 
@@ -33,34 +33,34 @@ func TestTurnsCountFromEachSteppingBack(t *testing.T) {
 	var turns turns
 	messages := uint64(0)
 	for range 5 {
-		turns.stepBack(2, heard(messages), now, time.Millisecond)
+		turns.stepBack(2, seen(messages), now, time.Millisecond)
 		turns.published()
 		messages++ // ours
-		require.False(t, turns.mine(heard(messages), now))
+		require.False(t, turns.mine(seen(messages), now))
 		messages++
-		require.False(t, turns.mine(heard(messages), now))
+		require.False(t, turns.mine(seen(messages), now))
 		messages++
-		require.True(t, turns.mine(heard(messages), now))
+		require.True(t, turns.mine(seen(messages), now))
 	}
 }
 
 func TestTurnsWithoutOthersDoNotStepBack(t *testing.T) {
 	var turns turns
-	turns.stepBack(0, heard(0), time.Now(), time.Millisecond)
+	turns.stepBack(0, seen(0), time.Now(), time.Millisecond)
 	require.False(t, turns.active())
-	turns.stepBack(-1, heard(0), time.Now(), time.Millisecond)
+	turns.stepBack(-1, seen(0), time.Now(), time.Millisecond)
 	require.False(t, turns.active())
 }
 
 func TestTurnsLookAfterAFewTripsAndThenEverLater(t *testing.T) {
 	now := time.Now()
 	var turns turns
-	turns.stepBack(3, heard(0), now, time.Millisecond)
+	turns.stepBack(3, seen(0), now, time.Millisecond)
 	require.Equal(t, now.Add(4*time.Millisecond), turns.next())
 	last := turns.next()
 	for range 10 {
 		before := last
-		turns.looked(before)
+		turns.probed(before)
 		last = turns.next()
 		require.GreaterOrEqual(t, last.Sub(now), 2*before.Sub(now))
 	}
@@ -69,10 +69,10 @@ func TestTurnsLookAfterAFewTripsAndThenEverLater(t *testing.T) {
 func TestTurnsLookWhenTheTurnShouldHaveCome(t *testing.T) {
 	now := time.Now()
 	var turns turns
-	turns.stepBack(4, heard(0), now, time.Microsecond)
-	require.True(t, turns.mine(heard(4), now.Add(40*time.Millisecond)), "10 ms between releases")
-	turns.stepBack(4, heard(4), now, time.Microsecond)
-	turns.looked(now)
+	turns.stepBack(4, seen(0), now, time.Microsecond)
+	require.True(t, turns.mine(seen(4), now.Add(40*time.Millisecond)), "10 ms between releases")
+	turns.stepBack(4, seen(4), now, time.Microsecond)
+	turns.probed(now)
 	require.Equal(t, 50*time.Millisecond, turns.next().Sub(now), "a quarter more than usual")
 }
 
@@ -80,12 +80,12 @@ func TestTurnsLookWhenTheTurnShouldHaveCome(t *testing.T) {
 func TestTurnsLookSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
 	now := time.Now()
 	var turns turns
-	turns.stepBack(3, heard(0), now, time.Millisecond)
-	turns.looked(now.Add(time.Second))
+	turns.stepBack(3, seen(0), now, time.Millisecond)
+	turns.probed(now.Add(time.Second))
 	later := now.Add(2 * time.Second)
-	require.False(t, turns.mine(heard(1), later))
+	require.False(t, turns.mine(seen(1), later))
 	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
-	require.False(t, turns.mine(heard(1), later.Add(time.Millisecond)), "the same release")
+	require.False(t, turns.mine(seen(1), later.Add(time.Millisecond)), "the same release")
 	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
 }
 
@@ -94,15 +94,15 @@ func TestTurnsLookSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
 func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
 	now := time.Now()
 	var turns turns
-	turns.stepBack(3, heard(0), now, time.Millisecond)
-	require.True(t, turns.mine(heard(3), now.Add(15*time.Second)), "5 s between releases")
-	turns.stepBack(3, heard(3), now, time.Millisecond)
-	turns.looked(now.Add(5 * time.Millisecond))
+	turns.stepBack(3, seen(0), now, time.Millisecond)
+	require.True(t, turns.mine(seen(3), now.Add(15*time.Second)), "5 s between releases")
+	turns.stepBack(3, seen(3), now, time.Millisecond)
+	turns.probed(now.Add(5 * time.Millisecond))
 	for n := range 2 {
 		later := now.Add(time.Duration(n+1) * 5 * time.Second)
-		require.False(t, turns.mine(heard(uint64(4+n)), later))
+		require.False(t, turns.mine(seen(uint64(4+n)), later))
 		require.Equal(t, later.Add(mostIdle), turns.next())
-		turns.looked(later.Add(mostIdle)) // it was held
+		turns.probed(later.Add(mostIdle)) // it was held
 		require.True(t, turns.next().After(later.Add(5*time.Second)), "no more looks for that release")
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// What acquires of unknown outcome may have left is undone in the background: one
-// list, which one worker works off. While Redis hangs, callers who give up and come
-// again must not pile up calls: when the list is long, no acquire is sent until it is
-// shorter, and who gives up meanwhile has left nothing.
+// What acquires of unknown outcome may have left is undone in the background, from one
+// list by one worker. While Redis hangs, callers that give up and come again must not
+// pile up calls: when the list is long, no acquire is sent until it is shorter, and a
+// caller that gives up meanwhile has left nothing.
 
 const (
 	undoAtOnce = 400 // they share calls
@@ -34,9 +34,9 @@ type undone struct {
 	until      time.Time // nothing of it can be in Redis any more
 }
 
-// cleanUp undoes an acquire of unknown outcome, in the background, for as long
-// as its hold could last: its hold is released, and a late arrival finds the
-// tombstone of its owner.
+// cleanUp undoes an acquire of unknown outcome, in the background, for as long as its
+// hold could last: its hold is released, and a late arrival finds the tombstone of its
+// owner.
 func (h *Engine) cleanUp(key string, o orphan) {
 	if o.owner == "" {
 		return
@@ -48,68 +48,57 @@ func (h *Engine) cleanUp(key string, o orphan) {
 	u.size.Add(1)
 	if !u.working {
 		u.working = true
-		h.background(h.undoAll)
+		h.calls.background(h.undoAll)
 	}
 }
 
-// undoAll is the worker. After a failure it asks for one only, until Redis answers.
+// undoAll is the worker. After a failure it tries one owner only, until Redis answers.
 func (h *Engine) undoAll() {
 	u, retry, most := &h.undoing, backoff{}, undoAtOnce
 	for {
 		if h.calls.base.Err() != nil { // then each call fails at once, and nothing is tried again
 			most = undoAtOnce
 		}
-		batch := u.take(most)
-		if len(batch) == 0 {
+		list := u.take(most)
+		if len(list) == 0 {
 			return
 		}
-		errs := make([]error, len(batch))
+		errs := make([]error, len(list))
 		var all sync.WaitGroup
-		for i, o := range batch {
-			all.Go(func() { errs[i] = h.undoOne(o) })
+		for i, o := range list {
+			all.Go(func() { errs[i] = h.undoOne(o.key, o.owner) })
 		}
 		all.Wait()
-		again, err := h.undoneYet(batch, errs)
-		u.put(again, len(batch)-len(again))
+		again, err := h.undoneYet(list, errs)
+		u.put(again, len(list)-len(again))
 		if err == nil {
 			retry, most = backoff{}, undoAtOnce
 			continue
 		}
 		most = 1
-		timer := time.NewTimer(retry.next(h.Lease))
-		select {
-		case <-timer.C:
-		case <-h.calls.base.Done():
-			timer.Stop()
-		}
+		sleep(retry.next(h.Lease), h.calls.base.Done())
 	}
 }
 
 // undoOne makes one attempt.
-func (h *Engine) undoOne(o undone) error {
-	_, err := aside(h.calls.context(), h, func(ctx context.Context) (struct{}, error) {
-		if h.fair != nil {
-			return struct{}{}, h.giveUp(ctx, o.key, o.owner)
-		}
-		_, err := h.plain.CleanUp(ctx, o.key, o.owner)
-		return struct{}{}, err
+func (h *Engine) undoOne(key, owner string) error {
+	_, err := redis(h.calls.context(), h.calls, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, h.waits.giveUp(ctx, key, owner)
 	})
-	return h.ours(err)
+	return err
 }
 
-// undoneYet returns what is to be tried again, and the last error of it. What cannot
-// be undone any more is told.
-func (h *Engine) undoneYet(batch []undone, errs []error) (again []undone, err error) {
+// undoneYet returns what is to be tried again, and the last error of it. It reports what
+// cannot be undone any more.
+func (h *Engine) undoneYet(list []undone, errs []error) (again []undone, err error) {
 	left, one, why, now := 0, "", error(nil), time.Now()
-	for i, o := range batch {
+	for i, o := range list {
 		switch outcome := scripts.OutcomeOf(errs[i]); {
 		case outcome == scripts.Done:
 		case outcome != scripts.Refused && now.Before(o.until) && h.calls.base.Err() == nil:
 			again, err = append(again, o), errs[i]
 		default:
-			if h.plain != nil {
-				h.plain.Lost(o.key, o.owner)
-			}
+			h.backend.Lost(o.key, o.owner)
 			left, one, why = left+1, o.key, errs[i]
 		}
 	}
@@ -121,15 +110,15 @@ func (h *Engine) undoneYet(batch []undone, errs []error) (again []undone, err er
 }
 
 // take returns the first of the list; none, when the worker is to end.
-func (u *undoing) take(most int) (batch []undone) {
+func (u *undoing) take(most int) (list []undone) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	n := min(most, len(u.list))
-	batch, u.list = u.list[:n:n], u.list[n:]
+	list, u.list = u.list[:n:n], u.list[n:]
 	if n == 0 {
 		u.list, u.working = nil, false
 	}
-	return batch
+	return list
 }
 
 // put puts those back that are to be tried again; done others are not.
@@ -146,21 +135,26 @@ func (u *undoing) put(again []undone, done int) {
 // admit waits until an acquire may be sent; false if ctx ends before.
 func (u *undoing) admit(ctx context.Context) bool {
 	for u.size.Load() >= mostUndone {
-		u.mu.Lock()
-		if u.size.Load() < mostUndone {
-			u.mu.Unlock()
-			break
-		}
-		if u.room == nil {
-			u.room = make(chan struct{})
-		}
-		room := u.room
-		u.mu.Unlock()
 		select {
-		case <-room:
+		case <-u.hasRoom():
 		case <-ctx.Done():
 			return false
 		}
 	}
 	return true
+}
+
+// hasRoom returns a channel that is closed when the list is short.
+func (u *undoing) hasRoom() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.room == nil {
+		u.room = make(chan struct{})
+	}
+	room := u.room
+	if u.size.Load() < mostUndone {
+		close(room)
+		u.room = nil
+	}
+	return room
 }

@@ -88,12 +88,11 @@ func TestJoin_AtOnce(t *testing.T) {
 // Few calls under way are each made alone; the next one shares.
 func TestSharing_Few(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
-	var s Sharing[int, int, int]
-	s.One = func(_ context.Context, _ int, ask int) (int, error) {
+	s := NewSharing(func(_ context.Context, _ int, ask int) (int, error) {
 		begun <- true
 		<-goOn
 		return ask, nil
-	}
+	}, nil, nil)
 	c, _ := s.Join(0, 0, false)
 	var all sync.WaitGroup
 	for i := range Few {

@@ -19,9 +19,20 @@ const Few = 8
 type Sharing[K comparable, Q, A any] struct {
 	Gatherer[K, Q, A]
 	UnderWay atomic.Int64                                                   // calls of Do
-	One      func(ctx context.Context, kind K, ask Q) (A, error)            // calls for one; immutable
-	Many     func(ctx context.Context, kind K, asks []Q, answers []A) error // calls for several, and fills answers; immutable
-	Aside    func(f func(context.Context)) bool                             // runs f beside the caller, with the time of a call; false: closed. Immutable
+	One      func(ctx context.Context, kind K, ask Q) (A, error)            // immutable
+	Many     func(ctx context.Context, kind K, asks []Q, answers []A) error // immutable
+	Detached func(f func(context.Context)) bool                             // immutable
+}
+
+// NewSharing returns a Sharing of calls that one makes for one ask, and many for several,
+// filling answers. detached runs a function beside its caller, with the time of a call; it
+// returns false when it does not any more.
+func NewSharing[K comparable, Q, A any](
+	one func(ctx context.Context, kind K, ask Q) (A, error),
+	many func(ctx context.Context, kind K, asks []Q, answers []A) error,
+	detached func(f func(context.Context)) bool,
+) *Sharing[K, Q, A] {
+	return &Sharing[K, Q, A]{One: one, Many: many, Detached: detached}
 }
 
 // errAlone: a call has done nothing, perhaps by a fault of one who shared it. Each has
@@ -60,7 +71,7 @@ func (s *Sharing[K, Q, A]) Do(ctx context.Context, kind K, ask Q) (none A, err e
 
 // Begin has a call made beside those who ask: any of them may leave.
 func (s *Sharing[K, Q, A]) Begin(c *Call[K, Q, A]) {
-	if !s.Aside(func(ctx context.Context) {
+	if !s.Detached(func(ctx context.Context) {
 		defer close(c.Came)
 		c.Answers = make([]A, len(c.Asks))
 		if c.Err = s.Many(ctx, c.Kind, c.Asks, c.Answers); scripts.OutcomeOf(c.Err) == scripts.Refused {

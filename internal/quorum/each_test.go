@@ -9,7 +9,7 @@ import (
 
 // The random delay before the next round doubles with the rounds that have failed,
 // up to a bound that slow nodes raise, and may always be short.
-func TestScatter_Bounds(t *testing.T) {
+func TestRetryDelay_Bounds(t *testing.T) {
 	const longest, ms = 30 * time.Second, time.Millisecond
 	for _, c := range []struct {
 		trip  time.Duration
@@ -28,7 +28,7 @@ func TestScatter_Bounds(t *testing.T) {
 		q.trips.Store(int64(c.trip))
 		least, most := time.Hour, time.Duration(0)
 		for range 20_000 {
-			d := q.Scatter(c.tries)
+			d := q.RetryDelay(c.tries)
 			least, most = min(least, d), max(most, d)
 		}
 		require.Less(t, most, c.most, "%+v", c)

@@ -193,12 +193,12 @@ func (q *Quorum) took(d time.Duration) {
 	q.trips.Store(old + (int64(d)-old)/8)
 }
 
-// Scatter is a random delay before the next round. It grows with the rounds that
+// RetryDelay is a random delay before the next round. It grows with the rounds that
 // have failed, as on an Ethernet: clients that ask at once split the votes, and
 // none gets a quorum. See the Redlock page, "Retry on failure". All its sizes are
 // equally likely, small ones included: a client that has failed often would otherwise be asleep
 // whenever the key is free, and the last holders would take it again.
-func (q *Quorum) Scatter(tries int) time.Duration {
+func (q *Quorum) RetryDelay(tries int) time.Duration {
 	trip := time.Duration(q.trips.Load())
 	window := min(trip<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*trip, q.Longest/10)))
 	return rand.N(max(window, 100*time.Microsecond))

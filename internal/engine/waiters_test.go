@@ -11,58 +11,56 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-func (q *queue) list() (all []*waiter) {
-	w := q.first
-	for range q.waiting {
-		all = append(all, w)
-		w = w.next
-	}
-	return all
+// emptyKey is a key of a locker that races, with neither hold nor waiters.
+func emptyKey() *keyState {
+	h := &Engine{}
+	h.waits = &racing{Engine: h}
+	return &keyState{shard: &shard{engine: h}}
 }
 
-func TestQueueKeepsOrder(t *testing.T) {
-	var q queue
+func TestWaitersKeepTheirOrder(t *testing.T) {
+	k := emptyKey()
 	var want []*waiter
 	for range 2000 {
 		switch n := rand.N(10); {
 		case n < 5:
 			w := newWaiter(Terms{})
-			q.pushBack(w)
+			k.push(w)
 			want = append(want, w)
 		case n == 5:
 			w := newWaiter(Terms{})
-			q.pushFront(w)
+			k.pushFront(w)
 			want = append([]*waiter{w}, want...)
 		case len(want) > 0:
 			i := rand.N(len(want))
-			q.remove(want[i])
-			require.False(t, want[i].queued)
+			k.remove(want[i])
+			require.False(t, want[i].waiting)
 			want = slices.Delete(want, i, i+1)
 		}
-		require.Equal(t, len(want), int(q.waiting))
-		require.True(t, slices.Equal(want, q.list()))
+		require.Equal(t, len(want), k.count())
+		require.True(t, slices.Equal(want, slices.Collect(k.all())))
 	}
 }
 
-func TestQueueEndsThoseForWhomThereIsAReason(t *testing.T) {
-	var q queue
+func TestWaitsEndForWhichThereIsAReason(t *testing.T) {
+	k := emptyKey()
 	var stay, gone []*waiter
 	for i := range 9 {
 		w := newWaiter(Terms{MaxHold: time.Duration(i)})
-		q.pushBack(w)
+		k.push(w)
 		if i%2 == 0 {
 			stay = append(stay, w)
 		} else {
 			gone = append(gone, w)
 		}
 	}
-	q.endAll(func(w *waiter) error {
+	k.endAll(func(w *waiter) error {
 		if w.terms.MaxHold%2 == 1 {
 			return holdfast.ErrUnavailable
 		}
 		return nil
 	})
-	require.Equal(t, stay, q.list())
+	require.Equal(t, stay, slices.Collect(k.all()))
 	for _, w := range gone {
 		require.Equal(t, holdfast.ErrUnavailable, (<-w.ready).err)
 	}
@@ -107,16 +105,16 @@ func TestCallsAreBoundedWithinTheLease(t *testing.T) {
 }
 
 func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
-	h := &Engine{epoch: time.Now()}
-	granted := h.now()
+	c := NewCalls(time.Minute, nil)
+	granted := c.now()
 	f := fences{first: 1000, present: 1000, last: 1000 + 5000}
-	n := int64(1000)
-	for f.next(h, granted) {
-		passed := h.now() - granted
+	for n := int64(1000); !f.usedUp(); n++ {
+		f.next(c, granted)
+		passed := c.now() - granted
 		require.Equal(t, n+1, f.present)
-		n = f.present
 		require.LessOrEqual(t, f.present-f.first, passed.Microseconds())
 	}
+	f.next(c, granted)
 	require.Equal(t, f.last, f.present, "all reserved numbers were used")
 	require.Zero(t, f.used(), "nothing to give back")
 	require.Zero(t, (*fences)(nil).used())

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// attempt is one call for a hold by a fresh owner, and what came of it.
+type attempt struct {
+	start     time.Time
+	hold      *hold         // set if it was acquired in time
+	remaining time.Duration // of another's lease, if held by another
+	split     bool          // perhaps held by nobody: several asked at once
+	unmet     error         // what the backend says of that, matching ErrNotAcquired; nil: nothing
+	err       error         // why there was no answer
+	orphan    orphan        // what it may have left in Redis
+}
+
+// orphan is an owner that nobody has but that Redis may know, or come to know.
+type orphan struct {
+	owner string // "": none
+	lease time.Duration
+}
+
+// passing says whether waiting may bring what this attempt did not.
+func (a attempt) passing() bool {
+	return a.err == nil || scripts.OutcomeOf(a.err) != scripts.Refused
+}
+
+// known is the error of an attempt that did not acquire.
+func (a attempt) known() error {
+	switch {
+	case a.err != nil:
+		return known(a.err)
+	case a.unmet != nil:
+		return a.unmet
+	}
+	return holdfast.ErrNotAcquired
+}
+
+// attempt makes one attempt. If its outcome is unknown, or its reply came too late to be
+// trusted, it leaves an orphan, which the caller has to undo.
+func (h *Engine) attempt(ctx context.Context, k *keyState, t Terms, numbers int64) attempt {
+	owner, start := h.newOwner(), time.Now()
+	said, err := h.acquire(ctx, k.name, owner, t.Lease, numbers)
+	return h.judge(k, owner, t, start, said, err)
+}
+
+func (h *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+	if h.calls.answering() { // as detached, but without its closure
+		return h.backend.Acquire(ctx, key, owner, lease, numbers)
+	}
+	if !h.undoing.admit(ctx) {
+		return scripts.Acquired{}, errHeldBack
+	}
+	return detached(ctx, h.calls, func(ctx context.Context) (scripts.Acquired, error) {
+		return h.backend.Acquire(ctx, key, owner, lease, numbers)
+	})
+}
+
+// judge is what came of a call for a hold that began at start.
+func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said scripts.Acquired, err error) attempt {
+	if seed.TrustFromReply {
+		start = time.Now()
+	}
+	a := attempt{start: start, err: h.calls.ours(err)}
+	h.calls.note(a.err)
+	switch scripts.OutcomeOf(a.err) {
+	case scripts.Done:
+	case scripts.Unknown:
+		a.orphan = orphan{owner, t.Lease}
+		return a
+	default:
+		return a
+	}
+	took := time.Since(start)
+	h.trips.add(took)
+	switch {
+	case said.Gone:
+	case !said.OK:
+		a.remaining, a.split, a.unmet = said.Remaining, said.Split, said.Why
+	case took < t.Lease-watchdog.Margin(t.Lease):
+		a.hold = h.newHold(k, owner, t, start, said, run{})
+	default:
+		a.err = errTooLate
+		a.orphan = orphan{owner, t.Lease}
+	}
+	return a
+}
+
+// take makes the hold of an attempt the key's own and begins its first section, with the
+// key locked. It returns nil if there is no hold, or if it has ended meanwhile.
+func (h *Engine) take(k *keyState, a attempt) *holdfast.Lease {
+	switch d := a.hold; {
+	case d == nil:
+		return nil
+	case d.over:
+		h.backend.Lost(k.name, d.owner)
+		return nil
+	case k.closed, k.hold != nil: // queued waiters: another was granted the key here, so that this hold is over
+		h.undo(d)
+		return nil
+	default:
+		k.hold = d
+		return d.newSection()
+	}
+}

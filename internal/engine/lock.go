@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Do locks key, runs f with a context that is bound to the lease, and unlocks, also
+// when f panics or ends its goroutine.
+func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
+	if f == nil {
+		return of("lock", key, errors.New("Do: function is nil"))
+	}
+	lease, err := h.Lock(ctx, key, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if end := lease.Unlock(ctx); end != nil {
+			err = errors.Join(err, end)
+		}
+	}()
+	return f(lease.Bind(ctx))
+}
+
+// Lock waits until key is held or ctx ends. A ctx bound to a living lease of this
+// engine on key re-enters it.
+func (h *Engine) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	t, wait, err := h.terms(ctx, key, opts)
+	switch {
+	case err != nil:
+		return nil, of("lock", key, err)
+	case wait == nil:
+		return h.lock(ctx, key, t, true)
+	default:
+		return h.lockFor(ctx, key, *wait, t)
+	}
+}
+
+// TryLock makes one attempt.
+func (h *Engine) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return h.TryLockFor(ctx, key, 0, opts...)
+}
+
+// TryLockFor waits at most the given time; 0 makes one attempt.
+func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	if wait < 0 {
+		return nil, of("lock", key, fmt.Errorf("TryLockFor: wait of %v is negative", wait))
+	}
+	t, atMost, err := h.terms(ctx, key, opts)
+	if err == nil && atMost != nil {
+		err = errWaits
+	}
+	if err != nil {
+		return nil, of("lock", key, err)
+	}
+	return h.lockFor(ctx, key, wait, t)
+}
+
+func (h *Engine) lockFor(ctx context.Context, key string, wait time.Duration, t Terms) (*holdfast.Lease, error) {
+	if wait == 0 {
+		return h.lock(ctx, key, t, false)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
+	defer cancel()
+	return h.lock(limited, key, t, true)
+}
+
+func (h *Engine) lock(ctx context.Context, key string, t Terms, wait bool) (*holdfast.Lease, error) {
+	lease, err := h.enter(ctx, key, t, wait)
+	return lease, of("lock", key, err)
+}
+
+// enter makes the first attempt, or joins those that wait for key.
+func (h *Engine) enter(ctx context.Context, key string, t Terms, wait bool) (*holdfast.Lease, error) {
+	if ctx.Err() != nil {
+		return nil, doneBefore(ctx)
+	}
+	if e := h.boundTo(ctx, key); e != nil {
+		return h.reenter(ctx, e, t, wait)
+	}
+	s := h.shardOf(key)
+	s.Lock()
+	k := s.keys[key]
+	var err error
+	switch {
+	case s.closed:
+		err = holdfast.ErrClosed
+	case k == nil, !wait && k.idle():
+		k = s.begin(key)
+		s.Unlock()
+		return h.first(ctx, k, t, wait)
+	case !wait:
+		err = h.waits.unmet(k, nil)
+	case k.full():
+		err = holdfast.ErrQueueFull
+	}
+	if err != nil {
+		s.Unlock()
+		return nil, err
+	}
+	w := newWaiter(t)
+	k.push(w)
+	h.waits.join(k, w)
+	s.Unlock()
+	h.waits.arrive(ctx, k, w)
+	return h.await(ctx, k, w)
+}
+
+// first is the attempt of a caller that found nobody before it. It runs on the caller's
+// own goroutine, which saves an uncontended lock a fifth of its time.
+func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*holdfast.Lease, error) {
+	defer h.calls.work.Done()
+	bounded, done := h.calls.contextFor(ctx)
+	a := h.attempt(bounded, k, t, 1)
+	done()
+
+	k.Lock()
+	k.calls--
+	if lease := h.take(k, a); lease != nil {
+		h.waits.settle(k)
+		k.Unlock()
+		if ctx.Err() != nil { // it ended while the reply came in: the caller may be gone
+			h.giveBack(lease)
+			return nil, endedBy(ctx, holdfast.ErrNotAcquired)
+		}
+		return lease, nil
+	}
+	err := h.refusal(ctx, k, a, wait)
+	if err != nil {
+		h.waits.settle(k)
+		k.Unlock()
+		h.cleanUp(k.name, a.orphan)
+		return nil, err
+	}
+	w := newWaiter(t)
+	w.since = a.start
+	k.pushFront(w)
+	h.waits.refused(k, w, a)
+	h.waits.settle(k)
+	k.Unlock()
+	return h.await(ctx, k, w)
+}
+
+// refusal is why the caller of a first attempt that failed does not wait; nil: it does.
+// The key is locked.
+func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool) error {
+	switch {
+	case ctx.Err() != nil:
+		return endedBy(ctx, a.known())
+	case k.closed:
+		return holdfast.ErrClosed
+	case !wait, !a.passing(), a.err != nil && h.MaxOutage == 0:
+		return a.known()
+	case k.full():
+		return holdfast.ErrQueueFull
+	}
+	return nil
+}
+
+// await is the whole of what a waiter does: it neither calls Redis nor owns a
+// goroutine, and its frame is small, since what a waiting goroutine has on its stack
+// costs more than the waiter itself.
+func (h *Engine) await(ctx context.Context, k *keyState, w *waiter) (*holdfast.Lease, error) {
+	select {
+	case r := <-w.ready:
+		h.logLongWait(k, w)
+		if r.confirm != nil {
+			return r.confirm.confirm(ctx, w)
+		}
+		w.free()
+		return r.lease, r.err
+	case <-ctx.Done():
+		h.logLongWait(k, w)
+		return h.withdraw(ctx, k, w)
+	}
+}
+
+// logLongWait logs a wait that took longer than a lease.
+func (h *Engine) logLongWait(k *keyState, w *waiter) {
+	if !h.Log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	if d := time.Since(w.since); d > h.Lease {
+		h.Log.Debug("holdfast: waited for longer than a lease", "key", quote(k.name), "waited", d)
+	}
+}
+
+// withdraw takes out a waiter whose context has ended. What was granted to it meanwhile
+// is passed on.
+func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfast.Lease, error) {
+	k.Lock()
+	if w.waiting {
+		err := h.waits.unmet(k, w)
+		k.remove(w)
+		h.waits.left(k, w)
+		k.Unlock()
+		w.free()
+		return nil, endedBy(ctx, err)
+	}
+	k.Unlock()
+	r := <-w.ready
+	w.free()
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case r.confirm != nil:
+		r.confirm.decline()
+	default:
+		h.giveBack(r.lease)
+	}
+	return nil, endedBy(ctx, holdfast.ErrNotAcquired)
+}
+
+// giveBack releases a lease whose caller has gone. The caller does not wait.
+func (h *Engine) giveBack(lease *holdfast.Lease) {
+	s := h.shardOf(lease.Key())
+	s.Lock()
+	defer s.Unlock()
+	if !s.closed { // else Close releases it
+		h.calls.background(func() { _ = lease.Unlock(context.Background()) })
+	}
+}

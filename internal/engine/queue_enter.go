@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// enter makes one attempt to put owners into Redis' queue. Those whose attempt failed try
+// again with the same owner: an owner enters once, however often its call is repeated. An
+// attempt is given up well before a first lease is over, as the owner may be granted the
+// key before the answer comes. It locks the key.
+func (q *queue) enter(ctx context.Context, list []*ticket) {
+	k, start, owners := q.key, time.Now(), make([]string, len(list))
+	k.Lock()
+	for i, t := range list {
+		owners[i] = t.owner
+		if t.start.IsZero() {
+			t.start = start
+		}
+	}
+	k.Unlock()
+	said, err := detached(ctx, q.in.calls, func(ctx context.Context) (scripts.Entered, error) {
+		return q.in.backend.Enter(ctx, k.name, owners...)
+	})
+	gaveUp := err != nil && ctx.Err() == context.Canceled
+	err = q.in.calls.ours(err)
+	if !gaveUp {
+		q.in.calls.note(err)
+	}
+
+	k.Lock()
+	defer k.Unlock()
+	q.entering--
+	if len(q.outside) > 0 {
+		nudge(q.poke)
+	}
+	if gaveUp { // says nothing of Redis; the waiter whose call it was is about to leave
+		for _, t := range list {
+			t.doubt = true
+		}
+		return
+	}
+	a := attempt{start: start, err: err}
+	q.outage, q.shut = q.outage.note(a), q.shut.note(a)
+	if err != nil {
+		q.notEntered(list, a)
+		return
+	}
+	q.retry = backoff{}
+	if time.Since(start) > q.in.Stale/2 {
+		q.verify, q.due = true, time.Now()
+	}
+	q.heardOf(start)
+	for i, t := range list {
+		q.entered(t, said.Places[i])
+		if t.distance = said.Distance; said.Java && t.w != nil {
+			q.awaitJava(t)
+		}
+	}
+	if !k.closed {
+		q.startHeartbeats()
+	}
+	if said.Grant.Lease > 0 {
+		q.shared = false
+	}
+	q.passed(scripts.Passed{JavaTurn: said.JavaTurn, Grant: said.Grant})
+}
+
+// heardOf notes that Redis has heard of this locker's waiters, by a call that began at
+// start.
+func (q *queue) heardOf(start time.Time) {
+	if start.After(q.answered) {
+		q.answered = start
+	}
+}
+
+// entered notes what became of a ticket.
+func (q *queue) entered(t *ticket, place scripts.Place) {
+	if t.w == nil { // granted or given up meanwhile
+		return
+	}
+	switch place {
+	case scripts.Waiting:
+		t.entered = true
+	case scripts.Holding:
+		t.entered = true
+		q.found(t)
+	case scripts.Gone:
+		q.again(t)
+	}
+}
+
+// notEntered has those try again whom waiting may help, and ends the waits of the others.
+func (q *queue) notEntered(list []*ticket, a attempt) {
+	waiting := make([]*ticket, 0, len(list)+len(q.outside))
+	for _, t := range list {
+		if t.w == nil {
+			continue
+		}
+		if scripts.OutcomeOf(a.err) == scripts.Unknown {
+			t.doubt = true
+		} else if !t.doubt {
+			delete(q.tickets, t.owner) // surely not there
+		}
+		waiting = append(waiting, t)
+	}
+	q.outside = append(waiting, q.outside...)
+	q.pause = time.Now().Add(q.retry.next(q.in.Lease))
+	q.endOverdue(a)
+	nudge(q.poke)
+}
+
+// endOverdue ends the waits for which Redis was away for too long. To waiters outside,
+// answered heartbeats are no help.
+func (q *queue) endOverdue(a attempt) {
+	q.key.endAll(func(w *waiter) error {
+		if q.shut != nil && !w.ticket.entered {
+			return q.shut.overdue(w, a, q.in.MaxOutage)
+		}
+		return q.outage.overdue(w, a, q.in.MaxOutage)
+	})
+}
+
+// leaveAll makes one attempt to give up owners. It locks the key.
+func (q *queue) leaveAll(list []leaver) {
+	var owners []string
+	doubts := 0
+	for _, doubt := range []bool{true, false} {
+		for _, l := range list {
+			if l.doubt == doubt {
+				owners = append(owners, l.owner)
+			}
+		}
+		if doubt {
+			doubts = len(owners)
+		}
+	}
+	k, h, start := q.key, q.in, time.Now()
+	said, err := redis(h.calls.context(), h.calls, func(ctx context.Context) (scripts.Passed, error) {
+		return h.backend.Leave(ctx, k.name, doubts, owners...)
+	})
+	k.Lock()
+	again := q.haveLeft(said, attempt{start: start, err: err}, list[0].since)
+	if again {
+		q.leaving = append(list, q.leaving...)
+	}
+	k.Unlock()
+	if err != nil && !again {
+		h.Log.Warn("holdfast: owners could not leave the queue; they are passed over when their locker is silent",
+			"key", quote(k.name), "owners", len(owners), "error", err)
+	}
+}
+
+// haveLeft takes in what came of a call of leaveAll. It reports whether the owners, that
+// have been leaving since the given time, are to leave again.
+func (q *queue) haveLeft(said scripts.Passed, a attempt, since time.Time) (again bool) {
+	switch scripts.OutcomeOf(a.err) {
+	case scripts.Done:
+		q.retry = backoff{}
+		if !q.wanting() { // nothing is tried that could tell of the end of an outage
+			q.shut, q.outage = nil, nil
+		}
+		q.passed(said)
+		return false
+	case scripts.Refused:
+		return false
+	case scripts.Unknown:
+		q.due = time.Now() // it may have granted the key to one of us
+	}
+	q.pause = time.Now().Add(q.retry.next(q.in.Lease))
+	q.outage, q.shut = q.outage.note(a), q.shut.note(a) // nobody enters before it succeeds
+	q.endOverdue(a)
+	return time.Since(since) < q.in.Lease+q.in.calls.timeout && !q.key.closed
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"strings"
+	"time"
+)
+
+// Waiters that enter together follow one another in Redis' queue, and are served in one
+// run; each by itself, they get a call and a turn for each. So where processes take turns
+// and this one has the key or several places, those outside wait a moment for company: a
+// run that is being served gives back its members one by one, and most come again. A
+// waiter that is alone here does not wait, and none does where the key stays in this
+// process: there, those that come while a call is under way are company enough. A tenure
+// of 0 turns this off with the runs.
+
+const (
+	// gather is the longest wait for company: a round of some processes, of which
+	// each serves a run.
+	gather = 2 * time.Millisecond
+
+	// manyEnter is how many have to enter together to get long owners: Redis keeps a
+	// sorted set of members up to 64 bytes as a row, which it searches from its start
+	// for each that comes or goes, and one with a longer member as a tree.
+	manyEnter = 8
+	longest   = 64
+)
+
+// gathering says whether those outside wait for company.
+func (q *queue) gathering(now time.Time) bool {
+	if q.in.Handover == 0 || !q.shared || q.key.hold == nil && len(q.tickets) < 2 {
+		q.gathered = time.Time{}
+		return false
+	}
+	if q.gathered.IsZero() {
+		q.gathered = now
+	}
+	return now.Sub(q.gathered) < gather
+}
+
+// wanting says whether somebody has to enter.
+func (q *queue) wanting() bool {
+	for len(q.outside) > 0 && q.outside[0].w == nil {
+		q.outside = q.outside[1:]
+	}
+	return len(q.outside) > 0
+}
+
+// takeOutside takes out those that enter now, and gives them their owners.
+func (q *queue) takeOutside() (list []*ticket) {
+	n, most := 0, mostEnter
+	if q.in.Handover == 0 {
+		most = 1
+	}
+	for ; n < len(q.outside) && len(list) < most; n++ {
+		if t := q.outside[n]; t.w != nil {
+			list = append(list, t)
+		}
+	}
+	if q.outside = q.outside[n:]; len(q.outside) == 0 {
+		q.outside = nil
+	}
+	q.gathered = time.Time{}
+	for _, t := range list {
+		if t.owner == "" && len(list) >= manyEnter {
+			t.owner = longOwner(q.in.newOwner())
+		}
+		q.register(t)
+	}
+	return list
+}
+
+// longOwner is owner with zeros before its number, which stays its own.
+func longOwner(owner string) string {
+	at := strings.IndexByte(owner, ':') + 1
+	return owner[:at] + strings.Repeat("0", max(0, longest+1-len(owner))) + owner[at:]
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// gatherers is a queue with the given number of places, of an engine that hands over.
+func gatherers(places int) *queue {
+	h := &Engine{Config: Config{Handover: 10 * time.Millisecond, Client: strings.Repeat("c", 36)}}
+	k := &keyState{shard: &shard{engine: h}}
+	q := &queue{in: &queued{Engine: h}, key: k, ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
+	k.waiters = &waiters{queue: q}
+	for i := range places {
+		q.tickets[fmt.Sprint(i)] = &ticket{}
+	}
+	return q
+}
+
+func TestWhoGathers(t *testing.T) {
+	for name, c := range map[string]struct {
+		held, alone, off bool
+		places           int
+		gathers          bool
+	}{
+		"the key is here":               {held: true, gathers: true},
+		"several wait":                  {places: 2, gathers: true},
+		"one waits":                     {places: 1},
+		"nobody waits":                  {},
+		"the key stays here":            {held: true, places: 9, alone: true},
+		"local hand-over is turned off": {held: true, places: 9, off: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := gatherers(c.places)
+			if c.held {
+				q.key.hold = &hold{}
+			}
+			if c.off {
+				q.in.Handover = 0
+			}
+			q.shared = !c.alone
+			require.Equal(t, c.gathers, q.gathering(time.Now()))
+			require.Equal(t, c.gathers, !q.gathered.IsZero())
+		})
+	}
+}
+
+// Those outside wait for company once, from the first of them on.
+func TestGatheringEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := gatherers(2)
+		require.True(t, q.gathering(time.Now()))
+		require.Equal(t, time.Now().Add(gather), q.alarm(time.Now()))
+		time.Sleep(gather - time.Nanosecond)
+		require.True(t, q.gathering(time.Now()))
+		time.Sleep(time.Nanosecond)
+		require.False(t, q.gathering(time.Now()))
+
+		q.outside = []*ticket{{w: newWaiter(Terms{})}}
+		require.Len(t, q.takeOutside(), 1)
+		require.True(t, q.gathering(time.Now()), "the next wait anew")
+
+		q.key.hold = &hold{}
+		clear(q.tickets)
+		require.True(t, q.gathering(time.Now()))
+		q.key.hold = nil
+		q.in.departs(q.key)
+		require.Len(t, q.poke, 1, "the queue looks at once when the key has gone")
+		require.False(t, q.gathering(time.Now()))
+	})
+}
+
+func TestLongOwners(t *testing.T) {
+	q := gatherers(0)
+	for _, count := range []int{manyEnter - 1, manyEnter} {
+		for range count {
+			q.outside = append(q.outside, &ticket{w: newWaiter(Terms{})})
+		}
+		for i, ticket := range q.takeOutside() {
+			require.Equal(t, count >= manyEnter, len(ticket.owner) > longest, "%d of %d: %s", i, count, ticket.owner)
+			require.Regexp(t, "^"+q.in.Client+":0[0-9]+$", ticket.owner)
+			require.Same(t, ticket, q.tickets[ticket.owner])
+		}
+	}
+	require.Len(t, q.tickets, 2*manyEnter-1, "no two alike")
+	require.Equal(t, q.in.Client+":0"+strings.Repeat("0", 26)+"7", longOwner(q.in.Client+":07"))
+
+	tried := &ticket{w: newWaiter(Terms{}), owner: "tried"}
+	q.outside = []*ticket{tried}
+	for range manyEnter {
+		q.outside = append(q.outside, &ticket{w: newWaiter(Terms{})})
+	}
+	q.takeOutside()
+	require.Equal(t, "tried", tried.owner, "a waiter that has tried before keeps its owner")
+}

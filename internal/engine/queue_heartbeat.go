@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Heartbeats keep the places of waiters: one call for all keys of a locker, five times in
+// the time after which the locker would count as dead. A heartbeat also gives a key that
+// is free to its next waiter, and finds a grant whose message was lost. Each names the
+// oldest waiter of its key, to see that the queue is still there; it names all of them
+// where they may have lost their places, and from time to time, to move on the scores
+// that Java reads.
+
+const (
+	mostOwners = 500              // owners, and a tenth as many keys, in one call
+	parallel   = 32               // calls under way at once: over a slow link, one after another would be late
+	refresh    = 10 * time.Second // how often scores are moved on
+)
+
+// heartbeats are the queues in which somebody waits.
+type heartbeats struct {
+	mu      sync.Mutex
+	queues  map[*queue]struct{} // guarded by mu
+	running bool                // guarded by mu
+}
+
+// startHeartbeats adds a queue to the heartbeats.
+func (q *queue) startHeartbeats() {
+	if q.heartbeating {
+		return
+	}
+	q.heartbeating = true
+	b := &q.in.heartbeats
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queues[q] = struct{}{}
+	if !b.running {
+		b.running = true
+		q.in.calls.background(q.in.heartbeat)
+	}
+}
+
+// heartbeat runs as long as somebody waits.
+func (d *queued) heartbeat() {
+	period := min(d.Stale/5, refresh/2) // scores end three times refresh after an enter
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-d.closed:
+		}
+		queues, running := d.heartbeats.waiting()
+		if !running {
+			return
+		}
+		d.sendHeartbeats(slices.DeleteFunc(queues, func(q *queue) bool { return q.justEntered(period / 2) }))
+	}
+}
+
+// waiting returns the queues in which somebody waits, and forgets the others. If there
+// are none, the heartbeats are to stop.
+func (b *heartbeats) waiting() (queues []*queue, running bool) {
+	b.mu.Lock()
+	for q := range b.queues {
+		queues = append(queues, q)
+	}
+	b.mu.Unlock()
+	queues = slices.DeleteFunc(queues, b.stop)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = len(b.queues) > 0
+	return queues, b.running
+}
+
+// stop forgets a queue in which nobody waits. It locks the key.
+func (b *heartbeats) stop(q *queue) bool {
+	q.key.Lock()
+	defer q.key.Unlock()
+	if len(q.tickets) > 0 && !q.key.closed { // after Close, they are given up
+		return false
+	}
+	q.heartbeating = false
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.queues, q)
+	return true
+}
+
+// justEntered says whether all waiters have first tried to enter a short time ago.
+// Whether it worked does not matter: heartbeats look after those that wait for longer. It
+// locks the key.
+func (q *queue) justEntered(short time.Duration) (all bool) {
+	q.key.Lock()
+	defer q.key.Unlock()
+	for w := range q.key.all() {
+		if t := w.ticket; t != nil {
+			if all = time.Since(t.start) < short; !all {
+				return false
+			}
+		}
+	}
+	return all
+}
+
+// heartbeatSoon has the loop of the key's queue send a heartbeat, if there is a queue. It
+// locks the key.
+func (d *queued) heartbeatSoon(k *keyState) {
+	k.Lock()
+	defer k.Unlock()
+	if q := k.queue(); q != nil {
+		q.due = time.Now()
+		nudge(q.poke)
+	}
+}
+
+// heartbeatAfterJava has a heartbeat sent after 10, 20, 40 … 100 ms: a Java waiter that
+// gives up its turn tells nobody.
+func (q *queue) heartbeatAfterJava() {
+	at := time.Now().Add(min(10*time.Millisecond<<min(q.javaTurns, 4), 100*time.Millisecond))
+	q.javaTurns++
+	if q.due.IsZero() || at.Before(q.due) {
+		q.due = at
+		nudge(q.poke)
+	}
+}
+
+// awaitJava listens for Java's wake-up of a ticket.
+func (q *queue) awaitJava(t *ticket) {
+	t.own = q.in.backend.OwnerChannel(q.key.name, t.owner, func(string) { q.in.heartbeatSoon(q.key) })
+	q.heartbeatAfterJava() // it may have come before we listened
+}
+
+// sendHeartbeats looks after queues, with as few calls as may be, several at once. It
+// locks their keys.
+func (d *queued) sendHeartbeats(queues []*queue) {
+	var asked []scripts.Heartbeat
+	var of []*queue
+	var others sync.WaitGroup
+	defer others.Wait()
+	places, owners := make(chan struct{}, parallel), 0
+	for _, q := range queues {
+		for _, b := range q.ask() {
+			if owners+len(b.Owners) > mostOwners || len(asked) >= mostOwners/10 {
+				full, its := asked, of
+				places <- struct{}{}
+				others.Go(func() {
+					d.sendHeartbeat(full, its)
+					<-places
+				})
+				asked, of, owners = nil, nil, 0
+			}
+			asked, of, owners = append(asked, b), append(of, q), owners+len(b.Owners)
+		}
+	}
+	if len(asked) > 0 {
+		d.sendHeartbeat(asked, of)
+	}
+}
+
+// ask is what a heartbeat asks for a queue. It locks the key.
+func (q *queue) ask() (asked []scripts.Heartbeat) {
+	q.key.Lock()
+	defer q.key.Unlock()
+	if q.key.queue() != q {
+		return nil
+	}
+	now := time.Now()
+	q.due = time.Time{}
+	if q.refreshed.IsZero() {
+		q.refreshed = now
+	}
+	b := scripts.Heartbeat{Key: q.key.name, Mute: !q.inbox.State().Live}
+	fresh := now.Sub(q.refreshed) >= refresh
+	if !fresh && !q.verify && now.Sub(q.answered) < q.in.Stale {
+		if t := q.oldest(); t != nil {
+			b.Owners, b.Distances = []string{t.owner}, []time.Duration{0}
+		}
+		return []scripts.Heartbeat{b}
+	}
+	q.verify = false
+	if fresh {
+		q.refreshed = now
+	}
+	for owner, t := range q.tickets {
+		if !t.entered || t.granted {
+			continue
+		}
+		distance := time.Duration(0)
+		if fresh {
+			distance = t.distance
+		}
+		b.Owners, b.Distances = append(b.Owners, owner), append(b.Distances, distance)
+		if len(b.Owners) == mostOwners {
+			asked = append(asked, b)
+			b.Owners, b.Distances = nil, nil
+		}
+	}
+	return append(asked, b)
+}
+
+// oldest is the ticket that has been in Redis' queue for longest.
+func (q *queue) oldest() *ticket {
+	for w := range q.key.all() {
+		if w.ticket != nil && w.ticket.entered {
+			return w.ticket
+		}
+	}
+	return nil
+}
+
+// sendHeartbeat makes one call, which must be over well before the locker counts as dead.
+func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
+	start, looked := time.Now(), make([]scripts.Looked, len(asked))
+	_, err := redis(d.brief.context(), d.calls, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, d.backend.Heartbeat(ctx, asked, looked)
+	})
+	for i, q := range of {
+		said := scripts.Looked{Err: err}
+		if err == nil {
+			said = looked[i]
+			said.Err = d.calls.ours(said.Err)
+		}
+		q.heard(start, asked[i], said)
+	}
+}
+
+// heard takes in what a heartbeat has found out about a queue. It locks the key.
+func (q *queue) heard(start time.Time, asked scripts.Heartbeat, said scripts.Looked) {
+	k := q.key
+	k.Lock()
+	if k.queue() != q {
+		k.Unlock()
+		if said.Err == nil {
+			q.in.pass(k.name, scripts.Passed{Grant: said.Grant}, false)
+		}
+		return
+	}
+	defer k.Unlock()
+	a := attempt{start: start, err: said.Err}
+	q.outage = q.outage.note(a)
+	if a.err != nil {
+		q.verify = q.verify || len(asked.Owners) > 1
+		q.due = time.Now().Add(q.heartbeatRetry.next(q.in.Lease))
+		nudge(q.poke)
+		q.endOverdue(a)
+		return
+	}
+	q.heartbeatRetry = backoff{}
+	q.heardOf(start)
+	for _, i := range said.Absent {
+		if t := q.tickets[asked.Owners[i]]; t != nil && t.w != nil {
+			q.again(t)
+			if len(asked.Owners) == 1 {
+				q.verify, q.due = true, start
+			}
+		}
+	}
+	q.passed(scripts.Passed{JavaTurn: said.JavaTurn, Grant: said.Grant})
+}

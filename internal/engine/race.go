@@ -1,0 +1,329 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// racing is the discipline of lock kinds whose processes race for a key. Its waiters
+// queue here. The first of them, by a loop that they share, subscribes to the releases of
+// the key and tries again when there is one; the others wait without a command.
+type racing struct {
+	*Engine
+	backend Racing // the engine's; immutable
+}
+
+// race is what racing waiters of a key need to wait for other processes. It lives as long
+// as somebody waits here, and belongs to whoever has the key in hand (see keyState), but
+// for poke.
+type race struct {
+	sub       Subscription  // nil until another process was met
+	contended bool          // another process was met: subscribe before the next attempt
+	poke      chan struct{} // one slot: look at the waiters again
+	turns     turns
+	before    pubsub.State // of sub, before the last release of ours
+	retry     backoff
+	tries     int     // attempts that were too late or split, halved by each success; for RetryDelay
+	unmet     error   // what the backend says of the last attempt, see attempt; guarded by the shard's lock
+	orphan    orphan  // of the last attempt; to be undone before the next
+	outage    *outage // set while Redis does not answer; guarded by the shard's lock
+}
+
+// race returns the race for k, made if need be. The key is locked, and somebody waits.
+func (k *keyState) race() *race {
+	if k.waiters.race == nil {
+		k.waiters.race = &race{poke: make(chan struct{}, 1)}
+	}
+	return k.waiters.race
+}
+
+// met is the race for k if there is one, with the key locked.
+func (k *keyState) met() *race {
+	if k.waiters == nil {
+		return nil
+	}
+	return k.waiters.race
+}
+
+// seen is what the subscription has received up to now.
+func (p *race) seen() pubsub.State {
+	if p.sub == nil {
+		return pubsub.State{}
+	}
+	return p.sub.State()
+}
+
+func (r *racing) join(*keyState, *waiter) {}
+
+func (r *racing) arrive(context.Context, *keyState, *waiter) {}
+
+func (r *racing) refused(k *keyState, _ *waiter, a attempt) {
+	p := k.race()
+	p.outage = p.outage.note(a)
+	p.contended, p.orphan = a.err == nil, a.orphan
+}
+
+func (r *racing) left(k *keyState, _ *waiter) {
+	if p := k.met(); p != nil && k.first() == nil {
+		nudge(p.poke)
+	}
+}
+
+func (r *racing) unmet(k *keyState, _ *waiter) error {
+	switch p := k.met(); {
+	case p != nil && p.outage != nil:
+		return p.outage.err
+	case p != nil && p.unmet != nil:
+		return p.unmet
+	}
+	return k.notAcquired()
+}
+
+func (r *racing) next(k *keyState, _ *hold) *waiter {
+	w := k.first()
+	if w == nil || !w.terms.plain() {
+		return nil
+	}
+	k.remove(w)
+	if k.first() == nil {
+		r.settle(k)
+	}
+	return w
+}
+
+func (r *racing) release(ctx context.Context, d *hold, lastFence int64) (scripts.Released, error) {
+	return r.backend.Release(ctx, d.key.name, d.owner, lastFence)
+}
+
+func (r *racing) giveUp(ctx context.Context, key, owner string) error {
+	_, err := r.backend.CleanUp(ctx, key, owner)
+	return err
+}
+
+func (r *racing) departs(k *keyState) {
+	if p := k.met(); p != nil {
+		p.before = p.seen()
+	}
+}
+
+// released begins the turns of the other processes, if anybody waits here.
+func (r *racing) released(k *keyState, said scripts.Released) {
+	if !said.Ours || k.first() == nil || r.Handover == 0 {
+		return
+	}
+	p, others := k.race(), said.Listeners
+	if p.before.Live {
+		others--
+	}
+	p.turns.stepBack(others, p.before, time.Now(), r.trips.get())
+	if p.before.Live {
+		p.turns.published()
+	}
+	p.contended = p.contended || others > 0
+}
+
+func (r *racing) lost(*keyState, *hold) {}
+
+func (r *racing) settle(k *keyState) {
+	switch {
+	case k.calls > 0: // whose end settles it
+	case k.first() != nil && k.hold == nil:
+		k.calls++
+		r.calls.background(func() { r.lead(k) })
+	case k.first() == nil:
+		if p := k.met(); p != nil {
+			if p.sub != nil {
+				p.sub.Close()
+			}
+			r.cleanUp(k.name, p.orphan)
+			k.waiters.race = nil
+		}
+		if k.hold == nil {
+			k.drop()
+		}
+	}
+}
+
+// lead talks to Redis for the waiters of a key until the key is held here or nobody
+// waits: subscribe, try again, sleep until a message or until the holder's lease must be
+// over. Nobody else of this process does so for this key. The key goes to the waiter that
+// is first when the answer comes, so that a waiter may leave at any moment.
+func (r *racing) lead(k *keyState) {
+	k.Lock()
+	p := k.race()
+	k.Unlock()
+	seen, remaining := p.seen(), r.Lease
+	for resting := p.turns.active(); ; {
+		notified := false
+		switch {
+		case p.contended && p.sub == nil:
+			r.subscribe(p, k.name)
+		case resting:
+			notified = r.rest(p, seen, remaining)
+		}
+		asked, ok := r.wanted(k)
+		if !ok {
+			return
+		}
+		// What is received from here on is not slept over.
+		seen = p.seen()
+		a := r.clear(p, k.name)
+		if a.err == nil {
+			a = r.attempt(r.calls.context(), k, asked, r.numbers(asked))
+			p.orphan = a.orphan
+		}
+		if r.deliver(k, p, a, asked) {
+			return
+		}
+		remaining, resting = a.remaining, a.err == nil && a.hold == nil
+		if resting && r.RetryDelay != nil && (notified || a.split) {
+			p.tries++
+			if a.split {
+				remaining = r.RetryDelay(p.tries)
+			}
+		}
+		if a.err != nil {
+			sleep(p.retry.next(r.Lease), p.poke)
+		}
+	}
+}
+
+// wanted is what the first waiter asks for. If there is none, the loop ends.
+func (r *racing) wanted(k *keyState) (Terms, bool) {
+	k.Lock()
+	defer k.Unlock()
+	if w := k.first(); w != nil {
+		return w.terms, true
+	}
+	r.end(k)
+	return Terms{}, false
+}
+
+// end ends the loop, with the key locked.
+func (r *racing) end(k *keyState) {
+	k.calls--
+	r.settle(k)
+}
+
+// clear undoes what the last attempt may have left, before the next: one call of this
+// process on the key is under way, also while Redis is away.
+func (r *racing) clear(p *race, key string) attempt {
+	a := attempt{start: time.Now()}
+	if p.orphan.owner == "" {
+		return a
+	}
+	if a.err = r.undoOne(key, p.orphan.owner); a.err == nil {
+		p.orphan = orphan{}
+	}
+	return a
+}
+
+// deliver gives what came of an attempt of the loop to the waiters. It reports whether
+// the loop has ended: the key is held here now, or nobody waits any more.
+func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
+	k.Lock()
+	defer k.Unlock()
+	p.outage = p.outage.note(a)
+	if a.err != nil {
+		k.endAll(func(w *waiter) error { return p.outage.overdue(w, a, r.MaxOutage) })
+		if k.first() != nil {
+			return false
+		}
+		r.end(k)
+		return true
+	}
+	p.retry, p.unmet = backoff{}, a.unmet
+	if a.hold != nil && (k.first() == nil || k.first().terms != asked) {
+		r.undo(a.hold)
+		return false
+	}
+	lease := r.take(k, a)
+	if lease == nil {
+		p.contended = true
+		return false
+	}
+	p.turns.reset()
+	p.tries /= 2
+	k.serve(k.first(), result{lease: lease})
+	r.end(k)
+	return true
+}
+
+// probeWithoutMessages is how often a loop tries while its subscription is not alive.
+const probeWithoutMessages = time.Second
+
+// subscribe returns when the subscription is confirmed, so that no release after the
+// next attempt can be missed. Without a confirmation (messages not allowed, connection
+// away) the timed attempts of rest must do.
+func (r *racing) subscribe(p *race, key string) {
+	p.sub = r.backend.Subscribe(key)
+	limit := time.NewTimer(min(r.calls.timeout, probeWithoutMessages))
+	defer limit.Stop()
+	for !p.sub.State().Live {
+		select {
+		case <-p.sub.Wake():
+		case <-p.poke:
+			return
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+// rest sleeps until there is reason for the next attempt: a release was announced (or,
+// after stepping back, as many as there are others), the subscription was made anew, the
+// holder's lease must be over, or nobody waits. It reports whether a release was the
+// reason.
+func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (notified bool) {
+	began := time.Now()
+	until, blind := began.Add(r.longest(remaining)), began.Add(probeWithoutMessages)
+	for {
+		now, seen := time.Now(), p.seen()
+		switch {
+		case seen.Epoch != before.Epoch:
+			p.turns.reset()
+			return false
+		case p.turns.active():
+			if p.turns.mine(seen, now) {
+				return true
+			}
+		case seen.Told != before.Told:
+			if r.RetryDelay != nil {
+				sleep(min(r.RetryDelay(p.tries), until.Sub(now)), p.poke)
+			}
+			return true
+		}
+		wake := until
+		if !seen.Live && blind.Before(wake) {
+			wake = blind
+		}
+		if next := p.turns.next(); !next.IsZero() && next.Before(wake) {
+			wake = next
+		}
+		if !now.Before(wake) {
+			p.turns.probed(now)
+			return false
+		}
+		timer := time.NewTimer(wake.Sub(now))
+		select {
+		case <-p.sub.Wake():
+		case <-timer.C:
+		case <-p.poke:
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+	}
+}
+
+// longest is the longest sleep: until the holder's lease must be over, and not beyond
+// one lease of ours.
+func (r *racing) longest(remaining time.Duration) time.Duration {
+	if remaining == scripts.NoExpiry || remaining > r.Lease {
+		return r.Lease
+	}
+	return remaining + time.Millisecond // Redis rounds down
+}

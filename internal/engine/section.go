@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// section is what a lock guards: from an outermost Lock to the last Unlock of its
+// entries. Guarded by the shard's lock unless said otherwise.
+type section struct {
+	hold    *hold    // immutable
+	fence   int64    // immutable
+	over    error    // why the section has ended; nil while it lives
+	nesting *nesting // nil until the first nested call
+	first   entry
+	entries int32 // as they should be counted in Redis
+}
+
+// entry is one level of nesting of a section: what each successful Lock returns, as a
+// [holdfast.Lease]. Safe for concurrent use.
+type entry struct {
+	section   *section   // immutable
+	listeners *listeners // guarded by the shard's lock; nil until there are any
+	unlocked  bool       // Unlock was called; guarded by the shard's lock
+	over      bool       // it ended before its section; guarded by the shard's lock
+	lease     holdfast.Lease
+}
+
+// listeners want to know when an entry ends.
+type listeners struct {
+	done  chan struct{}                // nil: nobody has asked for it
+	bound map[<-chan struct{}]*binding // by what ends their parents; nil: nothing does
+}
+
+func (l *listeners) notify(why error) {
+	if l.done != nil {
+		close(l.done)
+	}
+	for _, b := range l.bound {
+		b.cancel(why)
+	}
+}
+
+// newSection begins the next section in d, with the key locked.
+func (d *hold) newSection() *holdfast.Lease {
+	c := &section{hold: d, entries: 1}
+	if d.fences() != nil {
+		c.fence = d.fences().present
+	}
+	c.first.section, c.first.lease = c, holdfast.NewLease(&c.first)
+	d.section = c
+	return &c.first.lease
+}
+
+// end ends the section and all its entries, with the key locked. It reports whether the
+// section lived until now.
+func (c *section) end(why error) bool {
+	if c.over != nil {
+		return false
+	}
+	c.over = why
+	c.first.end(why)
+	if c.nesting != nil {
+		for e := range c.nesting.entries {
+			e.end(why)
+		}
+	}
+	return true
+}
+
+// end has the listeners of an entry that ends told, with the key locked.
+func (e *entry) end(why error) {
+	if l := e.listeners; l != nil && !e.over {
+		k := e.key()
+		if why != holdfast.ErrReleased { // which each Do ends with: that allocates nothing
+			why = of("lease of", k.name, why)
+		}
+		k.ended = append(k.ended, ending{l, why})
+		e.listeners = &listeners{done: l.done}
+	}
+}
+
+func (e *entry) key() *keyState { return e.section.hold.key }
+
+// Key is the key that the entry was taken on.
+func (e *entry) Key() string { return e.key().name }
+
+// Owner is the field in Redis under which the hold is counted.
+func (e *entry) Owner() string { return e.section.hold.owner }
+
+// Fence is the number of this section, 0 without fencing.
+func (e *entry) Fence() int64 { return e.section.fence }
+
+// Deadline is the trusted deadline: moved on by every renewal.
+func (e *entry) Deadline() time.Time { return e.section.hold.Deadline() }
+
+// Err is nil while the entry lives, and then says why it ended.
+func (e *entry) Err() error {
+	k := e.key()
+	k.Lock()
+	defer k.Unlock()
+	return of("lease of", k.name, e.err())
+}
+
+// err is Err with the key locked. It looks at the clock as well: the scheduler may be
+// late.
+func (e *entry) err() error {
+	switch c := e.section; {
+	case e.over:
+		return holdfast.ErrReleased
+	case c.over != nil:
+		return c.over
+	case !c.hold.Alive():
+		return lost(c.hold.Over())
+	}
+	return nil
+}
+
+// ended says whether the listeners have been told of the end, with the key locked.
+func (e *entry) ended() bool { return e.over || e.section.over != nil }
+
+// Done is closed when the entry ends.
+func (e *entry) Done() <-chan struct{} {
+	k := e.key()
+	k.Lock()
+	defer k.Unlock()
+	l := e.listen()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if e.ended() {
+			close(l.done)
+		}
+	}
+	return l.done
+}
+
+// listen returns the entry's listeners, with the key locked.
+func (e *entry) listen() *listeners {
+	if e.listeners == nil {
+		e.listeners = &listeners{}
+	}
+	return e.listeners
+}

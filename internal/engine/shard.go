@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// shard guards a part of the keys and all that hangs on them. Its Unlock also tells the
+// listeners of the entries that ended under the lock, so that no caller can forget it.
+type shard struct {
+	engine *Engine // immutable
+	mu     sync.Mutex
+	keys   map[string]*keyState // guarded by mu
+	closed bool                 // guarded by mu
+	ended  []ending             // guarded by mu
+}
+
+// ending is an end of which the listeners are still to be told.
+type ending struct {
+	of  *listeners
+	why error
+}
+
+func (s *shard) Lock() { s.mu.Lock() }
+
+func (s *shard) Unlock() {
+	ended := s.ended
+	s.ended = nil
+	s.mu.Unlock()
+	for _, e := range ended {
+		e.of.notify(e.why)
+	}
+}
+
+// keyState is what this locker knows of one key. It exists while the key is held, wanted
+// or being released here. Guarded by its shard's lock.
+//
+// With racing waiters the key is at every moment in the hands of exactly one of: the
+// caller of a first attempt, a hold, an Unlock that releases, or the loop of the race.
+type keyState struct {
+	*shard           // immutable
+	name    string   // immutable
+	hold    *hold    // nil: not held here
+	waiters *waiters // nil until somebody waits
+	calls   int16    // first attempts, releases and loops under way
+}
+
+// begin returns the state of key, made if need be, with one more call under way, which
+// Close waits for. The shard is locked and not closed.
+func (s *shard) begin(key string) *keyState {
+	k := s.keys[key]
+	if k == nil {
+		k = &keyState{shard: s, name: key}
+		s.keys[key] = k
+	}
+	k.calls++
+	s.engine.calls.work.Add(1)
+	return k
+}
+
+// drop forgets the key.
+func (k *keyState) drop() {
+	if k.keys[k.name] == k {
+		delete(k.keys, k.name)
+	}
+}
+
+// idle says whether nobody here is known to want or to have the key.
+func (k *keyState) idle() bool { return k.hold == nil && k.calls == 0 && k.first() == nil }
+
+// notAcquired is ErrNotAcquired, with what is known of a hold of this locker's.
+func (k *keyState) notAcquired() error {
+	if k.hold != nil {
+		return heldHere(k.engine.calls.now() - k.hold.granted)
+	}
+	return holdfast.ErrNotAcquired
+}
+
+// heldBy says whether owner has the key here.
+func (k *keyState) heldBy(owner string) bool {
+	return k != nil && k.hold != nil && k.hold.owner == owner
+}

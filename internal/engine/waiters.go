@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// waiters are those that wait for a key here, in their order, and what waiting needs.
+// Guarded by the shard's lock.
+type waiters struct {
+	first *waiter // they are a ring: the last is before the first
+	count int
+	race  *race  // of racing waiters
+	queue *queue // of queued waiters
+}
+
+// waiter is one call that waits.
+type waiter struct {
+	prev, next *waiter
+	waiting    bool    // is among the waiters of its key
+	ticket     *ticket // of a queued waiter: its place in Redis' queue
+	enters     *ticket // of a queued waiter: it enters by itself, see arrive; the waiter's own
+	terms      Terms
+	since      time.Time
+	ready      chan result // one slot; sent to once, by whoever takes the waiter out for its end
+}
+
+// result is how a wait ends: with the key, with a grant that has to be confirmed first,
+// or with an error.
+type result struct {
+	lease   *holdfast.Lease
+	confirm *ticket
+	err     error
+}
+
+var waiterPool = sync.Pool{New: func() any { return &waiter{ready: make(chan result, 1)} }}
+
+func newWaiter(t Terms) *waiter {
+	w := waiterPool.Get().(*waiter)
+	w.terms, w.since = t, time.Now()
+	return w
+}
+
+// free gives w back to the pool; its ready channel must be empty.
+func (w *waiter) free() { waiterPool.Put(w) }
+
+// first is the waiter that has waited for longest, or nil.
+func (k *keyState) first() *waiter {
+	if k.waiters == nil {
+		return nil
+	}
+	return k.waiters.first
+}
+
+// push makes w the last waiter.
+func (k *keyState) push(w *waiter) {
+	if k.waiters == nil {
+		k.waiters = &waiters{}
+	}
+	all := k.waiters
+	w.waiting = true
+	all.count++
+	if all.first == nil {
+		all.first, w.next, w.prev = w, w, w
+		return
+	}
+	w.next, w.prev = all.first, all.first.prev
+	w.prev.next, w.next.prev = w, w
+}
+
+// pushFront is for the caller of the first attempt: the other waiters came later.
+func (k *keyState) pushFront(w *waiter) {
+	k.push(w)
+	k.waiters.first = w
+}
+
+func (k *keyState) remove(w *waiter) {
+	all := k.waiters
+	w.waiting = false
+	all.count--
+	if all.count == 0 {
+		all.first = nil
+	} else if all.first == w {
+		all.first = w.next
+	}
+	w.prev.next, w.next.prev = w.next, w.prev
+	w.prev, w.next = nil, nil
+}
+
+// serve ends the wait of w with the key, or with a grant to be confirmed.
+func (k *keyState) serve(w *waiter, r result) {
+	k.remove(w)
+	w.ready <- r
+}
+
+// all yields the waiters in their order.
+func (k *keyState) all() iter.Seq[*waiter] {
+	return func(yield func(*waiter) bool) {
+		w := k.first()
+		for n := k.count(); n > 0; n-- {
+			next := w.next // w may be taken out
+			if !yield(w) {
+				return
+			}
+			w = next
+		}
+	}
+}
+
+func (k *keyState) count() int {
+	if k.waiters == nil {
+		return 0
+	}
+	return k.waiters.count
+}
+
+// endAll ends every wait for which why gives an error.
+func (k *keyState) endAll(why func(*waiter) error) {
+	for w := range k.all() {
+		if err := why(w); err != nil {
+			k.remove(w)
+			k.engine.waits.left(k, w)
+			w.ready <- result{err: err}
+		}
+	}
+}
+
+// full says whether no more may wait for the key.
+func (k *keyState) full() bool {
+	most := k.engine.MaxWaiters
+	return most > 0 && k.count() >= most
+}
+
+// outage is a time during which no attempt was answered.
+type outage struct {
+	since time.Time // start of the first attempt that failed
+	err   error     // what the last one says of its outcome, with its cause
+}
+
+// note takes in whether Redis answered an attempt.
+func (o *outage) note(a attempt) *outage {
+	if a.err == nil {
+		return nil
+	}
+	if o == nil {
+		o = &outage{since: a.start}
+	}
+	o.err = a.known()
+	return o
+}
+
+// overdue is why w must not wait any longer after a failed attempt: waiting cannot cure
+// it, or Redis was away for too long.
+func (o *outage) overdue(w *waiter, a attempt, most time.Duration) error {
+	if !a.passing() {
+		return a.known()
+	}
+	since := o.since
+	if w.since.After(since) {
+		since = w.since
+	}
+	if time.Since(since) >= most {
+		return o.err
+	}
+	return nil
+}
