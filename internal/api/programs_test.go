@@ -12,7 +12,7 @@ import (
 
 // Code as the README showed it before all kinds of locks had one Lease: it goes on
 // compiling, but for the names of LockAll. Nothing here runs.
-var _ = []any{readmeDo, readmeBind, readmeQuorum, readmeLockAll}
+var _ = []any{readmeDo, readmeBind, readmeQuorum}
 
 func readmeDo(ctx context.Context, client rueidis.Client, sell func(context.Context, string) error) {
 	locker, err := rlock.New(client) // any rueidis.Client, shared with the rest of the program
@@ -51,11 +51,4 @@ func readmeQuorum(ctx context.Context, clients []rueidis.Client, ship func(conte
 	}
 	defer locker.Close()
 	return locker.Do(ctx, "order:42", ship)
-}
-
-func readmeLockAll(ctx context.Context, stock, orders *rlock.Locker) (*multilock.LeaseSet, error) {
-	set, err := multilock.LockAll(ctx,
-		multilock.Keys(stock, "sku:42", "sku:7").OrderName("stock").
-			And(multilock.Keys(orders, "order:1001").OrderName("orders")))
-	return set, err
 }
