@@ -201,11 +201,11 @@ func (n *node) ended(h *hold, said scripts.End, err error) error {
 	return err
 }
 
-// isOver says whether the hold was released or given up.
-func (h *hold) isOver() bool {
+// held says whether a quorum has the hold, and it is not over.
+func (h *hold) held() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.over
+	return h.won && !h.over
 }
 
 // forgotten says whether the hold is over and nothing of it can be on a node.
@@ -218,12 +218,10 @@ func (h *hold) forgotten(n *node) bool {
 // holds are the living holds, and those whose round is under way, by owner.
 type holds struct {
 	seed   maphash.Seed
-	shards [32]shard
-}
-
-type shard struct {
-	mu sync.Mutex
-	m  map[string]*hold // guarded by mu
+	shards [32]struct {
+		mu sync.Mutex
+		m  map[string]*hold // guarded by mu
+	}
 }
 
 func (s *holds) init() {
@@ -233,27 +231,19 @@ func (s *holds) init() {
 	}
 }
 
-func (s *holds) shard(owner string) *shard {
-	return &s.shards[maphash.String(s.seed, owner)%uint64(len(s.shards))]
-}
-
-func (s *holds) put(h *hold) {
-	shard := s.shard(h.owner)
+// with runs f with the shard of an owner.
+func (s *holds) with(owner string, f func(m map[string]*hold)) {
+	shard := &s.shards[maphash.String(s.seed, owner)%uint64(len(s.shards))]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	shard.m[h.owner] = h
+	f(shard.m)
 }
 
-func (s *holds) get(owner string) *hold {
-	shard := s.shard(owner)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	return shard.m[owner]
-}
+func (s *holds) put(h *hold) { s.with(h.owner, func(m map[string]*hold) { m[h.owner] = h }) }
 
-func (s *holds) drop(owner string) {
-	shard := s.shard(owner)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	delete(shard.m, owner)
+func (s *holds) drop(owner string) { s.with(owner, func(m map[string]*hold) { delete(m, owner) }) }
+
+func (s *holds) get(owner string) (h *hold) {
+	s.with(owner, func(m map[string]*hold) { h = m[owner] })
+	return h
 }

@@ -152,7 +152,9 @@ func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 			}
 			return nil, why
 		}
-		n.repair(c.newHold("k", ownX, lease))
+		h := c.newHold("k", ownX, lease)
+		h.won = true
+		n.repair(h)
 	}
 	<-enough
 	require.Less(t, tries[0].Load(), int32(50))

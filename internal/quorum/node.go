@@ -32,7 +32,7 @@ type node struct {
 	why    error           // of the last of them; guarded by mu
 	jobs   map[string]*job // what is still to be done, by owner; guarded by mu
 	kept   bool            // a repairer is at work; guarded by mu
-	ending chan struct{}   // one slot: a job that ends a hold has come; immutable
+	ending chan struct{}   // one slot: there is a new job that ends a hold; immutable
 
 	asks batch[bool, scripts.NodeReply] // with fencing or without
 	ends batch[struct{}, scripts.End]
@@ -57,9 +57,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 const silences = 3
 
 // away says whether the node is known not to answer.
-func (n *node) away() bool {
-	return n.gone.Load()
-}
+func (n *node) away() bool { return n.gone.Load() }
 
 // absence is the error of a call that is not made, as the node is away.
 func (n *node) absence() error {
@@ -74,23 +72,30 @@ func (n *node) fresh() bool {
 	return last != 0 && time.Since(n.q.made)-time.Duration(last) < 50*time.Millisecond
 }
 
-// heard notes how a call ended.
+// heard notes how a call ended. While all calls are answered it takes no lock: every
+// call comes by here.
 func (n *node) heard(err error) {
-	if err == nil {
-		n.heardWell()
-		return
+	silent := false
+	if err != nil {
+		if errors.As(err, new(judged)) || errors.As(err, new(noVote)) {
+			return // we said that ourselves
+		}
+		outcome := scripts.OutcomeOf(err)
+		silent = (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
 	}
-	if errors.As(err, new(judged)) || errors.As(err, new(noVote)) {
-		return // we said that ourselves
-	}
-	outcome := scripts.OutcomeOf(err)
-	unanswered := (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
-	if !unanswered {
-		n.heardWell()
+	now, last := int64(time.Since(n.q.made)), n.answered.Load()
+	if !silent && last != 0 {
+		n.answered.CompareAndSwap(last, now) // else another call's end counts, which is as new
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !silent {
+		n.silent = 0
+		n.gone.Store(false)
+		n.answered.Store(now)
+		return
+	}
 	n.answered.Store(0)
 	n.why = err
 	if n.silent++; n.silent >= silences {
@@ -99,29 +104,14 @@ func (n *node) heard(err error) {
 	}
 }
 
-// heardWell notes an answer. While all calls are answered it takes no lock: every
-// call comes by here.
-func (n *node) heardWell() {
-	now := int64(time.Since(n.q.made))
-	if last := n.answered.Load(); last != 0 {
-		n.answered.CompareAndSwap(last, now) // else another call's end counts, which is as new
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.silent = 0
-	n.gone.Store(false)
-	n.answered.Store(now)
-}
-
 // call makes one call to a node. It returns when ctx ends, whatever rueidis waits
 // for: unless the node has answered just now, that may be a dial.
 func call[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
 	return callFor(1, ctx, n, f)
 }
 
-// callFor is call for so many who share it: that they all wait for a dial is too much
-// for a goroutine that is saved.
+// callFor is call for as many sharers: they do not all wait for a dial to save a
+// goroutine.
 func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
 	if sharers == 1 && n.fresh() {
 		value, err = f(ctx)
@@ -138,22 +128,18 @@ func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Co
 	return value, err
 }
 
-func detached[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	var none T
-	came := make(chan answer, 1)
+// detached runs f beside the caller, and returns when ctx ends if f does not.
+func detached[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (none T, err error) {
+	came := make(chan answer[T], 1)
 	if !n.q.spawn(func() {
-		value, err := f(ctx)
-		came <- answer{value, err}
+		said, err := f(ctx)
+		came <- answer[T]{n, said, err}
 	}) {
 		return none, errClosed
 	}
 	select {
 	case a := <-came:
-		return a.value, a.err
+		return a.said, a.err
 	case <-ctx.Done():
 		return none, errSilent
 	}

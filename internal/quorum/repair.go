@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// A repairer does what one node has missed: it adds holds that a quorum has and
-// ends those that are over, in batches, and asks a node that is away whether it is
-// back. It lives as long as there is something to do.
+// A repairer does what one node has missed: it adds holds that a quorum has, ends those
+// that are over, and asks a node that is away whether it is back. It lives as long as
+// there is something to do.
 
 // job is what is still to be done for a hold on a node.
 type job struct {
@@ -40,7 +40,7 @@ func (n *node) endLater(h *hold) {
 func (n *node) repair(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !h.isOver() {
+	if h.held() {
 		n.put(h, false)
 	}
 }
@@ -61,50 +61,46 @@ func (n *node) keep() {
 func (n *node) repairer() {
 	pause := time.Duration(0)
 	for {
-		n.prune()
+		jobs := n.pick()
 		if n.away() {
 			_, _ = call(n.q.bounded(0), n, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, n.script.Ping(ctx)
 			})
 		}
-		longest, failed := time.Second, error(errSilent)
-		if !n.away() {
-			if failed = n.doJobs(); !errors.As(failed, new(noVote)) {
-				longest = 20 * time.Millisecond
-			}
-		}
-		n.mu.Lock()
-		if len(n.jobs) == 0 && n.silent < silences {
-			n.kept = false
-			n.mu.Unlock()
+		failed := n.doAll(jobs)
+		if n.done() {
 			return
 		}
-		n.mu.Unlock()
-		if failed == nil {
+		if failed == nil && !n.away() {
 			pause = 0
 			continue
 		}
-		pause = min(max(2*pause, time.Millisecond), longest)
-		timer, ending := time.NewTimer(pause/2+rand.N(pause/2)), n.ending
+		longest, ending := 20*time.Millisecond, n.ending
 		if n.away() {
-			ending = nil
+			longest, ending = time.Second, nil
+		} else if errors.As(failed, new(noVote)) {
+			longest = time.Second
 		}
+		pause = min(max(2*pause, time.Millisecond), longest)
 		select {
-		case <-timer.C:
+		case <-time.After(pause/2 + rand.N(pause/2)):
 		case <-ending:
-			timer.Stop()
 		case <-n.q.base.Done():
-			timer.Stop()
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.kept = false
-			return
 		}
 	}
 }
 
-// prune drops what there is no need to do any more: a node may be away for long.
-func (n *node) prune() {
+// done says whether the repairer is not needed any more.
+func (n *node) done() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept = n.q.base.Err() == nil && (len(n.jobs) > 0 || n.silent >= silences)
+	return !n.kept
+}
+
+// pick takes some of the jobs, ends first. It drops those that need not be done any more: a
+// node may be away for long.
+func (n *node) pick() (jobs []*job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
@@ -113,36 +109,34 @@ func (n *node) prune() {
 			delete(n.jobs, owner)
 		}
 	}
-}
-
-// doJobs does some of what there is to do, and returns why the node does not take it: that
-// it has no vote, which lasts, only where there is nothing else.
-func (n *node) doJobs() (failed error) {
-	n.mu.Lock()
-	batch := make([]*job, 0, jobsAtOnce)
 	for _, ends := range []bool{true, false} {
 		for owner, j := range n.jobs {
-			if len(batch) == jobsAtOnce {
-				break
+			if len(jobs) == jobsAtOnce {
+				return jobs
 			}
 			if j.ends == ends {
 				delete(n.jobs, owner)
-				batch = append(batch, j)
+				jobs = append(jobs, j)
 			}
 		}
 	}
-	n.mu.Unlock()
+	return jobs
+}
+
+// doAll makes one attempt at each of jobs, and keeps those that the node does not take. It
+// returns why: that it has no vote, which lasts, only where there is nothing else.
+func (n *node) doAll(jobs []*job) (failed error) {
+	errs := make([]error, len(jobs))
 	var all sync.WaitGroup
-	errs := make([]error, len(batch))
-	for i, j := range batch {
+	for i, j := range jobs {
 		all.Go(func() { errs[i] = n.do(j) })
 	}
 	all.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i, j := range batch {
+	for i, j := range jobs {
 		outcome := scripts.OutcomeOf(errs[i])
-		if outcome == scripts.Done || outcome == scripts.Refused || time.Now().After(j.until) {
+		if outcome == scripts.Done || outcome == scripts.Refused {
 			continue
 		}
 		if failed == nil || errors.As(failed, new(noVote)) {
@@ -157,6 +151,9 @@ func (n *node) doJobs() (failed error) {
 
 // do makes one attempt at a job.
 func (n *node) do(j *job) error {
+	if n.away() {
+		return errAway
+	}
 	if !j.ends {
 		return n.add(j.hold)
 	}
@@ -168,19 +165,15 @@ func (n *node) do(j *job) error {
 // add makes one attempt to add a hold on a node. That it is there does not count
 // as a renewal: the trusted deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
-	type answer struct {
-		scripts.NodeReply
-		err error
-	}
-	came := make(chan answer, 1)
-	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer{b, err} })
-	b := <-came
+	came := make(chan answer[scripts.NodeReply], 1)
+	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, b, err} })
+	a := <-came
 	switch {
-	case b.err != nil:
-		return b.err
-	case b.Holder != "": // mostly one whose release is on its way
+	case a.err != nil:
+		return a.err
+	case a.said.Holder != "": // usually one whose release is on its way
 		return errTaken
-	case !b.OK:
+	case !a.said.OK:
 		return nil
 	}
 	if entries := h.counted(); entries > 1 {
@@ -189,15 +182,4 @@ func (n *node) add(h *hold) error {
 		}
 	}
 	return n.raise(h)
-}
-
-// missed has a node that failed to vote in a round asked again, if a quorum has
-// the hold without it.
-func (h *hold) missed(n *node) {
-	h.mu.Lock()
-	again := h.won && !h.over
-	h.mu.Unlock()
-	if again {
-		n.repair(h)
-	}
 }

@@ -17,7 +17,9 @@ func TestRepairerEndsBeforeItAdds(t *testing.T) {
 	n.guard.forget()
 	requireNoVote(t, x.vote(2))
 	for range 20_000 {
-		n.repair(x.newHold("other", fresh(ownO), lease))
+		h := x.newHold("other", fresh(ownO), lease)
+		h.won = true
+		n.repair(h)
 	}
 	until(t, func() bool { // all are waiting for the vote
 		n.mu.Lock()

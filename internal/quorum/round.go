@@ -97,7 +97,7 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	r.mu.Unlock()
 	switch {
 	case missing:
-		r.hold.missed(n)
+		n.repair(r.hold) // if a quorum has it without the node
 	case late && b.OK && r.q.Fencing: // the quorum has the number without it
 		r.q.spawn(func() { _ = n.raise(r.hold) })
 	}

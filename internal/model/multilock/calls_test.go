@@ -52,14 +52,13 @@ var modelCalls = map[string]modelCall{
 
 	// Repairs.
 	"round.won -> node.repair":      modelBy(modelAskNow),
-	"round.answered -> hold.missed": modelBy(modelAskNow),
-	"hold.missed -> node.repair":    modelBy(modelAskNow),
+	"round.answered -> node.repair": modelBy(modelAskNow),
 	"renewal.finish -> node.repair": modelBy(modelAskNow),
 	"renewal.ask -> node.repair":    modelBy(modelAskNow),
 	"node.repair -> node.put":       modelBy(modelAskNow),
 	"node.put -> node.keep":         modelBy(modelAskNow, modelEndAgain),
-	"node.repairer -> node.doJobs":  modelBy(modelAskNow, modelEndAgain),
-	"node.doJobs -> node.do":        modelBy(modelAskNow, modelEndAgain),
+	"node.repairer -> node.doAll":   modelBy(modelAskNow, modelEndAgain),
+	"node.doAll -> node.do":         modelBy(modelAskNow, modelEndAgain),
 	"node.do -> node.add":           modelBy(modelAskNow),
 	"node.do -> node.end":           modelBy(modelEnd, modelEndAgain),
 	"node.add -> node.ask":          modelBy(modelAskNow),
