@@ -39,7 +39,7 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	}
 	node := scripts.NewNode(client)
 	queues := scripts.NewFair(node, c.settings())
-	subscriber := pubsub.New(client, pubsub.WithLogger(c.engine.Log))
+	subscriber := pubsub.New(client, c.engine.Log)
 	c.engine.Calls, c.engine.EvictionPolicy = engine.NewCalls(c.engine.Lease, node.Server), node.EvictionPolicy
 	backend := newOrdered(queues, node, subscriber, c.engine.Calls)
 	return &Locker{engine: engine.NewQueued(backend, c.engine), queues: queues, subscriber: subscriber}, nil

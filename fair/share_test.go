@@ -49,7 +49,7 @@ func TestSharing(t *testing.T) {
 	node := scripts.NewNode(client)
 	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", Stale: 5 * time.Second, FirstLease: 6 * time.Second}
 	calls := engine.NewCalls(lease, node.Server)
-	r := newOrdered(scripts.NewFair(node, settings), node, pubsub.New(client), calls)
+	r := newOrdered(scripts.NewFair(node, settings), node, pubsub.New(client, nil), calls)
 	h := engine.NewQueued(r, engine.Config{Lease: lease, Calls: calls, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale})
 	defer h.Close()
 	ctx := context.Background()

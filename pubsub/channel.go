@@ -63,10 +63,7 @@ func (s *Subscriber) settle(ch *channel) {
 	case ch.due() && !ch.queued:
 		ch.queued = true
 		s.queue = append(s.queue, ch)
-		select {
-		case s.poke <- struct{}{}:
-		default:
-		}
+		fill(s.poke)
 	}
 }
 
@@ -74,10 +71,9 @@ func (s *Subscriber) settle(ch *channel) {
 func (s *Subscriber) next(most int) (join, leave []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	for ; n < len(s.queue) && len(join)+len(leave) < most; n++ {
-		ch := s.queue[n]
-		s.queue[n] = nil
+	for len(s.queue) > 0 && len(join)+len(leave) < most {
+		ch := s.queue[0]
+		s.queue[0], s.queue = nil, s.queue[1:]
 		ch.queued = false
 		switch {
 		case !ch.due():
@@ -89,8 +85,8 @@ func (s *Subscriber) next(most int) (join, leave []string) {
 			leave = append(leave, ch.name)
 		}
 	}
-	if s.queue = s.queue[n:]; len(s.queue) == 0 {
-		s.queue = nil
+	if len(s.queue) == 0 {
+		s.queue = nil // gives the memory back
 	}
 	return join, leave
 }
@@ -107,13 +103,6 @@ func (s *Subscriber) move(names []string, from, to phase) {
 	}
 }
 
-// attach makes l the connection whose callbacks count.
-func (s *Subscriber) attach(l *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.link = l
-}
-
 // detach forgets what the server of the lost connection knew, wakes the listeners that were live and queues every
 // wanted channel.
 func (s *Subscriber) detach() {
@@ -121,11 +110,10 @@ func (s *Subscriber) detach() {
 	defer s.mu.Unlock()
 	s.link = nil
 	for _, ch := range s.channels {
-		wasLive := ch.phase == joined
-		ch.phase = absent
-		if wasLive {
+		if ch.phase == joined {
 			ch.notify()
 		}
+		ch.phase = absent
 		s.settle(ch)
 	}
 }

@@ -8,10 +8,10 @@ import (
 
 // The steps of one channel, without a loop and a server: what is sent, and what an acknowledgement means.
 func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
-	s := New(nil)
+	s := New(nil, nil)
 	s.started = true // no loop
 	l := &link{}
-	s.attach(l)
+	s.link = l
 	sends := func(join, leave []string) {
 		t.Helper()
 		j, u := s.next(batch)
@@ -43,7 +43,7 @@ func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	sends(ch, nil)
 
 	s.detach()
-	s.attach(&link{})
+	s.link = &link{}
 	sends(ch, nil)
 	s.onSubscription(l, "subscribe", "ch") // of the connection that was lost
 	s.onMessage(l, "ch", "0")

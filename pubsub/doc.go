@@ -1,6 +1,6 @@
 // Package pubsub listens to any number of Redis channels on one connection and says what it has missed.
 //
-//	s := pubsub.New(client)                 // a rueidis.Client, shared with the caller; no I/O yet
+//	s := pubsub.New(client, nil)               // a rueidis.Client, shared with the caller; no I/O yet
 //	defer s.Close()
 //	sub := s.Subscribe("news")              // never blocks, never fails
 //	defer sub.Close()
@@ -10,14 +10,14 @@
 //
 // # Who is authoritative
 //
-// Redis' keys are; messages are hints. Redis keeps no message for a listener that is away, so whoever waits for a change
-// of a key subscribes, waits for the confirmation, looks at the key, and only then sleeps, never longer than until the
-// key has to be looked at anyway. A lost message then costs latency, never correctness. This package makes the loss
-// visible: each confirmation begins a new epoch, and whoever sees a new [State.Epoch] looks again.
+// Redis' keys are; messages are hints. Redis keeps no message for a listener that is away, so a listener that waits for a
+// change of a key subscribes, waits for the confirmation, looks at the key, and only then sleeps, never longer than until
+// it has to look at the key anyway. A lost message then costs latency, never correctness. This package makes the loss
+// visible: each confirmation begins a new epoch, and a listener that sees a new [State.Epoch] looks again.
 //
 // Within an epoch nothing is lost: what is published after [State.Live] was seen true is counted in [State.Messages] and
 // wakes the listener, or the loss of the connection wakes it. Wake-ups coalesce, counts do not. Messages are not
-// kept: who needs their text gets it as it comes, by [Subscriber.SubscribeFunc].
+// kept: [Subscriber.SubscribeFunc] hands over their text as it comes.
 //
 // # States of a channel
 //
@@ -31,7 +31,7 @@
 // A channel has at most one command under way, so an acknowledgement belongs to the last command and to no earlier one,
 // however fast listeners come and go. The loss of the connection takes every channel to absent.
 //
-// # Who does what
+// # The goroutines
 //
 // Subscribe and Close change the set of wanted channels under a lock and poke the loop, the one goroutine that sends
 // commands: all changes that gathered during one round trip go out together, up to 200 channels in a command. A second
@@ -60,5 +60,5 @@
 //   - UNSUBSCRIBE refused (a user without that right): the connection is replaced, so that the channel is really dropped.
 //
 // None of this reaches a caller as an error: a listener that is not live falls back to looking at its key in time.
-// [WithLogger] tells the operator.
+// The logger of [New] tells the operator.
 package pubsub

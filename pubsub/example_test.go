@@ -26,7 +26,7 @@ func Example() {
 	}
 	defer client.Close()
 
-	s := pubsub.New(client)
+	s := pubsub.New(client, nil)
 	defer s.Close()
 	sub := s.Subscribe("changed")
 	defer sub.Close()

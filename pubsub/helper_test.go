@@ -28,9 +28,12 @@ var protocols = map[string]func(*rueidis.ClientOption){
 }
 
 // open returns a Subscriber that is closed with the test, before its client.
-func open(t *testing.T, client rueidis.Client, opts ...Option) *Subscriber {
+func open(t *testing.T, client rueidis.Client, change ...func(*Subscriber)) *Subscriber {
 	t.Helper()
-	s := New(client, opts...)
+	s := New(client, nil)
+	for _, f := range change {
+		f(s)
+	}
 	t.Cleanup(s.Close)
 	return s
 }
@@ -156,9 +159,9 @@ func (l *lines) count(s string) int {
 	return strings.Count(l.buf.String(), s)
 }
 
-func withLines() (*lines, Option) {
+func withLines() (*lines, func(*Subscriber)) {
 	l := &lines{}
-	return l, WithLogger(slog.New(slog.NewTextHandler(l, nil)))
+	return l, func(s *Subscriber) { s.log = slog.New(slog.NewTextHandler(l, nil)) }
 }
 
-func withPace(change func(*pace)) Option { return optionFunc(func(s *Subscriber) { change(&s.pace) }) }
+func withPace(change func(*pace)) func(*Subscriber) { return func(s *Subscriber) { change(&s.pace) } }

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -22,11 +23,13 @@ type link struct {
 
 var errDial = errors.New("dial failed")
 
-// dial starts a connection. A dial that fails ends the link's context.
+// dial starts a connection, whose callbacks count from now on. A dial that fails ends the link's context.
 func (s *Subscriber) dial() *link {
 	l := &link{pace: s.pace, ready: make(chan struct{}), gone: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(s.ctx)
-	s.attach(l)
+	s.mu.Lock()
+	s.link = l
+	s.mu.Unlock()
 	go l.keep(s)
 	return l
 }
@@ -105,13 +108,5 @@ func isReply(err error) bool {
 
 // hasCode tells whether err is the server's and starts with one of the codes.
 func hasCode(err error, codes ...string) bool {
-	if !isReply(err) {
-		return false
-	}
-	for _, code := range codes {
-		if strings.HasPrefix(err.Error(), code) {
-			return true
-		}
-	}
-	return false
+	return isReply(err) && slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(err.Error(), code) })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -30,7 +29,7 @@ func (s *Subscriber) run() {
 		case lasting(err):
 			wait = jitter(s.pace.refused)
 		case time.Since(began) > s.pace.stood:
-			retry.reset()
+			retry.last = 0
 		default:
 			wait = retry.next()
 		}
@@ -41,10 +40,7 @@ func (s *Subscriber) run() {
 
 // awaitWork returns true when there is a channel to serve, false when the Subscriber was closed.
 func (s *Subscriber) awaitWork() bool {
-	for {
-		if s.ctx.Err() != nil {
-			return false
-		}
+	for s.ctx.Err() == nil {
 		s.mu.Lock()
 		n := len(s.channels)
 		s.mu.Unlock()
@@ -56,6 +52,7 @@ func (s *Subscriber) awaitWork() bool {
 		case <-s.ctx.Done():
 		}
 	}
+	return false
 }
 
 // awaitEnd waits until nothing is left of the connection, after Close no longer than the grace.
@@ -65,11 +62,9 @@ func (s *Subscriber) awaitEnd(l *link) {
 		return
 	case <-s.ctx.Done():
 	}
-	grace := time.NewTimer(s.pace.grace)
-	defer grace.Stop()
 	select {
 	case <-l.gone:
-	case <-grace.C:
+	case <-time.After(s.pace.grace):
 	}
 }
 
@@ -112,7 +107,7 @@ func (s *Subscriber) serve(l *link) (began time.Time, err error) {
 		}
 		switch {
 		case err == nil:
-			retry.reset()
+			retry.last = 0
 		case l.ctx.Err() != nil:
 			return began, context.Cause(l.ctx)
 		case isReply(err): // the server serves nobody at present
@@ -177,19 +172,17 @@ func (s *Subscriber) leave(l *link, names []string) error {
 func (s *Subscriber) report(err error) {
 	trouble := ""
 	switch {
-	case s.ctx.Err() != nil:
-		return
 	case lasting(err):
 		trouble = "pubsub: connection refused, trying again with a long delay"
 	case err != nil:
 		trouble = "pubsub: connection lost, trying again"
 	}
-	if trouble == s.trouble {
+	if trouble == s.trouble || s.ctx.Err() != nil {
 		return
 	}
 	s.trouble = trouble
 	if err != nil {
-		s.log.Warn(trouble, slog.Any("error", err))
+		s.log.Warn(trouble, "error", err)
 	} else {
 		s.log.Info("pubsub: connection restored")
 	}
@@ -202,7 +195,7 @@ func (s *Subscriber) reportRefused(n int, err error) {
 	}
 	s.refusing = n > 0
 	if s.refusing {
-		s.log.Warn("pubsub: channels refused, trying again with a long delay", slog.Int("channels", n), slog.Any("error", err))
+		s.log.Warn("pubsub: channels refused, trying again with a long delay", "channels", n, "error", err)
 	} else {
 		s.log.Info("pubsub: no channel is refused any more")
 	}
@@ -224,17 +217,13 @@ func (b *backoff) next() time.Duration {
 	return jitter(b.last)
 }
 
-func (b *backoff) reset() { b.last = 0 }
-
 // jitter returns a random duration between d/2 and d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // sleep waits for d or the end of ctx.
 func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

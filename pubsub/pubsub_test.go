@@ -45,7 +45,7 @@ func TestNewDoesNothing(t *testing.T) {
 	client := srv.Client(t, named)
 	before := clients(t, srv, "normal")
 	goroutines := runtime.NumGoroutine()
-	s := New(client)
+	s := New(client, nil)
 	require.Equal(t, goroutines, runtime.NumGoroutine())
 	s.Close()
 	require.Equal(t, before, clients(t, srv, "normal"))
@@ -193,7 +193,7 @@ func TestG4_NoMessageIsLostAfterConfirmation(t *testing.T) {
 
 func TestCloseLeavesNothing(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, client rueidis.Client) {
-		s := New(client)
+		s := New(client, nil)
 		sub := s.Subscribe("a")
 		awaitLive(t, sub)
 		var all sync.WaitGroup
@@ -217,7 +217,7 @@ func TestCloseDropsTheConnection(t *testing.T) {
 			srv := redistest.Start(t)
 			client := srv.Client(t, named, change)
 			before := clients(t, srv, "normal")
-			s := New(client)
+			s := New(client, nil)
 			awaitLive(t, s.Subscribe("a"))
 			require.Equal(t, 1, clients(t, srv, "pubsub"))
 			s.Close()

@@ -9,23 +9,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Option changes a default of [New].
-type Option interface{ apply(*Subscriber) }
-
-type optionFunc func(*Subscriber)
-
-func (f optionFunc) apply(s *Subscriber) { f(s) }
-
-// WithLogger makes the Subscriber tell when its connection is lost, refused or restored and when channels are refused:
-// one line for each change, never one for each attempt. Channel names are not logged. The default, and nil, is silence.
-func WithLogger(l *slog.Logger) Option {
-	return optionFunc(func(s *Subscriber) {
-		if l != nil {
-			s.log = l
-		}
-	})
-}
-
 // Subscriber holds the subscriptions of one client on one connection. All methods may be called concurrently.
 type Subscriber struct {
 	// Immutable after New.
@@ -71,19 +54,22 @@ var defaultPace = pace{
 // New returns a Subscriber on client, which must not be nil, stays the caller's and may be shared. No I/O is done and no
 // goroutine is started before the first Subscribe. From then on the Subscriber takes one dedicated connection of the
 // client (two under RESP2, where rueidis keeps subscriptions apart).
-func New(client rueidis.Client, opts ...Option) *Subscriber {
+//
+// log is told when the connection is lost, refused or restored and when channels are refused: one line for each change,
+// not one for each attempt, and no channel names. Nil: nobody is told.
+func New(client rueidis.Client, log *slog.Logger) *Subscriber {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	s := &Subscriber{
 		client:   client,
-		log:      slog.New(slog.DiscardHandler),
+		log:      log,
 		pace:     defaultPace,
 		poke:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
 		channels: make(map[string]*channel),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for _, o := range opts {
-		o.apply(s)
-	}
 	return s
 }
 
@@ -100,8 +86,8 @@ func (s *Subscriber) SubscribeFunc(name string, hear func(message string)) *Subs
 	return s.subscribe(name, &Subscription{wake: make(chan struct{}, 1), hear: hear})
 }
 
-// SubscribeOn is Subscribe for one who listens on several servers at once: wake, a channel with one slot that they may
-// share, takes the place of the listener's own.
+// SubscribeOn is Subscribe with a wake-up channel of the caller's, which must have one slot and which subscriptions, also
+// of several servers, may share.
 func (s *Subscriber) SubscribeOn(name string, wake chan struct{}) *Subscription {
 	return s.subscribe(name, &Subscription{wake: wake})
 }

@@ -21,7 +21,7 @@ type State struct {
 	Told     uint64 // the same; but where several subscriptions are shown as one, the sum of theirs
 }
 
-// Wake returns the channel on which the listener is told that its State changed: confirmed, message received, connection
+// Wake returns the channel that wakes the listener when its State has changed: confirmed, message received, connection
 // lost, confirmed again, Subscriber closed. It has one slot: changes coalesce, so look at State after each wake-up. It is
 // never closed. If several goroutines receive from it, each wake-up reaches one of them.
 func (c *Subscription) Wake() <-chan struct{} { return c.wake }
@@ -36,12 +36,8 @@ func (c *Subscription) State() State {
 	if c.ch == nil {
 		return State{}
 	}
-	return State{
-		Epoch:    c.ch.epoch - c.epoch,
-		Live:     c.ch.phase == joined,
-		Messages: c.ch.messages - c.messages,
-		Told:     c.ch.messages - c.messages,
-	}
+	messages := c.ch.messages - c.messages
+	return State{Epoch: c.ch.epoch - c.epoch, Live: c.ch.phase == joined, Messages: messages, Told: messages}
 }
 
 // Close ends the subscription without waiting; no wake-up is sent from then on. The last Close of a channel makes the
@@ -57,10 +53,12 @@ func (c *Subscription) Close() {
 	c.s.settle(ch)
 }
 
-// notify fills the one slot.
-func (c *Subscription) notify() {
+func (c *Subscription) notify() { fill(c.wake) }
+
+// fill fills the one slot of c.
+func fill(c chan<- struct{}) {
 	select {
-	case c.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -39,7 +39,7 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 		return nil, err
 	}
 	node := scripts.NewNode(client)
-	subscriber := pubsub.New(client, pubsub.WithLogger(c.engine.Log))
+	subscriber := pubsub.New(client, c.engine.Log)
 	c.engine.Calls = engine.NewCalls(c.engine.Lease, node.Server)
 	c.engine.Fencing, c.engine.EvictionPolicy = c.fencing, node.EvictionPolicy
 	backend := newSingle(node, subscriber, c.engine.Calls, c.fencing, *c.fenceExpiry)

@@ -43,7 +43,7 @@ func newShareRig(t *testing.T, change ...func(*single, *engine.Config)) *shareRi
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
 	node := scripts.NewNode(client)
 	calls := engine.NewCalls(r.lease, node.Server)
-	r.backend = newSingle(node, pubsub.New(client), calls, false, time.Hour)
+	r.backend = newSingle(node, pubsub.New(client, nil), calls, false, time.Hour)
 	c := engine.Config{Kind: "rlock", Lease: r.lease, Calls: calls, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(r.backend, &c)

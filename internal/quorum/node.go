@@ -41,7 +41,7 @@ type node struct {
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
 		q: q, index: index, script: scripts.NewNode(client),
-		subscriber: pubsub.New(client, pubsub.WithLogger(q.Log)),
+		subscriber: pubsub.New(client, q.Log),
 		jobs:       make(map[string]*job), ending: make(chan struct{}, 1),
 	}
 	n.asks.n, n.asks.call, n.asks.note = n, n.acquire, n.asked
