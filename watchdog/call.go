@@ -32,21 +32,16 @@ func (w *Watchdog[H]) take(now int64) *call[H] {
 	var holds []H
 	for len(holds) < w.config.Batch {
 		at := w.due.first()
-		if at > w.soon {
+		if at > w.soon || at > now && w.due.head().watched().tries > 0 {
 			w.soon = 0
 			break
 		}
 		h := w.due.head()
-		l := h.watched()
-		if at > now && l.tries > 0 {
-			w.soon = 0
-			break
-		}
 		if holds == nil {
 			holds = make([]H, 0, min(w.config.Batch, w.due.len()))
 		}
 		w.due.remove(h)
-		if l.until.Load() > now {
+		if l := h.watched(); l.until.Load() > now {
 			l.call = w.called + 1
 			holds = append(holds, h)
 		}

@@ -2,8 +2,8 @@
 //
 // A lease is a hold that a server grants for a bounded time. Its holder has to renew it in time, and has to stop, by
 // itself, before the server can give it to somebody else, even when the server does not answer. One [Watchdog] does
-// both for any number of leases, with one goroutine and one timer in all, and one of each for a call in flight. It knows nothing of the server: renewing
-// is a function of the user's.
+// both for any number of leases, with one goroutine and one timer in all, and one of each for a call in flight. It knows
+// nothing of the server: renewing is a function of the user's.
 //
 // # Who is authoritative
 //

@@ -29,7 +29,7 @@ func TestQueueKeepsOrderAndPlaces(t *testing.T) {
 		case rand.IntN(5) < 2:
 			in[h] = true
 			if rand.IntN(10) == 0 {
-				q.setApart(h.at, h)
+				q.heap.add(item[*bare]{h.at, h})
 			} else {
 				q.set(h.at, h)
 			}

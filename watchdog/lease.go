@@ -21,7 +21,8 @@ type Lease struct {
 
 // Deadline returns the trusted deadline: the instant up to which the holder may believe in its lease. It carries a
 // monotonic clock reading and moves, later only, with each renewal; a lease that has ended keeps its last one. It is
-// the zero time before Watch, and for a lease that was over before the watchdog began. Deadline may be called concurrently with everything.
+// the zero time before Watch, and for a lease that was over before the watchdog began. Deadline may be called
+// concurrently with everything.
 func (l *Lease) Deadline() time.Time {
 	until := l.until.Load()
 	if until == 0 {

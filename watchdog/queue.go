@@ -46,12 +46,6 @@ func (q *queue[H]) set(at int64, holds ...H) {
 	}
 }
 
-// setApart is set for an instant that is later than those to come, which would have to leave the line for it.
-func (q *queue[H]) setApart(at int64, h H) {
-	q.remove(h)
-	q.heap.add(item[H]{at, h})
-}
-
 // remove takes h out of the queue, if it is there.
 func (q *queue[H]) remove(h H) {
 	place := q.line.place(h)

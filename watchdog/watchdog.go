@@ -135,8 +135,8 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 	// An instant before the epoch has passed: 0 is as good, and over.
 	until := max(0, min(l.bound, after(anchor, lease-Margin(lease))))
 	l.until.Store(until)
-	if !t.Renew {
-		w.ends.setApart(until, h)
+	if !t.Renew { // not in the line, where those that end before it could not follow
+		w.ends.heap.add(item[H]{until, h})
 	} else {
 		w.ends.set(until, h)
 		w.due.set(after(anchor, lease/3), h)
