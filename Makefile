@@ -1,22 +1,26 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
-.PHONY: help test test-interop test-rivals check lint exclusion chaos model bench
+.PHONY: help test test-all test-interop test-rivals check lint exclusion chaos model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-test: ## Install redis-server and faketime if they are missing, then run every test with the race detector
+test: ## Run every package with the race detector, in at most 6 minutes: all guarantees and faults, and short campaigns
 	@hack/install.sh gcc || [ "$$CI" != true ] # for the race detector
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
-	@# One package after the other: campaigns count what they get done.
-	@for m in $(MODULES); do hack/gotest.sh $$m ./... -race -p 1 -timeout 20m || exit 1; done
+	@verdict=passed; for m in $(MODULES); do hack/gotest.sh $$m ./... -race -short -timeout 20m || verdict=FAILED; done; \
+		echo "== $$verdict"; [ $$verdict = passed ]
+
+test-all: ## Run everything, in about 25 minutes: long campaigns and models, quorums of 3 and 5 nodes, test-interop and test-rivals
+	@hack/install.sh gcc redis-server faketime
+	@for m in $(MODULES); do hack/gotest.sh $$m ./... -race -timeout 20m || exit 1; done
 	@# What the race detector is too slow for: all of the models and of the chaos, and the suites on several nodes.
-	CHAOS_TIME=240s hack/gotest.sh . './internal/model/... ./fair ./multilock' -p 1 -timeout 20m -run 'Model|Chaos|Rivals'
+	CHAOS_TIME=240s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./fair ./multilock ./internal/quorum' -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]'
 	@# Locks with a known mistake each, which the chaos has to find.
 	CHAOS_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
-	QUORUM=3,5 hack/gotest.sh . ./multilock -timeout 20m -run 'Conformance[35]|Faults[35]'
+	@$(MAKE) test-interop test-rivals
 
 test-interop: ## Run Go and Java side by side on one Redis, with the real Redisson; installs Java 17 and Maven if they are missing
 	@hack/install.sh redis-server

@@ -4,18 +4,13 @@ import (
 	"testing"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestMain(m *testing.M) {
-	locktest.RunChild(kind)
-	locktest.MoreAtOnce()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind shows fair to the conformance suite.
 var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {

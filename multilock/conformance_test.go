@@ -21,7 +21,7 @@ func TestConformance5(t *testing.T) { locktest.Run(t, onSeveral(t, 5)) }
 // start, and what the nodes have to answer in is short for the race detector.
 func onSeveral(t *testing.T, nodes int) locktest.Kind {
 	if !slices.Contains(strings.Split(os.Getenv("QUORUM"), ","), strconv.Itoa(nodes)) {
-		t.Skip("make test runs the suites on several nodes, with QUORUM=3,5")
+		t.Skip("make test-all runs the suites on several nodes, with QUORUM=3,5")
 	}
 	return kindOf(nodes)
 }

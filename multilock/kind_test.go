@@ -7,17 +7,13 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-func TestMain(m *testing.M) {
-	locktest.RunChild(kind)
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind shows multilock on one node to the conformance suite.
 var kind = kindOf(1)

@@ -6,11 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestG1_ExclusionUnderFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a campaign of 20 s")
-	}
-	locktest.RunExclusion(t, kind)
-}
+func TestG1_ExclusionUnderFaults(t *testing.T) { locktest.RunExclusion(t, kind) }
 
 func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { locktest.RunExclusionControl(t, kind) }

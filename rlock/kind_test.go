@@ -4,17 +4,13 @@ import (
 	"testing"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-func TestMain(m *testing.M) {
-	locktest.RunChild(kind)
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind shows rlock to the conformance suite.
 var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {

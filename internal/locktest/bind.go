@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register("F10_BoundContextsDoNotPileUp", testManyBound)
+	registerSolo("F10_BoundContextsDoNotPileUp", testManyBound)
 }
 
 var bindCases = []contractCase{

@@ -142,10 +142,11 @@ func newChaos(t *testing.T, how Chaos) *chaos {
 		faults: map[string]int{}, died: map[string]time.Duration{},
 	}
 	var clients []rueidis.Client
-	for i := range chaosNodes {
-		n := redistest.StartWithClock(t)
-		c.nodes = append(c.nodes, n)
+	for range chaosNodes {
+		c.nodes = append(c.nodes, redistest.StartWithClock(t))
 		c.ends = append(c.ends, new(chaosEnds))
+	}
+	for i, n := range c.nodes {
 		c.listen(i)
 		clients = append(clients, n.Client(t))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 // A test that needs a process to kill or to pause starts its own test binary
@@ -37,13 +38,17 @@ var childMains = map[string]childMain{}
 // registerChild names a function for StartChild; files call it in init.
 func registerChild(name string, f childMain) { childMains[name] = f }
 
-// RunChild is called first in the TestMain of a lock kind. In a child it runs the
-// child's function and ends the process; else it does nothing.
-func RunChild(d Kind) {
-	name := os.Getenv(childEnv)
-	if name == "" {
-		return
+// Main is the TestMain of a lock kind. In a child it runs the child's function instead
+// of the tests.
+func Main(m *testing.M, d Kind) {
+	if name := os.Getenv(childEnv); name != "" {
+		runChild(d, name)
 	}
+	MoreAtOnce()
+	goleak.VerifyTestMain(m)
+}
+
+func runChild(d Kind, name string) {
 	p := &Parent{Args: os.Args[1:], lines: make(chan string)}
 	go p.listen() // ends with the process
 	if err := childMains[name](d, p); err != nil {

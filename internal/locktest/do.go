@@ -49,7 +49,7 @@ func doRuns(c *contractRig) {
 // WaitAtMost bounds the wait and leaves the function its time.
 func doWaitsAtMost(c *contractRig) {
 	require.Nil(c.t, holdfast.LeaseFrom(c.ctx))
-	for _, wait := range []time.Duration{0, 30 * time.Millisecond} {
+	for _, wait := range []time.Duration{0, time.Second} {
 		held := lock(c.t, c.other, c.ctx, "k")
 		began := time.Now()
 		err := c.locker.Do(c.ctx, "k", unreachable(c.t), holdfast.WaitAtMost(wait))

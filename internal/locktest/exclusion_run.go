@@ -20,11 +20,14 @@ const exclusionProcesses = 4
 // RunExclusion has four processes of 16 goroutines each compete for few keys
 // while they are killed, paused and cut off at random, and checks that the
 // leases of a key never overlapped and that their fences grew; of a fair lock also
-// that they were granted in the order of the queue. It lasts 20 s, or as long as
-// EXCLUSION_TIME says, and up to nine times as long, until enough has happened;
+// that they were granted in the order of the queue. It lasts 20 s, 5 s in short tests, or
+// as long as EXCLUSION_TIME says, and up to nine times as long, until enough has happened;
 // EXCLUSION_SEED repeats the faults of a run.
 func RunExclusion(t *testing.T, d Kind) {
 	length := 20 * time.Second
+	if testing.Short() {
+		length = 5 * time.Second
+	}
 	if s := os.Getenv("EXCLUSION_TIME"); s != "" {
 		var err error
 		length, err = time.ParseDuration(s)

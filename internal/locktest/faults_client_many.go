@@ -19,8 +19,8 @@ import (
 
 func init() {
 	registerChild("crowd", crowd)
-	register("F10_TenThousandWaiters", testTenThousandWaiters)
-	register("F10_ManyProcesses", testManyProcesses)
+	registerSolo("F10_TenThousandWaiters", testTenThousandWaiters)
+	registerSolo("F10_ManyProcesses", testManyProcesses)
 }
 
 // crowded makes calls of Lock until n of them wait in l, which allows so many

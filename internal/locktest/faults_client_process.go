@@ -106,7 +106,6 @@ func fence(t *testing.T, s string) int64 {
 }
 
 func testHolderKilled(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 500 * time.Millisecond
 	s := d.start(t)
 	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: long})
@@ -128,7 +127,6 @@ func testHolderKilled(t *testing.T, d Kind) {
 const pausedLease = 400 * time.Millisecond
 
 func testHolderPaused(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	client := s.Client(t)
 	next := d.Open(t, client, Options{Fencing: true, Lease: long, FirstLease: long})
@@ -161,7 +159,6 @@ func testHolderPaused(t *testing.T, d Kind) {
 }
 
 func testHolderPausedAlone(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	child := StartChild(t, "client", s.Addr(), pausedLease.String())
 	child.Say("lock k")
@@ -182,7 +179,6 @@ func testHolderPausedAlone(t *testing.T, d Kind) {
 // The process stands still from before the reply to its acquire until the lease
 // is over: it must not believe in that reply.
 func testPausedWhileAcquiring(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	proxy := s.behind(t)
 	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: long})
@@ -226,7 +222,6 @@ func testPausedWhileAcquiring(t *testing.T, d Kind) {
 // A renewal that was on its way when the lease ended finds nobody's hold, and
 // then another's: it changes neither.
 func testRenewalArrivesLate(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: pausedLease})
 	next := d.Open(t, r.server.Client(t), Options{Lease: long})
 	for _, taken := range []bool{false, true} {

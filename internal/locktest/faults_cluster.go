@@ -17,7 +17,6 @@ func init() {
 // A client that does not follow is sent elsewhere by a node of a Cluster, each time it
 // asks: no wait cures that.
 func testSentElsewhere(t *testing.T, d Kind) {
-	t.Parallel()
 	var f fleet
 	for range max(d.Nodes, 1) {
 		// It has the slot of the marker, so that it is a node of a quorum.

@@ -21,7 +21,6 @@ func init() {
 // released at half that time. The others are served in their order, and then the
 // other client; nothing is left.
 func testCancelledInARun(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Fencing: true})
 	const most = 3 * time.Millisecond
 	cancelled := 0
@@ -64,7 +63,6 @@ func testCancelledInARun(t *testing.T, d Kind) {
 // The grant has to be confirmed, as the waiter asks for a lease of its own. It is
 // cancelled while that call is on its way, or its answer.
 func testCancelledWhileConfirming(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long})
 	for key, set := range map[string]func(redistest.Hook){"request": r.proxy.OnRequest, "reply": r.proxy.OnReply} {
 		before := lock(t, r.other, bounded(t), key)

@@ -108,7 +108,6 @@ func (r *deadRig) next(l *holdfast.Lease, waiting <-chan acquired) *holdfast.Lea
 // Nobody is passed over, and the dead cost nothing: they do not hear. They would be
 // taken for alive for a minute.
 func testWaitersKilled(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newDeadRig(t, d, long)
 	head := r.child(1, 1)
 	first := r.mine()
@@ -126,7 +125,6 @@ func testWaitersKilled(t *testing.T, d Kind) {
 }
 
 func testTwentyKilled(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newDeadRig(t, d, time.Second)
 	dead := r.child(20, 1)
 	first := r.mine()
@@ -140,7 +138,6 @@ func testTwentyKilled(t *testing.T, d Kind) {
 
 // The number of waiters of the dead does not count either.
 func testThousandKilled(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newDeadRig(t, d, long)
 	dead := r.child(20, 60)
 	first := r.mine()
@@ -157,7 +154,6 @@ func testThousandKilled(t *testing.T, d Kind) {
 // Who has been told dies before it could say so: the key is free after the short
 // first lease.
 func testGrantedAndKilled(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newDeadRig(t, d, time.Second)
 	dead := r.child(1, 1)
 	next := r.mine()
@@ -178,7 +174,6 @@ func testGrantedAndKilled(t *testing.T, d Kind) {
 // lease, however many of its waiters stand in the queue. When it goes on, it
 // believes in nothing that it was told, and enters again at the tail.
 func testWaitersStoodStill(t *testing.T, d Kind) {
-	t.Parallel()
 	const many = 20
 	r := newDeadRig(t, d, time.Second)
 	still := r.child(1, many)

@@ -111,7 +111,6 @@ func testEnterAfterWait(t *testing.T, d Kind) {
 // Redis refuses to let go of one that has given up. Then it grants the key to it, by
 // a call of this client, of which nobody waits any more: it is given back at once.
 func testGrantAfterLine(t *testing.T, d Kind) {
-	t.Parallel()
 	gaveUp := make(chan struct{}, 1)
 	r := newFaultRig(t, d, Options{
 		Lease: 500 * time.Millisecond, Stale: long, FirstLease: long,

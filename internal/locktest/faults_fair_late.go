@@ -67,7 +67,6 @@ func testEnterAfterRelease(t *testing.T, d Kind) {
 // Java drops one head after the other: each is noticed by a heartbeat, also when the first
 // has entered again, at the end.
 func testPlacesLost(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: 2 * time.Second})
 	before := lock(t, r.other, bounded(t), "k")
 	first := r.inLine(bounded(t), "k", 1)
@@ -89,7 +88,6 @@ func testPlacesLost(t *testing.T, d Kind) {
 // another has the key. Nobody is given a lease that has ended: the waiter enters
 // again.
 func testConfirmedTooLate(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 2 * time.Second // less than a call may take
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: time.Second})
 	before := lock(t, r.other, bounded(t), "k")

@@ -42,11 +42,11 @@ func every(name string, v redistest.Verdict) (hook redistest.Hook, seen *atomic.
 // No enter is answered for longer than a wait may last without Redis, while heartbeats
 // are. Who cannot enter is told so; who waits in the queue waits on.
 func testNobodyCanEnter(t *testing.T, d Kind) {
-	t.Parallel()
 	const outage = 4 * time.Second // the cuts cost some heartbeats as well, but not all of it
 	r := newFaultRig(t, d, Options{Lease: long, Stale: time.Second, MaxOutage: ptr(outage)})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
+	r.answered("k")
 	hook, _ := every("enter", redistest.Cut)
 	r.proxy.OnRequest(hook)
 	began := time.Now()
@@ -62,13 +62,13 @@ func testNobodyCanEnter(t *testing.T, d Kind) {
 
 // No leave is answered, and until then nobody enters: the same.
 func testNobodyCanLeave(t *testing.T, d Kind) {
-	t.Parallel()
 	// The cuts cost some heartbeats as well, but not all of five seconds.
 	r := newFaultRig(t, d, Options{Lease: long, Stale: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
 	before := lock(t, r.other, bounded(t), "k")
 	ctx, cancel := context.WithCancel(bounded(t))
 	leaving := r.inLine(ctx, "k", 1)
 	waiting := r.inLine(bounded(t), "k", 2)
+	r.answered("k")
 	hook, seen := every("clean_up", redistest.Cut)
 	r.proxy.OnRequest(hook)
 	cancel()
@@ -90,7 +90,6 @@ func testNobodyCanLeave(t *testing.T, d Kind) {
 // An enter whose connection is reset is tried again within milliseconds, not when
 // the line happens to look.
 func testEnterAgainSoon(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: long})
 	before := lock(t, r.other, bounded(t), "k")
 	waits := []<-chan acquired{r.inLine(bounded(t), "k", 1)}
@@ -115,7 +114,6 @@ func testEnterAgainSoon(t *testing.T, d Kind) {
 // One that gives up while it enters says nothing about Redis: the others wait on,
 // though they may not outlast any failure.
 func testCancelledEnter(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: long, MaxOutage: ptr(time.Duration(0))})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
@@ -139,7 +137,6 @@ func testCancelledEnter(t *testing.T, d Kind) {
 // No enter is answered until nobody wants to enter any more, so that none tells of
 // the outage's end: that a leave is answered does. What comes later is not told of it.
 func testOutageEnds(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: long})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
@@ -175,7 +172,6 @@ func testOutageEnds(t *testing.T, d Kind) {
 // A look that is not answered keeps nobody from leaving for longer than any call,
 // however long silent clients are counted as alive.
 func testLookUnanswered(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 3 * time.Second
 	r := newFaultRig(t, d, Options{Lease: lease, Stale: long, FirstLease: long})
 	before := lock(t, r.other, bounded(t), "k")
@@ -196,7 +192,6 @@ func testLookUnanswered(t *testing.T, d Kind) {
 // Close does not wait for the next heartbeat, which may be far, when one of its waiters
 // has a grant that Redis does not confirm.
 func testClosedWhileConfirming(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 3 * time.Second
 	r := newFaultRig(t, d, Options{Lease: lease, Stale: 10 * long, FirstLease: 10 * long})
 	before := lock(t, r.other, bounded(t), "k")
@@ -219,7 +214,6 @@ func testClosedWhileConfirming(t *testing.T, d Kind) {
 // One has lost its turn, and enters again while the queue is deleted. The next heartbeats
 // find that the other has lost its place, though the one that was first has not.
 func testRejoinedAndDeleted(t *testing.T, d Kind) {
-	t.Parallel()
 	const stale = 2 * time.Second
 	r := newFaultRig(t, d, Options{Lease: long, Stale: stale, FirstLease: stale})
 	before := lock(t, r.other, bounded(t), "k")

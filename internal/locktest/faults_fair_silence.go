@@ -23,7 +23,6 @@ func init() {
 // Java drops whoever has not moved on its score for half a minute, however long our
 // own clients may be silent.
 func testHeartbeatsInTime(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Stale: 10 * long, FirstLease: 10 * long})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)
@@ -38,7 +37,6 @@ func testHeartbeatsInTime(t *testing.T, d Kind) {
 // that came later is dropped, as it entered first: the first heartbeat that is answered
 // finds that out, though the other still has its place.
 func testLostInSilence(t *testing.T, d Kind) {
-	t.Parallel()
 	const stale = time.Second
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: stale})
 	other := d.Open(t, r.server.Client(t), Options{Lease: long, FirstLease: long, Stale: long})
@@ -83,7 +81,6 @@ func testLostInSilence(t *testing.T, d Kind) {
 // Over a link that is so slow that calls one after another would be late, those for
 // many keys are all under way at once.
 func testManyHeartbeatsAtOnce(t *testing.T, d Kind) {
-	t.Parallel()
 	const keys, stale = 120, 15 * time.Second
 	r := newFaultRig(t, d, Options{Lease: long, Stale: stale, FirstLease: long})
 	names := make(map[string]bool)

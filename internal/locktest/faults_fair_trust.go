@@ -56,7 +56,6 @@ func (r *faultRig) trustedInRedis(l *holdfast.Lease) {
 // The answer to the first enter is lost, and the grant comes before the second, but
 // is heard after it was sent: trust counts from the first.
 func testRepeatedEnter(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease, later = 20 * time.Second, time.Second
 	r, ear := newEarRig(t, d, Options{Lease: lease, FirstLease: lease, Stale: lease})
 	before := lock(t, r.other, bounded(t), "k")
@@ -94,7 +93,6 @@ func testRepeatedEnter(t *testing.T, d Kind) {
 // repeated: it neither serves the one after, nor does it bring the grant once more,
 // which a heartbeat finds.
 func testRepeatedRelease(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: long})
 	l := lock(t, r.locker, bounded(t), "k")
 	next := r.inLine(bounded(t), "k", 1)
@@ -119,7 +117,6 @@ func testRepeatedRelease(t *testing.T, d Kind) {
 
 // A waiter that was there at many heartbeats is trusted from its enter all the same.
 func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 20 * time.Second
 	r := newFaultRig(t, d, Options{Lease: lease, FirstLease: lease, Stale: time.Second})
 	before := lock(t, r.other, bounded(t), "k")
@@ -138,7 +135,6 @@ func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
 // A heartbeat finds the grant whose message is late. One call confirms it, and sets the
 // lease; the message changes nothing any more.
 func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
-	t.Parallel()
 	const first = 10 * time.Second
 	r, ear := newEarRig(t, d, Options{Lease: long, FirstLease: first, Stale: time.Second})
 	before := lock(t, r.other, bounded(t), "k")
@@ -165,7 +161,6 @@ func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
 // Who was granted the key leaves before it hears. The key is the next one's, and the
 // message is believed by nobody.
 func testMessageAfterLeave(t *testing.T, d Kind) {
-	t.Parallel()
 	r, ear := newEarRig(t, d, Options{Lease: long, FirstLease: long, Stale: time.Second})
 	before := lock(t, r.other, bounded(t), "k")
 	ctx, cancel := context.WithCancel(bounded(t))
@@ -195,7 +190,6 @@ func testMessageAfterLeave(t *testing.T, d Kind) {
 // is taken away before, it is granted once more, though nobody waits: it is given
 // back at once.
 func testGrantAfterTurn(t *testing.T, d Kind) {
-	t.Parallel()
 	const never = 10 * long
 	r := newFaultRig(t, d, Options{Lease: never, FirstLease: never, Stale: never, Handover: ptr(long)})
 	served := r.inRun(r.locker)
@@ -214,7 +208,6 @@ func testGrantAfterTurn(t *testing.T, d Kind) {
 // A grant is being confirmed while the key is taken away by force, and given to the
 // next of the same locker, which hears first. Only that one has it.
 func testForcedWhileConfirming(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, FirstLease: long, Stale: long})
 	before := lock(t, r.other, bounded(t), "k")
 	forced := r.inLine(bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
@@ -240,7 +233,6 @@ func testForcedWhileConfirming(t *testing.T, d Kind) {
 // A heartbeat has found the grant, nobody else waited, and so nobody remembers it; then
 // the message comes, and somebody else waits. The key stays the holder's.
 func testMessageInNewLine(t *testing.T, d Kind) {
-	t.Parallel()
 	r, ear := newEarRig(t, d, Options{Lease: long, FirstLease: long, Stale: time.Second})
 	before := lock(t, r.other, bounded(t), "k")
 	waiting := r.inLine(bounded(t), "k", 1)

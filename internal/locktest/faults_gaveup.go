@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	register("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp)
+	registerSolo("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp)
 }
 
 // Callers with short time give up, and come again with other keys, while Redis hangs.

@@ -28,7 +28,6 @@ func init() {
 // A lock takes as long as the slower of the quorum's nodes, not as the slowest of
 // all.
 func testOneSlow(t *testing.T, d Kind) {
-	t.Parallel()
 	const way = 300 * time.Millisecond
 	r := newFaultRig(t, d, Options{Lease: long})
 	require.NoError(t, lock(t, r.locker, bounded(t), "warm").Unlock(bounded(t))) // all nodes are known
@@ -53,7 +52,6 @@ func testOneSlow(t *testing.T, d Kind) {
 // holder's lease is over. Without the guard there are two holders, which shows that
 // the test can fail.
 func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(*redistest.Server), args ...string) {
-	t.Parallel()
 	const lease = 3 * time.Second
 	r := newFaultRigOn(t, d, d.start(t, args...), Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
 	bare := d.Nodes/2 + 1
@@ -83,7 +81,6 @@ func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(*redistest.S
 // The clock of one node is wrong. Locks are held, renewed, kept from others, and
 // go from one holder to the next.
 func testOneClock(t *testing.T, d Kind, c wrongClock) {
-	t.Parallel()
 	var f fleet
 	for range d.Nodes {
 		f = append(f, redistest.StartWithClock(t))

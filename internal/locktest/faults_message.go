@@ -94,7 +94,6 @@ func (r *faultRig) waiters() (before []*holdfast.Lease, waiting []<-chan acquire
 // released before there is a new one: the messages are lost, and all leases so
 // long that only a look after the re-subscription helps.
 func testSubscriberDropped(t *testing.T, d Kind, drop func(*faultRig)) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
 	before, waiting := r.waiters()
 	back := make(chan struct{}, 1)
@@ -121,7 +120,6 @@ func testSubscriberDropped(t *testing.T, d Kind, drop func(*faultRig)) {
 // All connections of the waiting client are lost, and it cannot come back before
 // the keys were released.
 func testEverythingCut(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
 	before, waiting := r.waiters()
 	r.proxy.Refuse(true)
@@ -139,7 +137,6 @@ func testEverythingCut(t *testing.T, d Kind) {
 // The key vanishes without a word: the next look comes when the holder's lease,
 // as it was seen, must be over, or with the next heartbeat.
 func testDeletedWithoutMessage(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 600 * time.Millisecond
 	r := newFaultRig(t, d, Options{Lease: long, Stale: time.Second})
 	lock(t, r.other, bounded(t), "k", holdfast.FixedLease(lease))
@@ -156,7 +153,6 @@ func testDeletedWithoutMessage(t *testing.T, d Kind) {
 // As before, but the holder's lease is long: the look comes within one lease of
 // the waiting client.
 func testDeletedBehindLongLease(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 500 * time.Millisecond
 	r := newFaultRig(t, d, Options{Lease: lease})
 	lock(t, r.other, bounded(t), "k", holdfast.FixedLease(long))
@@ -176,7 +172,6 @@ func testDeletedBehindLongLease(t *testing.T, d Kind) {
 // The user may neither hear nor publish messages: releases succeed, and waiters
 // look from time to time.
 func testChannelForbidden(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
 	mute := func(o *rueidis.ClientOption) { o.Username = "mute" }
@@ -194,7 +189,6 @@ func testChannelForbidden(t *testing.T, d Kind) {
 // One who hears nothing has its turn, though others want the key all the time and hand
 // it to one another.
 func testMuteAmongOthers(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
 	o := Options{Lease: long, Stale: 2 * time.Second}

@@ -18,7 +18,6 @@ func init() {
 // hangs. Those that come after it do not wait so long; what they did is settled when
 // Redis goes on.
 func testNestedWhileHanging(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 3 * time.Second // of which a call takes a third
 	r := newFaultRig(t, d, Options{Lease: lease, MaxOutage: ptr(time.Second)})
 	outer := lock(t, r.locker, bounded(t), "k", holdfast.FixedLease(time.Hour))

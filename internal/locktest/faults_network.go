@@ -83,7 +83,6 @@ const soon = 4 * time.Second
 // deadline, leases end at theirs, before another can have the key, and when the
 // network heals all goes on.
 func testPartition(t *testing.T, d Kind, s fleet, address string, cut func(on bool)) {
-	t.Parallel()
 	const lease = 500 * time.Millisecond
 	client := func(o *rueidis.ClientOption) { o.InitAddress = []string{address} }
 	locker := d.Open(t, s.Client(t, client), Options{Lease: lease, MaxOutage: ptr(lease)})
@@ -146,7 +145,6 @@ func testPartition(t *testing.T, d Kind, s fleet, address string, cut func(on bo
 
 // What a round trip took is not promised to the holder.
 func testSlow(t *testing.T, d Kind) {
-	t.Parallel()
 	const way = 100 * time.Millisecond
 	lease := 2 * time.Second
 	if d.Nodes > 0 { // which waits for a node no longer than a tenth of it
@@ -171,7 +169,6 @@ func testSlow(t *testing.T, d Kind) {
 // Leases live through delays of 1 to 500 ms for a round trip, and a key goes from
 // hand to hand.
 func testJitter(t *testing.T, d Kind) {
-	t.Parallel()
 	lease := 5 * time.Second
 	if d.Nodes > 0 { // as above
 		lease = 15 * time.Second

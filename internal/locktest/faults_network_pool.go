@@ -17,7 +17,6 @@ import (
 // A client that says its name to a Redis which has no room for it is cut off
 // before it reads why: unknown rather than unavailable.
 func testMaxClientsDefault(t *testing.T, d Kind) {
-	t.Parallel()
 	const most = 300 * time.Millisecond
 	s := d.start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: long, MaxOutage: ptr(most)})
@@ -47,7 +46,6 @@ func testMaxClientsDefault(t *testing.T, d Kind) {
 // The user has taken all dedicated connections of the client: none is left for
 // messages. Waits end by their deadline, and find a release by looking.
 func testPoolExhausted(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 3 * time.Second
 	s := d.start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
@@ -74,7 +72,6 @@ func testPoolExhausted(t *testing.T, d Kind) {
 // Many goroutines acquire all the time over a slow network; a lease on the same
 // client is renewed in time.
 func testRenewalsAmongAcquires(t *testing.T, d Kind) {
-	t.Parallel()
 	lease, acquirers := 5*time.Second, 100
 	if d.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
 		lease, acquirers = 8*time.Second, 40

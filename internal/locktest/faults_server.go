@@ -165,7 +165,6 @@ func over() context.Context {
 }
 
 func testOutage(t *testing.T, d Kind, o outage) {
-	t.Parallel()
 	s := d.start(t, o.args...)
 	var change []func(*rueidis.ClientOption)
 	if o.client != nil {

@@ -44,7 +44,6 @@ func awayOptions() Options {
 // most so many for each key: there is no stampede.
 func testAllAway(r *faultRig, waiter holdfast.Locker, leave, comeBack func(), most int) {
 	t := r.t
-	t.Parallel()
 	keys := 200
 	if r.kind.Nodes > 1 {
 		keys = 100 // on each node

@@ -26,7 +26,6 @@ func init() {
 
 // Scripts are forgotten again and again, and nobody notices.
 func testScriptFlush(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	const lease = 3 * time.Second
 	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
@@ -61,7 +60,6 @@ func testScriptFlush(t *testing.T, d Kind) {
 }
 
 func testScriptFlushCost(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
 	require.NoError(t, lock(t, r.locker, bounded(t), "warm").Unlock(bounded(t)))
 	r.server.Do(t, "SCRIPT", "FLUSH")
@@ -94,7 +92,6 @@ func testScriptFlushCost(t *testing.T, d Kind) {
 
 // A script blocks Redis for a part of a lease: it is renewed when that is over.
 func testBusyShort(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t, "--busy-reply-threshold", "20")
 	locker := d.Open(t, s.Client(t), Options{Lease: 3 * time.Second})
 	l := lock(t, locker, bounded(t), "k")
@@ -112,7 +109,6 @@ func testBusyShort(t *testing.T, d Kind) {
 
 // A script blocks Redis for longer: the lease ends at its deadline, not before.
 func testBusyLong(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t, "--busy-reply-threshold", "20")
 	locker := d.Open(t, s.Client(t), Options{Lease: time.Second})
 	l := lock(t, locker, bounded(t), "k")
@@ -126,7 +122,6 @@ func testBusyLong(t *testing.T, d Kind) {
 // Out of memory, locks are renewed and released, nested ones too; only counting
 // their entries has to wait.
 func testMemoryHeld(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: 2 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})
 	l := lock(t, locker, bounded(t), "k")

@@ -26,7 +26,6 @@ type wrongClock struct {
 
 // clockRig is lockers of different clients on a server whose clock can be moved.
 func clockRig(t *testing.T, d Kind, lockers int) (*redistest.Server, []holdfast.Locker) {
-	t.Parallel()
 	s := redistest.StartWithClock(t)
 	ls := make([]holdfast.Locker, lockers)
 	for i := range ls {

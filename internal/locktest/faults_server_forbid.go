@@ -32,7 +32,6 @@ func forbid(t *testing.T, s fleet) {
 
 // The forbidden lease ends, as it cannot be renewed; all others go on.
 func testForbiddenAmongLeases(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	leastUser(t, d, s)
 	locker := d.Open(t, s.Client(t, asLeast), Options{Lease: 6 * time.Second})
@@ -54,7 +53,6 @@ func testForbiddenAmongLeases(t *testing.T, d Kind) {
 
 // Who waits for the forbidden key is told; all others keep their places and are served.
 func testForbiddenAmongWaiters(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	leastUser(t, d, s)
 	o := Options{Lease: long, Stale: 2 * time.Second, FirstLease: long}

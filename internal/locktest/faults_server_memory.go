@@ -44,7 +44,6 @@ func evict(t *testing.T) func(fleet) {
 // and nothing brings the lock back; who waits elsewhere gets it, with a larger
 // fence, and keeps it.
 func testForgotten(t *testing.T, d Kind, lease time.Duration, forget func(fleet), args ...string) {
-	t.Parallel()
 	s := d.start(t, args...)
 	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, MaxLease: lease})
 	other := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, MaxLease: lease})
@@ -78,7 +77,6 @@ func testForgotten(t *testing.T, d Kind, lease time.Duration, forget func(fleet)
 
 // Any call about a lost lease tells of the loss before a renewal does.
 func testNextCallTells(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long})
 	for name, call := range map[string]func(l, inside *holdfast.Lease) error{
 		"nested lock": func(l, _ *holdfast.Lease) error {
@@ -111,7 +109,6 @@ func testNextCallTells(t *testing.T, d Kind) {
 
 // Redis is away for a while and comes back empty: whoever waited goes on.
 func testRestartRiddenOut(t *testing.T, d Kind) {
-	t.Parallel()
 	s := d.start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: long, Unguarded: true})
 	other := d.Open(t, s.Client(t), Options{Lease: long, Unguarded: true})
@@ -135,7 +132,6 @@ func testRestartRiddenOut(t *testing.T, d Kind) {
 
 // A lock that Redis remembers lives on as if nothing had been.
 func testBackWithMemory(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 5 * time.Second
 	s := d.start(t, "--appendonly", "yes", "--appendfsync", "always")
 	// With its guard, a quorum does not trust a node's memory.

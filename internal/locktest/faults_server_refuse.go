@@ -72,7 +72,6 @@ func leastUser(t *testing.T, d Kind, s fleet) {
 // testRefused requires that what waiting cannot cure is told at once, as it is,
 // to those who ask and to those who wait already.
 func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin func(fleet)) {
-	t.Parallel()
 	s := d.start(t)
 	leastUser(t, d, s)
 	locker := d.Open(t, s.Client(t, client), Options{Lease: long})
@@ -115,7 +114,6 @@ func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientO
 
 // Keys that others use are told from locks and left as they are.
 func testForeignKey(t *testing.T, d Kind) {
-	t.Parallel()
 	r := newFaultRig(t, d, Options{Lease: long, Unguarded: true})
 	s := r.server
 	fenced := d.Open(t, r.client, Options{Lease: long, Fencing: true, Unguarded: true})
@@ -154,7 +152,6 @@ func testForeignKey(t *testing.T, d Kind) {
 // A lock whose key another program overwrites is lost, at the latest at its
 // deadline, and costs no other lease its renewal.
 func testKeyReplaced(t *testing.T, d Kind) {
-	t.Parallel()
 	const lease = 6 * time.Second
 	s := d.start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: lease})

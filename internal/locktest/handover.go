@@ -37,6 +37,7 @@ func (c *contractRig) crew(key string, n int, then ...[]holdfast.LockOption) (ho
 	if c.kind.Fair {
 		before, leader := holder, c.inQueue(c.locker, key)
 		defer func() {
+			c.answered(key) // else they are no members of a run
 			c.unlock(before)
 			holder = got(c.t, leader)
 		}()
