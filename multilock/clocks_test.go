@@ -93,6 +93,7 @@ func clocked(t *testing.T, n int, opts ...multilock.Option) (nodes []*redistest.
 // rival's round, which failed, had them. By default that lets two in; WithClockFaults(k)
 // keeps them apart while no more than k clocks jump.
 func TestG1_F34_ClocksThatJumpBeforeTheRepair(t *testing.T) {
+	t.Parallel()
 	const nodes = 5
 	long := multilock.WithLease(100 * time.Second) // nothing ends by itself
 	for _, c := range []struct {
@@ -106,6 +107,7 @@ func TestG1_F34_ClocksThatJumpBeforeTheRepair(t *testing.T) {
 		{2, 1, false, 0, false}, {2, 0, true, 2, false},
 	} {
 		t.Run(fmt.Sprintf("%d faults, %d missing, %d jumps", c.faults, c.missing, c.jumps), func(t *testing.T) {
+			t.Parallel()
 			servers := clocked(t, nodes, long)
 			votes := nodes - c.missing
 			faults := multilock.WithClockFaults(c.faults)
@@ -178,6 +180,7 @@ func TestG1_F34_ClocksThatJumpBeforeTheRepair(t *testing.T) {
 // The lease of a holder that died ends on one node later than on the others, as that was
 // repaired late. Nobody waits for it.
 func TestG4_CrashAfterALateRepair(t *testing.T) {
+	t.Parallel()
 	const lease = 4 * time.Second
 	nodes := startNodes(t, 3)
 	b := open(t, nodes)
@@ -194,6 +197,7 @@ func TestG4_CrashAfterALateRepair(t *testing.T) {
 
 // Or its clock is behind.
 func TestG4_F34_CrashBesideASlowClock(t *testing.T) {
+	t.Parallel()
 	nodes := clocked(t, 3)
 	a, b := wire(t, nodes), wire(t, nodes)
 	b.ways[1].SetDelay(0, 100*time.Millisecond) // the slow one is among the first to answer

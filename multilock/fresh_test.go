@@ -40,6 +40,7 @@ func (l *lines) String() string {
 // Who starts against fresh nodes is told by TryLock's error what it waits for and
 // for how long, and by one line of the log for each node while Lock waits it out.
 func TestFreshNodes(t *testing.T) {
+	t.Parallel()
 	nodes := startNodes(t, 3)
 	var log lines
 	l := open(t, nodes, multilock.WithLease(3*time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -81,6 +82,7 @@ func TestFreshNodes(t *testing.T) {
 // new. Who starts then and calls Bootstrap is given nothing that another holds, and is
 // told for how long.
 func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{3, 5} {
 		for name, forget := range map[string]func(*redistest.Server){
 			"restarted": func(s *redistest.Server) { s.Restart() },
@@ -114,6 +116,7 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 // What the error of a failed attempt says is true: Bootstrap with NothingHeld ends the
 // quarantine that the attempt itself has begun.
 func TestBootstrapAfterAFailedTryLock(t *testing.T) {
+	t.Parallel()
 	nodes := startNodes(t, 3)
 	l := open(t, nodes)
 	_, err := l.TryLock(t.Context(), "k")

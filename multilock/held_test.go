@@ -14,8 +14,10 @@ import (
 // nodes is away or their number is even: TryLock says so, and Lock waits on, beyond
 // WithMaxOutage, until a message wakes it.
 func TestHeldByAnother(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ nodes, away int }{{2, 0}, {3, 0}, {4, 0}, {3, 1}, {4, 1}, {5, 1}, {5, 2}} {
 		t.Run(fmt.Sprintf("%d of %d away", c.away, c.nodes), func(t *testing.T) {
+			t.Parallel()
 			const outage = 300 * time.Millisecond
 			nodes := startNodes(t, c.nodes)
 			x := open(t, nodes)
@@ -56,6 +58,7 @@ func TestHeldByAnother(t *testing.T) {
 // Too few nodes answer, and one of those says that another holds the key: a wait ends
 // as an attempt does.
 func TestHeldSomewhereAndTooFewAnswer(t *testing.T) {
+	t.Parallel()
 	nodes := startNodes(t, 5)
 	l := open(t, nodes)
 	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))

@@ -23,10 +23,15 @@ import (
 // stopped, go on and mark nodes for themselves. It checks that the leases of a key
 // never overlapped and that their fences grew, and that each number gets the lock when
 // the clients of the former are gone.
+// In short tests it ends with four.
 func RunResize(t *testing.T) {
+	t.Parallel()
 	r := newResize(t)
-	now := r.settle(3)
-	for _, next := range []int{4, 5, 4, 3} {
+	now, steps := r.settle(3), []int{4, 5, 4, 3}
+	if testing.Short() {
+		steps = steps[:1]
+	}
+	for _, next := range steps {
 		now = r.step(now, next)
 	}
 	now.stop()
@@ -38,6 +43,7 @@ func RunResize(t *testing.T) {
 // RunResizeControl adds two nodes at once, until leases overlap: the check of RunResize
 // finds what it looks for.
 func RunResizeControl(t *testing.T) {
+	t.Parallel()
 	for range 30 { // one of four shows it
 		r := newResize(t)
 		r.step(r.settle(3), 5).stop()

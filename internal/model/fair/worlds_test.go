@@ -112,6 +112,9 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 	if model.Race {
 		most = 20_000
 	}
+	if testing.Short() {
+		most /= 5
+	}
 	total, did := 0, [modelActionKinds]int{}
 	for _, x := range worlds {
 		t.Run(x.name, func(t *testing.T) {
@@ -124,13 +127,16 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 		})
 	}
 	t.Logf("%d states", total)
-	if !t.Failed() && !model.Race {
+	if !t.Failed() && !model.Race && !testing.Short() {
 		did[modelSendHeartbeat] = 1 // in a prompt world it is part of the tick
 		require.NotContains(t, did[:], 0, "each kind of action was taken")
 	}
 }
 
 func TestModelFindsSeeds(t *testing.T) {
+	if model.Race && testing.Short() {
+		t.Skip("searches ten times as long under the race detector, and learns nothing")
+	}
 	lost, cut := modelFaults{all: 2, slows: 1, timeouts: 1}, modelFaults{all: 2, cuts: 1, stops: 1}
 	for _, c := range []struct {
 		name   string

@@ -108,6 +108,9 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 	if model.Race {
 		most = 10_000
 	}
+	if testing.Short() {
+		most /= 5
+	}
 	ran, total, did, met := 0, 0, [modelActionKinds]int{}, uint32(0)
 	for _, x := range worlds {
 		t.Run(x.name, func(t *testing.T) {
@@ -122,7 +125,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 		})
 	}
 	t.Logf("%d states", total)
-	if ran == len(worlds) && !model.Race && !model.Long {
+	if ran == len(worlds) && !model.Race && !model.Long && !testing.Short() {
 		for _, kind := range []modelActionKind{modelFlush, modelSync, modelMove} {
 			did[kind] = 1 // in the long search, or with seeds only
 		}

@@ -25,8 +25,12 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 	r := newModelReal(t, x)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
+	walks := uint64(modelWalks)
+	if testing.Short() {
+		walks /= 4
+	}
 	steps, met := 0, map[string]int{}
-	for walk := range uint64(modelWalks) {
+	for walk := range walks {
 		w := &modelWalk{real: r, rules: x, random: rand.New(rand.NewPCG(seed, walk)), met: met}
 		r.begin()
 		for range modelSteps {
@@ -35,6 +39,9 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps: %v", steps, met)
+	if testing.Short() {
+		return // too few for all kinds of steps
+	}
 	for _, what := range []string{"yes", "held", "gone", "no vote", "counts", "void yes", "not ours",
 		"marked", "activated", "another deployment", "fence raised", "fence refused", "fence lowered", "restart", "forced", "plain yes"} {
 		require.NotZero(t, met[what], what)
