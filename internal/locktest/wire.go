@@ -206,11 +206,31 @@ func verb(cmd []string) string {
 		if !known && slices.Contains(cmd, "holdfast_node") {
 			return "acquire" // its text names one boot of a node
 		}
+		if name == "end" {
+			return endVerb(cmd)
+		}
 		return name
 	case "eval":
 		return scriptNames()[sha(cmd[1])]
 	}
 	return word
+}
+
+// endVerb says what a quorum ends a hold for, of several the first, in the words of the
+// plain scripts.
+func endVerb(cmd []string) string {
+	keys, err := strconv.Atoi(cmd[2])
+	if err != nil {
+		panic(err)
+	}
+	channel, more := cmd[3+keys+1], cmd[3+keys+2]
+	switch {
+	case more == "tombstone":
+		return "clean_up"
+	case channel == "":
+		return "undo"
+	}
+	return "release"
 }
 
 // isVerb returns a matcher for proxies.
