@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// The errors of all kinds of locks, for errors.Is. "Held by another", "Redis failed"
-// and "outcome unknown" are three different errors. A context that ended a call is joined
-// to what the call knew. What else waiting cannot cure (a wrong password, a missing
-// right, a bad argument) matches none of them and is returned as it is.
+// The errors of all kinds of locks, for errors.Is: what a call returns has the key in its
+// text as well. "Held by another", "Redis failed" and "outcome unknown" are three different
+// errors. A context that ended a call is joined to what the call knew. What else waiting
+// cannot cure (a wrong password, a missing right, a bad argument) matches none of them.
 var (
-	// ErrNotAcquired: somebody else has the lock.
+	// ErrNotAcquired: another has the lock. The text says so where that is this locker
+	// itself: perhaps the caller, which has forgotten a bound context.
 	ErrNotAcquired = errors.New("not acquired: held by another")
 	// ErrLost: the lease ended before it was unlocked: Redis no longer knows it,
 	// or did not answer until its deadline, or its cap was reached. Another may
@@ -23,7 +24,7 @@ var (
 	ErrWrongType = errors.New("the key holds something that is not a lock")
 	// ErrClosed: the locker was closed.
 	ErrClosed = errors.New("locker closed")
-	// ErrQueueFull: as many wait on the key as WithMaxWaiters allows.
+	// ErrQueueFull: as many wait for the key as WithMaxWaiters allows.
 	ErrQueueFull = errors.New("too many waiters")
 	// ErrUnavailable: Redis failed; the lock was surely not acquired. (What an
 	// earlier attempt of the same wait may have left is being undone.)

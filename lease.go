@@ -10,12 +10,12 @@ import (
 // Lease is what a successful Lock returns: one entry of a hold of a key. It
 // lives until Unlock, or until it is lost. Safe for concurrent use.
 //
-// Only what is done before Deadline, while Done is open, is protected by the
-// lock. Whoever cannot look often enough guards the resource with Fence.
+// The lock protects only what is done before Deadline, while Done is open. A holder
+// that cannot look often enough guards the resource with Fence.
 type Lease struct{ is Entry }
 
-// Entry is what a [Lease] does, to be written by those who write a Locker. Its methods
-// are those of Lease.
+// Entry is what a [Lease] does, for those who write a [Locker]. Its methods are those of
+// Lease.
 type Entry interface {
 	Unlock(ctx context.Context) error
 	Bind(ctx context.Context) context.Context
@@ -27,7 +27,7 @@ type Entry interface {
 	Owner() string
 }
 
-// NewLease returns the lease of an entry. It is for those who write a Locker.
+// NewLease returns the lease of an entry, for those who write a [Locker].
 func NewLease(e Entry) Lease { return Lease{e} }
 
 // LeaseFrom returns the nearest lease that ctx is bound to, whatever its key and locker:
@@ -38,9 +38,8 @@ func LeaseFrom(ctx context.Context) *Lease {
 }
 
 // Unlock ends this entry; the last one of nested entries releases the key. It
-// works on a ctx that is over. Its first attempt is waited for in any case, up
-// to a third of the lease and at most some 6 s; ctx bounds how long the release
-// is waited for after that.
+// works on a ctx that is over: it always waits for its first attempt, up to a
+// third of the lease and at most some 6 s, and ctx bounds the wait after that.
 //
 // Errors: nil if the lease lived until now. ErrLost if it had been lost before;
 // ErrReleased at a second call; ErrClosed if Close has released it. ErrUnknown
@@ -74,8 +73,8 @@ func (l *Lease) Bind(ctx context.Context) context.Context {
 func (l *Lease) Done() <-chan struct{} { return l.is.Done() }
 
 // Err returns nil while this entry lives, and then why it ended: ErrReleased,
-// ErrLost with its reason, or ErrClosed. It looks at the clock, too, and so
-// tells the truth also when this process was paused.
+// ErrLost with its reason, or ErrClosed. It reads the clock itself, and so is
+// right even if this process was paused.
 func (l *Lease) Err() error { return l.is.Err() }
 
 // Deadline returns the trusted deadline: up to then Redis gives the key to

@@ -15,8 +15,8 @@ const (
 // LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor.
 type LockOption interface{ apply(*LockOptions) }
 
-// LockOptions is what the options of one call ask for; nil: nothing. It is for those who
-// write a Locker.
+// LockOptions is what the options of one call ask for, for those who write a [Locker];
+// nil: nothing.
 type LockOptions struct{ FixedLease, MaxHold, WaitAtMost *time.Duration }
 
 type lockOption func(*LockOptions)
@@ -39,7 +39,7 @@ func MaxHold(d time.Duration) LockOption {
 // WaitAtMost bounds the wait of Do or Lock. Unlike a deadline of the context it does not
 // bound the function that Do runs. After d the call fails with ErrNotAcquired, or with
 // ErrUnavailable or ErrUnknown if Redis is away; 0 makes one attempt. A negative wait is
-// refused. TryLock and TryLockFor refuse the option: they say themselves how long they wait.
+// refused. TryLock and TryLockFor refuse the option, as they say how long they wait.
 func WaitAtMost(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.WaitAtMost = &d })
 }

@@ -45,38 +45,18 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	return &Locker{engine: engine.NewQueued(backend, c.engine), queues: queues, subscriber: subscriber}, nil
 }
 
-// Do locks key, runs f and unlocks, also when f panics or ends its goroutine.
-// The lock is waited for as by [Locker.Lock].
-//
-// The context that f gets is bound to the lease: it re-enters the lock where it
-// is passed to a call of this locker on the same key, and is cancelled, with
-// the reason as its cause, when the lease ends.
-//
-// Do returns the error of Lock if the lock was not acquired; f was not run then.
-// Else it returns f's error, joined with that of [Lease.Unlock] if there is one:
-// ErrLost says that the lock was lost while f ran.
+// Do locks key, runs f with a context that is bound to the lease, and unlocks; see
+// [holdfast.Locker].
 func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error {
 	return l.engine.Do(ctx, key, f, opts...)
 }
 
-// Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait,
-// not the hold. If ctx is bound to a living lease of this locker on key (see
-// [Lease.Bind]), Lock enters that lease once more instead.
+// Lock waits until it has key or ctx ends; see [holdfast.Locker].
 //
 // Waiters of all processes are served in the order in which they entered the
 // queue in Redis; those of one locker enter it in the order in which they came,
-// give or take those who come at the same moment. The wait rides out restarts of
-// Redis; a waiter whose place is lost then enters again, at the end.
-//
-// On failure nothing is held, and what an unanswered call may have done is being
-// undone. Errors: the context's, joined to ErrNotAcquired, ErrUnavailable or
-// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was away
-// for longer than [WithMaxOutage]; ErrQueueFull; ErrClosed; on a bound context
-// ErrLost, ErrReleased or ErrClosed if its lease has ended; and at once what
-// waiting cannot cure: bad arguments, refusals by Redis.
-//
-// A call may outlast ctx by the time that the client takes to dial, if the
-// connection was lost just before.
+// give or take those that come at the same moment. A waiter that loses its place, as
+// when Redis restarts, enters again, at the end.
 //
 // A free key for which nobody waits costs one round trip. A wait costs one to
 // enter, the subscription and its end for all waiters of a key together, and a
@@ -87,29 +67,20 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 	return l.engine.Lock(ctx, key, opts...)
 }
 
-// TryLock makes one attempt, which takes key only if it is free and nobody who
-// lives waits for it: one round trip, and none where this locker is known
-// to hold key, to ask for it or to wait for it: ErrNotAcquired then, or what a
-// wait that Redis does not answer knows. As Lock, it re-enters the
-// lease that ctx is bound to.
-//
-// Errors as for [Locker.Lock]; ErrNotAcquired if another has the lock or waits for it,
-// ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
+// TryLock makes one attempt, which takes key only if it is free and no living waiter is in
+// the queue, else it fails with ErrNotAcquired: one round trip, or none where this locker
+// has key or wants it; see [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
 
-// TryLockFor is Lock with a wait of at most the given time, after which it fails
-// with ErrNotAcquired (or ErrUnavailable or ErrUnknown if Redis is away). A wait
-// of zero is TryLock; a negative one is refused.
+// TryLockFor is [Locker.Lock] with a wait of at most the given time.
 func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// Close releases what is held, ends waits with ErrClosed, and waits for the
-// locker's goroutines. Leases end with ErrClosed. It is bounded also when Redis
-// does not answer: ErrUnknown says that something could not be released, which
-// frees itself within its lease. A second Close does nothing.
+// Close releases what is held, ends leases and waits with ErrClosed, and waits for the
+// locker's goroutines; see [holdfast.Locker].
 func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.subscriber.Close()

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// What all kinds share; see package holdfast.
+// What all kinds share is in package holdfast.
 type (
 	Lease      = holdfast.Lease
 	LockOption = holdfast.LockOption
 	Status     = holdfast.Status
 )
 
-// The errors of all kinds; see package holdfast.
+// The errors of all kinds are those of package holdfast.
 var (
 	ErrNotAcquired = holdfast.ErrNotAcquired
 	ErrLost        = holdfast.ErrLost

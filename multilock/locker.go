@@ -92,67 +92,40 @@ func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
 	return nil
 }
 
-// Do locks key, runs f and unlocks, also when f panics or ends its goroutine.
-// The lock is waited for as by [Locker.Lock].
-//
-// The context that f gets is bound to the lease: it re-enters the lock where it
-// is passed to a call of this locker on the same key, and is cancelled, with
-// the reason as its cause, when the lease ends.
-//
-// Do returns the error of Lock if the lock was not acquired; f was not run then.
-// Else it returns f's error, joined with that of [Lease.Unlock] if there is one:
-// ErrLost says that the lock was lost while f ran.
+// Do locks key, runs f with a context that is bound to the lease, and unlocks; see
+// [holdfast.Locker].
 func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error {
 	return l.engine.Do(ctx, key, f, opts...)
 }
 
-// Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait,
-// not the hold. If ctx is bound to a living lease of this locker on key (see
-// [Lease.Bind]), Lock enters that lease once more instead.
+// Lock waits until it has key or ctx ends; see [holdfast.Locker].
 //
 // Waiters of this locker are served in the order in which they came; between
-// processes there is no order. The wait rides out restarts of Redis.
-//
-// On failure nothing is held, and what an unanswered call may have done is being
-// undone. Errors: the context's, joined to ErrNotAcquired, ErrUnavailable or
-// ErrUnknown as far as known; ErrUnavailable or ErrUnknown when Redis was away
-// for longer than [WithMaxOutage]; ErrQueueFull; ErrClosed; on a bound context
-// ErrLost, ErrReleased or ErrClosed if its lease has ended; and at once what
-// waiting cannot cure: bad arguments, refusals by Redis.
-//
-// A call may outlast ctx by the time that the client takes to dial, if the
-// connection was lost just before.
+// processes there is no order.
 //
 // A free key costs one round trip to each node, at the same time, and with [WithFencing]
 // a second one to those that said yes. A wait for another process costs the
 // subscription and its end, one attempt for each release that is this process's
 // turn, and one each time the holder's lease should have ended.
+//
+// Where too few nodes said yes, [*QuorumError] has what each of them said.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }
 
-// TryLock makes one attempt: one round trip to each node, two with fencing, and none where this locker is known
-// to hold key, to ask for it or to wait for it: ErrNotAcquired then, or what a
-// wait that Redis does not answer knows. As Lock, it re-enters the
-// lease that ctx is bound to.
-//
-// Errors as for [Locker.Lock]; ErrNotAcquired if another has the lock,
-// ErrUnavailable if Redis did not take the call, ErrUnknown if it did not answer.
+// TryLock makes one attempt: one round trip to each node, with [WithFencing] two, or none
+// where this locker has key or wants it; see [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
 
-// TryLockFor is Lock with a wait of at most the given time, after which it fails
-// with ErrNotAcquired (or ErrUnavailable or ErrUnknown if Redis is away). A wait
-// of zero is TryLock; a negative one is refused.
+// TryLockFor is [Locker.Lock] with a wait of at most the given time.
 func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// Close releases what is held, ends waits with ErrClosed, and waits for the
-// locker's goroutines. Leases end with ErrClosed. It is bounded also when Redis
-// does not answer: ErrUnknown says that something could not be released, which
-// frees itself within its lease. A second Close does nothing.
+// Close releases what is held, ends leases and waits with ErrClosed, and waits for the
+// locker's goroutines; see [holdfast.Locker].
 func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.quorum.Close()

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quorum"
 )
 
-// What package holdfast has, which all kinds share.
+// What all kinds share is in package holdfast.
 type (
 	Lease       = holdfast.Lease
 	LockOption  = holdfast.LockOption
@@ -19,7 +19,7 @@ type (
 // ErrHeld is what a node says, in a [QuorumError], on which another holds the lock.
 var ErrHeld = quorum.ErrHeld
 
-// The errors of all kinds; see package holdfast.
+// The errors of all kinds are those of package holdfast.
 var (
 	ErrNotAcquired = holdfast.ErrNotAcquired
 	ErrLost        = holdfast.ErrLost
