@@ -52,17 +52,17 @@
 // # Who lives
 //
 // A client with waiters sends a heartbeat five times in [WithStale], every 5 s at least,
-// one call for many keys. Where all who wait for a key have entered less than half of
-// the time between two heartbeats ago, which did the same, that key needs none. By the
+// one call for many keys. Where all waiters of a key entered less than half of
+// the time between two heartbeats ago, that key needs none: entering did the same. By the
 // server's clock a client that was silent for as long as WithStale is dead, and its
 // waiters are dropped when they come first. A waiter that does not hear its grant,
 // because its connection is closed, is passed over in the same step and keeps its
 // place until its client is dead: a connection that was cut is not a death. A client
-// that may not subscribe says so with its heartbeats. It has its turn all the same, finds
-// that by a look, 10 to 100 ms later if it was the next at its last look, else with
-// its next heartbeat, and costs the others so much, or a first lease if it dies. A heartbeat
-// also looks: a lock that is free is granted to whoever comes next, a grant whose
-// message was lost is found, and a place that was lost is noticed.
+// that may not subscribe says so with its heartbeats. It has its turn all the same and
+// finds that by a look: 10 to 100 ms later if it was the next at its last look, else with
+// its next heartbeat. So much it costs the others, or a first lease if it dies. A
+// heartbeat also looks: it grants a free lock to the next waiter, and finds a grant whose
+// message was lost and a place that was lost.
 //
 // # At each failure
 //
@@ -70,9 +70,9 @@
 //     vanishes without closing its connections (a cut cable, SIGSTOP) is granted
 //     the lock if it comes first while its heartbeat is fresh, and costs one first
 //     lease then; all its other waiters together cost no more than WithStale. When it
-//     wakes it finds its places gone and enters again, at the end. Where somebody
-//     listens to all channels (PSUBSCRIBE *), Redis cannot tell who hears, and all
-//     of the dead cost what the vanished do.
+//     wakes it finds its places gone and enters again, at the end. Where a client
+//     listens to all channels (PSUBSCRIBE *), Redis cannot tell which waiter hears,
+//     and all of the dead cost what the vanished do.
 //   - A waiter dies between grant and wake-up: as above, one first lease.
 //   - The holder dies: its lease ends as in rlock; the next is served by a heartbeat.
 //   - A message, a reply, a subscription is lost; the queue is deleted: the next
@@ -93,10 +93,10 @@
 // are served one after another in one hold, without Redis, for up to
 // [WithLocalHandover]: the order stays that of the queue. They remain in the queue
 // until the release that names them, so that nothing changes when it never comes.
-// Only who entered at the first attempt is served so. Those who come while a call
-// to enter is under way enter together in the next. Where processes take turns,
-// those of one that holds the key or has several places wait up to 2 ms for one
-// another before.
+// Only a waiter that entered at the first attempt is served so. Waiters that come while a
+// call to enter is under way enter together in the next. Where processes take turns, the
+// waiters of one that holds the key or has several places first wait up to 2 ms for one
+// another.
 //
 // Acquires of keys that nobody waits for, and releases without a run, share calls as
 // in rlock.
@@ -108,5 +108,5 @@
 // costs so much, and behind one that waits the bounds above are those of Java's
 // own rules. A key that is held by rlock, or by Redisson's plain lock, is simply
 // held: its release tells the queue nothing, and the next heartbeat serves. They do
-// not see the queue and may take a free key before those who wait in it.
+// not see the queue and may take a free key before the waiters in it.
 package fair

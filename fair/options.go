@@ -106,8 +106,8 @@ func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.eng
 // and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }
 
-// WithMaxOutage sets for how long Lock and TryLockFor ride out a Redis that
-// does not answer, before they fail with ErrUnavailable (or ErrUnknown).
+// WithMaxOutage sets for how long a wait rides out a Redis that does not answer,
+// before it fails with ErrUnavailable (or ErrUnknown).
 // Default one lease; 0 fails at the first attempt that Redis does not answer. The
 // attempt that is under way then may still take a third of a lease, at most some
 // 6 s.

@@ -9,26 +9,25 @@
 //
 // It is Redlock, of Redis' page "Distributed Locks with Redis", in five steps:
 //
-//  1. The time is noted, on the monotonic clock.
-//  2. All nodes are asked at once, with one owner, each bounded by [WithNodeTimeout].
+//  1. Note the time, on the monotonic clock.
+//  2. Ask all nodes at once, with one owner, each for at most [WithNodeTimeout].
 //  3. The lock is held if a quorum (n/2+1 of n) said yes, with [WithClockFaults] some
 //     more, and lease − elapsed − drift is positive, drift = lease/100 + 2 ms. That is
 //     Deadline: the lease from step 1 on, less the drift.
 //  4. A renewal is the same, with a time of its own, and needs as many.
-//  5. Where it fails, all nodes that were asked are told to forget the owner, and
-//     it is tried again by a new owner, after a random delay that grows with each
-//     failure. A release that is heard cuts it short, to a random delay that is small
-//     unless many attempts have failed of late: those who are woken at once would
-//     split the votes again.
+//  5. Where it fails, tell all nodes that were asked to forget the owner, and try again
+//     with a new owner, after a random delay that grows with each failure. A release
+//     that is heard cuts the delay to a random one that is small unless many of the
+//     last attempts have failed: waiters that are woken at once would split the votes
+//     again.
 //
-// Lock returns when enough have said yes and not when the last node has answered; a
+// Lock returns when enough nodes have said yes and not when the last one has answered; a
 // round fails when they cannot be enough any more, and it is known whether others have
-// the lock.
-// Nodes that are missing are asked again at once, in the background: a lease on
-// exactly a quorum of nodes survives the failure of none. A node that missed a
-// lease, or a nested entry, is repaired also by the next renewal; that a repaired
-// node has it counts for no renewal. Renewals are one call to each node for many
-// leases. Unlock releases on all nodes and waits for a quorum of them.
+// the lock. The missing nodes are asked again at once, in the background: a lease on
+// exactly a quorum of nodes survives the failure of none. The next renewal also repairs a
+// node that missed a lease or a nested entry; that a repaired node has it counts for no
+// renewal. Renewals are one call to each node for many leases. Unlock releases on all
+// nodes and waits for a quorum of them.
 //
 // # Nodes that forget
 //
@@ -37,32 +36,32 @@
 // The paper's cure is a delayed restart, and this package enforces it from the
 // clients, at no cost but a GET and 2 µs for each call:
 //
-//	marker   the key holdfast_node on each node names its process, its replication ID (the
-//	         replication id, which changes when a replica is promoted), a random
-//	         epoch, since when the node has been up without a gap, and what all
-//	         clients have to agree on: the longest lease and the number of nodes
-//	look     who finds no marker, or one of another process or replication ID, writes a new
-//	         one: from then on the node has no vote for the longest lease of the
-//	         deployment ([WithMaxLease]), for all clients alike
+//	marker   the key holdfast_node on each node names its process, its replication ID
+//	         (which changes when a replica is promoted), a random epoch, since when the
+//	         node has been up without a gap, and what all clients have to agree on: the
+//	         longest lease and the number of nodes
+//	look     a client that finds no marker, or one of another process or replication ID,
+//	         writes a new one: from then on the node has no vote for the longest lease of
+//	         the deployment ([WithMaxLease]), for all clients alike
 //	vote     the script that acquires carries marker and replication ID in its text, and
 //	         compares both before it does anything. A node that restarted does not
 //	         know the script (caches are not kept from Redis 7 on), one that was
 //	         emptied has lost the marker, one that was promoted has another replication ID
-//	renewal  that a lease is there counts only if the marker still is, too; that it
+//	renewal  that a lease is there counts only if the marker is there as well; that it
 //	         is not there counts always
 //
 // So a restart, a FLUSHALL or a fail-over costs a vote for one longest lease, and
-// nothing else. New nodes have no vote either until then: Lock waits it out and
-// logs why, TryLock says so in its error. Where nothing can be held, as on nodes that
-// are new, [Locker.Bootstrap] with [NothingHeld] gives them their vote at once. That a
-// node gets its first replica, or loses its last one for an hour, makes it change its
-// replication id, and costs its vote as well.
+// nothing else. New nodes have no vote until then either: Lock waits and logs why,
+// TryLock says so in its error. Where nothing can be held, as on new nodes,
+// [Locker.Bootstrap] with [NothingHeld] gives them their vote at once. A node that gets
+// its first replica, or loses its last one for an hour, changes its replication ID, and
+// that costs its vote as well.
 //
 // What rolls a node's memory back in place is not seen, as run id and marker come back
 // with it: a virtual machine that is set back to a snapshot, DEBUG RELOAD NOSAVE or
 // DEBUG LOADAOF (off by default). Before such a node can be reached again, restart its
 // redis-server or delete the key holdfast_node there: either is a quarantine. A backup
-// that is put back goes with a restart, and is safe by that.
+// needs a restart to be put back, and is safe by that.
 //
 // # What it promises, and what not
 //
@@ -72,13 +71,13 @@
 // 1 %.
 //
 // On a node whose clock jumps ahead a lease is gone, and the node votes for another.
-// That is survived once every node that works has the lease and its last renewal: as
-// long as the nodes that these are missing on and those whose clock is wrong are together
-// no more than n − quorum, one of three, two of five. But a lease is handed out, and a
-// renewal counts, when a quorum has it, and then one clock may let a second in. A node comes to have the lease when it answers,
-// or is asked again, which is at once; not before what a rival's round has left there is
-// undone, which takes up to one lease if the rival died. A clock that has jumped counts
-// as wrong until the leases of that moment are over.
+// A lease survives that once every working node has it and its last renewal: as long as
+// the nodes that miss it and the nodes whose clock is wrong are together no more than
+// n − quorum, one of three, two of five. But a lease is handed out, and a
+// renewal counts, when a quorum has it, and then one clock may let a second in. A node
+// gets the lease when it answers or is asked again, which is at once, but only after what
+// a rival's round has left there is undone, which takes up to one lease if the rival
+// died. A clock that has jumped counts as wrong until the leases of that moment are over.
 //
 // [WithClockFaults] closes that gap: with k votes more than a quorum for each lease and
 // each renewal, the clocks of any k nodes may jump at any moment, and the other nodes
@@ -118,11 +117,11 @@
 // [2] "Is Redlock safe?", 2016: http://antirez.com/news/101
 //
 // One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which
-// is not offered here), is simpler, and enough where minutes without locks are
-// bearable when that server is gone. A quorum is for those to whom they are not.
+// this package does not offer), is simpler, and enough where minutes without locks are
+// bearable when that server is gone. A quorum is for users to whom they are not.
 //
 // # Several keys
 //
-// [LockAll] takes keys of any of the lock kinds, also of different Redises, all or
-// nothing: one after another, in an order that is the same in every process.
+// [LockAll] and [DoAll] take keys of any of the lock kinds, also of different Redises, all
+// or nothing: one after another, in an order that is the same in every process.
 package multilock

@@ -28,18 +28,18 @@ type Locker struct {
 // All programs have to use the same nodes. The nodes keep their number, and have no
 // vote for a client with another one. To change it, add or remove one node at a time:
 // stop all clients, delete the key holdfast_node on all nodes, the new or the removed
-// one too, and start the clients with the other number. For the longest lease after
-// that they have no vote, and so a client that was overlooked is harmless: what it
+// one as well, and start the clients with the other number. For the longest lease after
+// that the nodes have no vote, and so a client that was overlooked is harmless: what it
 // marks anew is refused to the others, whose error says so, until the key is deleted
-// again. To replace a node, remove it, and then add the other. Two at once, or a node
-// replaced in one step, can make a second quorum beside that of a client which goes on
-// with the nodes of before.
+// again. To replace a node, remove it, and then add the other. Two nodes changed at once,
+// or one replaced in one step, can make a second quorum beside that of a client which
+// goes on with the former nodes.
 //
 // It fails on too few or too many clients, a nil client, a client of a Redis
-// Cluster, and an option out of range, which the error names. That two clients
-// are of one server is logged, and they are one vote. A server that is older than Redis
-// 7, may evict locks or has another longest lease or number of nodes has no vote, which
-// is logged; where too few are left, locks fail and say why.
+// Cluster, and an option out of range, which the error names. Two clients of one server
+// are one vote, which is logged. A server that is older than Redis 7, may evict locks or
+// has another longest lease or number of nodes has no vote, which is logged as well; where
+// too few are left, locks fail and say why.
 func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	if len(clients) < 1 || len(clients) > 15 {
 		return nil, fmt.Errorf("multilock: New: %d clients, 1 to 15 are allowed", len(clients))
@@ -67,17 +67,17 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 // Bootstrap readies the nodes: one that nobody has used since it was started, emptied
 // or promoted has no vote for the longest lease (see [WithMaxLease]), and Bootstrap
 // begins that time, as the first lock would. It shortens it nowhere, so a program may
-// call it whenever it starts. It returns without waiting for votes, and nil where a
-// quorum of nodes has its vote or is waiting for it; the log (see [WithLogger]) and
-// [Locker.Nodes] tell for how long, Lock waits that out.
+// call it whenever it starts. It does not wait for votes, and returns nil where a
+// quorum of nodes has its vote or will get it by waiting, as Lock does; the log (see
+// [WithLogger]) and [Locker.Nodes] tell for how long.
 //
 // With [NothingHeld], where a deployment is set up, all nodes vote at once. Should that
 // call fail half way, the nodes have no vote for the longest lease at most.
 //
 // Errors: [*QuorumError] if too few nodes answer or can vote (all of them must with
-// NothingHeld), which is done again without harm; with NothingHeld also that a node
+// NothingHeld): calling again does no harm; with NothingHeld also that a node
 // votes while others do not. A few round trips to each node, on connections of their
-// own. It is bounded by ctx and by 2 s.
+// own, within ctx and 2 s.
 func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
 	var c bootstrap
 	for _, o := range opts {

@@ -53,8 +53,7 @@ func WithLocalHandover(d time.Duration) Option {
 // earlier holds of the key; see [Lease.Fence]. The true clocks of nodes must agree within
 // a third of the longest lease. One that does not counts for no fence, which is logged;
 // where no quorum agrees, nobody gets the lock. Default off. It costs each lock a second
-// round trip, in which the number is written back to a quorum; without it there is none,
-// and a free key takes one.
+// round trip, in which the number is written back to a quorum.
 func WithFencing() Option { return option(func(c *config) { c.quorum.Fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after
@@ -73,10 +72,10 @@ func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.eng
 // and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }
 
-// WithMaxOutage sets for how long Lock and TryLockFor ride out that too few nodes
-// vote, before they fail with ErrUnavailable (or ErrUnknown). Default one lease more
-// than the longest lease and 2 %, for which a node that restarted has no vote. 0
-// fails at the first such round.
+// WithMaxOutage sets for how long a wait goes on while too few nodes vote, before it
+// fails with ErrUnavailable (or ErrUnknown). Default one lease more than the longest
+// lease and 2 %, for which a node that restarted has no vote. 0 fails at the first such
+// round.
 func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
 
 // WithNodeTimeout sets how long one node may take at most to answer one call: a
@@ -110,11 +109,11 @@ func WithEviction() Option { return option(func(c *config) { c.quorum.Evicting =
 
 // WithClockFaults keeps exclusion while the clocks of k nodes jump, at any moment and
 // by any amount: a lease is handed out, and a renewal trusted, only with k votes more
-// than a quorum, so that a quorum is left when k nodes have lost it. Then so many nodes
-// less may be missing: with k = 1, one of five and none of three. Default 0, with which
-// a clock fault is survived once every node that works has the lease (see the package's
-// page); k may be as large as the minority. It protects the leases of this locker,
-// whatever the others are told; give it to all of them.
+// than a quorum, so that a quorum is left when k nodes have lost it. Then k nodes fewer
+// may be missing: with k = 1, one of five and none of three. Default 0, with which
+// a lease survives a clock fault once every working node has it (see the package's
+// page); k may be as large as the minority. It protects the leases of this locker only:
+// give it to all lockers.
 func WithClockFaults(k int) Option {
 	return option(func(c *config) { c.quorum.ClockFaults = k })
 }

@@ -59,7 +59,7 @@
 // Acquires that goroutines of one locker are about to send at the same moment go out
 // as one call, up to 50 of them, and so do releases, except those that give fence
 // numbers back; most of what so small a script costs is the call. Each has its own
-// answer, its own refusal and, if there is no answer, its own doubt; whoever
-// leaves costs the others nothing. Where no more than 8 calls are under way, nobody
-// waits for others.
+// answer, its own refusal and, if there is no answer, its own doubt; one that
+// leaves costs the others nothing. Where no more than 8 calls are under way, none waits
+// for others.
 package rlock
