@@ -9,7 +9,7 @@ import (
 // Inspect returns who holds key, and how many wait for it; see [holdfast.Locker]. One round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (Status, error) {
-		said, waiting, err := l.queues.Inspect(ctx, key)
+		said, waiting, err := l.backend.Inspect(ctx, key)
 		return Status{
 			Held: said.Owner != "", Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining,
 			Waiting: waiting,
@@ -21,6 +21,6 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // operators, see [holdfast.Locker]. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
-		return l.queues.ForceRelease(ctx, key)
+		return l.backend.ForceRelease(ctx, key)
 	})
 }

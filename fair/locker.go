@@ -8,17 +8,15 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/single"
 )
 
 // Locker locks keys on one Redis. It is one client in the eyes of Redis and of
 // the other lockers. Safe for concurrent use; one for each process and Redis is
 // enough.
 type Locker struct {
-	engine     *engine.Engine
-	queues     *scripts.Fair
-	subscriber *pubsub.Subscriber
+	engine  *engine.Engine
+	backend *single.Queued
 }
 
 // New returns a locker on the Redis of client, which stays the caller's: it is
@@ -37,12 +35,8 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := scripts.NewNode(client)
-	queues := scripts.NewFair(node, c.settings())
-	subscriber := pubsub.New(client, c.engine.Log)
-	c.engine.Calls, c.engine.EvictionPolicy = engine.NewCalls(c.engine.Lease, node.Server), node.EvictionPolicy
-	backend := newOrdered(queues, node, subscriber, c.engine.Calls)
-	return &Locker{engine: engine.NewQueued(backend, c.engine), queues: queues, subscriber: subscriber}, nil
+	backend := single.NewQueued(client, &c.engine, c.settings())
+	return &Locker{engine: engine.NewQueued(backend, c.engine), backend: backend}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see
@@ -83,6 +77,6 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // locker's goroutines; see [holdfast.Locker].
 func (l *Locker) Close() error {
 	err := l.engine.Close()
-	l.subscriber.Close()
+	l.backend.Close()
 	return err
 }

@@ -32,16 +32,14 @@ func (o option) apply(c *config) { o(c) }
 type config struct {
 	engine      engine.Config
 	outage      *time.Duration
-	fencing     bool
 	fenceExpiry *time.Duration
-	stale       time.Duration
 	firstLease  *time.Duration
 }
 
 // settings are those of the scripts.
 func (c *config) settings() scripts.FairSettings {
-	s := scripts.FairSettings{Client: c.engine.Client, Stale: c.stale, FirstLease: *c.firstLease}
-	if c.fencing {
+	s := scripts.FairSettings{Client: c.engine.Client, Stale: c.engine.Stale, FirstLease: *c.firstLease}
+	if c.engine.Fencing {
 		s.Fencing = scripts.Fencing{Reserve: 1, Expiry: *c.fenceExpiry}
 	}
 	if c.engine.Handover > 0 {
@@ -73,7 +71,7 @@ func WithLocalHandover(d time.Duration) Option {
 // about half as much again for each lock. There is no other clock to compare Redis'
 // with: if it is ahead for a while, numbers go on growing from there, and go back if
 // then the counter is lost. While it is beyond the year 2255, locks are refused.
-func WithFencing() Option { return option(func(c *config) { c.fencing = true }) }
+func WithFencing() Option { return option(func(c *config) { c.engine.Fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after
 // its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
@@ -86,7 +84,7 @@ func WithFenceExpiry(d time.Duration) Option {
 // count as dead for all others and lose their places; it gives one five times as
 // often, and at least every 10 s. Default 5 s; from 100 ms to 30 years, in whole
 // milliseconds.
-func WithStale(d time.Duration) Option { return option(func(c *config) { c.stale = d }) }
+func WithStale(d time.Duration) Option { return option(func(c *config) { c.engine.Stale = d }) }
 
 // WithFirstLease sets for how long a key is granted to a waiter, who then renews
 // it to the lease that it asked for: so long a waiter that has died unnoticed
@@ -116,8 +114,8 @@ func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.o
 func configure(opts []Option) (*config, error) {
 	c := &config{engine: engine.Config{
 		Kind: "fair", Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
-		Client: uuid.NewString(),
-	}, stale: DefaultStale}
+		Client: uuid.NewString(), Stale: DefaultStale,
+	}}
 	for _, o := range opts {
 		if o == nil {
 			return nil, errors.New("fair: New: option is nil")
@@ -131,24 +129,23 @@ func configure(opts []Option) (*config, error) {
 	if err := c.engine.Check(); err != nil {
 		return nil, err
 	}
-	if err := scripts.CheckStale(c.stale); err != nil {
+	if err := scripts.CheckStale(c.engine.Stale); err != nil {
 		return nil, fmt.Errorf("fair: WithStale: %w", err)
 	}
 	if c.firstLease == nil {
-		first := max(DefaultFirstLease, c.stale)
+		first := max(DefaultFirstLease, c.engine.Stale)
 		c.firstLease = &first
 	}
 	if err := scripts.CheckLease(*c.firstLease); err != nil {
 		return nil, fmt.Errorf("fair: WithFirstLease: %w", err)
 	}
-	if *c.firstLease < c.stale {
-		return nil, fmt.Errorf("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.stale)
+	if *c.firstLease < c.engine.Stale {
+		return nil, fmt.Errorf("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.engine.Stale)
 	}
-	expiry, err := engine.FenceExpiry("fair", c.fencing, c.fenceExpiry, DefaultFenceExpiry)
+	expiry, err := engine.FenceExpiry("fair", c.engine.Fencing, c.fenceExpiry, DefaultFenceExpiry)
 	if err != nil {
 		return nil, err
 	}
 	c.fenceExpiry = &expiry
-	c.engine.Stale, c.engine.Fencing = c.stale, c.fencing
 	return c, nil
 }

@@ -10,7 +10,7 @@ import (
 // Inspect returns who holds key; see [holdfast.Locker]. One round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	said, err := engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (scripts.Holder, error) {
-		return l.node.Inspect(ctx, key)
+		return l.backend.Inspect(ctx, key)
 	})
 	if err != nil || said.Owner == "" {
 		return Status{}, err
@@ -22,6 +22,6 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // operators, see [holdfast.Locker]. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
-		return l.node.ForceRelease(ctx, key)
+		return l.backend.ForceRelease(ctx, key)
 	})
 }

@@ -9,17 +9,15 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
+	"github.com/holdfast-go/holdfast/internal/single"
 )
 
 // Locker locks keys on one Redis. It is one client in the eyes of Redis and of
 // the other lockers. Safe for concurrent use; one for each process and Redis is
 // enough.
 type Locker struct {
-	engine     *engine.Engine
-	node       *scripts.Node
-	subscriber *pubsub.Subscriber
+	engine  *engine.Engine
+	backend *single.Racing
 }
 
 // New returns a locker on the Redis of client, which stays the caller's: it is
@@ -38,12 +36,8 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := scripts.NewNode(client)
-	subscriber := pubsub.New(client, c.engine.Log)
-	c.engine.Calls = engine.NewCalls(c.engine.Lease, node.Server)
-	c.engine.Fencing, c.engine.EvictionPolicy = c.fencing, node.EvictionPolicy
-	backend := newSingle(node, subscriber, c.engine.Calls, c.fencing, *c.fenceExpiry)
-	return &Locker{engine: engine.New(backend, c.engine), node: node, subscriber: subscriber}, nil
+	backend := single.NewRacing(client, &c.engine, *c.fenceExpiry)
+	return &Locker{engine: engine.New(backend, c.engine), backend: backend}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see
@@ -79,7 +73,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // locker's goroutines; see [holdfast.Locker].
 func (l *Locker) Close() error {
 	err := l.engine.Close()
-	l.subscriber.Close()
+	l.backend.Close()
 	return err
 }
 

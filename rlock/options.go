@@ -26,7 +26,6 @@ func (o option) apply(c *config) { o(c) }
 type config struct {
 	engine      engine.Config
 	outage      *time.Duration
-	fencing     bool
 	fenceExpiry *time.Duration
 }
 
@@ -47,7 +46,7 @@ func WithLocalHandover(d time.Duration) Option {
 // about half as much again for each lock. There is no other clock to compare Redis'
 // with: if it is ahead for a while, numbers go on growing from there, and go back if
 // then the counter is lost. While it is beyond the year 2255, locks are refused.
-func WithFencing() Option { return option(func(c *config) { c.fencing = true }) }
+func WithFencing() Option { return option(func(c *config) { c.engine.Fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after
 // its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
@@ -90,7 +89,7 @@ func configure(opts []Option) (*config, error) {
 	if err := c.engine.Check(); err != nil {
 		return nil, err
 	}
-	expiry, err := engine.FenceExpiry("rlock", c.fencing, c.fenceExpiry, DefaultFenceExpiry)
+	expiry, err := engine.FenceExpiry("rlock", c.engine.Fencing, c.fenceExpiry, DefaultFenceExpiry)
 	if err != nil {
 		return nil, err
 	}

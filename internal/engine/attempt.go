@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -49,6 +50,14 @@ func (h *Engine) attempt(ctx context.Context, k *keyState, t Terms, numbers int6
 	owner, start := h.newOwner(), time.Now()
 	said, err := h.acquire(ctx, k.name, owner, t.Lease, numbers)
 	return h.judge(k, owner, t, start, said, err)
+}
+
+// newOwner mints an identity that is never used again. The leading zero tells our
+// owners from Redisson's.
+func (h *Engine) newOwner() string {
+	b := make([]byte, 0, 64)
+	b = append(append(b, h.Client...), ":0"...)
+	return string(strconv.AppendUint(b, h.owners.Add(1), 10))
 }
 
 func (h *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"hash/maphash"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,16 +85,4 @@ func build(backend Backend, c Config) *Engine {
 	}
 	h.watchdog = watchdog.New(watchdog.Config[*hold]{Lease: c.Lease, Renew: h.renew, Ended: h.holdEnded})
 	return h
-}
-
-func (h *Engine) shardOf(key string) *shard {
-	return &h.shards[maphash.String(h.seed, key)%uint64(len(h.shards))]
-}
-
-// newOwner mints an identity that is never used again. The leading zero tells our
-// owners from Redisson's.
-func (h *Engine) newOwner() string {
-	b := make([]byte, 0, 64)
-	b = append(append(b, h.Client...), ":0"...)
-	return string(strconv.AppendUint(b, h.owners.Add(1), 10))
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"hash/maphash"
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
@@ -31,6 +32,10 @@ func (s *shard) Unlock() {
 	for _, e := range ended {
 		e.of.notify(e.why)
 	}
+}
+
+func (h *Engine) shardOf(key string) *shard {
+	return &h.shards[maphash.String(h.seed, key)%uint64(len(h.shards))]
 }
 
 // keyState is what this locker knows of one key. It exists while the key is held, wanted

@@ -1,10 +1,8 @@
 package gather
 
 import (
-	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -83,36 +81,4 @@ func TestJoin_AtOnce(t *testing.T) {
 	for ask, n := range seen {
 		require.Equal(t, 1, n, ask)
 	}
-}
-
-// Few calls under way are each made alone; the next one shares.
-func TestSharing_Few(t *testing.T) {
-	begun, goOn := make(chan bool), make(chan bool)
-	s := NewSharing(func(_ context.Context, _ int, ask int) (int, error) {
-		begun <- true
-		<-goOn
-		return ask, nil
-	}, nil, nil)
-	c, _ := s.Join(0, 0, false)
-	var all sync.WaitGroup
-	for i := range Few {
-		all.Go(func() {
-			answer, err := s.Do(context.Background(), 0, i)
-			require.NoError(t, err)
-			require.Equal(t, i, answer)
-		})
-		<-begun
-	}
-	all.Go(func() {
-		answer, err := s.Do(context.Background(), 0, Few)
-		require.NoError(t, err)
-		require.Equal(t, -1, answer)
-	})
-	require.Eventually(t, func() bool { return s.Size(c) == 2 }, 20*time.Second, time.Millisecond)
-	s.Close(c)
-	c.Answers = []int{0, -1}
-	close(c.Came)
-	close(goOn)
-	all.Wait()
-	require.Zero(t, s.UnderWay.Load())
 }

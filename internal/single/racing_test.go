@@ -1,4 +1,4 @@
-package rlock
+package single
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/gather"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 type (
 	acquiring = gather.Call[scripts.Fencing, scripts.Ask, scripts.NodeReply]
-	releasing = gather.Call[struct{}, scripts.Hold, scripts.End]
+	releasing = gather.Call[none, scripts.Hold, scripts.End]
 )
 
 // shareRig is an engine whose calls the test gathers, and makes.
@@ -31,26 +31,24 @@ type shareRig struct {
 	*testing.T
 	server  *redistest.Server
 	way     *redistest.Proxy
-	backend *single
+	backend *Racing
 	engine  *engine.Engine
 	lease   time.Duration
 	calls   atomic.Int64 // that the server has seen
 }
 
-func newShareRig(t *testing.T, change ...func(*single, *engine.Config)) *shareRig {
+func newShareRig(t *testing.T, change ...func(*Racing, *engine.Config)) *shareRig {
 	s := redistest.Start(t)
 	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: 3 * time.Second}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
-	node := scripts.NewNode(client)
-	calls := engine.NewCalls(r.lease, node.Server)
-	r.backend = newSingle(node, pubsub.New(client, nil), calls, false, time.Hour)
-	c := engine.Config{Kind: "rlock", Lease: r.lease, Calls: calls, Log: slog.New(slog.DiscardHandler)}
+	c := engine.Config{Kind: "rlock", Lease: r.lease, Log: slog.New(slog.DiscardHandler)}
+	r.backend = NewRacing(client, &c, time.Hour)
 	for _, f := range change {
 		f(r.backend, &c)
 	}
 	r.engine = engine.New(r.backend, c)
-	r.backend.acquires.UnderWay.Add(gather.Few) // of the test's own
-	r.backend.releases.UnderWay.Add(gather.Few)
+	r.backend.acquires.underWay.Add(few) // of the test's own
+	r.backend.releases.underWay.Add(few)
 	t.Cleanup(func() { _ = r.engine.Close() })
 	r.way.OnRequest(func(cmd []string) redistest.Verdict {
 		r.calls.Add(1)
@@ -59,7 +57,7 @@ func newShareRig(t *testing.T, change ...func(*single, *engine.Config)) *shareRi
 	return r
 }
 
-func fenced(b *single, c *engine.Config) { b.fencing, c.Fencing = true, true }
+func fenced(b *Racing, c *engine.Config) { b.fencing, c.Fencing = true, true }
 
 func (r *shareRig) until(what func() bool) {
 	r.Helper()
@@ -68,7 +66,7 @@ func (r *shareRig) until(what func() bool) {
 
 // tried is a TryLock in the background.
 type tried struct {
-	lease *Lease
+	lease *holdfast.Lease
 	err   error
 }
 
@@ -104,7 +102,7 @@ func (r *shareRig) joined(c *acquiring, ctx context.Context, keys ...string) (al
 // send makes the call.
 func (r *shareRig) send(c *acquiring) {
 	r.backend.acquires.Close(c)
-	r.backend.acquires.Begin(c)
+	r.backend.acquires.begin(c)
 }
 
 // held says whether there is such a key.
@@ -125,7 +123,7 @@ func (r *shareRig) tombstones() []string {
 // Acquires, and releases, that come at once are one call, and each gets its own answer:
 // the key, another's, an error.
 func TestSharing(t *testing.T) {
-	for name, change := range map[string]func(*single, *engine.Config){"plain": func(*single, *engine.Config) {}, "fenced": fenced} {
+	for name, change := range map[string]func(*Racing, *engine.Config){"plain": func(*Racing, *engine.Config) {}, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
 			r := newShareRig(t, change)
 			ctx := context.Background()
@@ -140,7 +138,7 @@ func TestSharing(t *testing.T) {
 			require.NoError(t, b.err)
 			require.NoError(t, last.err)
 			require.NoError(t, spoilt.err)
-			require.ErrorIs(t, others.err, ErrNotAcquired)
+			require.ErrorIs(t, others.err, holdfast.ErrNotAcquired)
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(wrong.err))
 			require.ErrorContains(t, wrong.err, "WRONGTYPE")
 			require.True(t, c.Answers[0].OK)
@@ -157,7 +155,7 @@ func TestSharing(t *testing.T) {
 			ended, place := r.backend.releases.Join(struct{}{}, hold, false)
 			require.Zero(t, place)
 			errs := make([]chan error, 3)
-			for i, e := range []*Lease{b.lease, last.lease, spoilt.lease} {
+			for i, e := range []*holdfast.Lease{b.lease, last.lease, spoilt.lease} {
 				errs[i] = make(chan error, 1)
 				go func() { errs[i] <- e.Unlock(ctx) }()
 				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
@@ -165,9 +163,9 @@ func TestSharing(t *testing.T) {
 			r.server.Do(t, "DEL", "c")
 			r.server.Do(t, "SET", "spoilt", "a string")
 			r.backend.releases.Close(ended)
-			r.backend.releases.Begin(ended)
+			r.backend.releases.begin(ended)
 			require.NoError(t, <-errs[0])
-			require.ErrorIs(t, <-errs[1], ErrLost, "of the key that was gone")
+			require.ErrorIs(t, <-errs[1], holdfast.ErrLost, "of the key that was gone")
 			require.ErrorContains(t, <-errs[2], "WRONGTYPE")
 			require.True(t, ended.Answers[0].Ours)
 			require.LessOrEqual(t, r.calls.Load(), before+2)
@@ -186,7 +184,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			return func() { r.server.Do(r, "ACL", "SETUSER", "default", "allkeys") }
 		},
 		"too late": func(r *shareRig) func() {
-			aside := r.backend.acquires.Detached
+			aside := r.backend.acquires.detached
 			late := func(f func(context.Context)) bool {
 				return aside(func(ctx context.Context) {
 					over, cancel := context.WithCancel(ctx)
@@ -194,12 +192,12 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 					f(over)
 				})
 			}
-			r.backend.acquires.Detached, r.backend.releases.Detached = late, late
+			r.backend.acquires.detached, r.backend.releases.detached = late, late
 			return func() {}
 		},
 		"closed": func(r *shareRig) func() {
 			never := func(func(context.Context)) bool { return false }
-			r.backend.acquires.Detached, r.backend.releases.Detached = never, never
+			r.backend.acquires.detached, r.backend.releases.detached = never, never
 			return func() {}
 		},
 	} {
@@ -209,7 +207,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			c := r.first("foreign", "me")
 			all := r.joined(c, ctx, "key1", "key2")
 			r.send(c)
-			var entries []*Lease
+			var entries []*holdfast.Lease
 			for _, done := range all {
 				got := <-done
 				require.NoError(t, got.err)
@@ -224,7 +222,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
 			}
 			r.backend.releases.Close(ended)
-			r.backend.releases.Begin(ended)
+			r.backend.releases.begin(ended)
 			require.NoError(t, <-errs)
 			require.NoError(t, <-errs)
 			require.False(t, r.held("key1") || r.held("key2"))
@@ -248,7 +246,7 @@ func TestSharing_OverBefore(t *testing.T) {
 func TestSharing_Closing(t *testing.T) {
 	r := newShareRig(t)
 	begun, goOn := make(chan bool), make(chan struct{})
-	require.True(t, r.backend.acquires.Detached(func(ctx context.Context) {
+	require.True(t, r.backend.acquires.detached(func(ctx context.Context) {
 		_, limited := ctx.Deadline()
 		begun <- limited
 		<-goOn
@@ -259,7 +257,7 @@ func TestSharing_Closing(t *testing.T) {
 		_ = r.engine.Close()
 		close(closed)
 	}()
-	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.Detached, r.backend.releases.Detached} {
+	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.detached, r.backend.releases.detached} {
 		r.until(func() bool { return !aside(func(context.Context) {}) })
 	}
 	select {
@@ -277,14 +275,14 @@ func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
 	asks := []scripts.Ask{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
-	require.NoError(t, r.backend.node.AcquireEach(ctx, nil, asks, make([]scripts.NodeReply, 1)))
+	require.NoError(t, r.backend.Node.AcquireEach(ctx, nil, asks, make([]scripts.NodeReply, 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
 	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })
 	r.send(c)
 	<-swallowed
 	for _, done := range all {
-		require.ErrorIs(t, (<-done).err, ErrUnknown)
+		require.ErrorIs(t, (<-done).err, holdfast.ErrUnknown)
 	}
 	r.until(func() bool { return !r.held("a") && !r.held("b") })
 	require.True(t, r.held("first"), "of which the test was not told either")
@@ -298,8 +296,8 @@ func TestSharing_Leaving(t *testing.T) {
 	const callers = 3
 	r := newShareRig(t)
 	made, goOn := make(chan int), make(chan struct{})
-	many := r.backend.acquires.Many
-	r.backend.acquires.Many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.NodeReply) error {
+	many := r.backend.acquires.many
+	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.NodeReply) error {
 		made <- len(asks)
 		<-goOn
 		return many(ctx, f, asks, said)
@@ -319,7 +317,7 @@ func TestSharing_Leaving(t *testing.T) {
 			calling.Go(func() {
 				said, err := r.backend.Acquire(on, key(i), "me", time.Minute, 1)
 				if err == nil && !said.OK {
-					err = ErrNotAcquired
+					err = holdfast.ErrNotAcquired
 				}
 				all[i] <- err
 			})

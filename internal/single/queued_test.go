@@ -1,4 +1,4 @@
-package fair
+package single
 
 import (
 	"context"
@@ -9,19 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/gather"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 const lease = time.Minute
 
 // together makes one call of what the first asks and of the others' calls.
-func together[K comparable, Q, A any](t *testing.T, s *gather.Sharing[K, Q, A], kind K, first Q, others ...func() A) []A {
+func together[K comparable, Q, A any](t *testing.T, s *batch[K, Q, A], kind K, first Q, others ...func() A) []A {
 	t.Helper()
-	s.UnderWay.Add(gather.Few)
-	defer s.UnderWay.Add(-gather.Few)
+	s.underWay.Add(few)
+	defer s.underWay.Add(-few)
 	c, place := s.Join(kind, first, false)
 	require.Zero(t, place)
 	came := make([]chan A, len(others))
@@ -31,7 +29,7 @@ func together[K comparable, Q, A any](t *testing.T, s *gather.Sharing[K, Q, A], 
 		require.Eventually(t, func() bool { return s.Size(c) == i+2 }, 20*time.Second, time.Millisecond)
 	}
 	s.Close(c)
-	s.Begin(c)
+	s.begin(c)
 	<-c.Came
 	require.NoError(t, c.Err)
 	all := c.Answers[:1:1]
@@ -43,14 +41,13 @@ func together[K comparable, Q, A any](t *testing.T, s *gather.Sharing[K, Q, A], 
 
 // Acquires, and releases, that come at once are one call, and each gets its own answer.
 // Releases of which a run was served, or of an owner in doubt, go by themselves.
-func TestSharing(t *testing.T) {
+func TestSharing_Queued(t *testing.T) {
 	s := redistest.Start(t)
 	client := s.Client(t)
-	node := scripts.NewNode(client)
 	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", Stale: 5 * time.Second, FirstLease: 6 * time.Second}
-	calls := engine.NewCalls(lease, node.Server)
-	r := newOrdered(scripts.NewFair(node, settings), node, pubsub.New(client, nil), calls)
-	h := engine.NewQueued(r, engine.Config{Lease: lease, Calls: calls, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale})
+	c := engine.Config{Lease: lease, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale}
+	r := NewQueued(client, &c, settings)
+	h := engine.NewQueued(r, c)
 	defer h.Close()
 	ctx := context.Background()
 	owner := func(n string) string { return settings.Client + ":0" + n }
@@ -68,7 +65,7 @@ func TestSharing(t *testing.T) {
 		}
 	}
 
-	got := together(t, r.acquires, struct{}{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
+	got := together(t, r.acquires, none{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
 		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
 	require.True(t, got[0].OK && got[1].OK)
 	require.NoError(t, got[2].Err)
@@ -86,7 +83,7 @@ func TestSharing(t *testing.T) {
 	for _, key := range []string{"b", "c"} {
 		s.Do(t, "SET", "redisson_lock_token:{"+key+"}", "9")
 	}
-	ended := together(t, r.releases, struct{}{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
+	ended := together(t, r.releases, none{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
 	require.Equal(t, scripts.FairReleased{Passed: scripts.Passed{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Grant.Owner)

@@ -1,0 +1,45 @@
+package single
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Few calls under way are each made alone; the next one shares.
+func TestBatch_Few(t *testing.T) {
+	begun, goOn := make(chan bool), make(chan bool)
+	s := newBatch(nil, func(_ context.Context, _ int, ask int) (int, error) {
+		begun <- true
+		<-goOn
+		return ask, nil
+	}, nil)
+	c, _ := s.Join(0, 0, false)
+	var all sync.WaitGroup
+	for i := range few {
+		all.Go(func() {
+			answer, err := s.do(context.Background(), 0, i)
+			require.NoError(t, err)
+			require.Equal(t, i, answer)
+		})
+		<-begun
+	}
+	all.Go(func() {
+		answer, err := s.do(context.Background(), 0, few)
+		require.NoError(t, err)
+		require.Equal(t, -1, answer)
+	})
+	require.Eventually(t, func() bool { return s.Size(c) == 2 }, 20*time.Second, time.Millisecond)
+	s.Close(c)
+	c.Answers = []int{0, -1}
+	close(c.Came)
+	close(goOn)
+	all.Wait()
+	require.Zero(t, s.underWay.Load())
+}

@@ -1,0 +1,108 @@
+package single
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Queued is an [engine.Queued] with the queues of one Redis. Acquires that are made at once
+// share a call, and so do releases and what undoes acquires. The methods that it does not
+// define are those of its scripts.
+type Queued struct {
+	*scripts.Fair
+	node       *scripts.Node
+	subscriber *pubsub.Subscriber
+	acquires   *batch[none, scripts.Ask, scripts.FairAcquired]
+	releases   *batch[none, scripts.FairHold, scripts.FairReleased] // those of which no run was served
+	leaves     *batch[none, scripts.Hold, scripts.FairReleased]     // those of one owner, of which a call may still arrive
+}
+
+// NewQueued returns a backend on the Redis of client, and completes the configuration of
+// its engine.
+func NewQueued(client rueidis.Client, c *engine.Config, s scripts.FairSettings) *Queued {
+	r := &Queued{}
+	r.node, r.subscriber = connect(client, c)
+	r.Fair = scripts.NewFair(r.node, s)
+	r.acquires = newBatch(c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (said scripts.FairAcquired, err error) {
+		said.Acquired, err = r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
+		return said, err
+	}, alike(r.AcquireEach))
+	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (said scripts.FairReleased, err error) {
+		said.Passed, err = r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
+		return said, err
+	}, alike(r.ReleaseEach))
+	r.leaves = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.FairReleased, err error) {
+		said.Passed, err = r.Fair.Leave(ctx, h.Key, 1, h.Owner)
+		return said, err
+	}, alike(r.LeaveEach))
+	return r
+}
+
+// Close ends the subscriptions. The engine is closed before.
+func (r *Queued) Close() { r.subscriber.Close() }
+
+// Acquire takes a key that nobody waits for, alone or with others.
+func (r *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
+	said, err := r.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	if err == nil {
+		err = said.Err
+	}
+	return said.Acquired, err
+}
+
+// Release ends a hold and gives the key to the next waiter, alone or with others.
+func (r *Queued) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error) {
+	if doubt || len(served) > 0 {
+		return r.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
+	}
+	return passed(r.releases.do(ctx, none{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence}))
+}
+
+// Leave gives up owners; alone or with others, if there is one, in doubt.
+func (r *Queued) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error) {
+	if doubts != 1 || len(owners) != 1 {
+		return r.Fair.Leave(ctx, key, doubts, owners...)
+	}
+	return passed(r.leaves.do(ctx, none{}, scripts.Hold{Key: key, Owner: owners[0]}))
+}
+
+func passed(said scripts.FairReleased, err error) (scripts.Passed, error) {
+	if err == nil {
+		err = said.Err
+	}
+	return said.Passed, err
+}
+
+// Recount is the node's.
+func (r *Queued) Recount(ctx context.Context, key, owner string, entries int) (bool, error) {
+	return r.node.Recount(ctx, key, owner, entries)
+}
+
+// Renew is the node's.
+func (r *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
+	return r.node.Renew(ctx, lease, keys, owners, answers)
+}
+
+// Lost does nothing, as that of Racing.
+func (r *Queued) Lost(string, string) {}
+
+// Inbox listens to the grants of key to this locker.
+func (r *Queued) Inbox(key string, receive func(string)) *pubsub.Subscription {
+	return r.subscriber.SubscribeFunc(r.Fair.Inbox(key), receive)
+}
+
+// OwnerChannel listens to Java's wake-ups of owner.
+func (r *Queued) OwnerChannel(key, owner string, receive func(string)) *pubsub.Subscription {
+	return r.subscriber.SubscribeFunc(r.Fair.OwnerChannel(key, owner), receive)
+}
+
+// ParseGrant reads a message of the inbox of key.
+func (r *Queued) ParseGrant(key, message string) (scripts.Grant, bool) {
+	return scripts.ParseGrant(key, message)
+}

@@ -1,0 +1,107 @@
+package single
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Racing is an [engine.Racing] on one Redis. Acquires that are made at once share a call,
+// and so do releases and clean-ups. The methods that it does not define are its node's.
+type Racing struct {
+	*scripts.Node
+	subscriber *pubsub.Subscriber
+	fencing    bool
+	expiry     time.Duration // of fence counters
+	acquires   *batch[scripts.Fencing, scripts.Ask, scripts.NodeReply]
+	releases   *batch[none, scripts.Hold, scripts.End] // those without fence numbers to give back
+	cleanUps   *batch[none, scripts.Hold, scripts.End]
+}
+
+// NewRacing returns a backend on the Redis of client, and completes the configuration of
+// its engine. expiry is that of fence counters.
+func NewRacing(client rueidis.Client, c *engine.Config, expiry time.Duration) *Racing {
+	r := &Racing{fencing: c.Fencing, expiry: expiry}
+	r.Node, r.subscriber = connect(client, c)
+	r.acquires = newBatch(c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.NodeReply) error {
+		if r.fencing {
+			return r.AcquireEach(ctx, &f, asks, replies)
+		}
+		return r.AcquireEach(ctx, nil, asks, replies)
+	})
+	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.End, err error) {
+		said.Released, err = r.Node.Release(ctx, h.Key, h.Owner, 0)
+		return said, err
+	}, alike(r.ReleaseEach))
+	r.cleanUps = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.End, err error) {
+		said.Released, err = r.Node.CleanUp(ctx, h.Key, h.Owner)
+		return said, err
+	}, alike(r.CleanUpEach))
+	return r
+}
+
+// connect returns what the backends have in common, and completes the configuration.
+func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
+	node := scripts.NewNode(client)
+	c.Calls, c.EvictionPolicy = engine.NewCalls(c.Lease, node.Server), node.EvictionPolicy
+	return node, pubsub.New(client, c.Log)
+}
+
+// Close ends the subscriptions. The engine is closed before.
+func (r *Racing) Close() { r.subscriber.Close() }
+
+// Acquire sends the script to Redis, alone or with others.
+func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+	f := scripts.Fencing{}
+	if r.fencing {
+		f = scripts.Fencing{Reserve: numbers, Expiry: r.expiry}
+	}
+	said, err := r.acquires.do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+	if err == nil {
+		err = said.Err
+	}
+	return said.Acquired, err
+}
+
+func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (said scripts.NodeReply, err error) {
+	if r.fencing {
+		said.Acquired, err = r.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
+	} else {
+		said.Acquired, err = r.Node.Acquire(ctx, a.Key, a.Owner, a.Lease)
+	}
+	return said, err
+}
+
+// Release ends a hold, alone or with others.
+func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
+	if lastFence != 0 {
+		return r.Node.Release(ctx, key, owner, lastFence)
+	}
+	return ended(r.releases.do(ctx, none{}, scripts.Hold{Key: key, Owner: owner}))
+}
+
+// CleanUp undoes an acquire, alone or with others.
+func (r *Racing) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
+	return ended(r.cleanUps.do(ctx, none{}, scripts.Hold{Key: key, Owner: owner}))
+}
+
+func ended(said scripts.End, err error) (scripts.Released, error) {
+	if err == nil {
+		err = said.Err
+	}
+	return said.Released, err
+}
+
+// Subscribe listens to the releases of key.
+func (r *Racing) Subscribe(key string) engine.Subscription {
+	return r.subscriber.Subscribe(scripts.Channel(key))
+}
+
+// Lost does nothing: one Redis has said itself that the hold is over, or frees it within
+// the lease.
+func (r *Racing) Lost(string, string) {}
