@@ -55,6 +55,6 @@ func Example() {
 	fmt.Println("alive:", h.Alive())
 	// Output:
 	// alive: true
-	// watchdog: the lease is no longer ours
+	// the lease is no longer ours
 	// alive: false
 }

@@ -11,11 +11,11 @@ import (
 // The reasons for which a lease ends by itself.
 var (
 	// ErrNotOurs: a renewal was answered [NotOurs].
-	ErrNotOurs = errors.New("watchdog: the lease is no longer ours")
+	ErrNotOurs = errors.New("the lease is no longer ours")
 	// ErrDeadline: the trusted deadline passed and no renewal had been confirmed in time, or none was asked for.
-	ErrDeadline = errors.New("watchdog: the lease ran out")
+	ErrDeadline = errors.New("the lease ran out")
 	// ErrMaxHold: the longest time for which the hold was allowed is over.
-	ErrMaxHold = errors.New("watchdog: the longest hold is over")
+	ErrMaxHold = errors.New("the longest hold is over")
 )
 
 // Answer is what one renewal attempt learnt about one hold.
