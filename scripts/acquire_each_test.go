@@ -21,15 +21,14 @@ func TestAcquireEach(t *testing.T) {
 	for _, f := range []*Fencing{nil, fencingHour} {
 		before := state(t, s)
 		asks := []Ask{{"free", ownA, lease}, {"held", ownA, lease}, {"endless", ownA, lease}, {"string", ownA, lease}, {"gone", ownA, lease}, {"nameless", ownA, lease}, {"foreign", ownA, lease}}
-		said := make([]NodeReply, len(asks))
+		said := make([]Result[Acquired], len(asks))
 		require.NoError(t, n.AcquireEach(bounded(t), f, asks, said))
-		require.True(t, said[0].OK)
-		require.Equal(t, f != nil, said[0].Fence > 0)
-		require.Equal(t, ownB, said[1].Holder)
-		require.InDelta(t, lease, said[1].Remaining, float64(5*time.Second))
-		require.Equal(t, NodeReply{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownB}, said[2])
+		require.True(t, said[0].Value.OK)
+		require.Equal(t, f != nil, said[0].Value.Fence > 0)
+		require.InDelta(t, lease, said[1].Value.Remaining, float64(5*time.Second))
+		require.Equal(t, Result[Acquired]{Value: Acquired{Remaining: NoExpiry}}, said[2])
 		require.Equal(t, Refused, OutcomeOf(said[3].Err))
-		require.Equal(t, NodeReply{Acquired: Acquired{Gone: true}}, said[4])
+		require.Equal(t, Result[Acquired]{Value: Acquired{Gone: true}}, said[4])
 		for _, i := range []int{5, 6} {
 			require.ErrorContains(t, said[i].Err, "WRONGTYPE")
 			require.Equal(t, Refused, OutcomeOf(said[i].Err))
@@ -40,7 +39,7 @@ func TestAcquireEach(t *testing.T) {
 		}
 
 		require.NoError(t, n.AcquireEach(bounded(t), f, asks[:1], said[:1])) // again
-		require.True(t, said[0].OK)
+		require.True(t, said[0].Value.OK)
 		_, err := n.Release(bounded(t), "free", ownA, 0)
 		require.NoError(t, err)
 	}
@@ -50,11 +49,11 @@ func TestAcquireEach(t *testing.T) {
 func TestAcquireEach_WithoutRights(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "held", ownB)
-	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"b", ownA, lease}}, make([]NodeReply, 2))) // Redis knows it
+	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"b", ownA, lease}}, make([]Result[Acquired], 2))) // Redis knows it
 	s.Do(t, "ACL", "SETUSER", "default", "-hrandfield")
-	said := make([]NodeReply, 2)
+	said := make([]Result[Acquired], 2)
 	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
-	require.True(t, said[0].OK)
+	require.True(t, said[0].Value.OK)
 	require.Equal(t, Refused, OutcomeOf(said[1].Err))
 	require.Regexp(t, "this command|ACL failure in script", said[1].Err.Error())
 }

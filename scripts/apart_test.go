@@ -99,14 +99,14 @@ func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 		require.NoError(t, err)
 		asked = append(asked, Heartbeat{Key: k, Owners: []string{ofA(1), ofA(2)}, Distances: make([]time.Duration, 2)})
 	}
-	looked := make([]Looked, len(asked))
+	looked := make([]Probed, len(asked))
 	require.NoError(t, f.Heartbeat(bounded(t), asked, looked))
 	for i, l := range looked {
 		if i == 7 {
 			require.ErrorContains(t, l.Err, "NOPERM")
 			require.Equal(t, Refused, OutcomeOf(l.Err))
 		} else {
-			require.Equal(t, Looked{Absent: []int{1}}, l, i)
+			require.Equal(t, Probed{Absent: []int{1}}, l, i)
 		}
 	}
 	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], looked[:1]), "NOPERM")

@@ -3,6 +3,7 @@ package scripts
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -64,3 +65,24 @@ func CheckStale(d time.Duration) error {
 	}
 	return nil
 }
+
+func checkHold(key, owner string, lease time.Duration) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	if owner == "" {
+		return refuse("owner is empty")
+	}
+	return CheckLease(lease)
+}
+
+func checkLastFence(last int64) error {
+	if last < 0 || last > 9_999_999_999_999_999 {
+		return refuse("last fence: %d is not from 0 to 9999999999999999", last)
+	}
+	return nil
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+func millis(d time.Duration) string { return decimal(d.Milliseconds()) }

@@ -2,188 +2,290 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
-// recorder is a client that notes which scripts ran, with how many keys and
-// arguments, and which kinds of reply they gave.
+// recorder is a client that notes with how many keys and arguments each script was
+// called, and which kinds of reply it gave. Of a script for many locks it notes how many
+// each lock had.
 type recorder struct {
 	rueidis.Client
-	keys, args map[string]map[string]bool // file -> the numbers seen
-	replies    map[string]map[string]bool // file -> "7", "{0", "{}", "text", as classes returns them
+	vote                *Vote
+	keys, args, replies map[string]map[string]bool // name -> what was seen
 }
 
 func (r *recorder) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	words := slices.Clone(cmd.Commands())
 	result := r.Client.Do(ctx, cmd)
-	reply, err := result.ToMessage()
-	if err != nil {
-		return result
-	}
-	for file, s := range all() {
-		if words[1] == s.sha || words[1] == s.text {
-			keys, _ := strconv.Atoi(words[2])
-			note(r.keys, file, words[2])
-			note(r.args, file, strconv.Itoa(len(words)-3-keys))
-			for _, class := range classes(file, reply) {
-				note(r.replies, file, class)
-			}
-		}
+	if reply, err := result.ToMessage(); err == nil {
+		r.note(words, reply)
 	}
 	return result
 }
 
-func note(seen map[string]map[string]bool, file, what string) {
-	if seen[file] == nil {
-		seen[file] = map[string]bool{}
+func (r *recorder) note(words []string, reply rueidis.RedisMessage) {
+	name := ""
+	for of, text := range Scripts() {
+		if words[1] == text || words[1] == scriptOf(text).sha || of == "quorum_acquire" && words[1] == r.vote.acquire.sha {
+			name = of
+		}
 	}
-	seen[file][what] = true
+	if name == "" { // no script
+		return
+	}
+	keys, _ := strconv.Atoi(words[2])
+	args := len(words) - 3 - keys
+	if isEach(name) {
+		per, _ := strconv.Atoi(words[3+keys])
+		keys, args = per, (args-1)/(keys/per)
+	}
+	for seen, what := range map[*map[string]map[string]bool][]string{
+		&r.keys: {strconv.Itoa(keys)}, &r.args: {strconv.Itoa(args)}, &r.replies: kinds(name, reply),
+	} {
+		for _, w := range what {
+			if (*seen)[name] == nil {
+				(*seen)[name] = map[string]bool{}
+			}
+			(*seen)[name][w] = true
+		}
+	}
 }
 
-// classes returns how the contracts write a reply. Of an array the first
-// element tells, of renew's each.
-func classes(file string, m rueidis.RedisMessage) []string {
-	switch {
-	case strings.HasPrefix(file, "fair_") && file != "fair_acquire.lua":
-		return fairClasses(file, m)
-	case m.IsInt64():
-		v, _ := m.ToInt64()
-		if v > 0 && file != "recount.lua" && file != "renew.lua" && file != "force_release.lua" {
+// isEach says whether a script does with many locks what another does with one.
+func isEach(name string) bool { return strings.HasSuffix(name, "_each") || name == "quorum_acquire" }
+
+// kinds returns how the contract of a script writes a reply.
+func kinds(name string, m rueidis.RedisMessage) (all []string) {
+	if v, err := m.ToInt64(); err == nil {
+		ends := strings.Contains(name, "release") || strings.Contains(name, "clean_up")
+		counts := strings.Contains(name, "acquire") || strings.Contains(name, "quorum_end") || ends && !strings.Contains(name, "fair_") && name != "force_release"
+		if v > 0 && counts {
 			return []string{"> 0"}
 		}
 		return []string{strconv.FormatInt(v, 10)}
-	case m.IsArray():
-		values, _ := m.ToArray()
-		switch {
-		case file == "inspect.lua" && len(values) == 3:
-			return []string{"{owner, entries, left}"}
-		case file == "inspect.lua":
-			return []string{"{}"}
-		case file == "renew.lua":
-			var each []string
-			for _, v := range values {
-				each = append(each, classes(file, v)...)
-			}
-			return each
+	}
+	if !m.IsArray() {
+		return []string{"text"}
+	}
+	values, _ := m.ToArray()
+	each := func(values []rueidis.RedisMessage, name string) {
+		for _, v := range values {
+			all = append(all, kinds(name, v)...)
 		}
-		return classes(file, values[0])
 	}
-	return []string{"text"}
-}
-
-func all() map[string]script {
-	scripts := map[string]script{
-		"acquire.lua": acquire, "acquire_fenced.lua": acquireFenced, "acquire_all.lua": acquireAll,
-		"recount.lua": recount,
-		"release.lua": release, "clean_up.lua": cleanUp, "renew.lua": renew,
-		"force_release.lua": forceRelease, "inspect.lua": inspect,
+	switch {
+	case name == "one of quorum_acquire" && len(values) == 2:
+		return []string{"{left, holder}"}
+	case name == "one of quorum_acquire" && len(values) == 3:
+		return []string{"{0, counter, clock}"}
+	case name == "one of acquire_fenced_each" && len(values) == 3, name == "acquire_fenced":
+		return []string{"{0, first, last}"}
+	case strings.HasPrefix(name, "one of") && len(values) == 1:
+		return []string{"{text}"}
+	case name == "quorum_acquire" && len(values) == 1 && kinds("", values[0])[0] == "-3":
+		return []string{"{-3}"}
+	case isEach(name), name == "quorum_end":
+		all = []string{"{answer...}"}
+		each(values, "one of "+name)
+	case name == "quorum_check" && len(values) == 7:
+		return []string{"{run id, version, policy, replID, marker, left, new}"}
+	case name == "quorum_renew":
+		all = []string{"{marker, answer...}"}
+		each(values[1:], name)
+	case name == "inspect" && len(values) == 0:
+		return []string{"{}"}
+	case name == "inspect":
+		return []string{"{owner, entries, left}"}
+	case name == "fair_inspect" && len(values) == 1:
+		return []string{"{waiting}"}
+	case name == "fair_inspect":
+		return []string{"{waiting, owner, entries, left}"}
+	case name == "fair_heartbeat":
+		each(values, "one of heartbeat")
+	case name == "one of heartbeat":
+		return []string{"{" + kinds("", values[0])[0] + ", grant, place...}"}
+	case name == "fair_enter": // the states tell
+		each(values[3:], name)
+	case name == "renew":
+		each(values, name)
+	default:
+		return kinds(name, values[0])
 	}
-	maps.Copy(scripts, allFair())
-	return scripts
+	return all
 }
 
 var (
-	headerName  = regexp.MustCompile(`^-- ((?:KEYS|ARGV)\[[^]]+\])  +(optional|with)?`)
-	headerReply = regexp.MustCompile(`^-- (?:Reply| {5}) {4,6}(> 0|>= 0|-?\d+|\{\}|\{owner, entries, left\}|\{waiting[^}]*\}|\{[12], grant, place\.\.\.\}|text)(?:  *\S|$)`)
-	bodyName    = regexp.MustCompile(`(?:KEYS|ARGV)\[[^]]+\]`)
-	bodyCall    = regexp.MustCompile(`\b(?:p?call|try)\('([A-Z]+)'`)
+	nameLine  = regexp.MustCompile(`^-- ((?:KEYS|ARGV)\[[^]]+\]) +(optional|with)?`)
+	replyLine = regexp.MustCompile(`^-- (?:Reply)? +(\{[^}]*\}|text|-?\d+|> 0|>= 0)(?: |$)`)
+	bodyName  = regexp.MustCompile(`(?:KEYS|ARGV)\[[^]]+\]`)
+	bodyCall  = regexp.MustCompile(`\b(?:p?call|try)\('([A-Z]+)'`)
+	fixedName = regexp.MustCompile(`^[A-Z]+\[\d+\]$`) // what a call has once, and not a list of
 )
+
+// contract is what the comments of a script say.
+type contract struct {
+	names, replies map[string]bool
+	optional       map[string]int // of the names, by KEYS or ARGV
+	body           string
+}
+
+// contractOf reads the text of a script. What several files of it document counts once.
+func contractOf(text string) contract {
+	c := contract{names: map[string]bool{}, replies: map[string]bool{}, optional: map[string]int{}}
+	inReply := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "--") {
+			c.body += line + "\n"
+			continue
+		}
+		if m := nameLine.FindStringSubmatch(line); m != nil {
+			if !c.names[m[1]] && m[2] != "" {
+				c.optional[m[1][:4]]++
+			}
+			c.names[m[1]] = true
+		}
+		inReply = (inReply || strings.HasPrefix(line, "-- Reply")) && !strings.HasPrefix(line, "-- Repeat")
+		if m := replyLine.FindStringSubmatch(line); inReply && m != nil {
+			c.replies[strings.Replace(m[1], ">=", ">", 1)] = true
+			if m[1] == ">= 0" {
+				c.replies["0"] = true
+			}
+		}
+	}
+	return c
+}
+
+// count is how many of the names a call has once, and whether it has lists, too.
+func (c contract) count(kind string) (fixed int, list bool) {
+	for name := range c.names {
+		switch {
+		case !strings.HasPrefix(name, kind), name == "KEYS[n]":
+		case fixedName.MatchString(name):
+			fixed++
+		default:
+			list = true
+		}
+	}
+	return fixed, list
+}
 
 // Header, body and Go wrapper of each script say the same.
 func TestContracts(t *testing.T) {
-	s, _ := start(t)
-	r := &recorder{Client: s.Client(t), keys: map[string]map[string]bool{}, args: map[string]map[string]bool{}, replies: map[string]map[string]bool{}}
-	everyReply(t, r, func(args ...string) { s.Do(t, args...) })
+	s, n, vote := startRipe(t)
+	seen := func() map[string]map[string]bool { return map[string]map[string]bool{} }
+	r := &recorder{Client: s.Client(t), vote: vote, keys: seen(), args: seen(), replies: seen()}
+	do := func(args ...string) { s.Do(t, args...) }
+	everyQuorumReply(t, r, n, vote, do)
+	everyReply(t, r, do)
 	everyFairReply(t, r, s)
 
-	entries, err := files.ReadDir(".")
-	require.NoError(t, err)
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return ofSeveral(e.Name()) || e.Name() == "fair_each.lua" })
-	for _, entry := range entries {
-		require.True(t, isUsed(t, entry.Name()), entry.Name())
-	}
-	commands := map[string]bool{"eval": true, "evalsha": true}
-	fairCommands := map[string]bool{"eval": true, "evalsha": true}
-	for file, script := range all() {
-		t.Run(file, func(t *testing.T) {
-			fair := strings.HasPrefix(file, "fair_")
-			head, shared, body := parts(t, file, script.text)
-			require.Regexp(t, `^-- `+strings.TrimSuffix(file, ".lua")+`: `, head)
-			require.Regexp(t, `(?m)^-- Repeat: (safe|unsafe)[. ]`, head)
-			head = shared + head
-
-			documented, optional, replies := map[string]bool{}, 0, map[string]bool{}
-			for line := range strings.SplitSeq(head, "\n") {
-				if m := headerName.FindStringSubmatch(line); m != nil {
-					documented[m[1]] = true
-					if m[2] != "" {
-						optional++
-					}
-				}
-				if m := headerReply.FindStringSubmatch(line); m != nil {
-					replies[strings.Replace(m[1], ">= 0", "> 0", 1)] = true
-					if m[1] == ">= 0" {
-						replies["0"] = true
-					}
-				}
-			}
+	ofNode, ofFair, ofQuorum := map[string]bool{}, map[string]bool{}, map[string]bool{"script|load": true}
+	for name, text := range Scripts() {
+		t.Run(name, func(t *testing.T) {
+			require.True(t, strings.HasPrefix(text, "-- "+name+": "))
+			require.Regexp(t, `(?m)^-- Repeat: (safe|unsafe)[. ,]`, text)
+			c := contractOf(text)
 			used := map[string]bool{}
-			for _, name := range bodyName.FindAllString(body, -1) {
-				used[strings.ReplaceAll(name, " ", "")] = true
+			for _, found := range bodyName.FindAllString(c.body, -1) {
+				used[strings.ReplaceAll(strings.ReplaceAll(found, " ", ""), "#KEYS", "n")] = true
 			}
-			if strings.Contains(body, "unpack(KEYS, i, ") {
+			if strings.Contains(c.body, "unpack(KEYS, i, ") {
 				used["KEYS[i]"] = true
 			}
-			require.Equal(t, documented, used)
-			require.Equal(t, replies, r.replies[file], "documented and produced replies")
-
-			for kind, sent := range map[string]map[string]bool{"KEYS": r.keys[file], "ARGV": r.args[file]} {
-				want := map[string]bool{}
-				count, list := 0, false
-				for name := range documented {
-					switch {
-					case !strings.HasPrefix(name, kind):
-					case fair && !fixedName.MatchString(name):
-						list = true
-					default:
-						count++
-					}
-				}
-				if list {
-					requireList(t, kind, count, sent)
-					continue
-				}
-				if file == "renew.lua" { // KEYS[i] stands for the three keys of everyReply
-					count += 2
-				}
-				want[strconv.Itoa(count)] = true
-				if optional > 0 {
-					want[strconv.Itoa(count-1)] = true
-				}
-				require.Equal(t, want, sent, kind)
+			require.Equal(t, c.names, used)
+			if name == "quorum_acquire" { // in the place of acquire's
+				delete(c.replies, "> 0")
+				delete(c.replies, "-1")
 			}
-			for _, m := range bodyCall.FindAllStringSubmatch(body, -1) {
-				if !fair {
-					commands[strings.ToLower(m[1])] = true
+			require.Equal(t, c.replies, r.replies[name], "documented and produced replies")
+			requireCounts(t, name, text, "KEYS", r.keys[name])
+			requireCounts(t, name, text, "ARGV", r.args[name])
+
+			for _, m := range bodyCall.FindAllStringSubmatch(c.body, -1) {
+				command := strings.ToLower(m[1])
+				fair, quorum := strings.HasPrefix(name, "fair_"), strings.HasPrefix(name, "quorum_")
+				if !fair && !quorum {
+					ofNode[command] = true
 				}
-				if fair || file == "renew.lua" || file == "recount.lua" {
-					fairCommands[strings.ToLower(m[1])] = true
+				if fair || name == "renew" || name == "recount" {
+					ofFair[command] = true
+				}
+				if quorum || slices.Contains([]string{"recount", "force_release", "inspect"}, name) {
+					ofQuorum[command] = true
 				}
 			}
 		})
 	}
-	require.Equal(t, slices.Sorted(maps.Keys(commands)), slices.Sorted(slices.Values(Commands())))
-	require.Equal(t, slices.Sorted(maps.Keys(fairCommands)), slices.Sorted(slices.Values(FairCommands())))
+	for _, c := range []struct {
+		used   map[string]bool
+		listed []string
+	}{{ofNode, Commands()}, {ofFair, FairCommands()}, {ofQuorum, QuorumCommands()}} {
+		c.used["eval"], c.used["evalsha"] = true, true
+		require.Equal(t, slices.Sorted(maps.Keys(c.used)), slices.Sorted(slices.Values(c.listed)))
+	}
+}
+
+// requireCounts requires that a script was called with as many keys or arguments as its
+// contract names.
+func requireCounts(t *testing.T, name, text, kind string, sent map[string]bool) {
+	t.Helper()
+	c := contractOf(text)
+	switch {
+	case name == "quorum_acquire" && kind == "ARGV":
+		c = contractOf(acquire.text)
+	case strings.HasSuffix(name, "_each"):
+		c = contractOf(Scripts()[strings.TrimSuffix(name, "_each")])
+	}
+	count, list := c.count(kind)
+	if list {
+		for text := range sent {
+			n, err := strconv.Atoi(text)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, n, count, kind)
+		}
+		return
+	}
+	for text := range sent {
+		require.Contains(t, []string{strconv.Itoa(count), strconv.Itoa(count - c.optional[kind])}, text, kind)
+	}
+	require.Contains(t, sent, strconv.Itoa(count-c.optional[kind]), kind)
+}
+
+// Each file is a script, or a part of some.
+func TestFilesAreUsed(t *testing.T) {
+	all := Scripts()
+	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name := strings.TrimSuffix(path.Base(file), ".lua")
+		if folder := path.Dir(file); folder != "plain" {
+			name = folder + "_" + name
+		}
+		content, err := files.ReadFile(file)
+		require.NoError(t, err)
+		first, _, _ := strings.Cut(string(content), "\n")
+		require.True(t, all[name] != "" || slices.ContainsFunc(slices.Collect(maps.Values(all)), func(text string) bool {
+			return path.Dir(file) == "parts" && strings.Contains(text, first+"\n")
+		}), file)
+		return nil
+	})
+	require.NoError(t, err)
+	for name, text := range all {
+		require.NotContains(t, text, "@include", name)
+	}
 }
 
 // everyReply brings about every reply of every script. do runs a command as
@@ -199,14 +301,21 @@ func everyReply(t *testing.T, client rueidis.Client, do func(args ...string)) {
 	defer stop()
 	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
 
-	for _, f := range []Fencing{{}, {Reserve: 10, Expiry: time.Hour}} {
-		get := func(owner string) (Acquired, error) {
-			if f.Reserve > 0 {
-				return n.AcquireFenced(ctx, "k", owner, lease, f)
-			}
-			return n.Acquire(ctx, "k", owner, lease)
+	each := func(f *Fencing) func(owner string) (Acquired, error) {
+		return func(owner string) (Acquired, error) {
+			said := make([]Result[Acquired], 2)
+			err := n.AcquireEach(ctx, f, []Ask{{"k", owner, lease}, {"string", owner, lease}}, said)
+			require.Error(t, said[1].Err)
+			return said[0].Value, errors.Join(err, said[0].Err)
 		}
+	}
+	for _, get := range []func(owner string) (Acquired, error){
+		func(owner string) (Acquired, error) { return n.Acquire(ctx, "k", owner, lease) },
+		func(owner string) (Acquired, error) { return n.AcquireFenced(ctx, "k", owner, lease, *fencingHour) },
+		each(nil), each(fencingHour),
+	} {
 		do("FLUSHALL")
+		do("SET", "string", "x")
 		call(get(ownA))
 		call(get(ownB))
 		do("PERSIST", "k")
@@ -234,10 +343,19 @@ func everyReply(t *testing.T, client rueidis.Client, do func(args ...string)) {
 	call(n.ForceRelease(ctx, "k"))
 	call(n.ForceRelease(ctx, "k"))
 
+	endEach := func(end func(context.Context, []Hold, []Result[Released]) error) func(owner string) (Released, error) {
+		return func(owner string) (Released, error) {
+			said := make([]Result[Released], 2)
+			err := end(ctx, []Hold{{"k", owner}, {"string", owner}}, said)
+			require.Error(t, said[1].Err)
+			return said[0].Value, errors.Join(err, said[0].Err)
+		}
+	}
 	ends := []func(owner string) (Released, error){
 		func(owner string) (Released, error) { return n.Release(ctx, "k", owner, 0) },
 		func(owner string) (Released, error) { return n.Release(ctx, "k", owner, 1) },
 		func(owner string) (Released, error) { return n.CleanUp(ctx, "k", owner) },
+		endEach(n.ReleaseEach), endEach(n.CleanUpEach),
 	}
 	hold := func(owner string) {
 		do("DEL", tombstone("k", owner))
@@ -256,17 +374,11 @@ func everyReply(t *testing.T, client rueidis.Client, do func(args ...string)) {
 		require.Equal(t, Released{Ours: true, Listeners: 1}, r)
 	}
 	do("ACL", "SETUSER", "default", "-publish")
+	defer do("ACL", "SETUSER", "default", "+publish")
 	for _, end := range ends {
 		hold(ownA)
 		r, err := end(ownA)
 		call(r, err)
 		require.Equal(t, Released{Ours: true, Listeners: -1}, r)
 	}
-}
-
-// split returns the leading comment of a script and the rest.
-func split(text string) (head, body string) {
-	lines := strings.SplitAfter(text, "\n")
-	i := slices.IndexFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "--") })
-	return strings.Join(lines[:i], ""), strings.Join(lines[i:], "")
 }

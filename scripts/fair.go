@@ -7,6 +7,20 @@ import (
 	"time"
 )
 
+var (
+	fairAcquire      = load("fair/acquire.lua")
+	fairAcquireEach  = load("fair/acquire_each.lua")
+	fairEnter        = load("fair/enter.lua")
+	fairConfirm      = load("fair/confirm.lua")
+	fairRelease      = load("fair/release.lua")
+	fairReleaseEach  = load("fair/release_each.lua")
+	fairLeave        = load("fair/leave.lua")
+	fairLeaveEach    = load("fair/leave_each.lua")
+	fairHeartbeat    = load("fair/heartbeat.lua")
+	fairForceRelease = load("fair/force_release.lua")
+	fairInspect      = load("fair/inspect.lua")
+)
+
 // FairSettings are what a client's fair scripts have in common.
 type FairSettings struct {
 	Client     string        // the client's uuid, the start of its owners
@@ -73,7 +87,7 @@ func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Durati
 		return Acquired{}, err
 	}
 	args := append(f.args(key, []string{tombstone(key, owner)}, 2), owner, millis(lease))
-	return parseTaken(f.node.run(ctx, fairAcquire, fairKeys+1, args...))
+	return parseAcquired(f.node.run(ctx, fairAcquire, fairKeys+1, args...))
 }
 
 // Place is what became of an owner that enters a queue.
@@ -131,8 +145,8 @@ func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, 
 	if err := CheckKey(key); err != nil {
 		return Passed{}, err
 	}
-	if lastFence < 0 || lastFence > 9_999_999_999_999_999 {
-		return Passed{}, refuse("last fence: %d is not from 0 to 9999999999999999", lastFence)
+	if err := checkLastFence(lastFence); err != nil {
+		return Passed{}, err
 	}
 	var stones []string
 	if doubt {

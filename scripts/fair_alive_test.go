@@ -29,7 +29,7 @@ func TestG8_UnheardKeepsItsPlace(t *testing.T) {
 	// Nobody hears: the lock stays free, and nobody loses his place.
 	r.deafen(inbox, r.of(ofB(1)).Inbox("k"))
 	r.expire()
-	require.Equal(t, Looked{}, r.heartbeat(clientC))
+	require.Equal(t, Probed{}, r.heartbeat(clientC))
 	r.requireFree()
 	require.Equal(t, granted(ofA(2)), r.heartbeat(clientA).Grant, "its own heartbeat serves it")
 	r.requireHeld(ofA(2), firstLease)
@@ -99,8 +99,8 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	r.silence(clientA)
 	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofC(1)))
 	r.requireFree()
-	require.Equal(t, Looked{JavaTurn: true}, r.heartbeat(clientB))
-	require.Equal(t, Looked{Grant: granted(ofB(1))}, r.heartbeat(clientB))
+	require.Equal(t, Probed{JavaTurn: true}, r.heartbeat(clientB))
+	require.Equal(t, Probed{Grant: granted(ofB(1))}, r.heartbeat(clientB))
 	r.requireQueue()
 
 	// Deaf ones are passed over once: a look at once would not help.
@@ -169,9 +169,9 @@ func TestStaleByTime(t *testing.T) {
 // that by its next look; no longer than it lives.
 func TestG4_MuteIsServed(t *testing.T) {
 	r := newRig(t)
-	mute := func() Looked {
+	mute := func() Probed {
 		t.Helper()
-		looked := make([]Looked, 1)
+		looked := make([]Probed, 1)
 		asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1), Mute: true}}
 		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
 		return looked[0]
@@ -179,15 +179,15 @@ func TestG4_MuteIsServed(t *testing.T) {
 	r.acquire(ofC(1))
 	r.waits(ofB(1), ofA(1), ofB(2))
 	r.deafen(r.of(ofA(1)).Inbox("k"))
-	require.Equal(t, Looked{}, mute())
+	require.Equal(t, Probed{}, mute())
 	r.release(ofC(1))
 	r.requireHeld(ofB(1), firstLease)
-	require.Equal(t, Looked{JavaTurn: true}, mute(), "it is the next")
+	require.Equal(t, Probed{JavaTurn: true}, mute(), "it is the next")
 	r.said()
 	r.release(ofB(1))
 	r.requireHeld(ofA(1), firstLease)
 	r.requireSaid()
-	require.Equal(t, Looked{Grant: Grant{Owner: ofA(1)}}, mute())
+	require.Equal(t, Probed{Grant: Grant{Owner: ofA(1)}}, mute())
 
 	r.release(ofA(1))
 	r.requireHeld(ofB(2), firstLease)

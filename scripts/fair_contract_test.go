@@ -2,8 +2,6 @@ package scripts
 
 import (
 	"context"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,133 +12,45 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-func allFair() map[string]script {
-	return map[string]script{
-		"fair_acquire.lua": fairAcquire, "fair_enter.lua": fairEnter, "fair_release.lua": fairRelease,
-		"fair_leave.lua": fairLeave, "fair_confirm.lua": fairConfirm, "fair_heartbeat.lua": fairHeartbeat,
-		"fair_force_release.lua": fairForceRelease, "fair_inspect.lua": fairInspect,
-	}
-}
-
-// fixedName is a key or argument that a call has once, and not one of a list.
-var fixedName = regexp.MustCompile(`^[A-Z]+\[\d+\]$`)
-
-// parts returns the header of a script's own file, that of fair.lua if it is one of
-// its parts, and the text of all its parts without their headers.
-func parts(t *testing.T, file, text string) (head, shared, body string) {
-	t.Helper()
-	for text != "" {
-		part := firstPart(t, text)
-		partHead, partBody := split(content(t, part))
-		switch part {
-		case file:
-			head = partHead
-		case "fair.lua":
-			shared = partHead
-		}
-		body += partBody
-		text = strings.TrimPrefix(text, content(t, part))
-	}
-	return head, shared, body
-}
-
-// firstPart is the file with which a script begins.
-func firstPart(t *testing.T, text string) string {
-	t.Helper()
-	entries, err := files.ReadDir(".")
-	require.NoError(t, err)
-	for _, e := range entries {
-		if strings.HasPrefix(text, content(t, e.Name())) {
-			return e.Name()
-		}
-	}
-	require.Fail(t, "no file", text)
-	return ""
-}
-
-func content(t *testing.T, file string) string {
-	t.Helper()
-	text, err := files.ReadFile(file)
-	require.NoError(t, err)
-	return string(text)
-}
-
-// isUsed says whether a file is a part of a script.
-func isUsed(t *testing.T, file string) bool {
-	t.Helper()
-	for _, script := range all() {
-		if strings.Contains(script.text, content(t, file)) {
-			return true
-		}
-	}
-	return false
-}
-
-// requireList requires that calls were seen with lists of different lengths, and
-// none without the count that is always there.
-func requireList(t *testing.T, kind string, count int, sent map[string]bool) {
-	t.Helper()
-	require.Greater(t, len(sent), 1, kind)
-	for text := range sent {
-		n, err := strconv.Atoi(text)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, n, count, kind)
-	}
-}
-
-// fairClasses is classes for the fair scripts. Of enter's reply the states tell,
-// of heartbeat's each lock.
-func fairClasses(file string, m rueidis.RedisMessage) []string {
-	if m.IsInt64() {
-		v, _ := m.ToInt64()
-		return []string{strconv.FormatInt(v, 10)}
-	}
-	if !m.IsArray() {
-		return []string{"text"}
-	}
-	values, _ := m.ToArray()
-	var each []string
-	switch file {
-	case "fair_inspect.lua":
-		if len(values) == 1 {
-			return []string{"{waiting}"}
-		}
-		return []string{"{waiting, owner, entries, left}"}
-	case "fair_enter.lua":
-		for _, v := range values[3:] {
-			each = append(each, fairClasses(file, v)...)
-		}
-	case "fair_heartbeat.lua":
-		for _, v := range values {
-			if !v.IsArray() {
-				each = append(each, "text")
-				continue
-			}
-			one, _ := v.ToArray()
-			each = append(each, "{"+fairClasses("", one[0])[0]+", grant, place...}")
-		}
-	default:
-		return fairClasses(file, values[0])
-	}
-	return each
-}
-
 // everyFairReply brings about every reply of every fair script.
 func everyFairReply(t *testing.T, client rueidis.Client, s *redistest.Server) {
+	t.Helper()
+	everyFairReplyBy(t, client, s, false)
+	everyFairReplyBy(t, client, s, true)
+}
+
+// everyFairReplyBy uses the scripts for many locks where there are such, if each.
+func everyFairReplyBy(t *testing.T, client rueidis.Client, s *redistest.Server, each bool) {
 	t.Helper()
 	ctx, f := bounded(t), NewFair(NewNode(client), settingsOf(clientA))
 	call := func(_ any, err error) {
 		t.Helper()
 		require.NoError(t, err)
 	}
-	again := func() { s.Do(t, "FLUSHALL") }
+	again := func() { s.Do(t, "FLUSHALL"); s.Do(t, "SET", "string", "x") }
 	java := func() { again(); s.Do(t, "RPUSH", queue("k"), ofJ(1)) }
-	acquire := func(owner string) { call(f.Acquire(ctx, "k", owner, lease)) }
+	acquire := func(owner string) {
+		if each {
+			call(nil, f.AcquireEach(ctx, []Ask{{"k", owner, lease}, {"string", owner, lease}}, make([]Result[Acquired], 2)))
+			return
+		}
+		call(f.Acquire(ctx, "k", owner, lease))
+	}
 	enter := func(owners ...string) { call(f.Enter(ctx, "k", owners...)) }
 	release := func(owner string, doubt bool, served ...string) {
+		if each && len(served) == 0 {
+			call(nil, f.ReleaseEach(ctx, []FairHold{{Hold{"k", owner}, 0}, {Hold{"string", owner}, 0}}, make([]Result[Passed], 2)))
+			return
+		}
 		call(f.Release(ctx, "k", owner, 0, doubt, served...))
 	}
-	leave := func(doubts int, owners ...string) { call(f.Leave(ctx, "k", doubts, owners...)) }
+	leave := func(doubts int, owners ...string) {
+		if each && len(owners) == 1 {
+			call(nil, f.LeaveEach(ctx, []Hold{{"k", owners[0]}, {"string", owners[0]}}, make([]Result[Passed], 2)))
+			return
+		}
+		call(f.Leave(ctx, "k", doubts, owners...))
+	}
 	inspect := func() {
 		_, _, err := f.Inspect(ctx, "k")
 		require.NoError(t, err)
@@ -157,9 +67,11 @@ func everyFairReply(t *testing.T, client rueidis.Client, s *redistest.Server) {
 	leave(1, ofA(5), ofA(3))
 	acquire(ofA(5))
 	enter(ofA(5))
+	leave(0, ofA(8))
 	call(f.Confirm(ctx, "k", ofA(2), lease))
 	call(f.Confirm(ctx, "k", ofA(1), lease))
 	release(ofA(1), true) // ofA(4) is granted it
+	release(ofA(1), false)
 	release(ofA(1), false, ofA(7))
 	enter(ofA(6))
 	leave(0, ofA(4)) // ofA(6) is granted it
@@ -171,11 +83,10 @@ func everyFairReply(t *testing.T, client rueidis.Client, s *redistest.Server) {
 	release(ofA(1), false)
 	leave(0, ofA(1))
 
-	s.Do(t, "SET", "string", "x")
-	looked := make([]Looked, 3)
+	probed := make([]Probed, 3)
 	asked := []Heartbeat{{Key: "k"}, {Key: "string"}, {Key: "free", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1)}}
-	require.NoError(t, f.Heartbeat(ctx, asked, looked))
-	require.NoError(t, f.Heartbeat(ctx, asked[:1], looked[:1]))
+	require.NoError(t, f.Heartbeat(ctx, asked, probed))
+	require.NoError(t, f.Heartbeat(ctx, asked[:1], probed[:1]))
 
 	s.Do(t, "HSET", "k", ofA(1), "1")
 	for range 2 {
@@ -184,8 +95,8 @@ func everyFairReply(t *testing.T, client rueidis.Client, s *redistest.Server) {
 	}
 }
 
-// Each of the scripts refuses bad settings before it does anything, but for a
-// release, which looks at them when its own work is done and somebody waits.
+// Each of the scripts refuses bad settings before it does anything, except release,
+// which reads them when its own work is done and an owner waits.
 func TestF8_FairScriptsRefuseBadSettings(t *testing.T) {
 	r := newRig(t)
 	keys := appendFairKeys(nil, "k")
@@ -203,10 +114,8 @@ func TestF8_FairScriptsRefuseBadSettings(t *testing.T) {
 		_, err := r.node.run(bounded(t), sc, n, args...)
 		return err
 	}
-	for file, sc := range allFair() {
-		if file == "fair_inspect.lua" || file == "fair_release.lua" {
-			continue
-		}
+	for _, sc := range []script{fairAcquire, fairEnter, fairLeave, fairConfirm, fairHeartbeat, fairForceRelease} {
+		name, _, _ := strings.Cut(sc.text, ":")
 		for _, settings := range []string{"", " ", "0 6000 3600000 5 10", "5000 0 3600000 5 10", "5000 6000 3600000 5",
 			good + " 1", good + " ", " " + good, "5000 6000 3600000 5 -1", "5000 6000 3600000 5 1.5", "5000 6e3 3600000 5 10",
 			"05 6000 3600000 5 10", "5000 6000 3600000 1000 10", "5000 6000 3600000 5 1000000000", "5000 6000 1000000000000000 5 10",
@@ -215,11 +124,11 @@ func TestF8_FairScriptsRefuseBadSettings(t *testing.T) {
 			r.follow(ofA(1), ofB(1))
 			before := state(t, r.s)
 			err := run(sc, settings)
-			require.ErrorContains(t, err, "settings", "%s %q", file, settings)
+			require.ErrorContains(t, err, "settings", "%s %q", name, settings)
 			require.Equal(t, Refused, OutcomeOf(err))
 			require.Equal(t, before, state(t, r.s))
 		}
-		require.NoError(t, run(sc, good), file)
+		require.NoError(t, run(sc, good), name)
 	}
 }
 
@@ -279,7 +188,7 @@ func TestF8_FairBadArguments(t *testing.T) {
 		require.ErrorContains(t, err, "lease")
 		_, err = f.Confirm(ctx, "k", ofA(1), d)
 		require.ErrorContains(t, err, "lease")
-		require.ErrorContains(t, f.AcquireEach(ctx, []Ask{{"k", ofA(1), d}}, make([]FairAcquired, 1)), "lease")
+		require.ErrorContains(t, f.AcquireEach(ctx, []Ask{{"k", ofA(1), d}}, make([]Result[Acquired], 1)), "lease")
 	}
 	for _, last := range []int64{-1, 1e16} {
 		_, err := f.Release(ctx, "k", ofA(1), last, false)
@@ -291,14 +200,14 @@ func TestF8_FairBadArguments(t *testing.T) {
 // among them: its keys were entered.
 var fairVerbs = map[string]func(ctx context.Context, f *Fair, key string) error{
 	"acquire each": func(ctx context.Context, f *Fair, key string) error {
-		said := make([]FairAcquired, 2)
+		said := make([]Result[Acquired], 2)
 		if err := f.AcquireEach(ctx, []Ask{{key, ofA(1), lease}, {key, ofA(2), lease}}, said); err != nil {
 			return err
 		}
 		return said[0].Err
 	},
 	"release each": func(ctx context.Context, f *Fair, key string) error {
-		said := make([]FairReleased, 2)
+		said := make([]Result[Passed], 2)
 		if err := f.ReleaseEach(ctx, []FairHold{{Hold: Hold{key, ofA(1)}}, {Hold: Hold{key, ofA(2)}}}, said); err != nil {
 			return err
 		}

@@ -22,17 +22,17 @@ func TestFairAcquireEach(t *testing.T) {
 		before := state(t, r.s)
 
 		asks := []Ask{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease}, {"gone", ofA(5), lease}, {"last", ofA(6), lease}, {"bad", ofJ(1), lease}}
-		said := make([]FairAcquired, len(asks))
+		said := make([]Result[Acquired], len(asks))
 		require.NoError(t, f.AcquireEach(bounded(t), asks, said))
 		for _, i := range []int{0, 5} {
-			require.True(t, said[i].OK)
-			require.Equal(t, fencing.Reserve != 0, said[i].Fence > 0)
+			require.True(t, said[i].Value.OK)
+			require.Equal(t, fencing.Reserve != 0, said[i].Value.Fence > 0)
 		}
-		require.Equal(t, FairAcquired{Acquired: Acquired{Remaining: NoExpiry}}, said[1])
-		require.Equal(t, FairAcquired{Acquired: Acquired{Remaining: time.Millisecond}}, said[2])
+		require.Equal(t, Result[Acquired]{Value: Acquired{Remaining: NoExpiry}}, said[1])
+		require.Equal(t, Result[Acquired]{Value: Acquired{Remaining: time.Millisecond}}, said[2])
 		require.Equal(t, Refused, OutcomeOf(said[3].Err))
 		require.ErrorContains(t, said[3].Err, "WRONGTYPE")
-		require.Equal(t, FairAcquired{Acquired: Acquired{Gone: true}}, said[4])
+		require.Equal(t, Result[Acquired]{Value: Acquired{Gone: true}}, said[4])
 		require.Equal(t, Refused, OutcomeOf(said[6].Err))
 		require.ErrorContains(t, said[6].Err, "owner must be")
 		r.requireHeld(ofB(1), firstLease)
@@ -65,19 +65,19 @@ func TestFairReleaseEach(t *testing.T) {
 		{Hold: Hold{"k", ofA(1)}}, {Hold: Hold{"string", ofA(9)}}, {Hold: Hold{"others", ofA(3)}},
 		{Hold: Hold{"free", ofA(9)}}, {Hold: Hold{"alone", ofA(4)}},
 	}
-	said := make([]FairReleased, len(holds))
+	said := make([]Result[Passed], len(holds))
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, said))
-	require.Equal(t, FairReleased{Passed: Passed{Ours: true, Grant: granted(ofA(2))}}, said[0])
+	require.Equal(t, Result[Passed]{Value: Passed{Ours: true, Grant: granted(ofA(2))}}, said[0])
 	require.Equal(t, Refused, OutcomeOf(said[1].Err))
-	require.Equal(t, FairReleased{Passed: Passed{Ours: true}}, said[2])
-	require.Equal(t, FairReleased{}, said[3])
-	require.Equal(t, FairReleased{Passed: Passed{Ours: true}}, said[4])
+	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[2])
+	require.Equal(t, Result[Passed]{}, said[3])
+	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[4])
 	r.requireHeld(ofA(2), firstLease)
 	require.Len(t, r.said(), 1)
 	require.Zero(t, integerOf(t, r.s.Do(t, "EXISTS", "alone")))
 
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, said)) // again: nobody is served
-	require.Equal(t, FairReleased{}, said[0])
+	require.Equal(t, Result[Passed]{}, said[0])
 	r.requireHeld(ofA(2), firstLease)
 	r.requireSaid()
 }
@@ -90,11 +90,11 @@ func TestFairLeaveEach(t *testing.T) {
 	r.follow(ofA(1), ofA(2), ofA(3))
 	r.s.Do(t, "SET", "string", "x")
 	holds := []Hold{{"k", ofA(1)}, {"string", ofA(9)}, {"free", ofA(4)}}
-	said := make([]FairReleased, len(holds))
+	said := make([]Result[Passed], len(holds))
 	require.NoError(t, f.LeaveEach(bounded(t), holds, said))
-	require.Equal(t, granted(ofA(2)), said[0].Grant)
+	require.Equal(t, granted(ofA(2)), said[0].Value.Grant)
 	require.Equal(t, Refused, OutcomeOf(said[1].Err))
-	require.Equal(t, FairReleased{Passed: Passed{Ours: true}}, said[2])
+	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[2])
 	for _, i := range []int{0, 2} {
 		a, err := f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease)
 		require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestFairLeaveEach(t *testing.T) {
 	r.requireHeld(ofA(2), firstLease)
 
 	require.NoError(t, f.LeaveEach(bounded(t), holds, said)) // again: nobody is served
-	require.Equal(t, FairReleased{Passed: Passed{Ours: true}}, said[0])
+	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[0])
 	r.requireHeld(ofA(2), firstLease)
 }
 
@@ -117,10 +117,10 @@ func TestFairReleaseEach_GivesNumbersBack(t *testing.T) {
 	require.NoError(t, err)
 	r.leave(ofA(2))
 	reserved := integerOf(t, r.s.Do(t, "GET", counter("k")))
-	said := make([]FairReleased, 2)
+	said := make([]Result[Passed], 2)
 	holds := []FairHold{{Hold{"k", ofA(1)}, reserved - 3}, {Hold{"x", ofA(3)}, 1}}
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, said))
-	require.True(t, said[0].Ours)
+	require.True(t, said[0].Value.Ours)
 	require.Equal(t, reserved-3, integerOf(t, r.s.Do(t, "GET", counter("k"))))
 }
 
@@ -130,9 +130,9 @@ func TestFairEach_AsManyAnswersAsLocks(t *testing.T) {
 	f := r.of(ofA(1))
 	for _, places := range []int{1, 3} {
 		asks := []Ask{{"a", ofA(1), lease}, {"b", ofA(2), lease}}
-		require.Equal(t, Unknown, OutcomeOf(f.AcquireEach(bounded(t), asks, make([]FairAcquired, places))))
+		require.Equal(t, Unknown, OutcomeOf(f.AcquireEach(bounded(t), asks, make([]Result[Acquired], places))))
 		holds := []FairHold{{Hold{"a", ofA(1)}, 0}, {Hold{"b", ofA(2)}, 0}}
-		require.Equal(t, Unknown, OutcomeOf(f.ReleaseEach(bounded(t), holds, make([]FairReleased, places))))
-		require.Equal(t, Unknown, OutcomeOf(f.LeaveEach(bounded(t), []Hold{{"a", ofA(1)}, {"b", ofA(2)}}, make([]FairReleased, places))))
+		require.Equal(t, Unknown, OutcomeOf(f.ReleaseEach(bounded(t), holds, make([]Result[Passed], places))))
+		require.Equal(t, Unknown, OutcomeOf(f.LeaveEach(bounded(t), []Hold{{"a", ofA(1)}, {"b", ofA(2)}}, make([]Result[Passed], places))))
 	}
 }

@@ -36,7 +36,7 @@ func fairUser(t *testing.T, s *redistest.Server, name string, without ...string)
 func fairCalls() map[string]func(ctx context.Context, f *Fair, key string) error {
 	calls := maps.Clone(fairVerbs)
 	calls["heartbeat"] = func(ctx context.Context, f *Fair, key string) error {
-		looked := make([]Looked, 1)
+		looked := make([]Probed, 1)
 		asked := []Heartbeat{{Key: key, Owners: []string{ofA(1), ofA(2)}, Distances: []time.Duration{time.Minute, 0}}}
 		if err := f.Heartbeat(ctx, asked, looked); err != nil {
 			return err

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Heartbeat is what Heartbeat is asked for one key: to keep the client's places, to look,
-// and to tell which of some owners have lost theirs.
+// Heartbeat is what Heartbeat is asked for one key: to keep the client's places, to
+// probe, and to tell which of some owners have lost theirs.
 type Heartbeat struct {
 	Key       string
 	Owners    []string
 	Distances []time.Duration // as Enter told; 0: leave the score alone
-	// Mute: the client does not hear its inbox. It is given the lock all the same when
-	// it is the next, and finds that by its next look.
+	// Mute: the client does not listen to its inbox. It is given the lock all the same
+	// when it is the next, and finds that by its next heartbeat.
 	Mute bool
 }
 
-// Looked is what Heartbeat found out about one key.
-type Looked struct {
+// Probed is what Heartbeat found out about one key.
+type Probed struct {
 	// Err is how Redis refused this key; then nothing else is known.
 	Err error
-	// JavaTurn: a Java waiter has the turn, or the client is mute and the next: look
+	// JavaTurn: a Java waiter has the turn, or the client is mute and the next: probe
 	// again soon.
 	JavaTurn bool
 	// Grant is a waiter of this client's to which the key was given by this call,
@@ -32,21 +32,21 @@ type Looked struct {
 	Absent []int
 }
 
-// Heartbeat tells Redis that the client's waiters live, for up to some hundred keys in
+// Heartbeat tells Redis that the client's waiters are alive, for up to some hundred keys in
 // one call; a key that is free is given to its next waiter. Scores are kept at
 // their distance ahead of the server's clock, as far as the present length of the
-// queue asks for it. It may be repeated. looked has a slot for each of asked; a key
+// queue asks for it. It may be repeated. probed has a slot for each of asked; a key
 // that the user may not touch costs the others some round trips, as in [Node.Renew].
-func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, looked []Looked) error {
-	clear(looked)
-	err := f.heartbeat(ctx, asked, looked)
+func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed) error {
+	clear(probed)
+	err := f.heartbeat(ctx, asked, probed)
 	if !forbidden(err) || len(asked) == 1 {
 		return err
 	}
 	_ = apart(len(asked), func(from, to int) error {
-		err := f.heartbeat(ctx, asked[from:to], looked[from:to])
+		err := f.heartbeat(ctx, asked[from:to], probed[from:to])
 		for i := from; err != nil && i < to; i++ {
-			looked[i] = Looked{Err: err}
+			probed[i] = Probed{Err: err}
 		}
 		return err
 	})
@@ -54,7 +54,7 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, looked []Looked
 }
 
 // heartbeat is one call of Heartbeat.
-func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, looked []Looked) error {
+func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed) error {
 	args := make([]string, 0, 8*len(asked)+8)
 	for _, b := range asked {
 		args = appendFairKeys(args, b.Key)
@@ -75,7 +75,7 @@ func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, looked []Looked
 		return unexpected(err)
 	}
 	for i, v := range values {
-		looked[i] = parseLooked(v, len(asked[i].Owners))
+		probed[i] = parseProbed(v, len(asked[i].Owners))
 	}
 	return nil
 }

@@ -11,24 +11,24 @@ import (
 
 func TestHeartbeatLooksAndFinds(t *testing.T) {
 	r := newRig(t)
-	require.Equal(t, Looked{}, r.heartbeat(clientA))
+	require.Equal(t, Probed{}, r.heartbeat(clientA))
 	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
 
 	r.expire() // nobody says so
-	require.Equal(t, Looked{}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, Probed{}, r.heartbeat(clientB, ofB(1)))
 	r.requireSaid(told(ofA(1)))
 	r.requireHeld(ofA(1), firstLease)
 
 	// The message was lost: the client's own heartbeat names the holder, and says
 	// nothing that would move its trust.
 	until := integerOf(t, r.s.Do(t, "PEXPIRETIME", "k"))
-	require.Equal(t, Looked{Grant: Grant{Owner: ofA(1)}}, r.heartbeat(clientA, ofA(1), ofA(2)))
-	require.Equal(t, Looked{}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, Probed{Grant: Grant{Owner: ofA(1)}}, r.heartbeat(clientA, ofA(1), ofA(2)))
+	require.Equal(t, Probed{}, r.heartbeat(clientB, ofB(1)))
 	require.Equal(t, until, integerOf(t, r.s.Do(t, "PEXPIRETIME", "k")))
 	r.requireSaid()
 
 	r.expire()
-	require.Equal(t, Looked{Grant: granted(ofB(1))}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, Probed{Grant: granted(ofB(1))}, r.heartbeat(clientB, ofB(1)))
 	r.requireQueue(ofA(2))
 }
 
@@ -37,10 +37,10 @@ func TestHeartbeatTellsWhoIsAbsent(t *testing.T) {
 	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
 	r.silence(clientA)
 	r.release(ofC(1)) // drops ofA(1)
-	require.Equal(t, Looked{Absent: []int{0, 2}}, r.heartbeat(clientA, ofA(1), ofA(2), ofA(3)))
-	require.Equal(t, Looked{Grant: Grant{Owner: ofB(1)}}, r.heartbeat(clientB, ofB(1)), "a holder is not absent")
+	require.Equal(t, Probed{Absent: []int{0, 2}}, r.heartbeat(clientA, ofA(1), ofA(2), ofA(3)))
+	require.Equal(t, Probed{Grant: Grant{Owner: ofB(1)}}, r.heartbeat(clientB, ofB(1)), "a holder is not absent")
 	r.s.Do(t, "FLUSHALL")
-	require.Equal(t, Looked{Absent: []int{0}}, r.heartbeat(clientA, ofA(2)))
+	require.Equal(t, Probed{Absent: []int{0}}, r.heartbeat(clientA, ofA(2)))
 	r.requireQueue()
 }
 
@@ -81,12 +81,12 @@ func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
 	for owner, ahead := range map[string]int64{ofA(1): 10_000, ofA(2): 600_000, ofA(3): -10_000, ofB(1): 10_000} {
 		r.s.Do(t, "ZADD", scores("k"), decimal(now+ahead), owner)
 	}
-	looked := make([]Looked, 1)
+	looked := make([]Probed, 1)
 	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
 		Distances: []time.Duration{30 * time.Second, 30 * time.Second, 0, 30 * time.Second}}}
 	for range 2 { // repeated, it adds nothing
 		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
-		require.Equal(t, []Looked{{Absent: []int{3}}}, looked)
+		require.Equal(t, []Probed{{Absent: []int{3}}}, looked)
 		for owner, want := range map[string]time.Duration{ofA(1): 30, ofA(2): 600, ofA(3): -10, ofB(1): 10} {
 			require.InDelta(t, want*time.Second, r.ahead(owner), float64(2*time.Second), owner)
 		}
@@ -119,20 +119,20 @@ func TestHeartbeatOfManyKeys(t *testing.T) {
 			r.s.Do(t, "RPUSH", queue(key), ofJ(1))
 		}
 	}
-	looked := slices.Repeat([]Looked{{JavaTurn: true}}, many) // of an earlier call
+	looked := slices.Repeat([]Probed{{JavaTurn: true}}, many) // of an earlier call
 	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
 	for i, l := range looked {
 		switch i % 4 {
 		case 0:
-			require.Equal(t, Looked{Grant: granted(ofA(1)), Absent: []int{1}}, l)
+			require.Equal(t, Probed{Grant: granted(ofA(1)), Absent: []int{1}}, l)
 		case 1:
 			require.ErrorContains(t, l.Err, "WRONGTYPE")
 			require.Equal(t, Refused, OutcomeOf(l.Err))
-			require.Equal(t, Looked{Err: l.Err}, l)
+			require.Equal(t, Probed{Err: l.Err}, l)
 		case 2:
-			require.Equal(t, Looked{JavaTurn: true, Absent: []int{0, 1}}, l)
+			require.Equal(t, Probed{JavaTurn: true, Absent: []int{0, 1}}, l)
 		case 3:
-			require.Equal(t, Looked{Absent: []int{1}}, l)
+			require.Equal(t, Probed{Absent: []int{1}}, l)
 		}
 	}
 }

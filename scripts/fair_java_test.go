@@ -26,7 +26,7 @@ func TestJava_InOrder(t *testing.T) {
 	r.requireSaid(r.woken(ofJ(1)))
 	r.requireFree()
 	r.requireQueue(order...)
-	require.Equal(t, Looked{JavaTurn: true}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, Probed{JavaTurn: true}, r.heartbeat(clientB, ofB(1)))
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(1)))
 	require.False(t, r.javaTries(ofK(1)))
 	e = r.enter(ofC(2))
@@ -40,13 +40,13 @@ func TestJava_InOrder(t *testing.T) {
 	r.javaUnlocks(ofJ(1))
 	r.requireSaid(r.woken(ofA(2)))
 	require.False(t, r.javaTries(ofK(1)))
-	require.Equal(t, Looked{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
+	require.Equal(t, Probed{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
 
 	// Given up without a word: a look finds the next.
 	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
 	r.said()
-	require.Equal(t, Looked{}, r.heartbeat(clientC, ofC(2)))
+	require.Equal(t, Probed{}, r.heartbeat(clientC, ofC(2)))
 	r.requireSaid(told(ofB(1)))
 	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
 	r.requireSaid(told(ofC(2)))
@@ -143,9 +143,9 @@ func TestJava_EachLockByItself(t *testing.T) {
 		}
 	}
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
-	looked := make([]Looked, 2)
+	looked := make([]Probed, 2)
 	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, looked))
-	require.Equal(t, []Looked{{}, {JavaTurn: true}}, looked)
+	require.Equal(t, []Probed{{}, {JavaTurn: true}}, looked)
 	require.EqualValues(t, 2, integerOf(t, r.s.Do(t, "LLEN", queue("l"))))
 }
 
@@ -181,7 +181,7 @@ func TestJava_OursSurviveSubtraction(t *testing.T) {
 	r.requireQueue(ofA(1), ofK(1), ofB(1))
 	require.InDelta(t, distance-3*javaWait, r.ahead(ofA(1)), float64(5*time.Second))
 
-	looked := make([]Looked, 1)
+	looked := make([]Probed, 1)
 	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: []time.Duration{distance}}}
 	r.hold()
 	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), asked, looked))

@@ -133,7 +133,7 @@ func (w *walk) granted(g Grant) {
 // looks is a heartbeat of a client, for all its waiters.
 func (w *walk) looks(client string) {
 	w.t.Helper()
-	b, looked := Heartbeat{Key: "k"}, make([]Looked, 1)
+	b, looked := Heartbeat{Key: "k"}, make([]Probed, 1)
 	for _, owner := range w.queue {
 		if strings.HasPrefix(owner, client) {
 			b.Owners = append(b.Owners, owner)

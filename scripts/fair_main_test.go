@@ -110,13 +110,13 @@ func (r *rig) leave(owners ...string) Passed {
 
 // heartbeat is a heartbeat of a client for k that names owners, whose scores are kept 30 s
 // ahead.
-func (r *rig) heartbeat(client string, owners ...string) Looked {
+func (r *rig) heartbeat(client string, owners ...string) Probed {
 	r.t.Helper()
 	b := Heartbeat{Key: "k", Owners: owners}
 	for range owners {
 		b.Distances = append(b.Distances, 30*time.Second)
 	}
-	looked := make([]Looked, 1)
+	looked := make([]Probed, 1)
 	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{b}, looked))
 	return looked[0]
 }

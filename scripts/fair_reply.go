@@ -90,27 +90,11 @@ func parsePassed(m rueidis.RedisMessage, err error) (Passed, error) {
 }
 
 func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {
-	values, err := array(m, err)
-	if err != nil || len(values) != 3 {
-		return Acquired{}, unexpected(err)
-	}
-	said, err := integer(values[0], nil)
-	a := Acquired{OK: said == 1}
-	a.Fence, err = integer(values[1], err)
-	a.FenceEnd, err = integer(values[2], err)
-	if err != nil || said < 0 || said > 1 || a.Fence < 0 || a.FenceEnd < a.Fence {
-		return Acquired{}, errReply
-	}
-	return a, nil
-}
-
-// parseTaken is for the replies of fair_acquire, which has numbers to tell only
-// with fencing.
-func parseTaken(m rueidis.RedisMessage, err error) (Acquired, error) {
 	if err == nil && m.IsArray() {
-		return parseReserved(m, nil)
+		return parseNumbers(m, 1)
 	}
-	return parseAcquired(m, err)
+	ours, err := parseBool(m, err)
+	return Acquired{OK: ours}, err
 }
 
 // leastDistance is by how much scores lie ahead where no Java waiter is near.
@@ -156,27 +140,27 @@ func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error
 	return e, nil
 }
 
-func parseLooked(m rueidis.RedisMessage, owners int) Looked {
+func parseProbed(m rueidis.RedisMessage, owners int) Probed {
 	if m.IsString() {
 		text, _ := m.ToString()
-		return Looked{Err: refusal(text)}
+		return Probed{Err: refusal(text)}
 	}
 	values, err := array(m, nil)
 	if err != nil || len(values) < 2 {
-		return Looked{Err: errReply}
+		return Probed{Err: errReply}
 	}
 	turn, err := integer(values[0], nil)
 	if err != nil || turn < 1 || turn > 2 {
-		return Looked{Err: errReply}
+		return Probed{Err: errReply}
 	}
-	l := Looked{JavaTurn: turn == 2}
+	l := Probed{JavaTurn: turn == 2}
 	if l.Grant, err = parseGrant(values[1], nil); err != nil {
-		return Looked{Err: err}
+		return Probed{Err: err}
 	}
 	for _, v := range values[2:] {
 		i, err := integer(v, nil)
 		if err != nil || i < 1 || i > int64(owners) {
-			return Looked{Err: errReply}
+			return Probed{Err: errReply}
 		}
 		l.Absent = append(l.Absent, int(i)-1)
 	}

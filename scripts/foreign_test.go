@@ -46,10 +46,10 @@ func TestF33_ForeignHash(t *testing.T) {
 			require.Equal(t, Refused, OutcomeOf(err), name)
 		}
 		for _, f := range []*Fencing{nil, fencingHour} {
-			nodeReplies := make([]NodeReply, 2)
-			require.NoError(t, n.AcquireEach(bounded(t), f, []Ask{{"k", ofC(1), lease}, {"free", ofC(1), lease}}, nodeReplies))
-			require.ErrorContains(t, nodeReplies[0].Err, "WRONGTYPE", what)
-			require.True(t, nodeReplies[1].OK)
+			said := make([]Result[Acquired], 2)
+			require.NoError(t, n.AcquireEach(bounded(t), f, []Ask{{"k", ofC(1), lease}, {"free", ofC(1), lease}}, said))
+			require.ErrorContains(t, said[0].Err, "WRONGTYPE", what)
+			require.True(t, said[1].Value.OK)
 			s.Do(t, "DEL", "free", counter("free"))
 		}
 		_, err := n.AcquireAll(bounded(t), []string{"free", "k"}, []string{ofC(1), ofC(2)}, lease)

@@ -2,9 +2,6 @@ package scripts
 
 import (
 	"context"
-	"crypto/sha1"
-	"embed"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/redis/rueidis"
@@ -62,76 +59,4 @@ func explained(err error) error {
 		}
 	}
 	return err
-}
-
-// script is the text of one Lua file and the SHA-1 by which Redis knows it.
-type script struct{ text, sha string }
-
-//go:embed *.lua
-var files embed.FS
-
-var (
-	acquire       = load("acquire.lua")
-	acquireFenced = load("acquire_fenced.lua")
-	acquireAll    = load("acquire_all.lua")
-	recount       = load("recount.lua")
-	release       = load("release.lua")
-	cleanUp       = load("clean_up.lua")
-	renew         = load("renew.lua")
-	forceRelease  = load("force_release.lua")
-	inspect       = load("inspect.lua")
-
-	fairAcquire = load("fair.lua", "fair_acquire.lua", "fair_settings.lua", "fair_hold.lua", "fair_holder.lua", "fair_acquire_else.lua",
-		"fair_serve.lua", "fair_acquire_queued.lua")
-	fairEnter = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_holder.lua", "fair_enter.lua", "fair_hold.lua",
-		"fair_serve.lua", "fair_enter_free.lua")
-	fairRelease = load("fair.lua", "fair_release.lua", "fair_settings.lua", "fair_hold.lua", "fair_serve.lua",
-		"fair_pass.lua")
-	fairLeave = load("fair.lua", "fair_settings.lua", "fair_leave.lua", "fair_hold.lua", "fair_serve.lua",
-		"fair_pass.lua")
-	fairConfirm   = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_confirm.lua")
-	fairHeartbeat = load("fair.lua", "fair_settings.lua", "fair_keep.lua", "fair_hold.lua", "fair_holder.lua",
-		"fair_serve.lua", "fair_heartbeat.lua")
-	fairForceRelease = load("fair.lua", "fair_settings.lua", "fair_hold.lua", "fair_serve.lua",
-		"fair_holder.lua", "fair_force_release.lua")
-	fairInspect = load("fair_inspect.lua")
-)
-
-// load returns the script of one file, or of several put together.
-func load(parts ...string) script {
-	var text []byte
-	for _, file := range parts {
-		part, err := files.ReadFile(file)
-		if err != nil {
-			panic(err) // a file that go:embed did not find
-		}
-		text = append(text, part...)
-	}
-	return scriptOf(string(text))
-}
-
-func scriptOf(text string) script {
-	sum := sha1.Sum([]byte(text))
-	return script{text: text, sha: hex.EncodeToString(sum[:])}
-}
-
-// Commands returns the commands that a Redis user needs for the scripts, eval
-// and evalsha included, in lower case.
-func Commands() []string {
-	return []string{
-		"eval", "evalsha",
-		"del", "exists", "get", "hdel", "hexists", "hget", "hrandfield", "hset",
-		"pexpire", "pttl", "publish", "set", "time",
-	}
-}
-
-// FairCommands returns the commands that a Redis user needs for the scripts of
-// the fair queues, and for Renew and Recount, in lower case.
-func FairCommands() []string {
-	return []string{
-		"eval", "evalsha",
-		"del", "exists", "get", "hdel", "hexists", "hget", "hrandfield", "hset",
-		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "pexpire", "pttl", "publish", "rpush",
-		"set", "time", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore",
-	}
 }

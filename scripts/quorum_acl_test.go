@@ -41,7 +41,7 @@ func nodeVerbs() map[string]func(ctx context.Context, n *Node, vote *Vote, key, 
 		return err
 	}
 	all["look"] = func(ctx context.Context, n *Node, _ *Vote, _, _ string) error {
-		_, _, err := n.Look(ctx, Mark, newEpoch(), ofThree(longest), "")
+		_, _, err := n.CheckNode(ctx, Mark, newEpoch(), ofThree(longest), "")
 		return err
 	}
 	return all

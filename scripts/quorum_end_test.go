@@ -26,21 +26,21 @@ func TestEndEach(t *testing.T) {
 	before := state(t, s)
 
 	holds := []Ending{
-		{Key: "told", Owner: ownA, Tell: true},
+		{Key: "told", Owner: ownA, Notify: true},
 		{Key: "doubt", Owner: ownA, Doubt: true, LastFence: 7},
 		{Key: "quiet", Owner: ownA},
-		{Key: "fenced", Owner: ownA, Tell: true, LastFence: 7},
-		{Key: "another's", Owner: ownA, Tell: true, LastFence: 7},
-		{Key: "string", Owner: ownA, Tell: true, Doubt: true},
-		{Key: "free", Owner: ownA, Tell: true, Doubt: true},
+		{Key: "fenced", Owner: ownA, Notify: true, LastFence: 7},
+		{Key: "another's", Owner: ownA, Notify: true, LastFence: 7},
+		{Key: "string", Owner: ownA, Notify: true, Doubt: true},
+		{Key: "free", Owner: ownA, Notify: true, Doubt: true},
 		{Key: "quiet, fenced", Owner: ownA, LastFence: 200},
 	}
-	ours := End{Released: Released{Ours: true}}
-	ends := make([]End, len(holds))
+	ours := Result[Released]{Value: Released{Ours: true}}
+	ends := make([]Result[Released], len(holds))
 	require.NoError(t, n.EndEach(bounded(t), holds, ends))
 	require.Equal(t, Refused, OutcomeOf(ends[5].Err))
-	ends[0].Listeners, ends[3].Listeners, ends[5].Err = 0, 0, nil // PUBLISH counts no patterns
-	require.Equal(t, []End{ours, ours, ours, ours, {}, {}, {}, ours}, ends)
+	ends[0].Value.Listeners, ends[3].Value.Listeners, ends[5].Err = 0, 0, nil // PUBLISH counts no patterns
+	require.Equal(t, []Result[Released]{ours, ours, ours, ours, {}, {}, {}, ours}, ends)
 	s.Do(t, "PUBLISH", "over", "")
 	for _, want := range []string{Channel("told") + " 0", Channel("fenced") + " 0", "over "} {
 		require.Equal(t, want, <-heard)
@@ -64,8 +64,8 @@ func TestEndEach(t *testing.T) {
 	require.NotContains(t, after, tombstone("string", ownA), "it is no lock")
 
 	require.NoError(t, n.EndEach(bounded(t), holds, ends)) // again: nothing more
-	require.Equal(t, End{}, ends[0])
-	require.Equal(t, End{}, ends[3])
+	require.Equal(t, Result[Released]{}, ends[0])
+	require.Equal(t, Result[Released]{}, ends[3])
 }
 
 // A reply with fewer or more answers than holds is none, and a bad number stops all
@@ -75,12 +75,12 @@ func TestEndEach_Refused(t *testing.T) {
 	acquired(t, n, "a", ownA)
 	before := state(t, s)
 	for _, places := range []int{1, 3} {
-		ends := make([]End, places)
+		ends := make([]Result[Released], places)
 		require.Equal(t, Unknown, OutcomeOf(n.EndEach(bounded(t), []Ending{{Key: "b", Owner: ownA}, {Key: "c", Owner: ownA}}, ends)))
-		require.Equal(t, make([]End, places), ends)
+		require.Equal(t, make([]Result[Released], places), ends)
 	}
 	for _, last := range []int64{-1, 10_000_000_000_000_000} {
-		err := n.EndEach(bounded(t), []Ending{{Key: "a", Owner: ownA}, {Key: "a", Owner: ownA, LastFence: last}}, make([]End, 2))
+		err := n.EndEach(bounded(t), []Ending{{Key: "a", Owner: ownA}, {Key: "a", Owner: ownA, LastFence: last}}, make([]Result[Released], 2))
 		require.Equal(t, Refused, OutcomeOf(err))
 	}
 	_, err := n.run(bounded(t), quorumEnd, 2, "a", "a", ownA, "", "", ownA, "", "1e3")

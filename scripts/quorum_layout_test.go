@@ -105,7 +105,7 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 	run := func(name string, sc script, keys []string, args ...string) {
 		t.Helper()
 		keys = append(append([]string{}, keys...), marker)[:len(keys)+1]
-		if sc.sha != quorumRenew.sha && sc.sha != vote.acquire.sha && sc.sha != vote.fenced.sha {
+		if sc.sha != quorumRenew.sha && sc.sha != vote.acquire.sha {
 			keys = keys[:len(keys)-1]
 		}
 		for _, held := range []bool{false, true} {
@@ -116,8 +116,7 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 			before := state(t, s)
 			m, err := n.run(bounded(t), sc, len(keys), append(keys, args...)...)
 			if answers, bad := m.ToArray(); err == nil && bad == nil { // of an acquire
-				b, _ := parseNodeReply(answers[0], parseTold)
-				err = b.Err
+				err = refusedAlone(answers[0])
 			}
 			require.ErrorContains(t, err, name, "%q", args)
 			require.Equal(t, Refused, OutcomeOf(err))
@@ -126,26 +125,26 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 	}
 	two, three := []string{"k", "g"}, []string{"k", "g", "t"}
 	for _, v := range bad {
-		for _, sc := range []script{acquireEach, vote.acquire} {
-			run("lease", sc, two, "1", ownA, v)
+		for _, sc := range []script{acquireEach, quorumAcquire, vote.acquire} {
+			run("lease", sc, two, "2", ownA, v)
 		}
-		run("lease", vote.fenced, three, "1", ownA, v)
-		run("lease", acquireEachFenced, three, "1", ownA, v, "1", "0")
-		run("reserve", acquireEachFenced, three, "1", ownA, "1000", v, "0")
+		run("lease", vote.acquire, three, "3", ownA, v)
+		run("lease", acquireFencedEach, three, "3", ownA, v, "1", "0")
+		run("reserve", acquireFencedEach, three, "3", ownA, "1000", v, "0")
 		run("lease", quorumRenew, two[:1], v, ownA, "0")
 		run("last fence", quorumFence, two, ownA, v, "0")
-		run("longest lease", quorumLook, []string{marker}, "ab", v, "3", "look")
-		run("longest lease", quorumLook, []string{marker}, "ab", v, "3", "activate", "ab")
-		run("number of nodes", quorumLook, []string{marker}, "ab", "1000", v, "look")
+		run("longest lease", quorumCheck, []string{marker}, "ab", v, "3", "mark")
+		run("longest lease", quorumCheck, []string{marker}, "ab", v, "3", "activate", "ab")
+		run("number of nodes", quorumCheck, []string{marker}, "ab", "1000", v, "mark")
 		if v != "0" {
 			run("counter expiry", quorumFence, two, ownA, "1", v)
 		}
 	}
-	for _, v := range append(bad, "1000") {
+	for _, v := range append(bad, "3", "10") {
 		run("count", acquireEach, two, v, ownA, "1000")
 	}
 	for _, epoch := range []string{"", "x", "a b", "ab\n", "'"} {
-		run("epoch", quorumLook, []string{marker}, epoch, "1000", "3", "look")
+		run("epoch", quorumCheck, []string{marker}, epoch, "1000", "3", "mark")
 	}
 	run("owners", quorumRenew, two[:1], "1000", ownA)
 	run("owners", quorumRenew, two, "1000", ownA, "0")
@@ -176,7 +175,7 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	_, err = n.RunID(ctx)
 	require.Equal(t, Refused, OutcomeOf(err))
 	for range 2 {
-		said, vote, err := n.Look(ctx, Mark, newEpoch(), ofThree(time.Millisecond), "")
+		said, vote, err := n.CheckNode(ctx, Mark, newEpoch(), ofThree(time.Millisecond), "")
 		require.NoError(t, err)
 		require.Empty(t, said.Run)
 		require.Negative(t, said.Left)

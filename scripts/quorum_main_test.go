@@ -26,9 +26,9 @@ func newEpoch() string { return fmt.Sprintf("e%07x", epochs.Add(1)) }
 // ofThree is a deployment of three nodes.
 func ofThree(longest time.Duration) Deployment { return Deployment{longest, 3} }
 
-func looked(t testing.TB, n *Node, how Looking) (Standing, *Vote) {
+func looked(t testing.TB, n *Node, how CheckMode) (Standing, *Vote) {
 	t.Helper()
-	s, vote, err := n.Look(bounded(t), how, newEpoch(), ofThree(longest), "")
+	s, vote, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), "")
 	require.NoError(t, err)
 	return s, vote
 }
@@ -39,7 +39,7 @@ func ripe(t testing.TB, n *Node) *Vote {
 	s, vote := looked(t, n, Mark)
 	require.True(t, s.Marked)
 	require.False(t, has(vote))
-	_, vote, err := n.Look(bounded(t), Activate, newEpoch(), ofThree(longest), s.Epoch)
+	_, vote, err := n.CheckNode(bounded(t), Activate, newEpoch(), ofThree(longest), s.Epoch)
 	require.NoError(t, err)
 	require.True(t, has(vote))
 	return vote
@@ -140,18 +140,18 @@ var quorumVerbs = map[string]func(ctx context.Context, n *Node, vote *Vote, key,
 		return err
 	},
 	"release each": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		ends := make([]End, 2)
+		ends := make([]Result[Released], 2)
 		if err := n.ReleaseEach(ctx, []Hold{{key, owner}, {key, owner}}, ends); err != nil {
 			return err
 		}
 		return ends[0].Err
 	},
 	"end": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Tell: true})
+		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Notify: true})
 		return err
 	},
 	"end fenced": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Tell: true, LastFence: 1})
+		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Notify: true, LastFence: 1})
 		return err
 	},
 	"undo": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
@@ -168,9 +168,9 @@ var quorumVerbs = map[string]func(ctx context.Context, n *Node, vote *Vote, key,
 
 // end is [Node.EndEach] for one.
 func end(n *Node, ctx context.Context, e Ending) (Released, error) {
-	ends := make([]End, 1)
+	ends := make([]Result[Released], 1)
 	err := n.EndEach(ctx, []Ending{e}, ends)
-	return ends[0].Released, errors.Join(err, ends[0].Err)
+	return ends[0].Value, errors.Join(err, ends[0].Err)
 }
 
 // undo ends a failed round.

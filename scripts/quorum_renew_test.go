@@ -135,7 +135,7 @@ func TestF30_QuorumOutOfMemory(t *testing.T) {
 	require.NoError(t, undo(n, ctx, "k", ownA, true))
 	requireGone(t, s, "k")
 	s.Do(t, "DEL", marker)
-	_, _, err = n.Look(ctx, Mark, newEpoch(), ofThree(longest), "")
+	_, _, err = n.CheckNode(ctx, Mark, newEpoch(), ofThree(longest), "")
 	require.ErrorContains(t, err, "OOM")
 	require.Equal(t, Unavailable, OutcomeOf(err))
 }

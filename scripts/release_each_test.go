@@ -23,13 +23,13 @@ func TestReleaseEach(t *testing.T) {
 	before := state(t, s)
 
 	holds := []Hold{{"a", ownA}, {"b", ownA}, {"string", ownA}, {"free", ownA}, {"c", ownA}}
-	ends := make([]End, 5)
+	ends := make([]Result[Released], 5)
 	require.NoError(t, n.ReleaseEach(bounded(t), holds, ends))
-	require.Equal(t, End{Released: Released{Ours: true}}, ends[0])
-	require.Equal(t, End{}, ends[1])
+	require.Equal(t, Result[Released]{Value: Released{Ours: true}}, ends[0])
+	require.Equal(t, Result[Released]{}, ends[1])
 	require.Equal(t, Refused, OutcomeOf(ends[2].Err))
-	require.Equal(t, End{}, ends[3])
-	require.Equal(t, End{Released: Released{Ours: true, Listeners: 1}}, ends[4])
+	require.Equal(t, Result[Released]{}, ends[3])
+	require.Equal(t, Result[Released]{Value: Released{Ours: true, Listeners: 1}}, ends[4])
 	require.Equal(t, "0", <-heard)
 	after := state(t, s)
 	require.Len(t, after, 2)
@@ -38,8 +38,8 @@ func TestReleaseEach(t *testing.T) {
 	}
 
 	require.NoError(t, n.ReleaseEach(bounded(t), holds, ends)) // again: nothing more
-	require.Equal(t, End{}, ends[0])
-	require.Equal(t, End{}, ends[4])
+	require.Equal(t, Result[Released]{}, ends[0])
+	require.Equal(t, Result[Released]{}, ends[4])
 }
 
 // A reply with fewer or more answers than holds is none.
@@ -47,9 +47,9 @@ func TestReleaseEach_AsManyAnswersAsHolds(t *testing.T) {
 	_, n := start(t)
 	holds := []Hold{{"a", ownA}, {"b", ownA}}
 	for _, places := range []int{1, 3} {
-		ends := make([]End, places)
+		ends := make([]Result[Released], places)
 		require.Equal(t, Unknown, OutcomeOf(n.ReleaseEach(bounded(t), holds, ends)))
-		require.Equal(t, make([]End, places), ends)
+		require.Equal(t, make([]Result[Released], places), ends)
 	}
 }
 
@@ -63,12 +63,12 @@ func TestCleanUpEach(t *testing.T) {
 	before := state(t, s)
 	holds := []Hold{{"a", ownA}, {"b", ownA}, {"string", ownA}, {"free", ownA}}
 	for _, ours := range []bool{true, false} {
-		ends := make([]End, 4)
+		ends := make([]Result[Released], 4)
 		require.NoError(t, n.CleanUpEach(bounded(t), holds, ends))
-		require.Equal(t, End{Released: Released{Ours: ours}}, ends[0])
-		require.Equal(t, End{}, ends[1])
+		require.Equal(t, Result[Released]{Value: Released{Ours: ours}}, ends[0])
+		require.Equal(t, Result[Released]{}, ends[1])
 		require.Equal(t, Refused, OutcomeOf(ends[2].Err))
-		require.Equal(t, End{}, ends[3])
+		require.Equal(t, Result[Released]{}, ends[3])
 		for _, h := range holds {
 			if h.Key != "string" {
 				said, err := n.Acquire(bounded(t), h.Key, h.Owner, lease)

@@ -6,6 +6,8 @@ import (
 	"time"
 )
 
+var renew = load("plain/renew.lua")
+
 // Answer is what Renew learned about one hold.
 type Answer uint8
 

@@ -15,7 +15,11 @@ var errReply = errors.New("unexpected reply from Redis")
 
 // The parsers take what run returns. An error goes through, with a zero value.
 
+// parseAcquired accepts a hold with fence numbers and without.
 func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
+	if err == nil && m.IsArray() {
+		return parseNumbers(m, 0)
+	}
 	status, err := integer(m, err)
 	if err != nil {
 		return Acquired{}, err
@@ -30,45 +34,43 @@ func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
 	return Acquired{Remaining: left}, err
 }
 
-func parseAcquiredFenced(m rueidis.RedisMessage, err error) (Acquired, error) {
-	a, err := parseReserved(m, err)
-	if a.OK && a.Fence < 1 {
+// parseFenced accepts no hold without fence numbers.
+func parseFenced(m rueidis.RedisMessage, err error) (Acquired, error) {
+	a, err := parseAcquired(m, err)
+	if a.OK && a.Fence == 0 {
 		return Acquired{}, errReply
 	}
 	return a, err
 }
 
-// parseReserved accepts a hold without fence numbers, too.
-func parseReserved(m rueidis.RedisMessage, err error) (Acquired, error) {
-	values, err := array(m, err)
+// parseNumbers reads a hold with its fence numbers: {held, first, last}.
+func parseNumbers(m rueidis.RedisMessage, held int64) (Acquired, error) {
+	values, err := array(m, nil)
 	if err != nil || len(values) != 3 {
-		return Acquired{}, unexpected(err)
-	}
-	a, err := parseAcquired(values[0], nil)
-	if err != nil || !a.OK {
-		return a, err
-	}
-	a.Fence, err = integer(values[1], nil)
-	a.FenceEnd, err = integer(values[2], err)
-	if err != nil || a.Fence < 0 || a.FenceEnd < a.Fence {
 		return Acquired{}, errReply
 	}
-	return a, nil
+	status, err := integer(values[0], nil)
+	first, err := integer(values[1], err)
+	last, err := integer(values[2], err)
+	if err != nil || status != held || first < 1 || last < first {
+		return Acquired{}, errReply
+	}
+	return Acquired{OK: true, Fence: first, FenceEnd: last}, nil
 }
 
 func parseReleased(m rueidis.RedisMessage, err error) (Released, error) {
-	told, err := integer(m, err)
+	notified, err := integer(m, err)
 	switch {
 	case err != nil:
 		return Released{}, err
-	case told == -1:
+	case notified == -1:
 		return Released{}, nil
-	case told == -2:
+	case notified == -2:
 		return Released{Ours: true, Listeners: -1}, nil
-	case told < 0 || told > math.MaxInt32:
+	case notified < 0 || notified > math.MaxInt32:
 		return Released{}, errReply
 	}
-	return Released{Ours: true, Listeners: int(told)}, nil
+	return Released{Ours: true, Listeners: int(notified)}, nil
 }
 
 func parseBool(m rueidis.RedisMessage, err error) (bool, error) {

@@ -78,7 +78,7 @@ func FuzzReplies(f *testing.F) {
 				require.False(t, believed)
 			}
 		}
-		for _, parse := range []func(rueidis.RedisMessage, error) (Acquired, error){parseAcquired, parseAcquiredFenced} {
+		for _, parse := range []func(rueidis.RedisMessage, error) (Acquired, error){parseAcquired, parseFenced} {
 			a, err := parse(m, nil)
 			check(err, a != Acquired{})
 			if err == nil && !a.OK && !a.Gone {

@@ -216,12 +216,12 @@ func (q *queue) oldest() *ticket {
 
 // sendHeartbeat makes one call, which must be over well before the locker counts as dead.
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
-	start, looked := time.Now(), make([]scripts.Looked, len(asked))
+	start, looked := time.Now(), make([]scripts.Probed, len(asked))
 	_, err := redis(d.brief.context(), d.calls, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, looked)
 	})
 	for i, q := range of {
-		said := scripts.Looked{Err: err}
+		said := scripts.Probed{Err: err}
 		if err == nil {
 			said = looked[i]
 			said.Err = d.calls.ours(said.Err)
@@ -231,7 +231,7 @@ func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 }
 
 // heard takes in what a heartbeat has found out about a queue. It locks the key.
-func (q *queue) heard(start time.Time, asked scripts.Heartbeat, said scripts.Looked) {
+func (q *queue) heard(start time.Time, asked scripts.Heartbeat, said scripts.Probed) {
 	k := q.key
 	k.Lock()
 	if k.queue() != q {

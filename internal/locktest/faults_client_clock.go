@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() { register("F9_NoWallClockInTheSource", testNoWallClock) }
@@ -54,7 +56,7 @@ func testNoWallClock(t *testing.T, d Kind) {
 		}
 	}
 	require.Greater(t, files, 20)
-	for name, text := range scriptTexts() {
+	for name, text := range scripts.Scripts() {
 		require.False(t, clockCommands.MatchString(text), "%s.lua", name)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // long is a lease that no test outlives: what comes in time, comes not by its
@@ -41,7 +42,7 @@ func newFaultRig(t *testing.T, d Kind, o Options, change ...func(*rueidis.Client
 func newFaultRigOn(t *testing.T, d Kind, s fleet, o Options, change ...func(*rueidis.ClientOption)) *faultRig {
 	t.Helper()
 	r := &faultRig{t: t, kind: d, server: s}
-	for _, text := range scriptTexts() {
+	for _, text := range scripts.Scripts() {
 		r.server.Do(t, "SCRIPT", "LOAD", text)
 	}
 	r.proxy = r.server.behind(t)

@@ -68,7 +68,7 @@ func testScriptFlushCost(t *testing.T, d Kind) {
 	r.proxy.all[0].OnRequest(func(cmd []string) redistest.Verdict {
 		mu.Lock()
 		defer mu.Unlock()
-		if is("acquire", "release", "look")(cmd) {
+		if is("acquire", "release", "check")(cmd) {
 			sent = append(sent, cmd[0]+" "+verb(cmd))
 		}
 		return redistest.Pass

@@ -71,7 +71,7 @@ func (c *contractRig) note(node int, cmd []string) {
 	defer c.mu.Unlock()
 	switch v := verb(cmd); v {
 	case "hello", "client", "ping": // keep a connection
-	case "look", "script", "discard", "punsubscribe", "sunsubscribe": // see whether a node of a quorum votes
+	case "check", "script", "discard", "punsubscribe", "sunsubscribe": // see whether a node of a quorum votes
 	case "heartbeat":
 		c.heartbeats++
 	case "undo":

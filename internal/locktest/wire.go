@@ -4,10 +4,8 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"flag"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -20,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // await is for what no event tells: it polls for a while, generously.
@@ -105,61 +104,6 @@ func servers(s redis) []*redistest.Server {
 	return []*redistest.Server{s.(*redistest.Server)}
 }
 
-// scriptTexts gives the text of each script by its name, from the files of this
-// module.
-var scriptTexts = sync.OnceValue(func() map[string]string {
-	files, err := filepath.Glob(filepath.Join(moduleRoot(), "scripts", "*.lua"))
-	if err != nil || len(files) == 0 {
-		panic("locktest: no scripts")
-	}
-	texts := map[string]string{}
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			panic(err)
-		}
-		texts[strings.TrimSuffix(filepath.Base(f), ".lua")] = string(text)
-	}
-	wholes := map[string]string{}
-	for name, parts := range scriptParts() {
-		for _, part := range parts {
-			wholes[name] += texts[part]
-		}
-	}
-	for _, one := range []string{"acquire", "acquire_fenced"} {
-		wholes[one+"_each"] = "local function acquire(KEYS, ARGV)\n" + texts[one] + "end\n" + texts["acquire_each"]
-	}
-	for _, one := range []string{"fair_acquire", "fair_release", "fair_leave"} {
-		wholes[one+"_each"] = "local function one(KEYS, ARGV)\n" + wholes[one] + "end\n" + texts["fair_each"]
-	}
-	maps.Copy(texts, wholes) // a part may have the name of a whole
-	return texts
-})
-
-var (
-	loaded   = regexp.MustCompile(`(\w+) += load\(([^)]*)\)`)
-	partName = regexp.MustCompile(`"(\w+)\.lua"`)
-	capital  = regexp.MustCompile(`[A-Z]`)
-)
-
-// scriptParts gives the files of which each script is put together, by its name.
-func scriptParts() map[string][]string {
-	scripts := map[string][]string{}
-	for _, file := range []string{"node.go", "quorum.go"} {
-		source, err := os.ReadFile(filepath.Join(moduleRoot(), "scripts", file))
-		if err != nil {
-			panic(err)
-		}
-		for _, m := range loaded.FindAllStringSubmatch(string(source), -1) {
-			name := strings.ToLower(capital.ReplaceAllString(m[1], "_$0"))
-			for _, part := range partName.FindAllStringSubmatch(m[2], -1) {
-				scripts[name] = append(scripts[name], part[1])
-			}
-		}
-	}
-	return scripts
-}
-
 // moduleRoot is the folder of go.mod, found from that of the package under test.
 func moduleRoot() string {
 	dir, err := os.Getwd()
@@ -183,7 +127,7 @@ func moduleRoot() string {
 // of the plain ones.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
-	for name, text := range scriptTexts() {
+	for name, text := range scripts.Scripts() {
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_each"), "_fenced")
 		names[sha(text)] = strings.Replace(name, "leave", "clean_up", 1)

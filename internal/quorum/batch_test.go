@@ -136,10 +136,10 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 		return h, came
 	}
 	h, refused := ended("foreign")
-	last, place := n.ends.Join(struct{}{}, ending{h, func(_ scripts.End, err error) { refused <- err }}, false)
+	last, place := n.ends.Join(struct{}{}, ending{h, func(_ scripts.Result[scripts.Released], err error) { refused <- err }}, false)
 	require.Zero(t, place)
 	h, released := ended("key")
-	n.end(h, func(_ scripts.End, err error) { released <- err })
+	n.end(h, func(_ scripts.Result[scripts.Released], err error) { released <- err })
 	require.Equal(t, 2, n.ends.Size(last))
 	n.ends.send(last)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-refused))
@@ -291,7 +291,7 @@ func TestGather_Closed(t *testing.T) {
 	a := <-askFor(n, "k", ownMe, lease, false)
 	require.Equal(t, errClosed, a.err)
 	ended := make(chan error, 1)
-	n.ends.add(struct{}{}, ending{c.newHold("k", ownMe, lease), func(_ scripts.End, err error) { ended <- err }})
+	n.ends.add(struct{}{}, ending{c.newHold("k", ownMe, lease), func(_ scripts.Result[scripts.Released], err error) { ended <- err }})
 	require.Equal(t, errClosed, <-ended)
 }
 
@@ -312,7 +312,7 @@ func TestGather_Releases(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownMe, lease), func(scripts.End, error) {}}, false)
+	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownMe, lease), func(scripts.Result[scripts.Released], error) {}}, false)
 	require.Zero(t, place)
 	holds, errs := map[string]*hold{}, map[string]chan error{}
 	for _, key := range []string{"held", "free", "wrong"} {
@@ -320,7 +320,7 @@ func TestGather_Releases(t *testing.T) {
 		h.parts[0] = part{state: present}
 		c.finish(h, true, 0)
 		holds[key], errs[key] = h, came
-		n.end(h, func(_ scripts.End, err error) { came <- err })
+		n.end(h, func(_ scripts.Result[scripts.Released], err error) { came <- err })
 	}
 	require.Equal(t, 4, n.ends.Size(first))
 	hurried := c.newHold("held", ownOther, 9*c.NodeTimeout)
@@ -361,7 +361,7 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 	<-arrived
 	c.finish(h, true, 0)
 	ended := make(chan error, 1)
-	n.end(h, func(_ scripts.End, err error) { ended <- err })
+	n.end(h, func(_ scripts.Result[scripts.Released], err error) { ended <- err })
 	close(goOn)
 	require.True(t, (<-came).OK)
 	require.NoError(t, <-ended)
@@ -383,7 +383,7 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	require.Zero(t, place)
 	require.Len(t, c.finish(h, true, 0), 1)
 	ended := make(chan error, 1)
-	n.end(h, func(_ scripts.End, err error) { ended <- err })
+	n.end(h, func(_ scripts.Result[scripts.Released], err error) { ended <- err })
 	n.asks.send(g)
 	require.Equal(t, errOver, <-came)
 	require.NoError(t, <-ended)
@@ -395,8 +395,10 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 func TestGather_ReleaseOfNothing(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n, ended := c.nodes[0], make(chan error, 1)
-	n.ends.call = func(context.Context, struct{}, []*hold) ([]scripts.End, error) { return nil, errors.New("told") }
-	n.end(c.newHold("k", ownMe, lease), func(_ scripts.End, err error) { ended <- err })
+	n.ends.call = func(context.Context, struct{}, []*hold) ([]scripts.Result[scripts.Released], error) {
+		return nil, errors.New("told")
+	}
+	n.end(c.newHold("k", ownMe, lease), func(_ scripts.Result[scripts.Released], err error) { ended <- err })
 	require.NoError(t, <-ended)
 }
 
@@ -408,8 +410,11 @@ func TestGather_ReleaseOfWhatIsAway(t *testing.T) {
 	h, ended := c.newHold("k", ownMe, lease), make(chan error, 1)
 	h.parts[0] = part{state: present}
 	calls := 0
-	n.ends.call = func(context.Context, struct{}, []*hold) ([]scripts.End, error) { calls++; return nil, nil }
-	n.end(h, func(_ scripts.End, err error) { ended <- err })
+	n.ends.call = func(context.Context, struct{}, []*hold) ([]scripts.Result[scripts.Released], error) {
+		calls++
+		return nil, nil
+	}
+	n.end(h, func(_ scripts.Result[scripts.Released], err error) { ended <- err })
 	require.Equal(t, error(errAway), <-ended)
 	require.Zero(t, calls)
 }

@@ -170,7 +170,7 @@ func TestBootstrapRepeated(t *testing.T) {
 	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "activate") })
 	require.NoError(t, c.Bootstrap(bounded(t), true))
 	<-lost
-	said := checked(t, c.nodes[0], scripts.Tell, "")
+	said := checked(t, c.nodes[0], scripts.Observe, "")
 	require.Zero(t, said.Left)
 	r.do(0, "FLUSHALL")
 	requireNoVote(t, r.client().vote(0))

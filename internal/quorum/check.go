@@ -16,10 +16,10 @@ import (
 // check asks the node how it stands, and for its vote if it has one; once more where the
 // connection is lost, which may have been of the time before a restart. Without restart
 // guard nothing but the server's run id is known.
-func (n *node) check(ctx context.Context, how scripts.Looking, of string) (said scripts.Standing, vote *scripts.Vote, err error) {
+func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (said scripts.Standing, vote *scripts.Vote, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
-			said, vote, err = n.script.Look(ctx, how, epoch(), n.q.deployment(), of)
+			said, vote, err = n.script.CheckNode(ctx, how, epoch(), n.q.deployment(), of)
 		} else if vote, err = n.script.Identify(ctx); err == nil {
 			said.Run = vote.Run()
 		}
@@ -39,7 +39,7 @@ func epoch() string {
 
 // standing is a check that changes nothing.
 func (n *node) standing(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
-	return n.check(ctx, scripts.Tell, "")
+	return n.check(ctx, scripts.Observe, "")
 }
 
 // mark is a check that marks a node without marker, unless most of the others are

@@ -63,7 +63,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	until(t, func() bool { return h.part(n) == part{state: present} })
 	other := c.newHold("other", ownOther, lease)
 	other.parts[2] = part{state: present}
-	g, place := n.ends.Join(struct{}{}, ending{other, func(scripts.End, error) {}}, false)
+	g, place := n.ends.Join(struct{}{}, ending{other, func(scripts.Result[scripts.Released], error) {}}, false)
 	require.Zero(t, place)
 	said, err := c.Release(bounded(t), "k", c.owner, 0)
 	require.NoError(t, err)

@@ -20,13 +20,13 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		return scripts.Released{}, nil
 	}
 	targets := q.finish(h, true, lastFence)
-	came := make(chan answer[scripts.End], len(targets))
+	came := make(chan answer[scripts.Result[scripts.Released]], len(targets))
 	for _, n := range targets {
-		n.end(h, func(said scripts.End, err error) {
+		n.end(h, func(said scripts.Result[scripts.Released], err error) {
 			if err != nil {
 				n.endLater(h)
 			}
-			came <- answer[scripts.End]{n, said, err}
+			came <- answer[scripts.Result[scripts.Released]]{n, said, err}
 		})
 	}
 	errs, refused := make([]error, len(q.nodes)), 0
@@ -69,7 +69,7 @@ func (q *Quorum) Lost(_, owner string) {
 func (q *Quorum) giveUp(h *hold, tell bool) {
 	q.holds.drop(h.owner)
 	for _, n := range q.finish(h, tell, 0) {
-		n.end(h, func(_ scripts.End, err error) {
+		n.end(h, func(_ scripts.Result[scripts.Released], err error) {
 			if err != nil {
 				n.endLater(h)
 			}
@@ -90,13 +90,13 @@ func (h *hold) outcome(q *Quorum) (said scripts.Released, enough, all bool) {
 }
 
 // ending is an item of a call that ends holds on a node.
-type ending = item[scripts.End]
+type ending = item[scripts.Result[scripts.Released]]
 
 // end makes one attempt to end a hold that is over on a node, when no acquire of it is
 // flying there any more, and returns at once. Close waits for it.
-func (n *node) end(h *hold, done func(scripts.End, error)) {
+func (n *node) end(h *hold, done func(scripts.Result[scripts.Released], error)) {
 	short := n.q.beginShort()
-	e := ending{h, func(said scripts.End, err error) {
+	e := ending{h, func(said scripts.Result[scripts.Released], err error) {
 		done(said, err)
 		if short {
 			n.q.short.Done()
@@ -109,17 +109,17 @@ func (n *node) end(h *hold, done func(scripts.End, error)) {
 
 func (n *node) endNow(e ending) {
 	if _, need := e.hold.toEnd(n); !need {
-		e.done(scripts.End{}, nil)
+		e.done(scripts.Result[scripts.Released]{}, nil)
 	} else if n.away() {
-		e.done(scripts.End{}, errAway)
+		e.done(scripts.Result[scripts.Released]{}, errAway)
 	} else {
 		n.ends.add(struct{}{}, e)
 	}
 }
 
 // release makes the call of ends that share one.
-func (n *node) release(ctx context.Context, _ struct{}, holds []*hold) ([]scripts.End, error) {
-	asks, ends := make([]scripts.Ending, len(holds)), make([]scripts.End, len(holds))
+func (n *node) release(ctx context.Context, _ struct{}, holds []*hold) ([]scripts.Result[scripts.Released], error) {
+	asks, ends := make([]scripts.Ending, len(holds)), make([]scripts.Result[scripts.Released], len(holds))
 	for i, h := range holds {
 		asks[i], _ = h.toEnd(n)
 	}

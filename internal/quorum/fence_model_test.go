@@ -56,7 +56,7 @@ func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (aft
 			continue
 		}
 		r.yes++
-		r.said[n] = scripts.NodeReply{Told: scripts.Told{Clock: now + int64(clock), Counter: now + int64(s.counters[n])}}
+		r.said[n] = scripts.NodeReply{FenceSource: scripts.FenceSource{Clock: now + int64(clock), Counter: now + int64(s.counters[n])}}
 	}
 	if r.yes < q.need {
 		return nil, true

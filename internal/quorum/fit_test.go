@@ -332,7 +332,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	requireNoVote(t, c.vote(2))
 	require.ErrorContains(t, r.part(0, 3).vote(2), "has 5 nodes, not 3")
 	three.nodes[2].guard.forget()
-	said := checked(t, c.nodes[2], scripts.Tell, "")
+	said := checked(t, c.nodes[2], scripts.Observe, "")
 	_ = checked(t, c.nodes[2], scripts.Activate, said.Epoch)
 	require.ErrorContains(t, three.vote(2), "has 5 nodes, not 3")
 }

@@ -148,7 +148,7 @@ func (n *node) refresh(vote *scripts.Vote) {
 	}
 	n.q.spawn(func() {
 		good, err := call(n.q.bounded(0), n, func(ctx context.Context) (bool, error) {
-			said, good, err := n.script.Check(ctx, vote, n.q.deployment())
+			said, good, err := n.script.CheckVote(ctx, vote, n.q.deployment())
 			return good && n.fit(said) == nil, err
 		})
 		if err == nil && !good {

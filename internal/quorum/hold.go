@@ -170,7 +170,7 @@ func (h *hold) toEnd(n *node) (e scripts.Ending, need bool) {
 	if !h.tell && !p.possible() { // a failed round that the node has refused
 		*p = part{}
 	}
-	e = scripts.Ending{Key: h.key, Owner: h.owner, Tell: h.tell, Doubt: p.doubt > 0 && !seed.NoTombstones}
+	e = scripts.Ending{Key: h.key, Owner: h.owner, Notify: h.tell, Doubt: p.doubt > 0 && !seed.NoTombstones}
 	if p.state == minted && p.doubt == 0 {
 		e.LastFence = h.used
 	}
@@ -178,7 +178,7 @@ func (h *hold) toEnd(n *node) (e scripts.Ending, need bool) {
 }
 
 // ended notes how a call to end a hold came out.
-func (n *node) ended(h *hold, said scripts.End, err error) error {
+func (n *node) ended(h *hold, said scripts.Result[scripts.Released], err error) error {
 	if err == nil {
 		err = said.Err
 	}
@@ -190,9 +190,9 @@ func (n *node) ended(h *hold, said scripts.End, err error) error {
 	case err != nil:
 		p.state = min(p.state, present)
 		p.tried = p.tried || scripts.OutcomeOf(err) == scripts.Unknown
-	case said.Ours || p.tried:
+	case said.Value.Ours || p.tried:
 		h.released++
-		h.listeners = max(h.listeners, said.Listeners)
+		h.listeners = max(h.listeners, said.Value.Listeners)
 		*p = part{}
 	default:
 		h.notOurs++

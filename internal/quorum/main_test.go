@@ -218,7 +218,7 @@ func (c *client) idle(node int) {
 }
 
 // checked is a check of its own.
-func checked(t *testing.T, n *node, how scripts.Looking, of string) scripts.Standing {
+func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.Standing {
 	t.Helper()
 	said, err := n.checkNow(bounded(t), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 		return n.check(ctx, how, of)
@@ -230,7 +230,7 @@ func checked(t *testing.T, n *node, how scripts.Looking, of string) scripts.Stan
 // endOn makes one attempt to end a hold on a node.
 func endOn(n *node, h *hold) error {
 	came := make(chan error, 1)
-	n.end(h, func(_ scripts.End, err error) { came <- err })
+	n.end(h, func(_ scripts.Result[scripts.Released], err error) { came <- err })
 	return <-came
 }
 

@@ -35,7 +35,7 @@ type node struct {
 	ending chan struct{}   // one slot: there is a new job that ends a hold; immutable
 
 	asks batch[bool, scripts.NodeReply] // with fencing or without
-	ends batch[struct{}, scripts.End]
+	ends batch[struct{}, scripts.Result[scripts.Released]]
 }
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {

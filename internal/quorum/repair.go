@@ -158,7 +158,7 @@ func (n *node) do(j *job) error {
 		return n.add(j.hold)
 	}
 	came := make(chan error, 1)
-	n.end(j.hold, func(_ scripts.End, err error) { came <- err })
+	n.end(j.hold, func(_ scripts.Result[scripts.Released], err error) { came <- err })
 	return <-came
 }
 

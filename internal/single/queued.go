@@ -18,9 +18,9 @@ type Queued struct {
 	*scripts.Fair
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
-	acquires   *batch[none, scripts.Ask, scripts.FairAcquired]
-	releases   *batch[none, scripts.FairHold, scripts.FairReleased] // those of which no run was served
-	leaves     *batch[none, scripts.Hold, scripts.FairReleased]     // those of one owner, of which a call may still arrive
+	acquires   *batch[none, scripts.Ask, scripts.Result[scripts.Acquired]]
+	releases   *batch[none, scripts.FairHold, scripts.Result[scripts.Passed]] // those of which no run was served
+	leaves     *batch[none, scripts.Hold, scripts.Result[scripts.Passed]]     // those of one owner, of which a call may still arrive
 }
 
 // NewQueued returns a backend on the Redis of client, and completes the configuration of
@@ -29,16 +29,16 @@ func NewQueued(client rueidis.Client, c *engine.Config, s scripts.FairSettings) 
 	r := &Queued{}
 	r.node, r.subscriber = connect(client, c)
 	r.Fair = scripts.NewFair(r.node, s)
-	r.acquires = newBatch(c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (said scripts.FairAcquired, err error) {
-		said.Acquired, err = r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
+	r.acquires = newBatch(c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (said scripts.Result[scripts.Acquired], err error) {
+		said.Value, err = r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
 		return said, err
 	}, alike(r.AcquireEach))
-	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (said scripts.FairReleased, err error) {
-		said.Passed, err = r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
+	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (said scripts.Result[scripts.Passed], err error) {
+		said.Value, err = r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
 		return said, err
 	}, alike(r.ReleaseEach))
-	r.leaves = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.FairReleased, err error) {
-		said.Passed, err = r.Fair.Leave(ctx, h.Key, 1, h.Owner)
+	r.leaves = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.Result[scripts.Passed], err error) {
+		said.Value, err = r.Fair.Leave(ctx, h.Key, 1, h.Owner)
 		return said, err
 	}, alike(r.LeaveEach))
 	return r
@@ -53,7 +53,7 @@ func (r *Queued) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if err == nil {
 		err = said.Err
 	}
-	return said.Acquired, err
+	return said.Value, err
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or with others.
@@ -72,11 +72,11 @@ func (r *Queued) Leave(ctx context.Context, key string, doubts int, owners ...st
 	return passed(r.leaves.do(ctx, none{}, scripts.Hold{Key: key, Owner: owners[0]}))
 }
 
-func passed(said scripts.FairReleased, err error) (scripts.Passed, error) {
+func passed(said scripts.Result[scripts.Passed], err error) (scripts.Passed, error) {
 	if err == nil {
 		err = said.Err
 	}
-	return said.Passed, err
+	return said.Value, err
 }
 
 // Recount is the node's.

@@ -52,24 +52,24 @@ func TestSharing_Queued(t *testing.T) {
 	ctx := context.Background()
 	owner := func(n string) string { return settings.Client + ":0" + n }
 	s.Do(t, "SET", "wrong", "a string")
-	acquire := func(key, n string) func() scripts.FairAcquired {
-		return func() scripts.FairAcquired {
+	acquire := func(key, n string) func() scripts.Result[scripts.Acquired] {
+		return func() scripts.Result[scripts.Acquired] {
 			a, err := r.Acquire(ctx, key, owner(n), lease, 1)
-			return scripts.FairAcquired{Acquired: a, Err: err}
+			return scripts.Result[scripts.Acquired]{Value: a, Err: err}
 		}
 	}
-	release := func(key, n string, lastFence ...int64) func() scripts.FairReleased {
-		return func() scripts.FairReleased {
+	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.Passed] {
+		return func() scripts.Result[scripts.Passed] {
 			p, err := r.Release(ctx, key, owner(n), append(lastFence, 0)[0], false)
-			return scripts.FairReleased{Passed: p, Err: err}
+			return scripts.Result[scripts.Passed]{Value: p, Err: err}
 		}
 	}
 
 	got := together(t, r.acquires, none{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
 		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
-	require.True(t, got[0].OK && got[1].OK)
+	require.True(t, got[0].Value.OK && got[1].Value.OK)
 	require.NoError(t, got[2].Err)
-	require.Greater(t, got[2].Remaining, lease/2)
+	require.Greater(t, got[2].Value.Remaining, lease/2)
 	require.ErrorContains(t, got[3].Err, "WRONGTYPE")
 
 	_, err := r.Enter(ctx, "b", owner("5"))
@@ -85,13 +85,13 @@ func TestSharing_Queued(t *testing.T) {
 	}
 	ended := together(t, r.releases, none{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
-	require.Equal(t, scripts.FairReleased{Passed: scripts.Passed{Ours: true}}, ended[0])
-	require.Equal(t, owner("5"), ended[1].Grant.Owner)
+	require.Equal(t, scripts.Result[scripts.Passed]{Value: scripts.Passed{Ours: true}}, ended[0])
+	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)
 	require.Equal(t, "5", counter("b"), "numbers that were not used are given back")
 	require.ErrorContains(t, ended[2].Err, "WRONGTYPE")
-	require.Equal(t, scripts.FairReleased{}, ended[3])
-	require.True(t, acquire("c", "9")().OK)
-	require.True(t, release("c", "9", 5)().Ours)
+	require.Equal(t, scripts.Result[scripts.Passed]{}, ended[3])
+	require.True(t, acquire("c", "9")().Value.OK)
+	require.True(t, release("c", "9", 5)().Value.Ours)
 	require.Equal(t, "5", counter("c"), "by who is alone, too")
 
 	_, err = r.Enter(ctx, "b", owner("7"))

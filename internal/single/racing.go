@@ -18,9 +18,9 @@ type Racing struct {
 	subscriber *pubsub.Subscriber
 	fencing    bool
 	expiry     time.Duration // of fence counters
-	acquires   *batch[scripts.Fencing, scripts.Ask, scripts.NodeReply]
-	releases   *batch[none, scripts.Hold, scripts.End] // those without fence numbers to give back
-	cleanUps   *batch[none, scripts.Hold, scripts.End]
+	acquires   *batch[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
+	releases   *batch[none, scripts.Hold, scripts.Result[scripts.Released]] // those without fence numbers to give back
+	cleanUps   *batch[none, scripts.Hold, scripts.Result[scripts.Released]]
 }
 
 // NewRacing returns a backend on the Redis of client, and completes the configuration of
@@ -28,18 +28,18 @@ type Racing struct {
 func NewRacing(client rueidis.Client, c *engine.Config, expiry time.Duration) *Racing {
 	r := &Racing{fencing: c.Fencing, expiry: expiry}
 	r.Node, r.subscriber = connect(client, c)
-	r.acquires = newBatch(c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.NodeReply) error {
+	r.acquires = newBatch(c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		if r.fencing {
 			return r.AcquireEach(ctx, &f, asks, replies)
 		}
 		return r.AcquireEach(ctx, nil, asks, replies)
 	})
-	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.End, err error) {
-		said.Released, err = r.Node.Release(ctx, h.Key, h.Owner, 0)
+	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.Result[scripts.Released], err error) {
+		said.Value, err = r.Node.Release(ctx, h.Key, h.Owner, 0)
 		return said, err
 	}, alike(r.ReleaseEach))
-	r.cleanUps = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.End, err error) {
-		said.Released, err = r.Node.CleanUp(ctx, h.Key, h.Owner)
+	r.cleanUps = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.Result[scripts.Released], err error) {
+		said.Value, err = r.Node.CleanUp(ctx, h.Key, h.Owner)
 		return said, err
 	}, alike(r.CleanUpEach))
 	return r
@@ -65,14 +65,14 @@ func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if err == nil {
 		err = said.Err
 	}
-	return said.Acquired, err
+	return said.Value, err
 }
 
-func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (said scripts.NodeReply, err error) {
+func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (said scripts.Result[scripts.Acquired], err error) {
 	if r.fencing {
-		said.Acquired, err = r.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
+		said.Value, err = r.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
 	} else {
-		said.Acquired, err = r.Node.Acquire(ctx, a.Key, a.Owner, a.Lease)
+		said.Value, err = r.Node.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}
 	return said, err
 }
@@ -90,11 +90,11 @@ func (r *Racing) CleanUp(ctx context.Context, key, owner string) (scripts.Releas
 	return ended(r.cleanUps.do(ctx, none{}, scripts.Hold{Key: key, Owner: owner}))
 }
 
-func ended(said scripts.End, err error) (scripts.Released, error) {
+func ended(said scripts.Result[scripts.Released], err error) (scripts.Released, error) {
 	if err == nil {
 		err = said.Err
 	}
-	return said.Released, err
+	return said.Value, err
 }
 
 // Subscribe listens to the releases of key.

@@ -22,8 +22,8 @@ import (
 )
 
 type (
-	acquiring = gather.Call[scripts.Fencing, scripts.Ask, scripts.NodeReply]
-	releasing = gather.Call[none, scripts.Hold, scripts.End]
+	acquiring = gather.Call[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
+	releasing = gather.Call[none, scripts.Hold, scripts.Result[scripts.Released]]
 )
 
 // shareRig is an engine whose calls the test gathers, and makes.
@@ -141,7 +141,7 @@ func TestSharing(t *testing.T) {
 			require.ErrorIs(t, others.err, holdfast.ErrNotAcquired)
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(wrong.err))
 			require.ErrorContains(t, wrong.err, "WRONGTYPE")
-			require.True(t, c.Answers[0].OK)
+			require.True(t, c.Answers[0].Value.OK)
 			require.LessOrEqual(t, r.calls.Load(), before+2, "one, and the script's text")
 			for _, key := range []string{"a", "b", "c"} {
 				require.True(t, r.held(key))
@@ -167,7 +167,7 @@ func TestSharing(t *testing.T) {
 			require.NoError(t, <-errs[0])
 			require.ErrorIs(t, <-errs[1], holdfast.ErrLost, "of the key that was gone")
 			require.ErrorContains(t, <-errs[2], "WRONGTYPE")
-			require.True(t, ended.Answers[0].Ours)
+			require.True(t, ended.Answers[0].Value.Ours)
 			require.LessOrEqual(t, r.calls.Load(), before+2)
 			require.False(t, r.held("a") || r.held("b"))
 		})
@@ -275,7 +275,7 @@ func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
 	asks := []scripts.Ask{{Key: "warm", Owner: "me", Lease: time.Minute}} // so that Redis knows the script
-	require.NoError(t, r.backend.Node.AcquireEach(ctx, nil, asks, make([]scripts.NodeReply, 1)))
+	require.NoError(t, r.backend.Node.AcquireEach(ctx, nil, asks, make([]scripts.Result[scripts.Acquired], 1)))
 	c := r.first("first", "me")
 	all := r.joined(c, ctx, "a", "b")
 	swallowed := r.way.SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "b") })
@@ -297,7 +297,7 @@ func TestSharing_Leaving(t *testing.T) {
 	r := newShareRig(t)
 	made, goOn := make(chan int), make(chan struct{})
 	many := r.backend.acquires.many
-	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.NodeReply) error {
+	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.Result[scripts.Acquired]) error {
 		made <- len(asks)
 		<-goOn
 		return many(ctx, f, asks, said)

@@ -55,7 +55,7 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelHeartbeat:
-		looked := make([]scripts.Looked, 1)
+		looked := make([]scripts.Probed, 1)
 		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names)), Mute: q.mute > 0}}, looked)
 		require.NoError(r.t, looked[0].Err)
 		for _, i := range looked[0].Absent {

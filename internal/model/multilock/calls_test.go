@@ -100,13 +100,13 @@ var modelCalls = map[string]modelCall{
 	"node.mark -> node.check":         modelBy(modelLook, modelStranger, modelBoot),
 	"node.mark -> node.standing":      modelBy(modelLook, modelStranger, modelBoot),
 	"node.standing -> node.check":     modelBy(modelLook, modelStranger, modelBoot),
-	"node.check -> Look":              modelBy(modelLook, modelBoot),
+	"node.check -> CheckNode":         modelBy(modelLook, modelBoot),
 	"node.check -> Identify":          modelNot(modelReads),
 	"Quorum.Bootstrap -> node.voting": modelBy(modelLook, modelStranger),
 	"Quorum.Bootstrap -> node.mark":   modelBy(modelBoot),
 	"Quorum.Bootstrap -> node.check":  modelBy(modelBoot),
 	"node.voting -> node.refresh":     modelNot(modelReads),
-	"node.refresh -> Check":           modelNot(modelReads),
+	"node.refresh -> CheckVote":       modelNot(modelReads),
 
 	// For operators.
 	"Quorum.ForceRelease -> ForceRelease": modelBy(modelForce, modelForced),

@@ -143,7 +143,7 @@ func (n *modelNode) writeFence(x *modelRules, o modelOwner, last int8) (ours boo
 	return true
 }
 
-// modelLooking is as scripts.Looking.
+// modelLooking is as scripts.CheckMode.
 type modelLooking int8
 
 const (

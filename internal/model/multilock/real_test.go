@@ -70,8 +70,8 @@ func (r *modelReal) deployment(c int8) scripts.Deployment {
 
 func (r *modelReal) look(how modelLooking, c int8) (vote, marked bool) {
 	r.epochs++
-	kinds := [...]scripts.Looking{scripts.Tell, scripts.Mark, scripts.Activate}
-	said, v, err := r.node.Look(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
+	kinds := [...]scripts.CheckMode{scripts.Observe, scripts.Mark, scripts.Activate}
+	said, v, err := r.node.CheckNode(r.context(), kinds[how], fmt.Sprintf("%032x", r.epochs), r.deployment(c), r.seen[c])
 	require.NoError(r.t, err)
 	if how == modelMark {
 		r.seen[c] = said.Epoch
@@ -110,13 +110,13 @@ func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
 // end ends an owner, alone or beside another.
 func (r *modelReal) end(o modelOwner, stone bool, last int64, tell bool) (ours bool) {
 	asks := []scripts.Ending{
-		{Key: modelKey, Owner: r.owner(o), Tell: tell, Doubt: stone, LastFence: last},
-		{Key: "another", Owner: "none", Tell: true, LastFence: 1},
+		{Key: modelKey, Owner: r.owner(o), Notify: tell, Doubt: stone, LastFence: last},
+		{Key: "another", Owner: "none", Notify: true, LastFence: 1},
 	}[:1+r.epochs%2]
-	ends := make([]scripts.End, len(asks))
+	ends := make([]scripts.Result[scripts.Released], len(asks))
 	require.NoError(r.t, r.node.EndEach(r.context(), asks, ends))
 	require.NoError(r.t, ends[0].Err)
-	return ends[0].Ours
+	return ends[0].Value.Ours
 }
 
 func (r *modelReal) writeFence(o modelOwner, last int64) (ours bool) {
@@ -145,7 +145,7 @@ func (r *modelReal) restart() {
 	r.server.Restart()
 	ctx := r.context()
 	for ctx.Err() == nil {
-		_, _, err := r.node.Look(ctx, scripts.Tell, "0", r.deployment(0), "")
+		_, _, err := r.node.CheckNode(ctx, scripts.Observe, "0", r.deployment(0), "")
 		if err == nil && r.node.Ping(ctx) == nil {
 			return
 		}
@@ -206,7 +206,7 @@ func (r *modelReal) state() (d modelData) {
 	if left > 0 {
 		d.left = int8((time.Duration(left)*time.Millisecond + modelTickTime - 1) / modelTickTime)
 	}
-	said, _, err := r.node.Look(r.context(), scripts.Tell, "0", r.deployment(0), "")
+	said, _, err := r.node.CheckNode(r.context(), scripts.Observe, "0", r.deployment(0), "")
 	require.NoError(r.t, err)
 	d.most, d.size = int8(said.Longest/modelTickTime), int8(said.Nodes)
 	switch {

@@ -1,0 +1,142 @@
+package scripts
+
+import (
+	"context"
+	"time"
+)
+
+var (
+	acquire           = load("plain/acquire.lua")
+	acquireFenced     = load("plain/acquire_fenced.lua")
+	acquireAll        = load("plain/acquire_all.lua")
+	acquireEach       = load("plain/acquire_each.lua")
+	acquireFencedEach = load("plain/acquire_fenced_each.lua")
+)
+
+// NoExpiry is the remaining lease of a key that never expires. None of ours is
+// such; another program may have made it so.
+const NoExpiry time.Duration = -1
+
+// Acquired is the answer to an acquire: OK, Gone, or held by another for
+// Remaining.
+type Acquired struct {
+	// OK: the owner holds the key, since this call or, when the call was a
+	// repeated one, possibly since an earlier one.
+	OK bool
+	// Gone: the owner was given up by CleanUp and will not get the key any
+	// more. The next attempt needs a new owner.
+	Gone bool
+	// Remaining is what is left of the lease of another holder, at least 1 ms,
+	// or NoExpiry.
+	Remaining time.Duration
+	// Fence and FenceEnd are the first and the last number reserved for this
+	// hold, if OK and by AcquireFenced.
+	Fence, FenceEnd int64
+	// Split: nobody may hold the key: owners that asked a quorum at once have each
+	// got some nodes of it. Why is what its nodes said, for errors. Never set by one
+	// node.
+	Split bool
+	Why   error
+}
+
+// Acquire takes key for owner if it is free, for one lease from now. Else it
+// changes nothing.
+//
+// It may be repeated when its reply is lost: a repeat that finds the owner's
+// hold leaves it as it is, so the lease counts from before the first attempt.
+// After an Unknown outcome that is not followed up by a repeat, CleanUp undoes
+// what may have been done.
+func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
+	if err := checkHold(key, owner, lease); err != nil {
+		return Acquired{}, err
+	}
+	return parseAcquired(n.run(ctx, acquire, 2, key, tombstone(key, owner), owner, millis(lease)))
+}
+
+// AcquireAll takes all of keys at once, keys[i] for owners[i], for one lease from
+// now; if one of them is not free it changes nothing, and OK is false. It may be
+// repeated as Acquire; CleanUp undoes each.
+func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
+	if len(keys) == 0 || len(owners) != len(keys) {
+		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
+	}
+	args := make([]string, 0, 3*len(keys)+1)
+	for i, key := range keys {
+		if err := checkHold(key, owners[i], lease); err != nil {
+			return false, err
+		}
+		args = append(args, key, tombstone(key, owners[i]))
+	}
+	args = append(append(args, millis(lease)), owners...)
+	refused, err := integer(n.run(ctx, acquireAll, 2*len(keys), args...))
+	if err == nil && (refused < 0 || refused > int64(len(keys))) {
+		err = errReply
+	}
+	return err == nil && refused == 0, err
+}
+
+// Fencing says how fence numbers are handed out.
+type Fencing struct {
+	// Reserve is how many numbers to reserve for a hold, 1 to 999 999 999. Where
+	// the counter runs ahead of the server's clock it gets fewer, at least one.
+	Reserve int64
+	// Expiry is for how long the counter outlives its last acquire, in whole
+	// milliseconds; 0: for ever. A counter without expiry keeps none.
+	Expiry time.Duration
+}
+
+// AcquireFenced does as Acquire and reserves fence numbers that are larger than
+// all numbers of earlier holds of key. A repeat that finds the owner's hold gets
+// larger numbers than the attempts before it.
+func (n *Node) AcquireFenced(ctx context.Context, key, owner string, lease time.Duration, f Fencing) (Acquired, error) {
+	if err := checkHold(key, owner, lease); err != nil {
+		return Acquired{}, err
+	}
+	if f.Reserve < 1 || f.Reserve > 999_999_999 {
+		return Acquired{}, refuse("fence numbers to reserve: %d is not from 1 to 999999999", f.Reserve)
+	}
+	if f.Expiry < 0 || f.Expiry%time.Millisecond != 0 {
+		return Acquired{}, refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
+	}
+	return parseFenced(n.run(ctx, acquireFenced, 3, key, tombstone(key, owner), counter(key),
+		owner, millis(lease), decimal(f.Reserve), millis(f.Expiry)))
+}
+
+// Ask is one hold that is asked for among several.
+type Ask struct {
+	Key, Owner string
+	Lease      time.Duration
+}
+
+// AcquireEach does as [Node.Acquire], or AcquireFenced if f is not nil, for each of
+// asks by itself, and fills results, one for each.
+func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results []Result[Acquired]) error {
+	keys, args, err := askArgs(asks, f != nil)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return runEach(ctx, n, acquireEach, len(asks), keys, args, results, parseAcquired)
+	}
+	fenced := make([]string, 0, 2*len(args))
+	for i := range asks {
+		fenced = append(fenced, args[2*i], args[2*i+1], decimal(f.Reserve), millis(f.Expiry))
+	}
+	return runEach(ctx, n, acquireFencedEach, len(asks), keys, fenced, results, parseFenced)
+}
+
+// askArgs returns the KEYS and ARGV of acquire for each of asks; with the fence counters
+// among the keys if fenced.
+func askArgs(asks []Ask, fenced bool) (keys, args []string, err error) {
+	keys, args = make([]string, 0, 3*len(asks)+1), make([]string, 0, 2*len(asks))
+	for _, a := range asks {
+		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
+			return nil, nil, err
+		}
+		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(args, a.Owner, millis(a.Lease))
+		if fenced {
+			keys = append(keys, counter(a.Key))
+		}
+	}
+	return keys, args, nil
+}

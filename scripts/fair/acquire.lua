@@ -1,0 +1,60 @@
+-- fair_acquire: take a lock that is free and that nobody waits for, for an owner that has never held it.
+-- KEYS[6]  the owner's tombstone, string
+-- ARGV[2]  owner
+-- ARGV[3]  lease in ms, 1 to 999999999999999
+-- Reply    a number; with fencing, if it is 0, {0, first, last}: the fence numbers reserved
+--          0    the owner holds the lock: taken now, or found so
+--          > 0  held by another, whose lease ends in so many ms; 1 if it is free and others wait before
+--          -1   held by another, without expiry
+--          -2   the owner has been given up by fair_leave; nothing is changed
+-- Repeat: safe. A repeat that finds its own field reserves other, larger numbers.
+--@include parts/fair.lua
+local owner, lease = ARGV[2], ARGV[3]
+if string.sub(owner, 37, 38) ~= ':0' then
+  return redis.error_reply('ERR owner must be client:0number')
+end
+if #lease > 15 or not string.find(lease, '^[1-9]%d*$') then
+  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
+end
+
+local free = call('EXISTS', lock, queue, KEYS[6]) == 0
+if free and string.sub(ARGV[1], -2) == ' 0' then -- the commonest case, without fencing
+  --@include parts/take.lua
+  return 0
+end
+
+--@include parts/settings.lua
+if not free then
+  if call('EXISTS', KEYS[6]) == 1 then
+    return -2
+  end
+  --@include parts/holder.lua
+  if holder and holder ~= owner then
+    local left = call('PTTL', lock)
+    return left == -1 and -1 or math.max(left, 1)
+  end
+  if not holder then -- others wait
+    --@include parts/serve.lua
+    -- No waiter is of the client '': one of the caller's also learns of its grant from its inbox.
+    local outcome = serve(call('LRANGE', queue, '0', '1'), nil, lock, queue, scores, heartbeats, counter, '')
+    if outcome ~= 'nobody' or call('EXISTS', queue) == 1 then
+      return 1
+    end
+    free = true
+  end
+end
+
+local reply = 0
+if reserve ~= '0' then
+  --@include parts/fence.lua
+  local time = call('TIME')
+  local first, last = mint(counter, counter_expiry, 1, time[1] * 1000000 + time[2])
+  if not first then
+    return last
+  end
+  reply = {0, first, last}
+end
+if free then
+  --@include parts/take.lua
+end
+return reply

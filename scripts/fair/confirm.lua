@@ -1,0 +1,28 @@
+-- fair_confirm: set the lease of an owner that was granted the lock to what it asked for, and reserve fence numbers.
+-- ARGV[2]  owner
+-- ARGV[3]  lease in ms from now, 1 to 999999999999999
+-- Reply    a number; with fencing, if it is 1, {1, first, last}: the fence numbers reserved
+--          1    the owner holds the lock, for that lease from now
+--          0    the owner does not hold the lock; nothing is changed
+-- Repeat: safe. A repeat sets the lease from its own execution and reserves other, larger numbers.
+--@include parts/fair.lua
+--@include parts/settings.lua
+if #ARGV[3] > 15 or not string.find(ARGV[3], '^[1-9]%d*$') then
+  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
+end
+
+if call('HEXISTS', lock, ARGV[2]) == 0 then
+  return 0
+end
+local reply = 1
+if reserve ~= '0' then
+  --@include parts/fence.lua
+  local time = call('TIME')
+  local first, last = mint(counter, counter_expiry, 1, time[1] * 1000000 + time[2])
+  if not first then
+    return last
+  end
+  reply = {1, first, last}
+end
+call('PEXPIRE', lock, ARGV[3])
+return reply

@@ -1,0 +1,16 @@
+-- fair_force_release: free a lock, whoever holds it, and give it to the next waiter.
+-- Reply    1    it was held
+--          0    it was free
+-- Repeat: unsafe. A second run ends the hold of the waiter to which the first gave the lock.
+--@include parts/fair.lua
+--@include parts/settings.lua
+--@include parts/holder.lua
+if not holder then
+  return 0
+end
+call('DEL', lock)
+--@include parts/serve.lua
+-- By pcall: the lock has been freed, whatever a queue of a wrong type says. No waiter is of the client '': one of the caller's
+-- also learns of its grant from its inbox.
+pcall(serve, try('LRANGE', queue, '0', '1'), nil, lock, queue, scores, heartbeats, counter, '')
+return 1

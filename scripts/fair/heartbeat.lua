@@ -1,0 +1,88 @@
+-- fair_heartbeat: keep a client's places in its queues, and probe: give locks that are free to the next waiter. Each lock by
+-- itself: one that Redis refuses costs the others nothing.
+-- KEYS[i]         and the next four: those of a lock, as above
+-- ARGV[2]         the client
+-- ARGV[at]        for at from 3 on: for each lock how many owners follow
+-- ARGV[at+1]      1 if the client is mute: it does not listen to its inbox; else 0
+-- ARGV[at+2*i]    then each is an owner
+-- ARGV[at+2*i+1]  and by how many ms its score shall lie ahead of the server's clock at least (but no further than 300 s for
+--                 each waiter, and 300 s), 0 to leave it alone
+-- Reply    an array with, for each lock:
+--          {1, grant, place...}
+--                grant is a waiter of this client to which the lock was given just now, as serve says; or the owner alone,
+--                if one of this client holds the lock; else ''. Places are those, in the call, of the owners that neither
+--                wait nor hold the lock
+--          {2, grant, place...}
+--                the same, and a probe should follow soon: a Java waiter has the turn, or the dead were too many, or this
+--                client is mute and the next
+--          text  the error with which Redis refused
+-- Repeat: safe.
+--@include parts/fair.lua
+--@include parts/settings.lua
+if #KEYS % 5 ~= 0 then
+  return redis.error_reply('ERR keys must be five for each lock')
+end
+
+--@include parts/serve.lua
+local me = ARGV[2]
+local function probe(at, count, lock, queue, scores, heartbeats, counter)
+  local time = call('TIME')
+  local micros = time[1] * 1000000 + time[2]
+  local now = math.floor(micros / 1000)
+  --@include parts/holder.lua
+  --@include parts/alive.lua
+  local mute = ARGV[at + 1] == '1'
+  if mute then -- as long as it lives, it finds its grants by heartbeats
+    call('HSET', heartbeats, 'mute ' .. me, now + stale)
+  end
+  local turn, grant = 1, ''
+  if not holder then
+    local pair = call('LRANGE', queue, '0', '1')
+    local outcome, text = serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
+    if outcome == 'again' then
+      turn = 2
+    end
+    grant = text or ''
+    holder = call('HRANDFIELD', lock, '1')[1]
+  elseif string.sub(holder, 1, 36) == me then
+    grant = holder
+  elseif mute and string.sub(call('LINDEX', queue, '0') or '', 1, 36) == me then
+    turn = 2
+  end
+  local reply = {turn, grant}
+  -- The scores tell which owners wait, unless somebody has deleted the queue. Then an owner that is found there tells of its
+  -- neighbours: the owners of a client often stand together, and a search costs as much as the queue is long.
+  local waiting, there = call('LLEN', queue), {}
+  local whole = call('ZCARD', scores) == waiting
+  for i = 1, count do
+    local owner, distance = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
+    if owner ~= holder then
+      local waits = call('ZSCORE', scores, owner) and (whole or there[owner])
+      if waits == nil then
+        waits = call('LPOS', queue, owner)
+        for _, near in ipairs(waits and count > 1 and call('LRANGE', queue, math.max(waits - 500, 0), waits + 500) or {}) do
+          there[near] = true
+        end
+      end
+      if not waits then
+        table.insert(reply, i)
+      elseif distance ~= '0' then
+        -- What Java subtracted is not all given back: the next to enter would build on it, and scores would run away.
+        call('ZADD', scores, 'XX', 'GT', now + math.min(distance, (waiting + 1) * 300000), owner)
+      end
+    end
+  end
+  return reply
+end
+
+local replies, at = {}, 3
+for i = 1, #KEYS, 5 do
+  local count = tonumber(ARGV[at])
+  local fine, reply = pcall(probe, at, count, unpack(KEYS, i, i + 4))
+  if not fine or reply.err then
+    reply = type(reply) == 'table' and reply.err or tostring(reply)
+  end
+  table.insert(replies, reply)
+  at = at + 2 + 2 * count
+end
+return replies

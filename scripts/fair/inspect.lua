@@ -1,0 +1,14 @@
+-- fair_inspect: who holds a lock, and how many wait for it. Changes nothing.
+-- KEYS[1]  the lock, hash owner -> count
+-- KEYS[2]  the queue, list of owners
+-- Reply    {waiting}                       it is free
+--          {waiting, owner, entries, left}  held; its lease ends in left ms, -1: never
+-- Repeat: safe.
+local lock = KEYS[1]
+local waiting = redis.call('LLEN', KEYS[2])
+--@include parts/holder.lua
+if not holder then
+  return {waiting}
+end
+--@include parts/inspect.lua
+return {waiting, holder, tonumber(entries), left}

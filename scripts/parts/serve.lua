@@ -1,0 +1,138 @@
+-- wake notifies the Java waiter at the head that it may take the free lock. It keeps its turn for 3 s, or for 250 ms if the
+-- message had no receiver: Java subscribes only after it has entered. Returns whether the waiter has the turn. It has none if
+-- its time is over, or if nobody of its client received the message before.
+-- The field java of the heartbeats notes whose turn ends when, with the score, which changes if the owner enters again. The
+-- score itself may end 20 s later: Java reads it by the clock of its own machine, and would leave if that clock were ahead.
+local function wake(scores, heartbeats, channels, owner, silent, now)
+  local score = redis.call('ZSCORE', scores, owner)
+  if score and tonumber(score) <= now then
+    return false
+  end
+  local noted, this = redis.call('HGET', heartbeats, 'java') or '', owner .. ' ' .. (score or '') .. ' '
+  local ends = string.sub(noted, 1, #this) == this and tonumber(string.sub(noted, #this + 1))
+  if ends and ends <= now then
+    return false
+  end
+  local receivers = redis.pcall('PUBLISH', channels .. owner, '0')
+  local delivered = type(receivers) == 'number' and receivers > 0
+  if not delivered and silent then
+    return false
+  end
+  if not ends then
+    local turn = now + (delivered and 3000 or 250)
+    if not score or tonumber(score) > turn + 20000 then
+      score = string.format('%d', turn + 20000)
+      redis.pcall('ZADD', scores, score, owner)
+    end
+    redis.pcall('HSET', heartbeats, 'java', owner .. ' ' .. score .. ' ' .. turn)
+    if redis.pcall('PTTL', heartbeats) == -1 and redis.pcall('PEXPIRE', heartbeats, '60000') ~= 1 then -- it must not stay for ever
+      redis.pcall('HDEL', heartbeats, 'java')
+    end
+  end
+  return true
+end
+
+-- run names up to most waiters of a client that follow in the queue without a gap, by their numbers.
+local function run(queue, from, most, start)
+  local names, count = {''}, 8
+  while from <= most do
+    local to = math.min(from + count - 1, most)
+    local row = redis.call('LRANGE', queue, from, to)
+    for _, owner in ipairs(row) do
+      if string.sub(owner, 1, 38) ~= start then
+        return table.concat(names, ' ')
+      end
+      names[#names + 1] = string.sub(owner, 38)
+    end
+    if #row < count then
+      break
+    end
+    from, count = to + 1, count * 2
+  end
+  return table.concat(names, ' ')
+end
+
+-- serve gives a free lock to the first waiter that is alive. It is given the first two of the queue, and the server's clock in
+-- µs, or nil if it has not been read. When Redis is out of memory it refuses the grant, unless the script has written before,
+-- as a release has; then nobody is served.
+-- Returns 'served', 'again' (a probe should follow soon: a Java waiter has the turn, or the dead were too many for one call)
+-- or 'nobody'; and, if a waiter of the client `me` was served, the grant: owner, first lease, first and last fence number, and
+-- the numbers of the run's members, with a space between.
+-- Other clients get the grant as a message to their inbox, with ' for ' and the lock behind. If it has no receiver, the waiter
+-- is passed over, but keeps its place while its client is alive. A client that has said that it is mute is given the lock all
+-- the same and finds that by its next heartbeat: else it would never be served where the lock is always wanted.
+local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
+  local call, try = redis.call, redis.pcall
+  if not micros then
+    local time = call('TIME')
+    micros = time[1] * 1000000 + time[2]
+  end
+  local now = math.floor(micros / 1000)
+  -- How channels' names begin; behind it stands an owner, for the channel of a Java waiter, or a client, for its inbox.
+  local channels = 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1) .. ':'
+  local at, fewer, undelivered, silent, first, last = 0, false, {}, nil, nil, nil
+  for _ = 1, 1000 do
+    local owner = pair[1]
+    if not owner then
+      return 'nobody'
+    end
+    local of, start, leaves, grant = string.sub(owner, 1, 36), string.sub(owner, 1, 38), true, nil
+    if start ~= of .. ':0' then
+      if at > 0 or wake(scores, heartbeats, channels, owner, silent == of, now) then
+        return 'again'
+      end
+      silent = of
+    elseif (tonumber(call('HGET', heartbeats, of) or '') or 0) <= now then
+      call('HDEL', heartbeats, of)
+    elseif undelivered[of] then -- and so it is with those of its client that follow
+      leaves = false
+      repeat
+        local row, same = call('LRANGE', queue, at + 1, at + 500), 0
+        while row[same + 1] and string.sub(row[same + 1], 1, 38) == start do
+          same = same + 1
+        end
+        at = at + same
+      until same < 500
+    else
+      local names = ''
+      if members ~= '0' and pair[2] and string.sub(pair[2], 1, 38) == start then
+        names = run(queue, at + 1, at + members, start)
+      end
+      if not first and reserve ~= '0' then
+        --@include parts/fence.lua
+        first, last = mint(counter, counter_expiry, names == '' and 1 or reserve, micros)
+      end
+      if not first then -- the waiter will ask for numbers, and learn why there are none
+        first, last = 0, 0
+      end
+      if try('HSET', lock, owner, '1') ~= 1 or try('PEXPIRE', lock, first_lease) ~= 1 then
+        call('HDEL', lock, owner) -- refused: a lock without expiry must not stay
+        return 'nobody'
+      end
+      grant = owner .. ' ' .. first_lease .. ' ' .. string.format('%.0f %.0f', first, last) .. names
+      local receivers = of == me and 1 or try('PUBLISH', channels .. of, grant .. ' for ' .. lock)
+      leaves = type(receivers) == 'number' and receivers > 0
+        or (tonumber(call('HGET', heartbeats, 'mute ' .. of) or '') or 0) > now
+      if not leaves then
+        call('HDEL', lock, owner)
+        undelivered[of] = true
+      end
+    end
+    if leaves and at == 0 then
+      call('LPOP', queue)
+    elseif leaves then
+      call('LREM', queue, '1', owner)
+    else
+      at = at + 1
+    end
+    if leaves then
+      fewer = true
+      try('ZREM', scores, owner) -- a score that Redis does not let go does no harm
+    end
+    if leaves and grant then
+      return 'served', of == me and grant
+    end
+    pair = call('LRANGE', queue, at, at + 1)
+  end
+  return fewer and 'again' or 'nobody'
+end

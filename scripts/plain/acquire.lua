@@ -1,0 +1,32 @@
+-- acquire: take a free lock for an owner that has never held it.
+-- KEYS[1]  the lock, hash owner -> count
+-- KEYS[2]  the owner's tombstone, string
+-- ARGV[1]  owner
+-- ARGV[2]  lease in ms, 1 to 999999999999999
+-- Reply    0    the owner holds the lock: taken now, or found so (then nothing is changed)
+--          > 0  held by another, whose lease ends in so many ms
+--          -1   held by another, without expiry
+--          -2   the owner has been given up by clean_up; nothing is changed
+-- Repeat: safe. The owner's own field is found and left as it is, the expiry too.
+local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
+if #owner == 0 then
+  return redis.error_reply('ERR owner must not be empty')
+end
+if #lease > 15 or not string.find(lease, '^[1-9]%d*$') then
+  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
+end
+
+if redis.call('EXISTS', lock, KEYS[2]) == 0 then
+  --@include parts/take.lua
+  return 0
+end
+
+if redis.call('EXISTS', KEYS[2]) == 1 then
+  return -2
+end
+--@include parts/holder.lua
+if holder == owner then
+  return 0
+end
+local left = redis.call('PTTL', lock)
+return left == -1 and -1 or math.max(left, 1)

@@ -1,0 +1,12 @@
+-- inspect: who holds a lock. Changes nothing.
+-- KEYS[1]  the lock, hash owner -> count
+-- Reply    {}                      it is free
+--          {owner, entries, left}  held; its lease ends in left ms, -1: never
+-- Repeat: safe.
+local lock = KEYS[1]
+--@include parts/holder.lua
+if not holder then
+  return {}
+end
+--@include parts/inspect.lua
+return {holder, tonumber(entries), left}

@@ -1,0 +1,36 @@
+-- quorum_renew: as renew, and return the marker: a lock that is there counts only on the node that has given it.
+-- KEYS[i]     a lock, hash owner -> count
+-- KEYS[n]     the last key, the marker, string
+-- ARGV[1]     lease in ms from now, 1 to 999999999999999
+-- ARGV[2*i]   the owner of KEYS[i]
+-- ARGV[2*i+1] how many entries the hold should have, 0 to leave them as they are: the node may have missed a nested entry
+-- Reply       {marker, answer...} with, for each lock:
+--             1    renewed
+--             0    the owner does not hold the lock; nothing is changed
+--             text the error with which Redis refused; nothing is changed
+-- Repeat: safe. The expiry counts from each execution.
+if #ARGV[1] > 15 or not string.find(ARGV[1], '^[1-9]%d*$') then
+  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
+end
+if #ARGV ~= 2 * #KEYS - 1 then
+  return redis.error_reply('ERR owners must be as many as locks')
+end
+
+local try, lease = redis.pcall, ARGV[1]
+local reply = {redis.call('GET', KEYS[#KEYS]) or ''}
+for i = 1, #KEYS - 1 do
+  local key, owner, entries = KEYS[i], ARGV[2 * i], ARGV[2 * i + 1]
+  local present = try('HGET', key, owner)
+  local answer = present
+  if type(present) == 'string' then
+    answer = try('PEXPIRE', key, lease)
+    if answer == 1 and entries ~= '0' and entries ~= present then
+      try('HSET', key, owner, entries)
+    end
+  end
+  if type(answer) == 'table' then
+    answer = answer.err
+  end
+  reply[i + 1] = answer or 0
+end
+return reply

@@ -1,0 +1,202 @@
+package scripts
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// NodeReply is the answer of a quorum's node to one Ask.
+type NodeReply struct {
+	Acquired
+	FenceSource        // if OK and with fencing
+	NoVote      bool   // the node's vote is not good any more: check the node again
+	Holder      string // who holds the lock there, if it is another
+	Run         string // of the server, if that is known; the asker's to fill in
+	Err         error  // Redis refused this one
+}
+
+// FenceSource is what a quorum makes a fence number of.
+type FenceSource struct {
+	Counter int64 // the last number reserved on the node; 0: none
+	Clock   int64 // the server's, in µs
+}
+
+// AcquireVoted does as [Node.Acquire] on a node of a quorum, for each of asks by itself,
+// and fills nodeReplies, one for each; if fenced, they tell what the quorum makes a
+// fence number of. vote is of [Node.CheckNode], or of [Node.Identify] for a node without
+// restart guard. It never sends a script's text to a guarded node, which might have
+// restarted: it has no vote instead.
+func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []Ask, nodeReplies []NodeReply) error {
+	keys, args, err := askArgs(asks, fenced)
+	if err != nil {
+		return err
+	}
+	args = eachArgs(len(asks), keys, args)
+	if !vote.guarded() {
+		return parseNodeReplies(nodeReplies)(n.run(ctx, quorumAcquire, len(keys), args...))
+	}
+	if err := ctx.Err(); err != nil {
+		return notSent{err}
+	}
+	args = slices.Insert(args, len(keys), marker)
+	cmd := n.client.B().Evalsha().Sha1(vote.acquire.sha).Numkeys(int64(len(keys) + 1)).Arg(args...).Build()
+	m, err := n.client.Do(ctx, cmd).ToMessage()
+	if re, ok := err.(*rueidis.RedisError); ok && re.IsNoScript() {
+		setNoVote(nodeReplies)
+		return nil
+	}
+	return parseNodeReplies(nodeReplies)(m, explained(err))
+}
+
+func setNoVote(nodeReplies []NodeReply) {
+	for i := range nodeReplies {
+		nodeReplies[i] = NodeReply{NoVote: true}
+	}
+}
+
+func parseNodeReplies(nodeReplies []NodeReply) func(rueidis.RedisMessage, error) error {
+	return func(m rueidis.RedisMessage, err error) error {
+		if values, bad := array(m, err); bad == nil && len(values) == 1 {
+			if status, bad := integer(values[0], nil); bad == nil && status == -3 {
+				setNoVote(nodeReplies)
+				return nil
+			}
+		}
+		return parseEach(m, err, len(nodeReplies), func(i int, m rueidis.RedisMessage, refused error) (err error) {
+			nodeReplies[i] = NodeReply{Err: refused}
+			if refused == nil {
+				nodeReplies[i], err = parseNodeReply(m)
+			}
+			return err
+		})
+	}
+}
+
+// parseNodeReply reads {left, holder}, {0, counter, clock} or what acquire replies.
+func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
+	if !m.IsArray() {
+		r.Acquired, err = parseAcquired(m, nil)
+		return r, err
+	}
+	values, _ := m.ToArray()
+	switch len(values) {
+	case 2:
+		left, err := integer(values[0], nil)
+		holder, bad := values[1].ToString()
+		if err != nil || bad != nil {
+			return NodeReply{}, errReply
+		}
+		if r.Remaining, err = remaining(left); err == nil {
+			r.Holder = holder
+		}
+		return r, err
+	case 3:
+		status, err := integer(values[0], nil)
+		counter, err := integer(values[1], err)
+		clock, err := integer(values[2], err)
+		if err != nil || status != 0 || counter < 0 || clock < 1 {
+			return NodeReply{}, errReply
+		}
+		r.OK, r.FenceSource = true, FenceSource{counter, clock}
+		return r, nil
+	}
+	return NodeReply{}, errReply
+}
+
+// RenewVoted does as [Node.Renew] on a node of a quorum. counts says whether its
+// answers Renewed count: they do if the node's marker is still that of vote, if that
+// is of a node with a restart guard. entries, if not 0, is how many entries
+// the hold has.
+func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
+	counts, err = n.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
+	if !forbidden(err) || len(keys) == 1 {
+		return counts, err
+	}
+	var any atomic.Bool
+	err = apart(len(keys), func(i, j int) error {
+		counts, err := n.renewVoted(ctx, vote, lease, keys[i:j], owners[i:j], entries[i:j], answers[i:j])
+		if counts {
+			any.Store(true)
+		}
+		for k := i; !counts && k < j; k++ { // a vote may end between two parts
+			if answers[k] == Renewed {
+				answers[k] = Unanswered
+			}
+		}
+		return err
+	})
+	return any.Load(), err
+}
+
+// renewVoted is one call of RenewVoted.
+func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
+	args := make([]string, 0, 3*len(keys)+2)
+	args = append(append(args, keys...), marker, millis(lease))
+	for i, owner := range owners {
+		args = append(args, owner, decimal(int64(entries[i])))
+	}
+	values, err := array(n.run(ctx, quorumRenew, len(keys)+1, args...))
+	if err != nil || len(values) != len(keys)+1 {
+		return false, unexpected(err)
+	}
+	present, err := values[0].ToString()
+	if err != nil {
+		return false, errReply
+	}
+	return !vote.guarded() || present == vote.marker, parseAnswers(values[1:], answers)
+}
+
+// Ending is a hold that is to end on a node of a quorum.
+type Ending struct {
+	Key, Owner string
+	Notify     bool  // notify the key's channel
+	Doubt      bool  // an acquire of the owner was not answered and may still arrive: leave a tombstone
+	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
+}
+
+// EndEach ends each of holds by itself, whatever its count, and fills results, one for
+// each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
+// tell its own success from a loss.
+func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
+	args, others := make([]string, len(holds), 5*len(holds)), []string(nil)
+	for i, h := range holds {
+		if err := CheckKey(h.Key); err != nil {
+			return err
+		}
+		if err := checkLastFence(h.LastFence); err != nil {
+			return err
+		}
+		args[i] = h.Key
+		if h.Doubt {
+			others = append(others, tombstone(h.Key, h.Owner))
+		} else if h.LastFence > 0 {
+			others = append(others, counter(h.Key))
+		}
+	}
+	args = append(args, others...)
+	keys := len(args)
+	for _, h := range holds {
+		channel, more := "", ""
+		if h.Notify {
+			channel = Channel(h.Key)
+		}
+		if h.Doubt {
+			more = "tombstone"
+		} else if h.LastFence > 0 {
+			more = decimal(h.LastFence)
+		}
+		args = append(args, h.Owner, channel, more)
+	}
+	m, err := n.run(ctx, quorumEnd, keys, args...)
+	return parseResults(m, err, results, parseReleased)
+}
+
+// WriteFence raises the fence counter of a hold of owner to last; ours is false if
+// the owner does not hold key there. It may be repeated.
+func (n *Node) WriteFence(ctx context.Context, key, owner string, last int64, expiry time.Duration) (ours bool, err error) {
+	return parseBool(n.run(ctx, quorumFence, 2, key, counter(key), owner, decimal(last), millis(expiry)))
+}
