@@ -239,7 +239,7 @@ func TestGuard_LooksNoOftenerThanTwiceALease(t *testing.T) {
 		var looks atomic.Int64
 		for _, way := range c.ways {
 			way.OnRequest(func(cmd []string) redistest.Verdict {
-				if slices.Contains(cmd, "tell") {
+				if slices.Contains(cmd, "observe") {
 					looks.Add(1)
 				}
 				return redistest.Pass

@@ -173,7 +173,7 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 	for _, way := range c.ways {
 		way.OnRequest(func(cmd []string) redistest.Verdict {
 			switch {
-			case cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_look"):
+			case cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_check"):
 				looks.Add(1)
 			case cmd[0] == "EVAL":
 				texts.Add(1)
@@ -190,7 +190,7 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 	require.True(t, a.OK)
 	until(t, func() bool { return r.holder(0) != "" && r.holder(1) != "" && r.holder(2) != "" })
 	require.EqualValues(t, 3, looks.Load())
-	require.EqualValues(t, 6, loads.Load())
+	require.EqualValues(t, 3, loads.Load())
 	require.EqualValues(t, 6, votes.Load())
 	require.Zero(t, texts.Load(), "what names a vote is never sent as text")
 	require.Equal(t, marked, []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)})
@@ -205,7 +205,7 @@ func TestGuard_LooksTwice(t *testing.T) {
 	n := c.nodes[0]
 	n.guard.forget()
 	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool {
-		return cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_look")
+		return cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_check")
 	})
 	vote, err := n.voting(bounded(t))
 	<-lost

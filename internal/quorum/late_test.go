@@ -152,7 +152,7 @@ func TestNothingIsSentAfterTheRelease(t *testing.T) {
 	var over, sent atomic.Bool
 	x.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
 		switch {
-		case cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_look"):
+		case cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_check"):
 			close(looking)
 			<-goOn
 		case cmd[0] == "EVALSHA" && cmd[2] == "3" && cmd[3] == "k": // an acquire

@@ -88,7 +88,7 @@ const (
 	modelNoVote
 )
 
-// acquire is quorum_vote, quorum_acquire and acquire_each. The fence is what a quorum would
+// acquire is quorum_acquire. The fence is what a quorum would
 // make a number of: nothing is kept before it is written back.
 func (n *modelNode) acquire(x *modelRules, o modelOwner, text modelMarker) (answer modelSays, fence int8) {
 	plain := text&modelPlain != 0
@@ -152,7 +152,7 @@ const (
 	modelActivate
 )
 
-// look is quorum_look for a client: the vote, if there is one, and whether the node
+// look is quorum_check for a client: the vote, if there is one, and whether the node
 // was marked.
 func (n *modelNode) look(x *modelRules, how modelLooking, c int8) (vote modelMarker, marked bool) {
 	switch {
