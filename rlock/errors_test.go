@@ -104,6 +104,11 @@ func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
 	}()
 	held := regexp.MustCompile(`level=DEBUG msg="holdfast: key held for longer than a lease" key="\\"k\\"" held=\S+ waiting=1`)
 	require.Eventually(t, func() bool { return held.MatchString(log.String()) }, 10*time.Second, time.Millisecond)
+	for range 2 { // it is said once, and not at each renewal
+		before := mine.Deadline()
+		require.Eventually(t, func() bool { return mine.Deadline().After(before) }, 10*time.Second, time.Millisecond)
+	}
+	require.Len(t, held.FindAllString(log.String(), -1), 1)
 	require.NoError(t, mine.Unlock(t.Context()))
 	require.NoError(t, <-waited)
 	require.Contains(t, log.String(), `level=DEBUG msg="holdfast: waited for longer than a lease"`)

@@ -1,82 +1,18 @@
 package multilock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Several keys, all or nothing. They are taken one after another in one order that
 // is the same in every process, so that callers whose sets overlap never wait for
 // each other in a circle, and nobody is overtaken in a fair queue.
-
-// KeySet is what [LockAll] locks: keys of one locker, or with [KeySet.And] of several.
-type KeySet struct{ parts []lockerKeys }
-
-// lockerKeys are the keys of one locker.
-type lockerKeys struct {
-	locker    holdfast.Locker
-	orderName string
-	keys      []string // sorted, each once
-}
-
-// Keys are keys of a locker of any kind. A key that is named twice is locked once.
-func Keys(locker holdfast.Locker, keys ...string) KeySet {
-	return KeySet{[]lockerKeys{{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}}}
-}
-
-// OrderName gives the set's locker the name that orders lockers, the same in every
-// process: keys of several lockers are taken in the order of these names, and then of the
-// keys. A key of a Redis must always go by one name: what goes by two has no one order, and
-// a call that locks it by both waits for itself.
-func (s KeySet) OrderName(name string) KeySet {
-	parts := slices.Clone(s.parts)
-	for i := range parts {
-		parts[i].orderName = name
-	}
-	return KeySet{parts}
-}
-
-// And joins the keys of another locker. Each of the lockers needs its [KeySet.OrderName].
-func (s KeySet) And(other KeySet) KeySet {
-	return KeySet{slices.Concat(s.parts, other.parts)}
-}
-
-// inOrder returns the keys in the order in which they are to be taken. It fails if one of
-// them cannot be locked: then none is taken.
-func (s KeySet) inOrder() ([]lockerKeys, error) {
-	keys := 0
-	for i, p := range s.parts {
-		if p.locker == nil {
-			return nil, errors.New("multilock: Keys: locker is nil")
-		}
-		for _, other := range s.parts[:i] {
-			if other.orderName == p.orderName {
-				return nil, fmt.Errorf("multilock: keys of several lockers need an OrderName for each; %q is there twice", p.orderName)
-			}
-			if other.locker == p.locker { // else the order would be that of the names
-				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
-			}
-		}
-		for _, key := range p.keys {
-			if err := scripts.CheckKey(key); err != nil {
-				return nil, fmt.Errorf("holdfast: lock %.64q: %w", key, err)
-			}
-		}
-		keys += len(p.keys)
-	}
-	if keys == 0 {
-		return nil, errors.New("multilock: no keys to lock")
-	}
-	return slices.SortedFunc(slices.Values(s.parts), func(a, b lockerKeys) int { return cmp.Compare(a.orderName, b.orderName) }), nil
-}
 
 // DoAll takes all keys as [LockAll] does, runs f with a context that is bound to all of
 // their leases, and unlocks, also when f panics or ends its goroutine. Its errors are those
@@ -246,79 +182,4 @@ func (c *locking) lock(ctx context.Context, l holdfast.Locker, key string) (*Lea
 		return l.TryLock(ctx, key, c.terms...)
 	}
 	return l.TryLockFor(ctx, key, max(time.Until(c.until), time.Nanosecond), c.terms...)
-}
-
-// LeaseSet is several leases as one: it lives as long as all of them do. Safe for
-// concurrent use.
-type LeaseSet struct {
-	leases []*Lease        // in the order in which they were taken; immutable
-	bound  context.Context // ends with the first of them; immutable
-}
-
-func (s *LeaseSet) add(ctx context.Context, l *Lease) context.Context {
-	s.leases, s.bound = append(s.leases, l), l.Bind(s.bound)
-	return l.Bind(ctx)
-}
-
-// Unlock ends all leases, the last one first, and joins what each says; see
-// [Lease.Unlock].
-func (s *LeaseSet) Unlock(ctx context.Context) error {
-	var errs []error
-	for _, l := range slices.Backward(s.leases) {
-		errs = append(errs, l.Unlock(ctx))
-	}
-	return errors.Join(errs...)
-}
-
-// Bind derives a context that re-enters each of the leases, and that is cancelled,
-// with the reason as its cause, when the first of them ends.
-func (s *LeaseSet) Bind(ctx context.Context) context.Context {
-	for _, l := range s.leases {
-		ctx = l.Bind(ctx)
-	}
-	return ctx
-}
-
-// Done returns a channel that is closed when the first of the leases ends.
-func (s *LeaseSet) Done() <-chan struct{} { return s.bound.Done() }
-
-// Err returns nil while all leases live, and then why the first in the order that
-// does not live any more has ended.
-func (s *LeaseSet) Err() error {
-	for _, l := range s.leases {
-		if err := l.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Deadline returns the earliest of the trusted deadlines.
-func (s *LeaseSet) Deadline() time.Time {
-	first := s.leases[0].Deadline()
-	for _, l := range s.leases[1:] {
-		if d := l.Deadline(); d.Before(first) {
-			first = d
-		}
-	}
-	return first
-}
-
-// Fences returns the fence of each lease, in the order of [LeaseSet.Keys].
-func (s *LeaseSet) Fences() []int64 {
-	fences := make([]int64, len(s.leases))
-	for i, l := range s.leases {
-		fences[i] = l.Fence()
-	}
-	return fences
-}
-
-// Keys returns the keys in the order in which they were taken: by the order names of
-// their lockers, and then by themselves.
-func (s *LeaseSet) Keys() []string {
-	keys := make([]string, len(s.leases))
-	for i, l := range s.leases {
-		keys[i] = l.Key()
-	}
-	return keys
 }

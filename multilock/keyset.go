@@ -1,0 +1,72 @@
+package multilock
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// KeySet is what [LockAll] locks: keys of one locker, or with [KeySet.And] of several.
+type KeySet struct{ parts []lockerKeys }
+
+// lockerKeys are the keys of one locker.
+type lockerKeys struct {
+	locker    holdfast.Locker
+	orderName string
+	keys      []string // sorted, each once
+}
+
+// Keys are keys of a locker of any kind. A key that is named twice is locked once.
+func Keys(locker holdfast.Locker, keys ...string) KeySet {
+	return KeySet{[]lockerKeys{{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}}}
+}
+
+// OrderName gives the set's locker the name that orders lockers, the same in every
+// process: keys of several lockers are taken in the order of these names, and then of the
+// keys. A key of a Redis must always go by one name: what goes by two has no one order, and
+// a call that locks it by both waits for itself.
+func (s KeySet) OrderName(name string) KeySet {
+	parts := slices.Clone(s.parts)
+	for i := range parts {
+		parts[i].orderName = name
+	}
+	return KeySet{parts}
+}
+
+// And joins the keys of another locker. Each of the lockers needs its [KeySet.OrderName].
+func (s KeySet) And(other KeySet) KeySet {
+	return KeySet{slices.Concat(s.parts, other.parts)}
+}
+
+// inOrder returns the keys in the order in which they are to be taken. It fails if one of
+// them cannot be locked: then none is taken.
+func (s KeySet) inOrder() ([]lockerKeys, error) {
+	keys := 0
+	for i, p := range s.parts {
+		if p.locker == nil {
+			return nil, errors.New("multilock: Keys: locker is nil")
+		}
+		for _, other := range s.parts[:i] {
+			if other.orderName == p.orderName {
+				return nil, fmt.Errorf("multilock: keys of several lockers need an OrderName for each; %q is there twice", p.orderName)
+			}
+			if other.locker == p.locker { // else the order would be that of the names
+				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
+			}
+		}
+		for _, key := range p.keys {
+			if err := scripts.CheckKey(key); err != nil {
+				return nil, fmt.Errorf("holdfast: lock %.64q: %w", key, err)
+			}
+		}
+		keys += len(p.keys)
+	}
+	if keys == 0 {
+		return nil, errors.New("multilock: no keys to lock")
+	}
+	return slices.SortedFunc(slices.Values(s.parts), func(a, b lockerKeys) int { return cmp.Compare(a.orderName, b.orderName) }), nil
+}

@@ -1,0 +1,83 @@
+package multilock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// LeaseSet is several leases as one: it lives as long as all of them do. Safe for
+// concurrent use.
+type LeaseSet struct {
+	leases []*Lease        // in the order in which they were taken; immutable
+	bound  context.Context // ends with the first of them; immutable
+}
+
+func (s *LeaseSet) add(ctx context.Context, l *Lease) context.Context {
+	s.leases, s.bound = append(s.leases, l), l.Bind(s.bound)
+	return l.Bind(ctx)
+}
+
+// Unlock ends all leases, the last one first, and joins what each says; see
+// [Lease.Unlock].
+func (s *LeaseSet) Unlock(ctx context.Context) error {
+	var errs []error
+	for _, l := range slices.Backward(s.leases) {
+		errs = append(errs, l.Unlock(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Bind derives a context that re-enters each of the leases, and that is cancelled,
+// with the reason as its cause, when the first of them ends.
+func (s *LeaseSet) Bind(ctx context.Context) context.Context {
+	for _, l := range s.leases {
+		ctx = l.Bind(ctx)
+	}
+	return ctx
+}
+
+// Done returns a channel that is closed when the first of the leases ends.
+func (s *LeaseSet) Done() <-chan struct{} { return s.bound.Done() }
+
+// Err returns nil while all leases live, and then why the first in the order that
+// does not live any more has ended.
+func (s *LeaseSet) Err() error {
+	for _, l := range s.leases {
+		if err := l.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Deadline returns the earliest of the trusted deadlines.
+func (s *LeaseSet) Deadline() time.Time {
+	first := s.leases[0].Deadline()
+	for _, l := range s.leases[1:] {
+		if d := l.Deadline(); d.Before(first) {
+			first = d
+		}
+	}
+	return first
+}
+
+// Fences returns the fence of each lease, in the order of [LeaseSet.Keys].
+func (s *LeaseSet) Fences() []int64 {
+	fences := make([]int64, len(s.leases))
+	for i, l := range s.leases {
+		fences[i] = l.Fence()
+	}
+	return fences
+}
+
+// Keys returns the keys in the order in which they were taken: by the order names of
+// their lockers, and then by themselves.
+func (s *LeaseSet) Keys() []string {
+	keys := make([]string, len(s.leases))
+	for i, l := range s.leases {
+		keys[i] = l.Key()
+	}
+	return keys
+}
