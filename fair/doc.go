@@ -8,10 +8,9 @@
 // # Who is authoritative
 //
 // Redis is, for who holds a key and for who comes next: a hash as in rlock, and a
-// list of owners. All that changes either is done by scripts, one at a time; their
-// order is the order. The queue is Redisson's, which may stand in it. Messages are
-// hints, but for a grant, and that is only believed for as long as it surely
-// stands.
+// list of owners. Scripts change both, one at a time; their order is the order. The
+// queue is Redisson's, whose waiters may stand in it. Messages are hints, except a grant,
+// and a grant is only believed for as long as it surely stands.
 //
 // # The states of a waiter
 //
@@ -29,10 +28,10 @@
 //	                                 leave                        release
 //
 // Enter puts a fresh owner at the end of the queue. Every script that finds the
-// lock free, or frees it, also serves: it makes the first waiter that lives the
-// holder and tells its client in the same step, so that a hand-over costs one
-// round trip. A grant carries a short first lease ([WithFirstLease]); the first
-// renewal sets the lease that was asked for.
+// lock free, or frees it, also serves: it makes the first living waiter the holder and
+// tells its locker in the same step, so that a hand-over costs one round trip. A grant
+// carries a short first lease ([WithFirstLease]); the first renewal sets the lease that
+// the waiter asked for.
 //
 // # The trust formula
 //
@@ -42,27 +41,26 @@
 // An owner enters once in its life and is granted a lock after that, so that Redis
 // lets the first lease end no earlier, whatever was late, lost or repeated; no
 // later reply and no heartbeat moves it. The minimum, because the first renewal sets
-// the client's lease, which may be the shorter. A grant that comes when more than
-// half of that time is over, that has no fence where there should be one, that
-// asks for a fixed or capped lease, or that was found by a heartbeat, is confirmed
-// first: one more call, which sets the lease, and from whose start it counts. So
-// a grant that arrives late, or for an owner that has lost its place, is
-// believed by nobody.
+// the locker's lease, which may be the shorter. A grant is confirmed first if it comes
+// when more than half of that time is over, if it has no fence where there should be
+// one, if its waiter asked for a fixed or capped lease, or if a heartbeat found it: one
+// more call, which sets the lease, and from whose start the lease counts. So nobody
+// believes a grant that arrives late, or for an owner that has lost its place.
 //
-// # Who lives
+// # Which waiters are alive
 //
-// A client with waiters sends a heartbeat five times in [WithStale], every 5 s at least,
-// one call for many keys. Where all waiters of a key entered less than half of
-// the time between two heartbeats ago, that key needs none: entering did the same. By the
-// server's clock a client that was silent for as long as WithStale is dead, and its
-// waiters are dropped when they come first. A waiter that does not hear its grant,
-// because its connection is closed, is passed over in the same step and keeps its
-// place until its client is dead: a connection that was cut is not a death. A client
-// that may not subscribe says so with its heartbeats. It has its turn all the same and
-// finds that by a look: 10 to 100 ms later if it was the next at its last look, else with
-// its next heartbeat. So much it costs the others, or a first lease if it dies. A
-// heartbeat also looks: it grants a free lock to the next waiter, and finds a grant whose
-// message was lost and a place that was lost.
+// A locker with waiters sends a heartbeat five times in [WithStale], at least every 5 s,
+// one call for many keys. A key needs none where all its waiters entered less than half of
+// that period ago, which did the same. By the server's clock a locker that was silent for
+// as long as WithStale is dead, and its waiters are dropped when they come first. A waiter
+// that cannot receive its grant, because its connection is closed, is passed over in the
+// same step and keeps its place until its locker is dead: a cut connection is not a death.
+//
+// A locker that may not subscribe says so with its heartbeats. It has its turn all the
+// same, and finds that by a heartbeat: 10 to 100 ms later if it was the next at its last
+// one, else with its next one. It costs the others so much, or a first lease if it dies. A
+// heartbeat also grants a free lock to the next waiter, finds a grant whose message was
+// lost, and notices a lost place.
 //
 // # At each failure
 //
@@ -70,11 +68,11 @@
 //     vanishes without closing its connections (a cut cable, SIGSTOP) is granted
 //     the lock if it comes first while its heartbeat is fresh, and costs one first
 //     lease then; all its other waiters together cost no more than WithStale. When it
-//     wakes it finds its places gone and enters again, at the end. Where a client
-//     listens to all channels (PSUBSCRIBE *), Redis cannot tell which waiter hears,
-//     and all of the dead cost what the vanished do.
+//     wakes it finds its places gone and enters again, at the end. Where somebody
+//     listens to all channels (PSUBSCRIBE *), Redis cannot tell who receives a message,
+//     and all dead processes cost what a vanished one does.
 //   - A waiter dies between grant and wake-up: as above, one first lease.
-//   - The holder dies: its lease ends as in rlock; the next is served by a heartbeat.
+//   - The holder dies: its lease ends as in rlock; a heartbeat serves the next waiter.
 //   - A message, a reply, a subscription is lost; the queue is deleted: the next
 //     heartbeat finds out, within two heartbeats.
 //   - A caller gives up: its owner leaves the queue, and passes on a grant that
@@ -82,31 +80,30 @@
 //     for a minute, so that it cannot come back.
 //   - The server's clock jumps ahead, or stands, by more than WithStale: waiters may
 //     lose their places, all at once if it is by much, and enter again; a lock
-//     may end early, which its holder is told at its renewal. Backwards: the dead
-//     are noticed later by as much. Neither costs exclusion among holders that
-//     are told in time, nor progress.
+//     may end early, which its holder learns at its renewal. Backwards: dead lockers
+//     are noticed later by as much. Neither costs progress, nor exclusion among holders
+//     that learn of it in time.
 //   - Redis is away or forgets: as in rlock.
 //
 // # Runs
 //
-// A grant names the waiters of the same client that follow without a gap. They
-// are served one after another in one hold, without Redis, for up to
-// [WithLocalHandover]: the order stays that of the queue. They remain in the queue
-// until the release that names them, so that nothing changes when it never comes.
-// Only a waiter that entered at the first attempt is served so. Waiters that come while a
-// call to enter is under way enter together in the next. Where processes take turns, the
-// waiters of one that holds the key or has several places first wait up to 2 ms for one
-// another.
+// A grant names the waiters of the same locker that follow without a gap. They are served
+// one after another in one hold, without Redis, for up to [WithLocalHandover]: the order
+// stays that of the queue. They remain in the queue until the release that names them, so
+// that nothing changes if it never comes. Only a waiter that entered at the first attempt
+// is served so. Waiters that come while a call to enter is under way enter together in the
+// next. Where processes take turns, the waiters of one that holds the key or has several
+// places first wait up to 2 ms for one another.
 //
-// Acquires of keys that nobody waits for, and releases without a run, share calls as
-// in rlock.
+// Acquires of keys that nobody waits for, and releases without a run, share calls as in
+// rlock.
 //
 // # Beside other locks
 //
-// Redisson's fair lock may stand in the same queue. It is woken as it expects and
-// keeps its turn for 3 s, or 250 ms if it does not listen; a Java waiter that dies
-// costs so much, and behind one that waits the bounds above are those of Java's
-// own rules. A key that is held by rlock, or by Redisson's plain lock, is simply
-// held: its release tells the queue nothing, and the next heartbeat serves. They do
-// not see the queue and may take a free key before the waiters in it.
+// Waiters of Redisson's fair lock may stand in the same queue. One is woken as it expects
+// and keeps its turn for 3 s, or 250 ms if it does not listen; a Java waiter that dies
+// costs so much. Behind a Java waiter the bounds above are those of Java's own rules. A
+// key that rlock or Redisson's plain lock holds is simply held: its release tells the
+// queue nothing, and the next heartbeat serves. These locks do not see the queue, and may
+// take a free key before the waiters in it.
 package fair

@@ -44,22 +44,21 @@
 //     their trusted deadlines.
 //   - Redis forgets its memory (restart without persistence, FLUSHALL, fail-over
 //     to a replica that lags): another may get the key while the holder still
-//     believes in it, until its next renewal or the end of a fixed lease. One Redis cannot do better; fences
-//     still grow.
+//     believes in it, until its next renewal or the end of a fixed lease. One Redis
+//     cannot do better; fences still grow.
 //
 // # Waiting
 //
-// Waiters of one locker queue here; only the first talks to Redis. It is woken by
-// the message of a release. Within one locker a key goes from waiter to waiter in
-// memory for up to [WithLocalHandover], and then lets the other processes have
-// their turns.
+// Waiters of one locker queue here; one loop talks to Redis for all of them. The message
+// of a release wakes it. Within one locker a key goes from waiter to waiter in memory for
+// up to [WithLocalHandover]; then the other processes have their turns.
 //
-// # Calls that come at once
+// # Batches
 //
 // Acquires that goroutines of one locker are about to send at the same moment go out
 // as one call, up to 50 of them, and so do releases, except those that give fence
 // numbers back; most of what so small a script costs is the call. Each has its own
-// answer, its own refusal and, if there is no answer, its own doubt; one that
+// answer, its own refusal and, if there is no answer, its own doubt; a caller that
 // leaves costs the others nothing. Where no more than 8 calls are under way, none waits
 // for others.
 package rlock

@@ -1,71 +1,74 @@
-// Package engine is what the lock kinds share: the wait loop, the local queue and
-// hand-over, owners, entries, leases in a context, clean-up. A lock kind brings a
-// [Backend], which is [Plain] or [Fair] and says where a hold comes from, and
-// shows the result under its own names.
+// Package engine is what the lock kinds share: waiting, local hand-over, owners, nested
+// entries, leases in a context, release and clean-up. A lock kind brings a [Backend],
+// which says how a key is held in Redis, and shows the result under its own name.
 //
 // # Who is authoritative
 //
-// Redis is, for who holds a key. The watchdog is, for how long a holder may
-// believe it. This package never concludes from a message that a key is held or
-// free: messages only say when to look. The one exception is a grant of a fair
-// queue, which names its owner and is trusted from before it can have been made.
+// Redis says who holds a key. The watchdog says for how long a holder may believe it. No
+// message makes this package believe that a key is held or free: messages only say when
+// to try. The one exception is a grant of a queue in Redis, which names its owner and is
+// trusted from before it can have been made.
 //
-// # A hold, its leases, their entries
+// # A hold, its sections, their entries
 //
-//	hold    one owner's field in Redis, and its trusted deadline    hold.go
-//	lease   from an outermost Lock to its last Unlock               lease.go
-//	Entry   one level of nesting: what a caller has in hand         lease.go, nested.go
+//	hold      one owner's field in Redis, and its trusted deadline      hold.go
+//	section   from an outermost Lock to the last Unlock                 section.go
+//	entry     one level of nesting: a caller's [holdfast.Lease]         section.go, nested.go
 //
-// A hold serves one lease, or with local hand-over several, one after another.
-// An owner is minted for each attempt and never used again, so that a late call
-// can hit nobody but itself.
+// A hold serves one section, or with local hand-over several, one after another. Each
+// attempt mints an owner that is never used again, so that a late call can affect nobody
+// but itself.
 //
 // # The way of a key
 //
-// A key that is held, wanted or being released here has a queue, and at every
-// moment exactly one of these has the key in hand:
+// A key that is held, wanted or being released here has a keyState (shard.go). A Lock that
+// finds none makes the first attempt, on the caller's goroutine (lock.go, attempt.go). If
+// it is refused, its caller becomes a waiter, as does everyone who comes later; waiters
+// have no goroutine, timer or command of their own. How they get the key is the discipline
+// of the engine, and nothing outside its files knows which one that is.
 //
-//	       Lock of a key without a queue
-//	                 │
-//	             first attempt ──── acquired ───────────────┐
-//	                 │ refused, others wait                 ▼
-//	                 └────────▶ lead ──── acquired ──────▶ hold ─┐ hand-over to
-//	                  ▲  ▲    subscribe,                    │    │ the next waiter
-//	others wait still │  │    try again,                    │ ◀──┘
-//	                  │  │    sleep                  Unlock │
-//	                  │  └───────────── lost ───────────────┤
-//	                  └──────────── release ◀───────────────┘
+// Racing waiters (race.go): one loop tries for all of them. At every moment exactly one of
+// these has the key in hand:
 //
-// The first attempt runs on the caller's goroutine (acquire.go), lead on one of
-// its own as long as somebody waits (head.go), a release on that of the Unlock
-// (release.go). All others wait without a goroutine, a timer or a command of
-// their own. The lock is right without handover.go (the hold goes from lease to
-// lease in memory) and turns.go (processes take turns): both only make it fast
-// and fair.
+//	   Lock of a key without a keyState
+//	              │
+//	        first attempt ──── acquired ─────────────────┐
+//	              │ refused                              ▼
+//	              └──────▶ the race's loop ─ acquired ▶ hold ─┐ hand-over to
+//	               ▲  ▲    subscribe, try,               │    │ the next waiter
+//	others wait    │  │    sleep, try again              │ ◀──┘
+//	               │  └───────────── lost ───────────────┤
+//	               └─────────── release ◀────── Unlock ──┘
 //
-// # On a fair lock
+// Racing is right without handover.go (a hold passes from section to section in memory)
+// and turns.go (processes take turns): both only make it fast and fair.
 //
-// There each waiter stands in Redis' queue itself, with an owner of its own, and
-// Redis says whose turn it is. In the place of the head a key has a line, whose
-// loop lives as long as somebody waits and a little longer:
+// Queued waiters (queue.go): each stands in Redis' queue with an owner of its own, and
+// Redis says whose turn it is. The loop of a queue lives as long as somebody waits and a
+// little longer:
 //
-//	line.go         tickets, the loop, who joins and who leaves
-//	line_enter.go   calls that enter and leave
-//	line_grant.go   grants: trusted, confirmed, or given back
-//	line_look.go    heartbeats: places kept, what was lost is found
-//	run.go          hand-over in the order of Redis' queue
+//	queue.go             tickets, the loop, joining and leaving
+//	queue_enter.go       calls that enter and leave
+//	queue_gather.go      waiters that enter together
+//	queue_grant.go       grants: trusted, confirmed, or given back
+//	queue_heartbeat.go   heartbeats keep places and find what was lost
+//	queue_run.go         hand-over in the order of Redis' queue
 //
-// The first attempt, holds, leases, releases and clean-ups are the same. The page
-// of package fair tells the protocol.
+// The page of package fair tells its protocol.
 //
 // # When a call to Redis fails
 //
-//	surely not done   an attempt is repeated after a pause, until MaxOutage
+//	surely not done   a wait repeats the attempt after a pause, until MaxOutage
 //	unknown           an acquire is undone in the background (its owner leaves a
 //	                  tombstone) and tried again by a new owner; a release, a
 //	                  renewal and a recount are repeated, which is harmless
-//	refused           told to those who wait: waiting does not cure it
+//	refused           the waiters get the error: waiting does not cure it
 //
-// Every call has its time (calls.go). A caller that goes away leaves nothing:
-// its attempt is undone, what was granted to it meanwhile goes to the next.
+// Every call has its time (calls.go). A caller that goes away leaves nothing: its attempt
+// is undone, and what was granted to it meanwhile goes to the next waiter.
+//
+// # Locks of this process
+//
+// All that hangs on a key is guarded by the lock of its shard. Whoever holds it makes no
+// call to Redis. Its Unlock tells those that listen to what has ended under it.
 package engine
