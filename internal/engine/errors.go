@@ -19,7 +19,7 @@ var (
 	errWaits    = errors.New("WaitAtMost is for Do and Lock: TryLock and TryLockFor say how long they wait")
 	errNested   = errors.New("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
 
-	// errWaitOver is the cause of a context that lockFor made: its end is not an error
+	// errWaitOver is the cause of a context that lock made: its end is not an error
 	// of the caller's context.
 	errWaitOver = errors.New("wait over")
 )

@@ -28,23 +28,15 @@ func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) err
 	return f(lease.Bind(ctx))
 }
 
-// Lock waits until key is held or ctx ends. A ctx bound to a living lease of this
-// engine on key re-enters it.
+// Lock waits until key is held or ctx ends, or at most as WaitAtMost says. A ctx bound to a
+// living lease of this engine on key re-enters it.
 func (h *Engine) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
-	t, wait, err := h.terms(ctx, key, opts)
-	switch {
-	case err != nil:
-		return nil, of("lock", key, err)
-	case wait == nil:
-		return h.lock(ctx, key, t, true)
-	default:
-		return h.lockFor(ctx, key, *wait, t)
-	}
+	return h.lock(ctx, key, -1, opts)
 }
 
 // TryLock makes one attempt.
 func (h *Engine) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
-	return h.TryLockFor(ctx, key, 0, opts...)
+	return h.lock(ctx, key, 0, opts)
 }
 
 // TryLockFor waits at most the given time; 0 makes one attempt.
@@ -52,27 +44,27 @@ func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	if wait < 0 {
 		return nil, of("lock", key, fmt.Errorf("TryLockFor: wait of %v is negative", wait))
 	}
+	return h.lock(ctx, key, wait, opts)
+}
+
+// lock waits at most the given time; negative: as the options say, or without limit.
+func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
 	t, atMost, err := h.terms(ctx, key, opts)
-	if err == nil && atMost != nil {
+	switch {
+	case err != nil || atMost == nil:
+	case wait < 0:
+		wait = *atMost
+	default:
 		err = errWaits
 	}
-	if err != nil {
-		return nil, of("lock", key, err)
+	if err == nil && wait > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
+		defer cancel()
+		ctx = limited
 	}
-	return h.lockFor(ctx, key, wait, t)
-}
-
-func (h *Engine) lockFor(ctx context.Context, key string, wait time.Duration, t Terms) (*holdfast.Lease, error) {
-	if wait == 0 {
-		return h.lock(ctx, key, t, false)
+	if err == nil {
+		lease, err = h.enter(ctx, key, t, wait != 0)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
-	defer cancel()
-	return h.lock(limited, key, t, true)
-}
-
-func (h *Engine) lock(ctx context.Context, key string, t Terms, wait bool) (*holdfast.Lease, error) {
-	lease, err := h.enter(ctx, key, t, wait)
 	return lease, of("lock", key, err)
 }
 

@@ -32,6 +32,7 @@ type undoing struct {
 type undone struct {
 	key, owner string
 	until      time.Time // nothing of it can be in Redis any more
+	err        error     // of the last attempt
 }
 
 // cleanUp undoes an acquire of unknown outcome, in the background, for as long as its
@@ -44,7 +45,7 @@ func (h *Engine) cleanUp(key string, o orphan) {
 	u := &h.undoing
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.list = append(u.list, undone{key, o.owner, time.Now().Add(o.lease + h.calls.timeout)})
+	u.list = append(u.list, undone{key: key, owner: o.owner, until: time.Now().Add(o.lease + h.calls.timeout)})
 	u.size.Add(1)
 	if !u.working {
 		u.working = true
@@ -63,15 +64,15 @@ func (h *Engine) undoAll() {
 		if len(list) == 0 {
 			return
 		}
-		errs := make([]error, len(list))
 		var all sync.WaitGroup
-		for i, o := range list {
-			all.Go(func() { errs[i] = h.undoOne(o.key, o.owner) })
+		for i := range list {
+			o := &list[i]
+			all.Go(func() { o.err = h.undoOne(o.key, o.owner) })
 		}
 		all.Wait()
-		again, err := h.undoneYet(list, errs)
+		again := h.undoAgain(list)
 		u.put(again, len(list)-len(again))
-		if err == nil {
+		if len(again) == 0 {
 			retry, most = backoff{}, undoAtOnce
 			continue
 		}
@@ -88,25 +89,24 @@ func (h *Engine) undoOne(key, owner string) error {
 	return err
 }
 
-// undoneYet returns what is to be tried again, and the last error of it. It reports what
-// cannot be undone any more.
-func (h *Engine) undoneYet(list []undone, errs []error) (again []undone, err error) {
-	left, one, why, now := 0, "", error(nil), time.Now()
-	for i, o := range list {
-		switch outcome := scripts.OutcomeOf(errs[i]); {
+// undoAgain returns what is to be tried again, and reports what cannot be undone any more.
+func (h *Engine) undoAgain(list []undone) (again []undone) {
+	var left []undone
+	for _, o := range list {
+		switch outcome := scripts.OutcomeOf(o.err); {
 		case outcome == scripts.Done:
-		case outcome != scripts.Refused && now.Before(o.until) && h.calls.base.Err() == nil:
-			again, err = append(again, o), errs[i]
+		case outcome != scripts.Refused && time.Now().Before(o.until) && h.calls.base.Err() == nil:
+			again = append(again, o)
 		default:
 			h.backend.Lost(o.key, o.owner)
-			left, one, why = left+1, o.key, errs[i]
+			left = append(left, o)
 		}
 	}
-	if left > 0 {
+	if len(left) > 0 {
 		h.Log.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
-			"keys", left, "key", quote(one), "error", why)
+			"keys", len(left), "key", quote(left[0].key), "error", left[0].err)
 	}
-	return again, err
+	return again
 }
 
 // take returns the first of the list; none, when the worker is to end.

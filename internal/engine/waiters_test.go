@@ -119,3 +119,16 @@ func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
 	require.Zero(t, f.used(), "nothing to give back")
 	require.Zero(t, (*fences)(nil).used())
 }
+
+// At most one call or loop is under way for the racing waiters of a key: the end of the
+// present one settles it.
+func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
+	k := emptyKey()
+	k.keys = map[string]*keyState{"": k}
+	k.calls = 1
+	k.engine.waits.settle(k)
+	require.NotEmpty(t, k.keys)
+	k.push(newWaiter(Terms{}))
+	k.engine.waits.settle(k)
+	require.EqualValues(t, 1, k.calls)
+}
