@@ -2,17 +2,12 @@ package locktest
 
 import (
 	"context"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 )
-
-func init() {
-	registerSolo("F10_BoundContextsDoNotPileUp", testManyBound)
-}
 
 var bindCases = []contractCase{
 	{"Bind_KeepsWhatTheParentSays", defaults, bindParents},
@@ -75,23 +70,4 @@ func bindParents(c *contractRig) {
 			require.ErrorIs(c.t, context.Cause(ctx), holdfast.ErrReleased)
 		}
 	}
-}
-
-// A lease that lives for long is bound ever again, to contexts that do not end before
-// it: nothing of that stays.
-func testManyBound(t *testing.T, d Kind) {
-	const times = 50_000
-	r := newFaultRig(t, d, Options{Lease: long})
-	l := lock(t, r.locker, bounded(t), "k")
-	service, stop := context.WithCancel(context.Background())
-	defer stop()
-	before := memory()
-	for i := range times {
-		for _, parent := range []context.Context{context.Background(), service} {
-			_ = l.Bind(parent)
-			_ = l.Bind(context.WithValue(parent, valueKey{}, i))
-		}
-	}
-	require.Less(t, (memory()-before)/(4*times), 8, "bytes that stay of each")
-	require.NoError(t, l.Unlock(bounded(t)))
 }

@@ -70,15 +70,15 @@ func chaosWorker(_ Kind, p *Parent) error {
 		word, rest, _ := strings.Cut(p.Hear(), " ")
 		switch word {
 		case "still":
-			w.kind.close()
+			w.gate.close()
 			p.Say("still")
 		case "go":
-			w.kind.open(w.ctx)
+			w.gate.open(w.ctx)
 		case "boot":
 			if err := boot(); err != nil {
 				return err
 			}
-			w.kind.open(w.ctx)
+			w.gate.open(w.ctx)
 		case "drop":
 			for _, node := range strings.Fields(rest) {
 				i, err := strconv.Atoi(node)

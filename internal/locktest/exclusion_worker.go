@@ -93,7 +93,7 @@ type work struct {
 	locker func() holdfast.Locker                     // the one of now
 	errand func(random *rand.Rand, worker int) errand // the next
 	rec    *recorder
-	kind   gate
+	gate   gate
 	ctx    context.Context
 	stop   context.CancelFunc
 	errs   chan error
@@ -104,7 +104,7 @@ func newWork(locker func() holdfast.Locker, next func(*rand.Rand, int) errand, p
 	rec, err := newRecorder(path, process)
 	w := &work{locker: locker, errand: next, rec: rec, errs: make(chan error, exclusionWorkers)}
 	w.ctx, w.stop = context.WithCancel(context.Background())
-	w.kind.open(w.ctx)
+	w.gate.open(w.ctx)
 	return w, err
 }
 
@@ -155,7 +155,7 @@ func (w *work) oneLease(e errand, random *rand.Rand) error {
 }
 
 func (w *work) take(e errand, random *rand.Rand) (*holdfast.Lease, error) {
-	ctx, leave := w.kind.enter()
+	ctx, leave := w.gate.enter()
 	defer leave()
 	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
 	defer cancel()

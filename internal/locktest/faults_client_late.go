@@ -2,15 +2,11 @@ package locktest
 
 import (
 	"context"
-	"crypto/tls"
 	"math"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -21,36 +17,6 @@ func init() {
 	register("F7_AcquireArrivesAfterItsCleanUp", testAcquireArrivesLate)
 	register("F7_WritesPaused", testWritesPaused)
 	register("F7_NestedCallArrivesAfterTheLease", testNestedArrivesLate)
-}
-
-// sockets are the open connections of a client, which a test may drop on its
-// side: what was sent on them still travels.
-type sockets struct {
-	mu   sync.Mutex
-	open []net.Conn // guarded by mu
-}
-
-// dialled is a change of options by which the client's connections are noted.
-func (s *sockets) dialled(o *rueidis.ClientOption) {
-	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		c, err := d.DialContext(ctx, "tcp", addr)
-		if err == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.open = append(s.open, c)
-		}
-		return c, err
-	}
-}
-
-// drop closes all connections that there are.
-func (s *sockets) drop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.open {
-		_ = c.Close()
-	}
-	s.open = nil
 }
 
 // delayed holds the next command of that verb back, until the proxy's Release.

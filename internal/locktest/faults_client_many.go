@@ -21,6 +21,7 @@ func init() {
 	registerChild("crowd", crowd)
 	registerSolo("F10_TenThousandWaiters", testTenThousandWaiters)
 	registerSolo("F10_ManyProcesses", testManyProcesses)
+	registerSolo("F10_BoundContextsDoNotPileUp", testManyBound)
 }
 
 // crowded makes calls of Lock until n of them wait in l, which allows so many
@@ -189,4 +190,25 @@ func testManyProcesses(t *testing.T, d Kind) {
 	_, most, _ := a.read()
 	require.Equal(t, 1, most, "attempts of one process at once")
 	r.tidy("k")
+}
+
+type boundKey struct{}
+
+// A lease that lives for long is bound ever again, to contexts that do not end before
+// it: nothing of that stays.
+func testManyBound(t *testing.T, d Kind) {
+	const times = 50_000
+	r := newFaultRig(t, d, Options{Lease: long})
+	l := lock(t, r.locker, bounded(t), "k")
+	service, stop := context.WithCancel(context.Background())
+	defer stop()
+	before := memory()
+	for i := range times {
+		for _, parent := range []context.Context{context.Background(), service} {
+			_ = l.Bind(parent)
+			_ = l.Bind(context.WithValue(parent, boundKey{}, i))
+		}
+	}
+	require.Less(t, (memory()-before)/(4*times), 8, "bytes that stay of each")
+	require.NoError(t, l.Unlock(bounded(t)))
 }

@@ -31,7 +31,7 @@ type loss func(w *ways, name string) <-chan struct{}
 
 // cutReply: executed, and the connection is reset.
 func cutReply(w *ways, name string) <-chan struct{} {
-	return w.SwallowReply(1, isVerb(name))
+	return w.SwallowReply(1, is(name))
 }
 
 // cutRequest: not executed, and the connection is reset.
@@ -160,7 +160,7 @@ func grantUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{
 }
 
 func cleanUpUnanswered(t *testing.T, r *faultRig, lose func(string) <-chan struct{}) {
-	acquired := r.proxy.SwallowReply(1, isVerb("acquire"))
+	acquired := r.proxy.SwallowReply(1, is("acquire"))
 	cleaned := lose("clean_up")
 	_, err := r.locker.TryLock(bounded(t), "k")
 	require.ErrorIs(t, err, holdfast.ErrUnknown)

@@ -29,27 +29,6 @@ func init() {
 	registerFair("F18_GrantedWhileEntering", testGrantedWhileEntering)
 }
 
-// inLine has the locker wait for key, and returns when so many are in the queue.
-func (r *faultRig) inLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan acquired {
-	r.t.Helper()
-	waiting := lockAside(r.locker, ctx, key, c...)
-	await(r.t, func() bool { return len(queued(r.t, r.server, key)) == n })
-	return waiting
-}
-
-// answered returns when the locker knows of its waiters that they are in the queue. That
-// Redis lists them does not say so. The locker makes one call to enter at a time: that
-// another has entered does.
-func (r *faultRig) answered(key string) {
-	r.t.Helper()
-	n := len(queued(r.t, r.server, key))
-	ctx, leave := context.WithCancel(bounded(r.t))
-	another := r.inLine(ctx, key, n+1)
-	leave()
-	require.ErrorIs(r.t, within(r.t, another).err, context.Canceled)
-	await(r.t, func() bool { return len(queued(r.t, r.server, key)) == n })
-}
-
 // inRun has two waiters served in one run after before, and returns the lease of the
 // second. A waiter whose client has not yet heard that it is in the queue is no member.
 func (r *faultRig) inRun(before holdfast.Locker) *holdfast.Lease {

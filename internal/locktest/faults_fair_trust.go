@@ -99,7 +99,7 @@ func testRepeatedRelease(t *testing.T, d Kind) {
 	behind := lockAside(r.other, bounded(t), "k")
 	await(t, func() bool { return len(queued(t, r.server, "k")) == 2 })
 	count := r.counting()
-	lost := r.proxy.SwallowReply(1, isVerb("release"))
+	lost := r.proxy.SwallowReply(1, is("release"))
 	require.NoError(t, l.Unlock(bounded(t)))
 	within(t, lost)
 	require.Equal(t, 2, count("release"))

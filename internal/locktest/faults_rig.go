@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -191,4 +192,41 @@ func (r *faultRig) dump() map[string]string {
 		})
 	}
 	return all
+}
+
+// inLine has the locker wait for key, and returns when so many are in the queue.
+func (r *faultRig) inLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan acquired {
+	r.t.Helper()
+	waiting := lockAside(r.locker, ctx, key, c...)
+	await(r.t, func() bool { return len(queued(r.t, r.server, key)) == n })
+	return waiting
+}
+
+// answered returns when the locker knows of its waiters that they are in the queue. That
+// Redis lists them does not say so. The locker makes one call to enter at a time: that
+// another has entered does.
+func (r *faultRig) answered(key string) {
+	r.t.Helper()
+	n := len(queued(r.t, r.server, key))
+	ctx, leave := context.WithCancel(bounded(r.t))
+	another := r.inLine(ctx, key, n+1)
+	leave()
+	require.ErrorIs(r.t, within(r.t, another).err, context.Canceled)
+	await(r.t, func() bool { return len(queued(r.t, r.server, key)) == n })
+}
+
+// sentinels are the errors of ours.
+var sentinels = []error{
+	holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed, holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown,
+	holdfast.ErrWrongType,
+}
+
+// requireSentinel requires that err matches this error of ours and no other;
+// none if want is nil.
+func requireSentinel(t testing.TB, err, want error) {
+	t.Helper()
+	require.Error(t, err)
+	for _, s := range sentinels {
+		require.Equal(t, s == want, errors.Is(err, s), "%v: is it %v?", err, s)
+	}
 }

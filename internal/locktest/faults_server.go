@@ -141,22 +141,6 @@ func beginBusy(t *testing.T, f fleet) {
 	}
 }
 
-// sentinels are the errors of ours.
-var sentinels = []error{
-	holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed, holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown,
-	holdfast.ErrWrongType,
-}
-
-// requireSentinel requires that err matches this error of ours and no other;
-// none if want is nil.
-func requireSentinel(t testing.TB, err, want error) {
-	t.Helper()
-	require.Error(t, err)
-	for _, s := range sentinels {
-		require.Equal(t, s == want, errors.Is(err, s), "%v: is it %v?", err, s)
-	}
-}
-
 // over is a context that has ended.
 func over() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -47,7 +47,7 @@ func init() {
 func asLeast(o *rueidis.ClientOption) { o.Username, o.Password = "least", "secret" }
 
 // commands are what the scripts of the lock kind need.
-func (d Kind) commands() []string {
+func commandsOf(d Kind) []string {
 	switch {
 	case d.Fair:
 		return scripts.FairCommands()
@@ -63,7 +63,7 @@ func leastUser(t *testing.T, d Kind, s fleet) {
 		"ACL", "SETUSER", "least", "on", ">secret", "~*", "&redisson_lock__channel:*",
 		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
 	}
-	for _, c := range d.commands() {
+	for _, c := range commandsOf(d) {
 		rule = append(rule, "+"+c)
 	}
 	s.Do(t, rule...)
@@ -179,7 +179,7 @@ func testKeyReplaced(t *testing.T, d Kind) {
 // says why, nothing is left half done, and nobody is kept out for longer than a
 // lease.
 func testEachCommandTakenAway(t *testing.T, d Kind) {
-	for _, command := range append(d.commands(), "subscribe", "unsubscribe") {
+	for _, command := range append(commandsOf(d), "subscribe", "unsubscribe") {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			testCommandTakenAway(t, d, command)

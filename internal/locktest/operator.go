@@ -18,9 +18,6 @@ var operatorCases = []contractCase{
 	{"ForceUnlock_LeavesAForeignKeyAlone", defaults, forceForeign},
 }
 
-// java is an owner of a Java client.
-const java = "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1"
-
 func inspectHolder(c *contractRig) {
 	c.free("k")
 	l := lock(c.t, c.locker, c.ctx, "k", holdfast.FixedLease(time.Minute))

@@ -28,7 +28,7 @@ func orderChild(d Kind, p *Parent) error {
 	}
 	o := Options{Lease: long, Stale: long} // a place lost on a busy machine would be none in the order
 	if p.Args[1] == "false" {
-		o.Handover = &noHandover
+		o.Handover = new(time.Duration)
 	}
 	locker, err := d.New(client, o)
 	if err != nil {

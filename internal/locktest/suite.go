@@ -144,36 +144,6 @@ func (c *contractRig) quiet() {
 	require.Empty(c.t, c.commands())
 }
 
-// is matches a command by what verb calls it.
-func is(names ...string) func(cmd []string) bool {
-	return func(cmd []string) bool { return slices.Contains(names, verb(cmd)) }
-}
-
-// holding is a hook that holds commands.
-func holding(names ...string) (hook redistest.Hook, held <-chan struct{}) {
-	first, once := make(chan struct{}), sync.Once{}
-	return func(cmd []string) redistest.Verdict {
-		if !is(names...)(cmd) {
-			return redistest.Pass
-		}
-		once.Do(func() { close(first) })
-		return redistest.Hold
-	}, first
-}
-
-// tellingContext tells when its end is first waited for, as a call does when it
-// begins to wait.
-type tellingContext struct {
-	context.Context
-	once    sync.Once
-	waiting chan struct{}
-}
-
-func (c *tellingContext) Done() <-chan struct{} {
-	c.once.Do(func() { close(c.waiting) })
-	return c.Context.Done()
-}
-
 // queue calls Lock on a goroutine of its own, and returns when it waits for a
 // key that is held or wanted by l already.
 func (c *contractRig) queue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan acquired {

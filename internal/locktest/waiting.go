@@ -111,3 +111,6 @@ func (d Kind) grantVerb() string {
 	}
 	return "acquire"
 }
+
+// java is an owner of a Java client.
+const java = "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1"

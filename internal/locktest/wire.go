@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"flag"
@@ -177,7 +178,32 @@ func endVerb(cmd []string) string {
 	return "release"
 }
 
-// isVerb returns a matcher for proxies.
-func isVerb(name string) func(cmd []string) bool {
-	return func(cmd []string) bool { return verb(cmd) == name }
+// is matches a command by what verb calls it.
+func is(names ...string) func(cmd []string) bool {
+	return func(cmd []string) bool { return slices.Contains(names, verb(cmd)) }
+}
+
+// holding is a hook that holds commands.
+func holding(names ...string) (hook redistest.Hook, held <-chan struct{}) {
+	first, once := make(chan struct{}), sync.Once{}
+	return func(cmd []string) redistest.Verdict {
+		if !is(names...)(cmd) {
+			return redistest.Pass
+		}
+		once.Do(func() { close(first) })
+		return redistest.Hold
+	}, first
+}
+
+// tellingContext tells when its end is first waited for, as a call does when it
+// begins to wait.
+type tellingContext struct {
+	context.Context
+	once    sync.Once
+	waiting chan struct{}
+}
+
+func (c *tellingContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.waiting) })
+	return c.Context.Done()
 }
