@@ -10,11 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/fair"
-	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-func TestConformance(t *testing.T) { locktest.Run(t, kind) }
 
 // What the suite cannot say through the interface that all lock kinds share.
 func TestRefused_Options(t *testing.T) {

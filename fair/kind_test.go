@@ -8,6 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/contract"
+	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
+	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m, kind) }
@@ -45,3 +48,25 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	}
 	return l, nil
 }}
+
+func TestConformance(t *testing.T) { contract.Run(t, kind) }
+
+func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
+
+func TestFaults(t *testing.T) { faults.Run(t, kind) }
+
+func TestG1_ExclusionUnderFaults(t *testing.T) { exclusion.Run(t, kind) }
+
+func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
+
+func TestG1_Linearizable(t *testing.T) { exclusion.RunLinearizability(t, kind) }
+
+func TestG1_LinearizabilityCheckFindsSeededBugs(t *testing.T) {
+	exclusion.RunLinearizabilityControl(t, kind)
+}
+
+func TestG8_GrantsFollowTheQueue(t *testing.T) { exclusion.RunOrder(t, kind) }
+
+func TestG8_OrderCheckFindsABrokenQueue(t *testing.T) { exclusion.RunOrderControl(t, kind) }
+
+func TestG8_LongQueue(t *testing.T) { exclusion.RunLongQueue(t, kind) }

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/chaos"
 	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
 // Each of these must fail, and does, in the time that the campaign takes.
 func TestG1_ChaosControls(t *testing.T) {
 	length := max(chaosTime(t), 80*time.Second) // a run ends when it has found something
-	for name, how := range map[string]locktest.Chaos{
+	for name, how := range map[string]chaos.Campaign{
 		"guard off":            {Unguarded: true},
 		"Bootstrap":            {NothingHeld: true},
 		"one clock":            {Clocks: true},
@@ -24,7 +24,7 @@ func TestG1_ChaosControls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(seed.Env, name)
-			locktest.RunChaosControl(t, how, length)
+			chaos.RunControl(t, how, length)
 		})
 	}
 }

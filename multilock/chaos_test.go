@@ -11,20 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/chaos"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
 func init() {
-	locktest.ChaosKind = locktest.Masters{
-		New: func(clients []rueidis.Client, o locktest.MastersOptions) (holdfast.Locker, error) {
+	chaos.Tested = chaos.Masters{
+		New: func(clients []rueidis.Client, o chaos.MastersOptions) (holdfast.Locker, error) {
 			l, err := masters(clients, o)
 			if err != nil {
 				return nil, err
 			}
 			return l, nil
 		},
-		Bootstrap: func(clients []rueidis.Client, o locktest.MastersOptions) error {
+		Bootstrap: func(clients []rueidis.Client, o chaos.MastersOptions) error {
 			l, err := masters(clients, o)
 			if err != nil {
 				return err
@@ -38,7 +38,7 @@ func init() {
 	}
 }
 
-func masters(clients []rueidis.Client, o locktest.MastersOptions) (*multilock.Locker, error) {
+func masters(clients []rueidis.Client, o chaos.MastersOptions) (*multilock.Locker, error) {
 	opts := []multilock.Option{multilock.WithLease(o.Lease), multilock.WithNodeTimeout(o.Lease / 10), multilock.WithClockFaults(o.ClockFaults)}
 	if o.Fencing {
 		opts = append(opts, multilock.WithFencing())
@@ -53,7 +53,7 @@ func masters(clients []rueidis.Client, o locktest.MastersOptions) (*multilock.Lo
 }
 
 // chaosModes are the promises that the campaign tries to break.
-var chaosModes = map[string]locktest.Chaos{
+var chaosModes = map[string]chaos.Campaign{
 	"default": {},
 	"fencing": {Fencing: true},
 	"clocks":  {Clocks: true, Faults: 1},
@@ -70,6 +70,10 @@ func chaosTime(t *testing.T) time.Duration {
 func TestG1_Chaos(t *testing.T) {
 	length := chaosTime(t)
 	for name, how := range chaosModes {
-		t.Run(name, func(t *testing.T) { locktest.RunChaos(t, how, length) })
+		t.Run(name, func(t *testing.T) { chaos.Run(t, how, length) })
 	}
 }
+
+func TestG1_NodesAreAddedAndRemovedOneByOne(t *testing.T) { chaos.RunResize(t) }
+
+func TestG1_ControlTwoNodesAtOnce(t *testing.T) { chaos.RunResizeControl(t) }

@@ -3,6 +3,10 @@ package multilock_test
 import (
 	"context"
 	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +14,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/contract"
+	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
@@ -60,4 +66,26 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+func TestConformance(t *testing.T) { contract.Run(t, kind) }
+
+func TestConformance3(t *testing.T) { contract.Run(t, onSeveral(t, 3)) }
+
+func TestConformance5(t *testing.T) { contract.Run(t, onSeveral(t, 5)) }
+
+func TestFaults(t *testing.T) { faults.Run(t, kind) }
+
+func TestFaults3(t *testing.T) { faults.Run(t, onSeveral(t, 3)) }
+
+func TestFaults5(t *testing.T) { faults.Run(t, onSeveral(t, 5)) }
+
+// onSeveral is the lock kind on so many nodes, if the environment variable QUORUM names
+// their number: some 300 redis-servers are more than a test beside others should
+// start, and what the nodes have to answer in is short for the race detector.
+func onSeveral(t *testing.T, nodes int) locktest.Kind {
+	if !slices.Contains(strings.Split(os.Getenv("QUORUM"), ","), strconv.Itoa(nodes)) {
+		t.Skip("make test-all runs the suites on several nodes, with QUORUM=3,5")
+	}
+	return kindOf(nodes)
 }

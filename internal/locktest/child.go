@@ -35,8 +35,8 @@ type childMain func(d Kind, p *Parent) error
 // childMains are all registered functions; written by init functions only.
 var childMains = map[string]childMain{}
 
-// registerChild names a function for StartChild; files call it in init.
-func registerChild(name string, f childMain) { childMains[name] = f }
+// RegisterChild names a function for StartChild; files call it in init.
+func RegisterChild(name string, f childMain) { childMains[name] = f }
 
 // Main is the TestMain of a lock kind. In a child it runs the child's function instead
 // of the tests.
@@ -83,7 +83,7 @@ func (p *Parent) Say(format string, args ...any) {
 // Hear waits for the next line of the parent.
 func (p *Parent) Hear() string { return <-p.lines }
 
-// Client opens a client of the Redis at addr, or clients of all of a fleet, which lives as long as the child.
+// Client opens a client of the Redis at addr, or clients of all of a topology, which lives as long as the child.
 func (*Parent) Client(addr string) (rueidis.Client, error) {
 	var all []rueidis.Client
 	for _, one := range strings.Split(addr, ",") {

@@ -31,5 +31,5 @@ var clockBase = func() (base struct {
 	return base
 }()
 
-// clockAt is the shared clock's reading at t, which carries a monotonic reading.
-func clockAt(t time.Time) time.Duration { return clockBase.shared + t.Sub(clockBase.local) }
+// ClockAt is the shared clock's reading at t, which carries a monotonic reading.
+func ClockAt(t time.Time) time.Duration { return clockBase.shared + t.Sub(clockBase.local) }

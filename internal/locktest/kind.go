@@ -1,7 +1,14 @@
-// Package locktest is the conformance suite that every lock kind passes: rlock, fair, and
-// later multilock. Every sentence of the public docs is a case, every
-// guarantee (G1…) and every fault (F1…) has its number in a test's name. It also
-// holds the checker of exclusion. For tests only.
+// Package locktest is what the suites for all lock kinds share: how a kind is shown to
+// them, the servers that it locks on, with proxies before them, and processes that can
+// be killed. The suites are in its folders:
+//
+//	contract   a case for each sentence of the public docs and each guarantee (G1…)
+//	faults     a case for each fault (F1…)
+//	exclusion  campaigns on one Redis, and the checks of what they record: two
+//	           holders, the order of fences and of a queue, linearizability
+//	chaos      campaigns on a quorum of nodes that fail
+//
+// A folder imports this package by a dot: a case reads as one. For tests only.
 package locktest
 
 import (

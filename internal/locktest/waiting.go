@@ -13,53 +13,53 @@ import (
 // Where Redis shows who waits, and what waiters are served by, is what the lock kinds
 // differ in; the cases ask here.
 
-// ofKey is the name of something that belongs to key: as the channel's, with
+// OfKey is the name of something that belongs to key: as the channel's, with
 // another prefix.
-func ofKey(prefix, key string) string {
+func OfKey(prefix, key string) string {
 	return prefix + strings.TrimPrefix(scripts.Channel(key), "redisson_lock__channel")
 }
 
-func queueOf(key string) string  { return ofKey("redisson_lock_queue", key) }
-func scoresOf(key string) string { return ofKey("redisson_lock_timeout", key) }
+func QueueOf(key string) string  { return OfKey("redisson_lock_queue", key) }
+func ScoresOf(key string) string { return OfKey("redisson_lock_timeout", key) }
 
-// inboxOf is the channel on which a client of a fair lock hears of its grants.
-func inboxOf(key, owner string) string {
+// InboxOf is the channel on which a client of a fair lock hears of its grants.
+func InboxOf(key, owner string) string {
 	client, _, _ := strings.Cut(owner, ":")
 	return scripts.Channel(key) + ":" + client
 }
 
-// queued are the owners that wait for key on a fair lock, in their order.
-func queued(t testing.TB, s redis, key string) []string {
+// Queued are the owners that wait for key on a fair lock, in their order.
+func Queued(t testing.TB, s Redis, key string) []string {
 	t.Helper()
-	m := s.Do(t, "LRANGE", queueOf(key), "0", "-1")
+	m := s.Do(t, "LRANGE", QueueOf(key), "0", "-1")
 	owners, err := m.AsStrSlice()
 	require.NoError(t, err)
 	return owners
 }
 
-// waiting is how many clients wait for key, as Redis sees it: they listen to its
+// Waiting is how many clients wait for key, as Redis sees it: they listen to its
 // releases, or stand in its queue.
-func (d Kind) waiting(t testing.TB, s redis, key string) int {
+func (d Kind) Waiting(t testing.TB, s Redis, key string) int {
 	t.Helper()
 	if !d.Fair {
-		n := listeners(t, s, scripts.Channel(key))
+		n := Listeners(t, s, scripts.Channel(key))
 		for _, one := range servers(s) {
-			if listeners(t, one, scripts.Channel(key)) != n {
-				return -1 // of a fleet, some have not been told yet
+			if Listeners(t, one, scripts.Channel(key)) != n {
+				return -1 // of a topology, some have not been told yet
 			}
 		}
 		return n
 	}
 	clients := map[string]bool{}
-	for _, owner := range queued(t, s, key) {
+	for _, owner := range Queued(t, s, key) {
 		client, _, _ := strings.Cut(owner, ":")
 		clients[client] = true
 	}
 	return len(clients)
 }
 
-// listeners is how many clients have subscribed to a channel.
-func listeners(t testing.TB, s redis, channel string) int {
+// Listeners is how many clients have subscribed to a channel.
+func Listeners(t testing.TB, s Redis, channel string) int {
 	t.Helper()
 	m := s.Do(t, "PUBSUB", "NUMSUB", channel)
 	said, err := m.AsIntMap()
@@ -69,7 +69,7 @@ func listeners(t testing.TB, s redis, channel string) int {
 
 // left is what waits have left of key: subscriptions, and names of places in a
 // queue.
-func left(t testing.TB, s redis, key string) []string {
+func left(t testing.TB, s Redis, key string) []string {
 	t.Helper()
 	var all []string
 	for _, one := range servers(s) {
@@ -80,37 +80,37 @@ func left(t testing.TB, s redis, key string) []string {
 	}
 	channel := scripts.Channel(key)
 	all = slices.DeleteFunc(all, func(c string) bool { return c != channel && !strings.HasPrefix(c, channel+":") })
-	for _, name := range []string{queueOf(key), scoresOf(key)} {
-		if exists(t, s, name) {
+	for _, name := range []string{QueueOf(key), ScoresOf(key)} {
+		if Exists(t, s, name) {
 			all = append(all, name)
 		}
 	}
 	return all
 }
 
-// looks is how many looks a wait costs at most before it sleeps: one before the
+// Looks is how many looks a wait costs at most before it sleeps: one before the
 // subscription and one after. A quorum sleeps when enough of its nodes have
 // confirmed theirs, and looks again for each that comes later: what that node told
 // before, nobody heard.
-func (d Kind) looks() int { return 1 + max(d.Nodes, 1) }
+func (d Kind) Looks() int { return 1 + max(d.Nodes, 1) }
 
-// waitVerb is the script whose reply tells a client that its first waiter has to
+// WaitVerb is the script whose reply tells a client that its first waiter has to
 // wait, once it can hear: it tries again, or it enters the queue.
-func (d Kind) waitVerb() string {
+func (d Kind) WaitVerb() string {
 	if d.Fair {
 		return "enter"
 	}
 	return "acquire"
 }
 
-// grantVerb is the script whose reply brings a key from one waiter of a client to
+// GrantVerb is the script whose reply brings a key from one waiter of a client to
 // the next, where it is not handed over in memory.
-func (d Kind) grantVerb() string {
+func (d Kind) GrantVerb() string {
 	if d.Fair {
 		return "release"
 	}
 	return "acquire"
 }
 
-// java is an owner of a Java client.
-const java = "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1"
+// Java is an owner of a Java client.
+const Java = "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1"

@@ -22,8 +22,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// await is for what no event tells: it polls for a while, generously.
-func await(t testing.TB, what func() bool, why ...any) {
+// Await is for what no event tells: it polls for a while, generously.
+func Await(t testing.TB, what func() bool, why ...any) {
 	t.Helper()
 	require.Eventually(t, what, 20*time.Second, time.Millisecond, why...)
 }
@@ -39,22 +39,22 @@ func MoreAtOnce() {
 	}
 }
 
-// poke fills a one-slot channel.
-func poke(c chan<- struct{}) {
+// Poke fills a one-slot channel.
+func Poke(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// redis is a server, or a fleet of them.
-type redis interface {
+// Redis is a server, or a topology of them.
+type Redis interface {
 	Do(t testing.TB, args ...string) rueidis.RedisMessage
 }
 
-// number is the reply to a command of the administrator; on a fleet, one that most
+// Number is the reply to a command of the administrator; on a topology, one that most
 // servers give at least.
-func number(t testing.TB, s redis, args ...string) int {
+func Number(t testing.TB, s Redis, args ...string) int {
 	t.Helper()
 	var all []int
 	for _, one := range servers(s) {
@@ -63,50 +63,50 @@ func number(t testing.TB, s redis, args ...string) int {
 		require.NoError(t, err)
 		all = append(all, int(n))
 	}
-	return seenByMost(all)
+	return SeenByMost(all)
 }
 
-// seenByMost is the largest number that most nodes have reached.
-func seenByMost(byNode []int) int {
+// SeenByMost is the largest number that most nodes have reached.
+func SeenByMost(byNode []int) int {
 	sorted := slices.Sorted(slices.Values(byNode))
 	return sorted[(len(sorted)-1)/2]
 }
 
-// exists tells whether the key is there, be it on one server of a fleet.
-func exists(t testing.TB, s redis, key string) bool {
+// Exists tells whether the key is there, on one server of a topology at least.
+func Exists(t testing.TB, s Redis, key string) bool {
 	t.Helper()
-	return slices.ContainsFunc(servers(s), func(s *redistest.Server) bool { return number(t, s, "EXISTS", key) == 1 })
+	return slices.ContainsFunc(servers(s), func(s *redistest.Server) bool { return Number(t, s, "EXISTS", key) == 1 })
 }
 
-// gone waits until the key is nowhere: one node of several may be told after Unlock
+// Gone waits until the key is nowhere: one node of several may be told after Unlock
 // has returned.
-func gone(t testing.TB, s redis, key string) {
+func Gone(t testing.TB, s Redis, key string) {
 	t.Helper()
 	if len(servers(s)) == 1 {
-		require.False(t, exists(t, s, key), key)
+		require.False(t, Exists(t, s, key), key)
 		return
 	}
-	await(t, func() bool { return !exists(t, s, key) }, key)
+	Await(t, func() bool { return !Exists(t, s, key) }, key)
 }
 
-// give has somebody else hold the key, and in one step: the repair of a quorum must
+// Give has somebody else hold the key, and in one step: the repair of a quorum must
 // not find it free in between.
-func give(t testing.TB, s redis, key, owner, count string) {
+func Give(t testing.TB, s Redis, key, owner, count string) {
 	t.Helper()
 	const script = "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"
 	s.Do(t, "EVAL", script, "1", key, owner, count)
 }
 
-// servers are those of a fleet, or the one.
-func servers(s redis) []*redistest.Server {
-	if f, ok := s.(fleet); ok {
+// servers are those of a topology, or the one.
+func servers(s Redis) []*redistest.Server {
+	if f, ok := s.(Topology); ok {
 		return f
 	}
 	return []*redistest.Server{s.(*redistest.Server)}
 }
 
-// moduleRoot is the folder of go.mod, found from that of the package under test.
-func moduleRoot() string {
+// ModuleRoot is the folder of go.mod, found from that of the package under test.
+func ModuleRoot() string {
 	dir, err := os.Getwd()
 	if err != nil {
 		panic(err)
@@ -141,9 +141,9 @@ func sha(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// verb names a command as a proxy sees it: that of a script by the script's file
+// Verb names a command as a proxy sees it: that of a script by the script's file
 // (acquire, clean_up, …), any other by its first word in lower case.
-func verb(cmd []string) string {
+func Verb(cmd []string) string {
 	word := strings.ToLower(cmd[0])
 	switch word {
 	case "evalsha":
@@ -178,16 +178,16 @@ func endVerb(cmd []string) string {
 	return "release"
 }
 
-// is matches a command by what verb calls it.
-func is(names ...string) func(cmd []string) bool {
-	return func(cmd []string) bool { return slices.Contains(names, verb(cmd)) }
+// Is matches a command by what verb calls it.
+func Is(names ...string) func(cmd []string) bool {
+	return func(cmd []string) bool { return slices.Contains(names, Verb(cmd)) }
 }
 
-// holding is a hook that holds commands.
-func holding(names ...string) (hook redistest.Hook, held <-chan struct{}) {
+// Holding is a hook that holds commands.
+func Holding(names ...string) (hook redistest.Hook, held <-chan struct{}) {
 	first, once := make(chan struct{}), sync.Once{}
 	return func(cmd []string) redistest.Verdict {
-		if !is(names...)(cmd) {
+		if !Is(names...)(cmd) {
 			return redistest.Pass
 		}
 		once.Do(func() { close(first) })
@@ -195,15 +195,15 @@ func holding(names ...string) (hook redistest.Hook, held <-chan struct{}) {
 	}, first
 }
 
-// tellingContext tells when its end is first waited for, as a call does when it
+// TellingContext tells when its end is first waited for, as a call does when it
 // begins to wait.
-type tellingContext struct {
+type TellingContext struct {
 	context.Context
 	once    sync.Once
-	waiting chan struct{}
+	Waiting chan struct{}
 }
 
-func (c *tellingContext) Done() <-chan struct{} {
-	c.once.Do(func() { close(c.waiting) })
+func (c *TellingContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.Waiting) })
 	return c.Context.Done()
 }

@@ -1,0 +1,248 @@
+// Package chaos has processes compete for locks on five nodes while all goes wrong that
+// a quorum promises to survive.
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Masters is a lock kind on several independent nodes, as the chaos run sees it.
+type Masters struct {
+	// New makes a locker on the nodes of clients.
+	New func(clients []rueidis.Client, o MastersOptions) (holdfast.Locker, error)
+	// Bootstrap is what a program calls when it starts.
+	Bootstrap func(clients []rueidis.Client, o MastersOptions) error
+}
+
+// MastersOptions are those of the chaos run.
+type MastersOptions struct {
+	Lease       time.Duration // the longest, too
+	Handover    *time.Duration
+	Fencing     bool
+	ClockFaults int
+	Unguarded   bool
+	NothingHeld bool // of Bootstrap: nobody holds a lease
+}
+
+// Tested is set by the tests of a lock kind on several nodes, in their processes and
+// in the children.
+var Tested Masters
+
+// Campaign is how a campaign is made.
+type Campaign struct {
+	Fencing bool
+	Clocks  bool // now and then the clock of one node is wrong
+	Faults  int  // clocks of which the lock is told that they may be wrong
+	// Of controls only.
+	Unguarded   bool // nodes vote right after they have forgotten
+	NothingHeld bool // programs that start say that nothing is held
+	Orphans     bool // the control is to find orphans, and not overlaps
+}
+
+const (
+	chaosNodes     = 5
+	chaosProcesses = 4
+	chaosLease     = 600 * time.Millisecond
+)
+
+// Run has four processes of 16 goroutines each compete for few keys on five
+// masters, and hold them for up to several leases, while all goes wrong at once that
+// costs no more than votes: nodes forget one after the other, all of them, as fast as
+// may be; nodes and processes stand still and are killed, as many as there are;
+// networks fail between any; programs start and call Bootstrap; and, if asked for, the
+// clock of one node at a time is wrong. It checks that the leases of a key never
+// overlapped, that their fences grew, and that no node gave a key to an owner that it
+// had been told to forget.
+// CHAOS_SEED repeats the faults of a run.
+func Run(t *testing.T, how Campaign, length time.Duration) {
+	c := newChaos(t, how)
+	run := c.run(length, nil)
+	found := exclusion.Check(run.Intervals)
+	c.explain(found)
+	require.Empty(t, found.Overlaps, "two holders")
+	require.Empty(t, found.Disorder, "fences out of order")
+	require.Empty(t, c.orphans(), "taken after its end")
+
+	// A run whose processes or faults stood still proves nothing.
+	floor := func(perMinute int) int { return perMinute * int(length/time.Second) / 60 }
+	require.GreaterOrEqual(t, len(run.Intervals), floor(300), "grants")
+	require.GreaterOrEqual(t, run.Killed, floor(5), "holders killed")
+	for _, kind := range []string{"denied", "ran-out", "fixed", "capped"} {
+		require.GreaterOrEqual(t, run.Losses[kind], floor(3), "leases lost: %s", kind)
+	}
+	for _, kind := range c.kinds() {
+		require.GreaterOrEqual(t, c.faults[kind], floor(1), kind)
+	}
+}
+
+// RunControl makes the same run with a lock that fails, or with more faults than
+// it promises to survive. It ends as soon as that is seen, which must be in time.
+func RunControl(t *testing.T, how Campaign, length time.Duration) {
+	c := newChaos(t, how)
+	began := time.Now()
+	run := c.run(length, func() bool {
+		if how.Orphans {
+			return len(c.orphans()) > 0
+		}
+		return len(exclusion.Check(c.recorded(false).Intervals).Overlaps) > 0
+	})
+	found := exclusion.Check(run.Intervals)
+	c.explain(found)
+	t.Logf("found after %v: overlaps %d, fences out of order %d, orphans %d", time.Since(began).Round(time.Millisecond),
+		len(found.Overlaps), len(found.Disorder), len(c.orphans()))
+	if how.Orphans {
+		require.NotEmpty(t, c.orphans(), "not found")
+	} else {
+		require.NotEmpty(t, found.Overlaps, "not found")
+	}
+}
+
+// chaos is one run.
+type chaos struct {
+	t       *testing.T
+	how     Campaign
+	nodes   []*redistest.Server
+	ends    []*ends // by node
+	file    string
+	all     []*victim
+	randoms *rand.Rand // makes those of the injectors; newChaos's and run's own
+
+	processes sync.RWMutex // held for reading while a process suffers
+	over      chan struct{}
+
+	mu     sync.Mutex
+	faults map[string]int           // by kind; guarded by mu
+	diary  []string                 // guarded by mu
+	died   map[string]time.Duration // when a process was gone, guarded by mu
+}
+
+func newChaos(t *testing.T, how Campaign) *chaos {
+	seed := rand.Uint64()
+	if s := os.Getenv("CHAOS_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err, "CHAOS_SEED")
+	}
+	t.Logf("seed: CHAOS_SEED=%d", seed)
+	c := &chaos{
+		t: t, how: how, randoms: rand.New(rand.NewPCG(seed, 0)), over: make(chan struct{}),
+		faults: map[string]int{}, died: map[string]time.Duration{},
+	}
+	var clients []rueidis.Client
+	for range chaosNodes {
+		c.nodes = append(c.nodes, redistest.StartWithClock(t))
+		c.ends = append(c.ends, new(ends))
+	}
+	for i, n := range c.nodes {
+		c.listen(i)
+		clients = append(clients, n.Client(t))
+	}
+	require.NoError(t, Tested.Bootstrap(clients, MastersOptions{Lease: chaosLease, Unguarded: how.Unguarded, NothingHeld: true}))
+	c.file = filepath.Join(t.TempDir(), "records")
+	require.NoError(t, os.WriteFile(c.file, nil, 0o600))
+	for i := range chaosProcesses {
+		v := &victim{c: c, name: strconv.Itoa(i), random: c.random()}
+		for _, n := range c.nodes {
+			v.proxies = append(v.proxies, redistest.NewProxy(t, n.Addr()))
+		}
+		v.start()
+		c.all = append(c.all, v)
+	}
+	return c
+}
+
+func (c *chaos) random() *rand.Rand { return rand.New(rand.NewPCG(c.randoms.Uint64(), 0)) }
+
+// run brings faults upon the nodes, the processes and the ways between them, and
+// returns what was recorded. It ends early when enough says so.
+func (c *chaos) run(length time.Duration, enough func() bool) exclusion.Records {
+	end := time.AfterFunc(length, sync.OnceFunc(func() { close(c.over) }))
+	defer end.Stop()
+	var work sync.WaitGroup
+	random := c.random()
+	work.Go(func() { c.nodesSuffer(random) })
+	if random := c.random(); c.how.Clocks {
+		work.Go(func() { c.clocksSuffer(random) })
+	}
+	far := c.random()
+	work.Go(func() { c.distance(far) })
+	for _, v := range c.all {
+		random := c.random()
+		work.Go(v.suffer)
+		work.Go(func() { v.loseTouch(random) })
+	}
+	for enough != nil && c.sleep(200*time.Millisecond) {
+		if enough() {
+			end.Reset(0)
+		}
+	}
+	work.Wait()
+	for _, v := range c.all {
+		v.child.Say("stop")
+	}
+	for _, v := range c.all {
+		v.child.Await()
+	}
+	run := c.recorded(true)
+	c.t.Logf("%d grants, %d holders killed, leases lost: %v, faults: %v", len(run.Intervals), run.Killed, run.Losses, c.faults)
+	return run
+}
+
+func (c *chaos) recorded(over bool) exclusion.Records {
+	c.mu.Lock()
+	died := maps.Clone(c.died)
+	c.mu.Unlock()
+	data, err := os.ReadFile(c.file)
+	require.NoError(c.t, err)
+	run, err := exclusion.ReadRecords(data, died, over)
+	require.NoError(c.t, err)
+	return run
+}
+
+// sleep is false when the run is over.
+func (c *chaos) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.over:
+		return false
+	}
+}
+
+// did notes a fault.
+func (c *chaos) did(kind string, format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults[kind]++
+	c.diary = append(c.diary, fmt.Sprintf("%v %s ", Clock(), kind)+fmt.Sprintf(format, args...))
+}
+
+// explain logs what was found, and what happened before.
+func (c *chaos) explain(found exclusion.Breaches) {
+	if all := append(append(found.Overlaps, found.Disorder...), c.orphans()...); len(all) > 0 {
+		c.t.Logf("found:\n%s\nfaults:\n%s", strings.Join(all[:min(len(all), 5)], "\n"), strings.Join(c.diary, "\n"))
+	}
+}
+
+func upTo(random *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(random.Int64N(int64(most)))
+}

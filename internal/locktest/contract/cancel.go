@@ -1,0 +1,171 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var cancelCases = []testCase{
+	{"Cancel_BeforeTheCallSendsNothing", defaults, cancelBefore},
+	{"Cancel_JoinsTheContextsErrorAndCause", defaults, cancelJoined},
+	{"Cancel_LeavesNothing", defaults, cancelTidy},
+	{"Cancel_InAnOutageTellsWhatIsKnown", defaults, cancelOutage},
+	{"Cancel_LeavesTheNextItsOwnTerms", defaults, cancelTerms},
+	{"Cancel_OfOneWaiterLeavesTheOthers", defaults, cancelOne},
+}
+
+// isOurs tells whether err is one of ours.
+func isOurs(err error) bool {
+	for _, e := range []error{
+		holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed,
+		holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func cancelBefore(c *harness) {
+	over, cancel := context.WithCancelCause(c.ctx)
+	cancel(errMine)
+	late, stop := context.WithDeadline(c.ctx, time.Now())
+	defer stop()
+	for ctx, want := range map[context.Context][]error{over: {context.Canceled, errMine}, late: {context.DeadlineExceeded}} {
+		for name, call := range map[string]func() error{
+			"Lock":        func() error { _, err := c.Locker.Lock(ctx, "k"); return err },
+			"TryLock":     func() error { _, err := c.Locker.TryLock(ctx, "k"); return err },
+			"TryLockFor":  func() error { _, err := c.Locker.TryLockFor(ctx, "k", time.Hour); return err },
+			"Do":          func() error { return c.Locker.Do(ctx, "k", unreachable(c.T)) },
+			"Inspect":     func() error { _, err := c.Locker.Inspect(ctx, "k"); return err },
+			"ForceUnlock": func() error { _, err := c.Locker.ForceUnlock(ctx, "k"); return err },
+		} {
+			err := call()
+			for _, e := range want {
+				require.ErrorIs(c.T, err, e, name)
+			}
+			require.False(c.T, isOurs(err), name)
+		}
+	}
+	c.quiet()
+}
+
+// Whoever has the key, and whatever the wait is at.
+func cancelJoined(c *harness) {
+	Lock(c.T, c.Locker, c.ctx, "mine")
+	Lock(c.T, c.Other, c.ctx, "theirs")
+	for _, key := range []string{"mine", "theirs"} {
+		ctx, cancel := context.WithCancelCause(c.ctx)
+		waits := []<-chan Acquired{GoLock(c.Locker, ctx, key), c.queueWith(ctx, c.Locker, key)}
+		limited := make(chan Acquired, 1)
+		go func() {
+			l, err := c.Locker.TryLockFor(ctx, key, time.Hour)
+			limited <- Acquired{Lease: l, Err: err}
+		}()
+		if key == "theirs" {
+			c.AwaitWaiters(key, 1)
+		}
+		cancel(errMine)
+		for _, w := range append(waits, limited) {
+			a := <-w
+			require.Nil(c.T, a.Lease)
+			require.ErrorIs(c.T, a.Err, context.Canceled)
+			require.ErrorIs(c.T, a.Err, errMine)
+		}
+		c.Traceless("theirs")
+
+		ctx, stop := context.WithTimeout(c.ctx, time.Second)
+		defer stop()
+		_, err := c.Locker.Lock(ctx, key)
+		require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+		require.ErrorIs(c.T, err, context.DeadlineExceeded)
+	}
+}
+
+func cancelTidy(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	ctx, cancel := context.WithCancel(c.ctx)
+	waits := []<-chan Acquired{GoLock(c.Locker, ctx, "k"), c.queueWith(ctx, c.Locker, "k")}
+	c.AwaitWaiters("k", 1)
+	cancel()
+	for _, w := range waits {
+		require.ErrorIs(c.T, (<-w).Err, context.Canceled)
+	}
+	c.Traceless("k")
+	c.unlock(their)
+	c.Tidy("k")
+}
+
+func cancelOutage(c *harness) {
+	c.away()
+	defer c.Proxy.Refuse(false)
+	_, err := c.Locker.TryLockFor(c.ctx, "k", time.Second)
+	require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
+	require.NotErrorIs(c.T, err, context.DeadlineExceeded)
+
+	ctx, cancel := context.WithTimeoutCause(c.ctx, time.Second, errMine)
+	defer cancel()
+	_, err = c.Locker.Lock(ctx, "k")
+	require.ErrorIs(c.T, err, context.DeadlineExceeded)
+	require.ErrorIs(c.T, err, errMine)
+	require.True(c.T, errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown), "%v", err)
+	require.NotErrorIs(c.T, err, holdfast.ErrNotAcquired)
+}
+
+// What was asked for by one who has gone is not what the next wants.
+func cancelTerms(c *harness) {
+	holder := Lock(c.T, c.Locker, c.ctx, "k", holdfast.MaxHold(time.Hour))
+	ctx, cancel := context.WithCancel(c.ctx)
+	going := c.queueWith(ctx, c.Locker, "k")
+	next := c.queue(c.Locker, "k", holdfast.FixedLease(time.Hour))
+	hook, held := Holding(c.Kind.GrantVerb())
+	c.Proxy.OnReply(hook)
+	released := make(chan error, 1)
+	go func() { released <- holder.Unlock(c.ctx) }()
+	Within(c.T, held)
+	cancel()
+	require.ErrorIs(c.T, (<-going).Err, context.Canceled)
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+	require.NoError(c.T, <-released)
+	l := Got(c.T, next)
+	require.Greater(c.T, time.Until(l.Deadline()), 30*time.Minute)
+	require.Equal(c.T, l.Owner(), c.Owner("k"))
+	c.unlock(l)
+	c.Tidy("k")
+}
+
+// The head of the queue may go, and those in the middle, at the moment of the
+// release too: the next gets the key.
+func cancelOne(c *harness) {
+	for i := range 20 {
+		their := Lock(c.T, c.Other, c.ctx, "k")
+		ctx, cancel := context.WithCancel(c.ctx)
+		going := []<-chan Acquired{GoLock(c.Locker, ctx, "k")}
+		c.AwaitWaiters("k", 1)
+		going = append(going, c.queueWith(ctx, c.Locker, "k"))
+		staying := c.queue(c.Locker, "k")
+		released := make(chan error, 1)
+		if i%2 == 0 {
+			cancel()
+		}
+		go func() { released <- their.Unlock(c.ctx) }()
+		cancel()
+		for _, w := range going {
+			if a := <-w; a.Err == nil {
+				c.unlock(a.Lease)
+			}
+		}
+		require.NoError(c.T, <-released)
+		c.unlock(Got(c.T, staying))
+		c.AwaitWaiters("k", 0)
+	}
+	c.Tidy("k")
+}

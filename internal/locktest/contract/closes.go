@@ -1,0 +1,182 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var closeCases = []testCase{
+	{"Close_ReleasesAndEndsAll", defaults, closeAll},
+	{"Close_Unused", defaults, closeUnused},
+	{"Close_DuringDo", defaults, closeDo},
+	{"Close_WithACallUnderWay", Options{Lease: time.Second}, closeUnderWay},
+	{"Close_IsBoundedWhileRedisHangs", Options{Lease: time.Second}, closeHanging},
+	{"Close_IsBoundedDuringACleanUp", Options{Lease: 300 * time.Millisecond}, closeCleanUp},
+	{"Close_WithRedisGone", defaults, closeGone},
+	{"Close_ReleasesManyInFewCalls", defaults, closeMany},
+	{"Close_RefusesAllUse", defaults, closeUse},
+}
+
+func closeAll(c *harness) {
+	var leases []*holdfast.Lease
+	for _, key := range []string{"a", "b", "nested"} {
+		leases = append(leases, Lock(c.T, c.Locker, c.ctx, key))
+	}
+	leases = append(leases, Lock(c.T, c.Locker, leases[2].Bind(c.ctx), "nested"))
+	leases = append(leases, Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Hour)))
+	their := Lock(c.T, c.Other, c.ctx, "theirs")
+	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "theirs"), c.queue(c.Locker, "a"), c.queue(c.Locker, "a")}
+	c.AwaitWaiters("theirs", 1)
+	next := GoLock(c.Other, c.ctx, "b")
+	c.AwaitWaiters("b", 1)
+
+	require.NoError(c.T, c.Locker.Close())
+	c.unlock(Got(c.T, next)) // it was told
+	for _, w := range waits {
+		RequireSentinel(c.T, (<-w).Err, holdfast.ErrClosed)
+	}
+	for _, l := range leases {
+		c.ended(l, holdfast.ErrClosed)
+		c.free(l.Key())
+		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrClosed)
+		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+	}
+	c.Traceless("theirs")
+	require.NoError(c.T, c.Locker.Close())
+	c.unlock(their)
+	c.Tidy("theirs")
+}
+
+func closeUnused(c *harness) {
+	l, err := c.Kind.New(c.Client, Options{})
+	require.NoError(c.T, err)
+	require.NoError(c.T, l.Close())
+	require.NoError(c.T, l.Close())
+	c.quiet()
+}
+
+func closeDo(c *harness) {
+	err := c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
+		require.NoError(c.T, c.Locker.Close())
+		<-ctx.Done()
+		require.ErrorIs(c.T, context.Cause(ctx), holdfast.ErrClosed)
+		return errMine
+	})
+	require.ErrorIs(c.T, err, errMine)
+	require.ErrorIs(c.T, err, holdfast.ErrClosed)
+	c.free("k")
+}
+
+// A lock that is granted while the locker closes belongs to nobody.
+func closeUnderWay(c *harness) {
+	hook, held := Holding("acquire")
+	c.Proxy.OnReply(hook)
+	done := GoLock(c.Locker, c.ctx, "k")
+	Within(c.T, held)
+	closed := make(chan error, 1)
+	go func() { closed <- c.Locker.Close() }()
+	// It is closed for this key when it says so, and waits for the call.
+	Await(c.T, func() bool {
+		_, err := c.Locker.TryLock(c.ctx, "k")
+		return errors.Is(err, holdfast.ErrClosed)
+	})
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+	require.NoError(c.T, <-closed)
+	a := <-done
+	require.Nil(c.T, a.Lease)
+	require.Error(c.T, a.Err)
+	c.Tidy("k")
+}
+
+func closeHanging(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	waiter := c.queue(c.Locker, "k")
+	their := Lock(c.T, c.Other, c.ctx, "theirs")
+	far := GoLock(c.Locker, c.ctx, "theirs")
+	c.AwaitWaiters("theirs", 1)
+	c.Proxy.HoldRequests(true)
+	defer c.Proxy.HoldRequests(false)
+	err := c.Locker.Close()
+	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	ownTime(c.T, err)
+	require.Error(c.T, l.Err())
+	require.ErrorIs(c.T, (<-waiter).Err, holdfast.ErrClosed)
+	require.ErrorIs(c.T, (<-far).Err, holdfast.ErrClosed)
+	require.NoError(c.T, c.Locker.Close())
+	_ = their.Unlock(c.ctx)
+	Await(c.T, func() bool { return !Exists(c.T, c.Server, "k") }) // within its lease
+}
+
+// The clean-up would go on for as long as the lease in doubt could last.
+func closeCleanUp(c *harness) {
+	c.awayAfter("acquire")
+	_, err := c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(time.Hour))
+	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	closed := make(chan error, 1)
+	go func() { closed <- c.Locker.Close() }()
+	select {
+	case <-closed:
+	case <-c.ctx.Done():
+		require.FailNow(c.T, "Close hangs")
+	}
+}
+
+// Over a slow link there is no time for a call for each.
+func closeMany(c *harness) {
+	const keys = 1000
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() { Lock(c.T, c.Locker, c.ctx, fmt.Sprint("k", i)) })
+	}
+	all.Wait()
+	require.NoError(c.T, c.Locker.Close())
+	c.mu.Lock()
+	most := 0
+	for _, sent := range c.sent { // nodes share calls as it happens, each in its way
+		most = max(most, len(slices.DeleteFunc(slices.Clone(sent), func(what string) bool { return what != "release" })))
+	}
+	c.mu.Unlock()
+	require.Positive(c.T, most)
+	require.Less(c.T, most, keys/4)
+	for i := range keys {
+		Gone(c.T, c.Server, fmt.Sprint("k", i))
+	}
+}
+
+func closeGone(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	c.Server.Kill()
+	require.ErrorIs(c.T, c.Locker.Close(), holdfast.ErrUnknown)
+	c.ended(l, holdfast.ErrClosed)
+	c.Server.Restart()
+}
+
+func closeUse(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	bound := context.WithoutCancel(l.Bind(c.ctx))
+	require.NoError(c.T, c.Locker.Close())
+	c.commands()
+	for _, ctx := range []context.Context{c.ctx, bound} {
+		for name, call := range map[string]func() error{
+			"Lock":        func() error { _, err := c.Locker.Lock(ctx, "k"); return err },
+			"TryLock":     func() error { _, err := c.Locker.TryLock(ctx, "k"); return err },
+			"TryLockFor":  func() error { _, err := c.Locker.TryLockFor(ctx, "k", time.Hour); return err },
+			"Do":          func() error { return c.Locker.Do(ctx, "k", unreachable(c.T)) },
+			"Inspect":     func() error { _, err := c.Locker.Inspect(ctx, "k"); return err },
+			"ForceUnlock": func() error { _, err := c.Locker.ForceUnlock(ctx, "k"); return err },
+		} {
+			require.ErrorIs(c.T, call(), holdfast.ErrClosed, name)
+		}
+	}
+	c.quiet()
+}

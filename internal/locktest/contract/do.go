@@ -1,0 +1,139 @@
+package contract
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var doCases = []testCase{
+	{"Do_RunsUnderTheLockAndUnlocks", defaults, doRuns},
+	{"Do_UnlocksOnPanicAndGoexit", defaults, doPanics},
+	{"Do_WaitsAtMost", defaults, doWaitsAtMost},
+	{"Do_JoinsALossToTheError", defaults, doLoses},
+	{"Do_RefusesANilFunction", defaults, doNil},
+	{"Do_DoesNotRunWithoutTheLock", defaults, doNotAcquired},
+	{"Do_UnlocksWhenTheContextIsOver", defaults, doCancelled},
+}
+
+// unreachable is a function that must not be run.
+func unreachable(t testing.TB) func(context.Context) error {
+	return func(context.Context) error {
+		t.Error("the function was run")
+		return nil
+	}
+}
+
+func doRuns(c *harness) {
+	for _, result := range []error{nil, errMine} {
+		var bound context.Context
+		err := c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
+			bound = ctx
+			require.Equal(c.T, 1, c.Entries("k"))
+			require.NoError(c.T, ctx.Err())
+			require.Equal(c.T, "k", holdfast.LeaseFrom(ctx).Key())
+			return result
+		})
+		require.Equal(c.T, result, err)
+		c.free("k")
+		<-bound.Done()
+		require.ErrorIs(c.T, context.Cause(bound), holdfast.ErrReleased)
+	}
+}
+
+// WaitAtMost bounds the wait and leaves the function its time.
+func doWaitsAtMost(c *harness) {
+	require.Nil(c.T, holdfast.LeaseFrom(c.ctx))
+	for _, wait := range []time.Duration{0, time.Second} {
+		held := Lock(c.T, c.Other, c.ctx, "k")
+		began := time.Now()
+		err := c.Locker.Do(c.ctx, "k", unreachable(c.T), holdfast.WaitAtMost(wait))
+		require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+		require.NotErrorIs(c.T, err, context.DeadlineExceeded)
+		require.GreaterOrEqual(c.T, time.Since(began), wait)
+		c.unlock(held)
+		before, _ := c.ctx.Deadline()
+		require.NoError(c.T, c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
+			after, _ := ctx.Deadline()
+			require.Equal(c.T, before, after)
+			return c.Locker.Do(ctx, "k", func(context.Context) error { return nil }, holdfast.WaitAtMost(wait))
+		}, holdfast.WaitAtMost(wait)))
+	}
+	_, err := c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(-1))
+	require.ErrorContains(c.T, err, "WaitAtMost: -1ns is negative")
+	_, err = c.Locker.TryLock(c.ctx, "k", holdfast.WaitAtMost(0))
+	require.ErrorContains(c.T, err, "WaitAtMost is for Do and Lock")
+	_, err = c.Locker.TryLockFor(c.ctx, "k", 0, holdfast.WaitAtMost(0))
+	require.ErrorContains(c.T, err, "WaitAtMost is for Do and Lock")
+	c.free("k")
+}
+
+func doPanics(c *harness) {
+	require.PanicsWithValue(c.T, errMine, func() {
+		_ = c.Locker.Do(c.ctx, "k", func(context.Context) error { panic(errMine) })
+	})
+	c.free("k")
+
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_ = c.Locker.Do(c.ctx, "k", func(context.Context) error {
+			runtime.Goexit()
+			return nil
+		})
+	}()
+	<-gone
+	c.free("k")
+}
+
+func doLoses(c *harness) {
+	for _, result := range []error{nil, errMine} {
+		err := c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
+			_, err := c.Locker.ForceUnlock(c.ctx, "k")
+			require.NoError(c.T, err)
+			<-ctx.Done()
+			require.ErrorIs(c.T, context.Cause(ctx), holdfast.ErrLost)
+			return result
+		})
+		require.ErrorIs(c.T, err, holdfast.ErrLost)
+		if result != nil {
+			require.ErrorIs(c.T, err, result)
+		}
+	}
+}
+
+func doNil(c *harness) {
+	require.ErrorContains(c.T, c.Locker.Do(c.ctx, "k", nil), "function is nil")
+	c.quiet()
+}
+
+func doNotAcquired(c *harness) {
+	l := Lock(c.T, c.Other, c.ctx, "k")
+	ctx, cancel := context.WithCancel(c.ctx)
+	done := make(chan error, 1)
+	go func() { done <- c.Locker.Do(ctx, "k", unreachable(c.T)) }()
+	c.AwaitWaiters("k", 1)
+	cancel()
+	err := <-done
+	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+	require.ErrorIs(c.T, err, context.Canceled)
+	c.unlock(l)
+	c.Tidy("k")
+}
+
+func doCancelled(c *harness) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	err := c.Locker.Do(ctx, "k", func(ctx context.Context) error {
+		cancel()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	require.Equal(c.T, context.Canceled, err)
+	c.free("k")
+}

@@ -1,0 +1,243 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// fairCases are what only fair locks promise.
+var fairCases = []testCase{
+	{"Wait_CostsOneHeartbeatPerClient", Options{Stale: time.Second}, fairWaitCosts},
+	{"Wait_BusyKeyNeedsNoHeartbeats", Options{Stale: 5 * time.Second}, fairBusy},
+	{"G4_FoundThoughOthersEnter", Options{Lease: Long, Stale: 2 * time.Second}, fairFoundAmongNew},
+	{"G4_FoundWithinTwoHeartbeats", Options{Lease: Long, Stale: 2 * time.Second}, fairFound},
+	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: Long, Stale: firstShort, FirstLease: firstShort}, fairLateGrant},
+	{"G1_AGrantOfAnotherKeyIsNotBelieved", Options{Lease: Long, FirstLease: Long}, fairOtherKey},
+	{"G1_FairGrantOvertakenByTheNext", defaults, fairOvertaken},
+	{"G8_TryLockDoesNotOvertake", Options{Lease: Long}, fairTryLock},
+	{"G8_AnotherClientsTurnEndsARun", tenured, fairRunEnds},
+}
+
+const firstShort = 600 * time.Millisecond
+
+// The first of a key subscribes, and each takes its place; from then on there is one
+// heartbeat for all of them, in five of which the client would count as dead.
+func fairWaitCosts(c *harness) {
+	const keys, perKey = 3, 5
+	var their []*holdfast.Lease
+	var waits []<-chan Acquired
+	var want []string
+	for i := range keys {
+		key := fmt.Sprint("key", i)
+		their = append(their, Lock(c.T, c.Other, c.ctx, key))
+		waits = append(waits, c.inQueue(c.Locker, key))
+		want = append(want, "acquire", "subscribe", "enter")
+		for range perKey - 1 {
+			waits = append(waits, c.inQueue(c.Locker, key))
+			want = append(want, "enter")
+		}
+	}
+	require.Equal(c.T, want, c.commands())
+	before, began := c.heartbeatsSent(), time.Now()
+	Await(c.T, func() bool { return c.heartbeatsSent() >= before+10 })
+	require.GreaterOrEqual(c.T, time.Since(began), 9*time.Second/5)
+	c.quiet()
+	for i, l := range their {
+		c.unlock(l)
+		for _, w := range waits[i*perKey : (i+1)*perKey] {
+			c.unlock(Got(c.T, w))
+		}
+	}
+	require.NotContains(c.T, c.commands(), "subscribe")
+}
+
+// Where everybody is served soon, enters do what heartbeats are for.
+func fairBusy(c *harness) {
+	before, end := c.heartbeatsSent(), time.Now().Add(3*time.Second+500*time.Millisecond) // three heartbeats
+	var both sync.WaitGroup
+	for _, l := range []holdfast.Locker{c.Locker, c.Other} {
+		both.Go(func() {
+			for time.Now().Before(end) {
+				c.unlock(Lock(c.T, l, c.ctx, "k"))
+			}
+		})
+	}
+	both.Wait()
+	require.LessOrEqual(c.T, c.heartbeatsSent()-before, 1)
+}
+
+// One has lost its place, and others enter meanwhile, which tells nothing of it.
+func fairFoundAmongNew(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	lost := c.inQueue(c.Locker, "k")
+	owner := Queued(c.T, c.Server, "k")[0]
+	c.Server.Do(c.T, "LREM", QueueOf("k"), "1", owner)
+	c.Server.Do(c.T, "ZREM", ScoresOf("k"), owner)
+	began := time.Now()
+	var found atomic.Bool
+	var calls [3]atomic.Int64 // of the others; one of them at least is always there
+	var others sync.WaitGroup
+	for i := range calls {
+		others.Go(func() {
+			for ; !found.Load(); calls[i].Add(1) {
+				_, err := c.Locker.TryLockFor(c.ctx, "k", 50*time.Millisecond)
+				require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+			}
+		})
+	}
+	Await(c.T, func() bool { // until somebody stays in the queue
+		before := Queued(c.T, c.Server, "k")
+		for i := range calls {
+			n := calls[i].Load()
+			Await(c.T, func() bool { return calls[i].Load() >= n+2 })
+		}
+		return slices.ContainsFunc(Queued(c.T, c.Server, "k"), func(o string) bool { return slices.Contains(before, o) })
+	})
+	require.Less(c.T, time.Since(began), 4*time.Second, "it took more than heartbeats of 400 ms")
+	found.Store(true)
+	others.Wait()
+	c.unlock(their)
+	c.unlock(Got(c.T, lost))
+}
+
+// heartbeatsSent is how many heartbeats locker's client has sent.
+func (c *harness) heartbeatsSent() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heartbeats
+}
+
+// Whatever nobody tells, a heartbeat finds out, and until then nothing else is sent; but
+// whoever has lost its place enters once more.
+func fairFound(c *harness) {
+	nobody := "00000000-0000-4000-8000-000000000000:01"
+	for name, f := range map[string]struct {
+		do   func(key string, holder *holdfast.Lease)
+		anew bool // places are lost, and waiters enter anew
+	}{
+		"expired holder": {func(key string, _ *holdfast.Lease) { c.Server.Do(c.T, "PEXPIRE", key, "1") }, false},
+		"dead head, free lock": {func(key string, _ *holdfast.Lease) {
+			c.Server.Do(c.T, "EVAL", "redis.call('LPUSH', KEYS[2], ARGV[1]) redis.call('DEL', KEYS[1])", "2", key, QueueOf(key), nobody)
+		}, false},
+		"deleted queue": {func(key string, holder *holdfast.Lease) {
+			c.Server.Do(c.T, "DEL", QueueOf(key))
+			c.unlock(holder)
+		}, true},
+		"FLUSHALL": {func(string, *holdfast.Lease) { c.Server.Do(c.T, "FLUSHALL") }, true},
+	} {
+		holder := Lock(c.T, c.Other, c.ctx, name)
+		served := make(chan Acquired, 2)
+		for range cap(served) {
+			w := c.inQueue(c.Locker, name)
+			go func() { served <- <-w }()
+		}
+		c.commands()
+		before := c.heartbeatsSent()
+		f.do(name, holder)
+		l := Got(c.T, served)
+		// One may have been on its way; after one that finds a place lost comes one that looks for all.
+		require.LessOrEqual(c.T, c.heartbeatsSent()-before, 3, name)
+		for _, sent := range c.commands() {
+			fine := f.anew && (sent == "enter" || sent == "clean_up") || sent == "unsubscribe" // of the last key
+			require.True(c.T, fine, "%s: %s", name, sent)
+		}
+		c.unlock(l)
+		c.unlock(Got(c.T, served))
+	}
+}
+
+// The message of a grant is held up until the first lease is over and another has
+// the key. Whoever hears it then, and has not heard by a heartbeat that it has lost its
+// place, must not believe it, and waits on.
+func fairLateGrant(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	late := c.inQueue(c.Locker, "k")
+	heartbeats, _ := Holding("heartbeat")
+	c.Proxy.OnReply(heartbeats)
+	c.Proxy.HoldReplies(true)
+	c.unlock(their)
+	require.Empty(c.T, Queued(c.T, c.Server, "k"), "it is granted")
+	rival := Lock(c.T, c.Other, c.ctx, "k")
+	c.Proxy.HoldReplies(false)
+	Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(late) > 0 })
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+	Await(c.T, func() bool { return len(Queued(c.T, c.Server, "k")) == 1 || len(late) > 0 })
+	require.Empty(c.T, late, "two holders")
+	c.lives(rival)
+	c.unlock(rival)
+	c.unlock(Got(c.T, late))
+}
+
+// Two keys whose queues were one would grant each other's waiters.
+func fairOtherKey(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	first, second := c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")
+	owners := Queued(c.T, c.Server, "k")
+	say := func(owner, of string) {
+		c.Server.Do(c.T, "PUBLISH", InboxOf("k", owner), fmt.Sprintf("%s %d 0 0%s", owner, Long.Milliseconds(), of))
+	}
+	say(owners[0], " for {k}")
+	say(owners[0], "")
+	say(owners[1], " for k") // comes after
+	Got(c.T, second)
+	require.Empty(c.T, first, "two holders")
+	c.unlock(their)
+	c.unlock(Got(c.T, first))
+}
+
+// A grant that was taken back by ForceUnlock may be heard after that of the next, which
+// came with an answer, on another connection: it is asked for.
+func fairOvertaken(c *harness) {
+	mine := Lock(c.T, c.Locker, c.ctx, "k")
+	waiting := c.inQueue(c.Locker, "k")
+	owner := Queued(c.T, c.Server, "k")[0]
+	c.Server.Do(c.T, "PUBLISH", InboxOf("k", owner), fmt.Sprintf("%s %d 0 0 for k", owner, Long.Milliseconds()))
+	Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(waiting) > 0 })
+	require.Empty(c.T, waiting, "two holders")
+	c.lives(mine)
+	c.unlock(mine)
+	c.unlock(Got(c.T, waiting))
+}
+
+// A key that is free for a moment belongs to whoever waits for it, though it cannot
+// be told just now.
+func fairTryLock(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	waiting := c.inQueue(c.Locker, "k")
+	c.away()
+	Await(c.T, func() bool { return Listeners(c.T, c.Server, InboxOf("k", Queued(c.T, c.Server, "k")[0])) == 0 })
+	c.unlock(their)
+	c.free("k")
+	_, err := c.Other.TryLock(c.ctx, "k")
+	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+	c.Proxy.Refuse(false)
+	c.unlock(Got(c.T, waiting))
+	require.NoError(c.T, c.Other.Do(c.ctx, "k", func(context.Context) error { return nil }))
+}
+
+// Who has entered between two of a client has its turn between them.
+func fairRunEnds(c *harness) {
+	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	first, second := c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")
+	their := c.inQueue(c.Other, "k")
+	last := c.inQueue(c.Locker, "k")
+	owners := []string{}
+	for _, w := range []<-chan Acquired{first, second, their, last} {
+		c.unlock(holder)
+		holder = Got(c.T, w)
+		owners = append(owners, holder.Owner())
+	}
+	require.Equal(c.T, owners[0], owners[1], "of one run")
+	require.NotEqual(c.T, owners[0], owners[3])
+	c.unlock(holder)
+}

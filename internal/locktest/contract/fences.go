@@ -1,0 +1,104 @@
+package contract
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// G10: numbers of one key strictly grow.
+var fenceCases = []testCase{
+	{"G10_NumbersGrow", Options{Fencing: true, Lease: 20 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
+	{"G10_OneForEachLease", Options{Fencing: true, Lease: time.Second}, g10Lease},
+	{"G10_NoneWithoutFencing", defaults, g10None},
+}
+
+func g10Grow(c *harness) {
+	const counter = "redisson_lock_token:{k}"
+	last := int64(0)
+	grown := func(l *holdfast.Lease) *holdfast.Lease {
+		c.T.Helper()
+		require.Greater(c.T, l.Fence(), last)
+		last = l.Fence()
+		return l
+	}
+	handOver := func() {
+		l := grown(Lock(c.T, c.Locker, c.ctx, "k"))
+		for _, w := range []<-chan Acquired{c.queue(c.Locker, "k"), c.queue(c.Locker, "k"), c.queue(c.Locker, "k")} {
+			c.unlock(l)
+			l = grown(Got(c.T, w))
+		}
+		c.unlock(l)
+	}
+	lost := func(lose func()) func() {
+		return func() {
+			if c.Kind.Nodes > 1 { // a node that was late keeps the numbers of a tenure, which are ahead of its clock
+				Await(c.T, func() bool { return micros(c.T, c.Server[0]) > last })
+			}
+			lose()
+		}
+	}
+	for _, between := range []func(){
+		func() {},
+		handOver,
+		func() { handOver(); lost(func() { c.Server.Do(c.T, "FLUSHALL") })() },
+		lost(func() { c.Server.Do(c.T, "DEL", counter) }),
+		lost(func() { c.Server.Do(c.T, "PEXPIRE", counter, "1") }),
+		lost(func() { c.Server.Do(c.T, "SET", counter, "41") }), // as Java does
+		lost(func() { c.Server.Restart() }),
+		func() { // the lease expires
+			l := grown(Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond)))
+			Await(c.T, func() bool { return !Exists(c.T, c.Server, "k") })
+			require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+		},
+		func() {
+			grown(Lock(c.T, c.Other, c.ctx, "k"))
+			_, err := c.Other.ForceUnlock(c.ctx, "k")
+			require.NoError(c.T, err)
+		},
+		func() { // the counter is an hour ahead of the clock
+			c.Server.Do(c.T, "INCRBY", counter, "3600000000")
+			last += 3_600_000_000 - 1
+		},
+		handOver,
+	} {
+		between()
+		for _, locker := range []holdfast.Locker{c.Other, c.Locker, c.Other} {
+			c.unlock(grown(Lock(c.T, locker, c.ctx, "k")))
+		}
+	}
+}
+
+// micros is what a server's clock says, in µs.
+func micros(t testing.TB, s *redistest.Server) int64 {
+	t.Helper()
+	m := s.Do(t, "TIME")
+	parts, err := m.AsIntSlice()
+	require.NoError(t, err)
+	return parts[0]*1_000_000 + parts[1]
+}
+
+// Neither an entry nor a renewal changes it.
+func g10Lease(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	fence, deadline := l.Fence(), l.Deadline()
+	require.NoError(c.T, c.Locker.Do(l.Bind(c.ctx), "k", func(context.Context) error { return nil }))
+	Await(c.T, func() bool { return l.Deadline().After(deadline) })
+	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	require.Equal(c.T, []int64{fence, fence}, []int64{l.Fence(), inner.Fence()})
+	c.unlock(l)
+	c.unlock(inner)
+	require.Equal(c.T, fence, l.Fence())
+}
+
+func g10None(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	require.Zero(c.T, l.Fence())
+	c.unlock(l)
+}

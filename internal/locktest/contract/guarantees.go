@@ -1,0 +1,155 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// G6: only the owner. G7: nothing is left over. G9: no key delays another.
+var guaranteeCases = []testCase{
+	{"G6_OnlyTheOwner", Options{Lease: time.Second}, g6Strangers},
+	{"G7_NothingIsLeftOver", Options{Fencing: true}, g7Nothing},
+	{"G9_AKeyOfAWrongTypeInABatch", Options{Lease: 2 * time.Second}, g9Batch},
+	{"G9_AWaiterThatCannotSubscribe", Options{Lease: 2 * time.Second}, g9Waiter},
+}
+
+// Owners are compared whole: neither a longer nor a shorter one is ours.
+func g6Strangers(c *harness) {
+	for name, stranger := range map[string]func(owner string) string{
+		"longer":  func(owner string) string { return owner + "0" },
+		"shorter": func(owner string) string { return owner[:len(owner)-1] },
+	} {
+		var leases []*holdfast.Lease
+		for _, use := range []string{"renew", "unlock", "enter", "leave"} {
+			leases = append(leases, Lock(c.T, c.Locker, c.ctx, name+use))
+		}
+		inner := Lock(c.T, c.Locker, leases[3].Bind(c.ctx), leases[3].Key())
+		for _, l := range leases {
+			Give(c.T, c.Server, l.Key(), stranger(l.Owner()), "7")
+		}
+		before := c.Dump()
+		require.ErrorIs(c.T, leases[1].Unlock(c.ctx), holdfast.ErrLost)
+		_, err := c.Locker.Lock(context.WithoutCancel(leases[2].Bind(c.ctx)), leases[2].Key())
+		require.ErrorIs(c.T, err, holdfast.ErrLost)
+		require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrLost)
+		c.ended(leases[0], holdfast.ErrLost)
+		require.Equal(c.T, before, c.Dump())
+		for _, l := range leases {
+			require.Equal(c.T, -1, Number(c.T, c.Server, "PTTL", l.Key()))
+		}
+	}
+}
+
+func g7Nothing(c *harness) {
+	connections := func() int {
+		m := c.Server.Do(c.T, "CLIENT", "LIST")
+		list, err := m.ToString()
+		require.NoError(c.T, err)
+		return strings.Count(list, "\n")
+	}
+	before := connections()
+	client := c.Server.Client(c.T, func(o *rueidis.ClientOption) { o.InitAddress = []string{c.Proxy.Addr()} })
+	l := c.Kind.Open(c.T, client, Options{Fencing: true})
+
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	ctx, cancel := context.WithCancel(c.ctx)
+	leaving := []<-chan Acquired{GoLock(l, ctx, "k"), c.queueWith(ctx, l, "k")}
+	c.AwaitWaiters("k", 1)
+	cancel()
+	for _, w := range leaving {
+		require.Error(c.T, (<-w).Err)
+	}
+	waiting := GoLock(l, c.ctx, "k")
+	c.AwaitWaiters("k", 1)
+	c.unlock(their)
+	held := Got(c.T, waiting)
+	c.unlock(Lock(c.T, l, held.Bind(c.ctx), "k"))
+	c.unlock(held)
+	c.Proxy.SwallowReply(1, Is("acquire"))
+	c.unlock(Lock(c.T, l, c.ctx, "unanswered"))
+	c.Tidy("k")
+	c.Tidy("unanswered")
+	keys := c.Keys()
+	c.onlyExpiring()
+
+	Lock(c.T, l, c.ctx, "k")
+	require.NoError(c.T, l.Close())
+	client.Close()
+	c.Tidy("k")
+	require.Equal(c.T, len(keys), len(c.Keys()))
+	Await(c.T, func() bool { return connections() <= before })
+}
+
+// onlyExpiring requires that there is nothing in Redis but two counters, the
+// tombstone of an attempt in doubt, and the heartbeats of a fair lock.
+func (c *harness) onlyExpiring() {
+	c.T.Helper()
+	names := c.Keys()
+	found := map[string]int{}
+	for _, name := range names {
+		kind, _, _ := strings.Cut(name, ":")
+		found[kind]++
+	}
+	require.Equal(c.T, 2, found["redisson_lock_token"])
+	tombstones, heartbeats := found["holdfast_gone"], 0
+	if c.Kind.Fair {
+		heartbeats = 2
+	}
+	if c.Kind.Fair || c.Kind.Nodes > 1 {
+		require.Positive(c.T, tombstones) // who was given up before its enter, or a node, was answered leaves one, too
+	} else {
+		require.Equal(c.T, 1, tombstones)
+	}
+	require.Equal(c.T, heartbeats, found["holdfast_heartbeat"])
+	require.Len(c.T, names, 2+tombstones+heartbeats)
+}
+
+func g9Batch(c *harness) {
+	var leases []*holdfast.Lease
+	for i := range 30 {
+		leases = append(leases, Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i)))
+	}
+	c.Server.Do(c.T, "SET", "k05", "not a lock")
+	c.Server.Do(c.T, "DEL", "k15")
+	for _, i := range []int{5, 15} {
+		c.ended(leases[i], holdfast.ErrLost)
+	}
+	before := map[*holdfast.Lease]time.Time{}
+	for _, l := range slices.Concat(leases[:5], leases[6:15], leases[16:]) {
+		before[l] = l.Deadline()
+	}
+	for l, deadline := range before {
+		Await(c.T, func() bool { return l.Deadline().After(deadline) })
+		c.unlock(l)
+	}
+}
+
+func g9Waiter(c *harness) {
+	Lock(c.T, c.Other, c.ctx, "theirs")
+	l := Lock(c.T, c.Locker, c.ctx, "mine")
+	hook, held := Holding("subscribe")
+	c.Proxy.OnRequest(hook)
+	ctx, cancel := context.WithCancel(c.ctx)
+	stuck := GoLock(c.Locker, ctx, "theirs")
+	Within(c.T, held)
+	for range 3 {
+		before := l.Deadline()
+		Await(c.T, func() bool { return l.Deadline().After(before) })
+		c.unlock(Lock(c.T, c.Locker, c.ctx, "another"))
+	}
+	c.lives(l)
+	cancel()
+	require.ErrorIs(c.T, (<-stuck).Err, context.Canceled)
+	c.Proxy.OnRequest(nil)
+	c.Proxy.Release()
+	c.unlock(l)
+}

@@ -1,0 +1,245 @@
+package contract
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var handoverCases = []testCase{
+	{"Handover_IsInMemory", tenured, handoverInMemory},
+	{"Handover_TakesFencesFromTheReserve", Options{Handover: &longTenure, Fencing: true}, handoverFences},
+	{"Handover_TenureEnds", defaults, handoverTenure},
+	{"Handover_NotBeyondTheTenure", Options{Handover: &shortTenure}, handoverTenureOver},
+	{"Handover_Off", Options{Handover: &noHandover}, handoverOff},
+	{"Handover_LikeToLike", tenured, handoverLikeToLike},
+	{"Handover_OldEntriesDoNotTouchTheNextLease", tenured, handoverOldEntries},
+	{"Handover_NotAfterANestedCallInDoubt", tenured, handoverTainted},
+	{"Handover_NotAfterANestedCallThatWasInDoubt", tenured, handoverDoubt},
+	{"Handover_LossEndsThePresentLease", tenured, handoverLoss},
+}
+
+var longTenure, shortTenure, noHandover = 20 * time.Second, 50 * time.Millisecond, time.Duration(0)
+
+// tenured are locks that are handed over for as long as a case lasts, and not
+// renewed meanwhile.
+var tenured = Options{Handover: &longTenure, FirstLease: 20 * time.Second}
+
+// lineUp is a holder of key, and so many waiters behind it, to which its hold may be
+// handed over one after the other, and then waiters with these terms. On a fair
+// lock kind such a hold has been granted by the queue, with those who follow.
+func (c *harness) lineUp(key string, n int, then ...[]holdfast.LockOption) (holder *holdfast.Lease, waits []<-chan Acquired) {
+	c.T.Helper()
+	holder = Lock(c.T, c.Locker, c.ctx, key)
+	if c.Kind.Fair {
+		before, leader := holder, c.inQueue(c.Locker, key)
+		defer func() {
+			c.Answered(key) // else they are no members of a run
+			c.unlock(before)
+			holder = Got(c.T, leader)
+		}()
+	}
+	for range n {
+		waits = append(waits, c.inQueue(c.Locker, key))
+	}
+	for _, terms := range then {
+		waits = append(waits, c.inQueue(c.Locker, key, terms...))
+	}
+	return holder, waits
+}
+
+func handoverInMemory(c *harness) {
+	holder, waits := c.lineUp("k", 5)
+	owner, deadline := holder.Owner(), holder.Deadline()
+	c.commands()
+	for _, w := range waits {
+		before := holder
+		c.unlock(holder)
+		c.ended(before, holdfast.ErrReleased)
+		holder = Got(c.T, w)
+		c.lives(holder)
+		require.Equal(c.T, owner, holder.Owner())
+		require.Equal(c.T, deadline, holder.Deadline())
+		require.Equal(c.T, 1, c.Entries("k"))
+		c.held(c.Other, "k")
+	}
+	c.quiet()
+	c.unlock(holder)
+	require.Equal(c.T, []string{"release"}, c.commands())
+	c.Tidy("k")
+}
+
+// A hold that was taken while others wait reserves numbers for them.
+func handoverFences(c *harness) {
+	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	var waits []<-chan Acquired
+	for range 6 {
+		waits = append(waits, c.queue(c.Locker, "k"))
+	}
+	owners := map[string]bool{holder.Owner(): true}
+	last := holder.Fence()
+	for _, w := range waits {
+		c.unlock(holder)
+		holder = Got(c.T, w)
+		require.Greater(c.T, holder.Fence(), last)
+		last = holder.Fence()
+		owners[holder.Owner()] = true
+	}
+	require.Len(c.T, owners, 2)
+	c.unlock(holder)
+	next := Lock(c.T, c.Other, c.ctx, "k")
+	require.Greater(c.T, next.Fence(), last)
+	c.unlock(next)
+}
+
+// However many wait here, another process gets its turn.
+func handoverTenure(c *harness) {
+	stop := make(chan struct{})
+	ends := make(chan error, 4)
+	for range cap(ends) {
+		go func() {
+			for {
+				select {
+				case <-stop:
+					ends <- nil
+					return
+				default:
+				}
+				if err := c.Locker.Do(c.ctx, "k", func(context.Context) error { return nil }); err != nil {
+					ends <- err
+					return
+				}
+			}
+		}()
+	}
+	for range 3 {
+		c.unlock(Lock(c.T, c.Other, c.ctx, "k"))
+	}
+	close(stop)
+	for range cap(ends) {
+		require.NoError(c.T, <-ends)
+	}
+	c.Tidy("k")
+}
+
+// Who comes after the tenure has a hold of its own.
+func handoverTenureOver(c *harness) {
+	holder, waits := c.lineUp("k", 2)
+	time.Sleep(shortTenure)
+	c.unlock(holder)
+	next := Got(c.T, waits[0])
+	require.NotEqual(c.T, holder.Owner(), next.Owner())
+	c.unlock(next)
+	c.unlock(Got(c.T, waits[1]))
+	c.Tidy("k")
+}
+
+func handoverOff(c *harness) {
+	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	waits := []<-chan Acquired{c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")}
+	for _, w := range waits {
+		before := holder.Owner()
+		c.unlock(holder)
+		holder = Got(c.T, w)
+		require.NotEqual(c.T, before, holder.Owner())
+	}
+	c.unlock(holder)
+	want := []string{"acquire", "release", "acquire", "release", "acquire", "release"}
+	if c.Kind.Fair {
+		want = []string{"acquire", "subscribe", "enter", "enter", "release", "release", "release"}
+	}
+	c.sentInOrder(want, c.commands())
+}
+
+// A lease with terms of its own is a hold of its own, and so is what follows it.
+func handoverLikeToLike(c *harness) {
+	for fixed, call := range map[bool]holdfast.LockOption{true: holdfast.FixedLease(time.Hour), false: holdfast.MaxHold(time.Hour)} {
+		with := []holdfast.LockOption{call}
+		holder, waits := c.lineUp("k", 1, with, with, nil, nil)
+		same := []bool{true, false, false, false, true}
+		for i, w := range waits {
+			before := holder.Owner()
+			c.unlock(holder)
+			holder = Got(c.T, w)
+			require.Equal(c.T, same[i], holder.Owner() == before, "fixed %t: %d", fixed, i)
+			left := time.Duration(Number(c.T, c.Server, "PTTL", "k")) * time.Millisecond
+			require.Equal(c.T, fixed && (i == 1 || i == 2), left > time.Minute, "fixed %t: %d", fixed, i)
+		}
+		c.unlock(holder)
+	}
+	c.Tidy("k")
+}
+
+func handoverOldEntries(c *harness) {
+	outer, waits := c.lineUp("k", 1)
+	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	bound := context.WithoutCancel(outer.Bind(c.ctx))
+	c.unlock(inner)
+	c.unlock(outer)
+	next := Got(c.T, waits[0])
+	require.Equal(c.T, outer.Owner(), next.Owner())
+	require.ErrorIs(c.T, outer.Unlock(c.ctx), holdfast.ErrReleased)
+	require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrReleased)
+	_, err := c.Locker.TryLock(bound, "k")
+	require.ErrorIs(c.T, err, holdfast.ErrReleased)
+	require.Equal(c.T, 1, c.Entries("k"))
+	c.lives(next)
+	c.unlock(next)
+}
+
+// A nested call that may still arrive would count for the next lease.
+func handoverTainted(c *harness) {
+	l, waits := c.lineUp("k", 1)
+	hook, held := Holding("recount")
+	c.Proxy.OnRequest(hook)
+	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
+	done := GoLock(c.Locker, ctx, "k")
+	Within(c.T, held)
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- l.Unlock(c.ctx) }()
+	<-l.Done()
+	cancel()
+	require.Error(c.T, (<-done).Err)
+	c.Proxy.OnRequest(nil)
+	c.Proxy.Release()
+	require.NoError(c.T, <-unlocked)
+	next := Got(c.T, waits[0])
+	require.NotEqual(c.T, l.Owner(), next.Owner())
+	require.Equal(c.T, 1, c.Entries("k"))
+	c.unlock(next)
+	c.free("k")
+}
+
+// That it has been undone since does not say that it will not arrive once more.
+func handoverDoubt(c *harness) {
+	l, waits := c.lineUp("k", 1)
+	c.swallow(1, "recount")
+	_, err := c.Locker.TryLock(l.Bind(c.ctx), "k")
+	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	c.unlock(Lock(c.T, c.Locker, l.Bind(c.ctx), "k")) // comes after what undoes the last
+	require.Equal(c.T, 1, c.Entries("k"))
+	c.unlock(l)
+	next := Got(c.T, waits[0])
+	require.NotEqual(c.T, l.Owner(), next.Owner())
+	c.unlock(next)
+}
+
+func handoverLoss(c *harness) {
+	first, waits := c.lineUp("k", 2)
+	c.unlock(first)
+	present := Got(c.T, waits[0])
+	require.Equal(c.T, first.Owner(), present.Owner())
+	_, err := c.Locker.ForceUnlock(c.ctx, "k")
+	require.NoError(c.T, err)
+	c.ended(present, holdfast.ErrLost)
+	require.ErrorIs(c.T, first.Err(), holdfast.ErrReleased)
+	next := Got(c.T, waits[1])
+	require.NotEqual(c.T, first.Owner(), next.Owner())
+	require.ErrorIs(c.T, present.Unlock(c.ctx), holdfast.ErrLost)
+	c.lives(next)
+	c.unlock(next)
+}

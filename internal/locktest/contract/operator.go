@@ -1,0 +1,123 @@
+package contract
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var operatorCases = []testCase{
+	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
+	{"ForceUnlock_OwnHolderIsToldAtOnce", Options{Lease: Long}, forceOwn},
+	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 3 * time.Second}, forceOthers},
+	{"ForceUnlock_Unanswered", Options{Lease: Long}, forceNoReply},
+	{"ForceUnlock_WakesWaiters", Options{Lease: Long}, forceWakes},
+	{"ForceUnlock_LeavesAForeignKeyAlone", defaults, forceForeign},
+}
+
+func inspectHolder(c *harness) {
+	c.free("k")
+	l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
+	c.commands()
+	for _, who := range []holdfast.Locker{c.Locker, c.Other} {
+		s, err := who.Inspect(c.ctx, "k")
+		require.NoError(c.T, err)
+		require.True(c.T, s.Held)
+		require.Equal(c.T, l.Owner(), s.Owner)
+		require.Equal(c.T, 1, s.Entries)
+		require.Positive(c.T, s.Remaining)
+		require.LessOrEqual(c.T, s.Remaining, time.Minute)
+	}
+	require.Equal(c.T, []string{"inspect"}, c.commands())
+	c.unlock(l)
+	c.free("k")
+
+	c.Server.Do(c.T, "HSET", "k", Java, "3")
+	s, err := c.Locker.Inspect(c.ctx, "k")
+	require.NoError(c.T, err)
+	require.Equal(c.T, []any{true, Java, 3}, []any{s.Held, s.Owner, s.Entries})
+	require.Negative(c.T, s.Remaining)
+
+	c.Server.Do(c.T, "SET", "text", "not a lock")
+	_, err = c.Locker.Inspect(c.ctx, "text")
+	require.Error(c.T, err)
+	require.False(c.T, isOurs(err))
+	c.away()
+	Await(c.T, func() bool {
+		_, err := c.Locker.Inspect(c.ctx, "k") // the first may find the connection dead
+		require.Error(c.T, err)
+		return errors.Is(err, holdfast.ErrUnavailable)
+	})
+}
+
+func forceOwn(c *harness) {
+	held, err := c.Locker.ForceUnlock(c.ctx, "k")
+	require.NoError(c.T, err)
+	require.False(c.T, held)
+	outer := Lock(c.T, c.Locker, c.ctx, "k")
+	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	c.commands()
+	held, err = c.Locker.ForceUnlock(c.ctx, "k")
+	require.NoError(c.T, err)
+	require.True(c.T, held)
+	require.ErrorIs(c.T, outer.Err(), holdfast.ErrLost)
+	require.ErrorIs(c.T, inner.Err(), holdfast.ErrLost)
+	if c.Kind.Nodes > 0 {
+		c.releasedAfterLoss("force_release")
+	} else {
+		require.Equal(c.T, []string{"force_release"}, c.commands())
+	}
+	c.unlock(Lock(c.T, c.Other, c.ctx, "k"))
+}
+
+func forceOthers(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	held, err := c.Other.ForceUnlock(c.ctx, "k")
+	require.NoError(c.T, err)
+	require.True(c.T, held)
+	next := Lock(c.T, c.Other, c.ctx, "k")
+	c.ended(l, holdfast.ErrLost)
+	require.True(c.T, time.Now().Before(l.Deadline()))
+	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+	c.held(c.Locker, "k")
+	c.unlock(next)
+}
+
+func forceNoReply(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	c.swallow(1, "force_release")
+	_, err := c.Locker.ForceUnlock(c.ctx, "k")
+	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+}
+
+func forceWakes(c *harness) {
+	Lock(c.T, c.Other, c.ctx, "k")
+	first := GoLock(c.Locker, c.ctx, "k")
+	c.AwaitWaiters("k", 1)
+	_, err := c.Locker.ForceUnlock(c.ctx, "k")
+	require.NoError(c.T, err)
+	c.unlock(Got(c.T, first))
+	c.Tidy("k")
+}
+
+func forceForeign(c *harness) {
+	for _, command := range [][]string{
+		{"SET", "k", "not a lock"},
+		{"HSET", "k", "name", "Ann", "mail", "a@b", "age", "7"},
+		{"HSET", "k", "visits", "7"},
+		{"HSET", "k", "mode", "write", Java + ":write", "1"},
+	} {
+		c.Server.Do(c.T, command...)
+		before := c.Dump()
+		_, err := c.Locker.ForceUnlock(c.ctx, "k")
+		require.ErrorContains(c.T, err, "WRONGTYPE")
+		require.False(c.T, isOurs(err))
+		require.Equal(c.T, before, c.Dump())
+		c.Server.Do(c.T, "DEL", "k")
+	}
+}

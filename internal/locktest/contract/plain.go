@@ -1,0 +1,74 @@
+package contract
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// plainCases are what only lock kinds promise whose clients race for a key.
+var plainCases = []testCase{
+	{"Wait_CostsNoCommand", defaults, waitCosts},
+	{"Wait_InOrderBehindTheFirstAttempt", defaults, waitOrderFirst},
+}
+
+// A wait costs a subscription and so many looks, however many wait.
+func waitCosts(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "k")}
+	if c.Kind.Nodes > 1 {
+		c.AwaitWaiters("k", 1)
+	} else {
+		Await(c.T, func() bool { return len(c.noted()) == 3 })
+		require.Equal(c.T, []string{"acquire", "subscribe", "acquire"}, c.commands())
+	}
+	for range 19 {
+		waits = append(waits, c.queue(c.Locker, "k"))
+	}
+	if c.Kind.Nodes > 1 {
+		time.Sleep(200 * time.Millisecond) // looks without an end would show
+		require.LessOrEqual(c.T, c.mostSent("acquire"), c.Kind.Looks())
+	} else {
+		c.quiet()
+	}
+	c.unlock(their)
+	for _, w := range waits {
+		c.unlock(Got(c.T, w))
+	}
+	require.LessOrEqual(c.T, c.mostSent("subscribe"), 1)
+	c.Tidy("k")
+}
+
+// Who found nobody before it goes before those that came during its attempt.
+func waitOrderFirst(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	hook, held := Holding("acquire")
+	c.Proxy.OnReply(hook)
+	first := GoLock(c.Locker, c.ctx, "k")
+	Within(c.T, held)
+	second := c.queue(c.Locker, "k")
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+	c.unlock(their)
+	c.unlock(Got(c.T, first))
+	c.unlock(Got(c.T, second))
+}
+
+// mostSent is how often a command was sent, since the last call of commands, to the
+// node that it was sent to most often.
+func (c *harness) mostSent(name string) (most int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, sent := range c.sent {
+		n := 0
+		for _, s := range sent {
+			if s == name {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}

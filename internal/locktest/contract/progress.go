@@ -1,0 +1,126 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// G1: one holder at a time. G4: whoever waits gets on.
+var progressCases = []testCase{
+	{"G1_OneHolderAtATime", defaults, g1OneHolder},
+	{"G4_CrashedHolderFreesTheKey", defaults, g4Crashed},
+	{"G4_SubscribesThenTriesAgain", Options{Lease: Long}, g4SubscribesFirst},
+	{"G4_LooksAgainAfterAReconnect", Options{Lease: Long}, g4Reconnect},
+	{"G4_ListenersThatDoNothingDelayNobody", Options{Lease: Long}, g4Idle},
+	{"G4_AGrantToOneWhoLeavesGoesOn", Options{Lease: Long, Handover: &longTenure}, g4Leaves},
+}
+
+func g1OneHolder(c *harness) {
+	var n, inside int // guarded by the lock under test: the race detector looks, too
+	var all sync.WaitGroup
+	errs := make(chan error, 8)
+	for i := range cap(errs) {
+		l := c.Locker
+		if i%2 == 0 {
+			l = c.Other
+		}
+		all.Go(func() {
+			for range 10 {
+				if err := l.Do(c.ctx, "k", func(context.Context) error {
+					if inside++; inside != 1 {
+						return fmt.Errorf("%d inside", inside)
+					}
+					n++
+					inside--
+					return nil
+				}); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Empty(c.T, errs)
+	require.Equal(c.T, 80, n)
+	c.Tidy("k")
+}
+
+// Nobody tells that it is free.
+func g4Crashed(c *harness) {
+	c.Server.Do(c.T, "HSET", "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
+	c.Server.Do(c.T, "PEXPIRE", "k", "300")
+	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+}
+
+// A release after the refused attempt and before the subscription is not
+// missed.
+func g4SubscribesFirst(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	hook, held := Holding("subscribe")
+	c.Proxy.OnRequest(hook)
+	done := GoLock(c.Locker, c.ctx, "k")
+	Within(c.T, held)
+	c.unlock(their)
+	c.Proxy.OnRequest(nil)
+	c.Proxy.Release()
+	c.unlock(Got(c.T, done))
+}
+
+func g4Reconnect(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	done := GoLock(c.Locker, c.ctx, "k")
+	Await(c.T, func() bool { return len(c.noted()) >= 3 }) // the second attempt is sent,
+	_, err := c.Locker.Inspect(c.ctx, "k")                 // and answered
+	require.NoError(c.T, err)
+	c.away()
+	c.unlock(their)
+	c.Proxy.Refuse(false)
+	c.unlock(Got(c.T, done))
+}
+
+// A process lets others go first, but they need not come.
+func g4Idle(c *harness) {
+	listener, stop := c.Server.Client(c.T).Dedicate()
+	defer stop()
+	require.NoError(c.T, listener.Do(c.ctx, listener.B().Subscribe().Channel(scripts.Channel("k")).Build()).Error())
+	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	var waits []<-chan Acquired
+	for range 4 { // that get nothing by hand-over
+		waits = append(waits, c.queue(c.Locker, "k", holdfast.MaxHold(time.Hour)))
+	}
+	for _, w := range waits {
+		c.unlock(holder)
+		holder = Got(c.T, w)
+	}
+	c.unlock(holder)
+}
+
+// The grant and the end of the wait race; who stays must get the lock.
+func g4Leaves(c *harness) {
+	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	for range 300 {
+		ctx, cancel := context.WithCancel(c.ctx)
+		going, staying := c.queueWith(ctx, c.Locker, "k"), c.queue(c.Locker, "k")
+		released := make(chan error, 1)
+		go func() { released <- holder.Unlock(c.ctx) }()
+		cancel()
+		if a := <-going; a.Err == nil {
+			c.unlock(a.Lease)
+		} else {
+			require.ErrorIs(c.T, a.Err, context.Canceled)
+		}
+		require.NoError(c.T, <-released)
+		holder = Got(c.T, staying)
+	}
+	c.unlock(holder)
+	c.Tidy("k")
+}

@@ -1,0 +1,237 @@
+package contract
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var reentryCases = []testCase{
+	{"Reentry_CountsAndAnyOrderOfUnlock", defaults, reentryOrders},
+	{"Reentry_ByEveryCall", defaults, reentryByEveryCall},
+	{"Reentry_TwoKeys", defaults, reentryTwoKeys},
+	{"Reentry_OnlyOnTheSameLockerAndKey", defaults, reentryElsewhere},
+	{"Reentry_WithoutBindWaits", defaults, reentryForgotten},
+	{"Reentry_ADeadLeaseNeverReenters", defaults, reentryDead},
+	{"Reentry_RefusesTerms", defaults, reentryTerms},
+	{"Reentry_SharedByGoroutines", defaults, reentryShared},
+	{"Reentry_CancelledCountsForNothing", defaults, reentryCancelled},
+	{"Reentry_AnswerOfNotOursEndsTheLease", defaults, reentryLost},
+}
+
+// Every entry ends by itself, and the hold with the last of them.
+func reentryOrders(c *harness) {
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		outer := Lock(c.T, c.Locker, c.ctx, "k")
+		inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+		inmost := Lock(c.T, c.Locker, inner.Bind(c.ctx), "k")
+		entries := []*holdfast.Lease{outer, inner, inmost}
+		for _, e := range entries {
+			require.Equal(c.T, []any{"k", outer.Owner(), outer.Fence()}, []any{e.Key(), e.Owner(), e.Fence()})
+		}
+		for i, n := range order {
+			require.Equal(c.T, 3-i, c.Entries("k"))
+			c.held(c.Other, "k")
+			c.unlock(entries[n])
+			c.ended(entries[n], holdfast.ErrReleased)
+			for _, later := range order[i+1:] {
+				c.lives(entries[later])
+			}
+		}
+		c.free("k")
+	}
+	c.Tidy("k")
+}
+
+func reentryByEveryCall(c *harness) {
+	require.NoError(c.T, c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
+		first, err := c.Locker.TryLock(ctx, "k")
+		require.NoError(c.T, err)
+		second, err := c.Locker.TryLockFor(ctx, "k", time.Hour)
+		require.NoError(c.T, err)
+		third, err := c.Locker.TryLockFor(first.Bind(ctx), "k", 0)
+		require.NoError(c.T, err)
+		require.Equal(c.T, 4, c.Entries("k"))
+		require.NoError(c.T, c.Locker.Do(third.Bind(ctx), "k", func(ctx context.Context) error {
+			require.Equal(c.T, 5, c.Entries("k"))
+			return ctx.Err()
+		}))
+		require.Equal(c.T, 4, c.Entries("k"))
+		for _, l := range []*holdfast.Lease{first, second, third} {
+			c.unlock(l)
+		}
+		require.Equal(c.T, 1, c.Entries("k"))
+		return ctx.Err()
+	}))
+	c.Tidy("k")
+}
+
+// A context may be bound to leases of several keys.
+func reentryTwoKeys(c *harness) {
+	a := Lock(c.T, c.Locker, c.ctx, "a")
+	b := Lock(c.T, c.Locker, a.Bind(c.ctx), "b")
+	ctx := b.Bind(a.Bind(c.ctx))
+	innerA, innerB := Lock(c.T, c.Locker, ctx, "a"), Lock(c.T, c.Locker, ctx, "b")
+	require.Equal(c.T, []int{2, 2}, []int{c.Entries("a"), c.Entries("b")})
+
+	// Of two bindings on one key the nearest counts.
+	c.unlock(a)
+	nearest := innerA.Bind(context.WithoutCancel(ctx))
+	c.unlock(Lock(c.T, c.Locker, nearest, "a"))
+	_, err := c.Locker.TryLock(context.WithoutCancel(ctx), "a")
+	require.ErrorIs(c.T, err, holdfast.ErrReleased)
+	for _, l := range []*holdfast.Lease{innerA, innerB, b} {
+		c.unlock(l)
+	}
+	c.free("a")
+	c.free("b")
+}
+
+func reentryElsewhere(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	ctx := l.Bind(c.ctx)
+	c.held(c.Other, "k")
+	_, err := c.Other.TryLock(ctx, "k")
+	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+
+	another := Lock(c.T, c.Locker, ctx, "another")
+	require.NotEqual(c.T, l.Owner(), another.Owner())
+
+	// The binding of one locker does not hide that of the other.
+	there := Lock(c.T, c.Other, ctx, "there")
+	both := there.Bind(ctx)
+	c.unlock(Lock(c.T, c.Locker, both, "k"))
+	c.unlock(Lock(c.T, c.Other, both, "there"))
+	for _, l := range []*holdfast.Lease{there, another, l} {
+		c.unlock(l)
+	}
+}
+
+// As with sync.Mutex.
+func reentryForgotten(c *harness) {
+	outer := Lock(c.T, c.Locker, c.ctx, "k")
+	c.held(c.Locker, "k")
+	inner := c.queue(c.Locker, "k")
+	c.unlock(outer)
+	c.unlock(Got(c.T, inner))
+}
+
+func reentryDead(c *harness) {
+	released := Lock(c.T, c.Locker, c.ctx, "released")
+	lost := Lock(c.T, c.Locker, c.ctx, "lost")
+	half := Lock(c.T, c.Locker, c.ctx, "half")
+	inner := Lock(c.T, c.Locker, half.Bind(c.ctx), "half")
+	bound := map[*holdfast.Lease]context.Context{released: released.Bind(c.ctx), lost: lost.Bind(c.ctx), inner: inner.Bind(c.ctx)}
+	c.unlock(released)
+	c.unlock(inner)
+	_, err := c.Locker.ForceUnlock(c.ctx, "lost")
+	require.NoError(c.T, err)
+	if c.Kind.Nodes > 0 { // which releases it wherever it may be left
+		c.releasedAfterLoss("force_release")
+	}
+	c.commands()
+	for l, why := range map[*holdfast.Lease]error{released: holdfast.ErrReleased, lost: holdfast.ErrLost, inner: holdfast.ErrReleased} {
+		for _, ctx := range []context.Context{bound[l], context.WithoutCancel(bound[l]), l.Bind(c.ctx), context.WithoutCancel(l.Bind(c.ctx))} {
+			_, err := c.Locker.Lock(ctx, l.Key())
+			require.ErrorIs(c.T, err, why)
+			_, err = c.Locker.TryLock(ctx, l.Key())
+			require.ErrorIs(c.T, err, why)
+			_, err = c.Locker.TryLockFor(ctx, l.Key(), time.Minute)
+			require.ErrorIs(c.T, err, why)
+			require.ErrorIs(c.T, c.Locker.Do(ctx, l.Key(), unreachable(c.T)), why)
+		}
+	}
+	c.quiet()
+	require.Equal(c.T, 1, c.Entries("half"))
+	c.unlock(half)
+}
+
+func reentryTerms(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	c.commands()
+	for _, call := range []holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)} {
+		_, err := c.Locker.Lock(l.Bind(c.ctx), "k", call)
+		require.ErrorContains(c.T, err, "nested")
+		require.ErrorContains(c.T, err, "FixedLease")
+		require.ErrorContains(c.T, err, "MaxHold")
+	}
+	c.quiet()
+	c.lives(l)
+	c.unlock(l)
+}
+
+// Goroutines that share a bound context are one owner; their calls do not
+// disturb the count.
+func reentryShared(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	ctx := l.Bind(c.ctx)
+	var all sync.WaitGroup
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		all.Go(func() {
+			for range 5 {
+				if err := c.Locker.Do(ctx, "k", func(context.Context) error { return nil }); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Empty(c.T, errs)
+	require.Equal(c.T, 1, c.Entries("k"))
+	c.unlock(l)
+	c.free("k")
+}
+
+// A nested call that is cancelled while it is under way leaves the count as it
+// was, also when it arrives later.
+func reentryCancelled(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	hook, held := Holding("recount")
+	c.Proxy.OnRequest(hook)
+	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
+	done := GoLock(c.Locker, ctx, "k")
+	Within(c.T, held)
+	cancel()
+	a := <-done
+	require.Nil(c.T, a.Lease)
+	require.ErrorIs(c.T, a.Err, holdfast.ErrUnknown)
+	require.ErrorIs(c.T, a.Err, context.Canceled)
+	c.lives(l)
+	c.Proxy.OnRequest(nil)
+	c.Proxy.Release()
+
+	// The next nested call comes after what undoes the last.
+	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	require.Equal(c.T, 2, c.Entries("k"))
+	c.unlock(inner)
+	require.Equal(c.T, 1, c.Entries("k"))
+	c.unlock(l)
+	c.free("k")
+}
+
+func reentryLost(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	c.Server.Do(c.T, "DEL", "k")
+	_, err := c.Locker.Lock(l.Bind(c.ctx), "k")
+	require.ErrorIs(c.T, err, holdfast.ErrLost)
+	c.ended(l, holdfast.ErrLost)
+	c.free("k")
+}
+
+// releasedAfterLoss waits for the release that a quorum sends when a lease was lost,
+// right after the command that told of it.
+func (c *harness) releasedAfterLoss(told string) {
+	c.T.Helper()
+	Await(c.T, func() bool {
+		all := c.noted()
+		return slices.Equal([]string{told, "release"}, all[max(len(all)-2, 0):])
+	})
+}

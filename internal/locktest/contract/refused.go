@@ -1,0 +1,121 @@
+package contract
+
+import (
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var refusedCases = []testCase{
+	{"Refused_Keys", defaults, refusedKeys},
+	{"Refused_Terms", defaults, refusedTerms},
+	{"Refused_Options", defaults, refusedOptions},
+	{"Refused_NoClient", defaults, refusedClient},
+	{"Accepted_Keys", defaults, acceptedKeys},
+}
+
+// Before anything is sent.
+func refusedKeys(c *harness) {
+	for key, why := range map[string]string{
+		"": "key is empty", strings.Repeat("k", 1025): "1025 bytes",
+		"{k}": "in braces", "{a}k}": "in braces", "holdfast_node": "node of a quorum",
+		"redisson_lock_token:{k}": "another lock", "redisson_lock_queue:{k}": "another lock", "redisson_lock_timeout:{k}": "another lock",
+		"holdfast_heartbeat:{k}": "another lock", "holdfast_gone:{k}:owner": "another lock", "redisson_unlock_latch:{k}:0": "another lock",
+		"{k}:owner:rwlock_timeout:1": "read/write lock",
+	} {
+		for name, call := range map[string]func() error{
+			"Lock":        func() error { _, err := c.Locker.Lock(c.ctx, key); return err },
+			"TryLock":     func() error { _, err := c.Locker.TryLock(c.ctx, key); return err },
+			"TryLockFor":  func() error { _, err := c.Locker.TryLockFor(c.ctx, key, time.Hour); return err },
+			"Do":          func() error { return c.Locker.Do(c.ctx, key, unreachable(c.T)) },
+			"Inspect":     func() error { _, err := c.Locker.Inspect(c.ctx, key); return err },
+			"ForceUnlock": func() error { _, err := c.Locker.ForceUnlock(c.ctx, key); return err },
+		} {
+			err := call()
+			require.ErrorContains(c.T, err, why, name)
+			require.False(c.T, isOurs(err), name)
+			require.ErrorContains(c.T, err, `"`+key[:min(len(key), 64)]+`"`, name)
+			require.Less(c.T, len(err.Error()), 250, name)
+		}
+	}
+	c.quiet()
+}
+
+func refusedTerms(c *harness) {
+	for _, r := range []struct {
+		calls []holdfast.LockOption
+		names []string
+	}{
+		{[]holdfast.LockOption{holdfast.FixedLease(99 * time.Millisecond)}, []string{"FixedLease", "100ms"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(-time.Second)}, []string{"FixedLease", "-1s"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(time.Second + time.Microsecond)}, []string{"FixedLease", "whole number of milliseconds"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(1<<63 - 1)}, []string{"FixedLease", "longer"}},
+		{[]holdfast.LockOption{holdfast.MaxHold(-1)}, []string{"MaxHold", "-1ns"}},
+		{[]holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)}, []string{"FixedLease", "MaxHold", "contradict"}},
+	} {
+		for name, call := range map[string]func() error{
+			"Lock":       func() error { _, err := c.Locker.Lock(c.ctx, "k", r.calls...); return err },
+			"TryLock":    func() error { _, err := c.Locker.TryLock(c.ctx, "k", r.calls...); return err },
+			"TryLockFor": func() error { _, err := c.Locker.TryLockFor(c.ctx, "k", time.Hour, r.calls...); return err },
+			"Do":         func() error { return c.Locker.Do(c.ctx, "k", unreachable(c.T), r.calls...) },
+		} {
+			err := call()
+			require.False(c.T, isOurs(err), name)
+			for _, part := range r.names {
+				require.ErrorContains(c.T, err, part, name)
+			}
+		}
+	}
+	c.quiet()
+}
+
+func refusedOptions(c *harness) {
+	negative, tooLong := -time.Nanosecond, 31*time.Second
+	for _, r := range []struct {
+		options Options
+		names   []string
+	}{
+		{Options{Lease: 99 * time.Millisecond}, []string{"WithLease", "100ms"}},
+		{Options{Lease: -time.Second}, []string{"WithLease", "-1s"}},
+		{Options{Lease: time.Second + time.Nanosecond}, []string{"WithLease", "whole number of milliseconds"}},
+		{Options{Lease: 1<<63 - 1}, []string{"WithLease", "longer"}},
+		{Options{Handover: &negative}, []string{"WithLocalHandover", "negative"}},
+		{Options{Handover: &tooLong}, []string{"WithLocalHandover", "31s", "30s"}},
+		{Options{MaxWaiters: -1}, []string{"WithMaxWaiters", "-1"}},
+		{Options{MaxOutage: &negative}, []string{"WithMaxOutage", "negative"}},
+	} {
+		l, err := c.Kind.New(c.Client, r.options)
+		require.Nil(c.T, l)
+		for _, part := range r.names {
+			require.ErrorContains(c.T, err, part)
+		}
+	}
+	c.quiet()
+}
+
+func refusedClient(c *harness) {
+	l, err := c.Kind.New(nil, Options{})
+	require.Nil(c.T, l)
+	require.ErrorContains(c.T, err, "is nil")
+}
+
+// Any bytes make a key.
+func acceptedKeys(c *harness) {
+	keys := []string{
+		strings.Repeat("k", 1024), "a b", "{", "}", "{}", "{a}b", "a{b}c", "}{", "\x00\xff\r\n", "käse:1", "*", "?[a-z]", `"`, ":",
+	}
+	for _, key := range keys {
+		l := Lock(c.T, c.Locker, c.ctx, key)
+		waiter := GoLock(c.Other, c.ctx, key)
+		c.AwaitWaiters(key, 1)
+		c.unlock(l)
+		c.unlock(Got(c.T, waiter))
+	}
+	for _, key := range keys {
+		c.Tidy(key)
+	}
+}

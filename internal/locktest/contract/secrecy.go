@@ -1,0 +1,167 @@
+package contract
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+var secrecyCases = []testCase{
+	{"Logger_IsSilentByDefault", Options{Lease: time.Second}, logSilent},
+	{"Secrets_AreInNoErrorAndNoLog", defaults, secrets},
+}
+
+// logText collects what is logged.
+type logText struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (b *logText) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logText) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// logSilent loses a lease while every way to log by default is watched.
+func logSilent(c *harness) {
+	var said logText
+	before, flags := slog.Default(), log.Flags()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&said, nil)))
+	defer func() {
+		slog.SetDefault(before)
+		log.SetOutput(os.Stderr)
+		log.SetFlags(flags)
+	}()
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	c.away()
+	c.ended(l, holdfast.ErrLost)
+	_, err := c.Locker.TryLock(c.ctx, "k")
+	require.Error(c.T, err)
+	_ = c.Locker.Close()
+	require.Empty(c.T, said.String())
+}
+
+// secrets goes through the errors, and through the logs, with a password, an
+// owner and a key to be found in them.
+func secrets(c *harness) {
+	const password, lease = "canary-password", time.Second
+	key := "first\nline " + strings.Repeat("k", 53) + "canary-tail"
+	user := func(rules ...string) {
+		c.Server.Do(c.T, append([]string{"ACL", "SETUSER", "canary-user"}, rules...)...)
+	}
+	user("on", ">"+password, "~*", "&*", "+@all")
+	var logs logText
+	open := func() holdfast.Locker {
+		client := c.Server.Client(c.T, func(o *rueidis.ClientOption) {
+			o.InitAddress, o.Username, o.Password = []string{c.Proxy.Addr()}, "canary-user", password
+		})
+		return c.Kind.Open(c.T, client, Options{Lease: lease, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	}
+	l := open()
+	var owners []string
+	var errs []error
+	note := func(err error) {
+		c.T.Helper()
+		require.Error(c.T, err)
+		errs = append(errs, err)
+	}
+	take := func(key string) *holdfast.Lease {
+		lease := Lock(c.T, l, c.ctx, key)
+		client, _, _ := strings.Cut(lease.Owner(), ":")
+		owners = append(owners, client)
+		return lease
+	}
+	try := func(key string) error { _, err := l.TryLock(c.ctx, key); return err }
+	everything := func(key string) {
+		note(try(key))
+		_, err := l.TryLockFor(c.ctx, key, 20*time.Millisecond)
+		note(err)
+		short, cancel := context.WithTimeout(c.ctx, 20*time.Millisecond)
+		defer cancel()
+		_, err = l.Lock(short, key)
+		note(err)
+	}
+	operator := func(key string) {
+		_, err := l.Inspect(c.ctx, key)
+		note(err)
+		_, err = l.ForceUnlock(c.ctx, key)
+		note(err)
+	}
+
+	note(try(""))
+	note(try(strings.Repeat(key, 20)))
+	Lock(c.T, c.Other, c.ctx, "theirs")
+	everything("theirs")
+	c.Server.Do(c.T, "SET", "text", "not a lock")
+	everything("text")
+	operator("text")
+
+	forced := take(key)
+	inner := forced.Bind(c.ctx)
+	_, err := l.ForceUnlock(c.ctx, key)
+	require.NoError(c.T, err)
+	note(forced.Err())
+	note(context.Cause(inner))
+	note(forced.Unlock(c.ctx))
+	note(forced.Unlock(c.ctx))
+
+	deleted := take(key)
+	c.Server.Do(c.T, "DEL", key)
+	<-deleted.Done()
+	note(deleted.Err())
+
+	refused := take(key)
+	user("-evalsha")
+	everything("k")
+	operator("k")
+	<-refused.Done()
+	note(refused.Err())
+	user("+evalsha")
+
+	take(key)
+	c.Proxy.SwallowReply(1, Is("acquire"))
+	note(try("unanswered"))
+	user("resetpass", ">changed")
+	c.Proxy.Cut()
+	everything("k")
+	operator("k")
+	c.away()
+	everything("k")
+	operator("k")
+	if err := l.Close(); err != nil { // unless the lease is over already
+		note(err)
+	}
+	note(try("k"))
+
+	said := logs.String()
+	require.Contains(c.T, said, "lease lost")
+	require.Contains(c.T, said, "renewal failed")
+	texts := []string{said}
+	for _, err := range errs {
+		texts = append(texts, err.Error(), fmt.Sprintf("%+v", err))
+	}
+	for _, secret := range append(owners, password, "canary-user:", "canary-tail", "redis://", "first\nline") {
+		for _, s := range texts {
+			require.NotContains(c.T, s, secret)
+		}
+	}
+}

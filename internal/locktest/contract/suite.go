@@ -1,0 +1,249 @@
+// Package contract has a case for each sentence of the public docs, and for each
+// guarantee that needs no fault of its own.
+package contract
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// testCase is a sentence of the public docs, or a guarantee, as a test.
+type testCase struct {
+	name    string
+	options Options // of both lockers
+	run     func(c *harness)
+}
+
+var defaults = Options{}
+
+// Run runs the contract and the guarantees against d. Each case has a Redis of
+// its own.
+func Run(t *testing.T, d Kind) {
+	cases := slices.Concat(
+		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
+		closeCases, bindCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
+	)
+	if d.Fair {
+		cases = slices.Concat(cases, fairCases)
+	} else {
+		cases = slices.Concat(cases, plainCases)
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(newHarness(t, d, c.options))
+		})
+	}
+}
+
+// harness is two lockers on one Redis: locker, whose commands are noted and
+// can be disturbed, and other.
+type harness struct {
+	*Harness
+	ctx context.Context // of which the case expects no end
+
+	mu         sync.Mutex
+	sent       [][]string // guarded by mu: by node, scripts and commands sent by locker's client, but heartbeats
+	heartbeats int        // guarded by mu: sent
+}
+
+func newHarness(t *testing.T, d Kind, o Options) *harness {
+	t.Helper()
+	c := &harness{Harness: NewHarness(t, d, o), ctx: Bounded(t)}
+	c.sent = make([][]string, len(c.Proxy.All))
+	for i, p := range c.Proxy.All {
+		p.OnRequest(func(cmd []string) redistest.Verdict {
+			c.note(i, cmd)
+			return redistest.Pass
+		})
+	}
+	return c
+}
+
+// note takes in what is sent to a node.
+func (c *harness) note(node int, cmd []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch v := Verb(cmd); v {
+	case "hello", "client", "ping": // keep a connection
+	case "check", "script", "discard", "punsubscribe", "sunsubscribe": // see whether a node of a quorum votes
+	case "heartbeat":
+		c.heartbeats++
+	case "undo":
+		if len(c.sent) == 1 { // else it goes to those that are late to answer a round that has failed: who, is chance
+			c.sent[node] = append(c.sent[node], v)
+		}
+	default:
+		if v != "unsubscribe" || len(cmd) > 1 { // without a channel it is part of that look, too
+			c.sent[node] = append(c.sent[node], v)
+		}
+	}
+}
+
+// noted is what locker's client has sent since the last call of commands: to a
+// quorum of nodes, as nobody waits until the others are sent anything. It is nil as
+// long as there are no such.
+func (c *harness) noted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sent, _ := c.agreed()
+	return slices.Clone(sent)
+}
+
+// agreed is what has been sent to a quorum of nodes, if there is one, under mu. In
+// which order does not count: a node may be late on one connection only.
+func (c *harness) agreed() (sent []string, ok bool) {
+	for _, one := range c.sent {
+		same := 0
+		for _, other := range c.sent {
+			if slices.Equal(slices.Sorted(slices.Values(one)), slices.Sorted(slices.Values(other))) {
+				same++
+			}
+		}
+		if same > len(c.sent)/2 {
+			return one, true
+		}
+	}
+	return nil, false
+}
+
+// commands is noted, and forgets it.
+func (c *harness) commands() (sent []string) {
+	c.T.Helper()
+	Await(c.T, func() (ok bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if sent, ok = c.agreed(); ok {
+			clear(c.sent)
+		}
+		return ok
+	})
+	return sent
+}
+
+// sentInOrder compares what was noted; on several nodes, of which one may be late on
+// one connection only, in any order.
+func (c *harness) sentInOrder(want, sent []string) {
+	c.T.Helper()
+	if c.Kind.Nodes > 1 {
+		require.ElementsMatch(c.T, want, sent)
+	} else {
+		require.Equal(c.T, want, sent)
+	}
+}
+
+// quiet requires that locker's client has sent nothing since the last call of
+// commands.
+func (c *harness) quiet() {
+	c.T.Helper()
+	require.Empty(c.T, c.commands())
+}
+
+// queue calls Lock on a goroutine of its own, and returns when it waits for a
+// key that is held or wanted by l already.
+func (c *harness) queue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
+	return c.queueWith(c.ctx, l, key, calls...)
+}
+
+func (c *harness) queueWith(ctx context.Context, l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
+	telling := &TellingContext{Context: ctx, Waiting: make(chan struct{})}
+	done := make(chan Acquired, 1)
+	go func() {
+		lease, err := l.Lock(telling, key, calls...)
+		done <- Acquired{Lease: lease, Err: err}
+	}()
+	select {
+	case <-telling.Waiting:
+	case <-c.ctx.Done():
+		require.FailNow(c.T, "Lock does not wait")
+	}
+	return done
+}
+
+// inQueue is queue, and on a fair lock returns when the call is in Redis' queue.
+func (c *harness) inQueue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
+	c.T.Helper()
+	if !c.Kind.Fair {
+		return c.queue(l, key, calls...)
+	}
+	before := Queued(c.T, c.Server, key)
+	done := c.queue(l, key, calls...)
+	Await(c.T, func() bool {
+		return slices.ContainsFunc(Queued(c.T, c.Server, key), func(o string) bool { return !slices.Contains(before, o) })
+	})
+	return done
+}
+
+// unlock is an Unlock that must succeed.
+func (c *harness) unlock(l *holdfast.Lease) {
+	c.T.Helper()
+	require.NoError(c.T, l.Unlock(c.ctx))
+}
+
+// held requires that another has key.
+func (c *harness) held(l holdfast.Locker, key string) {
+	c.T.Helper()
+	lease, err := l.TryLock(c.ctx, key)
+	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+	require.Nil(c.T, lease)
+}
+
+// free requires that nobody has key.
+func (c *harness) free(key string) {
+	c.T.Helper()
+	s, err := c.Other.Inspect(c.ctx, key)
+	require.NoError(c.T, err)
+	require.Equal(c.T, holdfast.Status{Waiting: s.Waiting}, s)
+}
+
+// ended waits for the end of a lease, which must be told everywhere as why.
+func (c *harness) ended(l *holdfast.Lease, why error) {
+	c.T.Helper()
+	bound := l.Bind(c.ctx)
+	for _, done := range []<-chan struct{}{l.Done(), bound.Done()} {
+		select {
+		case <-done:
+		case <-c.ctx.Done():
+			require.FailNow(c.T, "the lease does not end")
+		}
+	}
+	require.ErrorIs(c.T, l.Err(), why)
+	require.ErrorIs(c.T, bound.Err(), context.Canceled)
+	require.ErrorIs(c.T, context.Cause(bound), why)
+}
+
+// lives requires that a lease has not ended.
+func (c *harness) lives(l *holdfast.Lease) {
+	c.T.Helper()
+	require.NoError(c.T, l.Err())
+	select {
+	case <-l.Done():
+		require.Fail(c.T, "Done is closed")
+	default:
+	}
+}
+
+// away makes Redis refuse locker's connections.
+func (c *harness) away() {
+	c.Proxy.Refuse(true)
+	c.Proxy.Cut()
+}
+
+// awayAfter does so when a script has been carried out, whose reply is lost.
+func (c *harness) awayAfter(script string) {
+	c.Proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if !Is(script)(cmd) {
+			return redistest.Pass
+		}
+		c.Proxy.Refuse(true)
+		return redistest.Cut
+	})
+}

@@ -1,0 +1,165 @@
+package contract
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// G2: a lease ends in time by itself. G3: its loss is told.
+var trustCases = []testCase{
+	{"G2_DeadlineCountsFromTheStart", Options{Lease: 3 * time.Second}, g2Anchor},
+	{"G2_ServerHangs", Options{Lease: time.Second}, g2ServerHangs},
+	{"G2_RequestsArriveLate", Options{Lease: time.Second}, g2RequestsLate},
+	{"G2_RepliesArriveLate", Options{Lease: time.Second}, g2RepliesLate},
+	{"G2_ServerIsGone", Options{Lease: time.Second, MaxLease: time.Second}, g2ServerGone},
+	{"G2_AnAcquireAnsweredTooLateIsNotTrusted", defaults, g2TooLate},
+	{"G3_LossIsToldAtOnce", Options{Lease: 6 * time.Second}, g3AtOnce},
+	{"G3_SilenceIsToldAtTheDeadline", Options{Lease: time.Second}, g3Silence},
+}
+
+// The trusted deadline is at most the start of the last call that succeeded,
+// plus lease less margin. Replies that travel long bring nothing.
+func g2Anchor(c *harness) {
+	const trusted = 3*time.Second - 32*time.Millisecond
+	var mu sync.Mutex
+	var sent time.Time // when the last call went by, a moment after its start
+	c.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if Is("acquire", "renew")(cmd) {
+			mu.Lock()
+			defer mu.Unlock()
+			sent = time.Now()
+		}
+		return redistest.Pass
+	})
+	atMost := func(l *holdfast.Lease) {
+		mu.Lock()
+		defer mu.Unlock()
+		require.False(c.T, l.Deadline().After(sent.Add(trusted)))
+	}
+	c.Proxy.SetDelay(0, 100*time.Millisecond)
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	atMost(l)
+	for range 2 {
+		before := l.Deadline()
+		Await(c.T, func() bool { return l.Deadline().After(before) })
+		atMost(l)
+	}
+	c.Proxy.SetDelay(0, 0)
+	c.unlock(l)
+}
+
+// g2 holds a lease while Redis gives no answer, until the lease is over; then
+// Redis is back.
+func g2(c *harness, away func(bool)) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	away(true)
+	for d := (time.Time{}); d != l.Deadline(); {
+		d = l.Deadline()
+		time.Sleep(time.Until(d))
+	}
+	deadline := l.Deadline()
+	// It is over at that moment, whether or not anybody was woken in time.
+	require.ErrorIs(c.T, l.Err(), holdfast.ErrLost)
+	_, err := c.Locker.TryLock(context.WithoutCancel(l.Bind(c.ctx)), "k")
+	require.ErrorIs(c.T, err, holdfast.ErrLost)
+	c.ended(l, holdfast.ErrLost)
+	c.ended(inner, holdfast.ErrLost)
+
+	away(false)
+	next := Lock(c.T, c.Other, c.ctx, "k")
+	c.ended(l, holdfast.ErrLost)
+	require.Equal(c.T, deadline, l.Deadline())
+	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+	require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrLost)
+	require.Equal(c.T, next.Owner(), c.Owner("k"))
+	c.unlock(next)
+	c.Tidy("k")
+}
+
+func g2RequestsLate(c *harness) { g2(c, c.Proxy.HoldRequests) }
+func g2RepliesLate(c *harness)  { g2(c, c.Proxy.HoldReplies) }
+
+func g2ServerHangs(c *harness) {
+	g2(c, func(away bool) {
+		if away {
+			c.Server.Pause()
+		} else {
+			c.Server.Resume()
+		}
+	})
+}
+
+func g2ServerGone(c *harness) {
+	g2(c, func(away bool) {
+		if away {
+			c.Server.Kill()
+		} else {
+			c.Server.Restart()
+		}
+	})
+}
+
+// Redis has granted it for 300 ms, and most of them have passed.
+func g2TooLate(c *harness) {
+	hook, held := Holding("acquire")
+	c.Proxy.OnReply(hook)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(300*time.Millisecond))
+		done <- err
+	}()
+	Within(c.T, held)
+	time.Sleep(300 * time.Millisecond)
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+	require.ErrorIs(c.T, <-done, holdfast.ErrUnknown)
+	c.Tidy("k")
+	Await(c.T, func() bool { return len(c.Keys()) == 1 }, "its owner has no tombstone")
+}
+
+// Whatever became of the key, each lease is told long before its deadline.
+func g3AtOnce(c *harness) {
+	deleted, taken, replaced := Lock(c.T, c.Locker, c.ctx, "deleted"), Lock(c.T, c.Locker, c.ctx, "taken"), Lock(c.T, c.Locker, c.ctx, "replaced")
+	inDo := make(chan error, 1)
+	running := make(chan struct{})
+	go func() {
+		inDo <- c.Locker.Do(c.ctx, "in do", func(ctx context.Context) error {
+			close(running)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+	}()
+	<-running
+	bound := deleted.Bind(c.ctx)
+	c.Server.Do(c.T, "DEL", "deleted", "in do")
+	Give(c.T, c.Server, "taken", Java, "1")
+	c.Server.Do(c.T, "SET", "replaced", "not a lock")
+	for _, l := range []*holdfast.Lease{deleted, taken, replaced} {
+		c.ended(l, holdfast.ErrLost)
+		require.True(c.T, time.Now().Before(l.Deadline()))
+		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+	}
+	require.ErrorIs(c.T, context.Cause(bound), holdfast.ErrLost)
+	require.ErrorIs(c.T, <-inDo, holdfast.ErrLost)
+	require.Equal(c.T, Java, c.Owner("taken"))
+}
+
+func g3Silence(c *harness) {
+	err := c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
+		c.Proxy.HoldRequests(true)
+		<-ctx.Done()
+		require.ErrorIs(c.T, context.Cause(ctx), holdfast.ErrLost)
+		return nil
+	})
+	require.ErrorIs(c.T, err, holdfast.ErrLost)
+	c.Proxy.HoldRequests(false)
+	c.Tidy("k")
+}

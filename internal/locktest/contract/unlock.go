@@ -1,0 +1,191 @@
+package contract
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var unlockCases = []testCase{
+	{"Unlock_WorksOnAContextThatIsOver", defaults, unlockOver},
+	{"Unlock_SecondTimeIsErrReleased", defaults, unlockTwice},
+	{"Unlock_ByManyAtOnce", defaults, unlockMany},
+	{"Unlock_LostOnceThenReleased", defaults, unlockLost},
+	{"Unlock_FindsTheLossItself", defaults, unlockFindsLoss},
+	{"Unlock_OfALeaseThatRanOutReleasesNothing", defaults, unlockExpired},
+	{"Unlock_UnknownWithTheContext", defaults, unlockUnknown},
+	{"Unlock_GoesOnUntilTheDeadline", Options{Lease: time.Second}, unlockNoAnswer},
+	{"Unlock_IsOneRoundTrip", defaults, unlockRoundTrips},
+}
+
+func unlockOver(c *harness) {
+	over, cancel := context.WithCancel(c.ctx)
+	cancel()
+	outer := Lock(c.T, c.Locker, c.ctx, "k")
+	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	require.NoError(c.T, inner.Unlock(over))
+	require.Equal(c.T, 1, c.Entries("k"))
+	require.NoError(c.T, outer.Unlock(over))
+	c.free("k")
+}
+
+func unlockTwice(c *harness) {
+	outer := Lock(c.T, c.Locker, c.ctx, "k")
+	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	for _, l := range []*holdfast.Lease{inner, outer} {
+		c.unlock(l)
+		c.commands()
+		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+		c.quiet()
+	}
+	// Nor does it hit the next lease.
+	next := Lock(c.T, c.Locker, c.ctx, "k")
+	require.ErrorIs(c.T, outer.Unlock(c.ctx), holdfast.ErrReleased)
+	c.held(c.Other, "k")
+	c.unlock(next)
+}
+
+// One of them has ended it.
+func unlockMany(c *harness) {
+	outer := Lock(c.T, c.Locker, c.ctx, "k")
+	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	for _, l := range []*holdfast.Lease{inner, outer} {
+		ends := make(chan error, 8)
+		for range cap(ends) {
+			go func() { ends <- l.Unlock(c.ctx) }()
+		}
+		ok := 0
+		for range cap(ends) {
+			if err := <-ends; err == nil {
+				ok++
+			} else {
+				RequireSentinel(c.T, err, holdfast.ErrReleased)
+			}
+		}
+		require.Equal(c.T, 1, ok)
+	}
+	c.free("k")
+}
+
+// Each entry tells the loss once.
+func unlockLost(c *harness) {
+	outer := Lock(c.T, c.Locker, c.ctx, "k")
+	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	_, err := c.Locker.ForceUnlock(c.ctx, "k")
+	require.NoError(c.T, err)
+	for _, l := range []*holdfast.Lease{outer, inner} {
+		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+		require.ErrorIs(c.T, l.Err(), holdfast.ErrLost)
+	}
+}
+
+// Redis tells it before any renewal does. The key may be another's by then.
+func unlockFindsLoss(c *harness) {
+	for _, nested := range []bool{false, true} {
+		outer := Lock(c.T, c.Locker, c.ctx, "k")
+		l := outer
+		if nested {
+			l = Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+		}
+		c.Server.Do(c.T, "DEL", "k")
+		their := Lock(c.T, c.Other, c.ctx, "k")
+		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+		if nested {
+			c.ended(outer, holdfast.ErrLost)
+		}
+		c.held(c.Locker, "k")
+		c.unlock(their)
+	}
+}
+
+// Also at the very moment, when nobody has been told yet.
+func unlockExpired(c *harness) {
+	for range 5 {
+		l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond))
+		for time.Now().Before(l.Deadline()) {
+			runtime.Gosched()
+		}
+		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+		if c.Kind.Nodes == 0 { // a quorum releases what may outlive it on a node whose clock is slow
+			require.NotContains(c.T, c.noted(), "release")
+		}
+		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+	}
+}
+
+// The entry has ended whatever Unlock returns, and the release goes on.
+func unlockUnknown(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	hook, held := Holding("release")
+	c.Proxy.Each(func(p *redistest.Proxy) {
+		swallowed := p.SwallowReply(1, Is("release"))
+		p.OnReply(func(cmd []string) redistest.Verdict {
+			select {
+			case <-swallowed: // the second answer and what follows
+				return hook(cmd)
+			default:
+				return redistest.Pass
+			}
+		})
+	})
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	done := make(chan error, 1)
+	go func() { done <- l.Unlock(ctx) }()
+	Within(c.T, held)
+	c.ended(l, holdfast.ErrReleased)
+	cancel(errMine)
+	err := <-done
+	for _, e := range []error{holdfast.ErrUnknown, context.Canceled, errMine} {
+		require.ErrorIs(c.T, err, e)
+	}
+	RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+	c.free("k")
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+}
+
+func unlockNoAnswer(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	c.Proxy.HoldRequests(true)
+	err := l.Unlock(c.ctx)
+	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	ownTime(c.T, err)
+	c.ended(l, holdfast.ErrReleased)
+	unanswered := holdfast.ErrUnknown
+	if c.Kind.Nodes > 0 {
+		unanswered = holdfast.ErrUnavailable // by now it is known to be away, and not asked
+	}
+	_, err = c.Locker.TryLock(c.ctx, "k")
+	require.ErrorIs(c.T, err, unanswered)
+	ownTime(c.T, err)
+	_, err = c.Locker.Inspect(c.ctx, "k")
+	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	ownTime(c.T, err)
+	c.Proxy.HoldRequests(false)
+	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+}
+
+// ownTime requires that an error does not show the time that a call has: the
+// caller's context is not over.
+func ownTime(t testing.TB, err error) {
+	t.Helper()
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, context.Canceled)
+}
+
+func unlockRoundTrips(c *harness) {
+	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	require.Equal(c.T, []string{"acquire", "release"}, c.commands())
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	c.unlock(Lock(c.T, c.Locker, l.Bind(c.ctx), "k"))
+	c.unlock(l)
+	require.Equal(c.T, []string{"acquire", "recount", "recount", "release"}, c.commands())
+}

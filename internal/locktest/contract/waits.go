@@ -1,0 +1,267 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+var waitCases = []testCase{
+	{"Wait_DeadlineBoundsTheWaitNotTheHold", defaults, waitNotHold},
+	{"Wait_TryLockForEndsWithErrNotAcquired", defaults, waitLimited},
+	{"Wait_OfZeroIsTryLock", defaults, waitZero},
+	{"Wait_NegativeIsRefused", defaults, waitNegative},
+	{"Wait_TryLockAnswersLocallyWhereItCan", defaults, waitLocally},
+	{"Wait_InOrderWithinALocker", defaults, waitOrder},
+	{"Wait_QueueFull", Options{MaxWaiters: 2}, waitQueueFull},
+	{"Wait_QueueFullForTheFirstWaiter", Options{MaxWaiters: 1}, waitQueueFullFirst},
+	{"Wait_QueueFullAfterTheFirstAttempt", Options{MaxWaiters: 1}, waitQueueFullMeanwhile},
+	{"Wait_RidesOutAnOutage", Options{Lease: 3 * time.Second, MaxLease: 3 * time.Second}, waitOutage},
+	{"Wait_MaxOutage", Options{MaxOutage: &shortOutage}, waitMaxOutage},
+	{"Wait_MaxOutageIsOneLeaseByDefault", Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
+	{"Wait_NoOutage", Options{MaxOutage: &noOutage}, waitNoOutage},
+	{"Wait_DoesNotCureARefusal", defaults, waitRefused},
+}
+
+var noOutage, shortOutage = time.Duration(0), 600 * time.Millisecond
+
+func waitNotHold(c *harness) {
+	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
+	defer cancel()
+	l := Lock(c.T, c.Locker, ctx, "k")
+	limited, err := c.Locker.TryLockFor(c.ctx, "limited", 2*time.Second)
+	require.NoError(c.T, err)
+	<-ctx.Done()
+	for _, l := range []*holdfast.Lease{l, limited} {
+		c.lives(l)
+		require.Equal(c.T, 1, c.Entries(l.Key()))
+		c.unlock(l)
+	}
+}
+
+func waitLimited(c *harness) {
+	mine := Lock(c.T, c.Locker, c.ctx, "mine")
+	their := Lock(c.T, c.Other, c.ctx, "theirs")
+	for _, key := range []string{"mine", "theirs"} {
+		before := time.Now()
+		l, err := c.Locker.TryLockFor(c.ctx, key, time.Second)
+		require.Nil(c.T, l)
+		require.GreaterOrEqual(c.T, time.Since(before), time.Second)
+		require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+		require.NotErrorIs(c.T, err, context.DeadlineExceeded) // it is no context of the caller's
+	}
+	c.unlock(mine)
+	c.unlock(their)
+	c.Tidy("theirs")
+}
+
+func waitZero(c *harness) {
+	l, err := c.Locker.TryLockFor(c.ctx, "k", 0)
+	require.NoError(c.T, err)
+	c.unlock(l)
+	l = Lock(c.T, c.Other, c.ctx, "k")
+	c.commands()
+	_, err = c.Locker.TryLockFor(c.ctx, "k", 0)
+	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+	c.held(c.Locker, "k")
+	require.Equal(c.T, []string{"acquire", "acquire"}, c.commands())
+	c.unlock(l)
+}
+
+func waitNegative(c *harness) {
+	_, err := c.Locker.TryLockFor(c.ctx, "k", -1)
+	require.ErrorContains(c.T, err, "TryLockFor")
+	require.ErrorContains(c.T, err, "negative")
+	c.quiet()
+}
+
+func waitLocally(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "held")
+	their := Lock(c.T, c.Other, c.ctx, "wanted")
+	waiter := GoLock(c.Locker, c.ctx, "wanted")
+	c.AwaitWaiters("wanted", 1)
+	if c.Kind.Nodes > 1 { // the last looks may be still to come, but each try that is sent counts
+		for range 2 * c.Kind.Looks() {
+			c.held(c.Locker, "held")
+			c.held(c.Locker, "wanted")
+		}
+		require.LessOrEqual(c.T, c.mostSent("acquire"), 1+c.Kind.Looks())
+	} else {
+		// What follows the subscription may be still on its way.
+		Await(c.T, func() bool { return len(c.noted()) == 4 })
+		require.Equal(c.T, []string{"acquire", "acquire", "subscribe", c.Kind.WaitVerb()}, c.commands())
+		c.held(c.Locker, "held")
+		c.held(c.Locker, "wanted")
+		c.quiet()
+	}
+	c.unlock(their)
+	c.unlock(Got(c.T, waiter))
+	c.unlock(l)
+	c.Tidy("wanted")
+}
+
+// By hand-over, and where each lock comes from Redis, as those with terms do.
+func waitOrder(c *harness) {
+	for _, calls := range [][]holdfast.LockOption{nil, {holdfast.MaxHold(time.Hour)}} {
+		holder := Lock(c.T, c.Locker, c.ctx, "k")
+		var waits []<-chan Acquired
+		for range 8 {
+			waits = append(waits, c.queue(c.Locker, "k", calls...))
+		}
+		for _, w := range waits {
+			c.unlock(holder)
+			holder = Got(c.T, w)
+		}
+		c.unlock(holder)
+	}
+}
+
+func waitQueueFull(c *harness) {
+	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	first := c.queue(c.Locker, "k")
+	ctx, cancel := context.WithCancel(c.ctx)
+	second := c.queueWith(ctx, c.Locker, "k")
+	c.commands()
+	for range 2 {
+		_, err := c.Locker.Lock(c.ctx, "k")
+		RequireSentinel(c.T, err, holdfast.ErrQueueFull)
+		_, err = c.Locker.TryLockFor(c.ctx, "k", time.Minute)
+		RequireSentinel(c.T, err, holdfast.ErrQueueFull)
+		RequireSentinel(c.T, c.Locker.Do(c.ctx, "k", unreachable(c.T)), holdfast.ErrQueueFull)
+		c.held(c.Locker, "k")
+	}
+	c.quiet()
+	c.unlock(Lock(c.T, c.Locker, c.ctx, "another"))
+	c.unlock(Lock(c.T, c.Locker, holder.Bind(c.ctx), "k"))
+
+	cancel() // leaves a place
+	require.ErrorIs(c.T, (<-second).Err, context.Canceled)
+	second = c.queue(c.Locker, "k")
+	c.unlock(holder)
+	c.unlock(Got(c.T, first))
+	c.unlock(Got(c.T, second))
+}
+
+// The bound is on waiters, not on the caller that finds a key free.
+func waitQueueFullFirst(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	first := GoLock(c.Locker, c.ctx, "k")
+	c.AwaitWaiters("k", 1)
+	_, err := c.Locker.Lock(c.ctx, "k")
+	RequireSentinel(c.T, err, holdfast.ErrQueueFull)
+	c.unlock(their)
+	c.unlock(Got(c.T, first))
+	c.Tidy("k")
+	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+}
+
+// While its first attempt was under way, another has taken the place.
+func waitQueueFullMeanwhile(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	hook, held := Holding("acquire")
+	c.Proxy.OnReply(hook)
+	first := GoLock(c.Locker, c.ctx, "k")
+	Within(c.T, held)
+	second := c.queue(c.Locker, "k")
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+	RequireSentinel(c.T, (<-first).Err, holdfast.ErrQueueFull)
+	c.unlock(their)
+	c.unlock(Got(c.T, second))
+}
+
+func waitOutage(c *harness) {
+	c.Server.Kill()
+	done := make(chan error, 2)
+	for range cap(done) {
+		go func() { done <- c.Locker.Do(c.ctx, "k", func(context.Context) error { return nil }) }()
+	}
+	c.Server.Restart()
+	require.NoError(c.T, <-done)
+	require.NoError(c.T, <-done)
+}
+
+func waitMaxOutage(c *harness) {
+	c.away()
+	defer c.Proxy.Refuse(false)
+	for _, wait := range []func() (*holdfast.Lease, error){
+		func() (*holdfast.Lease, error) { return c.Locker.Lock(c.ctx, "k") },
+		func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(c.ctx, "k", time.Hour) },
+	} {
+		before := time.Now()
+		_, err := wait()
+		require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
+		require.GreaterOrEqual(c.T, time.Since(before), shortOutage)
+	}
+	_, err := c.Locker.TryLock(c.ctx, "k")
+	require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
+	require.NotErrorIs(c.T, err, holdfast.ErrNotAcquired)
+
+	// The next call is an attempt of its own.
+	_, err = c.Locker.Lock(c.ctx, "k")
+	c.Proxy.Refuse(false)
+	require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
+	c.unlock(c.backAgain("k"))
+}
+
+// backAgain is a TryLock that must succeed, as Redis answers again. A quorum does not
+// ask nodes that are known to be away, until it has found them back.
+func (c *harness) backAgain(key string) (l *holdfast.Lease) {
+	c.T.Helper()
+	if c.Kind.Nodes == 0 {
+		l, err := c.Locker.TryLock(c.ctx, key)
+		require.NoError(c.T, err)
+		return l
+	}
+	Await(c.T, func() bool {
+		var err error
+		l, err = c.Locker.TryLock(c.ctx, key)
+		return err == nil
+	})
+	return l
+}
+
+func waitNoOutage(c *harness) {
+	c.away()
+	defer c.Proxy.Refuse(false)
+	Await(c.T, func() bool { // connections may be found dead only now
+		_, err := c.Locker.Lock(c.ctx, "k")
+		require.Error(c.T, err)
+		return errors.Is(err, holdfast.ErrUnavailable)
+	})
+}
+
+func waitRefused(c *harness) {
+	refused := func(err error) {
+		c.T.Helper()
+		if err == nil || isOurs(err) {
+			require.Failf(c.T, "a refusal is returned as it is", "%v", err)
+		}
+	}
+	Lock(c.T, c.Other, c.ctx, "k")
+	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "k")}
+	c.AwaitWaiters("k", 1)
+	waits = append(waits, c.queue(c.Locker, "k"))
+	c.Server.Do(c.T, "SET", "k", "not a lock")
+	c.Server.Do(c.T, "PUBLISH", scripts.Channel("k"), "0")
+	for _, w := range waits {
+		refused((<-w).Err)
+	}
+	c.Traceless("k")
+	for _, wait := range []func() (*holdfast.Lease, error){
+		func() (*holdfast.Lease, error) { return c.Locker.Lock(c.ctx, "k") },
+		func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(c.ctx, "k", time.Hour) },
+		func() (*holdfast.Lease, error) { return c.Locker.TryLock(c.ctx, "k") },
+	} {
+		c.commands()
+		_, err := wait()
+		refused(err)
+		require.Equal(c.T, []string{"acquire"}, c.commands())
+	}
+}

@@ -1,0 +1,70 @@
+package exclusion
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestExclusionChecker(t *testing.T) {
+	at := func(key, id string, from, to time.Duration, fence int64) Interval {
+		return Interval{key: key, id: id, from: from, to: to, fence: fence}
+	}
+	cases := []struct {
+		name               string
+		all                []Interval
+		overlaps, disorder int
+	}{
+		{"nothing", nil, 0, 0},
+		{"one after the other, in any order of reports", []Interval{at("k", "b", 20, 30, 2), at("k", "a", 10, 20, 1)}, 0, 0},
+		{"different keys", []Interval{at("k", "a", 10, 30, 5), at("l", "b", 20, 40, 5)}, 0, 0},
+		{"overlap by a nanosecond", []Interval{at("k", "a", 10, 21, 1), at("k", "b", 20, 30, 2)}, 1, 0},
+		{"one inside another", []Interval{at("k", "a", 10, 90, 1), at("k", "b", 20, 30, 2)}, 1, 0},
+		{"one long lease over several", []Interval{
+			at("k", "a", 10, 90, 1), at("k", "b", 20, 30, 2), at("k", "c", 40, 50, 3), at("k", "d", 90, 95, 4),
+		}, 2, 0},
+		{"begun at the same instant", []Interval{at("k", "a", 10, 20, 1), at("k", "b", 10, 20, 2)}, 1, 0},
+		{"over before it began", []Interval{at("k", "a", 10, 40, 2), at("k", "b", 20, 20, 1), at("k", "c", 30, 25, 1)}, 0, 0},
+		{"a fence falls", []Interval{at("k", "a", 10, 20, 2), at("k", "b", 20, 30, 1)}, 0, 1},
+		{"a fence repeats, not next to the first", []Interval{
+			at("k", "a", 10, 20, 7), at("k", "b", 20, 30, 3), at("k", "c", 30, 40, 7), at("k", "d", 40, 50, 8),
+		}, 0, 2},
+		{"no fences", []Interval{at("k", "a", 10, 20, 0), at("k", "b", 20, 30, 0)}, 0, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			b := Check(c.all)
+			require.Len(t, b.Overlaps, c.overlaps)
+			require.Len(t, b.Disorder, c.disorder)
+		})
+	}
+}
+
+// A lease whose process was killed ends with the process, or with the last
+// deadline that it told of.
+func TestExclusionRecords(t *testing.T) {
+	log := "G 0-a k 1 100 400\nD 0-a 500\nE 0-a 450\n" +
+		"G 1-a k 2 600 900\n" + // killed at 700
+		"G 2-a l 3 600 900\nD 2-a 950\n" + // killed at 2000, as it stood still
+		"G 3-a l 4 1000 1300\nE 3-a 1300\nL 3-a fixed\n"
+	run, err := ReadRecords([]byte(log), map[string]time.Duration{"1": 700, "2": 2000}, true)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []Interval{
+		{"k", "0-a", 100, 450, 1}, {"k", "1-a", 600, 700, 2}, {"l", "2-a", 600, 950, 3}, {"l", "3-a", 1000, 1300, 4},
+	}, run.Intervals)
+	require.Equal(t, 2, run.Killed)
+	require.Equal(t, map[string]int{"fixed": 1}, run.Losses)
+
+	run, err = ReadRecords([]byte(log+"G 4-a k 5 1400 1500\nG 5-a m 6 14"), map[string]time.Duration{"1": 700, "2": 2000}, false)
+	require.NoError(t, err)
+	require.Len(t, run.Intervals, 4, "those that live, and are written, do not count yet")
+
+	for _, bad := range []string{"G 0-a k 1 100", "E 0-b 100", "D 0-b 100", "X", "G 0-a k 1 100 x", "G 9-a k 1 100 200", "L 0-a"} {
+		_, err := ReadRecords([]byte(bad+"\n"), nil, true)
+		require.Error(t, err, bad)
+	}
+}

@@ -1,0 +1,223 @@
+package exclusion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// The shape of an exclusion run.
+const (
+	exclusionLease   = 300 * time.Millisecond
+	exclusionWorkers = 16 // goroutines of a process
+	exclusionKeys    = 4
+)
+
+func Key(i int) string { return "key" + strconv.Itoa(i) }
+
+func init() { RegisterChild("exclusion", exclusionWorker) }
+
+// exclusionWorker takes and gives back few keys on many goroutines until it is
+// told to stop, and records each lease.
+// Args: the address of Redis, the file of records, the name of the process, the
+// seed, "broken" for a lock that does not exclude.
+func exclusionWorker(d Kind, p *Parent) error {
+	addr, path, process := p.Args[0], p.Args[1], p.Args[2]
+	seed, err := strconv.ParseUint(p.Args[3], 10, 64)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	if slices.Contains(p.Args, "broken") {
+		d = broken(d)
+	}
+	client, err := p.Client(addr)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	o := Options{Lease: exclusionLease, Fencing: true, Stale: exclusionLease / 3, FirstLease: exclusionLease / 3}
+	if none := time.Duration(0); random.IntN(2) == 0 {
+		o.Handover = &none
+	}
+	locker, err := d.New(client, o)
+	if err != nil {
+		return err
+	}
+	w, err := NewWork(func() holdfast.Locker { return locker }, exclusionErrand, path, process)
+	if err != nil {
+		return err
+	}
+	p.Say("ready")
+	w.Begin(random)
+	p.Hear() // stop
+	return errors.Join(w.End(), locker.Close())
+}
+
+// Errand is a lease to be taken.
+type Errand struct {
+	Key     string
+	Fixed   time.Duration // 0: it is renewed
+	MaxHold time.Duration // 0: without end
+	Hold    time.Duration // for how long it is held, if it lasts
+}
+
+func (e Errand) terms() (terms []holdfast.LockOption) {
+	if e.Fixed != 0 {
+		terms = append(terms, holdfast.FixedLease(e.Fixed))
+	}
+	if e.MaxHold != 0 {
+		terms = append(terms, holdfast.MaxHold(e.MaxHold))
+	}
+	return terms
+}
+
+func exclusionErrand(random *rand.Rand, _ int) Errand {
+	e := Errand{Key: Key(random.IntN(exclusionKeys)), Hold: HoldTime(random)}
+	if random.IntN(10) == 0 {
+		e.Fixed = exclusionLease / 2
+	}
+	return e
+}
+
+// Work is that of the goroutines of a process, which take leases, hold and record
+// them.
+type Work struct {
+	locker func() holdfast.Locker                     // the one of now
+	errand func(random *rand.Rand, worker int) Errand // the next
+	rec    *Recorder
+	Gate   Gate
+	Ctx    context.Context
+	stop   context.CancelFunc
+	errs   chan error
+	all    sync.WaitGroup
+}
+
+func NewWork(locker func() holdfast.Locker, next func(*rand.Rand, int) Errand, path, process string) (*Work, error) {
+	rec, err := NewRecorder(path, process)
+	w := &Work{locker: locker, errand: next, rec: rec, errs: make(chan error, exclusionWorkers)}
+	w.Ctx, w.stop = context.WithCancel(context.Background())
+	w.Gate.Open(w.Ctx)
+	return w, err
+}
+
+func (w *Work) Begin(random *rand.Rand) {
+	for i := range exclusionWorkers {
+		random := rand.New(rand.NewPCG(random.Uint64(), 0))
+		w.all.Go(func() {
+			for w.Ctx.Err() == nil {
+				if err := w.oneLease(w.errand(random, i), random); err != nil {
+					w.errs <- err
+					return
+				}
+			}
+		})
+	}
+}
+
+func (w *Work) End() error {
+	w.stop()
+	w.all.Wait()
+	close(w.errs)
+	return errors.Join(<-w.errs, w.rec.File.Close())
+}
+
+// oneLease takes a lease in one of the ways that there are, holds it for a
+// while and gives it back. Only what a fault may bring about is no error.
+func (w *Work) oneLease(e Errand, random *rand.Rand) error {
+	l, err := w.take(e, random)
+	if err != nil {
+		if expected(err) {
+			return nil
+		}
+		return fmt.Errorf("lock: %w", err)
+	}
+	r := w.rec.Granted(l)
+	r.fixed = e.Fixed != 0
+	r.Hold(e.Hold)
+	r.Ends()
+	err = l.Unlock(w.Ctx)
+	if errors.Is(err, holdfast.ErrLost) {
+		r.lost()
+		return nil
+	}
+	if err != nil && !errors.Is(err, holdfast.ErrUnknown) {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	return nil
+}
+
+func (w *Work) take(e Errand, random *rand.Rand) (*holdfast.Lease, error) {
+	ctx, leave := w.Gate.enter()
+	defer leave()
+	wait, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Millisecond)
+	defer cancel()
+	switch random.IntN(8) {
+	case 0:
+		return w.locker().TryLock(ctx, e.Key, e.terms()...)
+	case 1:
+		return w.locker().TryLockFor(ctx, e.Key, time.Duration(random.IntN(50))*time.Millisecond, e.terms()...)
+	default:
+		return w.locker().Lock(wait, e.Key, e.terms()...)
+	}
+}
+
+// Gate lets a process be told not to take locks for a while.
+type Gate struct {
+	inside sync.RWMutex // held for reading by those who are taking one
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func (g *Gate) enter() (ctx context.Context, leave func()) {
+	g.inside.RLock()
+	return g.ctx, g.inside.RUnlock
+}
+
+// Open lets those in who wait.
+func (g *Gate) Open(ctx context.Context) {
+	if g.cancel != nil {
+		defer g.inside.Unlock()
+	}
+	g.ctx, g.cancel = context.WithCancel(ctx)
+}
+
+// Close has those inside give up, and returns when they have.
+func (g *Gate) Close() {
+	g.cancel()
+	g.inside.Lock()
+}
+
+// expected reports whether a fault, or the end of a wait, explains the error.
+func expected(err error) bool {
+	for _, known := range []error{
+		holdfast.ErrNotAcquired, holdfast.ErrUnavailable, holdfast.ErrUnknown, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// HoldTime is mostly nothing or little, sometimes longer than the lease.
+func HoldTime(random *rand.Rand) time.Duration {
+	most := 2 * exclusionLease
+	switch n := random.IntN(1000); {
+	case n < 700:
+		return 0
+	case n < 900:
+		most = 3 * time.Millisecond
+	case n < 997:
+		most = 20 * time.Millisecond
+	}
+	return time.Duration(random.Int64N(int64(most)))
+}

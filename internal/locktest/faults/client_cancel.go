@@ -1,0 +1,280 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep)
+	register("F4_CancelledAtEveryInstant", testCancelledAtEveryInstant)
+	register("F4_CancelledAsTheReplyComes", testCancelledAtReply)
+	register("F4_CancelledAsTheLockIsHandedOver", testCancelledAtHandover)
+	register("F4_CancelledDuringCleanUp", testCancelledDuringCleanUp)
+	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody)
+}
+
+// A step is a request or a reply of the locker, those of its connections' set-up
+// included. A Lock is cancelled at the k-th step, for each k that there is: of a
+// free key, of one that another client holds and then releases, and each of both
+// with and without somebody who waits behind. Nothing may be left, and whoever
+// waits gets the key: all leases are so long that nothing is cured by expiry.
+func testCancelledAtEveryStep(t *testing.T, d Kind) {
+	for _, held := range []bool{false, true} {
+		for _, followed := range []bool{false, true} {
+			for _, replies := range []bool{false, true} {
+				t.Run(fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T) {
+					t.Parallel()
+					r := newHarness(t, d, Options{Lease: Long})
+					steps := 0
+					var lockers []holdfast.Locker
+					for more := true; more; {
+						locker, err := d.New(r.Client, Options{Lease: Long})
+						require.NoError(t, err)
+						lockers = append(lockers, locker)
+						steps++
+						more = r.cancelledAtStep(locker, steps, held, followed, replies)
+					}
+					for i, locker := range lockers {
+						r.Tidy(stepKey(i + 1))
+						require.NoError(t, locker.Close())
+					}
+					least := 1 // acquire
+					if held {
+						least = 4 // acquire, SUBSCRIBE, acquire, acquire
+					}
+					require.Greater(t, steps, least, "the walk missed steps")
+				})
+			}
+		}
+	}
+}
+
+// stepKey is the key of the walk's k-th Lock.
+func stepKey(k int) string { return fmt.Sprintf("key%d", k) }
+
+// cancelledAtStep makes one Lock, and reports whether it has so many steps.
+func (r *harness) cancelledAtStep(locker holdfast.Locker, k int, held, followed, replies bool) bool {
+	t, key := r.T, stepKey(k)
+	ctx, cancel := context.WithCancel(Bounded(t))
+	defer cancel()
+
+	var before *holdfast.Lease
+	if held {
+		before = Lock(t, r.Other, ctx, key)
+	}
+	var steps atomic.Int64
+	begun, behind := make(chan struct{}), make(chan struct{})
+	hook := func(cmd []string) redistest.Verdict {
+		if Verb(cmd) == "ping" {
+			return redistest.Pass
+		}
+		n := steps.Add(1)
+		if n == 1 {
+			close(begun)
+			<-behind
+		}
+		if n == int64(k) {
+			cancel()
+		}
+		return redistest.Pass
+	}
+	if replies {
+		r.Proxy.OnReply(hook)
+	} else {
+		r.Proxy.OnRequest(hook)
+	}
+	first := GoLock(locker, ctx, key)
+	Within(t, begun)
+	var second <-chan Acquired
+	if followed {
+		second = GoLock(locker, Bounded(t), key)
+	}
+	close(behind)
+	if held {
+		Await(t, func() bool { return ctx.Err() != nil || r.Kind.Waiting(r.T, r.Server, key) > 0 })
+		require.NoError(t, before.Unlock(Bounded(t)))
+	}
+	if a := Within(t, first); a.Err == nil {
+		require.NoError(t, a.Lease.Unlock(Bounded(t)))
+	} else {
+		require.ErrorIs(t, a.Err, context.Canceled)
+	}
+	r.Proxy.OnReply(nil)
+	r.Proxy.OnRequest(nil)
+	if followed {
+		require.NoError(t, Got(t, second).Unlock(Bounded(t)))
+	}
+	require.NoError(t, Lock(t, r.Other, Bounded(t), key).Unlock(Bounded(t)), "the turn was not passed on")
+	return steps.Load() >= int64(k)
+}
+
+// The cancellation comes after 0 to 5 ms, in steps of 20 µs, while the key is
+// released at half that time, by another client and by this one in turn.
+func testCancelledAtEveryInstant(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	cancelled := 0
+	for delay := time.Duration(0); delay <= 5*time.Millisecond; delay += 20 * time.Microsecond {
+		holder := r.Other
+		if delay%(40*time.Microsecond) == 0 {
+			holder = r.Locker
+		}
+		before := Lock(t, holder, Bounded(t), "k")
+		ctx, cancel := context.WithCancel(Bounded(t))
+		first := GoLock(r.Locker, ctx, "k")
+		second := GoLock(r.Locker, Bounded(t), "k")
+		time.AfterFunc(delay, cancel)
+		released := make(chan error, 1)
+		time.AfterFunc(2500*time.Microsecond, func() { released <- before.Unlock(Bounded(t)) })
+
+		if a := Within(t, first); a.Err == nil {
+			require.NoError(t, a.Lease.Unlock(Bounded(t)))
+		} else {
+			cancelled++
+			require.ErrorIs(t, a.Err, context.Canceled)
+		}
+		require.NoError(t, Got(t, second).Unlock(Bounded(t)))
+		require.NoError(t, Within(t, released))
+		cancel()
+	}
+	require.Greater(t, cancelled, 50)
+	r.Tidy("k")
+}
+
+// The cancellation comes just ahead of the reply to the only attempt: the caller
+// of a free key finds either, or both. Behind a release of its own that is not yet
+// answered it has to wait on a fair lock, and may then be the holder.
+func testCancelledAtReply(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	cancelled := 0
+	for range 1000 {
+		ctx, cancel := context.WithCancel(Bounded(t))
+		r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
+			if Is("acquire", "enter")(cmd) {
+				cancel()
+			}
+			return redistest.Pass
+		})
+		l, err := r.Locker.Lock(ctx, "k")
+		if err == nil && d.Fair {
+			require.NoError(t, l.Unlock(Bounded(t)))
+			continue
+		}
+		cancelled++
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, Lock(t, r.Other, Bounded(t), "k").Unlock(Bounded(t)))
+	}
+	require.Greater(t, cancelled, 100)
+	r.Tidy("k")
+}
+
+// The cancellation follows right upon the grant, so that the waiter finds both.
+func testCancelledAtHandover(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, MaxWaiters: 2, Handover: ptr(Long)})
+	cancelled := 0
+	for range 300 {
+		before := Lock(t, r.Locker, Bounded(t), "k")
+		ctx, cancel := context.WithCancel(Bounded(t))
+		waiting := crowded(ctx, r.Locker, "k", 2)
+		require.NoError(t, before.Unlock(Bounded(t)))
+		cancel()
+		for a := range waiting {
+			if a.Err == nil {
+				require.NoError(t, a.Lease.Unlock(Bounded(t)))
+			} else {
+				cancelled++
+				require.ErrorIs(t, a.Err, context.Canceled)
+			}
+		}
+	}
+	require.Greater(t, cancelled, 100) // of 600
+	r.Tidy("k")
+}
+
+// While the clean-up after a cancelled Lock is on its way, the next Lock meets
+// the remains of the first, and may be cancelled itself; the third gets the key.
+func testCancelledDuringCleanUp(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	for _, verbs := range [][]string{{"acquire"}, {"acquire", "clean_up"}} {
+		ctx, cancel := context.WithCancel(Bounded(t))
+		cleaning := make(chan struct{}, 1)
+		r.Proxy.OnReply(func(cmd []string) redistest.Verdict { // executed, not answered
+			if Verb(cmd) == "acquire" {
+				cancel()
+				return redistest.Cut
+			}
+			return redistest.Pass
+		})
+		r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+			if Is("clean_up", "undo")(cmd) {
+				Poke(cleaning)
+				return redistest.Hold
+			}
+			return redistest.Pass
+		})
+		_, err := r.Locker.Lock(ctx, "k")
+		require.ErrorIs(t, err, context.Canceled)
+		Within(t, cleaning)
+		r.Proxy.OnReply(nil)
+		if len(verbs) > 1 { // one more, whose acquire is held up behind the clean-up
+			ctx, cancel := context.WithCancel(Bounded(t))
+			second := GoLock(r.Locker, ctx, "k")
+			cancel()
+			require.ErrorIs(t, Within(t, second).Err, context.Canceled)
+		}
+		third := GoLock(r.Locker, Bounded(t), "k")
+		r.Proxy.OnRequest(nil)
+		r.Proxy.Release()
+		require.NoError(t, Got(t, third).Unlock(Bounded(t)))
+		r.Tidy("k")
+	}
+}
+
+// A waiter leaves while the key is being granted. What would give it back is lost
+// for as long as the lease lasts: nobody may keep that hold alive beyond.
+func testGrantForNobody(t *testing.T, d Kind) {
+	const lease = 3 * time.Second // so that it is still there when that is looked at
+	r := newHarness(t, d, Options{Lease: lease, Stale: lease, FirstLease: lease})
+	other := d.Open(t, r.Server.Client(t), Options{Lease: Long, Stale: lease, FirstLease: lease})
+	before := Lock(t, other, Bounded(t), "k")
+	ctx, cancel := context.WithCancel(Bounded(t))
+	defer cancel()
+	var waiting <-chan Acquired
+	r.asleep(func() { waiting = GoLock(r.Locker, ctx, "k") }, "k")
+
+	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if Is("release", "clean_up", "undo")(cmd) {
+			return redistest.Cut
+		}
+		return redistest.Pass
+	})
+	if d.Fair { // the grant is a message
+		r.Proxy.HoldReplies(true)
+	} else { // the head has to hear that it may try
+		hook, _ := Holding("acquire")
+		r.Proxy.OnReply(hook)
+	}
+	require.NoError(t, before.Unlock(Bounded(t)))
+	for _, s := range r.Server { // one may be late to release it
+		Await(t, func() bool { return Number(t, s, "HEXISTS", "k", before.Owner()) == 0 })
+	}
+	Await(t, func() bool { return Exists(t, r.Server, "k") })
+	cancel()
+	require.ErrorIs(t, Within(t, waiting).Err, context.Canceled)
+	r.Proxy.OnReply(nil)
+	r.Proxy.Release()
+	r.Proxy.HoldReplies(false)
+	require.True(t, Exists(t, r.Server, "k"))
+	Await(t, func() bool { return !Exists(t, r.Server, "k") })
+	r.Proxy.OnRequest(nil)
+	r.Tidy("k")
+}

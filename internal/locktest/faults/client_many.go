@@ -1,0 +1,215 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	RegisterChild("crowd", crowd)
+	registerSolo("F10_TenThousandWaiters", testTenThousandWaiters)
+	registerSolo("F10_ManyProcesses", testManyProcesses)
+	registerSolo("F10_BoundContextsDoNotPileUp", testManyBound)
+}
+
+// crowded makes calls of Lock until n of them wait in l, which allows so many
+// waiters and no more. The channel tells of each that is served, in its turn: the
+// next comes when it was unlocked.
+func crowded(ctx context.Context, l holdfast.Locker, key string, n int) <-chan Acquired {
+	served := make(chan Acquired)
+	full := make(chan struct{}, 1)
+	var all sync.WaitGroup
+	for range n + 2 { // the first attempt is no waiter yet, and one must be refused
+		all.Go(func() {
+			lease, err := l.Lock(ctx, key)
+			if errors.Is(err, holdfast.ErrQueueFull) {
+				Poke(full)
+				return
+			}
+			served <- Acquired{Lease: lease, Err: err}
+		})
+	}
+	<-full
+	go func() {
+		all.Wait()
+		close(served)
+	}()
+	return served
+}
+
+var clientID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// attempts counts the calls by which waiters try again, or enter the queue, and the
+// most that one client had under way at once. Of several nodes it is what most of
+// them saw at least: an attempt is over when a quorum has answered, and the next may
+// overtake what the others still have to answer.
+type attempts struct {
+	mu     sync.Mutex
+	sent   []int            // by node; guarded by mu
+	flying map[string][]int // by the client's uuid and by node; guarded by mu
+	most   int              // guarded by mu
+}
+
+func watchAttempts(r *harness) *attempts {
+	a := &attempts{sent: make([]int, len(r.Proxy.All)), flying: map[string][]int{}}
+	count := func(node, n int) redistest.Hook {
+		return func(cmd []string) redistest.Verdict {
+			if Verb(cmd) == r.Kind.WaitVerb() {
+				keys, err := strconv.Atoi(cmd[2]) // after the script; an owner comes behind
+				require.NoError(r.T, err)
+				client := clientID.FindString(strings.Join(cmd[3+keys:], " "))
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				if a.flying[client] == nil {
+					a.flying[client] = make([]int, len(a.sent))
+				}
+				a.sent[node] += max(n, 0)
+				a.flying[client][node] += n
+				a.most = max(a.most, SeenByMost(a.flying[client]))
+			}
+			return redistest.Pass
+		}
+	}
+	for i, p := range r.Proxy.All {
+		p.OnRequest(count(i, 1))
+		p.OnReply(count(i, -1))
+	}
+	return a
+}
+
+func (a *attempts) read() (sent, most, clients int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return SeenByMost(a.sent), a.most, len(a.flying)
+}
+
+func testTenThousandWaiters(t *testing.T, d Kind) {
+	const waiters = 10_000
+	r := newHarness(t, d, Options{Lease: Long, MaxWaiters: waiters})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	before := Lock(t, r.Other, ctx, "k")
+	a := watchAttempts(r)
+	empty := memory()
+	served := crowded(ctx, r.Locker, "k", waiters)
+	require.Less(t, (memory()-empty)/waiters, 16<<10, "bytes for each waiter, its goroutine's stack included")
+	sent, _, _ := a.read()
+	few := 10
+	if d.Fair { // each enters, but not by a call of its own
+		few = waiters / 50
+	}
+	require.LessOrEqual(t, sent, few, "attempts while 10 000 waited")
+	require.NoError(t, before.Unlock(ctx))
+	for a := range served {
+		require.NoError(t, a.Err)
+		require.NoError(t, a.Lease.Unlock(ctx))
+	}
+	_, most, _ := a.read()
+	require.Equal(t, 1, most, "attempts at once")
+	r.Tidy("k")
+}
+
+// memory is what heap and stacks take now.
+func memory() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
+const crowdSize = 200
+
+// crowd is a child with many waiters on one key.
+// Args: the address of Redis.
+func crowd(d Kind, p *Parent) error {
+	client, err := p.Client(p.Args[0])
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	locker, err := d.New(client, Options{Lease: Long, MaxWaiters: crowdSize})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	served := crowded(ctx, locker, "k", crowdSize)
+	p.Say("waiting")
+	for a := range served {
+		if a.Err != nil {
+			return a.Err
+		}
+		if err := a.Lease.Unlock(ctx); err != nil {
+			return err
+		}
+	}
+	p.Say("served")
+	return locker.Close()
+}
+
+// testManyProcesses has 50 processes of 200 waiters each, fewer in short tests.
+func testManyProcesses(t *testing.T, d Kind) {
+	processes := 50
+	if testing.Short() {
+		processes = 5
+	}
+	r := newHarness(t, d, Options{Lease: Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	a := watchAttempts(r)
+	children := make([]*Child, processes)
+	for i := range children {
+		children[i] = StartChild(t, "crowd", r.Proxy.Addr())
+	}
+	for _, c := range children {
+		c.Expect("waiting")
+	}
+	r.AwaitWaiters("k", processes)
+	sent, _, clients := a.read()
+	require.Equal(t, processes, clients)
+	few := 1 + d.Looks() // one subscription may take so long that it is looked meanwhile
+	if d.Fair {
+		few = crowdSize / 10
+	}
+	require.LessOrEqual(t, sent, few*processes, "attempts while all waited")
+	require.NoError(t, before.Unlock(Bounded(t)))
+	for _, c := range children {
+		c.Expect("served")
+		c.Await()
+	}
+	_, most, _ := a.read()
+	require.Equal(t, 1, most, "attempts of one process at once")
+	r.Tidy("k")
+}
+
+type boundKey struct{}
+
+// A lease that lives for long is bound ever again, to contexts that do not end before
+// it: nothing of that stays.
+func testManyBound(t *testing.T, d Kind) {
+	const times = 50_000
+	r := newHarness(t, d, Options{Lease: Long})
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	service, stop := context.WithCancel(context.Background())
+	defer stop()
+	before := memory()
+	for i := range times {
+		for _, parent := range []context.Context{context.Background(), service} {
+			_ = l.Bind(parent)
+			_ = l.Bind(context.WithValue(parent, boundKey{}, i))
+		}
+	}
+	require.Less(t, (memory()-before)/(4*times), 8, "bytes that stay of each")
+	require.NoError(t, l.Unlock(Bounded(t)))
+}

@@ -1,0 +1,269 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	RegisterChild("client", obedientClient)
+	register("F1_HolderKilled", testHolderKilled)
+	register("F2_HolderPausedPastItsLease", testHolderPaused)
+	register("F2_NobodyElseTookTheKey", testHolderPausedAlone)
+	register("F2_PausedWhileAcquiring", testPausedWhileAcquiring)
+	register("F2_RenewalArrivesLate", testRenewalArrivesLate)
+}
+
+// obedientClient is a child with one fenced locker, that does as it is told, line
+// by line, with one lease at a time, and answers each line with one.
+// Args: the address of Redis, its lease.
+func obedientClient(d Kind, p *Parent) error {
+	client, err := p.Client(p.Args[0])
+	if err != nil {
+		return err
+	}
+	lease, err := time.ParseDuration(p.Args[1])
+	if err != nil {
+		return err
+	}
+	locker, err := d.New(client, Options{Lease: lease, Fencing: true})
+	if err != nil {
+		return err
+	}
+	var l *holdfast.Lease
+	ctx := context.Background()
+	for {
+		words := strings.Fields(p.Hear())
+		switch words[0] {
+		case "lock", "trylock":
+			take := locker.Lock
+			if words[0] == "trylock" {
+				take = locker.TryLock
+			}
+			if l, err = take(ctx, words[1]); err != nil {
+				p.Say("failed %s", errorName(err))
+			} else {
+				p.Say("held %d", l.Fence())
+			}
+		case "done": // wait for it
+			<-l.Done()
+			p.Say("done %s", errorName(l.Err()))
+		case "unlock":
+			p.Say("unlocked %s", errorName(l.Unlock(ctx)))
+		case "write":
+			p.Say("wrote %t", guardedWrite(ctx, client, words[1], l.Fence(), "child"))
+		case "close":
+			err := locker.Close()
+			client.Close()
+			return err
+		}
+	}
+}
+
+// errorName is the name of the error of ours that err is.
+func errorName(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	for name, known := range map[string]error{
+		"ErrLost": holdfast.ErrLost, "ErrReleased": holdfast.ErrReleased, "ErrUnknown": holdfast.ErrUnknown, "ErrNotAcquired": holdfast.ErrNotAcquired,
+	} {
+		if errors.Is(err, known) {
+			return name
+		}
+	}
+	return err.Error()
+}
+
+// guardedWrite writes to a resource that refuses fences below those it has seen,
+// and reports whether it took it.
+func guardedWrite(ctx context.Context, c rueidis.Client, name string, fence int64, value string) bool {
+	const guard = `if tonumber(redis.call('HGET', KEYS[1], 'fence') or 0) > tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'fence', ARGV[1], 'value', ARGV[2])
+return 1`
+	took, err := c.Do(ctx, c.B().Eval().Script(guard).Numkeys(1).Key(name).Arg(strconv.FormatInt(fence, 10), value).Build()).ToInt64()
+	if err != nil {
+		panic(fmt.Sprintf("guarded write: %v", err))
+	}
+	return took == 1
+}
+
+func fence(t *testing.T, s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+func testHolderKilled(t *testing.T, d Kind) {
+	const lease = 500 * time.Millisecond
+	s := d.Start(t)
+	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: Long})
+	child := StartChild(t, "client", s.Addr(), lease.String())
+	for range 3 {
+		child.Say("lock k")
+		before := fence(t, child.Expect("held"))
+		waiting := GoLock(next, Bounded(t), "k")
+		child.Kill()
+		killed := time.Now()
+		l := Got(t, waiting)
+		require.Less(t, time.Since(killed), lease+5*time.Second)
+		require.Greater(t, l.Fence(), before)
+		require.NoError(t, l.Unlock(Bounded(t)))
+		child = StartChild(t, "client", s.Addr(), lease.String())
+	}
+}
+
+const pausedLease = 400 * time.Millisecond
+
+func testHolderPaused(t *testing.T, d Kind) {
+	s := d.Start(t)
+	client := s.Client(t)
+	next := d.Open(t, client, Options{Fencing: true, Lease: Long, FirstLease: Long})
+	child := StartChild(t, "client", s.Addr(), pausedLease.String())
+	child.Say("lock k")
+	old := fence(t, child.Expect("held"))
+	child.Say("done")
+	child.Pause()
+
+	l := Lock(t, next, Bounded(t), "k")
+	require.Greater(t, l.Fence(), old)
+	require.True(t, guardedWrite(Bounded(t), client, "resource", l.Fence(), "parent"))
+	child.Resume()
+	require.Equal(t, "ErrLost", child.Expect("done"))
+	child.Say("write resource")
+	require.Equal(t, "false", child.Expect("wrote"))
+	child.Say("unlock")
+	require.Equal(t, "ErrLost", child.Expect("unlocked"))
+	child.Say("unlock")
+	require.Equal(t, "ErrReleased", child.Expect("unlocked"))
+
+	held, err := next.Inspect(Bounded(t), "k")
+	require.NoError(t, err)
+	require.Equal(t, l.Owner(), held.Owner)
+	require.Greater(t, held.Remaining, Long/2, "the lease is as its holder left it")
+	require.NoError(t, l.Unlock(Bounded(t)))
+	child.Say("close")
+	child.Await()
+	Gone(t, s, "k")
+}
+
+func testHolderPausedAlone(t *testing.T, d Kind) {
+	s := d.Start(t)
+	child := StartChild(t, "client", s.Addr(), pausedLease.String())
+	child.Say("lock k")
+	child.Expect("held")
+	child.Say("done")
+	child.Pause()
+	Await(t, func() bool { return !Exists(t, s, "k") })
+	child.Resume()
+	require.Equal(t, "ErrLost", child.Expect("done"))
+	require.False(t, Exists(t, s, "k"), "a renewal has made it again")
+	child.Say("unlock")
+	require.Equal(t, "ErrLost", child.Expect("unlocked"))
+	child.Say("close")
+	child.Await()
+	Gone(t, s, "k")
+}
+
+// The process stands still from before the reply to its acquire until the lease
+// is over: it must not believe in that reply.
+func testPausedWhileAcquiring(t *testing.T, d Kind) {
+	s := d.Start(t)
+	proxy := s.Behind(t)
+	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: Long})
+	child := StartChild(t, "client", proxy.Addr(), pausedLease.String())
+	child.Say("lock warm") // the scripts are known from here on
+	child.Expect("held")
+	child.Say("unlock")
+	child.Expect("unlocked")
+
+	for _, how := range []string{"lock", "trylock"} {
+		executed := proxy.OnAll(func(p *redistest.Proxy) <-chan struct{} { // else the others would tell that another holds the key by then
+			hook, held := Holding("acquire")
+			p.OnReply(hook)
+			return held
+		})
+		child.Say(how + " k")
+		Within(t, executed)
+		child.Pause()
+		proxy.OnReply(nil)
+		proxy.Release() // the reply lies in the socket of the sleeping process
+		l := Lock(t, next, Bounded(t), "k")
+		child.Resume()
+		if how == "trylock" {
+			require.Equal(t, "ErrUnknown", child.Expect("failed"))
+			require.NoError(t, l.Unlock(Bounded(t)))
+			continue
+		}
+		held, err := next.Inspect(Bounded(t), "k")
+		require.NoError(t, err)
+		require.Equal(t, l.Owner(), held.Owner)
+		require.NoError(t, l.Unlock(Bounded(t)))
+		require.Greater(t, fence(t, child.Expect("held")), l.Fence())
+		child.Say("unlock")
+		require.Equal(t, "nil", child.Expect("unlocked"))
+	}
+	child.Say("close")
+	child.Await()
+	Gone(t, s, "k")
+}
+
+// A renewal that was on its way when the lease ended finds nobody's hold, and
+// then another's: it changes neither.
+func testRenewalArrivesLate(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: pausedLease})
+	next := d.Open(t, r.Server.Client(t), Options{Lease: Long})
+	for _, taken := range []bool{false, true} {
+		held, executed := make(chan struct{}, 1), make(chan struct{}, 1)
+		r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+			if Verb(cmd) != "renew" {
+				return redistest.Pass
+			}
+			Poke(held)
+			return redistest.Hold
+		})
+		r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
+			if Verb(cmd) == "renew" {
+				Poke(executed)
+			}
+			return redistest.Pass
+		})
+		var l *holdfast.Lease
+		for sent := false; !sent; { // a machine that stands still for a whole lease sends no renewal
+			l = Lock(t, r.Locker, Bounded(t), "k")
+			select {
+			case <-held:
+				sent = true
+			case <-l.Done():
+			}
+		}
+		Within(t, l.Done())
+		require.ErrorIs(t, l.Err(), holdfast.ErrLost)
+		Await(t, func() bool { return !Exists(t, r.Server, "k") })
+		var now *holdfast.Lease
+		if taken {
+			now = Lock(t, next, Bounded(t), "k")
+		}
+		r.Proxy.OnRequest(nil)
+		r.Proxy.Release()
+		Within(t, executed)
+		require.Equal(t, taken, Exists(t, r.Server, "k"))
+		require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
+		if taken {
+			require.Greater(t, Number(t, r.Server, "PTTL", "k"), int(Long.Milliseconds()/2))
+			require.NoError(t, now.Unlock(Bounded(t)))
+		}
+	}
+}

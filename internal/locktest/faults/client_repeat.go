@@ -1,0 +1,276 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// One answer of Redis is lost, for each command that there is and in each way
+// that there is. Every case knows only that: whether the command was carried out
+// makes no difference to what callers see.
+
+func init() {
+	register("F6_ReplyLostAfterExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutReply) })
+	register("F16_ResetBeforeExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutRequest) })
+	register("F18_RepliesLostOneWay", func(t *testing.T, d Kind) { testLoss(t, d, dropReplies) })
+}
+
+// loss loses the answer to the next command of that verb. The channel is closed
+// when that has happened.
+type loss func(w *Proxies, name string) <-chan struct{}
+
+// cutReply: executed, and the connection is reset.
+func cutReply(w *Proxies, name string) <-chan struct{} {
+	return w.SwallowReply(1, Is(name))
+}
+
+// cutRequest: not executed, and the connection is reset.
+func cutRequest(w *Proxies, name string) <-chan struct{} {
+	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} { return once(p.OnRequest, name, redistest.Cut) })
+}
+
+// dropReplies: executed, and nothing is heard any more on that connection.
+func dropReplies(w *Proxies, name string) <-chan struct{} {
+	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} { return once(p.OnReply, name, redistest.Drop) })
+}
+
+// once has a hook answer v to the next command of that verb.
+func once(set func(redistest.Hook), name string, v redistest.Verdict) <-chan struct{} {
+	done := make(chan struct{})
+	set(func(cmd []string) redistest.Verdict {
+		if Verb(cmd) != name {
+			return redistest.Pass
+		}
+		set(nil)
+		close(done)
+		return v
+	})
+	return done
+}
+
+// A mute connection is noticed within a second.
+func quickPing(o *rueidis.ClientOption) {
+	o.ConnWriteTimeout = 500 * time.Millisecond
+	o.Dialer = net.Dialer{KeepAlive: 100 * time.Millisecond}
+}
+
+// lossCase is what happens to one command whose answer is lost: fenced says
+// whether the lockers number their holds.
+type lossCase struct {
+	name   string
+	fenced bool
+	run    func(t *testing.T, r *harness, lose func(name string) <-chan struct{})
+}
+
+var lossCases = []lossCase{
+	{"acquire/try", false, tryAcquireUnanswered},
+	{"acquire/wait", false, waitAcquireUnanswered},
+	{"acquire/fenced try", true, tryAcquireUnanswered},
+	{"acquire/fenced wait", true, waitAcquireUnanswered},
+	{"clean_up", false, cleanUpUnanswered},
+	{"recount/nested try", false, nestedTryUnanswered},
+	{"recount/nested wait", false, nestedWaitUnanswered},
+	{"recount/nested unlock", false, nestedUnlockUnanswered},
+	{"release", false, releaseUnanswered},
+	{"release/fenced", true, releaseUnanswered},
+	{"renew", false, renewUnanswered},
+	{"inspect", false, inspectUnanswered},
+	{"force_release", false, forceUnanswered},
+}
+
+const lossWaiters = 2 // as many as a locker allows
+
+func testLoss(t *testing.T, d Kind, how loss) {
+	lease := 4 * time.Second // long enough for an answer to be given up and asked for again
+	if d.Nodes > 1 {         // which have a tenth of it for an answer
+		lease = 5 * time.Second
+	}
+	cases := append(slices.Clone(lossCases), lossCase{"acquire/as waiter", false, grantUnanswered})
+	if d.Fair {
+		cases = slices.Concat(lossCases, fairLossCases)
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newHarness(t, d, Options{
+				Lease: lease, Fencing: c.fenced, MaxOutage: ptr(time.Minute), MaxWaiters: lossWaiters, Handover: ptr(lease),
+				Stale: time.Second,
+			}, quickPing)
+			c.run(t, r, func(name string) <-chan struct{} { return how(r.Proxy, name) })
+			r.Tidy("k")
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func tryAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	lost := lose("acquire")
+	_, err := r.Locker.TryLock(Bounded(t), "k")
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	Within(t, lost)
+	require.NoError(t, Lock(t, r.Other, Bounded(t), "k").Unlock(Bounded(t)))
+}
+
+func waitAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	lost := lose("acquire")
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	Within(t, lost)
+	require.Equal(t, 1, r.Entries("k"))
+	first := l.Fence()
+	require.NoError(t, l.Unlock(Bounded(t)))
+	again := Lock(t, r.Locker, Bounded(t), "k")
+	if first != 0 {
+		require.Greater(t, again.Fence(), first)
+	}
+	require.NoError(t, again.Unlock(Bounded(t)))
+}
+
+// The attempt that is lost is that of a waiter, after a release.
+func grantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	before := Lock(t, r.Other, Bounded(t), "k")
+	var waiting, behind <-chan Acquired
+	r.asleep(func() { // else an attempt that is under way may take what is released
+		waiting = GoLock(r.Locker, Bounded(t), "k")
+		behind = GoLock(r.Locker, Bounded(t), "k")
+	}, "k")
+	lost := lose("acquire")
+	require.NoError(t, before.Unlock(Bounded(t)))
+	Within(t, lost)
+	select {
+	case a := <-waiting:
+		require.NoError(t, a.Err)
+		require.NoError(t, a.Lease.Unlock(Bounded(t)))
+		require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
+	case a := <-behind:
+		require.NoError(t, a.Err)
+		require.NoError(t, a.Lease.Unlock(Bounded(t)))
+		require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	}
+}
+
+func cleanUpUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	acquired := r.Proxy.SwallowReply(1, Is("acquire"))
+	cleaned := lose("clean_up")
+	_, err := r.Locker.TryLock(Bounded(t), "k")
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	Within(t, acquired)
+	Within(t, cleaned)
+	l := Lock(t, r.Locker, Bounded(t), "k") // a repeated clean-up must not touch it
+	require.Equal(t, 1, r.Entries("k"))
+	require.NoError(t, l.Unlock(Bounded(t)))
+}
+
+func nestedTryUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	lost := lose("recount")
+	_, err := r.Locker.TryLock(l.Bind(Bounded(t)), "k")
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	Within(t, lost)
+	Await(t, func() bool { return r.Entries("k") == 1 })
+	inner := Lock(t, r.Locker, l.Bind(Bounded(t)), "k")
+	require.Equal(t, 2, r.Entries("k"))
+	require.NoError(t, inner.Unlock(Bounded(t)))
+	require.Equal(t, 1, r.Entries("k"))
+	r.notHandedOver(l)
+}
+
+// notHandedOver unlocks l while others wait in the same locker. The first of them
+// must get a hold of its own: what is still on its way would count for it.
+func (r *harness) notHandedOver(l *holdfast.Lease) {
+	waiting := crowded(Bounded(r.T), r.Locker, "k", lossWaiters)
+	require.NoError(r.T, l.Unlock(Bounded(r.T)))
+	for after := range waiting {
+		require.NoError(r.T, after.Err)
+		require.NotEqual(r.T, l.Owner(), after.Lease.Owner())
+		require.Equal(r.T, 1, r.Entries("k"))
+		require.NoError(r.T, after.Lease.Unlock(Bounded(r.T)))
+	}
+}
+
+func nestedWaitUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	lost := lose("recount")
+	inner := Lock(t, r.Locker, l.Bind(Bounded(t)), "k")
+	Within(t, lost)
+	require.Equal(t, 2, r.Entries("k"))
+	require.NoError(t, inner.Unlock(Bounded(t)))
+	require.Equal(t, 1, r.Entries("k"))
+	r.notHandedOver(l)
+}
+
+func nestedUnlockUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	inner := Lock(t, r.Locker, l.Bind(Bounded(t)), "k")
+	lost := lose("recount")
+	require.ErrorIs(t, inner.Unlock(Bounded(t)), holdfast.ErrUnknown)
+	Within(t, lost)
+	Await(t, func() bool { return r.Entries("k") == 1 })
+	require.NoError(t, l.Err())
+	r.notHandedOver(l)
+}
+
+// While the release is repeated, another takes the key: that hold must survive.
+func releaseUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	next := GoLock(r.Other, Bounded(t), "k")
+	r.AwaitWaiters("k", 1)
+	lost := lose("release")
+	require.NoError(t, l.Unlock(Bounded(t)))
+	Within(t, lost)
+	taken := Got(t, next)
+	if l.Fence() != 0 {
+		require.Greater(t, taken.Fence(), l.Fence())
+	}
+	require.Equal(t, 1, r.Entries("k"))
+	require.NoError(t, taken.Unlock(Bounded(t)))
+	require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrReleased)
+}
+
+func renewUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	lost := lose("renew")
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	deadline := l.Deadline()
+	Within(t, lost)
+	Await(t, func() bool { return l.Deadline().After(deadline) || l.Err() != nil })
+	require.NoError(t, l.Unlock(Bounded(t)))
+}
+
+func inspectUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	l := Lock(t, r.Other, Bounded(t), "k")
+	lost := lose("inspect")
+	_, err := r.Locker.Inspect(Bounded(t), "k")
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	Within(t, lost)
+	Await(t, func() bool { s, err := r.Locker.Inspect(Bounded(t), "k"); return err == nil && s.Owner == l.Owner() })
+	require.NoError(t, l.Unlock(Bounded(t)))
+}
+
+func forceUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	lost := lose("force_release")
+	_, err := r.Locker.ForceUnlock(Bounded(t), "k")
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	Within(t, lost)
+	if Exists(t, r.Server, "k") {
+		err := l.Unlock(Bounded(t))
+		if r.Kind.Nodes > 1 && errors.Is(err, holdfast.ErrLost) { // some nodes were about to hear of it
+			return
+		}
+		require.NoError(t, err)
+		return
+	}
+	Within(t, l.Done()) // at the next renewal
+	require.ErrorIs(t, l.Unlock(context.Background()), holdfast.ErrLost)
+}

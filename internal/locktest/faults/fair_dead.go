@@ -1,0 +1,214 @@
+package faults
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	RegisterChild("waiters", waitersChild)
+	registerFair("F3_WaitersKilledAtHeadMiddleAndTail", testWaitersKilled)
+	registerFair("F3_TwentyClientsKilledTogether", testTwentyKilled)
+	registerFair("F3_ThousandWaitersKilled", testThousandKilled)
+	registerFair("F3_GrantedAndKilled", testGrantedAndKilled)
+	registerFair("F3_WaitersStoodStill", testWaitersStoodStill)
+}
+
+// waitersChild waits for the key k by several clients, each with several waiters,
+// says who is served, and unlocks when it hears a line.
+// Args: the address of Redis, the number of clients, of waiters of each, the time
+// after which a silent client is dead.
+func waitersChild(d Kind, p *Parent) error {
+	clients, err := strconv.Atoi(p.Args[1])
+	if err != nil {
+		return err
+	}
+	each, err := strconv.Atoi(p.Args[2])
+	if err != nil {
+		return err
+	}
+	stale, err := time.ParseDuration(p.Args[3])
+	if err != nil {
+		return err
+	}
+	for i := range clients {
+		client, err := p.Client(p.Args[0])
+		if err != nil {
+			return err
+		}
+		locker, err := d.New(client, Options{Lease: Long, Stale: stale, FirstLease: stale})
+		if err != nil {
+			return err
+		}
+		for range each {
+			go func() {
+				l, err := locker.Lock(context.Background(), "k")
+				if err != nil {
+					p.Say("failed %v", err)
+					return
+				}
+				p.Say("served %d", i)
+				p.Hear()
+				p.Say("unlocked %s", errorName(l.Unlock(context.Background())))
+			}()
+		}
+	}
+	select {} // until it is killed
+}
+
+// deadRig is a key that is held, and a queue behind it.
+type deadRig struct {
+	*harness
+	stale  time.Duration
+	holder *holdfast.Lease
+}
+
+func newDeadRig(t *testing.T, d Kind, stale time.Duration) *deadRig {
+	t.Helper()
+	r := &deadRig{harness: newHarness(t, d, Options{Lease: Long, Stale: stale, FirstLease: stale}), stale: stale}
+	r.holder = Lock(t, r.Other, Bounded(t), "k")
+	return r
+}
+
+// length is that of the queue.
+func (r *deadRig) length() int { return len(Queued(r.T, r.Server, "k")) }
+
+// child has a process join the queue.
+func (r *deadRig) child(clients, each int) *Child {
+	r.T.Helper()
+	want := r.length() + clients*each
+	c := StartChild(r.T, "waiters", r.Server.Addr(), strconv.Itoa(clients), strconv.Itoa(each), r.stale.String())
+	Await(r.T, func() bool { return r.length() == want })
+	return c
+}
+
+// mine has the harness's locker join the queue.
+func (r *deadRig) mine() <-chan Acquired {
+	r.T.Helper()
+	return r.InLine(Bounded(r.T), "k", r.length()+1)
+}
+
+// next unlocks, and requires that this call has given the key to that waiter.
+func (r *deadRig) next(l *holdfast.Lease, waiting <-chan Acquired) *holdfast.Lease {
+	r.T.Helper()
+	require.NoError(r.T, l.Unlock(Bounded(r.T)))
+	owner := r.Owner("k")
+	l = Got(r.T, waiting)
+	require.Equal(r.T, owner, l.Owner(), "it cost more than the one call")
+	return l
+}
+
+// Nobody is passed over, and the dead cost nothing: they do not hear. They would be
+// taken for alive for a minute.
+func testWaitersKilled(t *testing.T, d Kind) {
+	r := newDeadRig(t, d, Long)
+	head := r.child(1, 1)
+	first := r.mine()
+	middle := r.child(1, 3)
+	second := r.mine()
+	tail := r.child(1, 1)
+	for _, c := range []*Child{head, middle, tail} {
+		c.Kill()
+	}
+	l := r.next(r.next(r.holder, first), second)
+	third := r.mine() // behind the dead
+	require.NoError(t, r.next(l, third).Unlock(Bounded(t)))
+	require.Empty(t, r.Owner("k"))
+	require.Equal(t, 5, r.length(), "their places are kept while they may come back")
+}
+
+func testTwentyKilled(t *testing.T, d Kind) {
+	r := newDeadRig(t, d, time.Second)
+	dead := r.child(20, 1)
+	first := r.mine()
+	dead.Kill()
+	l := r.next(r.holder, first)
+	time.Sleep(r.stale) // until they count as dead
+	second := r.mine()
+	require.NoError(t, r.next(l, second).Unlock(Bounded(t)))
+	r.Tidy("k") // they have left nothing
+}
+
+// The number of waiters of the dead does not count either.
+func testThousandKilled(t *testing.T, d Kind) {
+	r := newDeadRig(t, d, Long)
+	dead := r.child(20, 60)
+	first := r.mine()
+	dead.Kill()
+	Await(t, func() bool { // Redis has seen it
+		m := r.Server.Do(t, "PUBSUB", "CHANNELS")
+		channels, err := m.AsStrSlice()
+		require.NoError(t, err)
+		return len(channels) == 1
+	})
+	require.NoError(t, r.next(r.holder, first).Unlock(Bounded(t)))
+}
+
+// Who has been told dies before it could say so: the key is free after the short
+// first lease.
+func testGrantedAndKilled(t *testing.T, d Kind) {
+	r := newDeadRig(t, d, time.Second)
+	dead := r.child(1, 1)
+	next := r.mine()
+	dead.Pause()
+	require.NoError(t, r.holder.Unlock(Bounded(t)))
+	owner := r.Owner("k")
+	require.NotEmpty(t, owner)
+	dead.Kill()
+	killed := time.Now()
+	l := Got(t, next)
+	require.NotEqual(t, owner, l.Owner())
+	require.Less(t, time.Since(killed), 5*r.stale) // one first lease, and a heartbeat
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// A process that stands still is told and does not hear it. It costs one first
+// lease, however many of its waiters stand in the queue. When it goes on, it
+// believes in nothing that it was told, and enters again at the tail.
+func testWaitersStoodStill(t *testing.T, d Kind) {
+	const many = 20
+	r := newDeadRig(t, d, time.Second)
+	still := r.child(1, many)
+	next := r.mine()
+	inbox, told := InboxOf("k", Queued(t, r.Server, "k")[0]), 0
+	stop := r.Server[0].Monitor(t, func(c redistest.Command) {
+		if c.Words[0] == "PUBLISH" && c.Words[1] == inbox {
+			told++
+		}
+	})
+	still.Pause()
+	paused := time.Now()
+	require.NoError(t, r.holder.Unlock(Bounded(t)))
+	l := Got(t, next)
+	require.Less(t, time.Since(paused), 8*r.stale, "a first lease, and heartbeats")
+	stop()
+	require.Equal(t, 1, told, "each costs a first lease")
+	last := GoLock(r.Other, Bounded(t), "k")
+	Await(t, func() bool { return r.length() == 1 })
+	still.Resume()
+	Await(t, func() bool { return r.length() == 1+many })
+	order := Queued(t, r.Server, "k")
+	require.Equal(t, l.Owner(), r.Owner("k"))
+
+	require.NoError(t, l.Unlock(Bounded(t)))
+	l = Got(t, last)
+	require.Equal(t, order[0], l.Owner())
+	require.NoError(t, l.Unlock(Bounded(t)))
+	for range 2 * many { // the next may say that it is served before the one before says how its Unlock went
+		if word, rest := still.Next(); word == "served" {
+			still.Say("go on")
+		} else {
+			require.Equal(t, "unlocked nil", word+" "+rest)
+		}
+	}
+	r.Tidy("k")
+}

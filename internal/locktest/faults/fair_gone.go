@@ -1,0 +1,177 @@
+package faults
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// Owners of which nobody here knows any more, but Redis may: none comes back, and
+// none keeps a place or the key.
+
+func init() {
+	registerFair("F7_EnterArrivesAfterTheLoss", testEnterAfterLoss)
+	registerFair("F7_EnterArrivesAfterTheWait", testEnterAfterWait)
+	registerFair("F7_GrantAfterTheLinesEnd", testGrantAfterLine)
+	registerFair("F24_LostInARun", testLostInARun)
+}
+
+// stranger is an owner of a client that nobody knows.
+const stranger = "00000000-0000-4000-8000-000000000000:01"
+
+// lineOver returns when the client of that owner does not look after the key's queue
+// any more, as nobody of it waits.
+func (r *harness) lineOver(key, owner string) {
+	r.T.Helper()
+	Await(r.T, func() bool { return Listeners(r.T, r.Server, InboxOf(key, owner)) == 0 })
+}
+
+// An enter is held up on its way and sent again; its owner is served and loses the
+// key. When the first arrives, nobody enters by it, whether or not others wait.
+func testEnterAfterLoss(t *testing.T, d Kind) {
+	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s Sockets
+			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long}, s.Dialled)
+			before := Lock(t, r.Other, Bounded(t), "k")
+			held, arrived := delayed(r.Proxy, "enter")
+			waiting := GoLock(r.Locker, Bounded(t), "k")
+			Within(t, held)
+			s.Drop()
+			Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
+			Within(t, arrived) // the second
+			Await(t, func() bool { return Listeners(t, r.Server, InboxOf("k", Queued(t, r.Server, "k")[0])) == 1 })
+			require.NoError(t, before.Unlock(Bounded(t)))
+			lost := Got(t, waiting)
+			var next <-chan Acquired
+			if others {
+				next = r.InLine(Bounded(t), "k", 1)
+			} else {
+				r.lineOver("k", lost.Owner())
+			}
+			_, err := r.Locker.ForceUnlock(Bounded(t), "k")
+			require.NoError(t, err)
+			require.ErrorIs(t, lost.Err(), holdfast.ErrLost)
+			Await(t, func() bool { return tombstones(r) == 1 }, "it may come back")
+			if others {
+				require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+			}
+
+			r.Proxy.Release()
+			Within(t, arrived)
+			require.Empty(t, r.Owner("k"), "it has entered once more")
+			require.Empty(t, Queued(t, r.Server, "k"))
+			r.Tidy("k")
+		})
+	}
+}
+
+// An enter is held up on its way, and its waiter gives up: before the answer to any
+// attempt, or after that to the second.
+func testEnterAfterWait(t *testing.T, d Kind) {
+	for name, answered := range map[string]bool{"unanswered": false, "answered": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s Sockets
+			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long}, s.Dialled)
+			before := Lock(t, r.Other, Bounded(t), "k")
+			held, arrived := delayed(r.Proxy, "enter")
+			ctx, cancel := context.WithCancel(Bounded(t))
+			defer cancel()
+			leaving := GoLock(r.Locker, ctx, "k")
+			Within(t, held)
+			if answered {
+				s.Drop()
+				Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
+				Within(t, arrived)    // the second
+				r.InLine(ctx, "k", 2) // who enters after the answer
+			}
+			cancel()
+			require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+			s.Drop()
+			Await(t, func() bool { return tombstones(r) >= 1 && len(Queued(t, r.Server, "k")) == 0 }, "it may come back")
+
+			r.Proxy.Release()
+			Within(t, arrived)
+			require.Empty(t, Queued(t, r.Server, "k"), "it has entered once more")
+			require.NoError(t, before.Unlock(Bounded(t)))
+			r.Tidy("k")
+		})
+	}
+}
+
+// Redis refuses to let go of one that has given up. Then it grants the key to it, by
+// a call of this client, of which nobody waits any more: it is given back at once.
+func testGrantAfterLine(t *testing.T, d Kind) {
+	gaveUp := make(chan struct{}, 1)
+	r := newHarness(t, d, Options{
+		Lease: 500 * time.Millisecond, Stale: Long, FirstLease: Long,
+		Logger: slog.New(slog.NewTextHandler(toldWhen{"could not leave the queue", gaveUp}, nil)),
+	})
+	l := Lock(t, r.Locker, Bounded(t), "k", holdfast.FixedLease(Long))
+	ctx, cancel := context.WithCancel(Bounded(t))
+	leaving := r.InLine(ctx, "k", 1)
+	r.Server.Do(t, "ACL", "SETUSER", "default", "-eval", "-evalsha")
+	cancel()
+	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	Within(t, gaveUp)
+	r.Server.Do(t, "ACL", "SETUSER", "default", "+@all")
+	r.lineOver("k", l.Owner())
+	require.Len(t, Queued(t, r.Server, "k"), 1)
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// toldWhen is a log that tells of a line with these words.
+type toldWhen struct {
+	words string
+	told  chan<- struct{}
+}
+
+func (l toldWhen) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), l.words) {
+		select {
+		case l.told <- struct{}{}:
+		default:
+		}
+	}
+	return len(b), nil
+}
+
+// Somebody else has the key that a run was granted, of which one was served. When
+// its client finds out, the run's place is given up, whether or not others wait.
+func testLostInARun(t *testing.T, d Kind) {
+	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const lease = 12 * time.Second
+			r := newHarness(t, d, Options{Lease: lease, Handover: ptr(lease), FirstLease: Long, Stale: 2 * time.Second})
+			lost := r.inRun(r.Other)
+			var last <-chan Acquired
+			if others {
+				last = r.InLine(Bounded(t), "k", 2)
+			} else {
+				r.lineOver("k", lost.Owner())
+			}
+			behind := Queued(t, r.Server, "k")[1:]
+			r.Server.Do(t, "EVAL", "redis.call('HSET', KEYS[1], ARGV[1], 1) redis.call('HDEL', KEYS[1], ARGV[2])",
+				"1", "k", stranger, lost.Owner())
+			Within(t, lost.Done())
+			Await(t, func() bool { return slices.Equal(behind, Queued(t, r.Server, "k")) }, "who was served stands in the queue")
+			r.Server.Do(t, "DEL", "k")
+			if others {
+				require.NoError(t, Got(t, last).Unlock(Bounded(t)))
+			}
+			r.Tidy("k")
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package faults
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// fairLossCases are what the rows of lost answers mean to a queue: nobody enters
+// twice, and a key that was granted in a lost answer is found by a heartbeat.
+var fairLossCases = []lossCase{
+	{"enter", false, enterUnanswered},
+	{"enter/with a grant", true, enterGrantUnanswered},
+	{"release/with a grant", true, releaseGrantUnanswered},
+	{"clean_up/in the queue", false, leaveUnanswered},
+	{"clean_up/with a grant", true, leaveGrantUnanswered},
+	{"confirm", true, confirmUnanswered},
+	{"heartbeat", false, heartbeatUnanswered},
+	{"heartbeat/with a grant", true, heartbeatGrantUnanswered},
+}
+
+func init() {
+	registerFair("F6_GrantMessageLost", testGrantMessageLost)
+	registerFair("F18_GrantedWhileEntering", testGrantedWhileEntering)
+}
+
+// inRun has two waiters served in one run after before, and returns the lease of the
+// second. A waiter whose client has not yet heard that it is in the queue is no member.
+func (r *harness) inRun(before holdfast.Locker) *holdfast.Lease {
+	r.T.Helper()
+	for range 20 {
+		l := Lock(r.T, before, Bounded(r.T), "k")
+		first := r.InLine(Bounded(r.T), "k", 1)
+		second := r.InLine(Bounded(r.T), "k", 2)
+		require.NoError(r.T, l.Unlock(Bounded(r.T)))
+		l = Got(r.T, first)
+		require.NoError(r.T, l.Unlock(Bounded(r.T)))
+		member := Got(r.T, second)
+		if member.Owner() == l.Owner() {
+			require.Len(r.T, Queued(r.T, r.Server, "k"), 1)
+			return member
+		}
+		require.NoError(r.T, member.Unlock(Bounded(r.T)))
+	}
+	require.Fail(r.T, "nobody was served in a run")
+	return nil
+}
+
+// served is a waiter that gets key, above all that were numbered before, and
+// unlocks it.
+func (r *harness) served(waiting <-chan Acquired, above int64) int64 {
+	r.T.Helper()
+	l := Got(r.T, waiting)
+	require.Equal(r.T, 1, r.Entries("k"))
+	if l.Fence() != 0 {
+		require.Greater(r.T, l.Fence(), above)
+	}
+	require.NoError(r.T, l.Unlock(Bounded(r.T)))
+	return l.Fence()
+}
+
+func enterUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	before := Lock(t, r.Other, Bounded(t), "k")
+	lost := lose("enter")
+	first := GoLock(r.Locker, Bounded(t), "k")
+	Within(t, lost)
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
+	second := r.InLine(Bounded(t), "k", 2)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	r.served(first, 0)
+	r.served(second, 0)
+}
+
+// The key becomes free before the call arrives, which grants it.
+func enterGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	before := Lock(t, r.Other, Bounded(t), "k")
+	refused := make(chan struct{})
+	r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if Verb(cmd) == "acquire" {
+			r.Proxy.OnReply(nil)
+			r.Proxy.HoldRequests(true)
+			close(refused)
+		}
+		return redistest.Pass
+	})
+	waiting := GoLock(r.Locker, Bounded(t), "k")
+	Within(t, refused)
+	lost := lose("enter")
+	require.NoError(t, before.Unlock(Bounded(t)))
+	r.Proxy.HoldRequests(false)
+	Within(t, lost)
+	r.served(waiting, before.Fence())
+}
+
+// The next waits in the same locker: its grant is in the answer.
+func releaseGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	first := r.InLine(Bounded(t), "k", 1)
+	second := r.InLine(Bounded(t), "k", 2)
+	lost := lose("release")
+	require.NoError(t, l.Unlock(Bounded(t)))
+	Within(t, lost)
+	r.served(second, r.served(first, l.Fence()))
+}
+
+func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	before := Lock(t, r.Other, Bounded(t), "k")
+	ctx, cancel := context.WithCancel(Bounded(t))
+	leaving := r.InLine(ctx, "k", 1)
+	staying := r.InLine(Bounded(t), "k", 2)
+	lost := lose("clean_up")
+	cancel()
+	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	Within(t, lost)
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
+	require.NoError(t, before.Unlock(Bounded(t)))
+	r.served(staying, 0)
+}
+
+// Who leaves has been granted the key, and its leave grants it to the next of the
+// same locker.
+func leaveGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	before := Lock(t, r.Other, Bounded(t), "k")
+	ctx, cancel := context.WithCancel(Bounded(t))
+	leaving := r.InLine(ctx, "k", 1)
+	staying := r.InLine(Bounded(t), "k", 2)
+	r.Proxy.HoldReplies(true) // the message of the grant
+	require.NoError(t, before.Unlock(Bounded(t)))
+	lost := lose("clean_up")
+	cancel()
+	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	r.Proxy.HoldReplies(false) // a new connection would wait for them
+	Within(t, lost)
+	r.served(staying, before.Fence())
+}
+
+func confirmUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	lost := lose("confirm")
+	require.NoError(t, before.Unlock(Bounded(t)))
+	Within(t, lost)
+	l := Got(t, waiting)
+	require.Greater(t, Number(t, r.Server, "PTTL", "k"), int(time.Minute.Milliseconds()))
+	require.Greater(t, time.Until(l.Deadline()), time.Minute)
+	require.Greater(t, l.Fence(), before.Fence())
+	require.NoError(t, l.Unlock(Bounded(t)))
+}
+
+func heartbeatUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	before := Lock(t, r.Other, Bounded(t), "k")
+	lost := lose("heartbeat")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	Within(t, lost)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	r.served(waiting, 0)
+}
+
+// Nobody has told that the key is free: the heartbeat grants it.
+func heartbeatGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	lost := lose("heartbeat")
+	r.Server.Do(t, "DEL", "k")
+	Within(t, lost)
+	r.served(waiting, before.Fence())
+}
+
+// Redis has said it, and the connection is lost before it is heard. A heartbeat finds
+// the grant as soon as the inbox is heard again.
+func testGrantMessageLost(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Fencing: true, Stale: 10 * Long, FirstLease: 10 * Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	r.Proxy.HoldReplies(true)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.Empty(t, Queued(t, r.Server, "k"), "it was heard")
+	r.Proxy.Cut()
+	r.Proxy.HoldReplies(false)
+	r.served(waiting, before.Fence())
+	r.Tidy("k")
+}
+
+// The answer to an enter is lost one way, and the grant comes: it is not left to end
+// while the answer is waited for.
+func testGrantedWhileEntering(t *testing.T, d Kind) {
+	const first = 3 * time.Second
+	r := newHarness(t, d, Options{Lease: Long, Stale: first, FirstLease: first})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	served := r.InLine(Bounded(t), "k", 1)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, served).Unlock(Bounded(t))) // the next enters by its own call
+	before = Lock(t, r.Other, Bounded(t), "k")
+	lost := dropReplies(r.Proxy, "enter")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	Within(t, lost)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	l := Got(t, waiting)
+	require.NoError(t, l.Err())
+	r.Proxy.Cut() // else the release is not answered either
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Tidy("k")
+}

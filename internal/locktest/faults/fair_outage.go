@@ -1,0 +1,244 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Redis answers some calls of a line, and others not: each waiter is told, or goes
+// on, by the calls that matter to it.
+
+func init() {
+	registerFair("F16_NobodyCanEnter", testNobodyCanEnter)
+	registerFair("F16_NobodyCanLeave", testNobodyCanLeave)
+	registerFair("F16_EnterTriedAgainSoon", testEnterAgainSoon)
+	registerFair("F4_CancelledEnterIsNoOutage", testCancelledEnter)
+	registerFair("F16_OutageEndsWhenNobodyEnters", testOutageEnds)
+	registerFair("F18_LookUnanswered", testLookUnanswered)
+	registerFair("F18_ClosedWhileConfirming", testClosedWhileConfirming)
+	registerFair("F24_QueueDeletedBehindOneThatEntersAgain", testRejoinedAndDeleted)
+}
+
+// every gives a verdict on all commands of that verb, and counts them.
+func every(name string, v redistest.Verdict) (hook redistest.Hook, seen *atomic.Int64) {
+	seen = new(atomic.Int64)
+	return func(cmd []string) redistest.Verdict {
+		if Verb(cmd) != name {
+			return redistest.Pass
+		}
+		seen.Add(1)
+		return v
+	}, seen
+}
+
+// No enter is answered for longer than a wait may last without Redis, while heartbeats
+// are. Who cannot enter is told so; who waits in the queue waits on.
+func testNobodyCanEnter(t *testing.T, d Kind) {
+	const outage = 4 * time.Second // the cuts cost some heartbeats as well, but not all of it
+	r := newHarness(t, d, Options{Lease: Long, Stale: time.Second, MaxOutage: ptr(outage)})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	r.Answered("k")
+	hook, _ := every("enter", redistest.Cut)
+	r.Proxy.OnRequest(hook)
+	began := time.Now()
+	a := Within(t, GoLock(r.Locker, Bounded(t), "k"))
+	RequireSentinel(t, a.Err, holdfast.ErrUnknown)
+	require.GreaterOrEqual(t, time.Since(began), outage)
+	require.Empty(t, waiting)
+	r.Proxy.OnRequest(nil)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// No leave is answered, and until then nobody enters: the same.
+func testNobodyCanLeave(t *testing.T, d Kind) {
+	// The cuts cost some heartbeats as well, but not all of five seconds.
+	r := newHarness(t, d, Options{Lease: Long, Stale: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	ctx, cancel := context.WithCancel(Bounded(t))
+	leaving := r.InLine(ctx, "k", 1)
+	waiting := r.InLine(Bounded(t), "k", 2)
+	r.Answered("k")
+	hook, seen := every("clean_up", redistest.Cut)
+	r.Proxy.OnRequest(hook)
+	cancel()
+	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	Await(t, func() bool { return seen.Load() == 10 }) // it pauses for half a second now
+	time.Sleep(100 * time.Millisecond)
+	late := GoLock(r.Locker, Bounded(t), "k")
+	Await(t, func() bool { return len(late) == 1 || len(Queued(t, r.Server, "k")) == 3 })
+	require.Len(t, late, 1, "it has entered")
+	RequireSentinel(t, (<-late).Err, holdfast.ErrUnknown)
+	require.Less(t, seen.Load(), int64(30), "it is tried without a pause")
+	require.Empty(t, waiting)
+	r.Proxy.OnRequest(nil)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// An enter whose connection is reset is tried again within milliseconds, not when
+// the line happens to look.
+func testEnterAgainSoon(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Stale: Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waits := []<-chan Acquired{r.InLine(Bounded(t), "k", 1)}
+	soonest := time.Minute
+	for range 5 {
+		cut := cutRequest(r.Proxy, "enter")
+		waiting := GoLock(r.Locker, Bounded(t), "k")
+		Within(t, cut)
+		began := time.Now()
+		waits = append(waits, waiting)
+		Await(t, func() bool { return len(Queued(t, r.Server, "k")) == len(waits) })
+		soonest = min(soonest, time.Since(began))
+	}
+	require.Less(t, soonest, 400*time.Millisecond)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	for _, w := range waits {
+		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+	}
+	r.Tidy("k")
+}
+
+// One that gives up while it enters says nothing about Redis: the others wait on,
+// though they may not outlast any failure.
+func testCancelledEnter(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Stale: Long, MaxOutage: ptr(time.Duration(0))})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	hook, held := Holding("enter")
+	r.Proxy.OnRequest(hook)
+	ctx, cancel := context.WithCancel(Bounded(t))
+	going := GoLock(r.Locker, ctx, "k")
+	Within(t, held)
+	cancel()
+	a := Within(t, going)
+	RequireSentinel(t, a.Err, holdfast.ErrNotAcquired)
+	require.ErrorIs(t, a.Err, context.Canceled)
+	r.Proxy.OnRequest(nil)
+	r.Proxy.Release()
+	require.Empty(t, waiting)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// No enter is answered until nobody wants to enter any more, so that none tells of
+// the outage's end: that a leave is answered does. What comes later is not told of it.
+func testOutageEnds(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Stale: Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	says := func(what error) bool {
+		_, err := r.Locker.TryLock(Bounded(t), "k")
+		return errors.Is(err, what)
+	}
+	hook, _ := every("enter", redistest.Cut)
+	r.Proxy.OnRequest(hook)
+	ctx, cancel := context.WithCancel(Bounded(t))
+	going := GoLock(r.Locker, ctx, "k")
+	Await(t, func() bool { return says(holdfast.ErrUnknown) })
+	cancel()
+	RequireSentinel(t, Within(t, going).Err, holdfast.ErrUnknown)
+	cancelled := time.Now()
+	Await(t, func() bool { return says(holdfast.ErrNotAcquired) })
+	require.Less(t, time.Since(cancelled), 5*time.Second, "the next heartbeat has ended it")
+
+	hook, held := Holding("enter")
+	r.Proxy.OnRequest(hook)
+	ctx, cancel = context.WithCancel(Bounded(t))
+	going = GoLock(r.Locker, ctx, "k")
+	Within(t, held)
+	cancel()
+	RequireSentinel(t, Within(t, going).Err, holdfast.ErrNotAcquired)
+	r.Proxy.OnRequest(nil)
+	r.Proxy.Release()
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// A look that is not answered keeps nobody from leaving for longer than any call,
+// however long silent clients are counted as alive.
+func testLookUnanswered(t *testing.T, d Kind) {
+	const lease = 3 * time.Second
+	r := newHarness(t, d, Options{Lease: lease, Stale: Long, FirstLease: Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	ctx, cancel := context.WithCancel(Bounded(t))
+	leaving := r.InLine(ctx, "k", 1)
+	lost := dropReplies(r.Proxy, "heartbeat")
+	r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") // the line looks when it hears again
+	Within(t, lost)
+	cancel()
+	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	began := time.Now()
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 0 })
+	require.Less(t, time.Since(began), 2*lease)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// Close does not wait for the next heartbeat, which may be far, when one of its waiters
+// has a grant that Redis does not confirm.
+func testClosedWhileConfirming(t *testing.T, d Kind) {
+	const lease = 3 * time.Second
+	r := newHarness(t, d, Options{Lease: lease, Stale: 10 * Long, FirstLease: 10 * Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	behind := r.InLine(Bounded(t), "k", 2)
+	hook, held := Holding("confirm")
+	r.Proxy.OnReply(hook)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	Within(t, held)
+	closed := make(chan error, 1)
+	go func() { closed <- r.Locker.Close() }()
+	require.ErrorIs(t, Within(t, behind).Err, holdfast.ErrClosed)
+	r.Proxy.OnReply(nil)
+	r.Proxy.Release()
+	require.NoError(t, Within(t, closed))
+	require.ErrorIs(t, Within(t, waiting).Err, holdfast.ErrClosed)
+	r.Tidy("k")
+}
+
+// One has lost its turn, and enters again while the queue is deleted. The next heartbeats
+// find that the other has lost its place, though the one that was first has not.
+func testRejoinedAndDeleted(t *testing.T, d Kind) {
+	const stale = 2 * time.Second
+	r := newHarness(t, d, Options{Lease: Long, Stale: stale, FirstLease: stale})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	turn := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	rival := GoLock(r.Other, Bounded(t), "k")
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	behind := r.InLine(Bounded(t), "k", 3)
+
+	cut, _ := every("confirm", redistest.Cut)
+	r.Proxy.OnRequest(cut)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	l := Got(t, rival) // the first lease is over
+	hook, entering := Holding("enter")
+	r.Proxy.OnRequest(hook)
+	Within(t, entering)
+	require.Len(t, Queued(t, r.Server, "k"), 1)
+	r.Server.Do(t, "DEL", QueueOf("k"))
+	r.Proxy.OnRequest(nil)
+	r.Proxy.Release()
+	began := time.Now()
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	require.Less(t, time.Since(began), 2*stale, "it took more than heartbeats")
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, turn).Unlock(Bounded(t)))
+	require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
+	r.Tidy("k")
+}

@@ -1,0 +1,257 @@
+package faults
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What a grant may be trusted for, whatever was repeated, late or answered in
+// between: each case fails when the rule that it is about is taken out.
+
+func init() {
+	registerFair("F6_RepeatedEnterMovesNoTrust", testRepeatedEnter)
+	registerFair("F6_RepeatedReleaseServesNobody", testRepeatedRelease)
+	registerFair("F6_HeartbeatsMoveNoTrust", testHeartbeatsMoveNoTrust)
+	registerFair("F6_HeartbeatBetweenGrantAndMessage", testHeartbeatBeforeMessage)
+	registerFair("F7_MessageForOneThatHasLeft", testMessageAfterLeave)
+	registerFair("F7_GrantForOneThatWasServed", testGrantAfterTurn)
+	registerFair("F7_MessageAfterTheLinesEnd", testMessageInNewLine)
+	registerFair("F6_ForcedWhileConfirming", testForcedWhileConfirming)
+}
+
+// counting counts the locker's commands by their verbs, beginning now.
+func (r *harness) counting() (count func(verb string) int) {
+	var mu sync.Mutex
+	seen := map[string]int{}
+	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[Verb(cmd)]++
+		return redistest.Pass
+	})
+	return func(verb string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return seen[verb]
+	}
+}
+
+// trustedInRedis requires that Redis gives key to nobody else before the lease's
+// trusted deadline.
+func (r *harness) trustedInRedis(l *holdfast.Lease) {
+	r.T.Helper()
+	require.Equal(r.T, l.Owner(), r.Owner(l.Key()))
+	deadline := l.Deadline()
+	left := Number(r.T, r.Server, "PTTL", l.Key())
+	require.False(r.T, deadline.After(time.Now().Add(time.Duration(left)*time.Millisecond)), "trusted beyond Redis")
+}
+
+// The answer to the first enter is lost, and the grant comes before the second, but
+// is heard after it was sent: trust counts from the first.
+func testRepeatedEnter(t *testing.T, d Kind) {
+	const lease, later = 20 * time.Second, time.Second
+	r, subscriber := withSubscriber(t, d, Options{Lease: lease, FirstLease: lease, Stale: lease})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	first, granted, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	sent := 0 // by one connection after the other
+	r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if Verb(cmd) != "enter" {
+			return redistest.Pass
+		}
+		if sent++; sent == 1 {
+			subscriber.hold()
+			close(first)
+			<-granted
+			return redistest.Cut
+		}
+		close(second)
+		return redistest.Hold
+	})
+	waiting := GoLock(r.Locker, Bounded(t), "k")
+	Within(t, first)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	time.Sleep(later) // by which the second attempt would move the deadline
+	close(granted)
+	Within(t, second)
+	subscriber.release()
+	l := Got(t, waiting)
+	r.trustedInRedis(l)
+	r.Proxy.OnReply(nil)
+	r.Proxy.Release()
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// The answer to a release is lost, and with it the grant to the next. The release is
+// repeated: it neither serves the one after, nor does it bring the grant once more,
+// which a heartbeat finds.
+func testRepeatedRelease(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: Long})
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	next := r.InLine(Bounded(t), "k", 1)
+	behind := GoLock(r.Other, Bounded(t), "k")
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	count := r.counting()
+	lost := r.Proxy.SwallowReply(1, Is("release"))
+	require.NoError(t, l.Unlock(Bounded(t)))
+	Within(t, lost)
+	require.Equal(t, 2, count("release"))
+
+	l = Got(t, next)
+	require.Equal(t, 1, count("confirm"))
+	require.Equal(t, 1, r.Entries("k"), "two holders")
+	require.Len(t, Queued(t, r.Server, "k"), 1)
+	require.Empty(t, behind)
+	r.trustedInRedis(l)
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// A waiter that was there at many heartbeats is trusted from its enter all the same.
+func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
+	const lease = 20 * time.Second
+	r := newHarness(t, d, Options{Lease: lease, FirstLease: lease, Stale: time.Second})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	count := r.counting()
+	waiting := r.InLine(Bounded(t), "k", 1)
+	entered := time.Now()
+	Await(t, func() bool { return count("heartbeat") >= 5 })
+	require.NoError(t, before.Unlock(Bounded(t)))
+	l := Got(t, waiting)
+	require.Zero(t, count("confirm"))
+	require.False(t, l.Deadline().After(entered.Add(lease)))
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// A heartbeat finds the grant whose message is late. One call confirms it, and sets the
+// lease; the message changes nothing any more.
+func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
+	const first = 10 * time.Second
+	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: first, Stale: time.Second})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	behind := r.InLine(Bounded(t), "k", 2)
+	count := r.counting()
+	subscriber.hold()
+	require.NoError(t, before.Unlock(Bounded(t)))
+	l := Got(t, waiting)
+	require.Equal(t, 1, count("confirm"))
+	require.Greater(t, Number(t, r.Server, "PTTL", "k"), int(first.Milliseconds()))
+	r.trustedInRedis(l)
+
+	subscriber.release()
+	heard := count("heartbeat") + 2
+	Await(t, func() bool { return count("heartbeat") >= heard })
+	r.trustedInRedis(l)
+	require.Zero(t, count("clean_up"))
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// Who was granted the key leaves before it hears. The key is the next one's, and the
+// message is believed by nobody.
+func testMessageAfterLeave(t *testing.T, d Kind) {
+	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	ctx, cancel := context.WithCancel(Bounded(t))
+	leaving := r.InLine(ctx, "k", 1)
+	rival := GoLock(r.Other, Bounded(t), "k")
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	last := r.InLine(Bounded(t), "k", 3)
+	count := r.counting()
+	subscriber.hold()
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.Len(t, Queued(t, r.Server, "k"), 2, "it is granted")
+	cancel()
+	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	l := Got(t, rival)
+
+	subscriber.release()
+	heard := count("heartbeat") + 2
+	Await(t, func() bool { return count("heartbeat") >= heard })
+	r.trustedInRedis(l)
+	require.Empty(t, last)
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, last).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// One that was served in a run stands in the queue until the run is over. If the key
+// is taken away before, it is granted once more, though nobody waits: it is given
+// back at once.
+func testGrantAfterTurn(t *testing.T, d Kind) {
+	const never = 10 * Long
+	r := newHarness(t, d, Options{Lease: never, FirstLease: never, Stale: never, Handover: ptr(Long)})
+	served := r.inRun(r.Locker)
+	last := r.InLine(Bounded(t), "k", 2) // without a waiter, the locker would not hear
+	behind := GoLock(r.Other, Bounded(t), "k")
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 3 })
+
+	_, err := r.Other.ForceUnlock(Bounded(t), "k")
+	require.NoError(t, err)
+	require.NoError(t, Got(t, last).Unlock(Bounded(t)))
+	require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
+	require.ErrorIs(t, served.Unlock(Bounded(t)), holdfast.ErrLost)
+	r.Tidy("k")
+}
+
+// A grant is being confirmed while the key is taken away by force, and given to the
+// next of the same locker, which hears first. Only that one has it.
+func testForcedWhileConfirming(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	forced := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	next := r.InLine(Bounded(t), "k", 2)
+	hook, held := Holding("confirm")
+	r.Proxy.OnReply(hook)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	Within(t, held)
+	_, err := r.Other.ForceUnlock(Bounded(t), "k")
+	require.NoError(t, err)
+	l := Got(t, next)
+	r.Proxy.OnReply(nil)
+	r.Proxy.Release()
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 || len(forced) == 1 })
+	require.Empty(t, forced, "two holders")
+	require.NoError(t, l.Err())
+	r.trustedInRedis(l)
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, forced).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// A heartbeat has found the grant, nobody else waited, and so nobody remembers it; then
+// the message comes, and somebody else waits. The key stays the holder's.
+func testMessageInNewLine(t *testing.T, d Kind) {
+	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	subscriber.hold()
+	require.NoError(t, before.Unlock(Bounded(t)))
+	l := Got(t, waiting)
+	// The line ends after one to two seconds. Two more, and the connection, which does
+	// not answer, would be given up, and the message with it.
+	time.Sleep(2500 * time.Millisecond)
+	ctx := &TellingContext{Context: Bounded(t), Waiting: make(chan struct{})}
+	next := GoLock(r.Locker, ctx, "k")
+	Within(t, ctx.Waiting)
+
+	subscriber.release()
+	Await(t, func() bool { return len(next) == 1 || len(Queued(t, r.Server, "k")) == 1 })
+	require.Empty(t, next, "two holders")
+	r.trustedInRedis(l)
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+	r.Tidy("k")
+}

@@ -1,0 +1,85 @@
+// Package faults has a case for each way in which clients, networks and servers fail,
+// and what must happen then.
+package faults
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// testCase is one row of the table of faults, or a part of one. Its name starts
+// with the row: F12_MessageLost.
+type testCase struct {
+	name string
+	run  func(t *testing.T, d Kind)
+	fair bool // of fair locks only
+	many bool // of quorums of several nodes only
+	solo bool // runs before the others: it counts goroutines or bytes, or needs both processors
+}
+
+// faults are all registered cases; written by init functions only.
+var faults []testCase
+
+// register adds a case to the table; files call it in init.
+func register(name string, run func(t *testing.T, d Kind)) {
+	faults = append(faults, testCase{name: name, run: run})
+}
+
+// registerFair adds a case for fair locks only.
+func registerFair(name string, run func(t *testing.T, d Kind)) {
+	faults = append(faults, testCase{name: name, run: run, fair: true})
+}
+
+// registerMany adds a case for quorums of several nodes only.
+func registerMany(name string, run func(t *testing.T, d Kind)) {
+	faults = append(faults, testCase{name: name, run: run, many: true})
+}
+
+// registerSolo adds a case that runs by itself.
+func registerSolo(name string, run func(t *testing.T, d Kind)) {
+	faults = append(faults, testCase{name: name, run: run, solo: true})
+}
+
+// leftOut says whether a quorum does not run the case: clocks that are wrong on all
+// nodes at once are more than it bears. Cases of its own have one of them wrong.
+func (c testCase) leftOut() bool { return strings.HasPrefix(c.name, "F34_") }
+
+// row is the part of a case's name that sorts: the number of its row.
+func (c testCase) row() string {
+	number, _, _ := strings.Cut(c.name, "_")
+	return strings.Repeat("0", max(0, 4-len(number))) + number[1:]
+}
+
+// Run runs every case against d, in the order of the rows, several at once.
+func Run(t *testing.T, d Kind) {
+	slices.SortStableFunc(faults, func(a, b testCase) int { return strings.Compare(a.row(), b.row()) })
+	for _, c := range faults {
+		if c.fair && !d.Fair || c.many && d.Nodes < 2 || !c.many && d.Nodes > 0 && c.leftOut() {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			if !c.solo {
+				t.Parallel()
+			}
+			c.run(t, d)
+		})
+	}
+}
+
+// harness is a Harness with what only faults ask for.
+type harness struct{ *Harness }
+
+func newHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientOption)) *harness {
+	t.Helper()
+	return &harness{NewHarness(t, d, o, change...)}
+}
+
+func newHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*rueidis.ClientOption)) *harness {
+	t.Helper()
+	return &harness{NewHarnessOn(t, d, s, o, change...)}
+}

@@ -1,0 +1,111 @@
+package faults
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// What a quorum of several nodes bears that one Redis does not: the fault of one of
+// them.
+
+func init() {
+	registerMany("F17_OneSlowNodeSlowsNothing", testOneSlow)
+	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Kind) { testOneForgets(t, d, true, (*redistest.Server).Restart) })
+	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Kind) { testOneForgets(t, d, false, (*redistest.Server).Restart) })
+	for name, c := range map[string]wrongClock{
+		"Ahead": {time.Minute, 1}, "Back": {-time.Minute, 1}, "×2": {0, 2}, "×0.5": {0, 0.5}, "×1.01": {0, 1.01},
+	} {
+		registerMany("F34_OneClock"+name, func(t *testing.T, d Kind) { testOneClock(t, d, c) })
+	}
+}
+
+// A lock takes as long as the slower of the quorum's nodes, not as the slowest of
+// all.
+func testOneSlow(t *testing.T, d Kind) {
+	const way = 300 * time.Millisecond
+	r := newHarness(t, d, Options{Lease: Long})
+	require.NoError(t, Lock(t, r.Locker, Bounded(t), "warm").Unlock(Bounded(t))) // all nodes are known
+	r.Proxy.All[0].SetDelay(way, way)
+	for i := range 10 {
+		key := fmt.Sprint("key", i) // its own: of the last one, a node may not have been told yet
+		began := time.Now()
+		l := Lock(t, r.Locker, Bounded(t), key)
+		inner := Lock(t, r.Locker, l.Bind(Bounded(t)), key)
+		require.NoError(t, inner.Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(Bounded(t)))
+		require.Less(t, time.Since(began), 2*way, "one round trip to the slow node")
+	}
+	r.Proxy.All[0].SetDelay(0, 0)
+	for i := range 10 {
+		r.Tidy(fmt.Sprint("key", i))
+	}
+}
+
+// The holder has a bare quorum, of which one node forgets. With those that the
+// holder has missed it would make a quorum for another; so it has no vote until the
+// holder's lease is over. Without the guard there are two holders, which shows that
+// the test can fail.
+func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(*redistest.Server), args ...string) {
+	const lease = 3 * time.Second
+	r := newHarnessOn(t, d, d.Start(t, args...), Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
+	bare := d.Nodes/2 + 1
+	for _, p := range r.Proxy.All[bare:] {
+		p.Refuse(true)
+		p.Cut()
+	}
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	forget(r.Server[0])
+	var next *holdfast.Lease
+	Await(t, func() (ok bool) {
+		var err error
+		next, err = r.Other.TryLock(Bounded(t), "k")
+		return err == nil
+	})
+	if !guarded {
+		require.NoError(t, l.Err(), "the control finds nothing")
+		return
+	}
+	require.ErrorIs(t, l.Err(), holdfast.ErrLost, "two holders")
+	require.Greater(t, next.Fence(), l.Fence())
+	require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
+	require.Equal(t, next.Owner(), r.Owner("k"))
+	require.NoError(t, next.Unlock(Bounded(t)))
+}
+
+// The clock of one node is wrong. Locks are held, renewed, kept from others, and
+// go from one holder to the next.
+func testOneClock(t *testing.T, d Kind, c wrongClock) {
+	var f Topology
+	for range d.Nodes {
+		f = append(f, redistest.StartWithClock(t))
+	}
+	o := Options{Lease: 2 * time.Second, MaxLease: 2 * time.Second, Fencing: true}
+	locker, other := d.Open(t, f.Client(t), o), d.Open(t, f.Client(t), o)
+	last := int64(0)
+	for _, to := range []wrongClock{c, {0, 1}} {
+		l := Lock(t, locker, Bounded(t), "k")
+		for _, s := range f { // one that missed it, and a faulty clock, would be two
+			Await(t, func() bool { return Number(t, s, "HEXISTS", "k", l.Owner()) == 1 })
+		}
+		f[0].SetClock(to.ahead, to.rate)
+		for range 3 {
+			renewed(t, l)
+			_, err := other.TryLock(Bounded(t), "k")
+			require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		}
+		waiting := GoLock(other, Bounded(t), "k")
+		require.NoError(t, l.Unlock(Bounded(t)))
+		next := Got(t, waiting)
+		require.Greater(t, l.Fence(), last)
+		require.Greater(t, next.Fence(), l.Fence())
+		last = next.Fence()
+		require.NoError(t, next.Unlock(Bounded(t)))
+	}
+}

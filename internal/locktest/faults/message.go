@@ -1,0 +1,224 @@
+package faults
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+func init() {
+	register("F11_SubscriberCut", func(t *testing.T, d Kind) {
+		testSubscriberDropped(t, d, func(r *harness) { r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
+	})
+	register("F11_EverythingCut", testEverythingCut)
+	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage)
+	register("F12_HolderLongerThanOwnLease", testDeletedBehindLongLease)
+	register("F12_ChannelForbidden", testChannelForbidden)
+	registerFair("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers)
+	register("F14_SlowSubscriberDropped", func(t *testing.T, d Kind) {
+		testSubscriberDropped(t, d, func(r *harness) {
+			r.Server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
+			channel := scripts.Channel("key0")
+			if d.Fair {
+				channel = InboxOf("key0", Queued(t, r.Server, "key0")[0])
+			}
+			require.Equal(t, 1, Number(t, r.Server, "PUBLISH", channel, string(make([]byte, 1<<20))))
+		})
+	})
+}
+
+// messageKeys are several keys with several waiters each: all of them must look
+// again.
+var messageKeys = []string{"key0", "key1", "key2"}
+
+// asleep returns when the locker, told to wait for the keys by begin, sleeps: it
+// has subscribed and tried again, or entered the queue.
+func (r *harness) asleep(begin func(), keys ...string) {
+	r.T.Helper()
+	last := 2
+	if r.Kind.Fair {
+		last = 1
+	}
+	again := make(chan struct{}, 100)
+	tries := map[string]int{}
+	var mu sync.Mutex
+	first := r.Proxy.All[0]
+	first.OnReply(func(cmd []string) redistest.Verdict {
+		if Verb(cmd) == r.Kind.WaitVerb() {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, key := range keys { // a quorum asks for several with one call
+				if !slices.Contains(cmd, key) {
+					continue
+				}
+				if tries[key]++; tries[key] == last {
+					again <- struct{}{}
+				}
+			}
+		}
+		return redistest.Pass
+	})
+	begin()
+	for range keys {
+		Within(r.T, again)
+	}
+	first.OnReply(nil)
+	for _, key := range keys {
+		r.AwaitWaiters(key, 1)
+	}
+}
+
+// waiters begins a wait on each key, behind holds of the other client.
+func (r *harness) waiters() (before []*holdfast.Lease, waiting []<-chan Acquired) {
+	for _, key := range messageKeys {
+		before = append(before, Lock(r.T, r.Other, Bounded(r.T), key))
+	}
+	r.asleep(func() {
+		for _, key := range messageKeys {
+			waiting = append(waiting, GoLock(r.Locker, Bounded(r.T), key))
+		}
+	}, messageKeys...)
+	return before, waiting
+}
+
+// testSubscriberDropped has the server end the subscription, and all keys be
+// released before there is a new one: the messages are lost, and all leases so
+// long that only a look after the re-subscription helps.
+func testSubscriberDropped(t *testing.T, d Kind, drop func(*harness)) {
+	r := newHarness(t, d, Options{Lease: Long})
+	before, waiting := r.waiters()
+	back := make(chan struct{}, 1)
+	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if Verb(cmd) != "subscribe" {
+			return redistest.Pass
+		}
+		Poke(back)
+		return redistest.Hold
+	})
+	drop(r)
+	Within(t, back)
+	for _, l := range before {
+		require.NoError(t, l.Unlock(Bounded(t)))
+	}
+	r.Proxy.OnRequest(nil)
+	r.Proxy.Release()
+	for i, w := range waiting {
+		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+		r.Tidy(messageKeys[i])
+	}
+}
+
+// All connections of the waiting client are lost, and it cannot come back before
+// the keys were released.
+func testEverythingCut(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	before, waiting := r.waiters()
+	r.Proxy.Refuse(true)
+	r.Proxy.Cut()
+	for _, l := range before {
+		require.NoError(t, l.Unlock(Bounded(t)))
+	}
+	r.Proxy.Refuse(false)
+	for i, w := range waiting {
+		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+		r.Tidy(messageKeys[i])
+	}
+}
+
+// The key vanishes without a word: the next look comes when the holder's lease,
+// as it was seen, must be over, or with the next heartbeat.
+func testDeletedWithoutMessage(t *testing.T, d Kind) {
+	const lease = 600 * time.Millisecond
+	r := newHarness(t, d, Options{Lease: Long, Stale: time.Second})
+	Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(lease))
+	var waiting <-chan Acquired
+	r.asleep(func() { waiting = GoLock(r.Locker, Bounded(t), "k") }, "k")
+	deleted := time.Now()
+	r.Server.Do(t, "DEL", "k")
+	l := Got(t, waiting)
+	require.Less(t, time.Since(deleted), lease+5*time.Second)
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// As before, but the holder's lease is long: the look comes within one lease of
+// the waiting client.
+func testDeletedBehindLongLease(t *testing.T, d Kind) {
+	const lease = 500 * time.Millisecond
+	r := newHarness(t, d, Options{Lease: lease})
+	Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(Long))
+	for _, s := range r.Server { // a node that is late would have the hold for good
+		Await(t, func() bool { return Exists(t, s, "k") })
+	}
+	var waiting <-chan Acquired
+	r.asleep(func() { waiting = GoLock(r.Locker, Bounded(t), "k") }, "k")
+	deleted := time.Now()
+	r.Server.Do(t, "DEL", "k")
+	l := Got(t, waiting)
+	require.Less(t, time.Since(deleted), lease+5*time.Second)
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// The user may neither hear nor publish messages: releases succeed, and waiters
+// look from time to time.
+func testChannelForbidden(t *testing.T, d Kind) {
+	s := d.Start(t)
+	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
+	mute := func(o *rueidis.ClientOption) { o.Username = "mute" }
+	o := Options{Lease: 3 * time.Second}
+	holder := d.Open(t, s.Client(t, mute), o)
+	waiter := d.Open(t, s.Client(t, mute), o)
+	l := Lock(t, holder, Bounded(t), "k")
+	waiting := GoLock(waiter, Bounded(t), "k")
+	Await(t, func() bool { return mutterings(t, s) > 0 }) // it has tried to subscribe
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	Await(t, func() bool { return !Exists(t, s, "k") }) // a quorum need not wait for all its nodes
+}
+
+// One who hears nothing has its turn, though others want the key all the time and hand
+// it to one another.
+func testMuteAmongOthers(t *testing.T, d Kind) {
+	s := d.Start(t)
+	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
+	o := Options{Lease: Long, Stale: 2 * time.Second}
+	mute := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "mute" }), o)
+	ctx, cancel := context.WithCancel(context.Background())
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer cancel()
+	for range 3 { // of whom two wait at every moment
+		other := d.Open(t, s.Client(t), o)
+		others.Go(func() {
+			for ctx.Err() == nil {
+				if l, err := other.Lock(ctx, "k"); err == nil {
+					_ = l.Unlock(ctx)
+				}
+			}
+		})
+	}
+	Await(t, func() bool { return len(Queued(t, s, "k")) == 2 })
+	for range 2 {
+		l := Got(t, GoLock(mute, Bounded(t), "k"))
+		require.NoError(t, l.Unlock(Bounded(t)))
+	}
+}
+
+// mutterings is how many commands were refused for lack of a right.
+func mutterings(t *testing.T, s Topology) int {
+	m := s.Do(t, "ACL", "LOG")
+	log, err := m.ToArray()
+	require.NoError(t, err)
+	return len(log)
+}

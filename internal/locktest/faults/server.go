@@ -1,0 +1,235 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// outage is a fault that passes, and during which Redis surely does nothing of
+// what it is asked.
+type outage struct {
+	name     string
+	args     []string // of the server
+	client   func(*rueidis.ClientOption)
+	begin    func(t *testing.T, s Topology)
+	end      func(t *testing.T, s Topology)
+	cause    string // begins or is part of the cause's text
+	reads    bool   // Redis answers what only reads
+	releases bool   // Redis carries out a release
+}
+
+func init() {
+	for _, o := range outages {
+		register(o.name, func(t *testing.T, d Kind) { testOutage(t, d, o) })
+	}
+}
+
+var outages = []outage{{
+	name:   "F19_MaxClients",
+	client: func(o *rueidis.ClientOption) { o.ClientSetInfo = rueidis.DisableClientSetInfo },
+	begin:  beginMaxClients,
+	end:    func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "maxclients", "1000") },
+	cause:  "max number of clients",
+}, {
+	name:  "F20_NobodyListens",
+	begin: func(_ *testing.T, s Topology) { s.Kill() },
+	end:   func(_ *testing.T, s Topology) { s.Restart() },
+	cause: "dial",
+}, {
+	name:  "F27_ReadOnly",
+	begin: func(t *testing.T, s Topology) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
+	end:   func(t *testing.T, s Topology) { s.Do(t, "REPLICAOF", "NO", "ONE") },
+	cause: "READONLY",
+	reads: true,
+}, {
+	name:  "F27_MasterDown",
+	args:  []string{"--replica-serve-stale-data", "no"},
+	begin: func(t *testing.T, s Topology) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
+	end:   func(t *testing.T, s Topology) { s.Do(t, "REPLICAOF", "NO", "ONE") },
+	cause: "MASTERDOWN",
+}, {
+	name:  "F27_NoReplicas",
+	begin: func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1") },
+	end:   func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0") },
+	cause: "NOREPLICAS",
+	reads: true,
+}, {
+	name:  "F27_Misconf",
+	begin: beginMisconf,
+	end:   func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "save", "") },
+	cause: "MISCONF",
+	reads: true,
+}, {
+	name: "F28_Loading",
+	args: []string{
+		"--key-load-delay", "200", "--enable-debug-command", "local",
+		"--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024",
+	},
+	begin: beginLoading,
+	end: func(_ *testing.T, s Topology) {
+		_, _ = s.TryDo("CONFIG", "SET", "key-load-delay", "0") // fails if it has loaded all meanwhile
+	},
+	cause: "LOADING",
+}, {
+	name:  "F29_Busy",
+	args:  []string{"--busy-reply-threshold", "20"},
+	begin: beginBusy,
+	end:   func(t *testing.T, s Topology) { s.Do(t, "SCRIPT", "KILL") },
+	cause: "BUSY",
+}, {
+	name:     "F30_OutOfMemory",
+	begin:    func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
+	end:      func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "maxmemory", "0") },
+	cause:    "OOM",
+	reads:    true,
+	releases: true,
+}}
+
+// beginMaxClients leaves the place of the administrator's connection alone.
+func beginMaxClients(t *testing.T, s Topology) {
+	s.Do(t, "CONFIG", "SET", "maxclients", "1")
+	s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
+}
+
+// beginMisconf has a snapshot fail: there is no place for its file.
+func beginMisconf(t *testing.T, f Topology) {
+	for _, s := range f {
+		s.Do(t, "CONFIG", "SET", "save", "3600 1000000")
+		require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700))
+		s.Do(t, "BGSAVE")
+		Await(t, func() bool {
+			info := s.Do(t, "INFO", "persistence")
+			text, err := info.ToString()
+			return err == nil && strings.Contains(text, "rdb_last_bgsave_status:err")
+		})
+	}
+}
+
+// beginLoading restarts Redis with so many keys that it would load for 20 s.
+func beginLoading(t *testing.T, s Topology) {
+	s.Do(t, "DEBUG", "POPULATE", "100000")
+	s.Do(t, "SAVE")
+	s.Restart()
+}
+
+// beginBusy runs a script without end, until it is killed.
+func beginBusy(t *testing.T, f Topology) {
+	for _, s := range f {
+		c := s.Client(t)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Do(context.Background(), c.B().Eval().Script("while true do end").Numkeys(0).Build()).Error()
+		}()
+		t.Cleanup(func() {
+			_, _ = s.TryDo("SCRIPT", "KILL") // if the test has failed before it did so
+			require.Error(t, <-ended)
+		})
+		Await(t, func() bool {
+			_, err := s.TryDo("PING")
+			return err != nil
+		})
+	}
+}
+
+// over is a context that has ended.
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func testOutage(t *testing.T, d Kind, o outage) {
+	s := d.Start(t, o.args...)
+	var change []func(*rueidis.ClientOption)
+	if o.client != nil {
+		change = append(change, o.client)
+	}
+	const most = time.Second // in which at least one call is answered
+	patient := d.Open(t, s.Client(t, change...), Options{Lease: Long, Unguarded: true})
+	hasty := d.Open(t, s.Client(t, change...), Options{Lease: Long, MaxOutage: ptr(most), Unguarded: true})
+	held := Lock(t, patient, Bounded(t), "held")
+	o.begin(t, s)
+
+	unavailable := func(l *holdfast.Lease, err error) {
+		t.Helper()
+		require.Nil(t, l)
+		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		require.ErrorContains(t, err, o.cause)
+	}
+	for _, l := range []holdfast.Locker{patient, hasty} { // the fault may cut the connection first
+		Await(t, func() bool {
+			_, err := l.TryLock(Bounded(t), "k")
+			return errors.Is(err, holdfast.ErrUnavailable)
+		})
+	}
+	unavailable(patient.TryLock(Bounded(t), "k"))
+
+	began := time.Now()
+	unavailable(patient.TryLockFor(Bounded(t), "k", most))
+	require.GreaterOrEqual(t, time.Since(began), most)
+
+	began = time.Now()
+	l, err := hasty.Lock(Bounded(t), "k")
+	unavailable(l, err)
+	require.GreaterOrEqual(t, time.Since(began), most)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	l, err = patient.Lock(ctx, "k")
+	unavailable(l, err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	if _, err = patient.Inspect(Bounded(t), "held"); !o.reads {
+		unavailable(nil, err)
+	} else {
+		require.NoError(t, err)
+	}
+
+	err = held.Unlock(over())
+	if !o.releases {
+		RequireSentinel(t, err, holdfast.ErrUnknown)
+		require.ErrorIs(t, err, context.Canceled)
+	} else {
+		require.NoError(t, err)
+	}
+	require.ErrorIs(t, held.Err(), holdfast.ErrReleased)
+
+	waiting := GoLock(patient, Bounded(t), "k")
+	o.end(t, s)
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	for _, key := range []string{"held", "k"} {
+		Await(t, func() bool { return !Exists(t, s, key) })
+	}
+	immortal(t, s)
+}
+
+// immortal requires that each lock of ours, and what belongs to one, has an
+// expiry; but a queue, which lasts as long as somebody waits, and the marker of a
+// quorum's node.
+func immortal(t testing.TB, s Topology) {
+	t.Helper()
+	for _, one := range s {
+		for _, pattern := range []string{"k", "held", "holdfast_*", "redisson_*"} {
+			m := one.Do(t, "KEYS", pattern)
+			keys, err := m.AsStrSlice()
+			require.NoError(t, err)
+			for _, k := range keys {
+				if !strings.HasPrefix(k, "redisson_lock_queue") && !strings.HasPrefix(k, "redisson_lock_timeout") && k != "holdfast_node" {
+					require.NotEqual(t, -1, Number(t, one, "PTTL", k), "%q has no expiry", k)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package faults
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+func init() {
+	register("F23_ScriptFlush", testScriptFlush)
+	register("F23_ScriptFlushCostsARoundTrip", testScriptFlushCost)
+	register("F29_RenewedWhenTheScriptHasEnded", testBusyShort)
+	register("F29_LostWhenTheScriptDoesNotEnd", testBusyLong)
+	register("F30_HeldLocksLiveOn", testMemoryHeld)
+}
+
+// Scripts are forgotten again and again, and nobody notices.
+func testScriptFlush(t *testing.T, d Kind) {
+	s := d.Start(t)
+	const lease = 3 * time.Second
+	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
+	stop, stopped := make(chan struct{}), make(chan int)
+	go func() {
+		tick, flushed := time.NewTicker(10*time.Millisecond), 0
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if _, err := s.TryDo("SCRIPT", "FLUSH"); err == nil {
+					flushed++
+				}
+			case <-stop:
+				stopped <- flushed
+				return
+			}
+		}
+	}()
+	l := Lock(t, locker, Bounded(t), "renewed")
+	until := l.Deadline()
+	for cycles := 0; cycles < 200 || !l.Deadline().After(until); cycles++ {
+		outer := Lock(t, locker, Bounded(t), "k")
+		require.NoError(t, Lock(t, locker, outer.Bind(Bounded(t)), "k").Unlock(Bounded(t)))
+		_, err := locker.Inspect(Bounded(t), "k")
+		require.NoError(t, err)
+		require.NoError(t, outer.Unlock(Bounded(t)))
+	}
+	require.NoError(t, l.Unlock(Bounded(t)))
+	close(stop)
+	require.GreaterOrEqual(t, <-stopped, 10)
+}
+
+func testScriptFlushCost(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	require.NoError(t, Lock(t, r.Locker, Bounded(t), "warm").Unlock(Bounded(t)))
+	r.Server.Do(t, "SCRIPT", "FLUSH")
+	var mu sync.Mutex
+	var sent []string
+	r.Proxy.All[0].OnRequest(func(cmd []string) redistest.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		if Is("acquire", "release", "check")(cmd) {
+			sent = append(sent, cmd[0]+" "+Verb(cmd))
+		}
+		return redistest.Pass
+	})
+	for range 2 {
+		require.NoError(t, Lock(t, r.Locker, Bounded(t), "k").Unlock(Bounded(t)))
+	}
+	want := []string{"EVALSHA acquire", "EVAL acquire", "EVALSHA release", "EVAL release", "EVALSHA acquire", "EVALSHA release"}
+	if d.Nodes > 0 { // the text belongs to a boot of a node, which may be another: it is looked at first
+		// And what ends the first round, by the script that releases, has brought that back, most often.
+		want = []string{"EVALSHA acquire", "EVAL check", "EVALSHA acquire", "EVALSHA release", "EVALSHA acquire", "EVALSHA release"}
+	}
+	if d.Nodes > 1 { // of which those that come late are not asked again
+		return
+	}
+	Await(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if d.Nodes > 0 {
+			sent = slices.DeleteFunc(sent, func(s string) bool { return s == "EVAL release" })
+		}
+		return slices.Equal(want, sent)
+	}, "sent: %v", &sent)
+}
+
+// A script blocks Redis for a part of a lease: it is renewed when that is over.
+func testBusyShort(t *testing.T, d Kind) {
+	s := d.Start(t, "--busy-reply-threshold", "20")
+	locker := d.Open(t, s.Client(t), Options{Lease: 3 * time.Second})
+	l := Lock(t, locker, Bounded(t), "k")
+	beginBusy(t, s)
+	seen, until := time.Now(), l.Deadline()
+	for time.Since(seen) < 1500*time.Millisecond { // a renewal is due meanwhile
+		_, err := locker.TryLock(Bounded(t), "other")
+		require.True(t, errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown), err) // the latter if no answer came in time
+	}
+	require.Equal(t, until, l.Deadline())
+	s.Do(t, "SCRIPT", "KILL")
+	Await(t, func() bool { return l.Deadline().After(until) })
+	require.NoError(t, l.Unlock(Bounded(t)))
+}
+
+// A script blocks Redis for longer: the lease ends at its deadline, not before.
+func testBusyLong(t *testing.T, d Kind) {
+	s := d.Start(t, "--busy-reply-threshold", "20")
+	locker := d.Open(t, s.Client(t), Options{Lease: time.Second})
+	l := Lock(t, locker, Bounded(t), "k")
+	beginBusy(t, s)
+	<-l.Done()
+	require.False(t, time.Now().Before(l.Deadline()))
+	require.ErrorIs(t, l.Err(), watchdog.ErrDeadline)
+	RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
+}
+
+// Out of memory, locks are renewed and released, nested ones too; only counting
+// their entries has to wait.
+func testMemoryHeld(t *testing.T, d Kind) {
+	s := d.Start(t)
+	locker := d.Open(t, s.Client(t), Options{Lease: 2 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})
+	l := Lock(t, locker, Bounded(t), "k")
+	inside := Lock(t, locker, l.Bind(Bounded(t)), "k")
+	plain := Lock(t, locker, Bounded(t), "plain")
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+
+	until := l.Deadline()
+	Await(t, func() bool { return l.Deadline().After(until) })
+	for _, call := range []func() (*holdfast.Lease, error){
+		func() (*holdfast.Lease, error) { return locker.TryLock(l.Bind(Bounded(t)), "k") },
+		func() (*holdfast.Lease, error) { return locker.Lock(l.Bind(Bounded(t)), "k") },
+		func() (*holdfast.Lease, error) { return locker.Lock(Bounded(t), "new") },
+	} {
+		_, err := call()
+		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		require.ErrorContains(t, err, "OOM")
+	}
+	RequireSentinel(t, inside.Unlock(Bounded(t)), holdfast.ErrUnknown)
+	require.ErrorIs(t, inside.Err(), holdfast.ErrReleased)
+	require.NoError(t, l.Err())
+	tried := refusals(t, s, "OOM")
+	Await(t, func() bool { return refusals(t, s, "OOM") > tried+3 }, "it is tried again")
+	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	Await(t, func() bool {
+		held, err := locker.Inspect(Bounded(t), "k")
+		return err == nil && held.Entries == 1
+	}, "the entry is counted out later")
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, plain.Unlock(Bounded(t)))
+	for _, key := range []string{"k", "plain", "new"} {
+		Gone(t, s, key)
+	}
+	immortal(t, s)
+}
+
+// refusals is how often Redis has answered with that error.
+func refusals(t *testing.T, s Topology, code string) int {
+	m := s.Do(t, "INFO", "errorstats")
+	text, err := m.ToString()
+	require.NoError(t, err)
+	_, count, _ := strings.Cut(text, "errorstat_"+code+":count=")
+	n, err := strconv.Atoi(strings.TrimSpace(strings.Split(count, "\r\n")[0]))
+	require.NoError(t, err)
+	return n
+}

@@ -1,0 +1,244 @@
+package faults
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+func init() {
+	register("F32_WrongPassword", func(t *testing.T, d Kind) {
+		testRefused(t, d, "WRONGPASS", asLeast, func(s Topology) {
+			s.Do(t, "ACL", "SETUSER", "least", "resetpass", ">changed")
+			s.Do(t, "CLIENT", "KILL", "USER", "least")
+		})
+	})
+	register("F32_NoPassword", func(t *testing.T, d Kind) {
+		testRefused(t, d, "NOAUTH", func(*rueidis.ClientOption) {}, func(s Topology) {
+			s.Do(t, "CONFIG", "SET", "requirepass", "secret")
+			s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
+		})
+	})
+	register("F32_NoRight", func(t *testing.T, d Kind) {
+		testRefused(t, d, "NOPERM", asLeast, func(s Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
+	})
+	register("F33_WrongType", func(t *testing.T, d Kind) {
+		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s Topology) { s.Do(t, "SET", "k", "v") })
+	})
+	register("F33_ForeignHash", func(t *testing.T, d Kind) {
+		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s Topology) {
+			s.Do(t, "EVAL", // at once: the key must not be free in between
+				"redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], 'name', 'Ann', 'mail', 'a@b', 'age', '7')", "1", "k")
+		})
+	})
+	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
+	register("F33_HeldKeyReplaced", testKeyReplaced)
+	register("F32_EachCommandTakenAway", testEachCommandTakenAway)
+}
+
+// asLeast logs in as the user that leastUser makes.
+func asLeast(o *rueidis.ClientOption) { o.Username, o.Password = "least", "secret" }
+
+// commands are what the scripts of the lock kind need.
+func commandsOf(d Kind) []string {
+	switch {
+	case d.Fair:
+		return scripts.FairCommands()
+	case d.Nodes > 0:
+		return scripts.QuorumCommands()
+	}
+	return scripts.Commands()
+}
+
+// leastUser makes the user with the least rights that a lock needs.
+func leastUser(t *testing.T, d Kind, s Topology) {
+	rule := []string{
+		"ACL", "SETUSER", "least", "on", ">secret", "~*", "&redisson_lock__channel:*",
+		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
+	}
+	for _, c := range commandsOf(d) {
+		rule = append(rule, "+"+c)
+	}
+	s.Do(t, rule...)
+}
+
+// testRefused requires that what waiting cannot cure is told at once, as it is,
+// to those who ask and to those who wait already.
+func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin func(Topology)) {
+	s := d.Start(t)
+	leastUser(t, d, s)
+	locker := d.Open(t, s.Client(t, client), Options{Lease: Long})
+	other := d.Open(t, s.Client(t), Options{Lease: Long})
+	refused := func(err error) {
+		t.Helper()
+		if code == "WRONGTYPE" {
+			RequireSentinel(t, err, holdfast.ErrWrongType)
+		} else {
+			RequireSentinel(t, err, nil)
+		}
+		require.ErrorContains(t, err, code)
+	}
+
+	_ = Lock(t, other, Bounded(t), "k")
+	waiting := GoLock(locker, Bounded(t), "k")
+	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	begin(s)
+	Await(t, func() bool { // the fault may cut the connection first
+		s.Do(t, "PUBLISH", scripts.Channel("k"), "0") // have the waiter look again
+		_, err := locker.Inspect(Bounded(t), "k")
+		return len(waiting) == 1 && err != nil && strings.Contains(err.Error(), code)
+	})
+	refused((<-waiting).Err)
+
+	ctx := Bounded(t)
+	l, err := locker.TryLock(ctx, "k")
+	require.Nil(t, l)
+	refused(err)
+	_, err = locker.TryLockFor(ctx, "k", time.Hour)
+	refused(err)
+	_, err = locker.Lock(ctx, "k")
+	refused(err)
+	refused(locker.Do(ctx, "k", func(context.Context) error { return nil }))
+	_, err = locker.Inspect(ctx, "k")
+	refused(err)
+	_, err = locker.ForceUnlock(ctx, "k")
+	refused(err)
+}
+
+// Keys that others use are told from locks and left as they are.
+func testForeignKey(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Unguarded: true})
+	s := r.Server
+	fenced := d.Open(t, r.Client, Options{Lease: Long, Fencing: true, Unguarded: true})
+	for _, make := range [][]string{
+		{"SET", "k", "v"},
+		{"RPUSH", "k", "v"},
+		{"HSET", "k", "field", "not a count"},
+		{"HSET", "k", "field", "1"},
+		{"HSET", "k", "field", "1", "another", "2"},
+		{"HSET", "k", "mode", "read", Java, "1"},
+		{"HSET", "k", Java, "1", "name", "Ann"},
+		{"SET", "redisson_lock_token:{k}", "not a number"},
+		{"RPUSH", "redisson_lock_token:{k}", "v"},
+		{"SET", "redisson_lock_token:{k}", "99999999999999999999"},
+	} {
+		s.Do(t, "FLUSHALL")
+		s.Do(t, make...)
+		before := r.Dump()
+		_, err := fenced.TryLock(Bounded(t), "k")
+		require.Error(t, err, make)
+		if make[1] == "k" {
+			RequireSentinel(t, err, holdfast.ErrWrongType)
+			_, err = fenced.Inspect(Bounded(t), "k")
+			RequireSentinel(t, err, holdfast.ErrWrongType)
+			_, err = fenced.ForceUnlock(Bounded(t), "k")
+			RequireSentinel(t, err, holdfast.ErrWrongType)
+			_, err = fenced.Lock(Bounded(t), "k")
+			RequireSentinel(t, err, holdfast.ErrWrongType)
+		} else if make[0] == "SET" {
+			RequireSentinel(t, err, nil)
+		}
+		require.Equal(t, before, r.Dump(), make)
+	}
+}
+
+// A lock whose key another program overwrites is lost, at the latest at its
+// deadline, and costs no other lease its renewal.
+func testKeyReplaced(t *testing.T, d Kind) {
+	const lease = 6 * time.Second
+	s := d.Start(t)
+	locker := d.Open(t, s.Client(t), Options{Lease: lease})
+	l := Lock(t, locker, Bounded(t), "k")
+	neighbour := Lock(t, locker, Bounded(t), "neighbour")
+	s.Do(t, "SET", "k", "v")
+	<-l.Done()
+	require.ErrorIs(t, l.Err(), holdfast.ErrLost)
+	require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
+	until := neighbour.Deadline()
+	Await(t, func() bool { return neighbour.Deadline().After(until) })
+	require.NoError(t, neighbour.Unlock(Bounded(t)))
+	require.Equal(t, 1, Number(t, s, "STRLEN", "k"))
+	require.Equal(t, -1, Number(t, s, "PTTL", "k"))
+
+	l = Lock(t, locker, Bounded(t), "other")
+	s.Do(t, "SET", "other", "v", "KEEPTTL")
+	err := l.Unlock(Bounded(t))
+	RequireSentinel(t, err, holdfast.ErrWrongType)
+	require.ErrorIs(t, l.Err(), holdfast.ErrReleased)
+}
+
+// Each command is taken from the user in turn, and then every call is made: with
+// and without fences, free, nested, waiting, unlocked and lost. Each ends well or
+// says why, nothing is left half done, and nobody is kept out for longer than a
+// lease.
+func testEachCommandTakenAway(t *testing.T, d Kind) {
+	for _, command := range append(commandsOf(d), "subscribe", "unsubscribe") {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			testCommandTakenAway(t, d, command)
+		})
+	}
+}
+
+func testCommandTakenAway(t *testing.T, d Kind, command string) {
+	const lease = time.Second
+	s := d.Start(t)
+	leastUser(t, d, s)
+	s.Do(t, "ACL", "SETUSER", "least", "-"+command)
+	client := s.Client(t, asLeast)
+	fair := func(err error) bool { // it is what it should be
+		t.Helper()
+		if err != nil {
+			require.Regexp(t, "NOPERM|The user executing the script can't run this command|ACL failure in script", err.Error())
+			RequireSentinel(t, err, nil)
+		}
+		immortal(t, s)
+		return err == nil
+	}
+	worked := 0
+	for _, fencing := range []bool{false, true} {
+		other := d.Open(t, s.Client(t), Options{Lease: lease})
+		locker, err := d.New(client, Options{Lease: lease, Fencing: fencing})
+		if d.Nodes > 0 && !fair(err) { // that command is part of how a node is looked at
+			continue
+		}
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = locker.Close() })
+		l, err := locker.Lock(Bounded(t), "k")
+		if fair(err) {
+			worked++
+			inside, err := locker.Lock(l.Bind(Bounded(t)), "k")
+			if fair(err) {
+				fair(inside.Unlock(Bounded(t)))
+			}
+			_, err = locker.Inspect(Bounded(t), "k")
+			fair(err)
+			fair(l.Unlock(Bounded(t)))
+		}
+		Await(t, func() bool { return !Exists(t, s, "k") }, "it outlives its lease")
+
+		held := Lock(t, other, Bounded(t), "k")
+		waiting := GoLock(locker, Bounded(t), "k")
+		_, err = locker.ForceUnlock(Bounded(t), "free")
+		fair(err)
+		require.NoError(t, held.Unlock(Bounded(t)))
+		if a := <-waiting; fair(a.Err) {
+			worked++
+			fair(a.Lease.Unlock(Bounded(t)))
+		}
+		Await(t, func() bool { return !Exists(t, s, "k") }, "it outlives its lease")
+	}
+	for _, needless := range []string{"publish", "subscribe", "unsubscribe"} {
+		if command == needless {
+			require.Equal(t, 4, worked, "messages are not needed to acquire")
+		}
+	}
+}

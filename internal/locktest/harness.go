@@ -1,0 +1,232 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Long is a lease that no test outlives: what comes in time, comes not by its
+// end.
+const Long = time.Minute
+
+// Harness is what most faults need: a locker whose way to Redis can be
+// disturbed, and another one that reaches it undisturbed.
+type Harness struct {
+	T      *testing.T
+	Kind   Kind
+	Server Topology
+	Proxy  *Proxies
+	Client rueidis.Client  // through the proxy
+	Locker holdfast.Locker // on client
+	Other  holdfast.Locker // on a client of its own
+}
+
+// NewHarness makes both lockers with the same options. Redis knows all scripts,
+// so that each call is one command. change alters the options of client.
+func NewHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientOption)) *Harness {
+	t.Helper()
+	return NewHarnessOn(t, d, d.Start(t), o, change...)
+}
+
+// NewHarnessOn makes them on servers of the test's.
+func NewHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*rueidis.ClientOption)) *Harness {
+	t.Helper()
+	r := &Harness{T: t, Kind: d, Server: s}
+	for _, text := range scripts.Scripts() {
+		r.Server.Do(t, "SCRIPT", "LOAD", text)
+	}
+	r.Proxy = r.Server.Behind(t)
+	change = append(change, func(c *rueidis.ClientOption) { c.InitAddress = []string{r.Proxy.Addr()} })
+	r.Client = r.Server.Client(t, change...)
+	r.Locker = d.Open(t, r.Client, o)
+	r.Other = d.Open(t, r.Server.Client(t), o)
+	return r
+}
+
+// Bounded is a context of which a test expects no end.
+func Bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Lock is a Lock that must succeed.
+func Lock(t testing.TB, l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) *holdfast.Lease {
+	t.Helper()
+	lease, err := l.Lock(ctx, key, c...)
+	require.NoError(t, err)
+	return lease
+}
+
+// Acquired is how a Lock in the background ended.
+type Acquired struct {
+	Lease *holdfast.Lease
+	Err   error
+}
+
+// GoLock calls Lock on a goroutine of its own.
+func GoLock(l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) <-chan Acquired {
+	done := make(chan Acquired, 1)
+	go func() {
+		lease, err := l.Lock(ctx, key, c...)
+		done <- Acquired{lease, err}
+	}()
+	return done
+}
+
+// Got waits for a Lock in the background, which must succeed.
+func Got(t testing.TB, done <-chan Acquired) *holdfast.Lease {
+	t.Helper()
+	a := Within(t, done)
+	require.NoError(t, a.Err)
+	return a.Lease
+}
+
+// Within is what comes out of c, which is not waited for for ever.
+func Within[T any](t testing.TB, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "nothing happens")
+	}
+	return v
+}
+
+// AwaitWaiters returns when so many clients wait for key.
+func (r *Harness) AwaitWaiters(key string, n int) {
+	r.T.Helper()
+	Await(r.T, func() bool { return r.Kind.Waiting(r.T, r.Server, key) == n })
+}
+
+// Traceless returns when no wait has left a trace of key: neither a subscription
+// nor a place in a queue.
+func (r *Harness) Traceless(key string) {
+	r.T.Helper()
+	var traces []string
+	Await(r.T, func() bool { traces = left(r.T, r.Server, key); return len(traces) == 0 }, "traces of a wait: %v", &traces)
+}
+
+// Owner is who has key, as Redis sees it.
+func (r *Harness) Owner(key string) string {
+	s, err := r.Other.Inspect(Bounded(r.T), key)
+	require.NoError(r.T, err)
+	return s.Owner
+}
+
+// Entries is how often key is entered, as Redis sees it.
+func (r *Harness) Entries(key string) int {
+	s, err := r.Other.Inspect(Bounded(r.T), key)
+	require.NoError(r.T, err)
+	return s.Entries
+}
+
+// Tidy waits until nothing is left of a key that nobody holds or wants: neither
+// hold nor trace of a wait, and nothing without an expiry.
+func (r *Harness) Tidy(key string) {
+	r.T.Helper()
+	Await(r.T, func() bool { return !Exists(r.T, r.Server, key) }, "a hold is left")
+	r.Traceless(key)
+	for _, k := range r.Keys() {
+		r.Server.Each(func(s *redistest.Server) {
+			require.NotEqual(r.T, -1, Number(r.T, s, "PTTL", k), "%q has no expiry", k)
+		})
+	}
+}
+
+// Keys are the names of all that is on any node, but for what says since when a node of
+// a quorum has been up.
+func (r *Harness) Keys() []string {
+	r.T.Helper()
+	all := map[string]bool{}
+	r.Server.Each(func(s *redistest.Server) {
+		m := s.Do(r.T, "KEYS", "*")
+		names, err := m.AsStrSlice()
+		require.NoError(r.T, err)
+		for _, n := range names {
+			all[n] = true
+		}
+	})
+	delete(all, "holdfast_node")
+	return slices.Collect(maps.Keys(all))
+}
+
+// Settled is dump, when no node is late any more with what became of key: all say
+// the same of its holders, and nothing changes for a while.
+func (r *Harness) Settled(key string) (all map[string]string) {
+	r.T.Helper()
+	if r.Kind.Nodes < 2 {
+		return r.Dump()
+	}
+	Await(r.T, func() bool {
+		holders := map[string]bool{}
+		r.Server.Each(func(s *redistest.Server) {
+			m := s.Do(r.T, "HKEYS", key)
+			holders[m.String()] = true
+		})
+		all = r.Dump()
+		time.Sleep(50 * time.Millisecond) // no event tells
+		return len(holders) == 1 && maps.Equal(all, r.Dump())
+	})
+	return all
+}
+
+// Dump is the content of all keys.
+func (r *Harness) Dump() map[string]string {
+	all := map[string]string{}
+	for _, k := range r.Keys() {
+		r.Server.Each(func(s *redistest.Server) {
+			m := s.Do(r.T, "DUMP", k)
+			all[s.Addr()+" "+k] = m.String()
+		})
+	}
+	return all
+}
+
+// InLine has the locker wait for key, and returns when so many are in the queue.
+func (r *Harness) InLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan Acquired {
+	r.T.Helper()
+	waiting := GoLock(r.Locker, ctx, key, c...)
+	Await(r.T, func() bool { return len(Queued(r.T, r.Server, key)) == n })
+	return waiting
+}
+
+// Answered returns when the locker knows of its waiters that they are in the queue. That
+// Redis lists them does not say so. The locker makes one call to enter at a time: that
+// another has entered does.
+func (r *Harness) Answered(key string) {
+	r.T.Helper()
+	n := len(Queued(r.T, r.Server, key))
+	ctx, leave := context.WithCancel(Bounded(r.T))
+	another := r.InLine(ctx, key, n+1)
+	leave()
+	require.ErrorIs(r.T, Within(r.T, another).Err, context.Canceled)
+	Await(r.T, func() bool { return len(Queued(r.T, r.Server, key)) == n })
+}
+
+// sentinels are the errors of ours.
+var sentinels = []error{
+	holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed, holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown,
+	holdfast.ErrWrongType,
+}
+
+// RequireSentinel requires that err matches this error of ours and no other;
+// none if want is nil.
+func RequireSentinel(t testing.TB, err, want error) {
+	t.Helper()
+	require.Error(t, err)
+	for _, s := range sentinels {
+		require.Equal(t, s == want, errors.Is(err, s), "%v: is it %v?", err, s)
+	}
+}
