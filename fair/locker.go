@@ -35,8 +35,8 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	backend := single.NewQueued(client, &c.engine, c.settings())
-	return &Locker{engine: engine.NewQueued(backend, c.engine), backend: backend}, nil
+	backend := single.NewQueued(client, &c.Config, c.settings())
+	return &Locker{engine: engine.NewQueued(backend, c.Config), backend: backend}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see

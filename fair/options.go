@@ -30,21 +30,19 @@ type option func(*config)
 func (o option) apply(c *config) { o(c) }
 
 type config struct {
-	engine      engine.Config
-	outage      *time.Duration
-	fenceExpiry *time.Duration
-	firstLease  *time.Duration
+	engine.Config
+	firstLease *time.Duration
 }
 
 // settings are those of the scripts.
 func (c *config) settings() scripts.FairSettings {
-	s := scripts.FairSettings{Client: c.engine.Client, Stale: c.engine.Stale, FirstLease: *c.firstLease}
-	if c.engine.Fencing {
-		s.Fencing = scripts.Fencing{Reserve: 1, Expiry: *c.fenceExpiry}
+	s := scripts.FairSettings{Client: c.Client, Stale: c.Stale, FirstLease: *c.firstLease}
+	if c.Fencing {
+		s.Fencing = scripts.Fencing{Reserve: 1, Expiry: *c.FenceExpiry}
 	}
-	if c.engine.Handover > 0 {
+	if c.Handover > 0 {
 		s.Members = mostMembers
-		s.Fencing.Reserve *= min(max(1, c.engine.Handover.Microseconds()), 1_000_000)
+		s.Fencing.Reserve *= min(max(1, c.Handover.Microseconds()), 1_000_000)
 	}
 	return s
 }
@@ -56,14 +54,14 @@ const mostMembers = 64
 // WithLease sets how long a lease lasts that is not renewed any more: renewals
 // come every third of it, a crashed holder frees its keys within it. Default
 // 30 s; at least 100 ms, in whole milliseconds.
-func WithLease(d time.Duration) Option { return option(func(c *config) { c.engine.Lease = d }) }
+func WithLease(d time.Duration) Option { return option(func(c *config) { c.Lease = d }) }
 
 // WithLocalHandover sets for how long a key may go from one waiter of this
 // locker to the next, where they follow one another in the queue, without a call
 // to Redis. Default 10 ms; 0 turns it off, and has each waiter enter by a call of
 // its own.
 func WithLocalHandover(d time.Duration) Option {
-	return option(func(c *config) { c.engine.Handover = d })
+	return option(func(c *config) { c.Handover = d })
 }
 
 // WithFencing gives every new hold a number that is larger than those of all
@@ -71,20 +69,20 @@ func WithLocalHandover(d time.Duration) Option {
 // about half as much again for each lock. There is no other clock to compare Redis'
 // with: if it is ahead for a while, numbers go on growing from there, and go back if
 // then the counter is lost. While it is beyond the year 2255, locks are refused.
-func WithFencing() Option { return option(func(c *config) { c.engine.Fencing = true }) }
+func WithFencing() Option { return option(func(c *config) { c.Fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after
 // its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
 // Redisson's fenced locks, which would start again at 1. Needs WithFencing.
 func WithFenceExpiry(d time.Duration) Option {
-	return option(func(c *config) { c.fenceExpiry = &d })
+	return option(func(c *config) { c.FenceExpiry = &d })
 }
 
 // WithStale sets after how long without a sign of life the waiters of this locker
 // count as dead for all others and lose their places; it gives one five times as
 // often, and at least every 10 s. Default 5 s; from 100 ms to 30 years, in whole
 // milliseconds.
-func WithStale(d time.Duration) Option { return option(func(c *config) { c.engine.Stale = d }) }
+func WithStale(d time.Duration) Option { return option(func(c *config) { c.Stale = d }) }
 
 // WithFirstLease sets for how long a key is granted to a waiter, who then renews
 // it to the lease that it asked for: so long a waiter that has died unnoticed
@@ -98,54 +96,43 @@ func WithFirstLease(d time.Duration) Option {
 // failed renewals and clean-ups; and once a warning if Redis may evict locks
 // (one INFO at the first lock, if the user may send it). Its handler must not
 // block: it would hold up renewals. Default silent.
-func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.engine.Log = log }) }
+func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.Log = log }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
 // and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
-func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }
+func WithMaxWaiters(n int) Option { return option(func(c *config) { c.MaxWaiters = n }) }
 
 // WithMaxOutage sets for how long a wait rides out a Redis that does not answer,
 // before it fails with ErrUnavailable (or ErrUnknown).
 // Default one lease; 0 fails at the first attempt that Redis does not answer. The
 // attempt that is under way then may still take a third of a lease, at most some
 // 6 s.
-func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
+func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.MaxOutage = &d }) }
 
 func configure(opts []Option) (*config, error) {
-	c := &config{engine: engine.Config{
-		Kind: "fair", Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
-		Client: uuid.NewString(), Stale: DefaultStale,
-	}}
+	c := &config{Config: engine.NewConfig("fair")}
+	c.Client, c.Stale = uuid.NewString(), DefaultStale
 	for _, o := range opts {
 		if o == nil {
 			return nil, errors.New("fair: New: option is nil")
 		}
 		o.apply(c)
 	}
-	c.engine.MaxOutage = c.engine.Lease
-	if c.outage != nil {
-		c.engine.MaxOutage = *c.outage
-	}
-	if err := c.engine.Check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	if err := scripts.CheckStale(c.engine.Stale); err != nil {
+	if err := scripts.CheckStale(c.Stale); err != nil {
 		return nil, fmt.Errorf("fair: WithStale: %w", err)
 	}
 	if c.firstLease == nil {
-		first := max(DefaultFirstLease, c.engine.Stale)
+		first := max(DefaultFirstLease, c.Stale)
 		c.firstLease = &first
 	}
 	if err := scripts.CheckLease(*c.firstLease); err != nil {
 		return nil, fmt.Errorf("fair: WithFirstLease: %w", err)
 	}
-	if *c.firstLease < c.engine.Stale {
-		return nil, fmt.Errorf("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.engine.Stale)
+	if *c.firstLease < c.Stale {
+		return nil, fmt.Errorf("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.Stale)
 	}
-	expiry, err := engine.FenceExpiry("fair", c.engine.Fencing, c.fenceExpiry, DefaultFenceExpiry)
-	if err != nil {
-		return nil, err
-	}
-	c.fenceExpiry = &expiry
 	return c, nil
 }

@@ -29,12 +29,10 @@ type option func(*config)
 func (o option) apply(c *config) { o(c) }
 
 type config struct {
-	engine      engine.Config
-	quorum      quorum.Config
-	outage      *time.Duration
-	longest     *time.Duration
-	timeout     *time.Duration
-	fenceExpiry *time.Duration
+	engine  engine.Config
+	quorum  quorum.Config
+	longest *time.Duration
+	timeout *time.Duration
 }
 
 // WithLease sets how long a lease lasts that is not renewed any more: renewals
@@ -60,7 +58,7 @@ func WithFencing() Option { return option(func(c *config) { c.quorum.Fencing = t
 // its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
 // Redisson's fenced locks, which would start again at 1. Needs WithFencing.
 func WithFenceExpiry(d time.Duration) Option {
-	return option(func(c *config) { c.fenceExpiry = &d })
+	return option(func(c *config) { c.engine.FenceExpiry = &d })
 }
 
 // WithLogger lets the locker log what it does in the background: lost leases,
@@ -76,7 +74,9 @@ func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.Max
 // fails with ErrUnavailable (or ErrUnknown). Default one lease more than the longest
 // lease and 2 %, for which a node that restarted has no vote. 0 fails at the first such
 // round.
-func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
+func WithMaxOutage(d time.Duration) Option {
+	return option(func(c *config) { c.engine.MaxOutage = &d })
+}
 
 // WithNodeTimeout sets how long one node may take at most to answer one call: a
 // call that gets no answer has had at least three quarters of it. It must be small
@@ -119,9 +119,7 @@ func WithClockFaults(k int) Option {
 }
 
 func configure(opts []Option) (*config, error) {
-	c := &config{engine: engine.Config{
-		Kind: "multilock", Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
-	}}
+	c := &config{engine: engine.NewConfig("multilock")}
 	for _, o := range opts {
 		if o == nil {
 			return nil, errors.New("multilock: New: option is nil")
@@ -132,10 +130,11 @@ func configure(opts []Option) (*config, error) {
 	if c.longest != nil {
 		c.quorum.Longest = *c.longest
 	}
-	c.engine.MaxOutage = c.quorum.Longest + c.quorum.Longest/50 + c.engine.Lease // the clocks of nodes may run slow
-	if c.outage != nil {
-		c.engine.MaxOutage = *c.outage
+	if c.engine.MaxOutage == nil {
+		outage := c.quorum.Longest + c.quorum.Longest/50 + c.engine.Lease // the clocks of nodes may run slow
+		c.engine.MaxOutage = &outage
 	}
+	c.engine.Fencing = c.quorum.Fencing
 	if err := c.engine.Check(); err != nil {
 		return nil, err
 	}
@@ -152,11 +151,7 @@ func configure(opts []Option) (*config, error) {
 	if timeout < time.Millisecond {
 		return nil, fmt.Errorf("multilock: WithNodeTimeout: %v is shorter than 1ms", timeout)
 	}
-	expiry, err := engine.FenceExpiry("multilock", c.quorum.Fencing, c.fenceExpiry, DefaultFenceExpiry)
-	if err != nil {
-		return nil, err
-	}
-	c.quorum.FenceExpiry, c.quorum.Log = expiry, c.engine.Log
+	c.quorum.FenceExpiry, c.quorum.Log = *c.engine.FenceExpiry, c.engine.Log
 	c.engine.Longest = c.quorum.Longest
 	c.quorum.NodeTimeout = min(timeout, c.engine.Lease/10)
 	return c, nil

@@ -13,5 +13,5 @@ func TestLockWaitsOutTheQuarantine(t *testing.T) {
 	const longest = time.Hour
 	c, err := configure([]Option{WithLease(time.Second), WithMaxLease(longest)})
 	require.NoError(t, err)
-	require.Greater(t, c.engine.MaxOutage, longest+longest/50+2*time.Millisecond) // as in quorum/check.lua
+	require.Greater(t, *c.engine.MaxOutage, longest+longest/50+2*time.Millisecond) // as in quorum/check.lua
 }

@@ -36,8 +36,8 @@ func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	backend := single.NewRacing(client, &c.engine, *c.fenceExpiry)
-	return &Locker{engine: engine.New(backend, c.engine), backend: backend}, nil
+	backend := single.NewRacing(client, &c.Config)
+	return &Locker{engine: engine.New(backend, c.Config), backend: backend}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see

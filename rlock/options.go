@@ -23,22 +23,18 @@ type option func(*config)
 
 func (o option) apply(c *config) { o(c) }
 
-type config struct {
-	engine      engine.Config
-	outage      *time.Duration
-	fenceExpiry *time.Duration
-}
+type config struct{ engine.Config }
 
 // WithLease sets how long a lease lasts that is not renewed any more: renewals
 // come every third of it, a crashed holder frees its keys within it. Default
 // 30 s; at least 100 ms, in whole milliseconds.
-func WithLease(d time.Duration) Option { return option(func(c *config) { c.engine.Lease = d }) }
+func WithLease(d time.Duration) Option { return option(func(c *config) { c.Lease = d }) }
 
 // WithLocalHandover sets for how long a key may go from one waiter of this
 // locker to the next without a call to Redis, before it is released for other
 // processes. Default 10 ms; 0 turns it off.
 func WithLocalHandover(d time.Duration) Option {
-	return option(func(c *config) { c.engine.Handover = d })
+	return option(func(c *config) { c.Handover = d })
 }
 
 // WithFencing gives every new hold a number that is larger than those of all
@@ -46,53 +42,39 @@ func WithLocalHandover(d time.Duration) Option {
 // about half as much again for each lock. There is no other clock to compare Redis'
 // with: if it is ahead for a while, numbers go on growing from there, and go back if
 // then the counter is lost. While it is beyond the year 2255, locks are refused.
-func WithFencing() Option { return option(func(c *config) { c.engine.Fencing = true }) }
+func WithFencing() Option { return option(func(c *config) { c.Fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after
 // its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
 // Redisson's fenced locks, which would start again at 1. Needs WithFencing.
 func WithFenceExpiry(d time.Duration) Option {
-	return option(func(c *config) { c.fenceExpiry = &d })
+	return option(func(c *config) { c.FenceExpiry = &d })
 }
 
 // WithLogger lets the locker log what it does in the background: lost leases,
 // failed renewals and clean-ups; and once a warning if Redis may evict locks
 // (one INFO at the first lock, if the user may send it). Its handler must not
 // block: it would hold up renewals. Default silent.
-func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.engine.Log = log }) }
+func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.Log = log }) }
 
 // WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
 // and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
-func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }
+func WithMaxWaiters(n int) Option { return option(func(c *config) { c.MaxWaiters = n }) }
 
 // WithMaxOutage sets for how long a wait rides out a Redis that does not answer,
 // before it fails with ErrUnavailable (or ErrUnknown).
 // Default one lease; 0 fails at the first attempt that Redis does not answer. The
 // attempt that is under way then may still take a third of a lease, at most some
 // 6 s.
-func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.outage = &d }) }
+func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.MaxOutage = &d }) }
 
 func configure(opts []Option) (*config, error) {
-	c := &config{engine: engine.Config{
-		Kind: "rlock", Lease: DefaultLease, Handover: DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
-	}}
+	c := &config{engine.NewConfig("rlock")}
 	for _, o := range opts {
 		if o == nil {
 			return nil, errors.New("rlock: New: option is nil")
 		}
 		o.apply(c)
 	}
-	c.engine.MaxOutage = c.engine.Lease
-	if c.outage != nil {
-		c.engine.MaxOutage = *c.outage
-	}
-	if err := c.engine.Check(); err != nil {
-		return nil, err
-	}
-	expiry, err := engine.FenceExpiry("rlock", c.engine.Fencing, c.fenceExpiry, DefaultFenceExpiry)
-	if err != nil {
-		return nil, err
-	}
-	c.fenceExpiry = &expiry
-	return c, nil
+	return c, c.Check()
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Config is what a lock kind tells its engine. [Config.Check] has found it in order.
+// Config is what a lock kind tells its engine: [NewConfig], changed by its options, checked
+// by [Config.Check].
 type Config struct {
 	Kind       string        // the lock kind's name, which begins the errors of New
 	Client     string        // the locker's id, which begins its owners; "": a new one
@@ -21,9 +22,11 @@ type Config struct {
 	Longest    time.Duration // of the leases of a deployment; 0: no limit
 	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off
 	MaxWaiters int           // per key; 0: no limit
-	MaxOutage  time.Duration // how long a wait rides out an absent Redis
 	Fencing    bool          // a hold without a fence is not enough
 	Log        *slog.Logger
+
+	MaxOutage   *time.Duration // how long a wait rides out an absent Redis; nil: one lease, set by Check
+	FenceExpiry *time.Duration // of fence counters; nil: as usual, set by Check
 
 	// Calls is shared with a backend that makes calls of its own; nil: the engine's alone.
 	Calls *Calls

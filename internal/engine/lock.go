@@ -147,7 +147,7 @@ func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool)
 		return endedBy(ctx, a.known())
 	case k.closed:
 		return holdfast.ErrClosed
-	case !wait, !a.passing(), a.err != nil && h.MaxOutage == 0:
+	case !wait, !a.passing(), a.err != nil && *h.MaxOutage == 0:
 		return a.known()
 	case k.full():
 		return holdfast.ErrQueueFull

@@ -77,7 +77,7 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 func (h *Engine) awaitTurn(ctx context.Context, serial chan<- struct{}, wait bool) error {
 	limit := h.calls.timeout
 	if wait {
-		limit = max(limit, h.MaxOutage)
+		limit = max(limit, *h.MaxOutage)
 	}
 	over := time.NewTicker(limit)
 	defer over.Stop()
@@ -117,7 +117,7 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 			c.taint()
 		}
 		if ctx.Err() == nil {
-			if outcome == scripts.Refused || !wait || time.Since(began) >= h.MaxOutage {
+			if outcome == scripts.Refused || !wait || time.Since(began) >= *h.MaxOutage {
 				return doubt, known(err)
 			}
 			sleep(retry.next(h.Lease), ctx.Done())

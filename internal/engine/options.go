@@ -27,10 +27,25 @@ func (c *Config) errorf(format string, args ...any) error {
 	return fmt.Errorf(c.Kind+": "+format, args...)
 }
 
-// Check refuses settings that do not go together. Its errors name the option.
+// NewConfig returns the settings of a lock kind without options.
+func NewConfig(kind string) Config {
+	return Config{
+		Kind: kind, Lease: holdfast.DefaultLease, Handover: holdfast.DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// Check refuses settings that do not go together, and sets the defaults of those that were
+// not chosen. Its errors name the option.
 func (c *Config) Check() error {
 	if err := scripts.CheckLease(c.Lease); err != nil {
 		return c.errorf("WithLease: %w", err)
+	}
+	outage, expiry := c.Lease, holdfast.DefaultFenceExpiry
+	if c.MaxOutage != nil {
+		outage = *c.MaxOutage
+	}
+	if c.FenceExpiry != nil {
+		expiry = *c.FenceExpiry
 	}
 	switch {
 	case c.Handover < 0:
@@ -39,26 +54,17 @@ func (c *Config) Check() error {
 		return c.errorf("WithLocalHandover: %v is longer than the lease of %v", c.Handover, c.Lease)
 	case c.MaxWaiters < 0:
 		return c.errorf("WithMaxWaiters: %d is negative", c.MaxWaiters)
-	case c.MaxOutage < 0:
-		return c.errorf("WithMaxOutage: %v is negative", c.MaxOutage)
+	case outage < 0:
+		return c.errorf("WithMaxOutage: %v is negative", outage)
+	case c.FenceExpiry != nil && !c.Fencing:
+		return c.errorf("WithFenceExpiry needs WithFencing")
+	case expiry < 0 || expiry%time.Millisecond != 0:
+		return c.errorf("WithFenceExpiry: %v is not a whole number of milliseconds from 0", expiry)
 	case c.Log == nil:
 		return c.errorf("WithLogger: logger is nil")
 	}
+	c.MaxOutage, c.FenceExpiry = &outage, &expiry
 	return nil
-}
-
-// FenceExpiry is for how long the counters are kept: as asked, or as usual where
-// asked is nil.
-func FenceExpiry(kind string, fencing bool, asked *time.Duration, usual time.Duration) (time.Duration, error) {
-	switch {
-	case asked == nil:
-		return usual, nil
-	case !fencing:
-		return 0, fmt.Errorf("%s: WithFenceExpiry needs WithFencing", kind)
-	case *asked < 0 || *asked%time.Millisecond != 0:
-		return 0, fmt.Errorf("%s: WithFenceExpiry: %v is not a whole number of milliseconds from 0", kind, *asked)
-	}
-	return *asked, nil
 }
 
 // terms checks what a call is given. wait is that of WaitAtMost.

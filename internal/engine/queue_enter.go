@@ -117,9 +117,9 @@ func (q *queue) notEntered(list []*ticket, a attempt) {
 func (q *queue) endOverdue(a attempt) {
 	q.key.endAll(func(w *waiter) error {
 		if q.shut != nil && !w.ticket.entered {
-			return q.shut.overdue(w, a, q.in.MaxOutage)
+			return q.shut.overdue(w, a, *q.in.MaxOutage)
 		}
-		return q.outage.overdue(w, a, q.in.MaxOutage)
+		return q.outage.overdue(w, a, *q.in.MaxOutage)
 	})
 }
 

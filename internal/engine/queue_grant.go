@@ -151,7 +151,7 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 		if over {
 			failed = endedBy(ctx, failed)
 		}
-		if over || scripts.OutcomeOf(err) == scripts.Refused || time.Since(began) >= h.MaxOutage || k.isClosed() {
+		if over || scripts.OutcomeOf(err) == scripts.Refused || time.Since(began) >= *h.MaxOutage || k.isClosed() {
 			t.decline()
 			w.free()
 			return nil, failed

@@ -228,7 +228,7 @@ func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 	defer k.Unlock()
 	p.outage = p.outage.note(a)
 	if a.err != nil {
-		k.endAll(func(w *waiter) error { return p.outage.overdue(w, a, r.MaxOutage) })
+		k.endAll(func(w *waiter) error { return p.outage.overdue(w, a, *r.MaxOutage) })
 		if k.first() != nil {
 			return false
 		}

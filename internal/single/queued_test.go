@@ -2,7 +2,6 @@ package single
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -45,7 +44,9 @@ func TestSharing_Queued(t *testing.T) {
 	s := redistest.Start(t)
 	client := s.Client(t)
 	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", Stale: 5 * time.Second, FirstLease: 6 * time.Second}
-	c := engine.Config{Lease: lease, Log: slog.New(slog.DiscardHandler), Client: settings.Client, Stale: settings.Stale}
+	c := engine.NewConfig("fair")
+	c.Lease, c.Handover, c.Client, c.Stale = lease, 0, settings.Client, settings.Stale
+	require.NoError(t, c.Check())
 	r := NewQueued(client, &c, settings)
 	h := engine.NewQueued(r, c)
 	defer h.Close()

@@ -24,9 +24,9 @@ type Racing struct {
 }
 
 // NewRacing returns a backend on the Redis of client, and completes the configuration of
-// its engine. expiry is that of fence counters.
-func NewRacing(client rueidis.Client, c *engine.Config, expiry time.Duration) *Racing {
-	r := &Racing{fencing: c.Fencing, expiry: expiry}
+// its engine.
+func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
+	r := &Racing{fencing: c.Fencing, expiry: *c.FenceExpiry}
 	r.Node, r.subscriber = connect(client, c)
 	r.acquires = newBatch(c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		if r.fencing {

@@ -3,7 +3,6 @@ package single
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -41,8 +40,10 @@ func newShareRig(t *testing.T, change ...func(*Racing, *engine.Config)) *shareRi
 	s := redistest.Start(t)
 	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: 3 * time.Second}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
-	c := engine.Config{Kind: "rlock", Lease: r.lease, Log: slog.New(slog.DiscardHandler)}
-	r.backend = NewRacing(client, &c, time.Hour)
+	c := engine.NewConfig("rlock")
+	c.Lease, c.Handover = r.lease, 0
+	require.NoError(t, c.Check())
+	r.backend = NewRacing(client, &c)
 	for _, f := range change {
 		f(r.backend, &c)
 	}
