@@ -31,6 +31,7 @@ func TestHeldByAnother(t *testing.T) {
 			for range 20 {
 				l, err := y.TryLock(t.Context(), "k")
 				require.ErrorIs(t, err, multilock.ErrNotAcquired)
+				require.ErrorContains(t, err, `holdfast: lock "k": not acquired: held by another: `)
 				require.Nil(t, l)
 			}
 			_, err = y.TryLockFor(t.Context(), "k", 3*outage)

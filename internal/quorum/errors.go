@@ -42,18 +42,30 @@ type judged struct {
 func (e judged) Unwrap() error            { return e.error }
 func (e judged) Outcome() scripts.Outcome { return e.outcome }
 
-// Is makes the error match ErrWrongType where so many nodes have something else at the
-// key that no quorum is left. It matches ErrNotAcquired where most of the nodes that answered, be it
-// that they have no vote or refuse, have the lock held by others, and the votes could
-// have made a quorum.
-func (e *Error) Is(target error) bool {
-	if !e.contended() { // the engine says what its outcome means
-		return target == holdfast.ErrWrongType && e.wrongType > len(e.Nodes)-e.Need
+// sentinel is the error of package holdfast that the answers come to by themselves; nil
+// where the engine says what their outcome means. ErrWrongType where so many nodes have
+// something else at the key that no quorum is left. ErrNotAcquired where most of the nodes
+// that answered, be it that they have no vote or refuse, have the lock held by others, and
+// the votes could have made a quorum.
+func (e *Error) sentinel() error {
+	switch {
+	case e.contended() && 2*e.held > e.answers:
+		return holdfast.ErrNotAcquired
+	case e.contended():
+		return holdfast.ErrUnavailable
+	case e.wrongType > len(e.Nodes)-e.Need:
+		return holdfast.ErrWrongType
 	}
-	if 2*e.held > e.answers {
-		return target == holdfast.ErrNotAcquired
+	return nil
+}
+
+func (e *Error) Is(target error) bool { return target != nil && target == e.sentinel() }
+
+func (e *Error) Error() string {
+	if s := e.sentinel(); s != nil {
+		return s.Error() + ": " + e.QuorumError.Error()
 	}
-	return target == holdfast.ErrUnavailable
+	return e.QuorumError.Error()
 }
 
 // contended says whether others kept the lock from us: with what they have, the
