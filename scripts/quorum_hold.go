@@ -162,22 +162,23 @@ type Ending struct {
 // each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
 // tell its own success from a loss.
 func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
-	args, others := make([]string, len(holds), 5*len(holds)), []string(nil)
-	for i, h := range holds {
+	args := make([]string, 0, 5*len(holds))
+	for _, h := range holds {
 		if err := CheckKey(h.Key); err != nil {
 			return err
 		}
 		if err := checkLastFence(h.LastFence); err != nil {
 			return err
 		}
-		args[i] = h.Key
+		args = append(args, h.Key)
+	}
+	for _, h := range holds {
 		if h.Doubt {
-			others = append(others, tombstone(h.Key, h.Owner))
+			args = append(args, tombstone(h.Key, h.Owner))
 		} else if h.LastFence > 0 {
-			others = append(others, counter(h.Key))
+			args = append(args, counter(h.Key))
 		}
 	}
-	args = append(args, others...)
 	keys := len(args)
 	for _, h := range holds {
 		channel, more := "", ""

@@ -31,7 +31,7 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 }
 
 // ForceRelease frees key on all nodes that answer, which must be a quorum. If they
-// are fewer, nobody knows what is left: a quorum, or too little for one.
+// are fewer, it is not known what is left: a quorum, or too little for one.
 func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
 	said, err := all(q, q.quorum, func(n *node) (bool, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
@@ -104,7 +104,7 @@ var (
 type NodeStatus struct {
 	Node string        // its address, without credentials
 	Vote bool          // it votes
-	Left time.Duration // until it votes, if it has been started, emptied or promoted of late
+	Left time.Duration // until it votes, if it was started, emptied or promoted less than the longest lease ago
 	Err  error         // why it does not vote, whatever time passes
 }
 

@@ -8,12 +8,12 @@ import (
 
 // ask asks a node for its part of a hold, and if fenced, for what a fence number is made
 // of. It returns at once; the answer goes to done.
-func (n *node) ask(h *hold, fenced bool, done func(scripts.NodeReply, error)) {
+func (n *node) ask(h *hold, fenced bool, done func(*node, scripts.NodeReply, error)) {
 	switch {
 	case n.away():
-		done(scripts.NodeReply{}, n.absence())
+		done(n, scripts.NodeReply{}, n.absence())
 	case !h.start(n):
-		done(scripts.NodeReply{}, errOver)
+		done(n, scripts.NodeReply{}, errOver)
 	default:
 		n.asks.add(fenced, item[scripts.NodeReply]{h, done})
 	}
@@ -21,15 +21,16 @@ func (n *node) ask(h *hold, fenced bool, done func(scripts.NodeReply, error)) {
 
 // acquire makes the call of asks that share one. An error of one of them alone is in its
 // reply.
-func (n *node) acquire(ctx context.Context, fenced bool, holds []*hold) ([]scripts.NodeReply, error) {
-	replies := make([]scripts.NodeReply, len(holds))
+func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.NodeReply]) ([]scripts.NodeReply, error) {
+	replies := make([]scripts.NodeReply, len(items))
 	for range 2 { // a vote that has become void is asked for anew, once
 		vote, err := n.voting(ctx)
 		if err != nil {
 			return nil, err
 		}
-		asks, of := make([]scripts.Ask, 0, len(holds)), make([]int, 0, len(holds))
-		for i, h := range holds {
+		asks, of := make([]scripts.Ask, 0, len(items)), make([]int, 0, len(items))
+		for i, it := range items {
+			h := it.hold
 			if !h.send(n) {
 				replies[i] = scripts.NodeReply{Err: errOver}
 				continue
@@ -46,7 +47,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, holds []*hold) ([]scrip
 		}
 		for at, i := range of {
 			if scripts.OutcomeOf(said[at].Err) != scripts.Unknown {
-				holds[i].answered(n, err == nil && said[at].OK)
+				items[i].hold.answered(n, err == nil && said[at].OK)
 			}
 			replies[i] = said[at]
 			replies[i].Run = vote.Run()

@@ -13,15 +13,15 @@ import (
 // what the node says of each. Safe for concurrent use.
 type batch[K comparable, R any] struct {
 	gather.Gatherer[K, item[R], struct{}]
-	n    *node                                                                  // immutable
-	call func(ctx context.Context, kind K, holds []*hold) (said []R, err error) // immutable
-	note func(h *hold, said R, err error) error                                 // notes an answer in its hold; immutable
+	n    *node                                                                    // immutable
+	call func(ctx context.Context, kind K, items []item[R]) (said []R, err error) // immutable
+	note func(h *hold, said R, err error) error                                   // notes an answer in its hold; immutable
 }
 
 // item is a hold of a call, and what is run with the node's answer.
 type item[R any] struct {
 	hold *hold
-	done func(said R, err error)
+	done func(n *node, said R, err error)
 }
 
 // add makes a call for one hold, and returns at once.
@@ -41,17 +41,13 @@ func (b *batch[K, R]) join(kind K, i item[R], alone bool) {
 	}
 }
 
-// send makes a call, which nobody joins any more.
+// send makes a call, which no other hold joins any more.
 func (b *batch[K, R]) send(c *gather.Call[K, item[R], struct{}]) {
 	b.Close(c)
-	holds := make([]*hold, len(c.Asks))
-	for i, a := range c.Asks {
-		holds[i] = a.hold
-	}
-	said, err := callFor(len(holds), b.n.q.bounded(holds[0].lease), b.n, func(ctx context.Context) ([]R, error) {
-		return b.call(ctx, c.Kind, holds)
+	said, err := callFor(len(c.Asks), b.n.q.bounded(c.Asks[0].hold.lease), b.n, func(ctx context.Context) ([]R, error) {
+		return b.call(ctx, c.Kind, c.Asks)
 	})
-	if len(holds) > 1 && scripts.Replied(err) && scripts.OutcomeOf(err) == scripts.Refused {
+	if len(c.Asks) > 1 && scripts.Replied(err) && scripts.OutcomeOf(err) == scripts.Refused {
 		for _, a := range c.Asks { // the fault may be another's: a key is forbidden
 			b.join(c.Kind, a, true)
 		}
@@ -66,7 +62,7 @@ func (b *batch[K, R]) answer(items []item[R], said []R, err error) {
 		if err == nil {
 			one = said[i]
 		}
-		a.done(one, b.note(a.hold, one, err))
+		a.done(b.n, one, b.note(a.hold, one, err))
 	}
 }
 

@@ -31,7 +31,7 @@ type reply struct {
 // askFor begins to ask a node, joined with those who are about to.
 func askFor(n *node, key, owner string, lease time.Duration, fenced bool) <-chan reply {
 	came := make(chan reply, 1)
-	n.ask(n.q.newHold(key, owner, lease), fenced, func(b scripts.NodeReply, err error) { came <- reply{b, err} })
+	n.ask(n.q.newHold(key, owner, lease), fenced, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
 	return came
 }
 
@@ -41,7 +41,7 @@ func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-
 	came := make(chan reply, 1)
 	h := n.q.newHold(key, owner, lease)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(fenced, item[scripts.NodeReply]{h, func(b scripts.NodeReply, err error) { came <- reply{b, err} }}, false)
+	g, place := n.asks.Join(fenced, item[scripts.NodeReply]{h, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} }}, false)
 	require.Zero(t, place)
 	return g, came
 }
@@ -136,14 +136,14 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 		return h, came
 	}
 	h, refused := ended("foreign")
-	last, place := n.ends.Join(struct{}{}, ending{h, func(_ scripts.Result[scripts.Released], err error) { refused <- err }}, false)
+	last, place := n.ends.Join(struct{}{}, ending{h, func(_ *node, _ released, err error) { refused <- err }}, false)
 	require.Zero(t, place)
-	h, released := ended("key")
-	n.end(h, func(_ scripts.Result[scripts.Released], err error) { released <- err })
+	h, ours := ended("key")
+	n.end(h, func(_ *node, _ released, err error) { ours <- err })
 	require.Equal(t, 2, n.ends.Size(last))
 	n.ends.send(last)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-refused))
-	require.NoError(t, <-released)
+	require.NoError(t, <-ours)
 	require.Equal(t, 1, h.released)
 	r.do(0, "ACL", "SETUSER", "default", "allkeys")
 }
@@ -158,7 +158,7 @@ func TestGather_OneIsOver(t *testing.T) {
 	require.NoError(t, err)
 	g, mine := first(t, n, "k", ownMe, false)
 	over, other := c.newHold("over", ownMe, lease), make(chan reply, 1)
-	n.ask(over, false, func(b scripts.NodeReply, err error) { other <- reply{b, err} })
+	n.ask(over, false, func(_ *node, b scripts.NodeReply, err error) { other <- reply{b, err} })
 	c.finish(over, true, 0)
 	n.asks.send(g)
 	require.True(t, (<-mine).OK)
@@ -181,7 +181,7 @@ func TestGather_NoAnswer(t *testing.T) {
 	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
 	g, one := first(t, n, "one", ownMe, false)
 	h, two := c.newHold("two", ownMe, lease), make(chan reply, 1)
-	n.ask(h, false, func(b scripts.NodeReply, err error) { two <- reply{b, err} })
+	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { two <- reply{b, err} })
 	n.asks.send(g)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
@@ -209,7 +209,7 @@ func TestGather_AloneUnanswered(t *testing.T) {
 	n.asks.send(g)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-foreign).err))
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-mine).err))
-	require.True(t, n.unheard())
+	require.True(t, n.unanswered())
 	c.ways[0].OnReply(nil)
 	c.ways[0].HoldRequests(false)
 	r.do(0, "ACL", "SETUSER", "default", "allkeys")
@@ -223,7 +223,7 @@ func TestGather_AllAreOver(t *testing.T) {
 	r.warm(c)
 	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, _ := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ scripts.NodeReply, err error) { came <- err }}, false)
+	g, _ := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ *node, _ scripts.NodeReply, err error) { came <- err }}, false)
 	n.gone.Store(true)
 	n.answered.Store(0)
 	c.finish(h, true, 0)
@@ -277,7 +277,7 @@ func TestGather_StrangeRefusal(t *testing.T) {
 	r.do(0, "SET", "wrong", "a string")
 	h := q.newHold("wrong", ownMe, lease)
 	came := make(chan error, 1)
-	q.nodes[0].ask(h, false, func(_ scripts.NodeReply, err error) { came <- err })
+	q.nodes[0].ask(h, false, func(_ *node, _ scripts.NodeReply, err error) { came <- err })
 	err := <-came
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
 	require.Equal(t, part{state: asked, doubt: 1}, h.part(q.nodes[0]))
@@ -291,7 +291,7 @@ func TestGather_Closed(t *testing.T) {
 	a := <-askFor(n, "k", ownMe, lease, false)
 	require.Equal(t, errClosed, a.err)
 	ended := make(chan error, 1)
-	n.ends.add(struct{}{}, ending{c.newHold("k", ownMe, lease), func(_ scripts.Result[scripts.Released], err error) { ended <- err }})
+	n.ends.add(struct{}{}, ending{c.newHold("k", ownMe, lease), func(_ *node, _ released, err error) { ended <- err }})
 	require.Equal(t, errClosed, <-ended)
 }
 
@@ -312,7 +312,7 @@ func TestGather_Releases(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownMe, lease), func(scripts.Result[scripts.Released], error) {}}, false)
+	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownMe, lease), func(*node, released, error) {}}, false)
 	require.Zero(t, place)
 	holds, errs := map[string]*hold{}, map[string]chan error{}
 	for _, key := range []string{"held", "free", "wrong"} {
@@ -320,7 +320,7 @@ func TestGather_Releases(t *testing.T) {
 		h.parts[0] = part{state: present}
 		c.finish(h, true, 0)
 		holds[key], errs[key] = h, came
-		n.end(h, func(_ scripts.Result[scripts.Released], err error) { came <- err })
+		n.end(h, func(_ *node, _ released, err error) { came <- err })
 	}
 	require.Equal(t, 4, n.ends.Size(first))
 	hurried := c.newHold("held", ownOther, 9*c.NodeTimeout)
@@ -357,11 +357,11 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 		return redistest.Pass
 	})
 	h, came := c.newHold("k", ownMe, lease), make(chan reply, 1)
-	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- reply{b, err} })
+	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
 	<-arrived
 	c.finish(h, true, 0)
 	ended := make(chan error, 1)
-	n.end(h, func(_ scripts.Result[scripts.Released], err error) { ended <- err })
+	n.end(h, func(_ *node, _ released, err error) { ended <- err })
 	close(goOn)
 	require.True(t, (<-came).OK)
 	require.NoError(t, <-ended)
@@ -379,11 +379,11 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	n := c.nodes[0]
 	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
-	g, place := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ scripts.NodeReply, err error) { came <- err }}, false)
+	g, place := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ *node, _ scripts.NodeReply, err error) { came <- err }}, false)
 	require.Zero(t, place)
 	require.Len(t, c.finish(h, true, 0), 1)
 	ended := make(chan error, 1)
-	n.end(h, func(_ scripts.Result[scripts.Released], err error) { ended <- err })
+	n.end(h, func(_ *node, _ released, err error) { ended <- err })
 	n.asks.send(g)
 	require.Equal(t, errOver, <-came)
 	require.NoError(t, <-ended)
@@ -395,10 +395,8 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 func TestGather_ReleaseOfNothing(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n, ended := c.nodes[0], make(chan error, 1)
-	n.ends.call = func(context.Context, struct{}, []*hold) ([]scripts.Result[scripts.Released], error) {
-		return nil, errors.New("told")
-	}
-	n.end(c.newHold("k", ownMe, lease), func(_ scripts.Result[scripts.Released], err error) { ended <- err })
+	n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { return nil, errors.New("told") }
+	n.end(c.newHold("k", ownMe, lease), func(_ *node, _ released, err error) { ended <- err })
 	require.NoError(t, <-ended)
 }
 
@@ -410,11 +408,8 @@ func TestGather_ReleaseOfWhatIsAway(t *testing.T) {
 	h, ended := c.newHold("k", ownMe, lease), make(chan error, 1)
 	h.parts[0] = part{state: present}
 	calls := 0
-	n.ends.call = func(context.Context, struct{}, []*hold) ([]scripts.Result[scripts.Released], error) {
-		calls++
-		return nil, nil
-	}
-	n.end(h, func(_ scripts.Result[scripts.Released], err error) { ended <- err })
+	n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { calls++; return nil, nil }
+	n.end(h, func(_ *node, _ released, err error) { ended <- err })
 	require.Equal(t, error(errAway), <-ended)
 	require.Zero(t, calls)
 }

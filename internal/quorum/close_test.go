@@ -63,7 +63,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	until(t, func() bool { return h.part(n) == part{state: present} })
 	other := c.newHold("other", ownOther, lease)
 	other.parts[2] = part{state: present}
-	g, place := n.ends.Join(struct{}{}, ending{other, func(scripts.Result[scripts.Released], error) {}}, false)
+	g, place := n.ends.Join(struct{}{}, ending{other, func(*node, released, error) {}}, false)
 	require.Zero(t, place)
 	said, err := c.Release(bounded(t), "k", c.owner, 0)
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	n, h, kept := c.nodes[0], c.newHold("k", ownX, lease), c.newHold("kept", ownX, lease)
 	for _, h := range []*hold{h, kept} {
 		came := make(chan reply, 1)
-		n.ask(h, false, func(b scripts.NodeReply, err error) { came <- reply{b, err} })
+		n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
 		require.True(t, (<-came).OK)
 	}
 	goOn := make(chan struct{})

@@ -1,52 +1,63 @@
 // Package quorum is an engine's backend on several independent nodes: it makes one
-// hold of several, and one answer of several answers. The page of package multilock
-// tells the algorithm and what it promises; this one, who does what.
+// hold of the holds on several nodes, and one answer of their answers. Package multilock
+// tells the algorithm and what it promises; this page, which part does what.
 //
-// # Who is authoritative
+// # What is authoritative
 //
-// Each node is, for its own part of a hold; a quorum of nodes, for the hold. What
-// is kept here about nodes (a part is there, a node is away, has a vote) only says
-// whom to ask: no answer is ever made from it, but for "no".
+// Each node is, for its own part of a hold; a quorum of nodes, for the hold. What this
+// package remembers of nodes (the hold is there, the node is away, it has a vote) only says
+// which of them to ask. Of all answers, only a "no" is ever given from memory.
 //
-// # A round, and what becomes of it
+// # A round
 //
-//	     all nodes are asked                        round.go
-//	             │
-//	enough ──────┴────── not enough possible
-//	  │ fence agreed on,         │                  fence.go
-//	  │ and written back         │
-//	  ▼                          ▼
-//	hold ── lost ──▶ released   given up            release.go
-//	  │  ▲             on all nodes, late answers too
-//	  │  │ renewed by a quorum                      renew.go
-//	  │  └──┘
-//	  │ missing on a node: asked again              repairer.go
-//	  ▼
-//	released: a quorum of answers is waited for     release.go
+// A round is one try at a quorum, by an owner that is used once in its life.
 //
-// A round has an owner of its own, which enters once in its life. Whatever may
-// still put it on a node (an answer that has not come) is remembered in its part of
-// the hold, and its release leaves a tombstone there. Calls to a node go out on one
-// connection, in order, so that a release mostly finds what it ends; acquires that
-// come at once share a call (gather.go, ask.go), and so do releases without fence
-// numbers to give back.
+//	Acquire asks all nodes at once                     round.go, ask.go   quorum_acquire.lua
+//	   │
+//	   ├─ enough say yes
+//	   │     with fencing: the nodes' counters and clocks make a number,
+//	   │     which is written back to a quorum         fence.go           quorum_fence.lua
+//	   │     then the hold is handed out
+//	   │        ├─ renewed by a quorum                 renew.go           quorum_renew.lua
+//	   │        ├─ added on nodes that miss it         repair.go          quorum_acquire.lua
+//	   │        └─ released, or lost ─┐
+//	   │                              │
+//	   └─ enough cannot say yes ──────┴─ ends          end.go             quorum_end.lua
+//
+// A round returns as soon as its result is certain. Nodes that answer later, or never, belong
+// to the hold all the same: hold.go keeps, for each node, what is known of the hold there (not
+// asked, asked, present) and how many acquires may still put it there.
+//
+// # The end of a hold
+//
+// Released, lost, cleaned up or failed: a hold ends in one way, on every node that may know of
+// it. From then on nothing puts it on a node any more. While an acquire is under way to a node,
+// its end waits for the answer, as calls to a node go out in order on one connection. Where the
+// answer does not come, the acquire may still arrive, and the end leaves a tombstone,
+// which keeps that acquire from taking anything. A release returns when a quorum has answered;
+// the others end the hold in the background. Waiters are notified, but not of a round that
+// cannot have been taken for a hold.
 //
 // # Votes
 //
-// guard.go keeps, for each node, the scripts with which it votes, which name one
-// boot, one replication ID and one epoch of it. "No vote" throws them away and looks again.
-// Who finds a node unmarked asks the others first: it marks none for another deployment
-// than theirs. Each yes names the server's process, so that two clients of one server
-// are one vote, wherever their addresses lead just now.
-// An acquire counts only by them; a renewal's yes only with their marker; a no
-// always.
+// An acquire counts only on a node that has a vote. guard.go keeps, for each node, the scripts
+// with which it votes; they name one boot, one replication ID and one epoch of the node
+// (quorum_vote.lua). The answer "no vote" discards them, and the next call checks the node
+// (check.go, quorum_check.lua). A check that finds no marker asks the other nodes first: it does
+// not mark a node for another deployment than theirs. A renewal's yes counts only with the
+// marker of the vote, a no always. Each yes names the server's process, so that two
+// clients of one server are one vote, wherever their addresses lead just now.
 //
 // # Nodes that do not answer
 //
-// Every call to a node has its own bound, and waits for no other node. After three
-// calls in a row without an answer a node counts as away: it is not asked any more,
-// and costs nobody any time, until its repairer has heard of it again. The repairer, a
-// goroutine that lives as long as there is something to do, also does what the node
-// has missed: it adds holds that a quorum has, and ends those that are over, for as
-// long as they could last.
+// Every call to a node has its own bound, and no call waits for another node. After
+// three calls in a row without an answer a node counts as away: it is not asked any more, and
+// costs no caller any time, until its repairer has reached it. The repairer is a goroutine that
+// lives as long as there is something to do. It adds holds that a quorum has, and ends those
+// that are over, for as long as they could last.
+//
+// # Calls that share a round trip
+//
+// Acquires that are about to be sent to a node at the same time share a call, and so do ends
+// (batch.go): with 64 goroutines, twenty of them.
 package quorum

@@ -12,24 +12,18 @@ type answer[T any] struct {
 	err  error
 }
 
-// answers yields so many answers as they come, until ctx is over.
-func answers[T any](ctx context.Context, came <-chan answer[T], many int) iter.Seq[answer[T]] {
-	return func(yield func(answer[T]) bool) {
-		for range many {
-			select {
-			case a := <-came:
-				if !yield(a) {
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
+// next is the answer that comes next; false when ctx is over.
+func next[T any](ctx context.Context, came <-chan answer[T]) (a answer[T], ok bool) {
+	select {
+	case a = <-came:
+		return a, true
+	case <-ctx.Done():
+		return a, false
 	}
 }
 
-// each runs f for every node beside the caller, and yields the answers.
-func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T, error)) iter.Seq[answer[T]] {
+// begin runs f for every node beside the caller, and returns where the answers come.
+func begin[T any](q *Quorum, nodes []*node, f func(*node) (T, error)) <-chan answer[T] {
 	came := make(chan answer[T], len(nodes))
 	for _, n := range nodes {
 		if !q.spawnShort(func() {
@@ -39,7 +33,20 @@ func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T
 			came <- answer[T]{n: n, err: errClosed}
 		}
 	}
-	return answers(ctx, came, len(nodes))
+	return came
+}
+
+// each runs f for every node beside the caller, and yields the answers as they come, until
+// ctx is over.
+func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T, error)) iter.Seq[answer[T]] {
+	return func(yield func(answer[T]) bool) {
+		came := begin(q, nodes, f)
+		for range nodes {
+			if a, ok := next(ctx, came); !ok || !yield(a) {
+				return
+			}
+		}
+	}
 }
 
 // all runs f for all nodes, and returns what each said. The error, if fewer than need are

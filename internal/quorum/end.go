@@ -7,30 +7,35 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Every hold ends in one way, be it released, lost, cleaned up or of a round that failed:
-// finish says how, and end does it on each node that may know of the hold. What a node does
-// not answer is left to its repairer.
+// Every hold ends in the same way, whether it is released, lost, cleaned up or of a round that
+// failed: finish marks it as over, and end ends it on each node that may know of it. A node that
+// does not answer is left to its repairer.
 
 // Release ends a hold on all nodes that were ever asked for it, whatever they
-// answered. It waits until a quorum has answered; the others are told in the
-// background, those that do not answer for as long as the hold could last.
+// answered. It waits until a quorum has answered; the others end it in the background, and
+// are asked again for as long as the hold could last.
 func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) (scripts.Released, error) {
 	h := q.holds.get(owner)
 	if h == nil {
 		return scripts.Released{}, nil
 	}
 	targets := q.finish(h, true, lastFence)
-	came := make(chan answer[scripts.Result[scripts.Released]], len(targets))
+	came := make(chan answer[struct{}], len(targets))
+	done := func(n *node, _ released, err error) {
+		if err != nil {
+			n.endLater(h)
+		}
+		came <- answer[struct{}]{n: n, err: err}
+	}
 	for _, n := range targets {
-		n.end(h, func(said scripts.Result[scripts.Released], err error) {
-			if err != nil {
-				n.endLater(h)
-			}
-			came <- answer[scripts.Result[scripts.Released]]{n, said, err}
-		})
+		n.end(h, done)
 	}
 	errs, refused := make([]error, len(q.nodes)), 0
-	for a := range answers(ctx, came, len(targets)) {
+	for range targets {
+		a, ok := next(ctx, came)
+		if !ok {
+			break
+		}
 		errs[a.n.index] = a.err
 		if scripts.OutcomeOf(a.err) == scripts.Refused {
 			refused++
@@ -40,7 +45,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 			return said, nil
 		}
 	}
-	said, _, all := h.outcome(q) // a repairer may have heard the last answer
+	said, _, all := h.outcome(q) // a repairer may have got the last answer
 	if refused < q.lostAt() && !all {
 		return scripts.Released{}, errSilent
 	}
@@ -66,10 +71,10 @@ func (q *Quorum) Lost(_, owner string) {
 
 // giveUp ends a hold in the background. Nothing waits for the nodes: while they hang, many rounds
 // fail.
-func (q *Quorum) giveUp(h *hold, tell bool) {
+func (q *Quorum) giveUp(h *hold, notify bool) {
 	q.holds.drop(h.owner)
-	for _, n := range q.finish(h, tell, 0) {
-		n.end(h, func(_ scripts.Result[scripts.Released], err error) {
+	for _, n := range q.finish(h, notify, 0) {
+		n.end(h, func(n *node, _ released, err error) {
 			if err != nil {
 				n.endLater(h)
 			}
@@ -90,18 +95,15 @@ func (h *hold) outcome(q *Quorum) (said scripts.Released, enough, all bool) {
 }
 
 // ending is an item of a call that ends holds on a node.
-type ending = item[scripts.Result[scripts.Released]]
+type ending = item[released]
+
+// released is what a node says of one.
+type released = scripts.Result[scripts.Released]
 
 // end makes one attempt to end a hold that is over on a node, when no acquire of it is
 // flying there any more, and returns at once. Close waits for it.
-func (n *node) end(h *hold, done func(scripts.Result[scripts.Released], error)) {
-	short := n.q.beginShort()
-	e := ending{h, func(said scripts.Result[scripts.Released], err error) {
-		done(said, err)
-		if short {
-			n.q.short.Done()
-		}
-	}}
+func (n *node) end(h *hold, done func(*node, released, error)) {
+	e := ending{h, n.q.awaited(done)}
 	if !h.await(n, e) {
 		n.endNow(e)
 	}
@@ -109,19 +111,19 @@ func (n *node) end(h *hold, done func(scripts.Result[scripts.Released], error)) 
 
 func (n *node) endNow(e ending) {
 	if _, need := e.hold.toEnd(n); !need {
-		e.done(scripts.Result[scripts.Released]{}, nil)
+		e.done(n, released{}, nil)
 	} else if n.away() {
-		e.done(scripts.Result[scripts.Released]{}, errAway)
+		e.done(n, released{}, errAway)
 	} else {
 		n.ends.add(struct{}{}, e)
 	}
 }
 
 // release makes the call of ends that share one.
-func (n *node) release(ctx context.Context, _ struct{}, holds []*hold) ([]scripts.Result[scripts.Released], error) {
-	asks, ends := make([]scripts.Ending, len(holds)), make([]scripts.Result[scripts.Released], len(holds))
-	for i, h := range holds {
-		asks[i], _ = h.toEnd(n)
+func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]released, error) {
+	asks, said := make([]scripts.Ending, len(items)), make([]released, len(items))
+	for i, e := range items {
+		asks[i], _ = e.hold.toEnd(n)
 	}
-	return ends, n.script.EndEach(ctx, asks, ends)
+	return said, n.script.EndEach(ctx, asks, said)
 }

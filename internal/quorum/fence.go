@@ -12,7 +12,7 @@ import (
 // apart is how far the clocks of a quorum that makes a fence number may differ. As one
 // of them is true, a number is at most so much, half the longest lease, ahead of a true
 // clock, and as those differ by a third at most, less than the longest lease ahead of
-// each. So whoever votes again after it has lost its counter, a longest lease later,
+// each. So a node that votes again after it has lost its counter, a longest lease later,
 // finds that the true clocks have passed the number; one of them is in its round.
 func (q *Quorum) apart() int64 { return q.Longest.Microseconds() / 2 }
 
@@ -92,9 +92,9 @@ func (n *node) compare(by time.Duration) {
 }
 
 // writeBack raises the fence counters of the nodes that have a hold to the largest
-// number that one of them has reserved, before any is handed out: whoever holds
-// the key next meets a node of this quorum, and so gets larger ones. It says
-// whether a quorum has done so, and tells of each node that refuses.
+// number that one of them has reserved, before any is handed out: the next holder
+// of the key meets a node of this quorum, and so gets larger ones. It says
+// whether a quorum has done so, and calls refused for each node that refuses.
 func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused func(*node, error)) bool {
 	var targets []*node
 	h.mu.Lock()
@@ -109,8 +109,12 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 	}
 	h.mu.Unlock()
 	done := 0
-	for a := range each(ctx, q, targets, func(n *node) (struct{}, error) { return struct{}{}, n.raise(h) }) {
+	came := begin(q, targets, func(n *node) (struct{}, error) { return struct{}{}, n.raise(h) })
+	for range targets {
+		a, ok := next(ctx, came)
 		switch {
+		case !ok:
+			return false
 		case a.err == nil:
 			done++
 		case a.err != errOver && scripts.OutcomeOf(a.err) == scripts.Refused:
@@ -124,7 +128,7 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 }
 
 // raise writes a hold's last fence number back to one node, if there is one yet. A
-// node that comes to have the hold later gets it, too, so that the number outlives
+// node that comes to have the hold later gets it as well, so that the number outlives
 // the loss of counters on a minority.
 func (n *node) raise(h *hold) error {
 	h.mu.Lock()

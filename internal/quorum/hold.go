@@ -43,11 +43,11 @@ type hold struct {
 	fence     int64      // the last fence number, which was written back; 0: none
 	won       bool       // a quorum said yes
 	over      bool       // released or given up: nothing of it is put anywhere any more
-	tell      bool       // its end is told to those that wait for the lock
+	notify    bool       // waiters are notified of its end
 	used      int64      // the last fence number that was used; 0: not known, and none is given back
 	released  int        // nodes that have released it
 	notOurs   int        // nodes that had nothing to release
-	listeners int        // most listeners that a node told of the release
+	listeners int        // most listeners that one node has notified
 }
 
 func (q *Quorum) newHold(key, owner string, lease time.Duration) *hold {
@@ -124,10 +124,10 @@ func (h *hold) part(n *node) part {
 	return h.parts[n.index]
 }
 
-// finish makes a hold over, and returns the nodes that may know of it. Its end is told to
-// those that wait if tell says so, or if enough nodes may have it that it can have been
-// taken for held. used is the last fence number that was used, or 0.
-func (q *Quorum) finish(h *hold, tell bool, used int64) (targets []*node) {
+// finish marks a hold as over, and returns the nodes that may know of it. Waiters are notified of
+// its end if notify says so, or if enough nodes may have it that it can have been taken for
+// held. used is the last fence number that was used, or 0.
+func (q *Quorum) finish(h *hold, notify bool, used int64) (targets []*node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.over, h.used = true, used
@@ -140,7 +140,7 @@ func (q *Quorum) finish(h *hold, tell bool, used int64) (targets []*node) {
 			targets = append(targets, n)
 		}
 	}
-	h.tell = h.tell || tell || possible >= q.need
+	h.notify = h.notify || notify || possible >= q.need
 	return targets
 }
 
@@ -167,10 +167,10 @@ func (h *hold) toEnd(n *node) (e scripts.Ending, need bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := &h.parts[n.index]
-	if !h.tell && !p.possible() { // a failed round that the node has refused
+	if !h.notify && !p.possible() { // a failed round that the node has refused
 		*p = part{}
 	}
-	e = scripts.Ending{Key: h.key, Owner: h.owner, Notify: h.tell, Doubt: p.doubt > 0 && !seed.NoTombstones}
+	e = scripts.Ending{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !seed.NoTombstones}
 	if p.state == minted && p.doubt == 0 {
 		e.LastFence = h.used
 	}
@@ -178,7 +178,7 @@ func (h *hold) toEnd(n *node) (e scripts.Ending, need bool) {
 }
 
 // ended notes how a call to end a hold came out.
-func (n *node) ended(h *hold, said scripts.Result[scripts.Released], err error) error {
+func (n *node) ended(h *hold, said released, err error) error {
 	if err == nil {
 		err = said.Err
 	}

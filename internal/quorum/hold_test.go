@@ -25,7 +25,7 @@ func TestG10_SurelyThere(t *testing.T) {
 		"asked once more":                func(h *hold) { h.start(n); h.send(n); h.answered(n, true); h.landed(n) },
 		"one may still arrive":           func(h *hold) { h.parts[0].doubt++ },
 		"denied since":                   func(h *hold) { h.lacks(n) },
-		"perhaps ended":                  func(h *hold) { c.finish(h, true, 3); _ = n.ended(h, scripts.Result[scripts.Released]{}, errSilent) },
+		"perhaps ended":                  func(h *hold) { c.finish(h, true, 3); _ = n.ended(h, released{}, errSilent) },
 	} {
 		h := c.newHold("k", fresh(ownX), lease)
 		for i := range h.parts {
@@ -146,7 +146,7 @@ func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 	enough := make(chan struct{})
 	for i, why := range []error{noVote{time.Hour}, errTaken} {
 		n := c.nodes[i]
-		n.asks.call = func(context.Context, bool, []*hold) ([]scripts.NodeReply, error) {
+		n.asks.call = func(context.Context, bool, []item[scripts.NodeReply]) ([]scripts.NodeReply, error) {
 			if tries[i].Add(1) == 100 {
 				close(enough)
 			}

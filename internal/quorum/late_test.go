@@ -128,14 +128,14 @@ func TestF7_AcquireArrivesAfterItsRoundHasFailed(t *testing.T) {
 	}()
 	<-underWay
 	x.hangUp(2) // before its undoing is sent, which would arrive behind it
-	until(t, func() bool { return x.nodes[2].unheard() })
+	until(t, func() bool { return x.nodes[2].unanswered() })
 	close(goOn)
 	require.False(t, (<-failed).OK)
 	r.requireTooLate(x)
 }
 
-// unheard says whether the last call was not answered.
-func (n *node) unheard() bool {
+// unanswered says whether the last call was not answered.
+func (n *node) unanswered() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.silent > 0

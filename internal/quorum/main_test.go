@@ -230,7 +230,7 @@ func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.St
 // endOn makes one attempt to end a hold on a node.
 func endOn(n *node, h *hold) error {
 	came := make(chan error, 1)
-	n.end(h, func(_ scripts.Result[scripts.Released], err error) { came <- err })
+	n.end(h, func(_ *node, _ released, err error) { came <- err })
 	return <-came
 }
 

@@ -35,7 +35,7 @@ type node struct {
 	ending chan struct{}   // one slot: there is a new job that ends a hold; immutable
 
 	asks batch[bool, scripts.NodeReply] // with fencing or without
-	ends batch[struct{}, scripts.Result[scripts.Released]]
+	ends batch[struct{}, released]
 }
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
@@ -72,9 +72,9 @@ func (n *node) fresh() bool {
 	return last != 0 && time.Since(n.q.made)-time.Duration(last) < 50*time.Millisecond
 }
 
-// heard notes how a call ended. While all calls are answered it takes no lock: every
+// observe notes how a call ended. While all calls are answered it takes no lock: every
 // call comes by here.
-func (n *node) heard(err error) {
+func (n *node) observe(err error) {
 	silent := false
 	if err != nil {
 		if errors.As(err, new(judged)) || errors.As(err, new(noVote)) {
@@ -124,7 +124,7 @@ func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Co
 			return value, err
 		}
 	}
-	n.heard(err)
+	n.observe(err)
 	return value, err
 }
 

@@ -37,11 +37,11 @@ type Quorum struct {
 	base    context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup // calls and repairers under way
-	short   sync.WaitGroup // of them, those that Close does not cut off
+	short   sync.WaitGroup // those that Close does not cut off
 	holds   holds
 	calls   deadlines
 	trips   atomic.Int64 // ns of a round, a moving average
-	met     sync.Once    // all nodes have been looked at
+	met     sync.Once    // all nodes have been checked
 	mu      sync.RWMutex
 	closing bool // no short work is begun any more; guarded by mu
 	closed  bool // nor any other; guarded by mu
@@ -71,9 +71,8 @@ func (q *Quorum) deployment() scripts.Deployment {
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
-// Close lets the nodes hear once of the last releases, gives up what is still to be
-// told to those that do not answer, and waits for the goroutines. The engine is closed
-// before.
+// Close lets each of the last releases reach its nodes once, gives up what nodes have
+// not answered, and waits for the goroutines. The engine is closed before.
 func (q *Quorum) Close() {
 	q.mu.Lock()
 	q.closing = true
@@ -93,33 +92,33 @@ func (q *Quorum) Close() {
 func (q *Quorum) spawn(f func()) bool {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
-	if q.closed {
-		return false
+	if !q.closed {
+		q.work.Go(f)
 	}
-	q.work.Add(1)
-	go func() {
-		defer q.work.Done()
-		f()
-	}()
-	return true
+	return !q.closed
 }
 
 // spawnShort is spawn for work that lasts no longer than a call or two, and that
-// Close lets end.
+// Close lets end; false when Close has begun.
 func (q *Quorum) spawnShort(f func()) bool {
-	return q.beginShort() && q.spawn(func() { // not closed while it is under way
-		defer q.short.Done()
-		f()
-	})
-}
-
-// beginShort has Close wait for short work that ends with short.Done; false when it has
-// begun to.
-func (q *Quorum) beginShort() bool {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if !q.closing {
-		q.short.Add(1)
+		q.short.Go(f)
 	}
 	return !q.closing
+}
+
+// awaited has Close wait until done was called, unless Close has begun.
+func (q *Quorum) awaited(done func(*node, released, error)) func(*node, released, error) {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.closing {
+		return done
+	}
+	q.short.Add(1)
+	return func(n *node, said released, err error) {
+		defer q.short.Done()
+		done(n, said, err)
+	}
 }

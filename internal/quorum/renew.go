@@ -149,7 +149,7 @@ func (r *renewal) finish() {
 	}
 }
 
-// counted is how many entries each node should count; 0: it has never been told.
+// counted is how many entries each node should count; 0: there was never more than one.
 func (h *hold) counted() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -158,7 +158,7 @@ func (n *node) do(j *job) error {
 		return n.add(j.hold)
 	}
 	came := make(chan error, 1)
-	n.end(j.hold, func(_ scripts.Result[scripts.Released], err error) { came <- err })
+	n.end(j.hold, func(_ *node, _ released, err error) { came <- err })
 	return <-came
 }
 
@@ -166,7 +166,7 @@ func (n *node) do(j *job) error {
 // as a renewal: the trusted deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
 	came := make(chan answer[scripts.NodeReply], 1)
-	n.ask(h, false, func(b scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, b, err} })
+	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, b, err} })
 	a := <-came
 	switch {
 	case a.err != nil:

@@ -28,10 +28,9 @@ type round struct {
 }
 
 // Acquire makes one round: all nodes are asked at once. It returns when enough have
-// said yes, or cannot any more and it is known whether that is because others have
-// the lock; nodes that are missing then are asked
-// again in the background, and where the round has failed, all are told to forget
-// it. Nobody is asked if ctx is over.
+// said yes, or when they cannot any more and it is known whether others have the lock.
+// Nodes that are missing then are asked again in the background; a round that has failed
+// ends on all nodes. No node is asked if ctx is over.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
 	q.meet()
 	h := q.newHold(key, owner, lease)
@@ -42,14 +41,15 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	for i := range r.errs {
 		r.errs[i] = errPending
 	}
-	q.holds.put(h) // who does not wait for the end of the round cleans up by the owner
+	q.holds.put(h) // a caller that does not wait for the end of the round cleans up by the owner
 	if err := ctx.Err(); err != nil {
 		q.holds.drop(owner) // and may have done so before it could be found
 		return scripts.Acquired{}, judged{err, scripts.Refused}
 	}
 	start := time.Now()
+	answered := r.answered
 	for _, n := range q.nodes {
-		n.ask(h, q.Fencing, func(b scripts.NodeReply, err error) { r.answered(n, b, err) })
+		n.ask(h, q.Fencing, answered)
 	}
 	select {
 	case <-r.decided:
@@ -64,8 +64,8 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	return r.failed()
 }
 
-// answered takes in what a node said. What comes after the round was won goes on
-// to be asked for.
+// answered notes what a node said. A node that is missing when the round was won is asked
+// again.
 func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	if err == nil && b.Gone {
 		err = errOver
@@ -88,7 +88,7 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	r.pending--
 	missing := r.errs[n.index] != nil
 	won := r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0)
-	// Held by others is another thing than too few nodes: an answer that can tell is waited for.
+	// That others have the lock is another failure than too few nodes: the round waits for the answers that can tell.
 	telling := r.yes+r.held < r.q.need && r.yes+r.held+r.pending >= r.q.need
 	if !r.complete && (won || r.pending == 0 || r.yes+r.pending < r.q.need && !telling) {
 		r.complete = true
@@ -111,7 +111,7 @@ func (r *round) runOf(n *node) string {
 	return ""
 }
 
-// refused takes in why a node that said yes does not take the round's fence number.
+// refused notes why a node that said yes does not take the round's fence number.
 func (r *round) refused(n *node, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 	h.mu.Lock()
 	h.won = !h.over
 	h.mu.Unlock()
-	if !h.won { // cleaned up meanwhile: nobody waits for it any more
+	if !h.won { // cleaned up meanwhile: no caller waits for it any more
 		return 0, 0, true, false
 	}
 	r.mu.Lock()

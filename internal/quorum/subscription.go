@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// subscription hears of the releases of a key on all nodes, as if they were one.
+// subscription is one to the releases of a key on all nodes, as if they were one.
 type subscription struct {
 	wake  chan struct{}
 	parts []*pubsub.Subscription
 	need  int
 }
 
-// Subscribe hears of the releases of key on all nodes.
+// Subscribe subscribes to the releases of key on all nodes.
 func (q *Quorum) Subscribe(key string) engine.Subscription {
 	s := &subscription{wake: make(chan struct{}, 1), need: q.lostAt()}
 	for _, n := range q.nodes {
@@ -22,10 +22,9 @@ func (q *Quorum) Subscribe(key string) engine.Subscription {
 	return s
 }
 
-// State is Live when no release can be missed: it is told on a quorum of nodes,
-// of which one is heard then. A release that several nodes tell counts once, as
-// each node tells it once; but each telling is a reason to look, as the nodes before
-// may have been free alone.
+// State is Live when no release can be missed: a release is published on a quorum of nodes,
+// and one of those is subscribed to then. Messages of one release from several nodes count
+// once. But each is a reason for a probe, as the nodes before may have been free alone.
 func (s *subscription) State() (all pubsub.State) {
 	live := 0
 	for _, part := range s.parts {

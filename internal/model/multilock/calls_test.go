@@ -62,7 +62,7 @@ var modelCalls = map[string]modelCall{
 	"node.do -> node.add":           modelBy(modelAskNow),
 	"node.do -> node.end":           modelBy(modelEnd, modelEndAgain),
 	"node.add -> node.ask":          modelBy(modelAskNow),
-	"node.heard -> node.keep":       modelNot(modelReads),
+	"node.observe -> node.keep":     modelNot(modelReads),
 	"node.add -> node.raise":        modelBy(modelWrite, modelWriteLost),
 	"node.keep -> node.repairer":    modelBy(modelAskNow, modelEndAgain),
 	"node.repairer -> Ping":         modelNot(modelReads),
@@ -119,7 +119,7 @@ var modelCalls = map[string]modelCall{
 var modelBatches = map[string]string{"asks": "node.acquire", "ends": "node.release"}
 
 // modelPlumbing are functions that only run what they are given.
-var modelPlumbing = []string{"call", "callFor", "node.heard"}
+var modelPlumbing = []string{"call", "callFor", "node.observe"}
 
 // Each way in which the quorum comes to call a node stands in the model: who adds one
 // has to say by which action, or why there is none. What changes a node is compared with
