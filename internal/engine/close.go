@@ -58,31 +58,22 @@ const releaseAtOnce = 2000
 func (h *Engine) releaseAll(holds []*hold) error {
 	ctx, cancel := context.WithTimeout(h.calls.base, h.calls.timeout)
 	defer cancel()
-	var (
-		next   = make(chan *hold)
-		errs   = make(chan error, len(holds))
-		worker sync.WaitGroup
-	)
-	for range min(releaseAtOnce, len(holds)) {
-		worker.Go(func() {
-			for d := range next {
-				if _, err := h.waits.release(ctx, d, d.fences().used()); err != nil {
-					errs <- h.calls.ours(err)
-				}
+	var all sync.WaitGroup
+	places, errs := make(chan struct{}, releaseAtOnce), make(chan error, len(holds))
+	for _, d := range holds {
+		places <- struct{}{}
+		all.Go(func() {
+			if _, err := h.waits.release(ctx, d, d.fences().used()); err != nil {
+				errs <- h.calls.ours(err)
 			}
+			<-places
 		})
 	}
-	for _, d := range holds {
-		next <- d
+	all.Wait()
+	if failed := len(errs); failed > 0 {
+		return fmt.Errorf("%d of %d holds were not released: %w", failed, len(holds), <-errs)
 	}
-	close(next)
-	worker.Wait()
-	select {
-	case err := <-errs:
-		return fmt.Errorf("%d of %d holds were not released: %w", len(errs)+1, len(holds), err)
-	default:
-		return nil
-	}
+	return nil
 }
 
 // Call runs f, which errors call what, as a call that Close waits for, with a context that

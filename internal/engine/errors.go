@@ -70,13 +70,15 @@ func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
 func lost(why error) error { return fmt.Errorf("%w: %w", holdfast.ErrLost, why) }
 
 // ended joins the error of a context that ended a call to what the call knew.
-// Both the context's error and its cause stay matchable.
-func ended(ctx context.Context, known error) error {
+func ended(ctx context.Context, known error) error { return failed(known, over(ctx)) }
+
+// over is the error of a context that has ended, and its cause; both stay matchable.
+func over(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
-		return fmt.Errorf("%w: %w", known, cause)
+		return cause
 	}
-	return fmt.Errorf("%w: %w: %w", known, err, cause)
+	return failed(err, cause)
 }
 
 // known turns the error of a call to Redis into that of its caller: what can be known of
@@ -105,14 +107,10 @@ func endedBy(ctx context.Context, known error) error {
 
 // doneBefore is the answer to a context that ended before anything was done.
 func doneBefore(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	switch {
-	case cause == errWaitOver:
+	if context.Cause(ctx) == errWaitOver {
 		return holdfast.ErrNotAcquired
-	case errors.Is(cause, err):
-		return cause
 	}
-	return failed(err, cause)
+	return over(ctx)
 }
 
 // ours hides that a context of the engine's own ended a call to Redis: an error may show

@@ -35,7 +35,11 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	states := make([]*keyState, 0, len(keys))
 	defer func() {
 		for _, k := range states {
-			h.leaveTogether(k)
+			k.Lock()
+			k.calls--
+			h.waits.settle(k)
+			k.Unlock()
+			h.calls.work.Done()
 		}
 	}()
 	for _, key := range keys {
@@ -64,7 +68,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	return h.takeTogether(ctx, states, attempts)
 }
 
-// beginAlone begins a call for a key that nobody here has or wants.
+// beginAlone begins a call for a key, if nobody here has or wants it.
 func (h *Engine) beginAlone(ctx context.Context, key string) (*keyState, error) {
 	if h.boundTo(ctx, key) != nil {
 		return nil, holdfast.ErrNotAcquired
@@ -79,15 +83,6 @@ func (h *Engine) beginAlone(ctx context.Context, key string) (*keyState, error) 
 		return nil, holdfast.ErrNotAcquired
 	}
 	return s.begin(key), nil
-}
-
-// leaveTogether ends what beginAlone began.
-func (h *Engine) leaveTogether(k *keyState) {
-	defer h.calls.work.Done()
-	k.Lock()
-	defer k.Unlock()
-	k.calls--
-	h.waits.settle(k)
 }
 
 // takeTogether begins the sections of all attempts, or gives up what one of them may
