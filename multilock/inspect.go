@@ -5,18 +5,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Inspect returns who holds key on a quorum of nodes; see [holdfast.Locker]. One round trip to each node, at the same time.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	said, err := engine.Call(ctx, l.engine, "inspect", key, func(context.Context) (scripts.Holder, error) {
-		return l.quorum.Inspect(key)
+	return engine.Call(ctx, l.engine, "inspect", key, func(context.Context) (Status, error) {
+		said, err := l.quorum.Inspect(key)
+		return engine.StatusOf(said, 0), err
 	})
-	if err != nil || said.Owner == "" {
-		return Status{}, err
-	}
-	return Status{Held: true, Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining}, nil
 }
 
 // ForceUnlock frees key, whoever holds it, and reports whether it was held; it is for

@@ -69,6 +69,22 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
+// Inspect returns who holds key; see [holdfast.Locker]. One round trip.
+func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
+	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (Status, error) {
+		said, err := l.backend.Inspect(ctx, key)
+		return engine.StatusOf(said, 0), err
+	})
+}
+
+// ForceUnlock frees key, whoever holds it, and reports whether it was held; it is for
+// operators, see [holdfast.Locker]. One round trip.
+func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
+	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
+		return l.backend.ForceRelease(ctx, key)
+	})
+}
+
 // Close releases what is held, ends leases and waits with ErrClosed, and waits for the
 // locker's goroutines; see [holdfast.Locker].
 func (l *Locker) Close() error {

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// The calls of operators: Inspect and ForceUnlock.
+
+// Call runs f, which errors call what, as a call that Close waits for, with a context that
+// is bounded and also ends with the caller's.
+func Call[T any](caller context.Context, h *Engine, what, key string, f func(context.Context) (T, error)) (T, error) {
+	value, err := call(caller, h, key, f)
+	return value, of(what, key, err)
+}
+
+func call[T any](caller context.Context, h *Engine, key string, f func(context.Context) (T, error)) (T, error) {
+	var none T
+	if err := scripts.CheckKey(key); err != nil {
+		return none, err
+	}
+	if caller.Err() != nil {
+		return none, doneBefore(caller)
+	}
+	s := h.shardOf(key)
+	s.Lock()
+	if s.closed {
+		s.Unlock()
+		return none, holdfast.ErrClosed
+	}
+	h.calls.work.Add(1)
+	s.Unlock()
+	defer h.calls.work.Done()
+	ctx, done := h.calls.contextFor(caller)
+	defer done()
+	value, err := detached(ctx, h.calls, f)
+	err = known(h.calls.ours(err))
+	if err != nil && caller.Err() != nil {
+		return none, ended(caller, err)
+	}
+	return value, err
+}
+
+// Force is Call for an f that frees key, whoever holds it. A lease that this locker had
+// on key before ends at once when f succeeds.
+func (h *Engine) Force(caller context.Context, key string, f func(context.Context) (bool, error)) (bool, error) {
+	s := h.shardOf(key)
+	s.Lock()
+	var d *hold
+	if k := s.keys[key]; k != nil {
+		d = k.hold
+	}
+	s.Unlock()
+	held, err := Call(caller, h, "force-unlock", key, f)
+	if err == nil && d != nil {
+		h.lose(d, errForced)
+	}
+	return held, err
+}
+
+// StatusOf is what Redis says of a key, as callers see it.
+func StatusOf(said scripts.Holder, waiting int) holdfast.Status {
+	if said.Owner == "" {
+		return holdfast.Status{Waiting: waiting}
+	}
+	return holdfast.Status{Held: true, Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining, Waiting: waiting}
+}
