@@ -2,7 +2,6 @@ package rlock_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -13,62 +12,9 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
-
-// Errors name the key, once, and say so where this locker itself has it: a caller that has
-// forgotten a bound context waits for itself.
-func TestErrors_NameTheKey(t *testing.T) {
-	server := redistest.Start(t)
-	l, other := userLocker(t, server.Client(t)), userLocker(t, server.Client(t))
-	ctx := t.Context()
-	mine, err := l.Lock(ctx, "sku:1")
-	require.NoError(t, err)
-	_, err = other.TryLock(ctx, "sku:1")
-	require.EqualError(t, err, `holdfast: lock "sku:1": not acquired: held by another`)
-
-	here := regexp.MustCompile(`^holdfast: lock "sku:1": not acquired: held by this locker for [0-9.]+m?s(: context deadline exceeded)?$`)
-	for name, call := range map[string]func() (*holdfast.Lease, error){
-		"TryLock":    func() (*holdfast.Lease, error) { return l.TryLock(ctx, "sku:1") },
-		"TryLockFor": func() (*holdfast.Lease, error) { return l.TryLockFor(ctx, "sku:1", time.Millisecond) },
-		"WaitAtMost": func() (*holdfast.Lease, error) {
-			return l.Lock(ctx, "sku:1", holdfast.WaitAtMost(time.Millisecond))
-		},
-		"Lock": func() (*holdfast.Lease, error) {
-			late, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
-			defer cancel()
-			return l.Lock(late, "sku:1")
-		},
-	} {
-		_, err := call()
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired, name)
-		require.Regexp(t, here, err.Error(), name)
-	}
-
-	bound := mine.Bind(ctx)
-	require.NoError(t, mine.Unlock(ctx))
-	require.EqualError(t, mine.Err(), `holdfast: lease of "sku:1": lease already released`)
-	require.EqualError(t, mine.Unlock(ctx), `holdfast: unlock "sku:1": lease already released`)
-	_, err = l.Lock(bound, "sku:1")
-	require.ErrorContains(t, err, `holdfast: lock "sku:1": `)
-
-	lost, err := l.Lock(ctx, "sku:1")
-	require.NoError(t, err)
-	bound = lost.Bind(ctx)
-	_, err = l.ForceUnlock(ctx, "sku:1")
-	require.NoError(t, err)
-	require.EqualError(t, context.Cause(bound), `holdfast: lease of "sku:1": lease lost: force-unlocked`)
-	require.EqualError(t, lost.Unlock(ctx), `holdfast: unlock "sku:1": lease lost: force-unlocked`)
-
-	server.Do(t, "SET", "text", "no lock")
-	_, err = l.Inspect(ctx, "text")
-	require.Regexp(t, `^holdfast: inspect "text": .*WRONGTYPE`, err.Error())
-	_, err = l.ForceUnlock(ctx, "text")
-	require.Regexp(t, `^holdfast: force-unlock "text": .*WRONGTYPE`, err.Error())
-	require.EqualError(t, l.Do(ctx, "k", nil), `holdfast: lock "k": Do: function is nil`)
-}
 
 // Errors of a Redis that can be reached and does not answer say which it is.
 func TestErrors_NameTheServer(t *testing.T) {

@@ -29,7 +29,7 @@ var defaults = Options{}
 func Run(t *testing.T, d Kind) {
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
-		closeCases, bindCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
+		errorCases, closeCases, bindCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
 	)
 	if d.Fair {
 		cases = slices.Concat(cases, fairCases)
