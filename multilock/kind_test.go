@@ -62,10 +62,12 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Bootstrap(context.Background(), multilock.NothingHeld()); err != nil {
-		return nil, errors.Join(err, l.Close())
+	for range 10 { // a node that has just started may be slow to answer
+		if err = l.Bootstrap(context.Background(), multilock.NothingHeld()); err == nil {
+			return l, nil
+		}
 	}
-	return l, nil
+	return nil, errors.Join(err, l.Close())
 }
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }

@@ -13,7 +13,7 @@ import (
 var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", Options{Lease: Long}, forceOwn},
-	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 3 * time.Second}, forceOthers},
+	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 6 * time.Second}, forceOthers},
 	{"ForceUnlock_Unanswered", Options{Lease: Long}, forceNoReply},
 	{"ForceUnlock_WakesWaiters", Options{Lease: Long}, forceWakes},
 	{"ForceUnlock_LeavesAForeignKeyAlone", defaults, forceForeign},

@@ -22,7 +22,7 @@ var replyCases = []testCase{
 	{"G5_LeaveTwiceCountsOnce", defaults, g5Leave},
 	{"G5_ReleaseTwiceReleasesOnce", defaults, g5Release},
 	{"G5_ReleaseAfterALateEnter", defaults, g5LateEnter},
-	{"G5_RenewTwice", Options{Lease: 2 * time.Second}, g5Renew},
+	{"G5_RenewTwice", Options{Lease: 5 * time.Second}, g5Renew},
 	{"G5_FixedLeaseIsUndoneForAsLongAsItLasts", Options{Lease: 300 * time.Millisecond}, g5LongFixed},
 }
 

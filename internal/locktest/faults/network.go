@@ -76,7 +76,7 @@ func testPartitionByProxy(t *testing.T, d Kind, reset bool) {
 	})
 }
 
-// soon is generous for a call with a lease of half a second, and less than the
+// soon is generous for a call with a lease of a second, and less than the
 // time limits of sockets and dials.
 const soon = 4 * time.Second
 
@@ -84,15 +84,15 @@ const soon = 4 * time.Second
 // deadline, leases end at theirs, before another can have the key, and when the
 // network heals all goes on.
 func testPartition(t *testing.T, d Kind, s Topology, address string, cut func(on bool)) {
-	const lease = 500 * time.Millisecond
+	const lease = time.Second
 	client := func(o *rueidis.ClientOption) { o.InitAddress = []string{address} }
 	locker := d.Open(t, s.Client(t, client), Options{Lease: lease, MaxOutage: ptr(lease)})
 	other := d.Open(t, s.Client(t), Options{Lease: Long})
 	held := Lock(t, locker, Bounded(t), "held")
-	left := Lock(t, locker, Bounded(t), "left")
 	wanted := Lock(t, other, Bounded(t), "wanted")
 	waiting := GoLock(locker, Bounded(t), "wanted")
 	Await(t, func() bool { return d.Waiting(t, s, "wanted") == 1 })
+	left := Lock(t, locker, Bounded(t), "left")
 	cut(true)
 
 	err := left.Unlock(over())

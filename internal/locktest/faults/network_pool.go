@@ -73,9 +73,9 @@ func testPoolExhausted(t *testing.T, d Kind) {
 // Many goroutines acquire all the time over a slow network; a lease on the same
 // client is renewed in time.
 func testRenewalsAmongAcquires(t *testing.T, d Kind) {
-	lease, acquirers := 5*time.Second, 100
+	lease, acquirers := 5*time.Second, 50
 	if d.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
-		lease, acquirers = 8*time.Second, 40
+		lease, acquirers = 8*time.Second, 20
 	}
 	r := newHarness(t, d, Options{Lease: lease})
 	r.Proxy.SetDelay(50*time.Millisecond, 50*time.Millisecond)
