@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
@@ -63,10 +64,10 @@ func goAgentMain(addr, opts string) error {
 // goAgent is the Go side's Agent.java.
 type goAgent struct {
 	client  rueidis.Client
-	kinds   map[string]kind    // by kind
-	threads map[string]*thread // the reading goroutine's own
-	stopped atomic.Bool        // the work has to end
-	out     sync.Mutex         // of standard output
+	kinds   map[string]holdfast.Locker // by kind
+	threads map[string]*thread         // the reading goroutine's own
+	stopped atomic.Bool                // the work has to end
+	out     sync.Mutex                 // of standard output
 }
 
 // take hands a command to its thread.
@@ -82,7 +83,7 @@ func (g *goAgent) take(c command) {
 	}
 	th := g.threads[c.Thread]
 	if th == nil {
-		th = &thread{commands: make(chan command, 16), held: map[string][]lease{}}
+		th = &thread{commands: make(chan command, 16), held: map[string][]*holdfast.Lease{}}
 		th.renew()
 		g.threads[c.Thread] = th
 		go func() { // ends with the process
@@ -116,7 +117,7 @@ func done(c command, ok bool, number int64, text string) answer {
 func failed(c command, err error) answer {
 	a := done(c, false, 0, "")
 	switch {
-	case errors.Is(err, errLost):
+	case errors.Is(err, holdfast.ErrLost):
 		a.Error = notOwner
 	case errors.Is(err, context.Canceled):
 		a.Error = interrupted
@@ -129,7 +130,7 @@ func failed(c command, err error) answer {
 // thread is what an owner is in Java: a goroutine that remembers its leases.
 type thread struct {
 	commands chan command
-	held     map[string][]lease // by kind and key, innermost last; the goroutine's own
+	held     map[string][]*holdfast.Lease // by kind and key, innermost last; the goroutine's own
 
 	mu     sync.Mutex
 	ctx    context.Context    // of the present call; guarded by mu
@@ -154,7 +155,7 @@ func (g *goAgent) carryOut(th *thread, c command) answer {
 	if c.Op == "work" {
 		return g.work(c)
 	}
-	d, ok := g.kinds[c.Kind]
+	locker, ok := g.kinds[c.Kind]
 	if !ok {
 		return failed(c, fmt.Errorf("kind %q", c.Kind))
 	}
@@ -166,8 +167,8 @@ func (g *goAgent) carryOut(th *thread, c command) answer {
 		if len(held) > 0 {
 			bound = held[len(held)-1].Bind(ctx)
 		}
-		l, err := d.acquire(bound, c)
-		if errors.Is(err, errNotAcquired) && ctx.Err() == nil {
+		l, err := acquire(bound, locker, c)
+		if errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil {
 			return done(c, false, 0, "")
 		}
 		if err != nil {
@@ -177,7 +178,7 @@ func (g *goAgent) carryOut(th *thread, c command) answer {
 		return done(c, true, l.Fence(), l.Owner())
 	case "unlock":
 		if len(held) == 0 {
-			return failed(c, errLost)
+			return failed(c, holdfast.ErrLost)
 		}
 		th.held[at] = held[:len(held)-1]
 		if err := held[len(held)-1].Unlock(context.Background()); err != nil {
@@ -195,12 +196,12 @@ func (g *goAgent) carryOut(th *thread, c command) answer {
 		}
 		select {
 		case <-held[0].Done():
-			return done(c, errors.Is(held[0].Err(), errLost), 0, "")
+			return done(c, errors.Is(held[0].Err(), holdfast.ErrLost), 0, "")
 		case <-ctx.Done():
 			return failed(c, ctx.Err())
 		}
 	}
-	return d.administer(ctx, c)
+	return administer(ctx, locker, c)
 }
 
 // milliseconds of a command; 0 if they were left out.

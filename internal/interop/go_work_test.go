@@ -24,7 +24,7 @@ func (g *goAgent) work(c command) answer {
 		return failed(c, err)
 	}
 	defer file.Close()
-	w := &goWork{command: c, kind: g.kinds[c.Kind], client: g.client, file: file}
+	w := &goWork{command: c, locker: g.kinds[c.Kind], client: g.client, file: file}
 	n := int64(0)
 	for !g.stopped.Load() {
 		kept, err := w.once()
@@ -44,7 +44,7 @@ var lastWork atomic.Int64
 // goWork is one thread's.
 type goWork struct {
 	command
-	kind   kind
+	locker holdfast.Locker
 	client rueidis.Client
 	file   *os.File
 }
@@ -80,7 +80,7 @@ func (w *goWork) once() (kept bool, err error) {
 }
 
 // acquire does so in one of the ways that there are.
-func (w *goWork) acquire(key string) (lease, error) {
+func (w *goWork) acquire(key string) (*holdfast.Lease, error) {
 	c := command{Op: "tryLock", Key: key}
 	switch rand.IntN(8) {
 	case 0:
@@ -91,7 +91,7 @@ func (w *goWork) acquire(key string) (lease, error) {
 	default:
 		c.Op = "lock"
 	}
-	return w.kind.acquire(context.Background(), c)
+	return acquire(context.Background(), w.locker, c)
 }
 
 // visits is what Work.java does in its section, too.
@@ -102,7 +102,7 @@ return redis.call('INCRBY', KEYS[2], ARGV[2])
 
 // visit returns the count of visits of the section, or -1 if it is not known that
 // the lease still stands.
-func (w *goWork) visit(l lease, key, add string) int64 {
+func (w *goWork) visit(l *holdfast.Lease, key, add string) int64 {
 	n, err := visits.Exec(context.Background(), w.client, []string{key, "visits:" + key}, []string{l.Owner(), add}).AsInt64()
 	if err != nil || l.Err() != nil {
 		return -1
