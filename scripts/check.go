@@ -11,7 +11,7 @@ const (
 	maxKey   = 1 << 10                    // bytes
 	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
 	maxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
-	maxStale = 30 * 365 * 24 * time.Hour  // fair_settings.lua takes 12 digits of ms
+	maxStale = 30 * 365 * 24 * time.Hour  // parts/settings.lua takes 12 digits of ms
 )
 
 // notSent is an error of a call that ended before anything was sent.
@@ -22,10 +22,9 @@ func (e notSent) Unwrap() error { return e.error }
 func refuse(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
 
 // CheckKey returns an error that says what is wrong if key cannot name a lock: it is
-// empty or longer than 1 KiB, or its names would meet those of another lock. So would
-// the names of a key that is one of them, such as redisson_lock_queue:{k} or
-// holdfast_node, and those of {k}, as Redisson puts the names of k in braces. Any
-// other bytes will do.
+// empty or longer than 1 KiB, or its names would collide with those of another lock, as
+// do redisson_lock_queue:{k}, holdfast_node, and {k}, since Redisson puts braces around
+// k in names. Any other bytes will do.
 func CheckKey(key string) error {
 	if key == "" {
 		return notSent{errors.New("key is empty")}

@@ -63,13 +63,14 @@ func (r *recorder) note(words []string, reply rueidis.RedisMessage) {
 }
 
 // isEach says whether a script does with many locks what another does with one.
-func isEach(name string) bool { return strings.HasSuffix(name, "_each") || name == "quorum_acquire" }
+func isEach(name string) bool {
+	return strings.HasSuffix(name, "_each") && name != "end_each" || name == "quorum_acquire"
+}
 
 // kinds returns how the contract of a script writes a reply.
 func kinds(name string, m rueidis.RedisMessage) (all []string) {
 	if v, err := m.ToInt64(); err == nil {
-		ends := strings.Contains(name, "release") || strings.Contains(name, "clean_up")
-		counts := strings.Contains(name, "acquire") || strings.Contains(name, "quorum_end") || ends && !strings.Contains(name, "fair_") && name != "force_release"
+		counts := strings.Contains(name, "acquire") || strings.Contains(name, "end_each") || name == "release"
 		if v > 0 && counts {
 			return []string{"> 0"}
 		}
@@ -95,7 +96,7 @@ func kinds(name string, m rueidis.RedisMessage) (all []string) {
 		return []string{"{text}"}
 	case name == "quorum_acquire" && len(values) == 1 && kinds("", values[0])[0] == "-3":
 		return []string{"{-3}"}
-	case isEach(name), name == "quorum_end":
+	case isEach(name), name == "end_each":
 		all = []string{"{answer...}"}
 		each(values, "one of "+name)
 	case name == "quorum_check" && len(values) == 7:
@@ -222,7 +223,7 @@ func TestContracts(t *testing.T) {
 				if fair || name == "renew" || name == "recount" {
 					ofFair[command] = true
 				}
-				if quorum || slices.Contains([]string{"recount", "force_release", "inspect"}, name) {
+				if quorum || slices.Contains([]string{"end_each", "recount", "force_release", "inspect"}, name) {
 					ofQuorum[command] = true
 				}
 			}
@@ -245,7 +246,7 @@ func requireCounts(t *testing.T, name, text, kind string, sent map[string]bool) 
 	switch {
 	case name == "quorum_acquire" && kind == "ARGV":
 		c = contractOf(acquire.text)
-	case strings.HasSuffix(name, "_each"):
+	case isEach(name):
 		c = contractOf(Scripts()[strings.TrimSuffix(name, "_each")])
 	}
 	count, list := c.count(kind)
@@ -343,19 +344,10 @@ func everyReply(t *testing.T, client rueidis.Client, do func(args ...string)) {
 	call(n.ForceRelease(ctx, "k"))
 	call(n.ForceRelease(ctx, "k"))
 
-	endEach := func(end func(context.Context, []Hold, []Result[Released]) error) func(owner string) (Released, error) {
-		return func(owner string) (Released, error) {
-			said := make([]Result[Released], 2)
-			err := end(ctx, []Hold{{"k", owner}, {"string", owner}}, said)
-			require.Error(t, said[1].Err)
-			return said[0].Value, errors.Join(err, said[0].Err)
-		}
-	}
 	ends := []func(owner string) (Released, error){
 		func(owner string) (Released, error) { return n.Release(ctx, "k", owner, 0) },
 		func(owner string) (Released, error) { return n.Release(ctx, "k", owner, 1) },
 		func(owner string) (Released, error) { return n.CleanUp(ctx, "k", owner) },
-		endEach(n.ReleaseEach), endEach(n.CleanUpEach),
 	}
 	hold := func(owner string) {
 		do("DEL", tombstone("k", owner))

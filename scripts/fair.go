@@ -24,7 +24,7 @@ var (
 // FairSettings are what a client's fair scripts have in common.
 type FairSettings struct {
 	Client     string        // the client's uuid, the start of its owners
-	Stale      time.Duration // a client that has not been heard for so long counts as dead
+	Stale      time.Duration // a client without a heartbeat for so long counts as dead
 	FirstLease time.Duration // of a lock that is granted
 	Members    int           // most waiters that follow in the run of a grant; 0: none
 	// Fencing says how fence numbers are handed out; Reserve 0: not at all. A
@@ -73,15 +73,15 @@ type Grant struct {
 	// known that the owner holds the lock, which Confirm has to find out more of.
 	Lease time.Duration
 	// Fence and FenceEnd are the first and the last number reserved for the hold;
-	// 0 if whoever granted it does not fence.
+	// 0 if the client that granted it does not fence.
 	Fence, FenceEnd int64
 	// Members are the owners of the run, in their order.
 	Members []string
 }
 
-// Acquire takes key for owner if it is free and nobody that lives waits for it.
+// Acquire takes key for owner if it is free and no owner that is alive waits for it.
 // If it is free and others wait, they are served. It may be repeated as
-// [Node.Acquire]; Leave undoes what an unanswered one may have done.
+// [Node.Acquire]; Leave undoes what an unanswered call may have done.
 func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
@@ -90,7 +90,7 @@ func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Durati
 	return parseAcquired(f.node.run(ctx, fairAcquire, fairKeys+1, args...))
 }
 
-// Place is what became of an owner that enters a queue.
+// Place is the state of an owner that enters a queue.
 type Place int8
 
 const (
@@ -107,13 +107,13 @@ type Entered struct {
 	Places   []Place // of the owners, in the order of the call
 	Distance time.Duration
 	Java     bool // Java holds the lock or waits before: its release wakes an owner by the owner's own channel
-	JavaTurn bool // a Java waiter has the turn: look again soon
+	JavaTurn bool // a Java waiter has the turn: probe soon
 	Grant    Grant
 }
 
 // Enter puts owners, each for the first time in its life, at the end of the
-// queue of key, in their order. It may be repeated when its reply is lost: who
-// waits already keeps its place. Distance is by how much Heartbeat has to keep their
+// queue of key, in their order. It may be repeated when its reply is lost: an owner
+// that waits already keeps its place. Distance is by how much Heartbeat has to keep their
 // scores ahead of the server's clock.
 func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered, error) {
 	if err := CheckKey(key); err != nil {
@@ -131,7 +131,7 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 // Passed is the answer to a call that ends a hold or a place in the queue.
 type Passed struct {
 	Ours     bool // Release: the hold was the owner's and has ended
-	JavaTurn bool // a Java waiter has the turn: look again soon
+	JavaTurn bool // a Java waiter has the turn: probe soon
 	Grant    Grant
 }
 
@@ -208,7 +208,7 @@ func (f *Fair) Inspect(ctx context.Context, key string) (h Holder, waiting int, 
 	return h, int(n), err
 }
 
-// Inbox returns the channel on which a client hears of the grants of key. Scripts make
+// Inbox returns the channel on which the client receives its grants of key. Scripts make
 // its name from that of the queue.
 func (f *Fair) Inbox(key string) string { return Channel(key) + ":" + f.client }
 

@@ -16,6 +16,9 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []Ask, results []Result[Acq
 	return runEach(ctx, f.node, fairAcquireEach, len(asks), keys, args, results, parseAcquired)
 }
 
+// Hold is a lock and its holder, or an owner that wants to be.
+type Hold struct{ Key, Owner string }
+
 // FairHold is a hold of a lock, and the last fence number used of it if reserved ones
 // are left over, else 0.
 type FairHold struct {

@@ -11,7 +11,7 @@ import (
 type Heartbeat struct {
 	Key       string
 	Owners    []string
-	Distances []time.Duration // as Enter told; 0: leave the score alone
+	Distances []time.Duration // as returned by Enter; 0: leave the score alone
 	// Mute: the client does not listen to its inbox. It is given the lock all the same
 	// when it is the next, and finds that by its next heartbeat.
 	Mute bool
@@ -22,7 +22,7 @@ type Probed struct {
 	// Err is how Redis refused this key; then nothing else is known.
 	Err error
 	// JavaTurn: a Java waiter has the turn, or the client is mute and the next: probe
-	// again soon.
+	// soon.
 	JavaTurn bool
 	// Grant is a waiter of this client's to which the key was given by this call,
 	// or, without a lease, that holds it since some earlier call.

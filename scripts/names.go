@@ -43,40 +43,39 @@ func appendNamed(names []string, key string, prefixes ...string) []string {
 	return names
 }
 
-// Channel returns the channel on which releases of key are announced. The
-// message is the digit 0.
+// Channel returns the channel that is notified when key is released. The message is the
+// digit 0.
 func Channel(key string) string { return named("redisson_lock__channel", key) }
 
-// How the names begin of what belongs to a lock besides its key.
+// The names of what belongs to a lock besides its key begin so.
 const (
 	counterPrefix    = "redisson_lock_token"   // the fence counter
-	queuePrefix      = "redisson_lock_queue"   // the list of those who wait in order
+	queuePrefix      = "redisson_lock_queue"   // the list of owners that wait in order
 	scoresPrefix     = "redisson_lock_timeout" // their sorted set
-	heartbeatsPrefix = "holdfast_heartbeat"    // the hash that tells which of their clients live
+	heartbeatsPrefix = "holdfast_heartbeat"    // the hash that says which of their clients are alive
 	tombstonePrefix  = "holdfast_gone"         // the tombstones
 	latchPrefix      = "redisson_unlock_latch" // Java's own notes of releases
 )
 
-// helpers are all of these. No key may begin so, see CheckKey: to use it as a lock
-// would be to meddle with another.
+// helpers are all of these. No key may begin so, see CheckKey: it would be part of
+// another lock.
 var helpers = [...]struct {
 	prefix string
 	each   bool // a lock has several, each with an owner or another id behind
 }{{counterPrefix, false}, {queuePrefix, false}, {scoresPrefix, false}, {heartbeatsPrefix, false}, {tombstonePrefix, true}, {latchPrefix, true}}
 
-// readHolds stands, with a number behind, at the end of the names that Java gives to
-// the read holds of a lock. Java sets them whatever was there before.
+// readHolds, with a number behind it, ends the names that Java gives to the read holds of
+// a lock. Java sets them whatever was there before.
 const readHolds = ":rwlock_timeout"
 
-// meets says with what of another lock the names of a key would meet; "" if with
-// nothing.
+// meets says which names of another lock those of key would collide with; "" if none.
 func meets(key string) string {
 	switch key[0] {
 	case 'h', 'r':
 		for i := range helpers {
 			prefix := helpers[i].prefix
 			if len(key) > len(prefix) && key[len(prefix)] == ':' && key[:len(prefix)] == prefix {
-				return "key begins with " + prefix + ":, as what belongs to another lock"
+				return "key begins with " + prefix + ":, which names a part of another lock"
 			}
 		}
 		if key == marker {
@@ -84,11 +83,11 @@ func meets(key string) string {
 		}
 	case '{':
 		if last := len(key) - 1; last > 1 && key[last] == '}' && strings.LastIndexByte(key, '{') == 0 {
-			return "key is in braces: the one without them has the same queue, fence counter and channels"
+			return "key is in braces: the key without them has the same queue, fence counter and channels"
 		}
 	}
 	if i := strings.LastIndexByte(key, ':'); i > 0 && strings.HasSuffix(key[:i], readHolds) {
-		return "key ends with " + readHolds + " and more, as what belongs to a read/write lock"
+		return "key ends with " + readHolds + " and a number, which names a part of a read/write lock"
 	}
 	return ""
 }
@@ -103,7 +102,7 @@ func tombstone(key, owner string) string {
 	return tombstonePrefix + before + key + after + ":" + owner
 }
 
-// queue returns the list of those who wait for key in order.
+// queue returns the list of owners that wait for key in order.
 func queue(key string) string { return named(queuePrefix, key) }
 
 // marker is the key in which a node of a quorum keeps since when it has been up

@@ -165,7 +165,7 @@ func TestF8_BadArguments(t *testing.T) {
 			require.Equal(t, Refused, OutcomeOf(err), name)
 		}
 	}
-	require.ErrorContains(t, n.ReleaseEach(ctx, []Hold{{"k", ownA}, {"", ownA}}, make([]Result[Released], 2)), "key")
+	require.ErrorContains(t, n.EndEach(ctx, []Ending{{Key: "k", Owner: ownA}, {Owner: ownA}}, make([]Result[Released], 2)), "key")
 	require.NoError(t, CheckKey(long(1024)))
 
 	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,

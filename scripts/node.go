@@ -10,7 +10,7 @@ import (
 // Node runs the scripts on one Redis. Its methods may be called concurrently;
 // each is one round trip, and one more where Redis does not know the script
 // yet. They send nothing twice by themselves otherwise, wait until the reply
-// comes or ctx ends, and should be given a deadline. [OutcomeOf] tells what an
+// comes or ctx ends, and should be given a deadline. [OutcomeOf] says what an
 // error means.
 type Node struct {
 	client rueidis.Client // immutable after NewNode

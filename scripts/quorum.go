@@ -13,7 +13,6 @@ var (
 	quorumCheck   = load("quorum/check.lua")
 	quorumAcquire = load("quorum/acquire.lua")
 	quorumRenew   = load("quorum/renew.lua")
-	quorumEnd     = load("quorum/end.lua")
 	quorumFence   = load("quorum/fence.lua")
 )
 
@@ -23,11 +22,11 @@ type Deployment struct {
 	Nodes   int           // how many there are
 }
 
-// Standing is what a node of a quorum says of itself.
+// Standing is what a node of a quorum says about itself.
 type Standing struct {
 	Run        string        // id of the server's process
 	Version    string        // of Redis
-	Policy     string        // what it does when it is out of memory: maxmemory-policy
+	Policy     string        // maxmemory-policy: what it does when it is out of memory
 	Deployment               // of the marker; zero without one
 	Left       time.Duration // until the node has a vote; 0: it has; negative: never by this marker
 	Marked     bool          // the marker was written by this call
@@ -35,15 +34,15 @@ type Standing struct {
 	vote       Vote
 }
 
-// Vote is what a call needs that counts towards a quorum: it names one boot, one
-// replication ID and one epoch of a node; without a restart guard only a boot, if that.
+// Vote lets a call count towards a quorum: it names one boot, one replication ID and one
+// epoch of a node; without a restart guard only a boot, if the server tells it.
 type Vote struct {
 	run     string
 	marker  string // "": without a restart guard
 	acquire script // if with one
 }
 
-// Run is the id of the server's process; "" if it has told none.
+// Run is the id of the server's process; "" if unknown.
 func (v *Vote) Run() string { return v.run }
 
 // guarded says whether the vote is of a node with a restart guard.

@@ -150,52 +150,6 @@ func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 	return !vote.guarded() || present == vote.marker, parseAnswers(values[1:], answers)
 }
 
-// Ending is a hold that is to end on a node of a quorum.
-type Ending struct {
-	Key, Owner string
-	Notify     bool  // notify the key's channel
-	Doubt      bool  // an acquire of the owner was not answered and may still arrive: leave a tombstone
-	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
-}
-
-// EndEach ends each of holds by itself, whatever its count, and fills results, one for
-// each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
-// tell its own success from a loss.
-func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
-	args := make([]string, 0, 5*len(holds))
-	for _, h := range holds {
-		if err := CheckKey(h.Key); err != nil {
-			return err
-		}
-		if err := checkLastFence(h.LastFence); err != nil {
-			return err
-		}
-		args = append(args, h.Key)
-	}
-	for _, h := range holds {
-		if h.Doubt {
-			args = append(args, tombstone(h.Key, h.Owner))
-		} else if h.LastFence > 0 {
-			args = append(args, counter(h.Key))
-		}
-	}
-	keys := len(args)
-	for _, h := range holds {
-		channel, more := "", ""
-		if h.Notify {
-			channel = Channel(h.Key)
-		}
-		if h.Doubt {
-			more = "tombstone"
-		} else if h.LastFence > 0 {
-			more = decimal(h.LastFence)
-		}
-		args = append(args, h.Owner, channel, more)
-	}
-	m, err := n.run(ctx, quorumEnd, keys, args...)
-	return parseResults(m, err, results, parseReleased)
-}
-
 // WriteFence raises the fence counter of a hold of owner to last; ours is false if
 // the owner does not hold key there. It may be repeated.
 func (n *Node) WriteFence(ctx context.Context, key, owner string, last int64, expiry time.Duration) (ours bool, err error) {

@@ -139,13 +139,6 @@ var quorumVerbs = map[string]func(ctx context.Context, n *Node, vote *Vote, key,
 		_, err := n.RenewVoted(ctx, vote, lease, []string{key}, []string{owner}, []int{2}, make([]Answer, 1))
 		return err
 	},
-	"release each": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		ends := make([]Result[Released], 2)
-		if err := n.ReleaseEach(ctx, []Hold{{key, owner}, {key, owner}}, ends); err != nil {
-			return err
-		}
-		return ends[0].Err
-	},
 	"end": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
 		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Notify: true})
 		return err

@@ -4,9 +4,7 @@ import "context"
 
 var (
 	release      = load("plain/release.lua")
-	releaseEach  = load("plain/release_each.lua")
-	cleanUp      = load("plain/clean_up.lua")
-	cleanUpEach  = load("plain/clean_up_each.lua")
+	endEach      = load("plain/end_each.lua")
 	forceRelease = load("plain/force_release.lua")
 )
 
@@ -44,44 +42,58 @@ func (n *Node) Release(ctx context.Context, key, owner string, lastFence int64) 
 // late finds itself Gone. Ours tells whether there was a hold. It may be
 // repeated.
 func (n *Node) CleanUp(ctx context.Context, key, owner string) (Released, error) {
-	if err := CheckKey(key); err != nil {
-		return Released{}, err
+	results := make([]Result[Released], 1)
+	err := n.EndEach(ctx, []Ending{{Key: key, Owner: owner, Notify: true, Doubt: true}}, results)
+	if err == nil {
+		err = results[0].Err
 	}
-	return parseReleased(n.run(ctx, cleanUp, 2, key, tombstone(key, owner), owner, Channel(key)))
+	return results[0].Value, err
 }
 
-// Hold is a lock and its holder.
-type Hold struct{ Key, Owner string }
-
-// ReleaseEach does as [Node.Release] for each of holds, by itself and without fence
-// numbers to give back, and fills results, one for each.
-func (n *Node) ReleaseEach(ctx context.Context, holds []Hold, results []Result[Released]) error {
-	if len(holds) == 1 { // by the script that Redis knows already
-		r, err := n.Release(ctx, holds[0].Key, holds[0].Owner, 0)
-		results[0] = Result[Released]{r, err}
-		return err
-	}
-	return n.endEach(ctx, releaseEach, holds, false, results)
+// Ending is a hold that is to end, by Release, CleanUp or a failed round of a quorum.
+type Ending struct {
+	Key, Owner string
+	Notify     bool  // notify the key's channel
+	Doubt      bool  // an acquire of the owner was not answered and may still arrive: leave a tombstone
+	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
 }
 
-// CleanUpEach does as [Node.CleanUp] for each of holds, by itself, and fills results,
-// one for each.
-func (n *Node) CleanUpEach(ctx context.Context, holds []Hold, results []Result[Released]) error {
-	return n.endEach(ctx, cleanUpEach, holds, true, results)
-}
-
-func (n *Node) endEach(ctx context.Context, s script, holds []Hold, tombstones bool, results []Result[Released]) error {
-	keys, args := make([]string, 0, 2*len(holds)), make([]string, 0, 2*len(holds))
+// EndEach ends each of holds by itself, whatever its count, and fills results, one for
+// each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
+// tell its own success from a loss.
+func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
+	args := make([]string, 0, 5*len(holds))
 	for _, h := range holds {
 		if err := CheckKey(h.Key); err != nil {
 			return err
 		}
-		keys, args = append(keys, h.Key), append(args, h.Owner, Channel(h.Key))
-		if tombstones {
-			keys = append(keys, tombstone(h.Key, h.Owner))
+		if err := checkLastFence(h.LastFence); err != nil {
+			return err
+		}
+		args = append(args, h.Key)
+	}
+	for _, h := range holds {
+		if h.Doubt {
+			args = append(args, tombstone(h.Key, h.Owner))
+		} else if h.LastFence > 0 {
+			args = append(args, counter(h.Key))
 		}
 	}
-	return runEach(ctx, n, s, len(holds), keys, args, results, parseReleased)
+	keys := len(args)
+	for _, h := range holds {
+		channel, more := "", ""
+		if h.Notify {
+			channel = Channel(h.Key)
+		}
+		if h.Doubt {
+			more = "tombstone"
+		} else if h.LastFence > 0 {
+			more = decimal(h.LastFence)
+		}
+		args = append(args, h.Owner, channel, more)
+	}
+	m, err := n.run(ctx, endEach, keys, args...)
+	return parseResults(m, err, results, parseReleased)
 }
 
 // ForceRelease frees key, whoever holds it, and announces that on its channel;

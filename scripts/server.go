@@ -30,8 +30,7 @@ func (n *Node) info(ctx context.Context, section, field string) (string, error) 
 	return "", nil
 }
 
-// Ping asks whether the node answers. A user without the right to it gets an
-// answer, too.
+// Ping asks whether the node answers; a refusal is an answer.
 func (n *Node) Ping(ctx context.Context) error {
 	err := n.client.Do(ctx, n.client.B().Ping().Build()).Error()
 	if OutcomeOf(err) == Refused {

@@ -151,18 +151,17 @@ func Verb(cmd []string) string {
 		if !known && slices.Contains(cmd, "holdfast_node") {
 			return "acquire" // its text names one boot of a node
 		}
-		if name == "end" {
-			return endVerb(cmd)
-		}
-		return name
+		word = name
 	case "eval":
-		return scriptNames()[sha(cmd[1])]
+		word = scriptNames()[sha(cmd[1])]
+	}
+	if word == "end" {
+		return endVerb(cmd)
 	}
 	return word
 }
 
-// endVerb says what a quorum ends a hold for, of several the first, in the words of the
-// plain scripts.
+// endVerb says why a hold ends, of several the first.
 func endVerb(cmd []string) string {
 	keys, err := strconv.Atoi(cmd[2])
 	if err != nil {

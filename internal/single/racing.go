@@ -19,8 +19,7 @@ type Racing struct {
 	fencing    bool
 	expiry     time.Duration // of fence counters
 	acquires   *batch[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
-	releases   *batch[none, scripts.Hold, scripts.Result[scripts.Released]] // those without fence numbers to give back
-	cleanUps   *batch[none, scripts.Hold, scripts.Result[scripts.Released]]
+	ends       *batch[none, scripts.Ending, scripts.Result[scripts.Released]]
 }
 
 // NewRacing returns a backend on the Redis of client, and completes the configuration of
@@ -34,14 +33,14 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 		}
 		return r.AcquireEach(ctx, nil, asks, replies)
 	})
-	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.Result[scripts.Released], err error) {
-		said.Value, err = r.Node.Release(ctx, h.Key, h.Owner, 0)
+	r.ends = newBatch(c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (said scripts.Result[scripts.Released], err error) {
+		if e.Doubt {
+			said.Value, err = r.Node.CleanUp(ctx, e.Key, e.Owner)
+		} else {
+			said.Value, err = r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
+		}
 		return said, err
-	}, alike(r.ReleaseEach))
-	r.cleanUps = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.Result[scripts.Released], err error) {
-		said.Value, err = r.Node.CleanUp(ctx, h.Key, h.Owner)
-		return said, err
-	}, alike(r.CleanUpEach))
+	}, alike(r.EndEach))
 	return r
 }
 
@@ -79,18 +78,16 @@ func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) 
 
 // Release ends a hold, alone or with others.
 func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
-	if lastFence != 0 {
-		return r.Node.Release(ctx, key, owner, lastFence)
-	}
-	return ended(r.releases.do(ctx, none{}, scripts.Hold{Key: key, Owner: owner}))
+	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
 // CleanUp undoes an acquire, alone or with others.
 func (r *Racing) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return ended(r.cleanUps.do(ctx, none{}, scripts.Hold{Key: key, Owner: owner}))
+	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
 }
 
-func ended(said scripts.Result[scripts.Released], err error) (scripts.Released, error) {
+func (r *Racing) end(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
+	said, err := r.ends.do(ctx, none{}, e)
 	if err == nil {
 		err = said.Err
 	}

@@ -22,7 +22,7 @@ import (
 
 type (
 	acquiring = gather.Call[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
-	releasing = gather.Call[none, scripts.Hold, scripts.Result[scripts.Released]]
+	releasing = gather.Call[none, scripts.Ending, scripts.Result[scripts.Released]]
 )
 
 // shareRig is an engine whose calls the test gathers, and makes.
@@ -49,7 +49,7 @@ func newShareRig(t *testing.T, change ...func(*Racing, *engine.Config)) *shareRi
 	}
 	r.engine = engine.New(r.backend, c)
 	r.backend.acquires.underWay.Add(few) // of the test's own
-	r.backend.releases.underWay.Add(few)
+	r.backend.ends.underWay.Add(few)
 	t.Cleanup(func() { _ = r.engine.Close() })
 	r.way.OnRequest(func(cmd []string) redistest.Verdict {
 		r.calls.Add(1)
@@ -152,19 +152,19 @@ func TestSharing(t *testing.T) {
 			}
 
 			before = r.calls.Load()
-			hold := scripts.Hold{Key: "a", Owner: "me"}
-			ended, place := r.backend.releases.Join(struct{}{}, hold, false)
+			hold := scripts.Ending{Key: "a", Owner: "me", Notify: true}
+			ended, place := r.backend.ends.Join(struct{}{}, hold, false)
 			require.Zero(t, place)
 			errs := make([]chan error, 3)
 			for i, e := range []*holdfast.Lease{b.lease, last.lease, spoilt.lease} {
 				errs[i] = make(chan error, 1)
 				go func() { errs[i] <- e.Unlock(ctx) }()
-				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
+				r.until(func() bool { return r.backend.ends.Size(ended) == i+2 })
 			}
 			r.server.Do(t, "DEL", "c")
 			r.server.Do(t, "SET", "spoilt", "a string")
-			r.backend.releases.Close(ended)
-			r.backend.releases.begin(ended)
+			r.backend.ends.Close(ended)
+			r.backend.ends.begin(ended)
 			require.NoError(t, <-errs[0])
 			require.ErrorIs(t, <-errs[1], holdfast.ErrLost, "of the key that was gone")
 			require.ErrorContains(t, <-errs[2], "WRONGTYPE")
@@ -193,12 +193,12 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 					f(over)
 				})
 			}
-			r.backend.acquires.detached, r.backend.releases.detached = late, late
+			r.backend.acquires.detached, r.backend.ends.detached = late, late
 			return func() {}
 		},
 		"closed": func(r *shareRig) func() {
 			never := func(func(context.Context)) bool { return false }
-			r.backend.acquires.detached, r.backend.releases.detached = never, never
+			r.backend.acquires.detached, r.backend.ends.detached = never, never
 			return func() {}
 		},
 	} {
@@ -216,14 +216,14 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			}
 			require.True(t, r.held("key1") && r.held("key2"))
 
-			ended, _ := r.backend.releases.Join(struct{}{}, scripts.Hold{Key: "foreign", Owner: "me"}, false)
+			ended, _ := r.backend.ends.Join(struct{}{}, scripts.Ending{Key: "foreign", Owner: "me"}, false)
 			errs := make(chan error, 2)
 			for i, e := range entries {
 				go func() { errs <- e.Unlock(ctx) }()
-				r.until(func() bool { return r.backend.releases.Size(ended) == i+2 })
+				r.until(func() bool { return r.backend.ends.Size(ended) == i+2 })
 			}
-			r.backend.releases.Close(ended)
-			r.backend.releases.begin(ended)
+			r.backend.ends.Close(ended)
+			r.backend.ends.begin(ended)
 			require.NoError(t, <-errs)
 			require.NoError(t, <-errs)
 			require.False(t, r.held("key1") || r.held("key2"))
@@ -258,7 +258,7 @@ func TestSharing_Closing(t *testing.T) {
 		_ = r.engine.Close()
 		close(closed)
 	}()
-	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.detached, r.backend.releases.detached} {
+	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.detached, r.backend.ends.detached} {
 		r.until(func() bool { return !aside(func(context.Context) {}) })
 	}
 	select {

@@ -1,4 +1,4 @@
--- quorum_end: end holds on a node of a quorum, each by itself and whatever its count.
+-- end_each: end holds, each by itself and whatever its count.
 -- KEYS[i]      the locks, hash owner -> count
 -- KEYS[other]  after them, in the same order, one for each lock for which ARGV[3*i] needs it: its owner's tombstone, string, or
 --              its fence counter, string
@@ -15,9 +15,7 @@
 --              -1      the owner does not hold the lock; nothing is changed, except for the tombstone
 --              -2      ended; Redis refused the message
 -- Repeat: safe. The second finds no field, and renews the tombstone.
--- Giving back is safe because numbers are reserved only for the holder: while the owner's field stands, all numbers above
--- the last used one are its own and nobody has seen them. The counter is only ever lowered to a number in use, its expiry
--- kept, and never created. Nothing here is refused when Redis is out of memory.
+-- Giving back is safe as in release.
 for i = 1, #ARGV / 3 do
   local more = ARGV[3 * i]
   if not (more == '' or more == 'tombstone' or #more <= 16 and string.find(more, '^[1-9]%d*$')) then

@@ -83,7 +83,7 @@ func TestEndEach_Refused(t *testing.T) {
 		err := n.EndEach(bounded(t), []Ending{{Key: "a", Owner: ownA}, {Key: "a", Owner: ownA, LastFence: last}}, make([]Result[Released], 2))
 		require.Equal(t, Refused, OutcomeOf(err))
 	}
-	_, err := n.run(bounded(t), quorumEnd, 2, "a", "a", ownA, "", "", ownA, "", "1e3")
+	_, err := n.run(bounded(t), endEach, 2, "a", "a", ownA, "", "", ownA, "", "1e3")
 	require.ErrorContains(t, err, "last fence must be")
 	require.Equal(t, before, state(t, s))
 }
