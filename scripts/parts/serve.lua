@@ -70,7 +70,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
   local now = math.floor(micros / 1000)
   -- How channels' names begin; behind it stands an owner, for the channel of a Java waiter, or a client, for its inbox.
   local channels = 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1) .. ':'
-  local at, fewer, undelivered, silent, first, last = 0, false, {}, nil, nil, nil
+  local at, fewer, undelivered, silent, fences = 0, false, {}, nil, nil
   for _ = 1, 1000 do
     local owner = pair[1]
     if not owner then
@@ -98,18 +98,17 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
       if members ~= '0' and pair[2] and string.sub(pair[2], 1, 38) == start then
         names = run(queue, at + 1, at + members, start)
       end
-      if not first and reserve ~= '0' then
+      if not fences and reserve ~= '0' then
         --@include parts/fence.lua
-        first, last = mint(counter, counter_expiry, names == '' and 1 or reserve, micros)
+        local first, last = mint(counter, counter_expiry, names == '' and 1 or reserve, micros)
+        fences = first and string.format(' %.0f %.0f', first, last)
       end
-      if not first then -- the waiter will ask for numbers, and learn why there are none
-        first, last = 0, 0
-      end
+      fences = fences or ' 0 0' -- the waiter will ask for numbers, and learn why there are none
       if try('HSET', lock, owner, '1') ~= 1 or try('PEXPIRE', lock, first_lease) ~= 1 then
         call('HDEL', lock, owner) -- refused: a lock without expiry must not stay
         return 'nobody'
       end
-      grant = owner .. ' ' .. first_lease .. ' ' .. string.format('%.0f %.0f', first, last) .. names
+      grant = owner .. ' ' .. first_lease .. fences .. names
       local receivers = of == me and 1 or try('PUBLISH', channels .. of, grant .. ' for ' .. lock)
       leaves = type(receivers) == 'number' and receivers > 0
         or (tonumber(call('HGET', heartbeats, 'mute ' .. of) or '') or 0) > now
