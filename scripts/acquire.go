@@ -128,7 +128,7 @@ func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results 
 // askArgs returns the KEYS and ARGV of acquire for each of asks; with the fence counters
 // among the keys if fenced.
 func askArgs(asks []Ask, fenced bool) (keys, args []string, err error) {
-	keys, args = make([]string, 0, 3*len(asks)+1), make([]string, 0, 2*len(asks))
+	keys, args = make([]string, 0, 5*len(asks)+2), make([]string, 0, 2*len(asks)) // room for eachArgs, and a marker
 	for _, a := range asks {
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
 			return nil, nil, err

@@ -30,10 +30,9 @@ func parseResults[T any](m rueidis.RedisMessage, err error, results []Result[T],
 	})
 }
 
-// eachArgs returns what such a script is sent.
+// eachArgs returns what such a script is sent, in the room behind keys if there is enough.
 func eachArgs(locks int, keys, args []string) []string {
-	all := make([]string, 0, len(keys)+len(args)+2)
-	return append(append(append(all, keys...), decimal(int64(len(keys)/locks))), args...)
+	return append(append(keys, decimal(int64(len(keys)/locks))), args...)
 }
 
 // parseEach hands the answer for each lock to take; refused is the error with which

@@ -3,6 +3,7 @@ package quorum
 import (
 	"hash/maphash"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type hold struct {
 
 	mu        sync.Mutex // guards the rest
 	parts     []part     // by node
-	ends      [][]ending // by node: what waits until no acquire is flying there any more; nil until there is one
+	waiting   []waiting  // ends on nodes to which an acquire is flying
 	entries   int        // as every node should count them; 0: there was never more than one
 	fence     int64      // the last fence number, which was written back; 0: none
 	won       bool       // a quorum said yes
@@ -74,7 +75,7 @@ func (h *hold) send(n *node) bool {
 		return false
 	}
 	p := &h.parts[n.index]
-	p.state = min(max(p.state, asked), present)
+	p.state = max(p.state, asked)
 	if p.doubt < math.MaxUint8 {
 		p.doubt++
 	}
@@ -96,16 +97,27 @@ func (h *hold) answered(n *node, there bool) {
 	}
 }
 
+// waiting is the end of a hold on a node to which an acquire is flying.
+type waiting struct {
+	n *node
+	ending
+}
+
 // landed notes that the answer has come, or that nothing waits for it any more, and
 // returns the ends that have waited for that.
 func (h *hold) landed(n *node) (due []ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := &h.parts[n.index]
-	p.flying--
-	if p.flying == 0 && h.ends != nil {
-		due, h.ends[n.index] = h.ends[n.index], nil
+	if p.flying--; p.flying > 0 {
+		return nil
 	}
+	for _, w := range h.waiting {
+		if w.n == n {
+			due = append(due, w.ending)
+		}
+	}
+	h.waiting = slices.DeleteFunc(h.waiting, func(w waiting) bool { return w.n == n })
 	return due
 }
 
@@ -152,10 +164,7 @@ func (h *hold) await(n *node, e ending) bool {
 	if h.parts[n.index].flying == 0 {
 		return false
 	}
-	if h.ends == nil {
-		h.ends = make([][]ending, len(h.parts))
-	}
-	h.ends[n.index] = append(h.ends[n.index], e)
+	h.waiting = append(h.waiting, waiting{n, e})
 	return true
 }
 

@@ -66,6 +66,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, h.send(n))
 	require.Len(t, c.finish(h, true, 0), 1)
+	require.False(t, h.start(n), "its end would forget that an acquire is flying")
 	require.NoError(t, endOn(n, h))
 	require.True(t, h.forgotten(n))
 	said := make([]scripts.NodeReply, 1)
