@@ -45,7 +45,7 @@ func TestAcquireEach(t *testing.T) {
 	}
 }
 
-// Who may not ask for the holder is told so, and takes nothing from the others.
+// A user that may not ask for the holder gets an error, and the others their locks.
 func TestAcquireEach_WithoutRights(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "held", ownB)

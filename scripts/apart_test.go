@@ -99,9 +99,9 @@ func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 		require.NoError(t, err)
 		asked = append(asked, Heartbeat{Key: k, Owners: []string{ofA(1), ofA(2)}, Distances: make([]time.Duration, 2)})
 	}
-	looked := make([]Probed, len(asked))
-	require.NoError(t, f.Heartbeat(bounded(t), asked, looked))
-	for i, l := range looked {
+	probed := make([]Probed, len(asked))
+	require.NoError(t, f.Heartbeat(bounded(t), asked, probed))
+	for i, l := range probed {
 		if i == 7 {
 			require.ErrorContains(t, l.Err, "NOPERM")
 			require.Equal(t, Refused, OutcomeOf(l.Err))
@@ -109,12 +109,12 @@ func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 			require.Equal(t, Probed{Absent: []int{1}}, l, i)
 		}
 	}
-	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], looked[:1]), "NOPERM")
+	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], probed[:1]), "NOPERM")
 }
 
 // On a node of a quorum, too, with a vote and without.
 func TestG9_RenewVotedBesideAForbiddenKey(t *testing.T) {
-	s, admin, vote := startRipe(t)
+	s, admin, vote := startActive(t)
 	s.Do(t, "ACL", "SETUSER", "confined", "reset", "on", ">secret", "~ok*", "~"+marker, "+@all")
 	n := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "confined", "secret" }))
 	keys, owners := mixed(30, 5), make([]string, 30)

@@ -35,7 +35,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 // needs is made before it by plain commands.
 func BenchmarkServerTime(b *testing.B) {
 	s, n := start(b)
-	vote := ripe(b, n)
+	vote := activated(b, n)
 	ctx := b.Context()
 	a, other := NewFair(n, settingsOf(clientA)), NewFair(n, settingsOf(clientB))
 	do := func(args ...string) { s.Do(b, args...) }

@@ -184,7 +184,7 @@ func (c contract) count(kind string) (fixed int, list bool) {
 
 // Header, body and Go wrapper of each script say the same.
 func TestContracts(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	seen := func() map[string]map[string]bool { return map[string]map[string]bool{} }
 	r := &recorder{Client: s.Client(t), vote: vote, keys: seen(), args: seen(), replies: seen()}
 	do := func(args ...string) { s.Do(t, args...) }

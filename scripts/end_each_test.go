@@ -20,8 +20,8 @@ func TestEndEach(t *testing.T) {
 	s.Do(t, "SET", "string", "x")
 	listener, _ := s.Client(t).Dedicate()
 	defer listener.Close()
-	heard := make(chan string, 8)
-	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Channel + " " + m.Message }})
+	received := make(chan string, 8)
+	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { received <- m.Channel + " " + m.Message }})
 	require.NoError(t, listener.Do(bounded(t), listener.B().Psubscribe().Pattern("*").Build()).Error())
 	before := state(t, s)
 
@@ -43,7 +43,7 @@ func TestEndEach(t *testing.T) {
 	require.Equal(t, []Result[Released]{ours, ours, ours, ours, {}, {}, {}, ours}, ends)
 	s.Do(t, "PUBLISH", "over", "")
 	for _, want := range []string{Channel("told") + " 0", Channel("fenced") + " 0", "over "} {
-		require.Equal(t, want, <-heard)
+		require.Equal(t, want, <-received)
 	}
 
 	after := state(t, s)

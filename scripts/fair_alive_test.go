@@ -8,26 +8,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who does not hear keeps its place while its client lives, and the next is
+// A waiter without its grant keeps its place while its client is alive, and the next is
 // served at once; it is first again when it hears.
 func TestG8_UnheardKeepsItsPlace(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofC(1))
 	r.waits(ofA(1), ofA(2), ofB(1), ofA(3), ofB(2))
 	inbox := r.of(ofA(1)).Inbox("k")
-	r.deafen(inbox)
+	r.unsubscribe(inbox)
 	r.release(ofC(1))
-	r.requireSaid(told(ofB(1)))
+	r.requireSaid(grantMessage(ofB(1)))
 	r.requireHeld(ofB(1), firstLease)
 	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(2))
 
-	r.hear(inbox)
+	r.subscribe(inbox)
 	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
-	r.requireSaid(told(ofA(1)))
+	r.requireSaid(grantMessage(ofA(1)))
 	r.requireQueue(ofA(2), ofA(3), ofB(2))
 
 	// Nobody hears: the lock stays free, and nobody loses his place.
-	r.deafen(inbox, r.of(ofB(1)).Inbox("k"))
+	r.unsubscribe(inbox, r.of(ofB(1)).Inbox("k"))
 	r.expire()
 	require.Equal(t, Probed{}, r.heartbeat(clientC))
 	r.requireFree()
@@ -37,10 +37,10 @@ func TestG8_UnheardKeepsItsPlace(t *testing.T) {
 }
 
 func TestUnheardCallerIsServedInTheReply(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	r.waits(ofB(1), ofA(2), ofB(2))
-	r.deafen(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
+	r.unsubscribe(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
 	require.Equal(t, granted(ofA(2)), r.release(ofA(1)).Grant)
 	r.requireQueue(ofB(1), ofB(2))
 }
@@ -58,7 +58,7 @@ func TestF3_TheDeadDelayNobody(t *testing.T) {
 		{"between", func(i int) bool { return i%2 == 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t)
+			r := newHarness(t)
 			r.acquire(ofC(1))
 			var living []string
 			for i := range 40 {
@@ -83,10 +83,10 @@ func TestF3_TheDeadDelayNobody(t *testing.T) {
 	}
 }
 
-// So many are dead that one call cannot drop them: it says that a look should
-// follow, whoever asked.
+// So many are dead that one call cannot drop them: it says that a probe should
+// follow, in answer to every call.
 func TestTooManyDeadForOneCall(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofC(1))
 	for i := range 26 {
 		var many []string
@@ -103,7 +103,7 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	require.Equal(t, Probed{Grant: granted(ofB(1))}, r.heartbeat(clientB))
 	r.requireQueue()
 
-	// Deaf ones are passed over once: a look at once would not help.
+	// Waiters whose grant is not delivered are passed over once: a probe at once would not help.
 	r.release(ofB(1))
 	r.acquire(ofC(2))
 	for i := range 11 {
@@ -113,14 +113,14 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 		}
 		r.enter(many...)
 	}
-	r.deafen(r.of(ofA(1)).Inbox("k"))
+	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
 	require.Equal(t, Passed{Ours: true}, r.release(ofC(2)))
 }
 
 // A client is dead when the server's clock has reached what its last heartbeat wrote,
 // whatever a client thinks; enter and heartbeat move that, and nothing else does.
 func TestHeartbeatsCountByTheServersClock(t *testing.T) {
-	r := newRig(t, func(s *FairSettings) { s.Stale = 50 * time.Second })
+	r := newHarness(t, func(s *FairSettings) { s.Stale = 50 * time.Second })
 	alive := func() int64 {
 		t.Helper()
 		return integerOf(t, r.s.Do(t, "HGET", heartbeats("k"), clientA)) - serverMillis(t, r.s)
@@ -156,29 +156,29 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 }
 
 func TestStaleByTime(t *testing.T) {
-	r := newRig(t, func(s *FairSettings) { s.Stale = 100 * time.Millisecond })
+	r := newHarness(t, func(s *FairSettings) { s.Stale = 100 * time.Millisecond })
 	r.hold()
 	r.waits(ofA(1), ofB(1))
 	r.expire()
-	r.deafen(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
+	r.unsubscribe(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
 	until(t, func() bool { r.heartbeat(clientC); return len(r.waiting()) == 0 })
 	require.Equal(t, []int{0}, r.heartbeat(clientA, ofA(1)).Absent)
 }
 
-// Who has said that it hears nothing is given the lock when it is the next, and finds
-// that by its next look; no longer than it lives.
+// A client that has said that it is mute is given the lock when it is the next, and finds
+// that by its next heartbeat; no longer than it is alive.
 func TestG4_MuteIsServed(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	mute := func() Probed {
 		t.Helper()
-		looked := make([]Probed, 1)
+		probed := make([]Probed, 1)
 		asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1), Mute: true}}
-		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
-		return looked[0]
+		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
+		return probed[0]
 	}
 	r.acquire(ofC(1))
 	r.waits(ofB(1), ofA(1), ofB(2))
-	r.deafen(r.of(ofA(1)).Inbox("k"))
+	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
 	require.Equal(t, Probed{}, mute())
 	r.release(ofC(1))
 	r.requireHeld(ofB(1), firstLease)
@@ -198,10 +198,10 @@ func TestG4_MuteIsServed(t *testing.T) {
 	r.requireQueue(ofA(2))
 }
 
-// The dead leave the heartbeats, whatever they are chosen among; who lives stays, and so
+// The dead leave the heartbeats, whatever they are chosen among; the living stay, and so
 // does whose turn it is.
 func TestG7_HeartbeatsOfTheDeadLeave(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.hold()
 	r.s.Do(t, "HSET", heartbeats("k"), clientB, decimal(serverMillis(t, r.s)+60_000), "java", "an owner and a score")
 	const dead = 300

@@ -98,7 +98,7 @@ func everyFairReplyBy(t *testing.T, client rueidis.Client, s *redistest.Server, 
 // Each of the scripts refuses bad settings before it does anything, except release,
 // which reads them when its own work is done and an owner waits.
 func TestF8_FairScriptsRefuseBadSettings(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	keys := appendFairKeys(nil, "k")
 	good := "5000 6000 3600000 5 10"
 	run := func(sc script, settings string) error {
@@ -133,7 +133,7 @@ func TestF8_FairScriptsRefuseBadSettings(t *testing.T) {
 }
 
 func TestF8_FairScriptsRefuseBadArguments(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	bad := []string{"", "0", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "9999999999999999999"}
 	run := func(name string, sc script, keys int, args ...string) {
 		t.Helper()

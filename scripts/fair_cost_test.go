@@ -14,7 +14,7 @@ import (
 
 // crowd makes ofA(0) the holder, and n owners wait behind it, of the clients A and
 // B in turn, from the numbers 1 on.
-func (r *rig) crowd(n int) {
+func (r *harness) crowd(n int) {
 	r.t.Helper()
 	r.s.Do(r.t, "FLUSHALL")
 	require.True(r.t, r.acquire(ofA(0)).OK)
@@ -55,7 +55,7 @@ func cost(t testing.TB, s *redistest.Server) (calls map[string]int, micros map[s
 
 // What a hand-over asks of Redis does not depend on how many wait.
 func TestCostIsIndependentOfTheQueue(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	steps := map[string]func(n int){
 		"release":                 func(int) { r.release(ofA(0)) },
 		"enter":                   func(int) { r.enter(ofC(1)) },
@@ -82,9 +82,9 @@ func TestCostIsIndependentOfTheQueue(t *testing.T) {
 	}
 }
 
-// Those of a client who stand together in a long queue cost no walk through it each.
+// Owners of a client that stand together in a long queue cost no walk through it each.
 func TestCostOfNeighbours(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	const many = 6000 // several times what a search reads at once
 	require.True(t, r.acquire(ofC(0)).OK)
 	for i := 0; i < many; i += 100 {
@@ -116,7 +116,7 @@ func TestCostOfNeighbours(t *testing.T) {
 
 // Where nobody waits, a lock and unlock is little more than a plain one.
 func TestCostOfNobodyWaiting(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for range 2 { // the scripts are known the second time
 		r.s.Do(t, "CONFIG", "RESETSTAT")
 		require.True(t, r.acquire(ofA(1)).OK)
@@ -126,14 +126,14 @@ func TestCostOfNobodyWaiting(t *testing.T) {
 	require.Equal(t, map[string]int{"evalsha": 2, "exists": 1, "hset": 1, "pexpire": 1, "hdel": 1, "lrange": 1}, calls)
 }
 
-// Who does not hear is asked once for all waiters of its client.
-func TestCostOfTheDeaf(t *testing.T) {
-	r := newRig(t)
+// A client that does not listen gets one message for all of its waiters.
+func TestCostOfUndelivered(t *testing.T) {
+	r := newHarness(t)
 	r.acquire(ofC(1))
 	for i := range 50 {
 		r.waits(ofA(i), ofB(i))
 	}
-	r.deafen(r.of(clientA).Inbox("k"), r.of(clientB).Inbox("k"))
+	r.unsubscribe(r.of(clientA).Inbox("k"), r.of(clientB).Inbox("k"))
 	r.s.Do(t, "CONFIG", "RESETSTAT")
 	r.release(ofC(1))
 	calls, _ := cost(t, r.s)
@@ -150,12 +150,12 @@ func total(calls map[string]int) (n int) {
 	return n
 }
 
-// One release and grant to another client's waiter, and one enter behind those who
+// One release and grant to another client's waiter, and one enter behind those that
 // wait: the server's time for each, as it counts it itself.
 func BenchmarkFairHandOver(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			r := newRig(b)
+			r := newHarness(b)
 			r.crowd(n)
 			r.s.Do(b, "CONFIG", "RESETSTAT")
 			b.ResetTimer()

@@ -11,7 +11,7 @@ import (
 // costs the others nothing.
 func TestFairAcquireEach(t *testing.T) {
 	for _, fencing := range []Fencing{{}, *fencingHour} {
-		r := newRig(t, func(s *FairSettings) { s.Fencing = fencing })
+		r := newHarness(t, func(s *FairSettings) { s.Fencing = fencing })
 		f := r.of(ofA(1))
 		r.s.Do(t, "HSET", "held", ownB, "1")
 		r.s.Do(t, "SET", "string", "x")
@@ -36,7 +36,7 @@ func TestFairAcquireEach(t *testing.T) {
 		require.Equal(t, Refused, OutcomeOf(said[6].Err))
 		require.ErrorContains(t, said[6].Err, "owner must be")
 		r.requireHeld(ofB(1), firstLease)
-		require.Len(t, r.said(), 1, "who waited is told")
+		require.Len(t, r.said(), 1, "the waiter is notified")
 		after := state(t, r.s)
 		for _, k := range []string{"held", "string"} {
 			require.Equal(t, before[k], after[k])
@@ -44,10 +44,10 @@ func TestFairAcquireEach(t *testing.T) {
 	}
 }
 
-// Each hold ends by itself, and each lock goes to whoever waits for it: one of this
-// client is in the answer, another's is told.
+// Each hold ends by itself, and each lock goes to its next waiter: one of this
+// client is in the answer, another's is notified.
 func TestFairReleaseEach(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	f := r.of(ofA(1))
 	r.follow(ofA(1), ofA(2))
 	for i, key := range []string{"others", "alone"} {
@@ -56,7 +56,7 @@ func TestFairReleaseEach(t *testing.T) {
 		require.True(t, a.OK)
 	}
 	b := r.of(ofB(1))
-	r.hear(b.Inbox("others"))
+	r.subscribe(b.Inbox("others"))
 	_, err := b.Enter(bounded(t), "others", ofB(1))
 	require.NoError(t, err)
 	r.s.Do(t, "SET", "string", "x")
@@ -82,10 +82,10 @@ func TestFairReleaseEach(t *testing.T) {
 	r.requireSaid()
 }
 
-// Each owner leaves by itself: one that holds a lock gives it to who waits, and what
+// Each owner leaves by itself: one that holds a lock gives it to the next waiter, and what
 // arrives later takes nothing.
 func TestFairLeaveEach(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	f := r.of(ofA(1))
 	r.follow(ofA(1), ofA(2), ofA(3))
 	r.s.Do(t, "SET", "string", "x")
@@ -109,7 +109,7 @@ func TestFairLeaveEach(t *testing.T) {
 
 // Numbers that were reserved and not used are given back by each.
 func TestFairReleaseEach_GivesNumbersBack(t *testing.T) {
-	r := newRig(t, func(s *FairSettings) { s.Fencing, s.Members = *fencingHour, 2 })
+	r := newHarness(t, func(s *FairSettings) { s.Fencing, s.Members = *fencingHour, 2 })
 	f := r.of(ofA(1))
 	r.follow(ofC(1), ofA(1), ofA(2))
 	g := r.of(ofC(1))
@@ -126,7 +126,7 @@ func TestFairReleaseEach_GivesNumbersBack(t *testing.T) {
 
 // A reply with fewer or more answers than locks is none.
 func TestFairEach_AsManyAnswersAsLocks(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	f := r.of(ofA(1))
 	for _, places := range []int{1, 3} {
 		asks := []Ask{{"a", ofA(1), lease}, {"b", ofA(2), lease}}

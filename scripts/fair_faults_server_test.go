@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever key is a foreign one: it is left alone, who comes is refused, and who
+// Whatever key is a foreign one: it is left alone, a newcomer is refused, and an owner that
 // goes away still goes.
 func TestF33_FairWrongType(t *testing.T) {
-	r := newRig(t, fencing(10))
+	r := newHarness(t, fencing(10))
 	calls := fairCalls()
 	for _, foreign := range []string{"k", queue("k"), scores("k"), heartbeats("k"), counter("k")} {
 		for _, kind := range [][]string{{"SADD", foreign, "x"}, {"XADD", foreign, "*", "f", "v"}} {
@@ -26,8 +26,8 @@ func TestF33_FairWrongType(t *testing.T) {
 				require.Equal(t, before[foreign], state(t, r.s)[foreign])
 			}
 
-			// Who comes: nothing is done. Acquire meets the queue only if there is one
-			// before it, the scores and heartbeats only for those who wait in it.
+			// A newcomer: nothing is done. Acquire meets the queue only if there is one
+			// before it, the scores and heartbeats only for owners that wait in it.
 			for _, name := range []string{"acquire", "enter"} {
 				r.s.Do(t, "FLUSHALL")
 				before := spoil()
@@ -48,7 +48,7 @@ func TestF33_FairWrongType(t *testing.T) {
 				kept(before)
 			}
 
-			// Who goes away.
+			// An owner that goes away.
 			for _, name := range []string{"release", "leave"} {
 				r.s.Do(t, "FLUSHALL")
 				r.follow(ofA(1), ofA(2), ofB(1))
@@ -91,13 +91,13 @@ func fieldsOf(foreign string) string {
 	return "k"
 }
 
-// A counter that cannot be read costs the one who waits his number, not his turn.
+// A counter that cannot be read costs the waiter its number, not its turn.
 func TestCounterThatIsNoNumberCostsNoTurn(t *testing.T) {
-	r := newRig(t, fencing(10))
+	r := newHarness(t, fencing(10))
 	r.follow(ofC(1), ofA(1))
 	r.s.Do(t, "SET", token, "no number")
 	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
-	r.requireSaid(told(ofA(1)))
+	r.requireSaid(grantMessage(ofA(1)))
 	r.requireHeld(ofA(1), firstLease)
 	r.requireQueue()
 	before := state(t, r.s)
@@ -110,10 +110,10 @@ func TestCounterThatIsNoNumberCostsNoTurn(t *testing.T) {
 	r.requireFree()
 }
 
-// Out of memory: who holds gets rid of the lock, who comes is refused cleanly,
+// Out of memory: a holder gets rid of the lock, a newcomer is refused cleanly,
 // nobody is granted what Redis could not write, and all goes on afterwards.
 func TestF30_FairOutOfMemory(t *testing.T) {
-	r := newRig(t, fencing(10))
+	r := newHarness(t, fencing(10))
 	full := func(on bool) { r.s.Do(t, "CONFIG", "SET", "maxmemory", map[bool]string{true: "1", false: "0"}[on]) }
 	unavailable := func(err error) {
 		t.Helper()
@@ -162,20 +162,20 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 
 // Out of memory with a Java waiter first: it is woken all the same.
 func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	r.s.Do(t, "RPUSH", queue("k"), ofJ(1))
 	r.s.Do(t, "ZADD", scores("k"), "9e15", ofJ(1))
 	r.waits(ofA(2))
 	r.expire()
-	r.hear(r.of(ofA(1)).OwnerChannel("k", ofJ(1)))
+	r.subscribe(r.of(ofA(1)).OwnerChannel("k", ofJ(1)))
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	require.Equal(t, Probed{JavaTurn: true}, r.heartbeat(clientA))
 	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")
 }
 
 func TestF27_FairReadOnly(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.follow(ofA(1), ofB(1))
 	r.s.Do(t, "REPLICAOF", "127.0.0.1", "1") // nobody listens there
 	before := state(t, r.s)

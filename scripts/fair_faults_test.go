@@ -36,27 +36,27 @@ func fairUser(t *testing.T, s *redistest.Server, name string, without ...string)
 func fairCalls() map[string]func(ctx context.Context, f *Fair, key string) error {
 	calls := maps.Clone(fairVerbs)
 	calls["heartbeat"] = func(ctx context.Context, f *Fair, key string) error {
-		looked := make([]Probed, 1)
+		probed := make([]Probed, 1)
 		asked := []Heartbeat{{Key: key, Owners: []string{ofA(1), ofA(2)}, Distances: []time.Duration{time.Minute, 0}}}
-		if err := f.Heartbeat(ctx, asked, looked); err != nil {
+		if err := f.Heartbeat(ctx, asked, probed); err != nil {
 			return err
 		}
-		return looked[0].Err
+		return probed[0].Err
 	}
 	return calls
 }
 
 // situations are what a call of client A may find.
-var situations = map[string]func(r *rig){
-	"free": func(*rig) {},
-	"held": func(r *rig) { r.follow(ofA(1), ofB(1), ofA(2)) },
-	"waiting": func(r *rig) {
+var situations = map[string]func(r *harness){
+	"free": func(*harness) {},
+	"held": func(r *harness) { r.follow(ofA(1), ofB(1), ofA(2)) },
+	"waiting": func(r *harness) {
 		r.follow(ofB(1), ofA(1), ofA(2), ofB(2))
 		r.s.Do(r.t, "HSET", heartbeats("k"), clientA, decimal(serverMillis(r.t, r.s)+3000)) // to be refreshed
 	},
-	"expired":   func(r *rig) { r.follow(ofC(1), ofB(1), ofA(1), ofA(2)); r.expire() },
-	"dead head": func(r *rig) { r.follow(ofA(1), ofB(1), ofA(2)); r.silence(clientB) },
-	"Java head": func(r *rig) {
+	"expired":   func(r *harness) { r.follow(ofC(1), ofB(1), ofA(1), ofA(2)); r.expire() },
+	"dead head": func(r *harness) { r.follow(ofA(1), ofB(1), ofA(2)); r.silence(clientB) },
+	"Java head": func(r *harness) {
 		r.acquire(ofA(1))
 		r.s.Do(r.t, "RPUSH", queue("k"), ofJ(1))
 		r.s.Do(r.t, "ZADD", scores("k"), "9e15", ofJ(1))
@@ -65,7 +65,7 @@ var situations = map[string]func(r *rig){
 }
 
 func TestF32_LeastRightsSufficeForFair(t *testing.T) {
-	r := newRig(t, fencing(10))
+	r := newHarness(t, fencing(10))
 	f := fairUser(t, r.s, "least")
 	for name, call := range fairCalls() {
 		for found, bring := range situations {
@@ -81,7 +81,7 @@ func TestF32_LeastRightsSufficeForFair(t *testing.T) {
 // was but for what is listed, and never a lock or heartbeats without expiry, nor a
 // waiter that has no place.
 func TestF32_EachCommandRefusedToFair(t *testing.T) {
-	r := newRig(t, fencing(10))
+	r := newHarness(t, fencing(10))
 	refused := map[string]int{}
 	for _, command := range FairCommands() {
 		f := fairUser(t, r.s, "without-"+command, command)
@@ -109,7 +109,7 @@ func TestF32_EachCommandRefusedToFair(t *testing.T) {
 					continue
 				}
 				after := lasting(t, r.s)
-				if found == "expired" && after["k"] != "" { // the look had served a waiter before it failed
+				if found == "expired" && after["k"] != "" { // the probe had served a waiter before it failed
 					require.Contains(t, []string{"acquire", "acquire each", "heartbeat"}, name, about)
 					r.requireHeld(ofB(1), firstLease)
 					continue
@@ -124,9 +124,9 @@ func TestF32_EachCommandRefusedToFair(t *testing.T) {
 	}
 }
 
-// requireScored requires that who waits is just who has a score, but for a command
+// requireScored requires that exactly the waiting owners have a score, but for a command
 // that was not allowed.
-func (r *rig) requireScored(without, about string) {
+func (r *harness) requireScored(without, about string) {
 	r.t.Helper()
 	m := r.s.Do(r.t, "ZRANGE", scores("k"), "0", "-1")
 	scored, err := m.AsStrSlice()
@@ -153,7 +153,7 @@ func lasting(t *testing.T, s *redistest.Server) map[string]string {
 }
 
 func TestF23_ScriptFlushFair(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for name, call := range fairCalls() {
 		r.s.Do(t, "SCRIPT", "FLUSH")
 		require.NoError(t, call(bounded(t), r.of(ofA(1)), "k"), name)
@@ -163,7 +163,7 @@ func TestF23_ScriptFlushFair(t *testing.T) {
 // A call whose reply is lost has an unknown outcome, and its repeat leaves what
 // one call leaves.
 func TestF6_FairReplyLost(t *testing.T) {
-	r := newRig(t, fencing(10))
+	r := newHarness(t, fencing(10))
 	p := redistest.NewProxy(t, r.s.Addr())
 	settings := settingsOf(clientA)
 	fencing(10)(&settings)

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHeartbeatLooksAndFinds(t *testing.T) {
-	r := newRig(t)
+func TestHeartbeatProbesAndFinds(t *testing.T) {
+	r := newHarness(t)
 	require.Equal(t, Probed{}, r.heartbeat(clientA))
 	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
 
 	r.expire() // nobody says so
 	require.Equal(t, Probed{}, r.heartbeat(clientB, ofB(1)))
-	r.requireSaid(told(ofA(1)))
+	r.requireSaid(grantMessage(ofA(1)))
 	r.requireHeld(ofA(1), firstLease)
 
 	// The message was lost: the client's own heartbeat names the holder, and says
@@ -32,8 +32,8 @@ func TestHeartbeatLooksAndFinds(t *testing.T) {
 	r.requireQueue(ofA(2))
 }
 
-func TestHeartbeatTellsWhoIsAbsent(t *testing.T) {
-	r := newRig(t)
+func TestHeartbeatNamesTheAbsent(t *testing.T) {
+	r := newHarness(t)
 	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
 	r.silence(clientA)
 	r.release(ofC(1)) // drops ofA(1)
@@ -45,9 +45,9 @@ func TestHeartbeatTellsWhoIsAbsent(t *testing.T) {
 }
 
 // Somebody deletes the list alone: the scores do not keep anybody waiting for a
-// place that is not there, whoever enters first.
+// place that is not there, in either order of entering.
 func TestG4_QueueDeleted(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for _, first := range []string{ofB(3), ofJ(1)} {
 		r.s.Do(t, "FLUSHALL")
 		r.hold()
@@ -74,19 +74,19 @@ func TestG4_QueueDeleted(t *testing.T) {
 }
 
 func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.hold()
 	r.waits(ofA(1), ofA(2), ofA(3), ofB(1))
 	now := serverMillis(t, r.s)
 	for owner, ahead := range map[string]int64{ofA(1): 10_000, ofA(2): 600_000, ofA(3): -10_000, ofB(1): 10_000} {
 		r.s.Do(t, "ZADD", scores("k"), decimal(now+ahead), owner)
 	}
-	looked := make([]Probed, 1)
+	probed := make([]Probed, 1)
 	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
 		Distances: []time.Duration{30 * time.Second, 30 * time.Second, 0, 30 * time.Second}}}
 	for range 2 { // repeated, it adds nothing
-		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
-		require.Equal(t, []Probed{{Absent: []int{3}}}, looked)
+		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
+		require.Equal(t, []Probed{{Absent: []int{3}}}, probed)
 		for owner, want := range map[string]time.Duration{ofA(1): 30, ofA(2): 600, ofA(3): -10, ofB(1): 10} {
 			require.InDelta(t, want*time.Second, r.ahead(owner), float64(2*time.Second), owner)
 		}
@@ -94,12 +94,12 @@ func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
 	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(1))
 
 	asked[0].Owners, asked[0].Distances = []string{ofA(1)}, []time.Duration{time.Hour} // given when the queue was longer
-	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
+	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
 	require.InDelta(t, 5*javaWait, r.ahead(ofA(1)), float64(2*time.Second))
 }
 
 func TestHeartbeatOfManyKeys(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	const many = 100
 	var asked []Heartbeat
 	for i := range many {
@@ -119,9 +119,9 @@ func TestHeartbeatOfManyKeys(t *testing.T) {
 			r.s.Do(t, "RPUSH", queue(key), ofJ(1))
 		}
 	}
-	looked := slices.Repeat([]Probed{{JavaTurn: true}}, many) // of an earlier call
-	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, looked))
-	for i, l := range looked {
+	probed := slices.Repeat([]Probed{{JavaTurn: true}}, many) // of an earlier call
+	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
+	for i, l := range probed {
 		switch i % 4 {
 		case 0:
 			require.Equal(t, Probed{Grant: granted(ofA(1)), Absent: []int{1}}, l)

@@ -95,7 +95,7 @@ return 1
 // javaWait is for how long a Java waiter means to wait if it does not say.
 const javaWait = 300 * time.Second
 
-func (r *rig) java(step, owner string, wait time.Duration) (answer int64, null bool) {
+func (r *harness) java(step, owner string, wait time.Duration) (answer int64, null bool) {
 	r.t.Helper()
 	m := r.s.Do(r.t, "EVAL", step, "3", "k", queue("k"), scores("k"), owner, strconv.FormatInt(wait.Milliseconds(), 10), channels("k"))
 	if m.IsNil() {
@@ -106,28 +106,28 @@ func (r *rig) java(step, owner string, wait time.Duration) (answer int64, null b
 
 // javaTries has a Java waiter try, and enter the queue if it does not wait in it
 // yet.
-func (r *rig) javaTries(owner string) (acquired bool) {
+func (r *harness) javaTries(owner string) (acquired bool) {
 	r.t.Helper()
 	_, acquired = r.java(javaTry, owner, javaWait)
 	return acquired
 }
 
 // javaWaits has Java waiters enter and then listen.
-func (r *rig) javaWaits(owners ...string) {
+func (r *harness) javaWaits(owners ...string) {
 	r.t.Helper()
 	for _, o := range owners {
 		require.False(r.t, r.javaTries(o))
-		r.hear(r.ownerChannel(o))
+		r.subscribe(r.ownerChannel(o))
 	}
 }
 
-func (r *rig) javaUnlocks(owner string) { r.t.Helper(); r.java(javaUnlock, owner, 0) }
+func (r *harness) javaUnlocks(owner string) { r.t.Helper(); r.java(javaUnlock, owner, 0) }
 
-func (r *rig) javaGivesUp(owner string) { r.t.Helper(); r.java(javaGiveUp, owner, javaWait) }
+func (r *harness) javaGivesUp(owner string) { r.t.Helper(); r.java(javaGiveUp, owner, javaWait) }
 
-func (r *rig) ownerChannel(owner string) string {
+func (r *harness) ownerChannel(owner string) string {
 	return r.of(clientA).OwnerChannel("k", owner)
 }
 
 // woken is the message by which Java wakes an owner, and is woken.
-func (r *rig) woken(owner string) string { return r.ownerChannel(owner) + " 0" }
+func (r *harness) woken(owner string) string { return r.ownerChannel(owner) + " 0" }

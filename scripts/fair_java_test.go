@@ -9,13 +9,13 @@ import (
 
 // Go and Java in one queue: each gets its turn, in the order of the queue.
 func TestJava_InOrder(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	r.javaWaits(ofJ(1))
 	e := r.enter(ofA(2))
 	require.True(t, e.Java)
 	require.False(t, e.JavaTurn)
-	r.hear(r.ownerChannel(ofA(2)))
+	r.subscribe(r.ownerChannel(ofA(2)))
 	r.javaWaits(ofK(1))
 	r.waits(ofB(1))
 	order := []string{ofJ(1), ofA(2), ofK(1), ofB(1)}
@@ -36,25 +36,25 @@ func TestJava_InOrder(t *testing.T) {
 	r.requireQueue(order...)
 	r.said()
 
-	// A Java release onto a Go head wakes it by its own channel; then it looks.
+	// A Java release onto a Go head wakes it by its own channel; then it probes.
 	r.javaUnlocks(ofJ(1))
 	r.requireSaid(r.woken(ofA(2)))
 	require.False(t, r.javaTries(ofK(1)))
 	require.Equal(t, Probed{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
 
-	// Given up without a word: a look finds the next.
+	// Given up without a word: a probe finds the next.
 	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
 	r.said()
 	require.Equal(t, Probed{}, r.heartbeat(clientC, ofC(2)))
-	r.requireSaid(told(ofB(1)))
+	r.requireSaid(grantMessage(ofB(1)))
 	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
-	r.requireSaid(told(ofC(2)))
+	r.requireSaid(grantMessage(ofC(2)))
 	r.requireQueue()
 }
 
 func TestJava_HolderAndTail(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	require.True(t, r.javaTries(ofJ(1)))
 	e := r.enter(ofA(1))
 	require.Equal(t, Entered{Places: []Place{Waiting}, Java: true, Distance: 30 * time.Second}, e)
@@ -84,7 +84,7 @@ func TestJava_HolderAndTail(t *testing.T) {
 
 // A Java waiter may mean to wait longer than anybody can count.
 func TestJava_WaitsForEver(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	_, acquired := r.java(javaTry, ofJ(1), 1<<63-1)
 	require.False(t, acquired)
@@ -100,7 +100,7 @@ func TestJava_WaitsForEver(t *testing.T) {
 // A Java program that let its turn pass is taken for dead: its others are dropped
 // at once, up to one that listens or belongs to another.
 func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	for i := 1; i < 5; i++ {
 		require.False(t, r.javaTries(ofJ(i)))
@@ -135,7 +135,7 @@ func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 // In one heartbeat of several locks, what one says of a Java program is not held
 // against it at another.
 func TestJava_EachLockByItself(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for _, key := range []string{"k", "l"} {
 		for i := 1; i < 3; i++ {
 			r.s.Do(t, "RPUSH", queue(key), ofJ(i))
@@ -143,29 +143,29 @@ func TestJava_EachLockByItself(t *testing.T) {
 		}
 	}
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
-	looked := make([]Probed, 2)
-	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, looked))
-	require.Equal(t, []Probed{{}, {JavaTurn: true}}, looked)
+	probed := make([]Probed, 2)
+	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, probed))
+	require.Equal(t, []Probed{{}, {JavaTurn: true}}, probed)
 	require.EqualValues(t, 2, integerOf(t, r.s.Do(t, "LLEN", queue("l"))))
 }
 
 // A Go waiter that nobody could tell of a grant keeps its turn before Java, too.
 func TestJava_BehindOneOfOursThatDoesNotHear(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	r.waits(ofB(1))
 	r.javaWaits(ofJ(1))
-	r.deafen(r.of(clientB).Inbox("k"))
-	require.True(t, r.release(ofA(1)).JavaTurn, "look again soon")
+	r.unsubscribe(r.of(clientB).Inbox("k"))
+	require.True(t, r.release(ofA(1)).JavaTurn, "probe again soon")
 	r.requireSaid()
 	require.False(t, r.javaTries(ofJ(1)))
 	require.Equal(t, granted(ofB(1)), r.heartbeat(clientB).Grant)
 }
 
-// Java subtracts from all who are left, ours included, and then drops heads whose
+// Java subtracts from all that are left, ours included, and then drops heads whose
 // score has passed: ours outlast that, and heartbeats move them forward again.
 func TestJava_OursSurviveSubtraction(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofC(1))
 	r.javaWaits(ofJ(1), ofJ(2), ofJ(3))
 	distance := r.enter(ofA(1)).Distance
@@ -181,17 +181,17 @@ func TestJava_OursSurviveSubtraction(t *testing.T) {
 	r.requireQueue(ofA(1), ofK(1), ofB(1))
 	require.InDelta(t, distance-3*javaWait, r.ahead(ofA(1)), float64(5*time.Second))
 
-	looked := make([]Probed, 1)
+	probed := make([]Probed, 1)
 	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: []time.Duration{distance}}}
 	r.hold()
-	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), asked, looked))
+	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), asked, probed))
 	require.InDelta(t, distance, r.ahead(ofA(1)), float64(time.Second))
 }
 
 // Behind a Java waiter whose score was lowered when it got the turn, its score
 // says nothing of what it will subtract.
 func TestJava_OursSurviveBehindATurn(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofC(1))
 	r.javaWaits(ofJ(1))
 	r.release(ofC(1))

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whose turn it is keeps it for 3 s if it heard, for 250 ms if it may not have
-// listened yet; a look again does not lengthen that, and touches nobody else.
+// Whose turn it is keeps it for 3 s if the message had a receiver, for 250 ms if it may not have
+// listened yet; another probe does not lengthen that, and touches no other waiter.
 func TestJava_TheTurnEnds(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	r.javaWaits(ofJ(1))
 	require.False(t, r.javaTries(ofK(1))) // does not listen
@@ -46,13 +46,13 @@ func TestJava_TheTurnEnds(t *testing.T) {
 
 	// An earlier end is kept.
 	r.s.Do(t, "ZADD", scores("k"), decimal(serverMillis(t, r.s)+2000), ofJ(9))
-	r.hear(r.ownerChannel(ofJ(9)))
+	r.subscribe(r.ownerChannel(ofJ(9)))
 	r.heartbeat(clientC)
 	require.LessOrEqual(t, r.ahead(ofJ(9)), 2*time.Second)
 }
 
 // turnOf is until when a Java waiter has its turn, as noted.
-func (r *rig) turnOf(owner string) int64 {
+func (r *harness) turnOf(owner string) int64 {
 	r.t.Helper()
 	m := r.s.Do(r.t, "HGET", heartbeats("k"), "java")
 	noted, err := m.ToString()
@@ -69,7 +69,7 @@ func (r *rig) turnOf(owner string) int64 {
 
 // requireTurn requires that the turn of a Java waiter ends so long after what do
 // does, and that Java sees that 20 s later.
-func (r *rig) requireTurn(owner string, d time.Duration, do func()) {
+func (r *harness) requireTurn(owner string, d time.Duration, do func()) {
 	r.t.Helper()
 	before := serverMillis(r.t, r.s)
 	do()
@@ -83,9 +83,9 @@ func (r *rig) requireTurn(owner string, d time.Duration, do func()) {
 	require.Equal(r.t, turn+20_000, int64(score))
 }
 
-// Who has let a turn pass and enters again, as Java does, has a new one.
+// An owner that has let a turn pass and enters again, as Java does, has a new one.
 func TestJava_ANewTurn(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	for range 2 {
 		require.False(t, r.javaTries(ofJ(1)))

@@ -13,11 +13,11 @@ import (
 // walk is a model of one queue of Go and Java owners, beside the real one. Every
 // step is checked against it.
 type walk struct {
-	*rig
+	*harness
 	rand       *rand.Rand
 	next       int      // number of the next owner
 	holder     string   // "" while the lock is free
-	queue      []string // who waits, in the order in which they entered
+	queue      []string // the waiting owners, in the order in which they entered
 	distances  map[string]time.Duration
 	java, ours int // acquisitions
 }
@@ -25,10 +25,10 @@ type walk struct {
 func isJava(owner string) bool { return owner[:36] == clientJ || owner[:36] == clientK }
 
 // TestG8_Java_WalkOfMixedQueue takes random steps of three Go clients and two
-// Java programs at one lock. Nobody gets it out of turn, and nobody who lives is
+// Java programs at one lock. No owner gets it out of turn, and none that is alive is
 // thrown out of the queue.
 func TestG8_Java_WalkOfMixedQueue(t *testing.T) {
-	w := &walk{rig: newRig(t), rand: rand.New(rand.NewPCG(1, 2)), distances: map[string]time.Duration{}}
+	w := &walk{harness: newHarness(t), rand: rand.New(rand.NewPCG(1, 2)), distances: map[string]time.Duration{}}
 	const acquisitions = 2000
 	for w.java+w.ours < acquisitions {
 		w.step()
@@ -47,11 +47,11 @@ func (w *walk) step() {
 		w.comes()
 	case n < 50 && len(w.queue) > 0:
 		w.givesUp(w.queue[w.rand.IntN(len(w.queue))])
-	case n < 60 && len(w.queue) > 0: // looks again, without a reason
+	case n < 60 && len(w.queue) > 0: // probes again, without a reason
 		if owner := w.queue[w.rand.IntN(len(w.queue))]; isJava(owner) {
 			w.tries(owner)
 		} else {
-			w.looks(owner[:36])
+			w.probes(owner[:36])
 		}
 	case n < 65: // somebody else would take it if nobody waited
 		owner := w.newOwner([]string{clientA, clientB, clientC})
@@ -83,7 +83,7 @@ func (w *walk) comes() {
 		w.tries(owner)
 		if w.holder != owner {
 			w.queue = append(w.queue, owner)
-			w.hear(w.ownerChannel(owner))
+			w.subscribe(w.ownerChannel(owner))
 		}
 		return
 	}
@@ -91,7 +91,7 @@ func (w *walk) comes() {
 	w.queue = append(w.queue, owner)
 	w.distances[owner] = e.Distance
 	if e.Java {
-		w.hear(w.ownerChannel(owner))
+		w.subscribe(w.ownerChannel(owner))
 	}
 	w.granted(e.Grant)
 }
@@ -130,20 +130,20 @@ func (w *walk) granted(g Grant) {
 	}
 }
 
-// looks is a heartbeat of a client, for all its waiters.
-func (w *walk) looks(client string) {
+// probes is a heartbeat of a client, for all its waiters.
+func (w *walk) probes(client string) {
 	w.t.Helper()
-	b, looked := Heartbeat{Key: "k"}, make([]Probed, 1)
+	b, probed := Heartbeat{Key: "k"}, make([]Probed, 1)
 	for _, owner := range w.queue {
 		if strings.HasPrefix(owner, client) {
 			b.Owners = append(b.Owners, owner)
 			b.Distances = append(b.Distances, w.distances[owner])
 		}
 	}
-	require.NoError(w.t, w.fairs[client].Heartbeat(bounded(w.t), []Heartbeat{b}, looked))
-	require.NoError(w.t, looked[0].Err)
-	require.Empty(w.t, looked[0].Absent)
-	w.granted(looked[0].Grant)
+	require.NoError(w.t, w.fairs[client].Heartbeat(bounded(w.t), []Heartbeat{b}, probed))
+	require.NoError(w.t, probed[0].Err)
+	require.Empty(w.t, probed[0].Absent)
+	w.granted(probed[0].Grant)
 }
 
 // ends has the holder release the lock.
@@ -169,9 +169,9 @@ func (w *walk) givesUp(owner string) {
 }
 
 // silences ends the subscription of an owner that does not wait any more.
-func (w *walk) silences(owner string) { w.deafen(w.ownerChannel(owner)) }
+func (w *walk) silences(owner string) { w.unsubscribe(w.ownerChannel(owner)) }
 
-// settle takes in all that was said. Who is woken by Java looks.
+// settle takes in all that was said. An owner that Java wakes probes.
 func (w *walk) settle() {
 	w.t.Helper()
 	for _, said := range w.said() {
@@ -182,7 +182,7 @@ func (w *walk) settle() {
 		}
 		owner := strings.TrimPrefix(channel, channels("k"))
 		if message == "0" && !isJava(owner) && w.holder == "" {
-			w.looks(owner[:36])
+			w.probes(owner[:36])
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (w *walk) furthest() time.Duration {
 	return w.ahead(last[0])
 }
 
-// holds is who holds the lock in Redis.
+// holds is the holder of the lock in Redis.
 func (w *walk) holds() string {
 	w.t.Helper()
 	m := w.s.Do(w.t, "HKEYS", "k")

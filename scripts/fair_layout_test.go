@@ -10,7 +10,7 @@ import (
 // What Java looks at is Redisson's, byte for byte, with scores by the server's
 // clock; what it does not look at vanishes, or expires.
 func TestFairLayout(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for _, c := range []struct{ key, queue, scores, heartbeats, inbox string }{
 		{"sku:42", "redisson_lock_queue:{sku:42}", "redisson_lock_timeout:{sku:42}", "holdfast_heartbeat:{sku:42}",
 			"redisson_lock__channel:{sku:42}:" + clientB},
@@ -32,7 +32,7 @@ func TestFairLayout(t *testing.T) {
 			return all
 		}
 		a, b, ctx := r.of(clientA), r.of(clientB), bounded(t)
-		r.hear(c.inbox)
+		r.subscribe(c.inbox)
 		_, err := a.Acquire(ctx, c.key, ofA(1), lease)
 		require.NoError(t, err)
 		keys(c.key)
@@ -64,10 +64,10 @@ func TestFairLayout(t *testing.T) {
 
 // All works with any bytes as a key.
 func TestF8_AnyBytesAreAFairKey(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for _, key := range []string{"{", "}", "{}", "a{b}c", "{a", "a}b{c", "\r\n", "a\x00b", "\xff\xfe", "*", "KEYS[1]", "'", " 1", long(1024)} {
 		a, b, ctx := r.of(clientA), r.of(clientB), bounded(t)
-		r.hear(b.Inbox(key))
+		r.subscribe(b.Inbox(key))
 		_, err := a.Acquire(ctx, key, ofA(1), lease)
 		require.NoError(t, err)
 		_, err = b.Enter(ctx, key, ofB(1))

@@ -36,41 +36,41 @@ func settingsOf(client string) FairSettings {
 	return FairSettings{Client: client, Stale: 5 * time.Second, FirstLease: firstLease}
 }
 
-// rig is a server with the Go clients A, B and C, whose inboxes are heard.
-type rig struct {
-	*ears
+// harness is a server with the Go clients A, B and C, which listen to their inboxes.
+type harness struct {
+	*subscriber
 	t     testing.TB
 	s     *redistest.Server
 	node  *Node
 	fairs map[string]*Fair
 }
 
-func newRig(t testing.TB, change ...func(*FairSettings)) *rig {
+func newHarness(t testing.TB, change ...func(*FairSettings)) *harness {
 	t.Helper()
 	s, n := start(t)
-	r := &rig{ears: listen(t, s), t: t, s: s, node: n, fairs: map[string]*Fair{}}
+	r := &harness{subscriber: listen(t, s), t: t, s: s, node: n, fairs: map[string]*Fair{}}
 	for _, client := range []string{clientA, clientB, clientC} {
 		settings := settingsOf(client)
 		for _, f := range change {
 			f(&settings)
 		}
 		r.fairs[client] = NewFair(n, settings)
-		r.hear(r.of(client).Inbox("k"))
+		r.subscribe(r.of(client).Inbox("k"))
 	}
 	return r
 }
 
 // of returns the Fair of an owner's client.
-func (r *rig) of(owner string) *Fair { return r.fairs[owner[:36]] }
+func (r *harness) of(owner string) *Fair { return r.fairs[owner[:36]] }
 
-func (r *rig) acquire(owner string) Acquired {
+func (r *harness) acquire(owner string) Acquired {
 	r.t.Helper()
 	a, err := r.of(owner).Acquire(bounded(r.t), "k", owner, lease)
 	require.NoError(r.t, err)
 	return a
 }
 
-func (r *rig) enter(owners ...string) Entered {
+func (r *harness) enter(owners ...string) Entered {
 	r.t.Helper()
 	e, err := r.of(owners[0]).Enter(bounded(r.t), "k", owners...)
 	require.NoError(r.t, err)
@@ -78,7 +78,7 @@ func (r *rig) enter(owners ...string) Entered {
 }
 
 // waits has owners enter one after the other, and all of them wait.
-func (r *rig) waits(owners ...string) {
+func (r *harness) waits(owners ...string) {
 	r.t.Helper()
 	for _, o := range owners {
 		e := r.enter(o)
@@ -88,20 +88,20 @@ func (r *rig) waits(owners ...string) {
 }
 
 // follow has the first owner acquire, and the others wait.
-func (r *rig) follow(holder string, owners ...string) {
+func (r *harness) follow(holder string, owners ...string) {
 	r.t.Helper()
 	require.True(r.t, r.acquire(holder).OK)
 	r.waits(owners...)
 }
 
-func (r *rig) release(owner string, served ...string) Passed {
+func (r *harness) release(owner string, served ...string) Passed {
 	r.t.Helper()
 	p, err := r.of(owner).Release(bounded(r.t), "k", owner, 0, false, served...)
 	require.NoError(r.t, err)
 	return p
 }
 
-func (r *rig) leave(owners ...string) Passed {
+func (r *harness) leave(owners ...string) Passed {
 	r.t.Helper()
 	p, err := r.of(owners[0]).Leave(bounded(r.t), "k", 0, owners...)
 	require.NoError(r.t, err)
@@ -110,19 +110,19 @@ func (r *rig) leave(owners ...string) Passed {
 
 // heartbeat is a heartbeat of a client for k that names owners, whose scores are kept 30 s
 // ahead.
-func (r *rig) heartbeat(client string, owners ...string) Probed {
+func (r *harness) heartbeat(client string, owners ...string) Probed {
 	r.t.Helper()
 	b := Heartbeat{Key: "k", Owners: owners}
 	for range owners {
 		b.Distances = append(b.Distances, 30*time.Second)
 	}
-	looked := make([]Probed, 1)
-	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{b}, looked))
-	return looked[0]
+	probed := make([]Probed, 1)
+	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{b}, probed))
+	return probed[0]
 }
 
 // silence makes a client one that has been silent for too long.
-func (r *rig) silence(clients ...string) {
+func (r *harness) silence(clients ...string) {
 	r.t.Helper()
 	for _, c := range clients {
 		r.s.Do(r.t, "HSET", heartbeats("k"), c, decimal(serverMillis(r.t, r.s)))
@@ -130,13 +130,13 @@ func (r *rig) silence(clients ...string) {
 }
 
 // expire ends the hold as its expiry would.
-func (r *rig) expire() { r.t.Helper(); r.s.Do(r.t, "DEL", "k") }
+func (r *harness) expire() { r.t.Helper(); r.s.Do(r.t, "DEL", "k") }
 
-// hold makes somebody hold the lock who is none of the clients.
-func (r *rig) hold() { r.t.Helper(); r.s.Do(r.t, "HSET", "k", ownA, "1") }
+// hold gives the lock to an owner of none of the clients.
+func (r *harness) hold() { r.t.Helper(); r.s.Do(r.t, "HSET", "k", ownA, "1") }
 
 // requireHeld requires that owner, and nobody else, holds the lock for about d.
-func (r *rig) requireHeld(owner string, d time.Duration) {
+func (r *harness) requireHeld(owner string, d time.Duration) {
 	r.t.Helper()
 	m := r.s.Do(r.t, "HGETALL", "k")
 	held, err := m.AsStrMap()
@@ -145,14 +145,14 @@ func (r *rig) requireHeld(owner string, d time.Duration) {
 	require.InDelta(r.t, d.Milliseconds(), integerOf(r.t, r.s.Do(r.t, "PTTL", "k")), 1000)
 }
 
-func (r *rig) requireFree() {
+func (r *harness) requireFree() {
 	r.t.Helper()
 	require.Zero(r.t, integerOf(r.t, r.s.Do(r.t, "EXISTS", "k")))
 }
 
 // requireQueue requires that these owners and no others wait, in this order, each
 // with a score.
-func (r *rig) requireQueue(owners ...string) {
+func (r *harness) requireQueue(owners ...string) {
 	r.t.Helper()
 	require.Equal(r.t, append([]string{}, owners...), r.waiting())
 	m := r.s.Do(r.t, "ZRANGE", scores("k"), "0", "-1")
@@ -161,7 +161,7 @@ func (r *rig) requireQueue(owners ...string) {
 	require.ElementsMatch(r.t, owners, scored)
 }
 
-func (r *rig) waiting() []string {
+func (r *harness) waiting() []string {
 	r.t.Helper()
 	m := r.s.Do(r.t, "LRANGE", queue("k"), "0", "-1")
 	waiting, err := m.AsStrSlice()
@@ -170,7 +170,7 @@ func (r *rig) waiting() []string {
 }
 
 // ahead is by how much an owner's score lies ahead of the server's clock.
-func (r *rig) ahead(owner string) time.Duration {
+func (r *harness) ahead(owner string) time.Duration {
 	r.t.Helper()
 	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
 	score, err := m.AsFloat64()
@@ -183,47 +183,47 @@ func serverMillis(t testing.TB, s *redistest.Server) int64 { return serverMicros
 // granted is a grant without fences and run.
 func granted(owner string) Grant { return Grant{Owner: owner, Lease: firstLease} }
 
-// told is the message by which a client hears of that grant.
-func told(owner string, members ...string) string {
+// grantMessage is the message that tells a client of that grant.
+func grantMessage(owner string, members ...string) string {
 	numbers := strings.Join(append([]string{"0", "0"}, members...), " ")
 	return "redisson_lock__channel:{k}:" + owner[:36] + " " + fmt.Sprintf("%s %d %s for k", owner, firstLease.Milliseconds(), numbers)
 }
 
-// ears are one connection that listens to channels.
-type ears struct {
-	t     testing.TB
-	s     *redistest.Server
-	conn  rueidis.DedicatedClient
-	heard chan rueidis.PubSubMessage
+// subscriber is one connection that listens to channels.
+type subscriber struct {
+	t        testing.TB
+	s        *redistest.Server
+	conn     rueidis.DedicatedClient
+	received chan rueidis.PubSubMessage
 }
 
-func listen(t testing.TB, s *redistest.Server) *ears {
+func listen(t testing.TB, s *redistest.Server) *subscriber {
 	t.Helper()
 	conn, stop := s.Client(t).Dedicate()
 	t.Cleanup(stop)
-	e := &ears{t: t, s: s, conn: conn, heard: make(chan rueidis.PubSubMessage, 1<<12)}
-	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { e.heard <- m }})
-	e.hear("said")
+	e := &subscriber{t: t, s: s, conn: conn, received: make(chan rueidis.PubSubMessage, 1<<12)}
+	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { e.received <- m }})
+	e.subscribe("said")
 	return e
 }
 
-func (e *ears) hear(channels ...string) {
+func (e *subscriber) subscribe(channels ...string) {
 	e.t.Helper()
 	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Subscribe().Channel(channels...).Build()).Error())
 }
 
-func (e *ears) deafen(channels ...string) {
+func (e *subscriber) unsubscribe(channels ...string) {
 	e.t.Helper()
 	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Unsubscribe().Channel(channels...).Build()).Error())
 }
 
 // said returns what was said since it was last asked, each as channel and
 // message. Redis keeps messages to one connection in their order.
-func (e *ears) said() []string {
+func (e *subscriber) said() []string {
 	e.t.Helper()
 	require.EqualValues(e.t, 1, integerOf(e.t, e.s.Do(e.t, "PUBLISH", "said", "")))
 	var said []string
-	for m := range e.heard {
+	for m := range e.received {
 		if m.Channel == "said" {
 			break
 		}
@@ -233,7 +233,7 @@ func (e *ears) said() []string {
 }
 
 // requireSaid requires that this and nothing else was said.
-func (e *ears) requireSaid(want ...string) {
+func (e *subscriber) requireSaid(want ...string) {
 	e.t.Helper()
 	require.Equal(e.t, strings.Join(want, "\n"), strings.Join(e.said(), "\n"))
 }

@@ -36,10 +36,10 @@ func TestEmbeddedServerFair(t *testing.T) {
 	require.True(t, c.OK)
 	require.Equal(t, lease, m.TTL("k"))
 
-	looked := make([]Probed, 1)
+	probed := make([]Probed, 1)
 	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(3), ofA(9)}, Distances: []time.Duration{time.Minute, time.Minute}}}
-	require.NoError(t, f.Heartbeat(ctx, asked, looked))
-	require.Equal(t, []Probed{{Grant: Grant{Owner: ofA(2)}, Absent: []int{1}}}, looked)
+	require.NoError(t, f.Heartbeat(ctx, asked, probed))
+	require.Equal(t, []Probed{{Grant: Grant{Owner: ofA(2)}, Absent: []int{1}}}, probed)
 	h, waiting, err := f.Inspect(ctx, "k")
 	require.NoError(t, err)
 	require.Equal(t, Holder{Owner: ofA(2), Entries: 1, Remaining: lease}, h)

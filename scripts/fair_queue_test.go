@@ -11,7 +11,7 @@ import (
 )
 
 func TestG8_FirstComeFirstServed(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	require.Equal(t, Acquired{OK: true}, r.acquire(ofC(1)))
 	order := []string{ofB(1), ofA(1), ofC(2), ofB(2), ofA(2), ofA(3), ofB(3)}
 	r.waits(order...)
@@ -20,12 +20,12 @@ func TestG8_FirstComeFirstServed(t *testing.T) {
 	for i, next := range order {
 		p := r.release(holder)
 		require.True(t, p.Ours)
-		if next[:36] == holder[:36] { // told in the reply, and not again by a message
+		if next[:36] == holder[:36] { // granted in the reply, and not again by a message
 			require.Equal(t, granted(next), p.Grant)
 			r.requireSaid()
 		} else {
 			require.Zero(t, p.Grant)
-			r.requireSaid(told(next))
+			r.requireSaid(grantMessage(next))
 		}
 		r.requireHeld(next, firstLease)
 		r.requireQueue(order[i+1:]...)
@@ -37,7 +37,7 @@ func TestG8_FirstComeFirstServed(t *testing.T) {
 }
 
 func TestEnterManyAtOnceKeepsTheirOrder(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.hold()
 	e := r.enter(ofA(3), ofA(1), ofA(2))
 	require.Equal(t, []Place{Waiting, Waiting, Waiting}, e.Places)
@@ -45,7 +45,7 @@ func TestEnterManyAtOnceKeepsTheirOrder(t *testing.T) {
 }
 
 func TestEnterRepeatedKeepsThePlace(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofC(1))
 	r.waits(ofA(1), ofB(1))
 	before := r.ahead(ofA(1))
@@ -61,7 +61,7 @@ func TestEnterRepeatedKeepsThePlace(t *testing.T) {
 }
 
 func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	_, err := r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(1), ofA(2))
 	require.NoError(t, err)
 	require.Equal(t, Acquired{Gone: true}, r.acquire(ofA(1)))
@@ -78,7 +78,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 }
 
 func TestEnterServesAFreeLock(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	e := r.enter(ofA(1), ofA(2))
 	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Distance: 30 * time.Second, Grant: granted(ofA(1))}, e)
 	r.requireHeld(ofA(1), firstLease)
@@ -86,16 +86,16 @@ func TestEnterServesAFreeLock(t *testing.T) {
 
 	r.waits(ofB(1))
 	r.expire()
-	e = r.enter(ofC(1)) // who waits longer is served
+	e = r.enter(ofC(1)) // the waiter before it is served
 	require.Equal(t, []Place{Waiting}, e.Places)
 	require.Zero(t, e.Grant)
-	r.requireSaid(told(ofA(2)))
+	r.requireSaid(grantMessage(ofA(2)))
 	r.requireHeld(ofA(2), firstLease)
 	r.requireQueue(ofB(1), ofC(1))
 }
 
 func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(1)))
 	r.requireHeld(ofA(1), lease)
 	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(1)), "repeated")
@@ -112,16 +112,16 @@ func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 	r.expire()
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofA(3)))
 	r.requireHeld(ofA(2), firstLease)
-	r.requireSaid(told(ofA(2)))
+	r.requireSaid(grantMessage(ofA(2)))
 
 	// Nobody hears, but somebody lives.
 	r.expire()
-	r.deafen(r.of(ofB(2)).Inbox("k"))
+	r.unsubscribe(r.of(ofB(2)).Inbox("k"))
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofA(3)))
 	r.requireFree()
 	r.requireQueue(ofB(2))
 
-	// All who wait are dead.
+	// All that wait are dead.
 	r.silence(clientB)
 	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(3)))
 	r.requireHeld(ofA(3), lease)
@@ -129,7 +129,7 @@ func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 }
 
 func TestConfirmSetsTheLease(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.enter(ofA(1))
 	c, err := r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), lease)
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestConfirmSetsTheLease(t *testing.T) {
 }
 
 func TestFairInspect(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	inspect := func() (Holder, int) {
 		h, waiting, err := r.of(ofA(1)).Inspect(bounded(t), "k")
 		require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestFairInspect(t *testing.T) {
 }
 
 func TestFairForceRelease(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	force := func() bool {
 		existed, err := r.of(ofA(1)).ForceRelease(bounded(t), "k")
 		require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestFairForceRelease(t *testing.T) {
 	r.waits(ofA(1), ofB(1))
 	require.True(t, force())
 	r.requireHeld(ofA(1), firstLease)
-	r.requireSaid(told(ofA(1))) // by a message even to the caller's
+	r.requireSaid(grantMessage(ofA(1))) // by a message even to the caller's
 	require.True(t, force())
 	require.True(t, force())
 	require.False(t, force())
@@ -198,7 +198,7 @@ func TestFairForceRelease(t *testing.T) {
 // A PTTL that has run down to 0 while the key still stands must not read as free:
 // a second owner beside the first would bring that one's lease back to life.
 func TestG1_LastMillisecondIsNotAcquiredInOrder(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	for i := range 10 {
 		r.s.Do(t, "HSET", "k", ofC(1), "1")
 		r.s.Do(t, "PEXPIRE", "k", "3")
@@ -214,7 +214,7 @@ func TestG1_LastMillisecondIsNotAcquiredInOrder(t *testing.T) {
 
 // Whoever leaves together, and wherever they stand, the others stay in their order.
 func TestLeaveOfMany(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	for range 40 {

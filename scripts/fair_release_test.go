@@ -8,22 +8,22 @@ import (
 )
 
 func TestG5_ReleaseRepeatedServesNobody(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.follow(ofA(1), ofB(1), ofC(1))
 	require.Equal(t, Passed{Ours: true}, r.release(ofA(1)))
 	before := state(t, r.s)
 	require.Equal(t, Passed{}, r.release(ofA(1)))
 	require.Equal(t, before, state(t, r.s))
-	r.requireSaid(told(ofB(1)))
+	r.requireSaid(grantMessage(ofB(1)))
 
-	r.expire() // also where the lock is free again: that is for a look to find
+	r.expire() // also where the lock is free again: that is for a probe to find
 	require.Equal(t, Passed{}, r.release(ofA(1)))
 	r.requireFree()
 	r.requireSaid()
 }
 
 func TestG6_OnlyTheOwnerReleases(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.follow(ofA(1), ofB(1))
 	before := state(t, r.s)
 	for _, stranger := range []string{ofA(10), ofA(2), ofB(1), ofB(2), ofA(1) + " "} {
@@ -35,7 +35,7 @@ func TestG6_OnlyTheOwnerReleases(t *testing.T) {
 }
 
 func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.acquire(ofA(1))
 	_, err := r.node.Recount(bounded(t), "k", ofA(1), 7)
 	require.NoError(t, err)
@@ -49,18 +49,18 @@ func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
 	r.requireFree()
 }
 
-// A grant names those who follow it of the same client, without a gap and up to
+// A grant names the owners of the same client that follow it, without a gap and up to
 // a number.
 func TestRunOfAGrant(t *testing.T) {
-	r := newRig(t, func(s *FairSettings) { s.Members = 2 })
+	r := newHarness(t, func(s *FairSettings) { s.Members = 2 })
 	r.follow(ofC(1), ofA(1), ofA(2), ofB(1), ofA(3), ofA(4), ofA(5), ofA(6))
 	r.release(ofC(1))
-	r.requireSaid(told(ofA(1), "02"))
+	r.requireSaid(grantMessage(ofA(1), "02"))
 	r.requireQueue(ofA(2), ofB(1), ofA(3), ofA(4), ofA(5), ofA(6)) // members keep their places
 	r.release(ofA(1), ofA(2))
-	r.requireSaid(told(ofB(1)))
+	r.requireSaid(grantMessage(ofB(1)))
 	r.release(ofB(1))
-	r.requireSaid(told(ofA(3), "04", "05"))
+	r.requireSaid(grantMessage(ofA(3), "04", "05"))
 	p := r.release(ofA(3))
 	require.Equal(t, []string{ofA(5), ofA(6)}, p.Grant.Members)
 	r.requireQueue(ofA(5), ofA(6))
@@ -74,16 +74,16 @@ func TestRunOfAGrant(t *testing.T) {
 		require.Equal(t, c.members, r.heartbeat(clientA).Grant.Members)
 	}
 
-	// Counted from the one who is served, though others keep their places before.
+	// Counted from the owner that is served, though others keep their places before.
 	r.s.Do(t, "FLUSHALL")
 	r.follow(ofC(1), ofB(1), ofA(1), ofA(2), ofA(3), ofA(4))
-	r.deafen(r.of(clientB).Inbox("k"))
+	r.unsubscribe(r.of(clientB).Inbox("k"))
 	r.release(ofC(1))
-	r.requireSaid(told(ofA(1), "02", "03"))
+	r.requireSaid(grantMessage(ofA(1), "02", "03"))
 }
 
-func TestReleaseTakesOutWhoWasServed(t *testing.T) {
-	r := newRig(t)
+func TestReleaseTakesOutTheServed(t *testing.T) {
+	r := newHarness(t)
 	r.follow(ofA(1), ofA(2), ofA(3), ofB(1), ofA(4))
 	require.Equal(t, Passed{Ours: true}, r.release(ofA(1), ofA(2), ofA(3)))
 	r.requireHeld(ofB(1), firstLease)
@@ -113,7 +113,7 @@ func TestReleaseTakesOutWhoWasServed(t *testing.T) {
 }
 
 func TestLeaveFromAnywhere(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.follow(ofC(1), ofA(1), ofB(1), ofA(2), ofA(3), ofB(2))
 	require.Equal(t, Passed{Ours: true}, r.leave(ofA(2), ofA(1), ofA(7)))
 	r.requireQueue(ofB(1), ofA(3), ofB(2))
@@ -123,15 +123,15 @@ func TestLeaveFromAnywhere(t *testing.T) {
 	r.requireQueue(ofB(1), ofA(3), ofB(2))
 }
 
-// Who leaves after it was granted the lock passes it on; who leaves while it is
+// An owner that leaves after it was granted the lock passes it on; one that leaves while it is
 // free serves the next.
 func TestF4_LeavePassesOn(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.follow(ofC(1), ofA(1), ofA(2), ofB(1), ofB(2))
 	r.release(ofC(1))
-	r.requireSaid(told(ofA(1)))
+	r.requireSaid(grantMessage(ofA(1)))
 	require.Equal(t, Passed{Ours: true}, r.leave(ofA(2), ofA(1)))
-	r.requireSaid(told(ofB(1)))
+	r.requireSaid(grantMessage(ofB(1)))
 	r.requireHeld(ofB(1), firstLease)
 	require.Equal(t, Passed{Ours: true, Grant: granted(ofB(2))}, r.leave(ofB(1)))
 	r.requireSaid()
@@ -139,12 +139,12 @@ func TestF4_LeavePassesOn(t *testing.T) {
 	r.waits(ofA(3), ofC(2))
 	r.expire()
 	r.leave(ofA(3))
-	r.requireSaid(told(ofC(2)))
+	r.requireSaid(grantMessage(ofC(2)))
 	r.requireQueue()
 }
 
 func TestF7_LeaveWithTombstone(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.hold()
 	r.waits(ofA(1), ofA(2))
 	_, err := r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(2), ofA(1))
@@ -163,7 +163,7 @@ func TestF7_LeaveWithTombstone(t *testing.T) {
 // The counter is ours and Java's: it is only ever lowered to a number in use,
 // never raised or created by a release, and keeps the expiry that it has.
 func TestFairFencesGivenBack(t *testing.T) {
-	r := newRig(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
+	r := newHarness(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
 	release := func(owner string, last int64) {
 		t.Helper()
 		p, err := r.of(owner).Release(bounded(t), "k", owner, last, false)
@@ -202,7 +202,7 @@ func fencing(reserve int64) func(*FairSettings) {
 // Numbers grow from hold to hold, however it is got: taken, granted in a reply,
 // by a message or to a run, confirmed, after the counter was lost.
 func TestG10_FairFencesGrow(t *testing.T) {
-	r := newRig(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
+	r := newHarness(t, fencing(10), func(s *FairSettings) { s.Members = 3 })
 	var last int64
 	next := func(first, end, most int64) {
 		t.Helper()
@@ -267,7 +267,7 @@ func TestG10_FairFencesGrow(t *testing.T) {
 
 // However many follow, a grant names them all up to the most, and nobody beyond.
 func TestRunOfMany(t *testing.T) {
-	r := newRig(t, func(s *FairSettings) { s.Members = 30 })
+	r := newHarness(t, func(s *FairSettings) { s.Members = 30 })
 	for _, count := range []int{1, 7, 8, 9, 23, 24, 25, 29, 30, 31} {
 		r.s.Do(t, "FLUSHALL")
 		r.hold()
@@ -283,12 +283,12 @@ func TestRunOfMany(t *testing.T) {
 	}
 }
 
-// Who did not hear its grant stands before the run that was served instead, and
+// A waiter whose grant was not delivered stands before the run that was served instead, and
 // keeps its place when the run is over.
-func TestFair_RunBehindTheDeaf(t *testing.T) {
-	r := newRig(t, func(s *FairSettings) { s.Members = 5 })
+func TestFair_RunBehindUndelivered(t *testing.T) {
+	r := newHarness(t, func(s *FairSettings) { s.Members = 5 })
 	r.follow(ofC(1), ofB(1), ofA(1), ofA(2), ofA(3))
-	r.deafen(r.of(clientB).Inbox("k"))
+	r.unsubscribe(r.of(clientB).Inbox("k"))
 	r.release(ofC(1)) // A1 is granted, with a run
 	r.requireQueue(ofB(1), ofA(2), ofA(3))
 	_, err := r.of(clientC).ForceRelease(bounded(t), "k") // A2 is granted, which the run has served

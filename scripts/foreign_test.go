@@ -30,7 +30,7 @@ func foreign() map[string][]string {
 // What others keep in a hash is refused at once, and left as it is.
 func TestF33_ForeignHash(t *testing.T) {
 	s, n := start(t)
-	least := user(t, s, "least") // who may not do more, and so not read it whole
+	least := user(t, s, "least") // it may not do more, and so not read it whole
 	others := []string{"recount", "renew", "release", "release fenced", "clean_up"}
 	for what, fields := range foreign() {
 		s.Do(t, append([]string{"HSET", "k"}, fields...)...)
@@ -60,7 +60,7 @@ func TestF33_ForeignHash(t *testing.T) {
 }
 
 func TestF33_ForeignHashInOrder(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	least := fairUser(t, r.s, "least")
 	calls := fairCalls()
 	others := []string{"release", "leave", "confirm", "release each", "release served", "release in doubt"}
@@ -87,7 +87,7 @@ func TestF33_ForeignHashInOrder(t *testing.T) {
 	}
 }
 
-// A lock is told from that whoever holds it: us, or Java.
+// A lock is recognised, whoever holds it: we, or Java.
 func TestForeignIsNoLock(t *testing.T) {
 	s, n := start(t)
 	for _, owner := range []string{ownA, ownB, ofJ(1), ofJ(4711), clientJ + ":-7516192768", clientJ + ":0"} {

@@ -166,14 +166,14 @@ func TestReleaseTellsTheListeners(t *testing.T) {
 	s, n := start(t)
 	listener, stop := s.Client(t).Dedicate()
 	t.Cleanup(stop)
-	heard := make(chan rueidis.PubSubMessage, 8)
-	gone := listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m }})
+	received := make(chan rueidis.PubSubMessage, 8)
+	gone := listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { received <- m }})
 	require.NoError(t, listener.Do(bounded(t), listener.B().Subscribe().Channel(Channel("k")).Build()).Error())
 
 	hear := func() {
 		t.Helper()
 		select {
-		case m := <-heard:
+		case m := <-received:
 			require.Equal(t, "redisson_lock__channel:{k}", m.Channel)
 			require.Equal(t, "0", m.Message)
 		case err := <-gone:
@@ -209,7 +209,7 @@ func TestReleaseTellsTheListeners(t *testing.T) {
 	_, err = n.CleanUp(bounded(t), "k", ownA)
 	require.NoError(t, err)
 	s.Do(t, "PUBLISH", Channel("k"), "end")
-	require.Equal(t, "end", (<-heard).Message, "nothing was released, so nothing is told")
+	require.Equal(t, "end", (<-received).Message, "nothing was released, so nobody is notified")
 }
 
 func TestInspect(t *testing.T) {

@@ -15,8 +15,8 @@ func TestLayout(t *testing.T) {
 	ctx := bounded(t)
 	listener, stop := s.Client(t).Dedicate()
 	t.Cleanup(stop)
-	heard := make(chan rueidis.PubSubMessage, 8)
-	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m }})
+	received := make(chan rueidis.PubSubMessage, 8)
+	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { received <- m }})
 	require.NoError(t, listener.Do(ctx, listener.B().Psubscribe().Pattern("*").Build()).Error())
 
 	has := func(command []string, want ...string) {
@@ -68,7 +68,7 @@ func TestLayout(t *testing.T) {
 			_, err = n.Release(ctx, c.key, ownA, 0)
 			require.NoError(t, err)
 			has([]string{"KEYS", "*"})
-			m := <-heard
+			m := <-received
 			require.Equal(t, c.channel, m.Channel)
 			require.Equal(t, "0", m.Message)
 
@@ -86,7 +86,7 @@ func TestLayout(t *testing.T) {
 			has([]string{"KEYS", "*"}, c.gone)
 			has([]string{"GET", c.gone}, "1")
 			pttl(c.gone, time.Minute)
-			m = <-heard
+			m = <-received
 			require.Equal(t, c.channel, m.Channel)
 			require.Equal(t, "0", m.Message)
 
@@ -94,11 +94,11 @@ func TestLayout(t *testing.T) {
 			_, err = n.ForceRelease(ctx, c.key)
 			require.NoError(t, err)
 			has([]string{"KEYS", "*"}, c.gone)
-			m = <-heard
+			m = <-received
 			require.Equal(t, c.channel, m.Channel)
 			require.Equal(t, "0", m.Message)
 			s.Do(t, "FLUSHALL")
-			require.Empty(t, heard)
+			require.Empty(t, received)
 		})
 	}
 }

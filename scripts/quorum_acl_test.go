@@ -40,7 +40,7 @@ func nodeVerbs() map[string]func(ctx context.Context, n *Node, vote *Vote, key, 
 		_, err := n.RunID(ctx)
 		return err
 	}
-	all["look"] = func(ctx context.Context, n *Node, _ *Vote, _, _ string) error {
+	all["check"] = func(ctx context.Context, n *Node, _ *Vote, _, _ string) error {
 		_, _, err := n.CheckNode(ctx, Mark, newEpoch(), ofThree(longest), "")
 		return err
 	}
@@ -48,20 +48,20 @@ func nodeVerbs() map[string]func(ctx context.Context, n *Node, vote *Vote, key, 
 }
 
 func TestF32_QuorumLeastRightsSuffice(t *testing.T) {
-	s, _, vote := startRipe(t)
+	s, _, vote := startActive(t)
 	n := quorumUser(t, s, "least")
 	for name, verb := range nodeVerbs() {
 		require.NoError(t, verb(bounded(t), n, vote, "k", ownA), name)
 		s.Do(t, "DEL", "k", counter("k"), tombstone("k", ownA))
 	}
 	s.Do(t, "DEL", marker)
-	ripe(t, n)
+	activated(t, n)
 }
 
 // Each command is taken away in turn. A verb that still ends well has done its
 // work; one that fails says why and leaves everything as it was.
 func TestF32_QuorumEachCommandRefused(t *testing.T) {
-	s, admin, vote := startRipe(t)
+	s, admin, vote := startActive(t)
 	// Refusals that a verb rides out, by design.
 	tolerated := map[string]string{
 		"get": "release fenced", "set": "release fenced clean_up undo in doubt", "hset": "renew",
@@ -72,7 +72,7 @@ func TestF32_QuorumEachCommandRefused(t *testing.T) {
 	for _, command := range QuorumCommands() {
 		n := quorumUser(t, s, "without-"+command, command)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			for _, found := range []string{"free", "held", "held by another", "not looked at"} {
+			for _, found := range []string{"free", "held", "held by another", "not checked"} {
 				s.Do(t, "FLUSHALL")
 				s.Do(t, "SET", marker, vote.marker)
 				switch found {
@@ -81,12 +81,12 @@ func TestF32_QuorumEachCommandRefused(t *testing.T) {
 					require.NoError(t, err)
 				case "held by another":
 					acquired(t, admin, "k", ownB)
-				case "not looked at":
+				case "not checked":
 					s.Do(t, "DEL", marker)
 				}
 				if command == "eval" { // needed only where the script is unknown
 					s.Do(t, "SCRIPT", "FLUSH")
-					_, _ = looked(t, admin, Mark)
+					_, _ = checked(t, admin, Mark)
 				}
 				before := state(t, s)
 				err := all[name](bounded(t), n, vote, "k", ownA)
@@ -120,7 +120,7 @@ func requireExpiriesBesidesMarker(t *testing.T, s *redistest.Server) {
 }
 
 func TestF32_QuorumForeignKeys(t *testing.T) {
-	s, _, vote := startRipe(t)
+	s, _, vote := startActive(t)
 	n := quorumUser(t, s, "least")
 	before := state(t, s)
 	for name, verb := range quorumVerbs {
@@ -132,7 +132,7 @@ func TestF32_QuorumForeignKeys(t *testing.T) {
 }
 
 func TestF33_QuorumWrongType(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	for _, foreign := range [][]string{
 		{"SET", "k", "x"}, {"LPUSH", "k", "x"}, {"SADD", "k", "x"}, {"ZADD", "k", "1", "x"}, {"XADD", "k", "*", "f", "v"},
 	} {

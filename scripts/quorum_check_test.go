@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-func TestLookMarksAFreshNode(t *testing.T) {
+func TestCheckMarksAFreshNode(t *testing.T) {
 	s, n := start(t)
-	first, vote := looked(t, n, Mark)
+	first, vote := checked(t, n, Mark)
 	require.False(t, has(vote))
 	require.True(t, first.Marked)
 	require.Equal(t, ofThree(longest), first.Deployment)
@@ -28,7 +28,7 @@ func TestLookMarksAFreshNode(t *testing.T) {
 
 	before := state(t, s)
 	for _, how := range []CheckMode{Mark, Observe, Activate} {
-		again, vote := looked(t, n, how)
+		again, vote := checked(t, n, how)
 		require.False(t, has(vote))
 		require.False(t, again.Marked)
 		require.Equal(t, first.Epoch, again.Epoch)
@@ -53,9 +53,9 @@ func TestQuarantineEnds(t *testing.T) {
 
 	// The margin, where it can be seen.
 	s.Do(t, "DEL", marker)
-	looked(t, n, Mark)
+	checked(t, n, Mark)
 	forge(t, s, wordSince, decimal(serverMicros(t, s)/1000-longest.Milliseconds()))
-	said, vote := looked(t, n, Mark)
+	said, vote := checked(t, n, Mark)
 	require.False(t, has(vote))
 	require.InDelta(t, longest.Milliseconds()*2/100, said.Left.Milliseconds(), 5000)
 }
@@ -81,7 +81,7 @@ func TestGuard_MarkerChecks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Do(t, "FLUSHALL")
-			vote := ripe(t, n)
+			vote := activated(t, n)
 			change()
 			forged := markerOf(t, s)
 			requireNoVote(t, s, n, vote)
@@ -95,7 +95,7 @@ func TestGuard_MarkerChecks(t *testing.T) {
 				require.Equal(t, forged, markerOf(t, s), how)
 			}
 
-			said, new := looked(t, n, Mark)
+			said, new := checked(t, n, Mark)
 			require.False(t, has(new))
 			require.True(t, said.Marked)
 			require.InDelta(t, longest*102/100, said.Left, float64(5*time.Second))
@@ -107,7 +107,7 @@ func TestGuard_MarkerChecks(t *testing.T) {
 
 // What other clients hold may be as long as they said.
 func TestGuard_LongestLease(t *testing.T) {
-	s, n, _ := startRipe(t)
+	s, n, _ := startActive(t)
 	before := markerOf(t, s)
 	for _, mine := range []time.Duration{longest / 2, 2 * longest} {
 		said, _, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(mine), "")
@@ -140,9 +140,9 @@ func TestActivate(t *testing.T) {
 	require.Empty(t, said.Epoch)
 	require.Empty(t, state(t, s), "no marker, nothing to activate")
 
-	said, _ = looked(t, n, Mark)
+	said, _ = checked(t, n, Mark)
 	began, begun := said.Epoch, markerOf(t, s)
-	said, _ = looked(t, n, Observe)
+	said, _ = checked(t, n, Observe)
 	require.Equal(t, began, said.Epoch)
 	require.Equal(t, begun, markerOf(t, s))
 	for _, of := range []string{"", "none", newEpoch(), began[1:], began + "0"} {
@@ -164,12 +164,12 @@ func TestActivate(t *testing.T) {
 	require.Equal(t, activated, markerOf(t, s))
 }
 
-// A look whose reply is lost has marked the node: the next one finds that.
-func TestG5_LookRepeated(t *testing.T) {
+// A check whose reply is lost has marked the node: the next one finds that.
+func TestG5_CheckRepeated(t *testing.T) {
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
 	n := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }))
-	looked(t, n, Mark)
+	checked(t, n, Mark)
 	s.Do(t, "DEL", marker)
 	lost := p.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVAL" })
 	_, vote, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(longest), "")
@@ -179,14 +179,14 @@ func TestG5_LookRepeated(t *testing.T) {
 	<-lost
 	before := markerOf(t, s)
 	require.NotEmpty(t, before)
-	said, _ := looked(t, n, Mark)
+	said, _ := checked(t, n, Mark)
 	require.False(t, said.Marked)
 	require.Equal(t, before, markerOf(t, s))
 }
 
-// The scripts are loaded only into the process that was looked at.
-func TestGuard_RestartInTheMiddleOfALook(t *testing.T) {
-	s, admin, vote := startRipe(t, "--appendonly", "yes", "--appendfsync", "always")
+// The scripts are loaded only into the process that was checked.
+func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
+	s, admin, vote := startActive(t, "--appendonly", "yes", "--appendfsync", "always")
 	require.True(t, voted(t, admin, vote, ownA).OK)
 	client := s.Client(t)
 	n := NewNode(interrupted{client, func() {
@@ -234,7 +234,7 @@ func (c interruptedConn) Do(ctx context.Context, cmd rueidis.Completed) rueidis.
 	return c.DedicatedClient.Do(ctx, cmd)
 }
 
-func TestLookOfAForeignKey(t *testing.T) {
+func TestCheckOfAForeignKey(t *testing.T) {
 	s, n := start(t)
 	s.Do(t, "LPUSH", marker, "x")
 	before := state(t, s)

@@ -11,12 +11,12 @@ import (
 
 // A node keeps Redisson's layout of a plain lock, and a marker.
 func TestQuorumLayout(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	ctx := bounded(t)
 	listener, stop := s.Client(t).Dedicate()
 	t.Cleanup(stop)
-	heard := make(chan rueidis.PubSubMessage, 8)
-	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m }})
+	received := make(chan rueidis.PubSubMessage, 8)
+	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { received <- m }})
 	require.NoError(t, listener.Do(ctx, listener.B().Psubscribe().Pattern("*").Build()).Error())
 
 	const key, gone = "sku:42", "holdfast_gone:{sku:42}:" + ownA
@@ -77,13 +77,13 @@ func TestQuorumLayout(t *testing.T) {
 		}
 		s.Do(t, "DEL", gone)
 	}
-	require.Empty(t, heard, "of a round that failed nobody is told")
+	require.Empty(t, received, "nobody is notified of a round that failed")
 	s.Do(t, "PUBLISH", "end", "")
-	require.Equal(t, "end", (<-heard).Channel)
+	require.Equal(t, "end", (<-received).Channel)
 }
 
 func TestF7_LateVoteFindsTheTombstone(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	for _, f := range []bool{false, true} {
 		require.NoError(t, undo(n, bounded(t), "k", ownA, true))
 		before := state(t, s)
@@ -100,7 +100,7 @@ func TestF7_LateVoteFindsTheTombstone(t *testing.T) {
 
 // The scripts check their arguments themselves, before they write.
 func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	bad := []string{"", "0", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "inf", "9999999999999999999"}
 	run := func(name string, sc script, keys []string, args ...string) {
 		t.Helper()

@@ -26,17 +26,17 @@ func newEpoch() string { return fmt.Sprintf("e%07x", epochs.Add(1)) }
 // ofThree is a deployment of three nodes.
 func ofThree(longest time.Duration) Deployment { return Deployment{longest, 3} }
 
-func looked(t testing.TB, n *Node, how CheckMode) (Standing, *Vote) {
+func checked(t testing.TB, n *Node, how CheckMode) (Standing, *Vote) {
 	t.Helper()
 	s, vote, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), "")
 	require.NoError(t, err)
 	return s, vote
 }
 
-// ripe gives a fresh node its vote.
-func ripe(t testing.TB, n *Node) *Vote {
+// activated gives a fresh node its vote.
+func activated(t testing.TB, n *Node) *Vote {
 	t.Helper()
-	s, vote := looked(t, n, Mark)
+	s, vote := checked(t, n, Mark)
 	require.True(t, s.Marked)
 	require.False(t, has(vote))
 	_, vote, err := n.CheckNode(bounded(t), Activate, newEpoch(), ofThree(longest), s.Epoch)
@@ -45,11 +45,11 @@ func ripe(t testing.TB, n *Node) *Vote {
 	return vote
 }
 
-// startRipe is a server that has a vote.
-func startRipe(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote) {
+// startActive is a server that has a vote.
+func startActive(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote) {
 	t.Helper()
 	s, n := start(t, args...)
-	return s, n, ripe(t, n)
+	return s, n, activated(t, n)
 }
 
 // has is for assertions: a vote that they print is two scripts long.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestRenewVotedAnswersForEachKey(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	for _, k := range []string{"a", "d"} {
 		acquired(t, n, k, ownA)
 		s.Do(t, "PEXPIRE", k, "1000")
@@ -43,7 +43,7 @@ func TestRenewVotedAnswersForEachKey(t *testing.T) {
 // A lock that is there on a node which did not give it is no vote. That it is not
 // there is always true.
 func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	acquired(t, n, "k", ownA)
 	renew := func(v *Vote) (bool, []Answer) {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
 		"other epoch":    func() { forge(t, s, wordEpoch, "abc") },
 		"longer":         func() { s.Do(t, "APPEND", marker, " ") },
 		"empty":          func() { s.Do(t, "SET", marker, "") },
-		"activated anew": func() { s.Do(t, "DEL", marker); ripe(t, n) },
+		"activated anew": func() { s.Do(t, "DEL", marker); activated(t, n) },
 	} {
 		s.Do(t, "SET", marker, vote.marker)
 		change()
@@ -77,7 +77,7 @@ func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
 }
 
 func TestG5_RenewVotedRepeated(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	acquired(t, n, "k", ownA)
 	for range 2 {
 		s.Do(t, "PEXPIRE", "k", "1000")
@@ -93,7 +93,7 @@ func TestG5_RenewVotedRepeated(t *testing.T) {
 }
 
 func TestRenewVotedRefused(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	acquired(t, n, "k", ownA)
 	s.Do(t, "ACL", "SETUSER", "default", "-pexpire")
 	answers := make([]Answer, 2)
@@ -104,7 +104,7 @@ func TestRenewVotedRefused(t *testing.T) {
 }
 
 func TestF30_QuorumOutOfMemory(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	ctx := bounded(t)
 	require.True(t, voted(t, n, vote, ownA).OK)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
@@ -130,7 +130,7 @@ func TestF30_QuorumOutOfMemory(t *testing.T) {
 	require.InDelta(t, time.Minute.Milliseconds(), integerOf(t, s.Do(t, "PTTL", "k")), 5000)
 
 	s.Do(t, "SCRIPT", "FLUSH") // the vote can be had again
-	_, again := looked(t, n, Mark)
+	_, again := checked(t, n, Mark)
 	require.Equal(t, vote, again)
 	require.NoError(t, undo(n, ctx, "k", ownA, true))
 	requireGone(t, s, "k")

@@ -12,7 +12,7 @@ import (
 )
 
 func TestVotedAcquire(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	for _, v := range []*Vote{vote, nil} {
 		for _, f := range []bool{false, true} {
 			get := func(owner string) NodeReply {
@@ -43,7 +43,7 @@ func TestVotedAcquire(t *testing.T) {
 
 // Of many, each is taken or refused for itself.
 func TestVotedAcquireMany(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	for _, v := range []*Vote{vote, nil} {
 		for _, f := range []bool{false, true} {
 			s.Do(t, "SET", "string", "x")
@@ -85,7 +85,7 @@ func TestG5_VotedAcquireRepeated(t *testing.T) {
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
 	n := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }))
-	vote := ripe(t, n)
+	vote := activated(t, n)
 	lost := p.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVALSHA" })
 	_, err := acquireVoted(n, bounded(t), vote, "k", ownA, lease, false)
 	require.Equal(t, Unknown, OutcomeOf(err))
@@ -97,12 +97,12 @@ func TestG5_VotedAcquireRepeated(t *testing.T) {
 }
 
 // A server that forgot the scripts may have forgotten the locks: nothing brings
-// them back but a look, which then finds all as it was.
-func TestGuard_F23_ScriptFlushCostsALook(t *testing.T) {
+// them back but a check, which then finds all as it was.
+func TestGuard_F23_ScriptFlushCostsACheck(t *testing.T) {
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
 	n := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }))
-	vote := ripe(t, n)
+	vote := activated(t, n)
 	s.Do(t, "SCRIPT", "FLUSH")
 	p.OnRequest(func(cmd []string) redistest.Verdict {
 		if cmd[0] == "EVAL" && strings.Contains(cmd[1], vote.marker) {
@@ -112,7 +112,7 @@ func TestGuard_F23_ScriptFlushCostsALook(t *testing.T) {
 	})
 	requireNoVote(t, s, n, vote)
 	before := state(t, s)
-	said, again := looked(t, n, Mark)
+	said, again := checked(t, n, Mark)
 	require.False(t, said.Marked)
 	require.Equal(t, vote, again)
 	require.Equal(t, before, state(t, s))
@@ -120,7 +120,7 @@ func TestGuard_F23_ScriptFlushCostsALook(t *testing.T) {
 }
 
 func TestGuard_RestartedEmpty(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	require.True(t, voted(t, n, vote, ownA).OK)
 	s.Restart()
 	requireQuarantine(t, s, n, vote)
@@ -128,7 +128,7 @@ func TestGuard_RestartedEmpty(t *testing.T) {
 
 // Not even a server that kept all of its data votes by the text of an earlier boot.
 func TestGuard_RestartedWithItsData(t *testing.T) {
-	s, n, vote := startRipe(t, "--appendonly", "yes", "--appendfsync", "always")
+	s, n, vote := startActive(t, "--appendonly", "yes", "--appendfsync", "always")
 	s.Restart()
 	dialAgain(t, n)
 	for _, how := range []CheckMode{Observe, Activate} {
@@ -143,7 +143,7 @@ func TestGuard_RestartedWithItsData(t *testing.T) {
 }
 
 func TestGuard_Flushed(t *testing.T) {
-	s, n, vote := startRipe(t)
+	s, n, vote := startActive(t)
 	require.True(t, voted(t, n, vote, ownA).OK)
 	s.Do(t, "FLUSHALL")
 	requireQuarantine(t, s, n, vote)
@@ -153,13 +153,13 @@ func TestGuard_Flushed(t *testing.T) {
 	}
 }
 
-// requireQuarantine requires that the old vote is void, that a look begins a
+// requireQuarantine requires that the old vote is void, that a check begins a
 // quarantine, and that the old vote is void then, too.
 func requireQuarantine(t *testing.T, s *redistest.Server, n *Node, vote *Vote) {
 	t.Helper()
 	dialAgain(t, n)
 	requireNoVote(t, s, n, vote)
-	said, none := looked(t, n, Mark)
+	said, none := checked(t, n, Mark)
 	require.True(t, said.Marked)
 	require.Positive(t, said.Left)
 	require.False(t, has(none))
@@ -224,7 +224,7 @@ func replicated(t *testing.T) (master, replica *redistest.Server, n *Node, vote 
 	master, n = start(t, quickSync, "0")
 	replica = redistest.Start(t, quickSync, "0")
 	follow(t, replica, master)
-	vote = ripe(t, n)
+	vote = activated(t, n)
 	until(t, func() bool { return markerOf(t, replica) == vote.marker })
 	return master, replica, n, vote
 }
@@ -232,8 +232,8 @@ func replicated(t *testing.T) (master, replica *redistest.Server, n *Node, vote 
 // A master that was demoted, got another node's data and was promoted again still
 // has its scripts and its run id.
 func TestGuard_PromotedBackWithAnothersData(t *testing.T) {
-	other, _, _ := startRipe(t, quickSync, "0")
-	s, n, vote := startRipe(t)
+	other, _, _ := startActive(t, quickSync, "0")
+	s, n, vote := startActive(t)
 	require.True(t, voted(t, n, vote, ownA).OK)
 	follow(t, s, other)
 	promote(t, s)

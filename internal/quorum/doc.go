@@ -22,7 +22,7 @@
 //	   │        ├─ added on nodes that miss it         repair.go          quorum_acquire.lua
 //	   │        └─ released, or lost ─┐
 //	   │                              │
-//	   └─ enough cannot say yes ──────┴─ ends          end.go             quorum_end.lua
+//	   └─ enough cannot say yes ──────┴─ ends          end.go             end_each.lua
 //
 // A round returns as soon as its result is certain. Nodes that answer later, or never, belong
 // to the hold all the same: hold.go keeps, for each node, what is known of the hold there (not
