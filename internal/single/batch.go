@@ -18,17 +18,17 @@ const few = 8
 // batch has calls that are made at the same time go out as one, unless they are few.
 // Safe for concurrent use.
 type batch[K comparable, Q, A any] struct {
-	gather.Gatherer[K, Q, A]
-	underWay atomic.Int64                                                   // calls of do
-	detached func(f func(context.Context)) bool                             // runs f beside its caller, with the time of a call; false: not any more. Immutable
-	one      func(ctx context.Context, kind K, ask Q) (A, error)            // calls for one; immutable
-	many     func(ctx context.Context, kind K, asks []Q, answers []A) error // calls for several, and fills answers; immutable
+	gather.Gatherer[K, Q, scripts.Result[A]]
+	underWay atomic.Int64                                                                   // calls of do
+	detached func(f func(context.Context)) bool                                             // runs f beside its caller, with the time of a call; false: not any more. Immutable
+	one      func(ctx context.Context, kind K, ask Q) (A, error)                            // calls for one; immutable
+	many     func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error // calls for several, and fills results; immutable
 }
 
 func newBatch[K comparable, Q, A any](
 	detached func(f func(context.Context)) bool,
 	one func(ctx context.Context, kind K, ask Q) (A, error),
-	many func(ctx context.Context, kind K, asks []Q, answers []A) error,
+	many func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error,
 ) *batch[K, Q, A] {
 	return &batch[K, Q, A]{detached: detached, one: one, many: many}
 }
@@ -37,8 +37,10 @@ func newBatch[K comparable, Q, A any](
 type none struct{}
 
 // alike makes a call for several one that is of the kind none.
-func alike[Q, A any](many func(context.Context, []Q, []A) error) func(context.Context, none, []Q, []A) error {
-	return func(ctx context.Context, _ none, asks []Q, answers []A) error { return many(ctx, asks, answers) }
+func alike[Q, A any](many func(context.Context, []Q, []scripts.Result[A]) error) func(context.Context, none, []Q, []scripts.Result[A]) error {
+	return func(ctx context.Context, _ none, asks []Q, results []scripts.Result[A]) error {
+		return many(ctx, asks, results)
+	}
 }
 
 // errAlone: a call has done nothing, perhaps by a fault of one that shared it. Each has
@@ -68,7 +70,7 @@ func (s *batch[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err err
 	}
 	switch c.Err {
 	case nil:
-		return c.Answers[place], nil
+		return c.Answers[place].Value, c.Answers[place].Err
 	case errAlone:
 		return s.one(ctx, kind, ask)
 	}
@@ -76,10 +78,10 @@ func (s *batch[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err err
 }
 
 // begin has a call made beside those that ask: any of them may leave.
-func (s *batch[K, Q, A]) begin(c *gather.Call[K, Q, A]) {
+func (s *batch[K, Q, A]) begin(c *gather.Call[K, Q, scripts.Result[A]]) {
 	if !s.detached(func(ctx context.Context) {
 		defer close(c.Came)
-		c.Answers = make([]A, len(c.Asks))
+		c.Answers = make([]scripts.Result[A], len(c.Asks))
 		if c.Err = s.many(ctx, c.Kind, c.Asks, c.Answers); scripts.OutcomeOf(c.Err) == scripts.Refused {
 			c.Err = errAlone
 		}

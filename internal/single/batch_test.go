@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +39,7 @@ func TestBatch_Few(t *testing.T) {
 	})
 	require.Eventually(t, func() bool { return s.Size(c) == 2 }, 20*time.Second, time.Millisecond)
 	s.Close(c)
-	c.Answers = []int{0, -1}
+	c.Answers = []scripts.Result[int]{{}, {Value: -1}}
 	close(c.Came)
 	close(goOn)
 	all.Wait()

@@ -18,9 +18,9 @@ type Queued struct {
 	*scripts.Fair
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
-	acquires   *batch[none, scripts.Ask, scripts.Result[scripts.Acquired]]
-	releases   *batch[none, scripts.FairHold, scripts.Result[scripts.Passed]] // those of which no run was served
-	leaves     *batch[none, scripts.Hold, scripts.Result[scripts.Passed]]     // those of one owner, of which a call may still arrive
+	acquires   *batch[none, scripts.Ask, scripts.Acquired]
+	releases   *batch[none, scripts.FairHold, scripts.Passed] // those of which no run was served
+	leaves     *batch[none, scripts.Hold, scripts.Passed]     // those of one owner, of which a call may still arrive
 }
 
 // NewQueued returns a backend on the Redis of client, and completes the configuration of
@@ -29,17 +29,14 @@ func NewQueued(client rueidis.Client, c *engine.Config, s scripts.FairSettings) 
 	r := &Queued{}
 	r.node, r.subscriber = connect(client, c)
 	r.Fair = scripts.NewFair(r.node, s)
-	r.acquires = newBatch(c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (said scripts.Result[scripts.Acquired], err error) {
-		said.Value, err = r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
-		return said, err
+	r.acquires = newBatch(c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
+		return r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}, alike(r.AcquireEach))
-	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (said scripts.Result[scripts.Passed], err error) {
-		said.Value, err = r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
-		return said, err
+	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
+		return r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
 	}, alike(r.ReleaseEach))
-	r.leaves = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (said scripts.Result[scripts.Passed], err error) {
-		said.Value, err = r.Fair.Leave(ctx, h.Key, 1, h.Owner)
-		return said, err
+	r.leaves = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
+		return r.Fair.Leave(ctx, h.Key, 1, h.Owner)
 	}, alike(r.LeaveEach))
 	return r
 }
@@ -49,11 +46,7 @@ func (r *Queued) Close() { r.subscriber.Close() }
 
 // Acquire takes a key that nobody waits for, alone or with others.
 func (r *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
-	said, err := r.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
-	if err == nil {
-		err = said.Err
-	}
-	return said.Value, err
+	return r.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or with others.
@@ -61,7 +54,7 @@ func (r *Queued) Release(ctx context.Context, key, owner string, lastFence int64
 	if doubt || len(served) > 0 {
 		return r.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
 	}
-	return passed(r.releases.do(ctx, none{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence}))
+	return r.releases.do(ctx, none{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence})
 }
 
 // Leave gives up owners; alone or with others, if there is one, in doubt.
@@ -69,14 +62,7 @@ func (r *Queued) Leave(ctx context.Context, key string, doubts int, owners ...st
 	if doubts != 1 || len(owners) != 1 {
 		return r.Fair.Leave(ctx, key, doubts, owners...)
 	}
-	return passed(r.leaves.do(ctx, none{}, scripts.Hold{Key: key, Owner: owners[0]}))
-}
-
-func passed(said scripts.Result[scripts.Passed], err error) (scripts.Passed, error) {
-	if err == nil {
-		err = said.Err
-	}
-	return said.Value, err
+	return r.leaves.do(ctx, none{}, scripts.Hold{Key: key, Owner: owners[0]})
 }
 
 // Recount is the node's.

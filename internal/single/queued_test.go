@@ -15,15 +15,15 @@ import (
 const lease = time.Minute
 
 // together makes one call of what the first asks and of the others' calls.
-func together[K comparable, Q, A any](t *testing.T, s *batch[K, Q, A], kind K, first Q, others ...func() A) []A {
+func together[K comparable, Q, A any](t *testing.T, s *batch[K, Q, A], kind K, first Q, others ...func() scripts.Result[A]) []scripts.Result[A] {
 	t.Helper()
 	s.underWay.Add(few)
 	defer s.underWay.Add(-few)
 	c, place := s.Join(kind, first, false)
 	require.Zero(t, place)
-	came := make([]chan A, len(others))
+	came := make([]chan scripts.Result[A], len(others))
 	for i, call := range others {
-		came[i] = make(chan A, 1)
+		came[i] = make(chan scripts.Result[A], 1)
 		go func() { came[i] <- call() }()
 		require.Eventually(t, func() bool { return s.Size(c) == i+2 }, 20*time.Second, time.Millisecond)
 	}

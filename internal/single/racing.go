@@ -18,8 +18,8 @@ type Racing struct {
 	subscriber *pubsub.Subscriber
 	fencing    bool
 	expiry     time.Duration // of fence counters
-	acquires   *batch[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
-	ends       *batch[none, scripts.Ending, scripts.Result[scripts.Released]]
+	acquires   *batch[scripts.Fencing, scripts.Ask, scripts.Acquired]
+	ends       *batch[none, scripts.Ending, scripts.Released]
 }
 
 // NewRacing returns a backend on the Redis of client, and completes the configuration of
@@ -33,13 +33,11 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 		}
 		return r.AcquireEach(ctx, nil, asks, replies)
 	})
-	r.ends = newBatch(c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (said scripts.Result[scripts.Released], err error) {
+	r.ends = newBatch(c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
-			said.Value, err = r.Node.CleanUp(ctx, e.Key, e.Owner)
-		} else {
-			said.Value, err = r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
+			return r.Node.CleanUp(ctx, e.Key, e.Owner)
 		}
-		return said, err
+		return r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
 	}, alike(r.EndEach))
 	return r
 }
@@ -60,38 +58,24 @@ func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if r.fencing {
 		f = scripts.Fencing{Reserve: numbers, Expiry: r.expiry}
 	}
-	said, err := r.acquires.do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
-	if err == nil {
-		err = said.Err
-	}
-	return said.Value, err
+	return r.acquires.do(ctx, f, scripts.Ask{Key: key, Owner: owner, Lease: lease})
 }
 
-func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (said scripts.Result[scripts.Acquired], err error) {
+func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) (scripts.Acquired, error) {
 	if r.fencing {
-		said.Value, err = r.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
-	} else {
-		said.Value, err = r.Node.Acquire(ctx, a.Key, a.Owner, a.Lease)
+		return r.AcquireFenced(ctx, a.Key, a.Owner, a.Lease, f)
 	}
-	return said, err
+	return r.Node.Acquire(ctx, a.Key, a.Owner, a.Lease)
 }
 
 // Release ends a hold, alone or with others.
 func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
-	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
+	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
 // CleanUp undoes an acquire, alone or with others.
 func (r *Racing) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
-	return r.end(ctx, scripts.Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
-}
-
-func (r *Racing) end(ctx context.Context, e scripts.Ending) (scripts.Released, error) {
-	said, err := r.ends.do(ctx, none{}, e)
-	if err == nil {
-		err = said.Err
-	}
-	return said.Value, err
+	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
 }
 
 // Subscribe listens to the releases of key.
