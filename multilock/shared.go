@@ -9,12 +9,16 @@ import (
 
 // What all kinds share is in package holdfast.
 type (
-	Lease       = holdfast.Lease
-	LockOption  = holdfast.LockOption
-	Status      = holdfast.Status
-	QuorumError = holdfast.QuorumError
-	NodeError   = holdfast.NodeError
+	Lease      = holdfast.Lease
+	LockOption = holdfast.LockOption
+	Status     = holdfast.Status
 )
+
+// QuorumError is how a call fails for which too few nodes said yes: what each of them said.
+type QuorumError = holdfast.QuorumError
+
+// NodeError is what one node said, in a [QuorumError].
+type NodeError = holdfast.NodeError
 
 // ErrHeld is what a node says, in a [QuorumError], on which another holds the lock.
 var ErrHeld = quorum.ErrHeld
