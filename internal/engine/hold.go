@@ -21,6 +21,7 @@ type hold struct {
 	granted time.Duration // when, by Calls.now; immutable
 	extras  *extras       // nil if there are none; immutable
 	section *section      // the present one; guarded by the shard's lock
+	first   section       // of the caller that got the hold: an allocation less
 	plain   bool          // see Terms.plain; immutable
 	tainted bool          // a nested call of unknown outcome: never handed over; guarded by the shard's lock
 	over    bool          // it was lost; guarded by the shard's lock

@@ -44,7 +44,11 @@ func (l *listeners) notify(why error) {
 
 // newSection begins the next section in d, with the key locked.
 func (d *hold) newSection() *holdfast.Lease {
-	c := &section{hold: d, entries: 1}
+	c := &d.first
+	if d.section != nil {
+		c = &section{}
+	}
+	c.hold, c.entries = d, 1
 	if d.fences() != nil {
 		c.fence = d.fences().present
 	}
