@@ -35,6 +35,9 @@ func needServer(t testing.TB) {
 // Redisson needs that, too, as Maven loads it.
 func needRival(t *testing.T, name string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-rivals runs it")
+	}
 	need := libraries[name].absent
 	if need == nil {
 		return
