@@ -28,7 +28,7 @@ type reply struct {
 	err error
 }
 
-// askFor begins to ask a node, joined with those who are about to.
+// askFor begins to ask a node, in a call with those that are about to be made.
 func askFor(n *node, key, owner string, lease time.Duration, fenced bool) <-chan reply {
 	came := make(chan reply, 1)
 	n.ask(n.q.newHold(key, owner, lease), fenced, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
@@ -97,7 +97,7 @@ func TestGather_Apart(t *testing.T) {
 	apart(lease, true)
 }
 
-// A reply with fewer or more answers than asks is none: nobody can tell whose they
+// A reply with fewer or more answers than asks is none: it is not known whose they
 // are, and none that is missing may pass for one.
 func TestGather_AsManyAnswersAsAsks(t *testing.T) {
 	c := newRipeRig(t, 1).client()
@@ -148,7 +148,7 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "allkeys")
 }
 
-// Of those who share a call, one whose hold is over before it is made is not asked
+// Of several that share a call, one whose hold is over before it is made is not asked
 // for; the others are.
 func TestGather_OneIsOver(t *testing.T) {
 	r := newRipeRig(t, 1)
@@ -171,7 +171,7 @@ func TestGather_OneIsOver(t *testing.T) {
 	require.Zero(t, exists)
 }
 
-// Those who share a call that is not answered are in doubt, each for itself; the node
+// Holds that share a call that is not answered are in doubt, each for itself; the node
 // has been silent once.
 func TestGather_NoAnswer(t *testing.T) {
 	r := newRipeRig(t, 1)
@@ -215,7 +215,7 @@ func TestGather_AloneUnanswered(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "allkeys")
 }
 
-// A node that is not asked, as all who would are over, has not answered.
+// A node that is not asked, as all holds of the call are over, has not answered.
 func TestGather_AllAreOver(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
@@ -233,7 +233,7 @@ func TestGather_AllAreOver(t *testing.T) {
 	require.False(t, n.fresh())
 }
 
-// Those who share a call do not wait for a dial that hangs, as one alone does whose
+// Calls that are shared do not wait for a dial that hangs, as one alone does whose
 // node has just answered.
 func TestGather_SharedDial(t *testing.T) {
 	r := newRipeRig(t, 1)
@@ -248,12 +248,12 @@ func TestGather_SharedDial(t *testing.T) {
 	c.hangUp(0)
 	began := time.Now()
 	n.asks.send(g)
-	require.Error(t, (<-one).err) // mostly errSilent; the old connection may just be closing
+	require.Error(t, (<-one).err) // usually errSilent; the old connection may just be closing
 	require.Error(t, (<-two).err)
 	require.Less(t, time.Since(began), rueidis.DefaultDialTimeout)
 }
 
-// garbled has Redis refuse with a code that nobody knows.
+// garbled has Redis refuse with a code that is not known.
 type garbled struct{ net.Conn }
 
 func (g garbled) Read(b []byte) (int, error) {
@@ -262,7 +262,7 @@ func (g garbled) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Of a refusal that may mean anything nobody knows what it has done to the one lock.
+// It is not known what a refusal with such a code has done to the lock.
 func TestGather_StrangeRefusal(t *testing.T) {
 	r := newRipeRig(t, 1)
 	client := r.servers[0].Client(t, func(o *rueidis.ClientOption) {
@@ -283,7 +283,7 @@ func TestGather_StrangeRefusal(t *testing.T) {
 	require.Equal(t, part{state: asked, doubt: 1}, h.part(q.nodes[0]))
 }
 
-// Those who ask a closed quorum are told so, all of them.
+// All that ask a closed quorum get its error.
 func TestGather_Closed(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
@@ -295,7 +295,7 @@ func TestGather_Closed(t *testing.T) {
 	require.Equal(t, errClosed, <-ended)
 }
 
-// Releases share a call, too, and each gets its own answer: released, nothing to
+// Releases share a call as well, and each gets its own answer: released, nothing to
 // release, refused.
 func TestGather_Releases(t *testing.T) {
 	r := newRipeRig(t, 1)
@@ -327,7 +327,7 @@ func TestGather_Releases(t *testing.T) {
 	hurried.parts[0] = part{state: asked}
 	c.finish(hurried, true, 0)
 	require.NoError(t, endOn(n, hurried))
-	require.Equal(t, 1, hurried.notOurs, "it waits for nobody")
+	require.Equal(t, 1, hurried.notOurs, "it does not wait for others")
 
 	before := calls.Load()
 	n.ends.send(first)
@@ -391,7 +391,7 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	require.Zero(t, h.notOurs, "no node has denied it")
 }
 
-// A node that has nothing of a hold is told nothing.
+// A node that has nothing of a hold is not asked to end it.
 func TestGather_ReleaseOfNothing(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n, ended := c.nodes[0], make(chan error, 1)
@@ -400,7 +400,7 @@ func TestGather_ReleaseOfNothing(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// A node that is away is told nothing, and nobody waits for it.
+// Nor is a node that is away, and nothing waits for it.
 func TestGather_ReleaseOfWhatIsAway(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]

@@ -31,7 +31,7 @@ func TestBootstrapOfFreshNodes(t *testing.T) {
 	first.holds(ownA)
 }
 
-// It ends quarantines, whoever has begun them: a first try at the lock, or others.
+// It ends quarantines, whatever has begun them: a first try at the lock, or other clients.
 func TestBootstrapOfNodesThatWereMarked(t *testing.T) {
 	r := newRig(t, 3)
 	c := r.client()
@@ -91,7 +91,7 @@ func TestBootstrapAtOnce(t *testing.T) {
 	}
 }
 
-// Who calls it whenever a program starts gives no vote to a node that was restarted,
+// A program that calls it whenever it starts gives no vote to a node that was restarted,
 // or whose marker was lost, whichever of them it is.
 func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 	for node := range 3 {

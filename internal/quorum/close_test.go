@@ -134,7 +134,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	until(t, func() bool { return kept.forgotten(n) })
 }
 
-// Who asks the nodes of a closed quorum is told by each, and can close it again.
+// Calls to a closed quorum get its error for each node, and it can be closed again.
 func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client()

@@ -25,15 +25,15 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"hhhhh": holdfast.ErrNotAcquired,
 		"hhhaa": holdfast.ErrNotAcquired,
 		"yhhss": holdfast.ErrNotAcquired,
-		"yyhaa": holdfast.ErrUnavailable, // most of those who answered had it for us
+		"yyhaa": holdfast.ErrUnavailable, // most of the nodes that answered had it for us
 		"yyhha": holdfast.ErrUnavailable, // half of them
 		"hhhrn": holdfast.ErrNotAcquired,
 		"yhhrr": holdfast.ErrUnavailable, // two of five answers
 		"yhhna": holdfast.ErrUnavailable, // two of four
 		"yhhvs": holdfast.ErrUnavailable,
 		"yhhas": holdfast.ErrNotAcquired,
-		"hhaaa": holdfast.ErrUnavailable, // who has it there has no quorum either
-		"hssaa": holdfast.ErrUnavailable, // nobody can have said yes often enough
+		"hhaaa": holdfast.ErrUnavailable, // its holder there has no quorum either
+		"hssaa": holdfast.ErrUnavailable, // a quorum cannot have said yes
 		"yyaaa": holdfast.ErrUnavailable,
 		"yssaa": holdfast.ErrUnknown,
 		"ssssh": holdfast.ErrUnknown,

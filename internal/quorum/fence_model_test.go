@@ -122,7 +122,7 @@ func (w fenceWorld) explore() (states int, grow bool) {
 	return len(seen), true
 }
 
-// Numbers grow whatever one clock shows and whoever forgets.
+// Numbers grow whatever one clock shows and whichever node forgets.
 func TestG10_F34_FenceModel(t *testing.T) {
 	for spread := range int8(fenceLongest/3 + 1) {
 		states, grow := fenceWorld{apart: fenceLongest / 2, spread: spread}.explore()

@@ -384,7 +384,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// Who is added on a node after its number was made gives none back there: where the key
+// A hold that is added on a node after its number was made gives none back there: where the key
 // was freed by hand, others may have had it meanwhile, with numbers of their own.
 func TestG10_AddedLaterGivesNoNumbersBack(t *testing.T) {
 	r := newRipeRig(t, 3)

@@ -130,11 +130,11 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 				return c.nodes[2].run() == c.nodes[1].run()
 			})
 			c.cutOff(0)
-			told := false
-			for i := 0; i < 20 || !told; i++ {
+			named := false
+			for i := 0; i < 20 || !named; i++ {
 				a, err := c.Acquire(bounded(t), fmt.Sprint("key", i), fresh(ownA), lease, 10)
 				require.False(t, a.OK, "a second holder")
-				told = told || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") are of one server")
+				named = named || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") are of one server")
 				require.Less(t, i, 1000)
 			}
 			c.reach(0)
@@ -156,7 +156,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 	}
 }
 
-// A renewal counts a server once, too.
+// A renewal counts a server once as well.
 func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
 	r := newRipeRig(t, 3)
 	own := &rig{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
@@ -206,7 +206,7 @@ func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 	})
 }
 
-// A locker that nobody has used for a lease looks before its next lock.
+// A locker that was not used for a lease checks the nodes before its next lock.
 func TestGuard_PolicyIsSetWhileALockerIsIdle(t *testing.T) {
 	r := newRipeRig(t, 3)
 	for name, change := range guards {

@@ -139,7 +139,7 @@ func (n *node) stale() bool {
 }
 
 // refresh checks in the background that a vote is still good, where the last check
-// is half a lease ago: the node may have been told to evict, and an address may lead to
+// is half a lease ago: the node may have been set to evict, and an address may lead to
 // another server. No call waits for it.
 func (n *node) refresh(vote *scripts.Vote) {
 	now, last := int64(time.Since(n.q.made)), n.guard.checked.Load()

@@ -55,7 +55,7 @@ func (r *rig) warm(c *client) {
 	}
 }
 
-// A flush under quarantine begins it anew, for those who knew the vote, too.
+// A flush under quarantine begins it anew, also for clients that knew the vote.
 func TestG1_FlushedUnderQuarantine(t *testing.T) {
 	r := newRipeRig(t, 3)
 	x, knew, fresh := r.client(), r.client(), r.client()
@@ -132,7 +132,7 @@ func TestG1_PromotedBackWithItsOwnOldData(t *testing.T) {
 }
 
 // requireVoted requires that a node would have the key taken, or that it was, by an
-// earlier round of those who may not have it.
+// earlier round of clients that may not have it.
 func requireVoted(t *testing.T, said error) {
 	t.Helper()
 	require.True(t, said == nil || errors.Is(said, ErrHeld), "%v", said)

@@ -104,6 +104,36 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 	until(t, func() bool { return r.holder(0) == "" })
 }
 
+// A node that does not take the end of a hold gets it again, however the hold ends.
+func TestFailedEndIsRepeated(t *testing.T) {
+	for name, end := range map[string]func(x *client, h *hold){
+		"released": func(x *client, _ *hold) {
+			said, err := x.Release(bounded(t), "k", ownX, 0)
+			require.NoError(t, err)
+			require.True(t, said.Ours)
+		},
+		"lost":     func(x *client, _ *hold) { x.Lost("k", ownX) },
+		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRipeRig(t, 3)
+			x, h := r.settledHold()
+			lost := make(chan struct{})
+			x.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
+				if !slices.Contains(cmd, ownX) {
+					return redistest.Pass
+				}
+				x.ways[2].OnRequest(nil)
+				close(lost)
+				return redistest.Cut
+			})
+			end(x, h)
+			<-lost
+			until(t, func() bool { return r.holder(2) == "" })
+		})
+	}
+}
+
 // That the last answer came to the repairer makes no loss of a release.
 func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 	r := newRipeRig(t, 3)

@@ -234,7 +234,7 @@ func endOn(n *node, h *hold) error {
 	return <-came
 }
 
-// holder is who holds "k" on a node; "" if nobody does.
+// holder is who holds "k" on a node; "" if it is free.
 func (r *rig) holder(node int) string {
 	r.t.Helper()
 	m := r.do(node, "HKEYS", "k")

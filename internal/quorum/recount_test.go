@@ -61,3 +61,18 @@ func TestRefusedRecountLeavesNoTrace(t *testing.T) {
 	x.idle(2)
 	require.Equal(t, []string{"2", "2", "2"}, []string{r.entries(0), r.entries(1), r.entries(2)})
 }
+
+// A node that missed a nested entry gets it with the next renewal.
+func TestRenewalBringsEntries(t *testing.T) {
+	r := newRipeRig(t, 3)
+	x, _ := r.settledHold()
+	ours, err := x.Recount(bounded(t), "k", ownX, 2)
+	require.NoError(t, err)
+	require.True(t, ours)
+	until(t, func() bool { return r.entries(2) == "2" })
+	r.do(2, "HSET", "k", ownX, "1") // as if it had missed it
+	answer, err := x.renew(ownX, lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+	until(t, func() bool { return r.entries(2) == "2" })
+}

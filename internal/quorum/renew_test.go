@@ -44,7 +44,7 @@ func TestRenewNeedsAQuorum(t *testing.T) {
 
 	r.do(1, "DEL", "k")
 	answer, err = x.renew(ownX, lease)
-	require.Equal(t, scripts.Unanswered, answer, "one yes, one no and one away: nobody knows")
+	require.Equal(t, scripts.Unanswered, answer, "one yes, one no and one away: it is not known")
 	require.Error(t, err)
 
 	r.do(0, "DEL", "k")
@@ -188,7 +188,7 @@ func TestG1_NoRepairWithoutAVote(t *testing.T) {
 // It gets it again by one renewal, whether it says that it lacks it before the quorum
 // has renewed it, or when that is over.
 func TestRepairAfterARenewal(t *testing.T) {
-	for name, late := range map[string]bool{"told in time": false, "told late": true} {
+	for name, late := range map[string]bool{"denied in time": false, "denied late": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRipeRig(t, 3)
 			x, h := r.settledHold()

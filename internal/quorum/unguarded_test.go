@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Two clients of one server are found out without a guard, too, where one of them
+// Two clients of one server are found out also without a guard, where one of them
 // was away at the first contact.
 func TestUnguardedTwiceIsRefusedLater(t *testing.T) {
 	s, other := redistest.Start(t), redistest.Start(t)
