@@ -180,7 +180,7 @@ func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
 }
 
 // A policy that is set while lockers run costs the vote by the next but one lock, half a
-// lease later, or by a renewal: also of those who have known it all along.
+// lease later, or by a renewal: also by clients that have known it all along.
 func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 	r := newRipeRig(t, 3)
 	c := r.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
