@@ -88,7 +88,7 @@ func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Dep
 // Identify returns the vote of a node without restart guard. A server that tells no
 // run id, or not to this user, has one as well.
 func (n *Node) Identify(ctx context.Context) (*Vote, error) {
-	run, err := n.RunID(ctx)
+	run, err := n.runID(ctx)
 	if err != nil && OutcomeOf(err) != Refused {
 		return nil, err
 	}

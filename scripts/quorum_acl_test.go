@@ -37,7 +37,7 @@ func nodeVerbs() map[string]func(ctx context.Context, n *Node, vote *Vote, key, 
 		}
 	}
 	all["run id"] = func(ctx context.Context, n *Node, _ *Vote, _, _ string) error {
-		_, err := n.RunID(ctx)
+		_, err := n.runID(ctx)
 		return err
 	}
 	all["check"] = func(ctx context.Context, n *Node, _ *Vote, _, _ string) error {

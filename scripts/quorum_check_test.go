@@ -20,7 +20,7 @@ func TestCheckMarksAFreshNode(t *testing.T) {
 	require.Equal(t, ofThree(longest), first.Deployment)
 	require.Equal(t, "noeviction", first.Policy)
 	require.True(t, strings.HasPrefix(first.Version, "7.") || strings.HasPrefix(first.Version, "8."), first.Version)
-	run, err := n.RunID(bounded(t))
+	run, err := n.runID(bounded(t))
 	require.NoError(t, err)
 	require.Equal(t, run, first.Run)
 	// The longest lease and a hundredth for each of two clocks, and 2 ms.

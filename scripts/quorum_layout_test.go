@@ -172,7 +172,7 @@ func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	ctx, n := bounded(t), NewNode(client)
-	_, err = n.RunID(ctx)
+	_, err = n.runID(ctx)
 	require.Equal(t, Refused, OutcomeOf(err))
 	for range 2 {
 		said, vote, err := n.CheckNode(ctx, Mark, newEpoch(), ofThree(time.Millisecond), "")

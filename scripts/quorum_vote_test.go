@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,11 @@ func TestVotedAcquire(t *testing.T) {
 			}
 			b := get(ownA)
 			require.True(t, b.OK)
-			require.Equal(t, f, b.Clock > 0)
+			if f {
+				require.InDelta(t, serverMicros(t, s), b.Clock, float64(time.Minute.Microseconds()))
+			} else {
+				require.Zero(t, b.Clock)
+			}
 
 			before := state(t, s)
 			b = get(ownB)
@@ -170,7 +175,7 @@ func requireQuarantine(t *testing.T, s *redistest.Server, n *Node, vote *Vote) {
 func dialAgain(t *testing.T, n *Node) {
 	t.Helper()
 	until(t, func() bool {
-		_, err := n.RunID(bounded(t))
+		_, err := n.runID(bounded(t))
 		return err == nil
 	})
 	until(t, func() bool {

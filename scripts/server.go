@@ -13,9 +13,9 @@ func (n *Node) EvictionPolicy(ctx context.Context) (string, error) {
 	return n.info(ctx, "memory", "maxmemory_policy")
 }
 
-// RunID returns the id of the server's process; "" if it does not say. For its
+// runID returns the id of the server's process; "" if it does not say. For its
 // errors see EvictionPolicy.
-func (n *Node) RunID(ctx context.Context) (string, error) { return n.info(ctx, "server", "run_id") }
+func (n *Node) runID(ctx context.Context) (string, error) { return n.info(ctx, "server", "run_id") }
 
 func (n *Node) info(ctx context.Context, section, field string) (string, error) {
 	info, err := n.client.Do(ctx, n.client.B().Info().Section(section).Build()).ToString()
