@@ -122,31 +122,6 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// The way of a Lock from rlock to the wire is as short as it should be, and enters no
-// package twice.
-func TestWayOfALock(t *testing.T) {
-	_, way, found := strings.Cut(readFile(t, "CONTRIBUTING.md"), "\n## The way of a Lock\n")
-	require.True(t, found)
-	way, _, _ = strings.Cut(way, "\n## ")
-	steps := regexp.MustCompile("(?m)^\\d+\\. `(\\S+)`(.*)$").FindAllStringSubmatch(way, -1)
-	require.NotEmpty(t, steps)
-	require.LessOrEqual(t, len(steps), 10)
-	var left []string // packages
-	for i, step := range steps {
-		text, pkg := readFile(t, step[1]), filepath.Dir(step[1])
-		for _, name := range regexp.MustCompile("`(?:\\w+\\.)?(\\w+)`").FindAllStringSubmatch(step[2], -1) {
-			require.Regexp(t, `(?m)^func .*\b`+name[1]+`\b`, text, step[1])
-		}
-		if i == 0 {
-			continue
-		}
-		if before := filepath.Dir(steps[i-1][1]); before != pkg {
-			left = append(left, before)
-		}
-		require.NotContains(t, left, pkg, step[1])
-	}
-}
-
 func TestAnchorsAreThoseOfGitHub(t *testing.T) {
 	require.Equal(t, []string{"a-b", "options-of-rlocknew", "errlost-what-now", "a-b-1", "a_b-über-1-2"},
 		anchors("# A b\ntext\n## Options of `rlock.New`\n```\n# no heading\n```\n### ErrLost: what now?\n#  A  b #\n## A_b, Über 1-2\n"))
