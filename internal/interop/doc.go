@@ -13,5 +13,6 @@
 // leases and passes the context that is bound to them.
 //
 // The tests run if the Java agent has been built, as `make test-interop` does, or
-// with INTEROP=1 in the environment, which builds it. Else they are skipped.
+// with INTEROP=1 in the environment, which builds it. Else, and in short tests, they
+// are skipped.
 package interop

@@ -35,8 +35,11 @@ var (
 // had to be.
 func needJava(t testing.TB) {
 	t.Helper()
-	err := javaAgent()
 	wanted := os.Getenv("INTEROP") == "1"
+	if testing.Short() && !wanted {
+		t.Skip("interop: make test-interop runs it")
+	}
+	err := javaAgent()
 	switch {
 	case errors.Is(err, errNotBuilt), errors.Is(err, errNoJava) && !(wanted && os.Getenv("CI") == "true"):
 		t.Skipf("interop: %v", err)
