@@ -9,16 +9,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// link is one connection. Its repairer, a goroutine owned by the loop, makes the calls that may block and cannot be
+// link is one connection. A second goroutine, which the loop starts, makes the calls that may block and cannot be
 // cancelled: dialling and closing.
 type link struct {
 	pace   pace            // immutable
 	ctx    context.Context // immutable; ends when the connection is lost or given up, with the reason as its cause
 	cancel context.CancelCauseFunc
 	ready  chan struct{} // immutable; closed when client is set, also by a failed dial
-	gone   chan struct{} // immutable; closed when the repairer has ended and nothing is left of the connection
+	gone   chan struct{} // immutable; closed when that goroutine has ended and nothing is left of the connection
 
-	client rueidis.DedicatedClient // written by the repairer before ready is closed
+	client rueidis.DedicatedClient // written by that goroutine before ready is closed
 }
 
 var errDial = errors.New("dial failed")

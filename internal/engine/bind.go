@@ -70,7 +70,7 @@ func (e *entry) Bind(parent context.Context) context.Context {
 		k.Unlock()
 		switch {
 		case over != nil:
-			b.cancel(over)
+			b.cancel(of("lease of", k.name, over))
 		case there != nil: // another Bind was faster
 			b.cancel(nil)
 			b = there

@@ -47,6 +47,7 @@ func endTold(c *harness) {
 			require.ErrorIs(c.T, context.Cause(b), end.why)
 		}
 		c.ended(l, end.why)
+		require.EqualError(c.T, context.Cause(l.Bind(c.ctx)), l.Err().Error())
 		require.Equal(c.T, done, l.Done())
 	}
 }
