@@ -228,9 +228,10 @@ func testRenewalArrivesLate(t *testing.T, d Kind) {
 	next := d.Open(t, r.Server.Client(t), Options{Lease: Long})
 	for _, taken := range []bool{false, true} {
 		held, executed := make(chan struct{}, 1), make(chan struct{}, 1)
-		var wanted atomic.Bool
+		const passing, wanted, holding = 0, 1, 2
+		var state atomic.Int32 // of renewals: from the first on, those to all nodes are held
 		r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-			if Verb(cmd) != "renew" || !wanted.CompareAndSwap(true, false) {
+			if Verb(cmd) != "renew" || !state.CompareAndSwap(wanted, holding) && state.Load() != holding {
 				return redistest.Pass
 			}
 			Poke(held)
@@ -245,12 +246,12 @@ func testRenewalArrivesLate(t *testing.T, d Kind) {
 		var l *holdfast.Lease
 		for sent := false; !sent; { // a machine that stands still for a whole lease sends no renewal
 			l = Lock(t, r.Locker, Bounded(t), "k")
-			wanted.Store(true)
+			state.Store(wanted)
 			select {
 			case <-held:
 				sent = true
 			case <-l.Done(): // and it may be held all the same
-				sent = !wanted.CompareAndSwap(true, false)
+				sent = !state.CompareAndSwap(wanted, passing)
 			}
 		}
 		Within(t, l.Done())
