@@ -49,7 +49,7 @@
 //
 //	queue.go             tickets, the loop, joining and leaving
 //	queue_enter.go       calls that enter and leave
-//	queue_gather.go      waiters that enter together
+//	queue_linger.go      waiters that enter together
 //	queue_grant.go       grants: trusted, confirmed, or given back
 //	queue_heartbeat.go   heartbeats keep places and find what was lost
 //	queue_run.go         hand-over in the order of Redis' queue

@@ -50,9 +50,9 @@ type queue struct {
 	outage *outage   // nothing is answered
 	shut   *outage   // no enter is answered, or must wait for a leave that is not; heartbeats may be
 
-	// See queue_gather.go.
-	gathered time.Time // since when those outside wait for company; zero: they do not
-	shared   bool      // the key came from another process last
+	// See queue_linger.go.
+	lingerFrom time.Time // since when those outside wait for company; zero: they do not
+	shared     bool      // the key came from another process last
 
 	// See queue_heartbeat.go.
 	due            time.Time // when to send a heartbeat; zero: with those of the other keys
@@ -86,7 +86,7 @@ type leaver struct {
 }
 
 const (
-	linger    = time.Second // for how long a queue outlives its last waiter
+	keepIdle  = time.Second // for how long a queue outlives its last waiter
 	mostEnter = 100         // owners that enter or leave in one call
 )
 
@@ -121,12 +121,12 @@ func (d *queued) open(k *keyState, w *waiter) (*queue, *ticket) {
 func (d *queued) join(k *keyState, w *waiter) {
 	q, t := d.open(k, w)
 	q.used = time.Now()
-	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.Handover > 0 || q.used.Before(q.pause) || q.gathering(q.used) {
+	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.Handover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
 		q.outside = append(q.outside, t)
 		nudge(q.poke)
 		return
 	}
-	q.gathered = time.Time{}
+	q.lingerFrom = time.Time{}
 	q.entering++
 	d.calls.work.Add(1)
 	q.register(t)
@@ -195,9 +195,9 @@ func (d *queued) giveUp(ctx context.Context, key, owner string) error {
 	return err
 }
 
-// departs has those that gathered enter at once if nobody of this process is queued.
+// departs has those that linger enter at once if nobody of this process is queued.
 func (d *queued) departs(k *keyState) {
-	if q := k.queue(); q != nil && !q.gathered.IsZero() && len(q.tickets) < 2 {
+	if q := k.queue(); q != nil && !q.lingerFrom.IsZero() && len(q.tickets) < 2 {
 		nudge(q.poke)
 	}
 }
@@ -290,7 +290,7 @@ func (q *queue) run() {
 		case !q.due.IsZero() && !now.Before(q.due):
 			k.Unlock()
 			q.in.sendHeartbeats([]*queue{q})
-		case q.ready && q.entering == 0 && !paused && q.wanting() && !q.gathering(now):
+		case q.ready && q.entering == 0 && !paused && q.wanting() && !q.lingering(now):
 			list := q.takeOutside()
 			q.entering++
 			k.Unlock()
@@ -332,13 +332,13 @@ func (q *queue) over(now time.Time) bool {
 	if q.key.first() != nil || len(q.tickets) > 0 || len(q.leaving) > 0 || q.entering > 0 {
 		return false
 	}
-	return q.key.closed || !q.served || now.Sub(q.used) >= linger
+	return q.key.closed || !q.served || now.Sub(q.used) >= keepIdle
 }
 
 // alarm is when the loop looks at the queue by itself.
 func (q *queue) alarm(now time.Time) time.Time {
-	at := now.Add(linger)
-	for _, t := range []time.Time{q.due, q.pause, q.gathered.Add(gather)} {
+	at := now.Add(keepIdle)
+	for _, t := range []time.Time{q.due, q.pause, q.lingerFrom.Add(linger)} {
 		if t.After(now) && t.Before(at) {
 			at = t
 		}

@@ -4,15 +4,15 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/holdfast-go/holdfast/internal/gather"
+	"github.com/holdfast-go/holdfast/internal/batch"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// batch makes calls of one verb to a node. Those about to be made at the same time share one
+// batcher makes calls of one verb to a node. Those about to be made at the same time share one
 // call, and the goroutine that waits for it. K is what the holds of a call have in common, R
 // what the node says of each. Safe for concurrent use.
-type batch[K comparable, R any] struct {
-	gather.Gatherer[K, item[R], struct{}]
+type batcher[K comparable, R any] struct {
+	batch.Batcher[K, item[R], struct{}]
 	n    *node                                                                    // immutable
 	call func(ctx context.Context, kind K, items []item[R]) (said []R, err error) // immutable
 	note func(h *hold, said R, err error) error                                   // notes an answer in its hold; immutable
@@ -25,12 +25,12 @@ type item[R any] struct {
 }
 
 // add makes a call for one hold, and returns at once.
-func (b *batch[K, R]) add(kind K, i item[R]) {
+func (b *batcher[K, R]) add(kind K, i item[R]) {
 	b.join(kind, i, b.n.hurries(i.hold))
 }
 
 // join is add. A hold that is to be alone shares no call.
-func (b *batch[K, R]) join(kind K, i item[R], alone bool) {
+func (b *batcher[K, R]) join(kind K, i item[R], alone bool) {
 	c, place := b.Join(kind, i, alone)
 	if place == 0 && !b.n.q.spawn(func() {
 		runtime.Gosched()
@@ -42,7 +42,7 @@ func (b *batch[K, R]) join(kind K, i item[R], alone bool) {
 }
 
 // send makes a call, which no other hold joins any more.
-func (b *batch[K, R]) send(c *gather.Call[K, item[R], struct{}]) {
+func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
 	b.Close(c)
 	said, err := callFor(len(c.Asks), b.n.q.bounded(c.Asks[0].hold.lease), b.n, func(ctx context.Context) ([]R, error) {
 		return b.call(ctx, c.Kind, c.Asks)
@@ -56,7 +56,7 @@ func (b *batch[K, R]) send(c *gather.Call[K, item[R], struct{}]) {
 	b.answer(c.Asks, said, err)
 }
 
-func (b *batch[K, R]) answer(items []item[R], said []R, err error) {
+func (b *batcher[K, R]) answer(items []item[R], said []R, err error) {
 	for i, a := range items {
 		var one R
 		if err == nil {

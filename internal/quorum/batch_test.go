@@ -15,12 +15,12 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/gather"
+	"github.com/holdfast-go/holdfast/internal/batch"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquires = gather.Call[bool, item[scripts.NodeReply], struct{}]
+type acquires = batch.Call[bool, item[scripts.NodeReply], struct{}]
 
 // reply is what a node said.
 type reply struct {
@@ -47,7 +47,7 @@ func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-
 }
 
 // Acquires of one kind share a call, and each gets its own answer.
-func TestGather(t *testing.T) {
+func TestBatch(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	_, err := n.voting(bounded(t))
@@ -73,7 +73,7 @@ func TestGather(t *testing.T) {
 
 // What differs in kind goes out by itself: fencing, a lease that does not let it
 // wait as long; and what comes after a call was made or is full.
-func TestGather_Apart(t *testing.T) {
+func TestBatch_Apart(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	apart := func(lease time.Duration, fenced bool) *acquires {
@@ -88,7 +88,7 @@ func TestGather_Apart(t *testing.T) {
 	apart(lease, false)
 	apart(9*c.NodeTimeout, false)
 	apart(lease, true)
-	for range gather.Most - 1 {
+	for range batch.Most - 1 {
 		_, place := n.asks.Join(true, item[scripts.NodeReply]{}, false)
 		require.NotZero(t, place)
 	}
@@ -99,7 +99,7 @@ func TestGather_Apart(t *testing.T) {
 
 // A reply with fewer or more answers than asks is none: it is not known whose they
 // are, and none that is missing may pass for one.
-func TestGather_AsManyAnswersAsAsks(t *testing.T) {
+func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	vote, err := n.voting(bounded(t))
@@ -115,7 +115,7 @@ func TestGather_AsManyAnswersAsAsks(t *testing.T) {
 }
 
 // Whoever shares a call with one that Redis forbids is asked for by itself.
-func TestGather_FaultsOfOthers(t *testing.T) {
+func TestBatch_FaultsOfOthers(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
 	n := c.nodes[0]
@@ -150,7 +150,7 @@ func TestGather_FaultsOfOthers(t *testing.T) {
 
 // Of several that share a call, one whose hold is over before it is made is not asked
 // for; the others are.
-func TestGather_OneIsOver(t *testing.T) {
+func TestBatch_OneIsOver(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
 	n := c.nodes[0]
@@ -173,7 +173,7 @@ func TestGather_OneIsOver(t *testing.T) {
 
 // Holds that share a call that is not answered are in doubt, each for itself; the node
 // has been silent once.
-func TestGather_NoAnswer(t *testing.T) {
+func TestBatch_NoAnswer(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
@@ -194,7 +194,7 @@ func TestGather_NoAnswer(t *testing.T) {
 
 // Where a hold has to be asked for by itself and that is not answered, the outcome is
 // unknown: it was not refused, and the node has been silent.
-func TestGather_AloneUnanswered(t *testing.T) {
+func TestBatch_AloneUnanswered(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
@@ -216,7 +216,7 @@ func TestGather_AloneUnanswered(t *testing.T) {
 }
 
 // A node that is not asked, as all holds of the call are over, has not answered.
-func TestGather_AllAreOver(t *testing.T) {
+func TestBatch_AllAreOver(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
 	n := c.nodes[0]
@@ -235,7 +235,7 @@ func TestGather_AllAreOver(t *testing.T) {
 
 // Calls that are shared do not wait for a dial that hangs, as one alone does whose
 // node has just answered.
-func TestGather_SharedDial(t *testing.T) {
+func TestBatch_SharedDial(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
@@ -263,7 +263,7 @@ func (g garbled) Read(b []byte) (int, error) {
 }
 
 // It is not known what a refusal with such a code has done to the lock.
-func TestGather_StrangeRefusal(t *testing.T) {
+func TestBatch_StrangeRefusal(t *testing.T) {
 	r := newRipeRig(t, 1)
 	client := r.servers[0].Client(t, func(o *rueidis.ClientOption) {
 		o.ForceSingleClient = true
@@ -284,7 +284,7 @@ func TestGather_StrangeRefusal(t *testing.T) {
 }
 
 // All that ask a closed quorum get its error.
-func TestGather_Closed(t *testing.T) {
+func TestBatch_Closed(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	c.Close()
@@ -297,7 +297,7 @@ func TestGather_Closed(t *testing.T) {
 
 // Releases share a call as well, and each gets its own answer: released, nothing to
 // release, refused.
-func TestGather_Releases(t *testing.T) {
+func TestBatch_Releases(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
 	n := c.nodes[0]
@@ -342,7 +342,7 @@ func TestGather_Releases(t *testing.T) {
 
 // A release that is asked for while the acquire's answer is out waits for it: it has
 // to know whether a tombstone is needed.
-func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
+func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 	r := newRipeRig(t, 1)
 	c := r.client()
 	n := c.nodes[0]
@@ -374,7 +374,7 @@ func TestGather_ReleaseAwaitsTheAnswer(t *testing.T) {
 }
 
 // Nor does it go out before an acquire that is still to be sent, and then is not.
-func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
+func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
@@ -392,7 +392,7 @@ func TestGather_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 }
 
 // A node that has nothing of a hold is not asked to end it.
-func TestGather_ReleaseOfNothing(t *testing.T) {
+func TestBatch_ReleaseOfNothing(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n, ended := c.nodes[0], make(chan error, 1)
 	n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { return nil, errors.New("told") }
@@ -401,7 +401,7 @@ func TestGather_ReleaseOfNothing(t *testing.T) {
 }
 
 // Nor is a node that is away, and nothing waits for it.
-func TestGather_ReleaseOfWhatIsAway(t *testing.T) {
+func TestBatch_ReleaseOfWhatIsAway(t *testing.T) {
 	c := newRipeRig(t, 1).client()
 	n := c.nodes[0]
 	n.gone.Store(true)

@@ -34,8 +34,8 @@ type node struct {
 	kept   bool            // a repairer is at work; guarded by mu
 	ending chan struct{}   // one slot: there is a new job that ends a hold; immutable
 
-	asks batch[bool, scripts.NodeReply] // with fencing or without
-	ends batch[struct{}, released]
+	asks batcher[bool, scripts.NodeReply] // with fencing or without
+	ends batcher[struct{}, released]
 }
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {

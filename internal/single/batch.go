@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/internal/gather"
+	"github.com/holdfast-go/holdfast/internal/batch"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -15,22 +15,22 @@ import (
 // fewer cycles); with 32 it saves a fifth of what they cost.
 const few = 8
 
-// batch has calls that are made at the same time go out as one, unless they are few.
+// batcher has calls that are made at the same time go out as one, unless they are few.
 // Safe for concurrent use.
-type batch[K comparable, Q, A any] struct {
-	gather.Gatherer[K, Q, scripts.Result[A]]
+type batcher[K comparable, Q, A any] struct {
+	batch.Batcher[K, Q, scripts.Result[A]]
 	underWay atomic.Int64                                                                   // calls of do
 	detached func(f func(context.Context)) bool                                             // runs f beside its caller, with the time of a call; false: not any more. Immutable
 	one      func(ctx context.Context, kind K, ask Q) (A, error)                            // calls for one; immutable
 	many     func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error // calls for several, and fills results; immutable
 }
 
-func newBatch[K comparable, Q, A any](
+func newBatcher[K comparable, Q, A any](
 	detached func(f func(context.Context)) bool,
 	one func(ctx context.Context, kind K, ask Q) (A, error),
 	many func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error,
-) *batch[K, Q, A] {
-	return &batch[K, Q, A]{detached: detached, one: one, many: many}
+) *batcher[K, Q, A] {
+	return &batcher[K, Q, A]{detached: detached, one: one, many: many}
 }
 
 // none is what calls have in common that are all alike.
@@ -49,7 +49,7 @@ var errAlone = errors.New("to be asked alone")
 
 // do makes a call, alone or with others. If ctx ends first the outcome is unknown; the
 // call of the others goes on.
-func (s *batch[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
+func (s *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
 	defer s.underWay.Add(-1)
 	if s.underWay.Add(1) <= few || ctx.Err() != nil {
 		return s.one(ctx, kind, ask)
@@ -78,7 +78,7 @@ func (s *batch[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err err
 }
 
 // begin has a call made beside those that ask: any of them may leave.
-func (s *batch[K, Q, A]) begin(c *gather.Call[K, Q, scripts.Result[A]]) {
+func (s *batcher[K, Q, A]) begin(c *batch.Call[K, Q, scripts.Result[A]]) {
 	if !s.detached(func(ctx context.Context) {
 		defer close(c.Came)
 		c.Answers = make([]scripts.Result[A], len(c.Asks))

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // Few calls under way are each made alone; the next one shares.
 func TestBatch_Few(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
-	s := newBatch(nil, func(_ context.Context, _ int, ask int) (int, error) {
+	s := newBatcher(nil, func(_ context.Context, _ int, ask int) (int, error) {
 		begun <- true
 		<-goOn
 		return ask, nil

@@ -18,9 +18,9 @@ type Queued struct {
 	*scripts.Fair
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
-	acquires   *batch[none, scripts.Ask, scripts.Acquired]
-	releases   *batch[none, scripts.FairHold, scripts.Passed] // those of which no run was served
-	leaves     *batch[none, scripts.Hold, scripts.Passed]     // those of one owner, of which a call may still arrive
+	acquires   *batcher[none, scripts.Ask, scripts.Acquired]
+	releases   *batcher[none, scripts.FairHold, scripts.Passed] // those of which no run was served
+	leaves     *batcher[none, scripts.Hold, scripts.Passed]     // those of one owner, of which a call may still arrive
 }
 
 // NewQueued returns a backend on the Redis of client, and completes the configuration of
@@ -29,13 +29,13 @@ func NewQueued(client rueidis.Client, c *engine.Config, s scripts.FairSettings) 
 	r := &Queued{}
 	r.node, r.subscriber = connect(client, c)
 	r.Fair = scripts.NewFair(r.node, s)
-	r.acquires = newBatch(c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
+	r.acquires = newBatcher(c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
 		return r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}, alike(r.AcquireEach))
-	r.releases = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
+	r.releases = newBatcher(c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
 		return r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
 	}, alike(r.ReleaseEach))
-	r.leaves = newBatch(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
+	r.leaves = newBatcher(c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
 		return r.Fair.Leave(ctx, h.Key, 1, h.Owner)
 	}, alike(r.LeaveEach))
 	return r

@@ -15,7 +15,7 @@ import (
 const lease = time.Minute
 
 // together makes one call of what the first asks and of the others' calls.
-func together[K comparable, Q, A any](t *testing.T, s *batch[K, Q, A], kind K, first Q, others ...func() scripts.Result[A]) []scripts.Result[A] {
+func together[K comparable, Q, A any](t *testing.T, s *batcher[K, Q, A], kind K, first Q, others ...func() scripts.Result[A]) []scripts.Result[A] {
 	t.Helper()
 	s.underWay.Add(few)
 	defer s.underWay.Add(-few)

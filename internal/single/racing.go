@@ -18,8 +18,8 @@ type Racing struct {
 	subscriber *pubsub.Subscriber
 	fencing    bool
 	expiry     time.Duration // of fence counters
-	acquires   *batch[scripts.Fencing, scripts.Ask, scripts.Acquired]
-	ends       *batch[none, scripts.Ending, scripts.Released]
+	acquires   *batcher[scripts.Fencing, scripts.Ask, scripts.Acquired]
+	ends       *batcher[none, scripts.Ending, scripts.Released]
 }
 
 // NewRacing returns a backend on the Redis of client, and completes the configuration of
@@ -27,13 +27,13 @@ type Racing struct {
 func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 	r := &Racing{fencing: c.Fencing, expiry: *c.FenceExpiry}
 	r.Node, r.subscriber = connect(client, c)
-	r.acquires = newBatch(c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
+	r.acquires = newBatcher(c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		if r.fencing {
 			return r.AcquireEach(ctx, &f, asks, replies)
 		}
 		return r.AcquireEach(ctx, nil, asks, replies)
 	})
-	r.ends = newBatch(c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
+	r.ends = newBatcher(c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
 			return r.Node.CleanUp(ctx, e.Key, e.Owner)
 		}

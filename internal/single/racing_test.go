@@ -14,18 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/batch"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/gather"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 type (
-	acquiring = gather.Call[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
-	releasing = gather.Call[none, scripts.Ending, scripts.Result[scripts.Released]]
+	acquiring = batch.Call[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
+	releasing = batch.Call[none, scripts.Ending, scripts.Result[scripts.Released]]
 )
 
-// shareRig is an engine whose calls the test gathers, and makes.
+// shareRig is an engine whose calls the test batches, and makes.
 type shareRig struct {
 	*testing.T
 	server  *redistest.Server

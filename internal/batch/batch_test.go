@@ -1,4 +1,4 @@
-package gather
+package batch
 
 import (
 	"sync"
@@ -11,7 +11,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestJoin(t *testing.T) {
-	var g Gatherer[string, int, int]
+	var g Batcher[string, int, int]
 	c, place := g.Join("a", 10, false)
 	require.Zero(t, place)
 	require.Nil(t, c.Came)
@@ -30,7 +30,7 @@ func TestJoin(t *testing.T) {
 // What is full, closed, of another kind or to go alone is joined by nobody; an older
 // call that is closed late leaves the newer one open.
 func TestJoin_Apart(t *testing.T) {
-	var g Gatherer[string, int, int]
+	var g Batcher[string, int, int]
 	first := func(kind string, alone bool) *Call[string, int, int] {
 		t.Helper()
 		c, place := g.Join(kind, 0, alone)
@@ -55,7 +55,7 @@ func TestJoin_Apart(t *testing.T) {
 
 // Every ask is in one call, and every call has one who is the first.
 func TestJoin_AtOnce(t *testing.T) {
-	var g Gatherer[int, int, int]
+	var g Batcher[int, int, int]
 	const askers, times = 8, 2000
 	var all sync.WaitGroup
 	var mu sync.Mutex

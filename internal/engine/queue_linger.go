@@ -14,9 +14,9 @@ import (
 // of 0 turns this off with the runs.
 
 const (
-	// gather is the longest wait for company: a round of some processes, of which
+	// linger is the longest wait for company: a round of some processes, of which
 	// each serves a run.
-	gather = 2 * time.Millisecond
+	linger = 2 * time.Millisecond
 
 	// manyEnter is how many have to enter together to get long owners: Redis keeps a
 	// sorted set of members up to 64 bytes as a row, which it searches from its start
@@ -25,16 +25,16 @@ const (
 	longest   = 64
 )
 
-// gathering says whether those outside wait for company.
-func (q *queue) gathering(now time.Time) bool {
+// lingering says whether those outside wait for company.
+func (q *queue) lingering(now time.Time) bool {
 	if q.in.Handover == 0 || !q.shared || q.key.hold == nil && len(q.tickets) < 2 {
-		q.gathered = time.Time{}
+		q.lingerFrom = time.Time{}
 		return false
 	}
-	if q.gathered.IsZero() {
-		q.gathered = now
+	if q.lingerFrom.IsZero() {
+		q.lingerFrom = now
 	}
-	return now.Sub(q.gathered) < gather
+	return now.Sub(q.lingerFrom) < linger
 }
 
 // wanting says whether somebody has to enter.
@@ -59,7 +59,7 @@ func (q *queue) takeOutside() (list []*ticket) {
 	if q.outside = q.outside[n:]; len(q.outside) == 0 {
 		q.outside = nil
 	}
-	q.gathered = time.Time{}
+	q.lingerFrom = time.Time{}
 	for _, t := range list {
 		if t.owner == "" && len(list) >= manyEnter {
 			t.owner = longOwner(q.in.newOwner())

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gatherers is a queue with the given number of places, of an engine that hands over.
-func gatherers(places int) *queue {
+// lingerers is a queue with the given number of places, of an engine that hands over.
+func lingerers(places int) *queue {
 	h := &Engine{Config: Config{Handover: 10 * time.Millisecond, Client: strings.Repeat("c", 36)}}
 	k := &keyState{shard: &shard{engine: h}}
 	q := &queue{in: &queued{Engine: h}, key: k, ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
@@ -22,21 +22,21 @@ func gatherers(places int) *queue {
 	return q
 }
 
-func TestWhoGathers(t *testing.T) {
+func TestWhoLingers(t *testing.T) {
 	for name, c := range map[string]struct {
 		held, alone, off bool
 		places           int
-		gathers          bool
+		lingers          bool
 	}{
-		"the key is here":               {held: true, gathers: true},
-		"several wait":                  {places: 2, gathers: true},
+		"the key is here":               {held: true, lingers: true},
+		"several wait":                  {places: 2, lingers: true},
 		"one waits":                     {places: 1},
 		"nobody waits":                  {},
 		"the key stays here":            {held: true, places: 9, alone: true},
 		"local hand-over is turned off": {held: true, places: 9, off: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := gatherers(c.places)
+			q := lingerers(c.places)
 			if c.held {
 				q.key.hold = &hold{}
 			}
@@ -44,39 +44,39 @@ func TestWhoGathers(t *testing.T) {
 				q.in.Handover = 0
 			}
 			q.shared = !c.alone
-			require.Equal(t, c.gathers, q.gathering(time.Now()))
-			require.Equal(t, c.gathers, !q.gathered.IsZero())
+			require.Equal(t, c.lingers, q.lingering(time.Now()))
+			require.Equal(t, c.lingers, !q.lingerFrom.IsZero())
 		})
 	}
 }
 
 // Those outside wait for company once, from the first of them on.
-func TestGatheringEnds(t *testing.T) {
+func TestLingeringEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := gatherers(2)
-		require.True(t, q.gathering(time.Now()))
-		require.Equal(t, time.Now().Add(gather), q.alarm(time.Now()))
-		time.Sleep(gather - time.Nanosecond)
-		require.True(t, q.gathering(time.Now()))
+		q := lingerers(2)
+		require.True(t, q.lingering(time.Now()))
+		require.Equal(t, time.Now().Add(linger), q.alarm(time.Now()))
+		time.Sleep(linger - time.Nanosecond)
+		require.True(t, q.lingering(time.Now()))
 		time.Sleep(time.Nanosecond)
-		require.False(t, q.gathering(time.Now()))
+		require.False(t, q.lingering(time.Now()))
 
 		q.outside = []*ticket{{w: newWaiter(Terms{})}}
 		require.Len(t, q.takeOutside(), 1)
-		require.True(t, q.gathering(time.Now()), "the next wait anew")
+		require.True(t, q.lingering(time.Now()), "the next wait anew")
 
 		q.key.hold = &hold{}
 		clear(q.tickets)
-		require.True(t, q.gathering(time.Now()))
+		require.True(t, q.lingering(time.Now()))
 		q.key.hold = nil
 		q.in.departs(q.key)
 		require.Len(t, q.poke, 1, "the queue looks at once when the key has gone")
-		require.False(t, q.gathering(time.Now()))
+		require.False(t, q.lingering(time.Now()))
 	})
 }
 
 func TestLongOwners(t *testing.T) {
-	q := gatherers(0)
+	q := lingerers(0)
 	for _, count := range []int{manyEnter - 1, manyEnter} {
 		for range count {
 			q.outside = append(q.outside, &ticket{w: newWaiter(Terms{})})
