@@ -18,7 +18,7 @@ type State struct {
 	Epoch    uint64 // 0 until the server has confirmed the subscription, then one more with every confirmation
 	Live     bool   // confirmed on the present connection
 	Messages uint64 // messages received since Subscribe, over all epochs
-	Told     uint64 // the same; but where several subscriptions are shown as one, the sum of theirs
+	Notified uint64 // the same; but where several subscriptions are shown as one, the sum of theirs
 }
 
 // Wake returns the channel that wakes the listener when its State has changed: confirmed, message received, connection
@@ -37,7 +37,7 @@ func (c *Subscription) State() State {
 		return State{}
 	}
 	messages := c.ch.messages - c.messages
-	return State{Epoch: c.ch.epoch - c.epoch, Live: c.ch.phase == joined, Messages: messages, Told: messages}
+	return State{Epoch: c.ch.epoch - c.epoch, Live: c.ch.phase == joined, Messages: messages, Notified: messages}
 }
 
 // Close ends the subscription without waiting; no wake-up is sent from then on. The last Close of a channel makes the

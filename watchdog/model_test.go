@@ -27,7 +27,7 @@ type believer struct {
 
 // model follows a watchdog by the rules of its documentation, written down a second time.
 type model struct {
-	*rig
+	*harness
 	t    *testing.T
 	kind bool       // every answer is yes, and in time
 	user *rand.Rand // owned by run
@@ -71,7 +71,7 @@ func (m *model) run() {
 	if m.kind {
 		c = watchdog.Config[*held]{Batch: 12, Parallel: 12} // no call waits for a place
 	}
-	m.rig = newRig(m.t, m.answer, c)
+	m.harness = newRig(m.t, m.answer, c)
 	defer m.Close()
 	var holds []*believer
 	for range 400 {

@@ -12,7 +12,7 @@ import (
 )
 
 // stall keeps the scheduler from running, as a stopped process would, for d from now on.
-func (r *rig) stall(d time.Duration) {
+func (r *harness) stall(d time.Duration) {
 	anchor := time.Now().Add(watchdog.Margin(time.Second) - time.Second)
 	h := &held{id: -1, onLoss: func() { time.Sleep(d) }}
 	r.Watch(h, watchdog.Terms{Anchor: anchor, Lease: time.Second})

@@ -18,7 +18,7 @@ func TestLeaseIsSmall(t *testing.T) {
 }
 
 // take watches n holds, evenly spread over the given time.
-func (r *rig) take(n int, over time.Duration) []*held {
+func (r *harness) take(n int, over time.Duration) []*held {
 	holds := make([]*held, n)
 	for i := range holds {
 		holds[i] = r.hold(watchdog.Terms{})

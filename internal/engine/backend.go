@@ -64,7 +64,7 @@ type Queued interface {
 	// Confirm sets the lease of an owner that was granted key.
 	Confirm(ctx context.Context, key, owner string, lease time.Duration) (scripts.Acquired, error)
 	// Heartbeat keeps the locker's places, and finds out what has become of them.
-	Heartbeat(ctx context.Context, asked []scripts.Heartbeat, looked []scripts.Probed) error
+	Heartbeat(ctx context.Context, asked []scripts.Heartbeat, probed []scripts.Probed) error
 	// Inbox listens to the grants of key to this locker.
 	Inbox(key string, receive func(message string)) *pubsub.Subscription
 	// OwnerChannel listens to Java's wake-ups of owner.

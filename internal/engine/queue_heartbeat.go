@@ -216,14 +216,14 @@ func (q *queue) oldest() *ticket {
 
 // sendHeartbeat makes one call, which must be over well before the locker counts as dead.
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
-	start, looked := time.Now(), make([]scripts.Probed, len(asked))
+	start, probed := time.Now(), make([]scripts.Probed, len(asked))
 	_, err := redis(d.brief.context(), d.calls, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, d.backend.Heartbeat(ctx, asked, looked)
+		return struct{}{}, d.backend.Heartbeat(ctx, asked, probed)
 	})
 	for i, q := range of {
 		said := scripts.Probed{Err: err}
 		if err == nil {
-			said = looked[i]
+			said = probed[i]
 			said.Err = d.calls.ours(said.Err)
 		}
 		q.heard(start, asked[i], said)

@@ -290,7 +290,7 @@ func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (no
 			if p.turns.mine(seen, now) {
 				return true
 			}
-		case seen.Told != before.Told:
+		case seen.Notified != before.Notified:
 			if r.RetryDelay != nil {
 				sleep(min(r.RetryDelay(p.tries), until.Sub(now)), p.poke)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-func (r *rig) markers() (all []string) {
+func (r *harness) markers() (all []string) {
 	r.t.Helper()
 	for i := range r.servers {
 		all = append(all, r.markerOf(i))
@@ -126,12 +126,12 @@ func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
 // A node that forgets between the two steps may have had a vote already, and have
 // given it.
 func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
-	flush := func(r *rig) { r.do(0, "FLUSHALL") }
-	restart := func(r *rig) { r.server(0).Restart() }
+	flush := func(r *harness) { r.do(0, "FLUSHALL") }
+	restart := func(r *harness) { r.server(0).Restart() }
 	none := func(*client) {}
 	look := func(c *client) { requireNoVote(c.t, c.vote(0)) }
 	for name, c := range map[string]struct {
-		forget func(*rig)
+		forget func(*harness)
 		then   func(*client)
 	}{
 		"flushed":                  {flush, none},
@@ -218,9 +218,9 @@ func TestBootstrapWithoutTheGuard(t *testing.T) {
 // It does not fail where the nodes are in use and one is away, or has been emptied
 // beside that.
 func TestBootstrapInUseWithANodeAway(t *testing.T) {
-	for name, before := range map[string]func(*rig){
-		"others marked":  func(*rig) {},
-		"first is empty": func(r *rig) { r.do(0, "FLUSHALL") },
+	for name, before := range map[string]func(*harness){
+		"others marked":  func(*harness) {},
+		"first is empty": func(r *harness) { r.do(0, "FLUSHALL") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRipeRig(t, 3)

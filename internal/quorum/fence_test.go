@@ -22,7 +22,7 @@ func fencing(c *Config) { c.Fencing = true }
 func fencingUnguarded(c *Config) { c.Fencing, c.Unguarded = true, true }
 
 // pairs are three clients of which any two share one node only.
-func (r *rig) pairs(change func(*Config)) []*client {
+func (r *harness) pairs(change func(*Config)) []*client {
 	r.t.Helper()
 	var all []*client
 	for away := range 3 {
@@ -39,7 +39,7 @@ func (r *rig) pairs(change func(*Config)) []*client {
 }
 
 // counter is a node's fence counter; 0 if it has none.
-func (r *rig) counter(node int) int64 {
+func (r *harness) counter(node int) int64 {
 	r.t.Helper()
 	m := r.do(node, "GET", token)
 	last, err := m.AsInt64()
@@ -52,7 +52,7 @@ func (r *rig) counter(node int) int64 {
 
 // next has a client take and release the lock, and returns the last number that it
 // may have used. All must be larger than last.
-func (r *rig) next(c *client, owner string, last int64, giveBack bool) int64 {
+func (r *harness) next(c *client, owner string, last int64, giveBack bool) int64 {
 	r.t.Helper()
 	a := c.holds(owner)
 	require.Greater(r.t, a.Fence, last)
@@ -285,10 +285,10 @@ func TestG10_GivenBackOnlyWhereSure(t *testing.T) {
 	}
 }
 
-// clocksRig is a rig whose nodes have their votes, and clocks that can be set.
-func clocksRig(t *testing.T, nodes int, longest time.Duration) *rig {
+// clocksHarness is a harness whose nodes have their votes, and clocks that can be set.
+func clocksHarness(t *testing.T, nodes int, longest time.Duration) *harness {
 	t.Helper()
-	r := &rig{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
+	r := &harness{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
 	for range nodes {
 		r.servers = append(r.servers, redistest.StartWithClock(t))
 	}
@@ -297,7 +297,7 @@ func clocksRig(t *testing.T, nodes int, longest time.Duration) *rig {
 }
 
 // fenceOf has a client take and release the lock, and returns the first number.
-func (r *rig) fenceOf(c *client, owner string) int64 {
+func (r *harness) fenceOf(c *client, owner string) int64 {
 	r.t.Helper()
 	a := c.holds(owner)
 	_, err := c.Release(bounded(r.t), "k", c.owner, a.Fence)
@@ -312,7 +312,7 @@ func (r *rig) fenceOf(c *client, owner string) int64 {
 func TestG10_F34_OneWrongClock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 240 * 365 * 24 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			r := clocksRig(t, 3, lease)
+			r := clocksHarness(t, 3, lease)
 			var log lines
 			c := r.client(fencing, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 			last := r.fenceOf(c, fresh(ownA))
@@ -350,7 +350,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 
 // Nor does one that runs ahead little by little take the counters with it.
 func TestG10_F34_ClockThatDrifts(t *testing.T) {
-	r := clocksRig(t, 3, lease)
+	r := clocksHarness(t, 3, lease)
 	c := r.client(fencing)
 	for i := range 12 {
 		r.servers[2].SetClock(time.Duration(i)*lease/3, 1)
@@ -360,7 +360,7 @@ func TestG10_F34_ClockThatDrifts(t *testing.T) {
 
 // A lease needs more votes with clock faults to survive, a number no more clocks that agree.
 func TestG10_F34_ClockFaultsWithFencing(t *testing.T) {
-	r := clocksRig(t, 3, lease)
+	r := clocksHarness(t, 3, lease)
 	c := r.client(fencing, func(c *Config) { c.ClockFaults = 1 })
 	r.servers[0].SetClock(time.Hour, 1)
 	require.Less(t, r.fenceOf(c, fresh(ownO)), time.Now().Add(lease).UnixMicro())

@@ -114,7 +114,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
 			r := newRipeRig(t, 3)
-			own := &rig{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
+			own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
 			c := own.client(change, func(c *Config) { c.Lease = 2 * time.Millisecond })
 			lead := func(to *redistest.Server) {
 				own.moved[2].Store(to)
@@ -159,7 +159,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 // A renewal counts a server once as well.
 func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
 	r := newRipeRig(t, 3)
-	own := &rig{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
+	own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
 	c := own.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
 	r.warm(c)
 	own.moved[2].Store(r.server(1))

@@ -14,7 +14,7 @@ import (
 )
 
 // releases are the messages that a node tells on the channel of "k" from now on.
-func (r *rig) releases(node int) <-chan string {
+func (r *harness) releases(node int) <-chan string {
 	r.t.Helper()
 	notified := make(chan string, 10)
 	conn, giveBack := r.server(node).Client(r.t).Dedicate()

@@ -14,10 +14,10 @@ import (
 // Each way in which a node may forget a lock, or come back with others, while it is
 // one of the two of three that hold it: the third never knew of it.
 func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
-	for name, fault := range map[string]func(r *rig){
-		"restarted empty": func(r *rig) { r.server(1).Restart() },
-		"flushed":         func(r *rig) { r.do(1, "FLUSHALL") },
-		"demoted, and promoted with the data of the third": func(r *rig) {
+	for name, fault := range map[string]func(r *harness){
+		"restarted empty": func(r *harness) { r.server(1).Restart() },
+		"flushed":         func(r *harness) { r.do(1, "FLUSHALL") },
+		"demoted, and promoted with the data of the third": func(r *harness) {
 			follow(r.t, r.server(1), r.server(2))
 			r.do(1, "REPLICAOF", "NO", "ONE")
 		},
@@ -44,7 +44,7 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 }
 
 // warm has a client learn the votes of all nodes.
-func (r *rig) warm(c *client) {
+func (r *harness) warm(c *client) {
 	r.t.Helper()
 	a, err := c.Acquire(bounded(r.t), "warm", ownW, lease, 10)
 	require.NoError(r.t, err)

@@ -41,7 +41,7 @@ func (c *client) hangUp(node int) {
 
 // requireTooLate lets the straggler arrive when it has been undone, and requires that
 // it takes nothing.
-func (r *rig) requireTooLate(c *client) {
+func (r *harness) requireTooLate(c *client) {
 	r.t.Helper()
 	until(r.t, func() bool {
 		m := r.do(2, "EXISTS", gone)
@@ -57,7 +57,7 @@ func (r *rig) requireTooLate(c *client) {
 }
 
 // evalshas is how many EVALSHA a node has carried out.
-func (r *rig) evalshas(node int) int {
+func (r *harness) evalshas(node int) int {
 	r.t.Helper()
 	m := r.do(node, "INFO", "commandstats")
 	text, err := m.ToString()

@@ -49,24 +49,24 @@ const (
 	token  = "redisson_lock_token:{k}"
 )
 
-// rig is a quorum's nodes.
-type rig struct {
+// harness is a quorum's nodes.
+type harness struct {
 	t       *testing.T
 	servers []*redistest.Server
 	moved   []atomic.Pointer[redistest.Server] // to whom the node's address leads now; nil: to its first server
 }
 
-func newRig(t *testing.T, nodes int, args ...string) *rig {
+func newRig(t *testing.T, nodes int, args ...string) *harness {
 	t.Helper()
-	r := &rig{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
+	r := &harness{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
 	for range nodes {
 		r.servers = append(r.servers, redistest.Start(t, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...))
 	}
 	return r
 }
 
-// newRipeRig is a rig whose nodes have their votes.
-func newRipeRig(t *testing.T, nodes int, args ...string) *rig {
+// newRipeRig is a harness whose nodes have their votes.
+func newRipeRig(t *testing.T, nodes int, args ...string) *harness {
 	t.Helper()
 	r := newRig(t, nodes, args...)
 	require.NoError(t, r.client().Bootstrap(bounded(t), true))
@@ -74,12 +74,12 @@ func newRipeRig(t *testing.T, nodes int, args ...string) *rig {
 }
 
 // do runs a command on a node as administrator.
-func (r *rig) do(node int, args ...string) rueidis.RedisMessage {
+func (r *harness) do(node int, args ...string) rueidis.RedisMessage {
 	r.t.Helper()
 	return r.server(node).Do(r.t, args...)
 }
 
-func (r *rig) server(node int) *redistest.Server {
+func (r *harness) server(node int) *redistest.Server {
 	if s := r.moved[node].Load(); s != nil {
 		return s
 	}
@@ -96,15 +96,15 @@ type client struct {
 }
 
 // part is a client of some of the nodes.
-func (r *rig) part(from, to int) *client {
+func (r *harness) part(from, to int) *client {
 	r.t.Helper()
-	some := &rig{t: r.t, servers: r.servers[from:to], moved: r.moved[from:to]}
+	some := &harness{t: r.t, servers: r.servers[from:to], moved: r.moved[from:to]}
 	return some.client()
 }
 
 // client makes one that keeps its count of nodes and reaches all of them. Calls
 // may take long: what a test has not cut off comes.
-func (r *rig) client(change ...func(*Config)) *client {
+func (r *harness) client(change ...func(*Config)) *client {
 	r.t.Helper()
 	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
@@ -235,7 +235,7 @@ func endOn(n *node, h *hold) error {
 }
 
 // holder is who holds "k" on a node; "" if it is free.
-func (r *rig) holder(node int) string {
+func (r *harness) holder(node int) string {
 	r.t.Helper()
 	m := r.do(node, "HKEYS", "k")
 	owners, err := m.AsStrSlice()
@@ -244,7 +244,7 @@ func (r *rig) holder(node int) string {
 }
 
 // markerOf is a node's marker; "" if it has none.
-func (r *rig) markerOf(node int) string {
+func (r *harness) markerOf(node int) string {
 	r.t.Helper()
 	m := r.do(node, "GET", marker)
 	text, err := m.ToString()

@@ -9,7 +9,7 @@ import (
 )
 
 // entries is how many a node counts for the hold of ownX.
-func (r *rig) entries(node int) string {
+func (r *harness) entries(node int) string {
 	r.t.Helper()
 	m := r.do(node, "HGET", "k", ownX)
 	n, err := m.ToString()
@@ -19,7 +19,7 @@ func (r *rig) entries(node int) string {
 
 // settledHold is a client whose owner ownX has the key on all nodes, with nothing more
 // to be done there.
-func (r *rig) settledHold(change ...func(*Config)) (*client, *hold) {
+func (r *harness) settledHold(change ...func(*Config)) (*client, *hold) {
 	r.t.Helper()
 	x := r.client(change...)
 	r.warm(x)

@@ -20,7 +20,7 @@ func (c *client) renew(owner string, lease time.Duration) (scripts.Answer, error
 }
 
 // x is a client that holds "k" as ownX on the nodes 0 and 1, and is cut off from 2.
-func (r *rig) x(change ...func(*Config)) *client {
+func (r *harness) x(change ...func(*Config)) *client {
 	r.t.Helper()
 	c := r.client(change...)
 	r.warm(c)
@@ -56,13 +56,13 @@ func TestRenewNeedsAQuorum(t *testing.T) {
 // A lock that is there on a node which never gave it, or which may have forgotten
 // others since, is no yes.
 func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
-	for name, fault := range map[string]func(r *rig){
-		"with another's data": func(r *rig) {
+	for name, fault := range map[string]func(r *harness){
+		"with another's data": func(r *harness) {
 			follow(t, r.server(1), r.server(0))
 			r.do(1, "REPLICAOF", "NO", "ONE")
 		},
-		"without its marker": func(r *rig) { r.do(1, "DEL", marker) },
-		"marked by another": func(r *rig) {
+		"without its marker": func(r *harness) { r.do(1, "DEL", marker) },
+		"marked by another": func(r *harness) {
 			r.do(1, "DEL", marker)
 			requireNoVote(t, r.client().vote(1))
 		},

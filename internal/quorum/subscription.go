@@ -34,7 +34,7 @@ func (s *subscription) State() (all pubsub.State) {
 		}
 		all.Epoch += one.Epoch
 		all.Messages = max(all.Messages, one.Messages)
-		all.Told += one.Told
+		all.Notified += one.Notified
 	}
 	all.Live = live >= s.need
 	return all

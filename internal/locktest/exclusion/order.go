@@ -23,21 +23,21 @@ type orderCheck struct {
 
 // orderedQueue is one key's.
 type orderedQueue struct {
-	key     string
-	waiting []string
-	holder  string
-	run     []string        // who followed the holder in the queue without a gap, of its client
-	call    int             // in which the key was last taken
-	deaf    map[string]bool // clients that did not hear, in that call
-	entered []string        // all that ever did, in their order
-	granted []string        // those of them that had their turn, in theirs
-	inRuns  int             // how many of these had it in another's hold
+	key         string
+	waiting     []string
+	holder      string
+	run         []string        // who followed the holder in the queue without a gap, of its client
+	call        int             // in which the key was last taken
+	undelivered map[string]bool // clients that did not hear, in that call
+	entered     []string        // all that ever did, in their order
+	granted     []string        // those of them that had their turn, in theirs
+	inRuns      int             // how many of these had it in another's hold
 }
 
 func newOrderCheck(keys ...string) *orderCheck {
 	o := &orderCheck{queues: map[string]*orderedQueue{}, locks: map[string]*orderedQueue{}}
 	for _, key := range keys {
-		q := &orderedQueue{key: key, deaf: map[string]bool{}}
+		q := &orderedQueue{key: key, undelivered: map[string]bool{}}
 		o.queues[QueueOf(key)], o.locks[key] = q, q
 	}
 	return o
@@ -86,7 +86,7 @@ func (o *orderCheck) see(c redistest.Command) {
 			}
 		case "HDEL":
 			if n := len(q.granted); n > 0 && q.granted[n-1] == args[0] && q.call == o.calls { // undone by the call that did it
-				q.deaf[clientOf(args[0])] = true
+				q.undelivered[clientOf(args[0])] = true
 				q.granted = q.granted[:n-1]
 			}
 			if Verb(o.call) == "release" {
@@ -117,7 +117,7 @@ func (q *orderedQueue) remove(count, owner string) {
 func (o *orderCheck) taken(q *orderedQueue, owner string) {
 	if q.call != o.calls {
 		q.call = o.calls
-		clear(q.deaf)
+		clear(q.undelivered)
 	}
 	at := slices.Index(q.waiting, owner)
 	ahead := q.waiting
@@ -126,7 +126,7 @@ func (o *orderCheck) taken(q *orderedQueue, owner string) {
 		q.granted = append(q.granted, owner)
 	}
 	for _, before := range ahead {
-		if !q.deaf[clientOf(before)] {
+		if !q.undelivered[clientOf(before)] {
 			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s is granted before %s", q.key, owner, before))
 		}
 	}

@@ -4,13 +4,13 @@ import "slices"
 
 // The properties that each state must have.
 const (
-	modelTwo       = "two believe in their leases"
-	modelWrong     = "a lease is believed in that Redis does not hold"
-	modelOvertaken = "one who lives was overtaken"
-	modelLeftOver  = "an owner is back whose end was answered"
-	modelFence     = "a fence number does not grow"
-	modelLost      = "a turn is lost"
-	modelDeaf      = "the lock was given to one who does not hear"
+	modelTwo         = "two believe in their leases"
+	modelWrong       = "a lease is believed in that Redis does not hold"
+	modelOvertaken   = "one who lives was overtaken"
+	modelLeftOver    = "an owner is back whose end was answered"
+	modelFence       = "a fence number does not grow"
+	modelLost        = "a turn is lost"
+	modelUndelivered = "the lock was given to one who does not hear"
 )
 
 // breaks notes the first property that a step breaks.
@@ -55,7 +55,7 @@ func (m *protocol) checkGrant(call modelCall, before modelOwner) {
 	if granted := m.redis.holder; granted != before && granted != 0 {
 		m.passed = 0
 		if c := m.client[granted]; c != call.client && !m.redis.heard[c] && m.redis.mute[c] == 0 {
-			m.breaks(modelDeaf)
+			m.breaks(modelUndelivered)
 		}
 		for _, o := range m.order {
 			if o == granted || o == 0 {

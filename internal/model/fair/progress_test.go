@@ -67,7 +67,7 @@ func (m *protocol) heal(gone int8) {
 			client.stopped = 1
 		default:
 			client.stopped, client.cut = 0, 0
-			m.lookNow(int8(c))
+			m.heartbeatNow(int8(c))
 		}
 	}
 	m.tidy()

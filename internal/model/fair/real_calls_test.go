@@ -55,13 +55,13 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelHeartbeat:
-		looked := make([]scripts.Probed, 1)
-		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names)), Mute: q.mute > 0}}, looked)
-		require.NoError(r.t, looked[0].Err)
-		for _, i := range looked[0].Absent {
+		probed := make([]scripts.Probed, 1)
+		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names)), Mute: q.mute > 0}}, probed)
+		require.NoError(r.t, probed[0].Err)
+		for _, i := range probed[0].Absent {
 			reply.absent.add(q.owners[i])
 		}
-		reply.grant = r.grant(looked[0].Grant)
+		reply.grant = r.grant(probed[0].Grant)
 	case modelRenew:
 		answers := make([]scripts.Answer, 1)
 		err = r.node.Renew(ctx, modelTime(q.lease), []string{r.key}, names, answers)

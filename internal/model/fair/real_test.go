@@ -21,17 +21,17 @@ const modelTickTime = 20 * time.Second
 // modelReal is a real server, and the clients whose calls are compared with the
 // model's.
 type modelReal struct {
-	t       *testing.T
-	rules   *modelRules
-	server  *redistest.Server
-	node    *scripts.Node
-	fairs   [modelClients]*scripts.Fair
-	uuids   [modelClients]string
-	key     string
-	ears    rueidis.DedicatedClient
-	heard   chan rueidis.PubSubMessage
-	listens [modelClients]bool // to the inboxes of key
-	fence   int64              // largest number that was given away and not back
+	t          *testing.T
+	rules      *modelRules
+	server     *redistest.Server
+	node       *scripts.Node
+	fairs      [modelClients]*scripts.Fair
+	uuids      [modelClients]string
+	key        string
+	subscriber rueidis.DedicatedClient
+	heard      chan rueidis.PubSubMessage
+	listens    [modelClients]bool // to the inboxes of key
+	fence      int64              // largest number that was given away and not back
 }
 
 func newModelReal(t *testing.T, x *modelRules) *modelReal {
@@ -45,10 +45,10 @@ func newModelReal(t *testing.T, x *modelRules) *modelReal {
 			Fencing: scripts.Fencing{Reserve: 1 + int64(x.members), Expiry: time.Hour},
 		})
 	}
-	ears, stop := client.Dedicate()
+	subscriber, stop := client.Dedicate()
 	t.Cleanup(stop)
-	r.ears = ears
-	ears.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { r.heard <- m }})
+	r.subscriber = subscriber
+	subscriber.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { r.heard <- m }})
 	return r
 }
 
@@ -94,11 +94,11 @@ func (r *modelReal) begin(key string) {
 func (r *modelReal) listen(c int8) {
 	r.listens[c] = !r.listens[c]
 	inbox := r.fairs[c].Inbox(r.key)
-	cmd := r.ears.B().Unsubscribe().Channel(inbox).Build()
+	cmd := r.subscriber.B().Unsubscribe().Channel(inbox).Build()
 	if r.listens[c] {
-		cmd = r.ears.B().Subscribe().Channel(inbox).Build()
+		cmd = r.subscriber.B().Subscribe().Channel(inbox).Build()
 	}
-	require.NoError(r.t, r.ears.Do(r.context(), cmd).Error())
+	require.NoError(r.t, r.subscriber.Do(r.context(), cmd).Error())
 }
 
 // end ends what the walk's last key began.

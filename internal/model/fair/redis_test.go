@@ -61,7 +61,7 @@ type modelSeeds struct {
 	shortNotLowered     bool // with it: the deadline is not lowered
 	runServesDoubt      bool // a run serves a member whose enter had to be repeated
 	longRenewal         bool // a grant is trusted for the first lease though renewals set a shorter one
-	unheardKept         bool // a grant that nobody heard is not undone
+	undeliveredKept     bool // a grant that nobody heard is not undone
 	releaseForgets      bool // a release with a tombstone leaves an owner in the queue that a late enter has put there
 	repeatsGranted      bool // an enter is repeated also for those who have been granted the lock meanwhile
 }
@@ -136,7 +136,7 @@ func (r *modelRedis) run(x *modelRules, at int) (names [modelMembers]modelOwner)
 // serve gives the free lock to the first waiter that lives, and returns the
 // client that has to hear of the grant.
 func (r *modelRedis) serve(x *modelRules, me int8) (to int8, g modelGrant) {
-	var deaf [modelClients]bool
+	var undelivered [modelClients]bool
 	for at := 0; r.queue[at] != 0; {
 		owner := r.queue[at]
 		of := x.client[owner]
@@ -144,7 +144,7 @@ func (r *modelRedis) serve(x *modelRules, me int8) (to int8, g modelGrant) {
 		case r.alive[of] == 0:
 			r.remove(owner)
 			r.scores.remove(owner)
-		case deaf[of]:
+		case undelivered[of]:
 			at++
 		default:
 			members := r.run(x, at)
@@ -167,13 +167,13 @@ func (r *modelRedis) serve(x *modelRules, me int8) (to int8, g modelGrant) {
 				r.scores.remove(owner)
 				return modelNobody, modelGrant{}
 			}
-			if x.seeds.unheardKept {
+			if x.seeds.undeliveredKept {
 				r.remove(owner)
 				r.scores.remove(owner)
 				return modelNobody, modelGrant{}
 			}
 			r.free()
-			deaf[of] = true
+			undelivered[of] = true
 			at++
 		}
 	}

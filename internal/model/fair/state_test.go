@@ -89,7 +89,7 @@ type modelState struct {
 
 	// What the checks remember.
 	order  [modelQueue]modelOwner // of those in the queue, by their first entering
-	passed modelSet               // passed over, unheard, when the present hold was granted
+	passed modelSet               // passed over, undelivered, when the present hold was granted
 	ended  modelSet               // whose release or leave was answered: they must not be seen again
 	used   int8                   // largest fence number of a lease
 }

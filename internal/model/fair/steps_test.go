@@ -42,7 +42,7 @@ func (m *protocol) do(a modelAction) {
 		m.clients[at].inbox = [modelInbox]modelGrant{}
 	case modelReconnect:
 		m.clients[at].cut = 0
-		m.lookNow(a.at)
+		m.heartbeatNow(a.at)
 	case modelDelete:
 		m.spend(&m.faults.deletes)
 		m.redis.queue = [modelQueue]modelOwner{}
@@ -54,7 +54,7 @@ func (m *protocol) do(a modelAction) {
 		m.clients[at].stopped = 1
 	case modelContinue:
 		m.clients[at].stopped = 0
-		m.lookNow(a.at)
+		m.heartbeatNow(a.at)
 	}
 	m.tidy()
 	m.checkState()
@@ -89,12 +89,12 @@ func (m *protocol) tick(heartbeatsFirst int) {
 		}
 	}
 	for c := range m.clients {
-		m.lookNow(int8((heartbeatsFirst + c) % modelClients))
+		m.heartbeatNow(int8((heartbeatsFirst + c) % modelClients))
 	}
 }
 
-// lookNow has a client of a prompt world heartbeat.
-func (m *protocol) lookNow(c int8) {
+// heartbeatNow has a client of a prompt world heartbeat.
+func (m *protocol) heartbeatNow(c int8) {
 	if m.prompt && m.runs(c) && m.clients[c].open > 0 {
 		m.heartbeat(c)
 	}

@@ -47,7 +47,7 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 	if testing.Short() {
 		return // too few for all kinds of steps
 	}
-	for _, kind := range []string{"mute", "served by reply", "served by message", "unheard", "member", "gone", "dropped", "found", "absent"} {
+	for _, kind := range []string{"mute", "served by reply", "served by message", "undelivered", "member", "gone", "dropped", "found", "absent"} {
 		require.NotZero(t, kinds[kind], kind)
 	}
 }
@@ -199,7 +199,7 @@ func (w *modelWalk) meet(q modelRequest, before modelRedis, reply modelReply, me
 		gone := o != 0 && !slices.Contains(w.redis.queue[:], o) && !slices.Contains(q.owners[:], o)
 		note(gone && o != w.redis.holder, "dropped")
 	}
-	note(q.kind == modelHeartbeat && w.redis.holder == 0 && w.redis.queue[0] != 0, "unheard")
+	note(q.kind == modelHeartbeat && w.redis.holder == 0 && w.redis.queue[0] != 0, "undelivered")
 }
 
 func (w *modelWalk) note(format string, args ...any) {

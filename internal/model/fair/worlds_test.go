@@ -159,7 +159,7 @@ func TestModelFindsSeeds(t *testing.T) {
 		}},
 		{"a run serves a member that entered again", modelLeftOver, modelRun, lost, func(s *modelSeeds) { s.runServesDoubt = true }},
 		{"a grant outlasts a short renewed lease", modelTwo, modelShort, lost, func(s *modelSeeds) { s.longRenewal = true }},
-		{"a grant that nobody heard stays", modelDeaf, modelPair, cut, func(s *modelSeeds) { s.unheardKept = true }},
+		{"a grant that nobody heard stays", modelUndelivered, modelPair, cut, func(s *modelSeeds) { s.undeliveredKept = true }},
 		{"a release leaves a late enter in the queue", modelLeftOver, modelPair, lost, func(s *modelSeeds) { s.releaseForgets = true }},
 		{"an enter is repeated for who was granted the lock", modelLeftOver, modelRuns, lost, func(s *modelSeeds) { s.repeatsGranted = true }},
 	} {

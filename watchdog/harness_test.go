@@ -22,7 +22,7 @@ const (
 	trusted = lease - lease/100 - 2*time.Millisecond // after the start of an attempt
 )
 
-// held is a hold under test. Its fields are guarded by mu of the rig.
+// held is a hold under test. Its fields are guarded by mu of the harness.
 type held struct {
 	watchdog.Lease
 	id     int
@@ -38,8 +38,8 @@ type attempt struct {
 	limit time.Time // deadline of its context
 }
 
-// rig is a watchdog whose calls of Renew and Ended are recorded.
-type rig struct {
+// harness is a watchdog whose calls of Renew and Ended are recorded.
+type harness struct {
 	*watchdog.Watchdog[*held]
 	t *testing.T
 
@@ -52,8 +52,8 @@ type rig struct {
 type server func(ctx context.Context, n int, holds []*held, answers []watchdog.Answer)
 
 // newRig starts a watchdog; the zero Config will do. The test has to Close it.
-func newRig(t *testing.T, s server, c watchdog.Config[*held]) *rig {
-	r := &rig{t: t}
+func newRig(t *testing.T, s server, c watchdog.Config[*held]) *harness {
+	r := &harness{t: t}
 	if c.Lease == 0 {
 		c.Lease = lease
 	}
@@ -85,8 +85,8 @@ func newRig(t *testing.T, s server, c watchdog.Config[*held]) *rig {
 	return r
 }
 
-// hold watches a new hold from now on. Zero Terms mean a renewed hold with the lease of the rig.
-func (r *rig) hold(t watchdog.Terms) *held {
+// hold watches a new hold from now on. Zero Terms mean a renewed hold with the lease of the harness.
+func (r *harness) hold(t watchdog.Terms) *held {
 	h := &held{}
 	r.mu.Lock()
 	h.id = r.created
@@ -106,7 +106,7 @@ func (r *rig) hold(t watchdog.Terms) *held {
 }
 
 // starts tells when h was tried, counted from since.
-func (r *rig) starts(h *held, since time.Time) (at []time.Duration) {
+func (r *harness) starts(h *held, since time.Time) (at []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.attempts {
@@ -120,14 +120,14 @@ func (r *rig) starts(h *held, since time.Time) (at []time.Duration) {
 }
 
 // calls tells how many calls there have been.
-func (r *rig) calls() int {
+func (r *harness) calls() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.attempts)
 }
 
 // ended checks that h ended at the given instant for the given reason.
-func (r *rig) ended(h *held, why error, at time.Time) {
+func (r *harness) ended(h *held, why error, at time.Time) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *rig) ended(h *held, why error, at time.Time) {
 }
 
 // lives checks that h is alive and trusted up to the given instant.
-func (r *rig) lives(h *held, deadline time.Time) {
+func (r *harness) lives(h *held, deadline time.Time) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
