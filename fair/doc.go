@@ -10,7 +10,7 @@
 // Redis is, for who holds a key and for who comes next: a hash as in rlock, and a
 // list of owners. Scripts change both, one at a time; their order is the order. The
 // queue is Redisson's, whose waiters may stand in it. Messages are hints, except a grant,
-// and a grant is only believed for as long as it surely stands.
+// and a grant is believed only while Redis cannot have taken it back.
 //
 // # The states of a waiter
 //
@@ -50,15 +50,15 @@
 // # Which waiters are alive
 //
 // A locker with waiters sends a heartbeat five times in [WithStale], at least every 5 s,
-// one call for many keys. A key needs none where all its waiters entered less than half of
-// that period ago, which did the same. By the server's clock a locker that was silent for
+// one call for many keys. A key is left out if all its waiters entered less
+// than half of that period ago: entering counts as a heartbeat. By the server's clock a locker that was silent for
 // as long as WithStale is dead, and its waiters are dropped when they come first. A waiter
 // that cannot receive its grant, because its connection is closed, is passed over in the
 // same step and keeps its place until its locker is dead: a cut connection is not a death.
 //
 // A locker that may not subscribe says so with its heartbeats. It has its turn all the
 // same, and finds that by a heartbeat: 10 to 100 ms later if it was the next at its last
-// one, else with its next one. It costs the others so much, or a first lease if it dies. A
+// one, else with its next one. The others wait that long for it, or one first lease if it has died. A
 // heartbeat also grants a free lock to the next waiter, finds a grant whose message was
 // lost, and notices a lost place.
 //

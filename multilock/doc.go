@@ -24,9 +24,9 @@
 // Lock returns when enough nodes have said yes and not when the last one has answered; a
 // round fails when they cannot be enough any more, and it is known whether others have
 // the lock. The missing nodes are asked again at once, in the background: a lease on
-// exactly a quorum of nodes survives the failure of none. The next renewal also repairs a
-// node that missed a lease or a nested entry; that a repaired node has it counts for no
-// renewal. Renewals are one call to each node for many leases. Unlock releases on all
+// exactly a quorum of nodes survives the failure of none. The next renewal also adds
+// the lease, or a nested entry, on a node that lacks it; such a node does not count as a
+// yes for that renewal. Renewals are one call to each node for many leases. Unlock releases on all
 // nodes and waits for a quorum of them.
 //
 // # Nodes that forget
@@ -40,7 +40,7 @@
 //	         (which changes when a replica is promoted), a random epoch, since when the
 //	         node has been up without a gap, and what all clients have to agree on: the
 //	         longest lease and the number of nodes
-//	look     a client that finds no marker, or one of another process or replication ID,
+//	check    a client that finds no marker, or one of another process or replication ID,
 //	         writes a new one: from then on the node has no vote for the longest lease of
 //	         the deployment ([WithMaxLease]), for all clients alike
 //	vote     the script that acquires carries marker and replication ID in its text, and

@@ -34,7 +34,7 @@
 // # The goroutines
 //
 // Subscribe and Close change the set of wanted channels under a lock and poke the loop, the one goroutine that sends
-// commands: all changes that gathered during one round trip go out together, up to 200 channels in a command. A second
+// commands: all changes that came during one round trip go out together, up to 200 channels in a command. A second
 // goroutine, one for each connection, dials and hangs up, as rueidis can do neither under a deadline; the loop waits for
 // its end before it dials again. Acknowledgements and messages arrive on the reader of the connection, which only counts
 // and wakes. An idle Subscriber sends nothing, however many listen; rueidis itself pings each idle connection once per

@@ -38,10 +38,10 @@ func WithLocalHandover(d time.Duration) Option {
 }
 
 // WithFencing gives every new hold a number that is larger than those of all
-// earlier holds of the key; see [Lease.Fence]. Default off. It costs the server
-// about half as much again for each lock. There is no other clock to compare Redis'
-// with: if it is ahead for a while, numbers go on growing from there, and go back if
-// then the counter is lost. While it is beyond the year 2255, locks are refused.
+// earlier holds of the key; see [Lease.Fence]. Default off. It makes a lock cost
+// the server about half as much again. Numbers follow Redis' clock. If that clock was
+// ahead for a while, numbers go on from there; if the counter is then lost, they go back.
+// While the clock is beyond the year 2255, locks are refused.
 func WithFencing() Option { return option(func(c *config) { c.Fencing = true }) }
 
 // WithFenceExpiry sets for how long the fence counter of a key is kept after

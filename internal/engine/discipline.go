@@ -8,8 +8,7 @@ import (
 
 // discipline is how those that wait for a key get it. Racing waiters (race.go) queue
 // here, and the first of them races with other processes whenever the key is released.
-// Queued waiters (queue.go) stand in a queue in Redis. An engine has one discipline, and
-// nothing outside those files knows which.
+// Queued waiters (queue.go) stand in a queue in Redis. An engine has one discipline.
 type discipline interface {
 	// arrive does what a new waiter itself has to do in Redis before it sleeps.
 	arrive(ctx context.Context, k *keyState, w *waiter)

@@ -25,7 +25,7 @@
 // finds none makes the first attempt, on the caller's goroutine (lock.go, attempt.go). If
 // it is refused, its caller becomes a waiter, as does everyone who comes later; waiters
 // have no goroutine, timer or command of their own. How they get the key is the discipline
-// of the engine, and nothing outside its files knows which one that is.
+// of the engine (discipline.go), and the rest calls it only through that interface.
 //
 // Racing waiters (race.go): one loop tries for all of them. At every moment exactly one of
 // these has the key in hand:
@@ -69,6 +69,6 @@
 //
 // # Locks of this process
 //
-// All that hangs on a key is guarded by the lock of its shard. Whoever holds it makes no
-// call to Redis. Its Unlock tells those that listen to what has ended under it.
+// All state of a key is guarded by the lock of its shard. Nobody calls Redis while holding
+// it. Unlocking it notifies the listeners of entries that ended meanwhile.
 package engine

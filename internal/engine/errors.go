@@ -63,7 +63,9 @@ var errHeldBack = heldBack{}
 
 type heldBack struct{}
 
-func (heldBack) Error() string            { return "redis does not answer, and too much is to be undone" }
+func (heldBack) Error() string {
+	return "redis does not answer, and too many attempts wait to be undone"
+}
 func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
 
 // lost is the end of a lease by loss, with its reason.

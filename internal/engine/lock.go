@@ -112,8 +112,8 @@ func (h *Engine) enter(ctx context.Context, key string, t Terms, wait bool) (lea
 }
 
 // first is the attempt of a caller that found nobody before it. It runs on the caller's
-// own goroutine, which saves an uncontended lock a fifth of its time. It returns the waiter that
-// the caller becomes, if it does.
+// own goroutine, which saves an uncontended lock a fifth of its time. It returns the
+// waiter that the caller becomes, if it does.
 func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*holdfast.Lease, *waiter, error) {
 	defer h.calls.work.Done()
 	bounded, done := h.calls.contextFor(ctx)

@@ -48,7 +48,7 @@ type queue struct {
 	pause  time.Time // until when Redis is left alone after a failure
 	retry  backoff   // of calls to enter and leave; an answered heartbeat does not end it
 	outage *outage   // nothing is answered
-	shut   *outage   // no enter is answered, or must wait for a leave that is not; heartbeats may be
+	shut   *outage   // no enter is answered, or enters wait for a leave that is not answered; heartbeats may still be answered
 
 	// See queue_linger.go.
 	lingerFrom time.Time // since when those outside wait for company; zero: they do not

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Waiters that enter together follow one another in Redis' queue, and are served in one
-// run; each by itself, they get a call and a turn for each. So where processes take turns
-// and this one has the key or several places, those outside wait a moment for company: a
-// run that is being served gives back its members one by one, and most come again. A
-// waiter that is alone here does not wait, and none does where the key stays in this
-// process: there, those that come while a call is under way are company enough. A tenure
-// of 0 turns this off with the runs.
+// Waiters that enter together stand next to one another in Redis' queue and are served in
+// one run. Those that enter one by one cost a call and a turn each. So where processes take
+// turns, and this one has the key or several places, new waiters wait a moment for others:
+// a run that is being served ends its members one by one, and most come again. A waiter
+// that is alone does not wait. Nor does anybody while the key stays in this process: those
+// that come during a call to enter go out with the next. A tenure of 0 turns runs and this
+// wait off.
 
 const (
 	// linger is the longest wait for company: a round of some processes, of which

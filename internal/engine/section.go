@@ -73,7 +73,8 @@ func (c *section) end(why error) bool {
 	return true
 }
 
-// end has the listeners of an entry that ends told, with the key locked.
+// end notes that the entry has ended, so that unlocking the shard notifies its listeners.
+// The key is locked.
 func (e *entry) end(why error) {
 	if l := e.listeners; l != nil && !e.over {
 		k := e.key()

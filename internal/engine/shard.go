@@ -17,7 +17,7 @@ type shard struct {
 	ended  []ending             // guarded by mu
 }
 
-// ending is an end of which the listeners are still to be told.
+// ending is the end of an entry whose listeners are still to be notified.
 type ending struct {
 	of  *listeners
 	why error

@@ -36,7 +36,7 @@ func ms(d time.Duration) *int64 {
 	return &n
 }
 
-// waits locks aside.
+// waits locks on a thread of its own.
 func (h hand) waits() <-chan answer { return h.send(h.command("lock")) }
 
 // lock waits until it has the lock.
@@ -58,7 +58,7 @@ func (h hand) try() bool {
 	return a.OK
 }
 
-// triesFor waits aside, for a time at most.
+// triesFor waits on a thread of its own, for a time at most.
 func (h hand) triesFor(patience time.Duration) <-chan answer {
 	c := h.command("tryLock")
 	c.Patience = ms(patience)

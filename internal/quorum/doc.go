@@ -12,14 +12,14 @@
 //
 // A round is one try at a quorum, by an owner that is used once in its life.
 //
-//	Acquire asks all nodes at once                     round.go, ask.go   quorum_acquire.lua
+//	Acquire asks all nodes at once                     round.go, ask.go   quorum/acquire.lua
 //	   │
 //	   ├─ enough say yes
 //	   │     with fencing: the nodes' counters and clocks make a number,
-//	   │     which is written back to a quorum         fence.go           quorum_fence.lua
+//	   │     which is written back to a quorum         fence.go           quorum/fence.lua
 //	   │     then the hold is handed out
-//	   │        ├─ renewed by a quorum                 renew.go           quorum_renew.lua
-//	   │        ├─ added on nodes that miss it         repair.go          quorum_acquire.lua
+//	   │        ├─ renewed by a quorum                 renew.go           quorum/renew.lua
+//	   │        ├─ added on nodes that miss it         repair.go          quorum/acquire.lua
 //	   │        └─ released, or lost ─┐
 //	   │                              │
 //	   └─ enough cannot say yes ──────┴─ ends          end.go             end_each.lua
@@ -42,8 +42,8 @@
 //
 // An acquire counts only on a node that has a vote. guard.go keeps, for each node, the scripts
 // with which it votes; they name one boot, one replication ID and one epoch of the node
-// (quorum_vote.lua). The answer "no vote" discards them, and the next call checks the node
-// (check.go, quorum_check.lua). A check that finds no marker asks the other nodes first: it does
+// (quorum/acquire.lua). The answer "no vote" discards them, and the next call checks the node
+// (check.go, quorum/check.lua). A check that finds no marker asks the other nodes first: it does
 // not mark a node for another deployment than theirs. A renewal's yes counts only with the
 // marker of the vote, a no always. Each yes names the server's process, so that two
 // clients of one server are one vote, wherever their addresses lead just now.

@@ -1,6 +1,6 @@
 -- fair_heartbeat: keep a client's places in its queues, and probe: give locks that are free to the next waiter. Each lock by
 -- itself: one that Redis refuses costs the others nothing.
--- KEYS[i]         and the next four: those of a lock, as above
+-- KEYS[i]         and the next four: those of a lock, as in parts/fair.lua
 -- ARGV[2]         the client
 -- ARGV[at]        for at from 3 on: for each lock how many owners follow
 -- ARGV[at+1]      1 if the client is mute: it does not listen to its inbox; else 0

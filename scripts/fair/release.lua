@@ -37,7 +37,7 @@ end
 if held == 0 then
   return 0
 end
-if ARGV[3] ~= '0' then -- give back the numbers above, which nobody has seen: see release
+if ARGV[3] ~= '0' then -- give back the numbers above, which nobody has seen: see plain/release.lua
   local reserved = try('GET', counter)
   if type(reserved) == 'string' and (tonumber(reserved) or 0) > tonumber(ARGV[3]) then
     try('SET', counter, ARGV[3], 'XX', 'KEEPTTL')

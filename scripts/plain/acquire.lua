@@ -6,7 +6,7 @@
 -- Reply    0    the owner holds the lock: taken now, or found so (then nothing is changed)
 --          > 0  held by another, whose lease ends in so many ms
 --          -1   held by another, without expiry
---          -2   the owner has been given up by clean_up; nothing is changed
+--          -2   the owner has been given up by end_each, which left a tombstone; nothing is changed
 -- Repeat: safe. The owner's own field is found and left as it is, the expiry too.
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
 if #owner == 0 then

@@ -11,7 +11,7 @@
 -- Reply    {0, first, last}  the owner holds the lock, and the numbers from first to last are its own; else, as acquire:
 --          > 0  held by another, whose lease ends in so many ms
 --          -1   held by another, without expiry
---          -2   the owner has been given up by clean_up; nothing is changed
+--          -2   the owner has been given up by end_each, which left a tombstone; nothing is changed
 -- Repeat: safe. A repeat that finds its own field reserves other, larger numbers: nobody learned those of the lost reply.
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
 if #owner == 0 then

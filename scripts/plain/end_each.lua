@@ -15,7 +15,7 @@
 --              -1      the owner does not hold the lock; nothing is changed, except for the tombstone
 --              -2      ended; Redis refused the message
 -- Repeat: safe. The second finds no field, and renews the tombstone.
--- Giving back is safe as in release.
+-- Giving back is safe as in plain/release.lua.
 for i = 1, #ARGV / 3 do
   local more = ARGV[3 * i]
   if not (more == '' or more == 'tombstone' or #more <= 16 and string.find(more, '^[1-9]%d*$')) then

@@ -16,7 +16,7 @@
 --          {text}               the error with which Redis refused; nothing is changed
 -- Repeat: safe, as acquire.
 
--- The vote for which this text is good, see newVote; empty without a restart guard. So the SHA-1 of the text belongs to one
+-- The vote for which this text is good, see newVote in scripts/quorum.go; empty without a restart guard. So the SHA-1 of the text belongs to one
 -- boot, one replication ID and one epoch of a node: a server that restarted does not know it, the others are found out here.
 local marker, replID = '', ''
 if marker ~= '' and (redis.call('GET', KEYS[#KEYS]) ~= marker or not string.find(redis.call('INFO', 'replication'), replID, 1, true)) then
