@@ -84,7 +84,7 @@ func (s *stalls) cycle(string) func(func()) error {
 func (s *stalls) close() {}
 
 // A failure of the library ends the load and is told.
-func TestFailureIsTold(t *testing.T) {
+func TestFailureIsReported(t *testing.T) {
 	_, err := load{goroutines: 4}.run(failing{}, time.Minute)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	r := &saleDay{locker: failing{}, waits: newWaits()}

@@ -1,14 +1,12 @@
 package multilock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,30 +17,12 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-// lines is what a logger has written. Safe for concurrent use.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // Who starts against fresh nodes is told by TryLock's error what it waits for and
 // for how long, and by one line of the log for each node while Lock waits it out.
 func TestFreshNodes(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 3)
-	var log lines
+	var log redistest.Log
 	l := open(t, nodes, multilock.WithLease(3*time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	_, err := l.TryLock(t.Context(), "k")
 	require.ErrorIs(t, err, multilock.ErrUnavailable)
@@ -71,7 +51,7 @@ func TestFreshNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond)
 	require.NoError(t, lease.Unlock(t.Context()))
-	require.Equal(t, 3, strings.Count(log.String(), "has no vote yet"), log.String())
+	require.Equal(t, 3, log.Count("has no vote yet"), log.String())
 	for _, n := range l.Nodes(t.Context()) {
 		require.True(t, n.Vote)
 	}
@@ -98,10 +78,10 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 				for _, s := range nodes {
 					forget(s)
 				}
-				var log lines
+				var log redistest.Log
 				y := open(t, nodes, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				require.NoError(t, y.Bootstrap(t.Context()))
-				require.Equal(t, n, strings.Count(log.String(), "has no vote yet"), log.String())
+				require.Equal(t, n, log.Count("has no vote yet"), log.String())
 				require.Contains(t, log.String(), " for=")
 				_, err = y.TryLock(t.Context(), "k")
 				require.ErrorIs(t, err, multilock.ErrUnavailable)
@@ -138,11 +118,11 @@ func TestNodeThatCannotVoteIsLogged(t *testing.T) {
 	nodes := startNodes(t, 3)
 	require.NoError(t, open(t, nodes).Bootstrap(t.Context(), multilock.NothingHeld()))
 	nodes[2].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	var log lines
+	var log redistest.Log
 	l := open(t, nodes, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	works := func() { require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil })) }
 	works()
-	said := func() int { return strings.Count(log.String(), "cannot vote") }
+	said := func() int { return log.Count("cannot vote") }
 	require.Eventually(t, func() bool { return said() > 0 }, 10*time.Second, time.Millisecond)
 	require.Contains(t, log.String(), "allkeys-lru")
 	time.Sleep(200 * time.Millisecond) // it is asked again by then
@@ -155,7 +135,7 @@ func TestNodeThatCannotVoteIsLogged(t *testing.T) {
 // vote.
 func TestSameServerTwice(t *testing.T) {
 	nodes := startNodes(t, 2)
-	var log lines
+	var log redistest.Log
 	l := open(t, append(nodes, nodes[0]), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
 	text := "clients 0 (" + nodes[0].Addr() + ") and 2 (" + nodes[0].Addr() + ") are of one server"

@@ -27,7 +27,7 @@ func TestF11_ConnectionCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := redistest.Start(t)
 			client := srv.Client(t, named, change)
-			log, logger := withLines()
+			log, logger := withLog()
 			s := open(t, client, logger)
 			subs := []*Subscription{s.Subscribe("a"), s.Subscribe("a"), s.Subscribe("b")}
 			for round := range uint64(5) {
@@ -40,7 +40,7 @@ func TestF11_ConnectionCut(t *testing.T) {
 				require.EqualValues(t, 1, publish(t, client, "a"))
 				await(t, subs[0], "told", func(st State) bool { return st.Messages == round+1 })
 			}
-			require.Equal(t, 5, log.count("connection lost"))
+			require.Equal(t, 5, log.Count("connection lost"))
 			require.Equal(t, 1, clients(t, srv, "pubsub"))
 		})
 	}
@@ -95,9 +95,9 @@ func TestF11_AtOnceIsOnce(t *testing.T) {
 }
 
 // A listener is told of the loss itself, not only of the new subscription.
-func TestF11_LossIsToldBeforeTheServerIsBack(t *testing.T) {
+func TestF11_LossIsNotifiedBeforeTheServerIsBack(t *testing.T) {
 	srv := redistest.Start(t)
-	log, logger := withLines()
+	log, logger := withLog()
 	s := open(t, srv.Client(t), logger)
 	sub := s.Subscribe("a")
 	awaitLive(t, sub)
@@ -114,8 +114,8 @@ func TestF11_LossIsToldBeforeTheServerIsBack(t *testing.T) {
 	require.Equal(t, State{Epoch: 1}, sub.State())
 	srv.Restart()
 	again(t, sub, 1)
-	require.Equal(t, 1, log.count("connection lost"))
-	require.Eventually(t, func() bool { return log.count("connection restored") == 1 }, patience, time.Millisecond)
+	require.Equal(t, 1, log.Count("connection lost"))
+	require.Eventually(t, func() bool { return log.Count("connection restored") == 1 }, patience, time.Millisecond)
 }
 
 // A channel that lost its last listener during the outage is not subscribed again.

@@ -1,11 +1,9 @@
 package pubsub
 
 import (
-	"bytes"
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -141,26 +139,8 @@ func known(s *Subscriber) int {
 	return len(s.channels)
 }
 
-// lines is a log that counts.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) count(s string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.buf.String(), s)
-}
-
-func withLines() (*lines, func(*Subscriber)) {
-	l := &lines{}
+func withLog() (*redistest.Log, func(*Subscriber)) {
+	l := &redistest.Log{}
 	return l, func(s *Subscriber) { s.log = slog.New(slog.NewTextHandler(l, nil)) }
 }
 

@@ -75,7 +75,7 @@ func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 	hang.Store(false)
 }
 
-func TestRefusedCallsDoNotLookAtTheServer(t *testing.T) {
+func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 	s := redistest.Start(t)
 	l, err := rlock.New(s.Client(t), rlock.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestRefusedCallsDoNotLookAtTheServer(t *testing.T) {
 
 // The end of a lease is told before the next one begins, also when the key stays
 // within the process.
-func TestG1_HandOverComesAfterTheEndIsTold(t *testing.T) {
+func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 	s := redistest.Start(t)
 	l, err := rlock.New(s.Client(t), rlock.WithLocalHandover(30*time.Second), rlock.WithMaxWaiters(1))
 	require.NoError(t, err)

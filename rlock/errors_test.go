@@ -1,11 +1,9 @@
 package rlock_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"regexp"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +31,7 @@ func TestErrors_NameTheServer(t *testing.T) {
 
 // What takes longer than a lease is logged, for those who wonder why a program stands still.
 func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
-	var log syncBuffer
+	var log redistest.Log
 	l, err := rlock.New(redistest.Start(t).Client(t), rlock.WithLease(500*time.Millisecond),
 		rlock.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 	require.NoError(t, err)
@@ -58,22 +56,4 @@ func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
 	require.NoError(t, mine.Unlock(t.Context()))
 	require.NoError(t, <-waited)
 	require.Contains(t, log.String(), `level=DEBUG msg="holdfast: waited for longer than a lease"`)
-}
-
-// syncBuffer is a buffer that a logger and a test may use at once.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

@@ -104,11 +104,11 @@ const (
 
 // Entered is the answer to Enter.
 type Entered struct {
-	Places   []Place // of the owners, in the order of the call
-	Distance time.Duration
-	Java     bool // Java holds the lock or waits before: its release wakes an owner by the owner's own channel
-	JavaTurn bool // a Java waiter has the turn: probe soon
-	Grant    Grant
+	Places    []Place // of the owners, in the order of the call
+	Distance  time.Duration
+	Java      bool // Java holds the lock or waits before: its release wakes an owner by the owner's own channel
+	ProbeSoon bool // a Java waiter has the turn, or the dead were too many for one call
+	Grant     Grant
 }
 
 // Enter puts owners, each for the first time in its life, at the end of the
@@ -130,9 +130,9 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 
 // Passed is the answer to a call that ends a hold or a place in the queue.
 type Passed struct {
-	Ours     bool // Release: the hold was the owner's and has ended
-	JavaTurn bool // a Java waiter has the turn: probe soon
-	Grant    Grant
+	Ours      bool // Release: the hold was the owner's and has ended
+	ProbeSoon bool // a Java waiter has the turn, or the dead were too many for one call
+	Grant     Grant
 }
 
 // Release ends the owner's hold, whatever its count, and gives key to the next

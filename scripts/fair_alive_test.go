@@ -10,7 +10,7 @@ import (
 
 // A waiter without its grant keeps its place while its client is alive, and the next is
 // served at once; it is first again when it hears.
-func TestG8_UnheardKeepsItsPlace(t *testing.T) {
+func TestG8_UndeliveredKeepsItsPlace(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofC(1))
 	r.waits(ofA(1), ofA(2), ofB(1), ofA(3), ofB(2))
@@ -36,7 +36,7 @@ func TestG8_UnheardKeepsItsPlace(t *testing.T) {
 	r.requireQueue(ofA(3), ofB(2))
 }
 
-func TestUnheardCallerIsServedInTheReply(t *testing.T) {
+func TestUndeliveredCallerIsServedInTheReply(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofA(1))
 	r.waits(ofB(1), ofA(2), ofB(2))
@@ -97,9 +97,9 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	}
 	r.waits(ofB(1))
 	r.silence(clientA)
-	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofC(1)))
+	require.Equal(t, Passed{Ours: true, ProbeSoon: true}, r.release(ofC(1)))
 	r.requireFree()
-	require.Equal(t, Probed{JavaTurn: true}, r.heartbeat(clientB))
+	require.Equal(t, Probed{ProbeSoon: true}, r.heartbeat(clientB))
 	require.Equal(t, Probed{Grant: granted(ofB(1))}, r.heartbeat(clientB))
 	r.requireQueue()
 
@@ -182,7 +182,7 @@ func TestG4_MuteIsServed(t *testing.T) {
 	require.Equal(t, Probed{}, mute())
 	r.release(ofC(1))
 	r.requireHeld(ofB(1), firstLease)
-	require.Equal(t, Probed{JavaTurn: true}, mute(), "it is the next")
+	require.Equal(t, Probed{ProbeSoon: true}, mute(), "it is the next")
 	r.said()
 	r.release(ofB(1))
 	r.requireHeld(ofA(1), firstLease)

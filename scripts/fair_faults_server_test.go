@@ -170,7 +170,7 @@ func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
 	r.expire()
 	r.subscribe(r.of(ofA(1)).OwnerChannel("k", ofJ(1)))
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	require.Equal(t, Probed{JavaTurn: true}, r.heartbeat(clientA))
+	require.Equal(t, Probed{ProbeSoon: true}, r.heartbeat(clientA))
 	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")
 }
 

@@ -21,9 +21,9 @@ type Heartbeat struct {
 type Probed struct {
 	// Err is how Redis refused this key; then nothing else is known.
 	Err error
-	// JavaTurn: a Java waiter has the turn, or the client is mute and the next: probe
+	// ProbeSoon: a Java waiter has the turn, or the client is mute and the next: probe
 	// soon.
-	JavaTurn bool
+	ProbeSoon bool
 	// Grant is a waiter of this client's to which the key was given by this call,
 	// or, without a lease, that holds it since some earlier call.
 	Grant Grant

@@ -119,7 +119,7 @@ func TestHeartbeatOfManyKeys(t *testing.T) {
 			r.s.Do(t, "RPUSH", queue(key), ofJ(1))
 		}
 	}
-	probed := slices.Repeat([]Probed{{JavaTurn: true}}, many) // of an earlier call
+	probed := slices.Repeat([]Probed{{ProbeSoon: true}}, many) // of an earlier call
 	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
 	for i, l := range probed {
 		switch i % 4 {
@@ -130,7 +130,7 @@ func TestHeartbeatOfManyKeys(t *testing.T) {
 			require.Equal(t, Refused, OutcomeOf(l.Err))
 			require.Equal(t, Probed{Err: l.Err}, l)
 		case 2:
-			require.Equal(t, Probed{JavaTurn: true, Absent: []int{0, 1}}, l)
+			require.Equal(t, Probed{ProbeSoon: true, Absent: []int{0, 1}}, l)
 		case 3:
 			require.Equal(t, Probed{Absent: []int{1}}, l)
 		}

@@ -14,7 +14,7 @@ func TestJava_InOrder(t *testing.T) {
 	r.javaWaits(ofJ(1))
 	e := r.enter(ofA(2))
 	require.True(t, e.Java)
-	require.False(t, e.JavaTurn)
+	require.False(t, e.ProbeSoon)
 	r.subscribe(r.ownerChannel(ofA(2)))
 	r.javaWaits(ofK(1))
 	r.waits(ofB(1))
@@ -22,15 +22,15 @@ func TestJava_InOrder(t *testing.T) {
 	r.requireQueue(order...)
 
 	// A Go release onto a Java head leaves the lock free for it, and for nobody else.
-	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofA(1)))
+	require.Equal(t, Passed{Ours: true, ProbeSoon: true}, r.release(ofA(1)))
 	r.requireSaid(r.woken(ofJ(1)))
 	r.requireFree()
 	r.requireQueue(order...)
-	require.Equal(t, Probed{JavaTurn: true}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, Probed{ProbeSoon: true}, r.heartbeat(clientB, ofB(1)))
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(1)))
 	require.False(t, r.javaTries(ofK(1)))
 	e = r.enter(ofC(2))
-	require.True(t, e.Java && e.JavaTurn)
+	require.True(t, e.Java && e.ProbeSoon)
 	require.True(t, r.javaTries(ofJ(1)))
 	order = []string{ofA(2), ofK(1), ofB(1), ofC(2)}
 	r.requireQueue(order...)
@@ -43,7 +43,7 @@ func TestJava_InOrder(t *testing.T) {
 	require.Equal(t, Probed{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
 
 	// Given up without a word: a probe finds the next.
-	require.Equal(t, Passed{Ours: true, JavaTurn: true}, r.release(ofA(2)))
+	require.Equal(t, Passed{Ours: true, ProbeSoon: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
 	r.said()
 	require.Equal(t, Probed{}, r.heartbeat(clientC, ofC(2)))
@@ -112,13 +112,13 @@ func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 	require.False(t, r.javaTries(ofK(1)))
 	r.waits(ofB(1))
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
-	require.True(t, r.release(ofA(1)).JavaTurn)
+	require.True(t, r.release(ofA(1)).ProbeSoon)
 	r.requireQueue(ofJ(5), ofJ(6), ofJ(7), ofK(1), ofB(1))
 	r.requireSaid(r.woken(ofJ(5)))
 
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(5))
 	// Another program may be about to listen.
-	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientB).JavaTurn) })
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientB).ProbeSoon) })
 	r.requireQueue(ofK(1), ofB(1))
 
 	// The dead of ours before it are dropped, and then it has its turn.
@@ -127,7 +127,7 @@ func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 	r.waits(ofB(1), ofB(2))
 	r.javaWaits(ofJ(10))
 	r.silence(clientB)
-	require.True(t, r.release(ofA(1)).JavaTurn)
+	require.True(t, r.release(ofA(1)).ProbeSoon)
 	r.requireQueue(ofJ(10))
 	r.requireSaid(r.woken(ofJ(10)))
 }
@@ -145,7 +145,7 @@ func TestJava_EachLockByItself(t *testing.T) {
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
 	probed := make([]Probed, 2)
 	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, probed))
-	require.Equal(t, []Probed{{}, {JavaTurn: true}}, probed)
+	require.Equal(t, []Probed{{}, {ProbeSoon: true}}, probed)
 	require.EqualValues(t, 2, integerOf(t, r.s.Do(t, "LLEN", queue("l"))))
 }
 
@@ -156,7 +156,7 @@ func TestJava_BehindOneOfOursThatDoesNotHear(t *testing.T) {
 	r.waits(ofB(1))
 	r.javaWaits(ofJ(1))
 	r.unsubscribe(r.of(clientB).Inbox("k"))
-	require.True(t, r.release(ofA(1)).JavaTurn, "probe again soon")
+	require.True(t, r.release(ofA(1)).ProbeSoon, "probe again soon")
 	r.requireSaid()
 	require.False(t, r.javaTries(ofJ(1)))
 	require.Equal(t, granted(ofB(1)), r.heartbeat(clientB).Grant)

@@ -28,21 +28,21 @@ func TestJava_TheTurnEnds(t *testing.T) {
 	r.requireTurn(ofJ(1), 3*time.Second, func() { r.release(ofA(1)) })
 	turn := r.turnOf(ofJ(1))
 	for range 3 {
-		require.True(t, r.heartbeat(clientB).JavaTurn)
+		require.True(t, r.heartbeat(clientB).ProbeSoon)
 	}
 	require.Equal(t, turn, r.turnOf(ofJ(1)))
 	require.Equal(t, others, score(ofK(1))+score(ofB(1)))
 	require.True(t, r.javaTries(ofJ(1)))
 
 	r.javaUnlocks(ofJ(1))
-	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientC).JavaTurn) })
-	until(t, func() bool { return !r.heartbeat(clientC).JavaTurn })
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientC).ProbeSoon) })
+	until(t, func() bool { return !r.heartbeat(clientC).ProbeSoon })
 	r.requireHeld(ofB(1), firstLease)
 	r.requireQueue()
 
 	// One without a score, which Java itself would never drop, gets a turn, too.
 	r.s.Do(t, "RPUSH", queue("k"), ofJ(9))
-	r.requireTurn(ofJ(9), 250*time.Millisecond, func() { require.True(t, r.release(ofB(1)).JavaTurn) })
+	r.requireTurn(ofJ(9), 250*time.Millisecond, func() { require.True(t, r.release(ofB(1)).ProbeSoon) })
 
 	// An earlier end is kept.
 	r.s.Do(t, "ZADD", scores("k"), decimal(serverMillis(t, r.s)+2000), ofJ(9))
@@ -89,9 +89,9 @@ func TestJava_ANewTurn(t *testing.T) {
 	r.acquire(ofA(1))
 	for range 2 {
 		require.False(t, r.javaTries(ofJ(1)))
-		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).JavaTurn) })
+		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).ProbeSoon) })
 		require.Positive(t, integerOf(t, r.s.Do(t, "PTTL", heartbeats("k"))), "kept for ever")
-		until(t, func() bool { return !r.heartbeat(clientB).JavaTurn })
+		until(t, func() bool { return !r.heartbeat(clientB).ProbeSoon })
 		r.requireQueue()
 		r.acquire(ofA(1))
 	}

@@ -86,7 +86,7 @@ func parsePassed(m rueidis.RedisMessage, err error) (Passed, error) {
 	if err != nil || said < 0 || said > 2 {
 		return Passed{}, errReply
 	}
-	return Passed{Ours: said > 0, JavaTurn: said == 2}, nil
+	return Passed{Ours: said > 0, ProbeSoon: said == 2}, nil
 }
 
 func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {
@@ -125,7 +125,7 @@ func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error
 	if err != nil || java < 0 || java > 2 || distance < 0 || distance > maxLease.Milliseconds() {
 		return Entered{}, errReply
 	}
-	e := Entered{Java: java > 0, JavaTurn: java == 2, Distance: time.Duration(distance) * time.Millisecond}
+	e := Entered{Java: java > 0, ProbeSoon: java == 2, Distance: time.Duration(distance) * time.Millisecond}
 	if e.Grant, err = parseGrant(values[2], nil); err != nil {
 		return Entered{}, err
 	}
@@ -153,7 +153,7 @@ func parseProbed(m rueidis.RedisMessage, owners int) Probed {
 	if err != nil || turn < 1 || turn > 2 {
 		return Probed{Err: errReply}
 	}
-	l := Probed{JavaTurn: turn == 2}
+	l := Probed{ProbeSoon: turn == 2}
 	if l.Grant, err = parseGrant(values[1], nil); err != nil {
 		return Probed{Err: err}
 	}

@@ -117,12 +117,12 @@ func FuzzFairReplies(f *testing.F) {
 		require.LessOrEqual(t, a.Fence, a.FenceEnd)
 
 		p, err := parsePassed(m, nil)
-		check(err, p.Ours || p.JavaTurn || p.Grant.Owner != "")
+		check(err, p.Ours || p.ProbeSoon || p.Grant.Owner != "")
 		kept(p.Grant)
-		require.True(t, p.Ours || !p.JavaTurn && p.Grant.Owner == "")
+		require.True(t, p.Ours || !p.ProbeSoon && p.Grant.Owner == "")
 
 		e, err := parseEntered(m, nil, 1)
-		check(err, e.Java || e.JavaTurn || e.Grant.Owner != "" || e.Distance != 0 || e.Places != nil)
+		check(err, e.Java || e.ProbeSoon || e.Grant.Owner != "" || e.Distance != 0 || e.Places != nil)
 		kept(e.Grant)
 		require.True(t, e.Distance >= 0 && e.Distance <= maxLease)
 		if err == nil {

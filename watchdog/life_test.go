@@ -32,7 +32,7 @@ func TestForgetEndsALeaseQuietly(t *testing.T) {
 	})
 }
 
-func TestForgetAfterTheDeadlineBeforeItIsTold(t *testing.T) {
+func TestForgetAfterTheDeadlineBeforeItIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, renewAll, watchdog.Config[*held]{})
 		defer r.Close()

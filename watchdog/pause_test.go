@@ -54,7 +54,7 @@ func TestF2_AfterAShortPauseHoldsAreRenewed(t *testing.T) {
 	})
 }
 
-func TestG2_LateYesRevivesNothingThoughTheEndIsNotYetTold(t *testing.T) {
+func TestG2_LateYesRevivesNothingThoughTheEndIsNotYetReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		r := newRig(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {

@@ -167,7 +167,7 @@ func TestDeadlineKeepsTheMonotonicReading(t *testing.T) {
 	require.Contains(t, r.hold(watchdog.Terms{}).Deadline().String(), "m=")
 }
 
-func TestG2_WhatIsOverIsNotRenewedThoughItsEndIsNotYetTold(t *testing.T) {
+func TestG2_WhatIsOverIsNotRenewedThoughItsEndIsNotYetReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, renewAll, watchdog.Config[*held]{Batch: 1, Parallel: 1})
 		defer r.Close()

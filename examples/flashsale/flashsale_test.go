@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,14 +106,7 @@ func TestG10_LateHolderIsRefused(t *testing.T) {
 }
 
 func TestRedisDies(t *testing.T) {
-	s := redistest.Start(t)
-	c, out, stderr := demotest.Start(t, "goroutines sell", "-redis", s.Addr(), "-buyers", "500000", "-lease", "500ms")
-	s.Kill()
-	_, err := io.Copy(io.Discard, out)
-	require.NoError(t, err)
-	require.Error(t, c.Wait())
-	require.Equal(t, 1, c.ProcessState.ExitCode())
-	require.NotContains(t, stderr.String(), "panic")
+	demotest.RedisDies(t, "goroutines sell", "-buyers", "500000", "-lease", "500ms")
 }
 
 func TestBadInputSellsNothing(t *testing.T) {

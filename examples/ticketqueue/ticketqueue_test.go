@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"regexp"
 	"slices"
 	"testing"
@@ -98,14 +97,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestRedisDies(t *testing.T) {
-	s := redistest.Start(t)
-	c, out, stderr := demotest.Start(t, "customers come", "-redis", s.Addr(), "-customers", "4000", "-lease", "500ms")
-	s.Kill()
-	_, err := io.Copy(io.Discard, out)
-	require.NoError(t, err)
-	require.Error(t, c.Wait())
-	require.Equal(t, 1, c.ProcessState.ExitCode())
-	require.NotContains(t, stderr.String(), "panic")
+	demotest.RedisDies(t, "customers come", "-customers", "4000", "-lease", "500ms")
 }
 
 func TestBadInput(t *testing.T) {

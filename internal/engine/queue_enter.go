@@ -52,7 +52,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if time.Since(start) > q.in.Stale/2 {
 		q.verify, q.due = true, time.Now()
 	}
-	q.heardOf(start)
+	q.noteAnswered(start)
 	for i, t := range list {
 		q.entered(t, said.Places[i])
 		if t.distance = said.Distance; said.Java && t.w != nil {
@@ -65,12 +65,12 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if said.Grant.Lease > 0 {
 		q.shared = false
 	}
-	q.passed(scripts.Passed{JavaTurn: said.JavaTurn, Grant: said.Grant})
+	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
 }
 
-// heardOf notes that Redis has heard of this locker's waiters, by a call that began at
+// noteAnswered notes that Redis has answered a call for this locker's waiters that began at
 // start.
-func (q *queue) heardOf(start time.Time) {
+func (q *queue) noteAnswered(start time.Time) {
 	if start.After(q.answered) {
 		q.answered = start
 	}

@@ -41,10 +41,10 @@ func (d *queued) pass(key string, said scripts.Passed, byMessage bool) {
 // passed is pass for a key that has a queue.
 func (q *queue) passed(said scripts.Passed) {
 	g := said.Grant
-	if said.JavaTurn {
-		q.heartbeatAfterJava()
+	if said.ProbeSoon {
+		q.heartbeatAgainSoon()
 	} else {
-		q.javaTurns = 0
+		q.probes = 0
 	}
 	if g.Owner == "" {
 		return

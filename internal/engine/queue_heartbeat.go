@@ -119,11 +119,11 @@ func (d *queued) heartbeatSoon(k *keyState) {
 	}
 }
 
-// heartbeatAfterJava has a heartbeat sent after 10, 20, 40 … 100 ms: a Java waiter that
+// heartbeatAgainSoon has a heartbeat sent after 10, 20, 40 … 100 ms: a Java waiter that
 // gives up its turn tells nobody.
-func (q *queue) heartbeatAfterJava() {
-	at := time.Now().Add(min(10*time.Millisecond<<min(q.javaTurns, 4), 100*time.Millisecond))
-	q.javaTurns++
+func (q *queue) heartbeatAgainSoon() {
+	at := time.Now().Add(min(10*time.Millisecond<<min(q.probes, 4), 100*time.Millisecond))
+	q.probes++
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at
 		nudge(q.poke)
@@ -133,7 +133,7 @@ func (q *queue) heartbeatAfterJava() {
 // awaitJava listens for Java's wake-up of a ticket.
 func (q *queue) awaitJava(t *ticket) {
 	t.own = q.in.backend.OwnerChannel(q.key.name, t.owner, func(string) { q.in.heartbeatSoon(q.key) })
-	q.heartbeatAfterJava() // it may have come before we listened
+	q.heartbeatAgainSoon() // it may have come before we listened
 }
 
 // sendHeartbeats looks after queues, with as few calls as may be, several at once. It
@@ -226,12 +226,12 @@ func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 			said = probed[i]
 			said.Err = d.calls.ours(said.Err)
 		}
-		q.heard(start, asked[i], said)
+		q.heartbeatAnswered(start, asked[i], said)
 	}
 }
 
-// heard takes in what a heartbeat has found out about a queue. It locks the key.
-func (q *queue) heard(start time.Time, asked scripts.Heartbeat, said scripts.Probed) {
+// heartbeatAnswered takes in what a heartbeat has found out about a queue. It locks the key.
+func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said scripts.Probed) {
 	k := q.key
 	k.Lock()
 	if k.queue() != q {
@@ -252,7 +252,7 @@ func (q *queue) heard(start time.Time, asked scripts.Heartbeat, said scripts.Pro
 		return
 	}
 	q.heartbeatRetry = backoff{}
-	q.heardOf(start)
+	q.noteAnswered(start)
 	for _, i := range said.Absent {
 		if t := q.tickets[asked.Owners[i]]; t != nil && t.w != nil {
 			q.again(t)
@@ -261,5 +261,5 @@ func (q *queue) heard(start time.Time, asked scripts.Heartbeat, said scripts.Pro
 			}
 		}
 	}
-	q.passed(scripts.Passed{JavaTurn: said.JavaTurn, Grant: said.Grant})
+	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
 }

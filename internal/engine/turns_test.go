@@ -53,7 +53,7 @@ func TestTurnsWithoutOthersDoNotStepBack(t *testing.T) {
 	require.False(t, turns.active())
 }
 
-func TestTurnsLookAfterAFewTripsAndThenEverLater(t *testing.T) {
+func TestTurnsProbeAfterAFewTripsAndThenEverLater(t *testing.T) {
 	now := time.Now()
 	var turns turns
 	turns.stepBack(3, seen(0), now, time.Millisecond)
@@ -67,7 +67,7 @@ func TestTurnsLookAfterAFewTripsAndThenEverLater(t *testing.T) {
 	}
 }
 
-func TestTurnsLookWhenTheTurnShouldHaveCome(t *testing.T) {
+func TestTurnsProbeWhenTheTurnShouldHaveCome(t *testing.T) {
 	now := time.Now()
 	var turns turns
 	turns.stepBack(4, seen(0), now, time.Microsecond)
@@ -78,7 +78,7 @@ func TestTurnsLookWhenTheTurnShouldHaveCome(t *testing.T) {
 }
 
 // The release that was heard may be the last: those who listen may have given up.
-func TestTurnsLookSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
+func TestTurnsProbeSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
 	now := time.Now()
 	var turns turns
 	turns.stepBack(3, seen(0), now, time.Millisecond)

@@ -48,7 +48,7 @@ func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-
 
 // Acquires of one kind share a call, and each gets its own answer.
 func TestBatch(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestBatch(t *testing.T) {
 // What differs in kind goes out by itself: fencing, a lease that does not let it
 // wait as long; and what comes after a call was made or is full.
 func TestBatch_Apart(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
 	apart := func(lease time.Duration, fenced bool) *acquires {
 		t.Helper()
@@ -100,7 +100,7 @@ func TestBatch_Apart(t *testing.T) {
 // A reply with fewer or more answers than asks is none: it is not known whose they
 // are, and none that is missing may pass for one.
 func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
 	vote, err := n.voting(bounded(t))
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
 
 // Whoever shares a call with one that Redis forbids is asked for by itself.
 func TestBatch_FaultsOfOthers(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client()
 	n := c.nodes[0]
 	r.warm(c)
@@ -151,7 +151,7 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 // Of several that share a call, one whose hold is over before it is made is not asked
 // for; the others are.
 func TestBatch_OneIsOver(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client()
 	n := c.nodes[0]
 	_, err := n.voting(bounded(t))
@@ -174,7 +174,7 @@ func TestBatch_OneIsOver(t *testing.T) {
 // Holds that share a call that is not answered are in doubt, each for itself; the node
 // has been silent once.
 func TestBatch_NoAnswer(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
 	r.warm(c)
@@ -195,7 +195,7 @@ func TestBatch_NoAnswer(t *testing.T) {
 // Where a hold has to be asked for by itself and that is not answered, the outcome is
 // unknown: it was not refused, and the node has been silent.
 func TestBatch_AloneUnanswered(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
 	r.warm(c)
@@ -217,7 +217,7 @@ func TestBatch_AloneUnanswered(t *testing.T) {
 
 // A node that is not asked, as all holds of the call are over, has not answered.
 func TestBatch_AllAreOver(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client()
 	n := c.nodes[0]
 	r.warm(c)
@@ -236,7 +236,7 @@ func TestBatch_AllAreOver(t *testing.T) {
 // Calls that are shared do not wait for a dial that hangs, as one alone does whose
 // node has just answered.
 func TestBatch_SharedDial(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
 	n := c.nodes[0]
 	r.warm(c)
@@ -264,7 +264,7 @@ func (g garbled) Read(b []byte) (int, error) {
 
 // It is not known what a refusal with such a code has done to the lock.
 func TestBatch_StrangeRefusal(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	client := r.servers[0].Client(t, func(o *rueidis.ClientOption) {
 		o.ForceSingleClient = true
 		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -285,7 +285,7 @@ func TestBatch_StrangeRefusal(t *testing.T) {
 
 // All that ask a closed quorum get its error.
 func TestBatch_Closed(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
 	c.Close()
 	a := <-askFor(n, "k", ownMe, lease, false)
@@ -298,7 +298,7 @@ func TestBatch_Closed(t *testing.T) {
 // Releases share a call as well, and each gets its own answer: released, nothing to
 // release, refused.
 func TestBatch_Releases(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client()
 	n := c.nodes[0]
 	_, err := n.voting(bounded(t))
@@ -343,7 +343,7 @@ func TestBatch_Releases(t *testing.T) {
 // A release that is asked for while the acquire's answer is out waits for it: it has
 // to know whether a tombstone is needed.
 func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client()
 	n := c.nodes[0]
 	r.warm(c)
@@ -375,7 +375,7 @@ func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 
 // Nor does it go out before an acquire that is still to be sent, and then is not.
 func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
 	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
 	require.True(t, h.start(n))
@@ -393,7 +393,7 @@ func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 
 // A node that has nothing of a hold is not asked to end it.
 func TestBatch_ReleaseOfNothing(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+	c := newActiveHarness(t, 1).client()
 	n, ended := c.nodes[0], make(chan error, 1)
 	n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { return nil, errors.New("told") }
 	n.end(c.newHold("k", ownMe, lease), func(_ *node, _ released, err error) { ended <- err })
@@ -402,7 +402,7 @@ func TestBatch_ReleaseOfNothing(t *testing.T) {
 
 // Nor is a node that is away, and nothing waits for it.
 func TestBatch_ReleaseOfWhatIsAway(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
 	n.gone.Store(true)
 	h, ended := c.newHold("k", ownMe, lease), make(chan error, 1)

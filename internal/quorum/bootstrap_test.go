@@ -22,7 +22,7 @@ func (r *harness) markers() (all []string) {
 }
 
 func TestBootstrapOfFreshNodes(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	first := r.client()
 	require.NoError(t, first.Bootstrap(bounded(t), true))
 	for _, text := range r.markers() {
@@ -33,7 +33,7 @@ func TestBootstrapOfFreshNodes(t *testing.T) {
 
 // It ends quarantines, whatever has begun them: a first try at the lock, or other clients.
 func TestBootstrapOfNodesThatWereMarked(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	c := r.client()
 	c.refused(ownA)
 	requireNoVote(t, r.client().vote(1))
@@ -44,7 +44,7 @@ func TestBootstrapOfNodesThatWereMarked(t *testing.T) {
 }
 
 func TestBootstrapAgain(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	marked := r.markers()
 	c := r.client()
 	for _, nothingHeld := range []bool{true, false} {
@@ -57,7 +57,7 @@ func TestBootstrapAgain(t *testing.T) {
 
 // Without a statement it marks nodes, and ends no quarantine.
 func TestBootstrapMarks(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	require.NoError(t, r.client().Bootstrap(bounded(t), false))
 	marked := r.markers()
 	require.NotContains(t, marked, "")
@@ -74,7 +74,7 @@ func TestBootstrapMarks(t *testing.T) {
 // and all of them do in the end.
 func TestBootstrapAtOnce(t *testing.T) {
 	for range 5 {
-		r := newRig(t, 3)
+		r := newHarness(t, 3)
 		var all sync.WaitGroup
 		for range 4 {
 			c := r.client()
@@ -95,7 +95,7 @@ func TestBootstrapAtOnce(t *testing.T) {
 // or whose marker was lost, whichever of them it is.
 func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 	for node := range 3 {
-		r := newRipeRig(t, 3)
+		r := newActiveHarness(t, 3)
 		x := r.client()
 		x.cutOff((node + 1) % 3)
 		x.holds(ownX)
@@ -111,7 +111,7 @@ func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 
 // Nor to those that kept their data, with the markers of their earlier boot.
 func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
-	r := newRig(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+	r := newHarness(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	for _, s := range r.servers {
 		s.Restart()
@@ -140,7 +140,7 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 		"restarted, and looked at": {restart, look},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, 3)
+			r := newHarness(t, 3)
 			first := r.client()
 			var once sync.Once
 			reached, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error)
@@ -165,7 +165,7 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 // One that activates late, or once more, as its reply was lost, does not heal what was
 // forgotten after the first time.
 func TestBootstrapRepeated(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	c := r.client()
 	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "activate") })
 	require.NoError(t, c.Bootstrap(bounded(t), true))
@@ -182,7 +182,7 @@ func TestBootstrapRepeated(t *testing.T) {
 // A client that did not get to the end has the nodes wait as if it had not begun.
 func TestBootstrapWithANodeAway(t *testing.T) {
 	for node := range 3 {
-		r := newRig(t, 3)
+		r := newHarness(t, 3)
 		c := r.client()
 		c.cutOff(node)
 		err := c.Bootstrap(bounded(t), true)
@@ -198,7 +198,7 @@ func TestBootstrapWithANodeAway(t *testing.T) {
 }
 
 func TestBootstrapWithTooFewNodes(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	c := r.client()
 	c.cutOff(0, 2)
 	var e *Error
@@ -208,7 +208,7 @@ func TestBootstrapWithTooFewNodes(t *testing.T) {
 }
 
 func TestBootstrapWithoutTheGuard(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	for _, nothingHeld := range []bool{true, false} {
 		require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).Bootstrap(bounded(t), nothingHeld))
 	}
@@ -223,7 +223,7 @@ func TestBootstrapInUseWithANodeAway(t *testing.T) {
 		"first is empty": func(r *harness) { r.do(0, "FLUSHALL") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRipeRig(t, 3)
+			r := newActiveHarness(t, 3)
 			before(r)
 			for away := range 3 {
 				c := r.client()

@@ -30,7 +30,7 @@ func (c *client) closing() (closed <-chan struct{}) {
 
 // A node that is a little late to hear of the last release hears of it all the same.
 func TestCloseLetsTheLastReleaseArrive(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client()
 	r.warm(c)
 	c.holds(ownX)
@@ -55,7 +55,7 @@ func TestCloseLetsTheLastReleaseArrive(t *testing.T) {
 
 // Also where another, which has not begun yet, is to make the call.
 func TestCloseLetsASharedReleaseArrive(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client()
 	r.warm(c)
 	c.holds(ownX)
@@ -81,7 +81,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 // So does a node that is to undo a round which has just failed, and has not even
 // answered that yet.
 func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	y := r.client()
 	y.cutOff(0)
 	y.holds(ownY)
@@ -111,7 +111,7 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 // What Close waits for does not become more while it waits. A round that fails then
 // is undone as far as there is time, and a repairer's release is done.
 func TestNothingShortIsBegunWhileClosing(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client()
 	n, h, kept := c.nodes[0], c.newHold("k", ownX, lease), c.newHold("kept", ownX, lease)
 	for _, h := range []*hold{h, kept} {
@@ -136,7 +136,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 
 // Calls to a closed quorum get its error for each node, and it can be closed again.
 func TestClosedNodesAreNotWaitedFor(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client()
 	r.warm(c)
 	c.Close()

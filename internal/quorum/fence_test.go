@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"bytes"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -78,7 +77,7 @@ func (r *harness) next(c *client, owner string, last int64, giveBack bool) int64
 // The numbers of one node are ahead of what the others' clocks say, so that nothing
 // but the writing back carries them on.
 func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	clients := r.pairs(fencing)
 	last := time.Now().Add(time.Hour).UnixMicro()
 	r.do(1, "SET", token, strconv.FormatInt(last, 10), "PX", "3600000")
@@ -89,7 +88,7 @@ func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
 
 // Counters that are lost are made up for by the clock.
 func TestG10_CountersLost(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	clients := r.pairs(fencing)
 	last := int64(0)
 	for i := range 12 {
@@ -103,7 +102,7 @@ func TestG10_CountersLost(t *testing.T) {
 }
 
 func TestG10_FlushOfAllNodes(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	c := r.client(fencingUnguarded)
 	last := int64(0)
 	for i := range 5 {
@@ -127,7 +126,7 @@ func writesBack(owner string) func(cmd []string) bool {
 func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 	for name, taken := range map[string]bool{"lost meanwhile": false, "taken by another": true} {
 		t.Run(name, func(t *testing.T) {
-			r := newRipeRig(t, 3)
+			r := newActiveHarness(t, 3)
 			x := r.client(fencing)
 			a, err := x.Acquire(bounded(t), "k", ownFirst, lease, 10) // the text of the write-back is known now
 			require.NoError(t, err)
@@ -180,7 +179,7 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
 	for name, taken := range map[string]bool{"third away": false, "third held by another": true} {
 		t.Run(name, func(t *testing.T) {
-			r := newRipeRig(t, 3)
+			r := newActiveHarness(t, 3)
 			x := r.client(fencing)
 			r.warm(x)
 			if taken {
@@ -215,7 +214,7 @@ func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
 // Nodes that were too late for the quorum, or were away, get the number as well: a
 // minority may lose its counters then.
 func TestG10_WrittenBackToAllNodes(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x, y := r.client(fencing), r.client(fencing)
 	r.warm(x)
 	r.warm(y)
@@ -249,7 +248,7 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 
 // Waiting does not cure it that nodes do not take the number back.
 func TestF32_WriteBackRefused(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client(fencing)
 	r.warm(c)
 	for i := range r.servers {
@@ -271,7 +270,7 @@ func TestF32_WriteBackRefused(t *testing.T) {
 // Numbers are given back only where the hold surely was when it ended: elsewhere others
 // may have had the lock since, and have numbers of their own.
 func TestG10_GivenBackOnlyWhereSure(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client(fencing)
 	for _, sure := range []bool{false, true} {
 		a := c.holds(ownX)
@@ -313,7 +312,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 240 * 365 * 24 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			r := clocksHarness(t, 3, lease)
-			var log lines
+			var log redistest.Log
 			c := r.client(fencing, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 			last := r.fenceOf(c, fresh(ownA))
 			r.servers[2].SetClock(ahead, 1)
@@ -326,7 +325,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 			for i := range r.servers {
 				require.Less(t, r.counter(i), time.Now().Add(lease).UnixMicro())
 			}
-			require.LessOrEqual(t, strings.Count(log.String(), "clock differs"), 1)
+			require.LessOrEqual(t, log.Count("clock differs"), 1)
 
 			// Without the node that agrees, it is not known whose clock is wrong.
 			c.cutOff(1)
@@ -335,7 +334,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 				return err != nil && strings.Contains(err.Error(), "clock differs from the other nodes'") &&
 					scripts.OutcomeOf(err) == scripts.Unavailable
 			})
-			logged := strings.Count(log.String(), "clock differs") // of one node, or of each of the two
+			logged := log.Count("clock differs") // of one node, or of each of the two
 			require.True(t, logged == 1 || logged == 2, logged)
 			c.reach(1)
 
@@ -366,28 +365,10 @@ func TestG10_F34_ClockFaultsWithFencing(t *testing.T) {
 	require.Less(t, r.fenceOf(c, fresh(ownO)), time.Now().Add(lease).UnixMicro())
 }
 
-// lines is what a logger has written. Safe for concurrent use.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // A hold that is added on a node after its number was made gives none back there: where the key
 // was freed by hand, others may have had it meanwhile, with numbers of their own.
 func TestG10_AddedLaterGivesNoNumbersBack(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client(fencing)
 	r.do(2, "HSET", "k", ownZ, "1")
 	a := c.holds(fresh(ownX))

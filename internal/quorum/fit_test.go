@@ -27,7 +27,7 @@ func (c *client) requireRefused(text string) {
 }
 
 func TestEvictingNodesHaveNoVote(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	for i := range r.servers[:2] {
 		r.do(i, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
 	}
@@ -47,7 +47,7 @@ func TestEvictingNodesHaveNoVote(t *testing.T) {
 
 // One node that may evict is outvoted.
 func TestOneEvictingNodeIsLeftOut(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	r.do(2, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	c := r.client()
 	a, err := c.get(ownA)
@@ -65,7 +65,7 @@ var guards = map[string]func(*Config){
 
 // Two clients of one server are one vote. The others may be enough without the second.
 func TestTwoClientsOfOneServer(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
 			way := redistest.NewProxy(t, r.server(2).Addr())
@@ -113,7 +113,7 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
-			r := newRipeRig(t, 3)
+			r := newActiveHarness(t, 3)
 			own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
 			c := own.client(change, func(c *Config) { c.Lease = 2 * time.Millisecond })
 			lead := func(to *redistest.Server) {
@@ -158,7 +158,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 
 // A renewal counts a server once as well.
 func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
 	c := own.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
 	r.warm(c)
@@ -182,7 +182,7 @@ func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
 // A policy that is set while lockers run costs the vote by the next but one lock, half a
 // lease later, or by a renewal: also by clients that have known it all along.
 func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
 	r.warm(c)
 	for i := range r.servers[:2] {
@@ -208,7 +208,7 @@ func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 
 // A locker that was not used for a lease checks the nodes before its next lock.
 func TestGuard_PolicyIsSetWhileALockerIsIdle(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
 			c := r.client(change)
@@ -231,8 +231,8 @@ func TestGuard_PolicyIsSetWhileALockerIsIdle(t *testing.T) {
 }
 
 // No look goes out but one each half lease, and locks do not wait for it.
-func TestGuard_LooksNoOftenerThanTwiceALease(t *testing.T) {
-	r := newRipeRig(t, 3)
+func TestGuard_ChecksAtMostTwiceALease(t *testing.T) {
+	r := newActiveHarness(t, 3)
 	for half, want := range map[time.Duration]bool{time.Millisecond: true, time.Hour: false} {
 		c := r.client(func(c *Config) { c.Lease = 2 * half })
 		r.warm(c)
@@ -292,7 +292,7 @@ func (q *Quorum) newTestNode() *node {
 // The longest lease is one number for all clients: a client with another one is
 // refused, whichever is the longer.
 func TestGuard_OtherLongestLease(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	marked := []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)}
 	for _, other := range []time.Duration{lease / 2, 2 * lease} {
 		c := r.client(func(c *Config) { c.Longest = other })
@@ -309,7 +309,7 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 // So is one with another number of nodes: the quorums of three and of five of the same
 // need have no node in common.
 func TestGuard_OtherNumberOfNodes(t *testing.T) {
-	r := newRig(t, 5)
+	r := newHarness(t, 5)
 	three := r.part(0, 3)
 	require.NoError(t, three.Bootstrap(bounded(t), true))
 	c := r.client()
@@ -341,7 +341,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 // time before the others do. It does not get to mark them, for a shorter time than their
 // leases last.
 func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	x.cutOff(2)
 	x.holds(ownX)
@@ -363,7 +363,7 @@ func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
 // A node with another number, as of a client that was overlooked, does not keep the
 // others from being marked.
 func TestGuard_OneNodeOfAnotherNumber(t *testing.T) {
-	r := newRig(t, 4)
+	r := newHarness(t, 4)
 	requireNoVote(t, r.part(0, 1).vote(0))
 	for i := 1; i < 4; i++ {
 		requireNoVote(t, r.client().vote(i))
@@ -374,7 +374,7 @@ func TestGuard_OneNodeOfAnotherNumber(t *testing.T) {
 // A node under quarantine that other clients began stays there for as long as they
 // said.
 func TestGuard_QuarantineOfOthers(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	r.server(0).Restart()
 	r.server(1).Restart()
 	requireNoVote(t, r.client().vote(0))
@@ -388,7 +388,7 @@ func TestGuard_QuarantineOfOthers(t *testing.T) {
 // Garbage in the marker's place is a quarantine; something that is no string at all
 // has to be cleared away by somebody.
 func TestGuard_ForeignMarker(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	r.do(0, "SET", marker, "garbage")
 	r.do(1, "DEL", marker)
 	r.do(1, "LPUSH", marker, "garbage")

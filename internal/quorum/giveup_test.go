@@ -39,7 +39,7 @@ func message(t *testing.T, notified <-chan string) string {
 // A round that others have kept from a quorum notifies no waiter when it ends: many
 // that fail would keep waking one another. It ends only where it may be.
 func TestFailedRoundNotifiesNoWaiter(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	y := r.client()
 	y.cutOff(0)
 	y.holds(ownY)
@@ -81,7 +81,7 @@ func TestFailedRoundNotifiesNoWaiter(t *testing.T) {
 // One that may have reached a quorum was perhaps taken for a hold: those that wait
 // for its end are notified.
 func TestFailedRoundThatSpreadNotifies(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)
 	notified := r.releases(0)
@@ -112,7 +112,7 @@ func TestFailedRoundThatSpreadNotifies(t *testing.T) {
 // A caller that did not wait may have cleaned up before its round began: none begins
 // then, as nothing would end it.
 func TestF4_CancelledBeforeTheRound(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)
 	ctx, cancel := context.WithCancel(bounded(t))
@@ -129,7 +129,7 @@ func TestF4_CancelledBeforeTheRound(t *testing.T) {
 
 // A quorum that comes when the owner has been given up is no win.
 func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
-	q := newRipeRig(t, 3).client().Quorum
+	q := newActiveHarness(t, 3).client().Quorum
 	for _, over := range []bool{false, true} {
 		h := q.newHold("k", ownX, lease)
 		if over {

@@ -23,7 +23,7 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, 3)
+			r := newHarness(t, 3)
 			follow(t, redistest.Start(t), r.server(2)) // its second replica does not give it another replID
 			require.NoError(t, r.client().Bootstrap(bounded(t), true))
 			x, knew, fresh := r.client(), r.client(), r.client()
@@ -57,7 +57,7 @@ func (r *harness) warm(c *client) {
 
 // A flush under quarantine begins it anew, also for clients that knew the vote.
 func TestG1_FlushedUnderQuarantine(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x, knew, fresh := r.client(), r.client(), r.client()
 	r.warm(knew)
 	x.cutOff(2)
@@ -75,7 +75,7 @@ func TestG1_FlushedUnderQuarantine(t *testing.T) {
 // A replica that is promoted in the place of its master has the master's marker and
 // not its last locks.
 func TestG1_PromotedReplica(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	follow(t, replica, r.server(1)) // before the marker: a first replica is a new replID
 	require.NoError(t, r.client().Bootstrap(bounded(t), true))
@@ -104,7 +104,7 @@ func TestG1_PromotedReplica(t *testing.T) {
 // A master that follows its own lagging replica and is promoted back keeps its run
 // id, its scripts and its marker. Only the replication ID is another.
 func TestG1_PromotedBackWithItsOwnOldData(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	follow(t, replica, r.server(1))
 	require.NoError(t, r.client().Bootstrap(bounded(t), true))
@@ -151,7 +151,7 @@ func follow(t *testing.T, replica, master *redistest.Server) {
 
 // Without the guard it is as the paper says it must not be.
 func TestG1_ControlWithoutTheGuard(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	unguarded := func(c *Config) { c.Unguarded = true }
 	x, y := r.client(unguarded), r.client(unguarded)
 	x.cutOff(2)
@@ -162,7 +162,7 @@ func TestG1_ControlWithoutTheGuard(t *testing.T) {
 
 // SCRIPT FLUSH costs each node one look, and its locks and votes nothing.
 func TestGuard_F23_ScriptFlush(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client()
 	r.warm(c)
 	for i := range r.servers {
@@ -198,8 +198,8 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 
 // A look that finds its connection lost, as after a restart, is made once more: the
 // node is not taken to have no vote for that.
-func TestGuard_LooksTwice(t *testing.T) {
-	r := newRipeRig(t, 3)
+func TestGuard_ChecksTwice(t *testing.T) {
+	r := newActiveHarness(t, 3)
 	c := r.client()
 	r.warm(c)
 	n := c.nodes[0]

@@ -17,7 +17,7 @@ import (
 // Fence numbers that were not used are given back only where a hold surely was since they
 // were made: elsewhere others may have had the lock, and have numbers of their own.
 func TestG10_SurelyThere(t *testing.T) {
-	c := newRipeRig(t, 3).client(func(c *Config) { c.Fencing = true })
+	c := newActiveHarness(t, 3).client(func(c *Config) { c.Fencing = true })
 	n := c.nodes[0]
 	for name, then := range map[string]func(h *hold){
 		"there":                          func(*hold) {},
@@ -48,7 +48,7 @@ func TestG10_SurelyThere(t *testing.T) {
 
 // A node that found the tombstone of the owner does not say that another has the lock.
 func TestF7_TombstoneIsNobodysHold(t *testing.T) {
-	q := newRipeRig(t, 1).client().Quorum
+	q := newActiveHarness(t, 1).client().Quorum
 	h := q.newHold("k", ownX, lease)
 	r := &round{q: q, hold: h, said: make([]scripts.NodeReply, 1), errs: []error{errPending}, pending: 1, decided: make(chan struct{})}
 	r.answered(q.nodes[0], scripts.NodeReply{Acquired: scripts.Acquired{Gone: true}}, nil)
@@ -60,7 +60,7 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 // An acquire that arrives after its tombstone, and whose answer comes when the release
 // has settled all, does not bring the hold back into doubt: it would never count as released there.
 func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
-	c := newRipeRig(t, 1).client()
+	c := newActiveHarness(t, 1).client()
 	n, h := c.nodes[0], c.newHold("k", ownX, lease)
 	vote, err := n.voting(bounded(t))
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 // A repair that comes when the hold is over takes nothing back: the release is what is
 // still to be done.
 func TestRepairDoesNotReplaceARelease(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client()
 	c.holds(ownX)
 	h, n := c.Quorum.holds.get(c.owner), c.nodes[0]
@@ -116,7 +116,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRipeRig(t, 3)
+			r := newActiveHarness(t, 3)
 			x, h := r.settledHold()
 			lost := make(chan struct{})
 			x.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
@@ -136,7 +136,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 
 // That the last answer came to the repairer makes no loss of a release.
 func TestReleaseThatTheRepairerHasDone(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	c := r.client()
 	c.holds(ownX)
 	h := c.Quorum.holds.get(c.owner)
@@ -151,7 +151,7 @@ func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 // Calls for a short lease leave nodes less time than others: that they are not
 // answered makes no node away.
 func TestShortLeasesMakeNoNodeAway(t *testing.T) {
-	r := newRipeRig(t, 1)
+	r := newActiveHarness(t, 1)
 	c := r.client()
 	r.warm(c)
 	n := c.nodes[0]
@@ -171,7 +171,7 @@ func TestShortLeasesMakeNoNodeAway(t *testing.T) {
 // A node without a vote is not asked again and again to take what it has missed: that may
 // last for an hour, and there may be many leases.
 func TestRepairerIsPatientWithoutAVote(t *testing.T) {
-	r := newRipeRig(t, 2)
+	r := newActiveHarness(t, 2)
 	c := r.client()
 	var tries [2]atomic.Int32
 	enough := make(chan struct{})

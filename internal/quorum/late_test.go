@@ -74,7 +74,7 @@ func (r *harness) evalshas(node int) int {
 }
 
 func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)
 	underWay := x.straggler()
@@ -91,7 +91,7 @@ func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
 }
 
 func TestF7_RepairArrivesAfterTheRelease(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.x()
 	underWay := x.straggler()
 	x.reach(2)
@@ -105,7 +105,7 @@ func TestF7_RepairArrivesAfterTheRelease(t *testing.T) {
 }
 
 func TestF7_AcquireArrivesAfterItsRoundHasFailed(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	y := r.client()
 	y.cutOff(2)
 	y.holds(ownY)
@@ -143,7 +143,7 @@ func (n *node) unanswered() bool {
 
 // What waits for its vote while the hold ends is not sent any more.
 func TestNothingIsSentAfterTheRelease(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)
 	x.idle(2)

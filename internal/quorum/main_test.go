@@ -56,7 +56,7 @@ type harness struct {
 	moved   []atomic.Pointer[redistest.Server] // to whom the node's address leads now; nil: to its first server
 }
 
-func newRig(t *testing.T, nodes int, args ...string) *harness {
+func newHarness(t *testing.T, nodes int, args ...string) *harness {
 	t.Helper()
 	r := &harness{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
 	for range nodes {
@@ -65,10 +65,10 @@ func newRig(t *testing.T, nodes int, args ...string) *harness {
 	return r
 }
 
-// newRipeRig is a harness whose nodes have their votes.
-func newRipeRig(t *testing.T, nodes int, args ...string) *harness {
+// newActiveHarness is a harness whose nodes have their votes.
+func newActiveHarness(t *testing.T, nodes int, args ...string) *harness {
 	t.Helper()
-	r := newRig(t, nodes, args...)
+	r := newHarness(t, nodes, args...)
 	require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	return r
 }

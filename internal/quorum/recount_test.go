@@ -37,7 +37,7 @@ func (r *harness) settledHold(change ...func(*Config)) (*client, *hold) {
 // A nested entry that no node has counted is not counted later: neither by a renewal,
 // nor where a node that has lost the hold gets it again.
 func TestRefusedRecountLeavesNoTrace(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x, _ := r.settledHold()
 	ours, err := x.Recount(bounded(t), "k", ownX, 2)
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestRefusedRecountLeavesNoTrace(t *testing.T) {
 
 // A node that missed a nested entry gets it with the next renewal.
 func TestRenewalBringsEntries(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x, _ := r.settledHold()
 	ours, err := x.Recount(bounded(t), "k", ownX, 2)
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ func (r *harness) x(change ...func(*Config)) *client {
 }
 
 func TestRenewNeedsAQuorum(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.x()
 	answer, err := x.renew(ownX, lease)
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, 3)
+			r := newHarness(t, 3)
 			follow(t, redistest.Start(t), r.server(0)) // its second replica does not give it another replID
 			require.NoError(t, r.client().Bootstrap(bounded(t), true))
 			x := r.x()
@@ -92,7 +92,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 // A renewal finds out by itself that a node has another vote than it knew, and that
 // it counts.
 func TestRenewFindsTheNewVote(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)
 	a, err := x.get(ownX)
@@ -112,7 +112,7 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 }
 
 func TestRenewedCountsWithoutTheGuard(t *testing.T) {
-	r := newRig(t, 3)
+	r := newHarness(t, 3)
 	x := r.x(func(c *Config) { c.Unguarded = true })
 	answer, err := x.renew(ownX, lease)
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestRenewedCountsWithoutTheGuard(t *testing.T) {
 // A node that has lost the hold gets it again after a renewal by the others, for as
 // long as that has made it last, and with all entries.
 func TestRepairOfANodeThatLostTheHold(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	a, err := x.get(ownX)
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestRepairOfANodeThatLostTheHold(t *testing.T) {
 // A repair does not make a quorum of a minority: without proof by the others there
 // is none, and where there is one it does not count.
 func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.x()
 	r.do(1, "DEL", "k")
 	for range 3 {
@@ -165,7 +165,7 @@ func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
 
 // Nor is a node repaired that has no vote.
 func TestG1_NoRepairWithoutAVote(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	a, err := x.get(ownX)
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestG1_NoRepairWithoutAVote(t *testing.T) {
 func TestRepairAfterARenewal(t *testing.T) {
 	for name, late := range map[string]bool{"denied in time": false, "denied late": true} {
 		t.Run(name, func(t *testing.T) {
-			r := newRipeRig(t, 3)
+			r := newActiveHarness(t, 3)
 			x, h := r.settledHold()
 			r.do(2, "DEL", "k")
 			answer, last := make(chan struct{}), 0 // the node that answers last
@@ -227,7 +227,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 // when a clock jumps. The nodes that lack the hold are repaired by it, and the next one
 // counts. Nor is the hold lost, as long as a quorum may have it.
 func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
-	r := newRipeRig(t, 5)
+	r := newActiveHarness(t, 5)
 	x, _ := r.settledHold(func(c *Config) { c.ClockFaults = 1 })
 	for _, i := range []int{0, 1} {
 		r.do(i, "DEL", "k")

@@ -9,7 +9,7 @@ import (
 // Where a node has no vote, thousands of holds may wait to be added there. A release that
 // has failed does not wait with them.
 func TestRepairerEndsBeforeItAdds(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)
 	n := x.nodes[2]

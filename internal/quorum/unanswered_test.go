@@ -10,7 +10,7 @@ import (
 // A release that a node has carried out and whose answer was lost is repeated, and
 // the repeat finds nothing: that does not tell of a loss.
 func TestUnansweredReleaseIsNoLoss(t *testing.T) {
-	r := newRipeRig(t, 3)
+	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)
 	x.holds(ownX)

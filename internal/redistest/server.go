@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -159,7 +158,7 @@ func (s *Server) stop() bool {
 // process is one run of redis-server.
 type process struct {
 	cmd     *exec.Cmd
-	out     output
+	out     Log
 	done    chan struct{} // closed when the process has been reaped
 	started time.Time
 }
@@ -250,22 +249,4 @@ func answers(addr string) bool {
 	}
 	n, _ := c.Read(make([]byte, 1))
 	return n == 1
-}
-
-// output collects what a process prints.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

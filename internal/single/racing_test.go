@@ -185,9 +185,9 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			return func() { r.server.Do(r, "ACL", "SETUSER", "default", "allkeys") }
 		},
 		"too late": func(r *shareRig) func() {
-			aside := r.backend.acquires.detached
+			detached := r.backend.acquires.detached
 			late := func(f func(context.Context)) bool {
-				return aside(func(ctx context.Context) {
+				return detached(func(ctx context.Context) {
 					over, cancel := context.WithCancel(ctx)
 					cancel()
 					f(over)
@@ -258,8 +258,8 @@ func TestSharing_Closing(t *testing.T) {
 		_ = r.engine.Close()
 		close(closed)
 	}()
-	for _, aside := range []func(func(context.Context)) bool{r.backend.acquires.detached, r.backend.ends.detached} {
-		r.until(func() bool { return !aside(func(context.Context) {}) })
+	for _, detached := range []func(func(context.Context)) bool{r.backend.acquires.detached, r.backend.ends.detached} {
+		r.until(func() bool { return !detached(func(context.Context) {}) })
 	}
 	select {
 	case <-closed:

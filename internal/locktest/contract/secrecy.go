@@ -1,14 +1,12 @@
 package contract
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log"
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var secrecyCases = []testCase{
@@ -23,27 +22,9 @@ var secrecyCases = []testCase{
 	{"Secrets_AreInNoErrorAndNoLog", defaults, secrets},
 }
 
-// logText collects what is logged.
-type logText struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (b *logText) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logText) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // logSilent loses a lease while every way to log by default is watched.
 func logSilent(c *harness) {
-	var said logText
+	var said redistest.Log
 	before, flags := slog.Default(), log.Flags()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&said, nil)))
 	defer func() {
@@ -69,7 +50,7 @@ func secrets(c *harness) {
 		c.Server.Do(c.T, append([]string{"ACL", "SETUSER", "canary-user"}, rules...)...)
 	}
 	user("on", ">"+password, "~*", "&*", "+@all")
-	var logs logText
+	var logs redistest.Log
 	open := func() holdfast.Locker {
 		client := c.Server.Client(c.T, func(o *rueidis.ClientOption) {
 			o.InitAddress, o.Username, o.Password = []string{c.Proxy.Addr()}, "canary-user", password

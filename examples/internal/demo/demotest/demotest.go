@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 const mainEnv = "HOLDFAST_EXAMPLE_TEST" // makes the test binary the example itself
@@ -65,6 +67,19 @@ func Start(t *testing.T, seen string, args ...string) (c *exec.Cmd, stdout io.Re
 		require.NoError(t, err, printed)
 	}
 	return c, stdout, stderr
+}
+
+// RedisDies starts the example on a server that is killed when seen is printed: it must exit with 1, without a panic.
+func RedisDies(t *testing.T, seen string, args ...string) {
+	t.Helper()
+	s := redistest.Start(t)
+	c, out, stderr := Start(t, seen, append(args, "-redis", s.Addr())...)
+	s.Kill()
+	_, err := io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.Error(t, c.Wait())
+	require.Equal(t, 1, c.ProcessState.ExitCode())
+	require.NotContains(t, stderr.String(), "panic")
 }
 
 // Number returns the number that group 1 of pattern has in a program's output.
