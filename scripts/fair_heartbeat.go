@@ -21,8 +21,8 @@ type Heartbeat struct {
 type Probed struct {
 	// Err is how Redis refused this key; then nothing else is known.
 	Err error
-	// ProbeSoon: a Java waiter has the turn, or the client is mute and the next: probe
-	// soon.
+	// ProbeSoon: a Java waiter has the turn, the dead were too many for one call, or the
+	// client is mute and the next.
 	ProbeSoon bool
 	// Grant is a waiter of this client's to which the key was given by this call,
 	// or, without a lease, that holds it since some earlier call.

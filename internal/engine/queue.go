@@ -56,7 +56,7 @@ type queue struct {
 
 	// See queue_heartbeat.go.
 	due            time.Time // when to send a heartbeat; zero: with those of the other keys
-	probes         int       // answers in a row that Java has the turn
+	probes         int       // answers in a row after which a probe should follow soon
 	verify         bool      // all tickets may have lost their places
 	heartbeating   bool      // is among the locker's heartbeats
 	heartbeatRetry backoff
