@@ -11,29 +11,29 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// attempt is one call for a hold by a fresh owner, and what came of it.
+// attempt is one call for a hold by a fresh owner, with its result.
 type attempt struct {
 	start     time.Time
-	hold      *hold         // set if it was acquired in time
-	remaining time.Duration // of another's lease, if held by another
-	split     bool          // perhaps held by nobody: several asked at once
-	unmet     error         // what the backend says of that, matching ErrNotAcquired; nil: nothing
+	hold      *hold         // nil unless acquired in time
+	remaining time.Duration // of another's lease, if another holds the key
+	split     bool          // several asked at once, and perhaps none holds the key
+	unmet     error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
 	err       error         // why there was no answer
 	orphan    orphan        // what it may have left in Redis
 }
 
-// orphan is an owner that nobody has but that Redis may know, or come to know.
+// orphan is an owner that no caller has but that Redis may know, or come to know.
 type orphan struct {
 	owner string // "": none
 	lease time.Duration
 }
 
-// passing says whether waiting may bring what this attempt did not.
+// passing says whether a later attempt may succeed.
 func (a attempt) passing() bool {
 	return a.err == nil || scripts.OutcomeOf(a.err) != scripts.Refused
 }
 
-// known is the error of an attempt that did not acquire.
+// known is the error of an attempt that did not acquire the key.
 func (a attempt) known() error {
 	switch {
 	case a.err != nil:
@@ -44,8 +44,8 @@ func (a attempt) known() error {
 	return holdfast.ErrNotAcquired
 }
 
-// attempt makes one attempt. If its outcome is unknown, or its reply came too late to be
-// trusted, it leaves an orphan, which the caller has to undo.
+// attempt makes one attempt. If its outcome is unknown, or its reply came too late, it
+// leaves an orphan, which the caller has to undo.
 func (h *Engine) attempt(ctx context.Context, k *keyState, t Terms, numbers int64) attempt {
 	owner, start := h.newOwner(), time.Now()
 	said, err := h.acquire(ctx, k.name, owner, t.Lease, numbers)
@@ -72,7 +72,7 @@ func (h *Engine) acquire(ctx context.Context, key, owner string, lease time.Dura
 	})
 }
 
-// judge is what came of a call for a hold that began at start.
+// judge turns the reply to an acquire that began at start into an attempt.
 func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said scripts.Acquired, err error) attempt {
 	if seed.TrustFromReply {
 		start = time.Now()
@@ -102,7 +102,7 @@ func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said
 	return a
 }
 
-// take makes the hold of an attempt the key's own and begins its first section, with the
+// take makes the hold of an attempt that of the key and begins its first section, with the
 // key locked. It returns nil if there is no hold, or if it has ended meanwhile.
 func (h *Engine) take(k *keyState, a attempt) *holdfast.Lease {
 	switch d := a.hold; {
@@ -111,7 +111,7 @@ func (h *Engine) take(k *keyState, a attempt) *holdfast.Lease {
 	case d.over:
 		h.backend.Lost(k.name, d.owner)
 		return nil
-	case k.closed, k.hold != nil: // queued waiters: another was granted the key here, so that this hold is over
+	case k.closed, k.hold != nil: // queued waiters: Redis granted the key to another waiter here, so this hold is over
 		h.undo(d)
 		return nil
 	default:

@@ -17,7 +17,7 @@ func (b *backoff) next(lease time.Duration) time.Duration {
 	return b.last/2 + rand.N(b.last/2)
 }
 
-// sleep returns after d, or before with false if it is woken.
+// sleep returns true after d, or false as soon as it is woken.
 func sleep(d time.Duration, woken <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -37,8 +37,8 @@ func nudge(poke chan<- struct{}) {
 	}
 }
 
-// average is a moving average over about eight values. Safe for concurrent use;
-// an addition may get lost, which does not matter.
+// average is a moving average over about eight values. Safe for concurrent use; a lost
+// addition does no harm.
 type average struct{ ns atomic.Int64 }
 
 func (a *average) add(d time.Duration) {

@@ -6,17 +6,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ctxkey"
 )
 
-// inner is a context bound to an entry: a Lock of the same engine and key that is
-// given it re-enters the entry's section.
+// inner is a context bound to an entry. A Lock of the same engine and key re-enters the
+// entry's section when it gets this context.
 type inner struct {
 	context.Context // ends with the parent or the entry; perhaps made for another parent, see binding
 	parent          context.Context
 	entry           *entry
 }
 
-// Value answers the engine itself, used as a key, with the nearest context that is bound
-// to one of its entries; no other package has that key's type at hand. It also answers
-// holdfast.LeaseFrom.
+// Value returns, for the engine itself as the key, the nearest context that is bound to
+// one of its entries. It also serves holdfast.LeaseFrom.
 func (c *inner) Value(key any) any {
 	if key == (ctxkey.Lease{}) {
 		return &c.entry.lease
@@ -25,7 +24,7 @@ func (c *inner) Value(key any) any {
 		return c
 	}
 	if v := c.Context.Value(key); v == any(c.Context) {
-		return v // by this, package context finds what to cancel together
+		return v // this is how package context finds the parent to attach to
 	}
 	return c.parent.Value(key)
 }
@@ -44,16 +43,16 @@ func (h *Engine) boundTo(ctx context.Context, key string) *entry {
 	}
 }
 
-// binding is what ends all contexts that are bound to an entry and whose parents end
-// with the same channel: that of a service, or none. So a lease that is bound again and
-// again keeps one for each such channel.
+// binding ends the contexts that are bound to one entry and have parents with the same
+// Done channel: that of a service, or none. A lease that is bound again and again keeps
+// one binding per channel.
 type binding struct {
 	context.Context
 	cancel context.CancelCauseFunc
 }
 
-// Bind derives a context that re-enters the entry's section, and that is cancelled, with
-// the reason as its cause, when the entry ends.
+// Bind derives a context that re-enters the entry's section. The end of the entry cancels
+// it, with the reason as its cause.
 func (e *entry) Bind(parent context.Context) context.Context {
 	k, done := e.key(), parent.Done()
 	k.Lock()
@@ -75,7 +74,7 @@ func (e *entry) Bind(parent context.Context) context.Context {
 			b.cancel(nil)
 			b = there
 		case done != nil:
-			// A parent that ends first must not leave it behind in a long lease.
+			// A parent that ends first must not leave its binding behind in a long lease.
 			context.AfterFunc(ctx, func() {
 				k.Lock()
 				defer k.Unlock()
@@ -88,8 +87,8 @@ func (e *entry) Bind(parent context.Context) context.Context {
 	return &inner{Context: b.Context, parent: parent, entry: e}
 }
 
-// binding returns what there is for parents that end with done, or why the entry has
-// ended, with the key locked.
+// binding returns the binding for parents with that Done channel, nil if there is none, or
+// why the entry has ended. The key is locked.
 func (e *entry) binding(done <-chan struct{}) (*binding, error) {
 	if over := e.err(); over != nil {
 		return nil, over

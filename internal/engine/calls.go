@@ -9,21 +9,21 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Calls gives the calls to Redis their time, and goroutines to those that must not hold
-// up their caller. Safe for concurrent use.
+// Calls bounds the calls to Redis in time, and runs on goroutines of their own those that
+// must not hold up their caller. Safe for concurrent use.
 type Calls struct {
 	bounds
 	stop     context.CancelFunc // ends base
 	epoch    time.Time          // immutable
-	server   func() string      // names the server in errors; nil: those of the backend do; immutable
-	answered atomic.Int64       // when Redis last answered, since epoch; 0: it failed to
+	server   func() string      // names the server in errors; nil: the backend's errors name it; immutable
+	answered atomic.Int64       // when Redis last answered, since epoch; 0: the last call failed
 	work     sync.WaitGroup     // calls of users, loops and clean-ups under way
 	mu       sync.Mutex
 	shut     bool // Go does nothing any more; guarded by mu
 }
 
 // NewCalls returns the calls of a locker with the given lease. server names its server in
-// errors; nil: the errors of the backend do.
+// errors; nil: the backend's errors name it.
 func NewCalls(lease time.Duration, server func() string) *Calls {
 	c := &Calls{epoch: time.Now(), server: server}
 	c.base, c.stop = context.WithCancel(context.Background())
@@ -32,17 +32,17 @@ func NewCalls(lease time.Duration, server func() string) *Calls {
 }
 
 // callTimeout is how long one call to Redis may take (and a quarter more): a third of a
-// lease, since a hold that took so long to come is worth little, at most 5 s; but 100 ms
-// where the lease allows that.
+// lease, as a hold that takes longer to come is worth little, and at most 5 s; but 100 ms
+// where the lease allows it.
 func callTimeout(lease time.Duration) time.Duration {
 	return min(max(lease/3, min(100*time.Millisecond, lease*3/4)), 5*time.Second)
 }
 
-// now is the time since the calls were made, on the monotonic clock.
+// now is the time since NewCalls, on the monotonic clock.
 func (c *Calls) now() time.Duration { return time.Since(c.epoch) }
 
-// Go runs f in the background, with a bounded context, as work that Close waits for.
-// After Close it does nothing and returns false.
+// Go runs f in the background with a bounded context. Close waits for it. After Close, Go
+// does nothing and returns false.
 func (c *Calls) Go(f func(context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,8 +52,8 @@ func (c *Calls) Go(f func(context.Context)) bool {
 	return !c.shut
 }
 
-// background runs f as work that Close waits for. It is called from such work, from the
-// watchdog, or with a shard locked that Close has not reached.
+// background runs f as work that Close waits for. Its caller is such work, is the
+// watchdog, or has locked a shard that Close has not reached.
 func (c *Calls) background(f func()) {
 	c.work.Add(1)
 	go func() {
@@ -62,7 +62,7 @@ func (c *Calls) background(f func()) {
 	}()
 }
 
-// close waits for the work under way, but ends calls that take longer than one may.
+// close waits for the work under way, and ends it after the time of one call.
 func (c *Calls) close() {
 	c.mu.Lock()
 	c.shut = true
@@ -80,16 +80,15 @@ func (c *Calls) close() {
 	<-finished
 }
 
-// bounds bounds every call to Redis. A context with a deadline per call costs 15 % of
-// the speed of a lock; a deadline that many calls share and that is replaced every
-// quarter of its length costs 3 %.
+// bounds bounds every call to Redis. A context with a deadline for each call costs 15 % of
+// the speed of a lock. One that many calls share, replaced every quarter of its length,
+// costs 3 %.
 type bounds struct {
 	base    context.Context // ends with Close
 	timeout time.Duration   // a call has at least this long, at most a quarter more
 	current atomic.Pointer[sharedDeadline]
 }
 
-// sharedDeadline ends by itself when its time is over.
 type sharedDeadline struct {
 	context.Context
 	cancel context.CancelFunc
@@ -103,7 +102,7 @@ type noDeadline struct{ context.Context }
 
 func (noDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// context returns the context of one call that no caller can cancel.
+// context returns the context of a call that no caller can cancel.
 func (c *bounds) context() context.Context {
 	shared := c.current.Load()
 	if shared != nil && time.Since(shared.made) < c.timeout/4 {
@@ -118,7 +117,7 @@ func (c *bounds) context() context.Context {
 	return next
 }
 
-// contextFor is context, which also ends with the caller's. done must be called.
+// contextFor is context that also ends with the caller's. done must be called.
 func (c *bounds) contextFor(caller context.Context) (ctx context.Context, done func()) {
 	if caller.Done() == nil {
 		return c.context(), func() {}
@@ -128,10 +127,10 @@ func (c *bounds) contextFor(caller context.Context) (ctx context.Context, done f
 	return ctx, func() { stop(); cancel() }
 }
 
-// fresh is for how long an answer of Redis shows that the connection stands.
+// fresh is how long an answer of Redis proves that the connection works.
 const fresh = 50 * time.Millisecond
 
-// note remembers whether a call was answered.
+// note remembers whether Redis answered a call.
 func (c *Calls) note(err error) {
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done, scripts.Refused:
@@ -141,8 +140,8 @@ func (c *Calls) note(err error) {
 	}
 }
 
-// answering says whether Redis has answered just now. Then a call may run on its
-// caller's goroutine, which saves a lock a fifth of its time under load.
+// answering says whether Redis has just answered. Then a call may run on its caller's
+// goroutine, which saves a lock a fifth of its time under load.
 func (c *Calls) answering() bool { return c.answeredWithin(fresh) }
 
 func (c *Calls) answeredWithin(d time.Duration) bool {
@@ -150,10 +149,10 @@ func (c *Calls) answeredWithin(d time.Duration) bool {
 	return last != 0 && c.now()-time.Duration(last) < d
 }
 
-// detached makes a call to Redis. Unless Redis has answered just now, the call runs on a
-// goroutine of its own, and the caller leaves when ctx ends, with an unknown outcome:
-// rueidis does not watch the context of a call that waits for a dial or its handshake,
-// which may take 5 s.
+// detached makes a call to Redis. Unless Redis has just answered, the call runs on a
+// goroutine of its own, and the caller leaves when ctx ends, with an unknown outcome.
+// rueidis does not watch the context while a call waits for a dial or its handshake, which
+// may take 5 s.
 func detached[T any](ctx context.Context, c *Calls, call func(context.Context) (T, error)) (T, error) {
 	if c.answering() {
 		return call(ctx)
@@ -176,7 +175,7 @@ func detached[T any](ctx context.Context, c *Calls, call func(context.Context) (
 	}
 }
 
-// redis is detached, makes the error ours, and remembers whether Redis answered.
+// redis is detached that makes the error ours and remembers whether Redis answered.
 func redis[T any](ctx context.Context, c *Calls, call func(context.Context) (T, error)) (T, error) {
 	value, err := detached(ctx, c, call)
 	err = c.ours(err)

@@ -9,9 +9,9 @@ import (
 )
 
 // Close ends all waits and leases with ErrClosed, releases what is held, and waits for
-// the engine's goroutines. When Redis does not answer it takes at most about two call
-// time-outs and a dial of the client. It reports as ErrUnknown what could not be released
-// then, which frees itself within its lease.
+// the engine's goroutines. When Redis does not answer, it takes at most about two call
+// time-outs and a dial of the client, and returns ErrUnknown. The keys that it could not
+// release free themselves within their leases.
 func (h *Engine) Close() (err error) {
 	h.closing.Do(func() { err = h.close() })
 	return err
@@ -32,7 +32,7 @@ func (h *Engine) close() error {
 	return nil
 }
 
-// close ends what there is in a shard, and returns the holds to be released.
+// close ends the waits and leases of a shard, and returns the holds to be released.
 func (s *shard) close() (holds []*hold) {
 	s.Lock()
 	defer s.Unlock()
@@ -50,10 +50,10 @@ func (s *shard) close() (holds []*hold) {
 }
 
 // releaseAtOnce is how many releases of Close are under way at a time. They share
-// calls: on a link of 50 ms that is 40 000 a second.
+// calls: over a link of 50 ms, that is 40 000 releases a second.
 const releaseAtOnce = 2000
 
-// releaseAll releases many holds, some at a time, within the time of one call.
+// releaseAll releases holds within the time of one call.
 func (h *Engine) releaseAll(holds []*hold) error {
 	ctx, cancel := context.WithTimeout(h.calls.base, h.calls.timeout)
 	defer cancel()

@@ -1,13 +1,13 @@
 // Package engine is what the lock kinds share: waiting, local hand-over, owners, nested
-// entries, leases in a context, release and clean-up. A lock kind brings a [Backend],
-// which says how a key is held in Redis, and shows the result under its own name.
+// entries, leases in a context, release and clean-up. A lock kind supplies a [Backend],
+// which says how a key is held in Redis, and exposes the result under its own name.
 //
 // # Who is authoritative
 //
-// Redis says who holds a key. The watchdog says for how long a holder may believe it. No
-// message makes this package believe that a key is held or free: messages only say when
-// to try. The one exception is a grant of a queue in Redis, which names its owner and is
-// trusted from before it can have been made.
+// Redis decides who holds a key. The watchdog decides for how long a holder may believe
+// it. A message never makes this package believe that a key is held or free; it only says
+// when to try. The one exception is a grant from a queue in Redis: it names its owner, and
+// its lease counts from a moment before Redis can have granted it.
 //
 // # A hold, its sections, their entries
 //
@@ -15,17 +15,16 @@
 //	section   from an outermost Lock to the last Unlock                 section.go
 //	entry     one level of nesting: a caller's [holdfast.Lease]         section.go, nested.go
 //
-// A hold serves one section, or with local hand-over several, one after another. Each
-// attempt mints an owner that is never used again, so that a late call can affect nobody
-// but itself.
+// A hold serves one section or, with local hand-over, several in turn. Each attempt mints
+// an owner that is never used again, so that a late call can affect no other attempt.
 //
 // # The way of a key
 //
 // A key that is held, wanted or being released here has a keyState (shard.go). A Lock that
 // finds none makes the first attempt, on the caller's goroutine (lock.go, attempt.go). If
-// it is refused, its caller becomes a waiter, as does everyone who comes later; waiters
-// have no goroutine, timer or command of their own. How they get the key is the discipline
-// of the engine (discipline.go), and the rest calls it only through that interface.
+// Redis refuses it, the caller becomes a waiter, and so does every later caller. Waiters
+// have no goroutine, timer or command of their own. The engine's discipline (discipline.go)
+// gives them the key; the rest of the package calls it only through that interface.
 //
 // Racing waiters (race.go): one loop tries for all of them. At every moment exactly one of
 // these has the key in hand:
@@ -40,11 +39,11 @@
 //	               │  └───────────── lost ───────────────┤
 //	               └─────────── release ◀────── Unlock ──┘
 //
-// Racing is right without handover.go (a hold passes from section to section in memory)
+// Racing is correct without handover.go (a hold passes from section to section in memory)
 // and turns.go (processes take turns): both only make it fast and fair.
 //
 // Queued waiters (queue.go): each stands in Redis' queue with an owner of its own, and
-// Redis says whose turn it is. The loop of a queue lives as long as somebody waits and a
+// Redis decides whose turn it is. The loop of a queue lives as long as its waiters and a
 // little longer:
 //
 //	queue.go             tickets, the loop, joining and leaving
@@ -54,7 +53,7 @@
 //	queue_heartbeat.go   heartbeats keep places and find what was lost
 //	queue_run.go         hand-over in the order of Redis' queue
 //
-// The page of package fair tells its protocol.
+// The doc page of package fair describes the protocol.
 //
 // # When a call to Redis fails
 //
@@ -62,13 +61,13 @@
 //	unknown           an acquire is undone in the background (its owner leaves a
 //	                  tombstone) and tried again by a new owner; a release, a
 //	                  renewal and a recount are repeated, which is harmless
-//	refused           the waiters get the error: waiting does not cure it
+//	refused           the waiters get the error: waiting cannot cure it
 //
-// Every call has its time (calls.go). A caller that goes away leaves nothing: its attempt
-// is undone, and what was granted to it meanwhile goes to the next waiter.
+// Every call is bounded in time (calls.go). A caller that goes away leaves nothing behind:
+// its attempt is undone, and a lease that it got meanwhile goes to the next waiter.
 //
 // # Locks of this process
 //
-// All state of a key is guarded by the lock of its shard. Nobody calls Redis while holding
+// The lock of a key's shard guards all state of the key. No code calls Redis while holding
 // it. Unlocking it notifies the listeners of entries that ended meanwhile.
 package engine

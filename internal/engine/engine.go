@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Config is what a lock kind tells its engine: [NewConfig], changed by its options, checked
-// by [Config.Check].
+// Config configures an engine. A lock kind starts with [NewConfig], applies its options
+// and calls [Config.Check].
 type Config struct {
-	Kind       string        // the lock kind's name, which begins the errors of New
-	Client     string        // the locker's id, which begins its owners; "": a new one
+	Kind       string        // the lock kind's name, the prefix of New's errors
+	Client     string        // the locker's id, the prefix of its owners; "": a new one
 	Lease      time.Duration // of renewed holds
 	Longest    time.Duration // of the leases of a deployment; 0: no limit
 	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off
@@ -25,25 +25,25 @@ type Config struct {
 	Fencing    bool          // a hold without a fence is not enough
 	Log        *slog.Logger
 
-	MaxOutage   *time.Duration // how long a wait rides out an absent Redis; nil: one lease, set by Check
-	FenceExpiry *time.Duration // of fence counters; nil: as usual, set by Check
+	MaxOutage   *time.Duration // how long a wait rides out an absent Redis; nil: Check sets one lease
+	FenceExpiry *time.Duration // of fence counters; nil: Check sets the default
 
-	// Calls is shared with a backend that makes calls of its own; nil: the engine's alone.
+	// Calls is shared with a backend that makes calls of its own; nil: the engine makes one.
 	Calls *Calls
 
-	// EvictionPolicy asks Redis for its maxmemory-policy, once; nil: it is not asked.
+	// EvictionPolicy asks Redis once for its maxmemory-policy; nil: the engine does not ask.
 	EvictionPolicy func(context.Context) (string, error)
 
-	// RetryDelay is for backends whose votes can be split: how long racing waiters let
-	// pass after a message, or a split vote, before they try again. If all of them tried
-	// at once, none would succeed. tries is how many attempts failed lately. nil: no delay.
+	// RetryDelay is for backends with split votes: how long racing waiters pause before
+	// they try again after a message or a split vote. If all of them tried at once, none
+	// would succeed. tries counts recent failures. nil: no delay.
 	RetryDelay func(tries int) time.Duration
 
 	// Stale is how long queued waiters keep their places without a heartbeat.
 	Stale time.Duration
 }
 
-// Engine is one locker's side of all its keys. Safe for concurrent use.
+// Engine manages all keys of one locker. Safe for concurrent use.
 type Engine struct {
 	Config                // immutable after New
 	backend  Backend      // immutable after New
@@ -57,7 +57,7 @@ type Engine struct {
 	trips    average // time of an acquire's round trip
 	begun    sync.Once
 	closing  sync.Once
-	closed   chan struct{} // closed by Close when all shards are
+	closed   chan struct{} // Close closes it after all shards
 }
 
 // New returns an engine whose waiters race with other processes for a key. It makes no
@@ -68,7 +68,7 @@ func New(backend Racing, c Config) *Engine {
 	return h
 }
 
-// NewQueued returns an engine whose waiters stand in a queue in Redis, as New does.
+// NewQueued is New for waiters that stand in a queue in Redis.
 func NewQueued(backend Queued, c Config) *Engine {
 	h := build(backend, c)
 	h.waits = newQueued(h, backend)

@@ -15,17 +15,17 @@ import (
 var (
 	errNoAnswer = errors.New("no answer in time")
 	errForced   = errors.New("force-unlocked")
-	errTooLate  = errors.New("the reply came when the lease was already over")
+	errTooLate  = errors.New("the reply came after the lease was over")
 	errWaits    = errors.New("WaitAtMost is for Do and Lock: TryLock and TryLockFor say how long they wait")
 	errNested   = errors.New("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
 
-	// errWaitOver is the cause of a context that lock made: its end is not an error
-	// of the caller's context.
+	// errWaitOver is the cause of a context made by lock. The end of that context is
+	// not an error of the caller's.
 	errWaitOver = errors.New("wait over")
 )
 
-// keyError is the error of a call on a key, or the end of a lease of it. Its text is made
-// when it is read: TryLock fails often where it leaves work to another.
+// keyError is the error of a call on a key, or the end of a lease on it. It makes its text
+// on demand, as a failing TryLock is an everyday event.
 type keyError struct {
 	what, key string
 	err       error
@@ -48,8 +48,8 @@ func of(what, key string, err error) error {
 	return &keyError{what, key, err}
 }
 
-// heldHere is ErrNotAcquired where this locker itself has had the key for so long:
-// perhaps the caller has it, and did not pass on the context that is bound to its lease.
+// heldHere is ErrNotAcquired with the time for which this locker itself has held the key:
+// perhaps the caller is the holder, and did not pass on the context bound to its lease.
 type heldHere time.Duration
 
 func (d heldHere) Error() string {
@@ -58,7 +58,7 @@ func (d heldHere) Error() string {
 
 func (heldHere) Unwrap() error { return holdfast.ErrNotAcquired }
 
-// errHeldBack is why an acquire was not sent, see undoing.
+// errHeldBack says why an acquire was not sent, see undoing.
 var errHeldBack = heldBack{}
 
 type heldBack struct{}
@@ -68,13 +68,13 @@ func (heldBack) Error() string {
 }
 func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
 
-// lost is the end of a lease by loss, with its reason.
+// lost is ErrLost with its reason.
 func lost(why error) error { return fmt.Errorf("%w: %w", holdfast.ErrLost, why) }
 
-// ended joins the error of a context that ended a call to what the call knew.
+// ended joins what is known of a call with the error of the context that ended it.
 func ended(ctx context.Context, known error) error { return failed(known, over(ctx)) }
 
-// over is the error of a context that has ended, and its cause; both stay matchable.
+// over is the error of a context that has ended, with its cause; both stay matchable.
 func over(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -83,8 +83,8 @@ func over(ctx context.Context) error {
 	return failed(err, cause)
 }
 
-// known turns the error of a call to Redis into that of its caller: what can be known of
-// the outcome, joined with the cause; a refusal stays as it is.
+// known joins the error of a call to Redis with what is known of its outcome. A refusal
+// stays as it is.
 func known(err error) error {
 	switch scripts.OutcomeOf(err) {
 	case scripts.Unavailable:
@@ -95,11 +95,10 @@ func known(err error) error {
 	return err
 }
 
-// failed is the error of a failed call to Redis: what is known, and the cause.
+// failed joins what is known of a call that failed with the cause.
 func failed(known, cause error) error { return fmt.Errorf("%w: %w", known, cause) }
 
-// endedBy is how a wait ends with its context: what is known, joined with the context's
-// error, if it is the caller's.
+// endedBy is ended, without the error of a context that lock made.
 func endedBy(ctx context.Context, known error) error {
 	if context.Cause(ctx) == errWaitOver {
 		return known
@@ -107,7 +106,7 @@ func endedBy(ctx context.Context, known error) error {
 	return ended(ctx, known)
 }
 
-// doneBefore is the answer to a context that ended before anything was done.
+// doneBefore is the error of a context that ended before the call began.
 func doneBefore(ctx context.Context) error {
 	if context.Cause(ctx) == errWaitOver {
 		return holdfast.ErrNotAcquired
@@ -115,9 +114,8 @@ func doneBefore(ctx context.Context) error {
 	return over(ctx)
 }
 
-// ours hides that a context of the engine's own ended a call to Redis: an error may show
-// only the caller's. It also names the server where the error does not: those of the
-// network do.
+// ours hides the contexts of the engine: an error may show only that of the caller. It
+// also names the server, as network errors do by themselves.
 func (c *Calls) ours(err error) error {
 	if err == nil {
 		return nil
@@ -126,7 +124,7 @@ func (c *Calls) ours(err error) error {
 	network := errors.As(err, &op)
 	switch {
 	case network && op.Op == "dial" && op.Timeout():
-		// It also matches DeadlineExceeded; and surely nothing was sent.
+		// It also matches DeadlineExceeded, but nothing was sent.
 		return &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: errNoAnswer}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		err = errNoAnswer
@@ -139,7 +137,7 @@ func (c *Calls) ours(err error) error {
 	return fmt.Errorf("%s: %w", c.server(), err)
 }
 
-// quote shows a key in errors and logs: quoted, and cut at 64 bytes.
+// quote quotes a key for errors and logs, and cuts it at 64 bytes.
 func quote(key string) string {
 	if len(key) > 64 {
 		return strconv.Quote(key[:64]) + "…"

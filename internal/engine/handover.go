@@ -6,17 +6,17 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Local hand-over: when a section ends and others of the same process wait, the next of
-// them gets a section in the same hold, without a call to Redis. Trusted deadline,
-// renewal and loss stay those of the hold. It goes on for at most one tenure; then the
-// key is released for everybody.
+// Local hand-over: when a section ends while others of the same process wait, the next
+// waiter gets a section in the same hold, without a call to Redis. Trusted deadline,
+// renewal and loss stay those of the hold. Hand-over goes on for at most one tenure; then
+// the key is released, for all processes.
 
 // handOver gives the hold, whose section has just ended, to the next waiter. It refuses
-// when the tenure is over; when the hold or the waiter asked for more than a plain
-// renewed lease (like to like); when a nested call of unknown outcome may still arrive,
-// which would count for the next section; and when the fences reserved for the hold are
-// used up. The key is locked. The caller sends the lease to w after unlocking it, when
-// the listeners of the old section have been told.
+// when the tenure is over; when the hold or the waiter has other than plain terms; when a
+// nested call of unknown outcome may still arrive, which would count for the next section;
+// and when the fences reserved for the hold are used up. The key is locked. The caller
+// unlocks it, which notifies the listeners of the old section, and then sends the lease
+// to w.
 func (h *Engine) handOver(k *keyState, d *hold) (w *waiter, lease *holdfast.Lease) {
 	if d.tainted || !d.plain || h.calls.now()-d.granted >= h.Handover || d.fences().usedUp() {
 		return nil, nil
@@ -28,8 +28,8 @@ func (h *Engine) handOver(k *keyState, d *hold) (w *waiter, lease *holdfast.Leas
 	return w, d.newSection()
 }
 
-// numbers is how many fences an attempt reserves when others wait behind: one for each
-// microsecond of a tenure.
+// numbers is how many fences an attempt for a waiter reserves: one for each microsecond
+// of a tenure.
 func (h *Engine) numbers(t Terms) int64 {
 	if !t.plain() {
 		return 1
@@ -46,7 +46,7 @@ type fences struct {
 
 func (f *fences) usedUp() bool { return f != nil && f.present >= f.last }
 
-// used is the last number used, if numbers are left to be given back; else 0.
+// used is the last fence used if there are others to give back, else 0.
 func (f *fences) used() int64 {
 	if f == nil || f.usedUp() {
 		return 0
@@ -54,10 +54,9 @@ func (f *fences) used() int64 {
 	return f.present
 }
 
-// next moves on to the next number, if they are not used up. Numbers follow the server's
-// clock in microseconds and must not run ahead of it: else a counter that is lost would
-// start again below them. So next waits until it may use one more: they come at one per
-// microsecond at most.
+// next moves on to the next fence, if there is one. Fences follow the server's clock in
+// microseconds and must not run ahead of it, or a counter that is lost would start again
+// below them. So next waits until it may use one more: at most one per microsecond.
 func (f *fences) next(c *Calls, granted time.Duration) {
 	if f == nil || f.usedUp() {
 		return

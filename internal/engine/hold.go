@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// hold is one hold of a key in Redis. Several sections may run in it one after another
-// (local hand-over); the field in Redis stays that of the first. Small, as are section
-// and keyState: services hold 100 000 of them.
+// hold is one hold of a key in Redis. Several sections may run in it in turn (local
+// hand-over); the field in Redis stays that of the first. hold, section and keyState are
+// small, as services hold 100 000 of them.
 type hold struct {
 	watchdog.Lease
 	key     *keyState     // immutable
@@ -21,17 +21,17 @@ type hold struct {
 	granted time.Duration // when, by Calls.now; immutable
 	extras  *extras       // nil if there are none; immutable
 	section *section      // the present one; guarded by the shard's lock
-	first   section       // of the caller that got the hold: an allocation less
+	first   section       // in place, which saves an allocation
 	plain   bool          // see Terms.plain; immutable
-	tainted bool          // a nested call of unknown outcome: never handed over; guarded by the shard's lock
-	over    bool          // it was lost; guarded by the shard's lock
+	tainted bool          // a nested call may still arrive, so never handed over; guarded by the shard's lock
+	over    bool          // lost; guarded by the shard's lock
 	long    bool          // logLongHold has logged it; guarded by the shard's lock
 }
 
-// extras are what few holds have.
+// extras hold what most holds do without.
 type extras struct {
 	fences fences // zero without fencing
-	run    run    // zero unless Redis' queue has granted the hold
+	run    run    // zero unless granted by Redis' queue
 }
 
 func (d *hold) fences() *fences {
@@ -48,8 +48,8 @@ func (d *hold) run() *run {
 	return &d.extras.run
 }
 
-// newHold starts to look after a hold that Redis granted to a call that began at start.
-// It is not yet the key's own.
+// newHold makes a hold of a lease that Redis granted to a call that began at start, and
+// has the watchdog renew it. It is not yet the key's hold.
 func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a scripts.Acquired, r run) *hold {
 	d := &hold{key: k, owner: owner, granted: h.calls.now(), plain: t.plain()}
 	if a.Fence != 0 || r.doubt || len(r.members) > 0 {
@@ -59,8 +59,8 @@ func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a 
 	return d
 }
 
-// renewal is the room that a call of renew needs. It is kept for the next, as with
-// 100 000 leases there are hundreds of calls a second.
+// renewal holds the slices of one renew. They are reused, as 100 000 leases make hundreds
+// of renewals a second.
 type renewal struct {
 	keys, owners []string
 	said         []scripts.Answer
@@ -68,7 +68,7 @@ type renewal struct {
 
 var renewals = sync.Pool{New: func() any { return new(renewal) }}
 
-// renew is called by the watchdog for holds that are due.
+// renew renews holds that are due, for the watchdog.
 func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.Answer) {
 	r := renewals.Get().(*renewal)
 	debug := h.Log.Enabled(ctx, slog.LevelDebug)
@@ -97,8 +97,8 @@ func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.An
 	renewals.Put(r)
 }
 
-// logLongHold logs, once, that a key has been held for longer than a lease. The waiters of
-// this locker may wait for themselves: without the context that is bound to the lease.
+// logLongHold logs, once, that a key has been held for longer than a lease. A waiter of
+// this locker may be the holder itself, without the context that is bound to the lease.
 func (h *Engine) logLongHold(d *hold) {
 	k := d.key
 	k.Lock()
@@ -111,7 +111,7 @@ func (h *Engine) logLongHold(d *hold) {
 	}
 }
 
-// holdEnded is called by the watchdog when a hold is over although nobody released it.
+// holdEnded is the watchdog's call for a hold that is over without a release.
 func (h *Engine) holdEnded(d *hold, why error) {
 	h.lose(d, why)
 	if why == watchdog.ErrMaxHold {
@@ -119,7 +119,7 @@ func (h *Engine) holdEnded(d *hold, why error) {
 	}
 }
 
-// lose ends a hold, and the section in it, by loss.
+// lose ends a hold and its section by loss.
 func (h *Engine) lose(d *hold, why error) {
 	k := d.key
 	k.Lock()
@@ -134,8 +134,8 @@ func (h *Engine) lose(d *hold, why error) {
 	}
 }
 
-// revoke is lose with the key locked, and without its last step: the key is not settled.
-// It reports whether a section was alive until now.
+// revoke is lose with the key locked, without settling it. It reports whether a section
+// was alive until now.
 func (h *Engine) revoke(d *hold, reason error) (news bool) {
 	h.watchdog.Forget(d)
 	d.over = true
@@ -150,8 +150,8 @@ func (h *Engine) revoke(d *hold, reason error) (news bool) {
 	return news
 }
 
-// until is how long a hold that nobody here renews any more may last in Redis: a lease
-// from its last renewal.
+// until is how long a hold without further renewals may last in Redis: a lease from the
+// last one.
 func (h *Engine) until(d *hold) time.Time {
 	until := time.Now().Add(h.Lease)
 	if trusted := d.Deadline(); trusted.After(until) { // a longer fixed lease
@@ -160,8 +160,8 @@ func (h *Engine) until(d *hold) time.Time {
 	return until
 }
 
-// undo frees a key in Redis whose hold nobody here has any more, in the background, for
-// as long as the hold could last.
+// undo releases, in the background, a hold that no caller has any more. It tries for as
+// long as the hold could last.
 func (h *Engine) undo(d *hold) {
 	h.watchdog.Forget(d)
 	until, used := h.until(d), d.fences().used()

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Do locks key, runs f with a context that is bound to the lease, and unlocks, also
-// when f panics or ends its goroutine.
+// Do locks key, runs f with a context that is bound to the lease, and unlocks, even when
+// f panics or ends its goroutine.
 func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
 	if f == nil {
 		return of("lock", key, errors.New("Do: function is nil"))
@@ -28,8 +28,8 @@ func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) err
 	return f(lease.Bind(ctx))
 }
 
-// Lock waits until key is held or ctx ends, or at most as WaitAtMost says. A ctx bound to a
-// living lease of this engine on key re-enters it.
+// Lock waits for key until ctx ends or the time of WaitAtMost is over. A ctx bound to a
+// live lease of this engine on key re-enters it.
 func (h *Engine) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return h.lock(ctx, key, -1, opts)
 }
@@ -73,8 +73,8 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	return lease, of("lock", key, err)
 }
 
-// enter makes the first attempt, or joins those that wait for key: then it returns the
-// waiter, so that nothing of it is on the stack during the wait.
+// enter makes the first attempt, or adds a waiter and returns it, so that the stack holds
+// nothing of enter during the wait.
 func (h *Engine) enter(ctx context.Context, key string, t Terms, wait bool) (lease *holdfast.Lease, k *keyState, w *waiter, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, doneBefore(ctx)
@@ -111,9 +111,9 @@ func (h *Engine) enter(ctx context.Context, key string, t Terms, wait bool) (lea
 	return nil, k, w, nil
 }
 
-// first is the attempt of a caller that found nobody before it. It runs on the caller's
-// own goroutine, which saves an uncontended lock a fifth of its time. It returns the
-// waiter that the caller becomes, if it does.
+// first is the attempt of a caller that found no other caller here. It runs on the
+// caller's own goroutine, which saves an uncontended lock a fifth of its time. If the
+// caller has to wait, first returns its waiter.
 func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*holdfast.Lease, *waiter, error) {
 	defer h.calls.work.Done()
 	bounded, done := h.calls.contextFor(ctx)
@@ -125,7 +125,7 @@ func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*h
 	if lease := h.take(k, a); lease != nil {
 		h.waits.settle(k)
 		k.Unlock()
-		if ctx.Err() != nil { // it ended while the reply came in: the caller may be gone
+		if ctx.Err() != nil { // it ended before the reply came: the caller may be gone
 			h.giveBack(lease)
 			return nil, nil, endedBy(ctx, holdfast.ErrNotAcquired)
 		}
@@ -147,8 +147,8 @@ func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*h
 	return nil, w, nil
 }
 
-// refusal is why the caller of a first attempt that failed does not wait; nil: it does.
-// The key is locked.
+// refusal says why the caller of a failed first attempt does not wait; nil: it waits. The
+// key is locked.
 func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool) error {
 	switch {
 	case ctx.Err() != nil:
@@ -163,9 +163,8 @@ func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool)
 	return nil
 }
 
-// await is the whole of what a waiter does: it neither calls Redis nor owns a
-// goroutine, and its frame is small, since what a waiting goroutine has on its stack
-// costs more than the waiter itself.
+// await is all that a waiter does. It does not call Redis, and its frame is small: the
+// stack of a waiting goroutine costs more than the waiter itself.
 func (h *Engine) await(ctx context.Context, k *keyState, w *waiter) (*holdfast.Lease, error) {
 	select {
 	case r := <-w.ready:
@@ -191,8 +190,8 @@ func (h *Engine) logLongWait(k *keyState, w *waiter) {
 	}
 }
 
-// withdraw takes out a waiter whose context has ended. What was granted to it meanwhile
-// is passed on.
+// withdraw removes a waiter whose context has ended. A lease that it got meanwhile goes to
+// the next waiter.
 func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfast.Lease, error) {
 	k.Lock()
 	if w.waiting {
@@ -217,7 +216,7 @@ func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfas
 	return nil, endedBy(ctx, holdfast.ErrNotAcquired)
 }
 
-// giveBack releases a lease whose caller has gone. The caller does not wait.
+// giveBack releases, in the background, a lease whose caller has gone.
 func (h *Engine) giveBack(lease *holdfast.Lease) {
 	s := h.shardOf(lease.Key())
 	s.Lock()

@@ -10,18 +10,17 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Nested entries are counted in Redis, so that every process sees true hold counts. A
-// call says which count it shall bring about, which makes repeating it harmless. The
-// calls of one section are made one at a time. The last Unlock waits for none of them,
-// since it deletes the field whatever it counts.
+// Redis counts nested entries, so that every process sees true hold counts. A call names
+// the count that it sets, so repeating it is harmless. A section makes its calls one at a
+// time. The last Unlock waits for none of them, as it deletes the field whatever its count.
 
-// nesting is what a section needs for nested entries. Guarded by the shard's lock.
+// nesting is the state of a section with nested entries. Guarded by the shard's lock.
 type nesting struct {
-	serial  chan struct{}       // one slot: a call is under way; immutable
-	entries map[*entry]struct{} // the living ones but the first
+	serial  chan struct{}       // one slot, full while a call is under way; immutable
+	entries map[*entry]struct{} // those that live, without the first
 }
 
-// nest returns the section's nesting, with the key locked.
+// nest returns the section's nesting, made if need be, with the key locked.
 func (c *section) nest() *nesting {
 	if c.nesting == nil {
 		c.nesting = &nesting{serial: make(chan struct{}, 1), entries: make(map[*entry]struct{}, 1)}
@@ -72,8 +71,8 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	return &e.lease, nil
 }
 
-// awaitTurn waits for the nested calls before this one. They take long only while Redis
-// does not answer, and then it waits as long as an outermost Lock or TryLock does.
+// awaitTurn waits for the earlier nested calls. They take long only while Redis does not
+// answer; then awaitTurn waits as long as an outermost Lock or TryLock does.
 func (h *Engine) awaitTurn(ctx context.Context, serial chan<- struct{}, wait bool) error {
 	limit := h.calls.timeout
 	if wait {
@@ -95,8 +94,8 @@ func (h *Engine) awaitTurn(ctx context.Context, serial chan<- struct{}, wait boo
 	}
 }
 
-// countIn brings the count in Redis to one more than there are entries. doubt says that
-// it may have done so although it failed.
+// countIn sets the count in Redis to one more than there are entries. doubt says that a
+// failed call may have set it.
 func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bool, err error) {
 	c := outer.section
 	began, retry := time.Now(), backoff{}
@@ -128,7 +127,7 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 	}
 }
 
-// recount makes one call. If the hold is not ours any more, that ends it.
+// recount makes one call to set the count. A hold that is no longer ours ends.
 func (h *Engine) recount(ctx context.Context, c *section, n int) error {
 	d := c.hold
 	held, err := redis(ctx, h.calls, func(ctx context.Context) (bool, error) {
@@ -140,8 +139,7 @@ func (h *Engine) recount(ctx context.Context, c *section, n int) error {
 	return err
 }
 
-// count returns the number of entries as they should be counted, and why the section has
-// ended if it has.
+// count returns the count that Redis should have, and why the section has ended, or nil.
 func (c *section) count() (int, error) {
 	k := c.hold.key
 	k.Lock()
@@ -149,8 +147,8 @@ func (c *section) count() (int, error) {
 	return int(c.entries), c.over
 }
 
-// endNested ends an entry that is not the last, with the key locked. countOut is the
-// rest.
+// endNested ends an entry that is not the last, with the key locked. countOut has to
+// follow.
 func (e *entry) endNested() {
 	c := e.section
 	c.entries--
@@ -160,9 +158,8 @@ func (e *entry) endNested() {
 	e.key().engine.calls.work.Add(1)
 }
 
-// countOut counts an entry out in Redis that has ended, whatever Redis answers. A ctx
-// that is over ends the wait for the nested calls before it, but not before a call of
-// its own could have been answered.
+// countOut counts an ended entry out in Redis. A ctx that is over ends the wait for the
+// earlier nested calls, though not before the time of one call has passed.
 func (h *Engine) countOut(ctx context.Context, c *section) error {
 	defer h.calls.work.Done()
 	serial, over := c.nesting.serial, time.NewTimer(0)
@@ -185,7 +182,7 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 		}
 	}
 	n, end := c.count()
-	if end == nil { // else the field is gone, or the next section's
+	if end == nil { // else the field is gone, or counts for the next section
 		err := h.recount(h.calls.context(), c, n)
 		switch scripts.OutcomeOf(err) {
 		case scripts.Done:
@@ -204,8 +201,8 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 	return nil
 }
 
-// taint keeps the hold from being handed over: a nested call that may arrive late would
-// count for the next section.
+// taint keeps the hold from being handed over: a late nested call would count for the next
+// section.
 func (c *section) taint() {
 	k := c.hold.key
 	k.Lock()
@@ -213,9 +210,8 @@ func (c *section) taint() {
 	k.Unlock()
 }
 
-// recountLater brings the count in Redis to what it should be, in the background, when
-// the nested calls before it are over. turn says that they are, and that the caller's
-// own ends then.
+// recountLater corrects the count in Redis in the background, after the earlier nested
+// calls. turn says that those are over, as it is the caller's turn, which ends with this.
 func (h *Engine) recountLater(c *section, turn bool) {
 	c.taint()
 	h.calls.background(func() {

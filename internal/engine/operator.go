@@ -9,14 +9,10 @@ import (
 
 // The calls of operators: Inspect and ForceUnlock.
 
-// Call runs f, which errors call what, as a call that Close waits for, with a context that
-// is bounded and also ends with the caller's.
-func Call[T any](caller context.Context, h *Engine, what, key string, f func(context.Context) (T, error)) (T, error) {
-	value, err := call(caller, h, key, f)
-	return value, of(what, key, err)
-}
-
-func call[T any](caller context.Context, h *Engine, key string, f func(context.Context) (T, error)) (T, error) {
+// Call runs f with a bounded context that also ends with the caller's. Close waits for it.
+// Errors name the call by what.
+func Call[T any](caller context.Context, h *Engine, what, key string, f func(context.Context) (T, error)) (_ T, err error) {
+	defer func() { err = of(what, key, err) }()
 	var none T
 	if err := scripts.CheckKey(key); err != nil {
 		return none, err
@@ -43,8 +39,8 @@ func call[T any](caller context.Context, h *Engine, key string, f func(context.C
 	return value, err
 }
 
-// Force is Call for an f that frees key, whoever holds it. A lease that this locker had
-// on key before ends at once when f succeeds.
+// Force is Call for an f that frees key from any holder. If f succeeds, the lease that
+// this locker had on key before the call ends at once.
 func (h *Engine) Force(caller context.Context, key string, f func(context.Context) (bool, error)) (bool, error) {
 	s := h.shardOf(key)
 	s.Lock()
@@ -60,7 +56,7 @@ func (h *Engine) Force(caller context.Context, key string, f func(context.Contex
 	return held, err
 }
 
-// StatusOf is what Redis says of a key, as callers see it.
+// StatusOf is the public form of Redis' reply about a key.
 func StatusOf(said scripts.Holder, waiting int) holdfast.Status {
 	if said.Owner == "" {
 		return holdfast.Status{Waiting: waiting}

@@ -18,11 +18,11 @@ type Terms struct {
 	MaxHold time.Duration // cap on a renewed hold; 0: none
 }
 
-// plain terms are those that any two waiters share: a renewed hold without a cap, with
-// the locker's lease. Only such holds are handed over locally.
+// plain says whether the terms are the default: a renewed hold without a cap, with the
+// locker's lease. Only such holds are handed over locally.
 func (t Terms) plain() bool { return !t.Fixed && t.MaxHold == 0 }
 
-// errorf is an error that begins with the lock kind's name.
+// errorf returns an error with the lock kind's name as its prefix.
 func (c *Config) errorf(format string, args ...any) error {
 	return fmt.Errorf(c.Kind+": "+format, args...)
 }
@@ -34,8 +34,8 @@ func NewConfig(kind string) Config {
 	}
 }
 
-// Check refuses settings that do not go together, and sets the defaults of those that were
-// not chosen. Its errors name the option.
+// Check refuses invalid settings and fills in the defaults of the others. Its errors name
+// the option.
 func (c *Config) Check() error {
 	if err := scripts.CheckLease(c.Lease); err != nil {
 		return c.errorf("WithLease: %w", err)
@@ -59,7 +59,7 @@ func (c *Config) Check() error {
 	case c.FenceExpiry != nil && !c.Fencing:
 		return c.errorf("WithFenceExpiry needs WithFencing")
 	case expiry < 0 || expiry%time.Millisecond != 0:
-		return c.errorf("WithFenceExpiry: %v is not a whole number of milliseconds from 0", expiry)
+		return c.errorf("WithFenceExpiry: %v is negative or not a whole number of milliseconds", expiry)
 	case c.Log == nil:
 		return c.errorf("WithLogger: logger is nil")
 	}
@@ -67,7 +67,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// terms checks what a call is given. wait is that of WaitAtMost.
+// terms checks the arguments of a call. wait is that of WaitAtMost.
 func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (t Terms, wait *time.Duration, err error) {
 	if err := scripts.CheckKey(key); err != nil {
 		return t, nil, err
@@ -114,8 +114,8 @@ func (c *Config) checkTerms(o holdfast.LockOptions) error {
 	return nil
 }
 
-// warnOfEviction asks, at the first lock and in the background, whether Redis may drop
-// locks when it runs out of memory; not if nobody reads the log.
+// warnOfEviction asks Redis, at the first lock and in the background, whether it may drop
+// locks when it runs out of memory. It does nothing when the log drops warnings.
 func (h *Engine) warnOfEviction() {
 	if h.EvictionPolicy == nil || !h.Log.Enabled(context.Background(), slog.LevelWarn) {
 		return

@@ -9,8 +9,8 @@ import (
 )
 
 // queued is the discipline of lock kinds that serve first come, first served. Its waiters
-// stand in a queue in Redis, each with an owner of its own, and Redis says whose turn it
-// is.
+// stand in a queue in Redis, each with an owner of its own, and Redis decides whose turn
+// it is.
 type queued struct {
 	*Engine
 	backend    Queued // the engine's; immutable
@@ -26,56 +26,56 @@ func newQueued(h *Engine, backend Queued) *queued {
 	return d
 }
 
-// queue is what waiters of a key need to wait in Redis' queue. It lives as long as
-// somebody waits here, and a little longer, as a caller that was granted a key often
-// comes back at once. Guarded by the shard's lock unless said otherwise, as are the
-// methods, which are called with it, unless they say that they lock the key.
+// queue is this locker's side of a key's queue in Redis. It lives as long as its waiters
+// and a little longer, as a caller that got a key often comes back at once. Guarded by the
+// shard's lock unless said otherwise. The methods need it locked unless they say that they
+// lock the key.
 type queue struct {
 	in       *queued              // immutable
 	key      *keyState            // immutable
 	inbox    *pubsub.Subscription // immutable
 	poke     chan struct{}        // one slot: there may be something to do; immutable
 	opened   time.Time            // immutable
-	ready    bool                 // the inbox is live, or was waited for long enough
+	ready    bool                 // the inbox is live, or patience is over
 	epoch    uint64               // of the inbox
 	tickets  map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
-	outside  []*ticket            // of waiters that have still to enter, in their order
+	outside  []*ticket            // of waiters that have yet to enter, in their order
 	leaving  []leaver             // owners to be given up
 	entering int                  // calls to enter under way
 
 	served bool      // the last wait ended with a grant
-	used   time.Time // when somebody came or was served last
-	pause  time.Time // until when Redis is left alone after a failure
-	retry  backoff   // of calls to enter and leave; an answered heartbeat does not end it
-	outage *outage   // nothing is answered
-	shut   *outage   // no enter is answered, or enters wait for a leave that is not answered; heartbeats may still be answered
+	used   time.Time // when a waiter last came or was served
+	pause  time.Time // no calls to enter and leave before then, after a failure
+	retry  backoff   // of calls to enter and leave; an answered heartbeat does not reset it
+	outage *outage   // Redis answers nothing
+	shut   *outage   // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
 
 	// See queue_linger.go.
-	lingerFrom time.Time // since when those outside wait for company; zero: they do not
-	shared     bool      // the key came from another process last
+	lingerFrom time.Time // since when those outside linger; zero: they do not
+	shared     bool      // the last grant came from another process
 
 	// See queue_heartbeat.go.
 	due            time.Time // when to send a heartbeat; zero: with those of the other keys
 	probes         int       // answers in a row after which a probe should follow soon
 	verify         bool      // all tickets may have lost their places
-	heartbeating   bool      // is among the locker's heartbeats
+	heartbeating   bool      // among the locker's heartbeats
 	heartbeatRetry backoff
-	answered       time.Time // start of the last heartbeat or enter that was answered
+	answered       time.Time // start of the last answered heartbeat or enter
 	refreshed      time.Time // when the scores were last moved on
 }
 
 // ticket is a place in Redis' queue, or the wish for one. Guarded by the shard's lock.
-// Its owner enters once in its life; a waiter that loses its place gets another ticket.
+// Its owner enters only once; a waiter that loses its place gets another ticket.
 type ticket struct {
 	queue    *queue  // immutable
-	w        *waiter // nil once it does not wait any more
+	w        *waiter // nil once its wait is over
 	owner    string
-	start    time.Time     // of the first attempt to enter: a grant is trusted from then on
+	start    time.Time     // of the first attempt to enter: a lease that is granted counts from then on
 	distance time.Duration // see scripts.Entered
 	own      *pubsub.Subscription
-	entered  bool // an attempt to enter was answered
-	doubt    bool // an attempt to enter was not answered, and may still arrive
-	granted  bool // it is being confirmed
+	entered  bool // Redis answered an attempt to enter
+	doubt    bool // an attempt to enter without an answer may still arrive
+	granted  bool // being confirmed
 }
 
 // leaver is an owner to be given up.
@@ -86,11 +86,11 @@ type leaver struct {
 }
 
 const (
-	keepIdle  = time.Second // for how long a queue outlives its last waiter
+	keepIdle  = time.Second // how long a queue outlives its last waiter
 	mostEnter = 100         // owners that enter or leave in one call
 )
 
-// queue is the queue of k if there is one.
+// queue is the queue of k, or nil.
 func (k *keyState) queue() *queue {
 	if k == nil || k.waiters == nil {
 		return nil
@@ -116,8 +116,8 @@ func (d *queued) open(k *keyState, w *waiter) (*queue, *ticket) {
 	return q, w.ticket
 }
 
-// join has a waiter enter: on its own goroutine where it is the only one, else together
-// with the others.
+// join lets a waiter enter: on its own goroutine if it is the only one, else together with
+// the others.
 func (d *queued) join(k *keyState, w *waiter) {
 	q, t := d.open(k, w)
 	q.used = time.Now()
@@ -145,7 +145,7 @@ func (d *queued) arrive(ctx context.Context, _ *keyState, w *waiter) {
 	t.queue.enter(bounded, []*ticket{t})
 }
 
-// refused makes the caller of a first attempt a waiter, before those that came later.
+// refused lets the caller of a first attempt enter, before later callers.
 func (d *queued) refused(k *keyState, w *waiter, a attempt) {
 	q, t := d.open(k, w)
 	q.outside = append([]*ticket{t}, q.outside...)
@@ -181,7 +181,7 @@ func (d *queued) release(ctx context.Context, held *hold, lastFence int64) (scri
 	case scripts.Done:
 		d.pass(held.key.name, said, false)
 	case scripts.Unknown:
-		d.heartbeatSoon(held.key) // it may have granted the key to one of us
+		d.heartbeatSoon(held.key) // Redis may have granted the key to a waiter here
 	}
 	return scripts.Released{Ours: said.Ours}, err
 }
@@ -195,7 +195,7 @@ func (d *queued) giveUp(ctx context.Context, key, owner string) error {
 	return err
 }
 
-// departs has those that linger enter at once if nobody of this process is queued.
+// departs ends the linger of those outside if no other waiter of this process is queued.
 func (d *queued) departs(k *keyState) {
 	if q := k.queue(); q != nil && !q.lingerFrom.IsZero() && len(q.tickets) < 2 {
 		nudge(q.poke)
@@ -205,7 +205,7 @@ func (d *queued) departs(k *keyState) {
 func (d *queued) released(*keyState, scripts.Released) {}
 
 func (d *queued) settle(k *keyState) {
-	if q := k.queue(); q != nil { // it settles the key when it ends
+	if q := k.queue(); q != nil { // its end settles the key
 		if k.closed {
 			nudge(q.poke)
 		}
@@ -232,7 +232,7 @@ func (t *ticket) detach() {
 	}
 }
 
-// drop forgets a ticket. Its owner leaves the queue.
+// drop forgets a ticket, and gives up its owner.
 func (q *queue) drop(t *ticket) {
 	t.detach()
 	if _, sent := q.tickets[t.owner]; sent {
@@ -249,8 +249,8 @@ func (q *queue) done(t *ticket) {
 	q.served, q.used = true, time.Now()
 }
 
-// again gives a waiter that has lost its place another ticket, and puts it behind those
-// that have not: the waiters are in the order of Redis' queue.
+// again gives a waiter that has lost its place another ticket and makes it the last
+// waiter: the waiters are in the order of Redis' queue.
 func (q *queue) again(t *ticket) {
 	w := t.w
 	q.drop(t)
@@ -266,13 +266,13 @@ func (q *queue) enqueue(w *waiter) {
 	nudge(q.poke)
 }
 
-// leave has an owner given up.
+// leave gives up an owner.
 func (q *queue) leave(owner string, doubt bool) {
 	q.leaving = append(q.leaving, leaver{owner, doubt, time.Now()})
 	nudge(q.poke)
 }
 
-// run does what is to be done for the queue until nobody needs it. It locks the key.
+// run is the loop of the queue, which ends when it is no longer needed. It locks the key.
 func (q *queue) run() {
 	defer q.inbox.Close()
 	k := q.key
@@ -308,8 +308,8 @@ func (q *queue) run() {
 	}
 }
 
-// checkInbox follows the inbox: a waiter that enters must be able to receive its grant,
-// and grants that were sent while the inbox was not live have to be found.
+// checkInbox watches the inbox: a waiter that enters must be able to receive its grant,
+// and a heartbeat has to find grants that Redis sent while the inbox was not live.
 func (q *queue) checkInbox(now time.Time) {
 	inbox := q.inbox.State()
 	if inbox.Epoch != q.epoch {
@@ -323,11 +323,11 @@ func (q *queue) checkInbox(now time.Time) {
 	}
 }
 
-// patience is until when the queue waits for the first confirmation of the inbox.
-// Without it the heartbeats have to find the grants.
+// patience is when the queue stops waiting for the first confirmation of the inbox.
+// Without it, heartbeats have to find the grants.
 func (q *queue) patience() time.Time { return q.opened.Add(probeWithoutMessages) }
 
-// over says whether the queue is not needed any more.
+// over says whether the queue is no longer needed.
 func (q *queue) over(now time.Time) bool {
 	if q.key.first() != nil || len(q.tickets) > 0 || len(q.leaving) > 0 || q.entering > 0 {
 		return false
@@ -335,7 +335,7 @@ func (q *queue) over(now time.Time) bool {
 	return q.key.closed || !q.served || now.Sub(q.used) >= keepIdle
 }
 
-// alarm is when the loop looks at the queue by itself.
+// alarm is when the loop looks at the queue again without a wake-up.
 func (q *queue) alarm(now time.Time) time.Time {
 	at := now.Add(keepIdle)
 	for _, t := range []time.Time{q.due, q.pause, q.lingerFrom.Add(linger)} {

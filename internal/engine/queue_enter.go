@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// enter makes one attempt to put owners into Redis' queue. Those whose attempt failed try
-// again with the same owner: an owner enters once, however often its call is repeated. An
-// attempt is given up well before a first lease is over, as the owner may be granted the
-// key before the answer comes. It locks the key.
+// enter makes one attempt to put owners into Redis' queue. After a failure they try again
+// as the same owners: an owner enters once, however often its call is repeated. The attempt
+// ends well before a first lease would, as Redis may grant the key to an owner before the
+// answer comes. It locks the key.
 func (q *queue) enter(ctx context.Context, list []*ticket) {
 	k, start, owners := q.key, time.Now(), make([]string, len(list))
 	k.Lock()
@@ -36,7 +36,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if len(q.outside) > 0 {
 		nudge(q.poke)
 	}
-	if gaveUp { // says nothing of Redis; the waiter whose call it was is about to leave
+	if gaveUp { // which says nothing of Redis: the waiter that made the call is about to leave
 		for _, t := range list {
 			t.doubt = true
 		}
@@ -68,15 +68,14 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
 }
 
-// noteAnswered notes that Redis has answered a call for this locker's waiters that began at
-// start.
+// noteAnswered notes an answer to an enter or a heartbeat that began at start.
 func (q *queue) noteAnswered(start time.Time) {
 	if start.After(q.answered) {
 		q.answered = start
 	}
 }
 
-// entered notes what became of a ticket.
+// entered notes the place of a ticket.
 func (q *queue) entered(t *ticket, place scripts.Place) {
 	if t.w == nil { // granted or given up meanwhile
 		return
@@ -92,7 +91,7 @@ func (q *queue) entered(t *ticket, place scripts.Place) {
 	}
 }
 
-// notEntered has those try again whom waiting may help, and ends the waits of the others.
+// notEntered puts the waiters of a failed attempt back in front, and ends overdue waits.
 func (q *queue) notEntered(list []*ticket, a attempt) {
 	waiting := make([]*ticket, 0, len(list)+len(q.outside))
 	for _, t := range list {
@@ -112,8 +111,8 @@ func (q *queue) notEntered(list []*ticket, a attempt) {
 	nudge(q.poke)
 }
 
-// endOverdue ends the waits for which Redis was away for too long. To waiters outside,
-// answered heartbeats are no help.
+// endOverdue ends the waits that cannot go on: Redis refused a call, or was away for too
+// long. Answered heartbeats do not help waiters that are still outside.
 func (q *queue) endOverdue(a attempt) {
 	q.key.endAll(func(w *waiter) error {
 		if q.shut != nil && !w.ticket.entered {
@@ -153,13 +152,13 @@ func (q *queue) leaveAll(list []leaver) {
 	}
 }
 
-// haveLeft takes in what came of a call of leaveAll. It reports whether the owners, that
-// have been leaving since the given time, are to leave again.
+// haveLeft handles the reply to leaveAll. It reports whether to repeat the call for these
+// owners, which have been leaving since the given time.
 func (q *queue) haveLeft(said scripts.Passed, a attempt, since time.Time) (again bool) {
 	switch scripts.OutcomeOf(a.err) {
 	case scripts.Done:
 		q.retry = backoff{}
-		if !q.wanting() { // nothing is tried that could tell of the end of an outage
+		if !q.wanting() { // no other call would show that the outage is over
 			q.shut, q.outage = nil, nil
 		}
 		q.passed(said)
@@ -167,10 +166,10 @@ func (q *queue) haveLeft(said scripts.Passed, a attempt, since time.Time) (again
 	case scripts.Refused:
 		return false
 	case scripts.Unknown:
-		q.due = time.Now() // it may have granted the key to one of us
+		q.due = time.Now() // Redis may have granted the key to a waiter here
 	}
 	q.pause = time.Now().Add(q.retry.next(q.in.Lease))
-	q.outage, q.shut = q.outage.note(a), q.shut.note(a) // nobody enters before it succeeds
+	q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
 	q.endOverdue(a)
 	return time.Since(since) < q.in.Lease+q.in.calls.timeout && !q.key.closed
 }

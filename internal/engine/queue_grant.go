@@ -10,21 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// errReplaced is why a lease ends when Redis has granted its key to another owner of the
-// same locker.
+// errReplaced ends a lease after Redis has granted its key to another owner of the same
+// locker.
 var errReplaced = lost(watchdog.ErrNotOurs)
 
-// receive takes in a message of the inbox of key. It runs on the reader of the
-// connection.
+// receive handles a message in the inbox of key. It runs on the connection's reader.
 func (d *queued) receive(key, message string) {
 	if g, ok := d.backend.ParseGrant(key, message); ok {
 		d.pass(key, scripts.Passed{Grant: g}, true)
 	}
 }
 
-// pass takes in what a call, or a message, says about the next holder of key. A grant
-// that comes by a message shows that others had their turn: one that comes with the
-// answer to a call of this process comes before all others.
+// pass handles what a reply or a message says about the next holder of key. A grant in a
+// message shows that other processes had their turn; a grant in the reply to a call of
+// this process comes before all others.
 func (d *queued) pass(key string, said scripts.Passed, byMessage bool) {
 	s := d.shardOf(key)
 	s.Lock()
@@ -54,24 +53,24 @@ func (q *queue) passed(said scripts.Passed) {
 	}
 	t := q.tickets[g.Owner]
 	switch {
-	case g.Lease == 0: // only found: an owner without a ticket is in hand, or its hold will expire
+	case g.Lease == 0: // a holder that was only found; without a ticket, it is held here or will expire
 		if t != nil {
 			q.found(t)
 		}
 	case t == nil:
-		if !q.key.heldBy(g.Owner) && !q.key.closed { // it may have been found to hold the key before its grant came
+		if !q.key.heldBy(g.Owner) && !q.key.closed { // a late message may tell of a hold that a call has found
 			q.leave(g.Owner, true) // given up, yet granted
 		}
 	case t.granted:
-	case q.key.hold != nil, !q.trusted(t, g): // of two grants, the one received first may be the later
+	case q.key.hold != nil, !q.trusted(t, g): // two grants may arrive in the wrong order
 		q.toConfirm(t)
 	default:
 		q.grant(t, g)
 	}
 }
 
-// trusted says whether a grant can be relied on without a call. It is trusted from the
-// first attempt of its owner to enter, before which it cannot have been made, and no later
+// trusted says whether a grant can be relied on without a call. Its lease counts from the
+// first attempt of its owner to enter, as Redis cannot have granted it before; no later
 // reply moves that.
 func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
 	return t.w.terms.plain() && (g.Fence > 0 || !q.in.Fencing) && time.Since(t.start) < min(g.Lease, q.in.Lease)/2
@@ -86,8 +85,8 @@ func (q *queue) grant(t *ticket, g scripts.Grant) {
 	q.key.serve(w, result{lease: q.occupy(d)})
 }
 
-// occupy makes d the hold of the key and begins its first section. A hold that is still
-// there is another's in Redis: it was lost.
+// occupy makes d the hold of the key and begins its first section. An old hold is lost, as
+// Redis has granted the key to d's owner since.
 func (q *queue) occupy(d *hold) *holdfast.Lease {
 	if old := q.key.hold; old != nil {
 		q.in.revoke(old, errReplaced)
@@ -96,14 +95,14 @@ func (q *queue) occupy(d *hold) *holdfast.Lease {
 	return d.newSection()
 }
 
-// found takes in that the owner of a ticket holds the key, of which nothing else is known.
+// found handles the news that a ticket's owner holds the key, on unknown terms.
 func (q *queue) found(t *ticket) {
 	if !t.granted {
 		q.toConfirm(t)
 	}
 }
 
-// toConfirm ends a wait with a grant that the waiter's goroutine has to confirm.
+// toConfirm ends a wait with a grant that the waiter's goroutine confirms.
 func (q *queue) toConfirm(t *ticket) {
 	w := t.w
 	t.granted = true
@@ -112,7 +111,7 @@ func (q *queue) toConfirm(t *ticket) {
 	q.key.serve(w, result{confirm: t})
 }
 
-// decline gives up a grant that nobody wants to confirm any more. It locks the key.
+// decline gives up a grant that has not been confirmed. It locks the key.
 func (t *ticket) decline() {
 	k := t.queue.key
 	defer t.queue.in.calls.work.Done()
@@ -121,8 +120,9 @@ func (t *ticket) decline() {
 	t.queue.drop(t)
 }
 
-// confirm asks whether a grant still stands, and sets the lease that was asked for. If
-// it does not stand, the waiter enters again, at the end of the queue. It locks the key.
+// confirm asks Redis whether a grant still stands, and sets the lease that the caller
+// wants. If it does not stand, the waiter enters again, at the end of the queue. It locks
+// the key.
 func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error) {
 	h, k := t.queue.in, t.queue.key
 	began, retry := time.Now(), backoff{}
@@ -160,9 +160,9 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 	}
 }
 
-// errOvertaken is why a confirmation has to be asked for again: meanwhile another grant
-// came, so that one of the two has been forced out.
-var errOvertaken = errors.New("another was granted the key meanwhile")
+// errOvertaken says that a confirmation has to be repeated: another grant came meanwhile,
+// so one of the two no longer stands.
+var errOvertaken = errors.New("the key was granted to another owner meanwhile")
 
 // confirmed makes the waiter the holder.
 func (t *ticket) confirmed(ctx context.Context, w *waiter, start time.Time, said scripts.Acquired) (*holdfast.Lease, error) {
@@ -190,7 +190,7 @@ func (t *ticket) confirmed(ctx context.Context, w *waiter, start time.Time, said
 	return lease, nil
 }
 
-// rejoin has a waiter whose grant does not stand any more enter again.
+// rejoin lets a waiter enter again after its grant turned out not to stand.
 func (t *ticket) rejoin(ctx context.Context, w *waiter) (*holdfast.Lease, error) {
 	q, k := t.queue, t.queue.key
 	k.Lock()

@@ -10,19 +10,19 @@ import (
 )
 
 // Heartbeats keep the places of waiters: one call for all keys of a locker, five times in
-// the time after which the locker would count as dead. A heartbeat also gives a key that
-// is free to its next waiter, and finds a grant whose message was lost. Each names the
-// oldest waiter of its key, to see that the queue is still there; it names all of them
-// where they may have lost their places, and from time to time, to move on the scores
-// that Java reads.
+// the time after which the locker would count as dead. A heartbeat also gives a free key
+// to its next waiter, and finds a grant whose message was lost. Each heartbeat names the
+// oldest waiter of a key, to check that the queue is still there. It names all waiters when
+// they may have lost their places, and from time to time, to move on the scores that Java
+// reads.
 
 const (
 	mostOwners = 500              // owners, and a tenth as many keys, in one call
-	parallel   = 32               // calls under way at once: over a slow link, one after another would be late
+	parallel   = 32               // calls under way at once: in turn, they would be late over a slow link
 	refresh    = 10 * time.Second // how often scores are moved on
 )
 
-// heartbeats are the queues in which somebody waits.
+// heartbeats are the queues with waiters.
 type heartbeats struct {
 	mu      sync.Mutex
 	queues  map[*queue]struct{} // guarded by mu
@@ -45,7 +45,7 @@ func (q *queue) startHeartbeats() {
 	}
 }
 
-// heartbeat runs as long as somebody waits.
+// heartbeat is the loop that sends heartbeats as long as there are waiters.
 func (d *queued) heartbeat() {
 	period := min(d.Stale/5, refresh/2) // scores end three times refresh after an enter
 	ticker := time.NewTicker(period)
@@ -63,8 +63,8 @@ func (d *queued) heartbeat() {
 	}
 }
 
-// waiting returns the queues in which somebody waits, and forgets the others. If there
-// are none, the heartbeats are to stop.
+// waiting returns the queues with waiters, and forgets the others. running is false if
+// there are none; then the loop has to end.
 func (b *heartbeats) waiting() (queues []*queue, running bool) {
 	b.mu.Lock()
 	for q := range b.queues {
@@ -78,11 +78,11 @@ func (b *heartbeats) waiting() (queues []*queue, running bool) {
 	return queues, b.running
 }
 
-// stop forgets a queue in which nobody waits. It locks the key.
+// stop forgets a queue without waiters. It locks the key.
 func (b *heartbeats) stop(q *queue) bool {
 	q.key.Lock()
 	defer q.key.Unlock()
-	if len(q.tickets) > 0 && !q.key.closed { // after Close, they are given up
+	if len(q.tickets) > 0 && !q.key.closed { // Close has given up all owners
 		return false
 	}
 	q.heartbeating = false
@@ -92,9 +92,8 @@ func (b *heartbeats) stop(q *queue) bool {
 	return true
 }
 
-// justEntered says whether all waiters have first tried to enter a short time ago.
-// Whether it worked does not matter: heartbeats look after those that wait for longer. It
-// locks the key.
+// justEntered says whether all waiters first tried to enter a short time ago, whether they
+// succeeded or not: they need no heartbeat yet. It locks the key.
 func (q *queue) justEntered(short time.Duration) (all bool) {
 	q.key.Lock()
 	defer q.key.Unlock()
@@ -108,8 +107,8 @@ func (q *queue) justEntered(short time.Duration) (all bool) {
 	return all
 }
 
-// heartbeatSoon has the loop of the key's queue send a heartbeat, if there is a queue. It
-// locks the key.
+// heartbeatSoon makes the queue of a key, if there is one, send a heartbeat. It locks the
+// key.
 func (d *queued) heartbeatSoon(k *keyState) {
 	k.Lock()
 	defer k.Unlock()
@@ -119,8 +118,8 @@ func (d *queued) heartbeatSoon(k *keyState) {
 	}
 }
 
-// heartbeatAgainSoon has a heartbeat sent after 10, 20, 40 … 100 ms: a Java waiter that
-// gives up its turn tells nobody.
+// heartbeatAgainSoon schedules a heartbeat in 10, 20, 40 … 100 ms: a Java waiter that gives
+// up its turn sends no message.
 func (q *queue) heartbeatAgainSoon() {
 	at := time.Now().Add(min(10*time.Millisecond<<min(q.probes, 4), 100*time.Millisecond))
 	q.probes++
@@ -133,11 +132,11 @@ func (q *queue) heartbeatAgainSoon() {
 // awaitJava listens for Java's wake-up of a ticket.
 func (q *queue) awaitJava(t *ticket) {
 	t.own = q.in.backend.OwnerChannel(q.key.name, t.owner, func(string) { q.in.heartbeatSoon(q.key) })
-	q.heartbeatAgainSoon() // it may have come before we listened
+	q.heartbeatAgainSoon() // the wake-up may have come before the subscription
 }
 
-// sendHeartbeats looks after queues, with as few calls as may be, several at once. It
-// locks their keys.
+// sendHeartbeats sends the heartbeats of queues in as few calls as possible, several of
+// them at once. It locks their keys.
 func (d *queued) sendHeartbeats(queues []*queue) {
 	var asked []scripts.Heartbeat
 	var of []*queue
@@ -163,7 +162,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	}
 }
 
-// ask is what a heartbeat asks for a queue. It locks the key.
+// ask returns the heartbeats of a queue. It locks the key.
 func (q *queue) ask() (asked []scripts.Heartbeat) {
 	q.key.Lock()
 	defer q.key.Unlock()
@@ -204,7 +203,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	return append(asked, b)
 }
 
-// oldest is the ticket that has been in Redis' queue for longest.
+// oldest is the ticket that has been in Redis' queue longest, or nil.
 func (q *queue) oldest() *ticket {
 	for w := range q.key.all() {
 		if w.ticket != nil && w.ticket.entered {
@@ -230,7 +229,7 @@ func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 	}
 }
 
-// heartbeatAnswered takes in what a heartbeat has found out about a queue. It locks the key.
+// heartbeatAnswered handles the answer to a queue's heartbeat. It locks the key.
 func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said scripts.Probed) {
 	k := q.key
 	k.Lock()

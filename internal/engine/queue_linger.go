@@ -6,26 +6,24 @@ import (
 )
 
 // Waiters that enter together stand next to one another in Redis' queue and are served in
-// one run. Those that enter one by one cost a call and a turn each. So where processes take
-// turns, and this one has the key or several places, new waiters wait a moment for others:
-// a run that is being served ends its members one by one, and most come again. A waiter
-// that is alone does not wait. Nor does anybody while the key stays in this process: those
-// that come during a call to enter go out with the next. A tenure of 0 turns runs and this
-// wait off.
+// one run. Waiters that enter one by one cost a call and a turn each. So when processes
+// take turns, and this one has the key or several places, new waiters linger: a run ends
+// its members one by one, and most of them come back. A lone waiter does not linger. No
+// waiter lingers while the key stays in this process: those that come during a call to
+// enter share the next call. A tenure of 0 turns runs and lingering off.
 
 const (
-	// linger is the longest wait for company: a round of some processes, of which
-	// each serves a run.
+	// linger is the longest wait: a round of some processes, each of which serves a run.
 	linger = 2 * time.Millisecond
 
-	// manyEnter is how many have to enter together to get long owners: Redis keeps a
-	// sorted set of members up to 64 bytes as a row, which it searches from its start
-	// for each that comes or goes, and one with a longer member as a tree.
+	// manyEnter is how many waiters have to enter together to get long owners. Redis
+	// keeps a sorted set of members up to 64 bytes as a list, which it searches from the
+	// start for each member that comes or goes; one longer member makes it a skip list.
 	manyEnter = 8
 	longest   = 64
 )
 
-// lingering says whether those outside wait for company.
+// lingering says whether those outside linger now.
 func (q *queue) lingering(now time.Time) bool {
 	if q.in.Handover == 0 || !q.shared || q.key.hold == nil && len(q.tickets) < 2 {
 		q.lingerFrom = time.Time{}
@@ -37,7 +35,7 @@ func (q *queue) lingering(now time.Time) bool {
 	return now.Sub(q.lingerFrom) < linger
 }
 
-// wanting says whether somebody has to enter.
+// wanting says whether a waiter has yet to enter.
 func (q *queue) wanting() bool {
 	for len(q.outside) > 0 && q.outside[0].w == nil {
 		q.outside = q.outside[1:]
@@ -45,7 +43,7 @@ func (q *queue) wanting() bool {
 	return len(q.outside) > 0
 }
 
-// takeOutside takes out those that enter now, and gives them their owners.
+// takeOutside removes and returns the tickets that enter now, with their owners set.
 func (q *queue) takeOutside() (list []*ticket) {
 	n, most := 0, mostEnter
 	if q.in.Handover == 0 {
@@ -69,7 +67,7 @@ func (q *queue) takeOutside() (list []*ticket) {
 	return list
 }
 
-// longOwner is owner with zeros before its number, which stays its own.
+// longOwner pads the number of an owner with zeros.
 func longOwner(owner string) string {
 	at := strings.IndexByte(owner, ':') + 1
 	return owner[:at] + strings.Repeat("0", max(0, longest+1-len(owner))) + owner[at:]

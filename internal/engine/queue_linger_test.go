@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lingerers is a queue with the given number of places, of an engine that hands over.
+// lingerers is a queue with the given number of places, of an engine with hand-over.
 func lingerers(places int) *queue {
 	h := &Engine{Config: Config{Handover: 10 * time.Millisecond, Client: strings.Repeat("c", 36)}}
 	k := &keyState{shard: &shard{engine: h}}
@@ -22,7 +22,7 @@ func lingerers(places int) *queue {
 	return q
 }
 
-func TestWhoLingers(t *testing.T) {
+func TestLingering(t *testing.T) {
 	for name, c := range map[string]struct {
 		held, alone, off bool
 		places           int
@@ -50,7 +50,7 @@ func TestWhoLingers(t *testing.T) {
 	}
 }
 
-// Those outside wait for company once, from the first of them on.
+// Those outside linger once, from the arrival of the first.
 func TestLingeringEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := lingerers(2)
@@ -63,14 +63,14 @@ func TestLingeringEnds(t *testing.T) {
 
 		q.outside = []*ticket{{w: newWaiter(Terms{})}}
 		require.Len(t, q.takeOutside(), 1)
-		require.True(t, q.lingering(time.Now()), "the next wait anew")
+		require.True(t, q.lingering(time.Now()), "the next linger again")
 
 		q.key.hold = &hold{}
 		clear(q.tickets)
 		require.True(t, q.lingering(time.Now()))
 		q.key.hold = nil
 		q.in.departs(q.key)
-		require.Len(t, q.poke, 1, "the queue looks at once when the key has gone")
+		require.Len(t, q.poke, 1, "the loop looks at once when the key has gone")
 		require.False(t, q.lingering(time.Now()))
 	})
 }
@@ -87,7 +87,7 @@ func TestLongOwners(t *testing.T) {
 			require.Same(t, ticket, q.tickets[ticket.owner])
 		}
 	}
-	require.Len(t, q.tickets, 2*manyEnter-1, "no two alike")
+	require.Len(t, q.tickets, 2*manyEnter-1, "all owners differ")
 	require.Equal(t, q.in.Client+":0"+strings.Repeat("0", 26)+"7", longOwner(q.in.Client+":07"))
 
 	tried := &ticket{w: newWaiter(Terms{}), owner: "tried"}

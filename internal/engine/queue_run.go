@@ -2,23 +2,23 @@ package engine
 
 import "slices"
 
-// A run is a row of waiters of one locker that follow one another in Redis' queue without
-// a gap. They are served in one hold, one after another, without a call to Redis: local
-// hand-over, in the order of the queue over all processes. They stay in Redis' queue
-// until the release that names them, so that a crash or a loss changes nobody's place. A
-// fair lock is right without runs; a tenure of 0 turns them off.
+// A run is a row of waiters of one locker that are neighbours in Redis' queue. One hold
+// serves them in turn, without a call to Redis: this is local hand-over in the order of
+// the queue of all processes. They stay in Redis' queue until the release that names them,
+// so that a crash or a loss changes no waiter's place. A fair lock is correct without
+// runs; a tenure of 0 turns them off.
 
-// run is what belongs to a hold that Redis' queue has granted. Guarded by the shard's
-// lock while the hold lives, then immutable.
+// run is the part of a hold that Redis' queue has granted. Guarded by the shard's lock
+// while the hold lives, then immutable.
 type run struct {
 	doubt   bool     // a call of the first owner may still arrive
 	members []string // owners that may be served next
-	served  []string // owners that were
+	served  []string // owners that have been served
 }
 
-// next takes out the next waiter of the run. Members that have left are skipped. One that
-// had to repeat its call to enter ends the run: a late attempt of it could come after the
-// release has taken it out of Redis' queue, and nobody would know.
+// next removes and returns the next waiter of the run. It skips members that have left. A
+// member that had to repeat its call to enter ends the run: a late attempt could arrive
+// after the release has removed it from Redis' queue, unnoticed.
 func (d *queued) next(k *keyState, held *hold) *waiter {
 	r, q := held.run(), k.queue()
 	if r == nil || q == nil {
@@ -41,9 +41,9 @@ func (d *queued) next(k *keyState, held *hold) *waiter {
 	return nil
 }
 
-// lost has the owners of a hold that is lost leave the queue, where those that were
-// served still stand, and where a late call may put back the first. The others of its run
-// go on waiting.
+// lost gives up owners of a hold that is lost: those that have been served, as they still
+// stand in Redis' queue, and the first if a late call may put it back. The other members
+// of the run go on waiting.
 func (d *queued) lost(k *keyState, held *hold) {
 	doubt, gone := held.run().report()
 	if doubt {
@@ -58,7 +58,7 @@ func (d *queued) lost(k *keyState, held *hold) {
 	}
 }
 
-// report is what a release has to say.
+// report returns what a release has to tell Redis.
 func (r *run) report() (doubt bool, served []string) {
 	if r == nil {
 		return false, nil

@@ -9,30 +9,29 @@ import (
 )
 
 // racing is the discipline of lock kinds whose processes race for a key. Its waiters
-// queue here. The first of them, by a loop that they share, subscribes to the releases of
-// the key and tries again when there is one; the others wait without a command.
+// queue here. One loop for all of them subscribes to the releases of the key and tries
+// again after each; the waiters themselves send no command.
 type racing struct {
 	*Engine
 	backend Racing // the engine's; immutable
 }
 
-// race is what racing waiters of a key need to wait for other processes. It lives as long
-// as somebody waits here, and belongs to whoever has the key in hand (see keyState), but
-// for poke.
+// race is the state of racing waiters of a key. It lives as long as they do. It belongs,
+// except for poke, to the one that has the key in hand (see keyState).
 type race struct {
-	sub       Subscription  // nil until another process was met
-	contended bool          // another process was met: subscribe before the next attempt
+	sub       Subscription  // nil until the race meets another process
+	contended bool          // met another process: subscribe before the next attempt
 	poke      chan struct{} // one slot: look at the waiters again
 	turns     turns
-	before    pubsub.State // of sub, before the last release of ours
+	before    pubsub.State // of sub, before our last release
 	retry     backoff
 	tries     int     // attempts that were too late or split, halved by each success; for RetryDelay
-	unmet     error   // what the backend says of the last attempt, see attempt; guarded by the shard's lock
+	unmet     error   // the backend's reason for the last failure, see attempt; guarded by the shard's lock
 	orphan    orphan  // of the last attempt; to be undone before the next
 	outage    *outage // set while Redis does not answer; guarded by the shard's lock
 }
 
-// race returns the race for k, made if need be. The key is locked, and somebody waits.
+// race returns the race for k, made if need be. The key is locked and has waiters.
 func (k *keyState) race() *race {
 	if k.waiters.race == nil {
 		k.waiters.race = &race{poke: make(chan struct{}, 1)}
@@ -40,7 +39,7 @@ func (k *keyState) race() *race {
 	return k.waiters.race
 }
 
-// met is the race for k if there is one, with the key locked.
+// met is the race for k, or nil, with the key locked.
 func (k *keyState) met() *race {
 	if k.waiters == nil {
 		return nil
@@ -109,7 +108,7 @@ func (r *racing) departs(k *keyState) {
 	}
 }
 
-// released begins the turns of the other processes, if anybody waits here.
+// released begins the turns of the other processes, if there are waiters here.
 func (r *racing) released(k *keyState, said scripts.Released) {
 	if !said.Ours || k.first() == nil || r.Handover == 0 {
 		return
@@ -129,7 +128,7 @@ func (r *racing) lost(*keyState, *hold) {}
 
 func (r *racing) settle(k *keyState) {
 	switch {
-	case k.calls > 0: // whose end settles it
+	case k.calls > 0: // the end of that call settles it
 	case k.first() != nil && k.hold == nil:
 		k.calls++
 		r.calls.background(func() { r.lead(k) })
@@ -147,10 +146,11 @@ func (r *racing) settle(k *keyState) {
 	}
 }
 
-// lead talks to Redis for the waiters of a key until the key is held here or nobody
-// waits: subscribe, try again, sleep until a message or until the holder's lease must be
-// over. Nobody else of this process does so for this key. The key goes to the waiter that
-// is first when the answer comes, so that a waiter may leave at any moment.
+// lead is the loop that talks to Redis for the waiters of a key: subscribe, try again,
+// sleep until a message or until the holder's lease must be over. It ends when the key is
+// held here or has no waiters. There is at most one for a key in this process. The key
+// goes to the waiter that is first when the answer comes, so a waiter may leave at any
+// moment.
 func (r *racing) lead(k *keyState) {
 	k.Lock()
 	p := k.race()
@@ -168,7 +168,7 @@ func (r *racing) lead(k *keyState) {
 		if !ok {
 			return
 		}
-		// What is received from here on is not slept over.
+		// A message from here on cuts the next sleep short.
 		seen = p.seen()
 		a := r.clear(p, k.name)
 		if a.err == nil {
@@ -191,7 +191,7 @@ func (r *racing) lead(k *keyState) {
 	}
 }
 
-// wanted is what the first waiter asks for. If there is none, the loop ends.
+// wanted returns the terms of the first waiter. Without waiters, it ends the loop.
 func (r *racing) wanted(k *keyState) (Terms, bool) {
 	k.Lock()
 	defer k.Unlock()
@@ -208,8 +208,8 @@ func (r *racing) end(k *keyState) {
 	r.settle(k)
 }
 
-// clear undoes what the last attempt may have left, before the next: one call of this
-// process on the key is under way, also while Redis is away.
+// clear undoes what the last attempt may have left before the next one, so that this
+// process has one call for the key under way, even while Redis is away.
 func (r *racing) clear(p *race, key string) attempt {
 	a := attempt{start: time.Now()}
 	if p.orphan.owner == "" {
@@ -221,8 +221,8 @@ func (r *racing) clear(p *race, key string) attempt {
 	return a
 }
 
-// deliver gives what came of an attempt of the loop to the waiters. It reports whether
-// the loop has ended: the key is held here now, or nobody waits any more.
+// deliver gives the result of an attempt to the waiters. It reports whether the loop has
+// ended: the key is held here now, or has no waiters any more.
 func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 	k.Lock()
 	defer k.Unlock()
@@ -252,12 +252,12 @@ func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 	return true
 }
 
-// probeWithoutMessages is how often a loop tries while its subscription is not alive.
+// probeWithoutMessages is how often a loop tries while its subscription is not live.
 const probeWithoutMessages = time.Second
 
-// subscribe returns when the subscription is confirmed, so that no release after the
-// next attempt can be missed. Without a confirmation (messages not allowed, connection
-// away) the timed attempts of rest must do.
+// subscribe returns when the subscription is confirmed, so that the loop cannot miss a
+// release after its next attempt. Without a confirmation (messages not allowed, connection
+// lost) the timed attempts of rest must do.
 func (r *racing) subscribe(p *race, key string) {
 	p.sub = r.backend.Subscribe(key)
 	limit := time.NewTimer(min(r.calls.timeout, probeWithoutMessages))
@@ -273,10 +273,9 @@ func (r *racing) subscribe(p *race, key string) {
 	}
 }
 
-// rest sleeps until there is reason for the next attempt: a release was announced (or,
-// after stepping back, as many as there are others), the subscription was made anew, the
-// holder's lease must be over, or nobody waits. It reports whether a release was the
-// reason.
+// rest sleeps until there is a reason for the next attempt: a release (or, after stepping
+// back, one for each other process), a new subscription, the end of the holder's lease, or
+// no more waiters. It reports whether a release was the reason.
 func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (notified bool) {
 	began := time.Now()
 	until, blind := began.Add(r.longest(remaining)), began.Add(probeWithoutMessages)
@@ -319,8 +318,8 @@ func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (no
 	}
 }
 
-// longest is the longest sleep: until the holder's lease must be over, and not beyond
-// one lease of ours.
+// longest is the longest sleep: until the holder's lease must be over, but at most one
+// lease of ours.
 func (r *racing) longest(remaining time.Duration) time.Duration {
 	if remaining == scripts.NoExpiry || remaining > r.Lease {
 		return r.Lease

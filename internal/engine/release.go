@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Unlock ends the entry; the last one of a section ends the section, by handing its hold
-// over or by releasing the key. It works on a ctx that is over: ctx bounds only how long
-// it waits for a release that failed at first.
+// Unlock ends the entry. The last entry of a section ends the section: it hands the hold
+// over, or releases the key. Unlock works even when ctx is over: ctx only bounds the wait
+// for a release whose first attempt failed.
 func (e *entry) Unlock(ctx context.Context) error {
 	return of("unlock", e.Key(), e.unlock(ctx))
 }
@@ -57,7 +57,7 @@ func (e *entry) unlock(ctx context.Context) error {
 	return h.release(ctx, k, d)
 }
 
-// beginUnlock notes that Unlock was called, or says why there is nothing to unlock.
+// beginUnlock marks the entry as unlocked, or says why there is nothing to unlock.
 func (e *entry) beginUnlock() error {
 	if e.unlocked {
 		return holdfast.ErrReleased
@@ -66,9 +66,8 @@ func (e *entry) beginUnlock() error {
 	return e.section.over
 }
 
-// release frees the key in Redis and lets its waiters go on. If the first attempt does
-// not succeed, others go on in the background for a lease, after which Redis has freed
-// the key by itself.
+// release frees the key in Redis and lets its waiters go on. If the first attempt fails,
+// more follow in the background for a lease; after that Redis has freed the key itself.
 func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 	r := releasing{engine: h, hold: d, lastFence: d.fences().used()}
 	err := r.attempt(h.calls.context())
@@ -107,8 +106,8 @@ type releasing struct {
 	engine    *Engine
 	hold      *hold
 	lastFence int64
-	said      scripts.Released // by the last attempt that was answered
-	doubt     bool             // an attempt that was not answered may have released
+	said      scripts.Released // in the last answer
+	doubt     bool             // an attempt without an answer may have released
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
@@ -126,8 +125,8 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-// result judges an answered release: that nothing was found tells of a loss only if no
-// attempt before can have been the one that released.
+// result judges an answered release. A hold that Redis did not find was lost, unless an
+// earlier attempt may have released it.
 func (r *releasing) result() error {
 	if r.said.Ours || r.doubt {
 		return nil
@@ -135,8 +134,8 @@ func (r *releasing) result() error {
 	return lost(watchdog.ErrNotOurs)
 }
 
-// persist repeats a call that may be repeated until it succeeds, is refused, or the time
-// is over; it returns the last error.
+// persist repeats a call until it succeeds, is refused, or the time is over. It returns
+// the last error.
 func (h *Engine) persist(until time.Time, call func(context.Context) error) error {
 	var retry backoff
 	for {

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// section is what a lock guards: from an outermost Lock to the last Unlock of its
-// entries. Guarded by the shard's lock unless said otherwise.
+// section lasts from an outermost Lock to the last Unlock of its entries. Guarded by the
+// shard's lock unless said otherwise.
 type section struct {
 	hold    *hold    // immutable
 	fence   int64    // immutable
@@ -17,20 +17,20 @@ type section struct {
 	entries int32 // as they should be counted in Redis
 }
 
-// entry is one level of nesting of a section: what each successful Lock returns, as a
+// entry is one level of nesting of a section. Each successful Lock returns one, as a
 // [holdfast.Lease]. Safe for concurrent use.
 type entry struct {
 	section   *section   // immutable
 	listeners *listeners // guarded by the shard's lock; nil until there are any
 	unlocked  bool       // Unlock was called; guarded by the shard's lock
-	over      bool       // it ended before its section; guarded by the shard's lock
+	over      bool       // ended before its section; guarded by the shard's lock
 	lease     holdfast.Lease
 }
 
-// listeners want to know when an entry ends.
+// listeners are told when an entry ends.
 type listeners struct {
-	done  chan struct{}                // nil: nobody has asked for it
-	bound map[<-chan struct{}]*binding // by what ends their parents; nil: nothing does
+	done  chan struct{}                // nil until Done is called
+	bound map[<-chan struct{}]*binding // by the Done channel of their parents; nil if there are none
 }
 
 func (l *listeners) notify(why error) {
@@ -78,7 +78,7 @@ func (c *section) end(why error) bool {
 func (e *entry) end(why error) {
 	if l := e.listeners; l != nil && !e.over {
 		k := e.key()
-		if why != holdfast.ErrReleased { // which each Do ends with: that allocates nothing
+		if why != holdfast.ErrReleased { // each Do ends with it, and must not allocate
 			why = of("lease of", k.name, why)
 		}
 		k.ended = append(k.ended, ending{l, why})
@@ -88,7 +88,7 @@ func (e *entry) end(why error) {
 
 func (e *entry) key() *keyState { return e.section.hold.key }
 
-// Key is the key that the entry was taken on.
+// Key is the key of the entry.
 func (e *entry) Key() string { return e.key().name }
 
 // Owner is the field in Redis under which the hold is counted.
@@ -97,7 +97,7 @@ func (e *entry) Owner() string { return e.section.hold.owner }
 // Fence is the number of this section, 0 without fencing.
 func (e *entry) Fence() int64 { return e.section.fence }
 
-// Deadline is the trusted deadline: moved on by every renewal.
+// Deadline is the trusted deadline. Every renewal moves it on.
 func (e *entry) Deadline() time.Time { return e.section.hold.Deadline() }
 
 // Err is nil while the entry lives, and then says why it ended.
@@ -122,7 +122,7 @@ func (e *entry) err() error {
 	return nil
 }
 
-// ended says whether the listeners have been told of the end, with the key locked.
+// ended says whether the listeners know of the end, with the key locked.
 func (e *entry) ended() bool { return e.over || e.section.over != nil }
 
 // Done is closed when the entry ends.

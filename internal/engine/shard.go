@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// shard guards a part of the keys and all that hangs on them. Its Unlock also tells the
-// listeners of the entries that ended under the lock, so that no caller can forget it.
+// shard guards a part of the keys and all their state. Its Unlock also notifies the
+// listeners of the entries that ended under the lock, so that no caller can forget to.
 type shard struct {
 	engine *Engine // immutable
 	mu     sync.Mutex
@@ -17,7 +17,7 @@ type shard struct {
 	ended  []ending             // guarded by mu
 }
 
-// ending is the end of an entry whose listeners are still to be notified.
+// ending is the end of an entry of which the listeners have yet to hear.
 type ending struct {
 	of  *listeners
 	why error
@@ -41,18 +41,18 @@ func (h *Engine) shardOf(key string) *shard {
 // keyState is what this locker knows of one key. It exists while the key is held, wanted
 // or being released here. Guarded by its shard's lock.
 //
-// With racing waiters the key is at every moment in the hands of exactly one of: the
+// With racing waiters, exactly one of these has the key in hand at every moment: the
 // caller of a first attempt, a hold, an Unlock that releases, or the loop of the race.
 type keyState struct {
 	*shard           // immutable
 	name    string   // immutable
 	hold    *hold    // nil: not held here
-	waiters *waiters // nil until somebody waits
+	waiters *waiters // nil until the first waiter
 	calls   int16    // first attempts, releases and loops under way
 }
 
-// begin returns the state of key, made if need be, with one more call under way, which
-// Close waits for. The shard is locked and not closed.
+// begin returns the state of key, made if need be, with one more call under way. Close
+// waits for that call. The shard is locked and not closed.
 func (s *shard) begin(key string) *keyState {
 	k := s.keys[key]
 	if k == nil {
@@ -71,10 +71,10 @@ func (k *keyState) drop() {
 	}
 }
 
-// idle says whether nobody here is known to want or to have the key.
+// idle says whether the key is neither held nor wanted here.
 func (k *keyState) idle() bool { return k.hold == nil && k.calls == 0 && k.first() == nil }
 
-// notAcquired is ErrNotAcquired, with what is known of a hold of this locker's.
+// notAcquired is ErrNotAcquired, which tells of a hold of this locker.
 func (k *keyState) notAcquired() error {
 	if k.hold != nil {
 		return heldHere(k.engine.calls.now() - k.hold.granted)

@@ -8,15 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Quick returns the engine of a Locker whose keys [Engine.TryLockAll] may take; nil of any
-// other Locker, also of one that has such a Locker in it: the calls of its own are wanted.
-// Package rlock sets it.
+// Quick returns the engine of a Locker if [Engine.TryLockAll] may take its keys. It returns
+// nil for any other Locker, even for one that wraps such a Locker: LockAll has to call the
+// wrapper. Package rlock sets it.
 var Quick = func(holdfast.Locker) *Engine { return nil }
 
-// TryLockAll makes one attempt to take keys, which are different, with one call, all or
-// none. It fails with ErrNotAcquired, also without a call: where there is no such call,
-// somebody here wants or has one of the keys, or ctx is bound to one. Then they are to be
-// taken one by one.
+// TryLockAll makes one attempt to take distinct keys with one call, all or none. It fails
+// with ErrNotAcquired, and without a call if the backend has no such call, if a key is held
+// or wanted here, or if ctx is bound to one. The caller then takes the keys one by one.
 func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
 	var t Terms
 	for _, key := range keys {
@@ -68,7 +67,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	return h.takeTogether(ctx, states, attempts)
 }
 
-// beginAlone begins a call for a key, if nobody here has or wants it.
+// beginAlone begins a call for a key that is neither held nor wanted here.
 func (h *Engine) beginAlone(ctx context.Context, key string) (*keyState, error) {
 	if h.boundTo(ctx, key) != nil {
 		return nil, holdfast.ErrNotAcquired
@@ -85,8 +84,8 @@ func (h *Engine) beginAlone(ctx context.Context, key string) (*keyState, error) 
 	return s.begin(key), nil
 }
 
-// takeTogether begins the sections of all attempts, or gives up what one of them may
-// have left.
+// takeTogether begins the sections of all attempts. If one of them failed, it gives all
+// keys back.
 func (h *Engine) takeTogether(ctx context.Context, states []*keyState, attempts []attempt) ([]*holdfast.Lease, error) {
 	leases := make([]*holdfast.Lease, 0, len(states))
 	var err error

@@ -6,27 +6,27 @@ import (
 	"github.com/holdfast-go/holdfast/pubsub"
 )
 
-// mostIdle is how long a key may stay free after a release, by a rule of ours, if the
-// processes whose turn it is do not take it: they may have given up, or never wanted it.
+// mostIdle is how long turns may leave a key free after a release. The processes that have
+// their turn may have given up, or may never have wanted the key.
 const mostIdle = 50 * time.Millisecond
 
-// turns is turn-skipping: how a process that has had its tenure steps back for the
-// others. PUBLISH has said how many others listen; this process lets as many releases of
-// others pass before it tries again, so that the processes take turns without knowing of
-// one another. Merely waiting for a moment instead starves some of them.
+// turns makes a process that has had its tenure step back for the others. PUBLISH has told
+// it how many others listen. It lets as many releases of others pass before it tries again,
+// so the processes take turns without knowing of one another. Merely pausing for a moment
+// starves some of them.
 //
-// It is about fairness only. The listeners may be idle or dead, and messages get lost, so
-// the process also probes after a few round trips, and whenever its turn should have come
-// by the usual time between releases. It belongs to whoever its race belongs to.
+// This serves fairness only. The listeners may be idle or dead, and messages get lost. So
+// the process also probes after a few round trips, and when its turn should have come by
+// the usual time between releases. turns belongs to its race.
 type turns struct {
 	distance uint64        // releases of others to let pass; 0: not stepping back
 	target   uint64        // number of others' messages at which it is our turn
-	own      uint64        // our own messages: a release answered while subscribed
+	own      uint64        // our own messages: releases while subscribed
 	began    time.Time     // of the present stepping back
 	probe    time.Time     // next probe by the clock
 	gap      time.Duration // usual time between releases
 	trip     time.Duration // a round trip
-	others   uint64        // others' messages that were counted so far
+	others   uint64        // others' messages counted so far
 }
 
 func (t *turns) active() bool { return t.distance > 0 }
@@ -34,7 +34,7 @@ func (t *turns) active() bool { return t.distance > 0 }
 // reset ends stepping back: every release is a reason to try.
 func (t *turns) reset() { t.distance, t.probe = 0, time.Time{} }
 
-// published notes a message of our own that the subscription will receive.
+// published notes that our own subscription will receive a message of ours.
 func (t *turns) published() { t.own++ }
 
 // stepBack begins to let others have their turns. seen is the state of the subscription
@@ -50,14 +50,14 @@ func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, trip time
 	t.trip, t.others = trip, t.target-t.distance
 }
 
-// foreign is how many of the messages seen were of others.
+// foreign counts the messages of others among those seen.
 func (t *turns) foreign(seen pubsub.State) uint64 { return seen.Messages - min(t.own, seen.Messages) }
 
-// mine says whether it is our turn. It stays so until the key is had: if another takes
-// our turn, we try at the next release.
+// mine says whether it is our turn. It stays our turn until we get the key: if another
+// process is faster, we try at the next release.
 func (t *turns) mine(seen pubsub.State, now time.Time) bool {
 	if n := t.foreign(seen); n < t.target {
-		if n != t.others { // released: unless somebody takes it, no more messages come
+		if n != t.others { // a release, and the last message unless a process takes the key
 			t.others, t.probe = n, now.Add(max(4*t.trip, min(t.gap*5/4, mostIdle)))
 		}
 		return false
@@ -71,11 +71,11 @@ func (t *turns) mine(seen pubsub.State, now time.Time) bool {
 	return true
 }
 
-// next is when to probe whatever messages come.
+// next is when to probe regardless of messages.
 func (t *turns) next() time.Time { return t.probe }
 
-// probed notes a probe by the clock, after which counting goes on: the next probe comes
-// when our turn should have come, and then ever later.
+// probed notes a probe by the clock. Counting goes on; the next probe comes when our turn
+// should have come, and later ones at growing intervals.
 func (t *turns) probed(now time.Time) {
 	if !t.active() {
 		return

@@ -26,7 +26,7 @@ func TestTurnsLetAsManyReleasesPassAsOthersListen(t *testing.T) {
 	require.False(t, turns.mine(seen(8), now), "our own message is no turn")
 	require.False(t, turns.mine(seen(10), now), "two of three")
 	require.True(t, turns.mine(seen(11), now))
-	require.False(t, turns.active(), "a turn that has come stays: from now on each release is a reason to try")
+	require.False(t, turns.active(), "a turn lasts: from now on each release is a reason to try")
 }
 
 func TestTurnsCountFromEachSteppingBack(t *testing.T) {
@@ -77,7 +77,7 @@ func TestTurnsProbeWhenTheTurnShouldHaveCome(t *testing.T) {
 	require.Equal(t, 50*time.Millisecond, turns.next().Sub(now), "a quarter more than usual")
 }
 
-// The release that was heard may be the last: those who listen may have given up.
+// A release may be the last: the listeners may have given up.
 func TestTurnsProbeSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
 	now := time.Now()
 	var turns turns
@@ -90,8 +90,8 @@ func TestTurnsProbeSoonAfterAReleaseThatNobodyMayTake(t *testing.T) {
 	require.Equal(t, later.Add(4*time.Millisecond), turns.next())
 }
 
-// However long the others usually hold the key, a look takes place soon after each
-// release, and finds the key free if nobody else wants it any more.
+// However long the others usually hold the key, a probe follows soon after each release,
+// and finds the key free if no other process wants it any more.
 func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
 	now := time.Now()
 	var turns turns
@@ -104,7 +104,7 @@ func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
 		require.False(t, turns.mine(seen(uint64(4+n)), later))
 		require.Equal(t, later.Add(mostIdle), turns.next())
 		turns.probed(later.Add(mostIdle)) // it was held
-		require.True(t, turns.next().After(later.Add(5*time.Second)), "no more looks for that release")
+		require.True(t, turns.next().After(later.Add(5*time.Second)), "one probe for that release")
 	}
 }
 
@@ -115,8 +115,8 @@ func (l live) State() pubsub.State { return seen(uint64(l)) }
 func (live) Wake() <-chan struct{} { return nil }
 func (live) Close()                {}
 
-// A release with waiters here lets the other listeners have their turns; this process' own
-// subscription is not one of them, and its own message no turn.
+// A release with waiters here gives the other listeners their turns. This process' own
+// subscription is not one of them, and its own message is not a turn.
 func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 	for name, c := range map[string]struct {
 		handover    time.Duration
@@ -128,7 +128,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 		"not subscribed yet": {time.Second, true, false, scripts.Released{Ours: true, Listeners: 3}, 3},
 		"alone":              {time.Second, true, true, scripts.Released{Ours: true, Listeners: 1}, 0},
 		"nobody waits here":  {time.Second, false, false, scripts.Released{Ours: true, Listeners: 3}, 0},
-		"no tenure was had":  {0, true, true, scripts.Released{Ours: true, Listeners: 3}, 0},
+		"no hand-over":       {0, true, true, scripts.Released{Ours: true, Listeners: 3}, 0},
 		"not released":       {time.Second, true, true, scripts.Released{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,35 +9,34 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// What acquires of unknown outcome may have left is undone in the background, from one
-// list by one worker. While Redis hangs, callers that give up and come again must not
-// pile up calls: when the list is long, no acquire is sent until it is shorter, and a
-// caller that gives up meanwhile has left nothing.
+// One worker undoes, in the background and from one list, what acquires of unknown outcome
+// may have left. While Redis hangs, callers that give up and come back must not pile up
+// calls: while the list is long, no acquire is sent, and a caller that gives up meanwhile
+// has left nothing.
 
 const (
 	undoAtOnce = 400 // they share calls
-	mostUndone = 256 // so many at most may wait to be undone when an acquire is sent
+	mostUndone = 256 // length of the list from which on no acquire is sent
 )
 
-// undoing is what is to be undone.
+// undoing is the list of owners to be given up, with its worker.
 type undoing struct {
 	size    atomic.Int64 // of list, and of what is being undone
 	mu      sync.Mutex
 	list    []undone      // guarded by mu
 	working bool          // guarded by mu
-	room    chan struct{} // closed when there is room again; nil if nobody waits for it; guarded by mu
+	room    chan struct{} // closed when there is room again; nil unless a caller waits for it; guarded by mu
 }
 
 // undone is an owner to be given up.
 type undone struct {
 	key, owner string
-	until      time.Time // nothing of it can be in Redis any more
+	until      time.Time // from then on, Redis has nothing of it
 	err        error     // of the last attempt
 }
 
 // cleanUp undoes an acquire of unknown outcome, in the background, for as long as its
-// hold could last: its hold is released, and a late arrival finds the tombstone of its
-// owner.
+// hold could last: it releases the hold, and leaves a tombstone for a late arrival.
 func (h *Engine) cleanUp(key string, o orphan) {
 	if o.owner == "" {
 		return
@@ -53,11 +52,11 @@ func (h *Engine) cleanUp(key string, o orphan) {
 	}
 }
 
-// undoAll is the worker. After a failure it tries one owner only, until Redis answers.
+// undoAll is the worker. After a failure it tries a single owner until Redis answers.
 func (h *Engine) undoAll() {
 	u, retry, most := &h.undoing, backoff{}, undoAtOnce
 	for {
-		if h.calls.base.Err() != nil { // then each call fails at once, and nothing is tried again
+		if h.calls.base.Err() != nil { // each call fails at once now, and is not repeated
 			most = undoAtOnce
 		}
 		list := u.take(most)
@@ -89,7 +88,7 @@ func (h *Engine) undoOne(key, owner string) error {
 	return err
 }
 
-// undoAgain returns what is to be tried again, and reports what cannot be undone any more.
+// undoAgain returns the owners to try again, and reports those that can no longer be undone.
 func (h *Engine) undoAgain(list []undone) (again []undone) {
 	var left []undone
 	for _, o := range list {
@@ -109,7 +108,7 @@ func (h *Engine) undoAgain(list []undone) (again []undone) {
 	return again
 }
 
-// take returns the first of the list; none, when the worker is to end.
+// take returns the first owners of the list; none if the worker is to end.
 func (u *undoing) take(most int) (list []undone) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -121,7 +120,7 @@ func (u *undoing) take(most int) (list []undone) {
 	return list
 }
 
-// put puts those back that are to be tried again; done others are not.
+// put puts back the owners to try again; done is the number of the others.
 func (u *undoing) put(again []undone, done int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// waiters are those that wait for a key here, in their order, and what waiting needs.
+// waiters are the waiters of a key, in their order, with the state of their discipline.
 // Guarded by the shard's lock.
 type waiters struct {
-	first *waiter // they are a ring: the last is before the first
+	first *waiter // of a ring: the last is before the first
 	count int
 	race  *race  // of racing waiters
 	queue *queue // of queued waiters
@@ -22,14 +22,14 @@ type waiter struct {
 	prev, next *waiter
 	waiting    bool    // is among the waiters of its key
 	ticket     *ticket // of a queued waiter: its place in Redis' queue
-	enters     *ticket // of a queued waiter: it enters by itself, see arrive; the waiter's own
+	enters     *ticket // of a queued waiter that enters by itself, see arrive; not guarded
 	terms      Terms
 	since      time.Time
-	ready      chan result // one slot; sent to once, by whoever takes the waiter out for its end
+	ready      chan result // one slot; the code that ends the wait sends one result
 }
 
-// result is how a wait ends: with the key, with a grant that has to be confirmed first,
-// or with an error.
+// result is how a wait ends: with the key, with a grant to confirm first, or with an
+// error.
 type result struct {
 	lease   *holdfast.Lease
 	confirm *ticket
@@ -47,7 +47,7 @@ func newWaiter(t Terms) *waiter {
 // free gives w back to the pool; its ready channel must be empty.
 func (w *waiter) free() { waiterPool.Put(w) }
 
-// first is the waiter that has waited for longest, or nil.
+// first is the waiter that has waited longest, or nil.
 func (k *keyState) first() *waiter {
 	if k.waiters == nil {
 		return nil
@@ -71,7 +71,7 @@ func (k *keyState) push(w *waiter) {
 	w.prev.next, w.next.prev = w, w
 }
 
-// pushFront is for the caller of the first attempt: the other waiters came later.
+// pushFront makes w the first waiter: the caller of a first attempt came before the others.
 func (k *keyState) pushFront(w *waiter) {
 	k.push(w)
 	k.waiters.first = w
@@ -90,7 +90,7 @@ func (k *keyState) remove(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// serve ends the wait of w with the key, or with a grant to be confirmed.
+// serve ends the wait of w with the key, or with a grant to confirm.
 func (k *keyState) serve(w *waiter, r result) {
 	k.remove(w)
 	w.ready <- r
@@ -101,7 +101,7 @@ func (k *keyState) all() iter.Seq[*waiter] {
 	return func(yield func(*waiter) bool) {
 		w := k.first()
 		for n := k.count(); n > 0; n-- {
-			next := w.next // w may be taken out
+			next := w.next // yield may remove w
 			if !yield(w) {
 				return
 			}
@@ -128,19 +128,19 @@ func (k *keyState) endAll(why func(*waiter) error) {
 	}
 }
 
-// full says whether no more may wait for the key.
+// full says whether the key has as many waiters as it may have.
 func (k *keyState) full() bool {
 	most := k.engine.MaxWaiters
 	return most > 0 && k.count() >= most
 }
 
-// outage is a time during which no attempt was answered.
+// outage is a time without answers from Redis.
 type outage struct {
 	since time.Time // start of the first attempt that failed
-	err   error     // what the last one says of its outcome, with its cause
+	err   error     // of the last one
 }
 
-// note takes in whether Redis answered an attempt.
+// note begins, extends or ends an outage with the result of an attempt.
 func (o *outage) note(a attempt) *outage {
 	if a.err == nil {
 		return nil
@@ -152,8 +152,8 @@ func (o *outage) note(a attempt) *outage {
 	return o
 }
 
-// overdue is why w must not wait any longer after a failed attempt: waiting cannot cure
-// it, or Redis was away for too long.
+// overdue says why w must not wait any longer after a failed attempt, or nil: Redis
+// refused it, or was away for too long.
 func (o *outage) overdue(w *waiter, a attempt, most time.Duration) error {
 	if !a.passing() {
 		return a.known()

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// emptyKey is a key of a locker that races, with neither hold nor waiters.
+// emptyKey is a key of a racing engine, with neither hold nor waiters.
 func emptyKey() *keyState {
 	h := &Engine{}
 	h.waits = &racing{Engine: h}
@@ -42,7 +42,7 @@ func TestWaitersKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestWaitsEndForWhichThereIsAReason(t *testing.T) {
+func TestEndAllEndsTheWaitsThatHaveAReason(t *testing.T) {
 	k := emptyKey()
 	var stay, gone []*waiter
 	for i := range 9 {
@@ -120,8 +120,8 @@ func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
 	require.Zero(t, (*fences)(nil).used())
 }
 
-// At most one call or loop is under way for the racing waiters of a key: the end of the
-// present one settles it.
+// A key with racing waiters has at most one call or loop under way. Its end settles the
+// key.
 func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
 	k := emptyKey()
 	k.keys = map[string]*keyState{"": k}

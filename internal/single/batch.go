@@ -10,17 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// few calls under way are each made alone. With 8 goroutines that lock and unlock, two
-// or three share a call and wait for each other for longer than that saves (a tenth
-// fewer cycles); with 32 it saves a fifth of what they cost.
+// few is the number of calls under way up to which each goes out alone. With 8 goroutines
+// that lock and unlock, a batch has two or three members that wait for each other longer
+// than that saves (a tenth fewer cycles). With 32 goroutines, batches save a fifth of the
+// cost.
 const few = 8
 
-// batcher has calls that are made at the same time go out as one, unless they are few.
-// Safe for concurrent use.
+// batcher sends calls that are made at the same time as a batch, unless they are few. Safe
+// for concurrent use.
 type batcher[K comparable, Q, A any] struct {
 	batch.Batcher[K, Q, scripts.Result[A]]
 	underWay atomic.Int64                                                                   // calls of do
-	detached func(f func(context.Context)) bool                                             // runs f beside its caller, with the time of a call; false: not any more. Immutable
+	detached func(f func(context.Context)) bool                                             // engine.Calls.Go; immutable
 	one      func(ctx context.Context, kind K, ask Q) (A, error)                            // calls for one; immutable
 	many     func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error // calls for several, and fills results; immutable
 }
@@ -33,22 +34,22 @@ func newBatcher[K comparable, Q, A any](
 	return &batcher[K, Q, A]{detached: detached, one: one, many: many}
 }
 
-// none is what calls have in common that are all alike.
+// none is the kind of calls that may all share a batch.
 type none struct{}
 
-// alike makes a call for several one that is of the kind none.
+// alike gives a call for several the kind none.
 func alike[Q, A any](many func(context.Context, []Q, []scripts.Result[A]) error) func(context.Context, none, []Q, []scripts.Result[A]) error {
 	return func(ctx context.Context, _ none, asks []Q, results []scripts.Result[A]) error {
 		return many(ctx, asks, results)
 	}
 }
 
-// errAlone: a call has done nothing, perhaps by a fault of one that shared it. Each has
-// to ask for itself.
-var errAlone = errors.New("to be asked alone")
+// errAlone says that a batch had no effect, perhaps by a fault of one of its members. Each
+// member then makes its call alone.
+var errAlone = errors.New("to be called alone")
 
-// do makes a call, alone or with others. If ctx ends first the outcome is unknown; the
-// call of the others goes on.
+// do makes a call, alone or in a batch. If ctx ends first, the outcome is unknown; the
+// batch goes on.
 func (s *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
 	defer s.underWay.Add(-1)
 	if s.underWay.Add(1) <= few || ctx.Err() != nil {
@@ -77,7 +78,7 @@ func (s *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err e
 	return zero, c.Err
 }
 
-// begin has a call made beside those that ask: any of them may leave.
+// begin sends a batch on a goroutine of its own, so that any member may leave.
 func (s *batcher[K, Q, A]) begin(c *batch.Call[K, Q, scripts.Result[A]]) {
 	if !s.detached(func(ctx context.Context) {
 		defer close(c.Came)

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Few calls under way are each made alone; the next one shares.
+// While few calls are under way, each goes out alone; the next one joins a batch.
 func TestBatch_Few(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
 	s := newBatcher(nil, func(_ context.Context, _ int, ask int) (int, error) {

@@ -1,4 +1,4 @@
-// Package single has the engine's backends on one Redis: the scripts and the subscription
-// connection of one server, put together. [Racing] is that of package rlock, [Queued] that
-// of package fair. Calls that are made at once go out as one (batch.go).
+// Package single has the engine's backends on one Redis, which combine the scripts and the
+// subscription connection of one server: [Racing] for package rlock, [Queued] for package
+// fair. Calls that are made at once go out as a batch (batch.go).
 package single

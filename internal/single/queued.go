@@ -11,16 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Queued is an [engine.Queued] with the queues of one Redis. Acquires that are made at once
-// share a call, and so do releases and what undoes acquires. The methods that it does not
-// define are those of its scripts.
+// Queued is an [engine.Queued] with the queues of one Redis. Acquires go out in batches, and
+// so do releases and the undoing of acquires. Its other methods are those of [scripts.Fair].
 type Queued struct {
 	*scripts.Fair
 	node       *scripts.Node
 	subscriber *pubsub.Subscriber
 	acquires   *batcher[none, scripts.Ask, scripts.Acquired]
-	releases   *batcher[none, scripts.FairHold, scripts.Passed] // those of which no run was served
-	leaves     *batcher[none, scripts.Hold, scripts.Passed]     // those of one owner, of which a call may still arrive
+	releases   *batcher[none, scripts.FairHold, scripts.Passed] // of holds without a run or a doubt
+	leaves     *batcher[none, scripts.Hold, scripts.Passed]     // of a single owner in doubt
 }
 
 // NewQueued returns a backend on the Redis of client, and completes the configuration of
@@ -41,15 +40,15 @@ func NewQueued(client rueidis.Client, c *engine.Config, s scripts.FairSettings) 
 	return r
 }
 
-// Close ends the subscriptions. The engine is closed before.
+// Close ends the subscriptions. Close the engine first.
 func (r *Queued) Close() { r.subscriber.Close() }
 
-// Acquire takes a key that nobody waits for, alone or with others.
+// Acquire takes a free key without waiters, alone or in a batch.
 func (r *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
 	return r.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
 }
 
-// Release ends a hold and gives the key to the next waiter, alone or with others.
+// Release ends a hold and gives the key to the next waiter, alone or in a batch.
 func (r *Queued) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error) {
 	if doubt || len(served) > 0 {
 		return r.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
@@ -57,7 +56,7 @@ func (r *Queued) Release(ctx context.Context, key, owner string, lastFence int64
 	return r.releases.do(ctx, none{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence})
 }
 
-// Leave gives up owners; alone or with others, if there is one, in doubt.
+// Leave gives up owners, alone or, for a single owner in doubt, in a batch.
 func (r *Queued) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error) {
 	if doubts != 1 || len(owners) != 1 {
 		return r.Fair.Leave(ctx, key, doubts, owners...)
@@ -65,17 +64,17 @@ func (r *Queued) Leave(ctx context.Context, key string, doubts int, owners ...st
 	return r.leaves.do(ctx, none{}, scripts.Hold{Key: key, Owner: owners[0]})
 }
 
-// Recount is the node's.
+// Recount is [scripts.Node.Recount].
 func (r *Queued) Recount(ctx context.Context, key, owner string, entries int) (bool, error) {
 	return r.node.Recount(ctx, key, owner, entries)
 }
 
-// Renew is the node's.
+// Renew is [scripts.Node.Renew].
 func (r *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
 	return r.node.Renew(ctx, lease, keys, owners, answers)
 }
 
-// Lost does nothing, as that of Racing.
+// Lost does nothing, as in Racing.
 func (r *Queued) Lost(string, string) {}
 
 // Inbox listens to the grants of key to this locker.

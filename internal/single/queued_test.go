@@ -14,7 +14,7 @@ import (
 
 const lease = time.Minute
 
-// together makes one call of what the first asks and of the others' calls.
+// together makes a batch of the first call and the others.
 func together[K comparable, Q, A any](t *testing.T, s *batcher[K, Q, A], kind K, first Q, others ...func() scripts.Result[A]) []scripts.Result[A] {
 	t.Helper()
 	s.underWay.Add(few)
@@ -38,8 +38,8 @@ func together[K comparable, Q, A any](t *testing.T, s *batcher[K, Q, A], kind K,
 	return all
 }
 
-// Acquires, and releases, that come at once are one call, and each gets its own answer.
-// Releases of which a run was served, or of an owner in doubt, go by themselves.
+// Acquires that come at once are one call, and so are releases. Each gets its own answer. A
+// release with a run or with a doubt goes out alone.
 func TestSharing_Queued(t *testing.T) {
 	s := redistest.Start(t)
 	client := s.Client(t)
@@ -88,16 +88,16 @@ func TestSharing_Queued(t *testing.T) {
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
 	require.Equal(t, scripts.Result[scripts.Passed]{Value: scripts.Passed{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)
-	require.Equal(t, "5", counter("b"), "numbers that were not used are given back")
+	require.Equal(t, "5", counter("b"), "unused fences are given back")
 	require.ErrorContains(t, ended[2].Err, "WRONGTYPE")
 	require.Equal(t, scripts.Result[scripts.Passed]{}, ended[3])
 	require.True(t, acquire("c", "9")().Value.OK)
 	require.True(t, release("c", "9", 5)().Value.Ours)
-	require.Equal(t, "5", counter("c"), "by who is alone, too")
+	require.Equal(t, "5", counter("c"), "by a lone release as well")
 
 	_, err = r.Enter(ctx, "b", owner("7"))
 	require.NoError(t, err)
-	said, err := r.Release(ctx, "b", owner("5"), 0, false, owner("7")) // it was served in the run
+	said, err := r.Release(ctx, "b", owner("5"), 0, false, owner("7")) // served in the run
 	require.NoError(t, err)
 	require.Equal(t, scripts.Passed{Ours: true}, said)
 	_, err = r.Release(ctx, "free", owner("8"), 0, true)

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Racing is an [engine.Racing] on one Redis. Acquires that are made at once share a call,
-// and so do releases and clean-ups. The methods that it does not define are its node's.
+// Racing is an [engine.Racing] on one Redis. Acquires go out in batches, and so do releases
+// and clean-ups. Its other methods are those of [scripts.Node].
 type Racing struct {
 	*scripts.Node
 	subscriber *pubsub.Subscriber
@@ -49,10 +49,10 @@ func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Su
 	return node, pubsub.New(client, c.Log)
 }
 
-// Close ends the subscriptions. The engine is closed before.
+// Close ends the subscriptions. Close the engine first.
 func (r *Racing) Close() { r.subscriber.Close() }
 
-// Acquire sends the script to Redis, alone or with others.
+// Acquire takes a free key, alone or in a batch.
 func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
 	f := scripts.Fencing{}
 	if r.fencing {
@@ -68,12 +68,12 @@ func (r *Racing) acquire(ctx context.Context, f scripts.Fencing, a scripts.Ask) 
 	return r.Node.Acquire(ctx, a.Key, a.Owner, a.Lease)
 }
 
-// Release ends a hold, alone or with others.
+// Release ends a hold, alone or in a batch.
 func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error) {
 	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
-// CleanUp undoes an acquire, alone or with others.
+// CleanUp undoes an acquire, alone or in a batch.
 func (r *Racing) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
 	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
 }
@@ -83,6 +83,6 @@ func (r *Racing) Subscribe(key string) engine.Subscription {
 	return r.subscriber.Subscribe(scripts.Channel(key))
 }
 
-// Lost does nothing: one Redis has said itself that the hold is over, or frees it within
-// the lease.
+// Lost does nothing: the one Redis has ended the hold itself, or frees the key within the
+// lease.
 func (r *Racing) Lost(string, string) {}

@@ -25,7 +25,7 @@ type (
 	releasing = batch.Call[none, scripts.Ending, scripts.Result[scripts.Released]]
 )
 
-// shareRig is an engine whose calls the test batches, and makes.
+// shareRig is an engine with batches that the test makes and sends.
 type shareRig struct {
 	*testing.T
 	server  *redistest.Server
@@ -48,7 +48,7 @@ func newShareRig(t *testing.T, change ...func(*Racing, *engine.Config)) *shareRi
 		f(r.backend, &c)
 	}
 	r.engine = engine.New(r.backend, c)
-	r.backend.acquires.underWay.Add(few) // of the test's own
+	r.backend.acquires.underWay.Add(few) // so that no call goes out alone
 	r.backend.ends.underWay.Add(few)
 	t.Cleanup(func() { _ = r.engine.Close() })
 	r.way.OnRequest(func(cmd []string) redistest.Verdict {
@@ -65,7 +65,7 @@ func (r *shareRig) until(what func() bool) {
 	require.Eventually(r, what, 20*time.Second, time.Millisecond)
 }
 
-// tried is a TryLock in the background.
+// tried is the result of a TryLock.
 type tried struct {
 	lease *holdfast.Lease
 	err   error
@@ -80,7 +80,7 @@ func (r *shareRig) try(ctx context.Context, key string) <-chan tried {
 	return done
 }
 
-// first begins an acquire of the test's own, which others join until it is made.
+// first begins a batch with an acquire of the test's own. Others join until it is sent.
 func (r *shareRig) first(key, owner string) *acquiring {
 	f := scripts.Fencing{}
 	if r.backend.fencing {
@@ -91,7 +91,7 @@ func (r *shareRig) first(key, owner string) *acquiring {
 	return c
 }
 
-// joined begins TryLocks of keys, which share the call of first.
+// joined begins TryLocks of keys, which join the batch of first.
 func (r *shareRig) joined(c *acquiring, ctx context.Context, keys ...string) (all []<-chan tried) {
 	for i, key := range keys {
 		all = append(all, r.try(ctx, key))
@@ -100,13 +100,13 @@ func (r *shareRig) joined(c *acquiring, ctx context.Context, keys ...string) (al
 	return all
 }
 
-// send makes the call.
+// send sends the batch.
 func (r *shareRig) send(c *acquiring) {
 	r.backend.acquires.Close(c)
 	r.backend.acquires.begin(c)
 }
 
-// held says whether there is such a key.
+// held says whether Redis has the key.
 func (r *shareRig) held(key string) bool {
 	m := r.server.Do(r, "EXISTS", key)
 	n, err := m.AsInt64()
@@ -121,8 +121,8 @@ func (r *shareRig) tombstones() []string {
 	return all
 }
 
-// Acquires, and releases, that come at once are one call, and each gets its own answer:
-// the key, another's, an error.
+// Acquires that come at once are one call, and so are releases. Each gets its own answer:
+// acquired, held by another, an error.
 func TestSharing(t *testing.T) {
 	for name, change := range map[string]func(*Racing, *engine.Config){"plain": func(*Racing, *engine.Config) {}, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestSharing(t *testing.T) {
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(wrong.err))
 			require.ErrorContains(t, wrong.err, "WRONGTYPE")
 			require.True(t, c.Answers[0].Value.OK)
-			require.LessOrEqual(t, r.calls.Load(), before+2, "one, and the script's text")
+			require.LessOrEqual(t, r.calls.Load(), before+2, "one, and the text of the script")
 			for _, key := range []string{"a", "b", "c"} {
 				require.True(t, r.held(key))
 			}
@@ -166,7 +166,7 @@ func TestSharing(t *testing.T) {
 			r.backend.ends.Close(ended)
 			r.backend.ends.begin(ended)
 			require.NoError(t, <-errs[0])
-			require.ErrorIs(t, <-errs[1], holdfast.ErrLost, "of the key that was gone")
+			require.ErrorIs(t, <-errs[1], holdfast.ErrLost, "the key was gone")
 			require.ErrorContains(t, <-errs[2], "WRONGTYPE")
 			require.True(t, ended.Answers[0].Value.Ours)
 			require.LessOrEqual(t, r.calls.Load(), before+2)
@@ -175,8 +175,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// Whose key Redis forbids, or whose call could not be made any more, costs the others
-// nothing: each asks for itself.
+// A member with a forbidden key costs the others nothing, and neither does a batch that
+// cannot be sent: each member makes its call alone.
 func TestSharing_FaultsOfOthers(t *testing.T) {
 	ctx := context.Background()
 	for name, fault := range map[string]func(r *shareRig) (undo func()){
@@ -231,7 +231,7 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 	}
 }
 
-// Who comes with a context that is over sends nothing, and shares no call.
+// A caller with a context that is over sends nothing, and joins no batch.
 func TestSharing_OverBefore(t *testing.T) {
 	r := newShareRig(t)
 	over, cancel := context.WithCancel(context.Background())
@@ -242,8 +242,7 @@ func TestSharing_OverBefore(t *testing.T) {
 	require.Equal(t, 1, r.backend.acquires.Size(c))
 }
 
-// Close waits for calls that are shared, which end with their time; after it, there are
-// none.
+// Close waits for batches under way, which are bounded in time. After Close there are none.
 func TestSharing_Closing(t *testing.T) {
 	r := newShareRig(t)
 	begun, goOn := make(chan bool), make(chan struct{})
@@ -270,8 +269,7 @@ func TestSharing_Closing(t *testing.T) {
 	<-closed
 }
 
-// Those who share a call that is not answered are in doubt, each for itself, and undo
-// what it may have done.
+// Each member of a batch without an answer is in doubt, and undoes its own acquire.
 func TestSharing_NoAnswer(t *testing.T) {
 	r := newShareRig(t)
 	ctx := context.Background()
@@ -286,14 +284,14 @@ func TestSharing_NoAnswer(t *testing.T) {
 		require.ErrorIs(t, (<-done).err, holdfast.ErrUnknown)
 	}
 	r.until(func() bool { return !r.held("a") && !r.held("b") })
-	require.True(t, r.held("first"), "of which the test was not told either")
+	require.True(t, r.held("first"), "the test's own acquire, which it does not undo")
 	require.Len(t, r.tombstones(), 2)
 }
 
-// Whoever leaves does so at once, also who has made the call; the others get their
-// answers, and what comes after its clean-up does not come back.
+// Any member may leave at once, even the one that sent the batch. The others get their
+// answers. An acquire that arrives after its clean-up takes nothing.
 func TestSharing_Leaving(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that those who are begun in a row share a call
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that goroutines begun in a row share a batch
 	const callers = 3
 	r := newShareRig(t)
 	made, goOn := make(chan int), make(chan struct{})
@@ -323,7 +321,7 @@ func TestSharing_Leaving(t *testing.T) {
 				all[i] <- err
 			})
 		}
-		apart := make(chan struct{}) // each has gone alone
+		apart := make(chan struct{}) // closed when all calls are over
 		go func() {
 			calling.Wait()
 			close(apart)
@@ -334,7 +332,7 @@ func TestSharing_Leaving(t *testing.T) {
 		case <-apart:
 		}
 		if together < callers {
-			require.Less(t, try, 100, "not all share a call")
+			require.Less(t, try, 100, "never a batch of all")
 			for over := together == 0; !over; {
 				select {
 				case goOn <- struct{}{}:
