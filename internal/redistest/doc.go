@@ -13,6 +13,9 @@
 //	s.Pause(); s.Resume()                // the machine stands still
 //	s.Kill(); s.Restart()                // the process dies and comes back
 //
+// [StartCluster] runs a Redis Cluster of them, whose slots move, and whose masters fail
+// over and die, as a test tells.
+//
 // # The proxy
 //
 // [NewProxy] forwards connections to a server. In each direction of each

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, Leftovers()...) }
 
 func do(t *testing.T, c rueidis.Client, args ...string) (rueidis.RedisMessage, error) {
 	return c.Do(t.Context(), c.B().Arbitrary(args...).Build()).ToMessage()

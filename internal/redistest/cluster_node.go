@@ -1,0 +1,37 @@
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ClusterNode returns the arguments with which [Start] runs a server that is a node of
+// a Redis Cluster. It has the slots of own, as in "0-16383". Those of others, if any,
+// are of a node of which it has only heard. It serves within some seconds.
+func ClusterNode(t testing.TB, own, others string) []string {
+	t.Helper()
+	nodes := fmt.Sprintf("%s 127.0.0.1:0@0 myself,master - 0 0 1 connected %s\n", strings.Repeat("a", 40), own)
+	if others != "" {
+		nodes += fmt.Sprintf("%s 127.0.0.1:%d@%d master - 0 0 2 connected %s\n",
+			strings.Repeat("b", 40), FreePort(t), FreePort(t), others)
+	}
+	file := filepath.Join(t.TempDir(), "nodes.conf")
+	require.NoError(t, os.WriteFile(file, []byte(nodes+"vars currentEpoch 2 lastVoteEpoch 0\n"), 0o600))
+	return append(clusterPort(t), "--cluster-enabled", "yes", "--cluster-config-file", file,
+		"--cluster-node-timeout", "3600000") // the other one is not missed
+}
+
+// AwaitClusterNode returns when a node of a Redis Cluster serves its slots.
+func (s *Server) AwaitClusterNode(t testing.TB) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		m := s.Do(t, "CLUSTER", "INFO")
+		info, err := m.ToString()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	}, startTimeout, startTimeout/2000)
+}
