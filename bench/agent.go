@@ -6,14 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/report"
 )
 
-// task is what a process is told: one of this program, or of the Java program in java,
-// which does the same. Each is in its own memory, so that it can be measured and killed.
+// task is an order to a process of this program, or of the Java program in java, which does
+// the same. Each has its own memory, so that it can be measured and killed.
 type task struct {
 	Addrs   []string
 	Library string // for Java: the kind of lock
@@ -21,10 +22,10 @@ type task struct {
 	Process int    // the place of this process
 	Processes,
 	Goroutines int // of each process
-	Count    int // of waiters or leases
-	Hot      bool
-	Try      bool
-	Section  time.Duration
+	Count    int           // of waiters or leases
+	Hot      bool          // all want one key; else each goroutine has its own
+	Try      bool          // all only try one key, which is held
+	Section  time.Duration // 0: empty
 	Inside   string        // the file where processes count those inside; empty if there is one process
 	Warm     time.Duration // how long to work before it is ready
 	Lead     time.Duration // how long to work before what is measured
@@ -32,58 +33,94 @@ type task struct {
 	Lease    time.Duration // where it is not the usual one
 }
 
-// roles are the kinds of work. Each prepares everything that has to be there before the
-// work is measured.
+// job is the work of a process, ready to begin. rate is for jobs that have one.
+type job func(rate float64) (result, error)
+
+// roles are the kinds of work. Each prepares everything that must exist before the work is
+// measured.
 var roles = map[string]func(task) (job, error){
 	"load": prepareLoad, // locks and unlocks
-	"wait": prepareWait, // has many wait for a key
-	"keep": prepareKeep, // keeps many keys
-	"sale": prepareSale, // has a flash sale
+	"wait": prepareWait, // has many goroutines wait for a key
+	"keep": prepareKeep, // holds many keys
+	"sale": prepareSale, // serves a flash sale
 	"hold": prepareHold, // holds a key until it is killed or told to unlock it
 	"ask":  prepareAsk,  // waits for a key
 }
 
-// job is a process' work, ready to begin.
-type job interface {
-	// work does it once; rate is for those that have one.
-	work(rate float64) (result, error)
-	close()
-}
-
-// result is what a process answers: to a task when it is ready or cannot be, to each
-// begin when it has worked, and when it has closed its clients.
+// result is the answer of a process: to a task when it is ready or cannot be, to each begin
+// when it has worked, and at last when it has closed its clients.
 type result struct {
 	Cycles    int   // whose section began in time
-	All       int   // all that were made since the beginning
+	All       int   // all cycles since the beginning
 	Shares    []int // cycles of each goroutine
 	Gap       time.Duration
 	Section   time.Duration // mean
 	Waits     string        // histogram of ns from asking to having the lock, as HdrHistogram writes it
 	CPU       float64       // in seconds, of all cycles
-	Allocated int           // of how many cycles the next two are
+	Allocated int           // the number of cycles to which the next two belong
 	Objects   uint64
 	Bytes     uint64
 	At        int64         // when it unlocked or had the key, in ns since 1970
-	Figures   report.Sample // what the role tells by name
+	Figures   report.Sample // what only this role measures
 	Failure   string
 }
 
-// preparing is how long it may take until the process is ready, as planned.
+// preparing returns how long the process is planned to take until it is ready.
 func (t task) preparing() time.Duration {
 	return t.Warm + time.Duration(t.Count)*100*time.Microsecond
 }
 
-// working is how long the work takes, as planned.
+// working returns how long the work is planned to take.
 func (t task) working() time.Duration {
 	return t.Lead + t.Duration + time.Duration(t.Goroutines)*time.Millisecond
 }
 
 func (t task) lease() time.Duration { return cmp.Or(t.Lease, usualLease) }
 
-// agentEnv tells this program that it is one process of many.
+// key returns what goroutine i locks.
+func (t task) key(i int) string {
+	switch {
+	case t.Hot:
+		return hotKey
+	case t.Try:
+		return tried
+	}
+	return fmt.Sprintf("own:%d", i)
+}
+
+// opened are the clients of this process. They belong to the goroutine that carries out tasks.
+var opened []locker
+
+// open connects a client, which is closed at the end of the task.
+func (t task) open() (locker, error) {
+	l, err := libraries[t.Library].open(t)
+	if err == nil {
+		opened = append(opened, l)
+	}
+	return l, err
+}
+
+// openWarm also makes a first cycle, which teaches Redis the scripts.
+func (t task) openWarm() (locker, error) {
+	l, err := t.open()
+	if err != nil {
+		return nil, err
+	}
+	return l, l.cycle(fmt.Sprintf("warm:%d", os.Getpid()))(func() {})
+}
+
+// closeAll closes the clients, the last one first.
+func closeAll() {
+	for _, l := range slices.Backward(opened) {
+		l.close()
+	}
+	opened = nil
+}
+
+// agentEnv is set in the processes that this program starts.
 const agentEnv = "HOLDFAST_BENCH_AGENT"
 
-// runAgent does what it is told, if this process is such a one, and ends with its input.
+// runAgent carries out tasks until its input ends, if this process was started for that.
 func runAgent() bool {
 	if os.Getenv(agentEnv) == "" {
 		return false
@@ -91,7 +128,7 @@ func runAgent() bool {
 	in, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout)
 	for in.Scan() {
 		if err := carryOut(in, out); err != nil {
-			_ = out.Encode(result{Failure: err.Error()}) // to a parent that may have gone
+			_ = out.Encode(result{Failure: err.Error()}) // the parent may have gone
 			os.Exit(1)
 		}
 	}
@@ -104,11 +141,10 @@ func carryOut(in *bufio.Scanner, out *json.Encoder) error {
 	if err := json.Unmarshal(in.Bytes(), &t); err != nil {
 		return err
 	}
-	j, err := roles[t.Role](t)
+	work, err := roles[t.Role](t)
 	if err != nil {
 		return err
 	}
-	defer j.close()
 	if err := out.Encode(result{}); err != nil {
 		return err
 	}
@@ -120,7 +156,7 @@ func carryOut(in *bufio.Scanner, out *json.Encoder) error {
 		}
 		time.Sleep(time.Until(time.Unix(0, begin)))
 		before := cpuNow()
-		r, err := j.work(rate)
+		r, err := work(rate)
 		r.CPU = cpuNow() - before
 		if err != nil {
 			r = result{Failure: err.Error()}
@@ -129,11 +165,11 @@ func carryOut(in *bufio.Scanner, out *json.Encoder) error {
 			return err
 		}
 	}
-	j.close()
+	closeAll()
 	return out.Encode(result{})
 }
 
-// cpuNow is the processor time that this process has used, in seconds; 0 if it is not known.
+// cpuNow returns the processor time that this process has used, in seconds.
 func cpuNow() float64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The proxy delays each way, many requests at a time no longer than one.
+// The proxy delays many requests at a time no longer than one.
 func TestDelay(t *testing.T) {
 	needServer(t)
 	s, err := startServer()

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"math"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,37 +14,37 @@ import (
 )
 
 var etcdLibrary = &library{
-	open: openEtcd, server: startEtcd,
+	open: openEtcd, server: etcdServer, ready: etcdReady,
 	absent: func() error { return needProgram("etcd", "etcd-server") },
 }
 
-// startEtcd starts one node that is a cluster by itself.
-func startEtcd() (*process, error) {
-	return startProcess(func(dir, addr string) (*exec.Cmd, error) {
-		client, peer := "http://"+addr, "http://127.0.0.1:"+strconv.Itoa(freePort())
-		return exec.Command("etcd", "--name", "bench", "--data-dir", filepath.Join(dir, "data"),
-			"--listen-client-urls", client, "--advertise-client-urls", client,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-			"--initial-cluster", "bench="+peer, "--logger", "zap", "--log-level", "error"), nil
-	}, func(addr string) error {
-		client, err := etcdClient(addr)
-		if err != nil {
-			return err
-		}
-		defer client.Close() //nolint:errcheck // it was only to ask
-		ctx, cancel := context.WithTimeout(always, time.Second)
-		defer cancel()
-		_, err = client.Get(ctx, "ready")
+// etcdServer is one node that is a cluster by itself.
+func etcdServer(dir, addr string) (*exec.Cmd, error) {
+	client, peer := "http://"+addr, "http://127.0.0.1:"+freePort()
+	return exec.Command("etcd", "--name", "bench", "--data-dir", filepath.Join(dir, "data"),
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+		"--initial-cluster", "bench="+peer, "--logger", "zap", "--log-level", "error"), nil
+}
+
+func etcdReady(addr string) error {
+	client, err := etcdClient(addr)
+	if err != nil {
 		return err
-	})
+	}
+	defer client.Close() //nolint:errcheck // it was only for this question
+	ctx, cancel := context.WithTimeout(always, time.Second)
+	defer cancel()
+	_, err = client.Get(ctx, "ready")
+	return err
 }
 
 func etcdClient(addr string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
 }
 
-// etcder has a session for each lock that is under way: within a session, etcd's mutex
-// keeps nobody apart.
+// etcder has a session for each lock that is under way: etcd's mutex does not exclude others
+// of its session.
 type etcder struct {
 	client *clientv3.Client
 	lease  time.Duration
@@ -61,7 +59,7 @@ func openEtcd(t task) (locker, error) {
 	return &etcder{client: client, lease: t.lease()}, err
 }
 
-// session is an idle one, or a new one.
+// session returns an idle session, or a new one.
 func (l *etcder) session() (*concurrency.Session, error) {
 	l.mu.Lock()
 	if n := len(l.idle); n > 0 {
@@ -103,30 +101,23 @@ func (l *etcder) cycle(key string) func(func()) error {
 	}
 }
 
-func (l *etcder) tries(key string) func() (bool, error) {
-	return func() (bool, error) {
-		session, err := l.session()
-		if err != nil {
-			return false, err
-		}
-		defer l.giveBack(session)
-		err = concurrency.NewMutex(session, "/bench/"+key).TryLock(always)
-		if errors.Is(err, concurrency.ErrLocked) {
-			return false, nil
-		}
-		return err == nil, err
+func (l *etcder) try(key string) (bool, error) {
+	session, err := l.session()
+	if err != nil {
+		return false, err
 	}
+	defer l.giveBack(session)
+	return unlessRefused(concurrency.NewMutex(session, "/bench/"+key).TryLock(always), concurrency.ErrLocked)
 }
 
 // close ends the sessions, some at a time, and with them what they hold.
 func (l *etcder) close() {
 	l.mu.Lock()
 	sessions := l.sessions
-	l.sessions, l.idle = nil, nil
 	l.mu.Unlock()
 	_ = inParallel(inFlight, len(sessions), func(i int) error {
-		_ = sessions[i].Close() // what is not released now frees itself
+		_ = sessions[i].Close() // what is not released now ends with its lease
 		return nil
 	})
-	_ = l.client.Close() // perhaps a second time
+	_ = l.client.Close() // it ends in any case
 }

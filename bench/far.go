@@ -15,22 +15,22 @@ import (
 const (
 	// masters is how many independent nodes a quorum is of.
 	masters = 5
-	// farTrip is what the way to each node adds to a round trip.
+	// farTrip is what the distance to each node adds to a round trip.
 	farTrip = 2 * time.Millisecond
-	// hung is how many nodes stand still, the most that a quorum allows.
+	// hung is how many nodes hang: the most that a quorum allows.
 	hung = masters / 2
-	// noticed is when surely enough calls to a node that hangs have timed out.
+	// noticed is the time in which certainly enough calls to a node that hangs time out.
 	noticed = 6 * multilock.DefaultNodeTimeout
 )
 
-// far is one goroutine that locks and unlocks on a quorum whose nodes are a way off, compared
-// with rlock on one such node; first with all nodes, then while two of them hang: the very
-// first lock, and those from when the hang is known. The hang is also met by a locker that has
-// made no call before. redsync does the same on nodes of its own.
+// far is one goroutine that locks and unlocks on a quorum of distant nodes, compared with rlock
+// on one such node. First all nodes answer. Then two of them hang: measured are the very first
+// lock and those after the hang is known, and also the first lock of a locker that has made no
+// call before. redsync does the same on nodes of its own.
 //
-// Latency is that of Lock, and of both Lock and Unlock (cycle), in the median.
+// Latencies are medians, of Lock, and of Lock and Unlock together (cycle).
 func far() workload {
-	silentMultilock := func(t task) (locker, error) { return openMultilock(t) }
+	silentMultilock := func(t task) (locker, error) { return openOurs(t, newMultilock) }
 	return workload{
 		name: fmt.Sprintf("quorum/%v", farTrip),
 		subjects: []subject{
@@ -41,9 +41,9 @@ func far() workload {
 	}
 }
 
-// farRun opens one locker that is used and, on a quorum, another that is first when nodes hang.
-func farRun(used, silent func(task) (locker, error)) func(store, time.Duration) (report.Sample, error) {
-	return func(st store, d time.Duration) (report.Sample, error) {
+// farRun opens one locker that is used and, on a quorum, another that makes its first call while nodes hang.
+func farRun(used, silent func(task) (locker, error)) measurement {
+	return func(st store, _ string, d time.Duration) (report.Sample, error) {
 		var t task
 		for _, addr := range st.addrs() {
 			p, err := delay(addr, farTrip)
@@ -75,8 +75,8 @@ func farRun(used, silent func(task) (locker, error)) func(store, time.Duration) 
 			return nil, err
 		}
 		defer fresh.close()
-		defer st.(nodes).kill() // a client waits long for the end of a connection to a node that hangs
 		for _, s := range st.(nodes)[:hung] {
+			defer s.kill() // before the clients close: they wait long for a node that hangs
 			if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				return nil, err
 			}
@@ -99,13 +99,6 @@ func farRun(used, silent func(task) (locker, error)) func(store, time.Duration) 
 	}
 }
 
-// kill ends the processes alone. stop must follow.
-func (all nodes) kill() {
-	for _, s := range all {
-		_ = s.cmd.Process.Kill() // fails only if the process has ended already
-	}
-}
-
 func median(values []float64) float64 {
 	return stat.Quantile(0.5, stat.Empirical, slices.Sorted(slices.Values(values)), nil)
 }
@@ -113,7 +106,7 @@ func median(values []float64) float64 {
 // latencies are those of cycles one after the other, in ms.
 type latencies struct{ lock, cycle []float64 }
 
-// timed makes cycles for d, at least one.
+// timed makes cycles for d, but at least one.
 func timed(l locker, d time.Duration) (all latencies, err error) {
 	cycle := l.cycle("own:0")
 	for end := time.Now().Add(d); ; {

@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// fleet is how many goroutines each of several processes has.
+// fleet is the number of goroutines in each of several processes.
 type fleet []int
 
-// fleetOf is processes with equally many goroutines.
+// fleetOf returns processes with equally many goroutines.
 func fleetOf(processes, goroutines int) fleet { return slices.Repeat(fleet{goroutines}, processes) }
 
-// all is the goroutines of all processes.
+// all returns the number of goroutines in all processes.
 func (f fleet) all() (n int) {
 	for _, goroutines := range f {
 		n += goroutines
@@ -29,26 +29,17 @@ func (f fleet) all() (n int) {
 
 // work is what every process of a fleet does.
 type work struct {
-	hot     bool // all lock one key; else each goroutine has its own
+	hot     bool // all want one key; else each goroutine has its own
 	try     bool // each only tries one key that is held
 	section time.Duration
-	nodes   int // how many servers there are; 0: one
 }
 
-// subjects are libraries that do the same work.
-func (f fleet) subjects(w work, libraries ...string) (all []subject) {
-	for _, name := range libraries {
-		all = append(all, f.subject(name, name, w))
-	}
-	return all
-}
-
-// subject is a fleet that does its work by a library. One process alone warms up first;
-// several begin together, before what is measured, as they subscribe only when they meet.
-func (f fleet) subject(name, library string, w work) subject {
-	return subject{name: name, library: library, nodes: w.nodes, run: func(st store, d time.Duration) (report.Sample, error) {
+// does returns the measurement of a library that does the work. One process alone warms up
+// first. Several begin together before what is measured, as they subscribe only when they meet.
+func (f fleet) does(w work) measurement {
+	return func(st store, library string, d time.Duration) (report.Sample, error) {
 		d = max(d*time.Duration(max(1, len(f)/16)), 100*w.section, time.Duration(2*f.all())*w.section) // some turns for everybody
-		t := task{Role: "load", Addrs: st.addrs(), Library: library, Hot: w.hot, Try: w.try, Section: w.section, Duration: d}
+		t := task{Role: "load", Library: library, Hot: w.hot, Try: w.try, Section: w.section, Duration: d}
 		if len(f) == 1 {
 			t.Warm = d / 5
 		} else {
@@ -62,25 +53,21 @@ func (f fleet) subject(name, library string, w work) subject {
 			defer remove()
 			t.Inside = path
 		}
-		workers, end, err := f.start(t)
+		workers, end, err := f.start(st, t)
 		defer end()
 		if err != nil {
 			return nil, err
 		}
-		var results []result
-		store, err := during(st, func() (err error) {
-			results, err = together(workers, 0)
-			return err
-		})
+		results, did, err := observed(st, workers)
 		if err != nil {
 			return nil, err
 		}
-		return f.evaluate(results, store, library, d)
-	}}
+		return f.evaluate(results, did, library, d)
+	}
 }
 
-// start returns when all processes are ready, with what ends them.
-func (f fleet) start(t task) (workers []*worker, end func(), err error) {
+// start returns when all processes are ready. end stops them, also after an error.
+func (f fleet) start(st store, t task) (workers []*worker, end func(), err error) {
 	end = func() {
 		for _, w := range workers {
 			w.release()
@@ -89,7 +76,7 @@ func (f fleet) start(t task) (workers []*worker, end func(), err error) {
 			w.end()
 		}
 	}
-	t.Processes = len(f)
+	t.Addrs, t.Processes = st.addrs(), len(f)
 	for i, goroutines := range f {
 		t.Process, t.Goroutines = i, goroutines
 		w, err := startWorker(t)
@@ -101,10 +88,10 @@ func (f fleet) start(t task) (workers []*worker, end func(), err error) {
 	return workers, end, nil
 }
 
-// muster is how long it takes at most to tell all processes when to begin.
+// muster is the most time that it takes to tell all processes when to begin.
 const muster = 100 * time.Millisecond
 
-// together lets the processes work at the same time.
+// together has the processes work at the same time.
 func together(workers []*worker, rate float64) (all []result, err error) {
 	at := time.Now()
 	if len(workers) > 1 {
@@ -121,8 +108,17 @@ func together(workers []*worker, rate float64) (all []result, err error) {
 	return all, err
 }
 
-// evaluate makes a sample of what the processes and the store told.
-func (f fleet) evaluate(results []result, store spent, library string, d time.Duration) (report.Sample, error) {
+// observed has the processes work once, and returns also what the store did meanwhile.
+func observed(st store, workers []*worker) (results []result, did spent, err error) {
+	did, err = during(st, func() (err error) {
+		results, err = together(workers, 0)
+		return err
+	})
+	return results, did, err
+}
+
+// evaluate makes a sample of the processes' results and what the store did.
+func (f fleet) evaluate(results []result, did spent, library string, d time.Duration) (report.Sample, error) {
 	waits, err := waitsOf(results)
 	if err != nil {
 		return nil, err
@@ -137,15 +133,15 @@ func (f fleet) evaluate(results []result, store spent, library string, d time.Du
 		gap, section = max(gap, r.Gap), max(section, r.Section)
 	}
 	cycles := floats.Sum(processes)
-	got := costs(results, waits, store, library)
+	got := costs(results, waits, did, library)
 	got["cycles/s"], got["Jain of goroutines"] = cycles/d.Seconds(), jain(goroutines)
 	if section > 0 {
 		ideal := time.Duration(f.all()-1) * section // one section of each of the others
 		got["section ms"], got["p99 wait ÷ ideal"] = ms(section), got["lock p99 µs"]*1e-6/ideal.Seconds()
 	}
 	if len(f) > 1 {
-		// Ideal is that each process is without service for one turn of every other. A turn
-		// with local hand-over is its tenure, or one section if that is longer; without, one cycle.
+		// Ideally, each process is without service for one turn of every other. A turn is one
+		// cycle, or with local hand-over its tenure, or one section if that is longer.
 		turn := time.Duration(float64(d) / cycles)
 		if library == "holdfast" {
 			turn = max(rlock.DefaultLocalHandover, section)
@@ -160,8 +156,8 @@ func (f fleet) evaluate(results []result, store spent, library string, d time.Du
 	return got, nil
 }
 
-// costs are what a cycle cost and how long it waited, under the names that the tables show.
-func costs(results []result, waits *hdrhistogram.Histogram, store spent, library string) report.Sample {
+// costs returns what a cycle cost and how long it waited, under the names in the tables.
+func costs(results []result, waits *hdrhistogram.Histogram, did spent, library string) report.Sample {
 	var all, cpu, allocated, objects, bytes float64
 	for _, r := range results {
 		all += float64(r.All)
@@ -170,12 +166,12 @@ func costs(results []result, waits *hdrhistogram.Histogram, store spent, library
 		objects += float64(r.Objects)
 		bytes += float64(r.Bytes)
 	}
-	got := report.Sample{"server CPU µs/cycle": store.cpu / all * 1e6, "client CPU µs/cycle": cpu / all * 1e6}
+	got := report.Sample{"server CPU µs/cycle": did.cpu / all * 1e6, "client CPU µs/cycle": cpu / all * 1e6}
 	if objects > 0 {
 		got["allocations/cycle"], got["bytes/cycle"] = objects/allocated, bytes/allocated
 	}
-	if store.calls != nil {
-		got["commands/cycle"] = store.sent(library) / all
+	if did.calls != nil {
+		got["commands/cycle"] = did.sent(library) / all
 	}
 	if waits.TotalCount() > 0 {
 		for name, q := range map[string]float64{"lock p50 µs": 50, "lock p99 µs": 99, "lock p99.9 µs": 99.9, "lock max µs": 100} {
@@ -185,12 +181,12 @@ func costs(results []result, waits *hdrhistogram.Histogram, store spent, library
 	return got
 }
 
-// newWaits is a histogram of ns, from a tenth of a µs to ten minutes, within 1 %.
+// newWaits returns a histogram of ns, from a tenth of a µs to ten minutes, within 1 %.
 func newWaits() *hdrhistogram.Histogram {
 	return hdrhistogram.New(100, (10 * time.Minute).Nanoseconds(), 2)
 }
 
-// waitsOf are the waits of all processes.
+// waitsOf returns the waits of all processes.
 func waitsOf(results []result) (*hdrhistogram.Histogram, error) {
 	all := newWaits()
 	for _, r := range results {
@@ -203,14 +199,14 @@ func waitsOf(results []result) (*hdrhistogram.Histogram, error) {
 	return all, nil
 }
 
-// encoded is a histogram as a process tells it.
+// encoded returns a histogram as text.
 func encoded(waits *hdrhistogram.Histogram) (string, error) {
 	text, err := waits.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	return string(text), err
 }
 
-// jain is Jain's index of fairness, (Σx)² / n·Σx²: 1 if all shares are equal, 1/n if one
-// has all; NaN if nobody has anything. (Jain, Chiu, Hawe, DEC TR-301, 1984.)
+// jain returns Jain's index of fairness, (Σx)² / n·Σx²: 1 if all shares are equal, 1/n if one
+// has all, and NaN if all are 0. (Jain, Chiu, Hawe, DEC TR-301, 1984.)
 func jain(shares []float64) float64 {
 	sum := floats.Sum(shares)
 	return sum * sum / (float64(len(shares)) * floats.Dot(shares, shares))

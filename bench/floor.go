@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// The least that the layout of rlock asks for: no checks, no account of what
-// went wrong.
+// The least that the layout of rlock asks for: no checks, and no word of what went wrong.
 const (
 	floorAcquire = `if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
   redis.call('HSET', KEYS[1], ARGV[1], '1')
@@ -33,18 +32,19 @@ end
 return 0`
 )
 
-// floor runs bare scripts as rlock runs its own: on the client's first
-// connection, under a deadline that calls share.
+// floor runs bare scripts as rlock runs its own: on the client's first connection, under a
+// deadline that calls share.
 type floor struct {
 	client   rueidis.Client
 	lease    string // in ms
 	deadline deadline
 }
 
-func openFloor(t task) (locker, error) { return newFloor(t.Addrs[0], t.lease()) }
+func openFloor(t task) (locker, error) { return newFloor(t) }
 
-func newFloor(addr string, lease time.Duration, more ...string) (*floor, error) {
-	client, err := rueidis.NewClient(options(addr))
+// newFloor connects to the first node.
+func newFloor(t task, more ...string) (*floor, error) {
+	client, err := rueidis.NewClient(options(t.Addrs[0]))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func newFloor(addr string, lease time.Duration, more ...string) (*floor, error) 
 			return nil, err
 		}
 	}
-	return &floor{client: client, lease: strconv.FormatInt(lease.Milliseconds(), 10)}, nil
+	return &floor{client: client, lease: strconv.FormatInt(t.lease().Milliseconds(), 10)}, nil
 }
 
 // The scripts as Redis knows them.
@@ -65,8 +65,8 @@ func sha(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// setFloor is the least that a lock costs which is a string and tells nobody of
-// its release: SET NX PX, and a script that compares and deletes.
+// setFloor is the least that a lock costs if it is a string and its release wakes nobody: SET
+// NX PX, and a script that compares and deletes.
 type setFloor struct{ *floor }
 
 const setRelease = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
@@ -75,7 +75,7 @@ return 0`
 var setReleaseSHA = sha(setRelease)
 
 func openSetFloor(t task) (locker, error) {
-	f, err := newFloor(t.Addrs[0], t.lease(), setRelease)
+	f, err := newFloor(t, setRelease)
 	return setFloor{f}, err
 }
 
@@ -95,7 +95,7 @@ func (f setFloor) cycle(key string) func(func()) error {
 	}
 }
 
-// floorKey is a key with what belongs to it.
+// floorKey is a key with the names that belong to it.
 type floorKey struct{ key, owner, tombstone, channel string }
 
 func newFloorKey(key string) floorKey {
@@ -112,8 +112,8 @@ func (f *floor) cycle(key string) func(func()) error {
 			return err
 		}
 		inside()
-		told, err := f.call(releaseSHA, 1, k.key, k.owner, k.channel)
-		if err == nil && told < 0 {
+		heard, err := f.call(releaseSHA, 1, k.key, k.owner, k.channel)
+		if err == nil && heard < 0 {
 			err = fmt.Errorf("floor: %s was lost", k.key)
 		}
 		return err
@@ -136,25 +136,28 @@ func (f *floor) call(script string, keys int64, args ...string) (int64, error) {
 
 func (f *floor) close() { f.client.Close() }
 
-// single is the program that renews each lease by a call of its own to each node.
+// single renews each lease by a call of its own to each node.
 const single = "a call per lease"
 
-type singles struct{ nodes []*floor }
+// singles is a floor of the first node that also holds keys on all nodes.
+type singles struct {
+	*floor
+	nodes []*floor
+}
 
 func openSingle(t task) (locker, error) {
 	s := &singles{}
 	for _, addr := range t.Addrs {
-		f, err := newFloor(addr, t.lease())
+		t.Addrs = []string{addr}
+		f, err := newFloor(t)
 		if err != nil {
-			s.close()
 			return nil, err
 		}
 		s.nodes = append(s.nodes, f)
 	}
+	s.floor = s.nodes[0]
 	return s, nil
 }
-
-func (s *singles) cycle(key string) func(func()) error { return s.nodes[0].cycle(key) }
 
 func (s *singles) keep(key string) (kept, error) {
 	k := newFloorKey(key)
@@ -166,7 +169,7 @@ func (s *singles) keep(key string) (kept, error) {
 	return k, nil
 }
 
-// renew has every lease renewed on every node.
+// renew renews every lease on every node.
 func (s *singles) renew(all []kept) error {
 	return inParallel(inFlight*len(s.nodes), len(all)*len(s.nodes), func(i int) error {
 		k, f := all[i/len(s.nodes)].(floorKey), s.nodes[i%len(s.nodes)]
@@ -184,8 +187,7 @@ func (s *singles) close() {
 	}
 }
 
-// deadline is one that many calls share and that is replaced before it comes,
-// of the kind that rlock uses.
+// deadline is shared by many calls and replaced before it comes, like rlock's.
 type deadline struct{ current atomic.Pointer[rolling] }
 
 type rolling struct {

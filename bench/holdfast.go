@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -14,78 +14,62 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// ours is a lock of any kind with its clients.
+// ourCommands are the commands that our scripts call, without the INFO of the quorum's, which
+// INFO counts as well. No subject of ours sends the others itself.
+var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.QuorumCommands()), func(c string) bool {
+	return strings.HasPrefix(c, "eval") || c == "script|load" || c == "info"
+})
+
+// newOurs makes a locker of one lock kind.
+type newOurs func(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error)
+
+func newRlock(opts ...rlock.Option) newOurs {
+	return func(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error) {
+		return rlock.New(clients[0], append(opts, rlock.WithLease(lease))...)
+	}
+}
+
+func newFair(opts ...fair.Option) newOurs {
+	return func(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error) {
+		return fair.New(clients[0], append(opts, fair.WithLease(lease))...)
+	}
+}
+
+// newMultilock makes no call.
+func newMultilock(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error) {
+	return multilock.New(clients, multilock.WithLease(lease))
+}
+
+// newMultilockWithVotes also gives fresh nodes their vote.
+func newMultilockWithVotes(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error) {
+	l, err := multilock.New(clients, multilock.WithLease(lease))
+	if err != nil {
+		return nil, err
+	}
+	return l, l.Bootstrap(always, multilock.NothingHeld())
+}
+
+func oursLibrary(open newOurs) *library {
+	return &library{inner: ourCommands, open: func(t task) (locker, error) { return openOurs(t, open) }}
+}
+
+// ours is a locker of any kind with its clients.
 type ours struct {
 	clients []rueidis.Client
 	locker  holdfast.Locker
 }
 
-// ourCommands are those that our scripts call, but for the INFO of the quorum's. INFO
-// counts those as well; no subject of ours sends them by itself.
-var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.QuorumCommands()), func(c string) bool {
-	return strings.HasPrefix(c, "eval") || c == "script|load" || c == "info"
-})
-
-var (
-	noHandover     = rlock.WithLocalHandover(0)
-	fairNoHandover = fair.WithLocalHandover(0)
-)
-
-func rlockLibrary(opts ...rlock.Option) *library {
-	return &library{inner: ourCommands, open: func(t task) (locker, error) {
-		return openOurs(t, func(clients []rueidis.Client) (holdfast.Locker, error) {
-			return rlock.New(clients[0], append(opts, rlock.WithLease(t.lease()))...)
-		})
-	}}
-}
-
-func fairLibrary(opts ...fair.Option) *library {
-	return &library{inner: ourCommands, open: func(t task) (locker, error) {
-		return openOurs(t, func(clients []rueidis.Client) (holdfast.Locker, error) {
-			return fair.New(clients[0], append(opts, fair.WithLease(t.lease()))...)
-		})
-	}}
-}
-
-// multilockLibrary also gives fresh nodes their vote.
-func multilockLibrary() *library {
-	return &library{inner: ourCommands, open: func(t task) (locker, error) {
-		l, err := openMultilock(t)
-		if err != nil {
-			return nil, err
-		}
-		if err := l.locker.(*multilock.Locker).Bootstrap(always, multilock.NothingHeld()); err != nil {
-			l.close()
-			return nil, err
-		}
-		return l, nil
-	}}
-}
-
-// openMultilock connects and makes no call.
-func openMultilock(t task) (*ours, error) {
-	return openOurs(t, func(clients []rueidis.Client) (holdfast.Locker, error) {
-		return multilock.New(clients, multilock.WithLease(t.lease()))
-	})
-}
-
-func openOurs(t task, open func([]rueidis.Client) (holdfast.Locker, error)) (*ours, error) {
+func openOurs(t task, open newOurs) (_ locker, err error) {
 	l := &ours{}
 	for _, addr := range t.Addrs {
 		client, err := rueidis.NewClient(options(addr))
 		if err != nil {
-			l.close()
 			return nil, err
 		}
 		l.clients = append(l.clients, client)
 	}
-	locker, err := open(l.clients)
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	l.locker = locker
-	return l, nil
+	l.locker, err = open(l.clients, t.lease())
+	return l, err
 }
 
 func (l *ours) cycle(key string) func(func()) error {
@@ -101,20 +85,13 @@ func (l *ours) cycle(key string) func(func()) error {
 
 func (l *ours) keep(key string) (kept, error) { return l.locker.Lock(always, key) }
 
-func (l *ours) tries(key string) func() (bool, error) {
-	return func() (bool, error) {
-		_, err := l.locker.TryLock(always, key)
-		if errors.Is(err, holdfast.ErrNotAcquired) {
-			return false, nil
-		}
-		return err == nil, err
-	}
+func (l *ours) try(key string) (bool, error) {
+	_, err := l.locker.TryLock(always, key)
+	return unlessRefused(err, holdfast.ErrNotAcquired)
 }
 
 func (l *ours) close() {
-	if l.locker != nil {
-		_ = l.locker.Close() // what is not released now frees itself
-	}
+	_ = l.locker.Close() // what is not released now ends with its lease
 	for _, client := range l.clients {
 		client.Close()
 	}

@@ -2,63 +2,73 @@ package main
 
 import (
 	"context"
+	"errors"
+	"os/exec"
 	"time"
+
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // locker is one client of a library, or of a floor.
 type locker interface {
-	// cycle returns a function that waits for key, runs inside and unlocks. It is for one
-	// goroutine.
+	// cycle returns a function that waits for key, calls inside and unlocks. Only one
+	// goroutine may call it.
 	cycle(key string) func(inside func()) error
-	// close ends waits with an error. A second call does nothing.
+	// close ends waits with an error.
 	close()
 }
 
-// trier is a locker that can also ask without waiting.
+// trier is a locker that can try without waiting.
 type trier interface {
 	locker
-	// tries returns a function that tells whether it got key.
-	tries(key string) func() (bool, error)
+	try(key string) (got bool, err error)
 }
 
-// keeper is a locker that can keep many keys, and renews them.
+// keeper is a locker that can hold many keys, and renews them.
 type keeper interface {
 	locker
 	keep(key string) (kept, error)
 }
 
-// kept is a key that is kept.
+// kept is a key that is held.
 type kept interface {
 	Err() error // why it was lost, if it was
 }
 
-// ender is a locker whose waits only end with the load if it is told.
+// ender is a locker whose waits end with the load only if over is called.
 type ender interface {
 	locker
 	over()
 }
 
-// library is what is measured. One file declares each.
+// library is what is measured. Each has a file that declares it.
 type library struct {
-	// open connects. A lease lasts for as long as the task says and is renewed every third of
-	// it, if the library renews at all.
+	// open connects. A lease lasts as long as the task says. It is renewed every third of
+	// that if the library renews at all.
 	open func(task) (locker, error)
-	// java is the kind of Redisson's lock; the Java program opens it.
+	// java is the kind of Redisson's lock, which the Java program opens.
 	java string
-	// inner are the commands that its scripts call, and that no client of it sends by itself.
+	// inner are the commands that its scripts call and that its clients never send themselves.
 	inner []string
-	// server starts what it has instead of a Redis.
-	server func() (*process, error)
-	// absent tells why it cannot be measured here; nil: it always can be.
+	// absent returns why the library cannot be measured here. Without it, it always can.
 	absent func() error
+
+	// server returns the command of what the library has instead of a Redis, and ready
+	// returns nil once that answers.
+	server func(dir, addr string) (*exec.Cmd, error)
+	ready  func(addr string) error
+
+	running *daemon // of server; guarded by daemons
+	failed  error   // why it did not start; guarded by daemons
 }
 
 var libraries = map[string]*library{
-	"holdfast":           rlockLibrary(),
-	"no hand-over":       rlockLibrary(noHandover),
-	"fair":               fairLibrary(),
-	"fair, no hand-over": fairLibrary(fairNoHandover),
-	"multilock":          multilockLibrary(),
+	"holdfast":           oursLibrary(newRlock()),
+	"no hand-over":       oursLibrary(newRlock(rlock.WithLocalHandover(0))),
+	"fair":               oursLibrary(newFair()),
+	"fair, no hand-over": oursLibrary(newFair(fair.WithLocalHandover(0))),
+	"multilock":          oursLibrary(newMultilockWithVotes),
 
 	"floor":              {open: openFloor, inner: ourCommands},
 	"floor of SET":       {open: openSetFloor, inner: []string{"get", "del"}},
@@ -78,11 +88,19 @@ var libraries = map[string]*library{
 	"Redisson spin":       redissonLibrary("spin"),
 }
 
-// always is the context of every cycle: none that could end.
+// always is the context of every cycle: it never ends.
 var always = context.Background()
 
-// usualLease is the lease wherever it does not matter: rlock's default.
+// usualLease is the lease wherever its length does not matter: rlock's default.
 const usualLease = 30 * time.Second
+
+// unlessRefused is the result of a try whose library returns refused if another client has the key.
+func unlessRefused(err, refused error) (got bool, _ error) {
+	if errors.Is(err, refused) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // hold has a locker hold key in a goroutine until unlock is called.
 func hold(l locker, key string) (unlock func() error, err error) {
@@ -104,43 +122,30 @@ func hold(l locker, key string) (unlock func() error, err error) {
 	}
 }
 
-// refusals is a locker whose cycles are tries that must be refused: another client holds
+// refusals is a locker whose cycles are tries that must be refused, as another client holds
 // the key.
-type refusals struct {
-	trier
-	holding locker
-}
+type refusals struct{ trier }
 
 func openRefusals(t task) (locker, error) {
-	open := libraries[t.Library].open
-	asking, err := open(t)
+	asking, err := t.open()
 	if err != nil {
 		return nil, err
 	}
-	holding, err := open(t)
-	if err == nil {
-		_, err = hold(holding, tried)
-	}
+	holding, err := t.open()
 	if err != nil {
-		asking.close()
 		return nil, err
 	}
-	return &refusals{asking.(trier), holding}, nil
+	_, err = hold(holding, tried)
+	return refusals{asking.(trier)}, err
 }
 
-func (r *refusals) cycle(key string) func(func()) error {
-	try := r.tries(key)
+func (r refusals) cycle(key string) func(func()) error {
 	return func(inside func()) error {
-		got, err := try()
-		if err == nil && got {
+		got, err := r.try(key)
+		if got {
 			return errNotRefused
 		}
 		inside()
 		return err
 	}
-}
-
-func (r *refusals) close() {
-	r.holding.close()
-	r.trier.close()
 }

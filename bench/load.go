@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	hotKey = "hot"   // is wanted by all
-	tried  = "tried" // is asked for and always refused
-	warmed = "warm"  // is locked once, before anything is measured
+	hotKey = "hot"   // wanted by all
+	tried  = "tried" // held by another client, and tried by all
 
 	// patience is how much longer than planned something may take.
 	patience = 10 * time.Second
@@ -30,47 +29,32 @@ var (
 
 // load is goroutines that lock and unlock without a pause.
 type load struct {
-	goroutines int
-	hot        bool          // all lock one key; else each has its own
-	try        bool          // all only try one key, which is held
-	section    time.Duration // 0: empty
-	lead       time.Duration // for how long before what is measured
-	gaps       bool          // hot: measure the longest time without a section
-	blind      bool          // keep no waits: reading the clock costs as much as a hand-over in memory
-	inside     *atomic.Int64 // hot and not blind: where those with a section are counted; nil is within this process
+	task
+	gaps   bool          // hot: measure the longest time without a section
+	blind  bool          // keep no waits: reading the clock costs as much as a hand-over in memory
+	inside *atomic.Int64 // hot and not blind: counts the sections that have begun and not ended; nil: only those of this process
 }
 
-// key is what goroutine i locks.
-func (w load) key(i int) string {
-	switch {
-	case w.hot:
-		return hotKey
-	case w.try:
-		return tried
-	}
-	return fmt.Sprintf("own:%d", i)
-}
-
-// pass lets the time of a section go by, that of a short one exactly, by spinning.
+// pass lets the time of a section pass. It spins for a short one, to be exact.
 func (w load) pass() {
-	if w.section >= time.Millisecond {
-		time.Sleep(w.section)
+	if w.Section >= time.Millisecond {
+		time.Sleep(w.Section)
 		return
 	}
-	for begin := time.Now(); time.Since(begin) < w.section; {
+	for begin := time.Now(); time.Since(begin) < w.Section; {
 	}
 }
 
 // tally is what a load did.
 type tally struct {
 	cycles int                     // whose section began in time
-	led    int                     // before what is measured
-	all    int                     // with both and those that were under way at the end
+	led    int                     // whose section began in the lead
+	all    int                     // both, and those under way at the end
 	shares []int                   // cycles of each goroutine
 	waits  *hdrhistogram.Histogram // ns from asking to having the lock
-	held   time.Duration           // sum of the sections in time; not kept of empty ones
+	held   time.Duration           // sum of the sections in time, if they are not empty
 	gap    time.Duration           // longest time without a section
-	allocs allocations             // meanwhile, of all cycles but those that led
+	allocs allocations             // of all cycles except those of the lead
 }
 
 // allocations are what this process has allocated.
@@ -82,7 +66,7 @@ func allocatedSince(before allocations) allocations {
 	return allocations{m.Mallocs - before.objects, m.TotalAlloc - before.bytes}
 }
 
-// run puts the load on l for d, after its lead. The cycles that are under way then end with
+// run puts the load on l for d, after its lead. The cycles that are still under way end with
 // an empty section.
 func (w load) run(l locker, d time.Duration) (tally, error) {
 	r := &loadRun{load: w, begin: make(chan struct{}), total: tally{waits: newWaits()}}
@@ -90,14 +74,14 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 		r.inside = new(atomic.Int64)
 	}
 	var group sync.WaitGroup
-	for i := range w.goroutines {
+	for i := range w.Goroutines {
 		cycle := l.cycle(w.key(i))
 		mine := &tally{waits: newWaits()}
 		group.Go(func() { r.worker(cycle, mine) })
 	}
 	r.last = time.Now()
 	close(r.begin)
-	time.Sleep(w.lead)
+	time.Sleep(w.Lead)
 	before := allocatedSince(allocations{})
 	started := time.Now()
 	r.counts.Store(true)
@@ -108,21 +92,21 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 		}
 	})
 	defer stop.Stop()
-	if err := finish(d+time.Duration(w.goroutines)*time.Millisecond, &group); err != nil {
+	if err := finish(d+time.Duration(w.Goroutines)*time.Millisecond, &group); err != nil {
 		return tally{}, err
 	}
 	r.total.allocs = allocatedSince(before)
 	if w.gaps {
 		r.total.gap = max(r.gap, started.Add(d).Sub(r.last))
 	}
-	if w.hot && w.blind && r.count != r.total.all {
+	if w.Hot && w.blind && r.count != r.total.all {
 		r.fail(errBroken)
 	}
 	return r.total, r.failure
 }
 
-// finish waits for a group that should be done after d. If it never is, as with a lost
-// wake-up, its goroutines are left behind.
+// finish waits for a group that should be done after d. If it is not, as after a lost
+// wake-up, it leaves the goroutines behind.
 func finish(d time.Duration, group *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() {
@@ -141,22 +125,22 @@ func finish(d time.Duration, group *sync.WaitGroup) error {
 
 // loadRun is one run of a load.
 type loadRun struct {
-	load   // immutable, but for the count of those inside
+	load   // immutable, except for what inside counts
 	begin  chan struct{}
-	counts atomic.Bool // what is measured has begun
+	counts atomic.Bool // the lead is over
 	over   atomic.Bool
 
 	mu      sync.Mutex
 	total   tally // guarded by mu
 	failure error // the first; guarded by mu
 
-	// Guarded by nothing but the lock that is measured, if it is hot.
-	count int           // sections of a blind load; those that overlap are lost in it
+	// Guarded by nothing but the lock that is measured, if the load is hot.
+	count int           // sections of a blind load; it is too small if some overlap
 	last  time.Time     // end of the last section
 	gap   time.Duration // longest time without one
 }
 
-// fail ends the run; its first error counts.
+// fail ends the run. The first error counts.
 func (r *loadRun) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +177,7 @@ func (r *loadRun) worker(cycle func(func()) error, mine *tally) {
 func (r *loadRun) section(mine *tally, asked time.Time) {
 	mine.all++
 	switch {
-	case !r.hot:
+	case !r.Hot:
 	case r.blind:
 		r.count++
 	default:
@@ -206,7 +190,7 @@ func (r *loadRun) section(mine *tally, asked time.Time) {
 	counts := r.counts.Load()
 	if !r.blind {
 		had = time.Now()
-		if counts { // those that still wait at the end as well: the longest waits are among them
+		if counts { // also for those that still wait at the end: the longest waits are among them
 			_ = mine.waits.RecordValue(had.Sub(asked).Nanoseconds()) // nothing lasts longer than patience
 		}
 	}
@@ -227,7 +211,7 @@ func (r *loadRun) section(mine *tally, asked time.Time) {
 		}
 		r.last = had
 	}
-	if r.load.section == 0 {
+	if r.Section == 0 {
 		return
 	}
 	r.pass()
@@ -240,82 +224,62 @@ func (r *loadRun) section(mine *tally, asked time.Time) {
 	}
 }
 
-// loadJob is a load that has warmed up.
-type loadJob struct {
-	locker
-	load load
-	time time.Duration
-}
-
 func prepareLoad(t task) (job, error) {
-	w := load{
-		goroutines: t.Goroutines, hot: t.Hot, try: t.Try, section: t.Section, lead: t.Lead,
-		gaps: t.Hot && t.Processes > 1,
-	}
+	w := load{task: t, gaps: t.Hot && t.Processes > 1}
 	if t.Inside != "" {
 		var err error
 		if w.inside, err = mapCount(t.Inside); err != nil {
 			return nil, err
 		}
 	}
-	open := libraries[t.Library].open
+	open := task.openWarm
 	if t.Try {
 		open = openRefusals
 	}
 	l, err := open(t)
-	if err != nil {
-		return nil, err
+	if _, once := l.(ender); err == nil && t.Warm > 0 && !once {
+		_, err = w.run(l, t.Warm) // opens all connections
 	}
-	if _, once := l.(ender); t.Warm > 0 && !once { // it opens the connections and teaches Redis the scripts
-		_, err = w.run(l, t.Warm)
-	} else {
-		err = l.cycle(fmt.Sprintf("%s:%d", warmed, os.Getpid()))(func() {})
-	}
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return loadJob{l, w, t.Duration}, nil
+	return func(float64) (result, error) { return w.measure(l) }, err
 }
 
-// work measures. Where a hand-over may be quicker than a look at the clock, as with one key
-// and empty sections in one process, the waits come from a second, shorter run.
-func (j loadJob) work(float64) (r result, err error) {
-	w := j.load
-	w.blind = w.hot && w.section == 0 && !w.gaps
-	_, once := j.locker.(ender) // its waits are not known then
-	t, err := w.run(j.locker, j.time)
+// measure works for the task's time. Where a hand-over may be quicker than a look at the
+// clock, as with one key and empty sections in one process, a second, shorter run gives the
+// waits.
+func (w load) measure(l locker) (r result, err error) {
+	w.blind = w.Hot && w.Section == 0 && !w.gaps
+	t, err := w.run(l, w.Duration)
 	if err != nil {
 		return r, err
 	}
 	var timed tally
 	waits := t.waits
-	if w.blind && !once {
+	if _, once := l.(ender); w.blind && !once { // of one that runs once, the waits stay unknown
 		w.blind = false
-		if timed, err = w.run(j.locker, j.time/2); err != nil {
+		if timed, err = w.run(l, w.Duration/2); err != nil {
 			return r, err
 		}
 		waits = timed.waits
 	}
-	told, err := encoded(waits)
+	text, err := encoded(waits)
 	return result{
 		Cycles: t.cycles, All: t.all + timed.all, Shares: t.shares, Gap: t.gap, Section: t.held / time.Duration(max(t.cycles, 1)),
-		Waits: told, Allocated: t.all - t.led, Objects: t.allocs.objects, Bytes: t.allocs.bytes,
+		Waits: text, Allocated: t.all - t.led, Objects: t.allocs.objects, Bytes: t.allocs.bytes,
 	}, err
 }
 
-// insideSize is the bytes of a number that processes share.
+// insideSize is the size of a number that processes share, in bytes.
 const insideSize = 8
 
-// insideFile makes a file in which processes count who is inside: one at a time. It may be
-// removed when all of them have mapped it.
+// insideFile makes a file in which processes count the sections that have begun and not ended.
+// It may be removed when all of them have mapped it.
 func insideFile() (path string, remove func(), err error) {
 	dir, err := memoryDir()
 	if err != nil {
 		return "", nil, err
 	}
 	path = filepath.Join(dir, "inside")
-	remove = func() { _ = os.RemoveAll(dir) } // a few bytes, which the system tidies up
+	remove = func() { _ = os.RemoveAll(dir) } // if that fails, the system removes the few bytes
 	if err := os.WriteFile(path, make([]byte, insideSize), 0o600); err != nil {
 		remove()
 		return "", nil, err
@@ -323,7 +287,7 @@ func insideFile() (path string, remove func(), err error) {
 	return path, remove, nil
 }
 
-// inParallel calls f for each of n items, some at a time, until one fails.
+// inParallel calls f for each of n items, some at a time, until a call fails.
 func inParallel(atOnce, n int, f func(i int) error) error {
 	var group sync.WaitGroup
 	errs := make([]error, atOnce)

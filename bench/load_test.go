@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// open is a library that keeps nobody out.
+// open is a library that excludes nobody.
 type open struct{}
 
 func (open) cycle(string) func(func()) error {
@@ -19,14 +19,14 @@ func (open) cycle(string) func(func()) error {
 	}
 }
 
-func (open) tries(string) func() (bool, error) { return func() (bool, error) { return true, nil } }
+func (open) try(string) (bool, error) { return true, nil }
 
 func (open) close() {}
 
-// Who lets two in is found out, by every kind of work.
+// Every kind of work finds a lock that does not exclude.
 func TestBrokenExclusionIsFound(t *testing.T) {
 	t.Run("one key", func(t *testing.T) {
-		_, err := load{goroutines: 8, hot: true, section: time.Millisecond}.run(open{}, 20*time.Millisecond)
+		_, err := load{task: task{Goroutines: 8, Hot: true, Section: time.Millisecond}}.run(open{}, 20*time.Millisecond)
 		require.ErrorIs(t, err, errBroken)
 	})
 	t.Run("flash sale", func(t *testing.T) {
@@ -35,14 +35,14 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 		require.ErrorIs(t, err, errBroken)
 	})
 	t.Run("try-lock", func(t *testing.T) {
-		_, err := load{goroutines: 2, try: true}.run(&refusals{trier: open{}}, 20*time.Millisecond)
+		_, err := load{task: task{Goroutines: 2, Try: true}}.run(refusals{open{}}, 20*time.Millisecond)
 		require.ErrorIs(t, err, errNotRefused)
 	})
 }
 
 // What comes before the measurement is not in it.
 func TestLeadIsNotMeasured(t *testing.T) {
-	w := load{goroutines: 1, hot: true, section: time.Microsecond, lead: 100 * time.Millisecond, gaps: true}
+	w := load{task: task{Goroutines: 1, Hot: true, Section: time.Microsecond, Lead: 100 * time.Millisecond}, gaps: true}
 	got, err := w.run(open{}, 50*time.Millisecond)
 	require.NoError(t, err)
 	require.Positive(t, got.led)
@@ -52,7 +52,7 @@ func TestLeadIsNotMeasured(t *testing.T) {
 	require.Equal(t, []int{got.cycles}, got.shares)
 }
 
-// One who was held up by another's stall has waited from when he was to come.
+// A customer held up by another's stall has waited since it was due.
 func TestSaleCountsFromDue(t *testing.T) {
 	stall := &stalls{free: make(chan struct{})}
 	r := &saleDay{locker: stall, waits: newWaits()}
@@ -83,9 +83,9 @@ func (s *stalls) cycle(string) func(func()) error {
 
 func (s *stalls) close() {}
 
-// A failure of the library ends the load and is told.
+// A failure of the library ends the load and is reported.
 func TestFailureIsReported(t *testing.T) {
-	_, err := load{goroutines: 4}.run(failing{}, time.Minute)
+	_, err := load{task: task{Goroutines: 4}}.run(failing{}, time.Minute)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	r := &saleDay{locker: failing{}, waits: newWaits()}
 	_, err = r.open(1000, 10*time.Millisecond)

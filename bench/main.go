@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -156,7 +157,12 @@ func (o order) measure(out, tell io.Writer) error {
 	}
 	defer stopOwnServers()
 	defer stopJava()
-	defer tidyOnSignal()()
+	ctx, over := signal.NotifyContext(always, os.Interrupt, syscall.SIGTERM)
+	defer over()
+	defer context.AfterFunc(ctx, func() {
+		stopOwnServers() // they leave no files
+		os.Exit(130)
+	})()
 	for _, left := range o.leftOut {
 		fmt.Fprintf(tell, "bench: left out: %s\n", left)
 	}
@@ -187,23 +193,4 @@ func (o order) draw() error {
 		err = errors.Join(err, r.IntoReadme(readmeFile))
 	}
 	return err
-}
-
-// tidyOnSignal has an interrupt stop the rivals' servers, so that their files go, before it
-// ends the program. It returns what undoes that.
-func tidyOnSignal() (undo func()) {
-	signals, over := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case <-signals:
-			stopOwnServers()
-			os.Exit(130)
-		case <-over:
-		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(over)
-	}
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -21,36 +21,89 @@ var (
 	errEnded      = errors.New("it ended by itself")
 )
 
-// launch starts cmd on a thread of its own, which lasts as long as the process: the
-// parent-death signal follows the thread that forked. done is closed at its end.
-func launch(cmd *exec.Cmd, done chan struct{}) error {
-	cmd.SysProcAttr = dieWithParent()
+// process is a program that this one has started: a server or a worker. It is immutable
+// after launch.
+type process struct {
+	cmd  *exec.Cmd
+	log  bytes.Buffer  // what it wrote; to be read after done
+	done chan struct{} // closed when it has ended
+}
+
+// launch starts the process on a thread that lasts as long as the process does: the
+// parent-death signal is sent at the end of the thread that forked.
+func (p *process) launch() error {
+	p.done = make(chan struct{})
+	p.cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the status of a killed process says nothing
+			_ = p.cmd.Wait() // the status of a killed process says nothing
 		}
-		close(done)
+		close(p.done)
 	}()
-	return <-started
+	if err := <-started; err != nil {
+		return fmt.Errorf("%w: %w", errNotStarted, err)
+	}
+	return nil
 }
 
-// freePort is one that is probably free, below those that systems give to outgoing
-// connections.
-func freePort() int { return 12000 + rand.IntN(20000) }
+// serve starts a server and returns when ready no longer fails.
+func serve(cmd *exec.Cmd, ready func() error) (*process, error) {
+	p := &process{cmd: cmd}
+	cmd.Stdout, cmd.Stderr = &p.log, &p.log
+	if err := p.launch(); err != nil {
+		return nil, err
+	}
+	for limit := time.Now().Add(2 * patience); ; time.Sleep(5 * time.Millisecond) {
+		err := ready()
+		switch {
+		case err == nil:
+			return p, nil
+		case p.ended():
+			return nil, p.notStarted(errEnded)
+		case time.Now().After(limit):
+			return nil, p.notStarted(err)
+		}
+	}
+}
 
-// tail is the last lines of a log.
+// notStarted kills the process and returns an error with the last lines of its log.
+func (p *process) notStarted(why error) error {
+	p.kill()
+	return fmt.Errorf("%w: %s: %w; its log:\n%s", errNotStarted, p.cmd.Path, why, tail(p.log.String()))
+}
+
+// tail returns the last lines of a text.
 func tail(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
-// memoryDir makes a directory in memory, if the system has a place for it, so that no disk
-// slows anybody.
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// kill returns when the process has ended.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // fails only if the process has ended already
+	<-p.done
+}
+
+// freePort returns a port that is probably free. It lies below those that systems give to
+// outgoing connections.
+func freePort() string { return strconv.Itoa(12000 + rand.IntN(20000)) }
+
+// memoryDir makes a directory in memory if the system has a place for it, so that no disk
+// slows anything down.
 func memoryDir() (string, error) {
 	if dir, err := os.MkdirTemp("/dev/shm", "holdfast-bench-"); err == nil {
 		return dir, nil
@@ -58,70 +111,27 @@ func memoryDir() (string, error) {
 	return os.MkdirTemp("", "holdfast-bench-")
 }
 
-// process is a server that is not a Redis, with its files in a directory of its own.
-// Everything in it but the mark is immutable after startProcess.
-type process struct {
+// daemon is a server that is not a Redis, with its files in a directory of its own.
+type daemon struct {
+	*process
 	addr string
 	dir  string
-	cmd  *exec.Cmd
-	log  *os.File
-	done chan struct{} // closed when the process has ended
-	used float64       // processor time at the mark, in seconds
+	used float64 // processor time at the mark, in seconds
 }
 
-// startProcess starts a server and returns when ready does not fail any more. command gets
-// the directory of the server's files and its address.
-func startProcess(command func(dir, addr string) (*exec.Cmd, error), ready func(addr string) error) (*process, error) {
-	dir, err := memoryDir()
-	if err != nil {
-		return nil, err
-	}
-	p := &process{addr: "127.0.0.1:" + strconv.Itoa(freePort()), dir: dir, done: make(chan struct{})}
-	if p.cmd, err = command(dir, p.addr); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	if p.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	if err := launch(p.cmd, p.done); err != nil {
-		return nil, errors.Join(err, p.log.Close(), os.RemoveAll(dir))
-	}
-	if err := p.wait(ready); err != nil {
-		text, _ := os.ReadFile(p.log.Name()) // what can be had of it
-		p.stop()
-		return nil, fmt.Errorf("%s on %s: %w; its log:\n%s", p.cmd.Path, p.addr, err, tail(string(text)))
-	}
-	return p, nil
-}
+func (d *daemon) addrs() []string { return []string{d.addr} }
 
-func (p *process) wait(ready func(addr string) error) error {
-	limit := time.Now().Add(2 * patience)
-	for {
-		err := ready(p.addr)
-		if err == nil || time.Now().After(limit) {
-			return err
-		}
-		select {
-		case <-p.done:
-			return errEnded
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-func (p *process) addrs() []string { return []string{p.addr} }
-
-func (p *process) mark() error {
-	p.used = p.cpu()
+func (d *daemon) mark() error {
+	d.used = d.cpu()
 	return nil
 }
 
-func (p *process) spent() (spent, error) { return spent{cpu: p.cpu() - p.used}, nil }
+func (d *daemon) spent() (spent, error) { return spent{cpu: d.cpu() - d.used}, nil }
 
-// cpu is the processor time that it has used, in seconds; not known (NaN) but on Linux.
-func (p *process) cpu() float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+// cpu returns the processor time that the server has used, in seconds. Outside Linux it is
+// unknown (NaN).
+func (d *daemon) cpu() float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
 	_, rest, _ := strings.Cut(string(text), ") ") // the name may have spaces
 	fields := strings.Fields(rest)
 	if err != nil || len(fields) < 13 {
@@ -136,65 +146,62 @@ func (p *process) cpu() float64 {
 	return (user + system) / ticks
 }
 
-// stop kills the server, waits for its end and removes its files.
-func (p *process) stop() {
-	_ = p.cmd.Process.Kill() // fails only if the process has ended already
-	<-p.done
-	_ = p.log.Close()
-	_ = os.RemoveAll(p.dir)
+// stop kills the server and removes its files.
+func (d *daemon) stop() {
+	d.kill()
+	_ = os.RemoveAll(d.dir)
 }
 
-// running is what this program has started for rivals.
-var running = struct {
-	mu     sync.Mutex
-	stores map[string]*process // guarded by mu
-	failed map[string]error    // why they did not start; guarded by mu
-}{stores: make(map[string]*process), failed: make(map[string]error)}
+// daemons guards the running servers of all libraries.
+var daemons sync.Mutex
 
-// ownServer is the one server of a library's kind, which is started when it is first needed
-// and is warm from then on. One that has ended is started again; one that did not start
-// twice is not tried again.
-func ownServer(library string) (store, error) {
-	running.mu.Lock()
-	defer running.mu.Unlock()
-	if p, ok := running.stores[library]; ok {
-		select {
-		case <-p.done:
-			p.stop()
-			delete(running.stores, library)
-		default:
-			return p, nil
-		}
+// ownServer returns the library's own server, which starts when it is first needed and then
+// stays warm. One that has ended is replaced. One that did not start twice is not tried again.
+func (l *library) ownServer() (store, error) {
+	daemons.Lock()
+	defer daemons.Unlock()
+	if l.running != nil && l.running.ended() {
+		l.running.stop()
+		l.running = nil
 	}
-	if err := running.failed[library]; err != nil {
+	for try := 0; try < 2 && l.running == nil && (try > 0 || l.failed == nil); try++ { // again, as the port may have been taken
+		l.running, l.failed = l.start()
+	}
+	if l.failed != nil {
+		return nil, l.failed
+	}
+	return l.running, nil
+}
+
+func (l *library) start() (*daemon, error) {
+	dir, err := memoryDir()
+	if err != nil {
 		return nil, err
 	}
-	p, err := libraries[library].server()
-	if err != nil {
-		p, err = libraries[library].server() // the port may have been another's
+	d := &daemon{addr: "127.0.0.1:" + freePort(), dir: dir}
+	cmd, err := l.server(dir, d.addr)
+	if err == nil {
+		d.process, err = serve(cmd, func() error { return l.ready(d.addr) })
 	}
 	if err != nil {
-		running.failed[library] = fmt.Errorf("%w: %w", errNotStarted, err)
-		return nil, running.failed[library]
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	running.stores[library] = p
-	return p, nil
+	return d, nil
 }
 
-// abandon stops the server of a library that has failed: what it left there would be in
-// the way of the next measurement, which gets a new one.
-func abandon(library string) {
-	running.mu.Lock()
-	defer running.mu.Unlock()
-	if p, ok := running.stores[library]; ok {
-		p.stop()
-		delete(running.stores, library)
+// abandon stops the library's own server, if there is one. After a failure, what was left
+// there would disturb the next measurement, which gets a new server.
+func (l *library) abandon() {
+	daemons.Lock()
+	defer daemons.Unlock()
+	if l.running != nil {
+		l.running.stop()
+		l.running = nil
 	}
 }
 
-// stopOwnServers stops all of them.
 func stopOwnServers() {
-	for library := range libraries {
-		abandon(library)
+	for _, l := range libraries {
+		l.abandon()
 	}
 }

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// killedLease is what a holder asks for that is killed: the shortest that etcd has whole
-	// seconds for and ZooKeeper allows.
+	// killedLease is the lease of a holder that is killed: the shortest that ZooKeeper allows,
+	// and a whole number of seconds, as etcd needs.
 	killedLease = 4 * time.Second
-	// brokenLease is the lease where something else breaks. A waiter that does not notice
-	// waits for its end.
+	// brokenLease is the lease where something else breaks. A waiter that does not notice it
+	// waits for the end of the lease.
 	brokenLease = 10 * time.Second
 )
 
@@ -20,10 +20,9 @@ const (
 type breakage struct {
 	name  string
 	lease time.Duration
-	// happen returns when the waiter could have the key at the earliest.
+	// happen returns the earliest time at which the waiter could have the key.
 	happen func(st store, library string, holding *worker) (time.Time, error)
-	// forgets: Redis knows nothing of the holder any more, and may have started before
-	// happen returns.
+	// forgets: Redis no longer knows the holder, and may be back before happen returns.
 	forgets bool
 }
 
@@ -35,18 +34,14 @@ var (
 
 // workload measures how long a waiter waits after something broke.
 func (b breakage) workload(libraries ...string) workload {
-	w := workload{name: "recovery/" + b.name}
-	for _, l := range libraries {
-		w.subjects = append(w.subjects, subject{name: l, library: l, run: func(st store, _ time.Duration) (report.Sample, error) {
-			took, err := b.run(st, l)
-			return report.Sample{"ms until the waiter has it": ms(took)}, err
-		}})
-	}
-	return w
+	return workload{"recovery/" + b.name, each(libraries, 0, func(st store, library string, _ time.Duration) (report.Sample, error) {
+		took, err := b.run(st, library)
+		return report.Sample{"ms until the waiter has it": ms(took)}, err
+	})}
 }
 
-// holderPlace is the place of the process that holds the key and may be killed; a Java
-// process that is warm is at another.
+// holderPlace is the place of the process that holds the key and may be killed. Warm Java
+// processes have other places.
 const holderPlace = -1
 
 func (b breakage) run(st store, library string) (time.Duration, error) {
@@ -78,8 +73,8 @@ func (b breakage) run(st store, library string) (time.Duration, error) {
 	return b.waited(asked, begun, time.Unix(0, r.At))
 }
 
-// waited is how long the waiter went without the key that it could have had from begun on.
-// asked is when the holder had not asked for it yet.
+// waited returns how long the waiter did without the key that it could have had from begun on.
+// asked is before the holder asked for it.
 func (b breakage) waited(asked, begun, had time.Time) (time.Duration, error) {
 	switch {
 	case b.forgets || !had.Before(begun):
@@ -97,14 +92,16 @@ func leave(w *worker) {
 
 // kill kills the process that holds the key.
 func kill(_ store, _ string, holding *worker) (time.Time, error) {
-	return time.Now(), holding.kill()
+	now := time.Now()
+	holding.kill()
+	return now, nil
 }
 
-// cut cuts the connections on which releases are heard, and releases at once.
+// cut cuts the connections that bring news of releases, and releases at once.
 func cut(st store, library string, holding *worker) (time.Time, error) {
 	kinds := []string{"pubsub"}
 	if library == "rueidislock" {
-		kinds = append(kinds, "normal") // where it hears what has changed
+		kinds = append(kinds, "normal") // that brings its invalidations
 	}
 	for _, kind := range kinds {
 		if err := st.(*server).do("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Error(); err != nil {
@@ -116,69 +113,46 @@ func cut(st store, library string, holding *worker) (time.Time, error) {
 	return time.Unix(0, r.At), err
 }
 
-// restart has Redis lose everything. The holder does nothing about it.
+// restart makes Redis lose everything. The holder does not react.
 func restart(st store, _ string, _ *worker) (time.Time, error) {
 	err := st.(*server).restart()
 	return time.Now(), err
 }
 
-// holdJob holds the key.
-type holdJob struct {
-	locker
-	unlock func() error
-}
-
 func prepareHold(t task) (job, error) {
-	l, err := libraries[t.Library].open(t)
+	l, err := t.open()
 	if err != nil {
 		return nil, err
 	}
 	unlock, err := hold(l, hotKey)
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return holdJob{l, unlock}, nil
+	return func(float64) (result, error) {
+		released := time.Now()
+		return result{At: released.UnixNano()}, unlock()
+	}, err
 }
 
-// work unlocks it, and tells when.
-func (j holdJob) work(float64) (result, error) {
-	released := time.Now()
-	return result{At: released.UnixNano()}, j.unlock()
-}
-
-// askJob waits for the key and keeps the time at which it had it.
-type askJob struct {
-	locker
-	limit time.Duration
-	had   chan time.Time // one is sent
-	err   chan error     // or this
-}
-
-// prepareAsk returns when it surely waits.
+// prepareAsk returns when the waiter certainly waits.
 func prepareAsk(t task) (job, error) {
-	l, err := libraries[t.Library].open(t)
+	l, err := t.open()
 	if err != nil {
 		return nil, err
 	}
-	j := &askJob{l, t.Duration, make(chan time.Time, 1), make(chan error, 1)}
+	had, failed := make(chan time.Time, 1), make(chan error, 1) // one of them gets a value
 	cycle := l.cycle(hotKey)
 	go func() {
-		if err := cycle(func() { j.had <- time.Now() }); err != nil {
-			j.err <- err
+		if err := cycle(func() { had <- time.Now() }); err != nil {
+			failed <- err
 		}
 	}()
 	time.Sleep(settleTime)
-	return j, nil
-}
-
-func (j *askJob) work(float64) (result, error) {
-	select {
-	case had := <-j.had:
-		return result{At: had.UnixNano()}, nil
-	case err := <-j.err:
-		return result{}, fmt.Errorf("the waiter gave up: %w", err)
-	case <-time.After(j.limit):
-		return result{}, errStuck
-	}
+	return func(float64) (result, error) {
+		select {
+		case at := <-had:
+			return result{At: at.UnixNano()}, nil
+		case err := <-failed:
+			return result{}, fmt.Errorf("the waiter gave up: %w", err)
+		case <-time.After(t.Duration):
+			return result{}, errStuck
+		}
+	}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A waiter that had the key while it was held is no quick one, but for a Redis that
+// A waiter that had the key while it was held was not quick: exclusion is broken, unless Redis
 // has lost everything.
 func TestEarlyWaiter(t *testing.T) {
 	asked := time.Now()
@@ -30,7 +30,7 @@ func TestEarlyWaiter(t *testing.T) {
 	require.Zero(t, took)
 }
 
-// A lock that does not exclude is found out.
+// A lock that does not exclude is found.
 func TestRecoveryWithoutExclusion(t *testing.T) {
 	needServer(t)
 	s, err := startServer()

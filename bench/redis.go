@@ -1,37 +1,34 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// store is a server that keeps locks, or several: Redis, or what a rival has instead.
+// store is one server that keeps locks, or several: Redis, or what a rival has instead.
 type store interface {
 	addrs() []string
-	// mark begins to count what spent tells: what was executed, and the processor time.
+	// mark sets to zero what spent returns.
 	mark() error
 	spent() (spent, error)
 }
 
-// spent is what a store did meanwhile.
+// spent is what a store did since its mark.
 type spent struct {
-	calls   map[string]float64 // how often each command was executed, by its lower-case name; nil where the store does not tell
-	cpu     float64            // in seconds
-	longest float64            // ms for which one script blocked a server at most
+	calls   map[string]float64 // how often each command was executed, by its lower-case name; nil if the store does not say
+	cpu     float64            // processor time, in seconds
+	longest float64            // the longest time for which a script blocked a server, in ms
 }
 
-// during is what a store did while f ran.
+// during returns what a store did while f ran.
 func during(st store, f func() error) (spent, error) {
 	if err := st.mark(); err != nil {
 		return spent{}, err
@@ -42,8 +39,8 @@ func during(st store, f func() error) (spent, error) {
 	return st.spent()
 }
 
-// sent is how many commands the clients of a library sent, without the PINGs by which
-// rueidis watches idle connections and without what this program asks.
+// sent returns how many commands the clients of a library sent. It leaves out the PINGs by
+// which rueidis watches idle connections, and what this program asks.
 func (s spent) sent(library string) (n float64) {
 	for name, calls := range s.calls {
 		if name != "info" && name != "ping" && name != "config|resetstat" && !slices.Contains(libraries[library].inner, name) {
@@ -53,12 +50,11 @@ func (s spent) sent(library string) (n float64) {
 	return n
 }
 
-// server is a redis-server of this program's own, with a connection that asks about it.
-// Everything in it is immutable after startServer, but for restart and mark.
+// server is a redis-server that this program has started, with a connection for questions
+// about it. Only restart and mark change it.
 type server struct {
+	*process
 	addr  string
-	cmd   *exec.Cmd
-	done  chan struct{} // closed when the process has ended
 	admin rueidis.Client
 	used  float64 // processor time at the mark, in seconds
 }
@@ -66,56 +62,37 @@ type server struct {
 // startServer starts a redis-server that persists nothing, on a free port.
 func startServer() (*server, error) {
 	for try := 1; ; try++ {
-		s, err := startOn(strconv.Itoa(freePort()))
+		s, err := startOn(freePort())
 		if err == nil || try == 5 {
 			return s, err
 		}
 	}
 }
 
-func startOn(port string) (*server, error) {
-	s := &server{addr: net.JoinHostPort("127.0.0.1", port), done: make(chan struct{})}
-	s.cmd = exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1",
-		"--dir", os.TempDir(), "--save", "", "--appendonly", "no", "--latency-tracking-info-percentiles", "100")
-	var log bytes.Buffer // to be read when the process has ended
-	s.cmd.Stdout, s.cmd.Stderr = &log, &log
-	if err := launch(s.cmd, s.done); err != nil {
-		return nil, fmt.Errorf("%w: redis-server: %w", errNotStarted, err)
-	}
-	if err := s.connect(); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("%w: redis-server on %s: %w; its log:\n%s", errNotStarted, s.addr, err, tail(log.String()))
-	}
-	return s, nil
-}
-
-// connect opens the admin connection as soon as the server answers, and makes sure that it
-// is the server that was started.
-func (s *server) connect() error {
+// startOn returns when the server answers and is certainly the one that was started.
+func startOn(port string) (s *server, err error) {
+	s = &server{addr: net.JoinHostPort("127.0.0.1", port)}
 	opt := options(s.addr)
 	opt.ForceSingleClient, opt.PipelineMultiplex, opt.AlwaysRESP2 = true, -1, true
-	for limit := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		var err error
-		if s.admin, err = rueidis.NewClient(opt); err == nil {
-			break
-		}
-		select {
-		case <-s.done:
-			return errEnded
-		default:
-		}
-		if time.Now().After(limit) {
+	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1",
+		"--dir", os.TempDir(), "--save", "", "--appendonly", "no", "--latency-tracking-info-percentiles", "100")
+	s.process, err = serve(cmd, func() (err error) {
+		if s.admin, err = rueidis.NewClient(opt); err != nil {
 			return err
 		}
-	}
-	info, err := s.info()
-	if err == nil && info["process_id"] != strconv.Itoa(s.cmd.Process.Pid) {
-		err = errors.New("the port is another server's")
-	}
-	return err
+		info, err := s.info()
+		if err == nil && info["process_id"] != strconv.Itoa(cmd.Process.Pid) {
+			err = errors.New("another server has the port")
+		}
+		if err != nil {
+			s.admin.Close()
+		}
+		return err
+	})
+	return s, err
 }
 
-// options are those of every client but rueidislock's, which needs the cache.
+// options returns the options of every client but rueidislock's, which needs the cache.
 func options(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
 }
@@ -151,7 +128,7 @@ func (s *server) spent() (spent, error) {
 	return all, nil
 }
 
-// info is what INFO tells, by field.
+// info is the reply of INFO, by field.
 type info map[string]string
 
 func (s *server) info() (info, error) {
@@ -165,7 +142,7 @@ func (s *server) info() (info, error) {
 	return fields, err
 }
 
-// number is what follows label in a field, up to a comma; 0 if there is none.
+// number returns what follows label in a field, up to a comma; 0 if there is none.
 func (i info) number(field, label string) float64 {
 	_, rest, _ := strings.Cut(i[field], label)
 	rest, _, _ = strings.Cut(rest, ",")
@@ -173,10 +150,10 @@ func (i info) number(field, label string) float64 {
 	return n
 }
 
-// cpu is the processor time that the server has used, in seconds.
+// cpu returns the processor time that the server has used, in seconds.
 func (i info) cpu() float64 { return i.number("used_cpu_user", "") + i.number("used_cpu_sys", "") }
 
-// empty makes the server as good as new, but for the scripts that it knows. One that has
+// empty makes the server as good as new, except that it still knows scripts. One that has
 // ended is replaced.
 func (s *server) empty() error {
 	if s.do("FLUSHALL").Error() == nil {
@@ -185,8 +162,8 @@ func (s *server) empty() error {
 	return s.restart()
 }
 
-// restart kills the server and starts another in its place, which knows nothing. It must
-// not run beside other calls.
+// restart kills the server and starts an empty one in its place. It must not run beside
+// other calls.
 func (s *server) restart() error {
 	_, port, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -201,13 +178,9 @@ func (s *server) restart() error {
 	return nil
 }
 
-// stop kills the server and waits for its end.
 func (s *server) stop() {
-	if s.admin != nil {
-		s.admin.Close()
-	}
-	_ = s.cmd.Process.Kill() // fails only if the process has ended already
-	<-s.done
+	s.admin.Close()
+	s.kill()
 }
 
 // nodes are independent servers.

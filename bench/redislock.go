@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -11,7 +10,7 @@ import (
 
 var redislockLibrary = &library{open: openRedislock, inner: []string{"set", "get", "getrange", "del", "pexpire", "pttl"}}
 
-// redislockPause is the time between two tries in its authors' own example.
+// redislockPause is the time between two tries, as in its authors' example.
 const redislockPause = 100 * time.Millisecond
 
 // redislocker asks under a deadline far away: without one, redislock gives up after the lease.
@@ -40,19 +39,14 @@ func (l *redislocker) cycle(key string) func(func()) error {
 	}
 }
 
-func (l *redislocker) tries(key string) func() (bool, error) {
-	return func() (bool, error) {
-		_, err := l.locker.Obtain(l.ctx, key, l.lease, nil)
-		if errors.Is(err, redislock.ErrNotObtained) {
-			return false, nil
-		}
-		return err == nil, err
-	}
+func (l *redislocker) try(key string) (bool, error) {
+	_, err := l.locker.Obtain(l.ctx, key, l.lease, nil)
+	return unlessRefused(err, redislock.ErrNotObtained)
 }
 
 func (l *redislocker) close() {
 	l.cancel()
-	_ = l.client.Close() // perhaps a second time
+	_ = l.client.Close() // it ends in any case
 }
 
 // quiet keeps go-redis from writing to the terminal.

@@ -97,14 +97,12 @@ func (l *redsyncer) cycle(key string) func(func()) error {
 	}
 }
 
-func (l *redsyncer) tries(key string) func() (bool, error) {
-	return func() (bool, error) {
-		err := l.mutex(key).TryLock()
-		if refused(err) {
-			return false, nil
-		}
-		return err == nil, err
+func (l *redsyncer) try(key string) (bool, error) {
+	err := l.mutex(key).TryLock()
+	if refused(err) {
+		return false, nil
 	}
+	return err == nil, err
 }
 
 func (l *redsyncer) close() {

@@ -26,7 +26,7 @@ func TestRedsyncByRueidis(t *testing.T) {
 	ms, err := s.do("PTTL", "key").AsInt64()
 	require.NoError(t, err)
 	require.InDelta(t, 60_000, ms, 5000)
-	got, err := l.tries("key")()
+	got, err := l.try("key")
 	require.NoError(t, err)
 	require.False(t, got)
 	require.NoError(t, s.do("SCRIPT", "FLUSH").Error())
@@ -38,7 +38,7 @@ func TestRedsyncByRueidis(t *testing.T) {
 	require.True(t, released)
 	_, err = m.Unlock()
 	require.ErrorIs(t, err, redsync.ErrLockAlreadyExpired)
-	got, err = l.tries("key")()
+	got, err = l.try("key")
 	require.NoError(t, err)
 	require.True(t, got)
 

@@ -12,9 +12,9 @@ import (
 // ringPass is all that a hand-over is on the ring: a message to the next.
 const ringPass = `return redis.call('PUBLISH', KEYS[1], ARGV[1])`
 
-// ringQueuePass and ringQueueEnter are what a hand-over does besides to Redisson's
-// layout of a fair queue, at the least: the lock goes from one owner to the next, who
-// leaves the queue; and the first enters again.
+// ringQueuePass and ringQueueEnter are the least that a hand-over also does in Redisson's
+// layout of a fair queue: the lock goes from one owner to the next, which leaves the queue; and
+// the first one enters again.
 const (
 	ringQueuePass = `
 redis.call('HDEL', KEYS[2], ARGV[2])
@@ -31,56 +31,45 @@ return redis.call('ZADD', KEYS[2], '1', ARGV[1])`
 
 var ringSHA, ringQueuePassSHA, ringQueueEnterSHA = sha(ringPass), sha(ringQueuePass), sha(ringQueueEnter)
 
-// ring is the floor of a hand-over in a strict order: a token goes round the
-// participants, each in another process than the one before, by one script call
-// and one message for each step. There is no lock in it. A participant is one
-// goroutine; its number is goroutine × processes + process.
+// ring is the floor of a hand-over in a strict order: a token goes round the participants,
+// each in another process than the one before, by one script call and one message for each
+// step. There is no lock in it. A participant is one goroutine. Its number is goroutine ×
+// processes + process.
 //
-// With a queue, it is the floor of a lock in Redisson's layout: the calls do to the
-// queue what they have to, but decide nothing by it, and a participant makes another
-// call before it waits again, as whoever wants a lock once more has to say so.
+// With a queue, it is the floor of a lock in Redisson's layout. The calls do to the queue what
+// they must, but decide nothing by it. A participant makes another call before it waits again,
+// because whatever wants a lock once more has to say so.
 type ring struct {
-	client   rueidis.Client
-	heard    rueidis.DedicatedClient
-	deadline deadline
-	at       task            // the place of this process among others; immutable
-	queue    bool            // immutable
-	turns    []chan struct{} // by goroutine: the token, one slot
-	joined   int             // goroutines so far; owned by the caller of cycle
+	*floor
+	heard  rueidis.DedicatedClient
+	at     task            // the place of this process among others; immutable
+	queue  bool            // immutable
+	turns  []chan struct{} // by goroutine: the token, one slot
+	joined int             // goroutines so far; owned by the caller of cycle
 
 	once  sync.Once
 	ended chan struct{} // closed by end
 	why   error         // immutable once ended is closed
 }
 
-// openRing subscribes before it returns, so that a ring whose processes have all done so
-// loses no message.
+// openRing subscribes before it returns, so that no message is lost once all processes have
+// returned.
 func openRing(queue bool) func(task) (locker, error) {
 	return func(at task) (locker, error) {
-		client, err := rueidis.NewClient(options(at.Addrs[0]))
+		f, err := newFloor(at, ringPass, ringQueuePass, ringQueueEnter)
 		if err != nil {
 			return nil, err
 		}
-		r := &ring{client: client, at: at, queue: queue, ended: make(chan struct{})}
+		r := &ring{floor: f, at: at, queue: queue, ended: make(chan struct{})}
 		for range at.Goroutines {
 			r.turns = append(r.turns, make(chan struct{}, 1))
 		}
 		if at.Process == 0 {
 			r.turns[0] <- struct{}{}
 		}
-		r.heard, _ = client.Dedicate()
+		r.heard, _ = r.client.Dedicate()
 		r.heard.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: r.hear})
-		err = r.heard.Do(always, r.heard.B().Subscribe().Channel(ringChannel(at.Process)).Build()).Error()
-		for _, script := range []string{ringPass, ringQueuePass, ringQueueEnter} {
-			if err == nil {
-				err = client.Do(always, client.B().ScriptLoad().Script(script).Build()).Error()
-			}
-		}
-		if err != nil {
-			r.close()
-			return nil, err
-		}
-		return r, nil
+		return r, r.heard.Do(always, r.heard.B().Subscribe().Channel(ringChannel(at.Process)).Build()).Error()
 	}
 }
 
@@ -105,53 +94,46 @@ func (r *ring) hear(m rueidis.PubSubMessage) {
 		r.end(fmt.Errorf("ring: message %q to process %d", m.Message, r.at.Process))
 		return
 	}
-	r.turns[next/r.at.Processes] <- struct{}{} // free: there is one token
+	r.turns[next/r.at.Processes] <- struct{}{} // has room: there is one token
 }
 
-// cycle makes a participant of the ring on the key that all want, and nothing
-// but a call to Redis on others. When the load is over, the token stops with the
-// first who has gone, and the others' cycles end without a section.
+// cycle makes a participant of the ring if all want the key; on other keys it only calls
+// Redis. When the load is over, the token stops at the first participant that has gone, and the
+// cycles of the others end without a section.
 func (r *ring) cycle(key string) func(func()) error {
 	if key != hotKey {
 		return func(inside func()) error {
 			inside()
-			_, err := r.call(ringSHA, []string{ringNobody}, "0")
+			_, err := r.call(ringSHA, 1, ringNobody, "0")
 			return err
 		}
 	}
 	turn := r.turns[r.joined]
-	me := ringOwner(r.joined*r.at.Processes + r.at.Process)
-	next := (r.joined*r.at.Processes + r.at.Process + 1) % (r.at.Processes * r.at.Goroutines)
-	channel, number := ringChannel(next%r.at.Processes), strconv.Itoa(next)
+	me := r.joined*r.at.Processes + r.at.Process
+	next := (me + 1) % (r.at.Processes * r.at.Goroutines)
+	mine, other, channel, number := ringOwner(me), ringOwner(next), ringChannel(next%r.at.Processes), strconv.Itoa(next)
 	r.joined++
-	return func(inside func()) error {
+	return func(inside func()) (err error) {
 		select {
 		case <-turn:
 		case <-r.ended:
 			return r.why
 		}
 		inside()
-		heard, err := r.pass(channel, number, me, ringOwner(next))
+		var heard int64
+		if r.queue {
+			heard, err = r.call(ringQueuePassSHA, 4, channel, ringLock, ringQueue, ringScores, number, mine, other)
+		} else {
+			heard, err = r.call(ringSHA, 1, channel, number)
+		}
 		if err == nil && heard != 1 {
 			err = fmt.Errorf("ring: %d heard of the turn of %s", heard, number)
 		}
 		if err == nil && r.queue {
-			_, err = r.call(ringQueueEnterSHA, []string{ringQueue, ringScores}, me)
+			_, err = r.call(ringQueueEnterSHA, 2, ringQueue, ringScores, mine)
 		}
 		return err
 	}
-}
-
-func (r *ring) pass(channel, number, me, next string) (heard int64, err error) {
-	if r.queue {
-		return r.call(ringQueuePassSHA, []string{channel, ringLock, ringQueue, ringScores}, number, me, next)
-	}
-	return r.call(ringSHA, []string{channel}, number)
-}
-
-func (r *ring) call(sha string, keys []string, args ...string) (int64, error) {
-	cmd := r.client.B().Evalsha().Sha1(sha).Numkeys(int64(len(keys))).Arg(keys...).Arg(args...).Build()
-	return r.client.Do(r.deadline.context(), cmd).AsInt64()
 }
 
 // over ends the waits when the load is over.
@@ -169,5 +151,5 @@ var errRingClosed = errors.New("ring: closed")
 func (r *ring) close() {
 	r.end(errRingClosed)
 	r.heard.Close()
-	r.client.Close()
+	r.floor.close()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The token visits all participants in turn, each in another process than the
-// one before, and each step is one call and one message, or a call more with a queue.
+// The token visits all participants in turn, each in another process than the one before. Each
+// step is one call and one message, and one more call with a queue.
 func TestRing(t *testing.T) {
 	for name, queue := range map[string]bool{"bare": false, "with a queue": true} {
 		t.Run(name, func(t *testing.T) { testRing(t, queue) })
@@ -61,8 +61,8 @@ func testRing(t *testing.T, queue bool) {
 	require.InDelta(t, calls, did.calls["evalsha"], 0)
 }
 
-// Whoever waits for the token is let go when the load is over, without a section,
-// and when the ring is closed, with an error.
+// The wait for the token ends without a section when the load is over, and with an error when
+// the ring is closed.
 func TestRingEnds(t *testing.T) {
 	needServer(t)
 	s, err := startServer()

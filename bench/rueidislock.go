@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -42,14 +41,9 @@ func (l rueidislocker) keep(key string) (kept, error) {
 	return ctx, err
 }
 
-func (l rueidislocker) tries(key string) func() (bool, error) {
-	return func() (bool, error) {
-		_, _, err := l.TryWithContext(always, key)
-		if errors.Is(err, rueidislock.ErrNotLocked) {
-			return false, nil
-		}
-		return err == nil, err
-	}
+func (l rueidislocker) try(key string) (bool, error) {
+	_, _, err := l.TryWithContext(always, key)
+	return unlessRefused(err, rueidislock.ErrNotLocked)
 }
 
 func (l rueidislocker) close() { l.Close() }

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// saleKeys are wanted by Zipf's law: one in six or seven wants the first.
+	// saleKeys are chosen by Zipf's law: one customer in six or seven wants the first.
 	saleKeys = 10_000
-	// saleSection is what a sale takes at least; the system sleeps a little longer.
+	// saleSection is the least time that a sale takes. The system sleeps a little longer.
 	saleSection = 200 * time.Microsecond
-	// saleLimit ends the run: the rate before is the highest that is served.
+	// saleLimit ends the run: the rate before is the highest that was served.
 	saleLimit = 100 * time.Millisecond
-	// saleCrowd is how many may wait at a time. More are not let in: the rate is not served.
+	// saleCrowd is how many may wait at a time. If more come, the rate was not served.
 	saleCrowd = 5000
 
 	saleFirst  = 500 // a second
@@ -29,31 +29,25 @@ const (
 )
 
 // sale is a flash sale in one process: many keys, some of them hot, and customers that come
-// at a rate whether those before them have been served or not. The rate rises until the p99
+// at a rate, whether those before them have been served or not. The rate rises until the p99
 // wait is above saleLimit.
 //
-// A wait is from the time at which the customer was to come, so that one that was held up by a
-// stall counts for all of it (no coordinated omission). Costs are those of all rates together.
+// A wait begins when the customer is due, so that a stall counts in full for each customer
+// that it held up (no coordinated omission). Costs are those of all rates together.
 func sale(libraries ...string) workload {
-	w := workload{name: fmt.Sprintf("flash sale/%d keys × %v", saleKeys, saleSection)}
-	for _, l := range libraries {
-		w.subjects = append(w.subjects, subject{name: l, library: l, run: func(st store, d time.Duration) (report.Sample, error) {
-			return sell(st, l, d/2)
-		}})
-	}
-	return w
+	return workload{fmt.Sprintf("flash sale/%d keys × %v", saleKeys, saleSection), each(libraries, 0, sell)}
 }
 
-// sell raises the rate, each for d.
+// sell raises the rate. Each lasts for half of d.
 func sell(st store, library string, d time.Duration) (report.Sample, error) {
-	workers, end, err := fleet{1}.start(task{Role: "sale", Addrs: st.addrs(), Library: library, Duration: d})
+	workers, end, err := fleet{1}.start(st, task{Role: "sale", Library: library, Duration: d / 2})
 	defer end()
 	if err != nil {
 		return nil, err
 	}
 	var all []result
 	rates, highest := report.Sample{"cycles/s": 0}, newWaits()
-	store, err := during(st, func() error {
+	did, err := during(st, func() error {
 		for rate := float64(saleFirst); rate < saleLast; rate *= saleGrowth {
 			results, err := together(workers, rate)
 			if err != nil {
@@ -78,46 +72,30 @@ func sell(st store, library string, d time.Duration) (report.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	got := costs(all, highest, store, library)
+	got := costs(all, highest, did, library)
 	maps.Copy(got, rates)
 	return got, nil
 }
 
-// saleJob is a shop that is open.
-type saleJob struct {
-	locker
-	each time.Duration // how long one rate lasts
-}
-
 func prepareSale(t task) (job, error) {
-	l, err := libraries[t.Library].open(t)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.cycle(warmed)(func() {}); err != nil {
-		l.close()
-		return nil, err
-	}
-	return saleJob{l, t.Duration}, nil
-}
-
-// work opens the shop at one rate.
-func (j saleJob) work(rate float64) (r result, err error) {
-	day := &saleDay{locker: j.locker, waits: newWaits()}
-	before := allocatedSince(allocations{})
-	served, err := day.open(rate, j.each)
-	allocs := allocatedSince(before)
-	day.mu.Lock()
-	defer day.mu.Unlock()
-	if err != nil {
+	l, err := t.openWarm()
+	return func(rate float64) (r result, err error) {
+		day := &saleDay{locker: l, waits: newWaits()}
+		before := allocatedSince(allocations{})
+		served, err := day.open(rate, t.Duration)
+		allocs := allocatedSince(before)
+		day.mu.Lock()
+		defer day.mu.Unlock()
+		if err != nil {
+			return r, err
+		}
+		r.All, r.Allocated, r.Objects, r.Bytes = int(day.waits.TotalCount()), int(day.waits.TotalCount()), allocs.objects, allocs.bytes
+		if !served {
+			r.Figures = report.Sample{waitLeft: float64(day.crowd.Load())}
+		}
+		r.Waits, err = encoded(day.waits)
 		return r, err
-	}
-	r.All, r.Allocated, r.Objects, r.Bytes = int(day.waits.TotalCount()), int(day.waits.TotalCount()), allocs.objects, allocs.bytes
-	if !served {
-		r.Figures = report.Sample{waitLeft: float64(day.crowd.Load())}
-	}
-	r.Waits, err = encoded(day.waits)
-	return r, err
+	}, err
 }
 
 // saleDay is one rate.
@@ -132,7 +110,7 @@ type saleDay struct {
 	failure error                   // guarded by mu
 }
 
-// open lets customers come for d; false if so many waited that not all were let in.
+// open lets customers come for d. It returns false if more waited than saleCrowd allows.
 func (r *saleDay) open(rate float64, d time.Duration) (served bool, err error) {
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, saleKeys-1)
 	begun, served := time.Now(), true
@@ -149,7 +127,7 @@ func (r *saleDay) open(rate float64, d time.Duration) (served bool, err error) {
 	if err := finish(0, &r.group); err != nil && served {
 		return false, err
 	} else if err != nil {
-		return false, nil // so many that they cannot be served in patience, either
+		return false, nil // a crowd that patience is too short for
 	}
 	return served, r.failure
 }

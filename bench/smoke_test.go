@@ -32,7 +32,7 @@ func needServer(t testing.TB) {
 }
 
 // needRival skips a test of a rival whose programs are not here; with RIVALS=1 it fails.
-// Redisson needs that, too, as Maven loads it.
+// So it does for Redisson, which Maven loads.
 func needRival(t *testing.T, name string) {
 	t.Helper()
 	if testing.Short() {
@@ -54,8 +54,8 @@ func needRival(t *testing.T, name string) {
 	}
 }
 
-// Every workload runs, small, and tells all that its targets need. Rivals are left out where
-// they would have to wait: one of them got stuck there at times.
+// Every workload runs, small, and has all figures that its targets need. Rivals are left out
+// where they would have to wait, as one of them got stuck there at times.
 func TestWorkloads(t *testing.T) {
 	needServer(t)
 	for _, w := range []workload{
@@ -99,9 +99,9 @@ func TestRivals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			needRival(t, name)
 			does := map[string]subject{
-				"own keys":  fleet{4}.subject(name, name, work{}),
-				"one key":   fleet{2}.subject(name, name, work{hot: true, section: time.Millisecond}),
-				"processes": fleet{1, 1}.subject(name, name, work{hot: true}),
+				"own keys":  {name, name, 0, fleet{4}.does(work{})},
+				"one key":   {name, name, 0, fleet{2}.does(work{hot: true, section: time.Millisecond})},
+				"processes": {name, name, 0, fleet{1, 1}.does(work{hot: true})},
 			}
 			for of, s := range does {
 				w := workload{name: of, subjects: []subject{s}}
@@ -127,7 +127,7 @@ func TestRedisson(t *testing.T) {
 	javaWarm = 100 * time.Millisecond
 	for i, w := range []workload{
 		holderKilled.workload("Redisson", "Redisson fair", "Redisson spin"), connectionsCut.workload("Redisson"), redisRestarted.workload("Redisson"),
-		sale("Redisson"), {"try", fleet{8}.subjects(work{try: true}, "Redisson")}, waiting("wait", 50, 1, "Redisson", "Redisson fair"),
+		sale("Redisson"), {"try", each([]string{"Redisson"}, 0, fleet{8}.does(work{try: true}))}, waiting("wait", 50, 1, "Redisson", "Redisson fair"),
 		held("held", 300, 1500*time.Millisecond, 0, "Redisson"),
 	} {
 		m, err := w.measure(1, 50*time.Millisecond, io.Discard)
@@ -137,13 +137,12 @@ func TestRedisson(t *testing.T) {
 			require.NotEmpty(t, m.Rounds[0][s.name], w.name)
 		}
 		if i == 0 {
-			require.NoError(t, javaWorkers[0].kill())
-			<-javaWorkers[0].done
+			javaWorkers[0].kill()
 		}
 	}
 }
 
-// Rivals with servers of their own do every kind of work, too.
+// Rivals with servers of their own do every kind of work.
 func TestOwnServers(t *testing.T) {
 	needServer(t)
 	defer stopOwnServers()

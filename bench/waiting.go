@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// settleTime is after the last waiter has asked, until it surely waits.
+	// settleTime is the time after which one that has asked certainly waits.
 	settleTime = 500 * time.Millisecond
 	// longLease is beyond any measurement: no renewal falls into it.
 	longLease = 10 * time.Minute
@@ -22,32 +22,28 @@ const (
 )
 
 // waiting is goroutines that wait for a key that another client of their process holds. It
-// tells what they cost for some times d, and how long it takes until each has had the key.
+// measures what they cost for some times d, and how long it takes until each has had the key.
 //
 // Bytes are heap and stacks of the process, less those of as many goroutines that are parked
 // in a select, and without what the first waiter needs for all (the connection that hears
-// messages). Stacks come in powers of two: all these goroutines have used 1 KiB of theirs
-// before, as callers have, so that those of 4 KiB are compared. Of Java it is the heap alone,
+// messages). Stacks come in powers of two. All these goroutines have used 1 KiB of theirs
+// before, as callers have, so that stacks of 4 KiB are compared. Of Java it is the heap alone,
 // less that of parked threads.
 func waiting(name string, waiters, times int, libraries ...string) workload {
-	w := workload{name: name}
-	for _, l := range libraries {
-		w.subjects = append(w.subjects, subject{name: l, library: l, run: func(st store, d time.Duration) (report.Sample, error) {
-			return wait(st, l, waiters, time.Duration(times)*d)
-		}})
-	}
-	return w
+	return workload{name, each(libraries, 0, func(st store, library string, d time.Duration) (report.Sample, error) {
+		return wait(st, library, waiters, time.Duration(times)*d)
+	})}
 }
 
-func wait(st store, name string, waiters int, d time.Duration) (report.Sample, error) {
+func wait(st store, library string, waiters int, d time.Duration) (report.Sample, error) {
 	t := task{
-		Role: "wait", Addrs: st.addrs(), Library: name, Count: waiters, Hot: true,
+		Role: "wait", Library: library, Count: waiters, Hot: true,
 		Lease: longLease, Duration: patience + time.Duration(waiters)*time.Millisecond,
 	}
-	if l := libraries[name]; l.java != "" || l.server != nil {
-		t.Lease = 0 // they have no commands to count, or a holder that asks for such a lease by itself
+	if l := libraries[library]; l.java != "" || l.server != nil {
+		t.Lease = 0 // they have no commands to count, or a holder that asks for such a lease itself
 	}
-	workers, end, err := fleet{1}.start(t)
+	workers, end, err := fleet{1}.start(st, t)
 	defer end()
 	if err != nil {
 		return nil, err
@@ -59,17 +55,13 @@ func wait(st store, name string, waiters int, d time.Duration) (report.Sample, e
 	if err != nil {
 		return nil, err
 	}
-	var results []result
-	store, err := during(st, func() (err error) {
-		results, err = together(workers, 0)
-		return err
-	})
+	results, did, err := observed(st, workers)
 	if err != nil {
 		return nil, err
 	}
 	got := results[0].Figures
 	if before.calls != nil {
-		got["commands/s"] = before.sent(name) / d.Seconds()
+		got["commands/s"] = before.sent(library) / d.Seconds()
 	}
 	if left := got[waitLeft]; left > 0 {
 		return got, fmt.Errorf("%w: %.0f of %d waiters had not had the key %v after its release", errIncomplete, left, waiters, t.Duration)
@@ -78,45 +70,40 @@ func wait(st store, name string, waiters int, d time.Duration) (report.Sample, e
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(got, costs(results, waits, store, name))
+	maps.Copy(got, costs(results, waits, did, library))
 	got["cycles/s"] = float64(results[0].All) / got["ms to serve all"] * 1e3
 	return got, nil
 }
 
 // waitJob is waiters that wait.
 type waitJob struct {
-	holding, locker locker
-	unlock          func() error
-	waiters         int
-	limit           time.Duration
-	each, bare      added
-	errs            chan error // of each cycle
-	group           sync.WaitGroup
+	unlock     func() error
+	waiters    int
+	limit      time.Duration
+	each, bare added
+	errs       chan error // of each cycle
+	group      sync.WaitGroup
 
 	mu       sync.Mutex
 	released time.Time               // guarded by mu
 	waits    *hdrhistogram.Histogram // ns from released to having the key; guarded by mu
 }
 
-func prepareWait(t task) (_ job, err error) {
+func prepareWait(t task) (job, error) {
 	j := &waitJob{waiters: t.Count, limit: t.Duration, waits: newWaits(), errs: make(chan error, t.Count+1)}
-	defer func() {
-		if err != nil {
-			j.close()
-		}
-	}()
-	library := libraries[t.Library]
-	if j.holding, err = library.open(t); err != nil {
+	holding, err := t.open()
+	if err != nil {
 		return nil, err
 	}
-	if j.unlock, err = hold(j.holding, hotKey); err != nil {
+	if j.unlock, err = hold(holding, hotKey); err != nil {
 		return nil, err
 	}
-	if j.locker, err = library.open(t); err != nil {
+	locker, err := t.open()
+	if err != nil {
 		return nil, err
 	}
 	settle := settleTime
-	if library.server != nil {
+	if libraries[t.Library].server != nil {
 		settle += time.Duration(t.Count) * 2 * time.Millisecond // each waiter is a write there
 	}
 	j.park(2 * t.Count)() // so that the runtime has the goroutines' own memory
@@ -127,17 +114,17 @@ func prepareWait(t task) (_ job, err error) {
 
 	cycles := make([]func(func()) error, t.Count+1)
 	for i := range cycles {
-		cycles[i] = j.locker.cycle(hotKey)
+		cycles[i] = locker.cycle(hotKey)
 	}
 	j.ask(cycles[:1], settle)
 	before = memoryNow()
 	j.ask(cycles[1:], settle)
 	j.each = memoryNow().since(before, t.Count)
 	runtime.KeepAlive(cycles)
-	return j, nil
+	return j.work, nil
 }
 
-// ask returns when they surely wait.
+// ask returns when the cycles certainly wait.
 func (j *waitJob) ask(cycles []func(func()) error, settle time.Duration) {
 	served := j.served
 	for _, cycle := range cycles {
@@ -146,7 +133,7 @@ func (j *waitJob) ask(cycles []func(func()) error, settle time.Duration) {
 	time.Sleep(settle)
 }
 
-// served is what each does that has the key.
+// served is the section of each waiter.
 func (j *waitJob) served() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -167,7 +154,7 @@ func (j *waitJob) work(float64) (r result, err error) {
 	allocs := allocatedSince(before)
 	r.Objects, r.Bytes, r.All, r.Allocated = allocs.objects, allocs.bytes, j.waiters+1, j.waiters+1
 	r.Figures = report.Sample{
-		"bytes/waiter":       j.each.heap - j.bare.heap + max(j.each.stack-j.bare.stack, 0), // less is how the runtime keeps stacks
+		"bytes/waiter":       j.each.heap - j.bare.heap + max(j.each.stack-j.bare.stack, 0), // below 0 it is how the runtime keeps stacks
 		"heap bytes/waiter":  j.each.heap - j.bare.heap,
 		"stack bytes/waiter": j.each.stack - j.bare.stack,
 		"goroutines/waiter":  j.each.goroutines - j.bare.goroutines,
@@ -185,15 +172,7 @@ func (j *waitJob) work(float64) (r result, err error) {
 	return r, err
 }
 
-func (j *waitJob) close() {
-	for _, l := range []locker{j.locker, j.holding} {
-		if l != nil {
-			l.close()
-		}
-	}
-}
-
-// park starts n goroutines that wait for nothing, and returns what ends them.
+// park starts n goroutines that do nothing until end.
 func (j *waitJob) park(n int) (end func()) {
 	over, never := make(chan struct{}), make(chan struct{})
 	for range n {
@@ -213,7 +192,7 @@ func (j *waitJob) park(n int) (end func()) {
 	}
 }
 
-// deep calls f from a stack of which 1 KiB is used.
+// deep calls f with 1 KiB of the stack in use.
 //
 //go:noinline
 func deep(f func()) {
@@ -237,10 +216,10 @@ func memoryNow() memory {
 	return memory{int64(m.HeapAlloc), int64(m.StackInuse), runtime.NumGoroutine()}
 }
 
-// added is what each of many brought with it.
+// added is what each of many goroutines or leases added.
 type added struct{ heap, stack, goroutines float64 }
 
-// since shares what was added among n.
+// since divides what was added by n.
 func (m memory) since(before memory, n int) added {
 	each := float64(n)
 	return added{

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,19 +11,17 @@ import (
 	"time"
 )
 
-// worker is a process that does tasks, of Go or Java. A Java process does many, as it has
-// to warm up. What comes after done belongs to the goroutine that uses it, the rest is
-// immutable.
+// worker is a process, in Go or Java, that does tasks. A Java process does many, as it has to
+// warm up. The second group of fields belongs to the goroutine that uses the worker; the
+// others are immutable.
 type worker struct {
-	cmd  *exec.Cmd
+	*process
 	in   io.WriteCloser
 	pipe *os.File // its output
 	out  *json.Decoder
-	log  *bytes.Buffer // to be read when the process has ended
-	done chan struct{}
 
-	works  time.Duration   // how long its task takes, as planned
-	ready  bool            // it has answered, once
+	works  time.Duration   // how long its task is planned to take
+	ready  bool            // it has answered once
 	broken bool            // it did not do what it should
 	warm   map[string]bool // the kinds of work that a Java process has done
 }
@@ -65,20 +62,19 @@ func startSelf() (*worker, error) {
 }
 
 func newWorker(cmd *exec.Cmd) (w *worker, err error) {
-	w = &worker{cmd: cmd, log: &bytes.Buffer{}, done: make(chan struct{})}
-	cmd.Stderr = io.MultiWriter(os.Stderr, w.log)
+	w = &worker{process: &process{cmd: cmd}}
+	cmd.Stderr = io.MultiWriter(os.Stderr, &w.log)
 	if w.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	// A pipe of the system's own: StdoutPipe's is closed by the wait for the process.
+	// Not StdoutPipe: the wait for the process would close it before all is read.
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	cmd.Stdout = write
 	w.pipe, w.out = read, json.NewDecoder(bufio.NewReader(read))
-	err = launch(cmd, w.done)
-	if err := errors.Join(err, write.Close()); err != nil {
+	if err := errors.Join(w.launch(), write.Close()); err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
 	return w, nil
@@ -107,16 +103,14 @@ func (w *worker) result() (result, error) { return w.hear(w.works) }
 // hear waits for an answer, and kills a process that takes much longer for it than planned.
 func (w *worker) hear(planned time.Duration) (r result, err error) {
 	most := 2*planned + 3*patience
-	timer := time.AfterFunc(most, func() { _ = w.kill() })
+	timer := time.AfterFunc(most, w.kill)
 	err = w.out.Decode(&r)
 	late := !timer.Stop()
 	switch {
 	case err != nil && late:
 		err = fmt.Errorf("killed, as it took longer than %v: %w", most, err)
 	case err != nil && !w.ready:
-		_ = w.kill()
-		<-w.done
-		err = fmt.Errorf("%w: %s: %w; its log:\n%s", errNotStarted, w.cmd.Path, err, tail(w.log.String()))
+		err = w.notStarted(err)
 	case err == nil && r.Failure != "":
 		err = errors.New(r.Failure)
 	}
@@ -141,21 +135,9 @@ func (w *worker) end() {
 	}
 }
 
-func (w *worker) kill() error { return w.cmd.Process.Kill() }
-
-func (w *worker) ended() bool {
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // stop ends the process. It may be repeated.
 func (w *worker) stop() {
 	_ = w.in.Close()
-	_ = w.kill() // fails only if the process has ended already
-	<-w.done
-	_ = w.pipe.Close() // nobody reads any more
+	w.kill()
+	_ = w.pipe.Close() // nothing reads it any more
 }

@@ -28,16 +28,15 @@ func (anybody) cycle(string) func(func()) error {
 
 func (anybody) close() {}
 
-// Sections that overlap in two processes are found out, where each process alone has
-// one at a time.
+// Sections that overlap in two processes are found, although each process has one at a time.
 func TestProcessesWithoutExclusion(t *testing.T) {
 	needServer(t)
 	s, err := startServer()
 	require.NoError(t, err)
 	defer s.stop()
-	_, err = fleet{1, 1}.subject(anybodyName, anybodyName, work{hot: true, section: time.Millisecond}).run(s, 50*time.Millisecond)
+	_, err = fleet{1, 1}.does(work{hot: true, section: time.Millisecond})(s, anybodyName, 50*time.Millisecond)
 	require.ErrorContains(t, err, errBroken.Error())
-	_, err = fleet{1, 1}.subject(anybodyName, anybodyName, work{section: time.Millisecond}).run(s, 50*time.Millisecond)
+	_, err = fleet{1, 1}.does(work{section: time.Millisecond})(s, anybodyName, 50*time.Millisecond)
 	require.NoError(t, err, "keys of their own")
 }
 
@@ -76,8 +75,8 @@ func init() {
 	}}
 }
 
-// A process that does not start is no fault of the library's: it is told with its
-// log, and makes the run fail.
+// A process that does not start is no fault of the library's: the error has its log, and makes
+// the run fail.
 func TestWorkerThatDoesNotStart(t *testing.T) {
 	_, err := startWorker(task{Role: "load", Library: endsName})
 	require.ErrorIs(t, err, errNotStarted)
@@ -101,7 +100,7 @@ func TestJavaThatDoesNotStart(t *testing.T) {
 	require.ErrorContains(t, err, "no such class")
 }
 
-// One that has worked and then ends is the library's.
+// One that ends after it has worked is the library's fault.
 func TestJavaThatEnds(t *testing.T) {
 	w := javaOf(t, "read task\necho '{}'\nread task\nexit 1\n")
 	require.NoError(t, w.take(task{}))

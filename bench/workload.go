@@ -20,26 +20,35 @@ type workload struct {
 	subjects []subject // the first one is ours
 }
 
+// measurement has a library do some work once, for about d, on an empty store.
+type measurement func(st store, library string, d time.Duration) (report.Sample, error)
+
 // subject is a library, or one library with some settings, that does the work.
 type subject struct {
 	name    string
 	library string
-	nodes   int // how many servers it needs of its own; 0: the one of the workload, or what the library has instead
-	// run does the work once, for about d, on an empty store.
-	run func(st store, d time.Duration) (report.Sample, error)
+	nodes   int // how many servers it needs of its own; 0: the one of the workload, or the library's own
+	run     measurement
 }
 
-// rival: a failure is noted in the report and does not make the run fail, unless it is that
-// a server does not start.
+// each returns libraries as subjects that do the same work.
+func each(libraries []string, nodes int, run measurement) (all []subject) {
+	for _, name := range libraries {
+		all = append(all, subject{name, name, nodes, run})
+	}
+	return all
+}
+
+// rival: only a note reports its failure, unless a server did not start.
 func (s subject) rival() bool { return report.IsRival(s.library) }
 
-// errIncomplete is of a subject that did not do what it should, but whose figures are good
-// as far as they go.
+// errIncomplete is of a subject that did not do all its work, but whose figures are good as
+// far as they go.
 var errIncomplete = errors.New("incomplete")
 
-// measure runs the workload on a server of its own; each round begins with another subject.
-// A subject that fails is left out of its round, with a note. err tells what must not happen;
-// what was measured is there all the same.
+// measure runs the workload on a server of its own. Each round begins with another subject. A
+// subject that fails is left out of its round, with a note. err holds the failures that must
+// not happen; m holds what was measured all the same.
 func (w workload) measure(rounds int, d time.Duration, tell io.Writer) (m report.Workload, err error) {
 	m = report.Workload{Name: w.name}
 	for _, s := range w.subjects {
@@ -67,7 +76,9 @@ func (w workload) measure(rounds int, d time.Duration, tell io.Writer) (m report
 			}
 			note := fmt.Sprintf("%s failed in round %d: %v", s.name, i+1, err)
 			fmt.Fprintf(tell, "bench: %s\n", note)
-			abandon(s.library)
+			if l := libraries[s.library]; l != nil {
+				l.abandon()
+			}
 			m.Notes = append(m.Notes, note)
 			if !s.rival() || errors.Is(err, errNotStarted) {
 				failures = append(failures, fmt.Errorf("%s: %s in round %d: %w", w.name, s.name, i+1, err))
@@ -78,8 +89,8 @@ func (w workload) measure(rounds int, d time.Duration, tell io.Writer) (m report
 	return m, errors.Join(failures...)
 }
 
-// undisturbed measures again what the machine's host has disturbed, and tells how much it
-// has disturbed the last try.
+// undisturbed measures again what the machine's host has disturbed. It returns how much time
+// the host took during the last try.
 func (s subject) undisturbed(on *server, d time.Duration) (got report.Sample, stolen float64, err error) {
 	for range mostTries {
 		before := spentSoFar()
@@ -96,37 +107,37 @@ func (s subject) measure(on *server, d time.Duration) (report.Sample, error) {
 	if err := on.empty(); err != nil {
 		return nil, err
 	}
-	switch {
-	case s.nodes > 0:
+	var st store = on
+	if s.nodes > 0 {
 		all, err := startNodes(s.nodes)
 		if err != nil {
 			return nil, err
 		}
 		defer all.stop()
-		return s.run(all, d)
-	case libraries[s.library] != nil && libraries[s.library].server != nil:
-		st, err := ownServer(s.library)
+		st = all
+	} else if l := libraries[s.library]; l != nil && l.server != nil {
+		own, err := l.ownServer()
 		if err != nil {
 			return nil, err
 		}
-		return s.run(st, d)
+		st = own
 	}
-	return s.run(on, d)
+	return s.run(st, s.library, d)
 }
 
 const (
-	// mostStolen is the share of the processors' time that the host of a virtual machine
-	// may take for others during a measurement. With more of it, that is made again.
+	// mostStolen is the share of the processors' time that the host of a virtual machine may
+	// take for others during a measurement. If it takes more, the measurement is repeated.
 	mostStolen = 0.03
-	// mostTries is how often it is made at most; the last one counts.
+	// mostTries is how often a measurement is made at most. The last one counts.
 	mostTries = 3
 )
 
-// processors is how the time of all of them was spent since the machine was started, in
-// ticks, as far as the system tells.
+// processors is how their time was spent since the machine was started, in ticks, as far as
+// the system says.
 type processors struct{ stolen, all float64 }
 
-// spentSoFar tells it; a test has others.
+// spentSoFar reads it. Tests replace it.
 var spentSoFar = func() processors {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")
@@ -150,7 +161,7 @@ func processorsOf(line string) (p processors) {
 	return p
 }
 
-// stolenSince is the share that was stolen; 0 where it is not known.
+// stolenSince returns the share that was stolen; 0 where it is not known.
 func (p processors) stolenSince(before processors) float64 {
 	if p.all <= before.all {
 		return 0

@@ -16,24 +16,24 @@ import (
 	"github.com/holdfast-go/holdfast/bench/report"
 )
 
-// A server that does not start is an error with its log though it is a rival's, is not
-// waited for again, and leaves no file. The rest is measured.
+// A rival's server that does not start is an error that has its log. It is not tried again
+// later and leaves no file. The rest is measured.
 func TestServerThatDoesNotStart(t *testing.T) {
 	needServer(t)
 	var where string
 	starts := 0
-	libraries["none"] = &library{server: func() (*process, error) {
-		starts++
-		return startProcess(func(dir, _ string) (*exec.Cmd, error) {
+	libraries["none"] = &library{
+		server: func(dir, _ string) (*exec.Cmd, error) {
+			starts++
 			where = dir
 			return exec.Command("sh", "-c", "echo no room; exit 1"), nil
-		}, func(string) error { return errors.New("not yet") })
-	}}
+		},
+		ready: func(string) error { return errors.New("not yet") },
+	}
 	defer delete(libraries, "none")
-	defer delete(running.failed, "none")
 	w := workload{subjects: []subject{
 		{name: "none", library: "none"},
-		{name: "other", run: func(store, time.Duration) (report.Sample, error) { return report.Sample{"x": 1}, nil }},
+		{name: "other", run: func(store, string, time.Duration) (report.Sample, error) { return report.Sample{"x": 1}, nil }},
 	}}
 	m, err := w.measure(2, time.Millisecond, io.Discard)
 	require.Len(t, m.Notes, 2)
@@ -47,42 +47,40 @@ func TestServerThatDoesNotStart(t *testing.T) {
 // A rival's server that ends is noted where it fails, and is there again for the next.
 func TestServerThatEnds(t *testing.T) {
 	needServer(t)
-	var all []*process
-	libraries["etcd"] = &library{server: func() (*process, error) {
-		p, err := startProcess(func(string, string) (*exec.Cmd, error) {
+	starts := 0
+	libraries["etcd"] = &library{
+		server: func(string, string) (*exec.Cmd, error) {
+			starts++
 			return exec.Command("sleep", "60"), nil
-		}, func(string) error { return nil })
-		all = append(all, p)
-		return p, err
-	}}
+		},
+		ready: func(string) error { return nil },
+	}
 	defer func() { libraries["etcd"] = etcdLibrary }()
 	defer stopOwnServers()
-	w := workload{subjects: []subject{{name: "mortal", library: "etcd", run: func(p store, _ time.Duration) (report.Sample, error) {
-		if len(all) == 1 {
-			require.NoError(t, all[0].cmd.Process.Kill())
-			<-all[0].done
+	w := workload{subjects: []subject{{name: "mortal", library: "etcd", run: func(st store, _ string, _ time.Duration) (report.Sample, error) {
+		if starts == 1 {
+			st.(*daemon).kill()
 			return nil, errors.New("gone")
 		}
-		require.Same(t, all[1], p)
+		require.False(t, st.(*daemon).ended())
 		return report.Sample{"x": 1}, nil
 	}}}}
 	m, err := w.measure(3, time.Millisecond, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, []string{"mortal failed in round 1: gone"}, m.Notes)
 	require.Equal(t, []report.Round{{}, {"mortal": {"x": 1}}, {"mortal": {"x": 1}}}, m.Rounds)
-	require.Len(t, all, 2)
+	require.Equal(t, 2, starts)
 }
 
 // What fails ends neither the workload nor the run, which then fails at its end if it
 // was one of ours; a Redis that has ended is there again for the next subject.
 func TestFailuresEndNothing(t *testing.T) {
 	needServer(t)
-	fine := func(st store, _ time.Duration) (report.Sample, error) {
+	fine := func(st store, _ string, _ time.Duration) (report.Sample, error) {
 		return report.Sample{"x": 1}, st.(*server).do("PING").Error()
 	}
-	kills := func(st store, _ time.Duration) (report.Sample, error) {
-		require.NoError(t, st.(*server).cmd.Process.Kill())
-		<-st.(*server).done
+	kills := func(st store, _ string, _ time.Duration) (report.Sample, error) {
+		st.(*server).kill()
 		return nil, io.ErrUnexpectedEOF
 	}
 	w := workload{name: "work", subjects: []subject{{name: "kills", run: kills}, {name: "fine", run: fine}}}
@@ -134,8 +132,8 @@ func TestStolen(t *testing.T) {
 	}
 }
 
-// What the host disturbed is measured again, not for ever, and the report says how much
-// is left of it.
+// What the host disturbed is measured again, but not for ever. The report says how much the
+// host took from what counts.
 func TestDisturbedIsMeasuredAgain(t *testing.T) {
 	needServer(t)
 	defer func(f func() processors) { spentSoFar = f }(spentSoFar)
@@ -151,7 +149,7 @@ func TestDisturbedIsMeasuredAgain(t *testing.T) {
 		var now processors
 		tries := 0
 		spentSoFar = func() processors { return now }
-		s := subject{name: "a", run: func(store, time.Duration) (report.Sample, error) {
+		s := subject{name: "a", run: func(store, string, time.Duration) (report.Sample, error) {
 			now.stolen += c.stolen[tries]
 			now.all += 100
 			tries++

@@ -51,21 +51,21 @@ var quick = []string{uncontended(64).name, hot(64, 0).name, processes(8, 8, 0).n
 // uncontended is goroutines with a key of their own each.
 func uncontended(goroutines int) workload {
 	names := append([]string{"holdfast", "floor", "floor of SET"}, rivals...)
-	return workload{fmt.Sprintf("uncontended/%d", goroutines), fleet{goroutines}.subjects(work{}, names...)}
+	return workload{fmt.Sprintf("uncontended/%d", goroutines), each(names, 0, fleet{goroutines}.does(work{}))}
 }
 
 // hot is goroutines of one process that all want one key.
 func hot(goroutines int, section time.Duration) workload {
 	names := append([]string{"holdfast", "no hand-over", "fair"}, rivals...)
-	return workload{fmt.Sprintf("hot/%d × %v", goroutines, section), fleet{goroutines}.subjects(work{hot: true, section: section}, names...)}
+	return workload{fmt.Sprintf("hot/%d × %v", goroutines, section), each(names, 0, fleet{goroutines}.does(work{hot: true, section: section}))}
 }
 
 // processes is a key that several processes want.
 func processes(count, goroutines int, section time.Duration) workload {
 	w := hot(goroutines, section)
 	w.name = fmt.Sprintf("processes/%d × %d × %v", count, goroutines, section)
-	for i, s := range w.subjects {
-		w.subjects[i] = fleetOf(count, goroutines).subject(s.name, s.library, work{hot: true, section: section})
+	for i := range w.subjects {
+		w.subjects[i].run = fleetOf(count, goroutines).does(work{hot: true, section: section})
 	}
 	return w
 }
@@ -80,23 +80,23 @@ func oneHot(count, goroutines, hot int) workload {
 	few[0] = hot
 	w := work{hot: true}
 	return workload{fmt.Sprintf("processes/one of %d beside %d of 1 or 2", hot, count-1), []subject{
-		few.subject("beside few", "holdfast", w),
-		fleetOf(count, goroutines).subject("even", "holdfast", w),
-		fleet{hot}.subject("alone", "holdfast", w),
+		{"beside few", "holdfast", 0, few.does(w)},
+		{"even", "holdfast", 0, fleetOf(count, goroutines).does(w)},
+		{"alone", "holdfast", 0, fleet{hot}.does(w)},
 	}}
 }
 
 // tryLock is goroutines of one process that try a key which another client holds. A cycle
 // of it is one try.
 func tryLock(goroutines int) workload {
-	return workload{fmt.Sprintf("try-lock refused/%d", goroutines), fleet{goroutines}.subjects(work{try: true},
-		"holdfast", "fair", "rueidislock", "redsync", "redislock", "etcd", "Redisson", "Redisson spin")}
+	names := []string{"holdfast", "fair", "rueidislock", "redsync", "redislock", "etcd", "Redisson", "Redisson spin"}
+	return workload{fmt.Sprintf("try-lock refused/%d", goroutines), each(names, 0, fleet{goroutines}.does(work{try: true}))}
 }
 
 // fairUncontended is uncontended for the fair lock.
 func fairUncontended(goroutines int) workload {
 	names := append([]string{"fair", "holdfast"}, fifoRivals...)
-	return workload{fmt.Sprintf("fair/uncontended %d", goroutines), fleet{goroutines}.subjects(work{}, names...)}
+	return workload{fmt.Sprintf("fair/uncontended %d", goroutines), each(names, 0, fleet{goroutines}.does(work{}))}
 }
 
 // handover is a key that processes want, first come, first served, compared with a ring of
@@ -106,7 +106,7 @@ func handover(count, goroutines int) workload {
 	if count <= 8 { // 64 processes of a rival's would be the machine's test, not the rival's
 		names = append(names, fifoRivals...)
 	}
-	return workload{fmt.Sprintf("fair/%d × %d", count, goroutines), fleetOf(count, goroutines).subjects(work{hot: true}, names...)}
+	return workload{fmt.Sprintf("fair/%d × %d", count, goroutines), each(names, 0, fleetOf(count, goroutines).does(work{hot: true}))}
 }
 
 // queues is one key with as many waiters as told, half of them in each of two processes,
@@ -115,12 +115,12 @@ func handover(count, goroutines int) workload {
 func queues(lengths ...int) workload {
 	w := workload{name: fmt.Sprintf("fair/queues of %d to %d", lengths[0], slices.Max(lengths))}
 	for _, n := range lengths {
-		w.subjects = append(w.subjects, fleetOf(2, n/2).subject(fmt.Sprintf("queue of %d", n), "fair, no hand-over", work{hot: true}))
+		w.subjects = append(w.subjects, subject{fmt.Sprintf("queue of %d", n), "fair, no hand-over", 0, fleetOf(2, n/2).does(work{hot: true})})
 	}
 	return w
 }
 
 // quorumUncontended is uncontended on five masters.
 func quorumUncontended(goroutines int) workload {
-	return workload{fmt.Sprintf("quorum/uncontended %d", goroutines), fleet{goroutines}.subjects(work{nodes: masters}, onQuorum...)}
+	return workload{fmt.Sprintf("quorum/uncontended %d", goroutines), each(onQuorum, masters, fleet{goroutines}.does(work{}))}
 }

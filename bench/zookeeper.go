@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-var zookeeperLibrary = &library{open: openZookeeper, server: startZookeeper, absent: needZookeeper}
+var zookeeperLibrary = &library{open: openZookeeper, server: zookeeperServer, ready: zookeeperReady, absent: needZookeeper}
 
 // zookeeperJar is where Debian has the server.
 const zookeeperJar = "/usr/share/java/zookeeper.jar"
@@ -24,30 +24,27 @@ func needZookeeper() error {
 	return needProgram("java", "zookeeper")
 }
 
-// startZookeeper starts one server, which forces nothing to disk.
-func startZookeeper() (*process, error) {
-	return startProcess(func(dir, addr string) (*exec.Cmd, error) {
-		_, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, err
-		}
-		config := filepath.Join(dir, "zoo.cfg")
-		text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n"+
-			"maxClientCnxns=0\nadmin.enableServer=false\n", filepath.Join(dir, "data"), port)
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			return nil, err
-		}
-		return exec.Command("java", "-Xms512m", "-Xmx512m", "-Dzookeeper.forceSync=no", "-Dzookeeper.jmx.log4j.disable=true",
-			"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config), nil
-	}, func(addr string) error {
-		l, err := openZookeeper(task{Addrs: []string{addr}})
-		if err != nil {
-			return err
-		}
-		defer l.close()
-		_, _, err = l.(*zookeeper).conn.Children("/")
+// zookeeperServer is one server, which forces nothing to disk.
+func zookeeperServer(dir, addr string) (*exec.Cmd, error) {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "zoo.cfg")
+	text := fmt.Sprintf("tickTime=2000\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n"+
+		"maxClientCnxns=0\nadmin.enableServer=false\n", filepath.Join(dir, "data"), port)
+	return exec.Command("java", "-Xms512m", "-Xmx512m", "-Dzookeeper.forceSync=no", "-Dzookeeper.jmx.log4j.disable=true",
+		"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config), os.WriteFile(config, []byte(text), 0o600)
+}
+
+func zookeeperReady(addr string) error {
+	l, err := openZookeeper(task{Addrs: []string{addr}})
+	if err != nil {
 		return err
-	})
+	}
+	defer l.close()
+	_, _, err = l.(*zookeeper).conn.Children("/")
+	return err
 }
 
 // zookeeper is one session, which goroutines share.
