@@ -65,14 +65,9 @@ type result struct {
 	Failure   string
 }
 
-// preparing returns how long the process is planned to take until it is ready.
-func (t task) preparing() time.Duration {
-	return t.Warm + time.Duration(t.Count)*100*time.Microsecond
-}
-
-// working returns how long the work is planned to take.
-func (t task) working() time.Duration {
-	return t.Lead + t.Duration + time.Duration(t.Goroutines)*time.Millisecond
+// limit returns a time that each answer of the process stays far below.
+func (t task) limit() time.Duration {
+	return 2*(t.Warm+t.Lead+t.Duration) + time.Duration(t.Count+t.Goroutines)*2*time.Millisecond + 3*patience
 }
 
 func (t task) lease() time.Duration { return cmp.Or(t.Lease, usualLease) }

@@ -7,52 +7,28 @@ import (
 	"time"
 )
 
-// delayed is a server behind a proxy that adds a time to every round trip: it holds back what
-// the server sends. It keeps the order and does not lower the throughput, and several proxies
-// do not delay each other.
-type delayed struct {
-	target   string        // immutable
-	trip     time.Duration // immutable
-	listener net.Listener  // immutable
-	work     sync.WaitGroup
-}
-
-// delay puts a proxy before the server at addr.
-func delay(addr string, trip time.Duration) (*delayed, error) {
+// delay puts a proxy before the server at addr that adds d to every round trip: it holds back
+// what the server sends. It keeps the order and does not lower the throughput, and several
+// proxies do not delay each other. end waits until the clients have closed their connections.
+func delay(addr string, d time.Duration) (proxy string, end func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	p := &delayed{target: addr, trip: trip, listener: l}
-	p.work.Go(p.accept)
-	return p, nil
-}
-
-func (p *delayed) addr() string { return p.listener.Addr().String() }
-
-// close waits for the connections, which the clients must have closed.
-func (p *delayed) close() {
-	_ = p.listener.Close() // nothing else closes it
-	p.work.Wait()
-}
-
-func (p *delayed) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		p.work.Go(func() {
-			defer client.Close()
-			server, err := net.Dial("tcp", p.target)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
 			if err != nil {
 				return
 			}
-			defer server.Close()
-			p.work.Go(func() { p.reply(server, client) })
-			_, _ = io.Copy(server, client) // until one of them closes
-		})
-	}
+			all.Go(func() { forward(client, addr, d) })
+		}
+	})
+	return l.Addr().String(), func() {
+		_ = l.Close() // nothing else closes it
+		all.Wait()
+	}, nil
 }
 
 // parcel is bytes on their way.
@@ -61,16 +37,27 @@ type parcel struct {
 	due   time.Time
 }
 
-// reply forwards what the server sends, and the end of its connection.
-func (p *delayed) reply(server io.Reader, client io.WriteCloser) {
-	defer client.Close() //nolint:errcheck // the other direction may have closed it
+// forward connects a client with the server at addr until one of them closes the connection.
+func forward(client net.Conn, addr string, d time.Duration) {
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer client.Close()
+	server, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	defer server.Close()
 	clock, err := newAlarm()
 	if err != nil {
 		return
 	}
 	defer clock.close()
+	readers.Go(func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close() // ends the other reader
+	})
 	road := make(chan parcel, 4096)
-	p.work.Go(func() {
+	readers.Go(func() {
 		defer close(road)
 		for {
 			buffer := make([]byte, 4096)
@@ -78,7 +65,7 @@ func (p *delayed) reply(server io.Reader, client io.WriteCloser) {
 			if err != nil {
 				return
 			}
-			road <- parcel{buffer[:n], time.Now().Add(p.trip)}
+			road <- parcel{buffer[:n], time.Now().Add(d)}
 		}
 	})
 	for parcel := range road {

@@ -18,10 +18,10 @@ func TestDelay(t *testing.T) {
 	require.NoError(t, err)
 	defer s.stop()
 	const trip, requests = 40 * time.Millisecond, 100
-	p, err := delay(s.addr, trip)
+	proxy, end, err := delay(s.addr, trip)
 	require.NoError(t, err)
-	defer p.close()
-	conn, err := net.Dial("tcp", p.addr())
+	defer end()
+	conn, err := net.Dial("tcp", proxy)
 	require.NoError(t, err)
 	defer conn.Close()
 	replies := bufio.NewReader(conn)

@@ -46,12 +46,12 @@ func farRun(used, silent func(task) (locker, error)) measurement {
 	return func(st store, _ string, d time.Duration) (report.Sample, error) {
 		var t task
 		for _, addr := range st.addrs() {
-			p, err := delay(addr, farTrip)
+			proxy, end, err := delay(addr, farTrip)
 			if err != nil {
 				return nil, err
 			}
-			defer p.close()
-			t.Addrs = append(t.Addrs, p.addr())
+			defer end()
+			t.Addrs = append(t.Addrs, proxy)
 		}
 		l, err := used(t)
 		if err != nil {

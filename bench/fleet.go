@@ -47,10 +47,10 @@ func (f fleet) does(w work) measurement {
 		}
 		if w.hot && len(f) > 1 {
 			path, remove, err := insideFile()
+			defer remove()
 			if err != nil {
 				return nil, err
 			}
-			defer remove()
 			t.Inside = path
 		}
 		workers, end, err := f.start(st, t)

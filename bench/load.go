@@ -8,7 +8,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -275,16 +277,25 @@ const insideSize = 8
 // It may be removed when all of them have mapped it.
 func insideFile() (path string, remove func(), err error) {
 	dir, err := memoryDir()
-	if err != nil {
-		return "", nil, err
-	}
 	path = filepath.Join(dir, "inside")
 	remove = func() { _ = os.RemoveAll(dir) } // if that fails, the system removes the few bytes
-	if err := os.WriteFile(path, make([]byte, insideSize), 0o600); err != nil {
-		remove()
-		return "", nil, err
+	if err == nil {
+		err = os.WriteFile(path, make([]byte, insideSize), 0o600)
 	}
-	return path, remove, nil
+	return path, remove, err
+}
+
+// mapCount maps the number in a file, which processes share until they end.
+func mapCount(path string) (*atomic.Int64, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	mapped, err := syscall.Mmap(int(f.Fd()), 0, insideSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	return (*atomic.Int64)(unsafe.Pointer(&mapped[0])), nil // a mapping begins with a page, so it is aligned
 }
 
 // inParallel calls f for each of n items, some at a time, until a call fails.

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// found is the first group of a pattern in what a program prints or a file has; "" if there
-// is none.
+// found returns the first group of a pattern in the output of a program or in a file; "" if
+// there is none.
 func found(text []byte, err error, pattern string) string {
 	if m := regexp.MustCompile(pattern).FindSubmatch(text); err == nil && m != nil {
 		return string(m[1])
@@ -20,25 +20,25 @@ func found(text []byte, err error, pattern string) string {
 	return ""
 }
 
-// machine is what the figures are of.
+// machine returns the machine whose figures these are.
 func machine() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	return fmt.Sprintf("%s/%s, %d × %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), found(text, err, `model name\s*: (.*)`))
 }
 
-// loadAverage is how busy the machine is.
+// loadAverage returns how busy the machine is.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	return found(text, err, `(.*)`)
 }
 
-// commit is the state of the source, as git describes it.
+// commit returns the state of the source, as git describes it.
 func commit() string {
 	text, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
 	return found(text, err, `(.*)`)
 }
 
-// modules are those whose versions count, and what users call them.
+// modules are those whose versions matter, with the names that users know.
 var modules = map[string]string{
 	"github.com/redis/rueidis":         "rueidis and rueidislock",
 	"github.com/go-redsync/redsync/v4": "redsync",
@@ -48,7 +48,7 @@ var modules = map[string]string{
 	"github.com/go-zookeeper/zk":       "ZooKeeper's client",
 }
 
-// versions are those of all servers and clients that are here.
+// versions returns those of all servers and clients that are here.
 func versions() string {
 	all := []string{runtime.Version()}
 	add := func(name string, text []byte, err error, pattern string) {
@@ -56,15 +56,15 @@ func versions() string {
 			all = append(all, name+" "+version)
 		}
 	}
-	text, err := exec.Command("redis-server", "--version").Output()
-	add("Redis", text, err, `v=(\S+)`)
-	text, err = exec.Command("etcd", "--version").Output()
-	add("etcd", text, err, `etcd Version: (\S+)`)
+	for _, program := range [][3]string{
+		{"Redis", "redis-server", `v=(\S+)`}, {"etcd", "etcd", `etcd Version: (\S+)`}, {"Java", "java", `\S+ (\S+)`},
+	} {
+		text, err := exec.Command(program[1], "--version").Output()
+		add(program[0], text, err, program[2])
+	}
 	jars, err := filepath.Glob(strings.TrimSuffix(zookeeperJar, ".jar") + "-[0-9]*.jar")
 	add("ZooKeeper", []byte(strings.Join(jars, "\n")), err, `zookeeper-([0-9.]+)\.jar`)
-	text, err = exec.Command("java", "--version").Output()
-	add("Java", text, err, `\S+ (\S+)`)
-	text, err = os.ReadFile(filepath.Join(javaDir, "pom.xml"))
+	text, err := os.ReadFile(filepath.Join(javaDir, "pom.xml"))
 	add("Redisson", text, err, `<artifactId>redisson</artifactId>\s*<version>(.*)</version>`)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

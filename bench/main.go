@@ -25,16 +25,16 @@ func main() {
 	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// The folders where results go: those of a whole run are kept.
+// The folders of the results. Those of a whole run are kept.
 const (
 	keptDir = "results"
 	tryDir  = "results-quick"
 )
 
-// readmeFile is the project's README, seen from the folder of this program.
+// readmeFile is the project's README, relative to this program.
 const readmeFile = "../README.md"
 
-// order is what the flags ask for.
+// order is what the flags demand.
 type order struct {
 	workloads []workload
 	leftOut   []string // which rivals cannot be measured, and why
@@ -44,43 +44,43 @@ type order struct {
 	redraw    bool
 }
 
-// command measures and returns the exit status: 2 where it was called wrongly or a program
-// is missing, 1 where a measurement failed.
-func command(args []string, out, tell io.Writer) int {
-	o, err := parse(args, tell)
+// command measures and returns the exit status: 2 for a wrong call or a missing program, 1 for
+// a failed measurement.
+func command(args []string, out, log io.Writer) int {
+	o, err := parse(args, log)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		fmt.Fprintf(tell, "bench: %v\n", err)
+		fmt.Fprintf(log, "bench: %v\n", err)
 		return 2
 	}
 	if o.redraw {
 		err = o.draw()
 	} else {
-		err = o.measure(out, tell)
+		err = o.measure(out, log)
 	}
 	if err != nil {
-		fmt.Fprintf(tell, "bench: %v\n", err)
+		fmt.Fprintf(log, "bench: %v\n", err)
 		return 1
 	}
 	return 0
 }
 
-// parse checks everything that can be checked before anything is measured.
-func parse(args []string, tell io.Writer) (o order, err error) {
+// parse checks all that can be checked before anything is measured.
+func parse(args []string, log io.Writer) (o order, err error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	pattern := f.String("run", "", "measure only workloads whose name matches this `regexp`")
 	short := f.Bool("quick", false, "measure only Go libraries on Redis, and without -run only the three main workloads: less than 3 minutes")
 	f.IntVar(&o.rounds, "rounds", 3, "measure every subject this many times")
 	f.DurationVar(&o.time, "time", 500*time.Millisecond, "length of one measurement; a few workloads need a multiple of it")
-	f.StringVar(&o.out, "out", "", "write the figures, the table and the pictures into this `directory`, beside what it has of other workloads\n"+
+	f.StringVar(&o.out, "out", "", "write figures, table and pictures into this `directory`, which keeps what it has of other workloads\n"+
 		"(default "+keptDir+"; "+tryDir+" with -quick or -run)")
-	f.BoolVar(&o.redraw, "redraw", false, "measure nothing: make table, pictures and the rows of the README anew from the figures in -out")
+	f.BoolVar(&o.redraw, "redraw", false, "measure nothing: write table, pictures and the rows of the README again from the figures in -out")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			f.SetOutput(tell)
+			f.SetOutput(log)
 			f.PrintDefaults()
 		}
 		return o, err
@@ -118,7 +118,7 @@ func parse(args []string, tell io.Writer) (o order, err error) {
 }
 
 // choose leaves out what is not wanted, and the rivals that cannot be measured here. A short
-// run leaves out those that need a program, and says nothing about them.
+// run silently leaves out all rivals that need a program.
 func (o *order) choose(wanted *regexp.Regexp, short bool) {
 	without := make(map[string][]string) // names by reason
 	for _, w := range workloads() {
@@ -145,9 +145,9 @@ func (o *order) choose(wanted *regexp.Regexp, short bool) {
 	slices.Sort(o.leftOut)
 }
 
-// measure keeps the files up to date after every workload. What fails ends nothing but
-// itself, and is told at the end.
-func (o order) measure(out, tell io.Writer) error {
+// measure brings the files up to date after every workload. After a failure it goes on, and
+// returns the error at the end.
+func (o order) measure(out, log io.Writer) error {
 	r := &report.Results{
 		Machine: machine(), Versions: versions(), Load: loadAverage(),
 		Rounds: o.rounds, Time: o.time.String(), LeftOut: o.leftOut,
@@ -164,12 +164,12 @@ func (o order) measure(out, tell io.Writer) error {
 		os.Exit(130)
 	})()
 	for _, left := range o.leftOut {
-		fmt.Fprintf(tell, "bench: left out: %s\n", left)
+		fmt.Fprintf(log, "bench: left out: %s\n", left)
 	}
 	now := time.Now().UTC().Format(time.DateOnly) + " at commit " + commit()
 	var failures []error
 	for _, w := range o.workloads {
-		m, err := w.measure(o.rounds, o.time, tell)
+		m, err := w.measure(o.rounds, o.time, log)
 		failures = append(failures, err)
 		m.Measured = now
 		fmt.Fprint(out, m.Markdown())
@@ -182,7 +182,7 @@ func (o order) measure(out, tell io.Writer) error {
 	return errors.Join(failures...)
 }
 
-// draw makes the pages of a folder anew.
+// draw writes the pages of a folder again from its figures.
 func (o order) draw() error {
 	r, err := report.Load(o.out)
 	if err != nil {

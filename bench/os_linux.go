@@ -1,41 +1,24 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent has the kernel kill a server when the program dies without
-// stopping it.
+// dieWithParent has the kernel kill a process if this program dies without stopping it.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// mapCount is the number in a file, shared with other processes until this one ends.
-func mapCount(path string) (*atomic.Int64, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	mapped, err := syscall.Mmap(int(f.Fd()), 0, insideSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	return (*atomic.Int64)(unsafe.Pointer(&mapped[0])), nil // a mapping begins with a page, so it is aligned
-}
-
-// alarm sleeps to the microsecond. Go's timers, while nothing runs, are rounded up to
-// a millisecond by epoll_wait, and anew with each event: proxies in one process would
-// wait until the last of them has heard of its server.
+// alarm sleeps to the microsecond. While nothing runs, epoll_wait rounds Go's timers up to a
+// millisecond, and again after each event: proxies in one process would wait until the last of
+// them has heard from its server.
 type alarm struct {
 	fd   int
-	file *os.File // of fd; the runtime waits for it as for a connection
+	file *os.File // of fd; the runtime polls it like a connection
 }
 
 func newAlarm() (alarm, error) {
@@ -53,7 +36,7 @@ func (a alarm) sleep(d time.Duration) {
 		return
 	}
 	var expired [8]byte
-	_, _ = a.file.Read(expired[:]) // it is not closed while it is read, and has nothing else to tell
+	_, _ = a.file.Read(expired[:]) // nothing closes it meanwhile, and what it reads says nothing
 }
 
 func (a alarm) close() { _ = a.file.Close() }

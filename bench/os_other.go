@@ -3,7 +3,6 @@
 package main
 
 import (
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -11,10 +10,7 @@ import (
 // dieWithParent does nothing here: only Linux has a parent-death signal.
 func dieWithParent() *syscall.SysProcAttr { return nil }
 
-// mapCount counts within this process here.
-func mapCount(string) (*atomic.Int64, error) { return new(atomic.Int64), nil }
-
-// alarm sleeps as exactly as Go's timers are here.
+// alarm is as exact as Go's timers.
 type alarm struct{}
 
 func newAlarm() (alarm, error) { return alarm{}, nil }

@@ -13,7 +13,7 @@ var redislockLibrary = &library{open: openRedislock, inner: []string{"set", "get
 // redislockPause is the time between two tries, as in its authors' example.
 const redislockPause = 100 * time.Millisecond
 
-// redislocker asks under a deadline far away: without one, redislock gives up after the lease.
+// redislocker asks with a distant deadline: without one, redislock gives up after the lease.
 type redislocker struct {
 	client *redis.Client
 	locker *redislock.Client

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// redissonLibrary is one kind of Redisson's locks, which the Java program opens.
+// redissonLibrary is one kind of Redisson's locks. The Java program opens it.
 func redissonLibrary(kind string) *library {
 	return &library{java: kind, absent: needRedisson, inner: []string{
 		"exists", "hincrby", "hexists", "pexpire", "pttl", "publish", "del", "get", "set",
@@ -19,7 +19,7 @@ func redissonLibrary(kind string) *library {
 	}}
 }
 
-// javaDir is where the Java program is, seen from the folder of this one.
+// javaDir is where the Java program is, relative to this one.
 const javaDir = "java"
 
 func needRedisson() error {
@@ -34,7 +34,7 @@ func needRedisson() error {
 	return nil
 }
 
-// needProgram tells that a program is not there, and which package of Debian has it.
+// needProgram returns an error with the Debian package to install if a program is missing.
 func needProgram(name, from string) error {
 	if _, err := exec.LookPath(name); err != nil {
 		return fmt.Errorf("%s is not on the PATH: apt-get install %s", name, from)
@@ -42,15 +42,14 @@ func needProgram(name, from string) error {
 	return nil
 }
 
-// javaWorkers are the Java processes, by their place among those that work together: a
-// process is warm for the next task. They belong to one goroutine.
+// javaWorkers are the Java processes, by their place among those that work together. They are
+// kept, as they are warm for the next task. They belong to one goroutine.
 var javaWorkers = make(map[int]*worker)
 
-// javaWarm is how long a Java process does each kind of work before it is measured for the
-// first time.
+// javaWarm is how long a Java process does a kind of work before it is first measured at it.
 var javaWarm = 3 * time.Second
 
-// javaWorker returns the process of a place. One that has ended is replaced.
+// javaWorker returns the process of a place, a new one if it has ended.
 func javaWorker(place int) (*worker, error) {
 	if w, ok := javaWorkers[place]; ok {
 		if !w.ended() {
@@ -69,7 +68,7 @@ func javaWorker(place int) (*worker, error) {
 	return w, err
 }
 
-// startJava starts the Java program as it was built.
+// startJava starts the Java program, which has been built.
 func startJava() (*worker, error) {
 	classes, libraries := filepath.Join(javaDir, "target", "classes"), filepath.Join(javaDir, "target", "lib", "*")
 	return newWorker(exec.Command("java", "-Xms256m", "-Xmx1g", "-cp", classes+string(os.PathListSeparator)+libraries, "bench.Agent"))

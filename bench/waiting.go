@@ -77,9 +77,8 @@ func wait(st store, library string, waiters int, d time.Duration) (report.Sample
 
 // waitJob is waiters that wait.
 type waitJob struct {
+	task
 	unlock     func() error
-	waiters    int
-	limit      time.Duration
 	each, bare added
 	errs       chan error // of each cycle
 	group      sync.WaitGroup
@@ -90,7 +89,7 @@ type waitJob struct {
 }
 
 func prepareWait(t task) (job, error) {
-	j := &waitJob{waiters: t.Count, limit: t.Duration, waits: newWaits(), errs: make(chan error, t.Count+1)}
+	j := &waitJob{task: t, waits: newWaits(), errs: make(chan error, t.Count+1)}
 	holding, err := t.open()
 	if err != nil {
 		return nil, err
@@ -149,10 +148,10 @@ func (j *waitJob) work(float64) (r result, err error) {
 	if err := j.unlock(); err != nil {
 		return r, err
 	}
-	unserved := finish(j.limit-patience, &j.group)
+	unserved := finish(j.Duration-patience, &j.group)
 	took := time.Since(j.released)
 	allocs := allocatedSince(before)
-	r.Objects, r.Bytes, r.All, r.Allocated = allocs.objects, allocs.bytes, j.waiters+1, j.waiters+1
+	r.Objects, r.Bytes, r.All, r.Allocated = allocs.objects, allocs.bytes, j.Count+1, j.Count+1
 	r.Figures = report.Sample{
 		"bytes/waiter":       j.each.heap - j.bare.heap + max(j.each.stack-j.bare.stack, 0), // below 0 it is how the runtime keeps stacks
 		"heap bytes/waiter":  j.each.heap - j.bare.heap,
@@ -160,7 +159,7 @@ func (j *waitJob) work(float64) (r result, err error) {
 		"goroutines/waiter":  j.each.goroutines - j.bare.goroutines,
 	}
 	if unserved != nil {
-		r.Figures[waitLeft] = float64(j.waiters + 1 - len(j.errs))
+		r.Figures[waitLeft] = float64(j.Count + 1 - len(j.errs))
 		return r, nil
 	}
 	r.Figures["ms to serve all"] = ms(took)

@@ -20,14 +20,14 @@ type worker struct {
 	pipe *os.File // its output
 	out  *json.Decoder
 
-	works  time.Duration   // how long its task is planned to take
+	limit  time.Duration   // for each answer to the present task
 	ready  bool            // it has answered once
 	broken bool            // it did not do what it should
 	warm   map[string]bool // the kinds of work that a Java process has done
 }
 
-// startWorker returns when a process is ready for a task. One that ends before it was ever
-// ready has not started.
+// startWorker returns when a process is ready to begin a task. One that ends before it was
+// ever ready counts as not started.
 func startWorker(t task) (w *worker, err error) {
 	if kind := libraries[t.Library].java; kind != "" {
 		w, err = javaWorker(t.Process)
@@ -80,35 +80,34 @@ func newWorker(cmd *exec.Cmd) (w *worker, err error) {
 	return w, nil
 }
 
-// take gives the process a task and returns when it is ready.
+// take gives the process a task, and returns when the process is ready to begin.
 func (w *worker) take(t task) error {
-	w.works = t.working()
+	w.limit = t.limit()
 	text, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(w.in, "%s\n", text) // what goes wrong is heard
-	_, err = w.hear(t.preparing())
+	_, _ = fmt.Fprintf(w.in, "%s\n", text) // hear reports what goes wrong
+	_, err = w.hear()
 	return err
 }
 
-// begin lets it begin at a time that all clocks of this machine know.
+// begin tells the process when to begin, by the clock that all processes of this machine share.
 func (w *worker) begin(at time.Time, rate float64) {
-	_, _ = fmt.Fprintln(w.in, at.UnixNano(), rate) // what goes wrong is heard
+	_, _ = fmt.Fprintln(w.in, at.UnixNano(), rate) // result reports what goes wrong
 }
 
-// result waits for what it found.
-func (w *worker) result() (result, error) { return w.hear(w.works) }
+// result waits for the result of the work.
+func (w *worker) result() (result, error) { return w.hear() }
 
-// hear waits for an answer, and kills a process that takes much longer for it than planned.
-func (w *worker) hear(planned time.Duration) (r result, err error) {
-	most := 2*planned + 3*patience
-	timer := time.AfterFunc(most, w.kill)
+// hear waits for an answer, and kills a process that takes too long for it.
+func (w *worker) hear() (r result, err error) {
+	timer := time.AfterFunc(w.limit, w.kill)
 	err = w.out.Decode(&r)
 	late := !timer.Stop()
 	switch {
 	case err != nil && late:
-		err = fmt.Errorf("killed, as it took longer than %v: %w", most, err)
+		err = fmt.Errorf("killed, as it took longer than %v: %w", w.limit, err)
 	case err != nil && !w.ready:
 		err = w.notStarted(err)
 	case err == nil && r.Failure != "":
@@ -122,13 +121,13 @@ func (w *worker) hear(planned time.Duration) (r result, err error) {
 	return r, nil
 }
 
-// release lets it close its clients.
+// release tells the process to close its clients.
 func (w *worker) release() { _, _ = fmt.Fprintln(w.in) }
 
-// end waits until it has. A Java process in good order is kept, others are stopped.
+// end waits until it has. It keeps a Java process that works as it should, and stops others.
 func (w *worker) end() {
 	if !w.broken {
-		_, _ = w.hear(0)
+		_, _ = w.hear()
 	}
 	if w.broken || w.warm == nil {
 		w.stop()

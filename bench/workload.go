@@ -49,7 +49,7 @@ var errIncomplete = errors.New("incomplete")
 // measure runs the workload on a server of its own. Each round begins with another subject. A
 // subject that fails is left out of its round, with a note. err holds the failures that must
 // not happen; m holds what was measured all the same.
-func (w workload) measure(rounds int, d time.Duration, tell io.Writer) (m report.Workload, err error) {
+func (w workload) measure(rounds int, d time.Duration, log io.Writer) (m report.Workload, err error) {
 	m = report.Workload{Name: w.name}
 	for _, s := range w.subjects {
 		m.Subjects = append(m.Subjects, s.name)
@@ -64,7 +64,7 @@ func (w workload) measure(rounds int, d time.Duration, tell io.Writer) (m report
 		r := make(report.Round)
 		for j := range w.subjects {
 			s := w.subjects[(i+j)%len(w.subjects)]
-			fmt.Fprintf(tell, "%s, round %d of %d: %s\n", w.name, i+1, rounds, s.name)
+			fmt.Fprintf(log, "%s, round %d of %d: %s\n", w.name, i+1, rounds, s.name)
 			got, stolen, err := s.undisturbed(on, d)
 			m.Stolen = max(m.Stolen, stolen)
 			if err == nil || errors.Is(err, errIncomplete) {
@@ -75,7 +75,7 @@ func (w workload) measure(rounds int, d time.Duration, tell io.Writer) (m report
 				continue
 			}
 			note := fmt.Sprintf("%s failed in round %d: %v", s.name, i+1, err)
-			fmt.Fprintf(tell, "bench: %s\n", note)
+			fmt.Fprintf(log, "bench: %s\n", note)
 			if l := libraries[s.library]; l != nil {
 				l.abandon()
 			}
