@@ -279,6 +279,9 @@ func (s *Server) view(t testing.TB) (view []member) {
 	for line := range strings.Lines(s.ask(t, "CLUSTER", "NODES")) {
 		f := strings.Fields(line) // ID, address, flags, master's ID, ping, pong, epoch, link, slots …
 		addr, _, _ := strings.Cut(f[1], "@")
+		if strings.HasPrefix(addr, ":") { // one that has met no other does not know its own
+			addr = "127.0.0.1" + addr
+		}
 		m := member{addr: addr, flags: strings.TrimPrefix(f[2], "myself,"), of: f[3]}
 		for _, r := range f[8:] {
 			if !strings.HasPrefix(r, "[") { // one that migrates

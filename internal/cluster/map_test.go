@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
+
+// The server is asked for the slot of each name, of many with braces.
+func TestSlot(t *testing.T) {
+	s := redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...)
+	names := []string{"", "123456789", "a", "{", "}", "{}", "{}a", "}{", "a{b}c", "{{b}}", "{b}{c}", "foo{}{bar}", "foo{{bar}}zap", "{\x00\xff}"}
+	for range 1000 {
+		var name strings.Builder
+		for range rand.IntN(10) {
+			name.WriteByte("ab{}\x80"[rand.IntN(5)])
+		}
+		names = append(names, name.String())
+	}
+	for _, name := range names {
+		m := s.Do(t, "CLUSTER", "KEYSLOT", name)
+		want, err := m.ToInt64()
+		require.NoError(t, err)
+		require.EqualValues(t, want, Slot(name), "%q", name)
+	}
+	require.True(t, SameSlot("{a}:b", "c{a}"))
+	require.False(t, SameSlot("a", "b"))
+}
+
+func TestMap(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 1)
+	client := c.Client(t)
+	m := New(client)
+	require.Empty(t, m.Node("a"))
+	require.Empty(t, m.Masters())
+	holds := func(t *testing.T) {
+		t.Helper()
+		require.NoError(t, m.Refresh(t.Context()))
+		var masters []string
+		for _, s := range c.Masters(t) {
+			masters = append(masters, s.Addr())
+		}
+		require.ElementsMatch(t, masters, m.Masters())
+		nodes := client.Nodes()
+		for i := range 50 {
+			name := fmt.Sprint("name:", i)
+			require.Equal(t, c.Owner(t, name).Addr(), m.Node(name))
+			require.Contains(t, nodes, m.Node(name))
+		}
+	}
+	holds(t)
+	t.Run("slot moves", func(t *testing.T) {
+		to := c.Owner(t, "a")
+		for i := range 50 {
+			if name := fmt.Sprint("name:", i); c.Owner(t, name) != to {
+				c.Migrate(t, c.Slot(t, name), to)
+				require.NotEqual(t, to.Addr(), m.Node(name), "before Refresh")
+				break
+			}
+		}
+		holds(t)
+	})
+	t.Run("fail-over", func(t *testing.T) {
+		c.Failover(t, c.Owner(t, "a"))
+		holds(t)
+	})
+	t.Run("paused nodes delay nobody", func(t *testing.T) {
+		running := c.Owner(t, "a")
+		for _, s := range append(c.Masters(t), c.Replicas(t)...) {
+			if s != running {
+				s.Pause()
+				defer s.Resume()
+			}
+		}
+		for range 5 {
+			began := time.Now()
+			require.NoError(t, m.Refresh(t.Context()))
+			require.Less(t, time.Since(began), answerTime)
+		}
+		running.Pause()
+		before := m.Node("a")
+		require.ErrorIs(t, m.Refresh(t.Context()), context.DeadlineExceeded)
+		require.Equal(t, before, m.Node("a"))
+		running.Resume()
+	})
+}
+
+func TestRefreshIsShared(t *testing.T) {
+	m := New(nil)
+	f := &flight{done: make(chan struct{}), err: errors.New("the same")}
+	m.flight = f
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() { require.Equal(t, f.err, m.Refresh(t.Context())) })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, m.Refresh(ctx), context.Canceled)
+	close(f.done)
+	all.Wait()
+}
+
+func TestSharded(t *testing.T) {
+	c := redistest.StartCluster(t, 2, 0)
+	m := New(c.Client(t))
+	masters := c.Masters(t)
+	each := func(f func(*redistest.Server)) {
+		for _, s := range masters {
+			f(s)
+		}
+	}
+	_, err := masters[0].TryDo("PUBSUB", "SHARDNUMSUB")
+	want := err == nil
+
+	each((*redistest.Server).Pause)
+	_, err = m.Sharded(t.Context())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	each((*redistest.Server).Resume)
+	got, err := m.Sharded(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	each((*redistest.Server).Pause)
+	got, err = m.Sharded(t.Context())
+	require.NoError(t, err, "asked once")
+	require.Equal(t, want, got)
+	each((*redistest.Server).Resume)
+}
+
+// A user who may not ask is one whose Java clients find none either.
+func TestSharded_Refused(t *testing.T) {
+	c := redistest.StartCluster(t, 1, 0)
+	s := c.Masters(t)[0]
+	s.Do(t, "ACL", "SETUSER", "default", "-pubsub")
+	sharded, err := New(c.Client(t)).Sharded(t.Context())
+	require.NoError(t, err)
+	require.False(t, sharded)
+}
+
+// A node that has met no other does not know its own host.
+func TestMap_NodeWithoutHost(t *testing.T) {
+	c := redistest.StartCluster(t, 1, 0)
+	m := New(c.Client(t))
+	require.NoError(t, m.Refresh(t.Context()))
+	require.Equal(t, c.Owner(t, "a").Addr(), m.Node("a"))
+}
