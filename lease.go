@@ -10,12 +10,11 @@ import (
 // Lease is what a successful Lock returns: one entry of a hold of a key. It
 // lives until Unlock, or until it is lost. Safe for concurrent use.
 //
-// The lock protects only what is done before Deadline, while Done is open. A holder
-// that cannot look often enough guards the resource with Fence.
+// The lock protects only what its holder does before Deadline, while Done is open. A holder
+// that cannot check often enough guards the resource with Fence.
 type Lease struct{ is Entry }
 
-// Entry is what a [Lease] does, for those who write a [Locker]. Its methods are those of
-// Lease.
+// Entry implements a [Lease], for authors of a [Locker]. Its methods are those of Lease.
 type Entry interface {
 	Unlock(ctx context.Context) error
 	Bind(ctx context.Context) context.Context
@@ -27,38 +26,37 @@ type Entry interface {
 	Owner() string
 }
 
-// NewLease returns the lease of an entry, for those who write a [Locker].
+// NewLease returns the lease of an entry, for authors of a [Locker].
 func NewLease(e Entry) Lease { return Lease{e} }
 
-// LeaseFrom returns the nearest lease that ctx is bound to, whatever its key and locker:
-// inside Do, the one that Do has taken. Nil if there is none.
+// LeaseFrom returns the nearest lease that ctx is bound to, of any key and locker, or nil.
+// Inside Do, it is the lease of that Do.
 func LeaseFrom(ctx context.Context) *Lease {
 	l, _ := ctx.Value(ctxkey.Lease{}).(*Lease)
 	return l
 }
 
-// Unlock ends this entry; the last one of nested entries releases the key. It
-// works on a ctx that is over: it always waits for its first attempt, up to a
-// third of the lease and at most some 6 s, and ctx bounds the wait after that.
+// Unlock ends this entry; the last one of nested entries releases the key. It works even
+// when ctx is over: it always waits for its first attempt, up to a third of the lease and
+// at most some 6 s. After that, ctx bounds the wait.
 //
-// Errors: nil if the lease lived until now. ErrLost if it had been lost before;
-// ErrReleased at a second call; ErrClosed if Close has released it. ErrUnknown
-// if Redis did not answer: the release goes on in the background for up to a
-// lease, when Redis has freed the key in any case; on a nested entry, the count
-// that Redis shows may be too high until then. A refusal by Redis is returned as
-// it is. The entry has ended whatever Unlock returns.
+// Errors: nil if the lease lived until now. ErrLost if it had been lost before; ErrReleased
+// at a second call; ErrClosed if Close has released it. ErrUnknown if Redis did not answer:
+// the release goes on in the background for up to a lease, and after that Redis has freed
+// the key in any case; for a nested entry, the count that Redis shows may be too high until
+// then. A refusal by Redis as it is. The entry has ended whatever Unlock returns.
 //
-// One round trip, on a quorum one for each node; or none if the lock goes to a waiter of
-// the same locker.
+// One round trip, on a quorum one to each node; none if the lock goes to a waiter of the
+// same locker.
 func (l *Lease) Unlock(ctx context.Context) error { return l.is.Unlock(ctx) }
 
-// Bind derives a context that re-enters this lease where it is passed to a call
-// of the same locker on the same key, and that is cancelled, with the reason as
-// its cause, when this entry ends. Without it a nested Lock waits for its own
-// outer one, as with sync.Mutex.
+// Bind derives a context that re-enters this lease when a call of the same locker on the
+// same key gets it. The end of this entry cancels the context, with the reason as its
+// cause. Without a bound context, a nested Lock waits for its own outer one, as with
+// sync.Mutex.
 //
-// Goroutines that share a bound context are one owner: the lock does not keep
-// them apart. On an entry that has ended the context is cancelled already.
+// Goroutines that share a bound context are one owner: the lock does not keep them apart.
+// If the entry has ended, the context is cancelled already.
 func (l *Lease) Bind(ctx context.Context) context.Context {
 	ctx = l.is.Bind(ctx)
 	if LeaseFrom(ctx) != l { // the Entry is not of this module
@@ -67,30 +65,29 @@ func (l *Lease) Bind(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Done returns a channel that is closed when this entry ends: by Unlock, as soon
-// as it is known to be lost, and at Deadline. A process that is busy or was
-// paused may be some time late to close it; Err and Deadline are not.
+// Done returns a channel that is closed when this entry ends: by Unlock, at a loss that
+// the locker learns of, and at Deadline. A process that is busy or was paused may close it
+// late; Err and Deadline are never late.
 func (l *Lease) Done() <-chan struct{} { return l.is.Done() }
 
 // Err returns nil while this entry lives, and then why it ended: ErrReleased,
-// ErrLost with its reason, or ErrClosed. It reads the clock itself, and so is
+// ErrLost with its reason, or ErrClosed. It reads the clock itself, so it is
 // right even if this process was paused.
 func (l *Lease) Err() error { return l.is.Err() }
 
-// Deadline returns the trusted deadline: up to then Redis gives the key to
-// nobody else. Renewals move it on. It carries a monotonic clock reading.
+// Deadline returns the trusted deadline: until then, Redis gives the key to no other
+// owner. Renewals move it on. It carries a monotonic clock reading.
 func (l *Lease) Deadline() time.Time { return l.is.Deadline() }
 
-// Fence returns the number of this lease, which is larger than those of all
-// earlier leases of the key; 0 without WithFencing. A resource that remembers
-// the largest number it has seen and refuses smaller ones is safe also from a
-// holder that was paused and does not know that it has lost the lock. See
-// Kleppmann, How to do distributed locking (2016).
+// Fence returns the number of this lease, which is larger than those of all earlier leases
+// of the key; 0 without WithFencing. A resource that remembers the largest number it has
+// seen and refuses smaller ones is safe even from a holder that was paused and does not
+// know that it has lost the lock. See Kleppmann, How to do distributed locking (2016).
 func (l *Lease) Fence() int64 { return l.is.Fence() }
 
 // Key returns the key.
 func (l *Lease) Key() string { return l.is.Key() }
 
-// Owner returns the field under which the hold is counted in Redis. Leases that
-// were handed over within one locker share it.
+// Owner returns the field of the hold in Redis. Leases that were handed over within one
+// locker share it.
 func (l *Lease) Owner() string { return l.is.Owner() }

@@ -15,36 +15,35 @@ const (
 // LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor.
 type LockOption interface{ apply(*LockOptions) }
 
-// LockOptions is what the options of one call ask for, for those who write a [Locker];
-// nil: nothing.
+// LockOptions are the options of one call, for authors of a [Locker]; nil: not set.
 type LockOptions struct{ FixedLease, MaxHold, WaitAtMost *time.Duration }
 
 type lockOption func(*LockOptions)
 
 func (o lockOption) apply(all *LockOptions) { o(all) }
 
-// FixedLease asks for a lease that is never renewed and is gone after d at the
-// latest, whatever its holder does. At least 100 ms, in whole milliseconds. A nested call
-// refuses it: it takes the lease as it is.
+// FixedLease asks for a lease that is never renewed and is gone after d at the latest,
+// whatever its holder does. At least 100 ms, in whole milliseconds. A nested call refuses
+// it, as it re-enters a lease as it is.
 func FixedLease(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.FixedLease = &d })
 }
 
-// MaxHold caps a renewed lease: d after it was acquired the key is released and
-// the lease ends with ErrLost. Greater than zero. A nested call refuses it.
+// MaxHold caps a renewed lease: d after the acquire, the locker releases the key and the
+// lease ends with ErrLost. Greater than zero. A nested call refuses it.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.MaxHold = &d })
 }
 
-// WaitAtMost bounds the wait of Do or Lock. Unlike a deadline of the context it does not
+// WaitAtMost bounds the wait of Do or Lock. Unlike a deadline of the context, it does not
 // bound the function that Do runs. After d the call fails with ErrNotAcquired, or with
 // ErrUnavailable or ErrUnknown if Redis is away; 0 makes one attempt. A negative wait is
-// refused. TryLock and TryLockFor refuse the option, as they say how long they wait.
+// refused. TryLock and TryLockFor refuse the option, as they bound the wait themselves.
 func WaitAtMost(d time.Duration) LockOption {
 	return lockOption(func(o *LockOptions) { o.WaitAtMost = &d })
 }
 
-// Options puts the options of one call together. It fails on one that is nil.
+// Options combines the options of one call. It fails on a nil option.
 func Options(opts ...LockOption) (all LockOptions, err error) {
 	for _, o := range opts {
 		if o == nil {

@@ -1,16 +1,15 @@
-// Package fair is a re-entrant lock on one Redis that serves first come, first
-// served, over all processes. Its contract is that of package rlock, and more:
-// the order.
+// Package fair is a re-entrant lock on one Redis that serves the waiters of all processes
+// first come, first served. To the contract of package rlock it adds the order.
 //
 //	locker, err := fair.New(client)
 //	err = locker.Do(ctx, "order:42", func(ctx context.Context) error { … })
 //
 // # Who is authoritative
 //
-// Redis is, for who holds a key and for who comes next: a hash as in rlock, and a
-// list of owners. Scripts change both, one at a time; their order is the order. The
-// queue is Redisson's, whose waiters may stand in it. Messages are hints, except a grant,
-// and a grant is believed only while Redis cannot have taken it back.
+// Redis says who holds a key and who comes next: in a hash, as in rlock, and in a list of
+// owners. Scripts change both, one at a time, and their order is the order. The layout of
+// the queue is Redisson's, and Redisson's waiters may stand in it. Messages are hints,
+// except a grant, and a waiter believes a grant only while Redis cannot have taken it back.
 //
 // # The states of a waiter
 //
@@ -27,83 +26,85 @@
 //	                                   ▼                            ▼
 //	                                 leave                        release
 //
-// Enter puts a fresh owner at the end of the queue. Every script that finds the
-// lock free, or frees it, also serves: it makes the first living waiter the holder and
-// tells its locker in the same step, so that a hand-over costs one round trip. A grant
-// carries a short first lease ([WithFirstLease]); the first renewal sets the lease that
-// the waiter asked for.
+// Enter puts a fresh owner at the end of the queue. Every script that finds the lock free,
+// or frees it, also serves: it makes the first live waiter the holder and tells its locker
+// in the same step, so a hand-over costs one round trip. A grant carries a short first
+// lease ([WithFirstLease]); the first renewal sets the lease that the waiter asked for.
 //
 // # The trust formula
 //
 //	trusted deadline of a grant = start of the first attempt of its owner's enter
 //	                              + min(first lease, lease) − margin
 //
-// An owner enters once in its life and is granted a lock after that, so that Redis
-// lets the first lease end no earlier, whatever was late, lost or repeated; no
-// later reply and no heartbeat moves it. The minimum, because the first renewal sets
-// the locker's lease, which may be the shorter. A grant is confirmed first if it comes
-// when more than half of that time is over, if it has no fence where there should be
-// one, if its waiter asked for a fixed or capped lease, or if a heartbeat found it: one
-// more call, which sets the lease, and from whose start the lease counts. So nobody
-// believes a grant that arrives late, or for an owner that has lost its place.
+// An owner enters only once, and Redis grants it a lock only after that. So the first lease
+// cannot end earlier in Redis, whatever was late, lost or repeated, and no later reply and
+// no heartbeat moves the deadline. The formula takes the minimum because the first renewal
+// sets the locker's lease, which may be shorter.
+//
+// A waiter first confirms a grant that comes when more than half of that time is over, that
+// lacks a fence with fencing on, that is for a fixed or capped lease, or that a heartbeat
+// found. The confirmation is one more call, which sets the lease, and the lease counts from
+// the start of that call. So no waiter believes a grant that arrives late, or that is for
+// an owner that has lost its place.
 //
 // # Which waiters are alive
 //
 // A locker with waiters sends a heartbeat five times in [WithStale], at least every 5 s,
-// one call for many keys. A key is left out if all its waiters entered less
-// than half of that period ago: entering counts as a heartbeat. By the server's clock a locker that was silent for
-// as long as WithStale is dead, and its waiters are dropped when they come first. A waiter
-// that cannot receive its grant, because its connection is closed, is passed over in the
-// same step and keeps its place until its locker is dead: a cut connection is not a death.
+// one call for many keys. It leaves out a key if all waiters of the key entered less than
+// half that period ago, as entering counts as a heartbeat. A locker that was silent for
+// WithStale, by the server's clock, is dead, and its waiters are dropped when they come
+// first. If a waiter cannot receive its grant because its connection is closed, the script
+// passes over it in the same step. The waiter keeps its place until its locker is dead: a
+// cut connection is not a death.
 //
-// A locker that may not subscribe says so with its heartbeats. It has its turn all the
-// same, and finds that by a heartbeat: 10 to 100 ms later if it was the next at its last
-// one, else with its next one. The others wait that long for it, or one first lease if it has died. A
-// heartbeat also grants a free lock to the next waiter, finds a grant whose message was
-// lost, and notices a lost place.
+// A locker that may not subscribe says so in its heartbeats. It still gets its turn, and a
+// heartbeat finds the grant: after 10 to 100 ms if its last heartbeat found it next in
+// line, else its next regular one. The others wait that long for it, or one first lease if
+// it has died. A heartbeat also grants a free lock to the next waiter, finds a grant whose
+// message was lost, and notices a lost place.
 //
 // # At each failure
 //
-//   - A waiter's process dies: the others lose one round trip at most. One that
-//     vanishes without closing its connections (a cut cable, SIGSTOP) is granted
-//     the lock if it comes first while its heartbeat is fresh, and costs one first
-//     lease then; all its other waiters together cost no more than WithStale. When it
-//     wakes it finds its places gone and enters again, at the end. Where somebody
-//     listens to all channels (PSUBSCRIBE *), Redis cannot tell who receives a message,
-//     and all dead processes cost what a vanished one does.
+//   - A waiter's process dies: the others lose one round trip at most. A process that
+//     vanishes without closing its connections (a cut cable, SIGSTOP) gets the lock if it
+//     comes first while its heartbeat is fresh, and then costs one first lease; all its
+//     other waiters together cost no more than WithStale. When it wakes, it finds its
+//     places gone and enters again, at the end. If some client listens to all channels
+//     (PSUBSCRIBE *), Redis cannot tell whether the waiter receives a message, and each
+//     dead process costs as much as a vanished one.
 //   - A waiter dies between grant and wake-up: as above, one first lease.
 //   - The holder dies: its lease ends as in rlock; a heartbeat serves the next waiter.
-//   - A message, a reply, a subscription is lost; the queue is deleted: the next
-//     heartbeat finds out, within two heartbeats.
+//   - A message, a reply or a subscription is lost, or the queue is deleted: a heartbeat
+//     finds out, within two periods.
 //   - A caller gives up: its owner leaves the queue, and passes on a grant that
 //     came meanwhile. If a call of the owner may still arrive, a tombstone stays
 //     for a minute, so that it cannot come back.
-//   - The server's clock jumps ahead, or stands, by more than WithStale: waiters may
-//     lose their places, all at once if it is by much, and enter again; a lock
-//     may end early, which its holder learns at its renewal. Backwards: dead lockers
-//     are noticed later by as much. Neither costs progress, nor exclusion among holders
-//     that learn of it in time.
+//   - The server's clock jumps ahead, or the server stands still, by more than WithStale:
+//     waiters may lose their places, all of them after a large jump, and enter again. A
+//     lock may end early, and its holder learns of that at its renewal. The clock jumps
+//     back: dead lockers are noticed that much later. Neither stops progress, nor breaks
+//     exclusion among holders that learn of it in time.
 //   - Redis is away or forgets: as in rlock.
 //
 // # Runs
 //
-// A grant names the waiters of the same locker that follow without a gap. They are served
-// one after another in one hold, without Redis, for up to [WithLocalHandover]: the order
-// stays that of the queue. They remain in the queue until the release that names them, so
-// that nothing changes if it never comes. Only a waiter that entered at the first attempt
-// is served so. Waiters that come while a call to enter is under way enter together in the
-// next. Where processes take turns, the waiters of one that holds the key or has several
-// places first wait up to 2 ms for one another.
+// A grant names the waiters of the same locker that follow without a gap. One hold serves
+// them in turn, without Redis, for up to [WithLocalHandover]: the order stays that of the
+// queue. They remain in the queue until the release that names them, so a release that
+// never comes changes nothing. A run only serves waiters that entered at the first attempt.
+// Waiters that come while a call to enter is under way enter together in the next. When
+// processes take turns, and one of them holds the key or has several places, its new
+// waiters first linger for up to 2 ms, to enter together.
 //
-// Acquires of keys that nobody waits for, and releases without a run, share calls as in
+// Acquires of keys without waiters, and releases without a run, go out in batches as in
 // rlock.
 //
 // # Beside other locks
 //
-// Waiters of Redisson's fair lock may stand in the same queue. One is woken as it expects
-// and keeps its turn for 3 s, or 250 ms if it does not listen; a Java waiter that dies
-// costs so much. Behind a Java waiter the bounds above are those of Java's own rules. A
-// key that rlock or Redisson's plain lock holds is simply held: its release tells the
-// queue nothing, and the next heartbeat serves. These locks do not see the queue, and may
-// take a free key before the waiters in it.
+// Waiters of Redisson's fair lock may stand in the same queue. Such a waiter is woken as it
+// expects and keeps its turn for 3 s, or for 250 ms if it does not listen; that is also the
+// cost of one that has died. Behind a Java waiter, Java's own rules set the bounds. To fair,
+// a key that rlock or Redisson's plain lock holds is simply held: its release sends the
+// queue no message, and the next heartbeat serves. Those locks do not see the queue, and
+// may take a free key before its waiters.
 package fair

@@ -11,16 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
-// Locker locks keys on one Redis. It is one client in the eyes of Redis and of
-// the other lockers. Safe for concurrent use; one for each process and Redis is
-// enough.
+// Locker locks keys on one Redis. It is one client in the eyes of Redis and of the other
+// lockers. Safe for concurrent use. One locker for each process and Redis is enough.
 type Locker struct {
 	engine  *engine.Engine
 	backend *single.Queued
 }
 
-// New returns a locker on the Redis of client, which stays the caller's: it is
-// shared, and is to be closed after the locker. New makes no call to Redis.
+// New returns a locker on the Redis of client. The caller keeps the client, may share it,
+// and closes it after the locker. New makes no call to Redis.
 //
 // It fails on a nil client, on a client of a Redis Cluster (not supported yet),
 // and on an option out of range, which the error names.
@@ -47,23 +46,23 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 
 // Lock waits until it has key or ctx ends; see [holdfast.Locker].
 //
-// Waiters of all processes are served in the order in which they entered the
-// queue in Redis; those of one locker enter it in the order in which they came,
-// give or take those that come at the same moment. A waiter that loses its place, as
-// when Redis restarts, enters again, at the end.
+// Waiters of all processes are served in the order in which they entered the queue in
+// Redis. Waiters of one locker enter it in the order in which they came, except for those
+// that come at the same moment. A waiter that loses its place, as when Redis restarts,
+// enters again, at the end.
 //
-// A free key for which nobody waits costs one round trip. A wait costs one to
-// enter, the subscription and its end for all waiters of a key together, and a
-// heartbeat for up to 50 keys of the locker five times in [WithStale]; one more round
-// trip at its end if it took longer than half of [WithFirstLease] or of the lease,
-// or for a fixed or capped lease.
+// A free key without waiters costs one round trip. A wait costs one round trip to enter;
+// the subscription and its end, once for all waiters of a key; and five times in
+// [WithStale] a heartbeat, one for up to 50 keys. One more round trip ends a wait that took
+// longer than half of [WithFirstLease] or of the lease, or that is for a fixed or capped
+// lease.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }
 
-// TryLock makes one attempt, which takes key only if it is free and no living waiter is in
-// the queue, else it fails with ErrNotAcquired: one round trip, or none where this locker
-// has key or wants it; see [holdfast.Locker].
+// TryLock makes one attempt. It takes key only if key is free and no live waiter is in the
+// queue; else it fails with ErrNotAcquired. One round trip, or none if this locker has key
+// or wants it; see [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
@@ -73,7 +72,8 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// Inspect returns who holds key, and how many wait for it; see [holdfast.Locker]. One round trip.
+// Inspect returns the holder of key and the length of its queue; see [holdfast.Locker]. One
+// round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (Status, error) {
 		said, waiting, err := l.backend.Inspect(ctx, key)
@@ -81,8 +81,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	})
 }
 
-// ForceUnlock frees key, whoever holds it, gives it to the next waiter and reports whether it was held; it is for
-// operators, see [holdfast.Locker]. One round trip.
+// ForceUnlock, for operators, frees key from any holder, gives it to the next waiter and
+// reports whether it was held; see [holdfast.Locker]. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
 		return l.backend.ForceRelease(ctx, key)

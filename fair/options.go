@@ -34,7 +34,7 @@ type config struct {
 	firstLease *time.Duration
 }
 
-// settings are those of the scripts.
+// settings returns the settings of the scripts.
 func (c *config) settings() scripts.FairSettings {
 	s := scripts.FairSettings{Client: c.Client, Stale: c.Stale, FirstLease: *c.firstLease}
 	if c.Fencing {
@@ -51,62 +51,58 @@ func (c *config) settings() scripts.FairSettings {
 // enough for a tenure of short sections, few enough to be named in a message.
 const mostMembers = 64
 
-// WithLease sets how long a lease lasts that is not renewed any more: renewals
-// come every third of it, a crashed holder frees its keys within it. Default
-// 30 s; at least 100 ms, in whole milliseconds.
+// WithLease sets the length of a lease. Renewals come every third of it, and a crashed
+// holder's keys are free within it. Default 30 s; at least 100 ms, in whole milliseconds.
 func WithLease(d time.Duration) Option { return option(func(c *config) { c.Lease = d }) }
 
-// WithLocalHandover sets for how long a key may go from one waiter of this
-// locker to the next, where they follow one another in the queue, without a call
-// to Redis. Default 10 ms; 0 turns it off, and has each waiter enter by a call of
-// its own.
+// WithLocalHandover sets how long a key may go from one waiter of this locker to its next
+// neighbour in the queue without a call to Redis. Default 10 ms; 0 turns hand-over off, and
+// each waiter then enters by a call of its own.
 func WithLocalHandover(d time.Duration) Option {
 	return option(func(c *config) { c.Handover = d })
 }
 
-// WithFencing gives every new hold a number that is larger than those of all
-// earlier holds of the key; see [Lease.Fence]. Default off. It costs the server
-// about half as much again for each lock. There is no other clock to compare Redis'
-// with: if it is ahead for a while, numbers go on growing from there, and go back if
-// then the counter is lost. While it is beyond the year 2255, locks are refused.
+// WithFencing gives every new hold a number that is larger than those of all earlier holds
+// of the key; see [Lease.Fence]. Default off. A lock then costs the server about half as
+// much again. Numbers follow Redis' clock. If that clock was ahead for a while, numbers go
+// on from there; if the counter is then lost, they go back. While the clock is beyond the
+// year 2255, Redis refuses locks.
 func WithFencing() Option { return option(func(c *config) { c.Fencing = true }) }
 
-// WithFenceExpiry sets for how long the fence counter of a key is kept after
-// its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
-// Redisson's fenced locks, which would start again at 1. Needs WithFencing.
+// WithFenceExpiry sets how long Redis keeps the fence counter of a key after its last
+// acquire. Default 7 days; 0 keeps it for ever, which is needed beside Redisson's fenced
+// locks, as those would start again at 1. Needs WithFencing.
 func WithFenceExpiry(d time.Duration) Option {
 	return option(func(c *config) { c.FenceExpiry = &d })
 }
 
-// WithStale sets after how long without a sign of life the waiters of this locker
-// count as dead for all others and lose their places; it gives one five times as
-// often, and at least every 10 s. Default 5 s; from 100 ms to 30 years, in whole
-// milliseconds.
+// WithStale sets how long this locker may be silent before its waiters count as dead and
+// lose their places. It sends a heartbeat five times in that time, at least every 5 s.
+// Default 5 s; from 100 ms to 30 years, in whole milliseconds.
 func WithStale(d time.Duration) Option { return option(func(c *config) { c.Stale = d }) }
 
-// WithFirstLease sets for how long a key is granted to a waiter, who then renews
-// it to the lease that it asked for: so long a waiter that has died unnoticed
-// holds up those behind it. Default 5 s, or what WithStale says if that is more;
-// not less than that, in whole milliseconds.
+// WithFirstLease sets the length of the lease that comes with a grant. The waiter then
+// renews it to the lease that it asked for; a waiter that has died unnoticed holds up those
+// behind it for that long. Default 5 s, or WithStale if that is longer; at least WithStale,
+// in whole milliseconds.
 func WithFirstLease(d time.Duration) Option {
 	return option(func(c *config) { c.firstLease = &d })
 }
 
-// WithLogger lets the locker log what it does in the background: lost leases,
-// failed renewals and clean-ups; and once a warning if Redis may evict locks
-// (one INFO at the first lock, if the user may send it). Its handler must not
-// block: it would hold up renewals. Default silent.
+// WithLogger logs the locker's background work: lost leases, failed renewals and
+// clean-ups, and once a warning if Redis may evict locks (one INFO at the first lock, if
+// the user may send it). The handler must not block, as it would hold up renewals. Default
+// silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.Log = log }) }
 
-// WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
-// and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
+// WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and
+// TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(c *config) { c.MaxWaiters = n }) }
 
-// WithMaxOutage sets for how long a wait rides out a Redis that does not answer,
-// before it fails with ErrUnavailable (or ErrUnknown).
-// Default one lease; 0 fails at the first attempt that Redis does not answer. The
-// attempt that is under way then may still take a third of a lease, at most some
-// 6 s.
+// WithMaxOutage sets how long a wait rides out a Redis that does not answer, before it
+// fails with ErrUnavailable or ErrUnknown. The attempt then under way may still take a
+// third of a lease, at most some 6 s. Default one lease; 0 fails at the first attempt that
+// Redis does not answer.
 func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.MaxOutage = &d }) }
 
 func configure(opts []Option) (*config, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// KeySet is what [LockAll] locks: keys of one locker, or with [KeySet.And] of several.
+// KeySet is a set of keys for [LockAll]: of one locker or, with [KeySet.And], of several.
 type KeySet struct{ parts []lockerKeys }
 
 // lockerKeys are the keys of one locker.
@@ -20,15 +20,15 @@ type lockerKeys struct {
 	keys      []string // sorted, each once
 }
 
-// Keys are keys of a locker of any kind. A key that is named twice is locked once.
+// Keys returns a set of keys of a locker of any kind. A key that is named twice counts once.
 func Keys(locker holdfast.Locker, keys ...string) KeySet {
 	return KeySet{[]lockerKeys{{locker: locker, keys: slices.Compact(slices.Sorted(slices.Values(keys)))}}}
 }
 
-// OrderName gives the set's locker the name that orders lockers, the same in every
-// process: keys of several lockers are taken in the order of these names, and then of the
-// keys. A key of a Redis must always go by one name: what goes by two has no one order, and
-// a call that locks it by both waits for itself.
+// OrderName names the set's locker, the same in every process. LockAll takes the keys of
+// several lockers in the order of these names, and then of the keys. A key of a Redis must
+// always go by one name: a key with two names has no one order, and a call that locks it by
+// both waits for itself.
 func (s KeySet) OrderName(name string) KeySet {
 	parts := slices.Clone(s.parts)
 	for i := range parts {
@@ -37,13 +37,13 @@ func (s KeySet) OrderName(name string) KeySet {
 	return KeySet{parts}
 }
 
-// And joins the keys of another locker. Each of the lockers needs its [KeySet.OrderName].
+// And adds the keys of another locker. Each of the lockers needs its [KeySet.OrderName].
 func (s KeySet) And(other KeySet) KeySet {
 	return KeySet{slices.Concat(s.parts, other.parts)}
 }
 
-// inOrder returns the keys in the order in which they are to be taken. It fails if one of
-// them cannot be locked: then none is taken.
+// inOrder returns the keys in the order in which LockAll takes them. It fails if one of
+// them cannot be locked.
 func (s KeySet) inOrder() ([]lockerKeys, error) {
 	keys := 0
 	for i, p := range s.parts {
@@ -52,9 +52,9 @@ func (s KeySet) inOrder() ([]lockerKeys, error) {
 		}
 		for _, other := range s.parts[:i] {
 			if other.orderName == p.orderName {
-				return nil, fmt.Errorf("multilock: keys of several lockers need an OrderName for each; %q is there twice", p.orderName)
+				return nil, fmt.Errorf("multilock: keys of several lockers need an OrderName for each; two have %q", p.orderName)
 			}
-			if other.locker == p.locker { // else the order would be that of the names
+			if other.locker == p.locker { // its keys would follow the order of the two names
 				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 		}

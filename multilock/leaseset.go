@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// LeaseSet is several leases as one: it lives as long as all of them do. Safe for
+// LeaseSet is several leases as one. It lives as long as all of them do. Safe for
 // concurrent use.
 type LeaseSet struct {
 	leases []*Lease        // in the order in which they were taken; immutable
-	bound  context.Context // ends with the first of them; immutable
+	bound  context.Context // ends with the first that ends; immutable
 }
 
 func (s *LeaseSet) add(ctx context.Context, l *Lease) context.Context {
@@ -19,8 +19,7 @@ func (s *LeaseSet) add(ctx context.Context, l *Lease) context.Context {
 	return l.Bind(ctx)
 }
 
-// Unlock ends all leases, the last one first, and joins what each says; see
-// [Lease.Unlock].
+// Unlock ends all leases, the last one first, and joins their errors; see [Lease.Unlock].
 func (s *LeaseSet) Unlock(ctx context.Context) error {
 	var errs []error
 	for _, l := range slices.Backward(s.leases) {
@@ -29,8 +28,8 @@ func (s *LeaseSet) Unlock(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Bind derives a context that re-enters each of the leases, and that is cancelled,
-// with the reason as its cause, when the first of them ends.
+// Bind derives a context that re-enters each of the leases. The first end of a lease
+// cancels it, with the reason as its cause.
 func (s *LeaseSet) Bind(ctx context.Context) context.Context {
 	for _, l := range s.leases {
 		ctx = l.Bind(ctx)
@@ -38,11 +37,11 @@ func (s *LeaseSet) Bind(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Done returns a channel that is closed when the first of the leases ends.
+// Done returns a channel that is closed at the first end of a lease.
 func (s *LeaseSet) Done() <-chan struct{} { return s.bound.Done() }
 
-// Err returns nil while all leases live, and then why the first in the order that
-// does not live any more has ended.
+// Err returns nil while all leases live, and then the reason of the first lease, in the
+// order of the set, that has ended.
 func (s *LeaseSet) Err() error {
 	for _, l := range s.leases {
 		if err := l.Err(); err != nil {

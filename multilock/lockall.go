@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
-// Several keys, all or nothing. They are taken one after another in one order that
-// is the same in every process, so that callers whose sets overlap never wait for
-// each other in a circle, and nobody is overtaken in a fair queue.
+// Several keys, all or nothing. LockAll takes them one after another in an order that is
+// the same in every process, so calls with overlapping sets never wait for each other in a
+// circle, and no waiter is overtaken in a fair queue.
 
 // DoAll takes all keys as [LockAll] does, runs f with a context that is bound to all of
-// their leases, and unlocks, also when f panics or ends its goroutine. Its errors are those
-// of LockAll if the keys were not locked; else that of f, joined with those of
+// their leases, and unlocks, even when f panics or ends its goroutine. If the keys were not
+// locked, it returns the error of LockAll; else that of f, joined with those of
 // [LeaseSet.Unlock].
 func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts ...LockOption) (err error) {
 	if f == nil {
@@ -34,36 +34,34 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 	return f(s.Bind(ctx))
 }
 
-// LockAll waits until it has all keys, or ctx ends. [FixedLease] and [MaxHold] are for
-// each of the leases, [WaitAtMost] for all waits together. A ctx that is bound to leases of
-// some of the keys enters those once more.
+// LockAll waits until it has all keys, or ctx ends. [FixedLease] and [MaxHold] apply to
+// each of the leases, [WaitAtMost] to all waits together. A ctx that is bound to leases of
+// some of the keys re-enters those.
 //
-// While it waits for a key it holds those before it, which others then wait for.
-// Two calls never wait for each other in a circle, whatever their keys and the
-// order in which these are named, as long as each key of a Redis goes by one name
-// ([KeySet.OrderName]) in all of them. That cannot be promised to a caller that holds
-// another lock, of a key that comes later in the order, while it calls LockAll, or that
-// takes single locks in its own order: take all that is needed in one call.
+// While it waits for a key, it holds the keys before it, and others wait for those. Two
+// calls never wait for each other in a circle, whatever their keys and the order of their
+// arguments, as long as each key of a Redis goes by one name ([KeySet.OrderName]) in all
+// calls. This does not cover a caller that already holds a key that comes later in the
+// order, or that takes single locks in an order of its own: take all keys in one call.
 //
-// On failure nothing is held. Errors: those of Lock, of the key that failed; that
-// a lease was lost while another was waited for is ErrLost.
+// After a failure nothing is held. Errors: those of Lock, for the key that failed; ErrLost
+// if a lease was lost during the wait for another.
 //
-// One round trip for each key that is free, or for all keys of a locker of rlock
-// without fencing if all are; else as for single locks.
+// One round trip for each free key, or one for all keys of an rlock locker without fencing
+// if all of them are free; else as for single locks.
 func LockAll(ctx context.Context, keys KeySet, opts ...LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, forEver, opts)
 }
 
-// TryLockAll makes one attempt for each key, in order, and holds nothing if one
-// fails. Errors as for TryLock, of the key that failed.
+// TryLockAll makes one attempt for each key, in order, and holds nothing if one fails.
+// Errors as for TryLock, for the key that failed.
 func TryLockAll(ctx context.Context, keys KeySet, opts ...LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, 0, opts)
 }
 
-// TryLockAllFor is LockAll with a wait of at most the given time for all keys
-// together, after which it fails with ErrNotAcquired (or ErrUnavailable or
-// ErrUnknown if a Redis is away). A wait of zero is TryLockAll; a negative one is
-// refused.
+// TryLockAllFor is LockAll with a wait of at most the given time for all keys together.
+// Then it fails with ErrNotAcquired, or with ErrUnavailable or ErrUnknown if a Redis is
+// away. A wait of zero is TryLockAll; a negative one is refused.
 func TryLockAllFor(ctx context.Context, keys KeySet, wait time.Duration, opts ...LockOption) (*LeaseSet, error) {
 	if wait < 0 {
 		return nil, fmt.Errorf("multilock: TryLockAllFor: wait of %v is negative", wait)
@@ -74,11 +72,11 @@ func TryLockAllFor(ctx context.Context, keys KeySet, wait time.Duration, opts ..
 // forEver is the wait of LockAll.
 const forEver time.Duration = -1
 
-// locking is one call of LockAll or one of its sisters.
+// locking is one call of LockAll, TryLockAll or TryLockAllFor.
 type locking struct {
 	set   *LeaseSet
 	wait  time.Duration // for all keys; 0: one attempt for each
-	until time.Time     // when it is over, if it is bounded
+	until time.Time     // when a bounded wait is over
 	terms []LockOption  // of each key
 }
 
@@ -94,7 +92,7 @@ func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []LockOp
 	c.until = time.Now().Add(c.wait)
 	complete := false
 	defer func() {
-		if !complete { // or a Locker has panicked
+		if !complete { // on an error, or if a Locker panics
 			_ = c.set.Unlock(ctx)
 		}
 	}()
@@ -113,7 +111,7 @@ func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []LockOp
 	return c.set, nil
 }
 
-// choose takes in the options of the call.
+// choose applies the options of the call.
 func (c *locking) choose(opts []LockOption) error {
 	o, err := holdfast.Options(opts...)
 	if err != nil {
@@ -121,7 +119,7 @@ func (c *locking) choose(opts []LockOption) error {
 	}
 	if o.WaitAtMost != nil {
 		if c.wait != forEver {
-			return errors.New("WaitAtMost is for DoAll and LockAll: TryLockAll and TryLockAllFor say how long they wait")
+			return errors.New("WaitAtMost is for DoAll and LockAll: TryLockAll and TryLockAllFor bound the wait themselves")
 		}
 		if c.wait = *o.WaitAtMost; c.wait < 0 {
 			return fmt.Errorf("WaitAtMost: %v is negative", c.wait)
@@ -136,8 +134,8 @@ func (c *locking) choose(opts []LockOption) error {
 	return nil
 }
 
-// take adds the keys of a locker, and returns a context that is bound to them: the wait
-// for the next key ends when one of them is lost.
+// take locks the keys of a locker, and returns a context that is bound to them, so that
+// the loss of one of them ends the wait for the next key.
 func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, error) {
 	if quick := engine.Quick(p.locker); quick != nil && len(p.keys) > 1 {
 		leases, err := c.together(ctx, quick, p.keys)
@@ -147,7 +145,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		if len(leases) > 0 {
 			return ctx, nil
 		}
-		// What a lost answer has left is cleaned up; an attempt right after would meet it.
+		// The clean-up after a lost answer is under way; another attempt would meet its keys.
 		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
 		if over && !errors.Is(err, ErrNotAcquired) {
 			return ctx, err

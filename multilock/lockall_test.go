@@ -282,7 +282,7 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 		"no keys":            {},
 		"locker is nil":      multilock.Keys(nil, "a"),
 		"OrderName for each": multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")),
-		`"x" is there twice`: multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")).OrderName("x"),
+		`two have "x"`: multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")).OrderName("x"),
 		"are of one locker":  multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(s.plain, "b").OrderName("2")),
 	} {
 		_, err := multilock.LockAll(t.Context(), keys)

@@ -12,34 +12,34 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quorum"
 )
 
-// Locker locks keys on a quorum of independent Redis masters. It is one client in
-// the eyes of the nodes and of the other lockers. Safe for concurrent use; one
-// for each process and set of nodes is enough.
+// Locker locks keys on a quorum of independent Redis masters. It is one client in the eyes
+// of the nodes and of the other lockers. Safe for concurrent use. One locker for each
+// process and set of nodes is enough.
 type Locker struct {
 	engine *engine.Engine
 	quorum *quorum.Quorum
 }
 
-// New returns a locker on the Redises of clients, 1 to 15 independent masters,
-// which stay the caller's: they are shared, and are to be closed after the locker.
-// A quorum is n/2+1 of n nodes: an even number survives no more failures than one
-// node less. New makes no call to Redis.
+// New returns a locker on the Redises of clients, 1 to 15 independent masters. The caller
+// keeps the clients, may share them, and closes them after the locker. A quorum is n/2+1 of
+// n nodes: an even number survives no more failures than one node less. New makes no call
+// to Redis.
 //
-// All programs have to use the same nodes. The nodes keep their number, and have no
-// vote for a client with another one. To change it, add or remove one node at a time:
-// stop all clients, delete the key holdfast_node on all nodes, the new or the removed
-// one as well, and start the clients with the other number. For the longest lease after
-// that the nodes have no vote, and so a client that was overlooked is harmless: what it
-// marks anew is refused to the others, whose error says so, until the key is deleted
-// again. To replace a node, remove it, and then add the other. Two nodes changed at once,
-// or one replaced in one step, can make a second quorum beside that of a client which
-// goes on with the former nodes.
+// All programs have to use the same nodes. The nodes remember their number, and have no
+// vote for a client with another number. To change it, add or remove one node at a time:
+// stop all clients, delete the key holdfast_node on all nodes, the new or the removed one
+// as well, and start the clients with the other number. The nodes then have no vote for the
+// longest lease, so an overlooked client does no harm: if it marks a node first, the node
+// refuses the other clients, with an error that says so, until the key is deleted again. To
+// replace a node, remove it, and then add the other. Changing two nodes at once, or
+// replacing one in one step, can make a second quorum beside that of a client that still
+// uses the former nodes.
 //
-// It fails on too few or too many clients, a nil client, a client of a Redis
-// Cluster, and an option out of range, which the error names. Two clients of one server
-// are one vote, which is logged. A server that is older than Redis 7, may evict locks or
-// has another longest lease or number of nodes has no vote, which is logged as well; where
-// too few are left, locks fail and say why.
+// New fails on too few or too many clients, a nil client, a client of a Redis Cluster, and
+// an option out of range, which the error names. Two clients of one server are one vote. A
+// server has no vote if it is older than Redis 7, may evict locks, or has another longest
+// lease or number of nodes. The log tells of both; if too few votes are left, locks fail
+// with an error that says why.
 func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	if len(clients) < 1 || len(clients) > 15 {
 		return nil, fmt.Errorf("multilock: New: %d clients, 1 to 15 are allowed", len(clients))
@@ -64,20 +64,18 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	return &Locker{engine: engine.New(q, c.engine), quorum: q}, nil
 }
 
-// Bootstrap readies the nodes: one that nobody has used since it was started, emptied
-// or promoted has no vote for the longest lease (see [WithMaxLease]), and Bootstrap
-// begins that time, as the first lock would. It shortens it nowhere, so a program may
-// call it whenever it starts. It does not wait for votes, and returns nil where a
-// quorum of nodes has its vote or will get it by waiting, as Lock does; the log (see
-// [WithLogger]) and [Locker.Nodes] tell for how long.
+// Bootstrap prepares the nodes. A node that was started, emptied or promoted has no vote
+// for the longest lease (see [WithMaxLease]). That time begins with the first lock, or with
+// Bootstrap. Bootstrap never shortens it, so a program may call it at every start. It does
+// not wait for votes, and returns nil if a quorum of nodes has its vote or only has to wait
+// for it, as Lock does. The log (see [WithLogger]) and [Locker.Nodes] tell how long.
 //
-// With [NothingHeld], where a deployment is set up, all nodes vote at once. Should that
-// call fail half way, the nodes have no vote for the longest lease at most.
+// With [NothingHeld], for setting up a deployment, all nodes vote at once. If that call
+// fails half way, the nodes have no vote for at most the longest lease.
 //
-// Errors: [*QuorumError] if too few nodes answer or can vote (all of them must with
-// NothingHeld): calling again does no harm; with NothingHeld also that a node
-// votes while others do not. A few round trips to each node, on connections of their
-// own, within ctx and 2 s.
+// Errors: [*QuorumError] if too few nodes answer or can vote (with NothingHeld, all of them
+// must); calling again does no harm. With NothingHeld, also that only some nodes vote. A
+// few round trips to each node, on connections of their own, within ctx and 2 s.
 func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
 	var c bootstrap
 	for _, o := range opts {
@@ -103,18 +101,18 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // Waiters of this locker are served in the order in which they came; between
 // processes there is no order.
 //
-// A free key costs one round trip to each node, at the same time, and with [WithFencing]
-// a second one to those that said yes. A wait for another process costs the
-// subscription and its end, one attempt for each release that is this process's
-// turn, and one each time the holder's lease should have ended.
+// A free key costs one round trip to each node, at the same time, and with [WithFencing] a
+// second one to those that said yes. A wait for another process costs the subscription and
+// its end, one attempt for each release that is this process's turn, and one each time the
+// holder's lease should have ended.
 //
-// Where too few nodes said yes, [*QuorumError] has what each of them said.
+// If too few nodes say yes, the error is a [*QuorumError] with the answer of each node.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }
 
 // TryLock makes one attempt: one round trip to each node, with [WithFencing] two, or none
-// where this locker has key or wants it; see [holdfast.Locker].
+// if this locker has key or wants it; see [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/quorum"
 )
 
-// What all kinds share is in package holdfast.
+// Package holdfast documents these.
 type (
 	Lease      = holdfast.Lease
 	LockOption = holdfast.LockOption
 	Status     = holdfast.Status
 )
 
-// QuorumError is how a call fails for which too few nodes said yes: what each of them said.
+// QuorumError is the error of a call to which too few nodes said yes.
 type QuorumError = holdfast.QuorumError
 
-// NodeError is what one node said, in a [QuorumError].
+// NodeError is the answer of one node, in a [QuorumError].
 type NodeError = holdfast.NodeError
 
-// ErrHeld is what a node says, in a [QuorumError], on which another holds the lock.
+// ErrHeld, in a [QuorumError], is the answer of a node on which another holds the lock.
 var ErrHeld = quorum.ErrHeld
 
-// The errors of all kinds are those of package holdfast.
+// Package holdfast documents these errors.
 var (
 	ErrNotAcquired = holdfast.ErrNotAcquired
 	ErrLost        = holdfast.ErrLost

@@ -33,9 +33,9 @@
 // # At each failure
 //
 //   - The holder's process dies: its keys are free within one lease.
-//   - The holder's process is paused: the lease ends meanwhile; on waking it is
-//     over before the code can ask Err, and no renewal brings it back. Code that does
-//     not look is protected by fences only.
+//   - The holder's process is paused: the lease ends meanwhile. When the process wakes, the
+//     lease is over before its code can ask Err, and no renewal brings it back. Only fences
+//     protect code that does not ask.
 //   - A reply is lost: repeating is harmless; an acquire is undone and tried
 //     again under another owner.
 //   - A message is lost, the subscription drops: waiters look again when it is
@@ -56,9 +56,8 @@
 // # Batches
 //
 // Acquires that goroutines of one locker are about to send at the same moment go out
-// as one call, up to 50 of them, and so do releases, except those that give fence
-// numbers back; most of what so small a script costs is the call. Each has its own
-// answer, its own refusal and, if there is no answer, its own doubt; a caller that
-// leaves costs the others nothing. Where no more than 8 calls are under way, none waits
-// for others.
+// as one call, up to 50 of them, and so do releases: most of the cost of so small a script
+// is the call. Each has its own answer, its own refusal and, without an answer, its own
+// doubt; a caller that leaves costs the others nothing. While no more than 8 calls are
+// under way, each goes out alone.
 package rlock

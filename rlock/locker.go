@@ -12,16 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
-// Locker locks keys on one Redis. It is one client in the eyes of Redis and of
-// the other lockers. Safe for concurrent use; one for each process and Redis is
-// enough.
+// Locker locks keys on one Redis. It is one client in the eyes of Redis and of the other
+// lockers. Safe for concurrent use. One locker for each process and Redis is enough.
 type Locker struct {
 	engine  *engine.Engine
 	backend *single.Racing
 }
 
-// New returns a locker on the Redis of client, which stays the caller's: it is
-// shared, and is to be closed after the locker. New makes no call to Redis.
+// New returns a locker on the Redis of client. The caller keeps the client, may share it,
+// and closes it after the locker. New makes no call to Redis.
 //
 // It fails on a nil client, on a client of a Redis Cluster (not supported yet),
 // and on an option out of range, which the error names.
@@ -51,15 +50,15 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // Waiters of this locker are served in the order in which they came; between
 // processes there is no order.
 //
-// A free key costs one round trip. A wait for another process costs the subscription and its
-// end, one attempt for each release that is this process's turn, and one each time the
+// A free key costs one round trip. A wait for another process costs the subscription and
+// its end, one attempt for each release that is this process's turn, and one each time the
 // holder's lease should have ended.
 func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }
 
-// TryLock makes one attempt: one round trip, or none where this locker has key or wants
-// it; see [holdfast.Locker].
+// TryLock makes one attempt: one round trip, or none if this locker has key or wants it;
+// see [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
@@ -69,7 +68,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// Inspect returns who holds key; see [holdfast.Locker]. One round trip.
+// Inspect returns the holder of key; see [holdfast.Locker]. One round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (Status, error) {
 		said, err := l.backend.Inspect(ctx, key)
@@ -77,8 +76,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 	})
 }
 
-// ForceUnlock frees key, whoever holds it, and reports whether it was held; it is for
-// operators, see [holdfast.Locker]. One round trip.
+// ForceUnlock, for operators, frees key from any holder and reports whether it was held;
+// see [holdfast.Locker]. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
 		return l.backend.ForceRelease(ctx, key)
@@ -93,7 +92,7 @@ func (l *Locker) Close() error {
 	return err
 }
 
-// Several keys of a Locker can be taken with one call, which is for multilock.LockAll.
+// For multilock.LockAll, which takes several keys of a Locker with one call.
 func init() {
 	engine.Quick = func(l holdfast.Locker) *engine.Engine {
 		if l, ours := l.(*Locker); ours {

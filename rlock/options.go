@@ -25,47 +25,45 @@ func (o option) apply(c *config) { o(c) }
 
 type config struct{ engine.Config }
 
-// WithLease sets how long a lease lasts that is not renewed any more: renewals
-// come every third of it, a crashed holder frees its keys within it. Default
-// 30 s; at least 100 ms, in whole milliseconds.
+// WithLease sets the length of a lease. Renewals come every third of it, and a crashed
+// holder's keys are free within it. Default 30 s; at least 100 ms, in whole milliseconds.
 func WithLease(d time.Duration) Option { return option(func(c *config) { c.Lease = d }) }
 
-// WithLocalHandover sets for how long a key may go from one waiter of this
-// locker to the next without a call to Redis, before it is released for other
-// processes. Default 10 ms; 0 turns it off.
+// WithLocalHandover sets how long a key may go from one waiter of this locker to the next
+// without a call to Redis, before other processes get it. Default 10 ms; 0 turns hand-over
+// off.
 func WithLocalHandover(d time.Duration) Option {
 	return option(func(c *config) { c.Handover = d })
 }
 
-// WithFencing gives every new hold a number that is larger than those of all
-// earlier holds of the key; see [Lease.Fence]. Default off. It makes a lock cost
-// the server about half as much again. Numbers follow Redis' clock. If that clock was
-// ahead for a while, numbers go on from there; if the counter is then lost, they go back.
-// While the clock is beyond the year 2255, locks are refused.
+// WithFencing gives every new hold a number that is larger than those of all earlier holds
+// of the key; see [Lease.Fence]. Default off. A lock then costs the server about half as
+// much again. Numbers follow Redis' clock. If that clock was ahead for a while, numbers go
+// on from there; if the counter is then lost, they go back. While the clock is beyond the
+// year 2255, Redis refuses locks.
 func WithFencing() Option { return option(func(c *config) { c.Fencing = true }) }
 
-// WithFenceExpiry sets for how long the fence counter of a key is kept after
-// its last acquire. Default 7 days; 0 keeps it for ever, as is needed beside
-// Redisson's fenced locks, which would start again at 1. Needs WithFencing.
+// WithFenceExpiry sets how long Redis keeps the fence counter of a key after its last
+// acquire. Default 7 days; 0 keeps it for ever, which is needed beside Redisson's fenced
+// locks, as those would start again at 1. Needs WithFencing.
 func WithFenceExpiry(d time.Duration) Option {
 	return option(func(c *config) { c.FenceExpiry = &d })
 }
 
-// WithLogger lets the locker log what it does in the background: lost leases,
-// failed renewals and clean-ups; and once a warning if Redis may evict locks
-// (one INFO at the first lock, if the user may send it). Its handler must not
-// block: it would hold up renewals. Default silent.
+// WithLogger logs the locker's background work: lost leases, failed renewals and
+// clean-ups, and once a warning if Redis may evict locks (one INFO at the first lock, if
+// the user may send it). The handler must not block, as it would hold up renewals. Default
+// silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.Log = log }) }
 
-// WithMaxWaiters bounds the waiters of one key in this locker; beyond it, Lock
-// and TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
+// WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and
+// TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(c *config) { c.MaxWaiters = n }) }
 
-// WithMaxOutage sets for how long a wait rides out a Redis that does not answer,
-// before it fails with ErrUnavailable (or ErrUnknown).
-// Default one lease; 0 fails at the first attempt that Redis does not answer. The
-// attempt that is under way then may still take a third of a lease, at most some
-// 6 s.
+// WithMaxOutage sets how long a wait rides out a Redis that does not answer, before it
+// fails with ErrUnavailable or ErrUnknown. The attempt then under way may still take a
+// third of a lease, at most some 6 s. Default one lease; 0 fails at the first attempt that
+// Redis does not answer.
 func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.MaxOutage = &d }) }
 
 func configure(opts []Option) (*config, error) {

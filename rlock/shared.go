@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// What all kinds share is in package holdfast.
+// Package holdfast documents these.
 type (
 	Lease      = holdfast.Lease
 	LockOption = holdfast.LockOption
 	Status     = holdfast.Status
 )
 
-// The errors of all kinds are those of package holdfast.
+// Package holdfast documents these errors.
 var (
 	ErrNotAcquired = holdfast.ErrNotAcquired
 	ErrLost        = holdfast.ErrLost

@@ -16,7 +16,7 @@ var (
 	errNoAnswer = errors.New("no answer in time")
 	errForced   = errors.New("force-unlocked")
 	errTooLate  = errors.New("the reply came after the lease was over")
-	errWaits    = errors.New("WaitAtMost is for Do and Lock: TryLock and TryLockFor say how long they wait")
+	errWaits    = errors.New("WaitAtMost is for Do and Lock: TryLock and TryLockFor bound the wait themselves")
 	errNested   = errors.New("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
 
 	// errWaitOver is the cause of a context made by lock. The end of that context is
