@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// aclUser returns the words of the ACL command of docs/acl.md, with those of the lines
-// that begin so.
+// aclUser returns the words of the ACL command in docs/acl.md, with those of the lines that
+// have one of the prefixes.
 func aclUser(t *testing.T, begins ...string) (words []string) {
 	t.Helper()
 	for _, begin := range append([]string{"ACL SETUSER "}, begins...) {
@@ -56,8 +56,8 @@ func TestACLUserHasExactlyTheCommandsOfTheScriptsAndOfTheConnection(t *testing.T
 	}
 }
 
-// Redis logs each command, key and channel that it refuses, also where the
-// refusal shows only in a slower wake-up.
+// Redis logs each command, key and channel that it refuses, even if the refusal only slows
+// down a wake-up.
 func TestF32_ACLUserIsRefusedNothing(t *testing.T) {
 	without := func(words []string, not ...string) []string {
 		return slices.DeleteFunc(words, func(word string) bool { return slices.Contains(not, word) })
@@ -117,7 +117,7 @@ func TestF32_ACLUserIsRefusedNothing(t *testing.T) {
 				for _, m := range refused {
 					entry, err := m.AsStrMap()
 					require.NoError(t, err)
-					require.Contains(t, []string{ // what rueidis tries when it opens a connection, or takes it back
+					require.Contains(t, []string{ // rueidis tries these when it opens a connection, or takes it back
 						"cluster|slots", "cluster|shards", "client|setinfo", "punsubscribe", "sunsubscribe", "discard",
 					}, entry["object"])
 				}
@@ -144,14 +144,14 @@ func useEverything(t *testing.T, servers []*redistest.Server, key string, here, 
 	}))
 	_, err = there.TryLock(ctx, key)
 	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-	_, err = there.TryLockFor(ctx, key, 2*time.Second) // beyond a heartbeat
+	_, err = there.TryLockFor(ctx, key, 2*time.Second) // longer than a heartbeat's period
 	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 
 	require.Eventually(t, func() bool { return listeners(t, servers[0]) == 0 }, 5*time.Second, time.Millisecond)
 	woken := make(chan error, 5)
 	for i := range cap(woken) {
 		var opts []holdfast.LockOption
-		if i == 0 { // the others may be served in one hold
+		if i == 0 { // one hold may serve the others
 			opts = append(opts, holdfast.FixedLease(5*time.Second))
 		}
 		go func() { woken <- there.Do(ctx, key, nothing, opts...) }()
@@ -187,7 +187,7 @@ func useEverything(t *testing.T, servers []*redistest.Server, key string, here, 
 	}
 }
 
-// listeners is how many channels of locks a server has subscribers of.
+// listeners counts the channels of locks with subscribers on a server.
 func listeners(t *testing.T, s *redistest.Server) int {
 	t.Helper()
 	reply := s.Do(t, "PUBSUB", "CHANNELS", "redisson_lock__channel:*")

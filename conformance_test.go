@@ -13,5 +13,5 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Every kind of lock can be handed to code that takes a Locker.
+// Every kind of lock fits code that takes a Locker.
 var _ = []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil)}

@@ -31,7 +31,7 @@ func TestReadmeIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(readFile(t, "README.md")), 9<<10, "move it to docs/")
 }
 
-// The first program that a newcomer sees builds as it stands, and does what it says.
+// The first program that a newcomer sees builds as it stands, and works.
 func TestReadmeProgramRuns(t *testing.T) {
 	t.Parallel()
 	program := goBlocks(t, "README.md")[0].code
@@ -55,7 +55,7 @@ func TestReadmeProgramRuns(t *testing.T) {
 	}))
 }
 
-// What the pages show is a program, or the body of a function with the parameters below.
+// Code in the pages is a program, or the body of a function with the parameters below.
 func TestDocsCodeCompiles(t *testing.T) {
 	t.Parallel()
 	bodies := `package bodies
@@ -238,7 +238,7 @@ func table(t *testing.T, section string) map[string]string {
 	return rows
 }
 
-// functions are those that a package exports, with their comments.
+// functions returns the exported functions of a package, with their comments.
 func functions(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	docs := map[string]string{}

@@ -23,7 +23,7 @@ func (s *Shop) Sell(ctx context.Context, sku string) error {
 	}, holdfast.WaitAtMost(time.Second))
 }
 
-// double is a Locker for the tests of Shop: everybody has the lock, with fence 7.
+// double is a Locker for the tests of Shop: every caller gets the lock, with fence 7.
 type double struct {
 	holdfast.Locker // nil: Shop calls nothing but Do
 }
@@ -52,13 +52,13 @@ func ExampleLocker() {
 	// sold sku:42 under fence 7
 }
 
-// The wait is bounded, and not the work that is done under the lock.
+// WaitAtMost bounds the wait, not the work under the lock.
 func ExampleWaitAtMost() {
 	ctx := context.Background()
 	locker, stop := demo()
 	defer stop()
 	err := locker.Do(ctx, "sku:42", func(context.Context) error {
-		return locker.Do(ctx, "sku:42", func(context.Context) error { // somebody else
+		return locker.Do(ctx, "sku:42", func(context.Context) error { // another caller
 			return nil
 		}, holdfast.WaitAtMost(0))
 	}, holdfast.WaitAtMost(time.Second))
@@ -66,8 +66,8 @@ func ExampleWaitAtMost() {
 	// Output: true
 }
 
-// demo returns a locker on an embedded server. That suits examples, which need no
-// redis-server then, and nothing else: it protects nothing between processes.
+// demo returns a locker on an embedded server, so that examples need no redis-server. Use it
+// for nothing else: it protects nothing between processes.
 func demo() (locker *rlock.Locker, stop func()) {
 	server, err := miniredis.Run()
 	if err != nil {

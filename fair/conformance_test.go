@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// What the suite cannot say through the interface that all lock kinds share.
+// The interface of all lock kinds, which the suite uses, does not have these options.
 func TestRefused_Options(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]fair.Option{
@@ -53,7 +53,7 @@ func TestRefused_Options(t *testing.T) {
 
 const year = 365 * 24 * time.Hour
 
-// What New takes, the scripts take, too.
+// The scripts accept every option that New accepts.
 func TestF8_LongestOptionsWork(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	open := func() *fair.Locker {
@@ -83,7 +83,7 @@ func TestF8_LongestOptionsWork(t *testing.T) {
 	require.NoError(t, <-next)
 }
 
-// Inspect tells who waits, too.
+// Inspect also tells the length of the queue.
 func TestInspect_TellsTheLengthOfTheQueue(t *testing.T) {
 	s := redistest.Start(t)
 	l, err := fair.New(s.Client(t))

@@ -61,8 +61,8 @@ func ExampleWaitAtMost() {
 	// Output: true
 }
 
-// demo returns a locker on an embedded server. That suits examples, which need no
-// redis-server then, and nothing else: it protects nothing between processes.
+// demo returns a locker on an embedded server, so that examples need no redis-server. Use it
+// for nothing else: it protects nothing between processes.
 func demo() (ctx context.Context, locker *fair.Locker, stop func()) {
 	server, err := miniredis.Run()
 	if err != nil {

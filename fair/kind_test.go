@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
-// kind shows fair to the conformance suite.
+// kind adapts fair to the conformance suite.
 var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []fair.Option
 	if o.Lease != 0 {

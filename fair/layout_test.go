@@ -23,8 +23,8 @@ var layouts = map[string]string{
 	"{sku}:42": "{sku}:42", "sku:{42": "sku:{42", "{}": "{}",
 }
 
-// After each call, everything that there is in Redis and every message is
-// Redisson's, or has a name that Redisson does not look at.
+// After each call, all data in Redis and every message are Redisson's, or have a name that
+// Redisson does not use.
 func TestLayout(t *testing.T) {
 	for key, suffix := range layouts {
 		t.Run(strconv.Quote(key), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestLayout(t *testing.T) {
 			owner := r.text("LINDEX", queue, "0")
 			client, _, _ := strings.Cut(owner, ":")
 			require.NotEqual(t, l.Owner()[:36], client)
-			require.EqualValues(t, -1, r.number("PTTL", queue), "it lasts as long as somebody waits")
+			require.EqualValues(t, -1, r.number("PTTL", queue), "it lasts as long as there are waiters")
 			require.EqualValues(t, 1, r.number("ZCARD", scores))
 			require.InDelta(t, 30_000, r.number("ZSCORE", scores, owner)-r.now(), 5000)
 			require.EqualValues(t, 1, r.number("HLEN", heartbeats))
@@ -91,7 +91,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// Who gives up in doubt leaves a tombstone of its own, and nothing else.
+// A caller that gives up in doubt leaves a tombstone of its own, and nothing else.
 func TestLayoutOfTombstones(t *testing.T) {
 	for key, suffix := range layouts {
 		t.Run(strconv.Quote(key), func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestLayoutOfTombstones(t *testing.T) {
 			r := &layoutRig{t: t, s: redistest.Start(t)}
 			proxy := redistest.NewProxy(t, r.s.Addr())
 			locker := r.openOn(r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-			lost := proxy.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVAL" }) // the script is not known yet
+			lost := proxy.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVAL" }) // Redis does not know the script yet
 			_, err := locker.TryLock(t.Context(), key)
 			require.ErrorIs(t, err, fair.ErrUnknown)
 			<-lost
@@ -151,7 +151,7 @@ func (r *layoutRig) keys() []string {
 	return all
 }
 
-// only requires that these keys are all that there is.
+// only requires that Redis has these keys and no others.
 func (r *layoutRig) only(keys ...string) {
 	r.t.Helper()
 	require.ElementsMatch(r.t, keys, r.keys())
@@ -167,7 +167,7 @@ func (r *layoutRig) holds(lease time.Duration, key, owner string) {
 	r.expires(lease, key)
 }
 
-// expires requires that key was given that expiry a moment ago.
+// expires requires that key got that expiry a moment ago.
 func (r *layoutRig) expires(expiry time.Duration, key string) {
 	r.t.Helper()
 	left := time.Duration(r.number("PTTL", key)) * time.Millisecond

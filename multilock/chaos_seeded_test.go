@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
-// Each of these must fail, and does, in the time that the campaign takes.
+// Each of these must fail within the time of a campaign.
 func TestG1_ChaosControls(t *testing.T) {
 	length := max(chaosTime(t), 80*time.Second) // a run ends when it has found something
 	for name, how := range map[string]chaos.Campaign{

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-// wired is a locker with a way of its own to each node.
+// wired is a locker with a proxy of its own before each node.
 type wired struct {
 	*multilock.Locker
 	ways []*redistest.Proxy
@@ -60,7 +60,7 @@ func (w wired) die() {
 	}
 }
 
-// owners is who has key on each node; "" where nobody has.
+// owners returns the owner of key on each node; "" if there is none.
 func owners(t *testing.T, nodes []*redistest.Server, key string) (all []string) {
 	t.Helper()
 	for _, n := range nodes {
@@ -78,7 +78,7 @@ func eventually(t *testing.T, cond func() bool) {
 	require.Eventually(t, cond, 20*time.Second, time.Millisecond)
 }
 
-// clocked starts nodes whose clocks can be set, and that have their votes.
+// clocked starts nodes with clocks that a test can set, and with their votes.
 func clocked(t *testing.T, n int, opts ...multilock.Option) (nodes []*redistest.Server) {
 	t.Helper()
 	for range n {
@@ -89,9 +89,9 @@ func clocked(t *testing.T, n int, opts ...multilock.Option) (nodes []*redistest.
 	return nodes
 }
 
-// Clocks jump while the nodes that a lease is missing on have not been asked again: a
-// rival's round, which failed, had them. By default that lets two in; WithClockFaults(k)
-// keeps them apart while no more than k clocks jump.
+// Clocks jump before the nodes that lack a lease are asked again: a rival's failed round had
+// them. By default that lets two holders in; WithClockFaults(k) keeps them apart while no
+// more than k clocks jump.
 func TestG1_F34_ClocksThatJumpBeforeTheRepair(t *testing.T) {
 	t.Parallel()
 	const nodes = 5
@@ -177,8 +177,8 @@ func TestG1_F34_ClocksThatJumpBeforeTheRepair(t *testing.T) {
 	}
 }
 
-// The lease of a holder that died ends on one node later than on the others, as that was
-// repaired late. Nobody waits for it.
+// The lease of a dead holder ends later on one node, after a late repair. No waiter waits for
+// that node.
 func TestG4_CrashAfterALateRepair(t *testing.T) {
 	t.Parallel()
 	const lease = 4 * time.Second
@@ -195,7 +195,7 @@ func TestG4_CrashAfterALateRepair(t *testing.T) {
 	served(t, a, b, nodes)
 }
 
-// Or its clock is behind.
+// The same for a node with a slow clock.
 func TestG4_F34_CrashBesideASlowClock(t *testing.T) {
 	t.Parallel()
 	nodes := clocked(t, 3)
@@ -208,8 +208,8 @@ func TestG4_F34_CrashBesideASlowClock(t *testing.T) {
 	served(t, a, b.Locker, nodes)
 }
 
-// served has a holder die and requires that another gets the key while the last node
-// still keeps it for the dead.
+// served lets a holder die and requires that another gets the key while the last node still
+// keeps it for the dead holder.
 func served(t *testing.T, dead wired, next *multilock.Locker, nodes []*redistest.Server) {
 	t.Helper()
 	dead.die()
@@ -219,11 +219,11 @@ func served(t *testing.T, dead wired, next *multilock.Locker, nodes []*redistest
 	l, err := next.Lock(ctx, "k")
 	require.NoError(t, err)
 	require.NotEmpty(t, before)
-	require.Equal(t, before, owners(t, nodes, "k")[2], "the last node was waited for")
+	require.Equal(t, before, owners(t, nodes, "k")[2], "the last node still has it")
 	require.NoError(t, l.Unlock(t.Context()))
 }
 
-// left is until when a node has key.
+// left is how long a node still has key.
 func left(t *testing.T, n *redistest.Server, key string) time.Duration {
 	t.Helper()
 	m := n.Do(t, "PTTL", key)

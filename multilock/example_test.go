@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// embedded starts as many servers in this process; use your own.
+// embedded starts servers in this process; use your own.
 func embedded(n int) (clients []rueidis.Client, stop func()) {
 	var stops []func()
 	for range n {
@@ -57,7 +57,7 @@ func ExampleNew() {
 	// <nil>
 }
 
-// What each node said where too few said yes.
+// If too few nodes say yes, the error has the answer of each.
 func ExampleQuorumError() {
 	ctx := context.Background()
 	clients, stop := embedded(3)
@@ -93,7 +93,7 @@ func ExampleQuorumError() {
 
 // A script for the person who sets a deployment up, before any program runs.
 func ExampleLocker_Bootstrap() {
-	var clients []rueidis.Client // one of each master
+	var clients []rueidis.Client // one for each master
 	locker, err := multilock.New(clients)
 	if err != nil {
 		panic(err)
@@ -128,7 +128,7 @@ func ExampleDoAll() {
 	// <nil>
 }
 
-// Keys of several lockers, each of which has a name that is the same in every process.
+// Keys of several lockers. Each locker has a name, the same in every process.
 func ExampleLockAll() {
 	ctx := context.Background()
 	clients, stop := embedded(2)

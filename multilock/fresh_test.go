@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-// Who starts against fresh nodes is told by TryLock's error what it waits for and
-// for how long, and by one line of the log for each node while Lock waits it out.
+// On fresh nodes, TryLock's error says what is missing and for how long. While Lock waits, the
+// log has one line for each node.
 func TestFreshNodes(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 3)
@@ -58,9 +58,8 @@ func TestFreshNodes(t *testing.T) {
 	require.NoError(t, l.Bootstrap(t.Context()), "does no harm")
 }
 
-// Nodes without persistence are restarted one after another, and look as if they were
-// new. Who starts then and calls Bootstrap is given nothing that another holds, and is
-// told for how long.
+// Nodes without persistence look new after they were restarted one after another. A program
+// that then calls Bootstrap gets nothing that another holds, and the log says for how long.
 func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 5} {
@@ -93,8 +92,8 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 	}
 }
 
-// What the error of a failed attempt says is true: Bootstrap with NothingHeld ends the
-// quarantine that the attempt itself has begun.
+// Bootstrap with NothingHeld ends a quarantine that a failed attempt has begun, as the error
+// of the attempt says.
 func TestBootstrapAfterAFailedTryLock(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 3)
@@ -125,14 +124,13 @@ func TestNodeThatCannotVoteIsLogged(t *testing.T) {
 	said := func() int { return log.Count("cannot vote") }
 	require.Eventually(t, func() bool { return said() > 0 }, 10*time.Second, time.Millisecond)
 	require.Contains(t, log.String(), "allkeys-lru")
-	time.Sleep(200 * time.Millisecond) // it is asked again by then
+	time.Sleep(200 * time.Millisecond) // the locker asks again meanwhile
 	works()
 	require.Error(t, l.Nodes(t.Context())[2].Err)
 	require.Equal(t, 1, said(), log.String())
 }
 
-// What cannot be told without a call is told by the log, and by a lock that lacks the
-// vote.
+// New cannot notice this without a call. The log tells of it, and a lock that lacks the vote.
 func TestSameServerTwice(t *testing.T) {
 	nodes := startNodes(t, 2)
 	var log redistest.Log
@@ -151,8 +149,8 @@ func TestSameServerTwice(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// A key of a wrong type, or a user without a right, on a quorum of nodes is refused at
-// once and is no outage; on one node it costs that node's vote only.
+// A key of a wrong type, or a user without a right, on a quorum of nodes is a refusal and no
+// outage, so a lock fails at once. On one node, it costs only that node's vote.
 func TestRefusalsOfAQuorum(t *testing.T) {
 	nodes := startNodes(t, 3)
 	l := open(t, nodes)
@@ -169,8 +167,8 @@ func TestRefusalsOfAQuorum(t *testing.T) {
 	}
 }
 
-// While two of five nodes stand still, a lock costs no time-out from the first on at
-// which that is known, and no more than one before.
+// While two of five nodes stand still, a lock costs at most one time-out until that is known,
+// and none from then on.
 func TestHungMinorityCostsNothing(t *testing.T) {
 	nodes := startNodes(t, 5)
 	l := open(t, nodes)
@@ -184,7 +182,7 @@ func TestHungMinorityCostsNothing(t *testing.T) {
 	for range 20 {
 		began := time.Now()
 		require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
-		if time.Since(began) < 500*time.Millisecond { // a hung node is waited for at least 750 ms
+		if time.Since(began) < 500*time.Millisecond { // a call to a hung node takes at least 750 ms
 			quick++
 		}
 	}

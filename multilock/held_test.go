@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-// A lock that another holds is held, and no outage, also where a minority of the
-// nodes is away or their number is even: TryLock says so, and Lock waits on, beyond
-// WithMaxOutage, until a message wakes it.
+// A lock that another holds is no outage, even if a minority of the nodes is away or their
+// number is even: TryLock says so, and Lock waits on, beyond WithMaxOutage, until a message
+// wakes it.
 func TestHeldByAnother(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ nodes, away int }{{2, 0}, {3, 0}, {4, 0}, {3, 1}, {4, 1}, {5, 1}, {5, 2}} {
@@ -57,8 +57,8 @@ func TestHeldByAnother(t *testing.T) {
 	}
 }
 
-// Too few nodes answer, and one of those says that another holds the key: a wait ends
-// as an attempt does.
+// If too few nodes answer, and one of those says that another holds the key, a wait ends like
+// an attempt.
 func TestHeldSomewhereAndTooFewAnswer(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 5)
@@ -75,7 +75,7 @@ func TestHeldSomewhereAndTooFewAnswer(t *testing.T) {
 		_, err := l.TryLock(t.Context(), "k")
 		return err
 	}
-	// What the round before took may still be there, and is held by another for this one.
+	// A node may still have the owner of the round before, to this round another holder.
 	afterOwn := func(call func() error) (err error) {
 		for range 10 {
 			if err = call(); !errors.Is(err, multilock.ErrNotAcquired) {
@@ -84,7 +84,7 @@ func TestHeldSomewhereAndTooFewAnswer(t *testing.T) {
 		}
 		return err
 	}
-	for range 5 { // the wait's last round may have ended before all said so
+	for range 5 { // the last round of the wait may have ended before all nodes said so
 		require.ErrorIs(t, afterOwn(try), multilock.ErrUnavailable)
 		var said *multilock.QuorumError
 		err := afterOwn(wait)

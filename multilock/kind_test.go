@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
-// kind shows multilock on one node to the conformance suite.
+// kind adapts multilock on one node to the conformance suite.
 var kind = kindOf(1)
 
 func kindOf(nodes int) locktest.Kind {
@@ -56,7 +56,7 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 	default:
 		opts = append(opts, multilock.WithMaxLease(time.Hour))
 	}
-	// As long as may be: a tenth of a lease. A call that a test holds up is waited for.
+	// As long as possible, a tenth of a lease: tests hold up calls.
 	opts = append(opts, multilock.WithNodeTimeout(time.Minute))
 	l, err := multilock.New(locktest.Clients(client), opts...)
 	if err != nil {
@@ -82,9 +82,9 @@ func TestFaults3(t *testing.T) { faults.Run(t, onSeveral(t, 3)) }
 
 func TestFaults5(t *testing.T) { faults.Run(t, onSeveral(t, 5)) }
 
-// onSeveral is the lock kind on so many nodes, if the environment variable QUORUM names
-// their number: some 300 redis-servers are more than a test beside others should
-// start, and what the nodes have to answer in is short for the race detector.
+// onSeveral is the lock kind on several nodes. It needs their number in the environment
+// variable QUORUM: some 300 redis-servers are more than a test beside others should start,
+// and the node time-out is short for the race detector.
 func onSeveral(t *testing.T, nodes int) locktest.Kind {
 	if !slices.Contains(strings.Split(os.Getenv("QUORUM"), ","), strconv.Itoa(nodes)) {
 		t.Skip("make test-all runs the suites on several nodes, with QUORUM=3,5")

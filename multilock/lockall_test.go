@@ -46,7 +46,7 @@ func newSets(t *testing.T) sets {
 	return sets{t, plain, queued, quorum, nodes}
 }
 
-// keys are keys of all three, in whatever order.
+// keys are keys of all three, in any order.
 func (s sets) keys(keys ...string) (all multilock.KeySet) {
 	parts := []multilock.KeySet{
 		multilock.Keys(s.plain, keys...).OrderName("plain"),
@@ -60,8 +60,8 @@ func (s sets) keys(keys ...string) (all multilock.KeySet) {
 	return all
 }
 
-// free returns when nobody holds any of the keys: what was granted to a call that had
-// ended is given back in the background.
+// free returns when all keys are free: a call that ended may give back a lease in the
+// background.
 func (s sets) free(keys ...string) {
 	s.Helper()
 	for _, k := range keys {
@@ -77,7 +77,7 @@ func (s sets) free(keys ...string) {
 	}
 }
 
-// A set holds all its keys, in one order, each once, until Unlock.
+// A set holds each of its keys once, in one order, until Unlock.
 func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 	s := newSets(t)
 	set, err := multilock.LockAll(t.Context(), s.keys("b", "a", "b"))
@@ -105,7 +105,7 @@ func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 	s.free("a", "b")
 }
 
-// If one key cannot be had, none is held.
+// If one key cannot be acquired, none is held.
 func TestLockAll_AllOrNothing(t *testing.T) {
 	s := newSets(t)
 	their, err := s.quorum.Lock(t.Context(), "b") // the last in the order
@@ -157,7 +157,7 @@ func TestLockAll_IsLostWithOneLease(t *testing.T) {
 	s.free("a")
 }
 
-// A set ends no later than the lease of it that ends first, wherever that stands.
+// A set ends no later than the first of its leases, wherever that is in the order.
 func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
 	server := redistest.Start(t)
 	keyOf := func(name string, lease time.Duration) multilock.KeySet {
@@ -182,8 +182,8 @@ func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
 	}
 }
 
-// Sets that overlap, in whatever order their keys are named, never deadlock and
-// never hold a key together.
+// Calls with overlapping sets, whatever the order of their keys, never deadlock and never
+// hold a key together.
 func TestLockAll_OverlappingSetsNeverDeadlock(t *testing.T) {
 	s := newSets(t)
 	keys := []string{"a", "b", "c", "d"}
@@ -220,7 +220,7 @@ func TestLockAll_OverlappingSetsNeverDeadlock(t *testing.T) {
 	s.free(keys...)
 }
 
-// Free keys of one locker of rlock cost one call; held ones that call, and their own.
+// Free keys of one rlock locker cost one call. Held keys cost that call and their own.
 func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 	server := redistest.Start(t)
 	l, err := rlock.New(server.Client(t))
@@ -282,7 +282,7 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 		"no keys":            {},
 		"locker is nil":      multilock.Keys(nil, "a"),
 		"OrderName for each": multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")),
-		`two have "x"`: multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")).OrderName("x"),
+		`two have "x"`:       multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")).OrderName("x"),
 		"are of one locker":  multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(s.plain, "b").OrderName("2")),
 	} {
 		_, err := multilock.LockAll(t.Context(), keys)
@@ -301,7 +301,7 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 	s.free("a")
 }
 
-// The options are those of each lock, but for the wait: that is for all keys.
+// The options apply to each lock, except for the wait, which is for all keys.
 func TestLockAll_Options(t *testing.T) {
 	s := newSets(t)
 	set, err := multilock.LockAll(t.Context(), s.keys("a", "b"), holdfast.FixedLease(5*time.Second))
@@ -323,7 +323,7 @@ func TestLockAll_Options(t *testing.T) {
 	s.free("a", "b")
 }
 
-// DoAll runs its function while it has all keys, with a context that enters them again.
+// DoAll runs its function while it has all keys, with a context that re-enters them.
 func TestDoAll(t *testing.T) {
 	s := newSets(t)
 	keys, mine := s.keys("a", "b"), errors.New("mine")
@@ -350,7 +350,7 @@ func TestDoAll(t *testing.T) {
 	s.free("a", "b")
 }
 
-// double is a Locker of a user's own, which has one of ours in it.
+// double is a user's own Locker, which wraps one of ours.
 type double struct {
 	*rlock.Locker
 	locked []string
@@ -361,8 +361,8 @@ func (d *double) Lock(ctx context.Context, key string, opts ...multilock.LockOpt
 	return d.Locker.Lock(ctx, key, opts...)
 }
 
-// A Locker of a user's own is asked key by key. One that panics, as a nil pointer to a
-// Locker does, leaves nothing held.
+// LockAll calls a user's own Locker key by key. After a panic, as of a nil pointer to a
+// Locker, nothing is held.
 func TestLockAll_AsksTheLockerOfAUser(t *testing.T) {
 	s := newSets(t)
 	d := &double{Locker: s.plain}
@@ -378,7 +378,7 @@ func TestLockAll_AsksTheLockerOfAUser(t *testing.T) {
 	}
 }
 
-// Also where it would have to wait for another first.
+// Even if it would first have to wait for another key.
 func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 	s := newSets(t)
 	their, err := s.plain.Lock(t.Context(), "a")
@@ -398,7 +398,7 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 	s.free("a")
 }
 
-// The answer to the one call for all keys is lost: whether they are held is not known.
+// After a lost answer to the one call for all keys, it is not known whether they are held.
 func TestF6_LockAll_AnswerLost(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server.Addr())
@@ -424,7 +424,7 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 	})
 	began := time.Now()
 	_, err = multilock.TryLockAllFor(t.Context(), keys, 500*time.Millisecond)
-	require.Less(t, time.Since(began), 5*time.Second, "the call alone may take so long")
+	require.Less(t, time.Since(began), 5*time.Second, "not much longer than the call itself")
 	require.ErrorIs(t, err, multilock.ErrUnknown)
 	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// By default a wait lasts longer than a node that was emptied has no vote, however much
-// longer than the lease that is.
+// By default a wait outlasts the quarantine of a node, even if that is much longer than the
+// lease.
 func TestLockWaitsOutTheQuarantine(t *testing.T) {
 	const longest = time.Hour
 	c, err := configure([]Option{WithLease(time.Second), WithMaxLease(longest)})

@@ -18,10 +18,9 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-// Clients that ask at once split the votes. The delays between rounds must keep
-// that from costing many rounds for each grant, also while a minority is away. A
-// machine that is busy gets another try: who is slow to ask meets more that ask at
-// once. With the race detector 64 are too slow.
+// Clients that ask at once split the votes. The delays between rounds must keep the number of
+// rounds for each grant small, even while a minority is away. A busy machine gets another
+// try: on it, more clients ask at once. With the race detector 64 clients are too slow.
 func TestRivals_RoundsPerGrant(t *testing.T) {
 	const most, tries = 25.0, 3
 	for _, rivals := range []int{2, 8, 64} {
@@ -40,7 +39,7 @@ func TestRivals_RoundsPerGrant(t *testing.T) {
 	}
 }
 
-// roundsPerGrant is how many there were on average.
+// roundsPerGrant is the average number.
 func roundsPerGrant(t *testing.T, rivals, away int) float64 {
 	const grants = 200
 	nodes := startNodes(t, 5)
@@ -92,7 +91,7 @@ func roundsPerGrant(t *testing.T, rivals, away int) float64 {
 	return mean
 }
 
-// ownerNumber is that of a lease's round: each round of a client has the next.
+// ownerNumber is the number of a lease's round: each round of a client has the next one.
 func ownerNumber(t *testing.T, l *multilock.Lease) int {
 	_, number, _ := strings.Cut(l.Owner(), ":")
 	n, err := strconv.Atoi(number)
@@ -109,7 +108,7 @@ func startNodes(t *testing.T, n int) (nodes []*redistest.Server) {
 	return nodes
 }
 
-// open leaves nodes more time than usual, on a machine that is busy with other things.
+// open gives nodes more time than usual, for a busy machine.
 func open(t *testing.T, nodes []*redistest.Server, opts ...multilock.Option) *multilock.Locker {
 	var clients []rueidis.Client
 	for _, n := range nodes {

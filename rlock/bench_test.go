@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// A TryLock that fails without Redis: callers that drop work which is being done
-// make many.
+// A TryLock that fails without Redis: callers that leave work to another make many of these.
 func BenchmarkTryLockHeldByThisLocker(b *testing.B) {
 	l, err := rlock.New(redistest.Start(b).Client(b))
 	require.NoError(b, err)

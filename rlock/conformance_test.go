@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// What the suite cannot say through the interface that all lock kinds share.
+// The interface of all lock kinds, which the suite uses, does not have these options.
 func TestRefused_Options(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]rlock.Option{

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// Whoever unlocks just after the cap is ahead of the scheduler, which would have
+// A holder that unlocks just after the cap comes before the scheduler, which would have
 // released the key.
 func TestG4_UnlockAtTheEndOfMaxHoldFreesTheKey(t *testing.T) {
 	s := redistest.Start(t)
@@ -44,7 +44,7 @@ func TestG4_UnlockAtTheEndOfMaxHoldFreesTheKey(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// A dial that times out matches a context's deadline, and is none.
+// A dial that times out looks like the deadline of a context, but is not one.
 func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
@@ -92,8 +92,8 @@ func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 	require.NotContains(t, text, "cmdstat_info")
 }
 
-// The end of a lease is told before the next one begins, also when the key stays
-// within the process.
+// The listeners of a lease hear of its end before the next lease begins, even when the key
+// stays within the process.
 func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 	s := redistest.Start(t)
 	l, err := rlock.New(s.Client(t), rlock.WithLocalHandover(30*time.Second), rlock.WithMaxWaiters(1))
@@ -102,7 +102,7 @@ func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 	ctx := context.Background()
 	e, err := l.Lock(ctx, "k")
 	require.NoError(t, err)
-	bound := make([]context.Context, 20_000) // telling them all takes a moment
+	bound := make([]context.Context, 20_000) // notifying them all takes a moment
 	for i := range bound {
 		bound[i] = e.Bind(ctx)
 	}
@@ -128,8 +128,8 @@ func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 	require.Zero(t, <-alive, "contexts of the old lease within the new one")
 }
 
-// A nested Unlock that has to wait for another nested call waits for as long as
-// the lease lives, which renewals move on.
+// A nested Unlock that has to wait for another nested call waits for as long as the lease
+// lives, and renewals prolong that.
 func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	s := redistest.Start(t)
 	const lease = time.Second
@@ -141,7 +141,7 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	require.NoError(t, err)
 	inner, err := l.Lock(outer.Bind(ctx), "k")
 	require.NoError(t, err)
-	s.Do(t, "CONFIG", "SET", "maxmemory", "1") // counting is refused, renewals are not
+	s.Do(t, "CONFIG", "SET", "maxmemory", "1") // Redis refuses to count, but renews
 	rides := make(chan error)
 	go func() {
 		_, err := l.Lock(outer.Bind(ctx), "k")
@@ -156,8 +156,8 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	require.NoError(t, outer.Unlock(ctx))
 }
 
-// Numbers that were reserved for hand-overs are given back by Close, too: else
-// the next hold's would be ahead of the clock, and lost memory would show it.
+// Close also gives back fences that were reserved for hand-overs. Else those of the next hold
+// would be ahead of the clock, and go back after a loss of memory.
 func TestG10_CloseGivesReservedNumbersBack(t *testing.T) {
 	s := redistest.Start(t)
 	opts := []rlock.Option{rlock.WithFencing(), rlock.WithLocalHandover(10 * time.Second)}
@@ -170,7 +170,7 @@ func TestG10_CloseGivesReservedNumbersBack(t *testing.T) {
 	e, err := b.Lock(ctx, "k")
 	require.NoError(t, err)
 	got := make(chan error)
-	go func() { // as a head, and so with a reservation
+	go func() { // as the first waiter, and so with a reservation
 		_, err := a.Lock(ctx, "k")
 		got <- err
 	}()

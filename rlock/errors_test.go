@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// Errors of a Redis that can be reached and does not answer say which it is.
+// The error of a Redis that can be reached and does not answer names it.
 func TestErrors_NameTheServer(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Start(t).Addr())
 	l, err := rlock.New(redistest.Start(t).Client(t, func(o *rueidis.ClientOption) {
@@ -29,7 +29,8 @@ func TestErrors_NameTheServer(t *testing.T) {
 	proxy.Release()
 }
 
-// What takes longer than a lease is logged, for those who wonder why a program stands still.
+// The log tells of holds and waits longer than a lease, which explain why a program stands
+// still.
 func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
 	var log redistest.Log
 	l, err := rlock.New(redistest.Start(t).Client(t), rlock.WithLease(500*time.Millisecond),
@@ -48,7 +49,7 @@ func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
 	}()
 	held := regexp.MustCompile(`level=DEBUG msg="holdfast: key held for longer than a lease" key="\\"k\\"" held=\S+ waiting=1`)
 	require.Eventually(t, func() bool { return held.MatchString(log.String()) }, 10*time.Second, time.Millisecond)
-	for range 2 { // it is said once, and not at each renewal
+	for range 2 { // logged once, and not at each renewal
 		before := mine.Deadline()
 		require.Eventually(t, func() bool { return mine.Deadline().After(before) }, 10*time.Second, time.Millisecond)
 	}

@@ -19,7 +19,7 @@ func logged(t *testing.T, policy string) string {
 	l, err := rlock.New(s.Client(t), rlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
 	require.NoError(t, l.Do(context.Background(), "k", func(context.Context) error { return nil }))
-	require.NoError(t, l.Close()) // waits for whoever looks at the policy
+	require.NoError(t, l.Close()) // waits for the check of the policy
 	return log.String()
 }
 

@@ -51,7 +51,7 @@ func ExampleLocker_Lock() {
 	// Output: sku:42 <nil>
 }
 
-// Work that one process is to do at a time, and that may be left to it.
+// Work that one process does at a time, while the others leave it alone.
 func ExampleLocker_TryLock() {
 	ctx, locker, stop := demo()
 	defer stop()
@@ -78,7 +78,7 @@ func ExampleLocker_TryLock() {
 	// another cleans
 }
 
-// The errors that a caller tells apart.
+// A caller distinguishes these errors.
 func ExampleLocker_TryLockFor() {
 	ctx, locker, stop := demo()
 	defer stop()
@@ -97,13 +97,13 @@ func ExampleLocker_TryLockFor() {
 		fmt.Println("busy, please come back later")
 	case errors.Is(err, rlock.ErrUnavailable), errors.Is(err, rlock.ErrUnknown):
 		fmt.Println("redis does not answer:", err)
-	default: // waiting does not cure it: a missing right, a bad argument
+	default: // waiting cannot cure it: a missing right, a bad argument
 		fmt.Println("no lock:", err)
 	}
 	// Output: busy, please come back later
 }
 
-// The wait is bounded, and not the work.
+// WaitAtMost bounds the wait, not the work.
 func ExampleWaitAtMost() {
 	ctx, locker, stop := demo()
 	defer stop()
@@ -125,8 +125,8 @@ func ExampleMaxHold() {
 	// Output: true
 }
 
-// A job that is to run once a day, in whatever process. The lease is not unlocked, so that
-// the key stays taken when the job is done; Close of the locker would free it.
+// A job that runs once a day, in any one process. It does not unlock the lease, so the key
+// stays taken after the job; Close of the locker would free it.
 func ExampleFixedLease() {
 	ctx, locker, stop := demo()
 	defer stop()
@@ -214,7 +214,7 @@ func ExampleLease_Fence() {
 	if err != nil {
 		panic(err)
 	}
-	_, err = locker.ForceUnlock(ctx, "sku:42") // its lease is over, but it does not look
+	_, err = locker.ForceUnlock(ctx, "sku:42") // its lease is over, but it does not check
 	if err != nil {
 		panic(err)
 	}
@@ -231,7 +231,7 @@ func ExampleLease_Fence() {
 	// paused: refused: a newer holder was here
 }
 
-// sell stands for what a program does in its critical section.
+// sell stands for the critical section of a program.
 func sell(context.Context) error {
 	fmt.Println("sold")
 	return nil
@@ -250,8 +250,8 @@ func demo(opts ...rlock.Option) (ctx context.Context, locker *rlock.Locker, stop
 	}
 }
 
-// embedded returns a client of an embedded server. That suits examples, which need
-// no redis-server then, and nothing else: it protects nothing between processes.
+// embedded returns a client of an embedded server, so that examples need no redis-server. Use
+// it for nothing else: it protects nothing between processes.
 func embedded() (client rueidis.Client, stop func()) {
 	server, err := miniredis.Run()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
-// kind shows rlock to the conformance suite.
+// kind adapts rlock to the conformance suite.
 var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []rlock.Option
 	if o.Lease != 0 {

@@ -26,8 +26,7 @@ var layouts = []struct{ key, channel, counter, tombstone string }{
 	{"{}", "redisson_lock__channel:{}", "redisson_lock_token:{}", "holdfast_gone:{}:"},
 }
 
-// After each call, everything that there is in Redis and every message is
-// Redisson's, byte for byte.
+// After each call, all data in Redis and every message are Redisson's, byte for byte.
 func TestLayout(t *testing.T) {
 	for _, l := range layouts {
 		t.Run(strconv.Quote(l.key), func(t *testing.T) {
@@ -42,7 +41,7 @@ func TestLayout(t *testing.T) {
 			r.holds(30*time.Second, l.key, lease.Owner(), "1")
 			r.only(l.key)
 
-			// A nested entry is a count, and leaves the expiry as it is.
+			// A nested entry changes the count, and leaves the expiry as it is.
 			r.s.Do(t, "PEXPIRE", l.key, "25000")
 			inner, err := locker.Lock(lease.Bind(ctx), l.key)
 			require.NoError(t, err)
@@ -51,7 +50,7 @@ func TestLayout(t *testing.T) {
 			r.holds(25*time.Second, l.key, lease.Owner(), "1")
 			r.only(l.key)
 
-			// Who waits subscribes, and leaves nothing else.
+			// A waiter subscribes, and leaves nothing else.
 			other := userLocker(t, r.s.Client(t))
 			waiting := make(chan error, 1)
 			go func() { waiting <- other.Do(ctx, l.key, func(context.Context) error { return nil }) }()
@@ -112,7 +111,7 @@ func TestLayoutOfTombstones(t *testing.T) {
 			locker := userLocker(t, r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
 			owner := make(chan string, 1)
 			proxy.OnReply(func(cmd []string) redistest.Verdict {
-				if cmd[0] == "EVAL" { // of the attempt: the script is not known yet
+				if cmd[0] == "EVAL" { // the attempt, as Redis does not know the script yet
 					owner <- cmd[5]
 					proxy.OnReply(nil)
 					return redistest.Cut
@@ -157,7 +156,7 @@ func (r *layoutRig) hears(messages <-chan [2]string, channel string) {
 	}
 }
 
-// only requires that these keys are all that there is.
+// only requires that Redis has these keys and no others.
 func (r *layoutRig) only(keys ...string) {
 	r.t.Helper()
 	m := r.s.Do(r.t, "KEYS", "*")
@@ -187,7 +186,7 @@ func (r *layoutRig) counts(key string, fence int64, expiry time.Duration) {
 	r.expires(expiry, key)
 }
 
-// expires requires that key was given that expiry a moment ago.
+// expires requires that key got that expiry a moment ago.
 func (r *layoutRig) expires(expiry time.Duration, key string) {
 	r.t.Helper()
 	left := r.pttl(key)

@@ -20,7 +20,7 @@ func tryLockAll(t *testing.T, l *rlock.Locker, keys ...string) ([]*holdfast.Leas
 	return engine.Quick(l).TryLockAll(t.Context(), keys, nil)
 }
 
-// A reply that is lost leaves no key behind, well before the leases would end.
+// After a lost reply the keys are free, well before the leases would end.
 func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server.Addr())
@@ -34,7 +34,7 @@ func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	warm, err := tryLockAll(t, other, "x", "y") // the script is known then, and runs with the first call
+	warm, err := tryLockAll(t, other, "x", "y") // so that Redis knows the script, and runs it at the first call
 	require.NoError(t, err)
 	require.Len(t, warm, 2)
 	_, err = tryLockAll(t, l, "a", "b", "c")
@@ -54,7 +54,7 @@ func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
 	}
 }
 
-// Leases taken together are renewed, lost and released each by itself.
+// Leases that were taken together are renewed, lost and released one by one.
 func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
 	server := redistest.Start(t)
 	l := userLocker(t, server.Client(t), rlock.WithLease(3*time.Second))

@@ -70,8 +70,7 @@ func TestG4_ProcessesTakeTurns(t *testing.T) {
 	}
 }
 
-// Whoever merely listens is counted as one to step back for. It must not cost a
-// lease for each turn.
+// A mere listener counts as another process. It must not cost a lease for each turn.
 func TestG4_IdleListenersDoNotHoldUpTheTurn(t *testing.T) {
 	s := redistest.Start(t)
 	l, err := rlock.New(s.Client(t), rlock.WithLocalHandover(time.Millisecond), rlock.WithLease(time.Minute))
