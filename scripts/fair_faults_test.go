@@ -20,7 +20,7 @@ func fairUser(t *testing.T, s *redistest.Server, name string, without ...string)
 	t.Helper()
 	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "~k", "~redisson_lock_token:*",
 		"~redisson_lock_queue:*", "~redisson_lock_timeout:*", "~holdfast_gone:*", "~holdfast_heartbeat:*",
-		"&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
+		"resetchannels", "&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
 	for _, c := range FairCommands() {
 		if !slices.Contains(without, c) {
 			rule = append(rule, "+"+c)

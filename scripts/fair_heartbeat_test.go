@@ -21,10 +21,10 @@ func TestHeartbeatProbesAndFinds(t *testing.T) {
 
 	// The message was lost: the client's own heartbeat names the holder, and says
 	// nothing that would move its trust.
-	until := integerOf(t, r.s.Do(t, "PEXPIRETIME", "k"))
+	until := expiry(t, r.s, "k")
 	require.Equal(t, Probed{Grant: Grant{Owner: ofA(1)}}, r.heartbeat(clientA, ofA(1), ofA(2)))
 	require.Equal(t, Probed{}, r.heartbeat(clientB, ofB(1)))
-	require.Equal(t, until, integerOf(t, r.s.Do(t, "PEXPIRETIME", "k")))
+	require.Equal(t, until, expiry(t, r.s, "k"))
 	r.requireSaid()
 
 	r.expire()

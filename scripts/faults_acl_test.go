@@ -17,7 +17,7 @@ import (
 func user(t *testing.T, s *redistest.Server, name string, without ...string) *Node {
 	t.Helper()
 	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "~k", "~redisson_lock_token:*", "~holdfast_gone:*",
-		"&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
+		"resetchannels", "&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
 	for _, c := range Commands() {
 		if !slices.Contains(without, c) {
 			rule = append(rule, "+"+c)

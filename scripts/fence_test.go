@@ -73,10 +73,10 @@ func TestG10_FencesGrow(t *testing.T) {
 func TestG10_RepeatGetsLargerNumbers(t *testing.T) {
 	s, n := start(t)
 	first := fenced(t, n, ownA, Fencing{Reserve: 100, Expiry: time.Hour})
-	until := s.Do(t, "PEXPIRETIME", "k")
+	until := expiry(t, s, "k")
 	again := fenced(t, n, ownA, Fencing{Reserve: 100, Expiry: time.Hour})
 	require.Greater(t, again.Fence, first.FenceEnd)
-	require.Equal(t, integerOf(t, until), integerOf(t, s.Do(t, "PEXPIRETIME", "k")))
+	require.Equal(t, until, expiry(t, s, "k"))
 }
 
 func TestG10_ReservationStaysNearTheClock(t *testing.T) {

@@ -109,7 +109,7 @@ func TestF32_AcquireAllRefusedLeavesNothing(t *testing.T) {
 func TestRecount(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "k", ownA)
-	until := integerOf(t, s.Do(t, "PEXPIRETIME", "k"))
+	until := expiry(t, s, "k")
 	for _, entries := range []int{2, 3, 3, 1} {
 		ours, err := n.Recount(bounded(t), "k", ownA, entries)
 		require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestRecount(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, entries, h.Entries)
 	}
-	require.Equal(t, until, integerOf(t, s.Do(t, "PEXPIRETIME", "k")), "a nested entry touches no expiry")
+	require.Equal(t, until, expiry(t, s, "k"), "a nested entry touches no expiry")
 }
 
 func TestReleaseEndsAnyCount(t *testing.T) {

@@ -75,10 +75,21 @@ func state(t testing.TB, s *redistest.Server) map[string]string {
 		dump := s.Do(t, "DUMP", name)
 		text, err := dump.ToString()
 		require.NoError(t, err)
-		until := s.Do(t, "PEXPIRETIME", name)
-		all[name] = text + "|" + time.UnixMilli(integerOf(t, until)).String()
+		all[name] = text + "|" + time.UnixMilli(expiry(t, s, name)).String()
 	}
 	return all
+}
+
+// expiry is when a key expires, in ms since 1970, negative as in PTTL: what PEXPIRETIME
+// tells from Redis 7.0 on.
+func expiry(t testing.TB, s *redistest.Server, key string) int64 {
+	t.Helper()
+	return integerOf(t, s.Do(t, "EVAL", `local before, left, after
+repeat
+  before, left, after = redis.call('TIME'), redis.call('PTTL', KEYS[1]), redis.call('TIME')
+  local ms = before[1] * 1000 + math.floor(before[2] / 1000)
+  if ms == after[1] * 1000 + math.floor(after[2] / 1000) then return left < 0 and left or ms + left end
+until false`, "1", key))
 }
 
 // requireExpiries fails if a key of ours would stay for ever.

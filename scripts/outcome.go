@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -123,15 +124,10 @@ var texts = []struct {
 	{"SELECT is not allowed ", Refused},
 }
 
-// unwrapped is the error of a command in a script, which Redis before 7 wraps.
-func unwrapped(text string) string {
-	if strings.HasPrefix(text, "Error running script") || strings.HasPrefix(text, "@user_script:") {
-		if i := strings.LastIndex(text, ": -"); i >= 0 {
-			return text[i+len(": -"):]
-		}
-	}
-	return text
-}
+// wrapping is what Redis before 7 puts before the error of a command in a script.
+var wrapping = regexp.MustCompile(`^(Error running script \(call to f_[0-9a-f]+\): )?(@user_script: ?[0-9]+: )*-?`)
+
+func unwrapped(text string) string { return text[len(wrapping.FindString(text)):] }
 
 // outcomeOfReply judges an error reply by its text.
 func outcomeOfReply(text string) Outcome {

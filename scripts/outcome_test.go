@@ -14,6 +14,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 func TestOutcomeOf(t *testing.T) {
@@ -166,6 +168,8 @@ func TestOutcomeOfEachText(t *testing.T) {
 		for want, all := range texts {
 			for _, text := range all {
 				require.Equal(t, want, OutcomeOf(refusal(strings.TrimPrefix(text, "ERR "))), "%s: %s", server, text)
+				require.Equal(t, strings.Contains(text, "WRONGTYPE"),
+					errors.Is(refusal(strings.TrimPrefix(text, "ERR ")), holdfast.ErrWrongType), "%s: %s", server, text)
 				if !strings.HasPrefix(text, "ERR ") || want == Refused {
 					require.Equal(t, want, OutcomeOf(refusal(text)), "%s: %s", server, text)
 				}

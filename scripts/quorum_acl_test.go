@@ -18,7 +18,7 @@ import (
 func quorumUser(t *testing.T, s *redistest.Server, name string, without ...string) *Node {
 	t.Helper()
 	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "~k", "~redisson_lock_token:*", "~holdfast_gone:*",
-		"~" + marker, "&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
+		"~" + marker, "resetchannels", "&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
 	for _, c := range QuorumCommands() {
 		if !slices.Contains(without, c) {
 			rule = append(rule, "+"+c)

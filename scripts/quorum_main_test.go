@@ -18,6 +18,9 @@ const longest = time.Hour // lease of the deployment: no quarantine ends by itse
 
 var fencingHour = &Fencing{Reserve: 10, Expiry: time.Hour}
 
+// keepsScripts is why there is no restart guard on servers before Redis 7.0.
+const keepsScripts = "it keeps scripts over a restart and hands them to replicas"
+
 var epochs atomic.Int64
 
 // newEpoch is never the same twice.

@@ -218,6 +218,7 @@ func TestGuard_PromotedReplica(t *testing.T) {
 
 // A replica that takes writes has its master's marker and replication ID, but another boot.
 func TestGuard_ReplicaThatTakesWrites(t *testing.T) {
+	redistest.NeedRedis7(t, keepsScripts)
 	_, s, _, vote := replicated(t)
 	s.Do(t, "CONFIG", "SET", "replica-read-only", "no")
 	requireQuarantine(t, s, NewNode(s.Client(t)), vote)

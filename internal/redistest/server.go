@@ -31,7 +31,7 @@ var errPortTaken = errors.New("port taken")
 type Server struct {
 	t     testing.TB // immutable after Start
 	dir   string     // immutable after Start
-	args  []string   // the arguments given to Start; immutable after Start
+	args  []string   // the arguments given to Start, as the server understands them; immutable after Start
 	clock string     // file that tells the server the time; "": it sees the true one; immutable after Start
 	port  int        // immutable after Start
 	admin admin      // has its own lock
@@ -47,8 +47,9 @@ type Server struct {
 // stay on standard output at level notice or below.
 //
 // The environment variable REDIS_SERVER names another program than redis-server, by a
-// path or as it is on the PATH: another version, or Valkey. Where there is none the test
-// is skipped, or fails if the environment variable CI is "true".
+// path or as it is on the PATH: another version from 6.2 on, or Valkey. args are those of
+// Redis 7.0; an older server gets what does the same there. Where there is nothing that
+// does, or no program, the test is skipped, or fails if the environment variable CI is "true".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return start(t, "", args)
@@ -62,9 +63,17 @@ func start(t testing.TB, clock string, args []string) *Server {
 		}
 		t.Skip("redistest:", err)
 	}
-	s := &Server{t: t, dir: t.TempDir(), args: args, clock: clock, wall: wall{rate: 1}}
+	v, err := installed()
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	for _, arg := range args {
+		if from7[arg] {
+			NeedRedis7(t, "it has no "+arg)
+		}
+	}
+	s := &Server{t: t, dir: t.TempDir(), args: v.understood(args), clock: clock, wall: wall{rate: 1}}
 	s.admin.server = s
-	var err error
 	for range startTries {
 		s.port = FreePort(t)
 		if s.proc, err = s.launch(); !errors.Is(err, errPortTaken) {

@@ -6,7 +6,7 @@ if left > tonumber(stale) or left < stale * 0.9 then
   local set = redis.pcall('PEXPIRE', heartbeats, stale + 60000)
   if set ~= 1 then -- refused: heartbeats without expiry must not stay
     redis.call('HDEL', heartbeats, me)
-    error(set)
+    return set
   end
   local some = redis.pcall('HRANDFIELD', heartbeats, '3', 'WITHVALUES') -- nothing before Redis 6.2
   for i = 2, #some, 2 do

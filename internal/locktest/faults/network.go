@@ -41,7 +41,7 @@ func testPartitionByFirewall(t *testing.T, d Kind) {
 	if rule("-A", "-d") != nil || rule("-D", "-d") != nil {
 		t.Skip("iptables is not permitted; the proxy does the same")
 	}
-	s := d.Start(t, "--bind", "127.0.0.1 "+address)
+	s := d.Start(t, "--bind", "127.0.0.1", address)
 	var addresses []string
 	for _, one := range s {
 		_, port, err := net.SplitHostPort(one.Addr())

@@ -61,7 +61,7 @@ func commandsOf(d Kind) []string {
 // leastUser makes the user with the least rights that a lock needs.
 func leastUser(t *testing.T, d Kind, s Topology) {
 	rule := []string{
-		"ACL", "SETUSER", "least", "on", ">secret", "~*", "&redisson_lock__channel:*",
+		"ACL", "SETUSER", "least", "on", ">secret", "~*", "resetchannels", "&redisson_lock__channel:*",
 		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
 	}
 	for _, c := range commandsOf(d) {
