@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Inspect returns the holder of key on a quorum of nodes; the zero Holder if there is
-// none. A hold's lease and count are what a quorum of nodes say at least.
+// Inspect returns the holder of key on a quorum of nodes, or the zero Holder. Its lease and
+// count are the largest that a quorum of nodes confirm.
 func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 	said, err := all(q, q.quorum, func(n *node) (scripts.Holder, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
@@ -30,8 +30,8 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 	return scripts.Holder{}, err
 }
 
-// ForceRelease frees key on all nodes that answer, which must be a quorum. If they
-// are fewer, it is not known what is left: a quorum, or too little for one.
+// ForceRelease frees key on all nodes that answer, which must be a quorum. With fewer, it
+// is not known whether a quorum still has a hold.
 func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
 	said, err := all(q, q.quorum, func(n *node) (bool, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (bool, error) { return n.script.ForceRelease(ctx, key) })
@@ -42,10 +42,10 @@ func (q *Quorum) ForceRelease(key string) (existed bool, err error) {
 	return slices.Contains(said, true), err
 }
 
-// Bootstrap has nodes marked that have no marker since they started, as the first
-// round would. If nothing is held, it ends all quarantines: of nodes none of which
-// has a vote, and that have forgotten nothing since this call checked them. A node
-// that votes may have given its vote to a lease that another has forgotten since.
+// Bootstrap marks nodes that have no marker since they started, as the first round would. If
+// nothing is held, it ends the quarantines of all nodes, provided that none of them votes
+// and that none forgets its marker during this call. A node that votes may have given its
+// vote to a lease that another node has forgotten since.
 func (q *Quorum) Bootstrap(ctx context.Context, nothingHeld bool) error {
 	if q.Unguarded {
 		return nil
@@ -54,7 +54,7 @@ func (q *Quorum) Bootstrap(ctx context.Context, nothingHeld bool) error {
 		_, err := all(q, q.need, func(n *node) (*scripts.Vote, error) {
 			vote, err := n.voting(ctx)
 			if errors.As(err, new(noVote)) {
-				err = nil // which is logged
+				err = nil // the log tells of it
 			}
 			return vote, err
 		})
@@ -100,15 +100,15 @@ var (
 	errForgot = judged{errors.New("it was started, emptied or promoted meanwhile"), scripts.Unavailable}
 )
 
-// NodeStatus is how one node stands.
+// NodeStatus is multilock.NodeStatus.
 type NodeStatus struct {
-	Node string        // its address, without credentials
-	Vote bool          // it votes
-	Left time.Duration // until it votes, if it was started, emptied or promoted less than the longest lease ago
-	Err  error         // why it does not vote, whatever time passes
+	Node string
+	Vote bool
+	Left time.Duration
+	Err  error
 }
 
-// Nodes asks all nodes how they stand, and changes nothing.
+// Nodes returns the state of all nodes, and changes nothing.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	status, runs := make([]NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
 	for a := range each(context.Background(), q, q.nodes, func(n *node) (scripts.Standing, error) {
@@ -116,7 +116,7 @@ func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
 	}) {
 		status[a.n.index], runs[a.n.index] = a.n.status(a.said, a.err), a.said.Run
 	}
-	for i, n := range q.nodes { // of several that are one server, the first votes
+	for i, n := range q.nodes { // of several clients of one server, the first votes
 		twin := q.twin(n, runs[i], func(other *node) string { return runs[other.index] })
 		if twin != nil && twin.index < i {
 			status[i] = NodeStatus{Node: n.name, Err: sameServer{twin, n}}

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// ask asks a node for its part of a hold, and if fenced, for what a fence number is made
-// of. It returns at once; the answer goes to done.
+// ask asks a node for its part of a hold and, if fenced, for its counter and clock. It
+// returns at once; the answer goes to done.
 func (n *node) ask(h *hold, fenced bool, done func(*node, scripts.NodeReply, error)) {
 	switch {
 	case n.away():
@@ -19,11 +19,10 @@ func (n *node) ask(h *hold, fenced bool, done func(*node, scripts.NodeReply, err
 	}
 }
 
-// acquire makes the call of asks that share one. An error of one of them alone is in its
-// reply.
+// acquire sends a batch of asks. The error of a single ask is in its reply.
 func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.NodeReply]) ([]scripts.NodeReply, error) {
 	replies := make([]scripts.NodeReply, len(items))
-	for range 2 { // a vote that has become void is asked for anew, once
+	for range 2 { // once more if the vote has become void
 		vote, err := n.voting(ctx)
 		if err != nil {
 			return nil, err
@@ -38,7 +37,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 			asks, of = append(asks, scripts.Ask{Key: h.key, Owner: h.owner, Lease: h.lease}), append(of, i)
 		}
 		if len(asks) == 0 {
-			return nil, errOver // which is no answer of the node's
+			return nil, errOver // not an answer of the node
 		}
 		said := make([]scripts.NodeReply, len(asks))
 		err = n.script.AcquireVoted(ctx, vote, fenced, asks, said)
@@ -60,7 +59,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 	return nil, errVoid
 }
 
-// asked notes that the answer to an ask has come, or that nothing waits for it any more.
+// asked notes the answer to an ask, or the end of the wait for it.
 func (n *node) asked(h *hold, said scripts.NodeReply, err error) error {
 	for _, i := range h.landed(n) {
 		n.endNow(i)

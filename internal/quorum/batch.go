@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// batcher makes calls of one verb to a node. Those about to be made at the same time share one
-// call, and the goroutine that waits for it. K is what the holds of a call have in common, R
-// what the node says of each. Safe for concurrent use.
+// batcher makes calls of one verb to a node. Calls that are about to be made at the same time
+// go out as a batch, with one goroutine that waits for the reply. K is common to the holds of
+// a batch, R is the answer for each. Safe for concurrent use.
 type batcher[K comparable, R any] struct {
 	batch.Batcher[K, item[R], struct{}]
 	n    *node                                                                    // immutable
@@ -18,18 +18,18 @@ type batcher[K comparable, R any] struct {
 	note func(h *hold, said R, err error) error                                   // notes an answer in its hold; immutable
 }
 
-// item is a hold of a call, and what is run with the node's answer.
+// item is a hold in a batch, with the function that gets the node's answer.
 type item[R any] struct {
 	hold *hold
 	done func(n *node, said R, err error)
 }
 
-// add makes a call for one hold, and returns at once.
+// add makes the call for a hold, and returns at once.
 func (b *batcher[K, R]) add(kind K, i item[R]) {
 	b.join(kind, i, b.n.hurries(i.hold))
 }
 
-// join is add. A hold that is to be alone shares no call.
+// join is add. A hold that is to be alone joins no other.
 func (b *batcher[K, R]) join(kind K, i item[R], alone bool) {
 	c, place := b.Join(kind, i, alone)
 	if place == 0 && !b.n.q.spawn(func() {
@@ -41,14 +41,14 @@ func (b *batcher[K, R]) join(kind K, i item[R], alone bool) {
 	}
 }
 
-// send makes a call, which no other hold joins any more.
+// send closes a batch and makes its call.
 func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
 	b.Close(c)
 	said, err := callFor(len(c.Asks), b.n.q.bounded(c.Asks[0].hold.lease), b.n, func(ctx context.Context) ([]R, error) {
 		return b.call(ctx, c.Kind, c.Asks)
 	})
 	if len(c.Asks) > 1 && scripts.Replied(err) && scripts.OutcomeOf(err) == scripts.Refused {
-		for _, a := range c.Asks { // the fault may be another's: a key is forbidden
+		for _, a := range c.Asks { // perhaps the fault of one member, such as a forbidden key
 			b.join(c.Kind, a, true)
 		}
 		return
@@ -66,5 +66,5 @@ func (b *batcher[K, R]) answer(items []item[R], said []R, err error) {
 	}
 }
 
-// hurries says whether calls for a hold wait less long than those for others, and so share none.
+// hurries says whether calls for a hold have a shorter time-out, and so join no batch.
 func (n *node) hurries(h *hold) bool { return h.lease/10 < n.q.NodeTimeout }

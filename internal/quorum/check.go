@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// check asks the node how it stands, and for its vote if it has one; once more where the
-// connection is lost, which may have been of the time before a restart. Without restart
-// guard nothing but the server's run id is known.
+// check asks the node for its standing, and for its vote if it has one. It asks again after a
+// lost connection, which may date from before a restart. Without restart guard, it only
+// learns the server's run id.
 func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (said scripts.Standing, vote *scripts.Vote, err error) {
 	for range 2 {
 		if !n.q.Unguarded {
@@ -42,9 +42,9 @@ func (n *node) standing(ctx context.Context) (scripts.Standing, *scripts.Vote, e
 	return n.check(ctx, scripts.Observe, "")
 }
 
-// mark is a check that marks a node without marker, unless most of the others are
-// marked for another deployment: the leases of that may be longer than the quarantine
-// would be, and its quorums may have no node in common with ours.
+// mark is a check that marks a node without marker, unless half of the other nodes are
+// marked for another deployment: its leases may be longer than the quarantine would be, and
+// its quorums may share no node with ours.
 func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 	said, vote, err := n.standing(ctx)
 	if err != nil || said.Left >= 0 {
@@ -73,7 +73,7 @@ func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error
 	return n.check(ctx, scripts.Mark, "")
 }
 
-// checkNow makes a check of its own, whatever is known of the node.
+// checkNow makes a check, whatever is known of the node.
 func (n *node) checkNow(ctx context.Context, check func(context.Context) (scripts.Standing, *scripts.Vote, error)) (scripts.Standing, error) {
 	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
@@ -83,7 +83,7 @@ func (n *node) checkNow(ctx context.Context, check func(context.Context) (script
 	})
 }
 
-// fit says why a node cannot vote, whatever it remembers.
+// fit says why a node can never vote as it is, or nil.
 func (n *node) fit(said scripts.Standing) error {
 	q := n.q
 	major, _, _ := strings.Cut(said.Version, ".")
@@ -105,8 +105,7 @@ func (n *node) fit(said scripts.Standing) error {
 	return nil
 }
 
-// sameServer is the error of a node that is another of the nodes: its vote would be
-// the other's once more.
+// sameServer is the error of a node on the same server as another: the two are one vote.
 type sameServer struct{ first, second *node }
 
 func (e sameServer) Error() string {
@@ -117,11 +116,11 @@ func (e sameServer) Error() string {
 	return fmt.Sprintf("clients %d (%s) and %d (%s) are of one server", a.index, a.name, b.index, b.name)
 }
 
-// Outcome is that of what waiting does not cure.
+// Outcome is Refused, as waiting cannot cure it.
 func (sameServer) Outcome() scripts.Outcome { return scripts.Refused }
 
-// twin is another node with the same run id, by what of tells; nil if there is none.
-// A server that tells no run id is taken for another than the others.
+// twin is another node to which of gives the same run id, or nil. A server without a run id
+// has no twin.
 func (q *Quorum) twin(n *node, run string, of func(*node) string) *node {
 	if run == "" {
 		return nil
@@ -134,9 +133,9 @@ func (q *Quorum) twin(n *node, run string, of func(*node) string) *node {
 	return nil
 }
 
-// meet checks all nodes before the first lock, and later those that were not used for a
-// lease, so that their round has the time of any other. It waits for a node no longer
-// than for any call.
+// meet checks all nodes before the first lock, and later those that have been unused for a
+// lease, so that their next round takes no longer than any other. It bounds the wait for a
+// node like any call.
 func (q *Quorum) meet() {
 	q.met.Do(func() { q.checkAll(q.nodes) })
 	var stale []*node

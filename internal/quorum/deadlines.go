@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// deadlines bounds the calls to nodes. A context for each call costs more than the
-// call's own work: many share one, which is replaced every quarter of its length, so
-// that a call has at least three quarters of it.
+// deadlines bounds the calls to nodes. A context for each call would cost more than the rest
+// of the call, so many calls share one. It is replaced every quarter of its length, so a
+// call has at least three quarters of it.
 type deadlines struct{ current atomic.Pointer[deadline] }
 
 type deadline struct {
@@ -16,19 +16,17 @@ type deadline struct {
 	made time.Time
 }
 
-// noDeadline ends at its deadline but does not tell it: rueidis gives up the
-// connection of a call that it knows to have a deadline, and with it the order of
-// an acquire and its undoing.
+// noDeadline ends at its deadline but does not show it. rueidis gives up the connection of a
+// call with a known deadline, and with it the order of an acquire and its undoing.
 type noDeadline struct{ context.Context }
 
 func (noDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// hurried is the context of calls for which nodes have less time than for others:
-// that they are not answered does not tell that a node is away.
+// hurried is the context of calls with a shorter time-out. One without an answer does not
+// mean that the node is away.
 type hurried struct{ context.Context }
 
-// bounded is the context of calls to nodes about a hold of this lease; 0: of
-// whatever lease.
+// bounded is the context of calls to nodes about a hold with this lease; 0: any lease.
 func (q *Quorum) bounded(lease time.Duration) context.Context {
 	if short := lease / 10; lease > 0 && short < q.NodeTimeout {
 		return hurried{q.after(short)}
@@ -42,7 +40,7 @@ func (q *Quorum) bounded(lease time.Duration) context.Context {
 	return next
 }
 
-// after is a context that ends by itself.
+// after is a context that ends after d.
 func (q *Quorum) after(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(q.base, d)
 	context.AfterFunc(ctx, cancel)

@@ -1,16 +1,16 @@
-// Package quorum is an engine's backend on several independent nodes: it makes one
-// hold of the holds on several nodes, and one answer of their answers. Package multilock
-// tells the algorithm and what it promises; this page, which part does what.
+// Package quorum is an engine's backend on several independent nodes. It makes one hold of
+// the holds on the nodes, and one answer of their answers. Package multilock documents the
+// algorithm and its promises; this page says which part does what.
 //
 // # What is authoritative
 //
-// Each node is, for its own part of a hold; a quorum of nodes, for the hold. What this
-// package remembers of nodes (the hold is there, the node is away, it has a vote) only says
-// which of them to ask. Of all answers, only a "no" is ever given from memory.
+// Each node is authoritative for its own part of a hold, and a quorum of nodes for the hold.
+// The memory of this package (the node has the hold, is away, has a vote) only says which
+// nodes to ask. The only answer it ever gives from memory is "no".
 //
 // # A round
 //
-// A round is one try at a quorum, by an owner that is used once in its life.
+// A round is one try at a quorum, by an owner that is used only once.
 //
 //	Acquire asks all nodes at once                     round.go, ask.go   quorum/acquire.lua
 //	   │
@@ -19,45 +19,45 @@
 //	   │     which is written back to a quorum         fence.go           quorum/fence.lua
 //	   │     then the hold is handed out
 //	   │        ├─ renewed by a quorum                 renew.go           quorum/renew.lua
-//	   │        ├─ added on nodes that miss it         repair.go          quorum/acquire.lua
+//	   │        ├─ added on nodes that lack it         repair.go          quorum/acquire.lua
 //	   │        └─ released, or lost ─┐
 //	   │                              │
 //	   └─ enough cannot say yes ──────┴─ ends          end.go             end_each.lua
 //
-// A round returns as soon as its result is certain. Nodes that answer later, or never, belong
-// to the hold all the same: hold.go keeps, for each node, what is known of the hold there (not
-// asked, asked, present) and how many acquires may still put it there.
+// A round returns as soon as its result is certain. Nodes that answer later, or never, still
+// belong to the hold: hold.go keeps, for each node, the state of the hold there (not asked,
+// asked, present) and how many acquires may still put it there.
 //
 // # The end of a hold
 //
 // Released, lost, cleaned up or failed: a hold ends in one way, on every node that may know of
-// it. From then on nothing puts it on a node any more. While an acquire is under way to a node,
-// its end waits for the answer, as calls to a node go out in order on one connection. Where the
-// answer does not come, the acquire may still arrive, and the end leaves a tombstone,
-// which keeps that acquire from taking anything. A release returns when a quorum has answered;
-// the others end the hold in the background. Waiters are notified, but not of a round that
-// cannot have been taken for a hold.
+// it, and nothing puts it on a node after that. While an acquire is under way to a node, the
+// end waits for its answer, as calls to a node go out in order on one connection. If no answer
+// comes, the acquire may still arrive, so the end leaves a tombstone, which keeps that acquire
+// from taking anything. A release returns when a quorum has answered; the other nodes end the
+// hold in the background. The end of a hold wakes waiters; that of a failed round does so only
+// if others can have taken it for a hold.
 //
 // # Votes
 //
 // An acquire counts only on a node that has a vote. guard.go keeps, for each node, the scripts
 // with which it votes; they name one boot, one replication ID and one epoch of the node
 // (quorum/acquire.lua). The answer "no vote" discards them, and the next call checks the node
-// (check.go, quorum/check.lua). A check that finds no marker asks the other nodes first: it does
-// not mark a node for another deployment than theirs. A renewal's yes counts only with the
-// marker of the vote, a no always. Each yes names the server's process, so that two
-// clients of one server are one vote, wherever their addresses lead just now.
+// (check.go, quorum/check.lua). A check that finds no marker first asks the other nodes, so as
+// not to mark a node for another deployment than theirs. A yes to a renewal counts only with
+// the marker of the vote, a no always. Each yes names the server's process, so that two
+// clients of one server are one vote, wherever their addresses lead at the moment.
 //
 // # Nodes that do not answer
 //
-// Every call to a node has its own bound, and no call waits for another node. After
-// three calls in a row without an answer a node counts as away: it is not asked any more, and
-// costs no caller any time, until its repairer has reached it. The repairer is a goroutine that
-// lives as long as there is something to do. It adds holds that a quorum has, and ends those
-// that are over, for as long as they could last.
+// Every call to a node is bounded in time, and no call waits for another node. After three
+// calls in a row without an answer a node counts as away: no caller asks it, or loses time to
+// it, until its repairer has reached it. The repairer is a goroutine that lives as long as the
+// node has jobs. It adds holds that a quorum has, and ends those that are over, for as long as
+// they could last.
 //
-// # Calls that share a round trip
+// # Batches
 //
-// Acquires that are about to be sent to a node at the same time share a call, and so do ends
-// (batch.go): with 64 goroutines, twenty of them.
+// Acquires that are about to be sent to a node at the same time go out as a batch, and so do
+// ends (batch.go). With 64 goroutines, a batch has about twenty.
 package quorum

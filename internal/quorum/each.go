@@ -5,14 +5,14 @@ import (
 	"iter"
 )
 
-// answer is what a node said.
+// answer is the answer of a node.
 type answer[T any] struct {
 	n    *node
 	said T
 	err  error
 }
 
-// next is the answer that comes next; false when ctx is over.
+// next waits for the next answer; false if ctx is over first.
 func next[T any](ctx context.Context, came <-chan answer[T]) (a answer[T], ok bool) {
 	select {
 	case a = <-came:
@@ -22,7 +22,7 @@ func next[T any](ctx context.Context, came <-chan answer[T]) (a answer[T], ok bo
 	}
 }
 
-// begin runs f for every node beside the caller, and returns where the answers come.
+// begin runs f for every node in the background, and returns the channel of the answers.
 func begin[T any](q *Quorum, nodes []*node, f func(*node) (T, error)) <-chan answer[T] {
 	came := make(chan answer[T], len(nodes))
 	for _, n := range nodes {
@@ -36,7 +36,7 @@ func begin[T any](q *Quorum, nodes []*node, f func(*node) (T, error)) <-chan ans
 	return came
 }
 
-// each runs f for every node beside the caller, and yields the answers as they come, until
+// each runs f for every node in the background, and yields the answers as they come, until
 // ctx is over.
 func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T, error)) iter.Seq[answer[T]] {
 	return func(yield func(answer[T]) bool) {
@@ -49,8 +49,7 @@ func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T
 	}
 }
 
-// all runs f for all nodes, and returns what each said. The error, if fewer than need are
-// good, tells why.
+// all runs f for all nodes, and returns their answers. It fails if fewer than need are good.
 func all[T any](q *Quorum, need int, f func(*node) (T, error)) (said []T, err error) {
 	said, errs, good := make([]T, len(q.nodes)), make([]error, len(q.nodes)), 0
 	for a := range each(context.Background(), q, q.nodes, f) {

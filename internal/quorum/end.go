@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Every hold ends in the same way, whether it is released, lost, cleaned up or of a round that
-// failed: finish marks it as over, and end ends it on each node that may know of it. A node that
-// does not answer is left to its repairer.
+// Every hold ends in the same way, whether it is released, lost, cleaned up or of a failed
+// round: finish marks it as over, and end ends it on each node that may know of it. A node
+// that does not answer is left to its repairer.
 
-// Release ends a hold on all nodes that were ever asked for it, whatever they
-// answered. It waits until a quorum has answered; the others end it in the background, and
-// are asked again for as long as the hold could last.
+// Release ends a hold on all nodes that were ever asked for it, whatever they answered. It
+// waits until a quorum has answered. The other nodes end the hold in the background, where
+// attempts go on for as long as the hold could last.
 func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) (scripts.Released, error) {
 	h := q.holds.get(owner)
 	if h == nil {
@@ -56,21 +56,21 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	return said, nil // if not ours, the quorum was lost
 }
 
-// CleanUp is Release of a hold that was acquired too late. A round that has failed
-// has given itself up already.
+// CleanUp is Release for a hold that was acquired too late. A failed round has given itself up
+// already.
 func (q *Quorum) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
 	return q.Release(ctx, key, owner, 0)
 }
 
-// Lost has a hold that is over released in the background.
+// Lost releases, in the background, a hold that is over.
 func (q *Quorum) Lost(_, owner string) {
 	if h := q.holds.get(owner); h != nil {
 		q.giveUp(h, true)
 	}
 }
 
-// giveUp ends a hold in the background. Nothing waits for the nodes: while they hang, many rounds
-// fail.
+// giveUp ends a hold in the background. It does not wait for the nodes, as many rounds fail
+// while nodes hang.
 func (q *Quorum) giveUp(h *hold, notify bool) {
 	q.holds.drop(h.owner)
 	for _, n := range q.finish(h, notify, 0) {
@@ -82,8 +82,8 @@ func (q *Quorum) giveUp(h *hold, notify bool) {
 	}
 }
 
-// outcome is what the ends of a hold come to so far: whether it was ours, whether enough nodes
-// have answered to know, and whether all have.
+// outcome combines the ends of a hold so far: whether it was ours, whether enough nodes have
+// answered to know that, and whether all have.
 func (h *hold) outcome(q *Quorum) (said scripts.Released, enough, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,14 +94,14 @@ func (h *hold) outcome(q *Quorum) (said scripts.Released, enough, all bool) {
 	return said, said.Ours || h.notOurs >= q.lostAt(), all
 }
 
-// ending is an item of a call that ends holds on a node.
+// ending is an item of a batch that ends holds on a node.
 type ending = item[released]
 
-// released is what a node says of one.
+// released is the answer to one.
 type released = scripts.Result[scripts.Released]
 
-// end makes one attempt to end a hold that is over on a node, when no acquire of it is
-// flying there any more, and returns at once. Close waits for it.
+// end makes one attempt to end a hold that is over on a node, after the acquires of it that
+// are flying there. It returns at once. Close waits for it.
 func (n *node) end(h *hold, done func(*node, released, error)) {
 	e := ending{h, n.q.awaited(done)}
 	if !h.await(n, e) {
@@ -119,7 +119,7 @@ func (n *node) endNow(e ending) {
 	}
 }
 
-// release makes the call of ends that share one.
+// release sends a batch of ends.
 func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]released, error) {
 	asks, said := make([]scripts.Ending, len(items)), make([]released, len(items))
 	for i, e := range items {

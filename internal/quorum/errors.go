@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Error is a [holdfast.QuorumError] and what it comes to.
+// Error is a [holdfast.QuorumError] with its judgement.
 type Error struct {
 	holdfast.QuorumError
 	yes, held int
@@ -29,11 +29,11 @@ var (
 	errTaken   = judged{errors.New("held by another for the moment"), scripts.Unavailable}
 	errDenied  = judged{errors.New("not ours there"), scripts.Unavailable}
 	errOver    = judged{errors.New("the round was over"), scripts.Refused}
-	errGivenUp = judged{errOver.error, scripts.Unavailable} // what errOver comes to for a round that is tried again
+	errGivenUp = judged{errOver.error, scripts.Unavailable} // errOver in the error of a round, which another follows
 	errClosed  = judged{errors.New("locker closed"), scripts.Refused}
 )
 
-// judged is an error of which it is known what it comes to.
+// judged is an error with its outcome.
 type judged struct {
 	error
 	outcome scripts.Outcome
@@ -42,11 +42,10 @@ type judged struct {
 func (e judged) Unwrap() error            { return e.error }
 func (e judged) Outcome() scripts.Outcome { return e.outcome }
 
-// sentinel is the error of package holdfast that the answers come to by themselves; nil
-// where the engine says what their outcome means. ErrWrongType where so many nodes have
-// something else at the key that no quorum is left. ErrNotAcquired where most of the nodes
-// that answered, be it that they have no vote or refuse, have the lock held by others, and
-// the votes could have made a quorum.
+// sentinel is the error of package holdfast that the answers amount to; nil where the engine
+// derives it from the outcome. ErrWrongType if so many nodes have something else at the key
+// that no quorum is left. ErrNotAcquired if others hold the lock on most of the nodes that
+// answered (no vote and a refusal are answers), and the votes could have made a quorum.
 func (e *Error) sentinel() error {
 	switch {
 	case e.contended() && 2*e.held > e.answers:
@@ -68,19 +67,19 @@ func (e *Error) Error() string {
 	return e.QuorumError.Error()
 }
 
-// contended says whether others kept the lock from us: with what they have, the
-// nodes that answered could have made a quorum, and without it they have not.
+// contended says whether others kept the lock from us: we lack votes, and would have enough
+// with theirs.
 func (e *Error) contended() bool { return e.yes < e.Need && e.yes+e.held >= e.Need }
 
-// Outcome is what the answers come to for the lock.
+// Outcome is the outcome of the call.
 func (e *Error) Outcome() scripts.Outcome { return e.outcome }
 
-// answered says whether a node, of which err came, has answered.
+// answered says whether err is the answer of a node.
 func answered(err error) bool {
 	return err == nil || err == ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
 }
 
-// newError judges answers of which fewer than need are yes.
+// newError judges answers with fewer yeses than needed.
 func (q *Quorum) newError(need int, errs []error) *Error {
 	e := &Error{QuorumError: holdfast.QuorumError{Need: need}}
 	refused, unanswered := 0, 0

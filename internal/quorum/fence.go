@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// apart is how far the clocks of a quorum that makes a fence number may differ. As one
-// of them is true, a number is at most so much, half the longest lease, ahead of a true
-// clock, and as those differ by a third at most, less than the longest lease ahead of
-// each. So a node that votes again after it has lost its counter, a longest lease later,
-// finds that the true clocks have passed the number; one of them is in its round.
+// apart is how far the clocks of a quorum that makes a fence number may differ: half the
+// longest lease. As one of them is true, a number is at most that far ahead of a true clock.
+// As true clocks differ by a third of the longest lease at most, it is less than the longest
+// lease ahead of each. A node that has lost its counter votes again after a longest lease, and
+// by then the true clocks have passed the number; one of them is in its round.
 func (q *Quorum) apart() int64 { return q.Longest.Microseconds() / 2 }
 
-// clock is the latest time on which the clocks of a quorum agree, of the nodes that
-// said yes; 0 if they do not. Under mu.
+// clock is the latest time on which the clocks of a quorum of yes nodes agree, or 0. Under
+// mu.
 func (r *round) clock() int64 {
 	var clocks [15]int64
 	n := 0
@@ -36,11 +36,10 @@ func (r *round) clock() int64 {
 	return 0
 }
 
-// mint makes the fence numbers of a hold: larger than those that a node of the quorum
-// knows of, and than the time, so that they go on growing when counters are lost. A
-// clock on which no quorum agrees makes none: nothing but what was agreed on is ever
-// written to a counter. agreed is false if no clock makes one; then errs says of whose
-// node. Under mu.
+// mint makes the fence numbers of a hold: larger than those that a node of the quorum knows
+// of, and than the time, so that they go on growing when counters are lost. Only a time on
+// which a quorum agrees makes a number, so no other is ever written to a counter. agreed is
+// false if there is none; then errs names the nodes with wrong clocks. Under mu.
 func (r *round) mint() (first, last int64, agreed bool) {
 	clock := r.clock()
 	agreed = clock > 0
@@ -50,7 +49,7 @@ func (r *round) mint() (first, last int64, agreed bool) {
 			continue
 		}
 		first = max(first, r.said[i].Counter+1)
-		if agreed { // else it is not known whose is wrong
+		if agreed { // else it is not known which clocks are wrong
 			n.compare(time.Duration(r.said[i].Clock-clock) * time.Microsecond)
 		}
 	}
@@ -60,8 +59,7 @@ func (r *round) mint() (first, last int64, agreed bool) {
 	return first, max(first, clock+r.numbers-1), agreed
 }
 
-// disagree says of those nodes that their clocks are wrong which are far from the
-// middle. Under mu.
+// disagree blames the nodes with clocks far from the middle one. Under mu.
 func (r *round) disagree() {
 	var clocks []int64
 	for i, b := range r.said {
@@ -81,8 +79,8 @@ func (r *round) disagree() {
 	}
 }
 
-// compare takes in by how much a node's clock is ahead of those of others; what is too
-// much is logged when it begins.
+// compare notes how far a node's clock is ahead of the others', and logs when that becomes
+// too much.
 func (n *node) compare(by time.Duration) {
 	skewed := max(by, -by).Microseconds() > n.q.apart()
 	if n.skewed.Load() != skewed && n.skewed.CompareAndSwap(!skewed, skewed) && skewed {
@@ -91,10 +89,10 @@ func (n *node) compare(by time.Duration) {
 	}
 }
 
-// writeBack raises the fence counters of the nodes that have a hold to the largest
-// number that one of them has reserved, before any is handed out: the next holder
-// of the key meets a node of this quorum, and so gets larger ones. It says
-// whether a quorum has done so, and calls refused for each node that refuses.
+// writeBack raises the fence counters of the nodes that have a hold to its last number,
+// before Lock returns: the next holder of the key meets a node of this quorum, and so gets
+// larger numbers. It says whether a quorum has done so, and calls refused for each node that
+// refuses.
 func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused func(*node, error)) bool {
 	var targets []*node
 	h.mu.Lock()
@@ -127,9 +125,9 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 	return false
 }
 
-// raise writes a hold's last fence number back to one node, if there is one yet. A
-// node that comes to have the hold later gets it as well, so that the number outlives
-// the loss of counters on a minority.
+// raise writes a hold's last fence number, if it has one yet, back to one node. A node that
+// gets the hold later gets the number as well, so that it outlives the loss of counters on a
+// minority.
 func (n *node) raise(h *hold) error {
 	h.mu.Lock()
 	last := h.fence

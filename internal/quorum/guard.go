@@ -11,26 +11,25 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// guard is the delayed restart of the Redlock paper: a node that may have
-// forgotten locks has no vote for the longest lease. What it knows is good until
-// a call is answered with "no vote".
+// guard is the delayed restart of the Redlock paper: a node that may have forgotten locks has
+// no vote for the longest lease. Its knowledge is valid until a call gets the answer "no vote".
 type guard struct {
 	mu       sync.RWMutex
 	vote     *scripts.Vote // nil: none, or not known
 	why      error         // why there is none
-	until    time.Time     // until when why is not asked again
+	until    time.Time     // why is valid until then
 	checking chan struct{} // closed when the check under way is over; nil if there is none
-	logged   string        // epoch of the quarantine that was logged
-	refusal  string        // that was logged
-	checked  atomic.Int64  // when a check began last, in ns since q.made
+	logged   string        // epoch of the last quarantine in the log
+	refusal  string        // the last refusal in the log
+	checked  atomic.Int64  // when the last check began, in ns since q.made
 }
 
 var (
-	errOld     = errors.New("Redis before 7 keeps scripts over a restart, which the restart guard relies on not to happen")
-	errNoRunID = errors.New("the server tells no run id: use WithoutRestartGuard")
+	errOld     = errors.New("Redis before 7 keeps scripts over a restart, which would defeat the restart guard")
+	errNoRunID = errors.New("the server reports no run id: use WithoutRestartGuard")
 )
 
-// quarantined is why a node has no vote.
+// quarantined says why a node has no vote.
 const quarantined = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: Bootstrap with NothingHeld)"
 
 // noVote says why and how long a node has no vote.
@@ -42,14 +41,14 @@ func (e noVote) Error() string {
 	return fmt.Sprintf("no vote for another %v: %s", e.left.Round(time.Millisecond), quarantined)
 }
 
-// Outcome is that of a node which may vote later.
+// Outcome is Unavailable, as the node will vote later.
 func (noVote) Outcome() scripts.Outcome { return scripts.Unavailable }
 
-// refused is an answer that waiting does not cure.
+// refused is an answer that waiting cannot cure.
 func refused(err error) error { return judged{err, scripts.Refused} }
 
-// voting returns the vote of the node, after a check if it is not known. Calls that come
-// at once share a check, which ctx does not cut short.
+// voting returns the vote of the node, after a check if it is not known. Concurrent calls
+// share a check, which ctx does not cut short.
 func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
 	g := &n.guard
 	if vote := g.present(); vote != nil {
@@ -72,7 +71,7 @@ func (n *node) voting(ctx context.Context) (*scripts.Vote, error) {
 	}
 }
 
-// known returns the vote of the node or why it has none, or else a check that is under way.
+// known returns the vote of the node, or why it has none, or else the check under way.
 func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
 	g := &n.guard
 	g.mu.Lock()
@@ -92,7 +91,7 @@ func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
 	return nil, g.checking, nil
 }
 
-// learn checks the node, and notes what it said.
+// learn checks the node, and notes its answer.
 func (n *node) learn(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(n.q.base, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
@@ -103,7 +102,7 @@ func (n *node) learn(done chan struct{}) {
 	refusal := err
 	if err == nil && vote != nil {
 		if twin := n.q.twin(n, vote.Run(), (*node).run); twin != nil {
-			refusal = sameServer{twin, n} // the node votes all the same: each round counts the two as one
+			refusal = sameServer{twin, n} // the node still votes, but a round counts the two as one
 		}
 	}
 	g := &n.guard
@@ -131,16 +130,16 @@ func (n *node) learn(done chan struct{}) {
 	close(done)
 }
 
-// stale says whether the last check is more than a lease ago: the node was not used
-// since, and what refresh looks for may have come to be.
+// stale says whether the last check is more than a lease ago: the node has been unused since,
+// and the changes that refresh looks for may have happened.
 func (n *node) stale() bool {
 	last := n.guard.checked.Load()
 	return last != 0 && time.Since(n.q.made)-time.Duration(last) > n.q.Lease
 }
 
-// refresh checks in the background that a vote is still good, where the last check
-// is half a lease ago: the node may have been set to evict, and an address may lead to
-// another server. No call waits for it.
+// refresh checks in the background that a vote is still good, if the last check is half a
+// lease ago: the node may have been set to evict, or its address may lead to another server.
+// No call waits for it.
 func (n *node) refresh(vote *scripts.Vote) {
 	now, last := int64(time.Since(n.q.made)), n.guard.checked.Load()
 	if time.Duration(now-last) < n.q.Lease/2 || !n.guard.checked.CompareAndSwap(last, now) {
@@ -157,7 +156,7 @@ func (n *node) refresh(vote *scripts.Vote) {
 	})
 }
 
-// revoke forgets a vote that the node does not know any more.
+// revoke forgets a vote that the node no longer knows.
 func (g *guard) revoke(v *scripts.Vote) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,21 +165,21 @@ func (g *guard) revoke(v *scripts.Vote) {
 	}
 }
 
-// forget makes the next call check anew.
+// forget makes the next call check again.
 func (g *guard) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.vote, g.why = nil, nil
 }
 
-// present is the vote as far as known.
+// present is the vote if it is known, else nil.
 func (g *guard) present() *scripts.Vote {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.vote
 }
 
-// run is the id of the node's server, as far as its vote is known.
+// run is the run id of the node's server if its vote is known, else "".
 func (n *node) run() string {
 	if vote := n.guard.present(); vote != nil {
 		return vote.Run()

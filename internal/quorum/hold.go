@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// state is what is known of a hold on one node.
+// state is the known state of a hold on one node.
 type state uint8
 
 const (
@@ -21,18 +21,18 @@ const (
 	minted               // the node has had the hold since its fence number was made, and was not asked again
 )
 
-// part is a hold on one node. Its zero value means that nothing of the hold can be there.
+// part is a hold on one node. Its zero value means that the node cannot have anything of it.
 type part struct {
 	state  state
-	flying uint8 // acquires that are waited for
-	doubt  uint8 // acquires that were sent and not answered: they may still arrive
-	tried  bool  // a call to end the hold was not answered: it may have done so
+	flying uint8 // acquires with a caller that still waits for the answer
+	doubt  uint8 // acquires sent and not answered: they may still arrive
+	tried  bool  // a call to end the hold, without an answer, may have ended it
 }
 
 // possible says whether the node has the hold, or may come to have it.
 func (p part) possible() bool { return p.state >= present || p.flying > 0 || p.doubt > 0 }
 
-// hold is one owner's hold of a key, from its round on to its end.
+// hold is one owner's hold of a key, from its round to its end.
 type hold struct {
 	key, owner string        // immutable
 	lease      time.Duration // immutable
@@ -40,12 +40,12 @@ type hold struct {
 	mu        sync.Mutex // guards the rest
 	parts     []part     // by node
 	waiting   []waiting  // ends on nodes to which an acquire is flying
-	entries   int        // as every node should count them; 0: there was never more than one
-	fence     int64      // the last fence number, which was written back; 0: none
+	entries   int        // the count that every node should have; 0: there was never more than one
+	fence     int64      // the last fence number, which is written back; 0: none
 	won       bool       // a quorum said yes
-	over      bool       // released or given up: nothing of it is put anywhere any more
-	notify    bool       // waiters are notified of its end
-	used      int64      // the last fence number that was used; 0: not known, and none is given back
+	over      bool       // released or given up: no node gets it any more
+	notify    bool       // its end wakes waiters
+	used      int64      // the last fence number used; 0: not known, so none is given back
 	released  int        // nodes that have released it
 	notOurs   int        // nodes that had nothing to release
 	listeners int        // most listeners that one node has notified
@@ -55,7 +55,7 @@ func (q *Quorum) newHold(key, owner string, lease time.Duration) *hold {
 	return &hold{key: key, owner: owner, lease: lease, parts: make([]part, len(q.nodes))}
 }
 
-// start notes that a node is about to be asked; false if it must not be any more.
+// start notes that a node is about to be asked; false if the hold is over.
 func (h *hold) start(n *node) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,8 +66,8 @@ func (h *hold) start(n *node) bool {
 	return true
 }
 
-// send notes, before a call that may put the hold on a node, that it goes out; false if
-// it must not be sent any more.
+// send notes that a call which may put the hold on a node is about to go out; false if the
+// hold is over.
 func (h *hold) send(n *node) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *hold) send(n *node) bool {
 	return true
 }
 
-// answered notes that such a call was answered.
+// answered notes the answer to such a call.
 func (h *hold) answered(n *node, there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,14 +97,13 @@ func (h *hold) answered(n *node, there bool) {
 	}
 }
 
-// waiting is the end of a hold on a node to which an acquire is flying.
+// waiting is the end of a hold on a node that waits for flying acquires.
 type waiting struct {
 	n *node
 	ending
 }
 
-// landed notes that the answer has come, or that nothing waits for it any more, and
-// returns the ends that have waited for that.
+// landed notes that an acquire no longer flies, and returns the ends that waited for that.
 func (h *hold) landed(n *node) (due []ending) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,16 +128,16 @@ func (h *hold) lacks(n *node) {
 	p.state = min(p.state, asked)
 }
 
-// part is what is known of the hold on a node.
+// part is the hold on a node.
 func (h *hold) part(n *node) part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.parts[n.index]
 }
 
-// finish marks a hold as over, and returns the nodes that may know of it. Waiters are notified of
-// its end if notify says so, or if enough nodes may have it that it can have been taken for
-// held. used is the last fence number that was used, or 0.
+// finish marks a hold as over, and returns the nodes that may know of it. Its end wakes waiters
+// if notify says so, or if so many nodes may have it that others can have taken it for a hold.
+// used is the last fence number used, or 0.
 func (q *Quorum) finish(h *hold, notify bool, used int64) (targets []*node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,8 +155,8 @@ func (q *Quorum) finish(h *hold, notify bool, used int64) (targets []*node) {
 	return targets
 }
 
-// await keeps the end of a hold on a node back while an acquire is flying there; false if
-// there is none.
+// await keeps back the end of a hold on a node while an acquire is flying there; false if none
+// is.
 func (h *hold) await(n *node, e ending) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,10 +167,10 @@ func (h *hold) await(n *node, e ending) bool {
 	return true
 }
 
-// toEnd is how a node is to end the hold; need is false if there is nothing to end. It leaves a
-// tombstone only where an acquire may still arrive. It gives fence numbers back only where
-// the hold surely was since they were reserved: elsewhere others may have had the lock, and
-// have numbers of their own.
+// toEnd says how a node has to end the hold; need is false if there is nothing to end. It
+// leaves a tombstone only if an acquire may still arrive. It gives fence numbers back only if
+// the node has surely had the hold since they were made: else others may have had the lock,
+// with numbers of their own.
 func (h *hold) toEnd(n *node) (e scripts.Ending, need bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,7 +185,7 @@ func (h *hold) toEnd(n *node) (e scripts.Ending, need bool) {
 	return e, *p != part{}
 }
 
-// ended notes how a call to end a hold came out.
+// ended notes the answer to a call that ends a hold.
 func (n *node) ended(h *hold, said released, err error) error {
 	if err == nil {
 		err = said.Err
@@ -210,21 +209,21 @@ func (n *node) ended(h *hold, said released, err error) error {
 	return err
 }
 
-// held says whether a quorum has the hold, and it is not over.
+// held says whether a quorum has the hold and it is not over.
 func (h *hold) held() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.won && !h.over
 }
 
-// forgotten says whether the hold is over and nothing of it can be on a node.
+// forgotten says whether the hold is over and a node cannot have anything of it.
 func (h *hold) forgotten(n *node) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.over && h.parts[n.index] == (part{})
 }
 
-// holds are the living holds, and those whose round is under way, by owner.
+// holds are the live holds, and those with a round under way, by owner.
 type holds struct {
 	seed   maphash.Seed
 	shards [32]struct {

@@ -23,14 +23,14 @@ type node struct {
 	subscriber *pubsub.Subscriber
 	guard      guard
 
-	answered atomic.Int64 // when the node answered last, in ns since q.made; 0: a call has failed since
+	answered atomic.Int64 // when the node last answered, in ns since q.made; 0: a call has failed since
 	gone     atomic.Bool  // silent has reached silences; written under mu
-	skewed   atomic.Bool  // its clock was apart from the others' when it was seen last
+	skewed   atomic.Bool  // its clock was apart from the others' when last seen
 
 	mu     sync.Mutex
-	silent int             // calls in a row that were not answered, 0 while answered is not; guarded by mu
+	silent int             // calls in a row without an answer, 0 while answered is not; guarded by mu
 	why    error           // of the last of them; guarded by mu
-	jobs   map[string]*job // what is still to be done, by owner; guarded by mu
+	jobs   map[string]*job // of the repairer, by owner; guarded by mu
 	kept   bool            // a repairer is at work; guarded by mu
 	ending chan struct{}   // one slot: there is a new job that ends a hold; immutable
 
@@ -52,40 +52,40 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	return n
 }
 
-// silences is after how many calls in a row without an answer a node counts as
-// away. Then nothing waits for it: its repairer alone asks whether it is back.
+// silences is how many calls in a row without an answer make a node count as away. Then no
+// caller waits for it; only its repairer asks whether it is back.
 const silences = 3
 
 // away says whether the node is known not to answer.
 func (n *node) away() bool { return n.gone.Load() }
 
-// absence is the error of a call that is not made, as the node is away.
+// absence is the error of a call that is not made because the node is away.
 func (n *node) absence() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return judged{fmt.Errorf("does not answer: %w", n.why), scripts.Unavailable}
 }
 
-// fresh says whether the node has answered just now.
+// fresh says whether the node has just answered.
 func (n *node) fresh() bool {
 	last := n.answered.Load()
 	return last != 0 && time.Since(n.q.made)-time.Duration(last) < 50*time.Millisecond
 }
 
-// observe notes how a call ended. While all calls are answered it takes no lock: every
-// call comes by here.
+// observe notes how a call ended. While the node answers, it takes no lock, as every call
+// passes here.
 func (n *node) observe(err error) {
 	silent := false
 	if err != nil {
 		if errors.As(err, new(judged)) || errors.As(err, new(noVote)) {
-			return // we said that ourselves
+			return // an error of our own
 		}
 		outcome := scripts.OutcomeOf(err)
 		silent = (outcome == scripts.Unknown || outcome == scripts.Unavailable) && !scripts.Replied(err)
 	}
 	now, last := int64(time.Since(n.q.made)), n.answered.Load()
 	if !silent && last != 0 {
-		n.answered.CompareAndSwap(last, now) // else another call's end counts, which is as new
+		n.answered.CompareAndSwap(last, now) // else another call has stored a time as new
 		return
 	}
 	n.mu.Lock()
@@ -104,14 +104,14 @@ func (n *node) observe(err error) {
 	}
 }
 
-// call makes one call to a node. It returns when ctx ends, whatever rueidis waits
-// for: unless the node has answered just now, that may be a dial.
+// call makes one call to a node. It returns when ctx ends, even while rueidis waits for a dial
+// (which it cannot if the node has just answered).
 func call[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
 	return callFor(1, ctx, n, f)
 }
 
-// callFor is call for as many sharers: they do not all wait for a dial to save a
-// goroutine.
+// callFor is call for the members of a batch. With several, it always uses a goroutine, so
+// that they do not all wait for a dial.
 func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {
 	if sharers == 1 && n.fresh() {
 		value, err = f(ctx)
@@ -128,7 +128,7 @@ func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Co
 	return value, err
 }
 
-// detached runs f beside the caller, and returns when ctx ends if f does not.
+// detached runs f in the background, and returns when f or ctx ends.
 func detached[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (none T, err error) {
 	came := make(chan answer[T], 1)
 	if !n.q.spawn(func() {

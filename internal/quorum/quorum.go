@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Config is what a lock kind tells its quorum; checked by the lock kind.
+// Config configures a quorum. The lock kind checks it.
 type Config struct {
 	NodeTimeout time.Duration // of one call to one node
-	Lease       time.Duration // of holds that are renewed
+	Lease       time.Duration // of renewed holds
 	Longest     time.Duration // longest lease of the deployment
 	Unguarded   bool          // nodes vote right after a restart
 	Evicting    bool          // nodes vote although they may evict locks
-	ClockFaults int           // votes that a lease has beside a quorum's, as so many clocks may jump
+	ClockFaults int           // how many clocks may jump: a lease needs as many votes beyond a quorum
 	Fencing     bool
 	FenceExpiry time.Duration
 	Log         *slog.Logger
@@ -32,23 +32,22 @@ type Quorum struct {
 	Config  // immutable after New
 	nodes   []*node
 	quorum  int       // more than half of the nodes
-	need    int       // votes of a lease, and of its renewals: those of a quorum are left when ClockFaults are lost
-	made    time.Time // what times are counted from
+	need    int       // votes that a lease and its renewals need: without ClockFaults of them, a quorum is left
+	made    time.Time // origin of times in ns
 	base    context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup // calls and repairers under way
-	short   sync.WaitGroup // those that Close does not cut off
+	short   sync.WaitGroup // calls that Close does not cut off
 	holds   holds
 	calls   deadlines
 	trips   atomic.Int64 // ns of a round, a moving average
-	met     sync.Once    // all nodes have been checked
+	met     sync.Once    // checks all nodes
 	mu      sync.RWMutex
-	closing bool // no short work is begun any more; guarded by mu
-	closed  bool // nor any other; guarded by mu
+	closing bool // no new short work; guarded by mu
+	closed  bool // no new work at all; guarded by mu
 }
 
-// New returns a quorum of the Redises of clients, which stay the caller's to
-// close. It makes no call.
+// New returns a quorum of the Redises of clients, which the caller closes. It makes no call.
 func New(clients []rueidis.Client, c Config) *Quorum {
 	q := &Quorum{Config: c, quorum: len(clients)/2 + 1, made: time.Now()}
 	if seed.SmallQuorum {
@@ -63,7 +62,7 @@ func New(clients []rueidis.Client, c Config) *Quorum {
 	return q
 }
 
-// deployment is what a marker keeps of the configuration.
+// deployment is the part of the configuration that markers keep.
 func (q *Quorum) deployment() scripts.Deployment {
 	return scripts.Deployment{Longest: q.Longest, Nodes: len(q.nodes)}
 }
@@ -71,8 +70,8 @@ func (q *Quorum) deployment() scripts.Deployment {
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
-// Close lets each of the last releases reach its nodes once, gives up what nodes have
-// not answered, and waits for the goroutines. The engine is closed before.
+// Close lets the last releases make one attempt on each node, gives up the other calls, and
+// waits for the goroutines. Close the engine first.
 func (q *Quorum) Close() {
 	q.mu.Lock()
 	q.closing = true
@@ -98,8 +97,8 @@ func (q *Quorum) spawn(f func()) bool {
 	return !q.closed
 }
 
-// spawnShort is spawn for work that lasts no longer than a call or two, and that
-// Close lets end; false when Close has begun.
+// spawnShort is spawn for work of a call or two, which Close does not cut off; false when
+// Close has begun.
 func (q *Quorum) spawnShort(f func()) bool {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -109,7 +108,7 @@ func (q *Quorum) spawnShort(f func()) bool {
 	return !q.closing
 }
 
-// awaited has Close wait until done was called, unless Close has begun.
+// awaited makes Close wait for the call of done, unless Close has begun.
 func (q *Quorum) awaited(done func(*node, released, error)) func(*node, released, error) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()

@@ -11,26 +11,25 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// renewal is one batch of leases that are renewed on all nodes, with one call to
-// each.
+// renewal renews many leases on all nodes, with one call to each.
 type renewal struct {
 	q            *Quorum
 	keys, owners []string // immutable: late nodes read them
-	holds        []*hold  // immutable; nil: not known any more
+	holds        []*hold  // immutable; nil: no longer known
 	entries      []int    // immutable
 
 	mu   sync.Mutex
 	yes  []uint8  // how many nodes have renewed a hold
 	no   []uint16 // the nodes that have denied it, a bit for each
-	runs []string // the servers whose yes counts, by node
-	late bool     // the batch is decided
+	runs []string // run ids of the servers with a yes that counts, by node
+	late bool     // Renew has returned
 }
 
-// Renew asks all nodes to push out the expiry of many holds. A hold is renewed if
-// as many as it needs say so, and is not ours any more if so many deny it that no
-// quorum can be left. Between the two it is not answered: the nodes that lack it
-// are repaired, and the next renewal finds them. It returns when every hold is
-// decided, or all nodes have answered.
+// Renew asks all nodes to push out the expiry of many holds. A hold is renewed if as many
+// nodes as it needs say so. It is no longer ours if so many deny it that no quorum can be
+// left. In between, Renew leaves it unanswered and repairs the nodes that lack it, and the
+// next renewal finds it there. Renew returns when every hold is decided, or all nodes have
+// answered.
 func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
 	clear(answers)
 	r := &renewal{
@@ -64,14 +63,14 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	return nil
 }
 
-// ask renews on one node. What it says counts only with a vote.
+// ask renews on one node.
 func (r *renewal) ask(n *node, lease time.Duration) error {
 	if n.away() {
 		return n.absence()
 	}
 	type answer struct {
 		said []scripts.Answer
-		vote *scripts.Vote // nil: none by which its yes counts
+		vote *scripts.Vote // nil: a yes does not count
 	}
 	a, err := call(r.q.bounded(lease), n, func(ctx context.Context) (answer, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
@@ -114,7 +113,7 @@ func (r *renewal) ask(n *node, lease time.Duration) error {
 	return err
 }
 
-// decide fills answers as far as they are known; true if all are.
+// decide fills in the answers that are known; true if all are.
 func (r *renewal) decide(answers []scripts.Answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +131,7 @@ func (r *renewal) decide(answers []scripts.Answer) bool {
 	return all
 }
 
-// finish has nodes that lack a hold which a quorum has asked to take it.
+// finish repairs the nodes that lack a hold that a quorum has.
 func (r *renewal) finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,15 +148,15 @@ func (r *renewal) finish() {
 	}
 }
 
-// counted is how many entries each node should count; 0: there was never more than one.
+// counted is the count that each node should have; 0: there was never more than one entry.
 func (h *hold) counted() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.entries
 }
 
-// Recount sets the number of entries on all nodes. It holds if a quorum says so. Renewals
-// and repairs bring it to the nodes that missed it.
+// Recount sets the number of entries on all nodes, and needs a quorum of them. Renewals and
+// repairs bring it to the others.
 func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (ours bool, err error) {
 	h := q.holds.get(owner)
 	if h == nil {
@@ -188,9 +187,9 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (our
 	e := q.newError(q.quorum, errs)
 	perhaps := func(err error) bool { return scripts.OutcomeOf(err) == scripts.Unknown || err == nil }
 	if e.outcome != scripts.Refused && slices.ContainsFunc(errs, perhaps) {
-		e.outcome = scripts.Unknown // it is counted somewhere, perhaps
+		e.outcome = scripts.Unknown // perhaps a node has the new count
 	}
-	if e.outcome != scripts.Unknown { // nowhere: nor is a node to be brought to it by the next renewal
+	if e.outcome != scripts.Unknown { // no node has it, and the next renewal must not bring it to one
 		h.mu.Lock()
 		h.entries = before
 		h.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// A repairer does what one node has missed: it adds holds that a quorum has, ends those
-// that are over, and asks a node that is away whether it is back. It lives as long as
-// there is something to do.
+// A repairer makes up for what one node has missed: it adds holds that a quorum has, ends
+// those that are over, and asks a node that is away whether it is back. It lives as long as
+// it has jobs.
 
-// job is what is still to be done for a hold on a node.
+// job is an addition or an end of a hold on a node.
 type job struct {
 	hold  *hold
-	until time.Time // nothing of the hold can be there any more
-	ends  bool      // the hold is over, and ends before others are added
+	until time.Time // from then on, the node cannot have anything of the hold
+	ends  bool      // the hold is over; ends come before additions
 }
 
 // jobsAtOnce is how many jobs of a node are under way at a time.
 const jobsAtOnce = 50
 
-// endLater has the node's repairer end a hold, in the place of what it was to do before.
+// endLater makes the node's repairer end a hold, instead of any earlier job for it.
 func (n *node) endLater(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -35,8 +35,8 @@ func (n *node) endLater(h *hold) {
 	}
 }
 
-// repair has a hold that a quorum has added on a node that has missed it; not where
-// it is over, as its end may be among the jobs already.
+// repair makes the repairer add a hold that a quorum has on a node that lacks it. A hold that
+// is over may have its end among the jobs already, which must stay.
 func (n *node) repair(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,7 +90,7 @@ func (n *node) repairer() {
 	}
 }
 
-// done says whether the repairer is not needed any more.
+// done says whether the repairer is no longer needed.
 func (n *node) done() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,8 +98,8 @@ func (n *node) done() bool {
 	return !n.kept
 }
 
-// pick takes some of the jobs, ends first. It drops those that need not be done any more: a
-// node may be away for long.
+// pick takes some of the jobs, ends first. It drops jobs that are no longer needed, as a node
+// may be away for long.
 func (n *node) pick() (jobs []*job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,8 +123,8 @@ func (n *node) pick() (jobs []*job) {
 	return jobs
 }
 
-// doAll makes one attempt at each of jobs, and keeps those that the node does not take. It
-// returns why: that it has no vote, which lasts, only where there is nothing else.
+// doAll makes one attempt at each job, and puts back those that failed. It returns why they
+// failed: "no vote", which lasts, only if there is no other reason.
 func (n *node) doAll(jobs []*job) (failed error) {
 	errs := make([]error, len(jobs))
 	var all sync.WaitGroup
@@ -142,7 +142,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 		if failed == nil || errors.As(failed, new(noVote)) {
 			failed = errs[i]
 		}
-		if n.jobs[j.hold.owner] == nil { // else there is something newer to do
+		if n.jobs[j.hold.owner] == nil { // else there is a newer job
 			n.jobs[j.hold.owner] = j
 		}
 	}
@@ -162,8 +162,8 @@ func (n *node) do(j *job) error {
 	return <-came
 }
 
-// add makes one attempt to add a hold on a node. That it is there does not count
-// as a renewal: the trusted deadline stays that of the quorum.
+// add makes one attempt to add a hold on a node. It does not count as a renewal: the trusted
+// deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
 	came := make(chan answer[scripts.NodeReply], 1)
 	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, b, err} })
@@ -171,7 +171,7 @@ func (n *node) add(h *hold) error {
 	switch {
 	case a.err != nil:
 		return a.err
-	case a.said.Holder != "": // usually one whose release is on its way
+	case a.said.Holder != "": // usually with its release under way
 		return errTaken
 	case !a.said.OK:
 		return nil

@@ -23,14 +23,14 @@ type round struct {
 	yes      int
 	held     int // nodes that said that another has it
 	pending  int
-	decided  chan struct{} // closed when enough have said yes, or cannot any more and it is known why
+	decided  chan struct{} // closed when enough have said yes, or can no longer do so and it is known why
 	complete bool          // decided is closed
 }
 
-// Acquire makes one round: all nodes are asked at once. It returns when enough have
-// said yes, or when they cannot any more and it is known whether others have the lock.
-// Nodes that are missing then are asked again in the background; a round that has failed
-// ends on all nodes. No node is asked if ctx is over.
+// Acquire makes one round: it asks all nodes at once. It returns when enough have said yes, or
+// when they can no longer do so and it is known whether others have the lock. It then asks
+// missing nodes again in the background, or ends a failed round on all nodes. It asks none if
+// ctx is over.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
 	q.meet()
 	h := q.newHold(key, owner, lease)
@@ -41,9 +41,9 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	for i := range r.errs {
 		r.errs[i] = errPending
 	}
-	q.holds.put(h) // a caller that does not wait for the end of the round cleans up by the owner
+	q.holds.put(h) // so that a caller that leaves during the round can clean up by the owner
 	if err := ctx.Err(); err != nil {
-		q.holds.drop(owner) // and may have done so before it could be found
+		q.holds.drop(owner) // the caller may have left before that
 		return scripts.Acquired{}, judged{err, scripts.Refused}
 	}
 	start := time.Now()
@@ -64,8 +64,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	return r.failed()
 }
 
-// answered notes what a node said. A node that is missing when the round was won is asked
-// again.
+// answered notes the answer of a node. A node that the round was won without is asked again.
 func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	if err == nil && b.Gone {
 		err = errOver
@@ -77,7 +76,7 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	case err == nil && b.OK:
 		if twin := r.q.twin(n, b.Run, r.runOf); twin != nil {
 			r.errs[n.index] = sameServer{twin, n}
-			r.hold.lacks(n) // which counts for fences
+			r.hold.lacks(n) // so that writeBack does not count it
 		} else {
 			r.yes++
 		}
@@ -88,7 +87,7 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	r.pending--
 	missing := r.errs[n.index] != nil
 	won := r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0)
-	// That others have the lock is another failure than too few nodes: the round waits for the answers that can tell.
+	// The error must tell "held by others" from "too few nodes": the round waits for the answers that decide.
 	telling := r.yes+r.held < r.q.need && r.yes+r.held+r.pending >= r.q.need
 	if !r.complete && (won || r.pending == 0 || r.yes+r.pending < r.q.need && !telling) {
 		r.complete = true
@@ -97,13 +96,13 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	r.mu.Unlock()
 	switch {
 	case missing:
-		n.repair(r.hold) // if a quorum has it without the node
-	case late && b.OK && r.q.Fencing: // the quorum has the number without it
+		n.repair(r.hold) // if a quorum has it without this node
+	case late && b.OK && r.q.Fencing: // the quorum has the number without this node
 		r.q.spawn(func() { _ = n.raise(r.hold) })
 	}
 }
 
-// runOf is the server that has said yes as a node; "" if none has.
+// runOf is the run id of a node that has said yes, else "".
 func (r *round) runOf(n *node) string {
 	if said := &r.said[n.index]; said.OK {
 		return said.Run
@@ -118,7 +117,7 @@ func (r *round) refused(n *node, err error) {
 	r.errs[n.index] = err
 }
 
-// won ends a round for which enough have said yes, with its fence numbers.
+// won ends a round with enough yeses, and returns its fence numbers.
 func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 	r.mu.Lock()
 	yes = r.yes >= r.q.need
@@ -133,7 +132,7 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 	h.mu.Lock()
 	h.won = !h.over
 	h.mu.Unlock()
-	if !h.won { // cleaned up meanwhile: no caller waits for it any more
+	if !h.won { // cleaned up meanwhile, as the caller has left
 		return 0, 0, true, false
 	}
 	r.mu.Lock()
@@ -146,8 +145,8 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 	return first, last, true, true
 }
 
-// failed says why the round has failed: because others have the lock, or are after
-// it as well; or because too few nodes voted.
+// failed says why the round has failed: others have the lock, or want it as well, or too few
+// nodes voted.
 func (r *round) failed() (scripts.Acquired, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +173,8 @@ func (r *round) failed() (scripts.Acquired, error) {
 		}
 		left = append(left, b.Remaining)
 	}
-	// Those that were free, and so many whose hold has ended by then, are enough. One that has
-	// not answered yet may be free.
+	// Retry when enough nodes can be free: those that said yes, those that have not answered,
+	// and the first of the others where the hold ends.
 	slices.Sort(left)
 	remaining := left[max(r.q.need-r.pending-e.yes, 1)-1]
 	if remaining == math.MaxInt64 {
@@ -193,11 +192,11 @@ func (q *Quorum) took(d time.Duration) {
 	q.trips.Store(old + (int64(d)-old)/8)
 }
 
-// RetryDelay is a random delay before the next round. It grows with the rounds that
-// have failed, as on an Ethernet: clients that ask at once split the votes, and
-// none gets a quorum. See the Redlock page, "Retry on failure". All its sizes are
-// equally likely, small ones included: a client that has failed often would otherwise be asleep
-// whenever the key is free, and the last holders would take it again.
+// RetryDelay is a random delay before the next round. It grows with the failed rounds, as on an
+// Ethernet: clients that ask at once split the votes, and none gets a quorum. See the Redlock
+// page, "Retry on failure". All its sizes are equally likely, small ones included: else a
+// client that has failed often would be asleep whenever the key is free, and the last holders
+// would take it again.
 func (q *Quorum) RetryDelay(tries int) time.Duration {
 	trip := time.Duration(q.trips.Load())
 	window := min(trip<<rand.N(min(tries, 10)+1), max(250*time.Millisecond, min(16*trip, q.Longest/10)))

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// subscription is one to the releases of a key on all nodes, as if they were one.
+// subscription combines the subscriptions to the releases of a key on all nodes.
 type subscription struct {
 	wake  chan struct{}
 	parts []*pubsub.Subscription
@@ -22,9 +22,9 @@ func (q *Quorum) Subscribe(key string) engine.Subscription {
 	return s
 }
 
-// State is Live when no release can be missed: a release is published on a quorum of nodes,
-// and one of those is subscribed to then. Messages of one release from several nodes count
-// once. But each is a reason for a probe, as the nodes before may have been free alone.
+// State is Live when no release can be missed: a quorum of nodes publishes a release, and then
+// at least one of them has a live subscription. Messages of one release from several nodes
+// count once. But each is a reason for a probe, as the earlier nodes may have been too few.
 func (s *subscription) State() (all pubsub.State) {
 	live := 0
 	for _, part := range s.parts {
