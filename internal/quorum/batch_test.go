@@ -22,20 +22,20 @@ import (
 
 type acquires = batch.Call[bool, item[scripts.NodeReply], struct{}]
 
-// reply is what a node said.
+// reply is the answer of a node.
 type reply struct {
 	scripts.NodeReply
 	err error
 }
 
-// askFor begins to ask a node, in a call with those that are about to be made.
+// askFor begins to ask a node, in a batch with other calls that are about to be made.
 func askFor(n *node, key, owner string, lease time.Duration, fenced bool) <-chan reply {
 	came := make(chan reply, 1)
 	n.ask(n.q.newHold(key, owner, lease), fenced, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
 	return came
 }
 
-// first begins a call that is sent when the test does: others join it until then.
+// first begins a batch that the test sends. Others join it until then.
 func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-chan reply) {
 	t.Helper()
 	came := make(chan reply, 1)
@@ -46,7 +46,7 @@ func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-
 	return g, came
 }
 
-// Acquires of one kind share a call, and each gets its own answer.
+// Acquires of one kind go out as a batch, and each gets its own answer.
 func TestBatch(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
@@ -65,14 +65,14 @@ func TestBatch(t *testing.T) {
 		require.Equal(t, 2, n.asks.Size(g))
 		before := calls.Load()
 		n.asks.send(g)
-		require.Equal(t, !fenced, (<-mine).OK) // else held by the first
+		require.Equal(t, !fenced, (<-mine).OK) // else held by the first batch
 		require.Equal(t, ownOther, (<-same).Holder)
 		require.Equal(t, before+1, calls.Load())
 	}
 }
 
-// What differs in kind goes out by itself: fencing, a lease that does not let it
-// wait as long; and what comes after a call was made or is full.
+// These go out apart: with and without fencing, a short lease with its shorter time-out,
+// and any call after the batch was sent or is full.
 func TestBatch_Apart(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
@@ -97,8 +97,8 @@ func TestBatch_Apart(t *testing.T) {
 	apart(lease, true)
 }
 
-// A reply with fewer or more answers than asks is none: it is not known whose they
-// are, and none that is missing may pass for one.
+// A reply with fewer or more answers than asks is no reply: it is not known which answer
+// belongs to which ask, and a missing one must not pass for an answer.
 func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
@@ -114,7 +114,7 @@ func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
 	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, false, asks, make([]scripts.NodeReply, 2)))
 }
 
-// Whoever shares a call with one that Redis forbids is asked for by itself.
+// If Redis forbids one member of a batch, each member is asked for alone.
 func TestBatch_FaultsOfOthers(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client()
@@ -148,8 +148,8 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "allkeys")
 }
 
-// Of several that share a call, one whose hold is over before it is made is not asked
-// for; the others are.
+// A member with a hold that is over before the batch goes out is left out; the others are
+// asked for.
 func TestBatch_OneIsOver(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client()
@@ -171,8 +171,7 @@ func TestBatch_OneIsOver(t *testing.T) {
 	require.Zero(t, exists)
 }
 
-// Holds that share a call that is not answered are in doubt, each for itself; the node
-// has been silent once.
+// Without an answer, each member of a batch is in doubt, and the node has been silent once.
 func TestBatch_NoAnswer(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
@@ -192,8 +191,8 @@ func TestBatch_NoAnswer(t *testing.T) {
 	require.Equal(t, 1, n.silent)
 }
 
-// Where a hold has to be asked for by itself and that is not answered, the outcome is
-// unknown: it was not refused, and the node has been silent.
+// If a hold has to be asked for alone and no answer comes, the outcome is unknown: it was
+// not refused, and the node has been silent.
 func TestBatch_AloneUnanswered(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
@@ -202,7 +201,7 @@ func TestBatch_AloneUnanswered(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
 	g, foreign := first(t, n, "foreign", ownMe, false)
 	mine := askFor(n, "key", ownMe, lease, false)
-	c.ways[0].OnReply(func([]string) redistest.Verdict { // of the first, which is for both
+	c.ways[0].OnReply(func([]string) redistest.Verdict { // of the first batch, which is for both
 		c.ways[0].HoldRequests(true)
 		return redistest.Pass
 	})
@@ -215,7 +214,7 @@ func TestBatch_AloneUnanswered(t *testing.T) {
 	r.do(0, "ACL", "SETUSER", "default", "allkeys")
 }
 
-// A node that is not asked, as all holds of the call are over, has not answered.
+// A node that is not asked, as all holds of the batch are over, has not answered.
 func TestBatch_AllAreOver(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client()
@@ -229,12 +228,12 @@ func TestBatch_AllAreOver(t *testing.T) {
 	c.finish(h, true, 0)
 	n.asks.send(g)
 	require.Equal(t, error(errOver), <-came)
-	require.True(t, n.away(), "it is back, and has said nothing")
+	require.True(t, n.away(), "it is back, but has not answered yet")
 	require.False(t, n.fresh())
 }
 
-// Calls that are shared do not wait for a dial that hangs, as one alone does whose
-// node has just answered.
+// A batch does not wait for a dial that hangs. A single call does, if its node has just
+// answered.
 func TestBatch_SharedDial(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
@@ -242,7 +241,7 @@ func TestBatch_SharedDial(t *testing.T) {
 	r.warm(c)
 	g, one := first(t, n, "one", ownMe, false)
 	two := askFor(n, "two", ownMe, lease, false)
-	require.NoError(t, (<-askFor(n, "fresh", ownMe, 9*c.NodeTimeout, false)).err) // hurried: by itself
+	require.NoError(t, (<-askFor(n, "fresh", ownMe, 9*c.NodeTimeout, false)).err) // hurried, so it goes out alone
 	c.ways[0].HoldRequests(true)
 	defer c.ways[0].HoldRequests(false)
 	c.hangUp(0)
@@ -253,7 +252,7 @@ func TestBatch_SharedDial(t *testing.T) {
 	require.Less(t, time.Since(began), rueidis.DefaultDialTimeout)
 }
 
-// garbled has Redis refuse with a code that is not known.
+// garbled makes Redis refuse with an unknown code.
 type garbled struct{ net.Conn }
 
 func (g garbled) Read(b []byte) (int, error) {
@@ -262,7 +261,7 @@ func (g garbled) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// It is not known what a refusal with such a code has done to the lock.
+// It is not known what a refusal with an unknown code has done to the lock.
 func TestBatch_StrangeRefusal(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	client := r.servers[0].Client(t, func(o *rueidis.ClientOption) {
@@ -283,7 +282,7 @@ func TestBatch_StrangeRefusal(t *testing.T) {
 	require.Equal(t, part{state: asked, doubt: 1}, h.part(q.nodes[0]))
 }
 
-// All that ask a closed quorum get its error.
+// All calls to a closed quorum get its error.
 func TestBatch_Closed(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
@@ -295,7 +294,7 @@ func TestBatch_Closed(t *testing.T) {
 	require.Equal(t, errClosed, <-ended)
 }
 
-// Releases share a call as well, and each gets its own answer: released, nothing to
+// Releases go out in batches as well, and each gets its own answer: released, nothing to
 // release, refused.
 func TestBatch_Releases(t *testing.T) {
 	r := newActiveHarness(t, 1)
@@ -327,21 +326,21 @@ func TestBatch_Releases(t *testing.T) {
 	hurried.parts[0] = part{state: asked}
 	c.finish(hurried, true, 0)
 	require.NoError(t, endOn(n, hurried))
-	require.Equal(t, 1, hurried.notOurs, "it does not wait for others")
+	require.Equal(t, 1, hurried.notOurs, "it does not wait for the others")
 
 	before := calls.Load()
 	n.ends.send(first)
 	require.NoError(t, <-errs["held"])
 	require.NoError(t, <-errs["free"])
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-errs["wrong"]))
-	require.LessOrEqual(t, calls.Load(), before+2, "one, and the script's text")
+	require.LessOrEqual(t, calls.Load(), before+2, "one, and the text of the script")
 	for key, want := range map[string][2]int{"held": {1, 0}, "free": {0, 1}, "wrong": {0, 0}} {
 		require.Equal(t, want, [2]int{holds[key].released, holds[key].notOurs}, key)
 	}
 }
 
-// A release that is asked for while the acquire's answer is out waits for it: it has
-// to know whether a tombstone is needed.
+// A release waits for the answer to an acquire under way: it has to know whether a
+// tombstone is needed.
 func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client()
@@ -373,7 +372,8 @@ func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 	require.Empty(t, left, "a tombstone")
 }
 
-// Nor does it go out before an acquire that is still to be sent, and then is not.
+// Nor does a release overtake an acquire that has yet to be sent. That acquire then is not
+// sent.
 func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]

@@ -31,7 +31,7 @@ func TestBootstrapOfFreshNodes(t *testing.T) {
 	first.holds(ownA)
 }
 
-// It ends quarantines, whatever has begun them: a first try at the lock, or other clients.
+// Bootstrap ends quarantines that a first attempt to lock has begun, or other clients.
 func TestBootstrapOfNodesThatWereMarked(t *testing.T) {
 	r := newHarness(t, 3)
 	c := r.client()
@@ -55,7 +55,7 @@ func TestBootstrapAgain(t *testing.T) {
 	c.holds(ownA)
 }
 
-// Without a statement it marks nodes, and ends no quarantine.
+// Without NothingHeld it marks nodes, and ends no quarantine.
 func TestBootstrapMarks(t *testing.T) {
 	r := newHarness(t, 3)
 	require.NoError(t, r.client().Bootstrap(bounded(t), false))
@@ -70,8 +70,8 @@ func TestBootstrapMarks(t *testing.T) {
 	c.refused(ownA)
 }
 
-// Of several at once each returns when the nodes vote, or fails since some do already;
-// and all of them do in the end.
+// Each of several concurrent calls returns when the nodes vote, or fails because some vote
+// already. All nodes vote in the end.
 func TestBootstrapAtOnce(t *testing.T) {
 	for range 5 {
 		r := newHarness(t, 3)
@@ -91,8 +91,8 @@ func TestBootstrapAtOnce(t *testing.T) {
 	}
 }
 
-// A program that calls it whenever it starts gives no vote to a node that was restarted,
-// or whose marker was lost, whichever of them it is.
+// A program that calls Bootstrap at every start gives no vote to a node that was restarted
+// or has lost its marker.
 func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 	for node := range 3 {
 		r := newActiveHarness(t, 3)
@@ -109,7 +109,7 @@ func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 	}
 }
 
-// Nor to those that kept their data, with the markers of their earlier boot.
+// Nor to nodes that kept their data, with the markers of their earlier boot.
 func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
 	r := newHarness(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	require.NoError(t, r.client().Bootstrap(bounded(t), true))
@@ -123,8 +123,7 @@ func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
 	}
 }
 
-// A node that forgets between the two steps may have had a vote already, and have
-// given it.
+// A node that forgets between the two steps may already have had a vote, and given it.
 func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 	flush := func(r *harness) { r.do(0, "FLUSHALL") }
 	restart := func(r *harness) { r.server(0).Restart() }
@@ -162,8 +161,8 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 	}
 }
 
-// One that activates late, or once more, as its reply was lost, does not heal what was
-// forgotten after the first time.
+// An activation that is late or repeated does not heal what the node forgot after the
+// first.
 func TestBootstrapRepeated(t *testing.T) {
 	r := newHarness(t, 3)
 	c := r.client()
@@ -179,7 +178,7 @@ func TestBootstrapRepeated(t *testing.T) {
 	requireNoVote(t, r.client().vote(0))
 }
 
-// A client that did not get to the end has the nodes wait as if it had not begun.
+// A client that did not finish makes the nodes wait as if it had not begun.
 func TestBootstrapWithANodeAway(t *testing.T) {
 	for node := range 3 {
 		r := newHarness(t, 3)
@@ -215,8 +214,8 @@ func TestBootstrapWithoutTheGuard(t *testing.T) {
 	require.Equal(t, []string{"", "", ""}, r.markers())
 }
 
-// It does not fail where the nodes are in use and one is away, or has been emptied
-// beside that.
+// Bootstrap does not fail if the nodes are in use and one is away, even if it was also
+// emptied.
 func TestBootstrapInUseWithANodeAway(t *testing.T) {
 	for name, before := range map[string]func(*harness){
 		"others marked":  func(*harness) {},

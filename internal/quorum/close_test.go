@@ -11,8 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// closing begins to close the client, and returns when no short work is begun any
-// more.
+// closing begins to close the client, and returns when no new short work begins.
 func (c *client) closing() (closed <-chan struct{}) {
 	c.t.Helper()
 	over := make(chan struct{})
@@ -28,7 +27,7 @@ func (c *client) closing() (closed <-chan struct{}) {
 	return over
 }
 
-// A node that is a little late to hear of the last release hears of it all the same.
+// A node that is a little late still gets the last release.
 func TestCloseLetsTheLastReleaseArrive(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client()
@@ -53,7 +52,7 @@ func TestCloseLetsTheLastReleaseArrive(t *testing.T) {
 	require.Empty(t, r.holder(2))
 }
 
-// Also where another, which has not begun yet, is to make the call.
+// Even in a batch that another caller is about to send.
 func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client()
@@ -78,8 +77,8 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	require.Empty(t, r.holder(2), "an orphan")
 }
 
-// So does a node that is to undo a round which has just failed, and has not even
-// answered that yet.
+// So does a node that has to undo a round that has just failed, and has not answered that
+// round yet.
 func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	y := r.client()
@@ -108,8 +107,8 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 	require.Empty(t, r.holder(0), "an orphan")
 }
 
-// What Close waits for does not become more while it waits. A round that fails then
-// is undone as far as there is time, and a repairer's release is done.
+// The work that Close waits for does not grow during the wait. A round that fails then is
+// undone as far as there is time, and a repairer's release goes out.
 func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client()
@@ -134,7 +133,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	until(t, func() bool { return kept.forgotten(n) })
 }
 
-// Calls to a closed quorum get its error for each node, and it can be closed again.
+// Calls to a closed quorum get its error for each node. It can be closed again.
 func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client()

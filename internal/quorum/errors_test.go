@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// What a failed round comes to on five nodes, each of which has said yes (y), that
-// another holds the lock (h), nothing in time (s), that it has no vote (n, v) or no (r),
-// or was away (a); or was not asked any more, as the round had been given up (o).
+// The judgement of a failed round on five nodes. Each node has said yes (y), held by
+// another (h), nothing in time (s), no vote (n, v) or a refusal (r), was away (a), or was
+// not asked, as the round had been given up (o).
 func TestFailedRoundIsJudged(t *testing.T) {
 	said := map[rune]error{
 		'y': nil, 'h': ErrHeld, 's': errSilent, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
@@ -39,7 +39,7 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"ssssh": holdfast.ErrUnknown,
 		"yyyhh": holdfast.ErrUnknown, // the fence is missing
 		"rrryy": errNotNamed,
-		"ooooo": holdfast.ErrUnavailable, // it is tried again
+		"ooooo": holdfast.ErrUnavailable, // another round follows
 		"hhhoo": holdfast.ErrNotAcquired,
 	} {
 		q := &Quorum{need: 3}
@@ -50,7 +50,7 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		}
 		got, err := r.failed()
 		require.False(t, got.OK)
-		if err == nil { // others have it, or are after it as well
+		if err == nil { // others have it, or want it as well
 			require.ErrorIs(t, got.Why, want, answers)
 			continue
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// The model of fence numbers: all that three nodes can come to, where the real rounds
-// make the numbers. Locks follow one another; the nodes that a round reaches, and those
-// that its number is written back to, are any. Each node may forget at any time, and has no vote
-// for a longest lease then. Node 2 shows any clock in each round. The other two differ by a
-// third of the longest lease at most.
+// The model of fence numbers: all states of three nodes, with numbers from real rounds.
+// Locks follow one another. Each round reaches any nodes, and writes its number back to any
+// of them. Each node may forget at any time, and then has no vote for a longest lease. Node
+// 2 shows any clock in each round. The clocks of the other two differ by at most a third of
+// the longest lease.
 //
-// Not in it: two rounds at once (multilock's model has them), and clocks that drift.
+// Not in it: two concurrent rounds (multilock's model has them), and clocks that drift.
 
 // fenceWorld is what stays the same.
 type fenceWorld struct {
@@ -25,16 +25,17 @@ type fenceWorld struct {
 	early  bool  // node 2's clock also ends its time without a vote, as soon as it has forgotten
 }
 
-// fenceLongest is the longest lease, in ticks. A clock tells ticks, of which each round takes one.
+// fenceLongest is the longest lease, in ticks. Each round takes a tick.
 const fenceLongest = 6
 
-// fenceState is relative to node 0's clock. What is below 0 is -1: no round makes a number that is as small.
+// fenceState is relative to node 0's clock. Numbers below 0 are all -1, as no round makes
+// one that small.
 type fenceState struct {
 	counters, waits [3]int8
 	used            int8
 }
 
-// tick is one tick later.
+// tick returns the state one tick later.
 func (s fenceState) tick() fenceState {
 	for n := range s.counters {
 		s.counters[n], s.waits[n] = max(s.counters[n]-1, -1), max(s.waits[n]-1, 0)
@@ -43,10 +44,11 @@ func (s fenceState) tick() fenceState {
 	return s
 }
 
-// clocks are those that node 2 may show.
+// clocks are the clocks that node 2 may show.
 var clocks = []int8{-100, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 100}
 
-// round returns the states after a round that reaches the nodes of the set; false if its number does not grow.
+// round returns the states after a round that reaches a set of nodes; false if its number
+// does not grow.
 func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (after []fenceState, grows bool) {
 	const now = 1000
 	r := &round{q: q, numbers: 1, said: make([]scripts.NodeReply, 3), errs: make([]error, 3)}
@@ -82,7 +84,7 @@ func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (aft
 	return after, first-now > int64(s.used)
 }
 
-// explore goes through all states, and says how many there are and whether all numbers grow.
+// explore visits all states, and returns how many there are and whether all numbers grow.
 func (w fenceWorld) explore() (states int, grow bool) {
 	q := New(nil, Config{Fencing: true, Longest: time.Duration(2*w.apart) * time.Microsecond, Log: slog.New(slog.DiscardHandler)})
 	q.quorum, q.need = 2, 2

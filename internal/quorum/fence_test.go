@@ -20,7 +20,7 @@ func fencing(c *Config) { c.Fencing = true }
 
 func fencingUnguarded(c *Config) { c.Fencing, c.Unguarded = true, true }
 
-// pairs are three clients of which any two share one node only.
+// pairs are three clients. Any two of them share only one node.
 func (r *harness) pairs(change func(*Config)) []*client {
 	r.t.Helper()
 	var all []*client
@@ -37,7 +37,7 @@ func (r *harness) pairs(change func(*Config)) []*client {
 	return all
 }
 
-// counter is a node's fence counter; 0 if it has none.
+// counter is a node's fence counter, or 0.
 func (r *harness) counter(node int) int64 {
 	r.t.Helper()
 	m := r.do(node, "GET", token)
@@ -49,8 +49,8 @@ func (r *harness) counter(node int) int64 {
 	return last
 }
 
-// next has a client take and release the lock, and returns the last number that it
-// may have used. All must be larger than last.
+// next lets a client take and release the lock, and returns the last number that it may
+// have used. All its numbers must be larger than last.
 func (r *harness) next(c *client, owner string, last int64, giveBack bool) int64 {
 	r.t.Helper()
 	a := c.holds(owner)
@@ -62,7 +62,7 @@ func (r *harness) next(c *client, owner string, last int64, giveBack bool) int64
 			there++
 		}
 	}
-	require.GreaterOrEqual(r.t, there, 2, "handed out before a quorum knows it")
+	require.GreaterOrEqual(r.t, there, 2, "returned before a quorum has it")
 	used, given := a.FenceEnd, int64(0)
 	if giveBack {
 		used, given = a.Fence, a.Fence
@@ -74,8 +74,8 @@ func (r *harness) next(c *client, owner string, last int64, giveBack bool) int64
 	return used
 }
 
-// The numbers of one node are ahead of what the others' clocks say, so that nothing
-// but the writing back carries them on.
+// The numbers of one node are ahead of the clocks of the others, so only the writing back
+// carries them on.
 func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	clients := r.pairs(fencing)
@@ -86,13 +86,13 @@ func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
 	}
 }
 
-// Counters that are lost are made up for by the clock.
+// The clock makes up for lost counters.
 func TestG10_CountersLost(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	clients := r.pairs(fencing)
 	last := int64(0)
 	for i := range 12 {
-		r.do((i+1)%3, "DEL", token) // which the client asks
+		r.do((i+1)%3, "DEL", token) // a node that the client asks
 		if i >= 6 {
 			r.do((i+2)%3, "DEL", token)
 			r.do(i%3, "DEL", token)
@@ -113,16 +113,16 @@ func TestG10_FlushOfAllNodes(t *testing.T) {
 	}
 }
 
-// writesBack tells an owner's write-back from the other calls, late ones of an
-// earlier round among them.
+// writesBack distinguishes an owner's write-back from other calls, such as late ones of an
+// earlier round.
 func writesBack(owner string) func(cmd []string) bool {
 	return func(cmd []string) bool {
 		return cmd[0] == "EVALSHA" && len(cmd) == 8 && cmd[2] == "2" && cmd[5] == owner
 	}
 }
 
-// A number counts as written back only where the hold is ours: else it would meet a
-// newer holder's, who gives it back with his own.
+// A number counts as written back only if the hold is ours: else it would meet a newer
+// holder's, which that holder gives back together with its own.
 func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 	for name, taken := range map[string]bool{"lost meanwhile": false, "taken by another": true} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 				r.do(0, "SET", token, newer)
 			}
 			close(goOn)
-			require.True(t, <-failed, "handed out by one node of three")
+			require.True(t, <-failed, "returned with one node of three")
 			until(t, func() bool { return r.holder(1) == "" })
 			if taken {
 				require.Equal(t, ownY, r.holder(0))
@@ -173,9 +173,8 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 	}
 }
 
-// A number of which it is not known whether a quorum has it is not handed out, and
-// the hold is given up. That is not because of another, even where one has the lock
-// on the third node.
+// Lock does not return a number if it is not known whether a quorum has it, and gives the
+// hold up. The reason is not another holder, even if one has the lock on the third node.
 func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
 	for name, taken := range map[string]bool{"third away": false, "third held by another": true} {
 		t.Run(name, func(t *testing.T) {
@@ -211,8 +210,8 @@ func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
 	}
 }
 
-// Nodes that were too late for the quorum, or were away, get the number as well: a
-// minority may lose its counters then.
+// Nodes that were late or away also get the number, as a minority may then lose its
+// counters.
 func TestG10_WrittenBackToAllNodes(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x, y := r.client(fencing), r.client(fencing)
@@ -246,7 +245,7 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 	}
 }
 
-// Waiting does not cure it that nodes do not take the number back.
+// Waiting cannot cure a refused write-back.
 func TestF32_WriteBackRefused(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client(fencing)
@@ -264,11 +263,11 @@ func TestF32_WriteBackRefused(t *testing.T) {
 	for i := range r.servers[1:] {
 		r.do(i, "ACL", "SETUSER", "default", "+hexists")
 	}
-	c.holds(ownY) // one that refuses is outvoted
+	c.holds(ownY) // the others outvote one that refuses
 }
 
-// Numbers are given back only where the hold surely was when it ended: elsewhere others
-// may have had the lock since, and have numbers of their own.
+// A node gives numbers back only if it surely had the hold at its end: else others may have
+// had the lock since, with numbers of their own.
 func TestG10_GivenBackOnlyWhereSure(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client(fencing)
@@ -284,7 +283,8 @@ func TestG10_GivenBackOnlyWhereSure(t *testing.T) {
 	}
 }
 
-// clocksHarness is a harness whose nodes have their votes, and clocks that can be set.
+// clocksHarness is a harness with nodes that have their votes, and clocks that a test can
+// set.
 func clocksHarness(t *testing.T, nodes int, longest time.Duration) *harness {
 	t.Helper()
 	r := &harness{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
@@ -295,7 +295,7 @@ func clocksHarness(t *testing.T, nodes int, longest time.Duration) *harness {
 	return r
 }
 
-// fenceOf has a client take and release the lock, and returns the first number.
+// fenceOf lets a client take and release the lock, and returns the first number.
 func (r *harness) fenceOf(c *client, owner string) int64 {
 	r.t.Helper()
 	a := c.holds(owner)
@@ -305,9 +305,9 @@ func (r *harness) fenceOf(c *client, owner string) int64 {
 	return a.Fence
 }
 
-// A clock that is wrong makes no numbers, and none are left in a counter: neither is a
-// fence ahead of the time, nor does it go back when the clock is right again and the
-// nodes lose their counters. It is logged once.
+// A wrong clock makes no numbers, and leaves none in a counter. So no fence is ahead of the
+// time, and fences do not go back when the clock is right again and the nodes lose their
+// counters. The log tells of it once.
 func TestG10_F34_OneWrongClock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 240 * 365 * 24 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -347,7 +347,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 	}
 }
 
-// Nor does one that runs ahead little by little take the counters with it.
+// Nor does a clock that runs ahead little by little take the counters with it.
 func TestG10_F34_ClockThatDrifts(t *testing.T) {
 	r := clocksHarness(t, 3, lease)
 	c := r.client(fencing)
@@ -357,7 +357,8 @@ func TestG10_F34_ClockThatDrifts(t *testing.T) {
 	}
 }
 
-// A lease needs more votes with clock faults to survive, a number no more clocks that agree.
+// With WithClockFaults a lease needs more votes, but a number needs no more clocks that
+// agree.
 func TestG10_F34_ClockFaultsWithFencing(t *testing.T) {
 	r := clocksHarness(t, 3, lease)
 	c := r.client(fencing, func(c *Config) { c.ClockFaults = 1 })
@@ -365,8 +366,8 @@ func TestG10_F34_ClockFaultsWithFencing(t *testing.T) {
 	require.Less(t, r.fenceOf(c, fresh(ownO)), time.Now().Add(lease).UnixMicro())
 }
 
-// A hold that is added on a node after its number was made gives none back there: where the key
-// was freed by hand, others may have had it meanwhile, with numbers of their own.
+// A repair after the number was made gives none back on that node: if an operator freed the
+// key there, others may have had it meanwhile, with numbers of their own.
 func TestG10_AddedLaterGivesNoNumbersBack(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client(fencing)

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// requireRefused requires that a round fails with what waiting does not cure.
+// requireRefused requires that a round fails with an error that waiting cannot cure.
 func (c *client) requireRefused(text string) {
 	c.t.Helper()
 	a, err := c.get(ownA)
@@ -45,7 +45,7 @@ func TestEvictingNodesHaveNoVote(t *testing.T) {
 	unsafe.holds(ownB)
 }
 
-// One node that may evict is outvoted.
+// The other nodes outvote one that may evict.
 func TestOneEvictingNodeIsLeftOut(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	r.do(2, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
@@ -57,7 +57,7 @@ func TestOneEvictingNodeIsLeftOut(t *testing.T) {
 	require.Empty(t, r.holder(2))
 }
 
-// guards are the two kinds of a quorum.
+// guards are the two kinds of quorum: with and without the restart guard.
 var guards = map[string]func(*Config){
 	"guarded":   func(*Config) {},
 	"unguarded": func(c *Config) { c.Unguarded = true },
@@ -179,8 +179,8 @@ func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
 	}
 }
 
-// A policy that is set while lockers run costs the vote by the next but one lock, half a
-// lease later, or by a renewal: also by clients that have known it all along.
+// A policy that changes while lockers run costs the vote by the second lock after half a
+// lease, or by a renewal, even for clients that knew the node before.
 func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
@@ -206,7 +206,7 @@ func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 	})
 }
 
-// A locker that was not used for a lease checks the nodes before its next lock.
+// A locker that was unused for a lease checks the nodes before its next lock.
 func TestGuard_PolicyIsSetWhileALockerIsIdle(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	for name, change := range guards {
@@ -230,7 +230,7 @@ func TestGuard_PolicyIsSetWhileALockerIsIdle(t *testing.T) {
 	}
 }
 
-// No look goes out but one each half lease, and locks do not wait for it.
+// There is at most one check in half a lease, and locks do not wait for it.
 func TestGuard_ChecksAtMostTwiceALease(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	for half, want := range map[time.Duration]bool{time.Millisecond: true, time.Hour: false} {
@@ -289,8 +289,8 @@ func (q *Quorum) newTestNode() *node {
 	return n
 }
 
-// The longest lease is one number for all clients: a client with another one is
-// refused, whichever is the longer.
+// The longest lease is one setting for all clients: a node refuses a client with another
+// one, longer or shorter.
 func TestGuard_OtherLongestLease(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	marked := []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)}
@@ -306,8 +306,8 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 	r.client().holds(ownB)
 }
 
-// So is one with another number of nodes: the quorums of three and of five of the same
-// need have no node in common.
+// A node also refuses a client with another number of nodes: the quorums of three and of
+// five of the same nodes may share none.
 func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	r := newHarness(t, 5)
 	three := r.part(0, 3)
@@ -326,7 +326,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	// Each node votes for one number at a time, and between two of them for none.
 	r.do(2, "DEL", marker)
 	c.nodes[2].guard.forget()
-	require.ErrorContains(t, c.vote(2), "has 3 nodes, not 5", "as many of the others say")
+	require.ErrorContains(t, c.vote(2), "has 3 nodes, not 5", "as many of the others say so")
 	r.do(1, "DEL", marker)
 	c.nodes[2].guard.forget()
 	requireNoVote(t, c.vote(2))
@@ -337,9 +337,8 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	require.ErrorContains(t, three.vote(2), "has 5 nodes, not 3")
 }
 
-// Nodes are emptied one after another, and a client with another number comes by each
-// time before the others do. It does not get to mark them, for a shorter time than their
-// leases last.
+// Nodes are emptied one after another, and each time a client with another setting reaches
+// them first. It does not mark them for less than the leases of the others.
 func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()
@@ -353,15 +352,15 @@ func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
 		for _, y := range []*client{knew, short()} {
 			require.ErrorContains(t, y.vote(i), "longest lease")
 			require.Error(t, y.Bootstrap(bounded(t), true))
-			require.NotContains(t, r.markerOf(i), " 200 ", "it is marked by others at most")
+			require.NotContains(t, r.markerOf(i), " 200 ", "only others may mark it")
 		}
 		requireNoVote(t, r.client().vote(i))
 		require.True(t, strings.HasSuffix(r.markerOf(i), " 100000 3"), r.markerOf(i))
 	}
 }
 
-// A node with another number, as of a client that was overlooked, does not keep the
-// others from being marked.
+// One node marked with another number, as by an overlooked client, does not keep the others
+// from being marked.
 func TestGuard_OneNodeOfAnotherNumber(t *testing.T) {
 	r := newHarness(t, 4)
 	requireNoVote(t, r.part(0, 1).vote(0))
@@ -371,8 +370,7 @@ func TestGuard_OneNodeOfAnotherNumber(t *testing.T) {
 	require.ErrorContains(t, r.client().vote(0), "has 1 nodes, not 4")
 }
 
-// A node under quarantine that other clients began stays there for as long as they
-// said.
+// A quarantine that other clients began lasts as long as they said.
 func TestGuard_QuarantineOfOthers(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	r.server(0).Restart()
@@ -385,8 +383,8 @@ func TestGuard_QuarantineOfOthers(t *testing.T) {
 	require.True(t, strings.HasSuffix(r.markerOf(0), " 100000 3"), r.markerOf(0))
 }
 
-// Garbage in the marker's place is a quarantine; something that is no string at all
-// has to be cleared away by somebody.
+// Garbage in the marker's place is a quarantine. An operator has to delete something that
+// is not a string.
 func TestGuard_ForeignMarker(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	r.do(0, "SET", marker, "garbage")

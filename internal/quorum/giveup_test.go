@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// releases are the messages that a node tells on the channel of "k" from now on.
+// releases are a node's messages on the channel of "k" from now on.
 func (r *harness) releases(node int) <-chan string {
 	r.t.Helper()
 	notified := make(chan string, 10)
@@ -24,7 +24,7 @@ func (r *harness) releases(node int) <-chan string {
 	return notified
 }
 
-// message waits for one.
+// message waits for a message.
 func message(t *testing.T, notified <-chan string) string {
 	t.Helper()
 	select {
@@ -36,8 +36,8 @@ func message(t *testing.T, notified <-chan string) string {
 	}
 }
 
-// A round that others have kept from a quorum notifies no waiter when it ends: many
-// that fail would keep waking one another. It ends only where it may be.
+// The end of a round that others have kept from a quorum wakes no waiter: many failing
+// rounds would keep waking one another. It ends only on nodes that may have it.
 func TestFailedRoundNotifiesNoWaiter(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	y := r.client()
@@ -78,8 +78,8 @@ func TestFailedRoundNotifiesNoWaiter(t *testing.T) {
 	require.EqualValues(t, 1, asked[2].Load())
 }
 
-// One that may have reached a quorum was perhaps taken for a hold: those that wait
-// for its end are notified.
+// A round that may have reached a quorum may have been taken for a hold: its end wakes the
+// waiters.
 func TestFailedRoundThatSpreadNotifies(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()
@@ -109,8 +109,8 @@ func TestFailedRoundThatSpreadNotifies(t *testing.T) {
 	require.NotEmpty(t, message(t, notified))
 }
 
-// A caller that did not wait may have cleaned up before its round began: none begins
-// then, as nothing would end it.
+// A caller may have left and cleaned up before its round begins. Then no round begins, as
+// nothing would end it.
 func TestF4_CancelledBeforeTheRound(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()
@@ -127,7 +127,7 @@ func TestF4_CancelledBeforeTheRound(t *testing.T) {
 	}
 }
 
-// A quorum that comes when the owner has been given up is no win.
+// A quorum that comes after the owner was given up is no win.
 func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
 	q := newActiveHarness(t, 3).client().Quorum
 	for _, over := range []bool{false, true} {

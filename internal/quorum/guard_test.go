@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Each way in which a node may forget a lock, or come back with others, while it is
-// one of the two of three that hold it: the third never knew of it.
+// Each way in which a node may forget a lock, or come back with others. The node is one of
+// two of three that hold the lock; the third never knew of it.
 func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 	for name, fault := range map[string]func(r *harness){
 		"restarted empty": func(r *harness) { r.server(1).Restart() },
@@ -43,7 +43,7 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 	}
 }
 
-// warm has a client learn the votes of all nodes.
+// warm makes a client learn the votes of all nodes.
 func (r *harness) warm(c *client) {
 	r.t.Helper()
 	a, err := c.Acquire(bounded(r.t), "warm", ownW, lease, 10)
@@ -55,7 +55,7 @@ func (r *harness) warm(c *client) {
 	}
 }
 
-// A flush under quarantine begins it anew, also for clients that knew the vote.
+// A flush under quarantine begins it again, even for clients that knew the vote.
 func TestG1_FlushedUnderQuarantine(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x, knew, fresh := r.client(), r.client(), r.client()
@@ -65,15 +65,15 @@ func TestG1_FlushedUnderQuarantine(t *testing.T) {
 	for range 3 {
 		r.do(1, "FLUSHALL")
 		for _, y := range []*client{knew, fresh} {
-			y.nodes[1].guard.forget() // else the answer of a second ago would do
+			y.nodes[1].guard.forget() // else it would use the answer of a second ago
 			requireNoVote(t, y.refused(ownY)[1])
 		}
 		require.NotEmpty(t, r.markerOf(1))
 	}
 }
 
-// A replica that is promoted in the place of its master has the master's marker and
-// not its last locks.
+// A replica that is promoted in the place of its master has the master's marker, but not
+// its last locks.
 func TestG1_PromotedReplica(t *testing.T) {
 	r := newHarness(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
@@ -101,8 +101,8 @@ func TestG1_PromotedReplica(t *testing.T) {
 	}
 }
 
-// A master that follows its own lagging replica and is promoted back keeps its run
-// id, its scripts and its marker. Only the replication ID is another.
+// A master that follows its own lagging replica and is promoted back keeps its run id, its
+// scripts and its marker. Only the replication ID changes.
 func TestG1_PromotedBackWithItsOwnOldData(t *testing.T) {
 	r := newHarness(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
@@ -131,8 +131,8 @@ func TestG1_PromotedBackWithItsOwnOldData(t *testing.T) {
 	}
 }
 
-// requireVoted requires that a node would have the key taken, or that it was, by an
-// earlier round of clients that may not have it.
+// requireVoted requires that a node would give the key, or has given it to an earlier round
+// of clients that may not have it.
 func requireVoted(t *testing.T, said error) {
 	t.Helper()
 	require.True(t, said == nil || errors.Is(said, ErrHeld), "%v", said)
@@ -149,7 +149,7 @@ func follow(t *testing.T, replica, master *redistest.Server) {
 	})
 }
 
-// Without the guard it is as the paper says it must not be.
+// Without the guard, the paper's warning comes true.
 func TestG1_ControlWithoutTheGuard(t *testing.T) {
 	r := newHarness(t, 3)
 	unguarded := func(c *Config) { c.Unguarded = true }
@@ -160,7 +160,7 @@ func TestG1_ControlWithoutTheGuard(t *testing.T) {
 	y.holds(ownY)
 }
 
-// SCRIPT FLUSH costs each node one look, and its locks and votes nothing.
+// SCRIPT FLUSH costs each node one check, and no lock or vote.
 func TestGuard_F23_ScriptFlush(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client()
@@ -192,12 +192,12 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 	require.EqualValues(t, 3, looks.Load())
 	require.EqualValues(t, 3, loads.Load())
 	require.EqualValues(t, 6, votes.Load())
-	require.Zero(t, texts.Load(), "what names a vote is never sent as text")
+	require.Zero(t, texts.Load(), "a script that names a vote is never sent as text")
 	require.Equal(t, marked, []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)})
 }
 
-// A look that finds its connection lost, as after a restart, is made once more: the
-// node is not taken to have no vote for that.
+// A check that finds its connection lost, as after a restart, is repeated: the node does
+// not count as one without a vote.
 func TestGuard_ChecksTwice(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client()

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Fence numbers that were not used are given back only where a hold surely was since they
-// were made: elsewhere others may have had the lock, and have numbers of their own.
+// A node gives unused fence numbers back only if it surely had the hold since they were
+// made: else others may have had the lock, with numbers of their own.
 func TestG10_SurelyThere(t *testing.T) {
 	c := newActiveHarness(t, 3).client(func(c *Config) { c.Fencing = true })
 	n := c.nodes[0]
@@ -46,7 +46,7 @@ func TestG10_SurelyThere(t *testing.T) {
 	require.Zero(t, e.LastFence)
 }
 
-// A node that found the tombstone of the owner does not say that another has the lock.
+// A node that finds the tombstone of the owner does not say that another has the lock.
 func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 	q := newActiveHarness(t, 1).client().Quorum
 	h := q.newHold("k", ownX, lease)
@@ -57,8 +57,8 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 	require.Zero(t, r.held)
 }
 
-// An acquire that arrives after its tombstone, and whose answer comes when the release
-// has settled all, does not bring the hold back into doubt: it would never count as released there.
+// An acquire arrives after its tombstone, and its answer comes when the release has settled
+// everything. It does not bring the hold back into doubt, which would never end.
 func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n, h := c.nodes[0], c.newHold("k", ownX, lease)
@@ -79,8 +79,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	}
 }
 
-// A repair that comes when the hold is over takes nothing back: the release is what is
-// still to be done.
+// A repair that comes after the end of a hold does not replace the release among the jobs.
 func TestRepairDoesNotReplaceARelease(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client()
@@ -104,7 +103,7 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 	until(t, func() bool { return r.holder(0) == "" })
 }
 
-// A node that does not take the end of a hold gets it again, however the hold ends.
+// A node that does not accept the end of a hold gets it again, however the hold ends.
 func TestFailedEndIsRepeated(t *testing.T) {
 	for name, end := range map[string]func(x *client, h *hold){
 		"released": func(x *client, _ *hold) {
@@ -134,7 +133,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 	}
 }
 
-// That the last answer came to the repairer makes no loss of a release.
+// A release is no loss if the repairer got the last answer.
 func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	c := r.client()
@@ -148,8 +147,7 @@ func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 	require.True(t, said.Ours)
 }
 
-// Calls for a short lease leave nodes less time than others: that they are not
-// answered makes no node away.
+// Calls for a short lease give nodes less time. One without an answer makes no node away.
 func TestShortLeasesMakeNoNodeAway(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client()
@@ -168,8 +166,8 @@ func TestShortLeasesMakeNoNodeAway(t *testing.T) {
 	require.False(t, n.away())
 }
 
-// A node without a vote is not asked again and again to take what it has missed: that may
-// last for an hour, and there may be many leases.
+// A repairer asks a node without a vote at long intervals: that may last for an hour, for
+// many leases.
 func TestRepairerIsPatientWithoutAVote(t *testing.T) {
 	r := newActiveHarness(t, 2)
 	c := r.client()

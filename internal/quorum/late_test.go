@@ -15,8 +15,8 @@ import (
 
 const gone = "holdfast_gone:{k}:" + ownX
 
-// straggler keeps the first acquire of ownX that is sent to node 2 on the way, and
-// tells when it is there.
+// straggler holds back the first acquire of ownX to node 2, and signals its arrival at the
+// proxy.
 func (c *client) straggler() <-chan struct{} {
 	var once sync.Once
 	underWay := make(chan struct{})
@@ -30,7 +30,7 @@ func (c *client) straggler() <-chan struct{} {
 	return underWay
 }
 
-// hangUp ends the client's connections to a node. What it has sent still arrives.
+// hangUp ends the client's connections to a node. Calls already sent still arrive.
 func (c *client) hangUp(node int) {
 	c.t.Helper()
 	for len(c.conns[node]) > 0 {
@@ -39,8 +39,8 @@ func (c *client) hangUp(node int) {
 	}
 }
 
-// requireTooLate lets the straggler arrive when it has been undone, and requires that
-// it takes nothing.
+// requireTooLate lets the straggler arrive after it was undone, and requires that it takes
+// nothing.
 func (r *harness) requireTooLate(c *client) {
 	r.t.Helper()
 	until(r.t, func() bool {
@@ -56,7 +56,7 @@ func (r *harness) requireTooLate(c *client) {
 	require.Empty(r.t, r.holder(2), "an orphan")
 }
 
-// evalshas is how many EVALSHA a node has carried out.
+// evalshas counts the EVALSHA calls of a node.
 func (r *harness) evalshas(node int) int {
 	r.t.Helper()
 	m := r.do(node, "INFO", "commandstats")
@@ -134,14 +134,14 @@ func TestF7_AcquireArrivesAfterItsRoundHasFailed(t *testing.T) {
 	r.requireTooLate(x)
 }
 
-// unanswered says whether the last call was not answered.
+// unanswered says whether the last call had no answer.
 func (n *node) unanswered() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.silent > 0
 }
 
-// What waits for its vote while the hold ends is not sent any more.
+// An acquire that waits for its vote while the hold ends is not sent any more.
 func TestNothingIsSentAfterTheRelease(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()

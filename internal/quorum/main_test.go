@@ -38,13 +38,13 @@ const (
 
 var owners atomic.Int64
 
-// fresh is an owner of the client of own that was never used.
+// fresh is an unused owner of the client of own.
 func fresh(own string) string { return own + strconv.FormatInt(owners.Add(1), 10) }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	lease  = 100 * time.Second // outlasts every test: nothing ends by itself
+	lease  = 100 * time.Second // outlasts every test
 	marker = "holdfast_node"
 	token  = "redisson_lock_token:{k}"
 )
@@ -53,7 +53,7 @@ const (
 type harness struct {
 	t       *testing.T
 	servers []*redistest.Server
-	moved   []atomic.Pointer[redistest.Server] // to whom the node's address leads now; nil: to its first server
+	moved   []atomic.Pointer[redistest.Server] // where the node's address leads now; nil: to its first server
 }
 
 func newHarness(t *testing.T, nodes int, args ...string) *harness {
@@ -65,7 +65,7 @@ func newHarness(t *testing.T, nodes int, args ...string) *harness {
 	return r
 }
 
-// newActiveHarness is a harness whose nodes have their votes.
+// newActiveHarness is a harness with nodes that have their votes.
 func newActiveHarness(t *testing.T, nodes int, args ...string) *harness {
 	t.Helper()
 	r := newHarness(t, nodes, args...)
@@ -86,7 +86,7 @@ func (r *harness) server(node int) *redistest.Server {
 	return r.servers[node]
 }
 
-// client is a process that uses the nodes, with a way of its own to each.
+// client is a process that uses the nodes, with a proxy of its own before each.
 type client struct {
 	*Quorum
 	t     *testing.T
@@ -102,8 +102,8 @@ func (r *harness) part(from, to int) *client {
 	return some.client()
 }
 
-// client makes one that keeps its count of nodes and reaches all of them. Calls
-// may take long: what a test has not cut off comes.
+// client makes one with the same number of nodes, which reaches all of them. Calls may take
+// long: a call that a test has not cut off comes through.
 func (r *harness) client(change ...func(*Config)) *client {
 	r.t.Helper()
 	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Log: slog.New(slog.DiscardHandler)}
@@ -155,8 +155,8 @@ func (c *client) get(owner string) (scripts.Acquired, error) {
 	return c.Acquire(bounded(c.t), "k", owner, lease, 10)
 }
 
-// holds makes rounds until the client has the key: what it was cut off from may
-// take a while to be found out.
+// holds makes rounds until the client has the key: it may take a while to notice that a
+// node is back.
 func (c *client) holds(owner string) scripts.Acquired {
 	c.t.Helper()
 	var a scripts.Acquired
@@ -170,8 +170,8 @@ func (c *client) holds(owner string) scripts.Acquired {
 	}
 }
 
-// refused makes rounds, all of which must fail, until every node has said something,
-// and returns what each said last.
+// refused makes rounds, all of which must fail, until every node has answered, and returns
+// the last answer of each.
 func (c *client) refused(owner string) []error {
 	c.t.Helper()
 	said := make([]error, len(c.nodes))
@@ -196,7 +196,7 @@ func (c *client) refused(owner string) []error {
 	return said
 }
 
-// vote is why a node has no vote as this client sees it; nil if it has one.
+// vote says why a node has no vote, as this client sees it; nil if it has one.
 func (c *client) vote(node int) (err error) {
 	c.t.Helper()
 	until(c.t, func() bool {
@@ -206,7 +206,7 @@ func (c *client) vote(node int) (err error) {
 	return err
 }
 
-// idle waits until nothing is left to do for a node in the background.
+// idle waits until a node has no background work left.
 func (c *client) idle(node int) {
 	c.t.Helper()
 	n := c.nodes[node]
@@ -217,7 +217,7 @@ func (c *client) idle(node int) {
 	})
 }
 
-// checked is a check of its own.
+// checked makes a check of its own.
 func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.Standing {
 	t.Helper()
 	said, err := n.checkNow(bounded(t), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
@@ -234,7 +234,7 @@ func endOn(n *node, h *hold) error {
 	return <-came
 }
 
-// holder is who holds "k" on a node; "" if it is free.
+// holder is the holder of "k" on a node, or "".
 func (r *harness) holder(node int) string {
 	r.t.Helper()
 	m := r.do(node, "HKEYS", "k")
@@ -243,7 +243,7 @@ func (r *harness) holder(node int) string {
 	return strings.Join(owners, ",")
 }
 
-// markerOf is a node's marker; "" if it has none.
+// markerOf is a node's marker, or "".
 func (r *harness) markerOf(node int) string {
 	r.t.Helper()
 	m := r.do(node, "GET", marker)
@@ -255,7 +255,7 @@ func (r *harness) markerOf(node int) string {
 	return text
 }
 
-// until asks again and again, for what sends no event, until cond is true.
+// until polls cond, for conditions that send no event.
 func until(t testing.TB, cond func() bool) {
 	t.Helper()
 	over := time.After(10 * time.Second)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// entries is how many a node counts for the hold of ownX.
+// entries is a node's count for the hold of ownX.
 func (r *harness) entries(node int) string {
 	r.t.Helper()
 	m := r.do(node, "HGET", "k", ownX)
@@ -17,8 +17,8 @@ func (r *harness) entries(node int) string {
 	return n
 }
 
-// settledHold is a client whose owner ownX has the key on all nodes, with nothing more
-// to be done there.
+// settledHold is a client with owner ownX, which has the key on all nodes, with no work
+// left.
 func (r *harness) settledHold(change ...func(*Config)) (*client, *hold) {
 	r.t.Helper()
 	x := r.client(change...)
@@ -34,8 +34,8 @@ func (r *harness) settledHold(change ...func(*Config)) (*client, *hold) {
 	return x, h
 }
 
-// A nested entry that no node has counted is not counted later: neither by a renewal,
-// nor where a node that has lost the hold gets it again.
+// A nested entry that no node has counted is not counted later, neither by a renewal nor by
+// a repair.
 func TestRefusedRecountLeavesNoTrace(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x, _ := r.settledHold()

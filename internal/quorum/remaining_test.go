@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// A waiter sleeps until enough nodes can be free, and not for those whose hold lasts for
-// longer, as they were repaired late or have a slow clock.
+// A waiter sleeps until enough nodes can be free. It does not wait for nodes where the hold
+// lasts longer, after a late repair or by a slow clock.
 func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 	const never = scripts.NoExpiry
 	free, pending, failed := time.Duration(-10), time.Duration(-11), time.Duration(-12)

@@ -53,8 +53,8 @@ func TestRenewNeedsAQuorum(t *testing.T) {
 	require.Equal(t, scripts.NotOurs, answer, "no quorum can be left")
 }
 
-// A lock that is there on a node which never gave it, or which may have forgotten
-// others since, is no yes.
+// A node that has the lock but never gave it, or may have forgotten others since, is no
+// yes.
 func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 	for name, fault := range map[string]func(r *harness){
 		"with another's data": func(r *harness) {
@@ -89,8 +89,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 	}
 }
 
-// A renewal finds out by itself that a node has another vote than it knew, and that
-// it counts.
+// A renewal finds out by itself that a node has a new vote, which counts.
 func TestRenewFindsTheNewVote(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()
@@ -119,8 +118,8 @@ func TestRenewedCountsWithoutTheGuard(t *testing.T) {
 	require.Equal(t, scripts.Renewed, answer)
 }
 
-// A node that has lost the hold gets it again after a renewal by the others, for as
-// long as that has made it last, and with all entries.
+// A node that has lost the hold gets it again after a renewal by the others, with the same
+// time left and all entries.
 func TestRepairOfANodeThatLostTheHold(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()
@@ -143,8 +142,8 @@ func TestRepairOfANodeThatLostTheHold(t *testing.T) {
 	require.Equal(t, "3", entries)
 }
 
-// A repair does not make a quorum of a minority: without proof by the others there
-// is none, and where there is one it does not count.
+// A repair does not make a quorum of a minority: without proof by the others there is none,
+// and with proof it does not count.
 func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.x()
@@ -163,7 +162,7 @@ func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
 	require.NotEqual(t, scripts.Renewed, answer)
 }
 
-// Nor is a node repaired that has no vote.
+// Nor is a node without a vote repaired.
 func TestG1_NoRepairWithoutAVote(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()
@@ -185,8 +184,8 @@ func TestG1_NoRepairWithoutAVote(t *testing.T) {
 	require.Empty(t, r.holder(2))
 }
 
-// It gets it again by one renewal, whether it says that it lacks it before the quorum
-// has renewed it, or when that is over.
+// One renewal repairs a node, whether it says that it lacks the hold before the quorum has
+// renewed it or after.
 func TestRepairAfterARenewal(t *testing.T) {
 	for name, late := range map[string]bool{"denied in time": false, "denied late": true} {
 		t.Run(name, func(t *testing.T) {
@@ -223,9 +222,9 @@ func TestRepairAfterARenewal(t *testing.T) {
 	}
 }
 
-// With clock faults to survive, a renewal by a quorum is none: it would leave too few
-// when a clock jumps. The nodes that lack the hold are repaired by it, and the next one
-// counts. Nor is the hold lost, as long as a quorum may have it.
+// With WithClockFaults, a renewal by a mere quorum does not count: too few would be left
+// after a jump. It repairs the nodes that lack the hold, and the next one counts. The hold
+// is not lost as long as a quorum may have it.
 func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
 	r := newActiveHarness(t, 5)
 	x, _ := r.settledHold(func(c *Config) { c.ClockFaults = 1 })

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where a node has no vote, thousands of holds may wait to be added there. A release that
-// has failed does not wait with them.
+// If a node has no vote, thousands of holds may wait to be added there. A failed release
+// does not wait with them.
 func TestRepairerEndsBeforeItAdds(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()

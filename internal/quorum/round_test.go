@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The random delay before the next round doubles with the rounds that have failed,
-// up to a bound that slow nodes raise, and may always be short.
+// The random delay before the next round doubles with each failed round, up to a bound that
+// slow nodes raise. It may always be short.
 func TestRetryDelay_Bounds(t *testing.T) {
 	const longest, ms = 30 * time.Second, time.Millisecond
 	for _, c := range []struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A release that a node has carried out and whose answer was lost is repeated, and
-// the repeat finds nothing: that does not tell of a loss.
+// A node carries out a release and its answer is lost. The repeat finds nothing, which is
+// no loss.
 func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.client()

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Two clients of one server are found out also without a guard, where one of them
-// was away at the first contact.
+// Even without a guard, two clients of one server are found out, if one of them was away at
+// first.
 func TestUnguardedTwiceIsRefusedLater(t *testing.T) {
 	s, other := redistest.Start(t), redistest.Start(t)
 	slow := redistest.NewProxy(t, s.Addr())
