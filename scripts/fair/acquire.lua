@@ -1,10 +1,10 @@
--- fair_acquire: take a lock that is free and that nobody waits for, for an owner that has never held it.
+-- fair_acquire: take a free lock without waiters, for an owner that has never held it.
 -- KEYS[6]  the owner's tombstone, string
 -- ARGV[2]  owner
 -- ARGV[3]  lease in ms, 1 to 999999999999999
 -- Reply    a number; with fencing, if it is 0, {0, first, last}: the fence numbers reserved
 --          0    the owner holds the lock: taken now, or found so
---          > 0  held by another, whose lease ends in so many ms; 1 if it is free and others wait before
+--          > 0  held by another: ms until its lease ends; 1 if the lock is free and others wait
 --          -1   held by another, without expiry
 --          -2   the owner has been given up by fair_leave; nothing is changed
 -- Repeat: safe. A repeat that finds its own field reserves other, larger numbers.
@@ -18,7 +18,7 @@ if #lease > 15 or not string.find(lease, '^[1-9]%d*$') then
 end
 
 local free = call('EXISTS', lock, queue, KEYS[6]) == 0
-if free and string.sub(ARGV[1], -2) == ' 0' then -- the commonest case, without fencing
+if free and string.sub(ARGV[1], -2) == ' 0' then -- the most common case, without fencing
   --@include parts/take.lua
   return 0
 end
@@ -35,7 +35,7 @@ if not free then
   end
   if not holder then -- others wait
     --@include parts/serve.lua
-    -- No waiter is of the client '': one of the caller's also learns of its grant from its inbox.
+    -- No waiter has the client '', so a waiter of the caller also gets its grant in its inbox.
     local outcome = serve(call('LRANGE', queue, '0', '1'), nil, lock, queue, scores, heartbeats, counter, '')
     if outcome ~= 'nobody' or call('EXISTS', queue) == 1 then
       return 1

@@ -1,10 +1,10 @@
--- fair_confirm: set the lease of an owner that was granted the lock to what it asked for, and reserve fence numbers.
+-- fair_confirm: set the lease that an owner with a grant asked for, and reserve fence numbers.
 -- ARGV[2]  owner
 -- ARGV[3]  lease in ms from now, 1 to 999999999999999
 -- Reply    a number; with fencing, if it is 1, {1, first, last}: the fence numbers reserved
 --          1    the owner holds the lock, for that lease from now
 --          0    the owner does not hold the lock; nothing is changed
--- Repeat: safe. A repeat sets the lease from its own execution and reserves other, larger numbers.
+-- Repeat: safe. Each run sets the lease from its own time, and reserves other, larger numbers.
 --@include parts/fair.lua
 --@include parts/settings.lua
 if #ARGV[3] > 15 or not string.find(ARGV[3], '^[1-9]%d*$') then

@@ -1,15 +1,15 @@
--- fair_enter: join the queue, several owners of one client at once, each for the first time in its life. If the lock is free,
--- the first waiter that is alive gets it.
+-- fair_enter: put one or several owners of one client into the queue, each for the first time. If the lock is free, the first
+-- live waiter gets it.
 -- KEYS[i+4]  the tombstone of the owner ARGV[i], string
 -- ARGV[2]    an owner, of the caller
 -- ARGV[i]    another, for i from 3 on
--- Reply    1, the commonest, for {0, 30000, '', 1...}; else {java, distance, grant, state...}
---          java: 1 if Java holds the lock or waits before, so that its release may wake an owner by the owner's own
---          channel; 2 if a probe should follow soon: a Java waiter has the turn, or the dead were too many; else 0
+-- Reply    1, the most common, for {0, 30000, '', 1...}; else {java, distance, grant, state...}
+--          java: 1 if Java holds the lock or waits in front, so that its release may wake an owner by the owner's own
+--          channel; 2 if a probe should follow soon: a Java waiter has the turn, or too many waiters were dead; else 0
 --          distance: ms by which the new scores lie ahead of the server's clock; fair_heartbeat has to keep them so
---          grant: a waiter of this client to which the lock was given just now, as serve says; else ''
+--          grant: that of a waiter of this client to which this call gave the lock, as serve returns it; else ''
 --          a state for each owner:
---          1   it waits, or was granted the lock just now
+--          1   it waits, or this call gave it the lock
 --          0   it holds the lock, since an earlier sending of this call
 --          -2  it has been given up by fair_leave; nothing is changed for it
 -- Repeat: safe. An owner that waits already keeps its place.
@@ -36,7 +36,7 @@ local now = math.floor(micros / 1000)
 local distance = 30000
 local score = string.format('%d', now + distance)
 if not tail then
-  if call('EXISTS', scores) == 1 then -- left by a queue that somebody has deleted
+  if call('EXISTS', scores) == 1 then -- left over from a deleted queue
     call('ZREMRANGEBYRANK', scores, '0', '-1')
   end
 elseif string.sub(tail, 37, 38) ~= ':0' or call('ZCOUNT', scores, '(' .. score, '+inf') > 0 then
@@ -91,7 +91,7 @@ if holder then
 end
 
 --@include parts/serve.lua
--- By pcall: the owners have entered, whatever else is of a wrong type.
+-- By pcall: the owners have entered, even if a key is of a wrong type.
 local _, outcome, grant = pcall(serve, try('LRANGE', queue, '0', '1'), micros, lock, queue, scores, heartbeats, counter, me)
 if outcome == 'again' then
   java = 2

@@ -1,4 +1,4 @@
--- fair_force_release: free a lock, whoever holds it, and give it to the next waiter.
+-- fair_force_release: free a lock from any holder, and give it to the next waiter.
 -- Reply    1    it was held
 --          0    it was free
 -- Repeat: unsafe. A second run ends the hold of the waiter to which the first gave the lock.
@@ -10,7 +10,7 @@ if not holder then
 end
 call('DEL', lock)
 --@include parts/serve.lua
--- By pcall: the lock has been freed, whatever a queue of a wrong type says. No waiter is of the client '': one of the caller's
--- also learns of its grant from its inbox.
+-- By pcall: the lock is free, even if the queue is of a wrong type. No waiter has the client '', so a waiter of the caller also
+-- gets its grant in its inbox.
 pcall(serve, try('LRANGE', queue, '0', '1'), nil, lock, queue, scores, heartbeats, counter, '')
 return 1

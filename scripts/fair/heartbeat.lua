@@ -1,20 +1,20 @@
--- fair_heartbeat: keep a client's places in its queues, and probe: give locks that are free to the next waiter. Each lock by
--- itself: one that Redis refuses costs the others nothing.
+-- fair_heartbeat: keep a client's places in its queues, and probe: give free locks to their next waiters. Each lock by itself:
+-- one that Redis refuses costs the others nothing.
 -- KEYS[i]         and the next four: those of a lock, as in parts/fair.lua
 -- ARGV[2]         the client
--- ARGV[at]        for at from 3 on: for each lock how many owners follow
+-- ARGV[at]        for at from 3 on: for each lock, how many owners follow
 -- ARGV[at+1]      1 if the client is mute: it does not listen to its inbox; else 0
--- ARGV[at+2*i]    then each is an owner
--- ARGV[at+2*i+1]  and by how many ms its score shall lie ahead of the server's clock at least (but no further than 300 s for
---                 each waiter, and 300 s), 0 to leave it alone
+-- ARGV[at+2*i]    then an owner
+-- ARGV[at+2*i+1]  and the least ms by which its score should lie ahead of the server's clock (at most 300 s for each waiter,
+--                 and 300 s); 0 to leave it alone
 -- Reply    an array with, for each lock:
 --          {1, grant, place...}
---                grant is a waiter of this client to which the lock was given just now, as serve says; or the owner alone,
---                if one of this client holds the lock; else ''. Places are those, in the call, of the owners that neither
---                wait nor hold the lock
+--                grant: that of a waiter of this client to which this call gave the lock, as serve returns it; only the
+--                owner, if one of this client holds the lock; else ''. place: the position in this call of an owner that
+--                neither waits nor holds the lock
 --          {2, grant, place...}
---                the same, and a probe should follow soon: a Java waiter has the turn, or the dead were too many, or this
---                client is mute and the next
+--                the same, and a probe should follow soon: a Java waiter has the turn, or too many waiters were dead, or
+--                this client is mute and next in line
 --          text  the error with which Redis refused
 -- Repeat: safe.
 --@include parts/fair.lua
@@ -32,7 +32,7 @@ local function probe(at, count, lock, queue, scores, heartbeats, counter)
   --@include parts/holder.lua
   --@include parts/alive.lua
   local mute = ARGV[at + 1] == '1'
-  if mute then -- as long as it lives, it finds its grants by heartbeats
+  if mute then -- it finds its grants by heartbeats, as long as it is alive
     call('HSET', heartbeats, 'mute ' .. me, now + stale)
   end
   local turn, grant = 1, ''
@@ -50,8 +50,8 @@ local function probe(at, count, lock, queue, scores, heartbeats, counter)
     turn = 2
   end
   local reply = {turn, grant}
-  -- The scores tell which owners wait, unless somebody has deleted the queue. Then an owner that is found there tells of its
-  -- neighbours: the owners of a client often stand together, and a search costs as much as the queue is long.
+  -- The scores tell which owners wait, unless the queue was deleted. Then each search in the queue also reads the neighbours of
+  -- the owner: those of one client often stand together, and a search costs as much as the queue is long.
   local waiting, there = call('LLEN', queue), {}
   local whole = call('ZCARD', scores) == waiting
   for i = 1, count do
@@ -67,7 +67,7 @@ local function probe(at, count, lock, queue, scores, heartbeats, counter)
       if not waits then
         table.insert(reply, i)
       elseif distance ~= '0' then
-        -- What Java subtracted is not all given back: the next to enter would build on it, and scores would run away.
+        -- At most that: the next owner to enter builds on this score, and scores would run away.
         call('ZADD', scores, 'XX', 'GT', now + math.min(distance, (waiting + 1) * 300000), owner)
       end
     end

@@ -1,4 +1,4 @@
--- fair_inspect: who holds a lock, and how many wait for it. Changes nothing.
+-- fair_inspect: the holder of a lock, and the length of its queue. Changes nothing.
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the queue, list of owners
 -- Reply    {waiting}                       it is free

@@ -1,13 +1,13 @@
--- fair_leave: give up owners of this client, wherever they are: they leave the queue, and end their hold if they have been
--- granted the lock meanwhile. If the lock is free then, the next waiter gets it.
--- KEYS[i+4]  the tombstone of the owner ARGV[i], string; for the first owners only, of which a call was not answered
---            and may still arrive
+-- fair_leave: give up owners of this client: they leave the queue, and an owner that has got the lock meanwhile releases it. If
+-- the lock is free then, the next waiter gets it.
+-- KEYS[i+4]  the tombstone of the owner ARGV[i], string; for the first owners only, of which an unanswered call may still
+--            arrive
 -- ARGV[2]    an owner, of the caller
 -- ARGV[i]    another, for i from 3 on
 -- Reply    1     done
---          2     done; a probe should follow soon: a Java waiter has the turn, or the dead were too many
---          text  done, and granted to a waiter of this client, as serve says
--- An error of Redis is about the hold; the places in the queue have been left all the same.
+--          2     done; a probe should follow soon: a Java waiter has the turn, or too many waiters were dead
+--          text  done, and granted to a waiter of this client: the grant, as serve returns it
+-- An error of Redis concerns the hold; the owners have still left the queue.
 -- Repeat: safe. The second finds nothing to give up.
 --@include parts/fair.lua
 --@include parts/settings.lua
@@ -17,7 +17,7 @@ end
 
 local refused
 local leaving, scored = {}, {}
-for i = 2, #ARGV do -- each step by try: a key of a wrong type must not keep the owners in the others
+for i = 2, #ARGV do -- each step by try: a key of a wrong type must not keep the owners in other keys
   local ended = try('HDEL', lock, ARGV[i])
   if type(ended) == 'table' then
     refused = ended
@@ -31,10 +31,10 @@ for i = 2, #ARGV do -- each step by try: a key of a wrong type must not keep the
   end
 end
 
--- A list has no short way to its middle, but owners that give up are often near one of its ends. So an owner is searched from
--- the tail first, near which those stand that have just come, and then from the head; without a score it is nowhere else.
--- Owners that leave together often stand together: those near one that was found are renamed as the first of all, and one walk
--- takes out all of that name.
+-- A list has no short way to its middle, but owners that give up are often near one of its ends. So search an owner from the
+-- tail first, near which new waiters stand, and then from the head; without a score it is nowhere else. Owners that leave
+-- together often stand together: rename the neighbours of one that was found to the first owner, and remove all of that name in
+-- one walk.
 local mark, marked, from_tail, done = leaving[1], 0, true, {}
 for _, owner in ipairs(leaving) do
   if not done[owner] then
@@ -69,7 +69,7 @@ end
 if call('EXISTS', lock) == 1 then
   return 1
 end
-local pair = try('LRANGE', queue, '0', '1') -- by try: the owners have left, whatever a queue of a wrong type says
+local pair = try('LRANGE', queue, '0', '1') -- by try: the owners have left, even if the queue is of a wrong type
 if not pair[1] then
   return 1
 end

@@ -1,13 +1,13 @@
 -- fair_release: end the owner's hold, whatever its count, and give the lock to the next waiter.
 -- KEYS[6]  optional, the owner's tombstone, string: for an owner of which an unanswered call may still arrive
 -- ARGV[2]  owner
--- ARGV[3]  the last fence number that was used, if reserved ones are left over; else 0
+-- ARGV[3]  the last fence number used, if reserved ones are left over; else 0
 -- ARGV[i]  for i from 4 on: the members of the hold's run that have been served, in their order; they leave the queue
 -- Reply    1     released
---          2     released; a probe should follow soon: a Java waiter has the turn, or the dead were too many
+--          2     released; a probe should follow soon: a Java waiter has the turn, or too many waiters were dead
 --          0     the owner does not hold the lock; only the members have left
---          text  released, and granted to a waiter of this client, as serve says
--- Repeat: safe. The second finds no field, and serves nobody.
+--          text  released, and granted to a waiter of this client: the grant, as serve returns it
+-- Repeat: safe. The second finds no field, and serves no waiter.
 --@include parts/fair.lua
 if #ARGV[3] > 16 or not string.find(ARGV[3], '^%d+$') then
   return redis.error_reply('ERR last fence must be a whole number from 0 to 9999999999999999')
@@ -20,9 +20,9 @@ if KEYS[6] then
     try('LREM', queue, '-1', ARGV[2])
   end
 end
--- By try, also below: the hold has ended, whatever a queue of a wrong type says. Between the first member and the last there
--- are only members of the run: if they are as many as were served, and at the head, they go at once. A waiter whose grant was
--- not delivered may stand before them.
+-- By try, here and below: the hold has ended, even if the queue is of a wrong type. Between the first member and the last there
+-- are only members of the run: if they are as many as were served, and at the head, they leave at once. A waiter that could not
+-- receive its grant may stand before them.
 local served = #ARGV - 3
 if served > 0 then
   local i, first = #ARGV, unpack(ARGV, 4)
@@ -37,7 +37,7 @@ end
 if held == 0 then
   return 0
 end
-if ARGV[3] ~= '0' then -- give back the numbers above, which nobody has seen: see plain/release.lua
+if ARGV[3] ~= '0' then -- give back the unused numbers: see plain/release.lua
   local reserved = try('GET', counter)
   if type(reserved) == 'string' and (tonumber(reserved) or 0) > tonumber(ARGV[3]) then
     try('SET', counter, ARGV[3], 'XX', 'KEEPTTL')

@@ -1,5 +1,5 @@
--- alive: note that the client `me` is alive at `now`. A heartbeat that is nearly new is not written again. One that is written
--- also removes the dead among three clients chosen at random: so they are soon fewer than the living, however many come and go.
+-- alive: note that the client `me` is alive at `now`. A heartbeat that is nearly new is not written again. Each write also
+-- removes the dead among three random clients: so the dead are soon fewer than the living, however many come and go.
 local left = (tonumber(redis.call('HGET', heartbeats, me) or '') or 0) - now
 if left > tonumber(stale) or left < stale * 0.9 then
   redis.call('HSET', heartbeats, me, now + stale)

@@ -16,7 +16,7 @@ for i = 1, count do
   local fine, answer = pcall(one, {unpack(KEYS, (i - 1) * keys + 1, i * keys)}, {unpack(ARGV, (i - 1) * args + 2, i * args + 1)})
   if type(answer) == 'table' and answer.err then
     answer = {answer.err}
-  elseif not fine then -- an error as a text, which a grant is, too
+  elseif not fine then -- an error that is a text; a grant is a text as well
     answer = {answer}
   end
   replies[i] = answer

@@ -1,14 +1,14 @@
--- The keys that every script of the fair queue begins with:
+-- Every script of the fair queue begins with these keys:
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the queue, list of owners, the next one first
 -- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; those of our waiters are for Java only
--- KEYS[4]  the heartbeats, hash client -> epoch ms until which it counts as alive; mute client -> until when it does not
---          listen to its inbox and finds its grants by heartbeats; java -> which Java waiter has the turn
+-- KEYS[4]  the heartbeats, hash client -> epoch ms until which it counts as alive; mute client -> epoch ms until which it finds
+--          its grants by heartbeats, as it does not listen to its inbox; java -> which Java waiter has the turn
 -- KEYS[5]  the fence counter, string
 -- ARGV[1]  the settings, see parts/settings.lua
--- Owners are client:number. A number of ours begins with a zero, Java's does not.
--- Lua makes the functions of a script anew in each call, which costs about as much as a command, and more with each variable
--- that they take from outside. So functions stand below the common cases and are given the keys, numbers go to Redis as text
--- where they can, and the commonest replies are plain numbers.
+-- An owner is client:number. Our numbers begin with a zero, Java's do not.
+-- Lua makes the functions of a script again in each call. That costs about as much as a command, and more with each variable
+-- that they capture. So functions stand below the common cases and get the keys as arguments, numbers go to Redis as text where
+-- possible, and the most common replies are plain numbers.
 local call, try = redis.call, redis.pcall
 local lock, queue, scores, heartbeats, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

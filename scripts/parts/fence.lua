@@ -1,5 +1,5 @@
--- mint reserves numbers for a new hold and keeps the last of them in the counter. Returns the first and the last; or nil
--- and why Redis refused.
+-- mint reserves numbers for a new hold and keeps the last of them in the counter. Returns the first and the last, or nil
+-- and the error.
 local function mint(counter, expiry, numbers, now)
   local previous = redis.pcall('GET', counter)
   if type(previous) == 'table' then
@@ -7,7 +7,7 @@ local function mint(counter, expiry, numbers, now)
   end
   local first = now
   if previous then
-    -- Above 2^53 Lua's numbers no longer tell neighbours apart.
+    -- Above 2^53, Lua cannot represent every whole number.
     if #previous > 16 or not string.find(previous, '^%d+$') or tonumber(previous) > 9e15 then
       return nil, redis.error_reply('ERR fence counter must be a whole number up to 9000000000000000')
     end

@@ -1,4 +1,4 @@
--- inspect: reads the hold of `holder`: its `entries`, and `left`, the ms until its lease ends.
+-- inspect: reads the `entries` of `holder`, and `left`, the ms until its lease ends.
 local entries = redis.call('HGET', lock, holder)
 if #entries > 9 or not string.find(entries, '^%d+$') then
   return redis.error_reply('WRONGTYPE the key holds a hash that is not a lock')

@@ -1,8 +1,8 @@
--- wake notifies the Java waiter at the head that it may take the free lock. It keeps its turn for 3 s, or for 250 ms if the
--- message had no receiver: Java subscribes only after it has entered. Returns whether the waiter has the turn. It has none if
--- its time is over, or if nobody of its client received the message before.
--- The field java of the heartbeats notes whose turn ends when, with the score, which changes if the owner enters again. The
--- score itself may end 20 s later: Java reads it by the clock of its own machine, and would leave if that clock were ahead.
+-- wake tells the Java waiter at the head that it may take the free lock. The waiter keeps its turn for 3 s, or for 250 ms if the
+-- message had no receiver, as Java subscribes only after it has entered. Returns whether the waiter has the turn. It has none if
+-- its time is over, or if no waiter of its client received the message before (silent).
+-- The field java of the heartbeats notes the owner, its score, which changes if the owner enters again, and the end of its turn.
+-- The score itself may end 20 s later: Java reads it by the clock of its own machine, and would leave if that clock were ahead.
 local function wake(scores, heartbeats, channels, owner, silent, now)
   local score = redis.call('ZSCORE', scores, owner)
   if score and tonumber(score) <= now then
@@ -32,7 +32,7 @@ local function wake(scores, heartbeats, channels, owner, silent, now)
   return true
 end
 
--- run names up to most waiters of a client that follow in the queue without a gap, by their numbers.
+-- run returns the numbers of up to most waiters of a client that follow in the queue without a gap.
 local function run(queue, from, most, start)
   local names, count = {''}, 8
   while from <= most do
@@ -52,15 +52,15 @@ local function run(queue, from, most, start)
   return table.concat(names, ' ')
 end
 
--- serve gives a free lock to the first waiter that is alive. It is given the first two of the queue, and the server's clock in
--- µs, or nil if it has not been read. When Redis is out of memory it refuses the grant, unless the script has written before,
--- as a release has; then nobody is served.
--- Returns 'served', 'again' (a probe should follow soon: a Java waiter has the turn, or the dead were too many for one call)
+-- serve gives a free lock to the first live waiter. pair is the first two of the queue; micros is the server's clock in µs, or
+-- nil if it has not been read. If Redis is out of memory it refuses the grant, and no waiter is served, unless the script has
+-- written before, as a release has.
+-- Returns 'served', 'again' (a probe should follow soon: a Java waiter has the turn, or too many waiters were dead for one call)
 -- or 'nobody'; and, if a waiter of the client `me` was served, the grant: owner, first lease, first and last fence number, and
 -- the numbers of the run's members, with a space between.
--- Other clients get the grant as a message to their inbox, with ' for ' and the lock behind. If it has no receiver, the waiter
--- is passed over, but keeps its place while its client is alive. A client that has said that it is mute is given the lock all
--- the same and finds that by its next heartbeat: else it would never be served where the lock is always wanted.
+-- Other clients get the grant as a message in their inbox, followed by ' for ' and the lock. If the message has no receiver,
+-- serve passes over the waiter, which keeps its place while its client is alive. A client that has said that it is mute still
+-- gets the lock, and finds it by its next heartbeat: else it would never get a lock that others always want.
 local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
   local call, try = redis.call, redis.pcall
   if not micros then
@@ -68,7 +68,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
     micros = time[1] * 1000000 + time[2]
   end
   local now = math.floor(micros / 1000)
-  -- How channels' names begin; behind it stands an owner, for the channel of a Java waiter, or a client, for its inbox.
+  -- The prefix of channels: an owner follows for the channel of a Java waiter, a client for its inbox.
   local channels = 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1) .. ':'
   local at, fewer, undelivered, silent, fences = 0, false, {}, nil, nil
   for _ = 1, 1000 do
@@ -84,7 +84,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
       silent = of
     elseif (tonumber(call('HGET', heartbeats, of) or '') or 0) <= now then
       call('HDEL', heartbeats, of)
-    elseif undelivered[of] then -- and so it is with those of its client that follow
+    elseif undelivered[of] then -- skip the neighbours of the same client as well
       leaves = false
       repeat
         local row, same = call('LRANGE', queue, at + 1, at + 500), 0
@@ -103,7 +103,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
         local first, last = mint(counter, counter_expiry, names == '' and 1 or reserve, micros)
         fences = first and string.format(' %.0f %.0f', first, last)
       end
-      fences = fences or ' 0 0' -- the waiter will ask for numbers, and learn why there are none
+      fences = fences or ' 0 0' -- the waiter will confirm, and learn why there are no numbers
       if try('HSET', lock, owner, '1') ~= 1 or try('PEXPIRE', lock, first_lease) ~= 1 then
         call('HDEL', lock, owner) -- refused: a lock without expiry must not stay
         return 'nobody'
@@ -126,7 +126,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
     end
     if leaves then
       fewer = true
-      try('ZREM', scores, owner) -- a score that Redis does not let go does no harm
+      try('ZREM', scores, owner) -- a score that stays does no harm
     end
     if leaves and grant then
       return 'served', of == me and grant

@@ -4,7 +4,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms, 1 to 999999999999999
 -- Reply    0    the owner holds the lock: taken now, or found so (then nothing is changed)
---          > 0  held by another, whose lease ends in so many ms
+--          > 0  held by another: ms until its lease ends
 --          -1   held by another, without expiry
 --          -2   the owner has been given up by end_each, which left a tombstone; nothing is changed
 -- Repeat: safe. The owner's own field is found and left as it is, the expiry too.

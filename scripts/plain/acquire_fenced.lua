@@ -1,18 +1,18 @@
 -- acquire_fenced: as acquire, and reserve fence numbers for the hold.
--- The numbers follow the server's clock in microseconds, so that they go on growing when the counter is lost: they run
--- ahead of it by no more than a reservation that was not given back.
+-- The numbers follow the server's clock in microseconds, so they go on growing when the counter is lost: they run ahead of the
+-- clock by no more than a reservation that was not given back.
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  the fence counter, string: the last number reserved
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms, 1 to 999999999999999
 -- ARGV[3]  numbers to reserve, 1 to 999999999
--- ARGV[4]  expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter that has none keeps none (it is Java's).
+-- ARGV[4]  expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter without expiry keeps none (it is Java's).
 -- Reply    {0, first, last}  the owner holds the lock, and the numbers from first to last are its own; else, as acquire:
---          > 0  held by another, whose lease ends in so many ms
+--          > 0  held by another: ms until its lease ends
 --          -1   held by another, without expiry
 --          -2   the owner has been given up by end_each, which left a tombstone; nothing is changed
--- Repeat: safe. A repeat that finds its own field reserves other, larger numbers: nobody learned those of the lost reply.
+-- Repeat: safe. A repeat that finds its own field reserves other, larger numbers: no holder got those of the lost reply.
 local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
 if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
@@ -39,7 +39,7 @@ if not free then
   end
 end
 
--- The counter first: it is what Redis refuses when out of memory, and a number that is skipped does no harm.
+-- The counter first: Redis refuses it when out of memory, and skipped numbers do no harm.
 --@include parts/fence.lua
 local time = redis.call('TIME')
 local first, last = mint(KEYS[3], ARGV[4], ARGV[3], time[1] * 1000000 + time[2])

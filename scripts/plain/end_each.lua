@@ -1,17 +1,17 @@
--- end_each: end holds, each by itself and whatever its count.
+-- end_each: end holds, whatever their counts, each by itself.
 -- KEYS[i]      the locks, hash owner -> count
 -- KEYS[other]  after them, in the same order, one for each lock for which ARGV[3*i] needs it: its owner's tombstone, string, or
 --              its fence counter, string
 -- ARGV[3*i-2]  for each lock: the owner
--- ARGV[3*i-1]  the channel of the lock, on which waiters get the message 0; empty: none. A failed round ends so: where many ask
---              at once, those that fail would keep waking one another
+-- ARGV[3*i-1]  the channel of the lock, on which waiters get the message 0; empty: none, for a failed round: if many ask at
+--              once, those that fail would keep waking one another
 -- ARGV[3*i]    empty      nothing more
---              tombstone  an acquire of the owner was not answered and may still arrive: leave a tombstone for a minute, so that
---                         it takes nothing
---              a number   1 to 9999999999999999, the last fence number that was used: give back those reserved after it
+--              tombstone  an unanswered acquire of the owner may still arrive: leave a tombstone for a minute, so that it takes
+--                         nothing
+--              a number   1 to 9999999999999999, the last fence number used: give back those reserved after it
 -- Reply        {answer...} with, for each lock:
 --              {text}  the error with which Redis refused; nothing is changed
---              >= 0    ended; so many subscribers were notified
+--              >= 0    ended: the number of subscribers that were notified
 --              -1      the owner does not hold the lock; nothing is changed, except for the tombstone
 --              -2      ended; Redis refused the message
 -- Repeat: safe. The second finds no field, and renews the tombstone.

@@ -1,4 +1,4 @@
--- force_release: free a lock, whoever holds it, and notify its channel.
+-- force_release: free a lock from any holder, and notify its channel.
 -- KEYS[1]  the lock, hash owner -> count
 -- ARGV[1]  channel of the lock; the message is 0
 -- Reply    1    it was held and is free now

@@ -1,4 +1,4 @@
--- inspect: who holds a lock. Changes nothing.
+-- inspect: the holder of a lock. Changes nothing.
 -- KEYS[1]  the lock, hash owner -> count
 -- Reply    {}                      it is free
 --          {owner, entries, left}  held; its lease ends in left ms, -1: never

@@ -1,7 +1,7 @@
--- recount: set the number of entries of a hold, when a nested entry begins or ends. The expiry stays as it is.
+-- recount: set the number of entries of a hold, as a nested entry begins or ends. The expiry stays as it is.
 -- KEYS[1]  the lock, hash owner -> count
 -- ARGV[1]  owner
--- ARGV[2]  entries that there are now, 1 to 999999999
+-- ARGV[2]  the new number of entries, 1 to 999999999
 -- Reply    1    set
 --          0    the owner does not hold the lock; nothing is changed
 -- Repeat: safe. The count is given, not added to.

@@ -1,5 +1,5 @@
--- renew: push the expiry of many locks out, each only while its owner holds it.
--- Each key by itself: one that Redis refuses costs the others nothing.
+-- renew: push out the expiry of many locks, each only while its owner holds it. Each key by itself: one that Redis refuses
+-- costs the others nothing.
 -- KEYS[i]    a lock, hash owner -> count
 -- ARGV[1]    lease in ms from now, 1 to 999999999999999
 -- ARGV[i+1]  the owner of KEYS[i]

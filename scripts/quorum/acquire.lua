@@ -1,7 +1,6 @@
--- quorum_acquire: acquire on a node of a quorum, for many locks, each by itself. What refuses a lock names the holder: many
--- nodes held by one owner are a lock, by many owners a split vote. With fencing it tells what a fence number is made of: the
--- quorum makes the number from what several nodes tell and writes it back by quorum_fence, so that the clock of one node
--- spoils no counter.
+-- quorum_acquire: acquire on a node of a quorum, for many locks, each by itself. A refusal names the holder: many nodes held by
+-- one owner are a lock, by many owners a split vote. With fencing it returns counter and clock: the quorum makes a fence number
+-- from those of several nodes and writes it back by quorum_fence, so that the clock of one node spoils no counter.
 -- KEYS     for each lock:
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the owner's tombstone, string
@@ -9,15 +8,16 @@
 -- KEYS[n]  the last key, if the node has a restart guard: the marker, string
 -- ARGV[1]  how many keys each lock has
 -- ARGV     then for each lock, those of acquire: owner and lease
--- Reply    {-3}  the node has no vote by this text; nothing is changed
+-- Reply    {-3}  the vote in this text is not valid; nothing is changed
 --          {answer...} with, for each lock, an answer as acquire, but:
 --          {0, counter, clock}  with fencing, held: the last number reserved, 0 if there is none, and the server's clock in µs
 --          {left, holder}       held by another: ms until its lease ends, -1 if it has no end
 --          {text}               the error with which Redis refused; nothing is changed
 -- Repeat: safe, as acquire.
 
--- The vote for which this text is good, see newVote in scripts/quorum.go; empty without a restart guard. So the SHA-1 of the text belongs to one
--- boot, one replication ID and one epoch of a node: a server that restarted does not know it, the others are found out here.
+-- The vote that this text stands for, see newVote in scripts/quorum.go; empty without a restart guard. So the SHA-1 of the text
+-- belongs to one boot, one replication ID and one epoch of a node. A server that restarted does not know the text; this check
+-- finds the other changes.
 local marker, replID = '', ''
 if marker ~= '' and (redis.call('GET', KEYS[#KEYS]) ~= marker or not string.find(redis.call('INFO', 'replication'), replID, 1, true)) then
   return {-3}
@@ -29,7 +29,7 @@ end
 
 local function one(KEYS, ARGV)
   local counter = KEYS[3] and (redis.call('GET', KEYS[3]) or '0')
-  -- Above 2^53 Lua's numbers no longer tell neighbours apart.
+  -- Above 2^53, Lua cannot represent every whole number.
   if counter and (#counter > 16 or not string.find(counter, '^%d+$') or tonumber(counter) > 9e15) then
     return redis.error_reply('ERR fence counter must be a whole number up to 9000000000000000')
   end

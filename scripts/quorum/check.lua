@@ -1,21 +1,20 @@
--- quorum_check: find out whether a node may vote. A node that nobody has marked since it started, was emptied or was made a
--- master is marked now, and has no vote before the longest lease is over: it may have forgotten locks that are still held.
--- The marker holds, with a space between: epoch, run id, replication id, since when in epoch ms of the server, longest
+-- quorum_check: find out whether a node may vote. A node without a valid marker was started, emptied or promoted: it is marked
+-- now, and has no vote until the longest lease is over, as it may have forgotten locks that are still held.
+-- The marker holds, with a space between: epoch, run id, replication ID, time of the marking in epoch ms of the server, longest
 -- lease in ms, number of nodes. It has no expiry.
 -- KEYS[1]  the marker, string
--- ARGV[1]  an epoch for a new marker, random, never sent before
+-- ARGV[1]  a random epoch for a new marker, never sent before
 -- ARGV[2]  longest lease in ms, 1 to 999999999999999
 -- ARGV[3]  number of nodes of the deployment, 1 to 99: a node votes for one number at a time
 -- ARGV[4]  observe   change nothing
---          mark      mark a node whose marker is absent or is not of this boot and replication ID
---          activate  give the node its vote at once, if its marker is good and of the epoch ARGV[5]: it has forgotten nothing
---                    since a call with mark found or wrote that one
+--          mark      mark a node if its marker is absent or is not of this boot and replication ID
+--          activate  give the node its vote at once, if its marker is valid and of the epoch ARGV[5]: it has forgotten nothing
+--                    since a call with mark found or wrote that marker
 -- ARGV[5]  optional, the epoch for activate
 -- Reply    {run id, version, policy, replID, marker, left, new}
---          policy: what the server does when it is out of memory; replID: the line of INFO replication that quorum_acquire
---          requires; left: ms until the node has a vote, 0: it has, -1: never by this marker; new: 1 if the marker was written
---          by this call
--- Repeat: safe. The second finds the marker of the first, and a node that has a vote already.
+--          policy: maxmemory-policy; replID: the line of INFO replication that quorum_acquire requires; left: ms until the node
+--          has a vote, 0: it has, -1: never by this marker; new: 1 if this call wrote the marker
+-- Repeat: safe. The second finds the marker of the first.
 if #ARGV[2] > 15 or not string.find(ARGV[2], '^[1-9]%d*$') then
   return redis.error_reply('ERR longest lease must be a whole number of ms from 1 to 999999999999999')
 end
@@ -49,7 +48,7 @@ if ARGV[4] == 'activate' then
   end
 elseif ARGV[4] == 'mark' and not valid then
   if epoch and tonumber(longest) > tonumber(ARGV[2]) then
-    ARGV[2] = longest -- of other clients, which may hold leases as long as that
+    ARGV[2] = longest -- other clients may hold leases as long as that
   end
   marker, since, longest, new = write(now), now, ARGV[2], 1
   valid = true

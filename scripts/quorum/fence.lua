@@ -1,10 +1,10 @@
--- quorum_fence: write the number that a quorum has agreed on back to a node, before it is handed out, so that the
--- next holder of the lock finds it on some node of its own quorum.
+-- quorum_fence: write the number of a quorum back to a node, before the holder gets it, so that the next holder of the lock
+-- finds it on some node of its own quorum.
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the fence counter, string: the last number reserved
 -- ARGV[1]  owner
--- ARGV[2]  the last number reserved, 1 to 9000000000000000: above 2^53 Lua's numbers no longer tell neighbours apart
--- ARGV[3]  expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter that has none keeps none (it is Java's).
+-- ARGV[2]  the last number reserved, 1 to 9000000000000000: above 2^53, Lua cannot represent every whole number
+-- ARGV[3]  expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter without expiry keeps none (it is Java's).
 -- Reply    1    the counter is at that number, or above it
 --          0    the owner does not hold the lock; nothing is changed: an older number must not meet a newer holder's
 -- Repeat: safe.

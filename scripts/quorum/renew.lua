@@ -1,4 +1,4 @@
--- quorum_renew: as renew, and return the marker: a lock that is there counts only on the node that has given it.
+-- quorum_renew: as renew, and return the marker: a lock counts only on a node that still has the vote by which it gave it.
 -- KEYS[i]     a lock, hash owner -> count
 -- KEYS[n]     the last key, the marker, string
 -- ARGV[1]     lease in ms from now, 1 to 999999999999999
