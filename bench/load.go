@@ -54,7 +54,7 @@ type tally struct {
 	all    int                     // both, and those under way at the end
 	shares []int                   // cycles of each goroutine
 	waits  *hdrhistogram.Histogram // ns from asking to having the lock
-	held   time.Duration           // sum of the sections in time, if they are not empty
+	held   time.Duration           // sum of the sections in time
 	gap    time.Duration           // longest time without a section
 	allocs allocations             // of all cycles except those of the lead
 }
@@ -199,29 +199,21 @@ func (r *loadRun) section(mine *tally, asked time.Time) {
 	if r.over.Load() {
 		return
 	}
+	end := had
+	if r.Section > 0 {
+		r.pass()
+		end = time.Now()
+	}
 	if counts {
 		mine.cycles++
+		mine.held += end.Sub(had)
 	} else {
 		mine.led++
-	}
-	if r.blind {
-		return
 	}
 	if r.gaps {
 		if counts {
 			r.gap = max(r.gap, had.Sub(r.last))
 		}
-		r.last = had
-	}
-	if r.Section == 0 {
-		return
-	}
-	r.pass()
-	end := time.Now()
-	if counts {
-		mine.held += end.Sub(had)
-	}
-	if r.gaps {
 		r.last = end
 	}
 }

@@ -1,13 +1,13 @@
 // Flashsale sells scarce goods to a crowd, from many processes at once, and then checks its own books.
 //
 //	go run ./examples/flashsale                          2000 buyers, 3 items, 100 of each
-//	go run ./examples/flashsale -lock=false              the same without the lock: it oversells
-//	go run ./examples/flashsale -kill                    one process dies while it holds the lock
+//	go run ./examples/flashsale -lock=false              the same without locks: it oversells
+//	go run ./examples/flashsale -kill                    one process dies while it holds a lock
 //	go run ./examples/flashsale -redis localhost:6379    on a real Redis
 //
-// What the lock does is in shop.go. This file starts this program again for each process, which places its
-// share of the orders. One that was killed is started again and begins anew: an order that is in the book
-// already changes nothing.
+// shop.go shows the work under the lock. This file starts the program again for each process, which places its
+// share of the orders. A process that was killed is started again and begins anew: an order that is already in
+// the book changes nothing.
 package main
 
 import (
@@ -29,15 +29,15 @@ var (
 	units      = flag.Int("stock", 100, "units in stock of each item")
 	processes  = flag.Int("processes", 4, "processes that sell")
 	goroutines = flag.Int("goroutines", 16, "goroutines of each process")
-	lease      = flag.Duration("lease", 2*time.Second, "lease of the locks: after so long the lock of a killed process is free again")
-	lock       = flag.Bool("lock", true, "lock; false shows what happens without")
+	lease      = flag.Duration("lease", 2*time.Second, "lease of the locks: the lock of a killed process is free again after this time")
+	lock       = flag.Bool("lock", true, "use locks; false shows what happens without them")
 	kill       = flag.Bool("kill", false, "kill process 1 (SIGKILL) inside its critical section")
 	address    = flag.String("redis", "", demo.RedisUsage)
 )
 
 func main() { demo.Main(sale, seller) }
 
-// seller is one process. It places the orders of its share.
+// seller is one process. It places its share of the orders.
 func seller(ctx context.Context, number int) error {
 	redis, err := demo.OpenRedis("")
 	if err != nil {
@@ -56,7 +56,7 @@ func seller(ctx context.Context, number int) error {
 	mine := make(chan order, *buyers)
 	for i := number; i <= *buyers; i += *processes {
 		mine <- orderOf(i)
-		if *kill && number == 1 && i <= *units { // about half of the stock is sold then
+		if *kill && number == 1 && i <= *units { // by then, about half of the stock is sold
 			s.dieAt = i
 		}
 	}
@@ -99,7 +99,7 @@ func sale(ctx context.Context) error {
 		g.Go(func() error {
 			err := demo.Run(running, i+1)
 			if *kill && errors.Is(err, demo.ErrKilled) {
-				fmt.Printf("Process %d was killed while it held a lock. It is started again.\n", i+1)
+				fmt.Printf("Process %d was killed while it held a lock. It starts again.\n", i+1)
 				err = demo.Run(running, i+1, "-kill=false")
 			}
 			return err

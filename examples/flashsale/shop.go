@@ -16,13 +16,13 @@ import (
 
 const (
 	items = 3
-	wait  = 10 * time.Second // for the lock of an item
-	tries = 3                // of placing an order whose outcome is unknown
+	wait  = 10 * time.Second // at most, for the lock of an item
+	tries = 3                // at most, of placing an order whose outcome is unknown
 )
 
 type order struct{ number, item, quantity int }
 
-// orderOf returns the order of a buyer, the same in each process and run.
+// orderOf returns the order of a buyer: the same in each process and run.
 func orderOf(number int) order {
 	random := rand.New(rand.NewPCG(1, uint64(number)))
 	return order{number, random.IntN(items), []int{1, 1, 1, 2, 3}[random.IntN(5)]}
@@ -32,10 +32,10 @@ func orderOf(number int) order {
 type shop struct {
 	redis  *demo.Redis
 	locker holdfast.Locker // nil: without any lock
-	dieAt  int             // the order at which this process dies in its critical section; -1: none
+	dieAt  int             // the order in whose critical section this process dies; -1: none
 }
 
-// place sells an order or notes that it is sold out. It may be repeated after any error.
+// place books an order as sold, or as sold out. It may be repeated after any error.
 func (s *shop) place(ctx context.Context, o order) error {
 	if s.locker == nil {
 		return s.sell(ctx, o, 0)
@@ -45,7 +45,7 @@ func (s *shop) place(ctx context.Context, o order) error {
 	}, holdfast.WaitAtMost(wait))
 }
 
-// sell is the critical section: look, decide, write.
+// sell is the critical section: read, decide, write.
 func (s *shop) sell(ctx context.Context, o order, fence int64) error {
 	stock, booked, err := s.update(ctx, o, fence)
 	if err != nil || booked {
@@ -62,21 +62,21 @@ func (s *shop) sell(ctx context.Context, o order, fence int64) error {
 	return err
 }
 
-// serve places an order. It shows what each error of a lock means.
+// serve places an order, and shows what each error of a lock means.
 func (s *shop) serve(ctx context.Context, o order) (err error) {
 	for range tries {
 		err = s.place(ctx, o)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case errors.Is(err, holdfast.ErrNotAcquired): // others held the lock all the time: nothing was done
+		case errors.Is(err, holdfast.ErrNotAcquired): // others held the lock the whole time: nothing was done
 			return fmt.Errorf("order %d: too many buyers, come again later: %w", o.number, err)
 		case errors.Is(err, holdfast.ErrUnavailable): // Redis was away for longer than a lease: nothing was done
 			return fmt.Errorf("order %d: the shop is closed: %w", o.number, err)
 		case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrUnknown), errors.Is(err, errLate):
-			// The lease ended too early, or nobody knows when: the order may be in the book. Placing it again
-			// does no harm and finds out.
-		default: // what trying again does not cure
+			// The lease ended too early, or its fate is unknown, so the order may be in the book. To place it
+			// again does no harm and settles it.
+		default: // another try does not help
 			return err
 		}
 	}
@@ -84,11 +84,11 @@ func (s *shop) serve(ctx context.Context, o order) (err error) {
 }
 
 // table stands for the shop's database: one Redis hash for each item, with its stock, its order book and the
-// largest fence that it has seen. A smaller one comes from a holder that has lost the lock since. In SQL:
+// largest fence so far. A smaller fence comes from a holder that has since lost the lock. In SQL:
 //
 //	UPDATE stock SET amount = $1, fence = $2 WHERE sku = $3 AND fence <= $2
 //
-// The look carries the fence as well. After it, no write of an earlier holder can change what was seen.
+// The first read carries the fence as well: after it, no write of an earlier holder can change what was read.
 var table = rueidis.NewLuaScript(`
 if tonumber(redis.call('HGET', KEYS[1], 'fence') or '0') > tonumber(ARGV[1]) then
   return false
@@ -98,7 +98,7 @@ return redis.call('HMGET', KEYS[1], 'stock', ARGV[2])`)
 
 var errLate = errors.New("refused: a newer holder of the lock was here")
 
-// update sets fields and returns the stock, and whether the order is in the book.
+// update sets fields. It returns the stock, and whether the order is in the book.
 func (s *shop) update(ctx context.Context, o order, fence int64, set ...string) (stock int, booked bool, err error) {
 	args := append([]string{strconv.FormatInt(fence, 10), o.field()}, set...)
 	row, err := table.Exec(ctx, s.redis, []string{s.key("item", o.item)}, args).ToArray()

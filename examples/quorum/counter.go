@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -16,15 +17,16 @@ import (
 
 // counter is what the lock guards: a value that a section reads at its beginning and writes at its end.
 type counter struct {
-	long chan struct{} // to each receive, a section that has just begun and is long
+	long chan struct{} // a long section that has just begun sends to it, if another goroutine receives
 
-	mu       sync.Mutex // makes one step of reading and one of writing, never one of both
+	lost   atomic.Int64 // leases that ended too early
+	missed atomic.Int64 // calls that too few nodes answered in time
+
+	mu       sync.Mutex // makes a step of the read and a step of the write, never one step of both
 	value    int
 	began    *holdfast.Lease // of the section that began last
 	sections int             // that have written
-	double   int             // that began while another was inside
-	lost     int             // leases that ended too early
-	missed   int             // calls that too few nodes answered in time
+	double   int             // sections that began while another was inside
 }
 
 // count does one section after another until ctx ends.
@@ -33,11 +35,11 @@ func (c *counter) count(ctx context.Context, locker holdfast.Locker) error {
 		err := locker.Do(ctx, "counter", c.section, holdfast.WaitAtMost(10**lease))
 		switch {
 		case err == nil || ctx.Err() != nil:
-		case errors.Is(err, holdfast.ErrLost): // the next holder may be inside: the section did not write after that
-			c.add(&c.lost)
+		case errors.Is(err, holdfast.ErrLost): // the next holder may be inside, but this section wrote nothing after the loss
+			c.lost.Add(1)
 		case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown):
-			c.add(&c.missed)
-		default: // what waiting does not cure
+			c.missed.Add(1)
+		default: // waiting does not help
 			return err
 		}
 	}
@@ -70,8 +72,8 @@ func (c *counter) moment() time.Duration {
 	return time.Millisecond + rand.N(4*time.Millisecond)
 }
 
-// begin reads the value. If the section before is still inside, two leases live at this instant: the other one was
-// granted earlier, and outlives the look at l.
+// begin reads the value. If the section before is still inside, two leases live at this instant: l lived when it was
+// checked, and the earlier one lives still.
 func (c *counter) begin(l *holdfast.Lease) (read int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,12 +99,6 @@ func (c *counter) end(l *holdfast.Lease, read int) error {
 	return nil
 }
 
-func (c *counter) add(n *int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*n++
-}
-
 // soFar returns the sections and the double holds.
 func (c *counter) soFar() (sections, double int) {
 	c.mu.Lock()
@@ -114,17 +110,17 @@ func (c *counter) soFar() (sections, double int) {
 func (c *counter) judge(turns int, early bool) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\nsections\tcounter\tdouble holds\tleases lost\tcalls failed\tturns of faults\t")
-	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t\n\n", c.sections, c.value, c.double, c.lost, c.missed, turns)
+	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t\n\n", c.sections, c.value, c.double, c.lost.Load(), c.missed.Load(), turns)
 	w.Flush()
 	switch {
 	case c.double > 0 || c.value != c.sections:
-		return fmt.Errorf("WRONG: %d times two were inside together, and the counter lacks %d sections", c.double, c.sections-c.value)
+		return fmt.Errorf("WRONG: two were inside together %d times, and the counter lacks %d sections", c.double, c.sections-c.value)
 	case early:
-		fmt.Println("Stopped early. So far nobody was inside together with another.")
+		fmt.Println("Stopped early. So far, no two were inside together.")
 	case c.sections == 0:
 		return errors.New("NOTHING SHOWN: nobody got the lock")
 	default:
-		fmt.Println("All is well: nobody was inside together with another, and the counter has every section.")
+		fmt.Println("All is well: no two were inside together, and the counter has every section.")
 	}
 	return nil
 }

@@ -1,15 +1,15 @@
-// Quorum counts under a lock on five independent Redis masters, while one of them is killed and another stands still,
-// again and again. At the end it says whether two were ever inside together.
+// Quorum counts under a lock on five independent Redis masters. Again and again, one of them is killed and another
+// hangs. At the end it says whether two holders were ever inside together.
 //
-//	go run ./examples/quorum                  20 s on five redis-servers, or embedded ones if there are none
-//	go run ./examples/quorum -guard=false     without restart guard, while a majority restarts: two get inside
+//	go run ./examples/quorum                  20 s on five redis-servers, or on embedded servers if there is none
+//	go run ./examples/quorum -guard=false     without the restart guard, while a majority restarts: two get inside
 //	go run ./examples/quorum -server=         on five servers inside this program
 //
-// What the lock does is in counter.go; masters.go starts and kills the masters.
+// counter.go shows the work under the lock. masters.go starts and kills the masters.
 //
-// Nothing is persisted: a master that was killed has forgotten all locks when it is back. So it has no vote for the
-// longest lease. Without that restart guard, a majority that restarts within a lease gives the lock away twice, which
-// -guard=false shows. Embedded servers have no run id, by which a restart is known, and so no guard: they keep their
+// Nothing is persisted: when a master that was killed is back, it has forgotten all locks. Therefore it has no vote
+// for the longest lease. Without this restart guard, a majority that restarts within a lease grants the lock twice, as
+// -guard=false shows. Embedded servers have no run ID, which tells of a restart, and so no guard: they keep their
 // memory, except with -guard=false.
 package main
 
@@ -32,9 +32,9 @@ var (
 	length     = flag.Duration("time", 20*time.Second, "how long to count")
 	lockers    = flag.Int("lockers", 4, "lockers, each with connections of its own to all masters")
 	goroutines = flag.Int("goroutines", 4, "goroutines of each locker")
-	lease      = flag.Duration("lease", 2*time.Second, "lease of the lock, and for how long a master that restarted has no vote; at least 200ms")
-	guard      = flag.Bool("guard", true, "the restart guard; false shows what happens without")
-	server     = flag.String("server", "redis-server", "`program` of the masters; embedded servers if there is none")
+	lease      = flag.Duration("lease", 2*time.Second, "lease of the lock, and the time for which a restarted master has no vote; at least 200ms")
+	guard      = flag.Bool("guard", true, "use the restart guard; false shows what happens without it")
+	server     = flag.String("server", "redis-server", "`program` of the masters; if it is missing, the servers are embedded")
 	port       = flag.Int("port", 0, "first of the five ports of the masters; 0: any")
 )
 
@@ -58,20 +58,27 @@ func run(ctx context.Context) error {
 	fmt.Printf("Five masters: %s on the ports from %d on; restart guard: %v.\n", of, *port, guarded)
 
 	var all []*multilock.Locker
-	var clients []rueidis.Client // of one of them
+	var clients []rueidis.Client // of the last one
+	options := []multilock.Option{
+		multilock.WithLease(*lease),
+		multilock.WithNodeTimeout(*lease / 10), // the most that is allowed: this machine does the work of many
+	}
+	if !guarded {
+		options = append(options, multilock.WithoutRestartGuard())
+	}
 	for range *lockers {
 		if clients, err = connect(masters); err != nil {
 			return err
 		}
 		defer closeAll(clients)
-		locker, err := open(clients, guarded)
+		locker, err := multilock.New(clients, options...)
 		if err != nil {
 			return err
 		}
 		defer locker.Close()
 		all = append(all, locker)
 	}
-	// These masters are new. A service must not say so when it starts: see multilock.NothingHeld.
+	// These masters are new. A service must not claim that at its start: see multilock.NothingHeld.
 	if err := all[0].Bootstrap(ctx, multilock.NothingHeld()); err != nil {
 		return err
 	}
@@ -96,17 +103,6 @@ func run(ctx context.Context) error {
 	return c.judge(turns, ctx.Err() != nil)
 }
 
-func open(clients []rueidis.Client, guarded bool) (*multilock.Locker, error) {
-	options := []multilock.Option{
-		multilock.WithLease(*lease),
-		multilock.WithNodeTimeout(*lease / 10), // as long as may be: this machine does the work of many
-	}
-	if !guarded {
-		options = append(options, multilock.WithoutRestartGuard())
-	}
-	return multilock.New(clients, options...)
-}
-
 // connect returns a client of each master.
 func connect(masters []*master) (clients []rueidis.Client, err error) {
 	for _, m := range masters {
@@ -128,24 +124,24 @@ func closeAll(clients []rueidis.Client) {
 	}
 }
 
-// watch prints each half second how the masters stand.
+// watch prints the state of the masters each half second.
 func watch(ctx context.Context, c *counter, locker *multilock.Locker) error {
 	for began := time.Now(); demo.Sleep(ctx, 500*time.Millisecond) == nil; {
 		asked, done := context.WithTimeout(ctx, 100*time.Millisecond)
-		var stand []string
+		var states []string
 		for _, n := range locker.Nodes(asked) {
 			switch {
 			case n.Err != nil:
-				stand = append(stand, "away")
+				states = append(states, "away")
 			case n.Vote:
-				stand = append(stand, "vote")
+				states = append(states, "vote")
 			default:
-				stand = append(stand, fmt.Sprintf("no vote for %.1fs", n.Left.Seconds()))
+				states = append(states, fmt.Sprintf("no vote for %.1fs", n.Left.Seconds()))
 			}
 		}
 		done()
 		sections, double := c.soFar()
-		fmt.Printf("%4.1fs  %d sections, %d double holds; masters: %s\n", time.Since(began).Seconds(), sections, double, strings.Join(stand, ", "))
+		fmt.Printf("%4.1fs  %d sections, %d double holds; masters: %s\n", time.Since(began).Seconds(), sections, double, strings.Join(states, ", "))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func startMasters(of string) (all []*master, err error) {
 		m := &master{number: i + 1, port: *port + i}
 		if of == embedded {
 			m.embedded = miniredis.NewMiniRedis()
-			m.embedded.ClockTTL(true) // else no lease would ever end
+			m.embedded.ClockTTL(true) // otherwise no lease would ever end
 		}
 		if err := m.start(); err != nil {
 			stopMasters(all)
@@ -64,8 +64,8 @@ func stopMasters(all []*master) {
 	}
 }
 
-// freePorts returns the first of five ports that are free, or 0. They lie below those that systems take for outgoing
-// connections, where a client that dials a master that is away may be connected to itself.
+// freePorts returns the first of five ports that are free, or 0. They lie below the range for outgoing connections,
+// where a client that dials a master that is away may connect to itself.
 func freePorts() (first int) {
 	first = 10000 + nodes*rand.IntN(400)
 	for i := range nodes {
@@ -78,7 +78,7 @@ func freePorts() (first int) {
 	return first
 }
 
-// start returns when the server listens. It has forgotten all, but an embedded one only without -guard.
+// start returns when the server listens. It has forgotten everything, except that an embedded one with -guard has not.
 func (m *master) start() error {
 	if m.embedded != nil {
 		m.kill = func() {
@@ -115,7 +115,7 @@ func (m *master) start() error {
 	}
 }
 
-// silence lets connections stay open and calls come, and answers none for so long.
+// silence keeps the connections open, but answers no call for d.
 func (m *master) silence(client rueidis.Client, d time.Duration) error {
 	if m.embedded != nil {
 		m.embedded.Lock()
@@ -127,10 +127,10 @@ func (m *master) silence(client rueidis.Client, d time.Duration) error {
 	return nil
 }
 
-// disturb brings faults upon the masters, in turns, until ctx ends. All are up when it returns. A turn kills one
-// master and silences another. Without the guard it restarts a majority, when a long section has begun.
+// disturb causes faults, turn after turn, until ctx ends. All masters are up when it returns. A turn kills one master
+// and silences another. Without the guard, it restarts a majority when a long section has begun.
 func disturb(ctx context.Context, all []*master, clients []rueidis.Client, long <-chan struct{}) (turns int, err error) {
-	rest := *lease * 5 / 4 // then all have their vote again, and no lease lives that two turns took masters from
+	rest := *lease * 5 / 4 // enough for all to have their vote again, and for no lease to lose masters to two turns
 	if !*guard {
 		rest = *lease / 2
 	}

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	patience = time.Minute          // of a customer in the queue
-	service  = 5 * time.Millisecond // at the counter
-	glance   = 2 * time.Millisecond // between two looks at the queue
+	patience = time.Minute          // the longest wait of a customer
+	service  = 5 * time.Millisecond // the time at the counter
+	glance   = 2 * time.Millisecond // the time between two looks at the queue
 )
 
-// counter serves one customer at a time. The two kinds of lock do the same for it, but for the order.
+// counter serves one customer at a time. Both lock kinds do that; only one keeps the order.
 type counter struct {
 	redis  *demo.Redis
 	locker holdfast.Locker
-	dies   bool // this process dies at the counter, once half of the customers are through
+	dies   bool // this process dies at the counter when half of the customers have been served
 }
 
 func openCounter(address string) (c *counter, err error) {
@@ -68,8 +68,8 @@ func (c *counter) visit(ctx context.Context, customer int) error {
 	return nil
 }
 
-// serve is the critical section. It adds the customer to a list that is one value in Redis: nothing but the lock
-// keeps two customers from writing it at once.
+// serve is the critical section. It adds the customer to a list that is one value in Redis. Only the lock keeps two
+// customers from writing it at once.
 func (c *counter) serve(ctx context.Context, customer int) error {
 	served, err := c.served(ctx)
 	if err != nil {
@@ -94,8 +94,8 @@ func (c *counter) served(ctx context.Context) (list []int, err error) {
 	return list, err
 }
 
-// arrived returns how many customers have come, before the first is served. A customer of the fair lock has
-// come when it stands in the queue. The other lock has no queue in Redis: there it has when it has asked.
+// arrived returns how many customers have come before the first is served. With the fair lock, a customer has come when
+// it stands in the queue. The other lock has no queue in Redis: there a customer has come when it has asked.
 func (c *counter) arrived(ctx context.Context) (int, error) {
 	if *isFair {
 		status, err := c.locker.Inspect(ctx, c.key("lock"))

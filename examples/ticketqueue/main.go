@@ -1,19 +1,20 @@
-// Ticketqueue lets customers of several processes queue for one counter. With the fair lock they are served in the
-// order in which they came, over all processes, whatever process dies.
+// Ticketqueue has customers of several processes queue for one counter. The fair lock serves them in the order in
+// which they came, over all processes, whichever process dies.
 //
 //	go run ./examples/ticketqueue                          100 customers; two of four processes die
-//	go run ./examples/ticketqueue -fair=false              the same under a lock that is not fair
+//	go run ./examples/ticketqueue -fair=false              the same with a lock that is not fair
 //	go run ./examples/ticketqueue -kill=false              no process dies
 //	go run ./examples/ticketqueue -redis localhost:6379    on a real Redis
 //
-// What the lock does is in counter.go. This file starts this program again for each process. Customer 1 comes to
+// counter.go shows the work under the lock. This file starts the program again for each process. Customer 1 comes to
 // process 1, customer 2 to process 2 and so on, each when the one before stands in the queue. Meanwhile the counter
 // is closed: the parent holds the lock.
 //
-// With a quarter of the customers served, process 1 is killed while its customers wait. Redis sees that the connection
-// is closed, and goes on to the next waiter that lives. With half of them served, process 2 is killed at the counter,
-// which stays shut until its lease ends. A process that stands still for longer than -lease counts as dead as well:
-// its customers enter anew, at the end, and are shown as overtaken. On a very busy machine, take a longer lease.
+// When a quarter of the customers have been served, process 1 is killed while its customers wait. Redis sees that its
+// connection is closed, and the next grant goes to a living waiter. When half of them have been served, process 2 is
+// killed at the counter, which stays shut until its lease ends. A process that stands still for longer than -lease
+// counts as dead as well: its customers enter again at the end, and are shown as overtaken. On a very busy machine,
+// take a longer lease.
 package main
 
 import (
@@ -33,8 +34,8 @@ import (
 var (
 	customers = flag.Int("customers", 100, "customers that come")
 	processes = flag.Int("processes", 4, "processes to which they come")
-	lease     = flag.Duration("lease", 2*time.Second, "lease of the lock: after so long the counter of a killed process is free again")
-	isFair    = flag.Bool("fair", true, "the fair lock; false shows what happens without")
+	lease     = flag.Duration("lease", 2*time.Second, "lease of the lock: the counter of a killed process is free again after this time")
+	isFair    = flag.Bool("fair", true, "use the fair lock; false shows what happens without it")
 	kill      = flag.Bool("kill", true, "kill process 1 (SIGKILL) while its customers wait, and process 2 at the counter")
 	address   = flag.String("redis", "", demo.RedisUsage)
 )
@@ -72,7 +73,7 @@ func customersOf(ctx context.Context, number int) error {
 	return g.Wait()
 }
 
-// day is the parent. It opens the counter when all customers have come, and reads at the end who was served.
+// day is the parent. It opens the counter when all customers have come, and at the end judges the list of the served.
 func day(ctx context.Context) error {
 	if *customers < 1 || *processes < 1 || *kill && *processes < 3 {
 		return errors.New("-customers and -processes: at least 1, and with -kill at least 3 -processes")
@@ -112,7 +113,7 @@ func day(ctx context.Context) error {
 
 // judge prints who was served and fails if the list of the served is wrong.
 func judge(served []int, died []bool, early bool) error {
-	turn := make(map[int]int) // customer -> place in the list
+	turn := make(map[int]int) // place in the list, by customer
 	overtaken, twice, last := 0, 0, 0
 	for i, n := range served {
 		if turn[n] > 0 || n > *customers {
@@ -148,7 +149,7 @@ func judge(served []int, died []bool, early bool) error {
 	case early:
 		fmt.Println("Stopped early. Those served were served in the order in which they came.")
 	default:
-		fmt.Println("All is well: the customers of all processes that live were served, in the order in which they came.")
+		fmt.Println("All is well: the customers of all living processes were served, in the order in which they came.")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package demo is what the examples share: processes of their own, and a Redis.
+// Package demo is what the examples share: their processes, and their Redis.
 package demo
 
 import (
@@ -23,7 +23,7 @@ const (
 	stopTimeout = 10 * time.Second           // for a process to end by itself
 )
 
-// ErrKilled is in the error of Run if the process was killed.
+// ErrKilled is in the error of [Run] if the process was killed.
 var ErrKilled = errors.New("killed")
 
 // Main is the main function of an example. The program that the user starts runs parent,
@@ -51,9 +51,9 @@ func Main(parent func(context.Context) error, child func(ctx context.Context, nu
 }
 
 func asChild(number int, child func(context.Context, int) error) error {
-	signal.Ignore(os.Interrupt) // a terminal sends Ctrl-C to all processes: the parent decides
+	signal.Ignore(os.Interrupt) // a terminal sends Ctrl-C to all processes, but the parent decides
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // ends with the input, which the parent closes or its death
+	go func() { // the input ends when the parent closes it or dies
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
@@ -68,8 +68,8 @@ func fail(status int, err error) {
 	os.Exit(status)
 }
 
-// Run starts this program again as a process with that number, with the arguments of
-// this one and then more, and returns when the process has ended.
+// Run starts this program again as the process with that number. The process gets the
+// arguments of this one, and then more. Run returns when it has ended.
 func Run(ctx context.Context, number int, more ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -98,7 +98,7 @@ func Die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
 	}
-	select {} // until the signal is there
+	select {} // until the signal arrives
 }
 
 // Group is functions that run side by side. The first error ends the context of all.
@@ -108,7 +108,7 @@ type Group struct {
 	all    sync.WaitGroup
 }
 
-// NewGroup returns a group and the context of its functions. Wait has to be called.
+// NewGroup returns a group and the context of its functions. The caller must call Wait.
 func NewGroup(ctx context.Context) (*Group, context.Context) {
 	g := new(Group)
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
@@ -124,15 +124,15 @@ func (g *Group) Go(f func() error) {
 	})
 }
 
-// Wait returns when all functions have returned, with the first error, or that of the
-// context that NewGroup was given.
+// Wait returns when all functions have returned. Its error is the first of theirs, or that of
+// the context given to NewGroup.
 func (g *Group) Wait() error {
 	g.all.Wait()
 	defer g.cancel(nil)
 	return context.Cause(g.ctx)
 }
 
-// Sleep returns nil after d, or why ctx ended before that.
+// Sleep returns nil after d, or the cause of the end of ctx if that comes first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -29,8 +29,8 @@ type Redis struct {
 	close func()
 }
 
-// OpenRedis connects the parent to the Redis at address, or to an embedded one, and
-// later its processes to the same. Its errors show no password.
+// OpenRedis connects the parent to the Redis at address, or to an embedded one if that is
+// empty, and a child to the Redis of its parent. Its errors show no password.
 func OpenRedis(address string) (*Redis, error) {
 	r := &Redis{Run: os.Getenv(runEnv), close: func() {}}
 	child := r.Run != ""
@@ -40,7 +40,7 @@ func OpenRedis(address string) (*Redis, error) {
 	embedded := address == ""
 	if embedded {
 		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true) // else no lease would ever end
+		m.ClockTTL(true) // otherwise no lease would ever end
 		if err := m.StartAddr("127.0.0.1:0"); err != nil {
 			return nil, fmt.Errorf("embedded server: %w", err)
 		}
@@ -66,7 +66,7 @@ func connect(address string) (rueidis.Client, error) {
 	if err != nil {
 		return nil, errors.New("-redis: neither host:port nor a redis:// or rediss:// URL") // err might show a password
 	}
-	o.ForceSingleClient = true // an embedded server would be taken for a Redis Cluster
+	o.ForceSingleClient = true // the client would take an embedded server for a Redis Cluster
 	o.DisableCache = true
 	o.DisableRetry = true // the examples repeat orders, not commands
 	o.ConnWriteTimeout = callTimeout
@@ -77,15 +77,15 @@ func connect(address string) (rueidis.Client, error) {
 	return client, nil
 }
 
-// Close ends the connection and, in the parent, what the run has left: an embedded
-// server, or its keys in a real one.
+// Close ends the connection. In the parent it also stops the embedded server, or deletes the
+// keys of the run from a real one.
 func (r *Redis) Close() {
 	r.close()
 	r.Client.Close()
 }
 
-// sweep deletes the keys of the run. Fence counters outlive their locks, and a process
-// that died leaves its places at the end of a queue, where nobody has to pass them.
+// sweep deletes the keys of the run: fence counters outlive their locks, and the places of a
+// dead process stay at the end of a queue until a waiter comes after them.
 func (r *Redis) sweep() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package demotest runs an example as its users do. It is for the tests of examples only.
+// Package demotest runs an example as its users do. Only the tests of examples use it.
 package demotest
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const mainEnv = "HOLDFAST_EXAMPLE_TEST" // makes the test binary the example itself
 
-// Main is for TestMain. main is that of the example.
+// Main is what TestMain calls. main is the example's own.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(mainEnv) != "" {
 		main()
@@ -29,12 +29,12 @@ func Main(m *testing.M, main func()) {
 	goleak.VerifyTestMain(m)
 }
 
-// Command is the example with its arguments.
+// Command returns the example with its arguments.
 func Command(t *testing.T, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, os.Args[0], args...)
-	c.Env = append(os.Environ(), mainEnv+"=1", "GORACE=atexit_sleep_ms=0") // else each process ends a second late
+	c.Env = append(os.Environ(), mainEnv+"=1", "GORACE=atexit_sleep_ms=0") // without this, each process ends a second late
 	c.WaitDelay = 15 * time.Second                                         // for processes that outlive it
 	return c
 }
@@ -51,8 +51,8 @@ func Run(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return c.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// Start starts the example and returns when it has printed what seen matches. The rest
-// of its output is to be read to the end before c.Wait.
+// Start starts the example and returns when it has printed what seen matches. The caller must
+// read the rest of its output before c.Wait.
 func Start(t *testing.T, seen string, args ...string) (c *exec.Cmd, stdout io.Reader, stderr *bytes.Buffer) {
 	t.Helper()
 	c, stderr = Command(t, args...), new(bytes.Buffer)
@@ -69,7 +69,8 @@ func Start(t *testing.T, seen string, args ...string) (c *exec.Cmd, stdout io.Re
 	return c, stdout, stderr
 }
 
-// RedisDies starts the example on a server that is killed when seen is printed: it must exit with 1, without a panic.
+// RedisDies starts the example on a server and kills that when the example has printed seen. The example must exit
+// with 1 and not panic.
 func RedisDies(t *testing.T, seen string, args ...string) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -82,7 +83,7 @@ func RedisDies(t *testing.T, seen string, args ...string) {
 	require.NotContains(t, stderr.String(), "panic")
 }
 
-// Number returns the number that group 1 of pattern has in a program's output.
+// Number returns the number that group 1 of pattern matches in a program's output.
 func Number(t *testing.T, output, pattern string) int {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(output)
