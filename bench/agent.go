@@ -74,11 +74,8 @@ func (t task) lease() time.Duration { return cmp.Or(t.Lease, usualLease) }
 
 // key returns what goroutine i locks.
 func (t task) key(i int) string {
-	switch {
-	case t.Hot:
+	if t.Hot {
 		return hotKey
-	case t.Try:
-		return tried
 	}
 	return fmt.Sprintf("own:%d", i)
 }

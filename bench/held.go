@@ -75,7 +75,7 @@ func prepareKeep(t task) (job, error) {
 	})
 	each := memoryNow().since(before, t.Count)
 	return func(float64) (result, error) {
-		r := result{Figures: report.Sample{"bytes/lease": each.heap + each.stack, "goroutines/lease": each.goroutines}}
+		r := result{Figures: report.Sample{"bytes/lease": each.heap + each.stacks, "goroutines/lease": each.goroutines}}
 		if one, ok := l.(*singles); ok { // its leases do not renew themselves
 			for end := time.Now().Add(t.Duration); time.Now().Before(end); {
 				next := time.Now().Add(t.Lease / 3)

@@ -121,31 +121,3 @@ func hold(l locker, key string) (unlock func() error, err error) {
 		return nil, err
 	}
 }
-
-// refusals is a locker whose cycles are tries that must be refused, as another client holds
-// the key.
-type refusals struct{ trier }
-
-func openRefusals(t task) (locker, error) {
-	asking, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	holding, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	_, err = hold(holding, tried)
-	return refusals{asking.(trier)}, err
-}
-
-func (r refusals) cycle(key string) func(func()) error {
-	return func(inside func()) error {
-		got, err := r.try(key)
-		if got {
-			return errNotRefused
-		}
-		inside()
-		return err
-	}
-}

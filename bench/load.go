@@ -77,7 +77,10 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 	}
 	var group sync.WaitGroup
 	for i := range w.Goroutines {
-		cycle := l.cycle(w.key(i))
+		cycle := refused(l)
+		if !w.Try {
+			cycle = l.cycle(w.key(i))
+		}
 		mine := &tally{waits: newWaits()}
 		group.Go(func() { r.worker(cycle, mine) })
 	}
@@ -105,6 +108,18 @@ func (w load) run(l locker, d time.Duration) (tally, error) {
 		r.fail(errBroken)
 	}
 	return r.total, r.failure
+}
+
+// refused returns a cycle that is a try, which must be refused.
+func refused(l locker) func(func()) error {
+	return func(inside func()) error {
+		got, err := l.(trier).try(tried)
+		if got {
+			return errNotRefused
+		}
+		inside()
+		return err
+	}
 }
 
 // finish waits for a group that should be done after d. If it is not, as after a lost
@@ -226,11 +241,16 @@ func prepareLoad(t task) (job, error) {
 			return nil, err
 		}
 	}
-	open := task.openWarm
 	if t.Try {
-		open = openRefusals
+		holding, err := t.open()
+		if err == nil {
+			_, err = hold(holding, tried)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	l, err := open(t)
+	l, err := t.openWarm()
 	if _, once := l.(ender); err == nil && t.Warm > 0 && !once {
 		_, err = w.run(l, t.Warm) // opens all connections
 	}

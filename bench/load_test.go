@@ -35,7 +35,7 @@ func TestBrokenExclusionIsFound(t *testing.T) {
 		require.ErrorIs(t, err, errBroken)
 	})
 	t.Run("try-lock", func(t *testing.T) {
-		_, err := load{task: task{Goroutines: 2, Try: true}}.run(refusals{open{}}, 20*time.Millisecond)
+		_, err := load{task: task{Goroutines: 2, Try: true}}.run(open{}, 20*time.Millisecond)
 		require.ErrorIs(t, err, errNotRefused)
 	})
 }

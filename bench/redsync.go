@@ -70,8 +70,8 @@ func (l *redsyncer) mutex(key string) *redsync.Mutex {
 	return l.sync.NewMutex(key, redsync.WithExpiry(l.lease), redsync.WithFailFast(l.failFast))
 }
 
-// refused tells whether redsync found the key taken.
-func refused(err error) bool {
+// isTaken reports whether redsync found the key taken.
+func isTaken(err error) bool {
 	var taken *redsync.ErrTaken
 	return errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken)
 }
@@ -81,7 +81,7 @@ func (l *redsyncer) cycle(key string) func(func()) error {
 	return func(inside func()) error {
 		m := l.mutex(key)
 		err := m.Lock()
-		for refused(err) && !l.closed.Load() {
+		for isTaken(err) && !l.closed.Load() {
 			err = m.Lock()
 		}
 		if err != nil {
@@ -98,7 +98,7 @@ func (l *redsyncer) cycle(key string) func(func()) error {
 
 func (l *redsyncer) try(key string) (bool, error) {
 	err := l.mutex(key).TryLock()
-	if refused(err) {
+	if isTaken(err) {
 		return false, nil
 	}
 	return err == nil, err

@@ -79,7 +79,7 @@ func wait(st store, library string, waiters int, d time.Duration) (report.Sample
 type waitJob struct {
 	task
 	unlock     func() error
-	each, bare added
+	each, bare memory     // what one waiter has added, and what a parked goroutine has
 	errs       chan error // of each cycle
 	group      sync.WaitGroup
 
@@ -153,9 +153,9 @@ func (j *waitJob) work(float64) (r result, err error) {
 	allocs := allocatedSince(before)
 	r.Objects, r.Bytes, r.All, r.Allocated = allocs.objects, allocs.bytes, j.Count+1, j.Count+1
 	r.Figures = report.Sample{
-		"bytes/waiter":       j.each.heap - j.bare.heap + max(j.each.stack-j.bare.stack, 0), // below 0 it is how the runtime keeps stacks
+		"bytes/waiter":       j.each.heap - j.bare.heap + max(j.each.stacks-j.bare.stacks, 0), // below 0, only the runtime's caches differ
 		"heap bytes/waiter":  j.each.heap - j.bare.heap,
-		"stack bytes/waiter": j.each.stack - j.bare.stack,
+		"stack bytes/waiter": j.each.stacks - j.bare.stacks,
 		"goroutines/waiter":  j.each.goroutines - j.bare.goroutines,
 	}
 	if unserved != nil {
@@ -200,11 +200,11 @@ func deep(f func()) {
 	runtime.KeepAlive(&used)
 }
 
-// memory is what this process uses.
+// memory is what this process uses, or a share of it.
 type memory struct {
-	heap       int64 // bytes of living objects, after a collection
-	stacks     int64 // bytes of stacks
-	goroutines int
+	heap       float64 // bytes of living objects, after a collection
+	stacks     float64 // bytes of stacks
+	goroutines float64
 }
 
 func memoryNow() memory {
@@ -212,18 +212,11 @@ func memoryNow() memory {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return memory{int64(m.HeapAlloc), int64(m.StackInuse), runtime.NumGoroutine()}
+	return memory{float64(m.HeapAlloc), float64(m.StackInuse), float64(runtime.NumGoroutine())}
 }
 
-// added is what each of many goroutines or leases added.
-type added struct{ heap, stack, goroutines float64 }
-
-// since divides what was added by n.
-func (m memory) since(before memory, n int) added {
+// since returns what each of n has added.
+func (m memory) since(before memory, n int) memory {
 	each := float64(n)
-	return added{
-		float64(m.heap-before.heap) / each,
-		float64(m.stacks-before.stacks) / each,
-		float64(m.goroutines-before.goroutines) / each,
-	}
+	return memory{(m.heap - before.heap) / each, (m.stacks - before.stacks) / each, (m.goroutines - before.goroutines) / each}
 }

@@ -19,7 +19,7 @@ import (
 // shown are the workloads that have a picture.
 var shown = []string{"uncontended/64", "hot/64 × 0s", "processes/8 × 8 × 0s", "fair/8 × 8"}
 
-// pictures draws the medians of the rounds. What was not measured is not drawn.
+// pictures draws the medians of the rounds, of what was measured.
 func (r *Results) pictures(dir string) error {
 	for file, figure := range map[string]string{"main.png": speed, "waits.png": "lock p99 µs"} {
 		var all []*plot.Plot
@@ -37,7 +37,7 @@ func (r *Results) pictures(dir string) error {
 	return nil
 }
 
-// bars draws a figure of all subjects, one bar below the other; nil if none has it.
+// bars draws a figure of all subjects, one bar below the other. It returns nil if none has it.
 func (w Workload) bars(figure string) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text = w.Name, figure
@@ -72,7 +72,7 @@ func (w Workload) bars(figure string) (*plot.Plot, error) {
 	}
 	p.Add(figures)
 	p.NominalY(names...)
-	p.X.Max = 1.2*p.X.Max + 1e-9 // room for the figures; never empty
+	p.X.Max = 1.2*p.X.Max + 1e-9 // room for the labels, and never 0
 	return p, nil
 }
 
@@ -96,7 +96,7 @@ func shortTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// page draws plots below each other, two in a row.
+// page draws plots in rows of two.
 func page(file string, all []*plot.Plot) error {
 	if len(all) == 0 {
 		return nil

@@ -19,7 +19,7 @@ var errNoMarks = fmt.Errorf("the README has no lines %q and %q, each with an emp
 // readmeColumns are the libraries of the README's table.
 var readmeColumns = []string{"holdfast", "rueidislock", "redsync", "redislock"}
 
-// readmeRows are its rows, and why a rival is ahead in one.
+// readmeRows are its rows. why is for a row in which a rival is ahead.
 var readmeRows = []struct{ work, workload, figure, unit, why string }{
 	{
 		"own keys, 1 goroutine", "uncontended/1", speed, "",
@@ -31,7 +31,7 @@ var readmeRows = []struct{ work, workload, figure, unit, why string }{
 	{"1000 waiters of one key, until all are served", "waiting/1000", served, " ms", ""},
 }
 
-// Readme is the README's table with what is said of it; the best of a row is bold.
+// Readme returns the README's table, with the best figure of each row in bold, and the text below it.
 func (r *Results) Readme() string {
 	var rows strings.Builder
 	var why, failed string
@@ -63,7 +63,7 @@ func (r *Results) Readme() string {
 			r.Rounds, r.Machine, r.find(readmeRows[0].workload).Measured, why) + failed
 }
 
-// bestMedian is the best figure among the README's columns.
+// bestMedian returns the best figure among the README's columns.
 func (w Workload) bestMedian(figure string) float64 {
 	r := make(Round)
 	for _, s := range readmeColumns {
@@ -72,7 +72,7 @@ func (w Workload) bestMedian(figure string) float64 {
 	return best(r, figure, readmeColumns)
 }
 
-// IntoReadme puts the rows between the marks of a README.
+// IntoReadme writes the table between the marks of a README.
 func (r *Results) IntoReadme(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

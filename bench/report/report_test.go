@@ -21,7 +21,7 @@ func load(t *testing.T) *Results {
 	return r
 }
 
-// The table that is kept, and the README, say what the figures say, and nothing else.
+// The table that is kept and the README match the figures.
 func TestKeptPagesAreOfTheFigures(t *testing.T) {
 	r := load(t)
 	table, err := os.ReadFile(filepath.Join(kept, tableFile))
@@ -115,7 +115,7 @@ The machine's host took up to 12 % of the processors' time for others.
 	require.Contains(t, r.Markdown(), "\n- uncontended/8: redsync\n")
 }
 
-// Where less is better, the factor is turned round; a difference below nothing is nothing.
+// Where less is better, the factor is inverted. A difference below 0 counts as 0.
 func TestBetter(t *testing.T) {
 	of := func(ours, theirs float64) float64 {
 		return Workload{Subjects: []string{"fair", "redsync"}, Rounds: []Round{{"fair": {recovered: ours}, "redsync": {recovered: theirs}}}}.better("redsync")
@@ -126,7 +126,7 @@ func TestBetter(t *testing.T) {
 	require.True(t, math.IsNaN(of(-0.1, -0.2)))
 }
 
-// The best rival is the fastest, or the one that needs least; one that promises less is no peer.
+// The best rival is the fastest, or the one that needs least. A rival that promises less is no peer.
 func TestBest(t *testing.T) {
 	r := Round{"holdfast": {speed: 6}, "redsync": {speed: 12, served: 3}, "zookeeper": {speed: 3, served: 4}, "etcd": {speed: 0}}
 	require.InDelta(t, 12, best(r, speed, rivals), 0)

@@ -1,5 +1,5 @@
-// Package report keeps the figures that bench has measured, and writes from them, and from
-// nothing else, a table, pictures and the rows of the README. It measures nothing.
+// Package report keeps the figures that bench has measured. From them alone it writes a table,
+// pictures and the rows of the README. It measures nothing.
 package report
 
 import (
@@ -20,11 +20,11 @@ type Results struct {
 	Load      string // load averages before the run
 	Rounds    int
 	Time      string
-	LeftOut   []string `json:",omitempty"` // which rivals could not be measured, and why
+	LeftOut   []string `json:",omitempty"` // the rivals that could not be measured, and why
 	Workloads []Workload
 }
 
-// Workload is what one kind of work gave.
+// Workload holds the results of one kind of work.
 type Workload struct {
 	Name     string
 	Measured string   // when, and at which commit
@@ -34,10 +34,10 @@ type Workload struct {
 	Stolen   float64  `json:",omitempty"` // largest share of the processors' time that the host took during a measurement
 }
 
-// Round is what one round gave, by subject. A rival that failed is missing.
+// Round holds the results of one round, by subject. A subject that failed is missing.
 type Round map[string]Sample
 
-// Sample is what one measurement of one subject gave: figures by name, with their unit in it.
+// Sample holds the results of one measurement of one subject: figures by name. The name has the unit.
 type Sample map[string]float64
 
 // The files of a folder.
@@ -59,8 +59,8 @@ func Load(dir string) (*Results, error) {
 	return r, nil
 }
 
-// Continue takes over the workloads that a folder has from an earlier run, so that a run of
-// a few workloads replaces those and keeps the others.
+// Continue takes over the workloads that a folder has from an earlier run, so that a run of a
+// few workloads replaces only those.
 func (r *Results) Continue(dir string) error {
 	before, err := Load(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func (r *Results) Continue(dir string) error {
 	return nil
 }
 
-// Put adds a workload, in the place of what was measured of it before.
+// Put adds a workload. It replaces what was measured of it before.
 func (r *Results) Put(w Workload) {
 	if i := slices.IndexFunc(r.Workloads, func(old Workload) bool { return old.Name == w.Name }); i >= 0 {
 		r.Workloads[i] = w
@@ -82,7 +82,7 @@ func (r *Results) Put(w Workload) {
 	r.Workloads = append(r.Workloads, w)
 }
 
-// find is the workload of that name; an empty one if it was not measured.
+// find returns the workload of that name; an empty one if it was not measured.
 func (r *Results) find(name string) Workload {
 	if i := slices.IndexFunc(r.Workloads, func(w Workload) bool { return w.Name == name }); i >= 0 {
 		return r.Workloads[i]
@@ -90,7 +90,7 @@ func (r *Results) find(name string) Workload {
 	return Workload{Name: name}
 }
 
-// Save writes the figures, and what is made from them.
+// Save writes the figures, and draws.
 func (r *Results) Save(dir string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *Results) Save(dir string) error {
 	return r.Draw(dir)
 }
 
-// Draw writes what is made from the figures alone.
+// Draw writes the table and the pictures from the figures.
 func (r *Results) Draw(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, tableFile), []byte(r.Markdown()), 0o644); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (r *Results) Draw(dir string) error {
 	return r.pictures(dir)
 }
 
-// of is one figure of one subject; NaN if it is not known.
+// of returns one figure of one subject; NaN if it is not known.
 func (r Round) of(subject, figure string) float64 {
 	if v, ok := r[subject][figure]; ok {
 		return v
@@ -118,7 +118,7 @@ func (r Round) of(subject, figure string) float64 {
 	return math.NaN()
 }
 
-// known are the values of all rounds in which a figure is known, in ascending order.
+// known returns the values of all rounds in which a figure is known, in ascending order.
 func (w Workload) known(value func(Round) float64) (all []float64) {
 	for _, r := range w.Rounds {
 		if v := value(r); !math.IsNaN(v) {
@@ -129,7 +129,7 @@ func (w Workload) known(value func(Round) float64) (all []float64) {
 	return all
 }
 
-// median is the middle of a figure's rounds, or the mean of the middle two.
+// median returns the middle of a figure's rounds, or the mean of the middle two.
 func (w Workload) median(value func(Round) float64) float64 {
 	all := w.known(value)
 	if len(all) == 0 {
@@ -142,7 +142,7 @@ func (w Workload) medianOf(subject, figure string) float64 {
 	return w.median(func(r Round) float64 { return r.of(subject, figure) })
 }
 
-// has tells whether a column says anything: an index or a share that is 1 for all does not.
+// has reports whether a column says anything: an index or a share that is 1 for all does not.
 func (w Workload) has(c column) bool {
 	return slices.ContainsFunc(w.Subjects, func(s string) bool {
 		v := w.medianOf(s, c.figure)
@@ -150,8 +150,7 @@ func (w Workload) has(c column) bool {
 	})
 }
 
-// main is the figure by which the subjects of a workload are compared: the first of the
-// columns that is known.
+// main returns the figure by which the subjects are compared: the first column that is known.
 func (w Workload) main() column {
 	for _, c := range columns {
 		if w.has(c) {
@@ -161,8 +160,8 @@ func (w Workload) main() column {
 	return column{}
 }
 
-// better is how many times better ours is than another, in the median of the rounds. A
-// difference that happens to be less than nothing is nothing.
+// better returns how many times better ours is than another subject, in the median of the
+// rounds. A difference below 0 counts as 0.
 func (w Workload) better(other string) float64 {
 	c := w.main()
 	return w.median(func(r Round) float64 {
@@ -174,7 +173,7 @@ func (w Workload) better(other string) float64 {
 	})
 }
 
-// ahead are the rivals that are better than ours.
+// ahead returns the rivals that are better than ours.
 func (w Workload) ahead() (names []string) {
 	for _, s := range w.Subjects {
 		if IsRival(s) && w.better(s) < 1 {
@@ -189,5 +188,5 @@ var peers = []string{"rueidislock", "etcd", "zookeeper"}
 
 var rivals = append([]string{"redsync", "redsync on go-redis", "redislock", "Redisson", "Redisson fair", "Redisson spin"}, peers...)
 
-// IsRival tells whether a subject is another library.
+// IsRival reports whether a subject is another library.
 func IsRival(subject string) bool { return slices.Contains(rivals, subject) }

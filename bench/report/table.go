@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// column is a figure of the tables, and its head there.
+// column is a figure in the tables, with the head of its column.
 type column struct {
 	figure, head string
 	less         bool // less is better
@@ -14,8 +14,7 @@ type column struct {
 
 const recovered = "ms until the waiter has it"
 
-// columns are shown where one of the subjects has them. By the first one, subjects are
-// compared.
+// columns are shown where one of the subjects has them. The first one compares the subjects.
 var columns = []column{
 	{speed, "cycles/s", false},
 	{served, "ms to serve all", true},
@@ -54,10 +53,10 @@ var columns = []column{
 	{"share of the first process", "share of the first", false},
 }
 
-// mostStolen is the share of the processors' time of which the table says that the host took it.
+// mostStolen is the share of the processors' time that the host may take before the table says so.
 const mostStolen = 0.03
 
-// Markdown is the whole page.
+// Markdown returns the whole page.
 func (r *Results) Markdown() string {
 	var missed, ahead, all strings.Builder
 	for _, w := range r.Workloads {
@@ -73,8 +72,9 @@ func (r *Results) Markdown() string {
 	}
 	text := fmt.Sprintf("# Figures\n\n%s; %s; load before %s; at most %d rounds of %s.\n\n"+
 		"Medians of the rounds. “Better” is how many times better the first subject is by the first column, as a ratio of figures of the\n"+
-		"same round. p50 to max are from asking to having the lock; where many wait for one release, from that; in a flash sale from when\n"+
-		"a customer was due, at the highest rate that was served. What follows them is per cycle, which is one waiter or one customer there.\n",
+		"same round. p50 to max run from asking for the lock to having it. Where many wait for one release, they run from that release; in\n"+
+		"a flash sale from the time at which a customer was due, at the highest rate that was served. The columns after them are per cycle,\n"+
+		"which is one waiter or one customer there.\n",
 		r.Machine, r.Versions, r.Load, r.Rounds, r.Time)
 	for _, left := range r.LeftOut {
 		text += "\nLeft out: " + left + "\n"
@@ -88,7 +88,7 @@ func (r *Results) Markdown() string {
 	return text + all.String()
 }
 
-// Markdown is the table of one workload, its targets, and what went wrong.
+// Markdown returns the table of one workload, its targets, and what went wrong.
 func (w Workload) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n## %s\n\nMeasured on %s.\n\n| | better |", w.Name, w.Measured)
@@ -128,7 +128,7 @@ func (w Workload) Markdown() string {
 	return b.String()
 }
 
-// number prints three digits or a little more.
+// number returns a figure with some three digits.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v):

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// target is what a figure must reach, alone or divided by the same figure of another.
+// target is a bound for a figure, or for its ratio to the same figure of another subject.
 type target struct {
-	workload string // how the names of its workloads begin
+	workload string // the beginning of the names of its workloads
 	subject  string
 	figure   string
-	over     string // a subject, bestRival or bestPeer; none: the figure itself
+	over     string // the other subject, bestRival or bestPeer; none: the figure itself
 	sign     string
 	bound    float64
 }
@@ -28,7 +28,7 @@ const (
 	single   = "a call per lease"
 )
 
-// nodeLimit is 1.1 × multilock.DefaultNodeTimeout, in ms: a tenth for the way and the timers.
+// nodeLimit is 1.1 × multilock.DefaultNodeTimeout, in ms: a tenth for the network and the timers.
 const nodeLimit = 55
 
 var targets = []target{
@@ -87,7 +87,7 @@ var targets = []target{
 	{"quorum/uncontended 1", "multilock", speed, "redsync", "≥", 0.9},
 	{"quorum/uncontended 64", "multilock", speed, "redsync", "≥", 2},
 	{"quorum/uncontended 64", "multilock", speed, "redsync on go-redis", "≥", 2},
-	{"quorum/uncontended", "multilock", commands, "", "≤", 10.05}, // two for each of five nodes, and a look at them now and then
+	{"quorum/uncontended", "multilock", commands, "", "≤", 10.05}, // two for each of five nodes, and a check of them now and then
 	{"quorum/2ms", "multilock", "lock ms", "holdfast", "≤", 1.3},
 	{"quorum/2ms", "multilock", "cycle ms", "holdfast", "≤", 1.3},
 	{"quorum/2ms", "multilock", "lock, hang ÷ none", "", "≤", 1.1},
@@ -99,7 +99,7 @@ var targets = []target{
 	{"quorum/held", "multilock", client, single + " and node", "≤", 0.25},
 }
 
-// value is the figure that has to reach the target, in one round.
+// value returns what must reach the bound, in one round.
 func (t target) value(r Round) float64 {
 	v := r.of(t.subject, t.figure)
 	switch t.over {
@@ -113,8 +113,8 @@ func (t target) value(r Round) float64 {
 	return v / r.of(t.over, t.figure)
 }
 
-// best is the best figure among some subjects of a round; NaN if none is known. A speed of
-// nothing is none.
+// best returns the best figure among some subjects of a round; NaN if none is known. A speed of
+// 0 does not count.
 func best(r Round, figure string, among []string) float64 {
 	var all []float64
 	for _, s := range among {
@@ -146,7 +146,7 @@ func (t target) met(v float64) bool {
 	return v <= t.bound
 }
 
-// targets are those of the workload whose figures are known.
+// targets returns those of the workload whose figures are known.
 func (w Workload) targets() (all []target) {
 	for _, t := range targets {
 		if strings.HasPrefix(w.Name, t.workload) && len(w.known(t.value)) > 0 {
@@ -156,7 +156,7 @@ func (w Workload) targets() (all []target) {
 	return all
 }
 
-// Unknown are the targets of the workload, between subjects that it has, whose figures are not known.
+// Unknown returns the targets for subjects of the workload whose figures are not known.
 func (w Workload) Unknown() (names []string) {
 	known := w.targets()
 	for _, t := range targets {

@@ -18,8 +18,8 @@ import org.redisson.config.Config;
 
 /**
  * One process of Redisson's, with the protocol of agent.go: it reads a task, says when it is ready, reads when to begin
- * (ns since 1970) and at what rate, works, tells the result, reads an empty line, closes its client and says so; then comes
- * the next task. It ends with its input.
+ * (ns since 1970) and at what rate, works, and writes the result. After an empty line it closes its clients, says so,
+ * and reads the next task. It ends with its input.
  */
 public final class Agent {
     private static final BufferedReader IN = new BufferedReader(new InputStreamReader(System.in));
@@ -27,7 +27,7 @@ public final class Agent {
             .setFieldNamingStrategy(f -> f.getName().equals("try_") ? "Try" : FieldNamingPolicy.UPPER_CAMEL_CASE.translateName(f))
             .create();
 
-    /** Work that is ready to begin once it has been made. Closing it undoes what was made for it. */
+    /** Work that is ready to begin. Closing it undoes what was prepared for it. */
     interface Job extends AutoCloseable {
         Result work(double rate) throws Exception;
 
@@ -38,7 +38,7 @@ public final class Agent {
 
     private final Task task;
     private final RedissonClient client;
-    private RedissonClient other; // where the key is another client's
+    private RedissonClient other; // holds the key where another client must
 
     private Agent(Task task) {
         this.task = task;
@@ -46,13 +46,13 @@ public final class Agent {
     }
 
     public static void main(String[] args) throws Exception {
-        LogManager.getLogManager().reset(); // netty's own, which knows no other way to be quiet
+        LogManager.getLogManager().reset(); // nothing else silences netty
         try {
             for (String line = IN.readLine(); line != null; line = IN.readLine()) {
                 new Agent(JSON.fromJson(line, Task.class)).carryOut();
             }
         } catch (Exception e) {
-            say(Result.failure(e)); // instead of what was expected
+            say(Result.failure(e)); // in place of the expected answer
             System.exit(1);
         }
         System.exit(0);
@@ -94,7 +94,7 @@ public final class Agent {
         System.out.flush();
     }
 
-    /** Its pools are as large as those of the other rivals. */
+    /** The pools are as large as those of the other rivals. */
     private static RedissonClient open(Task task) {
         Config config = new Config();
         config.useSingleServer().setAddress("redis://" + task.addrs().get(0)).setConnectionPoolSize(64)
@@ -139,7 +139,7 @@ public final class Agent {
         };
     }
 
-    /** Holds the key until it is killed or told to unlock it; tells when it did that. */
+    /** Holds the key until it is killed or told to unlock it. The result has the time of the unlock. */
     private static Job hold(RLock lock) {
         lock.lock();
         return rate -> {
@@ -149,7 +149,7 @@ public final class Agent {
         };
     }
 
-    /** Waits for the key; tells when it had it. */
+    /** Waits for the key. The result has the time at which it had the key. */
     private Job ask(RLock lock) throws InterruptedException {
         CompletableFuture<Instant> had = new CompletableFuture<>();
         Threads.thread(() -> {
@@ -161,7 +161,7 @@ public final class Agent {
                 had.completeExceptionally(e);
             }
         }).start();
-        Thread.sleep(500); // until it surely waits
+        Thread.sleep(500); // until it certainly waits
         return rate -> Result.at(had.get(task.duration(), TimeUnit.NANOSECONDS));
     }
 }

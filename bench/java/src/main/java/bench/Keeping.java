@@ -7,7 +7,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.redisson.api.RLock;
 
-/** Many keys that are held and renewed. They are taken by a few threads, as their owner may have many. */
+/** Many keys that are held and renewed. A few threads take them, as an owner may hold many. */
 final class Keeping implements Agent.Job {
     private static final int THREADS = 64;
 
@@ -34,7 +34,7 @@ final class Keeping implements Agent.Job {
                     taken.countDown();
                 }
                 over.await();
-                mine.clear(); // until then they are kept
+                mine.clear(); // until now they were reachable
             });
         }
         taken.await();

@@ -22,14 +22,14 @@ final class Load implements Agent.Job {
 
     private final Task task;
     private final IntFunction<RLock> locks;
-    private final ByteBuffer inside; // how many have a section of the one key, in all processes that map the file
+    private final ByteBuffer inside; // sections of the one key that have begun and not ended, in all processes that map the file
     private final CountDownLatch begin = new CountDownLatch(1);
     private final Threads threads = new Threads();
     private volatile boolean counts;
     private volatile boolean over;
 
-    // Guarded by the lock that is measured, if all want one; volatile, as that lock is
-    // none of Java's memory model.
+    // Guarded by the lock that is measured, if all want one key. Volatile, as that lock means
+    // nothing to Java's memory model.
     private volatile long last;
     private volatile long gap;
 
@@ -47,7 +47,7 @@ final class Load implements Agent.Job {
         inside = map(task.inside());
     }
 
-    /** The number in a file that other processes map as well, or one of this process if there is no path. */
+    /** The number in a file that other processes map as well. Without a path, the number is this process' own. */
     private static ByteBuffer map(String path) throws IOException {
         if (path.isEmpty()) {
             return ByteBuffer.allocateDirect(Long.BYTES).alignedSlice(Long.BYTES);
@@ -57,7 +57,7 @@ final class Load implements Agent.Job {
         }
     }
 
-    /** Works for the task's lead and its duration; the lead is not measured. */
+    /** Works for the task's lead and then its duration. Only the latter is measured. */
     @Override
     public Result work(double rate) throws InterruptedException {
         List<Tally> tallies = new ArrayList<>();
@@ -129,7 +129,7 @@ final class Load implements Agent.Job {
         }
     }
 
-    /** Lets the time of a section go by, that of a short one exactly, by spinning. */
+    /** Lets the time of a section pass. It spins for a short one, to be exact. */
     private void pass() throws InterruptedException {
         if (task.section() >= 1_000_000) {
             TimeUnit.NANOSECONDS.sleep(task.section());

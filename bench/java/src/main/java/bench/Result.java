@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.HdrHistogram.Histogram;
 
-/** What one process answers, as agent.go has it. */
+/** The answer of one process, as in agent.go. */
 final class Result {
     int cycles;
     int all;

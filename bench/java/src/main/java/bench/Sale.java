@@ -12,7 +12,7 @@ import java.util.function.Function;
 import org.HdrHistogram.Histogram;
 import org.redisson.api.RLock;
 
-/** A flash sale, with the numbers of sale.go; each customer is served by a thread of a pool. */
+/** A flash sale, with the numbers of sale.go. A thread of a pool serves each customer. */
 final class Sale implements Agent.Job {
     private static final int KEYS = 10_000;
     private static final double LAW = 1.1;
@@ -22,7 +22,7 @@ final class Sale implements Agent.Job {
     private final ExecutorService pool = Executors.newCachedThreadPool(Threads::thread);
     private final Function<String, RLock> locks;
     private final long duration;
-    private final double[] law = new double[KEYS]; // the share of all keys up to one
+    private final double[] law = new double[KEYS]; // by key: the share of all keys up to this one
 
     Sale(Task task, Function<String, RLock> locks) {
         this.locks = locks;
@@ -59,7 +59,7 @@ final class Sale implements Agent.Job {
         final Histogram waits = Result.newWaits(); // guarded by itself
         final Threads failures = new Threads();
 
-        /** Lets customers come; false if so many waited that not all were let in. */
+        /** Lets customers come. It returns false if more waited than CROWD allows. */
         boolean open(double rate) throws InterruptedException {
             Random random = new Random(1);
             long begun = System.nanoTime();
@@ -83,7 +83,7 @@ final class Sale implements Agent.Job {
                     if (served) {
                         throw Threads.stuck();
                     }
-                    return false; // so many that they cannot be served in patience, either
+                    return false; // a crowd that patience is too short for
                 }
             }
             failures.check();

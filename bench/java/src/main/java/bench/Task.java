@@ -2,11 +2,11 @@ package bench;
 
 import java.util.List;
 
-/** What one process is told, as agent.go has it. Times are in nanoseconds; a lease of 0 is Redisson's default. */
+/** An order to one process, as in agent.go. Times are in nanoseconds. A lease of 0 is Redisson's default. */
 record Task(List<String> addrs, String library, String role, int goroutines, int count, boolean hot, boolean try_, long section,
             String inside, long warm, long lead, long duration, long lease) {
 
-    /** The load by which a process warms up. Other processes may be at work on the task's keys: these are others. */
+    /** The load by which a process warms up. Its keys differ from the task's, on which other processes may be at work. */
     Task warming() {
         return new Task(addrs, library, "load", goroutines, count, hot, try_, section, "", 0, 0, warm, lease);
     }

@@ -5,18 +5,18 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** Threads that work together; the failure of one is that of all. */
+/** Threads that work together. If one fails, all have failed. */
 final class Threads {
     /** How much longer than planned something may take. */
     static final long PATIENCE = TimeUnit.SECONDS.toNanos(10);
 
-    /** As much as Redisson's calls need, and 10,000 of them fit into any machine. */
+    /** Enough for Redisson's calls, and small enough for 10,000 threads on any machine. */
     private static final long STACK = 256 * 1024;
 
     private final List<Thread> all = new ArrayList<>();
     private volatile Throwable failure;
 
-    /** What one of them does. */
+    /** What one thread does. */
     interface Body {
         void run() throws Exception;
     }
@@ -33,7 +33,7 @@ final class Threads {
         all.add(t);
     }
 
-    /** Keeps what goes wrong. */
+    /** Runs the body and keeps its failure. */
     void attempt(Body body) {
         try {
             body.run();
@@ -52,7 +52,7 @@ final class Threads {
         }
     }
 
-    /** Waits for their end, not longer than until limit, and tells how many have not ended. */
+    /** Waits for their end until limit at most, and returns how many have not ended. */
     int join(long limit) throws InterruptedException {
         for (Thread t : all) {
             t.join(Math.max(1, (limit - System.nanoTime()) / 1_000_000));

@@ -6,8 +6,8 @@ import org.HdrHistogram.Histogram;
 import org.redisson.api.RLock;
 
 /**
- * Threads that wait for a key that another client holds, as waiting.go has goroutines
- * do. Bytes are of the heap, less those of as many threads that are parked.
+ * Threads that wait for a key that another client holds, like the goroutines of waiting.go.
+ * Bytes are those of the heap, less the heap of as many threads that are parked.
  */
 final class Waiting implements Agent.Job {
     private final Task task;
@@ -39,10 +39,10 @@ final class Waiting implements Agent.Job {
                 mine.unlock();
             });
         }
-        Thread.sleep(500 + n); // until they surely wait
+        Thread.sleep(500 + n); // until they certainly wait
     }
 
-    /** The heap of as many threads that wait for nothing. */
+    /** The heap of as many threads that are parked. */
     private long parked() throws InterruptedException {
         long before = Threads.heap();
         CountDownLatch over = new CountDownLatch(1);
