@@ -1,35 +1,35 @@
-// Package batch has calls to Redis that are about to be made at the same time go out
-// as one: most of what a small script costs, the server and its client, is the call.
+// Package batch combines calls to Redis that are about to be made at the same time into one:
+// most of the cost of a small script, to the server and its client, is the call.
 package batch
 
 import "sync"
 
-// Most is how many asks share a call at most: Redis serves nobody else meanwhile.
+// Most is the largest number of asks in a call: Redis serves no other client meanwhile.
 const Most = 50
 
-// usual is how many asks a call has room for at first if it has more than one.
+// usual is the first capacity of a call with more than one ask.
 const usual = 16
 
-// Batcher puts asks together. K is what those of one call have in common, Q what one
-// asks for, A the answer. Its zero value is ready for use. Safe for concurrent use.
+// Batcher combines asks. The asks of one call have their kind K in common; Q is an ask, A an
+// answer. Its zero value is ready for use. Safe for concurrent use.
 type Batcher[K comparable, Q, A any] struct {
 	mu   sync.Mutex
-	next *Call[K, Q, A] // is about to be made; guarded by mu
+	next *Call[K, Q, A] // open to more asks; guarded by mu
 }
 
-// Call is the asks that go out together.
+// Call is a batch of asks. The goroutine with its first ask makes it.
 type Call[K comparable, Q, A any] struct {
 	Kind    K             // immutable
-	Asks    []Q           // guarded by the batcher's mu until it is closed
-	Came    chan struct{} // for its maker to close when it is over; nil while nobody has joined. As Asks
-	Answers []A           // one for each ask, unless Err says that there are none; both for its maker to set
-	Err     error
+	Asks    []Q           // guarded by the batcher's mu until Close
+	Came    chan struct{} // closed by the maker after the call; nil with a single ask; guarded as Asks
+	Answers []A           // one for each ask, if Err is nil; set by the maker
+	Err     error         // set by the maker
 	room    [1]Q
 }
 
-// Join adds an ask to the others of its kind, and tells its place in their call. Who
-// comes first, at place 0, has to close the call and to make it. An ask that is to go
-// alone is joined by nobody.
+// Join adds an ask to an open call of its kind, or begins one, and returns its place there.
+// The caller with place 0 has to close the call and to make it. No other ask joins one that
+// is to go alone.
 func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], place int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,8 +49,8 @@ func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], pl
 	return c, place
 }
 
-// Close has nobody join a call any more. Before it, runtime.Gosched lets those come who
-// are about to, and costs nothing where there are none.
+// Close closes a call to more asks. Call runtime.Gosched before it, so that goroutines that
+// are about to join can do so; without any, that costs nothing.
 func (g *Batcher[K, Q, A]) Close(c *Call[K, Q, A]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +59,7 @@ func (g *Batcher[K, Q, A]) Close(c *Call[K, Q, A]) {
 	}
 }
 
-// Size is how many asks a call has so far.
+// Size is the number of asks in a call so far.
 func (g *Batcher[K, Q, A]) Size(c *Call[K, Q, A]) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -27,8 +27,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// What is full, closed, of another kind or to go alone is joined by nobody; an older
-// call that is closed late leaves the newer one open.
+// No ask joins a call that is full, closed, of another kind or to go alone. Closing an older
+// call leaves the newer one open.
 func TestJoin_Apart(t *testing.T) {
 	var g Batcher[string, int, int]
 	first := func(kind string, alone bool) *Call[string, int, int] {
@@ -53,7 +53,7 @@ func TestJoin_Apart(t *testing.T) {
 	require.Equal(t, 1, place)
 }
 
-// Every ask is in one call, and every call has one who is the first.
+// Every ask is in one call, and every call has one ask at place 0.
 func TestJoin_AtOnce(t *testing.T) {
 	var g Batcher[int, int, int]
 	const askers, times = 8, 2000

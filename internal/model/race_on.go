@@ -2,6 +2,5 @@
 
 package model
 
-// Race: the race detector is on, under which a search takes ten times as long and
-// learns nothing.
+// Race: the race detector is on, which makes a search ten times as long and finds no more.
 const Race = true

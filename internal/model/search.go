@@ -1,5 +1,5 @@
-// Package model searches the states that a protocol can reach. Tests only: each folder
-// holds one protocol, in the clients, servers and faults of its test files.
+// Package model searches the states that a protocol can reach. Tests only: each folder has
+// one protocol, as clients, servers and faults in its test files.
 package model
 
 import (
@@ -12,30 +12,29 @@ import (
 // Long asks for the long search: larger worlds, more states.
 var Long = os.Getenv("MODEL") == "long"
 
-// Protocol is a protocol in one of its states S, each of which has a hash H that stands
-// for it. A is a step.
+// Protocol is a protocol in one of its states S. H is the hash of a state, A a step.
 type Protocol[S, A any, H comparable] interface {
 	State() *S              // the search sets it
 	Hash() H                // of the state
-	Actions(to []A) []A     // appends the steps that may follow
-	Do(step A) string       // takes one, and returns the property that it breaks, or ""
-	Check() string          // as Do, of a state that has not been reached before
+	Actions(to []A) []A     // appends the possible next steps
+	Do(step A) string       // takes a step, and returns the property that it breaks, or ""
+	Check() string          // as Do, for a new state
 	Describe(step A) string // before the step is taken
 	String() string         // of the state
 }
 
-// Search goes breadth first through all states from the first one on.
+// Search visits all states, breadth first.
 type Search[S, A any, H comparable] struct {
 	Protocol[S, A, H]
 	Name     string
-	LooksFor string // the property whose breaking ends the search; "": any
+	LooksFor string // the broken property that ends the search; "": any
 	Most     int    // states; then the search ends incomplete
 
 	first    S
 	seen     map[H]struct{}
 	parents  []parent[A]
-	actions  []A // to be used again
-	last     int // index of the state whose step broke the property
+	actions  []A // kept for reuse
+	last     int // index of the state before the step that broke the property
 	broken   string
 	breaking A
 	full     bool // Most was reached
@@ -47,16 +46,16 @@ type parent[A any] struct {
 	by   A
 }
 
-// reached is a state that has still to be searched from.
+// reached is a state to be searched from.
 type reached[S any] struct {
 	state S
 	index int32
 }
 
-// States is how many have been reached.
+// States is the number of states reached.
 func (s *Search[S, A, H]) States() int { return len(s.parents) }
 
-// run searches until nothing is left, or a property is broken.
+// run searches until no state is left, or a property is broken.
 func (s *Search[S, A, H]) run() {
 	s.first = *s.State()
 	s.seen = map[H]struct{}{s.Hash(): {}}
@@ -73,7 +72,7 @@ func (s *Search[S, A, H]) run() {
 	}
 }
 
-// expand appends the states after one to next that have not been reached before.
+// expand appends the new states after one to next.
 func (s *Search[S, A, H]) expand(from *reached[S], next []reached[S]) []reached[S] {
 	state := s.State()
 	*state = from.state
@@ -103,7 +102,7 @@ func (s *Search[S, A, H]) expand(from *reached[S], next []reached[S]) []reached[
 	return next
 }
 
-// trace tells how the property was broken.
+// trace lists the steps that broke the property.
 func (s *Search[S, A, H]) trace() string {
 	steps := []A{s.breaking}
 	for at := s.last; s.parents[at].from >= 0; at = int(s.parents[at].from) {
@@ -119,7 +118,7 @@ func (s *Search[S, A, H]) trace() string {
 	return fmt.Sprintf("%s, in %d steps, after %d states\n%s", s.broken, len(steps), len(s.parents), b.String())
 }
 
-// Finds runs a search that has to find a broken property.
+// Finds runs a search that must find a broken property.
 func (s *Search[S, A, H]) Finds(t *testing.T) {
 	t.Helper()
 	s.run()
