@@ -29,7 +29,7 @@ const (
 	childWait = 30 * time.Second      // for one line, or for the end, of a child
 )
 
-// childMain is what a child runs; the process ends when it returns.
+// childMain is the function of a child; the process ends when it returns.
 type childMain func(d Kind, p *Parent) error
 
 // childMains are all registered functions; written by init functions only.
@@ -58,7 +58,7 @@ func runChild(d Kind, name string) {
 	os.Exit(0)
 }
 
-// Parent is a child's side of the talk.
+// Parent is a child's end of the conversation.
 type Parent struct {
 	Args  []string    // those given to StartChild; immutable
 	lines chan string // what the parent says

@@ -20,8 +20,8 @@ import (
 // end.
 const Long = time.Minute
 
-// Harness is what most faults need: a locker whose way to Redis can be
-// disturbed, and another one that reaches it undisturbed.
+// Harness is a locker with a proxy before Redis that a fault can disturb, and another one
+// that reaches Redis undisturbed.
 type Harness struct {
 	T      *testing.T
 	Kind   Kind
@@ -54,7 +54,7 @@ func NewHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*r
 	return r
 }
 
-// Bounded is a context of which a test expects no end.
+// Bounded is a context that outlasts the test.
 func Bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
@@ -93,7 +93,7 @@ func Got(t testing.TB, done <-chan Acquired) *holdfast.Lease {
 	return a.Lease
 }
 
-// Within is what comes out of c, which is not waited for for ever.
+// Within receives from c, in bounded time.
 func Within[T any](t testing.TB, c <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -104,7 +104,7 @@ func Within[T any](t testing.TB, c <-chan T) (v T) {
 	return v
 }
 
-// AwaitWaiters returns when so many clients wait for key.
+// AwaitWaiters returns when that many clients wait for key.
 func (r *Harness) AwaitWaiters(key string, n int) {
 	r.T.Helper()
 	Await(r.T, func() bool { return r.Kind.Waiting(r.T, r.Server, key) == n })
@@ -118,7 +118,7 @@ func (r *Harness) Traceless(key string) {
 	Await(r.T, func() bool { traces = left(r.T, r.Server, key); return len(traces) == 0 }, "traces of a wait: %v", &traces)
 }
 
-// Owner is who has key, as Redis sees it.
+// Owner is the owner of key, as Redis sees it.
 func (r *Harness) Owner(key string) string {
 	s, err := r.Other.Inspect(Bounded(r.T), key)
 	require.NoError(r.T, err)
@@ -132,8 +132,8 @@ func (r *Harness) Entries(key string) int {
 	return s.Entries
 }
 
-// Tidy waits until nothing is left of a key that nobody holds or wants: neither
-// hold nor trace of a wait, and nothing without an expiry.
+// Tidy waits until nothing is left of a key that is neither held nor wanted: neither hold
+// nor trace of a wait, and nothing without an expiry.
 func (r *Harness) Tidy(key string) {
 	r.T.Helper()
 	Await(r.T, func() bool { return !Exists(r.T, r.Server, key) }, "a hold is left")
@@ -194,7 +194,7 @@ func (r *Harness) Dump() map[string]string {
 	return all
 }
 
-// InLine has the locker wait for key, and returns when so many are in the queue.
+// InLine makes the locker wait for key, and returns when the queue has that many waiters.
 func (r *Harness) InLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan Acquired {
 	r.T.Helper()
 	waiting := GoLock(r.Locker, ctx, key, c...)

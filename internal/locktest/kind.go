@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Kind is a way to lock, as the suite sees it: an adapter of a few lines in the
-// tests of each lock kind.
+// Kind is a lock kind, as the suite sees it: an adapter of a few lines in the tests of each
+// lock kind.
 type Kind struct {
 	// Name is the package's name.
 	Name string
@@ -36,7 +36,7 @@ type Kind struct {
 	New func(client rueidis.Client, o Options) (holdfast.Locker, error)
 }
 
-// Options are those of a lock kind's New; nil and zero fields leave the default.
+// Options are those of a lock kind's New; nil and zero fields keep the default.
 type Options struct {
 	Lease      time.Duration
 	Handover   *time.Duration

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Proxies stand before the servers of a topology, one each, to which all is done
-// alike. A hook sees what passes any of them.
+// Proxies are one proxy before each server of a topology, which are all treated alike. A
+// hook sees the calls to any of them.
 type Proxies struct {
 	t   testing.TB
 	All []*redistest.Proxy
@@ -54,8 +54,8 @@ func (w *Proxies) SetDelay(request, reply time.Duration) {
 	w.Each(func(p *redistest.Proxy) { p.SetDelay(request, reply) })
 }
 
-// SwallowReply does so on each way. The channel is closed when most have: not every
-// node need be asked.
+// SwallowReply does so on each proxy. The channel is closed when most have: not every node
+// need be asked.
 func (w *Proxies) SwallowReply(k int, match func(cmd []string) bool) <-chan struct{} {
 	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} { return p.SwallowReply(k, match) })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Where Redis shows who waits, and what waiters are served by, is what the lock kinds
-// differ in; the cases ask here.
+// The lock kinds differ in where Redis shows their waiters, and in what serves them; the
+// cases ask here.
 
 // OfKey is the name of something that belongs to key: as the channel's, with
 // another prefix.
@@ -88,14 +88,14 @@ func left(t testing.TB, s Redis, key string) []string {
 	return all
 }
 
-// Looks is how many looks a wait costs at most before it sleeps: one before the
-// subscription and one after. A quorum sleeps when enough of its nodes have
-// confirmed theirs, and looks again for each that comes later: what that node told
-// before, nobody heard.
+// Looks is the largest number of attempts of a wait before it sleeps: one before the
+// subscription and one after. A quorum sleeps when enough of its nodes have confirmed
+// theirs, and tries again for each node that confirms later, as it may have missed a
+// message of that node.
 func (d Kind) Looks() int { return 1 + max(d.Nodes, 1) }
 
-// WaitVerb is the script whose reply tells a client that its first waiter has to
-// wait, once it can hear: it tries again, or it enters the queue.
+// WaitVerb is the script with the reply that makes a client's first waiter wait, after its
+// subscription: another attempt, or the enter of the queue.
 func (d Kind) WaitVerb() string {
 	if d.Fair {
 		return "enter"
@@ -103,8 +103,8 @@ func (d Kind) WaitVerb() string {
 	return "acquire"
 }
 
-// GrantVerb is the script whose reply brings a key from one waiter of a client to
-// the next, where it is not handed over in memory.
+// GrantVerb is the script with the reply that brings a key from one waiter of a client to
+// the next without hand-over.
 func (d Kind) GrantVerb() string {
 	if d.Fair {
 		return "release"

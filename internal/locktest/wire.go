@@ -29,7 +29,7 @@ func Await(t testing.TB, what func() bool, why ...any) {
 }
 
 // MoreAtOnce lets more parallel tests run at once than there are processors, unless
-// -parallel says how many: they mostly wait. It is called in TestMain.
+// -parallel sets the number: they spend their time waiting. TestMain calls it.
 func MoreAtOnce() {
 	flag.Parse()
 	said := false
@@ -89,8 +89,8 @@ func Gone(t testing.TB, s Redis, key string) {
 	Await(t, func() bool { return !Exists(t, s, key) }, key)
 }
 
-// Give has somebody else hold the key, and in one step: the repair of a quorum must
-// not find it free in between.
+// Give makes another owner hold the key, in one step: the repair of a quorum must not find
+// it free in between.
 func Give(t testing.TB, s Redis, key, owner, count string) {
 	t.Helper()
 	const script = "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"

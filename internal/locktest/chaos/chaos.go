@@ -33,12 +33,12 @@ type Masters struct {
 
 // MastersOptions are those of the chaos run.
 type MastersOptions struct {
-	Lease       time.Duration // the longest, too
+	Lease       time.Duration // also the longest
 	Handover    *time.Duration
 	Fencing     bool
 	ClockFaults int
 	Unguarded   bool
-	NothingHeld bool // of Bootstrap: nobody holds a lease
+	NothingHeld bool // of Bootstrap: no lease is held
 }
 
 // Tested is set by the tests of a lock kind on several nodes, in their processes and

@@ -117,7 +117,7 @@ func (r *resize) use(ctx context.Context, c *settlers, l holdfast.Locker) {
 	wait, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	lease, err := l.Lock(wait, "key"+strconv.Itoa(rand.IntN(2)))
-	if err != nil { // refused, mostly
+	if err != nil { // usually refused
 		time.Sleep(rand.N(5 * time.Millisecond))
 		return
 	}

@@ -57,7 +57,7 @@ func cancelBefore(c *harness) {
 	c.quiet()
 }
 
-// Whoever has the key, and whatever the wait is at.
+// Whichever locker has the key, and at any stage of the wait.
 func cancelJoined(c *harness) {
 	Lock(c.T, c.Locker, c.ctx, "mine")
 	Lock(c.T, c.Other, c.ctx, "theirs")
@@ -119,7 +119,7 @@ func cancelOutage(c *harness) {
 	require.NotErrorIs(c.T, err, holdfast.ErrNotAcquired)
 }
 
-// What was asked for by one who has gone is not what the next wants.
+// The terms of a caller that has gone do not matter to the next.
 func cancelTerms(c *harness) {
 	holder := Lock(c.T, c.Locker, c.ctx, "k", holdfast.MaxHold(time.Hour))
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -142,8 +142,8 @@ func cancelTerms(c *harness) {
 	c.Tidy("k")
 }
 
-// The head of the queue may go, and those in the middle, at the moment of the
-// release too: the next gets the key.
+// Waiters at the head and in the middle of the queue may leave, even at the moment of the
+// release: the next gets the key.
 func cancelOne(c *harness) {
 	for i := range 20 {
 		their := Lock(c.T, c.Other, c.ctx, "k")

@@ -76,7 +76,7 @@ func closeDo(c *harness) {
 	c.free("k")
 }
 
-// A lock that is granted while the locker closes belongs to nobody.
+// A lock that Redis grants while the locker closes goes to no caller.
 func closeUnderWay(c *harness) {
 	hook, held := Holding("acquire")
 	c.Proxy.OnReply(hook)

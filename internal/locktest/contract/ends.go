@@ -20,7 +20,7 @@ var endCases = []testCase{
 // errMine is an error of the caller's own.
 var errMine = errors.New("my own reason")
 
-// Whether asked before or after, by whatever listener.
+// Whether they are asked before the end or after, all listeners learn of it.
 func endTold(c *harness) {
 	for _, end := range []struct {
 		why error

@@ -16,8 +16,8 @@ var errorCases = []testCase{
 	{"Errors_NameTheKey", defaults, errorsNameTheKey},
 }
 
-// Errors name the key, and say so where this locker itself has it: a caller that has
-// forgotten a bound context waits for itself.
+// Errors name the key, and say if this locker itself has it: a caller that has forgotten a
+// bound context waits for itself.
 func errorsNameTheKey(c *harness) {
 	mine := Lock(c.T, c.Locker, c.ctx, "k")
 	_, err := c.Other.TryLock(c.ctx, "k")

@@ -14,7 +14,7 @@ import (
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// fairCases are what only fair locks promise.
+// fairCases are the promises of fair locks only.
 var fairCases = []testCase{
 	{"Wait_CostsOneHeartbeatPerClient", Options{Stale: time.Second}, fairWaitCosts},
 	{"Wait_BusyKeyNeedsNoHeartbeats", Options{Stale: 5 * time.Second}, fairBusy},
@@ -29,8 +29,9 @@ var fairCases = []testCase{
 
 const firstShort = 600 * time.Millisecond
 
-// The first of a key subscribes, and each takes its place; from then on there is one
-// heartbeat for all of them, in five of which the client would count as dead.
+// The first waiter of a key subscribes, and each takes its place. From then on there is one
+// heartbeat for all of them, five times in the time after which the client would count as
+// dead.
 func fairWaitCosts(c *harness) {
 	const keys, perKey = 3, 5
 	var their []*holdfast.Lease
@@ -60,7 +61,7 @@ func fairWaitCosts(c *harness) {
 	require.NotContains(c.T, c.commands(), "subscribe")
 }
 
-// Where everybody is served soon, enters do what heartbeats are for.
+// When waiters are served soon, their enters do the work of heartbeats.
 func fairBusy(c *harness) {
 	before, end := c.heartbeatsSent(), time.Now().Add(3*time.Second+500*time.Millisecond) // three heartbeats
 	var both sync.WaitGroup
@@ -75,7 +76,7 @@ func fairBusy(c *harness) {
 	require.LessOrEqual(c.T, c.heartbeatsSent()-before, 1)
 }
 
-// One has lost its place, and others enter meanwhile, which tells nothing of it.
+// A waiter has lost its place, and others enter meanwhile, which does not reveal it.
 func fairFoundAmongNew(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	lost := c.inQueue(c.Locker, "k")
@@ -116,8 +117,8 @@ func (c *harness) heartbeatsSent() int {
 	return c.heartbeats
 }
 
-// Whatever nobody tells, a heartbeat finds out, and until then nothing else is sent; but
-// whoever has lost its place enters once more.
+// A heartbeat finds out what no message tells, and until then nothing else is sent. A
+// waiter that has lost its place enters once more.
 func fairFound(c *harness) {
 	nobody := "00000000-0000-4000-8000-000000000000:01"
 	for name, f := range map[string]struct {
@@ -155,8 +156,8 @@ func fairFound(c *harness) {
 	}
 }
 
-// The message of a grant is held up until the first lease is over and another has
-// the key. Whoever hears it then, and has not heard by a heartbeat that it has lost its
+// The message of a grant is held up until the first lease is over and another has the key.
+// A waiter that gets it then, and has not learnt from a heartbeat that it has lost its
 // place, must not believe it, and waits on.
 func fairLateGrant(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
@@ -178,7 +179,7 @@ func fairLateGrant(c *harness) {
 	c.unlock(Got(c.T, late))
 }
 
-// Two keys whose queues were one would grant each other's waiters.
+// If two keys had one queue, they would grant each other's waiters.
 func fairOtherKey(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	first, second := c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")
@@ -195,8 +196,8 @@ func fairOtherKey(c *harness) {
 	c.unlock(Got(c.T, first))
 }
 
-// A grant that was taken back by ForceUnlock may be heard after that of the next, which
-// came with an answer, on another connection: it is asked for.
+// A grant that ForceUnlock took back may arrive after the next grant, which came with an
+// answer, on another connection: it is confirmed.
 func fairOvertaken(c *harness) {
 	mine := Lock(c.T, c.Locker, c.ctx, "k")
 	waiting := c.inQueue(c.Locker, "k")
@@ -209,8 +210,8 @@ func fairOvertaken(c *harness) {
 	c.unlock(Got(c.T, waiting))
 }
 
-// A key that is free for a moment belongs to whoever waits for it, though it cannot
-// be told just now.
+// A key that is free for a moment belongs to its waiter, even if the grant cannot reach it
+// now.
 func fairTryLock(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	waiting := c.inQueue(c.Locker, "k")
@@ -225,7 +226,7 @@ func fairTryLock(c *harness) {
 	require.NoError(c.T, c.Other.Do(c.ctx, "k", func(context.Context) error { return nil }))
 }
 
-// Who has entered between two of a client has its turn between them.
+// A waiter that entered between two of another client has its turn between them.
 func fairRunEnds(c *harness) {
 	holder := Lock(c.T, c.Locker, c.ctx, "k")
 	first, second := c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")

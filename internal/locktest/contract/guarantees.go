@@ -89,8 +89,8 @@ func g7Nothing(c *harness) {
 	Await(c.T, func() bool { return connections() <= before })
 }
 
-// onlyExpiring requires that there is nothing in Redis but two counters, the
-// tombstone of an attempt in doubt, and the heartbeats of a fair lock.
+// onlyExpiring requires that Redis has only two counters, the tombstone of an attempt in
+// doubt, and the heartbeats of a fair lock.
 func (c *harness) onlyExpiring() {
 	c.T.Helper()
 	names := c.Keys()
@@ -105,7 +105,7 @@ func (c *harness) onlyExpiring() {
 		heartbeats = 2
 	}
 	if c.Kind.Fair || c.Kind.Nodes > 1 {
-		require.Positive(c.T, tombstones) // who was given up before its enter, or a node, was answered leaves one, too
+		require.Positive(c.T, tombstones) // also of an owner that was given up before an answer
 	} else {
 		require.Equal(c.T, 1, tombstones)
 	}

@@ -29,9 +29,9 @@ var longTenure, shortTenure, noHandover = 20 * time.Second, 50 * time.Millisecon
 // renewed meanwhile.
 var tenured = Options{Handover: &longTenure, FirstLease: 20 * time.Second}
 
-// lineUp is a holder of key, and so many waiters behind it, to which its hold may be
-// handed over one after the other, and then waiters with these terms. On a fair
-// lock kind such a hold has been granted by the queue, with those who follow.
+// lineUp is a holder of key and several waiters behind it, which its hold may serve in
+// turn, and then waiters with these terms. On a fair lock kind the queue has granted such a
+// hold, together with its run.
 func (c *harness) lineUp(key string, n int, then ...[]holdfast.LockOption) (holder *holdfast.Lease, waits []<-chan Acquired) {
 	c.T.Helper()
 	holder = Lock(c.T, c.Locker, c.ctx, key)
@@ -96,7 +96,7 @@ func handoverFences(c *harness) {
 	c.unlock(next)
 }
 
-// However many wait here, another process gets its turn.
+// However many waiters there are here, another process gets its turn.
 func handoverTenure(c *harness) {
 	stop := make(chan struct{})
 	ends := make(chan error, 4)
@@ -126,7 +126,7 @@ func handoverTenure(c *harness) {
 	c.Tidy("k")
 }
 
-// Who comes after the tenure has a hold of its own.
+// A waiter that comes after the tenure has a hold of its own.
 func handoverTenureOver(c *harness) {
 	holder, waits := c.lineUp("k", 2)
 	time.Sleep(shortTenure)
@@ -214,7 +214,7 @@ func handoverTainted(c *harness) {
 	c.free("k")
 }
 
-// That it has been undone since does not say that it will not arrive once more.
+// An undone call may still arrive once more.
 func handoverDoubt(c *harness) {
 	l, waits := c.lineUp("k", 1)
 	c.swallow(1, "recount")

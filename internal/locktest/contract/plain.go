@@ -8,13 +8,13 @@ import (
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// plainCases are what only lock kinds promise whose clients race for a key.
+// plainCases are the promises of lock kinds with racing clients only.
 var plainCases = []testCase{
 	{"Wait_CostsNoCommand", defaults, waitCosts},
 	{"Wait_InOrderBehindTheFirstAttempt", defaults, waitOrderFirst},
 }
 
-// A wait costs a subscription and so many looks, however many wait.
+// A wait costs a subscription and a fixed number of probes, however many waiters there are.
 func waitCosts(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "k")}
@@ -41,7 +41,7 @@ func waitCosts(c *harness) {
 	c.Tidy("k")
 }
 
-// Who found nobody before it goes before those that came during its attempt.
+// The caller of a first attempt goes before those that came during its attempt.
 func waitOrderFirst(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	hook, held := Holding("acquire")
@@ -56,8 +56,8 @@ func waitOrderFirst(c *harness) {
 	c.unlock(Got(c.T, second))
 }
 
-// mostSent is how often a command was sent, since the last call of commands, to the
-// node that it was sent to most often.
+// mostSent is how often a command was sent since the last call of commands, to the node
+// that got it most often.
 func (c *harness) mostSent(name string) (most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

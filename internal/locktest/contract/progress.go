@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// G1: one holder at a time. G4: whoever waits gets on.
+// G1: one holder at a time. G4: each waiter gets on.
 var progressCases = []testCase{
 	{"G1_OneHolderAtATime", defaults, g1OneHolder},
 	{"G4_CrashedHolderFreesTheKey", defaults, g4Crashed},
@@ -24,7 +24,7 @@ var progressCases = []testCase{
 }
 
 func g1OneHolder(c *harness) {
-	var n, inside int // guarded by the lock under test: the race detector looks, too
+	var n, inside int // guarded by the lock under test, as the race detector checks
 	var all sync.WaitGroup
 	errs := make(chan error, 8)
 	for i := range cap(errs) {
@@ -54,15 +54,14 @@ func g1OneHolder(c *harness) {
 	c.Tidy("k")
 }
 
-// Nobody tells that it is free.
+// No message says that it is free.
 func g4Crashed(c *harness) {
 	c.Server.Do(c.T, "HSET", "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
 	c.Server.Do(c.T, "PEXPIRE", "k", "300")
 	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
 }
 
-// A release after the refused attempt and before the subscription is not
-// missed.
+// A release after the refused attempt and before the subscription is not missed.
 func g4SubscribesFirst(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	hook, held := Holding("subscribe")
@@ -104,7 +103,7 @@ func g4Idle(c *harness) {
 	c.unlock(holder)
 }
 
-// The grant and the end of the wait race; who stays must get the lock.
+// The grant and the end of the wait race; a waiter that stays must get the lock.
 func g4Leaves(c *harness) {
 	holder := Lock(c.T, c.Locker, c.ctx, "k")
 	for range 300 {

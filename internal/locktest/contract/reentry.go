@@ -190,8 +190,8 @@ func reentryShared(c *harness) {
 	c.free("k")
 }
 
-// A nested call that is cancelled while it is under way leaves the count as it
-// was, also when it arrives later.
+// A nested call that is cancelled while it is under way leaves the count as it was, even if
+// it arrives later.
 func reentryCancelled(c *harness) {
 	l := Lock(c.T, c.Locker, c.ctx, "k")
 	hook, held := Holding("recount")

@@ -26,8 +26,8 @@ var replyCases = []testCase{
 	{"G5_FixedLeaseIsUndoneForAsLongAsItLasts", Options{Lease: 300 * time.Millisecond}, g5LongFixed},
 }
 
-// swallow loses the next replies to a script. So many must have come by the end of
-// the case.
+// swallow loses the next replies to a script. That many must have come by the end of the
+// case.
 func (c *harness) swallow(n int, scripts ...string) {
 	for range n {
 		lost := c.Proxy.SwallowReply(1, Is(scripts...))
@@ -101,7 +101,7 @@ func g5SingleEnter(c *harness) {
 	c.free("k")
 }
 
-// Also when it is the call that is lost.
+// The same for a lost call.
 func g5Leave(c *harness) {
 	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
 		l := Lock(c.T, c.Locker, c.ctx, "k")
@@ -116,7 +116,7 @@ func g5Leave(c *harness) {
 	}
 }
 
-// Also when it is the call that is lost. A repeat that finds nothing is no loss.
+// The same for a lost call. A repeat that finds nothing is no loss.
 func g5Release(c *harness) {
 	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
 		for _, times := range []int{1, 2} {

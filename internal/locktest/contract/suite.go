@@ -78,19 +78,18 @@ func (c *harness) note(node int, cmd []string) {
 	case "heartbeat":
 		c.heartbeats++
 	case "undo":
-		if len(c.sent) == 1 { // else it goes to those that are late to answer a round that has failed: who, is chance
+		if len(c.sent) == 1 { // else it goes to nodes that are late to answer a failed round, which is chance
 			c.sent[node] = append(c.sent[node], v)
 		}
 	default:
-		if v != "unsubscribe" || len(cmd) > 1 { // without a channel it is part of that look, too
+		if v != "unsubscribe" || len(cmd) > 1 { // without a channel it is part of that check
 			c.sent[node] = append(c.sent[node], v)
 		}
 	}
 }
 
-// noted is what locker's client has sent since the last call of commands: to a
-// quorum of nodes, as nobody waits until the others are sent anything. It is nil as
-// long as there are no such.
+// noted is what locker's client has sent, since the last call of commands, to a quorum of
+// nodes, as no caller waits for the others. It is nil while there is no such quorum.
 func (c *harness) noted() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +97,8 @@ func (c *harness) noted() []string {
 	return slices.Clone(sent)
 }
 
-// agreed is what has been sent to a quorum of nodes, if there is one, under mu. In
-// which order does not count: a node may be late on one connection only.
+// agreed is what has been sent to a quorum of nodes, if there is one, under mu. The order
+// does not count: a node may be late on one connection only.
 func (c *harness) agreed() (sent []string, ok bool) {
 	for _, one := range c.sent {
 		same := 0
@@ -129,8 +128,8 @@ func (c *harness) commands() (sent []string) {
 	return sent
 }
 
-// sentInOrder compares what was noted; on several nodes, of which one may be late on
-// one connection only, in any order.
+// sentInOrder compares the noted calls; on several nodes in any order, as one may be late on
+// one connection only.
 func (c *harness) sentInOrder(want, sent []string) {
 	c.T.Helper()
 	if c.Kind.Nodes > 1 {
@@ -196,7 +195,7 @@ func (c *harness) held(l holdfast.Locker, key string) {
 	require.Nil(c.T, lease)
 }
 
-// free requires that nobody has key.
+// free requires that key has no holder.
 func (c *harness) free(key string) {
 	c.T.Helper()
 	s, err := c.Other.Inspect(c.ctx, key)
@@ -204,7 +203,8 @@ func (c *harness) free(key string) {
 	require.Equal(c.T, holdfast.Status{Waiting: s.Waiting}, s)
 }
 
-// ended waits for the end of a lease, which must be told everywhere as why.
+// ended waits for the end of a lease, which all listeners must learn of, with the reason
+// why.
 func (c *harness) ended(l *holdfast.Lease, why error) {
 	c.T.Helper()
 	bound := l.Bind(c.ctx)
@@ -237,7 +237,7 @@ func (c *harness) away() {
 	c.Proxy.Cut()
 }
 
-// awayAfter does so when a script has been carried out, whose reply is lost.
+// awayAfter is away after Redis has run a script; its reply is lost.
 func (c *harness) awayAfter(script string) {
 	c.Proxy.OnReply(func(cmd []string) redistest.Verdict {
 		if !Is(script)(cmd) {

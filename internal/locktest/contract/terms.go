@@ -67,8 +67,7 @@ func termsEarly(c *harness) {
 	}
 }
 
-// Whoever has waited gets what it asked for, be it more or less than what it would
-// get without.
+// A waiter gets what it asked for, be it more or less than it would get without.
 func termsWaiter(c *harness) {
 	for _, lease := range []time.Duration{500 * time.Millisecond, time.Hour} {
 		their := Lock(c.T, c.Other, c.ctx, "k")

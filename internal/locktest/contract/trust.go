@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// G2: a lease ends in time by itself. G3: its loss is told.
+// G2: a lease ends in time by itself. G3: its loss is reported.
 var trustCases = []testCase{
 	{"G2_DeadlineCountsFromTheStart", Options{Lease: 3 * time.Second}, g2Anchor},
 	{"G2_ServerHangs", Options{Lease: time.Second}, g2ServerHangs},
@@ -125,7 +125,7 @@ func g2TooLate(c *harness) {
 	Await(c.T, func() bool { return len(c.Keys()) == 1 }, "its owner has no tombstone")
 }
 
-// Whatever became of the key, each lease is told long before its deadline.
+// Whatever became of the key, the loss of each lease is reported long before its deadline.
 func g3AtOnce(c *harness) {
 	deleted, taken, replaced := Lock(c.T, c.Locker, c.ctx, "deleted"), Lock(c.T, c.Locker, c.ctx, "taken"), Lock(c.T, c.Locker, c.ctx, "replaced")
 	inDo := make(chan error, 1)

@@ -52,7 +52,7 @@ func unlockTwice(c *harness) {
 	c.unlock(next)
 }
 
-// One of them has ended it.
+// One of two concurrent calls ends it.
 func unlockMany(c *harness) {
 	outer := Lock(c.T, c.Locker, c.ctx, "k")
 	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
@@ -74,7 +74,7 @@ func unlockMany(c *harness) {
 	c.free("k")
 }
 
-// Each entry tells the loss once.
+// Each entry reports the loss once.
 func unlockLost(c *harness) {
 	outer := Lock(c.T, c.Locker, c.ctx, "k")
 	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
@@ -87,7 +87,7 @@ func unlockLost(c *harness) {
 	}
 }
 
-// Redis tells it before any renewal does. The key may be another's by then.
+// Redis reports it before any renewal does. The key may be another's by then.
 func unlockFindsLoss(c *harness) {
 	for _, nested := range []bool{false, true} {
 		outer := Lock(c.T, c.Locker, c.ctx, "k")
@@ -106,7 +106,7 @@ func unlockFindsLoss(c *harness) {
 	}
 }
 
-// Also at the very moment, when nobody has been told yet.
+// Even at that very moment, before any listener is told.
 func unlockExpired(c *harness) {
 	for range 5 {
 		l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond))
@@ -114,7 +114,7 @@ func unlockExpired(c *harness) {
 			runtime.Gosched()
 		}
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
-		if c.Kind.Nodes == 0 { // a quorum releases what may outlive it on a node whose clock is slow
+		if c.Kind.Nodes == 0 { // a quorum releases holds that a node with a slow clock may keep for longer
 			require.NotContains(c.T, c.noted(), "release")
 		}
 		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)

@@ -106,7 +106,7 @@ func waitLocally(c *harness) {
 	c.Tidy("wanted")
 }
 
-// By hand-over, and where each lock comes from Redis, as those with terms do.
+// By hand-over, and with terms that take each lock from Redis.
 func waitOrder(c *harness) {
 	for _, calls := range [][]holdfast.LockOption{nil, {holdfast.MaxHold(time.Hour)}} {
 		holder := Lock(c.T, c.Locker, c.ctx, "k")

@@ -11,8 +11,8 @@ import (
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// broken is a lock kind that does not exclude: one Lock in a hundred gives a lease
-// without asking anybody. The check of exclusion must find it.
+// broken is a lock kind that does not exclude: one Lock in a hundred gives a lease without
+// asking Redis. The check of exclusion must find it.
 func broken(d Kind) Kind {
 	return Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (holdfast.Locker, error) {
 		l, err := d.New(client, o)
@@ -32,7 +32,7 @@ func (l brokenLocker) Lock(ctx context.Context, key string, c ...holdfast.LockOp
 	return forge(key, l.lease), nil
 }
 
-// forge makes a lease that nobody gave.
+// forge makes a lease that no server gave.
 func forge(key string, lease time.Duration) *holdfast.Lease {
 	l := holdfast.NewLease(forged{key, time.Now().Add(lease)})
 	return &l

@@ -30,8 +30,8 @@ type Breaches struct {
 	Disorder []string // a lease with a fence not above those of earlier leases
 }
 
-// Check sorts the intervals and sweeps over each key. Leases that were
-// over before their acquire returned count for nothing: nobody believed in them.
+// Check sorts the intervals and sweeps over each key. Leases that were over before their
+// acquire returned do not count: no holder believed in them.
 func Check(all []Interval) (b Breaches) {
 	byKey := map[string][]Interval{}
 	for _, i := range all {

@@ -108,7 +108,7 @@ type actor struct {
 	*history
 	id      int
 	locker  holdfast.Locker
-	alone   bool // nobody else uses the locker
+	alone   bool // no other worker uses the locker
 	renewed bool // leases are renewed; else fixed
 }
 

@@ -33,7 +33,7 @@ func TestLockModel(t *testing.T) {
 		"refused by a holder": {[]porcupine.Operation{
 			at(wasAcquired, 1, 0, 1), at(wasRefused, 0, 2, 5), at(wasReleased, 1, 3, 4),
 		}, true},
-		"refused by nobody": {[]porcupine.Operation{
+		"refused without a holder": {[]porcupine.Operation{
 			at(wasAcquired, 1, 0, 1), at(wasReleased, 1, 2, 3), at(wasRefused, 0, 4, 5),
 		}, false},
 		"released by another": {[]porcupine.Operation{

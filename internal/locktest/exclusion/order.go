@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// orderCheck follows the queues of a fair lock through all that Redis does, and
-// finds whoever was granted a key before one that had entered earlier, unless that
-// one's client did not hear it in the same call.
+// orderCheck follows the queues of a fair lock through all that Redis does. It finds owners
+// that got a key before one that had entered earlier, unless the earlier one's client did
+// not receive its grant in the same call.
 type orderCheck struct {
 	queues map[string]*orderedQueue // by the queue's name
 	locks  map[string]*orderedQueue // by the key
@@ -26,7 +26,7 @@ type orderedQueue struct {
 	key         string
 	waiting     []string
 	holder      string
-	run         []string        // who followed the holder in the queue without a gap, of its client
+	run         []string        // neighbours behind the holder in the queue, of its client
 	call        int             // in which the key was last taken
 	undelivered map[string]bool // clients that did not hear, in that call
 	entered     []string        // all that ever did, in their order
@@ -71,7 +71,7 @@ func (o *orderCheck) see(c redistest.Command) {
 		case "LTRIM":
 			n, _ := strconv.Atoi(args[0])
 			q.waiting = q.waiting[min(n, len(q.waiting)):]
-		case "LSET": // who leaves with others takes the first one's name, and goes with it
+		case "LSET": // an owner that leaves with others is renamed to the first one, and removed with it
 			i, _ := strconv.Atoi(args[0])
 			q.waiting[i] = args[1]
 		case "LREM":
@@ -97,8 +97,8 @@ func (o *orderCheck) see(c redistest.Command) {
 	}
 }
 
-// remove takes so many that are called owner out of the queue, from its end if they are
-// less than none, as LREM does.
+// remove takes that many elements called owner out of the queue, from its end if the number
+// is negative, as LREM does.
 func (q *orderedQueue) remove(count, owner string) {
 	n, _ := strconv.Atoi(count)
 	if n < 0 {
@@ -131,7 +131,7 @@ func (o *orderCheck) taken(q *orderedQueue, owner string) {
 		}
 	}
 	q.holder, q.run = owner, nil
-	if at < 0 { // it took a key for which nobody waited
+	if at < 0 { // it took a key without waiters
 		return
 	}
 	for _, next := range q.waiting[at+1:] {
@@ -142,9 +142,9 @@ func (o *orderCheck) taken(q *orderedQueue, owner string) {
 	}
 }
 
-// served takes in who has had its turn in the hold that a release ends. They must
-// have followed its owner in the queue, in this order; who has left meanwhile is
-// missing. What is called counts when it is done: Redis may not know the script.
+// served notes the owners that had their turn in the hold that a release ends. They must
+// have followed its owner in the queue, in this order, without those that have left
+// meanwhile. A call counts when it is done: Redis may not know the script.
 func (o *orderCheck) served(q *orderedQueue) {
 	keys, _ := strconv.Atoi(o.call[2])
 	args := o.call[3+keys:] // settings, owner, last fence, served

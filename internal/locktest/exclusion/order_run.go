@@ -87,8 +87,8 @@ func RunOrder(t *testing.T, d Kind) {
 	require.Greater(t, q.inRuns, grants/200)
 }
 
-// RunOrderControl makes a short run in which somebody moves the last of the queue
-// to its front. The check must find that.
+// RunOrderControl makes a short run with a client that moves the last of the queue to its
+// front. The check must find that.
 func RunOrderControl(t *testing.T, d Kind) {
 	o := orderRun(t, d, 500, func(s *redistest.Server) {
 		_, _ = s.TryDo("EVAL", `if redis.call('LLEN', KEYS[1]) > 2 then redis.call('LMOVE', KEYS[1], KEYS[1], 'RIGHT', 'LEFT') end`, "1", QueueOf("k"))
@@ -108,7 +108,7 @@ func (o *orderCheck) inOrder(t testing.TB, key string) {
 	require.Equal(t, len(q.entered), len(q.granted))
 }
 
-// orderRun returns when so many grants were made. disturb is called all the time.
+// orderRun returns after that many grants. It calls disturb all the time.
 func orderRun(t *testing.T, d Kind, grants int, disturb func(*redistest.Server)) *orderCheck {
 	s := redistest.Start(t)
 	o := newOrderCheck("k")

@@ -37,7 +37,7 @@ func Run(t *testing.T, d Kind) {
 	// A run whose processes or faults stood still proves nothing.
 	seconds := int(length / time.Second)
 	want := least{grants: 250 * seconds, killed: seconds / 10, lost: seconds / 10}
-	if d.Fair { // nobody goes before the one that has the turn, who may be hit just now
+	if d.Fair { // no other goes before the one that has the turn, which may be hit now
 		want.grants = 50 * seconds
 	}
 	run, faults := exclusionRun(t, d, length, want)

@@ -182,7 +182,7 @@ func (g *Gate) enter() (ctx context.Context, leave func()) {
 	return g.ctx, g.inside.RUnlock
 }
 
-// Open lets those in who wait.
+// Open lets waiting callers in.
 func (g *Gate) Open(ctx context.Context) {
 	if g.cancel != nil {
 		defer g.inside.Unlock()
@@ -208,7 +208,7 @@ func expected(err error) bool {
 	return false
 }
 
-// HoldTime is mostly nothing or little, sometimes longer than the lease.
+// HoldTime is usually zero or short, sometimes longer than the lease.
 func HoldTime(random *rand.Rand) time.Duration {
 	most := 2 * exclusionLease
 	switch n := random.IntN(1000); {

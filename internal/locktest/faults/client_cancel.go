@@ -239,8 +239,8 @@ func testCancelledDuringCleanUp(t *testing.T, d Kind) {
 	}
 }
 
-// A waiter leaves while the key is being granted. What would give it back is lost
-// for as long as the lease lasts: nobody may keep that hold alive beyond.
+// A waiter leaves while the key is being granted. The call that would give it back is lost
+// for as long as the lease lasts: nothing may keep that hold alive beyond.
 func testGrantForNobody(t *testing.T, d Kind) {
 	const lease = 3 * time.Second // so that it is still there when that is looked at
 	r := newHarness(t, d, Options{Lease: lease, Stale: lease, FirstLease: lease})

@@ -59,8 +59,8 @@ func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <
 	return sent, answered
 }
 
-// An acquire is held up on its way, its connection is lost, and the clean-up
-// overtakes it. Whoever gave up must not be made the holder when it arrives.
+// An acquire is held up on its way, its connection is lost, and the clean-up overtakes it.
+// The caller has given up, and must not become the holder when the acquire arrives.
 func testAcquireArrivesLate(t *testing.T, d Kind) {
 	for name, how := range map[string]struct {
 		fenced bool
@@ -133,7 +133,7 @@ func testWritesPaused(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// A nested call arrives when its lease is over and somebody else holds the key.
+// A nested call arrives when its lease is over and another owner holds the key.
 func testNestedArrivesLate(t *testing.T, d Kind) {
 	var s Sockets
 	r := newHarness(t, d, Options{Lease: Long}, s.Dialled)

@@ -221,8 +221,8 @@ func testPausedWhileAcquiring(t *testing.T, d Kind) {
 	Gone(t, s, "k")
 }
 
-// A renewal that was on its way when the lease ended finds nobody's hold, and
-// then another's: it changes neither.
+// A renewal that was on its way when the lease ended finds no hold, and then another's: it
+// changes neither.
 func testRenewalArrivesLate(t *testing.T, d Kind) {
 	r := newHarness(t, d, Options{Lease: pausedLease})
 	next := d.Open(t, r.Server.Client(t), Options{Lease: Long})

@@ -28,7 +28,7 @@ func testSentElsewhere(t *testing.T, d Kind) {
 	refused := func(err error) {
 		t.Helper()
 		RequireSentinel(t, err, nil)
-		require.Regexp(t, "MOVED|CROSSSLOT", err.Error()) // where a call has the marker, too, which is in another slot
+		require.Regexp(t, "MOVED|CROSSSLOT", err.Error()) // a call may also have the marker, which is in another slot
 	}
 	ctx := Bounded(t)
 	_, err := locker.TryLock(ctx, "k")

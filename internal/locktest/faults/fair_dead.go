@@ -106,8 +106,8 @@ func (r *deadRig) next(l *holdfast.Lease, waiting <-chan Acquired) *holdfast.Lea
 	return l
 }
 
-// Nobody is passed over, and the dead cost nothing: they do not hear. They would be
-// taken for alive for a minute.
+// No waiter is passed over, and the dead cost nothing, as their messages have no receiver.
+// By their heartbeats they would count as alive for a minute.
 func testWaitersKilled(t *testing.T, d Kind) {
 	r := newDeadRig(t, d, Long)
 	head := r.child(1, 1)
@@ -152,7 +152,7 @@ func testThousandKilled(t *testing.T, d Kind) {
 	require.NoError(t, r.next(r.holder, first).Unlock(Bounded(t)))
 }
 
-// Who has been told dies before it could say so: the key is free after the short
+// A waiter dies after its grant, before it could use it: the key is free after the short
 // first lease.
 func testGrantedAndKilled(t *testing.T, d Kind) {
 	r := newDeadRig(t, d, time.Second)

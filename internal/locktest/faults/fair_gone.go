@@ -14,8 +14,8 @@ import (
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// Owners of which nobody here knows any more, but Redis may: none comes back, and
-// none keeps a place or the key.
+// Owners that no caller here has, but that Redis may know: none comes back, and none keeps
+// a place or the key.
 
 func init() {
 	registerFair("F7_EnterArrivesAfterTheLoss", testEnterAfterLoss)
@@ -24,18 +24,18 @@ func init() {
 	registerFair("F24_LostInARun", testLostInARun)
 }
 
-// stranger is an owner of a client that nobody knows.
+// stranger is an owner of an unknown client.
 const stranger = "00000000-0000-4000-8000-000000000000:01"
 
-// lineOver returns when the client of that owner does not look after the key's queue
-// any more, as nobody of it waits.
+// lineOver returns when the client of that owner no longer looks after the key's queue, as
+// it has no waiters.
 func (r *harness) lineOver(key, owner string) {
 	r.T.Helper()
 	Await(r.T, func() bool { return Listeners(r.T, r.Server, InboxOf(key, owner)) == 0 })
 }
 
-// An enter is held up on its way and sent again; its owner is served and loses the
-// key. When the first arrives, nobody enters by it, whether or not others wait.
+// An enter is held up on its way and sent again; its owner is served and loses the key. When
+// the first call arrives, it puts no owner into the queue, whether or not others wait.
 func testEnterAfterLoss(t *testing.T, d Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func testEnterAfterWait(t *testing.T, d Kind) {
 				s.Drop()
 				Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
 				Within(t, arrived)    // the second
-				r.InLine(ctx, "k", 2) // who enters after the answer
+				r.InLine(ctx, "k", 2) // one enters after the answer
 			}
 			cancel()
 			require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
@@ -109,8 +109,9 @@ func testEnterAfterWait(t *testing.T, d Kind) {
 	}
 }
 
-// Redis refuses to let go of one that has given up. Then it grants the key to it, by
-// a call of this client, of which nobody waits any more: it is given back at once.
+// Redis refuses to remove an owner that has given up. Then it grants the key to that owner,
+// by a call of this client, which has no waiter for it any more: the key is given back at
+// once.
 func testGrantAfterLine(t *testing.T, d Kind) {
 	gaveUp := make(chan struct{}, 1)
 	r := newHarness(t, d, Options{
@@ -147,8 +148,8 @@ func (l toldWhen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Somebody else has the key that a run was granted, of which one was served. When
-// its client finds out, the run's place is given up, whether or not others wait.
+// Another owner has the key that a run was granted, after one member was served. When its
+// client finds out, it gives up the run's place, whether or not others wait.
 func testLostInARun(t *testing.T, d Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +167,7 @@ func testLostInARun(t *testing.T, d Kind) {
 			r.Server.Do(t, "EVAL", "redis.call('HSET', KEYS[1], ARGV[1], 1) redis.call('HDEL', KEYS[1], ARGV[2])",
 				"1", "k", stranger, lost.Owner())
 			Within(t, lost.Done())
-			Await(t, func() bool { return slices.Equal(behind, Queued(t, r.Server, "k")) }, "who was served stands in the queue")
+			Await(t, func() bool { return slices.Equal(behind, Queued(t, r.Server, "k")) }, "a served owner stands in the queue")
 			r.Server.Do(t, "DEL", "k")
 			if others {
 				require.NoError(t, Got(t, last).Unlock(Bounded(t)))

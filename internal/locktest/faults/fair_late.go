@@ -10,8 +10,7 @@ import (
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// Calls and answers that arrive when nobody needs them any more, and places that are
-// lost.
+// Calls and answers that arrive when they are no longer needed, and places that are lost.
 
 func init() {
 	registerFair("F6_EnterArrivesAfterTheRelease", testEnterAfterRelease)
@@ -19,9 +18,9 @@ func init() {
 	registerFair("F24_PlacesLostOneAfterAnother", testPlacesLost)
 }
 
-// An enter is held up on its way and sent again; its owner is served and unlocks.
-// When the first arrives, nobody enters by it. No heartbeat would clear up: who is silent
-// is dead much later.
+// An enter is held up on its way and sent again; its owner is served and unlocks. When the
+// first call arrives, it puts no owner into the queue. No heartbeat would repair that: a
+// silent client is dead much later.
 func testEnterAfterRelease(t *testing.T, d Kind) {
 	for name, c := range map[string]struct {
 		run  bool
@@ -85,9 +84,8 @@ func testPlacesLost(t *testing.T, d Kind) {
 	require.NoError(t, Got(t, second).Unlock(Bounded(t)))
 }
 
-// A confirmation has set the lease, and its answer comes when that is over and
-// another has the key. Nobody is given a lease that has ended: the waiter enters
-// again.
+// A confirmation has set the lease, and its answer comes when that is over and another has
+// the key. No caller gets a lease that has ended: the waiter enters again.
 func testConfirmedTooLate(t *testing.T, d Kind) {
 	const lease = 2 * time.Second // less than a call may take
 	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})

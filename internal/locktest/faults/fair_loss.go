@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// fairLossCases are what the rows of lost answers mean to a queue: nobody enters
-// twice, and a key that was granted in a lost answer is found by a heartbeat.
+// fairLossCases are the rows of lost answers for a queue: no waiter enters twice, and a
+// heartbeat finds a key that was granted in a lost answer.
 var fairLossCases = []lossCase{
 	{"enter", false, enterUnanswered},
 	{"enter/with a grant", true, enterGrantUnanswered},
@@ -30,8 +30,8 @@ func init() {
 	registerFair("F18_GrantedWhileEntering", testGrantedWhileEntering)
 }
 
-// inRun has two waiters served in one run after before, and returns the lease of the
-// second. A waiter whose client has not yet heard that it is in the queue is no member.
+// inRun lets two waiters be served in one run after before, and returns the lease of the
+// second. A waiter is no member if its client does not know yet that it is in the queue.
 func (r *harness) inRun(before holdfast.Locker) *holdfast.Lease {
 	r.T.Helper()
 	for range 20 {
@@ -48,7 +48,7 @@ func (r *harness) inRun(before holdfast.Locker) *holdfast.Lease {
 		}
 		require.NoError(r.T, member.Unlock(Bounded(r.T)))
 	}
-	require.Fail(r.T, "nobody was served in a run")
+	require.Fail(r.T, "no waiter was served in a run")
 	return nil
 }
 
@@ -123,8 +123,8 @@ func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 	r.served(staying, 0)
 }
 
-// Who leaves has been granted the key, and its leave grants it to the next of the
-// same locker.
+// A waiter that leaves has got the key, and its leave grants it to the next of the same
+// locker.
 func leaveGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := Lock(t, r.Other, Bounded(t), "k")
 	ctx, cancel := context.WithCancel(Bounded(t))
@@ -162,7 +162,7 @@ func heartbeatUnanswered(t *testing.T, r *harness, lose func(string) <-chan stru
 	r.served(waiting, 0)
 }
 
-// Nobody has told that the key is free: the heartbeat grants it.
+// No message says that the key is free: the heartbeat grants it.
 func heartbeatGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)

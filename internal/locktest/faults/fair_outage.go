@@ -67,8 +67,8 @@ func cutBetweenHeartbeats(w *Proxies, name string) (seen *atomic.Int64) {
 	return seen
 }
 
-// No enter is answered for longer than a wait may last without Redis, while heartbeats
-// are. Who cannot enter is told so; who waits in the queue waits on.
+// No enter is answered for longer than a wait may last without Redis, while heartbeats are.
+// A caller that cannot enter gets the error; a waiter in the queue waits on.
 func testNobodyCanEnter(t *testing.T, d Kind) {
 	const outage = 4 * time.Second // the cuts cost some heartbeats as well, but not all of it
 	r := newHarness(t, d, Options{Lease: Long, Stale: time.Second, MaxOutage: ptr(outage)})
@@ -87,7 +87,7 @@ func testNobodyCanEnter(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// No leave is answered, and until then nobody enters: the same.
+// The same while no leave is answered, and so no waiter enters.
 func testNobodyCanLeave(t *testing.T, d Kind) {
 	// The cuts cost some heartbeats as well, but not all of five seconds.
 	r := newHarness(t, d, Options{Lease: Long, Stale: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
@@ -160,8 +160,8 @@ func testCancelledEnter(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// No enter is answered until nobody wants to enter any more, so that none tells of
-// the outage's end: that a leave is answered does. What comes later is not told of it.
+// No enter is answered until no waiter wants to enter any more, so none shows the end of
+// the outage; an answered leave does. Later callers do not get the error.
 func testOutageEnds(t *testing.T, d Kind) {
 	r := newHarness(t, d, Options{Lease: Long, Stale: Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
@@ -195,8 +195,8 @@ func testOutageEnds(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// A look that is not answered keeps nobody from leaving for longer than any call,
-// however long silent clients are counted as alive.
+// An unanswered heartbeat keeps no waiter from leaving for longer than any other call,
+// however long silent clients count as alive.
 func testLookUnanswered(t *testing.T, d Kind) {
 	const lease = 3 * time.Second
 	r := newHarness(t, d, Options{Lease: lease, Stale: Long, FirstLease: Long})

@@ -21,7 +21,7 @@ func init() {
 	registerFair("F15_PlaceLostInALongSilence", testLostInSilence)
 }
 
-// Java drops whoever has not moved on its score for half a minute, however long our
+// Java drops a waiter with a score that has not moved for half a minute, however long our
 // own clients may be silent.
 func testHeartbeatsInTime(t *testing.T, d Kind) {
 	r := newHarness(t, d, Options{Lease: Long, Stale: 10 * Long, FirstLease: 10 * Long})
@@ -94,7 +94,7 @@ func testManyHeartbeatsAtOnce(t *testing.T, d Kind) {
 	for key := range names {
 		Await(t, func() bool { return len(Queued(t, r.Server, key)) == 1 })
 	}
-	time.Sleep(stale / 8) // who has just entered needs no heartbeat
+	time.Sleep(stale / 8) // a waiter that has just entered needs no heartbeat
 	var mu sync.Mutex
 	heartbeatsSent := map[string]bool{}
 	r.Proxy.OnReply(func(cmd []string) redistest.Verdict {

@@ -44,8 +44,8 @@ func (r *harness) counting() (count func(verb string) int) {
 	}
 }
 
-// trustedInRedis requires that Redis gives key to nobody else before the lease's
-// trusted deadline.
+// trustedInRedis requires that Redis gives key to no other owner before the lease's trusted
+// deadline.
 func (r *harness) trustedInRedis(l *holdfast.Lease) {
 	r.T.Helper()
 	require.Equal(r.T, l.Owner(), r.Owner(l.Key()))
@@ -159,8 +159,8 @@ func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// Who was granted the key leaves before it hears. The key is the next one's, and the
-// message is believed by nobody.
+// A waiter with a grant leaves before it receives the message. The key goes to the next,
+// and no waiter believes the message.
 func testMessageAfterLeave(t *testing.T, d Kind) {
 	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
@@ -187,9 +187,9 @@ func testMessageAfterLeave(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// One that was served in a run stands in the queue until the run is over. If the key
-// is taken away before, it is granted once more, though nobody waits: it is given
-// back at once.
+// An owner that was served in a run stands in the queue until the run is over. If the key
+// is taken away before, Redis grants it to that owner once more, though none waits: the key
+// is given back at once.
 func testGrantAfterTurn(t *testing.T, d Kind) {
 	const never = 10 * Long
 	r := newHarness(t, d, Options{Lease: never, FirstLease: never, Stale: never, Handover: ptr(Long)})
@@ -231,8 +231,8 @@ func testForcedWhileConfirming(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// A heartbeat has found the grant, nobody else waited, and so nobody remembers it; then
-// the message comes, and somebody else waits. The key stays the holder's.
+// A heartbeat has found the grant, and no other waiter was there, so nothing remembers it.
+// Then the message comes, while another waits. The key stays the holder's.
 func testMessageInNewLine(t *testing.T, d Kind) {
 	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")

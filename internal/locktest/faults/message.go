@@ -187,8 +187,8 @@ func testChannelForbidden(t *testing.T, d Kind) {
 	Await(t, func() bool { return !Exists(t, s, "k") }) // a quorum need not wait for all its nodes
 }
 
-// One who hears nothing has its turn, though others want the key all the time and hand
-// it to one another.
+// A locker without messages gets its turn, even if others want the key all the time and
+// hand it to one another.
 func testMuteAmongOthers(t *testing.T, d Kind) {
 	s := d.Start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
@@ -198,7 +198,7 @@ func testMuteAmongOthers(t *testing.T, d Kind) {
 	var others sync.WaitGroup
 	defer others.Wait()
 	defer cancel()
-	for range 3 { // of whom two wait at every moment
+	for range 3 { // two of them wait at every moment
 		other := d.Open(t, s.Client(t), o)
 		others.Go(func() {
 			for ctx.Err() == nil {

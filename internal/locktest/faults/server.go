@@ -215,9 +215,8 @@ func testOutage(t *testing.T, d Kind, o outage) {
 	immortal(t, s)
 }
 
-// immortal requires that each lock of ours, and what belongs to one, has an
-// expiry; but a queue, which lasts as long as somebody waits, and the marker of a
-// quorum's node.
+// immortal requires that each lock of ours, and all that belongs to it, has an expiry,
+// except a queue, which lasts as long as its waiters, and the marker of a quorum's node.
 func immortal(t testing.TB, s Topology) {
 	t.Helper()
 	for _, one := range s {

@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// awayOptions have a lease that is renewed in time on a slow machine, too; several
+// awayOptions have a lease that is renewed in time even on a slow machine; several
 // nodes answer within a tenth of it or not at all.
 func awayOptions() Options {
 	const lease = 4 * time.Second

@@ -25,7 +25,7 @@ func init() {
 	register("F30_HeldLocksLiveOn", testMemoryHeld)
 }
 
-// Scripts are forgotten again and again, and nobody notices.
+// Redis forgets the scripts again and again, without any effect.
 func testScriptFlush(t *testing.T, d Kind) {
 	s := d.Start(t)
 	const lease = 3 * time.Second

@@ -35,8 +35,8 @@ func onClock(t *testing.T, d Kind, lockers int) (*redistest.Server, []holdfast.L
 	return s, ls
 }
 
-// A jump ahead ends all leases in Redis: the holder is told at its next renewal,
-// those who wait go on to be served, and fences grow.
+// A jump ahead ends all leases in Redis: the holder learns of it at its next renewal,
+// waiters go on to be served, and fences grow.
 func clockAhead(t *testing.T, d Kind) {
 	s, l := onClock(t, d, 3)
 	ctx := Bounded(t)

@@ -52,7 +52,8 @@ func testForbiddenAmongLeases(t *testing.T, d Kind) {
 	}
 }
 
-// Who waits for the forbidden key is told; all others keep their places and are served.
+// A waiter for the forbidden key gets the error; all others keep their places and are
+// served.
 func testForbiddenAmongWaiters(t *testing.T, d Kind) {
 	s := d.Start(t)
 	leastUser(t, d, s)

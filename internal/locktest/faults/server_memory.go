@@ -41,9 +41,9 @@ func evict(t *testing.T) func(Topology) {
 	}
 }
 
-// testForgotten has Redis lose the lock. The holder is told at the next renewal
-// and nothing brings the lock back; who waits elsewhere gets it, with a larger
-// fence, and keeps it.
+// testForgotten makes Redis lose the lock. The holder learns of it at the next renewal, and
+// nothing brings the lock back. A waiter elsewhere gets it, with a larger fence, and keeps
+// it.
 func testForgotten(t *testing.T, d Kind, lease time.Duration, forget func(Topology), args ...string) {
 	s := d.Start(t, args...)
 	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, MaxLease: lease})
@@ -108,7 +108,7 @@ func testNextCallTells(t *testing.T, d Kind) {
 	require.NoError(t, now.Unlock(Bounded(t)))
 }
 
-// Redis is away for a while and comes back empty: whoever waited goes on.
+// Redis is away for a while and comes back empty: waiters go on.
 func testRestartRiddenOut(t *testing.T, d Kind) {
 	s := d.Start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: Long, Unguarded: true})

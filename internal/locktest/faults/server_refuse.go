@@ -70,8 +70,8 @@ func leastUser(t *testing.T, d Kind, s Topology) {
 	s.Do(t, rule...)
 }
 
-// testRefused requires that what waiting cannot cure is told at once, as it is,
-// to those who ask and to those who wait already.
+// testRefused requires that new callers and waiters get an error that waiting cannot cure
+// at once, as it is.
 func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin func(Topology)) {
 	s := d.Start(t)
 	leastUser(t, d, s)
@@ -175,10 +175,9 @@ func testKeyReplaced(t *testing.T, d Kind) {
 	require.ErrorIs(t, l.Err(), holdfast.ErrReleased)
 }
 
-// Each command is taken from the user in turn, and then every call is made: with
-// and without fences, free, nested, waiting, unlocked and lost. Each ends well or
-// says why, nothing is left half done, and nobody is kept out for longer than a
-// lease.
+// Each command is taken from the user in turn, and then every call is made: with and
+// without fences, free, nested, waiting, unlocked and lost. Each ends well or says why,
+// nothing is left half done, and no caller is kept out for longer than a lease.
 func testEachCommandTakenAway(t *testing.T, d Kind) {
 	for _, command := range append(commandsOf(d), "subscribe", "unsubscribe") {
 		t.Run(command, func(t *testing.T) {
