@@ -85,8 +85,7 @@ func TestPausedHolder(t *testing.T) {
 	})
 }
 
-// A waiter that was killed does not keep the lock from those who live, of either
-// language.
+// A killed waiter does not keep the lock from live ones, of either language.
 func TestKilledWaiter(t *testing.T) {
 	victims(t, options{Stale: time.Second, FirstLease: time.Second}, func(p pair) {
 		holder, dead := p.waiter, p.holder

@@ -21,8 +21,8 @@ type deadQueue struct {
 	behind line
 }
 
-// deadHeads has an agent of each language at the head of four queues, of which each
-// is held by either language, and has either next to the head.
+// deadHeads puts an agent of each language at the head of four queues: for each language of
+// the holder, with either language next to the head.
 func deadHeads(t *testing.T, run func(t *testing.T, head *agent, queues []deadQueue)) {
 	needJava(t)
 	o := options{Lease: 30 * time.Second, Stale: time.Second, FirstLease: time.Second}
@@ -74,8 +74,8 @@ func allServed(queues []deadQueue, most time.Duration) {
 	}
 }
 
-// A dead head costs those behind it a moment: Java 250 ms, as nobody listens for it,
-// Go the time after which its client's heartbeat is stale, and a heartbeat more.
+// A dead head costs those behind it a moment: Java 250 ms, as its message has no receiver,
+// Go the time until its client's heartbeat is stale, and one heartbeat.
 func TestFair_DeadHead(t *testing.T) {
 	t.Parallel()
 	deadHeads(t, func(t *testing.T, head *agent, queues []deadQueue) {

@@ -32,9 +32,9 @@ func serverTime(t testing.TB, s *redistest.Server) time.Time {
 	return time.Unix(seconds, micros*1000)
 }
 
-// Java means to wait for 5 minutes, from when those before it are done; Go stands 5
-// minutes ahead for each that Java may subtract, so that nobody is thrown out.
-// Whoever holds the lock plays no part.
+// Java means to wait for 5 minutes after those before it are done. Go stands 5 minutes
+// ahead for each that Java may subtract, so that no waiter is thrown out. The holder plays
+// no part.
 func TestFair_Scores(t *testing.T) {
 	t.Parallel()
 	const slack = 10 * time.Second

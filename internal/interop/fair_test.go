@@ -17,7 +17,7 @@ import (
 // mixedThreads is how many of each language wait in one queue.
 const mixedThreads = 8
 
-// line is those who wait for a fair lock, in the order in which they entered.
+// line is the waiters of a fair lock, in the order in which they entered.
 type line struct {
 	t     testing.TB
 	s     *redistest.Server
@@ -32,7 +32,7 @@ func (l *line) enter(h hand) {
 	l.entering(h, h.waits())
 }
 
-// entering is enter for one whose wait has begun.
+// entering is enter for a wait that has begun.
 func (l *line) entering(h hand, wait <-chan answer) {
 	l.t.Helper()
 	l.hands, l.waits = append(l.hands, h), append(l.waits, wait)
@@ -80,8 +80,8 @@ func TestFair_Mixed(t *testing.T) {
 	}
 }
 
-// Eight and eight that come again and again: the order is kept, nobody loses a place
-// and nobody starves, as told by all that Redis does.
+// Eight and eight that come again and again: the order is kept, no waiter loses a place
+// and none starves, by all that Redis does.
 func TestFair_Cycles(t *testing.T) {
 	none := time.Duration(0)
 	needJava(t)
@@ -135,7 +135,7 @@ func TestFair_Cycles(t *testing.T) {
 	tidy(t, s, "k")
 }
 
-// Whose time is over in the middle of the queue takes nobody's turn.
+// A waiter that gives up in the middle of the queue takes no turn from another.
 func TestFair_TimeOuts(t *testing.T) {
 	s, agents := start(t, longLeases, twoAgents...)
 	for i, holder := range agents {

@@ -94,7 +94,7 @@ func (w *goWork) acquire(key string) (*holdfast.Lease, error) {
 	return acquire(context.Background(), w.locker, c)
 }
 
-// visits is what Work.java does in its section, too.
+// visits does in its section what Work.java does.
 var visits = rueidis.NewLuaScript(`
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return -1 end
 return redis.call('INCRBY', KEYS[2], ARGV[2])

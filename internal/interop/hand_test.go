@@ -78,7 +78,7 @@ func (h hand) refused() {
 	require.Equal(h.t, notOwner, h.do(h.t, h.command("unlock")).Error)
 }
 
-// sees requires that somebody holds the lock with so many entries; "": nobody.
+// sees requires that the lock is held with that many entries; "": free.
 func (h hand) sees(owner string, entries int) {
 	h.t.Helper()
 	a := h.do(h.t, h.command("inspect"))
@@ -165,9 +165,9 @@ func listeners(t testing.TB, s *redistest.Server, channel string) int64 {
 	return all[channel]
 }
 
-// awaitWaiters waits until so many clients wait for a plain lock, or so many
-// threads stand in the queue of a fair one and the last of them listens: Java does
-// so only after it has entered, and has but a short turn until then.
+// awaitWaiters waits until that many clients wait for a plain lock, or until the queue of a
+// fair one has that many threads and the last of them listens: Java subscribes only after
+// it has entered, and has a short turn until then.
 func awaitWaiters(t testing.TB, s *redistest.Server, kind, key string, n int64) {
 	t.Helper()
 	if !strings.HasPrefix(kind, "fair") {
@@ -183,7 +183,7 @@ func awaitWaiters(t testing.TB, s *redistest.Server, kind, key string, n int64) 
 	}
 }
 
-// tail is who stands last in a queue.
+// tail is the last owner in a queue.
 func tail(t testing.TB, s *redistest.Server, key string) string {
 	t.Helper()
 	m := s.Do(t, "LINDEX", queueOf(key), "-1")

@@ -86,8 +86,8 @@ func nodesArePlainLocks(t quorumRig) {
 	}
 }
 
-// What Java holds on one node is missing to a quorum, on two it is in its way; and
-// Java's release wakes who waits.
+// Java holds the lock on one node, where a quorum lacks it, or on two, where it is in the
+// way. Java's release wakes the waiter.
 func javaHoldsNodes(t quorumRig) {
 	r := t
 	one := r.java[0].lock().Text

@@ -13,15 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// javaTurn is for how long a Java waiter keeps its turn if nobody heard that it has
-// come, since it subscribes only after it has entered, less what is lost to
-// rounding. On a busy machine it may be late; those of its program that follow and
-// do not listen yet are dropped with it.
+// javaTurn is how long a Java waiter keeps its turn if its message had no receiver, as it
+// subscribes only after it has entered, less rounding. On a busy machine it may be late;
+// those of its program that follow and do not listen yet are dropped with it.
 const javaTurn = 245 * time.Millisecond
 
-// order follows the queue of a fair lock through all that Redis does, and finds
-// whoever got the lock out of turn, and whoever lost its place without having had
-// its turn. That holds where nobody dies and no connection is cut.
+// order follows the queue of a fair lock through all that Redis does. It finds owners that
+// got the lock out of turn, or lost their place without having had their turn. That holds
+// as long as no process dies and no connection is cut.
 type order struct {
 	key, queue string
 	now        time.Time
@@ -81,8 +80,8 @@ func (o *order) see(c redistest.Command) {
 	}
 }
 
-// remove takes so many that are called owner out of the queue, from its end if they are
-// less than none, as LREM does; Java's 0 means all.
+// remove takes that many elements called owner out of the queue, from its end if the number
+// is negative, as LREM does; Java's 0 means all.
 func (o *order) remove(count, owner string) {
 	n, _ := strconv.Atoi(count)
 	if n < 0 {

@@ -153,7 +153,7 @@ func sharedReentry(p pair) {
 	p.waiter.unlock()
 }
 
-// Nobody tells that the lock is free: who waits knows from the attempt.
+// No message says that the lock is free: the waiter knows from its attempt.
 func sharedExpiry(p pair) {
 	const lease = 700 * time.Millisecond
 	before := time.Now()

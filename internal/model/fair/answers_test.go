@@ -170,8 +170,8 @@ func (m *protocol) unanswered(call modelCall) {
 	}
 }
 
-// enterAgain repeats an enter for those who have not been granted the lock meanwhile:
-// of those, no call may still arrive.
+// enterAgain repeats an enter, without the owners that have got the lock meanwhile: no call
+// of those may still arrive.
 func (m *protocol) enterAgain(q modelRequest) {
 	owners, n := q.owners, 0
 	q.owners = [modelNamed]modelOwner{}

@@ -43,14 +43,14 @@ func (m *protocol) checkState() {
 	}
 }
 
-// living says whether o is the owner of somebody who waits.
+// living says whether o is the owner of a waiter.
 func (m *protocol) living(o modelOwner) bool {
 	w := &m.waiters[m.waiterOf(o)]
 	return w.owner == o && (w.phase == modelEntering || w.phase == modelWaiting)
 }
 
-// checkGrant is called after a script: has it given the lock to the first of
-// those who live, but for those whose client is silent or did not hear?
+// checkGrant follows a script: has it given the lock to the first live waiter, except for
+// those whose client is silent or did not get the message?
 func (m *protocol) checkGrant(call modelCall, before modelOwner) {
 	if granted := m.redis.holder; granted != before && granted != 0 {
 		m.passed = 0

@@ -60,8 +60,7 @@ func (m *protocol) lock(i int) {
 
 func modelOne(o modelOwner) [modelNamed]modelOwner { return [modelNamed]modelOwner{o} }
 
-// enterAll has those of a client enter that have to, together, if no enter of its
-// is under way.
+// enterAll lets the waiters of a client enter together, if it has no enter under way.
 func (m *protocol) enterAll(c int8) {
 	if m.under(modelEnter, c, 0) != nil {
 		return
@@ -92,7 +91,7 @@ func (m *protocol) leave(c int8, o modelOwner, stone int8) {
 	m.send(modelRequest{kind: modelLeave, client: c, owners: modelOne(o), stones: stone}, 1)
 }
 
-// again has a waiter enter with a new owner that has lost its place.
+// again lets a waiter that has lost its place enter with a new owner.
 func (m *protocol) again(i int) {
 	w := &m.waiters[i]
 	m.drop(i)
@@ -192,8 +191,8 @@ func (m *protocol) hold(i int, field modelOwner, trust, fence, last int8, rest [
 	m.checkLease(i)
 }
 
-// next is the next of the run of the hold that w ends who may be served in it; -1
-// if there is none.
+// next is the next of the run that may be served in the hold that w ends; -1 if there is
+// none.
 func (m *protocol) next(w *modelWaiter) int {
 	if m.fences && w.fence >= w.last || !w.believes() {
 		return -1

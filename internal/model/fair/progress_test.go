@@ -2,10 +2,10 @@ package fair_test
 
 import "hash/maphash"
 
-// modelProgress looks whether a turn can be lost: from a state on, nothing fails any
-// more, holders unlock at once, and clients heartbeat with each tick. Then everybody who
-// waits has to be served, and the first of them soon. One client, any or none,
-// vanishes silently at the beginning and never comes back.
+// modelProgress looks for lost turns: from a state on, nothing fails any more, holders
+// unlock at once, and clients heartbeat with each tick. Then every waiter has to be served,
+// and the first of them soon. One client, any or none, vanishes silently at the beginning
+// and never comes back.
 type modelProgress struct {
 	world modelWorld // as the search's, but nobody gives up
 	seed  maphash.Seed
@@ -14,8 +14,7 @@ type modelProgress struct {
 	slowest modelWay // of all that were checked
 }
 
-// modelWay is how long it takes, in ticks: until the next lease, and until nobody
-// waits.
+// modelWay is the time, in ticks, until the next lease, and until there are no waiters.
 type modelWay struct{ next, all int8 }
 
 const (
@@ -137,7 +136,7 @@ func (m *protocol) due() (modelAction, bool) {
 	return modelAction{}, false
 }
 
-// anybodyWaits leaves out those whose client does nothing.
+// anybodyWaits leaves out the waiters of clients that do nothing.
 func (m *protocol) anybodyWaits() bool {
 	for i := range m.waiters {
 		w := &m.waiters[i]

@@ -65,8 +65,8 @@ func (r *modelRedis) call(x *modelRules, q modelRequest) (modelReply, modelMessa
 	}
 }
 
-// served is serve on behalf of q: who hears of the grant by the reply, and who by
-// a message.
+// served is serve on behalf of q: some learn of the grant from the reply, others from a
+// message.
 func (r *modelRedis) served(x *modelRules, q modelRequest, reply modelReply) (modelReply, modelMessage) {
 	to, g := r.serve(x, q.client)
 	if to == q.client {

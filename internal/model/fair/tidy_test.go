@@ -36,8 +36,8 @@ func (m *protocol) tidy() {
 	m.sort()
 }
 
-// tidyEnters has the replies arrive at once that nobody waits for any more, and
-// forgets the ages that do not matter.
+// tidyEnters lets replies arrive at once that no waiter waits for any more, and forgets the
+// ages that do not matter.
 func (m *protocol) tidyEnters() {
 	for i := range m.waiters {
 		w := &m.waiters[i]
@@ -104,7 +104,7 @@ func (m *protocol) tidyOwners() {
 	}
 }
 
-// tidyOrder forgets who is not in the queue any more.
+// tidyOrder forgets owners that are no longer in the queue.
 func (m *protocol) tidyOrder() {
 	n := 0
 	for _, o := range m.order {

@@ -15,11 +15,10 @@ import (
 // subscription, waits that are given up, a queue that is deleted.
 //
 // In each state at most one lease is believed in, and it is the one that Redis holds;
-// nobody who lives is overtaken but by whom the documentation names; fence numbers
-// grow; an owner whose end was answered never comes back. From each state on, once
-// nothing fails any more, everybody is served: the next one within two heartbeats after
-// the present lease, and where a client has vanished silently, the stale time and one
-// first lease later.
+// no live waiter is overtaken, except as documented; fence numbers grow; an owner never
+// comes back after its end was answered. From each state on, once nothing fails any more,
+// every waiter is served: the next one within two heartbeats after the present lease, and
+// if a client has vanished silently, the stale time and one first lease later.
 //
 // Not in the model: Java, jumps of the server's clock, Redis losing its memory, the end
 // of a tombstone after its minute, and more than one key.

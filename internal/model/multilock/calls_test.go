@@ -31,9 +31,9 @@ const (
 	modelOneOf  = "the model has each hold of a shared call asked, renewed and ended by itself"
 )
 
-// modelCalls are all the ways: who in package quorum calls whom, as far as that ends
-// in a call to a node, and the method of scripts.Node in the end. Functions that only
-// run others are left out.
+// modelCalls are all the ways from a function of package quorum, over the functions that it
+// calls, to a call to a node, with the method of scripts.Node at the end. Functions that
+// only run others are left out.
 var modelCalls = map[string]modelCall{
 	// A round.
 	"Quorum.Acquire -> round.answered": modelBy(modelLock, modelAnswer, modelTimeout),
@@ -121,9 +121,9 @@ var modelBatches = map[string]string{"asks": "node.acquire", "ends": "node.relea
 // modelPlumbing are functions that only run what they are given.
 var modelPlumbing = []string{"call", "callFor", "node.observe"}
 
-// Each way in which the quorum comes to call a node stands in the model: who adds one
-// has to say by which action, or why there is none. What changes a node is compared with
-// a real one by TestModelIsWhatRedisDoes.
+// The model has each way in which the quorum comes to call a node: a new one has to be
+// listed with its action, or with the reason why it has none. TestModelIsWhatRedisDoes
+// compares the calls that change a node with a real one.
 func TestModelHasEachCall(t *testing.T) {
 	code := newModelCode(t, "../../quorum")
 	ways := code.ways()
@@ -257,7 +257,7 @@ func modelFunction(f *types.Func) string {
 	return f.Name()
 }
 
-// ways are who calls whom, as far as that ends in a call to a node.
+// ways are the chains of calls that end in a call to a node.
 func (c *modelCode) ways() map[string]bool {
 	ends := maps.Clone(c.methods)
 	for known := -1; known < len(ends); {

@@ -40,10 +40,10 @@ func (m *protocol) check() {
 	}
 }
 
-// exposes notes for whom nothing is promised as the clock of a node jumps: who has the
-// lock there, or had it before the node restarted, while a node with a right clock does
-// not have it, or not for as long as it will be believed in. Missing nodes and wrong
-// clocks share a budget of one.
+// exposes notes the owners without promises as the clock of a node jumps: those that have
+// the lock there, or had it before the node restarted, while a node with a right clock lacks
+// it, or has it for less time than it will be believed in. Missing nodes and wrong clocks
+// share a budget of one.
 func (m *protocol) exposes(n int) {
 	if m.exact {
 		return

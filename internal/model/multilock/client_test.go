@@ -114,8 +114,8 @@ func (m *protocol) marking(n int, c int8) modelLooking {
 	return modelMark
 }
 
-// look is a client's look at a node. Who waits for it is asked then, or has failed
-// there.
+// look is a client's check of a node. The asks that wait for it are then sent, or have
+// failed there.
 func (m *protocol) look(n int, c int8) {
 	node := &m.nodes[n]
 	node.votes[c], _ = node.look(&m.modelRules, m.marking(n, c), c)

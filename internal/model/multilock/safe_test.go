@@ -11,7 +11,7 @@ import (
 // The worlds that are searched: three nodes, two or three clients, one key, a round or
 // two for each client. Every order of their steps, of the calls and of the answers is
 // tried, and time may pass between any two. Calls and answers are lost, late, or done
-// when nobody waits for them any more; nodes restart, are flushed, promoted from a
+// when no caller waits for them any more; nodes restart, are flushed, promoted from a
 // replica that lags, or made a copy of another node.
 //
 // In each state at most one lease is believed in; fence numbers grow from holder to
@@ -19,16 +19,16 @@ import (
 // holds nothing and never will again. (What a promotion brings back is left to its
 // expiry.)
 //
-// A node whose clock jumps is in the model too. Who has the lock there then is promised
-// nothing more, unless the other two have it for as long as it is believed in, a renewal
-// under way included: missing nodes and wrong clocks share a budget. A client with
-// WithClockFaults is promised all, also beside one without. Nor is anything promised to
-// whom a ForceUnlock takes a node.
+// The clock of a node may jump. The holder there is then promised nothing more, unless the
+// other two nodes have its lease for as long as it is believed in, a renewal under way
+// included: missing nodes and wrong clocks share a budget. A client with WithClockFaults is
+// promised everything, even beside one without. Nothing is promised to an owner that loses
+// a node to a ForceUnlock.
 //
-// The deployment may be another for each client: its longest lease, and its number of
-// nodes, for which the markers are deleted by hand while those of before go on. Who
-// differs is refused as long as a node remembers: seeds_test.go has what happens
-// where all of them forget.
+// Clients may differ in their deployment: in its longest lease, and in its number of nodes,
+// for which the markers are deleted by hand while the earlier clients go on. Nodes refuse
+// such a client as long as one of them remembers: seeds_test.go shows what happens when all
+// forget.
 //
 // Each way in which the code comes to call a node stands for an action here, or is left
 // out with a reason: see modelCalls.

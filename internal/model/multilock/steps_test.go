@@ -159,8 +159,8 @@ func (m *protocol) writeLost(n, i int) {
 	}
 }
 
-// forced is a ForceUnlock that reaches a node. Nothing is promised to the owner from
-// whom it takes the lock, which may not learn of it.
+// forced is a ForceUnlock that reaches a node. Nothing is promised to the owner that loses
+// the lock, which may not learn of it.
 func (m *protocol) forced(n int) {
 	node := &m.nodes[n]
 	if node.force = 0; node.holder != 0 && m.rows[node.holder-1].phase != modelOver {

@@ -58,8 +58,8 @@ func modelClocksAll(x *modelWorld) {
 	x.clocks = [modelClients]int8{1, 1, 1}
 }
 
-// modelSizes has client 0 use the first so many nodes only, as before the set grew to
-// all, for which the markers are deleted by hand.
+// modelSizes lets client 0 use only some of the nodes, the first ones, as before the set
+// grew to all, for which the markers are deleted by hand.
 func modelSizes(before int8) func(*modelWorld) {
 	return func(x *modelWorld) {
 		x.nodes[0], x.strangers, x.limits.unmarks = before, 2, -1
@@ -69,7 +69,7 @@ func modelSizes(before int8) func(*modelWorld) {
 	}
 }
 
-// modelUsed has the nodes be in use by clients of all, which nobody changes.
+// modelUsed lets clients of all nodes use them, and does not change.
 func modelUsed(x *modelWorld) { x.settled, x.limits.unmarks = true, 0 }
 
 func modelReplica(syncs int8) func(*modelWorld) {
