@@ -20,9 +20,14 @@ func (e *entry) unlock(ctx context.Context) error {
 	c, k := e.section, e.key()
 	d, h := c.hold, k.engine
 	k.Lock()
-	if err := e.beginUnlock(); err != nil {
+	over := c.over
+	if e.unlocked {
+		over = holdfast.ErrReleased
+	}
+	e.unlocked = true
+	if over != nil {
 		k.Unlock()
-		return err
+		return over
 	}
 	if !d.Alive() {
 		why := d.Over()
@@ -55,15 +60,6 @@ func (e *entry) unlock(ctx context.Context) error {
 	}
 	defer h.calls.work.Done()
 	return h.release(ctx, k, d)
-}
-
-// beginUnlock marks the entry as unlocked, or says why there is nothing to unlock.
-func (e *entry) beginUnlock() error {
-	if e.unlocked {
-		return holdfast.ErrReleased
-	}
-	e.unlocked = true
-	return e.section.over
 }
 
 // release frees the key in Redis and lets its waiters go on. If the first attempt fails,
