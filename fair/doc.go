@@ -13,7 +13,7 @@
 //
 // # The states of a waiter
 //
-//	            first attempt: free and nobody waits
+//	            first attempt: free, no waiters
 //	Lock ──┬────────────────────────────────────────────────────▶ held
 //	       │ refused                                             ▲  ▲
 //	       ▼            enter           grant, young enough      │  │
