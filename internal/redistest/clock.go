@@ -38,7 +38,7 @@ func StartWithClock(t testing.TB, args ...string) *Server {
 		}
 		t.Skip("redistest: libfaketime is not installed; install faketime to run this test")
 	}
-	return start(t, filepath.Join(t.TempDir(), "clock"), args)
+	return start(t, &Server{args: args, clock: filepath.Join(t.TempDir(), "clock")})
 }
 
 // environment is that of the server's process.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +32,7 @@ type Server struct {
 	dir   string     // immutable after Start
 	args  []string   // the arguments given to Start, as the server understands them; immutable after Start
 	clock string     // file that tells the server the time; "": it sees the true one; immutable after Start
+	watch string     // configuration file of a Sentinel; "": a server; immutable after Start
 	port  int        // immutable after Start
 	admin admin      // has its own lock
 
@@ -52,10 +52,11 @@ type Server struct {
 // does, or no program, the test is skipped, or fails if the environment variable CI is "true".
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return start(t, "", args)
+	return start(t, &Server{args: args})
 }
 
-func start(t testing.TB, clock string, args []string) *Server {
+// start runs what s describes by args, clock and watch.
+func start(t testing.TB, s *Server) *Server {
 	t.Helper()
 	if _, err := exec.LookPath(program()); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -67,13 +68,12 @@ func start(t testing.TB, clock string, args []string) *Server {
 	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
-	for _, arg := range args {
+	for _, arg := range s.args {
 		if from7[arg] {
 			NeedRedis7(t, "it has no "+arg)
 		}
 	}
-	s := &Server{t: t, dir: t.TempDir(), args: v.understood(args), clock: clock, wall: wall{rate: 1}}
-	s.admin.server = s
+	s.t, s.dir, s.args, s.wall, s.admin.server = t, t.TempDir(), v.understood(s.args), wall{rate: 1}, s
 	for range startTries {
 		s.port = FreePort(t)
 		if s.proc, err = s.launch(); !errors.Is(err, errPortTaken) {
@@ -137,6 +137,12 @@ func (s *Server) Restart() {
 	}
 }
 
+func (s *Server) runs() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc != nil
+}
+
 // signal sends sig and then waits as told.
 func (s *Server) signal(sig os.Signal, wait func(*process)) {
 	s.mu.Lock()
@@ -181,11 +187,13 @@ func (s *Server) launch() (*process, error) {
 			return nil, err
 		}
 	}
-	args := slices.Concat([]string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
-		"--save", "", "--appendonly", "no",
-	}, s.args)
-	p.cmd = exec.Command(program(), args...)
+	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir}
+	if s.watch == "" {
+		args = append(args, "--save", "", "--appendonly", "no")
+	} else {
+		args = append([]string{s.watch, "--sentinel"}, args...)
+	}
+	p.cmd = exec.Command(program(), append(args, s.args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	p.cmd.Env = s.environment()
 	p.cmd.SysProcAttr = dieWithParent()
@@ -226,7 +234,8 @@ func (p *process) awaitReady(addr string) error {
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
 	for {
-		if strings.Contains(p.out.String(), "Server initialized") && answers(addr) {
+		out := p.out.String()
+		if (strings.Contains(out, "Server initialized") || strings.Contains(out, "Sentinel ID is")) && answers(addr) {
 			return nil
 		}
 		select {
