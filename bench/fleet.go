@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -102,7 +103,9 @@ func together(workers []*worker, rate float64) (all []result, err error) {
 	}
 	for _, w := range workers {
 		r, failed := w.result()
-		err = errors.Join(err, failed)
+		if failed != nil && (err == nil || !strings.Contains(err.Error(), failed.Error())) { // often all fail alike
+			err = errors.Join(err, failed)
+		}
 		all = append(all, r)
 	}
 	return all, err
