@@ -156,14 +156,10 @@ func (d *daemon) stop() {
 var daemons sync.Mutex
 
 // ownServer returns the library's own server, which starts when it is first needed and then
-// stays warm. One that has ended is replaced. One that did not start twice is not tried again.
+// stays warm until abandon. One that did not start twice is not tried again.
 func (l *library) ownServer() (store, error) {
 	daemons.Lock()
 	defer daemons.Unlock()
-	if l.running != nil && l.running.ended() {
-		l.running.stop()
-		l.running = nil
-	}
 	for try := 0; try < 2 && l.running == nil && (try > 0 || l.failed == nil); try++ { // again, as the port may have been taken
 		l.running, l.failed = l.start()
 	}
