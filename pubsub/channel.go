@@ -9,14 +9,16 @@ const (
 	joined               // confirmed
 	leaving              // UNSUBSCRIBE sent
 	refused              // SUBSCRIBE was refused; asked again after the long back-off
+	astray               // the node does not have the slot; route decides
 )
 
-// channel is one name with its listeners. At most one command for it is under way at a time, so an acknowledgement
-// always belongs to the last command. All fields but name are guarded by Subscriber.mu.
+// channel is one name at one node with its listeners. At most one command for it is under way at a time, so an
+// acknowledgement always belongs to the last command. All other fields are guarded by Subscriber.mu.
 type channel struct {
 	name     string // immutable
+	node     *node  // immutable
 	phase    phase
-	queued   bool // in Subscriber.queue
+	queued   bool // in node.queue
 	subs     []*Subscription
 	epoch    uint64 // confirmations
 	messages uint64 // messages received
@@ -48,32 +50,47 @@ func (ch *channel) remove(sub *Subscription) {
 	sub.ch = nil
 }
 
+// moveTo hands the listeners over to the channel of that name at another node. The old one, which nobody wants any more,
+// is unsubscribed in its own time; what still arrives there is nobody's.
+func (ch *channel) moveTo(home *node) {
+	for len(ch.subs) > 0 {
+		sub := ch.subs[len(ch.subs)-1]
+		epochs, messages := ch.epoch-sub.epoch, ch.messages-sub.messages
+		ch.remove(sub)
+		home.listen(ch.name, sub)
+		sub.epoch -= epochs
+		sub.messages -= messages
+		sub.notify()
+	}
+	ch.node.settle(ch)
+}
+
 func (ch *channel) notify() {
 	for _, sub := range ch.subs {
 		sub.notify()
 	}
 }
 
-// settle is called with mu held after every change of a channel's phase or listeners: it forgets a channel that nobody
+// settle is called with s.mu held after every change of a channel's phase or listeners: it forgets a channel that nobody
 // wants and the server does not know, and queues one that needs a command.
-func (s *Subscriber) settle(ch *channel) {
+func (n *node) settle(ch *channel) {
 	switch {
-	case ch.phase == absent && !ch.wanted():
-		delete(s.channels, ch.name)
+	case !ch.wanted() && (ch.phase == absent || ch.phase == astray):
+		delete(n.channels, ch.name)
 	case ch.due() && !ch.queued:
 		ch.queued = true
-		s.queue = append(s.queue, ch)
-		fill(s.poke)
+		n.queue = append(n.queue, ch)
+		fill(n.poke)
 	}
 }
 
 // next takes up to most channels out of the queue and marks the command that each of them needs as under way.
-func (s *Subscriber) next(most int) (join, leave []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.queue) > 0 && len(join)+len(leave) < most {
-		ch := s.queue[0]
-		s.queue[0], s.queue = nil, s.queue[1:]
+func (n *node) next(most int) (join, leave []string) {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	for len(n.queue) > 0 && len(join)+len(leave) < most {
+		ch := n.queue[0]
+		n.queue[0], n.queue = nil, n.queue[1:]
 		ch.queued = false
 		switch {
 		case !ch.due():
@@ -85,65 +102,76 @@ func (s *Subscriber) next(most int) (join, leave []string) {
 			leave = append(leave, ch.name)
 		}
 	}
-	if len(s.queue) == 0 {
-		s.queue = nil // gives the memory back
+	if len(n.queue) == 0 {
+		n.queue = nil // gives the memory back
 	}
 	return join, leave
 }
 
 // move takes the named channels from one phase to another; channels in any other phase stay as they are.
-func (s *Subscriber) move(names []string, from, to phase) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (n *node) move(names []string, from, to phase) {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
 	for _, name := range names {
-		if ch := s.channels[name]; ch != nil && ch.phase == from {
+		if ch := n.channels[name]; ch != nil && ch.phase == from {
 			ch.phase = to
-			s.settle(ch)
+			n.settle(ch)
 		}
 	}
 }
 
 // detach forgets what the server of the lost connection knew, wakes the listeners that were live and queues every
 // wanted channel.
-func (s *Subscriber) detach() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.link = nil
-	for _, ch := range s.channels {
+func (n *node) detach() {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	n.link, n.up = nil, false
+	for _, ch := range n.channels {
 		if ch.phase == joined {
 			ch.notify()
 		}
 		ch.phase = absent
-		s.settle(ch)
+		n.settle(ch)
 	}
+	n.s.stray()
 }
 
-// onSubscription handles an acknowledgement. It runs beside the connection's reader.
-func (s *Subscriber) onSubscription(l *link, kind, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch := s.channels[name]
-	if s.link != l || ch == nil {
+// onSubscription handles an acknowledgement, or the end of a shard subscription whose slot has moved. It runs beside the
+// connection's reader.
+func (n *node) onSubscription(l *link, kind, name string) {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	ch := n.channels[name]
+	if n.link != l || ch == nil {
 		return
 	}
-	switch {
-	case kind == "subscribe" && ch.phase == joining:
-		ch.phase = joined
-		ch.epoch++
-		ch.notify()
-	case kind == "unsubscribe" && ch.phase == leaving:
-		ch.phase = absent
+	switch kind {
+	case "subscribe", "ssubscribe":
+		if ch.phase == joining {
+			ch.phase = joined
+			ch.epoch++
+			ch.notify()
+		}
+	case "unsubscribe", "sunsubscribe":
+		switch ch.phase {
+		case leaving:
+			ch.phase = absent
+		case joined:
+			ch.phase = astray
+			ch.notify()
+			n.s.stray()
+		}
 	}
-	s.settle(ch)
+	n.settle(ch)
 }
 
 // onMessage counts a message and wakes the listeners of its channel, or gives them the message. It runs beside the
 // connection's reader.
-func (s *Subscriber) onMessage(l *link, name, message string) {
-	s.mu.Lock()
-	ch := s.channels[name]
-	if s.link != l || ch == nil {
-		s.mu.Unlock()
+func (n *node) onMessage(l *link, name, message string) {
+	n.s.mu.Lock()
+	ch := n.channels[name]
+	if n.link != l || ch == nil {
+		n.s.mu.Unlock()
 		return
 	}
 	ch.messages++
@@ -155,7 +183,7 @@ func (s *Subscriber) onMessage(l *link, name, message string) {
 			sub.notify()
 		}
 	}
-	s.mu.Unlock()
+	n.s.mu.Unlock()
 	for _, hear := range hearers {
 		hear(message)
 	}

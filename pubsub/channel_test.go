@@ -9,12 +9,13 @@ import (
 // The steps of one channel, without a loop and a server: what is sent, and what an acknowledgement means.
 func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	s := New(nil, nil)
-	s.started = true // no loop
+	n := newNode(s, "") // without a loop
+	s.nodes[""] = n
 	l := &link{}
-	s.link = l
+	n.link = l
 	sends := func(join, leave []string) {
 		t.Helper()
-		j, u := s.next(batch)
+		j, u := n.next(batch)
 		require.Equal(t, join, j)
 		require.Equal(t, leave, u)
 	}
@@ -30,7 +31,7 @@ func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	second := s.Subscribe("ch")
 	sends(nil, nil) // the SUBSCRIBE under way serves it
 	require.False(t, second.State().Live)
-	s.onSubscription(l, "subscribe", "ch")
+	n.onSubscription(l, "subscribe", "ch")
 	require.Equal(t, State{Epoch: 1, Live: true}, second.State())
 
 	second.Close()
@@ -38,16 +39,16 @@ func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	third := s.Subscribe("ch")
 	require.False(t, third.State().Live)
 	sends(nil, nil) // not before UNSUBSCRIBE is acknowledged
-	s.onSubscription(l, "unsubscribe", "ch")
+	n.onSubscription(l, "unsubscribe", "ch")
 	require.False(t, third.State().Live)
 	sends(ch, nil)
 
-	s.detach()
-	s.link = &link{}
+	n.detach()
+	n.link = &link{}
 	sends(ch, nil)
-	s.onSubscription(l, "subscribe", "ch") // of the connection that was lost
-	s.onMessage(l, "ch", "0")
+	n.onSubscription(l, "subscribe", "ch") // of the connection that was lost
+	n.onMessage(l, "ch", "0")
 	require.Equal(t, State{}, third.State())
-	s.onSubscription(s.link, "subscribe", "ch")
+	n.onSubscription(n.link, "subscribe", "ch")
 	require.Equal(t, State{Epoch: 1, Live: true}, third.State())
 }

@@ -1,4 +1,4 @@
-// Package pubsub listens to any number of Redis channels on one connection and says what it has missed.
+// Package pubsub listens to any number of Redis channels, on one connection for each node, and says what it has missed.
 //
 //	s := pubsub.New(client, nil)               // a rueidis.Client, shared with the caller; no I/O yet
 //	defer s.Close()
@@ -23,22 +23,50 @@
 //
 //	          Subscribe                 acknowledged
 //	absent ─────────────▶ joining ─────────────────────▶ joined (Live, Epoch + 1)
-//	  ▲ ▲                    │ NOPERM                        │ last Close
+//	  ▲ ▲                    │ NOPERM                        │ last Close, or moved
 //	  │ └────── refused ◀────┘                               ▼
 //	  └─────────────────────────────────────────────────── leaving
 //	                 acknowledged
 //
 // A channel has at most one command under way, so an acknowledgement belongs to the last command and to no earlier one,
-// however fast listeners come and go. The loss of the connection takes every channel to absent.
+// however fast listeners come and go. The loss of the connection takes every channel to absent. On a Cluster a channel may
+// also go astray, see below.
+//
+// # Redis Cluster
+//
+// A [NewCluster] has a connection to each master that it needs, with a loop and a queue of its own, so that a master that
+// hangs delays the channels of no other. A channel is subscribed on the master of its slot, the one on which the locks'
+// scripts publish, so that PUBLISH and SPUBLISH count its listener. With shard channels each SSUBSCRIBE is a command of its
+// own, as their slots differ.
+//
+// One goroutine, route, knows where channels belong, from a [cluster.Map]. It asks the Cluster anew (CLUSTER SLOTS)
+//   - when a channel goes astray: the server ends a shard subscription as its slot moves away, or answers SSUBSCRIBE with
+//     MOVED or CLUSTERDOWN;
+//   - when a connection is lost;
+//   - again after up to 10 ms, doubled up to 300 ms, while a channel has no place or no connection there: so listeners
+//     follow a fail-over that soon after it;
+//   - after up to 1 s, doubled up to 10 s, while all is well: a master that is paused, or cut off from the other nodes,
+//     loses its slots without a word, and nobody ends a classic subscription.
+//
+// To move a channel is to subscribe it at its new master and to hand its listeners over. They are woken, are not live until
+// the new master confirms, and then see a new epoch. The old subscription is dropped when the old master answers, if ever.
+//
+// While a slot migrates, scripts run on its new master as soon as the key has moved, and Redis keeps shard channels on the
+// old one until all keys have. A message of that time reaches nobody. The end of the migration wakes the listeners. (A
+// classic message reaches them at once, as it goes to all nodes.)
+//
+// A master of which the client has not heard is introduced to it by an EXISTS of one of the channels, which is answered
+// MOVED.
 //
 // # The goroutines
 //
-// Subscribe and Close change the set of wanted channels under a lock and poke the loop, the one goroutine that sends
-// commands: all changes that came during one round trip go out together, up to 200 channels in a command. A second
-// goroutine, one for each connection, dials and hangs up, as rueidis can do neither under a deadline; the loop waits for
-// its end before it dials again. Acknowledgements and messages arrive on the reader of the connection, which only counts
-// and wakes. An idle Subscriber sends nothing, however many listen; rueidis itself pings each idle connection once per
-// Dialer.KeepAlive (1 s by default).
+// Subscribe and Close change the set of wanted channels under a lock and poke the loop of the channel's node, the one
+// goroutine that sends commands to it: all changes that came during one round trip go out together, up to 200 channels at
+// a time. A second goroutine, one for each connection, dials and hangs up, as rueidis can do neither under a deadline; the
+// loop waits for its end before it dials again. Acknowledgements and messages arrive on the reader of the connection, which
+// only counts and wakes. An idle Subscriber sends nothing, however many listen, but for route's CLUSTER SLOTS every 5–10 s;
+// rueidis itself pings each idle connection once per Dialer.KeepAlive (1 s by default). The loop and the connection of a
+// node that is no master any more end.
 //
 // # Failures
 //
@@ -58,6 +86,8 @@
 //   - Server answers MISCONF (its disk fails) or MASTERDOWN: channels are subscribed as ever; none is unsubscribed until
 //     that is over.
 //   - UNSUBSCRIBE refused (a user without that right): the connection is replaced, so that the channel is really dropped.
+//   - The Cluster is down (CLUSTERDOWN): live channels stay live. Shard channels are subscribed and unsubscribed when it is up
+//     again, unless cluster-allow-pubsubshard-when-down lets them be (the default); the others are as ever.
 //
 // None of this reaches a caller as an error: a listener that is not live falls back to looking at its key in time.
 // The logger of [New] tells the operator.

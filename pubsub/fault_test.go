@@ -66,7 +66,7 @@ func TestF11_AtOnceIfItHadStood(t *testing.T) {
 	await(t, sub, "lost", func(st State) bool { return !st.Live })
 	select {
 	case <-time.After(100 * time.Millisecond): // it waits, which is no event
-	case <-s.done:
+	case <-s.ctx.Done():
 	}
 	require.False(t, sub.State().Live)
 }
@@ -232,7 +232,7 @@ func TestF15_CloseIsPromptWhileADialHangs(t *testing.T) {
 	s.Subscribe("a")
 	<-dialled
 	s.mu.Lock()
-	l := s.link
+	l := s.nodes[""].link
 	s.mu.Unlock()
 	began := time.Now()
 	s.Close()

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
 
 const patience = 10 * time.Second
 
@@ -55,16 +55,23 @@ func eachProtocol(t *testing.T, f func(t *testing.T, client rueidis.Client)) {
 // await waits, by wake-ups alone, until the state is as wanted.
 func await(t *testing.T, sub *Subscription, what string, want func(State) bool) State {
 	t.Helper()
+	st, ok := reach(sub, want)
+	require.True(t, ok, "never %s: %+v", what, st)
+	return st
+}
+
+// reach is await for other goroutines than the test's.
+func reach(sub *Subscription, want func(State) bool) (st State, ok bool) {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	for {
-		if st := sub.State(); want(st) {
-			return st
+		if st = sub.State(); want(st) {
+			return st, true
 		}
 		select {
 		case <-sub.Wake():
 		case <-timeout.C:
-			require.FailNow(t, "never "+what, "%+v", sub.State())
+			return st, false
 		}
 	}
 }
@@ -133,10 +140,13 @@ func calls(t *testing.T, srv *redistest.Server, command string) (n int) {
 }
 
 // known returns how many channels the Subscriber remembers.
-func known(s *Subscriber) int {
+func known(s *Subscriber) (known int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.channels)
+	for _, n := range s.nodes {
+		known += len(n.channels)
+	}
+	return known
 }
 
 func withLog() (*redistest.Log, func(*Subscriber)) {

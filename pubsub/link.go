@@ -12,37 +12,48 @@ import (
 // link is one connection. A second goroutine, which the loop starts, makes the calls that may block and cannot be
 // cancelled: dialling and closing.
 type link struct {
-	pace   pace            // immutable
-	ctx    context.Context // immutable; ends when the connection is lost or given up, with the reason as its cause
-	cancel context.CancelCauseFunc
-	ready  chan struct{} // immutable; closed when client is set, also by a failed dial
-	gone   chan struct{} // immutable; closed when that goroutine has ended and nothing is left of the connection
+	pace    pace            // immutable
+	sharded bool            // immutable; shard channels
+	ctx     context.Context // immutable; ends when the connection is lost or given up, with the reason as its cause
+	cancel  context.CancelCauseFunc
+	ready   chan struct{} // immutable; closed when client is set, also by a failed dial
+	gone    chan struct{} // immutable; closed when that goroutine has ended and nothing is left of the connection
 
 	client rueidis.DedicatedClient // written by that goroutine before ready is closed
 }
 
-var errDial = errors.New("dial failed")
+var (
+	errDial    = errors.New("dial failed")
+	errUnknown = errors.New("the client does not know the node")
+)
 
 // dial starts a connection, whose callbacks count from now on. A dial that fails ends the link's context.
-func (s *Subscriber) dial() *link {
-	l := &link{pace: s.pace, ready: make(chan struct{}), gone: make(chan struct{})}
-	l.ctx, l.cancel = context.WithCancelCause(s.ctx)
-	s.mu.Lock()
-	s.link = l
-	s.mu.Unlock()
-	go l.keep(s)
+func (n *node) dial() *link {
+	l := &link{pace: n.s.pace, ready: make(chan struct{}), gone: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
+	n.s.mu.Lock()
+	l.sharded = n.s.sharded
+	n.link = l
+	n.s.mu.Unlock()
+	go l.keep(n)
 	return l
 }
 
-func (l *link) keep(s *Subscriber) {
+func (l *link) keep(n *node) {
 	defer close(l.gone)
-	l.client, _ = s.client.Dedicate()
+	client := n.client()
+	if client == nil {
+		n.introduce(l.ctx)
+		l.cancel(errUnknown)
+		return
+	}
+	l.client, _ = client.Dedicate()
 	// Closed, never given back to the pool: there a RESP2 connection would come back without its subscriptions' half, and
 	// giving back a healthy one sends an UNSUBSCRIBE that has no deadline.
 	defer l.client.Close()
 	lost := l.client.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { s.onMessage(l, m.Channel, m.Message) },
-		OnSubscription: func(a rueidis.PubSubSubscription) { s.onSubscription(l, a.Kind, a.Channel) },
+		OnMessage:      func(m rueidis.PubSubMessage) { n.onMessage(l, m.Channel, m.Message) },
+		OnSubscription: func(a rueidis.PubSubSubscription) { n.onSubscription(l, a.Kind, a.Channel) },
 	})
 	close(l.ready)
 	select {
@@ -55,17 +66,29 @@ func (l *link) keep(s *Subscriber) {
 	}
 }
 
-// subscribe sends one SUBSCRIBE for all names. It returns when the server has answered for the first; the other
-// acknowledgements follow. The server refuses all names or none.
-func (l *link) subscribe(names ...string) error {
-	return l.do(l.client.B().Subscribe().Channel(names...).Build())
+// subscribe subscribes all names and returns an answer for each. Classic channels go with one SUBSCRIBE, which the server
+// accepts or refuses as a whole; it returns when the server has answered for the first, and the other acknowledgements
+// follow. If the user may not hear one of them, or they are sharded and so of many slots, each has a command of its own.
+func (l *link) subscribe(names []string) []error {
+	if !l.sharded {
+		err := l.do(l.client.B().Subscribe().Channel(names...).Build())
+		if len(names) == 1 || !hasCode(err, "NOPERM") {
+			return slices.Repeat([]error{err}, len(names))
+		}
+	}
+	return l.each(names, func(name string) rueidis.Completed {
+		if l.sharded {
+			return l.client.B().Ssubscribe().Channel(name).Build()
+		}
+		return l.client.B().Subscribe().Channel(name).Build()
+	})
 }
 
-// subscribeEach sends one SUBSCRIBE for each name, all in one write, and returns an answer for each.
-func (l *link) subscribeEach(names []string) []error {
+// each sends a command for each name, all in one write, and returns an answer for each.
+func (l *link) each(names []string, command func(name string) rueidis.Completed) []error {
 	cmds := make(rueidis.Commands, len(names))
 	for i, name := range names {
-		cmds[i] = l.client.B().Subscribe().Channel(name).Build()
+		cmds[i] = command(name)
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, l.pace.answer)
 	defer cancel()
@@ -76,19 +99,28 @@ func (l *link) subscribeEach(names []string) []error {
 	return errs
 }
 
-// unsubscribe sends one UNSUBSCRIBE for all names, or nothing and an error for which passing is true.
+// unsubscribe unsubscribes all names. If it returns an error for which passing is true, some may be left.
 //
 // rueidis v1.0.79 sends a PING along with UNSUBSCRIBE, and panics on its reader when the server refuses it (MISCONF,
 // MASTERDOWN) or both (BUSY): it does not know whose answer came. So a PING is sent first. No script began before the
 // start of a command that was served, so none can make the server answer BUSY earlier than busy-reply-threshold (5 s by
 // default) after it. Until then the UNSUBSCRIBE is answered or the connection closed: pace.answer and the second that
 // rueidis takes to close. The other two may still come within that one round trip.
-func (l *link) unsubscribe(names ...string) error {
+func (l *link) unsubscribe(names []string) error {
 	// Not B().Ping(): rueidis repeats that one by itself while the server is loading.
 	if err := l.do(l.client.B().Arbitrary("PING").Build()); err != nil && (!isReply(err) || passing(err)) {
 		return err
 	}
-	return l.do(l.client.B().Unsubscribe().Channel(names...).Build())
+	if !l.sharded {
+		return l.do(l.client.B().Unsubscribe().Channel(names...).Build())
+	}
+	errs := l.each(names, func(name string) rueidis.Completed { return l.client.B().Sunsubscribe().Channel(name).Build() })
+	for _, err := range errs {
+		if err != nil && !hasCode(err, "MOVED") { // the server has ended a subscription whose slot has moved
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *link) do(cmd rueidis.Completed) error {
@@ -97,8 +129,8 @@ func (l *link) do(cmd rueidis.Completed) error {
 	return l.client.Do(ctx, cmd).Error()
 }
 
-// passing tells whether err says that the server refuses even a PING at present.
-func passing(err error) bool { return hasCode(err, "BUSY", "MISCONF", "MASTERDOWN") }
+// passing tells whether err says that the server refuses even a PING at present, or the cluster a shard channel.
+func passing(err error) bool { return hasCode(err, "BUSY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN") }
 
 // isReply tells whether the server itself answered with err.
 func isReply(err error) bool {

@@ -14,96 +14,99 @@ import (
 // not count against client-output-buffer-limit.
 const batch = 200
 
-// run is the loop: it owns the connection, makes the server's subscriptions follow the wanted ones, and ends with Close.
-func (s *Subscriber) run() {
-	defer close(s.done)
-	retry := backoff{pace: s.pace}
-	for s.awaitWork() {
-		l := s.dial()
-		began, err := s.serve(l)
+// run is the loop: it owns the connection and makes the server's subscriptions follow the wanted ones, until the end of
+// the node.
+func (n *node) run() {
+	retry := backoff{first: n.s.pace.first, most: n.s.pace.most}
+	for n.awaitWork() {
+		l := n.dial()
+		began, err := n.serve(l)
 		l.cancel(err)
-		s.detach()
-		s.awaitEnd(l)
+		n.detach()
+		n.awaitEnd(l)
 		var wait time.Duration
 		switch {
 		case lasting(err):
-			wait = jitter(s.pace.refused)
-		case time.Since(began) > s.pace.stood:
+			wait = jitter(n.s.pace.refused)
+		case time.Since(began) > n.s.pace.stood:
 			retry.last = 0
 		default:
 			wait = retry.next()
 		}
-		s.report(err)
-		sleep(s.ctx, wait)
+		n.report(err)
+		sleep(n.ctx, wait)
 	}
 }
 
-// awaitWork returns true when there is a channel to serve, false when the Subscriber was closed.
-func (s *Subscriber) awaitWork() bool {
-	for s.ctx.Err() == nil {
-		s.mu.Lock()
-		n := len(s.channels)
-		s.mu.Unlock()
-		if n > 0 {
+// awaitWork returns true when there is a channel to serve, false at the end of the node.
+func (n *node) awaitWork() bool {
+	for n.ctx.Err() == nil {
+		n.s.mu.Lock()
+		work := len(n.channels) > 0
+		n.s.mu.Unlock()
+		if work {
 			return true
 		}
 		select {
-		case <-s.poke:
-		case <-s.ctx.Done():
+		case <-n.poke:
+		case <-n.ctx.Done():
 		}
 	}
 	return false
 }
 
-// awaitEnd waits until nothing is left of the connection, after Close no longer than the grace.
-func (s *Subscriber) awaitEnd(l *link) {
+// awaitEnd waits until nothing is left of the connection, after the end of the node no longer than the grace.
+func (n *node) awaitEnd(l *link) {
 	select {
 	case <-l.gone:
 		return
-	case <-s.ctx.Done():
+	case <-n.ctx.Done():
 	}
 	select {
 	case <-l.gone:
-	case <-time.After(s.pace.grace):
+	case <-time.After(n.s.pace.grace):
 	}
 }
 
 // serve sends what the queue asks for until the connection is lost or has to be given up, and returns why, and when it
 // began to.
-func (s *Subscriber) serve(l *link) (began time.Time, err error) {
+func (n *node) serve(l *link) (began time.Time, err error) {
 	select {
 	case <-l.ready:
 	case <-l.ctx.Done():
-		return began, context.Cause(l.ctx)
+		return time.Now(), context.Cause(l.ctx)
 	}
 	began = time.Now()
-	retry := backoff{pace: s.pace}
+	n.s.mu.Lock()
+	n.up = true
+	n.s.mu.Unlock()
+	retry := backoff{first: n.s.pace.first, most: n.s.pace.most}
 	var outcasts []string      // refused channels
 	var again <-chan time.Time // when to ask for them once more
 	for {
-		join, leave := s.next(batch)
+		join, leave := n.next(batch)
 		if len(join)+len(leave) == 0 {
-			s.reportRefused(len(outcasts), nil)
+			n.reportRefused(len(outcasts), nil)
 			select {
-			case <-s.poke:
+			case <-n.poke:
 			case <-again:
-				s.move(outcasts, refused, absent)
+				n.move(outcasts, refused, absent)
 				outcasts, again = nil, nil
 			case <-l.ctx.Done():
 				return began, context.Cause(l.ctx)
 			}
 			continue
 		}
-		no, err := s.join(l, join)
+		no, err := n.join(l, join)
 		if len(no) > 0 {
 			if outcasts = append(outcasts, no...); again == nil {
-				again = time.After(jitter(s.pace.refused))
+				again = time.After(jitter(n.s.pace.refused))
 			}
 		}
 		if err == nil {
-			err = s.leave(l, leave)
+			err = n.leave(l, leave)
 		} else {
-			s.move(leave, leaving, joined)
+			n.move(leave, leaving, joined)
 		}
 		switch {
 		case err == nil:
@@ -118,50 +121,47 @@ func (s *Subscriber) serve(l *link) (began time.Time, err error) {
 	}
 }
 
-// join subscribes the channels and returns those that this user may not hear. After a reply error all others that failed
-// are in the queue again; after any other error the connection has to be given up.
-func (s *Subscriber) join(l *link, names []string) (no []string, err error) {
+// join subscribes the channels and returns those that this user may not hear. Those that this node does not have go
+// astray. After a reply error all others that failed are in the queue again; after any other error the connection has to
+// be given up.
+func (n *node) join(l *link, names []string) (no []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err = l.subscribe(names...)
-	switch {
-	case err == nil:
-		s.report(nil)
-		return nil, nil
-	case !hasCode(err, "NOPERM"):
-		s.move(names, joining, absent)
-		return nil, err
-	}
-	refusal, errs := err, []error{err}
-	if len(names) > 1 { // one forbidden name is enough: find out which
-		errs = l.subscribeEach(names)
-	}
-	err = nil
-	for i, e := range errs {
+	var refusal error
+	for i, e := range l.subscribe(names) {
 		switch {
+		case e == nil:
+			n.report(nil)
 		case hasCode(e, "NOPERM"):
-			no = append(no, names[i])
-		case e != nil:
-			s.move(names[i:i+1], joining, absent)
+			no, refusal = append(no, names[i]), e
+		case hasCode(e, "MOVED", "CLUSTERDOWN"):
+			n.move(names[i:i+1], joining, astray)
+			n.s.stray()
+		default:
+			n.move(names[i:i+1], joining, absent)
 			err = e
 		}
 	}
-	s.move(no, joining, refused)
-	s.reportRefused(len(no), refusal)
+	n.move(no, joining, refused)
+	if len(no) > 0 {
+		n.reportRefused(len(no), refusal)
+	}
 	return no, err
 }
 
 // leave unsubscribes the channels. After an error that is passing they are in the queue again; after any other error the
 // connection has to be given up, which unsubscribes them too.
-func (s *Subscriber) leave(l *link, names []string) error {
+func (n *node) leave(l *link, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	err := l.unsubscribe(names...)
+	err := l.unsubscribe(names)
 	switch {
+	case err == nil:
+		n.move(names, leaving, absent) // those without an acknowledgement, as the server had ended them before
 	case passing(err):
-		s.move(names, leaving, joined)
+		n.move(names, leaving, joined)
 	case isReply(err):
 		err = fmt.Errorf("UNSUBSCRIBE refused: %w", err)
 	}
@@ -169,7 +169,7 @@ func (s *Subscriber) leave(l *link, names []string) error {
 }
 
 // report logs a change of what the connection suffers from; nil means that it works.
-func (s *Subscriber) report(err error) {
+func (n *node) report(err error) {
 	trouble := ""
 	switch {
 	case lasting(err):
@@ -177,27 +177,27 @@ func (s *Subscriber) report(err error) {
 	case err != nil:
 		trouble = "pubsub: connection lost, trying again"
 	}
-	if trouble == s.trouble || s.ctx.Err() != nil {
+	if trouble == n.trouble || n.ctx.Err() != nil {
 		return
 	}
-	s.trouble = trouble
+	n.trouble = trouble
 	if err != nil {
-		s.log.Warn(trouble, "error", err)
+		n.log.Warn(trouble, "error", err)
 	} else {
-		s.log.Info("pubsub: connection restored")
+		n.log.Info("pubsub: connection restored")
 	}
 }
 
 // reportRefused logs when channels begin to be refused and when none is any more.
-func (s *Subscriber) reportRefused(n int, err error) {
-	if s.refusing == (n > 0) {
+func (n *node) reportRefused(channels int, err error) {
+	if n.refusing == (channels > 0) {
 		return
 	}
-	s.refusing = n > 0
-	if s.refusing {
-		s.log.Warn("pubsub: channels refused, trying again with a long delay", "channels", n, "error", err)
+	n.refusing = channels > 0
+	if n.refusing {
+		n.log.Warn("pubsub: channels refused, trying again with a long delay", "channels", channels, "error", err)
 	} else {
-		s.log.Info("pubsub: no channel is refused any more")
+		n.log.Info("pubsub: no channel is refused any more")
 	}
 }
 
@@ -208,12 +208,11 @@ func lasting(err error) bool {
 
 // backoff yields growing delays with jitter.
 type backoff struct {
-	pace pace
-	last time.Duration
+	first, most, last time.Duration
 }
 
 func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, b.pace.first), b.pace.most)
+	b.last = min(max(2*b.last, b.first), b.most)
 	return jitter(b.last)
 }
 

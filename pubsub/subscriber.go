@@ -7,29 +7,31 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/cluster"
 )
 
-// Subscriber holds the subscriptions of one client on one connection. All methods may be called concurrently.
+// Subscriber holds the subscriptions of one client, on one connection for each node. All methods may be called
+// concurrently.
 type Subscriber struct {
 	// Immutable after New.
-	client rueidis.Client
-	log    *slog.Logger
-	pace   pace
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	poke   chan struct{} // one slot: there may be something in queue
-	done   chan struct{} // closed when the loop has ended
+	client     rueidis.Client
+	cluster    *cluster.Map                        // nil: one Redis
+	askSharded func(context.Context) (bool, error) // nil: one Redis
+	log        *slog.Logger
+	pace       pace
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	strayed    chan struct{} // one slot: some channel may have to move
 
-	// Owned by the loop.
-	trouble  string // what was last logged about the connection; empty while it works
-	refusing bool   // that channels are refused has been logged
+	loops sync.WaitGroup // of the nodes, and route; none begins after closed
 
-	mu       sync.Mutex
-	started  bool                // guarded by mu
-	closed   bool                // guarded by mu
-	link     *link               // guarded by mu; whose callbacks count; nil without a connection
-	channels map[string]*channel // guarded by mu; every channel that is wanted or not yet dropped
-	queue    []*channel          // guarded by mu; channels that may need a command, each at most once
+	mu      sync.Mutex
+	started bool             // guarded by mu; route runs
+	closed  bool             // guarded by mu
+	placing bool             // guarded by mu; channels can be placed: on a Cluster once it is known whether they are sharded
+	sharded bool             // guarded by mu; fixed once placing is true
+	nodes   map[string]*node // guarded by mu; by address; "" is the one Redis, or nobody on a Cluster
 }
 
 // pace holds the delays of the loop.
@@ -39,16 +41,20 @@ type pace struct {
 	refused     time.Duration // back-off after a refusal that only an operator can lift
 	answer      time.Duration // longest wait for the answer to a command
 	grace       time.Duration // longest wait of Close for the connection to end
+	unsettled   time.Duration // longest back-off of looks at a Cluster's slots, from first, while a channel has no place
+	settled     time.Duration // and from most, when all have
 }
 
 // answer is bounded by Redis' busy-reply-threshold: see (*link).unsubscribe.
 var defaultPace = pace{
-	first:   10 * time.Millisecond,
-	most:    time.Second,
-	stood:   100 * time.Millisecond,
-	refused: 5 * time.Second,
-	answer:  2 * time.Second,
-	grace:   1500 * time.Millisecond,
+	first:     10 * time.Millisecond,
+	most:      time.Second,
+	stood:     100 * time.Millisecond,
+	refused:   5 * time.Second,
+	answer:    2 * time.Second,
+	grace:     1500 * time.Millisecond,
+	unsettled: 300 * time.Millisecond,
+	settled:   10 * time.Second,
 }
 
 // New returns a Subscriber on client, which must not be nil, stays the caller's and may be shared. No I/O is done and no
@@ -62,14 +68,25 @@ func New(client rueidis.Client, log *slog.Logger) *Subscriber {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Subscriber{
-		client:   client,
-		log:      log,
-		pace:     defaultPace,
-		poke:     make(chan struct{}, 1),
-		done:     make(chan struct{}),
-		channels: make(map[string]*channel),
+		client:  client,
+		log:     log,
+		pace:    defaultPace,
+		strayed: make(chan struct{}, 1),
+		placing: true,
+		nodes:   make(map[string]*node),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// NewCluster is New for a client of a Redis Cluster, whose slots are those of m. There the Subscriber takes a connection
+// to each master that has one of its channels' slots, and subscribes each channel on the master of its slot, by
+// SSUBSCRIBE if sharded says so, else by SUBSCRIBE. sharded is asked again until it answers without an error.
+func NewCluster(
+	client rueidis.Client, m *cluster.Map, sharded func(context.Context) (bool, error), log *slog.Logger,
+) *Subscriber {
+	s := New(client, log)
+	s.cluster, s.askSharded, s.placing = m, sharded, false
 	return s
 }
 
@@ -96,36 +113,26 @@ func (s *Subscriber) subscribe(name string, sub *Subscription) *Subscription {
 	sub.s = s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch := s.channels[name]
-	if ch == nil {
-		ch = &channel{name: name}
-		if !s.closed {
-			s.channels[name] = ch
-		}
-	}
-	ch.add(sub)
 	if s.closed {
+		newNode(s, "").listen(name, sub) // its loop never begins
 		return sub
 	}
-	s.settle(ch)
-	if !s.started {
+	if s.cluster != nil && !s.started {
 		s.started = true
-		go s.run()
+		s.loops.Go(s.route)
 	}
+	s.home(name).listen(name, sub)
 	return sub
 }
 
-// Close ends every subscription, drops the connection, by which the server forgets all channels, and waits for the
+// Close ends every subscription, drops the connections, by which the servers forget all channels, and waits for the
 // Subscriber's goroutines. Listeners that were live are woken. The wait ends without them after 1.5 s: a
 // server that is silent, or a dial that hangs, is given up in the background, at most one dial time-out of the client
 // later. Close may be called repeatedly.
 func (s *Subscriber) Close() {
 	s.mu.Lock()
 	s.closed = true
-	started := s.started
 	s.mu.Unlock()
 	s.cancel()
-	if started {
-		<-s.done
-	}
+	s.loops.Wait()
 }

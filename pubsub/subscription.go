@@ -50,7 +50,7 @@ func (c *Subscription) Close() {
 		return
 	}
 	ch.remove(c)
-	c.s.settle(ch)
+	ch.node.settle(ch)
 }
 
 func (c *Subscription) notify() { fill(c.wake) }

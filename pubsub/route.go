@@ -1,0 +1,114 @@
+package pubsub
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// home returns the node on which a channel of this name is to be subscribed. s.mu is held, and s is not closed.
+func (s *Subscriber) home(name string) *node {
+	addr := ""
+	if s.cluster != nil && s.placing {
+		addr = s.cluster.Node(name)
+	}
+	n := s.nodes[addr]
+	if n == nil {
+		n = newNode(s, addr)
+		s.nodes[addr] = n
+		if n.nobody() {
+			s.stray()
+		} else {
+			s.loops.Go(n.run)
+		}
+	}
+	return n
+}
+
+// stray has route look at once where channels belong.
+func (s *Subscriber) stray() { fill(s.strayed) }
+
+// route brings each channel of a Cluster to the master of its slot, and ends with Close. It asks for the slots anew when
+// a channel strays, again and again until all have found their places, and now and then after that: a node that has lost
+// its slots may be paused or cut off from the others, and tells nobody.
+func (s *Subscriber) route() {
+	unsettled, settled := backoff{first: s.pace.first, most: s.pace.unsettled}, backoff{first: s.pace.most, most: s.pace.settled}
+	for s.ctx.Err() == nil {
+		s.learn()
+		moved, all := s.place()
+		if moved {
+			unsettled.last = 0
+		}
+		if !all {
+			settled.last = 0
+			sleep(s.ctx, unsettled.next())
+			continue
+		}
+		unsettled.last = 0
+		select {
+		case <-s.strayed:
+			settled.last = 0
+		case <-time.After(settled.next()):
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// learn asks where the slots are, and before the first time whether channels are sharded.
+func (s *Subscriber) learn() {
+	ctx, cancel := context.WithTimeout(s.ctx, s.pace.answer)
+	defer cancel()
+	s.mu.Lock()
+	placing := s.placing
+	s.mu.Unlock()
+	if !placing {
+		sharded, err := s.askSharded(ctx)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.sharded, s.placing = sharded, true
+		s.mu.Unlock()
+		if len(s.cluster.Masters()) > 0 { // others have asked
+			return
+		}
+	}
+	_ = s.cluster.Refresh(ctx) // while nobody answers, channels stay where they are
+}
+
+// place moves each channel to the node that has its slot, and has those asked for again that were refused there. It tells
+// whether any moved, and whether all are in their places, with a connection there. Nodes that are no masters any more
+// end.
+func (s *Subscriber) place() (moved, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false, true
+	}
+	all = true
+	for _, n := range s.nodes {
+		for _, ch := range n.channels {
+			if !ch.wanted() {
+				continue
+			}
+			home := s.home(ch.name)
+			all = all && home.up && ch.phase != astray
+			switch {
+			case home != n:
+				moved = true
+				ch.moveTo(home)
+			case ch.phase == astray && !n.nobody():
+				ch.phase = absent
+				n.settle(ch)
+			}
+		}
+	}
+	masters := s.cluster.Masters()
+	for addr, n := range s.nodes {
+		if len(n.channels) == 0 && !slices.Contains(masters, addr) {
+			n.cancel()
+			delete(s.nodes, addr)
+		}
+	}
+	return moved, all
+}
