@@ -162,3 +162,31 @@ func TestF13_SlotMovesToAnUnknownNode(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
 }
+
+// A shard subscription that the server ends, and one that it answers with MOVED, follow the slot, without a look at the
+// slots that comes by itself.
+func TestF13_ShardChannelFollows(t *testing.T) {
+	c := redistest.StartCluster(t, 2, 0)
+	if len(ways(t, c)) == 1 {
+		t.Skip("the server has no shard channels")
+	}
+	client := c.Client(t)
+	never := withPace(func(p *pace) { p.most, p.settled = time.Hour, time.Hour })
+	s := openCluster(t, client, true, never)
+	ended := s.Subscribe("a")
+	awaitLive(t, ended)
+	stale := openCluster(t, client, true, never)
+	require.NoError(t, stale.cluster.Refresh(t.Context()))
+	masters := c.Masters(t)
+	to := masters[0]
+	if to == c.Owner(t, "a") {
+		to = masters[1]
+	}
+	c.Migrate(t, c.Slot(t, "a"), to)
+	again(t, ended, 1)
+	require.EqualValues(t, 2, ended.State().Epoch)
+	awaitLive(t, stale.Subscribe("a"))
+	n, err := release(client, true, "a")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, n)
+}
