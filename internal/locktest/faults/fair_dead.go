@@ -96,6 +96,19 @@ func (r *deadRig) mine() <-chan Acquired {
 	return r.InLine(Bounded(r.T), "k", r.length()+1)
 }
 
+// kill returns when Redis knows, too: only the harness's locker still listens to an inbox.
+func (r *deadRig) kill(all ...*Child) {
+	r.T.Helper()
+	for _, c := range all {
+		c.Kill()
+	}
+	Await(r.T, func() bool {
+		reply := r.Server.Do(r.T, "PUBSUB", "CHANNELS", "redisson_lock__channel:*")
+		channels, err := reply.ToArray()
+		return err == nil && len(channels) == 1
+	})
+}
+
 // next unlocks, and requires that this call has given the key to that waiter.
 func (r *deadRig) next(l *holdfast.Lease, waiting <-chan Acquired) *holdfast.Lease {
 	r.T.Helper()
@@ -115,9 +128,7 @@ func testWaitersKilled(t *testing.T, d Kind) {
 	middle := r.child(1, 3)
 	second := r.mine()
 	tail := r.child(1, 1)
-	for _, c := range []*Child{head, middle, tail} {
-		c.Kill()
-	}
+	r.kill(head, middle, tail)
 	l := r.next(r.next(r.holder, first), second)
 	third := r.mine() // behind the dead
 	require.NoError(t, r.next(l, third).Unlock(Bounded(t)))
@@ -129,7 +140,7 @@ func testTwentyKilled(t *testing.T, d Kind) {
 	r := newDeadRig(t, d, time.Second)
 	dead := r.child(20, 1)
 	first := r.mine()
-	dead.Kill()
+	r.kill(dead)
 	l := r.next(r.holder, first)
 	time.Sleep(r.stale) // until they count as dead
 	second := r.mine()
