@@ -173,10 +173,10 @@ func TestF13_ShardChannelFollows(t *testing.T) {
 	client := c.Client(t)
 	never := withPace(func(p *pace) { p.most, p.settled = time.Hour, time.Hour })
 	s := openCluster(t, client, true, never)
-	ended := s.Subscribe("a")
-	awaitLive(t, ended)
 	stale := openCluster(t, client, true, never)
-	require.NoError(t, stale.cluster.Refresh(t.Context()))
+	ended := s.Subscribe("a")
+	awaitLive(t, ended, stale.Subscribe("b"), stale.Subscribe("c"))
+	time.Sleep(2 * defaultPace.unsettled) // the looks that a new channel causes are over, which is no event
 	masters := c.Masters(t)
 	to := masters[0]
 	if to == c.Owner(t, "a") {
@@ -185,6 +185,7 @@ func TestF13_ShardChannelFollows(t *testing.T) {
 	c.Migrate(t, c.Slot(t, "a"), to)
 	again(t, ended, 1)
 	require.EqualValues(t, 2, ended.State().Epoch)
+	require.NotEqual(t, to.Addr(), stale.cluster.Node("a"))
 	awaitLive(t, stale.Subscribe("a"))
 	n, err := release(client, true, "a")
 	require.NoError(t, err)
