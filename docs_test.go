@@ -159,12 +159,16 @@ func withoutCode(text string) string {
 
 // The tables have a row for each option, with the default that its comment says.
 func TestDocsNameAllOptionsWithTheirDefaults(t *testing.T) {
-	shared := table(t, "Options of rlock.New")
-	for kind, own := range map[string]map[string]string{
-		"rlock": {}, "fair": table(t, "Options of fair.New"), "multilock": table(t, "Options of multilock.New"),
+	shared, oneRedis := table(t, "Options of rlock.New"), table(t, "Options for replicas and clusters")
+	for kind, own := range map[string][]map[string]string{
+		"rlock":     {oneRedis},
+		"fair":      {oneRedis, table(t, "Options of fair.New")},
+		"multilock": {table(t, "Options of multilock.New")},
 	} {
 		rows := maps.Clone(shared)
-		maps.Copy(rows, own)
+		for _, more := range own {
+			maps.Copy(rows, more)
+		}
 		for name, doc := range functions(t, kind) {
 			if !strings.HasPrefix(name, "With") {
 				continue

@@ -34,6 +34,9 @@ var (
 	// being undone in the background; a release goes on in the background for up
 	// to a lease, after which the key is free in any case.
 	ErrUnknown = errors.New("outcome unknown")
+	// ErrNotReplicated: fewer replicas than WithReplicas asks for had the lock, or the
+	// nested entry, in time. It comes with ErrUnknown, and is being undone.
+	ErrNotReplicated = errors.New("not on enough replicas")
 )
 
 // QuorumError is the error of a multilock call to which too few nodes said yes, for

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/fair"
@@ -29,14 +28,14 @@ func TestRefused_Options(t *testing.T) {
 		"WithFenceExpiry: -1ms":              {fair.WithFencing(), fair.WithFenceExpiry(-time.Millisecond)},
 		"WithFenceExpiry: 1.5ms":             {fair.WithFencing(), fair.WithFenceExpiry(1500 * time.Microsecond)},
 		"WithLocalHandover: 200ms is longer": {fair.WithLease(100 * time.Millisecond), fair.WithLocalHandover(200 * time.Millisecond)},
+		"WithReplicas: 2 replicas in 0s":     {fair.WithReplicas(2, 0)},
+		"WithReplicas: 3s is longer":         {fair.WithReplicas(2, 3*time.Second)},
+		"client is not of a Redis Clus":      {fair.WithShardedPubSub(true)},
 	} {
 		l, err := fair.New(client, opts...)
 		require.Nil(t, l, want)
 		require.ErrorContains(t, err, want)
 	}
-	l, err := fair.New(clusterClient{client})
-	require.Nil(t, l)
-	require.ErrorContains(t, err, "Cluster: not supported")
 	locker, err := fair.New(client, fair.WithStale(10*time.Second)) // the first lease follows
 	require.NoError(t, err)
 	defer locker.Close()
@@ -117,7 +116,3 @@ func TestInspect_TellsTheLengthOfTheQueue(t *testing.T) {
 	}
 	waits(0)
 }
-
-type clusterClient struct{ rueidis.Client }
-
-func (clusterClient) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }

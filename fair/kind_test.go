@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
@@ -39,6 +40,9 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	if o.FirstLease != 0 {
 		opts = append(opts, fair.WithFirstLease(o.FirstLease))
 	}
+	if o.Replicas != 0 {
+		opts = append(opts, fair.WithReplicas(o.Replicas, o.ReplicaTimeout))
+	}
 	if o.Logger != nil {
 		opts = append(opts, fair.WithLogger(o.Logger))
 	}
@@ -50,6 +54,22 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 }}
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
+
+func TestConformance_Cluster(t *testing.T) { contract.Run(t, onCluster(t)) }
+
+func TestFaults_Cluster(t *testing.T) { faults.Run(t, onCluster(t)) }
+
+func TestCluster(t *testing.T) { cluster.Run(t, kind) }
+
+// onCluster is the kind on a Redis Cluster of one node.
+func onCluster(t *testing.T) locktest.Kind {
+	if testing.Short() {
+		t.Skip("the suites on a Redis Cluster are for make test-all")
+	}
+	k := kind
+	k.Cluster = true
+	return k
+}
 
 func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 

@@ -11,28 +11,27 @@ import (
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
-// Locker locks keys on one Redis. It is one client in the eyes of Redis and of the other
-// lockers. Safe for concurrent use. One locker for each process and Redis is enough.
+// Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. It is one client in
+// the eyes of Redis and of the other lockers. Safe for concurrent use. One locker for each process and Redis is enough.
 type Locker struct {
 	engine  *engine.Engine
 	backend *single.Queued
 }
 
-// New returns a locker on the Redis of client. The caller keeps the client, may share it,
-// and closes it after the locker. New makes no call to Redis.
+// New returns a locker on the Redis of client, of any mode. The caller keeps the client,
+// may share it, and closes it after the locker. New makes no call to Redis.
 //
-// It fails on a nil client, on a client of a Redis Cluster (not supported yet),
-// and on an option out of range, which the error names.
+// It fails on a nil client, and on an option out of range, which the error names.
 func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if client == nil {
 		return nil, errors.New("fair: New: client is nil")
 	}
-	if client.Mode() == rueidis.ClientModeCluster {
-		return nil, errors.New("fair: New: client of a Redis Cluster: not supported yet")
-	}
 	c, err := configure(opts)
 	if err != nil {
 		return nil, err
+	}
+	if c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster {
+		return nil, errors.New("fair: New: WithShardedPubSub: the client is not of a Redis Cluster")
 	}
 	backend := single.NewQueued(client, &c.Config, c.settings())
 	return &Locker{engine: engine.NewQueued(backend, c.Config), backend: backend}, nil

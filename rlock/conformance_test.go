@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -16,21 +15,21 @@ import (
 func TestRefused_Options(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]rlock.Option{
-		"option is nil":               {nil},
-		"WithLease: lease 0s":         {rlock.WithLease(0)},
-		"WithLogger: logger is nil":   {rlock.WithLogger((*slog.Logger)(nil))},
-		"needs WithFencing":           {rlock.WithFenceExpiry(time.Hour)},
-		"WithFenceExpiry: -1ms":       {rlock.WithFencing(), rlock.WithFenceExpiry(-time.Millisecond)},
-		"WithFenceExpiry: 1.5ms":      {rlock.WithFencing(), rlock.WithFenceExpiry(1500 * time.Microsecond)},
-		"WithLocalHandover: 200ms is": {rlock.WithLease(100 * time.Millisecond), rlock.WithLocalHandover(200 * time.Millisecond)},
+		"option is nil":                  {nil},
+		"WithLease: lease 0s":            {rlock.WithLease(0)},
+		"WithLogger: logger is nil":      {rlock.WithLogger((*slog.Logger)(nil))},
+		"needs WithFencing":              {rlock.WithFenceExpiry(time.Hour)},
+		"WithFenceExpiry: -1ms":          {rlock.WithFencing(), rlock.WithFenceExpiry(-time.Millisecond)},
+		"WithFenceExpiry: 1.5ms":         {rlock.WithFencing(), rlock.WithFenceExpiry(1500 * time.Microsecond)},
+		"WithLocalHandover: 200ms is":    {rlock.WithLease(100 * time.Millisecond), rlock.WithLocalHandover(200 * time.Millisecond)},
+		"WithReplicas: 2 replicas in 0s": {rlock.WithReplicas(2, 0)},
+		"WithReplicas: 3s is longer":     {rlock.WithReplicas(2, 3*time.Second)},
+		"client is not of a Redis Clus":  {rlock.WithShardedPubSub(true)},
 	} {
 		l, err := rlock.New(client, opts...)
 		require.Nil(t, l)
 		require.ErrorContains(t, err, want)
 	}
-	l, err := rlock.New(clusterClient{client})
-	require.Nil(t, l)
-	require.ErrorContains(t, err, "Cluster: not supported")
 	locker := userLocker(t, client)
 	for want, opt := range map[string]rlock.LockOption{
 		"option is nil":        nil,
@@ -42,10 +41,6 @@ func TestRefused_Options(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
-
-type clusterClient struct{ rueidis.Client }
-
-func (clusterClient) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
 
 // To the suite a lease of zero means the default.
 func TestF8_LeaseOfZeroIsRefused(t *testing.T) {

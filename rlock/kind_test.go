@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
@@ -33,6 +34,9 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 	if o.MaxOutage != nil {
 		opts = append(opts, rlock.WithMaxOutage(*o.MaxOutage))
 	}
+	if o.Replicas != 0 {
+		opts = append(opts, rlock.WithReplicas(o.Replicas, o.ReplicaTimeout))
+	}
 	if o.Logger != nil {
 		opts = append(opts, rlock.WithLogger(o.Logger))
 	}
@@ -44,6 +48,22 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 }}
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
+
+func TestConformance_Cluster(t *testing.T) { contract.Run(t, onCluster(t)) }
+
+func TestFaults_Cluster(t *testing.T) { faults.Run(t, onCluster(t)) }
+
+func TestCluster(t *testing.T) { cluster.Run(t, kind) }
+
+// onCluster is the kind on a Redis Cluster of one node.
+func onCluster(t *testing.T) locktest.Kind {
+	if testing.Short() {
+		t.Skip("the suites on a Redis Cluster are for make test-all")
+	}
+	k := kind
+	k.Cluster = true
+	return k
+}
 
 func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 

@@ -66,6 +66,29 @@ func WithMaxWaiters(n int) Option { return option(func(c *config) { c.MaxWaiters
 // Redis does not answer.
 func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.MaxOutage = &d }) }
 
+// WithReplicas makes a lock, a nested entry and a renewal count only when so many replicas
+// have it, for which each waits at most the given time (WAIT, on a connection of its own).
+// A lock or an entry that does not count is undone, and fails with ErrNotReplicated beside
+// ErrUnknown; a wait tries again, as with WithMaxOutage. A renewal that does not count does
+// not prolong the lease. Each costs a round trip more, and there are no batches of calls.
+// Default: none. The time is in whole milliseconds, at most a sixth of the lease and 2.5 s.
+//
+// It makes it less likely that a fail-over loses a lock, and does not exclude it: Redis may
+// promote a replica that lacks the write.
+// https://redis.io/docs/latest/commands/wait/#consistency-and-wait
+func WithReplicas(n int, timeout time.Duration) Option {
+	return option(func(c *config) { c.Replicas, c.ReplicaTimeout = n, timeout })
+}
+
+// WithShardedPubSub chooses how the locks of a Redis Cluster notify their waiters: by its
+// shard channels, or by classic ones, which Redis sends to all nodes. All programs that share
+// locks, Java ones too, have to choose alike. Default: shard channels where the cluster has
+// them, as Redisson does from 3.22 on. Where it has none (they came with Redis 7.0), true
+// makes every lock fail. Only for a client of a Redis Cluster.
+func WithShardedPubSub(on bool) Option {
+	return option(func(c *config) { c.ShardedPubSub = &on })
+}
+
 func configure(opts []Option) (*config, error) {
 	c := &config{engine.NewConfig("rlock")}
 	for _, o := range opts {

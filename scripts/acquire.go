@@ -3,6 +3,8 @@ package scripts
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/cluster"
 )
 
 var (
@@ -50,12 +52,14 @@ func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Durati
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	return parseAcquired(n.run(ctx, acquire, 2, key, tombstone(key, owner), owner, millis(lease)))
+	m, short, err := n.write(ctx, acquire, 2, key, tombstone(key, owner), owner, millis(lease))
+	return counts(short)(parseAcquired(m, err))
 }
 
 // AcquireAll takes all of keys at once, keys[i] for owners[i], for one lease from
-// now; if one of them is not free it changes nothing, and OK is false. It may be
-// repeated as Acquire; CleanUp undoes each.
+// now; if one of them is not free it changes nothing, and OK is false. So it is on a Redis
+// Cluster, without a call, if they are of several slots. It may be repeated as Acquire;
+// CleanUp undoes each.
 func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
 	if len(keys) == 0 || len(owners) != len(keys) {
 		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
@@ -65,12 +69,19 @@ func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time
 		if err := checkHold(key, owners[i], lease); err != nil {
 			return false, err
 		}
+		if n.Cluster != nil && cluster.Slot(key) != cluster.Slot(keys[0]) {
+			return false, nil
+		}
 		args = append(args, key, tombstone(key, owners[i]))
 	}
 	args = append(append(args, millis(lease)), owners...)
-	refused, err := integer(n.run(ctx, acquireAll, 2*len(keys), args...))
+	m, short, err := n.write(ctx, acquireAll, 2*len(keys), args...)
+	refused, err := integer(m, err)
 	if err == nil && (refused < 0 || refused > int64(len(keys))) {
 		err = errReply
+	}
+	if err == nil && refused == 0 {
+		err = short
 	}
 	return err == nil && refused == 0, err
 }
@@ -98,8 +109,9 @@ func (n *Node) AcquireFenced(ctx context.Context, key, owner string, lease time.
 	if f.Expiry < 0 || f.Expiry%time.Millisecond != 0 {
 		return Acquired{}, refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
 	}
-	return parseFenced(n.run(ctx, acquireFenced, 3, key, tombstone(key, owner), counter(key),
-		owner, millis(lease), decimal(f.Reserve), millis(f.Expiry)))
+	m, short, err := n.write(ctx, acquireFenced, 3, key, tombstone(key, owner), counter(key),
+		owner, millis(lease), decimal(f.Reserve), millis(f.Expiry))
+	return counts(short)(parseFenced(m, err))
 }
 
 // Ask is one hold that is asked for among several.

@@ -87,7 +87,8 @@ func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Durati
 		return Acquired{}, err
 	}
 	args := append(f.args(key, []string{tombstone(key, owner)}, 2), owner, millis(lease))
-	return parseAcquired(f.node.run(ctx, fairAcquire, fairKeys+1, args...))
+	m, short, err := f.node.write(ctx, fairAcquire, fairKeys+1, args...)
+	return counts(short)(parseAcquired(m, err))
 }
 
 // Place is the state of an owner that enters a queue.
@@ -179,7 +180,8 @@ func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Durati
 		return Acquired{}, err
 	}
 	args := append(f.args(key, nil, 2), owner, millis(lease))
-	return parseConfirmed(f.node.run(ctx, fairConfirm, fairKeys, args...))
+	m, short, err := f.node.write(ctx, fairConfirm, fairKeys, args...)
+	return counts(short)(parseConfirmed(m, err))
 }
 
 // ForceRelease frees key, whoever holds it, and gives it to the next waiter; see

@@ -39,12 +39,32 @@ type Probed struct {
 // that the user may not touch costs the others some round trips, as in [Node.Renew].
 func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed) error {
 	clear(probed)
-	err := f.heartbeat(ctx, asked, probed)
+	if f.node.Cluster == nil {
+		return f.heartbeat(ctx, asked, probed)
+	}
+	return f.node.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
+		of, said := make([]Heartbeat, len(indexes)), make([]Probed, len(indexes))
+		for at, i := range indexes {
+			of[at] = asked[i]
+		}
+		err := f.heartbeat(ctx, of, said)
+		for at, i := range indexes {
+			if probed[i] = said[at]; err != nil {
+				probed[i] = Probed{Err: err}
+			}
+		}
+		return nil // one slot's error is not the others'
+	})
+}
+
+// heartbeat is Heartbeat for keys of one slot.
+func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed) error {
+	err := f.heartbeatAtOnce(ctx, asked, probed)
 	if !forbidden(err) || len(asked) == 1 {
 		return err
 	}
 	_ = apart(len(asked), func(from, to int) error {
-		err := f.heartbeat(ctx, asked[from:to], probed[from:to])
+		err := f.heartbeatAtOnce(ctx, asked[from:to], probed[from:to])
 		for i := from; err != nil && i < to; i++ {
 			probed[i] = Probed{Err: err}
 		}
@@ -53,8 +73,8 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed
 	return nil
 }
 
-// heartbeat is one call of Heartbeat.
-func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed) error {
+// heartbeatAtOnce is one call of Heartbeat.
+func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, probed []Probed) error {
 	args := make([]string, 0, 8*len(asked)+8)
 	for _, b := range asked {
 		args = appendFairKeys(args, b.Key)

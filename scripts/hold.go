@@ -20,7 +20,11 @@ func (n *Node) Recount(ctx context.Context, key, owner string, entries int) (our
 	if entries < 1 || entries > 999_999_999 {
 		return false, refuse("entries: %d is not from 1 to 999999999", entries)
 	}
-	return parseBool(n.run(ctx, recount, 1, key, owner, decimal(int64(entries))))
+	m, short, err := n.write(ctx, recount, 1, key, owner, decimal(int64(entries)))
+	if ours, err = parseBool(m, err); ours {
+		err = short
+	}
+	return ours, err
 }
 
 // Holder is who holds a key at one moment.

@@ -2,48 +2,119 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/cluster"
 )
 
-// Node runs the scripts on one Redis. Its methods may be called concurrently;
-// each is one round trip, and one more where Redis does not know the script
-// yet. They send nothing twice by themselves otherwise, wait until the reply
-// comes or ctx ends, and should be given a deadline. [OutcomeOf] says what an
-// error means.
+// Node runs the scripts on one Redis, or on all of a Redis Cluster: on the node that has
+// the key's slot. Its methods may be called concurrently; each is one round trip, and one
+// more where Redis does not know the script yet or sends it to another node. They send
+// nothing twice by themselves otherwise, wait until the reply comes or ctx ends, and should
+// be given a deadline. [OutcomeOf] says what an error means.
 type Node struct {
-	client rueidis.Client // immutable after NewNode
+	NodeSettings // immutable after NewNode
+	client       rueidis.Client
+	known        atomic.Bool // that Cluster was refreshed once
 }
 
-// NewNode returns a Node that works through client, which stays the caller's to
-// close. It does no I/O.
+// NodeSettings are what a Node needs to know of its Redis. The zero value is right for one
+// server and for a Sentinel set.
+type NodeSettings struct {
+	Cluster *cluster.Map // nil unless the client is of a Redis Cluster
+	Shards  *bool        // whether locks use the shard channels of the Cluster; nil: where it has them
+
+	// Replicas is how many replicas have to have a hold, an entry or a renewal before it
+	// counts; 0: none. A call waits for them for ReplicaTimeout, in whole milliseconds,
+	// and blocks for that time: it takes no notice of the end of ctx, but of its deadline.
+	Replicas       int
+	ReplicaTimeout time.Duration
+}
+
+// NewNode returns a Node on one server or a Sentinel set. It works through client, which
+// stays the caller's to close. It does no I/O.
 func NewNode(client rueidis.Client) *Node { return &Node{client: client} }
+
+// NewNodeWith is NewNode with settings.
+func NewNodeWith(client rueidis.Client, s NodeSettings) *Node {
+	return &Node{client: client, NodeSettings: s}
+}
 
 // Server is the address of the Redis that the client works with at present.
 func (n *Node) Server() string {
+	if n.Cluster != nil {
+		return "Redis Cluster"
+	}
 	for address := range n.client.Nodes() {
 		return address
 	}
 	return "redis"
 }
 
-// run runs s with the first keys of args as KEYS and the others as ARGV.
-//
-// Commands are built without naming their keys to rueidis: it then sends all of
-// a client's calls on one connection, in order, which is faster and keeps a
-// release behind its acquire.
+// Sharded says whether the channels of locks are shard channels. The first call asks the
+// cluster, also for its slots.
+func (n *Node) Sharded(ctx context.Context) (bool, error) {
+	if n.Cluster == nil {
+		return false, nil
+	}
+	if !n.known.Load() {
+		if err := n.Cluster.Refresh(ctx); err != nil {
+			return false, notAsked{err}
+		}
+		n.known.Store(true)
+	}
+	if n.Shards != nil && !*n.Shards {
+		return false, nil
+	}
+	can, err := n.Cluster.Sharded(ctx)
+	switch {
+	case err != nil:
+		return false, notAsked{err}
+	case !can && n.Shards != nil:
+		return false, errNotSharded
+	}
+	return can, nil
+}
+
+var errNotSharded = notSent{errors.New("WithShardedPubSub: this Redis Cluster has no shard channels, which came with Redis 7.0")}
+
+// run runs s with the first keys of args as KEYS and the others as ARGV. On a Redis Cluster
+// they have to be of one slot.
 func (n *Node) run(ctx context.Context, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return rueidis.RedisMessage{}, notSent{err}
 	}
-	cmd := n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(keys)).Arg(args...).Build()
-	reply, err := n.client.Do(ctx, cmd).ToMessage()
-	if re, ok := err.(*rueidis.RedisError); ok && re.IsNoScript() {
-		cmd = n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()
-		reply, err = n.client.Do(ctx, cmd).ToMessage()
+	return n.runBy(ctx, n.client.Do, s, keys, args)
+}
+
+// sender sends a command and returns its reply.
+type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
+
+func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
+	if n.Cluster != nil {
+		return n.runInCluster(ctx, do, s, args[:keys], args[keys:])
+	}
+	if n.client.Mode() == rueidis.ClientModeSentinel {
+		s = s.in(failover)
+	}
+	// Commands are built without naming their keys to rueidis: it then sends all of a
+	// client's calls on one connection, in order, which is faster and keeps a release
+	// behind its acquire.
+	reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
+	if noScript(err) {
+		reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 	}
 	return reply, explained(err)
+}
+
+func noScript(err error) bool {
+	re, ok := err.(*rueidis.RedisError)
+	return ok && re.IsNoScript()
 }
 
 // explained says more of the error of a call that Redis sends to another server, or
@@ -55,7 +126,7 @@ func explained(err error) error {
 		}
 		_, moved := re.IsMoved()
 		if _, ask := re.IsAsk(); moved || ask {
-			return fmt.Errorf("node of a Redis Cluster, which is not supported yet: %w", err)
+			return fmt.Errorf("the server is a node of a Redis Cluster, the client is not of one: %w", err)
 		}
 	}
 	return err

@@ -107,7 +107,7 @@ var texts = []struct {
 	{"NOREPLICAS ", Unavailable},
 	{"MISCONF ", Unavailable},
 	{"OOM ", Unavailable},
-	{"max number of clients reached", Unavailable},
+	{"max number of clients", Unavailable}, // reached, or with "+ cluster connections"
 	{"WRONGPASS ", Refused},
 	{"NOAUTH ", Refused},
 	{"NOPERM ", Refused},

@@ -40,23 +40,51 @@ func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []st
 	if len(keys) == 0 || len(owners) != len(keys) || len(answers) != len(keys) {
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}
-	err := n.renew(ctx, lease, keys, owners, answers)
+	if n.Cluster == nil {
+		return n.renew(ctx, lease, keys, owners, answers)
+	}
+	return n.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
+		slot := make([]string, 2*len(indexes))
+		slotKeys, slotOwners, said := slot[:len(indexes)], slot[len(indexes):], make([]Answer, len(indexes))
+		for at, i := range indexes {
+			slotKeys[at], slotOwners[at] = keys[i], owners[i]
+		}
+		err := n.renew(ctx, lease, slotKeys, slotOwners, said)
+		for at, i := range indexes {
+			answers[i] = said[at]
+		}
+		return err
+	})
+}
+
+// renew is Renew for keys of one slot.
+func (n *Node) renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+	err := n.renewAtOnce(ctx, lease, keys, owners, answers)
 	if forbidden(err) && len(keys) > 1 {
-		err = apart(len(keys), func(i, j int) error { return n.renew(ctx, lease, keys[i:j], owners[i:j], answers[i:j]) })
+		err = apart(len(keys), func(i, j int) error { return n.renewAtOnce(ctx, lease, keys[i:j], owners[i:j], answers[i:j]) })
 	}
 	return err
 }
 
-// renew is one call of Renew.
-func (n *Node) renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
+// renewAtOnce is one call of Renew.
+func (n *Node) renewAtOnce(ctx context.Context, lease time.Duration, keys, owners []string, answers []Answer) error {
 	room := renewArgs.Get().(*[]string)
 	args := (*room)[:0]
 	args = append(args, keys...)
 	args = append(args, millis(lease))
 	args = append(args, owners...)
-	reply, err := n.run(ctx, renew, len(keys), args...)
+	reply, short, err := n.write(ctx, renew, len(keys), args...)
 	clear(args)
 	*room = args
 	renewArgs.Put(room)
-	return parseRenewed(reply, err, answers)
+	err = parseRenewed(reply, err, answers)
+	if short == nil {
+		return err
+	}
+	for i, a := range answers {
+		if a == Renewed {
+			answers[i] = Unanswered
+		}
+	}
+	return short
 }

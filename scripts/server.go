@@ -5,12 +5,27 @@ import (
 	"strings"
 )
 
+// noEviction is the policy under which Redis drops no lock that is held.
+const noEviction = "noeviction"
+
 // EvictionPolicy returns what Redis does when it is out of memory, as in its
 // setting maxmemory-policy; "" if it does not say. Every policy but noeviction
-// may drop a lock that is held. It sends INFO, which the scripts do not need and
-// a restricted user may lack: the error is Refused then.
-func (n *Node) EvictionPolicy(ctx context.Context) (string, error) {
-	return n.info(ctx, "memory", "maxmemory_policy")
+// may drop a lock that is held; of the nodes of a Redis Cluster, such a one counts. It
+// sends INFO, which the scripts do not need and a restricted user may lack: the error is
+// Refused then.
+func (n *Node) EvictionPolicy(ctx context.Context) (policy string, err error) {
+	if n.Cluster == nil {
+		return n.info(ctx, "memory", "maxmemory_policy")
+	}
+	for _, node := range n.client.Nodes() {
+		said, failed := NewNode(node).info(ctx, "memory", "maxmemory_policy")
+		if failed != nil {
+			err = failed
+		} else if policy == "" || policy == noEviction {
+			policy = said
+		}
+	}
+	return policy, err
 }
 
 // runID returns the id of the server's process; "" if it does not say. For its

@@ -17,6 +17,7 @@ type Calls struct {
 	epoch    time.Time          // immutable
 	server   func() string      // names the server in errors; nil: the backend's errors name it; immutable
 	answered atomic.Int64       // when Redis last answered, since epoch; 0: the last call failed
+	block    bool               // see Block; immutable
 	work     sync.WaitGroup     // calls of users, loops and clean-ups under way
 	mu       sync.Mutex
 	shut     bool // Go does nothing any more; guarded by mu
@@ -30,6 +31,10 @@ func NewCalls(lease time.Duration, server func() string) *Calls {
 	c.timeout = callTimeout(lease)
 	return c
 }
+
+// Block says that calls may block, whatever their context: each then has a goroutine of its
+// own. Called before the calls are used.
+func (c *Calls) Block() { c.block = true }
 
 // callTimeout is how long one call to Redis may take (and a quarter more): a third of a
 // lease, as a hold that takes longer to come is worth little, and at most 5 s; but 100 ms
@@ -142,7 +147,7 @@ func (c *Calls) note(err error) {
 
 // answering says whether Redis has just answered. Then a call may run on its caller's
 // goroutine, which saves a lock a fifth of its time under load.
-func (c *Calls) answering() bool { return c.answeredWithin(fresh) }
+func (c *Calls) answering() bool { return !c.block && c.answeredWithin(fresh) }
 
 func (c *Calls) answeredWithin(d time.Duration) bool {
 	last := c.answered.Load()

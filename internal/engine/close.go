@@ -23,7 +23,7 @@ func (h *Engine) close() error {
 		holds = append(holds, h.shards[i].close()...)
 	}
 	close(h.closed)
-	h.watchdog.Close()
+	h.watchdogs.close()
 	failed := h.releaseAll(holds)
 	h.calls.close()
 	if failed != nil {

@@ -31,6 +31,17 @@ type Config struct {
 	// Calls is shared with a backend that makes calls of its own; nil: the engine makes one.
 	Calls *Calls
 
+	// ServerOf names the server that has a key, as far as it is known; nil: one has all.
+	ServerOf func(key string) string
+
+	// ShardedPubSub chooses the channels of a Redis Cluster; nil: shard channels if it has
+	// them. No other Redis may be given it.
+	ShardedPubSub *bool
+
+	// Replicas and ReplicaTimeout are those of WithReplicas; 0: none.
+	Replicas       int
+	ReplicaTimeout time.Duration
+
 	// EvictionPolicy asks Redis once for its maxmemory-policy; nil: the engine does not ask.
 	EvictionPolicy func(context.Context) (string, error)
 
@@ -45,19 +56,19 @@ type Config struct {
 
 // Engine manages all keys of one locker. Safe for concurrent use.
 type Engine struct {
-	Config                // immutable after New
-	backend  Backend      // immutable after New
-	waits    discipline   // how waiters get a key; immutable after New
-	calls    *Calls       // immutable after New
-	seed     maphash.Seed // immutable after New
-	shards   [64]shard    // by hash of the key
-	owners   atomic.Uint64
-	watchdog *watchdog.Watchdog[*hold]
-	undoing  undoing
-	trips    average // time of an acquire's round trip
-	begun    sync.Once
-	closing  sync.Once
-	closed   chan struct{} // Close closes it after all shards
+	Config                 // immutable after New
+	backend   Backend      // immutable after New
+	waits     discipline   // how waiters get a key; immutable after New
+	calls     *Calls       // immutable after New
+	seed      maphash.Seed // immutable after New
+	shards    [64]shard    // by hash of the key
+	owners    atomic.Uint64
+	watchdogs watchdogs
+	undoing   undoing
+	trips     average // time of an acquire's round trip
+	begun     sync.Once
+	closing   sync.Once
+	closed    chan struct{} // Close closes it after all shards
 }
 
 // New returns an engine whose waiters race with other processes for a key. It makes no
@@ -86,6 +97,6 @@ func build(backend Backend, c Config) *Engine {
 	for i := range h.shards {
 		h.shards[i].engine, h.shards[i].keys = h, make(map[string]*keyState)
 	}
-	h.watchdog = watchdog.New(watchdog.Config[*hold]{Lease: c.Lease, Renew: h.renew, Ended: h.holdEnded})
+	h.watchdogs = newWatchdogs(watchdog.Config[*hold]{Lease: c.Lease, Renew: h.renew, Ended: h.holdEnded})
 	return h
 }

@@ -16,16 +16,17 @@ import (
 // small, as services hold 100 000 of them.
 type hold struct {
 	watchdog.Lease
-	key     *keyState     // immutable
-	owner   string        // the field in Redis; immutable
-	granted time.Duration // when, by Calls.now; immutable
-	extras  *extras       // nil if there are none; immutable
-	section *section      // the present one; guarded by the shard's lock
-	first   section       // in place, which saves an allocation
-	plain   bool          // see Terms.plain; immutable
-	tainted bool          // a nested call may still arrive, so never handed over; guarded by the shard's lock
-	over    bool          // lost; guarded by the shard's lock
-	long    bool          // logLongHold has logged it; guarded by the shard's lock
+	watchdog *watchdog.Watchdog[*hold] // set by newHold
+	key      *keyState                 // immutable
+	owner    string                    // the field in Redis; immutable
+	granted  time.Duration             // when, by Calls.now; immutable
+	extras   *extras                   // nil if there are none; immutable
+	section  *section                  // the present one; guarded by the shard's lock
+	first    section                   // in place, which saves an allocation
+	plain    bool                      // see Terms.plain; immutable
+	tainted  bool                      // a nested call may still arrive, so never handed over; guarded by the shard's lock
+	over     bool                      // lost; guarded by the shard's lock
+	long     bool                      // logLongHold has logged it; guarded by the shard's lock
 }
 
 // extras hold what most holds do without.
@@ -55,7 +56,12 @@ func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a 
 	if a.Fence != 0 || r.doubt || len(r.members) > 0 {
 		d.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, run: r}
 	}
-	h.watchdog.Watch(d, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: !t.Fixed, MaxHold: t.MaxHold})
+	server := ""
+	if h.ServerOf != nil {
+		server = h.ServerOf(k.name)
+	}
+	d.watchdog = h.watchdogs.of(server)
+	d.watchdog.Watch(d, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: !t.Fixed, MaxHold: t.MaxHold})
 	return d
 }
 
@@ -137,7 +143,7 @@ func (h *Engine) lose(d *hold, why error) {
 // revoke is lose with the key locked, without settling it. It reports whether a section
 // was alive until now.
 func (h *Engine) revoke(d *hold, reason error) (news bool) {
-	h.watchdog.Forget(d)
+	d.watchdog.Forget(d)
 	d.over = true
 	if d.section != nil {
 		news = d.section.end(reason)
@@ -163,7 +169,7 @@ func (h *Engine) until(d *hold) time.Time {
 // undo releases, in the background, a hold that no caller has any more. It tries for as
 // long as the hold could last.
 func (h *Engine) undo(d *hold) {
-	h.watchdog.Forget(d)
+	d.watchdog.Forget(d)
 	until, used := h.until(d), d.fences().used()
 	h.calls.background(func() {
 		if h.persist(until, func(ctx context.Context) error {

@@ -56,6 +56,12 @@ func (c *Config) Check() error {
 		return c.errorf("WithMaxWaiters: %d is negative", c.MaxWaiters)
 	case outage < 0:
 		return c.errorf("WithMaxOutage: %v is negative", outage)
+	case c.Replicas < 0 || c.ReplicaTimeout < 0 || (c.Replicas == 0) != (c.ReplicaTimeout == 0):
+		return c.errorf("WithReplicas: %d replicas in %v: one and the other must be greater than zero", c.Replicas, c.ReplicaTimeout)
+	case c.ReplicaTimeout%time.Millisecond != 0:
+		return c.errorf("WithReplicas: %v is not a whole number of milliseconds", c.ReplicaTimeout)
+	case c.ReplicaTimeout > callTimeout(c.Lease)/2:
+		return c.errorf("WithReplicas: %v is longer than %v, half of the time of a call", c.ReplicaTimeout, callTimeout(c.Lease)/2)
 	case c.FenceExpiry != nil && !c.Fencing:
 		return c.errorf("WithFenceExpiry needs WithFencing")
 	case expiry < 0 || expiry%time.Millisecond != 0:

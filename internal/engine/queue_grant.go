@@ -73,7 +73,7 @@ func (q *queue) passed(said scripts.Passed) {
 // first attempt of its owner to enter, as Redis cannot have granted it before; no later
 // reply moves that.
 func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
-	return t.w.terms.plain() && (g.Fence > 0 || !q.in.Fencing) && time.Since(t.start) < min(g.Lease, q.in.Lease)/2
+	return q.in.Replicas == 0 && t.w.terms.plain() && (g.Fence > 0 || !q.in.Fencing) && time.Since(t.start) < min(g.Lease, q.in.Lease)/2
 }
 
 // grant makes a waiter the holder.

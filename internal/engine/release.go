@@ -47,7 +47,7 @@ func (e *entry) unlock(ctx context.Context) error {
 	d.tainted = d.tainted || c.nesting.busy()
 	w, lease := h.handOver(k, d)
 	if w == nil {
-		h.watchdog.Forget(d)
+		d.watchdog.Forget(d)
 		k.hold = nil
 		h.waits.departs(k)
 		k.calls++

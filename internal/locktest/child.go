@@ -17,6 +17,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // A test that needs a process to kill or to pause starts its own test binary
@@ -45,7 +47,7 @@ func Main(m *testing.M, d Kind) {
 		runChild(d, name)
 	}
 	MoreAtOnce()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, redistest.Leftovers()...)
 }
 
 func runChild(d Kind, name string) {
@@ -87,7 +89,9 @@ func (p *Parent) Hear() string { return <-p.lines }
 func (*Parent) Client(addr string) (rueidis.Client, error) {
 	var all []rueidis.Client
 	for _, one := range strings.Split(addr, ",") {
-		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{one}, DisableCache: true})
+		o := rueidis.ClientOption{InitAddress: []string{one}, DisableCache: true}
+		redistest.DialGiven(&o)
+		client, err := rueidis.NewClient(o)
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ package locktest
 
 import (
 	"log/slog"
+	"regexp"
 	"testing"
 	"time"
 
@@ -32,9 +33,17 @@ type Kind struct {
 	// Nodes is of how many independent masters a quorum is made that locks keys; 0:
 	// one Redis does.
 	Nodes int
+	// Cluster says that the one Redis is a Redis Cluster of one node.
+	Cluster bool
 	// New makes a locker on the Redis of client; it is closed by the test.
 	New func(client rueidis.Client, o Options) (holdfast.Locker, error)
 }
+
+// oneSlot are the keys whose names share a slot of a Redis Cluster.
+var oneSlot = regexp.MustCompile(`(?s)^([^{}]*|[^{]*\{[^}]+\}.*)$`)
+
+// Accepts says whether keys may be so; else calls fail with an error that says "hash tag".
+func (d Kind) Accepts(key string) bool { return !d.Cluster || oneSlot.MatchString(key) }
 
 // Options are those of a lock kind's New; nil and zero fields keep the default.
 type Options struct {
@@ -44,6 +53,9 @@ type Options struct {
 	MaxWaiters int
 	MaxOutage  *time.Duration
 	Logger     *slog.Logger
+	// Of one Redis only; quorums take no notice.
+	Replicas       int
+	ReplicaTimeout time.Duration
 	// Of fair locks only; others take no notice.
 	Stale      time.Duration
 	FirstLease time.Duration

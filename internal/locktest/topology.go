@@ -19,7 +19,13 @@ type Topology []*redistest.Server
 func (d Kind) Start(t testing.TB, args ...string) (f Topology) {
 	t.Helper()
 	for range max(d.Nodes, 1) {
+		if d.Cluster {
+			args = append(args, redistest.ClusterNode(t, "0-16383", "")...)
+		}
 		f = append(f, redistest.Start(t, args...))
+	}
+	if d.Cluster {
+		f[0].AwaitClusterNode(t)
 	}
 	return f
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -58,13 +59,48 @@ func (d Kind) Waiting(t testing.TB, s Redis, key string) int {
 	return len(clients)
 }
 
-// Listeners is how many clients have subscribed to a channel.
-func Listeners(t testing.TB, s Redis, channel string) int {
+// Listeners is how many clients have subscribed to a channel, or a shard channel.
+func Listeners(t testing.TB, s Redis, channel string) (n int) {
 	t.Helper()
-	m := s.Do(t, "PUBSUB", "NUMSUB", channel)
-	said, err := m.AsIntMap()
-	require.NoError(t, err)
-	return int(said[channel])
+	of := servers(s)[0]
+	for _, kind := range channelKinds(of) {
+		m := of.Do(t, "PUBSUB", kind+"NUMSUB", channel)
+		said, err := m.AsIntMap()
+		require.NoError(t, err)
+		n += int(said[channel])
+	}
+	return n
+}
+
+// Publish sends a message to a channel, and to the shard channel of that name. It returns
+// how many got it.
+func Publish(t testing.TB, s Redis, channel, message string) (n int) {
+	t.Helper()
+	n = Number(t, s, "PUBLISH", channel, message)
+	if len(channelKinds(servers(s)[0])) > 1 {
+		n += Number(t, s, "SPUBLISH", channel, message)
+	}
+	return n
+}
+
+// Channels are those that have subscribers.
+func Channels(t testing.TB, s *redistest.Server) (all []string) {
+	t.Helper()
+	for _, kind := range channelKinds(s) {
+		m := s.Do(t, "PUBSUB", kind+"CHANNELS")
+		channels, err := m.AsStrSlice()
+		require.NoError(t, err)
+		all = append(all, channels...)
+	}
+	return all
+}
+
+// channelKinds begin the sub-commands of PUBSUB.
+func channelKinds(s *redistest.Server) []string {
+	if _, err := s.TryDo("PUBSUB", "SHARDCHANNELS"); err != nil {
+		return []string{""}
+	}
+	return []string{"", "SHARD"}
 }
 
 // left is what waits have left of key: subscriptions, and names of places in a
@@ -73,10 +109,7 @@ func left(t testing.TB, s Redis, key string) []string {
 	t.Helper()
 	var all []string
 	for _, one := range servers(s) {
-		m := one.Do(t, "PUBSUB", "CHANNELS")
-		channels, err := m.AsStrSlice()
-		require.NoError(t, err)
-		all = append(all, channels...)
+		all = append(all, Channels(t, one)...)
 	}
 	channel := scripts.Channel(key)
 	all = slices.DeleteFunc(all, func(c string) bool { return c != channel && !strings.HasPrefix(c, channel+":") })

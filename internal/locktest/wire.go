@@ -129,6 +129,7 @@ func ModuleRoot() string {
 var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for name, text := range scripts.Scripts() {
+		name, _, _ = strings.Cut(name, "/")
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_each"), "_fenced")
 		names[sha(text)] = strings.Replace(name, "leave", "clean_up", 1)
@@ -152,6 +153,8 @@ func Verb(cmd []string) string {
 			return "acquire" // its text names one boot of a node
 		}
 		word = name
+	case "ssubscribe", "sunsubscribe":
+		word = word[1:]
 	case "eval":
 		word = scriptNames()[sha(cmd[1])]
 	}

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"slices"
@@ -34,6 +35,9 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 	for _, f := range change {
 		f(&opt)
 	}
+	if s.isClusterNode() && len(opt.InitAddress) == 1 {
+		DialGiven(&opt)
+	}
 	c, err := rueidis.NewClient(opt)
 	for end := time.Now().Add(openTimeout); tooLate(err) && time.Now().Before(end); {
 		c, err = rueidis.NewClient(opt)
@@ -41,6 +45,18 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// DialGiven has a client dial the address that it was given, a proxy's perhaps, in place of
+// those that a Redis Cluster of one node tells its clients.
+func DialGiven(o *rueidis.ClientOption) {
+	given, dial := o.InitAddress[0], o.DialCtxFn
+	o.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+		if dial != nil {
+			return dial(ctx, given, d, c)
+		}
+		return d.DialContext(ctx, "tcp", given)
+	}
 }
 
 func tooLate(err error) bool {

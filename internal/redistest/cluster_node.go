@@ -26,12 +26,13 @@ func ClusterNode(t testing.TB, own, others string) []string {
 		"--cluster-node-timeout", "3600000") // the other one is not missed
 }
 
-// AwaitClusterNode returns when a node of a Redis Cluster serves its slots.
+// AwaitClusterNode returns when a node of a Redis Cluster serves its slots, or loads.
 func (s *Server) AwaitClusterNode(t testing.TB) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		m := s.Do(t, "CLUSTER", "INFO")
-		info, err := m.ToString()
-		return err == nil && strings.Contains(info, "cluster_state:ok")
+		m, _ := s.TryDo("CLUSTER", "INFO")
+		info, _ := m.ToString()
+		_, err := s.TryDo("PING")
+		return loading(err) || strings.Contains(info, "cluster_state:ok")
 	}, startTimeout, startTimeout/2000)
 }

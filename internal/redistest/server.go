@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,8 +127,16 @@ func (s *Server) Kill() {
 
 // Restart kills the process if it still runs and starts it again with the same
 // port, directory and arguments, so that an append-only file survives. It
-// returns when the server answers, if only with LOADING.
+// returns when the server answers, if only with LOADING; a [ClusterNode] when it
+// serves its slots, which takes 2 s.
 func (s *Server) Restart() {
+	s.restart()
+	if s.isClusterNode() {
+		s.AwaitClusterNode(s.t)
+	}
+}
+
+func (s *Server) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop()
@@ -142,6 +151,9 @@ func (s *Server) runs() bool {
 	defer s.mu.Unlock()
 	return s.proc != nil
 }
+
+// isClusterNode says whether it was started with [ClusterNode].
+func (s *Server) isClusterNode() bool { return slices.Contains(s.args, "--cluster-config-file") }
 
 // signal sends sig and then waits as told.
 func (s *Server) signal(sig os.Signal, wait func(*process)) {

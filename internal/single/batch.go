@@ -3,10 +3,14 @@ package single
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"sync/atomic"
 
+	"github.com/redis/rueidis"
+
 	"github.com/holdfast-go/holdfast/internal/batch"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -16,10 +20,20 @@ import (
 // cost.
 const few = 8
 
+// fewOn is few for the Redis of a client. On a Redis Cluster all calls go out alone, as a
+// script has keys of one slot; and where replicas have to confirm each.
+func fewOn(client rueidis.Client, c *engine.Config) int64 {
+	if client.Mode() == rueidis.ClientModeCluster || c.Replicas > 0 {
+		return math.MaxInt64
+	}
+	return few
+}
+
 // batcher sends calls that are made at the same time as a batch, unless they are few. Safe
 // for concurrent use.
 type batcher[K comparable, Q, A any] struct {
 	batch.Batcher[K, Q, scripts.Result[A]]
+	few      int64                                                                          // see fewOn; immutable
 	underWay atomic.Int64                                                                   // calls of do
 	detached func(f func(context.Context)) bool                                             // engine.Calls.Go; immutable
 	one      func(ctx context.Context, kind K, ask Q) (A, error)                            // calls for one; immutable
@@ -27,11 +41,12 @@ type batcher[K comparable, Q, A any] struct {
 }
 
 func newBatcher[K comparable, Q, A any](
+	few int64,
 	detached func(f func(context.Context)) bool,
 	one func(ctx context.Context, kind K, ask Q) (A, error),
 	many func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error,
 ) *batcher[K, Q, A] {
-	return &batcher[K, Q, A]{detached: detached, one: one, many: many}
+	return &batcher[K, Q, A]{few: few, detached: detached, one: one, many: many}
 }
 
 // none is the kind of calls that may all share a batch.
@@ -52,7 +67,7 @@ var errAlone = errors.New("to be called alone")
 // batch goes on.
 func (s *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
 	defer s.underWay.Add(-1)
-	if s.underWay.Add(1) <= few || ctx.Err() != nil {
+	if s.underWay.Add(1) <= s.few || ctx.Err() != nil {
 		return s.one(ctx, kind, ask)
 	}
 	c, place := s.Join(kind, ask, false)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -27,13 +28,13 @@ type Racing struct {
 func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 	r := &Racing{fencing: c.Fencing, expiry: *c.FenceExpiry}
 	r.Node, r.subscriber = connect(client, c)
-	r.acquires = newBatcher(c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
+	r.acquires = newBatcher(fewOn(client, c), c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		if r.fencing {
 			return r.AcquireEach(ctx, &f, asks, replies)
 		}
 		return r.AcquireEach(ctx, nil, asks, replies)
 	})
-	r.ends = newBatcher(c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
+	r.ends = newBatcher(fewOn(client, c), c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
 			return r.Node.CleanUp(ctx, e.Key, e.Owner)
 		}
@@ -44,8 +45,20 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 
 // connect returns what the backends have in common, and completes the configuration.
 func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
-	node := scripts.NewNode(client)
+	s := scripts.NodeSettings{Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout}
+	clustered := client.Mode() == rueidis.ClientModeCluster
+	if clustered {
+		s.Cluster, s.Shards = cluster.New(client), c.ShardedPubSub
+		c.ServerOf = s.Cluster.Node
+	}
+	node := scripts.NewNodeWith(client, s)
 	c.Calls, c.EvictionPolicy = engine.NewCalls(c.Lease, node.Server), node.EvictionPolicy
+	if c.Replicas > 0 {
+		c.Calls.Block()
+	}
+	if clustered {
+		return node, pubsub.NewCluster(client, s.Cluster, node.Sharded, c.Log)
+	}
 	return node, pubsub.New(client, c.Log)
 }
 

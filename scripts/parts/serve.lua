@@ -109,7 +109,9 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
         return 'nobody'
       end
       grant = owner .. ' ' .. first_lease .. fences .. names
-      local receivers = of == me and 1 or try('PUBLISH', channels .. of, grant .. ' for ' .. lock)
+      local inbox, receivers = channels .. of, of == me and 1
+      --@failover parts/heard.lua
+      receivers = receivers or try('PUBLISH', inbox, grant .. ' for ' .. lock)
       leaves = type(receivers) == 'number' and receivers > 0
         or (tonumber(call('HGET', heartbeats, 'mute ' .. of) or '') or 0) > now
       if not leaves then

@@ -139,7 +139,8 @@ func g3AtOnce(c *harness) {
 	}()
 	<-running
 	bound := deleted.Bind(c.ctx)
-	c.Server.Do(c.T, "DEL", "deleted", "in do")
+	c.Server.Do(c.T, "DEL", "deleted")
+	c.Server.Do(c.T, "DEL", "in do")
 	Give(c.T, c.Server, "taken", Java, "1")
 	c.Server.Do(c.T, "SET", "replaced", "not a lock")
 	for _, l := range []*holdfast.Lease{deleted, taken, replaced} {

@@ -249,7 +249,7 @@ func waitRefused(c *harness) {
 	c.AwaitWaiters("k", 1)
 	waits = append(waits, c.queue(c.Locker, "k"))
 	c.Server.Do(c.T, "SET", "k", "not a lock")
-	c.Server.Do(c.T, "PUBLISH", scripts.Channel("k"), "0")
+	Publish(c.T, c.Server, scripts.Channel("k"), "0")
 	for _, w := range waits {
 		refused((<-w).Err)
 	}

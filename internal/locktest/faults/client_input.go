@@ -116,6 +116,11 @@ func testAnyKey(t *testing.T, d Kind) {
 	}
 	for _, key := range keys {
 		name := fmt.Sprintf("%.20q", key)
+		if !d.Accepts(key) {
+			_, err := r.Locker.TryLock(ctx, key)
+			require.ErrorContains(t, err, "hash tag", name)
+			continue
+		}
 		first := Lock(t, r.Locker, ctx, key)
 		inner := Lock(t, r.Locker, first.Bind(ctx), key)
 		s, err := r.Other.Inspect(ctx, key)

@@ -32,7 +32,7 @@ func init() {
 			if d.Fair {
 				channel = InboxOf("key0", Queued(t, r.Server, "key0")[0])
 			}
-			require.Equal(t, 1, Number(t, r.Server, "PUBLISH", channel, string(make([]byte, 1<<20))))
+			require.Equal(t, 1, Publish(t, r.Server, channel, string(make([]byte, 1<<20))))
 		})
 	})
 }

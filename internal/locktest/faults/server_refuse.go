@@ -64,7 +64,11 @@ func leastUser(t *testing.T, d Kind, s Topology) {
 		"ACL", "SETUSER", "least", "on", ">secret", "~*", "resetchannels", "&redisson_lock__channel:*",
 		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
 	}
-	for _, c := range commandsOf(d) {
+	commands := commandsOf(d)
+	if d.Cluster {
+		commands = append(commands, scripts.ClusterCommands()...)
+	}
+	for _, c := range commands {
 		rule = append(rule, "+"+c)
 	}
 	s.Do(t, rule...)
@@ -92,7 +96,7 @@ func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientO
 	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 	begin(s)
 	Await(t, func() bool { // the fault may cut the connection first
-		s.Do(t, "PUBLISH", scripts.Channel("k"), "0") // have the waiter look again
+		Publish(t, s, scripts.Channel("k"), "0") // have the waiter look again
 		_, err := locker.Inspect(Bounded(t), "k")
 		return len(waiting) == 1 && err != nil && strings.Contains(err.Error(), code)
 	})

@@ -1,0 +1,259 @@
+// Package cluster has the cases that need a Redis Cluster of several masters. What one node
+// can show, the suites of contracts and faults show on a cluster of one.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	slots "github.com/holdfast-go/holdfast/internal/cluster"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Run runs every case against d.
+func Run(t *testing.T, d Kind) {
+	t.Run("KeysOverAllSlots", func(t *testing.T) { testKeys(t, d) })
+	t.Run("G9_AMasterThatHangs", func(t *testing.T) { testHangs(t, d) })
+	t.Run("F13_F26_Changes", func(t *testing.T) { testChanges(t, d) })
+	t.Run("Scales", func(t *testing.T) { testScales(t, d) })
+}
+
+// spread are keys over all slots.
+func spread(n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint("key:", i))
+	}
+	return keys
+}
+
+// each calls do for all keys at once.
+func each(keys []string, do func(key string)) {
+	var all sync.WaitGroup
+	for _, key := range keys {
+		all.Go(func() { do(key) })
+	}
+	all.Wait()
+}
+
+// Keys pass from one locker to the other, whatever slots they and their tags are in, over
+// one connection of subscriptions for each node.
+func testKeys(t *testing.T, d Kind) {
+	c := redistest.StartCluster(t, 3, 0)
+	o := Options{Lease: Long}
+	client := c.Client(t)
+	first, second := d.Open(t, c.Client(t), o), d.Open(t, client, o)
+	keys := append(spread(300), "{tag}a", "a{tag}b", "{{nested}}", "a{tag}{}b", "käse")
+	before := connections(t, c)
+	var served atomic.Int64
+	each(keys, func(key string) {
+		lease, err := first.Lock(Bounded(t), key)
+		if !assertNoError(t, err) {
+			return
+		}
+		waiter := GoLock(second, Bounded(t), key)
+		Await(t, func() bool { return d.Waiting(t, c.Owner(t, key), key) == 1 })
+		assertNoError(t, lease.Unlock(Bounded(t)))
+		if next := Within(t, waiter); assertNoError(t, next.Err) {
+			assertNoError(t, next.Lease.Unlock(Bounded(t)))
+			served.Add(1)
+		}
+	})
+	require.EqualValues(t, len(keys), served.Load())
+	for addr, n := range connections(t, c) {
+		require.LessOrEqual(t, n-before[addr], 2*5, "connections of two clients to one node")
+	}
+	for _, key := range []string{"{", "}", "{}", "a}b", "a{b"} {
+		_, err := first.Lock(Bounded(t), key)
+		require.ErrorContains(t, err, "hash tag", key)
+		_, err = second.Inspect(Bounded(t), key)
+		require.ErrorContains(t, err, "hash tag", key)
+	}
+}
+
+func assertNoError(t *testing.T, err error) bool {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+	return err == nil
+}
+
+// connections are how many each master has.
+func connections(t *testing.T, c *redistest.Cluster) map[string]int {
+	all := map[string]int{}
+	for _, s := range c.Masters(t) {
+		all[s.Addr()] = stat(t, s, "clients", "connected_clients:")
+	}
+	return all
+}
+
+// stat is the number that follows name in a section of INFO.
+func stat(t *testing.T, s *redistest.Server, section, name string) (n int) {
+	t.Helper()
+	m := s.Do(t, "INFO", section)
+	text, err := m.ToString()
+	require.NoError(t, err)
+	_, number, _ := strings.Cut(text, name)
+	_, err = fmt.Sscan(number, &n)
+	require.NoError(t, err)
+	return n
+}
+
+// While one master hangs, keys of the others are renewed, released, handed on and taken.
+func testHangs(t *testing.T, d Kind) {
+	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
+	const lease = 2 * time.Second
+	o := Options{Lease: lease, Stale: lease}
+	client := c.Client(t)
+	holder, other := d.Open(t, client, o), d.Open(t, c.Client(t), o)
+	nodes := slots.New(client)
+	require.NoError(t, nodes.Refresh(Bounded(t)))
+	hung := c.Masters(t)[1]
+	var mu sync.Mutex
+	var there, elsewhere []*holdfast.Lease // more there than calls of one watchdog renew in time
+	each(spread(6000), func(key string) {
+		l, err := holder.Lock(Bounded(t), key)
+		if !assertNoError(t, err) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if nodes.Node(key) == hung.Addr() {
+			there = append(there, l)
+		} else {
+			elsewhere = append(elsewhere, l)
+		}
+	})
+	var waiters []<-chan Acquired
+	for _, l := range elsewhere[:40] {
+		waiters = append(waiters, GoLock(other, Bounded(t), l.Key()))
+		Await(t, func() bool { return d.Waiting(t, c.Owner(t, l.Key()), l.Key()) == 1 })
+	}
+	hung.Pause()
+	for _, l := range there {
+		Within(t, l.Done())
+	}
+	over := time.Now()
+	for _, l := range elsewhere {
+		require.NoError(t, l.Err(), l.Key())
+		require.True(t, l.Deadline().After(over), l.Key())
+	}
+	for i, waiter := range waiters {
+		require.NoError(t, elsewhere[i].Unlock(Bounded(t)))
+		require.NoError(t, Got(t, waiter).Unlock(Bounded(t)))
+	}
+	hung.Resume()
+}
+
+// holds checks that no key has two holders.
+type holds struct {
+	mu       sync.Mutex
+	now      map[string]*holdfast.Lease // guarded by mu
+	overlaps []string                   // guarded by mu
+}
+
+func (h *holds) add(l *holdfast.Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if before := h.now[l.Key()]; before != nil && before.Err() == nil && l.Err() == nil {
+		h.overlaps = append(h.overlaps, l.Key())
+	}
+	h.now[l.Key()] = l
+}
+
+// Keys over all slots are held and wanted while slots move, a replica takes the place of
+// its master, and a master dies. Every waiter is served, and no two hold a key. Leases whose
+// holds do not survive are reported lost.
+func testChanges(t *testing.T, d Kind) {
+	c := redistest.StartCluster(t, 3, 1)
+	keys := spread(1000)
+	if testing.Short() {
+		keys = keys[:200]
+	}
+	o := Options{Lease: 6 * time.Second, Stale: 3 * time.Second, FirstLease: 4 * time.Second}
+	fresh := func(c *rueidis.ClientOption) { c.ClusterOption.ShardsRefreshInterval = time.Second }
+	first, second := d.Open(t, c.Client(t, fresh), o), d.Open(t, c.Client(t, fresh), o)
+	h := holds{now: map[string]*holdfast.Lease{}}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	each(keys, func(key string) {
+		if l, err := first.Lock(ctx, key); assertNoError(t, err) {
+			h.add(l)
+		}
+	})
+	var waits sync.WaitGroup
+	var served atomic.Int64
+	for _, key := range keys {
+		waits.Go(func() {
+			l, err := second.Lock(ctx, key)
+			for err != nil && ctx.Err() == nil { // a fail-over may outlast what a wait bears
+				l, err = second.Lock(ctx, key)
+			}
+			if assertNoError(t, err) {
+				h.add(l)
+				served.Add(1)
+			}
+		})
+	}
+	masters := c.Masters(t)
+	moved := 0
+	for _, key := range keys { // keys of the first master move to the second
+		if moved < 40 && c.Owner(t, key) == masters[0] {
+			c.Migrate(t, c.Slot(t, key), masters[1])
+			moved++
+		}
+	}
+	c.Failover(t, masters[1])
+	lost := 0
+	release := func(keys []string) {
+		each(keys, func(key string) {
+			h.mu.Lock()
+			l := h.now[key]
+			h.mu.Unlock()
+			if err := l.Unlock(ctx); err != nil {
+				h.mu.Lock()
+				lost++
+				h.mu.Unlock()
+			}
+		})
+	}
+	release(keys[:len(keys)/2])
+	masters[2].Kill()
+	c.AwaitPromoted(t, masters[2])
+	release(keys[len(keys)/2:])
+	waits.Wait()
+	require.EqualValues(t, len(keys), served.Load())
+	require.Empty(t, h.overlaps)
+	t.Logf("%d of %d unlocks failed", lost, len(keys))
+}
+
+// With k masters each carries a k-th of the commands.
+func testScales(t *testing.T, d Kind) {
+	const keys, times = 300, 3
+	for masters := 1; masters <= 3; masters++ {
+		c := redistest.StartCluster(t, masters, 0)
+		l := d.Open(t, c.Client(t), Options{Lease: Long})
+		each(spread(keys), func(key string) {
+			for range times {
+				lease, err := l.Lock(Bounded(t), key)
+				if assertNoError(t, err) {
+					assertNoError(t, lease.Unlock(Bounded(t)))
+				}
+			}
+		})
+		for _, s := range c.Masters(t) {
+			calls := stat(t, s, "commandstats", "cmdstat_evalsha:calls=")
+			require.InEpsilon(t, 2*keys*times/masters, calls, 0.1, "%d masters", masters)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package faults
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	register("F25_ReplicasConfirm", testReplicasConfirm)
+	register("F25_ReplicasTooFew", testReplicasTooFew)
+	register("F25_ReplicasTooFewForAnEntry", testReplicasTooFewForAnEntry)
+	registerFair("F25_ReplicasTooFewForAGrant", testReplicasTooFewForAGrant)
+	register("F25_ReplicasTooFewForARenewal", testReplicasTooFewForARenewal)
+}
+
+// replicated is a locker that wants two replicas to confirm, and another on the same
+// client that wants none.
+type replicated struct {
+	*harness
+	replica *redistest.Server // one of the two
+	free    holdfast.Locker
+}
+
+const replicaTime = 300 * time.Millisecond
+
+func newReplicated(t *testing.T, d Kind, lease time.Duration) *replicated {
+	s := d.Start(t)
+	host, port, err := net.SplitHostPort(s[0].Addr())
+	require.NoError(t, err)
+	var last *redistest.Server
+	for range 2 {
+		last = redistest.Start(t, "--replicaof", fmt.Sprint(host, " ", port), "--repl-diskless-sync-delay", "0")
+	}
+	Await(t, func() bool { return Number(t, s, "WAIT", "2", "100") == 2 })
+	r := &replicated{newHarnessOn(t, d, s, Options{Lease: lease, Replicas: 2, ReplicaTimeout: replicaTime}), last, nil}
+	r.free = d.Open(t, r.Client, Options{Lease: lease})
+	return r
+}
+
+// All that a locker does works, and fills the replicas before it counts.
+func testReplicasConfirm(t *testing.T, d Kind) {
+	r := newReplicated(t, d, 3*time.Second)
+	ctx := Bounded(t)
+	l := Lock(t, r.Locker, ctx, "k")
+	require.Equal(t, 1, Number(t, r.replica, "EXISTS", "k"))
+	inner := Lock(t, r.Locker, l.Bind(ctx), "k")
+	require.Equal(t, 2, entriesOn(t, r.replica, l))
+	waiter := GoLock(r.Other, ctx, "k")
+	r.AwaitWaiters("k", 1)
+	first := l.Deadline()
+	Await(t, func() bool { return l.Deadline().After(first) }, "it is not renewed")
+	require.NoError(t, inner.Unlock(ctx))
+	require.NoError(t, l.Unlock(ctx))
+	next := Got(t, waiter)
+	require.Equal(t, 1, entriesOn(t, r.replica, next))
+	require.NoError(t, next.Unlock(ctx))
+}
+
+// entriesOn is how often a server says that a lease's owner has entered.
+func entriesOn(t *testing.T, s *redistest.Server, l *holdfast.Lease) int {
+	m := s.Do(t, "HGET", l.Key(), l.Owner())
+	n, err := m.AsInt64()
+	require.NoError(t, err)
+	return int(n)
+}
+
+// A lock that too few replicas have is refused and undone. A wait goes on. What needs no
+// replica is not delayed.
+func testReplicasTooFew(t *testing.T, d Kind) {
+	r := newReplicated(t, d, Long)
+	ctx := Bounded(t)
+	held := Lock(t, r.Locker, ctx, "held")
+	r.replica.Pause()
+	tried := make(chan error, 1)
+	go func() {
+		_, err := r.Locker.TryLock(ctx, "k")
+		tried <- err
+	}()
+	Await(t, func() bool { return Exists(t, r.Server, "k") }) // WAIT goes on
+	require.NoError(t, held.Unlock(ctx))
+	require.NoError(t, Lock(t, r.free, ctx, "other").Unlock(ctx))
+	require.Empty(t, tried)
+	err := Within(t, tried)
+	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	require.ErrorContains(t, err, "1 of 2 replicas")
+	r.Tidy("k")
+
+	waiter := GoLock(r.Locker, ctx, "k")
+	Await(t, func() bool { return Exists(t, r.Server, "k") })
+	if !d.Fair { // a queued waiter keeps what it was granted, and asks again
+		Await(t, func() bool { return !Exists(t, r.Server, "k") }, "an attempt is not undone")
+	}
+	r.replica.Resume()
+	require.NoError(t, Got(t, waiter).Unlock(ctx))
+}
+
+// A nested entry that too few replicas have is refused and undone; the hold goes on.
+func testReplicasTooFewForAnEntry(t *testing.T, d Kind) {
+	r := newReplicated(t, d, Long)
+	ctx := Bounded(t)
+	l := Lock(t, r.Locker, ctx, "k")
+	r.replica.Pause()
+	_, err := r.Locker.TryLock(l.Bind(ctx), "k")
+	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	require.NoError(t, l.Err())
+	r.replica.Resume()
+	Await(t, func() bool { return r.Entries("k") == 1 })
+	require.NoError(t, l.Unlock(ctx))
+	r.Tidy("k")
+}
+
+// A grant counts only when the waiter has confirmed it and enough replicas have that.
+func testReplicasTooFewForAGrant(t *testing.T, d Kind) {
+	r := newReplicated(t, d, Long)
+	ctx := Bounded(t)
+	l := Lock(t, r.Other, ctx, "k")
+	waiter := GoLock(r.Locker, ctx, "k")
+	r.AwaitWaiters("k", 1)
+	asked := make(chan struct{}, 1)
+	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if Verb(cmd) == "confirm" {
+			Poke(asked)
+		}
+		return redistest.Pass
+	})
+	r.replica.Pause()
+	require.NoError(t, l.Unlock(ctx))
+	Within(t, asked)
+	require.Empty(t, waiter)
+	r.replica.Resume()
+	require.NoError(t, Got(t, waiter).Unlock(ctx))
+}
+
+// Renewals that too few replicas have do not prolong a lease, though the master has them.
+func testReplicasTooFewForARenewal(t *testing.T, d Kind) {
+	const lease = 3 * time.Second
+	r := newReplicated(t, d, lease)
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	deadline := l.Deadline()
+	r.replica.Pause()
+	Within(t, l.Done())
+	require.ErrorIs(t, l.Err(), holdfast.ErrLost)
+	require.Equal(t, deadline, l.Deadline())
+	require.Greater(t, Number(t, r.Server, "PTTL", "k"), 0, "the master was renewed")
+	r.replica.Resume()
+}

@@ -1,0 +1,104 @@
+package scripts
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/cluster"
+)
+
+var errTag = refuse("key has a brace but no hash tag: on a Redis Cluster, names of Redisson for its parts would be in other slots")
+
+// notAsked is why a call was not sent, as something about the server is not known.
+type notAsked struct{ error }
+
+func (e notAsked) Unwrap() error  { return e.error }
+func (notAsked) Outcome() Outcome { return Unavailable }
+
+// runInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
+// What a node refuses while the cluster changes is sent again, until changeTime is over or
+// ctx ends.
+func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args []string) (rueidis.RedisMessage, error) {
+	for _, key := range keys {
+		if !oneSlot(key) {
+			return rueidis.RedisMessage{}, errTag
+		}
+	}
+	shards, err := n.Sharded(ctx)
+	if err != nil {
+		return rueidis.RedisMessage{}, err
+	}
+	if shards {
+		s = s.in(sharded)
+	} else {
+		s = s.in(failover)
+	}
+	began, pause := time.Now(), time.Millisecond
+	for {
+		count := int64(len(keys))
+		reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
+		if noScript(err) {
+			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
+		}
+		if !changing(err) || time.Since(began) > changeTime {
+			return reply, explained(err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return reply, err
+		}
+		pause = min(2*pause, 50*time.Millisecond)
+	}
+}
+
+// changeTime is for how long a call outlasts a change of the cluster: many times as long as
+// a slot takes to move its last keys, and short beside the time of a call, so that its
+// caller learns that nothing was done. A fail-over, which takes seconds, is its caller's.
+const changeTime = 200 * time.Millisecond
+
+// changing says whether a node refused a call because a slot moves or the cluster fails
+// over.
+func changing(err error) bool {
+	re, ok := err.(*rueidis.RedisError)
+	return ok && (re.IsTryAgain() || re.IsClusterDown())
+}
+
+// oneSlot says whether all names of key are in the slot of key, see named: either they
+// have its hash tag, or key is theirs.
+// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
+func oneSlot(key string) bool {
+	_, tag, tagged := strings.Cut(key, "{")
+	if !tagged {
+		return !strings.Contains(key, "}")
+	}
+	return strings.IndexByte(tag, '}') > 0
+}
+
+// bySlot divides a call for several keys, as a script on a Redis Cluster has keys of one
+// slot only: do is called with the indexes of those of each slot, for all slots at once.
+// It returns the first error.
+func (n *Node) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
+	slots := make(map[uint16][]int)
+	for i := range keys {
+		slot := cluster.Slot(key(i))
+		slots[slot] = append(slots[slot], i)
+	}
+	var all sync.WaitGroup
+	errs := make(chan error, len(slots))
+	for _, indexes := range slots {
+		all.Go(func() { errs <- do(indexes) })
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// write is run for what counts only when enough replicas have it. short is why it does not
+// count, if Redis has written something.
+//
+// WAIT blocks its connection, and speaks of what was written on it. So a write with it has
+// a connection of its own for the time of the call.
+// https://redis.io/docs/latest/commands/wait/
+func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
+	if n.Replicas == 0 {
+		reply, err = n.run(ctx, s, keys, args...)
+		return reply, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return reply, nil, notSent{err}
+	}
+	conn, giveBack := n.client.Dedicate()
+	defer giveBack()
+	reply, err = n.runBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+		wait := n.client.B().Wait().Numreplicas(int64(n.Replicas)).Timeout(n.ReplicaTimeout.Milliseconds()).Build()
+		replies := conn.DoMulti(ctx, cmd, wait)
+		have, err := replies[1].ToInt64()
+		if short = err; err == nil && have < int64(n.Replicas) {
+			short = notReplicated{have, n.Replicas}
+		}
+		return replies[0]
+	}, s, keys, args)
+	return reply, short, err
+}
+
+// counts returns an acquire that has succeeded only if enough replicas have it.
+func counts(short error) func(Acquired, error) (Acquired, error) {
+	return func(a Acquired, err error) (Acquired, error) {
+		if err == nil && a.OK {
+			err = short
+		}
+		return a, err
+	}
+}
+
+// notReplicated is why a write does not count.
+type notReplicated struct {
+	have int64
+	want int
+}
+
+func (e notReplicated) Error() string {
+	return fmt.Sprintf("%d of %d replicas confirmed the write in time", e.have, e.want)
+}
+func (notReplicated) Is(target error) bool { return target == holdfast.ErrNotReplicated }
+func (notReplicated) Outcome() Outcome     { return Unknown }
