@@ -36,11 +36,16 @@ func spread(n int) (keys []string) {
 	return keys
 }
 
-// each calls do for all keys at once.
+// each calls do for all keys, some at once.
 func each(keys []string, do func(key string)) {
 	var all sync.WaitGroup
+	places := make(chan struct{}, 100)
 	for _, key := range keys {
-		all.Go(func() { do(key) })
+		places <- struct{}{}
+		all.Go(func() {
+			do(key)
+			<-places
+		})
 	}
 	all.Wait()
 }
@@ -112,7 +117,7 @@ func stat(t *testing.T, s *redistest.Server, section, name string) (n int) {
 // While one master hangs, keys of the others are renewed, released, handed on and taken.
 func testHangs(t *testing.T, d Kind) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
-	const lease = 2 * time.Second
+	const lease = 6 * time.Second
 	o := Options{Lease: lease, Stale: lease}
 	client := c.Client(t)
 	holder, other := d.Open(t, client, o), d.Open(t, c.Client(t), o)
@@ -121,7 +126,7 @@ func testHangs(t *testing.T, d Kind) {
 	hung := c.Masters(t)[1]
 	var mu sync.Mutex
 	var there, elsewhere []*holdfast.Lease // more there than calls of one watchdog renew in time
-	each(spread(6000), func(key string) {
+	each(spread(5000), func(key string) {
 		l, err := holder.Lock(Bounded(t), key)
 		if !assertNoError(t, err) {
 			return
