@@ -23,6 +23,10 @@ var (
 	ErrReleased = errors.New("lease already released")
 	// ErrWrongType: the key holds something that is not a lock. The call left it alone.
 	ErrWrongType = errors.New("the key holds something that is not a lock")
+	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2. A lock
+	// that is free needs none of those: a server that is too old fails the first call that
+	// meets a holder.
+	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later")
 	// ErrClosed: the locker was closed.
 	ErrClosed = errors.New("locker closed")
 	// ErrQueueFull: the key has as many waiters as WithMaxWaiters allows.

@@ -19,6 +19,7 @@ var (
 	ErrLost        = holdfast.ErrLost
 	ErrReleased    = holdfast.ErrReleased
 	ErrWrongType   = holdfast.ErrWrongType
+	ErrOldServer   = holdfast.ErrOldServer
 	ErrClosed      = holdfast.ErrClosed
 	ErrQueueFull   = holdfast.ErrQueueFull
 	ErrUnavailable = holdfast.ErrUnavailable

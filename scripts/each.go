@@ -2,7 +2,6 @@ package scripts
 
 import (
 	"context"
-	"strings"
 
 	"github.com/redis/rueidis"
 )
@@ -57,5 +56,5 @@ func refusedAlone(m rueidis.RedisMessage) error {
 		return nil
 	}
 	text, _ := values[0].ToString()
-	return refusal(strings.TrimPrefix(text, "ERR "))
+	return refusedAs(text)
 }

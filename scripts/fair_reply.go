@@ -143,7 +143,7 @@ func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error
 func parseProbed(m rueidis.RedisMessage, owners int) Probed {
 	if m.IsString() {
 		text, _ := m.ToString()
-		return Probed{Err: refusal(text)}
+		return Probed{Err: refusedAs(text)}
 	}
 	values, err := array(m, nil)
 	if err != nil || len(values) < 2 {

@@ -117,17 +117,15 @@ func noScript(err error) bool {
 	return ok && re.IsNoScript()
 }
 
-// explained says more of the error of a call that Redis sends to another server, or
-// whose key is no lock.
+// explained says more of the error of a call that Redis sends to another server, and gives
+// others the error of package holdfast.
 func explained(err error) error {
 	if re, ok := err.(*rueidis.RedisError); ok {
-		if isWrongType(re.Error()) {
-			return wrongType{err}
-		}
 		_, moved := re.IsMoved()
 		if _, ask := re.IsAsk(); moved || ask {
 			return fmt.Errorf("the server is a node of a Redis Cluster, the client is not of one: %w", err)
 		}
+		return explain(re.Error(), err)
 	}
 	return err
 }

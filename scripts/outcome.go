@@ -3,6 +3,7 @@ package scripts
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"regexp"
 	"strings"
@@ -48,10 +49,12 @@ func OutcomeOf(err error) Outcome {
 		return Refused
 	}
 	if re := (*rueidis.RedisError)(nil); errors.As(err, &re) && !re.IsNil() {
-		return outcomeOfReply(re.Error())
+		outcome, _ := meaningOf(re.Error())
+		return outcome
 	}
 	if re := refusal(""); errors.As(err, &re) {
-		return outcomeOfReply(string(re))
+		outcome, _ := meaningOf(string(re))
+		return outcome
 	}
 	if errors.Is(err, rueidis.ErrClosing) || errors.As(err, new(*tls.CertificateVerificationError)) {
 		return Refused
@@ -78,17 +81,30 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-func (r refusal) Is(target error) bool {
-	return target == holdfast.ErrWrongType && isWrongType(string(r))
+// explain returns err, the error reply with that text, so that it matches the error of
+// package holdfast that it stands for, if any.
+func explain(text string, err error) error {
+	switch _, of := meaningOf(text); of {
+	case nil:
+		return err
+	case holdfast.ErrWrongType:
+		return wrongType{err} // its text says it already
+	default:
+		return fmt.Errorf("%w: %w", of, err)
+	}
 }
 
-// wrongType is the error reply of a call for one key that is not a lock.
+// refusedAs is the error with whose text Redis refused one key of several.
+func refusedAs(text string) error {
+	text = strings.TrimPrefix(text, "ERR ")
+	return explain(text, refusal(text))
+}
+
+// wrongType is the error reply of a call for a key that is not a lock.
 type wrongType struct{ error }
 
 func (e wrongType) Unwrap() error        { return e.error }
 func (e wrongType) Is(target error) bool { return target == holdfast.ErrWrongType }
-
-func isWrongType(text string) bool { return strings.HasPrefix(unwrapped(text), "WRONGTYPE ") }
 
 // texts are what error replies begin with, and what those come to. Most begin with a
 // code; rueidis has taken off the code ERR. The scripts do nothing before their first
@@ -96,32 +112,37 @@ func isWrongType(text string) bool { return strings.HasPrefix(unwrapped(text), "
 var texts = []struct {
 	begin   string
 	outcome Outcome
+	of      error // the error of package holdfast that it stands for; nil: none
 }{
-	{"NOSCRIPT ", Unavailable},
-	{"TRYAGAIN ", Unavailable},
-	{"CLUSTERDOWN ", Unavailable},
-	{"LOADING ", Unavailable},
-	{"MASTERDOWN ", Unavailable},
-	{"READONLY ", Unavailable},
-	{"BUSY ", Unavailable},
-	{"NOREPLICAS ", Unavailable},
-	{"MISCONF ", Unavailable},
-	{"OOM ", Unavailable},
-	{"max number of clients", Unavailable}, // reached, or with "+ cluster connections"
-	{"WRONGPASS ", Refused},
-	{"NOAUTH ", Refused},
-	{"NOPERM ", Refused},
-	{"WRONGTYPE ", Refused},
-	{"CROSSSLOT ", Refused},
-	{"DENIED ", Refused},
-	{"MOVED ", Refused}, // the client does not follow: it is not made for a Cluster
-	{"ASK ", Refused},
-	{"ERR ", Refused}, // the text of one key of several
+	{"NOSCRIPT ", Unavailable, nil},
+	{"TRYAGAIN ", Unavailable, nil},
+	{"CLUSTERDOWN ", Unavailable, nil},
+	{"LOADING ", Unavailable, nil},
+	{"MASTERDOWN ", Unavailable, nil},
+	{"READONLY ", Unavailable, nil},
+	{"BUSY ", Unavailable, nil},
+	{"NOREPLICAS ", Unavailable, nil},
+	{"MISCONF ", Unavailable, nil},
+	{"OOM ", Unavailable, nil},
+	{"max number of clients", Unavailable, nil}, // reached, or with "+ cluster connections"
+	{"WRONGPASS ", Refused, nil},
+	{"NOAUTH ", Refused, nil},
+	{"NOPERM ", Refused, nil},
+	{"WRONGTYPE ", Refused, holdfast.ErrWrongType},
+	{"CROSSSLOT ", Refused, nil},
+	{"DENIED ", Refused, nil},
+	{"MOVED ", Refused, nil}, // the client does not follow: it is not made for a Cluster
+	{"ASK ", Refused, nil},
+	{"ERR ", Refused, nil}, // the text of one key of several
 	// What begins with a word in capitals that is no code:
-	{"ACL failure in script: ", Refused}, // a right is missing, from Redis 7.2 and in Valkey
-	{"AUTH <password> called ", Refused}, // the server has no password
-	{"DB index is out of range", Refused},
-	{"SELECT is not allowed ", Refused},
+	{"ACL failure in script: ", Refused, nil}, // a right is missing, from Redis 7.2 and in Valkey
+	{"AUTH <password> called ", Refused, nil}, // the server has no password
+	{"DB index is out of range", Refused, nil},
+	{"SELECT is not allowed ", Refused, nil},
+	// A command is missing:
+	{"Unknown Redis command called from ", Refused, holdfast.ErrOldServer}, // "Lua script" to Redis 6.2 (src/scripting.c), then "script" (src/script.c)
+	{"Unknown command called from ", Refused, holdfast.ErrOldServer},       // Valkey 9
+	{"unknown command ", Refused, holdfast.ErrOldServer},                   // not in a script (src/server.c)
 }
 
 // wrapping is what Redis before 7 puts before the error of a command in a script.
@@ -129,16 +150,16 @@ var wrapping = regexp.MustCompile(`^(Error running script \(call to f_[0-9a-f]+\
 
 func unwrapped(text string) string { return text[len(wrapping.FindString(text)):] }
 
-// outcomeOfReply judges an error reply by its text.
-func outcomeOfReply(text string) Outcome {
+// meaningOf judges an error reply by its text.
+func meaningOf(text string) (Outcome, error) {
 	text = unwrapped(text)
 	for _, t := range texts {
 		if strings.HasPrefix(text, t.begin) {
-			return t.outcome
+			return t.outcome, t.of
 		}
 	}
 	if code, _, _ := strings.Cut(text, " "); strings.ToUpper(code) == code {
-		return Unknown // a code that we do not know
+		return Unknown, nil // a code that we do not know
 	}
-	return Refused
+	return Refused, nil
 }

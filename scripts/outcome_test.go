@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,8 @@ func TestOutcomeOfEachText(t *testing.T) {
 				"ERR DB index is out of range",
 				"ERR Error running script (call to f_06da9426): @user_script:1: user_script:1: attempt to perform arithmetic on a nil value",
 				"ERR unknown command `evalsha`, with args beginning with: `a`, ",
+				"ERR Error running script (call to f_66fdbcee): @user_script:1: @user_script: 1: Unknown Redis command called from Lua script",
+				"@user_script: 1: Unknown Redis command called from Lua script",
 			},
 		},
 		"Redis 7.0": {
@@ -132,6 +135,8 @@ func TestOutcomeOfEachText(t *testing.T) {
 				"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
 				"ERR DB index is out of range",
 				"ERR unknown command 'evalsha', with args beginning with: 'a' ",
+				"ERR Unknown Redis command called from script script: 66fdbcee, on @user_script:1.",
+				"ERR Unknown Redis command called from script",
 			},
 		},
 		"Redis 7.2": {
@@ -160,6 +165,9 @@ func TestOutcomeOfEachText(t *testing.T) {
 				"NOPERM User v has no permissions to run the 'eval' command",
 				"WRONGTYPE Operation against a key holding the wrong kind of value script: on @user_script:1.",
 				"ERR user_script:1: attempt to perform arithmetic on a nil value script: on @user_script:1.",
+				"ERR unknown command 'evalsha', with args beginning with: 'a' ",
+				"ERR Unknown command called from script script: on @user_script:1.",
+				"ERR Unknown command called from script",
 				"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
 				"ERR DB index is out of range",
 			},
@@ -168,14 +176,31 @@ func TestOutcomeOfEachText(t *testing.T) {
 		for want, all := range texts {
 			for _, text := range all {
 				require.Equal(t, want, OutcomeOf(refusal(strings.TrimPrefix(text, "ERR "))), "%s: %s", server, text)
-				require.Equal(t, strings.Contains(text, "WRONGTYPE"),
-					errors.Is(refusal(strings.TrimPrefix(text, "ERR ")), holdfast.ErrWrongType), "%s: %s", server, text)
+				for sentinel, says := range map[error]string{holdfast.ErrWrongType: "WRONGTYPE", holdfast.ErrOldServer: "nknown .*command"} {
+					require.Equal(t, regexp.MustCompile(says).MatchString(text), errors.Is(refusedAs(text), sentinel), "%s: %s", server, text)
+				}
 				if !strings.HasPrefix(text, "ERR ") || want == Refused {
 					require.Equal(t, want, OutcomeOf(refusal(text)), "%s: %s", server, text)
 				}
 			}
 		}
 	}
+}
+
+// As before Redis 6.2. One key of several is refused by itself.
+func TestOldServer(t *testing.T) {
+	s, n := start(t, "--rename-command", "HRANDFIELD", "")
+	acquired(t, n, "held", ownA)
+	_, err := n.Acquire(bounded(t), "held", ownB, lease)
+	require.ErrorIs(t, err, holdfast.ErrOldServer)
+	require.Equal(t, Refused, OutcomeOf(err))
+
+	results := make([]Result[Acquired], 2)
+	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"held", ownB, lease}, {"free", ownB, lease}}, results))
+	require.ErrorIs(t, results[0].Err, holdfast.ErrOldServer)
+	require.Equal(t, Refused, OutcomeOf(results[0].Err))
+	require.True(t, results[1].Value.OK)
+	require.Equal(t, int64(1), integerOf(t, s.Do(t, "HLEN", "held")))
 }
 
 func TestDoneContextSendsNothing(t *testing.T) {

@@ -3,10 +3,11 @@ package scripts
 import (
 	"errors"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // errReply is returned for a reply that no script of ours gives; its outcome is
@@ -109,11 +110,11 @@ func parseAnswers(values []rueidis.RedisMessage, answers []Answer) (err error) {
 		var e error
 		if v.IsString() {
 			text, _ := v.ToString()
-			if isWrongType(text) {
+			e = refusedAs(text)
+			if errors.Is(e, holdfast.ErrWrongType) {
 				answers[i] = NotOurs
 				continue
 			}
-			e = refusal(strings.TrimPrefix(text, "ERR "))
 		} else if renewed, bad := parseBool(v, nil); bad != nil {
 			e = bad
 		} else if renewed {

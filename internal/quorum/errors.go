@@ -12,6 +12,7 @@ type Error struct {
 	holdfast.QuorumError
 	yes, held int
 	wrongType int // nodes that have something at the key that is not a lock
+	oldServer int // nodes that lack a command
 	answers   int // these, and those of nodes that have no vote or that refused
 	outcome   scripts.Outcome
 }
@@ -44,7 +45,7 @@ func (e judged) Outcome() scripts.Outcome { return e.outcome }
 
 // sentinel is the error of package holdfast that the answers amount to; nil where the engine
 // derives it from the outcome. ErrWrongType if so many nodes have something else at the key
-// that no quorum is left. ErrNotAcquired if others hold the lock on most of the nodes that
+// that no quorum is left, and ErrOldServer likewise. ErrNotAcquired if others hold the lock on most of the nodes that
 // answered (no vote and a refusal are answers), and the votes could have made a quorum.
 func (e *Error) sentinel() error {
 	switch {
@@ -54,6 +55,8 @@ func (e *Error) sentinel() error {
 		return holdfast.ErrUnavailable
 	case e.wrongType > len(e.Nodes)-e.Need:
 		return holdfast.ErrWrongType
+	case e.oldServer > len(e.Nodes)-e.Need:
+		return holdfast.ErrOldServer
 	}
 	return nil
 }
@@ -91,6 +94,9 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 		}
 		if errors.Is(err, holdfast.ErrWrongType) {
 			e.wrongType++
+		}
+		if errors.Is(err, holdfast.ErrOldServer) {
+			e.oldServer++
 		}
 		switch {
 		case err == nil:

@@ -39,6 +39,7 @@ func init() {
 				"redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], 'name', 'Ann', 'mail', 'a@b', 'age', '7')", "1", "k")
 		})
 	})
+	register("F32_OldServer", testOldServer)
 	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
 	register("F33_HeldKeyReplaced", testKeyReplaced)
 	register("F32_EachCommandTakenAway", testEachCommandTakenAway)
@@ -152,6 +153,22 @@ func testForeignKey(t *testing.T, d Kind) {
 		}
 		require.Equal(t, before, r.Dump(), make)
 	}
+}
+
+// A server without a command of the locks fails the first call that needs it, with the reason.
+func testOldServer(t *testing.T, d Kind) {
+	s := d.Start(t, "--rename-command", "HRANDFIELD", "") // as before Redis 6.2
+	locker := d.Open(t, s.Client(t), Options{Lease: Long, Unguarded: true})
+	other := d.Open(t, s.Client(t), Options{Lease: Long, Unguarded: true})
+	held := Lock(t, other, Bounded(t), "k") // which is free
+	_, err := locker.TryLock(Bounded(t), "k")
+	RequireSentinel(t, err, holdfast.ErrOldServer)
+	require.ErrorContains(t, err, "nknown")
+	_, err = locker.Lock(Bounded(t), "k")
+	RequireSentinel(t, err, holdfast.ErrOldServer)
+	_, err = locker.Inspect(Bounded(t), "k")
+	RequireSentinel(t, err, holdfast.ErrOldServer)
+	require.NoError(t, held.Unlock(Bounded(t)))
 }
 
 // A lock whose key another program overwrites is lost, at the latest at its
