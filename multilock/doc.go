@@ -2,7 +2,7 @@
 // a single point of failure. It also locks several keys at once ([LockAll]). The contract
 // of a lock is that of package rlock.
 //
-//	locker, err := multilock.New(clients)          // five clients of five masters
+//	locker, err := multilock.New(clients)          // five clients of five masters; Open makes them itself
 //	err = locker.Do(ctx, "order:42", func(ctx context.Context) error { … })
 //
 // # The algorithm

@@ -57,6 +57,38 @@ func ExampleNew() {
 	// <nil>
 }
 
+// A program starts while two of its five masters are away.
+func ExampleOpen() {
+	ctx := context.Background()
+	masters, stop := embedded(5)
+	defer stop()
+	var nodes []rueidis.ClientOption
+	for i, master := range masters {
+		for address := range master.Nodes() {
+			if i >= 3 {
+				address = "127.0.0.1:1" // nobody answers there
+			}
+			nodes = append(nodes, rueidis.ClientOption{InitAddress: []string{address}})
+		}
+	}
+
+	// Embedded servers have no run id, and so no restart guard.
+	locker, err := multilock.Open(nodes, multilock.WithoutRestartGuard())
+	if err != nil {
+		panic(err)
+	}
+	defer locker.Close() // also closes the clients
+
+	err = locker.Do(ctx, "order:1001", func(ctx context.Context) error {
+		fmt.Println("three of five nodes say it is mine")
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// three of five nodes say it is mine
+	// <nil>
+}
+
 // If too few nodes say yes, the error has the answer of each.
 func ExampleQuorumError() {
 	ctx := context.Background()

@@ -192,8 +192,8 @@ func TestHungMinorityCostsNothing(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	client := startNodes(t, 1)[0].Client(t)
 	for want, clients := range map[string][]rueidis.Client{
-		"0 clients":       {},
-		"16 clients":      make([]rueidis.Client, 16),
+		"0 nodes":         {},
+		"16 nodes":        make([]rueidis.Client, 16),
 		"client 1 is nil": {client, nil},
 	} {
 		_, err := multilock.New(clients)

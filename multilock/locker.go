@@ -18,12 +18,13 @@ import (
 type Locker struct {
 	engine *engine.Engine
 	quorum *quorum.Quorum
+	own    []rueidis.Client // that Close closes, of Open; immutable
 }
 
 // New returns a locker on the Redises of clients, 1 to 15 independent masters. The caller
 // keeps the clients, may share them, and closes them after the locker. A quorum is n/2+1 of
 // n nodes: an even number survives no more failures than one node less. New makes no call
-// to Redis.
+// to Redis. If a node may be away when the program starts, use [Open].
 //
 // All programs have to use the same nodes. The nodes remember their number, and have no
 // vote for a client with another number. To change it, add or remove one node at a time:
@@ -41,8 +42,9 @@ type Locker struct {
 // lease or number of nodes. The log tells of both; if too few votes are left, locks fail
 // with an error that says why.
 func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
-	if len(clients) < 1 || len(clients) > 15 {
-		return nil, fmt.Errorf("multilock: New: %d clients, 1 to 15 are allowed", len(clients))
+	c, err := configure("New", len(clients), opts)
+	if err != nil {
+		return nil, err
 	}
 	for i, client := range clients {
 		if client == nil {
@@ -52,16 +54,13 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 			return nil, fmt.Errorf("multilock: New: client %d is of a Redis Cluster, not of an independent master", i)
 		}
 	}
-	c, err := configure(opts)
-	if err != nil {
-		return nil, err
-	}
-	if k, most := c.quorum.ClockFaults, (len(clients)-1)/2; k < 0 || k > most {
-		return nil, fmt.Errorf("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, len(clients), most)
-	}
+	return newLocker(clients, c), nil
+}
+
+func newLocker(clients []rueidis.Client, c *config) *Locker {
 	q := quorum.New(clients, c.quorum)
 	c.engine.RetryDelay = q.RetryDelay
-	return &Locker{engine: engine.New(q, c.engine), quorum: q}, nil
+	return &Locker{engine: engine.New(q, c.engine), quorum: q}
 }
 
 // Bootstrap prepares the nodes. A node that was started, emptied or promoted has no vote
@@ -123,9 +122,10 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 }
 
 // Close releases what is held, ends leases and waits with ErrClosed, and waits for the
-// locker's goroutines; see [holdfast.Locker].
+// locker's goroutines; see [holdfast.Locker]. It closes the clients that [Open] made.
 func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.quorum.Close()
+	closeAll(l.own)
 	return err
 }

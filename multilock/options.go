@@ -1,7 +1,6 @@
 package multilock
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -21,7 +20,7 @@ const (
 	DefaultFenceExpiry   = holdfast.DefaultFenceExpiry
 )
 
-// Option is a setting of [New].
+// Option is a setting of [New] and [Open].
 type Option interface{ apply(*config) }
 
 type option func(*config)
@@ -113,11 +112,15 @@ func WithClockFaults(k int) Option {
 	return option(func(c *config) { c.quorum.ClockFaults = k })
 }
 
-func configure(opts []Option) (*config, error) {
+// configure checks the settings of a locker that the function of this name makes.
+func configure(function string, nodes int, opts []Option) (*config, error) {
+	if nodes < 1 || nodes > 15 {
+		return nil, fmt.Errorf("multilock: %s: %d nodes, 1 to 15 are allowed", function, nodes)
+	}
 	c := &config{engine: engine.NewConfig("multilock")}
 	for _, o := range opts {
 		if o == nil {
-			return nil, errors.New("multilock: New: option is nil")
+			return nil, fmt.Errorf("multilock: %s: option is nil", function)
 		}
 		o.apply(c)
 	}
@@ -138,6 +141,9 @@ func configure(opts []Option) (*config, error) {
 	}
 	if c.engine.Lease > c.quorum.Longest {
 		return nil, fmt.Errorf("multilock: WithLease: %v is longer than WithMaxLease, %v", c.engine.Lease, c.quorum.Longest)
+	}
+	if k, most := c.quorum.ClockFaults, (nodes-1)/2; k < 0 || k > most {
+		return nil, fmt.Errorf("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, nodes, most)
 	}
 	timeout := DefaultNodeTimeout
 	if c.timeout != nil {

@@ -11,7 +11,7 @@ import (
 // lease.
 func TestLockWaitsOutTheQuarantine(t *testing.T) {
 	const longest = time.Hour
-	c, err := configure([]Option{WithLease(time.Second), WithMaxLease(longest)})
+	c, err := configure("New", 1, []Option{WithLease(time.Second), WithMaxLease(longest)})
 	require.NoError(t, err)
 	require.Greater(t, *c.engine.MaxOutage, longest+longest/50+2*time.Millisecond) // as in quorum/check.lua
 }

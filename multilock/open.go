@@ -1,0 +1,88 @@
+package multilock
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Open returns a locker on the independent masters at nodes. It is [New], but makes the
+// clients itself, and Close closes them. rueidis.NewClient fails for a node that does not
+// answer. To Open such a node is like any other that is away: locks work while a quorum
+// answers, and later calls connect to the node as soon as it does. After a restart it first
+// has no vote, as [WithMaxLease] says.
+//
+// Open connects to all nodes at once. It waits for each at most Dialer.Timeout, and as long
+// again for the answer to the first command. The log (see [WithLogger]) names those that
+// could not be reached, and why. Open does not fail then, even if no node answers, or one
+// refuses the password: locks fail and say so.
+//
+// InitAddress has to be one address, of a server: Open refuses a Sentinel set,
+// EnableRedirect and ReplicaAddress, as rueidis cannot make such a client before it
+// connects. Open sets DisableCache and ForceSingleClient. What the caller leaves at zero, it
+// sets to values that suit locks: the two buffers to 32 KiB, RingScaleEachConn to 8, and
+// Dialer.Timeout and ConnWriteTimeout to a quarter of the lease, but no more than 1 s or, if
+// that is longer, [WithNodeTimeout].
+//
+// Open fails on too few or too many nodes, and on an option out of range; the error names
+// the option, or the index of the node. It does not notice a node of a Redis Cluster, which
+// New refuses; locks fail there with CROSSSLOT, or without restart guard with MOVED.
+func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
+	c, err := configure("Open", len(nodes), opts)
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range nodes {
+		switch {
+		case len(o.InitAddress) != 1 || o.InitAddress[0] == "":
+			return nil, fmt.Errorf("multilock: Open: node %d needs an InitAddress of one address", i)
+		case o.Sentinel.MasterSet != "" || o.Standalone.EnableRedirect || len(o.Standalone.ReplicaAddress) > 0:
+			return nil, fmt.Errorf("multilock: Open: node %d is no single server; make its client, and use New", i)
+		}
+	}
+
+	timeout := max(c.quorum.NodeTimeout, min(c.engine.Lease/4, time.Second))
+	clients, errs := make([]rueidis.Client, len(nodes)), make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, o := range nodes {
+		o.Dialer.Timeout = cmp.Or(o.Dialer.Timeout, timeout)
+		o.ConnWriteTimeout = cmp.Or(o.ConnWriteTimeout, timeout)
+		o.ReadBufferEachConn = cmp.Or(o.ReadBufferEachConn, 32<<10)
+		o.WriteBufferEachConn = cmp.Or(o.WriteBufferEachConn, 32<<10)
+		o.RingScaleEachConn = cmp.Or(o.RingScaleEachConn, 8)
+		o.DisableCache = true
+		// rueidis then returns a client, which dials again at each call, also with the
+		// error of a failed dial.
+		o.ForceSingleClient = true
+		all.Go(func() { clients[i], errs[i] = rueidis.NewClient(o) })
+	}
+	all.Wait()
+	for i, client := range clients {
+		if client == nil {
+			closeAll(clients)
+			return nil, fmt.Errorf("multilock: Open: node %d: %w", i, errs[i])
+		}
+	}
+	for i, err := range errs {
+		if err != nil {
+			c.engine.Log.Warn("multilock: a node cannot be reached yet", "node", nodes[i].InitAddress[0], "error", err)
+		}
+	}
+	l := newLocker(clients, c)
+	l.own = clients
+	return l, nil
+}
+
+// closeAll closes clients at once, as each may take a second. Some may be nil.
+func closeAll(clients []rueidis.Client) {
+	var all sync.WaitGroup
+	for _, client := range clients {
+		if client != nil {
+			all.Go(client.Close)
+		}
+	}
+	all.Wait()
+}

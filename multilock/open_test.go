@@ -1,0 +1,188 @@
+package multilock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/multilock"
+)
+
+func optionsOf(nodes []*redistest.Server) (options []rueidis.ClientOption) {
+	for _, n := range nodes {
+		options = append(options, rueidis.ClientOption{InitAddress: []string{n.Addr()}})
+	}
+	return options
+}
+
+func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...multilock.Option) *multilock.Locker {
+	l, err := multilock.Open(nodes, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// With two of five nodes away at its start, a program locks. When they come, they vote like
+// any node that has restarted.
+func TestOpenWhileNodesAreAway(t *testing.T) {
+	t.Parallel()
+	nodes := startNodes(t, 5)
+	const lease = 3 * time.Second
+	require.NoError(t, open(t, nodes, multilock.WithLease(lease)).Bootstrap(t.Context(), multilock.NothingHeld()))
+	for _, n := range nodes[3:] {
+		n.Kill()
+		_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr()}})
+		require.Error(t, err, "if rueidis can do this by itself, Open is not needed")
+	}
+	var log redistest.Log
+	l := openLater(t, optionsOf(nodes), multilock.WithLease(lease), multilock.WithNodeTimeout(time.Second),
+		multilock.WithMaxOutage(time.Minute), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.Equal(t, 2, log.Count("cannot be reached yet"), log.String())
+	locks := func() {
+		t.Helper()
+		lease, err := l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		require.NoError(t, lease.Unlock(t.Context()))
+	}
+	for range 5 { // also when nodes count as away
+		locks()
+	}
+
+	for _, n := range nodes[3:] {
+		n.Restart()
+	}
+	for _, n := range nodes[:2] {
+		n.Kill()
+	}
+	locks()
+	for i, n := range l.Nodes(t.Context()) {
+		require.Equal(t, i >= 2, n.Vote, "%d: %+v", i, n)
+	}
+}
+
+func TestOpenWhileAllNodesAreAway(t *testing.T) {
+	t.Parallel()
+	nodes := startNodes(t, 3)
+	for _, n := range nodes {
+		n.Kill()
+	}
+	l := openLater(t, optionsOf(nodes), multilock.WithLease(3*time.Second), multilock.WithMaxOutage(100*time.Millisecond))
+	_, err := l.TryLock(t.Context(), "k")
+	require.ErrorIs(t, err, multilock.ErrUnavailable)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = l.Lock(ctx, "k")
+	require.ErrorIs(t, err, multilock.ErrUnavailable)
+	require.NoError(t, ctx.Err(), "the outage ends the wait")
+
+	for _, n := range nodes {
+		n.Restart()
+	}
+	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
+	var lease *multilock.Lease
+	require.Eventually(t, func() bool { // it asks nodes that were away now and then
+		lease, err = l.TryLock(t.Context(), "k")
+		return err == nil
+	}, 20*time.Second, time.Millisecond)
+	require.NoError(t, lease.Unlock(t.Context()))
+
+	clients := func() (count int) {
+		for _, n := range nodes {
+			reply := n.Do(t, "CLIENT", "LIST")
+			list, err := reply.ToString()
+			require.NoError(t, err)
+			count += strings.Count(list, "\n") - strings.Count(list, redistest.AdminName)
+		}
+		return count
+	}
+	require.Positive(t, clients())
+	require.NoError(t, l.Close())
+	require.Eventually(t, func() bool { return clients() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// Close ends while calls still dial a node that does not answer, and leaves nothing. Not
+// parallel, as it counts goroutines.
+func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
+	nodes := startNodes(t, 2)
+	before := goleak.IgnoreCurrent()
+	options := optionsOf(append(nodes, nodes[0]))
+	var opened atomic.Bool
+	dials := make(chan time.Duration, 100)
+	options[2].DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		if !opened.Load() {
+			return nil, &net.OpError{Op: "dial", Err: context.DeadlineExceeded}
+		}
+		dials <- d.Timeout
+		ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+		defer cancel()
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Err: ctx.Err()}
+	}
+	l, err := multilock.Open(options, multilock.WithLease(2*time.Second), multilock.WithMaxLease(time.Hour))
+	require.NoError(t, err)
+	opened.Store(true)
+	waited := make(chan error)
+	go func() {
+		_, err := l.Lock(context.Background(), "k") // new nodes have no vote for an hour
+		waited <- err
+	}()
+	require.Equal(t, 500*time.Millisecond, <-dials, "a quarter of the lease")
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-waited, multilock.ErrClosed)
+	require.NoError(t, l.Close())
+	goleak.VerifyNone(t, before)
+}
+
+// What New refuses, Open refuses, and what could not connect later.
+func TestOpenChecks(t *testing.T) {
+	t.Parallel()
+	at := rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}
+	with := func(change func(*rueidis.ClientOption)) []rueidis.ClientOption {
+		o := at
+		change(&o)
+		return []rueidis.ClientOption{at, o}
+	}
+	for _, c := range []struct {
+		nodes []rueidis.ClientOption
+		opts  []multilock.Option
+		says  string
+	}{
+		{nil, nil, "Open: 0 nodes"},
+		{make([]rueidis.ClientOption, 16), nil, "Open: 16 nodes"},
+		{with(func(o *rueidis.ClientOption) { o.InitAddress = nil }), nil, "Open: node 1 needs"},
+		{with(func(o *rueidis.ClientOption) { o.InitAddress = []string{""} }), nil, "Open: node 1 needs"},
+		{with(func(o *rueidis.ClientOption) { o.InitAddress = []string{"a:1", "b:1"} }), nil, "Open: node 1 needs"},
+		{with(func(o *rueidis.ClientOption) { o.Sentinel.MasterSet = "m" }), nil, "Open: node 1 is no single server"},
+		{with(func(o *rueidis.ClientOption) { o.Standalone.EnableRedirect = true }), nil, "Open: node 1 is no single server"},
+		{with(func(o *rueidis.ClientOption) { o.Standalone.ReplicaAddress = []string{"b:1"} }), nil, "Open: node 1 is no single server"},
+		{with(func(o *rueidis.ClientOption) { o.PipelineMultiplex = 100 }), nil, "Open: node 1: " + rueidis.ErrWrongPipelineMultiplex.Error()},
+		{with(func(o *rueidis.ClientOption) { o.ReplicaOnly = true }), nil, "Open: node 1: " + rueidis.ErrReplicaOnlyNotSupported.Error()},
+		{[]rueidis.ClientOption{at}, []multilock.Option{nil}, "Open: option is nil"},
+		{[]rueidis.ClientOption{at}, []multilock.Option{multilock.WithClockFaults(1)}, "WithClockFaults: 1 of 1 nodes"},
+	} {
+		_, err := multilock.Open(c.nodes, c.opts...)
+		require.ErrorContains(t, err, c.says)
+	}
+
+	node := redistest.Start(t)
+	twins := openLater(t, optionsOf([]*redistest.Server{node, node})).Nodes(t.Context())
+	require.NoError(t, twins[0].Err)
+	require.ErrorContains(t, twins[1].Err, "are of one server")
+
+	node = redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...)
+	node.AwaitClusterNode(t)
+	l := openLater(t, optionsOf([]*redistest.Server{node}))
+	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
+	_, err := l.TryLock(t.Context(), "k")
+	require.ErrorContains(t, err, "CROSSSLOT")
+}
