@@ -48,8 +48,10 @@ sentinel parallel-syncs %[1]s 2
 `, MasterSet, port), 0o600))
 		one := start(t, &Server{watch: file})
 		// A Sentinel dials again once in each ping period, so a shorter time of silence than that is no sign of death.
+		// In a fail-over it asks replicas for INFO once in 1 s. It makes none a master that it has not heard of for five ping
+		// periods if the master is dead, else for three of INFO.
 		// Before Redis 7 the periods are fixed: 10 s, 2 s and 1 s.
-		if _, err := one.TryDo("SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "PING-PERIOD", "100"); err == nil {
+		if _, err := one.TryDo("SENTINEL", "DEBUG", "INFO-PERIOD", "400", "PUBLISH-PERIOD", "200", "PING-PERIOD", "300"); err == nil {
 			one.Do(t, "SENTINEL", "SET", MasterSet, "down-after-milliseconds", "500")
 		}
 		s.sentinels = append(s.sentinels, one)
