@@ -73,6 +73,8 @@
 //   - Connection lost (server restarted, CLIENT KILL, slow listener dropped by client-output-buffer-limit): all live
 //     listeners are woken at once and find Live false. The loop connects again, at once if the connection had stood for
 //     100 ms, else after up to 10 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
+//   - A Sentinel's client goes over to another master: within 100 ms the connection is replaced by one to that master, also
+//     where the old one lives on as a replica. PUBLISH counts no listener there.
 //   - Server silent (paused, half-open connection): a command that is not answered within 2 s gives the connection up.
 //     Without commands rueidis' ping notices after Dialer.KeepAlive + ConnWriteTimeout (11 s by default, never if
 //     KeepAlive is negative). Then as above.

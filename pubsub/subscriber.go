@@ -3,6 +3,8 @@ package pubsub
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +43,7 @@ type pace struct {
 	refused     time.Duration // back-off after a refusal that only an operator can lift
 	answer      time.Duration // longest wait for the answer to a command
 	grace       time.Duration // longest wait of Close for the connection to end
+	look        time.Duration // between looks at the master of a Sentinel set
 	unsettled   time.Duration // longest back-off of looks at a Cluster's slots, from first, while a channel has no place
 	settled     time.Duration // and from most, when all have
 }
@@ -53,6 +56,7 @@ var defaultPace = pace{
 	refused:   5 * time.Second,
 	answer:    2 * time.Second,
 	grace:     1500 * time.Millisecond,
+	look:      100 * time.Millisecond,
 	unsettled: 300 * time.Millisecond,
 	settled:   10 * time.Second,
 }
@@ -88,6 +92,14 @@ func NewCluster(
 	s := New(client, log)
 	s.cluster, s.askSharded, s.placing = m, sharded, false
 	return s
+}
+
+// masters are the servers that the client of a Sentinel set works with, which it changes by itself; nil of any other.
+func (s *Subscriber) masters() []string {
+	if s.client.Mode() != rueidis.ClientModeSentinel {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s.client.Nodes()))
 }
 
 // Subscribe adds a listener to the channel of exactly this name. It neither blocks nor fails: the subscription becomes
