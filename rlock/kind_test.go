@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
+	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
@@ -54,6 +55,8 @@ func TestConformance_Cluster(t *testing.T) { contract.Run(t, onCluster(t)) }
 func TestFaults_Cluster(t *testing.T) { faults.Run(t, onCluster(t)) }
 
 func TestCluster(t *testing.T) { cluster.Run(t, kind) }
+
+func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
 
 // onCluster is the kind on a Redis Cluster of one node.
 func onCluster(t *testing.T) locktest.Kind {

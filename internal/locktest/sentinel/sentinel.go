@@ -1,0 +1,262 @@
+// Package sentinel has the cases that need a Sentinel set, in which one master takes over
+// from another.
+package sentinel
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// Run runs every case against d.
+func Run(t *testing.T, d Kind) {
+	t.Run("LocksAndWakes", func(t *testing.T) { testLocks(t, d) })
+	t.Run("F25_F27_MasterKilled", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).KillMaster) })
+	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).Failover) })
+	t.Run("F25_LastWriteLost", func(t *testing.T) { testLastWriteLost(t, d) })
+	t.Run("F27_MissedSwitch", func(t *testing.T) { testMissedSwitch(t, d) })
+}
+
+// prompt is longer than a wake-up takes on a slow machine, and much shorter than a lease:
+// what comes so soon has not waited for the end of one.
+const prompt = 2 * time.Second
+
+// lease outlasts a fail-over.
+const lease = 15 * time.Second
+
+// open opens a locker for which a fail-over is no outage.
+func open(t *testing.T, d Kind, client rueidis.Client) holdfast.Locker {
+	t.Helper()
+	outage := Long
+	return d.Open(t, client, Options{Lease: lease, Fencing: true, MaxOutage: &outage})
+}
+
+// often has a client ask the Sentinels at times. While a master is dead, a client of rueidis
+// v1.0.79 that has asked once asks them again and again, so not sooner than a fail-over takes.
+func often(o *rueidis.ClientOption) { o.Sentinel.TopologyRefreshInterval = 5 * time.Second }
+
+// replicated returns when both replicas have all that the master has.
+func replicated(t *testing.T, s *redistest.Sentinel) {
+	t.Helper()
+	s.Master().Do(t, "SET", "last", "v") // WAIT is for the writes of its own connection
+	require.Equal(t, 2, Number(t, s.Master(), "WAIT", "2", "5000"))
+}
+
+// unlocks unlocks l, and returns the lease of the waiter that this wakes.
+func unlocks(t *testing.T, l *holdfast.Lease, waiter <-chan Acquired) *holdfast.Lease {
+	t.Helper()
+	began := time.Now()
+	require.NoError(t, l.Unlock(Bounded(t)))
+	next := Got(t, waiter)
+	require.Less(t, time.Since(began), prompt, "the waiter was not woken")
+	require.Greater(t, next.Fence(), l.Fence())
+	return next
+}
+
+// Two lockers lock, enter again, and wake each other's waiters.
+func testLocks(t *testing.T, d Kind) {
+	s := redistest.StartSentinel(t)
+	o := Options{Lease: Long, Fencing: true}
+	first, second := d.Open(t, s.Client(t, often), o), d.Open(t, s.Client(t, often), o)
+	ctx := Bounded(t)
+	l := Lock(t, first, ctx, "k")
+	inner := Lock(t, first, l.Bind(ctx), "k")
+	_, err := second.TryLock(ctx, "k")
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	_, err = second.TryLockFor(ctx, "k", 50*time.Millisecond)
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+	status, err := second.Inspect(ctx, "k")
+	require.NoError(t, err)
+	require.Equal(t, l.Owner(), status.Owner)
+	require.Equal(t, 2, status.Entries)
+	require.NoError(t, inner.Unlock(ctx))
+
+	waiter := GoLock(second, ctx, "k")
+	Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
+	l = unlocks(t, l, waiter)
+	waiter = GoLock(first, ctx, "k")
+	Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
+	require.NoError(t, unlocks(t, l, waiter).Unlock(ctx))
+
+	var all sync.WaitGroup
+	alone := make(chan struct{}, 1)
+	for i := range 40 {
+		all.Go(func() {
+			err := []holdfast.Locker{first, second}[i%2].Do(ctx, "k", func(context.Context) error {
+				select {
+				case alone <- struct{}{}:
+					<-alone
+				default:
+					t.Error("two holders")
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.False(t, Exists(t, s.Master(), "k"))
+}
+
+// Holds that replicas have survive a fail-over: holders go on, and waiters are woken by
+// them. No call outlasts its deadline meanwhile.
+func testFailover(t *testing.T, d Kind, begin func(*redistest.Sentinel) *redistest.Server) {
+	s := redistest.StartSentinel(t)
+	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
+	var held []*holdfast.Lease
+	var waiters []<-chan Acquired
+	for i := range 20 {
+		key := fmt.Sprint("key:", i)
+		held = append(held, Lock(t, holder, Bounded(t), key))
+		waiters = append(waiters, GoLock(other, Bounded(t), key))
+		Await(t, func() bool { return d.Waiting(t, s.Master(), key) == 1 })
+	}
+	replicated(t, s)
+	over := make(chan struct{})
+	var callers sync.WaitGroup
+	for i := range 4 {
+		callers.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				began := time.Now()
+				l, err := other.Lock(ctx, fmt.Sprint("short:", i))
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("a call with 200 ms took %v: %v", took, err)
+				}
+				if err == nil {
+					_ = l.Unlock(ctx)
+				}
+				cancel()
+			}
+		})
+	}
+	old := begin(s)
+	s.AwaitMaster(t, old)
+	switched := time.Now()
+	for _, l := range held {
+		Await(t, func() bool { return l.Deadline().Add(-lease).After(switched) || l.Err() != nil })
+		require.NoError(t, l.Err())
+	}
+	close(over)
+	callers.Wait()
+	for i, l := range held {
+		require.NoError(t, unlocks(t, l, waiters[i]).Unlock(Bounded(t)))
+	}
+}
+
+// A holder whose hold no replica had is told by its next renewal. The key goes to a waiter,
+// whose fence is larger than the one that was forgotten.
+func testLastWriteLost(t *testing.T, d Kind) {
+	s := redistest.StartSentinel(t)
+	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
+	before := Lock(t, other, Bounded(t), "k")
+	require.NoError(t, before.Unlock(Bounded(t)))
+	replicated(t, s)
+	s.HoldReplication(t, true)
+	l := Lock(t, holder, Bounded(t), "k")
+	waiter := GoLock(other, Bounded(t), "k")
+	Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
+	s.AwaitMaster(t, s.KillMaster())
+	switched := time.Now()
+	next := Got(t, waiter)
+	require.Less(t, time.Since(switched), 2*prompt)
+	require.Greater(t, next.Fence(), l.Fence())
+	require.Greater(t, l.Fence(), before.Fence())
+	Within(t, l.Done())
+	require.ErrorIs(t, l.Err(), watchdog.ErrNotOurs)
+	require.Less(t, time.Since(switched), lease/3+prompt)
+	RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
+	require.NoError(t, next.Unlock(Bounded(t)))
+}
+
+// A client that missed the switch stays on the old master, which refuses it as a replica,
+// until the client asks the Sentinels. Its waiters ride that out, and are woken afterwards.
+func testMissedSwitch(t *testing.T, d Kind) {
+	s := redistest.StartSentinel(t)
+	m := &missing{sentinels: s.Sentinels()}
+	late, other := open(t, d, s.Client(t, m.change)), open(t, d, s.Client(t, often))
+	held := Lock(t, other, Bounded(t), "held")
+	woken := GoLock(late, Bounded(t), "held")
+	Await(t, func() bool { return d.Waiting(t, s.Master(), "held") == 1 })
+	replicated(t, s)
+	m.late.Lock()
+	answer := sync.OnceFunc(m.late.Unlock)
+	defer answer()
+	old := s.Failover()
+	master := s.AwaitMaster(t, old)
+	var err error
+	Await(t, func() bool {
+		l, e := late.TryLock(Bounded(t), "refused")
+		if e == nil { // the old master took it
+			_ = l.Unlock(Bounded(t))
+		}
+		err = e
+		return e != nil && strings.Contains(e.Error(), "READONLY")
+	}, "the old master is none: %v", &err)
+	RequireSentinel(t, err, holdfast.ErrUnavailable)
+	waiter := GoLock(late, Bounded(t), "free")
+	answer()
+	require.NoError(t, Got(t, waiter).Unlock(Bounded(t)))
+
+	Await(t, func() bool {
+		return d.Waiting(t, master, "held") == 1 && (!d.Fair || Listeners(t, master, InboxOf("held", Queued(t, master, "held")[0])) == 1)
+	}, "it listens to the old master")
+	require.NoError(t, unlocks(t, held, woken).Unlock(Bounded(t)))
+	l := Lock(t, other, Bounded(t), "k")
+	waiter = GoLock(late, Bounded(t), "k")
+	Await(t, func() bool { return d.Waiting(t, master, "k") == 1 })
+	require.NoError(t, unlocks(t, l, waiter).Unlock(Bounded(t)))
+}
+
+// missing makes a client miss what Sentinels say of a switch. While late is locked it gets
+// no answers either.
+type missing struct {
+	sentinels []*redistest.Server
+	late      sync.RWMutex
+}
+
+func (m *missing) change(o *rueidis.ClientOption) {
+	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		c, err := dialer.DialContext(ctx, "tcp", addr)
+		if err == nil && slices.ContainsFunc(m.sentinels, func(s *redistest.Server) bool { return s.Addr() == addr }) {
+			return missingConn{c, m}, nil
+		}
+		return c, err
+	}
+}
+
+type missingConn struct {
+	net.Conn
+	m *missing
+}
+
+// Read renames the channel of messages of a switch.
+func (c missingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.m.late.RLock()
+	defer c.m.late.RUnlock()
+	copy(p, bytes.ReplaceAll(p[:n], []byte("+switch-master\r\n$"), []byte("-switch-master\r\n$")))
+	return n, err
+}
