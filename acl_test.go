@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -34,6 +35,8 @@ func aclUser(t *testing.T, begins ...string) (words []string) {
 const (
 	ofFair      = "~holdfast_heartbeat:"
 	ofMultilock = "~holdfast_node "
+	ofSentinel  = "+role "
+	ofCluster   = "~redisson_lock__channel:*"
 )
 
 func TestACLUserHasExactlyTheCommandsOfTheScriptsAndOfTheConnection(t *testing.T) {
@@ -44,6 +47,8 @@ func TestACLUserHasExactlyTheCommandsOfTheScriptsAndOfTheConnection(t *testing.T
 		{aclUser(t), scripts.Commands()},
 		{aclUser(t, ofFair), append(scripts.Commands(), scripts.FairCommands()...)},
 		{aclUser(t, ofMultilock), scripts.QuorumCommands()},
+		{aclUser(t, ofSentinel), append(scripts.Commands(), "role", "pubsub|numsub")},
+		{aclUser(t, ofCluster), append(scripts.Commands(), scripts.ClusterCommands()...)},
 	} {
 		var commands []string
 		for _, word := range c.user {
@@ -102,7 +107,7 @@ func TestF32_ACLUserIsRefusedNothing(t *testing.T) {
 			open := func() holdfast.Locker {
 				var clients []rueidis.Client
 				for _, s := range servers {
-					clients = append(clients, s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" }))
+					clients = append(clients, s.Client(t, asShop))
 				}
 				l, err := c.open(clients)
 				require.NoError(t, err)
@@ -111,29 +116,115 @@ func TestF32_ACLUserIsRefusedNothing(t *testing.T) {
 			}
 			here, there := open(), open()
 			for _, key := range []string{"sku:42", "sku:{42}"} {
-				useEverything(t, servers, key, here, there)
-			}
-			for _, s := range servers {
-				reply := s.Do(t, "ACL", "LOG")
-				refused, err := reply.ToArray()
-				require.NoError(t, err)
-				for _, m := range refused {
-					entry, err := m.AsStrMap()
-					require.NoError(t, err)
-					require.Contains(t, []string{ // rueidis tries these when it opens a connection, or takes it back
-						"cluster|slots", "cluster|shards", "client|setinfo", "punsubscribe", "sunsubscribe", "discard",
-						"cluster", "client", // before Redis 7
-					}, entry["object"])
+				var nodes []*scripts.Node
+				for _, s := range servers {
+					nodes = append(nodes, scripts.NewNode(s.Client(t, asShop)))
 				}
+				useEverything(t, servers[0], nodes, key, here, there)
 			}
+			refusedNothing(t, servers)
 		})
+	}
+}
+
+// asShop has a client connect as the user of docs/acl.md.
+func asShop(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" }
+
+// onOneRedis opens a locker of each kind that works on the Redis of one client.
+var onOneRedis = map[string]func(rueidis.Client) (holdfast.Locker, error){
+	"rlock": func(c rueidis.Client) (holdfast.Locker, error) {
+		return rlock.New(c, rlock.WithLease(1500*time.Millisecond), rlock.WithFencing())
+	},
+	"fair": func(c rueidis.Client) (holdfast.Locker, error) {
+		return fair.New(c, fair.WithLease(1500*time.Millisecond), fair.WithStale(time.Second), fair.WithFencing())
+	},
+}
+
+func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinel(t)
+	servers := append(set.Replicas(), set.Master())
+	for _, s := range servers {
+		s.Do(t, aclUser(t, ofFair, ofSentinel)...)
+	}
+	for name, open := range onOneRedis {
+		t.Run(name, func(t *testing.T) {
+			here, there := openTwo(t, open, set.Client(t, asShop), set.Client(t, asShop))
+			node := scripts.NewNode(set.Client(t, asShop))
+			useEverything(t, set.Master(), []*scripts.Node{node}, "sku:42", here, there)
+			refusedNothing(t, servers)
+		})
+	}
+}
+
+func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "it has no shard channels")
+	c := redistest.StartCluster(t, 2, 0)
+	masters := c.Masters(t)
+	for _, s := range masters {
+		s.Do(t, aclUser(t, ofFair, ofCluster)...)
+	}
+	for name, open := range onOneRedis {
+		t.Run(name, func(t *testing.T) {
+			here, there := openTwo(t, open, c.Client(t, asShop), c.Client(t, asShop))
+			key := "sku:{42} " + name
+			slot := c.Slot(t, key)
+			from, to := c.Owner(t, key), masters[0]
+			if from == to {
+				to = masters[1]
+			}
+			lease, err := here.Lock(t.Context(), key)
+			require.NoError(t, err)
+			c.BeginMigration(t, slot, to)
+			c.MoveKeys(t, slot, to)
+			moved := time.Now()
+			require.Eventually(t, func() bool { return lease.Deadline().After(moved.Add(1400 * time.Millisecond)) }, 20*time.Second, time.Millisecond)
+			c.EndMigration(t, slot, to)
+			require.NoError(t, lease.Unlock(t.Context()))
+
+			client := c.Client(t, asShop)
+			node := scripts.NewNodeWith(client, scripts.NodeSettings{Cluster: cluster.New(client)})
+			useEverything(t, to, []*scripts.Node{node}, key, here, there)
+			refusedNothing(t, masters)
+		})
+	}
+}
+
+func openTwo(t *testing.T, open func(rueidis.Client) (holdfast.Locker, error), one, other rueidis.Client) (here, there holdfast.Locker) {
+	t.Helper()
+	var lockers []holdfast.Locker
+	for _, client := range []rueidis.Client{one, other} {
+		l, err := open(client)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.Close()) })
+		lockers = append(lockers, l)
+	}
+	return lockers[0], lockers[1]
+}
+
+// refusedNothing checks that servers have refused nothing of the locks.
+func refusedNothing(t *testing.T, servers []*redistest.Server) {
+	t.Helper()
+	for _, s := range servers {
+		reply := s.Do(t, "ACL", "LOG")
+		refused, err := reply.ToArray()
+		require.NoError(t, err)
+		for _, m := range refused {
+			entry, err := m.AsStrMap()
+			require.NoError(t, err)
+			require.Contains(t, []string{ // rueidis tries these when it opens a connection, or takes it back
+				"cluster|slots", "cluster|shards", "client|setinfo", "punsubscribe", "sunsubscribe", "discard",
+				"cluster", "client", // before Redis 7
+			}, entry["object"])
+		}
 	}
 }
 
 // useEverything makes each kind of call to Redis: take, renew, enter again,
 // inspect, fail, wait, be woken or granted, confirm, give up, release, undo,
 // take several, free by force.
-func useEverything(t *testing.T, servers []*redistest.Server, key string, here, there holdfast.Locker) {
+func useEverything(t *testing.T, server *redistest.Server, nodes []*scripts.Node, key string, here, there holdfast.Locker) {
 	t.Helper()
 	ctx := t.Context()
 	nothing := func(context.Context) error { return nil }
@@ -151,7 +242,7 @@ func useEverything(t *testing.T, servers []*redistest.Server, key string, here, 
 	_, err = there.TryLockFor(ctx, key, 2*time.Second) // longer than a heartbeat's period
 	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 
-	require.Eventually(t, func() bool { return listeners(t, servers[0]) == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return listeners(t, server) == 0 }, 5*time.Second, time.Millisecond)
 	woken := make(chan error, 5)
 	for i := range cap(woken) {
 		var opts []holdfast.LockOption
@@ -163,16 +254,15 @@ func useEverything(t *testing.T, servers []*redistest.Server, key string, here, 
 	require.Eventually(t, func() bool {
 		status, err := here.Inspect(ctx, key)
 		_, queued := here.(*fair.Locker)
-		return err == nil && listeners(t, servers[0]) > 0 && (!queued || status.Waiting == cap(woken))
+		return err == nil && listeners(t, server) > 0 && (!queued || status.Waiting == cap(woken))
 	}, 5*time.Second, time.Millisecond)
 	require.NoError(t, lease.Unlock(ctx))
 	for range cap(woken) {
 		require.NoError(t, <-woken)
 	}
 
-	for _, s := range servers {
-		_, err = scripts.NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" })).
-			CleanUp(ctx, key, "somebody")
+	for _, n := range nodes {
+		_, err = n.CleanUp(ctx, key, "somebody")
 		require.NoError(t, err)
 	}
 	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
@@ -192,10 +282,12 @@ func useEverything(t *testing.T, servers []*redistest.Server, key string, here, 
 }
 
 // listeners counts the channels of locks with subscribers on a server.
-func listeners(t *testing.T, s *redistest.Server) int {
+func listeners(t *testing.T, s *redistest.Server) (n int) {
 	t.Helper()
-	reply := s.Do(t, "PUBSUB", "CHANNELS", "redisson_lock__channel:*")
-	channels, err := reply.ToArray()
-	require.NoError(t, err)
-	return len(channels)
+	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} { // before Redis 7 there are none of these
+		reply, _ := s.TryDo("PUBSUB", kind, "redisson_lock__channel:*")
+		channels, _ := reply.ToArray()
+		n += len(channels)
+	}
+	return n
 }

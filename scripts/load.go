@@ -126,11 +126,11 @@ func FairCommands() []string {
 }
 
 // ClusterCommands returns the commands that a Redis user of a Redis Cluster needs besides
-// the lock kind's, in lower case: for the scripts, for the subscriptions, and to learn where
-// slots are.
+// the lock kind's, in lower case: for the scripts, for the subscriptions, to learn where slots
+// are, and to follow keys whose slot moves.
 func ClusterCommands() []string {
 	return []string{
-		"cluster|shards", "cluster|slots",
+		"asking", "cluster|shards", "cluster|slots",
 		"pubsub|numsub", "pubsub|shardnumsub", "spublish", "ssubscribe", "sunsubscribe",
 	}
 }
