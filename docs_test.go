@@ -62,17 +62,21 @@ func TestDocsCodeCompiles(t *testing.T) {
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/redis/rueidis"
 )
 
-var _ = []any{errors.Is, fmt.Println, slog.Default, time.Now, holdfast.WaitAtMost, multilock.New} // used
+var _ = []any{errors.Is, fmt.Println, slog.Default, time.Now, tls.Dial, net.Dial, holdfast.WaitAtMost, multilock.New, rlock.New} // used
 `
 	for _, page := range pages(t) {
 		for _, block := range goBlocks(t, page) {
@@ -81,7 +85,7 @@ var _ = []any{errors.Is, fmt.Println, slog.Default, time.Now, holdfast.WaitAtMos
 				continue
 			}
 			bodies += "func _(ctx context.Context, clients []rueidis.Client, locker, stock, orders holdfast.Locker, " +
-				"work func(context.Context) error) error {\n{\n" +
+				"local *sync.Mutex, work func(context.Context) error) error {\n{\n" +
 				fmt.Sprintf("//line %s:%d\n%s}\nreturn nil\n}\n", page, block.line, block.code)
 		}
 	}

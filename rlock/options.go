@@ -71,7 +71,7 @@ func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.M
 // A lock or an entry that does not count is undone, and fails with ErrNotReplicated beside
 // ErrUnknown; a wait tries again, as with WithMaxOutage. A renewal that does not count does
 // not prolong the lease. Each costs a round trip more, and there are no batches of calls.
-// Default: none. The time is in whole milliseconds, at most a sixth of the lease and 2.5 s.
+// Default none. The time is in whole milliseconds, at most a sixth of the lease and 2.5 s.
 //
 // It makes it less likely that a fail-over loses a lock, and does not exclude it: Redis may
 // promote a replica that lacks the write.
@@ -82,7 +82,7 @@ func WithReplicas(n int, timeout time.Duration) Option {
 
 // WithShardedPubSub chooses how the locks of a Redis Cluster notify their waiters: by its
 // shard channels, or by classic ones, which Redis sends to all nodes. All programs that share
-// locks, Java ones too, have to choose alike. Default: shard channels where the cluster has
+// locks, Java ones too, have to choose alike. Default shard channels where the cluster has
 // them, as Redisson does from 3.22 on. Where it has none (they came with Redis 7.0), true
 // makes every lock fail. Only for a client of a Redis Cluster.
 func WithShardedPubSub(on bool) Option {
