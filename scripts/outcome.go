@@ -59,10 +59,23 @@ func OutcomeOf(err error) Outcome {
 	if errors.Is(err, rueidis.ErrClosing) || errors.As(err, new(*tls.CertificateVerificationError)) {
 		return Refused
 	}
-	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
-		return Unavailable
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		switch {
+		case op.Op == "dial":
+			return Unavailable
+		case op.Op == "remote error" && refusesClient(op.Err.Error()):
+			return Refused
+		}
 	}
 	return Unknown
+}
+
+// refusesClient says whether a TLS alert of the server, as crypto/tls words it, is one that
+// ends a handshake for the client's certificate or settings: no command has run then.
+// https://www.rfc-editor.org/rfc/rfc8446#section-6.2
+func refusesClient(alert string) bool {
+	return strings.Contains(alert, "certificate") ||
+		alert == "tls: handshake failure" || alert == "tls: protocol version not supported"
 }
 
 // Replied says whether the server itself gave err.

@@ -18,6 +18,9 @@
 // [StartCluster] runs a Redis Cluster of them, whose slots move, and whose masters fail
 // over and die, as a test tells.
 //
+// [StartTLS] runs a server that also speaks TLS, with a certificate of a [CA] that the test
+// makes.
+//
 // # The proxy
 //
 // [NewProxy] forwards connections to a server. In each direction of each
