@@ -1,7 +1,7 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
 
-.PHONY: help test test-all test-servers test-interop test-rivals check lint exclusion chaos model bench
+.PHONY: help failovers test test-all test-servers test-interop test-rivals check lint exclusion chaos model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ chaos: ## Hunt for two holders on a quorum of nodes that fail, for longer than t
 	@hack/install.sh faketime
 	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -run Chaos ./multilock
 	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -tags seeded -run ChaosControls ./multilock
+
+failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100, 10 s each
+	@hack/install.sh redis-server
+	FAILOVERS=$(or $(N),100) go test -v -timeout 24h -run ReplicasKeepLocks ./rlock
 
 model: ## Explore the protocols of the fair lock and of the quorum further than the tests do, for about 15 minutes each
 	MODEL=long go test -v -timeout 2h -p 1 -run 'TestG1_.*Model' ./internal/model/...

@@ -1,0 +1,124 @@
+package rlock_test
+
+import (
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// slowly forwards connections to addr, and what comes back late by the given time. Once
+// gone is set it forwards nothing.
+func slowly(t *testing.T, addr string, late time.Duration, gone *atomic.Bool) (host, port string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", addr)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go func() { // ends with either connection
+				_, _ = io.Copy(out, in)
+				_ = out.Close()
+			}()
+			go func() {
+				defer in.Close()
+				buffer := make([]byte, 1<<16)
+				for {
+					n, err := out.Read(buffer)
+					if err != nil {
+						return
+					}
+					time.Sleep(late)
+					if gone.Load() {
+						return
+					}
+					if _, err := in.Write(buffer[:n]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	host, port, err = net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return host, port
+}
+
+// survives takes a lock, kills the master at once, as if its machine were gone with what it
+// had not sent, and says whether the replica that takes its place has the lock. Replicas get
+// writes 2 ms late.
+func survives(t *testing.T, opts ...rlock.Option) bool {
+	master := redistest.Start(t)
+	var replicas []*redistest.Server
+	var gone atomic.Bool
+	for range 2 {
+		host, port := slowly(t, master.Addr(), 2*time.Millisecond, &gone)
+		replicas = append(replicas, redistest.Start(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0"))
+	}
+	locktest.Await(t, func() bool { return locktest.Number(t, master, "WAIT", "2", "100") == 2 })
+	l, err := rlock.New(master.Client(t), append(opts, rlock.WithLease(3*time.Second))...)
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = l.Lock(t.Context(), "k")
+	require.NoError(t, err)
+	gone.Store(true)
+	master.Kill()
+	best, most := replicas[0], -1
+	for _, r := range replicas { // the one with the most of the master's writes, as Sentinel chooses
+		if n := offset(t, r); n > most {
+			best, most = r, n
+		}
+	}
+	best.Do(t, "REPLICAOF", "NO", "ONE")
+	return locktest.Exists(t, best, "k")
+}
+
+// offset is how much a replica has of its master's writes.
+func offset(t *testing.T, s *redistest.Server) int {
+	m := s.Do(t, "ROLE")
+	role, err := m.ToArray()
+	require.NoError(t, err)
+	n, err := role[4].AsInt64()
+	require.NoError(t, err)
+	return int(n)
+}
+
+// The lock of a master that dies at once is there after the fail-over where replicas have
+// confirmed it, and gone where they have not. FAILOVERS says how many masters die.
+func TestF25_ReplicasKeepLocks(t *testing.T) {
+	times, err := strconv.Atoi(os.Getenv("FAILOVERS"))
+	if err != nil {
+		times = 2
+	}
+	with, without := 0, 0
+	for i := range times {
+		t.Run(strconv.Itoa(i), func(t *testing.T) { // ends its servers
+			if survives(t, rlock.WithReplicas(1, 500*time.Millisecond)) {
+				with++
+			}
+			if survives(t) {
+				without++
+			}
+		})
+	}
+	t.Logf("of %d locks each, %d survived with WithReplicas(1, 500 ms), %d without", times, with, without)
+	require.Equal(t, times, with)
+	require.Less(t, without, times)
+}
