@@ -37,6 +37,7 @@ const (
 	ofFair      = "~holdfast_heartbeat:"
 	ofMultilock = "~holdfast_node "
 	ofSentinel  = "+role "
+	ofReplicas  = "+wait"
 	ofCluster   = "~redisson_lock__channel:*"
 )
 
@@ -146,9 +147,13 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 	set := redistest.StartSentinel(t)
 	servers := append(set.Replicas(), set.Master())
 	for _, s := range servers {
-		s.Do(t, aclUser(t, ofFair, ofSentinel)...)
+		s.Do(t, aclUser(t, ofFair, ofSentinel, ofReplicas)...)
 	}
-	for name, open := range onOneRedis {
+	kinds := maps.Clone(onOneRedis)
+	kinds["rlock with replicas"] = func(c rueidis.Client) (holdfast.Locker, error) {
+		return rlock.New(c, rlock.WithLease(6*time.Second), rlock.WithReplicas(2, time.Second))
+	}
+	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
 			here, there := openTwo(t, open, set.Client(t, asShop), set.Client(t, asShop))
 			node := scripts.NewNode(set.Client(t, asShop))
