@@ -50,8 +50,8 @@ sentinel parallel-syncs %[1]s 2
 		// A Sentinel dials again once in each ping period, so a shorter time of silence than that is no sign of death.
 		// In a fail-over it asks replicas for INFO once in 1 s. It makes none a master that it has not heard of for five ping
 		// periods if the master is dead, else for three of INFO.
-		// Before Redis 7 the periods are fixed: 10 s, 2 s and 1 s.
-		if _, err := one.TryDo("SENTINEL", "DEBUG", "INFO-PERIOD", "400", "PUBLISH-PERIOD", "200", "PING-PERIOD", "300"); err == nil {
+		// After a pause of 2 s it does nothing for a tilt period, 30 s. Before Redis 7 all these are fixed: 10 s, 2 s, 1 s, 30 s.
+		if _, err := one.TryDo("SENTINEL", "DEBUG", "INFO-PERIOD", "400", "PUBLISH-PERIOD", "200", "PING-PERIOD", "300", "TILT-PERIOD", "1000"); err == nil {
 			one.Do(t, "SENTINEL", "SET", MasterSet, "down-after-milliseconds", "500")
 		}
 		s.sentinels = append(s.sentinels, one)
