@@ -32,12 +32,12 @@ type replicated struct {
 const replicaTime = 300 * time.Millisecond
 
 func newReplicated(t *testing.T, d Kind, lease time.Duration) *replicated {
-	s := d.Start(t)
+	s := d.Start(t, "--repl-diskless-sync-delay", "0")
 	host, port, err := net.SplitHostPort(s[0].Addr())
 	require.NoError(t, err)
 	var last *redistest.Server
 	for range 2 {
-		last = redistest.Start(t, "--replicaof", fmt.Sprint(host, " ", port), "--repl-diskless-sync-delay", "0")
+		last = redistest.Start(t, "--replicaof", fmt.Sprint(host, " ", port))
 	}
 	Await(t, func() bool { return Number(t, s, "WAIT", "2", "100") == 2 })
 	r := &replicated{newHarnessOn(t, d, s, Options{Lease: lease, Replicas: 2, ReplicaTimeout: replicaTime}), last, nil}
