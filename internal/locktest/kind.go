@@ -7,6 +7,8 @@
 //	exclusion  campaigns on one Redis, and the checks of what they record: two
 //	           holders, the order of fences and of a queue, linearizability
 //	chaos      campaigns on a quorum of nodes that fail
+//	cluster    what takes a Redis Cluster of several masters
+//	sentinel   fail-overs of a Sentinel set
 //
 // A folder imports this package by a dot: a case reads as one. For tests only.
 package locktest
