@@ -257,8 +257,14 @@ func TestF26_FailOver(t *testing.T) {
 	listeners := listen(t, c, client, spread(t, c, 2))
 	old := c.Masters(t)[0]
 	during(t, client, listeners, func() { c.Failover(t, old) })
-	require.Eventually(t, func() bool { return clients(t, old, "pubsub") == 0 }, patience, 10*time.Millisecond,
-		"the connections to a node that is no master any more end")
+	for _, l := range listeners { // a node that is no master any more ends, with its connection
+		s := l.sub.s
+		require.Eventually(t, func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.nodes[old.Addr()] == nil
+		}, patience, 10*time.Millisecond)
+	}
 
 	dead := c.Masters(t)[1]
 	during(t, client, listeners, func() {
