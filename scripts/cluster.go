@@ -44,13 +44,17 @@ func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args
 		if noScript(err) {
 			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
 		}
-		if !changing(err) || time.Since(began) > changeTime {
+		if !changing(err) {
 			return reply, explained(err)
 		}
+		over := time.Since(began) > changeTime
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return reply, err
+			over = true
+		}
+		if over {
+			return reply, notAsked{err}
 		}
 		pause = min(2*pause, 50*time.Millisecond)
 	}
@@ -65,7 +69,12 @@ const changeTime = 200 * time.Millisecond
 // over.
 func changing(err error) bool {
 	re, ok := err.(*rueidis.RedisError)
-	return ok && (re.IsTryAgain() || re.IsClusterDown())
+	if !ok {
+		return false
+	}
+	_, moved := re.IsMoved()
+	_, ask := re.IsAsk()
+	return moved || ask || re.IsTryAgain() || re.IsClusterDown()
 }
 
 // oneSlot says whether all names of key are in the slot of key, see named: either they

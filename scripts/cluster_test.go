@@ -36,6 +36,10 @@ func TestClusterSlotMoves(t *testing.T) {
 	_, err := n.Acquire(ctx, key, "o:1", time.Minute)
 	require.Equal(t, Unavailable, OutcomeOf(err), err)
 	require.ErrorContains(t, err, "TRYAGAIN")
+	confirmed := NewNodeWith(n.client, NodeSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
+	_, err = confirmed.Acquire(ctx, key, "o:1", time.Minute)
+	require.Equal(t, Unavailable, OutcomeOf(err), err)
+	require.ErrorContains(t, err, "ASK")
 
 	acquired := make(chan error, 1)
 	go func() {

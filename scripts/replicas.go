@@ -13,7 +13,8 @@ import (
 // count, if Redis has written something.
 //
 // WAIT blocks its connection, and speaks of what was written on it. So a write with it has
-// a connection of its own for the time of the call.
+// a connection of its own for the time of the call: a new one for each attempt, as on a
+// Redis Cluster such a connection stays with one node and does not follow MOVED.
 // https://redis.io/docs/latest/commands/wait/
 func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
 	if n.Replicas == 0 {
@@ -23,14 +24,14 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 	if err := ctx.Err(); err != nil {
 		return reply, nil, notSent{err}
 	}
-	conn, giveBack := n.client.Dedicate()
-	defer giveBack()
 	reply, err = n.runBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+		conn, giveBack := n.client.Dedicate()
+		defer giveBack()
 		wait := n.client.B().Wait().Numreplicas(int64(n.Replicas)).Timeout(n.ReplicaTimeout.Milliseconds()).Build()
 		replies := conn.DoMulti(ctx, cmd, wait)
-		have, err := replies[1].ToInt64()
-		if short = err; err == nil && have < int64(n.Replicas) {
-			short = notReplicated{have, n.Replicas}
+		short = nil
+		if have, err := replies[1].ToInt64(); err != nil || have < int64(n.Replicas) {
+			short = notReplicated{have, n.Replicas, err}
 		}
 		return replies[0]
 	}, s, keys, args)
@@ -47,13 +48,18 @@ func counts(short error) func(Acquired, error) (Acquired, error) {
 	}
 }
 
-// notReplicated is why a write does not count.
+// notReplicated is why a write does not count: too few replicas confirmed it, or err kept
+// them from being asked.
 type notReplicated struct {
 	have int64
 	want int
+	err  error
 }
 
 func (e notReplicated) Error() string {
+	if e.err != nil {
+		return fmt.Sprintf("whether replicas have the write: %v", e.err)
+	}
 	return fmt.Sprintf("%d of %d replicas confirmed the write in time", e.have, e.want)
 }
 func (notReplicated) Is(target error) bool { return target == holdfast.ErrNotReplicated }

@@ -25,6 +25,7 @@ func Run(t *testing.T, d Kind) {
 	t.Run("KeysOverAllSlots", func(t *testing.T) { testKeys(t, d) })
 	t.Run("G9_AMasterThatHangs", func(t *testing.T) { testHangs(t, d) })
 	t.Run("F13_F26_Changes", func(t *testing.T) { testChanges(t, d) })
+	t.Run("F25_Replicas", func(t *testing.T) { testReplicas(t, d) })
 	t.Run("Scales", func(t *testing.T) { testScales(t, d) })
 }
 
@@ -240,6 +241,29 @@ func testChanges(t *testing.T, d Kind) {
 	require.EqualValues(t, len(keys), served.Load())
 	require.Empty(t, h.overlaps)
 	t.Logf("%d of %d unlocks failed", lost, len(keys))
+}
+
+// Writes are confirmed by the replicas of the node that has the key's slot, also after the
+// slot has moved and after a fail-over.
+func testReplicas(t *testing.T, d Kind) {
+	c := redistest.StartCluster(t, 2, 1)
+	l := d.Open(t, c.Client(t), Options{Lease: Long, Replicas: 1, ReplicaTimeout: time.Second})
+	const key = "k"
+	cycle := func() {
+		t.Helper()
+		lease := Lock(t, l, Bounded(t), key)
+		require.NoError(t, lease.Unlock(Bounded(t)))
+	}
+	cycle()
+	from := c.Owner(t, key)
+	for _, to := range c.Masters(t) {
+		if to != from {
+			c.Migrate(t, c.Slot(t, key), to)
+		}
+	}
+	cycle()
+	c.Failover(t, c.Owner(t, key))
+	cycle()
 }
 
 // With k masters each carries a k-th of the commands.

@@ -16,6 +16,7 @@ import (
 func init() {
 	register("F25_ReplicasConfirm", testReplicasConfirm)
 	register("F25_ReplicasTooFew", testReplicasTooFew)
+	register("F25_ReplicasMayNotBeAsked", testReplicasMayNotBeAsked)
 	register("F25_ReplicasTooFewForAnEntry", testReplicasTooFewForAnEntry)
 	registerFair("F25_ReplicasTooFewForAGrant", testReplicasTooFewForAGrant)
 	register("F25_ReplicasTooFewForARenewal", testReplicasTooFewForARenewal)
@@ -101,6 +102,18 @@ func testReplicasTooFew(t *testing.T, d Kind) {
 	}
 	r.replica.Resume()
 	require.NoError(t, Got(t, waiter).Unlock(ctx))
+}
+
+// Without the right for WAIT no lock counts, and nothing is left of it.
+func testReplicasMayNotBeAsked(t *testing.T, d Kind) {
+	s := d.Start(t)
+	h := newHarnessOn(t, d, s, Options{Lease: Long, Replicas: 1, ReplicaTimeout: replicaTime})
+	s[0].Do(t, "ACL", "SETUSER", "default", "-wait")
+	_, err := h.Locker.TryLock(Bounded(t), "k")
+	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	require.ErrorContains(t, err, "NOPERM")
+	h.Tidy("k")
 }
 
 // A nested entry that too few replicas have is refused and undone; the hold goes on.
