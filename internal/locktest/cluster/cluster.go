@@ -115,7 +115,8 @@ func stat(t *testing.T, s *redistest.Server, section, name string) (n int) {
 	return n
 }
 
-// While one master hangs, keys of the others are renewed, released, handed on and taken.
+// While one master hangs, keys of the others are renewed, released, handed on and taken,
+// and Close releases them.
 func testHangs(t *testing.T, d Kind) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
 	const lease = 6 * time.Second
@@ -140,6 +141,11 @@ func testHangs(t *testing.T, d Kind) {
 			elsewhere = append(elsewhere, l)
 		}
 	})
+	closes := d.Open(t, client, Options{Lease: Long})
+	each(spread(7000), func(key string) { // more than Close releases at a time on the one that hangs
+		_, err := closes.Lock(Bounded(t), "own:"+key)
+		assertNoError(t, err)
+	})
 	var waiters []<-chan Acquired
 	for _, l := range elsewhere[:40] {
 		waiters = append(waiters, GoLock(other, Bounded(t), l.Key()))
@@ -157,6 +163,15 @@ func testHangs(t *testing.T, d Kind) {
 	for i, waiter := range waiters {
 		require.NoError(t, elsewhere[i].Unlock(Bounded(t)))
 		require.NoError(t, Got(t, waiter).Unlock(Bounded(t)))
+	}
+	require.ErrorIs(t, closes.Close(), holdfast.ErrUnknown)
+	for _, s := range c.Masters(t) {
+		if s != hung {
+			reply := s.Do(t, "KEYS", "own:*")
+			held, err := reply.AsStrSlice()
+			require.NoError(t, err)
+			require.Empty(t, held)
+		}
 	}
 	hung.Resume()
 }
