@@ -2,6 +2,8 @@ package holdfast
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -73,3 +75,17 @@ type Status struct {
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
 	Waiting   int           // of fair: length of the queue, including dead waiters not yet removed
 }
+
+// String describes the state for logs, without the owner.
+func (s Status) String() string {
+	if !s.Held {
+		return fmt.Sprintf("free, %d waiting", s.Waiting)
+	}
+	return fmt.Sprintf("held, %d entries, %v remaining, %d waiting", s.Entries, s.Remaining, s.Waiting)
+}
+
+// GoString is String.
+func (s Status) GoString() string { return s.String() }
+
+// LogValue is String.
+func (s Status) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -394,6 +394,8 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 			require.NotErrorIs(t, err, multilock.ErrNotAcquired)
 		}
 	}
+	_, err = multilock.TryLockAll(t.Context(), multilock.Keys(s.plain, strings.Repeat("ж", 1000)))
+	require.ErrorContains(t, err, `"`+strings.Repeat("ж", 32)+`"…: key has 2000 bytes`)
 	require.NoError(t, their.Unlock(t.Context()))
 	s.free("a")
 }

@@ -3,10 +3,13 @@ package multilock
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
 // Open returns a locker on the independent masters at nodes. It is [New], but makes the
@@ -20,7 +23,7 @@ import (
 // could not be reached, and why. Open does not fail then, even if no node answers, or one
 // refuses the password: locks fail and say so.
 //
-// InitAddress has to be one address, of a server: Open refuses a Sentinel set,
+// InitAddress has to be one address, of a server: Open refuses a URL, a Sentinel set,
 // EnableRedirect and ReplicaAddress, as rueidis cannot make such a client before it
 // connects. Open sets DisableCache and ForceSingleClient. What the caller leaves at zero, it
 // sets to values that suit locks: the two buffers to 32 KiB, RingScaleEachConn to 8, and
@@ -39,6 +42,8 @@ func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
 		switch {
 		case len(o.InitAddress) != 1 || o.InitAddress[0] == "":
 			return nil, fmt.Errorf("multilock: Open: node %d needs an InitAddress of one address", i)
+		case strings.Contains(o.InitAddress[0], "://"), strings.LastIndex(o.InitAddress[0], "@") > 0:
+			return nil, fmt.Errorf("multilock: Open: node %d needs host and port as its InitAddress; rueidis.ParseURL reads a URL", i)
 		case o.Sentinel.MasterSet != "" || o.Standalone.EnableRedirect || len(o.Standalone.ReplicaAddress) > 0:
 			return nil, fmt.Errorf("multilock: Open: node %d is no single server; make its client, and use New", i)
 		}
@@ -63,12 +68,12 @@ func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
 	for i, client := range clients {
 		if client == nil {
 			closeAll(clients)
-			return nil, fmt.Errorf("multilock: Open: node %d: %w", i, errs[i])
+			return nil, fmt.Errorf("multilock: Open: node %d: %w", i, redact.Error(errs[i]))
 		}
 	}
 	for i, err := range errs {
 		if err != nil {
-			c.engine.Log.Warn("multilock: a node cannot be reached yet", "node", nodes[i].InitAddress[0], "error", err)
+			c.engine.Log.Warn("multilock: a node cannot be reached yet", "node", nodes[i].InitAddress[0], "error", redact.Error(err))
 		}
 	}
 	l := newLocker(clients, c)

@@ -143,6 +143,21 @@ func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
+// A server that knows no AUTH repeats the password, which the log does not.
+func TestOpenLogsNoPassword(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
+	var log redistest.Log
+	l := openLater(t, []rueidis.ClientOption{{InitAddress: []string{node.Addr()}, Username: "u", Password: "canary"}},
+		multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.Contains(t, log.String(), "unknown command 'AUTH'")
+	require.NotContains(t, log.String(), "canary")
+	for _, said := range l.Nodes(t.Context()) {
+		require.ErrorContains(t, said.Err, "unknown command 'AUTH'")
+		require.NotContains(t, said.Err.Error(), "canary")
+	}
+}
+
 // What New refuses, Open refuses, and what could not connect later.
 func TestOpenChecks(t *testing.T) {
 	t.Parallel()
@@ -162,6 +177,8 @@ func TestOpenChecks(t *testing.T) {
 		{with(func(o *rueidis.ClientOption) { o.InitAddress = nil }), nil, "Open: node 1 needs"},
 		{with(func(o *rueidis.ClientOption) { o.InitAddress = []string{""} }), nil, "Open: node 1 needs"},
 		{with(func(o *rueidis.ClientOption) { o.InitAddress = []string{"a:1", "b:1"} }), nil, "Open: node 1 needs"},
+		{with(func(o *rueidis.ClientOption) { o.InitAddress = []string{"redis://u:canary@a:1"} }), nil, "Open: node 1 needs host and port"},
+		{with(func(o *rueidis.ClientOption) { o.InitAddress = []string{"u:canary@a:1"} }), nil, "Open: node 1 needs host and port"},
 		{with(func(o *rueidis.ClientOption) { o.Sentinel.MasterSet = "m" }), nil, "Open: node 1 is no single server"},
 		{with(func(o *rueidis.ClientOption) { o.Standalone.EnableRedirect = true }), nil, "Open: node 1 is no single server"},
 		{with(func(o *rueidis.ClientOption) { o.Standalone.ReplicaAddress = []string{"b:1"} }), nil, "Open: node 1 is no single server"},
@@ -172,6 +189,7 @@ func TestOpenChecks(t *testing.T) {
 	} {
 		_, err := multilock.Open(c.nodes, c.opts...)
 		require.ErrorContains(t, err, c.says)
+		require.NotContains(t, err.Error(), "canary")
 	}
 
 	node := redistest.Start(t)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
 // batch is how many channels share a command. Their acknowledgements fit into the 16 KiB of a connection that Redis does
@@ -182,7 +184,7 @@ func (n *node) report(err error) {
 	}
 	n.trouble = trouble
 	if err != nil {
-		n.log.Warn(trouble, "error", err)
+		n.log.Warn(trouble, "error", redact.Error(err))
 	} else {
 		n.log.Info("pubsub: connection restored")
 	}

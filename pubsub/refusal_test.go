@@ -126,6 +126,22 @@ func TestWrongPasswordIsTriedRarely(t *testing.T) {
 	require.Eventually(t, func() bool { return log.Count("connection restored") == 1 }, patience, time.Millisecond)
 }
 
+// A server that knows no AUTH repeats the password, which the log does not.
+func TestPasswordIsNotLogged(t *testing.T) {
+	srv := redistest.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{srv.Addr()}, Username: "u", Password: "canary", DisableCache: true, ForceSingleClient: true,
+	})
+	require.ErrorContains(t, err, "canary", "there is nothing to hide")
+	defer client.Close()
+	log, logger := withLog()
+	s := open(t, client, logger)
+	s.Subscribe("ok:1")
+	require.Eventually(t, func() bool { return log.Count("connection lost") == 1 }, patience, time.Millisecond)
+	require.Contains(t, log.String(), "unknown command 'AUTH'")
+	require.NotContains(t, log.String(), "canary")
+}
+
 // A client that was closed first neither keeps the Subscriber busy nor its Close waiting.
 func TestClientClosedFirst(t *testing.T) {
 	srv := redistest.Start(t)

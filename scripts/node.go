@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
 // Node runs the scripts on one Redis, or on all of a Redis Cluster: on the node that has
@@ -64,7 +65,7 @@ func (n *Node) Sharded(ctx context.Context) (bool, error) {
 	}
 	if !n.known.Load() {
 		if err := n.Cluster.Refresh(ctx); err != nil {
-			return false, notAsked{err}
+			return false, notAsked{redact.Error(err)}
 		}
 		n.known.Store(true)
 	}
@@ -74,7 +75,7 @@ func (n *Node) Sharded(ctx context.Context) (bool, error) {
 	can, err := n.Cluster.Sharded(ctx)
 	switch {
 	case err != nil:
-		return false, notAsked{err}
+		return false, notAsked{redact.Error(err)}
 	case !can && n.Shards != nil:
 		return false, errNotSharded
 	}
@@ -118,8 +119,11 @@ func noScript(err error) bool {
 }
 
 // explained says more of the error of a call that Redis sends to another server, and gives
-// others the error of package holdfast.
+// others the error of package holdfast. It takes away what Redis repeats of the call.
 func explained(err error) error {
+	if text, repeats := redact.Reply(err); repeats {
+		return refusedAs(text)
+	}
 	if re, ok := err.(*rueidis.RedisError); ok {
 		_, moved := re.IsMoved()
 		if _, ask := re.IsAsk(); moved || ask {

@@ -75,12 +75,13 @@ func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Dep
 		args = append(args, of)
 	}
 	check := conn.B().Eval().Script(quorumCheck.text).Numkeys(1).Arg(args...).Build()
-	s, err := parseStanding(conn.Do(ctx, check).ToMessage())
+	m, err := conn.Do(ctx, check).ToMessage()
+	s, err := parseStanding(m, explained(err))
 	if err != nil || s.Left != 0 {
 		return s, nil, err
 	}
 	if err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.vote.acquire.text).Build()).Error(); err != nil {
-		return s, nil, err
+		return s, nil, explained(err)
 	}
 	return s, &s.vote, nil
 }

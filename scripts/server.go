@@ -35,7 +35,7 @@ func (n *Node) runID(ctx context.Context) (string, error) { return n.info(ctx, "
 func (n *Node) info(ctx context.Context, section, field string) (string, error) {
 	info, err := n.client.Do(ctx, n.client.B().Info().Section(section).Build()).ToString()
 	if err != nil {
-		return "", err
+		return "", explained(err)
 	}
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {

@@ -32,7 +32,7 @@ type keyError struct {
 }
 
 func (e *keyError) Error() string {
-	return "holdfast: " + e.what + " " + quote(e.key) + ": " + e.err.Error()
+	return "holdfast: " + e.what + " " + Quote(e.key) + ": " + e.err.Error()
 }
 
 func (e *keyError) Unwrap() error { return e.err }
@@ -137,8 +137,8 @@ func (c *Calls) ours(err error) error {
 	return fmt.Errorf("%s: %w", c.server(), err)
 }
 
-// quote quotes a key for errors and logs, and cuts it at 64 bytes.
-func quote(key string) string {
+// Quote quotes a key for errors and logs, and cuts it at 64 bytes.
+func Quote(key string) string {
 	if len(key) > 64 {
 		return strconv.Quote(key[:64]) + "…"
 	}

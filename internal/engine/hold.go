@@ -113,7 +113,7 @@ func (h *Engine) logLongHold(d *hold) {
 	k.Unlock()
 	if !logged {
 		h.Log.Debug("holdfast: key held for longer than a lease",
-			"key", quote(k.name), "held", h.calls.now()-d.granted, "waiting", waiting)
+			"key", Quote(k.name), "held", h.calls.now()-d.granted, "waiting", waiting)
 	}
 }
 
@@ -136,7 +136,7 @@ func (h *Engine) lose(d *hold, why error) {
 	}
 	k.Unlock()
 	if news {
-		h.Log.Warn("holdfast: lease lost", "key", quote(k.name), "reason", why)
+		h.Log.Warn("holdfast: lease lost", "key", Quote(k.name), "reason", why)
 	}
 }
 

@@ -186,7 +186,7 @@ func (h *Engine) logLongWait(k *keyState, w *waiter) {
 		return
 	}
 	if d := time.Since(w.since); d > h.Lease {
-		h.Log.Debug("holdfast: waited for longer than a lease", "key", quote(k.name), "waited", d)
+		h.Log.Debug("holdfast: waited for longer than a lease", "key", Quote(k.name), "waited", d)
 	}
 }
 

@@ -148,7 +148,7 @@ func (q *queue) leaveAll(list []leaver) {
 	k.Unlock()
 	if err != nil && !again {
 		h.Log.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
-			"key", quote(k.name), "owners", len(owners), "error", err)
+			"key", Quote(k.name), "owners", len(owners), "error", err)
 	}
 }
 

@@ -92,8 +92,8 @@ func TestQuoteCutsKeys(t *testing.T) {
 	for i := range long {
 		long[i] = 'x'
 	}
-	require.Equal(t, `"a\nb"`, quote("a\nb"))
-	require.Len(t, quote(string(long)), 64+2+len("…"))
+	require.Equal(t, `"a\nb"`, Quote("a\nb"))
+	require.Len(t, Quote(string(long)), 64+2+len("…"))
 }
 
 func TestCallsAreBoundedWithinTheLease(t *testing.T) {

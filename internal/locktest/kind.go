@@ -66,13 +66,17 @@ type Options struct {
 	Unguarded bool          // nodes that have forgotten vote at once
 }
 
-// Open makes a locker on client and closes it with the test.
+// Open makes a locker on client and closes it with the test. Its errors and log lines may
+// tell no secrets.
 func (d Kind) Open(t testing.TB, client rueidis.Client, o Options) holdfast.Locker {
 	t.Helper()
+	if o.Logger == nil {
+		o.Logger = discreetLog(t)
+	}
 	l, err := d.New(client, o)
 	if err != nil {
 		t.Fatalf("%s: New: %v", d.Name, err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	return l
+	return discreet{l, t}
 }

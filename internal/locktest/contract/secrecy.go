@@ -44,20 +44,16 @@ func logSilent(c *harness) {
 // secrets goes through the errors, and through the logs, with a password, an
 // owner and a key to be found in them.
 func secrets(c *harness) {
-	const password, lease = "canary-password", time.Second
-	key := "first\nline " + strings.Repeat("k", 53) + "canary-tail"
+	const lease = time.Second
+	key := "first\nline \xff " + strings.Repeat("k", 50) + "canary-tail"
 	user := func(rules ...string) {
 		c.Server.Do(c.T, append([]string{"ACL", "SETUSER", "canary-user"}, rules...)...)
 	}
-	user("on", ">"+password, "~*", "&*", "+@all")
+	user("on", ">"+Password, "~*", "&*", "+@all")
 	var logs redistest.Log
-	open := func() holdfast.Locker {
-		client := c.Server.Client(c.T, func(o *rueidis.ClientOption) {
-			o.InitAddress, o.Username, o.Password = []string{c.Proxy.Addr()}, "canary-user", password
-		})
-		return c.Kind.Open(c.T, client, Options{Lease: lease, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
-	}
-	l := open()
+	l := c.Kind.Open(c.T, c.Server.Client(c.T, func(o *rueidis.ClientOption) {
+		o.InitAddress, o.Username, o.Password = []string{c.Proxy.Addr()}, "canary-user", Password
+	}), Options{Lease: lease, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 	var owners []string
 	var errs []error
 	note := func(err error) {
@@ -65,10 +61,23 @@ func secrets(c *harness) {
 		require.Error(c.T, err)
 		errs = append(errs, err)
 	}
+	var texts []string
+	formatted := func(values ...any) {
+		for _, v := range values {
+			texts = append(texts, fmt.Sprintf("%v %+v %#v", v, v, v))
+			for _, log := range []slog.Handler{slog.NewTextHandler(&logs, nil), slog.NewJSONHandler(&logs, nil)} {
+				slog.New(log).Info("value", "v", v)
+			}
+		}
+	}
 	take := func(key string) *holdfast.Lease {
 		lease := Lock(c.T, l, c.ctx, key)
 		client, _, _ := strings.Cut(lease.Owner(), ":")
 		owners = append(owners, client)
+		status, err := c.Other.Inspect(c.ctx, key)
+		require.NoError(c.T, err)
+		require.NotEmpty(c.T, status.Owner)
+		formatted(lease, *lease, status, &status, holdfast.FixedLease(time.Second))
 		return lease
 	}
 	try := func(key string) error { _, err := l.TryLock(c.ctx, key); return err }
@@ -112,12 +121,13 @@ func secrets(c *harness) {
 
 	refused := take(key)
 	user("-evalsha")
-	everything("k")
-	operator("k")
+	everything(key)
+	operator(key)
 	<-refused.Done()
 	note(refused.Err())
 	user("+evalsha")
 
+	formatted(l, c.Kind)
 	take(key)
 	c.Proxy.SwallowReply(1, Is("acquire"))
 	note(try("unanswered"))
@@ -136,12 +146,11 @@ func secrets(c *harness) {
 	said := logs.String()
 	require.Contains(c.T, said, "lease lost")
 	require.Contains(c.T, said, "renewal failed")
-	texts := []string{said}
 	for _, err := range errs {
-		texts = append(texts, err.Error(), fmt.Sprintf("%+v", err))
+		require.Empty(c.T, Telling(err, key), "%v", err)
 	}
-	for _, secret := range append(owners, password, "canary-user:", "canary-tail", "redis://", "first\nline") {
-		for _, s := range texts {
+	for _, secret := range append(owners, Password, "canary-user:", "canary-tail", "first\nline", "\xff") {
+		for _, s := range append(texts, said) {
 			require.NotContains(c.T, s, secret)
 		}
 	}

@@ -74,6 +74,7 @@ func (c *harness) note(node int, cmd []string) {
 	defer c.mu.Unlock()
 	switch v := Verb(cmd); v {
 	case "hello", "client", "ping": // keep a connection
+	case "info": // see whether Redis may evict locks, which the log would say
 	case "check", "script", "discard", "punsubscribe": // see whether a node of a quorum votes
 	case "cluster", "pubsub": // learn where slots are, and whether there are shard channels
 	case "heartbeat":

@@ -127,6 +127,9 @@ func waitQueueFull(c *harness) {
 	first := c.queue(c.Locker, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
 	second := c.queueWith(ctx, c.Locker, "k")
+	if c.Kind.Fair {
+		Await(c.T, func() bool { return len(Queued(c.T, c.Server, "k")) == 2 })
+	}
 	c.commands()
 	for range 2 {
 		_, err := c.Locker.Lock(c.ctx, "k")

@@ -2,7 +2,10 @@ package faults
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,13 +43,15 @@ func init() {
 		})
 	})
 	register("F32_OldServer", testOldServer)
+	register("F32_UnknownCommandIsRepeated", testRepeatedCommand)
+	register("F32_UnknownPasswordIsRepeated", testRepeatedPassword)
 	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
 	register("F33_HeldKeyReplaced", testKeyReplaced)
 	register("F32_EachCommandTakenAway", testEachCommandTakenAway)
 }
 
 // asLeast logs in as the user that leastUser makes.
-func asLeast(o *rueidis.ClientOption) { o.Username, o.Password = "least", "secret" }
+func asLeast(o *rueidis.ClientOption) { o.Username, o.Password = "least", Password }
 
 // commands are what the scripts of the lock kind need.
 func commandsOf(d Kind) []string {
@@ -62,7 +67,7 @@ func commandsOf(d Kind) []string {
 // leastUser makes the user with the least rights that a lock needs.
 func leastUser(t *testing.T, d Kind, s Topology) {
 	rule := []string{
-		"ACL", "SETUSER", "least", "on", ">secret", "~*", "resetchannels", "&redisson_lock__channel:*",
+		"ACL", "SETUSER", "least", "on", ">" + Password, "~*", "resetchannels", "&redisson_lock__channel:*",
 		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
 	}
 	commands := commandsOf(d)
@@ -172,6 +177,46 @@ func testOldServer(t *testing.T, d Kind) {
 	RequireSentinel(t, err, holdfast.ErrOldServer)
 	_, err = locker.Inspect(Bounded(t), "k")
 	RequireSentinel(t, err, holdfast.ErrOldServer)
+	require.NoError(t, held.Unlock(Bounded(t)))
+}
+
+// A server repeats the arguments of a command that it does not know. No error and no log line
+// of the locker does; Open sees to it.
+func testRepeatedCommand(t *testing.T, d Kind) {
+	s := d.Start(t, "--rename-command", "EVALSHA", "")
+	locker := d.Open(t, s.Client(t), Options{Lease: Long})
+	_, err := locker.TryLock(Bounded(t), "k")
+	RequireSentinel(t, err, holdfast.ErrOldServer)
+	require.ErrorContains(t, err, "unknown command")
+}
+
+func testRepeatedPassword(t *testing.T, d Kind) {
+	s := d.Start(t)
+	other := d.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
+	instead := map[string]string{}
+	for i := range s {
+		instead[s[i].Addr()] = other[i].Addr()
+	}
+	leastUser(t, d, s)
+	var moved atomic.Bool
+	locker := d.Open(t, s.Client(t, asLeast, func(o *rueidis.ClientOption) {
+		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if moved.Load() {
+				addr = instead[addr]
+			}
+			return dialer.DialContext(ctx, "tcp", addr)
+		}
+	}), Options{Lease: time.Second})
+	held := Lock(t, d.Open(t, s.Client(t), Options{Lease: Long}), Bounded(t), "k")
+	waiting := GoLock(locker, Bounded(t), "k")
+	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	moved.Store(true)
+	s.Do(t, "CLIENT", "KILL", "USER", "least")
+	Await(t, func() bool {
+		_, err := locker.TryLock(Bounded(t), "another")
+		return err != nil && strings.Contains(err.Error(), "unknown command 'AUTH'")
+	})
+	require.ErrorContains(t, Within(t, waiting).Err, "unknown command 'AUTH'")
 	require.NoError(t, held.Unlock(Bounded(t)))
 }
 
