@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,11 +60,15 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	r.warm(c)
 	c.holds(ownX)
 	n, h := c.nodes[2], c.Quorum.holds.get(c.owner)
-	until(t, func() bool { return h.part(n) == part{state: present} })
+	for _, n := range c.nodes {
+		until(t, func() bool { return h.part(n) == part{state: present} })
+	}
 	other := c.newHold("other", ownOther, lease)
 	other.parts[2] = part{state: present}
 	g, place := n.ends.Join(struct{}{}, ending{other, func(*node, released, error) {}}, false)
 	require.Zero(t, place)
+	send := sync.OnceFunc(func() { n.ends.send(g) })
+	defer send()
 	said, err := c.Release(bounded(t), "k", c.owner, 0)
 	require.NoError(t, err)
 	require.True(t, said.Ours)
@@ -72,7 +77,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	case <-c.base.Done(): // cut off
 	case <-time.After(100 * time.Millisecond): // it waits, which is no event
 	}
-	require.True(t, c.spawn(func() { n.ends.send(g) }))
+	require.True(t, c.spawn(send))
 	<-closed
 	require.Empty(t, r.holder(2), "an orphan")
 }
