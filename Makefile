@@ -60,7 +60,7 @@ chaos: ## Hunt for two holders on a quorum of nodes that fail, for longer than t
 	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -run Chaos ./multilock
 	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -tags seeded -run ChaosControls ./multilock
 
-failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100, 10 s each
+failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100
 	@hack/install.sh redis-server
 	FAILOVERS=$(or $(N),100) go test -v -timeout 24h -run ReplicasKeepLocks ./rlock
 

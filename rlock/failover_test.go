@@ -65,12 +65,12 @@ func slowly(t *testing.T, addr string, late time.Duration, gone *atomic.Bool) (h
 // had not sent, and says whether the replica that takes its place has the lock. Replicas get
 // writes 2 ms late.
 func survives(t *testing.T, opts ...rlock.Option) bool {
-	master := redistest.Start(t)
+	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	var replicas []*redistest.Server
 	var gone atomic.Bool
 	for range 2 {
 		host, port := slowly(t, master.Addr(), 2*time.Millisecond, &gone)
-		replicas = append(replicas, redistest.Start(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0"))
+		replicas = append(replicas, redistest.Start(t, "--replicaof", host+" "+port))
 	}
 	locktest.Await(t, func() bool { return locktest.Number(t, master, "WAIT", "2", "100") == 2 })
 	l, err := rlock.New(master.Client(t), append(opts, rlock.WithLease(3*time.Second))...)
@@ -82,22 +82,12 @@ func survives(t *testing.T, opts ...rlock.Option) bool {
 	master.Kill()
 	best, most := replicas[0], -1
 	for _, r := range replicas { // the one with the most of the master's writes, as Sentinel chooses
-		if n := offset(t, r); n > most {
+		if n := locktest.Stat(t, r, "replication", "slave_repl_offset:"); n > most {
 			best, most = r, n
 		}
 	}
 	best.Do(t, "REPLICAOF", "NO", "ONE")
 	return locktest.Exists(t, best, "k")
-}
-
-// offset is how much a replica has of its master's writes.
-func offset(t *testing.T, s *redistest.Server) int {
-	m := s.Do(t, "ROLE")
-	role, err := m.ToArray()
-	require.NoError(t, err)
-	n, err := role[4].AsInt64()
-	require.NoError(t, err)
-	return int(n)
 }
 
 // The lock of a master that dies at once is there after the fail-over where replicas have

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -64,6 +65,18 @@ func Number(t testing.TB, s Redis, args ...string) int {
 		all = append(all, int(n))
 	}
 	return SeenByMost(all)
+}
+
+// Stat is the number that follows name in a section of INFO.
+func Stat(t testing.TB, s *redistest.Server, section, name string) (n int) {
+	t.Helper()
+	m := s.Do(t, "INFO", section)
+	text, err := m.ToString()
+	require.NoError(t, err)
+	_, number, _ := strings.Cut(text, name)
+	_, err = fmt.Sscan(number, &n)
+	require.NoError(t, err)
+	return n
 }
 
 // SeenByMost is the largest number that most nodes have reached.
