@@ -62,6 +62,8 @@ func TestFaults_Cluster(t *testing.T) { faults.Run(t, onCluster(t)) }
 
 func TestCluster(t *testing.T) { cluster.Run(t, kind) }
 
+func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
+
 func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
 
 // onCluster is the kind on a Redis Cluster of one node.

@@ -56,11 +56,7 @@ func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a 
 	if a.Fence != 0 || r.doubt || len(r.members) > 0 {
 		d.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, run: r}
 	}
-	server := ""
-	if h.ServerOf != nil {
-		server = h.ServerOf(k.name)
-	}
-	d.watchdog = h.watchdogs.of(server)
+	d.watchdog = h.watchdogs.of(h.serverOf(k.name))
 	d.watchdog.Watch(d, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: !t.Fixed, MaxHold: t.MaxHold})
 	return d
 }

@@ -22,7 +22,7 @@ func newQueued(h *Engine, backend Queued) *queued {
 	d := &queued{Engine: h, backend: backend}
 	d.brief.base = h.calls.base
 	d.brief.timeout = min(max(h.Stale/3, 100*time.Millisecond), h.calls.timeout)
-	d.heartbeats.queues = make(map[*queue]struct{})
+	d.heartbeats.queues = make(map[string]map[*queue]struct{})
 	return d
 }
 
@@ -59,6 +59,7 @@ type queue struct {
 	probes         int       // answers in a row after which a probe should follow soon
 	verify         bool      // all tickets may have lost their places
 	heartbeating   bool      // among the locker's heartbeats
+	server         string    // of these
 	heartbeatRetry backoff
 	answered       time.Time // start of the last answered heartbeat or enter
 	refreshed      time.Time // when the scores were last moved on

@@ -22,31 +22,33 @@ const (
 	refresh    = 10 * time.Second // how often scores are moved on
 )
 
-// heartbeats are the queues with waiters.
+// heartbeats are the queues with waiters, by the server that has them: one that hangs delays
+// no heartbeat of another. Each server has a loop while it has queues.
 type heartbeats struct {
-	mu      sync.Mutex
-	queues  map[*queue]struct{} // guarded by mu
-	running bool                // guarded by mu
+	mu     sync.Mutex
+	queues map[string]map[*queue]struct{} // guarded by mu
 }
 
-// startHeartbeats adds a queue to the heartbeats.
+// startHeartbeats adds a queue to the heartbeats of its server, with which it stays when its
+// key moves.
 func (q *queue) startHeartbeats() {
 	if q.heartbeating {
 		return
 	}
 	q.heartbeating = true
+	q.server = q.in.serverOf(q.key.name)
 	b := &q.in.heartbeats
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queues[q] = struct{}{}
-	if !b.running {
-		b.running = true
-		q.in.calls.background(q.in.heartbeat)
+	if b.queues[q.server] == nil {
+		b.queues[q.server] = make(map[*queue]struct{})
+		q.in.calls.background(func() { q.in.heartbeat(q.server) })
 	}
+	b.queues[q.server][q] = struct{}{}
 }
 
-// heartbeat is the loop that sends heartbeats as long as there are waiters.
-func (d *queued) heartbeat() {
+// heartbeat is the loop that sends heartbeats as long as a server has waiters.
+func (d *queued) heartbeat(server string) {
 	period := min(d.Stale/5, refresh/2) // scores end three times refresh after an enter
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
@@ -55,7 +57,7 @@ func (d *queued) heartbeat() {
 		case <-ticker.C:
 		case <-d.closed:
 		}
-		queues, running := d.heartbeats.waiting()
+		queues, running := d.heartbeats.waiting(server)
 		if !running {
 			return
 		}
@@ -63,19 +65,21 @@ func (d *queued) heartbeat() {
 	}
 }
 
-// waiting returns the queues with waiters, and forgets the others. running is false if
-// there are none; then the loop has to end.
-func (b *heartbeats) waiting() (queues []*queue, running bool) {
+// waiting returns the queues with waiters of a server, and forgets the others. running is
+// false if there are none; then the loop has to end.
+func (b *heartbeats) waiting(server string) (queues []*queue, running bool) {
 	b.mu.Lock()
-	for q := range b.queues {
+	for q := range b.queues[server] {
 		queues = append(queues, q)
 	}
 	b.mu.Unlock()
 	queues = slices.DeleteFunc(queues, b.stop)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running = len(b.queues) > 0
-	return queues, b.running
+	if running = len(b.queues[server]) > 0; !running {
+		delete(b.queues, server)
+	}
+	return queues, running
 }
 
 // stop forgets a queue without waiters. It locks the key.
@@ -88,7 +92,7 @@ func (b *heartbeats) stop(q *queue) bool {
 	q.heartbeating = false
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.queues, q)
+	delete(b.queues[q.server], q)
 	return true
 }
 

@@ -16,6 +16,14 @@ type watchdogs struct {
 	closed bool                                 // guarded by mu
 }
 
+// serverOf names the server of a key, if its name is known and not all have the same.
+func (h *Engine) serverOf(key string) string {
+	if h.ServerOf == nil {
+		return ""
+	}
+	return h.ServerOf(key)
+}
+
 func newWatchdogs(c watchdog.Config[*hold]) watchdogs {
 	return watchdogs{config: c, first: watchdog.New(c), others: make(map[string]*watchdog.Watchdog[*hold])}
 }
