@@ -45,7 +45,7 @@ func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args
 			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
 		}
 		if !changing(err) {
-			return reply, explained(err)
+			return reply, n.explained(ctx, err)
 		}
 		over := time.Since(began) > changeTime
 		select {

@@ -110,13 +110,32 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 	if noScript(err) {
 		reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 	}
-	return reply, explained(err)
+	return reply, n.explained(ctx, err)
 }
 
 func noScript(err error) bool {
 	re, ok := err.(*rueidis.RedisError)
 	return ok && re.IsNoScript()
 }
+
+// explained is explained for a call that may have lost its server to another one.
+func (n *Node) explained(ctx context.Context, err error) error {
+	if errors.Is(err, rueidis.ErrClosing) && n.client.Mode() != rueidis.ClientModeStandalone {
+		ping := n.client.Do(ctx, n.client.B().Arbitrary("PING").Build()) // which rueidis does not repeat
+		if !errors.Is(ping.Error(), rueidis.ErrClosing) {
+			return errLeft
+		}
+	}
+	return explained(err)
+}
+
+// errLeft is the error of a call whose connection the client has closed as it went over to another
+// server. The client is not closed, although rueidis says so, and the call may have run.
+var errLeft error = left{errors.New("the client has gone over to another server during the call")}
+
+type left struct{ error }
+
+func (left) Outcome() Outcome { return Unknown }
 
 // explained says more of the error of a call that Redis sends to another server, and gives
 // others the error of package holdfast. It takes away what Redis repeats of the call.

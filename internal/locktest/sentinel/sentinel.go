@@ -28,6 +28,7 @@ func Run(t *testing.T, d Kind) {
 	t.Run("LocksAndWakes", func(t *testing.T) { testLocks(t, d) })
 	t.Run("F25_F27_MasterKilled", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).KillMaster) })
 	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).Failover) })
+	t.Run("F25_MasterHangs", func(t *testing.T) { testHangs(t, d) })
 	t.Run("F25_LastWriteLost", func(t *testing.T) { testLastWriteLost(t, d) })
 	t.Run("F27_MissedSwitch", func(t *testing.T) { testMissedSwitch(t, d) })
 }
@@ -72,7 +73,8 @@ func unlocks(t *testing.T, l *holdfast.Lease, waiter <-chan Acquired) *holdfast.
 func testLocks(t *testing.T, d Kind) {
 	s := redistest.StartSentinel(t)
 	o := Options{Lease: Long, Fencing: true}
-	first, second := d.Open(t, s.Client(t, often), o), d.Open(t, s.Client(t, often), o)
+	client := s.Client(t, often)
+	first, second := d.Open(t, client, o), d.Open(t, s.Client(t, often), o)
 	ctx := Bounded(t)
 	l := Lock(t, first, ctx, "k")
 	inner := Lock(t, first, l.Bind(ctx), "k")
@@ -113,6 +115,11 @@ func testLocks(t *testing.T, d Kind) {
 	}
 	all.Wait()
 	require.False(t, Exists(t, s.Master(), "k"))
+
+	client.Close()
+	_, err = first.Lock(ctx, "k")
+	RequireSentinel(t, err, nil)
+	require.ErrorIs(t, err, rueidis.ErrClosing)
 }
 
 // Holds that replicas have survive a fail-over: holders go on, and waiters are woken by
@@ -169,6 +176,39 @@ func testFailover(t *testing.T, d Kind, begin func(*redistest.Sentinel) *rediste
 	for i, l := range held {
 		require.NoError(t, unlocks(t, l, waiters[i]).Unlock(Bounded(t)))
 	}
+}
+
+// What is under way to a master that hangs is not given up when another takes its place,
+// although the client closes the connection then.
+func testHangs(t *testing.T, d Kind) {
+	s := redistest.StartSentinel(t)
+	locker, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
+	var held []*holdfast.Lease
+	for i := range 20 {
+		held = append(held, Lock(t, locker, Bounded(t), fmt.Sprint("key:", i)))
+	}
+	replicated(t, s)
+	old := s.AwaitMaster(t, nil)
+	old.Pause()
+	began := time.Now()
+	var unlocked []<-chan error
+	var locked []<-chan Acquired
+	for i, l := range held {
+		done := make(chan error, 1)
+		go func() { done <- l.Unlock(Bounded(t)) }()
+		unlocked = append(unlocked, done)
+		locked = append(locked, GoLock(locker, Bounded(t), fmt.Sprint("free:", i)))
+	}
+	s.AwaitMaster(t, old)
+	if took := time.Since(began); took > lease/2 {
+		t.Skipf("the Sentinels took %v: leases may have ended", took)
+	}
+	for i := range held {
+		require.NoError(t, Within(t, unlocked[i]))
+		require.NoError(t, Got(t, locked[i]).Unlock(Bounded(t)))
+		require.NoError(t, Lock(t, other, Bounded(t), held[i].Key()).Unlock(Bounded(t)))
+	}
+	old.Resume()
 }
 
 // A holder whose hold no replica had is told by its next renewal. The key goes to a waiter,
