@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -61,7 +61,7 @@ func (s KeySet) inOrder() ([]lockerKeys, error) {
 		}
 		for _, key := range p.keys {
 			if err := scripts.CheckKey(key); err != nil {
-				return nil, fmt.Errorf("holdfast: lock %s: %w", engine.Quote(key), err)
+				return nil, fmt.Errorf("holdfast: lock %s: %w", errs.Quote(key), err)
 			}
 		}
 		keys += len(p.keys)

@@ -1,17 +1,16 @@
 package scripts
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 const (
-	maxKey   = 1 << 10                    // bytes
-	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
-	maxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
-	maxStale = 30 * 365 * 24 * time.Hour  // parts/settings.lua takes 12 digits of ms
+	maxLease = check.MaxLease
+	maxStale = 30 * 365 * 24 * time.Hour // parts/settings.lua takes 12 digits of ms
 )
 
 // notSent is an error of a call that ended before anything was sent.
@@ -19,39 +18,25 @@ type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
+func unsent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notSent{err}
+}
+
 func refuse(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
 
 // CheckKey returns an error that says what is wrong if key cannot name a lock: it is
 // empty or longer than 1 KiB, or its names would collide with those of another lock, as
 // do redisson_lock_queue:{k}, holdfast_node, and {k}, since Redisson puts braces around
 // k in names. Any other bytes will do.
-func CheckKey(key string) error {
-	if key == "" {
-		return notSent{errors.New("key is empty")}
-	}
-	if len(key) > maxKey {
-		return refuse("key has %d bytes, at most %d are allowed", len(key), maxKey)
-	}
-	if why := meets(key); why != "" {
-		return notSent{errors.New(why)}
-	}
-	return nil
-}
+func CheckKey(key string) error { return unsent(check.Key(key)) }
 
 // CheckLease returns an error that says what is wrong if d cannot be a lease:
 // it is shorter than 100 ms, longer than 100 years or not a whole number of
 // milliseconds, in which Redis counts.
-func CheckLease(d time.Duration) error {
-	switch {
-	case d < minLease:
-		return refuse("lease %v is shorter than %v", d, minLease)
-	case d > maxLease:
-		return refuse("lease %v is longer than 100 years", d)
-	case d%time.Millisecond != 0:
-		return refuse("lease %v is not a whole number of milliseconds", d)
-	}
-	return nil
-}
+func CheckLease(d time.Duration) error { return unsent(check.Lease(d)) }
 
 // CheckStale returns an error that says what is wrong if d cannot be the time after which
 // a silent client counts as dead: CheckLease's, or it is longer than 30 years.

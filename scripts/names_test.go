@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 func TestNames(t *testing.T) {
@@ -83,15 +85,15 @@ func everyName(key string) []string {
 	ids := []string{ownA, ownB, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "0123456789abcdef0123456789abcdef"}
 	before, after := braces(key)
 	for _, id := range ids {
-		names = append(names, before[1:]+key+after+":"+id+readHolds+":0")
+		names = append(names, before[1:]+key+after+":"+id+check.ReadHolds+":0")
 	}
-	for _, h := range helpers {
-		if !h.each {
-			names = append(names, named(h.prefix, key))
+	for _, h := range check.Helpers {
+		if !h.Each {
+			names = append(names, named(h.Prefix, key))
 			continue
 		}
 		for _, id := range ids {
-			names = append(names, named(h.prefix, key)+":"+id)
+			names = append(names, named(h.Prefix, key)+":"+id)
 		}
 	}
 	return names
@@ -99,9 +101,9 @@ func everyName(key string) []string {
 
 // No two keys have a name in common, and no key is a name of another.
 func TestG1_NamesOfKeysNeverMeet(t *testing.T) {
-	pieces := []string{"{", "}", ":", "a", "ab", "1", ownA, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", readHolds, marker, Channel("a")}
-	for _, h := range helpers {
-		pieces = append(pieces, h.prefix+":")
+	pieces := []string{"{", "}", ":", "a", "ab", "1", ownA, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", check.ReadHolds, marker, Channel("a")}
+	for _, h := range check.Helpers {
+		pieces = append(pieces, h.Prefix+":")
 	}
 	taken, met := map[string]string{marker: "a node"}, map[string]bool{}
 	accepted, refused := 0, 0
@@ -281,7 +283,7 @@ func TestNamesOfAllScripts(t *testing.T) {
 		refused[prefix] = true
 	}
 	require.Subset(t, []string{"k", "free", "string", "l", "other", "wrong"}, locks)
-	for _, h := range helpers {
-		require.Equal(t, h.prefix != latchPrefix, refused[h.prefix], h.prefix)
+	for _, h := range check.Helpers {
+		require.Equal(t, h.Prefix != check.LatchPrefix, refused[h.Prefix], h.Prefix)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/internal/ctxkey"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // inner is a context bound to an entry. A Lock of the same engine and key re-enters the
@@ -69,7 +70,7 @@ func (e *entry) Bind(parent context.Context) context.Context {
 		k.Unlock()
 		switch {
 		case over != nil:
-			b.cancel(of("lease of", k.name, over))
+			b.cancel(errs.Of("lease of", k.name, over))
 		case there != nil: // another Bind was faster
 			b.cancel(nil)
 			b = there

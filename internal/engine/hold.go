@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -109,7 +110,7 @@ func (h *Engine) logLongHold(d *hold) {
 	k.Unlock()
 	if !logged {
 		h.Log.Debug("holdfast: key held for longer than a lease",
-			"key", Quote(k.name), "held", h.calls.now()-d.granted, "waiting", waiting)
+			"key", errs.Quote(k.name), "held", h.calls.now()-d.granted, "waiting", waiting)
 	}
 }
 
@@ -126,13 +127,13 @@ func (h *Engine) lose(d *hold, why error) {
 	k := d.key
 	k.Lock()
 	mine := k.hold == d
-	news := h.revoke(d, lost(why))
+	news := h.revoke(d, errs.Lost(why))
 	if mine {
 		h.waits.settle(k)
 	}
 	k.Unlock()
 	if news {
-		h.Log.Warn("holdfast: lease lost", "key", Quote(k.name), "reason", why)
+		h.Log.Warn("holdfast: lease lost", "key", errs.Quote(k.name), "reason", why)
 	}
 }
 

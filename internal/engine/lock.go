@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks, even when
 // f panics or ends its goroutine.
 func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
 	if f == nil {
-		return of("lock", key, errors.New("Do: function is nil"))
+		return errs.Of("lock", key, errors.New("Do: function is nil"))
 	}
 	lease, err := h.Lock(ctx, key, opts...)
 	if err != nil {
@@ -42,7 +43,7 @@ func (h *Engine) TryLock(ctx context.Context, key string, opts ...holdfast.LockO
 // TryLockFor waits at most the given time; 0 makes one attempt.
 func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	if wait < 0 {
-		return nil, of("lock", key, fmt.Errorf("TryLockFor: wait of %v is negative", wait))
+		return nil, errs.Of("lock", key, fmt.Errorf("TryLockFor: wait of %v is negative", wait))
 	}
 	return h.lock(ctx, key, wait, opts)
 }
@@ -55,10 +56,10 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	case wait < 0:
 		wait = *atMost
 	default:
-		err = errWaits
+		err = errs.ErrWaits
 	}
 	if err == nil && wait > 0 {
-		limited, cancel := context.WithTimeoutCause(ctx, wait, errWaitOver)
+		limited, cancel := context.WithTimeoutCause(ctx, wait, errs.ErrWaitOver)
 		defer cancel()
 		ctx = limited
 	}
@@ -70,14 +71,14 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	if w != nil {
 		lease, err = h.await(ctx, k, w)
 	}
-	return lease, of("lock", key, err)
+	return lease, errs.Of("lock", key, err)
 }
 
 // enter makes the first attempt, or adds a waiter and returns it, so that the stack holds
 // nothing of enter during the wait.
 func (h *Engine) enter(ctx context.Context, key string, t Terms, wait bool) (lease *holdfast.Lease, k *keyState, w *waiter, err error) {
 	if ctx.Err() != nil {
-		return nil, nil, nil, doneBefore(ctx)
+		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
 	if e := h.boundTo(ctx, key); e != nil {
 		lease, err = h.reenter(ctx, e, t, wait)
@@ -127,7 +128,7 @@ func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*h
 		k.Unlock()
 		if ctx.Err() != nil { // it ended before the reply came: the caller may be gone
 			h.giveBack(lease)
-			return nil, nil, endedBy(ctx, holdfast.ErrNotAcquired)
+			return nil, nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 		}
 		return lease, nil, nil
 	}
@@ -152,7 +153,7 @@ func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*h
 func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool) error {
 	switch {
 	case ctx.Err() != nil:
-		return endedBy(ctx, a.known())
+		return errs.EndedBy(ctx, a.known())
 	case k.closed:
 		return holdfast.ErrClosed
 	case !wait, !a.passing(), a.err != nil && *h.MaxOutage == 0:
@@ -186,7 +187,7 @@ func (h *Engine) logLongWait(k *keyState, w *waiter) {
 		return
 	}
 	if d := time.Since(w.since); d > h.Lease {
-		h.Log.Debug("holdfast: waited for longer than a lease", "key", Quote(k.name), "waited", d)
+		h.Log.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(k.name), "waited", d)
 	}
 }
 
@@ -200,7 +201,7 @@ func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfas
 		h.waits.left(k, w)
 		k.Unlock()
 		w.free()
-		return nil, endedBy(ctx, err)
+		return nil, errs.EndedBy(ctx, err)
 	}
 	k.Unlock()
 	r := <-w.ready
@@ -213,7 +214,7 @@ func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfas
 	default:
 		h.giveBack(r.lease)
 	}
-	return nil, endedBy(ctx, holdfast.ErrNotAcquired)
+	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 }
 
 // giveBack releases, in the background, a lease whose caller has gone.

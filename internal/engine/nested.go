@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -34,7 +35,7 @@ func (n *nesting) busy() bool { return n != nil && len(n.serial) > 0 }
 // reenter adds an entry to the section of outer.
 func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) (*holdfast.Lease, error) {
 	if !t.plain() {
-		return nil, errNested
+		return nil, errs.ErrNested
 	}
 	c, k := outer.section, outer.key()
 	k.Lock()
@@ -85,10 +86,10 @@ func (h *Engine) awaitTurn(ctx context.Context, serial chan<- struct{}, wait boo
 		case serial <- struct{}{}:
 			return nil
 		case <-ctx.Done():
-			return endedBy(ctx, holdfast.ErrNotAcquired)
+			return errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 		case <-over.C:
 			if !h.calls.answeredWithin(limit) {
-				return failed(holdfast.ErrUnavailable, h.calls.ours(errNoAnswer))
+				return errs.Failed(holdfast.ErrUnavailable, h.calls.ours(errNoAnswer))
 			}
 		}
 	}
@@ -122,7 +123,7 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 			sleep(retry.next(h.Lease), ctx.Done())
 		}
 		if ctx.Err() != nil {
-			return doubt, endedBy(ctx, known(err))
+			return doubt, errs.EndedBy(ctx, known(err))
 		}
 	}
 }
@@ -172,13 +173,13 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 			waiting = false
 		case <-over.C:
 			if !c.hold.Alive() {
-				return lost(watchdog.ErrDeadline)
+				return errs.Lost(watchdog.ErrDeadline)
 			}
 		case <-patience:
 			patience, gone = nil, ctx.Done()
 		case <-gone:
 			h.recountLater(c, false)
-			return ended(ctx, failed(holdfast.ErrUnknown, h.calls.ours(errNoAnswer)))
+			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, h.calls.ours(errNoAnswer)))
 		}
 	}
 	n, end := c.count()
@@ -191,7 +192,7 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 			return err
 		default:
 			h.recountLater(c, true)
-			return failed(holdfast.ErrUnknown, err)
+			return errs.Failed(holdfast.ErrUnknown, err)
 		}
 	}
 	<-serial

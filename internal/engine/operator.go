@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -12,13 +13,13 @@ import (
 // Call runs f with a bounded context that also ends with the caller's. Close waits for it.
 // Errors name the call by what.
 func Call[T any](caller context.Context, h *Engine, what, key string, f func(context.Context) (T, error)) (_ T, err error) {
-	defer func() { err = of(what, key, err) }()
+	defer func() { err = errs.Of(what, key, err) }()
 	var none T
 	if err := scripts.CheckKey(key); err != nil {
 		return none, err
 	}
 	if caller.Err() != nil {
-		return none, doneBefore(caller)
+		return none, errs.DoneBefore(caller)
 	}
 	s := h.shardOf(key)
 	s.Lock()
@@ -34,7 +35,7 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(con
 	value, err := detached(ctx, h.calls, f)
 	err = known(h.calls.ours(err))
 	if err != nil && caller.Err() != nil {
-		return none, ended(caller, err)
+		return none, errs.Ended(caller, err)
 	}
 	return value, err
 }
@@ -51,7 +52,7 @@ func (h *Engine) Force(caller context.Context, key string, f func(context.Contex
 	s.Unlock()
 	held, err := Call(caller, h, "force-unlock", key, f)
 	if err == nil && d != nil {
-		h.lose(d, errForced)
+		h.lose(d, errs.ErrForced)
 	}
 	return held, err
 }

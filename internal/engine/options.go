@@ -2,12 +2,12 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -80,9 +80,9 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 	}
 	t.Lease = h.Lease
 	if len(opts) > 0 { // without options, nothing is allocated
-		o, err := holdfast.Options(opts...)
-		if err == nil {
-			err = h.checkTerms(o)
+		o, err := check.Options(opts)
+		if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
+			err = fmt.Errorf("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
 		}
 		if err != nil {
 			return t, nil, err
@@ -99,25 +99,6 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 		h.begun.Do(h.warnOfEviction)
 	}
 	return t, wait, nil
-}
-
-func (c *Config) checkTerms(o holdfast.LockOptions) error {
-	if o.FixedLease != nil {
-		if err := scripts.CheckLease(*o.FixedLease); err != nil {
-			return fmt.Errorf("FixedLease: %w", err)
-		}
-	}
-	switch {
-	case o.FixedLease != nil && o.MaxHold != nil:
-		return errors.New("FixedLease and MaxHold contradict each other")
-	case o.FixedLease != nil && c.Longest > 0 && *o.FixedLease > c.Longest:
-		return fmt.Errorf("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, c.Longest)
-	case o.MaxHold != nil && *o.MaxHold <= 0:
-		return fmt.Errorf("MaxHold: %v is not greater than zero", *o.MaxHold)
-	case o.WaitAtMost != nil && *o.WaitAtMost < 0:
-		return fmt.Errorf("WaitAtMost: %v is negative", *o.WaitAtMost)
-	}
-	return nil
 }
 
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -148,7 +149,7 @@ func (q *queue) leaveAll(list []leaver) {
 	k.Unlock()
 	if err != nil && !again {
 		h.Log.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
-			"key", Quote(k.name), "owners", len(owners), "error", err)
+			"key", errs.Quote(k.name), "owners", len(owners), "error", err)
 	}
 }
 

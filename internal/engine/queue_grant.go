@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // errReplaced ends a lease after Redis has granted its key to another owner of the same
 // locker.
-var errReplaced = lost(watchdog.ErrNotOurs)
+var errReplaced = errs.Lost(watchdog.ErrNotOurs)
 
 // receive handles a message in the inbox of key. It runs on the connection's reader.
 func (d *queued) receive(key, message string) {
@@ -149,7 +150,7 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 		}
 		failed, over := known(err), ctx.Err() != nil
 		if over {
-			failed = endedBy(ctx, failed)
+			failed = errs.EndedBy(ctx, failed)
 		}
 		if over || scripts.OutcomeOf(err) == scripts.Refused || time.Since(began) >= *h.MaxOutage || k.isClosed() {
 			t.decline()
@@ -185,7 +186,7 @@ func (t *ticket) confirmed(ctx context.Context, w *waiter, start time.Time, said
 	k.Unlock()
 	if ctx.Err() != nil {
 		q.in.giveBack(lease)
-		return nil, endedBy(ctx, holdfast.ErrNotAcquired)
+		return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 	}
 	return lease, nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -13,7 +14,7 @@ import (
 // over, or releases the key. Unlock works even when ctx is over: ctx only bounds the wait
 // for a release whose first attempt failed.
 func (e *entry) Unlock(ctx context.Context) error {
-	return of("unlock", e.Key(), e.unlock(ctx))
+	return errs.Of("unlock", e.Key(), e.unlock(ctx))
 }
 
 func (e *entry) unlock(ctx context.Context) error {
@@ -36,7 +37,7 @@ func (e *entry) unlock(ctx context.Context) error {
 		}
 		k.Unlock()
 		h.lose(d, why)
-		return lost(why)
+		return errs.Lost(why)
 	}
 	if c.entries > 1 {
 		e.endNested()
@@ -91,9 +92,9 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 		if err == nil {
 			return r.result()
 		}
-		return failed(holdfast.ErrUnknown, err)
+		return errs.Failed(holdfast.ErrUnknown, err)
 	case <-ctx.Done():
-		return ended(ctx, failed(holdfast.ErrUnknown, err))
+		return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, err))
 	}
 }
 
@@ -127,7 +128,7 @@ func (r *releasing) result() error {
 	if r.said.Ours || r.doubt {
 		return nil
 	}
-	return lost(watchdog.ErrNotOurs)
+	return errs.Lost(watchdog.ErrNotOurs)
 }
 
 // persist repeats a call until it succeeds, is refused, or the time is over. It returns

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // section lasts from an outermost Lock to the last Unlock of its entries. Guarded by the
@@ -79,7 +80,7 @@ func (e *entry) end(why error) {
 	if l := e.listeners; l != nil && !e.over {
 		k := e.key()
 		if why != holdfast.ErrReleased { // each Do ends with it, and must not allocate
-			why = of("lease of", k.name, why)
+			why = errs.Of("lease of", k.name, why)
 		}
 		k.ended = append(k.ended, ending{l, why})
 		e.listeners = &listeners{done: l.done}
@@ -105,7 +106,7 @@ func (e *entry) Err() error {
 	k := e.key()
 	k.Lock()
 	defer k.Unlock()
-	return of("lease of", k.name, e.err())
+	return errs.Of("lease of", k.name, e.err())
 }
 
 // err is Err with the key locked. It looks at the clock as well: the scheduler may be
@@ -117,7 +118,7 @@ func (e *entry) err() error {
 	case c.over != nil:
 		return c.over
 	case !c.hold.Alive():
-		return lost(c.hold.Over())
+		return errs.Lost(c.hold.Over())
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // shard guards a part of the keys and all their state. Its Unlock also notifies the
@@ -77,7 +78,7 @@ func (k *keyState) idle() bool { return k.hold == nil && k.calls == 0 && k.first
 // notAcquired is ErrNotAcquired, which tells of a hold of this locker.
 func (k *keyState) notAcquired() error {
 	if k.hold != nil {
-		return heldHere(k.engine.calls.now() - k.hold.granted)
+		return errs.HeldHere(k.engine.calls.now() - k.hold.granted)
 	}
 	return holdfast.ErrNotAcquired
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -21,7 +22,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	for _, key := range keys {
 		var err error
 		if t, _, err = h.terms(ctx, key, opts); err != nil {
-			return nil, of("lock", key, err)
+			return nil, errs.Of("lock", key, err)
 		}
 	}
 	backend, can := h.backend.(AcquiresAll)
@@ -29,7 +30,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 		return nil, holdfast.ErrNotAcquired
 	}
 	if ctx.Err() != nil {
-		return nil, doneBefore(ctx)
+		return nil, errs.DoneBefore(ctx)
 	}
 	states := make([]*keyState, 0, len(keys))
 	defer func() {
@@ -44,7 +45,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	for _, key := range keys {
 		k, err := h.beginAlone(ctx, key)
 		if err != nil {
-			return nil, of("lock", key, err)
+			return nil, errs.Of("lock", key, err)
 		}
 		states = append(states, k)
 	}
@@ -94,13 +95,13 @@ func (h *Engine) takeTogether(ctx context.Context, states []*keyState, attempts 
 		if lease := h.take(k, attempts[i]); lease != nil {
 			leases = append(leases, lease)
 		} else if err == nil {
-			err = of("lock", k.name, attempts[i].known())
+			err = errs.Of("lock", k.name, attempts[i].known())
 		}
 		k.Unlock()
 		h.cleanUp(k.name, attempts[i].orphan)
 	}
 	if err == nil && ctx.Err() != nil {
-		err = endedBy(ctx, holdfast.ErrNotAcquired)
+		err = errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 	}
 	if err == nil {
 		return leases, nil

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -103,7 +104,7 @@ func (h *Engine) undoAgain(list []undone) (again []undone) {
 	}
 	if len(left) > 0 {
 		h.Log.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
-			"keys", len(left), "key", Quote(left[0].key), "error", left[0].err)
+			"keys", len(left), "key", errs.Quote(left[0].key), "error", left[0].err)
 	}
 	return again
 }

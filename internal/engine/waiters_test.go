@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // emptyKey is a key of a racing engine, with neither hold nor waiters.
@@ -92,8 +93,8 @@ func TestQuoteCutsKeys(t *testing.T) {
 	for i := range long {
 		long[i] = 'x'
 	}
-	require.Equal(t, `"a\nb"`, Quote("a\nb"))
-	require.Len(t, Quote(string(long)), 64+2+len("…"))
+	require.Equal(t, `"a\nb"`, errs.Quote("a\nb"))
+	require.Len(t, errs.Quote(string(long)), 64+2+len("…"))
 }
 
 func TestCallsAreBoundedWithinTheLease(t *testing.T) {

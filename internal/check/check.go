@@ -1,0 +1,67 @@
+// Package check refuses the bad arguments of a call before any I/O, with errors that name
+// what is wrong.
+package check
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+const (
+	maxKey   = 1 << 10                    // bytes
+	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
+	MaxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
+)
+
+// Key returns an error that says what is wrong if key cannot name a lock: it is empty or
+// longer than 1 KiB, or its names would collide with those of another lock.
+func Key(key string) error {
+	if key == "" {
+		return errors.New("key is empty")
+	}
+	if len(key) > maxKey {
+		return fmt.Errorf("key has %d bytes, at most %d are allowed", len(key), maxKey)
+	}
+	if why := meets(key); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// Lease returns an error that says what is wrong if d cannot be a lease: it is shorter than
+// 100 ms, longer than 100 years or not a whole number of milliseconds, in which Redis
+// counts.
+func Lease(d time.Duration) error {
+	switch {
+	case d < minLease:
+		return fmt.Errorf("lease %v is shorter than %v", d, minLease)
+	case d > MaxLease:
+		return fmt.Errorf("lease %v is longer than 100 years", d)
+	case d%time.Millisecond != 0:
+		return fmt.Errorf("lease %v is not a whole number of milliseconds", d)
+	}
+	return nil
+}
+
+// Options returns the combined options of a call, or an error that names the bad one.
+func Options(opts []holdfast.LockOption) (holdfast.LockOptions, error) {
+	o, err := holdfast.Options(opts...)
+	if err == nil && o.FixedLease != nil {
+		if err = Lease(*o.FixedLease); err != nil {
+			err = fmt.Errorf("FixedLease: %w", err)
+		}
+	}
+	switch {
+	case err != nil:
+	case o.FixedLease != nil && o.MaxHold != nil:
+		err = errors.New("FixedLease and MaxHold contradict each other")
+	case o.MaxHold != nil && *o.MaxHold <= 0:
+		err = fmt.Errorf("MaxHold: %v is not greater than zero", *o.MaxHold)
+	case o.WaitAtMost != nil && *o.WaitAtMost < 0:
+		err = fmt.Errorf("WaitAtMost: %v is negative", *o.WaitAtMost)
+	}
+	return o, err
+}

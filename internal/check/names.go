@@ -1,0 +1,51 @@
+package check
+
+import "strings"
+
+// The names of what belongs to a lock besides its key begin so.
+const (
+	CounterPrefix    = "redisson_lock_token"   // the fence counter
+	QueuePrefix      = "redisson_lock_queue"   // the list of owners that wait in order
+	ScoresPrefix     = "redisson_lock_timeout" // their sorted set
+	HeartbeatsPrefix = "holdfast_heartbeat"    // the hash that says which of their clients are alive
+	TombstonePrefix  = "holdfast_gone"         // the tombstones
+	LatchPrefix      = "redisson_unlock_latch" // Java's own notes of releases
+)
+
+// Helpers are all of these. No key may begin so, see Key: it would be part of
+// another lock.
+var Helpers = [...]struct {
+	Prefix string
+	Each   bool // a lock has several, each with an owner or another id behind
+}{{CounterPrefix, false}, {QueuePrefix, false}, {ScoresPrefix, false}, {HeartbeatsPrefix, false}, {TombstonePrefix, true}, {LatchPrefix, true}}
+
+// ReadHolds, with a number behind it, ends the names that Java gives to the read holds of
+// a lock. Java sets them whatever was there before.
+const ReadHolds = ":rwlock_timeout"
+
+// Marker is the key in which a node of a quorum keeps since when it has been up.
+const Marker = "holdfast_node"
+
+// meets says which names of another lock those of key would collide with; "" if none.
+func meets(key string) string {
+	switch key[0] {
+	case 'h', 'r':
+		for i := range Helpers {
+			prefix := Helpers[i].Prefix
+			if len(key) > len(prefix) && key[len(prefix)] == ':' && key[:len(prefix)] == prefix {
+				return "key begins with " + prefix + ":, which names a part of another lock"
+			}
+		}
+		if key == Marker {
+			return "key is " + Marker + ", the mark of a node of a quorum"
+		}
+	case '{':
+		if last := len(key) - 1; last > 1 && key[last] == '}' && strings.LastIndexByte(key, '{') == 0 {
+			return "key is in braces: the key without them has the same queue, fence counter and channels"
+		}
+	}
+	if i := strings.LastIndexByte(key, ':'); i > 0 && strings.HasSuffix(key[:i], ReadHolds) {
+		return "key ends with " + ReadHolds + " and a number, which names a part of a read/write lock"
+	}
+	return ""
+}

@@ -1,0 +1,99 @@
+// Package errs has the errors of all lockers of this module, with one form of text.
+package errs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// What a locker says, and no other of its callers has to match.
+var (
+	ErrForced = errors.New("force-unlocked")
+	ErrWaits  = errors.New("WaitAtMost is for Do and Lock: TryLock and TryLockFor bound the wait themselves")
+	ErrNested = errors.New("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
+
+	// ErrWaitOver is the cause of a context that a locker made to bound a wait. The end of
+	// that context is not an error of the caller's.
+	ErrWaitOver = errors.New("wait over")
+)
+
+// keyError is the error of a call on a key, or the end of a lease on it. It makes its text
+// on demand, as a failing TryLock is an everyday event.
+type keyError struct {
+	what, key string
+	err       error
+}
+
+func (e *keyError) Error() string {
+	return "holdfast: " + e.what + " " + Quote(e.key) + ": " + e.err.Error()
+}
+
+func (e *keyError) Unwrap() error { return e.err }
+
+// Of gives an error its key, unless it has one.
+func Of(what, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, has := err.(*keyError); has {
+		return err
+	}
+	return &keyError{what, key, err}
+}
+
+// HeldHere is ErrNotAcquired with the time for which this locker itself has held the key:
+// perhaps the caller is the holder, and did not pass on the context bound to its lease.
+type HeldHere time.Duration
+
+func (d HeldHere) Error() string {
+	return "not acquired: held by this locker for " + (time.Duration(d) / time.Millisecond * time.Millisecond).String()
+}
+
+func (HeldHere) Unwrap() error { return holdfast.ErrNotAcquired }
+
+// Lost is ErrLost with its reason.
+func Lost(why error) error { return fmt.Errorf("%w: %w", holdfast.ErrLost, why) }
+
+// Ended joins what is known of a call with the error of the context that ended it.
+func Ended(ctx context.Context, known error) error { return Failed(known, over(ctx)) }
+
+// over is the error of a context that has ended, with its cause; both stay matchable.
+func over(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return Failed(err, cause)
+}
+
+// Failed joins what is known of a call that failed with the cause.
+func Failed(known, cause error) error { return fmt.Errorf("%w: %w", known, cause) }
+
+// EndedBy is Ended, without the error of ErrWaitOver's context.
+func EndedBy(ctx context.Context, known error) error {
+	if context.Cause(ctx) == ErrWaitOver {
+		return known
+	}
+	return Ended(ctx, known)
+}
+
+// DoneBefore is the error of a context that ended before the call began.
+func DoneBefore(ctx context.Context) error {
+	if context.Cause(ctx) == ErrWaitOver {
+		return holdfast.ErrNotAcquired
+	}
+	return over(ctx)
+}
+
+// Quote quotes a key for errors and logs, and cuts it at 64 bytes.
+func Quote(key string) string {
+	if len(key) > 64 {
+		return strconv.Quote(key[:64]) + "…"
+	}
+	return strconv.Quote(key)
+}
