@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -15,4 +16,4 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
 
 // Every kind of lock fits code that takes a Locker.
-var _ = []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil)}
+var _ = []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil), (*holdfasttest.Locker)(nil)}

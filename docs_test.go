@@ -55,7 +55,7 @@ func TestReadmeProgramRuns(t *testing.T) {
 	}))
 }
 
-// Code in the pages is a program, or the body of a function with the parameters below.
+// Code in the pages is a program, declarations, or the body of a function with the parameters below.
 func TestDocsCodeCompiles(t *testing.T) {
 	t.Parallel()
 	bodies := `package bodies
@@ -67,10 +67,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/redis/rueidis"
@@ -78,10 +83,15 @@ import (
 
 var _ = []any{errors.Is, fmt.Println, slog.Default, time.Now, tls.Dial, net.Dial, holdfast.WaitAtMost, multilock.New, rlock.New} // used
 `
+	declares := regexp.MustCompile(`(?m)^(type|func) \w`)
 	for _, page := range pages(t) {
 		for _, block := range goBlocks(t, page) {
-			if strings.HasPrefix(block.code, "package main\n") {
+			switch {
+			case strings.HasPrefix(block.code, "package main\n"):
 				build(t, block.code)
+				continue
+			case declares.MatchString(block.code):
+				bodies += fmt.Sprintf("//line %s:%d\n%s", page, block.line, block.code)
 				continue
 			}
 			bodies += "func _(ctx context.Context, clients []rueidis.Client, locker, stock, orders holdfast.Locker, " +

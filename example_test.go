@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
@@ -23,25 +24,14 @@ func (s *Shop) Sell(ctx context.Context, sku string) error {
 	}, holdfast.WaitAtMost(time.Second))
 }
 
-// double is a Locker for the tests of Shop: every caller gets the lock, with fence 7.
-type double struct {
-	holdfast.Locker // nil: Shop calls nothing but Do
-}
-
-type entry struct{ holdfast.Entry }
-
-func (entry) Bind(ctx context.Context) context.Context { return ctx }
-func (entry) Fence() int64                             { return 7 }
-
-func (double) Do(ctx context.Context, _ string, f func(context.Context) error, _ ...holdfast.LockOption) error {
-	lease := holdfast.NewLease(entry{})
-	return f(lease.Bind(ctx))
-}
-
 func ExampleLocker() {
 	locker, stop := demo()
 	defer stop()
-	for _, locks := range []holdfast.Locker{locker, double{}} {
+	double, err := holdfasttest.New(holdfasttest.WithFencing())
+	if err != nil {
+		panic(err)
+	}
+	for _, locks := range []holdfast.Locker{locker, double} {
 		shop := Shop{locks}
 		if err := shop.Sell(context.Background(), "sku:42"); err != nil {
 			panic(err)
@@ -49,7 +39,7 @@ func ExampleLocker() {
 	}
 	// Output:
 	// sold sku:42 under fence 0
-	// sold sku:42 under fence 7
+	// sold sku:42 under fence 1
 }
 
 // WaitAtMost bounds the wait, not the work under the lock.

@@ -9,7 +9,8 @@ import (
 
 // Locker is the interface of every kind of lock: rlock, fair and multilock each have a
 // Locker that satisfies it. Its methods there document the order of waiters and the
-// round trips. A test double makes its leases with [NewLease].
+// round trips. Package holdfasttest has a double for tests; another kind of lock makes its
+// leases with [NewLease].
 type Locker interface {
 	// Do locks key as Lock does, runs f and unlocks, even when f panics or ends its
 	// goroutine. The context that f gets is bound to the lease, see [Lease.Bind].

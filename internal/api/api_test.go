@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var aliases = regexp.MustCompile(`(?m)^type \w+ += (\w+)\..*$`)
 
 func TestPublicAPI(t *testing.T) {
-	for _, pkg := range []string{".", "rlock", "fair", "multilock", "pubsub", "watchdog", "scripts"} {
+	for _, pkg := range []string{".", "rlock", "fair", "multilock", "holdfasttest", "pubsub", "watchdog", "scripts"} {
 		file := filepath.Join("testdata", strings.Replace(pkg, ".", "holdfast", 1)+".txt")
 		is := public(t, filepath.Join("..", "..", pkg))
 		for _, alias := range aliases.FindAllStringSubmatch(is, -1) {

@@ -25,7 +25,7 @@ const Long = time.Minute
 type Harness struct {
 	T      *testing.T
 	Kind   Kind
-	Server Topology
+	Server Topology // nil of a kind without servers, as are the next two
 	Proxy  *Proxies
 	Client rueidis.Client  // through the proxy
 	Locker holdfast.Locker // on client
@@ -36,6 +36,13 @@ type Harness struct {
 // so that each call is one command. change alters the options of client.
 func NewHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientOption)) *Harness {
 	t.Helper()
+	if d.Another != nil {
+		l, err := d.New(nil, o)
+		require.NoError(t, err)
+		r := &Harness{T: t, Kind: d, Locker: l, Other: d.Another(l)}
+		t.Cleanup(func() { _, _ = r.Locker.Close(), r.Other.Close() })
+		return r
+	}
 	return NewHarnessOn(t, d, d.Start(t), o, change...)
 }
 
@@ -107,6 +114,10 @@ func Within[T any](t testing.TB, c <-chan T) (v T) {
 // AwaitWaiters returns when that many clients wait for key.
 func (r *Harness) AwaitWaiters(key string, n int) {
 	r.T.Helper()
+	if r.Server == nil { // calls wait there, not clients
+		Await(r.T, func() bool { w := r.status(key).Waiting; return w == n || n > 0 && w > n })
+		return
+	}
 	Await(r.T, func() bool { return r.Kind.Waiting(r.T, r.Server, key) == n })
 }
 
@@ -114,28 +125,38 @@ func (r *Harness) AwaitWaiters(key string, n int) {
 // nor a place in a queue.
 func (r *Harness) Traceless(key string) {
 	r.T.Helper()
+	if r.Server == nil {
+		r.AwaitWaiters(key, 0)
+		return
+	}
 	var traces []string
 	Await(r.T, func() bool { traces = left(r.T, r.Server, key); return len(traces) == 0 }, "traces of a wait: %v", &traces)
 }
 
 // Owner is the owner of key, as Redis sees it.
-func (r *Harness) Owner(key string) string {
-	s, err := r.Other.Inspect(Bounded(r.T), key)
-	require.NoError(r.T, err)
-	return s.Owner
-}
+func (r *Harness) Owner(key string) string { return r.status(key).Owner }
 
 // Entries is how often key is entered, as Redis sees it.
-func (r *Harness) Entries(key string) int {
+func (r *Harness) Entries(key string) int { return r.status(key).Entries }
+
+// Remaining is how long the lease of key lasts, as Redis sees it.
+func (r *Harness) Remaining(key string) time.Duration { return r.status(key).Remaining }
+
+func (r *Harness) status(key string) holdfast.Status {
 	s, err := r.Other.Inspect(Bounded(r.T), key)
 	require.NoError(r.T, err)
-	return s.Entries
+	return s
 }
 
 // Tidy waits until nothing is left of a key that is neither held nor wanted: neither hold
 // nor trace of a wait, and nothing without an expiry.
 func (r *Harness) Tidy(key string) {
 	r.T.Helper()
+	if r.Server == nil {
+		Await(r.T, func() bool { return !r.status(key).Held }, "a hold is left")
+		r.Traceless(key)
+		return
+	}
 	Await(r.T, func() bool { return !Exists(r.T, r.Server, key) }, "a hold is left")
 	r.Traceless(key)
 	for _, k := range r.Keys() {

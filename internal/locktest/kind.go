@@ -39,6 +39,9 @@ type Kind struct {
 	Cluster bool
 	// New makes a locker on the Redis of client; it is closed by the test.
 	New func(client rueidis.Client, o Options) (holdfast.Locker, error)
+	// Another, of a kind without servers, makes another locker in the memory of one. New
+	// takes no notice of the client then.
+	Another func(holdfast.Locker) holdfast.Locker
 }
 
 // oneSlot are the keys whose names share a slot of a Redis Cluster.

@@ -105,7 +105,7 @@ func cancelTidy(c *harness) {
 
 func cancelOutage(c *harness) {
 	c.away()
-	defer c.Proxy.Refuse(false)
+	defer c.back()
 	_, err := c.Locker.TryLockFor(c.ctx, "k", time.Second)
 	require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
 	require.NotErrorIs(c.T, err, context.DeadlineExceeded)

@@ -53,10 +53,5 @@ func errorsNameTheKey(c *harness) {
 	require.EqualError(c.T, context.Cause(bound), `holdfast: lease of "k": lease lost: force-unlocked`)
 	require.EqualError(c.T, lost.Unlock(c.ctx), `holdfast: unlock "k": lease lost: force-unlocked`)
 
-	c.Server.Do(c.T, "SET", "text", "no lock")
-	_, err = c.Locker.Inspect(c.ctx, "text")
-	require.Regexp(c.T, `^holdfast: inspect "text": .*WRONGTYPE`, err.Error())
-	_, err = c.Locker.ForceUnlock(c.ctx, "text")
-	require.Regexp(c.T, `^holdfast: force-unlock "text": .*WRONGTYPE`, err.Error())
 	require.EqualError(c.T, c.Locker.Do(c.ctx, "k", nil), `holdfast: lock "k": Do: function is nil`)
 }

@@ -12,6 +12,7 @@ import (
 
 var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
+	{"Inspect_OfAKeyThatIsNotOurs", defaults, inspectForeign},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", Options{Lease: Long}, forceOwn},
 	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 6 * time.Second}, forceOthers},
 	{"ForceUnlock_Unanswered", Options{Lease: Long}, forceNoReply},
@@ -32,10 +33,19 @@ func inspectHolder(c *harness) {
 		require.Positive(c.T, s.Remaining)
 		require.LessOrEqual(c.T, s.Remaining, time.Minute)
 	}
-	require.Equal(c.T, []string{"inspect"}, c.commands())
+	c.sends("inspect")
 	c.unlock(l)
 	c.free("k")
+	c.away()
+	defer c.back()
+	Await(c.T, func() bool {
+		_, err := c.Locker.Inspect(c.ctx, "k") // the first may find the connection dead
+		require.Error(c.T, err)
+		return errors.Is(err, holdfast.ErrUnavailable)
+	})
+}
 
+func inspectForeign(c *harness) {
 	c.Server.Do(c.T, "HSET", "k", Java, "3")
 	s, err := c.Locker.Inspect(c.ctx, "k")
 	require.NoError(c.T, err)
@@ -46,12 +56,9 @@ func inspectHolder(c *harness) {
 	_, err = c.Locker.Inspect(c.ctx, "text")
 	require.Error(c.T, err)
 	require.False(c.T, isOurs(err))
-	c.away()
-	Await(c.T, func() bool {
-		_, err := c.Locker.Inspect(c.ctx, "k") // the first may find the connection dead
-		require.Error(c.T, err)
-		return errors.Is(err, holdfast.ErrUnavailable)
-	})
+	require.Regexp(c.T, `^holdfast: inspect "text": .*WRONGTYPE`, err.Error())
+	_, err = c.Locker.ForceUnlock(c.ctx, "text")
+	require.Regexp(c.T, `^holdfast: force-unlock "text": .*WRONGTYPE`, err.Error())
 }
 
 func forceOwn(c *harness) {
@@ -69,7 +76,7 @@ func forceOwn(c *harness) {
 	if c.Kind.Nodes > 0 {
 		c.releasedAfterLoss("force_release")
 	} else {
-		require.Equal(c.T, []string{"force_release"}, c.commands())
+		c.sends("force_release")
 	}
 	c.unlock(Lock(c.T, c.Other, c.ctx, "k"))
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,10 +38,16 @@ func Run(t *testing.T, d Kind) {
 	} else {
 		cases = slices.Concat(cases, plainCases)
 	}
+	if d.Another != nil {
+		cases = withoutServers(t, cases)
+	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.run(newHarness(t, d, c.options))
+			if d.Another != nil && !slices.Contains(notInBubble, c.name) {
+				synctest.Test(t, func(t *testing.T) { c.run(newHarness(t, d, c.options)) })
+			}
 		})
 	}
 }
@@ -58,6 +66,9 @@ type harness struct {
 func newHarness(t *testing.T, d Kind, o Options) *harness {
 	t.Helper()
 	c := &harness{Harness: NewHarness(t, d, o), ctx: Bounded(t)}
+	if c.Proxy == nil {
+		return c
+	}
 	c.sent = make([][]string, len(c.Proxy.All))
 	for i, p := range c.Proxy.All {
 		p.OnRequest(func(cmd []string) redistest.Verdict {
@@ -119,6 +130,9 @@ func (c *harness) agreed() (sent []string, ok bool) {
 // commands is noted, and forgets it.
 func (c *harness) commands() (sent []string) {
 	c.T.Helper()
+	if c.Server == nil {
+		return nil
+	}
 	Await(c.T, func() (ok bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -138,6 +152,14 @@ func (c *harness) sentInOrder(want, sent []string) {
 		require.ElementsMatch(c.T, want, sent)
 	} else {
 		require.Equal(c.T, want, sent)
+	}
+}
+
+// sends requires that locker's client has sent this since the last call of commands.
+func (c *harness) sends(want ...string) {
+	c.T.Helper()
+	if c.Server != nil {
+		require.Equal(c.T, want, c.commands())
 	}
 }
 
@@ -235,9 +257,24 @@ func (c *harness) lives(l *holdfast.Lease) {
 
 // away makes Redis refuse locker's connections.
 func (c *harness) away() {
+	if c.Server == nil {
+		c.outage(time.Hour)
+		return
+	}
 	c.Proxy.Refuse(true)
 	c.Proxy.Cut()
 }
+
+// back ends away.
+func (c *harness) back() {
+	if c.Server == nil {
+		c.outage(0)
+		return
+	}
+	c.Proxy.Refuse(false)
+}
+
+func (c *harness) outage(d time.Duration) { c.Locker.(interface{ Outage(time.Duration) }).Outage(d) }
 
 // awayAfter is away after Redis has run a script; its reply is lost.
 func (c *harness) awayAfter(script string) {

@@ -29,7 +29,7 @@ func termsFixed(c *harness) {
 
 func termsFixedGone(c *harness) {
 	l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(200*time.Millisecond))
-	require.LessOrEqual(c.T, Number(c.T, c.Server, "PTTL", "k"), 200)
+	require.LessOrEqual(c.T, c.Remaining("k"), 200*time.Millisecond)
 	next := Lock(c.T, c.Other, c.ctx, "k") // no message comes
 	require.Error(c.T, l.Err())
 	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
@@ -54,7 +54,9 @@ func termsMaxHoldRenewed(c *harness) {
 	l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.MaxHold(2*time.Second))
 	c.ended(l, holdfast.ErrLost)
 	require.GreaterOrEqual(c.T, time.Since(before), 2*time.Second)
-	require.Contains(c.T, c.commands(), "renew")
+	if c.Server != nil {
+		require.Contains(c.T, c.commands(), "renew")
+	}
 	c.Tidy("k")
 }
 
@@ -76,7 +78,7 @@ func termsWaiter(c *harness) {
 		l := Got(c.T, w)
 		left := time.Until(l.Deadline())
 		require.LessOrEqual(c.T, left, lease)
-		require.LessOrEqual(c.T, Number(c.T, c.Server, "PTTL", "k"), int(lease.Milliseconds()))
+		require.LessOrEqual(c.T, c.Remaining("k"), lease)
 		if lease == time.Hour {
 			require.Greater(c.T, left, lease/2)
 			c.unlock(l)

@@ -70,7 +70,7 @@ func waitZero(c *harness) {
 	_, err = c.Locker.TryLockFor(c.ctx, "k", 0)
 	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
 	c.held(c.Locker, "k")
-	require.Equal(c.T, []string{"acquire", "acquire"}, c.commands())
+	c.sends("acquire", "acquire")
 	c.unlock(l)
 }
 
@@ -192,7 +192,7 @@ func waitOutage(c *harness) {
 
 func waitMaxOutage(c *harness) {
 	c.away()
-	defer c.Proxy.Refuse(false)
+	defer c.back()
 	for _, wait := range []func() (*holdfast.Lease, error){
 		func() (*holdfast.Lease, error) { return c.Locker.Lock(c.ctx, "k") },
 		func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(c.ctx, "k", time.Hour) },
@@ -208,7 +208,7 @@ func waitMaxOutage(c *harness) {
 
 	// The next call is an attempt of its own.
 	_, err = c.Locker.Lock(c.ctx, "k")
-	c.Proxy.Refuse(false)
+	c.back()
 	require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
 	c.unlock(c.backAgain("k"))
 }
@@ -232,7 +232,7 @@ func (c *harness) backAgain(key string) (l *holdfast.Lease) {
 
 func waitNoOutage(c *harness) {
 	c.away()
-	defer c.Proxy.Refuse(false)
+	defer c.back()
 	Await(c.T, func() bool { // connections may be found dead only now
 		_, err := c.Locker.Lock(c.ctx, "k")
 		require.Error(c.T, err)

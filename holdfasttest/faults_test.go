@@ -1,0 +1,260 @@
+package holdfasttest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// bubble runs f in virtual time with a locker that nobody closes.
+func bubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.Locker), opts ...holdfasttest.Option) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, err := holdfasttest.New(opts...)
+		require.NoError(t, err)
+		f(t, t.Context(), l)
+	})
+}
+
+func TestLose(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		err := l.Do(ctx, "k", func(ctx context.Context) error {
+			inner := Lock(t, l, ctx, "k")
+			next := GoLock(l, context.Background(), "k")
+			synctest.Wait()
+			require.NoError(t, l.Lose("k"))
+			require.ErrorIs(t, context.Cause(ctx), holdfast.ErrLost)
+			require.EqualError(t, inner.Err(), `holdfast: lease of "k": lease lost: the lease is no longer ours`)
+			require.NoError(t, Got(t, next).Unlock(ctx), "the key is the next waiter's")
+			RequireSentinel(t, inner.Unlock(ctx), holdfast.ErrLost)
+			return nil
+		})
+		RequireSentinel(t, err, holdfast.ErrLost)
+
+		require.ErrorIs(t, l.Lose("k"), holdfasttest.ErrNotHeld)
+		require.EqualError(t, l.Lose(""), `holdfast: lose "": not held by this locker`)
+		Lock(t, l.Another(), ctx, "k")
+		require.ErrorIs(t, l.Lose("k"), holdfasttest.ErrNotHeld)
+	})
+}
+
+func TestHold(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		release, err := l.Hold("k")
+		require.NoError(t, err)
+		_, err = l.TryLock(ctx, "k")
+		require.EqualError(t, err, `holdfast: lock "k": not acquired: held by another`)
+		_, err = l.Hold("k")
+		RequireSentinel(t, err, holdfast.ErrNotAcquired)
+		_, err = l.Hold("")
+		require.ErrorContains(t, err, "key is empty")
+
+		waiting := GoLock(l, ctx, "k")
+		time.Sleep(time.Hour)
+		require.Empty(t, waiting, "the other process renews its lease")
+		release()
+		release()
+		lease := Got(t, waiting)
+		release()
+		require.NoError(t, lease.Unlock(ctx))
+	})
+}
+
+// A lease that is renewed lives through an outage that is shorter than two thirds of it, and
+// is lost at its deadline in one that is longer than all of it.
+func TestOutage_Leases(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		start := time.Now()
+		kept := Lock(t, l, ctx, "kept")
+		time.Sleep(15 * time.Second) // renewed after 10
+		require.Equal(t, start.Add(40*time.Second), kept.Deadline())
+		l.Outage(20 * time.Second)
+		time.Sleep(12 * time.Second)
+		require.Equal(t, start.Add(40*time.Second), kept.Deadline(), "no renewal comes")
+		require.NoError(t, kept.Err())
+		time.Sleep(8 * time.Second)
+		require.Equal(t, start.Add(65*time.Second), kept.Deadline(), "a renewal comes at once")
+
+		fixed := Lock(t, l, ctx, "fixed", holdfast.FixedLease(time.Minute))
+		capped := Lock(t, l, ctx, "capped", holdfast.MaxHold(3*time.Second))
+		over := kept.Bind(ctx)
+		start = time.Now()
+		l.Outage(time.Minute)
+		<-capped.Done()
+		require.Equal(t, 3*time.Second, time.Since(start))
+		require.ErrorContains(t, capped.Err(), "the longest hold is over")
+		<-over.Done()
+		require.Equal(t, 30*time.Second, time.Since(start))
+		require.EqualError(t, context.Cause(over), `holdfast: lease of "kept": lease lost: the lease ran out`)
+		require.NoError(t, fixed.Err())
+		<-fixed.Done()
+		require.Equal(t, time.Minute, time.Since(start))
+		for _, lease := range []*holdfast.Lease{kept, capped, fixed} {
+			RequireSentinel(t, lease.Unlock(ctx), holdfast.ErrLost)
+			require.NoError(t, Lock(t, l, ctx, lease.Key()).Unlock(ctx))
+		}
+	})
+}
+
+func TestOutage_Calls(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		mine := Lock(t, l, ctx, "mine")
+		l.Outage(time.Minute)
+		start := time.Now()
+		_, err := l.TryLock(ctx, "mine")
+		require.ErrorContains(t, err, "held by this locker for", "that is known without Redis")
+		for name, call := range map[string]func() error{
+			"TryLock":     func() error { _, err := l.TryLock(ctx, "k"); return err },
+			"Do":          func() error { return l.Do(ctx, "k", nothing, holdfast.WaitAtMost(0)) },
+			"nested":      func() error { _, err := l.TryLock(mine.Bind(ctx), "mine"); return err },
+			"Inspect":     func() error { _, err := l.Inspect(ctx, "k"); return err },
+			"ForceUnlock": func() error { _, err := l.ForceUnlock(ctx, "k"); return err },
+			"Hold":        func() error { _, err := l.Hold("k"); return err },
+		} {
+			RequireSentinel(t, call(), holdfast.ErrUnavailable)
+			require.Equal(t, start, time.Now(), name)
+		}
+		_, err = l.TryLockFor(ctx, "k", time.Second)
+		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		require.Equal(t, time.Second, time.Since(start))
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err = l.Lock(short, "k")
+		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = l.Lock(ctx, "k") // for one lease from now on
+		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		require.Equal(t, 32*time.Second, time.Since(start))
+		require.NoError(t, Lock(t, l, ctx, "k").Unlock(ctx))
+		require.Equal(t, time.Minute, time.Since(start), "it waited for the end")
+	})
+}
+
+// A wait that begins before the outage may last for WithMaxOutage from its start.
+func TestOutage_BeginsDuringAWait(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		release, err := l.Hold("k")
+		require.NoError(t, err)
+		waiting := GoLock(l, ctx, "k")
+		time.Sleep(time.Minute)
+		l.Outage(time.Hour)
+		start := time.Now()
+		a := <-waiting
+		RequireSentinel(t, a.Err, holdfast.ErrUnavailable)
+		require.Equal(t, 5*time.Second, time.Since(start))
+		release()
+		l.Outage(0)
+		l.Outage(-1)
+		require.NoError(t, Lock(t, l, ctx, "k").Unlock(ctx))
+		require.Equal(t, 5*time.Second, time.Since(start))
+	}, holdfasttest.WithMaxOutage(5*time.Second))
+}
+
+// The entry ends at once, and Redis is told when it is back.
+func TestOutage_Unlock(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		waits, leaves, lasts := Lock(t, l, ctx, "waits"), Lock(t, l, ctx, "leaves"), Lock(t, l, ctx, "lasts", holdfast.FixedLease(time.Second))
+		inner := Lock(t, l, waits.Bind(ctx), "waits")
+		l.Outage(10 * time.Second)
+		start := time.Now()
+		RequireSentinel(t, inner.Unlock(ctx), holdfast.ErrUnknown)
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		err := leaves.Unlock(over)
+		RequireSentinel(t, err, holdfast.ErrUnknown)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, leaves.Err(), holdfast.ErrReleased)
+		require.Equal(t, start, time.Now())
+		RequireSentinel(t, lasts.Unlock(ctx), holdfast.ErrUnknown)
+		require.Equal(t, time.Second, time.Since(start), "it had run out then")
+		next := GoLock(l, ctx, "leaves")
+		require.NoError(t, waits.Unlock(ctx))
+		require.NoError(t, Got(t, next).Unlock(ctx))
+		require.Equal(t, 10*time.Second, time.Since(start))
+		RequireSentinel(t, waits.Unlock(ctx), holdfast.ErrReleased)
+	})
+}
+
+func TestOutage_Nested(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		outer := Lock(t, l, ctx, "k")
+		l.Outage(time.Second)
+		inner := Lock(t, l, outer.Bind(ctx), "k")
+		require.NoError(t, inner.Unlock(ctx))
+
+		l.Outage(time.Hour)
+		lost := GoLock(l, context.WithoutCancel(outer.Bind(ctx)), "k")
+		<-outer.Done()
+		RequireSentinel(t, (<-lost).Err, holdfast.ErrLost)
+	}, holdfasttest.WithMaxOutage(time.Hour))
+}
+
+func TestOutage_Close(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		other := l.Another()
+		held, unlocking := Lock(t, l, ctx, "held"), Lock(t, l, ctx, "unlocking")
+		l.Outage(time.Hour)
+		start := time.Now()
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- unlocking.Unlock(ctx) }()
+		synctest.Wait()
+		require.EqualError(t, l.Close(), "holdfast: close: outcome unknown: 2 holds were not released: outage of holdfasttest")
+		require.ErrorIs(t, held.Err(), holdfast.ErrClosed)
+		RequireSentinel(t, <-unlocked, holdfast.ErrUnknown)
+		require.NoError(t, l.Close())
+		require.Equal(t, start, time.Now())
+		l.Outage(time.Second)
+		require.NoError(t, Lock(t, other, ctx, "held").Unlock(ctx))
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+// The grant and the end of the wait come together: the key goes on.
+func TestWithdraw(t *testing.T) {
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := holdfasttest.New()
+			require.NoError(t, err)
+			release, err := l.Hold("k")
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			leaving := GoLock(l, ctx, "k")
+			synctest.Wait()
+			go cancel()
+			go release()
+			if a := <-leaving; a.Err == nil {
+				require.NoError(t, a.Lease.Unlock(ctx))
+			} else {
+				require.ErrorIs(t, a.Err, holdfast.ErrNotAcquired)
+				require.ErrorIs(t, a.Err, context.Canceled)
+			}
+			require.NoError(t, Lock(t, l, t.Context(), "k").Unlock(ctx))
+		})
+	}
+}
+
+func TestFencesAreOneRowOverAllLockers(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		last := int64(0)
+		for _, locker := range []*holdfasttest.Locker{l, l.Another(), l} {
+			lease := Lock(t, locker, ctx, "k")
+			require.Greater(t, lease.Fence(), last)
+			last = lease.Fence()
+			require.NoError(t, lease.Unlock(ctx))
+		}
+	}, holdfasttest.WithFencing())
+}
+
+func TestNewRefusesNil(t *testing.T) {
+	_, err := holdfasttest.New(nil)
+	require.ErrorContains(t, err, "option is nil")
+}
+
+func nothing(context.Context) error { return nil }

@@ -1,0 +1,43 @@
+package holdfasttest_test
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/contract"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// kind adapts the double to the conformance suite.
+var kind = locktest.Kind{
+	Name: "holdfasttest",
+	New: func(_ rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
+		var opts []holdfasttest.Option
+		if o.Lease != 0 {
+			opts = append(opts, holdfasttest.WithLease(o.Lease))
+		}
+		if o.Fencing {
+			opts = append(opts, holdfasttest.WithFencing())
+		}
+		if o.MaxWaiters != 0 {
+			opts = append(opts, holdfasttest.WithMaxWaiters(o.MaxWaiters))
+		}
+		if o.MaxOutage != nil {
+			opts = append(opts, holdfasttest.WithMaxOutage(*o.MaxOutage))
+		}
+		l, err := holdfasttest.New(opts...)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	},
+	Another: func(l holdfast.Locker) holdfast.Locker { return l.(*holdfasttest.Locker).Another() },
+}
+
+func TestConformance(t *testing.T) { contract.Run(t, kind) }

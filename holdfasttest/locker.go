@@ -1,0 +1,162 @@
+// Package holdfasttest has a double of a lock for the tests of code that takes a
+// [holdfast.Locker]. It keeps its locks in memory: there is no Redis, no connection and no
+// goroutine, and time is that of the test, also in a bubble of testing/synctest.
+//
+// The double passes the contract of rlock, fair and multilock, where that is about one
+// process. Waiters are served in the order in which they came, over all lockers of one
+// memory. A test brings about what Redis would: [Locker.Hold], [Locker.Lose] and
+// [Locker.Outage].
+//
+// It is simpler than a real lock in this: nothing takes time, no reply is lost, a lease ends
+// at the very moment at which Redis frees its key, and every holder learns of a loss at once.
+package holdfasttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/errs"
+)
+
+// Locker is a [holdfast.Locker] in memory. Safe for concurrent use. In a bubble of
+// testing/synctest, make it there.
+type Locker struct {
+	config         // immutable
+	memory *memory // immutable
+	id     int64   // immutable
+	owners int64   // guarded by memory.mu
+	closed bool    // guarded by memory.mu
+}
+
+var _ holdfast.Locker = (*Locker)(nil)
+
+type config struct {
+	lease      time.Duration
+	maxOutage  *time.Duration // nil: New sets one lease
+	maxWaiters int
+	fencing    bool
+}
+
+// Option is a setting of [New]. It does what the option of rlock.New with its name does.
+type Option interface{ apply(*config) }
+
+type option func(*config)
+
+func (o option) apply(c *config) { o(c) }
+
+// WithLease sets the length of a lease. Default 30 s.
+func WithLease(d time.Duration) Option { return option(func(c *config) { c.lease = d }) }
+
+// WithFencing gives each lease a number, see [holdfast.Lease.Fence]. Default off.
+func WithFencing() Option { return option(func(c *config) { c.fencing = true }) }
+
+// WithMaxWaiters bounds the waiters of a key in this locker. Default 0: no bound.
+func WithMaxWaiters(n int) Option { return option(func(c *config) { c.maxWaiters = n }) }
+
+// WithMaxOutage sets how long a wait rides out an [Locker.Outage]. Default one lease.
+func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.maxOutage = &d }) }
+
+// New returns a locker with a memory of its own. It fails on a bad option.
+func New(opts ...Option) (*Locker, error) {
+	c := config{lease: holdfast.DefaultLease}
+	for _, o := range opts {
+		if o == nil {
+			return nil, errors.New("holdfasttest: option is nil")
+		}
+		o.apply(&c)
+	}
+	if c.maxOutage == nil {
+		c.maxOutage = &c.lease
+	}
+	err := check.Lease(c.lease)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("holdfasttest: WithLease: %w", err)
+	case c.maxWaiters < 0:
+		return nil, fmt.Errorf("holdfasttest: WithMaxWaiters: %d is negative", c.maxWaiters)
+	case *c.maxOutage < 0:
+		return nil, fmt.Errorf("holdfasttest: WithMaxOutage: %v is negative", *c.maxOutage)
+	}
+	return newLocker(c, &memory{keys: make(map[string]*keyState)}), nil
+}
+
+var ids atomic.Int64
+
+func newLocker(c config, m *memory) *Locker { return &Locker{config: c, memory: m, id: ids.Add(1)} }
+
+// Another returns a locker with the same memory and options, as another process has on the
+// same Redis.
+func (l *Locker) Another() *Locker { return newLocker(l.config, l.memory) }
+
+// Do implements [holdfast.Locker].
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
+	if f == nil {
+		return errs.Of("lock", key, errors.New("Do: function is nil"))
+	}
+	lease, err := l.Lock(ctx, key, opts...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if end := lease.Unlock(ctx); end != nil {
+			err = errors.Join(err, end)
+		}
+	}()
+	return f(lease.Bind(ctx))
+}
+
+// Lock implements [holdfast.Locker].
+func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return l.lock(ctx, key, -1, opts)
+}
+
+// TryLock implements [holdfast.Locker].
+func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return l.lock(ctx, key, 0, opts)
+}
+
+// TryLockFor implements [holdfast.Locker].
+func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	if wait < 0 {
+		return nil, errs.Of("lock", key, fmt.Errorf("TryLockFor: wait of %v is negative", wait))
+	}
+	return l.lock(ctx, key, wait, opts)
+}
+
+// lock waits at most the given time; negative: as the options say, or without limit.
+func (l *Locker) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (_ *holdfast.Lease, err error) {
+	defer func() { err = errs.Of("lock", key, err) }()
+	if err := check.Key(key); err != nil {
+		return nil, err
+	}
+	o, err := check.Options(opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.WaitAtMost == nil:
+	case wait >= 0:
+		return nil, errs.ErrWaits
+	default:
+		wait = *o.WaitAtMost
+	}
+	if wait > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, wait, errs.ErrWaitOver)
+		defer cancel()
+		ctx = limited
+	}
+	w, err := l.memory.enter(ctx, l, key, o, wait != 0)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-w.ready:
+		return r.lease, r.err
+	case <-ctx.Done():
+		return l.memory.withdraw(ctx, w)
+	}
+}

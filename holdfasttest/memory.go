@@ -1,0 +1,288 @@
+package holdfasttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// memory is the Redis of some lockers, with all that waits for it. Guarded by mu.
+type memory struct {
+	mu    sync.Mutex
+	keys  map[string]*keyState
+	since time.Time   // the start of the outage; zero: there is none
+	back  time.Time   // its end
+	timer *time.Timer // of what happens next by itself; nil: nothing does
+	fence int64       // the last number
+}
+
+// keyState is a key that is held or wanted.
+type keyState struct {
+	*memory
+	name    string
+	hold    *hold     // nil: free
+	waiters []*waiter // in their order
+}
+
+// waiter is a call that has not been served yet.
+type waiter struct {
+	locker  *Locker
+	key     *keyState
+	outer   *entry // of a nested call
+	options holdfast.LockOptions
+	since   time.Time
+	ready   chan result // one slot
+}
+
+type result struct {
+	lease *holdfast.Lease
+	err   error
+}
+
+var errAway = errors.New("outage of holdfasttest")
+
+func (m *memory) away() bool { return !m.since.IsZero() }
+
+// do runs f on the memory as it is now, and then does what follows.
+func (m *memory) do(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settle()
+	f()
+	m.settle()
+}
+
+// settle does all that is due: ends what has run out, serves waiters, and sets the timer.
+func (m *memory) settle() {
+	now := time.Now()
+	if m.away() && !now.Before(m.back) {
+		m.expire(m.back)
+		m.restore()
+	}
+	m.expire(now)
+	if m.timer != nil {
+		m.timer.Stop()
+		m.timer = nil
+	}
+	var next time.Time
+	due := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for name, k := range m.keys {
+		k.serve(now)
+		if k.hold == nil && len(k.waiters) == 0 {
+			delete(m.keys, name)
+		}
+		if k.hold != nil {
+			at, _ := k.hold.end()
+			due(at)
+		}
+		for _, w := range k.waiters {
+			due(w.overdue())
+		}
+	}
+	if m.away() {
+		due(m.back)
+	}
+	if !next.IsZero() {
+		m.timer = time.AfterFunc(next.Sub(now), func() { m.do(func() {}) })
+	}
+}
+
+// expire ends all holds that end by themselves before t, or then.
+func (m *memory) expire(t time.Time) {
+	for _, k := range m.keys {
+		for k.hold != nil {
+			at, why := k.hold.end()
+			if at.IsZero() || t.Before(at) {
+				break
+			}
+			k.lose(why)
+		}
+	}
+}
+
+// restore ends the outage: leases are renewed, and what was unlocked meanwhile is released.
+func (m *memory) restore() {
+	for _, k := range m.keys {
+		switch d := k.hold; {
+		case d == nil:
+		case d.over:
+			k.release(nil)
+		case !d.fixed:
+			d.renewed = m.back
+		}
+	}
+	m.since = time.Time{}
+}
+
+func (m *memory) key(name string) *keyState {
+	k := m.keys[name]
+	if k == nil {
+		k = &keyState{memory: m, name: name}
+		m.keys[name] = k
+	}
+	return k
+}
+
+// serve ends the waits that can end now.
+func (k *keyState) serve(now time.Time) {
+	for _, w := range slices.Clone(k.waiters) {
+		switch {
+		case w.outer != nil && w.outer.over != nil:
+			k.finish(w, result{err: w.outer.over})
+		case k.away():
+			if !now.Before(w.overdue()) {
+				k.finish(w, result{err: errs.Failed(holdfast.ErrUnavailable, errAway)})
+			}
+		case w.outer != nil:
+			k.finish(w, result{lease: k.hold.enter()})
+		case k.hold == nil:
+			k.hold = w.take(now)
+			k.finish(w, result{lease: k.hold.enter()})
+		}
+	}
+}
+
+func (k *keyState) finish(w *waiter, r result) {
+	k.remove(w)
+	w.ready <- r
+}
+
+// remove reports whether w still waited.
+func (k *keyState) remove(w *waiter) bool {
+	before := len(k.waiters)
+	k.waiters = slices.DeleteFunc(k.waiters, func(o *waiter) bool { return o == w })
+	return len(k.waiters) < before
+}
+
+// lose ends the hold without its holder's doing.
+func (k *keyState) lose(why error) {
+	k.hold.endAll(errs.Lost(why))
+	if why == watchdog.ErrMaxHold && k.away() {
+		return // it cannot be released, and runs out
+	}
+	k.release(errs.Failed(holdfast.ErrUnknown, errAway))
+}
+
+// release frees the key, and tells the Unlock that waits for it.
+func (k *keyState) release(err error) {
+	k.hold.tell(err)
+	k.hold = nil
+}
+
+// unmet says why w is not served.
+func (k *keyState) unmet(w *waiter) error {
+	switch d := k.hold; {
+	case w.outer == nil && d != nil && d.locker == w.locker && !d.over:
+		return errs.HeldHere(time.Since(d.granted))
+	case k.away():
+		return errs.Failed(holdfast.ErrUnavailable, errAway)
+	}
+	return holdfast.ErrNotAcquired
+}
+
+// overdue is when the outage has lasted too long for w; zero: there is none.
+func (w *waiter) overdue() time.Time {
+	since := w.key.since
+	if since.IsZero() {
+		return since
+	}
+	if w.since.After(since) {
+		since = w.since
+	}
+	return since.Add(*w.locker.maxOutage)
+}
+
+// take makes the hold of a waiter.
+func (w *waiter) take(now time.Time) *hold {
+	l, o := w.locker, w.options
+	l.owners++
+	d := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.lease, granted: now, renewed: now}
+	if o.FixedLease != nil {
+		d.lease, d.fixed = *o.FixedLease, true
+	}
+	if o.MaxHold != nil {
+		d.cap = now.Add(*o.MaxHold)
+	}
+	if l.fencing {
+		l.memory.fence++
+		d.fence = l.memory.fence
+	}
+	return d
+}
+
+// enter serves a call at once if that is possible. If the call has to wait, and may, its
+// waiter is left in the queue.
+func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.LockOptions, wait bool) (w *waiter, err error) {
+	m.do(func() {
+		outer, _ := ctx.Value(boundTo{l, key}).(*entry)
+		switch {
+		case ctx.Err() != nil:
+			err = errs.DoneBefore(ctx)
+		case outer != nil && (o.FixedLease != nil || o.MaxHold != nil):
+			err = errs.ErrNested
+		case outer != nil:
+			err = outer.over
+		case l.closed:
+			err = holdfast.ErrClosed
+		}
+		if err != nil {
+			return
+		}
+		k := m.key(key)
+		w = &waiter{locker: l, key: k, outer: outer, options: o, since: time.Now(), ready: make(chan result, 1)}
+		k.waiters = append(k.waiters, w)
+		m.settle()
+		switch {
+		case !slices.Contains(k.waiters, w):
+			return
+		case !wait:
+			err = k.unmet(w)
+		case outer == nil && l.maxWaiters > 0 && k.waitersOf(l) > l.maxWaiters:
+			err = holdfast.ErrQueueFull
+		}
+		if err != nil {
+			k.remove(w)
+		}
+	})
+	return w, err
+}
+
+func (k *keyState) waitersOf(l *Locker) (n int) {
+	for _, w := range k.waiters {
+		if w.locker == l && w.outer == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// withdraw ends the wait of a call whose context is over. A lease that it got meanwhile
+// goes back.
+func (m *memory) withdraw(ctx context.Context, w *waiter) (*holdfast.Lease, error) {
+	err := error(nil)
+	m.do(func() {
+		if w.key.remove(w) {
+			err = w.key.unmet(w)
+		}
+	})
+	if err == nil {
+		r := <-w.ready
+		if r.err != nil {
+			return nil, r.err
+		}
+		_ = r.lease.Unlock(ctx)
+		err = holdfast.ErrNotAcquired
+	}
+	return nil, errs.EndedBy(ctx, err)
+}

@@ -1,0 +1,137 @@
+package holdfasttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+// ErrNotHeld: [Locker.Lose] was called for a key that the locker does not hold.
+var ErrNotHeld = errors.New("not held by this locker")
+
+// Lose makes Redis forget that this locker holds key. Its lease has ended with
+// [holdfast.ErrLost] when Lose returns, and the key goes to its next waiter.
+func (l *Locker) Lose(key string) (err error) {
+	l.memory.do(func() {
+		if k := l.memory.keys[key]; k != nil && k.hold != nil && k.hold.locker == l && !k.hold.over {
+			k.lose(watchdog.ErrNotOurs)
+		} else {
+			err = errs.Of("lose", key, ErrNotHeld)
+		}
+	})
+	return err
+}
+
+// Hold makes another process hold key until release is called. It fails as TryLock does,
+// with [holdfast.ErrNotAcquired] if the key is held.
+func (l *Locker) Hold(key string) (release func(), err error) {
+	lease, err := l.Another().TryLock(context.Background(), key)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // in an outage, release does not wait
+	return func() { _ = lease.Unlock(ctx) }, nil
+}
+
+// Outage takes Redis away from all lockers of this memory, for d from now on; 0 brings it
+// back. Meanwhile TryLock, Inspect and ForceUnlock fail with [holdfast.ErrUnavailable], as
+// waits do after WithMaxOutage; Unlock waits; and no lease is renewed. A lease is lost at its
+// deadline, which is between two thirds of WithLease and all of it away.
+func (l *Locker) Outage(d time.Duration) {
+	m := l.memory
+	m.do(func() {
+		now := time.Now()
+		if !m.away() && d > 0 {
+			for _, k := range m.keys {
+				if k.hold != nil {
+					k.hold.renewed = k.hold.lastRenewal()
+				}
+			}
+			m.since = now
+		}
+		m.back = now.Add(d)
+	})
+}
+
+// Inspect implements [holdfast.Locker].
+func (l *Locker) Inspect(ctx context.Context, key string) (s holdfast.Status, err error) {
+	err = l.ask(ctx, "inspect", key, func(k *keyState) {
+		s.Waiting = len(k.waiters)
+		if d := k.hold; d != nil {
+			s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
+		}
+	})
+	return s, err
+}
+
+// ForceUnlock implements [holdfast.Locker].
+func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
+	err = l.ask(ctx, "force-unlock", key, func(k *keyState) {
+		if held = k.hold != nil; held {
+			why := errs.ErrForced
+			if k.hold.locker != l {
+				why = watchdog.ErrNotOurs
+			}
+			k.lose(why)
+		}
+	})
+	return held, err
+}
+
+// ask makes a call that is no lock.
+func (l *Locker) ask(ctx context.Context, what, key string, f func(*keyState)) error {
+	err := check.Key(key)
+	l.memory.do(func() {
+		switch {
+		case err != nil:
+		case ctx.Err() != nil:
+			err = errs.DoneBefore(ctx)
+		case l.closed:
+			err = holdfast.ErrClosed
+		case l.memory.away():
+			err = errs.Failed(holdfast.ErrUnavailable, errAway)
+		default:
+			f(l.memory.key(key))
+		}
+	})
+	return errs.Of(what, key, err)
+}
+
+// Close implements [holdfast.Locker].
+func (l *Locker) Close() error {
+	m, left := l.memory, 0
+	m.do(func() {
+		if l.closed {
+			return
+		}
+		l.closed = true
+		for _, k := range m.keys {
+			for _, w := range slices.Clone(k.waiters) {
+				if w.locker == l {
+					k.finish(w, result{err: holdfast.ErrClosed})
+				}
+			}
+			if d := k.hold; d != nil && d.locker == l {
+				d.endAll(holdfast.ErrClosed)
+				if m.away() {
+					left++
+					d.tell(errs.Failed(holdfast.ErrUnknown, errAway))
+				} else {
+					k.release(nil)
+				}
+			}
+		}
+	})
+	if left > 0 {
+		return fmt.Errorf("holdfast: close: %w: %d holds were not released: %w", holdfast.ErrUnknown, left, errAway)
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package contract
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// needServers are the cases that a kind without servers leaves out. A case that is not here
+// runs with that kind.
+var needServers = []string{
+	// They disturb the way to Redis.
+	"Reentry_CancelledCountsForNothing", "Unlock_UnknownWithTheContext", "Unlock_GoesOnUntilTheDeadline",
+	"Wait_QueueFullAfterTheFirstAttempt", "Wait_InOrderBehindTheFirstAttempt", "Wait_RidesOutAnOutage",
+	"Cancel_LeavesTheNextItsOwnTerms", "Close_WithACallUnderWay", "Close_IsBoundedWhileRedisHangs", "Close_IsBoundedDuringACleanUp",
+	"Close_WithRedisGone", "Handover_NotAfterANestedCallInDoubt", "Handover_NotAfterANestedCallThatWasInDoubt",
+	"ForceUnlock_Unanswered", "Logger_IsSilentByDefault", "Secrets_AreInNoErrorAndNoLog", "G4_SubscribesThenTriesAgain",
+	"G4_LooksAgainAfterAReconnect", "G2_DeadlineCountsFromTheStart", "G2_ServerHangs", "G2_RequestsArriveLate",
+	"G2_RepliesArriveLate", "G2_ServerIsGone", "G2_AnAcquireAnsweredTooLateIsNotTrusted", "G3_SilenceIsToldAtTheDeadline",
+	"G5_AcquireTwiceCountsOnce", "G5_FencedAcquireTwiceCountsOnce", "G5_SingleAttemptIsUndone", "G5_EnterTwiceCountsOnce",
+	"G5_SingleEnterIsUndone", "G5_LeaveTwiceCountsOnce", "G5_ReleaseTwiceReleasesOnce", "G5_RenewTwice",
+	"G5_FixedLeaseIsUndoneForAsLongAsItLasts", "G9_AWaiterThatCannotSubscribe",
+	// They change what Redis has.
+	"Reentry_AnswerOfNotOursEndsTheLease", "Unlock_FindsTheLossItself", "Wait_DoesNotCureARefusal", "Inspect_OfAKeyThatIsNotOurs",
+	"ForceUnlock_LeavesAForeignKeyAlone", "G3_LossIsToldAtOnce", "G4_CrashedHolderFreesTheKey", "G5_ReleaseAfterALateEnter",
+	"G6_OnlyTheOwner", "G9_AKeyOfAWrongTypeInABatch", "G10_NumbersGrow",
+	// They look at calls, connections and keys.
+	"Unlock_IsOneRoundTrip", "Wait_TryLockAnswersLocallyWhereItCan", "Wait_CostsNoCommand", "Close_ReleasesManyInFewCalls",
+	"G4_ListenersThatDoNothingDelayNobody", "G7_NothingIsLeftOver",
+	// They are about hand-over and a client, which a kind without servers has not.
+	"Handover_IsInMemory", "Handover_TakesFencesFromTheReserve", "Handover_Off", "Handover_LikeToLike",
+	"Handover_OldEntriesDoNotTouchTheNextLease", "Handover_LossEndsThePresentLease", "Refused_NoClient",
+}
+
+// notInBubble are the cases that cannot run in virtual time.
+var notInBubble = []string{
+	"Unlock_OfALeaseThatRanOutReleasesNothing", // waits without sleeping
+	"End_DeadlineMovesWithRenewals",            // looks for a monotonic clock
+}
+
+// withoutServers leaves those of needServers out, all of which have to be there.
+func withoutServers(t *testing.T, cases []testCase) []testCase {
+	t.Helper()
+	all := len(cases)
+	cases = slices.DeleteFunc(cases, func(c testCase) bool { return slices.Contains(needServers, c.name) })
+	require.Len(t, needServers, all-len(cases), "one of them is no case any more, or is there twice")
+	return cases
+}

@@ -1,0 +1,182 @@
+package holdfast_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// embeddedRedis and realRedis are code of docs/testing.md.
+
+// embeddedRedis starts a server inside the test.
+func embeddedRedis(t *testing.T) rueidis.Client {
+	server := miniredis.RunT(t)
+	server.ClockTTL(true) // otherwise no lease ever ends
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:       []string{server.Addr()},
+		ForceSingleClient: true, // otherwise the client takes the server for a Redis Cluster
+		DisableCache:      true, // otherwise NewClient fails: the server knows no CLIENT TRACKING
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// realRedis connects to the server at TEST_REDIS.
+func realRedis(t *testing.T) rueidis.Client {
+	address := os.Getenv("TEST_REDIS")
+	if address == "" {
+		t.Skip("TEST_REDIS is not set")
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// The code of the page is that of tests.
+func TestDocsTestingIsTested(t *testing.T) {
+	blocks := goBlocks(t, "docs/testing.md")
+	require.Len(t, blocks, 4)
+	tested := readFile(t, "testing_test.go") + readFile(t, "holdfasttest/example_test.go")
+	for _, b := range blocks {
+		for _, part := range strings.Split(b.code, "\n\n// ") { // the parts of a block need not be neighbours there
+			require.Contains(t, tested, part)
+		}
+	}
+}
+
+// lockers are two of each kind on servers of those clients.
+func lockers(t *testing.T, connect func(*testing.T) rueidis.Client) map[string][]holdfast.Locker {
+	client, nodes := connect(t), []rueidis.Client{connect(t), connect(t), connect(t)}
+	all := map[string][]holdfast.Locker{}
+	add := func(name string, l holdfast.Locker, err error) {
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.Close()) })
+		all[name] = append(all[name], l)
+	}
+	for range 2 {
+		r, err := rlock.New(client)
+		add("rlock", r, err)
+		f, err := fair.New(client)
+		add("fair", f, err)
+		m, err := multilock.New(nodes, multilock.WithoutRestartGuard())
+		add("multilock", m, err)
+	}
+	return all
+}
+
+// All kinds lock, wait and expire on the embedded server, with what the page says.
+func TestDocsTesting_EmbeddedServer(t *testing.T) {
+	t.Parallel()
+	for name, two := range lockers(t, embeddedRedis) {
+		fixed, err := two[0].Lock(t.Context(), name, holdfast.FixedLease(200*time.Millisecond))
+		require.NoError(t, err)
+		_, err = two[1].TryLock(t.Context(), name)
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		next, err := two[1].Lock(t.Context(), name) // when it has run out
+		require.NoError(t, err, name)
+		require.ErrorIs(t, fixed.Unlock(t.Context()), holdfast.ErrLost)
+		waiting := make(chan error, 1)
+		go func() {
+			waiting <- two[0].Do(t.Context(), name, func(context.Context) error { return nil })
+		}()
+		require.NoError(t, next.Unlock(t.Context()))
+		require.NoError(t, <-waiting, name)
+	}
+}
+
+// Each of the three settings is needed.
+func TestDocsTesting_EmbeddedServerNeedsItsSettings(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	o := rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true}
+	_, err := rueidis.NewClient(o)
+	require.ErrorContains(t, err, "TRACKING")
+	for _, single := range []bool{true, false} {
+		o.DisableCache, o.ForceSingleClient = true, single
+		client, err := rueidis.NewClient(o)
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		require.Equal(t, single, client.Mode() == rueidis.ClientModeStandalone)
+		if !single {
+			continue
+		}
+		locker, err := rlock.New(client)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, locker.Close()) })
+		lease, err := locker.Lock(t.Context(), "k", holdfast.FixedLease(100*time.Millisecond))
+		require.NoError(t, err)
+		<-lease.Done()
+		_, err = locker.TryLockFor(t.Context(), "k", 500*time.Millisecond)
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		server.FastForward(100 * time.Millisecond)
+		require.NoError(t, locker.Do(t.Context(), "k", func(context.Context) error { return nil }))
+	}
+}
+
+// docs/go-redis.md says how many connections its client has.
+func TestDocsGoRedis_Connections(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t, func(o *rueidis.ClientOption) {
+		o.ClientName, o.PipelineMultiplex, o.RingScaleEachConn = "locks", -1, 8
+		o.ReadBufferEachConn, o.WriteBufferEachConn = 32<<10, 32<<10
+	})
+	connections := func() int {
+		list := server.Do(t, "CLIENT", "LIST")
+		text, err := list.ToString()
+		require.NoError(t, err)
+		return strings.Count(text, " name=locks ")
+	}
+	locker, err := rlock.New(client)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, locker.Close()) }()
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			for j := range 50 {
+				require.NoError(t, locker.Do(t.Context(), fmt.Sprint(i, " ", j), func(context.Context) error { return nil }))
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, 1, connections())
+
+	another, err := rlock.New(server.Client(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, another.Close()) }()
+	lease, err := another.Lock(t.Context(), "k")
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	go func() { waiting <- locker.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
+	require.Eventually(t, func() bool { return connections() == 2 }, 20*time.Second, time.Millisecond)
+	require.NoError(t, lease.Unlock(t.Context()))
+	require.NoError(t, <-waiting)
+}
+
+func TestDocsTesting_RealServer(t *testing.T) {
+	t.Setenv("TEST_REDIS", redistest.Start(t).Addr())
+	locker, err := rlock.New(realRedis(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, locker.Close()) }()
+	require.NoError(t, locker.Do(t.Context(), t.Name(), func(context.Context) error { return nil }))
+}
