@@ -47,6 +47,11 @@
 // the start of that call. So no waiter believes a grant that arrives late, or that is for
 // an owner that has lost its place.
 //
+// Anybody who may publish can forge a message. So the number of a waiter's owner ends with
+// digits that only its locker can make, and a message for any other owner is ignored. Until
+// the grant, only Redis' queue has them: who can read that queue and publish to the inbox
+// can still forge a grant.
+//
 // # Which waiters are alive
 //
 // A locker with waiters sends a heartbeat five times in [WithStale], at least every 5 s,

@@ -18,6 +18,9 @@ func ParseGrant(key, message string) (Grant, bool) {
 	return grantOf(text)
 }
 
+// mostMembers is what parts/settings.lua takes.
+const mostMembers = 999
+
 // grantOf reads a grant.
 func grantOf(text string) (Grant, bool) {
 	if text == "" {
@@ -48,7 +51,7 @@ func grantOf(text string) (Grant, bool) {
 	g.Lease, g.Fence, g.FenceEnd = time.Duration(numbers[0])*time.Millisecond, numbers[1], numbers[2]
 	for rest != "" {
 		var number string
-		if number, rest, _ = strings.Cut(rest, " "); number == "" {
+		if number, rest, _ = strings.Cut(rest, " "); number == "" || len(g.Members) == mostMembers {
 			return Grant{}, false
 		}
 		g.Members = append(g.Members, client+":"+number)

@@ -35,9 +35,13 @@ func TestGrantOf(t *testing.T) {
 	g, ok = grantOf(ofA(1))
 	require.True(t, ok)
 	require.Equal(t, Grant{Owner: ofA(1)}, g)
+	g, ok = grantOf(ofA(1) + " 5000 0 0" + strings.Repeat(" 02", mostMembers))
+	require.True(t, ok)
+	require.Len(t, g.Members, mostMembers)
 	for _, bad := range []string{"", "0", "1", "x", " ", " 5000 7 9", ofA(1) + " ", ofA(1) + " 5000", ofA(1) + " 5000 7", ofA(1) + " 5000 7 ",
 		ofA(1) + " 0 7 9", ofA(1) + " -1 7 9", ofA(1) + " 5000 9 7", ofA(1) + " 5000 -1 7", ofA(1) + " 5s 7 9",
-		ofA(1) + " 5000 7 9  02", ofA(1) + " 3155760000000000 7 9", ofA(1) + " 99999999999999999999 7 9"} {
+		ofA(1) + " 5000 7 9  02", ofA(1) + " 3155760000000000 7 9", ofA(1) + " 99999999999999999999 7 9",
+		ofA(1) + " 5000 0 0" + strings.Repeat(" 02", mostMembers+1)} {
 		g, ok = grantOf(bad)
 		require.False(t, ok, bad)
 		require.Zero(t, g, bad)

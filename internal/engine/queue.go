@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/holdfast-go/holdfast/pubsub"
@@ -13,8 +14,9 @@ import (
 // it is.
 type queued struct {
 	*Engine
-	backend    Queued // the engine's; immutable
-	brief      bounds // of enters and heartbeats
+	backend    Queued   // the engine's; immutable
+	brief      bounds   // of enters and heartbeats
+	secret     [16]byte // for sign; immutable
 	heartbeats heartbeats
 }
 
@@ -22,6 +24,7 @@ func newQueued(h *Engine, backend Queued) *queued {
 	d := &queued{Engine: h, backend: backend}
 	d.brief.base = h.calls.base
 	d.brief.timeout = min(max(h.Stale/3, 100*time.Millisecond), h.calls.timeout)
+	_, _ = rand.Read(d.secret[:]) // never fails
 	d.heartbeats.queues = make(map[string]map[*queue]struct{})
 	return d
 }
@@ -218,7 +221,7 @@ func (d *queued) settle(k *keyState) {
 // register gives a ticket its owner.
 func (q *queue) register(t *ticket) {
 	if t.owner == "" {
-		t.owner = q.in.newOwner()
+		t.owner = q.in.newSignedOwner()
 	}
 	q.tickets[t.owner] = t
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -17,7 +18,8 @@ var errReplaced = errs.Lost(watchdog.ErrNotOurs)
 
 // receive handles a message in the inbox of key. It runs on the connection's reader.
 func (d *queued) receive(key, message string) {
-	if g, ok := d.backend.ParseGrant(key, message); ok {
+	if g, ok := d.backend.ParseGrant(key, message); ok && d.signed(g.Owner) {
+		g.Owner = strings.Clone(g.Owner) // the message may be large
 		d.pass(key, scripts.Passed{Grant: g}, true)
 	}
 }

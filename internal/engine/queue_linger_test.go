@@ -85,6 +85,7 @@ func TestLongOwners(t *testing.T) {
 			require.Equal(t, count >= manyEnter, len(ticket.owner) > longest, "%d of %d: %s", i, count, ticket.owner)
 			require.Regexp(t, "^"+q.in.Client+":0[0-9]+$", ticket.owner)
 			require.Same(t, ticket, q.tickets[ticket.owner])
+			require.True(t, q.in.signed(ticket.owner))
 		}
 	}
 	require.Len(t, q.tickets, 2*manyEnter-1, "all owners differ")

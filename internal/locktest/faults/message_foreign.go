@@ -1,0 +1,234 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Anybody who may publish can send messages on the channels of locks.
+
+func init() {
+	register("F12_ForeignMessagesGrantNothing", testForeignMessages)
+	registerFair("F12_ForgedGrantForAnAttempt", testForgedForAttempt)
+	registerSolo("F12_FloodOfForeignMessages", testFlood)
+}
+
+// foreign are messages that no script sends. Some look like the grant of a waiter of the
+// client of owner: of one of its first thousand owners, from which it had no other.
+func foreign(owner, held string) (all []string) {
+	all = append(all, "", "0", "1", " ", "\x00", "\xff\xfe", "for", " for ", " for k", ":", ": for k", "a:b for k", strings.Repeat("x", 1<<20))
+	client, _, _ := strings.Cut(owner, ":")
+	grant := func(owner, rest string) { all = append(all, owner+rest+" for k") }
+	for number := range 1000 {
+		grant(fmt.Sprintf("%s:0%d", client, number), " 60000 0 0")
+	}
+	for _, owner := range []string{held, client, client + ":", client + ":0", client + ":0" + strings.Repeat("1", 30), client + ":0" + strings.Repeat("1", 1<<20)} {
+		for _, rest := range []string{"", " 60000 0 0", " 60000 1 2 03 04", " -1 0 0", " 60000 2 1", " 99999999999999999999 0 0", " 60000 0 0" + strings.Repeat(" 01", 1<<18)} {
+			grant(owner, rest)
+		}
+	}
+	return all
+}
+
+// on are the channels on which the waiter for key of an owner, if it is in a queue, listens.
+func on(key, owner string) []string {
+	if owner == "" {
+		return []string{scripts.Channel(key)}
+	}
+	return []string{scripts.Channel(key), InboxOf(key, owner), scripts.Channel(key) + ":" + owner}
+}
+
+// Messages that look like anything give nobody the key, take it from nobody and cost
+// nobody its place; the next release wakes the waiters.
+func testForeignMessages(t *testing.T, d Kind) {
+	o := Options{Lease: Long, FirstLease: Long, Stale: 2 * time.Second}
+	r := newHarness(t, d, o)
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := []<-chan Acquired{GoLock(r.Locker, Bounded(t), "k")}
+	r.AwaitWaiters("k", 1)
+	owner := r.queuedFirst("k")
+	for _, l := range []holdfast.Locker{r.Locker, r.Locker, d.Open(t, r.Server.Client(t), o)} {
+		waiting = append(waiting, GoLock(l, Bounded(t), "k"))
+	}
+	r.AwaitWaiters("k", 2)
+	if d.Fair {
+		Await(t, func() bool { return len(Queued(t, r.Server, "k")) == len(waiting) })
+	}
+	places := Queued(t, r.Server, "k")
+	tried := r.counting()
+	for _, channel := range on("k", owner) {
+		for _, m := range foreign(owner, before.Owner()) {
+			Publish(t, r.Server, channel, m)
+		}
+	}
+	seen := tried("heartbeat") + 2
+	Await(t, func() bool { return d.Fair && tried("heartbeat") >= seen || !d.Fair && tried("acquire") > 0 })
+	for _, w := range waiting {
+		require.Empty(t, w, "the key is held")
+	}
+	require.NoError(t, before.Err())
+	require.Equal(t, before.Owner(), r.Owner("k"))
+	require.Zero(t, tried("clean_up"))
+	require.Equal(t, places, Queued(t, r.Server, "k"))
+
+	require.NoError(t, before.Unlock(Bounded(t)))
+	served := make(chan error)
+	for _, w := range waiting { // in any order
+		go func() {
+			a := <-w
+			if a.Err == nil {
+				a.Err = a.Lease.Unlock(Bounded(t))
+			}
+			served <- a.Err
+		}()
+	}
+	for range waiting {
+		require.NoError(t, Within(t, served))
+	}
+	r.Tidy("k")
+}
+
+// testFlood sends 10 000 messages in a second to the waiters of a key. Meanwhile the same
+// lockers lock other keys, and wait for them.
+func testFlood(t *testing.T, d Kind) {
+	const messages, keys, rounds = 10_000, 8, 20
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := GoLock(r.Locker, Bounded(t), "k")
+	r.AwaitWaiters("k", 1)
+	owner := r.queuedFirst("k")
+	var flood []string
+	for _, m := range foreign(owner, before.Owner()) {
+		if len(m) < 1<<10 { // of larger ones, a second has not so many
+			flood = append(flood, m)
+		}
+	}
+	goroutines, used := runtime.NumGoroutine(), memory()
+	ctx, cancel := context.WithCancel(Bounded(t))
+	defer cancel()
+	flooded := make(chan error, 1)
+	go func() { flooded <- publishAll(ctx, Clients(r.Server.Client(t)), on("k", owner), flood, messages) }()
+
+	served := make(chan error, keys)
+	for i := range keys {
+		go func() {
+			var err error
+			for round := 0; round < rounds && err == nil; round++ {
+				err = r.handOver(fmt.Sprint("other", i))
+			}
+			served <- err
+		}()
+	}
+	for range keys {
+		require.NoError(t, Within(t, served))
+	}
+	require.Less(t, runtime.NumGoroutine(), goroutines+100)
+	cancel()
+	require.NoError(t, Within(t, flooded))
+	require.Empty(t, waiting)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	require.Less(t, memory()-used, 16<<20)
+	r.Tidy("k")
+}
+
+// publishAll publishes at least so many messages, a hundredth of them every 10 ms, until ctx
+// ends.
+func publishAll(ctx context.Context, on []rueidis.Client, channels, messages []string, least int) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for sent := 0; sent < least || ctx.Err() == nil; sent += least / 100 {
+		for _, client := range on {
+			cmds := make(rueidis.Commands, least/100)
+			for i := range cmds {
+				verb, n := "PUBLISH", sent+i
+				if client.Mode() == rueidis.ClientModeCluster {
+					verb = "SPUBLISH"
+				}
+				cmds[i] = client.B().Arbitrary(verb).Keys(channels[n%len(channels)]).Args(messages[n%len(messages)]).Build()
+			}
+			for _, said := range client.DoMulti(context.Background(), cmds...) {
+				if err := said.Error(); err != nil {
+					return err
+				}
+			}
+		}
+		<-tick.C
+	}
+	return nil
+}
+
+// handOver has the other locker lock key, and this one wait for it and lock it. No step may
+// take 5 s.
+func (r *harness) handOver(key string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	held, err := r.Other.Lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	next := GoLock(r.Locker, ctx, key)
+	for r.Kind.Waiting(r.T, r.Server, key) != 1 && len(next) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := held.Unlock(ctx); err != nil {
+		return err
+	}
+	a := <-next
+	if a.Err != nil {
+		return a.Err
+	}
+	return a.Lease.Unlock(ctx)
+}
+
+// An attempt has been granted the key, and its reply is under way, when a message says that
+// its owner, which waits in no queue, has the key. It is not given up for that.
+func testForgedForAttempt(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	inbox := InboxOf("k", r.queuedFirst("k"))
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+
+	hook, held := Holding("acquire")
+	r.Proxy.OnReply(hook)
+	attempt := make(chan Acquired, 1)
+	go func() { // Lock would enter the queue
+		lease, err := r.Locker.TryLock(Bounded(t), "k")
+		attempt <- Acquired{Lease: lease, Err: err}
+	}()
+	Within(t, held)
+	require.Equal(t, 1, Publish(t, r.Server, inbox, r.Owner("k")+" 60000 0 0 for k"), "the inbox outlasts its last waiter")
+	next := GoLock(r.Other, Bounded(t), "k")
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
+	time.Sleep(100 * time.Millisecond) // no event tells that nothing is sent
+	r.Proxy.OnReply(nil)
+	r.Proxy.Release()
+	l := Got(t, attempt)
+	r.trustedInRedis(l)
+	require.Empty(t, next, "two holders")
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// queuedFirst is the first owner in the queue of key, if there is one.
+func (r *harness) queuedFirst(key string) string {
+	r.T.Helper()
+	if owners := Queued(r.T, r.Server, key); len(owners) > 0 {
+		return owners[0]
+	}
+	return ""
+}
