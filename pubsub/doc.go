@@ -43,7 +43,7 @@
 //   - when a channel goes astray: the server ends a shard subscription as its slot moves away, or answers SSUBSCRIBE with
 //     MOVED or CLUSTERDOWN;
 //   - when a connection is lost;
-//   - again after up to 10 ms, doubled up to 300 ms, while a channel has no place or no connection there: so listeners
+//   - again after up to 1 ms, doubled up to 300 ms, while a channel has no place or no connection there: so listeners
 //     follow a fail-over that soon after it;
 //   - after up to 1 s, doubled up to 10 s, while all is well: a master that is paused, or cut off from the other nodes,
 //     loses its slots without a word, and nobody ends a classic subscription.
@@ -72,7 +72,11 @@
 //
 //   - Connection lost (server restarted, CLIENT KILL, slow listener dropped by client-output-buffer-limit): all live
 //     listeners are woken at once and find Live false. The loop connects again, at once if the connection had stood for
-//     100 ms, else after up to 10 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
+//     100 ms, else after up to 1 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
+//   - Server away: a connection that nobody takes costs the server nothing, so the next one is tried after a twelfth of the
+//     time for which it has been away, at most after 50 ms.
+//   - Server loads its data: it would take subscriptions, but serves nobody. Channels are subscribed when it has loaded; the
+//     loop asks for that (PING) as often as above.
 //   - A Sentinel's client goes over to another master: within 100 ms the connection is replaced by one to that master, also
 //     where the old one lives on as a replica. PUBLISH counts no listener there.
 //   - Server silent (paused, half-open connection): a command that is not answered within 2 s gives the connection up.
@@ -81,7 +85,7 @@
 //   - Refused for good (wrong password, user without the right, client closed): a connection is tried again after 2.5–5 s.
 //     A channel that the user may not hear does not keep the others from being subscribed and is asked for again after
 //     2.5–5 s. Its listeners never become live while that lasts.
-//   - Server answers BUSY while a script blocks it: commands are repeated after up to 10 ms, doubled up to 1 s; live channels
+//   - Server answers BUSY while a script blocks it: commands are repeated after up to 1 ms, doubled up to 1 s; live channels
 //     stay live. While it does not even answer that (busy-reply-threshold, 5 s by default) it counts as silent. With a
 //     threshold below 4 s rueidis v1.0.79 may panic when a script begins to block within the round trip before an
 //     UNSUBSCRIBE, and likewise when the server begins to answer MISCONF or MASTERDOWN then.

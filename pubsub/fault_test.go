@@ -82,7 +82,9 @@ func TestF11_AtOnceIsOnce(t *testing.T) {
 		}
 	})
 	const stood = 300 * time.Millisecond // longer than a server takes to die, that may take a connection meanwhile
-	s := open(t, client, withPace(func(p *pace) { p.first, p.most, p.stood = time.Hour, time.Hour, stood }))
+	s := open(t, client, withPace(func(p *pace) {
+		p.first, p.most, p.away, p.long, p.stood = time.Hour, time.Hour, time.Hour, time.Hour, stood
+	}))
 	sub := s.Subscribe("a")
 	awaitLive(t, sub)
 	time.Sleep(stood * 4 / 3)
@@ -92,6 +94,54 @@ func TestF11_AtOnceIsOnce(t *testing.T) {
 	srv.Restart()
 	require.Never(t, func() bool { return sub.State().Live }, 100*time.Millisecond, 5*time.Millisecond)
 	require.Equal(t, before+1, dials.Load())
+}
+
+// A server that takes no connections is asked often, however long it has been away: that costs it nothing.
+func TestF35_ServerAwayIsAskedOften(t *testing.T) {
+	srv := redistest.Start(t)
+	proxy := redistest.NewProxy(t, srv.Addr())
+	client := srv.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })
+	const stood = 50 * time.Millisecond
+	s := open(t, client, withPace(func(p *pace) { p.first, p.most, p.stood = time.Hour, time.Hour, stood }))
+	sub := s.Subscribe("a")
+	awaitLive(t, sub)
+	time.Sleep(2 * stood)
+	proxy.Refuse(true)
+	proxy.Cut()
+	await(t, sub, "told of the loss", func(st State) bool { return !st.Live })
+	time.Sleep(10 * defaultPace.long)
+	proxy.Refuse(false)
+	again(t, sub, 1)
+}
+
+// Its pauses are a sixteenth of its absence, up to a bound.
+func TestF35_PausesGrowWithTheAbsence(t *testing.T) {
+	b := defaultPace.redial()
+	for away := time.Duration(0); away < 2*time.Second; {
+		pause := b.next()
+		require.GreaterOrEqual(t, pause, b.last/2)
+		require.LessOrEqual(t, b.last, min(b.first+away/7, b.most))
+		away += pause
+	}
+	require.Equal(t, b.most, b.last)
+}
+
+// A subscription is live when the server serves: while it loads it would take one.
+func TestF28_NotLiveWhileLoading(t *testing.T) {
+	srv := redistest.Start(t, "--key-load-delay", "200", "--enable-debug-command", "local",
+		"--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024")
+	s := open(t, srv.Client(t))
+	sub := s.Subscribe("a")
+	awaitLive(t, sub)
+	srv.Do(t, "DEBUG", "POPULATE", "100000")
+	srv.Do(t, "SAVE")
+	srv.Restart() // it would load for 20 s
+	late := s.Subscribe("b")
+	require.Never(t, func() bool { return sub.State().Live || late.State().Live }, 300*time.Millisecond, 10*time.Millisecond)
+	_, err := srv.TryDo("CONFIG", "SET", "key-load-delay", "0")
+	require.NoError(t, err)
+	again(t, sub, 1)
+	awaitLive(t, late)
 }
 
 // A listener is told of the loss itself, not only of the new subscription.

@@ -82,6 +82,22 @@ func (l *link) keep(n *node) {
 	}
 }
 
+// loaded returns when the server no longer loads its data. It would take a subscription before that, but a live listener
+// may believe that the server serves.
+func (l *link) loaded() error {
+	for again := l.pace.redial(); ; sleep(l.ctx, again.next()) {
+		switch err := l.ping(); {
+		case err != nil && !isReply(err):
+			return err
+		case !hasCode(err, "LOADING"):
+			return nil
+		}
+	}
+}
+
+// ping is not B().Ping(): rueidis repeats that one by itself while the server is loading.
+func (l *link) ping() error { return l.do(l.client.B().Arbitrary("PING").Build()) }
+
 // subscribe subscribes all names and returns an answer for each. Classic channels go with one SUBSCRIBE, which the server
 // accepts or refuses as a whole; it returns when the server has answered for the first, and the other acknowledgements
 // follow. If the user may not hear one of them, or they are sharded and so of many slots, each has a command of its own.
@@ -123,8 +139,7 @@ func (l *link) each(names []string, command func(name string) rueidis.Completed)
 // default) after it. Until then the UNSUBSCRIBE is answered or the connection closed: pace.answer and the second that
 // rueidis takes to close. The other two may still come within that one round trip.
 func (l *link) unsubscribe(names []string) error {
-	// Not B().Ping(): rueidis repeats that one by itself while the server is loading.
-	if err := l.do(l.client.B().Arbitrary("PING").Build()); err != nil && (!isReply(err) || passing(err)) {
+	if err := l.ping(); err != nil && (!isReply(err) || passing(err)) {
 		return err
 	}
 	if !l.sharded {

@@ -1,10 +1,12 @@
 package pubsub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -19,7 +21,7 @@ const batch = 200
 // run is the loop: it owns the connection and makes the server's subscriptions follow the wanted ones, until the end of
 // the node.
 func (n *node) run() {
-	retry := backoff{first: n.s.pace.first, most: n.s.pace.most}
+	retry, redial := n.s.pace.retry(), n.s.pace.redial()
 	for n.awaitWork() {
 		l := n.dial()
 		began, err := n.serve(l)
@@ -30,8 +32,10 @@ func (n *node) run() {
 		switch {
 		case lasting(err):
 			wait = jitter(n.s.pace.refused)
+		case unreachable(err):
+			wait = redial.next()
 		case time.Since(began) > n.s.pace.stood:
-			retry.last = 0
+			retry.last, redial.last = 0, 0
 		default:
 			wait = retry.next()
 		}
@@ -82,7 +86,10 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 	n.s.mu.Lock()
 	n.up = true
 	n.s.mu.Unlock()
-	retry := backoff{first: n.s.pace.first, most: n.s.pace.most}
+	if err := l.loaded(); err != nil {
+		return began, cmp.Or(context.Cause(l.ctx), err)
+	}
+	retry := n.s.pace.retry()
 	var outcasts []string      // refused channels
 	var again <-chan time.Time // when to ask for them once more
 	for {
@@ -208,13 +215,19 @@ func lasting(err error) bool {
 	return errors.Is(err, rueidis.ErrClosing) || hasCode(err, "WRONGPASS", "NOAUTH", "NOPERM", "AUTH ")
 }
 
-// backoff yields growing delays with jitter.
+// unreachable tells whether nobody took the connection: trying again costs the server nothing.
+func unreachable(err error) bool {
+	op := (*net.OpError)(nil)
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// backoff yields growing delays with jitter: each is longer by an nth of the last; with n = 1 they double.
 type backoff struct {
-	first, most, last time.Duration
+	first, most, n, last time.Duration
 }
 
 func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, b.first), b.most)
+	b.last = min(max(b.last+b.last/b.n, b.first), b.most)
 	return jitter(b.last)
 }
 

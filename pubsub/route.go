@@ -32,7 +32,7 @@ func (s *Subscriber) stray() { fill(s.strayed) }
 // a channel strays, again and again until all have found their places, and now and then after that: a node that has lost
 // its slots may be paused or cut off from the others, and tells nobody.
 func (s *Subscriber) route() {
-	unsettled, settled := backoff{first: s.pace.first, most: s.pace.unsettled}, backoff{first: s.pace.most, most: s.pace.settled}
+	unsettled, settled := backoff{first: s.pace.first, most: s.pace.unsettled, n: 1}, backoff{first: s.pace.most, most: s.pace.settled, n: 1}
 	for s.ctx.Err() == nil {
 		s.learn()
 		moved, all := s.place()

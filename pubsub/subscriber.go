@@ -39,6 +39,7 @@ type Subscriber struct {
 // pace holds the delays of the loop.
 type pace struct {
 	first, most time.Duration // back-off after a failure: doubles from first to most
+	away, long  time.Duration // back-off while the server is away: grows from away to long, and is a sixteenth of its absence
 	stood       time.Duration // after a connection that lasted longer, the first try is at once
 	refused     time.Duration // back-off after a refusal that only an operator can lift
 	answer      time.Duration // longest wait for the answer to a command
@@ -50,8 +51,10 @@ type pace struct {
 
 // answer is bounded by Redis' busy-reply-threshold: see (*link).unsubscribe.
 var defaultPace = pace{
-	first:     10 * time.Millisecond,
+	first:     time.Millisecond,
 	most:      time.Second,
+	away:      time.Millisecond,
+	long:      50 * time.Millisecond,
 	stood:     100 * time.Millisecond,
 	refused:   5 * time.Second,
 	answer:    2 * time.Second,
@@ -60,6 +63,9 @@ var defaultPace = pace{
 	unsettled: 300 * time.Millisecond,
 	settled:   10 * time.Second,
 }
+
+func (p pace) retry() backoff  { return backoff{first: p.first, most: p.most, n: 1} }
+func (p pace) redial() backoff { return backoff{first: p.away, most: p.long, n: 16} }
 
 // New returns a Subscriber on client, which must not be nil, stays the caller's and may be shared. No I/O is done and no
 // goroutine is started before the first Subscribe. From then on the Subscriber takes one dedicated connection of the
