@@ -7,12 +7,12 @@ import (
 )
 
 // backoff is the delay between attempts that Redis did not answer: it doubles
-// from 10 ms to a tenth of a lease (at most a second), and half of it is random,
+// from 1 ms to a tenth of a lease (at most a second), and half of it is random,
 // so that lockers that failed together do not come back together.
 type backoff struct{ last time.Duration }
 
 func (b *backoff) next(lease time.Duration) time.Duration {
-	const least, most = 10 * time.Millisecond, time.Second
+	const least, most = time.Millisecond, time.Second
 	b.last = min(max(2*b.last, least), max(min(lease/10, most), least))
 	return b.last/2 + rand.N(b.last/2)
 }

@@ -317,7 +317,7 @@ func (q *queue) run() {
 func (q *queue) checkInbox(now time.Time) {
 	inbox := q.inbox.State()
 	if inbox.Epoch != q.epoch {
-		q.epoch = inbox.Epoch
+		q.epoch, q.pause = inbox.Epoch, time.Time{} // Redis is back
 		if q.ready {
 			q.due = now
 		}

@@ -186,7 +186,7 @@ func (r *racing) lead(k *keyState) {
 			}
 		}
 		if a.err != nil {
-			sleep(p.retry.next(r.Lease), p.poke)
+			r.pause(p, k.name, seen)
 		}
 	}
 }
@@ -250,6 +250,25 @@ func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 	k.serve(k.first(), result{lease: lease})
 	r.end(k)
 	return true
+}
+
+// pause sleeps after a failed attempt. A new subscription ends the sleep: Redis is back. Only
+// the subscriptions' one connection looks for it often, however many keys have waiters.
+func (r *racing) pause(p *race, key string, before pubsub.State) {
+	if p.sub == nil {
+		p.sub = r.backend.Subscribe(key)
+	}
+	timer := time.NewTimer(p.retry.next(r.Lease))
+	defer timer.Stop()
+	for p.seen().Epoch == before.Epoch {
+		select {
+		case <-p.sub.Wake():
+		case <-p.poke:
+			return
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 // probeWithoutMessages is how often a loop tries while its subscription is not live.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -221,4 +222,24 @@ type TellingContext struct {
 func (c *TellingContext) Done() <-chan struct{} {
 	c.once.Do(func() { close(c.Waiting) })
 	return c.Context.Done()
+}
+
+// ScriptCalls is how many scripts Redis was asked for since it was started or its
+// statistics were reset: of several nodes, the least that a quorum was asked for, as
+// one that is found back late has missed some.
+func ScriptCalls(t *testing.T, s Topology) int {
+	var all []int
+	for _, one := range s {
+		m := one.Do(t, "INFO", "commandstats")
+		text, err := m.ToString()
+		require.NoError(t, err)
+		sum := 0
+		for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(text, -1) {
+			n, err := strconv.Atoi(calls[1])
+			require.NoError(t, err)
+			sum += n
+		}
+		all = append(all, sum)
+	}
+	return SeenByMost(all)
 }

@@ -104,6 +104,14 @@ func (n *node) observe(err error) {
 	}
 }
 
+// back notes that the node is not away, or no longer. Whether its next call is answered is open.
+func (n *node) back() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.silent = 0
+	n.gone.Store(false)
+}
+
 // call makes one call to a node. It returns when ctx ends, even while rueidis waits for a dial
 // (which it cannot if the node has just answered).
 func call[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (value T, err error) {

@@ -9,26 +9,39 @@ import (
 // subscription combines the subscriptions to the releases of a key on all nodes.
 type subscription struct {
 	wake  chan struct{}
-	parts []*pubsub.Subscription
+	parts []nodeSubscription
 	need  int
+}
+
+// nodeSubscription is the one on one node.
+type nodeSubscription struct {
+	*pubsub.Subscription
+	node  *node
+	epoch uint64 // as last seen
 }
 
 // Subscribe subscribes to the releases of key on all nodes.
 func (q *Quorum) Subscribe(key string) engine.Subscription {
 	s := &subscription{wake: make(chan struct{}, 1), need: q.lostAt()}
 	for _, n := range q.nodes {
-		s.parts = append(s.parts, n.subscriber.SubscribeOn(scripts.Channel(key), s.wake))
+		s.parts = append(s.parts, nodeSubscription{n.subscriber.SubscribeOn(scripts.Channel(key), s.wake), n, 0})
 	}
 	return s
 }
 
 // State is Live when no release can be missed: a quorum of nodes publishes a release, and then
 // at least one of them has a live subscription. Messages of one release from several nodes
-// count once. But each is a reason for a probe, as the earlier nodes may have been too few.
+// count once. But each is a reason for a probe, as the earlier nodes may have been too few. A
+// node that has confirmed a subscription is not away.
 func (s *subscription) State() (all pubsub.State) {
 	live := 0
-	for _, part := range s.parts {
+	for i := range s.parts {
+		part := &s.parts[i]
 		one := part.State()
+		if one.Epoch > part.epoch {
+			part.epoch = one.Epoch
+			part.node.back()
+		}
 		if one.Live {
 			live++
 		}

@@ -2,8 +2,6 @@ package faults
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -30,6 +28,8 @@ func init() {
 		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Locker, r.Server.Kill, r.Server.Restart, 15)
 	})
+	register("F35_ServedAtOnce", testServedAtOnce)
+	register("F35_AnswersButServesNobody", testServesNobody)
 }
 
 // awayOptions have a lease that is renewed in time even on a slow machine; several
@@ -84,27 +84,85 @@ func testAllAway(r *harness, waiter holdfast.Locker, leave, comeBack func(), mos
 		require.NoError(t, <-w)
 	}
 	<-second
-	sent := scriptCalls(t, r.Server)
+	sent := ScriptCalls(t, r.Server)
 	require.GreaterOrEqual(t, sent, 2*keys/50) // a quorum takes and releases up to 50 keys with one call
 	require.LessOrEqual(t, sent, most*keys)
 }
 
-// scriptCalls is how many scripts Redis was asked for since it was started or its
-// statistics were reset: of several nodes, the least that a quorum was asked for, as
-// one that is found back late has missed some.
-func scriptCalls(t *testing.T, s Topology) int {
-	var all []int
-	for _, one := range s {
-		m := one.Do(t, "INFO", "commandstats")
-		text, err := m.ToString()
-		require.NoError(t, err)
-		sum := 0
-		for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(text, -1) {
-			n, err := strconv.Atoi(calls[1])
-			require.NoError(t, err)
-			sum += n
+// Waiters are served as soon as Redis is back, whether they waited before or came while it
+// was away. By then their own attempts are half a second apart, or more.
+func testServedAtOnce(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, MaxOutage: ptr(Long)})
+	var took time.Duration
+	for range 3 { // the machine may stand still
+		if took = r.servedAfter(40); took < 300*time.Millisecond {
+			return
 		}
-		all = append(all, sum)
 	}
-	return SeenByMost(all)
+	require.FailNow(t, "three quarters of the waiters were served after", took)
+}
+
+// servedAfter cuts waiters of many keys off for some seconds. It returns how long three
+// quarters of them then waited for the keys, which are free by then.
+func (r *harness) servedAfter(keys int) time.Duration {
+	t := r.T
+	key := func(i int) string { return fmt.Sprint("key", i) }
+	served := make(chan time.Time, keys)
+	wait := func(i int) {
+		l, err := r.Locker.Lock(Bounded(t), key(i))
+		served <- time.Now()
+		if err == nil {
+			err = l.Unlock(Bounded(t))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	var held []*holdfast.Lease
+	for i := range keys / 2 {
+		held = append(held, Lock(t, r.Other, Bounded(t), key(i)))
+		go wait(i)
+		r.AwaitWaiters(key(i), 1)
+	}
+	r.Proxy.Refuse(true)
+	r.Proxy.Cut()
+	for i := keys / 2; i < keys; i++ {
+		go wait(i)
+	}
+	for _, l := range held {
+		require.NoError(t, l.Unlock(Bounded(t)))
+	}
+	time.Sleep(3 * time.Second)
+	back := time.Now()
+	r.Proxy.Refuse(false)
+	var took time.Duration
+	for i := range keys {
+		if at := Within(t, served); i == keys*3/4 {
+			took = at.Sub(back)
+		}
+	}
+	for i := range keys {
+		r.Tidy(key(i))
+	}
+	return took
+}
+
+// A Redis that answers, and serves nobody, is asked by each waiter ever more rarely.
+func testServesNobody(t *testing.T, d Kind) {
+	const keys, most = 20, 15
+	r := newHarness(t, d, Options{Lease: Long, MaxOutage: ptr(Long)})
+	r.Server.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	r.Server.Do(t, "CONFIG", "RESETSTAT")
+	var waits []<-chan Acquired
+	for i := range keys {
+		waits = append(waits, GoLock(r.Locker, Bounded(t), fmt.Sprint("key", i)))
+	}
+	time.Sleep(time.Second)
+	sent := ScriptCalls(t, r.Server)
+	require.Greater(t, sent, 0)
+	require.LessOrEqual(t, sent, most*keys)
+	r.Server.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	for _, w := range waits {
+		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+	}
 }

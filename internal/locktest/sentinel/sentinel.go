@@ -30,6 +30,7 @@ func Run(t *testing.T, d Kind) {
 	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).Failover) })
 	t.Run("F25_MasterHangs", func(t *testing.T) { testHangs(t, d) })
 	t.Run("F25_LastWriteLost", func(t *testing.T) { testLastWriteLost(t, d) })
+	t.Run("F35_ManyWaiters", func(t *testing.T) { testManyWaiters(t, d) })
 	t.Run("F27_MissedSwitch", func(t *testing.T) { testMissedSwitch(t, d) })
 }
 
@@ -234,6 +235,34 @@ func testLastWriteLost(t *testing.T, d Kind) {
 	require.Less(t, time.Since(switched), lease/3+prompt)
 	RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
 	require.NoError(t, next.Unlock(Bounded(t)))
+}
+
+// The next master knows no holds of many keys, each of which has a waiter: all are served, and
+// the calls are at most so many for each key. There is no stampede.
+func testManyWaiters(t *testing.T, d Kind) {
+	const keys, most = 100, 10
+	s := redistest.StartSentinel(t)
+	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
+	key := func(i int) string { return fmt.Sprint("key:", i) }
+	replicated(t, s)
+	s.HoldReplication(t, true)
+	var waits []<-chan Acquired
+	for i := range keys {
+		Lock(t, holder, Bounded(t), key(i))
+		waits = append(waits, GoLock(other, Bounded(t), key(i)))
+	}
+	for i := range keys {
+		Await(t, func() bool { return d.Waiting(t, s.Master(), key(i)) == 1 })
+	}
+	master := s.AwaitMaster(t, s.KillMaster())
+	second := time.After(time.Second)
+	for _, w := range waits {
+		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+	}
+	<-second
+	sent := ScriptCalls(t, Topology{master})
+	require.GreaterOrEqual(t, sent, 2) // waiters share calls
+	require.LessOrEqual(t, sent, most*keys)
 }
 
 // A client that missed the switch stays on the old master, which refuses it as a replica,
