@@ -170,15 +170,19 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 	redistest.NeedRedis7(t, "it has no shard channels")
 	c := redistest.StartCluster(t, 2, 0)
 	masters := c.Masters(t)
-	for _, s := range masters {
-		s.Do(t, aclUser(t, ofFair, ofCluster)...)
-	}
 	kinds := maps.Clone(onOneRedis)
 	kinds["fair without shard channels"] = func(c rueidis.Client) (holdfast.Locker, error) {
 		return fair.New(c, fair.WithLease(shortLease), fair.WithStale(time.Second), fair.WithShardedPubSub(false))
 	}
 	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
+			user := aclUser(t, ofFair, ofCluster)
+			if strings.HasPrefix(name, "rlock") {
+				user = append(user, "-pubsub|numsub")
+			}
+			for _, s := range masters {
+				s.Do(t, user...)
+			}
 			here, there := openTwo(t, open, c.Client(t, asShop), c.Client(t, asShop))
 			key := "sku:{42} " + name
 			slot := c.Slot(t, key)
