@@ -31,7 +31,7 @@ test-servers: ## Run the locks on Redis 6.2, on the redis-server of the PATH and
 		for server in redis-server "$$2"; do on $$server "./scripts ./pubsub ./rlock ./fair ./internal/quorum ./multilock"; done; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
-test-interop: ## Run Go and Java side by side on one Redis, with the real Redisson; installs Java 17 and Maven if they are missing
+test-interop: ## Run Go and Java side by side, with the real Redisson; installs Java 17 and Maven if they are missing
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
 	@hack/install.sh javac mvn || { [ "$$CI" != true ] && echo "tests that need Java 17 and Maven are skipped"; }

@@ -56,6 +56,7 @@ const (
 // options are those of an agent; zero fields leave the default. The Java agent
 // takes the lease only.
 type options struct {
+	Sharded    *bool
 	Lease      time.Duration
 	Handover   *time.Duration
 	Stale      time.Duration
@@ -81,8 +82,8 @@ const (
 	inJava = "Java"
 )
 
-// startAgent starts an agent on the Redis at addr. It is killed when the test ends.
-func startAgent(t testing.TB, lang, addr string, o options) *agent {
+// startAgent starts an agent on a Redis. It is killed when the test ends.
+func startAgent(t testing.TB, lang, addrs string, o options) *agent {
 	t.Helper()
 	a := &agent{lang: lang, done: make(chan struct{}), pending: map[int64]chan<- answer{}}
 	if lang == inJava {
@@ -91,12 +92,12 @@ func startAgent(t testing.TB, lang, addr string, o options) *agent {
 			lease = 30 * time.Second // Redisson's default
 		}
 		a.cmd = exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m",
-			"-jar", jar, addr, strconv.FormatInt(lease.Milliseconds(), 10))
+			"-jar", jar, addrs, strconv.FormatInt(lease.Milliseconds(), 10))
 	} else {
 		a.cmd = exec.Command(os.Args[0])
 		text, err := json.Marshal(o)
 		require.NoError(t, err)
-		a.cmd.Env = append(os.Environ(), goAgentEnv+"="+addr, goAgentOptions+"="+string(text),
+		a.cmd.Env = append(os.Environ(), goAgentEnv+"="+addrs, goAgentOptions+"="+string(text),
 			"GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	}
 	a.cmd.Stderr = &a.errs
@@ -215,19 +216,19 @@ func (a *agent) kill() {
 }
 
 // start starts a server and an agent in each of the languages named.
-func start(t testing.TB, o options, langs ...string) (*redistest.Server, []*agent) {
+func start(t testing.TB, o options, langs ...string) (redis, []*agent) {
 	t.Helper()
 	needJava(t)
-	s := redistest.Start(t)
+	s := one(redistest.Start(t))
 	return s, startOn(t, s, o, langs...)
 }
 
-// startOn starts agents on a server. They start at the same time.
-func startOn(t testing.TB, s *redistest.Server, o options, langs ...string) []*agent {
+// startOn starts agents on a Redis. They start at the same time.
+func startOn(t testing.TB, s redis, o options, langs ...string) []*agent {
 	t.Helper()
 	var all []*agent
 	for _, lang := range langs {
-		all = append(all, startAgent(t, lang, s.Addr(), o))
+		all = append(all, startAgent(t, lang, s.addrs, o))
 	}
 	for _, a := range all {
 		a.ready(t)

@@ -1,6 +1,6 @@
 // Package interop proves that a Go process and a Java process share one lock: its tests drive
-// programs in both languages, the Java one with the real Redisson, on one Redis. It has only
-// tests.
+// programs in both languages, the Java one with the real Redisson, on one Redis and on a Redis
+// Cluster. It has only tests.
 //
 // Such a program is an agent. It reads commands as lines of JSON on its standard input, and
 // answers each with a line on its standard output. The Go agent is the test binary, started

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // The shape of an exclusion run: four processes of each language, each at plain and
@@ -23,26 +22,31 @@ const (
 	exclusionAgents  = 4
 	exclusionThreads = 2 // of a process, at each kind of lock
 	exclusionTime    = 30 * time.Second
+	clusterTime      = 10 * time.Second // of that on a Redis Cluster
 )
 
 var (
-	plainKeys        = []string{"plain0", "plain1", "plain2"}
-	fairKeys         = []string{"fair0", "fair1"}
+	// On a Redis Cluster of three, each master has one of each kind.
+	plainKeys        = []string{"plain0", "plain1", "{b}plain2"}
+	fairKeys         = []string{"fair0", "fair{a}1", "{b}fair2"}
 	exclusionOptions = options{Lease: time.Second, Stale: 400 * time.Millisecond, FirstLease: 400 * time.Millisecond}
 )
 
 // G1 over both languages, while processes are killed and stopped at random: no two
 // hold a lock at once, by their own clocks and by a counter in Redis, and tokens
 // grow. EXCLUSION_TIME sets for how long.
-func TestG1_Exclusion(t *testing.T) {
-	needJava(t)
+func TestG1_Exclusion(t *testing.T) { onServerAndCluster(t, testExclusion) }
+
+func testExclusion(t *testing.T, s redis) {
 	length := exclusionTime
-	if s := os.Getenv("EXCLUSION_TIME"); s != "" {
+	if s.clustered() {
+		length = clusterTime
+	}
+	if wanted := os.Getenv("EXCLUSION_TIME"); wanted != "" {
 		var err error
-		length, err = time.ParseDuration(s)
+		length, err = time.ParseDuration(wanted)
 		require.NoError(t, err, "EXCLUSION_TIME")
 	}
-	s := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "records")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	var all []*victim
@@ -87,7 +91,11 @@ func TestG1_Exclusion(t *testing.T) {
 	run := readRecords(t, string(data), died)
 	holds := map[string]int{}
 	for id, h := range run.holds {
-		holds[langOf(id)+" "+strings.TrimRight(h.key, "0123456789")]++
+		kind := "plain"
+		if slices.Contains(fairKeys, h.key) {
+			kind = "fair"
+		}
+		holds[langOf(id)+" "+kind]++
 	}
 	t.Logf("holds %v, lost %v, faults %v", holds, run.lost, faults)
 	require.Empty(t, run.overlaps(), "two holders")
@@ -106,7 +114,7 @@ func TestG1_Exclusion(t *testing.T) {
 // victim is the place of one process of a run. One goroutine's own, by turns.
 type victim struct {
 	t       *testing.T
-	s       *redistest.Server
+	s       redis
 	file    string
 	lang    string
 	place   int
@@ -125,7 +133,7 @@ func (v *victim) launch() {
 	if none := time.Duration(0); v.place < exclusionAgents/2 {
 		o.Handover = &none
 	}
-	v.agent = startAgent(v.t, v.lang, v.s.Addr(), o)
+	v.agent = startAgent(v.t, v.lang, v.s.addrs, o)
 }
 
 // begin has the process work; it need not be up yet.
@@ -143,11 +151,12 @@ func (v *victim) begin() {
 
 // suffer kills and stops the process by turns, Java less often, as it takes seconds
 // to come back. A stop is sometimes longer than the lease, so that it loses its locks.
+// One process of each language is killed first.
 func (v *victim) suffer(end time.Time) {
 	for time.Now().Before(end) {
 		time.Sleep(upTo(3 * time.Second))
 		pause := upTo(exclusionOptions.Lease * 3 / 2)
-		if one := map[string]int{inGo: 4, inJava: 8}[v.lang]; rand.IntN(one) > 0 {
+		if one := map[string]int{inGo: 4, inJava: 8}[v.lang]; rand.IntN(one) > 0 && (v.place > 0 || v.starts > 1) {
 			v.agent.pause()
 			time.Sleep(pause)
 			v.agent.resume()

@@ -6,15 +6,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // deadQueue is a fair lock that is held, with a head to which something happens and
 // four behind it.
 type deadQueue struct {
 	*testing.T
-	s      *redistest.Server
+	s      redis
 	holder hand
 	head   hand
 	wait   <-chan answer // the head's
@@ -42,7 +40,7 @@ func deadHeads(t *testing.T, run func(t *testing.T, head *agent, queues []deadQu
 	}
 }
 
-func newDeadQueue(t *testing.T, s *redistest.Server, key string, holder, head, next, last *agent) deadQueue {
+func newDeadQueue(t *testing.T, s redis, key string, holder, head, next, last *agent) deadQueue {
 	d := deadQueue{T: t, s: s}
 	d.holder = holder.hand(t, key+" holder", "fair", key)
 	d.holder.lock()

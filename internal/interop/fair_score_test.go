@@ -12,12 +12,12 @@ import (
 
 // score is how far the score of an owner lies ahead of the server's clock: when it
 // has passed, Java takes the owner for dead.
-func score(t testing.TB, s *redistest.Server, key, owner string) time.Duration {
+func score(t testing.TB, s redis, key, owner string) time.Duration {
 	t.Helper()
-	m := s.Do(t, "ZSCORE", scoresOf(key), owner)
+	m := s.of(t, key).Do(t, "ZSCORE", scoresOf(key), owner)
 	at, err := m.AsFloat64()
 	require.NoError(t, err)
-	return time.Duration(at*1e6) - time.Duration(serverTime(t, s).UnixNano())
+	return time.Duration(at*1e6) - time.Duration(serverTime(t, s.of(t, key)).UnixNano())
 }
 
 func serverTime(t testing.TB, s *redistest.Server) time.Time {
@@ -79,8 +79,9 @@ func TestFair_ClocksDiffer(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"Ahead": 20 * time.Second, "Behind": -15 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.StartWithClock(t)
-			s.SetClock(ahead, 1)
+			server := redistest.StartWithClock(t)
+			server.SetClock(ahead, 1)
+			s := one(server)
 			agents := startOn(t, s, longLeases, twoAgents...)
 			for i, a := range agents {
 				key := "k" + strconv.Itoa(i)

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // mixedThreads is how many of each language wait in one queue.
@@ -20,7 +18,7 @@ const mixedThreads = 8
 // line is the waiters of a fair lock, in the order in which they entered.
 type line struct {
 	t     testing.TB
-	s     *redistest.Server
+	s     redis
 	ahead int // others in the queue before them
 	hands []hand
 	waits []<-chan answer
@@ -62,6 +60,10 @@ func fairHands(t testing.TB, a *agent, key string, n int) (all []hand) {
 // Eight and eight in one queue are served in the order in which they came.
 func TestFair_Mixed(t *testing.T) {
 	s, agents := start(t, longLeases, twoAgents...)
+	testMixed(t, s, agents)
+}
+
+func testMixed(t *testing.T, s redis, agents []*agent) {
 	for _, lang := range []int{0, 1} {
 		for range 3 {
 			key := fmt.Sprintf("%s-%d", t.Name(), rand.Uint64())
@@ -82,13 +84,13 @@ func TestFair_Mixed(t *testing.T) {
 
 // Eight and eight that come again and again: the order is kept, no waiter loses a place
 // and none starves, by all that Redis does.
-func TestFair_Cycles(t *testing.T) {
+func TestFair_Cycles(t *testing.T) { onServerAndCluster(t, testCycles) }
+
+func testCycles(t *testing.T, s redis) {
 	none := time.Duration(0)
-	needJava(t)
-	s := redistest.Start(t)
 	agents := startOn(t, s, options{Handover: &none}, inGo, inJava, inGo, inJava)
 	o := newOrder("k")
-	seen := s.Monitor(t, o.see)
+	seen := s.of(t, "k").Monitor(t, o.see)
 	file := filepath.Join(t.TempDir(), "records")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	var working []<-chan answer

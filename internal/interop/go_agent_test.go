@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,30 +19,30 @@ import (
 )
 
 const (
-	goAgentEnv     = "HOLDFAST_INTEROP_AGENT" // in a Go agent: the address of Redis
+	goAgentEnv     = "HOLDFAST_INTEROP_AGENT" // in a Go agent: the addresses of Redis
 	goAgentOptions = "HOLDFAST_INTEROP_OPTIONS"
 )
 
 // runGoAgent is called first in TestMain. In a Go agent it carries out commands
 // until its input ends, and ends the process; else it does nothing.
 func runGoAgent() {
-	addr := os.Getenv(goAgentEnv)
-	if addr == "" {
+	addrs := os.Getenv(goAgentEnv)
+	if addrs == "" {
 		return
 	}
-	if err := goAgentMain(addr, os.Getenv(goAgentOptions)); err != nil {
+	if err := goAgentMain(addrs, os.Getenv(goAgentOptions)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func goAgentMain(addr, opts string) error {
+func goAgentMain(addrs, opts string) error {
 	var o options
 	if err := json.Unmarshal([]byte(opts), &o); err != nil {
 		return err
 	}
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: strings.Split(addrs, ","), DisableCache: true})
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,9 @@ func openKinds(client rueidis.Client, o options) (map[string]holdfast.Locker, er
 	if o.FirstLease != 0 {
 		inOrder = append(inOrder, fair.WithFirstLease(o.FirstLease))
 	}
+	if o.Sharded != nil {
+		plain, inOrder = append(plain, rlock.WithShardedPubSub(*o.Sharded)), append(inOrder, fair.WithShardedPubSub(*o.Sharded))
+	}
 	kinds := map[string]holdfast.Locker{}
 	for kind, more := range map[string][]rlock.Option{
 		"plain":  nil,

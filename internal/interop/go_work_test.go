@@ -103,7 +103,7 @@ return redis.call('INCRBY', KEYS[2], ARGV[2])
 // visit returns the count of visits of the section, or -1 if it is not known that
 // the lease still stands.
 func (w *goWork) visit(l *holdfast.Lease, key, add string) int64 {
-	n, err := visits.Exec(context.Background(), w.client, []string{key, "visits:" + key}, []string{l.Owner(), add}).AsInt64()
+	n, err := visits.Exec(context.Background(), w.client, []string{key, named("visits", key)}, []string{l.Owner(), add}).AsInt64()
 	if err != nil || l.Err() != nil {
 		return -1
 	}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // hand is one thread of an agent at one lock.
@@ -141,25 +139,25 @@ func queueOf(key string) string   { return named("redisson_lock_queue", key) }
 func scoresOf(key string) string  { return named("redisson_lock_timeout", key) }
 func tokenOf(key string) string   { return named("redisson_lock_token", key) }
 
-// number runs a command that answers with one.
-func number(t testing.TB, s *redistest.Server, args ...string) int64 {
+// number runs a command that answers with one, and whose first argument is a key.
+func number(t testing.TB, s redis, args ...string) int64 {
 	t.Helper()
-	m := s.Do(t, args...)
+	m := s.of(t, args[1]).Do(t, args...)
 	n, err := m.AsInt64()
 	require.NoError(t, err, args)
 	return n
 }
 
 // listening is how many clients listen for the release of a plain lock.
-func listening(t testing.TB, s *redistest.Server, key string) int64 {
+func listening(t testing.TB, s redis, key string) int64 {
 	t.Helper()
 	return listeners(t, s, channelOf(key))
 }
 
 // listeners is how many clients listen to a channel.
-func listeners(t testing.TB, s *redistest.Server, channel string) int64 {
+func listeners(t testing.TB, s redis, channel string) int64 {
 	t.Helper()
-	m := s.Do(t, "PUBSUB", "NUMSUB", channel)
+	m := s.of(t, channel).Do(t, "PUBSUB", s.numsub, channel)
 	all, err := m.AsIntMap()
 	require.NoError(t, err)
 	return all[channel]
@@ -168,7 +166,7 @@ func listeners(t testing.TB, s *redistest.Server, channel string) int64 {
 // awaitWaiters waits until that many clients wait for a plain lock, or until the queue of a
 // fair one has that many threads and the last of them listens: Java subscribes only after
 // it has entered, and has a short turn until then.
-func awaitWaiters(t testing.TB, s *redistest.Server, kind, key string, n int64) {
+func awaitWaiters(t testing.TB, s redis, kind, key string, n int64) {
 	t.Helper()
 	if !strings.HasPrefix(kind, "fair") {
 		await(t, func() bool { return listening(t, s, key) == n })
@@ -184,9 +182,9 @@ func awaitWaiters(t testing.TB, s *redistest.Server, kind, key string, n int64) 
 }
 
 // tail is the last owner in a queue.
-func tail(t testing.TB, s *redistest.Server, key string) string {
+func tail(t testing.TB, s redis, key string) string {
 	t.Helper()
-	m := s.Do(t, "LINDEX", queueOf(key), "-1")
+	m := s.of(t, key).Do(t, "LINDEX", queueOf(key), "-1")
 	owner, err := m.ToString()
 	require.NoError(t, err)
 	return owner
@@ -199,7 +197,7 @@ func isJava(owner string) bool {
 }
 
 // tidy requires that nothing is left of a lock.
-func tidy(t testing.TB, s *redistest.Server, key string) {
+func tidy(t testing.TB, s redis, key string) {
 	t.Helper()
 	require.Zero(t, number(t, s, "EXISTS", key, queueOf(key), scoresOf(key)))
 	await(t, func() bool { return listening(t, s, key) == 0 }) // an unsubscription is not waited for

@@ -16,7 +16,7 @@ import (
 type quorumRig struct {
 	*testing.T
 	locker *multilock.Locker
-	nodes  []*redistest.Server
+	nodes  []redis
 	java   []hand
 }
 
@@ -27,7 +27,7 @@ func newQuorumRig(t *testing.T) quorumRig {
 	var agents []*agent
 	for range 3 {
 		s := redistest.Start(t)
-		r.nodes, clients = append(r.nodes, s), append(clients, s.Client(t))
+		r.nodes, clients = append(r.nodes, one(s)), append(clients, s.Client(t))
 		agents = append(agents, startAgent(t, inJava, s.Addr(), longLeases))
 	}
 	for _, a := range agents {

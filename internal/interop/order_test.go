@@ -73,7 +73,7 @@ func (o *order) see(c redistest.Command) {
 		o.taken(words[2])
 	case key == o.key && (name == "DEL" || name == "HDEL"):
 		o.holder = ""
-	case name == "PUBLISH":
+	case name == "PUBLISH" || name == "SPUBLISH":
 		if owner, own := strings.CutPrefix(key, channelOf(o.key)+":"); own && o.woken[owner].IsZero() {
 			o.woken[owner] = c.At
 		}
@@ -135,6 +135,7 @@ func TestOrder(t *testing.T) {
 		enterA = `1000.000000 [0 lua] "rpush" "redisson_lock_queue:{k}" "` + a + `"`
 		enterB = `1000.000000 [0 lua] "RPUSH" "redisson_lock_queue:{k}" "` + b + `"`
 		wakeA  = `1000.000000 [0 lua] "PUBLISH" "redisson_lock__channel:{k}:` + a + `" "0"`
+		wakeS  = `1000.000000 [0 lua] "SPUBLISH" "redisson_lock__channel:{k}:` + a + `" "0"`
 		pop    = `1000.200000 [0 lua] "lpop" "redisson_lock_queue:{k}"`
 		late   = `1000.300000 [0 lua] "lpop" "redisson_lock_queue:{k}"`
 		leaveA = `1000.200000 [0 lua] "lrem" "redisson_lock_queue:{k}" "0" "` + a + `"`
@@ -152,6 +153,7 @@ func TestOrder(t *testing.T) {
 		"thrown out":          {[]string{call, enterA, call, enterB, call, wakeA, call, pop, call}, 1},
 		"thrown out by a try": {[]string{call, enterA, call, enterB, call, pop, pop, holdB, call}, 1},
 		"never woken":         {[]string{call, enterA, call, enterB, call, late, holdB, call}, 1},
+		"passed in a shard":   {[]string{call, enterA, call, enterB, call, wakeS, call, late, holdB, late, call}, 0},
 		"let its turn pass":   {[]string{call, enterA, call, enterB, call, wakeA, call, late, holdB, late, call}, 0},
 		"gave up":             {[]string{call, enterA, call, enterB, call, leaveA, call, pop, holdB}, 0},
 	} {

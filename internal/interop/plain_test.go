@@ -14,7 +14,7 @@ import (
 // pair is two agents in the two languages: one holds, and the other waits.
 type pair struct {
 	*testing.T
-	s              *redistest.Server
+	s              redis
 	kind           string
 	key            string
 	holder, waiter hand
@@ -23,8 +23,22 @@ type pair struct {
 // waiting waits until n of the waiter's language wait.
 func (p pair) waiting(n int64) { p.Helper(); awaitWaiters(p.T, p.s, p.kind, p.key, n) }
 
+// asleep has the only waiter of a lock wait, and returns when nothing but a message or the
+// time wakes it. A Go waiter behind Java looks once more when it listens for Java's release.
+func (p pair) asleep(h hand) <-chan answer {
+	p.Helper()
+	s := p.s.of(p, p.key)
+	before := calls(p, s, "zcard")
+	wait := h.waits()
+	p.waiting(1)
+	if p.kind == "fair" && h.lang == inGo {
+		await(p, func() bool { return calls(p, s, "zcard") > before }) // of the heartbeat's script
+	}
+	return wait
+}
+
 // bothWays runs a case on locks of each kind, with either language as holder.
-func bothWays(t *testing.T, s *redistest.Server, agents []*agent, kinds []string, run func(pair)) {
+func bothWays(t *testing.T, s redis, agents []*agent, kinds []string, run func(pair)) {
 	for _, kind := range kinds {
 		for i, holder := range agents {
 			waiter := agents[1-i]
@@ -44,12 +58,16 @@ var (
 	allKinds   = []string{"plain", "fenced", "fair"}
 	mainKinds  = []string{"plain", "fair"}
 	twoAgents  = []string{inGo, inJava}
-	longLeases = options{Lease: 30 * time.Second} // nobody gets a lock by waiting for its end
+	longLeases = options{Lease: 2 * agentWait} // nobody gets a lock by waiting for its end
 )
 
 // Waits end by the other's message.
 func TestShared(t *testing.T) {
 	s, agents := start(t, longLeases, twoAgents...)
+	testShared(t, s, agents)
+}
+
+func testShared(t *testing.T, s redis, agents []*agent) {
 	for name, c := range map[string]struct {
 		kinds []string
 		run   func(pair)
@@ -78,11 +96,12 @@ func sharedWait(p pair) {
 	owner := p.holder.lock().Text
 	p.waiter.sees(owner, 1)
 	p.holder.sees(owner, 1)
-	before := calls(p, p.s)
+	s := p.s.of(p, p.key)
+	before := calls(p, s, "eval", "evalsha")
 	wait := p.waiter.waits()
 	p.waiting(1)
 	if p.kind != "fair" {
-		await(p, func() bool { return calls(p, p.s) >= before+2 }) // refused twice: it sleeps
+		await(p, func() bool { return calls(p, s, "eval", "evalsha") >= before+2 }) // refused twice: it sleeps
 	}
 	p.holder.unlock()
 	a := got(p, wait)
@@ -91,13 +110,13 @@ func sharedWait(p pair) {
 	p.holder.sees("", 0)
 }
 
-// calls is how many calls of scripts the server has answered.
-func calls(t testing.TB, s *redistest.Server) (n int) {
+// calls is how many calls of some commands the server has answered.
+func calls(t testing.TB, s *redistest.Server, commands ...string) (n int) {
 	t.Helper()
 	m := s.Do(t, "INFO", "commandstats")
 	info, err := m.ToString()
 	require.NoError(t, err)
-	for _, name := range []string{"eval", "evalsha"} {
+	for _, name := range commands {
 		if _, rest, ok := strings.Cut(info, "cmdstat_"+name+":calls="); ok {
 			text, _, _ := strings.Cut(rest, ",")
 			more, err := strconv.Atoi(text)
@@ -201,20 +220,26 @@ func sharedWrongOwner(p pair) {
 	p.holder.unlock()
 }
 
-// Each release hands the lock to the other side.
+// Each release hands the lock to the other side by its message: without it, Go's fair lock
+// would find the lock by a heartbeat, once a second.
 func sharedBackAndForth(p pair) {
 	p.holder.lock()
 	here, there := p.holder, p.waiter
+	late := 0
 	for range 20 {
-		wait := there.waits()
-		p.waiting(1)
+		wait := p.asleep(there)
 		here.unlock()
+		released := time.Now()
 		got(p, wait)
+		if time.Since(released) > 500*time.Millisecond {
+			late++
+		}
 		here, there = there, here
 		if p.kind != "fair" {
 			await(p, func() bool { return listening(p, p.s, p.key) == 0 })
 		}
 	}
+	require.Less(p, late, 5, "not woken by messages")
 	here.unlock()
 }
 

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
@@ -19,7 +20,8 @@ import org.redisson.config.Config;
  * A Java program that locks with Redisson as it is told: lines of JSON on standard input ({@link Command}), and for
  * each of them one on standard output ({@link Answer}), in the order in which they are done. It ends with its input.
  *
- * <p>Arguments: the address of Redis as host:port, and the lease of locks that are renewed, in milliseconds.
+ * <p>Arguments: the address of Redis as host:port, or those of a Redis Cluster with commas between, and the lease of
+ * locks that are renewed, in milliseconds.
  */
 public final class Agent {
     private static final Gson JSON = new Gson();
@@ -46,15 +48,24 @@ public final class Agent {
         Runtime.getRuntime().halt(0); // whoever gave the commands is gone
     }
 
-    /** What an application would set to share locks is the address; the rest keeps the process small. */
-    private static Config config(String address, long lease) {
+    /** What an application would set to share locks are the addresses; the rest keeps the process small. */
+    private static Config config(String addresses, long lease) {
         Config config = new Config();
         config.setLockWatchdogTimeout(lease);
         config.setCodec(StringCodec.INSTANCE); // locks do not use it
         config.setThreads(2);
         config.setNettyThreads(2);
+        String[] urls = Arrays.stream(addresses.split(",")).map(a -> "redis://" + a).toArray(String[]::new);
+        if (urls.length > 1) {
+            config.useClusterServers()
+                    .addNodeAddress(urls)
+                    .setMasterConnectionMinimumIdleSize(1)
+                    .setMasterConnectionPoolSize(16)
+                    .setSubscriptionConnectionMinimumIdleSize(1);
+            return config;
+        }
         config.useSingleServer()
-                .setAddress("redis://" + address)
+                .setAddress(urls[0])
                 .setConnectionMinimumIdleSize(1)
                 .setConnectionPoolSize(16)
                 .setSubscriptionConnectionMinimumIdleSize(1);

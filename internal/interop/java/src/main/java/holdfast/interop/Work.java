@@ -120,7 +120,7 @@ final class Work {
                 "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return -1 end "
                         + "return redis.call('INCRBY', KEYS[2], ARGV[2])",
                 RScript.ReturnType.VALUE, // of an integer a Long; LONG is not in all versions
-                List.of(key, "visits:" + key), locks.owner(), enter ? "1" : "0");
+                List.of(key, key.contains("{") ? "visits:" + key : "visits:{" + key + "}"), locks.owner(), enter ? "1" : "0");
     }
 
     private static void record(OutputStream records, String line) throws IOException {

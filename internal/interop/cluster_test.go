@@ -1,0 +1,51 @@
+package interop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the languages share on one server they share on a Redis Cluster, over shard channels
+// and over classic ones. Both choose alike by default.
+func TestCluster(t *testing.T) {
+	needJava(t)
+	for name, start := range map[string]func(testing.TB) redis{"Shards": cluster, "Classic": classicCluster} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			agents := startOn(t, s, longLeases, twoAgents...)
+			for name, run := range map[string]func(*testing.T, redis, []*agent){
+				"Shared": testShared, "Mixed": testMixed, "Names": testNames,
+			} {
+				t.Run(name, func(t *testing.T) { run(t, s, agents) })
+			}
+		})
+	}
+}
+
+// Where the languages choose other channels, neither hears the other's releases. No two hold
+// a lock, and a waiter looks again when the lease that it was told of is over.
+func TestCluster_ChannelsDiffer(t *testing.T) {
+	t.Parallel()
+	needJava(t)
+	s := cluster(t)
+	no := false
+	o := shortLeases
+	o.Sharded = &no
+	agents := []*agent{startOn(t, s, o, inGo)[0], startOn(t, s, shortLeases, inJava)[0]}
+	bothWays(t, s, agents, mainKinds, func(p pair) {
+		if p.waiter.lang == inGo {
+			p.s.numsub = "NUMSUB"
+		}
+		p.holder.lock()
+		wait := p.asleep(p.waiter)
+		require.False(p, p.waiter.otherThread().try())
+		p.holder.unlock()
+		released := time.Now()
+		p.holder.sees(got(p, wait).Text, 1)
+		require.Less(p, time.Since(released), shortLeases.Lease+3*time.Second)
+		p.waiter.unlock()
+	})
+}
