@@ -140,6 +140,9 @@ func (left) Outcome() Outcome { return Unknown }
 // explained says more of the error of a call that Redis sends to another server, and gives
 // others the error of package holdfast. It takes away what Redis repeats of the call.
 func explained(err error) error {
+	if err == nil { // the usual case allocates nothing
+		return nil
+	}
 	if text, repeats := redact.Reply(err); repeats {
 		return refusedAs(text)
 	}
