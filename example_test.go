@@ -56,9 +56,30 @@ func ExampleWaitAtMost() {
 	// Output: true
 }
 
+// Functions of any metrics library take the place of the prints.
+func ExampleObserver() {
+	locker, stop := demo(rlock.WithObserver(holdfast.Observer{
+		Acquired: func(e holdfast.AcquiredEvent) { fmt.Println(e.Key, "acquired by", e.How) },
+		Refused:  func(e holdfast.RefusedEvent) { fmt.Println(e.Key, "busy:", errors.Is(e.Err, holdfast.ErrNotAcquired)) },
+		Released: func(e holdfast.ReleasedEvent) { fmt.Println(e.Key, "held for a while:", e.Held > 0) },
+	}))
+	err := locker.Do(context.Background(), "sku:42", func(context.Context) error {
+		_, _ = locker.TryLock(context.Background(), "sku:42")
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	stop() // Close tells what is still to be told
+	// Output:
+	// sku:42 acquired by call
+	// sku:42 busy: true
+	// sku:42 held for a while: true
+}
+
 // demo returns a locker on an embedded server, so that examples need no redis-server. Use it
 // for nothing else: it protects nothing between processes.
-func demo() (locker *rlock.Locker, stop func()) {
+func demo(opts ...rlock.Option) (locker *rlock.Locker, stop func()) {
 	server, err := miniredis.Run()
 	if err != nil {
 		panic(err)
@@ -69,7 +90,7 @@ func demo() (locker *rlock.Locker, stop func()) {
 	if err != nil {
 		panic(err)
 	}
-	locker, err = rlock.New(client)
+	locker, err = rlock.New(client, opts...)
 	if err != nil {
 		panic(err)
 	}

@@ -44,6 +44,9 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	if o.Replicas != 0 {
 		opts = append(opts, fair.WithReplicas(o.Replicas, o.ReplicaTimeout))
 	}
+	if o.Observer != nil {
+		opts = append(opts, fair.WithObserver(*o.Observer))
+	}
 	if o.Logger != nil {
 		opts = append(opts, fair.WithLogger(o.Logger))
 	}

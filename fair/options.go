@@ -95,6 +95,12 @@ func WithFirstLease(d time.Duration) Option {
 // silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.Log = log }) }
 
+// WithObserver tells an observer what the locker does, for metrics; see [holdfast.Observer].
+// It cannot delay or break a lock. Default none.
+func WithObserver(o holdfast.Observer) Option {
+	return option(func(c *config) { c.Observer = o })
+}
+
 // WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and
 // TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(c *config) { c.MaxWaiters = n }) }

@@ -45,6 +45,9 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 	if o.MaxOutage != nil {
 		opts = append(opts, multilock.WithMaxOutage(*o.MaxOutage))
 	}
+	if o.Observer != nil {
+		opts = append(opts, multilock.WithObserver(*o.Observer))
+	}
 	if o.Logger != nil {
 		opts = append(opts, multilock.WithLogger(o.Logger))
 	}

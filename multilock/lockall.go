@@ -138,6 +138,7 @@ func (c *locking) choose(opts []LockOption) error {
 // the loss of one of them ends the wait for the next key.
 func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, error) {
 	if quick := engine.Quick(p.locker); quick != nil && len(p.keys) > 1 {
+		began := time.Now()
 		leases, err := c.together(ctx, quick, p.keys)
 		for _, l := range leases {
 			ctx = c.set.add(ctx, l)
@@ -148,6 +149,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		// The clean-up after a lost answer is under way; another attempt would meet its keys.
 		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
 		if over && !errors.Is(err, ErrNotAcquired) {
+			quick.Refused(p.keys[0], err, began)
 			return ctx, err
 		}
 	}

@@ -64,6 +64,12 @@ func WithFenceExpiry(d time.Duration) Option {
 // renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.engine.Log = log }) }
 
+// WithObserver tells an observer what the locker does, for metrics; see [holdfast.Observer].
+// It cannot delay or break a lock. Default none.
+func WithObserver(o holdfast.Observer) Option {
+	return option(func(c *config) { c.engine.Observer = o })
+}
+
 // WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and
 // TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }

@@ -38,6 +38,9 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 	if o.Replicas != 0 {
 		opts = append(opts, rlock.WithReplicas(o.Replicas, o.ReplicaTimeout))
 	}
+	if o.Observer != nil {
+		opts = append(opts, rlock.WithObserver(*o.Observer))
+	}
 	if o.Logger != nil {
 		opts = append(opts, rlock.WithLogger(o.Logger))
 	}

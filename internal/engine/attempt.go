@@ -49,6 +49,7 @@ func (a attempt) known() error {
 func (h *Engine) attempt(ctx context.Context, k *keyState, t Terms, numbers int64) attempt {
 	owner, start := h.newOwner(), time.Now()
 	said, err := h.acquire(ctx, k.name, owner, t.Lease, numbers)
+	h.observer.answered(ctx, k.name, err)
 	return h.judge(k, owner, t, start, said, err)
 }
 

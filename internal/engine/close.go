@@ -27,6 +27,7 @@ func (h *Engine) close() error {
 	h.watchdogs.close()
 	failed := h.releaseAll(holds)
 	h.calls.close()
+	h.observer.close()
 	if failed != nil {
 		return fmt.Errorf("holdfast: close: %w: %w", holdfast.ErrUnknown, failed)
 	}

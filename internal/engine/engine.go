@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	MaxWaiters int           // per key; 0: no limit
 	Fencing    bool          // a hold without a fence is not enough
 	Log        *slog.Logger
+	Observer   holdfast.Observer
 
 	MaxOutage   *time.Duration // how long a wait rides out an absent Redis; nil: Check sets one lease
 	FenceExpiry *time.Duration // of fence counters; nil: Check sets the default
@@ -60,6 +62,7 @@ type Engine struct {
 	backend   Backend      // immutable after New
 	waits     discipline   // how waiters get a key; immutable after New
 	calls     *Calls       // immutable after New
+	observer  *observer    // nil: there is none; immutable after New
 	seed      maphash.Seed // immutable after New
 	shards    [64]shard    // by hash of the key
 	owners    atomic.Uint64
@@ -97,6 +100,7 @@ func build(backend Backend, c Config) *Engine {
 	for i := range h.shards {
 		h.shards[i].engine, h.shards[i].keys = h, make(map[string]*keyState)
 	}
+	h.observer = newObserver(h, c.Observer)
 	h.watchdogs = newWatchdogs(watchdog.Config[*hold]{Lease: c.Lease, Renew: h.renew, Ended: h.holdEnded})
 	return h
 }

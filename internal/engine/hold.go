@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/errs"
@@ -32,8 +33,9 @@ type hold struct {
 
 // extras hold what most holds do without.
 type extras struct {
-	fences fences // zero without fencing
-	run    run    // zero unless granted by Redis' queue
+	fences fences       // zero without fencing
+	run    run          // zero unless granted by Redis' queue
+	due    atomic.Int64 // of the next renewal, by Calls.now; only for the observer
 }
 
 func (d *hold) fences() *fences {
@@ -54,8 +56,11 @@ func (d *hold) run() *run {
 // has the watchdog renew it. It is not yet the key's hold.
 func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a scripts.Acquired, r run) *hold {
 	d := &hold{key: k, owner: owner, granted: h.calls.now(), plain: t.plain()}
-	if a.Fence != 0 || r.doubt || len(r.members) > 0 {
+	if a.Fence != 0 || r.doubt || len(r.members) > 0 || h.observer != nil {
 		d.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, run: r}
+	}
+	if h.observer != nil {
+		d.extras.due.Store(int64(start.Sub(h.calls.epoch) + min(t.Lease, h.Lease)/3))
 	}
 	d.watchdog = h.watchdogs.of(h.serverOf(k.name))
 	d.watchdog.Watch(d, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: !t.Fixed, MaxHold: t.MaxHold})
@@ -82,13 +87,17 @@ func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.An
 		r.keys, r.owners = append(r.keys, d.key.name), append(r.owners, d.owner)
 	}
 	r.said = slices.Grow(r.said, len(holds))[:len(holds)]
-	if err := h.backend.Renew(noDeadline{ctx}, h.Lease, r.keys, r.owners, r.said); err != nil {
+	began := h.calls.now()
+	err := h.backend.Renew(noDeadline{ctx}, h.Lease, r.keys, r.owners, r.said)
+	h.observer.answered(ctx, r.keys[0], err)
+	if err != nil {
 		h.Log.Warn("holdfast: renewal failed", "leases", len(holds), "error", h.calls.ours(err)) // of one key, or of all
 	}
 	for i, a := range r.said {
 		switch a {
 		case scripts.Renewed:
 			answers[i] = watchdog.Renewed
+			h.observer.renewed(holds[i], began)
 		case scripts.NotOurs:
 			answers[i] = watchdog.NotOurs
 		}

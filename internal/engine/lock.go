@@ -50,6 +50,7 @@ func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration,
 
 // lock waits at most the given time; negative: as the options say, or without limit.
 func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
+	began := h.observer.now()
 	t, atMost, err := h.terms(ctx, key, opts)
 	switch {
 	case err != nil || atMost == nil:
@@ -71,7 +72,9 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	if w != nil {
 		lease, err = h.await(ctx, k, w)
 	}
-	return lease, errs.Of("lock", key, err)
+	err = errs.Of("lock", key, err)
+	h.observer.refused(key, err, began)
+	return lease, err
 }
 
 // enter makes the first attempt, or adds a waiter and returns it, so that the stack holds
@@ -124,6 +127,7 @@ func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*h
 	k.Lock()
 	k.calls--
 	if lease := h.take(k, a); lease != nil {
+		h.observer.acquired(&a.hold.section.first, holdfast.ByCall, a.start)
 		h.waits.settle(k)
 		k.Unlock()
 		if ctx.Err() != nil { // it ended before the reply came: the caller may be gone

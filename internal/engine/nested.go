@@ -37,7 +37,7 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	if !t.plain() {
 		return nil, errs.ErrNested
 	}
-	c, k := outer.section, outer.key()
+	c, k, began := outer.section, outer.key(), time.Now()
 	k.Lock()
 	if err := outer.err(); err != nil {
 		k.Unlock()
@@ -69,6 +69,7 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	e := &entry{section: c}
 	e.lease = holdfast.NewLease(e)
 	c.nesting.entries[e] = struct{}{}
+	h.observer.acquired(e, holdfast.ByReentry, began)
 	return &e.lease, nil
 }
 
@@ -162,7 +163,6 @@ func (e *entry) endNested() {
 // countOut counts an ended entry out in Redis. A ctx that is over ends the wait for the
 // earlier nested calls, though not before the time of one call has passed.
 func (h *Engine) countOut(ctx context.Context, c *section) error {
-	defer h.calls.work.Done()
 	serial, over := c.nesting.serial, time.NewTimer(0)
 	defer over.Stop()
 	patience, gone := h.calls.context().Done(), (<-chan struct{})(nil)

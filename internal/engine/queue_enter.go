@@ -25,6 +25,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	said, err := detached(ctx, q.in.calls, func(ctx context.Context) (scripts.Entered, error) {
 		return q.in.backend.Enter(ctx, k.name, owners...)
 	})
+	q.in.observer.answered(ctx, k.name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
 	err = q.in.calls.ours(err)
 	if !gaveUp {

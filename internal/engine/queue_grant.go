@@ -20,6 +20,7 @@ var errReplaced = errs.Lost(watchdog.ErrNotOurs)
 func (d *queued) receive(key, message string) {
 	if g, ok := d.backend.ParseGrant(key, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
+		d.observer.woken(key)
 		d.pass(key, scripts.Passed{Grant: g}, true)
 	}
 }
@@ -85,17 +86,19 @@ func (q *queue) grant(t *ticket, g scripts.Grant) {
 	d := q.in.newHold(q.key, t.owner, terms, t.start, scripts.Acquired{Fence: g.Fence, FenceEnd: g.FenceEnd},
 		run{doubt: t.doubt, members: g.Members})
 	q.done(t)
-	q.key.serve(w, result{lease: q.occupy(d)})
+	q.key.serve(w, result{lease: q.occupy(d, w)})
 }
 
-// occupy makes d the hold of the key and begins its first section. An old hold is lost, as
-// Redis has granted the key to d's owner since.
-func (q *queue) occupy(d *hold) *holdfast.Lease {
+// occupy makes d the hold of the key and begins its first section, that of w. An old hold is
+// lost, as Redis has granted the key to d's owner since.
+func (q *queue) occupy(d *hold, w *waiter) *holdfast.Lease {
 	if old := q.key.hold; old != nil {
 		q.in.revoke(old, errReplaced)
 	}
 	q.key.hold = d
-	return d.newSection()
+	lease := d.newSection()
+	q.in.observer.acquired(&d.section.first, holdfast.ByGrant, w.since)
+	return lease
 }
 
 // found handles the news that a ticket's owner holds the key, on unknown terms.
@@ -184,7 +187,7 @@ func (t *ticket) confirmed(ctx context.Context, w *waiter, start time.Time, said
 	}
 	d := q.in.newHold(k, t.owner, w.terms, start, said, run{doubt: t.doubt})
 	q.done(t)
-	lease := q.occupy(d)
+	lease := q.occupy(d, w)
 	k.Unlock()
 	if ctx.Err() != nil {
 		q.in.giveBack(lease)

@@ -220,7 +220,8 @@ func (q *queue) oldest() *ticket {
 // sendHeartbeat makes one call, which must be over well before the locker counts as dead.
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 	start, probed := time.Now(), make([]scripts.Probed, len(asked))
-	_, err := redis(d.brief.context(), d.calls, func(ctx context.Context) (struct{}, error) {
+	ctx := d.brief.context()
+	_, err := redis(ctx, d.calls, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, probed)
 	})
 	for i, q := range of {
@@ -229,6 +230,7 @@ func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 			said = probed[i]
 			said.Err = d.calls.ours(said.Err)
 		}
+		d.observer.answered(ctx, q.key.name, said.Err)
 		q.heartbeatAnswered(start, asked[i], said)
 	}
 }

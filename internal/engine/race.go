@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -162,7 +163,9 @@ func (r *racing) lead(k *keyState) {
 		case p.contended && p.sub == nil:
 			r.subscribe(p, k.name)
 		case resting:
-			notified = r.rest(p, seen, remaining)
+			if notified = r.rest(p, seen, remaining); notified {
+				r.observer.woken(k.name)
+			}
 		}
 		asked, ok := r.wanted(k)
 		if !ok {
@@ -247,6 +250,7 @@ func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 	}
 	p.turns.reset()
 	p.tries /= 2
+	r.observer.acquired(&a.hold.section.first, holdfast.ByCall, k.first().since)
 	k.serve(k.first(), result{lease: lease})
 	r.end(k)
 	return true

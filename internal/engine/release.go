@@ -40,10 +40,15 @@ func (e *entry) unlock(ctx context.Context) error {
 		return errs.Lost(why)
 	}
 	if c.entries > 1 {
+		held := h.observer.held(e)
 		e.endNested()
 		k.Unlock()
-		return h.countOut(ctx, c)
+		defer h.calls.work.Done()
+		err := h.countOut(ctx, c)
+		h.observer.ended(e, held, err)
+		return err
 	}
+	held := h.observer.held(e)
 	c.end(holdfast.ErrReleased)
 	d.tainted = d.tainted || c.nesting.busy()
 	w, lease := h.handOver(k, d)
@@ -53,6 +58,9 @@ func (e *entry) unlock(ctx context.Context) error {
 		h.waits.departs(k)
 		k.calls++
 		h.calls.work.Add(1) // Close has not passed here: it would have ended the section
+	} else {
+		h.observer.ended(e, held, nil)
+		h.observer.acquired(&d.section.first, holdfast.ByHandOver, w.since)
 	}
 	k.Unlock()
 	if w != nil {
@@ -60,7 +68,9 @@ func (e *entry) unlock(ctx context.Context) error {
 		return nil
 	}
 	defer h.calls.work.Done()
-	return h.release(ctx, k, d)
+	err := h.release(ctx, k, d)
+	h.observer.ended(e, held, err)
+	return err
 }
 
 // release frees the key in Redis and lets its waiters go on. If the first attempt fails,
@@ -116,6 +126,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 			return h.waits.release(ctx, r.hold, r.lastFence)
 		})
 	}
+	h.observer.answered(ctx, r.hold.key.name, err)
 	err = h.calls.ours(err)
 	h.calls.note(err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err) == scripts.Unknown

@@ -21,10 +21,11 @@ type section struct {
 // entry is one level of nesting of a section. Each successful Lock returns one, as a
 // [holdfast.Lease]. Safe for concurrent use.
 type entry struct {
-	section   *section   // immutable
-	listeners *listeners // guarded by the shard's lock; nil until there are any
-	unlocked  bool       // Unlock was called; guarded by the shard's lock
-	over      bool       // ended before its section; guarded by the shard's lock
+	section   *section      // immutable
+	listeners *listeners    // guarded by the shard's lock; nil until there are any
+	unlocked  bool          // Unlock was called; guarded by the shard's lock
+	over      bool          // ended before its section; guarded by the shard's lock
+	began     time.Duration // by Calls.now; only for the observer; immutable
 	lease     holdfast.Lease
 }
 
@@ -71,6 +72,7 @@ func (c *section) end(why error) bool {
 			e.end(why)
 		}
 	}
+	c.hold.key.engine.observer.sectionEnded(c, why)
 	return true
 }
 

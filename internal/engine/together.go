@@ -62,10 +62,17 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 			return backend.AcquireAll(ctx, keys, owners, t.Lease)
 		})
 	}
+	h.observer.answered(bounded, keys[0], err)
 	for i, k := range states {
 		attempts[i] = h.judge(k, owners[i], t, start, scripts.Acquired{OK: ok}, err)
 	}
 	return h.takeTogether(ctx, states, attempts)
+}
+
+// Refused tells the observer that an attempt of TryLockAll, which began at that time, was the
+// last one for its keys.
+func (h *Engine) Refused(key string, why error, began time.Time) {
+	h.observer.refused(key, why, began.Sub(h.calls.epoch))
 }
 
 // beginAlone begins a call for a key that is neither held nor wanted here.
@@ -93,6 +100,7 @@ func (h *Engine) takeTogether(ctx context.Context, states []*keyState, attempts 
 	for i, k := range states {
 		k.Lock()
 		if lease := h.take(k, attempts[i]); lease != nil {
+			h.observer.acquired(&attempts[i].hold.section.first, holdfast.ByCall, attempts[i].start)
 			leases = append(leases, lease)
 		} else if err == nil {
 			err = errs.Of("lock", k.name, attempts[i].known())

@@ -63,6 +63,7 @@ func (k *keyState) push(w *waiter) {
 	all := k.waiters
 	w.waiting = true
 	all.count++
+	k.engine.observer.queue(k)
 	if all.first == nil {
 		all.first, w.next, w.prev = w, w, w
 		return
@@ -81,6 +82,7 @@ func (k *keyState) remove(w *waiter) {
 	all := k.waiters
 	w.waiting = false
 	all.count--
+	k.engine.observer.queue(k)
 	if all.count == 0 {
 		all.first = nil
 	} else if all.first == w {

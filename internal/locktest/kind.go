@@ -58,6 +58,7 @@ type Options struct {
 	MaxWaiters int
 	MaxOutage  *time.Duration
 	Logger     *slog.Logger
+	Observer   *holdfast.Observer
 	// Of one Redis only; quorums take no notice.
 	Replicas       int
 	ReplicaTimeout time.Duration

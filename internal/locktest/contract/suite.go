@@ -38,7 +38,9 @@ func Run(t *testing.T, d Kind) {
 	} else {
 		cases = slices.Concat(cases, plainCases)
 	}
-	if d.Another != nil {
+	if d.Another == nil { // a double has no observer
+		cases = slices.Concat(cases, observeCases)
+	} else {
 		cases = withoutServers(t, cases)
 	}
 	for _, c := range cases {

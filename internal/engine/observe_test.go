@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// A locker without an observer pays for none.
+func TestObserverAbsentAllocatesNothing(t *testing.T) {
+	h := &Engine{}
+	k := &keyState{shard: &shard{engine: h}, name: "k"}
+	d := &hold{key: k}
+	d.newSection()
+	e, why, ctx, since := &d.first.first, errors.New("any"), context.Background(), time.Now()
+	o := newObserver(h, holdfast.Observer{})
+	require.Nil(t, o)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		o.refused("k", why, o.now())
+		o.acquired(e, holdfast.ByCall, since)
+		o.ended(e, o.held(e), nil)
+		o.sectionEnded(&d.first, why)
+		o.renewed(d, 0)
+		o.woken("k")
+		o.queue(k)
+		o.answered(ctx, "k", why)
+		o.close()
+	}))
+	require.Zero(t, e.began)
+}
+
+// Each server of a Redis Cluster has its outages. One that nobody asks any more has none.
+func TestObserverOutagesByServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &Engine{Config: Config{Lease: time.Minute}, calls: NewCalls(time.Minute, nil)}
+		h.ServerOf = func(key string) string { return "server of " + key }
+		var told []any
+		h.observer = newObserver(h, holdfast.Observer{
+			OutageBegan: func(e holdfast.OutageBeganEvent) { told = append(told, e) },
+			OutageEnded: func(e holdfast.OutageEndedEvent) { told = append(told, e) },
+		})
+		defer h.observer.close()
+		tells := func(key string, err error, want ...any) {
+			t.Helper()
+			h.observer.answered(t.Context(), key, err)
+			synctest.Wait()
+			require.Equal(t, want, told)
+			told = nil
+		}
+		away := errors.New("connection reset")
+		tells("a", nil)
+		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
+		time.Sleep(time.Second)
+		tells("a", away)
+		tells("b", nil)
+		tells("b", away, holdfast.OutageBeganEvent{Server: "server of b", Err: away})
+		tells("b", nil, holdfast.OutageEndedEvent{Server: "server of b"})
+		time.Sleep(time.Minute)
+		tells("b", nil)
+		time.Sleep(time.Second)
+		tells("b", nil, holdfast.OutageEndedEvent{Server: "server of a", Lasted: time.Minute + 2*time.Second})
+
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		h.observer.answered(gone, "a", away) // the caller gave up
+		tells("a", nil)
+		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
+		tells("a", refusal{}, holdfast.OutageEndedEvent{Server: "server of a"}) // an answer
+	})
+}
+
+type refusal struct{ error }
+
+func (refusal) Outcome() scripts.Outcome { return scripts.Refused }

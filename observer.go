@@ -1,0 +1,100 @@
+package holdfast
+
+import "time"
+
+// Observer is told what a locker does, for metrics; see WithObserver of each lock kind. A
+// function that is nil is skipped.
+//
+// The locker calls the functions one at a time, on a goroutine of their own, soon after
+// the event. They cannot delay, block or break a lock, and may use the locker themselves. A
+// panic is caught, and logged once. Up to 4096 events wait while a function runs; Dropped
+// tells of those that found no room. Close tells what still waits, for at most a second.
+//
+// Each entry that a call acquires ends with exactly one Released or Lost, through a loss,
+// through Close, and when its caller has gone. So acquired less released and lost, each
+// with those dropped, is what the locker holds. Events of one key come in order, except
+// that Released waits for the answer of Redis: the next Acquired may come before it.
+type Observer struct {
+	Acquired    func(AcquiredEvent)
+	Refused     func(RefusedEvent) // a lock call has failed
+	Released    func(ReleasedEvent)
+	Lost        func(LostEvent)
+	Renewed     func(RenewedEvent)
+	Woken       func(WokenEvent)
+	Queue       func(QueueEvent)
+	OutageBegan func(OutageBeganEvent)
+	OutageEnded func(OutageEndedEvent)
+	Dropped     func(DroppedEvent)
+}
+
+// How is the way in which a call got its lock; as a string it is fit for a label.
+type How string
+
+const (
+	ByCall     How = "call"      // Redis gave it to an attempt of this locker
+	ByHandOver How = "hand-over" // from a section of this locker, without a call to Redis
+	ByGrant    How = "grant"     // fair: Redis gave it to a waiter in its queue
+	ByReentry  How = "re-entry"  // by a context bound to a lease
+)
+
+// AcquiredEvent: an entry has begun. If its caller has gone meanwhile, it is released at once,
+// and the call is also Refused.
+type AcquiredEvent struct {
+	Key    string
+	How    How
+	Waited time.Duration // since the first attempt, or since the call began to wait
+}
+
+// RefusedEvent: a call of Do, Lock, TryLock or TryLockFor has failed.
+type RefusedEvent struct {
+	Key    string
+	Err    error // that of the call, for errors.Is
+	Waited time.Duration
+}
+
+// ReleasedEvent: an entry has ended by Unlock or Close.
+type ReleasedEvent struct {
+	Key  string
+	Held time.Duration // until Unlock or Close was called
+	Err  error         // that of Unlock, such as ErrUnknown; ErrClosed: by Close
+}
+
+// LostEvent: an entry has ended by loss.
+type LostEvent struct {
+	Key  string
+	Held time.Duration
+	Err  error // ErrLost with its reason, for errors.Is
+}
+
+// RenewedEvent: Redis has confirmed a renewal of a lease.
+type RenewedEvent struct {
+	Key  string
+	Late time.Duration // after it was due, a third of a lease after the last; two thirds would lose it
+}
+
+// WokenEvent: a message of Redis has woken the waiters of a key here, for a release or, with
+// fair, a grant.
+type WokenEvent struct{ Key string }
+
+// QueueEvent: a call has begun or ended to wait for a key.
+type QueueEvent struct {
+	Key     string
+	Waiting int // calls of this locker that wait for the key now; for those of all processes see Status.Waiting
+}
+
+// OutageBeganEvent: Redis has not answered a call of this locker.
+type OutageBeganEvent struct {
+	Server string // of a Redis Cluster, as far as it is known; else ""
+	Err    error
+}
+
+// OutageEndedEvent: Redis has answered again, or nobody has asked this server for a lease.
+type OutageEndedEvent struct {
+	Server string
+	Lasted time.Duration
+}
+
+// DroppedEvent is how many events of each kind were dropped since the last DroppedEvent.
+type DroppedEvent struct {
+	Acquired, Refused, Released, Lost, Renewed, Woken, Queue, OutageBegan, OutageEnded int
+}
