@@ -26,11 +26,11 @@ type wrongClock struct {
 }
 
 // onClock is lockers of different clients on a server whose clock can be moved.
-func onClock(t *testing.T, d Kind, lockers int) (*redistest.Server, []holdfast.Locker) {
+func onClock(t *testing.T, d Kind, lockers int, lease time.Duration) (*redistest.Server, []holdfast.Locker) {
 	s := redistest.StartWithClock(t)
 	ls := make([]holdfast.Locker, lockers)
 	for i := range ls {
-		ls[i] = d.Open(t, s.Client(t), Options{Lease: 3 * time.Second, Fencing: true})
+		ls[i] = d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
 	}
 	return s, ls
 }
@@ -38,7 +38,7 @@ func onClock(t *testing.T, d Kind, lockers int) (*redistest.Server, []holdfast.L
 // A jump ahead ends all leases in Redis: the holder learns of it at its next renewal,
 // waiters go on to be served, and fences grow.
 func clockAhead(t *testing.T, d Kind) {
-	s, l := onClock(t, d, 3)
+	s, l := onClock(t, d, 3, 3*time.Second)
 	ctx := Bounded(t)
 	first := Lock(t, l[0], ctx, "k")
 	second, third := GoLock(l[1], ctx, "k"), GoLock(l[2], ctx, "k")
@@ -72,7 +72,7 @@ func firstOf(a, b <-chan Acquired) <-chan Acquired {
 
 // A jump back ends nothing, and fences grow all the same.
 func clockBack(t *testing.T, d Kind) {
-	s, l := onClock(t, d, 2)
+	s, l := onClock(t, d, 2, 3*time.Second)
 	ctx := Bounded(t)
 	first := Lock(t, l[0], ctx, "k")
 	second := GoLock(l[1], ctx, "k")
@@ -88,7 +88,7 @@ func clockBack(t *testing.T, d Kind) {
 
 // Under a clock that runs wrong, leases that are renewed live on.
 func clockRuns(t *testing.T, d Kind, rate float64) {
-	s, l := onClock(t, d, 2)
+	s, l := onClock(t, d, 2, 9*time.Second) // at twice the rate a renewal may be 1.5 s late
 	ctx := Bounded(t)
 	s.SetClock(0, rate)
 	first := Lock(t, l[0], ctx, "k")
