@@ -1,5 +1,5 @@
 SHELL := bash
-MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod))
+MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod))
 
 .PHONY: help failovers test test-all test-servers test-interop test-rivals check lint exclusion chaos model bench
 
