@@ -29,6 +29,9 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	if o.Fencing {
 		opts = append(opts, fair.WithFencing())
 	}
+	if o.MaxHold != 0 {
+		opts = append(opts, fair.WithMaxHold(o.MaxHold))
+	}
 	if o.MaxWaiters != 0 {
 		opts = append(opts, fair.WithMaxWaiters(o.MaxWaiters))
 	}

@@ -64,6 +64,14 @@ func TestHold(t *testing.T) {
 		lease := Got(t, waiting)
 		release()
 		require.NoError(t, lease.Unlock(ctx))
+
+		capped, err := holdfasttest.New(holdfasttest.WithMaxHold(time.Second))
+		require.NoError(t, err)
+		_, err = capped.Hold("k")
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		_, err = capped.TryLock(ctx, "k")
+		RequireSentinel(t, err, holdfast.ErrNotAcquired)
 	})
 }
 

@@ -25,6 +25,9 @@ var kind = locktest.Kind{
 		if o.Fencing {
 			opts = append(opts, holdfasttest.WithFencing())
 		}
+		if o.MaxHold != 0 {
+			opts = append(opts, holdfasttest.WithMaxHold(o.MaxHold))
+		}
 		if o.MaxWaiters != 0 {
 			opts = append(opts, holdfasttest.WithMaxWaiters(o.MaxWaiters))
 		}

@@ -38,6 +38,7 @@ var _ holdfast.Locker = (*Locker)(nil)
 type config struct {
 	lease      time.Duration
 	maxOutage  *time.Duration // nil: New sets one lease
+	maxHold    time.Duration  // 0: none
 	maxWaiters int
 	fencing    bool
 }
@@ -54,6 +55,9 @@ func WithLease(d time.Duration) Option { return option(func(c *config) { c.lease
 
 // WithFencing gives each lease a number, see [holdfast.Lease.Fence]. Default off.
 func WithFencing() Option { return option(func(c *config) { c.fencing = true }) }
+
+// WithMaxHold caps every renewed lease. Default none; at least 100 ms.
+func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.maxHold = d }) }
 
 // WithMaxWaiters bounds the waiters of a key in this locker. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(c *config) { c.maxWaiters = n }) }
@@ -73,10 +77,12 @@ func New(opts ...Option) (*Locker, error) {
 	if c.maxOutage == nil {
 		c.maxOutage = &c.lease
 	}
-	err := check.Lease(c.lease)
+	lease, maxHold := check.Lease(c.lease), check.MaxHold(c.maxHold)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("holdfasttest: WithLease: %w", err)
+	case lease != nil:
+		return nil, fmt.Errorf("holdfasttest: WithLease: %w", lease)
+	case maxHold != nil:
+		return nil, fmt.Errorf("holdfasttest: WithMaxHold: %w", maxHold)
 	case c.maxWaiters < 0:
 		return nil, fmt.Errorf("holdfasttest: WithMaxWaiters: %d is negative", c.maxWaiters)
 	case *c.maxOutage < 0:
@@ -134,7 +140,7 @@ func (l *Locker) lock(ctx context.Context, key string, wait time.Duration, opts 
 	if err := check.Key(key); err != nil {
 		return nil, err
 	}
-	o, err := check.Options(opts)
+	o, err := check.Options(opts, l.maxHold)
 	switch {
 	case err != nil:
 		return nil, err

@@ -208,11 +208,13 @@ func (w *waiter) take(now time.Time) *hold {
 	l, o := w.locker, w.options
 	l.owners++
 	d := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.lease, granted: now, renewed: now}
-	if o.FixedLease != nil {
+	switch {
+	case o.FixedLease != nil:
 		d.lease, d.fixed = *o.FixedLease, true
-	}
-	if o.MaxHold != nil {
+	case o.MaxHold != nil:
 		d.cap = now.Add(*o.MaxHold)
+	case l.maxHold > 0:
+		d.cap = now.Add(l.maxHold)
 	}
 	if l.fencing {
 		l.memory.fence++

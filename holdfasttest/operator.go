@@ -32,7 +32,9 @@ func (l *Locker) Lose(key string) (err error) {
 // Hold makes another process hold key until release is called. It fails as TryLock does,
 // with [holdfast.ErrNotAcquired] if the key is held.
 func (l *Locker) Hold(key string) (release func(), err error) {
-	lease, err := l.Another().TryLock(context.Background(), key)
+	other := l.Another()
+	other.maxHold = 0
+	lease, err := other.TryLock(context.Background(), key)
 	if err != nil {
 		return nil, err
 	}

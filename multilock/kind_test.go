@@ -39,6 +39,9 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 	if o.Fencing {
 		opts = append(opts, multilock.WithFencing())
 	}
+	if o.MaxHold != 0 {
+		opts = append(opts, multilock.WithMaxHold(o.MaxHold))
+	}
 	if o.MaxWaiters != 0 {
 		opts = append(opts, multilock.WithMaxWaiters(o.MaxWaiters))
 	}

@@ -70,6 +70,13 @@ func WithObserver(o holdfast.Observer) Option {
 	return option(func(c *config) { c.engine.Observer = o })
 }
 
+// WithMaxHold caps every renewed lease of this locker, so that one whose Unlock was forgotten
+// is not renewed for ever: d after the acquire, the locker releases the key, the lease ends
+// with ErrLost, and the log says so. A shorter [MaxHold] of a call goes before; a longer one
+// is refused. A waiter that gets the lease by local hand-over has up to WithLocalHandover
+// less. Default none; at least 100 ms, and longer than WithLocalHandover.
+func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.engine.MaxHold = d }) }
+
 // WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and
 // TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
 func WithMaxWaiters(n int) Option { return option(func(c *config) { c.engine.MaxWaiters = n }) }

@@ -125,6 +125,22 @@ func ExampleMaxHold() {
 	// Output: true
 }
 
+// A lease that nobody unlocks does not hold its key for ever.
+func ExampleWithMaxHold() {
+	ctx, locker, stop := demo(rlock.WithMaxHold(100 * time.Millisecond)) // a service would take an hour
+	defer stop()
+	forgotten, err := locker.Lock(ctx, "sku:42")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(locker.Do(ctx, "sku:42", sell))
+	fmt.Println(forgotten.Err())
+	// Output:
+	// sold
+	// <nil>
+	// holdfast: lease of "sku:42": lease lost: the longest hold is over
+}
+
 // A job that runs once a day, in any one process. It does not unlock the lease, so the key
 // stays taken after the job; Close of the locker would free it.
 func ExampleFixedLease() {

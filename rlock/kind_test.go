@@ -29,6 +29,9 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 	if o.Fencing {
 		opts = append(opts, rlock.WithFencing())
 	}
+	if o.MaxHold != 0 {
+		opts = append(opts, rlock.WithMaxHold(o.MaxHold))
+	}
 	if o.MaxWaiters != 0 {
 		opts = append(opts, rlock.WithMaxWaiters(o.MaxWaiters))
 	}

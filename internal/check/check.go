@@ -46,8 +46,21 @@ func Lease(d time.Duration) error {
 	return nil
 }
 
-// Options returns the combined options of a call, or an error that names the bad one.
-func Options(opts []holdfast.LockOption) (holdfast.LockOptions, error) {
+// MaxHold returns an error that says what is wrong if d cannot cap the leases of a locker:
+// it is longer than 100 years, or shorter than 100 ms and not 0, for no cap.
+func MaxHold(d time.Duration) error {
+	switch {
+	case d != 0 && d < minLease:
+		return fmt.Errorf("%v is shorter than %v", d, minLease)
+	case d > MaxLease:
+		return fmt.Errorf("%v is longer than 100 years", d)
+	}
+	return nil
+}
+
+// Options returns the combined options of a call to a locker with this WithMaxHold, or an
+// error that names the bad one.
+func Options(opts []holdfast.LockOption, maxHold time.Duration) (holdfast.LockOptions, error) {
 	o, err := holdfast.Options(opts...)
 	if err == nil && o.FixedLease != nil {
 		if err = Lease(*o.FixedLease); err != nil {
@@ -60,6 +73,8 @@ func Options(opts []holdfast.LockOption) (holdfast.LockOptions, error) {
 		err = errors.New("FixedLease and MaxHold contradict each other")
 	case o.MaxHold != nil && *o.MaxHold <= 0:
 		err = fmt.Errorf("MaxHold: %v is not greater than zero", *o.MaxHold)
+	case o.MaxHold != nil && maxHold > 0 && *o.MaxHold > maxHold:
+		err = fmt.Errorf("MaxHold: %v is longer than WithMaxHold, %v", *o.MaxHold, maxHold)
 	case o.WaitAtMost != nil && *o.WaitAtMost < 0:
 		err = fmt.Errorf("WaitAtMost: %v is negative", *o.WaitAtMost)
 	}

@@ -22,6 +22,7 @@ type Config struct {
 	Lease      time.Duration // of renewed holds
 	Longest    time.Duration // of the leases of a deployment; 0: no limit
 	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off
+	MaxHold    time.Duration // cap on renewed holds of calls without one; 0: none
 	MaxWaiters int           // per key; 0: no limit
 	Fencing    bool          // a hold without a fence is not enough
 	Log        *slog.Logger

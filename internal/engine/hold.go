@@ -63,6 +63,9 @@ func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a 
 		d.extras.due.Store(int64(start.Sub(h.calls.epoch) + min(t.Lease, h.Lease)/3))
 	}
 	d.watchdog = h.watchdogs.of(h.serverOf(k.name))
+	if t.MaxHold == 0 && !t.Fixed && h.MaxHold > 0 {
+		t.MaxHold = h.MaxHold + time.Since(start) // start may be long before a grant
+	}
 	d.watchdog.Watch(d, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: !t.Fixed, MaxHold: t.MaxHold})
 	return d
 }

@@ -47,11 +47,16 @@ func (c *Config) Check() error {
 	if c.FenceExpiry != nil {
 		expiry = *c.FenceExpiry
 	}
+	maxHold := check.MaxHold(c.MaxHold)
 	switch {
 	case c.Handover < 0:
 		return c.errorf("WithLocalHandover: %v is negative", c.Handover)
 	case c.Handover > c.Lease:
 		return c.errorf("WithLocalHandover: %v is longer than the lease of %v", c.Handover, c.Lease)
+	case maxHold != nil:
+		return c.errorf("WithMaxHold: %w", maxHold)
+	case c.MaxHold > 0 && c.MaxHold <= c.Handover:
+		return c.errorf("WithMaxHold: %v is not longer than WithLocalHandover, %v", c.MaxHold, c.Handover)
 	case c.MaxWaiters < 0:
 		return c.errorf("WithMaxWaiters: %d is negative", c.MaxWaiters)
 	case outage < 0:
@@ -80,7 +85,7 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 	}
 	t.Lease = h.Lease
 	if len(opts) > 0 { // without options, nothing is allocated
-		o, err := check.Options(opts)
+		o, err := check.Options(opts, h.MaxHold)
 		if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
 			err = fmt.Errorf("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
 		}

@@ -55,6 +55,7 @@ type Options struct {
 	Lease      time.Duration
 	Handover   *time.Duration
 	Fencing    bool
+	MaxHold    time.Duration
 	MaxWaiters int
 	MaxOutage  *time.Duration
 	Logger     *slog.Logger

@@ -75,7 +75,7 @@ func refusedTerms(c *harness) {
 }
 
 func refusedOptions(c *harness) {
-	negative, tooLong := -time.Nanosecond, 31*time.Second
+	negative, tooLong, second := -time.Nanosecond, 31*time.Second, time.Second
 	for _, r := range []struct {
 		options Options
 		names   []string
@@ -86,6 +86,10 @@ func refusedOptions(c *harness) {
 		{Options{Lease: 1<<63 - 1}, []string{"WithLease", "longer"}},
 		{Options{Handover: &negative}, []string{"WithLocalHandover", "negative"}},
 		{Options{Handover: &tooLong}, []string{"WithLocalHandover", "31s", "30s"}},
+		{Options{MaxHold: -time.Second}, []string{"WithMaxHold", "-1s"}},
+		{Options{MaxHold: 99 * time.Millisecond}, []string{"WithMaxHold", "99ms", "100ms"}},
+		{Options{MaxHold: 1<<63 - 1}, []string{"WithMaxHold", "longer than 100 years"}},
+		{Options{MaxHold: time.Second, Handover: &second}, []string{"WithMaxHold", "WithLocalHandover", "1s"}},
 		{Options{MaxWaiters: -1}, []string{"WithMaxWaiters", "-1"}},
 		{Options{MaxOutage: &negative}, []string{"WithMaxOutage", "negative"}},
 	} {

@@ -1,12 +1,15 @@
 package contract
 
 import (
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var termsCases = []testCase{
@@ -14,6 +17,8 @@ var termsCases = []testCase{
 	{"Terms_FixedLeaseIsGoneAfterIt", defaults, termsFixedGone},
 	{"Terms_MaxHoldReleasesTheKey", Options{Lease: Long}, termsMaxHold},
 	{"Terms_MaxHoldIsRenewedUntilThen", Options{Lease: 1500 * time.Millisecond}, termsMaxHoldRenewed},
+	{"Terms_MaxHoldOfALocker", defaults, termsMaxHoldLocker},
+	{"Terms_MaxHoldOfALockerIsRefused", Options{MaxHold: time.Minute}, termsMaxHoldRefused},
 	{"Terms_UnlockBeforeTheCap", defaults, termsEarly},
 	{"Terms_OfAWaiter", defaults, termsWaiter},
 }
@@ -58,6 +63,44 @@ func termsMaxHoldRenewed(c *harness) {
 		require.Contains(c.T, c.commands(), "renew")
 	}
 	c.Tidy("k")
+}
+
+// Only the release frees the key in time. What asked for terms of its own keeps them.
+func termsMaxHoldLocker(c *harness) {
+	var logs redistest.Log
+	c.Locker = c.Kind.Open(c.T, c.Client, Options{Lease: Long, MaxHold: time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	before := time.Now()
+	fixed := Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
+	shorter := Lock(c.T, c.Locker, c.ctx, "shorter", holdfast.MaxHold(200*time.Millisecond))
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	require.LessOrEqual(c.T, time.Until(l.Deadline()), time.Second)
+	c.ended(shorter, holdfast.ErrLost)
+	c.lives(l)
+	waiter := c.inQueue(c.Locker, "k")
+	c.ended(l, holdfast.ErrLost)
+	require.GreaterOrEqual(c.T, time.Since(before), time.Second)
+	require.ErrorContains(c.T, l.Unlock(c.ctx), "the longest hold is over")
+	next := Got(c.T, waiter)
+	c.ended(next, holdfast.ErrLost)
+	require.GreaterOrEqual(c.T, time.Since(before), 2*time.Second)
+	c.lives(fixed)
+	c.unlock(fixed)
+	if c.Server != nil { // else there is no log
+		require.Equal(c.T, 3, strings.Count(logs.String(), `reason="the longest hold is over"`), logs.String())
+	}
+	for _, key := range []string{"k", "shorter", "fixed"} {
+		c.Tidy(key)
+	}
+}
+
+func termsMaxHoldRefused(c *harness) {
+	_, err := c.Locker.TryLock(c.ctx, "k", holdfast.MaxHold(time.Minute+1))
+	require.ErrorContains(c.T, err, "MaxHold: 1m0.000000001s is longer than WithMaxHold, 1m0s")
+	require.False(c.T, isOurs(err))
+	c.quiet()
+	for _, call := range []holdfast.LockOption{holdfast.FixedLease(time.Hour), holdfast.MaxHold(time.Minute)} {
+		c.unlock(Lock(c.T, c.Locker, c.ctx, "k", call))
+	}
 }
 
 func termsEarly(c *harness) {
