@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// The variables that may hold secrets. No child gets them.
+const (
+	envURL              = "HOLDFAST_REDIS" // secret if it has a password
+	envPassword         = "HOLDFAST_PASSWORD"
+	envSentinelPassword = "HOLDFAST_SENTINEL_PASSWORD"
+)
+
+// server is where and how to reach Redis, as flags and environment say.
+type server struct{ url, passwordFile, ca, cert, key string }
+
+func (s *server) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.url, "redis", "", "`URL` of Redis, such as redis://user@host:6379/0 or rediss://host for TLS; more hosts with ?addr=; "+
+		"a Sentinel set with ?master_set=NAME (default $"+envURL+", or redis://127.0.0.1:6379)")
+	f.StringVar(&s.passwordFile, "password-file", "", "`FILE` whose first line is the password (default $"+envPassword+")")
+	f.StringVar(&s.ca, "tls-ca", "", "`FILE` with the certificates to trust (default those of the system)")
+	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the client's certificate")
+	f.StringVar(&s.key, "tls-key", "", "`FILE` with the client's key")
+}
+
+// options returns those of a client. Its errors are of usage, and show no password.
+func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error) {
+	u, err := url.Parse(cmp.Or(s.url, os.Getenv(envURL), "redis://127.0.0.1:6379"))
+	if err == nil {
+		o, err = rueidis.ParseURL(u.String())
+	}
+	if err != nil { // which would repeat the URL
+		return o, errors.New("the URL of Redis is not understood; it should be as redis://user@host:6379/0")
+	}
+	if _, given := u.User.Password(); given && s.url != "" {
+		return o, errors.New("--redis: all users of this machine can read a password there; use --password-file or $" + envPassword)
+	}
+	for name := range u.Query() {
+		if !slices.Contains([]string{"addr", "master_set", "db", "skip_verify"}, name) {
+			return o, fmt.Errorf("the URL of Redis has the unknown parameter %q", name)
+		}
+	}
+	o.Password = cmp.Or(os.Getenv(envPassword), o.Password)
+	if s.passwordFile != "" {
+		text, err := os.ReadFile(s.passwordFile)
+		if err != nil {
+			return o, fmt.Errorf("--password-file: %w", err)
+		}
+		o.Password, _, _ = strings.Cut(string(text), "\n")
+		o.Password = strings.TrimSuffix(o.Password, "\r")
+	}
+	if err := s.secure(o.TLSConfig); err != nil {
+		return o, err
+	}
+	// What docs/redis.md advises.
+	o.DisableCache = true
+	o.ConnWriteTimeout = min(3*time.Second, lease/4)
+	o.Dialer = net.Dialer{Timeout: min(2*time.Second, lease/4)}
+	o.PipelineMultiplex, o.RingScaleEachConn = -1, 8
+	o.ReadBufferEachConn, o.WriteBufferEachConn = 32<<10, 32<<10
+	o.ClusterOption.ShardsRefreshInterval = 5 * time.Second
+	if o.Sentinel.MasterSet != "" {
+		o.Sentinel.Password, o.Sentinel.TLSConfig = os.Getenv(envSentinelPassword), o.TLSConfig
+		o.Sentinel.Dialer = net.Dialer{Timeout: o.Dialer.Timeout, KeepAlive: time.Second}
+		o.Sentinel.TopologyRefreshInterval = 5 * time.Second
+	}
+	return o, nil
+}
+
+func (s *server) secure(c *tls.Config) error {
+	if c == nil {
+		if s.ca+s.cert+s.key != "" {
+			return errors.New("--tls-ca, --tls-cert and --tls-key need a URL that begins with rediss://")
+		}
+		return nil
+	}
+	if s.ca != "" {
+		text, err := os.ReadFile(s.ca)
+		if err != nil {
+			return fmt.Errorf("--tls-ca: %w", err)
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("--tls-ca: %s has no certificate", s.ca)
+		}
+	}
+	if s.cert+s.key != "" {
+		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+		if err != nil {
+			return fmt.Errorf("--tls-cert and --tls-key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}
+
+// dial returns a client, once Redis answers: until then it tries again, for as long as ctx
+// lives, unless Redis refuses or once is set.
+func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Client, error) {
+	type dialed struct {
+		client rueidis.Client
+		err    error
+	}
+	err := errors.New("no answer in time")
+	for {
+		done := make(chan dialed, 1)
+		go func() { // may outlast ctx by the time-outs of o
+			client, err := rueidis.NewClient(o)
+			done <- dialed{client, err}
+		}()
+		select {
+		case d := <-done:
+			if d.err == nil {
+				return d.client, nil
+			}
+			if scripts.OutcomeOf(d.err) == scripts.Refused {
+				return nil, failed(d.err)
+			}
+			err = d.err
+		case <-ctx.Done():
+			once = true
+		}
+		if !once {
+			select {
+			case <-time.After(50 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+			}
+		}
+		return nil, failed(fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err))
+	}
+}

@@ -1,0 +1,97 @@
+// Command holdfast runs programs under a lock in Redis, and shows, explains and frees locks.
+// Its manual is docs/command.md.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redact"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// The exit statuses of holdfast itself. Where sysexits.h has one that fits, it is that, as
+// for flock(1).
+const (
+	statusNo          = 1   // the answer is no, such as "it was free already"
+	statusUsage       = 64  // EX_USAGE
+	statusAway        = 69  // EX_UNAVAILABLE
+	statusRefused     = 70  // EX_SOFTWARE: an error that waiting cannot cure
+	statusNotAcquired = 75  // EX_TEMPFAIL
+	statusLost        = 79  // the first one after those of sysexits.h
+	statusNotRunnable = 126 // as shells say it
+	statusNotFound    = 127 // as shells say it
+	statusSignal      = 128 // and the number of the signal
+)
+
+// failure is an error with its exit status. All other errors are of usage.
+type failure struct {
+	status int
+	err    error // nil: nothing is left to say
+}
+
+func (f *failure) Error() string { return fmt.Sprint(f.err) }
+
+// failed returns the failure of a call to Redis.
+func failed(err error) *failure {
+	status := statusRefused
+	switch {
+	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrQueueFull):
+		status = statusNotAcquired
+	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown), scripts.OutcomeOf(err) != scripts.Refused:
+		status = statusAway
+	}
+	return &failure{status, redact.Error(err)}
+}
+
+func main() {
+	runtime.LockOSThread() // this thread starts the child: the child's parent-death signal comes at the end of the thread
+	status := execute(os.Args[1:], os.Stderr)
+	if status == statusSignal+int(syscall.SIGINT) && !signal.Ignored(os.Interrupt) {
+		// A shell ends its script at Ctrl-C only if the program has died of the signal.
+		signal.Reset(os.Interrupt)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+		time.Sleep(time.Second) // the signal comes first
+	}
+	os.Exit(status)
+}
+
+func execute(args []string, stderr io.Writer) (status int) {
+	root := newRoot()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	f := (*failure)(nil)
+	if !errors.As(err, &f) {
+		fmt.Fprintf(stderr, "holdfast: %v\nusage: %s\n", err, cmd.UseLine())
+		return statusUsage
+	}
+	if f.err != nil {
+		fmt.Fprintln(stderr, "holdfast:", f.err)
+	}
+	return f.status
+}
+
+func newRoot() *cobra.Command {
+	server := &server{}
+	root := &cobra.Command{
+		Use:           "holdfast",
+		Short:         "Distributed locks on Redis for the shell: run, ls, show, unlock, doctor",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	server.flags(root.PersistentFlags())
+	root.AddCommand(newRun(server))
+	return root
+}

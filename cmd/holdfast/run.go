@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// run is one call of holdfast run.
+type run struct {
+	wait, lease, killAfter time.Duration
+	fenceEnv               string
+	bounded, try, fair     bool
+
+	key   string
+	child *exec.Cmd
+}
+
+func newRun(s *server) *cobra.Command {
+	r := &run{}
+	c := &cobra.Command{
+		Use:   "run [flags] KEY -- COMMAND [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long: `Run waits for the lock KEY, holds it while COMMAND runs, and exits with the status of
+COMMAND, or with 128 and the number of the signal that ended it. The lock is free again
+when holdfast exits, or one lease after its machine has died.
+
+The command has the input, output, terminal and process group of holdfast. Signals INT,
+TERM, HUP, QUIT, USR1 and USR2 go on to it. If the lock is lost, the command gets TERM and,
+if it still runs after --kill-after, KILL. If holdfast itself is killed, Linux kills the
+command too.
+
+Exit statuses of holdfast itself:
+   64  bad usage; nothing was tried
+   69  Redis is away; the command did not run
+   70  Redis refuses, as for a wrong password or a missing right; the command did not run
+   75  not acquired: another has the lock; the command did not run
+   79  the lock was lost while the command ran
+  126  the command cannot be started
+  127  the command was not found`,
+		Example: `  holdfast run --try jobs:nightly -- /usr/local/bin/nightly --all
+  holdfast run --wait 10s --fence-env FENCE shop:sku:42 -- sh -c 'exec ./sell --fence "$FENCE"'`,
+		Args: func(c *cobra.Command, args []string) error {
+			if c.ArgsLenAtDash() != 1 || len(args) < 2 {
+				return errors.New("run needs one key, --, and a command")
+			}
+			return check.Key(args[0])
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			r.bounded = c.Flags().Changed("wait")
+			o, err := r.prepare(s, args)
+			if err != nil {
+				return err
+			}
+			return r.run(o)
+		},
+	}
+	f := c.Flags()
+	f.DurationVar(&r.wait, "wait", 0, "wait at most so `LONG` for the lock (default without end)")
+	f.BoolVar(&r.try, "try", false, "do not wait: make one attempt")
+	f.DurationVar(&r.lease, "lease", holdfast.DefaultLease, "`TIME` after which Redis frees the lock if holdfast is dead; holdfast renews it every third of it")
+	f.BoolVar(&r.fair, "fair", false, "stand in line: waiters get the lock in the order in which they came")
+	f.StringVar(&r.fenceEnv, "fence-env", "", "`NAME` of a variable with a number for the command, larger than all earlier ones of this lock")
+	f.DurationVar(&r.killAfter, "kill-after", 5*time.Second, "`TIME` between TERM and KILL when the lock is lost")
+	c.MarkFlagsMutuallyExclusive("wait", "try")
+	return c
+}
+
+// prepare checks all input before any call to Redis.
+func (r *run) prepare(s *server, args []string) (rueidis.ClientOption, error) {
+	switch {
+	case r.wait < 0:
+		return rueidis.ClientOption{}, fmt.Errorf("--wait: %v is negative", r.wait)
+	case r.killAfter < 0:
+		return rueidis.ClientOption{}, fmt.Errorf("--kill-after: %v is negative", r.killAfter)
+	case strings.ContainsAny(r.fenceEnv, "=\x00"):
+		return rueidis.ClientOption{}, fmt.Errorf("--fence-env: %q cannot name a variable", r.fenceEnv)
+	}
+	if err := check.Lease(r.lease); err != nil {
+		return rueidis.ClientOption{}, fmt.Errorf("--lease: %w", err)
+	}
+	o, err := s.options(r.lease)
+	if err != nil {
+		return o, err
+	}
+	r.key, r.child = args[0], exec.Command(args[1], args[2:]...)
+	if err := r.child.Err; err != nil {
+		return o, notStarted(err)
+	}
+	return o, nil
+}
+
+func notStarted(err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return &failure{statusNotFound, err}
+	}
+	return &failure{statusNotRunnable, err}
+}
+
+func (r *run) run(o rueidis.ClientOption) error {
+	signals := make(chan os.Signal, 16)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(s) { // as nohup has it
+			signal.Notify(signals, s)
+		}
+	}
+	h, err := r.acquireUnless(signals, o)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	r.child.Stdin, r.child.Stdout, r.child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	r.child.Env = childEnv(os.Environ(), r.fenceEnv, h.lease.Fence())
+	r.child.SysProcAttr = dieWithParent()
+	if err := r.child.Start(); err != nil {
+		return notStarted(err)
+	}
+	r.watch(h.lease, signals)
+
+	err = h.lease.Unlock(context.Background())
+	switch {
+	case errors.Is(err, holdfast.ErrLost):
+		return &failure{statusLost, err}
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "holdfast:", failed(err))
+	}
+	if status := r.status(); status != 0 {
+		return &failure{status, nil}
+	}
+	return nil
+}
+
+// hold is a lock with all that it stands on.
+type hold struct {
+	client rueidis.Client
+	locker holdfast.Locker
+	lease  *holdfast.Lease
+}
+
+// close releases what is held.
+func (h *hold) close() {
+	if h.locker != nil {
+		_ = h.locker.Close() // what it cannot release ends with its lease
+	}
+	if h.client != nil {
+		h.client.Close()
+	}
+}
+
+// acquireUnless acquires the lock unless a signal comes first: then nothing is held. A second
+// signal ends holdfast at once; what it held ends with its lease.
+func (r *run) acquireUnless(signals <-chan os.Signal, o rueidis.ClientOption) (*hold, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h, done := &hold{}, make(chan error, 1)
+	go func() {
+		err := r.acquire(ctx, h, o)
+		if err != nil || ctx.Err() != nil {
+			h.close()
+		}
+		done <- err
+	}()
+	var got os.Signal
+	for {
+		select {
+		case err := <-done:
+			if got != nil {
+				return nil, &failure{signalStatus(got), nil}
+			}
+			return h, err
+		case s := <-signals:
+			if got != nil {
+				return nil, &failure{signalStatus(s), nil}
+			}
+			got = s
+			cancel()
+		}
+	}
+}
+
+func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err error) {
+	patience := r.lease // with Redis away, as of a wait without end
+	if r.bounded {
+		patience = r.wait
+	}
+	once, end := r.try || patience == 0, time.Now().Add(patience)
+	dialing, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	if once {
+		dialing = ctx
+	}
+	if h.client, err = dial(dialing, o, once); err != nil {
+		return err
+	}
+	if h.locker, err = r.newLocker(h.client); err != nil {
+		return err
+	}
+	switch {
+	case once:
+		h.lease, err = h.locker.TryLock(ctx, r.key)
+	case r.bounded:
+		h.lease, err = h.locker.TryLockFor(ctx, r.key, max(0, time.Until(end)))
+	default:
+		h.lease, err = h.locker.Lock(ctx, r.key)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+func (r *run) newLocker(client rueidis.Client) (holdfast.Locker, error) {
+	if r.fair {
+		opts := []fair.Option{fair.WithLease(r.lease)}
+		if r.fenceEnv != "" {
+			opts = append(opts, fair.WithFencing())
+		}
+		return fair.New(client, opts...)
+	}
+	opts := []rlock.Option{rlock.WithLease(r.lease)}
+	if r.fenceEnv != "" {
+		opts = append(opts, rlock.WithFencing())
+	}
+	return rlock.New(client, opts...)
+}
+
+// watch waits for the end of the child. Until then it forwards signals, and ends the child
+// if the lock is lost.
+func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
+	exited := make(chan struct{})
+	go func() {
+		_ = r.child.Wait() // the status is in ProcessState
+		close(exited)
+	}()
+	lost, kill := lease.Done(), (<-chan time.Time)(nil)
+	for {
+		select {
+		case <-exited:
+			return
+		case s := <-signals:
+			if terminalSends(s) {
+				continue // the child has got it from there
+			}
+			_ = r.child.Process.Signal(s) // it may have ended
+		case <-lost:
+			fmt.Fprintln(os.Stderr, "holdfast: ending the command:", lease.Err())
+			_ = r.child.Process.Signal(syscall.SIGTERM)
+			lost, kill = nil, time.After(r.killAfter)
+		case <-kill:
+			_ = r.child.Process.Kill()
+		}
+	}
+}
+
+// status returns the exit status of the child, as shells say it.
+func (r *run) status() int {
+	status := r.child.ProcessState.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return signalStatus(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+func signalStatus(s os.Signal) int { return statusSignal + int(s.(syscall.Signal)) }
+
+// childEnv returns the environment of a child: without the secrets of holdfast, and with
+// the fence if it has a name.
+func childEnv(environ []string, fenceName string, fence int64) []string {
+	env := slices.DeleteFunc(environ, func(e string) bool {
+		name, value, _ := strings.Cut(e, "=")
+		switch name {
+		case envPassword, envSentinelPassword:
+			return true
+		case envURL:
+			u, err := url.Parse(value)
+			if err != nil {
+				return true
+			}
+			_, secret := u.User.Password()
+			return secret
+		}
+		return false
+	})
+	if fenceName != "" {
+		env = append(env, fenceName+"="+strconv.FormatInt(fence, 10)) // the last of equal names counts
+	}
+	return env
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const key = "jobs:nightly"
+
+// ran are the arguments that run the child.
+func ran(args ...string) []string {
+	return append(append([]string{"run"}, args...), append([]string{key, "--"}, children...)...)
+}
+
+func TestRunExitsWithTheStatusOfTheCommand(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for script, status := range map[string]int{
+		"true":           0,
+		"exit 7":         7,
+		"kill -TERM $$":  128 + 15,
+		"kill -9 $$":     128 + 9,
+		"kill -INT $$":   -2, // as a shell needs it
+		"exec 1>&2; cat": 0,
+	} {
+		_, err, got := do(t, s.Addr(), "input", "run", key, "--", "sh", "-c", script)
+		require.Equal(t, status, got, script)
+		if strings.Contains(script, "cat") {
+			require.Equal(t, "input", err)
+		} else {
+			require.Empty(t, err, script)
+		}
+		requireFree(t, s, key)
+	}
+}
+
+func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	other := newLocker(t, s)
+	for _, more := range [][]string{nil, {"--fair"}, {"--fair", "--fence-env", "FENCE"}, {"--wait", "10s"}, {"--try"}} {
+		p := start(t, s.Addr(), ran(more...)...)
+		p.says("started")
+		status, err := other.Inspect(t.Context(), key)
+		require.NoError(t, err)
+		require.True(t, status.Held)
+		p.write("exit 4")
+		p.exits(4)
+		requireFree(t, s, key)
+	}
+}
+
+func TestRunDoesNotRunTheCommandWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lease, err := newLocker(t, s).Lock(t.Context(), key)
+	require.NoError(t, err)
+	for _, how := range [][]string{{"--try"}, {"--wait", "50ms"}, {"--wait=0"}, {"--fair", "--try"}, {"--fair", "--wait", "50ms"}} {
+		out, text, status := do(t, s.Addr(), "", ran(how...)...)
+		require.Equal(t, statusNotAcquired, status, text)
+		require.Contains(t, text, "held by another")
+		require.Empty(t, out)
+	}
+	require.NoError(t, lease.Unlock(t.Context()))
+	requireFree(t, s, key)
+}
+
+func TestRunWaitsForTheLock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	first, second := start(t, s.Addr(), ran("--fair")...), (*program)(nil)
+	first.says("started")
+	second = start(t, s.Addr(), ran("--fair")...)
+	awaitQueue(t, s, 1)
+	first.write("exit 0")
+	first.exits(0)
+	second.says("started")
+	second.write("exit 0")
+	second.exits(0)
+}
+
+// awaitQueue waits until so many wait for key.
+func awaitQueue(t *testing.T, s *redistest.Server, n int64) {
+	t.Helper()
+	eventually(t, func() bool { return number(t, s, "LLEN", "redisson_lock_queue:{"+key+"}") == n })
+}
+
+func TestRunInterruptedWhileItWaitsHoldsNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	first := start(t, s.Addr(), ran("--fair")...)
+	first.says("started")
+	for sig, status := range map[syscall.Signal]int{syscall.SIGTERM: 128 + 15, syscall.SIGINT: -2} {
+		p := start(t, s.Addr(), ran("--fair")...)
+		awaitQueue(t, s, 1)
+		p.signal(sig)
+		p.exits(status)
+		awaitQueue(t, s, 0)
+	}
+	first.write("exit 0")
+	first.exits(0)
+	requireFree(t, s, key)
+}
+
+func TestRunForwardsSignals(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := command(t, s.Addr(), ran()...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without terminal
+	p := startCommand(t, c)
+	p.says("started")
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		p.signal(sig)
+		p.says("got " + sig.String())
+	}
+	p.write("exit 0")
+	p.exits(0)
+}
+
+func TestRunKilledKillsTheCommand(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := start(t, s.Addr(), ran()...)
+	p.says("started")
+	p.signal(syscall.SIGKILL)
+	p.exits(-9) // and the output has ended: the child is gone, too
+}
+
+func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	other := newLocker(t, s)
+	lose := func(killAfter string) *program {
+		p := start(t, s.Addr(), ran("--lease", "3s", "--kill-after", killAfter)...)
+		p.says("started")
+		held, err := other.ForceUnlock(t.Context(), key)
+		require.NoError(t, err)
+		require.True(t, held)
+		p.says("got terminated")
+		return p
+	}
+	p := lose("1m")
+	p.write("exit 0")
+	p.exits(statusLost)
+	require.Contains(t, p.err.String(), "lease lost")
+
+	lose("50ms").exits(statusLost)
+}
+
+func TestRunRidesOutARestartOfRedis(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	p := start(t, s.Addr(), ran()...)
+	p.says("started")
+	s.Restart()
+	p.write("exit 5")
+	p.exits(5)
+	requireFree(t, s, key)
+}
+
+func TestRunLosesTheLockWithTheMemoryOfRedis(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := start(t, s.Addr(), ran("--lease", "3s")...)
+	p.says("started")
+	s.Restart()
+	p.says("got terminated")
+	p.write("exit 0")
+	p.exits(statusLost)
+}
+
+func TestRunWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Kill()
+	for _, how := range [][]string{{"--try"}, {"--wait", "100ms"}, {"--lease", "100ms"}} {
+		out, text, status := do(t, s.Addr(), "", ran(how...)...)
+		require.Equal(t, statusAway, status, text)
+		require.Contains(t, text, "redis unavailable: ")
+		require.Empty(t, out)
+	}
+	p := start(t, s.Addr(), ran()...)
+	s.Restart()
+	p.says("started")
+	p.write("exit 0")
+	p.exits(0)
+}
+
+func TestRunGivesTheCommandAFenceAndNoSecret(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t"
+	s := redistest.Start(t, "--requirepass", secret)
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
+	last := int64(0)
+	for from, env := range map[string][]string{
+		"URL":         {envURL + "=redis://:" + secret + "@" + s.Addr()},
+		"environment": {envURL + "=redis://" + s.Addr(), envPassword + "=" + secret, envSentinelPassword + "=" + secret},
+		"file":        {envURL + "=redis://" + s.Addr(), envPassword + "=wrong"},
+	} {
+		args := []string{"run", "--fence-env=FENCE", key, "--", "sh", "-c", "echo $FENCE; env"}
+		if from == "file" {
+			args = append([]string{"--password-file", file}, args...)
+		}
+		c := command(t, s.Addr(), args...)
+		c.Env = append(c.Env, env...)
+		p := startCommand(t, c)
+		out, status := p.ends()
+		require.Zero(t, status, p.err.String())
+		require.NotContains(t, out, secret, from)
+		require.Equal(t, from != "URL", strings.Contains(out, envURL), from)
+		number, _, _ := strings.Cut(out, "\n")
+		fence, err := strconv.ParseInt(number, 10, 64)
+		require.NoError(t, err)
+		require.Greater(t, fence, last)
+		last = fence
+	}
+	_, text, status := do(t, s.Addr(), "", ran("--try")...)
+	require.Equal(t, statusRefused, status, text)
+	require.Contains(t, text, "NOAUTH")
+}
+
+func TestRunOfACommandThatCannotStart(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	require.NoError(t, os.WriteFile(text, []byte("text"), 0o600))
+	program := filepath.Join(dir, "program")
+	require.NoError(t, os.WriteFile(program, []byte("neither script nor binary"), 0o700))
+	for command, want := range map[string]int{
+		"no-such-command-here":        statusNotFound,
+		filepath.Join(dir, "missing"): statusNotFound,
+		dir:                           statusNotRunnable,
+		text:                          statusNotRunnable,
+		program:                       statusNotRunnable,
+	} {
+		_, said, status := do(t, s.Addr(), "", "run", key, "--", command)
+		require.Equal(t, want, status, said)
+		requireFree(t, s, key)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for args, why := range map[string]string{
+		"run":                                             "run needs one key",
+		"run k":                                           "run needs one key",
+		"run k true":                                      "run needs one key",
+		"run k --":                                        "run needs one key",
+		"run k j -- true":                                 "run needs one key",
+		"run -- k true":                                   "run needs one key",
+		"run {k} -- true":                                 "key is in braces",
+		"run --try --wait 1s k -- x":                      "[try wait]",
+		"run --wait -1s k -- true":                        "--wait",
+		"run --wait soon k -- true":                       "--wait",
+		"run --lease 1ms k -- true":                       "--lease",
+		"run --kill-after -1s k -- true":                  "--kill-after",
+		"run --fence-env A=B k -- true":                   "--fence-env",
+		"run --nonsense k -- true":                        "--nonsense",
+		"run --redis redis://u:s3cr3t@h k -- true":        "--password-file",
+		"run --redis http://u:s3cr3t@h k -- true":         "not understood",
+		"run --redis redis://u:s3cr3t/@h k -- true":       "not understood",
+		"run --redis redis://h?mastr_set=locks k -- true": "mastr_set",
+		"run --redis redis://h --tls-ca ca.pem k -- true": "rediss://",
+		"run --redis rediss://h --tls-ca main_test.go k -- true":   "no certificate",
+		"run --redis rediss://h --tls-cert main_test.go k -- true": "--tls-cert",
+		"run --password-file /nowhere k -- true":                   "--password-file",
+		"nonsense":                                                 "nonsense",
+	} {
+		var text strings.Builder
+		require.Equal(t, statusUsage, execute(strings.Fields(args), &text), args)
+		require.Contains(t, text.String(), why, args)
+		require.Contains(t, text.String(), "\nusage: holdfast", args)
+		require.NotContains(t, text.String(), "s3cr3t", args)
+	}
+}
