@@ -66,10 +66,11 @@ type LostEvent struct {
 	Err  error // ErrLost with its reason, for errors.Is
 }
 
-// RenewedEvent: Redis has confirmed a renewal of a lease.
+// RenewedEvent: a renewal of a lease has ended.
 type RenewedEvent struct {
 	Key  string
 	Late time.Duration // after it was due, a third of a lease after the last; two thirds would lose it
+	Err  error         // nil: Redis has confirmed it. Else the next try comes soon, or Lost
 }
 
 // WokenEvent: a message of Redis has woken the waiters of a key here, for a release or, with

@@ -26,8 +26,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var aliases = regexp.MustCompile(`(?m)^type \w+ += (\w+)\..*$`)
 
 func TestPublicAPI(t *testing.T) {
-	for _, pkg := range []string{".", "rlock", "fair", "multilock", "holdfasttest", "pubsub", "watchdog", "scripts"} {
-		file := filepath.Join("testdata", strings.Replace(pkg, ".", "holdfast", 1)+".txt")
+	for _, pkg := range []string{".", "rlock", "fair", "multilock", "holdfasttest", "pubsub", "watchdog", "scripts",
+		"observe/otelholdfast", "observe/promholdfast"} {
+		file := filepath.Join("testdata", strings.Replace(filepath.Base(pkg), ".", "holdfast", 1)+".txt")
 		is := public(t, filepath.Join("..", "..", pkg))
 		for _, alias := range aliases.FindAllStringSubmatch(is, -1) {
 			require.Equal(t, "holdfast", alias[1], "users cannot read the fields: %s", alias[0])

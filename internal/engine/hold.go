@@ -94,15 +94,20 @@ func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.An
 	err := h.backend.Renew(noDeadline{ctx}, h.Lease, r.keys, r.owners, r.said)
 	h.observer.answered(ctx, r.keys[0], err)
 	if err != nil {
-		h.Log.Warn("holdfast: renewal failed", "leases", len(holds), "error", h.calls.ours(err)) // of one key, or of all
+		err = known(h.calls.ours(err))
+		h.Log.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
 	for i, a := range r.said {
 		switch a {
 		case scripts.Renewed:
 			answers[i] = watchdog.Renewed
-			h.observer.renewed(holds[i], began)
+			h.observer.renewed(holds[i], began, nil)
 		case scripts.NotOurs:
 			answers[i] = watchdog.NotOurs
+		case scripts.Unanswered:
+			if err != nil && ctx.Err() != context.Canceled { // else the locker was closed
+				h.observer.renewed(holds[i], began, err)
+			}
 		}
 	}
 	clear(r.keys)

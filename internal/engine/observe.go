@@ -161,7 +161,7 @@ func (o *observer) call(e event) {
 	case kindLost:
 		to.Lost(holdfast.LostEvent{Key: e.key, Held: e.took, Err: e.err})
 	case kindRenewed:
-		to.Renewed(holdfast.RenewedEvent{Key: e.key, Late: e.took})
+		to.Renewed(holdfast.RenewedEvent{Key: e.key, Late: e.took, Err: e.err})
 	case kindWoken:
 		to.Woken(holdfast.WokenEvent{Key: e.key})
 	case kindQueue:
@@ -234,13 +234,17 @@ func (o *observer) refused(key string, why error, began time.Duration) {
 	}
 }
 
-// renewed notes that a renewal that began at that time was confirmed.
-func (o *observer) renewed(d *hold, began time.Duration) {
+// renewed notes how a renewal that began at that time has ended: confirmed, or failed as why
+// says.
+func (o *observer) renewed(d *hold, began time.Duration, why error) {
 	if o == nil || !d.Alive() {
 		return
 	}
-	due := d.extras.due.Swap(int64(began + o.engine.Lease/3))
-	o.put(event{kind: kindRenewed, key: d.key.name, took: max(0, o.now()-time.Duration(due))})
+	due := d.extras.due.Load()
+	if why == nil {
+		d.extras.due.Store(int64(began + o.engine.Lease/3))
+	}
+	o.put(event{kind: kindRenewed, key: d.key.name, took: max(0, o.now()-time.Duration(due)), err: why})
 }
 
 // woken notes that a message has woken the waiters of a key.

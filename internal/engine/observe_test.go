@@ -27,7 +27,7 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 		o.acquired(e, holdfast.ByCall, since)
 		o.ended(e, o.held(e), nil)
 		o.sectionEnded(&d.first, why)
-		o.renewed(d, 0)
+		o.renewed(d, 0, nil)
 		o.woken("k")
 		o.queue(k)
 		o.answered(ctx, "k", why)

@@ -324,7 +324,7 @@ func observeLost(c *harness) {
 	require.Equal(c.T, []string{
 		"acquired at a renewal by call", "lost at a renewal", "acquired capped by call", "lost capped",
 		"acquired at Unlock by call", "lost at Unlock",
-	}, c.told(s, "holdfast.Renewed"))
+	}, c.told(s, "holdfast"))
 }
 
 func observeRenewed(c *harness) {
@@ -334,6 +334,7 @@ func observeRenewed(c *harness) {
 	fixed := Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
 	for _, e := range await[holdfast.RenewedEvent](c, s, 1) {
 		require.Equal(c.T, "k", e.Key)
+		require.NoError(c.T, e.Err)
 		require.Less(c.T, e.Late, lease/3)
 	}
 	c.Proxy.SetDelay(0, late)
@@ -384,8 +385,15 @@ func observeOutageHeld(c *harness) {
 	c.Server.Pause()
 	began := time.Now()
 	await[holdfast.OutageBeganEvent](c, s, 1)
+	failed := await[holdfast.RenewedEvent](c, s, 1)[0]
+	require.Equal(c.T, "k", failed.Key)
+	require.ErrorIs(c.T, failed.Err, holdfast.ErrUnknown)
+	require.Positive(c.T, failed.Late)
 	c.Server.Resume()
 	await[holdfast.OutageEndedEvent](c, s, 1)
+	Await(c.T, func() bool {
+		return slices.ContainsFunc(of[holdfast.RenewedEvent](s), func(e holdfast.RenewedEvent) bool { return e.Err == nil })
+	})
 	c.unlock(l)
 	require.Equal(c.T, []string{"acquired k by call", "released k"}, c.told(s, "holdfast"))
 	outage(c, s, time.Since(began))
