@@ -36,7 +36,7 @@ test-interop: ## Run Go and Java side by side, with the real Redisson; installs 
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
 	@hack/install.sh javac mvn || { [ "$$CI" != true ] && echo "tests that need Java 17 and Maven are skipped"; }
-	INTEROP=1 hack/gotest.sh . ./internal/interop -timeout 20m
+	INTEROP=1 hack/gotest.sh . "./internal/interop ./examples/sidebyside" -p 1 -timeout 20m
 
 test-rivals: ## Have every rival of the bench do its work once, on its own server; installs etcd, ZooKeeper, Java 17 and Maven if they are missing
 	@hack/install.sh redis-server

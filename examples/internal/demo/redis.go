@@ -25,8 +25,9 @@ const RedisUsage = "`address` of a Redis: host:port, or a redis:// or rediss:// 
 // Redis is the Redis of a run, which its processes share.
 type Redis struct {
 	rueidis.Client
-	Run   string // a name that no other run has; it is part of all keys
-	close func()
+	Address string // host:port, or a URL
+	Run     string // a name that no other run has; it is part of all keys
+	close   func()
 }
 
 // OpenRedis connects the parent to the Redis at address, or to an embedded one if that is
@@ -48,6 +49,7 @@ func OpenRedis(address string) (*Redis, error) {
 		fmt.Println("Redis: embedded in this program, for demonstration only; -redis host:port takes a real one.")
 	}
 	var err error
+	r.Address = address
 	if r.Client, err = connect(address); err != nil || child {
 		return r, err
 	}

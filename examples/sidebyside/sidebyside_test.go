@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
+)
+
+func TestMain(m *testing.M) { demotest.Main(m, main) }
+
+func TestGoAndJavaSellWhatThereIs(t *testing.T) {
+	if os.Getenv("INTEROP") != "1" {
+		t.Skip("interop: make test-interop runs it")
+	}
+	status, stdout, stderr := demotest.Run(t)
+	require.Zero(t, status, stdout+stderr)
+	require.Positive(t, demotest.Number(t, stdout, `Go sold (\d+)`), stdout)
+	require.Positive(t, demotest.Number(t, stdout, `Java sold (\d+)`), stdout)
+}
+
+func TestBadInput(t *testing.T) {
+	status, _, stderr := demotest.Run(t, "-items", "0")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "at least 1")
+}
