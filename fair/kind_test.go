@@ -86,9 +86,9 @@ func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 
 func TestFaults(t *testing.T) { faults.Run(t, kind) }
 
-func TestG1_ExclusionUnderFaults(t *testing.T) { exclusion.Run(t, kind) }
+func TestG1_Soak(t *testing.T) { exclusion.Run(t, kind) }
 
-func TestG1_ExclusionCheckFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
+func TestG1_SoakFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
 
 func TestG1_Linearizable(t *testing.T) { exclusion.RunLinearizability(t, kind) }
 

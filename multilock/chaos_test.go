@@ -1,17 +1,15 @@
 package multilock_test
 
 import (
-	"cmp"
 	"context"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest/chaos"
+	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
@@ -59,12 +57,9 @@ var chaosModes = map[string]chaos.Campaign{
 	"clocks":  {Clocks: true, Faults: 1},
 }
 
-// chaosTime is the length of a campaign in one mode: its part of CHAOS_TIME, which is
-// 15 s if that is not set.
+// chaosTime is the length of a campaign in one mode.
 func chaosTime(t *testing.T) time.Duration {
-	all, err := time.ParseDuration(cmp.Or(os.Getenv("CHAOS_TIME"), "15s"))
-	require.NoError(t, err, "CHAOS_TIME")
-	return all / time.Duration(len(chaosModes))
+	return exclusion.SoakTime(t, 15*time.Second) / time.Duration(len(chaosModes))
 }
 
 func TestG1_Chaos(t *testing.T) {

@@ -4,8 +4,9 @@
 //
 //	contract   a case for each sentence of the public docs and each guarantee (G1…)
 //	faults     a case for each fault (F1…)
-//	exclusion  campaigns on one Redis, and the checks of what they record: two
-//	           holders, the order of fences and of a queue, linearizability
+//	exclusion  campaigns on one server, a Sentinel set and a Redis Cluster, and the
+//	           checks of what they record: two holders, the order of fences and of a
+//	           queue, linearizability
 //	chaos      campaigns on a quorum of nodes that fail
 //	cluster    what takes a Redis Cluster of several masters
 //	sentinel   fail-overs of a Sentinel set

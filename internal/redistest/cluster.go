@@ -56,7 +56,7 @@ func StartCluster(t testing.TB, masters, replicasPerMaster int, args ...string) 
 	for i, s := range c.nodes[masters:] {
 		s.Do(t, "CLUSTER", "REPLICATE", c.nodes[i%masters].clusterID(t))
 	}
-	c.await(t, "all nodes serve", func() bool { return c.serves(t) && c.replicated(t, masters*replicasPerMaster) })
+	c.AwaitReplicas(t)
 	for _, s := range c.nodes[:masters] {
 		s.Do(t, "FLUSHALL") // before their first write CLUSTER SLOTS lists no replicas
 	}
@@ -227,6 +227,13 @@ func (c *Cluster) AwaitPromoted(t testing.TB, lost *Server) {
 	c.await(t, "a replica promoted", func() bool {
 		return c.serves(t) && !slices.ContainsFunc(c.ranges(t), func(r slotRange) bool { return r.addr == lost.Addr() })
 	})
+}
+
+// AwaitReplicas returns when all nodes agree and serve, of which all that are no masters
+// follow one.
+func (c *Cluster) AwaitReplicas(t testing.TB) {
+	t.Helper()
+	c.await(t, "all nodes serve", func() bool { return c.serves(t) && c.replicated(t, len(c.nodes)-len(c.Masters(t))) })
 }
 
 func (c *Cluster) await(t testing.TB, what string, done func() bool) {

@@ -70,7 +70,7 @@ const (
 // clock of one node at a time is wrong. It checks that the leases of a key never
 // overlapped, that their fences grew, and that no node gave a key to an owner that it
 // had been told to forget.
-// CHAOS_SEED repeats the faults of a run.
+// It logs a line a minute, and at last a verdict. SOAK_SEED repeats the faults of a run.
 func Run(t *testing.T, how Campaign, length time.Duration) {
 	c := newChaos(t, how)
 	run := c.run(length, nil)
@@ -134,15 +134,8 @@ type chaos struct {
 }
 
 func newChaos(t *testing.T, how Campaign) *chaos {
-	seed := rand.Uint64()
-	if s := os.Getenv("CHAOS_SEED"); s != "" {
-		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err, "CHAOS_SEED")
-	}
-	t.Logf("seed: CHAOS_SEED=%d", seed)
 	c := &chaos{
-		t: t, how: how, randoms: rand.New(rand.NewPCG(seed, 0)), over: make(chan struct{}),
+		t: t, how: how, randoms: exclusion.SoakSeed(t), over: make(chan struct{}),
 		faults: map[string]int{}, died: map[string]time.Duration{},
 	}
 	var clients []rueidis.Client
@@ -188,6 +181,11 @@ func (c *chaos) run(length time.Duration, enough func() bool) exclusion.Records 
 		work.Go(v.suffer)
 		work.Go(func() { v.loseTouch(random) })
 	}
+	work.Go(func() {
+		for c.sleep(time.Minute) {
+			c.t.Log(c.verdict(false))
+		}
+	})
 	for enough != nil && c.sleep(200*time.Millisecond) {
 		if enough() {
 			end.Reset(0)
@@ -200,9 +198,15 @@ func (c *chaos) run(length time.Duration, enough func() bool) exclusion.Records 
 	for _, v := range c.all {
 		v.child.Await()
 	}
-	run := c.recorded(true)
-	c.t.Logf("%d grants, %d holders killed, leases lost: %v, faults: %v", len(run.Intervals), run.Killed, run.Losses, c.faults)
-	return run
+	c.t.Log("verdict: " + c.verdict(true))
+	return c.recorded(true)
+}
+
+func (c *chaos) verdict(over bool) string {
+	run := c.recorded(over)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return exclusion.Verdict(run, exclusion.Check(run.Intervals), c.faults)
 }
 
 func (c *chaos) recorded(over bool) exclusion.Records {

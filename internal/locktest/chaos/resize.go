@@ -116,18 +116,19 @@ func (r *resize) settle(nodes int) *settlers {
 func (r *resize) use(ctx context.Context, c *settlers, l holdfast.Locker) {
 	wait, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
+	called := Clock()
 	lease, err := l.Lock(wait, "key"+strconv.Itoa(rand.IntN(2)))
 	if err != nil { // usually refused
 		time.Sleep(rand.N(5 * time.Millisecond))
 		return
 	}
 	c.grants.Add(1)
-	rec := r.rec.Granted(lease)
+	rec := r.rec.Granted(lease, called)
 	most := 5 * time.Millisecond
 	if rand.IntN(20) == 0 {
 		most = 2 * chaosLease
 	}
-	rec.Hold(rand.N(most))
+	rec.Hold(ctx, rand.N(most))
 	rec.Ends()
 	_ = lease.Unlock(context.Background())
 }

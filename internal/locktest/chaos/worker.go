@@ -120,7 +120,7 @@ func patient(addr string, s *Sockets) rueidis.Client {
 // held for up to several leases.
 func chaosErrand(random *rand.Rand, worker int) exclusion.Errand {
 	if worker%4 == 0 {
-		return exclusion.Errand{Key: exclusion.Key(random.IntN(3)), Hold: exclusion.HoldTime(random)}
+		return exclusion.Errand{Key: exclusion.Key(random.IntN(3)), Hold: exclusion.HoldTime(random, chaosLease, 3)}
 	}
 	e := exclusion.Errand{Key: exclusion.Key(3 + random.IntN(16)), Hold: upTo(random, 4*chaosLease)}
 	switch random.IntN(8) {

@@ -11,26 +11,54 @@ import (
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// broken is a lock kind that does not exclude: one Lock in a hundred gives a lease without
-// asking Redis. The check of exclusion must find it.
-func broken(d Kind) Kind {
+// mistake is one of a lock that does not exclude: what it does instead of a Lock.
+type mistake func(ctx context.Context, l brokenLocker, key string, c []holdfast.LockOption) (*holdfast.Lease, error)
+
+// mistakes are those of controls, which the check of exclusion must find.
+var mistakes = map[string]mistake{
+	"takes without asking": func(ctx context.Context, l brokenLocker, key string, c []holdfast.LockOption) (*holdfast.Lease, error) {
+		if rand.IntN(100) > 0 {
+			return l.Locker.Lock(ctx, key, c...)
+		}
+		return forge(key, l.lease), nil
+	},
+	"is not told": func(ctx context.Context, l brokenLocker, key string, c []holdfast.LockOption) (*holdfast.Lease, error) {
+		lease, err := l.Locker.Lock(ctx, key, c...)
+		if err == nil && len(c) == 0 { // it is renewed
+			untold := holdfast.NewLease(untold{lease, l.lease})
+			lease = &untold
+		}
+		return lease, err
+	},
+}
+
+// broken is a lock kind with a mistake.
+func broken(d Kind, m mistake) Kind {
 	return Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (holdfast.Locker, error) {
 		l, err := d.New(client, o)
-		return brokenLocker{l, o.Lease}, err
+		return brokenLocker{l, o.Lease, m}, err
 	}}
 }
 
 type brokenLocker struct {
 	holdfast.Locker
-	lease time.Duration
+	lease   time.Duration
+	mistake mistake
 }
 
 func (l brokenLocker) Lock(ctx context.Context, key string, c ...holdfast.LockOption) (*holdfast.Lease, error) {
-	if rand.IntN(100) > 0 {
-		return l.Locker.Lock(ctx, key, c...)
-	}
-	return forge(key, l.lease), nil
+	return l.mistake(ctx, l, key, c)
 }
+
+// untold is a lease that is never lost, as its holder sees it.
+type untold struct {
+	*holdfast.Lease
+	lease time.Duration
+}
+
+func (untold) Done() <-chan struct{} { return nil }
+func (untold) Err() error            { return nil }
+func (u untold) Deadline() time.Time { return time.Now().Add(u.lease) }
 
 // forge makes a lease that no server gave.
 func forge(key string, lease time.Duration) *holdfast.Lease {

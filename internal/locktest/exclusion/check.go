@@ -13,11 +13,14 @@ import (
 // of the acquire to the first of its deadline, the call of Unlock and the close
 // of Done, on the clock that all processes share.
 type Interval struct {
-	key   string
-	id    string // of the lease
-	from  time.Duration
-	to    time.Duration
-	fence int64 // 0 without fencing
+	key    string
+	id     string // of the lease
+	owner  string // of the hold
+	called time.Duration
+	from   time.Duration
+	to     time.Duration
+	until  time.Duration // the last deadline, to which the holder may have believed in it
+	fence  int64         // 0 without fencing
 }
 
 func (i Interval) String() string {
@@ -26,36 +29,80 @@ func (i Interval) String() string {
 
 // Breaches are what an exclusion check finds.
 type Breaches struct {
-	Overlaps []string // two leases of a key at once
-	Disorder []string // a lease with a fence not above those of earlier leases
+	Overlaps  []string // two leases of a key at once
+	Disorder  []string // a lease with a fence not above those of earlier leases
+	Explained int      // overlaps of two holds of which a fail-over may have lost one
 }
+
+func (b Breaches) any() bool { return len(b.Overlaps)+len(b.Disorder) > 0 }
 
 // Check sorts the intervals and sweeps over each key. Leases that were over before their
 // acquire returned do not count: no holder believed in them.
-func Check(all []Interval) (b Breaches) {
-	byKey := map[string][]Interval{}
+func Check(all []Interval, failovers ...Failover) (b Breaches) {
+	byKey, holds := map[string][]Interval{}, holds{}
 	for _, i := range all {
 		if i.from < i.to {
 			byKey[i.key] = append(byKey[i.key], i)
+			holds.add(i)
 		}
 	}
-	for _, list := range byKey {
+	for key, list := range byKey {
+		var here []Failover
+		for _, f := range failovers {
+			if f.keys[key] {
+				here = append(here, f)
+			}
+		}
 		slices.SortFunc(list, func(a, b Interval) int { return int(a.from - b.from) })
-		longest, highest := list[0], list[0]
-		for _, i := range list[1:] {
-			if i.from < longest.to {
-				b.Overlaps = append(b.Overlaps, fmt.Sprintf("%v overlaps %v", i, longest))
+		var alive []Interval
+		tops := []Interval{{}} // the highest fence of so many leases
+		for n, i := range list {
+			alive = slices.DeleteFunc(alive, func(a Interval) bool { return a.to <= i.from })
+			for _, a := range alive {
+				if holds.explains(here, a, i) {
+					b.Explained++
+				} else {
+					b.Overlaps = append(b.Overlaps, fmt.Sprintf("%v overlaps %v", i, a))
+				}
 			}
-			if i.fence != 0 && i.fence <= highest.fence {
-				b.Disorder = append(b.Disorder, fmt.Sprintf("%v comes after %v", i, highest))
+			alive = append(alive, i)
+			top := tops[n]
+			if i.fence <= top.fence && holds.explains(here, top, i) { // two masters may have granted at once; but not if one had before
+				called := holds[holdOf(i)].called
+				before, _ := slices.BinarySearchFunc(list, called, func(a Interval, at time.Duration) int { return int(a.from - at) })
+				top = tops[before]
 			}
-			if i.to > longest.to {
-				longest = i
+			if i.fence != 0 && i.fence <= top.fence {
+				b.Disorder = append(b.Disorder, fmt.Sprintf("%v comes after %v", i, top))
 			}
-			if i.fence > highest.fence {
-				highest = i
+			if top = tops[n]; i.fence > top.fence {
+				top = i
 			}
+			tops = append(tops, top)
 		}
 	}
 	return b
+}
+
+// holds are the owners of keys, each with all leases that it had by local hand-over as one
+// interval.
+type holds map[[2]string]Interval
+
+func holdOf(i Interval) [2]string { return [2]string{i.key, i.owner} }
+
+func (h holds) add(i Interval) {
+	if was, ok := h[holdOf(i)]; ok {
+		i.called, i.from, i.to = min(i.called, was.called), min(i.from, was.from), max(i.to, was.to)
+		i.until = max(i.until, was.until)
+	}
+	h[holdOf(i)] = i
+}
+
+// explains says whether one of the fail-overs may have lost the hold of one of two leases,
+// so that the other was granted, and whether no renewal has confirmed the lost one since.
+func (h holds) explains(failovers []Failover, one, other Interval) bool {
+	a, b := h[holdOf(one)], h[holdOf(other)]
+	return a != b && slices.ContainsFunc(failovers, func(f Failover) bool {
+		return f.from <= max(a.from, b.from) && min(a.called, b.called) <= f.to && min(a.until, b.until) <= f.told
+	})
 }

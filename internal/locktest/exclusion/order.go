@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -32,6 +33,7 @@ type orderedQueue struct {
 	entered     []string        // all that ever did, in their order
 	granted     []string        // those of them that had their turn, in theirs
 	inRuns      int             // how many of these had it in another's hold
+	unknown     bool            // what it is now: some of what Redis did was not seen
 }
 
 func newOrderCheck(keys ...string) *orderCheck {
@@ -58,7 +60,11 @@ func (o *orderCheck) see(c redistest.Command) {
 		return
 	}
 	args := c.Words[2:]
-	if q := o.queues[c.Words[1]]; q != nil {
+	if c.Words[0] == "TOUCH" {
+		o.recalled(c.Words[1], args)
+		return
+	}
+	if q := o.queues[c.Words[1]]; q != nil && !q.unknown {
 		switch c.Words[0] {
 		case "RPUSH":
 			q.waiting, q.entered = append(q.waiting, args...), append(q.entered, args...)
@@ -78,7 +84,7 @@ func (o *orderCheck) see(c redistest.Command) {
 			q.remove(args[0], args[1])
 		}
 	}
-	if q := o.locks[c.Words[1]]; q != nil {
+	if q := o.locks[c.Words[1]]; q != nil && !q.unknown {
 		switch c.Words[0] {
 		case "HSET":
 			if args[0] != q.holder {
@@ -161,5 +167,37 @@ func (o *orderCheck) served(q *orderedQueue) {
 			continue
 		}
 		run = run[at+1:]
+	}
+}
+
+// forget has the check wait for recall: it will not see what Redis does until then.
+func (o *orderCheck) forget() {
+	for _, q := range o.locks {
+		q.unknown = true
+	}
+}
+
+// recall has Redis tell what there is, in its order among all that it does.
+func (o *orderCheck) recall(t testing.TB, s *redistest.Server) {
+	const tell = `for i = 1, #KEYS, 2 do
+redis.call('TOUCH', KEYS[i], unpack(redis.call('LRANGE', KEYS[i], 0, -1)))
+redis.call('TOUCH', KEYS[i + 1], unpack(redis.call('HKEYS', KEYS[i + 1])))
+end`
+	args := []string{"EVAL", tell, strconv.Itoa(2 * len(o.locks))}
+	for key := range o.locks {
+		args = append(args, QueueOf(key), key)
+	}
+	s.Do(t, args...)
+}
+
+// recalled takes in what a queue or a lock is.
+func (o *orderCheck) recalled(name string, owners []string) {
+	if q := o.queues[name]; q != nil {
+		q.waiting = owners
+	} else if q := o.locks[name]; q != nil {
+		if !slices.Contains(owners, q.holder) { // of one that was not seen to take it the run is not known
+			q.holder = ""
+		}
+		q.unknown = false
 	}
 }

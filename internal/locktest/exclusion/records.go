@@ -2,6 +2,7 @@ package exclusion
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,10 +18,10 @@ import (
 // Records are lines which all processes of a run append to one file, each by one
 // write, so that a process which is killed loses none:
 //
-//	G <id> <key> <fence> <time> <deadline>   an acquire returned
-//	D <id> <deadline>                        renewals have moved the deadline
-//	E <id> <time>                            the lease ended, or Unlock is about to be called
-//	L <id> <kind>                            the lease had been lost before its Unlock
+//	G <id> <key> <owner> <fence> <called> <time> <deadline>   an acquire returned
+//	D <id> <deadline>   renewals have moved the deadline
+//	E <id> <time>       the lease ended, or Unlock is about to be called
+//	L <id> <kind>       the lease had been lost before its Unlock
 //
 // Times are readings of the shared clock in nanoseconds. An id begins with the
 // name of its process and a dash.
@@ -43,11 +44,11 @@ func (r *Recorder) write(format string, args ...any) {
 	}
 }
 
-// Granted is called as soon as an acquire has returned.
-func (r *Recorder) Granted(l *holdfast.Lease) *Record {
+// Granted is called as soon as an acquire has returned, with the time of its call.
+func (r *Recorder) Granted(l *holdfast.Lease, called time.Duration) *Record {
 	now := Clock()
 	rec := &Record{recorder: r, lease: l, id: fmt.Sprintf("%s-%d", r.process, r.last.Add(1)), deadline: ClockAt(l.Deadline())}
-	r.write("G %s %s %d %d %d\n", rec.id, l.Key(), l.Fence(), now, rec.deadline)
+	r.write("G %s %s %s %d %d %d %d\n", rec.id, l.Key(), l.Owner(), l.Fence(), called, now, rec.deadline)
 	return rec
 }
 
@@ -60,8 +61,8 @@ type Record struct {
 	deadline time.Duration // as last recorded
 }
 
-// Hold returns after d, or when the lease ends, and records renewals meanwhile.
-func (r *Record) Hold(d time.Duration) {
+// Hold returns after d, or when the lease or ctx ends, and records renewals meanwhile.
+func (r *Record) Hold(ctx context.Context, d time.Duration) {
 	if d == 0 {
 		return
 	}
@@ -74,6 +75,8 @@ func (r *Record) Hold(d time.Duration) {
 		case <-r.lease.Done():
 			return
 		case <-over.C:
+			return
+		case <-ctx.Done():
 			return
 		case <-look.C:
 			if at := ClockAt(r.lease.Deadline()); at != r.deadline {
@@ -107,9 +110,10 @@ func (r *Record) lost() {
 
 // Records are what was recorded in a run.
 type Records struct {
-	Intervals []Interval
-	Killed    int            // leases whose process was killed
-	Losses    map[string]int // leases that ended before their Unlock, by kind
+	Intervals  []Interval
+	Operations int            // acquires, renewals and ends
+	Killed     int            // leases whose process was killed
+	Losses     map[string]int // leases that ended before their Unlock, by kind
 }
 
 func (r Records) Lost() (n int) {
@@ -134,15 +138,19 @@ func ReadRecords(data []byte, died map[string]time.Duration, over bool) (Records
 		switch {
 		case err != nil:
 			return r, fmt.Errorf("record %q: %w", line, err)
-		case kind == 'L':
+		case kind == 'L': // the end is a line before
 			r.Losses[loss]++
 			continue
 		case known == (kind == 'G'):
 			return r, fmt.Errorf("record %q: out of order", line)
 		case kind != 'G':
 			was.to = i.to
+			if kind == 'D' {
+				was.until = i.to
+			}
 			i = was
 		}
+		r.Operations++
 		if kind == 'E' {
 			delete(open, i.id)
 			r.Intervals = append(r.Intervals, i)
@@ -170,7 +178,8 @@ func ReadRecords(data []byte, died map[string]time.Duration, over bool) (Records
 func readRecord(line string) (kind byte, i Interval, loss string, err error) {
 	switch kind = line[0]; kind {
 	case 'G':
-		_, err = fmt.Sscanf(line, "G %s %s %d %d %d\n", &i.id, &i.key, &i.fence, &i.from, &i.to)
+		_, err = fmt.Sscanf(line, "G %s %s %s %d %d %d %d\n", &i.id, &i.key, &i.owner, &i.fence, &i.called, &i.from, &i.to)
+		i.until = i.to
 	case 'D', 'E':
 		_, err = fmt.Sscanf(line[1:], " %s %d\n", &i.id, &i.to)
 	case 'L':

@@ -1,11 +1,14 @@
 package exclusion
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,222 +16,245 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 const exclusionProcesses = 4
 
-// Run has four processes of 16 goroutines each compete for few keys
-// while they are killed, paused and cut off at random, and checks that the
-// leases of a key never overlapped and that their fences grew; of a fair lock also
-// that they were granted in the order of the queue. It lasts 20 s, 5 s in short tests, or
-// as long as EXCLUSION_TIME says, and up to nine times as long, until enough has happened;
-// EXCLUSION_SEED repeats the faults of a run.
+// Run has four processes of 16 goroutines each compete for few keys on each deployment of
+// Redis while they are killed, paused and cut off at random, and servers, too. It checks
+// that the leases of a key never overlapped and that their fences grew. Where servers take
+// over from one another, an overlap counts apart if a write that a fail-over has lost
+// explains it: then the fences grew, and no renewal has confirmed one of the two holds since
+// the fail-over.
+//
+// A run lasts 15 s, 5 s in short tests, which know one server only, or its half of SOAK_TIME;
+// and up to nine times as long, until enough has happened. It logs a line a minute, and at
+// last a verdict. SOAK_SEED repeats the faults of the processes.
 func Run(t *testing.T, d Kind) {
-	length := 20 * time.Second
-	if testing.Short() {
-		length = 5 * time.Second
-	}
-	if s := os.Getenv("EXCLUSION_TIME"); s != "" {
-		var err error
-		length, err = time.ParseDuration(s)
-		require.NoError(t, err, "EXCLUSION_TIME")
-	}
-	// A run whose processes or faults stood still proves nothing.
-	seconds := int(length / time.Second)
-	want := least{grants: 250 * seconds, killed: seconds / 10, lost: seconds / 10}
-	if d.Fair { // no other goes before the one that has the turn, which may be hit now
-		want.grants = 50 * seconds
-	}
-	run, faults := exclusionRun(t, d, length, want)
-	found := Check(run.Intervals)
-	require.Empty(t, found.Overlaps, "two holders")
-	require.Empty(t, found.Disorder, "fences out of order")
-
-	require.GreaterOrEqual(t, len(run.Intervals), want.grants, "grants")
-	total := 0
-	for kind, n := range faults {
-		total += n
-		require.GreaterOrEqual(t, n, seconds/4, kind)
-	}
-	require.GreaterOrEqual(t, total, 5*seconds/2, "faults")
-	require.GreaterOrEqual(t, run.Killed, want.killed, "holders killed")
-	require.GreaterOrEqual(t, run.Lost(), want.lost, "leases lost")
-}
-
-// RunControl makes the same run, for 3 s and up to ten times, with a
-// lock that now and then does not exclude. The check must find that.
-func RunControl(t *testing.T, d Kind) {
-	for range 10 {
-		run, _ := exclusionRun(t, d, 3*time.Second, least{}, "broken")
-		if len(Check(run.Intervals).Overlaps) > 0 {
-			return
+	eachSite(t, func(t *testing.T, start func(*testing.T, Kind) *site) {
+		length := SoakTime(t, 30*time.Second) / 2
+		if testing.Short() {
+			length = 5 * time.Second
 		}
+		c := newCampaign(t, d, start(t, d), "")
+		// A run whose processes or faults stood still proves nothing.
+		want := c.least(int(length / time.Second))
+		r := c.run(length, want)
+		require.Empty(t, r.found.Overlaps, "two holders")
+		require.Empty(t, r.found.Disorder, "fences out of order")
+		require.Empty(t, r.lacks(want), "too little has happened")
+	})
+}
+
+// RunControl makes the same runs with a lock that does not exclude, by a mistake that suits
+// the site. The check must find that.
+func RunControl(t *testing.T, d Kind) {
+	eachSite(t, func(t *testing.T, start func(*testing.T, Kind) *site) {
+		s := start(t, d)
+		c := newCampaign(t, d, s, s.broken)
+		r := c.run(3*time.Second, map[string]int{"overlaps": 1})
+		require.NotEmpty(t, r.found.Overlaps, "the check does not find a lock that does not exclude")
+	})
+}
+
+func eachSite(t *testing.T, run func(*testing.T, func(*testing.T, Kind) *site)) {
+	for _, s := range sites {
+		t.Run(s.name, func(t *testing.T) {
+			if s.name != "standalone" {
+				if testing.Short() {
+					t.Skip("for make test-all")
+				}
+				t.Parallel() // much of the time is that of fail-overs
+			}
+			run(t, s.start)
+		})
 	}
-	require.Fail(t, "the check does not find a lock that does not exclude")
 }
 
-// least is what has to happen in a run.
-type least struct{ grants, killed, lost int }
-
-func (l least) happened(r Records) bool {
-	return len(r.Intervals) >= l.grants && r.Killed >= l.killed && r.Lost() >= l.lost
+// SoakTime is SOAK_TIME, or else the usual time.
+func SoakTime(t *testing.T, usual time.Duration) time.Duration {
+	if s := os.Getenv("SOAK_TIME"); s != "" {
+		var err error
+		usual, err = time.ParseDuration(s)
+		require.NoError(t, err, "SOAK_TIME")
+	}
+	return usual
 }
 
-// exclusionRun returns what was recorded, and how many faults of each kind there
-// were.
-func exclusionRun(t *testing.T, d Kind, length time.Duration, want least, args ...string) (Records, map[string]int) {
+// SoakSeed is SOAK_SEED, or else a random one, which it logs.
+func SoakSeed(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
-	if s := os.Getenv("EXCLUSION_SEED"); s != "" {
+	if s := os.Getenv("SOAK_SEED"); s != "" {
 		var err error
 		seed, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err, "EXCLUSION_SEED")
+		require.NoError(t, err, "SOAK_SEED")
 	}
-	t.Logf("seed: EXCLUSION_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	server := redistest.Start(t)
-	var keys []string
-	for i := range exclusionKeys {
-		keys = append(keys, Key(i))
-	}
-	order := newOrderCheck(keys...)
-	seen := func() {}
-	if d.Fair {
-		seen = server.Monitor(t, order.see)
-	}
-	file := filepath.Join(t.TempDir(), "records")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	t.Logf("seed: SOAK_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
 
-	all := make([]*victim, exclusionProcesses)
-	for i := range all {
-		all[i] = &victim{
-			t: t, name: strconv.Itoa(i), file: file, args: args,
-			random: rand.New(rand.NewPCG(random.Uint64(), 0)),
-			proxy:  redistest.NewProxy(t, server.Addr()),
-			died:   map[string]time.Duration{}, faults: map[string]int{},
-		}
-		all[i].start()
-	}
-	suffer := func(length time.Duration) {
-		end := time.Now().Add(length)
-		var work sync.WaitGroup
-		for _, v := range all {
-			work.Go(func() { v.suffer(end) })
-		}
-		work.Wait()
-	}
-	suffer(length)
-	recorded := func(over bool) Records {
-		died := map[string]time.Duration{}
-		for _, v := range all {
-			maps.Copy(died, v.died)
-		}
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
-		run, err := ReadRecords(data, died, over)
-		require.NoError(t, err)
-		return run
-	}
-	for more := length / 4; more <= 8*length && !want.happened(recorded(false)); more += length / 4 {
-		suffer(length / 4)
-	}
+// campaign is one run on one site.
+type campaign struct {
+	t      *testing.T
+	site   *site
+	fair   bool
+	random *rand.Rand
+	file   string
+	all    []*victim
+	watch  *watch
+	next   []int          // the servers' faults that come next
+	faults map[string]int // of the servers, by kind
+}
 
-	for _, v := range all {
+func newCampaign(t *testing.T, d Kind, s *site, broken string) *campaign {
+	c := &campaign{
+		t: t, site: s, fair: d.Fair, random: SoakSeed(t), file: filepath.Join(t.TempDir(), "records"),
+		watch: newWatch(t, s), faults: map[string]int{},
+	}
+	t.Cleanup(c.watch.close)
+	require.NoError(t, os.WriteFile(c.file, nil, 0o600))
+	for i := range exclusionProcesses {
+		ways := Topology(s.servers).Behind(t)
+		o := orders{
+			Addrs: s.addrs, MasterSet: s.masterSet, Ways: map[string]string{}, File: c.file,
+			Lease: s.lease, Longest: s.longest, Long: s.long, Keys: s.keys, Broken: broken,
+		}
+		if broken != "" {
+			o.Long *= 4 // so that each fail-over finds some
+		}
+		for j, p := range ways.All {
+			o.Ways[s.servers[j].Addr()] = p.Addr()
+		}
+		v := &victim{
+			t: t, name: strconv.Itoa(i), orders: o, random: rand.New(rand.NewPCG(c.random.Uint64(), 0)), beat: s.beat, ways: ways,
+			died: map[string]time.Duration{}, faults: map[string]int{},
+		}
+		v.start()
+		c.all = append(c.all, v)
+	}
+	return c
+}
+
+// run makes the campaign for that long, and up to nine times as long, until there was what
+// is wanted. It ends when something is found.
+func (c *campaign) run(length time.Duration, want map[string]int) result {
+	began, passed := time.Now(), time.Duration(0)
+	for part := length; ; part = max(length-passed, length/4) {
+		c.suffer(min(part, time.Minute))
+		r := c.result(false)
+		passed = time.Since(began)
+		if r.found.any() || passed >= 9*length || passed >= length && r.lacks(want) == "" {
+			break
+		}
+		c.t.Logf("%v: %v", passed.Round(time.Second), r)
+	}
+	for _, v := range c.all {
 		v.child.Say("stop")
 	}
-	faults := map[string]int{}
-	for _, v := range all {
+	for _, v := range c.all {
 		v.child.Await()
+	}
+	client := c.site.open(c.t)
+	for _, key := range keyNames(c.site.keys) { // those of the killed expire
+		Await(c.t, func() bool {
+			n, err := client.Do(c.t.Context(), client.B().Exists().Key(key).Build()).ToInt64()
+			return err == nil && n == 0
+		})
+	}
+	if c.site.end != nil {
+		c.site.end()
+	}
+	r := c.result(true)
+	c.t.Logf("verdict after %v: %v", time.Since(began).Round(time.Second), r)
+	return r
+}
+
+// suffer brings faults upon processes and servers for that long.
+func (c *campaign) suffer(length time.Duration) {
+	end := time.Now().Add(length)
+	var work sync.WaitGroup
+	for _, v := range c.all {
+		work.Go(func() { v.suffer(end) })
+	}
+	for time.Sleep(upTo(c.random, c.site.pace)); time.Now().Before(end); time.Sleep(upTo(c.random, c.site.pace)) {
+		if len(c.next) == 0 { // dealt like cards, so that a run of some length has each
+			c.next = c.random.Perm(len(c.site.faults))
+		}
+		f := c.site.faults[c.next[0]]
+		c.next = c.next[1:]
+		f.do(upTo(c.random, 2*c.site.beat))
+		c.faults[f.name]++
+		c.watch.settled()
+	}
+	work.Wait()
+}
+
+// result is what a campaign has brought about.
+type result struct {
+	Records
+	found     Breaches
+	faults    map[string]int
+	failovers int
+}
+
+func (c *campaign) result(over bool) result {
+	c.watch.settled()
+	faults, died := maps.Clone(c.faults), map[string]time.Duration{}
+	for _, v := range c.all {
+		maps.Copy(died, v.died)
 		for kind, n := range v.faults {
 			faults[kind] += n
 		}
 	}
-	for i := range exclusionKeys { // those of the killed expire
-		Await(t, func() bool { return !Exists(t, server, Key(i)) })
+	data, err := os.ReadFile(c.file)
+	require.NoError(c.t, err)
+	run, err := ReadRecords(data, died, over)
+	require.NoError(c.t, err)
+	failovers := c.watch.failovers()
+	return result{run, Check(run.Intervals, failovers...), faults, len(failovers)}
+}
+
+func (r result) String() string {
+	return Verdict(r.Records, r.found, r.faults) + fmt.Sprintf(", %d fail-overs, which explain %d overlaps", r.failovers, r.found.Explained)
+}
+
+// Verdict says in a line what has happened, and what was found.
+func Verdict(r Records, found Breaches, faults map[string]int) string {
+	total, kinds := 0, []string{}
+	for _, kind := range slices.Sorted(maps.Keys(faults)) {
+		total += faults[kind]
+		kinds = append(kinds, fmt.Sprintf("%s %d", kind, faults[kind]))
 	}
-	seen()
-	require.Empty(t, order.wrong[:min(3, len(order.wrong))])
-	run := recorded(true)
-	t.Logf("%d grants, %d holders killed, leases lost: %v, faults: %v", len(run.Intervals), run.Killed, run.Losses, faults)
-	return run, faults
+	return fmt.Sprintf("%d grants, %d operations checked, %d overlaps, %d fences out of order; %d holders killed, leases lost %v; %d faults: %s",
+		len(r.Intervals), r.Operations, len(found.Overlaps), len(found.Disorder), r.Killed, r.Losses, total, strings.Join(kinds, ", "))
 }
 
-// victim is the place of one process of a run. One goroutine's own, by turns.
-type victim struct {
-	t      *testing.T
-	name   string // of the place; its processes are name.1, name.2, …
-	file   string
-	args   []string
-	random *rand.Rand
-	proxy  *redistest.Proxy
-	child  *Child
-	starts int
-	died   map[string]time.Duration // when a process was gone
-	faults map[string]int           // by kind
-}
-
-func (v *victim) process() string { return v.name + "." + strconv.Itoa(v.starts) }
-
-func (v *victim) start() {
-	v.starts++
-	seed := strconv.FormatUint(v.random.Uint64(), 10)
-	v.child = StartChild(v.t, "exclusion", append([]string{v.proxy.Addr(), v.file, v.process(), seed}, v.args...)...)
-	v.child.Expect("ready")
-}
-
-// suffer brings one fault after the other upon the process.
-func (v *victim) suffer(end time.Time) {
-	kinds := []struct {
-		name string
-		do   func(time.Duration)
-	}{
-		{"kill", v.kill},
-		{"pause", v.pause},
-		{"cut", func(time.Duration) { v.proxy.Cut() }},
-		{"refuse", v.refuse},
-		{"hold requests", func(d time.Duration) { v.hold(v.proxy.HoldRequests, d) }},
-		{"hold replies", func(d time.Duration) { v.hold(v.proxy.HoldReplies, d) }},
+// least is what has to happen in so many seconds.
+func (c *campaign) least(seconds int) map[string]int {
+	want := map[string]int{"faults": 5 * seconds / 2, "grants": c.site.grants * seconds, "killed": seconds / 10, "lost": seconds / 10}
+	if c.fair { // no other goes before the one that has the turn, which may be hit now
+		want["grants"] /= 10
 	}
-	for time.Now().Before(end) {
-		time.Sleep(v.upTo(exclusionLease))
-		kind := kinds[v.random.IntN(len(kinds))]
-		kind.do(v.upTo(2 * exclusionLease))
-		v.faults[kind.name]++
+	for _, kind := range []string{"kill", "pause", "cut", "refuse", "hold requests", "hold replies"} {
+		want[kind] = seconds / 8
 	}
-}
-
-func (v *victim) upTo(most time.Duration) time.Duration {
-	return time.Duration(v.random.Int64N(int64(most)))
-}
-
-// kill kills the process, every other time while it stands still.
-func (v *victim) kill(d time.Duration) {
-	if v.random.IntN(2) == 0 {
-		v.child.Pause()
-		time.Sleep(d)
+	for _, f := range c.site.faults {
+		want[f.name] = seconds / 20
 	}
-	v.child.Kill()
-	v.died[v.process()] = Clock()
-	v.start()
+	return want
 }
 
-func (v *victim) pause(d time.Duration) {
-	v.child.Pause()
-	time.Sleep(d)
-	v.child.Resume()
-}
-
-// refuse cuts the process off, and keeps it from coming back for a while.
-func (v *victim) refuse(d time.Duration) {
-	v.proxy.Refuse(true)
-	v.proxy.Cut()
-	time.Sleep(d)
-	v.proxy.Refuse(false)
-}
-
-// hold keeps the process's requests, or Redis' replies, on their way.
-func (v *victim) hold(side func(bool), d time.Duration) {
-	side(true)
-	time.Sleep(d)
-	side(false)
+// lacks says of what there was too little.
+func (r result) lacks(want map[string]int) string {
+	did := maps.Clone(r.faults)
+	for _, n := range r.faults {
+		did["faults"] += n
+	}
+	did["grants"], did["killed"], did["lost"], did["overlaps"] = len(r.Intervals), r.Killed, r.Lost(), len(r.found.Overlaps)
+	for what, n := range want {
+		if did[what] < n {
+			return fmt.Sprintf("%s: %d of %d", what, did[what], n)
+		}
+	}
+	return ""
 }

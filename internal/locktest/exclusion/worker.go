@@ -1,50 +1,83 @@
 package exclusion
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
+	"net"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-// The shape of an exclusion run.
-const (
-	exclusionLease   = 300 * time.Millisecond
-	exclusionWorkers = 16 // goroutines of a process
-	exclusionKeys    = 4
-)
+const exclusionWorkers = 16 // goroutines of a process
 
 func Key(i int) string { return "key" + strconv.Itoa(i) }
 
+func keyNames(n int) (all []string) {
+	for i := range n {
+		all = append(all, Key(i))
+	}
+	return all
+}
+
 func init() { RegisterChild("exclusion", exclusionWorker) }
+
+// orders are what a process is told when it starts.
+type orders struct {
+	Addrs     []string // of servers or Sentinels
+	MasterSet string
+	Ways      map[string]string // the addresses that the process dials in place of the servers'
+	Lease     time.Duration
+	Longest   time.Duration // and the next: see HoldTime
+	Long      int
+	Keys      int
+	File      string // of records
+	Process   string
+	Seed      uint64
+	Broken    string // the mistake of the lock, of a control
+}
+
+// client opens a client, as soon as there is a server.
+func (o orders) client() rueidis.Client {
+	options := rueidis.ClientOption{InitAddress: o.Addrs, DisableCache: true}
+	options.Sentinel.MasterSet, options.Sentinel.TopologyRefreshInterval = o.MasterSet, 5*time.Second
+	options.ClusterOption.ShardsRefreshInterval = time.Second
+	options.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", cmp.Or(o.Ways[addr], addr))
+	}
+	for {
+		client, err := rueidis.NewClient(options)
+		if err == nil {
+			return client
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
 
 // exclusionWorker takes and gives back few keys on many goroutines until it is
 // told to stop, and records each lease.
-// Args: the address of Redis, the file of records, the name of the process, the
-// seed, "broken" for a lock that does not exclude.
 func exclusionWorker(d Kind, p *Parent) error {
-	addr, path, process := p.Args[0], p.Args[1], p.Args[2]
-	seed, err := strconv.ParseUint(p.Args[3], 10, 64)
-	if err != nil {
+	var orders orders
+	if err := json.Unmarshal([]byte(p.Args[0]), &orders); err != nil {
 		return err
 	}
-	random := rand.New(rand.NewPCG(seed, 0))
-	if slices.Contains(p.Args, "broken") {
-		d = broken(d)
+	random := rand.New(rand.NewPCG(orders.Seed, 0))
+	if mistake := mistakes[orders.Broken]; mistake != nil {
+		d = broken(d, mistake)
 	}
-	client, err := p.Client(addr)
-	if err != nil {
-		return err
-	}
+	client := orders.client()
 	defer client.Close()
-	o := Options{Lease: exclusionLease, Fencing: true, Stale: exclusionLease / 3, FirstLease: exclusionLease / 3}
+	o := Options{Lease: orders.Lease, Fencing: true, Stale: min(orders.Lease/3, 500*time.Millisecond), FirstLease: orders.Lease / 3}
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
@@ -52,7 +85,7 @@ func exclusionWorker(d Kind, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	w, err := NewWork(func() holdfast.Locker { return locker }, exclusionErrand, path, process)
+	w, err := NewWork(func() holdfast.Locker { return locker }, orders.errand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}
@@ -80,10 +113,10 @@ func (e Errand) terms() (terms []holdfast.LockOption) {
 	return terms
 }
 
-func exclusionErrand(random *rand.Rand, _ int) Errand {
-	e := Errand{Key: Key(random.IntN(exclusionKeys)), Hold: HoldTime(random)}
+func (o orders) errand(random *rand.Rand, _ int) Errand {
+	e := Errand{Key: Key(random.IntN(o.Keys)), Hold: HoldTime(random, o.Longest, o.Long)}
 	if random.IntN(10) == 0 {
-		e.Fixed = exclusionLease / 2
+		e.Fixed = o.Lease / 2
 	}
 	return e
 }
@@ -133,6 +166,7 @@ func (w *Work) End() error {
 // oneLease takes a lease in one of the ways that there are, holds it for a
 // while and gives it back. Only what a fault may bring about is no error.
 func (w *Work) oneLease(e Errand, random *rand.Rand) error {
+	called := Clock()
 	l, err := w.take(e, random)
 	if err != nil {
 		if expected(err) {
@@ -140,9 +174,9 @@ func (w *Work) oneLease(e Errand, random *rand.Rand) error {
 		}
 		return fmt.Errorf("lock: %w", err)
 	}
-	r := w.rec.Granted(l)
+	r := w.rec.Granted(l, called)
 	r.fixed = e.Fixed != 0
-	r.Hold(e.Hold)
+	r.Hold(w.Ctx, e.Hold)
 	r.Ends()
 	err = l.Unlock(w.Ctx)
 	if errors.Is(err, holdfast.ErrLost) {
@@ -208,15 +242,14 @@ func expected(err error) bool {
 	return false
 }
 
-// HoldTime is usually zero or short, sometimes longer than the lease.
-func HoldTime(random *rand.Rand) time.Duration {
-	most := 2 * exclusionLease
+// HoldTime is usually zero or short, and so often of a thousand times as long as most.
+func HoldTime(random *rand.Rand, most time.Duration, long int) time.Duration {
 	switch n := random.IntN(1000); {
 	case n < 700:
 		return 0
 	case n < 900:
 		most = 3 * time.Millisecond
-	case n < 997:
+	case n < 1000-long:
 		most = 20 * time.Millisecond
 	}
 	return time.Duration(random.Int64N(int64(most)))

@@ -1,0 +1,145 @@
+package exclusion
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Failover is the time in which servers took over from one another, as far as it can be
+// seen: from when all had their roles to when all have theirs again. Writes of its keys may
+// have been lost in it, and two masters may have taken some.
+type Failover struct {
+	keys     map[string]bool
+	from, to time.Duration
+	told     time.Duration // the latest deadline of a hold that is lost: its first renewal after to is told so
+}
+
+// watch notes fail-overs, by what servers say of themselves.
+type watch struct {
+	t    *testing.T
+	site *site
+	stop chan struct{}
+	all  sync.WaitGroup
+
+	mu      sync.Mutex
+	masters []bool                       // which servers said that they are
+	asked   []time.Duration              // when they were asked for that
+	owners  map[string]*redistest.Server // as they were last noted
+	changed map[*redistest.Server]bool   // since all had their roles
+	begun   time.Duration                // of a fail-over that is under way; 0: none is
+	over    []seen
+}
+
+// seen is a fail-over with the servers that took part, until its keys are known.
+type seen struct {
+	Failover
+	of map[*redistest.Server]bool
+}
+
+func newWatch(t *testing.T, s *site) *watch {
+	now := Clock()
+	w := &watch{
+		t: t, site: s, stop: make(chan struct{}), masters: make([]bool, len(s.servers)),
+		asked: slices.Repeat([]time.Duration{now}, len(s.servers)), changed: map[*redistest.Server]bool{}, begun: now,
+	}
+	if s.masters == 0 { // none takes over from another
+		return w
+	}
+	for i := range s.servers {
+		w.all.Go(func() {
+			for tick := time.NewTicker(20 * time.Millisecond); ; {
+				select {
+				case <-tick.C:
+					w.ask(i)
+				case <-w.stop:
+					tick.Stop()
+					return
+				}
+			}
+		})
+	}
+	w.settled()
+	w.over = nil // that they got their roles
+	return w
+}
+
+// ask asks one server whether it is a master. One that stands still is what it last was.
+func (w *watch) ask(i int) {
+	now := Clock()
+	m, _ := w.site.servers[i].TryDo("ROLE")
+	said, _ := m.ToArray()
+	master := false
+	if len(said) > 0 {
+		role, _ := said[0].ToString()
+		master = role == "master"
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.masters[i] != master {
+		if w.begun == 0 {
+			w.begun = slices.Min(w.asked)
+		}
+		w.masters[i], w.changed[w.site.servers[i]] = master, true
+		masters := 0
+		for _, is := range w.masters {
+			if is {
+				masters++
+			}
+		}
+		if masters == w.site.masters {
+			to := Clock()
+			w.over = append(w.over, seen{Failover{map[string]bool{}, w.begun, to, to + w.site.lease}, w.changed})
+			w.begun, w.changed = 0, map[*redistest.Server]bool{}
+		}
+	}
+	w.asked[i] = now
+}
+
+// settled returns when all servers have their roles, and notes which keys the last
+// fail-overs were of.
+func (w *watch) settled() {
+	if w.site.masters == 0 {
+		return
+	}
+	w.site.settle()
+	Await(w.t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.begun == 0
+	})
+	owners := map[string]*redistest.Server{}
+	for _, key := range keyNames(w.site.keys) {
+		owners[key] = w.site.owner(key)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.over {
+		for key, now := range owners {
+			if f.of[now] || f.of[w.owners[key]] {
+				f.keys[key] = true
+			}
+		}
+		clear(f.of)
+	}
+	w.owners = owners
+}
+
+// failovers are those that there were.
+func (w *watch) failovers() (all []Failover) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.over {
+		all = append(all, f.Failover)
+	}
+	return all
+}
+
+func (w *watch) close() {
+	close(w.stop)
+	w.all.Wait()
+}
