@@ -1,3 +1,4 @@
+import java.io.IOException;
 import org.redisson.Redisson;
 import org.redisson.api.RBucket;
 import org.redisson.api.RLock;
@@ -8,6 +9,16 @@ import org.redisson.config.Config;
 /** Sells from the stock until none is left: Seller ADDRESS LOCK STOCK. */
 class Seller {
     public static void main(String[] args) {
+        Thread parent = new Thread(() -> {
+            try {
+                System.in.read(); // returns when the Go side closes it or dies
+            } catch (IOException e) { // then it is gone as well
+            }
+            Runtime.getRuntime().halt(1);
+        });
+        parent.setDaemon(true);
+        parent.start();
+
         Config config = new Config();
         config.useSingleServer().setAddress("redis://" + args[0]).setTimeout(20_000);
         RedissonClient redisson = Redisson.create(config);

@@ -53,6 +53,9 @@ func sale(ctx context.Context) error {
 
 	java := exec.CommandContext(ctx, "java", "-cp", libraries, filepath.Join(here(), "Seller.java"), redis.Address, lock, stock)
 	java.Stderr = os.Stderr
+	if _, err := java.StdinPipe(); err != nil { // Java ends when it is closed
+		return err
+	}
 	out, err := java.StdoutPipe()
 	if err != nil {
 		return err
