@@ -112,6 +112,8 @@ func kinds(name string, m rueidis.RedisMessage) (all []string) {
 		return []string{"{waiting}"}
 	case name == "fair_inspect":
 		return []string{"{waiting, owner, entries, left}"}
+	case name == "fair_queue":
+		return []string{"{owner, alive...}"}
 	case name == "fair_heartbeat":
 		each(values, "one of heartbeat")
 	case name == "one of heartbeat":

@@ -71,6 +71,7 @@
 //	Heartbeat      the client's owners keep their places; a free key is given to the next; many keys at once
 //	ForceRelease   held by any owner -> held by the next
 //	Inspect        who holds the key, and how many wait
+//	Queue          who waits, in order
 //
 // Here, too, AcquireEach, ReleaseEach and LeaveEach are for several keys, and an owner
 // enters once in its life. Renew and Recount are for both kinds.

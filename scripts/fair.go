@@ -19,6 +19,7 @@ var (
 	fairHeartbeat    = load("fair/heartbeat.lua")
 	fairForceRelease = load("fair/force_release.lua")
 	fairInspect      = load("fair/inspect.lua")
+	fairQueue        = load("fair/queue.lua")
 )
 
 // FairSettings are what a client's fair scripts have in common.
@@ -208,6 +209,33 @@ func (f *Fair) Inspect(ctx context.Context, key string) (h Holder, waiting int, 
 	}
 	h, err = holderOf(values[1:])
 	return h, int(n), err
+}
+
+// Waiter is an owner in the queue of a key.
+type Waiter struct {
+	Owner string
+	Alive bool // its client has sent a heartbeat in time, as Java never does
+}
+
+// Queue returns who waits for key, in order, the dead included.
+func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
+	if err := CheckKey(key); err != nil {
+		return nil, err
+	}
+	values, err := array(f.node.run(ctx, fairQueue, 2, queue(key), named(heartbeatsPrefix, key)))
+	if err != nil || len(values)%2 != 0 {
+		return nil, unexpected(err)
+	}
+	waiters := make([]Waiter, len(values)/2)
+	for i := range waiters {
+		owner, err := values[2*i].ToString()
+		alive, err := parseBool(values[2*i+1], err)
+		if err != nil {
+			return nil, errReply
+		}
+		waiters[i] = Waiter{owner, alive}
+	}
+	return waiters, nil
 }
 
 // Inbox returns the channel on which the client receives its grants of key. Scripts make

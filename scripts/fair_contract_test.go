@@ -64,6 +64,7 @@ func everyFairReplyBy(t *testing.T, client rueidis.Client, s *redistest.Server, 
 	s.Do(t, "PERSIST", "k")
 	acquire(ofA(2))
 	enter(ofA(3), ofA(4), ofA(1))
+	call(f.Queue(ctx, "k"))
 	leave(1, ofA(5), ofA(3))
 	acquire(ofA(5))
 	enter(ofA(5))
@@ -239,6 +240,10 @@ var fairVerbs = map[string]func(ctx context.Context, f *Fair, key string) error{
 	},
 	"inspect": func(ctx context.Context, f *Fair, key string) error {
 		_, _, err := f.Inspect(ctx, key)
+		return err
+	},
+	"queue": func(ctx context.Context, f *Fair, key string) error {
+		_, err := f.Queue(ctx, key)
 		return err
 	},
 }

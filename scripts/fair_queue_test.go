@@ -176,6 +176,23 @@ func TestFairInspect(t *testing.T) {
 	require.Equal(t, before, state(t, r.s))
 }
 
+func TestFairQueue(t *testing.T) {
+	r := newHarness(t)
+	queue := func() []Waiter {
+		q, err := r.of(ofA(1)).Queue(bounded(t), "k")
+		require.NoError(t, err)
+		return q
+	}
+	require.Empty(t, queue())
+	r.acquire(ofC(1))
+	r.waits(ofA(1), ofB(1), ofA(2))
+	r.s.Do(t, "RPUSH", "redisson_lock_queue:{k}", ofJ(1))
+	r.silence(clientB)
+	before := state(t, r.s)
+	require.Equal(t, []Waiter{{ofA(1), true}, {ofB(1), false}, {ofA(2), true}, {ofJ(1), false}}, queue())
+	require.Equal(t, before, state(t, r.s))
+}
+
 func TestFairForceRelease(t *testing.T) {
 	r := newHarness(t)
 	force := func() bool {

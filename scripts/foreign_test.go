@@ -63,7 +63,7 @@ func TestF33_ForeignHashInOrder(t *testing.T) {
 	r := newHarness(t)
 	least := fairUser(t, r.s, "least")
 	calls := fairCalls()
-	others := []string{"release", "leave", "confirm", "release each", "release served", "release in doubt"}
+	others := []string{"queue", "release", "leave", "confirm", "release each", "release served", "release in doubt"}
 	refused := map[string]bool{}
 	for what, fields := range foreign() {
 		r.s.Do(t, append([]string{"HSET", "k"}, fields...)...)

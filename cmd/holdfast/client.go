@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -82,6 +83,26 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 		o.Sentinel.TopologyRefreshInterval = 5 * time.Second
 	}
 	return o, nil
+}
+
+// with runs f with a client and a locker for the calls of operators.
+func (s *server) with(ctx context.Context, f func(context.Context, rueidis.Client, *fair.Locker) error) error {
+	o, err := s.options(holdfast.DefaultLease)
+	if err != nil {
+		return err
+	}
+	o.DisableRetry = true
+	client, err := dial(ctx, o, true)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	locker, err := fair.New(client)
+	if err != nil {
+		return failed(err)
+	}
+	defer locker.Close() // it holds nothing
+	return f(ctx, client, locker)
 }
 
 func (s *server) secure(c *tls.Config) error {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,9 +54,17 @@ func failed(err error) *failure {
 	return &failure{status, redact.Error(err)}
 }
 
+// written returns the failure of a write to the output.
+func written(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{statusRefused, err}
+}
+
 func main() {
 	runtime.LockOSThread() // this thread starts the child: the child's parent-death signal comes at the end of the thread
-	status := execute(os.Args[1:], os.Stderr)
+	status := execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	if status == statusSignal+int(syscall.SIGINT) && !signal.Ignored(os.Interrupt) {
 		// A shell ends its script at Ctrl-C only if the program has died of the signal.
 		signal.Reset(os.Interrupt)
@@ -65,10 +74,14 @@ func main() {
 	os.Exit(status)
 }
 
-func execute(args []string, stderr io.Writer) (status int) {
+// execute runs holdfast, except that the command of run has the input and output of this
+// process.
+func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	root := newRoot()
 	root.SetArgs(args)
-	cmd, err := root.ExecuteC()
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		return 0
 	}
@@ -92,6 +105,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	server.flags(root.PersistentFlags())
-	root.AddCommand(newRun(server))
+	root.AddCommand(newRun(server), newList(server), newShow(server), newUnlock(server))
 	return root
 }

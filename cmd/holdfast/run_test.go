@@ -277,7 +277,7 @@ func TestUsage(t *testing.T) {
 		"nonsense":                                                 "nonsense",
 	} {
 		var text strings.Builder
-		require.Equal(t, statusUsage, execute(strings.Fields(args), &text), args)
+		require.Equal(t, statusUsage, execute(strings.Fields(args), nil, nil, &text), args)
 		require.Contains(t, text.String(), why, args)
 		require.Contains(t, text.String(), "\nusage: holdfast", args)
 		require.NotContains(t, text.String(), "s3cr3t", args)

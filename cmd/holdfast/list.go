@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/cluster"
+)
+
+// lock is the state of a key, as ls and show print it.
+type lock struct {
+	Key         string `json:"key"`
+	Kind        string `json:"kind"`              // "fair" if it has a queue, else "lock"
+	Holder      string `json:"holder"`            // "": free
+	Library     string `json:"library,omitempty"` // of the holder
+	Entries     int    `json:"entries"`
+	RemainingMS int64  `json:"remaining_ms"` // -1: its lease has no end
+	Waiting     int    `json:"waiting"`
+}
+
+func lockOf(key string, s holdfast.Status) lock {
+	l := lock{key, "lock", s.Owner, "", s.Entries, s.Remaining.Milliseconds(), s.Waiting}
+	if s.Remaining < 0 {
+		l.RemainingMS = -1
+	}
+	if s.Waiting > 0 {
+		l.Kind = "fair"
+	}
+	if s.Held {
+		l.Library = libraryOf(s.Owner)
+	}
+	return l
+}
+
+// libraryOf tells ours from Redisson's owners: our numbers begin with a zero.
+func libraryOf(owner string) string {
+	if _, number, _ := strings.Cut(owner, ":"); strings.HasPrefix(number, "0") {
+		return "holdfast"
+	}
+	return "redisson"
+}
+
+func (l lock) left() string {
+	if l.RemainingMS < 0 {
+		return "no end"
+	}
+	return (time.Duration(l.RemainingMS) * time.Millisecond).Round(100 * time.Millisecond).String()
+}
+
+func newList(s *server) *cobra.Command {
+	var every time.Duration
+	output := ""
+	c := &cobra.Command{
+		Use:   "ls [flags] [PATTERN]",
+		Short: "List the locks that are held",
+		Long: `Ls lists the locks that are held, of all libraries, whose names match PATTERN: * and ? and
+[a-z], as with Redis. It reads all names of the server in small steps (SCAN), on a Redis
+Cluster those of every master.`,
+		Example: "  holdfast ls 'jobs:*'\n  holdfast ls -o json | jq -r '.[].holder'",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("-o: %q is neither table nor json", output)
+			}
+			watch := c.Flags().Changed("watch")
+			if watch && every <= 0 {
+				return fmt.Errorf("--watch: %v is not greater than zero", every)
+			}
+			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
+				for {
+					locks, err := locksOf(ctx, client, locker, append(args, "*")[0])
+					if err != nil {
+						return failed(err)
+					}
+					if err := printLocks(c.OutOrStdout(), output, locks); err != nil || !watch {
+						return written(err)
+					}
+					select {
+					case <-time.After(every):
+					case <-ctx.Done():
+						return nil
+					}
+				}
+			})
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "table", "`FORMAT`: table, or json: an array in one line")
+	c.Flags().DurationVar(&every, "watch", 0, "print again and again; --watch=`TIME` says how often")
+	c.Flags().Lookup("watch").NoOptDefVal = "2s"
+	return c
+}
+
+// locksOf returns the locks whose keys match pattern, sorted.
+func locksOf(ctx context.Context, client rueidis.Client, locker *fair.Locker, pattern string) ([]lock, error) {
+	nodes, err := masters(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{} // SCAN may name a key twice
+	for _, node := range nodes {
+		for cursor := uint64(0); ; {
+			page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Type("hash").Build()).AsScanEntry()
+			if err != nil {
+				return nil, err
+			}
+			for _, key := range page.Elements {
+				keys[key] = check.Key(key) == nil
+			}
+			if cursor = page.Cursor; cursor == 0 {
+				break
+			}
+		}
+	}
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		locks = []lock{}
+		slots = make(chan struct{}, 64)
+	)
+	for key, possible := range keys {
+		if !possible {
+			continue
+		}
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			status, unseen := locker.Inspect(ctx, key)
+			mu.Lock()
+			defer mu.Unlock()
+			if status.Held {
+				locks = append(locks, lockOf(key, status))
+			} else if unseen != nil && !errors.Is(unseen, holdfast.ErrWrongType) {
+				err = unseen
+			}
+		})
+	}
+	all.Wait()
+	slices.SortFunc(locks, func(a, b lock) int { return strings.Compare(a.Key, b.Key) })
+	return locks, err
+}
+
+// masters returns a client for each master.
+func masters(ctx context.Context, client rueidis.Client) (map[string]rueidis.Client, error) {
+	nodes := client.Nodes()
+	if client.Mode() != rueidis.ClientModeCluster {
+		return nodes, nil
+	}
+	m := cluster.New(client)
+	if err := m.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	nodes = client.Nodes()
+	of := map[string]rueidis.Client{}
+	for _, name := range m.Masters() {
+		if nodes[name] == nil {
+			return nil, fmt.Errorf("%w: %s", holdfast.ErrUnavailable, name)
+		}
+		of[name] = nodes[name]
+	}
+	return of, nil
+}
+
+func printLocks(w io.Writer, output string, locks []lock) error {
+	if output == "json" {
+		return json.NewEncoder(w).Encode(locks)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "KEY\tKIND\tHOLDER\tENTRIES\tLEFT\tWAITING")
+	for _, l := range locks {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\n", printable(l.Key), l.Kind, l.Holder, l.Entries, l.left(), l.Waiting)
+	}
+	return t.Flush()
+}
+
+// printable quotes what could command a terminal.
+func printable(text string) string {
+	if q := strconv.Quote(text); q != `"`+text+`"` {
+		return q
+	}
+	return text
+}

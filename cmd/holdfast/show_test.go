@@ -1,0 +1,238 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// java is an owner of Redisson.
+const java = "7f3c0c9e-0d0a-4b43-8f0e-0a1b2c3d4e5f:77"
+
+// asks runs holdfast in this process, and requires its exit status.
+func asks(t *testing.T, status int, url, input string, args ...string) (out, errors string) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	require.Equal(t, status, execute(append(args, "--redis", url), strings.NewReader(input), &stdout, &stderr), stderr.String())
+	return stdout.String(), stderr.String()
+}
+
+func urlOf(s *redistest.Server) string { return "redis://" + s.Addr() }
+
+func locked(t *testing.T, l holdfast.Locker, key string) *holdfast.Lease {
+	t.Helper()
+	lease, err := l.TryLock(t.Context(), key)
+	require.NoError(t, err)
+	return lease
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	locker := newLocker(t, s)
+	nested := locked(t, locker, "jobs:b")
+	_, err := locker.Lock(nested.Bind(t.Context()), "jobs:b")
+	require.NoError(t, err)
+	locked(t, locker, "jobs:a\x1b[2J")
+	locked(t, locker, "other")
+	s.Do(t, "HSET", "jobs:java", java, "1")
+	s.Do(t, "RPUSH", "redisson_lock_queue:{jobs:java}", java+"8")
+	s.Do(t, "HSET", "jobs:no-lock", "colour", "red")
+	s.Do(t, "HSET", "holdfast_heartbeat:{jobs:java}", "x", "1")
+	s.Do(t, "SET", "jobs:string", "x")
+
+	out, _ := asks(t, 0, urlOf(s), "", "ls", "-o", "json", "jobs:*")
+	var locks []lock
+	require.NoError(t, json.Unmarshal([]byte(out), &locks))
+	require.Len(t, locks, 3)
+	require.InDelta(t, 30_000, locks[1].RemainingMS, 10_000)
+	locks[1].RemainingMS = 0
+	require.Equal(t, []lock{
+		{"jobs:b", "lock", nested.Owner(), "holdfast", 2, 0, 0},
+		{"jobs:java", "fair", java, "redisson", 1, -1, 1},
+	}, locks[1:])
+
+	out, _ = asks(t, 0, urlOf(s), "", "ls")
+	require.Regexp(t, `(?s)^KEY +KIND .*\n"jobs:a\\x1b\[2J" .*\njobs:java +fair +`+java+` +1 +no end +1\nother +lock `, out)
+
+	out, _ = asks(t, 0, urlOf(s), "", "ls", "-o", "json", "none*")
+	require.Equal(t, "[]\n", out)
+	_, text := asks(t, statusUsage, urlOf(s), "", "ls", "-o", "yaml")
+	require.Contains(t, text, "-o")
+	asks(t, statusUsage, urlOf(s), "", "ls", "a", "b")
+	asks(t, statusUsage, urlOf(s), "", "ls", "--watch=0s")
+}
+
+func TestListManyLocks(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, "EVAL", "for i = 1, 5000 do redis.call('HSET', 'k' .. i, '"+java+"', '1') end", "0")
+	s.Do(t, "CONFIG", "RESETSTAT")
+	out, _ := asks(t, 0, urlOf(s), "", "ls")
+	require.Equal(t, 5001, strings.Count(out, "\n"))
+	stats := s.Do(t, "INFO", "commandstats")
+	text, err := stats.ToString()
+	require.NoError(t, err)
+	require.Contains(t, text, "cmdstat_scan:")
+	require.NotContains(t, text, "cmdstat_keys:")
+}
+
+func TestListWatches(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := start(t, s.Addr(), "ls", "--watch=20ms", "-o", "json")
+	p.says("[]", "[]")
+	locked(t, newLocker(t, s), "k")
+	for p.out.Scan() && p.out.Text() == "[]" {
+	}
+	require.Contains(t, p.out.Text(), `"key":"k"`)
+}
+
+func TestListOnACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 2, 1)
+	locker, err := rlock.New(c.Client(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, locker.Close()) }()
+	keys, slots := []string{"a", "b", "c", "d"}, map[string]bool{}
+	for _, key := range keys {
+		locked(t, locker, key)
+		slots[c.Owner(t, key).Addr()] = true
+	}
+	require.Len(t, slots, 2, "a key for each master")
+	c.Replicas(t)[0].Kill() // which nobody asks
+	url := urlOf(c.Masters(t)[0])
+	out, _ := asks(t, 0, url, "", "ls")
+	require.Equal(t, 1+len(keys), strings.Count(out, "\n"), out)
+	out, _ = asks(t, 0, url, "", "show", "a")
+	require.Contains(t, out, "entries  1\n")
+	asks(t, 0, url, "", "unlock", "--yes", "a")
+	asks(t, statusNo, url, "", "unlock", "a")
+}
+
+func TestShow(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	out, _ := asks(t, 0, urlOf(s), "", "show", key)
+	require.Equal(t, "key      "+key+"\nkind     lock\nholder   none\nwaiting  0\n", out)
+
+	first := start(t, s.Addr(), ran("--fair")...)
+	first.says("started")
+	second := start(t, s.Addr(), ran("--fair")...)
+	awaitQueue(t, s, 1)
+	s.Do(t, "RPUSH", "redisson_lock_queue:{"+key+"}", java, "0f3c0c9e-0d0a-4b43-8f0e-0a1b2c3d4e5f:012")
+	out, _ = asks(t, 0, urlOf(s), "", "show", key)
+	require.Regexp(t, `(?s)^key +`+key+`\nkind +fair\nholder +\S+:0\d+ \(holdfast\)\nentries  1\nleft +[23]\d.*s\nwaiting  3\n`+
+		` +1  \S+:0\d+ \(holdfast\)\n +2  `+java+` \(redisson\)\n +3  \S+:012 \(holdfast, dead\)\n$`, out)
+
+	out, _ = asks(t, 0, urlOf(s), "", "show", "-o", "json", key)
+	var got struct {
+		lock
+		Queue []waiter
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.Equal(t, 3, got.Waiting)
+	require.Equal(t, waiter{java, "redisson", false}, got.Queue[1])
+
+	s.Do(t, "HSET", "no-lock", "colour", "red")
+	_, text := asks(t, statusRefused, urlOf(s), "", "show", "no-lock")
+	require.Contains(t, text, "not a lock")
+	asks(t, statusUsage, urlOf(s), "", "show")
+	asks(t, statusUsage, urlOf(s), "", "show", "{k}")
+	second.signal(syscall.SIGTERM)
+	second.ends()
+}
+
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	locker := newLocker(t, s)
+	_, text := asks(t, statusNo, urlOf(s), "", "unlock", "k")
+	require.Contains(t, text, "free already")
+
+	owner := locked(t, locker, "k").Owner()
+	for _, no := range []string{"", "n\n", "\n", "y"} {
+		out, _ := asks(t, statusNo, urlOf(s), no, "unlock", "k")
+		require.Contains(t, out, owner)
+	}
+	out, _ := asks(t, 0, urlOf(s), "y\n", "unlock", "k")
+	require.Contains(t, out, owner+" has lost the lock\n")
+	requireFree(t, s, "k")
+	locked(t, newLocker(t, s), "k")
+	asks(t, 0, urlOf(s), "", "unlock", "--yes", "k")
+	requireFree(t, s, "k")
+}
+
+// A waiter gets the lock at once, in a queue or not.
+func TestUnlockWakesTheNext(t *testing.T) {
+	t.Parallel()
+	for kind, newLocker := range map[string]func(rueidis.Client) (holdfast.Locker, error){
+		"rlock": func(c rueidis.Client) (holdfast.Locker, error) { return rlock.New(c) },
+		"fair":  func(c rueidis.Client) (holdfast.Locker, error) { return fair.New(c, fair.WithStale(time.Minute)) },
+	} {
+		s := redistest.Start(t)
+		has, err := newLocker(s.Client(t))
+		require.NoError(t, err)
+		waits, err := newLocker(s.Client(t))
+		require.NoError(t, err)
+		locked(t, has, "k")
+		got := make(chan error, 1)
+		go func() {
+			_, err := waits.TryLockFor(t.Context(), "k", 2*time.Second)
+			got <- err
+		}()
+		eventually(t, func() bool {
+			m := s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}")
+			listen, err := m.AsIntMap()
+			require.NoError(t, err)
+			return number(t, s, "LLEN", "redisson_lock_queue:{k}")+listen["redisson_lock__channel:{k}"] == 1
+		})
+		asks(t, 0, urlOf(s), "", "unlock", "--yes", "k")
+		require.NoError(t, <-got, kind)
+		require.NoError(t, waits.Close())
+		require.NoError(t, has.Close())
+	}
+}
+
+// The holder changes between the question and the answer.
+func TestUnlockTakesNothingFromTheNextHolder(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	locker := newLocker(t, s)
+	lease := locked(t, locker, "k")
+	in, answer := io.Pipe()
+	done := make(chan int)
+	var out, errors strings.Builder
+	asked := make(chan struct{})
+	go func() {
+		done <- execute([]string{"unlock", "k", "--redis", urlOf(s)}, in, writer(func(b []byte) {
+			if out.Write(b); strings.Contains(string(b), "[y/N]") {
+				close(asked)
+			}
+		}), &errors)
+	}()
+	<-asked
+	require.NoError(t, lease.Unlock(t.Context()))
+	locked(t, newLocker(t, s), "k")
+	_, err := io.WriteString(answer, "y\n")
+	require.NoError(t, err)
+	require.Equal(t, statusNo, <-done)
+	require.Contains(t, errors.String(), "another holder")
+	require.EqualValues(t, 1, number(t, s, "EXISTS", "k"))
+}
+
+// writer tells f what is written.
+type writer func([]byte)
+
+func (f writer) Write(b []byte) (int, error) { f(b); return len(b), nil }

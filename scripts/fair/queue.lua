@@ -1,0 +1,17 @@
+-- fair_queue: the waiters of a lock, in their order. Changes nothing.
+-- KEYS[1]  the queue, list of owners
+-- KEYS[2]  the heartbeats, hash client -> epoch ms until which it counts as alive
+-- Reply    {owner, alive...}  for each waiter; alive: 1, or 0 if its client has sent no heartbeat in time, as Java never does
+-- Repeat: safe.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local reply, alive = {}, {}
+for _, owner in ipairs(redis.call('LRANGE', KEYS[1], '0', '-1')) do
+  local client = string.sub(owner, 1, 36)
+  if alive[client] == nil then
+    alive[client] = (tonumber(redis.call('HGET', KEYS[2], client) or '') or 0) > now and 1 or 0
+  end
+  reply[#reply + 1] = owner
+  reply[#reply + 1] = alive[client]
+end
+return reply
