@@ -1,0 +1,8 @@
+// Package gocronholdfast runs the jobs of gocron schedulers in many processes once, by
+// holdfast locks. [Locker] spreads the runs over the processes; [Elector] has one of them
+// run all jobs, until it ends or loses its lock.
+//
+// A lock that is held only while its job runs is too short: a job of 20 ms is over, and
+// unlocked, before a process whose clock is 50 ms late asks for the same due time, and that
+// process would run it again. So [Locker] also blocks a job for a fixed time after each start.
+package gocronholdfast

@@ -1,0 +1,107 @@
+package gocronholdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Locker is a [gocron.Locker]. Over all processes that share a Redis, no two runs of a job
+// overlap, and after a run has begun no other begins for the time that [NewLocker] got. Safe
+// for concurrent use.
+type Locker struct {
+	locks  holdfast.Locker
+	prefix string
+	apart  time.Duration
+
+	mu   sync.Mutex
+	runs map[string]*holdfast.Lease // guarded by mu; the present run of each job here
+}
+
+// NewLocker returns a locker for [gocron.WithDistributedLocker], or for jobs of one interval
+// with [gocron.WithDistributedJobLocker]. It fails on nil locks and on a bad time.
+//
+// A job takes the key prefix + its name while it runs, with a lease that is renewed, and
+// prefix + its name + ":due" for the time apart. Give each job a name, [gocron.WithName],
+// that is the same in all processes.
+//
+// Choose apart longer than clocks can differ and shorter than the time between two due times
+// of a job, for example half of it; at least 100 ms, in whole milliseconds. If the due times
+// differ between processes, as those of a DurationJob without WithStartAt, choose a little
+// less than the interval.
+func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Locker, error) {
+	switch {
+	case locks == nil:
+		return nil, errors.New("gocronholdfast: NewLocker: locks is nil")
+	case apart < 100*time.Millisecond || apart%time.Millisecond != 0:
+		return nil, fmt.Errorf("gocronholdfast: NewLocker: apart is %v, and must be at least 100ms, in whole milliseconds", apart)
+	}
+	return &Locker{locks: locks, prefix: prefix, apart: apart, runs: map[string]*holdfast.Lease{}}, nil
+}
+
+// Lock implements [gocron.Locker]. It does not wait: if another process runs the job or has
+// begun it within the time apart, it fails with [holdfast.ErrNotAcquired] and gocron skips
+// this run. Other errors as for TryLock of [holdfast.Locker]: without Redis, no process runs
+// the job. Errors reach gocron's listener AfterLockError. Two round trips.
+func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
+	key := l.prefix + name
+	due, err := l.locks.TryLock(ctx, key+":due", holdfast.FixedLease(l.apart)) // ends by itself
+	if err != nil {
+		return nil, err
+	}
+	lease, err := l.locks.TryLock(ctx, key)
+	if err != nil {
+		if !errors.Is(err, holdfast.ErrNotAcquired) { // another process may have more luck
+			err = errors.Join(err, due.Unlock(ctx))
+		}
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[name] = lease
+	return &run{l, name, lease}, nil
+}
+
+// Bind returns a context for the job of that name, which gocron runs in this process now. It
+// is bound to the lease of the run, see [holdfast.Lease.Bind]: it ends when the lock is lost.
+// gocron itself cannot tell a job. If this process does not run the job, the context has
+// ended, with [holdfast.ErrReleased] as its cause.
+func (l *Locker) Bind(ctx context.Context, name string) context.Context {
+	l.mu.Lock()
+	lease := l.runs[name]
+	l.mu.Unlock()
+	return bind(ctx, lease, holdfast.ErrReleased)
+}
+
+// run is one run of a job.
+type run struct {
+	l     *Locker
+	name  string
+	lease *holdfast.Lease
+}
+
+// Unlock implements [gocron.Lock].
+func (r *run) Unlock(ctx context.Context) error {
+	r.l.mu.Lock()
+	if r.l.runs[r.name] == r.lease {
+		delete(r.l.runs, r.name)
+	}
+	r.l.mu.Unlock()
+	return r.lease.Unlock(ctx)
+}
+
+// bind binds ctx to a lease, or ends it if there is none.
+func bind(ctx context.Context, lease *holdfast.Lease, none error) context.Context {
+	if lease != nil {
+		return lease.Bind(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	cancel(none)
+	return ctx
+}
