@@ -332,20 +332,26 @@ func observeRenewed(c *harness) {
 	s := c.observed(Options{Lease: lease})
 	l := Lock(c.T, c.Locker, c.ctx, "k")
 	fixed := Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
-	for _, e := range await[holdfast.RenewedEvent](c, s, 1) {
+	confirmed := func(n int) (all []holdfast.RenewedEvent) {
+		Await(c.T, func() bool {
+			all = slices.DeleteFunc(of[holdfast.RenewedEvent](s), func(e holdfast.RenewedEvent) bool { return e.Err != nil })
+			return len(all) >= n
+		})
+		return all
+	}
+	for _, e := range confirmed(1) {
 		require.Equal(c.T, "k", e.Key)
-		require.NoError(c.T, e.Err)
 		require.Less(c.T, e.Late, lease/3)
 	}
 	c.Proxy.SetDelay(0, late)
-	n := len(of[holdfast.RenewedEvent](s))
-	slow := await[holdfast.RenewedEvent](c, s, n+2)[n+1] // the one before may have been under way
+	n := len(confirmed(0))
+	slow := confirmed(n + 2)[n+1] // the one before may have been under way
 	require.GreaterOrEqual(c.T, slow.Late, late-lease/30)
 	require.Less(c.T, slow.Late, 2*lease/3)
 	c.Proxy.SetDelay(0, 0)
 	c.unlock(l)
 	c.unlock(fixed)
-	require.Equal(c.T, 2, len(c.told(s, "holdfast.Renewed"))/2)
+	require.Len(c.T, c.told(s, "holdfast"), 4)
 }
 
 // The server stands still while a call waits.
