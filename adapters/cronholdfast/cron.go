@@ -1,0 +1,86 @@
+// Package cronholdfast runs the jobs of robfig/cron, due in many processes, in one of them, by
+// holdfast locks.
+//
+// A lock that is held only while its job runs is too short: a job of 20 ms is over, and
+// unlocked, before a process whose clock is 50 ms late asks for the same due time, and that
+// process would run it again. So [Once] also blocks a job for a fixed time after each start.
+package cronholdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// FuncJob is a job that [Once] gives a context.
+type FuncJob func(context.Context)
+
+// Run implements [cron.Job], for use without [Once]. The context never ends.
+func (f FuncJob) Run() { f(context.Background()) }
+
+// Once returns a wrapper for one job. Over all processes that share a Redis, no two runs of
+// the job overlap, and after a run has begun no other begins for the time apart. The job takes
+// key while it runs, with a lease that is renewed, and key + ":due" for the time apart. Once
+// fails on nil locks or a nil log, on an empty key, and on a bad time.
+//
+// Choose apart longer than clocks can differ and shorter than the time between two due times,
+// for example half of it; at least 100 ms, in whole milliseconds. If the due times differ
+// between processes, as those of "@every 1m", choose a little less than the interval.
+//
+// A job that another process runs or has begun is skipped, which log gets as Info. Other
+// errors, such as [holdfast.ErrUnavailable] if the job was skipped because Redis is away, and
+// [holdfast.ErrLost] if it ran and lost the lock, log gets as Error.
+//
+// A [FuncJob] gets a context that ends when the lock is lost or ctx ends, and that is bound to
+// the lease, see [holdfast.LeaseFrom]. Other jobs cannot learn of a loss while they run. The
+// wrapper sees a FuncJob only if it is the last of its chain. Two round trips before the job,
+// and one after it.
+func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Duration, log cron.Logger) (cron.JobWrapper, error) {
+	switch {
+	case locks == nil || log == nil:
+		return nil, errors.New("cronholdfast: Once: locks or log is nil")
+	case key == "":
+		return nil, errors.New("cronholdfast: Once: key is empty")
+	case apart < 100*time.Millisecond || apart%time.Millisecond != 0:
+		return nil, fmt.Errorf("cronholdfast: Once: apart is %v, and must be at least 100ms, in whole milliseconds", apart)
+	}
+	return func(job cron.Job) cron.Job {
+		run := func(context.Context) { job.Run() }
+		if f, ok := job.(FuncJob); ok {
+			run = f
+		}
+		return cron.FuncJob(func() {
+			switch ran, err := once(ctx, locks, key, apart, run); {
+			case err == nil:
+			case !ran && errors.Is(err, holdfast.ErrNotAcquired):
+				log.Info("skip", "key", key)
+			case ran:
+				log.Error(err, "job ran, but did not hold its lock to the end", "key", key)
+			default:
+				log.Error(err, "job skipped", "key", key)
+			}
+		})
+	}, nil
+}
+
+// once runs a job, or reports that it did not.
+func once(ctx context.Context, locks holdfast.Locker, key string, apart time.Duration, run func(context.Context)) (ran bool, err error) {
+	due, err := locks.TryLock(ctx, key+":due", holdfast.FixedLease(apart)) // ends by itself
+	if err != nil {
+		return false, err
+	}
+	err = locks.Do(ctx, key, func(ctx context.Context) error {
+		ran = true
+		run(ctx)
+		return nil
+	}, holdfast.WaitAtMost(0))
+	if err != nil && !ran && !errors.Is(err, holdfast.ErrNotAcquired) { // another process may have more luck
+		err = errors.Join(err, due.Unlock(ctx))
+	}
+	return ran, err
+}
