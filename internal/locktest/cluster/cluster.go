@@ -24,6 +24,7 @@ import (
 func Run(t *testing.T, d Kind) {
 	t.Run("KeysOverAllSlots", func(t *testing.T) { testKeys(t, d) })
 	t.Run("G9_AMasterThatHangs", func(t *testing.T) { testHangs(t, d, 300) })
+	t.Run("F15_AnswersOfOtherMasters", func(t *testing.T) { testOthersAnswer(t, d) })
 	t.Run("F13_F26_Changes", func(t *testing.T) { testChanges(t, d) })
 	t.Run("F25_Replicas", func(t *testing.T) { testReplicas(t, d) })
 	t.Run("Scales", func(t *testing.T) { testScales(t, d) })
@@ -173,6 +174,44 @@ func testHangs(t *testing.T, d Kind, many int) {
 		require.False(t, Exists(t, at[l.Key()], l.Key()+" own"))
 	}
 	hung.Resume()
+}
+
+// A client that cannot connect to one master, as it hangs, has just been answered by another.
+// Its calls end by their deadlines all the same, and not when rueidis gives up the dial.
+func testOthersAnswer(t *testing.T, d Kind) {
+	c := redistest.StartCluster(t, 2, 0, "--cluster-node-timeout", "60000")
+	hung, key := c.Owner(t, "hung"), "answers"
+	for c.Owner(t, key) == hung {
+		key += "."
+	}
+	l := d.Open(t, c.Client(t), Options{Lease: time.Second})
+	require.NoError(t, Lock(t, l, Bounded(t), "hung").Unlock(Bounded(t)))
+	hung.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	hung.Pause()
+	defer hung.Resume()
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for answered := true; answered; {
+			lease, err := l.TryLock(Bounded(t), key)
+			answered = assertNoError(t, err) && assertNoError(t, lease.Unlock(Bounded(t)))
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		began := time.Now()
+		_, err := l.TryLock(ctx, "hung")
+		cancel()
+		require.Error(t, err)
+		require.Less(t, time.Since(began), 4*time.Second) // rueidis gives up a dial after 5 s
+	}
+	close(stop)
+	<-done
 }
 
 // heard says whether all clients that wait for a key in a queue count as alive.
