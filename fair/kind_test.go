@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m, kind) }
@@ -63,6 +64,15 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
 
 func TestConformance_Cluster(t *testing.T) { contract.Run(t, onCluster(t)) }
+
+func TestConformance_Sentinel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite on a Sentinel set is for make test-all")
+	}
+	k := kind
+	k.Sentinels = redistest.StartSentinels(t)
+	contract.Run(t, k)
+}
 
 func TestFaults_Cluster(t *testing.T) { faults.Run(t, onCluster(t)) }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
@@ -57,6 +58,15 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
 
 func TestConformance_Cluster(t *testing.T) { contract.Run(t, onCluster(t)) }
+
+func TestConformance_Sentinel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite on a Sentinel set is for make test-all")
+	}
+	k := kind
+	k.Sentinels = redistest.StartSentinels(t)
+	contract.Run(t, k)
+}
 
 func TestFaults_Cluster(t *testing.T) { faults.Run(t, onCluster(t)) }
 

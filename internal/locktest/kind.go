@@ -23,6 +23,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Kind is a lock kind, as the suite sees it: an adapter of a few lines in the tests of each
@@ -38,6 +39,8 @@ type Kind struct {
 	Nodes int
 	// Cluster says that the one Redis is a Redis Cluster of one node.
 	Cluster bool
+	// Sentinels watch the one Redis, which has two replicas then; nil: none do.
+	Sentinels redistest.Sentinels
 	// New makes a locker on the Redis of client; it is closed by the test.
 	New func(client rueidis.Client, o Options) (holdfast.Locker, error)
 	// Another, of a kind without servers, makes another locker in the memory of one. New

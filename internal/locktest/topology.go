@@ -18,6 +18,9 @@ type Topology []*redistest.Server
 // Start starts what the lock kind locks on.
 func (d Kind) Start(t testing.TB, args ...string) (f Topology) {
 	t.Helper()
+	if d.Sentinels != nil {
+		return Topology{d.Sentinels.Start(t, args...)}
+	}
 	for range max(d.Nodes, 1) {
 		if d.Cluster {
 			args = append(args, redistest.ClusterNode(t, "0-16383", "")...)

@@ -38,6 +38,9 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 	if s.isClusterNode() && len(opt.InitAddress) == 1 {
 		DialGiven(&opt)
 	}
+	if s.sentinels != nil && len(opt.InitAddress) == 1 {
+		s.askSentinels(&opt)
+	}
 	c, err := rueidis.NewClient(opt)
 	for end := time.Now().Add(openTimeout); tooLate(err) && time.Now().Before(end); {
 		c, err = rueidis.NewClient(opt)

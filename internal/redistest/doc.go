@@ -13,7 +13,8 @@
 //	s.Pause(); s.Resume()                // the machine stands still
 //	s.Kill(); s.Restart()                // the process dies and comes back
 //
-// [StartSentinel] runs a master with replicas and the Sentinels that watch it.
+// [StartSentinel] runs a master with replicas and the Sentinels that watch it, and
+// [StartSentinels] Sentinels for many masters that do not fail.
 //
 // [StartCluster] runs a Redis Cluster of them, whose slots move, and whose masters fail
 // over and die, as a test tells.

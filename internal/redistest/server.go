@@ -35,7 +35,9 @@ type Server struct {
 	clock string     // file that tells the server the time; "": it sees the true one; immutable after Start
 	watch string     // configuration file of a Sentinel; "": a server; immutable after Start
 	port  int        // immutable after Start
-	admin admin      // has its own lock
+
+	sentinels Sentinels // which its clients ask for it; nil: none; immutable after Start
+	admin     admin     // has its own lock
 
 	mu   sync.Mutex
 	proc *process // guarded by mu; nil while no process runs
