@@ -30,6 +30,7 @@ func TestRefused_Options(t *testing.T) {
 		"WithLocalHandover: 200ms is longer": {fair.WithLease(100 * time.Millisecond), fair.WithLocalHandover(200 * time.Millisecond)},
 		"WithReplicas: 2 replicas in 0s":     {fair.WithReplicas(2, 0)},
 		"WithReplicas: 3s is longer":         {fair.WithReplicas(2, 3*time.Second)},
+		"WithPrefix: with the prefix":        {fair.WithPrefix("redisson_lock_queue:")},
 		"client is not of a Redis Clus":      {fair.WithShardedPubSub(true)},
 	} {
 		l, err := fair.New(client, opts...)

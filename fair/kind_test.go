@@ -21,6 +21,9 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 // kind adapts fair to the conformance suite.
 var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []fair.Option
+	if o.Prefix != "" {
+		opts = append(opts, fair.WithPrefix(o.Prefix))
+	}
 	if o.Lease != 0 {
 		opts = append(opts, fair.WithLease(o.Lease))
 	}
@@ -62,6 +65,15 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 }}
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
+
+func TestConformance_Prefix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite with a prefix is for make test-all")
+	}
+	k := kind
+	k.Prefix = "lock:"
+	contract.Run(t, k)
+}
 
 func TestConformance_Cluster(t *testing.T) { contract.Run(t, onCluster(t)) }
 

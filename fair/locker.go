@@ -74,8 +74,8 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // Inspect returns the holder of key and the length of its queue; see [holdfast.Locker]. One
 // round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (Status, error) {
-		said, waiting, err := l.backend.Inspect(ctx, key)
+	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (Status, error) {
+		said, waiting, err := l.backend.Inspect(ctx, name)
 		return engine.StatusOf(said, waiting), err
 	})
 }
@@ -83,8 +83,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // ForceUnlock, for operators, frees key from any holder, gives it to the next waiter and
 // reports whether it was held; see [holdfast.Locker]. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
-		return l.backend.ForceRelease(ctx, key)
+	return l.engine.Force(ctx, key, func(ctx context.Context, name string) (bool, error) {
+		return l.backend.ForceRelease(ctx, name)
 	})
 }
 
@@ -95,3 +95,6 @@ func (l *Locker) Close() error {
 	l.backend.Close()
 	return err
 }
+
+// For multilock.LockAll, which checks all keys first.
+func init() { engine.Register(func(l *Locker) *engine.Engine { return l.engine }) }

@@ -10,8 +10,8 @@ import (
 // Inspect returns the holder of key on a quorum of nodes; see [holdfast.Locker]. One round
 // trip to each node, at the same time.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(context.Context) (Status, error) {
-		said, err := l.quorum.Inspect(key)
+	return engine.Call(ctx, l.engine, "inspect", key, func(_ context.Context, name string) (Status, error) {
+		said, err := l.quorum.Inspect(name)
 		return engine.StatusOf(said, 0), err
 	})
 }
@@ -19,8 +19,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // ForceUnlock, for operators, frees key from any holder and reports whether it was held;
 // see [holdfast.Locker]. One round trip to each node, at the same time.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	return l.engine.Force(ctx, key, func(context.Context) (bool, error) {
-		return l.quorum.ForceRelease(key)
+	return l.engine.Force(ctx, key, func(_ context.Context, name string) (bool, error) {
+		return l.quorum.ForceRelease(name)
 	})
 }
 

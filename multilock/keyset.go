@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -28,8 +29,8 @@ func Keys(locker holdfast.Locker, keys ...string) KeySet {
 
 // OrderName names the set's locker, the same in every process. LockAll takes the keys of
 // several lockers in the order of these names, and then of the keys. A key of a Redis must
-// always go by one name: a key with two names has no one order, and a call that locks it by
-// both waits for itself.
+// always go by one name, and be of lockers with one prefix: a key with two names has no one
+// order, and a call that locks it by both waits for itself.
 func (s KeySet) OrderName(name string) KeySet {
 	parts := slices.Clone(s.parts)
 	for i := range parts {
@@ -59,8 +60,12 @@ func (s KeySet) inOrder() ([]lockerKeys, error) {
 				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 		}
+		check := scripts.CheckKey
+		if h := engine.Of(p.locker); h != nil { // it may have a prefix
+			check = h.CheckKey
+		}
 		for _, key := range p.keys {
-			if err := scripts.CheckKey(key); err != nil {
+			if err := check(key); err != nil {
 				return nil, fmt.Errorf("holdfast: lock %s: %w", errs.Quote(key), err)
 			}
 		}

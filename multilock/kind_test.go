@@ -30,6 +30,9 @@ func kindOf(nodes int) locktest.Kind {
 
 func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []multilock.Option
+	if o.Prefix != "" {
+		opts = append(opts, multilock.WithPrefix(o.Prefix))
+	}
 	if o.Lease != 0 {
 		opts = append(opts, multilock.WithLease(o.Lease))
 	}
@@ -77,6 +80,15 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 }
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
+
+func TestConformance_Prefix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite with a prefix is for make test-all")
+	}
+	k := kind
+	k.Prefix = "lock:"
+	contract.Run(t, k)
+}
 
 func TestConformance3(t *testing.T) { contract.Run(t, onSeveral(t, 3)) }
 

@@ -137,7 +137,7 @@ func (c *locking) choose(opts []LockOption) error {
 // take locks the keys of a locker, and returns a context that is bound to them, so that
 // the loss of one of them ends the wait for the next key.
 func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, error) {
-	if quick := engine.Quick(p.locker); quick != nil && len(p.keys) > 1 {
+	if quick := engine.Of(p.locker); quick != nil && len(p.keys) > 1 {
 		began := time.Now()
 		leases, err := c.together(ctx, quick, p.keys)
 		for _, l := range leases {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -435,4 +436,35 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 	set, err = multilock.LockAll(t.Context(), keys)
 	require.NoError(t, err)
 	require.NoError(t, set.Unlock(t.Context()))
+}
+
+// Each locker puts its prefix before its keys. A key that only the prefix makes fit is taken,
+// and one that no name begins so refused before any key is taken.
+func TestLockAll_WithPrefixes(t *testing.T) {
+	s := redistest.Start(t)
+	plain, err := rlock.New(s.Client(t), rlock.WithPrefix("stock:"))
+	require.NoError(t, err)
+	defer plain.Close()
+	queued, err := fair.New(s.Client(t), fair.WithPrefix("order:"))
+	require.NoError(t, err)
+	defer queued.Close()
+	bare, err := rlock.New(s.Client(t))
+	require.NoError(t, err)
+	defer bare.Close()
+	keys := multilock.Keys(plain, "{a}", "b").OrderName("plain").And(multilock.Keys(queued, "{a}", "b").OrderName("queued"))
+	set, err := multilock.LockAll(t.Context(), keys)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b", "{a}", "b", "{a}"}, set.Keys())
+	for _, name := range []string{"stock:{a}", "stock:b", "order:{a}", "order:b"} {
+		_, err := bare.TryLock(t.Context(), name)
+		require.ErrorIs(t, err, rlock.ErrNotAcquired, name)
+	}
+	inner, err := multilock.LockAll(set.Bind(t.Context()), keys) // re-entry
+	require.NoError(t, err)
+	require.NoError(t, inner.Unlock(t.Context()))
+	require.NoError(t, set.Unlock(t.Context()))
+	before := locktest.ScriptCalls(t, locktest.Topology{s})
+	_, err = multilock.LockAll(t.Context(), keys.And(multilock.Keys(bare, "{a}").OrderName("bare")))
+	require.ErrorContains(t, err, `lock "{a}": key is in braces`)
+	require.Equal(t, before, locktest.ScriptCalls(t, locktest.Topology{s}))
 }

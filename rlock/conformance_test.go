@@ -24,6 +24,7 @@ func TestRefused_Options(t *testing.T) {
 		"WithLocalHandover: 200ms is":    {rlock.WithLease(100 * time.Millisecond), rlock.WithLocalHandover(200 * time.Millisecond)},
 		"WithReplicas: 2 replicas in 0s": {rlock.WithReplicas(2, 0)},
 		"WithReplicas: 3s is longer":     {rlock.WithReplicas(2, 3*time.Second)},
+		"WithPrefix: with the prefix":    {rlock.WithPrefix("redisson_lock_queue:")},
 		"client is not of a Redis Clus":  {rlock.WithShardedPubSub(true)},
 	} {
 		l, err := rlock.New(client, opts...)

@@ -21,6 +21,9 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 // kind adapts rlock to the conformance suite.
 var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []rlock.Option
+	if o.Prefix != "" {
+		opts = append(opts, rlock.WithPrefix(o.Prefix))
+	}
 	if o.Lease != 0 {
 		opts = append(opts, rlock.WithLease(o.Lease))
 	}
@@ -56,6 +59,15 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 }}
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
+
+func TestConformance_Prefix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite with a prefix is for make test-all")
+	}
+	k := kind
+	k.Prefix = "lock:"
+	contract.Run(t, k)
+}
 
 func TestConformance_Cluster(t *testing.T) { contract.Run(t, onCluster(t)) }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/single"
 )
@@ -69,8 +68,8 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 
 // Inspect returns the holder of key; see [holdfast.Locker]. One round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context) (Status, error) {
-		said, err := l.backend.Inspect(ctx, key)
+	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (Status, error) {
+		said, err := l.backend.Inspect(ctx, name)
 		return engine.StatusOf(said, 0), err
 	})
 }
@@ -78,8 +77,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // ForceUnlock, for operators, frees key from any holder and reports whether it was held;
 // see [holdfast.Locker]. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	return l.engine.Force(ctx, key, func(ctx context.Context) (bool, error) {
-		return l.backend.ForceRelease(ctx, key)
+	return l.engine.Force(ctx, key, func(ctx context.Context, name string) (bool, error) {
+		return l.backend.ForceRelease(ctx, name)
 	})
 }
 
@@ -91,12 +90,5 @@ func (l *Locker) Close() error {
 	return err
 }
 
-// For multilock.LockAll, which takes several keys of a Locker with one call.
-func init() {
-	engine.Quick = func(l holdfast.Locker) *engine.Engine {
-		if l, ours := l.(*Locker); ours {
-			return l.engine
-		}
-		return nil
-	}
-}
+// For multilock.LockAll, which checks all keys first, and takes those of a Locker with one call.
+func init() { engine.Register(func(l *Locker) *engine.Engine { return l.engine }) }

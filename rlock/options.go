@@ -29,6 +29,14 @@ type config struct{ engine.Config }
 // holder's keys are free within it. Default 30 s; at least 100 ms, in whole milliseconds.
 func WithLease(d time.Duration) Option { return option(func(c *config) { c.Lease = d }) }
 
+// WithPrefix puts a text before every key, such as "lock:". Redis and Java know the lock by
+// both; calls, leases, errors, events and the log of this locker by the key alone. Programs
+// that share a lock have to call it alike. Default none. New refuses a prefix of which no
+// key can be locked.
+func WithPrefix(prefix string) Option {
+	return option(func(c *config) { c.Prefix = prefix })
+}
+
 // WithLocalHandover sets how long a key may go from one waiter of this locker to the next
 // without a call to Redis, before other processes get it. Default 10 ms; 0 turns hand-over
 // off.

@@ -17,7 +17,7 @@ import (
 
 // tryLockAll takes keys with one call, as multilock.LockAll does.
 func tryLockAll(t *testing.T, l *rlock.Locker, keys ...string) ([]*holdfast.Lease, error) {
-	return engine.Quick(l).TryLockAll(t.Context(), keys, nil)
+	return engine.Of(l).TryLockAll(t.Context(), keys, nil)
 }
 
 // After a lost reply the keys are free, well before the leases would end.

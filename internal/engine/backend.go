@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Backend is how a lock kind holds keys in Redis. All methods may be called concurrently.
+// Backend is how a lock kind holds keys in Redis, by their names there. All methods may be
+// called concurrently.
 // [scripts.OutcomeOf] judges their errors. The engine may repeat a call after it lost the
 // reply, except Acquire, which it never repeats for the same owner. A backend is also
 // [Racing] or [Queued].

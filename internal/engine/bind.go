@@ -30,14 +30,14 @@ func (c *inner) Value(key any) any {
 	return c.parent.Value(key)
 }
 
-// boundTo returns the entry that ctx re-enters on key, or nil.
-func (h *Engine) boundTo(ctx context.Context, key string) *entry {
+// boundTo returns the entry that ctx re-enters on the key of this name, or nil.
+func (h *Engine) boundTo(ctx context.Context, name string) *entry {
 	for {
 		c, _ := ctx.Value(h).(*inner)
 		switch {
 		case c == nil:
 			return nil
-		case c.entry.Key() == key:
+		case c.entry.key().name == name:
 			return c.entry
 		}
 		ctx = c.parent
@@ -70,7 +70,7 @@ func (e *entry) Bind(parent context.Context) context.Context {
 		k.Unlock()
 		switch {
 		case over != nil:
-			b.cancel(errs.Of("lease of", k.name, over))
+			b.cancel(errs.Of("lease of", e.Key(), over))
 		case there != nil: // another Bind was faster
 			b.cancel(nil)
 			b = there

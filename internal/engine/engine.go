@@ -19,6 +19,7 @@ import (
 type Config struct {
 	Kind       string        // the lock kind's name, the prefix of New's errors
 	Client     string        // the locker's id, the prefix of its owners; "": a new one
+	Prefix     string        // stands before every key in Redis
 	Lease      time.Duration // of renewed holds
 	Longest    time.Duration // of the leases of a deployment; 0: no limit
 	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off
@@ -34,8 +35,9 @@ type Config struct {
 	// Calls is shared with a backend that makes calls of its own; nil: the engine makes one.
 	Calls *Calls
 
-	// ServerOf names the server that has a key, as far as it is known; nil: one has all.
-	ServerOf func(key string) string
+	// ServerOf names the server that has the key of a name, as far as it is known; nil: one has
+	// all.
+	ServerOf func(name string) string
 
 	// ShardedPubSub chooses the channels of a Redis Cluster; nil: shard channels if it has
 	// them. No other Redis may be given it.
@@ -65,7 +67,7 @@ type Engine struct {
 	calls     *Calls       // immutable after New
 	observer  *observer    // nil: there is none; immutable after New
 	seed      maphash.Seed // immutable after New
-	shards    [64]shard    // by hash of the key
+	shards    [64]shard    // by hash of the key's name
 	owners    atomic.Uint64
 	watchdogs watchdogs
 	undoing   undoing

@@ -127,7 +127,7 @@ func (h *Engine) logLongHold(d *hold) {
 	k.Unlock()
 	if !logged {
 		h.Log.Debug("holdfast: key held for longer than a lease",
-			"key", errs.Quote(k.name), "held", h.calls.now()-d.granted, "waiting", waiting)
+			"key", errs.Quote(h.keyOf(k.name)), "held", h.calls.now()-d.granted, "waiting", waiting)
 	}
 }
 
@@ -150,7 +150,7 @@ func (h *Engine) lose(d *hold, why error) {
 	}
 	k.Unlock()
 	if news {
-		h.Log.Warn("holdfast: lease lost", "key", errs.Quote(k.name), "reason", why)
+		h.Log.Warn("holdfast: lease lost", "key", errs.Quote(h.keyOf(k.name)), "reason", why)
 	}
 }
 

@@ -51,7 +51,7 @@ func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // lock waits at most the given time; negative: as the options say, or without limit.
 func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
 	began := h.observer.now()
-	t, atMost, err := h.terms(ctx, key, opts)
+	name, t, atMost, err := h.terms(ctx, key, opts)
 	switch {
 	case err != nil || atMost == nil:
 	case wait < 0:
@@ -67,7 +67,7 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	var k *keyState
 	var w *waiter
 	if err == nil {
-		lease, k, w, err = h.enter(ctx, key, t, wait != 0)
+		lease, k, w, err = h.enter(ctx, name, t, wait != 0)
 	}
 	if w != nil {
 		lease, err = h.await(ctx, k, w)
@@ -79,22 +79,22 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 
 // enter makes the first attempt, or adds a waiter and returns it, so that the stack holds
 // nothing of enter during the wait.
-func (h *Engine) enter(ctx context.Context, key string, t Terms, wait bool) (lease *holdfast.Lease, k *keyState, w *waiter, err error) {
+func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (lease *holdfast.Lease, k *keyState, w *waiter, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
-	if e := h.boundTo(ctx, key); e != nil {
+	if e := h.boundTo(ctx, name); e != nil {
 		lease, err = h.reenter(ctx, e, t, wait)
 		return lease, nil, nil, err
 	}
-	s := h.shardOf(key)
+	s := h.shardOf(name)
 	s.Lock()
-	k = s.keys[key]
+	k = s.keys[name]
 	switch {
 	case s.closed:
 		err = holdfast.ErrClosed
 	case k == nil, !wait && k.idle():
-		k = s.begin(key)
+		k = s.begin(name)
 		s.Unlock()
 		lease, w, err = h.first(ctx, k, t, wait)
 		return lease, k, w, err
@@ -191,7 +191,7 @@ func (h *Engine) logLongWait(k *keyState, w *waiter) {
 		return
 	}
 	if d := time.Since(w.since); d > h.Lease {
-		h.Log.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(k.name), "waited", d)
+		h.Log.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(h.keyOf(k.name)), "waited", d)
 	}
 }
 
@@ -223,7 +223,7 @@ func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfas
 
 // giveBack releases, in the background, a lease whose caller has gone.
 func (h *Engine) giveBack(lease *holdfast.Lease) {
-	s := h.shardOf(lease.Key())
+	s := h.shardOf(h.Prefix + lease.Key())
 	s.Lock()
 	defer s.Unlock()
 	if !s.closed { // else Close releases it

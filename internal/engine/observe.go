@@ -244,20 +244,20 @@ func (o *observer) renewed(d *hold, began time.Duration, why error) {
 	if why == nil {
 		d.extras.due.Store(int64(began + o.engine.Lease/3))
 	}
-	o.put(event{kind: kindRenewed, key: d.key.name, took: max(0, o.now()-time.Duration(due)), err: why})
+	o.put(event{kind: kindRenewed, key: o.engine.keyOf(d.key.name), took: max(0, o.now()-time.Duration(due)), err: why})
 }
 
-// woken notes that a message has woken the waiters of a key.
-func (o *observer) woken(key string) {
+// woken notes that a message has woken the waiters of the key of this name.
+func (o *observer) woken(name string) {
 	if o != nil {
-		o.put(event{kind: kindWoken, key: key})
+		o.put(event{kind: kindWoken, key: o.engine.keyOf(name)})
 	}
 }
 
 // queue notes that the number of a key's waiters has changed, with the key locked.
 func (o *observer) queue(k *keyState) {
 	if o != nil {
-		o.put(event{kind: kindQueue, key: k.name, waiting: k.count()})
+		o.put(event{kind: kindQueue, key: o.engine.keyOf(k.name), waiting: k.count()})
 	}
 }
 

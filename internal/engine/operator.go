@@ -10,18 +10,19 @@ import (
 
 // The calls of operators: Inspect and ForceUnlock.
 
-// Call runs f with a bounded context that also ends with the caller's. Close waits for it.
-// Errors name the call by what.
-func Call[T any](caller context.Context, h *Engine, what, key string, f func(context.Context) (T, error)) (_ T, err error) {
+// Call runs f with a bounded context that also ends with the caller's, and with the name of
+// key. Close waits for it. Errors name the call by what.
+func Call[T any](caller context.Context, h *Engine, what, key string, f func(ctx context.Context, name string) (T, error)) (_ T, err error) {
 	defer func() { err = errs.Of(what, key, err) }()
 	var none T
-	if err := scripts.CheckKey(key); err != nil {
+	name, err := h.nameOf(key)
+	if err != nil {
 		return none, err
 	}
 	if caller.Err() != nil {
 		return none, errs.DoneBefore(caller)
 	}
-	s := h.shardOf(key)
+	s := h.shardOf(name)
 	s.Lock()
 	if s.closed {
 		s.Unlock()
@@ -32,7 +33,7 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(con
 	defer h.calls.work.Done()
 	ctx, done := h.calls.contextFor(caller)
 	defer done()
-	value, err := detached(ctx, h.calls, f)
+	value, err := detached(ctx, h.calls, func(ctx context.Context) (T, error) { return f(ctx, name) })
 	err = known(h.calls.ours(err))
 	if err != nil && caller.Err() != nil {
 		return none, errs.Ended(caller, err)
@@ -42,11 +43,12 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(con
 
 // Force is Call for an f that frees key from any holder. If f succeeds, the lease that
 // this locker had on key before the call ends at once.
-func (h *Engine) Force(caller context.Context, key string, f func(context.Context) (bool, error)) (bool, error) {
-	s := h.shardOf(key)
+func (h *Engine) Force(caller context.Context, key string, f func(ctx context.Context, name string) (bool, error)) (bool, error) {
+	name := h.Prefix + key
+	s := h.shardOf(name)
 	s.Lock()
 	var d *hold
-	if k := s.keys[key]; k != nil {
+	if k := s.keys[name]; k != nil {
 		d = k.hold
 	}
 	s.Unlock()

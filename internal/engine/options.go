@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -48,7 +49,13 @@ func (c *Config) Check() error {
 		expiry = *c.FenceExpiry
 	}
 	maxHold := check.MaxHold(c.MaxHold)
+	var prefix error
+	if c.Prefix != "" {
+		prefix = check.Key(c.Prefix + "k")
+	}
 	switch {
+	case prefix != nil:
+		return c.errorf("WithPrefix: with the prefix %s: %w", errs.Quote(c.Prefix), prefix)
 	case c.Handover < 0:
 		return c.errorf("WithLocalHandover: %v is negative", c.Handover)
 	case c.Handover > c.Lease:
@@ -78,10 +85,33 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// terms checks the arguments of a call. wait is that of WaitAtMost.
-func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (t Terms, wait *time.Duration, err error) {
-	if err := scripts.CheckKey(key); err != nil {
-		return t, nil, err
+// nameOf returns the name of key in Redis, which is its own behind the prefix. It refuses a
+// key that cannot be locked.
+func (h *Engine) nameOf(key string) (string, error) {
+	if key == "" || h.Prefix == "" {
+		return key, scripts.CheckKey(key)
+	}
+	name := h.Prefix + key
+	if err := scripts.CheckKey(name); err != nil {
+		return "", fmt.Errorf("with the prefix %s: %w", errs.Quote(h.Prefix), err)
+	}
+	return name, nil
+}
+
+// CheckKey returns an error that says what is wrong if key cannot be locked.
+func (h *Engine) CheckKey(key string) error {
+	_, err := h.nameOf(key)
+	return err
+}
+
+// keyOf is what users call the key of a name.
+func (h *Engine) keyOf(name string) string { return name[len(h.Prefix):] }
+
+// terms checks the arguments of a call, and returns the key's name. wait is that of
+// WaitAtMost.
+func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (name string, t Terms, wait *time.Duration, err error) {
+	if name, err = h.nameOf(key); err != nil {
+		return "", t, nil, err
 	}
 	t.Lease = h.Lease
 	if len(opts) > 0 { // without options, nothing is allocated
@@ -90,7 +120,7 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 			err = fmt.Errorf("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
 		}
 		if err != nil {
-			return t, nil, err
+			return "", t, nil, err
 		}
 		if o.FixedLease != nil {
 			t.Lease, t.Fixed = *o.FixedLease, true
@@ -103,7 +133,7 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 	if ctx.Err() == nil {
 		h.begun.Do(h.warnOfEviction)
 	}
-	return t, wait, nil
+	return name, t, wait, nil
 }
 
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop

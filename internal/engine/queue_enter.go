@@ -150,7 +150,7 @@ func (q *queue) leaveAll(list []leaver) {
 	k.Unlock()
 	if err != nil && !again {
 		h.Log.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
-			"key", errs.Quote(k.name), "owners", len(owners), "error", err)
+			"key", errs.Quote(h.keyOf(k.name)), "owners", len(owners), "error", err)
 	}
 }
 

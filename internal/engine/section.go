@@ -82,7 +82,7 @@ func (e *entry) end(why error) {
 	if l := e.listeners; l != nil && !e.over {
 		k := e.key()
 		if why != holdfast.ErrReleased { // each Do ends with it, and must not allocate
-			why = errs.Of("lease of", k.name, why)
+			why = errs.Of("lease of", e.Key(), why)
 		}
 		k.ended = append(k.ended, ending{l, why})
 		e.listeners = &listeners{done: l.done}
@@ -91,8 +91,8 @@ func (e *entry) end(why error) {
 
 func (e *entry) key() *keyState { return e.section.hold.key }
 
-// Key is the key of the entry.
-func (e *entry) Key() string { return e.key().name }
+// Key is the key of the entry, as the user calls it.
+func (e *entry) Key() string { return e.key().engine.keyOf(e.key().name) }
 
 // Owner is the field in Redis under which the hold is counted.
 func (e *entry) Owner() string { return e.section.hold.owner }
@@ -108,7 +108,7 @@ func (e *entry) Err() error {
 	k := e.key()
 	k.Lock()
 	defer k.Unlock()
-	return errs.Of("lease of", k.name, e.err())
+	return errs.Of("lease of", e.Key(), e.err())
 }
 
 // err is Err with the key locked. It looks at the clock as well: the scheduler may be

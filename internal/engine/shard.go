@@ -13,7 +13,7 @@ import (
 type shard struct {
 	engine *Engine // immutable
 	mu     sync.Mutex
-	keys   map[string]*keyState // guarded by mu
+	keys   map[string]*keyState // by name; guarded by mu
 	closed bool                 // guarded by mu
 	ended  []ending             // guarded by mu
 }
@@ -35,8 +35,8 @@ func (s *shard) Unlock() {
 	}
 }
 
-func (h *Engine) shardOf(key string) *shard {
-	return &h.shards[maphash.String(h.seed, key)%uint64(len(h.shards))]
+func (h *Engine) shardOf(name string) *shard {
+	return &h.shards[maphash.String(h.seed, name)%uint64(len(h.shards))]
 }
 
 // keyState is what this locker knows of one key. It exists while the key is held, wanted
@@ -46,19 +46,19 @@ func (h *Engine) shardOf(key string) *shard {
 // caller of a first attempt, a hold, an Unlock that releases, or the loop of the race.
 type keyState struct {
 	*shard           // immutable
-	name    string   // immutable
+	name    string   // in Redis, see nameOf; immutable
 	hold    *hold    // nil: not held here
 	waiters *waiters // nil until the first waiter
 	calls   int16    // first attempts, releases and loops under way
 }
 
-// begin returns the state of key, made if need be, with one more call under way. Close
+// begin returns the state of a key, made if need be, with one more call under way. Close
 // waits for that call. The shard is locked and not closed.
-func (s *shard) begin(key string) *keyState {
-	k := s.keys[key]
+func (s *shard) begin(name string) *keyState {
+	k := s.keys[name]
 	if k == nil {
-		k = &keyState{shard: s, name: key}
-		s.keys[key] = k
+		k = &keyState{shard: s, name: name}
+		s.keys[name] = k
 	}
 	k.calls++
 	s.engine.calls.work.Add(1)

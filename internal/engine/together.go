@@ -9,19 +9,39 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Quick returns the engine of a Locker if [Engine.TryLockAll] may take its keys. It returns
-// nil for any other Locker, even for one that wraps such a Locker: LockAll has to call the
-// wrapper. Package rlock sets it.
-var Quick = func(holdfast.Locker) *Engine { return nil }
+// registered is what Register was given.
+var registered []func(holdfast.Locker) *Engine
+
+// Register lets Of know the Lockers of a lock kind. It is for init functions.
+func Register[L holdfast.Locker](engineOf func(L) *Engine) {
+	registered = append(registered, func(l holdfast.Locker) *Engine {
+		if l, ours := l.(L); ours {
+			return engineOf(l)
+		}
+		return nil
+	})
+}
+
+// Of returns the engine of a Locker of a lock kind. It returns nil for any other Locker, even
+// for one that wraps such a Locker: LockAll has to call the wrapper.
+func Of(l holdfast.Locker) *Engine {
+	for _, of := range registered {
+		if h := of(l); h != nil {
+			return h
+		}
+	}
+	return nil
+}
 
 // TryLockAll makes one attempt to take distinct keys with one call, all or none. It fails
 // with ErrNotAcquired, and without a call if the backend has no such call, if a key is held
 // or wanted here, or if ctx is bound to one. The caller then takes the keys one by one.
 func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
 	var t Terms
-	for _, key := range keys {
+	names := make([]string, len(keys))
+	for i, key := range keys {
 		var err error
-		if t, _, err = h.terms(ctx, key, opts); err != nil {
+		if names[i], t, _, err = h.terms(ctx, key, opts); err != nil {
 			return nil, errs.Of("lock", key, err)
 		}
 	}
@@ -42,16 +62,16 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 			h.calls.work.Done()
 		}
 	}()
-	for _, key := range keys {
-		k, err := h.beginAlone(ctx, key)
+	for i, name := range names {
+		k, err := h.beginAlone(ctx, name)
 		if err != nil {
-			return nil, errs.Of("lock", key, err)
+			return nil, errs.Of("lock", keys[i], err)
 		}
 		states = append(states, k)
 	}
 	bounded, done := h.calls.contextFor(ctx)
 	defer done()
-	owners, attempts := make([]string, len(keys)), make([]attempt, len(keys))
+	owners, attempts := make([]string, len(names)), make([]attempt, len(names))
 	for i := range owners {
 		owners[i] = h.newOwner()
 	}
@@ -59,10 +79,10 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	ok, err := false, error(errHeldBack)
 	if h.undoing.admit(bounded) {
 		ok, err = detached(bounded, h.calls, func(ctx context.Context) (bool, error) {
-			return backend.AcquireAll(ctx, keys, owners, t.Lease)
+			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})
 	}
-	h.observer.answered(bounded, keys[0], err)
+	h.observer.answered(bounded, names[0], err)
 	for i, k := range states {
 		attempts[i] = h.judge(k, owners[i], t, start, scripts.Acquired{OK: ok}, err)
 	}
@@ -75,21 +95,21 @@ func (h *Engine) Refused(key string, why error, began time.Time) {
 	h.observer.refused(key, why, began.Sub(h.calls.epoch))
 }
 
-// beginAlone begins a call for a key that is neither held nor wanted here.
-func (h *Engine) beginAlone(ctx context.Context, key string) (*keyState, error) {
-	if h.boundTo(ctx, key) != nil {
+// beginAlone begins a call for the key of this name, which is neither held nor wanted here.
+func (h *Engine) beginAlone(ctx context.Context, name string) (*keyState, error) {
+	if h.boundTo(ctx, name) != nil {
 		return nil, holdfast.ErrNotAcquired
 	}
-	s := h.shardOf(key)
+	s := h.shardOf(name)
 	s.Lock()
 	defer s.Unlock()
 	switch {
 	case s.closed:
 		return nil, holdfast.ErrClosed
-	case s.keys[key] != nil:
+	case s.keys[name] != nil:
 		return nil, holdfast.ErrNotAcquired
 	}
-	return s.begin(key), nil
+	return s.begin(name), nil
 }
 
 // takeTogether begins the sections of all attempts. If one of them failed, it gives all
@@ -103,7 +123,7 @@ func (h *Engine) takeTogether(ctx context.Context, states []*keyState, attempts 
 			h.observer.acquired(&attempts[i].hold.section.first, holdfast.ByCall, attempts[i].start)
 			leases = append(leases, lease)
 		} else if err == nil {
-			err = errs.Of("lock", k.name, attempts[i].known())
+			err = errs.Of("lock", h.keyOf(k.name), attempts[i].known())
 		}
 		k.Unlock()
 		h.cleanUp(k.name, attempts[i].orphan)

@@ -104,7 +104,7 @@ func (h *Engine) undoAgain(list []undone) (again []undone) {
 	}
 	if len(left) > 0 {
 		h.Log.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
-			"keys", len(left), "key", errs.Quote(left[0].key), "error", left[0].err)
+			"keys", len(left), "key", errs.Quote(h.keyOf(left[0].key)), "error", left[0].err)
 	}
 	return again
 }

@@ -61,6 +61,9 @@ func NewHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*r
 	return r
 }
 
+// Name is the name of key in Redis.
+func (r *Harness) Name(key string) string { return r.Kind.Prefix + key }
+
 // Bounded is a context that outlasts the test.
 func Bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -118,7 +121,7 @@ func (r *Harness) AwaitWaiters(key string, n int) {
 		Await(r.T, func() bool { w := r.status(key).Waiting; return w == n || n > 0 && w > n })
 		return
 	}
-	Await(r.T, func() bool { return r.Kind.Waiting(r.T, r.Server, key) == n })
+	Await(r.T, func() bool { return r.Kind.Waiting(r.T, r.Server, r.Name(key)) == n })
 }
 
 // Traceless returns when no wait has left a trace of key: neither a subscription
@@ -130,7 +133,7 @@ func (r *Harness) Traceless(key string) {
 		return
 	}
 	var traces []string
-	Await(r.T, func() bool { traces = left(r.T, r.Server, key); return len(traces) == 0 }, "traces of a wait: %v", &traces)
+	Await(r.T, func() bool { traces = left(r.T, r.Server, r.Name(key)); return len(traces) == 0 }, "traces of a wait: %v", &traces)
 }
 
 // Owner is the owner of key, as Redis sees it.
@@ -157,7 +160,7 @@ func (r *Harness) Tidy(key string) {
 		r.Traceless(key)
 		return
 	}
-	Await(r.T, func() bool { return !Exists(r.T, r.Server, key) }, "a hold is left")
+	Await(r.T, func() bool { return !Exists(r.T, r.Server, r.Name(key)) }, "a hold is left")
 	r.Traceless(key)
 	for _, k := range r.Keys() {
 		r.Server.Each(func(s *redistest.Server) {
@@ -193,7 +196,7 @@ func (r *Harness) Settled(key string) (all map[string]string) {
 	Await(r.T, func() bool {
 		holders := map[string]bool{}
 		r.Server.Each(func(s *redistest.Server) {
-			m := s.Do(r.T, "HKEYS", key)
+			m := s.Do(r.T, "HKEYS", r.Name(key))
 			holders[m.String()] = true
 		})
 		all = r.Dump()
@@ -219,7 +222,7 @@ func (r *Harness) Dump() map[string]string {
 func (r *Harness) InLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan Acquired {
 	r.T.Helper()
 	waiting := GoLock(r.Locker, ctx, key, c...)
-	Await(r.T, func() bool { return len(Queued(r.T, r.Server, key)) == n })
+	Await(r.T, func() bool { return len(Queued(r.T, r.Server, r.Name(key))) == n })
 	return waiting
 }
 
@@ -228,12 +231,12 @@ func (r *Harness) InLine(ctx context.Context, key string, n int, c ...holdfast.L
 // another has entered does.
 func (r *Harness) Answered(key string) {
 	r.T.Helper()
-	n := len(Queued(r.T, r.Server, key))
+	n := len(Queued(r.T, r.Server, r.Name(key)))
 	ctx, leave := context.WithCancel(Bounded(r.T))
 	another := r.InLine(ctx, key, n+1)
 	leave()
 	require.ErrorIs(r.T, Within(r.T, another).Err, context.Canceled)
-	Await(r.T, func() bool { return len(Queued(r.T, r.Server, key)) == n })
+	Await(r.T, func() bool { return len(Queued(r.T, r.Server, r.Name(key))) == n })
 }
 
 // sentinels are the errors of ours.

@@ -37,6 +37,8 @@ type Kind struct {
 	// Nodes is of how many independent masters a quorum is made that locks keys; 0:
 	// one Redis does.
 	Nodes int
+	// Prefix stands before every key in Redis.
+	Prefix string
 	// Cluster says that the one Redis is a Redis Cluster of one node.
 	Cluster bool
 	// Sentinels watch the one Redis, which has two replicas then; nil: none do.
@@ -52,10 +54,11 @@ type Kind struct {
 var oneSlot = regexp.MustCompile(`(?s)^([^{}]*|[^{]*\{[^}]+\}.*)$`)
 
 // Accepts says whether keys may be so; else calls fail with an error that says "hash tag".
-func (d Kind) Accepts(key string) bool { return !d.Cluster || oneSlot.MatchString(key) }
+func (d Kind) Accepts(key string) bool { return !d.Cluster || oneSlot.MatchString(d.Prefix+key) }
 
 // Options are those of a lock kind's New; nil and zero fields keep the default.
 type Options struct {
+	Prefix     string // set by Open
 	Lease      time.Duration
 	Handover   *time.Duration
 	Fencing    bool
@@ -82,6 +85,7 @@ func (d Kind) Open(t testing.TB, client rueidis.Client, o Options) holdfast.Lock
 	if o.Logger == nil {
 		o.Logger = discreetLog(t)
 	}
+	o.Prefix = d.Prefix
 	l, err := d.New(client, o)
 	if err != nil {
 		t.Fatalf("%s: New: %v", d.Name, err)

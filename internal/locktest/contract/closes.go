@@ -114,7 +114,7 @@ func closeHanging(c *harness) {
 	require.ErrorIs(c.T, (<-far).Err, holdfast.ErrClosed)
 	require.NoError(c.T, c.Locker.Close())
 	_ = their.Unlock(c.ctx)
-	Await(c.T, func() bool { return !Exists(c.T, c.Server, "k") }) // within its lease
+	Await(c.T, func() bool { return !Exists(c.T, c.Server, c.Name("k")) }) // within its lease
 }
 
 // The clean-up would go on for as long as the lease in doubt could last.
@@ -151,7 +151,7 @@ func closeMany(c *harness) {
 		require.Less(c.T, most, keys/4)
 	}
 	for i := range keys {
-		Gone(c.T, c.Server, fmt.Sprint("k", i))
+		Gone(c.T, c.Server, c.Name(fmt.Sprint("k", i)))
 	}
 }
 

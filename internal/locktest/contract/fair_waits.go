@@ -84,9 +84,9 @@ func fairBusy(c *harness) {
 func fairFoundAmongNew(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	lost := c.inQueue(c.Locker, "k")
-	owner := Queued(c.T, c.Server, "k")[0]
-	c.Server.Do(c.T, "LREM", QueueOf("k"), "1", owner)
-	c.Server.Do(c.T, "ZREM", ScoresOf("k"), owner)
+	owner := Queued(c.T, c.Server, c.Name("k"))[0]
+	c.Server.Do(c.T, "LREM", QueueOf(c.Name("k")), "1", owner)
+	c.Server.Do(c.T, "ZREM", ScoresOf(c.Name("k")), owner)
 	began := time.Now()
 	var found atomic.Bool
 	var calls [3]atomic.Int64 // of the others; one of them at least is always there
@@ -100,12 +100,12 @@ func fairFoundAmongNew(c *harness) {
 		})
 	}
 	Await(c.T, func() bool { // until somebody stays in the queue
-		before := Queued(c.T, c.Server, "k")
+		before := Queued(c.T, c.Server, c.Name("k"))
 		for i := range calls {
 			n := calls[i].Load()
 			Await(c.T, func() bool { return calls[i].Load() >= n+2 })
 		}
-		return slices.ContainsFunc(Queued(c.T, c.Server, "k"), func(o string) bool { return slices.Contains(before, o) })
+		return slices.ContainsFunc(Queued(c.T, c.Server, c.Name("k")), func(o string) bool { return slices.Contains(before, o) })
 	})
 	require.Less(c.T, time.Since(began), 4*time.Second, "it took more than heartbeats of 400 ms")
 	found.Store(true)
@@ -129,12 +129,12 @@ func fairFound(c *harness) {
 		do   func(key string, holder *holdfast.Lease)
 		anew bool // places are lost, and waiters enter anew
 	}{
-		"expired holder": {func(key string, _ *holdfast.Lease) { c.Server.Do(c.T, "PEXPIRE", key, "1") }, false},
+		"expired holder": {func(key string, _ *holdfast.Lease) { c.Server.Do(c.T, "PEXPIRE", c.Name(key), "1") }, false},
 		"dead head, free lock": {func(key string, _ *holdfast.Lease) {
-			c.Server.Do(c.T, "EVAL", "redis.call('LPUSH', KEYS[2], ARGV[1]) redis.call('DEL', KEYS[1])", "2", key, QueueOf(key), nobody)
+			c.Server.Do(c.T, "EVAL", "redis.call('LPUSH', KEYS[2], ARGV[1]) redis.call('DEL', KEYS[1])", "2", c.Name(key), QueueOf(c.Name(key)), nobody)
 		}, false},
 		"deleted queue": {func(key string, holder *holdfast.Lease) {
-			c.Server.Do(c.T, "DEL", QueueOf(key))
+			c.Server.Do(c.T, "DEL", QueueOf(c.Name(key)))
 			c.unlock(holder)
 		}, true},
 		"FLUSHALL": {func(string, *holdfast.Lease) { c.Server.Do(c.T, "FLUSHALL") }, true},
@@ -170,13 +170,13 @@ func fairLateGrant(c *harness) {
 	c.Proxy.OnReply(heartbeats)
 	c.Proxy.HoldReplies(true)
 	c.unlock(their)
-	require.Empty(c.T, Queued(c.T, c.Server, "k"), "it is granted")
+	require.Empty(c.T, Queued(c.T, c.Server, c.Name("k")), "it is granted")
 	rival := Lock(c.T, c.Other, c.ctx, "k")
 	c.Proxy.HoldReplies(false)
 	Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(late) > 0 })
 	c.Proxy.OnReply(nil)
 	c.Proxy.Release()
-	Await(c.T, func() bool { return len(Queued(c.T, c.Server, "k")) == 1 || len(late) > 0 })
+	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 1 || len(late) > 0 })
 	require.Empty(c.T, late, "two holders")
 	c.lives(rival)
 	c.unlock(rival)
@@ -187,13 +187,13 @@ func fairLateGrant(c *harness) {
 func fairOtherKey(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	first, second := c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")
-	owners := Queued(c.T, c.Server, "k")
+	owners := Queued(c.T, c.Server, c.Name("k"))
 	say := func(owner, of string) {
-		Publish(c.T, c.Server, InboxOf("k", owner), fmt.Sprintf("%s %d 0 0%s", owner, Long.Milliseconds(), of))
+		Publish(c.T, c.Server, InboxOf(c.Name("k"), owner), fmt.Sprintf("%s %d 0 0%s", owner, Long.Milliseconds(), of))
 	}
-	say(owners[0], " for {k}")
+	say(owners[0], " for {"+c.Name("k")+"}")
 	say(owners[0], "")
-	say(owners[1], " for k") // comes after
+	say(owners[1], " for "+c.Name("k")) // comes after
 	Got(c.T, second)
 	require.Empty(c.T, first, "two holders")
 	c.unlock(their)
@@ -205,8 +205,8 @@ func fairOtherKey(c *harness) {
 func fairOvertaken(c *harness) {
 	mine := Lock(c.T, c.Locker, c.ctx, "k")
 	waiting := c.inQueue(c.Locker, "k")
-	owner := Queued(c.T, c.Server, "k")[0]
-	Publish(c.T, c.Server, InboxOf("k", owner), fmt.Sprintf("%s %d 0 0 for k", owner, Long.Milliseconds()))
+	owner := Queued(c.T, c.Server, c.Name("k"))[0]
+	Publish(c.T, c.Server, InboxOf(c.Name("k"), owner), fmt.Sprintf("%s %d 0 0 for %s", owner, Long.Milliseconds(), c.Name("k")))
 	Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(waiting) > 0 })
 	require.Empty(c.T, waiting, "two holders")
 	c.lives(mine)
@@ -220,7 +220,9 @@ func fairTryLock(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	waiting := c.inQueue(c.Locker, "k")
 	c.away()
-	Await(c.T, func() bool { return Listeners(c.T, c.Server, InboxOf("k", Queued(c.T, c.Server, "k")[0])) == 0 })
+	Await(c.T, func() bool {
+		return Listeners(c.T, c.Server, InboxOf(c.Name("k"), Queued(c.T, c.Server, c.Name("k"))[0])) == 0
+	})
 	c.unlock(their)
 	c.free("k")
 	_, err := c.Other.TryLock(c.ctx, "k")

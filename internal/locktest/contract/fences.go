@@ -20,7 +20,7 @@ var fenceCases = []testCase{
 }
 
 func g10Grow(c *harness) {
-	const counter = "redisson_lock_token:{k}"
+	counter := OfKey("redisson_lock_token", c.Name("k"))
 	last := int64(0)
 	grown := func(l *holdfast.Lease) *holdfast.Lease {
 		c.T.Helper()
@@ -54,7 +54,7 @@ func g10Grow(c *harness) {
 		lost(func() { c.Server.Restart() }),
 		func() { // the lease expires
 			l := grown(Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond)))
-			Await(c.T, func() bool { return !Exists(c.T, c.Server, "k") })
+			Await(c.T, func() bool { return !Exists(c.T, c.Server, c.Name("k")) })
 			require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 		},
 		func() {

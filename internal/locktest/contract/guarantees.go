@@ -34,7 +34,7 @@ func g6Strangers(c *harness) {
 		}
 		inner := Lock(c.T, c.Locker, leases[3].Bind(c.ctx), leases[3].Key())
 		for _, l := range leases {
-			Give(c.T, c.Server, l.Key(), stranger(l.Owner()), "7")
+			Give(c.T, c.Server, c.Name(l.Key()), stranger(l.Owner()), "7")
 		}
 		before := c.Dump()
 		require.ErrorIs(c.T, leases[1].Unlock(c.ctx), holdfast.ErrLost)
@@ -44,7 +44,7 @@ func g6Strangers(c *harness) {
 		c.ended(leases[0], holdfast.ErrLost)
 		require.Equal(c.T, before, c.Dump())
 		for _, l := range leases {
-			require.Equal(c.T, -1, Number(c.T, c.Server, "PTTL", l.Key()))
+			require.Equal(c.T, -1, Number(c.T, c.Server, "PTTL", c.Name(l.Key())))
 		}
 	}
 }
@@ -118,8 +118,8 @@ func g9Batch(c *harness) {
 	for i := range 30 {
 		leases = append(leases, Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i)))
 	}
-	c.Server.Do(c.T, "SET", "k05", "not a lock")
-	c.Server.Do(c.T, "DEL", "k15")
+	c.Server.Do(c.T, "SET", c.Name("k05"), "not a lock")
+	c.Server.Do(c.T, "DEL", c.Name("k15"))
 	for _, i := range []int{5, 15} {
 		c.ended(leases[i], holdfast.ErrLost)
 	}

@@ -166,7 +166,7 @@ func handoverLikeToLike(c *harness) {
 			c.unlock(holder)
 			holder = Got(c.T, w)
 			require.Equal(c.T, same[i], holder.Owner() == before, "fixed %t: %d", fixed, i)
-			left := time.Duration(Number(c.T, c.Server, "PTTL", "k")) * time.Millisecond
+			left := time.Duration(Number(c.T, c.Server, "PTTL", c.Name("k"))) * time.Millisecond
 			require.Equal(c.T, fixed && (i == 1 || i == 2), left > time.Minute, "fixed %t: %d", fixed, i)
 		}
 		c.unlock(holder)

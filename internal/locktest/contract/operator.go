@@ -46,13 +46,13 @@ func inspectHolder(c *harness) {
 }
 
 func inspectForeign(c *harness) {
-	c.Server.Do(c.T, "HSET", "k", Java, "3")
+	c.Server.Do(c.T, "HSET", c.Name("k"), Java, "3")
 	s, err := c.Locker.Inspect(c.ctx, "k")
 	require.NoError(c.T, err)
 	require.Equal(c.T, []any{true, Java, 3}, []any{s.Held, s.Owner, s.Entries})
 	require.Negative(c.T, s.Remaining)
 
-	c.Server.Do(c.T, "SET", "text", "not a lock")
+	c.Server.Do(c.T, "SET", c.Name("text"), "not a lock")
 	_, err = c.Locker.Inspect(c.ctx, "text")
 	require.Error(c.T, err)
 	require.False(c.T, isOurs(err))
@@ -114,10 +114,10 @@ func forceWakes(c *harness) {
 
 func forceForeign(c *harness) {
 	for _, command := range [][]string{
-		{"SET", "k", "not a lock"},
-		{"HSET", "k", "name", "Ann", "mail", "a@b", "age", "7"},
-		{"HSET", "k", "visits", "7"},
-		{"HSET", "k", "mode", "write", Java + ":write", "1"},
+		{"SET", c.Name("k"), "not a lock"},
+		{"HSET", c.Name("k"), "name", "Ann", "mail", "a@b", "age", "7"},
+		{"HSET", c.Name("k"), "visits", "7"},
+		{"HSET", c.Name("k"), "mode", "write", Java + ":write", "1"},
 	} {
 		c.Server.Do(c.T, command...)
 		before := c.Dump()
@@ -125,6 +125,6 @@ func forceForeign(c *harness) {
 		require.ErrorContains(c.T, err, "WRONGTYPE")
 		require.False(c.T, isOurs(err))
 		require.Equal(c.T, before, c.Dump())
-		c.Server.Do(c.T, "DEL", "k")
+		c.Server.Do(c.T, "DEL", c.Name("k"))
 	}
 }

@@ -56,8 +56,8 @@ func g1OneHolder(c *harness) {
 
 // No message says that it is free.
 func g4Crashed(c *harness) {
-	c.Server.Do(c.T, "HSET", "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
-	c.Server.Do(c.T, "PEXPIRE", "k", "300")
+	c.Server.Do(c.T, "HSET", c.Name("k"), "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
+	c.Server.Do(c.T, "PEXPIRE", c.Name("k"), "300")
 	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
 }
 
@@ -90,7 +90,7 @@ func g4Reconnect(c *harness) {
 func g4Idle(c *harness) {
 	listener, stop := c.Server.Client(c.T).Dedicate()
 	defer stop()
-	require.NoError(c.T, listener.Do(c.ctx, listener.B().Subscribe().Channel(scripts.Channel("k")).Build()).Error())
+	require.NoError(c.T, listener.Do(c.ctx, listener.B().Subscribe().Channel(scripts.Channel(c.Name("k"))).Build()).Error())
 	holder := Lock(c.T, c.Locker, c.ctx, "k")
 	var waits []<-chan Acquired
 	for range 4 { // that get nothing by hand-over

@@ -219,7 +219,7 @@ func reentryCancelled(c *harness) {
 
 func reentryLost(c *harness) {
 	l := Lock(c.T, c.Locker, c.ctx, "k")
-	c.Server.Do(c.T, "DEL", "k")
+	c.Server.Do(c.T, "DEL", c.Name("k"))
 	_, err := c.Locker.Lock(l.Bind(c.ctx), "k")
 	require.ErrorIs(c.T, err, holdfast.ErrLost)
 	c.ended(l, holdfast.ErrLost)

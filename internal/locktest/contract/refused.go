@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 var refusedCases = []testCase{
@@ -19,15 +21,18 @@ var refusedCases = []testCase{
 	{"Accepted_Keys", defaults, acceptedKeys},
 }
 
-// Before anything is sent.
+// Before anything is sent. With a prefix, a key is no more than the end of a name.
 func refusedKeys(c *harness) {
-	for key, why := range map[string]string{
-		"": "key is empty", strings.Repeat("k", 1025): "1025 bytes",
+	keys := map[string]string{
+		"": "key is empty", strings.Repeat("k", 1025): "at most 1024",
 		"{k}": "in braces", "{a}k}": "in braces", "holdfast_node": "node of a quorum",
 		"redisson_lock_token:{k}": "another lock", "redisson_lock_queue:{k}": "another lock", "redisson_lock_timeout:{k}": "another lock",
 		"holdfast_heartbeat:{k}": "another lock", "holdfast_gone:{k}:owner": "another lock", "redisson_unlock_latch:{k}:0": "another lock",
 		"{k}:owner:rwlock_timeout:1": "read/write lock",
-	} {
+	}
+	maps.DeleteFunc(keys, func(key, _ string) bool { return key != "" && scripts.CheckKey(c.Name(key)) == nil })
+	require.Contains(c.T, keys, "{k}:owner:rwlock_timeout:1")
+	for key, why := range keys {
 		for name, call := range map[string]func() error{
 			"Lock":        func() error { _, err := c.Locker.Lock(c.ctx, key); return err },
 			"TryLock":     func() error { _, err := c.Locker.TryLock(c.ctx, key); return err },
@@ -114,7 +119,7 @@ func refusedClient(c *harness) {
 // Any bytes make a key.
 func acceptedKeys(c *harness) {
 	keys := []string{
-		strings.Repeat("k", 1024), "a b", "{", "}", "{}", "{a}b", "a{b}c", "}{", "\x00\xff\r\n", "käse:1", "*", "?[a-z]", `"`, ":",
+		strings.Repeat("k", 1024-len(c.Kind.Prefix)), "a b", "{", "}", "{}", "{a}b", "a{b}c", "}{", "\x00\xff\r\n", "käse:1", "*", "?[a-z]", `"`, ":",
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		if c.Kind.Accepts(key) {

@@ -76,7 +76,7 @@ func g5Single(c *harness) {
 	c.Tidy("k")
 	keys := c.Keys()
 	require.Len(c.T, keys, 1)
-	require.True(c.T, strings.HasPrefix(keys[0], "holdfast_gone:{k}:"), keys[0])
+	require.True(c.T, strings.HasPrefix(keys[0], OfKey("holdfast_gone", c.Name("k"))+":"), keys[0])
 }
 
 func g5Enter(c *harness) {
@@ -133,7 +133,7 @@ func g5Release(c *harness) {
 // has left.
 func g5LateEnter(c *harness) {
 	l := Lock(c.T, c.Locker, c.ctx, "k")
-	c.Server.Do(c.T, "HSET", "k", l.Owner(), "2")
+	c.Server.Do(c.T, "HSET", c.Name("k"), l.Owner(), "2")
 	c.unlock(l)
 	c.free("k")
 }

@@ -101,7 +101,7 @@ func secrets(c *harness) {
 	note(try(strings.Repeat(key, 20)))
 	Lock(c.T, c.Other, c.ctx, "theirs")
 	everything("theirs")
-	c.Server.Do(c.T, "SET", "text", "not a lock")
+	c.Server.Do(c.T, "SET", c.Name("text"), "not a lock")
 	everything("text")
 	operator("text")
 
@@ -115,7 +115,7 @@ func secrets(c *harness) {
 	note(forced.Unlock(c.ctx))
 
 	deleted := take(key)
-	c.Server.Do(c.T, "DEL", key)
+	c.Server.Do(c.T, "DEL", c.Name(key))
 	<-deleted.Done()
 	note(deleted.Err())
 

@@ -199,10 +199,10 @@ func (c *harness) inQueue(l holdfast.Locker, key string, calls ...holdfast.LockO
 	if !c.Kind.Fair {
 		return c.queue(l, key, calls...)
 	}
-	before := Queued(c.T, c.Server, key)
+	before := Queued(c.T, c.Server, c.Name(key))
 	done := c.queue(l, key, calls...)
 	Await(c.T, func() bool {
-		return slices.ContainsFunc(Queued(c.T, c.Server, key), func(o string) bool { return !slices.Contains(before, o) })
+		return slices.ContainsFunc(Queued(c.T, c.Server, c.Name(key)), func(o string) bool { return !slices.Contains(before, o) })
 	})
 	return done
 }

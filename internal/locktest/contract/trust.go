@@ -139,10 +139,10 @@ func g3AtOnce(c *harness) {
 	}()
 	<-running
 	bound := deleted.Bind(c.ctx)
-	c.Server.Do(c.T, "DEL", "deleted")
-	c.Server.Do(c.T, "DEL", "in do")
-	Give(c.T, c.Server, "taken", Java, "1")
-	c.Server.Do(c.T, "SET", "replaced", "not a lock")
+	c.Server.Do(c.T, "DEL", c.Name("deleted"))
+	c.Server.Do(c.T, "DEL", c.Name("in do"))
+	Give(c.T, c.Server, c.Name("taken"), Java, "1")
+	c.Server.Do(c.T, "SET", c.Name("replaced"), "not a lock")
 	for _, l := range []*holdfast.Lease{deleted, taken, replaced} {
 		c.ended(l, holdfast.ErrLost)
 		require.True(c.T, time.Now().Before(l.Deadline()))

@@ -95,7 +95,7 @@ func unlockFindsLoss(c *harness) {
 		if nested {
 			l = Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 		}
-		c.Server.Do(c.T, "DEL", "k")
+		c.Server.Do(c.T, "DEL", c.Name("k"))
 		their := Lock(c.T, c.Other, c.ctx, "k")
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 		if nested {

@@ -128,7 +128,7 @@ func waitQueueFull(c *harness) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	second := c.queueWith(ctx, c.Locker, "k")
 	if c.Kind.Fair {
-		Await(c.T, func() bool { return len(Queued(c.T, c.Server, "k")) == 2 })
+		Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 2 })
 	}
 	c.commands()
 	for range 2 {
@@ -247,8 +247,8 @@ func waitRefused(c *harness) {
 	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "k")}
 	c.AwaitWaiters("k", 1)
 	waits = append(waits, c.queue(c.Locker, "k"))
-	c.Server.Do(c.T, "SET", "k", "not a lock")
-	Publish(c.T, c.Server, scripts.Channel("k"), "0")
+	c.Server.Do(c.T, "SET", c.Name("k"), "not a lock")
+	Publish(c.T, c.Server, scripts.Channel(c.Name("k")), "0")
 	for _, w := range waits {
 		refused((<-w).Err)
 	}
