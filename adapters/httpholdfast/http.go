@@ -1,0 +1,83 @@
+// Package httpholdfast serves the HTTP requests of each key one at a time, over all processes
+// of a service, by holdfast locks: the requests of one user, or the changes of one order.
+package httpholdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// New returns a middleware for net/http. key names the lock of a request, for example "user:"
+// and the id of an authenticated user. Requests for which it returns "" are not locked. New
+// fails on nil locks, a nil key, and bad options.
+//
+// The context of a request that has the lock is bound to its lease, see
+// [holdfast.LeaseFrom]: it ends when the lock is lost. A handler whose context has ended
+// answers by itself, or returns without an answer: then the client gets 503 after a loss. A
+// client that goes away ends the wait, or the context of the handler.
+//
+// Answers without a call of the handler, with the header Retry-After:
+//
+//   - 409, or what [WithBusyStatus] chose: another request had the key, for as long as
+//     [WithWait] allows; or too many waited in this process.
+//   - 503: Redis did not answer in time, or the locker is closed.
+//
+// And 500 if Redis refuses or the key is no name of a lock, without Retry-After.
+//
+// One round trip before the handler, and one after it.
+func New(locks holdfast.Locker, key func(*http.Request) string, opts ...Option) (func(http.Handler) http.Handler, error) {
+	if locks == nil || key == nil {
+		return nil, errors.New("httpholdfast: New: locks or key is nil")
+	}
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, fmt.Errorf("httpholdfast: New: %w", err)
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if name := key(r); name != "" {
+				c.serve(locks, name, next, w, r)
+			} else {
+				next.ServeHTTP(w, r)
+			}
+		})
+	}, nil
+}
+
+// serve serves one request under its lock.
+func (c *config) serve(locks holdfast.Locker, key string, next http.Handler, rw http.ResponseWriter, r *http.Request) {
+	w, ran := &writer{ResponseWriter: rw}, false
+	err := locks.Do(r.Context(), key, func(ctx context.Context) error {
+		ran = true
+		next.ServeHTTP(w, r.WithContext(ctx))
+		return nil
+	}, holdfast.WaitAtMost(c.wait))
+	switch {
+	case err == nil:
+	case ran:
+		c.log.WarnContext(r.Context(), "served, but its lock failed", "err", err)
+		if !w.answered && (errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrClosed)) {
+			c.refuse(rw, http.StatusServiceUnavailable)
+		}
+	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrQueueFull):
+		c.refuse(rw, c.busy)
+	case r.Context().Err() != nil: // before Redis answered
+		c.refuse(rw, http.StatusServiceUnavailable)
+	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown), errors.Is(err, holdfast.ErrClosed):
+		c.log.WarnContext(r.Context(), "not served: no lock", "err", err)
+		c.refuse(rw, http.StatusServiceUnavailable)
+	default:
+		c.log.ErrorContext(r.Context(), "not served: no lock", "err", err)
+		http.Error(rw, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+	}
+}
+
+func (c *config) refuse(w http.ResponseWriter, status int) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(c.retryAfter.Seconds())))
+	http.Error(w, http.StatusText(status), status)
+}

@@ -1,0 +1,37 @@
+package httpholdfast
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+)
+
+// writer knows whether the handler has answered. Flush and Hijack are for handlers that do not
+// use [http.ResponseController].
+type writer struct {
+	http.ResponseWriter
+	answered bool
+}
+
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *writer) WriteHeader(status int) {
+	w.answered = w.answered || status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.answered = true
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *writer) Flush() {
+	w.answered = true
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // Flush has no error
+}
+
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	w.answered = w.answered || err == nil
+	return conn, rw, err
+}
