@@ -10,13 +10,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/holdfast-go/holdfast/bench/report"
 )
 
 // task is an order to a process of this program, or of the Java program in java, which does
 // the same. Each has its own memory, so that it can be measured and killed.
 type task struct {
-	Addrs   []string
+	Addrs   []string // of independent servers, of a Redis Cluster, or of Sentinels
+	Cluster bool
+	Set     string // the name under which the Sentinels know the master
 	Library string // for Java: the kind of lock
 	Role    string // a key of roles
 	Process int    // the place of this process
@@ -68,6 +72,18 @@ type result struct {
 // limit returns a time that each answer of the process stays far below.
 func (t task) limit() time.Duration {
 	return 2*(t.Warm+t.Lead+t.Duration) + time.Duration(t.Count+t.Goroutines)*2*time.Millisecond + 3*patience
+}
+
+// clients returns the options of every rueidis client that serves all servers: one for each, or
+// one for a Redis Cluster or a Sentinel set.
+func (t task) clients() (all []rueidis.ClientOption) {
+	if t.Cluster || t.Set != "" {
+		return []rueidis.ClientOption{{InitAddress: t.Addrs, DisableCache: true, Sentinel: rueidis.SentinelOption{MasterSet: t.Set}}}
+	}
+	for _, addr := range t.Addrs {
+		all = append(all, options(addr))
+	}
+	return all
 }
 
 func (t task) lease() time.Duration { return cmp.Or(t.Lease, usualLease) }

@@ -78,6 +78,9 @@ func (f fleet) start(st store, t task) (workers []*worker, end func(), err error
 		}
 	}
 	t.Addrs, t.Processes = st.addrs(), len(f)
+	if d, ok := st.(*deployment); ok {
+		t.Cluster, t.Set = d.set == "", d.set
+	}
 	for i, goroutines := range f {
 		t.Process, t.Goroutines = i, goroutines
 		w, err := startWorker(t)

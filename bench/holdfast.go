@@ -16,7 +16,7 @@ import (
 
 // ourCommands are the commands that our scripts call, without the INFO of the quorum's, which
 // INFO counts as well. No subject of ours sends the others itself.
-var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.QuorumCommands()), func(c string) bool {
+var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.FairCommands(), scripts.QuorumCommands(), []string{"spublish"}), func(c string) bool {
 	return strings.HasPrefix(c, "eval") || c == "script|load" || c == "info"
 })
 
@@ -61,8 +61,8 @@ type ours struct {
 
 func openOurs(t task, open newOurs) (_ locker, err error) {
 	l := &ours{}
-	for _, addr := range t.Addrs {
-		client, err := rueidis.NewClient(options(addr))
+	for _, opt := range t.clients() {
+		client, err := rueidis.NewClient(opt)
 		if err != nil {
 			return nil, err
 		}

@@ -64,11 +64,12 @@ type library struct {
 }
 
 var libraries = map[string]*library{
-	"holdfast":           oursLibrary(newRlock()),
-	"no hand-over":       oursLibrary(newRlock(rlock.WithLocalHandover(0))),
-	"fair":               oursLibrary(newFair()),
-	"fair, no hand-over": oursLibrary(newFair(fair.WithLocalHandover(0))),
-	"multilock":          oursLibrary(newMultilockWithVotes),
+	"holdfast":            oursLibrary(newRlock()),
+	"no hand-over":        oursLibrary(newRlock(rlock.WithLocalHandover(0))),
+	"holdfast, 1 replica": oursLibrary(newRlock(rlock.WithReplicas(1, time.Second))),
+	"fair":                oursLibrary(newFair()),
+	"fair, no hand-over":  oursLibrary(newFair(fair.WithLocalHandover(0))),
+	"multilock":           oursLibrary(newMultilockWithVotes),
 
 	"floor":              {open: openFloor, inner: ourCommands},
 	"floor of SET":       {open: openSetFloor, inner: []string{"get", "del"}},

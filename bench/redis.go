@@ -39,11 +39,14 @@ func during(st store, f func() error) (spent, error) {
 	return st.spent()
 }
 
-// sent returns how many commands the clients of a library sent. It leaves out the PINGs by
-// which rueidis watches idle connections, and what this program asks.
+// notSent are what this program asks, the PINGs by which rueidis watches idle connections, and
+// the answers of replicas.
+var notSent = []string{"info", "config|resetstat", "ping", "replconf"}
+
+// sent returns how many commands the clients of a library sent.
 func (s spent) sent(library string) (n float64) {
 	for name, calls := range s.calls {
-		if name != "info" && name != "ping" && name != "config|resetstat" && !slices.Contains(libraries[library].inner, name) {
+		if !slices.Contains(notSent, name) && !slices.Contains(libraries[library].inner, name) {
 			n += calls
 		}
 	}
@@ -72,12 +75,10 @@ func startServer() (*server, error) {
 // startOn returns when the server answers and is certainly the one that was started.
 func startOn(port string) (s *server, err error) {
 	s = &server{addr: net.JoinHostPort("127.0.0.1", port)}
-	opt := options(s.addr)
-	opt.ForceSingleClient, opt.PipelineMultiplex, opt.AlwaysRESP2 = true, -1, true
 	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1",
 		"--dir", os.TempDir(), "--save", "", "--appendonly", "no", "--latency-tracking-info-percentiles", "100")
 	s.process, err = serve(cmd, func() (err error) {
-		if s.admin, err = rueidis.NewClient(opt); err != nil {
+		if err := s.connect(); err != nil {
 			return err
 		}
 		info, err := s.info()
@@ -90,6 +91,14 @@ func startOn(port string) (s *server, err error) {
 		return err
 	})
 	return s, err
+}
+
+// connect opens the connection for questions.
+func (s *server) connect() (err error) {
+	opt := options(s.addr)
+	opt.ForceSingleClient, opt.PipelineMultiplex, opt.AlwaysRESP2 = true, -1, true
+	s.admin, err = rueidis.NewClient(opt)
+	return err
 }
 
 // options returns the options of every client but rueidislock's, which needs the cache.

@@ -14,7 +14,7 @@ import (
 // redissonLibrary is one kind of Redisson's locks. The Java program opens it.
 func redissonLibrary(kind string) *library {
 	return &library{java: kind, absent: needRedisson, inner: []string{
-		"exists", "hincrby", "hexists", "pexpire", "pttl", "publish", "del", "get", "set",
+		"exists", "hincrby", "hexists", "pexpire", "pttl", "publish", "spublish", "del", "get", "set",
 		"hset", "lindex", "zscore", "lpop", "rpush", "zrem", "lrem", "zadd", "zrange", "zincrby", "time",
 	}}
 }

@@ -31,8 +31,7 @@ type redsyncer struct {
 // further one would open it, and if redsync ended that call, all that wait for the connection
 // would fail.
 func openRedsync(t task) (locker, error) {
-	return openRedsyncOver(t, true, func(addr string) (redsyncredis.Pool, func(), error) {
-		one := options(addr)
+	return openRedsyncOver(t, true, func(one rueidis.ClientOption) (redsyncredis.Pool, func(), error) {
 		one.PipelineMultiplex = -1
 		client, err := rueidis.NewClient(one)
 		if err != nil {
@@ -45,17 +44,17 @@ func openRedsync(t task) (locker, error) {
 // openRedsyncGoRedis is redsync with the client and the settings of its README. The client may
 // open as many connections to each node as there are goroutines, so that none waits for one.
 func openRedsyncGoRedis(t task) (locker, error) {
-	return openRedsyncOver(t, false, func(addr string) (redsyncredis.Pool, func(), error) {
-		client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: inFlight})
+	return openRedsyncOver(t, false, func(one rueidis.ClientOption) (redsyncredis.Pool, func(), error) {
+		client := redis.NewClient(&redis.Options{Addr: one.InitAddress[0], PoolSize: inFlight})
 		return goredis.NewPool(client), func() { _ = client.Close() }, nil
 	})
 }
 
-func openRedsyncOver(t task, failFast bool, open func(addr string) (redsyncredis.Pool, func(), error)) (locker, error) {
+func openRedsyncOver(t task, failFast bool, open func(rueidis.ClientOption) (redsyncredis.Pool, func(), error)) (locker, error) {
 	l := &redsyncer{lease: t.lease(), failFast: failFast}
 	var pools []redsyncredis.Pool
-	for _, addr := range t.Addrs {
-		pool, end, err := open(addr)
+	for _, one := range t.clients() {
+		pool, end, err := open(one)
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ type rueidislocker struct{ rueidislock.Locker }
 
 func openRueidislock(t task) (locker, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption:   rueidis.ClientOption{InitAddress: t.Addrs},
+		ClientOption:   rueidis.ClientOption{InitAddress: t.Addrs, Sentinel: rueidis.SentinelOption{MasterSet: t.Set}},
 		KeyMajority:    1,
 		NoLoopTracking: true,
 		TryNextAfter:   time.Second, // at 20 ms, its default, a slow reply may leave a waiter asleep

@@ -65,9 +65,13 @@ func TestWorkloads(t *testing.T) {
 		held("held/300", 300, 1500*time.Millisecond, 0, "holdfast", single, "rueidislock"),
 		fairUncontended(8), handover(2, 2), handover(1, 4), queues(6, 20), waiting("fair/waiting 50", 50, 1, "fair"),
 		quorumUncontended(8), far(), held("quorum/held 300", 300, 3*time.Second, masters, "multilock", single+" and node"),
+		deployed("cluster", startCluster, uncontended(8), deployable...),
+		deployed("sentinel", startSentinels, processes(2, 2, 0), "holdfast", "holdfast, 1 replica", "fair"),
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			waits := !slices.Contains([]string{"uncontended/8", "try-lock refused/8", "held/300", "quorum/uncontended 8", "quorum/2ms"}, w.name)
+			waits := !slices.Contains([]string{
+				"uncontended/8", "try-lock refused/8", "held/300", "quorum/uncontended 8", "quorum/2ms", "cluster/uncontended/8",
+			}, w.name)
 			w.subjects = slices.DeleteFunc(w.subjects, func(s subject) bool {
 				return libraries[s.library].absent != nil || waits && s.rival() || s.name == "rueidislock" && w.name != "held/300"
 			})
@@ -102,6 +106,10 @@ func TestRivals(t *testing.T) {
 				"own keys":  {name, name, 0, fleet{4}.does(work{})},
 				"one key":   {name, name, 0, fleet{2}.does(work{hot: true, section: time.Millisecond})},
 				"processes": {name, name, 0, fleet{1, 1}.does(work{hot: true})},
+			}
+			if slices.Contains(deployable, name) {
+				does["cluster"] = deployed("cluster", startCluster, uncontended(4), name).subjects[0]
+				does["sentinel"] = deployed("sentinel", startSentinels, hot(2, time.Millisecond), name).subjects[0]
 			}
 			for of, s := range does {
 				w := workload{name: of, subjects: []subject{s}}

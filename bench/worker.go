@@ -32,7 +32,7 @@ func startWorker(t task) (w *worker, err error) {
 	if kind := libraries[t.Library].java; kind != "" {
 		w, err = javaWorker(t.Process)
 		if err == nil && t.Role != "hold" && t.Role != "ask" { // the seconds of a recovery need no warm process
-			if work := fmt.Sprint(kind, t.Role, t.Hot, t.Try); !w.warm[work] {
+			if work := fmt.Sprint(kind, t.Role, t.Hot, t.Try, t.Cluster, t.Set); !w.warm[work] {
 				w.warm[work] = true
 				t.Warm = max(t.Warm, javaWarm)
 			}

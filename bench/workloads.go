@@ -12,6 +12,8 @@ var (
 	// fifoRivals serve first what came first.
 	fifoRivals = []string{"etcd", "zookeeper", "Redisson fair"}
 	onQuorum   = []string{"multilock", "redsync", "redsync on go-redis"}
+	// deployable can use a Redis Cluster and a Sentinel set.
+	deployable = []string{"holdfast", "fair", "rueidislock", "redsync", "Redisson", "Redisson fair"}
 )
 
 // workloads lists all of them in the order of the table.
@@ -42,6 +44,13 @@ func workloads() []workload {
 		quorumUncontended(1), quorumUncontended(64),
 		far(),
 		held("quorum/held 20000", 20_000, heldLease, masters, "multilock", single+" and node"),
+
+		deployed("cluster", startCluster, uncontended(64), deployable...),
+		deployed("cluster", startCluster, hot(64, 0), deployable...),
+		deployed("cluster", startCluster, processes(2, 8, 0), deployable...),
+		deployed("sentinel", startSentinels, uncontended(64), append(deployable, "holdfast, 1 replica")...),
+		deployed("sentinel", startSentinels, hot(64, 0), deployable...),
+		deployed("sentinel", startSentinels, processes(2, 8, 0), deployable...),
 	}
 }
 

@@ -33,6 +33,7 @@ var readmeRows = []struct{ work, workload, figure, unit, why string }{
 
 // Readme returns the README's table, with the best figure of each row in bold, and the text below it.
 func (r *Results) Readme() string {
+	first := r.find(readmeRows[0].workload)
 	var rows strings.Builder
 	var why, failed string
 	for _, row := range readmeRows {
@@ -60,7 +61,7 @@ func (r *Results) Readme() string {
 	}
 	return "| | " + strings.Join(readmeColumns, " | ") + " |\n|---|" + strings.Repeat("---:|", len(readmeColumns)) + "\n" + rows.String() +
 		fmt.Sprintf("\nLocks and unlocks per second, in the median of %d rounds on one machine that server and clients share (%s;\n%s).\n%s",
-			r.Rounds, r.Machine, r.find(readmeRows[0].workload).Measured, why) + failed
+			len(first.Rounds), r.Machine, first.Measured, why) + failed
 }
 
 // bestMedian returns the best figure among the README's columns.

@@ -1,5 +1,5 @@
 // Package redistest runs real Redis servers for tests and puts a proxy with
-// faults between them and their clients. It is for tests only.
+// faults between them and their clients. It is for tests, and for bench.
 //
 // # Servers
 //

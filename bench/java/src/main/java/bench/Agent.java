@@ -97,8 +97,16 @@ public final class Agent {
     /** The pools are as large as those of the other rivals. */
     private static RedissonClient open(Task task) {
         Config config = new Config();
-        config.useSingleServer().setAddress("redis://" + task.addrs().get(0)).setConnectionPoolSize(64)
-                .setSubscriptionsPerConnection(50); // each waiter of a fair lock has a channel
+        String[] urls = task.addrs().stream().map(a -> "redis://" + a).toArray(String[]::new);
+        if (task.cluster()) {
+            config.useClusterServers().addNodeAddress(urls).setMasterConnectionPoolSize(64).setSubscriptionsPerConnection(50);
+        } else if (!task.set().isEmpty()) {
+            config.useSentinelServers().setMasterName(task.set()).addSentinelAddress(urls).setMasterConnectionPoolSize(64)
+                    .setSubscriptionsPerConnection(50);
+        } else {
+            config.useSingleServer().setAddress(urls[0]).setConnectionPoolSize(64)
+                    .setSubscriptionsPerConnection(50); // each waiter of a fair lock has a channel
+        }
         if (task.lease() > 0) {
             config.setLockWatchdogTimeout(task.lease() / 1_000_000);
         }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/bench/report"
+)
+
+// The work reaches every master, and nothing of the servers is left.
+func TestDeployments(t *testing.T) {
+	needServer(t)
+	for name, start := range map[string]func(*starter) *deployment{"cluster": startCluster, "sentinel": startSentinels} {
+		t.Run(name, func(t *testing.T) {
+			var st *deployment
+			w := deployed(name, func(s *starter) *deployment {
+				st = start(s)
+				return st
+			}, workload{"64 keys", []subject{{run: func(on store, library string, d time.Duration) (report.Sample, error) {
+				got, err := fleet{64}.does(work{})(on, library, d)
+				require.NoError(t, err)
+				for _, master := range st.nodes {
+					did, err := master.spent()
+					require.NoError(t, err)
+					require.NotZero(t, did.calls["evalsha"])
+				}
+				return got, nil
+			}}}}, "holdfast")
+			got, err := w.subjects[0].run(nil, "holdfast", 50*time.Millisecond)
+			require.NoError(t, err)
+			require.Positive(t, got["cycles/s"])
+			require.NoDirExists(t, st.dir)
+			require.Error(t, st.nodes[0].connect())
+		})
+	}
+}
+
+// What fails at the start of servers is an error, and nothing of them is left.
+func TestDeploymentThatDoesNotStart(t *testing.T) {
+	needServer(t)
+	var dir string
+	_, err := deploy(func(s *starter) *deployment {
+		startCluster(s)
+		dir = s.dir
+		require.Equal(s, "as told", "otherwise")
+		return nil
+	})
+	require.ErrorIs(t, err, errNotStarted)
+	require.ErrorContains(t, err, "as told")
+	require.NoDirExists(t, dir)
+
+	t.Setenv("PATH", t.TempDir())
+	_, err = deploy(startSentinels)
+	require.ErrorIs(t, err, errNotStarted)
+	require.ErrorContains(t, err, "redis-server")
+}
