@@ -30,7 +30,7 @@ const (
 )
 
 // server is where and how to reach Redis, as flags and environment say.
-type server struct{ url, passwordFile, ca, cert, key string }
+type server struct{ url, passwordFile, ca, cert, key, name string }
 
 func (s *server) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.url, "redis", "", "`URL` of Redis, such as redis://user@host:6379/0 or rediss://host for TLS; more hosts with ?addr=; "+
@@ -39,6 +39,7 @@ func (s *server) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.ca, "tls-ca", "", "`FILE` with the certificates to trust (default those of the system)")
 	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the client's certificate")
 	f.StringVar(&s.key, "tls-key", "", "`FILE` with the client's key")
+	f.StringVar(&s.name, "tls-server-name", "", "`NAME` that the certificate of each server has (default the host at which it is reached)")
 }
 
 // options returns those of a client. Its errors are of usage, and show no password.
@@ -107,11 +108,12 @@ func (s *server) with(ctx context.Context, f func(context.Context, rueidis.Clien
 
 func (s *server) secure(c *tls.Config) error {
 	if c == nil {
-		if s.ca+s.cert+s.key != "" {
-			return errors.New("--tls-ca, --tls-cert and --tls-key need a URL that begins with rediss://")
+		if s.ca+s.cert+s.key+s.name != "" {
+			return errors.New("the flags that begin with --tls need a URL that begins with rediss://")
 		}
 		return nil
 	}
+	c.ServerName = s.name // ParseURL gives all servers the name of the first
 	if s.ca != "" {
 		text, err := os.ReadFile(s.ca)
 		if err != nil {

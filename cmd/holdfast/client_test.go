@@ -1,47 +1,107 @@
 package main
 
 import (
+	"crypto/tls"
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-func TestTLS(t *testing.T) {
+// Each command works on each deployment, by its URL. Servers with TLS have a certificate for
+// their own name only.
+func TestDeployments(t *testing.T) {
 	t.Parallel()
+	for name, args := range map[string]func(*testing.T) []string{
+		"sentinel": func(t *testing.T) []string {
+			var all []string
+			for _, sentinel := range redistest.StartSentinel(t).Sentinels() {
+				all = append(all, "addr="+sentinel.Addr())
+			}
+			_, first, _ := strings.Cut(all[0], "=")
+			return []string{"--redis", "redis://" + first + "?master_set=" + redistest.MasterSet + "&" + strings.Join(all[1:], "&")}
+		},
+		"cluster": func(t *testing.T) []string {
+			masters := redistest.StartCluster(t, 2, 0).Masters(t)
+			return []string{"--redis", urlOf(masters[0]) + "?addr=" + masters[1].Addr()}
+		},
+		"TLS": func(t *testing.T) []string {
+			s := startTLS(t, "127.0.0.1")
+			return tlsArgs(t, s, fmt.Sprintf("rediss://127.0.0.1:%d", s.Port()))
+		},
+		"TLS with another name": func(t *testing.T) []string {
+			s := startTLS(t, "locks.example.com")
+			return append(tlsArgs(t, s, fmt.Sprintf("rediss://127.0.0.1:%d", s.Port())), "--tls-server-name", "locks.example.com")
+		},
+		"TLS sentinel": func(t *testing.T) []string {
+			ca := redistest.NewCA(t)
+			master := redistest.StartTLS(t, ca, certificate(ca, "127.0.0.1"))
+			s := redistest.StartTLSSentinel(t, master, certificate(ca, "localhost"))
+			return tlsArgs(t, master, fmt.Sprintf("rediss://localhost:%d?master_set=%s", s.Port(), redistest.MasterSet))
+		},
+		"TLS cluster": func(t *testing.T) []string {
+			s := startTLS(t, "127.0.0.1", append(redistest.ClusterNode(t, "0-16383", ""), "--tls-cluster", "yes")...)
+			s.AwaitClusterNode(t)
+			const away = "localhost:1" // is no matter, as the next one answers
+			return tlsArgs(t, s, fmt.Sprintf("rediss://%s?addr=127.0.0.1:%d", away, s.Port()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := args(t)
+			p := start(t, "", append(url, ran("--wait", "10s")...)...)
+			p.says("started")
+			asks := func(status int, args ...string) string {
+				t.Helper()
+				var out, errors strings.Builder
+				require.Equal(t, status, execute(append(args, url...), nil, &out, &errors), errors.String())
+				return out.String()
+			}
+			require.Contains(t, asks(0, "ls"), key)
+			require.Contains(t, asks(0, "show", key), "entries  1")
+			require.Contains(t, asks(0, "unlock", "--yes", key), "has lost the lock")
+			asks(statusNo, "unlock", "--yes", key)
+			p.signal(syscall.SIGKILL)
+		})
+	}
+}
+
+func TestTLSRefuses(t *testing.T) {
+	t.Parallel()
+	s := startTLS(t, "127.0.0.1")
+	url := fmt.Sprintf("rediss://127.0.0.1:%d", s.Port())
+	_, text := asks(t, statusRefused, url, "", "ls")
+	require.Contains(t, text, "certificate")
+	args := tlsArgs(t, s, url)
+	_, text = asks(t, statusRefused, url, "", append(args, "--tls-server-name", "locks.example.com", "ls")...)
+	require.Contains(t, text, "locks.example.com")
+}
+
+func startTLS(t *testing.T, name string, args ...string) *redistest.TLSServer {
+	t.Helper()
 	ca := redistest.NewCA(t)
-	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(time.Hour), "127.0.0.1"))
-	address := rueidis.ClientOption{}
-	s.Option(nil)(&address)
-	url := "rediss://" + address.InitAddress[0]
-	args := []string{"ls"}
+	return redistest.StartTLS(t, ca, certificate(ca, name), args...)
+}
+
+func certificate(ca *redistest.CA, name string) tls.Certificate {
+	return ca.Certificate(time.Now().Add(time.Hour), name)
+}
+
+// tlsArgs are the arguments for a URL of servers with TLS. The certificate of s is good for a
+// client, too.
+func tlsArgs(t *testing.T, s *redistest.TLSServer, url string) []string {
+	t.Helper()
+	args := []string{"--redis", url}
 	for flag, of := range map[string]string{"--tls-ca": "tls-ca-cert-file", "--tls-cert": "tls-cert-file", "--tls-key": "tls-key-file"} {
 		m := s.Do(t, "CONFIG", "GET", of)
 		file, err := m.AsStrMap()
 		require.NoError(t, err)
-		args = append(args, flag, file[of]) // the server's certificate is good for a client, too
+		args = append(args, flag, file[of])
 	}
-	asks(t, 0, url, "", args...)
-	_, text := asks(t, statusRefused, url, "", "ls")
-	require.Contains(t, text, "certificate")
-}
-
-func TestSentinel(t *testing.T) {
-	t.Parallel()
-	s := redistest.StartSentinel(t)
-	var all []string
-	for _, sentinel := range s.Sentinels() {
-		all = append(all, "addr="+sentinel.Addr())
-	}
-	url := urlOf(s.Sentinels()[0]) + "?master_set=" + redistest.MasterSet + "&" + strings.Join(all[1:], "&")
-	p := start(t, "", append([]string{"--redis", url}, ran("--try")...)...)
-	p.says("started")
-	out, _ := asks(t, 0, url, "", "ls")
-	require.Contains(t, out, key)
-	p.write("exit 0")
-	p.exits(0)
+	return args
 }

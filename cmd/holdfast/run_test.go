@@ -274,6 +274,8 @@ func TestUsage(t *testing.T) {
 		"run --redis rediss://h --tls-ca main_test.go k -- true":   "no certificate",
 		"run --redis rediss://h --tls-cert main_test.go k -- true": "--tls-cert",
 		"run --password-file /nowhere k -- true":                   "--password-file",
+		"unlock":                                                   "unlock needs one key",
+		"unlock k j":                                               "unlock needs one key",
 		"nonsense":                                                 "nonsense",
 	} {
 		var text strings.Builder

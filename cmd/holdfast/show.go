@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -65,7 +66,11 @@ func oneKey(c *cobra.Command, args []string) error {
 }
 
 func queueOf(ctx context.Context, client rueidis.Client, key string) ([]waiter, error) {
-	said, err := scripts.NewFair(scripts.NewNode(client), scripts.FairSettings{}).Queue(ctx, key)
+	var settings scripts.NodeSettings
+	if client.Mode() == rueidis.ClientModeCluster {
+		settings.Cluster = cluster.New(client)
+	}
+	said, err := scripts.NewFair(scripts.NewNodeWith(client, settings), scripts.FairSettings{}).Queue(ctx, key)
 	queue := make([]waiter, len(said))
 	for i, w := range said {
 		library := libraryOf(w.Owner)

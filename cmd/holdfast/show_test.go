@@ -111,12 +111,16 @@ func TestListOnACluster(t *testing.T) {
 		slots[c.Owner(t, key).Addr()] = true
 	}
 	require.Len(t, slots, 2, "a key for each master")
-	c.Replicas(t)[0].Kill() // which nobody asks
+	for _, s := range c.Replicas(t) {
+		s.Kill() // which nobody asks
+	}
 	url := urlOf(c.Masters(t)[0])
 	out, _ := asks(t, 0, url, "", "ls")
 	require.Equal(t, 1+len(keys), strings.Count(out, "\n"), out)
-	out, _ = asks(t, 0, url, "", "show", "a")
-	require.Contains(t, out, "entries  1\n")
+	for _, key := range keys {
+		out, _ = asks(t, 0, url, "", "show", key)
+		require.Contains(t, out, "entries  1\n")
+	}
 	asks(t, 0, url, "", "unlock", "--yes", "a")
 	asks(t, statusNo, url, "", "unlock", "a")
 }

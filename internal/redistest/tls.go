@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -98,9 +99,28 @@ type TLSServer struct {
 	port  int
 }
 
-// StartTLS starts one that shows cert. Where the program was built without TLS, the test is
-// skipped, or fails if the environment variable CI is "true".
-func StartTLS(t testing.TB, ca *CA, cert tls.Certificate) *TLSServer {
+// StartTLS starts one that shows cert, with the arguments of [Start]. Where the program was
+// built without TLS, the test is skipped, or fails if the environment variable CI is "true".
+func StartTLS(t testing.TB, ca *CA, cert tls.Certificate, args ...string) *TLSServer {
+	t.Helper()
+	s := newTLS(t, ca, cert)
+	s.Server = Start(t, append(s.args(), args...)...)
+	return s
+}
+
+// StartTLSSentinel starts a Sentinel for master, with a certificate of its own. It is alone:
+// it never fails over, but it says where the master is.
+func StartTLSSentinel(t testing.TB, master *TLSServer, cert tls.Certificate) *TLSServer {
+	t.Helper()
+	s := newTLS(t, master.ca, cert)
+	file := filepath.Join(t.TempDir(), "sentinel.conf") // Sentinels write what they learn into it
+	line := fmt.Appendf(nil, "sentinel monitor %s 127.0.0.1 %d 2\n", MasterSet, master.port)
+	require.NoError(t, os.WriteFile(file, line, 0o600))
+	s.Server = start(t, &Server{args: append(s.args(), "--tls-replication", "yes"), watch: file})
+	return s
+}
+
+func newTLS(t testing.TB, ca *CA, cert tls.Certificate) *TLSServer {
 	t.Helper()
 	if _, err := exec.LookPath(program()); err == nil && !hasTLS() {
 		if os.Getenv("CI") == "true" {
@@ -110,10 +130,16 @@ func StartTLS(t testing.TB, ca *CA, cert tls.Certificate) *TLSServer {
 	}
 	s := &TLSServer{ca: ca, files: t.TempDir(), port: FreePort(t)}
 	s.show(cert)
-	s.Server = Start(t, "--tls-port", strconv.Itoa(s.port), "--tls-auth-clients", "yes",
-		"--tls-cert-file", s.file("cert"), "--tls-key-file", s.file("key"), "--tls-ca-cert-file", s.file("ca"))
 	return s
 }
+
+func (s *TLSServer) args() []string {
+	return []string{"--tls-port", strconv.Itoa(s.port), "--tls-auth-clients", "yes",
+		"--tls-cert-file", s.file("cert"), "--tls-key-file", s.file("key"), "--tls-ca-cert-file", s.file("ca")}
+}
+
+// Port is the one for TLS.
+func (s *TLSServer) Port() int { return s.port }
 
 // hasTLS says whether the program knows TLS. It ends at once in any case, for want of a
 // certificate or of TLS.
