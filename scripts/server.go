@@ -3,10 +3,9 @@ package scripts
 import (
 	"context"
 	"strings"
-)
 
-// noEviction is the policy under which Redis drops no lock that is held.
-const noEviction = "noeviction"
+	"github.com/holdfast-go/holdfast/internal/check"
+)
 
 // EvictionPolicy returns what Redis does when it is out of memory, as in its
 // setting maxmemory-policy; "" if it does not say. Every policy but noeviction
@@ -21,7 +20,7 @@ func (n *Node) EvictionPolicy(ctx context.Context) (policy string, err error) {
 		said, failed := NewNode(node).info(ctx, "memory", "maxmemory_policy")
 		if failed != nil {
 			err = failed
-		} else if policy == "" || policy == noEviction {
+		} else if policy == "" || !check.Evicts(policy) {
 			policy = said
 		}
 	}

@@ -66,6 +66,7 @@ func TestDeployments(t *testing.T) {
 			require.Contains(t, asks(0, "show", key), "entries  1")
 			require.Contains(t, asks(0, "unlock", "--yes", key), "has lost the lock")
 			asks(statusNo, "unlock", "--yes", key)
+			finds(t, append(url, "--fair", key)...)
 			p.signal(syscall.SIGKILL)
 		})
 	}

@@ -29,6 +29,7 @@ const (
 	statusRefused     = 70  // EX_SOFTWARE: an error that waiting cannot cure
 	statusNotAcquired = 75  // EX_TEMPFAIL
 	statusLost        = 79  // the first one after those of sysexits.h
+	statusHurts       = 80  // doctor has found what hurts locks
 	statusNotRunnable = 126 // as shells say it
 	statusNotFound    = 127 // as shells say it
 	statusSignal      = 128 // and the number of the signal
@@ -105,6 +106,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	server.flags(root.PersistentFlags())
-	root.AddCommand(newRun(server), newList(server), newShow(server), newUnlock(server))
+	root.AddCommand(newRun(server), newList(server), newShow(server), newUnlock(server), newDoctor(server))
 	return root
 }

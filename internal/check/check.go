@@ -1,5 +1,5 @@
 // Package check refuses the bad arguments of a call before any I/O, with errors that name
-// what is wrong.
+// what is wrong. It also has the rules for servers that several packages check.
 package check
 
 import (

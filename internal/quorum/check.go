@@ -5,11 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -86,16 +85,14 @@ func (n *node) checkNow(ctx context.Context, check func(context.Context) (script
 // fit says why a node can never vote as it is, or nil.
 func (n *node) fit(said scripts.Standing) error {
 	q := n.q
-	major, _, _ := strings.Cut(said.Version, ".")
-	version, err := strconv.Atoi(major)
 	switch {
 	case q.Unguarded:
 		return nil
 	case said.Run == "":
 		return refused(errNoRunID)
-	case err != nil || version < 7:
+	case !check.AtLeast(said.Version, 7, 0):
 		return refused(errOld)
-	case said.Policy != "noeviction" && !q.Evicting:
+	case check.Evicts(said.Policy) && !q.Evicting:
 		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", said.Policy))
 	case said.Longest != q.Longest:
 		return refused(fmt.Errorf("the longest lease of this deployment is %v, not %v; WithMaxLease says how to change it", said.Longest, q.Longest))

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/redact"
+)
+
+// finding is what doctor has found out about a server.
+type finding struct {
+	Server string `json:"server"`
+	Hurts  bool   `json:"hurts"` // locks; else it is only good to know
+	Found  string `json:"found"`
+	Why    string `json:"why"`
+	Do     string `json:"do"`
+}
+
+// checkup is that of one server.
+type checkup struct {
+	rueidis.Client
+	server   string
+	mode     rueidis.ClientMode // of the client that knows all servers
+	key      string             // a lock whose rights are checked; "": none
+	fair     bool               // the rights of fair locks are needed
+	findings []finding
+}
+
+func (c *checkup) hurts(found, why, do string) {
+	c.findings = append(c.findings, finding{c.server, true, found, why, do})
+}
+
+func (c *checkup) note(found, why, do string) {
+	c.findings = append(c.findings, finding{c.server, false, found, why, do})
+}
+
+func newDoctor(s *server) *cobra.Command {
+	output, fairToo := "", false
+	c := &cobra.Command{
+		Use:   "doctor [flags] [KEY]",
+		Short: "Tell what about Redis hurts locks, and what to do",
+		Long: `Doctor looks at the version, settings, memory, replicas, clock and rights of the server, on a
+Redis Cluster of every master, of a Sentinel set also at the Sentinels. It changes nothing.
+With KEY, the name of a lock, it also looks whether the user may use that key. What it may
+not ask itself, it tells; that is no failure.
+
+The exit status is 0 if nothing hurts locks, and 80 if something does.`,
+		Example: "  holdfast doctor --fair jobs:nightly",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return oneKey(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("-o: %q is neither text nor json", output)
+			}
+			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, _ *fair.Locker) error {
+				nodes, err := masters(ctx, client)
+				if err != nil {
+					return failed(err)
+				}
+				var findings []finding
+				for _, name := range slices.Sorted(maps.Keys(nodes)) {
+					one := checkup{nodes[name], name, client.Mode(), append(args, "")[0], fairToo, nil}
+					one.run(ctx)
+					findings = append(findings, one.findings...)
+				}
+				if client.Mode() == rueidis.ClientModeSentinel {
+					more, err := s.checkSentinels(ctx)
+					if err != nil {
+						return err
+					}
+					findings = append(findings, more...)
+				}
+				if err := printFindings(c.OutOrStdout(), output, findings); err != nil {
+					return written(err)
+				}
+				if hurt := count(findings); hurt > 0 {
+					return &failure{statusHurts, fmt.Errorf("%d of %d findings hurt locks", hurt, len(findings))}
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text, or json: an array in one line")
+	c.Flags().BoolVar(&fairToo, "fair", false, "the user also needs the rights of fair locks, as for run --fair, ls, show and unlock")
+	return c
+}
+
+func count(findings []finding) (hurt int) {
+	for _, f := range findings {
+		if f.Hurts {
+			hurt++
+		}
+	}
+	return hurt
+}
+
+func printFindings(w io.Writer, output string, findings []finding) (err error) {
+	if output == "json" {
+		return json.NewEncoder(w).Encode(append([]finding{}, findings...))
+	}
+	for _, f := range findings {
+		grade := "note "
+		if f.Hurts {
+			grade = "HURTS"
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s  %s: %s\n       why: %s\n       do:  %s\n", grade, f.Server, f.Found, f.Why, f.Do)
+		}
+	}
+	if count(findings) == 0 && err == nil {
+		_, err = fmt.Fprintln(w, "nothing hurts locks")
+	}
+	return err
+}
+
+// run checks one server.
+func (c *checkup) run(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for _, part := range []func(context.Context) error{c.checkInfo, c.checkConfig, c.checkClock, c.checkWrites, c.checkRights} {
+		if err := part(ctx); err != nil {
+			c.hurts("it does not answer: "+redact.Error(err).Error(), "its locks cannot be taken, renewed or released", "see to the server and to the network")
+			return
+		}
+	}
+}
+
+// answered returns the error of a server that did not answer. What the server refused to
+// tell becomes a note.
+func (c *checkup) answered(err error, asked, about string) error {
+	if err == nil || failed(err).status == statusAway {
+		return err
+	}
+	c.note(asked+" is refused: "+redact.Error(err).Error(), "not checked: "+about, "allow +"+asked+" to the user of this check, or check that yourself")
+	return nil
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// askRights asks Redis which of the commands in ARGV[1] the user may not run, without
+// running any: their numbers from 1, or 0 if Redis is too old to say.
+const askRights = `if not redis.acl_check_cmd then return {0} end
+local denied = {}
+for i, command in ipairs(cjson.decode(ARGV[1])) do
+  local known, may = pcall(redis.acl_check_cmd, unpack(command))
+  if not known or not may then denied[#denied + 1] = i end
+end
+return denied`
+
+// need is what some kind of use needs.
+type need struct {
+	of     string
+	always bool // else only if somebody uses it so
+	on     []access
+}
+
+// access is commands on a key or a channel, or on nothing.
+type access struct {
+	word     string // for ACL SETUSER, without which none of the commands may use name; "": there is no name
+	name     string
+	commands []string
+}
+
+// arguments are those of each command that locks use, with * for its key or channel.
+// REDIS 7.0 PANICS if acl_check_cmd gets fewer arguments than the command has.
+var arguments = map[string]string{
+	"asking": "", "cluster|shards": "", "cluster|slots": "", "eval": "script 0", "evalsha": "sha 0", "ping": "",
+	"pubsub|numsub": "channel", "pubsub|shardnumsub": "channel", "role": "", "scan": "0", "sunsubscribe": "channel",
+	"time": "", "unsubscribe": "channel",
+	"publish": "* m", "spublish": "* m", "subscribe": "*", "ssubscribe": "*",
+	"del": "*", "exists": "*", "get": "*", "hdel": "* f", "hexists": "* f", "hget": "* f", "hrandfield": "*", "hset": "* f v",
+	"pexpire": "* 1", "pttl": "*", "set": "* v",
+	"lindex": "* 0", "llen": "*", "lpop": "*", "lpos": "* v", "lrange": "* 0 0", "lrem": "* 0 v", "lset": "* 0 v",
+	"ltrim": "* 0 0", "rpush": "* v",
+	"zadd": "* 1 m", "zcard": "*", "zcount": "* 1 1", "zrem": "* m", "zremrangebyrank": "* 0 0", "zscore": "* m",
+}
+
+// full returns a command with all its arguments.
+func full(command, name string) []string {
+	words := strings.Split(command, "|")
+	for _, word := range strings.Fields(arguments[command]) {
+		if word == "*" {
+			word = name
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// checkRights checks the rights of docs/acl.md.
+func (c *checkup) checkRights(ctx context.Context) error {
+	needs := c.needs()
+	var all [][]string
+	for _, n := range needs {
+		for _, a := range n.on {
+			for _, command := range a.commands {
+				all = append(all, full(command, a.name))
+			}
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	denied, err := c.Do(ctx, c.B().Eval().Script(askRights).Numkeys(0).Arg(string(text)).Build()).AsIntSlice()
+	switch {
+	case err != nil && failed(err).status == statusAway:
+		return err
+	case err != nil:
+		c.hurts("the user lacks +eval: "+err.Error(), "all locks are scripts: Redis refuses them", giveRights)
+	case slices.Contains(denied, 0):
+		c.note("Redis before 7.0 does not tell rights", "not checked: the rights of the user", "compare them with docs/acl.md")
+	case len(denied) > 0 && c.key == "":
+		c.note("the user may not do everything", "not checked: whether his rights suffice", "name a lock: holdfast doctor KEY")
+	default:
+		c.judgeRights(needs, denied)
+	}
+	return nil
+}
+
+const giveRights = "give the rights by ACL SETUSER; docs/acl.md has them all"
+
+// judgeRights tells which rights are missing, by the numbers of the denied commands.
+func (c *checkup) judgeRights(needs []need, denied []int64) {
+	number, told := int64(0), map[string]bool{}
+	for _, n := range needs {
+		var words []string
+		for _, a := range n.on {
+			var missing []string
+			for _, command := range a.commands {
+				if number++; slices.Contains(denied, number) {
+					missing = append(missing, "+"+command)
+				}
+			}
+			if a.word != "" && len(missing) == len(a.commands) {
+				missing = []string{a.word} // what else may be missing shows when it is given
+			}
+			words = append(words, missing...)
+		}
+		words = slices.DeleteFunc(words, func(word string) bool {
+			before := told[word]
+			told[word] = true
+			return before
+		})
+		if len(words) > 0 {
+			report := c.note
+			if n.always {
+				report = c.hurts
+			}
+			report("the user lacks "+strings.Join(words, " "), n.of+": Redis refuses them, or they wait too long", giveRights)
+		}
+	}
+}
+
+// needs returns who needs what here.
+func (c *checkup) needs() []need {
+	key := cmp.Or(c.key, "holdfast-doctor")
+	channel := scripts.Channel(key)
+	channels, of, _ := strings.Cut(channel, ":")
+	helper := func(prefix, more string, commands ...string) access {
+		return access{"~" + prefix + ":*", prefix + ":" + of + more, commands}
+	}
+	plain := need{"rlock and run", true, []access{
+		{"", "", []string{"ping", "eval", "evalsha", "unsubscribe"}},
+		{"~" + key, key, []string{"del", "exists", "hdel", "hexists", "hget", "hrandfield", "hset", "pexpire", "pttl"}},
+		{"&" + channels + ":*", channel, []string{"publish", "subscribe"}},
+		helper(check.TombstonePrefix, ":owner", "exists", "set", "del"),
+	}}
+	fence := need{"locks with a fence, as of run --fence-env", false, []access{
+		{"", "", []string{"time"}},
+		helper(check.CounterPrefix, "", "get", "exists", "pexpire"),
+	}}
+	queue := need{"fair locks, run --fair, ls, show and unlock", c.fair, []access{
+		helper(check.QueuePrefix, "", "lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "rpush"),
+		helper(check.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
+		helper(check.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
+	}}
+	switch c.mode {
+	case rueidis.ClientModeCluster:
+		plain.on = append(plain.on,
+			access{"", "", []string{"asking", "cluster|shards", "cluster|slots", "pubsub|shardnumsub", "sunsubscribe"}},
+			access{"&" + channels + ":*", channel, []string{"spublish", "ssubscribe"}},
+			access{"~" + channels + ":*", channel, []string{"exists", "pttl"}})
+		queue.on = append(queue.on, access{"", "", []string{"pubsub|numsub"}})
+	case rueidis.ClientModeSentinel:
+		plain.on = append(plain.on, access{"", "", []string{"role"}})
+		queue.on = append(queue.on, access{"", "", []string{"pubsub|numsub"}})
+	}
+	return []need{plain, fence, queue, {"ls", false, []access{{"", "", []string{"scan"}}}}}
+}

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// healthy are settings that hurt no lock.
+var healthy = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+// finds runs doctor, and returns what it finds.
+func finds(t *testing.T, args ...string) (found []finding) {
+	t.Helper()
+	var out, errors strings.Builder
+	status := execute(append([]string{"doctor", "-o", "json"}, args...), nil, &out, &errors)
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &found), errors.String())
+	want := 0
+	if count(found) > 0 {
+		want = statusHurts
+	}
+	require.Equal(t, want, status, errors.String())
+	return slices.DeleteFunc(found, func(f finding) bool { // what it says of each server before 7.0
+		return !f.Hurts && strings.Contains(f.Found, "Redis 6.2") || strings.Contains(f.Found, "before 7.0")
+	})
+}
+
+// requireFinds requires the findings to begin so, in this order. Those that hurt begin
+// with "!".
+func requireFinds(t *testing.T, found []finding, want ...string) {
+	t.Helper()
+	var got []string
+	for _, f := range found {
+		require.NotEmpty(t, f.Server)
+		require.NotEmpty(t, f.Why)
+		require.NotEmpty(t, f.Do)
+		if f.Hurts {
+			f.Found = "!" + f.Found
+		}
+		got = append(got, f.Found)
+	}
+	require.Len(t, got, len(want), "%v", got)
+	for i := range want {
+		require.Regexp(t, "^"+want[i], got[i])
+	}
+}
+
+// awaitInfo waits until INFO has a line.
+func awaitInfo(t *testing.T, s *redistest.Server, line string) {
+	t.Helper()
+	eventually(t, func() bool {
+		m := s.Do(t, "INFO")
+		text, err := m.ToString()
+		require.NoError(t, err)
+		return strings.Contains(text, line+"\r\n")
+	})
+}
+
+func TestDoctorOfAHealthyServer(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "doctor notes it")
+	s := redistest.Start(t, healthy...)
+	out, _ := asks(t, 0, urlOf(s), "", "doctor", "--fair", key)
+	require.Equal(t, "nothing hurts locks\n", out)
+	require.Empty(t, finds(t, "--redis", urlOf(s)))
+	require.Zero(t, number(t, s, "DBSIZE"))
+}
+
+func TestDoctorFindsBadSettings(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args  []string                            // of the server
+		make  func(*testing.T, *redistest.Server) // makes the bad setting
+		finds []string
+	}{
+		"eviction":       {[]string{"--maxmemory-policy", "volatile-lru"}, nil, []string{"!maxmemory-policy is volatile-lru"}},
+		"no persistence": {[]string{"--appendonly", "no"}, nil, []string{"!appendonly is off"}},
+		"everysec":       {[]string{"--appendfsync", "everysec"}, nil, []string{"appendfsync is everysec"}},
+		"no fsync":       {[]string{"--appendfsync", "no"}, nil, []string{"!appendfsync is no"}},
+		"timeout":        {[]string{"--timeout", "60"}, nil, []string{"timeout is 60"}},
+		"no memory":      {[]string{"--maxmemory", "1"}, nil, []string{"![0-9]+ % of maxmemory are used", "!it refuses writes: OOM"}},
+		"connections": {nil, func(t *testing.T, s *redistest.Server) {
+			s.Do(t, "CONFIG", "SET", "maxclients", "2")
+		}, []string{"![0-9]+ % of maxclients are connected"}},
+		"a replica that is away": {[]string{"--min-replicas-to-write", "1"}, nil, []string{"!it refuses writes: NOREPLICAS"}},
+		"a full disk": {nil, func(t *testing.T, s *redistest.Server) {
+			require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700)) // which a snapshot cannot replace
+			s.Do(t, "CONFIG", "SET", "save", "3600 1000000")
+			s.Do(t, "BGSAVE")
+			awaitInfo(t, s, "rdb_last_bgsave_status:err")
+		}, []string{"!rdb_last_bgsave_status is err", "!it refuses writes: MISCONF"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, append(slices.Clone(healthy), c.args...)...)
+			if c.make != nil {
+				c.make(t, s)
+			}
+			requireFinds(t, finds(t, "--redis", urlOf(s)), c.finds...)
+		})
+	}
+}
+
+func TestDoctorFindsAnotherClock(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartWithClock(t, healthy...)
+	for _, ahead := range []time.Duration{time.Minute, -time.Minute} {
+		s.SetClock(ahead, 1)
+		found := finds(t, "--redis", urlOf(s))
+		requireFinds(t, found, "!its clock differs")
+		of := regexp.MustCompile(`by (\S+)$`).FindStringSubmatch(found[0].Found)
+		d, err := time.ParseDuration(of[1])
+		require.NoError(t, err)
+		require.InDelta(t, ahead.Seconds(), d.Seconds(), 1)
+	}
+	s.SetClock(0, 1)
+	require.Empty(t, finds(t, "--redis", urlOf(s)))
+}
+
+func TestDoctorFindsReplicas(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t, healthy...)
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	replica := redistest.Start(t, append(slices.Clone(healthy), "--replicaof", host, port, "--repl-diskless-sync-delay", "0")...)
+	awaitInfo(t, replica, "master_link_status:up")
+	requireFinds(t, finds(t, "--redis", urlOf(master)), "!min-replicas-to-write is 0")
+	requireFinds(t, finds(t, "--redis", urlOf(replica)), "!it is a replica of "+master.Addr(), "!it refuses writes: READONLY")
+	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+	awaitInfo(t, master, "min_slaves_good_slaves:1")
+	require.Empty(t, finds(t, "--redis", urlOf(master)))
+}
+
+func TestDoctorOfAServerThatHangs(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, healthy...)
+	proxy := redistest.NewProxy(t, s.Addr())
+	proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if cmd[0] == "TIME" {
+			return redistest.Cut
+		}
+		return redistest.Pass
+	})
+	requireFinds(t, finds(t, "--redis", "redis://"+proxy.Addr()), "!it does not answer")
+	s.Kill()
+	asks(t, statusAway, urlOf(s), "", "doctor")
+}
+
+// aclUsers returns the words of docs/acl.md for an rlock, and those that a fair lock and a
+// Redis Cluster need besides.
+func aclUsers(t *testing.T) (plain, fair, cluster []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/acl.md")
+	require.NoError(t, err)
+	line := func(begin string) []string {
+		found := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(begin) + ".*$").FindString(string(text))
+		require.NotEmpty(t, found, begin)
+		return strings.Fields(found)
+	}
+	return line("ACL SETUSER shop"), line("~holdfast_heartbeat:"), line("~redisson_lock__channel:")
+}
+
+const ofDoctor = "+info +config|get +scan"
+
+// Each right that docs/acl.md names is missed if it is not there, and nothing else is.
+func TestDoctorFindsMissingRights(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "it does not tell rights")
+	plain, fair, _ := aclUsers(t)
+	s := redistest.Start(t, healthy...)
+	client := urlOf(s)
+	all := slices.Concat(plain, strings.Fields(ofDoctor), fair)
+	missesEachRight(t, all, func(words []string) []finding {
+		s.Do(t, "ACL", "DELUSER", "shop")
+		s.Do(t, words...)
+		return finds(t, "--redis", strings.Replace(client, "//", "//shop@", 1), "--password-file", secretFile(t), "--fair", "sku:42")
+	})
+	requireFree(t, s, "sku:42")
+}
+
+func TestDoctorFindsMissingRightsOfACluster(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "it does not tell rights")
+	plain, fair, cluster := aclUsers(t)
+	s := redistest.Start(t, append(redistest.ClusterNode(t, "0-16383", ""), append(healthy, "--cluster-require-full-coverage", "no")...)...)
+	s.AwaitClusterNode(t)
+	s.Do(t, "CONFIG", "SET", "cluster-node-timeout", "5000")
+	all := slices.Concat(plain, strings.Fields(ofDoctor), fair, cluster)
+	missesEachRight(t, all, func(words []string) []finding {
+		s.Do(t, "ACL", "DELUSER", "shop")
+		s.Do(t, words...)
+		return slices.DeleteFunc(finds(t, "--redis", strings.Replace(urlOf(s), "//", "//shop@", 1)+"?addr="+s.Addr(), "--password-file", secretFile(t), "--fair", "sku:42"),
+			func(f finding) bool { return f.Found == "it has no replica" })
+	})
+}
+
+func secretFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("secret"), 0o600))
+	return file
+}
+
+// missesEachRight takes each right from the user that words make.
+func missesEachRight(t *testing.T, words []string, finds func(words []string) []finding) {
+	t.Helper()
+	require.Empty(t, finds(words))
+	for i, word := range words {
+		if !strings.ContainsAny(word[:1], "+~&") || word == "+cluster|slots" || word == "+cluster|shards" { // the client may not connect
+			continue
+		}
+		found := finds(slices.Delete(slices.Clone(words), i, i+1))
+		switch word {
+		case "+info", "+config|get", "+time", "+eval":
+			require.NotEmpty(t, found, word)
+			require.Contains(t, found[0].Found, strings.TrimPrefix(word, "+"), word)
+		default:
+			require.Len(t, found, 1, "%s: %v", word, found)
+			lacks := word
+			if word == "~sku:*" {
+				lacks = "~sku:42"
+			}
+			require.Equal(t, "the user lacks "+lacks, found[0].Found)
+			require.Equal(t, word != "+scan" && word != "+get" && word != "~redisson_lock_token:*", found[0].Hurts, word)
+		}
+	}
+}
+
+func TestDoctorWithoutAKeyDoesNotJudgeRights(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "it does not tell rights")
+	plain, _, _ := aclUsers(t)
+	s := redistest.Start(t, healthy...)
+	s.Do(t, append(plain, strings.Fields(ofDoctor)...)...)
+	url := strings.Replace(urlOf(s), "//", "//shop@", 1)
+	requireFinds(t, finds(t, "--redis", url, "--password-file", secretFile(t)), "the user may not do everything")
+	requireFinds(t, finds(t, "--redis", url, "--password-file", secretFile(t), "sku:42"), "the user lacks ~redisson_lock_queue:")
+}
+
+// Redis 7.0 panics if it is asked for rights with too few arguments.
+func TestDoctorAsksForRightsWithAllArguments(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "it does not know all commands")
+	s := redistest.Start(t)
+	asked := map[string]bool{}
+	for _, mode := range []rueidis.ClientMode{rueidis.ClientModeStandalone, rueidis.ClientModeSentinel, rueidis.ClientModeCluster} {
+		for _, n := range (&checkup{mode: mode}).needs() {
+			for _, a := range n.on {
+				for _, command := range a.commands {
+					asked[command] = true
+				}
+			}
+		}
+	}
+	for _, command := range append(scripts.FairCommands(), scripts.ClusterCommands()...) {
+		require.True(t, asked[command], command)
+	}
+	for command := range asked {
+		m := s.Do(t, "COMMAND", "INFO", command)
+		about, err := m.ToArray()
+		require.NoError(t, err)
+		info, err := about[0].ToArray()
+		require.NoError(t, err, command)
+		arity, err := info[1].AsInt64()
+		require.NoError(t, err)
+		n := int64(len(full(command, "name")))
+		require.True(t, n == arity || arity < 0 && n >= -arity, "%s has %d words, not %d", command, arity, n)
+	}
+}
+
+func TestDoctorOfACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 2, 1, append(slices.Clone(healthy), "--min-replicas-to-write", "1", "--cluster-require-full-coverage", "no")...)
+	c.AwaitReplicas(t)
+	masters := c.Masters(t)
+	url := urlOf(masters[0])
+	require.Empty(t, finds(t, "--redis", url, "--fair", key))
+	masters[1].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	masters[1].Do(t, "CONFIG", "SET", "cluster-node-timeout", "20000")
+	masters[1].Do(t, "CONFIG", "SET", "cluster-require-full-coverage", "yes")
+	found := finds(t, "--redis", url, "--fair", key)
+	requireFinds(t, found, "!maxmemory-policy is allkeys-random", "cluster-require-full-coverage is yes", "!cluster-node-timeout is 20000")
+	for _, f := range found {
+		require.Equal(t, masters[1].Addr(), f.Server)
+	}
+}
+
+func TestDoctorOfALoneSentinel(t *testing.T) {
+	t.Parallel()
+	ca := redistest.NewCA(t)
+	master := redistest.StartTLS(t, ca, certificate(ca, "127.0.0.1"), healthy...)
+	s := redistest.StartTLSSentinel(t, master, certificate(ca, "127.0.0.1"))
+	found := finds(t, tlsArgs(t, master, fmt.Sprintf("rediss://127.0.0.1:%d?master_set=%s", s.Port(), redistest.MasterSet))...)
+	requireFinds(t, found, "it has no replica", "!down-after-milliseconds is 30000", "!it knows of 0 other Sentinels")
+}
+
+func TestDoctorOfOldServers(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string][]string{
+		"6.0.16": {"!it is Redis 6.0.16"},
+		"6.2.14": {"it is Redis 6.2.14"},
+		"7.0.15": {},
+	} {
+		c := checkup{server: "server"}
+		c.checkVersion(version)
+		requireFinds(t, c.findings, want...)
+	}
+}
+
+func TestDoctorOfSentinels(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t, append(slices.Clone(healthy), "--min-replicas-to-write", "1")...)
+	first := s.Sentinels()[0]
+	url := fmt.Sprintf("%s?master_set=%s&addr=%s", urlOf(first), redistest.MasterSet, s.Sentinels()[1].Addr())
+	eventually(t, func() bool { return len(finds(t, "--redis", url, "--fair", key)) == 0 }) // the Sentinels have met
+	first.Do(t, "SENTINEL", "SET", redistest.MasterSet, "down-after-milliseconds", "30000")
+	found := finds(t, "--redis", url, "--fair", key)
+	requireFinds(t, found, "!down-after-milliseconds is 30000")
+	require.Equal(t, "Sentinel "+first.Addr(), found[0].Server)
+	s.Sentinels()[1].Kill() // the URL's second
+	requireFinds(t, finds(t, "--redis", url, "--fair", key), "!down-after-milliseconds is 30000", "!it does not answer")
+}
+
+// docs/command.md shows what doctor prints.
+func TestDoctorPrintsWhatItsPageShows(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "doctor notes it")
+	s := redistest.Start(t, append(slices.Clone(healthy), "--maxmemory-policy", "volatile-lru", "--appendfsync", "everysec")...)
+	out, _ := asks(t, statusHurts, urlOf(s), "", "doctor", "jobs:nightly")
+	page, err := os.ReadFile("../../docs/command.md")
+	require.NoError(t, err)
+	shown := strings.ReplaceAll(strings.ReplaceAll("\n"+out, "\n", "\n    "), s.Addr(), "127.0.0.1:6379")
+	require.Contains(t, string(page), "    $ holdfast doctor jobs:nightly"+strings.TrimRight(shown, " ")+"\n")
+}
