@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -26,9 +26,7 @@ import (
 func aclUser(t *testing.T, begins ...string) (words []string) {
 	t.Helper()
 	for _, begin := range append([]string{"ACL SETUSER "}, begins...) {
-		line := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(begin) + ".*$").FindString(readFile(t, "docs/acl.md"))
-		require.NotEmpty(t, line, begin)
-		words = append(words, strings.Fields(line)...)
+		words = append(words, locktest.ACLLine(t, begin)...)
 	}
 	return words
 }
@@ -63,69 +61,20 @@ func TestACLUserHasExactlyTheCommandsOfTheScriptsAndOfTheConnection(t *testing.T
 	}
 }
 
-// Redis logs each command, key and channel that it refuses, even if the refusal only slows
-// down a wake-up.
-func TestF32_ACLUserIsRefusedNothing(t *testing.T) {
-	without := func(words []string, not ...string) []string {
-		return slices.DeleteFunc(words, func(word string) bool { return slices.Contains(not, word) })
+// What the suite of contracts does not do as the user of docs/acl.md.
+func TestF32_ACLUserWithoutFencingIsRefusedNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do(t, slices.DeleteFunc(aclUser(t), func(word string) bool {
+		return slices.Contains([]string{"~redisson_lock_token:*", "+get", "+time"}, word)
+	})...)
+	here, there := openTwo(t, func(c rueidis.Client) (holdfast.Locker, error) {
+		return rlock.New(c, rlock.WithLease(shortLease))
+	}, s.Client(t, asShop), s.Client(t, asShop))
+	for _, key := range []string{"sku:42", "sku:{42}"} {
+		useEverything(t, s, scripts.NewNode(s.Client(t, asShop)), key, here, there)
 	}
-	for name, c := range map[string]struct {
-		user  []string
-		nodes int
-		open  func(clients []rueidis.Client) (holdfast.Locker, error)
-	}{
-		"rlock": {without(aclUser(t), "~redisson_lock_token:*", "+get", "+time"), 1, func(c []rueidis.Client) (holdfast.Locker, error) {
-			return rlock.New(c[0], rlock.WithLease(shortLease))
-		}},
-		"rlock with fencing": {aclUser(t), 1, func(c []rueidis.Client) (holdfast.Locker, error) {
-			return rlock.New(c[0], rlock.WithLease(shortLease), rlock.WithFencing())
-		}},
-		"fair": {aclUser(t, ofFair), 1, func(c []rueidis.Client) (holdfast.Locker, error) {
-			return fair.New(c[0], fair.WithLease(shortLease), fair.WithStale(time.Second))
-		}},
-		"fair with fencing": {aclUser(t, ofFair), 1, func(c []rueidis.Client) (holdfast.Locker, error) {
-			return fair.New(c[0], fair.WithLease(shortLease), fair.WithStale(time.Second), fair.WithFencing())
-		}},
-		"multilock with fencing": {aclUser(t, ofMultilock), 3, func(c []rueidis.Client) (holdfast.Locker, error) {
-			l, err := multilock.New(c, multilock.WithLease(10*time.Second), multilock.WithNodeTimeout(time.Second), multilock.WithFencing())
-			if err != nil {
-				return nil, err
-			}
-			return l, l.Bootstrap(t.Context(), multilock.NothingHeld())
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if c.nodes > 1 {
-				redistest.NeedRedis7(t, "it has no restart guard")
-			}
-			var servers []*redistest.Server
-			for range c.nodes {
-				s := redistest.Start(t)
-				s.Do(t, c.user...)
-				servers = append(servers, s)
-			}
-			open := func() holdfast.Locker {
-				var clients []rueidis.Client
-				for _, s := range servers {
-					clients = append(clients, s.Client(t, asShop))
-				}
-				l, err := c.open(clients)
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, l.Close()) })
-				return l
-			}
-			here, there := open(), open()
-			for _, key := range []string{"sku:42", "sku:{42}"} {
-				var nodes []*scripts.Node
-				for _, s := range servers {
-					nodes = append(nodes, scripts.NewNode(s.Client(t, asShop)))
-				}
-				useEverything(t, servers[0], nodes, key, here, there)
-			}
-			refusedNothing(t, servers)
-		})
-	}
+	refusedNothing(t, []*redistest.Server{s})
 }
 
 // shortLease is renewed soon, and outlasts a pause of a busy machine.
@@ -159,7 +108,7 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			here, there := openTwo(t, open, set.Client(t, asShop), set.Client(t, asShop))
 			node := scripts.NewNode(set.Client(t, asShop))
-			useEverything(t, set.Master(), []*scripts.Node{node}, "sku:42", here, there)
+			useEverything(t, set.Master(), node, "sku:42", here, there)
 			refusedNothing(t, servers)
 		})
 	}
@@ -201,7 +150,7 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 
 			client := c.Client(t, asShop)
 			node := scripts.NewNodeWith(client, scripts.NodeSettings{Cluster: cluster.New(client)})
-			useEverything(t, to, []*scripts.Node{node}, key, here, there)
+			useEverything(t, to, node, key, here, there)
 			refusedNothing(t, masters)
 		})
 	}
@@ -219,28 +168,17 @@ func openTwo(t *testing.T, open func(rueidis.Client) (holdfast.Locker, error), o
 	return lockers[0], lockers[1]
 }
 
-// refusedNothing checks that servers have refused nothing of the locks.
 func refusedNothing(t *testing.T, servers []*redistest.Server) {
 	t.Helper()
 	for _, s := range servers {
-		reply := s.Do(t, "ACL", "LOG")
-		refused, err := reply.ToArray()
-		require.NoError(t, err)
-		for _, m := range refused {
-			entry, err := m.AsStrMap()
-			require.NoError(t, err)
-			require.Contains(t, []string{ // rueidis tries these when it opens a connection, or takes it back
-				"cluster|slots", "cluster|shards", "client|setinfo", "punsubscribe", "sunsubscribe", "discard",
-				"cluster", "client", // before Redis 7
-			}, entry["object"])
-		}
+		locktest.RefusedNothing(t, s, "shop")
 	}
 }
 
 // useEverything makes each kind of call to Redis: take, renew, enter again,
 // inspect, fail, wait, be woken or granted, confirm, give up, release, undo,
 // take several, free by force.
-func useEverything(t *testing.T, server *redistest.Server, nodes []*scripts.Node, key string, here, there holdfast.Locker) {
+func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, key string, here, there holdfast.Locker) {
 	t.Helper()
 	ctx := t.Context()
 	nothing := func(context.Context) error { return nil }
@@ -277,10 +215,8 @@ func useEverything(t *testing.T, server *redistest.Server, nodes []*scripts.Node
 		require.NoError(t, <-woken)
 	}
 
-	for _, n := range nodes {
-		_, err = n.CleanUp(ctx, key, "somebody")
-		require.NoError(t, err)
-	}
+	_, err = node.CleanUp(ctx, key, "somebody")
+	require.NoError(t, err)
 	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
 	require.NoError(t, err)
 	require.NoError(t, set.Unlock(ctx))
@@ -290,11 +226,6 @@ func useEverything(t *testing.T, server *redistest.Server, nodes []*scripts.Node
 	held, err := there.ForceUnlock(ctx, key)
 	require.NoError(t, err)
 	require.True(t, held)
-	if quorum, ok := there.(*multilock.Locker); ok {
-		for _, n := range quorum.Nodes(ctx) {
-			require.True(t, n.Vote, n.Node)
-		}
-	}
 }
 
 // listeners counts the channels of locks with subscribers on a server.

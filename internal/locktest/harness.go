@@ -43,7 +43,7 @@ func NewHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientO
 		t.Cleanup(func() { _, _ = r.Locker.Close(), r.Other.Close() })
 		return r
 	}
-	return NewHarnessOn(t, d, d.Start(t), o, change...)
+	return NewHarnessOn(t, d, d.StartWithLeastRights(t), o, change...)
 }
 
 // NewHarnessOn makes them on servers of the test's.

@@ -32,6 +32,9 @@ const AdminName = "redistest-admin"
 func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
 	opt := s.options()
+	if s.logIn != nil {
+		s.logIn(&opt)
+	}
 	for _, f := range change {
 		f(&opt)
 	}
@@ -49,6 +52,10 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 	t.Cleanup(c.Close)
 	return c
 }
+
+// LogIn has clients that are opened from now on log in as logIn says, unless their own
+// options say otherwise. Call it before the first.
+func (s *Server) LogIn(logIn func(*rueidis.ClientOption)) { s.logIn = logIn }
 
 // DialGiven has a client dial the address that it was given, a proxy's perhaps, in place of
 // those that a Redis Cluster of one node tells its clients.

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 const (
@@ -38,6 +40,8 @@ type Server struct {
 
 	sentinels Sentinels // which its clients ask for it; nil: none; immutable after Start
 	admin     admin     // has its own lock
+
+	logIn func(*rueidis.ClientOption) // see LogIn
 
 	mu   sync.Mutex
 	proc *process // guarded by mu; nil while no process runs

@@ -18,7 +18,7 @@ import (
 var guaranteeCases = []testCase{
 	{"G6_OnlyTheOwner", Options{Lease: time.Second}, g6Strangers},
 	{"G7_NothingIsLeftOver", Options{Fencing: true}, g7Nothing},
-	{"G9_AKeyOfAWrongTypeInABatch", Options{Lease: 2 * time.Second}, g9Batch},
+	{"G9_AKeyOfAWrongTypeInABatch", Options{Lease: 6 * time.Second}, g9Batch},
 	{"G9_AWaiterThatCannotSubscribe", Options{Lease: 2 * time.Second}, g9Waiter},
 }
 

@@ -34,8 +34,8 @@ func forbid(t *testing.T, s Topology) {
 // The forbidden lease ends, as it cannot be renewed; all others go on.
 func testForbiddenAmongLeases(t *testing.T, d Kind) {
 	s := d.Start(t)
-	leastUser(t, d, s)
-	locker := d.Open(t, s.Client(t, asLeast), Options{Lease: 6 * time.Second})
+	d.LeastRights(t, s)
+	locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: 6 * time.Second})
 	var leases []*holdfast.Lease
 	for _, key := range manyKeys() {
 		leases = append(leases, Lock(t, locker, Bounded(t), key))
@@ -56,9 +56,9 @@ func testForbiddenAmongLeases(t *testing.T, d Kind) {
 // served.
 func testForbiddenAmongWaiters(t *testing.T, d Kind) {
 	s := d.Start(t)
-	leastUser(t, d, s)
+	d.LeastRights(t, s)
 	o := Options{Lease: Long, Stale: 2 * time.Second, FirstLease: Long}
-	locker, other := d.Open(t, s.Client(t, asLeast), o), d.Open(t, s.Client(t), o)
+	locker, other := d.Open(t, s.Client(t, AsLeast), o), d.Open(t, s.Client(t), o)
 	keys := manyKeys()
 	var held []*holdfast.Lease
 	var waits []<-chan Acquired

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,7 @@ import (
 
 func init() {
 	register("F32_WrongPassword", func(t *testing.T, d Kind) {
-		testRefused(t, d, "WRONGPASS", asLeast, func(s Topology) {
+		testRefused(t, d, "WRONGPASS", AsLeast, func(s Topology) {
 			s.Do(t, "ACL", "SETUSER", "least", "resetpass", ">changed")
 			s.Do(t, "CLIENT", "KILL", "USER", "least")
 		})
@@ -31,7 +32,7 @@ func init() {
 		})
 	})
 	register("F32_NoRight", func(t *testing.T, d Kind) {
-		testRefused(t, d, "NOPERM", asLeast, func(s Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
+		testRefused(t, d, "NOPERM", AsLeast, func(s Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
 	})
 	register("F33_WrongType", func(t *testing.T, d Kind) {
 		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s Topology) { s.Do(t, "SET", "k", "v") })
@@ -47,48 +48,14 @@ func init() {
 	register("F32_UnknownPasswordIsRepeated", testRepeatedPassword)
 	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
 	register("F33_HeldKeyReplaced", testKeyReplaced)
-	register("F32_EachCommandTakenAway", testEachCommandTakenAway)
-}
-
-// asLeast logs in as the user that leastUser makes.
-func asLeast(o *rueidis.ClientOption) { o.Username, o.Password = "least", Password }
-
-// commands are what the scripts of the lock kind need.
-func commandsOf(d Kind) []string {
-	switch {
-	case d.Fair:
-		return scripts.FairCommands()
-	case d.Nodes > 0:
-		return scripts.QuorumCommands()
-	}
-	return scripts.Commands()
-}
-
-// leastUser makes the user with the least rights that a lock needs.
-func leastUser(t *testing.T, d Kind, s Topology) {
-	rule := []string{
-		"ACL", "SETUSER", "least", "on", ">" + Password, "~*", "resetchannels", "&redisson_lock__channel:*",
-		"-@all", "+hello", "+ping", "+subscribe", "+unsubscribe",
-	}
-	commands := commandsOf(d)
-	if d.Cluster {
-		commands = append(commands, scripts.ClusterCommands()...)
-	}
-	for _, c := range commands {
-		name, _, _ := strings.Cut(c, "|")
-		info := s.Do(t, "COMMAND", "INFO", name)
-		if known, err := info.ToArray(); err == nil && !known[0].IsNil() { // else Redis has no such right
-			rule = append(rule, "+"+c)
-		}
-	}
-	s.Do(t, rule...)
+	register("F32_EachRightTakenAway", testEachRightTakenAway)
 }
 
 // testRefused requires that new callers and waiters get an error that waiting cannot cure
 // at once, as it is.
 func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin func(Topology)) {
 	s := d.Start(t)
-	leastUser(t, d, s)
+	d.LeastRights(t, s)
 	locker := d.Open(t, s.Client(t, client), Options{Lease: Long})
 	other := d.Open(t, s.Client(t), Options{Lease: Long})
 	refused := func(err error) {
@@ -197,9 +164,9 @@ func testRepeatedPassword(t *testing.T, d Kind) {
 	for i := range s {
 		instead[s[i].Addr()] = other[i].Addr()
 	}
-	leastUser(t, d, s)
+	d.LeastRights(t, s)
 	var moved atomic.Bool
-	locker := d.Open(t, s.Client(t, asLeast, func(o *rueidis.ClientOption) {
+	locker := d.Open(t, s.Client(t, AsLeast, func(o *rueidis.ClientOption) {
 		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if moved.Load() {
 				addr = instead[addr]
@@ -245,24 +212,26 @@ func testKeyReplaced(t *testing.T, d Kind) {
 	require.ErrorIs(t, l.Err(), holdfast.ErrReleased)
 }
 
-// Each command is taken from the user in turn, and then every call is made: with and
-// without fences, free, nested, waiting, unlocked and lost. Each ends well or says why,
-// nothing is left half done, and no caller is kept out for longer than a lease.
-func testEachCommandTakenAway(t *testing.T, d Kind) {
-	for _, command := range append(commandsOf(d), "subscribe", "unsubscribe") {
-		t.Run(command, func(t *testing.T) {
-			t.Parallel()
-			testCommandTakenAway(t, d, command)
-		})
+// Each command, key pattern and channel pattern is taken from the user in turn, and then
+// every call is made: with and without fences, free, nested, waiting, unlocked and lost.
+// Each ends well or says why, nothing is left half done, and no caller is kept out for
+// longer than a lease.
+func testEachRightTakenAway(t *testing.T, d Kind) {
+	for _, right := range d.Rights(t) {
+		if strings.ContainsAny(right[:1], "+~&") {
+			t.Run(right, func(t *testing.T) {
+				t.Parallel()
+				testRightTakenAway(t, d, right)
+			})
+		}
 	}
 }
 
-func testCommandTakenAway(t *testing.T, d Kind, command string) {
+func testRightTakenAway(t *testing.T, d Kind, right string) {
 	const lease = time.Second
 	s := d.Start(t)
-	leastUser(t, d, s)
-	s.Do(t, "ACL", "SETUSER", "least", "-"+command)
-	client := s.Client(t, asLeast)
+	d.LeastRights(t, s, right)
+	client := s.Client(t, AsLeast)
 	fair := func(err error) bool { // it is what it should be
 		t.Helper()
 		if err != nil {
@@ -305,9 +274,7 @@ func testCommandTakenAway(t *testing.T, d Kind, command string) {
 		}
 		Await(t, func() bool { return !Exists(t, s, "k") }, "it outlives its lease")
 	}
-	for _, needless := range []string{"publish", "subscribe", "unsubscribe"} {
-		if command == needless {
-			require.Equal(t, 4, worked, "messages are not needed to acquire")
-		}
+	if slices.Contains([]string{"+publish", "+subscribe", "+unsubscribe", "&redisson_lock__channel:*"}, right) {
+		require.Equal(t, 4, worked, "messages are not needed to acquire")
 	}
 }
