@@ -10,11 +10,12 @@ test: ## Run every package with the race detector, in at most 6 minutes: all gua
 	@hack/install.sh gcc || [ "$$CI" != true ] # for the race detector
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
+	@hack/install.sh initdb || { [ "$$CI" != true ] && echo "tests that need PostgreSQL are skipped"; }
 	@verdict=passed; for m in $(MODULES); do hack/gotest.sh $$m ./... -race -short -timeout 20m || verdict=FAILED; done; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
 test-all: ## Run everything, in about 25 minutes: long campaigns and models, quorums of 3 and 5 nodes, test-interop and test-rivals
-	@hack/install.sh gcc redis-server faketime
+	@hack/install.sh gcc redis-server faketime initdb
 	hack/gotest.sh . "$$(go list ./... | grep -v internal/model | tr '\n' ' ')" -race -timeout 20m
 	@# Rivals come last, without the race detector.
 	for m in $(filter-out .,$(MODULES)); do hack/gotest.sh $$m ./... -race -short -timeout 20m || exit 1; done

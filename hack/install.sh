@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# install.sh COMMAND...  installs those of redis-server, faketime, make, gcc, javac and mvn that are missing, by apt-get or brew,
-# with sudo only if not root. Exit status 1, and a line that says why, if that is not possible.
+# install.sh COMMAND...  installs those of redis-server, faketime, make, gcc, initdb (PostgreSQL), javac and mvn that are missing, by
+# apt-get or brew, with sudo only if not root. Exit status 1, and a line that says why, if that is not possible.
 set -euo pipefail
 
 missing=()
 for command in "$@"; do
-	command -v "$command" >/dev/null || missing+=("$command")
+	command -v "$command" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$command" >/dev/null || missing+=("$command")
 done
 if [ "${#missing[@]}" -eq 0 ]; then
 	exit 0
@@ -31,6 +31,7 @@ by_apt() {
 	for command in "${missing[@]}"; do
 		case $command in
 		gcc) packages+=(gcc libc6-dev) ;;
+		initdb) packages+=(postgresql) ;;
 		javac) packages+=(default-jdk-headless) ;;
 		mvn) packages+=(maven) ;;
 		*) packages+=("$command") ;;
@@ -40,16 +41,19 @@ by_apt() {
 	as_root env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null || fail "apt-get failed"
 	if [[ " ${missing[*]} " == *" redis-server "* ]]; then
-		stop_service
+		stop_service redis-server
+	fi
+	if [[ " ${missing[*]} " == *" initdb "* ]]; then
+		stop_service postgresql
 	fi
 }
 
-# The package starts a server on port 6379, which nobody here needs.
+# The packages start servers on ports 6379 and 5432, which nobody here needs.
 stop_service() {
 	if [ -d /run/systemd/system ]; then
-		as_root systemctl disable --quiet --now redis-server
-	elif [ -x /etc/init.d/redis-server ]; then
-		as_root /etc/init.d/redis-server stop >/dev/null
+		as_root systemctl disable --quiet --now "$1"
+	elif [ -x "/etc/init.d/$1" ]; then
+		as_root "/etc/init.d/$1" stop >/dev/null
 	fi
 }
 
@@ -58,6 +62,7 @@ if command -v apt-get >/dev/null; then
 	by_apt
 elif command -v brew >/dev/null; then
 	missing=("${missing[@]/#redis-server/redis}")
+	missing=("${missing[@]/#initdb/postgresql}")
 	missing=("${missing[@]/#javac/openjdk}")
 	missing=("${missing[@]/#mvn/maven}")
 	brew install "${missing[@]/#faketime/libfaketime}" || fail "brew failed"

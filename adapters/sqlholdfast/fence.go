@@ -1,0 +1,76 @@
+// Package sqlholdfast has a database refuse what a holder of a lock does after it has lost the
+// lock, by fences: each row that a lock protects remembers the largest fence that it has seen.
+//
+// A row with a column for the fence refuses a statement of an earlier holder by itself, see
+// [Exec]. [Fences] is a table for all else that a lock protects: several statements, several
+// tables, or rows that come and go.
+//
+// A fence protects from the past: mark the new fence before you read what you decide on. A
+// holder that reads first, and marks with its write, may miss a late write of an earlier
+// holder in between.
+//
+// The locker needs WithFencing. One Redis, or one quorum, gives the fences of a row: numbers of
+// two of them cannot be compared.
+package sqlholdfast
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
+)
+
+var (
+	// ErrStale: a later holder of the lock was here. The caller has lost the lock and must not
+	// try again with this lease.
+	ErrStale = errors.New("stale fence: a later holder of the lock was here")
+	// ErrNoFence: the context is bound to no lease, or its locker is without WithFencing.
+	ErrNoFence = errors.New("no fence: no lease, or a locker without WithFencing")
+)
+
+// Fence returns the fence of a lease as an argument of a statement. If there is none, the call
+// that gets the argument fails with [ErrNoFence], before the database is asked. l may be nil,
+// as [holdfast.LeaseFrom] returns it for a context without a lease.
+func Fence(l *holdfast.Lease) driver.Valuer { return fence{l} }
+
+type fence struct{ lease *holdfast.Lease }
+
+func (f fence) Value() (driver.Value, error) {
+	if f.lease == nil {
+		return nil, errs.Of("fence of", "", ErrNoFence)
+	}
+	if f.lease.Fence() == 0 {
+		return nil, errs.Of("fence of", f.lease.Key(), ErrNoFence)
+	}
+	return f.lease.Fence(), nil
+}
+
+// Conn is a *sql.DB, a *sql.Conn or a *sql.Tx.
+type Conn interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Exec runs one statement that compares the fence, and fails with [ErrStale] if it changed no
+// row: there is a larger fence, or no such row.
+//
+//	err := sqlholdfast.Exec(ctx, db, "UPDATE stock SET amount = $1, fence = $2 WHERE sku = $3 AND fence <= $2",
+//		7, sqlholdfast.Fence(lease), "42")
+//
+// The column must not be NULL; 0 is smaller than all fences. Other errors are those of the
+// driver.
+//
+// MySQL counts only rows whose values change, so a statement that is repeated under one lease
+// would be stale: connect with clientFoundRows=true.
+func Exec(ctx context.Context, db Conn, query string, args ...any) error {
+	result, err := db.ExecContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	if rows, err := result.RowsAffected(); err != nil || rows > 0 {
+		return err
+	}
+	return ErrStale
+}
