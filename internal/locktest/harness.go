@@ -32,8 +32,8 @@ type Harness struct {
 	Other  holdfast.Locker // on a client of its own
 }
 
-// NewHarness makes both lockers with the same options. Redis knows all scripts,
-// so that each call is one command. change alters the options of client.
+// NewHarness makes both lockers with the same options, of a user with the least rights. Redis
+// knows all scripts, so that each call is one command. change alters the options of client.
 func NewHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientOption)) *Harness {
 	t.Helper()
 	if d.Another != nil {

@@ -81,7 +81,7 @@ type harness struct{ *Harness }
 
 func newHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientOption)) *harness {
 	t.Helper()
-	return &harness{NewHarness(t, d, o, change...)}
+	return newHarnessOn(t, d, d.Start(t), o, change...)
 }
 
 func newHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*rueidis.ClientOption)) *harness {
