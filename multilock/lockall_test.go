@@ -451,11 +451,11 @@ func TestLockAll_WithPrefixes(t *testing.T) {
 	bare, err := rlock.New(s.Client(t))
 	require.NoError(t, err)
 	defer bare.Close()
-	keys := multilock.Keys(plain, "{a}", "b").OrderName("plain").And(multilock.Keys(queued, "{a}", "b").OrderName("queued"))
+	keys := multilock.Keys(plain, "a", "b").OrderName("plain").And(multilock.Keys(queued, "{a}", "b").OrderName("queued"))
 	set, err := multilock.LockAll(t.Context(), keys)
 	require.NoError(t, err)
-	require.Equal(t, []string{"b", "{a}", "b", "{a}"}, set.Keys())
-	for _, name := range []string{"stock:{a}", "stock:b", "order:{a}", "order:b"} {
+	require.Equal(t, []string{"a", "b", "b", "{a}"}, set.Keys())
+	for _, name := range []string{"stock:a", "stock:b", "order:{a}", "order:b"} {
 		_, err := bare.TryLock(t.Context(), name)
 		require.ErrorIs(t, err, rlock.ErrNotAcquired, name)
 	}

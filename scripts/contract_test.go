@@ -70,7 +70,7 @@ func isEach(name string) bool {
 // kinds returns how the contract of a script writes a reply.
 func kinds(name string, m rueidis.RedisMessage) (all []string) {
 	if v, err := m.ToInt64(); err == nil {
-		counts := strings.Contains(name, "acquire") || strings.Contains(name, "end_each") || name == "release"
+		counts := strings.Contains(name, "acquire") || strings.Contains(name, "end_each") || name == "release" || name == "fair_enter"
 		if v > 0 && counts {
 			return []string{"> 0"}
 		}
@@ -117,9 +117,10 @@ func kinds(name string, m rueidis.RedisMessage) (all []string) {
 	case name == "fair_heartbeat":
 		each(values, "one of heartbeat")
 	case name == "one of heartbeat":
-		return []string{"{" + kinds("", values[0])[0] + ", grant, place...}"}
-	case name == "fair_enter": // the states tell
-		each(values[3:], name)
+		return []string{"{" + kinds("", values[0])[0] + ", grant, place, absent...}"}
+	case name == "fair_enter":
+		all = []string{"{java, distance, grant, place, state...}"}
+		each(values[4:], "state")
 	case name == "renew":
 		each(values, name)
 	default:

@@ -15,6 +15,8 @@ type Heartbeat struct {
 	// Mute: the client does not listen to its inbox. It is given the lock all the same
 	// when it is the next, and finds that by its next heartbeat.
 	Mute bool
+	// Place: tell the place of the first of Owners. It costs as much as that is large.
+	Place bool
 }
 
 // Probed is what Heartbeat found out about one key.
@@ -27,6 +29,9 @@ type Probed struct {
 	// Grant is a waiter of this client's to which the key was given by this call,
 	// or, without a lease, that holds it since some earlier call.
 	Grant Grant
+	// Place is the place in the queue of the first owner, if the Heartbeat asked for it: 1 is
+	// the next. 0: it does not wait.
+	Place int
 	// Absent are the indexes of those owners of the Heartbeat that neither wait nor
 	// hold the key.
 	Absent []int
@@ -73,6 +78,13 @@ func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed
 	return nil
 }
 
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
+}
+
 // heartbeatAtOnce is one call of Heartbeat.
 func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, probed []Probed) error {
 	args := make([]string, 0, 8*len(asked)+8)
@@ -81,11 +93,7 @@ func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, probed []
 	}
 	args = append(args, f.settings, f.client)
 	for _, b := range asked {
-		mute := "0"
-		if b.Mute {
-			mute = "1"
-		}
-		args = append(args, strconv.Itoa(len(b.Owners)), mute)
+		args = append(args, strconv.Itoa(len(b.Owners)), flag(b.Mute)+flag(b.Place))
 		for i, owner := range b.Owners {
 			args = append(args, owner, millis(b.Distances[i]))
 		}

@@ -57,12 +57,12 @@ func TestJava_HolderAndTail(t *testing.T) {
 	r := newHarness(t)
 	require.True(t, r.javaTries(ofJ(1)))
 	e := r.enter(ofA(1))
-	require.Equal(t, Entered{Places: []Place{Waiting}, Java: true, Distance: 30 * time.Second}, e)
+	require.Equal(t, Entered{Places: []Place{Waiting}, Tail: 1, Java: true, Distance: 30 * time.Second}, e)
 	e = r.enter(ofB(1)) // behind our own
-	require.Equal(t, Entered{Places: []Place{Waiting}, Java: true, Distance: 30 * time.Second}, e)
+	require.Equal(t, Entered{Places: []Place{Waiting}, Tail: 2, Java: true, Distance: 30 * time.Second}, e)
 	r.javaWaits(ofJ(2))
 	e = r.enter(ofB(2), ofB(3)) // behind Java
-	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Java: true, Distance: 4 * javaWait}, e)
+	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Tail: 5, Java: true, Distance: 4 * javaWait}, e)
 	e = r.enter(ofA(2)) // behind our own, behind Java
 	require.True(t, e.Java)
 	require.InDelta(t, 4*javaWait, e.Distance, float64(2*time.Second))

@@ -80,7 +80,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 func TestEnterServesAFreeLock(t *testing.T) {
 	r := newHarness(t)
 	e := r.enter(ofA(1), ofA(2))
-	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Distance: 30 * time.Second, Grant: granted(ofA(1))}, e)
+	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Distance: 30 * time.Second, Tail: 1, Grant: granted(ofA(1))}, e)
 	r.requireHeld(ofA(1), firstLease)
 	r.requireQueue(ofA(2))
 
@@ -278,4 +278,36 @@ func TestLeaveOfMany(t *testing.T) {
 		require.Equal(t, strings.Join(want, "\n"), strings.Join(r.waiting(), "\n"), "seed %d", seed)
 		require.EqualValues(t, len(want), integerOf(t, r.s.Do(t, "ZCARD", scores("k"))), "seed %d", seed)
 	}
+}
+
+// The answers to enters and heartbeats say who stands where, without a command more of those
+// that enter behind a holder.
+func TestPlaces(t *testing.T) {
+	r := newHarness(t)
+	r.acquire(ofC(1))
+	require.Equal(t, 1, r.enter(ofB(1)).Tail)
+	require.Equal(t, 3, r.enter(ofA(1), ofA(2)).Tail)
+	require.Equal(t, 4, r.enter(ofB(2)).Tail)
+	require.Zero(t, r.enter(ofA(1), ofA(3)).Tail, "they do not stand in a row")
+	ask := func(owners ...string) int {
+		b := Heartbeat{Key: "k", Owners: owners, Distances: make([]time.Duration, len(owners)), Place: true}
+		probed := make([]Probed, 1)
+		require.NoError(t, r.of(owners[0]).Heartbeat(bounded(t), []Heartbeat{b}, probed))
+		return probed[0].Place
+	}
+	require.Equal(t, 3, ask(ofA(2), ofA(1)))
+	require.Zero(t, ask(ofA(9)), "it does not wait")
+	require.Zero(t, r.heartbeat(clientA, ofA(2)).Place, "nobody asks")
+	r.release(ofC(1)) // ofB(1) is granted it
+	require.Equal(t, 2, ask(ofA(2)))
+	r.s.Do(t, "CONFIG", "RESETSTAT")
+	r.heartbeat(clientA, ofA(2))
+	calls, _ := cost(t, r.s)
+	require.Zero(t, calls["lpos"])
+
+	r.s.Do(t, "DEL", "k")
+	e := r.enter(ofA(4), ofA(5)) // ofA(1) is served
+	require.Equal(t, granted(ofA(1)), e.Grant)
+	require.Equal(t, 5, e.Tail)
+	require.Equal(t, 5, ask(ofA(5)))
 }

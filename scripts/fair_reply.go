@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -105,14 +106,24 @@ const leastDistance = 30 * time.Second
 
 // parseAllWait is for the commonest reply of fair_enter.
 func parseAllWait(m rueidis.RedisMessage, owners int) (Entered, error) {
-	if said, err := integer(m, nil); err != nil || said != int64(Waiting) {
-		return Entered{}, errReply
+	tail, err := placeOf(m)
+	if err != nil {
+		return Entered{}, err
 	}
-	e := Entered{Distance: leastDistance, Places: make([]Place, owners)}
+	e := Entered{Distance: leastDistance, Tail: tail, Places: make([]Place, owners)}
 	for i := range e.Places {
 		e.Places[i] = Waiting
 	}
 	return e, nil
+}
+
+// placeOf reads a place in a queue.
+func placeOf(m rueidis.RedisMessage) (int, error) {
+	n, err := integer(m, nil)
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		return 0, errReply
+	}
+	return int(n), nil
 }
 
 func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error) {
@@ -120,7 +131,7 @@ func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error
 		return parseAllWait(m, owners)
 	}
 	values, err := array(m, err)
-	if err != nil || len(values) != 3+owners {
+	if err != nil || len(values) != 4+owners {
 		return Entered{}, unexpected(err)
 	}
 	java, err := integer(values[0], nil)
@@ -132,8 +143,11 @@ func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error
 	if e.Grant, err = parseGrant(values[2], nil); err != nil {
 		return Entered{}, err
 	}
+	if e.Tail, err = placeOf(values[3]); err != nil {
+		return Entered{}, err
+	}
 	e.Places = make([]Place, owners)
-	for i, v := range values[3:] {
+	for i, v := range values[4:] {
 		place, err := integer(v, nil)
 		if err != nil || place != int64(Waiting) && place != int64(Holding) && place != int64(Gone) {
 			return Entered{}, errReply
@@ -149,7 +163,7 @@ func parseProbed(m rueidis.RedisMessage, owners int) Probed {
 		return Probed{Err: refusedAs(text)}
 	}
 	values, err := array(m, nil)
-	if err != nil || len(values) < 2 {
+	if err != nil || len(values) < 3 {
 		return Probed{Err: errReply}
 	}
 	turn, err := integer(values[0], nil)
@@ -160,7 +174,10 @@ func parseProbed(m rueidis.RedisMessage, owners int) Probed {
 	if l.Grant, err = parseGrant(values[1], nil); err != nil {
 		return Probed{Err: err}
 	}
-	for _, v := range values[2:] {
+	if l.Place, err = placeOf(values[2]); err != nil {
+		return Probed{Err: err}
+	}
+	for _, v := range values[3:] {
 		i, err := integer(v, nil)
 		if err != nil || i < 1 || i > int64(owners) {
 			return Probed{Err: errReply}

@@ -53,6 +53,10 @@ type queue struct {
 	outage *outage   // Redis answers nothing
 	shut   *outage   // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
 
+	// See queue_place.go.
+	gone int // places that have become free since this queue was opened
+	told int // the place that the observer was told last
+
 	// See queue_linger.go.
 	lingerFrom time.Time // since when those outside linger; zero: they do not
 	shared     bool      // the last grant came from another process
@@ -76,6 +80,7 @@ type ticket struct {
 	owner    string
 	start    time.Time     // of the first attempt to enter: a lease that is granted counts from then on
 	distance time.Duration // see scripts.Entered
+	at       int           // its place, and gone at that time; 0: not known
 	own      *pubsub.Subscription
 	entered  bool // Redis answered an attempt to enter
 	doubt    bool // an attempt to enter without an answer may still arrive
@@ -249,6 +254,7 @@ func (q *queue) drop(t *ticket) {
 // done forgets a ticket that has served its purpose.
 func (q *queue) done(t *ticket) {
 	t.detach()
+	q.freed(t.at)
 	delete(q.tickets, t.owner)
 	q.served, q.used = true, time.Now()
 }

@@ -61,6 +61,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 			q.awaitJava(t)
 		}
 	}
+	q.noteTail(list, said)
 	if !k.closed {
 		q.startHeartbeats()
 	}

@@ -178,7 +178,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
-	b := scripts.Heartbeat{Key: q.key.name, Mute: !q.inbox.State().Live}
+	b := scripts.Heartbeat{Key: q.key.name, Mute: !q.inbox.State().Live, Place: q.in.observer.wants(kindPlace)}
 	fresh := now.Sub(q.refreshed) >= refresh
 	if !fresh && !q.verify && now.Sub(q.answered) < q.in.Stale {
 		if t := q.oldest(); t != nil {
@@ -258,6 +258,11 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	}
 	q.heartbeatRetry = backoff{}
 	q.noteAnswered(start)
+	if said.Place > 0 {
+		if t := q.tickets[asked.Owners[0]]; t != nil {
+			q.placed(t, said.Place)
+		}
+	}
 	for _, i := range said.Absent {
 		if t := q.tickets[asked.Owners[i]]; t != nil && t.w != nil {
 			q.again(t)

@@ -90,6 +90,9 @@ func (k *keyState) remove(w *waiter) {
 	}
 	w.prev.next, w.next.prev = w.next, w.prev
 	w.prev, w.next = nil, nil
+	if all.queue != nil {
+		all.queue.tellPlace()
+	}
 }
 
 // serve ends the wait of w with the key, or with a grant to confirm.

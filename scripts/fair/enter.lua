@@ -3,11 +3,14 @@
 -- KEYS[i+4]  the tombstone of the owner ARGV[i], string
 -- ARGV[2]    an owner, of the caller
 -- ARGV[i]    another, for i from 3 on
--- Reply    1, the most common, for {0, 30000, '', 1...}; else {java, distance, grant, state...}
+-- Reply    >= 0  the most common: place, for {0, 30000, '', place, 1...}
+--          {java, distance, grant, place, state...}
 --          java: 1 if Java holds the lock or waits in front, so that its release may wake an owner by the owner's own
 --          channel; 2 if a probe should follow soon: a Java waiter has the turn, or too many waiters were dead; else 0
 --          distance: ms by which the new scores lie ahead of the server's clock; fair_heartbeat has to keep them so
 --          grant: that of a waiter of this client to which this call gave the lock, as serve returns it; else ''
+--          place: that of the last owner that waits, where the next waiter has 1 and those of this call stand in a row; 0 if some
+--          of them entered with an earlier sending of this call
 --          a state for each owner:
 --          1   it waits, or this call gave it the lock
 --          0   it holds the lock, since an earlier sending of this call
@@ -73,21 +76,23 @@ if added > 0 and added < count then -- some wait since an earlier sending of thi
     end
   end
 end
+local place = 0
 if added > 0 then
   local pushed = try('RPUSH', queue, unpack(owners))
   if type(pushed) == 'table' then
     call('ZREM', scores, unpack(owners))
     return pushed
   end
+  place = added == count and pushed or 0
 end
 if holder and java == 0 and count == #ARGV - 1 then
-  return 1
+  return place
 end
 for i = 1, #ARGV - 1 do
   states[i] = states[i] or 1
 end
 if holder then
-  return {java, distance, '', unpack(states)}
+  return {java, distance, '', place, unpack(states)}
 end
 
 --@include parts/serve.lua
@@ -96,4 +101,5 @@ local _, outcome, grant = pcall(serve, try('LRANGE', queue, '0', '1'), micros, l
 if outcome == 'again' then
   java = 2
 end
-return {java, distance, grant or '', unpack(states)}
+place = place > 0 and try('LLEN', queue) or 0
+return {java, distance, grant or '', type(place) == 'number' and place or 0, unpack(states)}

@@ -3,16 +3,17 @@
 -- KEYS[i]         and the next four: those of a lock, as in parts/fair.lua
 -- ARGV[2]         the client
 -- ARGV[at]        for at from 3 on: for each lock, how many owners follow
--- ARGV[at+1]      1 if the client is mute: it does not listen to its inbox; else 0
+-- ARGV[at+1]      two digits: 1 if the client is mute: it does not listen to its inbox; else 0; and 1 to ask for a place, else 0
 -- ARGV[at+2*i]    then an owner
 -- ARGV[at+2*i+1]  and the least ms by which its score should lie ahead of the server's clock (at most 300 s for each waiter,
 --                 and 300 s); 0 to leave it alone
 -- Reply    an array with, for each lock:
---          {1, grant, place...}
+--          {1, grant, place, absent...}
 --                grant: that of a waiter of this client to which this call gave the lock, as serve returns it; only the
---                owner, if one of this client holds the lock; else ''. place: the position in this call of an owner that
---                neither waits nor holds the lock
---          {2, grant, place...}
+--                owner, if one of this client holds the lock; else ''. place: that of the first owner, the next waiter's being 1; 0 if it
+--                was not asked for, or does not wait. absent: the position in this call of an owner that neither waits nor
+--                holds the lock
+--          {2, grant, place, absent...}
 --                the same, and a probe should follow soon: a Java waiter has the turn, or too many waiters were dead, or
 --                this client is mute and next in line
 --          text  the error with which Redis refused
@@ -31,7 +32,8 @@ local function probe(at, count, lock, queue, scores, heartbeats, counter)
   local now = math.floor(micros / 1000)
   --@include parts/holder.lua
   --@include parts/alive.lua
-  local mute = ARGV[at + 1] == '1'
+  local mute, asks = string.match(ARGV[at + 1], '^([01])([01])$')
+  mute = mute == '1'
   if mute then -- it finds its grants by heartbeats, as long as it is alive
     call('HSET', heartbeats, 'mute ' .. me, now + stale)
   end
@@ -49,13 +51,16 @@ local function probe(at, count, lock, queue, scores, heartbeats, counter)
   elseif mute and string.sub(call('LINDEX', queue, '0') or '', 1, 36) == me then
     turn = 2
   end
-  local reply = {turn, grant}
+  local reply = {turn, grant, 0}
   -- The scores tell which owners wait, unless the queue was deleted. Then each search in the queue also reads the neighbours of
   -- the owner: those of one client often stand together, and a search costs as much as the queue is long.
   local waiting, there = call('LLEN', queue), {}
   local whole = call('ZCARD', scores) == waiting
   for i = 1, count do
     local owner, distance = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
+    if asks == '1' and i == 1 then
+      reply[3] = (call('LPOS', queue, owner) or -1) + 1
+    end
     if owner ~= holder then
       local waits = call('ZSCORE', scores, owner) and (whole or there[owner])
       if waits == nil then

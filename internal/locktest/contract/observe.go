@@ -36,6 +36,8 @@ var observeCases = []testCase{
 	{"Observe_Balance", defaults, observeBalance},
 }
 
+var placeCases = []testCase{{"Observe_Place", oneByOne, observePlace}}
+
 // seen are the events that an observer was told.
 type seen struct {
 	mu  sync.Mutex
@@ -54,7 +56,7 @@ func (s *seen) observer() *holdfast.Observer {
 	return &holdfast.Observer{
 		Acquired: note[holdfast.AcquiredEvent](s), Refused: note[holdfast.RefusedEvent](s), Released: note[holdfast.ReleasedEvent](s),
 		Lost: note[holdfast.LostEvent](s), Renewed: note[holdfast.RenewedEvent](s), Woken: note[holdfast.WokenEvent](s),
-		Queue: note[holdfast.QueueEvent](s), OutageBegan: note[holdfast.OutageBeganEvent](s),
+		Queue: note[holdfast.QueueEvent](s), Place: note[holdfast.PlaceEvent](s), OutageBegan: note[holdfast.OutageBeganEvent](s),
 		OutageEnded: note[holdfast.OutageEndedEvent](s), Dropped: note[holdfast.DroppedEvent](s),
 	}
 }
@@ -105,6 +107,8 @@ func (c *harness) told(s *seen, without ...string) (all []string) {
 			line = "lost " + e.Key
 		case holdfast.RefusedEvent:
 			line = "refused " + e.Key
+		case holdfast.PlaceEvent: // comes late or not at all
+			continue
 		case holdfast.QueueEvent:
 			line = fmt.Sprintf("queue %s %d", e.Key, e.Waiting)
 		default:
@@ -196,6 +200,49 @@ func observeHandOver(c *harness) {
 }
 
 // A waiter of another process' lock is woken by a message.
+// oneByOne are locks that are not handed over, with heartbeats every 600 ms.
+var oneByOne = Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long}
+
+// The first waiter here is told its place when it enters and as it moves up, and costs no
+// call more.
+func observePlace(c *harness) {
+	s := c.observed(oneByOne)
+	held := Lock(c.T, c.Other, c.ctx, "k")
+	var waits []<-chan Acquired
+	for _, l := range []holdfast.Locker{c.Other, c.Other, c.Locker, c.Other, c.Locker} {
+		waits = append(waits, c.inQueue(l, "k"))
+	}
+	places := func(want ...int) {
+		c.T.Helper()
+		var all []int
+		Await(c.T, func() bool {
+			all = nil
+			for _, e := range of[holdfast.PlaceEvent](s) {
+				require.Equal(c.T, "k", e.Key)
+				all = append(all, e.Place)
+			}
+			return slices.Equal(want, all)
+		}, "%v is not %v", &all, want)
+	}
+	places(3)
+	c.commands()
+	for i, want := range [][]int{{3, 2}, {3, 2, 1}, {3, 2, 1, 2}, {3, 2, 1, 2, 1}, {3, 2, 1, 2, 1}} {
+		if i == 2 { // c.Locker gets the key, and learns by that where its next waiter stands
+			heartbeats, _ := Holding("heartbeat")
+			c.Proxy.OnReply(heartbeats)
+		}
+		c.unlock(held)
+		held = Got(c.T, waits[i])
+		places(want...)
+		if i < 2 { // it only waits
+			c.quiet()
+		}
+		c.Proxy.OnReply(nil)
+		c.Proxy.Release()
+	}
+	c.unlock(held)
+}
+
 func observeWoken(c *harness) {
 	s := c.observed(defaults)
 	how := holdfast.ByCall

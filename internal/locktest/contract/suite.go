@@ -40,6 +40,9 @@ func Run(t *testing.T, d Kind) {
 	}
 	if d.Another == nil { // a double has no observer
 		cases = slices.Concat(cases, observeCases)
+		if d.Fair {
+			cases = slices.Concat(cases, placeCases)
+		}
 	} else {
 		cases = withoutServers(t, cases)
 	}
