@@ -94,6 +94,7 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text, or json: an array in one line")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // which is there
 	c.Flags().BoolVar(&fairToo, "fair", false, "the user also needs the rights of fair locks, as for run --fair, ls, show and unlock")
 	return c
 }

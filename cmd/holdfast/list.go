@@ -100,6 +100,7 @@ Cluster those of every master.`,
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "table", "`FORMAT`: table, or json: an array in one line")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // which is there
 	c.Flags().DurationVar(&every, "watch", 0, "print again and again; --watch=`TIME` says how often")
 	c.Flags().Lookup("watch").NoOptDefVal = "2s"
 	return c

@@ -100,12 +100,20 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 func newRoot() *cobra.Command {
 	server := &server{}
 	root := &cobra.Command{
-		Use:           "holdfast",
-		Short:         "Distributed locks on Redis for the shell: run, ls, show, unlock, doctor",
+		Use:   "holdfast",
+		Short: "Distributed locks on Redis for the shell",
+		Long: `Holdfast runs commands under locks in Redis, shows and frees locks, and tells what about a
+Redis hurts them. The locks are those of the Go library holdfast and of Redisson for Java.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+
+		DisableAutoGenTag: true, // of cobra, in the manual pages
 	}
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	server.flags(root.PersistentFlags())
-	root.AddCommand(newRun(server), newList(server), newShow(server), newUnlock(server), newDoctor(server))
+	for _, file := range []string{"password-file", "tls-ca", "tls-cert", "tls-key"} {
+		_ = root.RegisterFlagCompletionFunc(file, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // which is there
+	}
+	root.AddCommand(newRun(server), newList(server), newShow(server), newUnlock(server), newDoctor(server), newMan())
 	return root
 }

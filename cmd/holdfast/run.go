@@ -63,6 +63,12 @@ Exit statuses of holdfast itself:
 			}
 			return check.Key(args[0])
 		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			r.bounded = c.Flags().Changed("wait")
 			o, err := r.prepare(s, args)

@@ -55,6 +55,7 @@ of Redisson included. Waiters without an order are not known to Redis.`,
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text or json")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // which is there
 	return c
 }
 
