@@ -23,9 +23,8 @@ var (
 	ErrReleased = errors.New("lease already released")
 	// ErrWrongType: the key holds something that is not a lock. The call left it alone.
 	ErrWrongType = errors.New("the key holds something that is not a lock")
-	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2. A lock
-	// that is free needs none of those: a server that is too old fails the first call that
-	// meets a holder.
+	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2. It is
+	// asked before it learns a script, and so at the first call. Nothing is done.
 	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later")
 	// ErrClosed: the locker was closed.
 	ErrClosed = errors.New("locker closed")

@@ -42,7 +42,9 @@ func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args
 		count := int64(len(keys))
 		reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
 		if noScript(err) {
-			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
+			if err = tooOld(ctx, do, n.client.B().Eval().Script(newest).Numkeys(1).Key(keys[0]).Build()); err == nil {
+				reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
+			}
 		}
 		if !changing(err) {
 			return reply, n.explained(ctx, err)

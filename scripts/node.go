@@ -9,13 +9,14 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
 // Node runs the scripts on one Redis, or on all of a Redis Cluster: on the node that has
-// the key's slot. Its methods may be called concurrently; each is one round trip, and one
-// more where Redis does not know the script yet or sends it to another node. They send
+// the key's slot. Its methods may be called concurrently; each is one round trip, and
+// two more where Redis does not know the script yet, or one where it sends it to another node. They send
 // nothing twice by themselves otherwise, wait until the reply comes or ctx ends, and should
 // be given a deadline. [OutcomeOf] says what an error means.
 type Node struct {
@@ -108,7 +109,9 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 	// behind its acquire.
 	reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 	if noScript(err) {
-		reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
+		if err = tooOld(ctx, do, n.client.B().Eval().Script(newest).Numkeys(1).Arg(args[0]).Build()); err == nil {
+			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
+		}
 	}
 	return reply, n.explained(ctx, err)
 }
@@ -116,6 +119,20 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 func noScript(err error) bool {
 	re, ok := err.(*rueidis.RedisError)
 	return ok && re.IsNoScript()
+}
+
+// newest calls the newest command that the scripts need, which came with Redis 6.2.
+const newest = "return redis.call('HRANDFIELD', KEYS[1])"
+
+// tooOld returns the error of a server that does not know the command in ask. Each server
+// that does not know a script is asked, so that an old one refuses the first call, and not
+// the first call that finds a key held.
+func tooOld(ctx context.Context, do sender, ask rueidis.Completed) error {
+	err := do(ctx, ask).Error()
+	if errors.Is(explained(err), holdfast.ErrOldServer) {
+		return err
+	}
+	return nil
 }
 
 // explained is explained for a call that may have lost its server to another one.

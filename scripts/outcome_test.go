@@ -192,9 +192,18 @@ func TestOutcomeOfEachText(t *testing.T) {
 	}
 }
 
-// As before Redis 6.2. One key of several is refused by itself.
+// As before Redis 6.2. A server that knows the scripts refuses one key of several by itself.
 func TestOldServer(t *testing.T) {
 	s, n := start(t, "--rename-command", "HRANDFIELD", "")
+	for name, verb := range verbs {
+		err := verb(bounded(t), n, "k", ownA)
+		require.ErrorIs(t, err, holdfast.ErrOldServer, name)
+		require.Equal(t, Refused, OutcomeOf(err), name)
+	}
+	require.Empty(t, state(t, s))
+	for _, text := range Scripts() {
+		s.Do(t, "SCRIPT", "LOAD", text)
+	}
 	acquired(t, n, "held", ownA)
 	_, err := n.Acquire(bounded(t), "held", ownB, lease)
 	require.ErrorIs(t, err, holdfast.ErrOldServer)
