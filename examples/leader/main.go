@@ -1,0 +1,150 @@
+// Leader has three processes choose a leader, which alone works through a list. The first leader is killed, and the second
+// one loses the lock: each time another one goes on.
+//
+//	go run ./examples/leader                          needs no server
+//	go run ./examples/leader -redis localhost:6379    on a real Redis
+//
+// stand is the loop around Do, and shows what each error of the lock means for a leader. A leader that has lost the lock
+// learns of it at its next renewal or a little before its lease ends: then its context ends. Until then it goes on, so the
+// journal of the work checks the fence.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+const (
+	processes = 3
+	lease     = time.Second // after the death of a leader, the next one begins within this time
+	pieces    = 30          // of work
+	killedAt  = 8           // the piece at which a leader is killed
+	lostAt    = 16          // the piece at which a leader loses its lock, as if Redis had lost its memory
+)
+
+var address = flag.String("redis", "", demo.RedisUsage)
+
+func main() { demo.Main(run, process) }
+
+type member struct { // one of the processes
+	number int
+	redis  *demo.Redis
+	locker holdfast.Locker
+}
+
+func process(ctx context.Context, number int) error {
+	redis, err := demo.OpenRedis("")
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	locker, err := rlock.New(redis, rlock.WithLease(lease), rlock.WithFencing())
+	if err != nil {
+		return err
+	}
+	defer locker.Close()
+	return (&member{number, redis, locker}).stand(ctx)
+}
+
+// stand stands for election until the work is done or ctx ends.
+func (m *member) stand(ctx context.Context) error {
+	for {
+		err := m.locker.Do(ctx, m.key("leader"), m.lead) // waits until this process is the leader
+		switch {
+		case err == nil, ctx.Err() != nil: // the work is done, or the program is to end; to resign is to return from lead
+			return nil
+		case errors.Is(err, holdfast.ErrLost), errors.Is(err, errLate): // another may lead by now: lead has stopped, stand again
+			fmt.Printf("Process %d has lost the lock. It has stopped, and stands again.\n", m.number)
+		case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown): // Redis was away for a lease: nobody leads
+			_ = demo.Sleep(ctx, lease)
+		default: // the work has failed, or Redis refuses: neither is cured by another term
+			return err
+		}
+	}
+}
+
+// lead does the work of a leader. It returns when no work is left or its lease has ended.
+func (m *member) lead(ctx context.Context) error {
+	fence := holdfast.LeaseFrom(ctx).Fence()
+	for first := true; ; first = false {
+		done, err := m.work(ctx, fence)
+		if err != nil || done == pieces {
+			return err
+		}
+		if first {
+			fmt.Printf("Process %d leads from piece %d on.\n", m.number, done)
+		}
+		switch done {
+		case killedAt:
+			demo.Die()
+		case lostAt:
+			_ = m.redis.Do(ctx, m.redis.B().Del().Key(m.key("leader")).Build())
+		}
+		if err := demo.Sleep(ctx, 50*time.Millisecond); err != nil { // the lock is lost, or the program is to end
+			return err
+		}
+	}
+}
+
+// journal stands for a database. It adds a piece of work, unless a later leader was there or all is done.
+var journal = rueidis.NewLuaScript(`
+local last = tonumber(redis.call('LINDEX', KEYS[1], -1) or '0')
+if last > tonumber(ARGV[1]) then
+  return -1
+end
+local done = redis.call('LLEN', KEYS[1])
+if done < tonumber(ARGV[2]) then
+  done = redis.call('RPUSH', KEYS[1], ARGV[1])
+end
+return done`)
+
+var errLate = errors.New("refused: a later leader was here")
+
+func (m *member) work(ctx context.Context, fence int64) (done int64, err error) {
+	args := []string{strconv.FormatInt(fence, 10), strconv.Itoa(pieces)}
+	if done, err = journal.Exec(ctx, m.redis, []string{m.key("journal")}, args).AsInt64(); done < 0 {
+		err = errLate
+	}
+	return done, err
+}
+
+func (m *member) key(what string) string { return "leader:" + m.redis.Run + ":" + what }
+
+func run(ctx context.Context) error {
+	redis, err := demo.OpenRedis(*address)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	g, running := demo.NewGroup(ctx)
+	for i := range processes {
+		g.Go(func() error {
+			err := demo.Run(running, i+1)
+			if errors.Is(err, demo.ErrKilled) {
+				fmt.Printf("Process %d was killed.\n", i+1)
+				return nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	fences, err := redis.Do(ctx, redis.B().Lrange().Key((&member{redis: redis}).key("journal")).Start(0).Stop(-1).Build()).AsIntSlice()
+	if !slices.IsSorted(fences) || len(fences) != pieces {
+		return fmt.Errorf("WRONG: two leaders at once: %v", fences)
+	}
+	fmt.Printf("All %d pieces of work are done, by %d leaders, one after the other.\n", pieces, len(slices.Compact(fences)))
+	return err
+}
