@@ -1,0 +1,36 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { demotest.Main(m, main) }
+
+func TestOneRunForEachDueTime(t *testing.T) {
+	t.Parallel()
+	status, stdout, stderr := demotest.Run(t, "-runs", "2")
+	require.Zero(t, status, stdout+stderr)
+	require.Empty(t, stderr)
+	require.Positive(t, demotest.Number(t, stdout, `(\d+) due times, and as many runs`), stdout)
+}
+
+// What the lock is for.
+func TestWithoutLock(t *testing.T) {
+	t.Parallel()
+	status, stdout, stderr := demotest.Run(t, "-runs", "1", "-lock=false", "-redis", redistest.Start(t).Addr())
+	require.Equal(t, 1, status, stdout)
+	require.Regexp(t, `WRONG: [1-9] due times, and [1-9] runs`, stderr)
+}
+
+func TestBadInput(t *testing.T) {
+	for args, want := range map[string]int{"-unknown": 2, "-runs=0": 1, "-redis=127.0.0.1:1": 1} {
+		status, stdout, stderr := demotest.Run(t, args)
+		require.Equal(t, want, status, stderr)
+		require.Empty(t, stdout)
+	}
+}

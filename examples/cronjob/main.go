@@ -1,0 +1,133 @@
+// Cronjob has three processes with one cron job each, which is due every two seconds. One of them runs each due time.
+//
+//	go run -C examples/cronjob .                          needs no server
+//	go run -C examples/cronjob . -lock=false              without the lock, each of the three runs it
+//	go run -C examples/cronjob . -redis localhost:6379    on a real Redis
+//
+// The clocks of the processes differ by 50 ms, and the job takes 20 ms. So a lock that is held only while the job runs
+// would be free again when the next process asks, see docs/adapters.md: Once also blocks the job for a time after its start.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/adapters/cronholdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+const (
+	processes = 3
+	interval  = 2 * time.Second
+	apart     = 3 * interval / 4 // longer than clocks differ, shorter than the interval
+)
+
+var (
+	runs    = flag.Int("runs", 3, "due times")
+	lock    = flag.Bool("lock", true, "use the lock; false shows what happens without it")
+	address = flag.String("redis", "", demo.RedisUsage)
+)
+
+func main() { demo.Main(run, process) }
+
+// process is one of the machines.
+func process(ctx context.Context, number int) error {
+	redis, err := demo.OpenRedis("")
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	locker, err := rlock.New(redis)
+	if err != nil {
+		return err
+	}
+	// No Close: it would free the due times of jobs that have just begun. They end by themselves.
+	logger := cron.PrintfLogger(logTo{number}) // of errors: what another process runs is no error
+	once, err := cronholdfast.Once(ctx, locker, key(redis, "report"), apart, logger)
+	if err != nil {
+		return err
+	}
+
+	var report cron.Job = cronholdfast.FuncJob(func(ctx context.Context) { // ctx ends if the lock is lost
+		due := time.Now().Truncate(interval).Format(time.TimeOnly)
+		if err := demo.Sleep(ctx, 20*time.Millisecond); err != nil {
+			logger.Error(err, "report")
+			return
+		}
+		line := fmt.Sprintf("%s in process %d", due, number)
+		if err := redis.Do(ctx, redis.B().Rpush().Key(key(redis, "runs")).Element(line).Build()).Error(); err != nil {
+			logger.Error(err, "report")
+		}
+	})
+	if *lock {
+		report = once(report)
+	}
+	c := cron.New(cron.WithLogger(logger))
+	c.Schedule(clock(number)*clock(50*time.Millisecond), report) // in a program: c.AddJob("0 3 * * *", report)
+	c.Start()
+	<-ctx.Done()
+	<-c.Stop().Done() // the end of the job that runs
+	return nil
+}
+
+// clock is a schedule that is due every interval, by a clock that is late.
+type clock time.Duration
+
+func (late clock) Next(now time.Time) time.Time {
+	return now.Add(-time.Duration(late)).Truncate(interval).Add(interval + time.Duration(late))
+}
+
+type logTo struct{ number int }
+
+func (l logTo) Printf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "process %d: %s\n", l.number, fmt.Sprintf(format, args...))
+}
+
+func key(redis *demo.Redis, what string) string { return "cronjob:" + redis.Run + ":" + what }
+
+func run(ctx context.Context) error {
+	if *runs < 1 {
+		return errors.New("-runs: at least 1")
+	}
+	redis, err := demo.OpenRedis(*address)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	g, running := demo.NewGroup(ctx)
+	for i := range processes {
+		g.Go(func() error { return demo.Run(running, i+1) })
+	}
+	fmt.Printf("A job is due every %v in %d processes.\n", interval, processes)
+	over := errors.New("over")
+	g.Go(func() error {
+		first := time.Now().Add(time.Second).Truncate(interval).Add(interval) // a process needs some time to start
+		middle := first.Add(time.Duration(*runs)*interval - interval/2)       // between two due times
+		return cmp.Or(demo.Sleep(running, time.Until(middle)), over)
+	})
+	if err := g.Wait(); err != over {
+		return err
+	}
+	lines, err := redis.Do(ctx, redis.B().Lrange().Key(key(redis, "runs")).Start(0).Stop(-1).Build()).AsStrSlice()
+	if err != nil {
+		return err
+	}
+	due := map[string]int{}
+	for _, line := range lines {
+		fmt.Println(line)
+		due[line[:len(time.TimeOnly)]]++
+	}
+	if len(lines) != len(due) {
+		return fmt.Errorf("WRONG: %d due times, and %d runs", len(due), len(lines))
+	}
+	fmt.Printf("%d due times, and as many runs.\n", len(due))
+	return nil
+}
