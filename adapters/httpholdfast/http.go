@@ -18,10 +18,12 @@ import (
 //
 // The context of a request that has the lock is bound to its lease, see
 // [holdfast.LeaseFrom]: it ends when the lock is lost. A handler whose context has ended
-// answers by itself, or returns without an answer: then the client gets 503 after a loss. A
-// client that goes away ends the wait, or the context of the handler.
+// answers by itself, or returns without an answer: then the client gets 503 after a loss,
+// without Retry-After, as a part of the work may be done. A client that goes away ends the
+// wait, or the context of the handler.
 //
-// Answers without a call of the handler, with the header Retry-After:
+// Answers without a call of the handler, with the header Retry-After, so that a client may send
+// the request again:
 //
 //   - 409, or what [WithBusyStatus] chose: another request had the key, for as long as
 //     [WithWait] allows; or too many waited in this process.
@@ -62,7 +64,7 @@ func (c *config) serve(locks holdfast.Locker, key string, next http.Handler, rw 
 	case ran:
 		c.log.WarnContext(r.Context(), "served, but its lock failed", "err", err)
 		if !w.answered && (errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrClosed)) {
-			c.refuse(rw, http.StatusServiceUnavailable)
+			fail(rw, http.StatusServiceUnavailable)
 		}
 	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrQueueFull):
 		c.refuse(rw, c.busy)
@@ -73,11 +75,14 @@ func (c *config) serve(locks holdfast.Locker, key string, next http.Handler, rw 
 		c.refuse(rw, http.StatusServiceUnavailable)
 	default:
 		c.log.ErrorContext(r.Context(), "not served: no lock", "err", err)
-		http.Error(rw, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		fail(rw, http.StatusInternalServerError)
 	}
 }
 
+// refuse answers in place of the handler, which did not run.
 func (c *config) refuse(w http.ResponseWriter, status int) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(c.retryAfter.Seconds())))
-	http.Error(w, http.StatusText(status), status)
+	fail(w, status)
 }
+
+func fail(w http.ResponseWriter, status int) { http.Error(w, http.StatusText(status), status) }

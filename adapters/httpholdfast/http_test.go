@@ -230,7 +230,7 @@ func TestG3_Loss(t *testing.T) {
 		do   func(http.ResponseWriter, *http.Request)
 		want answer
 	}{
-		"the handler returns":  {returnAtEnd, answer{http.StatusServiceUnavailable, "1", "Service Unavailable\n", nil}},
+		"the handler returns":  {returnAtEnd, answer{http.StatusServiceUnavailable, "", "Service Unavailable\n", nil}},
 		"the handler answered": {func(w http.ResponseWriter, r *http.Request) { reply(w, r); returnAtEnd(w, r) }, done},
 		"the handler answers": {func(w http.ResponseWriter, r *http.Request) {
 			returnAtEnd(w, r)
@@ -342,7 +342,7 @@ func TestWriter(t *testing.T) {
 			}
 		}, answer{status: http.StatusAccepted}},
 		"early hints": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) },
-			answer{http.StatusServiceUnavailable, "1", "Service Unavailable\n", nil}},
+			answer{http.StatusServiceUnavailable, "", "Service Unavailable\n", nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

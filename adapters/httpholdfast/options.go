@@ -29,8 +29,8 @@ func WithWait(d time.Duration) Option { return option(func(c *config) { c.wait =
 // [http.StatusTooManyRequests]. Default 409.
 func WithBusyStatus(status int) Option { return option(func(c *config) { c.busy = status }) }
 
-// WithRetryAfter chooses the header Retry-After of the answers 409, 429 and 503: at least 1 s,
-// in whole seconds. Default 1 s.
+// WithRetryAfter chooses the header Retry-After of the answers 409, 429 and 503 to requests that
+// were not served: at least 1 s, in whole seconds. Default 1 s.
 func WithRetryAfter(d time.Duration) Option { return option(func(c *config) { c.retryAfter = d }) }
 
 // WithLogger is told of each request that could not lock for another reason than that the key

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { demotest.Main(m, main) }
+
+func TestNoMoneyIsLost(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		status, stdout, stderr := demotest.Run(t)
+		require.Zero(t, status, stdout+stderr)
+		require.Empty(t, stderr)
+		require.Contains(t, stdout, "User 4 paid 60 times 1, and has 60.\n")
+		require.Contains(t, stdout, "All is well.")
+	})
+	t.Run("real, with impatient requests", func(t *testing.T) {
+		t.Parallel()
+		status, stdout, stderr := demotest.Run(t, "-wait", "100ms", "-redis", redistest.Start(t).Addr())
+		require.Zero(t, status, stdout+stderr)
+		require.Contains(t, stdout, "User 4 paid 60 times 1, and has 60.\n")
+		require.Positive(t, demotest.Number(t, stdout, `(\d+) requests were sent again`), stdout)
+	})
+}
+
+// What the middleware is for.
+func TestWithoutLock(t *testing.T) {
+	status, stdout, stderr := demotest.Run(t, "-lock=false")
+	require.Equal(t, 1, status, stdout)
+	require.Regexp(t, `WRONG: user 0 paid 60 times 1, and has \d+\n`, stderr)
+}
+
+func TestBadInput(t *testing.T) {
+	for args, want := range map[string]int{"-unknown": 2, "-wait=-1s": 1, "-redis=127.0.0.1:1": 1} {
+		status, _, stderr := demotest.Run(t, args)
+		require.Equal(t, want, status, stderr)
+		require.NotContains(t, stderr, "runtime error")
+	}
+}
