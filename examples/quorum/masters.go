@@ -47,7 +47,6 @@ func startMasters(of string) (all []*master, err error) {
 		m := &master{number: i + 1, port: *port + i}
 		if of == embedded {
 			m.embedded = miniredis.NewMiniRedis()
-			m.embedded.ClockTTL(true) // otherwise no lease would ever end
 		}
 		if err := m.start(); err != nil {
 			stopMasters(all)
@@ -87,7 +86,7 @@ func (m *master) start() error {
 				m.embedded.FlushAll()
 			}
 		}
-		return m.embedded.StartAddr(m.addr())
+		return demo.StartEmbedded(m.embedded, m.addr())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -41,12 +41,12 @@ func OpenRedis(address string) (*Redis, error) {
 	embedded := address == ""
 	if embedded {
 		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true) // otherwise no lease would ever end
-		if err := m.StartAddr("127.0.0.1:0"); err != nil {
+		if err := StartEmbedded(m, "127.0.0.1:0"); err != nil {
 			return nil, fmt.Errorf("embedded server: %w", err)
 		}
 		address, r.close = m.Addr(), m.Close
-		fmt.Println("Redis: embedded in this program, for demonstration only; -redis host:port takes a real one.")
+		fmt.Println("Redis: embedded in this program, for demonstration only; it forgets everything at the end, and refuses to be used for " +
+			"anything that must last: -redis host:port takes a real one.")
 	}
 	var err error
 	r.Address = address
