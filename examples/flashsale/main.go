@@ -5,9 +5,8 @@
 //	go run ./examples/flashsale -kill                    one process dies while it holds a lock
 //	go run ./examples/flashsale -redis localhost:6379    on a real Redis
 //
-// shop.go shows the work under the lock. This file starts the program again for each process, which places its
-// share of the orders. A process that was killed is started again and begins anew: an order that is already in
-// the book changes nothing.
+// shop.go shows the work under the lock. This file starts the processes, which place a share of the orders each. One
+// that was killed begins anew: an order that is already in the book changes nothing.
 package main
 
 import (
