@@ -70,7 +70,7 @@ func survives(t *testing.T, opts ...rlock.Option) bool {
 	var gone atomic.Bool
 	for range 2 {
 		host, port := slowly(t, master.Addr(), 2*time.Millisecond, &gone)
-		replicas = append(replicas, redistest.Start(t, "--replicaof", host+" "+port))
+		replicas = append(replicas, redistest.Start(t, "--replicaof", host, port))
 	}
 	locktest.Await(t, func() bool { return locktest.Number(t, master, "WAIT", "2", "100") == 2 })
 	l, err := rlock.New(master.Client(t), append(opts, rlock.WithLease(3*time.Second))...)

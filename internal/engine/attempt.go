@@ -62,13 +62,13 @@ func (h *Engine) newOwner() string {
 }
 
 func (h *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	if h.calls.answering() { // as detached, but without its closure
+	if h.calls.answering(key) { // as detached, but without its closure
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
 	if !h.undoing.admit(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
-	return detached(ctx, h.calls, func(ctx context.Context) (scripts.Acquired, error) {
+	return detached(ctx, h.calls, key, func(ctx context.Context) (scripts.Acquired, error) {
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	})
 }
@@ -79,7 +79,7 @@ func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said
 		start = time.Now()
 	}
 	a := attempt{start: start, err: h.calls.ours(err)}
-	h.calls.note(a.err)
+	h.calls.note(k.name, a.err)
 	switch scripts.OutcomeOf(a.err) {
 	case scripts.Done:
 	case scripts.Unknown:

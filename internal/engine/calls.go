@@ -13,12 +13,14 @@ import (
 // must not hold up their caller. Safe for concurrent use.
 type Calls struct {
 	bounds
-	stop     context.CancelFunc // ends base
-	epoch    time.Time          // immutable
-	server   func() string      // names the server in errors; nil: the backend's errors name it; immutable
-	answered atomic.Int64       // when Redis last answered, since epoch; 0: the last call failed
-	block    bool               // see Block; immutable
-	work     sync.WaitGroup     // calls of users, loops and clean-ups under way
+	stop     context.CancelFunc       // ends base
+	epoch    time.Time                // immutable
+	server   func() string            // names the server in errors; nil: the backend's errors name it; immutable
+	serverOf func(name string) string // see PerServer; immutable
+	answered atomic.Int64             // when Redis last answered, since epoch; 0: the last call failed
+	each     sync.Map                 // of servers by name: *atomic.Int64, as answered
+	block    bool                     // see Block; immutable
+	work     sync.WaitGroup           // calls of users, loops and clean-ups under way
 	mu       sync.Mutex
 	shut     bool // Go does nothing any more; guarded by mu
 }
@@ -35,6 +37,10 @@ func NewCalls(lease time.Duration, server func() string) *Calls {
 // Block says that calls may block, whatever their context: each then has a goroutine of its
 // own. Called before the calls are used.
 func (c *Calls) Block() { c.block = true }
+
+// PerServer says that calls go to several servers, and to which those for the key of a name.
+// Called before the calls are used.
+func (c *Calls) PerServer(of func(name string) string) { c.serverOf = of }
 
 // callTimeout is how long one call to Redis may take (and a quarter more): a third of a
 // lease, as a hold that takes longer to come is worth little, and at most 5 s; but 100 ms
@@ -135,31 +141,59 @@ func (c *bounds) contextFor(caller context.Context) (ctx context.Context, done f
 // fresh is how long an answer of Redis proves that the connection works.
 const fresh = 50 * time.Millisecond
 
-// note remembers whether Redis answered a call.
-func (c *Calls) note(err error) {
-	switch scripts.OutcomeOf(err) {
-	case scripts.Done, scripts.Refused:
-		c.answered.Store(int64(c.now()))
-	default:
-		c.answered.Store(0)
+// note remembers whether Redis answered a call for the key of a name; "": for several keys.
+func (c *Calls) note(name string, err error) {
+	at := int64(0)
+	if outcome := scripts.OutcomeOf(err); outcome == scripts.Done || outcome == scripts.Refused {
+		at = int64(c.now())
+	}
+	c.answered.Store(at)
+	if one := c.of(name); one != nil {
+		one.Store(at)
 	}
 }
 
-// answering says whether Redis has just answered. Then a call may run on its caller's
-// goroutine, which saves a lock a fifth of its time under load.
-func (c *Calls) answering() bool { return !c.block && c.answeredWithin(fresh) }
+// of is when the server that has the key of a name last answered, as answered. It is nil if
+// that server is not known.
+func (c *Calls) of(name string) *atomic.Int64 {
+	switch {
+	case c.serverOf == nil:
+		return &c.answered
+	case name == "":
+		return nil
+	}
+	server := c.serverOf(name)
+	one, known := c.each.Load(server)
+	if !known {
+		one, _ = c.each.LoadOrStore(server, new(atomic.Int64))
+	}
+	return one.(*atomic.Int64)
+}
 
-func (c *Calls) answeredWithin(d time.Duration) bool {
-	last := c.answered.Load()
+// answering says whether the server of the key of a name has just answered. Then a call may
+// run on its caller's goroutine, which saves a lock a fifth of its time under load.
+func (c *Calls) answering(name string) bool {
+	if c.block {
+		return false
+	}
+	one := c.of(name)
+	return one != nil && c.within(one, fresh)
+}
+
+// answeredWithin says whether Redis, or any of its servers, answered so lately.
+func (c *Calls) answeredWithin(d time.Duration) bool { return c.within(&c.answered, d) }
+
+func (c *Calls) within(one *atomic.Int64, d time.Duration) bool {
+	last := one.Load()
 	return last != 0 && c.now()-time.Duration(last) < d
 }
 
-// detached makes a call to Redis. Unless Redis has just answered, the call runs on a
-// goroutine of its own, and the caller leaves when ctx ends, with an unknown outcome.
-// rueidis does not watch the context while a call waits for a dial or its handshake, which
+// detached makes a call to Redis for the key of a name; "": for several keys. Unless its
+// server has just answered, the call runs on a goroutine of its own, and the caller leaves
+// when ctx ends, with an unknown outcome. rueidis does not watch the context while a call waits for a dial or its handshake, which
 // may take 5 s.
-func detached[T any](ctx context.Context, c *Calls, call func(context.Context) (T, error)) (T, error) {
-	if c.answering() {
+func detached[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
+	if c.answering(name) {
 		return call(ctx)
 	}
 	type answer struct {
@@ -181,9 +215,9 @@ func detached[T any](ctx context.Context, c *Calls, call func(context.Context) (
 }
 
 // redis is detached that makes the error ours and remembers whether Redis answered.
-func redis[T any](ctx context.Context, c *Calls, call func(context.Context) (T, error)) (T, error) {
-	value, err := detached(ctx, c, call)
+func redis[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
+	value, err := detached(ctx, c, name, call)
 	err = c.ours(err)
-	c.note(err)
+	c.note(name, err)
 	return value, err
 }

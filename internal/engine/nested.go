@@ -132,7 +132,7 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 // recount makes one call to set the count. A hold that is no longer ours ends.
 func (h *Engine) recount(ctx context.Context, c *section, n int) error {
 	d := c.hold
-	held, err := redis(ctx, h.calls, func(ctx context.Context) (bool, error) {
+	held, err := redis(ctx, h.calls, d.key.name, func(ctx context.Context) (bool, error) {
 		return h.backend.Recount(ctx, d.key.name, d.owner, n)
 	})
 	if err == nil && !held {

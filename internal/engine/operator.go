@@ -33,7 +33,7 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(ctx
 	defer h.calls.work.Done()
 	ctx, done := h.calls.contextFor(caller)
 	defer done()
-	value, err := detached(ctx, h.calls, func(ctx context.Context) (T, error) { return f(ctx, name) })
+	value, err := detached(ctx, h.calls, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
 	err = known(h.calls.ours(err))
 	if err != nil && caller.Err() != nil {
 		return none, errs.Ended(caller, err)

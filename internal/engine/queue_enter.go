@@ -22,14 +22,14 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	said, err := detached(ctx, q.in.calls, func(ctx context.Context) (scripts.Entered, error) {
+	said, err := detached(ctx, q.in.calls, k.name, func(ctx context.Context) (scripts.Entered, error) {
 		return q.in.backend.Enter(ctx, k.name, owners...)
 	})
 	q.in.observer.answered(ctx, k.name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
 	err = q.in.calls.ours(err)
 	if !gaveUp {
-		q.in.calls.note(err)
+		q.in.calls.note(k.name, err)
 	}
 
 	k.Lock()
@@ -140,7 +140,7 @@ func (q *queue) leaveAll(list []leaver) {
 		}
 	}
 	k, h, start := q.key, q.in, time.Now()
-	said, err := redis(h.calls.context(), h.calls, func(ctx context.Context) (scripts.Passed, error) {
+	said, err := redis(h.calls.context(), h.calls, k.name, func(ctx context.Context) (scripts.Passed, error) {
 		return h.backend.Leave(ctx, k.name, doubts, owners...)
 	})
 	k.Lock()

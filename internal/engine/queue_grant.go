@@ -136,7 +136,7 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 	for {
 		start := time.Now()
 		bounded, done := h.calls.contextFor(ctx)
-		said, err := redis(bounded, h.calls, func(ctx context.Context) (scripts.Acquired, error) {
+		said, err := redis(bounded, h.calls, k.name, func(ctx context.Context) (scripts.Acquired, error) {
 			return h.backend.Confirm(ctx, k.name, t.owner, lease)
 		})
 		done()

@@ -221,7 +221,7 @@ func (q *queue) oldest() *ticket {
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 	start, probed := time.Now(), make([]scripts.Probed, len(asked))
 	ctx := d.brief.context()
-	_, err := redis(ctx, d.calls, func(ctx context.Context) (struct{}, error) {
+	_, err := redis(ctx, d.calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, probed)
 	})
 	for i, q := range of {

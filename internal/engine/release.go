@@ -119,16 +119,16 @@ type releasing struct {
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
 	h := r.engine
-	if h.calls.answering() { // as detached, but without its closure
+	if h.calls.answering(r.hold.key.name) { // as detached, but without its closure
 		r.said, err = h.waits.release(ctx, r.hold, r.lastFence)
 	} else {
-		r.said, err = detached(ctx, h.calls, func(ctx context.Context) (scripts.Released, error) {
+		r.said, err = detached(ctx, h.calls, r.hold.key.name, func(ctx context.Context) (scripts.Released, error) {
 			return h.waits.release(ctx, r.hold, r.lastFence)
 		})
 	}
 	h.observer.answered(ctx, r.hold.key.name, err)
 	err = h.calls.ours(err)
-	h.calls.note(err)
+	h.calls.note(r.hold.key.name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err) == scripts.Unknown
 	return err
 }

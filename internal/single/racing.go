@@ -53,10 +53,11 @@ func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Su
 	}
 	node := scripts.NewNodeWith(client, s)
 	c.Calls, c.EvictionPolicy = engine.NewCalls(c.Lease, node.Server), node.EvictionPolicy
-	if c.Replicas > 0 || clustered { // an answer of one master says nothing of a dial to another
+	if c.Replicas > 0 {
 		c.Calls.Block()
 	}
 	if clustered {
+		c.Calls.PerServer(c.ServerOf)
 		return node, pubsub.NewCluster(client, s.Cluster, node.Sharded, c.Log)
 	}
 	return node, pubsub.New(client, c.Log)

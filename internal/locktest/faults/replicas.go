@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -38,7 +37,7 @@ func newReplicated(t *testing.T, d Kind, lease time.Duration) *replicated {
 	require.NoError(t, err)
 	var last *redistest.Server
 	for range 2 {
-		last = redistest.Start(t, "--replicaof", fmt.Sprint(host, " ", port))
+		last = redistest.Start(t, "--replicaof", host, port)
 	}
 	Await(t, func() bool { return Number(t, s, "WAIT", "2", "100") == 2 })
 	r := &replicated{newHarnessOn(t, d, s, Options{Lease: lease, Replicas: 2, ReplicaTimeout: replicaTime}), last, nil}
