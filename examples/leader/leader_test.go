@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,7 +31,17 @@ func TestLeadersFollowOneAnother(t *testing.T) {
 	}
 }
 
-func TestRedisDies(t *testing.T) { demotest.RedisDies(t, "leads") }
+// The processes ride out a restart of Redis.
+func TestRedisRestarts(t *testing.T) {
+	redis := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	c, out, stderr := demotest.Start(t, "(?s)leads.*leads", "-redis", redis.Addr())
+	redis.Kill()
+	redis.Restart()
+	rest, err := io.ReadAll(out)
+	require.NoError(t, err)
+	require.NoError(t, c.Wait(), stderr.String())
+	require.Contains(t, string(rest), "All 30 pieces of work are done")
+}
 
 func TestBadInput(t *testing.T) {
 	for args, want := range map[string]int{"-unknown": 2, "argument": 2, "-redis=127.0.0.1:1": 1} {

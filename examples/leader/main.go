@@ -66,9 +66,9 @@ func (m *member) stand(ctx context.Context) error {
 			return nil
 		case errors.Is(err, holdfast.ErrLost), errors.Is(err, errLate): // another may lead by now: lead has stopped, stand again
 			fmt.Printf("Process %d has lost the lock. It has stopped, and stands again.\n", m.number)
-		case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown): // Redis was away for a lease: nobody leads
+		case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown), errors.Is(err, errAway): // nobody can lead
 			_ = demo.Sleep(ctx, lease)
-		default: // the work has failed, or Redis refuses: neither is cured by another term
+		default: // no other term cures it: Redis refuses
 			return err
 		}
 	}
@@ -100,23 +100,22 @@ func (m *member) lead(ctx context.Context) error {
 // journal stands for a database. It adds a piece of work, unless a later leader was there or all is done.
 var journal = rueidis.NewLuaScript(`
 local last = tonumber(redis.call('LINDEX', KEYS[1], -1) or '0')
-if last > tonumber(ARGV[1]) then
-  return -1
-end
+if last > tonumber(ARGV[1]) then return -1 end
 local done = redis.call('LLEN', KEYS[1])
-if done < tonumber(ARGV[2]) then
-  done = redis.call('RPUSH', KEYS[1], ARGV[1])
-end
+if done < tonumber(ARGV[2]) then done = redis.call('RPUSH', KEYS[1], ARGV[1]) end
 return done`)
 
-var errLate = errors.New("refused: a later leader was here")
+var errLate, errAway = errors.New("refused: a later leader was here"), errors.New("the journal does not answer")
 
 func (m *member) work(ctx context.Context, fence int64) (done int64, err error) {
 	args := []string{strconv.FormatInt(fence, 10), strconv.Itoa(pieces)}
-	if done, err = journal.Exec(ctx, m.redis, []string{m.key("journal")}, args).AsInt64(); done < 0 {
-		err = errLate
+	switch done, err = journal.Exec(ctx, m.redis, []string{m.key("journal")}, args).AsInt64(); {
+	case err != nil:
+		return done, fmt.Errorf("%w: %w", errAway, err)
+	case done < 0:
+		return done, errLate
 	}
-	return done, err
+	return done, nil
 }
 
 func (m *member) key(what string) string { return "leader:" + m.redis.Run + ":" + what }
