@@ -12,8 +12,9 @@ import (
 // that waiting cannot cure (a wrong password, a missing right, a bad argument) match none
 // of them.
 var (
-	// ErrNotAcquired: another has the lock. The text tells if that is this locker itself:
-	// perhaps the caller, which did not pass on a bound context.
+	// ErrNotAcquired: another has the lock. The text has the label of the holder, as last seen
+	// (see WithLabel of each lock kind), or tells if that is this locker itself: perhaps the
+	// caller, which did not pass on a bound context.
 	ErrNotAcquired = errors.New("not acquired: held by another")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
 	// answer until its deadline, or its cap was reached. Another may have the lock, which
@@ -54,7 +55,7 @@ type QuorumError struct {
 // NodeError is the answer of one node.
 type NodeError struct {
 	Node string // its address, without credentials
-	Err  error  // nil: yes; multilock.ErrHeld: held by another; else why it said neither
+	Err  error  // nil: yes; matches multilock.ErrHeld: held by another; else why it said neither
 }
 
 func (e *QuorumError) Error() string {

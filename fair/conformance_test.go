@@ -3,6 +3,7 @@ package fair_test
 import (
 	"log/slog"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func TestRefused_Options(t *testing.T) {
 		"WithReplicas: 2 replicas in 0s":     {fair.WithReplicas(2, 0)},
 		"WithReplicas: 3s is longer":         {fair.WithReplicas(2, 3*time.Second)},
 		"WithPrefix: with the prefix":        {fair.WithPrefix("redisson_lock_queue:")},
+		"WithLabel: label has 1025 bytes":    {fair.WithLabel(strings.Repeat("l", 1025))},
 		"client is not of a Redis Clus":      {fair.WithShardedPubSub(true)},
 	} {
 		l, err := fair.New(client, opts...)

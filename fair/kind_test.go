@@ -21,6 +21,9 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 // kind adapts fair to the conformance suite.
 var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []fair.Option
+	if o.Label != "" {
+		opts = append(opts, fair.WithLabel(o.Label))
+	}
 	if o.Prefix != "" {
 		opts = append(opts, fair.WithPrefix(o.Prefix))
 	}

@@ -3,6 +3,7 @@ package fair_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -59,7 +60,7 @@ func TestLayout(t *testing.T) {
 			require.EqualValues(t, -1, r.number("PTTL", queue), "it lasts as long as there are waiters")
 			require.EqualValues(t, 1, r.number("ZCARD", scores))
 			require.InDelta(t, 30_000, r.number("ZSCORE", scores, owner)-r.now(), 5000)
-			require.EqualValues(t, 1, r.number("HLEN", heartbeats))
+			require.EqualValues(t, 2, r.number("HLEN", heartbeats)) // with the label
 			require.InDelta(t, 5000, r.number("HGET", heartbeats, client)-r.now(), 5000)
 			r.expires(65*time.Second, heartbeats)
 			channel := "redisson_lock__channel:" + suffix + ":"
@@ -163,7 +164,7 @@ func (r *layoutRig) holds(lease time.Duration, key, owner string) {
 	m := r.s.Do(r.t, "HGETALL", key)
 	fields, err := m.AsStrMap()
 	require.NoError(r.t, err)
-	require.Equal(r.t, map[string]string{owner: "1"}, fields)
+	require.Equal(r.t, map[string]string{owner: "1 " + label()}, fields)
 	r.expires(lease, key)
 }
 
@@ -208,4 +209,10 @@ func (r *layoutRig) text(command ...string) string {
 	s, err := m.ToString()
 	require.NoError(r.t, err)
 	return s
+}
+
+// label is the default one.
+func label() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }

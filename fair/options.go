@@ -63,6 +63,15 @@ func WithPrefix(prefix string) Option {
 	return option(func(c *config) { c.Prefix = prefix })
 }
 
+// WithLabel sets the text by which people recognize this locker's holds: Inspect, the command
+// holdfast and the errors of those who do not get a lock show it. It is kept with the lock,
+// and is gone when the lock is. Who may read the locks may read it, so it must have no
+// secrets. Default host name/process id; "" for none; at most 1 KiB, and up to 62 bytes cost
+// Redis least.
+func WithLabel(label string) Option {
+	return option(func(c *config) { c.Label = label })
+}
+
 // WithLocalHandover sets how long a key may go from one waiter of this locker to its next
 // neighbour in the queue without a call to Redis. Default 10 ms; 0 turns hand-over off, and
 // each waiter then enters by a call of its own.

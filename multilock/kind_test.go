@@ -30,6 +30,9 @@ func kindOf(nodes int) locktest.Kind {
 
 func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []multilock.Option
+	if o.Label != "" {
+		opts = append(opts, multilock.WithLabel(o.Label))
+	}
 	if o.Prefix != "" {
 		opts = append(opts, multilock.WithPrefix(o.Prefix))
 	}

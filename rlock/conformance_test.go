@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,17 +16,18 @@ import (
 func TestRefused_Options(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]rlock.Option{
-		"option is nil":                  {nil},
-		"WithLease: lease 0s":            {rlock.WithLease(0)},
-		"WithLogger: logger is nil":      {rlock.WithLogger((*slog.Logger)(nil))},
-		"needs WithFencing":              {rlock.WithFenceExpiry(time.Hour)},
-		"WithFenceExpiry: -1ms":          {rlock.WithFencing(), rlock.WithFenceExpiry(-time.Millisecond)},
-		"WithFenceExpiry: 1.5ms":         {rlock.WithFencing(), rlock.WithFenceExpiry(1500 * time.Microsecond)},
-		"WithLocalHandover: 200ms is":    {rlock.WithLease(100 * time.Millisecond), rlock.WithLocalHandover(200 * time.Millisecond)},
-		"WithReplicas: 2 replicas in 0s": {rlock.WithReplicas(2, 0)},
-		"WithReplicas: 3s is longer":     {rlock.WithReplicas(2, 3*time.Second)},
-		"WithPrefix: with the prefix":    {rlock.WithPrefix("redisson_lock_queue:")},
-		"client is not of a Redis Clus":  {rlock.WithShardedPubSub(true)},
+		"option is nil":                   {nil},
+		"WithLease: lease 0s":             {rlock.WithLease(0)},
+		"WithLogger: logger is nil":       {rlock.WithLogger((*slog.Logger)(nil))},
+		"needs WithFencing":               {rlock.WithFenceExpiry(time.Hour)},
+		"WithFenceExpiry: -1ms":           {rlock.WithFencing(), rlock.WithFenceExpiry(-time.Millisecond)},
+		"WithFenceExpiry: 1.5ms":          {rlock.WithFencing(), rlock.WithFenceExpiry(1500 * time.Microsecond)},
+		"WithLocalHandover: 200ms is":     {rlock.WithLease(100 * time.Millisecond), rlock.WithLocalHandover(200 * time.Millisecond)},
+		"WithReplicas: 2 replicas in 0s":  {rlock.WithReplicas(2, 0)},
+		"WithReplicas: 3s is longer":      {rlock.WithReplicas(2, 3*time.Second)},
+		"WithPrefix: with the prefix":     {rlock.WithPrefix("redisson_lock_queue:")},
+		"WithLabel: label has 1025 bytes": {rlock.WithLabel(strings.Repeat("l", 1025))},
+		"client is not of a Redis Clus":   {rlock.WithShardedPubSub(true)},
 	} {
 		l, err := rlock.New(client, opts...)
 		require.Nil(t, l)

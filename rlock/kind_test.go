@@ -21,6 +21,9 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 // kind adapts rlock to the conformance suite.
 var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []rlock.Option
+	if o.Label != "" {
+		opts = append(opts, rlock.WithLabel(o.Label))
+	}
 	if o.Prefix != "" {
 		opts = append(opts, rlock.WithPrefix(o.Prefix))
 	}

@@ -2,6 +2,8 @@ package rlock_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -171,7 +173,7 @@ func (r *layoutRig) holds(lease time.Duration, key, owner, count string) {
 	m := r.s.Do(r.t, "HGETALL", key)
 	fields, err := m.AsStrMap()
 	require.NoError(r.t, err)
-	require.Equal(r.t, map[string]string{owner: count}, fields)
+	require.Equal(r.t, map[string]string{owner: count + " " + label()}, fields)
 	r.expires(lease, key)
 }
 
@@ -220,4 +222,10 @@ func userLocker(t *testing.T, c rueidis.Client, opts ...rlock.Option) *rlock.Loc
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l
+}
+
+// label is the default one.
+func label() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }

@@ -35,10 +35,11 @@ type Acquired struct {
 	// hold, if OK and by AcquireFenced.
 	Fence, FenceEnd int64
 	// Split: nobody may hold the key: owners that asked a quorum at once have each
-	// got some nodes of it. Why is what its nodes said, for errors. Never set by one
-	// node.
+	// got some nodes of it. Never set by one node.
 	Split bool
-	Why   error
+	// Why says more of another holder, for errors: its label, or what the nodes of a quorum
+	// said. nil: nothing is known.
+	Why error
 }
 
 // Acquire takes key for owner if it is free, for one lease from now. Else it
@@ -52,7 +53,7 @@ func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Durati
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	m, short, err := n.write(ctx, acquire, 2, key, tombstone(key, owner), owner, millis(lease))
+	m, short, err := n.write(ctx, acquire, 2, key, tombstone(key, owner), owner, millis(lease), n.one)
 	return counts(short)(parseAcquired(m, err))
 }
 
@@ -64,7 +65,7 @@ func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time
 	if len(keys) == 0 || len(owners) != len(keys) {
 		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
 	}
-	args := make([]string, 0, 3*len(keys)+1)
+	args := make([]string, 0, 3*len(keys)+2)
 	for i, key := range keys {
 		if err := checkHold(key, owners[i], lease); err != nil {
 			return false, err
@@ -74,7 +75,7 @@ func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time
 		}
 		args = append(args, key, tombstone(key, owners[i]))
 	}
-	args = append(append(args, millis(lease)), owners...)
+	args = append(append(args, millis(lease), n.one), owners...)
 	m, short, err := n.write(ctx, acquireAll, 2*len(keys), args...)
 	refused, err := integer(m, err)
 	if err == nil && (refused < 0 || refused > int64(len(keys))) {
@@ -110,7 +111,7 @@ func (n *Node) AcquireFenced(ctx context.Context, key, owner string, lease time.
 		return Acquired{}, refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
 	}
 	m, short, err := n.write(ctx, acquireFenced, 3, key, tombstone(key, owner), counter(key),
-		owner, millis(lease), decimal(f.Reserve), millis(f.Expiry))
+		owner, millis(lease), decimal(f.Reserve), millis(f.Expiry), n.one)
 	return counts(short)(parseFenced(m, err))
 }
 
@@ -123,29 +124,29 @@ type Ask struct {
 // AcquireEach does as [Node.Acquire], or AcquireFenced if f is not nil, for each of
 // asks by itself, and fills results, one for each.
 func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results []Result[Acquired]) error {
-	keys, args, err := askArgs(asks, f != nil)
+	keys, args, err := n.askArgs(asks, f != nil)
 	if err != nil {
 		return err
 	}
 	if f == nil {
 		return runEach(ctx, n, acquireEach, len(asks), keys, args, results, parseAcquired)
 	}
-	fenced := make([]string, 0, 2*len(args))
+	fenced := make([]string, 0, 5*len(asks))
 	for i := range asks {
-		fenced = append(fenced, args[2*i], args[2*i+1], decimal(f.Reserve), millis(f.Expiry))
+		fenced = append(fenced, args[3*i], args[3*i+1], decimal(f.Reserve), millis(f.Expiry), n.one)
 	}
 	return runEach(ctx, n, acquireFencedEach, len(asks), keys, fenced, results, parseFenced)
 }
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks; with the fence counters
 // among the keys if fenced.
-func askArgs(asks []Ask, fenced bool) (keys, args []string, err error) {
-	keys, args = make([]string, 0, 5*len(asks)+2), make([]string, 0, 2*len(asks)) // room for eachArgs, and a marker
+func (n *Node) askArgs(asks []Ask, fenced bool) (keys, args []string, err error) {
+	keys, args = make([]string, 0, 6*len(asks)+2), make([]string, 0, 3*len(asks)) // room for eachArgs, and a marker
 	for _, a := range asks {
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
 			return nil, nil, err
 		}
-		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(args, a.Owner, millis(a.Lease))
+		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(args, a.Owner, millis(a.Lease), n.one)
 		if fenced {
 			keys = append(keys, counter(a.Key))
 		}

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -107,17 +109,17 @@ func kinds(name string, m rueidis.RedisMessage) (all []string) {
 	case name == "inspect" && len(values) == 0:
 		return []string{"{}"}
 	case name == "inspect":
-		return []string{"{owner, entries, left}"}
+		return []string{"{owner, entries, left, label}"}
 	case name == "fair_inspect" && len(values) == 1:
 		return []string{"{waiting}"}
 	case name == "fair_inspect":
-		return []string{"{waiting, owner, entries, left}"}
+		return []string{"{waiting, owner, entries, left, label}"}
 	case name == "fair_queue":
 		return []string{"{owner, alive...}"}
 	case name == "fair_heartbeat":
 		each(values, "one of heartbeat")
 	case name == "one of heartbeat":
-		return []string{"{" + kinds("", values[0])[0] + ", grant, place, absent...}"}
+		return []string{"{" + kinds("", values[0])[0] + ", grant, place, label, absent...}"}
 	case name == "fair_enter":
 		all = []string{"{java, distance, grant, place, state...}"}
 		each(values[4:], "state")
@@ -194,6 +196,7 @@ func TestContracts(t *testing.T) {
 	everyQuorumReply(t, r, n, vote, do)
 	everyReply(t, r, do)
 	everyFairReply(t, r, s)
+	everyLabelledReply(t, r, do)
 
 	ofNode, ofFair, ofQuorum := map[string]bool{}, map[string]bool{}, map[string]bool{"script|load": true}
 	for name, text := range Scripts() {
@@ -215,6 +218,7 @@ func TestContracts(t *testing.T) {
 			if name == "quorum_acquire" { // in the place of acquire's
 				delete(c.replies, "> 0")
 				delete(c.replies, "-1")
+				delete(c.replies, "text")
 			}
 			require.Equal(t, c.replies, r.replies[name], "documented and produced replies")
 			requireCounts(t, name, text, "KEYS", r.keys[name])
@@ -242,6 +246,49 @@ func TestContracts(t *testing.T) {
 		c.used["eval"], c.used["evalsha"] = true, true
 		require.Equal(t, slices.Sorted(maps.Keys(c.used)), slices.Sorted(slices.Values(c.listed)))
 	}
+}
+
+// everyLabelledReply brings about the replies that name another holder by its label.
+func everyLabelledReply(t *testing.T, client rueidis.Client, do func(args ...string)) {
+	t.Helper()
+	n := NewNodeWith(client, NodeSettings{Label: "a b"})
+	f, fence := NewFair(n, settingsOf(clientA)), Fencing{Reserve: 1}
+	asks := func(owner string) []Ask { return []Ask{{"k", owner, lease}} }
+	for _, acquire := range []func(owner string) (Acquired, error){
+		func(owner string) (Acquired, error) { return n.Acquire(bounded(t), "k", owner, lease) },
+		func(owner string) (Acquired, error) { return n.AcquireFenced(bounded(t), "k", owner, lease, fence) },
+		func(owner string) (Acquired, error) { return f.Acquire(bounded(t), "k", owner, lease) },
+		func(owner string) (Acquired, error) {
+			return one(func(r []Result[Acquired]) error { return n.AcquireEach(bounded(t), nil, asks(owner), r) })
+		},
+		func(owner string) (Acquired, error) {
+			return one(func(r []Result[Acquired]) error { return n.AcquireEach(bounded(t), &fence, asks(owner), r) })
+		},
+		func(owner string) (Acquired, error) {
+			return one(func(r []Result[Acquired]) error { return f.AcquireEach(bounded(t), asks(owner), r) })
+		},
+	} {
+		do("FLUSHALL")
+		a, err := acquire(ofA(1))
+		require.NoError(t, err)
+		require.True(t, a.OK)
+		a, err = acquire(ofA(2))
+		require.NoError(t, err)
+		require.EqualError(t, a.Why, `not acquired: held by "a b"`)
+		require.InDelta(t, lease, a.Remaining, float64(5*time.Second))
+		do("PERSIST", "k")
+		a, err = acquire(ofA(2))
+		require.NoError(t, err)
+		require.Equal(t, NoExpiry, a.Remaining)
+		require.EqualError(t, a.Why, `not acquired: held by "a b"`)
+	}
+}
+
+// one is a call for one of many.
+func one[T any](call func([]Result[T]) error) (T, error) {
+	r := make([]Result[T], 1)
+	err := call(r)
+	return r[0].Value, cmp.Or(err, r[0].Err)
 }
 
 // requireCounts requires that a script was called with as many keys or arguments as its

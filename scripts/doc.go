@@ -10,7 +10,7 @@
 //
 // # What is in Redis
 //
-//	key                            hash    owner -> entries; its expiry is the lease
+//	key                            hash    owner -> entries, and behind a space the label of the owner; its expiry is the lease
 //	redisson_lock_token:{key}      string  the last fence number reserved
 //	holdfast_gone:{key}:owner      string  a tombstone: this owner was given up; one minute
 //	redisson_lock__channel:{key}   channel the message 0: the key was released
@@ -19,7 +19,7 @@
 //
 //	redisson_lock_queue:{key}                 list       the owners that wait, the next one first
 //	redisson_lock_timeout:{key}               sorted set owner -> epoch ms: when Java counts it as dead
-//	holdfast_heartbeat:{key}                  hash       client -> epoch ms: until when it counts as alive; mute client -> until when it does not listen to its inbox; java -> whose turn it is
+//	holdfast_heartbeat:{key}                  hash       client -> epoch ms: until when it counts as alive; label client -> its label; mute client -> until when it does not listen to its inbox; java -> whose turn it is
 //	redisson_lock__channel:{key}:client-uuid  channel    a client's inbox: what was granted to its owners, with the key's name
 //	redisson_lock__channel:{key}:owner        channel    the message 0: it is this owner's turn; how Java wakes
 //

@@ -39,6 +39,7 @@ type Fair struct {
 	node     *Node  // immutable
 	client   string // immutable
 	settings string // ARGV[1]; immutable
+	labelled string // the same with the label, for calls that keep it; immutable
 }
 
 // NewFair returns a Fair on node. It does no I/O.
@@ -47,7 +48,11 @@ func NewFair(node *Node, s FairSettings) *Fair {
 		millis(s.Stale), millis(s.FirstLease),
 		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
-	return &Fair{node: node, client: s.Client, settings: strings.Join(settings, " ")}
+	f := &Fair{node: node, client: s.Client, settings: strings.Join(settings, " ")}
+	if f.labelled = f.settings; node.Label != "" {
+		f.labelled += ";" + node.Label
+	}
+	return f
 }
 
 // fairKeys is how many keys of a lock each of the scripts is given.
@@ -87,7 +92,7 @@ func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Durati
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	args := append(f.args(key, []string{tombstone(key, owner)}, 2), owner, millis(lease))
+	args := append(f.args(key, []string{tombstone(key, owner)}, 3), owner, millis(lease), f.node.one)
 	m, short, err := f.node.write(ctx, fairAcquire, fairKeys+1, args...)
 	return counts(short)(parseAcquired(m, err))
 }
@@ -127,6 +132,7 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 		stones[i] = tombstone(key, owner)
 	}
 	args := append(f.args(key, stones, len(owners)), owners...)
+	args[fairKeys+len(owners)] = f.labelled
 	m, err := f.node.run(ctx, fairEnter, fairKeys+len(owners), args...)
 	return parseEntered(m, err, len(owners))
 }

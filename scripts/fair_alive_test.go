@@ -218,3 +218,43 @@ func TestG7_HeartbeatsOfTheDeadLeave(t *testing.T) {
 	require.Subset(t, left, []string{clientA, clientB, "java"})
 	require.Less(t, len(left), 10)
 }
+
+// The label of a client is there as long as the client, and goes to the holds of its waiters.
+func TestLabelsOfWaiters(t *testing.T) {
+	r := newHarness(t)
+	for client, label := range map[string]string{clientA: "a 1", clientB: "5"} {
+		r.fairs[client] = NewFair(NewNodeWith(r.node.client, NodeSettings{Label: label}), settingsOf(client))
+	}
+	labels := func(want ...string) {
+		t.Helper()
+		for i, client := range []string{clientA, clientB} {
+			m := r.s.Do(t, "EVAL", "return redis.call('HGET', KEYS[1], KEYS[2]) or ''", "2", heartbeats("k"), "label "+client)
+			text, err := m.ToString()
+			require.NoError(t, err)
+			require.Equal(t, want[i], text, client)
+		}
+	}
+	holder := func(want string) {
+		t.Helper()
+		h, _, err := r.of(ofC(1)).Inspect(bounded(t), "k")
+		require.NoError(t, err)
+		require.Equal(t, want, h.Label)
+		require.Equal(t, 1, h.Entries)
+	}
+	r.follow(ofC(1), ofA(1), ofB(1), ofB(2))
+	holder("")
+	r.release(ofC(1))
+	holder("a 1")
+	require.Equal(t, "a 1", r.heartbeat(clientB, ofB(1)).Label)
+	r.release(ofA(1))
+	holder("5")
+	labels("a 1", "5")
+	r.silence(clientA)
+	r.heartbeat(clientC) // the fields are so few that it sees them all
+	labels("", "5")
+	r.silence(clientB)
+	r.release(ofB(1)) // drops ofB(2)
+	labels("", "")
+	require.True(t, r.acquire(ofA(2)).OK)
+	holder("a 1")
+}

@@ -11,7 +11,7 @@ func (f *Fair) AcquireEach(ctx context.Context, asks []Ask, results []Result[Acq
 			return err
 		}
 		keys = append(appendFairKeys(keys, a.Key), tombstone(a.Key, a.Owner))
-		args = append(args, f.settings, a.Owner, millis(a.Lease))
+		args = append(args, f.settings, a.Owner, millis(a.Lease), f.node.one)
 	}
 	return runEach(ctx, f.node, fairAcquireEach, len(asks), keys, args, results, parseAcquired)
 }
@@ -56,5 +56,5 @@ func (f *Fair) LeaveEach(ctx context.Context, holds []Hold, results []Result[Pas
 
 // each is room for the KEYS and the ARGV of a call for several locks.
 func (f *Fair) each(locks int) (keys, args []string) {
-	return make([]string, 0, (fairKeys+1)*locks), make([]string, 0, 3*locks)
+	return make([]string, 0, (fairKeys+1)*locks), make([]string, 0, 4*locks)
 }

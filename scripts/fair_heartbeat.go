@@ -32,6 +32,8 @@ type Probed struct {
 	// Place is the place in the queue of the first owner, if the Heartbeat asked for it: 1 is
 	// the next. 0: it does not wait.
 	Place int
+	// Label is that of the holder; "" if there is none.
+	Label string
 	// Absent are the indexes of those owners of the Heartbeat that neither wait nor
 	// hold the key.
 	Absent []int
@@ -91,7 +93,7 @@ func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, probed []
 	for _, b := range asked {
 		args = appendFairKeys(args, b.Key)
 	}
-	args = append(args, f.settings, f.client)
+	args = append(args, f.labelled, f.client)
 	for _, b := range asked {
 		args = append(args, strconv.Itoa(len(b.Owners)), flag(b.Mute)+flag(b.Place))
 		for i, owner := range b.Owners {

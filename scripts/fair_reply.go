@@ -163,7 +163,7 @@ func parseProbed(m rueidis.RedisMessage, owners int) Probed {
 		return Probed{Err: refusedAs(text)}
 	}
 	values, err := array(m, nil)
-	if err != nil || len(values) < 3 {
+	if err != nil || len(values) < 4 {
 		return Probed{Err: errReply}
 	}
 	turn, err := integer(values[0], nil)
@@ -177,7 +177,10 @@ func parseProbed(m rueidis.RedisMessage, owners int) Probed {
 	if l.Place, err = placeOf(values[2]); err != nil {
 		return Probed{Err: err}
 	}
-	for _, v := range values[3:] {
+	if l.Label, err = values[3].ToString(); err != nil {
+		return Probed{Err: errReply}
+	}
+	for _, v := range values[4:] {
 		i, err := integer(v, nil)
 		if err != nil || i < 1 || i > int64(owners) {
 			return Probed{Err: errReply}

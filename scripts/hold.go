@@ -20,7 +20,7 @@ func (n *Node) Recount(ctx context.Context, key, owner string, entries int) (our
 	if entries < 1 || entries > 999_999_999 {
 		return false, refuse("entries: %d is not from 1 to 999999999", entries)
 	}
-	m, short, err := n.write(ctx, recount, 1, key, owner, decimal(int64(entries)))
+	m, short, err := n.write(ctx, recount, 1, key, owner, n.entries(entries))
 	if ours, err = parseBool(m, err); ours {
 		err = short
 	}
@@ -32,6 +32,7 @@ type Holder struct {
 	Owner     string        // "" if the key is free
 	Entries   int           // how many times the owner has entered
 	Remaining time.Duration // of its lease, at least 1 ms; NoExpiry if it has no end
+	Label     string        // of the owner; "" if it has none
 }
 
 // Inspect returns who holds key; the zero Holder if it is free.

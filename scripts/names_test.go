@@ -31,7 +31,7 @@ func TestNames(t *testing.T) {
 		{"{sku}:42", "redisson_lock_queue:{sku}:42", "redisson_lock_timeout:{sku}:42", "holdfast_heartbeat:{sku}:42",
 			"redisson_lock__channel:{sku}:42:client", "redisson_lock__channel:{sku}:42:client:7"},
 	} {
-		f := NewFair(nil, FairSettings{Client: "client"})
+		f := NewFair(NewNode(nil), FairSettings{Client: "client"})
 		require.Equal(t, c.queue, queue(c.key))
 		require.Equal(t, []string{c.key, c.queue, c.scores, c.heartbeats, counter(c.key)}, appendFairKeys(nil, c.key))
 		require.Equal(t, c.inbox, f.Inbox(c.key))

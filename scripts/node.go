@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 type Node struct {
 	NodeSettings // immutable after NewNode
 	client       rueidis.Client
+	one          string      // what the field of a hold with one entry holds; immutable
 	known        atomic.Bool // that Cluster was refreshed once
 }
 
@@ -29,6 +31,7 @@ type Node struct {
 // server and for a Sentinel set.
 type NodeSettings struct {
 	Cluster *cluster.Map // nil unless the client is of a Redis Cluster
+	Label   string       // of the owners, for people: who they are
 	Shards  *bool        // whether locks use the shard channels of the Cluster; nil: where it has them
 
 	// Replicas is how many replicas have to have a hold, an entry or a renewal before it
@@ -40,11 +43,22 @@ type NodeSettings struct {
 
 // NewNode returns a Node on one server or a Sentinel set. It works through client, which
 // stays the caller's to close. It does no I/O.
-func NewNode(client rueidis.Client) *Node { return &Node{client: client} }
+func NewNode(client rueidis.Client) *Node { return NewNodeWith(client, NodeSettings{}) }
 
 // NewNodeWith is NewNode with settings.
 func NewNodeWith(client rueidis.Client, s NodeSettings) *Node {
-	return &Node{client: client, NodeSettings: s}
+	n := &Node{client: client, NodeSettings: s}
+	n.one = n.entries(1)
+	return n
+}
+
+// entries is what the field of a hold with so many entries holds: their number, and behind a
+// space the label. Java never looks at the field of an owner that is not its own.
+func (n *Node) entries(count int) string {
+	if n.Label == "" {
+		return strconv.Itoa(count)
+	}
+	return strconv.Itoa(count) + " " + n.Label
 }
 
 // Server is the address of the Redis that the client works with at present.

@@ -31,7 +31,7 @@ type FenceSource struct {
 // restart guard. It never sends a script's text to a guarded node, which might have
 // restarted: it has no vote instead.
 func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks []Ask, nodeReplies []NodeReply) error {
-	keys, args, err := askArgs(asks, fenced)
+	keys, args, err := n.askArgs(asks, fenced)
 	if err != nil {
 		return err
 	}
@@ -85,15 +85,12 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 	values, _ := m.ToArray()
 	switch len(values) {
 	case 2:
-		left, err := integer(values[0], nil)
+		held, err := parseAcquired(values[0], nil)
 		holder, bad := values[1].ToString()
-		if err != nil || bad != nil {
+		if err != nil || bad != nil || held.Remaining == 0 {
 			return NodeReply{}, errReply
 		}
-		if r.Remaining, err = remaining(left); err == nil {
-			r.Holder = holder
-		}
-		return r, err
+		return NodeReply{Acquired: held, Holder: holder}, nil
 	case 3:
 		status, err := integer(values[0], nil)
 		counter, err := integer(values[1], err)
@@ -137,7 +134,11 @@ func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 	args := make([]string, 0, 3*len(keys)+2)
 	args = append(append(args, keys...), marker, millis(lease))
 	for i, owner := range owners {
-		args = append(args, owner, decimal(int64(entries[i])))
+		value := "0"
+		if entries[i] > 0 {
+			value = n.entries(entries[i])
+		}
+		args = append(args, owner, value)
 	}
 	values, err := array(n.run(ctx, quorumRenew, len(keys)+1, args...))
 	if err != nil || len(values) != len(keys)+1 {

@@ -3,11 +3,14 @@ package scripts
 import (
 	"errors"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // errReply is returned for a reply that no script of ours gives; its outcome is
@@ -21,6 +24,9 @@ func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
 	if err == nil && m.IsArray() {
 		return parseNumbers(m, 0)
 	}
+	if err == nil && m.IsString() {
+		return parseHeldBy(m)
+	}
 	status, err := integer(m, err)
 	if err != nil {
 		return Acquired{}, err
@@ -33,6 +39,21 @@ func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {
 	}
 	left, err := remaining(status)
 	return Acquired{Remaining: left}, err
+}
+
+// parseHeldBy reads the answer that another with a label holds the key.
+func parseHeldBy(m rueidis.RedisMessage) (Acquired, error) {
+	text, _ := m.ToString()
+	number, label, _ := strings.Cut(text, " ")
+	ms, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || label == "" {
+		return Acquired{}, errReply
+	}
+	left, err := remaining(ms)
+	if err != nil {
+		return Acquired{}, err
+	}
+	return Acquired{Remaining: left, Why: errs.HeldBy(label)}, nil
 }
 
 // parseFenced accepts no hold without fence numbers.
@@ -141,16 +162,17 @@ func holderOf(values []rueidis.RedisMessage) (Holder, error) {
 	if len(values) == 0 {
 		return Holder{}, nil
 	}
-	if len(values) != 3 {
+	if len(values) != 4 {
 		return Holder{}, errReply
 	}
 	owner, err := values[0].ToString()
 	entries, err := integer(values[1], err)
 	left, err := integer(values[2], err)
-	if err != nil || owner == "" || entries > math.MaxInt32 || entries < math.MinInt32 {
+	label, bad := values[3].ToString()
+	if err != nil || bad != nil || owner == "" || entries > math.MaxInt32 || entries < math.MinInt32 {
 		return Holder{}, errReply
 	}
-	h := Holder{Owner: owner, Entries: int(entries)}
+	h := Holder{Owner: owner, Entries: int(entries), Label: label}
 	if h.Remaining, err = remaining(left); err != nil {
 		return Holder{}, err
 	}

@@ -28,13 +28,14 @@ type lock struct {
 	Kind        string `json:"kind"`              // "fair" if it has a queue, else "lock"
 	Holder      string `json:"holder"`            // "": free
 	Library     string `json:"library,omitempty"` // of the holder
+	Label       string `json:"label,omitempty"`   // of the holder
 	Entries     int    `json:"entries"`
 	RemainingMS int64  `json:"remaining_ms"` // -1: its lease has no end
 	Waiting     int    `json:"waiting"`
 }
 
 func lockOf(key string, s holdfast.Status) lock {
-	l := lock{key, "lock", s.Owner, "", s.Entries, s.Remaining.Milliseconds(), s.Waiting}
+	l := lock{key, "lock", s.Owner, "", s.Label, s.Entries, s.Remaining.Milliseconds(), s.Waiting}
 	if s.Remaining < 0 {
 		l.RemainingMS = -1
 	}
@@ -181,9 +182,9 @@ func printLocks(w io.Writer, output string, locks []lock) error {
 		return json.NewEncoder(w).Encode(locks)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "KEY\tKIND\tHOLDER\tENTRIES\tLEFT\tWAITING")
+	fmt.Fprintln(t, "KEY\tKIND\tHOLDER\tENTRIES\tLEFT\tWAITING\tLABEL")
 	for _, l := range locks {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\n", printable(l.Key), l.Kind, l.Holder, l.Entries, l.left(), l.Waiting)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", printable(l.Key), l.Kind, l.Holder, l.Entries, l.left(), l.Waiting, printable(l.Label))
 	}
 	return t.Flush()
 }

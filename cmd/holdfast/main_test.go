@@ -161,9 +161,9 @@ func do(t *testing.T, address, input string, args ...string) (out, errors string
 }
 
 // newLocker returns another locker.
-func newLocker(t *testing.T, s *redistest.Server) *rlock.Locker {
+func newLocker(t *testing.T, s *redistest.Server, opts ...rlock.Option) *rlock.Locker {
 	t.Helper()
-	l, err := rlock.New(s.Client(t))
+	l, err := rlock.New(s.Client(t), opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l

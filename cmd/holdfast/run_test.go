@@ -66,7 +66,7 @@ func TestRunDoesNotRunTheCommandWithoutTheLock(t *testing.T) {
 	for _, how := range [][]string{{"--try"}, {"--wait", "50ms"}, {"--wait=0"}, {"--fair", "--try"}, {"--fair", "--wait", "50ms"}} {
 		out, text, status := do(t, s.Addr(), "", ran(how...)...)
 		require.Equal(t, statusNotAcquired, status, text)
-		require.Contains(t, text, "held by another")
+		require.Regexp(t, `held by "[^"]+/\d+"\n$`, text)
 		require.Empty(t, out)
 	}
 	require.NoError(t, lease.Unlock(t.Context()))

@@ -92,6 +92,9 @@ func printLock(w io.Writer, l lock, queue []waiter) (err error) {
 		line("holder   none")
 	} else {
 		line("holder   %s (%s)", l.Holder, l.Library)
+		if l.Label != "" {
+			line("label    %s", printable(l.Label))
+		}
 		line("entries  %d", l.Entries)
 		line("left     %s", l.left())
 	}

@@ -40,7 +40,7 @@ func locked(t *testing.T, l holdfast.Locker, key string) *holdfast.Lease {
 func TestList(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	locker := newLocker(t, s)
+	locker := newLocker(t, s, rlock.WithLabel("me \n"))
 	nested := locked(t, locker, "jobs:b")
 	_, err := locker.Lock(nested.Bind(t.Context()), "jobs:b")
 	require.NoError(t, err)
@@ -59,12 +59,12 @@ func TestList(t *testing.T) {
 	require.InDelta(t, 30_000, locks[1].RemainingMS, 10_000)
 	locks[1].RemainingMS = 0
 	require.Equal(t, []lock{
-		{"jobs:b", "lock", nested.Owner(), "holdfast", 2, 0, 0},
-		{"jobs:java", "fair", java, "redisson", 1, -1, 1},
+		{"jobs:b", "lock", nested.Owner(), "holdfast", "me \n", 2, 0, 0},
+		{"jobs:java", "fair", java, "redisson", "", 1, -1, 1},
 	}, locks[1:])
 
 	out, _ = asks(t, 0, urlOf(s), "", "ls")
-	require.Regexp(t, `(?s)^KEY +KIND .*\n"jobs:a\\x1b\[2J" .*\njobs:java +fair +`+java+` +1 +no end +1\nother +lock `, out)
+	require.Regexp(t, `(?s)^KEY +KIND .*\n"jobs:a\\x1b\[2J" .*\njobs:java +fair +`+java+` +1 +no end +1 *\nother +lock .* +"me \\n"\n$`, out)
 
 	out, _ = asks(t, 0, urlOf(s), "", "ls", "-o", "json", "none*")
 	require.Equal(t, "[]\n", out)
@@ -137,7 +137,7 @@ func TestShow(t *testing.T) {
 	awaitQueue(t, s, 1)
 	s.Do(t, "RPUSH", "redisson_lock_queue:{"+key+"}", java, "0f3c0c9e-0d0a-4b43-8f0e-0a1b2c3d4e5f:012")
 	out, _ = asks(t, 0, urlOf(s), "", "show", key)
-	require.Regexp(t, `(?s)^key +`+key+`\nkind +fair\nholder +\S+:0\d+ \(holdfast\)\nentries  1\nleft +[23]\d.*s\nwaiting  3\n`+
+	require.Regexp(t, `(?s)^key +`+key+`\nkind +fair\nholder +\S+:0\d+ \(holdfast\)\nlabel +\S+/\d+\nentries  1\nleft +[23]\d.*s\nwaiting  3\n`+
 		` +1  \S+:0\d+ \(holdfast\)\n +2  `+java+` \(redisson\)\n +3  \S+:012 \(holdfast, dead\)\n$`, out)
 
 	out, _ = asks(t, 0, urlOf(s), "", "show", "-o", "json", key)

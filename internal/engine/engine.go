@@ -20,6 +20,7 @@ type Config struct {
 	Kind       string        // the lock kind's name, the prefix of New's errors
 	Client     string        // the locker's id, the prefix of its owners; "": a new one
 	Prefix     string        // stands before every key in Redis
+	Label      string        // what others see of its owners, for people
 	Lease      time.Duration // of renewed holds
 	Longest    time.Duration // of the leases of a deployment; 0: no limit
 	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off

@@ -64,5 +64,5 @@ func StatusOf(said scripts.Holder, waiting int) holdfast.Status {
 	if said.Owner == "" {
 		return holdfast.Status{Waiting: waiting}
 	}
-	return holdfast.Status{Held: true, Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining, Waiting: waiting}
+	return holdfast.Status{Held: true, Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining, Label: said.Label, Waiting: waiting}
 }

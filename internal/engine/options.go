@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -31,9 +33,18 @@ func (c *Config) errorf(format string, args ...any) error {
 // NewConfig returns the settings of a lock kind without options.
 func NewConfig(kind string) Config {
 	return Config{
-		Kind: kind, Lease: holdfast.DefaultLease, Handover: holdfast.DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
+		Kind: kind, Label: hostAndProcess(), Lease: holdfast.DefaultLease, Handover: holdfast.DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
 	}
 }
+
+// hostAndProcess is the default label.
+var hostAndProcess = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+})
+
+// mostLabel is the length of the longest label, in bytes.
+const mostLabel = 1 << 10
 
 // Check refuses invalid settings and fills in the defaults of the others. Its errors name
 // the option.
@@ -56,6 +67,8 @@ func (c *Config) Check() error {
 	switch {
 	case prefix != nil:
 		return c.errorf("WithPrefix: with the prefix %s: %w", errs.Quote(c.Prefix), prefix)
+	case len(c.Label) > mostLabel:
+		return c.errorf("WithLabel: label has %d bytes, at most %d are allowed", len(c.Label), mostLabel)
 	case c.Handover < 0:
 		return c.errorf("WithLocalHandover: %v is negative", c.Handover)
 	case c.Handover > c.Lease:

@@ -51,6 +51,7 @@ type queue struct {
 	pause  time.Time // no calls to enter and leave before then, after a failure
 	retry  backoff   // of calls to enter and leave; an answered heartbeat does not reset it
 	outage *outage   // Redis answers nothing
+	holder error     // says who has the key, as far as a holder elsewhere has told its label; nil: not known
 	shut   *outage   // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
 
 	// See queue_place.go.
@@ -158,7 +159,7 @@ func (d *queued) arrive(ctx context.Context, _ *keyState, w *waiter) {
 func (d *queued) refused(k *keyState, w *waiter, a attempt) {
 	q, t := d.open(k, w)
 	q.outside = append([]*ticket{t}, q.outside...)
-	q.outage = q.outage.note(a)
+	q.outage, q.holder = q.outage.note(a), a.unmet
 	if a.orphan.owner != "" {
 		q.leave(a.orphan.owner, true)
 	}
@@ -178,6 +179,8 @@ func (d *queued) unmet(k *keyState, w *waiter) error {
 		return q.outage.err
 	case q != nil && q.shut != nil && w != nil && w.ticket != nil && !w.ticket.entered:
 		return q.shut.err
+	case q != nil && q.holder != nil && k.hold == nil:
+		return q.holder
 	}
 	return k.notAcquired()
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -258,6 +259,9 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	}
 	q.heartbeatRetry = backoff{}
 	q.noteAnswered(start)
+	if q.holder = nil; said.Label != "" {
+		q.holder = errs.HeldBy(said.Label)
+	}
 	if said.Place > 0 {
 		if t := q.tickets[asked.Owners[0]]; t != nil {
 			q.placed(t, said.Place)

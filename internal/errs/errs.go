@@ -56,6 +56,13 @@ func (d HeldHere) Error() string {
 
 func (HeldHere) Unwrap() error { return holdfast.ErrNotAcquired }
 
+// HeldBy is ErrNotAcquired with the label of the holder.
+type HeldBy string
+
+func (l HeldBy) Error() string { return "not acquired: held by " + Quote(string(l)) }
+
+func (HeldBy) Unwrap() error { return holdfast.ErrNotAcquired }
+
 // Lost is ErrLost with its reason.
 func Lost(why error) error { return fmt.Errorf("%w: %w", holdfast.ErrLost, why) }
 
@@ -90,7 +97,7 @@ func DoneBefore(ctx context.Context) error {
 	return over(ctx)
 }
 
-// Quote quotes a key for errors and logs, and cuts it at 64 bytes.
+// Quote quotes a key or a label for errors and logs, and cuts it at 64 bytes.
 func Quote(key string) string {
 	if len(key) > 64 {
 		return strconv.Quote(key[:64]) + "…"

@@ -59,6 +59,7 @@ func (d Kind) Accepts(key string) bool { return !d.Cluster || oneSlot.MatchStrin
 // Options are those of a lock kind's New; nil and zero fields keep the default.
 type Options struct {
 	Prefix     string // set by Open
+	Label      string
 	Lease      time.Duration
 	Handover   *time.Duration
 	Fencing    bool

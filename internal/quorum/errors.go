@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -18,6 +19,13 @@ type Error struct {
 }
 
 func (e *Error) Unwrap() error { return &e.QuorumError }
+
+// heldBy is ErrHeld with the label of the holder.
+type heldBy string
+
+func (l heldBy) Error() string { return "held by " + errs.Quote(string(l)) }
+
+func (heldBy) Unwrap() error { return ErrHeld }
 
 // ErrHeld is the answer of a node on which another holds the lock.
 var ErrHeld = errors.New("held by another")

@@ -40,7 +40,7 @@ type node struct {
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
-		q: q, index: index, script: scripts.NewNode(client),
+		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label}),
 		subscriber: pubsub.New(client, q.Log),
 		jobs:       make(map[string]*job), ending: make(chan struct{}, 1),
 	}

@@ -23,6 +23,7 @@ type Config struct {
 	ClockFaults int           // how many clocks may jump: a lease needs as many votes beyond a quorum
 	Fencing     bool
 	FenceExpiry time.Duration
+	Label       string // of owners
 	Log         *slog.Logger
 }
 

@@ -2,12 +2,14 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -150,13 +152,13 @@ func (r *round) won(ctx context.Context) (first, last int64, yes, fenced bool) {
 func (r *round) failed() (scripts.Acquired, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	errs := slices.Clone(r.errs)
-	for i, err := range errs {
+	said := slices.Clone(r.errs)
+	for i, err := range said {
 		if err == errOver {
-			errs[i] = errGivenUp
+			said[i] = errGivenUp
 		}
 	}
-	e := r.q.newError(r.q.need, errs)
+	e := r.q.newError(r.q.need, said)
 	if !e.contended() {
 		return scripts.Acquired{}, e
 	}
@@ -168,6 +170,9 @@ func (r *round) failed() (scripts.Acquired, error) {
 		}
 		of[b.Holder]++
 		split = split && of[b.Holder] < r.q.need
+		if by := errs.HeldBy(""); errors.As(b.Why, &by) {
+			e.Nodes[i].Err = heldBy(by)
+		}
 		if b.Remaining == scripts.NoExpiry {
 			b.Remaining = math.MaxInt64
 		}

@@ -45,7 +45,7 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 
 // connect returns what the backends have in common, and completes the configuration.
 func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
-	s := scripts.NodeSettings{Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout}
+	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout}
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
 		s.Cluster, s.Shards = cluster.New(client), c.ShardedPubSub

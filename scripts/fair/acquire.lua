@@ -2,14 +2,16 @@
 -- KEYS[6]  the owner's tombstone, string
 -- ARGV[2]  owner
 -- ARGV[3]  lease in ms, 1 to 999999999999999
+-- ARGV[4]  what the field holds: 1, and behind a space the label of the owner, if it has one
 -- Reply    a number; with fencing, if it is 0, {0, first, last}: the fence numbers reserved
 --          0    the owner holds the lock: taken now, or found so
 --          > 0  held by another: ms until its lease ends; 1 if the lock is free and others wait
 --          -1   held by another, without expiry
+--          text  either of the two, a space, and the label of the other
 --          -2   the owner has been given up by fair_leave; nothing is changed
 -- Repeat: safe. A repeat that finds its own field reserves other, larger numbers.
 --@include parts/fair.lua
-local owner, lease = ARGV[2], ARGV[3]
+local owner, lease, value = ARGV[2], ARGV[3], ARGV[4]
 if string.sub(owner, 37, 38) ~= ':0' then
   return redis.error_reply('ERR owner must be client:0number')
 end
@@ -30,8 +32,7 @@ if not free then
   end
   --@include parts/holder.lua
   if holder and holder ~= owner then
-    local left = call('PTTL', lock)
-    return left == -1 and -1 or math.max(left, 1)
+    --@include parts/held.lua
   end
   if not holder then -- others wait
     --@include parts/serve.lua

@@ -3,17 +3,17 @@
 -- KEYS[i]         and the next four: those of a lock, as in parts/fair.lua
 -- ARGV[2]         the client
 -- ARGV[at]        for at from 3 on: for each lock, how many owners follow
--- ARGV[at+1]      two digits: 1 if the client is mute: it does not listen to its inbox; else 0; and 1 to ask for a place, else 0
+-- ARGV[at+1]      two digits: 1 if the client is mute, which does not listen to its inbox, else 0; and 1 to ask for a place, else 0
 -- ARGV[at+2*i]    then an owner
 -- ARGV[at+2*i+1]  and the least ms by which its score should lie ahead of the server's clock (at most 300 s for each waiter,
 --                 and 300 s); 0 to leave it alone
 -- Reply    an array with, for each lock:
---          {1, grant, place, absent...}
+--          {1, grant, place, label, absent...}
 --                grant: that of a waiter of this client to which this call gave the lock, as serve returns it; only the
---                owner, if one of this client holds the lock; else ''. place: that of the first owner, the next waiter's being 1; 0 if it
---                was not asked for, or does not wait. absent: the position in this call of an owner that neither waits nor
---                holds the lock
---          {2, grant, place, absent...}
+--                owner, if one of this client holds the lock; else ''. place: that of the first owner, where the next waiter has
+--                1; 0 if it was not asked for, or does not wait. label: that of the holder, or empty. absent: the position
+--                in this call of an owner that neither waits nor holds the lock
+--          {2, grant, place, label, absent...}
 --                the same, and a probe should follow soon: a Java waiter has the turn, or too many waiters were dead, or
 --                this client is mute and next in line
 --          text  the error with which Redis refused
@@ -51,7 +51,7 @@ local function probe(at, count, lock, queue, scores, heartbeats, counter)
   elseif mute and string.sub(call('LINDEX', queue, '0') or '', 1, 36) == me then
     turn = 2
   end
-  local reply = {turn, grant, 0}
+  local reply = {turn, grant, 0, string.match(fields[2] or '', '^%d+ (.+)$') or ''}
   -- The scores tell which owners wait, unless the queue was deleted. Then each search in the queue also reads the neighbours of
   -- the owner: those of one client often stand together, and a search costs as much as the queue is long.
   local waiting, there = call('LLEN', queue), {}

@@ -2,7 +2,7 @@
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the queue, list of owners
 -- Reply    {waiting}                       it is free
---          {waiting, owner, entries, left}  held; its lease ends in left ms, -1: never
+--          {waiting, owner, entries, left, label}  held; its lease ends in left ms, -1: never; label: of the owner, or empty
 -- Repeat: safe.
 local lock = KEYS[1]
 local waiting = redis.call('LLEN', KEYS[2])
@@ -11,4 +11,4 @@ if not holder then
   return {waiting}
 end
 --@include parts/inspect.lua
-return {waiting, holder, tonumber(entries), left}
+return {waiting, holder, tonumber(entries), left, label}

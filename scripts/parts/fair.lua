@@ -2,8 +2,9 @@
 -- KEYS[1]  the lock, hash owner -> count
 -- KEYS[2]  the queue, list of owners, the next one first
 -- KEYS[3]  the scores, sorted set owner -> epoch ms: when Java counts a waiter as dead; those of our waiters are for Java only
--- KEYS[4]  the heartbeats, hash client -> epoch ms until which it counts as alive; mute client -> epoch ms until which it finds
---          its grants by heartbeats, as it does not listen to its inbox; java -> which Java waiter has the turn
+-- KEYS[4]  the heartbeats, hash client -> epoch ms until which it counts as alive; label client -> its label; mute client ->
+--          epoch ms until which it finds its grants by heartbeats, as it does not listen to its inbox; java -> which Java waiter
+--          has the turn
 -- KEYS[5]  the fence counter, string
 -- ARGV[1]  the settings, see parts/settings.lua
 -- An owner is client:number. Our numbers begin with a zero, Java's do not.

@@ -83,7 +83,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
       end
       silent = of
     elseif (tonumber(call('HGET', heartbeats, of) or '') or 0) <= now then
-      call('HDEL', heartbeats, of)
+      call('HDEL', heartbeats, of, 'label ' .. of)
     elseif undelivered[of] then -- skip the neighbours of the same client as well
       leaves = false
       repeat
@@ -104,7 +104,8 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
         fences = first and string.format(' %.0f %.0f', first, last)
       end
       fences = fences or ' 0 0' -- the waiter will confirm, and learn why there are no numbers
-      if try('HSET', lock, owner, '1') ~= 1 or try('PEXPIRE', lock, first_lease) ~= 1 then
+      local label = call('HGET', heartbeats, 'label ' .. of)
+      if try('HSET', lock, owner, label and '1 ' .. label or '1') ~= 1 or try('PEXPIRE', lock, first_lease) ~= 1 then
         call('HDEL', lock, owner) -- refused: a lock without expiry must not stay
         return 'nobody'
       end

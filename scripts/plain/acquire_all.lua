@@ -1,21 +1,22 @@
 -- acquire_all: take several free locks at once, or none; each for an owner that has never held it.
--- KEYS[2*i-1]  the i-th lock, hash owner -> count
+-- KEYS[2*i-1]  the i-th lock, hash owner -> count and label
 -- KEYS[2*i]    the tombstone of its owner, string
 -- ARGV[1]      lease in ms, 1 to 999999999999999
--- ARGV[i+1]    the owner of the i-th lock
+-- ARGV[2]      what their fields hold: 1, and behind a space the label of the owners, if they have one
+-- ARGV[i+2]    the owner of the i-th lock
 -- Reply    0    the owners hold the locks: taken now, or found so (then nothing is changed)
 --          > 0  the number of a lock that another holds, or of which the owner has been given up by end_each; nothing is changed
 -- Repeat: safe. The owners' own fields are found and left as they are, the expiries too.
 if #ARGV[1] > 15 or not string.find(ARGV[1], '^[1-9]%d*$') then
   return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
 end
-if #KEYS ~= 2 * (#ARGV - 1) or #KEYS == 0 then
+if #KEYS ~= 2 * (#ARGV - 2) or #KEYS == 0 then
   return redis.error_reply('ERR owners must be as many as locks')
 end
 
 local free = {}
-for i = 1, #ARGV - 1 do
-  local lock, owner = KEYS[2 * i - 1], ARGV[i + 1]
+for i = 1, #ARGV - 2 do
+  local lock, owner = KEYS[2 * i - 1], ARGV[i + 2]
   if redis.call('EXISTS', lock, KEYS[2 * i]) == 0 then
     table.insert(free, {lock, owner})
   elseif redis.call('EXISTS', KEYS[2 * i]) == 1 then
@@ -28,7 +29,7 @@ for i = 1, #ARGV - 1 do
   end
 end
 for n, hold in ipairs(free) do
-  redis.call('HSET', hold[1], hold[2], '1')
+  redis.call('HSET', hold[1], hold[2], ARGV[2])
   local set = redis.pcall('PEXPIRE', hold[1], ARGV[1])
   if set ~= 1 then -- refused: no lock without expiry must stay, nor only some of the locks
     for taken = 1, n do

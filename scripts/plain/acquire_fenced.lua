@@ -1,19 +1,21 @@
 -- acquire_fenced: as acquire, and reserve fence numbers for the hold.
 -- The numbers follow the server's clock in microseconds, so they go on growing when the counter is lost: they run ahead of the
 -- clock by no more than a reservation that was not given back.
--- KEYS[1]  the lock, hash owner -> count
+-- KEYS[1]  the lock, hash owner -> count and label
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  the fence counter, string: the last number reserved
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms, 1 to 999999999999999
 -- ARGV[3]  numbers to reserve, 1 to 999999999
 -- ARGV[4]  expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter without expiry keeps none (it is Java's).
+-- ARGV[5]  what the field holds: 1, and behind a space the label of the owner, if it has one
 -- Reply    {0, first, last}  the owner holds the lock, and the numbers from first to last are its own; else, as acquire:
 --          > 0  held by another: ms until its lease ends
 --          -1   held by another, without expiry
+--          text  either of the two, a space, and the label of the other
 --          -2   the owner has been given up by end_each, which left a tombstone; nothing is changed
 -- Repeat: safe. A repeat that finds its own field reserves other, larger numbers: no holder got those of the lost reply.
-local lock, owner, lease = KEYS[1], ARGV[1], ARGV[2]
+local lock, owner, lease, value = KEYS[1], ARGV[1], ARGV[2], ARGV[5]
 if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
@@ -34,8 +36,7 @@ if not free then
   end
   --@include parts/holder.lua
   if holder ~= owner then
-    local left = redis.call('PTTL', lock)
-    return left == -1 and -1 or math.max(left, 1)
+    --@include parts/held.lua
   end
 end
 

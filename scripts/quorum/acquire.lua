@@ -2,16 +2,17 @@
 -- one owner are a lock, by many owners a split vote. With fencing it returns counter and clock: the quorum makes a fence number
 -- from those of several nodes and writes it back by quorum_fence, so that the clock of one node spoils no counter.
 -- KEYS     for each lock:
--- KEYS[1]  the lock, hash owner -> count
+-- KEYS[1]  the lock, hash owner -> count and label
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  optional, with fencing: the fence counter, string: the last number reserved
 -- KEYS[n]  the last key, if the node has a restart guard: the marker, string
 -- ARGV[1]  how many keys each lock has
--- ARGV     then for each lock, those of acquire: owner and lease
+-- ARGV     then for each lock, those of acquire: owner, lease and what the field holds
 -- Reply    {-3}  the vote in this text is not valid; nothing is changed
 --          {answer...} with, for each lock, an answer as acquire, but:
 --          {0, counter, clock}  with fencing, held: the last number reserved, 0 if there is none, and the server's clock in µs
---          {left, holder}       held by another: ms until its lease ends, -1 if it has no end
+--          {left, holder}       held by another: ms until its lease ends, -1 if it has no end; if the other has a label, it follows
+--                               left, behind a space
 --          {text}               the error with which Redis refused; nothing is changed
 -- Repeat: safe, as acquire.
 
@@ -35,7 +36,7 @@ local function one(KEYS, ARGV)
   end
   local time = counter and redis.call('TIME')
   local answer = acquire(KEYS, ARGV)
-  if type(answer) == 'number' and (answer > 0 or answer == -1) then
+  if type(answer) == 'string' or type(answer) == 'number' and (answer > 0 or answer == -1) then
     return {answer, redis.call('HRANDFIELD', KEYS[1], '1')[1]}
   end
   if answer == 0 and counter then

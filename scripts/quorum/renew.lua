@@ -1,9 +1,9 @@
 -- quorum_renew: as renew, and return the marker: a lock counts only on a node that still has the vote by which it gave it.
--- KEYS[i]     a lock, hash owner -> count
+-- KEYS[i]     a lock, hash owner -> count and label
 -- KEYS[n]     the last key, the marker, string
 -- ARGV[1]     lease in ms from now, 1 to 999999999999999
 -- ARGV[2*i]   the owner of KEYS[i]
--- ARGV[2*i+1] how many entries the hold should have, 0 to leave them as they are: the node may have missed a nested entry
+-- ARGV[2*i+1] what the field should hold, as for recount, 0 to leave it as it is: the node may have missed a nested entry
 -- Reply       {marker, answer...} with, for each lock:
 --             1    renewed
 --             0    the owner does not hold the lock; nothing is changed
@@ -19,13 +19,13 @@ end
 local try, lease = redis.pcall, ARGV[1]
 local reply = {redis.call('GET', KEYS[#KEYS]) or ''}
 for i = 1, #KEYS - 1 do
-  local key, owner, entries = KEYS[i], ARGV[2 * i], ARGV[2 * i + 1]
+  local key, owner, value = KEYS[i], ARGV[2 * i], ARGV[2 * i + 1]
   local present = try('HGET', key, owner)
   local answer = present
   if type(present) == 'string' then
     answer = try('PEXPIRE', key, lease)
-    if answer == 1 and entries ~= '0' and entries ~= present then
-      try('HSET', key, owner, entries)
+    if answer == 1 and value ~= '0' and value ~= present then
+      try('HSET', key, owner, value)
     end
   end
   if type(answer) == 'table' then

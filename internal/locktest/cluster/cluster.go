@@ -5,7 +5,9 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
+	"maps"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -217,11 +219,17 @@ func testOthersAnswer(t *testing.T, d Kind) {
 
 // heard says whether all clients that wait for a key in a queue count as alive.
 func heard(t *testing.T, s *redistest.Server, key string) bool {
-	values := s.Do(t, "HVALS", OfKey("holdfast_heartbeat", key))
-	until, err := values.AsIntSlice()
+	fields := s.Do(t, "HGETALL", OfKey("holdfast_heartbeat", key))
+	all, err := fields.AsStrMap()
 	require.NoError(t, err)
-	require.NotEmpty(t, until)
-	return slices.Min(until) > time.Now().UnixMilli()
+	maps.DeleteFunc(all, func(field, _ string) bool { return strings.HasPrefix(field, "label ") })
+	require.NotEmpty(t, all)
+	for _, until := range all {
+		if ms, err := strconv.ParseInt(until, 10, 64); err != nil || ms <= time.Now().UnixMilli() {
+			return false
+		}
+	}
+	return true
 }
 
 // holds checks that no key has two holders.

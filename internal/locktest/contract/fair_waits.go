@@ -183,6 +183,29 @@ func fairLateGrant(c *harness) {
 	c.unlock(Got(c.T, late))
 }
 
+// queueCases are those of a fair lock that take servers.
+var queueCases = []testCase{
+	{"Observe_Place", oneByOne, observePlace},
+	{"Label_OfALaterHolder", oneByOne, fairLaterHolder},
+}
+
+// A wait that fails names the holder that its last heartbeat has met.
+func fairLaterHolder(c *harness) {
+	later := c.Kind.Open(c.T, c.Server.Client(c.T), Options{Label: "later"})
+	first := Lock(c.T, c.Other, c.ctx, "k")
+	second := c.inQueue(later, "k")
+	ctx, cancel := context.WithCancel(c.ctx)
+	waiter := c.queueWith(ctx, c.Locker, "k")
+	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 2 })
+	c.unlock(first)
+	held := Got(c.T, second)
+	before := c.heartbeatsSent()
+	Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one was answered
+	cancel()
+	require.ErrorContains(c.T, (<-waiter).Err, `held by "later": context canceled`)
+	c.unlock(held)
+}
+
 // If two keys had one queue, they would grant each other's waiters.
 func fairOtherKey(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")

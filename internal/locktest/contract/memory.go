@@ -22,7 +22,7 @@ var needServers = []string{
 	"G5_SingleEnterIsUndone", "G5_LeaveTwiceCountsOnce", "G5_ReleaseTwiceReleasesOnce", "G5_RenewTwice",
 	"G5_FixedLeaseIsUndoneForAsLongAsItLasts", "G9_AWaiterThatCannotSubscribe",
 	// They change what Redis has.
-	"Reentry_AnswerOfNotOursEndsTheLease", "Unlock_FindsTheLossItself", "Wait_DoesNotCureARefusal", "Inspect_OfAKeyThatIsNotOurs",
+	"Reentry_AnswerOfNotOursEndsTheLease", "Unlock_FindsTheLossItself", "Wait_DoesNotCureARefusal", "Inspect_OfAKeyThatIsNotOurs", "Label_IsShown",
 	"ForceUnlock_LeavesAForeignKeyAlone", "G3_LossIsToldAtOnce", "G4_CrashedHolderFreesTheKey", "G5_ReleaseAfterALateEnter",
 	"G6_OnlyTheOwner", "G9_AKeyOfAWrongTypeInABatch", "G10_NumbersGrow",
 	// They look at calls, connections and keys.

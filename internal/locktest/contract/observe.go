@@ -36,8 +36,6 @@ var observeCases = []testCase{
 	{"Observe_Balance", defaults, observeBalance},
 }
 
-var placeCases = []testCase{{"Observe_Place", oneByOne, observePlace}}
-
 // seen are the events that an observer was told.
 type seen struct {
 	mu  sync.Mutex

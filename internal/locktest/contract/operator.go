@@ -2,6 +2,7 @@ package contract
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
 	{"Inspect_OfAKeyThatIsNotOurs", defaults, inspectForeign},
+	{"Label_IsShown", Options{Lease: time.Second, Label: labelled}, labelShown},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", Options{Lease: Long}, forceOwn},
 	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 6 * time.Second}, forceOthers},
 	{"ForceUnlock_Unanswered", Options{Lease: Long}, forceNoReply},
@@ -43,6 +45,55 @@ func inspectHolder(c *harness) {
 		require.Error(c.T, err)
 		return errors.Is(err, holdfast.ErrUnavailable)
 	})
+}
+
+const labelled = "shop \"1\"\n/till 7 of 9, second floor, behind the door that is always shut"
+
+// Inspect, and the errors of those who do not get the key, show the label of the holder, and
+// no other's: through entries, renewals, hand-overs and grants, and as long as the hold lasts.
+func labelShown(c *harness) {
+	other := c.Kind.Open(c.T, c.Server.Client(c.T), Options{Label: "other"})
+	shows := func(label string, entries int) {
+		c.T.Helper()
+		s, err := other.Inspect(c.ctx, "k")
+		require.NoError(c.T, err)
+		require.Equal(c.T, []any{label, entries}, []any{s.Label, s.Entries})
+	}
+	quoted := func(label string) string { return "held by " + strconv.Quote(label[:min(len(label), 64)]) }
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	shows(labelled, 1)
+	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	shows(labelled, 2)
+	deadline := l.Deadline()
+	Await(c.T, func() bool { return l.Deadline().After(deadline) }) // renewed
+	shows(labelled, 2)
+	c.unlock(inner)
+	shows(labelled, 1)
+	_, err := other.TryLock(c.ctx, "k")
+	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+	require.ErrorContains(c.T, err, quoted(labelled)+"…")
+	_, err = other.TryLockFor(c.ctx, "k", 50*time.Millisecond)
+	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+	require.ErrorContains(c.T, err, quoted(labelled))
+
+	next := c.inQueue(other, "k")
+	c.unlock(l)
+	theirs := Got(c.T, next)
+	shows("other", 1)
+	_, err = c.Other.TryLock(c.ctx, "k")
+	require.ErrorContains(c.T, err, quoted("other"))
+	after := c.inQueue(c.Locker, "k")
+	c.unlock(theirs)
+	mine := Got(c.T, after)
+	shows(labelled, 1)
+	c.unlock(mine)
+	shows("", 0)
+	c.Tidy("k")
+
+	c.Server.Do(c.T, "HSET", c.Name("k"), Java, "1")
+	_, err = c.Locker.TryLock(c.ctx, "k")
+	require.ErrorContains(c.T, err, "held by another")
+	shows("", 1)
 }
 
 func inspectForeign(c *harness) {

@@ -41,7 +41,7 @@ func Run(t *testing.T, d Kind) {
 	if d.Another == nil { // a double has no observer
 		cases = slices.Concat(cases, observeCases)
 		if d.Fair {
-			cases = slices.Concat(cases, placeCases)
+			cases = slices.Concat(cases, queueCases)
 		}
 	} else {
 		cases = withoutServers(t, cases)

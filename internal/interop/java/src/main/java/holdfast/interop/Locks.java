@@ -84,7 +84,8 @@ final class Locks {
             throw new IllegalStateException("several owners: " + fields);
         }
         for (Map.Entry<String, String> field : fields.entrySet()) {
-            return Answer.of(c, lock.isLocked(), Long.parseLong(field.getValue()), field.getKey());
+            String entries = field.getValue().split(" ", 2)[0]; // Go's label follows
+            return Answer.of(c, lock.isLocked(), Long.parseLong(entries), field.getKey());
         }
         return Answer.of(c, lock.isLocked(), 0, null);
     }
