@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"time"
