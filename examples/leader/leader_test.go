@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"io"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/examples/internal/demo"
 	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
 func TestMain(m *testing.M) { demotest.Main(m, main) }
@@ -41,6 +45,46 @@ func TestRedisRestarts(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Wait(), stderr.String())
 	require.Contains(t, string(rest), "All 30 pieces of work are done")
+}
+
+func newMember(t *testing.T) (*member, *redistest.Server) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	locker, err := rlock.New(client, rlock.WithLease(lease), rlock.WithFencing())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, locker.Close()) })
+	return &member{1, &demo.Redis{Client: client, Run: "test"}, locker}, server
+}
+
+func TestG10_LateLeaderIsRefused(t *testing.T) {
+	m, _ := newMember(t)
+	for _, fence := range []int64{1, 2, 2} {
+		_, err := m.work(t.Context(), fence)
+		require.NoError(t, err)
+	}
+	_, err := m.work(t.Context(), 1)
+	require.ErrorIs(t, err, errLate)
+}
+
+// A leader whose journal fails stands again.
+func TestJournalFails(t *testing.T) {
+	m, server := newMember(t)
+	server.Do(t, "SET", m.key("journal"), "no list")
+	for range pieces - 1 {
+		server.Do(t, "RPUSH", "list", "0")
+	}
+	failed := make(chan struct{})
+	var once sync.Once
+	defer server.Monitor(t, func(c redistest.Command) {
+		if c.Words[0] == "LINDEX" {
+			once.Do(func() { close(failed) })
+		}
+	})()
+	ended := make(chan error, 1)
+	go func() { ended <- m.stand(context.Background()) }()
+	<-failed
+	server.Do(t, "RENAME", "list", m.key("journal"))
+	require.NoError(t, <-ended)
 }
 
 func TestBadInput(t *testing.T) {
