@@ -228,7 +228,7 @@ func (c *modelCode) add(t *testing.T, f *ast.FuncDecl, pkg *types.Package, info 
 // address or for scripts.Node.
 func usesClient(n *ast.CallExpr) bool {
 	fun := types.ExprString(n.Fun)
-	if fun == "scripts.NewNode" {
+	if fun == "scripts.NewNodeWith" {
 		return false
 	}
 	uses := strings.HasPrefix(fun, "client.") && fun != "client.Nodes"
