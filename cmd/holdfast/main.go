@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -92,9 +93,14 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 		return statusUsage
 	}
 	if f.err != nil {
-		fmt.Fprintln(stderr, "holdfast:", f.err)
+		complain(stderr, f.err)
 	}
 	return f.status
+}
+
+// complain prints an error. Those of the library name it already.
+func complain(w io.Writer, err error) {
+	fmt.Fprintln(w, "holdfast:", strings.TrimPrefix(err.Error(), "holdfast: "))
 }
 
 func newRoot() *cobra.Command {

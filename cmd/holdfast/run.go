@@ -131,21 +131,22 @@ func (r *run) run(o rueidis.ClientOption) error {
 	if err != nil {
 		return err
 	}
-	defer h.close()
 	r.child.Stdin, r.child.Stdout, r.child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	r.child.Env = childEnv(os.Environ(), r.fenceEnv, h.lease.Fence())
 	r.child.SysProcAttr = dieWithParent()
 	if err := r.child.Start(); err != nil {
+		_ = h.end() // what it cannot release ends with its lease
 		return notStarted(err)
 	}
+	r.forwardEarly(signals)
 	r.watch(h.lease, signals)
 
-	err = h.lease.Unlock(context.Background())
+	err = h.end()
 	switch {
 	case errors.Is(err, holdfast.ErrLost):
 		return &failure{statusLost, err}
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "holdfast:", failed(err))
+		complain(os.Stderr, failed(err))
 	}
 	if status := r.status(); status != 0 {
 		return &failure{status, nil}
@@ -155,18 +156,35 @@ func (r *run) run(o rueidis.ClientOption) error {
 
 // hold is a lock with all that it stands on.
 type hold struct {
-	client rueidis.Client
-	locker holdfast.Locker
-	lease  *holdfast.Lease
+	client   rueidis.Client
+	locker   holdfast.Locker
+	lease    *holdfast.Lease
+	patience time.Duration // with Redis at the end
 }
 
-// close releases what is held.
-func (h *hold) close() {
-	if h.locker != nil {
-		_ = h.locker.Close() // what it cannot release ends with its lease
-	}
-	if h.client != nil {
-		h.client.Close()
+var errNotReleased = errors.New("redis does not answer; the lock is free when its lease ends")
+
+// end releases what is held, if that takes no longer than patience.
+func (h *hold) end() error {
+	done := make(chan error, 1)
+	go func() { // ends with holdfast
+		var err error
+		if h.lease != nil {
+			err = h.lease.Unlock(context.Background())
+		}
+		if h.locker != nil {
+			_ = h.locker.Close()
+		}
+		if h.client != nil {
+			h.client.Close()
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(h.patience):
+		return errNotReleased
 	}
 }
 
@@ -175,11 +193,11 @@ func (h *hold) close() {
 func (r *run) acquireUnless(signals <-chan os.Signal, o rueidis.ClientOption) (*hold, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	h, done := &hold{}, make(chan error, 1)
+	h, done := &hold{patience: min(10*time.Second, r.lease/3)}, make(chan error, 1)
 	go func() {
 		err := r.acquire(ctx, h, o)
-		if err != nil || ctx.Err() != nil {
-			h.close()
+		if err != nil {
+			_ = h.end() // what it cannot release ends with its lease
 		}
 		done <- err
 	}()
@@ -187,10 +205,13 @@ func (r *run) acquireUnless(signals <-chan os.Signal, o rueidis.ClientOption) (*
 	for {
 		select {
 		case err := <-done:
-			if got != nil {
-				return nil, &failure{signalStatus(got), nil}
+			if got == nil {
+				return h, err
 			}
-			return h, err
+			if err == nil {
+				_ = h.end()
+			}
+			return nil, &failure{signalStatus(got), nil}
 		case s := <-signals:
 			if got != nil {
 				return nil, &failure{signalStatus(s), nil}
@@ -247,6 +268,26 @@ func (r *run) newLocker(client rueidis.Client) (holdfast.Locker, error) {
 	return rlock.New(client, opts...)
 }
 
+// forwardEarly forwards what came before the child ran, also from the terminal, which did
+// not send it to the child.
+func (r *run) forwardEarly(signals chan os.Signal) {
+	const last = syscall.SIGWINCH // does no harm, and has the highest number: os/signal tells it after those that are there
+	signal.Notify(signals, last)
+	defer signal.Reset(last)
+	_ = syscall.Kill(os.Getpid(), last)
+	for lost := time.After(time.Second); ; { // if signals was full
+		select {
+		case s := <-signals:
+			if s == last {
+				return
+			}
+			_ = r.child.Process.Signal(s)
+		case <-lost:
+			return
+		}
+	}
+}
+
 // watch waits for the end of the child. Until then it forwards signals, and ends the child
 // if the lock is lost.
 func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
@@ -266,7 +307,7 @@ func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 			}
 			_ = r.child.Process.Signal(s) // it may have ended
 		case <-lost:
-			fmt.Fprintln(os.Stderr, "holdfast: ending the command:", lease.Err())
+			complain(os.Stderr, fmt.Errorf("ending the command: %w", lease.Err()))
 			_ = r.child.Process.Signal(syscall.SIGTERM)
 			lost, kill = nil, time.After(r.killAfter)
 		case <-kill:

@@ -177,6 +177,21 @@ func TestRunLosesTheLockWithTheMemoryOfRedis(t *testing.T) {
 	p.exits(statusLost)
 }
 
+// Redis hangs when the command ends. The status is that of the command, and it does not come
+// a lease later only.
+func TestRunDoesNotWaitLongToRelease(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := start(t, s.Addr(), ran("--lease", "9s")...)
+	p.says("started")
+	s.Pause()
+	p.write("exit 5")
+	p.exits(5)
+	require.Contains(t, p.err.String(), "the lock is free when its lease ends")
+	s.Resume()
+	eventually(t, func() bool { return number(t, s, "EXISTS", key) == 0 })
+}
+
 func TestRunWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,6 +60,13 @@ func (s *terminal) types(text string) {
 // shows waits for a text on the screen, and returns what came before it.
 func (s *terminal) shows(text string) (before string) {
 	s.t.Helper()
+	defer func() {
+		if s.t.Failed() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.t.Logf("the screen shows no %q: %q", text, s.text)
+		}
+	}()
 	eventually(s.t, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -92,6 +100,32 @@ func TestTerminalSendsCtrlCOnce(t *testing.T) {
 	requireFree(t, s, key)
 }
 
+// Ctrl-C comes when holdfast has just got the lock.
+func TestTerminalSendsCtrlCBeforeTheCommandRuns(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for range 20 {
+		proxy := redistest.NewProxy(t, s.Addr())
+		taken, stopped := make(chan struct{}), make(chan struct{})
+		proxy.OnReply(func(cmd []string) redistest.Verdict {
+			if strings.HasPrefix(cmd[0], "EVAL") && number(t, s, "EXISTS", key) == 1 {
+				proxy.OnReply(nil)
+				close(taken)
+				<-stopped
+			}
+			return redistest.Pass
+		})
+		p := startInTerminal(t, command(t, proxy.Addr(), "run", key, "--", "sleep", "1000"))
+		<-taken
+		require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+		p.types(ctrlC)
+		close(stopped)
+		require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
+		require.ErrorContains(t, p.cmd.Wait(), "signal: interrupt")
+		requireFree(t, s, key)
+	}
+}
+
 func TestTerminalCtrlCEndsBoth(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -110,7 +144,16 @@ func TestTerminalJobControl(t *testing.T) {
 	p := startInTerminal(t, shell)
 	p.types("PS1='ready> '" + enter)
 	p.shows("ready> ")
-	p.types(strings.Join(append([]string{os.Args[0]}, ran()...), " ") + enter)
+	// The command must not read before the test says so: it could take a line from the shell while it stops.
+	dir := t.TempDir()
+	script, goOn := filepath.Join(dir, "script"), filepath.Join(dir, "go-on")
+	require.NoError(t, os.WriteFile(script, []byte(`echo started
+until test -e `+goOn+`; do sleep 0.01; done
+read line
+echo "read $line"
+exit 9
+`), 0o600))
+	p.types(strings.Join([]string{os.Args[0], "run", key, "--", "sh", script}, " ") + enter)
 	p.shows("started")
 	p.types(ctrlZ)
 	p.shows("ready> ")
@@ -118,9 +161,9 @@ func TestTerminalJobControl(t *testing.T) {
 	p.shows("Stopped")
 	p.shows("ready> ")
 	p.types("fg" + enter)
+	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
 	p.types("hello" + enter)
 	p.shows("read hello")
-	p.types("exit 9" + enter)
 	p.shows("ready> ")
 	p.types("echo status $?" + enter)
 	p.shows("status 9")
