@@ -114,7 +114,7 @@ func ExampleQuorumError() {
 	held := 0
 	if said := (*multilock.QuorumError)(nil); errors.As(err, &said) {
 		for _, n := range said.Nodes {
-			if n.Err == multilock.ErrHeld { // else: yes if nil, or why it said neither
+			if errors.Is(n.Err, multilock.ErrHeld) { // else: yes if nil, or why it said neither
 				held++
 			}
 		}

@@ -25,6 +25,7 @@ type Node struct {
 	client       rueidis.Client
 	one          string      // what the field of a hold with one entry holds; immutable
 	known        atomic.Bool // that Cluster was refreshed once
+	newer        atomic.Bool // that the server knows the newest command
 }
 
 // NodeSettings are what a Node needs to know of its Redis. The zero value is right for one
@@ -123,7 +124,7 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 	// behind its acquire.
 	reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 	if noScript(err) {
-		if err = tooOld(ctx, do, n.client.B().Eval().Script(newest).Numkeys(1).Arg(args[0]).Build()); err == nil {
+		if err = n.tooOld(ctx, do, args[0]); err == nil {
 			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 		}
 	}
@@ -138,14 +139,18 @@ func noScript(err error) bool {
 // newest calls the newest command that the scripts need, which came with Redis 6.2.
 const newest = "return redis.call('HRANDFIELD', KEYS[1])"
 
-// tooOld returns the error of a server that does not know the command in ask. Each server
-// that does not know a script is asked, so that an old one refuses the first call, and not
-// the first call that finds a key held.
-func tooOld(ctx context.Context, do sender, ask rueidis.Completed) error {
-	err := do(ctx, ask).Error()
+// tooOld returns the error of a server that does not know the newest command. One that does
+// not know a script is asked, once, so that an old one refuses the first call, and not the
+// first call that finds a key held.
+func (n *Node) tooOld(ctx context.Context, do sender, key string) error {
+	if n.newer.Load() {
+		return nil
+	}
+	err := do(ctx, n.client.B().Eval().Script(newest).Numkeys(1).Key(key).Build()).Error()
 	if errors.Is(explained(err), holdfast.ErrOldServer) {
 		return err
 	}
+	n.newer.Store(err == nil || rueidis.IsRedisNil(err))
 	return nil
 }
 
