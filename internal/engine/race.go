@@ -63,7 +63,7 @@ func (r *racing) arrive(context.Context, *keyState, *waiter) {}
 func (r *racing) refused(k *keyState, _ *waiter, a attempt) {
 	p := k.race()
 	p.outage = p.outage.note(a)
-	p.contended, p.orphan = a.err == nil, a.orphan
+	p.contended, p.orphan, p.unmet = a.err == nil, a.orphan, a.unmet
 }
 
 func (r *racing) left(k *keyState, _ *waiter) {

@@ -20,7 +20,7 @@ var needServers = []string{
 	"G2_RepliesArriveLate", "G2_ServerIsGone", "G2_AnAcquireAnsweredTooLateIsNotTrusted", "G3_SilenceIsToldAtTheDeadline",
 	"G5_AcquireTwiceCountsOnce", "G5_FencedAcquireTwiceCountsOnce", "G5_SingleAttemptIsUndone", "G5_EnterTwiceCountsOnce",
 	"G5_SingleEnterIsUndone", "G5_LeaveTwiceCountsOnce", "G5_ReleaseTwiceReleasesOnce", "G5_RenewTwice",
-	"G5_FixedLeaseIsUndoneForAsLongAsItLasts", "G9_AWaiterThatCannotSubscribe",
+	"G5_FixedLeaseIsUndoneForAsLongAsItLasts", "G9_AWaiterThatCannotSubscribe", "Label_OfTheFirstAttempt",
 	// They change what Redis has.
 	"Reentry_AnswerOfNotOursEndsTheLease", "Unlock_FindsTheLossItself", "Wait_DoesNotCureARefusal", "Inspect_OfAKeyThatIsNotOurs", "Label_IsShown",
 	"ForceUnlock_LeavesAForeignKeyAlone", "G3_LossIsToldAtOnce", "G4_CrashedHolderFreesTheKey", "G5_ReleaseAfterALateEnter",

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"time"
@@ -15,6 +16,7 @@ var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
 	{"Inspect_OfAKeyThatIsNotOurs", defaults, inspectForeign},
 	{"Label_IsShown", Options{Lease: time.Second, Label: labelled}, labelShown},
+	{"Label_OfTheFirstAttempt", Options{Label: labelled}, labelAtFirst},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", Options{Lease: Long}, forceOwn},
 	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 6 * time.Second}, forceOthers},
 	{"ForceUnlock_Unanswered", Options{Lease: Long}, forceNoReply},
@@ -94,6 +96,21 @@ func labelShown(c *harness) {
 	_, err = c.Locker.TryLock(c.ctx, "k")
 	require.ErrorContains(c.T, err, "held by another")
 	shows("", 1)
+}
+
+// A wait that ends before it has tried again names the holder that its first attempt has met.
+func labelAtFirst(c *harness) {
+	their := Lock(c.T, c.Other, c.ctx, "k")
+	hook, held := Holding("subscribe")
+	c.Proxy.OnRequest(hook)
+	ctx, cancel := context.WithCancel(c.ctx)
+	waiter := GoLock(c.Locker, ctx, "k")
+	Within(c.T, held)
+	cancel()
+	require.ErrorContains(c.T, (<-waiter).Err, "held by "+strconv.Quote(labelled[:64]))
+	c.Proxy.OnRequest(nil)
+	c.Proxy.Release()
+	c.unlock(their)
 }
 
 func inspectForeign(c *harness) {
