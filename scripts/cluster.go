@@ -42,7 +42,7 @@ func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args
 		count := int64(len(keys))
 		reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
 		if noScript(err) {
-			if err = n.tooOld(ctx, do, keys[0]); err == nil {
+			if err = n.tooOld(ctx, keys[0]); err == nil {
 				reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
 			}
 		}

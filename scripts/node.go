@@ -124,7 +124,7 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 	// behind its acquire.
 	reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 	if noScript(err) {
-		if err = n.tooOld(ctx, do, args[0]); err == nil {
+		if err = n.tooOld(ctx, args[0]); err == nil {
 			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 		}
 	}
@@ -141,12 +141,12 @@ const newest = "return redis.call('HRANDFIELD', KEYS[1])"
 
 // tooOld returns the error of a server that does not know the newest command. One that does
 // not know a script is asked, once, so that an old one refuses the first call, and not the
-// first call that finds a key held.
-func (n *Node) tooOld(ctx context.Context, do sender, key string) error {
+// first call that finds a key held. Nothing is written, so no replica is waited for.
+func (n *Node) tooOld(ctx context.Context, key string) error {
 	if n.newer.Load() {
 		return nil
 	}
-	err := do(ctx, n.client.B().Eval().Script(newest).Numkeys(1).Key(key).Build()).Error()
+	err := n.client.Do(ctx, n.client.B().Eval().Script(newest).Numkeys(1).Key(key).Build()).Error()
 	if errors.Is(explained(err), holdfast.ErrOldServer) {
 		return err
 	}

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestOutcomeOf(t *testing.T) {
@@ -215,6 +217,17 @@ func TestOldServer(t *testing.T) {
 	require.Equal(t, Refused, OutcomeOf(results[0].Err))
 	require.True(t, results[1].Value.OK)
 	require.Equal(t, int64(1), integerOf(t, s.Do(t, "HLEN", "held")))
+}
+
+// A server is asked whether it is too old without a wait for replicas: a third one would take
+// more time than a call has.
+func TestOldServer_IsAskedWithoutReplicas(t *testing.T) {
+	s := redistest.Start(t)
+	n := NewNodeWith(s.Client(t), NodeSettings{Replicas: 1, ReplicaTimeout: time.Millisecond})
+	_, err := n.Acquire(bounded(t), "k", ownA, lease)
+	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
+	calls, _ := cost(t, s)
+	require.Equal(t, 2, calls["wait"], "one behind evalsha, one behind eval")
 }
 
 func TestDoneContextSendsNothing(t *testing.T) {
