@@ -191,18 +191,19 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	if fresh {
 		q.refreshed = now
 	}
-	for owner, t := range q.tickets {
-		if !t.entered || t.granted {
+	for w := range q.key.all() { // the oldest first: its place is that of all
+		t := w.ticket
+		if t == nil || !t.entered {
 			continue
 		}
 		distance := time.Duration(0)
 		if fresh {
 			distance = t.distance
 		}
-		b.Owners, b.Distances = append(b.Owners, owner), append(b.Distances, distance)
+		b.Owners, b.Distances = append(b.Owners, t.owner), append(b.Distances, distance)
 		if len(b.Owners) == mostOwners {
 			asked = append(asked, b)
-			b.Owners, b.Distances = nil, nil
+			b.Owners, b.Distances, b.Place = nil, nil, false
 		}
 	}
 	return append(asked, b)
