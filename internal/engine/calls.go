@@ -17,7 +17,7 @@ type Calls struct {
 	epoch    time.Time                // immutable
 	server   func() string            // names the server in errors; nil: the backend's errors name it; immutable
 	serverOf func(name string) string // see PerServer; immutable
-	answered atomic.Int64             // when Redis last answered, since epoch; 0: the last call failed
+	answered atomic.Int64             // of the one server: when it last answered, since epoch; 0: the last call failed
 	each     sync.Map                 // of servers by name: *atomic.Int64, as answered
 	block    bool                     // see Block; immutable
 	work     sync.WaitGroup           // calls of users, loops and clean-ups under way
@@ -147,7 +147,6 @@ func (c *Calls) note(name string, err error) {
 	if outcome := scripts.OutcomeOf(err); outcome == scripts.Done || outcome == scripts.Refused {
 		at = int64(c.now())
 	}
-	c.answered.Store(at)
 	if one := c.of(name); one != nil {
 		one.Store(at)
 	}
@@ -173,25 +172,23 @@ func (c *Calls) of(name string) *atomic.Int64 {
 // answering says whether the server of the key of a name has just answered. Then a call may
 // run on its caller's goroutine, which saves a lock a fifth of its time under load.
 func (c *Calls) answering(name string) bool {
-	if c.block {
-		return false
-	}
-	one := c.of(name)
-	return one != nil && c.within(one, fresh)
+	return !c.block && c.answeredWithin(name, fresh)
 }
 
-// answeredWithin says whether Redis, or any of its servers, answered so lately.
-func (c *Calls) answeredWithin(d time.Duration) bool { return c.within(&c.answered, d) }
-
-func (c *Calls) within(one *atomic.Int64, d time.Duration) bool {
+// answeredWithin says whether the server of the key of a name answered so lately.
+func (c *Calls) answeredWithin(name string, d time.Duration) bool {
+	one := c.of(name)
+	if one == nil {
+		return false
+	}
 	last := one.Load()
 	return last != 0 && c.now()-time.Duration(last) < d
 }
 
 // detached makes a call to Redis for the key of a name; "": for several keys. Unless its
 // server has just answered, the call runs on a goroutine of its own, and the caller leaves
-// when ctx ends, with an unknown outcome. rueidis does not watch the context while a call waits for a dial or its handshake, which
-// may take 5 s.
+// when ctx ends, with an unknown outcome. rueidis does not watch the context while a call
+// waits for a dial or its handshake, which may take 5 s.
 func detached[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
 	if c.answering(name) {
 		return call(ctx)

@@ -48,7 +48,7 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 	k.Unlock()
 	defer h.calls.work.Done()
 
-	if err := h.awaitTurn(ctx, serial, wait); err != nil {
+	if err := h.awaitTurn(ctx, k.name, serial, wait); err != nil {
 		return nil, err
 	}
 	doubt, err := h.countIn(ctx, outer, wait)
@@ -75,7 +75,7 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 
 // awaitTurn waits for the earlier nested calls. They take long only while Redis does not
 // answer; then awaitTurn waits as long as an outermost Lock or TryLock does.
-func (h *Engine) awaitTurn(ctx context.Context, serial chan<- struct{}, wait bool) error {
+func (h *Engine) awaitTurn(ctx context.Context, name string, serial chan<- struct{}, wait bool) error {
 	limit := h.calls.timeout
 	if wait {
 		limit = max(limit, *h.MaxOutage)
@@ -89,7 +89,7 @@ func (h *Engine) awaitTurn(ctx context.Context, serial chan<- struct{}, wait boo
 		case <-ctx.Done():
 			return errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 		case <-over.C:
-			if !h.calls.answeredWithin(limit) {
+			if !h.calls.answeredWithin(name, limit) {
 				return errs.Failed(holdfast.ErrUnavailable, h.calls.ours(errNoAnswer))
 			}
 		}
