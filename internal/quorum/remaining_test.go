@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -57,4 +58,15 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 			require.Equal(t, c.want, a.Remaining)
 		})
 	}
+}
+
+// The label of a holder stands in the error of a round, also where too few nodes have answered.
+func TestErrorOfARoundNamesHolders(t *testing.T) {
+	r := &round{q: &Quorum{quorum: 2, need: 2, nodes: []*node{{}, {}, {}}}, held: 1}
+	r.errs = []error{ErrHeld, errSilent, errAway}
+	r.said = []scripts.NodeReply{{Acquired: scripts.Acquired{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
+	_, err := r.failed()
+	require.ErrorContains(t, err, `held by "a"`)
+	require.ErrorIs(t, err.(*Error).Nodes[0].Err, ErrHeld)
+	require.Equal(t, scripts.Unavailable, scripts.OutcomeOf(err))
 }

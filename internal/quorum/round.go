@@ -159,6 +159,11 @@ func (r *round) failed() (scripts.Acquired, error) {
 		}
 	}
 	e := r.q.newError(r.q.need, said)
+	for i, b := range r.said {
+		if by := errs.HeldBy(""); r.errs[i] == ErrHeld && errors.As(b.Why, &by) {
+			e.Nodes[i].Err = heldBy(by)
+		}
+	}
 	if !e.contended() {
 		return scripts.Acquired{}, e
 	}
@@ -170,9 +175,6 @@ func (r *round) failed() (scripts.Acquired, error) {
 		}
 		of[b.Holder]++
 		split = split && of[b.Holder] < r.q.need
-		if by := errs.HeldBy(""); errors.As(b.Why, &by) {
-			e.Nodes[i].Err = heldBy(by)
-		}
 		if b.Remaining == scripts.NoExpiry {
 			b.Remaining = math.MaxInt64
 		}
