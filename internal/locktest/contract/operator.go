@@ -15,7 +15,7 @@ import (
 var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
 	{"Inspect_OfAKeyThatIsNotOurs", defaults, inspectForeign},
-	{"Label_IsShown", Options{Lease: time.Second, Label: labelled}, labelShown},
+	{"Label_IsShown", Options{Lease: 3 * time.Second, Label: labelled}, labelShown},
 	{"Label_OfTheFirstAttempt", Options{Label: labelled}, labelAtFirst},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", Options{Lease: Long}, forceOwn},
 	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 6 * time.Second}, forceOthers},
