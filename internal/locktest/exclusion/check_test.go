@@ -72,11 +72,15 @@ func TestExclusionOverAFailover(t *testing.T) {
 		"of one hold":                  {[]Interval{lease("a", 10, 20, 400, 1), lease("a", 150, 160, 190, 2)}, 1, 0, 0},
 		"of two holds beside a third":  {[]Interval{lease("a", 10, 20, 400, 1), lease("b", 210, 220, 300, 2), lease("c", 230, 240, 250, 3)}, 1, 0, 2},
 		"handed over, with an old one": {[]Interval{lease("a", 10, 20, 300, 1), lease("b", 150, 160, 190, 5), lease("a", 200, 310, 350, 2)}, 0, 0, 1},
-		"fences fall":                  {[]Interval{lease("a", 10, 20, 90, 7), lease("b", 150, 160, 190, 2)}, 0, 1, 0},
-		"fences fall with a lost hold": {[]Interval{lease("a", 10, 20, 400, 7), lease("b", 150, 160, 190, 2)}, 0, 1, 1},
+		"fences fall":                  {[]Interval{lease("a", 10, 20, 90, 10_002), lease("b", 150, 160, 190, 2)}, 0, 1, 0},
+		"fences fall by a hand-over":   {[]Interval{lease("a", 10, 20, 90, 10_001), lease("b", 150, 160, 190, 2)}, 0, 0, 0},
+		"fences fall before":           {[]Interval{lease("a", 10, 20, 30, 7), lease("b", 50, 60, 90, 2)}, 0, 1, 0},
+		"fences fall afterwards":       {[]Interval{lease("a", 210, 220, 230, 7), lease("b", 250, 260, 290, 2)}, 0, 1, 0},
+		"fences fall long afterwards":  {[]Interval{lease("a", 10, 20, 90, 7), lease("b", 590, 600, 690, 2)}, 0, 1, 0},
+		"fences fall with a lost hold": {[]Interval{lease("a", 10, 20, 400, 70_000), lease("b", 150, 160, 190, 2)}, 0, 1, 1},
 		"both at once":                 {[]Interval{lease("a", 105, 120, 400, 7), lease("b", 110, 130, 140, 2)}, 0, 0, 1},
 		"not above an earlier one": {
-			[]Interval{lease("z", 1, 5, 9, 3), lease("a", 105, 120, 400, 7), lease("b", 110, 130, 140, 2)}, 0, 1, 1,
+			[]Interval{lease("z", 1, 5, 9, 50_000), lease("a", 105, 120, 400, 70_000), lease("b", 110, 130, 140, 2)}, 0, 1, 1,
 		},
 	}
 	for name, c := range cases {
