@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // Interval is the time during which one lease was believed in: from the return
@@ -23,6 +21,7 @@ type Interval struct {
 	to     time.Duration
 	until  time.Duration // the last deadline, to which the holder may have believed in it
 	fence  int64         // 0 without fencing
+	ahead  bool          // the fence is above the clock
 }
 
 func (i Interval) String() string {
@@ -88,9 +87,9 @@ func Check(all []Interval, failovers ...Failover) (b Breaches) {
 
 // rolledBack says whether the second lease may have a smaller fence by the exception of G10
 // in docs/guarantees.md: a fail-over lost the counter, which an attempt that was undone had
-// moved ahead of the clock, by at most one local hand-over, a fence for each microsecond.
+// moved ahead of the clock.
 func rolledBack(failovers []Failover, first, second Interval) bool {
-	return first.fence-second.fence < holdfast.DefaultLocalHandover.Microseconds() && slices.ContainsFunc(failovers, func(f Failover) bool {
+	return first.ahead && slices.ContainsFunc(failovers, func(f Failover) bool {
 		return first.from <= f.to && f.from <= second.from && second.from <= f.told
 	})
 }

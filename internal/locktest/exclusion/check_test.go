@@ -49,8 +49,9 @@ func TestExclusionChecker(t *testing.T) {
 func TestExclusionOverAFailover(t *testing.T) {
 	failover := Failover{keys: map[string]bool{"k": true}, from: 100, to: 200, told: 500}
 	lease := func(owner string, called, from, to time.Duration, fence int64) Interval {
-		return Interval{"k", owner, owner, called, from, to, to, fence}
+		return Interval{"k", owner, owner, called, from, to, to, fence, false}
 	}
+	ahead := func(i Interval) Interval { i.ahead = true; return i }
 	renewed := func(i Interval) Interval { i.until = 501; return i }
 	elsewhere := func(all ...Interval) []Interval {
 		for i := range all {
@@ -72,15 +73,15 @@ func TestExclusionOverAFailover(t *testing.T) {
 		"of one hold":                  {[]Interval{lease("a", 10, 20, 400, 1), lease("a", 150, 160, 190, 2)}, 1, 0, 0},
 		"of two holds beside a third":  {[]Interval{lease("a", 10, 20, 400, 1), lease("b", 210, 220, 300, 2), lease("c", 230, 240, 250, 3)}, 1, 0, 2},
 		"handed over, with an old one": {[]Interval{lease("a", 10, 20, 300, 1), lease("b", 150, 160, 190, 5), lease("a", 200, 310, 350, 2)}, 0, 0, 1},
-		"fences fall":                  {[]Interval{lease("a", 10, 20, 90, 10_002), lease("b", 150, 160, 190, 2)}, 0, 1, 0},
-		"fences fall by a hand-over":   {[]Interval{lease("a", 10, 20, 90, 10_001), lease("b", 150, 160, 190, 2)}, 0, 0, 0},
-		"fences fall before":           {[]Interval{lease("a", 10, 20, 30, 7), lease("b", 50, 60, 90, 2)}, 0, 1, 0},
-		"fences fall afterwards":       {[]Interval{lease("a", 210, 220, 230, 7), lease("b", 250, 260, 290, 2)}, 0, 1, 0},
-		"fences fall long afterwards":  {[]Interval{lease("a", 10, 20, 90, 7), lease("b", 590, 600, 690, 2)}, 0, 1, 0},
-		"fences fall with a lost hold": {[]Interval{lease("a", 10, 20, 400, 70_000), lease("b", 150, 160, 190, 2)}, 0, 1, 1},
+		"fences fall":                  {[]Interval{lease("a", 10, 20, 90, 7), lease("b", 150, 160, 190, 2)}, 0, 1, 0},
+		"fences fall to the clock":     {[]Interval{ahead(lease("a", 10, 20, 90, 7)), lease("b", 150, 160, 190, 2)}, 0, 0, 0},
+		"fences fall before":           {[]Interval{ahead(lease("a", 10, 20, 30, 7)), lease("b", 50, 60, 90, 2)}, 0, 1, 0},
+		"fences fall afterwards":       {[]Interval{ahead(lease("a", 210, 220, 230, 7)), lease("b", 250, 260, 290, 2)}, 0, 1, 0},
+		"fences fall long afterwards":  {[]Interval{ahead(lease("a", 10, 20, 90, 7)), lease("b", 590, 600, 690, 2)}, 0, 1, 0},
+		"fences fall with a lost hold": {[]Interval{lease("a", 10, 20, 400, 7), lease("b", 150, 160, 190, 2)}, 0, 1, 1},
 		"both at once":                 {[]Interval{lease("a", 105, 120, 400, 7), lease("b", 110, 130, 140, 2)}, 0, 0, 1},
 		"not above an earlier one": {
-			[]Interval{lease("z", 1, 5, 9, 50_000), lease("a", 105, 120, 400, 70_000), lease("b", 110, 130, 140, 2)}, 0, 1, 1,
+			[]Interval{lease("z", 1, 5, 9, 5), lease("a", 105, 120, 400, 7), lease("b", 110, 130, 140, 2)}, 0, 1, 1,
 		},
 	}
 	for name, c := range cases {
@@ -96,25 +97,25 @@ func TestExclusionOverAFailover(t *testing.T) {
 // A lease whose process was killed ends with the process, or with the last
 // deadline that it told of.
 func TestExclusionRecords(t *testing.T) {
-	log := "G 0-a k o 1 90 100 400\nD 0-a 500\nE 0-a 450\n" +
-		"G 1-a k p 2 550 600 900\n" + // killed at 700
-		"G 2-a l q 3 590 600 900\nD 2-a 950\n" + // killed at 2000, as it stood still
-		"G 3-a l r 4 990 1000 1300\nE 3-a 1300\nL 3-a fixed\n"
+	log := "G 0-a k o 1 true 90 100 400\nD 0-a 500\nE 0-a 450\n" +
+		"G 1-a k p 2 false 550 600 900\n" + // killed at 700
+		"G 2-a l q 3 false 590 600 900\nD 2-a 950\n" + // killed at 2000, as it stood still
+		"G 3-a l r 4 false 990 1000 1300\nE 3-a 1300\nL 3-a fixed\n"
 	run, err := ReadRecords([]byte(log), map[string]time.Duration{"1": 700, "2": 2000}, true)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []Interval{
-		{"k", "0-a", "o", 90, 100, 450, 500, 1}, {"k", "1-a", "p", 550, 600, 700, 900, 2},
-		{"l", "2-a", "q", 590, 600, 950, 950, 3}, {"l", "3-a", "r", 990, 1000, 1300, 1300, 4},
+		{"k", "0-a", "o", 90, 100, 450, 500, 1, true}, {"k", "1-a", "p", 550, 600, 700, 900, 2, false},
+		{"l", "2-a", "q", 590, 600, 950, 950, 3, false}, {"l", "3-a", "r", 990, 1000, 1300, 1300, 4, false},
 	}, run.Intervals)
 	require.Equal(t, 2, run.Killed)
 	require.Equal(t, 8, run.Operations)
 	require.Equal(t, map[string]int{"fixed": 1}, run.Losses)
 
-	run, err = ReadRecords([]byte(log+"G 4-a k s 5 1400 1400 1500\nG 5-a m t 6 14"), map[string]time.Duration{"1": 700, "2": 2000}, false)
+	run, err = ReadRecords([]byte(log+"G 4-a k s 5 false 1400 1400 1500\nG 5-a m t 6 false 14"), map[string]time.Duration{"1": 700, "2": 2000}, false)
 	require.NoError(t, err)
 	require.Len(t, run.Intervals, 4, "those that live, and are written, do not count yet")
 
-	for _, bad := range []string{"G 0-a k o 1 90 100", "E 0-b 100", "D 0-b 100", "X", "G 0-a k o 1 90 100 x", "G 9-a k o 1 90 100 200", "L 0-a"} {
+	for _, bad := range []string{"G 0-a k o 1 false 90 100", "E 0-b 100", "D 0-b 100", "X", "G 0-a k o 1 false 90 100 x", "G 0-a k o 1 x 90 100 400", "G 9-a k o 1 false 90 100 200", "L 0-a"} {
 		_, err := ReadRecords([]byte(bad+"\n"), nil, true)
 		require.Error(t, err, bad)
 	}

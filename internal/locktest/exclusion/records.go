@@ -18,12 +18,13 @@ import (
 // Records are lines which all processes of a run append to one file, each by one
 // write, so that a process which is killed loses none:
 //
-//	G <id> <key> <owner> <fence> <called> <time> <deadline>   an acquire returned
+//	G <id> <key> <owner> <fence> <ahead> <called> <time> <deadline>   an acquire returned
 //	D <id> <deadline>   renewals have moved the deadline
 //	E <id> <time>       the lease ended, or Unlock is about to be called
 //	L <id> <kind>       the lease had been lost before its Unlock
 //
-// Times are readings of the shared clock in nanoseconds. An id begins with the
+// Times are readings of the shared clock in nanoseconds; ahead says whether the fence is
+// above the microseconds of the wall clock. An id begins with the
 // name of its process and a dash.
 
 // Recorder writes the records of one process.
@@ -48,7 +49,8 @@ func (r *Recorder) write(format string, args ...any) {
 func (r *Recorder) Granted(l *holdfast.Lease, called time.Duration) *Record {
 	now := Clock()
 	rec := &Record{recorder: r, lease: l, id: fmt.Sprintf("%s-%d", r.process, r.last.Add(1)), deadline: ClockAt(l.Deadline())}
-	r.write("G %s %s %s %d %d %d %d\n", rec.id, l.Key(), l.Owner(), l.Fence(), called, now, rec.deadline)
+	ahead := l.Fence() > time.Now().UnixMicro()
+	r.write("G %s %s %s %d %t %d %d %d\n", rec.id, l.Key(), l.Owner(), l.Fence(), ahead, called, now, rec.deadline)
 	return rec
 }
 
@@ -178,7 +180,7 @@ func ReadRecords(data []byte, died map[string]time.Duration, over bool) (Records
 func readRecord(line string) (kind byte, i Interval, loss string, err error) {
 	switch kind = line[0]; kind {
 	case 'G':
-		_, err = fmt.Sscanf(line, "G %s %s %s %d %d %d %d\n", &i.id, &i.key, &i.owner, &i.fence, &i.called, &i.from, &i.to)
+		_, err = fmt.Sscanf(line, "G %s %s %s %d %t %d %d %d\n", &i.id, &i.key, &i.owner, &i.fence, &i.ahead, &i.called, &i.from, &i.to)
 		i.until = i.to
 	case 'D', 'E':
 		_, err = fmt.Sscanf(line[1:], " %s %d\n", &i.id, &i.to)
