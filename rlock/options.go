@@ -69,8 +69,8 @@ func WithFenceExpiry(d time.Duration) Option {
 
 // WithLogger logs the locker's background work: lost leases, failed renewals and
 // clean-ups, and once a warning if Redis may evict locks (one INFO at the first lock, if
-// the user may send it). The handler must not block, as it would hold up renewals. Default
-// silent.
+// the user may send it). New warns of options of a client for Sentinel or Redis Cluster that
+// hurt locks. The handler must not block, as it would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.Log = log }) }
 
 // WithObserver tells an observer what the locker does, for metrics; see [holdfast.Observer].

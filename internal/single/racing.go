@@ -45,6 +45,7 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 
 // connect returns what the backends have in common, and completes the configuration.
 func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
+	warnOf(client, c)
 	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout}
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {

@@ -1,0 +1,51 @@
+package rlock_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// logged returns what a locker with that client logs, from New to Close.
+func logged(t *testing.T, client rueidis.Client, opts ...rlock.Option) string {
+	var log bytes.Buffer
+	l, err := rlock.New(client, append(opts, rlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...)
+	require.NoError(t, err)
+	require.NoError(t, l.Do(context.Background(), "k", func(context.Context) error { return nil }))
+	require.NoError(t, l.Close()) // waits for the check of the policy
+	return log.String()
+}
+
+func TestF31_EvictionIsWarnedAbout(t *testing.T) {
+	on := func(policy string) rueidis.Client { return redistest.Start(t, "--maxmemory-policy", policy).Client(t) }
+	require.Contains(t, logged(t, on("volatile-ttl")), "policy=volatile-ttl")
+	require.Contains(t, logged(t, on("allkeys-lru")), "policy=allkeys-lru")
+	require.Empty(t, logged(t, on("noeviction")))
+}
+
+// The test fails with a version of rueidis whose fields have other names.
+func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {
+	set, cluster := redistest.StartSentinel(t), redistest.StartCluster(t, 1, 0)
+	for name, client := range map[string]func(...func(*rueidis.ClientOption)) rueidis.Client{
+		"set=Sentinel.TopologyRefreshInterval":    func(o ...func(*rueidis.ClientOption)) rueidis.Client { return set.Client(t, o...) },
+		"set=ClusterOption.ShardsRefreshInterval": func(o ...func(*rueidis.ClientOption)) rueidis.Client { return cluster.Client(t, o...) },
+	} {
+		refresh := func(d time.Duration) func(*rueidis.ClientOption) {
+			return func(o *rueidis.ClientOption) {
+				o.Sentinel.TopologyRefreshInterval, o.ClusterOption.ShardsRefreshInterval, o.ConnWriteTimeout = d, d, 3*time.Second
+			}
+		}
+		require.Contains(t, logged(t, client(refresh(0))), name)
+		refreshed := client(refresh(time.Second))
+		require.Empty(t, logged(t, refreshed, rlock.WithLease(9*time.Second)))
+		require.Contains(t, logged(t, refreshed, rlock.WithLease(8*time.Second)), "timeout=3s lease=8s")
+	}
+}
