@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redact"
@@ -80,7 +82,7 @@ func main() {
 // process.
 func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	root := newRoot()
-	root.SetArgs(args)
+	root.SetArgs(twoDashes(root, args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	cmd, err := root.ExecuteContextC(context.Background())
@@ -96,6 +98,26 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 		complain(stderr, f.err)
 	}
 	return f.status
+}
+
+// twoDashes gives long flags a second dash where they have one, as with Go's own commands.
+func twoDashes(root *cobra.Command, args []string) []string {
+	long := map[string]bool{"-help": true} // which cobra adds later
+	name := func(f *pflag.Flag) { long["-"+f.Name] = true }
+	root.PersistentFlags().VisitAll(name)
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(name)
+	}
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if arg == "--" { // the rest is not ours
+			break
+		}
+		if flag, _, _ := strings.Cut(arg, "="); long[flag] {
+			args[i] = "-" + arg
+		}
+	}
+	return args
 }
 
 // complain prints an error. Those of the library name it already.

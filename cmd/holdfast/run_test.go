@@ -46,7 +46,7 @@ func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	other := newLocker(t, s)
-	for _, more := range [][]string{nil, {"--fair"}, {"--fair", "--fence-env", "FENCE"}, {"--wait", "10s"}, {"--try"}} {
+	for _, more := range [][]string{nil, {"--fair"}, {"--fair", "--fence-env", "FENCE"}, {"--wait", "10s"}, {"--try"}, {"-wait=10s"}, {"-try"}} {
 		p := start(t, s.Addr(), ran(more...)...)
 		p.says("started")
 		status, err := other.Inspect(t.Context(), key)
@@ -264,28 +264,34 @@ func TestRunOfACommandThatCannotStart(t *testing.T) {
 	}
 }
 
+func TestFlagsWithOneDash(t *testing.T) {
+	given := strings.Fields("run -fair --try -wait=1s -o json -watches - -redis h k -- sort -watch -o f")
+	require.Equal(t, strings.Fields("run --fair --try --wait=1s -o json -watches - --redis h k -- sort -watch -o f"), twoDashes(newRoot(), given))
+}
+
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for args, why := range map[string]string{
-		"run":                                             "run needs one key",
-		"run k":                                           "run needs one key",
-		"run k true":                                      "run needs one key",
-		"run k --":                                        "run needs one key",
-		"run k j -- true":                                 "run needs one key",
-		"run -- k true":                                   "run needs one key",
-		"run {k} -- true":                                 "key is in braces",
-		"run --try --wait 1s k -- x":                      "[try wait]",
-		"run --wait -1s k -- true":                        "--wait",
-		"run --wait soon k -- true":                       "--wait",
-		"run --lease 1ms k -- true":                       "--lease",
-		"run --kill-after -1s k -- true":                  "--kill-after",
-		"run --fence-env A=B k -- true":                   "--fence-env",
-		"run --nonsense k -- true":                        "--nonsense",
-		"run --redis redis://u:s3cr3t@h k -- true":        "--password-file",
-		"run --redis http://u:s3cr3t@h k -- true":         "not understood",
-		"run --redis redis://u:s3cr3t/@h k -- true":       "not understood",
-		"run --redis redis://h?mastr_set=locks k -- true": "mastr_set",
-		"run --redis redis://h --tls-ca ca.pem k -- true": "rediss://",
+		"run":                                                      "run needs one key",
+		"run k":                                                    "run needs one key",
+		"run k true":                                               "run needs one key",
+		"run k --":                                                 "run needs one key",
+		"run k j -- true":                                          "run needs one key",
+		"run -- k true":                                            "run needs one key",
+		"run {k} -- true":                                          "key is in braces",
+		"run --try --wait 1s k -- x":                               "[try wait]",
+		"run --wait -1s k -- true":                                 "--wait",
+		"run --wait soon k -- true":                                "--wait",
+		"run --lease 1ms k -- true":                                "--lease",
+		"run --kill-after -1s k -- true":                           "--kill-after",
+		"run --fence-env A=B k -- true":                            "--fence-env",
+		"run --nonsense k -- true":                                 "--nonsense",
+		"run -nonsense k -- true":                                  "-nonsense",
+		"run --redis redis://u:s3cr3t@h k -- true":                 "--password-file",
+		"run --redis http://u:s3cr3t@h k -- true":                  "not understood",
+		"run --redis redis://u:s3cr3t/@h k -- true":                "not understood",
+		"run --redis redis://h?mastr_set=locks k -- true":          "mastr_set",
+		"run --redis redis://h --tls-ca ca.pem k -- true":          "rediss://",
 		"run --redis rediss://h --tls-ca main_test.go k -- true":   "no certificate",
 		"run --redis rediss://h --tls-cert main_test.go k -- true": "--tls-cert",
 		"run --password-file /nowhere k -- true":                   "--password-file",
