@@ -83,9 +83,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
 // ForceUnlock, for operators, frees key from any holder, gives it to the next waiter and
 // reports whether it was held; see [holdfast.Locker]. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
-	return l.engine.Force(ctx, key, func(ctx context.Context, name string) (bool, error) {
-		return l.backend.ForceRelease(ctx, name)
-	})
+	return l.engine.Force(ctx, key, l.backend.ForceRelease)
 }
 
 // Close releases what is held, ends leases and waits with ErrClosed, and waits for the

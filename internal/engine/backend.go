@@ -51,7 +51,7 @@ type AcquiresAll interface {
 }
 
 // Queued is the backend of a lock kind that serves its waiters first come, first served,
-// from a queue in Redis. The engine may repeat all methods but the last three.
+// from a queue in Redis. The engine may repeat all methods but the last two.
 type Queued interface {
 	Backend
 	// Enter puts owners at the end of the queue, in their order.
@@ -70,6 +70,4 @@ type Queued interface {
 	Inbox(key string, receive func(message string)) *pubsub.Subscription
 	// OwnerChannel listens to Java's wake-ups of owner.
 	OwnerChannel(key, owner string, receive func(message string)) *pubsub.Subscription
-	// ParseGrant reads a message of the inbox of key.
-	ParseGrant(key, message string) (scripts.Grant, bool)
 }

@@ -29,6 +29,14 @@ func sleep(d time.Duration, woken <-chan struct{}) bool {
 	}
 }
 
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // nudge wakes the loop that receives from a one-slot channel.
 func nudge(poke chan<- struct{}) {
 	select {

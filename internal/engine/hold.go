@@ -173,11 +173,7 @@ func (h *Engine) revoke(d *hold, reason error) (news bool) {
 // until is how long a hold without further renewals may last in Redis: a lease from the
 // last one.
 func (h *Engine) until(d *hold) time.Time {
-	until := time.Now().Add(h.Lease)
-	if trusted := d.Deadline(); trusted.After(until) { // a longer fixed lease
-		until = trusted
-	}
-	return until
+	return later(time.Now().Add(h.Lease), d.Deadline()) // later with a longer fixed lease
 }
 
 // undo releases, in the background, a hold that no caller has any more. It tries for as

@@ -61,8 +61,8 @@ func (h *Engine) Force(caller context.Context, key string, f func(ctx context.Co
 
 // StatusOf is the public form of Redis' reply about a key.
 func StatusOf(said scripts.Holder, waiting int) holdfast.Status {
-	if said.Owner == "" {
-		return holdfast.Status{Waiting: waiting}
+	return holdfast.Status{
+		Held: said.Owner != "", Owner: said.Owner, Label: said.Label,
+		Entries: said.Entries, Remaining: said.Remaining, Waiting: waiting,
 	}
-	return holdfast.Status{Held: true, Owner: said.Owner, Entries: said.Entries, Remaining: said.Remaining, Label: said.Label, Waiting: waiting}
 }

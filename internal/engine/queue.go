@@ -351,13 +351,10 @@ func (q *queue) over(now time.Time) bool {
 // alarm is when the loop looks at the queue again without a wake-up.
 func (q *queue) alarm(now time.Time) time.Time {
 	at := now.Add(keepIdle)
-	for _, t := range []time.Time{q.due, q.pause, q.lingerFrom.Add(linger)} {
+	for _, t := range []time.Time{q.due, q.pause, q.patience(), q.lingerFrom.Add(linger)} {
 		if t.After(now) && t.Before(at) {
 			at = t
 		}
-	}
-	if !q.ready && q.patience().Before(at) {
-		at = q.patience()
 	}
 	return at
 }

@@ -54,7 +54,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if time.Since(start) > q.in.Stale/2 {
 		q.verify, q.due = true, time.Now()
 	}
-	q.noteAnswered(start)
+	q.answered = later(q.answered, start)
 	for i, t := range list {
 		q.entered(t, said.Places[i])
 		if t.distance = said.Distance; said.Java && t.w != nil {
@@ -71,13 +71,6 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
 }
 
-// noteAnswered notes an answer to an enter or a heartbeat that began at start.
-func (q *queue) noteAnswered(start time.Time) {
-	if start.After(q.answered) {
-		q.answered = start
-	}
-}
-
 // entered notes the place of a ticket.
 func (q *queue) entered(t *ticket, place scripts.Place) {
 	if t.w == nil { // granted or given up meanwhile
@@ -88,7 +81,7 @@ func (q *queue) entered(t *ticket, place scripts.Place) {
 		t.entered = true
 	case scripts.Holding:
 		t.entered = true
-		q.found(t)
+		q.toConfirm(t)
 	case scripts.Gone:
 		q.again(t)
 	}
@@ -127,18 +120,16 @@ func (q *queue) endOverdue(a attempt) {
 
 // leaveAll makes one attempt to give up owners. It locks the key.
 func (q *queue) leaveAll(list []leaver) {
-	var owners []string
-	doubts := 0
-	for _, doubt := range []bool{true, false} {
-		for _, l := range list {
-			if l.doubt == doubt {
-				owners = append(owners, l.owner)
-			}
-		}
-		if doubt {
-			doubts = len(owners)
+	var owners, sure []string // those in doubt come first
+	for _, l := range list {
+		if l.doubt {
+			owners = append(owners, l.owner)
+		} else {
+			sure = append(sure, l.owner)
 		}
 	}
+	doubts := len(owners)
+	owners = append(owners, sure...)
 	k, h, start := q.key, q.in, time.Now()
 	said, err := redis(h.calls.context(), h.calls, k.name, func(ctx context.Context) (scripts.Passed, error) {
 		return h.backend.Leave(ctx, k.name, doubts, owners...)

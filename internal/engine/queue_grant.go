@@ -18,7 +18,7 @@ var errReplaced = errs.Lost(watchdog.ErrNotOurs)
 
 // receive handles a message in the inbox of key. It runs on the connection's reader.
 func (d *queued) receive(key, message string) {
-	if g, ok := d.backend.ParseGrant(key, message); ok && d.signed(g.Owner) {
+	if g, ok := scripts.ParseGrant(key, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
 		d.observer.woken(key)
 		d.pass(key, scripts.Passed{Grant: g}, true)
@@ -59,7 +59,7 @@ func (q *queue) passed(said scripts.Passed) {
 	switch {
 	case g.Lease == 0: // a holder that was only found; without a ticket, it is held here or will expire
 		if t != nil {
-			q.found(t)
+			q.toConfirm(t)
 		}
 	case t == nil:
 		if !q.key.heldBy(g.Owner) && !q.key.closed { // a late message may tell of a hold that a call has found
@@ -101,15 +101,12 @@ func (q *queue) occupy(d *hold, w *waiter) *holdfast.Lease {
 	return lease
 }
 
-// found handles the news that a ticket's owner holds the key, on unknown terms.
-func (q *queue) found(t *ticket) {
-	if !t.granted {
-		q.toConfirm(t)
-	}
-}
-
-// toConfirm ends a wait with a grant that the waiter's goroutine confirms.
+// toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait
+// has ended so already.
 func (q *queue) toConfirm(t *ticket) {
+	if t.granted {
+		return
+	}
 	w := t.w
 	t.granted = true
 	t.w, w.ticket = nil, nil

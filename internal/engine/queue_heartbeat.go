@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -70,9 +71,7 @@ func (d *queued) heartbeat(server string) {
 // false if there are none; then the loop has to end.
 func (b *heartbeats) waiting(server string) (queues []*queue, running bool) {
 	b.mu.Lock()
-	for q := range b.queues[server] {
-		queues = append(queues, q)
-	}
+	queues = slices.Collect(maps.Keys(b.queues[server]))
 	b.mu.Unlock()
 	queues = slices.DeleteFunc(queues, b.stop)
 	b.mu.Lock()
@@ -259,7 +258,7 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 		return
 	}
 	q.heartbeatRetry = backoff{}
-	q.noteAnswered(start)
+	q.answered = later(q.answered, start)
 	if q.holder = nil; said.Label != "" {
 		q.holder = errs.HeldBy(said.Label)
 	}

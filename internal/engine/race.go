@@ -161,7 +161,9 @@ func (r *racing) lead(k *keyState) {
 		notified := false
 		switch {
 		case p.contended && p.sub == nil:
-			r.subscribe(p, k.name)
+			// So it cannot miss a release after its next attempt. Without a confirmation
+			// (messages not allowed, connection lost) the timed attempts of rest must do.
+			r.subscribe(p, k.name, min(r.calls.timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
 		case resting:
 			if notified = r.rest(p, seen, remaining); notified {
 				r.observer.woken(k.name)
@@ -189,7 +191,9 @@ func (r *racing) lead(k *keyState) {
 			}
 		}
 		if a.err != nil {
-			r.pause(p, k.name, seen)
+			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
+			// connection looks for it often, however many keys have waiters.
+			r.subscribe(p, k.name, p.retry.next(r.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
 		}
 	}
 }
@@ -256,36 +260,18 @@ func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 	return true
 }
 
-// pause sleeps after a failed attempt. A new subscription ends the sleep: Redis is back. Only
-// the subscriptions' one connection looks for it often, however many keys have waiters.
-func (r *racing) pause(p *race, key string, before pubsub.State) {
-	if p.sub == nil {
-		p.sub = r.backend.Subscribe(key)
-	}
-	timer := time.NewTimer(p.retry.next(r.Lease))
-	defer timer.Stop()
-	for p.seen().Epoch == before.Epoch {
-		select {
-		case <-p.sub.Wake():
-		case <-p.poke:
-			return
-		case <-timer.C:
-			return
-		}
-	}
-}
-
 // probeWithoutMessages is how often a loop tries while its subscription is not live.
 const probeWithoutMessages = time.Second
 
-// subscribe returns when the subscription is confirmed, so that the loop cannot miss a
-// release after its next attempt. Without a confirmation (messages not allowed, connection
-// lost) the timed attempts of rest must do.
-func (r *racing) subscribe(p *race, key string) {
-	p.sub = r.backend.Subscribe(key)
-	limit := time.NewTimer(min(r.calls.timeout, probeWithoutMessages))
+// subscribe subscribes to the releases of a key, unless the race has done so, and sleeps for
+// at most d until the subscription is as wanted.
+func (r *racing) subscribe(p *race, key string, d time.Duration, wanted func(pubsub.State) bool) {
+	if p.sub == nil {
+		p.sub = r.backend.Subscribe(key)
+	}
+	limit := time.NewTimer(d)
 	defer limit.Stop()
-	for !p.sub.State().Live {
+	for !wanted(p.sub.State()) {
 		select {
 		case <-p.sub.Wake():
 		case <-p.poke:

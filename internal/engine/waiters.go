@@ -163,11 +163,7 @@ func (o *outage) overdue(w *waiter, a attempt, most time.Duration) error {
 	if !a.passing() {
 		return a.known()
 	}
-	since := o.since
-	if w.since.After(since) {
-		since = w.since
-	}
-	if time.Since(since) >= most {
+	if time.Since(later(o.since, w.since)) >= most {
 		return o.err
 	}
 	return nil

@@ -86,8 +86,3 @@ func (r *Queued) Inbox(key string, receive func(string)) *pubsub.Subscription {
 func (r *Queued) OwnerChannel(key, owner string, receive func(string)) *pubsub.Subscription {
 	return r.subscriber.SubscribeFunc(r.Fair.OwnerChannel(key, owner), receive)
 }
-
-// ParseGrant reads a message of the inbox of key.
-func (r *Queued) ParseGrant(key, message string) (scripts.Grant, bool) {
-	return scripts.ParseGrant(key, message)
-}
