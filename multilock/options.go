@@ -31,7 +31,6 @@ type config struct {
 	engine  engine.Config
 	quorum  quorum.Config
 	longest *time.Duration
-	timeout *time.Duration
 }
 
 // WithLease sets the length of a lease. Renewals come every third of it, and a crashed
@@ -108,7 +107,9 @@ func WithMaxOutage(d time.Duration) Option {
 // WithNodeTimeout sets how long one node may take to answer one call. An unanswered call
 // ends after three quarters to all of it. It should be small against the lease; no call
 // takes longer than a tenth of the lease. Default 50 ms; at least 1 ms.
-func WithNodeTimeout(d time.Duration) Option { return option(func(c *config) { c.timeout = &d }) }
+func WithNodeTimeout(d time.Duration) Option {
+	return option(func(c *config) { c.quorum.NodeTimeout = d })
+}
 
 // WithMaxLease sets the longest lease of the deployment, the same for all its clients. A
 // node that was started, emptied or promoted has no vote for that long, as it may have
@@ -147,7 +148,7 @@ func configure(function string, nodes int, opts []Option) (*config, error) {
 	if nodes < 1 || nodes > 15 {
 		return nil, fmt.Errorf("multilock: %s: %d nodes, 1 to 15 are allowed", function, nodes)
 	}
-	c := &config{engine: engine.NewConfig("multilock")}
+	c := &config{engine: engine.NewConfig("multilock"), quorum: quorum.Config{NodeTimeout: DefaultNodeTimeout}}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("multilock: %s: option is nil", function)
@@ -175,16 +176,12 @@ func configure(function string, nodes int, opts []Option) (*config, error) {
 	if k, most := c.quorum.ClockFaults, (nodes-1)/2; k < 0 || k > most {
 		return nil, fmt.Errorf("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, nodes, most)
 	}
-	timeout := DefaultNodeTimeout
-	if c.timeout != nil {
-		timeout = *c.timeout
-	}
-	if timeout < time.Millisecond {
-		return nil, fmt.Errorf("multilock: WithNodeTimeout: %v is shorter than 1ms", timeout)
+	if c.quorum.NodeTimeout < time.Millisecond {
+		return nil, fmt.Errorf("multilock: WithNodeTimeout: %v is shorter than 1ms", c.quorum.NodeTimeout)
 	}
 	c.quorum.FenceExpiry, c.quorum.Log, c.quorum.Label = *c.engine.FenceExpiry, c.engine.Log, c.engine.Label
 	c.engine.Longest = c.quorum.Longest
-	c.quorum.NodeTimeout = min(timeout, c.engine.Lease/10)
+	c.quorum.NodeTimeout = min(c.quorum.NodeTimeout, c.engine.Lease/10)
 	return c, nil
 }
 

@@ -89,7 +89,7 @@ func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said
 		return a
 	}
 	took := time.Since(start)
-	h.trips.add(took)
+	h.trips.Note(took)
 	switch {
 	case said.Gone:
 	case !said.OK:

@@ -45,17 +45,15 @@ func nudge(poke chan<- struct{}) {
 	}
 }
 
-// average is a moving average over about eight values. Safe for concurrent use; a lost
-// addition does no harm.
-type average struct{ ns atomic.Int64 }
+// Average is a moving average over about eight durations, in ns; 0: there were none. Safe
+// for concurrent use; a lost duration does no harm.
+type Average struct{ atomic.Int64 }
 
-func (a *average) add(d time.Duration) {
-	old := a.ns.Load()
+// Note takes in a duration.
+func (a *Average) Note(d time.Duration) {
+	old := a.Load()
 	if old == 0 {
-		a.ns.Store(int64(d))
-		return
+		old = int64(d)
 	}
-	a.ns.Store(old + (int64(d)-old)/8)
+	a.Store(old + (int64(d)-old)/8)
 }
-
-func (a *average) get() time.Duration { return time.Duration(a.ns.Load()) }

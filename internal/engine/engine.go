@@ -72,7 +72,7 @@ type Engine struct {
 	owners    atomic.Uint64
 	watchdogs watchdogs
 	undoing   undoing
-	trips     average // time of an acquire's round trip
+	trips     Average // time of an acquire's round trip
 	begun     sync.Once
 	closing   sync.Once
 	closed    chan struct{} // Close closes it after all shards

@@ -118,7 +118,7 @@ func (r *racing) released(k *keyState, said scripts.Released) {
 	if p.before.Live {
 		others--
 	}
-	p.turns.stepBack(others, p.before, time.Now(), r.trips.get())
+	p.turns.stepBack(others, p.before, time.Now(), time.Duration(r.trips.Load()))
 	if p.before.Live {
 		p.turns.published()
 	}

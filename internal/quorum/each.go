@@ -22,25 +22,19 @@ func next[T any](ctx context.Context, came <-chan answer[T]) (a answer[T], ok bo
 	}
 }
 
-// begin runs f for every node in the background, and returns the channel of the answers.
-func begin[T any](q *Quorum, nodes []*node, f func(*node) (T, error)) <-chan answer[T] {
-	came := make(chan answer[T], len(nodes))
-	for _, n := range nodes {
-		if !q.spawnShort(func() {
-			said, err := f(n)
-			came <- answer[T]{n, said, err}
-		}) {
-			came <- answer[T]{n: n, err: errClosed}
-		}
-	}
-	return came
-}
-
 // each runs f for every node in the background, and yields the answers as they come, until
 // ctx is over.
 func each[T any](ctx context.Context, q *Quorum, nodes []*node, f func(*node) (T, error)) iter.Seq[answer[T]] {
 	return func(yield func(answer[T]) bool) {
-		came := begin(q, nodes, f)
+		came := make(chan answer[T], len(nodes))
+		for _, n := range nodes {
+			if !q.spawnShort(func() {
+				said, err := f(n)
+				came <- answer[T]{n, said, err}
+			}) {
+				came <- answer[T]{n: n, err: errClosed}
+			}
+		}
 		for range nodes {
 			if a, ok := next(ctx, came); !ok || !yield(a) {
 				return

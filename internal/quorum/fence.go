@@ -107,12 +107,8 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 	}
 	h.mu.Unlock()
 	done := 0
-	came := begin(q, targets, func(n *node) (struct{}, error) { return struct{}{}, n.raise(h) })
-	for range targets {
-		a, ok := next(ctx, came)
+	for a := range each(ctx, q, targets, func(n *node) (struct{}, error) { return struct{}{}, n.raise(h) }) {
 		switch {
-		case !ok:
-			return false
 		case a.err == nil:
 			done++
 		case a.err != errOver && scripts.OutcomeOf(a.err) == scripts.Refused:

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"hash/maphash"
 	"math"
 	"slices"
 	"sync"
@@ -225,33 +224,24 @@ func (h *hold) forgotten(n *node) bool {
 
 // holds are the live holds, and those with a round under way, by owner.
 type holds struct {
-	seed   maphash.Seed
-	shards [32]struct {
-		mu sync.Mutex
-		m  map[string]*hold // guarded by mu
-	}
+	mu sync.Mutex
+	m  map[string]*hold // guarded by mu
 }
 
-func (s *holds) init() {
-	s.seed = maphash.MakeSeed()
-	for i := range s.shards {
-		s.shards[i].m = make(map[string]*hold)
-	}
+func (s *holds) put(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.m[h.owner] = h
 }
 
-// with runs f with the shard of an owner.
-func (s *holds) with(owner string, f func(m map[string]*hold)) {
-	shard := &s.shards[maphash.String(s.seed, owner)%uint64(len(s.shards))]
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	f(shard.m)
+func (s *holds) drop(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.m, owner)
 }
 
-func (s *holds) put(h *hold) { s.with(h.owner, func(m map[string]*hold) { m[h.owner] = h }) }
-
-func (s *holds) drop(owner string) { s.with(owner, func(m map[string]*hold) { delete(m, owner) }) }
-
-func (s *holds) get(owner string) (h *hold) {
-	s.with(owner, func(m map[string]*hold) { h = m[owner] })
-	return h
+func (s *holds) get(owner string) *hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.m[owner]
 }

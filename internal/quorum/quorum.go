@@ -4,11 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -41,8 +41,8 @@ type Quorum struct {
 	short   sync.WaitGroup // calls that Close does not cut off
 	holds   holds
 	calls   deadlines
-	trips   atomic.Int64 // ns of a round, a moving average
-	met     sync.Once    // checks all nodes
+	trips   engine.Average // time of a round
+	met     sync.Once      // checks all nodes
 	mu      sync.RWMutex
 	closing bool // no new short work; guarded by mu
 	closed  bool // no new work at all; guarded by mu
@@ -50,7 +50,7 @@ type Quorum struct {
 
 // New returns a quorum of the Redises of clients, which the caller closes. It makes no call.
 func New(clients []rueidis.Client, c Config) *Quorum {
-	q := &Quorum{Config: c, quorum: len(clients)/2 + 1, made: time.Now()}
+	q := &Quorum{Config: c, quorum: len(clients)/2 + 1, made: time.Now(), holds: holds{m: make(map[string]*hold)}}
 	if seed.SmallQuorum {
 		q.quorum--
 	}
@@ -59,7 +59,6 @@ func New(clients []rueidis.Client, c Config) *Quorum {
 	for i, client := range clients {
 		q.nodes = append(q.nodes, newNode(q, i, client))
 	}
-	q.holds.init()
 	return q
 }
 

@@ -57,7 +57,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	case <-r.decided:
 	case <-ctx.Done():
 	}
-	q.took(time.Since(start))
+	q.trips.Note(time.Since(start))
 	first, last, yes, fenced := r.won(ctx)
 	if yes && fenced {
 		return scripts.Acquired{OK: true, Fence: first, FenceEnd: last}, nil
@@ -188,15 +188,6 @@ func (r *round) failed() (scripts.Acquired, error) {
 		remaining = scripts.NoExpiry
 	}
 	return scripts.Acquired{Remaining: remaining, Split: split, Why: e}, nil
-}
-
-// took notes how long a round took.
-func (q *Quorum) took(d time.Duration) {
-	old := q.trips.Load()
-	if old == 0 {
-		old = int64(d)
-	}
-	q.trips.Store(old + (int64(d)-old)/8)
 }
 
 // RetryDelay is a random delay before the next round. It grows with the failed rounds, as on an
