@@ -271,3 +271,46 @@ func fairRunEnds(c *harness) {
 	require.NotEqual(c.T, owners[0], owners[3])
 	c.unlock(holder)
 }
+
+// oneByOne are locks that are not handed over, with heartbeats every 600 ms.
+var oneByOne = Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long}
+
+// The first waiter here is told its place when it enters and as it moves up, and costs no
+// call more.
+func observePlace(c *harness) {
+	s := c.observed(oneByOne)
+	held := Lock(c.T, c.Other, c.ctx, "k")
+	var waits []<-chan Acquired
+	for _, l := range []holdfast.Locker{c.Other, c.Other, c.Locker, c.Other, c.Locker} {
+		waits = append(waits, c.inQueue(l, "k"))
+	}
+	places := func(want ...int) {
+		c.T.Helper()
+		var all []int
+		Await(c.T, func() bool {
+			all = nil
+			for _, e := range of[holdfast.PlaceEvent](s) {
+				require.Equal(c.T, "k", e.Key)
+				all = append(all, e.Place)
+			}
+			return slices.Equal(want, all)
+		}, "%v is not %v", &all, want)
+	}
+	places(3)
+	c.commands()
+	for i, want := range [][]int{{3, 2}, {3, 2, 1}, {3, 2, 1, 2}, {3, 2, 1, 2, 1}, {3, 2, 1, 2, 1}} {
+		if i == 2 { // c.Locker gets the key, and learns by that where its next waiter stands
+			heartbeats, _ := Holding("heartbeat")
+			c.Proxy.OnReply(heartbeats)
+		}
+		c.unlock(held)
+		held = Got(c.T, waits[i])
+		places(want...)
+		if i < 2 { // it only waits
+			c.quiet()
+		}
+		c.Proxy.OnReply(nil)
+		c.Proxy.Release()
+	}
+	c.unlock(held)
+}

@@ -1,0 +1,189 @@
+package contract
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+func observeCall(c *harness) {
+	s := c.observed(defaults)
+	before := time.Now()
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	locked := time.Now()
+	time.Sleep(pause)
+	c.unlock(l)
+	held := time.Since(locked)
+	require.NoError(c.T, c.Locker.Do(c.ctx, "another", func(context.Context) error { return nil }))
+	require.Equal(c.T, []string{
+		"acquired k by call", "released k", "acquired another by call", "released another",
+	}, c.told(s))
+	a, r := of[holdfast.AcquiredEvent](s)[0], of[holdfast.ReleasedEvent](s)[0]
+	require.Positive(c.T, a.Waited)
+	require.LessOrEqual(c.T, a.Waited, locked.Sub(before))
+	require.GreaterOrEqual(c.T, r.Held, pause)
+	require.LessOrEqual(c.T, r.Held, held+locked.Sub(before))
+	require.NoError(c.T, r.Err)
+}
+
+// Each entry begins and ends by itself, in whatever order, and they are lost together.
+func observeReentry(c *harness) {
+	s := c.observed(defaults)
+	nested := func() (outer, inner *holdfast.Lease) {
+		outer = Lock(c.T, c.Locker, c.ctx, "k")
+		time.Sleep(pause)
+		return outer, Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	}
+	outer, inner := nested()
+	c.unlock(inner)
+	c.unlock(outer)
+	require.ErrorIs(c.T, outer.Unlock(c.ctx), holdfast.ErrReleased)
+	outer, inner = nested()
+	c.unlock(outer)
+	c.unlock(inner)
+	outer, inner = nested()
+	_, err := c.Locker.ForceUnlock(c.ctx, "k")
+	require.NoError(c.T, err)
+	require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrLost)
+	require.ErrorIs(c.T, outer.Unlock(c.ctx), holdfast.ErrLost)
+	begin := []string{"acquired k by call", "acquired k by re-entry"}
+	require.Equal(c.T, slices.Concat(
+		begin, []string{"released k", "released k"}, begin, []string{"released k", "released k"}, begin, []string{"lost k", "lost k"},
+	), c.told(s))
+	r := of[holdfast.ReleasedEvent](s)
+	require.Less(c.T, r[0].Held+pause, r[1].Held)
+}
+
+// A hold passes on in memory; with fair, the queue has granted it before.
+func observeHandOver(c *harness) {
+	s := c.observed(tenured)
+	holder, waits := c.lineUp("k", 2)
+	time.Sleep(pause)
+	for _, w := range waits {
+		c.unlock(holder)
+		holder = Got(c.T, w)
+	}
+	c.unlock(holder)
+	told := c.told(s, "refused", "*", "holdfast.Woken")
+	acquired, queue := of[holdfast.AcquiredEvent](s), of[holdfast.QueueEvent](s)
+	for _, a := range acquired[len(acquired)-2:] {
+		require.Equal(c.T, holdfast.ByHandOver, a.How)
+		require.GreaterOrEqual(c.T, a.Waited, pause)
+	}
+	require.Equal(c.T, []string{
+		"queue k 1", "released k", "acquired k by hand-over", "queue k 0", "released k", "acquired k by hand-over", "released k",
+	}, told[len(told)-7:])
+	require.Equal(c.T, holdfast.QueueEvent{Key: "k", Waiting: 1}, queue[0])
+	if c.Kind.Fair {
+		require.Equal(c.T, []holdfast.How{holdfast.ByCall, holdfast.ByGrant}, []holdfast.How{acquired[0].How, acquired[1].How})
+		require.Len(c.T, acquired, 4)
+	} else {
+		require.Equal(c.T, []string{"acquired k by call", "queue k 1", "queue k 2"}, told[:len(told)-7])
+	}
+}
+
+// A waiter of another process' lock is woken by a message.
+func observeWoken(c *harness) {
+	s := c.observed(defaults)
+	how := holdfast.ByCall
+	if c.Kind.Fair {
+		how = holdfast.ByGrant
+	}
+	Await(c.T, func() bool { // it may get the key by its look after the subscription
+		before := len(of[holdfast.AcquiredEvent](s))
+		their := Lock(c.T, c.Other, c.ctx, "k")
+		waiter := GoLock(c.Locker, c.ctx, "k")
+		c.AwaitWaiters("k", 1)
+		time.Sleep(pause)
+		c.unlock(their)
+		c.unlock(Got(c.T, waiter))
+		a := await[holdfast.AcquiredEvent](c, s, before+1)[before]
+		require.Equal(c.T, how, a.How)
+		require.GreaterOrEqual(c.T, a.Waited, pause)
+		c.Traceless("k")
+		woken := of[holdfast.WokenEvent](s)
+		return len(woken) > 0 && woken[0] == holdfast.WokenEvent{Key: "k"}
+	})
+}
+
+// What a call returns is what the observer is told.
+func observeRefused(c *harness) {
+	s := c.observed(Options{MaxWaiters: 1})
+	their := Lock(c.T, c.Other, c.ctx, "theirs")
+	mine := Lock(c.T, c.Locker, c.ctx, "mine")
+	n := 0
+	refused := func(key string, want error, wait time.Duration, call func() error) {
+		c.T.Helper()
+		err := call()
+		require.Error(c.T, err)
+		if want != nil {
+			require.ErrorIs(c.T, err, want)
+		}
+		n++
+		e := await[holdfast.RefusedEvent](c, s, n)[n-1]
+		require.Equal(c.T, key, e.Key)
+		require.Equal(c.T, err, e.Err)
+		require.GreaterOrEqual(c.T, e.Waited, wait)
+		require.Less(c.T, e.Waited, 10*time.Second)
+	}
+	try := func(key string) func() error {
+		return func() error { _, err := c.Locker.TryLock(c.ctx, key); return err }
+	}
+	refused("theirs", holdfast.ErrNotAcquired, 0, try("theirs"))
+	refused("mine", holdfast.ErrNotAcquired, 0, try("mine"))
+	refused("", nil, 0, try(""))
+	refused("theirs", holdfast.ErrNotAcquired, time.Second, func() error {
+		_, err := c.Locker.TryLockFor(c.ctx, "theirs", time.Second)
+		return err
+	})
+	refused("mine", holdfast.ErrNotAcquired, pause, func() error {
+		return c.Locker.Do(c.ctx, "mine", unreachable(c.T), holdfast.WaitAtMost(pause))
+	})
+	refused("mine", nil, 0, func() error {
+		_, err := c.Locker.Lock(mine.Bind(c.ctx), "mine", holdfast.MaxHold(time.Hour))
+		return err
+	})
+	waiter := c.queue(c.Locker, "mine")
+	refused("mine", holdfast.ErrQueueFull, 0, func() error { return c.Locker.Do(c.ctx, "mine", unreachable(c.T)) })
+	c.unlock(mine)
+	c.unlock(Got(c.T, waiter))
+	c.unlock(their)
+	require.Empty(c.T, of[holdfast.OutageBeganEvent](s))
+	c.away()
+	defer c.Proxy.Refuse(false)
+	Await(c.T, func() bool { // connections may be found dead only now
+		var err error
+		refused("k", nil, 0, func() error { err = try("k")(); return err })
+		return err != nil && strings.Contains(err.Error(), holdfast.ErrUnavailable.Error())
+	})
+	require.NoError(c.T, c.Locker.Close())
+	require.ErrorIs(c.T, try("k")(), holdfast.ErrClosed) // nothing is told any more
+	require.Len(c.T, of[holdfast.RefusedEvent](s), n)
+	require.Len(c.T, of[holdfast.AcquiredEvent](s), 2)
+	require.Len(c.T, of[holdfast.ReleasedEvent](s), 2)
+}
+
+// A caller that leaves has nothing, and does not show that Redis is away.
+func observeGaveUp(c *harness) {
+	s := c.observed(defaults)
+	hook, held := Holding("acquire")
+	c.Proxy.OnReply(hook)
+	ctx, cancel := context.WithCancel(c.ctx)
+	call := GoLock(c.Locker, ctx, "k")
+	Within(c.T, held)
+	cancel()
+	err := Within(c.T, call).Err
+	require.ErrorIs(c.T, err, context.Canceled)
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+	c.Tidy("k")
+	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	require.Equal(c.T, []string{"refused k", "acquired k by call", "released k"}, c.told(s))
+	require.Equal(c.T, err, of[holdfast.RefusedEvent](s)[0].Err)
+}

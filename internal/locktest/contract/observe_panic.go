@@ -1,0 +1,105 @@
+package contract
+
+import (
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A panic is logged once, and later events are told.
+func observePanic(c *harness) {
+	var logs redistest.Log
+	var called atomic.Int64
+	c.Locker = c.Kind.Open(c.T, c.Client, Options{
+		Logger: slog.New(slog.NewTextHandler(&logs, nil)),
+		Observer: &holdfast.Observer{
+			Acquired: func(holdfast.AcquiredEvent) { called.Add(1); panic("canary") },
+			Released: func(holdfast.ReleasedEvent) { called.Add(1); panic("canary") },
+		},
+	})
+	for range 3 {
+		c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	}
+	require.NoError(c.T, c.Locker.Close())
+	require.EqualValues(c.T, 6, called.Load())
+	require.Equal(c.T, 1, strings.Count(logs.String(), "observer panicked"), logs.String())
+	require.Contains(c.T, logs.String(), "panic=canary")
+}
+
+// An observer that never returns holds up neither locks nor Close; what it misses is counted.
+func observeBlocked(c *harness) {
+	const calls = 6000
+	entered, leave := make(chan struct{}, 1), make(chan struct{})
+	var s seen
+	o := s.observer()
+	told := o.Acquired
+	o.Acquired = func(e holdfast.AcquiredEvent) {
+		told(e)
+		Poke(entered)
+		<-leave
+	}
+	var err error
+	c.Locker, err = c.Kind.New(c.Client, Options{Observer: o, Lease: Long}) // whose many errors nobody looks through
+	require.NoError(c.T, err)
+	c.T.Cleanup(func() { _ = c.Locker.Close() })
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	Within(c.T, entered)
+	for range calls { // without Redis
+		if _, err := c.Locker.TryLock(c.ctx, "k"); err == nil {
+			require.FailNow(c.T, "acquired")
+		}
+	}
+	c.unlock(l)
+	close(leave)
+	d := await[holdfast.DroppedEvent](c, &s, 1)[0]
+	require.Equal(c.T, holdfast.DroppedEvent{Refused: d.Refused, Released: 1}, d)
+	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	require.NoError(c.T, c.Locker.Close())
+	require.Equal(c.T, calls, len(of[holdfast.RefusedEvent](&s))+d.Refused)
+	require.Len(c.T, of[holdfast.AcquiredEvent](&s), 2)
+	require.Len(c.T, of[holdfast.ReleasedEvent](&s), 1)
+
+	leave = make(chan struct{})
+	c.Locker = c.Kind.Open(c.T, c.Client, Options{Observer: o})
+	Lock(c.T, c.Locker, c.ctx, "k")
+	Within(c.T, entered)
+	closed := make(chan error, 1)
+	go func() { closed <- c.Locker.Close() }()
+	require.NoError(c.T, Within(c.T, closed))
+	c.free("k")
+	require.Len(c.T, of[holdfast.ReleasedEvent](&s), 1)
+	close(leave) // the goroutine ends now, and tells nothing more
+}
+
+// An observer may use its locker, and close it.
+func observeLocks(c *harness) {
+	var s seen
+	o := s.observer()
+	told, first := o.Acquired, true
+	telling, closed := &TellingContext{Context: c.ctx, Waiting: make(chan struct{})}, make(chan error, 2)
+	o.Acquired = func(e holdfast.AcquiredEvent) {
+		told(e)
+		if !first {
+			return
+		}
+		first = false
+		l, err := c.Locker.Lock(telling, e.Key) // waits for the one that it is told of
+		if err == nil {
+			err = l.Unlock(c.ctx)
+		}
+		closed <- err
+		closed <- c.Locker.Close()
+	}
+	c.Locker = c.Kind.Open(c.T, c.Client, Options{Observer: o})
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	Within(c.T, telling.Waiting)
+	c.unlock(l)
+	require.NoError(c.T, Within(c.T, closed))
+	require.NoError(c.T, Within(c.T, closed))
+}
