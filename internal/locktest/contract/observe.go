@@ -114,4 +114,5 @@ func (c *harness) told(s *seen, without ...string) (all []string) {
 	return all
 }
 
+// pause is how long a case lets a wait or a hold last, for its event to tell.
 const pause = 20 * time.Millisecond

@@ -14,7 +14,8 @@ import (
 
 // Whatever happens to calls and leases, each entry that began ends once.
 func observeBalance(c *harness) {
-	s := c.observed(Options{Lease: time.Second, MaxWaiters: 6})
+	const waiters = 6
+	s := c.observed(Options{Lease: time.Second, MaxWaiters: waiters})
 	ctx, stop := context.WithCancel(c.ctx)
 	defer stop()
 	keys := []string{"a", "b", "c"}
@@ -28,7 +29,7 @@ func observeBalance(c *harness) {
 	}
 	end := func(l *holdfast.Lease, err error) {
 		if err == nil {
-			time.Sleep(rand.N(2 * time.Millisecond))
+			time.Sleep(rand.N(2 * time.Millisecond)) // a section
 			_ = l.Unlock(ctx)
 		}
 	}
@@ -53,11 +54,11 @@ func observeBalance(c *harness) {
 	}
 	often(func(_ int, key string) { end(c.Other.Lock(ctx, key)) })
 	often(func(_ int, key string) {
-		time.Sleep(pause)
+		time.Sleep(pause) // else nobody would hold a key for long
 		_, _ = c.Other.ForceUnlock(ctx, key)
 	})
 	often(func(int, string) {
-		time.Sleep(5 * pause)
+		time.Sleep(5 * pause) // likewise
 		c.Proxy.Cut()
 	})
 	Await(c.T, func() bool {
@@ -91,7 +92,9 @@ func observeBalance(c *harness) {
 	queue := map[string]int{}
 	for _, e := range of[holdfast.QueueEvent](s) {
 		queue[e.Key] = e.Waiting
-		require.LessOrEqual(c.T, e.Waiting, 6)
+		if !c.Kind.Fair { // there, one whose grant does not stand waits again beside those that came meanwhile
+			require.LessOrEqual(c.T, e.Waiting, waiters)
+		}
 	}
 	for key, n := range queue {
 		require.Zero(c.T, n, key)

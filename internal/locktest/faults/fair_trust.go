@@ -207,9 +207,11 @@ func testGrantAfterTurn(t *testing.T, d Kind) {
 }
 
 // A grant is being confirmed while the key is taken away by force, and given to the
-// next of the same locker, which hears first. Only that one has it.
+// next of the same locker, which hears first. Only that one has it. The other waits again,
+// beside as many as may wait that came meanwhile.
 func testForcedWhileConfirming(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: Long})
+	const waiters = 2
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: Long, MaxWaiters: waiters})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	forced := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	next := r.InLine(Bounded(t), "k", 2)
@@ -220,14 +222,23 @@ func testForcedWhileConfirming(t *testing.T, d Kind) {
 	_, err := r.Other.ForceUnlock(Bounded(t), "k")
 	require.NoError(t, err)
 	l := Got(t, next)
+	var waits []<-chan Acquired
+	for range waiters {
+		ctx := &TellingContext{Context: Bounded(t), Waiting: make(chan struct{})}
+		waits = append(waits, GoLock(r.Locker, ctx, "k"))
+		Within(t, ctx.Waiting)
+	}
+	RequireSentinel(t, Within(t, GoLock(r.Locker, Bounded(t), "k")).Err, holdfast.ErrQueueFull)
 	r.Proxy.OnReply(nil)
 	r.Proxy.Release()
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 || len(forced) == 1 })
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == waiters+1 || len(forced) == 1 })
 	require.Empty(t, forced, "two holders")
 	require.NoError(t, l.Err())
 	r.trustedInRedis(l)
 	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, forced).Unlock(Bounded(t)))
+	for _, w := range append(waits, forced) {
+		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+	}
 	r.Tidy("k")
 }
 
