@@ -39,7 +39,7 @@ func obedientClient(d Kind, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	locker, err := d.New(client, Options{Lease: lease, Fencing: true})
+	locker, err := d.New(client, Options{Lease: lease, Fencing: true, MaxOutage: ptr(Long)}) // beyond pauses: a slow machine adds to them
 	if err != nil {
 		return err
 	}
