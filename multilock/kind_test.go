@@ -84,14 +84,7 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
 
-func TestConformance_Prefix(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the suite with a prefix is for make test-all")
-	}
-	k := kind
-	k.Prefix = "lock:"
-	contract.Run(t, k)
-}
+func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix(t)) }
 
 func TestConformance3(t *testing.T) { contract.Run(t, onSeveral(t, 3)) }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
 	"github.com/holdfast-go/holdfast/internal/locktest/sentinel"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
@@ -63,43 +62,19 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }
 
-func TestConformance_Prefix(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the suite with a prefix is for make test-all")
-	}
-	k := kind
-	k.Prefix = "lock:"
-	contract.Run(t, k)
-}
+func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix(t)) }
 
-func TestConformance_Cluster(t *testing.T) { contract.Run(t, onCluster(t)) }
+func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster(t)) }
 
-func TestConformance_Sentinel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the suite on a Sentinel set is for make test-all")
-	}
-	k := kind
-	k.Sentinels = redistest.StartSentinels(t)
-	contract.Run(t, k)
-}
+func TestConformance_Sentinel(t *testing.T) { contract.Run(t, kind.OnSentinels(t)) }
 
-func TestFaults_Cluster(t *testing.T) { faults.Run(t, onCluster(t)) }
+func TestFaults_Cluster(t *testing.T) { faults.Run(t, kind.OnCluster(t)) }
 
 func TestCluster(t *testing.T) { cluster.Run(t, kind) }
 
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
 
 func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
-
-// onCluster is the kind on a Redis Cluster of one node.
-func onCluster(t *testing.T) locktest.Kind {
-	if testing.Short() {
-		t.Skip("the suites on a Redis Cluster are for make test-all")
-	}
-	k := kind
-	k.Cluster = true
-	return k
-}
 
 func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 

@@ -50,6 +50,25 @@ type Kind struct {
 	Another func(holdfast.Locker) holdfast.Locker
 }
 
+// WithPrefix, OnCluster and OnSentinels are the kind with a prefix, on a Redis Cluster of one
+// node and on a Sentinel set, for the long tests only.
+func (d Kind) WithPrefix(t *testing.T) Kind { InTestAll(t); d.Prefix = "lock:"; return d }
+
+func (d Kind) OnCluster(t *testing.T) Kind { InTestAll(t); d.Cluster = true; return d }
+
+func (d Kind) OnSentinels(t *testing.T) Kind {
+	InTestAll(t)
+	d.Sentinels = redistest.StartSentinels(t)
+	return d
+}
+
+// InTestAll skips the test under -short.
+func InTestAll(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+}
+
 // oneSlot are the keys whose names share a slot of a Redis Cluster.
 var oneSlot = regexp.MustCompile(`(?s)^([^{}]*|[^{]*\{[^}]+\}.*)$`)
 

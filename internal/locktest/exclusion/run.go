@@ -61,9 +61,7 @@ func eachSite(t *testing.T, run func(*testing.T, func(*testing.T, Kind) *site)) 
 	for _, s := range sites {
 		t.Run(s.name, func(t *testing.T) {
 			if s.name != "standalone" {
-				if testing.Short() {
-					t.Skip("for make test-all")
-				}
+				InTestAll(t)
 				t.Parallel() // much of the time is that of fail-overs
 			}
 			run(t, s.start)
