@@ -31,26 +31,16 @@ func needServer(t testing.TB) {
 	t.Skip("redis-server is not on the PATH; install it to run this test")
 }
 
-// needRival skips a test of a rival whose programs are not here; with RIVALS=1 it fails.
-// So it does for Redisson, which Maven loads.
+// needRival skips a test of a rival under -short, or if that needs more than redis-server, unless RIVALS=1 says that all
+// is here.
 func needRival(t *testing.T, name string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("make test-rivals runs it")
-	}
 	need := libraries[name].absent
-	if need == nil {
-		return
-	}
-	err := need()
-	java := libraries[name].java != ""
-	switch all := os.Getenv("RIVALS") == "1"; {
-	case all:
-		require.NoError(t, err)
-	case java:
-		t.Skip("make test-rivals runs it with Redisson, which Maven loads and builds")
-	case err != nil:
-		t.Skip(err)
+	switch {
+	case os.Getenv("RIVALS") != "1" && (testing.Short() || need != nil):
+		t.Skip("make test-rivals runs it")
+	case need != nil:
+		require.NoError(t, need())
 	}
 }
 

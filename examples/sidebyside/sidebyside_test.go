@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { demotest.Main(m, main) }
 
 func TestGoAndJavaSellWhatThereIs(t *testing.T) {
 	if os.Getenv("INTEROP") != "1" {
-		t.Skip("interop: make test-interop runs it")
+		t.Skip("make test-interop runs it")
 	}
 	status, stdout, stderr := demotest.Run(t)
 	require.Zero(t, status, stdout+stderr)

@@ -26,30 +26,23 @@ func TestMain(m *testing.M) {
 // jar is the Java agent. What it needs is in the folder lib beside it.
 const jar = "java/target/agent.jar"
 
-var (
-	errNotBuilt = errors.New("the Java agent has not been built; make test-interop does that")
-	errNoJava   = errors.New("java, javac or mvn is not on the PATH; install Java 17 and Maven to run this test")
-)
+var errNoJava = errors.New("java, javac or mvn is not on the PATH; install Java 17 and Maven to run this test")
 
-// needJava skips the test where the Java agent is not built, or fails it where it
-// had to be.
+// needJava skips the test unless INTEROP=1, and without Java; CI has it.
 func needJava(t testing.TB) {
 	t.Helper()
-	wanted := os.Getenv("INTEROP") == "1"
-	if testing.Short() && !wanted {
-		t.Skip("interop: make test-interop runs it")
+	if os.Getenv("INTEROP") != "1" {
+		t.Skip("make test-interop runs it")
 	}
-	err := javaAgent()
-	switch {
-	case errors.Is(err, errNotBuilt), errors.Is(err, errNoJava) && !(wanted && os.Getenv("CI") == "true"):
-		t.Skipf("interop: %v", err)
+	switch err := javaAgent(); {
+	case errors.Is(err, errNoJava) && os.Getenv("CI") != "true":
+		t.Skip(err)
 	case err != nil:
-		t.Fatalf("interop: %v", err)
+		t.Fatal(err)
 	}
 }
 
-// javaAgent sees to it that the jar is there and newer than its sources. It is
-// built, once, only with INTEROP=1.
+// javaAgent sees to it, once, that the jar is there and newer than its sources.
 var javaAgent = sync.OnceValue(func() error {
 	if _, err := exec.LookPath("java"); err != nil {
 		return errNoJava
@@ -57,9 +50,6 @@ var javaAgent = sync.OnceValue(func() error {
 	fresh, err := built()
 	if err != nil || fresh {
 		return err
-	}
-	if os.Getenv("INTEROP") != "1" {
-		return errNotBuilt
 	}
 	for _, program := range []string{"javac", "mvn"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -35,7 +35,7 @@ func Run(t *testing.T, d Kind) {
 // RunMany runs what takes thousands of keys to be seen.
 func RunMany(t *testing.T, d Kind) {
 	if testing.Short() || model.Race {
-		t.Skip("takes long with the race detector")
+		t.Skip("make test-all runs it, without the race detector")
 	}
 	testHangs(t, d, 5000) // more than one loop renews, or keeps waiting, or Close releases at a time
 }

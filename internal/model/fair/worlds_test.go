@@ -134,7 +134,7 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 
 func TestModelFindsSeeds(t *testing.T) {
 	if model.Race {
-		t.Skip("takes minutes under the race detector, and learns nothing")
+		t.Skip("takes minutes under the race detector, which learns nothing from it; make test-all runs it without")
 	}
 	lost, cut := modelFaults{all: 2, slows: 1, timeouts: 1}, modelFaults{all: 2, cuts: 1, stops: 1}
 	for _, c := range []struct {
