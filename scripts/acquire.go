@@ -53,8 +53,7 @@ func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Durati
 	if err := checkHold(key, owner, lease); err != nil {
 		return Acquired{}, err
 	}
-	m, short, err := n.write(ctx, acquire, 2, key, tombstone(key, owner), owner, millis(lease), n.one)
-	return counts(short)(parseAcquired(m, err))
+	return n.take(ctx, parseAcquired, acquire, 2, key, tombstone(key, owner), owner, millis(lease), n.one)
 }
 
 // AcquireAll takes all of keys at once, keys[i] for owners[i], for one lease from
@@ -110,9 +109,8 @@ func (n *Node) AcquireFenced(ctx context.Context, key, owner string, lease time.
 	if f.Expiry < 0 || f.Expiry%time.Millisecond != 0 {
 		return Acquired{}, refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
 	}
-	m, short, err := n.write(ctx, acquireFenced, 3, key, tombstone(key, owner), counter(key),
+	return n.take(ctx, parseFenced, acquireFenced, 3, key, tombstone(key, owner), counter(key),
 		owner, millis(lease), decimal(f.Reserve), millis(f.Expiry), n.one)
-	return counts(short)(parseFenced(m, err))
 }
 
 // Ask is one hold that is asked for among several.

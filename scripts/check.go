@@ -16,7 +16,8 @@ const (
 // notSent is an error of a call that ended before anything was sent.
 type notSent struct{ error }
 
-func (e notSent) Unwrap() error { return e.error }
+func (e notSent) Unwrap() error  { return e.error }
+func (notSent) Outcome() Outcome { return Refused }
 
 func unsent(err error) error {
 	if err == nil {

@@ -93,8 +93,7 @@ func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Durati
 		return Acquired{}, err
 	}
 	args := append(f.args(key, []string{tombstone(key, owner)}, 3), owner, millis(lease), f.node.one)
-	m, short, err := f.node.write(ctx, fairAcquire, fairKeys+1, args...)
-	return counts(short)(parseAcquired(m, err))
+	return f.node.take(ctx, parseAcquired, fairAcquire, fairKeys+1, args...)
 }
 
 // Place is the state of an owner that enters a queue.
@@ -188,8 +187,7 @@ func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Durati
 		return Acquired{}, err
 	}
 	args := append(f.args(key, nil, 2), owner, millis(lease))
-	m, short, err := f.node.write(ctx, fairConfirm, fairKeys, args...)
-	return counts(short)(parseConfirmed(m, err))
+	return f.node.take(ctx, parseConfirmed, fairConfirm, fairKeys, args...)
 }
 
 // ForceRelease frees key, whoever holds it, and gives it to the next waiter; see

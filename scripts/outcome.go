@@ -45,9 +45,6 @@ func OutcomeOf(err error) Outcome {
 	if j := judged(nil); errors.As(err, &j) {
 		return j.Outcome()
 	}
-	if errors.As(err, new(notSent)) {
-		return Refused
-	}
 	if re := (*rueidis.RedisError)(nil); errors.As(err, &re) && !re.IsNil() {
 		outcome, _ := meaningOf(re.Error())
 		return outcome
@@ -83,7 +80,7 @@ func Replied(err error) bool {
 	return errors.As(err, new(*rueidis.RedisError)) || errors.As(err, new(refusal))
 }
 
-// judged is an error of several nodes, which knows what it comes to.
+// judged is an error that knows what it comes to.
 type judged interface {
 	error
 	Outcome() Outcome

@@ -37,7 +37,8 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks [
 	}
 	args = eachArgs(len(asks), keys, args)
 	if !vote.guarded() {
-		return parseNodeReplies(nodeReplies)(n.run(ctx, quorumAcquire, len(keys), args...))
+		m, err := n.run(ctx, quorumAcquire, len(keys), args...)
+		return parseNodeReplies(m, err, nodeReplies)
 	}
 	if err := ctx.Err(); err != nil {
 		return notSent{err}
@@ -45,11 +46,11 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks [
 	args = slices.Insert(args, len(keys), marker)
 	cmd := n.client.B().Evalsha().Sha1(vote.acquire.sha).Numkeys(int64(len(keys) + 1)).Arg(args...).Build()
 	m, err := n.client.Do(ctx, cmd).ToMessage()
-	if re, ok := err.(*rueidis.RedisError); ok && re.IsNoScript() {
+	if noScript(err) {
 		setNoVote(nodeReplies)
 		return nil
 	}
-	return parseNodeReplies(nodeReplies)(m, explained(err))
+	return parseNodeReplies(m, explained(err), nodeReplies)
 }
 
 func setNoVote(nodeReplies []NodeReply) {
@@ -58,22 +59,20 @@ func setNoVote(nodeReplies []NodeReply) {
 	}
 }
 
-func parseNodeReplies(nodeReplies []NodeReply) func(rueidis.RedisMessage, error) error {
-	return func(m rueidis.RedisMessage, err error) error {
-		if values, bad := array(m, err); bad == nil && len(values) == 1 {
-			if status, bad := integer(values[0], nil); bad == nil && status == -3 {
-				setNoVote(nodeReplies)
-				return nil
-			}
+func parseNodeReplies(m rueidis.RedisMessage, err error, nodeReplies []NodeReply) error {
+	if values, bad := array(m, err); bad == nil && len(values) == 1 {
+		if status, bad := integer(values[0], nil); bad == nil && status == -3 {
+			setNoVote(nodeReplies)
+			return nil
 		}
-		return parseEach(m, err, len(nodeReplies), func(i int, m rueidis.RedisMessage, refused error) (err error) {
-			nodeReplies[i] = NodeReply{Err: refused}
-			if refused == nil {
-				nodeReplies[i], err = parseNodeReply(m)
-			}
-			return err
-		})
 	}
+	return parseEach(m, err, len(nodeReplies), func(i int, m rueidis.RedisMessage, refused error) (err error) {
+		nodeReplies[i] = NodeReply{Err: refused}
+		if refused == nil {
+			nodeReplies[i], err = parseNodeReply(m)
+		}
+		return err
+	})
 }
 
 // parseNodeReply reads {left, holder}, {0, counter, clock} or what acquire replies.

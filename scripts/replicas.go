@@ -38,14 +38,17 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 	return reply, short, err
 }
 
-// counts returns an acquire that has succeeded only if enough replicas have it.
-func counts(short error) func(Acquired, error) (Acquired, error) {
-	return func(a Acquired, err error) (Acquired, error) {
-		if err == nil && a.OK {
-			err = short
-		}
-		return a, err
+// parser reads the reply to an acquire.
+type parser func(rueidis.RedisMessage, error) (Acquired, error)
+
+// take is write for an acquire, whose reply is for parse.
+func (n *Node) take(ctx context.Context, parse parser, s script, keys int, args ...string) (Acquired, error) {
+	m, short, err := n.write(ctx, s, keys, args...)
+	a, err := parse(m, err)
+	if err == nil && a.OK {
+		err = short
 	}
+	return a, err
 }
 
 // notReplicated is why a write does not count: too few replicas confirmed it, or err kept

@@ -3,7 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -22,7 +22,8 @@ func (d *queued) newSignedOwner() string {
 
 func (d *queued) sign(owner string) string {
 	sum := sha256.Sum256(append(d.secret[:], owner...))
-	return fmt.Sprintf("%0*d", signDigits, binary.BigEndian.Uint64(sum[:])%1e16)
+	digits := strconv.FormatUint(binary.BigEndian.Uint64(sum[:])%1e16, 10)
+	return strings.Repeat("0", signDigits-len(digits)) + digits
 }
 
 // signed says whether an owner is of newSignedOwner, or of longOwner.
