@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"sync"
@@ -42,10 +43,5 @@ func apart(n int, call func(from, to int) error) error {
 		})
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }

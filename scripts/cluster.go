@@ -1,7 +1,10 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -92,7 +95,7 @@ func oneSlot(key string) bool {
 
 // bySlot divides a call for several keys, as a script on a Redis Cluster has keys of one
 // slot only: do is called with the indexes of those of each slot, for all slots at once.
-// It returns the first error.
+// It returns one of their errors.
 func (n *Node) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
 	slots := make(map[uint16][]int)
 	for i := range keys {
@@ -100,16 +103,10 @@ func (n *Node) bySlot(keys int, key func(i int) string, do func(indexes []int) e
 		slots[slot] = append(slots[slot], i)
 	}
 	var all sync.WaitGroup
-	errs := make(chan error, len(slots))
-	for _, indexes := range slots {
-		all.Go(func() { errs <- do(indexes) })
+	errs := make([]error, len(slots))
+	for i, indexes := range slices.Collect(maps.Values(slots)) {
+		all.Go(func() { errs[i] = do(indexes) })
 	}
 	all.Wait()
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }

@@ -54,11 +54,9 @@ func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed
 		for at, i := range indexes {
 			of[at] = asked[i]
 		}
-		err := f.heartbeat(ctx, of, said)
+		_ = f.heartbeat(ctx, of, said)
 		for at, i := range indexes {
-			if probed[i] = said[at]; err != nil {
-				probed[i] = Probed{Err: err}
-			}
+			probed[i] = said[at]
 		}
 		return nil // one slot's error is not the others'
 	})
@@ -70,13 +68,7 @@ func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed
 	if !forbidden(err) || len(asked) == 1 {
 		return err
 	}
-	_ = apart(len(asked), func(from, to int) error {
-		err := f.heartbeatAtOnce(ctx, asked[from:to], probed[from:to])
-		for i := from; err != nil && i < to; i++ {
-			probed[i] = Probed{Err: err}
-		}
-		return err
-	})
+	_ = apart(len(asked), func(i, j int) error { return f.heartbeatAtOnce(ctx, asked[i:j], probed[i:j]) })
 	return nil
 }
 
@@ -87,7 +79,7 @@ func flag(on bool) string {
 	return "0"
 }
 
-// heartbeatAtOnce is one call of Heartbeat.
+// heartbeatAtOnce is one call of Heartbeat. If it fails, each of probed has its error.
 func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, probed []Probed) error {
 	args := make([]string, 0, 8*len(asked)+8)
 	for _, b := range asked {
@@ -102,7 +94,11 @@ func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, probed []
 	}
 	values, err := array(f.node.run(ctx, fairHeartbeat, fairKeys*len(asked), args...))
 	if err != nil || len(values) != len(asked) {
-		return unexpected(err)
+		err = unexpected(err)
+		for i := range probed {
+			probed[i].Err = err
+		}
+		return err
 	}
 	for i, v := range values {
 		probed[i] = parseProbed(v, len(asked[i].Owners))

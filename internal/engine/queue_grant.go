@@ -204,7 +204,7 @@ func (t *ticket) rejoin(ctx context.Context, w *waiter) (*holdfast.Lease, error)
 		w.free()
 		return nil, holdfast.ErrClosed
 	}
-	q.enqueue(w) // in the order of Redis' queue, see oldest
+	q.enqueue(w) // in the order of Redis' queue, see ask
 	k.Unlock()
 	return q.in.await(ctx, k, w)
 }

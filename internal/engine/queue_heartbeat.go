@@ -180,12 +180,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	}
 	b := scripts.Heartbeat{Key: q.key.name, Mute: !q.inbox.State().Live, Place: q.in.observer.wants(kindPlace)}
 	fresh := now.Sub(q.refreshed) >= refresh
-	if !fresh && !q.verify && now.Sub(q.answered) < q.in.Stale {
-		if t := q.oldest(); t != nil {
-			b.Owners, b.Distances = []string{t.owner}, []time.Duration{0}
-		}
-		return []scripts.Heartbeat{b}
-	}
+	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.Stale
 	q.verify = false
 	if fresh {
 		q.refreshed = now
@@ -200,22 +195,15 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 			distance = t.distance
 		}
 		b.Owners, b.Distances = append(b.Owners, t.owner), append(b.Distances, distance)
+		if !whole {
+			break
+		}
 		if len(b.Owners) == mostOwners {
 			asked = append(asked, b)
 			b.Owners, b.Distances, b.Place = nil, nil, false
 		}
 	}
 	return append(asked, b)
-}
-
-// oldest is the ticket that has been in Redis' queue longest, or nil.
-func (q *queue) oldest() *ticket {
-	for w := range q.key.all() {
-		if w.ticket != nil && w.ticket.entered {
-			return w.ticket
-		}
-	}
-	return nil
 }
 
 // sendHeartbeat makes one call, which must be over well before the locker counts as dead.

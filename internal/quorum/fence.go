@@ -16,19 +16,23 @@ import (
 // by then the true clocks have passed the number; one of them is in its round.
 func (q *Quorum) apart() int64 { return q.Longest.Microseconds() / 2 }
 
+// clocks appends the clocks of the yes nodes to room, in ascending order. Under mu.
+func (r *round) clocks(room []int64) []int64 {
+	for i, b := range r.said {
+		if r.errs[i] == nil {
+			room = append(room, b.Clock)
+		}
+	}
+	slices.Sort(room)
+	return room
+}
+
 // clock is the latest time on which the clocks of a quorum of yes nodes agree, or 0. Under
 // mu.
 func (r *round) clock() int64 {
-	var clocks [15]int64
-	n := 0
-	for i, b := range r.said {
-		if r.errs[i] == nil {
-			clocks[n] = b.Clock
-			n++
-		}
-	}
-	slices.Sort(clocks[:n])
-	for i := n - 1; i >= r.q.quorum-1; i-- {
+	var room [15]int64
+	clocks := r.clocks(room[:0])
+	for i := len(clocks) - 1; i >= r.q.quorum-1; i-- {
 		if clocks[i]-clocks[i-r.q.quorum+1] <= r.q.apart() {
 			return clocks[i]
 		}
@@ -61,13 +65,7 @@ func (r *round) mint() (first, last int64, agreed bool) {
 
 // disagree blames the nodes with clocks far from the middle one. Under mu.
 func (r *round) disagree() {
-	var clocks []int64
-	for i, b := range r.said {
-		if r.errs[i] == nil {
-			clocks = append(clocks, b.Clock)
-		}
-	}
-	slices.Sort(clocks)
+	clocks := r.clocks(nil)
 	middle := clocks[(len(clocks)-1)/2]
 	for i, n := range r.q.nodes {
 		d := r.said[i].Clock - middle
