@@ -28,7 +28,7 @@ var observeCases = []testCase{
 	{"Observe_Panic", defaults, observePanic},
 	{"Observe_Blocked", defaults, observeBlocked},
 	{"Observe_LocksItself", defaults, observeLocks},
-	{"Observe_Balance", defaults, observeBalance},
+	{"Observe_Balance", unsteady, observeBalance},
 }
 
 // seen are the events that an observer was told.
