@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -124,8 +125,9 @@ func TestNodeThatCannotVoteIsLogged(t *testing.T) {
 	said := func() int { return log.Count("cannot vote") }
 	require.Eventually(t, func() bool { return said() > 0 }, 10*time.Second, time.Millisecond)
 	require.Contains(t, log.String(), "allkeys-lru")
-	time.Sleep(200 * time.Millisecond) // the locker asks again meanwhile
-	works()
+	asked := func() int { return locktest.ScriptCalls(t, nodes[2:]) }
+	before := asked()
+	require.Eventually(t, func() bool { works(); return asked() >= before+2 }, 10*time.Second, time.Millisecond, "it is asked again, and that has ended")
 	require.Error(t, l.Nodes(t.Context())[2].Err)
 	require.Equal(t, 1, said(), log.String())
 }

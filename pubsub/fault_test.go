@@ -87,7 +87,7 @@ func TestF11_AtOnceIsOnce(t *testing.T) {
 	}))
 	sub := s.Subscribe("a")
 	awaitLive(t, sub)
-	time.Sleep(stood * 4 / 3)
+	time.Sleep(stood * 4 / 3) // the connection has stood for long
 	before := dials.Load()
 	srv.Kill()
 	require.Eventually(t, func() bool { return dials.Load() > before }, patience, time.Millisecond)
@@ -105,11 +105,11 @@ func TestF35_ServerAwayIsAskedOften(t *testing.T) {
 	s := open(t, client, withPace(func(p *pace) { p.first, p.most, p.stood = time.Hour, time.Hour, stood }))
 	sub := s.Subscribe("a")
 	awaitLive(t, sub)
-	time.Sleep(2 * stood)
+	time.Sleep(2 * stood) // the connection has stood for long
 	proxy.Refuse(true)
 	proxy.Cut()
 	await(t, sub, "told of the loss", func(st State) bool { return !st.Live })
-	time.Sleep(10 * defaultPace.long)
+	time.Sleep(10 * defaultPace.long) // the server is away
 	proxy.Refuse(false)
 	again(t, sub, 1)
 }

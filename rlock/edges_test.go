@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -147,7 +148,10 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 		_, err := l.Lock(outer.Bind(ctx), "k")
 		rides <- err
 	}()
-	time.Sleep(lease / 4) // that call has the lease's slot
+	require.Eventually(t, func() bool { // until that call has the lease's slot
+		refused := s.Do(t, "INFO", "errorstats")
+		return strings.Contains(refused.String(), "errorstat_OOM")
+	}, 10*time.Second, time.Millisecond)
 	err = inner.Unlock(ctx)
 	require.NoError(t, outer.Err())
 	require.NotErrorIs(t, err, rlock.ErrLost)

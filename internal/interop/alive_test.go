@@ -45,10 +45,10 @@ func TestWatchdog_Nested(t *testing.T) {
 		p.Parallel()
 		owner := p.holder.lock().Text
 		p.holder.lock()
-		time.Sleep(renewedLeases.Lease * 3 / 2)
+		time.Sleep(renewedLeases.Lease * 3 / 2) // it outlives a lease
 		p.waiter.sees(owner, 2)
 		p.holder.unlock()
-		time.Sleep(renewedLeases.Lease * 3 / 2)
+		time.Sleep(renewedLeases.Lease * 3 / 2) // likewise
 		p.waiter.sees(owner, 1)
 		p.holder.unlock()
 	})

@@ -129,7 +129,7 @@ func handoverTenure(c *harness) {
 // A waiter that comes after the tenure has a hold of its own.
 func handoverTenureOver(c *harness) {
 	holder, waits := c.lineUp("k", 2)
-	time.Sleep(shortTenure)
+	time.Sleep(shortTenure) // it is over
 	c.unlock(holder)
 	next := Got(c.T, waits[0])
 	require.NotEqual(c.T, holder.Owner(), next.Owner())

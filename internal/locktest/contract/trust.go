@@ -117,7 +117,7 @@ func g2TooLate(c *harness) {
 		done <- err
 	}()
 	Within(c.T, held)
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // the lease is over, as far as this process may know
 	c.Proxy.OnReply(nil)
 	c.Proxy.Release()
 	require.ErrorIs(c.T, <-done, holdfast.ErrUnknown)

@@ -60,7 +60,7 @@ func (o orders) client() rueidis.Client {
 		if err == nil {
 			return client
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // its servers may be away now
 	}
 }
 

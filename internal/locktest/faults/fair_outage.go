@@ -100,7 +100,7 @@ func testNobodyCanLeave(t *testing.T, d Kind) {
 	cancel()
 	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
 	Await(t, func() bool { return seen.Load() == 10 }) // it pauses for half a second now
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond)                 // the last cut is known here too, which no event tells
 	late := GoLock(r.Locker, Bounded(t), "k")
 	Await(t, func() bool { return len(late) == 1 || len(Queued(t, r.Server, "k")) == 3 })
 	require.Len(t, late, 1, "it has entered")

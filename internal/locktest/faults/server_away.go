@@ -76,7 +76,7 @@ func testAllAway(r *harness, waiter holdfast.Locker, leave, comeBack func(), mos
 		require.ErrorIs(t, l.Err(), watchdog.ErrDeadline)
 		RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
 	}
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // of which the length of pauses may be seen
 
 	comeBack()
 	second := time.After(time.Second)
@@ -132,7 +132,7 @@ func (r *harness) servedAfter(keys int) time.Duration {
 	for _, l := range held {
 		require.NoError(t, l.Unlock(Bounded(t)))
 	}
-	time.Sleep(3 * time.Second)
+	time.Sleep(3 * time.Second) // the outage
 	back := time.Now()
 	r.Proxy.Refuse(false)
 	var took time.Duration
@@ -157,7 +157,7 @@ func testServesNobody(t *testing.T, d Kind) {
 	for i := range keys {
 		waits = append(waits, GoLock(r.Locker, Bounded(t), fmt.Sprint("key", i)))
 	}
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // no more calls than that in a second
 	sent := ScriptCalls(t, r.Server)
 	require.Greater(t, sent, 0)
 	require.LessOrEqual(t, sent, most*keys)
