@@ -17,13 +17,10 @@ var (
 )
 
 // errHeldBack says why an acquire was not sent, see undoing.
-var errHeldBack = heldBack{}
+var errHeldBack = heldBack{errors.New("redis does not answer, and too many attempts wait to be undone")}
 
-type heldBack struct{}
+type heldBack struct{ error }
 
-func (heldBack) Error() string {
-	return "redis does not answer, and too many attempts wait to be undone"
-}
 func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
 
 // known joins the error of a call to Redis with what is known of its outcome. A refusal

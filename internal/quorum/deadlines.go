@@ -2,15 +2,12 @@ package quorum
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
 
-// deadlines bounds the calls to nodes. A context for each call would cost more than the rest
+// deadline bounds the calls to nodes. A context for each call would cost more than the rest
 // of the call, so many calls share one. It is replaced every quarter of its length, so a
 // call has at least three quarters of it.
-type deadlines struct{ current atomic.Pointer[deadline] }
-
 type deadline struct {
 	context.Context
 	made time.Time
@@ -31,12 +28,12 @@ func (q *Quorum) bounded(lease time.Duration) context.Context {
 	if short := lease / 10; lease > 0 && short < q.NodeTimeout {
 		return hurried{q.after(short)}
 	}
-	now, present := time.Now(), q.calls.current.Load()
+	now, present := time.Now(), q.calls.Load()
 	if present != nil && now.Sub(present.made) < q.NodeTimeout/4 {
 		return present
 	}
 	next := &deadline{q.after(q.NodeTimeout), now}
-	q.calls.current.Store(next)
+	q.calls.Store(next)
 	return next
 }
 

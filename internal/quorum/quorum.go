@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -40,7 +41,7 @@ type Quorum struct {
 	work    sync.WaitGroup // calls and repairers under way
 	short   sync.WaitGroup // calls that Close does not cut off
 	holds   holds
-	calls   deadlines
+	calls   atomic.Pointer[deadline]
 	trips   engine.Average // time of a round
 	met     sync.Once      // checks all nodes
 	mu      sync.RWMutex

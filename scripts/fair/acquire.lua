@@ -15,9 +15,7 @@ local owner, lease, value = ARGV[2], ARGV[3], ARGV[4]
 if string.sub(owner, 37, 38) ~= ':0' then
   return redis.error_reply('ERR owner must be client:0number')
 end
-if #lease > 15 or not string.find(lease, '^[1-9]%d*$') then
-  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
-end
+--@include parts/lease.lua
 
 local free = call('EXISTS', lock, queue, KEYS[6]) == 0
 if free and string.sub(ARGV[1], -2) == ' 0' then -- the most common case, without fencing

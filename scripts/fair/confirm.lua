@@ -7,9 +7,8 @@
 -- Repeat: safe. Each run sets the lease from its own time, and reserves other, larger numbers.
 --@include parts/fair.lua
 --@include parts/settings.lua
-if #ARGV[3] > 15 or not string.find(ARGV[3], '^[1-9]%d*$') then
-  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
-end
+local lease = ARGV[3]
+--@include parts/lease.lua
 
 if call('HEXISTS', lock, ARGV[2]) == 0 then
   return 0
@@ -24,5 +23,5 @@ if reserve ~= '0' then
   end
   reply = {1, first, last}
 end
-call('PEXPIRE', lock, ARGV[3])
+call('PEXPIRE', lock, lease)
 return reply

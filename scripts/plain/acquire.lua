@@ -14,9 +14,7 @@ local lock, owner, lease, value = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
-if #lease > 15 or not string.find(lease, '^[1-9]%d*$') then
-  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
-end
+--@include parts/lease.lua
 
 if redis.call('EXISTS', lock, KEYS[2]) == 0 then
   --@include parts/take.lua

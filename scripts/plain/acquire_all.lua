@@ -7,9 +7,8 @@
 -- Reply    0    the owners hold the locks: taken now, or found so (then nothing is changed)
 --          > 0  the number of a lock that another holds, or of which the owner has been given up by end_each; nothing is changed
 -- Repeat: safe. The owners' own fields are found and left as they are, the expiries too.
-if #ARGV[1] > 15 or not string.find(ARGV[1], '^[1-9]%d*$') then
-  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
-end
+local lease = ARGV[1]
+--@include parts/lease.lua
 if #KEYS ~= 2 * (#ARGV - 2) or #KEYS == 0 then
   return redis.error_reply('ERR owners must be as many as locks')
 end
@@ -30,7 +29,7 @@ for i = 1, #ARGV - 2 do
 end
 for n, hold in ipairs(free) do
   redis.call('HSET', hold[1], hold[2], ARGV[2])
-  local set = redis.pcall('PEXPIRE', hold[1], ARGV[1])
+  local set = redis.pcall('PEXPIRE', hold[1], lease)
   if set ~= 1 then -- refused: no lock without expiry must stay, nor only some of the locks
     for taken = 1, n do
       redis.call('HDEL', unpack(free[taken]))

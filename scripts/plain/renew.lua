@@ -8,14 +8,12 @@
 --            0    the owner does not hold the lock; nothing is changed
 --            text the error with which Redis refused; nothing is changed
 -- Repeat: safe. The expiry counts from each execution.
-if #ARGV[1] > 15 or not string.find(ARGV[1], '^[1-9]%d*$') then
-  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
-end
+local call, lease = redis.pcall, ARGV[1]
+--@include parts/lease.lua
 if #ARGV ~= #KEYS + 1 then
   return redis.error_reply('ERR owners must be as many as keys')
 end
 
-local call, lease = redis.pcall, ARGV[1]
 local answers, renewed = {}, 0
 for i = 1, #KEYS do
   local key = KEYS[i]

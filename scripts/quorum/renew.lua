@@ -9,14 +9,12 @@
 --             0    the owner does not hold the lock; nothing is changed
 --             text the error with which Redis refused; nothing is changed
 -- Repeat: safe. The expiry counts from each execution.
-if #ARGV[1] > 15 or not string.find(ARGV[1], '^[1-9]%d*$') then
-  return redis.error_reply('ERR lease must be a whole number of ms from 1 to 999999999999999')
-end
+local try, lease = redis.pcall, ARGV[1]
+--@include parts/lease.lua
 if #ARGV ~= 2 * #KEYS - 1 then
   return redis.error_reply('ERR owners must be as many as locks')
 end
 
-local try, lease = redis.pcall, ARGV[1]
 local reply = {redis.call('GET', KEYS[#KEYS]) or ''}
 for i = 1, #KEYS - 1 do
   local key, owner, value = KEYS[i], ARGV[2 * i], ARGV[2 * i + 1]
