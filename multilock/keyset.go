@@ -15,7 +15,6 @@ import (
 // KeySet is a set of keys for [LockAll]: of one locker or, with [KeySet.And], of several.
 type KeySet struct{ parts []lockerKeys }
 
-// lockerKeys are the keys of one locker.
 type lockerKeys struct {
 	locker    holdfast.Locker
 	orderName string

@@ -69,7 +69,6 @@ func TryLockAllFor(ctx context.Context, keys KeySet, wait time.Duration, opts ..
 	return lockAll(ctx, keys, wait, opts)
 }
 
-// forEver is the wait of LockAll.
 const forEver time.Duration = -1
 
 // locking is one call of LockAll, TryLockAll or TryLockAllFor.
@@ -111,7 +110,6 @@ func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []LockOp
 	return c.set, nil
 }
 
-// choose applies the options of the call.
 func (c *locking) choose(opts []LockOption) error {
 	o, err := holdfast.Options(opts...)
 	if err != nil {
@@ -173,7 +171,6 @@ func (c *locking) together(ctx context.Context, quick *engine.Engine, keys []str
 	return quick.TryLockAll(ctx, keys, c.terms)
 }
 
-// lock takes one key.
 func (c *locking) lock(ctx context.Context, l holdfast.Locker, key string) (*Lease, error) {
 	switch c.wait {
 	case forEver:

@@ -55,7 +55,6 @@ func (c *Subscription) Close() {
 
 func (c *Subscription) notify() { fill(c.wake) }
 
-// fill fills the one slot of c.
 func fill(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

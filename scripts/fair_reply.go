@@ -22,7 +22,6 @@ func ParseGrant(key, message string) (Grant, bool) {
 // mostMembers is what parts/settings.lua takes.
 const mostMembers = 999
 
-// grantOf reads a grant.
 func grantOf(text string) (Grant, bool) {
 	if text == "" {
 		return Grant{}, false
@@ -117,7 +116,6 @@ func parseAllWait(m rueidis.RedisMessage, owners int) (Entered, error) {
 	return e, nil
 }
 
-// placeOf reads a place in a queue.
 func placeOf(m rueidis.RedisMessage) (int, error) {
 	n, err := integer(m, nil)
 	if err != nil || n < 0 || n > math.MaxInt32 {

@@ -29,7 +29,6 @@ const (
 	dialects
 )
 
-// in is the script in a dialect.
 func (s script) in(d dialect) script {
 	if d == single || s.others[d-1] == nil {
 		return s
@@ -54,7 +53,6 @@ var loaded = map[string]string{}
 // fair_acquire/sharded that for a cluster with shard channels.
 func Scripts() map[string]string { return maps.Clone(loaded) }
 
-// load returns the script of a file.
 func load(file string) script {
 	text := expand(file, "", single)
 	name := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(file, ".lua"), "plain/"), "/", "_")

@@ -60,7 +60,6 @@ const (
 	tombstonePrefix  = check.TombstonePrefix
 )
 
-// counter returns the key of the fence counter of key.
 func counter(key string) string { return named(counterPrefix, key) }
 
 // tombstone returns the key whose presence says that owner has been given up

@@ -160,7 +160,6 @@ var wrapping = regexp.MustCompile(`^(Error running script \(call to f_[0-9a-f]+\
 
 func unwrapped(text string) string { return text[len(wrapping.FindString(text)):] }
 
-// meaningOf judges an error reply by its text.
 func meaningOf(text string) (Outcome, error) {
 	text = unwrapped(text)
 	for _, t := range texts {

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
-// call is one call of Renew.
 type call[H Watched] struct {
 	number uint64   // immutable; Lease.call of the holds that wait for it
 	start  int64    // immutable: what its answers prove counts from here

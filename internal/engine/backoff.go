@@ -29,7 +29,6 @@ func sleep(d time.Duration, woken <-chan struct{}) bool {
 	}
 }
 
-// later is the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -100,7 +100,6 @@ const (
 	mostEnter = 100         // owners that enter or leave in one call
 )
 
-// queue is the queue of k, or nil.
 func (k *keyState) queue() *queue {
 	if k == nil || k.waiters == nil {
 		return nil
@@ -226,7 +225,6 @@ func (d *queued) settle(k *keyState) {
 	}
 }
 
-// register gives a ticket its owner.
 func (q *queue) register(t *ticket) {
 	if t.owner == "" {
 		t.owner = q.in.newSignedOwner()

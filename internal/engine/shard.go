@@ -65,7 +65,6 @@ func (s *shard) begin(name string) *keyState {
 	return k
 }
 
-// drop forgets the key.
 func (k *keyState) drop() {
 	if k.keys[k.name] == k {
 		delete(k.keys, k.name)

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// registered is what Register was given.
 var registered []func(holdfast.Locker) *Engine
 
 // Register lets Of know the Lockers of a lock kind. It is for init functions.

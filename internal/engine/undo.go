@@ -81,7 +81,6 @@ func (h *Engine) undoAll() {
 	}
 }
 
-// undoOne makes one attempt.
 func (h *Engine) undoOne(key, owner string) error {
 	_, err := redis(h.calls.context(), h.calls, key, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.waits.giveUp(ctx, key, owner)

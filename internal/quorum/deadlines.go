@@ -37,7 +37,6 @@ func (q *Quorum) bounded(lease time.Duration) context.Context {
 	return next
 }
 
-// after is a context that ends after d.
 func (q *Quorum) after(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(q.base, d)
 	context.AfterFunc(ctx, cancel)

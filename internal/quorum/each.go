@@ -5,7 +5,6 @@ import (
 	"iter"
 )
 
-// answer is the answer of a node.
 type answer[T any] struct {
 	n    *node
 	said T

@@ -119,7 +119,6 @@ func (n *node) endNow(e ending) {
 	}
 }
 
-// release sends a batch of ends.
 func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]released, error) {
 	asks, said := make([]scripts.Ending, len(items)), make([]released, len(items))
 	for i, e := range items {

@@ -42,7 +42,6 @@ var (
 	errClosed  = judged{errors.New("locker closed"), scripts.Refused}
 )
 
-// judged is an error with its outcome.
 type judged struct {
 	error
 	outcome scripts.Outcome

@@ -127,7 +127,6 @@ func (h *hold) lacks(n *node) {
 	p.state = min(p.state, asked)
 }
 
-// part is the hold on a node.
 func (h *hold) part(n *node) part {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// node is one of the independent masters.
 type node struct {
 	q          *Quorum // immutable
 	index      int     // immutable

@@ -63,7 +63,6 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	return nil
 }
 
-// ask renews on one node.
 func (r *renewal) ask(n *node, lease time.Duration) error {
 	if n.away() {
 		return n.absence()

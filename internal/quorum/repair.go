@@ -21,7 +21,6 @@ type job struct {
 	ends  bool      // the hold is over; ends come before additions
 }
 
-// jobsAtOnce is how many jobs of a node are under way at a time.
 const jobsAtOnce = 50
 
 // endLater makes the node's repairer end a hold, instead of any earlier job for it.
@@ -149,7 +148,6 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	return failed
 }
 
-// do makes one attempt at a job.
 func (n *node) do(j *job) error {
 	if n.away() {
 		return errAway
