@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // sets are lockers of every lock kind: two of one Redis each, and one of three.
@@ -124,65 +121,6 @@ func TestLockAll_AllOrNothing(t *testing.T) {
 	s.free("a", "b")
 }
 
-// A lease that is lost ends the set, and the wait for the keys behind it.
-func TestLockAll_IsLostWithOneLease(t *testing.T) {
-	s := newSets(t)
-	set, err := multilock.LockAll(t.Context(), s.keys("a"))
-	require.NoError(t, err)
-	bound := set.Bind(t.Context())
-	_, err = s.queued.ForceUnlock(t.Context(), "a")
-	require.NoError(t, err)
-	<-set.Done()
-	<-bound.Done()
-	require.ErrorIs(t, context.Cause(bound), multilock.ErrLost)
-	require.ErrorIs(t, set.Err(), multilock.ErrLost)
-	require.ErrorIs(t, set.Unlock(t.Context()), multilock.ErrLost)
-	s.free("a")
-
-	their, err := open(t, s.nodes).Lock(t.Context(), "a")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() {
-		_, err := multilock.LockAll(t.Context(), s.keys("a"))
-		done <- err
-	}()
-	require.Eventually(t, func() bool { // it has the others, and waits for the last
-		reply := s.nodes[0].Do(t, "PUBSUB", "NUMSUB", scripts.Channel("a"))
-		m, err := reply.AsIntMap()
-		return err == nil && m[scripts.Channel("a")] > 0
-	}, 10*time.Second, time.Millisecond)
-	_, err = s.plain.ForceUnlock(t.Context(), "a")
-	require.NoError(t, err)
-	require.ErrorIs(t, <-done, multilock.ErrLost)
-	require.NoError(t, their.Unlock(t.Context()))
-	s.free("a")
-}
-
-// A set ends no later than the first of its leases, wherever that is in the order.
-func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
-	server := redistest.Start(t)
-	keyOf := func(name string, lease time.Duration) multilock.KeySet {
-		l, err := rlock.New(server.Client(t), rlock.WithLease(lease))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = l.Close() })
-		return multilock.Keys(l, name).OrderName(name)
-	}
-	for _, shortest := range []string{"a", "b", "c"} {
-		var keys multilock.KeySet
-		for _, name := range []string{"a", "b", "c"} {
-			lease := time.Hour
-			if name == shortest {
-				lease = time.Minute
-			}
-			keys = keys.And(keyOf(name, lease))
-		}
-		set, err := multilock.LockAll(t.Context(), keys)
-		require.NoError(t, err)
-		require.LessOrEqual(t, time.Until(set.Deadline()), time.Minute, shortest)
-		require.NoError(t, set.Unlock(t.Context()))
-	}
-}
-
 // Calls with overlapping sets, whatever the order of their keys, never deadlock and never
 // hold a key together.
 func TestLockAll_OverlappingSetsNeverDeadlock(t *testing.T) {
@@ -277,31 +215,6 @@ func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 	require.NoError(t, their.Unlock(t.Context()))
 }
 
-func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
-	s := newSets(t)
-	for want, keys := range map[string]multilock.KeySet{
-		"no keys":            {},
-		"locker is nil":      multilock.Keys(nil, "a"),
-		"OrderName for each": multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")),
-		`two have "x"`:       multilock.Keys(s.plain, "a").And(multilock.Keys(s.queued, "a")).OrderName("x"),
-		"are of one locker":  multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(s.plain, "b").OrderName("2")),
-	} {
-		_, err := multilock.LockAll(t.Context(), keys)
-		require.ErrorContains(t, err, want)
-	}
-	keys := multilock.Keys(s.plain, "a")
-	_, err := multilock.TryLockAllFor(t.Context(), keys, -1)
-	require.ErrorContains(t, err, "negative")
-	_, err = multilock.LockAll(t.Context(), keys, holdfast.WaitAtMost(-1))
-	require.ErrorContains(t, err, "negative")
-	_, err = multilock.LockAll(t.Context(), keys, nil)
-	require.ErrorContains(t, err, "option is nil")
-	_, err = multilock.TryLockAll(t.Context(), keys, holdfast.WaitAtMost(1))
-	require.ErrorContains(t, err, "WaitAtMost is for DoAll and LockAll")
-	require.ErrorContains(t, multilock.DoAll(t.Context(), keys, nil), "function is nil")
-	s.free("a")
-}
-
 // The options apply to each lock, except for the wait, which is for all keys.
 func TestLockAll_Options(t *testing.T) {
 	s := newSets(t)
@@ -349,93 +262,6 @@ func TestDoAll(t *testing.T) {
 	})
 	require.ErrorIs(t, err, multilock.ErrLost)
 	s.free("a", "b")
-}
-
-// double is a user's own Locker, which wraps one of ours.
-type double struct {
-	*rlock.Locker
-	locked []string
-}
-
-func (d *double) Lock(ctx context.Context, key string, opts ...multilock.LockOption) (*multilock.Lease, error) {
-	d.locked = append(d.locked, key)
-	return d.Locker.Lock(ctx, key, opts...)
-}
-
-// LockAll calls a user's own Locker key by key. After a panic, as of a nil pointer to a
-// Locker, nothing is held.
-func TestLockAll_AsksTheLockerOfAUser(t *testing.T) {
-	s := newSets(t)
-	d := &double{Locker: s.plain}
-	set, err := multilock.LockAll(t.Context(), multilock.Keys(d, "b", "a"))
-	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b"}, d.locked)
-	require.NoError(t, set.Unlock(t.Context()))
-	for _, none := range []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), &double{}} {
-		require.Panics(t, func() {
-			_, _ = multilock.LockAll(t.Context(), multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(none, "a", "b").OrderName("2")))
-		})
-		s.free("a")
-	}
-}
-
-// Even if it would first have to wait for another key.
-func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
-	s := newSets(t)
-	their, err := s.plain.Lock(t.Context(), "a")
-	require.NoError(t, err)
-	for _, key := range []string{"{a}", "holdfast_node", ""} {
-		for _, keys := range []multilock.KeySet{multilock.Keys(s.plain, "a", key), s.keys("a", key)} {
-			_, err := multilock.LockAll(t.Context(), keys)
-			require.ErrorContains(t, err, "key is")
-			_, err = multilock.TryLockAllFor(t.Context(), keys, time.Hour)
-			require.ErrorContains(t, err, "key is")
-			_, err = multilock.TryLockAll(t.Context(), keys)
-			require.ErrorContains(t, err, "key is")
-			require.NotErrorIs(t, err, multilock.ErrNotAcquired)
-		}
-	}
-	_, err = multilock.TryLockAll(t.Context(), multilock.Keys(s.plain, strings.Repeat("ж", 1000)))
-	require.ErrorContains(t, err, `"`+strings.Repeat("ж", 32)+`"…: key has 2000 bytes`)
-	require.NoError(t, their.Unlock(t.Context()))
-	s.free("a")
-}
-
-// After a lost answer to the one call for all keys, it is not known whether they are held.
-func TestF6_LockAll_AnswerLost(t *testing.T) {
-	server := redistest.Start(t)
-	proxy := redistest.NewProxy(t, server.Addr())
-	l, err := rlock.New(server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-	require.NoError(t, err)
-	defer l.Close()
-	keys := multilock.Keys(l, "a", "b")
-	set, err := multilock.LockAll(t.Context(), keys)
-	require.NoError(t, err)
-	require.NoError(t, set.Unlock(t.Context()))
-
-	both := func(cmd []string) bool { return slices.Contains(cmd, "a") && slices.Contains(cmd, "b") }
-	proxy.SwallowReply(1, both)
-	_, err = multilock.TryLockAll(t.Context(), keys)
-	require.ErrorIs(t, err, multilock.ErrUnknown)
-	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
-
-	proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if both(cmd) {
-			return redistest.Hold
-		}
-		return redistest.Pass
-	})
-	began := time.Now()
-	_, err = multilock.TryLockAllFor(t.Context(), keys, 500*time.Millisecond)
-	require.Less(t, time.Since(began), 5*time.Second, "not much longer than the call itself")
-	require.ErrorIs(t, err, multilock.ErrUnknown)
-	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	proxy.OnReply(nil)
-	proxy.Release()
-	set, err = multilock.LockAll(t.Context(), keys)
-	require.NoError(t, err)
-	require.NoError(t, set.Unlock(t.Context()))
 }
 
 // Each locker puts its prefix before its keys. A key that only the prefix makes fit is taken,

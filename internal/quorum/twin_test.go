@@ -1,0 +1,133 @@
+package quorum
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Two clients of one server are one vote. The others may be enough without the second.
+func TestTwoClientsOfOneServer(t *testing.T) {
+	r := newActiveHarness(t, 3)
+	for name, change := range guards {
+		t.Run(name, func(t *testing.T) {
+			way := redistest.NewProxy(t, r.server(2).Addr())
+			again := r.server(2).Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{way.Addr()} })
+			of := func(clients ...rueidis.Client) *client {
+				conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, Log: slog.New(slog.DiscardHandler)}
+				change(&conf)
+				c := &client{Quorum: New(clients, conf), t: t}
+				t.Cleanup(c.Close)
+				return c
+			}
+			c := of(r.server(0).Client(t), r.server(2).Client(t), again)
+			for i := range 20 {
+				key, owner := fmt.Sprint("key", i), fmt.Sprint(ownX, len(name), i)
+				a, err := c.Acquire(bounded(t), key, owner, lease, 10)
+				require.NoError(t, err)
+				require.True(t, a.OK)
+				for _, node := range []int{0, 2} {
+					m := r.do(node, "HEXISTS", key, owner)
+					there, err := m.AsInt64()
+					require.NoError(t, err)
+					require.EqualValues(t, 1, there)
+				}
+				_, err = c.Release(bounded(t), key, owner, 0)
+				require.NoError(t, err)
+			}
+			all := c.Nodes(bounded(t))
+			require.True(t, all[0].Vote)
+			require.True(t, all[1].Vote)
+			require.False(t, all[2].Vote)
+			require.ErrorContains(t, all[2].Err, "clients 1 ("+r.server(2).Addr()+") and 2 ("+way.Addr()+") are of one server")
+
+			c = of(r.server(2).Client(t), r.server(2).Client(t), again)
+			for range 10 {
+				a, err := c.get(ownA)
+				require.False(t, a.OK)
+				require.ErrorContains(t, err, "of one server")
+				require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
+			}
+		})
+	}
+}
+
+// An address that leads to the wrong server for a moment costs a vote for that moment.
+func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
+	for name, change := range guards {
+		t.Run(name, func(t *testing.T) {
+			r := newActiveHarness(t, 3)
+			own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
+			c := own.client(change, func(c *Config) { c.Lease = 2 * time.Millisecond })
+			lead := func(to *redistest.Server) {
+				own.moved[2].Store(to)
+				for len(c.conns[2]) > 0 {
+					_ = (<-c.conns[2]).Close()
+				}
+			}
+			r.warm(c)
+			right := c.nodes[2].run()
+			lead(r.server(1))
+			until(t, func() bool {
+				_, _ = c.nodes[2].voting(bounded(t))
+				return c.nodes[2].run() == c.nodes[1].run()
+			})
+			c.cutOff(0)
+			named := false
+			for i := 0; i < 20 || !named; i++ {
+				a, err := c.Acquire(bounded(t), fmt.Sprint("key", i), fresh(ownA), lease, 10)
+				require.False(t, a.OK, "a second holder")
+				named = named || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") are of one server")
+				require.Less(t, i, 1000)
+			}
+			c.reach(0)
+			until(t, func() bool {
+				a, _ := c.Acquire(bounded(t), rand.Text(), fresh(ownB), lease, 10)
+				return a.OK
+			})
+			lead(nil)
+			until(t, func() bool {
+				_, _ = c.nodes[2].voting(bounded(t))
+				return c.nodes[2].run() == right
+			})
+			c.cutOff(1)
+			until(t, func() bool {
+				a, _ := c.Acquire(bounded(t), "other", fresh(ownX), lease, 10)
+				return a.OK
+			})
+		})
+	}
+}
+
+// A renewal counts a server once as well.
+func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
+	r := newActiveHarness(t, 3)
+	own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
+	c := own.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
+	r.warm(c)
+	own.moved[2].Store(r.server(1))
+	for len(c.conns[2]) > 0 {
+		_ = (<-c.conns[2]).Close()
+	}
+	until(t, func() bool {
+		_, _ = c.nodes[2].voting(bounded(t))
+		return c.nodes[2].run() == c.nodes[1].run()
+	})
+	c.cutOff(0)
+	for range 20 {
+		answers := make([]scripts.Answer, 1)
+		err := c.Renew(bounded(t), lease, []string{"warm"}, []string{ownW}, answers)
+		require.Equal(t, scripts.Unanswered, answers[0])
+		require.Error(t, err)
+	}
+}
