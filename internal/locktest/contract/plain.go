@@ -44,13 +44,7 @@ func waitCosts(c *harness) {
 // The caller of a first attempt goes before those that came during its attempt.
 func waitOrderFirst(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
-	hook, held := Holding("acquire")
-	c.Proxy.OnReply(hook)
-	first := GoLock(c.Locker, c.ctx, "k")
-	Within(c.T, held)
-	second := c.queue(c.Locker, "k")
-	c.Proxy.OnReply(nil)
-	c.Proxy.Release()
+	first, second := c.overtaken()
 	c.unlock(their)
 	c.unlock(Got(c.T, first))
 	c.unlock(Got(c.T, second))

@@ -167,16 +167,24 @@ func waitQueueFullFirst(c *harness) {
 // While its first attempt was under way, another has taken the place.
 func waitQueueFullMeanwhile(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
-	hook, held := Holding("acquire")
-	c.Proxy.OnReply(hook)
-	first := GoLock(c.Locker, c.ctx, "k")
-	Within(c.T, held)
-	second := c.queue(c.Locker, "k")
-	c.Proxy.OnReply(nil)
-	c.Proxy.Release()
+	first, second := c.overtaken()
 	RequireSentinel(c.T, (<-first).Err, holdfast.ErrQueueFull)
 	c.unlock(their)
 	c.unlock(Got(c.T, second))
+}
+
+// overtaken begins two calls for a key that another holds. The second waits before the first
+// attempt of the first is answered.
+func (c *harness) overtaken() (first, second <-chan Acquired) {
+	c.T.Helper()
+	hook, held := Holding("acquire")
+	c.Proxy.OnReply(hook)
+	first = GoLock(c.Locker, c.ctx, "k")
+	Within(c.T, held)
+	second = c.queue(c.Locker, "k")
+	c.Proxy.OnReply(nil)
+	c.Proxy.Release()
+	return first, second
 }
 
 func waitOutage(c *harness) {

@@ -251,9 +251,7 @@ func testMessageInNewLine(t *testing.T, d Kind) {
 	subscriber.hold()
 	require.NoError(t, before.Unlock(Bounded(t)))
 	l := Got(t, waiting)
-	// The line ends after one to two seconds. Two more, and the connection, which does
-	// not answer, would be given up, and the message with it.
-	time.Sleep(2500 * time.Millisecond)
+	r.lineOver("k", l.Owner()) // soon: after four seconds the connection, which does not answer, would be given up
 	ctx := &TellingContext{Context: Bounded(t), Waiting: make(chan struct{})}
 	next := GoLock(r.Locker, ctx, "k")
 	Within(t, ctx.Waiting)

@@ -141,13 +141,18 @@ func testDeletedWithoutMessage(t *testing.T, d Kind) {
 	const lease = 600 * time.Millisecond
 	r := newHarness(t, d, Options{Lease: Long, Stale: time.Second})
 	Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(lease))
+	r.findsDeleted(lease)
+}
+
+// findsDeleted requires that a waiter looks within a lease after the key has vanished.
+func (r *harness) findsDeleted(lease time.Duration) {
 	var waiting <-chan Acquired
-	r.asleep(func() { waiting = GoLock(r.Locker, Bounded(t), "k") }, "k")
+	r.asleep(func() { waiting = GoLock(r.Locker, Bounded(r.T), "k") }, "k")
 	deleted := time.Now()
-	r.Server.Do(t, "DEL", "k")
-	l := Got(t, waiting)
-	require.Less(t, time.Since(deleted), lease+5*time.Second)
-	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Server.Do(r.T, "DEL", "k")
+	l := Got(r.T, waiting)
+	require.Less(r.T, time.Since(deleted), lease+5*time.Second)
+	require.NoError(r.T, l.Unlock(Bounded(r.T)))
 	r.Tidy("k")
 }
 
@@ -160,14 +165,7 @@ func testDeletedBehindLongLease(t *testing.T, d Kind) {
 	for _, s := range r.Server { // a node that is late would have the hold for good
 		Await(t, func() bool { return Exists(t, s, "k") })
 	}
-	var waiting <-chan Acquired
-	r.asleep(func() { waiting = GoLock(r.Locker, Bounded(t), "k") }, "k")
-	deleted := time.Now()
-	r.Server.Do(t, "DEL", "k")
-	l := Got(t, waiting)
-	require.Less(t, time.Since(deleted), lease+5*time.Second)
-	require.NoError(t, l.Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.findsDeleted(lease)
 }
 
 // The user may neither hear nor publish messages: releases succeed, and waiters
