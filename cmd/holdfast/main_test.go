@@ -117,10 +117,11 @@ func (p *program) says(lines ...string) {
 	}
 }
 
-func (p *program) write(line string) {
+func (p *program) write(line string) *program {
 	p.t.Helper()
 	_, err := io.WriteString(p.in, line+"\n")
 	require.NoError(p.t, err)
+	return p
 }
 
 func (p *program) signal(s os.Signal) {

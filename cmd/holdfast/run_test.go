@@ -52,8 +52,7 @@ func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
 		status, err := other.Inspect(t.Context(), key)
 		require.NoError(t, err)
 		require.True(t, status.Held)
-		p.write("exit 4")
-		p.exits(4)
+		p.write("exit 4").exits(4)
 		requireFree(t, s, key)
 	}
 }
@@ -80,11 +79,9 @@ func TestRunWaitsForTheLock(t *testing.T) {
 	first.says("started")
 	second = start(t, s.Addr(), ran("--fair")...)
 	awaitQueue(t, s, 1)
-	first.write("exit 0")
-	first.exits(0)
+	first.write("exit 0").exits(0)
 	second.says("started")
-	second.write("exit 0")
-	second.exits(0)
+	second.write("exit 0").exits(0)
 }
 
 // awaitQueue waits until so many wait for key.
@@ -105,8 +102,7 @@ func TestRunInterruptedWhileItWaitsHoldsNothing(t *testing.T) {
 		p.exits(status)
 		awaitQueue(t, s, 0)
 	}
-	first.write("exit 0")
-	first.exits(0)
+	first.write("exit 0").exits(0)
 	requireFree(t, s, key)
 }
 
@@ -121,8 +117,7 @@ func TestRunForwardsSignals(t *testing.T) {
 		p.signal(sig)
 		p.says("got " + sig.String())
 	}
-	p.write("exit 0")
-	p.exits(0)
+	p.write("exit 0").exits(0)
 }
 
 func TestRunKilledKillsTheCommand(t *testing.T) {
@@ -148,8 +143,7 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 		return p
 	}
 	p := lose("1m")
-	p.write("exit 0")
-	p.exits(statusLost)
+	p.write("exit 0").exits(statusLost)
 	require.Contains(t, p.err.String(), "lease lost")
 
 	lose("50ms").exits(statusLost)
@@ -161,8 +155,7 @@ func TestRunRidesOutARestartOfRedis(t *testing.T) {
 	p := start(t, s.Addr(), ran()...)
 	p.says("started")
 	s.Restart()
-	p.write("exit 5")
-	p.exits(5)
+	p.write("exit 5").exits(5)
 	requireFree(t, s, key)
 }
 
@@ -173,8 +166,7 @@ func TestRunLosesTheLockWithTheMemoryOfRedis(t *testing.T) {
 	p.says("started")
 	s.Restart()
 	p.says("got terminated")
-	p.write("exit 0")
-	p.exits(statusLost)
+	p.write("exit 0").exits(statusLost)
 }
 
 // Redis hangs when the command ends. The status is that of the command, and it does not come
@@ -185,8 +177,7 @@ func TestRunDoesNotWaitLongToRelease(t *testing.T) {
 	p := start(t, s.Addr(), ran("--lease", "9s")...)
 	p.says("started")
 	s.Pause()
-	p.write("exit 5")
-	p.exits(5)
+	p.write("exit 5").exits(5)
 	require.Contains(t, p.err.String(), "the lock is free when its lease ends")
 	s.Resume()
 	eventually(t, func() bool { return number(t, s, "EXISTS", key) == 0 })
@@ -205,8 +196,7 @@ func TestRunWhileRedisIsAway(t *testing.T) {
 	p := start(t, s.Addr(), ran()...)
 	s.Restart()
 	p.says("started")
-	p.write("exit 0")
-	p.exits(0)
+	p.write("exit 0").exits(0)
 }
 
 func TestRunGivesTheCommandAFenceAndNoSecret(t *testing.T) {
