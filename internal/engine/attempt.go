@@ -30,7 +30,7 @@ type orphan struct {
 
 // passing says whether a later attempt may succeed.
 func (a attempt) passing() bool {
-	return a.err == nil || scripts.OutcomeOf(a.err) != scripts.Refused
+	return scripts.OutcomeOf(a.err) != scripts.Refused
 }
 
 // known is the error of an attempt that did not acquire the key.

@@ -65,13 +65,7 @@ func (c *Calls) Go(f func(context.Context)) bool {
 
 // background runs f as work that Close waits for. Its caller is such work, is the
 // watchdog, or has locked a shard that Close has not reached.
-func (c *Calls) background(f func()) {
-	c.work.Add(1)
-	go func() {
-		defer c.work.Done()
-		f()
-	}()
-}
+func (c *Calls) background(f func()) { c.work.Go(f) }
 
 // close waits for the work under way, and ends it after the time of one call.
 func (c *Calls) close() {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/errs"
@@ -22,9 +21,9 @@ const (
 
 // undoing is the list of owners to be given up, with its worker.
 type undoing struct {
-	size    atomic.Int64 // of list, and of what is being undone
 	mu      sync.Mutex
 	list    []undone      // guarded by mu
+	size    int           // of list, and of what is being undone; guarded by mu
 	working bool          // guarded by mu
 	room    chan struct{} // closed when there is room again; nil unless a caller waits for it; guarded by mu
 }
@@ -46,7 +45,7 @@ func (h *Engine) cleanUp(key string, o orphan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.list = append(u.list, undone{key: key, owner: o.owner, until: time.Now().Add(o.lease + h.calls.timeout)})
-	u.size.Add(1)
+	u.size++
 	if !u.working {
 		u.working = true
 		h.calls.background(h.undoAll)
@@ -125,7 +124,7 @@ func (u *undoing) put(again []undone, done int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.list = append(again, u.list...)
-	if u.size.Add(int64(-done)) < mostUndone && u.room != nil {
+	if u.size -= done; u.size < mostUndone && u.room != nil {
 		close(u.room)
 		u.room = nil
 	}
@@ -133,9 +132,9 @@ func (u *undoing) put(again []undone, done int) {
 
 // admit waits until an acquire may be sent; false if ctx ends before.
 func (u *undoing) admit(ctx context.Context) bool {
-	for u.size.Load() >= mostUndone {
+	for room := u.full(); room != nil; room = u.full() {
 		select {
-		case <-u.hasRoom():
+		case <-room:
 		case <-ctx.Done():
 			return false
 		}
@@ -143,17 +142,12 @@ func (u *undoing) admit(ctx context.Context) bool {
 	return true
 }
 
-// hasRoom returns a channel that is closed when the list is short.
-func (u *undoing) hasRoom() <-chan struct{} {
+// full returns nil, or while the list is long a channel that is closed when it is no longer.
+func (u *undoing) full() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.room == nil {
+	if u.size >= mostUndone && u.room == nil {
 		u.room = make(chan struct{})
 	}
-	room := u.room
-	if u.size.Load() < mostUndone {
-		close(room)
-		u.room = nil
-	}
-	return room
+	return u.room
 }
