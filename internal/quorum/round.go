@@ -38,10 +38,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	h := q.newHold(key, owner, lease)
 	r := &round{
 		q: q, hold: h, numbers: numbers, pending: len(q.nodes),
-		said: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)), decided: make(chan struct{}),
-	}
-	for i := range r.errs {
-		r.errs[i] = errPending
+		said: make([]scripts.NodeReply, len(q.nodes)), errs: slices.Repeat([]error{errPending}, len(q.nodes)), decided: make(chan struct{}),
 	}
 	q.holds.put(h) // so that a caller that leaves during the round can clean up by the owner
 	if err := ctx.Err(); err != nil {

@@ -44,15 +44,7 @@ if not free then
 end
 
 local reply = 0
-if reserve ~= '0' then
-  --@include parts/fence.lua
-  local time = call('TIME')
-  local first, last = mint(counter, counter_expiry, 1, time[1] * 1000000 + time[2])
-  if not first then
-    return last
-  end
-  reply = {0, first, last}
-end
+--@include parts/reserve.lua
 if free then
   --@include parts/take.lua
 end

@@ -14,14 +14,6 @@ if call('HEXISTS', lock, ARGV[2]) == 0 then
   return 0
 end
 local reply = 1
-if reserve ~= '0' then
-  --@include parts/fence.lua
-  local time = call('TIME')
-  local first, last = mint(counter, counter_expiry, 1, time[1] * 1000000 + time[2])
-  if not first then
-    return last
-  end
-  reply = {1, first, last}
-end
+--@include parts/reserve.lua
 call('PEXPIRE', lock, lease)
 return reply
