@@ -24,8 +24,9 @@ var (
 	ErrReleased = errors.New("lease already released")
 	// ErrWrongType: the key holds something that is not a lock. The call left it alone.
 	ErrWrongType = errors.New("the key holds something that is not a lock")
-	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2. It is
-	// asked before it learns a script, and so at the first call. Nothing is done.
+	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2. The
+	// locker asks before it sends a server its first script, so the first call fails. Nothing
+	// is done.
 	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later")
 	// ErrClosed: the locker was closed.
 	ErrClosed = errors.New("locker closed")

@@ -130,7 +130,7 @@ func (s *starter) Skip(args ...any)  { s.Fatal(args...) }
 
 // end stops the servers and removes their files.
 func (s *starter) end() {
-	for _, end := range s.ends {
+	for _, end := range slices.Backward(s.ends) {
 		end()
 	}
 	_ = os.RemoveAll(s.dir)

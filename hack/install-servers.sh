@@ -31,11 +31,9 @@ fetch_redis8() {
 		rm -rf "$into"
 		mkdir -p "$cache"
 		new=$(mktemp -d "$cache/new.XXXXXX")
-		if ! unpack_redis8 "$new" >&2; then
-			rm -rf "$new"
-			echo "install-servers.sh: cannot get Redis 8 from Debian 13 by apt-get" >&2
-			exit 1
-		fi
+		trap 'rm -rf "$new"; echo "install-servers.sh: cannot get Redis 8 from Debian 13 by apt-get" >&2' EXIT
+		unpack_redis8 "$new" >&2 # not in an if, in which set -e does nothing
+		trap - EXIT
 		mv "$new" "$into"
 	fi
 	"$into/redis-server" --version >&2
@@ -43,7 +41,6 @@ fetch_redis8() {
 }
 
 unpack_redis8() (
-	set -e
 	cd "$1"
 	mkdir -p apt/lists/partial apt/cache/archives/partial
 	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" >apt/sources

@@ -135,9 +135,9 @@ func (c *locking) choose(opts []LockOption) error {
 // take locks the keys of a locker, and returns a context that is bound to them, so that
 // the loss of one of them ends the wait for the next key.
 func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, error) {
-	if quick := engine.Of(p.locker); quick != nil && len(p.keys) > 1 {
+	if h := engine.Of(p.locker); h != nil && len(p.keys) > 1 {
 		began := time.Now()
-		leases, err := c.together(ctx, quick, p.keys)
+		leases, err := c.together(ctx, h, p.keys)
 		for _, l := range leases {
 			ctx = c.set.add(ctx, l)
 		}
@@ -147,7 +147,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		// The clean-up after a lost answer is under way; another attempt would meet its keys.
 		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
 		if over && !errors.Is(err, ErrNotAcquired) {
-			quick.Refused(p.keys[0], err, began)
+			h.Refused(p.keys[0], err, began)
 			return ctx, err
 		}
 	}
@@ -161,14 +161,14 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 	return ctx, nil
 }
 
-// together makes one attempt to take keys with one call.
-func (c *locking) together(ctx context.Context, quick *engine.Engine, keys []string) ([]*Lease, error) {
+// together makes one attempt to take keys with one call, if the kind has such a call.
+func (c *locking) together(ctx context.Context, h *engine.Engine, keys []string) ([]*Lease, error) {
 	if c.wait > 0 {
 		limited, cancel := context.WithDeadline(ctx, c.until)
 		defer cancel()
 		ctx = limited
 	}
-	return quick.TryLockAll(ctx, keys, c.terms)
+	return h.TryLockAll(ctx, keys, c.terms)
 }
 
 func (c *locking) lock(ctx context.Context, l holdfast.Locker, key string) (*Lease, error) {

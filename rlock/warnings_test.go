@@ -35,8 +35,8 @@ func TestF31_EvictionIsWarnedAbout(t *testing.T) {
 func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {
 	set, cluster := redistest.StartSentinel(t), redistest.StartCluster(t, 1, 0)
 	for name, client := range map[string]func(...func(*rueidis.ClientOption)) rueidis.Client{
-		"set=Sentinel.TopologyRefreshInterval":    func(o ...func(*rueidis.ClientOption)) rueidis.Client { return set.Client(t, o...) },
-		"set=ClusterOption.ShardsRefreshInterval": func(o ...func(*rueidis.ClientOption)) rueidis.Client { return cluster.Client(t, o...) },
+		"option=Sentinel.TopologyRefreshInterval":    func(o ...func(*rueidis.ClientOption)) rueidis.Client { return set.Client(t, o...) },
+		"option=ClusterOption.ShardsRefreshInterval": func(o ...func(*rueidis.ClientOption)) rueidis.Client { return cluster.Client(t, o...) },
 	} {
 		refresh := func(d time.Duration) func(*rueidis.ClientOption) {
 			return func(o *rueidis.ClientOption) {

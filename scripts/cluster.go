@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
 var errTag = refuse("key has a brace but no hash tag: on a Redis Cluster, names of Redisson for its parts would be in other slots")
@@ -21,6 +22,15 @@ type notAsked struct{ error }
 
 func (e notAsked) Unwrap() error  { return e.error }
 func (notAsked) Outcome() Outcome { return Unavailable }
+
+// unasked returns the error of a question without whose answer no call is sent: notAsked,
+// unless Redis refused the question.
+func unasked(err error) error {
+	if err = redact.Error(err); OutcomeOf(err) == Refused {
+		return err
+	}
+	return notAsked{err}
+}
 
 // runInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
 // What a node refuses while the cluster changes is sent again, until changeTime is over or

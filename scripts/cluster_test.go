@@ -57,6 +57,18 @@ func TestClusterSlotMoves(t *testing.T) {
 	require.True(t, ours)
 }
 
+// A user without the right to ask for the slots is refused, and does not wait.
+func TestClusterSlotsAreRefused(t *testing.T) {
+	c, n := onCluster(t)
+	for _, m := range c.Masters(t) {
+		m.Do(t, "ACL", "SETUSER", "default", "-cluster")
+		t.Cleanup(func() { m.Do(t, "ACL", "SETUSER", "default", "+cluster") })
+	}
+	_, err := n.Acquire(bounded(t), "k", "o:1", time.Minute)
+	require.Equal(t, Refused, OutcomeOf(err), err)
+	require.ErrorContains(t, err, "NOPERM")
+}
+
 // Calls for several keys are made per slot, and one that is refused costs the others
 // nothing. Several keys are taken at once only if they are of one slot.
 func TestClusterSeveralKeys(t *testing.T) {

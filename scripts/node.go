@@ -17,9 +17,9 @@ import (
 
 // Node runs the scripts on one Redis, or on all of a Redis Cluster: on the node that has
 // the key's slot. Its methods may be called concurrently; each is one round trip, and
-// two more where Redis does not know the script yet, or one where it sends it to another node. They send
-// nothing twice by themselves otherwise, wait until the reply comes or ctx ends, and should
-// be given a deadline. [OutcomeOf] says what an error means.
+// one more where Redis does not know the script yet or names another node; one call also asks
+// whether Redis is too old. They send nothing twice by themselves otherwise, wait until the
+// reply comes or ctx ends, and should be given a deadline. [OutcomeOf] says what an error means.
 type Node struct {
 	NodeSettings // immutable after NewNode
 	client       rueidis.Client
@@ -81,7 +81,7 @@ func (n *Node) Sharded(ctx context.Context) (bool, error) {
 	}
 	if !n.known.Load() {
 		if err := n.Cluster.Refresh(ctx); err != nil {
-			return false, notAsked{redact.Error(err)}
+			return false, unasked(err)
 		}
 		n.known.Store(true)
 	}
@@ -91,7 +91,7 @@ func (n *Node) Sharded(ctx context.Context) (bool, error) {
 	can, err := n.Cluster.Sharded(ctx)
 	switch {
 	case err != nil:
-		return false, notAsked{redact.Error(err)}
+		return false, unasked(err)
 	case !can && n.Shards != nil:
 		return false, errNotSharded
 	}

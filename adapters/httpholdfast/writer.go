@@ -2,6 +2,7 @@ package httpholdfast
 
 import (
 	"bufio"
+	"errors"
 	"net"
 	"net/http"
 )
@@ -25,9 +26,13 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-func (w *writer) Flush() {
-	w.answered = true
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // Flush has no error
+func (w *writer) Flush() { _ = w.FlushError() }
+
+// FlushError is what [http.ResponseController] calls.
+func (w *writer) FlushError() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	w.answered = w.answered || !errors.Is(err, http.ErrNotSupported)
+	return err
 }
 
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {

@@ -24,9 +24,9 @@ import (
 )
 
 var (
-	// ErrStale: a later holder of the lock was here. The caller has lost the lock and must not
-	// try again with this lease.
-	ErrStale = errors.New("stale fence: a later holder of the lock was here")
+	// ErrStale: a later holder of the lock was here, or the row is not there. In the first case
+	// the caller has lost the lock and must not try again with this lease.
+	ErrStale = errors.New("stale fence: a later holder of the lock was here, or there is no such row")
 	// ErrNoFence: the context is bound to no lease, or its locker is without WithFencing.
 	ErrNoFence = errors.New("no fence: no lease, or a locker without WithFencing")
 )

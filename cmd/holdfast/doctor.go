@@ -94,7 +94,7 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text, or json: an array in one line")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // which is there
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	c.Flags().BoolVar(&fairToo, "fair", false, "the user also needs the rights of fair locks, as for run --fair, ls, show and unlock")
 	return c
 }
@@ -133,7 +133,7 @@ func (c *checkup) run(ctx context.Context) {
 	defer cancel()
 	for _, part := range []func(context.Context) error{c.checkInfo, c.checkConfig, c.checkClock, c.checkWrites, c.checkRights} {
 		if err := part(ctx); err != nil {
-			c.hurts("it does not answer: "+redact.Error(err).Error(), "its locks cannot be taken, renewed or released", "see to the server and to the network")
+			c.hurts("it does not answer: "+redact.Error(err).Error(), "its locks cannot be taken, renewed or released", "check the server and the network")
 			return
 		}
 	}

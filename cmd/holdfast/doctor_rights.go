@@ -87,7 +87,7 @@ func (c *checkup) checkRights(ctx context.Context) error {
 	case slices.Contains(denied, 0):
 		c.note("Redis before 7.0 does not tell rights", "not checked: the rights of the user", "compare them with docs/acl.md")
 	case len(denied) > 0 && c.key == "":
-		c.note("the user may not do everything", "not checked: whether his rights suffice", "name a lock: holdfast doctor KEY")
+		c.note("the user may not do everything", "not checked: whether its rights suffice", "name a lock: holdfast doctor KEY")
 	default:
 		c.judgeRights(needs, denied)
 	}

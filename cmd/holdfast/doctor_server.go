@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,10 +47,10 @@ func (c *checkup) checkInfo(ctx context.Context) error {
 	if policy := info["maxmemory_policy"]; policy != "" && check.Evicts(policy) {
 		c.hurts("maxmemory-policy is "+policy, "out of memory, Redis may drop a lock that is held, and give it to another", "set maxmemory-policy noeviction")
 	} else if used, most := number("used_memory"), number("maxmemory"); most > 0 && used > 0.9*most {
-		c.hurts(fmt.Sprintf("%.0f %% of maxmemory are used", 100*used/most), "at 100 % Redis refuses locks (OOM)", "raise maxmemory, or remove other data")
+		c.hurts(fmt.Sprintf("maxmemory is used to %.0f %%", 100*used/most), "at 100 % Redis refuses locks (OOM)", "raise maxmemory, or remove other data")
 	}
 	if used, most := number("connected_clients"), number("maxclients"); most > 0 && used > 0.9*most {
-		c.hurts(fmt.Sprintf("%.0f %% of maxclients are connected", 100*used/most), "at 100 % Redis refuses connections, also those of lockers that come back", "raise maxclients, or close connections")
+		c.hurts(fmt.Sprintf("maxclients is reached to %.0f %%", 100*used/most), "at 100 % Redis refuses connections, also those of lockers that come back", "raise maxclients, or close connections")
 	}
 	if info["aof_enabled"] == "0" {
 		c.hurts("appendonly is off", "a server that dies and comes back has forgotten locks that are held, and gives them to others",
@@ -85,12 +84,12 @@ func (c *checkup) checkVersion(version string) {
 
 // checkConfig checks settings that INFO does not tell.
 func (c *checkup) checkConfig(ctx context.Context) error {
-	names := []string{"appendfsync", "timeout"}
+	names := []string{"appendonly", "appendfsync", "timeout"}
 	if c.mode == rueidis.ClientModeCluster {
 		names = append(names, "cluster-require-full-coverage", "cluster-node-timeout")
 	}
-	config := map[string]string{"appendonly": ""}
-	for _, name := range append(names, "appendonly") { // Redis 6.2 takes one at a time
+	config := map[string]string{}
+	for _, name := range names { // Redis 6.2 takes one at a time
 		said, err := c.Do(ctx, c.B().ConfigGet().Parameter(name).Build()).AsStrMap()
 		if err != nil {
 			return c.answered(err, "config|get", strings.Join(names, ", "))
@@ -146,7 +145,7 @@ func (c *checkup) checkClock(ctx context.Context) error {
 		off = server.Sub(after)
 	}
 	if off.Abs() > clocksDiffer {
-		c.hurts(fmt.Sprintf("its clock differs from that of this machine by %+v", off.Round(time.Millisecond)),
+		c.hurts(fmt.Sprintf("its clock differs from that of this machine by %v", off.Round(time.Millisecond)),
 			"the server's clock ends leases: when it is corrected, or a replica with another clock takes over, locks that are held end too early",
 			"run NTP on both machines, and let it slew")
 	}
@@ -157,7 +156,7 @@ func (c *checkup) checkClock(ctx context.Context) error {
 // one argument too few, which Redis notices last.
 func (c *checkup) checkWrites(ctx context.Context) error {
 	name, err := c.ownName(ctx)
-	if err != nil {
+	if err != nil || name == "" {
 		return err
 	}
 	err = c.Do(ctx, c.B().Arbitrary("HSET", name, "field", "value", "field").Build()).Error()
@@ -170,7 +169,8 @@ func (c *checkup) checkWrites(ctx context.Context) error {
 	return nil
 }
 
-// ownName returns the key, or a name that nobody uses; on a Redis Cluster one of this master.
+// ownName returns the key, or a name that nobody uses; on a Redis Cluster one of this master, or
+// "" if the master has no slots any more.
 func (c *checkup) ownName(ctx context.Context) (string, error) {
 	name := cmp.Or(c.key, "holdfast-doctor")
 	if c.mode != rueidis.ClientModeCluster {
@@ -180,11 +180,12 @@ func (c *checkup) ownName(ctx context.Context) (string, error) {
 	if err := m.Refresh(ctx); err != nil {
 		return "", err
 	}
+	prefix, _, _ := strings.Cut(cmp.Or(c.key, "holdfast"), "{") // no hash tag, which would choose the slot
 	for i := range cluster.Slots * 10 {
 		if m.Node(name) == c.server {
 			return name, nil
 		}
-		name = cmp.Or(c.key, "holdfast") + ":doctor:" + strconv.Itoa(i)
+		name = prefix + ":doctor:" + strconv.Itoa(i)
 	}
-	return "", errors.New("the master has lost its slots")
+	return "", nil
 }

@@ -90,10 +90,10 @@ func TestDoctorFindsBadSettings(t *testing.T) {
 		"everysec":       {[]string{"--appendfsync", "everysec"}, nil, []string{"appendfsync is everysec"}},
 		"no fsync":       {[]string{"--appendfsync", "no"}, nil, []string{"!appendfsync is no"}},
 		"timeout":        {[]string{"--timeout", "60"}, nil, []string{"timeout is 60"}},
-		"no memory":      {[]string{"--maxmemory", "1"}, nil, []string{"![0-9]+ % of maxmemory are used", "!it refuses writes: OOM"}},
+		"no memory":      {[]string{"--maxmemory", "1"}, nil, []string{"!maxmemory is used to [0-9]+ %", "!it refuses writes: OOM"}},
 		"connections": {nil, func(t *testing.T, s *redistest.Server) {
 			s.Do(t, "CONFIG", "SET", "maxclients", "2")
-		}, []string{"![0-9]+ % of maxclients are connected"}},
+		}, []string{"!maxclients is reached to [0-9]+ %"}},
 		"a replica that is away": {[]string{"--min-replicas-to-write", "1"}, nil, []string{"!it refuses writes: NOREPLICAS"}},
 		"a full disk": {nil, func(t *testing.T, s *redistest.Server) {
 			require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700)) // which a snapshot cannot replace
@@ -286,6 +286,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	masters := c.Masters(t)
 	url := urlOf(masters[0])
 	require.Empty(t, finds(t, "--redis", url, "--fair", key))
+	require.Empty(t, finds(t, "--redis", url, "jobs:{"+key+"}"))
 	masters[1].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	masters[1].Do(t, "CONFIG", "SET", "cluster-node-timeout", "20000")
 	masters[1].Do(t, "CONFIG", "SET", "cluster-require-full-coverage", "yes")

@@ -101,7 +101,7 @@ Cluster those of every master.`,
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "table", "`FORMAT`: table, or json: an array in one line")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // which is there
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	c.Flags().DurationVar(&every, "watch", 0, "print again and again; --watch=`TIME` says how often")
 	c.Flags().Lookup("watch").NoOptDefVal = "2s"
 	return c
@@ -184,7 +184,7 @@ func printLocks(w io.Writer, output string, locks []lock) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tKIND\tHOLDER\tENTRIES\tLEFT\tWAITING\tLABEL")
 	for _, l := range locks {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", printable(l.Key), l.Kind, l.Holder, l.Entries, l.left(), l.Waiting, printable(l.Label))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\n", printable(l.Key), l.Kind, printable(l.Holder), l.Entries, l.left(), l.Waiting, printable(l.Label))
 	}
 	return t.Flush()
 }

@@ -140,7 +140,7 @@ Redis hurts them. The locks are those of the Go library holdfast and of Redisson
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	server.flags(root.PersistentFlags())
 	for _, file := range []string{"password-file", "tls-ca", "tls-cert", "tls-key"} {
-		_ = root.RegisterFlagCompletionFunc(file, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // which is there
+		_ = root.RegisterFlagCompletionFunc(file, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // fails only for an unknown flag
 	}
 	root.AddCommand(newRun(server), newList(server), newShow(server), newUnlock(server), newDoctor(server), newMan())
 	return root

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,24 +167,30 @@ var errNotReleased = errors.New("redis does not answer; the lock is free when it
 
 // end releases what is held, if that takes no longer than patience.
 func (h *hold) end() error {
-	done := make(chan error, 1)
+	released, closed := make(chan error, 1), make(chan struct{})
 	go func() { // ends with holdfast
+		defer close(closed)
 		var err error
 		if h.lease != nil {
 			err = h.lease.Unlock(context.Background())
 		}
+		released <- err
 		if h.locker != nil {
 			_ = h.locker.Close()
 		}
 		if h.client != nil {
 			h.client.Close()
 		}
-		done <- err
 	}()
+	late := time.After(h.patience)
 	select {
-	case err := <-done:
+	case err := <-released:
+		select { // a client takes a second to close if its server hangs
+		case <-closed:
+		case <-late:
+		}
 		return err
-	case <-time.After(h.patience):
+	case <-late:
 		return errNotReleased
 	}
 }
@@ -205,13 +212,13 @@ func (r *run) acquireUnless(signals <-chan os.Signal, o rueidis.ClientOption) (*
 	for {
 		select {
 		case err := <-done:
-			if got == nil {
+			switch {
+			case got == nil:
 				return h, err
+			case err != nil:
+				return nil, &failure{signalStatus(got), nil}
 			}
-			if err == nil {
-				_ = h.end()
-			}
-			return nil, &failure{signalStatus(got), nil}
+			go func() { done <- cmp.Or(h.end(), context.Canceled) }()
 		case s := <-signals:
 			if got != nil {
 				return nil, &failure{signalStatus(s), nil}
@@ -307,7 +314,7 @@ func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 			}
 			_ = r.child.Process.Signal(s) // it may have ended
 		case <-lost:
-			complain(os.Stderr, fmt.Errorf("ending the command: %w", lease.Err()))
+			complain(os.Stderr, fmt.Errorf("%w; ending the command", lease.Err()))
 			_ = r.child.Process.Signal(syscall.SIGTERM)
 			lost, kill = nil, time.After(r.killAfter)
 		case <-kill:

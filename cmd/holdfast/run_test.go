@@ -149,6 +149,16 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 	lose("50ms").exits(statusLost)
 }
 
+// While Redis hangs, the client takes longer to close than holdfast waits.
+func TestRunLosesTheLockWhileRedisHangs(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := start(t, s.Addr(), ran("--lease", "1s", "--kill-after", "50ms")...)
+	p.says("started")
+	s.Pause()
+	p.exits(statusLost)
+}
+
 func TestRunRidesOutARestartOfRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")

@@ -55,7 +55,7 @@ of Redisson included. Waiters without an order are not known to Redis.`,
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "text", "`FORMAT`: text or json")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // which is there
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	return c
 }
 
@@ -91,7 +91,7 @@ func printLock(w io.Writer, l lock, queue []waiter) (err error) {
 	if l.Holder == "" {
 		line("holder   none")
 	} else {
-		line("holder   %s (%s)", l.Holder, l.Library)
+		line("holder   %s (%s)", printable(l.Holder), l.Library)
 		if l.Label != "" {
 			line("label    %s", printable(l.Label))
 		}

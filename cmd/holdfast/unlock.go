@@ -78,6 +78,6 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 	case !held:
 		return free
 	}
-	_, err = fmt.Fprintf(out, "%s has lost the lock\n", l.Holder)
+	_, err = fmt.Fprintf(out, "%s has lost the lock\n", printable(l.Holder))
 	return written(err)
 }

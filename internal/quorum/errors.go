@@ -52,8 +52,9 @@ func (e judged) Outcome() scripts.Outcome { return e.outcome }
 
 // sentinel is the error of package holdfast that the answers amount to; nil where the engine
 // derives it from the outcome. ErrWrongType if so many nodes have something else at the key
-// that no quorum is left, and ErrOldServer likewise. ErrNotAcquired if others hold the lock on most of the nodes that
-// answered (no vote and a refusal are answers), and the votes could have made a quorum.
+// that no quorum is left, and ErrOldServer likewise. ErrNotAcquired if others hold the lock on
+// most of the nodes that answered (no vote and a refusal are answers), and the votes could
+// have made a quorum.
 func (e *Error) sentinel() error {
 	switch {
 	case e.contended() && 2*e.held > e.answers:

@@ -23,7 +23,7 @@ func warnOf(client rueidis.Client, c *engine.Config) {
 		return
 	}
 	if interval, ok := duration(client, options, of, refresh); ok && interval == 0 {
-		c.Log.Warn(c.Kind+": the client may miss a fail-over; set its option", "set", of+"."+refresh)
+		c.Log.Warn(c.Kind+": the client never refreshes its topology, and may miss a fail-over", "option", of+"."+refresh)
 	}
 	if timeout, ok := duration(client, options, "ConnWriteTimeout"); ok && timeout > c.Lease/3 {
 		c.Log.Warn(c.Kind+": the client may notice too late that a server hangs; set ConnWriteTimeout to a third of the lease at most",
