@@ -149,6 +149,9 @@ func (c *Calls) of(name string) *atomic.Int64 {
 		return nil
 	}
 	server := c.serverOf(name)
+	if server == "" {
+		return nil
+	}
 	one, known := c.each.Load(server)
 	if !known {
 		one, _ = c.each.LoadOrStore(server, new(atomic.Int64))

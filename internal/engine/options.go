@@ -59,22 +59,22 @@ func (c *Config) Check() error {
 	if c.FenceExpiry != nil {
 		expiry = *c.FenceExpiry
 	}
-	maxHold := check.MaxHold(c.MaxHold)
-	var prefix error
+	badMaxHold := check.MaxHold(c.MaxHold)
+	var badPrefix error
 	if c.Prefix != "" {
-		prefix = check.Key(c.Prefix + "k")
+		badPrefix = check.Key(c.Prefix + "k")
 	}
 	switch {
-	case prefix != nil:
-		return c.errorf("WithPrefix: with the prefix %s: %w", errs.Quote(c.Prefix), prefix)
+	case badPrefix != nil:
+		return c.errorf("WithPrefix: with the prefix %s: %w", errs.Quote(c.Prefix), badPrefix)
 	case len(c.Label) > mostLabel:
 		return c.errorf("WithLabel: label has %d bytes, at most %d are allowed", len(c.Label), mostLabel)
 	case c.Handover < 0:
 		return c.errorf("WithLocalHandover: %v is negative", c.Handover)
 	case c.Handover > c.Lease:
 		return c.errorf("WithLocalHandover: %v is longer than the lease of %v", c.Handover, c.Lease)
-	case maxHold != nil:
-		return c.errorf("WithMaxHold: %w", maxHold)
+	case badMaxHold != nil:
+		return c.errorf("WithMaxHold: %w", badMaxHold)
 	case c.MaxHold > 0 && c.MaxHold <= c.Handover:
 		return c.errorf("WithMaxHold: %v is not longer than WithLocalHandover, %v", c.MaxHold, c.Handover)
 	case c.MaxWaiters < 0:

@@ -95,7 +95,7 @@ func (q *queue) occupy(d *hold, w *waiter) *holdfast.Lease {
 	if old := q.key.hold; old != nil {
 		q.in.revoke(old, errReplaced)
 	}
-	q.key.hold = d
+	q.key.hold, q.holder = d, nil
 	lease := d.newSection()
 	q.in.observer.acquired(&d.section.first, holdfast.ByGrant, w.since)
 	return lease

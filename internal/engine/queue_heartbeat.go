@@ -174,7 +174,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 		return nil
 	}
 	now := time.Now()
-	q.due = time.Time{}
+	q.due, q.own = time.Time{}, q.key.hold != nil
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
@@ -247,7 +247,7 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	}
 	q.heartbeatRetry = backoff{}
 	q.answered = later(q.answered, start)
-	if q.holder = nil; said.Label != "" {
+	if q.holder = nil; said.Label != "" && !q.own {
 		q.holder = errs.HeldBy(said.Label)
 	}
 	if said.Place > 0 {

@@ -187,6 +187,7 @@ func fairLateGrant(c *harness) {
 var queueCases = []testCase{
 	{"Observe_Place", oneByOne, observePlace},
 	{"Label_OfALaterHolder", oneByOne, fairLaterHolder},
+	{"Label_OfOurOwnHold", Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long, Label: "mine"}, fairOwnHold},
 }
 
 // A wait that fails names the holder that its last heartbeat has met.
@@ -203,6 +204,23 @@ func fairLaterHolder(c *harness) {
 	Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one was answered
 	cancel()
 	require.ErrorContains(c.T, (<-waiter).Err, `held by "later": context canceled`)
+	c.unlock(held)
+}
+
+// A wait that fails does not name the hold that its own locker has ended since.
+func fairOwnHold(c *harness) {
+	other := c.Kind.Open(c.T, c.Server.Client(c.T), Options{Label: "other"})
+	first := Lock(c.T, c.Locker, c.ctx, "k")
+	second := c.inQueue(other, "k")
+	ctx, cancel := context.WithCancel(c.ctx)
+	waiter := c.queueWith(ctx, c.Locker, "k")
+	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 2 })
+	before := c.heartbeatsSent()
+	Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one has met the hold
+	c.unlock(first)
+	held := Got(c.T, second)
+	cancel()
+	require.NotContains(c.T, (<-waiter).Err.Error(), `held by "mine"`)
 	c.unlock(held)
 }
 
