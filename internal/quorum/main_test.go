@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -187,7 +188,8 @@ func (c *client) refused(owner string) []error {
 		var e *Error
 		require.ErrorAs(c.t, err, &e)
 		for j, n := range e.Nodes {
-			if n.Err != errPending {
+			// A connection that is found dead only now gave no answer.
+			if n.Err != errPending && !errors.Is(n.Err, io.EOF) && !errors.As(n.Err, new(*net.OpError)) {
 				said[j] = n.Err
 			}
 		}

@@ -89,8 +89,9 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 	}
 }
 
-// A renewal finds out by itself that a node has a new vote, which counts.
-func TestRenewFindsTheNewVote(t *testing.T) {
+// heldOnAll is a client that holds the key, as ownX, on each of three nodes.
+func heldOnAll(t *testing.T) (*harness, *client) {
+	t.Helper()
 	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)
@@ -98,6 +99,12 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, a.OK)
 	until(t, func() bool { return r.holder(0) == ownX && r.holder(1) == ownX && r.holder(2) == ownX })
+	return r, x
+}
+
+// A renewal finds out by itself that a node has a new vote, which counts.
+func TestRenewFindsTheNewVote(t *testing.T) {
+	r, x := heldOnAll(t)
 	r.do(2, "DEL", marker)
 	other := r.client().nodes[2]
 	said := checked(t, other, scripts.Mark, "")
@@ -121,12 +128,7 @@ func TestRenewedCountsWithoutTheGuard(t *testing.T) {
 // A node that has lost the hold gets it again after a renewal by the others, with the same
 // time left and all entries.
 func TestRepairOfANodeThatLostTheHold(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	x := r.client()
-	a, err := x.get(ownX)
-	require.NoError(t, err)
-	require.True(t, a.OK)
-	until(t, func() bool { return r.holder(0) == ownX && r.holder(1) == ownX && r.holder(2) == ownX })
+	r, x := heldOnAll(t)
 	ours, err := x.Recount(bounded(t), "k", ownX, 3)
 	require.NoError(t, err)
 	require.True(t, ours)
@@ -164,12 +166,7 @@ func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
 
 // Nor is a node without a vote repaired.
 func TestG1_NoRepairWithoutAVote(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	x := r.client()
-	a, err := x.get(ownX)
-	require.NoError(t, err)
-	require.True(t, a.OK)
-	until(t, func() bool { return r.holder(0) == ownX && r.holder(1) == ownX && r.holder(2) == ownX })
+	r, x := heldOnAll(t)
 	r.do(2, "FLUSHALL")
 	until(t, func() bool {
 		answer, err := x.renew(ownX, lease)
