@@ -106,7 +106,7 @@ func explain(text string, err error) error {
 
 // refusedAs is the error with whose text Redis refused one key of several.
 func refusedAs(text string) error {
-	text = strings.TrimPrefix(text, "ERR ")
+	text = strings.TrimSpace(strings.TrimPrefix(text, "ERR ")) // Redis 6.2 ends some with a line break
 	return explain(text, refusal(text))
 }
 

@@ -194,6 +194,10 @@ func TestOutcomeOfEachText(t *testing.T) {
 	}
 }
 
+func TestRefusedAsEndsWithoutALineBreak(t *testing.T) {
+	require.EqualError(t, refusedAs("ERR READONLY You can't write.\r\n"), "READONLY You can't write.")
+}
+
 // As before Redis 6.2. A server that knows the scripts refuses one key of several by itself.
 func TestOldServer(t *testing.T) {
 	s, n := start(t, "--rename-command", "HRANDFIELD", "")

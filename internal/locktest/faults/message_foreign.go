@@ -146,16 +146,17 @@ func testFlood(t *testing.T, d Kind) {
 // publishAll publishes at least so many messages, a hundredth of them every 10 ms, until ctx
 // ends.
 func publishAll(ctx context.Context, on []rueidis.Client, channels, messages []string, least int) error {
+	verb := "PUBLISH"
+	if c := on[0]; c.Mode() == rueidis.ClientModeCluster && c.Do(ctx, c.B().PubsubShardchannels().Build()).Error() == nil { // from Redis 7.0 on
+		verb = "SPUBLISH"
+	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for sent := 0; sent < least || ctx.Err() == nil; sent += least / 100 {
 		for _, client := range on {
 			cmds := make(rueidis.Commands, least/100)
 			for i := range cmds {
-				verb, n := "PUBLISH", sent+i
-				if client.Mode() == rueidis.ClientModeCluster {
-					verb = "SPUBLISH"
-				}
+				n := sent + i
 				cmds[i] = client.B().Arbitrary(verb).Keys(channels[n%len(channels)]).Args(messages[n%len(messages)]).Build()
 			}
 			for _, said := range client.DoMulti(context.Background(), cmds...) {

@@ -268,6 +268,7 @@ func testManyWaiters(t *testing.T, d Kind) {
 // A client that missed the switch stays on the old master, which refuses it as a replica,
 // until the client asks the Sentinels. Its waiters ride that out, and are woken afterwards.
 func testMissedSwitch(t *testing.T, d Kind) {
+	redistest.NeedRedis7(t, "the old master is a replica only after up to 20 s")
 	s := redistest.StartSentinel(t)
 	m := &missing{sentinels: s.Sentinels()}
 	late, other := open(t, d, s.Client(t, m.change)), open(t, d, s.Client(t, often))
