@@ -275,14 +275,15 @@ func (o *observer) place(k *keyState, place int) {
 	}
 }
 
-// answered notes how a call for key ended. A call that its caller gave up says nothing.
+// answered notes how a call for key ended. A call that its caller gave up says nothing, nor does one whose time was over
+// before it was sent.
 func (o *observer) answered(ctx context.Context, key string, err error) {
 	if o == nil || err == nil && o.away.Load() == 0 {
 		return
 	}
 	outcome := scripts.OutcomeOf(err)
 	failed := outcome == scripts.Unavailable || outcome == scripts.Unknown
-	if failed && ctx.Err() == context.Canceled {
+	if failed && ctx.Err() == context.Canceled || outcome == scripts.Refused && ctx.Err() != nil {
 		return
 	}
 	server, now := o.engine.serverOf(key), o.now()

@@ -70,8 +70,13 @@ func TestObserverOutagesByServer(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		h.observer.answered(gone, "a", away) // the caller gave up
+		late, cancel := context.WithTimeout(t.Context(), 0)
+		defer cancel()
+		_, unsent := scripts.NewNode(nil).CleanUp(late, "a", "owner")
 		tells("a", nil)
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
+		h.observer.answered(late, "a", unsent) // nobody was asked
+		tells("a", away)
 		tells("a", refusal{}, holdfast.OutageEndedEvent{Server: "server of a"}) // an answer
 	})
 }
