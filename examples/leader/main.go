@@ -128,11 +128,10 @@ func run(ctx context.Context) error {
 	defer redis.Close()
 	g, running := demo.NewGroup(ctx)
 	for i := range processes {
-		g.Go(func() error {
-			err := demo.Run(running, i+1)
-			if errors.Is(err, demo.ErrKilled) {
+		g.Go(func() (err error) {
+			if err = demo.Run(running, i+1); errors.Is(err, demo.ErrKilled) {
 				fmt.Printf("Process %d was killed.\n", i+1)
-				return nil
+				err = nil
 			}
 			return err
 		})
@@ -141,10 +140,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fences, err := redis.Do(ctx, redis.B().Lrange().Key((&member{redis: redis}).key("journal")).Start(0).Stop(-1).Build()).AsIntSlice()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !slices.IsSorted(fences) || len(fences) != pieces {
+	case !slices.IsSorted(fences) || len(fences) != pieces:
 		return fmt.Errorf("WRONG: two leaders at once: %v", fences)
 	}
 	fmt.Printf("All %d pieces of work are done, by %d leaders, one after the other.\n", pieces, len(slices.Compact(fences)))
