@@ -5,8 +5,7 @@
 //	go run ./examples/leader -redis localhost:6379    on a real Redis
 //
 // stand is the loop around Do, and shows what each error of the lock means for a leader. A leader that has lost the lock
-// learns of it at its next renewal or a little before its lease ends: then its context ends. Until then it goes on, so the
-// journal of the work checks the fence.
+// learns of it at its next renewal: then its context ends. Until then it goes on, so the journal checks the fence.
 package main
 
 import (
