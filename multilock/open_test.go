@@ -199,7 +199,7 @@ func TestOpenChecks(t *testing.T) {
 
 	node = redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...)
 	node.AwaitClusterNode(t)
-	l := openLater(t, optionsOf([]*redistest.Server{node}))
+	l := openLater(t, optionsOf([]*redistest.Server{node}), multilock.WithNodeTimeout(5*time.Second)) // a slow machine
 	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
 	_, err := l.TryLock(t.Context(), "k")
 	require.ErrorContains(t, err, "CROSSSLOT")
