@@ -20,7 +20,7 @@ test-all: ## Run everything, in about 25 minutes: long campaigns and models, quo
 	@# Rivals come last, without the race detector.
 	for m in $(filter-out .,$(MODULES)); do hack/gotest.sh $$m ./... -race -short -timeout 20m || exit 1; done
 	@# What the race detector is too slow for, or disturbs: all of the models and of the chaos, the suites on several nodes, thousands of keys.
-	SOAK_TIME=240s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./multilock ./internal/quorum ./rlock ./fair' -parallel 4 -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]|ManyKeysOf|Allocates'
+	SOAK_TIME=150s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./multilock ./internal/quorum ./rlock ./fair' -parallel 4 -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]|ManyKeysOf|Allocates'
 	@# Locks with a known mistake each, which the chaos has to find.
 	SOAK_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
 	@$(MAKE) test-interop test-rivals
