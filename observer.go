@@ -22,7 +22,6 @@ type Observer struct {
 	Renewed     func(RenewedEvent)
 	Woken       func(WokenEvent)
 	Queue       func(QueueEvent)
-	Place       func(PlaceEvent)
 	OutageBegan func(OutageBeganEvent)
 	OutageEnded func(OutageEndedEvent)
 	Dropped     func(DroppedEvent)
@@ -84,16 +83,6 @@ type QueueEvent struct {
 	Waiting int // calls of this locker that wait for the key now; for those of all processes see Status.Waiting
 }
 
-// PlaceEvent: with fair, the call of this locker that has waited longest for a key has this
-// place in the queue of all processes. It is told when the call enters the queue, and then as
-// it moves up: at once when a call of this locker gets the key, else with the next heartbeat, up
-// to a fifth of WithStale later. Those that wait without being the longest here are behind it.
-// Other kinds have no queue, and do not tell of places.
-type PlaceEvent struct {
-	Key   string
-	Place int // 1: the next to get the key. The dead count until they are removed
-}
-
 // OutageBeganEvent: Redis has not answered a call of this locker.
 type OutageBeganEvent struct {
 	Server string // of a Redis Cluster, as far as it is known; else ""
@@ -108,5 +97,5 @@ type OutageEndedEvent struct {
 
 // DroppedEvent is how many events of each kind were dropped since the last DroppedEvent.
 type DroppedEvent struct {
-	Acquired, Refused, Released, Lost, Renewed, Woken, Queue, Place, OutageBegan, OutageEnded int
+	Acquired, Refused, Released, Lost, Renewed, Woken, Queue, OutageBegan, OutageEnded int
 }

@@ -61,6 +61,25 @@ func ExampleWaitAtMost() {
 	// Output: true
 }
 
+// A caller is told its place in the queue of all processes.
+func ExampleOnPlace() {
+	ctx, locker, stop := demo()
+	defer stop()
+	lease, err := locker.Lock(ctx, "desk")
+	if err != nil {
+		panic(err)
+	}
+	mine, err := locker.Lock(ctx, "desk", fair.OnPlace(func(place int) {
+		fmt.Println("place", place)
+		_ = lease.Unlock(ctx)
+	}))
+	if err != nil {
+		panic(err)
+	}
+	_ = mine.Unlock(ctx)
+	// Output: place 1
+}
+
 // demo returns a locker on an embedded server, so that examples need no redis-server. Use it
 // for nothing else: it protects nothing between processes.
 func demo() (ctx context.Context, locker *fair.Locker, stop func()) {

@@ -185,3 +185,6 @@ func configure(opts []Option) (*config, error) {
 	}
 	return c, nil
 }
+
+// OnPlace is [holdfast.OnPlace].
+func OnPlace(f func(place int)) LockOption { return holdfast.OnPlace(f) }

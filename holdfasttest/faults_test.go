@@ -248,6 +248,27 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+func TestOnPlace(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		release, err := l.Hold("k")
+		require.NoError(t, err)
+		first := GoLock(l.Another(), ctx, "k")
+		synctest.Wait()
+		var places []int
+		second := GoLock(l, ctx, "k", holdfast.OnPlace(func(place int) { places = append(places, place) }))
+		synctest.Wait()
+		require.Equal(t, []int{2}, places)
+		require.PanicsWithValue(t, 3, func() { _, _ = l.Lock(ctx, "k", holdfast.OnPlace(func(place int) { panic(place) })) })
+		release()
+		lease := Got(t, first)
+		synctest.Wait()
+		require.Equal(t, []int{2, 1}, places)
+		require.NoError(t, lease.Unlock(ctx))
+		require.NoError(t, Got(t, second).Unlock(ctx))
+		require.NoError(t, Lock(t, l, ctx, "k").Unlock(ctx), "the call that panicked has gone")
+	})
+}
+
 func TestFencesAreOneRowOverAllLockers(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		last := int64(0)

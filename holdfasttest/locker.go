@@ -159,10 +159,24 @@ func (l *Locker) lock(ctx context.Context, key string, wait time.Duration, opts 
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case r := <-w.ready:
-		return r.lease, r.err
-	case <-ctx.Done():
-		return l.memory.withdraw(ctx, w)
+	served := false
+	defer func() {
+		if !served { // OnPlace panics or ends its goroutine
+			_, _ = l.memory.withdraw(ctx, w)
+		}
+	}()
+	for {
+		select {
+		case place := <-w.places:
+			if o.OnPlace != nil {
+				o.OnPlace(place)
+			}
+		case r := <-w.ready:
+			served = true
+			return r.lease, r.err
+		case <-ctx.Done():
+			served = true
+			return l.memory.withdraw(ctx, w)
+		}
 	}
 }

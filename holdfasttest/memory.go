@@ -39,6 +39,8 @@ type waiter struct {
 	options holdfast.LockOptions
 	since   time.Time
 	ready   chan result // one slot
+	places  chan int    // one slot; for OnPlace
+	told    int         // the last of those
 }
 
 type result struct {
@@ -79,6 +81,7 @@ func (m *memory) settle() {
 	}
 	for name, k := range m.keys {
 		k.serve(now)
+		k.tellPlaces()
 		if k.hold == nil && len(k.waiters) == 0 {
 			delete(m.keys, name)
 		}
@@ -149,6 +152,24 @@ func (k *keyState) serve(now time.Time) {
 		case k.hold == nil:
 			k.hold = w.take(now)
 			k.finish(w, result{lease: k.hold.enter()})
+		}
+	}
+}
+
+// tellPlaces sends waiters the places that have changed.
+func (k *keyState) tellPlaces() {
+	place := 0
+	for _, w := range k.waiters {
+		if w.outer != nil {
+			continue
+		}
+		if place++; place != w.told {
+			w.told = place
+			select {
+			case <-w.places:
+			default:
+			}
+			w.places <- place
 		}
 	}
 }
@@ -242,7 +263,7 @@ func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.Lo
 			return
 		}
 		k := m.key(key)
-		w = &waiter{locker: l, key: k, outer: outer, options: o, since: time.Now(), ready: make(chan result, 1)}
+		w = &waiter{locker: l, key: k, outer: outer, options: o, since: time.Now(), ready: make(chan result, 1), places: make(chan int, 1)}
 		k.waiters = append(k.waiters, w)
 		m.settle()
 		switch {

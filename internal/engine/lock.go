@@ -51,11 +51,11 @@ func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration,
 // lock waits at most the given time; negative: as the options say, or without limit.
 func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
 	began := h.observer.now()
-	name, t, atMost, err := h.terms(ctx, key, opts)
+	name, t, o, err := h.terms(ctx, key, opts)
 	switch {
-	case err != nil || atMost == nil:
+	case err != nil || o.WaitAtMost == nil:
 	case wait < 0:
-		wait = *atMost
+		wait = *o.WaitAtMost
 	default:
 		err = errs.ErrWaits
 	}
@@ -70,6 +70,7 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 		lease, k, w, err = h.enter(ctx, name, t, wait != 0)
 	}
 	if w != nil {
+		k.watchPlace(w, o.OnPlace)
 		lease, err = h.await(ctx, k, w)
 	}
 	err = errs.Of("lock", key, err)
@@ -171,17 +172,21 @@ func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool)
 // await is all that a waiter does. It does not call Redis, and its frame is small: the
 // stack of a waiting goroutine costs more than the waiter itself.
 func (h *Engine) await(ctx context.Context, k *keyState, w *waiter) (*holdfast.Lease, error) {
-	select {
-	case r := <-w.ready:
-		h.logLongWait(k, w)
-		if r.confirm != nil {
-			return r.confirm.confirm(ctx, w)
+	for {
+		select {
+		case place := <-w.places:
+			h.onPlace(ctx, k, w, place)
+		case r := <-w.ready:
+			h.logLongWait(k, w)
+			if r.confirm != nil {
+				return r.confirm.confirm(ctx, w)
+			}
+			w.free()
+			return r.lease, r.err
+		case <-ctx.Done():
+			h.logLongWait(k, w)
+			return h.withdraw(ctx, k, w)
 		}
-		w.free()
-		return r.lease, r.err
-	case <-ctx.Done():
-		h.logLongWait(k, w)
-		return h.withdraw(ctx, k, w)
 	}
 }
 

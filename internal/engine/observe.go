@@ -54,7 +54,6 @@ const (
 	kindRenewed
 	kindWoken
 	kindQueue
-	kindPlace
 	kindOutageBegan
 	kindOutageEnded
 	kindDropped
@@ -64,7 +63,7 @@ const (
 // event is one of any kind, with the fields of that kind.
 type event struct {
 	kind    kind
-	waiting int    // or the place
+	waiting int
 	key     string // or the server
 	how     holdfast.How
 	took    time.Duration
@@ -167,8 +166,6 @@ func (o *observer) call(e event) {
 		to.Woken(holdfast.WokenEvent{Key: e.key})
 	case kindQueue:
 		to.Queue(holdfast.QueueEvent{Key: e.key, Waiting: e.waiting})
-	case kindPlace:
-		to.Place(holdfast.PlaceEvent{Key: e.key, Place: e.waiting})
 	case kindOutageBegan:
 		to.OutageBegan(holdfast.OutageBeganEvent{Server: e.key, Err: e.err})
 	case kindOutageEnded:
@@ -177,7 +174,7 @@ func (o *observer) call(e event) {
 		n := func(k kind) int { return int(o.dropped[k].Swap(0)) }
 		to.Dropped(holdfast.DroppedEvent{
 			Acquired: n(kindAcquired), Refused: n(kindRefused), Released: n(kindReleased), Lost: n(kindLost), Renewed: n(kindRenewed),
-			Woken: n(kindWoken), Queue: n(kindQueue), Place: n(kindPlace), OutageBegan: n(kindOutageBegan), OutageEnded: n(kindOutageEnded),
+			Woken: n(kindWoken), Queue: n(kindQueue), OutageBegan: n(kindOutageBegan), OutageEnded: n(kindOutageEnded),
 		})
 	}
 }
@@ -261,17 +258,6 @@ func (o *observer) woken(name string) {
 func (o *observer) queue(k *keyState) {
 	if o != nil {
 		o.put(event{kind: kindQueue, key: o.engine.keyOf(k.name), waiting: k.count()})
-	}
-}
-
-// wants says whether the observer has a function for events of that kind.
-func (o *observer) wants(k kind) bool { return o != nil && o.wanted[k] }
-
-// place notes the place of the first waiter of a key, unless it is not known, with the key
-// locked.
-func (o *observer) place(k *keyState, place int) {
-	if o != nil && place > 0 {
-		o.put(event{kind: kindPlace, key: o.engine.keyOf(k.name), waiting: place})
 	}
 }
 

@@ -120,20 +120,20 @@ func (h *Engine) CheckKey(key string) error {
 // keyOf is what users call the key of a name.
 func (h *Engine) keyOf(name string) string { return name[len(h.Prefix):] }
 
-// terms checks the arguments of a call, and returns the key's name. wait is that of
-// WaitAtMost.
-func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (name string, t Terms, wait *time.Duration, err error) {
+// terms checks the arguments of a call, and returns the key's name. Of o, what concerns
+// the wait is still to be looked at.
+func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (name string, t Terms, o holdfast.LockOptions, err error) {
 	if name, err = h.nameOf(key); err != nil {
-		return "", t, nil, err
+		return "", t, o, err
 	}
 	t.Lease = h.Lease
 	if len(opts) > 0 { // without options, nothing is allocated
-		o, err := check.Options(opts, h.MaxHold)
+		o, err = check.Options(opts, h.MaxHold)
 		if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
 			err = fmt.Errorf("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
 		}
 		if err != nil {
-			return "", t, nil, err
+			return "", t, o, err
 		}
 		if o.FixedLease != nil {
 			t.Lease, t.Fixed = *o.FixedLease, true
@@ -141,12 +141,11 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 		if o.MaxHold != nil {
 			t.MaxHold = *o.MaxHold
 		}
-		wait = o.WaitAtMost
 	}
 	if ctx.Err() == nil {
 		h.begun.Do(h.warnOfEviction)
 	}
-	return name, t, wait, nil
+	return name, t, o, nil
 }
 
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop

@@ -57,7 +57,6 @@ type queue struct {
 
 	// See queue_place.go.
 	gone int // places that have become free since this queue was opened
-	told int // the place that the observer was told last
 
 	// See queue_linger.go.
 	lingerFrom time.Time // since when those outside linger; zero: they do not

@@ -178,7 +178,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
-	b := scripts.Heartbeat{Key: q.key.name, Mute: !q.inbox.State().Live, Place: q.in.observer.wants(kindPlace)}
+	b := scripts.Heartbeat{Key: q.key.name, Mute: !q.inbox.State().Live, Place: q.key.waiters.watching > 0}
 	fresh := now.Sub(q.refreshed) >= refresh
 	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.Stale
 	q.verify = false

@@ -17,11 +17,11 @@ func TestHeartbeatsAskForThePlaceOfTheOldest(t *testing.T) {
 	defer inboxes.Close()
 	q := lingerers(0)
 	q.inbox, q.verify = inboxes.Subscribe("k"), true
-	q.in.observer = &observer{engine: q.in.Engine, wanted: [kinds]bool{kindPlace: true}}
 	for i := range mostOwners + 9 {
 		w, owner := newWaiter(Terms{}), fmt.Sprint(i)
 		w.ticket = &ticket{queue: q, w: w, owner: owner, entered: true}
 		q.tickets[owner] = w.ticket
+		w.places = make(chan int, 1)
 		q.key.push(w)
 	}
 	asked := q.ask()

@@ -11,10 +11,11 @@ import (
 // waiters are the waiters of a key, in their order, with the state of their discipline.
 // Guarded by the shard's lock.
 type waiters struct {
-	first *waiter // of a ring: the last is before the first
-	count int
-	race  *race  // of racing waiters
-	queue *queue // of queued waiters
+	first    *waiter // of a ring: the last is before the first
+	count    int
+	watching int    // of those, how many want to know their places
+	race     *race  // of racing waiters
+	queue    *queue // of queued waiters
 }
 
 // waiter is one call that waits.
@@ -26,6 +27,11 @@ type waiter struct {
 	terms      Terms
 	since      time.Time
 	ready      chan result // one slot; the code that ends the wait sends one result
+
+	// See queue_place.go.
+	onPlace func(int) // nil: the place is of no interest; immutable once the wait has begun
+	places  chan int  // one slot; nil as long as onPlace is
+	told    int       // the last one sent
 }
 
 // result is how a wait ends: with the key, with a grant to confirm first, or with an
@@ -45,7 +51,10 @@ func newWaiter(t Terms) *waiter {
 }
 
 // free gives w back to the pool; its ready channel must be empty.
-func (w *waiter) free() { waiterPool.Put(w) }
+func (w *waiter) free() {
+	w.onPlace, w.places, w.told = nil, nil, 0
+	waiterPool.Put(w)
+}
 
 // first is the waiter that has waited longest, or nil.
 func (k *keyState) first() *waiter {
@@ -63,6 +72,9 @@ func (k *keyState) push(w *waiter) {
 	all := k.waiters
 	w.waiting = true
 	all.count++
+	if w.places != nil {
+		all.watching++
+	}
 	k.engine.observer.queue(k)
 	if all.first == nil {
 		all.first, w.next, w.prev = w, w, w
@@ -82,6 +94,9 @@ func (k *keyState) remove(w *waiter) {
 	all := k.waiters
 	w.waiting = false
 	all.count--
+	if w.places != nil {
+		all.watching--
+	}
 	k.engine.observer.queue(k)
 	if all.count == 0 {
 		all.first = nil
@@ -91,7 +106,7 @@ func (k *keyState) remove(w *waiter) {
 	w.prev.next, w.next.prev = w.next, w.prev
 	w.prev, w.next = nil, nil
 	if all.queue != nil {
-		all.queue.tellPlace()
+		all.queue.tellPlaces()
 	}
 }
 

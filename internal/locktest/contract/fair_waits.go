@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -185,7 +186,8 @@ func fairLateGrant(c *harness) {
 
 // queueCases are those of a fair lock that take servers.
 var queueCases = []testCase{
-	{"Observe_Place", oneByOne, observePlace},
+	{"OnPlace", oneByOne, onPlace},
+	{"OnPlace_PanicEndsTheCall", defaults, onPlacePanics},
 	{"Label_OfALaterHolder", oneByOne, fairLaterHolder},
 	{"Label_OfOurOwnHold", Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long, Label: "mine"}, fairOwnHold},
 }
@@ -293,37 +295,28 @@ func fairRunEnds(c *harness) {
 // oneByOne are locks that are not handed over, with heartbeats every 600 ms.
 var oneByOne = Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long}
 
-// The first waiter here is told its place when it enters and as it moves up, and costs no
-// call more.
-func observePlace(c *harness) {
-	s := c.observed(oneByOne)
+// Waiters are told their places when they enter and as they move up, which costs no call more.
+func onPlace(c *harness) {
 	held := Lock(c.T, c.Other, c.ctx, "k")
-	var waits []<-chan Acquired
-	for _, l := range []holdfast.Locker{c.Other, c.Other, c.Locker, c.Other, c.Locker} {
-		waits = append(waits, c.inQueue(l, "k"))
+	var first, second told
+	waits := []<-chan Acquired{
+		c.inQueue(c.Other, "k"), c.inQueue(c.Other, "k"), c.inQueue(c.Locker, "k", first.option()), c.inQueue(c.Other, "k"),
+		c.inQueue(c.Locker, "k", second.option()),
 	}
-	places := func(want ...int) {
-		c.T.Helper()
-		var all []int
-		Await(c.T, func() bool {
-			all = nil
-			for _, e := range of[holdfast.PlaceEvent](s) {
-				require.Equal(c.T, "k", e.Key)
-				all = append(all, e.Place)
-			}
-			return slices.Equal(want, all)
-		}, "%v is not %v", &all, want)
-	}
-	places(3)
+	first.await(c.T, 3)
+	second.await(c.T, 5)
 	c.commands()
-	for i, want := range [][]int{{3, 2}, {3, 2, 1}, {3, 2, 1, 2}, {3, 2, 1, 2, 1}, {3, 2, 1, 2, 1}} {
+	for i, places := range [][2][]int{
+		{{3, 2}, {5, 4}}, {{3, 2, 1}, {5, 4, 3}}, {{3, 2, 1}, {5, 4, 3, 2}}, {{3, 2, 1}, {5, 4, 3, 2, 1}}, {{3, 2, 1}, {5, 4, 3, 2, 1}},
+	} {
 		if i == 2 { // c.Locker gets the key, and learns by that where its next waiter stands
 			heartbeats, _ := Holding("heartbeat")
 			c.Proxy.OnReply(heartbeats)
 		}
 		c.unlock(held)
 		held = Got(c.T, waits[i])
-		places(want...)
+		first.await(c.T, places[0]...)
+		second.await(c.T, places[1]...)
 		if i < 2 { // it only waits
 			c.quiet()
 		}
@@ -331,4 +324,40 @@ func observePlace(c *harness) {
 		c.Proxy.Release()
 	}
 	c.unlock(held)
+}
+
+// A call whose OnPlace panics gives up its place, and its caller sees the panic.
+func onPlacePanics(c *harness) {
+	held := Lock(c.T, c.Other, c.ctx, "k")
+	require.PanicsWithValue(c.T, "no 1", func() {
+		_, _ = c.Locker.Lock(c.ctx, "k", holdfast.OnPlace(func(place int) { panic(fmt.Sprintf("no %d", place)) }))
+	})
+	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 0 })
+	c.unlock(held)
+	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+}
+
+// told are the places of a waiter.
+type told struct {
+	mu  sync.Mutex
+	all []int
+}
+
+func (t *told) option() holdfast.LockOption {
+	return holdfast.OnPlace(func(place int) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.all = append(t.all, place)
+	})
+}
+
+func (t *told) await(tb testing.TB, want ...int) {
+	tb.Helper()
+	var all []int
+	Await(tb, func() bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		all = slices.Clone(t.all)
+		return slices.Equal(want, all)
+	}, "%v is not %v", &all, want)
 }

@@ -49,7 +49,7 @@ func (s *seen) observer() *holdfast.Observer {
 	return &holdfast.Observer{
 		Acquired: note[holdfast.AcquiredEvent](s), Refused: note[holdfast.RefusedEvent](s), Released: note[holdfast.ReleasedEvent](s),
 		Lost: note[holdfast.LostEvent](s), Renewed: note[holdfast.RenewedEvent](s), Woken: note[holdfast.WokenEvent](s),
-		Queue: note[holdfast.QueueEvent](s), Place: note[holdfast.PlaceEvent](s), OutageBegan: note[holdfast.OutageBeganEvent](s),
+		Queue: note[holdfast.QueueEvent](s), OutageBegan: note[holdfast.OutageBeganEvent](s),
 		OutageEnded: note[holdfast.OutageEndedEvent](s), Dropped: note[holdfast.DroppedEvent](s),
 	}
 }
@@ -100,8 +100,6 @@ func (c *harness) told(s *seen, without ...string) (all []string) {
 			line = "lost " + e.Key
 		case holdfast.RefusedEvent:
 			line = "refused " + e.Key
-		case holdfast.PlaceEvent: // comes late or not at all
-			continue
 		case holdfast.QueueEvent:
 			line = fmt.Sprintf("queue %s %d", e.Key, e.Waiting)
 		default:
