@@ -146,6 +146,9 @@ func TestTasksHaveShortPrograms(t *testing.T) {
 		require.Equal(t, c[2] != "", err == nil, "%s: -C is for modules", c[1])
 		require.Contains(t, program, "//\t"+strings.Trim(c[0], "| `")+" ", "its comment")
 		require.LessOrEqual(t, strings.Count(program, "\n"), 150, c[1])
+		files, err := filepath.Glob(c[1] + "/*.go")
+		require.NoError(t, err)
+		require.Len(t, files, 2, "%s: the program and its test", c[1])
 	}
 }
 
