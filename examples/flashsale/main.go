@@ -125,7 +125,7 @@ func sale(ctx context.Context) error {
 			return err
 		})
 	}
-	if err := errors.Join(g.Wait(), ctx.Err()); err != nil {
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	orders, wrong := 0, int64(0)
