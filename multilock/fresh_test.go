@@ -1,6 +1,7 @@
 package multilock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -232,4 +233,16 @@ func TestNewRefuses(t *testing.T) {
 	defer l.Close()
 	_, err = l.Lock(t.Context(), "k", multilock.FixedLease(time.Hour))
 	require.ErrorContains(t, err, "longer than WithMaxLease")
+}
+
+func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {
+	slow := startNodes(t, 1)[0].Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = 3 * time.Second })
+	for lease, want := range map[time.Duration]string{8 * time.Second: "timeout=3s lease=8s", 9 * time.Second: ""} {
+		var log bytes.Buffer
+		l, err := multilock.New([]rueidis.Client{slow}, multilock.WithLease(lease), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		require.Contains(t, log.String(), want)
+		require.Equal(t, want == "", log.Len() == 0, log.String())
+	}
 }

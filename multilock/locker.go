@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/clientopt"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/quorum"
 )
@@ -53,6 +54,9 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 		if client.Mode() == rueidis.ClientModeCluster {
 			return nil, fmt.Errorf("multilock: New: client %d is of a Redis Cluster, not of an independent master", i)
 		}
+	}
+	for _, client := range clients {
+		clientopt.Warn(client, c.engine.Log, c.engine.Kind, c.engine.Lease)
 	}
 	return newLocker(clients, c), nil
 }

@@ -75,9 +75,9 @@ func WithFenceExpiry(d time.Duration) Option {
 	return option(func(c *config) { c.engine.FenceExpiry = &d })
 }
 
-// WithLogger logs the locker's background work: lost leases, failed renewals and
-// clean-ups, and why a node has no vote. The handler must not block, as it would hold up
-// renewals. Default silent.
+// WithLogger logs the locker's background work: lost leases, failed renewals and clean-ups,
+// and why a node has no vote. New warns of options of the clients that hurt locks. The
+// handler must not block, as it would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.engine.Log = log }) }
 
 // WithObserver tells an observer what the locker does, for metrics; see [holdfast.Observer].

@@ -67,10 +67,10 @@ func WithFenceExpiry(d time.Duration) Option {
 	return option(func(c *config) { c.FenceExpiry = &d })
 }
 
-// WithLogger logs the locker's background work: lost leases, failed renewals and
-// clean-ups, and once a warning if Redis may evict locks (one INFO at the first lock, if
-// the user may send it). New warns of options of a client for Sentinel or Redis Cluster that
-// hurt locks. The handler must not block, as it would hold up renewals. Default silent.
+// WithLogger logs the locker's background work: lost leases, failed renewals and clean-ups,
+// and once a warning if Redis may evict locks (one INFO at the first lock, if the user may
+// send it). New warns of options of the client that hurt locks. The handler must not block,
+// as it would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.Log = log }) }
 
 // WithObserver tells an observer what the locker does, for metrics; see [holdfast.Observer].

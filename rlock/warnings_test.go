@@ -33,6 +33,11 @@ func TestF31_EvictionIsWarnedAbout(t *testing.T) {
 
 // The test fails with a version of rueidis whose fields have other names.
 func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {
+	server := redistest.Start(t)
+	slow := server.Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = 3 * time.Second })
+	require.Empty(t, logged(t, slow, rlock.WithLease(9*time.Second)))
+	require.Contains(t, logged(t, slow, rlock.WithLease(8*time.Second)), "timeout=3s lease=8s")
+
 	set, cluster := redistest.StartSentinel(t), redistest.StartCluster(t, 1, 0)
 	for name, client := range map[string]func(...func(*rueidis.ClientOption)) rueidis.Client{
 		"option=Sentinel.TopologyRefreshInterval":    func(o ...func(*rueidis.ClientOption)) rueidis.Client { return set.Client(t, o...) },

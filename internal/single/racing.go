@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/clientopt"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/pubsub"
@@ -45,7 +46,7 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 
 // connect returns what the backends have in common, and completes the configuration.
 func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
-	warnOf(client, c)
+	clientopt.Warn(client, c.Log, c.Kind, c.Lease)
 	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout}
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
