@@ -15,7 +15,7 @@ type discipline interface {
 	// release makes one attempt to end a hold in Redis.
 	release(ctx context.Context, d *hold, lastFence int64) (scripts.Released, error)
 	// giveUp makes one attempt to undo what an acquire of owner may have left.
-	giveUp(ctx context.Context, key, owner string) error
+	giveUp(ctx context.Context, name, owner string) error
 
 	// The others need the key locked.
 

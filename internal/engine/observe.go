@@ -261,9 +261,9 @@ func (o *observer) queue(k *keyState) {
 	}
 }
 
-// answered notes how a call for key ended. A call that its caller gave up says nothing, nor does one whose time was over
-// before it was sent.
-func (o *observer) answered(ctx context.Context, key string, err error) {
+// answered notes how a call for the key of a name ended. A call that its caller gave up says
+// nothing, nor does one whose time was over before it was sent.
+func (o *observer) answered(ctx context.Context, name string, err error) {
 	if o == nil || err == nil && o.away.Load() == 0 {
 		return
 	}
@@ -272,7 +272,7 @@ func (o *observer) answered(ctx context.Context, key string, err error) {
 	if failed && ctx.Err() == context.Canceled || outcome == scripts.Refused && ctx.Err() != nil {
 		return
 	}
-	server, now := o.engine.serverOf(key), o.now()
+	server, now := o.engine.serverOf(name), o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if failed {

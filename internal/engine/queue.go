@@ -198,10 +198,10 @@ func (d *queued) release(ctx context.Context, held *hold, lastFence int64) (scri
 }
 
 // giveUp is queue.leave for an owner that no queue knows.
-func (d *queued) giveUp(ctx context.Context, key, owner string) error {
-	said, err := d.backend.Leave(ctx, key, 1, owner)
+func (d *queued) giveUp(ctx context.Context, name, owner string) error {
+	said, err := d.backend.Leave(ctx, name, 1, owner)
 	if err == nil {
-		d.pass(key, said, false)
+		d.pass(name, said, false)
 	}
 	return err
 }

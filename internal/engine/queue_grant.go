@@ -17,27 +17,27 @@ import (
 var errReplaced = errs.Lost(watchdog.ErrNotOurs)
 
 // receive handles a message in the inbox of key. It runs on the connection's reader.
-func (d *queued) receive(key, message string) {
-	if g, ok := scripts.ParseGrant(key, message); ok && d.signed(g.Owner) {
+func (d *queued) receive(name, message string) {
+	if g, ok := scripts.ParseGrant(name, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
-		d.observer.woken(key)
-		d.pass(key, scripts.Passed{Grant: g}, true)
+		d.observer.woken(name)
+		d.pass(name, scripts.Passed{Grant: g}, true)
 	}
 }
 
 // pass handles what a reply or a message says about the next holder of key. A grant in a
 // message shows that other processes had their turn; a grant in the reply to a call of
 // this process comes before all others.
-func (d *queued) pass(key string, said scripts.Passed, byMessage bool) {
-	s := d.shardOf(key)
+func (d *queued) pass(name string, said scripts.Passed, byMessage bool) {
+	s := d.shardOf(name)
 	s.Lock()
 	defer s.Unlock()
-	k := s.keys[key]
+	k := s.keys[name]
 	if q := k.queue(); q != nil {
 		q.shared = q.shared || byMessage
 		q.passed(said)
 	} else if g := said.Grant; g.Lease > 0 && !k.heldBy(g.Owner) && !s.closed {
-		d.cleanUp(key, orphan{g.Owner, g.Lease})
+		d.cleanUp(name, orphan{g.Owner, g.Lease})
 	}
 }
 

@@ -98,8 +98,8 @@ func (r *racing) release(ctx context.Context, d *hold, lastFence int64) (scripts
 	return r.backend.Release(ctx, d.key.name, d.owner, lastFence)
 }
 
-func (r *racing) giveUp(ctx context.Context, key, owner string) error {
-	_, err := r.backend.CleanUp(ctx, key, owner)
+func (r *racing) giveUp(ctx context.Context, name, owner string) error {
+	_, err := r.backend.CleanUp(ctx, name, owner)
 	return err
 }
 
@@ -217,12 +217,12 @@ func (r *racing) end(k *keyState) {
 
 // clear undoes what the last attempt may have left before the next one, so that this
 // process has one call for the key under way, even while Redis is away.
-func (r *racing) clear(p *race, key string) attempt {
+func (r *racing) clear(p *race, name string) attempt {
 	a := attempt{start: time.Now()}
 	if p.orphan.owner == "" {
 		return a
 	}
-	if a.err = r.undoOne(key, p.orphan.owner); a.err == nil {
+	if a.err = r.undoOne(name, p.orphan.owner); a.err == nil {
 		p.orphan = orphan{}
 	}
 	return a
@@ -265,9 +265,9 @@ const probeWithoutMessages = time.Second
 
 // subscribe subscribes to the releases of a key, unless the race has done so, and sleeps for
 // at most d until the subscription is as wanted.
-func (r *racing) subscribe(p *race, key string, d time.Duration, wanted func(pubsub.State) bool) {
+func (r *racing) subscribe(p *race, name string, d time.Duration, wanted func(pubsub.State) bool) {
 	if p.sub == nil {
-		p.sub = r.backend.Subscribe(key)
+		p.sub = r.backend.Subscribe(name)
 	}
 	limit := time.NewTimer(d)
 	defer limit.Stop()

@@ -30,21 +30,21 @@ type undoing struct {
 
 // undone is an owner to be given up.
 type undone struct {
-	key, owner string
-	until      time.Time // from then on, Redis has nothing of it
-	err        error     // of the last attempt
+	name, owner string
+	until       time.Time // from then on, Redis has nothing of it
+	err         error     // of the last attempt
 }
 
 // cleanUp undoes an acquire of unknown outcome, in the background, for as long as its
 // hold could last: it releases the hold, and leaves a tombstone for a late arrival.
-func (h *Engine) cleanUp(key string, o orphan) {
+func (h *Engine) cleanUp(name string, o orphan) {
 	if o.owner == "" {
 		return
 	}
 	u := &h.undoing
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.list = append(u.list, undone{key: key, owner: o.owner, until: time.Now().Add(o.lease + h.calls.timeout)})
+	u.list = append(u.list, undone{name: name, owner: o.owner, until: time.Now().Add(o.lease + h.calls.timeout)})
 	u.size++
 	if !u.working {
 		u.working = true
@@ -66,7 +66,7 @@ func (h *Engine) undoAll() {
 		var all sync.WaitGroup
 		for i := range list {
 			o := &list[i]
-			all.Go(func() { o.err = h.undoOne(o.key, o.owner) })
+			all.Go(func() { o.err = h.undoOne(o.name, o.owner) })
 		}
 		all.Wait()
 		again := h.undoAgain(list)
@@ -80,9 +80,9 @@ func (h *Engine) undoAll() {
 	}
 }
 
-func (h *Engine) undoOne(key, owner string) error {
-	_, err := redis(h.calls.context(), h.calls, key, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, h.waits.giveUp(ctx, key, owner)
+func (h *Engine) undoOne(name, owner string) error {
+	_, err := redis(h.calls.context(), h.calls, name, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, h.waits.giveUp(ctx, name, owner)
 	})
 	return err
 }
@@ -96,13 +96,13 @@ func (h *Engine) undoAgain(list []undone) (again []undone) {
 		case outcome != scripts.Refused && time.Now().Before(o.until) && h.calls.base.Err() == nil:
 			again = append(again, o)
 		default:
-			h.backend.Lost(o.key, o.owner)
+			h.backend.Lost(o.name, o.owner)
 			left = append(left, o)
 		}
 	}
 	if len(left) > 0 {
 		h.Log.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
-			"keys", len(left), "key", errs.Quote(h.keyOf(left[0].key)), "error", left[0].err)
+			"keys", len(left), "key", errs.Quote(h.keyOf(left[0].name)), "error", left[0].err)
 	}
 	return again
 }

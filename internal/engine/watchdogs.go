@@ -16,12 +16,12 @@ type watchdogs struct {
 	closed bool                                 // guarded by mu
 }
 
-// serverOf names the server of a key, if its name is known and not all have the same.
-func (h *Engine) serverOf(key string) string {
+// serverOf is the server of the key of a name, if it is known and not the same for all.
+func (h *Engine) serverOf(name string) string {
 	if h.ServerOf == nil {
 		return ""
 	}
-	return h.ServerOf(key)
+	return h.ServerOf(name)
 }
 
 func newWatchdogs(c watchdog.Config[*hold]) watchdogs {
