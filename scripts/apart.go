@@ -25,11 +25,11 @@ func forbidden(err error) bool {
 // neighbours two more round trips, and Redis twenty calls.
 const apartBy = 10
 
-// apart repeats a forbidden call for n keys: for parts of them at the same time, and so
-// on, down to each forbidden key alone. So a key costs the others a few round trips, but
-// not their answers. It returns the first error of the calls that were not divided
-// further.
-func apart(n int, call func(from, to int) error) error {
+// apart repeats a call for n keys that was refused for some of them: for parts of them at
+// the same time, and so on as long as refused says so of the error, down to each such key
+// alone. So a key costs the others a few round trips, but not their answers. It returns
+// the first error of the calls that were not divided further.
+func apart(n int, refused func(error) bool, call func(from, to int) error) error {
 	step := (n + apartBy - 1) / apartBy
 	errs := make([]error, (n+step-1)/step)
 	var all sync.WaitGroup
@@ -37,8 +37,8 @@ func apart(n int, call func(from, to int) error) error {
 		from, to := i*step, min((i+1)*step, n)
 		all.Go(func() {
 			errs[i] = call(from, to)
-			if to-from > 1 && forbidden(errs[i]) {
-				errs[i] = apart(to-from, func(i, j int) error { return call(from+i, from+j) })
+			if to-from > 1 && refused(errs[i]) {
+				errs[i] = apart(to-from, refused, func(i, j int) error { return call(from+i, from+j) })
 			}
 		})
 	}

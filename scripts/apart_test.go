@@ -141,7 +141,7 @@ func TestApart(t *testing.T) {
 	no := errors.New("no")
 	for _, n := range []int{2, 9, 10, 11, 99, 100, 101, 1000} {
 		seen := make([]int, n)
-		require.NoError(t, apart(n, func(from, to int) error {
+		require.NoError(t, apart(n, forbidden, func(from, to int) error {
 			for i := from; i < to; i++ {
 				seen[i]++
 			}
@@ -150,7 +150,7 @@ func TestApart(t *testing.T) {
 		for i := range seen {
 			require.Equal(t, 1, seen[i])
 		}
-		require.Equal(t, no, apart(n, func(from, to int) error {
+		require.Equal(t, no, apart(n, forbidden, func(from, to int) error {
 			if to == n {
 				return no
 			}

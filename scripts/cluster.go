@@ -3,6 +3,7 @@ package scripts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args
 		if !changing(err) {
 			return reply, n.explained(ctx, err)
 		}
-		over := time.Since(began) > changeTime
+		over := time.Since(began) > changeTime || s.sha == renew.sha && divided(err) // which is sent for each key alone
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -90,6 +91,13 @@ func changing(err error) bool {
 	_, moved := re.IsMoved()
 	_, ask := re.IsAsk()
 	return moved || ask || re.IsTryAgain() || re.IsClusterDown()
+}
+
+// divided says whether a node refused a call for several keys as a slot moves, and some of
+// them are at the other node.
+func divided(err error) bool {
+	re := (*rueidis.RedisError)(nil)
+	return errors.As(err, &re) && re.IsTryAgain()
 }
 
 // oneSlot says whether all names of key are in the slot of key, see named: either they

@@ -68,7 +68,7 @@ func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed
 	if !forbidden(err) || len(asked) == 1 {
 		return err
 	}
-	_ = apart(len(asked), func(i, j int) error { return f.heartbeatAtOnce(ctx, asked[i:j], probed[i:j]) })
+	_ = apart(len(asked), forbidden, func(i, j int) error { return f.heartbeatAtOnce(ctx, asked[i:j], probed[i:j]) })
 	return nil
 }
 

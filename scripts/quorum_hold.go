@@ -113,7 +113,7 @@ func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 		return counts, err
 	}
 	var any atomic.Bool
-	err = apart(len(keys), func(i, j int) error {
+	err = apart(len(keys), forbidden, func(i, j int) error {
 		counts, err := n.renewVoted(ctx, vote, lease, keys[i:j], owners[i:j], entries[i:j], answers[i:j])
 		if counts {
 			any.Store(true)

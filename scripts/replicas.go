@@ -14,7 +14,8 @@ import (
 //
 // WAIT blocks its connection, and speaks of what was written on it. So a write with it has
 // a connection of its own for the time of the call: a new one for each attempt, as on a
-// Redis Cluster such a connection stays with one node and does not follow MOVED.
+// Redis Cluster such a connection stays with one node and follows neither MOVED nor ASK.
+// The client learns from MOVED; where ASK sends a call is for the next attempt alone.
 // https://redis.io/docs/latest/commands/wait/
 func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
 	if n.Replicas == 0 {
@@ -24,16 +25,27 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 	if err := ctx.Err(); err != nil {
 		return reply, nil, notSent{err}
 	}
+	next := "" // the node that ASK has named
 	reply, err = n.runBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-		conn, giveBack := n.client.Dedicate()
-		defer giveBack()
 		wait := n.client.B().Wait().Numreplicas(int64(n.Replicas)).Timeout(n.ReplicaTimeout.Milliseconds()).Build()
-		replies := conn.DoMulti(ctx, cmd, wait)
+		client, cmds := n.client, rueidis.Commands{cmd, wait}
+		if next != "" {
+			if node := n.client.Nodes()[next]; node != nil {
+				client, cmds = node, rueidis.Commands{n.client.B().Arbitrary("ASKING").Build(), cmd, wait}
+			}
+		}
+		conn, giveBack := client.Dedicate()
+		defer giveBack()
+		replies := conn.DoMulti(ctx, cmds...)
+		said, waited := replies[len(replies)-2], replies[len(replies)-1]
 		short = nil
-		if have, err := replies[1].ToInt64(); err != nil || have < int64(n.Replicas) {
+		if have, err := waited.ToInt64(); err != nil || have < int64(n.Replicas) {
 			short = notReplicated{have, n.Replicas, err}
 		}
-		return replies[0]
+		if re, ok := said.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // else the same node gets the text
+			next, _ = re.IsAsk()
+		}
+		return said
 	}, s, keys, args)
 	return reply, short, err
 }
