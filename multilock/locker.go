@@ -55,13 +55,13 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 			return nil, fmt.Errorf("multilock: New: client %d is of a Redis Cluster, not of an independent master", i)
 		}
 	}
-	for _, client := range clients {
-		clientopt.Warn(client, c.engine.Log, c.engine.Kind, c.engine.Lease)
-	}
 	return newLocker(clients, c), nil
 }
 
 func newLocker(clients []rueidis.Client, c *config) *Locker {
+	for _, client := range clients {
+		clientopt.Warn(client, c.engine.Log, c.engine.Kind, c.engine.Lease)
+	}
 	q := quorum.New(clients, c.quorum)
 	c.engine.RetryDelay = q.RetryDelay
 	return &Locker{engine: engine.New(q, c.engine), quorum: q}

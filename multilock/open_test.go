@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -141,6 +142,26 @@ func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
 	require.ErrorIs(t, <-waited, multilock.ErrClosed)
 	require.NoError(t, l.Close())
 	goleak.VerifyNone(t, before)
+}
+
+// Clients that Open makes have small buffers, and notice in time that a node hangs, else the log would say
+// so. Not parallel, as it counts bytes.
+func TestOpenChoosesWhatSuitsLocks(t *testing.T) {
+	nodes := startNodes(t, 5)
+	var log redistest.Log
+	before := heap()
+	l := openLater(t, optionsOf(nodes), multilock.WithLease(3*time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.Less(t, heap()-before, 2<<20, "bytes; they are 6.7 MiB with the defaults of rueidis, of which either buffer is 2.5 MiB")
+	require.NoError(t, l.Close())
+	require.Empty(t, log.String())
+}
+
+// heap is how many bytes are in use.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }
 
 // A server that knows no AUTH repeats the password, which the log does not.

@@ -76,7 +76,7 @@ func WithFenceExpiry(d time.Duration) Option {
 }
 
 // WithLogger logs the locker's background work: lost leases, failed renewals and clean-ups,
-// and why a node has no vote. New warns of options of the clients that hurt locks. The
+// and why a node has no vote. New and Open warn of options of the clients that hurt locks. The
 // handler must not block, as it would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(c *config) { c.engine.Log = log }) }
 

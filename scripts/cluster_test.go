@@ -91,6 +91,27 @@ func TestClusterRenewsWhileASlotMoves(t *testing.T) {
 	}
 }
 
+// A call that meets a cluster that is down is made again, and surely not done if that lasts.
+func TestClusterIsDown(t *testing.T) {
+	c := redistest.StartCluster(t, 1, 0)
+	client, s := c.Client(t), c.Masters(t)[0]
+	n := NewNodeWith(client, NodeSettings{Cluster: cluster.New(client)})
+	key := "k"
+	slot := fmt.Sprint((c.Slot(t, key) + 1) % cluster.Slots)
+	s.Do(t, "CLUSTER", "DELSLOTS", slot)
+	_, err := n.Acquire(bounded(t), key, "o:1", time.Minute)
+	require.Equal(t, Unavailable, OutcomeOf(err), err)
+	require.ErrorContains(t, err, "CLUSTERDOWN")
+	m := s.Do(t, "INFO", "errorstats")
+	info, err := m.ToString()
+	require.NoError(t, err)
+	require.Regexp(t, `errorstat_CLUSTERDOWN:count=([2-9]|\d\d)`, info, "not made again")
+	s.Do(t, "CLUSTER", "ADDSLOTS", slot)
+	a, err := n.Acquire(bounded(t), key, "o:1", time.Minute)
+	require.NoError(t, err)
+	require.True(t, a.OK)
+}
+
 // A user without the right to ask for the slots is refused, and does not wait.
 func TestClusterSlotsAreRefused(t *testing.T) {
 	c, n := onCluster(t)

@@ -29,7 +29,8 @@ func Run(t *testing.T, d Kind) {
 	t.Run("F25_F27_MasterKilled", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).KillMaster) })
 	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).Failover) })
 	t.Run("F25_MasterHangs", func(t *testing.T) { testHangs(t, d) })
-	t.Run("F25_LastWriteLost", func(t *testing.T) { testLastWriteLost(t, d) })
+	t.Run("F25_LastWriteLost", func(t *testing.T) { testLastWriteLost(t, d, (*redistest.Sentinel).KillMaster) })
+	t.Run("F25_LastWriteLostByCommand", func(t *testing.T) { testLastWriteLost(t, d, (*redistest.Sentinel).Failover) })
 	t.Run("F35_ManyWaiters", func(t *testing.T) { testManyWaiters(t, d) })
 	t.Run("F27_MissedSwitch", func(t *testing.T) { testMissedSwitch(t, d) })
 }
@@ -214,7 +215,7 @@ func testHangs(t *testing.T, d Kind) {
 
 // A holder whose hold no replica had is told by its next renewal. The key goes to a waiter,
 // whose fence is larger than the one that was forgotten.
-func testLastWriteLost(t *testing.T, d Kind) {
+func testLastWriteLost(t *testing.T, d Kind, begin func(*redistest.Sentinel) *redistest.Server) {
 	s := redistest.StartSentinel(t)
 	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
 	before := Lock(t, other, Bounded(t), "k")
@@ -224,7 +225,7 @@ func testLastWriteLost(t *testing.T, d Kind) {
 	l := Lock(t, holder, Bounded(t), "k")
 	waiter := GoLock(other, Bounded(t), "k")
 	Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
-	s.AwaitMaster(t, s.KillMaster())
+	s.AwaitMaster(t, begin(s))
 	switched := time.Now()
 	next := Got(t, waiter)
 	require.Less(t, time.Since(switched), 2*prompt)
