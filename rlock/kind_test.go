@@ -66,6 +66,8 @@ func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix(t)) 
 
 func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster(t)) }
 
+func TestConformance_Masters(t *testing.T) { contract.Run(t, kind.OnMasters(t)) }
+
 func TestConformance_Sentinel(t *testing.T) { contract.Run(t, kind.OnSentinels(t)) }
 
 func TestFaults_Cluster(t *testing.T) { faults.Run(t, kind.OnCluster(t)) }

@@ -190,7 +190,8 @@ func refused(err error) bool {
 	return code == "NOPERM" || code != strings.ToUpper(code)
 }
 
-// ask sends a command to one node after another, until use has taken an answer.
+// ask sends a command to one node after another, until use has taken an answer. A call that is under way then is not
+// canceled: calls of the client that wait for the same dial would fail with it.
 func (m *Map) ask(ctx context.Context, use func(addr string, r rueidis.RedisResult) error, command ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -202,10 +203,12 @@ func (m *Map) ask(ctx context.Context, use func(addr string, r rueidis.RedisResu
 	answers := make(chan answer, len(nodes))
 	var wait time.Duration
 	for addr, node := range nodes { // each time in another order
-		go func(wait time.Duration) { // ends within answerTime
+		go func(wait time.Duration) { // ends within wait and answerTime
 			select {
 			case <-time.After(wait):
-				answers <- answer{addr, node.Do(ctx, node.B().Arbitrary(command...).Build())}
+				own, over := context.WithTimeout(context.Background(), answerTime)
+				defer over()
+				answers <- answer{addr, node.Do(own, node.B().Arbitrary(command...).Build())}
 			case <-ctx.Done():
 			}
 		}(wait)

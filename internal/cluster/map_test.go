@@ -2,14 +2,17 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -154,4 +157,39 @@ func TestMap_NodeWithoutHost(t *testing.T) {
 	m := New(c.Client(t))
 	require.NoError(t, m.Refresh(t.Context()))
 	require.Equal(t, c.Owner(t, "a").Addr(), m.Node("a"))
+}
+
+// Another call of the client waits for the same dial as the question for the slots, which another node has answered.
+func TestRefreshCancelsNoDial(t *testing.T) {
+	c := redistest.StartCluster(t, 2, 0)
+	quick, slow := c.Masters(t)[0], c.Owner(t, "foo")
+	if quick == slow {
+		quick = c.Masters(t)[1]
+	}
+	begun, reached := make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	client := c.Client(t, func(o *rueidis.ClientOption) {
+		o.InitAddress = []string{quick.Addr(), quick.Addr()}
+		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if addr == slow.Addr() {
+				begin()
+				select {
+				case <-reached:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			return d.DialContext(ctx, "tcp", addr)
+		}
+	})
+	quick.Pause()
+	refreshed, got := make(chan error, 1), make(chan error, 1)
+	go func() { refreshed <- New(client).Refresh(t.Context()) }()
+	<-begun
+	go func() { got <- client.Do(t.Context(), client.B().Set().Key("foo").Value("1").Build()).Error() }()
+	time.Sleep(50 * time.Millisecond) // until that waits for the dial as well; nothing shows it
+	quick.Resume()
+	require.NoError(t, <-refreshed)
+	close(reached)
+	require.NoError(t, <-got)
 }

@@ -3,8 +3,10 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,9 +27,9 @@ const Long = time.Minute
 type Harness struct {
 	T      *testing.T
 	Kind   Kind
-	Server Topology // nil of a kind without servers, as are the next two
+	Server Topology // nil of a kind without servers or with shared Masters, as is the next
 	Proxy  *Proxies
-	Client rueidis.Client  // through the proxy
+	Client rueidis.Client  // through the proxy, if there is one
 	Locker holdfast.Locker // on client
 	Other  holdfast.Locker // on a client of its own
 }
@@ -43,8 +45,16 @@ func NewHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientO
 		t.Cleanup(func() { _, _ = r.Locker.Close(), r.Other.Close() })
 		return r
 	}
+	if d.Masters != nil {
+		d.Prefix = fmt.Sprintf("case %d:", cases.Add(1))
+		r := &Harness{T: t, Kind: d, Client: d.Masters.Client(t)}
+		r.Locker, r.Other = d.Open(t, r.Client, o), d.Open(t, d.Masters.Client(t), o)
+		return r
+	}
 	return NewHarnessOn(t, d, d.StartWithLeastRights(t), o, change...)
 }
+
+var cases atomic.Int64
 
 // NewHarnessOn makes them on servers of the test's.
 func NewHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*rueidis.ClientOption)) *Harness {
@@ -63,6 +73,14 @@ func NewHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*r
 
 // Name is the name of key in Redis.
 func (r *Harness) Name(key string) string { return r.Kind.Prefix + key }
+
+// ServerOf is where key is; nil of a kind without servers.
+func (r *Harness) ServerOf(key string) Topology {
+	if r.Kind.Masters == nil {
+		return r.Server
+	}
+	return Topology{r.Kind.Masters.Owner(r.T, r.Name(key))}
+}
 
 // Bounded is a context that outlasts the test.
 func Bounded(t testing.TB) context.Context {
@@ -117,23 +135,25 @@ func Within[T any](t testing.TB, c <-chan T) (v T) {
 // AwaitWaiters returns when that many clients wait for key.
 func (r *Harness) AwaitWaiters(key string, n int) {
 	r.T.Helper()
-	if r.Server == nil { // calls wait there, not clients
+	s := r.ServerOf(key)
+	if s == nil { // calls wait there, not clients
 		Await(r.T, func() bool { w := r.status(key).Waiting; return w == n || n > 0 && w > n })
 		return
 	}
-	Await(r.T, func() bool { return r.Kind.Waiting(r.T, r.Server, r.Name(key)) == n })
+	Await(r.T, func() bool { return r.Kind.Waiting(r.T, s, r.Name(key)) == n })
 }
 
 // Traceless returns when no wait has left a trace of key: neither a subscription
 // nor a place in a queue.
 func (r *Harness) Traceless(key string) {
 	r.T.Helper()
-	if r.Server == nil {
+	s := r.ServerOf(key)
+	if s == nil {
 		r.AwaitWaiters(key, 0)
 		return
 	}
 	var traces []string
-	Await(r.T, func() bool { traces = left(r.T, r.Server, r.Name(key)); return len(traces) == 0 }, "traces of a wait: %v", &traces)
+	Await(r.T, func() bool { traces = left(r.T, s, r.Name(key)); return len(traces) == 0 }, "traces of a wait: %v", &traces)
 }
 
 // Owner is the owner of key, as Redis sees it.
@@ -222,7 +242,7 @@ func (r *Harness) Dump() map[string]string {
 func (r *Harness) InLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan Acquired {
 	r.T.Helper()
 	waiting := GoLock(r.Locker, ctx, key, c...)
-	Await(r.T, func() bool { return len(Queued(r.T, r.Server, r.Name(key))) == n })
+	Await(r.T, func() bool { return len(Queued(r.T, r.ServerOf(key), r.Name(key))) == n })
 	return waiting
 }
 
@@ -231,12 +251,12 @@ func (r *Harness) InLine(ctx context.Context, key string, n int, c ...holdfast.L
 // another has entered does.
 func (r *Harness) Answered(key string) {
 	r.T.Helper()
-	n := len(Queued(r.T, r.Server, r.Name(key)))
+	n := len(Queued(r.T, r.ServerOf(key), r.Name(key)))
 	ctx, leave := context.WithCancel(Bounded(r.T))
 	another := r.InLine(ctx, key, n+1)
 	leave()
 	require.ErrorIs(r.T, Within(r.T, another).Err, context.Canceled)
-	Await(r.T, func() bool { return len(Queued(r.T, r.Server, r.Name(key))) == n })
+	Await(r.T, func() bool { return len(Queued(r.T, r.ServerOf(key), r.Name(key))) == n })
 }
 
 // sentinels are the errors of ours.

@@ -43,6 +43,9 @@ type Kind struct {
 	Cluster bool
 	// Sentinels watch the one Redis, which has two replicas then; nil: none do.
 	Sentinels redistest.Sentinels
+	// Masters is a Redis Cluster that the cases share, each with a prefix of its own; nil: they
+	// have servers of their own.
+	Masters *redistest.Cluster
 	// New makes a locker on the Redis of client; it is closed by the test.
 	New func(client rueidis.Client, o Options) (holdfast.Locker, error)
 	// Another, of a kind without servers, makes another locker in the memory of one. New
@@ -59,6 +62,14 @@ func (d Kind) OnCluster(t *testing.T) Kind { InTestAll(t); d.Cluster = true; ret
 func (d Kind) OnSentinels(t *testing.T) Kind {
 	InTestAll(t)
 	d.Sentinels = redistest.StartSentinels(t)
+	return d
+}
+
+// OnMasters is the kind on a Redis Cluster of three masters and three replicas, with keys over
+// all slots, for the long tests only.
+func (d Kind) OnMasters(t *testing.T) Kind {
+	InTestAll(t)
+	d.Cluster, d.Masters = true, redistest.StartCluster(t, 3, 3)
 	return d
 }
 

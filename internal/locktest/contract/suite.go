@@ -27,24 +27,25 @@ type testCase struct {
 var defaults = Options{}
 
 // Run runs the contract and the guarantees against d. Each case has a Redis of
-// its own.
+// its own, unless they share Masters: then those are left out that disturb it.
 func Run(t *testing.T, d Kind) {
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
 		errorCases, closeCases, bindCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
 	)
-	if d.Fair {
+	own := d.Another == nil && d.Masters == nil
+	if d.Fair && own {
 		cases = slices.Concat(cases, fairCases)
 	} else {
 		cases = slices.Concat(cases, plainCases)
 	}
-	if d.Another == nil { // a double has no observer
+	if own { // a double has no observer
 		cases = slices.Concat(cases, observeCases)
 		if d.Fair {
 			cases = slices.Concat(cases, queueCases)
 		}
 	} else {
-		cases = withoutServers(t, cases)
+		cases = withoutServers(t, cases, d.Masters != nil)
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,10 +203,11 @@ func (c *harness) inQueue(l holdfast.Locker, key string, calls ...holdfast.LockO
 	if !c.Kind.Fair {
 		return c.queue(l, key, calls...)
 	}
-	before := Queued(c.T, c.Server, c.Name(key))
+	s := c.ServerOf(key)
+	before := Queued(c.T, s, c.Name(key))
 	done := c.queue(l, key, calls...)
 	Await(c.T, func() bool {
-		return slices.ContainsFunc(Queued(c.T, c.Server, c.Name(key)), func(o string) bool { return !slices.Contains(before, o) })
+		return slices.ContainsFunc(Queued(c.T, s, c.Name(key)), func(o string) bool { return !slices.Contains(before, o) })
 	})
 	return done
 }

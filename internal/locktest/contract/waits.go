@@ -128,7 +128,7 @@ func waitQueueFull(c *harness) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	second := c.queueWith(ctx, c.Locker, "k")
 	if c.Kind.Fair {
-		Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 2 })
+		Await(c.T, func() bool { return len(Queued(c.T, c.ServerOf("k"), c.Name("k"))) == 2 })
 	}
 	c.commands()
 	for range 2 {
