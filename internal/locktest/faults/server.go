@@ -85,7 +85,13 @@ var outages = []outage{{
 	name:  "F29_Busy",
 	args:  []string{"--busy-reply-threshold", "20"},
 	begin: beginBusy,
-	end:   func(t *testing.T, s Topology) { s.Do(t, "SCRIPT", "KILL") },
+	end: func(t *testing.T, s Topology) {
+		s.Do(t, "SCRIPT", "KILL")
+		Await(t, func() bool { // a node still answers BUSY what comes together with the KILL
+			_, err := s.TryDo("PING")
+			return err == nil
+		})
+	},
 	cause: "BUSY",
 }, {
 	name:     "F30_OutOfMemory",
