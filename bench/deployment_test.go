@@ -56,3 +56,13 @@ func TestDeploymentThatDoesNotStart(t *testing.T) {
 	require.ErrorIs(t, err, errNotStarted)
 	require.ErrorContains(t, err, "redis-server")
 }
+
+// As with a test: what was started last, and may need the rest, ends first.
+func TestStarterCleansUpBackwards(t *testing.T) {
+	s, ended := &starter{dir: t.TempDir()}, []int(nil)
+	for i := range 3 {
+		s.Cleanup(func() { ended = append(ended, i) })
+	}
+	s.end()
+	require.Equal(t, []int{2, 1, 0}, ended)
+}

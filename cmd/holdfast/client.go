@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,12 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 	}
 	if _, given := u.User.Password(); given && s.url != "" {
 		return o, errors.New("--redis: all users of this machine can read a password there; use --password-file or $" + envPassword)
+	}
+	for _, address := range o.InitAddress {
+		_, port, _ := net.SplitHostPort(address)
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return o, fmt.Errorf("the URL of Redis has the port %q, which is none", port)
+		}
 	}
 	for name := range u.Query() {
 		if !slices.Contains([]string{"addr", "master_set", "db", "skip_verify"}, name) {

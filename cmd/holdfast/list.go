@@ -85,11 +85,15 @@ Cluster those of every master.`,
 			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
 				for {
 					locks, err := locksOf(ctx, client, locker, append(args, "*")[0])
-					if err != nil {
+					switch {
+					case err == nil:
+						if err := printLocks(c.OutOrStdout(), output, locks); err != nil || !watch {
+							return written(err)
+						}
+					case watch && failed(err).status == statusAway: // perhaps it comes back
+						complain(c.ErrOrStderr(), failed(err))
+					default:
 						return failed(err)
-					}
-					if err := printLocks(c.OutOrStdout(), output, locks); err != nil || !watch {
-						return written(err)
 					}
 					select {
 					case <-time.After(every):

@@ -85,6 +85,8 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 	root.SetArgs(twoDashes(root, args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
+	root.SetErr(stderr)
+	refuseUnknown(root)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		return 0
@@ -98,6 +100,24 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 		complain(stderr, f.err)
 	}
 	return f.status
+}
+
+// refuseUnknown has cobra's own commands refuse names that they do not know. Left alone, they
+// print help, and succeed.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args)
+				return err
+			}
+		case "completion": // its arguments are looked at only if it can run
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
 }
 
 // twoDashes gives long flags a second dash where they have one, as with Go's own commands.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,6 +91,9 @@ Exit statuses of holdfast itself:
 	return c
 }
 
+// variable is the name of a variable, as shells have them.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // prepare checks all input before any call to Redis.
 func (r *run) prepare(s *server, args []string) (rueidis.ClientOption, error) {
 	switch {
@@ -97,7 +101,7 @@ func (r *run) prepare(s *server, args []string) (rueidis.ClientOption, error) {
 		return rueidis.ClientOption{}, fmt.Errorf("--wait: %v is negative", r.wait)
 	case r.killAfter < 0:
 		return rueidis.ClientOption{}, fmt.Errorf("--kill-after: %v is negative", r.killAfter)
-	case strings.ContainsAny(r.fenceEnv, "=\x00"):
+	case r.fenceEnv != "" && !variable.MatchString(r.fenceEnv):
 		return rueidis.ClientOption{}, fmt.Errorf("--fence-env: %q cannot name a variable", r.fenceEnv)
 	}
 	if err := check.Lease(r.lease); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,6 +107,33 @@ func TestRunInterruptedWhileItWaitsHoldsNothing(t *testing.T) {
 	requireFree(t, s, key)
 }
 
+// Redis hangs, so the clean-up after the first signal would take seconds: a second one ends holdfast.
+func TestRunInterruptedTwiceWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	first := start(t, s.Addr(), ran("--fair")...)
+	first.says("started")
+	p := start(t, s.Addr(), ran("--fair")...)
+	awaitQueue(t, s, 1)
+	s.Pause()
+	began, ended := time.Now(), make(chan struct{})
+	go func() { // again and again, as signals that are sent at once count as one
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(10 * time.Millisecond):
+				_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			}
+		}
+	}()
+	p.exits(128 + 15)
+	close(ended)
+	require.Less(t, time.Since(began), 5*time.Second, "the clean-up takes 10 s")
+	s.Resume()
+	first.write("exit 0").exits(0)
+}
+
 func TestRunForwardsSignals(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -143,6 +171,8 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 		return p
 	}
 	p := lose("1m")
+	p.signal(syscall.SIGUSR1) // is forwarded until the end
+	p.says("got " + syscall.SIGUSR1.String())
 	p.write("exit 0").exits(statusLost)
 	require.Contains(t, p.err.String(), "lease lost")
 
@@ -271,27 +301,32 @@ func TestFlagsWithOneDash(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
+	var out, text strings.Builder
+	require.Equal(t, statusUsage, execute([]string{"run", "--fence-env", "A B", "k", "--", "true"}, nil, &out, &text))
 	for args, why := range map[string]string{
-		"run":                                                      "run needs one key",
-		"run k":                                                    "run needs one key",
-		"run k true":                                               "run needs one key",
-		"run k --":                                                 "run needs one key",
-		"run k j -- true":                                          "run needs one key",
-		"run -- k true":                                            "run needs one key",
-		"run {k} -- true":                                          "key is in braces",
-		"run --try --wait 1s k -- x":                               "[try wait]",
-		"run --wait -1s k -- true":                                 "--wait",
-		"run --wait soon k -- true":                                "--wait",
-		"run --lease 1ms k -- true":                                "--lease",
-		"run --kill-after -1s k -- true":                           "--kill-after",
-		"run --fence-env A=B k -- true":                            "--fence-env",
-		"run --nonsense k -- true":                                 "--nonsense",
-		"run -nonsense k -- true":                                  "-nonsense",
-		"run --redis redis://u:s3cr3t@h k -- true":                 "--password-file",
-		"run --redis http://u:s3cr3t@h k -- true":                  "not understood",
-		"run --redis redis://u:s3cr3t/@h k -- true":                "not understood",
-		"run --redis redis://h?mastr_set=locks k -- true":          "mastr_set",
-		"run --redis redis://h --tls-ca ca.pem k -- true":          "rediss://",
+		"run":                                             "run needs one key",
+		"run k":                                           "run needs one key",
+		"run k true":                                      "run needs one key",
+		"run k --":                                        "run needs one key",
+		"run k j -- true":                                 "run needs one key",
+		"run -- k true":                                   "run needs one key",
+		"run {k} -- true":                                 "key is in braces",
+		"run --try --wait 1s k -- x":                      "[try wait]",
+		"run --wait -1s k -- true":                        "--wait",
+		"run --wait soon k -- true":                       "--wait",
+		"run --lease 1ms k -- true":                       "--lease",
+		"run --kill-after -1s k -- true":                  "--kill-after",
+		"run --fence-env A=B k -- true":                   "--fence-env",
+		"run --redis redis://h:99999 k -- true":           "99999",
+		"help bogus":                                      "bogus",
+		"completion bsh":                                  "bsh",
+		"run --nonsense k -- true":                        "--nonsense",
+		"run -nonsense k -- true":                         "-nonsense",
+		"run --redis redis://u:s3cr3t@h k -- true":        "--password-file",
+		"run --redis http://u:s3cr3t@h k -- true":         "not understood",
+		"run --redis redis://u:s3cr3t/@h k -- true":       "not understood",
+		"run --redis redis://h?mastr_set=locks k -- true": "mastr_set",
+		"run --redis redis://h --tls-ca ca.pem k -- true": "rediss://",
 		"run --redis rediss://h --tls-ca main_test.go k -- true":   "no certificate",
 		"run --redis rediss://h --tls-cert main_test.go k -- true": "--tls-cert",
 		"run --password-file /nowhere k -- true":                   "--password-file",

@@ -91,12 +91,18 @@ func TestListManyLocks(t *testing.T) {
 func TestListWatches(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s.Addr(), "ls", "--watch=20ms", "-o", "json")
+	p := start(t, s.Addr(), "ls", "--watch=1ms", "-o", "json")
 	p.says("[]", "[]")
 	locked(t, newLocker(t, s), "k")
 	for p.out.Scan() && p.out.Text() == "[]" {
 	}
 	require.Contains(t, p.out.Text(), `"key":"k"`)
+
+	s.Kill() // it goes on when Redis is back, and has forgotten the lock
+	s.Restart()
+	for p.out.Scan() && p.out.Text() != "[]" {
+	}
+	require.Equal(t, "[]", p.out.Text())
 }
 
 func TestListOnACluster(t *testing.T) {
@@ -170,7 +176,7 @@ func TestUnlock(t *testing.T) {
 		out, _ := asks(t, statusNo, urlOf(s), no, "unlock", "k")
 		require.Contains(t, out, owner)
 	}
-	out, _ := asks(t, 0, urlOf(s), "y\n", "unlock", "k")
+	out, _ := asks(t, 0, urlOf(s), "Y\r\n", "unlock", "k")
 	require.Contains(t, out, owner+" has lost the lock\n")
 	requireFree(t, s, "k")
 	locked(t, newLocker(t, s), "k")

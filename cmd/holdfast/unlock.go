@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
@@ -51,8 +52,9 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 	}
 	if !yes {
 		fmt.Fprint(out, "Take it from its holder? [y/N] ")
-		answer, _ := bufio.NewReader(in).ReadString('\n') // an end of the input is no
-		if answer != "y\n" && answer != "yes\n" {
+		answer, end := bufio.NewReader(in).ReadString('\n')
+		answer = strings.ToLower(strings.TrimSpace(answer))
+		if end != nil || answer != "y" && answer != "yes" { // an end of the input is no
 			return &failure{statusNo, errors.New("nothing was done")}
 		}
 		if status, err = locker.Inspect(ctx, key); err != nil {

@@ -105,7 +105,7 @@ func TestRedisDies(t *testing.T) {
 }
 
 func TestBadInputSellsNothing(t *testing.T) {
-	for args, want := range map[string]int{"-gaurd=none": 2, "orders.csv": 2, "-redis=u:open-sesame@127.0.0.1:1": 1} {
+	for args, want := range map[string]int{"-gaurd=none": 2, "-buyers=-1": 2, "-stock=-3": 2, "orders.csv": 2, "-redis=u:open-sesame@127.0.0.1:1": 1} {
 		status, stdout, stderr := demotest.Run(t, args)
 		require.Equal(t, want, status, stderr)
 		require.Empty(t, stdout)

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	buyers  = flag.Int("buyers", 2000, "buyers, each with one order")
-	units   = flag.Int64("stock", 100, "units in stock of each item")
+	buyers  = flag.Uint("buyers", 2000, "buyers, each with one order")
+	units   = flag.Uint64("stock", 100, "units in stock of each item")
 	lease   = flag.Duration("lease", 2*time.Second, "lease of the locks: the lock of a killed process is free again after this time")
 	lock    = flag.Bool("lock", true, "use locks; false shows what happens without them")
 	kill    = flag.Bool("kill", false, "kill process 1 (SIGKILL) inside its critical section")
@@ -91,7 +91,7 @@ func seller(ctx context.Context, number int) error {
 	g, ctx := demo.NewGroup(ctx)
 	for i := range goroutines {
 		g.Go(func() (err error) {
-			for n := number + i*processes; n <= *buyers && err == nil; n += processes * goroutines {
+			for n := number + i*processes; n <= int(*buyers) && err == nil; n += processes * goroutines {
 				err = s.place(ctx, order(n))
 			}
 			return err
@@ -111,7 +111,7 @@ func sale(ctx context.Context) error {
 	fmt.Printf("%d processes × %d goroutines sell %d items, %d of each.\n", processes, goroutines, items, *units)
 	g, running := demo.NewGroup(ctx)
 	for item := range items {
-		if err := table.Write(ctx, order(item).item(), 0, map[string]int64{"stock": *units}); err != nil {
+		if err := table.Write(ctx, order(item).item(), 0, map[string]int64{"stock": int64(*units)}); err != nil {
 			return err
 		}
 	}
@@ -140,9 +140,9 @@ func sale(ctx context.Context) error {
 		}
 		fmt.Printf("item %d: %d orders, %d sold, %d left\n", item, len(book)-1, sold, stock)
 		orders += len(book) - 1
-		wrong += max(sold+stock-*units, *units-sold-stock)
+		wrong += max(sold+stock-int64(*units), int64(*units)-sold-stock)
 	}
-	if wrong > 0 || orders != *buyers {
+	if wrong > 0 || orders != int(*buyers) {
 		return fmt.Errorf("WRONG: stock and books differ by %d, and %d of %d orders are in the books", wrong, orders, *buyers)
 	}
 	fmt.Println("All is well: every order is in the books once, and what was sold was there.")

@@ -61,8 +61,8 @@ func (s *shop) worker(ctx context.Context) error {
 	defer locker.Close()
 	for id := range orders {
 		for done := 0; done < len(steps); {
-			err := locker.Do(ctx, fmt.Sprintf("orders:%s:%d", s.redis.Run, id), func(ctx context.Context) (err error) {
-				done, err = s.step(ctx, id)
+			err := locker.Do(ctx, fmt.Sprintf("orders:%s:%d", s.redis.Run, id), func(held context.Context) (err error) {
+				done, err = s.step(held, ctx, id)
 				return err
 			}, holdfast.FixedLease(lease))
 			switch {
@@ -77,15 +77,16 @@ func (s *shop) worker(ctx context.Context) error {
 	return nil
 }
 
-// step does the next step of an order, and returns how many were done before. ctx is bound to the lease of the order.
-func (s *shop) step(ctx context.Context, id int) (done int, err error) {
+// step does the next step of an order, and returns how many were done before. ctx is bound to the lease of the order, and
+// running ends with the program.
+func (s *shop) step(ctx, running context.Context, id int) (done int, err error) {
 	err = s.transaction(ctx, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, count, id).Scan(&done) })
 	if err != nil || done >= len(steps) {
 		return done, err
 	}
 	if id%10 == 0 && done == 1 && !s.late[id].Swap(true) {
 		ctx = context.WithoutCancel(ctx) // a process that stands still does not see that its ctx ends
-		for now := done; now == done && err == nil; err = cmp.Or(err, demo.Sleep(ctx, time.Millisecond)) {
+		for now := done; now == done && err == nil; err = cmp.Or(err, demo.Sleep(running, time.Millisecond)) {
 			err = s.QueryRowContext(ctx, count, id).Scan(&now)
 		}
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"database/sql"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +47,22 @@ func TestWithoutFence(t *testing.T) {
 	status, stdout, stderr := demotest.Run(t, "-fence=false")
 	require.Equal(t, 1, status, stdout)
 	require.Regexp(t, `WRONG: 30 orders had 90 steps to do, and 9[1-9] were done`, stderr)
+}
+
+// A worker that stands still ends with the program, though no other worker will do its step.
+func TestALateWorkerEndsWithTheProgram(t *testing.T) {
+	defer func(checked bool) { *fence = checked }(*fence)
+	*fence = false
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "orders.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Exec("CREATE TABLE orders_steps (id integer, step text); INSERT INTO orders_steps VALUES (0, 'paid')")
+	require.NoError(t, err)
+	running, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	done, err := (&shop{DB: db}).step(t.Context(), running, 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, done)
 }
 
 func TestBadInput(t *testing.T) {

@@ -75,8 +75,8 @@ func customersOf(ctx context.Context, number int) error {
 
 // day is the parent. It opens the counter when all customers have come, and at the end judges the list of the served.
 func day(ctx context.Context) error {
-	if *customers < 1 || *processes < 1 || *kill && *processes < 3 {
-		return errors.New("-customers and -processes: at least 1, and with -kill at least 3 -processes")
+	if *customers < 1 || *processes < 1 || *kill && (*customers < 4 || *processes < 3) {
+		return errors.New("-customers and -processes: at least 1, and with -kill at least 4 -customers and 3 -processes")
 	}
 	c, err := openCounter(*address)
 	if err != nil {

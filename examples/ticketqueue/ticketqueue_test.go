@@ -101,7 +101,7 @@ func TestRedisDies(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	for _, args := range [][]string{{"-customers", "0"}, {"-processes", "2"}} {
+	for _, args := range [][]string{{"-customers", "0"}, {"-customers", "3"}, {"-processes", "2"}} {
 		status, stdout, stderr := demotest.Run(t, args...)
 		require.Equal(t, 1, status, stdout)
 		require.Contains(t, stderr, "at least")
