@@ -85,12 +85,14 @@ func (p *Parent) Say(format string, args ...any) {
 // Hear waits for the next line of the parent.
 func (p *Parent) Hear() string { return <-p.lines }
 
-// Client opens a client of the Redis at addr, or clients of all of a topology, which lives as long as the child.
+// Client opens a client of the Redis at addr, or clients of all of a topology, which lives as long as the child. addr is
+// that of a [Topology] or of [Proxies.Ways].
 func (*Parent) Client(addr string) (rueidis.Client, error) {
 	var all []rueidis.Client
 	for _, one := range strings.Split(addr, ",") {
-		o := rueidis.ClientOption{InitAddress: []string{one}, DisableCache: true}
-		redistest.DialGiven(&o)
+		given, own, _ := strings.Cut(one, "=")
+		o := rueidis.ClientOption{InitAddress: []string{given}, DisableCache: true}
+		redistest.DialGiven(&o, own)
 		client, err := rueidis.NewClient(o)
 		if err != nil {
 			return nil, err

@@ -39,7 +39,7 @@ type Kind struct {
 	Nodes int
 	// Prefix stands before every key in Redis.
 	Prefix string
-	// Cluster says that the one Redis is a Redis Cluster of one node.
+	// Cluster says that the one Redis is a master of a Redis Cluster that has others.
 	Cluster bool
 	// Sentinels watch the one Redis, which has two replicas then; nil: none do.
 	Sentinels redistest.Sentinels
@@ -53,8 +53,9 @@ type Kind struct {
 	Another func(holdfast.Locker) holdfast.Locker
 }
 
-// WithPrefix, OnCluster and OnSentinels are the kind with a prefix, on a Redis Cluster of one
-// node and on a Sentinel set, for the long tests only.
+// WithPrefix, OnCluster and OnSentinels are the kind with a prefix, on a Redis Cluster of three
+// masters and three replicas, one of which has all keys of a case, and on a Sentinel set, for the
+// long tests only.
 func (d Kind) WithPrefix(t *testing.T) Kind { InTestAll(t); d.Prefix = "lock:"; return d }
 
 func (d Kind) OnCluster(t *testing.T) Kind { InTestAll(t); d.Cluster = true; return d }

@@ -42,6 +42,13 @@ func (w *Proxies) Addr() string {
 	return strings.Join(all, ",")
 }
 
+// Ways is Addr with the server behind each, for [Parent.Client].
+func (w *Proxies) Ways() string {
+	var all []string
+	w.Each(func(p *redistest.Proxy) { all = append(all, p.Addr()+"="+p.Target()) })
+	return strings.Join(all, ",")
+}
+
 func (w *Proxies) OnRequest(h redistest.Hook) { w.Each(func(p *redistest.Proxy) { p.OnRequest(h) }) }
 func (w *Proxies) OnReply(h redistest.Hook)   { w.Each(func(p *redistest.Proxy) { p.OnReply(h) }) }
 func (w *Proxies) HoldRequests(on bool)       { w.Each(func(p *redistest.Proxy) { p.HoldRequests(on) }) }

@@ -40,7 +40,11 @@ func (d Kind) LeastRights(t testing.TB, s Topology, without ...string) {
 			rule = append(rule, word)
 		}
 	}
-	s.Do(t, rule...)
+	for _, one := range s {
+		for _, node := range append(one.Peers(), one) {
+			node.Do(t, rule...)
+		}
+	}
 }
 
 // Rights are the words for ACL SETUSER that docs/acl.md gives for d, after name and password,

@@ -21,14 +21,13 @@ func (d Kind) Start(t testing.TB, args ...string) (f Topology) {
 	if d.Sentinels != nil {
 		return Topology{d.Sentinels.Start(t, args...)}
 	}
-	for range max(d.Nodes, 1) {
-		if d.Cluster {
-			args = append(args, redistest.ClusterNode(t, "0-16383", "")...)
-		}
-		f = append(f, redistest.Start(t, args...))
-	}
 	if d.Cluster {
-		f[0].AwaitClusterNode(t)
+		s := redistest.StartClusterMaster(t, args...)
+		s.AwaitClusterNode(t)
+		return Topology{s}
+	}
+	for range max(d.Nodes, 1) {
+		f = append(f, redistest.Start(t, args...))
 	}
 	return f
 }

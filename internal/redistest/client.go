@@ -39,7 +39,7 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 		f(&opt)
 	}
 	if s.isClusterNode() && len(opt.InitAddress) == 1 {
-		DialGiven(&opt)
+		DialGiven(&opt, s.Addr())
 	}
 	if s.sentinels != nil && len(opt.InitAddress) == 1 {
 		s.askSentinels(&opt)
@@ -58,14 +58,17 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 func (s *Server) LogIn(logIn func(*rueidis.ClientOption)) { s.logIn = logIn }
 
 // DialGiven has a client dial the address that it was given, a proxy's perhaps, in place of
-// those that a Redis Cluster of one node tells its clients.
-func DialGiven(o *rueidis.ClientOption) {
+// the node's own, which a Redis Cluster tells its clients.
+func DialGiven(o *rueidis.ClientOption, own string) {
 	given, dial := o.InitAddress[0], o.DialCtxFn
-	o.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
-		if dial != nil {
-			return dial(ctx, given, d, c)
+	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+		if addr == own {
+			addr = given
 		}
-		return d.DialContext(ctx, "tcp", given)
+		if dial != nil {
+			return dial(ctx, addr, d, c)
+		}
+		return d.DialContext(ctx, "tcp", addr)
 	}
 }
 

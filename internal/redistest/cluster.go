@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"os"
 	"os/exec"
 	"reflect"
 	"runtime"
@@ -28,7 +29,7 @@ const slots = 16384
 const clusterPatience = 30 * time.Second
 
 // StartCluster runs a Redis Cluster of so many masters, which share the slots evenly,
-// each with so many replicas. It returns after about 2 s, when all nodes agree that it
+// each with so many replicas. It returns after about 3 s, when all nodes agree that it
 // serves and all replicas follow. A node is missed after 1 s of silence. args are those
 // of [Start], for each node.
 func StartCluster(t testing.TB, masters, replicasPerMaster int, args ...string) *Cluster {
@@ -39,6 +40,40 @@ func StartCluster(t testing.TB, masters, replicasPerMaster int, args ...string) 
 			"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0",
 		}, clusterPort(t), args)...)
 	}
+	if masters < 3 {
+		c.meet(t, masters)
+	} else {
+		c.create(t, replicasPerMaster)
+	}
+	c.await(t, "all nodes met", func() bool { return c.agree(t) })
+	c.AwaitReplicas(t)
+	for _, s := range c.Masters(t) {
+		s.Do(t, "FLUSHALL") // before their first write CLUSTER SLOTS lists no replicas
+	}
+	c.await(t, "all nodes list all", func() bool { return c.listed(t) })
+	return c
+}
+
+// create has redis-cli make the Cluster.
+func (c *Cluster) create(t testing.TB, replicasPerMaster int) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-cli"); err != nil && os.Getenv("CI") != "true" {
+		t.Skip("redistest:", err)
+	}
+	args := []string{"--cluster", "create", "--cluster-yes", "--cluster-replicas", strconv.Itoa(replicasPerMaster)}
+	for _, s := range c.nodes {
+		args = append(args, s.Addr())
+	}
+	if password := c.nodes[0].options().Password; password != "" {
+		args = append(args, "-a", password)
+	}
+	out, err := exec.Command("redis-cli", args...).CombinedOutput()
+	require.NoError(t, err, "redis-cli: %s", out)
+}
+
+// meet makes a Cluster of fewer masters than redis-cli allows.
+func (c *Cluster) meet(t testing.TB, masters int) {
+	t.Helper()
 	for i, s := range c.nodes {
 		s.Do(t, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		for _, other := range c.nodes[:i] { // all pairs, so as not to wait for gossip
@@ -56,12 +91,6 @@ func StartCluster(t testing.TB, masters, replicasPerMaster int, args ...string) 
 	for i, s := range c.nodes[masters:] {
 		s.Do(t, "CLUSTER", "REPLICATE", c.nodes[i%masters].clusterID(t))
 	}
-	c.AwaitReplicas(t)
-	for _, s := range c.nodes[:masters] {
-		s.Do(t, "FLUSHALL") // before their first write CLUSTER SLOTS lists no replicas
-	}
-	c.await(t, "all nodes list all", func() bool { return c.listed(t) })
-	return c
 }
 
 // clusterPort returns the arguments that choose the port on which nodes talk. Redis 6 has

@@ -98,6 +98,9 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
+// Target is the address that it forwards to.
+func (p *Proxy) Target() string { return p.target }
+
 // Addr is the host and port to which clients connect.
 func (p *Proxy) Addr() string { return p.addr }
 

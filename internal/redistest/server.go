@@ -42,6 +42,7 @@ type Server struct {
 	admin     admin     // has its own lock
 
 	logIn func(*rueidis.ClientOption) // see LogIn
+	peers []*Server                   // see Peers
 
 	mu   sync.Mutex
 	proc *process // guarded by mu; nil while no process runs

@@ -4,6 +4,7 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -195,4 +196,17 @@ func TestClusterNode(t *testing.T) {
 	s.Do(t, "SET", "b", "its slot is 3300")
 	_, err := s.TryDo("SET", "a", "its slot is 15495")
 	require.ErrorContains(t, err, "MOVED 15495")
+}
+
+func TestStartClusterMaster(t *testing.T) {
+	s := StartClusterMaster(t)
+	s.AwaitClusterNode(t)
+	s.Do(t, "SET", "a", "its slot is 15495")
+	for _, peer := range s.Peers() {
+		require.Eventually(t, func() bool {
+			_, err := peer.TryDo("GET", "a")
+			return err != nil && strings.Contains(err.Error(), "MOVED 15495 "+s.Addr())
+		}, startTimeout, startTimeout/2000)
+	}
+	require.Eventually(t, func() bool { return strings.Contains(s.ask(t, "INFO", "replication"), "state=online") }, startTimeout, startTimeout/2000)
 }

@@ -1,5 +1,5 @@
-// Package cluster has the cases that need a Redis Cluster of several masters. What one node
-// can show, the suites of contracts and faults show on a cluster of one.
+// Package cluster has the cases about several masters of a Redis Cluster. What one of them can
+// show, the suites of contracts and faults show on it.
 package cluster
 
 import (

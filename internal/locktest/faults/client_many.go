@@ -170,7 +170,7 @@ func testManyProcesses(t *testing.T, d Kind) {
 	a := watchAttempts(r)
 	children := make([]*Child, processes)
 	for i := range children {
-		children[i] = StartChild(t, "crowd", r.Proxy.Addr())
+		children[i] = StartChild(t, "crowd", r.Proxy.Ways())
 	}
 	for _, c := range children {
 		c.Expect("waiting")

@@ -184,7 +184,7 @@ func testPausedWhileAcquiring(t *testing.T, d Kind) {
 	s := d.Start(t)
 	proxy := s.Behind(t)
 	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: Long})
-	child := StartChild(t, "client", proxy.Addr(), pausedLease.String())
+	child := StartChild(t, "client", proxy.Ways(), pausedLease.String())
 	child.Say("lock warm") // the scripts are known from here on
 	child.Expect("held")
 	child.Say("unlock")

@@ -60,7 +60,7 @@ var outages = []outage{{
 	cause: "MASTERDOWN",
 }, {
 	name:  "F27_NoReplicas",
-	begin: func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1") },
+	begin: func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "9") },
 	end:   func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0") },
 	cause: "NOREPLICAS",
 	reads: true,
@@ -135,7 +135,7 @@ func beginBusy(t *testing.T, f Topology) {
 		c := s.Client(t)
 		ended := make(chan error, 1)
 		go func() {
-			ended <- c.Do(context.Background(), c.B().Eval().Script("while true do end").Numkeys(0).Build()).Error()
+			ended <- c.Do(context.Background(), c.B().Eval().Script("while true do end").Numkeys(1).Key("k").Build()).Error()
 		}()
 		t.Cleanup(func() {
 			_, _ = s.TryDo("SCRIPT", "KILL") // if the test has failed before it did so

@@ -13,7 +13,7 @@ import (
 
 func init() {
 	register("F20_KilledBackEmpty", func(t *testing.T, d Kind) {
-		testForgotten(t, d, short, func(s Topology) { s.Restart() })
+		testForgotten(t, d, 2*short, func(s Topology) { s.Restart() }) // a node of a Redis Cluster is away for 2 s
 	})
 	register("F20_WaitsRideOutARestart", testRestartRiddenOut)
 	register("F21_KilledBackWithItsMemory", testBackWithMemory)

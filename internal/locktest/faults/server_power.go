@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	register("F22_PowerLost", func(t *testing.T, d Kind) { testForgotten(t, d, short, losePower(t), writing...) })
+	register("F22_PowerLost", func(t *testing.T, d Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) })
 	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d Kind) {
 		testOneForgets(t, d, true, func(s *redistest.Server) { losePower(t)(Topology{s}) }, writing...)
 	})
