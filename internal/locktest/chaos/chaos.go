@@ -82,14 +82,17 @@ func Run(t *testing.T, how Campaign, length time.Duration) {
 
 	// A run whose processes or faults stood still proves nothing.
 	floor := func(perMinute int) int { return perMinute * int(length/time.Second) / 60 }
-	require.GreaterOrEqual(t, len(run.Intervals), floor(300), "grants")
+	require.GreaterOrEqual(t, len(run.Intervals), floor(600), "grants")
 	require.GreaterOrEqual(t, run.Killed, floor(5), "holders killed")
 	for _, kind := range []string{"denied", "ran-out", "fixed", "capped"} {
 		require.GreaterOrEqual(t, run.Losses[kind], floor(3), "leases lost: %s", kind)
 	}
+	faults := 0
 	for _, kind := range c.kinds() {
 		require.GreaterOrEqual(t, c.faults[kind], floor(1), kind)
+		faults += c.faults[kind]
 	}
+	require.GreaterOrEqual(t, faults, floor(100), "faults")
 }
 
 // RunControl makes the same run with a lock that fails, or with more faults than

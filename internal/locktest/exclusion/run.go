@@ -227,11 +227,12 @@ func Verdict(r Records, found Breaches, faults map[string]int) string {
 		len(r.Intervals), r.Operations, len(found.Overlaps), len(found.Disorder), r.Killed, r.Losses, total, strings.Join(kinds, ", "))
 }
 
-// least is what has to happen in so many seconds.
+// least is what has to happen in so many seconds: with the runs on a quorum 600 faults and
+// 20 000 grants in all of make test-all.
 func (c *campaign) least(seconds int) map[string]int {
-	want := map[string]int{"faults": 5 * seconds / 2, "grants": c.site.grants * seconds, "killed": seconds / 10, "lost": seconds / 10}
+	want := map[string]int{"faults": 4 * seconds, "grants": c.site.grants * seconds, "killed": seconds / 10, "lost": seconds / 10}
 	if c.fair { // no other goes before the one that has the turn, which may be hit now
-		want["grants"] /= 10
+		want["grants"] /= 2
 	}
 	for _, kind := range []string{"kill", "pause", "cut", "refuse", "hold requests", "hold replies"} {
 		want[kind] = seconds / 8

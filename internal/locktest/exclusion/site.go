@@ -51,7 +51,7 @@ func standalone(t *testing.T, d Kind) *site {
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no")
 	s := &site{
 		servers: []*redistest.Server{server}, addrs: []string{server.Addr()}, open: server.Client,
-		lease: 300 * time.Millisecond, longest: 600 * time.Millisecond, long: 3, keys: 4, grants: 250, broken: "takes without asking",
+		lease: 300 * time.Millisecond, longest: 600 * time.Millisecond, long: 3, keys: 4, grants: 520, broken: "takes without asking",
 		beat: 300 * time.Millisecond, pace: 2 * time.Second,
 	}
 	listen := func() {}
@@ -94,7 +94,7 @@ func sentinels(t *testing.T, _ Kind) *site {
 		servers: append(set.Replicas(), set.Master()), addrs: addrs, masterSet: redistest.MasterSet, masters: 1, open: set.Client,
 		owner:  func(string) *redistest.Server { return set.AwaitMaster(t, nil) },
 		settle: func() { set.AwaitReplicas(t) },
-		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 100, broken: "is not told",
+		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 160, broken: "is not told",
 		beat: 600 * time.Millisecond, pace: time.Second,
 		faults: []fault{
 			{"master killed", killed},
@@ -127,7 +127,7 @@ func cluster(t *testing.T, _ Kind) *site {
 		servers: slices.Concat(c.Masters(t), c.Replicas(t)), masters: 3, open: c.Client,
 		owner:  func(key string) *redistest.Server { return c.Owner(t, key) },
 		settle: func() { c.AwaitReplicas(t) },
-		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 100, broken: "is not told",
+		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 160, broken: "is not told",
 		beat: 600 * time.Millisecond, pace: time.Second,
 	}
 	for _, node := range s.servers {
