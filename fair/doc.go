@@ -50,7 +50,7 @@
 // Anybody who may publish can forge a message. So the number of a waiter's owner ends with
 // digits that only its locker can make, and a message for any other owner is ignored. Until
 // the grant, only Redis' queue has them: who can read that queue and publish to the inbox
-// can still forge a grant.
+// can still forge a grant, unless [WithConfirmedGrants] is set.
 //
 // # Which waiters are alive
 //

@@ -50,6 +50,9 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	if o.FirstLease != 0 {
 		opts = append(opts, fair.WithFirstLease(o.FirstLease))
 	}
+	if o.Confirmed {
+		opts = append(opts, fair.WithConfirmedGrants())
+	}
 	if o.Replicas != 0 {
 		opts = append(opts, fair.WithReplicas(o.Replicas, o.ReplicaTimeout))
 	}

@@ -106,6 +106,13 @@ func WithFirstLease(d time.Duration) Option {
 	return option(func(c *config) { c.firstLease = &d })
 }
 
+// WithConfirmedGrants has a waiter confirm a grant that comes as a message by one more call
+// before it has the lock. It is for a Redis in which others can read the queues and publish to
+// the channels of locks: without it, they can forge grants. With it, a forged message gives
+// nobody the lock, but its waiter goes to the end of the queue. A hand-over to another process
+// then takes two round trips, and starts no local hand-overs. Default off.
+func WithConfirmedGrants() Option { return option(func(c *config) { c.ConfirmGrants = true }) }
+
 // WithLogger logs the locker's background work: lost leases, failed renewals and clean-ups,
 // and once a warning if Redis may evict locks (one INFO at the first lock, if the user may
 // send it). New warns of options of the client that hurt locks. The handler must not block,

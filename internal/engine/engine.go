@@ -58,6 +58,8 @@ type Config struct {
 
 	// Stale is how long queued waiters keep their places without a heartbeat.
 	Stale time.Duration
+	// ConfirmGrants has queued waiters rely on no message without a call.
+	ConfirmGrants bool
 }
 
 // Engine manages all keys of one locker. Safe for concurrent use.

@@ -35,7 +35,11 @@ func (d *queued) pass(name string, said scripts.Passed, byMessage bool) {
 	k := s.keys[name]
 	if q := k.queue(); q != nil {
 		q.shared = q.shared || byMessage
-		q.passed(said)
+		if t := q.tickets[said.Grant.Owner]; t != nil && byMessage && d.ConfirmGrants {
+			q.toConfirm(t)
+		} else {
+			q.passed(said)
+		}
 	} else if g := said.Grant; g.Lease > 0 && !k.heldBy(g.Owner) && !s.closed {
 		d.cleanUp(name, orphan{g.Owner, g.Lease})
 	}

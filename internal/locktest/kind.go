@@ -105,6 +105,7 @@ type Options struct {
 	// Of fair locks only; others take no notice.
 	Stale      time.Duration
 	FirstLease time.Duration
+	Confirmed  bool // grants are confirmed
 	// Of quorums only; others take no notice.
 	MaxLease  time.Duration // longest lease: for so long a node that has forgotten has no vote; 0: so long that no test outlives it
 	Unguarded bool          // nodes that have forgotten vote at once

@@ -21,6 +21,7 @@ import (
 func init() {
 	register("F12_ForeignMessagesGrantNothing", testForeignMessages)
 	registerFair("F12_ForgedGrantForAnAttempt", testForgedForAttempt)
+	registerFair("F12_ForgedGrantByAReaderOfTheQueue", testForgedByReader)
 	registerSolo("F12_FloodOfForeignMessages", testFlood)
 }
 
@@ -223,6 +224,27 @@ func testForgedForAttempt(t *testing.T, d Kind) {
 	require.NoError(t, l.Unlock(Bounded(t)))
 	require.NoError(t, Got(t, next).Unlock(Bounded(t)))
 	r.Tidy("k")
+}
+
+// One who reads the queue can send a message like that of a grant. It grants nothing to a
+// waiter that confirms its grants.
+func testForgedByReader(t *testing.T, d Kind) {
+	for _, confirmed := range []bool{false, true} {
+		r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Confirmed: confirmed})
+		before := Lock(t, r.Other, Bounded(t), "k")
+		waiting := r.InLine(Bounded(t), "k", 1)
+		owner := r.queuedFirst("k")
+		require.Equal(t, 1, Publish(t, r.Server, InboxOf("k", owner), owner+" 60000 0 0 for k"))
+		if !confirmed {
+			Got(t, waiting) // as docs/acl.md says
+			continue
+		}
+		Await(t, func() bool { now := r.queuedFirst("k"); return now != "" && now != owner }) // it has entered again
+		require.Empty(t, waiting, "two holders")
+		require.NoError(t, before.Unlock(Bounded(t)))
+		require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+		r.Tidy("k")
+	}
 }
 
 // queuedFirst is the first owner in the queue of key, if there is one.
