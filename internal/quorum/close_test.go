@@ -91,13 +91,23 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 	y.holds(ownY)
 	x := r.client()
 	r.warm(x)
-	answer := make(chan struct{})
+	asked, answer := make(chan struct{}), make(chan struct{})
+	ask := sync.OnceFunc(func() { close(asked) })
 	x.ways[0].OnReply(func(cmd []string) redistest.Verdict {
 		if slices.Contains(cmd, ownX) {
+			ask()
 			<-answer
 		}
 		return redistest.Pass
 	})
+	for _, way := range x.ways[1:] { // a round that is over asks no other node
+		way.OnReply(func(cmd []string) redistest.Verdict {
+			if slices.Contains(cmd, ownX) {
+				<-asked
+			}
+			return redistest.Pass
+		})
+	}
 	a, err := x.get(ownX)
 	require.NoError(t, err)
 	require.False(t, a.OK)
