@@ -63,6 +63,8 @@ func (l lock) left() string {
 	return (time.Duration(l.RemainingMS) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
+const watchEvery = 2 * time.Second
+
 func newList(s *server) *cobra.Command {
 	var every time.Duration
 	output := ""
@@ -81,6 +83,11 @@ Cluster those of every master.`,
 			watch := c.Flags().Changed("watch")
 			if watch && every <= 0 {
 				return fmt.Errorf("--watch: %v is not greater than zero", every)
+			}
+			if watch && every == watchEvery && len(args) > 0 {
+				if _, err := time.ParseDuration(args[0]); err == nil {
+					return fmt.Errorf("%q is the PATTERN: write --watch=%s", args[0], args[0])
+				}
 			}
 			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
 				for {
@@ -107,7 +114,7 @@ Cluster those of every master.`,
 	c.Flags().StringVarP(&output, "output", "o", "table", "`FORMAT`: table, or json: an array in one line")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	c.Flags().DurationVar(&every, "watch", 0, "print again and again; --watch=`TIME` says how often")
-	c.Flags().Lookup("watch").NoOptDefVal = "2s"
+	c.Flags().Lookup("watch").NoOptDefVal = watchEvery.String()
 	return c
 }
 

@@ -52,8 +52,10 @@ func failed(err error) *failure {
 	switch {
 	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrQueueFull):
 		status = statusNotAcquired
-	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown), scripts.OutcomeOf(err) != scripts.Refused:
+	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown):
 		status = statusAway
+	case scripts.OutcomeOf(err) != scripts.Refused:
+		status, err = statusAway, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)
 	}
 	return &failure{status, redact.Error(err)}
 }

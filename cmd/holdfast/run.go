@@ -47,7 +47,7 @@ when holdfast exits, or one lease after its machine has died.
 The command has the input, output, terminal and process group of holdfast. Signals INT,
 TERM, HUP, QUIT, USR1 and USR2 go on to it. If the lock is lost, the command gets TERM and,
 if it still runs after --kill-after, KILL. If holdfast itself is killed, Linux kills the
-command too.
+command too, unless that changes its user, as sudo does.
 
 Exit statuses of holdfast itself:
    64  bad usage; nothing was tried

@@ -98,7 +98,7 @@ func printLock(w io.Writer, l lock, queue []waiter) (err error) {
 		line("entries  %d", l.Entries)
 		line("left     %s", l.left())
 	}
-	line("waiting  %d", len(queue))
+	line("waiting  %d", max(l.Waiting, len(queue)))
 	for i, w := range queue {
 		more := ""
 		if w.Dead {

@@ -72,6 +72,9 @@ func TestList(t *testing.T) {
 	require.Contains(t, text, "-o")
 	asks(t, statusUsage, urlOf(s), "", "ls", "a", "b")
 	asks(t, statusUsage, urlOf(s), "", "ls", "--watch=0s")
+	_, text = asks(t, statusUsage, urlOf(s), "", "ls", "--watch", "1s")
+	require.Contains(t, text, "write --watch=1s")
+	require.EqualError(t, failed(io.EOF), "redis unavailable: EOF")
 }
 
 func TestListManyLocks(t *testing.T) {
@@ -208,7 +211,8 @@ func TestUnlockWakesTheNext(t *testing.T) {
 			require.NoError(t, err)
 			return number(t, s, "LLEN", "redisson_lock_queue:{k}")+listen["redisson_lock__channel:{k}"] == 1
 		})
-		asks(t, 0, urlOf(s), "", "unlock", "--yes", "k")
+		out, _ := asks(t, 0, urlOf(s), "", "unlock", "--yes", "k")
+		require.Equal(t, kind == "fair", strings.Contains(out, "waiting  1\n"), out)
 		require.NoError(t, <-got, kind)
 		require.NoError(t, waits.Close())
 		require.NoError(t, has.Close())

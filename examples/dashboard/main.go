@@ -93,7 +93,7 @@ func work(ctx context.Context, locker holdfast.Locker, run string) error {
 		if rand.N(3) == 0 {
 			key = run + ":concert:1" // everybody wants these tickets
 		}
-		err := locker.Do(ctx, key, sell, holdfast.WaitAtMost(100*time.Millisecond), holdfast.MaxHold(time.Second))
+		err := locker.Do(ctx, key, sell, holdfast.WaitAtMost(100*time.Millisecond), holdfast.MaxHold(2*time.Second))
 		if err != nil && !slices.ContainsFunc(later, func(e error) bool { return errors.Is(err, e) }) {
 			return err
 		}
