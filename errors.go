@@ -9,16 +9,15 @@ import (
 // The errors of all kinds of locks, for errors.Is. The errors that calls return also name
 // the key. "Held by another", "Redis failed" and "outcome unknown" are three different
 // errors. If a context ended a call, its error is joined with one of these. Other errors
-// that waiting cannot cure (a wrong password, a missing right, a bad argument) match none
-// of them.
+// that waiting cannot cure (a wrong password, a missing right) match none of them.
 var (
 	// ErrNotAcquired: another has the lock. The text has the label of the holder, as last seen
 	// (see WithLabel of each lock kind), or tells if that is this locker itself: perhaps the
 	// caller, which did not pass on a bound context.
 	ErrNotAcquired = errors.New("not acquired: held by another")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
-	// answer until its deadline, or its cap was reached. Another may have the lock, which
-	// no longer protects what its holder does after Deadline.
+	// answer until its deadline, or its cap or its fixed end was reached. Another may have the
+	// lock, which no longer protects what its holder does after Deadline.
 	ErrLost = errors.New("lease lost")
 	// ErrReleased: the entry was unlocked before.
 	ErrReleased = errors.New("lease already released")
@@ -28,6 +27,9 @@ var (
 	// locker asks before it sends a server its first script, so the first call fails. Nothing
 	// is done.
 	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later")
+	// ErrInvalidArgument: a key, an option or another argument is not allowed; the text names
+	// it. Nothing was sent.
+	ErrInvalidArgument = errors.New("invalid argument")
 	// ErrClosed: the locker was closed.
 	ErrClosed = errors.New("locker closed")
 	// ErrQueueFull: the key has as many waiters as WithMaxWaiters allows.

@@ -7,7 +7,7 @@ import "time"
 //
 // The locker calls the functions one at a time, on a goroutine of their own, soon after
 // the event. They cannot delay, block or break a lock, and may use the locker themselves. A
-// panic is caught, and logged once. Up to 4096 events wait while a function runs; Dropped
+// panic or runtime.Goexit is caught, and logged once. Up to 4096 events wait while a function runs; Dropped
 // tells of those that found no room. Close tells what still waits, for at most a second.
 //
 // Each entry that a call acquires ends with exactly one Released or Lost, through a loss,

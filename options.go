@@ -1,7 +1,7 @@
 package holdfast
 
 import (
-	"errors"
+	"fmt"
 	"time"
 )
 
@@ -63,7 +63,7 @@ func OnPlace(f func(place int)) LockOption {
 func Options(opts ...LockOption) (all LockOptions, err error) {
 	for _, o := range opts {
 		if o == nil {
-			return LockOptions{}, errors.New("lock option is nil")
+			return LockOptions{}, fmt.Errorf("%w: lock option is nil", ErrInvalidArgument)
 		}
 		o.apply(&all)
 	}

@@ -38,6 +38,7 @@ func TestRefused_Options(t *testing.T) {
 		l, err := fair.New(client, opts...)
 		require.Nil(t, l, want)
 		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, fair.ErrInvalidArgument)
 	}
 	locker, err := fair.New(client, fair.WithStale(10*time.Second)) // the first lease follows
 	require.NoError(t, err)
@@ -50,6 +51,7 @@ func TestRefused_Options(t *testing.T) {
 		l, err := locker.Lock(t.Context(), "k", opt)
 		require.Nil(t, l)
 		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, fair.ErrInvalidArgument)
 	}
 }
 

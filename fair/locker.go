@@ -2,12 +2,12 @@ package fair
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
@@ -24,14 +24,14 @@ type Locker struct {
 // It fails on a nil client, and on an option out of range, which the error names.
 func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if client == nil {
-		return nil, errors.New("fair: New: client is nil")
+		return nil, errs.Invalid("fair: New: client is nil")
 	}
 	c, err := configure(opts)
 	if err != nil {
 		return nil, err
 	}
 	if c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster {
-		return nil, errors.New("fair: New: WithShardedPubSub: the client is not of a Redis Cluster")
+		return nil, errs.Invalid("fair: New: WithShardedPubSub: the client is not of a Redis Cluster")
 	}
 	backend := single.NewQueued(client, &c.Config, c.settings())
 	return &Locker{engine: engine.NewQueued(backend, c.Config), backend: backend}, nil

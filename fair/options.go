@@ -1,8 +1,6 @@
 package fair
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -10,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -170,7 +169,7 @@ func configure(opts []Option) (*config, error) {
 	c.Client, c.Stale = uuid.NewString(), DefaultStale
 	for _, o := range opts {
 		if o == nil {
-			return nil, errors.New("fair: New: option is nil")
+			return nil, errs.Invalid("fair: New: option is nil")
 		}
 		o.apply(c)
 	}
@@ -178,17 +177,17 @@ func configure(opts []Option) (*config, error) {
 		return nil, err
 	}
 	if err := scripts.CheckStale(c.Stale); err != nil {
-		return nil, fmt.Errorf("fair: WithStale: %w", err)
+		return nil, errs.Invalid("fair: WithStale: %w", err)
 	}
 	if c.firstLease == nil {
 		first := max(DefaultFirstLease, c.Stale)
 		c.firstLease = &first
 	}
 	if err := scripts.CheckLease(*c.firstLease); err != nil {
-		return nil, fmt.Errorf("fair: WithFirstLease: %w", err)
+		return nil, errs.Invalid("fair: WithFirstLease: %w", err)
 	}
 	if *c.firstLease < c.Stale {
-		return nil, fmt.Errorf("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.Stale)
+		return nil, errs.Invalid("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.Stale)
 	}
 	return c, nil
 }

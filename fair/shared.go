@@ -15,16 +15,17 @@ type (
 
 // Package holdfast documents these errors.
 var (
-	ErrNotAcquired   = holdfast.ErrNotAcquired
-	ErrLost          = holdfast.ErrLost
-	ErrReleased      = holdfast.ErrReleased
-	ErrWrongType     = holdfast.ErrWrongType
-	ErrOldServer     = holdfast.ErrOldServer
-	ErrClosed        = holdfast.ErrClosed
-	ErrQueueFull     = holdfast.ErrQueueFull
-	ErrUnavailable   = holdfast.ErrUnavailable
-	ErrUnknown       = holdfast.ErrUnknown
-	ErrNotReplicated = holdfast.ErrNotReplicated
+	ErrNotAcquired     = holdfast.ErrNotAcquired
+	ErrLost            = holdfast.ErrLost
+	ErrReleased        = holdfast.ErrReleased
+	ErrWrongType       = holdfast.ErrWrongType
+	ErrOldServer       = holdfast.ErrOldServer
+	ErrInvalidArgument = holdfast.ErrInvalidArgument
+	ErrClosed          = holdfast.ErrClosed
+	ErrQueueFull       = holdfast.ErrQueueFull
+	ErrUnavailable     = holdfast.ErrUnavailable
+	ErrUnknown         = holdfast.ErrUnknown
+	ErrNotReplicated   = holdfast.ErrNotReplicated
 )
 
 // FixedLease is [holdfast.FixedLease].

@@ -32,6 +32,9 @@ func (d *hold) end() (at time.Time, why error) {
 	if d.fixed || d.over || d.key.away() {
 		at, why = d.renewed.Add(d.lease), watchdog.ErrDeadline
 	}
+	if d.fixed {
+		why = watchdog.ErrFixedLease
+	}
 	if !d.over && !d.cap.IsZero() && (at.IsZero() || d.cap.Before(at)) {
 		at, why = d.cap, watchdog.ErrMaxHold
 	}

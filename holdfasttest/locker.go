@@ -14,7 +14,6 @@ package holdfasttest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -70,7 +69,7 @@ func New(opts ...Option) (*Locker, error) {
 	c := config{lease: holdfast.DefaultLease}
 	for _, o := range opts {
 		if o == nil {
-			return nil, errors.New("holdfasttest: option is nil")
+			return nil, errs.Invalid("holdfasttest: option is nil")
 		}
 		o.apply(&c)
 	}
@@ -80,13 +79,13 @@ func New(opts ...Option) (*Locker, error) {
 	lease, maxHold := check.Lease(c.lease), check.MaxHold(c.maxHold)
 	switch {
 	case lease != nil:
-		return nil, fmt.Errorf("holdfasttest: WithLease: %w", lease)
+		return nil, errs.Invalid("holdfasttest: WithLease: %w", lease)
 	case maxHold != nil:
-		return nil, fmt.Errorf("holdfasttest: WithMaxHold: %w", maxHold)
+		return nil, errs.Invalid("holdfasttest: WithMaxHold: %w", maxHold)
 	case c.maxWaiters < 0:
-		return nil, fmt.Errorf("holdfasttest: WithMaxWaiters: %d is negative", c.maxWaiters)
+		return nil, errs.Invalid("holdfasttest: WithMaxWaiters: %d is negative", c.maxWaiters)
 	case *c.maxOutage < 0:
-		return nil, fmt.Errorf("holdfasttest: WithMaxOutage: %v is negative", *c.maxOutage)
+		return nil, errs.Invalid("holdfasttest: WithMaxOutage: %v is negative", *c.maxOutage)
 	}
 	return newLocker(c, &memory{keys: make(map[string]*keyState)}), nil
 }
@@ -102,7 +101,7 @@ func (l *Locker) Another() *Locker { return newLocker(l.config, l.memory) }
 // Do implements [holdfast.Locker].
 func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
 	if f == nil {
-		return errs.Of("lock", key, errors.New("Do: function is nil"))
+		return errs.Of("lock", key, errs.Invalid("Do: function is nil"))
 	}
 	lease, err := l.Lock(ctx, key, opts...)
 	if err != nil {
@@ -129,7 +128,7 @@ func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockO
 // TryLockFor implements [holdfast.Locker].
 func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	if wait < 0 {
-		return nil, errs.Of("lock", key, fmt.Errorf("TryLockFor: wait of %v is negative", wait))
+		return nil, errs.Of("lock", key, errs.Invalid("TryLockFor: wait of %v is negative", wait))
 	}
 	return l.lock(ctx, key, wait, opts)
 }

@@ -2,7 +2,6 @@ package multilock
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -49,14 +48,14 @@ func (s KeySet) inOrder() ([]lockerKeys, error) {
 	keys := 0
 	for i, p := range s.parts {
 		if p.locker == nil {
-			return nil, errors.New("multilock: Keys: locker is nil")
+			return nil, errs.Invalid("multilock: Keys: locker is nil")
 		}
 		for _, other := range s.parts[:i] {
 			if other.orderName == p.orderName {
-				return nil, fmt.Errorf("multilock: keys of several lockers need an OrderName for each; two have %q", p.orderName)
+				return nil, errs.Invalid("multilock: keys of several lockers need an OrderName for each; two have %q", p.orderName)
 			}
 			if other.locker == p.locker { // its keys would follow the order of the two names
-				return nil, fmt.Errorf("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
+				return nil, errs.Invalid("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 		}
 		check := scripts.CheckKey
@@ -71,7 +70,7 @@ func (s KeySet) inOrder() ([]lockerKeys, error) {
 		keys += len(p.keys)
 	}
 	if keys == 0 {
-		return nil, errors.New("multilock: no keys to lock")
+		return nil, errs.Invalid("multilock: no keys to lock")
 	}
 	return slices.SortedFunc(slices.Values(s.parts), func(a, b lockerKeys) int { return cmp.Compare(a.orderName, b.orderName) }), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // Several keys, all or nothing. LockAll takes them one after another in an order that is
@@ -20,7 +21,7 @@ import (
 // [LeaseSet.Unlock].
 func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts ...LockOption) (err error) {
 	if f == nil {
-		return errors.New("multilock: DoAll: function is nil")
+		return errs.Invalid("multilock: DoAll: function is nil")
 	}
 	s, err := LockAll(ctx, keys, opts...)
 	if err != nil {
@@ -64,7 +65,7 @@ func TryLockAll(ctx context.Context, keys KeySet, opts ...LockOption) (*LeaseSet
 // away. A wait of zero is TryLockAll; a negative one is refused.
 func TryLockAllFor(ctx context.Context, keys KeySet, wait time.Duration, opts ...LockOption) (*LeaseSet, error) {
 	if wait < 0 {
-		return nil, fmt.Errorf("multilock: TryLockAllFor: wait of %v is negative", wait)
+		return nil, errs.Invalid("multilock: TryLockAllFor: wait of %v is negative", wait)
 	}
 	return lockAll(ctx, keys, wait, opts)
 }
@@ -117,10 +118,10 @@ func (c *locking) choose(opts []LockOption) error {
 	}
 	if o.WaitAtMost != nil {
 		if c.wait != forEver {
-			return errors.New("WaitAtMost is for DoAll and LockAll: TryLockAll and TryLockAllFor bound the wait themselves")
+			return errs.Invalid("WaitAtMost is for DoAll and LockAll: TryLockAll and TryLockAllFor bound the wait themselves")
 		}
 		if c.wait = *o.WaitAtMost; c.wait < 0 {
-			return fmt.Errorf("WaitAtMost: %v is negative", c.wait)
+			return errs.Invalid("WaitAtMost: %v is negative", c.wait)
 		}
 	}
 	if o.FixedLease != nil {

@@ -25,17 +25,23 @@ func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 	} {
 		_, err := multilock.LockAll(t.Context(), keys)
 		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
 	keys := multilock.Keys(s.plain, "a")
+	refused := func(err error, want string) {
+		t.Helper()
+		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+	}
 	_, err := multilock.TryLockAllFor(t.Context(), keys, -1)
-	require.ErrorContains(t, err, "negative")
+	refused(err, "negative")
 	_, err = multilock.LockAll(t.Context(), keys, holdfast.WaitAtMost(-1))
-	require.ErrorContains(t, err, "negative")
+	refused(err, "negative")
 	_, err = multilock.LockAll(t.Context(), keys, nil)
-	require.ErrorContains(t, err, "option is nil")
+	refused(err, "option is nil")
 	_, err = multilock.TryLockAll(t.Context(), keys, holdfast.WaitAtMost(1))
-	require.ErrorContains(t, err, "WaitAtMost is for DoAll and LockAll")
-	require.ErrorContains(t, multilock.DoAll(t.Context(), keys, nil), "function is nil")
+	refused(err, "WaitAtMost is for DoAll and LockAll")
+	refused(multilock.DoAll(t.Context(), keys, nil), "function is nil")
 	s.free("a")
 }
 
@@ -81,6 +87,7 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 			_, err = multilock.TryLockAll(t.Context(), keys)
 			require.ErrorContains(t, err, "key is")
 			require.NotErrorIs(t, err, multilock.ErrNotAcquired)
+			require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 		}
 	}
 	_, err = multilock.TryLockAll(t.Context(), multilock.Keys(s.plain, strings.Repeat("ж", 1000)))

@@ -2,7 +2,6 @@ package multilock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/clientopt"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/quorum"
 )
 
@@ -49,10 +49,10 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	}
 	for i, client := range clients {
 		if client == nil {
-			return nil, fmt.Errorf("multilock: New: client %d is nil", i)
+			return nil, errs.Invalid("multilock: New: client %d is nil", i)
 		}
 		if client.Mode() == rueidis.ClientModeCluster {
-			return nil, fmt.Errorf("multilock: New: client %d is of a Redis Cluster, not of an independent master", i)
+			return nil, errs.Invalid("multilock: New: client %d is of a Redis Cluster, not of an independent master", i)
 		}
 	}
 	return newLocker(clients, c), nil
@@ -83,7 +83,7 @@ func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
 	var c bootstrap
 	for _, o := range opts {
 		if o == nil {
-			return errors.New("multilock: Bootstrap: option is nil")
+			return errs.Invalid("multilock: Bootstrap: option is nil")
 		}
 		o.apply(&c)
 	}

@@ -2,13 +2,13 @@ package multilock
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
@@ -41,16 +41,16 @@ func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
 	for i, o := range nodes {
 		switch {
 		case len(o.InitAddress) != 1 || o.InitAddress[0] == "":
-			return nil, fmt.Errorf("multilock: Open: node %d needs an InitAddress of one address", i)
+			return nil, errs.Invalid("multilock: Open: node %d needs an InitAddress of one address", i)
 		case strings.Contains(o.InitAddress[0], "://"), strings.LastIndex(o.InitAddress[0], "@") > 0:
-			return nil, fmt.Errorf("multilock: Open: node %d needs host and port as its InitAddress; rueidis.ParseURL reads a URL", i)
+			return nil, errs.Invalid("multilock: Open: node %d needs host and port as its InitAddress; rueidis.ParseURL reads a URL", i)
 		case o.Sentinel.MasterSet != "" || o.Standalone.EnableRedirect || len(o.Standalone.ReplicaAddress) > 0:
-			return nil, fmt.Errorf("multilock: Open: node %d is no single server; make its client, and use New", i)
+			return nil, errs.Invalid("multilock: Open: node %d is no single server; make its client, and use New", i)
 		}
 	}
 
 	timeout := max(c.quorum.NodeTimeout, min(c.engine.Lease/4, time.Second))
-	clients, errs := make([]rueidis.Client, len(nodes)), make([]error, len(nodes))
+	clients, failed := make([]rueidis.Client, len(nodes)), make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, o := range nodes {
 		o.Dialer.Timeout = cmp.Or(o.Dialer.Timeout, timeout)
@@ -62,16 +62,16 @@ func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
 		// rueidis then returns a client, which dials again at each call, also with the
 		// error of a failed dial.
 		o.ForceSingleClient = true
-		all.Go(func() { clients[i], errs[i] = rueidis.NewClient(o) })
+		all.Go(func() { clients[i], failed[i] = rueidis.NewClient(o) })
 	}
 	all.Wait()
 	for i, client := range clients {
 		if client == nil {
 			closeAll(clients)
-			return nil, fmt.Errorf("multilock: Open: node %d: %w", i, redact.Error(errs[i]))
+			return nil, errs.Invalid("multilock: Open: node %d: %w", i, redact.Error(failed[i]))
 		}
 	}
-	for i, err := range errs {
+	for i, err := range failed {
 		if err != nil {
 			c.engine.Log.Warn("multilock: a node cannot be reached yet", "node", nodes[i].InitAddress[0], "error", redact.Error(err))
 		}

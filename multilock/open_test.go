@@ -210,6 +210,7 @@ func TestOpenChecks(t *testing.T) {
 	} {
 		_, err := multilock.Open(c.nodes, c.opts...)
 		require.ErrorContains(t, err, c.says)
+		require.ErrorIs(t, err, multilock.ErrInvalidArgument)
 		require.NotContains(t, err.Error(), "canary")
 	}
 

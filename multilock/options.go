@@ -1,12 +1,12 @@
 package multilock
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/quorum"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -146,12 +146,12 @@ func WithClockFaults(k int) Option {
 // configure checks the settings of a locker that the function of this name makes.
 func configure(function string, nodes int, opts []Option) (*config, error) {
 	if nodes < 1 || nodes > 15 {
-		return nil, fmt.Errorf("multilock: %s: %d nodes, 1 to 15 are allowed", function, nodes)
+		return nil, errs.Invalid("multilock: %s: %d nodes, 1 to 15 are allowed", function, nodes)
 	}
 	c := &config{engine: engine.NewConfig("multilock"), quorum: quorum.Config{NodeTimeout: DefaultNodeTimeout}}
 	for _, o := range opts {
 		if o == nil {
-			return nil, fmt.Errorf("multilock: %s: option is nil", function)
+			return nil, errs.Invalid("multilock: %s: option is nil", function)
 		}
 		o.apply(c)
 	}
@@ -168,16 +168,16 @@ func configure(function string, nodes int, opts []Option) (*config, error) {
 		return nil, err
 	}
 	if err := scripts.CheckLease(c.quorum.Longest); err != nil {
-		return nil, fmt.Errorf("multilock: WithMaxLease: %w", err)
+		return nil, errs.Invalid("multilock: WithMaxLease: %w", err)
 	}
 	if c.engine.Lease > c.quorum.Longest {
-		return nil, fmt.Errorf("multilock: WithLease: %v is longer than WithMaxLease, %v", c.engine.Lease, c.quorum.Longest)
+		return nil, errs.Invalid("multilock: WithLease: %v is longer than WithMaxLease, %v", c.engine.Lease, c.quorum.Longest)
 	}
 	if k, most := c.quorum.ClockFaults, (nodes-1)/2; k < 0 || k > most {
-		return nil, fmt.Errorf("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, nodes, most)
+		return nil, errs.Invalid("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", k, nodes, most)
 	}
 	if c.quorum.NodeTimeout < time.Millisecond {
-		return nil, fmt.Errorf("multilock: WithNodeTimeout: %v is shorter than 1ms", c.quorum.NodeTimeout)
+		return nil, errs.Invalid("multilock: WithNodeTimeout: %v is shorter than 1ms", c.quorum.NodeTimeout)
 	}
 	c.quorum.FenceExpiry, c.quorum.Log, c.quorum.Label = *c.engine.FenceExpiry, c.engine.Log, c.engine.Label
 	c.engine.Longest = c.quorum.Longest

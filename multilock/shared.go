@@ -25,15 +25,16 @@ var ErrHeld = quorum.ErrHeld
 
 // Package holdfast documents these errors.
 var (
-	ErrNotAcquired = holdfast.ErrNotAcquired
-	ErrLost        = holdfast.ErrLost
-	ErrReleased    = holdfast.ErrReleased
-	ErrWrongType   = holdfast.ErrWrongType
-	ErrOldServer   = holdfast.ErrOldServer
-	ErrClosed      = holdfast.ErrClosed
-	ErrQueueFull   = holdfast.ErrQueueFull
-	ErrUnavailable = holdfast.ErrUnavailable
-	ErrUnknown     = holdfast.ErrUnknown
+	ErrNotAcquired     = holdfast.ErrNotAcquired
+	ErrLost            = holdfast.ErrLost
+	ErrReleased        = holdfast.ErrReleased
+	ErrWrongType       = holdfast.ErrWrongType
+	ErrOldServer       = holdfast.ErrOldServer
+	ErrInvalidArgument = holdfast.ErrInvalidArgument
+	ErrClosed          = holdfast.ErrClosed
+	ErrQueueFull       = holdfast.ErrQueueFull
+	ErrUnavailable     = holdfast.ErrUnavailable
+	ErrUnknown         = holdfast.ErrUnknown
 )
 
 // FixedLease is [holdfast.FixedLease].

@@ -32,6 +32,7 @@ func TestRefused_Options(t *testing.T) {
 		l, err := rlock.New(client, opts...)
 		require.Nil(t, l)
 		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, rlock.ErrInvalidArgument)
 	}
 	locker := userLocker(t, client)
 	for want, opt := range map[string]rlock.LockOption{
@@ -42,6 +43,7 @@ func TestRefused_Options(t *testing.T) {
 		l, err := locker.Lock(t.Context(), "k", opt)
 		require.Nil(t, l)
 		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, rlock.ErrInvalidArgument)
 	}
 }
 

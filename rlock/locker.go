@@ -2,12 +2,12 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
@@ -24,14 +24,14 @@ type Locker struct {
 // It fails on a nil client, and on an option out of range, which the error names.
 func New(client rueidis.Client, opts ...Option) (*Locker, error) {
 	if client == nil {
-		return nil, errors.New("rlock: New: client is nil")
+		return nil, errs.Invalid("rlock: New: client is nil")
 	}
 	c, err := configure(opts)
 	if err != nil {
 		return nil, err
 	}
 	if c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster {
-		return nil, errors.New("rlock: New: WithShardedPubSub: the client is not of a Redis Cluster")
+		return nil, errs.Invalid("rlock: New: WithShardedPubSub: the client is not of a Redis Cluster")
 	}
 	backend := single.NewRacing(client, &c.Config)
 	return &Locker{engine: engine.New(backend, c.Config), backend: backend}, nil

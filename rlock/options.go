@@ -1,12 +1,12 @@
 package rlock
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // The defaults of the options of New. WithMaxOutage's is one lease.
@@ -123,7 +123,7 @@ func configure(opts []Option) (*config, error) {
 	c := &config{engine.NewConfig("rlock")}
 	for _, o := range opts {
 		if o == nil {
-			return nil, errors.New("rlock: New: option is nil")
+			return nil, errs.Invalid("rlock: New: option is nil")
 		}
 		o.apply(c)
 	}

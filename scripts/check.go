@@ -1,11 +1,11 @@
 package scripts
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 const (
@@ -26,7 +26,7 @@ func unsent(err error) error {
 	return notSent{err}
 }
 
-func refuse(format string, args ...any) error { return notSent{fmt.Errorf(format, args...)} }
+func refuse(format string, args ...any) error { return notSent{errs.Invalid(format, args...)} }
 
 // CheckKey returns an error that says what is wrong if key cannot name a lock: it is
 // empty or longer than 1 KiB, or its names would collide with those of another lock, as

@@ -228,7 +228,7 @@ func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
 		for _, h := range []*held{a, b, c} {
 			r.ended(h, watchdog.ErrDeadline, begin.Add(trusted))
 		}
-		r.ended(fixed, watchdog.ErrDeadline, begin.Add(20*time.Second-202*time.Millisecond))
+		r.ended(fixed, watchdog.ErrFixedLease, begin.Add(20*time.Second-202*time.Millisecond))
 		r.ended(capped, watchdog.ErrMaxHold, begin.Add(25*time.Second))
 		require.Equal(t, 2, r.calls())
 

@@ -17,6 +17,7 @@ type Lease struct {
 	call  uint64     // guarded by mu: the renewal call that is expected to answer, 0 if none
 	place [2]int32   // guarded by mu: place in each queue plus one, 0 if absent
 	tries uint8      // guarded by mu: renewals in a row whose outcome is unknown, at most maxTries
+	fixed bool       // immutable after Watch: it is not renewed
 }
 
 // Deadline returns the trusted deadline: the instant up to which the holder may believe in its lease. It carries a
@@ -50,10 +51,13 @@ func (l *Lease) Alive() bool {
 }
 
 // Over is the reason for which the clock ends the lease: ErrMaxHold if its present deadline is the end of MaxHold,
-// otherwise ErrDeadline. It may be called concurrently with everything but Watch.
+// ErrFixedLease if it was not to be renewed, otherwise ErrDeadline. It may be called concurrently with everything but Watch.
 func (l *Lease) Over() error {
 	if until := l.until.Load(); max(until, -until) >= l.bound {
 		return ErrMaxHold
+	}
+	if l.fixed {
+		return ErrFixedLease
 	}
 	return ErrDeadline
 }

@@ -139,7 +139,7 @@ func TestG2_ManyEndAtOnce(t *testing.T) {
 		}
 		pass(time.Second)
 		for _, h := range holds {
-			r.ended(h, watchdog.ErrDeadline, begin.Add(988*time.Millisecond))
+			r.ended(h, watchdog.ErrFixedLease, begin.Add(988*time.Millisecond))
 		}
 	})
 }

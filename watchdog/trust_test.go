@@ -31,7 +31,7 @@ func TestG2_FixedLeaseEndsAtItsTrustedDeadline(t *testing.T) {
 		pass(1)
 		require.False(t, h.Alive())
 		synctest.Wait()
-		r.ended(h, watchdog.ErrDeadline, anchor.Add(9898*time.Millisecond))
+		r.ended(h, watchdog.ErrFixedLease, anchor.Add(9898*time.Millisecond))
 		require.Equal(t, anchor.Add(9898*time.Millisecond), h.Deadline(), "an ended lease keeps its deadline")
 		require.False(t, r.Forget(h))
 		require.Zero(t, r.calls())
@@ -149,7 +149,11 @@ func TestLeaseThatIsOverAlready(t *testing.T) {
 			require.False(t, h.Alive())
 			require.False(t, h.Deadline().After(time.Now()))
 			synctest.Wait()
-			r.ended(h, watchdog.ErrDeadline, time.Now())
+			want := watchdog.ErrDeadline
+			if !terms.Renew {
+				want = watchdog.ErrFixedLease
+			}
+			r.ended(h, want, time.Now())
 		}
 		require.Zero(t, r.calls())
 	})

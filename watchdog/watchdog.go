@@ -3,6 +3,7 @@ package watchdog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -12,8 +13,10 @@ import (
 var (
 	// ErrNotOurs: a renewal was answered [NotOurs].
 	ErrNotOurs = errors.New("the lease is no longer ours")
-	// ErrDeadline: the trusted deadline passed and no renewal had been confirmed in time, or none was asked for.
+	// ErrDeadline: the trusted deadline passed and no renewal had been confirmed in time.
 	ErrDeadline = errors.New("the lease ran out")
+	// ErrFixedLease is ErrDeadline of a hold that was not to be renewed.
+	ErrFixedLease = fmt.Errorf("%w: it was fixed", ErrDeadline)
 	// ErrMaxHold: the longest time for which the hold was allowed is over.
 	ErrMaxHold = errors.New("the longest hold is over")
 )
@@ -45,8 +48,8 @@ type Config[H Watched] struct {
 	// after Renew has returned.
 	Renew func(ctx context.Context, holds []H, answers []Answer)
 
-	// Ended is told of each hold that ends by itself, once, with ErrNotOurs, ErrDeadline or ErrMaxHold. Alive is
-	// false by then. It is called on goroutines of the watchdog and must not block; it may call Forget and Watch,
+	// Ended is told of each hold that ends by itself, once, with ErrNotOurs, ErrDeadline, ErrFixedLease or ErrMaxHold.
+	// Alive is false by then. It is called on goroutines of the watchdog and must not block; it may call Forget and Watch,
 	// but not Close.
 	Ended func(h H, why error)
 
@@ -58,7 +61,7 @@ type Config[H Watched] struct {
 type Terms struct {
 	Anchor  time.Time     // start of the attempt that acquired it, with a monotonic clock reading
 	Lease   time.Duration // the lease acquired; a renewed hold counts on no more than Config.Lease of it, which renewals set
-	Renew   bool          // whether to renew it; otherwise it ends with ErrDeadline
+	Renew   bool          // whether to renew it; otherwise it ends with ErrFixedLease
 	MaxHold time.Duration // the longest hold, counted from Anchor; 0 for no limit
 }
 
@@ -123,7 +126,7 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 	if l.epoch != nil {
 		panic("watchdog: a hold is watched once")
 	}
-	l.epoch = &w.epoch
+	l.epoch, l.fixed = &w.epoch, !t.Renew
 	l.bound = forever
 	if t.MaxHold > 0 {
 		l.bound = after(anchor, t.MaxHold)

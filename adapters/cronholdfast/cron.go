@@ -9,12 +9,12 @@ package cronholdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // FuncJob is a job that [Once] gives a context.
@@ -43,11 +43,11 @@ func (f FuncJob) Run() { f(context.Background()) }
 func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Duration, log cron.Logger) (cron.JobWrapper, error) {
 	switch {
 	case locks == nil || log == nil:
-		return nil, errors.New("cronholdfast: Once: locks or log is nil")
+		return nil, errs.Invalid("cronholdfast: Once: locks or log is nil")
 	case key == "":
-		return nil, errors.New("cronholdfast: Once: key is empty")
+		return nil, errs.Invalid("cronholdfast: Once: key is empty")
 	case apart < 100*time.Millisecond || apart%time.Millisecond != 0:
-		return nil, fmt.Errorf("cronholdfast: Once: apart is %v, and must be at least 100ms, in whole milliseconds", apart)
+		return nil, errs.Invalid("cronholdfast: Once: apart is %v, and must be at least 100ms, in whole milliseconds", apart)
 	}
 	return func(job cron.Job) cron.Job {
 		run := func(context.Context) { job.Run() }

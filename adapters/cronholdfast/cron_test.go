@@ -183,6 +183,6 @@ func TestOnceRefuses(t *testing.T) {
 		{locks, "job", 99 * time.Millisecond, newLog()}, {locks, "job", time.Second + 1, newLog()},
 	} {
 		_, err := cronholdfast.Once(t.Context(), c.locks, c.key, c.apart, c.log)
-		require.Error(t, err)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
 }

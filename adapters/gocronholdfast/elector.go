@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // ErrNotLeader: another process runs the jobs, or this one has lost the lock or has no Redis.
@@ -37,7 +38,7 @@ type Elector struct {
 // It fails on nil locks; errors of the election are those of IsLeader.
 func NewElector(locks holdfast.Locker, key string) (*Elector, error) {
 	if locks == nil {
-		return nil, errors.New("gocronholdfast: NewElector: locks is nil")
+		return nil, errs.Invalid("gocronholdfast: NewElector: locks is nil")
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	e := &Elector{locks: locks, key: key, stop: stop, first: make(chan struct{}), ended: make(chan struct{})}

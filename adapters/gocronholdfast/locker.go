@@ -3,13 +3,13 @@ package gocronholdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // Locker is a [gocron.Locker]. Over all processes that share a Redis, no two runs of a job
@@ -38,9 +38,9 @@ type Locker struct {
 func NewLocker(locks holdfast.Locker, prefix string, apart time.Duration) (*Locker, error) {
 	switch {
 	case locks == nil:
-		return nil, errors.New("gocronholdfast: NewLocker: locks is nil")
+		return nil, errs.Invalid("gocronholdfast: NewLocker: locks is nil")
 	case apart < 100*time.Millisecond || apart%time.Millisecond != 0:
-		return nil, fmt.Errorf("gocronholdfast: NewLocker: apart is %v, and must be at least 100ms, in whole milliseconds", apart)
+		return nil, errs.Invalid("gocronholdfast: NewLocker: apart is %v, and must be at least 100ms, in whole milliseconds", apart)
 	}
 	return &Locker{locks: locks, prefix: prefix, apart: apart, runs: map[string]*holdfast.Lease{}}, nil
 }

@@ -135,6 +135,6 @@ func TestNewRefuses(t *testing.T) {
 	_, fraction := gocronholdfast.NewLocker(locks, "", time.Second+1)
 	_, elector := gocronholdfast.NewElector(nil, "")
 	for _, err := range []error{noLocks, short, fraction, elector} {
-		require.Error(t, err)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
 }

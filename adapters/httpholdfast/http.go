@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // New returns a middleware for net/http. key names the lock of a request, for example "user:"
@@ -34,7 +35,7 @@ import (
 // One round trip before the handler, and one after it.
 func New(locks holdfast.Locker, key func(*http.Request) string, opts ...Option) (func(http.Handler) http.Handler, error) {
 	if locks == nil || key == nil {
-		return nil, errors.New("httpholdfast: New: locks or key is nil")
+		return nil, errs.Invalid("httpholdfast: New: locks or key is nil")
 	}
 	c, err := newConfig(opts)
 	if err != nil {

@@ -377,5 +377,6 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		_, err := httpholdfast.New(c.locks, c.key, c.opts...)
 		require.ErrorContains(t, err, "httpholdfast: New: ")
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
 }

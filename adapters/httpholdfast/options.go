@@ -1,11 +1,11 @@
 package httpholdfast
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // Option is a setting of [New].
@@ -41,19 +41,19 @@ func newConfig(opts []Option) (*config, error) {
 	c := &config{busy: http.StatusConflict, retryAfter: time.Second, log: slog.New(slog.DiscardHandler)}
 	for _, o := range opts {
 		if o == nil {
-			return nil, errors.New("an option is nil")
+			return nil, errs.Invalid("an option is nil")
 		}
 		o.apply(c)
 	}
 	switch {
 	case c.wait < 0:
-		return nil, fmt.Errorf("WithWait: %v is negative", c.wait)
+		return nil, errs.Invalid("WithWait: %v is negative", c.wait)
 	case c.busy != http.StatusConflict && c.busy != http.StatusTooManyRequests:
-		return nil, fmt.Errorf("WithBusyStatus: %d is neither 409 nor 429", c.busy)
+		return nil, errs.Invalid("WithBusyStatus: %d is neither 409 nor 429", c.busy)
 	case c.retryAfter < time.Second || c.retryAfter%time.Second != 0:
-		return nil, fmt.Errorf("WithRetryAfter: %v, and must be at least 1s, in whole seconds", c.retryAfter)
+		return nil, errs.Invalid("WithRetryAfter: %v, and must be at least 1s, in whole seconds", c.retryAfter)
 	case c.log == nil:
-		return nil, errors.New("WithLogger: the logger is nil")
+		return nil, errs.Invalid("WithLogger: the logger is nil")
 	}
 	return c, nil
 }

@@ -224,6 +224,7 @@ func TestNewFencesRefuses(t *testing.T) {
 	} {
 		_, err := sqlholdfast.NewFences(dialect, table)
 		require.ErrorContains(t, err, "sqlholdfast: NewFences: ", table)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
 	f, err := sqlholdfast.NewFences(sqlholdfast.PostgreSQL, "app.fences")
 	require.NoError(t, err)

@@ -52,9 +52,9 @@ func NewFences(d Dialect, table string) (*Fences, error) {
 	s, ok := dialects[d]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("sqlholdfast: NewFences: no dialect %d", d)
+		return nil, errs.Invalid("sqlholdfast: NewFences: no dialect %d", d)
 	case !tableName.MatchString(table):
-		return nil, fmt.Errorf("sqlholdfast: NewFences: %q is not the name of a table", table)
+		return nil, errs.Invalid("sqlholdfast: NewFences: %q is not the name of a table", table)
 	}
 	for _, statement := range []*string{&s.schema, &s.mark, &s.read} {
 		if *statement != "" {

@@ -3,11 +3,10 @@
 package check
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 const (
@@ -20,13 +19,13 @@ const (
 // longer than 1 KiB, or its names would collide with those of another lock.
 func Key(key string) error {
 	if key == "" {
-		return errors.New("key is empty")
+		return errs.Invalid("key is empty")
 	}
 	if len(key) > maxKey {
-		return fmt.Errorf("key has %d bytes, at most %d are allowed", len(key), maxKey)
+		return errs.Invalid("key has %d bytes, at most %d are allowed", len(key), maxKey)
 	}
 	if why := meets(key); why != "" {
-		return errors.New(why)
+		return errs.Invalid("%s", why)
 	}
 	return nil
 }
@@ -37,11 +36,11 @@ func Key(key string) error {
 func Lease(d time.Duration) error {
 	switch {
 	case d < minLease:
-		return fmt.Errorf("lease %v is shorter than %v", d, minLease)
+		return errs.Invalid("lease %v is shorter than %v", d, minLease)
 	case d > MaxLease:
-		return fmt.Errorf("lease %v is longer than 100 years", d)
+		return errs.Invalid("lease %v is longer than 100 years", d)
 	case d%time.Millisecond != 0:
-		return fmt.Errorf("lease %v is not a whole number of milliseconds", d)
+		return errs.Invalid("lease %v is not a whole number of milliseconds", d)
 	}
 	return nil
 }
@@ -51,9 +50,9 @@ func Lease(d time.Duration) error {
 func MaxHold(d time.Duration) error {
 	switch {
 	case d != 0 && d < minLease:
-		return fmt.Errorf("%v is shorter than %v", d, minLease)
+		return errs.Invalid("%v is shorter than %v", d, minLease)
 	case d > MaxLease:
-		return fmt.Errorf("%v is longer than 100 years", d)
+		return errs.Invalid("%v is longer than 100 years", d)
 	}
 	return nil
 }
@@ -64,19 +63,19 @@ func Options(opts []holdfast.LockOption, maxHold time.Duration) (holdfast.LockOp
 	o, err := holdfast.Options(opts...)
 	if err == nil && o.FixedLease != nil {
 		if err = Lease(*o.FixedLease); err != nil {
-			err = fmt.Errorf("FixedLease: %w", err)
+			err = errs.Invalid("FixedLease: %w", err)
 		}
 	}
 	switch {
 	case err != nil:
 	case o.FixedLease != nil && o.MaxHold != nil:
-		err = errors.New("FixedLease and MaxHold contradict each other")
+		err = errs.Invalid("FixedLease and MaxHold contradict each other")
 	case o.MaxHold != nil && *o.MaxHold <= 0:
-		err = fmt.Errorf("MaxHold: %v is not greater than zero", *o.MaxHold)
+		err = errs.Invalid("MaxHold: %v is not greater than zero", *o.MaxHold)
 	case o.MaxHold != nil && maxHold > 0 && *o.MaxHold > maxHold:
-		err = fmt.Errorf("MaxHold: %v is longer than WithMaxHold, %v", *o.MaxHold, maxHold)
+		err = errs.Invalid("MaxHold: %v is longer than WithMaxHold, %v", *o.MaxHold, maxHold)
 	case o.WaitAtMost != nil && *o.WaitAtMost < 0:
-		err = fmt.Errorf("WaitAtMost: %v is negative", *o.WaitAtMost)
+		err = errs.Invalid("WaitAtMost: %v is negative", *o.WaitAtMost)
 	}
 	return o, err
 }

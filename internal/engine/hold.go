@@ -150,7 +150,11 @@ func (h *Engine) lose(d *hold, why error) {
 	}
 	k.Unlock()
 	if news {
-		h.Log.Warn("holdfast: lease lost", "key", errs.Quote(h.keyOf(k.name)), "reason", why)
+		level := slog.LevelWarn
+		if why == watchdog.ErrFixedLease { // as its caller asked
+			level = slog.LevelInfo
+		}
+		h.Log.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(h.keyOf(k.name)), "reason", why)
 	}
 }
 

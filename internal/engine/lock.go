@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // f panics or ends its goroutine.
 func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
 	if f == nil {
-		return errs.Of("lock", key, errors.New("Do: function is nil"))
+		return errs.Of("lock", key, errs.Invalid("Do: function is nil"))
 	}
 	lease, err := h.Lock(ctx, key, opts...)
 	if err != nil {
@@ -43,7 +42,7 @@ func (h *Engine) TryLock(ctx context.Context, key string, opts ...holdfast.LockO
 // TryLockFor waits at most the given time; 0 makes one attempt.
 func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	if wait < 0 {
-		return nil, errs.Of("lock", key, fmt.Errorf("TryLockFor: wait of %v is negative", wait))
+		return nil, errs.Of("lock", key, errs.Invalid("TryLockFor: wait of %v is negative", wait))
 	}
 	return h.lock(ctx, key, wait, opts)
 }

@@ -173,7 +173,7 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 			waiting = false
 		case <-over.C:
 			if !c.hold.Alive() {
-				return errs.Lost(watchdog.ErrDeadline)
+				return errs.Lost(c.hold.Over())
 			}
 		case <-patience:
 			patience, gone = nil, ctx.Done()

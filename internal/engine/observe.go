@@ -88,9 +88,18 @@ func newObserver(h *Engine, to holdfast.Observer) *observer {
 	return o
 }
 
-// run tells events until close, and then those that wait.
+// run tells events until close, and then those that wait. A function that ends the goroutine
+// does not end the observer.
 func (o *observer) run() {
-	defer close(o.done)
+	over := false
+	defer func() {
+		if over {
+			close(o.done)
+			return
+		}
+		o.failed("the observer ended its goroutine (runtime.Goexit)")
+		go o.run()
+	}()
 	for open := true; open; {
 		select {
 		case e := <-o.events:
@@ -102,6 +111,7 @@ func (o *observer) run() {
 	for range len(o.events) {
 		o.tell(<-o.events)
 	}
+	over = true
 }
 
 // close tells the events that wait, unless the observer blocks. It is called once.
@@ -146,9 +156,8 @@ func (o *observer) call(e event) {
 		return
 	}
 	defer func() {
-		if p := recover(); p != nil && !o.panicked {
-			o.panicked = true
-			o.engine.Log.Error("holdfast: the observer panicked; this is logged once", "panic", p, "stack", string(debug.Stack()))
+		if p := recover(); p != nil {
+			o.failed(p)
 		}
 	}()
 	switch to := o.to; e.kind {
@@ -176,6 +185,14 @@ func (o *observer) call(e event) {
 			Acquired: n(kindAcquired), Refused: n(kindRefused), Released: n(kindReleased), Lost: n(kindLost), Renewed: n(kindRenewed),
 			Woken: n(kindWoken), Queue: n(kindQueue), OutageBegan: n(kindOutageBegan), OutageEnded: n(kindOutageEnded),
 		})
+	}
+}
+
+// failed logs the first panic of the observer.
+func (o *observer) failed(p any) {
+	if !o.panicked {
+		o.panicked = true
+		o.engine.Log.Error("holdfast: the observer panicked; this is logged once", "panic", p, "stack", string(debug.Stack()))
 	}
 }
 

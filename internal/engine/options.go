@@ -27,7 +27,7 @@ func (t Terms) plain() bool { return !t.Fixed && t.MaxHold == 0 }
 
 // errorf returns an error with the lock kind's name as its prefix.
 func (c *Config) errorf(format string, args ...any) error {
-	return fmt.Errorf(c.Kind+": "+format, args...)
+	return errs.Invalid(c.Kind+": "+format, args...)
 }
 
 // NewConfig returns the settings of a lock kind without options.
@@ -130,7 +130,7 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 	if len(opts) > 0 { // without options, nothing is allocated
 		o, err = check.Options(opts, h.MaxHold)
 		if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
-			err = fmt.Errorf("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
+			err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
 		}
 		if err != nil {
 			return "", t, o, err

@@ -14,13 +14,22 @@ import (
 // What a locker says, and no other of its callers has to match.
 var (
 	ErrForced = errors.New("force-unlocked")
-	ErrWaits  = errors.New("WaitAtMost is for Do and Lock: TryLock and TryLockFor bound the wait themselves")
-	ErrNested = errors.New("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
+	ErrWaits  = Invalid("WaitAtMost is for Do and Lock: TryLock and TryLockFor bound the wait themselves")
+	ErrNested = Invalid("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
 
 	// ErrWaitOver is the cause of a context that a locker made to bound a wait. The end of
 	// that context is not an error of the caller's.
 	ErrWaitOver = errors.New("wait over")
 )
+
+// Invalid is ErrInvalidArgument with a text of its own, made as by fmt.Errorf.
+func Invalid(format string, args ...any) error { return invalid{fmt.Errorf(format, args...)} }
+
+type invalid struct{ error }
+
+func (invalid) Is(target error) bool { return target == holdfast.ErrInvalidArgument }
+
+func (e invalid) Unwrap() error { return e.error }
 
 // keyError is the error of a call on a key, or the end of a lease on it. It makes its text
 // on demand, as a failing TryLock is an everyday event.

@@ -22,11 +22,13 @@ var (
 	failed = []errorType{
 		{holdfast.ErrLost, "lost"}, {holdfast.ErrReleased, "released"}, {holdfast.ErrClosed, "closed"},
 		{holdfast.ErrWrongType, "wrong_type"}, {holdfast.ErrOldServer, "old_server"}, {holdfast.ErrQueueFull, "queue_full"},
+		{holdfast.ErrInvalidArgument, "invalid_argument"},
 		{holdfast.ErrNotReplicated, "not_replicated"}, {holdfast.ErrUnavailable, "unavailable"}, {holdfast.ErrUnknown, "unknown"},
 		{context.Canceled, "canceled"}, {holdfast.ErrNotAcquired, "not_acquired"}, {context.DeadlineExceeded, "deadline_exceeded"},
 	}
 	lost = []errorType{
-		{watchdog.ErrNotOurs, "not_ours"}, {watchdog.ErrDeadline, "expired"}, {watchdog.ErrMaxHold, "max_hold"},
+		{watchdog.ErrNotOurs, "not_ours"}, {watchdog.ErrFixedLease, "fixed_lease"}, {watchdog.ErrDeadline, "expired"},
+		{watchdog.ErrMaxHold, "max_hold"},
 		{errs.ErrForced, "force_unlocked"},
 	}
 	refusals = names(failed)

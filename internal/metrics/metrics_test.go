@@ -38,6 +38,7 @@ func TestEvents(t *testing.T) {
 	o.Released(holdfast.ReleasedEvent{Key: "a:1", Held: 500 * time.Millisecond})
 	o.Refused(holdfast.RefusedEvent{Key: "a:2", Waited: time.Second, Err: holdfast.ErrQueueFull})
 	o.Lost(holdfast.LostEvent{Key: "b:1", Held: time.Second, Err: errs.Lost(watchdog.ErrMaxHold)})
+	o.Lost(holdfast.LostEvent{Key: "c:1", Err: errs.Lost(watchdog.ErrFixedLease)})
 	o.Renewed(holdfast.RenewedEvent{Key: "a:1", Late: 10 * time.Millisecond})
 	o.Renewed(holdfast.RenewedEvent{Key: "a:1", Late: time.Hour, Err: holdfast.ErrUnknown})
 	o.OutageBegan(holdfast.OutageBeganEvent{})
@@ -47,6 +48,7 @@ func TestEvents(t *testing.T) {
 		{Acquired, "a", "grant"}: 1, {Acquired, "a", "re-entry"}: 1, {Wait, "a", ""}: 2, {Held, "a", ""}: 1, {Hold, "a", ""}: .5,
 		{Refused, "a", "queue_full"}: 1, {Wait, "a", "queue_full"}: 1,
 		{Lost, "b", "max_hold"}: 1, {Hold, "b", "max_hold"}: 1, {Held, "b", ""}: -1,
+		{Lost, "c", "fixed_lease"}: 1, {Held, "c", ""}: -1,
 		{RenewalDelay, "a", ""}: .01, {RenewalFailed, "a", "unknown"}: 1, {Outages, "", ""}: 0, {Outage, "", ""}: 3,
 	} {
 		require.Equal(t, want, sums[p], "%s %v", All[p.id].Name, p)

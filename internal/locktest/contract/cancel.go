@@ -24,7 +24,7 @@ var cancelCases = []testCase{
 func isOurs(err error) bool {
 	for _, e := range []error{
 		holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed,
-		holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown,
+		holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown, holdfast.ErrInvalidArgument,
 	} {
 		if errors.Is(err, e) {
 			return true

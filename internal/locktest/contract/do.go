@@ -67,6 +67,7 @@ func doWaitsAtMost(c *harness) {
 	}
 	_, err := c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(-1))
 	require.ErrorContains(c.T, err, "WaitAtMost: -1ns is negative")
+	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	_, err = c.Locker.TryLock(c.ctx, "k", holdfast.WaitAtMost(0))
 	require.ErrorContains(c.T, err, "WaitAtMost is for Do and Lock")
 	_, err = c.Locker.TryLockFor(c.ctx, "k", 0, holdfast.WaitAtMost(0))
@@ -109,7 +110,9 @@ func doLoses(c *harness) {
 }
 
 func doNil(c *harness) {
-	require.ErrorContains(c.T, c.Locker.Do(c.ctx, "k", nil), "function is nil")
+	err := c.Locker.Do(c.ctx, "k", nil)
+	require.ErrorContains(c.T, err, "function is nil")
+	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	c.quiet()
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -29,9 +30,9 @@ func FuzzKeys(f *testing.F, d Kind) {
 		ctx := Bounded(t)
 		if scripts.CheckKey(key) != nil {
 			_, err := locker.Lock(ctx, key)
-			RequireSentinel(t, err, nil)
+			RequireSentinel(t, err, holdfast.ErrInvalidArgument)
 			_, err = locker.Inspect(ctx, key)
-			RequireSentinel(t, err, nil)
+			RequireSentinel(t, err, holdfast.ErrInvalidArgument)
 			require.Zero(t, Number(t, s, "DBSIZE"))
 			return
 		}

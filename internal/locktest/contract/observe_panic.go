@@ -2,6 +2,7 @@ package contract
 
 import (
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A panic is logged once, and later events are told.
+// A panic, or the end of the goroutine, is logged once, and later events are told.
 func observePanic(c *harness) {
 	var logs redistest.Log
 	var called atomic.Int64
@@ -20,7 +21,7 @@ func observePanic(c *harness) {
 		Logger: slog.New(slog.NewTextHandler(&logs, nil)),
 		Observer: &holdfast.Observer{
 			Acquired: func(holdfast.AcquiredEvent) { called.Add(1); panic("canary") },
-			Released: func(holdfast.ReleasedEvent) { called.Add(1); panic("canary") },
+			Released: func(holdfast.ReleasedEvent) { called.Add(1); runtime.Goexit() },
 		},
 	})
 	for range 3 {

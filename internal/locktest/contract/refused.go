@@ -43,7 +43,7 @@ func refusedKeys(c *harness) {
 		} {
 			err := call()
 			require.ErrorContains(c.T, err, why, name)
-			require.False(c.T, isOurs(err), name)
+			RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 			require.ErrorContains(c.T, err, `"`+key[:min(len(key), 64)]+`"`, name)
 			require.Less(c.T, len(err.Error()), 250, name)
 		}
@@ -70,7 +70,7 @@ func refusedTerms(c *harness) {
 			"Do":         func() error { return c.Locker.Do(c.ctx, "k", unreachable(c.T), r.calls...) },
 		} {
 			err := call()
-			require.False(c.T, isOurs(err), name)
+			RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 			for _, part := range r.names {
 				require.ErrorContains(c.T, err, part, name)
 			}
@@ -103,6 +103,7 @@ func refusedOptions(c *harness) {
 		}
 		l, err := c.Kind.New(c.Client, r.options)
 		require.Nil(c.T, l)
+		RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 		for _, part := range r.names {
 			require.ErrorContains(c.T, err, part)
 		}
@@ -114,6 +115,7 @@ func refusedClient(c *harness) {
 	l, err := c.Kind.New(nil, Options{})
 	require.Nil(c.T, l)
 	require.ErrorContains(c.T, err, "is nil")
+	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 }
 
 // Any bytes make a key.
@@ -127,6 +129,7 @@ func acceptedKeys(c *harness) {
 		}
 		_, err := c.Locker.TryLock(c.ctx, key)
 		require.ErrorContains(c.T, err, "hash tag", key)
+		RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 		return true
 	})
 	for _, key := range keys {

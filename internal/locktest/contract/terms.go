@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 var termsCases = []testCase{
@@ -27,6 +28,7 @@ func termsFixed(c *harness) {
 	l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(700*time.Millisecond))
 	deadline := l.Deadline()
 	c.ended(l, holdfast.ErrLost)
+	require.ErrorIs(c.T, l.Err(), watchdog.ErrFixedLease)
 	require.False(c.T, time.Now().Before(deadline))
 	require.Equal(c.T, deadline, l.Deadline())
 	require.NotContains(c.T, c.commands(), "renew")
@@ -96,7 +98,7 @@ func termsMaxHoldLocker(c *harness) {
 func termsMaxHoldRefused(c *harness) {
 	_, err := c.Locker.TryLock(c.ctx, "k", holdfast.MaxHold(time.Minute+1))
 	require.ErrorContains(c.T, err, "MaxHold: 1m0.000000001s is longer than WithMaxHold, 1m0s")
-	require.False(c.T, isOurs(err))
+	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	c.quiet()
 	for _, call := range []holdfast.LockOption{holdfast.FixedLease(time.Hour), holdfast.MaxHold(time.Minute)} {
 		c.unlock(Lock(c.T, c.Locker, c.ctx, "k", call))

@@ -78,6 +78,7 @@ func waitNegative(c *harness) {
 	_, err := c.Locker.TryLockFor(c.ctx, "k", -1)
 	require.ErrorContains(c.T, err, "TryLockFor")
 	require.ErrorContains(c.T, err, "negative")
+	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	c.quiet()
 }
 
