@@ -25,9 +25,10 @@ var (
 	// ErrWrongType: the key holds something that is not a lock. The call left it alone.
 	ErrWrongType = errors.New("the key holds something that is not a lock")
 	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2. The
-	// locker asks before it sends a server its first script, so the first call fails. Nothing
-	// is done.
-	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later")
+	// locker asks before it sends a server its first script, so the first call fails. Or it is
+	// older than Redis 7.0, and multilock has its restart guard; see
+	// multilock.WithoutRestartGuard. No lock is taken.
+	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later, multilock with its restart guard 7.0")
 	// ErrClosed: the locker was closed.
 	ErrClosed = errors.New("locker closed")
 	// ErrQueueFull: the key has as many waiters as WithMaxWaiters allows.
