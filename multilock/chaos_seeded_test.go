@@ -23,6 +23,9 @@ func TestG1_ChaosControls(t *testing.T) {
 		"no tombstones":        {Orphans: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if !how.Unguarded {
+				needGuard(t)
+			}
 			t.Setenv(seed.Env, name)
 			chaos.RunControl(t, how, length)
 		})

@@ -52,9 +52,10 @@ func masters(clients []rueidis.Client, o chaos.MastersOptions) (*multilock.Locke
 
 // chaosModes are the promises that the campaign tries to break.
 var chaosModes = map[string]chaos.Campaign{
-	"default": {},
-	"fencing": {Fencing: true},
-	"clocks":  {Clocks: true, Faults: 1},
+	"default":   {},
+	"fencing":   {Fencing: true},
+	"clocks":    {Clocks: true, Faults: 1},
+	"unguarded": {Unguarded: true, Lasting: true, Fencing: true},
 }
 
 // chaosTime is the length of a campaign in one mode.
@@ -65,10 +66,21 @@ func chaosTime(t *testing.T) time.Duration {
 func TestG1_Chaos(t *testing.T) {
 	length := chaosTime(t)
 	for name, how := range chaosModes {
-		t.Run(name, func(t *testing.T) { chaos.Run(t, how, length) })
+		t.Run(name, func(t *testing.T) {
+			if !how.Unguarded {
+				needGuard(t)
+			}
+			chaos.Run(t, how, length)
+		})
 	}
 }
 
-func TestG1_NodesAreAddedAndRemovedOneByOne(t *testing.T) { chaos.RunResize(t) }
+func TestG1_NodesAreAddedAndRemovedOneByOne(t *testing.T) {
+	needGuard(t)
+	chaos.RunResize(t)
+}
 
-func TestG1_ControlTwoNodesAtOnce(t *testing.T) { chaos.RunResizeControl(t) }
+func TestG1_ControlTwoNodesAtOnce(t *testing.T) {
+	needGuard(t)
+	chaos.RunResizeControl(t)
+}

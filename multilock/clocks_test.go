@@ -34,7 +34,7 @@ func wire(t *testing.T, nodes []*redistest.Server, opts ...multilock.Option) wir
 		}))
 	}
 	var err error
-	w.Locker, err = multilock.New(clients, append([]multilock.Option{multilock.WithNodeTimeout(10 * time.Second)}, opts...)...)
+	w.Locker, err = multilock.New(clients, onOld(append([]multilock.Option{multilock.WithNodeTimeout(10 * time.Second)}, opts...))...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		for _, way := range w.ways {

@@ -22,6 +22,7 @@ import (
 // On fresh nodes, TryLock's error says what is missing and for how long. While Lock waits, the
 // log has one line for each node.
 func TestFreshNodes(t *testing.T) {
+	needGuard(t)
 	t.Parallel()
 	nodes := startNodes(t, 3)
 	var log redistest.Log
@@ -63,6 +64,7 @@ func TestFreshNodes(t *testing.T) {
 // Nodes without persistence look new after they were restarted one after another. A program
 // that then calls Bootstrap gets nothing that another holds, and the log says for how long.
 func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
+	needGuard(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
 		for name, forget := range map[string]func(*redistest.Server){
@@ -97,6 +99,7 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 // Bootstrap with NothingHeld ends a quarantine that a failed attempt has begun, as the error
 // of the attempt says.
 func TestBootstrapAfterAFailedTryLock(t *testing.T) {
+	needGuard(t)
 	t.Parallel()
 	nodes := startNodes(t, 3)
 	l := open(t, nodes)
@@ -116,6 +119,7 @@ func TestBootstrapAfterAFailedTryLock(t *testing.T) {
 // A node that cannot vote, as it may evict locks, is left out, and one line of the log
 // says so.
 func TestNodeThatCannotVoteIsLogged(t *testing.T) {
+	needGuard(t)
 	nodes := startNodes(t, 3)
 	require.NoError(t, open(t, nodes).Bootstrap(t.Context(), multilock.NothingHeld()))
 	nodes[2].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")

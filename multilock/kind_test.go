@@ -1,6 +1,7 @@
 package multilock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
 	"github.com/holdfast-go/holdfast/internal/locktest/faults"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
@@ -60,17 +62,12 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 	if o.Logger != nil {
 		opts = append(opts, multilock.WithLogger(o.Logger))
 	}
-	switch {
-	case o.Unguarded:
-		opts = append(opts, multilock.WithMaxLease(time.Hour), multilock.WithoutRestartGuard())
-	case o.MaxLease != 0:
-		opts = append(opts, multilock.WithMaxLease(o.MaxLease))
-	default:
-		opts = append(opts, multilock.WithMaxLease(time.Hour))
+	if o.Unguarded {
+		opts = append(opts, multilock.WithoutRestartGuard())
 	}
 	// As long as possible, a tenth of a lease: tests hold up calls.
-	opts = append(opts, multilock.WithNodeTimeout(time.Minute))
-	l, err := multilock.New(locktest.Clients(client), opts...)
+	opts = append(opts, multilock.WithMaxLease(cmp.Or(o.MaxLease, time.Hour)), multilock.WithNodeTimeout(time.Minute))
+	l, err := multilock.New(locktest.Clients(client), onOld(opts)...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +77,21 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 		}
 	}
 	return nil, errors.Join(err, l.Close())
+}
+
+// onOld adds to the options of a locker that it has no restart guard, where the servers cannot
+// have it.
+func onOld(opts []multilock.Option) []multilock.Option {
+	if redistest.Before7() {
+		return append(opts, multilock.WithoutRestartGuard())
+	}
+	return opts
+}
+
+// needGuard skips a test of the restart guard where the servers cannot have it.
+func needGuard(t *testing.T) {
+	t.Helper()
+	redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 }
 
 func TestConformance(t *testing.T) { contract.Run(t, kind) }

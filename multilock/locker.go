@@ -39,9 +39,9 @@ type Locker struct {
 //
 // New fails on too few or too many clients, a nil client, a client of a Redis Cluster, and
 // an option out of range, which the error names. Two clients of one server are one vote. A
-// server has no vote if it is older than Redis 7, may evict locks, or has another longest
-// lease or number of nodes. The log tells of both; if too few votes are left, locks fail
-// with an error that says why.
+// server has no vote if it is older than Redis 7.0, may evict locks, or has another longest
+// lease or number of nodes; [WithoutRestartGuard] asks for none of these. The log tells of
+// all; if too few votes are left, locks fail with an error that says why.
 func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 	c, err := configure("New", len(clients), opts)
 	if err != nil {

@@ -121,9 +121,9 @@ func WithMaxLease(d time.Duration) Option { return option(func(c *config) { c.lo
 
 // WithoutRestartGuard lets a node vote right after a restart: if it has forgotten a lease,
 // two may hold the lock. It is for nodes that forget nothing (appendfsync always), for
-// servers without a run id, and for deployments with other clients that know no guard. Two
-// addresses that lead to one server are then noticed within half a lease, or by the next
-// lock; with the guard, at once.
+// servers without a run id or before Redis 7.0, and for deployments with other clients that
+// know no guard. Two addresses that lead to one server are then noticed within half a lease,
+// or by the next lock; with the guard, at once.
 func WithoutRestartGuard() Option {
 	return option(func(c *config) { c.quorum.Unguarded = true })
 }

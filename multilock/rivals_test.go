@@ -114,7 +114,7 @@ func open(t *testing.T, nodes []*redistest.Server, opts ...multilock.Option) *mu
 	for _, n := range nodes {
 		clients = append(clients, n.Client(t))
 	}
-	l, err := multilock.New(clients, append([]multilock.Option{multilock.WithNodeTimeout(3 * time.Second)}, opts...)...)
+	l, err := multilock.New(clients, onOld(append([]multilock.Option{multilock.WithNodeTimeout(3 * time.Second)}, opts...))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l

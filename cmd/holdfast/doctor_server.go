@@ -78,7 +78,7 @@ func (c *checkup) checkVersion(version string) {
 	case !check.AtLeast(version, 6, 2):
 		c.hurts("it is Redis "+version, "locks need HRANDFIELD and ZADD GT, which came with Redis 6.2", do)
 	case !check.AtLeast(version, 7, 0):
-		c.note("it is Redis "+version, "it cannot be a node of multilock, and has no shard channels; other locks work", do)
+		c.note("it is Redis "+version, "it can be a node of multilock only without restart guard, and has no shard channels", do)
 	}
 }
 

@@ -22,6 +22,7 @@ func (r *harness) markers() (all []string) {
 }
 
 func TestBootstrapOfFreshNodes(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3)
 	first := r.client()
 	require.NoError(t, first.Bootstrap(bounded(t), true))
@@ -33,6 +34,7 @@ func TestBootstrapOfFreshNodes(t *testing.T) {
 
 // Bootstrap ends quarantines that a first attempt to lock has begun, or other clients.
 func TestBootstrapOfNodesThatWereMarked(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3)
 	c := r.client()
 	c.refused(ownA)
@@ -44,6 +46,7 @@ func TestBootstrapOfNodesThatWereMarked(t *testing.T) {
 }
 
 func TestBootstrapAgain(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	marked := r.markers()
 	c := r.client()
@@ -57,6 +60,7 @@ func TestBootstrapAgain(t *testing.T) {
 
 // Without NothingHeld it marks nodes, and ends no quarantine.
 func TestBootstrapMarks(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3)
 	require.NoError(t, r.client().Bootstrap(bounded(t), false))
 	marked := r.markers()
@@ -73,6 +77,7 @@ func TestBootstrapMarks(t *testing.T) {
 // Each of several concurrent calls returns when the nodes vote, or fails because some vote
 // already. All nodes vote in the end.
 func TestBootstrapAtOnce(t *testing.T) {
+	needGuard(t)
 	for range 5 {
 		r := newHarness(t, 3)
 		var all sync.WaitGroup
@@ -94,6 +99,7 @@ func TestBootstrapAtOnce(t *testing.T) {
 // A program that calls Bootstrap at every start gives no vote to a node that was restarted
 // or has lost its marker.
 func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
+	needGuard(t)
 	for node := range 3 {
 		r := newActiveHarness(t, 3)
 		x := r.client()
@@ -111,6 +117,7 @@ func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 
 // Nor to nodes that kept their data, with the markers of their earlier boot.
 func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	require.NoError(t, r.client().Bootstrap(bounded(t), true))
 	for _, s := range r.servers {
@@ -125,6 +132,7 @@ func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
 
 // A node that forgets between the two steps may already have had a vote, and given it.
 func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
+	needGuard(t)
 	flush := func(r *harness) { r.do(0, "FLUSHALL") }
 	restart := func(r *harness) { r.server(0).Restart() }
 	none := func(*client) {}
@@ -164,6 +172,7 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 // An activation that is late or repeated does not heal what the node forgot after the
 // first.
 func TestBootstrapRepeated(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3)
 	c := r.client()
 	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "activate") })
@@ -180,6 +189,7 @@ func TestBootstrapRepeated(t *testing.T) {
 
 // A client that did not finish makes the nodes wait as if it had not begun.
 func TestBootstrapWithANodeAway(t *testing.T) {
+	needGuard(t)
 	for node := range 3 {
 		r := newHarness(t, 3)
 		c := r.client()
@@ -197,6 +207,7 @@ func TestBootstrapWithANodeAway(t *testing.T) {
 }
 
 func TestBootstrapWithTooFewNodes(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3)
 	c := r.client()
 	c.cutOff(0, 2)
@@ -217,6 +228,7 @@ func TestBootstrapWithoutTheGuard(t *testing.T) {
 // Bootstrap does not fail if the nodes are in use and one is away, even if it was also
 // emptied.
 func TestBootstrapInUseWithANodeAway(t *testing.T) {
+	needGuard(t)
 	for name, before := range map[string]func(*harness){
 		"others marked":  func(*harness) {},
 		"first is empty": func(r *harness) { r.do(0, "FLUSHALL") },

@@ -91,7 +91,7 @@ func (n *node) fit(said scripts.Standing) error {
 	case said.Run == "":
 		return refused(errNoRunID)
 	case !check.AtLeast(said.Version, 7, 0):
-		return refused(errOld)
+		return refused(tooOld{})
 	case check.Evicts(said.Policy) && !q.Evicting:
 		return refused(fmt.Errorf("may evict locks: maxmemory-policy is %q, not noeviction", said.Policy))
 	case said.Longest != q.Longest:

@@ -13,7 +13,7 @@ type Error struct {
 	holdfast.QuorumError
 	yes, held int
 	wrongType int // nodes that have something at the key that is not a lock
-	oldServer int // nodes that lack a command
+	oldServer int // nodes that lack a command, or cannot have the restart guard
 	answers   int // these, and those of nodes that have no vote or that refused
 	outcome   scripts.Outcome
 }

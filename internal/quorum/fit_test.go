@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -23,6 +25,7 @@ func (c *client) requireRefused(text string) {
 }
 
 func TestEvictingNodesHaveNoVote(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3)
 	for i := range r.servers[:2] {
 		r.do(i, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
@@ -43,6 +46,7 @@ func TestEvictingNodesHaveNoVote(t *testing.T) {
 
 // The other nodes outvote one that may evict.
 func TestOneEvictingNodeIsLeftOut(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	r.do(2, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	c := r.client()
@@ -62,6 +66,7 @@ var guards = map[string]func(*Config){
 // A policy that changes while lockers run costs the vote by the second lock after half a
 // lease, or by a renewal, even for clients that knew the node before.
 func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	c := r.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
 	r.warm(c)
@@ -91,6 +96,9 @@ func TestGuard_PolicyIsSetWhileALockerIsIdle(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
+			if name == "guarded" {
+				needGuard(t)
+			}
 			c := r.client(change)
 			r.warm(c)
 			for i := range r.servers[:2] {
@@ -112,6 +120,7 @@ func TestGuard_PolicyIsSetWhileALockerIsIdle(t *testing.T) {
 
 // There is at most one check in half a lease, and locks do not wait for it.
 func TestGuard_ChecksAtMostTwiceALease(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	for half, want := range map[time.Duration]bool{time.Millisecond: true, time.Hour: false} {
 		c := r.client(func(c *Config) { c.Lease = 2 * half })
@@ -140,20 +149,21 @@ func TestFit(t *testing.T) {
 	good := scripts.Standing{Run: "r", Version: "7.0.15", Policy: "noeviction", Deployment: scripts.Deployment{Longest: lease, Nodes: 1}}
 	require.NoError(t, n.fit(good))
 	for name, change := range map[string]func(*scripts.Standing){
-		"Redis before 7":        func(s *scripts.Standing) { s.Version = "6.2.14" },
-		"before 7":              func(s *scripts.Standing) { s.Version = "" },
-		"scripts over a":        func(s *scripts.Standing) { s.Version = "unstable" },
-		"no run id":             func(s *scripts.Standing) { s.Run = "" },
-		"may evict":             func(s *scripts.Standing) { s.Policy = "" },
-		"is 1m40.001s, not 1m4": func(s *scripts.Standing) { s.Longest = lease + time.Millisecond },
-		"is 1m39.999s, not 1m4": func(s *scripts.Standing) { s.Longest = lease - time.Millisecond },
-		"has 2 nodes, not 1":    func(s *scripts.Standing) { s.Nodes = 2 },
+		"use WithoutRestartGuard": func(s *scripts.Standing) { s.Version = "6.2.14" },
+		"before 7":                func(s *scripts.Standing) { s.Version = "" },
+		"scripts over a":          func(s *scripts.Standing) { s.Version = "unstable" },
+		"no run id":               func(s *scripts.Standing) { s.Run = "" },
+		"may evict":               func(s *scripts.Standing) { s.Policy = "" },
+		"is 1m40.001s, not 1m4":   func(s *scripts.Standing) { s.Longest = lease + time.Millisecond },
+		"is 1m39.999s, not 1m4":   func(s *scripts.Standing) { s.Longest = lease - time.Millisecond },
+		"has 2 nodes, not 1":      func(s *scripts.Standing) { s.Nodes = 2 },
 	} {
 		s := good
 		change(&s)
 		err := n.fit(s)
 		require.ErrorContains(t, err, name)
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
+		require.Equal(t, s.Version != good.Version, errors.Is(err, holdfast.ErrOldServer))
 	}
 	for _, version := range []string{"7.0.0", "7.4.1", "8.0.0", "10.1"} {
 		s := good
@@ -172,6 +182,7 @@ func (q *Quorum) newTestNode() *node {
 // The longest lease is one setting for all clients: a node refuses a client with another
 // one, longer or shorter.
 func TestGuard_OtherLongestLease(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	marked := []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)}
 	for _, other := range []time.Duration{lease / 2, 2 * lease} {
@@ -189,6 +200,7 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 // A node also refuses a client with another number of nodes: the quorums of three and of
 // five of the same nodes may share none.
 func TestGuard_OtherNumberOfNodes(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 5)
 	three := r.part(0, 3)
 	require.NoError(t, three.Bootstrap(bounded(t), true))
@@ -220,6 +232,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 // Nodes are emptied one after another, and each time a client with another setting reaches
 // them first. It does not mark them for less than the leases of the others.
 func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	x := r.client()
 	x.cutOff(2)
@@ -242,6 +255,7 @@ func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
 // One node marked with another number, as by an overlooked client, does not keep the others
 // from being marked.
 func TestGuard_OneNodeOfAnotherNumber(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 4)
 	requireNoVote(t, r.part(0, 1).vote(0))
 	for i := 1; i < 4; i++ {
@@ -252,6 +266,7 @@ func TestGuard_OneNodeOfAnotherNumber(t *testing.T) {
 
 // A quarantine that other clients began lasts as long as they said.
 func TestGuard_QuarantineOfOthers(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	r.server(0).Restart()
 	r.server(1).Restart()
@@ -266,6 +281,7 @@ func TestGuard_QuarantineOfOthers(t *testing.T) {
 // Garbage in the marker's place is a quarantine. An operator has to delete something that
 // is not a string.
 func TestGuard_ForeignMarker(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	r.do(0, "SET", marker, "garbage")
 	r.do(1, "DEL", marker)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -24,10 +25,16 @@ type guard struct {
 	checked  atomic.Int64  // when the last check began, in ns since q.made
 }
 
-var (
-	errOld     = errors.New("Redis before 7 keeps scripts over a restart, which would defeat the restart guard")
-	errNoRunID = errors.New("the server reports no run id: use WithoutRestartGuard")
-)
+var errNoRunID = errors.New("the server reports no run id: use WithoutRestartGuard")
+
+// tooOld is the error of a server that cannot have the restart guard.
+type tooOld struct{}
+
+func (tooOld) Error() string {
+	return "Redis before 7.0 keeps scripts over a restart, which would defeat the restart guard: use WithoutRestartGuard"
+}
+
+func (tooOld) Unwrap() error { return holdfast.ErrOldServer }
 
 // quarantined says why a node has no vote.
 const quarantined = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: Bootstrap with NothingHeld)"

@@ -14,6 +14,7 @@ import (
 // Each way in which a node may forget a lock, or come back with others. The node is one of
 // two of three that hold the lock; the third never knew of it.
 func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
+	needGuard(t)
 	for name, fault := range map[string]func(r *harness){
 		"restarted empty": func(r *harness) { r.server(1).Restart() },
 		"flushed":         func(r *harness) { r.do(1, "FLUSHALL") },
@@ -57,6 +58,7 @@ func (r *harness) warm(c *client) {
 
 // A flush under quarantine begins it again, even for clients that knew the vote.
 func TestG1_FlushedUnderQuarantine(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	x, knew, fresh := r.client(), r.client(), r.client()
 	r.warm(knew)
@@ -75,6 +77,7 @@ func TestG1_FlushedUnderQuarantine(t *testing.T) {
 // A replica that is promoted in the place of its master has the master's marker, but not
 // its last locks.
 func TestG1_PromotedReplica(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	follow(t, replica, r.server(1)) // before the marker: a first replica is a new replID
@@ -104,6 +107,7 @@ func TestG1_PromotedReplica(t *testing.T) {
 // A master that follows its own lagging replica and is promoted back keeps its run id, its
 // scripts and its marker. Only the replication ID changes.
 func TestG1_PromotedBackWithItsOwnOldData(t *testing.T) {
+	needGuard(t)
 	r := newHarness(t, 3)
 	replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	follow(t, replica, r.server(1))
@@ -162,6 +166,7 @@ func TestG1_ControlWithoutTheGuard(t *testing.T) {
 
 // SCRIPT FLUSH costs each node one check, and no lock or vote.
 func TestGuard_F23_ScriptFlush(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	c := r.client()
 	r.warm(c)
@@ -199,6 +204,7 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 // A check that finds its connection lost, as after a restart, is repeated: the node does
 // not count as one without a vote.
 func TestGuard_ChecksTwice(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	c := r.client()
 	r.warm(c)

@@ -143,6 +143,7 @@ func (n *node) unanswered() bool {
 
 // An acquire that waits for its vote while the hold ends is not sent any more.
 func TestNothingIsSentAfterTheRelease(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)

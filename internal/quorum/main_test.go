@@ -96,6 +96,12 @@ type client struct {
 	owner string          // that has the key by holds
 }
 
+// needGuard skips a test of the restart guard where the servers cannot have it.
+func needGuard(t *testing.T) {
+	t.Helper()
+	redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
+}
+
 // part is a client of some of the nodes.
 func (r *harness) part(from, to int) *client {
 	r.t.Helper()
@@ -104,10 +110,11 @@ func (r *harness) part(from, to int) *client {
 }
 
 // client makes one with the same number of nodes, which reaches all of them. Calls may take
-// long: a call that a test has not cut off comes through.
+// long: a call that a test has not cut off comes through. It has the restart guard if the
+// servers can have one.
 func (r *harness) client(change ...func(*Config)) *client {
 	r.t.Helper()
-	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Log: slog.New(slog.DiscardHandler)}
+	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Unguarded: redistest.Before7(), Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&conf)
 	}

@@ -56,6 +56,7 @@ func TestRenewNeedsAQuorum(t *testing.T) {
 // A node that has the lock but never gave it, or may have forgotten others since, is no
 // yes.
 func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
+	needGuard(t)
 	for name, fault := range map[string]func(r *harness){
 		"with another's data": func(r *harness) {
 			follow(t, r.server(1), r.server(0))
@@ -104,6 +105,7 @@ func heldOnAll(t *testing.T) (*harness, *client) {
 
 // A renewal finds out by itself that a node has a new vote, which counts.
 func TestRenewFindsTheNewVote(t *testing.T) {
+	needGuard(t)
 	r, x := heldOnAll(t)
 	r.do(2, "DEL", marker)
 	other := r.client().nodes[2]
@@ -166,6 +168,7 @@ func TestG1_NoRepairWithoutAQuorum(t *testing.T) {
 
 // Nor is a node without a vote repaired.
 func TestG1_NoRepairWithoutAVote(t *testing.T) {
+	needGuard(t)
 	r, x := heldOnAll(t)
 	r.do(2, "FLUSHALL")
 	until(t, func() bool {

@@ -9,6 +9,7 @@ import (
 // If a node has no vote, thousands of holds may wait to be added there. A failed release
 // does not wait with them.
 func TestRepairerEndsBeforeItAdds(t *testing.T) {
+	needGuard(t)
 	r := newActiveHarness(t, 3)
 	x := r.client()
 	r.warm(x)

@@ -21,6 +21,9 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
+			if name == "guarded" {
+				needGuard(t)
+			}
 			way := redistest.NewProxy(t, r.server(2).Addr())
 			again := r.server(2).Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{way.Addr()} })
 			of := func(clients ...rueidis.Client) *client {
@@ -66,6 +69,9 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
+			if name == "guarded" {
+				needGuard(t)
+			}
 			r := newActiveHarness(t, 3)
 			own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
 			c := own.client(change, func(c *Config) { c.Lease = 2 * time.Millisecond })

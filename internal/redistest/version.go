@@ -37,6 +37,12 @@ func parseVersion(line string) (version, error) {
 	return version{m[1] + " " + m[2], major}, err
 }
 
+// Before7 says whether [Start] runs a server before Redis 7.0.
+func Before7() bool {
+	v, err := installed()
+	return err == nil && v.major < 7
+}
+
 // NeedRedis7 skips a test of what came with Redis 7.0, and so is in every Valkey, where
 // [Start] runs an older server. why says what that lacks or does.
 func NeedRedis7(t testing.TB, why string) {

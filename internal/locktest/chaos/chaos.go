@@ -50,8 +50,10 @@ type Campaign struct {
 	Fencing bool
 	Clocks  bool // now and then the clock of one node is wrong
 	Faults  int  // clocks of which the lock is told that they may be wrong
+	Lasting bool // nodes forget nothing, as they write each change to disk
+	// With Lasting or of controls only: nodes vote right after a restart.
+	Unguarded bool
 	// Of controls only.
-	Unguarded   bool // nodes vote right after they have forgotten
 	NothingHeld bool // programs that start say that nothing is held
 	Orphans     bool // the control is to find orphans, and not overlaps
 }
@@ -65,7 +67,7 @@ const (
 // Run has four processes of 16 goroutines each compete for few keys on five
 // masters, and hold them for up to several leases, while all goes wrong at once that
 // costs no more than votes: nodes forget one after the other, all of them, as fast as
-// may be; nodes and processes stand still and are killed, as many as there are;
+// may be, or restart with what they had; nodes and processes stand still and are killed, as many as there are;
 // networks fail between any; programs start and call Bootstrap; and, if asked for, the
 // clock of one node at a time is wrong. It checks that the leases of a key never
 // overlapped, that their fences grew, and that no node gave a key to an owner that it
@@ -142,8 +144,12 @@ func newChaos(t *testing.T, how Campaign) *chaos {
 		faults: map[string]int{}, died: map[string]time.Duration{},
 	}
 	var clients []rueidis.Client
+	var args []string
+	if how.Lasting {
+		args = []string{"--appendonly", "yes", "--appendfsync", "always"}
+	}
 	for range chaosNodes {
-		c.nodes = append(c.nodes, redistest.StartWithClock(t))
+		c.nodes = append(c.nodes, redistest.StartWithClock(t, args...))
 		c.ends = append(c.ends, new(ends))
 	}
 	for i, n := range c.nodes {

@@ -10,9 +10,14 @@ import (
 // kinds are the faults that there are.
 func (c *chaos) kinds() []string {
 	all := []string{
-		"node restarted empty", "node flushed", "node away", "nodes paused", "program started",
+		"node away", "nodes paused", "program started",
 		"process killed", "process paused", "process stutters",
 		"cut off", "requests held", "replies held", "replies late", "requests late",
+	}
+	if c.how.Lasting {
+		all = append(all, "node restarted")
+	} else {
+		all = append(all, "node restarted empty", "node flushed")
 	}
 	if c.how.Clocks {
 		all = append(all, "clock jumps", "clock runs wrong")
@@ -67,12 +72,16 @@ func some(random *rand.Rand, least int) []int {
 	return random.Perm(chaosNodes)[:least+random.IntN(chaosNodes-least+1)]
 }
 
-// forget has a node lose its memory.
+// forget has a node lose its memory, or only restart if it forgets nothing.
 func (c *chaos) forget(node int, flush bool) {
-	if flush {
+	switch {
+	case c.how.Lasting:
+		c.did("node restarted", "%d", node)
+		c.restart(node)
+	case flush:
 		c.did("node flushed", "%d", node)
 		c.nodes[node].Do(c.t, "FLUSHALL")
-	} else {
+	default:
 		c.did("node restarted empty", "%d", node)
 		c.restart(node)
 	}

@@ -53,6 +53,9 @@ func testOneSlow(t *testing.T, d Kind) {
 // holder's lease is over. Without the guard there are two holders, which shows that
 // the test can fail.
 func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(*redistest.Server), args ...string) {
+	if guarded {
+		redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
+	}
 	const lease = 3 * time.Second
 	r := newHarnessOn(t, d, d.Start(t, args...), Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
 	bare := d.Nodes/2 + 1

@@ -78,9 +78,13 @@ func testScriptFlushCost(t *testing.T, d Kind) {
 		require.NoError(t, Lock(t, r.Locker, Bounded(t), "k").Unlock(Bounded(t)))
 	}
 	want := []string{"EVALSHA acquire", "EVAL acquire", "EVALSHA release", "EVAL release", "EVALSHA acquire", "EVALSHA release"}
-	if d.Nodes > 0 { // the text belongs to a boot of a node, which may be another: it is looked at first
-		// And what ends the first round, by the script that releases, has brought that back, most often.
-		want = []string{"EVALSHA acquire", "EVAL check", "EVALSHA acquire", "EVALSHA release", "EVALSHA acquire", "EVALSHA release"}
+	broughtBack := func(s string) bool { return s == "EVAL release" }
+	if d.Nodes > 0 {
+		// What ends the first round, by the script that releases, has brought that back, most often.
+		want = slices.DeleteFunc(want, broughtBack)
+		if !redistest.Before7() { // with the restart guard, the text belongs to a boot of a node, which may be another: it is looked at first
+			want = slices.Replace(want, 1, 2, "EVAL check", "EVALSHA acquire")
+		}
 	}
 	if d.Nodes > 1 { // of which those that come late are not asked again
 		return
@@ -89,7 +93,7 @@ func testScriptFlushCost(t *testing.T, d Kind) {
 		mu.Lock()
 		defer mu.Unlock()
 		if d.Nodes > 0 {
-			sent = slices.DeleteFunc(sent, func(s string) bool { return s == "EVAL release" })
+			sent = slices.DeleteFunc(sent, broughtBack)
 		}
 		return slices.Equal(want, sent)
 	}, "sent: %v", &sent)

@@ -1,0 +1,46 @@
+package multilock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/multilock"
+)
+
+// Servers that cannot have the restart guard are refused at once, with the way out.
+func TestOldServersCannotHaveTheGuard(t *testing.T) {
+	t.Parallel()
+	if !redistest.Before7() {
+		t.Skip("needs a server before Redis 7.0")
+	}
+	nodes := startNodes(t, 3)
+	var clients []rueidis.Client
+	for _, n := range nodes {
+		clients = append(clients, n.Client(t))
+	}
+	l, err := multilock.New(clients, multilock.WithNodeTimeout(3*time.Second))
+	require.NoError(t, err)
+	defer l.Close()
+	for name, call := range map[string]func() error{
+		"TryLock":                    func() error { _, err := l.TryLock(t.Context(), "k"); return err },
+		"Lock":                       func() error { _, err := l.Lock(t.Context(), "k"); return err },
+		"Bootstrap":                  func() error { return l.Bootstrap(t.Context()) },
+		"Bootstrap with NothingHeld": func() error { return l.Bootstrap(t.Context(), multilock.NothingHeld()) },
+	} {
+		began := time.Now()
+		err := call()
+		require.ErrorIs(t, err, multilock.ErrOldServer, name)
+		require.ErrorContains(t, err, "use WithoutRestartGuard", name)
+		require.NotErrorIs(t, err, multilock.ErrUnavailable, name)
+		require.Less(t, time.Since(began), 10*time.Second, "less than any wait: %s", name)
+	}
+	for _, n := range l.Nodes(t.Context()) {
+		require.ErrorIs(t, n.Err, multilock.ErrOldServer)
+		require.False(t, n.Vote)
+	}
+	require.Equal(t, []string{"", "", ""}, owners(t, nodes, "k"))
+}
