@@ -80,7 +80,8 @@ func knowing(t testing.TB, nodes []clusterNode, myself int) []string {
 	file := filepath.Join(t.TempDir(), "nodes.conf")
 	require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
 	return append(clusterPort(t), "--cluster-enabled", "yes", "--cluster-config-file", file,
-		"--cluster-node-timeout", "3600000", "--repl-diskless-sync-delay", "0") // no other is missed
+		"--cluster-node-timeout", "3600000", // no other is missed
+		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0") // a replica's copy leaves no file
 }
 
 // AwaitClusterNode returns when a node of a Redis Cluster serves its slots, or loads.
