@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -256,6 +257,25 @@ func TestDocsNameAllErrors(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, errs, slices.Collect(maps.Keys(table(t, "Errors"))))
+}
+
+func TestDocsNameAllEvents(t *testing.T) {
+	var fields, rows []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[holdfast.Observer]()) {
+		fields = append(fields, f.Name)
+	}
+	_, text, found := strings.Cut(readFile(t, "docs/usage.md"), "\n| event | use it for |\n")
+	require.True(t, found)
+	for row := range strings.Lines(text) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 3 { // the table has ended
+			break
+		}
+		for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(cells[1], -1) {
+			rows = append(rows, name[1])
+		}
+	}
+	require.ElementsMatch(t, fields, rows)
 }
 
 // table returns, for each row of a section of docs/errors.md whose first cell is

@@ -43,8 +43,8 @@ var errOver = errors.New("the time is over")
 func main() { demo.Main(run, serve) }
 
 func run(ctx context.Context) error {
-	if min(*lockers, *goroutines) < 1 || *lease < 200*time.Millisecond {
-		return errors.New("-lockers and -goroutines: at least 1; -lease: at least 200ms")
+	if min(*lockers, *goroutines) < 1 || *lease < 200*time.Millisecond || *port < 0 || *port > 1<<16-nodes {
+		return errors.New("-lockers and -goroutines: at least 1; -lease: at least 200ms; -port: 0 to 65531")
 	}
 	of, guarded := *server, *guard
 	if _, err := exec.LookPath(*server); err != nil {

@@ -106,6 +106,14 @@ func TestServersEndWithTheProgram(t *testing.T) {
 	}
 }
 
+func TestBadNumbersAreRefused(t *testing.T) {
+	for _, flag := range []string{"-lockers=0", "-goroutines=0", "-lease=100ms", "-port=-1", "-port=65532"} {
+		status, _, stderr := demotest.Run(t, flag)
+		require.Equal(t, 1, status, flag)
+		require.Contains(t, stderr, "-port: 0 to 65531", flag)
+	}
+}
+
 func TestNoServerStarts(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "redis-server")
 	require.NoError(t, os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o700))
