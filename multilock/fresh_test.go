@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
@@ -113,7 +114,9 @@ func TestBootstrapAfterAFailedTryLock(t *testing.T) {
 	lease, err := l.TryLock(t.Context(), "k")
 	require.NoError(t, err)
 	require.NoError(t, lease.Unlock(t.Context()))
-	require.ErrorContains(t, l.Bootstrap(t.Context(), nil), "option is nil")
+	err = l.Bootstrap(t.Context(), nil)
+	require.ErrorContains(t, err, "option is nil")
+	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 }
 
 // A node that cannot vote, as it may evict locks, is left out, and one line of the log
@@ -237,6 +240,7 @@ func TestNewRefuses(t *testing.T) {
 	defer l.Close()
 	_, err = l.Lock(t.Context(), "k", multilock.FixedLease(time.Hour))
 	require.ErrorContains(t, err, "longer than WithMaxLease")
+	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 }
 
 func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {

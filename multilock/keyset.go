@@ -2,6 +2,7 @@ package multilock
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -43,8 +44,8 @@ func (s KeySet) And(other KeySet) KeySet {
 }
 
 // inOrder returns the keys in the order in which LockAll takes them. It fails if one of
-// them cannot be locked.
-func (s KeySet) inOrder() ([]lockerKeys, error) {
+// them cannot be locked with terms.
+func (s KeySet) inOrder(ctx context.Context, terms []LockOption) ([]lockerKeys, error) {
 	keys := 0
 	for i, p := range s.parts {
 		if p.locker == nil {
@@ -58,12 +59,12 @@ func (s KeySet) inOrder() ([]lockerKeys, error) {
 				return nil, errs.Invalid("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 		}
-		check := scripts.CheckKey
-		if h := engine.Of(p.locker); h != nil { // it may have a prefix
-			check = h.CheckKey
+		check := func(_ context.Context, key string, _ []LockOption) error { return scripts.CheckKey(key) }
+		if h := engine.Of(p.locker); h != nil { // it may have a prefix, and limits
+			check = h.Check
 		}
 		for _, key := range p.keys {
-			if err := check(key); err != nil {
+			if err := check(ctx, key, terms); err != nil {
 				return nil, fmt.Errorf("holdfast: lock %s: %w", errs.Quote(key), err)
 			}
 		}

@@ -81,13 +81,13 @@ type locking struct {
 }
 
 func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []LockOption) (*LeaseSet, error) {
-	parts, err := keys.inOrder()
-	if err != nil {
-		return nil, err
-	}
 	c := locking{set: &LeaseSet{bound: context.Background()}, wait: wait}
 	if err := c.choose(opts); err != nil {
 		return nil, fmt.Errorf("multilock: %w", err)
+	}
+	parts, err := keys.inOrder(ctx, c.terms)
+	if err != nil {
+		return nil, err
 	}
 	c.until = time.Now().Add(c.wait)
 	complete := false

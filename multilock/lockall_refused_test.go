@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -94,4 +95,28 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 	require.ErrorContains(t, err, `"`+strings.Repeat("ж", 32)+`"…: key has 2000 bytes`)
 	require.NoError(t, their.Unlock(t.Context()))
 	s.free("a")
+}
+
+// Nor does it wait for a key if another locker refuses the terms, or a nested entry does.
+func TestF8_LockAll_RefusesTermsBeforeItTakesAny(t *testing.T) {
+	s := newSets(t)
+	capped, err := rlock.New(redistest.Start(t).Client(t), rlock.WithMaxHold(time.Minute))
+	require.NoError(t, err)
+	defer capped.Close()
+	_, err = s.plain.Lock(t.Context(), "a")
+	require.NoError(t, err)
+	held, err := capped.Lock(t.Context(), "b")
+	require.NoError(t, err)
+	keys := multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(capped, "b").OrderName("2"))
+	for want, c := range map[string]struct {
+		ctx  context.Context
+		term multilock.LockOption
+	}{
+		"longer than WithMaxHold":   {t.Context(), holdfast.MaxHold(time.Hour)},
+		"refused on a nested entry": {held.Bind(t.Context()), holdfast.MaxHold(time.Second)},
+	} {
+		_, err = multilock.TryLockAllFor(c.ctx, keys, 100*time.Millisecond, c.term)
+		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+	}
 }

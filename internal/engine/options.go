@@ -111,9 +111,16 @@ func (h *Engine) nameOf(key string) (string, error) {
 	return name, nil
 }
 
-// CheckKey returns an error that says what is wrong if key cannot be locked.
-func (h *Engine) CheckKey(key string) error {
-	_, err := h.nameOf(key)
+// Check returns an error that says what is wrong if the arguments of a lock call are.
+func (h *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOption) error {
+	name, err := h.nameOf(key)
+	if err != nil {
+		return err
+	}
+	t, _, err := h.chosen(opts)
+	if err == nil && !t.plain() && h.boundTo(ctx, name) != nil {
+		err = errs.ErrNested
+	}
 	return err
 }
 
@@ -126,26 +133,35 @@ func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOpti
 	if name, err = h.nameOf(key); err != nil {
 		return "", t, o, err
 	}
-	t.Lease = h.Lease
-	if len(opts) > 0 { // without options, nothing is allocated
-		o, err = check.Options(opts, h.MaxHold)
-		if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
-			err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
-		}
-		if err != nil {
-			return "", t, o, err
-		}
-		if o.FixedLease != nil {
-			t.Lease, t.Fixed = *o.FixedLease, true
-		}
-		if o.MaxHold != nil {
-			t.MaxHold = *o.MaxHold
-		}
+	if t, o, err = h.chosen(opts); err != nil {
+		return "", t, o, err
 	}
 	if ctx.Err() == nil {
 		h.begun.Do(h.warnOfEviction)
 	}
 	return name, t, o, nil
+}
+
+// chosen returns what the options of a call choose.
+func (h *Engine) chosen(opts []holdfast.LockOption) (t Terms, o holdfast.LockOptions, err error) {
+	t.Lease = h.Lease
+	if len(opts) == 0 { // nothing is allocated
+		return t, o, nil
+	}
+	o, err = check.Options(opts, h.MaxHold)
+	if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
+		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
+	}
+	if err != nil {
+		return t, o, err
+	}
+	if o.FixedLease != nil {
+		t.Lease, t.Fixed = *o.FixedLease, true
+	}
+	if o.MaxHold != nil {
+		t.MaxHold = *o.MaxHold
+	}
+	return t, o, nil
 }
 
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop

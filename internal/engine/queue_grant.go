@@ -188,6 +188,7 @@ func (t *ticket) confirmed(ctx context.Context, w *waiter, start time.Time, said
 	}
 	d := q.in.newHold(k, t.owner, w.terms, start, said, run{doubt: t.doubt})
 	q.done(t)
+	q.tellPlaces() // the end of the wait did, before this place was free
 	lease := q.occupy(d, w)
 	k.Unlock()
 	if ctx.Err() != nil {

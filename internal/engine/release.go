@@ -54,7 +54,7 @@ func (e *entry) unlock(ctx context.Context) error {
 	w, lease := h.handOver(k, d)
 	if w == nil {
 		d.watchdog.Forget(d)
-		k.hold = nil
+		k.hold, k.ending = nil, d
 		h.waits.departs(k)
 		k.calls++
 		h.calls.work.Add(1) // Close has not passed here: it would have ended the section
@@ -80,6 +80,9 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 	err := r.attempt(h.calls.context())
 	k.Lock()
 	k.calls--
+	if k.ending == d {
+		k.ending = nil
+	}
 	h.waits.released(k, r.said)
 	h.waits.settle(k)
 	k.Unlock()

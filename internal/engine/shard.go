@@ -49,6 +49,7 @@ type keyState struct {
 	name    string   // in Redis, see nameOf; immutable
 	hold    *hold    // nil: not held here
 	waiters *waiters // nil until the first waiter
+	ending  *hold    // the last of those whose first call to release is under way; nil: none
 	calls   int16    // first attempts, releases and loops under way
 }
 
@@ -82,7 +83,8 @@ func (k *keyState) notAcquired() error {
 	return holdfast.ErrNotAcquired
 }
 
-// heldBy says whether owner has the key here.
+// heldBy says whether owner has the key here, or is releasing it. Redis has ended earlier
+// owners than those.
 func (k *keyState) heldBy(owner string) bool {
-	return k != nil && k.hold != nil && k.hold.owner == owner
+	return k != nil && (k.hold != nil && k.hold.owner == owner || k.ending != nil && k.ending.owner == owner)
 }

@@ -114,6 +114,7 @@ func TestErrorType(t *testing.T) {
 		"unavailable":       wrapped(fmt.Errorf("%w: %w", holdfast.ErrUnavailable, context.Canceled)),
 		"not_replicated":    wrapped(fmt.Errorf("%w: %w", holdfast.ErrUnknown, holdfast.ErrNotReplicated)),
 		"deadline_exceeded": wrapped(context.DeadlineExceeded),
+		"invalid_argument":  wrapped(errs.Invalid("canary")),
 	} {
 		require.Equal(t, want, ErrorType(err))
 		if want != "" {

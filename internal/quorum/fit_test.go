@@ -68,7 +68,7 @@ var guards = map[string]func(*Config){
 func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 	needGuard(t)
 	r := newActiveHarness(t, 3)
-	c := r.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
+	c := r.client(func(c *Config) { c.Lease = 300 * time.Millisecond }) // never idle for so long
 	r.warm(c)
 	for i := range r.servers[:2] {
 		r.do(i, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")

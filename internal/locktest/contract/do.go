@@ -70,8 +70,10 @@ func doWaitsAtMost(c *harness) {
 	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	_, err = c.Locker.TryLock(c.ctx, "k", holdfast.WaitAtMost(0))
 	require.ErrorContains(c.T, err, "WaitAtMost is for Do and Lock")
+	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	_, err = c.Locker.TryLockFor(c.ctx, "k", 0, holdfast.WaitAtMost(0))
 	require.ErrorContains(c.T, err, "WaitAtMost is for Do and Lock")
+	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	c.free("k")
 }
 

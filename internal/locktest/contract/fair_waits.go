@@ -187,6 +187,7 @@ func fairLateGrant(c *harness) {
 // queueCases are those of a fair lock that take servers.
 var queueCases = []testCase{
 	{"OnPlace", oneByOne, onPlace},
+	{"OnPlace_ConfirmedGrants", Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long, Confirmed: true}, onPlace},
 	{"OnPlace_PanicEndsTheCall", defaults, onPlacePanics},
 	{"Label_OfALaterHolder", oneByOne, fairLaterHolder},
 	{"Label_OfOurOwnHold", Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long, Label: "mine"}, fairOwnHold},

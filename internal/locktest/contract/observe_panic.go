@@ -15,22 +15,24 @@ import (
 
 // A panic, or the end of the goroutine, is logged once, and later events are told.
 func observePanic(c *harness) {
-	var logs redistest.Log
-	var called atomic.Int64
-	c.Locker = c.Kind.Open(c.T, c.Client, Options{
-		Logger: slog.New(slog.NewTextHandler(&logs, nil)),
-		Observer: &holdfast.Observer{
-			Acquired: func(holdfast.AcquiredEvent) { called.Add(1); panic("canary") },
-			Released: func(holdfast.ReleasedEvent) { called.Add(1); runtime.Goexit() },
-		},
-	})
-	for range 3 {
-		c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	for want, end := range map[string]func(){"panic=canary": func() { panic("canary") }, "runtime.Goexit": runtime.Goexit} {
+		var logs redistest.Log
+		var called atomic.Int64
+		c.Locker = c.Kind.Open(c.T, c.Client, Options{
+			Logger: slog.New(slog.NewTextHandler(&logs, nil)),
+			Observer: &holdfast.Observer{
+				Acquired: func(holdfast.AcquiredEvent) { called.Add(1); end() },
+				Released: func(holdfast.ReleasedEvent) { called.Add(1); end() },
+			},
+		})
+		for range 3 {
+			c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+		}
+		require.NoError(c.T, c.Locker.Close())
+		require.EqualValues(c.T, 6, called.Load())
+		require.Equal(c.T, 1, strings.Count(logs.String(), "observer panicked"), logs.String())
+		require.Contains(c.T, logs.String(), want)
 	}
-	require.NoError(c.T, c.Locker.Close())
-	require.EqualValues(c.T, 6, called.Load())
-	require.Equal(c.T, 1, strings.Count(logs.String(), "observer panicked"), logs.String())
-	require.Contains(c.T, logs.String(), "panic=canary")
 }
 
 // An observer that never returns holds up neither locks nor Close; what it misses is counted.

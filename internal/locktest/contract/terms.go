@@ -29,6 +29,7 @@ func termsFixed(c *harness) {
 	deadline := l.Deadline()
 	c.ended(l, holdfast.ErrLost)
 	require.ErrorIs(c.T, l.Err(), watchdog.ErrFixedLease)
+	require.ErrorIs(c.T, l.Err(), watchdog.ErrDeadline, "as before it had a reason of its own")
 	require.False(c.T, time.Now().Before(deadline))
 	require.Equal(c.T, deadline, l.Deadline())
 	require.NotContains(c.T, c.commands(), "renew")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -22,6 +24,7 @@ func init() {
 	register("F12_ForeignMessagesGrantNothing", testForeignMessages)
 	registerFair("F12_ForgedGrantForAnAttempt", testForgedForAttempt)
 	registerFair("F12_ForgedGrantByAReaderOfTheQueue", testForgedByReader)
+	registerFair("F12_GrantMessageDuringUnlock", testGrantDuringUnlock)
 	registerSolo("F12_FloodOfForeignMessages", testFlood)
 }
 
@@ -245,6 +248,44 @@ func testForgedByReader(t *testing.T, d Kind) {
 		require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
 		r.Tidy("k")
 	}
+}
+
+// A message, forged or late, says that an owner has the key which is about to release it.
+// This locker does not give that owner up: the release might come second, and seem a loss.
+func testGrantDuringUnlock(t *testing.T, d Kind) {
+	woken := make(chan struct{}, 10)
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Observer: &holdfast.Observer{
+		Woken: func(holdfast.WokenEvent) { woken <- struct{}{} },
+	}})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	inbox := InboxOf("k", r.queuedFirst("k"))
+	require.NoError(t, before.Unlock(Bounded(t)))
+	l := Got(t, waiting)
+	Within(t, woken)
+
+	releasing, goOn, left := make(chan struct{}), make(chan struct{}), atomic.Int32{}
+	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		switch Verb(cmd) {
+		case "release":
+			close(releasing)
+			<-goOn
+		case "leave", "clean_up":
+			left.Add(1)
+		}
+		return redistest.Pass
+	})
+	unlocked := make(chan error, 1)
+	go func() { unlocked <- l.Unlock(Bounded(t)) }()
+	Within(t, releasing)
+	for range 2 { // the first is dealt with when the second is heard
+		require.Equal(t, 1, Publish(t, r.Server, inbox, l.Owner()+" 60000 0 0 for k"), "the inbox outlasts its last waiter")
+		Within(t, woken)
+	}
+	close(goOn)
+	require.NoError(t, Within(t, unlocked))
+	require.NoError(t, r.Locker.Close()) // whatever it had to send is sent
+	require.Zero(t, left.Load())
 }
 
 // queuedFirst is the first owner in the queue of key, if there is one.
