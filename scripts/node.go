@@ -146,7 +146,13 @@ func (n *Node) tooOld(ctx context.Context, key string) error {
 	if n.newer.Load() {
 		return nil
 	}
-	err := n.client.Do(ctx, n.client.B().Eval().Script(newest).Numkeys(1).Key(key).Build()).Error()
+	var asked rueidis.Completed
+	if n.Cluster == nil { // as in runBy: another connection may first have to be dialled
+		asked = n.client.B().Eval().Script(newest).Numkeys(1).Arg(key).Build()
+	} else {
+		asked = n.client.B().Eval().Script(newest).Numkeys(1).Key(key).Build()
+	}
+	err := n.client.Do(ctx, asked).Error()
 	if errors.Is(explained(err), holdfast.ErrOldServer) {
 		return err
 	}

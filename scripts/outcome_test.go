@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -223,6 +224,24 @@ func TestOldServer(t *testing.T) {
 	require.Equal(t, Refused, OutcomeOf(results[0].Err))
 	require.True(t, results[1].Value.OK)
 	require.Equal(t, int64(1), integerOf(t, s.Do(t, "HLEN", "held")))
+}
+
+// A connection that a call with little time dials is that of other users of the client too,
+// and the call's end would be the end of the dial.
+func TestOldServer_IsAskedOnTheOneConnection(t *testing.T) {
+	s := redistest.Start(t)
+	var dials atomic.Int32
+	client := s.Client(t, func(o *rueidis.ClientOption) {
+		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			dials.Add(1)
+			return d.DialContext(ctx, "tcp", addr)
+		}
+	})
+	for i := range 10 { // rueidis chooses one of four at random
+		s.Do(t, "SCRIPT", "FLUSH")
+		acquired(t, NewNode(client), fmt.Sprint(i), ownA)
+	}
+	require.EqualValues(t, 1, dials.Load())
 }
 
 // A server is asked whether it is too old without a wait for replicas: a third one would take
