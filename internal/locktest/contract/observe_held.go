@@ -39,7 +39,7 @@ func observeLost(c *harness) {
 	require.Equal(c.T, []string{
 		"acquired at a renewal by call", "lost at a renewal", "acquired capped by call", "lost capped",
 		"acquired at Unlock by call", "lost at Unlock",
-	}, c.told(s, "holdfast"))
+	}, c.told(s, "holdfast", "queue")) // nodes of a busy machine may miss a first attempt
 }
 
 func observeRenewed(c *harness) {
