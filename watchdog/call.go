@@ -20,7 +20,8 @@ type call[H Watched] struct {
 
 // take makes a call of holds that are due; nil if there are none, or if Parallel does not allow it. As soon as one is
 // due, all that are due within Lease/30 are taken, in this call and those that follow it, except those that wait
-// before they try again: to wake up seldom is what makes many leases cheap, for the server too. mu is held.
+// before they try again: to wake up seldom is what makes many leases cheap, for the server too. Before w.probe, holds
+// are not tried again. mu is held.
 func (w *Watchdog[H]) take(now int64) *call[H] {
 	if len(w.calls) >= w.config.Parallel {
 		return nil
@@ -28,7 +29,7 @@ func (w *Watchdog[H]) take(now int64) *call[H] {
 	if w.due.first() <= now {
 		w.soon = after(now, w.config.Lease/30)
 	}
-	var holds []H
+	var holds, early []H
 	for len(holds) < w.config.Batch {
 		at := w.due.first()
 		if at > w.soon || at > now && w.due.head().watched().tries > 0 {
@@ -40,10 +41,16 @@ func (w *Watchdog[H]) take(now int64) *call[H] {
 			holds = make([]H, 0, min(w.config.Batch, w.due.len()))
 		}
 		w.due.remove(h)
-		if l := h.watched(); l.until.Load() > now {
+		switch l := h.watched(); {
+		case l.tries > 0 && now < w.probe:
+			early = append(early, h)
+		case l.until.Load() > now:
 			l.call = w.called + 1
 			holds = append(holds, h)
 		}
+	}
+	if len(early) > 0 {
+		w.due.set(w.probe, early...)
 	}
 	if len(holds) == 0 {
 		return nil
@@ -80,6 +87,9 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 		now := w.now()
 		if seed.TrustFromReply {
 			c.start = now
+		}
+		if slices.ContainsFunc(c.answer, func(a Answer) bool { return a != Unknown }) {
+			w.failed, w.probe = 0, 0
 		}
 		n := 0 // the first of c.holds are due again, all at once
 		for i, h := range c.holds {
@@ -129,10 +139,15 @@ func (w *Watchdog[H]) renewed(h H, c *call[H], now int64) bool {
 // maxTries is where the back-off stops to grow.
 const maxTries = 3
 
+// longestPause is the longest time between two tries: a server that is back less than that before a deadline may be too late.
+const longestPause = time.Second
+
 // settle makes the holds that still wait for c try again: after Lease/60 at first, then Lease/30, then each
-// Lease/15, times 0.5 to 1.5, the same for the whole call so that its holds stay together. mu is held.
+// Lease/15, times 0.5 to 1.5, the same for the whole call so that its holds stay together; but after longestPause at
+// most. After Parallel failures in a row, others that try again wait until this call's holds do: else the tries of many
+// batches would be a storm. mu is held.
 func (w *Watchdog[H]) settle(c *call[H], now int64) {
-	jitter := 0.5 + rand.Float64()
+	jitter, probe := 0.5+rand.Float64(), int64(0)
 	for _, h := range c.holds {
 		l := h.watched()
 		if l.call != c.number {
@@ -141,8 +156,15 @@ func (w *Watchdog[H]) settle(c *call[H], now int64) {
 		l.call = 0
 		if w.ends.has(h) {
 			l.tries = min(l.tries+1, maxTries)
-			pause := w.config.Lease / 60 << (l.tries - 1)
-			w.due.set(after(now, time.Duration(jitter*float64(pause))), h)
+			pause := min(w.config.Lease/60<<(l.tries-1), longestPause*2/3)
+			probe = after(now, time.Duration(jitter*float64(pause)))
+			w.due.set(probe, h)
 		}
+	}
+	if probe == 0 {
+		return
+	}
+	if w.failed++; w.failed >= w.config.Parallel && now >= w.probe {
+		w.probe = probe
 	}
 }

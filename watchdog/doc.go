@@ -42,7 +42,11 @@
 // # What happens when
 //
 //   - A call fails or its reply is lost (Unknown): its holds try again after Lease/60, then Lease/30, then each
-//     Lease/15, each time multiplied by a random factor from 0.5 to 1.5, until the trusted deadline.
+//     Lease/15, each time multiplied by a random factor from 0.5 to 1.5, until the trusted deadline; but never later
+//     than a second after the failure.
+//   - Parallel calls in a row fail: the server is away. From then on, holds try again at instants that all share, at most
+//     a second apart, in Parallel calls at a time. So the server gets a few calls a second, however many leases there
+//     are. Other holds are renewed when they are due, and the first answer ends this.
 //   - A call is slow: after Lease/6 its context ends, and so does the patience of the scheduler. Its holds try again as
 //     above, while other batches have not been delayed.
 //   - A call hangs and ignores its context: as above, but it keeps its place among [Config].Parallel until it returns.

@@ -59,12 +59,33 @@ func TestG3_SilenceIsRetriedWithJitterUntilTheDeadline(t *testing.T) {
 			for i := 1; i < len(at); i++ {
 				require.GreaterOrEqual(t, at[i]-at[i-1], pause/2)
 				require.LessOrEqual(t, at[i]-at[i-1], pause*3/2)
-				pause = min(2*pause, lease/15)
+				pause = min(2*pause, time.Second*2/3)
 			}
 			first[at[1]] = true
 		})
 	}
 	require.Greater(t, len(first), 45, "no jitter")
+}
+
+// A server that is back little more than a second before the deadline is in time, whatever the lease.
+func TestG3_BackASecondBeforeTheDeadline(t *testing.T) {
+	for _, lease := range []time.Duration{lease, 10 * time.Minute} {
+		for range 50 {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				back := begin.Add(lease - watchdog.Margin(lease) - 1001*time.Millisecond)
+				r := newRig(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
+					if !time.Now().Before(back) {
+						all(answers, watchdog.Renewed)
+					}
+				}, watchdog.Config[*held]{Lease: lease})
+				defer r.Close()
+				h := r.hold(watchdog.Terms{Renew: true, Lease: lease})
+				pass(lease)
+				require.True(t, h.Alive())
+			})
+		}
+	}
 }
 
 func TestG5_LostReplyIsMadeUpForByTheNextAttempt(t *testing.T) {
@@ -133,7 +154,7 @@ func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
 			require.Equal(t, begin.Add(lease/3+limit), r.attempts[0].limit)
 			require.Len(t, r.starts(h, begin), 1)
 			pass(lease / 40)
-			require.Len(t, r.starts(h, begin), 2, "tried again beside the call that hangs")
+			require.Greater(t, len(r.starts(h, begin)), 1, "tried again beside the call that hangs")
 
 			pass(time.Second)
 			now := time.Now()

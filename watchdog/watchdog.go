@@ -87,6 +87,8 @@ type Watchdog[H Watched] struct {
 	calls  []*call[H] // guarded by mu: calls that have not returned, in the order of their start
 	called uint64     // guarded by mu: the number of calls so far
 	soon   int64      // guarded by mu: what is due by then is taken along; 0 once all of it has been taken
+	failed int        // guarded by mu: calls without an answer since the last one with an answer
+	probe  int64      // guarded by mu: no hold is tried again before then; 0: each at its own time
 	alarm  int64      // guarded by mu: when the scheduler looks next by itself
 }
 
