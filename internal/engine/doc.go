@@ -60,7 +60,8 @@
 //	surely not done   a wait repeats the attempt after a pause, until MaxOutage
 //	unknown           an acquire is undone in the background (its owner leaves a
 //	                  tombstone) and tried again by a new owner; a release, a
-//	                  renewal and a recount are repeated, which is harmless
+//	                  renewal and a recount are repeated, which is harmless; a hold
+//	                  whose renewals got no answer is released in the background
 //	refused           the waiters get the error: waiting cannot cure it
 //
 // Every call is bounded in time (calls.go). A caller that goes away leaves nothing behind:

@@ -73,8 +73,8 @@ type Engine struct {
 	shards    [64]shard    // by hash of the key's name
 	owners    atomic.Uint64
 	watchdogs watchdogs
-	undoing   undoing
-	trips     Average // time of an acquire's round trip
+	undoings  sync.Map // of servers by name: *undoing
+	trips     Average  // time of an acquire's round trip
 	begun     sync.Once
 	closing   sync.Once
 	closed    chan struct{} // Close closes it after all shards

@@ -134,10 +134,14 @@ func (h *Engine) logLongHold(d *hold) {
 // holdEnded is the watchdog's call for a hold that is over without a release.
 func (h *Engine) holdEnded(d *hold, why error) {
 	h.lose(d, why)
-	if why == watchdog.ErrMaxHold {
+	if outlived(why) {
 		h.undo(d)
 	}
 }
+
+// outlived says whether Redis may still have a hold that has ended for this reason. A
+// renewal may have arrived of which no answer came. A fixed lease ends there by itself.
+func outlived(why error) bool { return why == watchdog.ErrMaxHold || why == watchdog.ErrDeadline }
 
 // lose ends a hold and its section by loss.
 func (h *Engine) lose(d *hold, why error) {
@@ -178,19 +182,4 @@ func (h *Engine) revoke(d *hold, reason error) (news bool) {
 // last one.
 func (h *Engine) until(d *hold) time.Time {
 	return later(time.Now().Add(h.Lease), d.Deadline()) // later with a longer fixed lease
-}
-
-// undo releases, in the background, a hold that no caller has any more. It tries for as
-// long as the hold could last.
-func (h *Engine) undo(d *hold) {
-	d.watchdog.Forget(d)
-	until, used := h.until(d), d.fences().used()
-	h.calls.background(func() {
-		if h.persist(until, func(ctx context.Context) error {
-			_, err := h.waits.release(ctx, d, used)
-			return err
-		}) != nil {
-			h.backend.Lost(d.key.name, d.owner)
-		}
-	})
 }

@@ -222,7 +222,7 @@ func (r *racing) clear(p *race, name string) attempt {
 	if p.orphan.owner == "" {
 		return a
 	}
-	if a.err = r.undoOne(name, p.orphan.owner); a.err == nil {
+	if a.err = r.undoOne(undone{name: name, owner: p.orphan.owner}); a.err == nil {
 		p.orphan = orphan{}
 	}
 	return a

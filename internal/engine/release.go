@@ -32,7 +32,7 @@ func (e *entry) unlock(ctx context.Context) error {
 	}
 	if !d.Alive() {
 		why := d.Over()
-		if why == watchdog.ErrMaxHold { // the watchdog, which would undo it, is late
+		if outlived(why) { // the watchdog, which would undo it, is late
 			h.undo(d)
 		}
 		k.Unlock()

@@ -1,0 +1,78 @@
+package faults
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/watchdog"
+)
+
+func init() {
+	register("F15_LostBySilenceIsUndone", testLostBySilence)
+	registerSolo("F35_ManyLostAreUndoneByFew", testManyLost)
+}
+
+// lingers makes a key outlive its lease in Redis, as after a renewal of which no answer came:
+// only its holder can end it. The holder is cut off by then, so that nothing sets the expiry
+// again.
+func (r *harness) lingers(key string) {
+	r.Server.Each(func(s *redistest.Server) { s.Do(r.T, "PEXPIRE", key, "3600000") })
+}
+
+// A lease is lost by silence, and Redis still has it when the network is well again. Its
+// holder ends it then, and the next waiter has the key.
+func testLostBySilence(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: 5 * time.Second})
+	lost := Lock(t, r.Locker, Bounded(t), "k")
+	r.Proxy.Refuse(true)
+	r.Proxy.Cut()
+	r.lingers("k")
+	next := GoLock(r.Other, Bounded(t), "k")
+	r.AwaitWaiters("k", 1)
+	<-lost.Done()
+	require.ErrorIs(t, lost.Err(), watchdog.ErrDeadline)
+	RequireSentinel(t, lost.Unlock(Bounded(t)), holdfast.ErrLost)
+	require.Equal(t, lost.Owner(), r.Owner("k"))
+	r.Proxy.Refuse(false)
+	require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// After an outage that cost thousands of leases, few goroutines undo them all.
+func testManyLost(t *testing.T, d Kind) {
+	const keys = 3000
+	r := newHarness(t, d, Options{Lease: 8 * time.Second})
+	held := make([]*holdfast.Lease, keys)
+	locked := make(chan error, keys)
+	for i := range keys {
+		go func() {
+			var err error
+			held[i], err = r.Locker.Lock(Bounded(t), fmt.Sprint("k", i))
+			locked <- err
+		}()
+	}
+	for range keys {
+		require.NoError(t, Within(t, locked))
+	}
+	r.Proxy.Refuse(true)
+	r.Proxy.Cut()
+	for i := range keys {
+		r.lingers(fmt.Sprint("k", i))
+	}
+	for _, l := range held {
+		<-l.Done()
+	}
+	require.Less(t, runtime.NumGoroutine(), keys/2)
+	r.Proxy.Refuse(false)
+	for i := range keys {
+		key := fmt.Sprint("k", i)
+		Await(t, func() bool { return !Exists(t, r.Server, key) }, key)
+	}
+}
