@@ -83,7 +83,10 @@
 //     finds out, within two periods.
 //   - A caller gives up: its owner leaves the queue, and passes on a grant that
 //     came meanwhile. If a call of the owner may still arrive, a tombstone stays
-//     for a minute, so that it cannot come back.
+//     for a minute, so that it cannot come back. While Redis is away, the call is
+//     repeated until the owner can have nothing any more: a minute, WithStale and
+//     a lease. An owner that gets the key all the same gives it back when its
+//     message comes, or when a heartbeat finds it.
 //   - The server's clock jumps ahead, or the server stands still, by more than WithStale:
 //     waiters may lose their places, all of them after a large jump, and enter again. A
 //     lock may end early, and its holder learns of that at its renewal. The clock jumps

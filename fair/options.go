@@ -189,6 +189,7 @@ func configure(opts []Option) (*config, error) {
 	if *c.firstLease < c.Stale {
 		return nil, errs.Invalid("fair: WithFirstLease: %v is shorter than WithStale's %v", *c.firstLease, c.Stale)
 	}
+	c.FirstLease = *c.firstLease
 	return c, nil
 }
 

@@ -58,6 +58,8 @@ type Config struct {
 
 	// Stale is how long queued waiters keep their places without a heartbeat.
 	Stale time.Duration
+	// FirstLease is that of their grants.
+	FirstLease time.Duration
 	// ConfirmGrants has queued waiters rely on no message without a call.
 	ConfirmGrants bool
 }

@@ -83,16 +83,17 @@ type ticket struct {
 	distance time.Duration // see scripts.Entered
 	at       int           // its place, and gone at that time; 0: not known
 	own      *pubsub.Subscription
-	entered  bool // Redis answered an attempt to enter
-	doubt    bool // an attempt to enter without an answer may still arrive
-	granted  bool // being confirmed
+	entered  bool          // Redis answered an attempt to enter
+	doubt    bool          // an attempt to enter without an answer may still arrive
+	granted  bool          // being confirmed
+	lease    time.Duration // that the confirmation asks for
 }
 
 // leaver is an owner to be given up.
 type leaver struct {
 	owner string
-	doubt bool // a call of it may still arrive
-	since time.Time
+	doubt bool      // a call of it may still arrive
+	until time.Time // from then on, it can have nothing in Redis that lasts
 }
 
 const (
@@ -160,7 +161,7 @@ func (d *queued) refused(k *keyState, w *waiter, a attempt) {
 	q.outside = append([]*ticket{t}, q.outside...)
 	q.outage, q.holder = q.outage.note(a), a.unmet
 	if a.orphan.owner != "" {
-		q.leave(a.orphan.owner, true)
+		q.leave(a.orphan.owner, true, a.orphan.lease)
 	}
 	nudge(q.poke)
 }
@@ -247,7 +248,7 @@ func (q *queue) drop(t *ticket) {
 	t.detach()
 	if _, sent := q.tickets[t.owner]; sent {
 		delete(q.tickets, t.owner)
-		q.leave(t.owner, t.doubt || !t.entered)
+		q.leave(t.owner, t.doubt || !t.entered, t.lease)
 	}
 	nudge(q.poke)
 }
@@ -277,9 +278,16 @@ func (q *queue) enqueue(w *waiter) {
 	nudge(q.poke)
 }
 
-// leave gives up an owner.
-func (q *queue) leave(owner string, doubt bool) {
-	q.leaving = append(q.leaving, leaver{owner, doubt, time.Now()})
+// latest is how late a call may arrive that nobody waits for any more. Tombstones last as
+// long.
+const latest = time.Minute
+
+// leave gives up an owner, which may have the given lease. While Redis does not answer, it
+// tries until the owner can have nothing any more: a late heartbeat makes its place live
+// for Stale, and just before that is over, Redis may grant it the key.
+func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
+	until := time.Now().Add(latest + q.in.Stale + max(lease, q.in.FirstLease))
+	q.leaving = append(q.leaving, leaver{owner, doubt, until})
 	nudge(q.poke)
 }
 

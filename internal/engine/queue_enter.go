@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/errs"
@@ -135,20 +136,18 @@ func (q *queue) leaveAll(list []leaver) {
 		return h.backend.Leave(ctx, k.name, doubts, owners...)
 	})
 	k.Lock()
-	again := q.haveLeft(said, attempt{start: start, err: err}, list[0].since)
-	if again {
-		q.leaving = append(list, q.leaving...)
-	}
+	again := q.haveLeft(said, attempt{start: start, err: err}, list)
+	q.leaving = append(again, q.leaving...)
 	k.Unlock()
-	if err != nil && !again {
+	if left := len(list) - len(again); err != nil && left > 0 {
 		h.Log.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
-			"key", errs.Quote(h.keyOf(k.name)), "owners", len(owners), "error", err)
+			"key", errs.Quote(h.keyOf(k.name)), "owners", left, "error", err)
 	}
 }
 
-// haveLeft handles the reply to leaveAll. It reports whether to repeat the call for these
-// owners, which have been leaving since the given time.
-func (q *queue) haveLeft(said scripts.Passed, a attempt, since time.Time) (again bool) {
+// haveLeft handles the reply to leaveAll. It returns those of the owners for which the call
+// is to be repeated.
+func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again []leaver) {
 	switch scripts.OutcomeOf(a.err) {
 	case scripts.Done:
 		q.retry = backoff{}
@@ -156,14 +155,17 @@ func (q *queue) haveLeft(said scripts.Passed, a attempt, since time.Time) (again
 			q.shut, q.outage = nil, nil
 		}
 		q.passed(said)
-		return false
+		return nil
 	case scripts.Refused:
-		return false
+		return nil
 	case scripts.Unknown:
 		q.due = time.Now() // Redis may have granted the key to a waiter here
 	}
 	q.pause = time.Now().Add(q.retry.next(q.in.Lease))
 	q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
 	q.endOverdue(a)
-	return time.Since(since) < q.in.Lease+q.in.calls.timeout && !q.key.closed
+	if q.key.closed {
+		return nil
+	}
+	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })
 }

@@ -40,9 +40,17 @@ func (d *queued) pass(name string, said scripts.Passed, byMessage bool) {
 		} else {
 			q.passed(said)
 		}
-	} else if g := said.Grant; g.Lease > 0 && !k.heldBy(g.Owner) && !s.closed {
-		d.cleanUp(name, orphan{g.Owner, g.Lease})
+	} else if g := said.Grant; d.unwanted(k, s, g.Owner) {
+		d.cleanUp(name, orphan{g.Owner, max(g.Lease, d.Lease)})
 	}
+}
+
+// unwanted says whether an owner without a ticket, which Redis has granted a key, has to give
+// it back. A late message or reply may also tell of a hold that is known here. An owner that
+// did not stand in the queue is of an attempt that is under way or being undone. Close gives
+// up all owners. The shard is locked.
+func (d *queued) unwanted(k *keyState, s *shard, owner string) bool {
+	return owner != "" && !k.heldBy(owner) && !s.closed && d.signed(owner)
 }
 
 // passed is pass for a key that has a queue.
@@ -61,14 +69,12 @@ func (q *queue) passed(said scripts.Passed) {
 	}
 	t := q.tickets[g.Owner]
 	switch {
-	case g.Lease == 0: // a holder that was only found; without a ticket, it is held here or will expire
-		if t != nil {
-			q.toConfirm(t)
-		}
 	case t == nil:
-		if !q.key.heldBy(g.Owner) && !q.key.closed { // a late message may tell of a hold that a call has found
-			q.leave(g.Owner, true) // given up, yet granted
+		if q.in.unwanted(q.key, q.key.shard, g.Owner) { // given up, yet granted
+			q.leave(g.Owner, true, g.Lease)
 		}
+	case g.Lease == 0: // a holder that was only found
+		q.toConfirm(t)
 	case t.granted:
 	case q.key.hold != nil, !q.trusted(t, g): // two grants may arrive in the wrong order
 		q.toConfirm(t)
@@ -112,7 +118,7 @@ func (q *queue) toConfirm(t *ticket) {
 		return
 	}
 	w := t.w
-	t.granted = true
+	t.granted, t.lease = true, w.terms.Lease
 	t.w, w.ticket = nil, nil
 	q.in.calls.work.Add(1) // for confirm or decline
 	q.key.serve(w, result{confirm: t})

@@ -51,7 +51,7 @@ func (d *queued) lost(k *keyState, held *hold) {
 	}
 	for _, owner := range gone {
 		if q := k.queue(); q != nil {
-			q.leave(owner, owner == held.owner)
+			q.leave(owner, owner == held.owner, d.Lease)
 		} else {
 			d.cleanUp(k.name, orphan{owner, d.Lease})
 		}

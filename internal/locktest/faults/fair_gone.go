@@ -21,6 +21,8 @@ func init() {
 	registerFair("F7_EnterArrivesAfterTheLoss", testEnterAfterLoss)
 	registerFair("F7_EnterArrivesAfterTheWait", testEnterAfterWait)
 	registerFair("F7_GrantAfterTheLinesEnd", testGrantAfterLine)
+	registerFair("F6_GrantToTheGoneLost", testGrantToGoneLost)
+	registerFair("F16_LeavesAfterALongOutage", testLeavesAfterOutage)
 	registerFair("F24_LostInARun", testLostInARun)
 }
 
@@ -129,6 +131,48 @@ func testGrantAfterLine(t *testing.T, d Kind) {
 	r.lineOver("k", l.Owner())
 	require.Len(t, Queued(t, r.Server, "k"), 1)
 	require.NoError(t, l.Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// An owner that has been given up stands in the queue once more, and is granted the key. The
+// message is lost. A heartbeat of the others finds that, and the key is given back.
+func testGrantToGoneLost(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Stale: 10 * Long, FirstLease: 10 * Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	ctx, cancel := context.WithCancel(Bounded(t))
+	leaving := r.InLine(ctx, "k", 1)
+	gone := Queued(t, r.Server, "k")[0]
+	next := r.InLine(Bounded(t), "k", 2)
+	r.Answered("k")
+	cancel()
+	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
+	r.Server.Do(t, "LPUSH", "redisson_lock_queue:{k}", gone)
+	r.Proxy.HoldReplies(true)
+	require.NoError(t, before.Unlock(Bounded(t)))
+	require.Equal(t, gone, r.Owner("k"))
+	r.Proxy.Cut()
+	r.Proxy.HoldReplies(false)
+	require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+	r.Tidy("k")
+}
+
+// A wait is given up while Redis is away, for longer than a lease. When it is back, the owner
+// leaves the queue, where it would get its turn for as long as its client looks alive.
+func testLeavesAfterOutage(t *testing.T, d Kind) {
+	const lease = 500 * time.Millisecond
+	r := newHarness(t, d, Options{Lease: lease, Stale: Long, FirstLease: Long})
+	before := Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(Long))
+	ctx, cancel := context.WithCancel(Bounded(t))
+	leaving := r.InLine(ctx, "k", 1)
+	r.Proxy.Refuse(true)
+	r.Proxy.Cut()
+	cancel()
+	<-leaving
+	time.Sleep(4 * lease) // the outage
+	r.Proxy.Refuse(false)
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 0 })
+	require.NoError(t, before.Unlock(Bounded(t)))
 	r.Tidy("k")
 }
 
