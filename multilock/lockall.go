@@ -49,7 +49,7 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 // if a lease was lost during the wait for another.
 //
 // One round trip for each free key, or one for all keys of an rlock locker without fencing
-// if all of them are free; else as for single locks.
+// if all of them are free and, on a Redis Cluster, of one slot; else as for single locks.
 func LockAll(ctx context.Context, keys KeySet, opts ...LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, forEver, opts)
 }

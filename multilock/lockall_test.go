@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -213,6 +214,28 @@ func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 		require.NoError(t, lease.Unlock(t.Context()))
 	}
 	require.NoError(t, their.Unlock(t.Context()))
+}
+
+// A server that asks for keys of one slot has LockAll take them one after another.
+func TestF37_LockAllBehindOneEndpoint(t *testing.T) {
+	server := redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...)
+	server.AwaitClusterNode(t)
+	single := func(o *rueidis.ClientOption) { o.ForceSingleClient = true }
+	l, err := rlock.New(server.Client(t, single))
+	require.NoError(t, err)
+	defer l.Close()
+	for range 2 { // it is found out, and is known
+		set, err := multilock.TryLockAll(t.Context(), multilock.Keys(l, "a", "b", "c"))
+		require.NoError(t, err)
+		require.NoError(t, set.Unlock(t.Context()))
+	}
+	set, err := multilock.LockAll(t.Context(), multilock.Keys(l, "{x}a", "{x}b"))
+	require.NoError(t, err)
+	require.NoError(t, set.Unlock(t.Context()))
+	m := server.Do(t, "INFO", "errorstats")
+	info, err := m.ToString()
+	require.NoError(t, err)
+	require.Contains(t, info, "errorstat_CROSSSLOT:count=1\r\n")
 }
 
 // The options apply to each lock, except for the wait, which is for all keys.

@@ -32,7 +32,7 @@ import (
 //
 // Open fails on too few or too many nodes, and on an option out of range; the error names
 // the option, or the index of the node. It does not notice a node of a Redis Cluster, which
-// New refuses; locks fail there with CROSSSLOT, or without restart guard with MOVED.
+// New refuses; locks fail there with CROSSSLOT.
 func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
 	c, err := configure("Open", len(nodes), opts)
 	if err != nil {

@@ -57,9 +57,9 @@ func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Durati
 }
 
 // AcquireAll takes all of keys at once, keys[i] for owners[i], for one lease from
-// now; if one of them is not free it changes nothing, and OK is false. So it is on a Redis
-// Cluster, without a call, if they are of several slots. It may be repeated as Acquire;
-// CleanUp undoes each.
+// now; if one of them is not free it changes nothing, and OK is false. So it is if they have
+// to be of one slot and are of several: without a call where [Node.BySlot] says so. It may be
+// repeated as Acquire; CleanUp undoes each.
 func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
 	if len(keys) == 0 || len(owners) != len(keys) {
 		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))
@@ -69,13 +69,16 @@ func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time
 		if err := checkHold(key, owners[i], lease); err != nil {
 			return false, err
 		}
-		if n.Cluster != nil && cluster.Slot(key) != cluster.Slot(keys[0]) {
+		if n.BySlot() && cluster.Slot(key) != cluster.Slot(keys[0]) {
 			return false, nil
 		}
 		args = append(args, key, tombstone(key, owners[i]))
 	}
 	args = append(append(args, millis(lease), n.one), owners...)
 	m, short, err := n.write(ctx, acquireAll, 2*len(keys), args...)
+	if crossed(err) {
+		return false, nil
+	}
 	refused, err := integer(m, err)
 	if err == nil && (refused < 0 || refused > int64(len(keys))) {
 		err = errReply

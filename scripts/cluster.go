@@ -111,9 +111,36 @@ func oneSlot(key string) bool {
 	return strings.IndexByte(tag, '}') > 0
 }
 
-// bySlot divides a call for several keys, as a script on a Redis Cluster has keys of one
-// slot only: do is called with the indexes of those of each slot, for all slots at once.
-// It returns one of their errors.
+// BySlot says whether the keys of a call have to be of one slot, as on a Redis Cluster, or on a
+// server that was found to ask for it: one endpoint of a cluster, behind which a proxy or a
+// single node has all slots.
+func (n *Node) BySlot() bool { return n.Cluster != nil || n.crossed.Load() }
+
+// crossed says whether one endpoint of a cluster refused a call for keys of several slots,
+// before its script began.
+func crossed(err error) bool {
+	re := (*rueidis.RedisError)(nil)
+	return errors.As(err, &re) && (strings.HasPrefix(re.Error(), "CROSSSLOT ") || strings.Contains(re.Error(), sameSlot))
+}
+
+// sameSlot is how Alibaba's proxies say CROSSSLOT.
+const sameSlot = " command keys must in same slot"
+
+// cross notes that a call for these keys was crossed, and returns its error: a key may have
+// names in several slots by itself.
+func (n *Node) cross(keys []string, err error) error {
+	n.crossed.Store(true)
+	for _, key := range keys {
+		if !oneSlot(key) {
+			return errTag
+		}
+	}
+	return err
+}
+
+// bySlot divides a call for several keys, where a script has keys of one slot only: do is
+// called with the indexes of those of each slot, for all slots at once. It returns one of
+// their errors.
 func (n *Node) bySlot(keys int, key func(i int) string, do func(indexes []int) error) error {
 	slots := make(map[uint16][]int)
 	for i := range keys {

@@ -46,8 +46,10 @@ type Probed struct {
 // that the user may not touch costs the others some round trips, as in [Node.Renew].
 func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed) error {
 	clear(probed)
-	if f.node.Cluster == nil {
-		return f.heartbeat(ctx, asked, probed)
+	if !f.node.BySlot() {
+		if err := f.heartbeat(ctx, asked, probed); !crossed(err) {
+			return err
+		}
 	}
 	return f.node.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
 		of, said := make([]Heartbeat, len(indexes)), make([]Probed, len(indexes))

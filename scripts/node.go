@@ -26,6 +26,7 @@ type Node struct {
 	one          string      // what the field of a hold with one entry holds; immutable
 	known        atomic.Bool // that Cluster was refreshed once
 	newer        atomic.Bool // that the server knows the newest command
+	crossed      atomic.Bool // see BySlot
 }
 
 // NodeSettings are what a Node needs to know of its Redis. The zero value is right for one
@@ -127,6 +128,9 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 		if err = n.tooOld(ctx, args[0]); err == nil {
 			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 		}
+	}
+	if crossed(err) {
+		err = n.cross(args[:keys], err)
 	}
 	return reply, n.explained(ctx, err)
 }

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -35,22 +36,30 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks [
 	if err != nil {
 		return err
 	}
-	args = eachArgs(len(asks), keys, args)
+	args = slices.Insert(eachArgs(len(asks), keys, args), len(keys), marker)
 	if !vote.guarded() {
-		m, err := n.run(ctx, quorumAcquire, len(keys), args...)
-		return parseNodeReplies(m, err, nodeReplies)
+		m, err := n.run(ctx, quorumAcquire, len(keys)+1, args...)
+		return parseNodeReplies(m, ofOneSlot(err), nodeReplies)
 	}
 	if err := ctx.Err(); err != nil {
 		return notSent{err}
 	}
-	args = slices.Insert(args, len(keys), marker)
 	cmd := n.client.B().Evalsha().Sha1(vote.acquire.sha).Numkeys(int64(len(keys) + 1)).Arg(args...).Build()
 	m, err := n.client.Do(ctx, cmd).ToMessage()
 	if noScript(err) {
 		setNoVote(nodeReplies)
 		return nil
 	}
-	return parseNodeReplies(m, explained(err), nodeReplies)
+	return parseNodeReplies(m, ofOneSlot(explained(err)), nodeReplies)
+}
+
+// ofOneSlot says more of the error of a node whose calls must have keys of one slot: the marker
+// is in another one than most locks.
+func ofOneSlot(err error) error {
+	if crossed(err) {
+		return fmt.Errorf("the server is a node of a Redis Cluster, which can be no node of a quorum: %w", err)
+	}
+	return err
 }
 
 func setNoVote(nodeReplies []NodeReply) {

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -41,8 +42,10 @@ func (n *Node) Renew(ctx context.Context, lease time.Duration, keys, owners []st
 	if len(keys) == 0 || len(owners) != len(keys) || len(answers) != len(keys) {
 		return refuse("%d keys, %d owners and %d answers: not as many of each, or none", len(keys), len(owners), len(answers))
 	}
-	if n.Cluster == nil {
-		return n.renew(ctx, lease, keys, owners, answers)
+	if !n.BySlot() {
+		if err := n.renew(ctx, lease, keys, owners, answers); !crossed(err) {
+			return err
+		}
 	}
 	return n.bySlot(len(keys), func(i int) string { return keys[i] }, func(indexes []int) error {
 		slot := make([]string, 2*len(indexes))
@@ -88,5 +91,5 @@ func (n *Node) renewAtOnce(ctx context.Context, lease time.Duration, keys, owner
 			answers[i] = Unanswered
 		}
 	}
-	return short
+	return cmp.Or(err, short)
 }

@@ -7,10 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/redis/rueidis"
-
 	"github.com/holdfast-go/holdfast/internal/batch"
-	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -20,20 +17,22 @@ import (
 // cost.
 const few = 8
 
-// fewOn is few for the Redis of a client. On a Redis Cluster all calls go out alone, as a
-// script has keys of one slot; and where replicas have to confirm each.
-func fewOn(client rueidis.Client, c *engine.Config) int64 {
-	if client.Mode() == rueidis.ClientModeCluster || c.Replicas > 0 {
-		return math.MaxInt64
+// fewOn is few for a Redis. All calls go out alone where a script has keys of one slot, and
+// where replicas have to confirm each.
+func fewOn(node *scripts.Node) func() int64 {
+	return func() int64 {
+		if node.BySlot() || node.Replicas > 0 {
+			return math.MaxInt64
+		}
+		return few
 	}
-	return few
 }
 
 // batcher sends calls that are made at the same time as a batch, unless they are few. Safe
 // for concurrent use.
 type batcher[K comparable, Q, A any] struct {
 	batch.Batcher[K, Q, scripts.Result[A]]
-	few      int64                                                                          // see fewOn; immutable
+	few      func() int64                                                                   // see fewOn; immutable
 	underWay atomic.Int64                                                                   // calls of do
 	detached func(f func(context.Context)) bool                                             // engine.Calls.Go; immutable
 	one      func(ctx context.Context, kind K, ask Q) (A, error)                            // calls for one; immutable
@@ -41,7 +40,7 @@ type batcher[K comparable, Q, A any] struct {
 }
 
 func newBatcher[K comparable, Q, A any](
-	few int64,
+	few func() int64,
 	detached func(f func(context.Context)) bool,
 	one func(ctx context.Context, kind K, ask Q) (A, error),
 	many func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error,
@@ -67,7 +66,7 @@ var errAlone = errors.New("to be called alone")
 // batch goes on.
 func (s *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
 	defer s.underWay.Add(-1)
-	if s.underWay.Add(1) <= s.few || ctx.Err() != nil {
+	if s.underWay.Add(1) <= s.few() || ctx.Err() != nil {
 		return s.one(ctx, kind, ask)
 	}
 	c, place := s.Join(kind, ask, false)

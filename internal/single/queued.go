@@ -28,13 +28,13 @@ func NewQueued(client rueidis.Client, c *engine.Config, s scripts.FairSettings) 
 	r := &Queued{}
 	r.node, r.subscriber = connect(client, c)
 	r.Fair = scripts.NewFair(r.node, s)
-	r.acquires = newBatcher(fewOn(client, c), c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
+	r.acquires = newBatcher(fewOn(r.node), c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
 		return r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}, alike(r.AcquireEach))
-	r.releases = newBatcher(fewOn(client, c), c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
+	r.releases = newBatcher(fewOn(r.node), c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
 		return r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
 	}, alike(r.ReleaseEach))
-	r.leaves = newBatcher(fewOn(client, c), c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
+	r.leaves = newBatcher(fewOn(r.node), c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
 		return r.Fair.Leave(ctx, h.Key, 1, h.Owner)
 	}, alike(r.LeaveEach))
 	return r

@@ -29,13 +29,13 @@ type Racing struct {
 func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 	r := &Racing{fencing: c.Fencing, expiry: *c.FenceExpiry}
 	r.Node, r.subscriber = connect(client, c)
-	r.acquires = newBatcher(fewOn(client, c), c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
+	r.acquires = newBatcher(fewOn(r.Node), c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		if r.fencing {
 			return r.AcquireEach(ctx, &f, asks, replies)
 		}
 		return r.AcquireEach(ctx, nil, asks, replies)
 	})
-	r.ends = newBatcher(fewOn(client, c), c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
+	r.ends = newBatcher(fewOn(r.Node), c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
 			return r.Node.CleanUp(ctx, e.Key, e.Owner)
 		}

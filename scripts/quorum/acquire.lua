@@ -5,7 +5,7 @@
 -- KEYS[1]  the lock, hash owner -> count and label
 -- KEYS[2]  the owner's tombstone, string
 -- KEYS[3]  optional, with fencing: the fence counter, string: the last number reserved
--- KEYS[n]  the last key, if the node has a restart guard: the marker, string
+-- KEYS[n]  the last key: the marker, string; it is read if the node has a restart guard
 -- ARGV[1]  how many keys each lock has
 -- ARGV     then for each lock, those of acquire: owner, lease and what the field holds
 -- Reply    {-3}  the vote in this text is not valid; nothing is changed
