@@ -39,8 +39,8 @@ var (
 	// earlier attempt of the same wait are being undone.)
 	ErrUnavailable = errors.New("redis unavailable")
 	// ErrUnknown: no answer came, so the outcome is not known. An acquire is
-	// being undone in the background; a release goes on in the background for up
-	// to a lease, after which the key is free in any case.
+	// being undone in the background; a release, of which only Unlock returns it, goes on
+	// in the background for up to a lease, after which the key is free in any case.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrNotReplicated: fewer replicas than WithReplicas asks for had the lock, or the
 	// nested entry, in time. It comes with ErrUnknown, and is being undone.

@@ -16,8 +16,11 @@ type Locker interface {
 	// goroutine. The context that f gets is bound to the lease, see [Lease.Bind].
 	//
 	// If the lock was not acquired, Do returns the error of Lock and does not run f. Else
-	// it returns f's error, joined with that of [Lease.Unlock] if there is one: ErrLost
-	// says that the lock was lost while f ran.
+	// it returns f's error, joined with ErrLost if the lock was lost while f ran, or with
+	// what else ended the lease before f did: ErrReleased, ErrClosed, or ErrWrongType if the
+	// key was overwritten. A release that failed, or has no answer, is no error of Do, as f
+	// ran under the lock: it goes on in the background, the key is free within a lease, and
+	// logger and observer are told. Do waits for it as Unlock does.
 	Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error
 
 	// Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait, not the

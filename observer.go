@@ -56,7 +56,7 @@ type RefusedEvent struct {
 type ReleasedEvent struct {
 	Key  string
 	Held time.Duration // until Unlock or Close was called
-	Err  error         // that of Unlock, such as ErrUnknown; ErrClosed: by Close
+	Err  error         // that of Unlock, such as ErrUnknown, also where Do does not return it; ErrClosed: by Close
 }
 
 // LostEvent: an entry has ended by loss.

@@ -190,6 +190,26 @@ func TestOutage_Unlock(t *testing.T) {
 	})
 }
 
+// A Do whose work is done is not failed by the outage in which it ends.
+func TestOutage_Do(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
+		ctx, cancel := context.WithCancel(ctx)
+		require.NoError(t, l.Do(ctx, "k", func(bound context.Context) error {
+			return l.Do(bound, "k", func(context.Context) error {
+				l.Outage(time.Second)
+				cancel()
+				return nil
+			})
+		}))
+		require.NoError(t, Lock(t, l, context.Background(), "k").Unlock(context.Background()))
+		require.ErrorIs(t, l.Do(context.Background(), "k", func(ctx context.Context) error {
+			l.Outage(time.Hour)
+			<-ctx.Done()
+			return nil
+		}), holdfast.ErrLost)
+	})
+}
+
 func TestOutage_Nested(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		outer := Lock(t, l, ctx, "k")

@@ -13,7 +13,6 @@ package holdfasttest
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -108,9 +107,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 		return err
 	}
 	defer func() {
-		if end := lease.Unlock(ctx); end != nil {
-			err = errors.Join(err, end)
-		}
+		err = errs.OfDo(err, lease.Unlock(ctx))
 	}()
 	return f(lease.Bind(ctx))
 }

@@ -20,12 +20,14 @@ func (s *LeaseSet) add(ctx context.Context, l *Lease) context.Context {
 }
 
 // Unlock ends all leases, the last one first, and joins their errors; see [Lease.Unlock].
-func (s *LeaseSet) Unlock(ctx context.Context) error {
-	var errs []error
+func (s *LeaseSet) Unlock(ctx context.Context) error { return errors.Join(s.unlock(ctx)...) }
+
+// unlock is Unlock that returns the errors of all leases.
+func (s *LeaseSet) unlock(ctx context.Context) (errs []error) {
 	for _, l := range slices.Backward(s.leases) {
 		errs = append(errs, l.Unlock(ctx))
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // Bind derives a context that re-enters each of the leases. The first end of a lease

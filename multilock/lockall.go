@@ -17,8 +17,8 @@ import (
 
 // DoAll takes all keys as [LockAll] does, runs f with a context that is bound to all of
 // their leases, and unlocks, even when f panics or ends its goroutine. If the keys were not
-// locked, it returns the error of LockAll; else that of f, joined with those of
-// [LeaseSet.Unlock].
+// locked, it returns the error of LockAll; else that of f, joined with the reason of each
+// lease that ended before f did. As with Do, a release that failed is no error of DoAll.
 func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts ...LockOption) (err error) {
 	if f == nil {
 		return errs.Invalid("multilock: DoAll: function is nil")
@@ -28,9 +28,7 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 		return err
 	}
 	defer func() {
-		if end := s.Unlock(ctx); end != nil {
-			err = errors.Join(err, end)
-		}
+		err = errs.OfDo(err, s.unlock(ctx)...)
 	}()
 	return f(s.Bind(ctx))
 }

@@ -287,6 +287,32 @@ func TestDoAll(t *testing.T) {
 	s.free("a", "b")
 }
 
+// The work is done: that Redis hangs at the end is no error of DoAll. A lease that was lost before
+// is, and the only one that is told.
+func TestDoAll_IsDoneWithoutAnAnswerToTheRelease(t *testing.T) {
+	s := redistest.Start(t)
+	proxy := redistest.NewProxy(t, s.Addr())
+	l, err := rlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), rlock.WithLease(3*time.Second))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	for _, lost := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := multilock.DoAll(ctx, multilock.Keys(l, "a", "b"), func(ctx context.Context) error {
+			if lost {
+				_, err := l.ForceUnlock(t.Context(), "a")
+				require.NoError(t, err)
+			}
+			proxy.HoldRequests(true)
+			cancel()
+			return nil
+		})
+		require.Equal(t, lost, errors.Is(err, holdfast.ErrLost))
+		require.Equal(t, lost, err != nil, "%v", err)
+		require.NotErrorIs(t, err, holdfast.ErrUnknown)
+		proxy.HoldRequests(false)
+	}
+}
+
 // Each locker puts its prefix before its keys. A key that only the prefix makes fit is taken,
 // and one that no name begins so refused before any key is taken.
 func TestLockAll_WithPrefixes(t *testing.T) {

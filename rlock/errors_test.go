@@ -27,6 +27,12 @@ func TestErrors_NameTheServer(t *testing.T) {
 	require.EqualError(t, err, fmt.Sprintf(`holdfast: lock "k": outcome unknown: %s: no answer in time`, proxy.Addr()))
 	proxy.OnReply(nil)
 	proxy.Release()
+
+	lease, err := l.Lock(t.Context(), "k")
+	require.NoError(t, err)
+	proxy.HoldRequests(true)
+	require.EqualError(t, lease.Unlock(t.Context()), fmt.Sprintf(`holdfast: unlock "k": outcome unknown: %s: no answer in time`, proxy.Addr()))
+	proxy.HoldRequests(false)
 }
 
 // The log tells of holds and waits longer than a lease, which explain why a program stands

@@ -59,8 +59,10 @@ func Once(ctx context.Context, locks holdfast.Locker, key string, apart time.Dur
 			case err == nil:
 			case !ran && errors.Is(err, holdfast.ErrNotAcquired):
 				log.Info("skip", "key", key)
-			case ran:
+			case ran && errors.Is(err, holdfast.ErrLost):
 				log.Error(err, "job ran, but did not hold its lock to the end", "key", key)
+			case ran:
+				log.Error(err, "job ran, but its lock did not end as it should", "key", key)
 			default:
 				log.Error(err, "job skipped", "key", key)
 			}

@@ -52,12 +52,17 @@ func Example() {
 type log struct {
 	skips  atomic.Int32
 	errors chan error
+	texts  chan string
 }
 
-func newLog() *log { return &log{errors: make(chan error, 100)} }
+func newLog() *log { return &log{errors: make(chan error, 100), texts: make(chan string, 100)} }
 
-func (l *log) Info(string, ...any)                 { l.skips.Add(1) }
-func (l *log) Error(err error, _ string, _ ...any) { l.errors <- err }
+func (l *log) Info(string, ...any) { l.skips.Add(1) }
+
+func (l *log) Error(err error, text string, _ ...any) {
+	l.errors <- err
+	l.texts <- text
+}
 
 func wrap(t *testing.T, locks holdfast.Locker, apart time.Duration, l *log, job cron.Job) cron.Job {
 	w, err := cronholdfast.Once(t.Context(), locks, "job", apart, l)
@@ -139,6 +144,24 @@ func TestOnce_Loss(t *testing.T) {
 		require.ErrorIs(t, context.Cause(ctx), holdfast.ErrLost)
 	})).Run()
 	require.ErrorIs(t, <-l.errors, holdfast.ErrLost)
+	require.Contains(t, <-l.texts, "did not hold its lock to the end")
+}
+
+// A job that ran under its lock did so, even if Redis is away when it ends.
+func TestOnce_ReleaseUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks, err := holdfasttest.New()
+		require.NoError(t, err)
+		l := newLog()
+		wrap(t, locks, time.Minute, l, cron.FuncJob(func() { locks.Outage(time.Hour) })).Run()
+		require.Empty(t, l.errors)
+
+		locks.Outage(0)
+		time.Sleep(time.Minute)
+		wrap(t, locks, time.Minute, l, cron.FuncJob(func() { require.NoError(t, locks.Close()) })).Run()
+		require.ErrorIs(t, <-l.errors, holdfast.ErrClosed)
+		require.Contains(t, <-l.texts, "its lock did not end as it should")
+	})
 }
 
 // failing is a locker that cannot have the key of a run.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
@@ -32,7 +33,12 @@ import (
 //
 // And 500 if Redis refuses or the key is no name of a lock, without Retry-After.
 //
-// One round trip before the handler, and one after it.
+// The answer waits for the release of the lock for 100 ms at most, as a client that already has
+// its answer could meet its own lock. If Redis is slower, the answer goes first, and the release
+// goes on in the background: Close of the locker, after Shutdown of the server, waits for it. A
+// handler that ended under a live lease is served, whatever becomes of the release.
+//
+// One round trip before the handler, one after it, and a goroutine from the first to the last.
 func New(locks holdfast.Locker, key func(*http.Request) string, opts ...Option) (func(http.Handler) http.Handler, error) {
 	if locks == nil || key == nil {
 		return nil, errs.Invalid("httpholdfast: New: locks or key is nil")
@@ -54,19 +60,66 @@ func New(locks holdfast.Locker, key func(*http.Request) string, opts ...Option) 
 
 // serve serves one request under its lock.
 func (c *config) serve(locks holdfast.Locker, key string, next http.Handler, rw http.ResponseWriter, r *http.Request) {
-	w, ran := &writer{ResponseWriter: rw}, false
-	err := locks.Do(r.Context(), key, func(ctx context.Context) error {
-		ran = true
-		next.ServeHTTP(w, r.WithContext(ctx))
-		return nil
-	}, holdfast.WaitAtMost(c.wait))
-	switch {
-	case err == nil:
-	case ran:
-		c.log.WarnContext(r.Context(), "served, but its lock failed", "err", err)
-		if !w.answered && (errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrClosed)) {
+	h := c.lock(r.Context(), locks, key)
+	select {
+	case ctx := <-h.locked:
+		w := &writer{ResponseWriter: rw}
+		func() {
+			defer h.release() // also at a panic, which goes on to net/http
+			next.ServeHTTP(w, r.WithContext(ctx))
+		}()
+		if !w.answered && (errors.Is(h.err, holdfast.ErrLost) || errors.Is(h.err, holdfast.ErrClosed)) {
 			fail(rw, http.StatusServiceUnavailable)
 		}
+	case err := <-h.done:
+		c.explain(rw, r, err)
+	}
+}
+
+// releaseTime is how long an answer waits for the release: a healthy Redis needs less, and then a
+// client that has its answer does not meet its own lock.
+const releaseTime = 100 * time.Millisecond
+
+// hold is the lock of one request.
+type hold struct {
+	locked chan context.Context // has the context of the handler, once the key is locked
+	served chan struct{}        // closed when the handler has ended
+	done   chan error           // has the error of Do
+	err    error                // of Do, if that ended in the time of release
+}
+
+// release ends the hold. net/http sends the answer when its caller has returned.
+func (h *hold) release() {
+	close(h.served)
+	select {
+	case h.err = <-h.done:
+	case <-time.After(releaseTime):
+	}
+}
+
+// lock locks key on a goroutine of its own, which the release may keep for longer than the
+// request; Close of the locker waits for the release.
+func (c *config) lock(ctx context.Context, locks holdfast.Locker, key string) *hold {
+	h := &hold{locked: make(chan context.Context, 1), served: make(chan struct{}), done: make(chan error, 1)}
+	go func() {
+		ran := false
+		err := locks.Do(ctx, key, func(bound context.Context) error {
+			ran = true
+			h.locked <- bound
+			<-h.served
+			return nil
+		}, holdfast.WaitAtMost(c.wait))
+		if ran && err != nil {
+			c.log.WarnContext(ctx, "served, but its lock failed", "err", err)
+		}
+		h.done <- err
+	}()
+	return h
+}
+
+// explain answers a request whose key was not locked.
+func (c *config) explain(rw http.ResponseWriter, r *http.Request, err error) {
+	switch {
 	case errors.Is(err, holdfast.ErrNotAcquired), errors.Is(err, holdfast.ErrQueueFull):
 		c.refuse(rw, c.busy)
 	case r.Context().Err() != nil: // before Redis answered

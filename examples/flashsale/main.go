@@ -44,8 +44,8 @@ func (o order) item() string    { return fmt.Sprintf("item%d", o%items) }
 func (o order) quantity() int64 { return int64(1 + o/items%3) }
 func (o order) String() string  { return fmt.Sprintf("order%d", int(o)) }
 
-// place books an order. If the lock was lost, or its fate is unknown, the order may be in the book or not:
-// to place it again does no harm and settles it.
+// place books an order. If the lock was lost, the order may be in the book or not: to place it again does
+// no harm and settles it. If Redis did not answer the lock call, the order is not in the book yet.
 func (s *shop) place(ctx context.Context, o order) (err error) {
 	if s.locker == nil {
 		return s.sell(ctx, o, 0)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -21,9 +20,7 @@ func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) err
 		return err
 	}
 	defer func() {
-		if end := lease.Unlock(ctx); end != nil {
-			err = errors.Join(err, end)
-		}
+		err = errs.OfDo(err, lease.Unlock(ctx))
 	}()
 	return f(lease.Bind(ctx))
 }

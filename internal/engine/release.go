@@ -69,6 +69,9 @@ func (e *entry) unlock(ctx context.Context) error {
 	}
 	defer h.calls.work.Done()
 	err := h.release(ctx, k, d)
+	if err != nil && !errs.LeaseOver(err) { // Do does not return it
+		h.Log.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(e.Key()), "error", err)
+	}
 	h.observer.ended(e, held, err)
 	return err
 }
@@ -150,7 +153,7 @@ func (r *releasing) result() error {
 func (h *Engine) persist(until time.Time, call func(context.Context) error) error {
 	var retry backoff
 	for {
-		err := h.calls.ours(call(h.calls.context()))
+		err := call(h.calls.context())
 		if outcome := scripts.OutcomeOf(err); outcome == scripts.Done || outcome == scripts.Refused {
 			return err
 		}

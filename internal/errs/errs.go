@@ -106,6 +106,24 @@ func DoneBefore(ctx context.Context) error {
 	return over(ctx)
 }
 
+// LeaseOver says whether an error of Unlock tells that the lease had ended before, and not only
+// that its release has failed.
+func LeaseOver(err error) bool {
+	return errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrClosed) ||
+		errors.Is(err, holdfast.ErrWrongType)
+}
+
+// OfDo is the error of a Do: that of its function, joined with those of Unlock which tell that a
+// lease did not last as long as the function ran.
+func OfDo(err error, ends ...error) error {
+	for _, end := range ends {
+		if LeaseOver(end) {
+			err = errors.Join(err, end)
+		}
+	}
+	return err
+}
+
 // Quote quotes a key or a label for errors and logs, and cuts it at 64 bytes.
 func Quote(key string) string {
 	if len(key) > 64 {

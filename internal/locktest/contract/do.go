@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var doCases = []testCase{
@@ -20,6 +22,7 @@ var doCases = []testCase{
 	{"Do_RefusesANilFunction", defaults, doNil},
 	{"Do_DoesNotRunWithoutTheLock", defaults, doNotAcquired},
 	{"Do_UnlocksWhenTheContextIsOver", defaults, doCancelled},
+	{"Do_IsDoneWithoutAnAnswerToTheRelease", defaults, doReleaseUnanswered},
 }
 
 // unreachable is a function that must not be run.
@@ -141,4 +144,29 @@ func doCancelled(c *harness) {
 	})
 	require.Equal(c.T, context.Canceled, err)
 	c.free("k")
+}
+
+// The work was done under live leases. That Redis hangs at the end is told by log and observer,
+// and is no error of Do, which callers take for work that was not done.
+func doReleaseUnanswered(c *harness) {
+	for _, result := range []error{nil, errMine} {
+		var logs redistest.Log
+		s := c.observed(Options{Lease: 6 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+		ctx, cancel := context.WithCancel(c.ctx)
+		err := c.Locker.Do(ctx, "k", func(bound context.Context) error {
+			return c.Locker.Do(bound, "k", func(context.Context) error {
+				c.Proxy.HoldRequests(true)
+				cancel()
+				return result
+			})
+		})
+		require.Equal(c.T, result, err)
+		for _, e := range await[holdfast.ReleasedEvent](c, s, 2) {
+			require.ErrorIs(c.T, e.Err, holdfast.ErrUnknown)
+		}
+		require.Contains(c.T, logs.String(), `level=WARN msg="holdfast: release failed; the key frees itself within its lease" key="\"k\"" error=`)
+		c.Proxy.HoldRequests(false)
+		Await(c.T, func() bool { status, err := c.Other.Inspect(c.ctx, "k"); return err == nil && !status.Held })
+		require.NoError(c.T, c.Locker.Close())
+	}
 }
