@@ -52,6 +52,28 @@
 // the grant, only Redis' queue has them: who can read that queue and publish to the inbox
 // can still forge a grant, unless [WithConfirmedGrants] is set.
 //
+// # A message at the wrong server
+//
+// A locker's subscription may be at another server than its calls: at a master that has
+// become a replica, say, after the name of the master moved. A replica passes on what its
+// master publishes, but the master does not count that listener. So a script sends a grant
+// only if the inbox has a subscriber at its own server. The same script then never takes the
+// grant back: a grant that somebody can hear is the hold that Redis has. If the inbox has no
+// subscriber there, nothing is sent, and the script passes over the waiter.
+//
+//   - The old master keeps the subscription, the new one carries out the calls: nobody is
+//     counted there. The waiter is served by its own heartbeat, whose reply has the grant, until
+//     its subscription has moved too.
+//   - A connection that has died unseen still counts as a subscriber: the grant stays for
+//     its first lease, in which a heartbeat finds it.
+//   - A replica passes on an earlier grant late. Replicas get the hold before its message.
+//     The waiter trusts the message only while that hold lasts, by the formula above, or
+//     confirms it. If its owner has been served or has left since, the message is for nobody.
+//   - A fail-over loses the hold together with its message, or the hold alone after
+//     the message was heard: as any lock that a replica lacks, see rlock.
+//
+// Two servers that both carry out calls are two memories, and no lock on one Redis.
+//
 // # Which waiters are alive
 //
 // A locker with waiters sends a heartbeat five times in [WithStale], at least every 5 s,
@@ -59,7 +81,7 @@
 // half that period ago, as entering counts as a heartbeat. A locker that was silent for
 // WithStale, by the server's clock, is dead, and its waiters are dropped when they come
 // first. If a waiter cannot receive its grant because its connection is closed, the script
-// passes over it in the same step. The waiter keeps its place until its locker is dead: a
+// passes over it in the same step, and sends nothing. The waiter keeps its place until its locker is dead: a
 // cut connection is not a death.
 //
 // A locker that may not subscribe says so in its heartbeats. It still gets its turn, and a

@@ -47,9 +47,7 @@ func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args
 		return rueidis.RedisMessage{}, err
 	}
 	if shards {
-		s = s.in(sharded)
-	} else {
-		s = s.in(failover)
+		s = s.onShards()
 	}
 	began, pause := time.Now(), time.Millisecond
 	for {

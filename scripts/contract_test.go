@@ -17,7 +17,7 @@ var (
 	nameLine  = regexp.MustCompile(`^-- ((?:KEYS|ARGV)\[[^]]+\]) +(optional|with)?`)
 	replyLine = regexp.MustCompile(`^-- (?:Reply)? +(\{[^}]*\}|text|-?\d+|> 0|>= 0)(?: |$)`)
 	bodyName  = regexp.MustCompile(`(?:KEYS|ARGV)\[[^]]+\]`)
-	bodyCall  = regexp.MustCompile(`\b(?:p?call|try)\('([A-Z]+)'`)
+	bodyCall  = regexp.MustCompile(`\b(?:p?call|try)\('([A-Z]+)'(?:, '(NUMSUB)')?`)
 	fixedName = regexp.MustCompile(`^[A-Z]+\[\d+\]$`) // what a call has once, and not a list of
 )
 
@@ -107,7 +107,7 @@ func TestContracts(t *testing.T) {
 			requireCounts(t, name, text, "ARGV", r.args[name])
 
 			for _, m := range bodyCall.FindAllStringSubmatch(c.body, -1) {
-				command := strings.ToLower(m[1])
+				command := strings.ToLower(strings.TrimSuffix(m[1]+"|"+m[2], "|"))
 				fair, quorum := strings.HasPrefix(name, "fair_"), strings.HasPrefix(name, "quorum_")
 				if !fair && !quorum {
 					ofNode[command] = true

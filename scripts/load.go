@@ -11,33 +11,16 @@ import (
 // script is the text that Redis runs, and the SHA-1 by which Redis knows it.
 type script struct {
 	text, sha string
-	others    [dialects - 1]*script // in the dialects after the first, where they differ from it
+	sharded   *script // with the shard channels of a Redis Cluster; nil: it has no channels
 }
 
-// dialect is how scripts speak to subscribers.
-type dialect int
-
-const (
-	// single is for a server whose PUBLISH counts all subscribers that get a message.
-	single dialect = iota
-	// failover is for servers that take over from one another, as in a Sentinel set or a
-	// Redis Cluster: a message also reaches subscribers at a replica or at another node,
-	// which PUBLISH does not count.
-	failover
-	// sharded is failover with the shard channels of a Redis Cluster.
-	sharded
-	dialects
-)
-
-func (s script) in(d dialect) script {
-	if d == single || s.others[d-1] == nil {
+// onShards is the script for shard channels.
+func (s script) onShards() script {
+	if s.sharded == nil {
 		return s
 	}
-	return *s.others[d-1]
+	return *s.sharded
 }
-
-// dialectNames end the names of scripts.
-var dialectNames = [dialects]string{failover: "/failover", sharded: "/sharded"}
 
 var shardCommands = strings.NewReplacer("'PUBLISH'", "'SPUBLISH'", "'NUMSUB'", "'SHARDNUMSUB'")
 
@@ -48,30 +31,26 @@ var files embed.FS
 var loaded = map[string]string{}
 
 // Scripts returns the text of each script, as Redis runs it, by its name: acquire is
-// in plain/acquire.lua, fair_acquire in fair/acquire.lua. Where the text differs for clients
-// of a Sentinel set or a Redis Cluster, fair_acquire/failover is that for them, and
-// fair_acquire/sharded that for a cluster with shard channels.
+// in plain/acquire.lua, fair_acquire in fair/acquire.lua. fair_acquire/sharded is the text
+// for a Redis Cluster with shard channels, where it differs.
 func Scripts() map[string]string { return maps.Clone(loaded) }
 
 func load(file string) script {
-	text := expand(file, "", single)
+	text := expand(file, "")
 	name := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(file, ".lua"), "plain/"), "/", "_")
 	loaded[name] = text
 	s := scriptOf(text)
-	for d := failover; d < dialects; d++ {
-		if other := expand(file, "", d); other != text {
-			other := scriptOf(other)
-			s.others[d-1] = &other
-			loaded[name+dialectNames[d]] = other.text
-		}
+	if other := shardCommands.Replace(text); other != text {
+		other := scriptOf(other)
+		s.sharded = &other
+		loaded[name+"/sharded"] = other.text
 	}
 	return s
 }
 
-// expand returns the text of a file in a dialect. A line "--@include file" stands for the
-// text of that file, and "--@failover file" for a text that the dialect single lacks. All
-// lines are indented.
-func expand(file, indent string, d dialect) string {
+// expand returns the text of a file, with all lines indented. A line "--@include file"
+// stands for the text of that file.
+func expand(file, indent string) string {
 	text, err := files.ReadFile(file)
 	if err != nil {
 		panic(err) // a file that go:embed did not find
@@ -79,23 +58,14 @@ func expand(file, indent string, d dialect) string {
 	var whole strings.Builder
 	for line := range strings.Lines(string(text)) {
 		before, part, include := strings.Cut(line, "--@include ")
-		if !include {
-			before, part, include = strings.Cut(line, "--@failover ")
-			if include && d == single {
-				continue
-			}
-		}
 		switch {
 		case include:
-			whole.WriteString(expand(strings.TrimSpace(part), indent+before, d))
+			whole.WriteString(expand(strings.TrimSpace(part), indent+before))
 		case line == "\n":
 			whole.WriteString(line)
 		default:
 			whole.WriteString(indent + line)
 		}
-	}
-	if d == sharded {
-		return shardCommands.Replace(whole.String())
 	}
 	return whole.String()
 }
@@ -119,7 +89,7 @@ func Commands() []string {
 // the fair queues, and for Renew and Recount, in lower case.
 func FairCommands() []string {
 	return append(Commands(),
-		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "rpush",
+		"lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "pubsub|numsub", "rpush",
 		"zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore")
 }
 
@@ -129,7 +99,7 @@ func FairCommands() []string {
 func ClusterCommands() []string {
 	return []string{
 		"asking", "cluster|shards", "cluster|slots",
-		"pubsub|numsub", "pubsub|shardnumsub", "spublish", "ssubscribe", "sunsubscribe",
+		"pubsub|shardnumsub", "spublish", "ssubscribe", "sunsubscribe",
 	}
 }
 

@@ -117,9 +117,6 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 	if n.Cluster != nil {
 		return n.runInCluster(ctx, do, s, args[:keys], args[keys:])
 	}
-	if n.client.Mode() == rueidis.ClientModeSentinel {
-		s = s.in(failover)
-	}
 	// Commands are built without naming their keys to rueidis: it then sends all of a
 	// client's calls on one connection, in order, which is faster and keeps a release
 	// behind its acquire.

@@ -150,6 +150,7 @@ func (c *checkup) needs() []need {
 		helper(check.QueuePrefix, "", "lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "rpush"),
 		helper(check.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
 		helper(check.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
+		{"", "", []string{"pubsub|numsub"}},
 	}}
 	switch c.mode {
 	case rueidis.ClientModeCluster:
@@ -157,10 +158,8 @@ func (c *checkup) needs() []need {
 			access{"", "", []string{"asking", "cluster|shards", "cluster|slots", "pubsub|shardnumsub", "sunsubscribe"}},
 			access{"&" + channels + ":*", channel, []string{"spublish", "ssubscribe"}},
 			access{"~" + channels + ":*", channel, []string{"exists", "pttl"}})
-		queue.on = append(queue.on, access{"", "", []string{"pubsub|numsub"}})
 	case rueidis.ClientModeSentinel:
 		plain.on = append(plain.on, access{"", "", []string{"role"}})
-		queue.on = append(queue.on, access{"", "", []string{"pubsub|numsub"}})
 	}
 	return []need{plain, fence, queue, {"ls", false, []access{{"", "", []string{"scan"}}}}}
 }

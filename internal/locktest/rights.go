@@ -59,7 +59,7 @@ func (d Kind) Rights(t testing.TB) (words []string) {
 		lines = append(lines, "~holdfast_node ")
 	}
 	if d.Sentinels != nil {
-		lines = append(lines, "+role ")
+		lines = append(lines, "+role")
 	}
 	if d.Cluster {
 		lines = append(lines, "~redisson_lock__channel:*")
@@ -72,11 +72,7 @@ func (d Kind) Rights(t testing.TB) (words []string) {
 		require.GreaterOrEqual(t, at, 0, needless)
 		words = slices.Delete(words, at, at+1)
 	}
-	words = append(append(words, anyKey...), "+info") // the suite has a logger
-	if !d.Fair {
-		words = slices.DeleteFunc(words, func(word string) bool { return word == "+pubsub|numsub" })
-	}
-	return words
+	return append(append(words, anyKey...), "+info") // the suite has a logger
 }
 
 // ACLLine is the words of the line of docs/acl.md that begins so.

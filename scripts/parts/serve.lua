@@ -110,9 +110,14 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
         return 'nobody'
       end
       grant = owner .. ' ' .. first_lease .. fences .. names
+      -- A subscriber at a replica, or at another node of a Redis Cluster, gets messages that PUBLISH does not count, and would
+      -- believe a grant that is taken back here. So a grant is sent only if the inbox has a subscriber at this server, and what
+      -- was sent is not taken back.
       local inbox, receivers = channels .. of, of == me and 1
-      --@failover parts/heard.lua
-      receivers = receivers or try('PUBLISH', inbox, grant .. ' for ' .. lock)
+      if not receivers then
+        local listeners = try('PUBSUB', 'NUMSUB', inbox)
+        receivers = (listeners[2] or 0) > 0 and try('PUBLISH', inbox, grant .. ' for ' .. lock)
+      end
       leaves = type(receivers) == 'number' and receivers > 0
         or (tonumber(call('HGET', heartbeats, 'mute ' .. of) or '') or 0) > now
       if not leaves then
