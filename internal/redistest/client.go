@@ -16,10 +16,10 @@ import (
 )
 
 // adminTimeout bounds one administrator's command.
-const adminTimeout = 5 * time.Second
+const adminTimeout = 20 * time.Second
 
 // openTimeout bounds the tries to open a client.
-const openTimeout = 20 * time.Second
+const openTimeout = Patience
 
 // AdminName is the client name of the connection on which Do and TryDo run.
 const AdminName = "redistest-admin"
@@ -86,7 +86,7 @@ func (s *Server) options() rueidis.ClientOption {
 }
 
 // Do runs any command as administrator, on a connection apart from all clients,
-// and fails the test on an error. A nil reply is no error. It waits at most 5 s, and
+// and fails the test on an error. A nil reply is no error. It waits at most 20 s, and
 // as long again while the server answers LOADING. Commands run one after the
 // other: do not block the connection by a script without end.
 func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
@@ -107,7 +107,7 @@ func loading(err error) bool {
 
 // TryDo is Do for commands that may fail, LOADING included, and for goroutines
 // other than the test's own. A paused or dead server is an error after at most
-// 5 s for the connection and 5 s for the reply.
+// 5 s for the connection and 20 s for the reply.
 func (s *Server) TryDo(args ...string) (rueidis.RedisMessage, error) { return s.admin.do(args) }
 
 // admin is the administrator's connection, opened at need.

@@ -30,7 +30,7 @@ func within(t *testing.T, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		require.Fail(t, "did not happen")
 	}
 }
@@ -42,7 +42,7 @@ func eventually(t *testing.T, s *Server, key, value string) {
 		m := s.Do(t, "GET", key)
 		got, _ := m.ToString()
 		return got == value
-	}, patience, time.Millisecond)
+	}, Patience, time.Millisecond)
 }
 
 // onlyAdmin waits until the server has no other connection.
@@ -50,7 +50,7 @@ func onlyAdmin(t *testing.T, s *Server) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return strings.Contains(text(t, s.Do(t, "INFO", "clients")), "connected_clients:1\r\n")
-	}, patience, time.Millisecond)
+	}, Patience, time.Millisecond)
 }
 
 func closed(c <-chan struct{}) bool {

@@ -92,7 +92,7 @@ func TestProxyAnswersRequestsThoughPushesComeBetween(t *testing.T) {
 }
 
 func TestProxyDelaysEachWayWithoutQueueing(t *testing.T) {
-	const each = 100 * time.Millisecond
+	const each = time.Second
 	for name, d := range map[string][2]time.Duration{"requests": {each, 0}, "replies": {0, each}} {
 		t.Run(name, func(t *testing.T) {
 			_, p, w := through(t)

@@ -22,7 +22,7 @@ func TestSentinelFailover(t *testing.T) {
 				require.Eventually(t, func() bool {
 					_, err := do(t, c, "SET", key, "v")
 					return err == nil
-				}, patience, time.Millisecond)
+				}, Patience, time.Millisecond)
 			}
 			for round := range 2 {
 				held := round == 1
@@ -49,7 +49,7 @@ func TestSentinelFailover(t *testing.T) {
 					m := master.Do(t, "EXISTS", "after")
 					found, err := m.ToInt64()
 					return err == nil && found == 1
-				}, patience, time.Millisecond)
+				}, Patience, time.Millisecond)
 				if held {
 					s.HoldReplication(t, false)
 				}

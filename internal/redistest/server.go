@@ -19,9 +19,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// Patience is how long a test waits for what must happen, on a machine that is busy or stands
+// still. Nothing but a failure takes so long.
+const Patience = time.Minute
+
 const (
-	startTimeout = 20 * time.Second // for one redis-server to answer; 11 ms are usual
-	startTries   = 5                // ports tried before Start gives up
+	startTimeout = Patience // for one redis-server to answer; 11 ms are usual
+	startTries   = 5        // ports tried before Start gives up
 )
 
 // errPortTaken is the failure to start that another port cures.

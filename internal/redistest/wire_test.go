@@ -14,11 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds waits for what must come, quiet those for what must not.
-const (
-	patience = 10 * time.Second
-	quiet    = 10 * time.Millisecond
-)
+// quiet bounds waits for what must not come.
+const quiet = 10 * time.Millisecond
 
 // wire is a bare connection that sends commands and compares bytes.
 type wire struct {
@@ -68,7 +65,7 @@ func (w *wire) expect(frames ...string) {
 // next is the next frame, whole.
 func (w *wire) next() string {
 	w.t.Helper()
-	require.NoError(w.t, w.conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(w.t, w.conn.SetReadDeadline(time.Now().Add(Patience)))
 	f, err := readFrame(w.r)
 	require.NoError(w.t, err)
 	return string(f.raw)
@@ -93,7 +90,7 @@ func (w *wire) expectEOF() {
 }
 
 func (w *wire) end() error {
-	_ = w.conn.SetReadDeadline(time.Now().Add(patience))
+	_ = w.conn.SetReadDeadline(time.Now().Add(Patience))
 	_, err := w.r.Peek(1)
 	return err
 }
