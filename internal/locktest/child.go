@@ -28,7 +28,7 @@ import (
 
 const (
 	childEnv  = "HOLDFAST_TEST_CHILD" // in a child: the name of its function
-	childWait = 30 * time.Second      // for one line, or for the end, of a child
+	childWait = Patience              // for one line, or for the end, of a child
 )
 
 // childMain is the function of a child; the process ends when it returns.

@@ -18,9 +18,12 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
+// Patience is how long a test waits for what must happen.
+const Patience = redistest.Patience
+
 // Long is a lease that no test outlives: what comes in time, comes not by its
 // end.
-const Long = time.Minute
+const Long = 2 * Patience
 
 // Harness is a locker with a proxy before Redis that a fault can disturb, and another one
 // that reaches Redis undisturbed.
@@ -84,7 +87,7 @@ func (r *Harness) ServerOf(key string) Topology {
 
 // Bounded is a context that outlasts the test.
 func Bounded(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -126,7 +129,7 @@ func Within[T any](t testing.TB, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(20 * time.Second):
+	case <-time.After(Patience):
 		require.FailNow(t, "nothing happens")
 	}
 	return v

@@ -27,17 +27,18 @@ import (
 // Await is for what no event tells: it polls for a while, generously.
 func Await(t testing.TB, what func() bool, why ...any) {
 	t.Helper()
-	require.Eventually(t, what, 20*time.Second, time.Millisecond, why...)
+	require.Eventually(t, what, Patience, time.Millisecond, why...)
 }
 
-// MoreAtOnce lets more parallel tests run at once than there are processors, unless
-// -parallel sets the number: they spend their time waiting. TestMain calls it.
+// MoreAtOnce lets twice as many parallel tests run at once as there are processors, unless
+// -parallel sets the number: they spend their time waiting, but each has servers and
+// clients that need a processor when its wait ends. TestMain calls it.
 func MoreAtOnce() {
 	flag.Parse()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
 	if !said {
-		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 }
 

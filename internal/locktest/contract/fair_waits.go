@@ -68,17 +68,22 @@ func fairWaitCosts(c *harness) {
 
 // When waiters are served soon, their enters do the work of heartbeats.
 func fairBusy(c *harness) {
-	before, end := c.heartbeatsSent(), time.Now().Add(3*time.Second+500*time.Millisecond) // three heartbeats
+	const beat = time.Second
+	before, end := c.heartbeatsSent(), time.Now().Add(3*beat+beat/2)
+	var late atomic.Int64 // waiters that were not served soon, on a busy machine
 	var both sync.WaitGroup
 	for _, l := range []holdfast.Locker{c.Locker, c.Other} {
 		both.Go(func() {
-			for time.Now().Before(end) {
+			for began := time.Now(); began.Before(end); began = time.Now() {
 				c.unlock(Lock(c.T, l, c.ctx, "k"))
+				if time.Since(began) > beat/4 {
+					late.Add(1)
+				}
 			}
 		})
 	}
 	both.Wait()
-	require.LessOrEqual(c.T, c.heartbeatsSent()-before, 1)
+	require.LessOrEqual(c.T, c.heartbeatsSent()-before, 1+int(late.Load()))
 }
 
 // A waiter has lost its place, and others enter meanwhile, which does not reveal it.

@@ -15,7 +15,7 @@ import (
 // G10: numbers of one key strictly grow.
 var fenceCases = []testCase{
 	{"G10_NumbersGrow", Options{Fencing: true, Lease: 20 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
-	{"G10_OneForEachLease", Options{Fencing: true, Lease: time.Second}, g10Lease},
+	{"G10_OneForEachLease", Options{Fencing: true, Lease: 9 * time.Second}, g10Lease},
 	{"G10_NoneWithoutFencing", defaults, g10None},
 }
 

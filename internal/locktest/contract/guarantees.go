@@ -16,10 +16,10 @@ import (
 
 // G6: only the owner. G7: nothing is left over. G9: no key delays another.
 var guaranteeCases = []testCase{
-	{"G6_OnlyTheOwner", Options{Lease: time.Second}, g6Strangers},
+	{"G6_OnlyTheOwner", Options{Lease: 9 * time.Second}, g6Strangers},
 	{"G7_NothingIsLeftOver", Options{Fencing: true}, g7Nothing},
-	{"G9_AKeyOfAWrongTypeInABatch", Options{Lease: 6 * time.Second}, g9Batch},
-	{"G9_AWaiterThatCannotSubscribe", Options{Lease: 2 * time.Second}, g9Waiter},
+	{"G9_AKeyOfAWrongTypeInABatch", Options{Lease: 15 * time.Second}, g9Batch},
+	{"G9_AWaiterThatCannotSubscribe", Options{Lease: 9 * time.Second}, g9Waiter},
 }
 
 // Owners are compared whole: neither a longer nor a shorter one is ours.

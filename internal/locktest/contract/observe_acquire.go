@@ -130,7 +130,7 @@ func observeRefused(c *harness) {
 		require.Equal(c.T, key, e.Key)
 		require.Equal(c.T, err, e.Err)
 		require.GreaterOrEqual(c.T, e.Waited, wait)
-		require.Less(c.T, e.Waited, 10*time.Second)
+		require.Less(c.T, e.Waited, Patience)
 	}
 	try := func(key string) func() error {
 		return func() error { _, err := c.Locker.TryLock(c.ctx, key); return err }

@@ -15,10 +15,10 @@ import (
 var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
 	{"Inspect_OfAKeyThatIsNotOurs", defaults, inspectForeign},
-	{"Label_IsShown", Options{Lease: 3 * time.Second, Label: labelled}, labelShown},
+	{"Label_IsShown", Options{Lease: 20 * time.Second, Label: labelled}, labelShown},
 	{"Label_OfTheFirstAttempt", Options{Label: labelled}, labelAtFirst},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", Options{Lease: Long}, forceOwn},
-	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 6 * time.Second}, forceOthers},
+	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 15 * time.Second}, forceOthers},
 	{"ForceUnlock_Unanswered", Options{Lease: Long}, forceNoReply},
 	{"ForceUnlock_WakesWaiters", Options{Lease: Long}, forceWakes},
 	{"ForceUnlock_LeavesAForeignKeyAlone", defaults, forceForeign},

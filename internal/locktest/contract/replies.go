@@ -34,7 +34,7 @@ func (c *harness) swallow(n int, scripts ...string) {
 		c.T.Cleanup(func() {
 			select {
 			case <-lost:
-			case <-time.After(5 * time.Second): // a quorum does not wait for all its nodes
+			case <-time.After(Patience): // a quorum does not wait for all its nodes
 				c.T.Errorf("no reply to %v was lost", scripts)
 			}
 		})

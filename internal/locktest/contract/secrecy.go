@@ -18,7 +18,7 @@ import (
 )
 
 var secrecyCases = []testCase{
-	{"Logger_IsSilentByDefault", Options{Lease: time.Second}, logSilent},
+	{"Logger_IsSilentByDefault", Options{Lease: 2 * time.Second}, logSilent},
 	{"Secrets_AreInNoErrorAndNoLog", defaults, secrets},
 }
 

@@ -22,7 +22,7 @@ var waitCases = []testCase{
 	{"Wait_QueueFull", Options{MaxWaiters: 2}, waitQueueFull},
 	{"Wait_QueueFullForTheFirstWaiter", Options{MaxWaiters: 1}, waitQueueFullFirst},
 	{"Wait_QueueFullAfterTheFirstAttempt", Options{MaxWaiters: 1}, waitQueueFullMeanwhile},
-	{"Wait_RidesOutAnOutage", Options{Lease: 3 * time.Second, MaxLease: 3 * time.Second}, waitOutage},
+	{"Wait_RidesOutAnOutage", Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second}, waitOutage},
 	{"Wait_MaxOutage", Options{MaxOutage: &shortOutage}, waitMaxOutage},
 	{"Wait_MaxOutageIsOneLeaseByDefault", Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
 	{"Wait_NoOutage", Options{MaxOutage: &noOutage}, waitNoOutage},

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	. "github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // A history of locking is linearizable if each operation can be given one instant
@@ -109,7 +111,7 @@ func (h *history) lacks(least map[happening]int) bool {
 func (h *history) check() porcupine.CheckResult {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return porcupine.CheckOperationsTimeout(lockModel, slices.Clone(h.all), 30*time.Second)
+	return porcupine.CheckOperationsTimeout(lockModel, slices.Clone(h.all), 2*Patience)
 }
 
 // dropRefusals forgets the refusals of key.

@@ -177,9 +177,7 @@ func testOutageEnds(t *testing.T, d Kind) {
 	Await(t, func() bool { return says(holdfast.ErrUnknown) })
 	cancel()
 	RequireSentinel(t, Within(t, going).Err, holdfast.ErrUnknown)
-	cancelled := time.Now()
 	Await(t, func() bool { return says(holdfast.ErrNotAcquired) })
-	require.Less(t, time.Since(cancelled), 5*time.Second, "the next heartbeat has ended it")
 
 	hook, held := Holding("enter")
 	r.Proxy.OnRequest(hook)

@@ -29,7 +29,7 @@ func init() {
 // A lock takes as long as the slower of the quorum's nodes, not as the slowest of
 // all.
 func testOneSlow(t *testing.T, d Kind) {
-	const way = 300 * time.Millisecond
+	const way = 3 * time.Second
 	r := newHarness(t, d, Options{Lease: Long})
 	require.NoError(t, Lock(t, r.Locker, Bounded(t), "warm").Unlock(Bounded(t))) // all nodes are known
 	r.Proxy.All[0].SetDelay(way, way)

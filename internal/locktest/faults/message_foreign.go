@@ -72,9 +72,7 @@ func testForeignMessages(t *testing.T, d Kind) {
 	places := Queued(t, r.Server, "k")
 	tried := r.counting()
 	for _, channel := range on("k", owner) {
-		for _, m := range foreign(owner, before.Owner()) {
-			Publish(t, r.Server, channel, m)
-		}
+		r.publish(channel, foreign(owner, before.Owner()))
 	}
 	seen := tried("heartbeat") + 2
 	Await(t, func() bool { return d.Fair && tried("heartbeat") >= seen || !d.Fair && tried("acquire") > 0 })
@@ -147,6 +145,30 @@ func testFlood(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
+// publish sends messages to a channel, and to the shard channel of that name, in few round
+// trips: the waits for the key end with the test's patience.
+func (r *harness) publish(channel string, messages []string) {
+	r.T.Helper()
+	client := r.Server.Client(r.T)
+	verbs := []string{"PUBLISH"}
+	if r.Kind.Cluster {
+		verbs = append(verbs, "SPUBLISH")
+	}
+	for _, one := range Clients(client) {
+		for _, verb := range verbs {
+			var cmds rueidis.Commands
+			for _, m := range messages {
+				cmds = append(cmds, one.B().Arbitrary(verb).Keys(channel).Args(m).Build())
+			}
+			for _, said := range one.DoMulti(Bounded(r.T), cmds...) {
+				if verb == "PUBLISH" || !redistest.Before7() {
+					require.NoError(r.T, said.Error())
+				}
+			}
+		}
+	}
+}
+
 // publishAll publishes at least so many messages, a hundredth of them every 10 ms, until ctx
 // ends.
 func publishAll(ctx context.Context, on []rueidis.Client, channels, messages []string, least int) error {
@@ -174,10 +196,10 @@ func publishAll(ctx context.Context, on []rueidis.Client, channels, messages []s
 	return nil
 }
 
-// handOver has the other locker lock key, and this one wait for it and lock it. No step may
-// take 5 s.
+// handOver has the other locker lock key, and this one wait for it and lock it. All of it may
+// take as long as a test waits for anything.
 func (r *harness) handOver(key string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	held, err := r.Other.Lock(ctx, key)
 	if err != nil {

@@ -77,15 +77,18 @@ func testPartitionByProxy(t *testing.T, d Kind, reset bool) {
 }
 
 // soon is generous for a call with a lease of a second, and less than the
-// time limits of sockets and dials.
-const soon = 4 * time.Second
+// time limits of sockets and dials in testPartition.
+const soon = 20 * time.Second
 
 // testPartition cuts a client off in silence. Every call returns by its own
 // deadline, leases end at theirs, before another can have the key, and when the
 // network heals all goes on.
 func testPartition(t *testing.T, d Kind, s Topology, address string, cut func(on bool)) {
 	const lease = time.Second
-	client := func(o *rueidis.ClientOption) { o.InitAddress = []string{address} }
+	client := func(o *rueidis.ClientOption) {
+		o.InitAddress = []string{address}
+		o.Dialer.Timeout, o.ConnWriteTimeout = 2*soon, 2*soon
+	}
 	locker := d.Open(t, s.Client(t, client), Options{Lease: lease, MaxOutage: ptr(lease)})
 	other := d.Open(t, s.Client(t), Options{Lease: Long})
 	held := Lock(t, locker, Bounded(t), "held")

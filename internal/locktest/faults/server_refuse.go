@@ -192,7 +192,7 @@ func testRepeatedPassword(t *testing.T, d Kind) {
 // A lock whose key another program overwrites is lost, at the latest at its
 // deadline, and costs no other lease its renewal.
 func testKeyReplaced(t *testing.T, d Kind) {
-	const lease = 6 * time.Second
+	const lease = 15 * time.Second
 	s := d.Start(t)
 	locker := d.Open(t, s.Client(t), Options{Lease: lease})
 	l := Lock(t, locker, Bounded(t), "k")
@@ -230,7 +230,10 @@ func testEachRightTakenAway(t *testing.T, d Kind) {
 }
 
 func testRightTakenAway(t *testing.T, d Kind, right string) {
-	const lease = time.Second
+	lease := 3 * time.Second
+	if d.Nodes > 0 { // of which each is waited for a tenth of it
+		lease = 10 * time.Second
+	}
 	s := d.Start(t)
 	d.LeastRights(t, s, right)
 	client := s.Client(t, AsLeast)
