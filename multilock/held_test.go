@@ -23,7 +23,7 @@ func TestHeldByAnother(t *testing.T) {
 			nodes := startNodes(t, c.nodes)
 			x := open(t, nodes)
 			y := open(t, nodes, multilock.WithMaxOutage(outage))
-			require.NoError(t, x.Bootstrap(t.Context(), multilock.NothingHeld()))
+			nothingHeld(t, x)
 			for _, n := range nodes[c.nodes-c.away:] {
 				n.Kill()
 			}
@@ -63,7 +63,7 @@ func TestHeldSomewhereAndTooFewAnswer(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 5)
 	l := open(t, nodes)
-	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
+	nothingHeld(t, l)
 	nodes[0].Do(t, "HSET", "k", "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
 	nodes[3].Kill()
 	nodes[4].Kill()

@@ -41,7 +41,7 @@ func newSets(t *testing.T) sets {
 	t.Cleanup(func() { _ = queued.Close() })
 	nodes := startNodes(t, 3)
 	quorum := open(t, nodes)
-	require.NoError(t, quorum.Bootstrap(t.Context(), multilock.NothingHeld()))
+	nothingHeld(t, quorum)
 	return sets{t, plain, queued, quorum, nodes}
 }
 
@@ -72,7 +72,7 @@ func (s sets) free(keys ...string) {
 			m, err := s.quorum.Inspect(s.Context(), k)
 			require.NoError(s, err)
 			return !p.Held && !q.Held && !m.Held
-		}, 10*time.Second, time.Millisecond, k)
+		}, locktest.Patience, time.Millisecond, k)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestLockAll_OverlappingSetsNeverDeadlock(t *testing.T) {
 	keys := []string{"a", "b", "c", "d"}
 	var inside [4]atomic.Int32
 	var all sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*locktest.Patience)
 	defer cancel()
 	for range 12 {
 		all.Go(func() {

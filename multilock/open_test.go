@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -27,7 +28,7 @@ func optionsOf(nodes []*redistest.Server) (options []rueidis.ClientOption) {
 }
 
 func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...multilock.Option) *multilock.Locker {
-	l, err := multilock.Open(nodes, onOld(opts)...)
+	l, err := multilock.Open(nodes, onOld(append([]multilock.Option{multilock.WithNodeTimeout(nodeTime), multilock.WithLease(longLease)}, opts...))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
@@ -38,16 +39,16 @@ func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...multilock.Opt
 func TestOpenWhileNodesAreAway(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 5)
-	const lease = 3 * time.Second
-	require.NoError(t, open(t, nodes, multilock.WithLease(lease)).Bootstrap(t.Context(), multilock.NothingHeld()))
+	const lease = 15 * time.Second
+	nothingHeld(t, open(t, nodes, multilock.WithLease(lease)))
 	for _, n := range nodes[3:] {
 		n.Kill()
 		_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr()}})
 		require.Error(t, err, "if rueidis can do this by itself, Open is not needed")
 	}
 	var log redistest.Log
-	l := openLater(t, optionsOf(nodes), multilock.WithLease(lease), multilock.WithNodeTimeout(time.Second),
-		multilock.WithMaxOutage(time.Minute), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	l := openLater(t, optionsOf(nodes), multilock.WithLease(lease),
+		multilock.WithMaxOutage(locktest.Patience), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.Equal(t, 2, log.Count("cannot be reached yet"), log.String())
 	locks := func() {
 		t.Helper()
@@ -77,11 +78,10 @@ func TestOpenWhileAllNodesAreAway(t *testing.T) {
 	for _, n := range nodes {
 		n.Kill()
 	}
-	l := openLater(t, optionsOf(nodes), multilock.WithLease(3*time.Second), multilock.WithMaxOutage(100*time.Millisecond))
+	l := openLater(t, optionsOf(nodes), multilock.WithMaxOutage(100*time.Millisecond))
 	_, err := l.TryLock(t.Context(), "k")
 	require.ErrorIs(t, err, multilock.ErrUnavailable)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := locktest.Bounded(t)
 	_, err = l.Lock(ctx, "k")
 	require.ErrorIs(t, err, multilock.ErrUnavailable)
 	require.NoError(t, ctx.Err(), "the outage ends the wait")
@@ -89,12 +89,12 @@ func TestOpenWhileAllNodesAreAway(t *testing.T) {
 	for _, n := range nodes {
 		n.Restart()
 	}
-	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
+	nothingHeld(t, l)
 	var lease *multilock.Lease
-	require.Eventually(t, func() bool { // it asks nodes that were away now and then
+	eventually(t, func() bool { // it asks nodes that were away now and then
 		lease, err = l.TryLock(t.Context(), "k")
 		return err == nil
-	}, 20*time.Second, time.Millisecond)
+	})
 	require.NoError(t, lease.Unlock(t.Context()))
 
 	clients := func() (count int) {
@@ -108,7 +108,7 @@ func TestOpenWhileAllNodesAreAway(t *testing.T) {
 	}
 	require.Positive(t, clients())
 	require.NoError(t, l.Close())
-	require.Eventually(t, func() bool { return clients() == 0 }, 10*time.Second, time.Millisecond)
+	eventually(t, func() bool { return clients() == 0 })
 }
 
 // Close ends while calls still dial a node that does not answer, and leaves nothing. Not
@@ -234,8 +234,8 @@ func TestOpenOfAClusterNode(t *testing.T) {
 	needGuard(t)
 	node := redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...)
 	node.AwaitClusterNode(t)
-	l := openLater(t, optionsOf([]*redistest.Server{node}), multilock.WithNodeTimeout(5*time.Second)) // a slow machine
-	require.NoError(t, l.Bootstrap(t.Context(), multilock.NothingHeld()))
+	l := openLater(t, optionsOf([]*redistest.Server{node}))
+	nothingHeld(t, l)
 	_, err := l.TryLock(t.Context(), "k")
 	require.ErrorContains(t, err, "CROSSSLOT")
 }
