@@ -144,7 +144,7 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 			c.BeginMigration(t, slot, to)
 			c.MoveKeys(t, slot, to)
 			before := lease.Deadline()
-			require.Eventually(t, func() bool { return lease.Deadline().After(before.Add(shortLease / 2)) }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return lease.Deadline().After(before.Add(shortLease / 2)) }, redistest.Patience, time.Millisecond)
 			c.EndMigration(t, slot, to)
 			require.NoError(t, lease.Unlock(t.Context()))
 
@@ -185,7 +185,7 @@ func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, k
 	lease, err := here.Lock(ctx, key)
 	require.NoError(t, err)
 	before := lease.Deadline()
-	require.Eventually(t, func() bool { return lease.Deadline().After(before) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return lease.Deadline().After(before) }, redistest.Patience, time.Millisecond)
 	require.NoError(t, here.Do(lease.Bind(ctx), key, func(context.Context) error {
 		status, err := there.Inspect(ctx, key)
 		require.Equal(t, 2, status.Entries)
@@ -196,7 +196,7 @@ func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, k
 	_, err = there.TryLockFor(ctx, key, 2*time.Second) // longer than a heartbeat's period
 	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 
-	require.Eventually(t, func() bool { return listeners(t, server) == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return listeners(t, server) == 0 }, redistest.Patience, time.Millisecond)
 	woken := make(chan error, 5)
 	for i := range cap(woken) {
 		var opts []holdfast.LockOption
@@ -209,7 +209,7 @@ func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, k
 		status, err := here.Inspect(ctx, key)
 		_, queued := here.(*fair.Locker)
 		return err == nil && listeners(t, server) > 0 && (!queued || status.Waiting == cap(woken))
-	}, 5*time.Second, time.Millisecond)
+	}, redistest.Patience, time.Millisecond)
 	require.NoError(t, lease.Unlock(ctx))
 	for range cap(woken) {
 		require.NoError(t, <-woken)

@@ -168,7 +168,7 @@ func TestDocsGoRedis_Connections(t *testing.T) {
 	require.NoError(t, err)
 	waiting := make(chan error, 1)
 	go func() { waiting <- locker.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
-	require.Eventually(t, func() bool { return connections() == 2 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return connections() == 2 }, redistest.Patience, time.Millisecond)
 	require.NoError(t, lease.Unlock(t.Context()))
 	require.NoError(t, <-waiting)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -82,7 +83,7 @@ func TestF8_LongestOptionsWork(t *testing.T) {
 		s, err := here.Inspect(t.Context(), "k")
 		require.NoError(t, err)
 		return s.Waiting == 1 || len(next) > 0
-	}, 10*time.Second, time.Millisecond)
+	}, locktest.Patience, time.Millisecond)
 	require.NoError(t, held.Unlock(t.Context()))
 	require.NoError(t, <-next)
 }
@@ -98,7 +99,7 @@ func TestInspect_TellsTheLengthOfTheQueue(t *testing.T) {
 		require.Eventually(t, func() bool {
 			st, err := l.Inspect(t.Context(), "k")
 			return err == nil && st.Waiting == n
-		}, 10*time.Second, time.Millisecond)
+		}, locktest.Patience, time.Millisecond)
 	}
 	waits(0)
 	holder, err := l.Lock(t.Context(), "k")

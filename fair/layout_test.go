@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -52,7 +53,7 @@ func TestLayout(t *testing.T) {
 				}
 				next <- l
 			}()
-			require.Eventually(t, func() bool { return r.number("LLEN", queue) == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return r.number("LLEN", queue) == 1 }, locktest.Patience, time.Millisecond)
 			r.only(key, counter, queue, scores, heartbeats)
 			owner := r.text("LINDEX", queue, "0")
 			client, _, _ := strings.Cut(owner, ":")
@@ -87,7 +88,7 @@ func TestLayout(t *testing.T) {
 			require.NoError(t, err)
 			r.only(counter, heartbeats)
 			require.Empty(t, messages, "nobody waits")
-			require.Eventually(t, func() bool { return len(r.channels("redisson_*")) == 0 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(r.channels("redisson_*")) == 0 }, locktest.Patience, time.Millisecond)
 		})
 	}
 }
@@ -108,7 +109,7 @@ func TestLayoutOfTombstones(t *testing.T) {
 			require.Eventually(t, func() bool {
 				names = r.keys()
 				return len(names) == 1 && names[0] != key
-			}, 10*time.Second, time.Millisecond)
+			}, locktest.Patience, time.Millisecond)
 			owner, ok := strings.CutPrefix(names[0], "holdfast_gone:"+suffix+":")
 			require.True(t, ok, "%q", names[0])
 			require.Regexp(t, `^[0-9a-f-]{36}:0[1-9][0-9]*$`, owner)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
 
-const patience = 10 * time.Second
+const patience = redistest.Patience
 
 // protocols are the options that select them.
 var protocols = map[string]func(*rueidis.ClientOption){

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -69,7 +70,7 @@ func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 	require.Eventually(t, func() bool { // the first call may still meet the end of the old connection
 		_, err = l.TryLock(ctx, "k")
 		return err != nil
-	}, 10*time.Second, time.Millisecond)
+	}, locktest.Patience, time.Millisecond)
 	_, err = l.TryLock(ctx, "k")
 	require.ErrorIs(t, err, rlock.ErrUnavailable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -124,7 +125,7 @@ func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 	require.Eventually(t, func() bool { // until it waits
 		_, err := l.TryLockFor(ctx, "k", time.Microsecond)
 		return errors.Is(err, rlock.ErrQueueFull)
-	}, 10*time.Second, time.Millisecond)
+	}, locktest.Patience, time.Millisecond)
 	require.NoError(t, e.Unlock(ctx))
 	require.Zero(t, <-alive, "contexts of the old lease within the new one")
 }
@@ -154,7 +155,7 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 		rides <- err
 	}()
 	require.Eventually(t, func() bool { return failed() != before }, // until that call has the lease's slot
-		10*time.Second, time.Millisecond)
+		locktest.Patience, time.Millisecond)
 	err = inner.Unlock(ctx)
 	require.NoError(t, outer.Err())
 	require.NotErrorIs(t, err, rlock.ErrLost)
@@ -185,7 +186,7 @@ func TestG10_CloseGivesReservedNumbersBack(t *testing.T) {
 		n := s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}")
 		counts, err := n.AsIntMap()
 		return err == nil && counts["redisson_lock__channel:{k}"] == 1
-	}, 10*time.Second, time.Millisecond)
+	}, locktest.Patience, time.Millisecond)
 	require.NoError(t, e.Unlock(ctx))
 	require.NoError(t, <-got)
 	require.NoError(t, a.Close())

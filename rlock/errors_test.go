@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -54,10 +55,10 @@ func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
 		waited <- err
 	}()
 	held := regexp.MustCompile(`level=DEBUG msg="holdfast: key held for longer than a lease" key="\\"k\\"" held=\S+ waiting=1`)
-	require.Eventually(t, func() bool { return held.MatchString(log.String()) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return held.MatchString(log.String()) }, locktest.Patience, time.Millisecond)
 	for range 2 { // logged once, and not at each renewal
 		before := mine.Deadline()
-		require.Eventually(t, func() bool { return mine.Deadline().After(before) }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return mine.Deadline().After(before) }, locktest.Patience, time.Millisecond)
 	}
 	require.Len(t, held.FindAllString(log.String(), -1), 1)
 	require.NoError(t, mine.Unlock(t.Context()))

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -56,14 +57,14 @@ func TestLayout(t *testing.T) {
 			other := userLocker(t, r.s.Client(t))
 			waiting := make(chan error, 1)
 			go func() { waiting <- other.Do(ctx, l.key, func(context.Context) error { return nil }) }()
-			require.Eventually(t, func() bool { return r.listeners(l.channel) == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return r.listeners(l.channel) == 1 }, locktest.Patience, time.Millisecond)
 			r.holds(25*time.Second, l.key, lease.Owner(), "1")
 			r.only(l.key)
 			require.Empty(t, messages)
 
 			require.NoError(t, lease.Unlock(ctx))
 			require.NoError(t, <-waiting)
-			require.Eventually(t, func() bool { return r.listeners(l.channel) == 0 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return r.listeners(l.channel) == 0 }, locktest.Patience, time.Millisecond)
 			r.only()
 			for range 2 { // of two holds
 				r.hears(messages, l.channel)
@@ -153,7 +154,7 @@ func (r *layoutRig) hears(messages <-chan [2]string, channel string) {
 	select {
 	case m := <-messages:
 		require.Equal(r.t, [2]string{channel, "0"}, m)
-	case <-time.After(10 * time.Second):
+	case <-time.After(locktest.Patience):
 		require.FailNow(r.t, "no message")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -37,14 +38,14 @@ func TestTLS(t *testing.T) {
 		return l
 	}
 	here, there := open(), open()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
 	defer cancel()
 	lease, err := here.Lock(ctx, "k")
 	require.NoError(t, err)
 	until := lease.Deadline()
 	woken := make(chan error, 1)
 	go func() { woken <- there.Do(ctx, "k", func(context.Context) error { return nil }) }()
-	require.Eventually(t, func() bool { return lease.Deadline().After(until) }, 10*time.Second, time.Millisecond, "not renewed")
+	require.Eventually(t, func() bool { return lease.Deadline().After(until) }, locktest.Patience, time.Millisecond, "not renewed")
 	require.NoError(t, lease.Unlock(ctx))
 	require.NoError(t, <-woken)
 }
@@ -85,7 +86,7 @@ func TestTLS_ServerIsNotTrusted(t *testing.T) {
 			require.Eventually(t, func() bool { // the first call may meet the end of the old connection
 				_, err := l.TryLock(t.Context(), "other")
 				return scripts.OutcomeOf(err) == scripts.Refused
-			}, 10*time.Second, time.Millisecond)
+			}, locktest.Patience, time.Millisecond)
 			_, err = l.TryLock(t.Context(), "other")
 			refused(err)
 			_, err = l.Lock(t.Context(), "other")
@@ -128,13 +129,13 @@ func TestTLS_ClientIsNotTrusted(t *testing.T) {
 				_, err = rueidis.NewClient(options)
 				require.Error(t, err)
 				return strings.Contains(err.Error(), c.alerts)
-			}, 20*time.Second, time.Millisecond)
+			}, locktest.Patience, time.Millisecond)
 			requireTLSRefusal(t, err)
 			require.Eventually(t, func() bool {
 				_, err = l.TryLock(t.Context(), "k")
 				require.Error(t, err)
 				return strings.Contains(err.Error(), c.alerts)
-			}, 20*time.Second, time.Millisecond)
+			}, locktest.Patience, time.Millisecond)
 			requireTLSRefusal(t, err)
 		})
 	}

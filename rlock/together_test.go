@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -40,7 +41,7 @@ func TestG5_TryLockAllWhoseReplyIsLost(t *testing.T) {
 	_, err = tryLockAll(t, l, "a", "b", "c")
 	require.ErrorIs(t, err, rlock.ErrUnknown)
 	for _, key := range []string{"a", "b", "c"} {
-		lease, err := other.TryLockFor(t.Context(), key, 20*time.Second)
+		lease, err := other.TryLockFor(t.Context(), key, locktest.Patience)
 		require.NoError(t, err)
 		require.NoError(t, lease.Unlock(t.Context()))
 	}
@@ -61,7 +62,7 @@ func TestTryLockAll_LeasesAreOrdinary(t *testing.T) {
 	leases, err := tryLockAll(t, l, "a", "b")
 	require.NoError(t, err)
 	before := leases[0].Deadline()
-	require.Eventually(t, func() bool { return leases[0].Deadline().After(before) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return leases[0].Deadline().After(before) }, locktest.Patience, time.Millisecond)
 	server.Do(t, "DEL", "a")
 	<-leases[0].Done()
 	require.ErrorIs(t, leases[0].Err(), rlock.ErrLost)

@@ -2,7 +2,6 @@ package scripts
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -25,7 +24,7 @@ func TestAcquireEach(t *testing.T) {
 		require.NoError(t, n.AcquireEach(bounded(t), f, asks, said))
 		require.True(t, said[0].Value.OK)
 		require.Equal(t, f != nil, said[0].Value.Fence > 0)
-		require.InDelta(t, lease, said[1].Value.Remaining, float64(5*time.Second))
+		require.InDelta(t, lease, said[1].Value.Remaining, float64(slack))
 		require.Equal(t, Result[Acquired]{Value: Acquired{Remaining: NoExpiry}}, said[2])
 		require.Equal(t, Refused, OutcomeOf(said[3].Err))
 		require.Equal(t, Result[Acquired]{Value: Acquired{Gone: true}}, said[4])

@@ -65,12 +65,12 @@ func TestJava_HolderAndTail(t *testing.T) {
 	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Tail: 5, Java: true, Distance: 4 * javaWait}, e)
 	e = r.enter(ofA(2)) // behind our own, behind Java
 	require.True(t, e.Java)
-	require.InDelta(t, 4*javaWait, e.Distance, float64(2*time.Second))
+	require.InDelta(t, 4*javaWait, e.Distance, float64(slack))
 	for owner, want := range map[string]time.Duration{
 		ofA(1): 30 * time.Second, ofB(1): 30 * time.Second, ofJ(2): 330 * time.Second,
 		ofB(2): 4 * javaWait, ofB(3): 4 * javaWait, ofA(2): 4 * javaWait,
 	} {
-		require.InDelta(t, want, r.ahead(owner), float64(2*time.Second), owner)
+		require.InDelta(t, want, r.ahead(owner), float64(slack), owner)
 	}
 
 	r.s.Do(t, "FLUSHALL") // no Java anywhere
@@ -179,13 +179,13 @@ func TestJava_OursSurviveSubtraction(t *testing.T) {
 	}
 	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
 	r.requireQueue(ofA(1), ofK(1), ofB(1))
-	require.InDelta(t, distance-3*javaWait, r.ahead(ofA(1)), float64(5*time.Second))
+	require.InDelta(t, distance-3*javaWait, r.ahead(ofA(1)), float64(slack))
 
 	probed := make([]Probed, 1)
 	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: []time.Duration{distance}}}
 	r.hold()
 	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), asked, probed))
-	require.InDelta(t, distance, r.ahead(ofA(1)), float64(time.Second))
+	require.InDelta(t, distance, r.ahead(ofA(1)), float64(slack))
 }
 
 // Behind a Java waiter whose score was lowered when it got the turn, its score

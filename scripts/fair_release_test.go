@@ -189,10 +189,10 @@ func TestFairFencesGivenBack(t *testing.T) {
 
 	r.s.Do(t, "SET", token, "42", "PX", "1000000")
 	a = r.acquire(ofA(4))
-	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, r.s.Do(t, "PTTL", token)), 5000)
+	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, r.s.Do(t, "PTTL", token)), slackMillis)
 	r.s.Do(t, "PEXPIRE", token, "1000000")
 	release(ofA(4), a.Fence-1)
-	require.InDelta(t, 1000000, integerOf(t, r.s.Do(t, "PTTL", token)), 5000, "giving back keeps the expiry")
+	require.InDelta(t, 1000000, integerOf(t, r.s.Do(t, "PTTL", token)), slackMillis, "giving back keeps the expiry")
 }
 
 func fencing(reserve int64) func(*FairSettings) {
@@ -233,7 +233,7 @@ func TestG10_FairFencesGrow(t *testing.T) {
 	require.Equal(t, []string{ofB(2)}, g.Members)
 	next(g.Fence, g.FenceEnd, 10)
 	require.Equal(t, int64(9), g.FenceEnd-g.Fence)
-	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, r.s.Do(t, "PTTL", token)), 5000)
+	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, r.s.Do(t, "PTTL", token)), slackMillis)
 
 	// What was not used is given back, by the holder only, and no number twice.
 	p, err := r.of(ofA(9)).Release(bounded(t), "k", ofA(9), g.Fence, false)

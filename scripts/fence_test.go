@@ -106,12 +106,12 @@ func TestFenceCounterExpiry(t *testing.T) {
 	s, n := start(t)
 	hour := Fencing{Reserve: 10, Expiry: time.Hour}
 	a := fenced(t, n, ownA, hour)
-	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, s.Do(t, "PTTL", token)), 5000)
+	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, s.Do(t, "PTTL", token)), slackMillis)
 	s.Do(t, "PEXPIRE", token, "1000000")
 	released(t, n, ownA, a.Fence)
-	require.InDelta(t, 1000000, integerOf(t, s.Do(t, "PTTL", token)), 5000, "giving back keeps the expiry")
+	require.InDelta(t, 1000000, integerOf(t, s.Do(t, "PTTL", token)), slackMillis, "giving back keeps the expiry")
 	fenced(t, n, ownA, hour)
-	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, s.Do(t, "PTTL", token)), 5000)
+	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, s.Do(t, "PTTL", token)), slackMillis)
 	released(t, n, ownA, 0)
 
 	fenced(t, n, ownA, Fencing{Reserve: 10})

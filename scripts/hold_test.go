@@ -223,7 +223,7 @@ func TestInspect(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ownA, h.Owner)
 	require.Equal(t, 1, h.Entries)
-	require.InDelta(t, lease, h.Remaining, float64(5*time.Second))
+	require.InDelta(t, lease, h.Remaining, float64(slack))
 
 	s.Do(t, "PERSIST", "k")
 	h, err = n.Inspect(bounded(t), "k")

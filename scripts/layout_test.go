@@ -32,7 +32,7 @@ func TestLayout(t *testing.T) {
 	}
 	pttl := func(key string, want time.Duration) {
 		t.Helper()
-		require.InDelta(t, want.Milliseconds(), integerOf(t, s.Do(t, "PTTL", key)), 5000)
+		require.InDelta(t, want.Milliseconds(), integerOf(t, s.Do(t, "PTTL", key)), slackMillis)
 	}
 	fields := func(key string) []string {
 		t.Helper()

@@ -24,7 +24,7 @@ func TestCheckMarksAFreshNode(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, run, first.Run)
 	// The longest lease and a hundredth for each of two clocks, and 2 ms.
-	require.InDelta(t, longest.Milliseconds()*102/100+2, first.Left.Milliseconds(), 5000)
+	require.InDelta(t, longest.Milliseconds()*102/100+2, first.Left.Milliseconds(), slackMillis)
 
 	before := state(t, s)
 	for _, how := range []CheckMode{Mark, Observe, Activate} {
@@ -57,7 +57,7 @@ func TestQuarantineEnds(t *testing.T) {
 	forge(t, s, wordSince, decimal(serverMicros(t, s)/1000-longest.Milliseconds()))
 	said, vote := checked(t, n, Mark)
 	require.False(t, has(vote))
-	require.InDelta(t, longest.Milliseconds()*2/100, said.Left.Milliseconds(), 5000)
+	require.InDelta(t, longest.Milliseconds()*2/100, said.Left.Milliseconds(), slackMillis)
 }
 
 // A marker that is not this boot's, this replication ID's or the past's is no vote, and is
@@ -98,7 +98,7 @@ func TestGuard_MarkerChecks(t *testing.T) {
 			said, new := checked(t, n, Mark)
 			require.False(t, has(new))
 			require.True(t, said.Marked)
-			require.InDelta(t, longest*102/100, said.Left, float64(5*time.Second))
+			require.InDelta(t, longest*102/100, said.Left, float64(slack))
 			require.NotEqual(t, forged, markerOf(t, s))
 			requireNoVote(t, s, n, vote)
 		})
@@ -123,7 +123,7 @@ func TestGuard_LongestLease(t *testing.T) {
 		require.False(t, has(vote))
 		require.True(t, said.Marked)
 		require.Equal(t, want, said.Longest)
-		require.InDelta(t, want*102/100, said.Left, float64(5*time.Second))
+		require.InDelta(t, want*102/100, said.Left, float64(slack))
 	}
 }
 

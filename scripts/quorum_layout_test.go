@@ -29,7 +29,7 @@ func TestQuorumLayout(t *testing.T) {
 	}
 	pttl := func(key string, want time.Duration) {
 		t.Helper()
-		require.InDelta(t, want.Milliseconds(), integerOf(t, s.Do(t, "PTTL", key)), 5000)
+		require.InDelta(t, want.Milliseconds(), integerOf(t, s.Do(t, "PTTL", key)), slackMillis)
 	}
 	holds := func(want map[string]string) {
 		t.Helper()

@@ -36,7 +36,7 @@ func TestRenewVotedAnswersForEachKey(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, ownA, h.Owner)
 		require.Equal(t, entries, h.Entries)
-		require.InDelta(t, lease, h.Remaining, float64(5*time.Second))
+		require.InDelta(t, lease, h.Remaining, float64(slack))
 	}
 }
 
@@ -88,7 +88,7 @@ func TestG5_RenewVotedRepeated(t *testing.T) {
 		h, err := n.Inspect(bounded(t), "k")
 		require.NoError(t, err)
 		require.Equal(t, 4, h.Entries)
-		require.InDelta(t, lease, h.Remaining, float64(5*time.Second))
+		require.InDelta(t, lease, h.Remaining, float64(slack))
 	}
 }
 
@@ -127,7 +127,7 @@ func TestF30_QuorumOutOfMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, counts)
 	require.Equal(t, []Answer{Renewed}, answers)
-	require.InDelta(t, time.Minute.Milliseconds(), integerOf(t, s.Do(t, "PTTL", "k")), 5000)
+	require.InDelta(t, time.Minute.Milliseconds(), integerOf(t, s.Do(t, "PTTL", "k")), slackMillis)
 
 	s.Do(t, "SCRIPT", "FLUSH") // the vote can be had again
 	_, again := checked(t, n, Mark)

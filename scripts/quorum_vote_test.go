@@ -35,7 +35,7 @@ func TestVotedAcquire(t *testing.T) {
 			b = get(ownB)
 			require.Equal(t, ownA, b.Holder)
 			require.False(t, b.OK || b.Gone || b.NoVote)
-			require.InDelta(t, lease, b.Remaining, float64(5e9))
+			require.InDelta(t, lease, b.Remaining, float64(slack))
 			require.Equal(t, before, state(t, s))
 			s.Do(t, "PERSIST", "k")
 			require.Equal(t, NodeReply{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownA}, get(ownB))

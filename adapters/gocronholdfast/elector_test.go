@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/gocronholdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func newElector(t *testing.T, l holdfast.Locker) *gocronholdfast.Elector {
@@ -83,7 +84,7 @@ func TestElector_OnRedis(t *testing.T) {
 	require.ErrorIs(t, second.IsLeader(t.Context()), holdfast.ErrNotAcquired)
 	first.Close()
 	require.ErrorIs(t, first.IsLeader(t.Context()), gocronholdfast.ErrNotLeader)
-	require.Eventually(t, func() bool { return second.IsLeader(t.Context()) == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return second.IsLeader(t.Context()) == nil }, redistest.Patience, time.Millisecond)
 	require.NoError(t, both[1].Close())
 	require.ErrorIs(t, second.IsLeader(t.Context()), holdfast.ErrClosed)
 }

@@ -56,7 +56,7 @@ func Example() {
 	// <nil>
 }
 
-const patience = 20 * time.Second
+const patience = redistest.Patience
 
 // service is one process of a service: requests are for a key, and the handler of each waits
 // for its entry in the channel of steps.

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func testExec(t *testing.T, s *suite) {
 	const sku = "exec"

@@ -190,5 +190,5 @@ func number(t *testing.T, s *redistest.Server, command ...string) int64 {
 // eventually asks again and again, for what sends no event.
 func eventually(t *testing.T, met func() bool) {
 	t.Helper()
-	require.Eventually(t, met, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, met, redistest.Patience, 5*time.Millisecond)
 }

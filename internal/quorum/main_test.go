@@ -267,21 +267,21 @@ func (r *harness) markerOf(node int) string {
 // until polls cond, for conditions that send no event.
 func until(t testing.TB, cond func() bool) {
 	t.Helper()
-	over := time.After(10 * time.Second)
+	over := time.After(redistest.Patience)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
 		select {
 		case <-tick.C:
 		case <-over:
-			require.Fail(t, "not within 10 s")
+			require.Fail(t, "it does not happen")
 		}
 	}
 }
 
 // bounded returns a context that outlasts any call that is not stuck.
 func bounded(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -37,7 +38,7 @@ func TestBatch_Few(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, -1, answer)
 	})
-	require.Eventually(t, func() bool { return s.Size(c) == 2 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Size(c) == 2 }, redistest.Patience, time.Millisecond)
 	s.Close(c)
 	c.Answers = []scripts.Result[int]{{}, {Value: -1}}
 	close(c.Came)

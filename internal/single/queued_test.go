@@ -25,7 +25,7 @@ func together[K comparable, Q, A any](t *testing.T, s *batcher[K, Q, A], kind K,
 	for i, call := range others {
 		came[i] = make(chan scripts.Result[A], 1)
 		go func() { came[i] <- call() }()
-		require.Eventually(t, func() bool { return s.Size(c) == i+2 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Size(c) == i+2 }, redistest.Patience, time.Millisecond)
 	}
 	s.Close(c)
 	s.begin(c)

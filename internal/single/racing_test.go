@@ -62,7 +62,7 @@ func fenced(b *Racing, c *engine.Config) { b.fencing, c.Fencing = true, true }
 
 func (r *shareRig) until(what func() bool) {
 	r.Helper()
-	require.Eventually(r, what, 20*time.Second, time.Millisecond)
+	require.Eventually(r, what, redistest.Patience, time.Millisecond)
 }
 
 // tried is the result of a TryLock.

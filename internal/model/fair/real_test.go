@@ -80,7 +80,7 @@ func (r *modelReal) number(name string) (o modelOwner) {
 }
 
 func (r *modelReal) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	r.t.Cleanup(cancel)
 	return ctx
 }
@@ -125,7 +125,7 @@ func (r *modelReal) message(m modelMessage) modelMessage {
 				return modelMessage{int8(c), r.grant(g)}
 			}
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(redistest.Patience):
 	}
 	require.Fail(r.t, "no message in an inbox of the key")
 	return m

@@ -39,7 +39,7 @@ func newModelReal(t *testing.T, x *modelRules) *modelReal {
 }
 
 func (r *modelReal) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	r.t.Cleanup(cancel)
 	return ctx
 }
