@@ -46,16 +46,19 @@ func requireClean(t *testing.T, status int, stdout, stderr string) {
 	require.Contains(t, stdout, "All is well")
 }
 
+// calm leaves the masters time to answer on a busy machine, as a node has a tenth of the lease.
+var calm = []string{"-time", "12s", "-lease", "3s", "-lockers", "2", "-goroutines", "2"}
+
 func TestG1_RealMasters(t *testing.T) {
-	status, stdout, stderr := demotest.Run(t, realServer(t), "-time", "4s", "-lease", "400ms")
+	status, stdout, stderr := demotest.Run(t, append(calm, realServer(t))...)
 	requireClean(t, status, stdout, stderr)
 	require.Contains(t, stdout, "restart guard: true")
-	require.Contains(t, stdout, "no vote for 0.")
+	require.Regexp(t, `no vote for [0-3]\.`, stdout)
 }
 
 func TestG1_EmbeddedMasters(t *testing.T) {
 	t.Setenv("PATH", "")
-	status, stdout, stderr := demotest.Run(t, "-time", "4s", "-lease", "400ms")
+	status, stdout, stderr := demotest.Run(t, calm...)
 	requireClean(t, status, stdout, stderr)
 	require.Contains(t, stdout, "embedded servers")
 	require.Contains(t, stdout, "restart guard: false")
@@ -68,7 +71,7 @@ func TestWithoutGuardTwoAreInside(t *testing.T) {
 		"real": realServer, "embedded": func(*testing.T) string { return "-server=" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, out, stderr := demotest.Start(t, `[1-9]\d* double holds`, server(t), "-guard=false", "-time", "50s")
+			c, out, stderr := demotest.Start(t, `[1-9]\d* double holds`, server(t), "-guard=false", "-time", "4m")
 			require.NoError(t, c.Process.Signal(os.Interrupt))
 			_, err := io.Copy(io.Discard, out)
 			require.NoError(t, err)
@@ -84,7 +87,7 @@ func TestServersEndWithTheProgram(t *testing.T) {
 	for _, sent := range []os.Signal{os.Interrupt, os.Kill} {
 		t.Run(sent.String(), func(t *testing.T) {
 			first := 10000 + nodes*(os.Getpid()%400)
-			c, out, stderr := demotest.Start(t, "sections,", realServer(t), "-time", "1m", "-lease", "400ms", fmt.Sprint("-port=", first))
+			c, out, stderr := demotest.Start(t, "sections,", realServer(t), "-time", "4m", "-lease", "3s", fmt.Sprint("-port=", first))
 			require.NoError(t, c.Process.Signal(sent))
 			rest, err := io.ReadAll(out)
 			require.NoError(t, err)
@@ -100,7 +103,7 @@ func TestServersEndWithTheProgram(t *testing.T) {
 						conn.Close()
 					}
 					return err != nil
-				}, 10*time.Second, time.Millisecond)
+				}, redistest.Patience, time.Millisecond)
 			}
 		})
 	}

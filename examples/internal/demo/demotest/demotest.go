@@ -31,7 +31,7 @@ func Main(m *testing.M, main func()) {
 
 // Command returns the example with its arguments.
 func Command(t *testing.T, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*redistest.Patience)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, os.Args[0], args...)
 	c.Env = append(os.Environ(), mainEnv+"=1", "GORACE=atexit_sleep_ms=0") // without this, each process ends a second late
