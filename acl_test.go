@@ -78,7 +78,7 @@ func TestF32_ACLUserWithoutFencingIsRefusedNothing(t *testing.T) {
 }
 
 // shortLease is renewed soon, and outlasts a pause of a busy machine.
-const shortLease = 3 * time.Second
+const shortLease = 10 * time.Second
 
 // asShop has a client connect as the user of docs/acl.md.
 func asShop(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" }
@@ -89,7 +89,7 @@ var onOneRedis = map[string]func(rueidis.Client) (holdfast.Locker, error){
 		return rlock.New(c, rlock.WithLease(shortLease), rlock.WithFencing())
 	},
 	"fair": func(c rueidis.Client) (holdfast.Locker, error) {
-		return fair.New(c, fair.WithLease(shortLease), fair.WithStale(time.Second), fair.WithFencing())
+		return fair.New(c, fair.WithLease(shortLease), fair.WithStale(5*time.Second), fair.WithFencing())
 	},
 }
 
@@ -102,7 +102,7 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 	}
 	kinds := maps.Clone(onOneRedis)
 	kinds["rlock with replicas"] = func(c rueidis.Client) (holdfast.Locker, error) {
-		return rlock.New(c, rlock.WithLease(6*time.Second), rlock.WithReplicas(2, time.Second))
+		return rlock.New(c, rlock.WithLease(15*time.Second), rlock.WithReplicas(2, 4*time.Second))
 	}
 	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 	masters := c.Masters(t)
 	kinds := maps.Clone(onOneRedis)
 	kinds["fair without shard channels"] = func(c rueidis.Client) (holdfast.Locker, error) {
-		return fair.New(c, fair.WithLease(shortLease), fair.WithStale(time.Second), fair.WithShardedPubSub(false))
+		return fair.New(c, fair.WithLease(shortLease), fair.WithStale(5*time.Second), fair.WithShardedPubSub(false))
 	}
 	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, k
 	for i := range cap(woken) {
 		var opts []holdfast.LockOption
 		if i == 0 { // one hold may serve the others
-			opts = append(opts, holdfast.FixedLease(5*time.Second))
+			opts = append(opts, holdfast.FixedLease(30*time.Second))
 		}
 		go func() { woken <- there.Do(ctx, key, nothing, opts...) }()
 	}

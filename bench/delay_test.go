@@ -17,7 +17,7 @@ func TestDelay(t *testing.T) {
 	s, err := startServer()
 	require.NoError(t, err)
 	defer s.stop()
-	const trip, requests = 40 * time.Millisecond, 100
+	const trip, requests = 400 * time.Millisecond, 100
 	proxy, end, err := delay(s.addr, trip)
 	require.NoError(t, err)
 	defer end()

@@ -17,7 +17,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
 
-const patience = redistest.Patience
+const (
+	patience = redistest.Patience
+	prompt   = patience / 3 // for what waits for no time limit of a client that is slow, nor of a call
+)
+
+// slow has a client wait long for servers that are silent.
+func slow(o *rueidis.ClientOption) { o.Dialer.Timeout, o.ConnWriteTimeout = patience, patience }
+
+// patient has a subscriber wait long for them.
+var patient = withPace(func(p *pace) { p.answer = patience })
 
 // protocols are the options that select them.
 var protocols = map[string]func(*rueidis.ClientOption){

@@ -74,7 +74,7 @@ func newService(t *testing.T, redis *redistest.Server, opts ...httpholdfast.Opti
 }
 
 // short is a lease whose loss is noticed soon.
-const short = time.Second
+const short = 3 * time.Second
 
 func newServiceOf(t *testing.T, redis *redistest.Server, lease time.Duration, opts ...httpholdfast.Option) *service {
 	locks, err := rlock.New(redis.Client(t), rlock.WithLease(lease))

@@ -99,7 +99,7 @@ func startCommand(t *testing.T, c *exec.Cmd) *program {
 	c.Stdout, c.Stderr = w, &p.err
 	require.NoError(t, c.Start())
 	require.NoError(t, w.Close())
-	require.NoError(t, out.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, out.SetReadDeadline(time.Now().Add(redistest.Patience)))
 	p.out = bufio.NewScanner(out)
 	t.Cleanup(func() {
 		_ = c.Process.Kill()

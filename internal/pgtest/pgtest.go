@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-const startTimeout = 30 * time.Second
+const startTimeout = 2 * time.Minute
 
 // Start makes an empty database in a temporary directory and serves it on a Unix socket
 // there, until the test ends. It returns its URL. What the database is told is not safe from

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -35,7 +34,7 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, os.Args[0], args...)
 	c.Env = append(os.Environ(), mainEnv+"=1", "GORACE=atexit_sleep_ms=0") // without this, each process ends a second late
-	c.WaitDelay = 15 * time.Second                                         // for processes that outlive it
+	c.WaitDelay = redistest.Patience                                       // for processes that outlive it
 	return c
 }
 
