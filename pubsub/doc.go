@@ -83,6 +83,7 @@
 //     Without commands rueidis' ping notices after Dialer.KeepAlive + ConnWriteTimeout (11 s by default, never if
 //     KeepAlive is negative). Then as above.
 //   - Refused for good (wrong password, user without the right, client closed): a connection is tried again after 2.5–5 s.
+//     If the server has accepted one before, a password is being changed, and the next is tried as after any loss.
 //     A channel that the user may not hear does not keep the others from being subscribed and is asked for again after
 //     2.5–5 s. Its listeners never become live while that lasts.
 //   - Server answers BUSY while a script blocks it: commands are repeated after up to 1 ms, doubled up to 1 s; live channels

@@ -30,7 +30,7 @@ func (n *node) run() {
 		n.awaitEnd(l)
 		var wait time.Duration
 		switch {
-		case lasting(err):
+		case n.lasting(err):
 			wait = jitter(n.s.pace.refused)
 		case unreachable(err):
 			wait = redial.next()
@@ -89,6 +89,7 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 	if err := l.loaded(); err != nil {
 		return began, cmp.Or(context.Cause(l.ctx), err)
 	}
+	n.served = true
 	retry := n.s.pace.retry()
 	var outcasts []string      // refused channels
 	var again <-chan time.Time // when to ask for them once more
@@ -181,7 +182,7 @@ func (n *node) leave(l *link, names []string) error {
 func (n *node) report(err error) {
 	trouble := ""
 	switch {
-	case lasting(err):
+	case n.lasting(err):
 		trouble = "pubsub: connection refused, trying again with a long delay"
 	case err != nil:
 		trouble = "pubsub: connection lost, trying again"
@@ -210,9 +211,10 @@ func (n *node) reportRefused(channels int, err error) {
 	}
 }
 
-// lasting tells whether a failure to connect will last until somebody acts.
-func lasting(err error) bool {
-	return errors.Is(err, rueidis.ErrClosing) || hasCode(err, "WRONGPASS", "NOAUTH", "NOPERM", "AUTH ")
+// lasting tells whether a failure to connect will last until somebody acts. A password that was right is being changed: the
+// client or the server will have the new one soon.
+func (n *node) lasting(err error) bool {
+	return errors.Is(err, rueidis.ErrClosing) || !n.served && hasCode(err, "WRONGPASS", "NOAUTH", "NOPERM", "AUTH ")
 }
 
 // unreachable tells whether nobody took the connection: trying again costs the server nothing.

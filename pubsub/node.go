@@ -20,6 +20,7 @@ type node struct {
 	// Owned by the loop.
 	trouble  string // what was last logged about the connection; empty while it works
 	refusing bool   // that channels are refused has been logged
+	served   bool   // a connection was accepted once
 
 	// Guarded by Subscriber.mu.
 	link     *link               // whose callbacks count; nil without a connection

@@ -53,13 +53,15 @@ func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args
 	for {
 		count := int64(len(keys))
 		reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
+		needs := rightHash
 		if noScript(err) {
+			needs |= rightText
 			if err = n.tooOld(ctx, keys[0]); err == nil {
 				reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
 			}
 		}
 		if !changing(err) {
-			return reply, n.explained(ctx, err)
+			return reply, n.allowed(needs, n.explained(ctx, err))
 		}
 		over := time.Since(began) > changeTime || s.sha == renew.sha && divided(err) // which is sent for each key alone
 		select {

@@ -23,10 +23,11 @@ import (
 type Node struct {
 	NodeSettings // immutable after NewNode
 	client       rueidis.Client
-	one          string      // what the field of a hold with one entry holds; immutable
-	known        atomic.Bool // that Cluster was refreshed once
-	newer        atomic.Bool // that the server knows the newest command
-	crossed      atomic.Bool // see BySlot
+	one          string        // what the field of a hold with one entry holds; immutable
+	known        atomic.Bool   // that Cluster was refreshed once
+	newer        atomic.Bool   // that the server knows the newest command
+	crossed      atomic.Bool   // see BySlot
+	had          atomic.Uint32 // rights that the client has had, see allowed
 }
 
 // NodeSettings are what a Node needs to know of its Redis. The zero value is right for one
@@ -121,7 +122,9 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 	// client's calls on one connection, in order, which is faster and keeps a release
 	// behind its acquire.
 	reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
+	needs := rightHash
 	if noScript(err) {
+		needs |= rightText
 		if err = n.tooOld(ctx, args[0]); err == nil {
 			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
 		}
@@ -129,7 +132,7 @@ func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []
 	if crossed(err) {
 		err = n.cross(args[:keys], err)
 	}
-	return reply, n.explained(ctx, err)
+	return reply, n.allowed(needs, n.explained(ctx, err))
 }
 
 func noScript(err error) bool {

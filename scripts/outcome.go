@@ -25,7 +25,8 @@ const (
 	Unavailable
 	// Refused: surely nothing was done, and waiting does not cure it: a wrong
 	// password, a missing right, a key of a wrong type, a bad argument, a
-	// context that was over before anything was sent, a closed client.
+	// context that was over before anything was sent, a closed client. A
+	// password, or a right to run scripts, that the Node had before is Unavailable.
 	Refused
 	// Unknown: the script may have run, or may still run: the reply did not
 	// come or was not understood.

@@ -76,12 +76,12 @@ func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Dep
 	}
 	check := conn.B().Eval().Script(quorumCheck.text).Numkeys(1).Arg(args...).Build()
 	m, err := conn.Do(ctx, check).ToMessage()
-	s, err := parseStanding(m, explained(err))
+	s, err := parseStanding(m, n.allowed(rightText, explained(err)))
 	if err != nil || s.Left != 0 {
 		return s, nil, err
 	}
 	if err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.vote.acquire.text).Build()).Error(); err != nil {
-		return s, nil, explained(err)
+		return s, nil, n.allowed(0, explained(err))
 	}
 	return s, &s.vote, nil
 }

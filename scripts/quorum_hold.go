@@ -50,7 +50,7 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks [
 		setNoVote(nodeReplies)
 		return nil
 	}
-	return parseNodeReplies(m, ofOneSlot(explained(err)), nodeReplies)
+	return parseNodeReplies(m, ofOneSlot(n.allowed(rightHash, explained(err))), nodeReplies)
 }
 
 // ofOneSlot says more of the error of a node whose calls must have keys of one slot: the marker

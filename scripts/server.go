@@ -34,7 +34,7 @@ func (n *Node) runID(ctx context.Context) (string, error) { return n.info(ctx, "
 func (n *Node) info(ctx context.Context, section, field string) (string, error) {
 	info, err := n.client.Do(ctx, n.client.B().Info().Section(section).Build()).ToString()
 	if err != nil {
-		return "", explained(err)
+		return "", n.allowed(0, explained(err))
 	}
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
@@ -46,7 +46,7 @@ func (n *Node) info(ctx context.Context, section, field string) (string, error) 
 
 // Ping asks whether the node answers; a refusal is an answer.
 func (n *Node) Ping(ctx context.Context) error {
-	err := n.client.Do(ctx, n.client.B().Ping().Build()).Error()
+	err := n.allowed(0, n.client.Do(ctx, n.client.B().Ping().Build()).Error())
 	if OutcomeOf(err) == Refused {
 		return nil
 	}

@@ -62,7 +62,8 @@
 //	                  tombstone) and tried again by a new owner; a release, a
 //	                  renewal and a recount are repeated, which is harmless; a hold
 //	                  whose renewals got no answer is released in the background
-//	refused           the waiters get the error: waiting cannot cure it
+//	refused           the waiters get the error: waiting cannot cure it; releases and
+//	                  clean-ups go on in the background, as it may end before a lease
 //
 // Every call is bounded in time (calls.go). A caller that goes away leaves nothing behind:
 // its attempt is undone, and a lease that it got meanwhile goes to the next waiter.

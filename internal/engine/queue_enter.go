@@ -139,7 +139,13 @@ func (q *queue) leaveAll(list []leaver) {
 	again := q.haveLeft(said, attempt{start: start, err: err}, list)
 	q.leaving = append(again, q.leaving...)
 	k.Unlock()
-	if left := len(list) - len(again); err != nil && left > 0 {
+	switch left := len(list) - len(again); {
+	case err == nil || left == 0:
+	case scripts.OutcomeOf(err) == scripts.Refused && !scripts.Final(err): // they hold up none that enter
+		for _, l := range list {
+			h.undoRefused(undone{name: k.name, owner: l.owner, until: l.until})
+		}
+	default:
 		h.Log.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
 			"key", errs.Quote(h.keyOf(k.name)), "owners", left, "error", err)
 	}

@@ -76,8 +76,8 @@ func (e *entry) unlock(ctx context.Context) error {
 	return err
 }
 
-// release frees the key in Redis and lets its waiters go on. If the first attempt fails,
-// more follow in the background for a lease; after that Redis has freed the key itself.
+// release frees the key in Redis and lets its waiters go on. If the first attempt fails, or is
+// refused, more follow in the background for a lease; after that Redis has freed the key itself.
 func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 	r := releasing{engine: h, hold: d, lastFence: d.fences().used()}
 	err := r.attempt(h.calls.context())
@@ -93,7 +93,9 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 	case scripts.Done:
 		return r.result()
 	case scripts.Refused:
-		return err
+		if scripts.Final(err) {
+			return err
+		}
 	}
 	finished := make(chan error, 1)
 	h.calls.background(func() {
@@ -103,6 +105,9 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 		}
 		finished <- err
 	})
+	if scripts.OutcomeOf(err) == scripts.Refused { // may last: the caller does not wait for it
+		return err
+	}
 	select {
 	case err = <-finished:
 		if err == nil {
@@ -148,13 +153,13 @@ func (r *releasing) result() error {
 	return errs.Lost(watchdog.ErrNotOurs)
 }
 
-// persist repeats a call until it succeeds, is refused, or the time is over. It returns
-// the last error.
+// persist repeats a call until it succeeds, can no longer do so, or the time is over. It
+// returns the last error. What Redis refuses, it may allow later.
 func (h *Engine) persist(until time.Time, call func(context.Context) error) error {
 	var retry backoff
 	for {
 		err := call(h.calls.context())
-		if outcome := scripts.OutcomeOf(err); outcome == scripts.Done || outcome == scripts.Refused {
+		if err == nil || scripts.Final(err) {
 			return err
 		}
 		pause := retry.next(h.Lease)

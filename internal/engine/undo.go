@@ -123,20 +123,33 @@ func (h *Engine) undoOne(o undone) error {
 	return err
 }
 
-// undoAgain returns the owners to try again, and abandons those that Redis refused.
+// undoAgain returns the owners to try again. It abandons those that can no longer be undone,
+// and leaves those that Redis refuses to undoRefused.
 func (h *Engine) undoAgain(list []undone) (again []undone) {
-	var refused []undone
+	var final []undone
 	for _, o := range list {
-		switch scripts.OutcomeOf(o.err) {
-		case scripts.Done:
-		case scripts.Refused:
-			refused = append(refused, o)
+		switch {
+		case scripts.OutcomeOf(o.err) == scripts.Done:
+		case scripts.Final(o.err):
+			final = append(final, o)
+		case scripts.OutcomeOf(o.err) == scripts.Refused:
+			h.undoRefused(o)
 		default:
 			again = append(again, o)
 		}
 	}
-	h.abandon(refused)
+	h.abandon(final)
 	return again
+}
+
+// undoRefused undoes an owner that Redis has refused to undo. It keeps no place in the list,
+// where it would hold up the others, and acquires.
+func (h *Engine) undoRefused(o undone) {
+	h.calls.background(func() {
+		if o.err = h.persist(o.until, func(context.Context) error { return h.undoOne(o) }); o.err != nil {
+			h.abandon([]undone{o})
+		}
+	})
 }
 
 // abandon reports owners that can no longer be undone.

@@ -77,7 +77,7 @@ func (n *node) repairer() {
 		longest, ending := 20*time.Millisecond, n.ending
 		if n.away() {
 			longest, ending = time.Second, nil
-		} else if errors.As(failed, new(noVote)) {
+		} else if lasts(failed) {
 			longest = time.Second
 		}
 		pause = min(max(2*pause, time.Millisecond), longest)
@@ -122,8 +122,9 @@ func (n *node) pick() (jobs []*job) {
 	return jobs
 }
 
-// doAll makes one attempt at each job, and puts back those that failed. It returns why they
-// failed: "no vote", which lasts, only if there is no other reason.
+// doAll makes one attempt at each job, and puts back those that failed; an addition that is
+// refused is not wanted any more, an end always is. It returns why they failed: a reason that
+// lasts only if there is no other.
 func (n *node) doAll(jobs []*job) (failed error) {
 	errs := make([]error, len(jobs))
 	var all sync.WaitGroup
@@ -134,18 +135,24 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, j := range jobs {
-		outcome := scripts.OutcomeOf(errs[i])
-		if outcome == scripts.Done || outcome == scripts.Refused {
+		err := errs[i]
+		if err == nil || scripts.Final(err) || scripts.OutcomeOf(err) == scripts.Refused && !j.ends {
 			continue
 		}
-		if failed == nil || errors.As(failed, new(noVote)) {
-			failed = errs[i]
+		if failed == nil || lasts(failed) {
+			failed = err
 		}
 		if n.jobs[j.hold.owner] == nil { // else there is a newer job
 			n.jobs[j.hold.owner] = j
 		}
 	}
 	return failed
+}
+
+// lasts says whether a node that answers is not likely to do within milliseconds what it did
+// not: it has no vote, or refuses.
+func lasts(err error) bool {
+	return errors.As(err, new(noVote)) || scripts.Lapsed(err) || scripts.OutcomeOf(err) == scripts.Refused
 }
 
 func (n *node) do(j *job) error {

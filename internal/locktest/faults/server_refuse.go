@@ -20,18 +20,6 @@ import (
 )
 
 func init() {
-	register("F32_WrongPassword", func(t *testing.T, d Kind) {
-		testRefused(t, d, "WRONGPASS", AsLeast, func(s Topology) {
-			s.Do(t, "ACL", "SETUSER", "least", "resetpass", ">changed")
-			s.Do(t, "CLIENT", "KILL", "USER", "least")
-		})
-	})
-	register("F32_NoPassword", func(t *testing.T, d Kind) {
-		testRefused(t, d, "NOAUTH", func(*rueidis.ClientOption) {}, func(s Topology) {
-			s.Do(t, "CONFIG", "SET", "requirepass", "secret")
-			s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
-		})
-	})
 	register("F32_NoRight", func(t *testing.T, d Kind) {
 		testRefused(t, d, "NOPERM", AsLeast, func(s Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
 	})

@@ -1,0 +1,167 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// Secrets and users change while a client works: for a while Redis refuses it, and then no
+// longer.
+
+func init() {
+	register("F39_PasswordComesLate", testPasswordLate)
+	register("F39_ProviderFails", testProviderFails)
+	register("F39_PasswordWantedForAWhile", func(t *testing.T, d Kind) {
+		testRotation(t, d, "NOAUTH", func(*rueidis.ClientOption) {},
+			func(s Topology) {
+				s.Do(t, "CONFIG", "SET", "requirepass", "secret")
+				s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
+			},
+			func(s Topology) { s.Do(t, "CONFIG", "SET", "requirepass", "") })
+	})
+	register("F39_NoScriptsForAWhile", func(t *testing.T, d Kind) {
+		testRotation(t, d, "NOPERM", AsLeast,
+			func(s Topology) { s.Do(t, "ACL", "SETUSER", LeastUser, "-evalsha", "-eval") },
+			func(s Topology) { s.Do(t, "ACL", "SETUSER", LeastUser, "+evalsha", "+eval") })
+	})
+	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst)
+	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden)
+}
+
+// provider is what a program gives as AuthCredentialsFn.
+type provider struct {
+	says atomic.Pointer[func() (string, error)]
+}
+
+func (p *provider) use(f func() (string, error)) { p.says.Store(&f) }
+
+func (p *provider) client(o *rueidis.ClientOption) {
+	o.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+		password, err := (*p.says.Load())()
+		return rueidis.AuthCredentials{Username: LeastUser, Password: password}, err
+	}
+}
+
+func password(text string) func() (string, error) { return func() (string, error) { return text, nil } }
+
+// The provider learns of a new password after Redis.
+func testPasswordLate(t *testing.T, d Kind) {
+	var p provider
+	p.use(password(Password))
+	testRotation(t, d, "WRONGPASS", p.client,
+		func(s Topology) {
+			s.Do(t, "ACL", "SETUSER", LeastUser, ">new", "<"+Password)
+			s.Do(t, "CLIENT", "KILL", "USER", LeastUser)
+		},
+		func(Topology) { p.use(password("new")) })
+}
+
+// The provider cannot be reached, and is slow when it is back.
+func testProviderFails(t *testing.T, d Kind) {
+	var p provider
+	p.use(password(Password))
+	testRotation(t, d, "the vault is sealed", p.client,
+		func(s Topology) {
+			p.use(func() (string, error) { return "", errors.New("the vault is sealed") })
+			s.Do(t, "CLIENT", "KILL", "USER", LeastUser)
+		},
+		func(Topology) {
+			p.use(func() (string, error) { time.Sleep(300 * time.Millisecond); return Password, nil })
+		})
+}
+
+// testRotation requires that a client which has worked takes a refusal for an outage: no
+// lease is lost, no wait ends, and a release goes on.
+func testRotation(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin, end func(Topology)) {
+	const lease = 9 * time.Second
+	s := d.Start(t)
+	d.LeastRights(t, s)
+	locker, renewed := d.Open(t, s.Client(t, client), Options{Lease: Long}), d.Open(t, s.Client(t, client), Options{Lease: lease})
+	other := d.Open(t, s.Client(t), Options{Lease: Long})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	kept, gone, held := Lock(t, renewed, ctx, "kept"), Lock(t, locker, ctx, "gone"), Lock(t, other, ctx, "k")
+	waiting := GoLock(locker, ctx, "k")
+	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+
+	begin(s)
+	Await(t, func() bool { // the fault may cut the connection first
+		_, err := locker.TryLock(ctx, "another")
+		require.Error(t, err)
+		return strings.Contains(err.Error(), code)
+	})
+	_, err := locker.TryLock(ctx, "another")
+	require.True(t, errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown), err)
+	require.Equal(t, code != "the vault is sealed" || d.Nodes > 0 && errors.Is(err, holdfast.ErrUnavailable),
+		errors.Is(err, holdfast.ErrUnavailable), "%v", err)
+	impatient, leave := context.WithCancel(ctx)
+	leave()
+	require.Error(t, gone.Unlock(impatient))
+	until := kept.Deadline()
+	Await(t, func() bool { return time.Until(until) < lease/2 }) // so renewals fail
+	require.NoError(t, kept.Err())
+	require.Empty(t, waiting, "a wait has ended")
+	require.True(t, Exists(t, s, "gone"))
+
+	end(s)
+	Await(t, func() bool { return !Exists(t, s, "gone") }, "its release has stopped")
+	Await(t, func() bool { return kept.Deadline().After(until) })
+	require.NoError(t, kept.Unlock(ctx))
+	require.NoError(t, held.Unlock(ctx))
+	require.NoError(t, Got(t, waiting).Unlock(ctx))
+}
+
+// Nothing shows that a client which is refused at its first call will ever be allowed it.
+func testRefusedAtFirst(t *testing.T, d Kind) {
+	if d.Nodes > 0 {
+		t.Skip("the suite has a quorum looked at before its first lock")
+	}
+	for _, c := range []struct {
+		code  string
+		begin []string
+	}{
+		{"WRONGPASS", []string{"ACL", "SETUSER", LeastUser, "resetpass", ">new"}},
+		{"NOPERM", []string{"ACL", "SETUSER", LeastUser, "-evalsha", "-eval"}},
+	} {
+		t.Run(c.code, func(t *testing.T) {
+			s := d.Start(t)
+			d.LeastRights(t, s)
+			locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: Long})
+			s.Do(t, c.begin...)
+			s.Do(t, "CLIENT", "KILL", "USER", LeastUser)
+			var err error
+			Await(t, func() bool {
+				_, err = locker.Lock(Bounded(t), "k")
+				require.Error(t, err)
+				return strings.Contains(err.Error(), c.code)
+			})
+			RequireSentinel(t, err, nil)
+		})
+	}
+}
+
+// A release that is refused as its key is forbidden goes on, for when it is allowed again.
+func testReleaseForbidden(t *testing.T, d Kind) {
+	s := d.Start(t)
+	d.LeastRights(t, s)
+	locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: Long})
+	l := Lock(t, locker, Bounded(t), "forbidden")
+	forbid(t, s)
+	err := l.Unlock(Bounded(t))
+	require.ErrorContains(t, err, "NOPERM")
+	RequireSentinel(t, err, nil)
+	require.NoError(t, Lock(t, locker, Bounded(t), "ok:another").Unlock(Bounded(t)))
+	require.True(t, Exists(t, s, "forbidden"))
+	s.Do(t, "ACL", "SETUSER", LeastUser, "allkeys")
+	Await(t, func() bool { return !Exists(t, s, "forbidden") })
+}

@@ -1,0 +1,70 @@
+package scripts
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// Secrets rotate, and users are changed: for a moment Redis knows the new password and the
+// client the old one, or the other way round. So a client that is refused what it was allowed
+// before may be allowed it again soon. One that never was allowed it has to be mended.
+
+// rights are what a client has been allowed so far: bits.
+type rights uint32
+
+const (
+	rightKnown rights = 1 << iota // its password is right, or it needs none
+	rightHash                     // EVALSHA
+	rightText                     // EVAL
+)
+
+// lapsed is a refusal of what the client was allowed before: Unavailable.
+type lapsed struct{ error }
+
+func (e lapsed) Unwrap() error  { return e.error }
+func (lapsed) Outcome() Outcome { return Unavailable }
+
+// allowed takes in how a call that needs some rights has ended, and returns its error, as
+// lapsed if the client had them before. A right for one key, or for a command in a script, does
+// not lapse: it does not depend on a password, and no call tells whether it was there before.
+func (n *Node) allowed(needs rights, err error) error {
+	had := rights(n.had.Load())
+	if err == nil {
+		if needs |= rightKnown; had&needs != needs {
+			n.had.Or(uint32(needs))
+		}
+		return nil
+	}
+	if re := (*rueidis.RedisError)(nil); errors.As(err, &re) && had&rightOf(re.Error()) != 0 {
+		return lapsed{err}
+	}
+	return err
+}
+
+// rightOf is the right that Redis has refused with that text.
+func rightOf(text string) rights {
+	switch {
+	case strings.HasPrefix(text, "WRONGPASS "), strings.HasPrefix(text, "NOAUTH "):
+		return rightKnown
+	case !strings.HasPrefix(text, "NOPERM "):
+		return 0
+	case strings.Contains(text, "to run the 'evalsha' command"):
+		return rightHash
+	case strings.Contains(text, "to run the 'eval' command"):
+		return rightText
+	}
+	return 0
+}
+
+// Lapsed says whether err is the refusal of a password, or of the right to run scripts, to a
+// client that had it before.
+func Lapsed(err error) bool { return errors.As(err, new(lapsed)) }
+
+// Final says whether a call that was refused is not worth another try even to a caller that
+// has to get it done, such as a release: the call is wrong in itself, its key holds something
+// else, or its client is closed. Other refusals may end before a lease does.
+func Final(err error) bool {
+	return errors.As(err, new(notSent)) || errors.Is(err, rueidis.ErrClosing) || errors.As(err, new(wrongType))
+}
