@@ -13,9 +13,13 @@ import (
 // the engine's goroutines. When Redis does not answer, it takes at most about two call
 // time-outs and a dial of the client, and returns ErrUnknown. The keys that it could not
 // release free themselves within their leases.
-func (h *Engine) Close() (err error) {
-	h.closing.Do(func() { err = h.close() })
-	return err
+func (h *Engine) Close() error {
+	if !h.closing.CompareAndSwap(false, true) {
+		<-h.ended
+		return nil
+	}
+	defer close(h.ended)
+	return h.close()
 }
 
 func (h *Engine) close() error {

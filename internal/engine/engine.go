@@ -75,11 +75,13 @@ type Engine struct {
 	shards    [64]shard    // by hash of the key's name
 	owners    atomic.Uint64
 	watchdogs watchdogs
-	undoings  sync.Map // of servers by name: *undoing
-	trips     Average  // time of an acquire's round trip
+	undoings  sync.Map     // of servers by name: *undoing
+	pool      waiterPool
+	trips     Average // time of an acquire's round trip
 	begun     sync.Once
-	closing   sync.Once
+	closing   atomic.Bool
 	closed    chan struct{} // Close closes it after all shards
+	ended     chan struct{} // closed at the end of Close
 }
 
 // New returns an engine whose waiters race with other processes for a key. It makes no
@@ -104,7 +106,7 @@ func build(backend Backend, c Config) *Engine {
 	if c.Calls == nil {
 		c.Calls = NewCalls(c.Lease, nil)
 	}
-	h := &Engine{Config: c, backend: backend, calls: c.Calls, seed: maphash.MakeSeed(), closed: make(chan struct{})}
+	h := &Engine{Config: c, backend: backend, calls: c.Calls, seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{})}
 	for i := range h.shards {
 		h.shards[i].engine, h.shards[i].keys = h, make(map[string]*keyState)
 	}

@@ -14,17 +14,20 @@ import (
 // handOver gives the hold, whose section has just ended, to the next waiter. It refuses
 // when the tenure is over; when the hold or the waiter has other than plain terms; when a
 // nested call of unknown outcome may still arrive, which would count for the next section;
-// and when the fences reserved for the hold are used up. The key is locked. The caller
+// and when the fences reserved for the hold are used up or the clock does not let the next
+// one be used. The key is locked. The caller
 // unlocks it, which notifies the listeners of the old section, and then sends the lease
 // to w.
 func (h *Engine) handOver(k *keyState, d *hold) (w *waiter, lease *holdfast.Lease) {
-	if d.tainted || !d.plain || h.calls.now()-d.granted >= h.Handover || d.fences().usedUp() {
+	if d.tainted || !d.plain || h.calls.now()-d.granted >= h.Handover || !d.fences().ready(h.calls, d.granted) {
 		return nil, nil
 	}
 	if w = h.waits.next(k, d); w == nil {
 		return nil, nil
 	}
-	d.fences().next(h.calls, d.granted)
+	if f := d.fences(); f != nil {
+		f.present++
+	}
 	return w, d.newSection()
 }
 
@@ -54,18 +57,20 @@ func (f *fences) used() int64 {
 	return f.present
 }
 
-// next moves on to the next fence, if there is one. Fences follow the server's clock in
-// microseconds and must not run ahead of it, or a counter that is lost would start again
-// below them. So next waits until it may use one more: at most one per microsecond.
-func (f *fences) next(c *Calls, granted time.Duration) {
+// ready waits until the next fence may be used, if there is one. Fences follow the server's
+// clock in microseconds and must not run ahead of it, or a counter that is lost would start
+// again below them: at most one per microsecond. The clock may stand still, as that of a
+// bubble of testing/synctest does; so ready gives up after far more looks than fit into a
+// microsecond.
+func (f *fences) ready(c *Calls, granted time.Duration) bool {
 	if f == nil || f.usedUp() {
-		return
+		return f == nil
 	}
-	for {
+	for range 1000 {
 		passed := c.now() - granted
 		if f.present-f.first < (passed - passed/50).Microseconds() {
-			f.present++
-			return
+			return true
 		}
 	}
+	return false
 }

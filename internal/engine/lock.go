@@ -104,7 +104,7 @@ func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 		s.Unlock()
 		return nil, nil, nil, err
 	}
-	w = newWaiter(t)
+	w = h.pool.get(t)
 	k.push(w)
 	h.waits.join(k, w)
 	s.Unlock()
@@ -140,7 +140,7 @@ func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*h
 		h.cleanUp(k.name, a.orphan)
 		return nil, nil, err
 	}
-	w := newWaiter(t)
+	w := h.pool.get(t)
 	w.since = a.start
 	k.pushFront(w)
 	h.waits.refused(k, w, a)
@@ -177,7 +177,7 @@ func (h *Engine) await(ctx context.Context, k *keyState, w *waiter) (*holdfast.L
 			if r.confirm != nil {
 				return r.confirm.confirm(ctx, w)
 			}
-			w.free()
+			h.pool.put(w)
 			return r.lease, r.err
 		case <-ctx.Done():
 			h.logLongWait(k, w)
@@ -205,12 +205,12 @@ func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfas
 		k.remove(w)
 		h.waits.left(k, w)
 		k.Unlock()
-		w.free()
+		h.pool.put(w)
 		return nil, errs.EndedBy(ctx, err)
 	}
 	k.Unlock()
 	r := <-w.ready
-	w.free()
+	h.pool.put(w)
 	switch {
 	case r.err != nil:
 		return nil, r.err

@@ -166,7 +166,7 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 		}
 		if over || scripts.OutcomeOf(err) == scripts.Refused || time.Since(began) >= *h.MaxOutage || k.isClosed() {
 			t.decline()
-			w.free()
+			h.pool.put(w)
 			return nil, failed
 		}
 		sleep(retry.next(h.Lease), ctx.Done())
@@ -186,7 +186,7 @@ func (t *ticket) confirmed(ctx context.Context, w *waiter, start time.Time, said
 		return nil, errOvertaken
 	}
 	defer q.in.calls.work.Done()
-	defer w.free()
+	defer q.in.pool.put(w)
 	if k.closed {
 		q.drop(t)
 		k.Unlock()
@@ -212,7 +212,7 @@ func (t *ticket) rejoin(ctx context.Context, w *waiter) (*holdfast.Lease, error)
 	q.in.calls.work.Done()
 	if k.closed {
 		k.Unlock()
-		w.free()
+		q.in.pool.put(w)
 		return nil, holdfast.ErrClosed
 	}
 	q.enqueue(w) // in the order of Redis' queue, see ask

@@ -42,18 +42,27 @@ type result struct {
 	err     error
 }
 
-var waiterPool = sync.Pool{New: func() any { return &waiter{ready: make(chan result, 1)} }}
-
 func newWaiter(t Terms) *waiter {
-	w := waiterPool.Get().(*waiter)
+	return &waiter{terms: t, since: time.Now(), ready: make(chan result, 1)}
+}
+
+// waiterPool keeps waiters of an engine for use again. Each engine has its own: a channel
+// that was made in a bubble of testing/synctest must not come up in another.
+type waiterPool struct{ pool sync.Pool }
+
+func (p *waiterPool) get(t Terms) *waiter {
+	w, _ := p.pool.Get().(*waiter)
+	if w == nil {
+		return newWaiter(t)
+	}
 	w.terms, w.since = t, time.Now()
 	return w
 }
 
-// free gives w back to the pool; its ready channel must be empty.
-func (w *waiter) free() {
+// put takes w back; its ready channel must be empty.
+func (p *waiterPool) put(w *waiter) {
 	w.onPlace, w.places, w.told = nil, nil, 0
-	waiterPool.Put(w)
+	p.pool.Put(w)
 }
 
 // first is the waiter that has waited longest, or nil.
