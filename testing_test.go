@@ -2,11 +2,14 @@ package holdfast_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -55,8 +58,8 @@ func realRedis(t *testing.T) rueidis.Client {
 // The code of the page is that of tests.
 func TestDocsTestingIsTested(t *testing.T) {
 	blocks := goBlocks(t, "docs/testing.md")
-	require.Len(t, blocks, 4)
-	tested := readFile(t, "testing_test.go") + readFile(t, "holdfasttest/example_test.go")
+	require.Len(t, blocks, 6)
+	tested := readFile(t, "testing_test.go") + readFile(t, "holdfasttest/example_test.go") + readFile(t, "holdfasttest/virtual_test.go")
 	for _, b := range blocks {
 		for _, part := range strings.Split(b.code, "\n\n// ") { // the parts of a block need not be neighbours there
 			require.Contains(t, tested, part)
@@ -101,6 +104,50 @@ func TestDocsTesting_EmbeddedServer(t *testing.T) {
 		}()
 		require.NoError(t, next.Unlock(t.Context()))
 		require.NoError(t, <-waiting, name)
+	}
+}
+
+// bubbleRedis starts a server inside a bubble.
+func bubbleRedis(t *testing.T) rueidis.Client {
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true)
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{"redis:6379"}, ForceSingleClient: true, DisableCache: true,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return server.Dial() },
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { client.Close(); server.Close() })
+	return client
+}
+
+// All kinds run in one bubble after another: none keeps anything that a bubble has made.
+func TestDocsTesting_VirtualTime(t *testing.T) {
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			all := lockers(t, bubbleRedis)
+			fenced, err := rlock.New(bubbleRedis(t), rlock.WithFencing())
+			require.NoError(t, err)
+			all["fenced"] = []holdfast.Locker{fenced, fenced}
+			for name, two := range all {
+				began := time.Now()
+				var waiting sync.WaitGroup
+				for i := range 20 {
+					waiting.Go(func() {
+						err := two[i%2].Do(t.Context(), name, func(context.Context) error {
+							time.Sleep(time.Duration(i%3) * time.Second)
+							return nil
+						})
+						require.NoError(t, err)
+					})
+				}
+				waiting.Wait()
+				require.WithinDuration(t, began.Add(19*time.Second), time.Now(), time.Second, name)
+				for range 2 {
+					waiting.Go(func() { require.NoError(t, two[0].Close()) })
+				}
+				waiting.Wait()
+			}
+		})
 	}
 }
 
