@@ -53,6 +53,7 @@ const (
 // on later ones.
 type Proxy struct {
 	t      testing.TB     // immutable after NewProxy
+	net    Network        // immutable after NewProxy
 	addr   string         // immutable after NewProxy
 	target string         // immutable after NewProxy
 	tasks  sync.WaitGroup // all goroutines; waited for when the test ends
@@ -68,9 +69,10 @@ type Proxy struct {
 
 // sideState is what is set for one direction of all connections.
 type sideState struct {
-	delay time.Duration
-	held  bool
-	hook  Hook
+	delay  time.Duration
+	jitter func() time.Duration // more delay; nil: none
+	held   bool
+	hook   Hook
 }
 
 // swallow is a pending SwallowReply.
@@ -84,9 +86,18 @@ type swallow struct {
 // ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l := listen(t)
+	return NewProxyOn(t, loopback{t}, target)
+}
+
+// NewProxyOn is NewProxy on a network.
+func NewProxyOn(t testing.TB, on Network, target string) *Proxy {
+	t.Helper()
+	l, err := on.Listen("")
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
 	p := &Proxy{
-		t: t, addr: l.Addr().String(), target: target,
+		t: t, net: on, addr: l.Addr().String(), target: target,
 		listener: l, conns: map[*conn]struct{}{}, changed: make(chan struct{}),
 	}
 	p.tasks.Go(func() { p.accept(l) })
@@ -110,6 +121,14 @@ func (p *Proxy) SetDelay(request, reply time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sides[requests].delay, p.sides[replies].delay = request, reply
+}
+
+// SetJitter makes each request and reply that arrives from now on travel for as long as f
+// says on top of its delay; nil: for no longer. f must not call the proxy.
+func (p *Proxy) SetJitter(f func() time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sides[requests].jitter, p.sides[replies].jitter = f, f
 }
 
 // OnRequest sets the hook for requests, called when one arrives and before it is
@@ -189,7 +208,7 @@ func (p *Proxy) Refuse(on bool) {
 		p.listener = nil
 		return
 	}
-	l, err := listenAgain(p.addr)
+	l, err := p.net.Listen(p.addr)
 	if err != nil {
 		p.t.Errorf("redistest: Refuse(false): %v", err)
 		return
@@ -205,7 +224,7 @@ func (p *Proxy) accept(l net.Listener) {
 		if err != nil {
 			return
 		}
-		c := &conn{proxy: p, client: client.(*net.TCPConn), closed: make(chan struct{})}
+		c := &conn{proxy: p, client: client, closed: make(chan struct{})}
 		p.mu.Lock()
 		p.conns[c] = struct{}{}
 		if p.listener != l {

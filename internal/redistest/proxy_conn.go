@@ -8,20 +8,16 @@ import (
 	"time"
 )
 
-// dialTimeout ends the wait for a target that is paused and has no room left for
-// new connections.
-const dialTimeout = 5 * time.Second
-
 // conn is one connection through the proxy: two lines, one for each direction.
 type conn struct {
 	proxy   *Proxy        // immutable
-	client  *net.TCPConn  // immutable
+	client  net.Conn      // immutable
 	closed  chan struct{} // closed by close
 	once    sync.Once     // of close
 	pending pending       // has its own lock
 
 	mu     sync.Mutex
-	server *net.TCPConn // guarded by mu; nil until dialled
+	server net.Conn // guarded by mu; nil until dialled
 }
 
 // run owns the connection: it returns when both directions have ended or the
@@ -49,8 +45,8 @@ func (c *conn) run() {
 
 // dial connects to the target; false if that failed or the connection was closed
 // meanwhile.
-func (c *conn) dial() (*net.TCPConn, bool) {
-	server, err := net.DialTimeout("tcp", c.proxy.target, dialTimeout)
+func (c *conn) dial() (net.Conn, bool) {
+	server, err := c.proxy.net.Dial(c.proxy.target)
 	if err != nil {
 		return nil, false
 	}
@@ -61,7 +57,7 @@ func (c *conn) dial() (*net.TCPConn, bool) {
 		server.Close()
 		return nil, false
 	default:
-		c.server = server.(*net.TCPConn)
+		c.server = server
 		return c.server, true
 	}
 }
@@ -73,8 +69,7 @@ func (c *conn) close() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		close(c.closed)
-		_ = c.client.SetLinger(0)
-		c.client.Close()
+		reset(c.client)
 		if c.server != nil {
 			c.server.Close()
 		}
@@ -87,7 +82,7 @@ func (c *conn) close() {
 type line struct {
 	conn     *conn         // immutable
 	dir      direction     // immutable
-	src, dst *net.TCPConn  // immutable
+	src, dst net.Conn      // immutable
 	wake     chan struct{} // one slot: items were put down
 
 	mu    sync.Mutex
@@ -154,7 +149,11 @@ func (l *line) subject(f frame) ([]string, bool) {
 
 func (l *line) put(it item) {
 	l.conn.proxy.mu.Lock()
-	it.due = time.Now().Add(l.conn.proxy.sides[l.dir].delay)
+	side := &l.conn.proxy.sides[l.dir]
+	it.due = time.Now().Add(side.delay)
+	if side.jitter != nil {
+		it.due = it.due.Add(side.jitter())
+	}
 	l.conn.proxy.mu.Unlock()
 	l.mu.Lock()
 	l.items = append(l.items, it)
@@ -183,7 +182,7 @@ func (l *line) deliver() {
 					return // the other direction learns it by itself
 				}
 			case shut:
-				_ = l.dst.CloseWrite()
+				closeWrite(l.dst)
 				return
 			case stop:
 				return
