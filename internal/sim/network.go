@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+
+	"github.com/redis/rueidis"
+)
+
+// Network connects by address, over pipes. It takes no time and loses nothing: that is up to
+// the proxies on it. Its zero value is ready for use. Safe for concurrent use.
+type Network struct {
+	mu    sync.Mutex
+	hosts map[string]*listener // by address; guarded by mu
+	last  int                  // guarded by mu
+}
+
+// listener is a host that accepts connections.
+type listener struct {
+	net    *Network      // immutable
+	addr   address       // immutable
+	calls  chan net.Conn // the ends of those that dial
+	closed chan struct{}
+}
+
+type address string
+
+func (address) Network() string  { return "sim" }
+func (a address) String() string { return string(a) }
+
+// Listen opens an address, a new one if addr is empty.
+func (n *Network) Listen(addr string) (net.Listener, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if addr == "" {
+		n.last++
+		addr = fmt.Sprintf("10.0.%d.%d:6379", n.last/250, n.last%250+1)
+	}
+	if n.hosts[addr] != nil {
+		return nil, &net.OpError{Op: "listen", Net: "sim", Addr: address(addr), Err: syscall.EADDRINUSE}
+	}
+	if n.hosts == nil {
+		n.hosts = make(map[string]*listener)
+	}
+	l := &listener{net: n, addr: address(addr), calls: make(chan net.Conn), closed: make(chan struct{})}
+	n.hosts[addr] = l
+	return l, nil
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.calls:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	if l.net.hosts[string(l.addr)] == l {
+		delete(l.net.hosts, string(l.addr))
+		close(l.closed)
+	}
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return l.addr }
+
+// Dial connects to an address; it is refused where nobody listens.
+func (n *Network) Dial(addr string) (net.Conn, error) {
+	n.mu.Lock()
+	l := n.hosts[addr]
+	n.mu.Unlock()
+	if l != nil {
+		ours, theirs := net.Pipe()
+		select {
+		case l.calls <- theirs:
+			return ours, nil
+		case <-l.closed:
+		}
+	}
+	return nil, &net.OpError{Op: "dial", Net: "sim", Addr: address(addr), Err: syscall.ECONNREFUSED}
+}
+
+// Options are those of a client on the network.
+func (n *Network) Options(addr string) rueidis.ClientOption {
+	return rueidis.ClientOption{
+		InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true,
+		DialCtxFn: func(_ context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return n.Dial(addr)
+		},
+	}
+}

@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Mishap is a kind of fault.
+type Mishap string
+
+// The mishaps of links, of all links of a process, and of servers.
+const (
+	Cut          Mishap = "cut"             // connections are closed; what is under way is lost
+	LoseReply    Mishap = "reply lost"      // cut between execution and reply
+	HoldRequests Mishap = "requests held"   // they arrive when it is over, also those of a client that has left
+	HoldReplies  Mishap = "replies held"    // likewise
+	SlowReplies  Mishap = "replies late"    // each takes up to a quarter of a lease longer
+	Unreachable  Mishap = "unreachable"     // cut, and new connections are refused
+	Partition    Mishap = "partition"       // all links of the process hold everything
+	Pause        Mishap = "server pauses"   // it stands still
+	Reboot       Mishap = "server restarts" // with its memory
+	Refusal      Mishap = "server refuses"  // LOADING and the like
+	OutOfMemory  Mishap = "out of memory"
+	LoseScripts  Mishap = "scripts lost"
+	LoseMemory   Mishap = "memory lost" // a restart, or FLUSHALL
+	ClockJump    Mishap = "clock jumps" // ahead by up to three leases, on the first server
+)
+
+// Harmless are those that no lock kind on one Redis may mind.
+var Harmless = []Mishap{
+	Cut, LoseReply, HoldRequests, HoldReplies, SlowReplies, Unreachable, Partition,
+	Pause, Reboot, Refusal, OutOfMemory, LoseScripts,
+}
+
+// Fault is one mishap.
+type Fault struct {
+	At      time.Duration // since the beginning
+	For     time.Duration
+	What    Mishap
+	Process int // whose link; of a mishap of servers, of no meaning
+	Server  int
+	Detail  int // which of the texts, and so on
+}
+
+func (f Fault) String() string {
+	return fmt.Sprintf("%v for %v: %s, process %d, server %d", f.At, f.For, f.What, f.Process, f.Server)
+}
+
+// Schedule is the faults of some time, one each pause on average. The same arguments give the
+// same faults.
+func Schedule(seed uint64, processes, servers int, length, pause, longest time.Duration, of []Mishap) (all []Fault) {
+	r := Random(seed, "schedule")
+	for at := time.Duration(0); ; {
+		at += time.Duration(r.Int64N(int64(2 * pause)))
+		if at >= length {
+			return all
+		}
+		all = append(all, Fault{
+			At: at, For: time.Duration(r.Int64N(int64(longest))), What: of[r.IntN(len(of))],
+			Process: r.IntN(processes), Server: r.IntN(servers), Detail: r.IntN(1000),
+		})
+	}
+}
+
+// refusals are the texts with which servers refuse.
+var refusals = []string{
+	"LOADING Redis is loading the dataset in memory",
+	"READONLY You can't write against a read only replica.",
+	"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+	"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+	"NOSCRIPT No matching script. Please use EVAL.",
+}
+
+// Play brings about the faults at their times, and returns when the last is over. Each is told
+// when it begins. Two at once that do the same to a link or a server end together.
+func (w *World) Play(faults []Fault, told func(Fault)) {
+	began := time.Now()
+	var all sync.WaitGroup
+	for _, f := range faults {
+		time.Sleep(f.At - time.Since(began))
+		told(f)
+		all.Go(func() { w.bring(f) })
+	}
+	all.Wait()
+}
+
+// bring brings about one fault, and ends it.
+func (w *World) bring(f Fault) {
+	s, l := w.Servers[f.Server], w.Links[f.Process][f.Server]
+	link, process, server := []*Link{l}, w.Links[f.Process], []*Link{}
+	for _, links := range w.Links {
+		server = append(server, links[f.Server])
+	}
+	switch f.What {
+	case Cut:
+		f.on(link, 0, l.Cut, nil)
+	case LoseReply:
+		f.on(link, 1, func() { l.OnReply(f.loseReply()) }, func() { l.OnReply(nil) })
+	case HoldRequests:
+		f.on(link, 1, func() { l.HoldRequests(true) }, func() { l.HoldRequests(false) })
+	case HoldReplies:
+		f.on(link, 1, func() { l.HoldReplies(true) }, func() { l.HoldReplies(false) })
+	case SlowReplies:
+		f.on(link, 1, func() {
+			l.SetDelay(0, f.For/8)
+			time.AfterFunc(f.For*7/8, func() { l.SetDelay(0, 0) }) // the last is as late as f is long
+		}, nil)
+	case Unreachable:
+		f.on(link, 1, func() { l.Refuse(true); l.Cut() }, func() { l.Refuse(false) })
+	case Partition:
+		f.on(process, 1, func() { f.partition(process, true) }, func() { f.partition(process, false) })
+	case Pause:
+		f.on(server, 1, s.Pause, s.Resume)
+	case Reboot:
+		f.on(server, 4, s.Kill, s.RestartWithMemory)
+	case LoseMemory:
+		if f.Detail%2 == 0 {
+			f.on(server, 0, s.Forget, nil)
+		} else {
+			f.on(server, 4, s.Kill, s.Restart)
+		}
+	case Refusal:
+		f.on(server, 4, func() { s.Refuse(refusals[f.Detail%len(refusals)]) }, func() { s.Refuse("") })
+	case OutOfMemory:
+		f.on(server, 1, func() { s.OutOfMemory(true) }, func() { s.OutOfMemory(false) })
+	case LoseScripts:
+		s.ForgetScripts()
+	case ClockJump:
+		w.Servers[0].JumpClock(f.For * 3 / 2)
+	}
+}
+
+// on is a fault of some links that lasts for a part of its time; 0: for a moment.
+func (f Fault) on(links []*Link, part time.Duration, begin, end func()) {
+	for _, l := range links {
+		l.begin()
+	}
+	begin()
+	if part > 0 {
+		time.Sleep(f.For / part)
+	}
+	if end != nil {
+		end()
+	}
+	for _, l := range links {
+		l.end()
+	}
+}
+
+// loseReply cuts the connection in place of one of the next replies.
+func (f Fault) loseReply() redistest.Hook {
+	var left atomic.Int64
+	left.Store(int64(1 + f.Detail%3))
+	return func([]string) redistest.Verdict {
+		if left.Add(-1) == 0 {
+			return redistest.Cut
+		}
+		return redistest.Pass
+	}
+}
+
+// partition has links hold everything. Half of them are cut when it ends.
+func (f Fault) partition(links []*Link, on bool) {
+	for _, l := range links {
+		l.HoldRequests(on)
+		l.HoldReplies(on)
+		if !on && f.Detail%2 == 0 {
+			l.Cut()
+		}
+	}
+}
