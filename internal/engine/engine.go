@@ -75,7 +75,7 @@ type Engine struct {
 	shards    [64]shard    // by hash of the key's name
 	owners    atomic.Uint64
 	watchdogs watchdogs
-	undoings  sync.Map     // of servers by name: *undoing
+	undoings  sync.Map // of servers by name: *undoing
 	pool      waiterPool
 	trips     Average // time of an acquire's round trip
 	begun     sync.Once
