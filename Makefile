@@ -11,16 +11,16 @@ test: ## Run every package with the race detector, in about 6 minutes on 2 cores
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@hack/install.sh initdb || { [ "$$CI" != true ] && echo "tests that need PostgreSQL are skipped"; }
-	@# Tests wait for half of their time, so more packages run at once than there are processors.
-	@verdict=passed; hack/gotest.sh . ./... -race -short -timeout 20m -p=4 || verdict=FAILED; \
-		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 3 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m || verdict=FAILED; \
+	@# A package runs up to two cases at once for each processor, with their servers: more than two packages would be late everywhere.
+	@verdict=passed; hack/gotest.sh . ./... -race -short -timeout 20m -p=2 || verdict=FAILED; \
+		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 2 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m -p=1 || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
 test-all: ## Run everything, in about 25 minutes: long campaigns and models, quorums of 3 and 5 nodes, test-interop and test-rivals
 	@hack/install.sh gcc redis-server faketime initdb
 	hack/gotest.sh . "$$(go list ./... | grep -v internal/model | tr '\n' ' ')" -race -timeout 20m
 	@# Rivals come last, without the race detector.
-	printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 3 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m
+	printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 2 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m -p=1
 	@# What the race detector is too slow for, or disturbs: all of the models and of the chaos, the suites on several nodes, thousands of keys.
 	SOAK_TIME=150s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./multilock ./internal/quorum ./rlock ./fair' -parallel 4 -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]|ManyKeysOf|Allocates'
 	@# Locks with a known mistake each, which the chaos has to find.
@@ -31,7 +31,7 @@ test-servers: ## Run the locks on Redis 6.2 and 8, on the redis-server of the PA
 	@hack/install.sh redis-server
 	@servers=$$(hack/install-servers.sh) || exit; verdict=passed; \
 		for server in redis-server $$servers; do \
-			REDIS_SERVER=$$server hack/gotest.sh . "./scripts ./pubsub ./rlock ./fair ./internal/quorum ./multilock" -short -p 1 -timeout 20m || verdict=FAILED; \
+			REDIS_SERVER=$$server hack/gotest.sh . "./scripts ./pubsub ./rlock ./fair ./internal/quorum ./multilock" -short -p=1 -timeout 20m || verdict=FAILED; \
 		done; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
@@ -39,7 +39,7 @@ test-interop: ## Run Go and Java side by side, with the real Redisson; installs 
 	@hack/install.sh redis-server
 	@hack/install.sh faketime
 	@hack/install.sh javac mvn || { [ "$$CI" != true ] && echo "tests that need Java 17 and Maven are skipped"; }
-	INTEROP=1 hack/gotest.sh . "./internal/interop ./examples/sidebyside" -p 1 -timeout 20m
+	INTEROP=1 hack/gotest.sh . "./internal/interop ./examples/sidebyside" -p=1 -timeout 20m
 
 test-rivals: ## Have every rival of the bench do its work once, on its own server; installs etcd, ZooKeeper, Java 17 and Maven if they are missing
 	@hack/install.sh redis-server

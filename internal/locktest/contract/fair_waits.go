@@ -192,7 +192,7 @@ func fairLateGrant(c *harness) {
 // queueCases are those of a fair lock that take servers.
 var queueCases = []testCase{
 	{"OnPlace", oneByOne, onPlace},
-	{"OnPlace_ConfirmedGrants", Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long, Confirmed: true}, onPlace},
+	{"OnPlace_ConfirmedGrants", Options{Handover: &noHandover, Stale: 20 * time.Second, FirstLease: 20 * time.Second, Lease: Long, Confirmed: true}, onPlace},
 	{"OnPlace_PanicEndsTheCall", defaults, onPlacePanics},
 	{"Label_OfALaterHolder", oneByOne, fairLaterHolder},
 	{"Label_OfOurOwnHold", Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long, Label: "mine"}, fairOwnHold},
@@ -315,7 +315,7 @@ func onPlace(c *harness) {
 	for i, places := range [][2][]int{
 		{{3, 2}, {5, 4}}, {{3, 2, 1}, {5, 4, 3}}, {{3, 2, 1}, {5, 4, 3, 2}}, {{3, 2, 1}, {5, 4, 3, 2, 1}}, {{3, 2, 1}, {5, 4, 3, 2, 1}},
 	} {
-		if i == 2 { // c.Locker gets the key, and learns by that where its next waiter stands
+		if i == 2 { // c.Locker gets the key, and learns by that where its next waiter stands. A heartbeat was just answered: the next is far
 			heartbeats, _ := Holding("heartbeat")
 			c.Proxy.OnReply(heartbeats)
 		}

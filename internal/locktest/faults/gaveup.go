@@ -22,7 +22,7 @@ func init() {
 // Neither goroutines nor what is left to be undone grow with the number of their calls.
 // When Redis goes on, all of it is undone and locks are had again.
 func testCallersGiveUp(t *testing.T, d Kind) {
-	const callers, times = 50, 20
+	const callers, times = 50, 40
 	r := newHarness(t, d, Options{Lease: Long})
 	require.NoError(t, Lock(t, r.Locker, Bounded(t), "warm").Unlock(Bounded(t)))
 	before := runtime.NumGoroutine()

@@ -138,7 +138,7 @@ func testEverythingCut(t *testing.T, d Kind) {
 // The key vanishes without a word: the next look comes when the holder's lease,
 // as it was seen, must be over, or with the next heartbeat.
 func testDeletedWithoutMessage(t *testing.T, d Kind) {
-	const lease = 600 * time.Millisecond
+	const lease = 6 * time.Second // by its end, the waiter is asleep
 	r := newHarness(t, d, Options{Lease: Long, Stale: time.Second})
 	Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(lease))
 	r.findsDeleted(lease)

@@ -15,17 +15,17 @@ import (
 func init() {
 	register("F35_AllAwayRefused", func(t *testing.T, d Kind) {
 		// An acquire and a release, the scripts anew for those that come first, renewals on a slow machine.
-		r := newHarness(t, d, awayOptions(d))
+		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Other, r.Server.Kill, r.Server.Restart, 10)
 	})
 	register("F35_AllAwaySilent", func(t *testing.T, d Kind) {
 		// What was asked meanwhile lies in the sockets: an attempt for each time limit, and what undoes it.
-		r := newHarness(t, d, awayOptions(d))
+		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Other, r.Server.Pause, r.Server.Resume, 25)
 	})
 	register("F35_AllAwayReset", func(t *testing.T, d Kind) {
 		// A proxy takes connections for a Redis that is gone: no attempt is known to have failed.
-		r := newHarness(t, d, awayOptions(d))
+		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Locker, r.Server.Kill, r.Server.Restart, 15)
 	})
 	register("F35_ServedAtOnce", testServedAtOnce)
@@ -34,11 +34,8 @@ func init() {
 
 // awayOptions have a lease that is renewed in time even on a slow machine; nodes of a quorum
 // answer within a tenth of it or not at all.
-func awayOptions(d Kind) Options {
-	lease := 4 * time.Second
-	if d.Nodes > 0 {
-		lease = 12 * time.Second
-	}
+func awayOptions() Options {
+	const lease = 12 * time.Second
 	return Options{Lease: lease, MaxOutage: ptr(Long), MaxLease: lease}
 }
 
@@ -49,10 +46,10 @@ func awayOptions(d Kind) Options {
 func testAllAway(r *harness, waiter holdfast.Locker, leave, comeBack func(), most int) {
 	t := r.T
 	keys := 200
-	if r.Kind.Nodes > 1 {
+	if r.Kind.Nodes > 1 || testing.Short() {
 		keys = 100 // on each node
 	}
-	holder := r.Kind.Open(t, r.Server.Client(t), awayOptions(r.Kind))
+	holder := r.Kind.Open(t, r.Server.Client(t), awayOptions())
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	held, waits := make([]*holdfast.Lease, keys), make([]chan error, keys)
 	for i := range keys {

@@ -37,10 +37,10 @@ func Run(t *testing.T, d Kind) {
 
 // prompt is longer than a wake-up takes on a slow machine, and much shorter than a lease:
 // what comes so soon has not waited for the end of one.
-const prompt = 2 * time.Second
+const prompt = 20 * time.Second
 
 // lease outlasts a fail-over.
-const lease = 15 * time.Second
+const lease = 45 * time.Second
 
 // open opens a locker for which a fail-over is no outage.
 func open(t *testing.T, d Kind, client rueidis.Client) holdfast.Locker {
@@ -57,7 +57,7 @@ func often(o *rueidis.ClientOption) { o.Sentinel.TopologyRefreshInterval = 5 * t
 func replicated(t *testing.T, s *redistest.Sentinel) {
 	t.Helper()
 	s.Master().Do(t, "SET", "last", "v") // WAIT is for the writes of its own connection
-	require.Equal(t, 2, Number(t, s.Master(), "WAIT", "2", "5000"))
+	require.Equal(t, 2, Number(t, s.Master(), "WAIT", "2", "15000"))
 }
 
 // unlocks unlocks l, and returns the lease of the waiter that this wakes.
