@@ -123,7 +123,7 @@ func orderRun(t *testing.T, d Kind, grants int, disturb func(*redistest.Server))
 	for i := range children {
 		children[i] = StartChild(t, "order", s.Addr(), strconv.FormatBool(i%2 == 0))
 	}
-	limit := time.After(4 * time.Minute)
+	limit := time.After(10 * Patience)
 	for waiting := true; waiting; {
 		select {
 		case <-enough:
@@ -153,7 +153,7 @@ func RunLongQueue(t *testing.T, d Kind) {
 	s := redistest.Start(t)
 	o := newOrderCheck("k")
 	stop := s.Monitor(t, o.see)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*Patience)
 	defer cancel()
 	before := Lock(t, d.Open(t, s.Client(t), Options{Lease: Long}), ctx, "k")
 	errs := make(chan error, clients*each)

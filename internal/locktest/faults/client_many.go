@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -99,7 +98,7 @@ func (a *attempts) read() (sent, most, clients int) {
 func testTenThousandWaiters(t *testing.T, d Kind) {
 	const waiters = 10_000
 	r := newHarness(t, d, Options{Lease: Long, MaxWaiters: waiters})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*Patience)
 	defer cancel()
 	before := Lock(t, r.Other, ctx, "k")
 	a := watchAttempts(r)
