@@ -27,7 +27,7 @@ func (notAsked) Outcome() Outcome { return Unavailable }
 // unasked returns the error of a question without whose answer no call is sent: notAsked,
 // unless Redis refused the question.
 func unasked(err error) error {
-	if err = redact.Error(err); OutcomeOf(err) == Refused {
+	if err = redact.Error(err); OutcomeOf(err).Final() {
 		return err
 	}
 	return notAsked{err}

@@ -82,7 +82,8 @@
 // # Three outcomes
 //
 // A call is done, surely not done, or its outcome is unknown; [OutcomeOf] decides
-// which, and divides the second into what waiting may cure and what it cannot.
+// which, and divides the second and the third into what waiting may cure and what it cannot:
+// a proxy may refuse, in words of its own, a call that the server has carried out.
 // "Surely not done" can be said because every script checks its arguments, and
 // meets what Redis may refuse, before its first write or undoes that write. So a
 // lock never stays without an expiry, unless a user lacks the rights to both

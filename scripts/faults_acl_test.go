@@ -134,7 +134,7 @@ func TestF39_LapsedRights(t *testing.T) {
 				})
 				require.Equal(t, want, OutcomeOf(err))
 				require.Equal(t, worked, Lapsed(err))
-				require.False(t, Final(err))
+				require.False(t, Permanent(err))
 				require.True(t, Replied(err))
 			})
 		}
@@ -153,5 +153,5 @@ func TestF32_MissingRightsDoNotLapse(t *testing.T) {
 	s.Do(t, "DEL", "k")
 	_, err = n.Acquire(bounded(t), "k", ownA, lease)
 	require.Equal(t, Refused, OutcomeOf(err))
-	require.False(t, Final(err))
+	require.False(t, Permanent(err))
 }

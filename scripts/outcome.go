@@ -31,7 +31,17 @@ const (
 	// Unknown: the script may have run, or may still run: the reply did not
 	// come or was not understood.
 	Unknown
+	// Doubtful: refused, in words that no Redis is known to have, as of a proxy: the
+	// script may have run, and waiting does not cure it.
+	Doubtful
 )
+
+// Final says whether a call was refused, so that neither it nor a wait goes on.
+func (o Outcome) Final() bool { return o == Refused || o == Doubtful }
+
+// Perhaps says whether the script of a call that failed may have run: what it may have done
+// has to be undone, or the call to be repeated.
+func (o Outcome) Perhaps() bool { return o == Unknown || o == Doubtful }
 
 // OutcomeOf judges the error that a method of [Node] returned. Errors that it
 // does not know are Unknown.
@@ -117,14 +127,17 @@ type wrongType struct{ error }
 func (e wrongType) Unwrap() error        { return e.error }
 func (e wrongType) Is(target error) bool { return target == holdfast.ErrWrongType }
 
-// texts are what error replies begin with, and what those come to. Most begin with a
-// code; rueidis has taken off the code ERR. The scripts do nothing before their first
-// write and undo what they did if a later one is refused.
-var texts = []struct {
+// meaning is what an error reply comes to that begins so.
+type meaning struct {
 	begin   string
 	outcome Outcome
 	of      error // the error of package holdfast that it stands for; nil: none
-}{
+}
+
+// texts are what error replies begin with, and what those come to. Most begin with a
+// code; rueidis has taken off the code ERR. The scripts do nothing before their first
+// write and undo what they did if a later one is refused. Immutable after init.
+var texts = []meaning{
 	{"NOSCRIPT ", Unavailable, nil},
 	{"TRYAGAIN ", Unavailable, nil},
 	{"CLUSTERDOWN ", Unavailable, nil},
@@ -144,20 +157,46 @@ var texts = []struct {
 	{"DENIED ", Refused, nil},
 	{"MOVED ", Refused, nil}, // the client does not follow: it is not made for a Cluster
 	{"ASK ", Refused, nil},
-	{"ERR ", Refused, nil}, // the text of one key of several
-	// What begins with a word in capitals that is no code:
-	{"ACL failure in script: ", Refused, nil}, // a right is missing, from Redis 7.2 and in Valkey
+	// Without a code, before a script runs:
 	{"AUTH <password> called ", Refused, nil}, // the server has no password
+	{"Client sent AUTH, ", Refused, nil},      // the same, before Redis 6
+	{"invalid password", Refused, nil},        // the same time
 	{"DB index is out of range", Refused, nil},
+	{"invalid DB index", Refused, nil},
 	{"SELECT is not allowed ", Refused, nil},
+	{"wrong number of arguments for ", Refused, nil},
+	{"Number of keys can't be ", Refused, nil},
+	{"Protocol error", Refused, nil},
+	{"Error compiling script", Refused, nil},
+	{"eval/evalsha" + sameSlot, Refused, nil},
+	// By a command in a script, or by the script:
+	{"ACL failure in script: ", Refused, nil},              // a right is missing, from Redis 7.2 and in Valkey
+	{"The user executing the script can't ", Refused, nil}, // the same, before that
+	{"This Redis command is not allowed from script", Refused, nil},
+	{"Script attempted to access ", Refused, nil}, // a key of another slot
+	{"value is not an integer", Refused, nil},
+	{"syntax error", Refused, nil},
+	{"user_script:", Refused, nil},
 	// A command is missing:
 	{"Unknown Redis command called from ", Refused, holdfast.ErrOldServer}, // "Lua script" to Redis 6.2 (src/scripting.c), then "script" (src/script.c)
 	{"Unknown command called from ", Refused, holdfast.ErrOldServer},       // Valkey 9
-	{"unknown command ", Refused, holdfast.ErrOldServer},                   // not in a script (src/server.c)
+	{"unknown command", Refused, holdfast.ErrOldServer},                    // not in a script (src/server.c)
 }
 
-// wrapping is what Redis before 7 puts before the error of a command in a script.
-var wrapping = regexp.MustCompile(`^(Error running script \(call to f_[0-9a-f]+\): )?(@user_script: ?[0-9]+: )*-?`)
+// The scripts refuse arguments and keys with texts of their own.
+func init() {
+	for _, script := range Scripts() {
+		for _, own := range ownText.FindAllStringSubmatch(script, -1) {
+			texts = append(texts, meaning{own[1], Refused, nil})
+		}
+	}
+}
+
+var ownText = regexp.MustCompile(`redis\.error_reply\('ERR ([^']+)'\)`)
+
+// wrapping is what Redis before 7 puts before the error of a command in a script. ERR is left
+// in the text of one key of several.
+var wrapping = regexp.MustCompile(`^(ERR )?(Error running script \(call to f_[0-9a-f]+\): )?(@user_script: ?[0-9]+: )*-?(ERR )?`)
 
 func unwrapped(text string) string { return text[len(wrapping.FindString(text)):] }
 
@@ -171,5 +210,5 @@ func meaningOf(text string) (Outcome, error) {
 	if code, _, _ := strings.Cut(text, " "); strings.ToUpper(code) == code {
 		return Unknown, nil // a code that we do not know
 	}
-	return Refused, nil
+	return Doubtful, nil
 }

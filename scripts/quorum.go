@@ -90,7 +90,7 @@ func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Dep
 // run id, or not to this user, has one as well.
 func (n *Node) Identify(ctx context.Context) (*Vote, error) {
 	run, err := n.runID(ctx)
-	if err != nil && OutcomeOf(err) != Refused {
+	if err != nil && !OutcomeOf(err).Final() {
 		return nil, err
 	}
 	return &Vote{run: run}, nil

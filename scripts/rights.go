@@ -62,9 +62,9 @@ func rightOf(text string) rights {
 // client that had it before.
 func Lapsed(err error) bool { return errors.As(err, new(lapsed)) }
 
-// Final says whether a call that was refused is not worth another try even to a caller that
+// Permanent says whether a call that was refused is not worth another try even to a caller that
 // has to get it done, such as a release: the call is wrong in itself, its key holds something
 // else, or its client is closed. Other refusals may end before a lease does.
-func Final(err error) bool {
+func Permanent(err error) bool {
 	return errors.As(err, new(notSent)) || errors.Is(err, rueidis.ErrClosing) || errors.As(err, new(wrongType))
 }

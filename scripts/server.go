@@ -47,7 +47,7 @@ func (n *Node) info(ctx context.Context, section, field string) (string, error) 
 // Ping asks whether the node answers; a refusal is an answer.
 func (n *Node) Ping(ctx context.Context) error {
 	err := n.allowed(0, n.client.Do(ctx, n.client.B().Ping().Build()).Error())
-	if OutcomeOf(err) == Refused {
+	if OutcomeOf(err).Final() {
 		return nil
 	}
 	return err

@@ -159,7 +159,7 @@ func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Clien
 			if d.err == nil {
 				return d.client, nil
 			}
-			if scripts.OutcomeOf(d.err) == scripts.Refused {
+			if scripts.OutcomeOf(d.err).Final() {
 				return nil, failed(d.err)
 			}
 			err = d.err

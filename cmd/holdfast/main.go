@@ -54,7 +54,7 @@ func failed(err error) *failure {
 		status = statusNotAcquired
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown):
 		status = statusAway
-	case scripts.OutcomeOf(err) != scripts.Refused:
+	case !scripts.OutcomeOf(err).Final():
 		status, err = statusAway, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)
 	}
 	return &failure{status, redact.Error(err)}

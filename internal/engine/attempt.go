@@ -30,7 +30,7 @@ type orphan struct {
 
 // passing says whether a later attempt may succeed.
 func (a attempt) passing() bool {
-	return scripts.OutcomeOf(a.err) != scripts.Refused
+	return !scripts.OutcomeOf(a.err).Final()
 }
 
 // known is the error of an attempt that did not acquire the key.
@@ -44,7 +44,7 @@ func (a attempt) known() error {
 	return holdfast.ErrNotAcquired
 }
 
-// attempt makes one attempt. If its outcome is unknown, or its reply came too late, it
+// attempt makes one attempt. If it may have been carried out, or its reply came too late, it
 // leaves an orphan, which the caller has to undo.
 func (h *Engine) attempt(ctx context.Context, k *keyState, t Terms, numbers int64) attempt {
 	owner, start := h.newOwner(), time.Now()
@@ -82,7 +82,7 @@ func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said
 	h.calls.note(k.name, a.err)
 	switch scripts.OutcomeOf(a.err) {
 	case scripts.Done:
-	case scripts.Unknown:
+	case scripts.Unknown, scripts.Doubtful:
 		a.orphan = orphan{owner, t.Lease}
 		return a
 	default:

@@ -64,6 +64,8 @@
 //	                  whose renewals got no answer is released in the background
 //	refused           the waiters get the error: waiting cannot cure it; releases and
 //	                  clean-ups go on in the background, as it may end before a lease
+//	doubtful          refused in words that no Redis has, as a proxy's: the waiters get
+//	                  the error, and the call is undone or repeated as an unknown one
 //
 // Every call is bounded in time (calls.go). A caller that goes away leaves nothing behind:
 // its attempt is undone, and a lease that it got meanwhile goes to the next waiter.

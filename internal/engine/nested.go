@@ -113,12 +113,12 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 		switch outcome {
 		case scripts.Done:
 			return false, nil
-		case scripts.Unknown:
+		case scripts.Unknown, scripts.Doubtful:
 			doubt = true
 			c.taint()
 		}
 		if ctx.Err() == nil {
-			if outcome == scripts.Refused || !wait || time.Since(began) >= *h.MaxOutage {
+			if outcome.Final() || !wait || time.Since(began) >= *h.MaxOutage {
 				return doubt, known(err)
 			}
 			sleep(retry.next(h.Lease), ctx.Done())

@@ -192,7 +192,7 @@ func (d *queued) release(ctx context.Context, held *hold, lastFence int64) (scri
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
 		d.pass(held.key.name, said, false)
-	case scripts.Unknown:
+	case scripts.Unknown, scripts.Doubtful:
 		d.heartbeatSoon(held.key) // Redis may have granted the key to a waiter here
 	}
 	return scripts.Released{Ours: said.Ours}, err

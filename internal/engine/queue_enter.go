@@ -95,7 +95,7 @@ func (q *queue) notEntered(list []*ticket, a attempt) {
 		if t.w == nil {
 			continue
 		}
-		if scripts.OutcomeOf(a.err) == scripts.Unknown {
+		if scripts.OutcomeOf(a.err).Perhaps() {
 			t.doubt = true
 		} else if !t.doubt {
 			delete(q.tickets, t.owner) // surely not there
@@ -141,7 +141,7 @@ func (q *queue) leaveAll(list []leaver) {
 	k.Unlock()
 	switch left := len(list) - len(again); {
 	case err == nil || left == 0:
-	case scripts.OutcomeOf(err) == scripts.Refused && !scripts.Final(err): // they hold up none that enter
+	case scripts.OutcomeOf(err) == scripts.Refused && !scripts.Permanent(err): // they hold up none that enter
 		for _, l := range list {
 			h.undoRefused(undone{name: k.name, owner: l.owner, until: l.until})
 		}
@@ -154,7 +154,8 @@ func (q *queue) leaveAll(list []leaver) {
 // haveLeft handles the reply to leaveAll. It returns those of the owners for which the call
 // is to be repeated.
 func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again []leaver) {
-	switch scripts.OutcomeOf(a.err) {
+	outcome := scripts.OutcomeOf(a.err)
+	switch outcome {
 	case scripts.Done:
 		q.retry = backoff{}
 		if !q.wanting() { // no other call would show that the outage is over
@@ -164,12 +165,14 @@ func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again [
 		return nil
 	case scripts.Refused:
 		return nil
-	case scripts.Unknown:
+	case scripts.Unknown, scripts.Doubtful:
 		q.due = time.Now() // Redis may have granted the key to a waiter here
 	}
 	q.pause = time.Now().Add(q.retry.next(q.in.Lease))
-	q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
-	q.endOverdue(a)
+	if !outcome.Final() { // else it ends no wait
+		q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
+		q.endOverdue(a)
+	}
 	if q.key.closed {
 		return nil
 	}

@@ -164,7 +164,7 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 		if over {
 			failed = errs.EndedBy(ctx, failed)
 		}
-		if over || scripts.OutcomeOf(err) == scripts.Refused || time.Since(began) >= *h.MaxOutage || k.isClosed() {
+		if over || scripts.OutcomeOf(err).Final() || time.Since(began) >= *h.MaxOutage || k.isClosed() {
 			t.decline()
 			h.pool.put(w)
 			return nil, failed

@@ -93,7 +93,7 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 	case scripts.Done:
 		return r.result()
 	case scripts.Refused:
-		if scripts.Final(err) {
+		if scripts.Permanent(err) {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 	h.observer.answered(ctx, r.hold.key.name, err)
 	err = h.calls.ours(err)
 	h.calls.note(r.hold.key.name, err)
-	r.doubt = r.doubt || scripts.OutcomeOf(err) == scripts.Unknown
+	r.doubt = r.doubt || scripts.OutcomeOf(err).Perhaps()
 	return err
 }
 
@@ -159,7 +159,7 @@ func (h *Engine) persist(until time.Time, call func(context.Context) error) erro
 	var retry backoff
 	for {
 		err := call(h.calls.context())
-		if err == nil || scripts.Final(err) {
+		if err == nil || scripts.Permanent(err) {
 			return err
 		}
 		pause := retry.next(h.Lease)

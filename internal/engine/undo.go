@@ -130,7 +130,7 @@ func (h *Engine) undoAgain(list []undone) (again []undone) {
 	for _, o := range list {
 		switch {
 		case scripts.OutcomeOf(o.err) == scripts.Done:
-		case scripts.Final(o.err):
+		case scripts.Permanent(o.err):
 			final = append(final, o)
 		case scripts.OutcomeOf(o.err) == scripts.Refused:
 			h.undoRefused(o)

@@ -61,6 +61,10 @@ func (w *Proxies) SetDelay(request, reply time.Duration) {
 	w.Each(func(p *redistest.Proxy) { p.SetDelay(request, reply) })
 }
 
+func (w *Proxies) OwnWords(text string, instead bool, match func(cmd []string) bool) {
+	w.Each(func(p *redistest.Proxy) { p.OwnWords(text, instead, match) })
+}
+
 // SwallowReply does so on each proxy. The channel is closed when most have: not every node
 // need be asked.
 func (w *Proxies) SwallowReply(k int, match func(cmd []string) bool) <-chan struct{} {

@@ -41,11 +41,11 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 		}
 		said := make([]scripts.NodeReply, len(asks))
 		err = n.script.AcquireVoted(ctx, vote, fenced, asks, said)
-		if scripts.OutcomeOf(err) == scripts.Unknown {
+		if scripts.OutcomeOf(err).Perhaps() {
 			return nil, err
 		}
 		for at, i := range of {
-			if scripts.OutcomeOf(said[at].Err) != scripts.Unknown {
+			if !scripts.OutcomeOf(said[at].Err).Perhaps() {
 				items[i].hold.answered(n, err == nil && said[at].OK)
 			}
 			replies[i] = said[at]

@@ -93,7 +93,7 @@ func answered(err error) bool {
 // newError judges answers with fewer yeses than needed.
 func (q *Quorum) newError(need int, errs []error) *Error {
 	e := &Error{QuorumError: holdfast.QuorumError{Need: need}}
-	refused, unanswered := 0, 0
+	refused, doubtful, unanswered := 0, 0, 0
 	for i, n := range q.nodes {
 		err := errs[i]
 		e.Nodes = append(e.Nodes, holdfast.NodeError{Node: n.name, Err: err})
@@ -113,14 +113,18 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 			e.held++
 		case scripts.OutcomeOf(err) == scripts.Refused:
 			refused++
+		case scripts.OutcomeOf(err) == scripts.Doubtful:
+			doubtful++
 		case scripts.OutcomeOf(err) == scripts.Unknown:
 			unanswered++
 		}
 	}
 	switch {
+	case doubtful > 0 && refused+doubtful > len(q.nodes)-need:
+		e.outcome = scripts.Doubtful
 	case refused > len(q.nodes)-need:
 		e.outcome = scripts.Refused
-	case e.yes+unanswered >= need:
+	case e.yes+doubtful+unanswered >= need:
 		e.outcome = scripts.Unknown
 	default:
 		e.outcome = scripts.Unavailable

@@ -14,12 +14,13 @@ import (
 )
 
 // The judgement of a failed round on five nodes. Each node has said yes (y), held by
-// another (h), nothing in time (s), no vote (n, v) or a refusal (r), was away (a), or was
-// not asked, as the round had been given up (o).
+// another (h), nothing in time (s), no vote (n, v), a refusal (r) or words of a proxy (p), was
+// away (a), or was not asked, as the round had been given up (o).
 func TestFailedRoundIsJudged(t *testing.T) {
 	said := map[rune]error{
 		'y': nil, 'h': ErrHeld, 's': errSilent, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
+		'p': judged{errors.New("upstream failure"), scripts.Doubtful},
 	}
 	for answers, want := range map[string]error{
 		"hhhhh": holdfast.ErrNotAcquired,
@@ -39,6 +40,11 @@ func TestFailedRoundIsJudged(t *testing.T) {
 		"ssssh": holdfast.ErrUnknown,
 		"yyyhh": holdfast.ErrUnknown, // the fence is missing
 		"rrryy": errNotNamed,
+		"pppyy": errDoubtful,
+		"rrpyy": errDoubtful,
+		"yypaa": holdfast.ErrUnknown, // a quorum may have it
+		"yppaa": holdfast.ErrUnknown,
+		"pphaa": holdfast.ErrUnavailable,
 		"ooooo": holdfast.ErrUnavailable, // another round follows
 		"hhhoo": holdfast.ErrNotAcquired,
 	} {
@@ -55,11 +61,15 @@ func TestFailedRoundIsJudged(t *testing.T) {
 			continue
 		}
 		outcome := map[scripts.Outcome]error{
-			scripts.Unavailable: holdfast.ErrUnavailable, scripts.Unknown: holdfast.ErrUnknown, scripts.Refused: errNotNamed,
+			scripts.Unavailable: holdfast.ErrUnavailable, scripts.Unknown: holdfast.ErrUnknown,
+			scripts.Refused: errNotNamed, scripts.Doubtful: errDoubtful,
 		}
 		require.Equal(t, want, outcome[scripts.OutcomeOf(err)], answers)
 		require.NotErrorIs(t, err, holdfast.ErrNotAcquired, answers)
 	}
 }
 
-var errNotNamed = errors.New("an error that has no name of ours")
+var (
+	errNotNamed = errors.New("an error that has no name of ours")
+	errDoubtful = errors.New("such an error of a call that may have been carried out")
+)

@@ -109,7 +109,7 @@ func (q *Quorum) writeBack(ctx context.Context, h *hold, last int64, refused fun
 		switch {
 		case a.err == nil:
 			done++
-		case a.err != errOver && scripts.OutcomeOf(a.err) == scripts.Refused:
+		case a.err != errOver && scripts.OutcomeOf(a.err).Final():
 			refused(a.n, a.err)
 		}
 		if done >= q.need {

@@ -128,7 +128,7 @@ func (n *node) learn(done chan struct{}) {
 	if err != nil {
 		vote = nil
 	}
-	if scripts.OutcomeOf(refusal) == scripts.Refused && g.refusal != refusal.Error() {
+	if scripts.OutcomeOf(refusal).Final() && g.refusal != refusal.Error() {
 		g.refusal = refusal.Error()
 		n.q.Log.Warn("multilock: a node cannot vote", "node", n.name, "error", g.refusal)
 	}

@@ -184,11 +184,11 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (our
 		}
 	}
 	e := q.newError(q.quorum, errs)
-	perhaps := func(err error) bool { return scripts.OutcomeOf(err) == scripts.Unknown || err == nil }
-	if e.outcome != scripts.Refused && slices.ContainsFunc(errs, perhaps) {
+	perhaps := func(err error) bool { return scripts.OutcomeOf(err).Perhaps() || err == nil }
+	if !e.outcome.Final() && slices.ContainsFunc(errs, perhaps) {
 		e.outcome = scripts.Unknown // perhaps a node has the new count
 	}
-	if e.outcome != scripts.Unknown { // no node has it, and the next renewal must not bring it to one
+	if !e.outcome.Perhaps() { // no node has it, and the next renewal must not bring it to one
 		h.mu.Lock()
 		h.entries = before
 		h.mu.Unlock()

@@ -136,7 +136,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	defer n.mu.Unlock()
 	for i, j := range jobs {
 		err := errs[i]
-		if err == nil || scripts.Final(err) || scripts.OutcomeOf(err) == scripts.Refused && !j.ends {
+		if err == nil || scripts.Permanent(err) || scripts.OutcomeOf(err) == scripts.Refused && !j.ends {
 			continue
 		}
 		if failed == nil || lasts(failed) {
@@ -152,7 +152,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 // lasts says whether a node that answers is not likely to do within milliseconds what it did
 // not: it has no vote, or refuses.
 func lasts(err error) bool {
-	return errors.As(err, new(noVote)) || scripts.Lapsed(err) || scripts.OutcomeOf(err) == scripts.Refused
+	return errors.As(err, new(noVote)) || scripts.Lapsed(err) || scripts.OutcomeOf(err).Final()
 }
 
 func (n *node) do(j *job) error {

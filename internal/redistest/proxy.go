@@ -63,6 +63,7 @@ type Proxy struct {
 	conns    map[*conn]struct{}     // guarded by mu
 	sides    [replies + 1]sideState // guarded by mu
 	swallows []*swallow             // guarded by mu
+	words    ownWords               // guarded by mu
 	releases int                    // calls of Release; guarded by mu
 	changed  chan struct{}          // closed and replaced when held bytes may go on; guarded by mu
 }
@@ -155,6 +156,31 @@ func (p *Proxy) SwallowReply(k int, match func(cmd []string) bool) <-chan struct
 	defer p.mu.Unlock()
 	p.swallows = append(p.swallows, s)
 	return s.done
+}
+
+// ownWords are errors of the proxy's own, see OwnWords.
+type ownWords struct {
+	text    string
+	instead bool
+	match   func(cmd []string) bool // nil: none
+}
+
+// OwnWords has the proxy answer commands that match by an error with that text, as other
+// proxies do in trouble: in place of the server's reply, so that the server has carried the
+// command out, or with instead in place of the command, which the server then does not get.
+// match is called as a hook is; nil ends it.
+func (p *Proxy) OwnWords(text string, instead bool, match func(cmd []string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.words = ownWords{text, instead, match}
+}
+
+// own returns the text by which the proxy itself answers a command, if it does so.
+func (p *Proxy) own(d direction, cmd []string) (text string, answers bool) {
+	p.mu.Lock()
+	w := p.words
+	p.mu.Unlock()
+	return w.text, w.match != nil && w.instead == (d == requests) && w.match(cmd)
 }
 
 // HoldRequests keeps all requests back, or lets those that were kept go on in

@@ -116,7 +116,7 @@ func (l *line) receive() {
 			return
 		}
 		it := item{raw: f.raw}
-		if cmd, ok := l.subject(f); ok {
+		if cmd, own, ok := l.subject(f); ok {
 			v, until := l.conn.proxy.judge(l.dir, cmd)
 			switch v {
 			case Drop:
@@ -129,20 +129,35 @@ func (l *line) receive() {
 			case Hold:
 				it.until = until
 			}
+			if text, answers := l.conn.proxy.own(l.dir, cmd); answers {
+				own = text
+			}
 			if l.dir == requests {
-				l.conn.pending.add(cmd)
+				l.conn.pending.add(cmd, own)
+			}
+			if own != "" {
+				it.raw = l.dir.inOwnWords(own)
 			}
 		}
 		l.put(it)
 	}
 }
 
-// subject is the command which the frame is, or to which it is the reply; false
-// for a push and for an empty request.
-func (l *line) subject(f frame) ([]string, bool) {
+// inOwnWords is what travels on in place of a request that the proxy answers itself, and of
+// the reply.
+func (d direction) inOwnWords(text string) []byte {
+	if d == requests {
+		return []byte("*1\r\n$4\r\nPING\r\n")
+	}
+	return []byte("-" + text + "\r\n")
+}
+
+// subject is the command which the frame is, or to which it is the reply, and then by
+// which text the proxy answers it, if it does; false for a push and for an empty request.
+func (l *line) subject(f frame) (cmd []string, own string, ok bool) {
 	if l.dir == requests {
 		cmd := f.words(-1)
-		return cmd, len(cmd) > 0
+		return cmd, "", len(cmd) > 0
 	}
 	return l.conn.pending.answered(f)
 }

@@ -135,6 +135,20 @@ func TestF7_ProxyDeliversHeldRequestsOfAClientThatLeft(t *testing.T) {
 	onlyAdmin(t, s)
 }
 
+func TestF38_ProxyAnswersInItsOwnWords(t *testing.T) {
+	for instead, after := range map[bool]string{false: "2", true: "1"} {
+		_, p, w := through(t)
+		w.send("INCR n")
+		w.expect(":1\r\n")
+		p.OwnWords("upstream failure", instead, named("INCR"))
+		w.send("INCR n", "GET n")
+		w.expect("-upstream failure\r\n", "$1\r\n"+after+"\r\n")
+		p.OwnWords("", false, nil)
+		w.send("INCR n")
+		w.expect(map[bool]string{false: ":3\r\n", true: ":2\r\n"}[instead])
+	}
+}
+
 func TestProxyVerdictsOnRequests(t *testing.T) {
 	t.Run("Hold", func(t *testing.T) {
 		s, p, w := through(t)

@@ -20,12 +20,13 @@ type request struct {
 	cmd  []string
 	kind string // of its confirmations; empty for an ordinary command
 	left int    // confirmations to come
+	own  string // the text by which the proxy answers it; empty: the server does
 }
 
-func (p *pending) add(cmd []string) {
+func (p *pending) add(cmd []string, own string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := request{cmd: cmd}
+	r := request{cmd: cmd, own: own}
 	if strings.HasSuffix(strings.ToLower(cmd[0]), "subscribe") {
 		p.pubsub = true
 		r.kind = strings.ToLower(cmd[0])
@@ -34,9 +35,9 @@ func (p *pending) add(cmd []string) {
 	p.requests = append(p.requests, r)
 }
 
-// answered returns the request that the frame answers; false for a push. In
+// answered returns the request that the frame answers, and its own; false for a push. In
 // RESP2 a push is an array like any other, told apart by its first word.
-func (p *pending) answered(f frame) ([]string, bool) {
+func (p *pending) answered(f frame) (cmd []string, own string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kind := f.raw[0]
@@ -46,17 +47,17 @@ func (p *pending) answered(f frame) ([]string, bool) {
 		case len(w) == 0:
 		case strings.HasSuffix(w[0], "subscribe"):
 			p.confirmed(w[0])
-			return nil, false
+			return nil, "", false
 		case strings.HasSuffix(w[0], "message"):
-			return nil, false
+			return nil, "", false
 		}
 	}
 	if kind == '>' || len(p.requests) == 0 {
-		return nil, false
+		return nil, "", false
 	}
 	r := p.requests[0]
 	p.requests = p.requests[1:]
-	return r.cmd, true
+	return r.cmd, r.own, true
 }
 
 // confirmed counts a confirmation to the oldest request that waits for one of

@@ -1,0 +1,183 @@
+package faults
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// A proxy answers in words of its own, when it does not know whether the server has carried
+// the call out.
+
+func init() {
+	register("F38_AcquireAnsweredByAProxy", testAcquireAnsweredByAProxy)
+	register("F38_WaitAnsweredByAProxy", testWaitAnsweredByAProxy)
+	register("F38_UnlockAnsweredByAProxy", testUnlockAnsweredByAProxy)
+	register("F38_EntryAnsweredByAProxy", testEntryAnsweredByAProxy)
+	register("F38_CleanUpAnsweredByAProxy", testCleanUpAnsweredByAProxy)
+	registerFair("F38_EnterAnsweredByAProxy", testEnterAnsweredByAProxy)
+	registerFair("F38_LeaveAnsweredByAProxy", testLeaveAnsweredByAProxy)
+	registerFair("F38_ConfirmAnsweredByAProxy", testConfirmAnsweredByAProxy)
+}
+
+// ownWords are Envoy's.
+const ownWords = "upstream failure"
+
+// serverAnswers lets the server answer again.
+func (r *harness) serverAnswers() { r.Proxy.OwnWords("", false, nil) }
+
+// few matches the first calls: two for each node.
+func (r *harness) few(names ...string) func([]string) bool {
+	var calls atomic.Int32
+	return func(cmd []string) bool { return Is(names...)(cmd) && int(calls.Add(1)) <= 2*max(1, r.Kind.Nodes) }
+}
+
+// refusedByProxy requires the proxy's words, and no error of ours.
+func refusedByProxy(t *testing.T, err error) {
+	t.Helper()
+	RequireSentinel(t, err, nil)
+	require.ErrorContains(t, err, ownWords)
+}
+
+// free requires that another gets the key, long before a lease would end.
+func (r *harness) free(key string) {
+	r.T.Helper()
+	require.NoError(r.T, Got(r.T, GoLock(r.Other, Bounded(r.T), key)).Unlock(Bounded(r.T)))
+	r.Tidy(key)
+}
+
+// An acquire ends at once with these words, and what it did is undone.
+func testAcquireAnsweredByAProxy(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	for _, lock := range []func() error{
+		func() error { _, err := r.Locker.TryLock(Bounded(t), "k"); return err },
+		func() error { _, err := r.Locker.TryLockFor(Bounded(t), "k", Long); return err },
+		func() error { _, err := r.Locker.Lock(Bounded(t), "k"); return err },
+	} {
+		r.Proxy.OwnWords(ownWords, false, Is("acquire"))
+		refusedByProxy(t, lock())
+		r.serverAnswers()
+		r.free("k")
+	}
+}
+
+// So does a wait, when the key is free.
+func testWaitAnsweredByAProxy(t *testing.T, d Kind) {
+	if d.Fair {
+		return // a waiter is granted the key
+	}
+	r := newHarness(t, d, Options{Lease: Long})
+	l := Lock(t, r.Other, Bounded(t), "k")
+	waiter := GoLock(r.Locker, Bounded(t), "k")
+	r.AwaitWaiters("k", 1)
+	r.Proxy.OwnWords(ownWords, false, Is("acquire"))
+	require.NoError(t, l.Unlock(Bounded(t)))
+	refusedByProxy(t, Within(t, waiter).Err)
+	r.serverAnswers()
+	r.free("k")
+}
+
+// An Unlock goes on, whether the server got it or not, while its caller waits and after that.
+func testUnlockAnsweredByAProxy(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	for _, instead := range []bool{false, true} {
+		l := Lock(t, r.Locker, Bounded(t), "k")
+		r.Proxy.OwnWords(ownWords, instead, r.few("release"))
+		require.NoError(t, l.Unlock(Bounded(t)))
+		r.free("k")
+
+		l = Lock(t, r.Locker, Bounded(t), "k")
+		r.Proxy.OwnWords(ownWords, instead, Is("release"))
+		short, cancel := context.WithTimeout(Bounded(t), 100*time.Millisecond)
+		require.ErrorIs(t, l.Unlock(short), holdfast.ErrUnknown)
+		cancel()
+		r.serverAnswers()
+		r.free("k")
+	}
+}
+
+// A nested entry ends at once with these words. The count of entries becomes right again, also
+// after an Unlock of one.
+func testEntryAnsweredByAProxy(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	l := Lock(t, r.Locker, Bounded(t), "k")
+	settle := func() {
+		t.Helper()
+		r.serverAnswers()
+		require.NoError(t, Lock(t, r.Locker, l.Bind(Bounded(t)), "k").Unlock(Bounded(t))) // its turn is after the others
+		require.Equal(t, 1, r.Entries("k"))
+	}
+	for _, instead := range []bool{false, true} {
+		for _, lock := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error){r.Locker.TryLock, r.Locker.Lock} {
+			r.Proxy.OwnWords(ownWords, instead, Is("recount"))
+			_, err := lock(l.Bind(Bounded(t)), "k")
+			refusedByProxy(t, err)
+			settle()
+		}
+		inner := Lock(t, r.Locker, l.Bind(Bounded(t)), "k")
+		r.Proxy.OwnWords(ownWords, instead, Is("recount"))
+		require.ErrorIs(t, inner.Unlock(Bounded(t)), holdfast.ErrUnknown)
+		settle()
+	}
+	require.NoError(t, l.Err())
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.free("k")
+}
+
+// The undoing of an acquire whose reply was lost goes on after these words.
+func testCleanUpAnsweredByAProxy(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	r.Proxy.OwnWords(ownWords, true, r.few("clean_up"))
+	r.Proxy.SwallowReply(1, Is("acquire"))
+	_, err := r.Locker.TryLock(Bounded(t), "k")
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	r.free("k")
+}
+
+// A waiter that enters ends at once with these words, and leaves the queue.
+func testEnterAnsweredByAProxy(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	l := Lock(t, r.Other, Bounded(t), "k")
+	r.Proxy.OwnWords(ownWords, false, Is("enter"))
+	_, err := r.Locker.Lock(Bounded(t), "k")
+	refusedByProxy(t, err)
+	Await(t, func() bool { return len(Queued(t, r.ServerOf("k"), r.Name("k"))) == 0 })
+	r.serverAnswers()
+	require.NoError(t, l.Unlock(Bounded(t)))
+	r.free("k")
+}
+
+// A waiter that leaves is given up after these words. They end no other wait.
+func testLeaveAnsweredByAProxy(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long})
+	l := Lock(t, r.Other, Bounded(t), "k")
+	ctx, leave := context.WithCancel(Bounded(t))
+	first, second := r.InLine(ctx, "k", 1), r.InLine(Bounded(t), "k", 2)
+	r.Answered("k")
+	r.Proxy.OwnWords(ownWords, true, r.few("clean_up"))
+	leave()
+	require.ErrorIs(t, Within(t, first).Err, context.Canceled)
+	Await(t, func() bool { return len(Queued(t, r.ServerOf("k"), r.Name("k"))) == 1 })
+	require.Empty(t, second)
+	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, second).Unlock(Bounded(t)))
+	r.free("k")
+}
+
+// A grant whose confirmation ends with these words is given up.
+func testConfirmAnsweredByAProxy(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Confirmed: true})
+	l := Lock(t, r.Other, Bounded(t), "k")
+	waiter := r.InLine(Bounded(t), "k", 1)
+	r.Proxy.OwnWords(ownWords, false, Is("confirm"))
+	require.NoError(t, l.Unlock(Bounded(t)))
+	refusedByProxy(t, Within(t, waiter).Err)
+	r.serverAnswers()
+	r.free("k")
+}
