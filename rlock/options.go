@@ -99,8 +99,9 @@ func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.M
 // WithReplicas makes a lock, a nested entry and a renewal count only when so many replicas
 // have it, for which each waits at most the given time (WAIT, on a connection of its own).
 // A lock or an entry that does not count is undone, and fails with ErrNotReplicated beside
-// ErrUnknown; a wait tries again, as with WithMaxOutage. A renewal that does not count does
-// not prolong the lease. Each costs a round trip more, and there are no batches of calls.
+// ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
+// does to a user without that right, it fails at once with the cause. A renewal that does not
+// count does not prolong the lease. Each costs a round trip more, and there are no batches of calls.
 // Default none. The time is in whole milliseconds, at most a sixth of the lease and 2.5 s.
 //
 // It makes it less likely that a fail-over loses a lock, and does not exclude it: Redis may

@@ -31,8 +31,8 @@ const (
 	// Unknown: the script may have run, or may still run: the reply did not
 	// come or was not understood.
 	Unknown
-	// Doubtful: refused, in words that no Redis is known to have, as of a proxy: the
-	// script may have run, and waiting does not cure it.
+	// Doubtful: the script may have run, and waiting does not cure it: refused in words
+	// that no Redis is known to have, as of a proxy, or the WAIT behind it was refused.
 	Doubtful
 )
 

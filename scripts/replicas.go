@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
 // write is run for what counts only when enough replicas have it. short is why it does not
@@ -39,7 +40,10 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 		replies := conn.DoMulti(ctx, cmds...)
 		said, waited := replies[len(replies)-2], replies[len(replies)-1]
 		short = nil
-		if have, err := waited.ToInt64(); err != nil || have < int64(n.Replicas) {
+		switch have, err := waited.ToInt64(); {
+		case Replied(err) && OutcomeOf(err).Final():
+			short = noWait{redact.Error(err)}
+		case err != nil || have < int64(n.Replicas):
 			short = notReplicated{have, n.Replicas, err}
 		}
 		if re, ok := said.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // else the same node gets the text
@@ -79,3 +83,11 @@ func (e notReplicated) Error() string {
 }
 func (notReplicated) Is(target error) bool { return target == holdfast.ErrNotReplicated }
 func (notReplicated) Outcome() Outcome     { return Unknown }
+
+// noWait is why a write does not count on a server that refuses WAIT to this client. It is to
+// be undone, and the next one would fare no better.
+type noWait struct{ error }
+
+func (e noWait) Error() string  { return "WithReplicas: WAIT is refused: " + e.error.Error() }
+func (e noWait) Unwrap() error  { return e.error }
+func (noWait) Outcome() Outcome { return Doubtful }

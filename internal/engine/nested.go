@@ -107,7 +107,7 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 		}
 		n, _ := c.count()
 		bounded, done := h.calls.contextFor(ctx)
-		err := h.recount(bounded, c, n+1)
+		_, err := h.recount(bounded, c, n+1)
 		done()
 		outcome := scripts.OutcomeOf(err)
 		switch outcome {
@@ -129,14 +129,24 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 	}
 }
 
-// recount makes one call to set the count. A hold that is no longer ours ends.
-func (h *Engine) recount(ctx context.Context, c *section, n int) error {
+// recount makes one call to set the count. A hold that is no longer ours ends. set says that
+// Redis has the count: with an error, only replicas are not known to have it.
+func (h *Engine) recount(ctx context.Context, c *section, n int) (set bool, err error) {
 	d := c.hold
-	held, err := redis(ctx, h.calls, d.key.name, func(ctx context.Context) (bool, error) {
+	set, err = redis(ctx, h.calls, d.key.name, func(ctx context.Context) (bool, error) {
 		return h.backend.Recount(ctx, d.key.name, d.owner, n)
 	})
-	if err == nil && !held {
+	if err == nil && !set {
 		h.lose(d, watchdog.ErrNotOurs)
+	}
+	return set, err
+}
+
+// recountDown is recount for a count that need not be on replicas, as it is of fewer entries.
+func (h *Engine) recountDown(ctx context.Context, c *section, n int) error {
+	set, err := h.recount(ctx, c, n)
+	if set {
+		return nil
 	}
 	return err
 }
@@ -184,7 +194,7 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 	}
 	n, end := c.count()
 	if end == nil { // else the field is gone, or counts for the next section
-		err := h.recount(h.calls.context(), c, n)
+		err := h.recountDown(h.calls.context(), c, n)
 		switch scripts.OutcomeOf(err) {
 		case scripts.Done:
 		case scripts.Refused:
@@ -225,7 +235,7 @@ func (h *Engine) recountLater(c *section, turn bool) {
 			if over != nil {
 				return nil // the field is gone, or will be
 			}
-			return h.recount(ctx, c, n)
+			return h.recountDown(ctx, c, n)
 		})
 	})
 }

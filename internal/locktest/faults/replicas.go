@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"testing"
@@ -107,24 +108,60 @@ func testReplicasTooFew(t *testing.T, d Kind) {
 	require.NoError(t, Got(t, waiter).Unlock(ctx))
 }
 
-// Without the right for WAIT no lock counts, and nothing is left of it.
+// Where WAIT is refused no lock and no entry counts, and nothing is left of it. No call waits for
+// a cure.
 func testReplicasMayNotBeAsked(t *testing.T, d Kind) {
-	s := d.Start(t)
-	h := newHarnessOn(t, d, s, Options{Lease: Long, Replicas: 1, ReplicaTimeout: replicaTime})
-	s[0].Do(t, "ACL", "SETUSER", "default", "-wait")
-	_, err := h.Locker.TryLock(Bounded(t), "k")
-	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
-	require.ErrorContains(t, err, "NOPERM")
-	h.Tidy("k")
+	r := newReplicated(t, d, Long)
+	held := Lock(t, r.Locker, Bounded(t), "held")
+	const proxyLacksIt = "ERR unknown command 'WAIT', with args beginning with: '2' '300' "
+	for _, words := range []string{"", proxyLacksIt} {
+		text := "NOPERM"
+		if words != "" {
+			r.Server[0].Do(t, "ACL", "SETUSER", "default", "+wait")
+			r.Proxy.OwnWords(words, true, Is("wait"))
+			text = "unknown command 'WAIT'"
+		} else {
+			r.Server[0].Do(t, "ACL", "SETUSER", "default", "-wait")
+		}
+		refused := func(key string, lock func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error), ctx context.Context) {
+			t.Helper()
+			_, err := lock(ctx, key)
+			RequireSentinel(t, err, nil)
+			require.NotErrorIs(t, err, holdfast.ErrNotReplicated)
+			require.ErrorContains(t, err, "WAIT")
+			require.ErrorContains(t, err, text)
+			require.NotContains(t, err.Error(), "300")
+		}
+		refused("k", r.Locker.TryLock, Bounded(t))
+		require.NoError(t, Got(t, GoLock(r.free, Bounded(t), "k")).Unlock(Bounded(t)))
+		refused("k", r.Locker.Lock, Bounded(t))
+		r.Tidy("k")
+		refused("held", r.Locker.TryLock, held.Bind(Bounded(t)))
+		Await(t, func() bool { return r.Entries("held") == 1 })
+
+		l := Lock(t, r.free, Bounded(t), "waited for")
+		waiter := GoLock(r.Locker, Bounded(t), "waited for")
+		r.AwaitWaiters("waited for", 1)
+		require.NoError(t, l.Unlock(Bounded(t)))
+		err := Within(t, waiter).Err
+		RequireSentinel(t, err, nil)
+		require.ErrorContains(t, err, text)
+		r.Tidy("waited for")
+	}
+	r.Proxy.OwnWords("", true, nil)
+	require.NoError(t, held.Err())
+	require.NoError(t, held.Unlock(Bounded(t)))
 }
 
-// A nested entry that too few replicas have is refused and undone; the hold goes on.
+// A nested entry that too few replicas have is refused and undone; the hold goes on. The end of
+// an entry needs no replica.
 func testReplicasTooFewForAnEntry(t *testing.T, d Kind) {
 	r := newReplicated(t, d, Long)
 	ctx := Bounded(t)
 	l := Lock(t, r.Locker, ctx, "k")
+	inner := Lock(t, r.Locker, l.Bind(ctx), "k")
 	r.replica.Pause()
+	require.NoError(t, inner.Unlock(ctx))
 	_, err := r.Locker.TryLock(l.Bind(ctx), "k")
 	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
