@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Secrets and users change while a client works: for a while Redis refuses it, and then no
@@ -36,6 +37,7 @@ func init() {
 	})
 	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst)
 	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden)
+	register("F39_CleanUpOfAForbiddenKey", testCleanUpForbidden)
 }
 
 // provider is what a program gives as AuthCredentialsFn.
@@ -161,6 +163,29 @@ func testReleaseForbidden(t *testing.T, d Kind) {
 	require.ErrorContains(t, err, "NOPERM")
 	RequireSentinel(t, err, nil)
 	require.NoError(t, Lock(t, locker, Bounded(t), "ok:another").Unlock(Bounded(t)))
+	require.True(t, Exists(t, s, "forbidden"))
+	s.Do(t, "ACL", "SETUSER", LeastUser, "allkeys")
+	Await(t, func() bool { return !Exists(t, s, "forbidden") })
+}
+
+// So does what undoes an acquire without an answer.
+func testCleanUpForbidden(t *testing.T, d Kind) {
+	s := d.Start(t)
+	d.LeastRights(t, s)
+	r := newHarnessOn(t, d, s, Options{Lease: Long}, AsLeast)
+	r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
+		if Verb(cmd) != "acquire" {
+			return redistest.Pass
+		}
+		forbid(t, s)
+		return redistest.Cut
+	})
+	_, err := r.Locker.TryLock(Bounded(t), "forbidden")
+	RequireSentinel(t, err, holdfast.ErrUnknown)
+	Await(t, func() bool { // it has been tried and refused
+		log := s[0].Do(t, "ACL", "LOG")
+		return strings.Contains(log.String(), `"key"`)
+	})
 	require.True(t, Exists(t, s, "forbidden"))
 	s.Do(t, "ACL", "SETUSER", LeastUser, "allkeys")
 	Await(t, func() bool { return !Exists(t, s, "forbidden") })
