@@ -65,9 +65,10 @@ type Locker interface {
 	ForceUnlock(ctx context.Context, key string) (held bool, err error)
 
 	// Close releases what is held, ends leases and waits with ErrClosed, and waits for the
-	// locker's goroutines. It is bounded in time even when Redis does not answer: then it
-	// returns ErrUnknown, and keys that it could not release free themselves within their
-	// leases. A second Close does nothing.
+	// locker's goroutines. While Redis does not answer, it tries again, for a bounded time.
+	// Then it returns ErrUnknown, joined with the cause: the text names the keys of which a
+	// lease or a waiter may be left. They free themselves within their leases. A second
+	// Close does nothing.
 	Close() error
 }
 

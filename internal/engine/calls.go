@@ -67,14 +67,16 @@ func (c *Calls) Go(f func(context.Context)) bool {
 // watchdog, or has locked a shard that Close has not reached.
 func (c *Calls) background(f func()) { c.work.Go(f) }
 
-// close waits for the work under way, and ends it after the time of one call.
-func (c *Calls) close() {
+// close does the last work, waits for all that is under way, and ends it after the time of
+// two calls: one that began before an outage was over may take up the first.
+func (c *Calls) close(last func()) {
+	over := time.AfterFunc(2*c.timeout, c.stop)
+	last()
 	c.mu.Lock()
 	c.shut = true
 	c.mu.Unlock()
-	done := context.AfterFunc(c.context(), c.stop)
 	c.work.Wait()
-	done()
+	over.Stop()
 	c.stop()
 }
 

@@ -1,18 +1,22 @@
 package engine
 
 import (
-	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Close ends all waits and leases with ErrClosed, releases what is held, and waits for
-// the engine's goroutines. When Redis does not answer, it takes at most about two call
-// time-outs and a dial of the client, and returns ErrUnknown. The keys that it could not
-// release free themselves within their leases.
+// Close ends all waits and leases with ErrClosed, releases what is held, gives up all
+// places, and waits for the engine's goroutines. A call that fails is repeated until the
+// time of two calls is over; a dial of the client may take longer. Then it returns
+// ErrUnknown with the keys of which something may be left. They free themselves within
+// their leases.
 func (h *Engine) Close() error {
 	if !h.closing.CompareAndSwap(false, true) {
 		<-h.ended
@@ -29,13 +33,9 @@ func (h *Engine) close() error {
 	}
 	close(h.closed)
 	h.watchdogs.close()
-	failed := h.releaseAll(holds)
-	h.calls.close()
+	h.calls.close(func() { h.releaseAll(holds) })
 	h.observer.close()
-	if failed != nil {
-		return fmt.Errorf("holdfast: close: %w: %w", holdfast.ErrUnknown, failed)
-	}
-	return nil
+	return h.remains.error()
 }
 
 // close ends the waits and leases of a shard, and returns the holds to be released.
@@ -55,38 +55,59 @@ func (s *shard) close() (holds []*hold) {
 	return holds
 }
 
-// releaseAtOnce is how many releases of one server Close has under way at a time. They
-// share calls: over a link of 50 ms, that is 40 000 releases a second.
-const releaseAtOnce = 2000
-
-// releaseAll releases holds within the time of one call. A server that hangs delays none of
-// another.
-func (h *Engine) releaseAll(holds []*hold) error {
-	ctx, cancel := context.WithTimeout(h.calls.base, h.calls.timeout)
-	defer cancel()
-	byServer := make(map[*watchdog.Watchdog[*hold]][]*hold)
+// releaseAll releases holds, in lists of their own: what is being undone already may wait
+// for an answer.
+func (h *Engine) releaseAll(holds []*hold) {
+	byServer := make(map[*watchdog.Watchdog[*hold]]*undoing)
 	for _, d := range holds {
-		byServer[d.watchdog] = append(byServer[d.watchdog], d)
+		if byServer[d.watchdog] == nil {
+			byServer[d.watchdog] = &undoing{working: true}
+		}
+		u := byServer[d.watchdog]
+		u.list = append(u.list, h.toUndo(d))
 	}
 	var all sync.WaitGroup
-	errs := make(chan error, len(holds))
-	for _, holds := range byServer {
-		all.Go(func() {
-			places := make(chan struct{}, releaseAtOnce)
-			for _, d := range holds {
-				places <- struct{}{}
-				all.Go(func() {
-					if _, err := h.waits.release(ctx, d, d.fences().used()); err != nil {
-						errs <- h.calls.ours(err)
-					}
-					<-places
-				})
-			}
-		})
+	for _, u := range byServer {
+		all.Go(func() { h.undoAll(u) })
 	}
 	all.Wait()
-	if failed := len(errs); failed > 0 {
-		return fmt.Errorf("%d of %d holds were not released: %w", failed, len(holds), <-errs)
+}
+
+// remains are the keys of which something may be left in Redis after Close.
+type remains struct {
+	mu   sync.Mutex
+	keys map[string]struct{} // quoted; guarded by mu
+	err  error               // of the first; guarded by mu
+}
+
+// mayRemain notes, once the engine is closed, that something of a name may be left.
+func (h *Engine) mayRemain(name string, err error) {
+	select {
+	case <-h.closed:
+	default:
+		return
 	}
-	return nil
+	r := &h.remains
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys == nil {
+		r.keys, r.err = make(map[string]struct{}), err
+	}
+	r.keys[errs.Quote(h.keyOf(name))] = struct{}{}
+}
+
+const mostNamed = 10 // keys in an error of Close
+
+func (r *remains) error() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.keys) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(r.keys))
+	named := strings.Join(keys[:min(len(keys), mostNamed)], ", ")
+	if more := len(keys) - mostNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("holdfast: close: %w: not surely released: %s: %w", holdfast.ErrUnknown, named, r.err)
 }

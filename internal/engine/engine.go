@@ -82,6 +82,7 @@ type Engine struct {
 	closing   atomic.Bool
 	closed    chan struct{} // Close closes it after all shards
 	ended     chan struct{} // closed at the end of Close
+	remains   remains
 }
 
 // New returns an engine whose waiters race with other processes for a key. It makes no

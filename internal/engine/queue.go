@@ -299,7 +299,7 @@ func (q *queue) run() {
 		k.Lock()
 		now := time.Now()
 		q.checkInbox(now)
-		paused := now.Before(q.pause) && !k.closed
+		paused := now.Before(q.pause) && q.in.calls.base.Err() == nil
 		switch {
 		case len(q.leaving) > 0 && !paused:
 			list := q.leaving[:min(len(q.leaving), mostEnter)]
@@ -320,9 +320,12 @@ func (q *queue) run() {
 			k.Unlock()
 			return
 		default:
-			alarm := q.alarm(now)
+			alarm, over := q.alarm(now), (<-chan struct{})(nil)
+			if len(q.leaving) > 0 {
+				over = q.in.calls.base.Done()
+			}
 			k.Unlock()
-			q.rest(alarm.Sub(now))
+			q.rest(alarm.Sub(now), over)
 		}
 	}
 }
@@ -365,13 +368,14 @@ func (q *queue) alarm(now time.Time) time.Time {
 	return at
 }
 
-// rest sleeps until there may be something to do. It needs no lock.
-func (q *queue) rest(d time.Duration) {
+// rest sleeps until there may be something to do, or it is over. It needs no lock.
+func (q *queue) rest(d time.Duration, over <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-q.poke:
 	case <-q.inbox.Wake():
+	case <-over:
 	case <-timer.C:
 	}
 }

@@ -146,6 +146,7 @@ func (q *queue) leaveAll(list []leaver) {
 			h.undoRefused(undone{name: k.name, owner: l.owner, until: l.until})
 		}
 	default:
+		h.mayRemain(k.name, err)
 		h.Log.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
 			"key", errs.Quote(h.keyOf(k.name)), "owners", left, "error", err)
 	}
@@ -173,7 +174,7 @@ func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again [
 		q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
 		q.endOverdue(a)
 	}
-	if q.key.closed {
+	if q.in.calls.base.Err() != nil { // Close is over
 		return nil
 	}
 	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })

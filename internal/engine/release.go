@@ -102,6 +102,7 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 		err := h.persist(h.until(d), r.attempt)
 		if err != nil {
 			h.backend.Lost(k.name, d.owner)
+			h.mayRemain(k.name, err)
 		}
 		finished <- err
 	})

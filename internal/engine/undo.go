@@ -65,7 +65,11 @@ func (h *Engine) cleanUp(name string, o orphan) {
 // long as the hold could last, if a late renewal has just arrived.
 func (h *Engine) undo(d *hold) {
 	d.watchdog.Forget(d)
-	h.undoLater(undone{name: d.key.name, owner: d.owner, hold: d, until: h.until(d).Add(h.calls.timeout)})
+	h.undoLater(h.toUndo(d))
+}
+
+func (h *Engine) toUndo(d *hold) undone {
+	return undone{name: d.key.name, owner: d.owner, hold: d, until: h.until(d).Add(h.calls.timeout)}
 }
 
 func (h *Engine) undoLater(o undone) {
@@ -157,8 +161,13 @@ func (h *Engine) abandon(list []undone) {
 	if len(list) == 0 {
 		return
 	}
-	for _, o := range list {
+	for i := range list {
+		o := &list[i]
+		if o.err == nil { // Close is over
+			o.err = h.calls.ours(errNoAnswer)
+		}
 		h.backend.Lost(o.name, o.owner)
+		h.mayRemain(o.name, o.err)
 	}
 	h.Log.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
 		"keys", len(list), "key", errs.Quote(h.keyOf(list[0].name)), "error", list[0].err)

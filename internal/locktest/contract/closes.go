@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var closeCases = []testCase{
@@ -19,9 +21,11 @@ var closeCases = []testCase{
 	{"Close_Unused", defaults, closeUnused},
 	{"Close_DuringDo", defaults, closeDo},
 	{"Close_WithACallUnderWay", Options{Lease: 4 * time.Second}, closeUnderWay},
-	{"Close_IsBoundedWhileRedisHangs", Options{Lease: 4 * time.Second}, closeHanging},
+	{"Close_IsBoundedWhileRedisHangs", Options{Lease: 6 * time.Second}, closeHanging},
 	{"Close_IsBoundedDuringACleanUp", Options{Lease: 300 * time.Millisecond}, closeCleanUp},
-	{"Close_WithRedisGone", defaults, closeGone},
+	{"Close_WithRedisGone", Options{Lease: 6 * time.Second}, closeGone},
+	{"Close_RepeatsWhatFails", defaults, closeRepeats},
+	{"Close_NamesKeys", Options{Lease: 6 * time.Second}, closeNames},
 	{"Close_ReleasesManyInFewCalls", defaults, closeMany},
 	{"Close_RefusesAllUse", defaults, closeUse},
 }
@@ -108,6 +112,10 @@ func closeHanging(c *harness) {
 	defer c.Proxy.HoldRequests(false)
 	err := c.Locker.Close()
 	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	require.ErrorContains(c.T, err, `"k"`)
+	if c.Kind.Fair {
+		require.ErrorContains(c.T, err, `"theirs"`)
+	}
 	ownTime(c.T, err)
 	require.Error(c.T, l.Err())
 	require.ErrorIs(c.T, (<-waiter).Err, holdfast.ErrClosed)
@@ -161,6 +169,41 @@ func closeGone(c *harness) {
 	require.ErrorIs(c.T, c.Locker.Close(), holdfast.ErrUnknown)
 	c.ended(l, holdfast.ErrClosed)
 	c.Server.Restart()
+}
+
+// Connections are cut as Close releases a key and gives up a place.
+func closeRepeats(c *harness) {
+	Lock(c.T, c.Locker, c.ctx, "k")
+	their := Lock(c.T, c.Other, c.ctx, "theirs")
+	far := c.inQueue(c.Locker, "theirs")
+	c.AwaitWaiters("theirs", 1)
+	var cuts atomic.Int32
+	c.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if v := Verb(cmd); (v == "release" || v == "undo") && cuts.Add(1) <= 5 {
+			return redistest.Cut
+		}
+		return redistest.Pass
+	})
+	require.NoError(c.T, c.Locker.Close())
+	require.Positive(c.T, cuts.Load())
+	require.ErrorIs(c.T, (<-far).Err, holdfast.ErrClosed)
+	Gone(c.T, c.Server, c.Name("k"))
+	c.Traceless("theirs")
+	c.unlock(their)
+	c.Tidy("theirs")
+}
+
+// What could not be released is named, as far as a text may be long.
+func closeNames(c *harness) {
+	for i := range 12 {
+		Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i))
+	}
+	c.Proxy.Refuse(true)
+	c.Proxy.Cut()
+	err := c.Locker.Close()
+	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	require.ErrorContains(c.T, err, `"k00", "k01", "k02", "k03", "k04", "k05", "k06", "k07", "k08", "k09" and 2 more: `)
+	c.Proxy.Refuse(false)
 }
 
 func closeUse(c *harness) {

@@ -14,7 +14,7 @@ var needServers = []string{
 	"Reentry_CancelledCountsForNothing", "Unlock_UnknownWithTheContext", "Unlock_GoesOnUntilTheDeadline",
 	"Wait_QueueFullAfterTheFirstAttempt", "Wait_InOrderBehindTheFirstAttempt", "Wait_RidesOutAnOutage",
 	"Cancel_LeavesTheNextItsOwnTerms", "Do_IsDoneWithoutAnAnswerToTheRelease", "Close_WithACallUnderWay", "Close_IsBoundedWhileRedisHangs", "Close_IsBoundedDuringACleanUp",
-	"Close_WithRedisGone", "Handover_NotAfterANestedCallInDoubt", "Handover_NotAfterANestedCallThatWasInDoubt",
+	"Close_WithRedisGone", "Close_RepeatsWhatFails", "Close_NamesKeys", "Handover_NotAfterANestedCallInDoubt", "Handover_NotAfterANestedCallThatWasInDoubt",
 	"ForceUnlock_Unanswered", "Logger_IsSilentByDefault", "Secrets_AreInNoErrorAndNoLog", "G4_SubscribesThenTriesAgain",
 	"G4_LooksAgainAfterAReconnect", "G2_DeadlineCountsFromTheStart", "G2_ServerHangs", "G2_RequestsArriveLate",
 	"G2_RepliesArriveLate", "G2_ServerIsGone", "G2_AnAcquireAnsweredTooLateIsNotTrusted", "G3_SilenceIsToldAtTheDeadline",
