@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/fair"
-	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
 // finding is what doctor has found out about a server.
@@ -33,6 +32,11 @@ type checkup struct {
 	key      string             // a lock whose rights are checked; "": none
 	fair     bool               // the rights of fair locks are needed
 	findings []finding
+
+	version    string // as INFO says; "": not known
+	replica    bool   // likewise
+	judged     bool   // the rights
+	scriptless bool   // it refuses all scripts
 }
 
 func (c *checkup) hurts(found, why, do string) {
@@ -49,9 +53,12 @@ func newDoctor(s *server) *cobra.Command {
 		Use:   "doctor [flags] [KEY]",
 		Short: "Tell what about Redis hurts locks, and what to do",
 		Long: `Doctor looks at the version, settings, memory, replicas, clock and rights of the server, on a
-Redis Cluster of every master, of a Sentinel set also at the Sentinels. It changes nothing.
-With KEY, the name of a lock, it also looks whether the user may use that key. What it may
-not ask itself, it tells; that is no failure.
+Redis Cluster of every master, of a Sentinel set also at the Sentinels, and tries what locks
+do. It changes no lock. With KEY, the name of a lock, it also looks whether the user may use
+that key. What it may not ask itself, it tells; that is no failure.
+
+HURTS is what breaks a promise of the locks on a server that lives, or ends them soon; a note
+is advice, such as what a server forgets when it dies, or what cannot be had there.
 
 The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 		Example: "  holdfast doctor --fair jobs:nightly",
@@ -72,7 +79,7 @@ The exit status is 0 if nothing hurts locks, and 80 if something does.`,
 				}
 				var findings []finding
 				for _, name := range slices.Sorted(maps.Keys(nodes)) {
-					one := checkup{nodes[name], name, client.Mode(), append(args, "")[0], fairToo, nil}
+					one := checkup{Client: nodes[name], server: name, mode: client.Mode(), key: append(args, "")[0], fair: fairToo}
 					one.run(ctx)
 					findings = append(findings, one.findings...)
 				}
@@ -131,9 +138,9 @@ func printFindings(w io.Writer, output string, findings []finding) (err error) {
 func (c *checkup) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	for _, part := range []func(context.Context) error{c.checkInfo, c.checkConfig, c.checkClock, c.checkWrites, c.checkRights} {
+	for _, part := range []func(context.Context) error{c.checkInfo, c.checkConfig, c.checkClock, c.checkWrites, c.checkRights, c.checkTrials} {
 		if err := part(ctx); err != nil {
-			c.hurts("it does not answer: "+redact.Error(err).Error(), "its locks cannot be taken, renewed or released", "check the server and the network")
+			c.hurts("it does not answer: "+said(err).Error(), "its locks cannot be taken, renewed or released", "check the server and the network")
 			return
 		}
 	}
@@ -145,6 +152,6 @@ func (c *checkup) answered(err error, asked, about string) error {
 	if err == nil || failed(err).status == statusAway {
 		return err
 	}
-	c.note(asked+" is refused: "+redact.Error(err).Error(), "not checked: "+about, "allow +"+asked+" to the user of this check, or check that yourself")
+	c.note(asked+" is refused: "+said(err).Error(), "not checked: "+about, "allow +"+asked+" to the user of this check, or check that yourself")
 	return nil
 }

@@ -14,12 +14,13 @@ import (
 )
 
 // askRights asks Redis which of the commands in ARGV[1] the user may not run, without
-// running any: their numbers from 1, or 0 if Redis is too old to say.
+// running any: their numbers from 1, negative if Redis does not know the command, or 0 if it is
+// too old to say.
 const askRights = `if not redis.acl_check_cmd then return {0} end
 local denied = {}
 for i, command in ipairs(cjson.decode(ARGV[1])) do
   local known, may = pcall(redis.acl_check_cmd, unpack(command))
-  if not known or not may then denied[#denied + 1] = i end
+  if not known or not may then denied[#denied + 1] = known and i or -i end
 end
 return denied`
 
@@ -42,7 +43,7 @@ type access struct {
 var arguments = map[string]string{
 	"asking": "", "cluster|shards": "", "cluster|slots": "", "eval": "script 0", "evalsha": "sha 0", "ping": "",
 	"pubsub|numsub": "channel", "pubsub|shardnumsub": "channel", "role": "", "scan": "0", "sunsubscribe": "channel",
-	"time": "", "unsubscribe": "channel",
+	"time": "", "unsubscribe": "channel", "wait": "0 1",
 	"publish": "* m", "spublish": "* m", "subscribe": "*", "ssubscribe": "*",
 	"del": "*", "exists": "*", "get": "*", "hdel": "* f", "hexists": "* f", "hget": "* f", "hrandfield": "*", "hset": "* f v",
 	"pexpire": "* 1", "pttl": "*", "set": "* v",
@@ -82,8 +83,11 @@ func (c *checkup) checkRights(ctx context.Context) error {
 	switch {
 	case err != nil && failed(err).status == statusAway:
 		return err
+	case err != nil && lacksRight(err):
+		c.hurts("the user lacks +eval: "+said(err).Error(), "all locks are scripts: Redis refuses them", giveRights)
 	case err != nil:
-		c.hurts("the user lacks +eval: "+err.Error(), "all locks are scripts: Redis refuses them", giveRights)
+		c.scriptless = true
+		c.hurts("it refuses scripts: "+said(err).Error(), "all locks are scripts: none can be had here", "have the server allow EVAL and EVALSHA under these names")
 	case slices.Contains(denied, 0):
 		c.note("Redis before 7.0 does not tell rights", "not checked: the rights of the user", "compare them with docs/acl.md")
 	case len(denied) > 0 && c.key == "":
@@ -98,14 +102,18 @@ const giveRights = "give the rights by ACL SETUSER; docs/acl.md has them all"
 
 // judgeRights tells which rights are missing, by the numbers of the denied commands.
 func (c *checkup) judgeRights(needs []need, denied []int64) {
+	c.judged = true
 	number, told := int64(0), map[string]bool{}
 	for _, n := range needs {
-		var words []string
+		var words, unknown []string
 		for _, a := range n.on {
 			var missing []string
 			for _, command := range a.commands {
-				if number++; slices.Contains(denied, number) {
+				switch number++; {
+				case slices.Contains(denied, number):
 					missing = append(missing, "+"+command)
+				case slices.Contains(denied, -number):
+					unknown = append(unknown, strings.ToUpper(command))
 				}
 			}
 			if a.word != "" && len(missing) == len(a.commands) {
@@ -113,16 +121,20 @@ func (c *checkup) judgeRights(needs []need, denied []int64) {
 			}
 			words = append(words, missing...)
 		}
-		words = slices.DeleteFunc(words, func(word string) bool {
+		known := func(word string) bool {
 			before := told[word]
 			told[word] = true
 			return before
-		})
+		}
+		words, unknown = slices.DeleteFunc(words, known), slices.DeleteFunc(unknown, known)
+		report := c.note
+		if n.always {
+			report = c.hurts
+		}
+		if len(unknown) > 0 {
+			report("it does not know "+strings.Join(unknown, " "), n.of+" cannot be had here", "have the server know them, under these names")
+		}
 		if len(words) > 0 {
-			report := c.note
-			if n.always {
-				report = c.hurts
-			}
 			report("the user lacks "+strings.Join(words, " "), n.of+": Redis refuses them, or they wait too long", giveRights)
 		}
 	}
@@ -147,6 +159,7 @@ func (c *checkup) needs() []need {
 		helper(check.CounterPrefix, "", "get", "exists", "pexpire"),
 	}}
 	queue := need{"fair locks, run --fair, ls, show and unlock", c.fair, []access{
+		{"", "", []string{"time"}},
 		helper(check.QueuePrefix, "", "lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "rpush"),
 		helper(check.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
 		helper(check.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
@@ -161,5 +174,5 @@ func (c *checkup) needs() []need {
 	case rueidis.ClientModeSentinel:
 		plain.on = append(plain.on, access{"", "", []string{"role"}})
 	}
-	return []need{plain, fence, queue, {"ls", false, []access{{"", "", []string{"scan"}}}}}
+	return []need{plain, queue, fence, {"ls", false, []access{{"", "", []string{"scan"}}}}, {"WithReplicas", false, []access{{"", "", []string{"wait"}}}}}
 }

@@ -39,8 +39,9 @@ func (c *checkup) checkInfo(ctx context.Context) error {
 		return n
 	}
 
-	c.checkVersion(info["redis_version"])
-	if info["role"] == "slave" {
+	c.version, c.replica = info["redis_version"], info["role"] == "slave"
+	c.checkVersion(c.version)
+	if c.replica {
 		c.hurts("it is a replica of "+info["master_host"]+":"+info["master_port"], "a replica refuses locks",
 			"name the master in the URL, or the Sentinels with ?master_set=")
 	}
@@ -53,7 +54,7 @@ func (c *checkup) checkInfo(ctx context.Context) error {
 		c.hurts(fmt.Sprintf("maxclients is reached to %.0f %%", 100*used/most), "at 100 % Redis refuses connections, also those of lockers that come back", "raise maxclients, or close connections")
 	}
 	if info["aof_enabled"] == "0" {
-		c.hurts("appendonly is off", "a server that dies and comes back has forgotten locks that are held, and gives them to others",
+		c.note("appendonly is off", "a server that dies and comes back has forgotten locks that are held, and gives them to others",
 			"set appendonly yes; or start a server that has died only after the longest lease. Nodes of multilock do without")
 	}
 	for _, of := range []string{"aof_last_write_status", "rdb_last_bgsave_status"} {
@@ -63,11 +64,11 @@ func (c *checkup) checkInfo(ctx context.Context) error {
 	}
 	_, guarded := info["min_slaves_good_slaves"] // is there if both settings are more than 0
 	switch replicas := info["connected_slaves"]; {
-	case info["role"] == "slave":
+	case c.replica:
 	case replicas == "0" && c.mode != rueidis.ClientModeStandalone:
 		c.note("it has no replica", "nobody takes over when it dies: its locks stand still until it is back", "give it a replica")
 	case replicas != "0" && !guarded:
-		c.hurts("min-replicas-to-write is 0", "a master that its replicas cannot reach goes on, and so does its successor: both give the same lock", "set min-replicas-to-write 1")
+		c.note("min-replicas-to-write is 0", "a master that its replicas cannot reach goes on, and so does its successor: both give the same lock", "set min-replicas-to-write 1")
 	}
 	return nil
 }
@@ -101,7 +102,7 @@ func (c *checkup) checkConfig(ctx context.Context) error {
 		case "everysec":
 			c.note("appendfsync is everysec", "a machine that loses its power forgets the locks of about the last second", "set appendfsync always if two holders would be costly")
 		case "no":
-			c.hurts("appendfsync is no", "a machine that loses its power forgets the locks of the last half minute", "set appendfsync everysec, or always")
+			c.note("appendfsync is no", "a machine that loses its power forgets the locks of the last half minute", "set appendfsync everysec, or always")
 		}
 	}
 	if timeout := config["timeout"]; timeout != "0" && timeout != "" {
@@ -119,7 +120,7 @@ func (c *checkup) checkConfig(ctx context.Context) error {
 // checkFailover checks a setting of so many ms after which a fail-over begins.
 func (c *checkup) checkFailover(setting string, ms int) {
 	if d := time.Duration(ms) * time.Millisecond; d > failoverStart {
-		c.hurts(fmt.Sprintf("%s is %d", setting, ms), fmt.Sprintf("a fail-over begins after %v only: leases of %v end before, all locks of the master are lost", d, holdfast.DefaultLease),
+		c.note(fmt.Sprintf("%s is %d", setting, ms), fmt.Sprintf("a fail-over begins after %v only: leases of %v end before, all locks of the master are lost", d, holdfast.DefaultLease),
 			"set "+setting+" 5000")
 	}
 }
@@ -164,7 +165,7 @@ func (c *checkup) checkWrites(ctx context.Context) error {
 		return err
 	}
 	if scripts.OutcomeOf(err) == scripts.Unavailable {
-		c.hurts("it refuses writes: "+err.Error(), "locks cannot be taken, renewed or released", "see what this answer of Redis says")
+		c.hurts("it refuses writes: "+said(err).Error(), "locks cannot be taken, renewed or released", "see what this answer of Redis says")
 	}
 	return nil
 }

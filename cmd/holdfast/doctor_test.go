@@ -86,14 +86,14 @@ func TestDoctorFindsBadSettings(t *testing.T) {
 		finds []string
 	}{
 		"eviction":       {[]string{"--maxmemory-policy", "volatile-lru"}, nil, []string{"!maxmemory-policy is volatile-lru"}},
-		"no persistence": {[]string{"--appendonly", "no"}, nil, []string{"!appendonly is off"}},
+		"no persistence": {[]string{"--appendonly", "no"}, nil, []string{"appendonly is off"}},
 		"everysec":       {[]string{"--appendfsync", "everysec"}, nil, []string{"appendfsync is everysec"}},
-		"no fsync":       {[]string{"--appendfsync", "no"}, nil, []string{"!appendfsync is no"}},
+		"no fsync":       {[]string{"--appendfsync", "no"}, nil, []string{"appendfsync is no"}},
 		"timeout":        {[]string{"--timeout", "60"}, nil, []string{"timeout is 60"}},
 		"no memory":      {[]string{"--maxmemory", "1"}, nil, []string{"!maxmemory is used to [0-9]+ %", "!it refuses writes: OOM"}},
 		"connections": {nil, func(t *testing.T, s *redistest.Server) {
 			s.Do(t, "CONFIG", "SET", "maxclients", "2")
-		}, []string{"!maxclients is reached to [0-9]+ %"}},
+		}, []string{"!maxclients is reached to [0-9]+ %", "!a message does not go through: nothing arrives: "}},
 		"a replica that is away": {[]string{"--min-replicas-to-write", "1"}, nil, []string{"!it refuses writes: NOREPLICAS"}},
 		"a full disk": {nil, func(t *testing.T, s *redistest.Server) {
 			require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700)) // which a snapshot cannot replace
@@ -135,7 +135,7 @@ func TestDoctorFindsReplicas(t *testing.T) {
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica := redistest.Start(t, append(slices.Clone(healthy), "--replicaof", host, port, "--repl-diskless-sync-delay", "0")...)
 	awaitInfo(t, replica, "master_link_status:up")
-	requireFinds(t, finds(t, "--redis", urlOf(master)), "!min-replicas-to-write is 0")
+	requireFinds(t, finds(t, "--redis", urlOf(master)), "min-replicas-to-write is 0")
 	requireFinds(t, finds(t, "--redis", urlOf(replica)), "!it is a replica of "+master.Addr(), "!it refuses writes: READONLY")
 	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 	awaitInfo(t, master, "min_slaves_good_slaves:1")
@@ -171,7 +171,7 @@ func aclUsers(t *testing.T) (plain, fair, cluster []string) {
 	return line("ACL SETUSER shop"), line("~holdfast_heartbeat:"), line("~redisson_lock__channel:")
 }
 
-const ofDoctor = "+info +config|get +scan"
+const ofDoctor = "+info +config|get +scan +wait"
 
 // Each right that docs/acl.md names is missed if it is not there, and nothing else is.
 func TestDoctorFindsMissingRights(t *testing.T) {
@@ -232,7 +232,7 @@ func missesEachRight(t *testing.T, words []string, finds func(words []string) []
 				lacks = "~sku:42"
 			}
 			require.Equal(t, "the user lacks "+lacks, found[0].Found)
-			require.Equal(t, word != "+scan" && word != "+get" && word != "~redisson_lock_token:*", found[0].Hurts, word)
+			require.Equal(t, word != "+scan" && word != "+wait" && word != "+get" && word != "~redisson_lock_token:*", found[0].Hurts, word)
 		}
 	}
 }
@@ -291,7 +291,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	masters[1].Do(t, "CONFIG", "SET", "cluster-node-timeout", "20000")
 	masters[1].Do(t, "CONFIG", "SET", "cluster-require-full-coverage", "yes")
 	found := finds(t, "--redis", url, "--fair", key)
-	requireFinds(t, found, "!maxmemory-policy is allkeys-random", "cluster-require-full-coverage is yes", "!cluster-node-timeout is 20000")
+	requireFinds(t, found, "!maxmemory-policy is allkeys-random", "cluster-require-full-coverage is yes", "cluster-node-timeout is 20000")
 	for _, f := range found {
 		require.Equal(t, masters[1].Addr(), f.Server)
 	}
@@ -303,7 +303,7 @@ func TestDoctorOfALoneSentinel(t *testing.T) {
 	master := redistest.StartTLS(t, ca, certificate(ca, "127.0.0.1"), healthy...)
 	s := redistest.StartTLSSentinel(t, master, certificate(ca, "127.0.0.1"))
 	found := finds(t, tlsArgs(t, master, fmt.Sprintf("rediss://127.0.0.1:%d?master_set=%s", s.Port(), redistest.MasterSet))...)
-	requireFinds(t, found, "it has no replica", "!down-after-milliseconds is 30000", "!it knows of 0 other Sentinels")
+	requireFinds(t, found, "it has no replica", "down-after-milliseconds is 30000", "!it knows of 0 other Sentinels")
 }
 
 func TestDoctorOfOldServers(t *testing.T) {
@@ -327,10 +327,60 @@ func TestDoctorOfSentinels(t *testing.T) {
 	eventually(t, func() bool { return len(finds(t, "--redis", url, "--fair", key)) == 0 }) // the Sentinels have met
 	first.Do(t, "SENTINEL", "SET", redistest.MasterSet, "down-after-milliseconds", "30000")
 	found := finds(t, "--redis", url, "--fair", key)
-	requireFinds(t, found, "!down-after-milliseconds is 30000")
+	requireFinds(t, found, "down-after-milliseconds is 30000")
 	require.Equal(t, "Sentinel "+first.Addr(), found[0].Server)
 	s.Sentinels()[1].Kill() // the URL's second
-	requireFinds(t, finds(t, "--redis", url, "--fair", key), "!down-after-milliseconds is 30000", "!it does not answer")
+	requireFinds(t, finds(t, "--redis", url, "--fair", key), "down-after-milliseconds is 30000", "!it does not answer")
+}
+
+// A server or proxy refuses what some lock or option needs: doctor says which. The texts are of
+// Redis and of no script.
+func TestDoctorTriesWhatLocksDo(t *testing.T) {
+	t.Parallel()
+	redistest.NeedRedis7(t, "doctor notes it")
+	for name, c := range map[string]struct {
+		args  []string
+		of    string // the end of a channel whose SUBSCRIBE the proxy before it keeps
+		finds []string
+	}{
+		"EVAL":    {[]string{"--rename-command", "EVAL", ""}, "", []string{"!it refuses scripts: unknown command 'EVAL'$"}},
+		"WAIT":    {[]string{"--rename-command", "WAIT", ""}, "", []string{"it does not know WAIT$"}},
+		"TIME":    {[]string{"--rename-command", "TIME", ""}, "", []string{"time is refused", "!it does not know TIME$"}},
+		"message": {nil, "doctor", []string{"!a message does not go through: nothing arrives"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, append(slices.Clone(healthy), c.args...)...)
+			proxy := redistest.NewProxy(t, s.Addr())
+			if c.of != "" {
+				proxy.OnRequest(func(cmd []string) redistest.Verdict {
+					if cmd[0] == "SUBSCRIBE" && strings.HasSuffix(cmd[1], c.of) {
+						return redistest.Hold
+					}
+					return redistest.Pass
+				})
+			}
+			found := finds(t, "--redis", "redis://"+proxy.Addr(), "--fair", key)
+			requireFinds(t, found, c.finds...)
+			for _, f := range found {
+				require.NotContains(t, f.Found, "local ")
+				require.NotContains(t, f.Found, "return")
+			}
+			require.Zero(t, number(t, s, "DBSIZE"))
+		})
+	}
+	s := redistest.Start(t, healthy...)
+	s.Do(t, "SET", "text", "no lock")
+	requireFinds(t, finds(t, "--redis", urlOf(s), "text"), "!a script of rlock is refused: the key holds something that is not a lock")
+}
+
+// A server as it is installed breaks no promise: what it forgets when it dies is advice.
+func TestDoctorOfADefaultServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	out, _ := asks(t, 0, urlOf(s), "", "doctor", key)
+	require.Contains(t, out, "note   "+s.Addr()+": appendonly is off\n")
+	require.Contains(t, out, "\nnothing hurts locks\n")
 }
 
 // docs/command.md shows what doctor prints.

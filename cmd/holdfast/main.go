@@ -57,7 +57,15 @@ func failed(err error) *failure {
 	case !scripts.OutcomeOf(err).Final():
 		status, err = statusAway, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)
 	}
-	return &failure{status, redact.Error(err)}
+	return &failure{status, said(err)}
+}
+
+// said is what people get to read of an error: no script, and nothing that a server repeats.
+func said(err error) error {
+	if errors.Is(err, holdfast.ErrWrongType) {
+		return holdfast.ErrWrongType // the server's text has the hash of a script
+	}
+	return redact.Error(err)
 }
 
 // written returns the failure of a write to the output.
