@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -36,10 +35,10 @@ type server struct{ url, passwordFile, ca, cert, key, name string }
 func (s *server) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.url, "redis", "", "`URL` of Redis, such as redis://user@host:6379/0 or rediss://host for TLS; more hosts with ?addr=; "+
 		"a Sentinel set with ?master_set=NAME (default $"+envURL+", or redis://127.0.0.1:6379)")
-	f.StringVar(&s.passwordFile, "password-file", "", "`FILE` whose first line is the password (default $"+envPassword+")")
+	f.StringVar(&s.passwordFile, "password-file", "", "`FILE` whose first line is the password, read at each dial (default $"+envPassword+")")
 	f.StringVar(&s.ca, "tls-ca", "", "`FILE` with the certificates to trust (default those of the system)")
-	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the client's certificate")
-	f.StringVar(&s.key, "tls-key", "", "`FILE` with the client's key")
+	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the client's certificate, read at each dial")
+	f.StringVar(&s.key, "tls-key", "", "`FILE` with the client's key, read at each dial")
 	f.StringVar(&s.name, "tls-server-name", "", "`NAME` that the certificate of each server has (default the host at which it is reached)")
 }
 
@@ -67,14 +66,6 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 		}
 	}
 	o.Password = cmp.Or(os.Getenv(envPassword), o.Password)
-	if s.passwordFile != "" {
-		text, err := os.ReadFile(s.passwordFile)
-		if err != nil {
-			return o, fmt.Errorf("--password-file: %w", err)
-		}
-		o.Password, _, _ = strings.Cut(string(text), "\n")
-		o.Password = strings.TrimSuffix(o.Password, "\r")
-	}
 	if err := s.secure(o.TLSConfig); err != nil {
 		return o, err
 	}
@@ -87,8 +78,15 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 	o.ClusterOption.ShardsRefreshInterval = 5 * time.Second
 	if o.Sentinel.MasterSet != "" {
 		o.Sentinel.Password, o.Sentinel.TLSConfig = os.Getenv(envSentinelPassword), o.TLSConfig
-		o.Sentinel.Dialer = net.Dialer{Timeout: o.Dialer.Timeout, KeepAlive: time.Second}
+		o.Sentinel.Dialer = net.Dialer{Timeout: o.Dialer.Timeout, KeepAlive: time.Second, Resolver: ofSentinel}
 		o.Sentinel.TopologyRefreshInterval = 5 * time.Second
+	}
+	if s.passwordFile != "" {
+		p, err := readPassword(s.passwordFile)
+		if err != nil {
+			return o, err
+		}
+		rotate(&o, p)
 	}
 	return o, nil
 }
@@ -131,11 +129,11 @@ func (s *server) secure(c *tls.Config) error {
 		}
 	}
 	if s.cert+s.key != "" {
-		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+		p, err := readPair(s.cert, s.key)
 		if err != nil {
-			return fmt.Errorf("--tls-cert and --tls-key: %w", err)
+			return err
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = p.pair
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ func (s *server) checkSentinels(ctx context.Context) (all []finding, err error) 
 		one := o
 		one.InitAddress, one.ForceSingleClient, one.Sentinel, one.SelectDB = []string{address}, true, rueidis.SentinelOption{}, 0
 		one.Username, one.Password, one.TLSConfig = o.Sentinel.Username, o.Sentinel.Password, o.Sentinel.TLSConfig
+		one.AuthCredentialsFn = nil
 		c := checkup{server: "Sentinel " + address}
 		if c.Client, err = rueidis.NewClient(one); err == nil {
 			err = c.checkSentinel(ctx, o.Sentinel.MasterSet)

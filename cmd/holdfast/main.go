@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -45,6 +46,7 @@ type failure struct {
 }
 
 func (f *failure) Error() string { return fmt.Sprint(f.err) }
+func (f *failure) Unwrap() error { return f.err }
 
 // failed returns the failure of a call to Redis.
 func failed(err error) *failure {
@@ -79,7 +81,8 @@ func written(err error) error {
 func main() {
 	runtime.LockOSThread() // this thread starts the child: the child's parent-death signal comes at the end of the thread
 	status := execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	if status == statusSignal+int(syscall.SIGINT) && !signal.Ignored(os.Interrupt) {
+	// The kernel shields process 1 from signals; its caller sees the status only.
+	if status == statusSignal+int(syscall.SIGINT) && !signal.Ignored(os.Interrupt) && os.Getpid() != 1 {
 		// A shell ends its script at Ctrl-C only if the program has died of the signal.
 		signal.Reset(os.Interrupt)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
@@ -132,7 +135,7 @@ func refuseUnknown(root *cobra.Command) {
 
 // twoDashes gives long flags a second dash where they have one, as with Go's own commands.
 func twoDashes(root *cobra.Command, args []string) []string {
-	long := map[string]bool{"-help": true} // which cobra adds later
+	long := map[string]bool{"-help": true, "-version": true} // which cobra adds later
 	name := func(f *pflag.Flag) { long["-"+f.Name] = true }
 	root.PersistentFlags().VisitAll(name)
 	for _, c := range root.Commands() {
@@ -162,11 +165,13 @@ func newRoot() *cobra.Command {
 		Short: "Distributed locks on Redis for the shell",
 		Long: `Holdfast runs commands under locks in Redis, shows and frees locks, and tells what about a
 Redis hurts them. The locks are those of the Go library holdfast and of Redisson for Java.`,
+		Version:       version(debug.ReadBuildInfo()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
 		DisableAutoGenTag: true, // of cobra, in the manual pages
 	}
+	root.SetVersionTemplate("holdfast {{.Version}}\n")
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	server.flags(root.PersistentFlags())
 	for _, file := range []string{"password-file", "tls-ca", "tls-cert", "tls-key"} {

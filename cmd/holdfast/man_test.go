@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -84,6 +85,19 @@ func TestCompletes(t *testing.T) {
 		}
 		require.Equal(t, want, got, words)
 	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--version", "-version"} {
+		require.Regexp(t, `^holdfast \S+.*, go1\.`, prints(t, flag))
+	}
+	require.Equal(t, "unknown", version(nil, false))
+	about := &debug.BuildInfo{GoVersion: "go1.26", Main: debug.Module{Version: "v1.2.3"}}
+	require.Equal(t, "v1.2.3, go1.26", version(about, true))
+	about.Settings = []debug.BuildSetting{{Key: "vcs.revision", Value: "c0ffee"}, {Key: "vcs.modified", Value: "true"}}
+	about.Main.Version = ""
+	require.Equal(t, "(devel), commit c0ffee with changes, go1.26", version(about, true))
 }
 
 func TestPageNamesAllFlagsAndStatuses(t *testing.T) {

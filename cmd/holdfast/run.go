@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,17 +24,21 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/redact"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // run is one call of holdfast run.
 type run struct {
-	wait, lease, killAfter time.Duration
-	fenceEnv               string
-	bounded, try, fair     bool
+	wait, lease, killAfter, atLeast, maxHold time.Duration
+	fenceEnv                                 string
+	bounded, try, fair, capped               bool // capped: --max-hold is given
 
-	key   string
-	child *exec.Cmd
+	key     string
+	child   *exec.Cmd
+	status  syscall.WaitStatus    // of the child, at its end
+	tooLong bool                  // the child was ended as --max-hold was over
+	renewal atomic.Pointer[error] // that of the last renewal
 }
 
 func newRun(s *server) *cobra.Command {
@@ -49,15 +55,20 @@ TERM, HUP, QUIT, USR1 and USR2 go on to it. If the lock is lost, the command get
 if it still runs after --kill-after, KILL. If holdfast itself is killed, Linux kills the
 command too, unless that changes its user, as sudo does.
 
+With --at-least, no other run of KEY with that flag begins for the given time, even if
+COMMAND has ended: so a job that is due on many machines runs once, and then choose a time
+longer than their clocks can differ, and shorter than that between two due times.
+
 Exit statuses of holdfast itself:
    64  bad usage; nothing was tried
    69  Redis is away; the command did not run
    70  Redis refuses, as for a wrong password or a missing right; the command did not run
-   75  not acquired: another has the lock; the command did not run
-   79  the lock was lost while the command ran
+   75  not acquired: another has the lock, or has begun the job within --at-least; the
+       command did not run
+   79  the lock was lost while the command ran, or --max-hold was over
   126  the command cannot be started
   127  the command was not found`,
-		Example: `  holdfast run --try jobs:nightly -- /usr/local/bin/nightly --all
+		Example: `  holdfast run --try --at-least 30s jobs:nightly -- /usr/local/bin/nightly --all
   holdfast run --wait 10s --fence-env FENCE shop:sku:42 -- sh -c 'exec ./sell --fence "$FENCE"'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if c.ArgsLenAtDash() != 1 || len(args) < 2 {
@@ -72,7 +83,7 @@ Exit statuses of holdfast itself:
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			r.bounded = c.Flags().Changed("wait")
+			r.bounded, r.capped = c.Flags().Changed("wait"), c.Flags().Changed("max-hold")
 			o, err := r.prepare(s, args)
 			if err != nil {
 				return err
@@ -86,7 +97,9 @@ Exit statuses of holdfast itself:
 	f.DurationVar(&r.lease, "lease", holdfast.DefaultLease, "`TIME` after which Redis frees the lock if holdfast is dead; holdfast renews it every third of it")
 	f.BoolVar(&r.fair, "fair", false, "stand in line: waiters get the lock in the order in which they came")
 	f.StringVar(&r.fenceEnv, "fence-env", "", "`NAME` of a variable with a number for the command, larger than all earlier ones of this lock")
-	f.DurationVar(&r.killAfter, "kill-after", 5*time.Second, "`TIME` between TERM and KILL when the lock is lost")
+	f.DurationVar(&r.killAfter, "kill-after", 5*time.Second, "`TIME` between TERM and KILL when the lock is lost, or --max-hold over")
+	f.DurationVar(&r.atLeast, "at-least", 0, "`TIME` from the start for which the job counts as done, on all machines, even if it ends before")
+	f.DurationVar(&r.maxHold, "max-hold", 0, "`TIME` after which holdfast ends the command, and frees the lock in any case")
 	c.MarkFlagsMutuallyExclusive("wait", "try")
 	return c
 }
@@ -107,9 +120,18 @@ func (r *run) prepare(s *server, args []string) (rueidis.ClientOption, error) {
 	if err := check.Lease(r.lease); err != nil {
 		return rueidis.ClientOption{}, fmt.Errorf("--lease: %w", err)
 	}
+	if err := check.Lease(r.atLeast); err != nil && r.atLeast != 0 {
+		return rueidis.ClientOption{}, fmt.Errorf("--at-least: %w", err)
+	}
+	if r.capped && r.maxHold <= 0 {
+		return rueidis.ClientOption{}, fmt.Errorf("--max-hold: %v is not greater than zero", r.maxHold)
+	}
 	o, err := s.options(r.lease)
 	if err != nil {
 		return o, err
+	}
+	if err := check.Key(args[0] + due); err != nil && r.atLeast != 0 {
+		return o, fmt.Errorf("--at-least: %w", err)
 	}
 	r.key, r.child = args[0], exec.Command(args[1], args[2:]...)
 	if err := r.child.Err; err != nil {
@@ -143,6 +165,7 @@ func (r *run) run(o rueidis.ClientOption) error {
 		_ = h.end() // what it cannot release ends with its lease
 		return notStarted(err)
 	}
+	h.begun = true
 	r.forwardEarly(signals)
 	r.watch(h.lease, signals)
 
@@ -153,7 +176,10 @@ func (r *run) run(o rueidis.ClientOption) error {
 	case err != nil:
 		complain(os.Stderr, failed(err))
 	}
-	if status := r.status(); status != 0 {
+	if r.tooLong {
+		return &failure{statusLost, nil}
+	}
+	if status := r.exitStatus(); status != 0 {
 		return &failure{status, nil}
 	}
 	return nil
@@ -164,7 +190,9 @@ type hold struct {
 	client   rueidis.Client
 	locker   holdfast.Locker
 	lease    *holdfast.Lease
-	patience time.Duration // with Redis at the end
+	due      holdfast.Locker // has the key of --at-least; nil: none
+	begun    bool            // by this run or another: the key of --at-least outlives holdfast
+	patience time.Duration   // with Redis at the end
 }
 
 var errNotReleased = errors.New("redis does not answer; the lock is free when its lease ends")
@@ -179,6 +207,9 @@ func (h *hold) end() error {
 			err = h.lease.Unlock(context.Background())
 		}
 		released <- err
+		if h.due != nil && !h.begun {
+			_ = h.due.Close()
+		}
 		if h.locker != nil {
 			_ = h.locker.Close()
 		}
@@ -208,6 +239,7 @@ func (r *run) acquireUnless(signals <-chan os.Signal, o rueidis.ClientOption) (*
 	go func() {
 		err := r.acquire(ctx, h, o)
 		if err != nil {
+			h.begun = ctx.Err() == nil && errors.Is(err, holdfast.ErrNotAcquired)
 			_ = h.end() // what it cannot release ends with its lease
 		}
 		done <- err
@@ -250,13 +282,22 @@ func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err
 	if h.locker, err = r.newLocker(h.client); err != nil {
 		return err
 	}
+	if r.atLeast > 0 {
+		if err := r.begin(ctx, h); err != nil {
+			return err
+		}
+	}
+	var opts []holdfast.LockOption
+	if r.capped { // more than holdfast waits for the command to end
+		opts = append(opts, holdfast.MaxHold(r.maxHold+r.killAfter+time.Second))
+	}
 	switch {
 	case once:
-		h.lease, err = h.locker.TryLock(ctx, r.key)
+		h.lease, err = h.locker.TryLock(ctx, r.key, opts...)
 	case r.bounded:
-		h.lease, err = h.locker.TryLockFor(ctx, r.key, max(0, time.Until(end)))
+		h.lease, err = h.locker.TryLockFor(ctx, r.key, max(0, time.Until(end)), opts...)
 	default:
-		h.lease, err = h.locker.Lock(ctx, r.key)
+		h.lease, err = h.locker.Lock(ctx, r.key, opts...)
 	}
 	if err != nil {
 		return failed(err)
@@ -264,15 +305,37 @@ func (r *run) acquire(ctx context.Context, h *hold, o rueidis.ClientOption) (err
 	return nil
 }
 
+// begin takes the key of --at-least, as the adapters for schedulers do: that of the lock with
+// ":due", for a fixed time, without waiting. Its locker is not closed, which would release it.
+func (r *run) begin(ctx context.Context, h *hold) error {
+	l, err := rlock.New(h.client)
+	if err == nil {
+		h.due = l
+		_, err = l.TryLock(ctx, r.key+due, holdfast.FixedLease(r.atLeast))
+	}
+	if errors.Is(err, holdfast.ErrNotAcquired) {
+		err = fmt.Errorf("%w; the job has begun less than %v ago", err, r.atLeast)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// due is what the key of --at-least has behind that of the lock.
+const due = ":due"
+
 func (r *run) newLocker(client rueidis.Client) (holdfast.Locker, error) {
+	log := slog.New(warnings{os.Stderr})
+	watch := holdfast.Observer{Renewed: func(e holdfast.RenewedEvent) { r.renewal.Store(&e.Err) }}
 	if r.fair {
-		opts := []fair.Option{fair.WithLease(r.lease)}
+		opts := []fair.Option{fair.WithLease(r.lease), fair.WithLogger(log), fair.WithObserver(watch)}
 		if r.fenceEnv != "" {
 			opts = append(opts, fair.WithFencing())
 		}
 		return fair.New(client, opts...)
 	}
-	opts := []rlock.Option{rlock.WithLease(r.lease)}
+	opts := []rlock.Option{rlock.WithLease(r.lease), rlock.WithLogger(log), rlock.WithObserver(watch)}
 	if r.fenceEnv != "" {
 		opts = append(opts, rlock.WithFencing())
 	}
@@ -300,14 +363,22 @@ func (r *run) forwardEarly(signals chan os.Signal) {
 }
 
 // watch waits for the end of the child. Until then it forwards signals, and ends the child
-// if the lock is lost.
+// if the lock is lost or --max-hold is over.
 func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 	exited := make(chan struct{})
 	go func() {
-		_ = r.child.Wait() // the status is in ProcessState
+		r.status = awaitExit(r.child.Process)
 		close(exited)
 	}()
-	lost, kill := lease.Done(), (<-chan time.Time)(nil)
+	lost, over, kill := lease.Done(), (<-chan time.Time)(nil), (<-chan time.Time)(nil)
+	if r.capped {
+		over = time.After(r.maxHold)
+	}
+	end := func(why error) {
+		complain(os.Stderr, fmt.Errorf("%w; ending the command", why))
+		_ = r.child.Process.Signal(syscall.SIGTERM)
+		lost, over, kill = nil, nil, time.After(r.killAfter)
+	}
 	for {
 		select {
 		case <-exited:
@@ -318,22 +389,30 @@ func (r *run) watch(lease *holdfast.Lease, signals <-chan os.Signal) {
 			}
 			_ = r.child.Process.Signal(s) // it may have ended
 		case <-lost:
-			complain(os.Stderr, fmt.Errorf("%w; ending the command", lease.Err()))
-			_ = r.child.Process.Signal(syscall.SIGTERM)
-			lost, kill = nil, time.After(r.killAfter)
+			end(r.lost(lease.Err()))
+		case <-over:
+			r.tooLong = true
+			end(fmt.Errorf("the command has run for %v, as long as --max-hold allows", r.maxHold))
 		case <-kill:
 			_ = r.child.Process.Kill()
 		}
 	}
 }
 
-// status returns the exit status of the child, as shells say it.
-func (r *run) status() int {
-	status := r.child.ProcessState.Sys().(syscall.WaitStatus)
-	if status.Signaled() {
-		return signalStatus(status.Signal())
+// lost adds to the error of a lost lease that of its last renewal.
+func (r *run) lost(err error) error {
+	if last := r.renewal.Load(); last != nil && *last != nil {
+		return fmt.Errorf("%w; its last renewal: %w", err, redact.Error(*last))
 	}
-	return status.ExitStatus()
+	return err
+}
+
+// exitStatus returns the exit status of the child, as shells say it.
+func (r *run) exitStatus() int {
+	if r.status.Signaled() {
+		return signalStatus(r.status.Signal())
+	}
+	return r.status.ExitStatus()
 }
 
 func signalStatus(s os.Signal) int { return statusSignal + int(s.(syscall.Signal)) }

@@ -65,6 +65,9 @@ func (c *CA) Pool() *x509.CertPool {
 	return pool
 }
 
+// Root is the certificate of c itself, as DER.
+func (c *CA) Root() []byte { return c.cert.Raw }
+
 func (c *CA) template(until time.Time) *x509.Certificate {
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	require.NoError(c.t, err)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Two crontabs start a short job one after the other: it runs once, whatever the flags of the wait.
+func TestRunAtLeastRunsAShortJobOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	for _, how := range [][]string{{"--try"}, {"--wait", "1m"}, {"--fair"}} {
+		p := start(t, s.Addr(), ran(append(how, "--at-least", "1m")...)...)
+		p.says("started")
+		p.write("exit 4").exits(4)
+		requireFree(t, s, key)
+		out, text, status := do(t, s.Addr(), "", ran(append(how, "--at-least", "1m")...)...)
+		require.Equal(t, statusNotAcquired, status, text)
+		require.Empty(t, out)
+		require.Regexp(t, `^holdfast: lock "`+key+due+`": not acquired: held by .*; the job has begun less than 1m0s ago\n$`, text)
+		require.InDelta(t, 60_000, number(t, s, "PTTL", key+due), 20_000)
+		s.Do(t, "DEL", key+due)
+	}
+	p := start(t, s.Addr(), ran("--try", "--at-least", "100ms")...)
+	p.says("started")
+	p.write("exit 0").exits(0)
+	eventually(t, func() bool { return number(t, s, "EXISTS", key+due) == 0 }) // by itself
+}
+
+// A job that has not begun does not count as done, but one that another does.
+func TestRunAtLeastOfAJobThatDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	do(t, s.Addr(), "", "run", "--at-least", "1m", key, "--", t.TempDir())
+	require.Zero(t, number(t, s, "EXISTS", key+due))
+
+	lease := locked(t, newLocker(t, s), key)
+	p := start(t, s.Addr(), ran("--fair", "--at-least", "1m")...)
+	awaitQueue(t, s, 1)
+	require.EqualValues(t, 1, number(t, s, "EXISTS", key+due))
+	p.signal(syscall.SIGTERM)
+	p.exits(128 + 15)
+	require.Zero(t, number(t, s, "EXISTS", key+due))
+
+	start(t, s.Addr(), ran("--try", "--at-least", "1m")...).exits(statusNotAcquired)
+	require.EqualValues(t, 1, number(t, s, "EXISTS", key+due))
+	require.NoError(t, lease.Unlock(t.Context()))
+}
+
+// The command gets TERM and KILL under the lock, and the status tells.
+func TestRunMaxHold(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	other := newLocker(t, s)
+	for killAfter, ends := range map[string]func(*program){
+		"1m":   func(p *program) { p.write("exit 0") },
+		"50ms": func(*program) {},
+	} {
+		p := start(t, s.Addr(), ran("--max-hold", "3s", "--kill-after", killAfter)...)
+		p.says("started", "got terminated")
+		if killAfter == "1m" {
+			_, err := other.TryLock(t.Context(), key)
+			require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		}
+		ends(p)
+		p.exits(statusLost)
+		require.Equal(t, "holdfast: the command has run for 3s, as long as --max-hold allows; ending the command\n", p.err.String())
+		requireFree(t, s, key)
+	}
+}
