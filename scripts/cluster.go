@@ -119,6 +119,9 @@ func (n *Node) BySlot() bool { return n.Cluster != nil || n.crossed.Load() }
 // crossed says whether one endpoint of a cluster refused a call for keys of several slots,
 // before its script began.
 func crossed(err error) bool {
+	if err == nil { // the usual case allocates nothing
+		return false
+	}
 	re := (*rueidis.RedisError)(nil)
 	return errors.As(err, &re) && (strings.HasPrefix(re.Error(), "CROSSSLOT ") || strings.Contains(re.Error(), sameSlot))
 }
