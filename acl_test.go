@@ -102,7 +102,7 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 	}
 	kinds := maps.Clone(onOneRedis)
 	kinds["rlock with replicas"] = func(c rueidis.Client) (holdfast.Locker, error) {
-		return rlock.New(c, rlock.WithLease(15*time.Second), rlock.WithReplicas(2, 4*time.Second))
+		return rlock.New(c, rlock.WithLease(15*time.Second), rlock.WithReplicas(2, 2*time.Second))
 	}
 	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {

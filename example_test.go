@@ -21,7 +21,7 @@ func (s *Shop) Sell(ctx context.Context, sku string) error {
 	return s.locks.Do(ctx, sku, func(ctx context.Context) error {
 		fmt.Println("sold", sku, "under fence", holdfast.LeaseFrom(ctx).Fence())
 		return nil
-	}, holdfast.WaitAtMost(time.Second))
+	}, holdfast.WaitAtMost(10*time.Second))
 }
 
 func ExampleLocker() {
@@ -51,7 +51,7 @@ func ExampleWaitAtMost() {
 		return locker.Do(ctx, "sku:42", func(context.Context) error { // another caller
 			return nil
 		}, holdfast.WaitAtMost(0))
-	}, holdfast.WaitAtMost(time.Second))
+	}, holdfast.WaitAtMost(10*time.Second))
 	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
 	// Output: true
 }

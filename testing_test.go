@@ -81,7 +81,7 @@ func lockers(t *testing.T, connect func(*testing.T) rueidis.Client) map[string][
 		add("rlock", r, err)
 		f, err := fair.New(client)
 		add("fair", f, err)
-		m, err := multilock.New(nodes, multilock.WithoutRestartGuard())
+		m, err := multilock.New(nodes, multilock.WithoutRestartGuard(), multilock.WithNodeTimeout(3*time.Second))
 		add("multilock", m, err)
 	}
 	return all
@@ -91,7 +91,7 @@ func lockers(t *testing.T, connect func(*testing.T) rueidis.Client) map[string][
 func TestDocsTesting_EmbeddedServer(t *testing.T) {
 	t.Parallel()
 	for name, two := range lockers(t, embeddedRedis) {
-		fixed, err := two[0].Lock(t.Context(), name, holdfast.FixedLease(200*time.Millisecond))
+		fixed, err := two[0].Lock(t.Context(), name, holdfast.FixedLease(6*time.Second))
 		require.NoError(t, err)
 		_, err = two[1].TryLock(t.Context(), name)
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)

@@ -26,7 +26,7 @@ if [ "${CI:-}" != true ] || ! go run "$runner" --version; then
 	# shellcheck disable=SC2086 # they are several
 	tested=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $packages)
 	# shellcheck disable=SC2086
-	go list $race -test -export -f '' $tested
+	go list $race -test -export $tested >/dev/null
 	printf '%s\n' $tested | xargs -P "$at_once" -I{} go test "$@" {}
 	exit
 fi

@@ -94,7 +94,7 @@ func ExampleQuorumError() {
 	ctx := context.Background()
 	clients, stop := embedded(3)
 	defer stop()
-	locker, err := multilock.New(clients, multilock.WithoutRestartGuard())
+	locker, err := multilock.New(clients, multilock.WithoutRestartGuard(), multilock.WithNodeTimeout(time.Second))
 	if err != nil {
 		panic(err)
 	}
@@ -153,7 +153,7 @@ func ExampleDoAll() {
 	err = multilock.DoAll(ctx, multilock.Keys(accounts, "alice", "bob"), func(context.Context) error {
 		fmt.Println("transferred")
 		return nil
-	}, multilock.WaitAtMost(time.Second))
+	}, multilock.WaitAtMost(10*time.Second))
 	fmt.Println(err)
 	// Output:
 	// transferred

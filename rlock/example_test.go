@@ -107,7 +107,7 @@ func ExampleLocker_TryLockFor() {
 func ExampleWaitAtMost() {
 	ctx, locker, stop := demo()
 	defer stop()
-	fmt.Println(locker.Do(ctx, "sku:42", sell, rlock.WaitAtMost(time.Second)))
+	fmt.Println(locker.Do(ctx, "sku:42", sell, rlock.WaitAtMost(10*time.Second)))
 	// Output:
 	// sold
 	// <nil>
