@@ -173,7 +173,7 @@ func TestBatch_OneIsOver(t *testing.T) {
 // Without an answer, each member of a batch is in doubt, and the node has been silent once.
 func TestBatch_NoAnswer(t *testing.T) {
 	r := newActiveHarness(t, 1)
-	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
+	c := r.client(func(conf *Config) { conf.NodeTimeout = 2 * time.Second })
 	n := c.nodes[0]
 	r.warm(c)
 	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
@@ -194,7 +194,7 @@ func TestBatch_NoAnswer(t *testing.T) {
 // not refused, and the node has been silent.
 func TestBatch_AloneUnanswered(t *testing.T) {
 	r := newActiveHarness(t, 1)
-	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
+	c := r.client(func(conf *Config) { conf.NodeTimeout = 2 * time.Second })
 	n := c.nodes[0]
 	r.warm(c)
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
@@ -235,7 +235,7 @@ func TestBatch_AllAreOver(t *testing.T) {
 // answered.
 func TestBatch_SharedDial(t *testing.T) {
 	r := newActiveHarness(t, 1)
-	c := r.client(func(conf *Config) { conf.NodeTimeout = 200 * time.Millisecond })
+	c := r.client(func(conf *Config) { conf.NodeTimeout = 2 * time.Second })
 	n := c.nodes[0]
 	r.warm(c)
 	g, one := first(t, n, "one", ownMe, false)
@@ -248,7 +248,7 @@ func TestBatch_SharedDial(t *testing.T) {
 	n.asks.send(g)
 	require.Error(t, (<-one).err) // usually errSilent; the old connection may just be closing
 	require.Error(t, (<-two).err)
-	require.Less(t, time.Since(began), rueidis.DefaultDialTimeout)
+	require.Less(t, time.Since(began), dialTime/3)
 }
 
 // garbled makes Redis refuse with an unknown code.

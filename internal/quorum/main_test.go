@@ -45,9 +45,10 @@ func fresh(own string) string { return own + strconv.FormatInt(owners.Add(1), 10
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	lease  = 100 * time.Second // outlasts every test
-	marker = "holdfast_node"
-	token  = "redisson_lock_token:{k}"
+	lease    = 100 * time.Second // outlasts every test
+	dialTime = time.Minute       // of clients
+	marker   = "holdfast_node"
+	token    = "redisson_lock_token:{k}"
 )
 
 // harness is a quorum's nodes.
@@ -126,7 +127,7 @@ func (r *harness) client(change ...func(*Config)) *client {
 		c.ways, c.conns = append(c.ways, way), append(c.conns, dialled)
 		clients = append(clients, s.Client(r.t, func(o *rueidis.ClientOption) {
 			o.InitAddress = []string{way.Addr()}
-			o.ForceSingleClient = true
+			o.ForceSingleClient, o.Dialer.Timeout = true, dialTime
 			o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				if moved := r.moved[i].Load(); moved != nil {
 					addr = moved.Addr()

@@ -21,7 +21,7 @@ func TestUnguardedTwiceIsRefusedLater(t *testing.T) {
 	slow.Refuse(true)
 	slow.Cut()
 	q := New([]rueidis.Client{s.Client(t), again, other.Client(t)},
-		Config{NodeTimeout: 50 * time.Millisecond, Lease: lease, Longest: lease, Unguarded: true, Log: slog.New(slog.DiscardHandler)})
+		Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, Unguarded: true, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(q.Close)
 	a, err := q.Acquire(bounded(t), "k", ownX, lease, 1)
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -14,16 +13,18 @@ import (
 // over a restart.
 func TestSetClock(t *testing.T) {
 	s := StartWithClock(t)
-	awaitAhead(t, s, func() float64 { return 0 })
+	awaitAhead(t, s, func() (float64, float64) { return 0, 0 })
 	for _, c := range []struct {
 		ahead time.Duration
 		rate  float64
 	}{{0, 2}, {60 * time.Second, 0.5}, {-3 * time.Second, 1}, {time.Second, 1.01}, {0, 1}} {
+		before := time.Now()
 		s.SetClock(c.ahead, c.rate)
-		set := time.Now()
+		after := time.Now()
+		gains := func(from time.Time) float64 { return c.ahead.Seconds() + time.Since(from).Seconds()*(c.rate-1) }
 		for restart := range 2 {
 			for range 3 {
-				awaitAhead(t, s, func() float64 { return c.ahead.Seconds() + time.Since(set).Seconds()*(c.rate-1) })
+				awaitAhead(t, s, func() (float64, float64) { return gains(before), gains(after) })
 			}
 			if restart == 0 {
 				s.Restart()
@@ -52,11 +53,16 @@ func TestSetClock_Swept(t *testing.T) {
 	require.NoFileExists(t, shared)
 }
 
-// awaitAhead requires that the clock of a server is ahead by so many seconds. A busy machine
-// may be late between two looks, so it looks again.
-func awaitAhead(t *testing.T, s *Server, due func() float64) {
+// awaitAhead requires that the clock of a server is ahead by so many seconds, between two
+// bounds. A busy machine may be late between two looks, so it looks again.
+func awaitAhead(t *testing.T, s *Server, due func() (float64, float64)) {
 	t.Helper()
-	require.Eventually(t, func() bool { return math.Abs(ahead(t, s)-due()) < 0.2 }, Patience, time.Millisecond)
+	const late = 0.2
+	require.Eventually(t, func() bool {
+		seen := ahead(t, s)
+		a, b := due()
+		return seen > min(a, b)-late && seen < max(a, b)+late
+	}, Patience, time.Millisecond)
 }
 
 // ahead is by how many seconds the clock of a server is ahead.

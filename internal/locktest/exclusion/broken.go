@@ -17,7 +17,7 @@ type mistake func(ctx context.Context, l brokenLocker, key string, c []holdfast.
 // mistakes are those of controls, which the check of exclusion must find.
 var mistakes = map[string]mistake{
 	"takes without asking": func(ctx context.Context, l brokenLocker, key string, c []holdfast.LockOption) (*holdfast.Lease, error) {
-		if rand.IntN(100) > 0 {
+		if rand.IntN(10) > 0 {
 			return l.Locker.Lock(ctx, key, c...)
 		}
 		return forge(key, l.lease), nil

@@ -245,7 +245,7 @@ func testCancelledDuringCleanUp(t *testing.T, d Kind) {
 // A waiter leaves while the key is being granted. The call that would give it back is lost
 // for as long as the lease lasts: nothing may keep that hold alive beyond.
 func testGrantForNobody(t *testing.T, d Kind) {
-	const lease = 3 * time.Second // so that it is still there when that is looked at
+	const lease = 9 * time.Second // so that it is still there when that is looked at
 	r := newHarness(t, d, Options{Lease: lease, Stale: lease, FirstLease: lease})
 	other := d.Open(t, r.Server.Client(t), Options{Lease: Long, Stale: lease, FirstLease: lease})
 	before := Lock(t, other, Bounded(t), "k")

@@ -56,7 +56,7 @@ func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(*redistest.S
 	if guarded {
 		redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 	}
-	const lease = 3 * time.Second
+	const lease = 9 * time.Second
 	r := newHarnessOn(t, d, d.Start(t, args...), Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
 	bare := d.Nodes/2 + 1
 	for _, p := range r.Proxy.All[bare:] {
@@ -89,7 +89,7 @@ func testOneClock(t *testing.T, d Kind, c wrongClock) {
 	for range d.Nodes {
 		f = append(f, redistest.StartWithClock(t))
 	}
-	o := Options{Lease: 2 * time.Second, MaxLease: 2 * time.Second, Fencing: true}
+	o := Options{Lease: 6 * time.Second, MaxLease: 6 * time.Second, Fencing: true}
 	locker, other := d.Open(t, f.Client(t), o), d.Open(t, f.Client(t), o)
 	last := int64(0)
 	for _, to := range []wrongClock{c, {0, 1}} {

@@ -150,7 +150,7 @@ func testPartition(t *testing.T, d Kind, s Topology, address string, cut func(on
 // What a round trip took is not promised to the holder.
 func testSlow(t *testing.T, d Kind) {
 	const way = 100 * time.Millisecond
-	lease := 2 * time.Second
+	lease := 6 * time.Second
 	if d.Nodes > 0 { // which waits for a node no longer than a tenth of it
 		lease = 10 * time.Second
 	}
@@ -173,7 +173,7 @@ func testSlow(t *testing.T, d Kind) {
 // Leases live through delays of 1 to 500 ms for a round trip, and a key goes from
 // hand to hand.
 func testJitter(t *testing.T, d Kind) {
-	lease := 5 * time.Second
+	lease := 10 * time.Second
 	if d.Nodes > 0 { // as above
 		lease = 15 * time.Second
 	}

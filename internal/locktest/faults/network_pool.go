@@ -47,7 +47,7 @@ func testMaxClientsDefault(t *testing.T, d Kind) {
 // The user has taken all dedicated connections of the client: none is left for
 // messages. Waits end by their deadline, and find a release by looking.
 func testPoolExhausted(t *testing.T, d Kind) {
-	const lease = 3 * time.Second
+	const lease = 9 * time.Second
 	s := d.Start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
 	locker := d.Open(t, client, Options{Lease: lease})
@@ -73,9 +73,9 @@ func testPoolExhausted(t *testing.T, d Kind) {
 // Many goroutines acquire all the time over a slow network; a lease on the same
 // client is renewed in time.
 func testRenewalsAmongAcquires(t *testing.T, d Kind) {
-	lease, acquirers := 5*time.Second, 50
+	lease, acquirers := 10*time.Second, 50
 	if d.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
-		lease, acquirers = 8*time.Second, 20
+		lease, acquirers = 15*time.Second, 20
 	}
 	r := newHarness(t, d, Options{Lease: lease})
 	r.Proxy.SetDelay(50*time.Millisecond, 50*time.Millisecond)

@@ -28,7 +28,7 @@ func init() {
 // Redis forgets the scripts again and again, without any effect.
 func testScriptFlush(t *testing.T, d Kind) {
 	s := d.Start(t)
-	const lease = 3 * time.Second
+	const lease = 9 * time.Second
 	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
 	stop, stopped := make(chan struct{}), make(chan int)
 	go func() {
@@ -102,11 +102,11 @@ func testScriptFlushCost(t *testing.T, d Kind) {
 // A script blocks Redis for a part of a lease: it is renewed when that is over.
 func testBusyShort(t *testing.T, d Kind) {
 	s := d.Start(t, "--busy-reply-threshold", "20")
-	locker := d.Open(t, s.Client(t), Options{Lease: 3 * time.Second})
+	locker := d.Open(t, s.Client(t), Options{Lease: 12 * time.Second})
 	l := Lock(t, locker, Bounded(t), "k")
 	beginBusy(t, s)
 	seen, until := time.Now(), l.Deadline()
-	for time.Since(seen) < 1500*time.Millisecond { // a renewal is due meanwhile
+	for time.Since(seen) < 5*time.Second { // a renewal is due meanwhile
 		_, err := locker.TryLock(Bounded(t), "other")
 		require.True(t, errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown), err) // the latter if no answer came in time
 	}
@@ -132,7 +132,7 @@ func testBusyLong(t *testing.T, d Kind) {
 // their entries has to wait.
 func testMemoryHeld(t *testing.T, d Kind) {
 	s := d.Start(t)
-	locker := d.Open(t, s.Client(t), Options{Lease: 2 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})
+	locker := d.Open(t, s.Client(t), Options{Lease: 15 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})
 	l := Lock(t, locker, Bounded(t), "k")
 	inside := Lock(t, locker, l.Bind(Bounded(t)), "k")
 	plain := Lock(t, locker, Bounded(t), "plain")

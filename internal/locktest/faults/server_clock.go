@@ -38,7 +38,7 @@ func onClock(t *testing.T, d Kind, lockers int, lease time.Duration) (*redistest
 // A jump ahead ends all leases in Redis: the holder learns of it at its next renewal,
 // waiters go on to be served, and fences grow.
 func clockAhead(t *testing.T, d Kind) {
-	s, l := onClock(t, d, 3, 3*time.Second)
+	s, l := onClock(t, d, 3, 12*time.Second)
 	ctx := Bounded(t)
 	first := Lock(t, l[0], ctx, "k")
 	second, third := GoLock(l[1], ctx, "k"), GoLock(l[2], ctx, "k")
@@ -72,7 +72,7 @@ func firstOf(a, b <-chan Acquired) <-chan Acquired {
 
 // A jump back ends nothing, and fences grow all the same.
 func clockBack(t *testing.T, d Kind) {
-	s, l := onClock(t, d, 2, 3*time.Second)
+	s, l := onClock(t, d, 2, 12*time.Second)
 	ctx := Bounded(t)
 	first := Lock(t, l[0], ctx, "k")
 	second := GoLock(l[1], ctx, "k")

@@ -35,7 +35,7 @@ func forbid(t *testing.T, s Topology) {
 func testForbiddenAmongLeases(t *testing.T, d Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: 6 * time.Second})
+	locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: 15 * time.Second})
 	var leases []*holdfast.Lease
 	for _, key := range manyKeys() {
 		leases = append(leases, Lock(t, locker, Bounded(t), key))

@@ -28,7 +28,7 @@ func init() {
 	register("F31_Evicted", func(t *testing.T, d Kind) { testForgotten(t, d, short, evict(t)) })
 }
 
-const short = 3 * time.Second // a lease of which a test awaits the renewal
+const short = 9 * time.Second // a lease of which a test awaits the renewal
 
 // evict has Redis throw out whatever has an expiry.
 func evict(t *testing.T) func(Topology) {
@@ -133,7 +133,7 @@ func testRestartRiddenOut(t *testing.T, d Kind) {
 
 // A lock that Redis remembers lives on as if nothing had been.
 func testBackWithMemory(t *testing.T, d Kind) {
-	const lease = 5 * time.Second
+	const lease = 12 * time.Second
 	s := d.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	// With its guard, a quorum does not trust a node's memory.
 	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, Unguarded: true})
