@@ -110,7 +110,7 @@ func kinds(name string, m rueidis.RedisMessage) (all []string) {
 	case name == "fair_inspect":
 		return []string{"{waiting, owner, entries, left, label}"}
 	case name == "fair_queue":
-		return []string{"{owner, alive...}"}
+		return []string{"{owner, alive, label...}"}
 	case name == "fair_heartbeat":
 		each(values, "one of heartbeat")
 	case name == "one of heartbeat":

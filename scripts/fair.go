@@ -219,7 +219,8 @@ func (f *Fair) Inspect(ctx context.Context, key string) (h Holder, waiting int, 
 // Waiter is an owner in the queue of a key.
 type Waiter struct {
 	Owner string
-	Alive bool // its client has sent a heartbeat in time, as Java never does
+	Alive bool   // its client has sent a heartbeat in time, as Java never does
+	Label string // of its client; "" if it has none
 }
 
 // Queue returns who waits for key, in order, the dead included.
@@ -228,17 +229,18 @@ func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
 		return nil, err
 	}
 	values, err := array(f.node.run(ctx, fairQueue, 2, queue(key), named(heartbeatsPrefix, key)))
-	if err != nil || len(values)%2 != 0 {
+	if err != nil || len(values)%3 != 0 {
 		return nil, unexpected(err)
 	}
-	waiters := make([]Waiter, len(values)/2)
+	waiters := make([]Waiter, len(values)/3)
 	for i := range waiters {
-		owner, err := values[2*i].ToString()
-		alive, err := parseBool(values[2*i+1], err)
-		if err != nil {
+		owner, wrong := values[3*i].ToString()
+		alive, err := parseBool(values[3*i+1], wrong)
+		label, wrong := values[3*i+2].ToString()
+		if err != nil || wrong != nil {
 			return nil, errReply
 		}
-		waiters[i] = Waiter{owner, alive}
+		waiters[i] = Waiter{owner, alive, label}
 	}
 	return waiters, nil
 }

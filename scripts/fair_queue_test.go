@@ -188,8 +188,9 @@ func TestFairQueue(t *testing.T) {
 	r.waits(ofA(1), ofB(1), ofA(2))
 	r.s.Do(t, "RPUSH", "redisson_lock_queue:{k}", ofJ(1))
 	r.silence(clientB)
+	r.s.Do(t, "HSET", "holdfast_heartbeat:{k}", "label "+clientB, "web-3/4711")
 	before := state(t, r.s)
-	require.Equal(t, []Waiter{{ofA(1), true}, {ofB(1), false}, {ofA(2), true}, {ofJ(1), false}}, queue())
+	require.Equal(t, []Waiter{{ofA(1), true, ""}, {ofB(1), false, "web-3/4711"}, {ofA(2), true, ""}, {ofJ(1), false, ""}}, queue())
 	require.Equal(t, before, state(t, r.s))
 }
 

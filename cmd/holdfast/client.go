@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -145,11 +146,14 @@ func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Clien
 		client rueidis.Client
 		err    error
 	}
-	err := errors.New("no answer in time")
+	err := at(o, errNoAnswer)
 	for {
 		done := make(chan dialed, 1)
 		go func() { // may outlast ctx by the time-outs of o
 			client, err := rueidis.NewClient(o)
+			if err != nil && speaksNoTLS(o, err) {
+				err = errNoTLS
+			}
 			done <- dialed{client, err}
 		}()
 		select {
@@ -157,10 +161,10 @@ func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Clien
 			if d.err == nil {
 				return d.client, nil
 			}
-			if scripts.OutcomeOf(d.err).Final() {
-				return nil, failed(d.err)
+			if scripts.OutcomeOf(d.err).Final() || d.err == errNoTLS {
+				return nil, &failure{statusRefused, at(o, d.err)}
 			}
-			err = d.err
+			err = at(o, d.err)
 		case <-ctx.Done():
 			once = true
 		}
@@ -173,4 +177,45 @@ func dial(ctx context.Context, o rueidis.ClientOption, once bool) (rueidis.Clien
 		}
 		return nil, failed(fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err))
 	}
+}
+
+// at names the servers in an error that does not do so itself.
+func at(o rueidis.ClientOption, err error) error {
+	if errors.As(err, new(*net.OpError)) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errNoAnswer
+	}
+	return fmt.Errorf("%s: %w", strings.Join(o.InitAddress, ", "), said(err))
+}
+
+var (
+	errNoAnswer = errors.New("no answer in time")
+	errNoTLS    = errors.New("the server speaks no TLS on this port; the URL of such a one begins with redis://")
+)
+
+// speaksNoTLS says whether a TLS handshake failed for that reason. Redis does not answer what it
+// does not understand, so a server is asked without TLS, for nothing but a sign of life.
+func speaksNoTLS(o rueidis.ClientOption, err error) bool {
+	if o.TLSConfig == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(tls.RecordHeaderError)) {
+		return false
+	}
+	for _, address := range o.InitAddress {
+		conn, err := o.Dialer.Dial("tcp", address)
+		if err != nil {
+			continue
+		}
+		said := make([]byte, 1)
+		_ = conn.SetDeadline(time.Now().Add(o.Dialer.Timeout))
+		_, err = conn.Write([]byte("PING\r\n"))
+		if err == nil {
+			_, err = conn.Read(said)
+		}
+		_ = conn.Close()
+		if err == nil && (said[0] == '+' || said[0] == '-') {
+			return true
+		}
+	}
+	return false
 }

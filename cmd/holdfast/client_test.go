@@ -83,6 +83,23 @@ func TestTLSRefuses(t *testing.T) {
 	require.Contains(t, text, "locks.example.com")
 }
 
+// What is wrong with a URL is said of its server.
+func TestURLOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	_, text := asks(t, statusRefused, urlOf(s)+"/99", "", "show", "k")
+	require.Equal(t, "holdfast: "+s.Addr()+": DB index is out of range\n", text)
+	for _, args := range [][]string{{"show", "k"}, {"run", "k", "--", "true"}} {
+		_, text, status := do(t, "", "", append([]string{"--redis", "rediss://" + s.Addr()}, args...)...)
+		require.Equal(t, statusRefused, status)
+		require.Contains(t, text, "holdfast: "+s.Addr()+": the server speaks no TLS on this port")
+	}
+	s.Pause() // it says nothing at all
+	_, text = asks(t, statusAway, "rediss://"+s.Addr(), "", "show", "k")
+	require.Contains(t, text, s.Addr()+": no answer in time")
+	s.Resume()
+}
+
 func startTLS(t *testing.T, name string, args ...string) *redistest.TLSServer {
 	t.Helper()
 	ca := redistest.NewCA(t)

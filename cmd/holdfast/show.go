@@ -19,6 +19,7 @@ import (
 type waiter struct {
 	Owner   string `json:"owner"`
 	Library string `json:"library"`
+	Label   string `json:"label,omitempty"`
 	Dead    bool   `json:"dead"` // its process has been silent for too long; Redisson's do not tell
 }
 
@@ -75,9 +76,17 @@ func queueOf(ctx context.Context, client rueidis.Client, key string) ([]waiter, 
 	queue := make([]waiter, len(said))
 	for i, w := range said {
 		library := libraryOf(w.Owner)
-		queue[i] = waiter{w.Owner, library, !w.Alive && library == "holdfast"}
+		queue[i] = waiter{w.Owner, library, w.Label, !w.Alive && library == "holdfast"}
 	}
 	return queue, err
+}
+
+// label is what stands behind a waiter.
+func label(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " " + printable(text)
 }
 
 func printLock(w io.Writer, l lock, queue []waiter) (err error) {
@@ -104,7 +113,7 @@ func printLock(w io.Writer, l lock, queue []waiter) (err error) {
 		if w.Dead {
 			more = ", dead"
 		}
-		line("%7d  %s (%s%s)", i+1, printable(w.Owner), w.Library, more)
+		line("%7d  %s (%s%s)%s", i+1, printable(w.Owner), w.Library, more, label(w.Label))
 	}
 	return err
 }

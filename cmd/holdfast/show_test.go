@@ -144,10 +144,12 @@ func TestShow(t *testing.T) {
 	first.says("started")
 	second := start(t, s.Addr(), ran("--fair")...)
 	awaitQueue(t, s, 1)
-	s.Do(t, "RPUSH", "redisson_lock_queue:{"+key+"}", java, "0f3c0c9e-0d0a-4b43-8f0e-0a1b2c3d4e5f:012")
+	const dead = "0f3c0c9e-0d0a-4b43-8f0e-0a1b2c3d4e5f"
+	s.Do(t, "RPUSH", "redisson_lock_queue:{"+key+"}", java, dead+":012")
+	s.Do(t, "HSET", "holdfast_heartbeat:{"+key+"}", dead, "1", "label "+dead, "web-4 \x1b[2J")
 	out, _ = asks(t, 0, urlOf(s), "", "show", key)
 	require.Regexp(t, `(?s)^key +`+key+`\nkind +fair\nholder +\S+:0\d+ \(holdfast\)\nlabel +\S+/\d+\nentries  1\nleft +[23]\d.*s\nwaiting  3\n`+
-		` +1  \S+:0\d+ \(holdfast\)\n +2  `+java+` \(redisson\)\n +3  \S+:012 \(holdfast, dead\)\n$`, out)
+		` +1  \S+:0\d+ \(holdfast\) \S+/\d+\n +2  `+java+` \(redisson\)\n +3  \S+:012 \(holdfast, dead\) "web-4 \\x1b\[2J"\n$`, out)
 
 	out, _ = asks(t, 0, urlOf(s), "", "show", "-o", "json", key)
 	var got struct {
@@ -156,11 +158,17 @@ func TestShow(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	require.Equal(t, 3, got.Waiting)
-	require.Equal(t, waiter{java, "redisson", false}, got.Queue[1])
+	require.Equal(t, waiter{java, "redisson", "", false}, got.Queue[1])
 
 	s.Do(t, "HSET", "no-lock", "colour", "red")
 	_, text := asks(t, statusRefused, urlOf(s), "", "show", "no-lock")
-	require.Contains(t, text, "not a lock")
+	require.Equal(t, "holdfast: the key holds something that is not a lock\n", text)
+	s.Do(t, "SET", "text", "red") // which Redis itself refuses, with the hash of a script
+	for _, args := range [][]string{{"show", "text"}, {"unlock", "--yes", "text"}, {"run", "text", "--", "true"}} {
+		_, text, status := do(t, s.Addr(), "", args...)
+		require.Equal(t, statusRefused, status)
+		require.Equal(t, "holdfast: the key holds something that is not a lock\n", text)
+	}
 	asks(t, statusUsage, urlOf(s), "", "show")
 	asks(t, statusUsage, urlOf(s), "", "show", "{k}")
 	second.signal(syscall.SIGTERM)
