@@ -73,7 +73,7 @@ func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
 	}
 	for i, err := range failed {
 		if err != nil {
-			c.engine.Log.Warn("multilock: a node cannot be reached yet", "node", nodes[i].InitAddress[0], "error", redact.Error(err))
+			c.engine.Log.Warn("holdfast: multilock: a node cannot be reached yet", "node", nodes[i].InitAddress[0], "error", redact.Error(err))
 		}
 	}
 	l := newLocker(clients, c)

@@ -183,9 +183,9 @@ func (n *node) report(err error) {
 	trouble := ""
 	switch {
 	case n.lasting(err):
-		trouble = "pubsub: connection refused, trying again with a long delay"
+		trouble = "holdfast: pubsub: connection refused, trying again with a long delay"
 	case err != nil:
-		trouble = "pubsub: connection lost, trying again"
+		trouble = "holdfast: pubsub: connection lost, trying again"
 	}
 	if trouble == n.trouble || n.ctx.Err() != nil {
 		return
@@ -194,7 +194,7 @@ func (n *node) report(err error) {
 	if err != nil {
 		n.log.Warn(trouble, "error", redact.Error(err))
 	} else {
-		n.log.Info("pubsub: connection restored")
+		n.log.Info("holdfast: pubsub: connection restored")
 	}
 }
 
@@ -205,9 +205,9 @@ func (n *node) reportRefused(channels int, err error) {
 	}
 	n.refusing = channels > 0
 	if n.refusing {
-		n.log.Warn("pubsub: channels refused, trying again with a long delay", "channels", channels, "error", err)
+		n.log.Warn("holdfast: pubsub: channels refused, trying again with a long delay", "channels", channels, "error", err)
 	} else {
-		n.log.Info("pubsub: no channel is refused any more")
+		n.log.Info("holdfast: pubsub: no channel is refused any more")
 	}
 }
 

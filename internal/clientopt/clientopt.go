@@ -30,10 +30,10 @@ func Warn(client rueidis.Client, log *slog.Logger, kind string, lease time.Durat
 		timeout = field(connection(field(v, "conn", "muxwires")), "timeout")
 	}
 	if interval.Kind() == reflect.Int64 && interval.Int() == 0 {
-		log.Warn(kind+": the client never refreshes its topology, and may miss a fail-over", "option", option)
+		log.Warn("holdfast: "+kind+": the client never refreshes its topology, and may miss a fail-over", "option", option)
 	}
 	if timeout.Kind() == reflect.Int64 && time.Duration(timeout.Int()) > lease/3 {
-		log.Warn(kind+": the client may notice too late that a server hangs; set ConnWriteTimeout to a third of the lease at most",
+		log.Warn("holdfast: "+kind+": the client may notice too late that a server hangs; set ConnWriteTimeout to a third of the lease at most",
 			"timeout", time.Duration(timeout.Int()), "lease", lease)
 	}
 }

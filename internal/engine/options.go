@@ -173,7 +173,7 @@ func (h *Engine) warnOfEviction() {
 	h.calls.Go(func(ctx context.Context) {
 		policy, err := h.EvictionPolicy(ctx)
 		if err == nil && policy != "" && check.Evicts(policy) {
-			h.Log.Warn(h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
+			h.Log.Warn("holdfast: "+h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
 		}
 	})
 }

@@ -113,7 +113,8 @@ func (l discreet) ForceUnlock(ctx context.Context, key string) (bool, error) {
 
 func (l discreet) Close() error { return l.look("", l.Locker.Close()) }
 
-// discreetLog is a logger whose lines are looked through, as text and as JSON.
+// discreetLog is a logger whose lines are looked through, as text and as JSON. People find all of
+// them by one word.
 func discreetLog(t testing.TB) *slog.Logger {
 	all := &slog.HandlerOptions{Level: slog.LevelDebug}
 	return slog.New(both{slog.NewTextHandler(reader{t}, all), slog.NewJSONHandler(reader{t}, all)})
@@ -124,6 +125,9 @@ type reader struct{ t testing.TB }
 func (r reader) Write(line []byte) (int, error) {
 	if why := tells(string(line)); why != "" {
 		r.t.Errorf("%s: %s", line, why)
+	}
+	if !strings.Contains(string(line), `msg="holdfast: `) && !strings.Contains(string(line), `"msg":"holdfast: `) {
+		r.t.Errorf("%s: does not begin with holdfast", line)
 	}
 	return len(line), nil
 }
