@@ -32,7 +32,9 @@
 // Inspect and ForceRelease refuse it, and nothing here changes it. So it is with
 // Redisson's read/write locks, which have a field mode. The braces are left out where the
 // key has an opening brace of its own. List and sorted set name the same owners and
-// vanish with the last of them; the heartbeats expire.
+// vanish with the last of them. If all who wait die, they expire a week after the last
+// heartbeat that moved scores on, but not while a Java waiter is next. The heartbeats
+// expire.
 //
 // # The scripts
 //

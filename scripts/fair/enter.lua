@@ -84,6 +84,10 @@ if added > 0 then
     return pushed
   end
   place = added == count and pushed or 0
+  if not tail then -- a new queue, which must not stay for ever if all its waiters die; heartbeats move the expiry on
+    try('PEXPIRE', queue, '604800000')
+    try('PEXPIRE', scores, '604800000')
+  end
 end
 if holder and java == 0 and count == #ARGV - 1 then
   return place

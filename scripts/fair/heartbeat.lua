@@ -55,7 +55,7 @@ local function probe(at, count, lock, queue, scores, heartbeats, counter)
   -- The scores tell which owners wait, unless the queue was deleted. Then each search in the queue also reads the neighbours of
   -- the owner: those of one client often stand together, and a search costs as much as the queue is long.
   local waiting, there = call('LLEN', queue), {}
-  local whole = call('ZCARD', scores) == waiting
+  local whole, moved = call('ZCARD', scores) == waiting, false
   for i = 1, count do
     local owner, distance = ARGV[at + 2 * i], ARGV[at + 2 * i + 1]
     if asks == '1' and i == 1 then
@@ -74,8 +74,13 @@ local function probe(at, count, lock, queue, scores, heartbeats, counter)
       elseif distance ~= '0' then
         -- At most that: the next owner to enter builds on this score, and scores would run away.
         call('ZADD', scores, 'XX', 'GT', now + math.min(distance, (waiting + 1) * 300000), owner)
+        moved = true
       end
     end
+  end
+  if moved then
+    try('PEXPIRE', queue, '604800000')
+    try('PEXPIRE', scores, '604800000')
   end
   return reply
 end

@@ -66,11 +66,11 @@ end
 if refused then
   return refused
 end
-if call('EXISTS', lock) == 1 then
-  return 1
-end
 local pair = try('LRANGE', queue, '0', '1') -- by try: the owners have left, even if the queue is of a wrong type
-if not pair[1] then
+if pair[1] and string.sub(pair[1], 37, 38) ~= ':0' then
+  --@include parts/stay.lua
+end
+if not pair[1] or call('EXISTS', lock) == 1 then
   return 1
 end
 

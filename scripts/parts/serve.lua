@@ -3,7 +3,7 @@
 -- its time is over, or if no waiter of its client received the message before (silent).
 -- The field java of the heartbeats notes the owner, its score, which changes if the owner enters again, and the end of its turn.
 -- The score itself may end 20 s later: Java reads it by the clock of its own machine, and would leave if that clock were ahead.
-local function wake(scores, heartbeats, channels, owner, silent, now)
+local function wake(queue, scores, heartbeats, channels, owner, silent, now)
   local score = redis.call('ZSCORE', scores, owner)
   if score and tonumber(score) <= now then
     return false
@@ -19,6 +19,7 @@ local function wake(scores, heartbeats, channels, owner, silent, now)
     return false
   end
   if not ends then
+    --@include parts/stay.lua
     local turn = now + (delivered and 3000 or 250)
     if not score or tonumber(score) > turn + 20000 then
       score = string.format('%d', turn + 20000)
@@ -78,7 +79,7 @@ local function serve(pair, micros, lock, queue, scores, heartbeats, counter, me)
     end
     local of, start, leaves, grant = string.sub(owner, 1, 36), string.sub(owner, 1, 38), true, nil
     if start ~= of .. ':0' then
-      if at > 0 or wake(scores, heartbeats, channels, owner, silent == of, now) then
+      if at > 0 or wake(queue, scores, heartbeats, channels, owner, silent == of, now) then
         return 'again'
       end
       silent = of

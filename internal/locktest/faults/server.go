@@ -222,7 +222,7 @@ func testOutage(t *testing.T, d Kind, o outage) {
 }
 
 // immortal requires that each lock of ours, and all that belongs to it, has an expiry,
-// except a queue, which lasts as long as its waiters, and the marker of a quorum's node.
+// except the marker of a quorum's node.
 func immortal(t testing.TB, s Topology) {
 	t.Helper()
 	for _, one := range s {
@@ -231,7 +231,7 @@ func immortal(t testing.TB, s Topology) {
 			keys, err := m.AsStrSlice()
 			require.NoError(t, err)
 			for _, k := range keys {
-				if !strings.HasPrefix(k, "redisson_lock_queue") && !strings.HasPrefix(k, "redisson_lock_timeout") && k != "holdfast_node" {
+				if k != "holdfast_node" {
 					require.NotEqual(t, -1, Number(t, one, "PTTL", k), "%q has no expiry", k)
 				}
 			}
