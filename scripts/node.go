@@ -108,7 +108,11 @@ func (n *Node) run(ctx context.Context, s script, keys int, args ...string) (rue
 	if err := ctx.Err(); err != nil {
 		return rueidis.RedisMessage{}, notSent{err}
 	}
-	return n.runBy(ctx, n.client.Do, s, keys, args)
+	reply, err := n.runBy(ctx, n.client.Do, s, keys, args)
+	if byReplica(reply, err) {
+		n.leave(ctx)
+	}
+	return reply, err
 }
 
 // sender sends a command and returns its reply.

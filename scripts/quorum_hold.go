@@ -50,6 +50,9 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks [
 		setNoVote(nodeReplies)
 		return nil
 	}
+	if byReplica(m, err) {
+		n.leave(ctx)
+	}
 	return parseNodeReplies(m, ofOneSlot(n.allowed(rightHash, explained(err))), nodeReplies)
 }
 

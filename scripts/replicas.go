@@ -46,6 +46,9 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 		case err != nil || have < int64(n.Replicas):
 			short = notReplicated{have, n.Replicas, err}
 		}
+		if byReplica(said.ToMessage()) {
+			conn.Close() // the next call dials its own
+		}
 		if re, ok := said.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // else the same node gets the text
 			next, _ = re.IsAsk()
 		}

@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -78,14 +77,24 @@ func (f Topology) Addr() string {
 // there are servers.
 func (f Topology) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
-	var all []rueidis.Client
-	for i, s := range f {
-		own := func(o *rueidis.ClientOption) {
+	return f.ClientOf(t, func(i int) func(*rueidis.ClientOption) {
+		return func(o *rueidis.ClientOption) {
+			for _, f := range change {
+				f(o)
+			}
 			if parts := strings.Split(o.InitAddress[0], ","); len(parts) == len(f) {
 				o.InitAddress = parts[i : i+1]
 			}
 		}
-		all = append(all, s.Client(t, append(slices.Clone(change), own)...))
+	})
+}
+
+// ClientOf opens a client of each, with a change of its own.
+func (f Topology) ClientOf(t testing.TB, change func(i int) func(*rueidis.ClientOption)) rueidis.Client {
+	t.Helper()
+	var all []rueidis.Client
+	for i, s := range f {
+		all = append(all, s.Client(t, change(i)))
 	}
 	return together(all)
 }

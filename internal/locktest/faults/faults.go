@@ -50,7 +50,7 @@ func registerSolo(name string, run func(t *testing.T, d Kind)) {
 // no replicas, and no node that is one endpoint of a cluster. A node of a Redis Cluster becomes a
 // replica in another way.
 func (c testCase) leftOut(d Kind) bool {
-	replica := strings.HasPrefix(c.name, "F25_Replicas") || c.name == "F27_ReadOnly" || c.name == "F27_MasterDown"
+	replica := strings.HasPrefix(c.name, "F25_Replicas") || strings.HasPrefix(c.name, "F36_") || c.name == "F27_ReadOnly" || c.name == "F27_MasterDown"
 	if strings.HasPrefix(c.name, "F37_") {
 		return (d.Nodes > 0) != (c.name == "F37_NoQuorumBehindOneEndpoint")
 	}

@@ -1,0 +1,174 @@
+package faults
+
+import (
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func init() {
+	register("F36_CallsFollowTheName", testCallsFollow)
+	registerFair("F36_OneHolder", testOneHolderAfterMove)
+	registerMany("F36_GuardedNodesFollowTheName", testGuardedNodesFollow)
+}
+
+// moving is servers with a name each, and others for which the names will stand.
+type moving struct {
+	d      Kind
+	names  []*redistest.Name
+	before Topology
+	after  Topology
+}
+
+func newMoving(t *testing.T, d Kind) *moving {
+	m := &moving{d: d, before: d.Start(t, "--repl-diskless-sync-delay", "0"), after: d.Start(t, "--repl-diskless-sync-delay", "0")}
+	for _, s := range m.before {
+		m.names = append(m.names, redistest.NewName(s))
+	}
+	return m
+}
+
+// open makes a locker on clients of its own, which dial the names.
+func (m *moving) open(t *testing.T, o Options) holdfast.Locker {
+	t.Helper()
+	return m.d.Open(t, m.before.ClientOf(t, func(i int) func(*rueidis.ClientOption) { return m.names[i].Dialled }), o)
+}
+
+// replicate has the others follow the servers.
+func (m *moving) replicate(t *testing.T) {
+	t.Helper()
+	for i, s := range m.before {
+		host, port, err := net.SplitHostPort(s.Addr())
+		require.NoError(t, err)
+		m.after[i].Do(t, "REPLICAOF", host, port)
+		Await(t, func() bool { return Number(t, s, "WAIT", "1", "100") == 1 })
+	}
+}
+
+// switchOver has servers and replicas change their places, as an operator plans it: all
+// that was written is known to the new masters.
+func (m *moving) switchOver(t *testing.T) {
+	t.Helper()
+	for _, s := range m.before {
+		s.Do(t, "FAILOVER")
+	}
+	for i, s := range m.before {
+		Await(t, func() bool { return roleOf(t, s) == "slave" && roleOf(t, m.after[i]) == "master" })
+	}
+	m.move()
+}
+
+func (m *moving) move() {
+	for i, n := range m.names {
+		n.Move(m.after[i])
+	}
+}
+
+func roleOf(t *testing.T, s *redistest.Server) string {
+	t.Helper()
+	m := s.Do(t, "ROLE")
+	said, err := m.ToArray()
+	require.NoError(t, err)
+	role, err := said[0].ToString()
+	require.NoError(t, err)
+	return role
+}
+
+// The old master lives on as a replica, and refuses all writes. Calls reach the new one by
+// themselves, leases live on, and waiters are served.
+func testCallsFollow(t *testing.T, d Kind) {
+	m := newMoving(t, d)
+	m.replicate(t)
+	const lease = 9 * time.Second
+	o := Options{Lease: lease, Unguarded: true}
+	here, there := m.open(t, o), m.open(t, o)
+	ctx := Bounded(t)
+	held, freed, busy := Lock(t, here, ctx, "held"), Lock(t, here, ctx, "freed"), Lock(t, there, ctx, "busy")
+	waiting := GoLock(here, ctx, "busy")
+	Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
+	m.switchOver(t)
+
+	moved := time.Now()
+	require.NoError(t, freed.Unlock(ctx))
+	Await(t, func() bool {
+		l, err := there.TryLock(ctx, "other")
+		return err == nil && l.Unlock(ctx) == nil
+	})
+	require.NoError(t, busy.Unlock(ctx))
+	next := Got(t, waiting)
+	require.Less(t, time.Since(moved), lease, "not before a lease was over")
+	require.NoError(t, next.Unlock(ctx))
+	before := held.Deadline()
+	Await(t, func() bool { return held.Deadline().After(before) }, "it is not renewed")
+	require.NoError(t, held.Unlock(ctx))
+	for _, key := range []string{"held", "freed", "busy"} {
+		Gone(t, m.after, key)
+	}
+}
+
+// A promoted node has no vote for the longest lease. Then it votes again, though nobody has
+// held anything meanwhile, so that nothing was written at the old masters.
+func testGuardedNodesFollow(t *testing.T, d Kind) {
+	m := newMoving(t, d)
+	m.replicate(t)
+	locker := m.open(t, Options{Lease: time.Second, MaxLease: time.Second})
+	ctx := Bounded(t)
+	require.NoError(t, Lock(t, locker, ctx, "k").Unlock(ctx))
+	m.switchOver(t)
+	require.NoError(t, Lock(t, locker, ctx, "k").Unlock(ctx))
+}
+
+// What cuts the connections of calls, and not the subscription's, has calls follow the name.
+func (m *moving) cutCalls(t *testing.T) {
+	t.Helper()
+	m.before.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+}
+
+// The subscription stays at the old master, a replica now, which passes on what the new one
+// publishes. A grant reaches one waiter.
+func testOneHolderAfterMove(t *testing.T, d Kind) {
+	m := newMoving(t, d)
+	m.replicate(t)
+	o := Options{Lease: Long}
+	var lockers []holdfast.Locker
+	for range 3 {
+		lockers = append(lockers, m.open(t, o))
+	}
+	ctx := Bounded(t)
+	round := func(key string) {
+		t.Helper()
+		first := Lock(t, lockers[0], ctx, key)
+		one, other := GoLock(lockers[1], ctx, key), GoLock(lockers[2], ctx, key)
+		Await(t, func() bool { return len(Queued(t, m.after, key)) == 2 })
+		require.NoError(t, first.Unlock(ctx))
+		var next *holdfast.Lease
+		select {
+		case a := <-one:
+			next, one = a.Lease, other
+		case a := <-other:
+			next = a.Lease
+		}
+		require.NotNil(t, next)
+		select {
+		case <-one:
+			require.FailNow(t, "two holders")
+		case <-time.After(100 * time.Millisecond): // many round trips
+		}
+		require.NoError(t, next.Unlock(ctx))
+		require.NoError(t, Got(t, one).Unlock(ctx))
+	}
+	round("before") // replicas say it, too
+	m.switchOver(t)
+	m.cutCalls(t)
+	for i := range 5 {
+		round("after" + strconv.Itoa(i))
+	}
+}

@@ -1,0 +1,72 @@
+package scripts
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// A name may move from one server to another, while connections stay where they are: at
+// the old master, which lives on as a replica and refuses every write. So a client of one
+// server leaves a replica, and dials its name anew. Clients of a Sentinel set or a Redis
+// Cluster find the master by themselves.
+
+// leavePause is the least time between two leaves of a client: until the name moves, each
+// new connection reaches the replica again.
+const leavePause = time.Second
+
+// leavers are the clients that left a replica less than leavePause ago. Several nodes may
+// share a client, and what one of them hears late must not end the new connection.
+var leavers sync.Map
+
+// leave has the client dial anew for the calls that follow. QUIT needs no right, and Redis
+// carries out nothing that comes behind it on the connection: what others have sent there by
+// then ends with an unknown outcome, or is repeated by rueidis if it only reads. The PING
+// behind it has rueidis notice the end of the connection before a call does.
+func (n *Node) leave(ctx context.Context) {
+	if n.client.Mode() != rueidis.ClientModeStandalone {
+		return
+	}
+	who := any(n)
+	if reflect.ValueOf(n.client).Comparable() {
+		who = n.client
+	}
+	if _, lately := leavers.LoadOrStore(who, nil); lately {
+		return
+	}
+	time.AfterFunc(leavePause, func() { leavers.Delete(who) })
+	n.client.DoMulti(ctx, n.client.B().Arbitrary("QUIT").Build(), n.client.B().Arbitrary("PING").Build())
+}
+
+// byReplica says whether a replica refused a call, or what the call does with one key of
+// several.
+func byReplica(reply rueidis.RedisMessage, err error) bool {
+	if re, ok := err.(*rueidis.RedisError); ok {
+		return readOnly(re.Error())
+	}
+	if err != nil || !reply.IsArray() {
+		return false
+	}
+	answers, _ := reply.ToArray()
+	for _, a := range answers {
+		if a.IsArray() { // perhaps {text}
+			if alone, _ := a.ToArray(); len(alone) == 1 {
+				a = alone[0]
+			}
+		}
+		if a.IsString() {
+			if text, _ := a.ToString(); readOnly(text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func readOnly(text string) bool {
+	return strings.Contains(text, "READONLY ") && strings.HasPrefix(unwrapped(text), "READONLY ")
+}
