@@ -66,7 +66,8 @@ const (
 // one is written. of is the epoch that Activate is for. Two round trips, on one
 // connection of its own, which cannot outlive the server's process: the script is
 // that of the boot that was checked. Getting that connection may take a dial,
-// which ctx does not bound. It may be repeated.
+// which ctx does not bound. For a vote, a third one asks whether the other calls go to
+// that server, too; else the client dials anew. It may be repeated.
 func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, *Vote, error) {
 	conn, _ := n.client.Dedicate()
 	defer conn.Close() // not given back: rueidis would send commands that a busy server refuses, and panic
@@ -82,6 +83,9 @@ func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Dep
 	}
 	if err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.vote.acquire.text).Build()).Error(); err != nil {
 		return s, nil, n.allowed(0, explained(err))
+	}
+	if run, err := n.runID(ctx); err == nil && run != s.Run {
+		n.leave(ctx)
 	}
 	return s, &s.vote, nil
 }
