@@ -64,9 +64,21 @@
 // goroutine that sends commands to it: all changes that came during one round trip go out together, up to 200 channels at
 // a time. A second goroutine, one for each connection, dials and hangs up, as rueidis can do neither under a deadline; the
 // loop waits for its end before it dials again. Acknowledgements and messages arrive on the reader of the connection, which
-// only counts and wakes. An idle Subscriber sends nothing, however many listen, but for route's CLUSTER SLOTS every 5–10 s;
+// only counts and wakes. A Subscriber on which nobody listens sends nothing, but for route's CLUSTER SLOTS every 5–10 s;
 // rueidis itself pings each idle connection once per Dialer.KeepAlive (1 s by default). The loop and the connection of a
 // node that is no master any more end.
+//
+// # A connection at another server
+//
+// The calls of a client may follow a name, a proxy or a Sentinel to another server, while the connection of the
+// subscriptions stays where it is, perhaps at a replica. There it is live but deaf: PUBLISH does not count it, and a server
+// that is no replica tells it nothing. So while somebody listens, a third goroutine asks once a second, on the connection of
+// the client's calls, how many listen to a channel that only this connection has (PUBSUB NUMSUB), however many channels
+// there are. If nobody does, the connection is replaced, and listeners look again. While each new connection is deaf as
+// well, the pauses double up to 30 s. The channel is subscribed in the first second of listening, and dropped in the first
+// one without. A user who may not ask keeps such a connection until it is lost; the log says so once.
+//
+// On a Cluster nobody asks: its servers know each other, and route moves the channels.
 //
 // # Failures
 //
@@ -77,8 +89,8 @@
 //     time for which it has been away, at most after 50 ms.
 //   - Server loads its data: it would take subscriptions, but serves nobody. Channels are subscribed when it has loaded; the
 //     loop asks for that (PING) as often as above.
-//   - A Sentinel's client goes over to another master: within 100 ms the connection is replaced by one to that master, also
-//     where the old one lives on as a replica. PUBLISH counts no listener there.
+//   - The client's calls go to another server, after a Sentinel's fail-over, say: the connection is replaced within about a
+//     second, while somebody listens, also where the old server lives on.
 //   - Server silent (paused, half-open connection): a command that is not answered within 2 s gives the connection up.
 //     Without commands rueidis' ping notices after Dialer.KeepAlive + ConnWriteTimeout (11 s by default, never if
 //     KeepAlive is negative). Then as above.

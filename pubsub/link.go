@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -24,9 +23,8 @@ type link struct {
 }
 
 var (
-	errDial     = errors.New("dial failed")
-	errUnknown  = errors.New("the client does not know the node")
-	errSwitched = errors.New("the client has gone over to another master")
+	errDial    = errors.New("dial failed")
+	errUnknown = errors.New("the client does not know the node")
 )
 
 // dial starts a connection, whose callbacks count from now on. A dial that fails ends the link's context.
@@ -49,7 +47,6 @@ func (l *link) keep(n *node) {
 		l.cancel(errUnknown)
 		return
 	}
-	masters := n.s.masters()
 	l.client, _ = client.Dedicate()
 	// Closed, never given back to the pool: there a RESP2 connection would come back without its subscriptions' half, and
 	// giving back a healthy one sends an UNSUBSCRIBE that has no deadline.
@@ -59,26 +56,16 @@ func (l *link) keep(n *node) {
 		OnSubscription: func(a rueidis.PubSubSubscription) { n.onSubscription(l, a.Kind, a.Channel) },
 	})
 	close(l.ready)
-	var look <-chan time.Time
-	if masters != nil {
-		ticker := time.NewTicker(n.s.pace.look)
-		defer ticker.Stop()
-		look = ticker.C
+	if n.s.cluster == nil {
+		go l.verify(n) // which nobody waits for: its question may have to dial
 	}
-	for l.ctx.Err() == nil {
-		select {
-		case err := <-lost:
-			if err == nil { // rueidis shares one dead connection among all failed dials, and with it the place for the error
-				err = errDial
-			}
-			l.cancel(err)
-		case <-look:
-			// The old master may live on as a replica, and with it this connection: there PUBLISH does not count it.
-			if !slices.Equal(n.s.masters(), masters) {
-				l.cancel(errSwitched)
-			}
-		case <-l.ctx.Done():
+	select {
+	case err := <-lost:
+		if err == nil { // rueidis shares one dead connection among all failed dials, and with it the place for the error
+			err = errDial
 		}
+		l.cancel(err)
+	case <-l.ctx.Done():
 	}
 }
 

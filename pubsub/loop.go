@@ -211,6 +211,17 @@ func (n *node) reportRefused(channels int, err error) {
 	}
 }
 
+// reportUnverified logs, once, why nobody can ask whether connections are deaf.
+func (n *node) reportUnverified(err error) {
+	n.s.mu.Lock()
+	known := n.blind
+	n.blind = true
+	n.s.mu.Unlock()
+	if !known {
+		n.log.Warn("holdfast: pubsub: cannot ask whether subscriptions are at the server that carries out calls", "error", redact.Error(err))
+	}
+}
+
 // lasting tells whether a failure to connect will last until somebody acts. A password that was right is being changed: the
 // client or the server will have the new one soon.
 func (n *node) lasting(err error) bool {

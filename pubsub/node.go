@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -25,6 +26,8 @@ type node struct {
 	// Guarded by Subscriber.mu.
 	link     *link               // whose callbacks count; nil without a connection
 	up       bool                // the link has connected
+	deaf     time.Duration       // the pause before the next question, while the last connections were deaf
+	blind    bool                // it has been logged that nobody can ask
 	channels map[string]*channel // every channel that is wanted here or not yet dropped
 	queue    []*channel          // channels that may need a command, each at most once
 }

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,12 +18,15 @@ type switching struct {
 	now *atomic.Pointer[rueidis.Client]
 }
 
-func (switching) Mode() rueidis.ClientMode                      { return rueidis.ClientModeSentinel }
-func (c switching) Nodes() map[string]rueidis.Client            { return (*c.now.Load()).Nodes() }
+func (switching) Mode() rueidis.ClientMode           { return rueidis.ClientModeSentinel }
+func (c switching) Nodes() map[string]rueidis.Client { return (*c.now.Load()).Nodes() }
+func (c switching) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	return (*c.now.Load()).Do(ctx, cmd)
+}
 func (c switching) Dedicate() (rueidis.DedicatedClient, func()) { return (*c.now.Load()).Dedicate() }
 
 // Subscriptions follow a Sentinel's client to another master while the old one still serves the connection.
-func TestF27_FollowsTheMaster(t *testing.T) {
+func TestF36_FollowsTheMaster(t *testing.T) {
 	old, next := redistest.Start(t), redistest.Start(t)
 	before, after := old.Client(t, named), next.Client(t, named)
 	c := switching{before, new(atomic.Pointer[rueidis.Client])}

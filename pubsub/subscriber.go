@@ -3,8 +3,6 @@ package pubsub
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -44,7 +42,8 @@ type pace struct {
 	refused     time.Duration // back-off after a refusal that only an operator can lift
 	answer      time.Duration // longest wait for the answer to a command
 	grace       time.Duration // longest wait of Close for the connection to end
-	look        time.Duration // between looks at the master of a Sentinel set
+	verify      time.Duration // between questions whether the connection is deaf
+	deaf        time.Duration // longest pause between them while each new connection is deaf as well
 	unsettled   time.Duration // longest back-off of looks at a Cluster's slots, from first, while a channel has no place
 	settled     time.Duration // and from most, when all have
 }
@@ -59,7 +58,8 @@ var defaultPace = pace{
 	refused:   5 * time.Second,
 	answer:    2 * time.Second,
 	grace:     1500 * time.Millisecond,
-	look:      100 * time.Millisecond,
+	verify:    time.Second,
+	deaf:      30 * time.Second,
 	unsettled: 300 * time.Millisecond,
 	settled:   10 * time.Second,
 }
@@ -98,14 +98,6 @@ func NewCluster(
 	s := New(client, log)
 	s.cluster, s.askSharded, s.placing = m, sharded, false
 	return s
-}
-
-// masters are the servers that the client of a Sentinel set works with, which it changes by itself; nil of any other.
-func (s *Subscriber) masters() []string {
-	if s.client.Mode() != rueidis.ClientModeSentinel {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(s.client.Nodes()))
 }
 
 // Subscribe adds a listener to the channel of exactly this name. It neither blocks nor fails: the subscription becomes

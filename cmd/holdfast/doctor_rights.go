@@ -149,7 +149,7 @@ func (c *checkup) needs() []need {
 		return access{"~" + prefix + ":*", prefix + ":" + of + more, commands}
 	}
 	plain := need{"rlock and run", true, []access{
-		{"", "", []string{"ping", "eval", "evalsha", "unsubscribe"}},
+		{"", "", []string{"ping", "eval", "evalsha", "pubsub|numsub", "unsubscribe"}},
 		{"~" + key, key, []string{"del", "exists", "hdel", "hexists", "hget", "hrandfield", "hset", "pexpire", "pttl"}},
 		{"&" + channels + ":*", channel, []string{"publish", "subscribe"}},
 		helper(check.TombstonePrefix, ":owner", "exists", "set", "del"),
@@ -163,7 +163,6 @@ func (c *checkup) needs() []need {
 		helper(check.QueuePrefix, "", "lindex", "llen", "lpop", "lpos", "lrange", "lrem", "lset", "ltrim", "rpush"),
 		helper(check.ScoresPrefix, "", "zadd", "zcard", "zcount", "zrem", "zremrangebyrank", "zscore"),
 		helper(check.HeartbeatsPrefix, "", "exists", "hset", "pexpire"),
-		{"", "", []string{"pubsub|numsub"}},
 	}}
 	switch c.mode {
 	case rueidis.ClientModeCluster:

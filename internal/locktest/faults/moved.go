@@ -12,11 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() {
 	register("F36_CallsFollowTheName", testCallsFollow)
 	registerFair("F36_OneHolder", testOneHolderAfterMove)
+	register("F36_DeafSubscription", testDeafSubscription)
 	registerMany("F36_GuardedNodesFollowTheName", testGuardedNodesFollow)
 }
 
@@ -85,10 +87,18 @@ func roleOf(t *testing.T, s *redistest.Server) string {
 // The old master lives on as a replica, and refuses all writes. Calls reach the new one by
 // themselves, leases live on, and waiters are served.
 func testCallsFollow(t *testing.T, d Kind) {
+	const lease = 9 * time.Second
+	t.Run("alone", func(t *testing.T) { callsFollow(t, d, Options{Lease: lease, Unguarded: true}) })
+	if d.Nodes == 0 {
+		t.Run("with replicas", func(t *testing.T) {
+			callsFollow(t, d, Options{Lease: lease, Replicas: 1, ReplicaTimeout: time.Second})
+		})
+	}
+}
+
+func callsFollow(t *testing.T, d Kind, o Options) {
 	m := newMoving(t, d)
 	m.replicate(t)
-	const lease = 9 * time.Second
-	o := Options{Lease: lease, Unguarded: true}
 	here, there := m.open(t, o), m.open(t, o)
 	ctx := Bounded(t)
 	held, freed, busy := Lock(t, here, ctx, "held"), Lock(t, here, ctx, "freed"), Lock(t, there, ctx, "busy")
@@ -104,7 +114,7 @@ func testCallsFollow(t *testing.T, d Kind) {
 	})
 	require.NoError(t, busy.Unlock(ctx))
 	next := Got(t, waiting)
-	require.Less(t, time.Since(moved), lease, "not before a lease was over")
+	require.Less(t, time.Since(moved), o.Lease, "not before a lease was over")
 	require.NoError(t, next.Unlock(ctx))
 	before := held.Deadline()
 	Await(t, func() bool { return held.Deadline().After(before) }, "it is not renewed")
@@ -171,4 +181,29 @@ func testOneHolderAfterMove(t *testing.T, d Kind) {
 	for i := range 5 {
 		round("after" + strconv.Itoa(i))
 	}
+}
+
+// Both servers are masters, so nobody refuses anything. The subscription stays at the old one,
+// and is replaced while somebody waits on it.
+func testDeafSubscription(t *testing.T, d Kind) {
+	m := newMoving(t, d)
+	here, there := m.open(t, Options{Lease: Long, Unguarded: true}), m.open(t, Options{Lease: Long, Unguarded: true})
+	ctx := Bounded(t)
+	busy := Lock(t, there, ctx, "busy")
+	waiting := GoLock(here, ctx, "busy")
+	Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
+	m.move()
+	m.cutCalls(t)
+	held := Lock(t, there, ctx, "k")
+	next := GoLock(here, ctx, "k")
+	channel := scripts.Channel("k")
+	if d.Fair {
+		Await(t, func() bool { return len(Queued(t, m.after, "k")) == 1 })
+		channel = InboxOf("k", Queued(t, m.after, "k")[0])
+	}
+	Await(t, func() bool { return Listeners(t, m.after, channel) == 1 })
+	require.NoError(t, held.Unlock(ctx))
+	require.NoError(t, Got(t, next).Unlock(ctx))
+	require.NoError(t, Got(t, waiting).Unlock(ctx), "nobody holds it at the new server")
+	require.Error(t, busy.Unlock(ctx))
 }
