@@ -206,14 +206,14 @@ func speaksNoTLS(o rueidis.ClientOption, err error) bool {
 		if err != nil {
 			continue
 		}
-		said := make([]byte, 1)
+		sign := make([]byte, 1)
 		_ = conn.SetDeadline(time.Now().Add(o.Dialer.Timeout))
 		_, err = conn.Write([]byte("PING\r\n"))
 		if err == nil {
-			_, err = conn.Read(said)
+			_, err = conn.Read(sign)
 		}
 		_ = conn.Close()
-		if err == nil && (said[0] == '+' || said[0] == '-') {
+		if err == nil && (sign[0] == '+' || sign[0] == '-') {
 			return true
 		}
 	}
