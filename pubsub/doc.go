@@ -91,6 +91,8 @@
 //     loop asks for that (PING) as often as above.
 //   - The client's calls go to another server, after a Sentinel's fail-over, say: the connection is replaced within about a
 //     second, while somebody listens, also where the old server lives on.
+//   - No dedicated connection free, as the program has all BlockingPoolSize of them: the log tells once; listeners are
+//     served when one is free. Close does not wait for it.
 //   - Server silent (paused, half-open connection): a command that is not answered within 2 s gives the connection up.
 //     Without commands rueidis' ping notices after Dialer.KeepAlive + ConnWriteTimeout (11 s by default, never if
 //     KeepAlive is negative). Then as above.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -47,7 +48,13 @@ func (l *link) keep(n *node) {
 		l.cancel(errUnknown)
 		return
 	}
+	slow := time.AfterFunc(n.s.pace.slow, func() {
+		if l.ctx.Err() == nil {
+			n.log.Warn("holdfast: pubsub: no dedicated connection of the client yet; if the program uses all of them, raise ClientOption.BlockingPoolSize")
+		}
+	})
 	l.client, _ = client.Dedicate()
+	slow.Stop()
 	// Closed, never given back to the pool: there a RESP2 connection would come back without its subscriptions' half, and
 	// giving back a healthy one sends an UNSUBSCRIBE that has no deadline.
 	defer l.client.Close()

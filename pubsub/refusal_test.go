@@ -174,3 +174,18 @@ func TestClientClosedFirst(t *testing.T) {
 	s.Close()
 	require.Less(t, time.Since(began), prompt)
 }
+
+// The program has all dedicated connections of the client: that is told once, and neither listeners nor Close hang.
+func TestF40_NoDedicatedConnection(t *testing.T) {
+	srv := redistest.Start(t)
+	client := srv.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
+	_, giveBack := client.Dedicate()
+	log, logger := withLog()
+	s := open(t, client, logger, withPace(func(p *pace) { p.slow = 10 * time.Millisecond }))
+	sub := s.Subscribe("ok:1")
+	require.Eventually(t, func() bool { return log.Count("BlockingPoolSize") == 1 }, patience, time.Millisecond)
+	require.False(t, sub.State().Live)
+	giveBack()
+	awaitLive(t, sub)
+	require.Equal(t, 1, log.Count("BlockingPoolSize"))
+}

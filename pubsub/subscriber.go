@@ -40,6 +40,7 @@ type pace struct {
 	away, long  time.Duration // back-off while the server is away: grows from away to long, and is a sixteenth of its absence
 	stood       time.Duration // after a connection that lasted longer, the first try is at once
 	refused     time.Duration // back-off after a refusal that only an operator can lift
+	slow        time.Duration // after which a connection that does not come is logged: a dial has ended by then
 	answer      time.Duration // longest wait for the answer to a command
 	grace       time.Duration // longest wait of Close for the connection to end
 	verify      time.Duration // between questions whether the connection is deaf
@@ -56,6 +57,7 @@ var defaultPace = pace{
 	long:      50 * time.Millisecond,
 	stood:     100 * time.Millisecond,
 	refused:   5 * time.Second,
+	slow:      6 * time.Second,
 	answer:    2 * time.Second,
 	grace:     1500 * time.Millisecond,
 	verify:    time.Second,

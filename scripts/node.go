@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +29,8 @@ type Node struct {
 	known        atomic.Bool   // that Cluster was refreshed once
 	newer        atomic.Bool   // that the server knows the newest command
 	crossed      atomic.Bool   // see BySlot
+	pools        sync.Map      // of connections by address of the node; "": of the one server
+	sharing      chan struct{} // one slot: a renewal that shares its connection, see alone
 	had          atomic.Uint32 // rights that the client has had, see allowed
 }
 
@@ -42,6 +46,10 @@ type NodeSettings struct {
 	// and blocks for that time: it takes no notice of the end of ctx, but of its deadline.
 	Replicas       int
 	ReplicaTimeout time.Duration
+
+	// Patience is how long a call waits for a dedicated connection of the client; 0: a second.
+	Patience time.Duration
+	Log      *slog.Logger // told once when none comes; nil: not told
 }
 
 // NewNode returns a Node on one server or a Sentinel set. It works through client, which
@@ -50,7 +58,7 @@ func NewNode(client rueidis.Client) *Node { return NewNodeWith(client, NodeSetti
 
 // NewNodeWith is NewNode with settings.
 func NewNodeWith(client rueidis.Client, s NodeSettings) *Node {
-	n := &Node{client: client, NodeSettings: s}
+	n := &Node{client: client, NodeSettings: s, sharing: make(chan struct{}, 1)}
 	n.one = n.entries(1)
 	return n
 }

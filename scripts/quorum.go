@@ -65,11 +65,14 @@ const (
 // which it votes. fresh is random and new in every call: the epoch of the marker, if
 // one is written. of is the epoch that Activate is for. Two round trips, on one
 // connection of its own, which cannot outlive the server's process: the script is
-// that of the boot that was checked. Getting that connection may take a dial,
-// which ctx does not bound. For a vote, a third one asks whether the other calls go to
-// that server, too; else the client dials anew. It may be repeated.
+// that of the boot that was checked. For a vote, a third one asks whether the other calls go
+// to that server, too; else the client dials anew. It may be repeated.
 func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Deployment, of string) (Standing, *Vote, error) {
-	conn, _ := n.client.Dedicate()
+	pool, client := n.pool("")
+	conn, err := pool.take(ctx, client)
+	if err != nil {
+		return Standing{}, nil, err
+	}
 	defer conn.Close() // not given back: rueidis would send commands that a busy server refuses, and panic
 	args := []string{marker, fresh, millis(d.Longest), decimal(int64(d.Nodes)), string(how)}
 	if of != "" {

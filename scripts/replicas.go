@@ -14,9 +14,9 @@ import (
 // count, if Redis has written something.
 //
 // WAIT blocks its connection, and speaks of what was written on it. So a write with it has
-// a connection of its own for the time of the call: a new one for each attempt, as on a
+// a connection of its own for the time of the call (see alone): a new one for each attempt, as on a
 // Redis Cluster such a connection stays with one node and follows neither MOVED nor ASK.
-// The client learns from MOVED; where ASK sends a call is for the next attempt alone.
+// The client is made to learn from MOVED; where ASK sends a call is for the next attempt alone.
 // https://redis.io/docs/latest/commands/wait/
 func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
 	if n.Replicas == 0 {
@@ -28,16 +28,10 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 	}
 	next := "" // the node that ASK has named
 	reply, err = n.runBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-		wait := n.client.B().Wait().Numreplicas(int64(n.Replicas)).Timeout(n.ReplicaTimeout.Milliseconds()).Build()
-		client, cmds := n.client, rueidis.Commands{cmd, wait}
-		if next != "" {
-			if node := n.client.Nodes()[next]; node != nil {
-				client, cmds = node, rueidis.Commands{n.client.B().Arbitrary("ASKING").Build(), cmd, wait}
-			}
+		replies, err := n.alone(ctx, s.sha == renew.sha, args[0], next, cmd)
+		if err != nil {
+			return rueidis.NewErrorResult(err)
 		}
-		conn, giveBack := client.Dedicate()
-		defer giveBack()
-		replies := conn.DoMulti(ctx, cmds...)
 		said, waited := replies[len(replies)-2], replies[len(replies)-1]
 		short = nil
 		switch have, err := waited.ToInt64(); {
@@ -46,11 +40,11 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 		case err != nil || have < int64(n.Replicas):
 			short = notReplicated{have, n.Replicas, err}
 		}
-		if byReplica(said.ToMessage()) {
-			conn.Close() // the next call dials its own
-		}
 		if re, ok := said.Error().(*rueidis.RedisError); ok && !re.IsNoScript() { // else the same node gets the text
 			next, _ = re.IsAsk()
+			if _, moved := re.IsMoved(); moved && n.Cluster != nil {
+				n.moved(ctx, args[0])
+			}
 		}
 		return said
 	}, s, keys, args)

@@ -39,7 +39,7 @@ type node struct {
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
-		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label}),
+		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label, Log: q.Log}),
 		subscriber: pubsub.New(client, q.Log),
 		jobs:       make(map[string]*job), ending: make(chan struct{}, 1),
 	}

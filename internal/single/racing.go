@@ -47,7 +47,8 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 // connect returns what the backends have in common, and completes the configuration.
 func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
 	clientopt.Warn(client, c.Log, c.Kind, c.Lease)
-	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout}
+	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Log: c.Log}
+	s.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
 		s.Cluster, s.Shards = cluster.New(client), c.ShardedPubSub

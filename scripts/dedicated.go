@@ -1,0 +1,177 @@
+package scripts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// connections hands out the dedicated connections of a client. [rueidis.Client.Dedicate] waits
+// without a context, for as long as others use all BlockingPoolSize of them, or a dial takes.
+// Here a caller waits as long as it likes, and a connection that comes late goes to the next
+// caller, or back. So there are never more calls of Dedicate under way than there were callers
+// at a time. The zero value is ready.
+type connections struct {
+	log *slog.Logger // nil: none; immutable
+
+	mu      sync.Mutex
+	waiting []chan connection // callers, in their order; guarded by mu
+	asked   int               // calls of Dedicate under way; guarded by mu
+	short   bool              // that none came in time has been logged; guarded by mu
+}
+
+// connection is a dedicated connection; giveBack must be called, unless it is closed.
+type connection struct {
+	rueidis.DedicatedClient
+	giveBack func()
+}
+
+// errNoConnection is why a call was not sent: nothing was done.
+var errNoConnection = notAsked{errors.New("no dedicated connection of the client came in time; if the program uses all of them, raise ClientOption.BlockingPoolSize")}
+
+// take returns a connection, or errNoConnection when ctx ends.
+func (c *connections) take(ctx context.Context, client rueidis.Client) (connection, error) {
+	came := make(chan connection, 1)
+	c.mu.Lock()
+	c.waiting = append(c.waiting, came)
+	if c.asked < len(c.waiting) {
+		c.asked++
+		go c.ask(client)
+	}
+	c.mu.Unlock()
+	select {
+	case conn := <-came:
+		return conn, nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	i := slices.Index(c.waiting, came)
+	if i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+	}
+	news := !c.short && i >= 0 && ctx.Err() == context.DeadlineExceeded
+	c.short = c.short || news
+	c.mu.Unlock()
+	if i < 0 {
+		return <-came, nil
+	}
+	if news && c.log != nil {
+		c.log.Warn("holdfast: " + errNoConnection.Error())
+	}
+	return connection{}, errNoConnection
+}
+
+// ask waits for one connection. It ends at the latest when the client is closed.
+func (c *connections) ask(client rueidis.Client) {
+	var conn connection
+	conn.DedicatedClient, conn.giveBack = client.Dedicate()
+	c.mu.Lock()
+	c.asked--
+	c.short = false
+	late := len(c.waiting) == 0
+	if !late {
+		c.waiting[0] <- conn
+		c.waiting = slices.Delete(c.waiting, 0, 1)
+	}
+	c.mu.Unlock()
+	if late {
+		conn.giveBack()
+	}
+}
+
+// overdue says whether a connection is waited for whose caller has given up.
+func (c *connections) overdue() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked > len(c.waiting)
+}
+
+// pool returns the connections to a server, and its client: the one server, or the node of a
+// Redis Cluster at that address. The client of a whole Cluster would ask for a connection only
+// as it sends; if the node is not known, it has to do.
+func (n *Node) pool(addr string) (*connections, rueidis.Client) {
+	client := n.client
+	if addr != "" {
+		if node := n.client.Nodes()[addr]; node != nil {
+			client = node
+		}
+	}
+	pool, known := n.pools.Load(addr)
+	if !known {
+		pool, _ = n.pools.LoadOrStore(addr, &connections{log: n.Log})
+	}
+	return pool.(*connections), client
+}
+
+// moved has client and map learn that the slot of a key has another node, which they would
+// from a call of the whole client.
+func (n *Node) moved(ctx context.Context, key string) {
+	n.client.Do(ctx, n.client.B().Exists().Key(key).Build())
+	_ = n.Cluster.Refresh(ctx)
+}
+
+// patience is how long a call waits for a connection of its own: a part of its time, so that it
+// can still tell its caller that nothing was done.
+func (n *Node) patience() time.Duration {
+	if n.Patience > 0 {
+		return n.Patience
+	}
+	return time.Second
+}
+
+// alone sends a command for a key, and WAIT, on a connection of their own, and returns the
+// replies. asking is the node of a Redis Cluster that ASK has named, else "". Renewals do not need one: if none comes
+// soon, they share the connection of the client's other calls, one renewal at a time, and
+// hold those up for as long as WAIT takes. Better that than to lose a lease.
+func (n *Node) alone(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
+	addr := asking
+	if addr == "" && n.Cluster != nil {
+		addr = n.Cluster.Node(key)
+	}
+	pool, client := n.pool(addr)
+	send := func(on interface {
+		DoMulti(context.Context, ...rueidis.Completed) []rueidis.RedisResult
+	}, wait rueidis.Completed) []rueidis.RedisResult {
+		if asking != "" && client != n.client {
+			return on.DoMulti(ctx, n.client.B().Arbitrary("ASKING").Build(), cmd, wait)
+		}
+		return on.DoMulti(ctx, cmd, wait)
+	}
+	patience := n.patience()
+	if renewal {
+		patience /= 4
+	}
+	if !renewal || !pool.overdue() {
+		bounded, done := context.WithTimeout(ctx, patience)
+		defer done()
+		conn, err := pool.take(bounded, client)
+		if err == nil {
+			defer conn.giveBack()
+			replies := send(conn, n.client.B().Wait().Numreplicas(int64(n.Replicas)).Timeout(n.ReplicaTimeout.Milliseconds()).Build())
+			if byReplica(replies[len(replies)-2].ToMessage()) {
+				conn.Close() // the next call dials its own
+			}
+			return replies, nil
+		}
+		if !renewal {
+			return nil, err
+		}
+	}
+	select {
+	case n.sharing <- struct{}{}:
+		defer func() { <-n.sharing }()
+	case <-ctx.Done():
+		return nil, errNoConnection
+	}
+	wait := n.client.B().Arbitrary("WAIT", decimal(int64(n.Replicas)), millis(n.ReplicaTimeout)).Build() // Wait() would want a connection of its own
+	replies := send(client, wait)
+	if byReplica(replies[len(replies)-2].ToMessage()) {
+		n.leave(ctx)
+	}
+	return replies, nil
+}
