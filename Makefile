@@ -1,7 +1,7 @@
 SHELL := bash
 MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod))
 
-.PHONY: help failovers test test-all test-servers test-interop test-rivals check lint soak model bench
+.PHONY: help failovers sim test test-all test-servers test-interop test-rivals check lint soak model bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test-all: ## Run everything, in about 25 minutes: long campaigns and models, quo
 	printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 2 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m -p=1
 	@# What the race detector is too slow for, or disturbs: all of the models and of the chaos, the suites on several nodes, thousands of keys.
 	SOAK_TIME=150s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./multilock ./internal/quorum ./rlock ./fair' -parallel 4 -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]|ManyKeysOf|Allocates'
+	@# Campaigns in virtual time, and then locks with a known mistake each, which they have to find.
+	go test -timeout 20m ./internal/sim/campaign -run Campaigns -seeds=10 -length=10m
+	hack/gotest.sh . ./internal/sim/campaign -tags seeded -timeout 20m -run Power
 	@# Locks with a known mistake each, which the chaos has to find.
 	SOAK_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
 	@$(MAKE) test-interop test-rivals
@@ -64,6 +67,9 @@ soak: ## Hunt for two holders for longer than the tests do: make soak TIME=30m D
 		quorum) run -run Chaos ./multilock && run -tags seeded -run ChaosControls ./multilock;; \
 		*) echo "no such deployment: $(DEPLOY)"; exit 2;; \
 	esac
+
+sim: ## Hunt in virtual time: make sim SEEDS=20 FIRST=1 LENGTH=30m KIND=rlock|fair|multilock
+	go test -v -timeout 24h ./internal/sim/campaign -run 'Campaigns/$(KIND)' -seeds=$(or $(SEEDS),20) -seed=$(or $(FIRST),1) -length=$(or $(LENGTH),30m)
 
 failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100
 	@hack/install.sh redis-server

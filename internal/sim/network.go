@@ -92,6 +92,7 @@ func (n *Network) Dial(addr string) (net.Conn, error) {
 func (n *Network) Options(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true,
+		ReadBufferEachConn: 16 << 10, WriteBufferEachConn: 16 << 10, RingScaleEachConn: 8, // else there are 13 MiB of them
 		DialCtxFn: func(_ context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return n.Dial(addr)
 		},

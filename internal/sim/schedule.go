@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ const (
 	LoseReply    Mishap = "reply lost"      // cut between execution and reply
 	HoldRequests Mishap = "requests held"   // they arrive when it is over, also those of a client that has left
 	HoldReplies  Mishap = "replies held"    // likewise
+	Straggle     Mishap = "requests late"   // those of connections in use arrive when it is over; new connections work
 	SlowReplies  Mishap = "replies late"    // each takes up to a quarter of a lease longer
 	Unreachable  Mishap = "unreachable"     // cut, and new connections are refused
 	Partition    Mishap = "partition"       // all links of the process hold everything
@@ -30,11 +32,11 @@ const (
 	ClockJump    Mishap = "clock jumps" // ahead by up to three leases, on the first server
 )
 
-// Harmless are those that no lock kind on one Redis may mind.
-var Harmless = []Mishap{
-	Cut, LoseReply, HoldRequests, HoldReplies, SlowReplies, Unreachable, Partition,
-	Pause, Reboot, Refusal, OutOfMemory, LoseScripts,
-}
+// OfLinks and OfServers are those that no lock kind on one Redis may mind.
+var (
+	OfLinks   = []Mishap{Cut, LoseReply, HoldRequests, HoldReplies, Straggle, SlowReplies, Unreachable, Partition}
+	OfServers = []Mishap{Pause, Reboot, Refusal, OutOfMemory, LoseScripts}
+)
 
 // Fault is one mishap.
 type Fault struct {
@@ -50,8 +52,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%v for %v: %s, process %d, server %d", f.At, f.For, f.What, f.Process, f.Server)
 }
 
-// Schedule is the faults of some time, one each pause on average. The same arguments give the
-// same faults.
+// Schedule is the faults of some time, one each pause on average, most of them much shorter than
+// the longest. The same arguments give the same faults.
 func Schedule(seed uint64, processes, servers int, length, pause, longest time.Duration, of []Mishap) (all []Fault) {
 	r := Random(seed, "schedule")
 	for at := time.Duration(0); ; {
@@ -60,7 +62,7 @@ func Schedule(seed uint64, processes, servers int, length, pause, longest time.D
 			return all
 		}
 		all = append(all, Fault{
-			At: at, For: time.Duration(r.Int64N(int64(longest))), What: of[r.IntN(len(of))],
+			At: at, For: time.Duration(r.Int64N(1 + r.Int64N(int64(longest)))), What: of[r.IntN(len(of))],
 			Process: r.IntN(processes), Server: r.IntN(servers), Detail: r.IntN(1000),
 		})
 	}
@@ -104,6 +106,8 @@ func (w *World) bring(f Fault) {
 		f.on(link, 1, func() { l.HoldRequests(true) }, func() { l.HoldRequests(false) })
 	case HoldReplies:
 		f.on(link, 1, func() { l.HoldReplies(true) }, func() { l.HoldReplies(false) })
+	case Straggle:
+		f.on(link, 1, func() { l.OnRequest(straggle()) }, func() { l.OnRequest(nil); l.Release() })
 	case SlowReplies:
 		f.on(link, 1, func() {
 			l.SetDelay(0, f.For/8)
@@ -148,6 +152,19 @@ func (f Fault) on(links []*Link, part time.Duration, begin, end func()) {
 	}
 	for _, l := range links {
 		l.end()
+	}
+}
+
+// straggle holds a script, and all that follows on its connection. Two are enough: others go
+// over new connections.
+func straggle() redistest.Hook {
+	var left atomic.Int64
+	left.Store(2)
+	return func(cmd []string) redistest.Verdict {
+		if strings.HasPrefix(strings.ToUpper(cmd[0]), "EVAL") && left.Add(-1) >= 0 {
+			return redistest.Hold
+		}
+		return redistest.Pass
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -206,7 +207,7 @@ func TestServerClockJumps(t *testing.T) {
 // A seed repeats its faults and all other choices.
 func TestScheduleIsThatOfItsSeed(t *testing.T) {
 	all := func(seed uint64) []sim.Fault {
-		return sim.Schedule(seed, 3, 5, time.Hour, time.Second, time.Minute, sim.Harmless)
+		return sim.Schedule(seed, 3, 5, time.Hour, time.Second, time.Minute, sim.OfLinks)
 	}
 	require.Equal(t, all(1), all(1))
 	require.NotEqual(t, all(1), all(2))
@@ -214,7 +215,7 @@ func TestScheduleIsThatOfItsSeed(t *testing.T) {
 	for _, f := range all(1) {
 		seen[f.What]++
 	}
-	require.Len(t, seen, len(sim.Harmless))
+	require.Len(t, seen, len(sim.OfLinks))
 	require.InDelta(t, 3600, len(all(1)), 200)
 	require.Equal(t, sim.Random(1, "a").Uint64(), sim.Random(1, "a").Uint64())
 	require.NotEqual(t, sim.Random(1, "a").Uint64(), sim.Random(1, "b").Uint64())
@@ -227,7 +228,7 @@ func TestWorldIsWellAfterItsFaults(t *testing.T) {
 		l, err := rlock.New(w.Clients(0)[0])
 		require.NoError(t, err)
 		defer l.Close()
-		all := append([]sim.Mishap{sim.LoseMemory, sim.ClockJump}, sim.Harmless...)
+		all := slices.Concat(sim.OfLinks, sim.OfServers, []sim.Mishap{sim.LoseMemory, sim.ClockJump})
 		told := 0
 		w.Play(sim.Schedule(1, 2, 1, time.Hour, 10*time.Second, time.Minute, all), func(sim.Fault) { told++ })
 		require.Greater(t, told, 300)

@@ -1,0 +1,280 @@
+package campaign_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	seeds  = flag.Uint64("seeds", 2, "how many campaigns of each kind")
+	first  = flag.Uint64("seed", 1, "the first seed")
+	length = flag.Duration("length", 2*time.Minute, "of a campaign, in virtual time")
+	events = flag.Int("events", 20, "how many events to show before a broken promise")
+)
+
+// campaign is lockers of one kind that lead a hard life for a while. All that it has follows
+// from its seed.
+type campaign struct {
+	kind      string
+	seed      uint64
+	length    time.Duration
+	lease     time.Duration
+	keys      int
+	processes int
+	callers   int // of each process
+	nodes     int
+	fencing   bool
+	handover  bool
+	confirmed bool // of fair
+	guard     bool // of multilock: nodes forget
+	clocks    int  // of multilock: how many clocks jump
+	faults    []sim.Mishap
+	fixed     int // one lease in so many is fixed
+	long      int // one section in so many is
+	bound     bounds
+
+	world   *sim.World
+	judge   *judge
+	lockers []*atomic.Pointer[holdfast.Locker]
+	side    sync.WaitGroup // watchers of leases
+	began   time.Time
+	stop    time.Time
+	played  int         // faults
+	wanted  string      // the promise that has to be broken, in a control; "": none
+	found   atomic.Bool // it has been
+}
+
+// bounds are of the figures of progress.
+type bounds struct{ free, orphan time.Duration }
+
+// kinds are the lock kinds, with their bounds at a lease of 6 s. A key is free for a waiter for
+// as long as the last pause between its attempts (a tenth of a lease) and the call that was
+// under way (a third) at most; of fair, until the next heartbeat (a second). A key that nobody
+// has any more is free when its lease has run out.
+var kinds = map[string]bounds{
+	"rlock":     {free: 2500 * time.Millisecond, orphan: 7 * time.Second},
+	"fair":      {free: 2500 * time.Millisecond, orphan: 7 * time.Second},
+	"multilock": {free: 4 * time.Second},
+}
+
+// newCampaign draws one from its seed.
+func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
+	r := sim.Random(seed, "campaign "+kind)
+	c := &campaign{
+		kind: kind, seed: seed, length: length, lease: 6 * time.Second, nodes: 1, faults: slices.Concat(sim.OfLinks, sim.OfLinks, sim.OfLinks, sim.OfServers), bound: kinds[kind],
+		keys: 1 + r.IntN(3), processes: 1 + r.IntN(8), fencing: r.IntN(2) == 0, handover: r.IntN(3) > 0, confirmed: r.IntN(3) == 0,
+	}
+	c.callers = 1 + r.IntN(max(1, 16/c.processes))
+	c.fixed, c.long = []int{8, 2}[r.IntN(2)], []int{5, 2}[r.IntN(2)]
+	if r.IntN(2) == 0 { // one kind of fault hides another: half of the campaigns have two kinds only
+		c.faults = []sim.Mishap{sim.OfLinks[r.IntN(len(sim.OfLinks))], sim.OfLinks[r.IntN(len(sim.OfLinks))]}
+	}
+	if kind == "multilock" {
+		c.nodes = 3 + 2*r.IntN(2)
+		switch r.IntN(3) {
+		case 0:
+			c.guard = true
+			c.bound.free += c.lease // a quarantine begins when a client first sees the node, which may be late
+			c.faults = append(c.faults, sim.LoseMemory, sim.LoseMemory)
+		case 1:
+			c.nodes, c.clocks = 5, 1
+			c.faults = append(c.faults, sim.ClockJump, sim.ClockJump)
+		}
+	}
+	return c
+}
+
+func (c *campaign) String() string {
+	return fmt.Sprintf("%s, seed %d: %d processes of %d callers, %d keys, %d nodes, faults %d, fixed 1/%d, long 1/%d, fencing %t, hand-over %t, confirmed %t, guard %t, clocks %d",
+		c.kind, c.seed, c.processes, c.callers, c.keys, c.nodes, len(c.faults), c.fixed, c.long, c.fencing, c.handover, c.confirmed, c.guard, c.clocks)
+}
+
+// names are the keys; the last is that of ForceUnlock.
+func (c *campaign) names() (all []string) {
+	for i := range c.keys {
+		all = append(all, fmt.Sprint("k", i))
+	}
+	return append(all, "forced")
+}
+
+// need is how many servers give a lease.
+func (c *campaign) need() int { return c.nodes/2 + 1 + c.clocks }
+
+// forgets says whether holders may lose leases before their deadlines.
+func (c *campaign) forgets() bool { return c.guard || c.clocks > 0 }
+
+// open opens a locker of a process, on clients of its own.
+func (c *campaign) open(process int, clients []rueidis.Client) (holdfast.Locker, error) {
+	log := slog.New(slog.NewTextHandler(c.judge, &slog.HandlerOptions{ReplaceAttr: withoutTime})).With("process", process)
+	handover := 10 * time.Millisecond
+	if !c.handover {
+		handover = 0
+	}
+	switch c.kind {
+	case "rlock":
+		opts := []rlock.Option{rlock.WithLease(c.lease), rlock.WithLocalHandover(handover), rlock.WithLogger(log)}
+		if c.fencing {
+			opts = append(opts, rlock.WithFencing())
+		}
+		return rlock.New(clients[0], opts...)
+	case "fair":
+		opts := []fair.Option{fair.WithLease(c.lease), fair.WithLocalHandover(handover), fair.WithLogger(log)}
+		if c.fencing {
+			opts = append(opts, fair.WithFencing())
+		}
+		if c.confirmed {
+			opts = append(opts, fair.WithConfirmedGrants())
+		}
+		return fair.New(clients[0], opts...)
+	}
+	opts := []multilock.Option{multilock.WithLease(c.lease), multilock.WithMaxLease(c.lease), multilock.WithLocalHandover(handover), multilock.WithLogger(log)}
+	if c.fencing {
+		opts = append(opts, multilock.WithFencing())
+	}
+	if !c.guard {
+		opts = append(opts, multilock.WithoutRestartGuard())
+	}
+	if c.clocks > 0 {
+		opts = append(opts, multilock.WithClockFaults(c.clocks))
+	}
+	return multilock.New(clients, opts...)
+}
+
+// withoutTime leaves the time out of the log, as each event has its own.
+func withoutTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// run leads the campaign, in a bubble of t, and returns when nothing of it is left.
+func (c *campaign) run(t *testing.T) {
+	c.began = time.Now()
+	c.stop = c.began.Add(c.length)
+	c.world = sim.NewWorld(t, c.seed, c.processes, c.nodes)
+	c.judge = newJudge(c)
+	var clients [][]rueidis.Client
+	for p := range c.processes {
+		clients = append(clients, c.world.Clients(p, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = c.lease / 4 }))
+		l, err := c.open(p, clients[p])
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := new(atomic.Pointer[holdfast.Locker])
+		at.Store(&l)
+		c.lockers = append(c.lockers, at)
+	}
+	if c.guard {
+		if err := (*c.lockers[0].Load()).(*multilock.Locker).Bootstrap(t.Context(), multilock.NothingHeld()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, over := &monitor{j: c.judge}, make(chan struct{})
+	c.side.Go(func() { m.run(over) })
+	var all sync.WaitGroup
+	all.Go(func() {
+		faults := sim.Schedule(c.seed, c.processes, c.nodes, c.length, c.lease/2, 2*c.lease, c.faults)
+		c.world.Play(faults, func(f sim.Fault) {
+			c.played++
+			c.judge.say("FAULT %v", f)
+		})
+	})
+	all.Go(func() { c.replace(clients) })
+	for p := range c.processes {
+		for n := range c.callers {
+			all.Go(c.caller(p, n).run)
+		}
+	}
+	stuck := time.AfterFunc(c.length+time.Duration(12+3*c.processes*c.callers)*c.lease, func() { // all may have to work one after the other
+		c.judge.mu.Lock()
+		defer c.judge.mu.Unlock()
+		c.judge.breaks("STUCK: some callers do not return")
+	})
+	all.Wait()
+	stuck.Stop()
+	close(over)
+	for _, l := range c.lockers {
+		_ = (*l.Load()).Close()
+	}
+	c.side.Wait()
+	c.leftovers()
+}
+
+// replace closes a locker now and then, and opens another for its process.
+func (c *campaign) replace(clients [][]rueidis.Client) {
+	for r := sim.Random(c.seed, "replace"); ; {
+		pause := time.Duration(r.Int64N(int64(20 * c.lease)))
+		if time.Now().Add(pause).After(c.stop) {
+			return
+		}
+		time.Sleep(pause)
+		p := r.IntN(c.processes)
+		fresh, err := c.open(p, clients[p])
+		if err != nil {
+			panic(err) // the options are those of the first
+		}
+		old := *c.lockers[p].Swap(&fresh)
+		began := time.Now()
+		err = old.Close()
+		c.judge.say("process %d has closed its locker in %v: %v", p, time.Since(began), err)
+		c.judge.closed(2 * c.lease)
+	}
+}
+
+// leftovers looks at the servers when the last lease must be over.
+func (c *campaign) leftovers() {
+	time.Sleep(2*c.lease + 61*time.Second)
+	c.judge.mu.Lock()
+	defer c.judge.mu.Unlock()
+	for i, s := range c.world.Servers {
+		for _, k := range s.Redis().Keys() {
+			if !strings.Contains(k, "token") && k != "holdfast_node" {
+				c.judge.breaks("LEFT on server %d: %q, for %v", i, k, s.Redis().TTL(k))
+			}
+		}
+	}
+}
+
+// report is what the campaign was like.
+func (c *campaign) report() string {
+	j := c.judge
+	return fmt.Sprintf("%v\n\t%v of life, %d grants, %d faults; free for %v (%s), held by nobody for %v (%s); %v; %v",
+		c, c.length, j.grants, c.played, j.free.longest, j.free.where, j.orphan.longest, j.orphan.where, j.outcomes, j.counts)
+}
+
+// Lockers of each kind keep their promises whatever happens to links and servers. These are
+// short; make sim hunts for longer.
+func TestG1_Campaigns(t *testing.T) {
+	for kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			for seed := *first; seed < *first+*seeds; seed++ {
+				c := newCampaign(kind, seed, *length)
+				synctest.Test(t, c.run)
+				t.Log(c.report())
+				for _, b := range c.judge.broken {
+					t.Errorf("%v: %s", c, b)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,236 @@
+package campaign_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// judge watches what callers are told, and keeps what must not be. Safe for concurrent use.
+type judge struct {
+	c *campaign // immutable
+
+	mu       sync.Mutex
+	keys     map[string]*key
+	grants   int
+	outcomes map[string]int // of calls that got nothing
+	broken   []string       // promises
+	counts   map[string]int // of these, by their first word
+	said     []string       // the last events
+	free     figure         // how long a key was free while a healthy waiter waited
+	orphan   figure         // how long a key was held by nobody while all were healthy and somebody waited
+}
+
+// figure is the largest of some durations.
+type figure struct {
+	longest time.Duration
+	where   string
+}
+
+func (f *figure) note(d time.Duration, where string) {
+	if d > f.longest {
+		f.longest, f.where = d, where
+	}
+}
+
+// key is what is known of a key. Guarded by the judge's mu.
+type key struct {
+	holders map[*holder]bool
+	waiters map[*waiter]bool
+	fence   int64
+	forcing int       // calls of ForceUnlock under way
+	forced  time.Time // until when one may have had an effect
+	taking  int       // calls of LockAll under way, which may hold it
+	blind   time.Time // until when a closed locker may hold it
+}
+
+// lease is a holdfast.Lease or a multilock.LeaseSet.
+type lease interface {
+	Err() error
+	Deadline() time.Time
+	Done() <-chan struct{}
+	Unlock(context.Context) error
+}
+
+// holder is a caller that has been given a lease, until it unlocks.
+type holder struct {
+	lease   lease
+	who     string
+	process int
+	since   time.Time
+}
+
+func (h *holder) believes() bool {
+	return h.lease.Err() == nil && time.Now().Before(h.lease.Deadline())
+}
+
+// waiter is a caller of which the call has not returned.
+type waiter struct {
+	who     string
+	process int
+	since   time.Time
+	queues  bool // and is to be served in its order
+}
+
+func newJudge(c *campaign) *judge {
+	j := &judge{c: c, keys: make(map[string]*key), outcomes: make(map[string]int), counts: make(map[string]int)}
+	for _, name := range c.names() {
+		j.keys[name] = &key{holders: make(map[*holder]bool), waiters: make(map[*waiter]bool)}
+	}
+	return j
+}
+
+// say notes an event, for the report of a broken promise.
+func (j *judge) say(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.note(format, args...)
+}
+
+func (j *judge) note(format string, args ...any) {
+	if len(j.said) == 4000 {
+		j.said = append([]string(nil), j.said[2000:]...)
+	}
+	j.said = append(j.said, fmt.Sprintf("%12v  ", time.Since(j.c.began))+fmt.Sprintf(format, args...))
+}
+
+// Write takes in a line of a locker's log.
+func (j *judge) Write(line []byte) (int, error) {
+	j.say("%s", bytes.TrimSpace(line))
+	return len(line), nil
+}
+
+// breaks notes a broken promise; its first word names the promise. mu is held.
+func (j *judge) breaks(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	word, _, _ := strings.Cut(text, " ")
+	j.counts[word]++
+	j.note("%s", text)
+	if word == j.c.wanted {
+		j.c.found.Store(true)
+	}
+	if j.counts[word] <= 3 {
+		j.broken = append(j.broken, text+"\n\t"+strings.Join(j.said[max(0, len(j.said)-*events):], "\n\t"))
+	}
+}
+
+// waits notes that a caller waits, until served or refused.
+func (j *judge) waits(name string, w *waiter) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	w.since = time.Now()
+	j.keys[name].waiters[w] = true
+	j.note("%s waits for %s", w.who, name)
+}
+
+func (j *judge) refused(name string, w *waiter, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.keys[name].waiters, w)
+	j.note("%s does not get %s: %v", w.who, name, err)
+	for _, known := range []error{holdfast.ErrNotAcquired, holdfast.ErrUnavailable, holdfast.ErrUnknown, holdfast.ErrLost, holdfast.ErrClosed} {
+		if errors.Is(err, known) {
+			j.outcomes[known.Error()]++
+			return
+		}
+	}
+	j.breaks("ERROR of no kind: %v", err)
+}
+
+// served notes a lease, and checks it against those of others.
+func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	k := j.keys[name]
+	delete(k.waiters, w)
+	h := &holder{lease: l, who: w.who, process: w.process, since: time.Now()}
+	j.grants++
+	j.note("%s has %s for %v", w.who, name, time.Until(l.Deadline()))
+	if h.believes() && k.forcing == 0 {
+		for other := range k.holders {
+			if other.believes() && other.since.After(k.forced) {
+				j.breaks("OVERLAP of %s: %s since %v, for another %v, and %s for %v", name, other.who, time.Since(other.since),
+					time.Until(other.lease.Deadline()), h.who, time.Until(l.Deadline()))
+			}
+		}
+	}
+	if fence != 0 {
+		if fence <= k.fence {
+			j.breaks("FENCE of %s: %d after %d, to %s", name, fence, k.fence, h.who)
+		}
+		k.fence = fence
+	}
+	if j.c.kind == "fair" && w.queues {
+		j.inOrder(name, k, w)
+	}
+	k.holders[h] = true
+	return h
+}
+
+// inOrder checks that nobody has waited for longer. Who came half a lease later surely entered
+// the queue later, where the link was well all the time: no call takes longer.
+func (j *judge) inOrder(name string, k *key, w *waiter) {
+	for other := range k.waiters {
+		if other.queues && other.since.Add(j.c.lease/2).Before(w.since) {
+			if since, ok := j.c.world.Healthy(other.process); ok && since.Before(other.since) {
+				j.breaks("ORDER of %s: %s came %v after %s, whose link is well since %v, and is served first", name, w.who,
+					w.since.Sub(other.since), other.who, time.Since(since))
+			}
+		}
+	}
+}
+
+// watch checks that a holder learns of the end of its lease in time.
+func (j *judge) watch(h *holder) {
+	<-h.lease.Done()
+	late := time.Since(h.lease.Deadline())
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if late > 0 {
+		j.breaks("LATE by %v: %s is told of the end of its lease", late, h.who)
+	}
+	if h.lease.Err() == nil {
+		j.breaks("DONE but no error: %s", h.who)
+	}
+}
+
+// unlock unlocks, and checks that the result is true.
+func (j *judge) unlock(ctx context.Context, name string, h *holder) {
+	j.mu.Lock()
+	delete(j.keys[name].holders, h)
+	j.mu.Unlock()
+	before, deadline := h.lease.Err(), h.lease.Deadline()
+	over := !time.Now().Before(deadline)
+	err := h.lease.Unlock(ctx)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.note("%s unlocks %s: %v", h.who, name, err)
+	switch k := j.keys[name]; {
+	case before != nil && err == nil:
+		j.breaks("UNLOCK of %s by %s: nil, although its lease had ended: %v", name, h.who, before)
+	case before == nil && over && err == nil:
+		j.breaks("UNLOCK of %s by %s: nil after its deadline", name, h.who)
+	case before == nil && errors.Is(err, holdfast.ErrLost) && time.Now().Before(deadline) && k.forcing == 0 && h.since.After(k.forced) && !j.c.forgets():
+		j.breaks("UNLOCK of %s by %s: lost before its deadline: %v", name, h.who, err)
+	case before == nil && errors.Is(err, holdfast.ErrReleased):
+		j.breaks("UNLOCK of %s by %s: %v", name, h.who, err)
+	}
+	if h.lease.Err() == nil {
+		j.breaks("ALIVE after Unlock of %s: %s", name, h.who)
+	}
+}
+
+// closed says that what a locker has not released is held by nobody for so long.
+func (j *judge) closed(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, k := range j.keys {
+		k.blind = time.Now().Add(d)
+	}
+}
