@@ -12,7 +12,7 @@ test: ## Run every package with the race detector, in about 10 minutes on 2 core
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@hack/install.sh initdb || { [ "$$CI" != true ] && echo "tests that need PostgreSQL are skipped"; }
 	@# A package runs up to two cases at once for each processor, with their servers: more than two packages would be late everywhere.
-	@verdict=passed; hack/gotest.sh . ./... -race -short -timeout 20m -p=2 || verdict=FAILED; \
+	@verdict=passed; hack/gotest.sh . ./... -race -short -timeout 30m -p=2 || verdict=FAILED; \
 		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 2 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m -p=1 || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 

@@ -80,8 +80,11 @@ func TestClusterRenewsWhileASlotMoves(t *testing.T) {
 			c.BeginMigration(t, slot, to)
 			c.MoveKeys(t, slot, to, keys[:12]...)
 			answers := make([]Answer, len(keys))
-			err := n.Renew(ctx, time.Hour, keys, owners, answers)
-			require.NoError(t, err)
+			until(t, func() bool { // on a busy machine, a client may meet the move in the middle, and is told so
+				err := n.Renew(ctx, time.Hour, keys, owners, answers)
+				require.True(t, err == nil || OutcomeOf(err) == Unavailable, err)
+				return err == nil
+			})
 			for i, a := range answers {
 				require.Equal(t, Renewed, a, keys[i])
 			}

@@ -29,7 +29,7 @@ var waitCases = []testCase{
 	{"Wait_DoesNotCureARefusal", defaults, waitRefused},
 }
 
-var noOutage, shortOutage = time.Duration(0), 600 * time.Millisecond
+var noOutage, shortOutage = time.Duration(0), 3 * time.Second
 
 func waitNotHold(c *harness) {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)

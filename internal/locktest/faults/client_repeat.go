@@ -92,9 +92,9 @@ var lossCases = []lossCase{
 const lossWaiters = 2 // as many as a locker allows
 
 func testLoss(t *testing.T, d Kind, how loss) {
-	lease := 4 * time.Second // long enough for an answer to be given up and asked for again
-	if d.Nodes > 1 {         // which have a tenth of it for an answer
-		lease = 5 * time.Second
+	lease := 6 * time.Second // long enough for an answer to be given up and asked for again
+	if d.Nodes > 0 {         // which have a tenth of it for an answer
+		lease = 15 * time.Second
 	}
 	cases := append(slices.Clone(lossCases), lossCase{"acquire/as waiter", false, grantUnanswered})
 	if d.Fair {
