@@ -20,7 +20,7 @@ const (
 	HoldRequests Mishap = "requests held"   // they arrive when it is over, also those of a client that has left
 	HoldReplies  Mishap = "replies held"    // likewise
 	Straggle     Mishap = "requests late"   // those of connections in use arrive when it is over; new connections work
-	SlowReplies  Mishap = "replies late"    // each takes up to a quarter of a lease longer
+	SlowReplies  Mishap = "replies late"    // each takes a quarter of its length longer
 	Unreachable  Mishap = "unreachable"     // cut, and new connections are refused
 	Partition    Mishap = "partition"       // all links of the process hold everything
 	Pause        Mishap = "server pauses"   // it stands still
@@ -110,8 +110,8 @@ func (w *World) bring(f Fault) {
 		f.on(link, 1, func() { l.OnRequest(straggle()) }, func() { l.OnRequest(nil); l.Release() })
 	case SlowReplies:
 		f.on(link, 1, func() {
-			l.SetDelay(0, f.For/8)
-			time.AfterFunc(f.For*7/8, func() { l.SetDelay(0, 0) }) // the last is as late as f is long
+			l.SetDelay(0, f.For/4)
+			time.AfterFunc(f.For*3/4, func() { l.SetDelay(0, 0) }) // the last is as late as f is long
 		}, nil)
 	case Unreachable:
 		f.on(link, 1, func() { l.Refuse(true); l.Cut() }, func() { l.Refuse(false) })

@@ -22,7 +22,7 @@ var mistakes = []struct {
 	breaks string
 	within uint64
 }{
-	{"trust from the reply", "rlock", &seed.TrustFromReply, "OVERLAP", 10},
+	{"trust from the reply", "rlock", &seed.TrustFromReply, "OVERLAP", 60},
 	{"one node renews", "multilock", &seed.OneRenews, "OVERLAP", 6},
 	{"two of five", "multilock", &seed.SmallQuorum, "OVERLAP", 3},
 }
