@@ -92,7 +92,7 @@ func chaosWorker(_ Kind, p *Parent) error {
 		case "stop":
 			errs := []error{w.End()}
 			for _, l := range all {
-				errs = append(errs, l.Close())
+				errs = append(errs, Close(l))
 			}
 			return errors.Join(errs...)
 		}

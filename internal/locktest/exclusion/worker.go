@@ -92,7 +92,7 @@ func exclusionWorker(d Kind, p *Parent) error {
 	p.Say("ready")
 	w.Begin(random)
 	p.Hear() // stop
-	return errors.Join(w.End(), locker.Close())
+	return errors.Join(w.End(), Close(locker))
 }
 
 // Errand is a lease to be taken.
