@@ -11,8 +11,8 @@ import (
 // errors. If a context ended a call, its error is joined with one of these. Other errors
 // that waiting cannot cure (a wrong password, a missing right) match none of them. Nor does a
 // refusal in words that no Redis has, as a proxy's: the server may have carried the call out,
-// so what it may have done is being undone. An Unlock goes on then, as for ErrUnknown. A
-// password that this locker has used with success is being changed: that is ErrUnavailable.
+// so what it may have done is being undone; Unlock returns ErrUnknown then. Where a locker has
+// worked before, a refused password is being changed: that is ErrUnavailable.
 var (
 	// ErrNotAcquired: another has the lock. The text has the label of the holder, as last seen
 	// (see WithLabel of each lock kind), or tells if that is this locker itself: perhaps the

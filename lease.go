@@ -44,7 +44,8 @@ func LeaseFrom(ctx context.Context) *Lease {
 // at a second call; ErrClosed if Close has released it. ErrUnknown if Redis did not answer:
 // the release goes on in the background for up to a lease, and after that Redis has freed
 // the key in any case; for a nested entry, the count that Redis shows may be too high until
-// then. A refusal by Redis as it is. The entry has ended whatever Unlock returns.
+// then. A refusal by Redis as it is; the release goes on in the background, unless it can
+// never succeed. The entry has ended whatever Unlock returns.
 //
 // One round trip, on a quorum one to each node; none if the lock goes to a waiter of the
 // same locker.

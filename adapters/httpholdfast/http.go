@@ -64,16 +64,23 @@ func (c *config) serve(locks holdfast.Locker, key string, next http.Handler, rw 
 	select {
 	case ctx := <-h.locked:
 		w := &writer{ResponseWriter: rw}
+		var ended error
 		func() {
 			defer h.release() // also at a panic, which goes on to net/http
 			next.ServeHTTP(w, r.WithContext(ctx))
+			ended = context.Cause(ctx)
 		}()
-		if !w.answered && (errors.Is(h.err, holdfast.ErrLost) || errors.Is(h.err, holdfast.ErrClosed)) {
+		if !w.answered && (over(ended) || over(h.err)) {
 			fail(rw, http.StatusServiceUnavailable)
 		}
 	case err := <-h.done:
 		c.explain(rw, r, err)
 	}
+}
+
+// over says whether a lease had ended before its handler did.
+func over(err error) bool {
+	return errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrClosed)
 }
 
 // releaseTime is how long an answer waits for the release: a healthy Redis needs less, and then a
@@ -110,7 +117,7 @@ func (c *config) lock(ctx context.Context, locks holdfast.Locker, key string) *h
 			return nil
 		}, holdfast.WaitAtMost(c.wait))
 		if ran && err != nil {
-			c.log.WarnContext(ctx, "served, but its lock failed", "err", err)
+			c.log.WarnContext(ctx, "holdfast: served, but its lock failed", "err", err)
 		}
 		h.done <- err
 	}()
@@ -125,10 +132,10 @@ func (c *config) explain(rw http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil: // before Redis answered
 		c.refuse(rw, http.StatusServiceUnavailable)
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown), errors.Is(err, holdfast.ErrClosed):
-		c.log.WarnContext(r.Context(), "not served: no lock", "err", err)
+		c.log.WarnContext(r.Context(), "holdfast: not served: no lock", "err", err)
 		c.refuse(rw, http.StatusServiceUnavailable)
 	default:
-		c.log.ErrorContext(r.Context(), "not served: no lock", "err", err)
+		c.log.ErrorContext(r.Context(), "holdfast: not served: no lock", "err", err)
 		fail(rw, http.StatusInternalServerError)
 	}
 }

@@ -84,7 +84,7 @@ func (c *checkup) checkRights(ctx context.Context) error {
 	case err != nil && failed(err).status == statusAway:
 		return err
 	case err != nil && lacksRight(err):
-		c.hurts("the user lacks +eval: "+said(err).Error(), "all locks are scripts: Redis refuses them", giveRights)
+		c.hurts("the user lacks +eval: "+said(err).Error(), "all locks are scripts: Redis refuses those that it has not loaded, as after each restart", giveRights)
 	case err != nil:
 		c.scriptless = true
 		c.hurts("it refuses scripts: "+said(err).Error(), "all locks are scripts: none can be had here", "have the server allow EVAL and EVALSHA under these names")

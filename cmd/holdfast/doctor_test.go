@@ -371,7 +371,7 @@ func TestDoctorTriesWhatLocksDo(t *testing.T) {
 	}
 	s := redistest.Start(t, healthy...)
 	s.Do(t, "SET", "text", "no lock")
-	requireFinds(t, finds(t, "--redis", urlOf(s), "text"), "!a script of rlock is refused: the key holds something that is not a lock")
+	requireFinds(t, finds(t, "--redis", urlOf(s), "text"), "!the key holds something that is not a lock")
 }
 
 // A server as it is installed breaks no promise: what it forgets when it dies is advice.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -32,6 +33,8 @@ func (c *checkup) checkTrials(ctx context.Context) error {
 		case err == nil, rueidis.IsRedisNil(err), lacksRight(err), c.judged && unknown(err):
 		case !scripts.Replied(err) && !errors.Is(err, errUnheard):
 			return err
+		case errors.Is(err, holdfast.ErrWrongType):
+			c.hurts(said(err).Error(), "no lock can have this name", "take another name for the lock")
 		default:
 			report := c.note
 			if t.matters {
@@ -74,6 +77,9 @@ func (c *checkup) trials() []trial {
 			return err
 		}},
 		{"TIME in a script is refused", "fair locks, fences and multilock", c.fair, c.script("TIME")},
+		{"PUBSUB NUMSUB is refused", "a search for a subscription at another server, and quick grants of fair", c.fair, func(ctx context.Context, name string) error {
+			return c.Do(ctx, c.B().Arbitrary("PUBSUB", "NUMSUB", scripts.Channel(name)).Build()).Error()
+		}},
 		{"INFO in a script is refused", "multilock with its restart guard", false, c.script("INFO", "replication")},
 		{"WAIT is refused", "WithReplicas", false, func(ctx context.Context, _ string) error {
 			return c.Do(ctx, c.B().Arbitrary("WAIT", "0", "1").Build()).Error() // else on a connection of its own

@@ -14,7 +14,7 @@ import (
 func TestRunAtLeastRunsAShortJobOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	for _, how := range [][]string{{"--try"}, {"--wait", "1m"}, {"--fair"}} {
+	for _, how := range [][]string{{"--try"}, {"--wait", "30s"}, {"--fair", "--wait", "30s"}} {
 		p := start(t, s.Addr(), ran(append(how, "--at-least", "1m")...)...)
 		p.says("started")
 		p.write("exit 4").exits(4)
@@ -36,11 +36,11 @@ func TestRunAtLeastRunsAShortJobOnce(t *testing.T) {
 func TestRunAtLeastOfAJobThatDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	do(t, s.Addr(), "", "run", "--at-least", "1m", key, "--", t.TempDir())
+	do(t, s.Addr(), "", "run", "--try", "--at-least", "1m", key, "--", t.TempDir())
 	require.Zero(t, number(t, s, "EXISTS", key+due))
 
 	lease := locked(t, newLocker(t, s), key)
-	p := start(t, s.Addr(), ran("--fair", "--at-least", "1m")...)
+	p := start(t, s.Addr(), ran("--fair", "--wait", "50s", "--at-least", "1m")...)
 	awaitQueue(t, s, 1)
 	require.EqualValues(t, 1, number(t, s, "EXISTS", key+due))
 	p.signal(syscall.SIGTERM)

@@ -90,14 +90,16 @@ Cluster those of every master.`,
 				}
 			}
 			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
+				worked := false
 				for {
 					locks, err := locksOf(ctx, client, locker, append(args, "*")[0])
 					switch {
 					case err == nil:
+						worked = true
 						if err := printLocks(c.OutOrStdout(), output, locks); err != nil || !watch {
 							return written(err)
 						}
-					case watch && failed(err).status == statusAway: // perhaps it comes back
+					case watch && (failed(err).status == statusAway || worked && rotating(err)): // perhaps it comes back
 						complain(c.ErrOrStderr(), failed(err))
 					default:
 						return failed(err)
@@ -116,6 +118,11 @@ Cluster those of every master.`,
 	c.Flags().DurationVar(&every, "watch", 0, "print again and again; --watch=`TIME` says how often")
 	c.Flags().Lookup("watch").NoOptDefVal = watchEvery.String()
 	return c
+}
+
+// rotating says whether a server asks for a password that is new, or not yet valid.
+func rotating(err error) bool {
+	return strings.Contains(err.Error(), "WRONGPASS ") || strings.Contains(err.Error(), "NOAUTH ")
 }
 
 // locksOf returns the locks whose keys match pattern, sorted.

@@ -98,7 +98,7 @@ Exit statuses of holdfast itself:
 	f.BoolVar(&r.fair, "fair", false, "stand in line: waiters get the lock in the order in which they came")
 	f.StringVar(&r.fenceEnv, "fence-env", "", "`NAME` of a variable with a number for the command, larger than all earlier ones of this lock")
 	f.DurationVar(&r.killAfter, "kill-after", 5*time.Second, "`TIME` between TERM and KILL when the lock is lost, or --max-hold over")
-	f.DurationVar(&r.atLeast, "at-least", 0, "`TIME` from the start for which the job counts as done, on all machines, even if it ends before")
+	f.DurationVar(&r.atLeast, "at-least", 0, "`TIME` from the start of holdfast for which the job counts as done, on all machines, even if it ends before; needs --try, or a shorter --wait")
 	f.DurationVar(&r.maxHold, "max-hold", 0, "`TIME` after which holdfast ends the command, and frees the lock in any case")
 	c.MarkFlagsMutuallyExclusive("wait", "try")
 	return c
@@ -122,6 +122,9 @@ func (r *run) prepare(s *server, args []string) (rueidis.ClientOption, error) {
 	}
 	if err := check.Lease(r.atLeast); err != nil && r.atLeast != 0 {
 		return rueidis.ClientOption{}, fmt.Errorf("--at-least: %w", err)
+	}
+	if r.atLeast != 0 && !r.try && (!r.bounded || r.wait >= r.atLeast) { // else it may be over when the job starts
+		return rueidis.ClientOption{}, errors.New("--at-least needs --try, or a --wait that is shorter")
 	}
 	if r.capped && r.maxHold <= 0 {
 		return rueidis.ClientOption{}, fmt.Errorf("--max-hold: %v is not greater than zero", r.maxHold)

@@ -319,6 +319,8 @@ func TestUsage(t *testing.T) {
 		"run --fence-env A=B k -- true":                            "--fence-env",
 		"run --at-least 1ms k -- true":                             "--at-least",
 		"run --max-hold 0s k -- true":                              "--max-hold",
+		"run --at-least 1m k -- true":                              "--try, or a --wait that is shorter",
+		"run --at-least 1m --wait 1m k -- true":                    "--try, or a --wait that is shorter",
 		"run --redis redis://h:99999 k -- true":                    "99999",
 		"help bogus":                                               "bogus",
 		"completion bsh":                                           "bsh",
