@@ -50,7 +50,7 @@ func (l *link) keep(n *node) {
 	}
 	slow := time.AfterFunc(n.s.pace.slow, func() {
 		if l.ctx.Err() == nil {
-			n.log.Warn("holdfast: pubsub: no dedicated connection of the client yet; if the program uses all of them, raise ClientOption.BlockingPoolSize")
+			n.log.Warn("holdfast: pubsub: no dedicated connection of the client yet: the server does not answer, or the program uses all of ClientOption.BlockingPoolSize")
 		}
 	})
 	l.client, _ = client.Dedicate()

@@ -43,9 +43,14 @@ func (l *link) verify(n *node) {
 			own = n.s.Subscribe(name)
 		}
 		if !l.heard(own) {
+			if n.refuses(name) {
+				n.reportUnverified(errOwnRefused)
+				return
+			}
 			continue
 		}
 		switch err := n.s.knows(l.ctx, name); {
+		case l.ctx.Err() != nil:
 		case err == nil:
 			n.verified(true)
 		case err == errDeaf, errors.Is(err, rueidis.ErrClosing):
@@ -56,6 +61,17 @@ func (l *link) verify(n *node) {
 			return
 		}
 	}
+}
+
+// errOwnRefused is why a user whose channels are allowed one by one cannot ask.
+var errOwnRefused = errors.New("the user may not listen to a channel of its own, whose name begins like that of a lock")
+
+// refuses says whether the server has refused a channel.
+func (n *node) refuses(name string) bool {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	ch := n.channels[name]
+	return ch != nil && ch.phase == refused
 }
 
 // heard waits until sub is live, which takes longer than an answer if it is refused.

@@ -20,6 +20,9 @@ type connections struct {
 	log *slog.Logger // nil: none; immutable
 
 	mu      sync.Mutex
+	lent    int               // connections; guarded by mu
+	most    int               // of lent so far; guarded by mu
+	left    time.Time         // when idle was asked last; guarded by mu
 	waiting []chan connection // callers, in their order; guarded by mu
 	asked   int               // calls of Dedicate under way; guarded by mu
 	short   bool              // that none came in time has been logged; guarded by mu
@@ -32,7 +35,7 @@ type connection struct {
 }
 
 // errNoConnection is why a call was not sent: nothing was done.
-var errNoConnection = notAsked{errors.New("no dedicated connection of the client came in time; if the program uses all of them, raise ClientOption.BlockingPoolSize")}
+var errNoConnection = notAsked{errors.New("no dedicated connection of the client came in time: the server does not answer, or the program uses all of ClientOption.BlockingPoolSize")}
 
 // take returns a connection, or errNoConnection when ctx ends.
 func (c *connections) take(ctx context.Context, client rueidis.Client) (connection, error) {
@@ -46,7 +49,7 @@ func (c *connections) take(ctx context.Context, client rueidis.Client) (connecti
 	c.mu.Unlock()
 	select {
 	case conn := <-came:
-		return conn, nil
+		return c.lend(conn), nil
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
@@ -58,12 +61,40 @@ func (c *connections) take(ctx context.Context, client rueidis.Client) (connecti
 	c.short = c.short || news
 	c.mu.Unlock()
 	if i < 0 {
-		return <-came, nil
+		return c.lend(<-came), nil
 	}
 	if news && c.log != nil {
 		c.log.Warn("holdfast: " + errNoConnection.Error())
 	}
 	return connection{}, errNoConnection
+}
+
+// lend counts a connection until it is given back.
+func (c *connections) lend(conn connection) connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lent++
+	c.most = max(c.most, c.lent)
+	back := conn.giveBack
+	conn.giveBack = func() {
+		c.mu.Lock()
+		c.lent--
+		c.mu.Unlock()
+		back()
+	}
+	return conn
+}
+
+// idle is how many connections to a server that has become a replica the client may still
+// have; 0 if that was asked less than leavePause ago: new ones reach the replica again then.
+func (c *connections) idle() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.left) < leavePause {
+		return 0
+	}
+	c.left = time.Now()
+	return c.most
 }
 
 // ask waits for one connection. It ends at the latest when the client is closed.
@@ -125,41 +156,30 @@ func (n *Node) patience() time.Duration {
 }
 
 // alone sends a command for a key, and WAIT, on a connection of their own, and returns the
-// replies. asking is the node of a Redis Cluster that ASK has named, else "". Renewals do not need one: if none comes
-// soon, they share the connection of the client's other calls, one renewal at a time, and
-// hold those up for as long as WAIT takes. Better that than to lose a lease.
+// replies. asking is the node of a Redis Cluster that ASK has named, else "".
+//
+// Renewals can do without such a connection: if none comes soon, they share that of the
+// client's other calls, one renewal at a time, and hold those up for as long as WAIT takes.
+// Better that than to lose a lease.
 func (n *Node) alone(ctx context.Context, renewal bool, key, asking string, cmd rueidis.Completed) ([]rueidis.RedisResult, error) {
 	addr := asking
 	if addr == "" && n.Cluster != nil {
 		addr = n.Cluster.Node(key)
 	}
 	pool, client := n.pool(addr)
-	send := func(on interface {
-		DoMulti(context.Context, ...rueidis.Completed) []rueidis.RedisResult
-	}, wait rueidis.Completed) []rueidis.RedisResult {
+	cmd = cmd.Pin() // it may be sent again
+	send := func(on doer, wait rueidis.Completed) []rueidis.RedisResult {
 		if asking != "" && client != n.client {
 			return on.DoMulti(ctx, n.client.B().Arbitrary("ASKING").Build(), cmd, wait)
 		}
 		return on.DoMulti(ctx, cmd, wait)
 	}
-	patience := n.patience()
-	if renewal {
-		patience /= 4
+	if !renewal {
+		return n.onOneOf(ctx, n.patience(), pool, client, send)
 	}
-	if !renewal || !pool.overdue() {
-		bounded, done := context.WithTimeout(ctx, patience)
-		defer done()
-		conn, err := pool.take(bounded, client)
-		if err == nil {
-			defer conn.giveBack()
-			replies := send(conn, n.client.B().Wait().Numreplicas(int64(n.Replicas)).Timeout(n.ReplicaTimeout.Milliseconds()).Build())
-			if byReplica(replies[len(replies)-2].ToMessage()) {
-				conn.Close() // the next call dials its own
-			}
+	if !pool.overdue() {
+		if replies, err := n.onOneOf(ctx, n.patience()/4, pool, client, send); err == nil {
 			return replies, nil
-		}
-		if !renewal {
-			return nil, err
 		}
 	}
 	select {
@@ -170,8 +190,48 @@ func (n *Node) alone(ctx context.Context, renewal bool, key, asking string, cmd 
 	}
 	wait := n.client.B().Arbitrary("WAIT", decimal(int64(n.Replicas)), millis(n.ReplicaTimeout)).Build() // Wait() would want a connection of its own
 	replies := send(client, wait)
-	if byReplica(replies[len(replies)-2].ToMessage()) {
+	if refusedByReplica(replies) {
 		n.leave(ctx)
 	}
 	return replies, nil
+}
+
+type doer interface {
+	DoMulti(context.Context, ...rueidis.Completed) []rueidis.RedisResult
+}
+
+// onOneOf sends by a dedicated connection, for which it waits so long. One that a replica
+// refuses was dialled before the server lost its place: it is closed, nothing was done, and the
+// next one is tried, as many as may be idle there.
+func (n *Node) onOneOf(ctx context.Context, patience time.Duration, pool *connections, client rueidis.Client, send func(doer, rueidis.Completed) []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+	bounded, done := context.WithTimeout(ctx, patience)
+	defer done()
+	wait := n.client.B().Wait().Numreplicas(int64(n.Replicas)).Timeout(n.ReplicaTimeout.Milliseconds()).Build().Pin()
+	try := func() (replies []rueidis.RedisResult, stale bool, err error) {
+		conn, err := pool.take(bounded, client)
+		if err != nil {
+			return nil, false, err
+		}
+		defer conn.giveBack()
+		replies = send(conn, wait)
+		if stale = refusedByReplica(replies); stale {
+			conn.Close()
+		}
+		return replies, stale, nil
+	}
+	replies, stale, err := try()
+	if !stale {
+		return replies, err
+	}
+	for more := pool.idle(); stale && more > 0; more-- {
+		if next, again, err := try(); err == nil {
+			replies, stale = next, again
+		}
+	}
+	return replies, nil
+}
+
+// refusedByReplica says whether a replica refused a command that WAIT follows.
+func refusedByReplica(replies []rueidis.RedisResult) bool {
+	return byReplica(replies[len(replies)-2].ToMessage())
 }

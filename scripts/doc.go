@@ -33,7 +33,7 @@
 // Redisson's read/write locks, which have a field mode. The braces are left out where the
 // key has an opening brace of its own. List and sorted set name the same owners and
 // vanish with the last of them. If all who wait die, they expire a week after the last
-// heartbeat that moved scores on, but not while a Java waiter is next. The heartbeats
+// heartbeat that moved scores on, and a turn of Java's puts that off. The heartbeats
 // expire.
 //
 // # The scripts

@@ -43,10 +43,10 @@ func (n *Node) leave(ctx context.Context) {
 }
 
 // byReplica says whether a replica refused a call, or what the call does with one key of
-// several.
+// several. Replies also hold texts of users, as labels, so the whole text of Redis is asked for.
 func byReplica(reply rueidis.RedisMessage, err error) bool {
 	if re, ok := err.(*rueidis.RedisError); ok {
-		return readOnly(re.Error())
+		return strings.HasPrefix(unwrapped(re.Error()), "READONLY ")
 	}
 	if err != nil || !reply.IsArray() {
 		return false
@@ -59,7 +59,7 @@ func byReplica(reply rueidis.RedisMessage, err error) bool {
 			}
 		}
 		if a.IsString() {
-			if text, _ := a.ToString(); readOnly(text) {
+			if text, _ := a.ToString(); isReadOnly(text) {
 				return true
 			}
 		}
@@ -67,6 +67,8 @@ func byReplica(reply rueidis.RedisMessage, err error) bool {
 	return false
 }
 
-func readOnly(text string) bool {
-	return strings.Contains(text, "READONLY ") && strings.HasPrefix(unwrapped(text), "READONLY ")
+const readOnly = "READONLY You can't write against a read only "
+
+func isReadOnly(text string) bool {
+	return strings.Contains(text, readOnly) && strings.HasPrefix(unwrapped(text), readOnly)
 }

@@ -34,7 +34,8 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 		}
 		said, waited := replies[len(replies)-2], replies[len(replies)-1]
 		short = nil
-		switch have, err := waited.ToInt64(); {
+		have, err := waited.ToInt64()
+		switch err = n.allowed(rightWait, err); {
 		case Replied(err) && OutcomeOf(err).Final():
 			short = noWait{redact.Error(err)}
 		case err != nil || have < int64(n.Replicas):

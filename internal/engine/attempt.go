@@ -65,7 +65,7 @@ func (h *Engine) acquire(ctx context.Context, key, owner string, lease time.Dura
 	if h.calls.answering(key) { // as detached, but without its closure
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
-	if !h.undoingOf(key).admit(ctx) {
+	if !h.undoingOf(key, false).admit(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
 	return detached(ctx, h.calls, key, func(ctx context.Context) (scripts.Acquired, error) {

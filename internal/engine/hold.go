@@ -140,7 +140,8 @@ func (h *Engine) holdEnded(d *hold, why error) {
 }
 
 // outlived says whether Redis may still have a hold that has ended for this reason. A
-// renewal may have arrived of which no answer came. A fixed lease ends there by itself.
+// renewal may have arrived of which no answer came. A fixed lease ends there by itself. On
+// several nodes, Lost has ended the hold by then, and a release finds nothing.
 func outlived(why error) bool { return why == watchdog.ErrMaxHold || why == watchdog.ErrDeadline }
 
 // lose ends a hold and its section by loss.

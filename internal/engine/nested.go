@@ -235,7 +235,10 @@ func (h *Engine) recountLater(c *section, turn bool) {
 			if over != nil {
 				return nil // the field is gone, or will be
 			}
-			return h.recountDown(ctx, c, n)
+			if err := h.recountDown(ctx, c, n); scripts.OutcomeOf(err) != scripts.Refused { // see countOut
+				return err
+			}
+			return nil
 		})
 	})
 }

@@ -141,9 +141,9 @@ func (q *queue) leaveAll(list []leaver) {
 	k.Unlock()
 	switch left := len(list) - len(again); {
 	case err == nil || left == 0:
-	case scripts.OutcomeOf(err) == scripts.Refused && !scripts.Permanent(err): // they hold up none that enter
+	case scripts.OutcomeOf(err).Final() && !scripts.Permanent(err): // they hold up none that enter
 		for _, l := range list {
-			h.undoRefused(undone{name: k.name, owner: l.owner, until: l.until})
+			h.undoLater(undone{name: k.name, owner: l.owner, until: l.until}, true)
 		}
 	default:
 		h.mayRemain(k.name, err)
@@ -155,8 +155,7 @@ func (q *queue) leaveAll(list []leaver) {
 // haveLeft handles the reply to leaveAll. It returns those of the owners for which the call
 // is to be repeated.
 func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again []leaver) {
-	outcome := scripts.OutcomeOf(a.err)
-	switch outcome {
+	switch scripts.OutcomeOf(a.err) {
 	case scripts.Done:
 		q.retry = backoff{}
 		if !q.wanting() { // no other call would show that the outage is over
@@ -166,14 +165,15 @@ func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again [
 		return nil
 	case scripts.Refused:
 		return nil
-	case scripts.Unknown, scripts.Doubtful:
+	case scripts.Doubtful:
 		q.due = time.Now() // Redis may have granted the key to a waiter here
+		return nil
+	case scripts.Unknown:
+		q.due = time.Now()
 	}
 	q.pause = time.Now().Add(q.retry.next(q.in.Lease))
-	if !outcome.Final() { // else it ends no wait
-		q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
-		q.endOverdue(a)
-	}
+	q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
+	q.endOverdue(a)
 	if q.in.calls.base.Err() != nil { // Close is over
 		return nil
 	}

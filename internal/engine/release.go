@@ -94,6 +94,7 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 		return r.result()
 	case scripts.Refused:
 		if scripts.Permanent(err) {
+			h.backend.Lost(k.name, d.owner)
 			return err
 		}
 	}

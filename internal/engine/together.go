@@ -76,7 +76,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	}
 	start := time.Now()
 	ok, err := false, error(errHeldBack)
-	if h.undoingOf(names[0]).admit(bounded) {
+	if h.undoingOf(names[0], false).admit(bounded) {
 		ok, err = detached(bounded, h.calls, "", func(ctx context.Context) (bool, error) {
 			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})

@@ -13,7 +13,8 @@ import (
 // release, and what acquires of unknown outcome may have left. One worker for each server
 // does so from one list, as a server that hangs must hold up no other. After an outage, a
 // list may have all holds of a locker: the worker tries one of them until Redis answers, and
-// then many at once.
+// then many at once. What a server refuses to undo goes to a second list of it, where it holds
+// up nothing else: it may be allowed before a lease is over.
 //
 // While Redis hangs, callers that give up and come back must not pile up calls: while the
 // list has many acquires, no acquire is sent, and a caller that gives up meanwhile has left
@@ -28,6 +29,7 @@ const (
 
 // undoing is a list of what is to be undone on one server, with its worker.
 type undoing struct {
+	refused  bool // that server refused all in the list; immutable
 	mu       sync.Mutex
 	list     []undone      // guarded by mu
 	acquires int           // of the list, and of those being undone; guarded by mu
@@ -43,12 +45,16 @@ type undone struct {
 	err         error     // of the last attempt
 }
 
-// undoingOf is the undoing of the server that has the key of a name.
-func (h *Engine) undoingOf(name string) *undoing {
-	server := h.serverOf(name)
-	u, known := h.undoings.Load(server)
+// undoingOf is the undoing of the server that has the key of a name, or that of what it has
+// refused.
+func (h *Engine) undoingOf(name string, refused bool) *undoing {
+	of := struct {
+		server  string
+		refused bool
+	}{h.serverOf(name), refused}
+	u, known := h.undoings.Load(of)
 	if !known {
-		u, _ = h.undoings.LoadOrStore(server, &undoing{})
+		u, _ = h.undoings.LoadOrStore(of, &undoing{refused: refused})
 	}
 	return u.(*undoing)
 }
@@ -57,7 +63,7 @@ func (h *Engine) undoingOf(name string) *undoing {
 // hold could last: it releases the hold, and leaves a tombstone for a late arrival.
 func (h *Engine) cleanUp(name string, o orphan) {
 	if o.owner != "" {
-		h.undoLater(undone{name: name, owner: o.owner, until: time.Now().Add(o.lease + h.calls.timeout)})
+		h.undoLater(undone{name: name, owner: o.owner, until: time.Now().Add(o.lease + h.calls.timeout)}, false)
 	}
 }
 
@@ -65,15 +71,15 @@ func (h *Engine) cleanUp(name string, o orphan) {
 // long as the hold could last, if a late renewal has just arrived.
 func (h *Engine) undo(d *hold) {
 	d.watchdog.Forget(d)
-	h.undoLater(h.toUndo(d))
+	h.undoLater(h.toUndo(d), false)
 }
 
 func (h *Engine) toUndo(d *hold) undone {
 	return undone{name: d.key.name, owner: d.owner, hold: d, until: h.until(d).Add(h.calls.timeout)}
 }
 
-func (h *Engine) undoLater(o undone) {
-	u := h.undoingOf(o.name)
+func (h *Engine) undoLater(o undone, refused bool) {
+	u := h.undoingOf(o.name, refused)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.list = append(u.list, o)
@@ -105,7 +111,7 @@ func (h *Engine) undoAll(u *undoing) {
 			all.Go(func() { o.err = h.undoOne(*o) })
 		}
 		all.Wait()
-		again := h.undoAgain(list)
+		again := h.undoAgain(u, list)
 		u.put(list, again)
 		if len(again) == 0 {
 			retry, most = backoff{}, undoAtOnce
@@ -127,33 +133,23 @@ func (h *Engine) undoOne(o undone) error {
 	return err
 }
 
-// undoAgain returns the owners to try again. It abandons those that can no longer be undone,
-// and leaves those that Redis refuses to undoRefused.
-func (h *Engine) undoAgain(list []undone) (again []undone) {
+// undoAgain returns the owners of u to try again. It abandons those that can no longer be
+// undone, and puts aside those that Redis refuses.
+func (h *Engine) undoAgain(u *undoing, list []undone) (again []undone) {
 	var final []undone
 	for _, o := range list {
 		switch {
 		case scripts.OutcomeOf(o.err) == scripts.Done:
 		case scripts.Permanent(o.err):
 			final = append(final, o)
-		case scripts.OutcomeOf(o.err) == scripts.Refused:
-			h.undoRefused(o)
+		case scripts.OutcomeOf(o.err).Final() && !u.refused:
+			h.undoLater(o, true)
 		default:
 			again = append(again, o)
 		}
 	}
 	h.abandon(final)
 	return again
-}
-
-// undoRefused undoes an owner that Redis has refused to undo. It keeps no place in the list,
-// where it would hold up the others, and acquires.
-func (h *Engine) undoRefused(o undone) {
-	h.calls.background(func() {
-		if o.err = h.persist(o.until, func(context.Context) error { return h.undoOne(o) }); o.err != nil {
-			h.abandon([]undone{o})
-		}
-	})
 }
 
 // abandon reports owners that can no longer be undone.
@@ -167,7 +163,9 @@ func (h *Engine) abandon(list []undone) {
 			o.err = h.calls.ours(errNoAnswer)
 		}
 		h.backend.Lost(o.name, o.owner)
-		h.mayRemain(o.name, o.err)
+		if time.Now().Before(o.until) {
+			h.mayRemain(o.name, o.err)
+		}
 	}
 	h.Log.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
 		"keys", len(list), "key", errs.Quote(h.keyOf(list[0].name)), "error", list[0].err)

@@ -49,10 +49,10 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	if refused < q.lostAt() && !all {
 		return scripts.Released{}, errSilent
 	}
-	q.holds.drop(owner)
 	if refused >= q.lostAt() {
-		return scripts.Released{}, q.newError(q.quorum, errs)
+		return scripts.Released{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Lost
 	}
+	q.holds.drop(owner)
 	return said, nil // if not ours, the quorum was lost
 }
 

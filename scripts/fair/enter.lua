@@ -84,7 +84,7 @@ if added > 0 then
     return pushed
   end
   place = added == count and pushed or 0
-  if not tail then -- a new queue, which must not stay for ever if all its waiters die; heartbeats move the expiry on
+  if not tail or java == 1 then -- it must not stay for ever if all its waiters die; heartbeats move the expiry on
     try('PEXPIRE', queue, '604800000')
     try('PEXPIRE', scores, '604800000')
   end
