@@ -63,3 +63,12 @@ func TestG7_QueuesOfJavaStay(t *testing.T) {
 	r.requireQueue(ofJ(1), ofK(1))
 	r.lasts(centuryAlmost)
 }
+
+// A queue that Java began expires as well, once one of ours stands in it.
+func TestG7_QueuesThatJavaBeganExpire(t *testing.T) {
+	r := newHarness(t)
+	require.True(t, r.acquire(ofA(1)).OK)
+	r.javaWaits(ofJ(1))
+	r.waits(ofB(1))
+	r.lasts(week)
+}
