@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -132,26 +131,37 @@ func (q *Quorum) twin(n *node, run string, of func(*node) string) *node {
 
 // meet checks all nodes before the first lock, and later those that have been unused for a
 // lease, so that their next round takes no longer than any other. It bounds the wait for a
-// node like any call.
-func (q *Quorum) meet() {
-	q.met.Do(func() { q.checkAll(q.nodes) })
+// node like any call. The wait also ends with ctx, the checks do not.
+func (q *Quorum) meet(ctx context.Context) {
+	if !q.met.Load() {
+		q.checkAll(ctx, q.nodes)
+		q.met.Store(true)
+	}
 	var stale []*node
 	for _, n := range q.nodes {
 		if n.stale() && !n.away() {
 			stale = append(stale, n)
 		}
 	}
-	q.checkAll(stale)
+	q.checkAll(ctx, stale)
 }
 
-func (q *Quorum) checkAll(nodes []*node) {
+func (q *Quorum) checkAll(ctx context.Context, nodes []*node) {
 	if len(nodes) == 0 {
 		return
 	}
-	var all sync.WaitGroup
-	bounded := q.after(q.NodeTimeout)
+	bounded, came := q.after(q.NodeTimeout), make(chan answer[*scripts.Vote], len(nodes))
 	for _, n := range nodes {
-		all.Go(func() { _, _ = call(bounded, n, n.voting) })
+		if !q.spawn(func() {
+			vote, err := call(bounded, n, n.voting)
+			came <- answer[*scripts.Vote]{n, vote, err}
+		}) {
+			return
+		}
 	}
-	all.Wait()
+	for range nodes {
+		if _, ok := next(ctx, came); !ok {
+			return
+		}
+	}
 }

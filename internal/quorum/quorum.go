@@ -43,7 +43,7 @@ type Quorum struct {
 	holds   holds
 	calls   atomic.Pointer[deadline]
 	trips   engine.Average // time of a round
-	met     sync.Once      // checks all nodes
+	met     atomic.Bool    // all nodes have been checked, see meet
 	mu      sync.RWMutex
 	closing bool // no new short work; guarded by mu
 	closed  bool // no new work at all; guarded by mu

@@ -34,7 +34,7 @@ type round struct {
 // missing nodes again in the background, or ends a failed round on all nodes. It asks none if
 // ctx is over.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	q.meet()
+	q.meet(ctx)
 	h := q.newHold(key, owner, lease)
 	r := &round{
 		q: q, hold: h, numbers: numbers, pending: len(q.nodes),
