@@ -18,14 +18,11 @@ test: ## Run every package with the race detector, in about 10 minutes on 2 core
 
 test-all: ## Run everything, in about 25 minutes: long campaigns and models, quorums of 3 and 5 nodes, test-interop and test-rivals
 	@hack/install.sh gcc redis-server faketime initdb
-	hack/gotest.sh . "$$(go list ./... | grep -v internal/model | tr '\n' ' ')" -race -timeout 20m
+	hack/gotest.sh . "$$(go list ./... | grep -v internal/model | tr '\n' ' ')" -race -timeout 30m -p=3 -parallel 5
 	@# Rivals come last, without the race detector.
 	printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 2 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m -p=1
 	@# What the race detector is too slow for, or disturbs: all of the models and of the chaos, the suites on several nodes, thousands of keys.
 	SOAK_TIME=150s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./multilock ./internal/quorum ./rlock ./fair' -parallel 4 -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]|ManyKeysOf|Allocates'
-	@# Campaigns in virtual time, and then locks with a known mistake each, which they have to find.
-	go test -timeout 20m ./internal/sim/campaign -run Campaigns -seeds=10 -length=10m
-	hack/gotest.sh . ./internal/sim/campaign -tags seeded -timeout 20m -run Power
 	@# Locks with a known mistake each, which the chaos has to find.
 	SOAK_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
 	@$(MAKE) test-interop test-rivals
@@ -70,6 +67,8 @@ soak: ## Hunt for two holders for longer than the tests do: make soak TIME=30m D
 
 sim: ## Hunt in virtual time: make sim SEEDS=20 FIRST=1 LENGTH=30m KIND=rlock|fair|multilock
 	go test -v -timeout 24h ./internal/sim/campaign -run 'Campaigns/$(KIND)' -seeds=$(or $(SEEDS),20) -seed=$(or $(FIRST),1) -length=$(or $(LENGTH),30m)
+	@# Locks with a known mistake each, which the campaigns have to find.
+	go test -timeout 24h -tags seeded ./internal/sim/campaign -run Power
 
 failovers: ## Count the locks that survive the death of their master with and without WithReplicas: make failovers N=100
 	@hack/install.sh redis-server
