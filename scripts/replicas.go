@@ -34,8 +34,7 @@ func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (r
 		}
 		said, waited := replies[len(replies)-2], replies[len(replies)-1]
 		short = nil
-		have, err := waited.ToInt64()
-		switch err = n.allowed(rightWait, err); {
+		switch have, err := waited.ToInt64(); {
 		case Replied(err) && OutcomeOf(err).Final():
 			short = noWait{redact.Error(err)}
 		case err != nil || have < int64(n.Replicas):

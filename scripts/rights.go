@@ -18,7 +18,6 @@ const (
 	rightKnown rights = 1 << iota // its password is right, or it needs none
 	rightHash                     // EVALSHA
 	rightText                     // EVAL
-	rightWait                     // WAIT
 )
 
 // lapsed is a refusal of what the client was allowed before: Unavailable.
@@ -55,8 +54,6 @@ func rightOf(text string) rights {
 		return rightHash
 	case strings.Contains(text, "to run the 'eval' command"):
 		return rightText
-	case strings.Contains(text, "to run the 'wait' command"):
-		return rightWait
 	}
 	return 0
 }
