@@ -69,7 +69,9 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	return l, nil
 }}
 
-func TestConformance(t *testing.T) { contract.Run(t, kind) }
+func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
+
+func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind) }
 
 func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix(t)) }
 
@@ -89,7 +91,7 @@ func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
 
 func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 
-func TestFaults(t *testing.T) { faults.Run(t, kind) }
+func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 
 func TestG1_Soak(t *testing.T) { exclusion.Run(t, kind) }
 

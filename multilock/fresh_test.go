@@ -133,7 +133,7 @@ func TestNodeThatCannotVoteIsLogged(t *testing.T) {
 	said := func() int { return log.Count("cannot vote") }
 	eventually(t, func() bool { return said() > 0 })
 	require.Contains(t, log.String(), "allkeys-lru")
-	asked := func() int { return locktest.ScriptCalls(t, nodes[2:]) }
+	asked := func() int { return locktest.ScriptCalls(t, locktest.Processes(nodes[2:])) }
 	before := asked()
 	eventually(t, func() bool { works(); return asked() >= before+2 }) // it is asked again, and that has ended
 	require.Error(t, l.Nodes(t.Context())[2].Err)

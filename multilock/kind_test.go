@@ -94,19 +94,21 @@ func needGuard(t *testing.T) {
 	redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 }
 
-func TestConformance(t *testing.T) { contract.Run(t, kind) }
+func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
+
+func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind) }
 
 func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix(t)) }
 
-func TestConformance3(t *testing.T) { contract.Run(t, onSeveral(t, 3)) }
+func TestConformance3(t *testing.T) { contract.Run(t, kindOf(3).InVirtualTime()) }
 
-func TestConformance5(t *testing.T) { contract.Run(t, onSeveral(t, 5)) }
+func TestConformance5(t *testing.T) { contract.Run(t, kindOf(5).InVirtualTime()) }
 
-func TestFaults(t *testing.T) { faults.Run(t, kind) }
+func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 
-func TestFaults3(t *testing.T) { faults.Run(t, onSeveral(t, 3)) }
+func TestFaults3(t *testing.T) { faults.Run(t, kindOf(3).InVirtualTime()) }
 
-func TestFaults5(t *testing.T) { faults.Run(t, onSeveral(t, 5)) }
+func TestFaults5(t *testing.T) { faults.Run(t, kindOf(5).InVirtualTime()) }
 
 // onSeveral is the lock kind on several nodes. It needs their number in the environment
 // variable QUORUM: some 300 redis-servers are more than a test beside others should start,

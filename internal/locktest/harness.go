@@ -195,7 +195,7 @@ func (r *Harness) Tidy(key string) {
 	Await(r.T, func() bool { return !Exists(r.T, r.Server, r.Name(key)) }, "a hold is left")
 	r.Traceless(key)
 	for _, k := range r.Keys() {
-		r.Server.Each(func(s *redistest.Server) {
+		r.Server.Each(func(s Server) {
 			require.NotEqual(r.T, -1, Number(r.T, s, "PTTL", k), "%q has no expiry", k)
 		})
 	}
@@ -206,7 +206,7 @@ func (r *Harness) Tidy(key string) {
 func (r *Harness) Keys() []string {
 	r.T.Helper()
 	all := map[string]bool{}
-	r.Server.Each(func(s *redistest.Server) {
+	r.Server.Each(func(s Server) {
 		m := s.Do(r.T, "KEYS", "*")
 		names, err := m.AsStrSlice()
 		require.NoError(r.T, err)
@@ -227,7 +227,7 @@ func (r *Harness) Settled(key string) (all map[string]string) {
 	}
 	Await(r.T, func() bool {
 		holders := map[string]bool{}
-		r.Server.Each(func(s *redistest.Server) {
+		r.Server.Each(func(s Server) {
 			m := s.Do(r.T, "HKEYS", r.Name(key))
 			holders[m.String()] = true
 		})
@@ -242,7 +242,7 @@ func (r *Harness) Settled(key string) (all map[string]string) {
 func (r *Harness) Dump() map[string]string {
 	all := map[string]string{}
 	for _, k := range r.Keys() {
-		r.Server.Each(func(s *redistest.Server) {
+		r.Server.Each(func(s Server) {
 			m := s.Do(r.T, "DUMP", k)
 			all[s.Addr()+" "+k] = m.String()
 		})

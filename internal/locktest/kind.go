@@ -16,14 +16,17 @@ package locktest
 
 import (
 	"log/slog"
+	"os"
 	"regexp"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 )
 
 // Kind is a lock kind, as the suite sees it: an adapter of a few lines in the tests of each
@@ -43,6 +46,9 @@ type Kind struct {
 	Cluster bool
 	// Sentinels watch the one Redis, which has two replicas then; nil: none do.
 	Sentinels redistest.Sentinels
+	// Virtual says that cases run in virtual time, but for those that need real servers.
+	Virtual bool
+	network *sim.Network // of the case that runs; nil: it runs on real servers
 	// Masters is a Redis Cluster that the cases share, each with a prefix of its own; nil: they
 	// have servers of their own.
 	Masters *redistest.Cluster
@@ -72,6 +78,23 @@ func (d Kind) OnMasters(t *testing.T) Kind {
 	InTestAll(t)
 	d.Cluster, d.Masters = true, redistest.StartCluster(t, 3, 3)
 	return d
+}
+
+// InVirtualTime is the kind in virtual time. Where the environment says which Redis to test,
+// that one is tested.
+func (d Kind) InVirtualTime() Kind { d.Virtual = os.Getenv("REDIS_SERVER") == ""; return d }
+
+// Try runs a case as a test, several at once: in a bubble of testing/synctest with a network of
+// its own, or on a real server.
+func (d Kind) Try(t *testing.T, real bool, run func(t *testing.T, d Kind)) {
+	if real || !d.Virtual {
+		run(t, d)
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d.network = &sim.Network{Trip: 20 * time.Microsecond}
+		run(t, d)
+	})
 }
 
 // InTestAll skips the test under -short.

@@ -25,7 +25,7 @@ type Proxies struct {
 func (f Topology) Behind(t testing.TB) *Proxies {
 	t.Helper()
 	w := &Proxies{t: t}
-	f.Each(func(s *redistest.Server) { w.All = append(w.All, redistest.NewProxy(t, s.Addr())) })
+	f.Each(func(s Server) { w.All = append(w.All, s.Proxy(t)) })
 	return w
 }
 
@@ -120,8 +120,13 @@ type Sockets struct {
 
 // Dialled is a change of options by which the client's connections are noted.
 func (s *Sockets) Dialled(o *rueidis.ClientOption) {
-	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		c, err := d.DialContext(ctx, "tcp", addr)
+	dial := o.DialCtxFn // nil: that of the system
+	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, secure *tls.Config) (c net.Conn, err error) {
+		if dial != nil {
+			c, err = dial(ctx, addr, d, secure)
+		} else {
+			c, err = d.DialContext(ctx, "tcp", addr)
+		}
 		if err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()

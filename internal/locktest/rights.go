@@ -41,7 +41,7 @@ func (d Kind) LeastRights(t testing.TB, s Topology, without ...string) {
 		}
 	}
 	for _, one := range s {
-		for _, node := range append(one.Peers(), one) {
+		for _, node := range append(Real(one).Peers(), Real(one)) {
 			node.Do(t, rule...)
 		}
 	}
@@ -97,11 +97,15 @@ func ACLLine(t testing.TB, begin string) []string {
 // The case fails if they are refused anything.
 func (d Kind) StartWithLeastRights(t testing.TB) Topology {
 	t.Helper()
+	if d.network != nil { // which has no users
+		return d.Start(t)
+	}
 	file := filepath.Join(t.TempDir(), "users.acl") // of all nodes
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	s := d.Start(t, "--aclfile", file)
 	d.LeastRights(t, s)
-	s.Each(func(one *redistest.Server) {
+	s.Each(func(s Server) {
+		one := Real(s)
 		one.Do(t, "ACL", "SAVE") // it may be started anew
 		one.LogIn(AsLeast)
 		t.Cleanup(func() { RefusedNothing(t, one, LeastUser) })

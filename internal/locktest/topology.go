@@ -5,14 +5,42 @@ import (
 	"testing"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 )
+
+// Server is a Redis: a process, or one in virtual time.
+type Server interface {
+	Addr() string
+	// Client opens a client of it, and Proxy a way to it, which the test closes.
+	Client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client
+	Proxy(t testing.TB) *redistest.Proxy
+	// Do and TryDo run a command as administrator; see redistest.
+	Do(t testing.TB, args ...string) rueidis.RedisMessage
+	TryDo(args ...string) (rueidis.RedisMessage, error)
+	Pause()
+	Resume()
+	Kill()
+	Restart()
+}
+
+// Real is the process of a server that is one.
+func Real(s Server) *redistest.Server { return s.(*redistest.Server) }
+
+// Processes is the topology of real servers.
+func Processes(all []*redistest.Server) (f Topology) {
+	for _, s := range all {
+		f = append(f, s)
+	}
+	return f
+}
 
 // Topology is the Redis that a lock kind locks on: one server, or the independent masters of
 // a quorum, to which all is done alike, so that a fault of the one is a fault of them
 // all.
-type Topology []*redistest.Server
+type Topology []Server
 
 // Start starts what the lock kind locks on.
 func (d Kind) Start(t testing.TB, args ...string) (f Topology) {
@@ -26,7 +54,12 @@ func (d Kind) Start(t testing.TB, args ...string) (f Topology) {
 		return Topology{s}
 	}
 	for range max(d.Nodes, 1) {
-		f = append(f, redistest.Start(t, args...))
+		if d.network == nil {
+			f = append(f, redistest.Start(t, args...))
+			continue
+		}
+		require.Empty(t, args, "a real server is needed")
+		f = append(f, sim.Start(t, d.network))
 	}
 	return f
 }
@@ -55,21 +88,21 @@ func (f Topology) TryDo(args ...string) (m rueidis.RedisMessage, err error) {
 	return m, err
 }
 
-func (f Topology) Each(do func(*redistest.Server)) {
+func (f Topology) Each(do func(Server)) {
 	for _, s := range f {
 		do(s)
 	}
 }
 
-func (f Topology) Kill()    { f.Each((*redistest.Server).Kill) }
-func (f Topology) Restart() { f.Each((*redistest.Server).Restart) }
-func (f Topology) Pause()   { f.Each((*redistest.Server).Pause) }
-func (f Topology) Resume()  { f.Each((*redistest.Server).Resume) }
+func (f Topology) Kill()    { f.Each(Server.Kill) }
+func (f Topology) Restart() { f.Each(Server.Restart) }
+func (f Topology) Pause()   { f.Each(Server.Pause) }
+func (f Topology) Resume()  { f.Each(Server.Resume) }
 
 // Addr is the addresses of all of them, with commas between.
 func (f Topology) Addr() string {
 	var all []string
-	f.Each(func(s *redistest.Server) { all = append(all, s.Addr()) })
+	f.Each(func(s Server) { all = append(all, s.Addr()) })
 	return strings.Join(all, ",")
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -84,7 +83,7 @@ func Publish(t testing.TB, s Redis, channel, message string) (n int) {
 }
 
 // Channels are those that have subscribers.
-func Channels(t testing.TB, s *redistest.Server) (all []string) {
+func Channels(t testing.TB, s Server) (all []string) {
 	t.Helper()
 	for _, kind := range channelKinds(s) {
 		m := s.Do(t, "PUBSUB", kind+"CHANNELS")
@@ -96,7 +95,7 @@ func Channels(t testing.TB, s *redistest.Server) (all []string) {
 }
 
 // channelKinds begin the sub-commands of PUBSUB.
-func channelKinds(s *redistest.Server) []string {
+func channelKinds(s Server) []string {
 	if _, err := s.TryDo("PUBSUB", "SHARDCHANNELS"); err != nil {
 		return []string{""}
 	}

@@ -27,7 +27,13 @@ import (
 // Await is for what no event tells: it polls for a while, generously.
 func Await(t testing.TB, what func() bool, why ...any) {
 	t.Helper()
-	require.Eventually(t, what, Patience, time.Millisecond, why...)
+	pause := time.Millisecond
+	for end := time.Now().Add(Patience); !what(); time.Sleep(pause) {
+		if time.Now().After(end) {
+			require.FailNow(t, "it does not happen", why...)
+		}
+		pause = min(pause*5/4, 20*time.Millisecond)
+	}
 }
 
 // MoreAtOnce lets twice as many parallel tests run at once as there are processors, unless
@@ -70,7 +76,7 @@ func Number(t testing.TB, s Redis, args ...string) int {
 }
 
 // Stat is the number that follows name in a section of INFO.
-func Stat(t testing.TB, s *redistest.Server, section, name string) (n int) {
+func Stat(t testing.TB, s Server, section, name string) (n int) {
 	t.Helper()
 	m := s.Do(t, "INFO", section)
 	text, err := m.ToString()
@@ -90,7 +96,7 @@ func SeenByMost(byNode []int) int {
 // Exists tells whether the key is there, on one server of a topology at least.
 func Exists(t testing.TB, s Redis, key string) bool {
 	t.Helper()
-	return slices.ContainsFunc(servers(s), func(s *redistest.Server) bool { return Number(t, s, "EXISTS", key) == 1 })
+	return slices.ContainsFunc(servers(s), func(s Server) bool { return Number(t, s, "EXISTS", key) == 1 })
 }
 
 // Gone waits until the key is nowhere: one node of several may be told after Unlock
@@ -113,11 +119,11 @@ func Give(t testing.TB, s Redis, key, owner, count string) {
 }
 
 // servers are those of a topology, or the one.
-func servers(s Redis) []*redistest.Server {
+func servers(s Redis) []Server {
 	if f, ok := s.(Topology); ok {
 		return f
 	}
-	return []*redistest.Server{s.(*redistest.Server)}
+	return []Server{s.(Server)}
 }
 
 // ModuleRoot is the folder of go.mod, found from that of the package under test.

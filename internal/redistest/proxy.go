@@ -90,6 +90,12 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return NewProxyOn(t, loopback{t}, target)
 }
 
+// Proxy puts a proxy before the server.
+func (s *Server) Proxy(t testing.TB) *Proxy {
+	t.Helper()
+	return NewProxy(t, s.Addr())
+}
+
 // NewProxyOn is NewProxy on a network.
 func NewProxyOn(t testing.TB, on Network, target string) *Proxy {
 	t.Helper()

@@ -7,13 +7,17 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// Network connects by address, over pipes. It takes no time and loses nothing: that is up to
-// the proxies on it. Its zero value is ready for use. Safe for concurrent use.
+// Network connects by address, over pipes. It loses nothing, and takes no time beyond Trip: that
+// is up to the proxies on it. Its zero value is ready for use. Safe for concurrent use.
 type Network struct {
+	// Trip is how long what is sent to a server takes to arrive. Set it before the first use.
+	Trip time.Duration
+
 	mu    sync.Mutex
 	hosts map[string]*listener // by address; guarded by mu
 	last  int                  // guarded by mu

@@ -3,7 +3,9 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Server is a Redis on a [Network], with the methods of a redistest.Server and some more. Safe
@@ -76,6 +80,12 @@ func (s *Server) Client(t testing.TB, change ...func(*rueidis.ClientOption)) rue
 	return c
 }
 
+// Proxy puts a proxy before the server.
+func (s *Server) Proxy(t testing.TB) *redistest.Proxy {
+	t.Helper()
+	return redistest.NewProxyOn(t, s.net, s.addr)
+}
+
 // Do runs a command as administrator, on a connection apart from all clients. A nil reply is no
 // error.
 func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
@@ -89,7 +99,14 @@ func (s *Server) Do(t testing.TB, args ...string) rueidis.RedisMessage {
 func (s *Server) TryDo(args ...string) (rueidis.RedisMessage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	m, err := s.admin.Do(ctx, s.admin.B().Arbitrary(args...).Build()).ToMessage()
+	var m rueidis.RedisMessage
+	var err error
+	for range 2 { // a restart has closed its connection
+		m, err = s.admin.Do(ctx, s.admin.B().Arbitrary(args...).Build()).ToMessage()
+		if _, answered := rueidis.IsRedisErr(err); err == nil || answered {
+			break
+		}
+	}
 	if rueidis.IsRedisNil(err) {
 		err = nil
 	}
@@ -172,7 +189,7 @@ func (s *Server) Began() time.Time {
 }
 
 // ForgetScripts is SCRIPT FLUSH: the next calls get NOSCRIPT.
-func (s *Server) ForgetScripts() { s.run("SCRIPT", "FLUSH") }
+func (s *Server) ForgetScripts() { s.script.known.Clear() }
 
 // JumpClock puts its clock ahead, or back. Keys expire by it.
 func (s *Server) JumpClock(by time.Duration) {
@@ -227,6 +244,7 @@ type conn struct {
 // Read waits while the server is paused. What it has read before, it still answers.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	time.Sleep(c.server.net.Trip)
 	c.server.awaitResume()
 	return n, err
 }
@@ -263,6 +281,18 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteBulk(fmt.Sprint(now / 1e6))
 		c.WriteBulk(fmt.Sprint(now % 1e6))
 		return true
+	case "CLIENT":
+		if len(args) == 0 || !strings.EqualFold(args[0], "LIST") {
+			return false
+		}
+		c.WriteBulk(s.clients())
+		return true
+	case "DUMP":
+		c.WriteBulk(s.dump(args[0]))
+		return true
+	case "SCRIPT":
+		s.script.script(c, args)
+		return true
 	case "EVAL", "EVALSHA":
 		if refusal != "" {
 			c.WriteError(refusal)
@@ -273,12 +303,38 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	return s.script.refused(c, cmd)
 }
 
+// clients has a line for each connection.
+func (s *Server) clients() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Repeat("id=1\n", len(s.conns))
+}
+
+// dump is a text of what a key has.
+func (s *Server) dump(key string) string {
+	all, r := []string{s.redis.Type(key)}, s.redis
+	switch all[0] {
+	case "hash":
+		fields, _ := r.HKeys(key)
+		for _, f := range fields {
+			all = append(all, f, r.HGet(key, f))
+		}
+	case "list":
+		items, _ := r.List(key)
+		all = append(all, items...)
+	case "zset":
+		scores, _ := r.SortedSet(key)
+		for _, m := range slices.Sorted(maps.Keys(scores)) {
+			all = append(all, m, fmt.Sprint(scores[m]))
+		}
+	case "string":
+		text, _ := r.Get(key)
+		all = append(all, text)
+	}
+	return fmt.Sprintf("%q", all)
+}
+
 // id is one of 40 digits that no other server and no other boot has.
 func (s *Server) id(n int) string {
 	return (s.number + strings.Repeat("0", 40))[:34] + fmt.Sprintf("%06x", n)
-}
-
-// run runs a command at once, whatever the state of the server.
-func (s *Server) run(args ...string) {
-	s.redis.Server().Dispatch(discard(), args)
 }

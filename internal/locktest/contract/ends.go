@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -81,7 +82,9 @@ func endDeadline(c *harness) {
 	l := Lock(c.T, c.Locker, c.ctx, "k")
 	first := l.Deadline()
 	require.False(c.T, first.Before(before.Add(lease-margin)), "counts from the start of the attempt")
-	require.Contains(c.T, first.String(), " m=", "a monotonic clock reading")
+	if strings.Contains(before.String(), " m=") { // in a bubble no time has one
+		require.Contains(c.T, first.String(), " m=", "a monotonic clock reading")
+	}
 	Await(c.T, func() bool { return l.Deadline().After(first) })
 	c.lives(l)
 	c.unlock(l)

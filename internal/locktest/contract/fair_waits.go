@@ -75,7 +75,9 @@ func fairBusy(c *harness) {
 	for _, l := range []holdfast.Locker{c.Locker, c.Other} {
 		both.Go(func() {
 			for began := time.Now(); began.Before(end); began = time.Now() {
-				c.unlock(Lock(c.T, l, c.ctx, "k"))
+				held := Lock(c.T, l, c.ctx, "k")
+				time.Sleep(5 * time.Millisecond)
+				c.unlock(held)
 				if time.Since(began) > beat/4 {
 					late.Add(1)
 				}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // G10: numbers of one key strictly grow.
@@ -76,7 +75,7 @@ func g10Grow(c *harness) {
 }
 
 // micros is what a server's clock says, in µs.
-func micros(t testing.TB, s *redistest.Server) int64 {
+func micros(t testing.TB, s Server) int64 {
 	t.Helper()
 	m := s.Do(t, "TIME")
 	parts, err := m.AsIntSlice()

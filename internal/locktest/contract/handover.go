@@ -83,6 +83,7 @@ func handoverFences(c *harness) {
 	owners := map[string]bool{holder.Owner(): true}
 	last := holder.Fence()
 	for _, w := range waits {
+		time.Sleep(time.Millisecond) // there is one for each microsecond
 		c.unlock(holder)
 		holder = Got(c.T, w)
 		require.Greater(c.T, holder.Fence(), last)
@@ -109,7 +110,7 @@ func handoverTenure(c *harness) {
 					return
 				default:
 				}
-				if err := c.Locker.Do(c.ctx, "k", func(context.Context) error { return nil }); err != nil {
+				if err := c.Locker.Do(c.ctx, "k", func(context.Context) error { time.Sleep(time.Millisecond); return nil }); err != nil {
 					ends <- err
 					return
 				}

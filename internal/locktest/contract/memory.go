@@ -38,12 +38,6 @@ var needOwnRedis = []string{
 	"Cancel_InAnOutageTellsWhatIsKnown", "Inspect_TellsWhoHoldsAKey", "Wait_MaxOutage", "Wait_MaxOutageIsOneLeaseByDefault", "Wait_NoOutage",
 }
 
-// notInBubble are the cases that cannot run in virtual time.
-var notInBubble = []string{
-	"Unlock_OfALeaseThatRanOutReleasesNothing", // waits without sleeping
-	"End_DeadlineMovesWithRenewals",            // looks for a monotonic clock
-}
-
 // withoutServers leaves those of needServers out, and on a shared Redis those of needOwnRedis.
 // All of them have to be there.
 func withoutServers(t *testing.T, cases []testCase, shared bool) []testCase {

@@ -114,7 +114,7 @@ func newCampaign(t *testing.T, d Kind, s *site, broken string) *campaign {
 	t.Cleanup(c.watch.close)
 	require.NoError(t, os.WriteFile(c.file, nil, 0o600))
 	for i := range exclusionProcesses {
-		ways := Topology(s.servers).Behind(t)
+		ways := Processes(s.servers).Behind(t)
 		o := orders{
 			Addrs: s.addrs, MasterSet: s.masterSet, Ways: map[string]string{}, File: c.file,
 			Lease: s.lease, Longest: s.longest, Long: s.long, Keys: s.keys, Broken: broken,

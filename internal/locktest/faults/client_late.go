@@ -106,7 +106,7 @@ func testAcquireArrivesLate(t *testing.T, d Kind) {
 // tombstones is how many owners have been given up by a clean-up, on every node.
 func tombstones(r *harness) int {
 	least := math.MaxInt
-	r.Server.Each(func(s *redistest.Server) {
+	r.Server.Each(func(s Server) {
 		m := s.Do(r.T, "KEYS", "holdfast_gone:*")
 		keys, err := m.AsStrSlice()
 		require.NoError(r.T, err)

@@ -23,7 +23,7 @@ func testSentElsewhere(t *testing.T, d Kind) {
 		// It has the slot of the marker, so that it is a node of a quorum.
 		f = append(f, redistest.Start(t, redistest.ClusterNode(t, "5961", "0-5960 5962-16383")...))
 	}
-	f.Each(func(s *redistest.Server) { s.AwaitClusterNode(t) })
+	f.Each(func(s Server) { Real(s).AwaitClusterNode(t) })
 	locker := d.Open(t, f.Client(t, func(o *rueidis.ClientOption) { o.ForceSingleClient = true }), Options{Lease: Long})
 	refused := func(err error) {
 		t.Helper()

@@ -31,14 +31,14 @@ func endpoints(t *testing.T, d Kind) (f Topology) {
 	for range max(d.Nodes, 1) {
 		f = append(f, redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...))
 	}
-	f.Each(func(s *redistest.Server) { s.AwaitClusterNode(t) })
+	f.Each(func(s Server) { Real(s).AwaitClusterNode(t) })
 	return f
 }
 
 // endpoint is one such server, with two lockers.
 func endpoint(t *testing.T, d Kind, o Options) (s *redistest.Server, locker, other holdfast.Locker) {
 	f := endpoints(t, d)
-	return f[0], d.Open(t, f.Client(t, single), o), d.Open(t, f.Client(t, single), o)
+	return Real(f[0]), d.Open(t, f.Client(t, single), o), d.Open(t, f.Client(t, single), o)
 }
 
 func single(o *rueidis.ClientOption) { o.ForceSingleClient = true }

@@ -181,7 +181,7 @@ func testWaitersStoodStill(t *testing.T, d Kind) {
 	still := r.child(1, many)
 	next := r.mine()
 	inbox, told := InboxOf("k", Queued(t, r.Server, "k")[0]), 0
-	stop := r.Server[0].Monitor(t, func(c redistest.Command) {
+	stop := Real(r.Server[0]).Monitor(t, func(c redistest.Command) {
 		if strings.HasSuffix(c.Words[0], "PUBLISH") && c.Words[1] == inbox {
 			told++
 		}

@@ -19,37 +19,42 @@ type testCase struct {
 	run  func(t *testing.T, d Kind)
 	fair bool // of fair locks only
 	many bool // of quorums of several nodes only
+	real bool // needs real servers
 	solo bool // runs before the others: it counts goroutines or bytes, or needs both processors
 }
 
 // faults are all registered cases; written by init functions only.
-var faults []testCase
+var faults []*testCase
 
-// register adds a case to the table; files call it in init.
-func register(name string, run func(t *testing.T, d Kind)) {
-	faults = append(faults, testCase{name: name, run: run})
+// register adds a case to the table; files call it in init, and may change it.
+func register(name string, run func(t *testing.T, d Kind)) *testCase {
+	c := &testCase{name: name, run: run}
+	faults = append(faults, c)
+	return c
 }
 
 // registerFair adds a case for fair locks only.
-func registerFair(name string, run func(t *testing.T, d Kind)) {
-	faults = append(faults, testCase{name: name, run: run, fair: true})
+func registerFair(name string, run func(t *testing.T, d Kind)) *testCase {
+	c := register(name, run)
+	c.fair = true
+	return c
 }
 
 // registerMany adds a case for quorums of several nodes only.
 func registerMany(name string, run func(t *testing.T, d Kind)) {
-	faults = append(faults, testCase{name: name, run: run, many: true})
+	register(name, run).many = true
 }
 
 // registerSolo adds a case that runs by itself.
 func registerSolo(name string, run func(t *testing.T, d Kind)) {
-	faults = append(faults, testCase{name: name, run: run, solo: true})
+	register(name, run).solo = true
 }
 
 // leftOut says whether a kind does not run the case. Clocks that are wrong on all nodes at
 // once are more than a quorum bears: cases of its own have one of them wrong. A quorum has
 // no replicas, and no node that is one endpoint of a cluster. A node of a Redis Cluster becomes a
 // replica in another way.
-func (c testCase) leftOut(d Kind) bool {
+func (c *testCase) leftOut(d Kind) bool {
 	replica := strings.HasPrefix(c.name, "F25_Replicas") || strings.HasPrefix(c.name, "F36_") || c.name == "F27_ReadOnly" || c.name == "F27_MasterDown"
 	if strings.HasPrefix(c.name, "F37_") {
 		return (d.Nodes > 0) != (c.name == "F37_NoQuorumBehindOneEndpoint")
@@ -59,14 +64,14 @@ func (c testCase) leftOut(d Kind) bool {
 }
 
 // row is the part of a case's name that sorts: the number of its row.
-func (c testCase) row() string {
+func (c *testCase) row() string {
 	number, _, _ := strings.Cut(c.name, "_")
 	return strings.Repeat("0", max(0, 4-len(number))) + number[1:]
 }
 
 // Run runs every case against d, in the order of the rows, several at once.
 func Run(t *testing.T, d Kind) {
-	slices.SortStableFunc(faults, func(a, b testCase) int { return strings.Compare(a.row(), b.row()) })
+	slices.SortStableFunc(faults, func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
 	for _, c := range faults {
 		if c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d) {
 			continue
@@ -75,7 +80,7 @@ func Run(t *testing.T, d Kind) {
 			if !c.solo {
 				t.Parallel()
 			}
-			c.run(t, d)
+			d.Try(t, c.real, c.run)
 		})
 	}
 }

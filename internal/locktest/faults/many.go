@@ -17,8 +17,8 @@ import (
 
 func init() {
 	registerMany("F17_OneSlowNodeSlowsNothing", testOneSlow)
-	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Kind) { testOneForgets(t, d, true, (*redistest.Server).Restart) })
-	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Kind) { testOneForgets(t, d, false, (*redistest.Server).Restart) })
+	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Kind) { testOneForgets(t, d, true, Server.Restart) })
+	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Kind) { testOneForgets(t, d, false, Server.Restart) })
 	for name, c := range map[string]wrongClock{
 		"Ahead": {time.Minute, 1}, "Back": {-time.Minute, 1}, "×2": {0, 2}, "×0.5": {0, 0.5}, "×1.01": {0, 1.01},
 	} {
@@ -52,7 +52,7 @@ func testOneSlow(t *testing.T, d Kind) {
 // holder has missed it would make a quorum for another; so it has no vote until the
 // holder's lease is over. Without the guard there are two holders, which shows that
 // the test can fail.
-func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(*redistest.Server), args ...string) {
+func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(Server), args ...string) {
 	if guarded {
 		redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 	}
@@ -97,7 +97,7 @@ func testOneClock(t *testing.T, d Kind, c wrongClock) {
 		for _, s := range f { // one that missed it, and a faulty clock, would be two
 			Await(t, func() bool { return Number(t, s, "HEXISTS", "k", l.Owner()) == 1 })
 		}
-		f[0].SetClock(to.ahead, to.rate)
+		Real(f[0]).SetClock(to.ahead, to.rate)
 		for range 3 {
 			renewed(t, l)
 			_, err := other.TryLock(Bounded(t), "k")

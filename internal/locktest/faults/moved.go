@@ -35,7 +35,7 @@ type moving struct {
 func newMoving(t *testing.T, d Kind) *moving {
 	m := &moving{d: d, before: d.Start(t, "--repl-diskless-sync-delay", "0"), after: d.Start(t, "--repl-diskless-sync-delay", "0")}
 	for _, s := range m.before {
-		m.names = append(m.names, redistest.NewName(s))
+		m.names = append(m.names, redistest.NewName(Real(s)))
 	}
 	return m
 }
@@ -72,11 +72,11 @@ func (m *moving) switchOver(t *testing.T) {
 
 func (m *moving) move() {
 	for i, n := range m.names {
-		n.Move(m.after[i])
+		n.Move(Real(m.after[i]))
 	}
 }
 
-func roleOf(t *testing.T, s *redistest.Server) string {
+func roleOf(t *testing.T, s Server) string {
 	t.Helper()
 	m := s.Do(t, "ROLE")
 	said, err := m.ToArray()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -24,7 +23,7 @@ func init() {
 // again.
 func (r *harness) linger() {
 	const all = "for _, k in ipairs(redis.call('KEYS', 'k*')) do redis.call('PEXPIRE', k, 3600000) end"
-	r.Server.Each(func(s *redistest.Server) { s.Do(r.T, "EVAL", all, "0") })
+	r.Server.Each(func(s Server) { s.Do(r.T, "EVAL", all, "0") })
 }
 
 // A lease is lost by silence, and Redis still has it when the network is well again. Its

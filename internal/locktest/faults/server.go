@@ -112,7 +112,7 @@ func beginMaxClients(t *testing.T, s Topology) {
 func beginMisconf(t *testing.T, f Topology) {
 	for _, s := range f {
 		s.Do(t, "CONFIG", "SET", "save", "3600 1000000")
-		require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700))
+		require.NoError(t, os.Mkdir(filepath.Join(Real(s).Dir(), "dump.rdb"), 0o700))
 		s.Do(t, "BGSAVE")
 		Await(t, func() bool {
 			info := s.Do(t, "INFO", "persistence")

@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	. "github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func init() {
 	register("F22_PowerLost", func(t *testing.T, d Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) })
 	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d Kind) {
-		testOneForgets(t, d, true, func(s *redistest.Server) { losePower(t)(Topology{s}) }, writing...)
+		testOneForgets(t, d, true, func(s Server) { losePower(t)(Topology{s}) }, writing...)
 	})
 }
 
@@ -27,12 +26,12 @@ var writing = []string{"--appendonly", "yes", "--appendfsync", "always"}
 // quorum's node, is remembered.
 func losePower(t *testing.T) func(Topology) {
 	return func(f Topology) {
-		f.Each(func(s *redistest.Server) {
+		f.Each(func(s Server) {
 			s.Kill()
-			files, err := filepath.Glob(filepath.Join(s.Dir(), "appendonlydir", "*.incr.aof"))
+			files, err := filepath.Glob(filepath.Join(Real(s).Dir(), "appendonlydir", "*.incr.aof"))
 			require.NoError(t, err)
 			if len(files) == 0 { // before Redis 7
-				files = []string{filepath.Join(s.Dir(), "appendonly.aof")}
+				files = []string{filepath.Join(Real(s).Dir(), "appendonly.aof")}
 			}
 			require.Len(t, files, 1)
 			all, err := os.ReadFile(files[0])
