@@ -84,10 +84,20 @@ func (d Kind) OnMasters(t *testing.T) Kind {
 // that one is tested.
 func (d Kind) InVirtualTime() Kind { d.Virtual = os.Getenv("REDIS_SERVER") == ""; return d }
 
-// Try runs a case as a test, several at once: in a bubble of testing/synctest with a network of
-// its own, or on a real server.
-func (d Kind) Try(t *testing.T, real bool, run func(t *testing.T, d Kind)) {
-	if real || !d.Virtual {
+// OnRealServers is the kind, no matter what InVirtualTime said.
+func (d Kind) OnRealServers() Kind { d.Virtual = false; return d }
+
+// Part runs a part of a case as a test of its own, beside others.
+func (d Kind) Part(t *testing.T, name string, run func(t *testing.T, d Kind)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		d.Try(t, run)
+	})
+}
+
+// Try runs a case: in virtual time in a bubble of its own, with a network of its own.
+func (d Kind) Try(t *testing.T, run func(t *testing.T, d Kind)) {
+	if !d.Virtual {
 		run(t, d)
 		return
 	}

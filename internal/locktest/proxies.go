@@ -120,6 +120,17 @@ type Sockets struct {
 
 // Dialled is a change of options by which the client's connections are noted.
 func (s *Sockets) Dialled(o *rueidis.ClientOption) {
+	Dialled(o, func(c net.Conn) net.Conn {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open = append(s.open, c)
+		return c
+	})
+}
+
+// Dialled is a change of options by which the client's connections are those that seen returns
+// for them.
+func Dialled(o *rueidis.ClientOption, seen func(net.Conn) net.Conn) {
 	dial := o.DialCtxFn // nil: that of the system
 	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, secure *tls.Config) (c net.Conn, err error) {
 		if dial != nil {
@@ -127,12 +138,10 @@ func (s *Sockets) Dialled(o *rueidis.ClientOption) {
 		} else {
 			c, err = d.DialContext(ctx, "tcp", addr)
 		}
-		if err == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.open = append(s.open, c)
+		if err != nil {
+			return nil, err
 		}
-		return c, err
+		return seen(c), nil
 	}
 }
 

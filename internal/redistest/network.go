@@ -39,12 +39,7 @@ func reset(c net.Conn) {
 	c.Close()
 }
 
-// closeWrite tells the other end that nothing follows. A pipe has only one end for both
-// directions.
+// closeWrite tells the other end that nothing follows.
 func closeWrite(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite()
-		return
-	}
-	c.Close()
+	_ = c.(interface{ CloseWrite() error }).CloseWrite()
 }

@@ -31,6 +31,27 @@ type listener struct {
 	closed chan struct{}
 }
 
+// duplex is one end of a connection. Each direction is a pipe, and ends by itself.
+type duplex struct {
+	net.Conn          // from which it reads
+	out      net.Conn // to which it writes
+}
+
+func (d duplex) Write(b []byte) (int, error) { return d.out.Write(b) }
+func (d duplex) CloseWrite() error           { return d.out.Close() }
+
+func (d duplex) Close() error {
+	d.out.Close()
+	return d.Conn.Close()
+}
+
+func (d duplex) SetDeadline(t time.Time) error {
+	_ = d.out.SetDeadline(t)
+	return d.Conn.SetDeadline(t)
+}
+
+func (d duplex) SetWriteDeadline(t time.Time) error { return d.out.SetWriteDeadline(t) }
+
 type address string
 
 func (address) Network() string  { return "sim" }
@@ -82,10 +103,11 @@ func (n *Network) Dial(addr string) (net.Conn, error) {
 	l := n.hosts[addr]
 	n.mu.Unlock()
 	if l != nil {
-		ours, theirs := net.Pipe()
+		up, there := net.Pipe()
+		down, back := net.Pipe()
 		select {
-		case l.calls <- theirs:
-			return ours, nil
+		case l.calls <- duplex{there, back}:
+			return duplex{down, up}, nil
 		case <-l.closed:
 		}
 	}

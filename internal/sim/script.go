@@ -18,6 +18,7 @@ import (
 // memory.
 type scripting struct {
 	known   sync.Map // texts by their SHA-1
+	calls   atomic.Int64
 	mu      sync.Mutex
 	full    bool                        // guarded by mu
 	running atomic.Pointer[server.Peer] // whose script runs; nil: none does
@@ -61,6 +62,7 @@ func (s *scripting) run(on *server.Server, c *server.Peer, cmd []string) bool {
 		cmd = append([]string{"EVAL", text.(string)}, cmd[2:]...)
 	}
 	s.load(cmd[1])
+	s.calls.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var reply bytes.Buffer

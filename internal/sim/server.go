@@ -37,12 +37,14 @@ type Server struct {
 	began    time.Time             // the last time that it lost its memory or its name; guarded by mu
 	ahead    time.Duration         // of its clock; guarded by mu
 	refusal  string                // answers every script; "": none; guarded by mu
+
+	subscribed map[*server.Peer]bool // guarded by mu
 }
 
 // Start starts a server, which ends with the test.
 func Start(t testing.TB, n *Network) *Server {
 	t.Helper()
-	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{})}
+	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{}), subscribed: make(map[*server.Peer]bool)}
 	s.redis.ClockTTL(true)
 	pipe, err := s.redis.Dial() // starts it
 	require.NoError(t, err)
@@ -273,7 +275,8 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	switch cmd {
 	case "INFO": // what the locks ask for; miniredis does not say who it is
 		c.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nrun_id:%s\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"+
-			"# Replication\r\nrole:master\r\nmaster_replid:%s\r\n", s.id(2*boots), s.id(2*boots+1)))
+			"# Replication\r\nrole:master\r\nmaster_replid:%s\r\n# Commandstats\r\ncmdstat_evalsha:calls=%d,\r\n",
+			s.id(2*boots), s.id(2*boots+1), s.script.calls.Load()))
 		return true
 	case "TIME":
 		now := time.Now().Add(ahead).UnixMicro()
@@ -282,11 +285,19 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteBulk(fmt.Sprint(now % 1e6))
 		return true
 	case "CLIENT":
-		if len(args) == 0 || !strings.EqualFold(args[0], "LIST") {
-			return false
-		}
-		c.WriteBulk(s.clients())
-		return true
+		return s.client(c, args)
+	case "SUBSCRIBE":
+		s.mu.Lock()
+		s.subscribed[c] = true
+		s.mu.Unlock()
+		c.OnDisconnect(func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.subscribed, c)
+		})
+		return false
+	case "CONFIG":
+		return s.config(c, strings.ToUpper(strings.Join(args, " ")))
 	case "DUMP":
 		c.WriteBulk(s.dump(args[0]))
 		return true
@@ -303,11 +314,36 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	return s.script.refused(c, cmd)
 }
 
-// clients has a line for each connection.
-func (s *Server) clients() string {
+// client is CLIENT LIST with a line for each connection, and CLIENT KILL TYPE pubsub.
+func (s *Server) client(c *server.Peer, args []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Repeat("id=1\n", len(s.conns))
+	switch strings.ToUpper(strings.Join(args, " ")) {
+	case "LIST":
+		c.WriteBulk(strings.Repeat("id=1\n", len(s.conns)))
+	case "KILL TYPE PUBSUB":
+		c.WriteInt(len(s.subscribed))
+		for p := range s.subscribed {
+			go p.Close()
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// config is CONFIG RESETSTAT for the calls of scripts, and CONFIG SET maxmemory, by which the
+// server is full or not.
+func (s *Server) config(c *server.Peer, what string) bool {
+	if what == "RESETSTAT" {
+		s.script.calls.Store(0)
+	} else if limit, ok := strings.CutPrefix(what, "SET MAXMEMORY "); ok {
+		s.OutOfMemory(limit != "0")
+	} else {
+		return false
+	}
+	c.WriteOK()
+	return true
 }
 
 // dump is a text of what a key has.

@@ -56,7 +56,10 @@ func Run(t *testing.T, d Kind) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d.Try(t, slices.Contains(onRealServers, c.name), func(t *testing.T, d Kind) { c.run(newHarness(t, d, c.options)) })
+			if slices.Contains(onRealServers, c.name) {
+				d = d.OnRealServers()
+			}
+			d.Try(t, func(t *testing.T, d Kind) { c.run(newHarness(t, d, c.options)) })
 			if d.Another != nil {
 				synctest.Test(t, func(t *testing.T) { c.run(newHarness(t, d, c.options)) })
 			}

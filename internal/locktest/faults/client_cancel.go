@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep)
+	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep).parts = true
 	register("F4_CancelledAtEveryInstant", testCancelledAtEveryInstant)
 	register("F4_CancelledAsTheReplyComes", testCancelledAtReply)
 	register("F4_CancelledAsTheLockIsHandedOver", testCancelledAtHandover)
@@ -32,8 +32,7 @@ func testCancelledAtEveryStep(t *testing.T, d Kind) {
 	for _, held := range []bool{false, true} {
 		for _, followed := range []bool{false, true} {
 			for _, replies := range []bool{false, true} {
-				t.Run(fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T) {
-					t.Parallel()
+				d.Part(t, fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T, d Kind) {
 					r := newHarness(t, d, Options{Lease: Long})
 					steps := 0
 					var lockers []holdfast.Locker

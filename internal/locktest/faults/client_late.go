@@ -15,8 +15,8 @@ import (
 )
 
 func init() {
-	register("F7_AcquireArrivesAfterItsCleanUp", testAcquireArrivesLate)
-	register("F7_WritesPaused", testWritesPaused)
+	register("F7_AcquireArrivesAfterItsCleanUp", testAcquireArrivesLate).parts = true
+	register("F7_WritesPaused", testWritesPaused).real = true
 	register("F7_NestedCallArrivesAfterTheLease", testNestedArrivesLate)
 }
 
@@ -71,8 +71,7 @@ func testAcquireArrivesLate(t *testing.T, d Kind) {
 		"cancelled":         {false, true},
 		"cancelled, fenced": {true, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		d.Part(t, name, func(t *testing.T, d Kind) {
 			var s Sockets
 			r := newHarness(t, d, Options{Lease: Long, Fencing: how.fenced}, s.Dialled)
 			held, arrived := delayed(r.Proxy, "acquire")

@@ -20,7 +20,7 @@ import (
 func init() {
 	RegisterChild("crowd", crowd)
 	registerSolo("F10_TenThousandWaiters", testTenThousandWaiters)
-	registerSolo("F10_ManyProcesses", testManyProcesses)
+	registerSolo("F10_ManyProcesses", testManyProcesses).real = true
 	registerSolo("F10_BoundContextsDoNotPileUp", testManyBound)
 }
 

@@ -21,9 +21,9 @@ import (
 // makes no difference to what callers see.
 
 func init() {
-	register("F6_ReplyLostAfterExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutReply) })
-	register("F16_ResetBeforeExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutRequest) })
-	register("F18_RepliesLostOneWay", func(t *testing.T, d Kind) { testLoss(t, d, dropReplies) })
+	register("F6_ReplyLostAfterExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutReply) }).parts = true
+	register("F16_ResetBeforeExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutRequest) }).parts = true
+	register("F18_RepliesLostOneWay", func(t *testing.T, d Kind) { testLoss(t, d, dropReplies) }).parts = true
 }
 
 // loss loses the answer to the next command of that verb. The channel is closed
@@ -101,8 +101,7 @@ func testLoss(t *testing.T, d Kind, how loss) {
 		cases = slices.Concat(lossCases, fairLossCases)
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		d.Part(t, c.name, func(t *testing.T, d Kind) {
 			r := newHarness(t, d, Options{
 				Lease: lease, Fencing: c.fenced, MaxOutage: ptr(time.Minute), MaxWaiters: lossWaiters, Handover: ptr(lease),
 				Stale: time.Second,

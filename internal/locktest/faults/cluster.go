@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	register("F26_NodeOfAClusterThatSendsElsewhere", testSentElsewhere)
+	register("F26_NodeOfAClusterThatSendsElsewhere", testSentElsewhere).real = true
 }
 
 // A client that does not follow is sent elsewhere by a node of a Cluster, each time it

@@ -16,12 +16,12 @@ import (
 // a place or the key.
 
 func init() {
-	registerFair("F7_EnterArrivesAfterTheLoss", testEnterAfterLoss)
-	registerFair("F7_EnterArrivesAfterTheWait", testEnterAfterWait)
+	registerFair("F7_EnterArrivesAfterTheLoss", testEnterAfterLoss).parts = true
+	registerFair("F7_EnterArrivesAfterTheWait", testEnterAfterWait).parts = true
 	registerFair("F7_GrantAfterTheLinesEnd", testGrantAfterLine)
 	registerFair("F6_GrantToTheGoneLost", testGrantToGoneLost)
 	registerFair("F16_LeavesAfterALongOutage", testLeavesAfterOutage)
-	registerFair("F24_LostInARun", testLostInARun)
+	registerFair("F24_LostInARun", testLostInARun).parts = true
 }
 
 // stranger is an owner of an unknown client.
@@ -38,8 +38,7 @@ func (r *harness) lineOver(key, owner string) {
 // the first call arrives, it puts no owner into the queue, whether or not others wait.
 func testEnterAfterLoss(t *testing.T, d Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		d.Part(t, name, func(t *testing.T, d Kind) {
 			var s Sockets
 			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long}, s.Dialled)
 			before := Lock(t, r.Other, Bounded(t), "k")
@@ -79,8 +78,7 @@ func testEnterAfterLoss(t *testing.T, d Kind) {
 // attempt, or after that to the second.
 func testEnterAfterWait(t *testing.T, d Kind) {
 	for name, answered := range map[string]bool{"unanswered": false, "answered": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		d.Part(t, name, func(t *testing.T, d Kind) {
 			var s Sockets
 			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long}, s.Dialled)
 			before := Lock(t, r.Other, Bounded(t), "k")
@@ -171,8 +169,7 @@ func testLeavesAfterOutage(t *testing.T, d Kind) {
 // client finds out, it gives up the run's place, whether or not others wait.
 func testLostInARun(t *testing.T, d Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		d.Part(t, name, func(t *testing.T, d Kind) {
 			const lease = 12 * time.Second
 			r := newHarness(t, d, Options{Lease: lease, Handover: ptr(lease), FirstLease: Long, Stale: 2 * time.Second})
 			lost := r.inRun(r.Other)

@@ -13,7 +13,7 @@ import (
 // Calls and answers that arrive when they are no longer needed, and places that are lost.
 
 func init() {
-	registerFair("F6_EnterArrivesAfterTheRelease", testEnterAfterRelease)
+	registerFair("F6_EnterArrivesAfterTheRelease", testEnterAfterRelease).parts = true
 	registerFair("F6_ConfirmedTooLate", testConfirmedTooLate)
 	registerFair("F24_PlacesLostOneAfterAnother", testPlacesLost)
 }
@@ -30,8 +30,7 @@ func testEnterAfterRelease(t *testing.T, d Kind) {
 		"confirmed": {call: []holdfast.LockOption{holdfast.FixedLease(Long)}},
 		"in a run":  {run: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		d.Part(t, name, func(t *testing.T, d Kind) {
 			var s Sockets
 			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long, Handover: ptr(Long)}, s.Dialled)
 			before := Lock(t, r.Other, Bounded(t), "k")

@@ -2,8 +2,6 @@ package faults
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -33,13 +31,7 @@ func withSubscriber(t *testing.T, d Kind, o Options) (*harness, *subscriber) {
 
 // dialled is a change of options by which the client's connections pass the subscriber.
 func (e *subscriber) dialled(o *rueidis.ClientOption) {
-	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		c, err := d.DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return nil, err
-		}
-		return &subscriberConn{Conn: c, subscriber: e}, nil
-	}
+	Dialled(o, func(c net.Conn) net.Conn { return &subscriberConn{Conn: c, subscriber: e} })
 }
 
 // hold keeps what comes from now on until release. Both may be repeated.

@@ -20,7 +20,9 @@ type testCase struct {
 	fair bool // of fair locks only
 	many bool // of quorums of several nodes only
 	real bool // needs real servers
-	solo bool // runs before the others: it counts goroutines or bytes, or needs both processors
+	// parts says that its parts are tests, each in a world of its own.
+	parts bool
+	solo  bool // runs before the others: it counts goroutines or bytes, or needs both processors
 }
 
 // faults are all registered cases; written by init functions only.
@@ -41,13 +43,17 @@ func registerFair(name string, run func(t *testing.T, d Kind)) *testCase {
 }
 
 // registerMany adds a case for quorums of several nodes only.
-func registerMany(name string, run func(t *testing.T, d Kind)) {
-	register(name, run).many = true
+func registerMany(name string, run func(t *testing.T, d Kind)) *testCase {
+	c := register(name, run)
+	c.many = true
+	return c
 }
 
 // registerSolo adds a case that runs by itself.
-func registerSolo(name string, run func(t *testing.T, d Kind)) {
-	register(name, run).solo = true
+func registerSolo(name string, run func(t *testing.T, d Kind)) *testCase {
+	c := register(name, run)
+	c.solo = true
+	return c
 }
 
 // leftOut says whether a kind does not run the case. Clocks that are wrong on all nodes at
@@ -80,7 +86,14 @@ func Run(t *testing.T, d Kind) {
 			if !c.solo {
 				t.Parallel()
 			}
-			d.Try(t, c.real, c.run)
+			switch {
+			case c.real:
+				c.run(t, d.OnRealServers())
+			case c.parts:
+				c.run(t, d)
+			default:
+				d.Try(t, c.run)
+			}
 		})
 	}
 }

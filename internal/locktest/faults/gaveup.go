@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	registerSolo("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp)
+	registerSolo("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp).real = true
 }
 
 // Callers with short time give up, and come again with other keys, while Redis hangs.

@@ -23,8 +23,8 @@ func init() {
 	register("F11_EverythingCut", testEverythingCut)
 	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage)
 	register("F12_HolderLongerThanOwnLease", testDeletedBehindLongLease)
-	register("F12_ChannelForbidden", testChannelForbidden)
-	registerFair("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers)
+	register("F12_ChannelForbidden", testChannelForbidden).real = true
+	registerFair("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers).real = true
 	register("F14_SlowSubscriberDropped", func(t *testing.T, d Kind) {
 		testSubscriberDropped(t, d, func(r *harness) {
 			r.Server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
@@ -34,7 +34,7 @@ func init() {
 			}
 			require.Equal(t, 1, Publish(t, r.Server, channel, string(make([]byte, 1<<20))))
 		})
-	})
+	}).real = true
 }
 
 // messageKeys are several keys with several waiters each: all of them must look

@@ -21,11 +21,11 @@ import (
 // Anybody who may publish can send messages on the channels of locks.
 
 func init() {
-	register("F12_ForeignMessagesGrantNothing", testForeignMessages)
+	register("F12_ForeignMessagesGrantNothing", testForeignMessages).real = true
 	registerFair("F12_ForgedGrantForAnAttempt", testForgedForAttempt)
 	registerFair("F12_ForgedGrantByAReaderOfTheQueue", testForgedByReader)
 	registerFair("F12_GrantMessageDuringUnlock", testGrantDuringUnlock)
-	registerSolo("F12_FloodOfForeignMessages", testFlood)
+	registerSolo("F12_FloodOfForeignMessages", testFlood).real = true
 }
 
 // foreign are messages that no script sends. Some look like the grant of a waiter of the

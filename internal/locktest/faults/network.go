@@ -21,12 +21,12 @@ import (
 )
 
 func init() {
-	register("F15_PartitionByFirewall", testPartitionByFirewall)
+	register("F15_PartitionByFirewall", testPartitionByFirewall).real = true
 	register("F15_PartitionByProxy", func(t *testing.T, d Kind) { testPartitionByProxy(t, d, false) })
 	register("F15_PartitionAfterReset", func(t *testing.T, d Kind) { testPartitionByProxy(t, d, true) })
 	register("F17_ValidityShrinksByTheRoundTrip", testSlow)
 	register("F17_JitterIsSurvived", testJitter)
-	register("F19_MaxClientsOnADefaultClient", testMaxClientsDefault)
+	register("F19_MaxClientsOnADefaultClient", testMaxClientsDefault).real = true
 	register("F19_PoolExhausted", testPoolExhausted)
 	register("F19_RenewalsDoNotQueueBehindAcquires", testRenewalsAmongAcquires)
 }

@@ -20,9 +20,9 @@ import (
 // rueidis would await for ever.
 
 func init() {
-	register("F40_ReplicasWithoutAConnection", testReplicasWithoutConnection)
-	register("F40_ReplicasBesideOurSubscription", testReplicasBesideSubscription)
-	register("F40_LeasesOfAQuorumWithoutAConnection", testQuorumWithoutConnection)
+	register("F40_ReplicasWithoutAConnection", testReplicasWithoutConnection).real = true
+	register("F40_ReplicasBesideOurSubscription", testReplicasBesideSubscription).real = true
+	register("F40_LeasesOfAQuorumWithoutAConnection", testQuorumWithoutConnection).real = true
 }
 
 // takeAll makes the program wait with BLPOP on all connections of a client with two of them to

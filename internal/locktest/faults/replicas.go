@@ -15,12 +15,12 @@ import (
 )
 
 func init() {
-	register("F25_ReplicasConfirm", testReplicasConfirm)
-	register("F25_ReplicasTooFew", testReplicasTooFew)
-	register("F25_ReplicasMayNotBeAsked", testReplicasMayNotBeAsked)
-	register("F25_ReplicasTooFewForAnEntry", testReplicasTooFewForAnEntry)
-	registerFair("F25_ReplicasTooFewForAGrant", testReplicasTooFewForAGrant)
-	register("F25_ReplicasTooFewForARenewal", testReplicasTooFewForARenewal)
+	register("F25_ReplicasConfirm", testReplicasConfirm).real = true
+	register("F25_ReplicasTooFew", testReplicasTooFew).real = true
+	register("F25_ReplicasMayNotBeAsked", testReplicasMayNotBeAsked).real = true
+	register("F25_ReplicasTooFewForAnEntry", testReplicasTooFewForAnEntry).real = true
+	registerFair("F25_ReplicasTooFewForAGrant", testReplicasTooFewForAGrant).real = true
+	register("F25_ReplicasTooFewForARenewal", testReplicasTooFewForARenewal).real = true
 }
 
 // replicated is a locker that wants two replicas to confirm, and another on the same

@@ -20,8 +20,8 @@ import (
 // longer.
 
 func init() {
-	register("F39_PasswordComesLate", testPasswordLate)
-	register("F39_ProviderFails", testProviderFails)
+	register("F39_PasswordComesLate", testPasswordLate).real = true
+	register("F39_ProviderFails", testProviderFails).real = true
 	register("F39_PasswordWantedForAWhile", func(t *testing.T, d Kind) {
 		testRotation(t, d, "NOAUTH", func(*rueidis.ClientOption) {},
 			func(s Topology) {
@@ -29,15 +29,15 @@ func init() {
 				s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
 			},
 			func(s Topology) { s.Do(t, "CONFIG", "SET", "requirepass", "") })
-	})
+	}).real = true
 	register("F39_NoScriptsForAWhile", func(t *testing.T, d Kind) {
 		testRotation(t, d, "NOPERM", AsLeast,
 			func(s Topology) { s.Do(t, "ACL", "SETUSER", LeastUser, "-evalsha", "-eval") },
 			func(s Topology) { s.Do(t, "ACL", "SETUSER", LeastUser, "+evalsha", "+eval") })
-	})
-	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst)
-	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden)
-	register("F39_CleanUpOfAForbiddenKey", testCleanUpForbidden)
+	}).real = true
+	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst).real = true
+	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden).real = true
+	register("F39_CleanUpOfAForbiddenKey", testCleanUpForbidden).real = true
 }
 
 // provider is what a program gives as AuthCredentialsFn.

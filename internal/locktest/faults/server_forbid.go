@@ -15,8 +15,8 @@ import (
 // refuses as a whole.
 
 func init() {
-	register("F32_ForbiddenKeyAmongLeases", testForbiddenAmongLeases)
-	registerFair("F32_ForbiddenKeyAmongWaiters", testForbiddenAmongWaiters)
+	register("F32_ForbiddenKeyAmongLeases", testForbiddenAmongLeases).real = true
+	registerFair("F32_ForbiddenKeyAmongWaiters", testForbiddenAmongWaiters).real = true
 }
 
 // manyKeys are enough for a call of several, which is asked again in parts twice.

@@ -16,7 +16,7 @@ func init() {
 		testForgotten(t, d, 2*short, func(s Topology) { s.Restart() }) // a node of a Redis Cluster is away for 2 s
 	})
 	register("F20_WaitsRideOutARestart", testRestartRiddenOut)
-	register("F21_KilledBackWithItsMemory", testBackWithMemory)
+	register("F21_KilledBackWithItsMemory", testBackWithMemory).real = true
 	register("F24_Flushed", func(t *testing.T, d Kind) {
 		testForgotten(t, d, short, func(s Topology) { s.Do(t, "FLUSHALL") })
 	})
@@ -25,7 +25,7 @@ func init() {
 		testForgotten(t, d, 24*time.Second, func(s Topology) { s.Do(t, "DEL", "k") })
 	})
 	register("F24_NextCallTells", testNextCallTells)
-	register("F31_Evicted", func(t *testing.T, d Kind) { testForgotten(t, d, short, evict(t)) })
+	register("F31_Evicted", func(t *testing.T, d Kind) { testForgotten(t, d, short, evict(t)) }).real = true
 }
 
 const short = 9 * time.Second // a lease of which a test awaits the renewal

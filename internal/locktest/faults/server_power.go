@@ -12,10 +12,10 @@ import (
 )
 
 func init() {
-	register("F22_PowerLost", func(t *testing.T, d Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) })
+	register("F22_PowerLost", func(t *testing.T, d Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) }).real = true
 	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d Kind) {
 		testOneForgets(t, d, true, func(s Server) { losePower(t)(Topology{s}) }, writing...)
-	})
+	}).real = true
 }
 
 // writing are the arguments of a server that writes all it does to a file.
