@@ -100,22 +100,24 @@ func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind) }
 
 func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix(t)) }
 
-func TestConformance3(t *testing.T) { contract.Run(t, kindOf(3).InVirtualTime()) }
+func TestConformance3(t *testing.T) { contract.Run(t, onSeveral(t, 3)) }
 
-func TestConformance5(t *testing.T) { contract.Run(t, kindOf(5).InVirtualTime()) }
+func TestConformance5(t *testing.T) { locktest.InTestAll(t); contract.Run(t, onSeveral(t, 5)) }
 
 func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 
-func TestFaults3(t *testing.T) { faults.Run(t, kindOf(3).InVirtualTime()) }
+func TestFaults3(t *testing.T) { faults.Run(t, onSeveral(t, 3)) }
 
-func TestFaults5(t *testing.T) { faults.Run(t, kindOf(5).InVirtualTime()) }
+func TestFaults5(t *testing.T) { locktest.InTestAll(t); faults.Run(t, onSeveral(t, 5)) }
 
-// onSeveral is the lock kind on several nodes. It needs their number in the environment
-// variable QUORUM: some 300 redis-servers are more than a test beside others should start,
-// and the node time-out is short for the race detector.
+// onSeveral is the lock kind on several nodes, in virtual time. Cases that need real servers run
+// if the environment variable QUORUM has the number of nodes: some 300 redis-servers are more than
+// a test beside others should start, and the node time-out is short for the race detector.
 func onSeveral(t *testing.T, nodes int) locktest.Kind {
-	if !slices.Contains(strings.Split(os.Getenv("QUORUM"), ","), strconv.Itoa(nodes)) {
+	d := kindOf(nodes).InVirtualTime()
+	d.Serverless = !slices.Contains(strings.Split(os.Getenv("QUORUM"), ","), strconv.Itoa(nodes))
+	if d.Serverless && !d.Virtual {
 		t.Skip("make test-all runs the suites on several nodes, with QUORUM=3,5")
 	}
-	return kindOf(nodes)
+	return d
 }

@@ -54,6 +54,9 @@ func Run(t *testing.T, d Kind) {
 		cases = withoutServers(t, cases, d.Masters != nil)
 	}
 	for _, c := range cases {
+		if d.Serverless && slices.Contains(onRealServers, c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if slices.Contains(onRealServers, c.name) {

@@ -79,7 +79,7 @@ func (c *testCase) row() string {
 func Run(t *testing.T, d Kind) {
 	slices.SortStableFunc(faults, func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
 	for _, c := range faults {
-		if c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d) {
+		if c.real && d.Serverless || c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

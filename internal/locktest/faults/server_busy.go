@@ -48,13 +48,13 @@ func testScriptFlush(t *testing.T, d Kind) {
 	}()
 	l := Lock(t, locker, Bounded(t), "renewed")
 	until := l.Deadline()
-	for cycles := 0; cycles < 200 || !l.Deadline().After(until); cycles++ {
+	for cycles := 0; cycles < 100 || !l.Deadline().After(until); cycles++ {
 		outer := Lock(t, locker, Bounded(t), "k")
 		require.NoError(t, Lock(t, locker, outer.Bind(Bounded(t)), "k").Unlock(Bounded(t)))
 		_, err := locker.Inspect(Bounded(t), "k")
 		require.NoError(t, err)
 		require.NoError(t, outer.Unlock(Bounded(t)))
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(30 * time.Millisecond)
 	}
 	require.NoError(t, l.Unlock(Bounded(t)))
 	close(stop)
