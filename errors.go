@@ -12,7 +12,8 @@ import (
 // that waiting cannot cure (a wrong password, a missing right) match none of them. Nor does a
 // refusal in words that no Redis has, as a proxy's: the server may have carried the call out,
 // so what it may have done is being undone; Unlock returns ErrUnknown then. Where a locker has
-// worked before, a refused password is being changed: that is ErrUnavailable.
+// worked before, a refused password is being changed: that is ErrUnavailable, and so is a key
+// that is refused to a wait which Redis has answered before.
 var (
 	// ErrNotAcquired: another has the lock. The text has the label of the holder, as last seen
 	// (see WithLabel of each lock kind), or tells if that is this locker itself: perhaps the

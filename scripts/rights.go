@@ -28,7 +28,8 @@ func (lapsed) Outcome() Outcome { return Unavailable }
 
 // allowed takes in how a call that needs some rights has ended, and returns its error, as
 // lapsed if the client had them before. A right for one key, or for a command in a script, does
-// not lapse: it does not depend on a password, and no call tells whether it was there before.
+// not lapse here: it does not depend on a password, and a Node does not know which keys it has
+// been allowed. A caller that knows says so by Lapse.
 func (n *Node) allowed(needs rights, err error) error {
 	had := rights(n.had.Load())
 	if err == nil {
@@ -58,8 +59,32 @@ func rightOf(text string) rights {
 	return 0
 }
 
-// Lapsed says whether err is the refusal of a password, or of the right to run scripts, to a
-// client that had it before.
+// Lapse returns the error of a call for a key for which its caller has had an answer before: as
+// lapsed if Redis refuses that key. Users are changed in steps: "resetkeys", and then "~sku:*".
+func Lapse(err error) error {
+	if KeyRefused(err) {
+		return lapsed{err}
+	}
+	return err
+}
+
+// KeyRefused says whether Redis refused a call as its user may not touch the key. A command in
+// a script is another matter: an answer to a script does not show that it came to that command.
+func KeyRefused(err error) bool {
+	if e := keyRefused(nil); errors.As(err, &e) {
+		return e.KeyRefused()
+	}
+	return forbidden(err)
+}
+
+// keyRefused is an error of several servers.
+type keyRefused interface {
+	error
+	KeyRefused() bool
+}
+
+// Lapsed says whether err is the refusal of a password, or of a right, to a client that had it
+// before.
 func Lapsed(err error) bool { return errors.As(err, new(lapsed)) }
 
 // Permanent says whether a call that was refused is not worth another try even to a caller that

@@ -108,6 +108,7 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 		n, _ := c.count()
 		bounded, done := h.calls.contextFor(ctx)
 		_, err := h.recount(bounded, c, n+1)
+		err = scripts.Lapse(err)
 		done()
 		outcome := scripts.OutcomeOf(err)
 		switch outcome {

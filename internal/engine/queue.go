@@ -159,6 +159,7 @@ func (d *queued) arrive(ctx context.Context, _ *keyState, w *waiter) {
 func (d *queued) refused(k *keyState, w *waiter, a attempt) {
 	q, t := d.open(k, w)
 	q.outside = append([]*ticket{t}, q.outside...)
+	a = k.noted(a)
 	q.outage, q.holder = q.outage.note(a), a.unmet
 	if a.orphan.owner != "" {
 		q.leave(a.orphan.owner, true, a.orphan.lease)

@@ -45,7 +45,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 		return
 	}
-	a := attempt{start: start, err: err}
+	a := k.noted(attempt{start: start, err: err})
 	q.outage, q.shut = q.outage.note(a), q.shut.note(a)
 	if err != nil {
 		q.notEntered(list, a)

@@ -146,6 +146,7 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 		said, err := redis(bounded, h.calls, k.name, func(ctx context.Context) (scripts.Acquired, error) {
 			return h.backend.Confirm(ctx, k.name, t.owner, lease)
 		})
+		err = scripts.Lapse(err)
 		done()
 		switch {
 		case err != nil:

@@ -236,7 +236,7 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 		return
 	}
 	defer k.Unlock()
-	a := attempt{start: start, err: said.Err}
+	a := k.noted(attempt{start: start, err: said.Err})
 	q.outage = q.outage.note(a)
 	if a.err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1

@@ -62,6 +62,7 @@ func (r *racing) arrive(context.Context, *keyState, *waiter) {}
 
 func (r *racing) refused(k *keyState, _ *waiter, a attempt) {
 	p := k.race()
+	a = k.noted(a)
 	p.outage = p.outage.note(a)
 	p.contended, p.orphan, p.unmet = a.err == nil, a.orphan, a.unmet
 }
@@ -233,6 +234,7 @@ func (r *racing) clear(p *race, name string) attempt {
 func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 	k.Lock()
 	defer k.Unlock()
+	a = k.noted(a)
 	p.outage = p.outage.note(a)
 	if a.err != nil {
 		k.endAll(func(w *waiter) error { return p.outage.overdue(w, a, *r.MaxOutage) })

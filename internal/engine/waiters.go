@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // waiters are the waiters of a key, in their order, with the state of their discipline.
@@ -13,6 +14,7 @@ import (
 type waiters struct {
 	first    *waiter // of a ring: the last is before the first
 	count    int
+	answered bool   // Redis has answered a call for the key since the first of them came: its user may touch it
 	watching int    // of those, how many want to know their places
 	race     *race  // of racing waiters
 	queue    *queue // of queued waiters
@@ -81,6 +83,7 @@ func (k *keyState) push(w *waiter) {
 	all := k.waiters
 	w.waiting = true
 	all.count++
+	all.answered = all.answered || k.hold != nil
 	if w.places != nil {
 		all.watching++
 	}
@@ -108,7 +111,7 @@ func (k *keyState) remove(w *waiter) {
 	}
 	k.engine.observer.queue(k)
 	if all.count == 0 {
-		all.first = nil
+		all.first, all.answered = nil, false
 	} else if all.first == w {
 		all.first = w.next
 	}
@@ -161,6 +164,20 @@ func (k *keyState) endAll(why func(*waiter) error) {
 func (k *keyState) full() bool {
 	most := k.engine.MaxWaiters
 	return most > 0 && k.count() >= most
+}
+
+// noted takes in how a call for the waiters of a key has ended, with the key locked. Once Redis
+// has answered one, a refusal of the key is an outage.
+func (k *keyState) noted(a attempt) attempt {
+	all := k.waiters
+	switch {
+	case all == nil:
+	case a.err == nil:
+		all.answered = true
+	case all.answered:
+		a.err = scripts.Lapse(a.err)
+	}
+	return a
 }
 
 // outage is a time without answers from Redis.

@@ -12,9 +12,10 @@ import (
 type Error struct {
 	holdfast.QuorumError
 	yes, held int
-	wrongType int // nodes that have something at the key that is not a lock
-	oldServer int // nodes that lack a command, or cannot have the restart guard
-	answers   int // these, and those of nodes that have no vote or that refused
+	wrongType int  // nodes that have something at the key that is not a lock
+	oldServer int  // nodes that lack a command, or cannot have the restart guard
+	answers   int  // these, and those of nodes that have no vote or that refused
+	forbidden bool // without the refusals of the key, it would be no refusal
 	outcome   scripts.Outcome
 }
 
@@ -85,6 +86,9 @@ func (e *Error) contended() bool { return e.yes < e.Need && e.yes+e.held >= e.Ne
 // Outcome is the outcome of the call.
 func (e *Error) Outcome() scripts.Outcome { return e.outcome }
 
+// KeyRefused says whether so many nodes refuse the user the key that it makes the difference.
+func (e *Error) KeyRefused() bool { return e.forbidden }
+
 // answered says whether err is the answer of a node.
 func answered(err error) bool {
 	return err == nil || err == ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
@@ -93,7 +97,7 @@ func answered(err error) bool {
 // newError judges answers with fewer yeses than needed.
 func (q *Quorum) newError(need int, errs []error) *Error {
 	e := &Error{QuorumError: holdfast.QuorumError{Need: need}}
-	refused, doubtful, unanswered := 0, 0, 0
+	refused, doubtful, unanswered, forbidden := 0, 0, 0, 0
 	for i, n := range q.nodes {
 		err := errs[i]
 		e.Nodes = append(e.Nodes, holdfast.NodeError{Node: n.name, Err: err})
@@ -105,6 +109,9 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 		}
 		if errors.Is(err, holdfast.ErrOldServer) {
 			e.oldServer++
+		}
+		if scripts.KeyRefused(err) {
+			forbidden++
 		}
 		switch {
 		case err == nil:
@@ -123,7 +130,7 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 	case doubtful > 0 && refused+doubtful > len(q.nodes)-need:
 		e.outcome = scripts.Doubtful
 	case refused > len(q.nodes)-need:
-		e.outcome = scripts.Refused
+		e.outcome, e.forbidden = scripts.Refused, refused-forbidden <= len(q.nodes)-need
 	case e.yes+doubtful+unanswered >= need:
 		e.outcome = scripts.Unknown
 	default:

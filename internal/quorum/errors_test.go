@@ -73,3 +73,28 @@ var (
 	errNotNamed = errors.New("an error that has no name of ours")
 	errDoubtful = errors.New("such an error of a call that may have been carried out")
 )
+
+// noKey is the answer of a node whose user may not touch the key.
+type noKey struct{ judged }
+
+func (noKey) KeyRefused() bool { return true }
+
+// The user may not touch the key on some of five nodes (k), and others refuse for good (r): only
+// where the first make the difference may the call succeed when they allow it.
+func TestRefusedKeyMakesTheDifference(t *testing.T) {
+	r := judged{errors.New("refused"), scripts.Refused}
+	said := map[rune]error{'y': nil, 'k': noKey{r}, 'r': r, 's': errSilent}
+	for answers, want := range map[string]bool{
+		"kkkkk": true, "kkkyy": true, "rrkyy": true, "rkkss": true,
+		"rrryk": false, "rrrkk": false, "kkyyy": false, "kksss": false,
+	} {
+		q := &Quorum{}
+		var errs []error
+		for _, c := range answers {
+			q.nodes, errs = append(q.nodes, &node{}), append(errs, said[c])
+		}
+		err := q.newError(3, errs)
+		require.Equal(t, want, scripts.KeyRefused(err), answers)
+		require.Equal(t, want, scripts.OutcomeOf(err) == scripts.Refused && scripts.OutcomeOf(scripts.Lapse(err)) == scripts.Unavailable, answers)
+	}
+}

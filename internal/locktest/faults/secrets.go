@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Secrets and users change while a client works: for a while Redis refuses it, and then no
@@ -35,6 +37,8 @@ func init() {
 			func(s Topology) { s.Do(t, "ACL", "SETUSER", LeastUser, "-evalsha", "-eval") },
 			func(s Topology) { s.Do(t, "ACL", "SETUSER", LeastUser, "+evalsha", "+eval") })
 	}).real = true
+	register("F39_KeyForbiddenForAWhile", testKeyForbiddenForAWhile).real = true
+	registerFair("F39_ConfirmForbiddenForAWhile", testConfirmForbiddenForAWhile).real = true
 	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst).real = true
 	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden).real = true
 	register("F39_CleanUpOfAForbiddenKey", testCleanUpForbidden).real = true
@@ -85,7 +89,7 @@ func testProviderFails(t *testing.T, d Kind) {
 // testRotation requires that a client which has worked takes a refusal for an outage: no
 // lease is lost, no wait ends, and a release goes on.
 func testRotation(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin, end func(Topology)) {
-	const lease = 9 * time.Second
+	const lease = 20 * time.Second
 	s := d.Start(t)
 	d.LeastRights(t, s)
 	locker, renewed := d.Open(t, s.Client(t, client), Options{Lease: Long}), d.Open(t, s.Client(t, client), Options{Lease: lease})
@@ -110,7 +114,7 @@ func testRotation(t *testing.T, d Kind, code string, client func(*rueidis.Client
 	leave()
 	require.Error(t, gone.Unlock(impatient))
 	until := kept.Deadline()
-	Await(t, func() bool { return time.Until(until) < lease/2 }) // so renewals fail
+	Await(t, func() bool { return time.Until(until) < lease*6/10 }) // so renewals, due at two thirds, fail
 	require.NoError(t, kept.Err())
 	require.Empty(t, waiting, "a wait has ended")
 	require.True(t, Exists(t, s, "gone"))
@@ -121,6 +125,61 @@ func testRotation(t *testing.T, d Kind, code string, client func(*rueidis.Client
 	require.NoError(t, kept.Unlock(ctx))
 	require.NoError(t, held.Unlock(ctx))
 	require.NoError(t, Got(t, waiting).Unlock(ctx))
+}
+
+// A user gets other keys, in two steps. What has had an answer for its key goes on, and a first
+// call is refused at once.
+func testKeyForbiddenForAWhile(t *testing.T, d Kind) {
+	s := d.Start(t)
+	d.LeastRights(t, s)
+	locker, other := d.Open(t, s.Client(t, AsLeast), Options{Lease: Long}), d.Open(t, s.Client(t), Options{Lease: Long})
+	mine, held := Lock(t, locker, Bounded(t), "mine"), Lock(t, other, Bounded(t), "k")
+	waiting := GoLock(locker, Bounded(t), "k")
+	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+
+	s.Do(t, "ACL", "SETUSER", LeastUser, "resetkeys")
+	Await(t, func() bool { // the waiter has been refused
+		Publish(t, s, scripts.Channel("k"), "0")
+		log := s[0].Do(t, "ACL", "LOG")
+		return strings.Contains(log.String(), `"key"`)
+	})
+	_, err := locker.Lock(Bounded(t), "another")
+	require.ErrorContains(t, err, "NOPERM")
+	RequireSentinel(t, err, nil)
+	_, err = locker.TryLock(mine.Bind(Bounded(t)), "mine")
+	require.ErrorContains(t, err, "NOPERM")
+	RequireSentinel(t, err, holdfast.ErrUnavailable)
+	nested := GoLock(locker, mine.Bind(Bounded(t)), "mine")
+
+	s.Do(t, "ACL", "SETUSER", LeastUser, "allkeys")
+	require.NoError(t, held.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	require.NoError(t, Got(t, nested).Unlock(Bounded(t)))
+	require.NoError(t, mine.Unlock(Bounded(t)))
+}
+
+// So does what confirms a grant.
+func testConfirmForbiddenForAWhile(t *testing.T, d Kind) {
+	s := d.Start(t)
+	d.LeastRights(t, s)
+	r := newHarnessOn(t, d, s, Options{Lease: Long, Confirmed: true}, AsLeast)
+	held := Lock(t, r.Other, Bounded(t), "k")
+	waiting := GoLock(r.Locker, Bounded(t), "k")
+	r.AwaitWaiters("k", 1)
+	keys := []string{"resetkeys", "allkeys"} // at the first confirmation and at the second
+	var mu sync.Mutex
+	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		if Is("confirm")(cmd) && len(keys) > 0 {
+			s.Do(t, "ACL", "SETUSER", LeastUser, keys[0])
+			keys = keys[1:]
+		}
+		return redistest.Pass
+	})
+	require.NoError(t, held.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	require.Empty(t, keys)
 }
 
 // Nothing shows that a client which is refused at its first call will ever be allowed it.

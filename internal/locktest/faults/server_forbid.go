@@ -52,12 +52,12 @@ func testForbiddenAmongLeases(t *testing.T, d Kind) {
 	}
 }
 
-// A waiter for the forbidden key gets the error; all others keep their places and are
-// served.
+// A waiter for the forbidden key gets the error, when the outage has been too long; all others
+// keep their places and are served.
 func testForbiddenAmongWaiters(t *testing.T, d Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	o := Options{Lease: Long, Stale: 2 * time.Second, FirstLease: Long}
+	o := Options{Lease: Long, MaxOutage: ptr(time.Second), Stale: 2 * time.Second, FirstLease: Long}
 	locker, other := d.Open(t, s.Client(t, AsLeast), o), d.Open(t, s.Client(t), o)
 	keys := manyKeys()
 	var held []*holdfast.Lease
@@ -73,7 +73,7 @@ func testForbiddenAmongWaiters(t *testing.T, d Kind) {
 	last := len(keys) - 1
 	err := Within(t, waits[last]).Err
 	require.ErrorContains(t, err, "NOPERM")
-	RequireSentinel(t, err, nil)
+	RequireSentinel(t, err, holdfast.ErrUnavailable)
 	for i := range last {
 		require.Empty(t, waits[i], keys[i])
 		require.NoError(t, held[i].Unlock(Bounded(t)))

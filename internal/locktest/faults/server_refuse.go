@@ -41,11 +41,11 @@ func init() {
 }
 
 // testRefused requires that new callers and waiters get an error that waiting cannot cure
-// at once, as it is.
+// at once, as it is. A waiter whose key is forbidden gets it after an outage.
 func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin func(Topology)) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	locker := d.Open(t, s.Client(t, client), Options{Lease: Long})
+	locker := d.Open(t, s.Client(t, client), Options{Lease: Long, MaxOutage: ptr(time.Second)})
 	other := d.Open(t, s.Client(t), Options{Lease: Long})
 	refused := func(err error) {
 		t.Helper()
@@ -66,7 +66,12 @@ func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientO
 		_, err := locker.Inspect(Bounded(t), "k")
 		return len(waiting) == 1 && err != nil && strings.Contains(err.Error(), code)
 	})
-	refused((<-waiting).Err)
+	if err := (<-waiting).Err; code == "NOPERM" {
+		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		require.ErrorContains(t, err, code)
+	} else {
+		refused(err)
+	}
 
 	ctx := Bounded(t)
 	l, err := locker.TryLock(ctx, "k")
