@@ -1,14 +1,56 @@
 package multilock_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
+
+func exists(t *testing.T, s *redistest.Server, key string) bool {
+	t.Helper()
+	m := s.Do(t, "EXISTS", key)
+	n, err := m.AsInt64()
+	require.NoError(t, err)
+	return n == 1
+}
+
+// One node of three refuses the release for a while: Close goes on. If it is for too long, Close
+// says so, though the lock is free.
+func TestCloseRepeatsOnAMinority(t *testing.T) {
+	t.Parallel()
+	nodes := startNodes(t, 3)
+	for _, allowed := range []bool{true, false} {
+		l := open(t, nodes, multilock.WithoutRestartGuard(), multilock.WithLease(9*time.Second), multilock.WithNodeTimeout(900*time.Millisecond))
+		_, err := l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		last := nodes[2]
+		eventually(t, func() bool { return exists(t, last, "k") })
+		last.Do(t, "ACL", "SETUSER", "default", "resetkeys")
+		last.Do(t, "ACL", "LOG", "RESET")
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close() }()
+		eventually(t, func() bool {
+			log := last.Do(t, "ACL", "LOG")
+			return strings.Contains(log.String(), `"key"`)
+		})
+		if allowed {
+			last.Do(t, "ACL", "SETUSER", "default", "allkeys")
+			require.NoError(t, <-closed)
+			require.False(t, exists(t, last, "k"))
+			continue
+		}
+		err = <-closed
+		require.ErrorIs(t, err, holdfast.ErrUnknown)
+		require.ErrorContains(t, err, `"k": `+last.Addr()+": NOPERM")
+		require.False(t, exists(t, nodes[0], "k"))
+	}
+}
 
 // All nodes refuse the release, for as long as Close tries: it says so.
 func TestCloseTellsWhatNodesRefuse(t *testing.T) {

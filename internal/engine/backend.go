@@ -50,6 +50,13 @@ type AcquiresAll interface {
 	AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error)
 }
 
+// Settles is a backend that goes on to end holds after its call has returned.
+type Settles interface {
+	// Settle waits until all holds that are over have ended, or ctx ends. Then it tells remain
+	// of each key that may have one of them left. No other call follows.
+	Settle(ctx context.Context, remain func(key string, why error))
+}
+
 // Queued is the backend of a lock kind that serves its waiters first come, first served,
 // from a queue in Redis. The engine may repeat all methods but the last two.
 type Queued interface {

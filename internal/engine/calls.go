@@ -67,15 +67,17 @@ func (c *Calls) Go(f func(context.Context)) bool {
 // watchdog, or has locked a shard that Close has not reached.
 func (c *Calls) background(f func()) { c.work.Go(f) }
 
-// close does the last work, waits for all that is under way, and ends it after the time of
-// two calls: one that began before an outage was over may take up the first.
-func (c *Calls) close(last func()) {
+// close does the last work, waits for all that is under way, and settles what that has left
+// behind. It ends all of it after the time of two calls: one that began before an outage was
+// over may take up the first.
+func (c *Calls) close(last func(), settle func(context.Context)) {
 	over := time.AfterFunc(2*c.timeout, c.stop)
 	last()
 	c.mu.Lock()
 	c.shut = true
 	c.mu.Unlock()
 	c.work.Wait()
+	settle(c.base)
 	over.Stop()
 	c.stop()
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,7 +34,11 @@ func (h *Engine) close() error {
 	}
 	close(h.closed)
 	h.watchdogs.close()
-	h.calls.close(func() { h.releaseAll(holds) })
+	h.calls.close(func() { h.releaseAll(holds) }, func(ctx context.Context) {
+		if b, ok := h.backend.(Settles); ok {
+			b.Settle(ctx, h.mayRemain)
+		}
+	})
 	h.observer.close()
 	return h.remains.error()
 }

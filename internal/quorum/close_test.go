@@ -1,8 +1,11 @@
 package quorum
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +123,50 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 	close(answer)
 	<-closed
 	require.Empty(t, r.holder(0), "an orphan")
+}
+
+// A release that a node did not get, or that it refused, is repeated there until the time is over.
+func TestSettleRepeatsTheLastReleases(t *testing.T) {
+	r := newActiveHarness(t, 3)
+	c := r.client()
+	r.warm(c)
+	c.holds(ownX)
+	until(t, func() bool { return r.holder(2) == c.owner })
+	var tried atomic.Int32
+	c.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
+		if slices.Contains(cmd, c.owner) && tried.Add(1) <= 3 {
+			return redistest.Cut
+		}
+		return redistest.Pass
+	})
+	_, err := c.Release(bounded(t), "k", c.owner, 0) // two of three are enough
+	require.NoError(t, err)
+	c.Settle(bounded(t), func(key string, why error) { require.Fail(t, "not settled", "%s: %v", key, why) })
+	require.Empty(t, r.holder(2))
+	require.Greater(t, tried.Load(), int32(3))
+}
+
+// What a node does not let go in time is told, with the node and the reason.
+func TestSettleTellsWhatIsLeft(t *testing.T) {
+	r := newActiveHarness(t, 3)
+	c := r.client()
+	r.warm(c)
+	c.holds(ownX)
+	until(t, func() bool { return r.holder(2) == c.owner })
+	c.ways[2].OwnWords("upstream failure", true, func(cmd []string) bool { return slices.Contains(cmd, c.owner) })
+	_, err := c.Release(bounded(t), "k", c.owner, 0)
+	require.NoError(t, err)
+	n := c.nodes[2]
+	until(t, func() bool {
+		jobs := n.unended()
+		return len(jobs) == 1 && strings.Contains(n.failure(jobs[0]).Error(), "upstream failure")
+	})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	told := map[string]string{}
+	c.Settle(over, func(key string, why error) { told[key] = why.Error() })
+	require.Equal(t, map[string]string{"k": n.name + ": upstream failure"}, told)
+	require.Equal(t, c.owner, r.holder(2))
 }
 
 // The work that Close waits for does not grow during the wait. A round that fails then is

@@ -30,8 +30,10 @@ type node struct {
 	silent int             // calls in a row without an answer, 0 while answered is not; guarded by mu
 	why    error           // of the last of them; guarded by mu
 	jobs   map[string]*job // of the repairer, by owner; guarded by mu
+	doing  []*job          // those that it does now; guarded by mu
 	kept   bool            // a repairer is at work; guarded by mu
 	ending chan struct{}   // one slot: there is a new job that ends a hold; immutable
+	did    chan struct{}   // one slot: the repairer has done what it could; immutable
 
 	asks batcher[bool, scripts.NodeReply] // with fencing or without
 	ends batcher[struct{}, released]
@@ -41,7 +43,7 @@ func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
 		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label, Log: q.Log}),
 		subscriber: pubsub.New(client, q.Log),
-		jobs:       make(map[string]*job), ending: make(chan struct{}, 1),
+		jobs:       make(map[string]*job), ending: make(chan struct{}, 1), did: make(chan struct{}, 1),
 	}
 	n.asks.n, n.asks.call, n.asks.note = n, n.acquire, n.asked
 	n.ends.n, n.ends.call, n.ends.note = n, n.release, n.ended

@@ -71,13 +71,38 @@ func (q *Quorum) deployment() scripts.Deployment {
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
-// Close lets the last releases make one attempt on each node, gives up the other calls, and
-// waits for the goroutines. Close the engine first.
-func (q *Quorum) Close() {
+// Settle lets the last releases arrive: one attempt on each node, and what fails is repeated
+// until ctx ends. It tells remain of each key that may be left on a node.
+func (q *Quorum) Settle(ctx context.Context, remain func(key string, why error)) {
+	q.awaitShort()
+	for _, n := range q.nodes {
+		for ends := n.unended(); len(ends) > 0; ends = n.unended() {
+			if ctx.Err() != nil {
+				for _, j := range ends {
+					remain(j.hold.key, n.failure(j))
+				}
+				break
+			}
+			select {
+			case <-n.did:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// awaitShort waits for short work; no other begins.
+func (q *Quorum) awaitShort() {
 	q.mu.Lock()
 	q.closing = true
 	q.mu.Unlock()
 	q.short.Wait()
+}
+
+// Close lets short work end, gives up the other calls, and waits for the goroutines. Close the
+// engine first.
+func (q *Quorum) Close() {
+	q.awaitShort()
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()

@@ -1,9 +1,13 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +23,7 @@ type job struct {
 	hold  *hold
 	until time.Time // from then on, the node cannot have anything of the hold
 	ends  bool      // the hold is over; ends come before additions
+	err   error     // of the last attempt; guarded by the node's mu
 }
 
 const jobsAtOnce = 50
@@ -46,7 +51,7 @@ func (n *node) repair(h *hold) {
 
 // put notes a job, under mu.
 func (n *node) put(h *hold, ends bool) {
-	n.jobs[h.owner] = &job{h, time.Now().Add(h.lease + n.q.NodeTimeout), ends}
+	n.jobs[h.owner] = &job{hold: h, until: time.Now().Add(h.lease + n.q.NodeTimeout), ends: ends}
 	n.keep()
 }
 
@@ -102,6 +107,7 @@ func (n *node) done() bool {
 func (n *node) pick() (jobs []*job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	defer func() { n.doing = jobs }()
 	now := time.Now()
 	for owner, j := range n.jobs {
 		if now.After(j.until) || j.hold.forgotten(n) {
@@ -134,8 +140,14 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	all.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.doing = nil
+	select {
+	case n.did <- struct{}{}:
+	default:
+	}
 	for i, j := range jobs {
 		err := errs[i]
+		j.err = err
 		if err == nil || scripts.Permanent(err) || scripts.OutcomeOf(err) == scripts.Refused && !j.ends {
 			continue
 		}
@@ -147,6 +159,25 @@ func (n *node) doAll(jobs []*job) (failed error) {
 		}
 	}
 	return failed
+}
+
+// unended are the jobs that end holds, those under way among them.
+func (n *node) unended() (ends []*job) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, j := range append(slices.Collect(maps.Values(n.jobs)), n.doing...) {
+		if j.ends && !j.hold.forgotten(n) {
+			ends = append(ends, j)
+		}
+	}
+	return ends
+}
+
+// failure is why a job is not done, with the node's name.
+func (n *node) failure(j *job) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return fmt.Errorf("%s: %w", n.name, cmp.Or(j.err, errPending))
 }
 
 // lasts says whether a node that answers is not likely to do within milliseconds what it did
