@@ -18,15 +18,40 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// beReaper, beside beHoldfast, has holdfast inherit orphans, as process 1 does.
-const beReaper = "BE_REAPER"
+// beProcess1, beside beHoldfast, has holdfast inherit orphans, as process 1 does, and take itself
+// for that.
+const beProcess1 = "BE_PROCESS_1"
 
 func init() {
-	if os.Getenv(beReaper) != "" {
+	if os.Getenv(beProcess1) != "" {
+		pid = 1
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			panic(err)
 		}
 	}
+}
+
+// asProcess1 are ways to make a command process 1: a look-alike, which needs no right, and a
+// namespace of its own, where one can be made.
+func asProcess1() map[string]func(*exec.Cmd) {
+	ways := map[string]func(*exec.Cmd){
+		"look-alike": func(c *exec.Cmd) { c.Env = append(c.Env, beProcess1+"=1") },
+	}
+	one := func(id int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+	}
+	for _, attr := range []*syscall.SysProcAttr{
+		{Cloneflags: syscall.CLONE_NEWPID}, // root may
+		{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWUSER, UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid())},
+	} {
+		inside := func(c *exec.Cmd) { c.SysProcAttr = attr }
+		can := exec.Command("true")
+		if inside(can); can.Run() == nil {
+			ways["namespace"] = inside
+			break
+		}
+	}
+	return ways
 }
 
 // orphans leaves n processes behind, which end at once, and then goes on as the child.
@@ -52,44 +77,35 @@ func childrenOf(t *testing.T, parent int) (states []string) {
 	return states
 }
 
-// holdfast inherits orphans as process 1 does. Of 200 that have ended, none stays.
-func TestRunReapsOrphans(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	c := command(t, s.Addr(), orphans(200)...)
-	c.Env = append(c.Env, beReaper+"=1")
-	p := startCommand(t, c)
-	p.says("started")
-	eventually(t, func() bool { return len(childrenOf(t, c.Process.Pid)) == 1 })
-	p.write("exit 5").exits(5)
-}
-
-// As process 1 of a container, holdfast cannot die of a signal.
+// As process 1 of a container, holdfast inherits orphans: of 200 that have ended, none stays. And
+// it cannot die of a signal.
 func TestRunAsProcess1(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t)
-	inside := func(args ...string) *program {
-		c := command(t, s.Addr(), args...)
-		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-		if err := exec.Command("unshare", "--pid", "--fork", "true").Run(); err != nil {
-			t.Skip("no PID namespace here: ", err)
-		}
-		return startCommand(t, c)
-	}
-	p := inside(orphans(200)...)
-	p.says("started")
-	eventually(t, func() bool { return slices.Equal(childrenOf(t, p.cmd.Process.Pid), []string{"S"}) })
-	p.signal(syscall.SIGUSR1)
-	p.says("got " + syscall.SIGUSR1.String())
-	p.write("exit 5").exits(5)
+	for way, become := range asProcess1() {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			inside := func(args ...string) *program {
+				c := command(t, s.Addr(), args...)
+				become(c)
+				return startCommand(t, c)
+			}
+			p := inside(orphans(200)...)
+			p.says("started")
+			eventually(t, func() bool { return slices.Equal(childrenOf(t, p.cmd.Process.Pid), []string{"S"}) })
+			p.signal(syscall.SIGUSR1)
+			p.says("got " + syscall.SIGUSR1.String())
+			p.write("exit 5").exits(5)
 
-	first := inside(ran("--fair")...)
-	first.says("started")
-	waits := inside(ran("--fair")...)
-	awaitQueue(t, s, 1)
-	waits.signal(syscall.SIGINT)
-	waits.exits(130)
-	first.write("exit 0").exits(0)
-	inside("run", key, "--", "sh", "-c", "kill -INT $$").exits(130)
-	require.Empty(t, strings.TrimSpace(first.err.String()))
+			first := inside(ran("--fair")...)
+			first.says("started")
+			waits := inside(ran("--fair")...)
+			awaitQueue(t, s, 1)
+			waits.signal(syscall.SIGINT)
+			waits.exits(130)
+			first.write("exit 0").exits(0)
+			inside("run", key, "--", "sh", "-c", "kill -INT $$").exits(130)
+			require.Empty(t, strings.TrimSpace(first.err.String()))
+		})
+	}
 }

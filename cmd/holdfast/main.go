@@ -78,11 +78,13 @@ func written(err error) error {
 	return &failure{statusRefused, err}
 }
 
+var pid = os.Getpid() // a test says that it is 1
+
 func main() {
 	runtime.LockOSThread() // this thread starts the child: the child's parent-death signal comes at the end of the thread
 	status := execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	// The kernel shields process 1 from signals; its caller sees the status only.
-	if status == statusSignal+int(syscall.SIGINT) && !signal.Ignored(os.Interrupt) && os.Getpid() != 1 {
+	if status == statusSignal+int(syscall.SIGINT) && !signal.Ignored(os.Interrupt) && pid != 1 {
 		// A shell ends its script at Ctrl-C only if the program has died of the signal.
 		signal.Reset(os.Interrupt)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
