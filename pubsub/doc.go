@@ -76,7 +76,7 @@
 // the client's calls, how many listen to a channel that only this connection has (PUBSUB NUMSUB), however many channels
 // there are. If nobody does, the connection is replaced, and listeners look again. While each new connection is deaf as
 // well, the pauses double up to 30 s. The channel is subscribed in the first second of listening, and dropped in the first
-// one without. A user who may not ask keeps such a connection until it is lost; the log says so once.
+// one without: what is left behind before that is not found. A user who may not ask keeps such a connection until it is lost; the log says so once.
 //
 // On a Cluster nobody asks: its servers know each other, and route moves the channels.
 //

@@ -1,7 +1,9 @@
 package redistest
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -52,13 +54,13 @@ const (
 // All methods may be called concurrently and act on open connections as well as
 // on later ones.
 type Proxy struct {
-	t      testing.TB     // immutable after NewProxy
-	net    Network        // immutable after NewProxy
-	addr   string         // immutable after NewProxy
-	target string         // immutable after NewProxy
-	tasks  sync.WaitGroup // all goroutines; waited for when the test ends
+	t     testing.TB     // immutable after NewProxy
+	net   Network        // immutable after NewProxy
+	addr  string         // immutable after NewProxy
+	tasks sync.WaitGroup // all goroutines; waited for when the test ends
 
 	mu       sync.Mutex
+	target   string                 // guarded by mu
 	listener net.Listener           // guarded by mu; nil while refusing
 	conns    map[*conn]struct{}     // guarded by mu
 	sides    [replies + 1]sideState // guarded by mu
@@ -117,7 +119,33 @@ func NewProxyOn(t testing.TB, on Network, target string) *Proxy {
 }
 
 // Target is the address that it forwards to.
-func (p *Proxy) Target() string { return p.target }
+func (p *Proxy) Target() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target
+}
+
+// Swap forwards to another target from now on, also on open connections: as a proxy does that keeps
+// its clients while it changes the server. That gets what began the connection (HELLO, AUTH,
+// SELECT, CLIENT), but no subscription. A connection with a request under way is cut. All change
+// before a client can notice that one has.
+func (p *Proxy) Swap(target string) {
+	p.mu.Lock()
+	p.target = target
+	open := slices.Collect(maps.Keys(p.conns))
+	p.mu.Unlock()
+	next := make([]net.Conn, len(open))
+	for i, c := range open {
+		next[i] = c.another()
+	}
+	var over []func()
+	for i, c := range open {
+		over = append(over, c.swap(next[i]))
+	}
+	for _, end := range over {
+		end()
+	}
+}
 
 // Addr is the host and port to which clients connect.
 func (p *Proxy) Addr() string { return p.addr }

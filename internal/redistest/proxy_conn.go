@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -18,6 +20,7 @@ type conn struct {
 
 	mu     sync.Mutex
 	server net.Conn // guarded by mu; nil until dialled
+	began  [][]byte // the requests that began it, for Swap; guarded by mu
 }
 
 // run owns the connection: it returns when both directions have ended or the
@@ -33,8 +36,8 @@ func (c *conn) run() {
 	if !ok {
 		return
 	}
-	up := &line{conn: c, dir: requests, src: c.client, dst: server, wake: make(chan struct{}, 1)}
-	down := &line{conn: c, dir: replies, src: server, dst: c.client, wake: make(chan struct{}, 1)}
+	up := &line{conn: c, dir: requests, src: c.client, wake: make(chan struct{}, 1)}
+	down := &line{conn: c, dir: replies, src: server, wake: make(chan struct{}, 1)}
 	var lines sync.WaitGroup
 	for _, l := range []*line{up, down} {
 		lines.Go(l.receive)
@@ -46,7 +49,7 @@ func (c *conn) run() {
 // dial connects to the target; false if that failed or the connection was closed
 // meanwhile.
 func (c *conn) dial() (net.Conn, bool) {
-	server, err := c.proxy.net.Dial(c.proxy.target)
+	server, err := c.proxy.net.Dial(c.proxy.Target())
 	if err != nil {
 		return nil, false
 	}
@@ -59,6 +62,64 @@ func (c *conn) dial() (net.Conn, bool) {
 	default:
 		c.server = server
 		return c.server, true
+	}
+}
+
+// another is a connection to the proxy's present target that has begun as this one has; nil if
+// there is none.
+func (c *conn) another() net.Conn {
+	c.mu.Lock()
+	began := slices.Clone(c.began)
+	c.mu.Unlock()
+	next, err := c.proxy.net.Dial(c.proxy.Target())
+	if err != nil {
+		return nil
+	}
+	answers := bufio.NewReader(next)
+	for _, request := range began {
+		if _, err = next.Write(request); err == nil {
+			_, err = readFrame(answers)
+		}
+		if err != nil {
+			next.Close()
+			return nil
+		}
+	}
+	return next
+}
+
+// swap makes next the server, unless a request is under way. What has to end then is for the
+// caller to call.
+func (c *conn) swap(next net.Conn) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.server
+	if next != nil && old != nil && c.pending.idle() { // a request that comes from now on waits for the lock
+		c.server = next
+		return func() { old.Close() }
+	}
+	return func() {
+		if next != nil {
+			next.Close()
+		}
+		c.close()
+	}
+}
+
+// present is the server.
+func (c *conn) present() net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.server
+}
+
+// begins notes a request that begins a connection.
+func (c *conn) begins(cmd []string, raw []byte) {
+	switch strings.ToUpper(cmd[0]) {
+	case "HELLO", "AUTH", "SELECT", "CLIENT":
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.began = append(c.began, raw)
 	}
 }
 
@@ -80,10 +141,10 @@ func (c *conn) close() {
 // what arrives, deliver takes it up when its time has come. A frame waits in the
 // line without keeping later ones from being read.
 type line struct {
-	conn     *conn         // immutable
-	dir      direction     // immutable
-	src, dst net.Conn      // immutable
-	wake     chan struct{} // one slot: items were put down
+	conn *conn         // immutable
+	dir  direction     // immutable
+	src  net.Conn      // owned by receive
+	wake chan struct{} // one slot: items were put down
 
 	mu    sync.Mutex
 	items []item // guarded by mu
@@ -111,6 +172,11 @@ func (l *line) receive() {
 	r := bufio.NewReader(l.src)
 	for {
 		f, err := readFrame(r)
+		if now := l.conn.present(); err != nil && l.dir == replies && now != l.src { // swapped
+			l.src = now
+			r.Reset(now)
+			continue
+		}
 		if err != nil {
 			l.put(item{do: shut})
 			return
@@ -133,6 +199,7 @@ func (l *line) receive() {
 				own = text
 			}
 			if l.dir == requests {
+				l.conn.begins(cmd, f.raw)
 				l.conn.pending.add(cmd, own)
 			}
 			if own != "" {
@@ -141,6 +208,14 @@ func (l *line) receive() {
 		}
 		l.put(it)
 	}
+}
+
+// dst is where the line leads.
+func (l *line) dst() net.Conn {
+	if l.dir == requests {
+		return l.conn.present()
+	}
+	return l.conn.client
 }
 
 // inOwnWords is what travels on in place of a request that the proxy answers itself, and of
@@ -193,11 +268,11 @@ func (l *line) deliver() {
 			}
 			switch it.do {
 			case write:
-				if _, err := l.dst.Write(it.raw); err != nil {
+				if _, err := l.dst().Write(it.raw); err != nil {
 					return // the other direction learns it by itself
 				}
 			case shut:
-				closeWrite(l.dst)
+				closeWrite(l.dst())
 				return
 			case stop:
 				return

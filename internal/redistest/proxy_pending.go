@@ -35,6 +35,13 @@ func (p *pending) add(cmd []string, own string) {
 	p.requests = append(p.requests, r)
 }
 
+// idle says whether no request waits for its answer.
+func (p *pending) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.requests) == 0
+}
+
 // answered returns the request that the frame answers, and its own; false for a push. In
 // RESP2 a push is an array like any other, told apart by its first word.
 func (p *pending) answered(f frame) (cmd []string, own string, ok bool) {

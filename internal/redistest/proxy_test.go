@@ -41,6 +41,39 @@ func TestProxyForwardsAClient(t *testing.T) {
 	require.Equal(t, "1600", text(t, s.Do(t, "GET", "n")))
 }
 
+// An open connection goes on at another server, as the same user and in the same protocol, and its
+// subscription is left behind.
+func TestProxySwapsTheServerBehindOpenConnections(t *testing.T) {
+	s, p, w := through(t)
+	next := Start(t)
+	for _, one := range []*Server{s, next} {
+		one.Do(t, "ACL", "SETUSER", "ann", "on", ">secret", "~*", "&*", "+@all")
+	}
+	w.send("HELLO 3 AUTH ann secret")
+	w.next()
+	w.send("SET k old", "SUBSCRIBE ch")
+	w.expect("+OK\r\n", ">3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n")
+	p.Swap(next.Addr())
+	require.Equal(t, next.Addr(), p.Target())
+	w.send("EXISTS k", "ACL WHOAMI")
+	w.expect(":0\r\n", "$3\r\nann\r\n")
+	told := next.Do(t, "PUBLISH", "ch", "hi")
+	n, err := told.AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	blocked := dial(t, p.Addr())
+	blocked.send("BLPOP list 0")
+	require.Eventually(t, func() bool {
+		m := next.Do(t, "CLIENT", "LIST")
+		return strings.Contains(m.String(), "cmd=blpop")
+	}, Patience, time.Millisecond)
+	p.Swap(s.Addr())
+	blocked.expectReset()
+	w.send("EXISTS k")
+	w.expect(":1\r\n")
+}
+
 func TestProxyHooksSeeEachCommandOnceInOrder(t *testing.T) {
 	_, p, w := through(t)
 	asked, answered := make(chan string, 9), make(chan string, 9)

@@ -21,6 +21,8 @@ func init() {
 	register("F36_CallsFollowTheName", testCallsFollow).real = true
 	registerFair("F36_OneHolder", testOneHolderAfterMove).real = true
 	register("F36_DeafSubscription", testDeafSubscription).real = true
+	register("F36_ProxySwapsItsServer", testProxySwaps).real = true
+	register("F36_ClientClosedFirst", testClientClosedFirst).real = true
 	registerMany("F36_GuardedNodesFollowTheName", testGuardedNodesFollow).real = true
 }
 
@@ -200,14 +202,49 @@ func testOneHolderAfterMove(t *testing.T, d Kind) {
 // and is replaced while somebody waits on it.
 func testDeafSubscription(t *testing.T, d Kind) {
 	m := newMoving(t, d)
-	here, there := m.open(t, Options{Lease: Long, Unguarded: true}), m.open(t, Options{Lease: Long, Unguarded: true})
+	m.deafens(t, m.open, func() {
+		m.move()
+		m.cutCalls(t)
+	})
+}
+
+// No connection is cut: the proxy goes on with all of them at another server, without their
+// subscriptions.
+func testProxySwaps(t *testing.T, d Kind) {
+	m := newMoving(t, d)
+	ways := m.before.Behind(t)
+	m.deafens(t, func(t *testing.T, o Options) holdfast.Locker {
+		return d.Open(t, m.before.Client(t, func(c *rueidis.ClientOption) { c.InitAddress = []string{ways.Addr()} }), o)
+	}, func() {
+		for _, s := range m.before { // the subscription can be asked for
+			Await(t, func() bool {
+				m := s.Do(t, "PUBSUB", "CHANNELS", "*:self:*")
+				own, err := m.AsStrSlice()
+				return err == nil && len(own) == 1
+			})
+		}
+		for i, p := range ways.All {
+			p.Swap(m.after[i].Addr())
+		}
+	})
+}
+
+// deafens requires that waiters are served long before a lease is over, after move has left a
+// subscription behind.
+func (m *moving) deafens(t *testing.T, open func(*testing.T, Options) holdfast.Locker, move func()) {
+	d := m.d
+	here, there := open(t, Options{Lease: Long, Unguarded: true}), open(t, Options{Lease: Long, Unguarded: true})
 	ctx := Bounded(t)
 	busy := Lock(t, there, ctx, "busy")
 	waiting := GoLock(here, ctx, "busy")
 	Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
-	m.move()
-	m.cutCalls(t)
-	held := Lock(t, there, ctx, "k")
+	move()
+	var held *holdfast.Lease
+	Await(t, func() (got bool) { // a call may have been under way
+		var err error
+		held, err = there.TryLock(ctx, "k")
+		return err == nil
+	})
 	next := GoLock(here, ctx, "k")
 	channel := scripts.Channel("k")
 	if d.Fair {
@@ -219,4 +256,24 @@ func testDeafSubscription(t *testing.T, d Kind) {
 	require.NoError(t, Got(t, next).Unlock(ctx))
 	require.NoError(t, Got(t, waiting).Unlock(ctx), "nobody holds it at the new server")
 	require.Error(t, busy.Unlock(ctx))
+}
+
+// A program closes a client before its locker, which then can call no more. Its waiter is told
+// before the holder's lease is over, and keeps nobody out.
+func testClientClosedFirst(t *testing.T, d Kind) {
+	s := d.Start(t)
+	client := s.Client(t)
+	o := Options{Lease: Long, Unguarded: true}
+	holder, closed, other := d.Open(t, s.Client(t), o), d.Open(t, client, o), d.Open(t, s.Client(t), o)
+	held := Lock(t, holder, Bounded(t), "k")
+	first := GoLock(closed, Bounded(t), "k")
+	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	second := GoLock(other, Bounded(t), "k")
+	Await(t, func() bool { return d.Waiting(t, s, "k") == 2 })
+	client.Close()
+	err := Within(t, first).Err
+	require.ErrorContains(t, err, rueidis.ErrClosing.Error())
+	RequireSentinel(t, err, nil)
+	require.NoError(t, held.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, second).Unlock(Bounded(t)))
 }
