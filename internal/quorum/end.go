@@ -27,10 +27,11 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 		}
 		came <- answer[struct{}]{n: n, err: err}
 	}
+	errs, refused := make([]error, len(q.nodes)), 0
 	for _, n := range targets {
+		errs[n.index] = errSilent
 		n.end(h, done)
 	}
-	errs, refused := make([]error, len(q.nodes)), 0
 	for range targets {
 		a, ok := next(ctx, came)
 		if !ok {
@@ -47,7 +48,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	}
 	said, _, all := h.outcome(q) // a repairer may have got the last answer
 	if refused < q.lostAt() && !all {
-		return scripts.Released{}, errSilent
+		return scripts.Released{}, judged{q.newError(q.quorum, errs), scripts.Unknown}
 	}
 	if refused >= q.lostAt() {
 		return scripts.Released{}, q.newError(q.quorum, errs) // to be tried again, until the engine calls Lost
