@@ -49,7 +49,7 @@ type Kind struct {
 	// Virtual says that cases run in virtual time, but for those that need real servers, which
 	// Serverless leaves out.
 	Virtual, Serverless bool
-	network *sim.Network // of the case that runs; nil: it runs on real servers
+	network             *sim.Network // of the case that runs; nil: it runs on real servers
 	// Masters is a Redis Cluster that the cases share, each with a prefix of its own; nil: they
 	// have servers of their own.
 	Masters *redistest.Cluster
