@@ -85,9 +85,6 @@ func (d Kind) OnMasters(t *testing.T) Kind {
 // that one is tested.
 func (d Kind) InVirtualTime() Kind { d.Virtual = os.Getenv("REDIS_SERVER") == ""; return d }
 
-// OnRealServers is the kind, no matter what InVirtualTime said.
-func (d Kind) OnRealServers() Kind { d.Virtual = false; return d }
-
 // Part runs a part of a case as a test of its own, beside others.
 func (d Kind) Part(t *testing.T, name string, run func(t *testing.T, d Kind)) {
 	t.Run(name, func(t *testing.T) {

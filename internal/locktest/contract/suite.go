@@ -59,10 +59,9 @@ func Run(t *testing.T, d Kind) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if slices.Contains(onRealServers, c.name) {
-				d = d.OnRealServers()
-			}
-			d.Try(t, func(t *testing.T, d Kind) { c.run(newHarness(t, d, c.options)) })
+			of := d
+			of.Virtual = d.Virtual && !slices.Contains(onRealServers, c.name)
+			of.Try(t, func(t *testing.T, d Kind) { c.run(newHarness(t, d, c.options)) })
 			if d.Another != nil {
 				synctest.Test(t, func(t *testing.T) { c.run(newHarness(t, d, c.options)) })
 			}

@@ -88,7 +88,9 @@ func Run(t *testing.T, d Kind) {
 			}
 			switch {
 			case c.real:
-				c.run(t, d.OnRealServers())
+				real := d
+				real.Virtual = false
+				c.run(t, real)
 			case c.parts:
 				c.run(t, d)
 			default:
