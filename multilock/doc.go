@@ -16,10 +16,15 @@
 //     Deadline: the lease from step 1 on, less the drift.
 //  4. A renewal works the same way, with a time of its own, and needs as many votes.
 //  5. After a failure, tell all nodes that were asked to forget the owner, and try again
-//     with a new owner, after a random delay that grows with each failure. The message of
-//     a release cuts the delay to a random one, which is small unless many of the last
-//     attempts have failed: waiters that wake at the same moment would split the votes
-//     again.
+//     with a new owner, after a random delay that grows with each split vote. The message
+//     of a release cuts the delay: who has let as many releases pass as waits usually do
+//     tries at once, and the others a little later, as waiters that ask at the same moment
+//     split the votes.
+//
+// Where clients split the votes, the paper has all of them give up. Here the one with most
+// votes (of equals, by a hash of the owners) keeps them, and asks the other nodes again up
+// to three times while the others give up. That is safe: a node has one owner at a time,
+// and the deadline counts from step 1 on.
 //
 // Lock returns when enough nodes have said yes, and does not wait for the last answer. A
 // round fails when enough can no longer say yes, and it is known whether others have the

@@ -115,7 +115,8 @@ func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lea
 }
 
 // TryLock makes one attempt: one round trip to each node, with [WithFencing] two, or none
-// if this locker has key or wants it; see [holdfast.Locker].
+// if this locker has key or wants it. If several clients ask at once and none has a quorum,
+// the one with most votes asks up to three times more. See [holdfast.Locker].
 func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }

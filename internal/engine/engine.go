@@ -51,9 +51,9 @@ type Config struct {
 	// EvictionPolicy asks Redis once for its maxmemory-policy; nil: the engine does not ask.
 	EvictionPolicy func(context.Context) (string, error)
 
-	// RetryDelay is for backends with split votes: how long racing waiters pause before
-	// they try again after a message or a split vote. If all of them tried at once, none
-	// would succeed. tries counts recent failures. nil: no delay.
+	// RetryDelay is for backends with split votes: how long racing waiters pause after one,
+	// and after a message as long as votes are often split. If all of them tried at once,
+	// none would succeed. tries counts recent split votes. nil: no delay, and no split votes.
 	RetryDelay func(tries int) time.Duration
 
 	// Stale is how long queued waiters keep their places without a heartbeat.
@@ -78,6 +78,7 @@ type Engine struct {
 	undoings  sync.Map // of servers by name: *undoing
 	pool      waiterPool
 	trips     Average // time of an acquire's round trip
+	passed    Average // 1024 times the releases that a wait lets pass
 	begun     sync.Once
 	closing   atomic.Bool
 	closed    chan struct{} // Close closes it after all shards

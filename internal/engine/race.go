@@ -26,7 +26,7 @@ type race struct {
 	turns     turns
 	before    pubsub.State // of sub, before our last release
 	retry     backoff
-	tries     int     // attempts that were too late or split, halved by each success; for RetryDelay
+	tries     int     // split votes, less the attempts without one; for RetryDelay
 	unmet     error   // the backend's reason for the last failure, see attempt; guarded by the shard's lock
 	orphan    orphan  // of the last attempt; to be undone before the next
 	outage    *outage // set while Redis does not answer; guarded by the shard's lock
@@ -54,6 +54,11 @@ func (p *race) seen() pubsub.State {
 		return pubsub.State{}
 	}
 	return p.sub.State()
+}
+
+// passed counts the releases since this process last had the key, or began to wait.
+func (p *race) passed(now pubsub.State) uint64 {
+	return now.Messages - min(p.before.Messages, now.Messages)
 }
 
 func (r *racing) join(*keyState, *waiter) {}
@@ -185,11 +190,11 @@ func (r *racing) lead(k *keyState) {
 			return
 		}
 		remaining, resting = a.remaining, a.err == nil && a.hold == nil
-		if resting && r.RetryDelay != nil && (notified || a.split) {
+		if !a.split {
+			p.tries = max(p.tries-1, 0)
+		} else {
 			p.tries++
-			if a.split {
-				remaining = r.RetryDelay(p.tries)
-			}
+			remaining = 2*time.Duration(r.trips.Load()) + r.RetryDelay(p.tries)
 		}
 		if a.err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
@@ -255,7 +260,9 @@ func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 		return false
 	}
 	p.turns.reset()
-	p.tries /= 2
+	if n := p.passed(p.seen()); n > 0 {
+		r.passed.Note(time.Duration(n << 10))
+	}
 	r.observer.acquired(&a.hold.section.first, holdfast.ByCall, k.first().since)
 	k.serve(k.first(), result{lease: lease})
 	r.end(k)
@@ -290,6 +297,7 @@ func (r *racing) subscribe(p *race, name string, d time.Duration, wanted func(pu
 func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (notified bool) {
 	began := time.Now()
 	until, blind := began.Add(r.longest(remaining)), began.Add(probeWithoutMessages)
+	passed, due := before.Messages, time.Time{}
 	for {
 		now, seen := time.Now(), p.seen()
 		switch {
@@ -301,12 +309,20 @@ func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (no
 				return true
 			}
 		case seen.Notified != before.Notified:
-			if r.RetryDelay != nil {
-				sleep(min(r.RetryDelay(p.tries), until.Sub(now)), p.poke)
+			if r.RetryDelay == nil {
+				return true
 			}
-			return true
+			if seen.Messages != passed || due.IsZero() {
+				passed, due = seen.Messages, now.Add(r.holdBack(p, seen))
+			}
+			if !now.Before(due) {
+				return true
+			}
 		}
 		wake := until
+		if !due.IsZero() && due.Before(wake) {
+			wake = due
+		}
 		if !seen.Live && blind.Before(wake) {
 			wake = blind
 		}
@@ -327,6 +343,20 @@ func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (no
 		}
 		timer.Stop()
 	}
+}
+
+// holdBack is how long a race with split votes waits after a release. A race that has let as
+// many releases pass as waits usually do tries at once. Each one that it has let pass less costs
+// a trip, up to a few: so those that came first go first, and they do not ask at the same time.
+// As long as many do nevertheless, the delay is random as well.
+func (r *racing) holdBack(p *race, seen pubsub.State) time.Duration {
+	const most = 4
+	behind := float64(r.passed.Load())/(1<<10) - float64(p.passed(seen))
+	d := time.Duration(min(max(behind, 0), most) * float64(r.trips.Load()))
+	if p.tries > 0 {
+		d += r.RetryDelay(p.tries - 1)
+	}
+	return d
 }
 
 // longest is the longest sleep: until the holder's lease must be over, but at most one

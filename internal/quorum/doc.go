@@ -22,6 +22,8 @@
 //	   │        ├─ added on nodes that lack it         repair.go          quorum/acquire.lua
 //	   │        └─ released, or lost ─┐
 //	   │                              │
+//	   ├─ votes are split, most of them are ours: asks the others again
+//	   │
 //	   └─ enough cannot say yes ──────┴─ ends          end.go             end_each.lua
 //
 // A round returns as soon as its result is certain. Nodes that answer later, or never, still

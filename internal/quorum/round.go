@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -30,9 +31,10 @@ type round struct {
 }
 
 // Acquire makes one round: it asks all nodes at once. It returns when enough have said yes, or
-// when they can no longer do so and it is known whether others have the lock. It then asks
-// missing nodes again in the background, or ends a failed round on all nodes. It asks none if
-// ctx is over.
+// when they can no longer do so and it is known whether others have the lock. If the votes are
+// split and this round has most of them, it first asks the others again, a few times. It then
+// asks missing nodes again in the background, or ends a failed round on all nodes. It asks none
+// if ctx is over.
 func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
 	q.meet(ctx)
 	h := q.newHold(key, owner, lease)
@@ -46,21 +48,92 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 		return scripts.Acquired{}, judged{err, scripts.Refused}
 	}
 	start := time.Now()
-	answered := r.answered
-	for _, n := range q.nodes {
-		n.ask(h, q.Fencing, answered)
-	}
-	select {
-	case <-r.decided:
-	case <-ctx.Done():
-	}
+	r.ask(ctx, q.nodes)
 	q.trips.Note(time.Since(start))
+	for range insists {
+		if time.Since(start) >= q.NodeTimeout {
+			break
+		}
+		others := r.leads()
+		if len(others) == 0 || !r.pause(ctx) {
+			break
+		}
+		r.ask(ctx, others)
+	}
 	first, last, yes, fenced := r.won(ctx)
 	if yes && fenced {
 		return scripts.Acquired{OK: true, Fence: first, FenceEnd: last}, nil
 	}
 	q.giveUp(h, false)
 	return r.failed()
+}
+
+// ask asks nodes, and waits until the round is decided or ctx is over.
+func (r *round) ask(ctx context.Context, nodes []*node) {
+	answered := r.answered
+	for _, n := range nodes {
+		n.ask(r.hold, r.q.Fencing, answered)
+	}
+	select {
+	case <-r.decided:
+	case <-ctx.Done():
+	}
+}
+
+// insists is how often a round asks nodes again that others have: by then, these have given up.
+const insists = 3
+
+// leads settles a split vote: of the rounds that have votes, the one with most of them goes on,
+// and the others give theirs up. It returns the nodes that others have, which this round is to
+// ask again; none if it has won, is not the first, or lacks votes for another reason. Owners
+// with as many votes come in the order of their hashes, so that no locker is always ahead. All
+// see the same votes in the end, so only one goes on; if several do for a moment, none has a
+// quorum, as each node has one owner.
+func (r *round) leads() (others []*node) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.complete || r.yes == 0 || r.yes >= r.q.need || r.yes+r.held < r.q.need {
+		return nil
+	}
+	votes := map[string]int{}
+	for i, n := range r.q.nodes {
+		if r.errs[i] == ErrHeld {
+			votes[r.said[i].Holder]++
+			others = append(others, n)
+		}
+	}
+	mine := rank(r.hold.owner)
+	for owner, n := range votes {
+		if n > r.yes || n == r.yes && rank(owner) > mine {
+			return nil
+		}
+	}
+	for _, n := range others {
+		r.errs[n.index] = errPending
+	}
+	r.held -= len(others)
+	r.pending += len(others)
+	r.complete, r.decided = false, make(chan struct{})
+	return others
+}
+
+// pause gives the other rounds time to give up.
+func (r *round) pause(ctx context.Context) bool {
+	timer := time.NewTimer(time.Duration(r.q.trips.Load()) / 2)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// rank orders owners, the same way everywhere.
+func rank(owner string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(owner))
+	return h.Sum64()
 }
 
 // answered notes the answer of a node. A node that the round was won without is asked again.

@@ -36,19 +36,21 @@ const (
 // only run others are left out.
 var modelCalls = map[string]modelCall{
 	// A round.
-	"Quorum.Acquire -> round.answered": modelBy(modelLock, modelAnswer, modelTimeout),
-	"Quorum.Acquire -> round.won":      modelBy(modelAnswer),
-	"Quorum.Acquire -> Quorum.giveUp":  modelBy(modelCutShort, modelTimeout),
-	"Quorum.Acquire -> Quorum.meet":    modelBy(modelLook),
-	"Quorum.Acquire -> node.ask":       modelBy(modelLock),
-	"node.ask -> node.acquire":         modelBy(modelArrive, modelArriveLate),
-	"newNode -> node.acquire":          modelBy(modelLock, modelAskNow, modelArrive, modelArriveLate),
-	"node.acquire -> node.voting":      modelBy(modelLook),
-	"node.acquire -> AcquireVoted":     modelBy(modelArrive, modelArriveLate),
-	"round.won -> Quorum.writeBack":    modelBy(modelAnswer),
-	"Quorum.writeBack -> node.raise":   modelBy(modelWrite, modelWriteLost),
-	"round.answered -> node.raise":     modelBy(modelWrite),
-	"node.raise -> WriteFence":         modelBy(modelWrite, modelWriteLate),
+	"Quorum.Acquire -> round.won":     modelBy(modelAnswer),
+	"Quorum.Acquire -> Quorum.giveUp": modelBy(modelCutShort, modelTimeout),
+	"Quorum.Acquire -> Quorum.meet":   modelBy(modelLook),
+	// A no changes nothing on a node. So one that is asked again is one that the ask reaches late.
+	"Quorum.Acquire -> round.ask":    modelBy(modelLock, modelArrive),
+	"round.ask -> round.answered":    modelBy(modelLock, modelAnswer, modelTimeout),
+	"round.ask -> node.ask":          modelBy(modelLock, modelArrive),
+	"node.ask -> node.acquire":       modelBy(modelArrive, modelArriveLate),
+	"newNode -> node.acquire":        modelBy(modelLock, modelAskNow, modelArrive, modelArriveLate),
+	"node.acquire -> node.voting":    modelBy(modelLook),
+	"node.acquire -> AcquireVoted":   modelBy(modelArrive, modelArriveLate),
+	"round.won -> Quorum.writeBack":  modelBy(modelAnswer),
+	"Quorum.writeBack -> node.raise": modelBy(modelWrite, modelWriteLost),
+	"round.answered -> node.raise":   modelBy(modelWrite),
+	"node.raise -> WriteFence":       modelBy(modelWrite, modelWriteLate),
 
 	// Repairs.
 	"round.won -> node.repair":      modelBy(modelAskNow),
