@@ -1,0 +1,107 @@
+package speed_test
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// calls are the commands that a process has sent to all its servers, by name.
+type calls struct {
+	mu  sync.Mutex
+	all map[string]int // guarded by mu
+}
+
+// count counts those of a process.
+func (f *fleet) count(p int) *calls {
+	c := &calls{all: make(map[string]int)}
+	for _, l := range f.world.Links[p] {
+		l.OnRequest(func(cmd []string) redistest.Verdict {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			switch name := strings.ToUpper(cmd[0]); name {
+			case "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE":
+				c.all[name]++
+			}
+			return redistest.Pass
+		})
+	}
+	return c
+}
+
+// of says which calls a step takes, with those that it leaves to the background.
+func (c *calls) of(step func()) map[string]int {
+	c.mu.Lock()
+	clear(c.all)
+	c.mu.Unlock()
+	step()
+	time.Sleep(20 * trip)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.all)
+}
+
+// How many calls each step takes; of multilock, to each of its five nodes.
+func TestCalls(t *testing.T) {
+	for _, kind := range []string{"rlock", "fair", "multilock"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := open(t, kind, 1, 2)
+				for _, links := range f.world.Links { // no node is ever later than another
+					for _, l := range links {
+						l.SetJitter(func() time.Duration { return trip / 2 })
+					}
+				}
+				each := len(f.world.Servers)
+				scripts := func(n int) map[string]int { return map[string]int{"EVALSHA": n * each} }
+				own, other := f.count(0), f.count(1)
+				var e *holdfast.Lease
+				require.Equal(t, scripts(1), own.of(func() { e = f.lock(0, "k") }), "lock")
+				var nested *holdfast.Lease
+				require.Equal(t, scripts(1), own.of(func() {
+					var err error
+					nested, err = f.lockers[0].Lock(e.Bind(t.Context()), "k")
+					require.NoError(t, err)
+				}), "nested lock")
+				require.Equal(t, scripts(1), own.of(func() { require.NoError(t, nested.Unlock(t.Context())) }), "nested unlock")
+				require.Equal(t, scripts(1), own.of(func() { time.Sleep(lease / 3) }), "renewal, once in a third of a lease")
+
+				// A waiter asks before it listens and after it; later in the first second, whether it is heard.
+				got := make(chan *holdfast.Lease, 1)
+				wait := func() { go func() { got <- f.lock(1, "k") }() }
+				require.Equal(t, map[string]int{"EVALSHA": 2 * each, "SUBSCRIBE": each}, other.of(wait), "wait")
+				woken := other.of(func() {
+					require.Equal(t, scripts(1), own.of(func() { require.NoError(t, e.Unlock(t.Context())) }), "unlock")
+					e = <-got
+				})
+				require.LessOrEqual(t, woken["EVALSHA"], each, "wake-up")
+
+				require.NoError(t, e.Unlock(t.Context()))
+
+				// A waiter of the same process is served in memory; a fair one enters the queue, and the release serves it.
+				e = f.lock(1, "k")
+				memory := other.of(func() {
+					wait()
+					synctest.Wait()
+					time.Sleep(2 * trip)
+					require.NoError(t, e.Unlock(t.Context()))
+					e = <-got
+				})
+				if kind == "fair" {
+					require.Equal(t, scripts(2), memory, "hand-over")
+				} else {
+					require.Empty(t, memory, "hand-over in memory")
+				}
+				require.NoError(t, e.Unlock(t.Context()))
+			})
+		})
+	}
+}

@@ -1,0 +1,254 @@
+// Package speed_test holds how fast the locks are as figures: in virtual time they do not depend
+// on the machine. The unit is a round trip.
+package speed_test
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	trip  = 1100 * time.Microsecond // the mean round trip: twice that of sim.Trip
+	lease = 6 * time.Second
+)
+
+var (
+	seeds  = flag.Uint64("seeds", 2, "how many seeds the long scenarios have")
+	length = flag.Duration("length", 20*time.Minute, "of the long scenarios, in virtual time")
+)
+
+// fleet is lockers of one kind, each in a process of its own, on one server or on five nodes.
+type fleet struct {
+	t       *testing.T
+	world   *sim.World
+	lockers []holdfast.Locker
+}
+
+func open(t *testing.T, kind string, seed uint64, processes int) *fleet {
+	nodes := 1
+	if kind == "multilock" {
+		nodes = 5
+	}
+	f := &fleet{t: t, world: sim.NewWorld(t, seed, processes, nodes)}
+	for p := range processes {
+		clients := f.world.Clients(p, func(o *rueidis.ClientOption) { o.Dialer.KeepAlive = time.Hour }) // no PINGs
+		var l holdfast.Locker
+		var err error
+		switch kind {
+		case "rlock":
+			l, err = rlock.New(clients[0], rlock.WithLease(lease))
+		case "fair":
+			l, err = fair.New(clients[0], fair.WithLease(lease))
+		default:
+			l, err = multilock.New(clients, multilock.WithLease(lease), multilock.WithoutRestartGuard())
+		}
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		f.lockers = append(f.lockers, l)
+		require.NoError(t, f.lock(p, "first").Unlock(t.Context())) // the servers know the scripts now
+	}
+	return f
+}
+
+func (f *fleet) lock(p int, key string) *holdfast.Lease {
+	e, err := f.lockers[p].Lock(f.t.Context(), key)
+	if err != nil { // no fault happens to it
+		f.t.Error(err)
+	}
+	return e
+}
+
+// figures are what the users of a key have seen.
+type figures struct {
+	mu      sync.Mutex
+	waiting int
+	served  int
+	free    time.Time // when a holder unlocked while others waited; zero: they did not
+	gaps    []time.Duration
+	waits   []time.Duration
+	passed  []int // how many were served during each wait
+}
+
+// use locks, holds for the time of a section, and unlocks.
+func (f *fleet) use(s *figures, p int, section time.Duration) {
+	s.mu.Lock()
+	s.waiting++
+	began, before := time.Now(), s.served
+	s.mu.Unlock()
+	e := f.lock(p, "k")
+	s.mu.Lock()
+	s.waiting--
+	if !s.free.IsZero() {
+		s.gaps = append(s.gaps, time.Since(s.free))
+	}
+	s.waits = append(s.waits, time.Since(began))
+	s.passed = append(s.passed, s.served-before)
+	s.served++
+	s.mu.Unlock()
+	time.Sleep(section)
+	s.mu.Lock()
+	if s.free = time.Now(); s.waiting == 0 {
+		s.free = time.Time{}
+	}
+	s.mu.Unlock()
+	if err := e.Unlock(f.t.Context()); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// life has one caller in each of six processes use a key for a while. One section in so many
+// lasts up to three leases, the others up to 50 ms; none: all are short.
+func life(t *testing.T, kind string, seed uint64, length time.Duration, long int) *figures {
+	s := new(figures)
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, kind, seed, 6)
+		stop := time.Now().Add(length)
+		var all sync.WaitGroup
+		for p := range f.lockers {
+			r := sim.Random(seed, fmt.Sprint("caller ", p))
+			upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
+			all.Go(func() {
+				for time.Now().Before(stop) {
+					section := upTo(50 * time.Millisecond)
+					if long > 0 && r.IntN(long) == 0 {
+						section = upTo(3 * lease)
+					}
+					f.use(s, p, section)
+					if r.IntN(10) == 0 {
+						time.Sleep(upTo(time.Second))
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+	slices.Sort(s.gaps)
+	t.Logf("%s, seed %d: %d grants; from Unlock to the next holder %.1f trips, at most %.1f; longest wait %v, while %d others were served",
+		kind, seed, s.served, trips(median(s.gaps)), trips(slices.Max(s.gaps)), slices.Max(s.waits), slices.Max(s.passed))
+	return s
+}
+
+func median(all []time.Duration) time.Duration { return all[len(all)/2] }
+
+func trips(d time.Duration) float64 { return float64(d) / float64(trip) }
+
+// From Unlock to the next holder in another process, while some wait: a fair key is granted
+// with its release, which takes one trip; the others are told, and ask, which takes two.
+func TestHandOver(t *testing.T) {
+	for kind, most := range map[string]struct {
+		median, longest float64 // trips
+		passed          int
+	}{
+		"fair":      {1.1, 2, 5},
+		"rlock":     {2, 3.6, 60},
+		"multilock": {2.1, 9, 40},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			s := life(t, kind, 1, 5*time.Second, 0)
+			require.Less(t, trips(median(s.gaps)), most.median)
+			require.Less(t, trips(slices.Max(s.gaps)), most.longest)
+			require.LessOrEqual(t, slices.Max(s.passed), most.passed)
+		})
+	}
+}
+
+// A quorum starves nobody: the longest wait is at most twice that of a race on one Redis, and no
+// split vote leaves a key free for long.
+func TestG4_LongestWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	for seed := range *seeds {
+		one := life(t, "rlock", seed, *length, 5)
+		several := life(t, "multilock", seed, *length, 5)
+		require.LessOrEqual(t, slices.Max(several.waits), 2*slices.Max(one.waits))
+		require.Less(t, slices.Max(several.gaps), 10*time.Millisecond)
+	}
+}
+
+// Three rounds that ask at the same time get two, two and one of five nodes. One of them gets
+// the lock: it waits for half a trip and asks the others again.
+func TestSplitVoteIsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, "multilock", 1, 3)
+		for p, links := range f.world.Links {
+			for n, l := range links {
+				way := trip / 2
+				if n/2 == p {
+					way -= 100 * time.Microsecond
+				}
+				l.SetJitter(func() time.Duration { return way })
+			}
+		}
+		for round := range 20 {
+			began := time.Now()
+			var all sync.WaitGroup
+			held := make([]*holdfast.Lease, len(f.lockers))
+			for p, l := range f.lockers {
+				all.Go(func() { held[p], _ = l.TryLock(t.Context(), "k") })
+			}
+			all.Wait()
+			held = slices.DeleteFunc(held, func(e *holdfast.Lease) bool { return e == nil })
+			require.Len(t, held, 1, "round %d", round)
+			require.Less(t, trips(time.Since(began)), 4.)
+			require.NoError(t, held[0].Unlock(t.Context()))
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A holder whose links go dead for good is followed when its lease, counted from its last
+// renewal, has run out: by a waiter that then asks, or with fair at the next heartbeat.
+func TestG4_Crash(t *testing.T) {
+	for kind, most := range map[string]time.Duration{"rlock": 4 * trip, "multilock": 9 * trip, "fair": time.Second + 4*trip} {
+		t.Run(kind, func(t *testing.T) {
+			for seed := range uint64(5) {
+				synctest.Test(t, func(t *testing.T) {
+					f := open(t, kind, seed, 3)
+					f.lock(0, "k")
+					held := time.Now()
+					next := make(chan time.Time, 2)
+					for p := range 2 {
+						go func() {
+							e := f.lock(p+1, "k")
+							next <- time.Now()
+							_ = e.Unlock(t.Context())
+						}()
+					}
+					time.Sleep(lease/3 + lease/6) // it has renewed once
+					for _, l := range f.world.Links[0] {
+						l.HoldRequests(true)
+						l.HoldReplies(true)
+					}
+					renewed := held.Add(lease / 3)
+					free := (<-next).Sub(renewed) - lease
+					t.Logf("the key was free for %.1f trips", trips(free))
+					require.Less(t, free, most)
+					<-next
+					for _, l := range f.world.Links[0] {
+						l.Cut()
+						l.HoldRequests(false)
+						l.HoldReplies(false)
+					}
+				})
+			}
+		})
+	}
+}
