@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
 
 func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind) }
 
-func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix(t)) }
+func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix("lock:").InVirtualTime()) }
 
 func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster(t)) }
 

@@ -98,7 +98,7 @@ func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
 
 func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind) }
 
-func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix(t)) }
+func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix("lock:").InVirtualTime()) }
 
 func TestConformance3(t *testing.T) { contract.Run(t, onSeveral(t, 3)) }
 

@@ -60,11 +60,11 @@ type Kind struct {
 	Another func(holdfast.Locker) holdfast.Locker
 }
 
-// WithPrefix, OnCluster and OnSentinels are the kind with a prefix, on a Redis Cluster of three
-// masters and three replicas, one of which has all keys of a case, and on a Sentinel set, for the
-// long tests only.
-func (d Kind) WithPrefix(t *testing.T) Kind { InTestAll(t); d.Prefix = "lock:"; return d }
+// WithPrefix is the kind with a prefix.
+func (d Kind) WithPrefix(prefix string) Kind { d.Prefix = prefix; return d }
 
+// OnCluster and OnSentinels are the kind on a Redis Cluster of three masters and three replicas,
+// one of which has all keys of a case, and on a Sentinel set, for the long tests only.
 func (d Kind) OnCluster(t *testing.T) Kind { InTestAll(t); d.Cluster = true; return d }
 
 func (d Kind) OnSentinels(t *testing.T) Kind {

@@ -91,7 +91,7 @@ func roleOf(t *testing.T, s Server) string {
 // The old master lives on as a replica, and refuses all writes. Calls reach the new one by
 // themselves, leases live on, and waiters are served.
 func testCallsFollow(t *testing.T, d Kind) {
-	const lease = 9 * time.Second
+	const lease = 20 * time.Second
 	t.Run("alone", func(t *testing.T) { callsFollow(t, d, Options{Lease: lease, Unguarded: true}) })
 	if d.Nodes == 0 {
 		t.Run("with replicas", func(t *testing.T) {
