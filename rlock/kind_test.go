@@ -62,23 +62,23 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 
 func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
 
-func TestConformance_OnRedis(t *testing.T) { contract.Run(t, kind) }
+func TestConformance_OnRedis(t *testing.T) { t.Parallel(); contract.Run(t, kind) }
 
 func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix("lock:").InVirtualTime()) }
 
-func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster(t)) }
+func TestConformance_Cluster(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnCluster(t)) }
 
-func TestConformance_Masters(t *testing.T) { contract.Run(t, kind.OnMasters(t)) }
+func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnMasters(t)) }
 
-func TestConformance_Sentinel(t *testing.T) { contract.Run(t, kind.OnSentinels(t)) }
+func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnSentinels(t)) }
 
 func TestFaults_Cluster(t *testing.T) { faults.Run(t, kind.OnCluster(t)) }
 
-func TestCluster(t *testing.T) { cluster.Run(t, kind) }
+func TestCluster(t *testing.T) { t.Parallel(); cluster.Run(t, kind) }
 
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
 
-func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
+func TestSentinel(t *testing.T) { t.Parallel(); sentinel.Run(t, kind) }
 
 func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 
