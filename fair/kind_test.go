@@ -71,7 +71,7 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 
 func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
 
-func TestConformance_OnRedis(t *testing.T) { t.Parallel(); contract.Run(t, kind) }
+func TestConformance_OnRedis(t *testing.T) { t.Parallel(); locktest.InTestAll(t); contract.Run(t, kind) }
 
 func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix("lock:").InVirtualTime()) }
 
@@ -83,11 +83,11 @@ func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, kind
 
 func TestFaults_Cluster(t *testing.T) { faults.Run(t, kind.OnCluster(t)) }
 
-func TestCluster(t *testing.T) { t.Parallel(); cluster.Run(t, kind) }
+func TestCluster(t *testing.T) { t.Parallel(); locktest.InTestAll(t); cluster.Run(t, kind) }
 
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
 
-func TestSentinel(t *testing.T) { t.Parallel(); sentinel.Run(t, kind) }
+func TestSentinel(t *testing.T) { t.Parallel(); locktest.InTestAll(t); sentinel.Run(t, kind) }
 
 func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 
