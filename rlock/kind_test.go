@@ -62,7 +62,11 @@ var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o lockt
 
 func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
 
-func TestConformance_OnRedis(t *testing.T) { t.Parallel(); locktest.InTestAll(t); contract.Run(t, kind) }
+func TestConformance_OnRedis(t *testing.T) {
+	t.Parallel()
+	locktest.InTestAll(t)
+	contract.Run(t, kind)
+}
 
 func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix("lock:").InVirtualTime()) }
 
