@@ -222,7 +222,7 @@ func (d *queued) settle(k *keyState) {
 		if k.closed {
 			nudge(q.poke)
 		}
-	} else if k.idle() {
+	} else if k.idle() && k.ending == nil {
 		k.drop()
 	}
 }

@@ -83,31 +83,35 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 	err := r.attempt(h.calls.context())
 	k.Lock()
 	k.calls--
-	if k.ending == d {
-		k.ending = nil
+	outcome := scripts.OutcomeOf(err)
+	done, final := outcome == scripts.Done, outcome == scripts.Refused && scripts.Permanent(err)
+	if done || final {
+		k.endedRelease(d)
 	}
 	h.waits.released(k, r.said)
 	h.waits.settle(k)
 	k.Unlock()
-	switch scripts.OutcomeOf(err) {
-	case scripts.Done:
+	switch {
+	case done:
 		return r.result()
-	case scripts.Refused:
-		if scripts.Permanent(err) {
-			h.backend.Lost(k.name, d.owner)
-			return err
-		}
+	case final:
+		h.backend.Lost(k.name, d.owner)
+		return err
 	}
 	finished := make(chan error, 1)
 	h.calls.background(func() {
 		err := h.persist(h.until(d), r.attempt)
+		k.Lock()
+		k.endedRelease(d)
+		h.waits.settle(k)
+		k.Unlock()
 		if err != nil {
 			h.backend.Lost(k.name, d.owner)
 			h.mayRemain(k.name, err)
 		}
 		finished <- err
 	})
-	if scripts.OutcomeOf(err) == scripts.Refused { // may last: the caller does not wait for it
+	if outcome == scripts.Refused { // may last: the caller does not wait for it
 		return err
 	}
 	select {

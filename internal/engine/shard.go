@@ -49,7 +49,7 @@ type keyState struct {
 	name    string   // in Redis, see nameOf; immutable
 	hold    *hold    // nil: not held here
 	waiters *waiters // nil until the first waiter
-	ending  *hold    // the last of those whose first call to release is under way; nil: none
+	ending  *hold    // the last of those being released; nil: none
 	calls   int16    // first attempts, releases and loops under way
 }
 
@@ -81,6 +81,13 @@ func (k *keyState) notAcquired() error {
 		return errs.HeldHere(k.engine.calls.now() - k.hold.granted)
 	}
 	return holdfast.ErrNotAcquired
+}
+
+// endedRelease notes that a hold is no longer being released.
+func (k *keyState) endedRelease(d *hold) {
+	if k.ending == d {
+		k.ending = nil
+	}
 }
 
 // heldBy says whether owner has the key here, or is releasing it. Redis has ended earlier

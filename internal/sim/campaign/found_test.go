@@ -1,0 +1,42 @@
+package campaign_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/sim"
+)
+
+// What campaigns have found, each as the shortest story that shows it.
+
+// A release that Redis does not answer is repeated. Meanwhile a heartbeat of the same locker
+// finds its owner still standing, and must not give it up: the repeat would find nothing, and
+// Unlock would report a loss.
+func TestG3_FairUnlockIsTrueAfterAnOutage(t *testing.T) {
+	for away := time.Second; away < 9*time.Second; away += 200 * time.Millisecond { // the repeats and the heartbeats have their own times
+		synctest.Test(t, func(t *testing.T) {
+			w := sim.NewWorld(t, 1, 1, 1)
+			l, err := fair.New(w.Clients(0)[0])
+			require.NoError(t, err)
+			defer l.Close()
+			first, err := l.Lock(t.Context(), "k")
+			require.NoError(t, err)
+			time.AfterFunc(time.Second, func() { _ = first.Unlock(t.Context()) })
+			held, err := l.Lock(t.Context(), "k") // from the queue
+			require.NoError(t, err)
+			next := make(chan error)
+			go func() { next <- l.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
+			time.Sleep(time.Second)
+			w.Links[0][0].Refuse(true)
+			w.Links[0][0].Cut()
+			time.AfterFunc(away, func() { w.Links[0][0].Refuse(false) })
+			require.NoError(t, held.Unlock(t.Context()), "away for %v", away)
+			require.NoError(t, <-next)
+		})
+	}
+}
