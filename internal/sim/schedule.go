@@ -21,6 +21,7 @@ const (
 	HoldReplies  Mishap = "replies held"    // likewise
 	Straggle     Mishap = "requests late"   // those of connections in use arrive when it is over; new connections work
 	SlowReplies  Mishap = "replies late"    // each takes a quarter of its length longer
+	Fade         Mishap = "link fades"      // replies are late by its length, and then requests are held for as long
 	Unreachable  Mishap = "unreachable"     // cut, and new connections are refused
 	Partition    Mishap = "partition"       // all links of the process hold everything
 	Pause        Mishap = "server pauses"   // it stands still
@@ -34,7 +35,7 @@ const (
 
 // OfLinks and OfServers are those that no lock kind on one Redis may mind.
 var (
-	OfLinks   = []Mishap{Cut, LoseReply, HoldRequests, HoldReplies, Straggle, SlowReplies, Unreachable, Partition}
+	OfLinks   = []Mishap{Cut, LoseReply, HoldRequests, HoldReplies, Straggle, SlowReplies, Fade, Unreachable, Partition}
 	OfServers = []Mishap{Pause, Reboot, Refusal, OutOfMemory, LoseScripts}
 )
 
@@ -85,13 +86,13 @@ func (w *World) Play(faults []Fault, told func(Fault)) {
 	for _, f := range faults {
 		time.Sleep(f.At - time.Since(began))
 		told(f)
-		all.Go(func() { w.bring(f) })
+		all.Go(func() { w.Bring(f) })
 	}
 	all.Wait()
 }
 
-// bring brings about one fault, and ends it.
-func (w *World) bring(f Fault) {
+// Bring brings about one fault, and returns when it is over.
+func (w *World) Bring(f Fault) {
 	s, l := w.Servers[f.Server], w.Links[f.Process][f.Server]
 	link, process, server := []*Link{l}, w.Links[f.Process], []*Link{}
 	for _, links := range w.Links {
@@ -113,6 +114,13 @@ func (w *World) bring(f Fault) {
 			l.SetDelay(0, f.For/4)
 			time.AfterFunc(f.For*3/4, func() { l.SetDelay(0, 0) }) // the last is as late as f is long
 		}, nil)
+	case Fade:
+		f.on(link, 1, func() {
+			l.SetDelay(0, f.For)
+			time.Sleep(f.For)
+			l.SetDelay(0, 0)
+			l.HoldRequests(true)
+		}, func() { l.HoldRequests(false) })
 	case Unreachable:
 		f.on(link, 1, func() { l.Refuse(true); l.Cut() }, func() { l.Refuse(false) })
 	case Partition:

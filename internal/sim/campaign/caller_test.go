@@ -12,6 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
+// asked is all that callers ask for, in a long campaign.
+var asked = []string{
+	"Lock", "TryLock", "TryLockFor", "Do", "LockAll", "ForceUnlock", "Close", "nested", "FixedLease", "MaxHold",
+	"context with deadline", "cancelled context", "Unlock with a context that is over",
+}
+
 // caller makes random calls of a process, one after the other, until the campaign is over. What
 // it wants depends on the seed alone.
 type caller struct {
@@ -35,12 +41,17 @@ func (a *caller) one(n int) bool { return a.r.IntN(n) == 0 }
 func (a *caller) run() {
 	for time.Now().Before(a.c.stop) && !a.c.found.Load() {
 		ctx, cancel := context.WithCancel(context.Background())
-		if d, leaves := a.upTo(2*a.c.lease), a.one(4); leaves {
+		switch d := a.upTo(2 * a.c.lease); a.r.IntN(8) {
+		case 0, 1:
+			a.c.judge.asks("cancelled context")
 			time.AfterFunc(d, cancel)
+		case 2:
+			a.c.judge.asks("context with deadline")
+			ctx, cancel = context.WithTimeout(context.Background(), d)
 		}
 		a.call(ctx)
 		cancel()
-		if d, rests := a.upTo(time.Second), a.one(10); rests {
+		if d, rests := a.upTo(2*time.Second), a.one(5); rests {
 			time.Sleep(d)
 		}
 	}
@@ -51,8 +62,10 @@ func (a *caller) call(ctx context.Context) {
 	var opts []holdfast.LockOption
 	switch {
 	case a.one(a.c.fixed):
+		a.c.judge.asks("FixedLease")
 		opts = append(opts, holdfast.FixedLease(a.c.lease/2))
 	case a.one(8):
+		a.c.judge.asks("MaxHold")
 		opts = append(opts, holdfast.MaxHold(a.c.lease*3/2))
 	}
 	switch name := fmt.Sprint("k", a.r.IntN(a.c.keys)); a.r.IntN(16) {
@@ -71,36 +84,52 @@ func (a *caller) call(ctx context.Context) {
 	}
 }
 
-func (a *caller) locker() holdfast.Locker { return *a.c.lockers[a.process].Load() }
+func (c *campaign) locker(process int) holdfast.Locker { return *c.lockers[process].Load() }
+
+func (a *caller) locker() holdfast.Locker { return a.c.locker(a.process) }
 
 // lock locks, holds for a while, perhaps nested, and unlocks.
 func (a *caller) lock(ctx context.Context, name string, opts []holdfast.LockOption) {
-	how := a.r.IntN(3)
-	w := &waiter{who: a.who, process: a.process, queues: how > 0}
-	a.c.judge.waits(name, w)
+	limit := []time.Duration{0, a.c.lease, -1}[a.r.IntN(3)]
+	hold, pause, nested := a.section(), a.upTo(500*time.Millisecond), a.r.IntN(4)
+	err := a.c.take(ctx, a.process, a.who, name, limit, opts, func(l *holdfast.Lease) context.Context {
+		if nested == 0 {
+			a.nest(l.Bind(ctx), name)
+		}
+		rest(hold, l.Done())
+		return a.leaving(ctx)
+	})
+	if err != nil {
+		time.Sleep(pause)
+	}
+}
+
+// take locks, waiting for so long at most (negative: without limit), works, and unlocks with the
+// context that work returns. It returns why it does not get the lock.
+func (c *campaign) take(ctx context.Context, process int, who, name string, limit time.Duration, opts []holdfast.LockOption, work func(*holdfast.Lease) context.Context) error {
+	w := &waiter{who: who, process: process, queues: limit != 0, plain: len(opts) == 0}
+	c.judge.waits(name, w)
 	var l *holdfast.Lease
 	var err error
-	switch how {
-	case 0:
-		l, err = a.locker().TryLock(ctx, name, opts...)
-	case 1:
-		l, err = a.locker().TryLockFor(ctx, name, a.c.lease, opts...)
+	switch locker := c.locker(process); {
+	case limit == 0:
+		c.judge.asks("TryLock")
+		l, err = locker.TryLock(ctx, name, opts...)
+	case limit > 0:
+		c.judge.asks("TryLockFor")
+		l, err = locker.TryLockFor(ctx, name, limit, opts...)
 	default:
-		l, err = a.locker().Lock(ctx, name, opts...)
+		c.judge.asks("Lock")
+		l, err = locker.Lock(ctx, name, opts...)
 	}
-	hold, pause, nested := a.section(), a.upTo(500*time.Millisecond), a.r.IntN(4)
 	if err != nil {
-		a.c.judge.refused(name, w, err)
-		time.Sleep(pause)
-		return
+		c.judge.refused(name, w, err)
+		return err
 	}
-	h := a.c.judge.served(name, w, l, l.Fence())
-	a.c.side.Go(func() { a.c.judge.watch(h) })
-	if nested == 0 {
-		a.nest(l.Bind(ctx), name)
-	}
-	a.rest(hold, l.Done())
-	a.c.judge.unlock(a.leaving(ctx), name, h)
+	h := c.judge.served(name, w, l, l.Fence())
+	c.side.Go(func() { c.judge.watch(h) })
+	c.judge.unlock(work(l), name, h)
+	return nil
 }
 
 // leaving is the context of an Unlock: that of a caller that leaves, once in three times.
@@ -108,6 +137,7 @@ func (a *caller) leaving(ctx context.Context) context.Context {
 	if !a.one(3) {
 		return context.WithoutCancel(ctx)
 	}
+	a.c.judge.asks("Unlock with a context that is over")
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	return gone
@@ -121,6 +151,7 @@ func (a *caller) nest(ctx context.Context, name string) {
 		if err != nil {
 			break
 		}
+		a.c.judge.asks("nested")
 		all = append(all, l)
 		ctx = l.Bind(ctx)
 	}
@@ -139,7 +170,7 @@ func (a *caller) section() time.Duration {
 }
 
 // rest works until the lease is over at most.
-func (a *caller) rest(d time.Duration, done <-chan struct{}) {
+func rest(d time.Duration, done <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -149,7 +180,8 @@ func (a *caller) rest(d time.Duration, done <-chan struct{}) {
 }
 
 func (a *caller) do(ctx context.Context, name string, opts []holdfast.LockOption) {
-	w := &waiter{who: a.who, process: a.process, queues: true}
+	a.c.judge.asks("Do")
+	w := &waiter{who: a.who, process: a.process, queues: true, plain: len(opts) == 0}
 	hold, ran := a.section(), false
 	a.c.judge.waits(name, w)
 	err := a.locker().Do(ctx, name, func(ctx context.Context) error {
@@ -157,7 +189,7 @@ func (a *caller) do(ctx context.Context, name string, opts []holdfast.LockOption
 		l := holdfast.LeaseFrom(ctx)
 		h := a.c.judge.served(name, w, l, l.Fence())
 		a.c.side.Go(func() { a.c.judge.watch(h) })
-		a.rest(hold, ctx.Done())
+		rest(hold, ctx.Done())
 		a.c.judge.leave(name, h)
 		return nil
 	}, append(opts, holdfast.WaitAtMost(2*a.c.lease))...)
@@ -169,6 +201,7 @@ func (a *caller) do(ctx context.Context, name string, opts []holdfast.LockOption
 
 // all locks all keys but that of ForceUnlock, as one.
 func (a *caller) all(ctx context.Context, opts []holdfast.LockOption) {
+	a.c.judge.asks("LockAll")
 	hold := a.upTo(100 * time.Millisecond)
 	names := a.c.names()[:a.c.keys]
 	a.c.judge.takes(names, +1) // it has some of them before it has all
@@ -183,7 +216,7 @@ func (a *caller) all(ctx context.Context, opts []holdfast.LockOption) {
 	for i, name := range names {
 		hs = append(hs, a.c.judge.served(name, &waiter{who: a.who + " (all)", process: a.process}, set, set.Fences()[i]))
 	}
-	a.rest(hold, set.Done())
+	rest(hold, set.Done())
 	for i, name := range names {
 		a.c.judge.leave(name, hs[i])
 	}
@@ -191,6 +224,7 @@ func (a *caller) all(ctx context.Context, opts []holdfast.LockOption) {
 }
 
 func (a *caller) force(ctx context.Context) {
+	a.c.judge.asks("ForceUnlock")
 	a.c.judge.force(+1, nil)
 	_, err := a.locker().ForceUnlock(ctx, "forced")
 	a.c.judge.force(-1, err)
@@ -212,13 +246,14 @@ func (j *judge) takes(names []string, more int) {
 	}
 }
 
-// force notes the begin or the end of a ForceUnlock. Without an answer, it may come late.
+// force notes the begin or the end of a ForceUnlock. It may have ended a hold of which the holder
+// is told later, but within a lease. Without an answer, it may come late.
 func (j *judge) force(more int, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k := j.keys["forced"]
 	k.forcing += more
-	k.forced = latest(k.forced, time.Now())
+	k.forced = latest(k.forced, time.Now().Add(j.c.lease))
 	if err != nil && !errors.Is(err, holdfast.ErrClosed) {
 		k.forced = latest(k.forced, time.Now().Add(3*j.c.lease))
 	}

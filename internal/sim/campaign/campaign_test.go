@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -22,12 +23,18 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // miniredis makes an interpreter for each script
+	goleak.VerifyTestMain(m)
+}
 
 var (
 	seeds  = flag.Uint64("seeds", 2, "how many campaigns of each kind")
 	first  = flag.Uint64("seed", 1, "the first seed")
-	length = flag.Duration("length", 2*time.Minute, "of a campaign, in virtual time")
+	length = flag.Duration("length", 6*time.Minute, "of a campaign of rlock, in virtual time; the others, which cost more, are shorter")
+	life   = flag.Duration("life", 0, "the least virtual time of all campaigns together")
+	grants = flag.Int("grants", 0, "their least grants")
+	faults = flag.Int("faults", 0, "their least faults")
 	events = flag.Int("events", 20, "how many events to show before a broken promise")
 )
 
@@ -54,6 +61,7 @@ type campaign struct {
 
 	world   *sim.World
 	judge   *judge
+	clients [][]rueidis.Client // of each process
 	lockers []*atomic.Pointer[holdfast.Locker]
 	side    sync.WaitGroup // watchers of leases
 	began   time.Time
@@ -66,22 +74,32 @@ type campaign struct {
 // bounds are of the figures of progress.
 type bounds struct{ free, orphan time.Duration }
 
-// kinds are the lock kinds, with their bounds at a lease of 6 s. A key is free for a waiter for
-// as long as the last pause between its attempts (a tenth of a lease) and the call that was
-// under way (a third) at most; of fair, until the next heartbeat (a second). A key that nobody
-// has any more is free when its lease has run out.
-var kinds = map[string]bounds{
-	"rlock":     {free: 2500 * time.Millisecond, orphan: 7 * time.Second},
-	"fair":      {free: 2500 * time.Millisecond, orphan: 7 * time.Second},
-	"multilock": {free: 4 * time.Second},
+// kinds are the lock kinds, with their bounds, and how many times more an hour of life costs.
+//
+// Where links and servers are well, a released key has its next holder within a round trip or
+// two (G4, G8). The bounds are for what comes before: how long a locker takes to find out that
+// they are well again. Its last pause between attempts is a second at most, and so is that of
+// its subscription; fair sends a heartbeat each second, and perhaps after such a pause. What
+// nobody has any more is undone after a pause as well. A round trip is 1.1 ms on average, so a
+// second is 900 of them.
+var kinds = map[string]struct {
+	bounds
+	cost time.Duration
+}{
+	"rlock":     {bounds{free: 1500 * time.Millisecond, orphan: 1500 * time.Millisecond}, 1},
+	"fair":      {bounds{free: 2500 * time.Millisecond, orphan: 1500 * time.Millisecond}, 3},
+	"multilock": {bounds{free: 2500 * time.Millisecond, orphan: 1500 * time.Millisecond}, 5},
 }
 
 // newCampaign draws one from its seed.
 func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 	r := sim.Random(seed, "campaign "+kind)
 	c := &campaign{
-		kind: kind, seed: seed, length: length, lease: 6 * time.Second, nodes: 1, faults: slices.Concat(sim.OfLinks, sim.OfLinks, sim.OfLinks, sim.OfServers), bound: kinds[kind],
-		keys: 1 + r.IntN(3), processes: 1 + r.IntN(8), fencing: r.IntN(2) == 0, handover: r.IntN(3) > 0, confirmed: r.IntN(3) == 0,
+		kind: kind, seed: seed, length: length, lease: 6 * time.Second, nodes: 1, faults: slices.Concat(sim.OfLinks, sim.OfLinks, sim.OfLinks, sim.OfServers), bound: kinds[kind].bounds,
+		keys: 1 + r.IntN(3), processes: 1 + int(seed%8), fencing: seed/3%2 == 0, handover: r.IntN(3) > 0, confirmed: r.IntN(3) == 0,
+	}
+	if r.IntN(3) == 0 {
+		c.lease = holdfast.DefaultLease
 	}
 	c.callers = 1 + r.IntN(max(1, 16/c.processes))
 	c.fixed, c.long = []int{8, 2}[r.IntN(2)], []int{5, 2}[r.IntN(2)]
@@ -90,7 +108,7 @@ func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 	}
 	if kind == "multilock" {
 		c.nodes = 3 + 2*r.IntN(2)
-		switch r.IntN(3) {
+		switch seed % 3 { // with and without fencing
 		case 0:
 			c.guard = true
 			c.bound.free += c.lease // a quarantine begins when a client first sees the node, which may be late
@@ -123,7 +141,8 @@ func (c *campaign) need() int { return c.nodes/2 + 1 + c.clocks }
 func (c *campaign) forgets() bool { return c.guard || c.clocks > 0 }
 
 // open opens a locker of a process, on clients of its own.
-func (c *campaign) open(process int, clients []rueidis.Client) (holdfast.Locker, error) {
+func (c *campaign) open(process int) (holdfast.Locker, error) {
+	clients := c.clients[process]
 	log := slog.New(slog.NewTextHandler(c.judge, &slog.HandlerOptions{ReplaceAttr: withoutTime})).With("process", process)
 	handover := 10 * time.Millisecond
 	if !c.handover {
@@ -169,14 +188,33 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 
 // run leads the campaign, in a bubble of t, and returns when nothing of it is left.
 func (c *campaign) run(t *testing.T) {
+	c.lead(t, func(all *sync.WaitGroup) {
+		all.Go(func() {
+			faults := sim.Schedule(c.seed, c.processes, c.nodes, c.length, c.lease/2, 2*c.lease, c.faults)
+			c.world.Play(faults, func(f sim.Fault) {
+				c.played++
+				c.judge.fault(f)
+			})
+		})
+		all.Go(c.replace)
+		for p := range c.processes {
+			for n := range c.callers {
+				all.Go(c.caller(p, n).run)
+			}
+		}
+	})
+}
+
+// lead makes the world and its lockers, lets them live until all that live has begun is over, and
+// looks at what is left.
+func (c *campaign) lead(t *testing.T, live func(*sync.WaitGroup)) {
 	c.began = time.Now()
 	c.stop = c.began.Add(c.length)
 	c.world = sim.NewWorld(t, c.seed, c.processes, c.nodes)
 	c.judge = newJudge(c)
-	var clients [][]rueidis.Client
 	for p := range c.processes {
-		clients = append(clients, c.world.Clients(p, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = c.lease / 4 }))
-		l, err := c.open(p, clients[p])
+		c.clients = append(c.clients, c.world.Clients(p, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = c.lease / 4 }))
+		l, err := c.open(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,26 +223,14 @@ func (c *campaign) run(t *testing.T) {
 		c.lockers = append(c.lockers, at)
 	}
 	if c.guard {
-		if err := (*c.lockers[0].Load()).(*multilock.Locker).Bootstrap(t.Context(), multilock.NothingHeld()); err != nil {
+		if err := c.locker(0).(*multilock.Locker).Bootstrap(t.Context(), multilock.NothingHeld()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m, over := &monitor{j: c.judge}, make(chan struct{})
 	c.side.Go(func() { m.run(over) })
 	var all sync.WaitGroup
-	all.Go(func() {
-		faults := sim.Schedule(c.seed, c.processes, c.nodes, c.length, c.lease/2, 2*c.lease, c.faults)
-		c.world.Play(faults, func(f sim.Fault) {
-			c.played++
-			c.judge.say("FAULT %v", f)
-		})
-	})
-	all.Go(func() { c.replace(clients) })
-	for p := range c.processes {
-		for n := range c.callers {
-			all.Go(c.caller(p, n).run)
-		}
-	}
+	live(&all)
 	stuck := time.AfterFunc(c.length+time.Duration(12+3*c.processes*c.callers)*c.lease, func() { // all may have to work one after the other
 		c.judge.mu.Lock()
 		defer c.judge.mu.Unlock()
@@ -213,32 +239,37 @@ func (c *campaign) run(t *testing.T) {
 	all.Wait()
 	stuck.Stop()
 	close(over)
-	for _, l := range c.lockers {
-		_ = (*l.Load()).Close()
+	for p := range c.lockers {
+		_ = c.locker(p).Close()
 	}
 	c.side.Wait()
 	c.leftovers()
 }
 
 // replace closes a locker now and then, and opens another for its process.
-func (c *campaign) replace(clients [][]rueidis.Client) {
+func (c *campaign) replace() {
 	for r := sim.Random(c.seed, "replace"); ; {
 		pause := time.Duration(r.Int64N(int64(20 * c.lease)))
 		if time.Now().Add(pause).After(c.stop) {
 			return
 		}
 		time.Sleep(pause)
-		p := r.IntN(c.processes)
-		fresh, err := c.open(p, clients[p])
-		if err != nil {
-			panic(err) // the options are those of the first
-		}
-		old := *c.lockers[p].Swap(&fresh)
-		began := time.Now()
-		err = old.Close()
-		c.judge.say("process %d has closed its locker in %v: %v", p, time.Since(began), err)
-		c.judge.closed(2 * c.lease)
+		c.renew(r.IntN(c.processes))
 	}
+}
+
+// renew closes the locker of a process, and opens another.
+func (c *campaign) renew(process int) {
+	fresh, err := c.open(process)
+	if err != nil {
+		panic(err) // the options are those of the first
+	}
+	old := *c.lockers[process].Swap(&fresh)
+	began := time.Now()
+	err = old.Close()
+	c.judge.asks("Close")
+	c.judge.say("process %d has closed its locker in %v: %v", process, time.Since(began), err)
+	c.judge.excuse(2 * c.lease) // it may not have been able to release all
 }
 
 // leftovers looks at the servers when the last lease must be over.
@@ -258,23 +289,70 @@ func (c *campaign) leftovers() {
 // report is what the campaign was like.
 func (c *campaign) report() string {
 	j := c.judge
-	return fmt.Sprintf("%v\n\t%v of life, %d grants, %d faults; free for %v (%s), held by nobody for %v (%s); %v; %v",
-		c, c.length, j.grants, c.played, j.free.longest, j.free.where, j.orphan.longest, j.orphan.where, j.outcomes, j.counts)
+	return fmt.Sprintf("%v\n\t%v of life, %d grants, %d faults; free for %v (%s), held by nobody for %v (%s)\n\t%v\n\t%v; %v",
+		c, c.length, j.grants, c.played, j.free.longest, j.free.where, j.orphan.longest, j.orphan.where, j.calls, j.outcomes, j.counts)
+}
+
+// sum is of several campaigns. Safe for concurrent use.
+type sum struct {
+	mu             sync.Mutex
+	life           time.Duration
+	grants, faults int
+	calls          map[string]int
+	free, orphan   figure // by kind
+}
+
+func (s *sum) add(c *campaign) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.life += c.length
+	s.grants += c.judge.grants
+	s.faults += c.played
+	for what, n := range c.judge.calls {
+		s.calls[what] += n
+	}
+	s.free.note(c.judge.free.longest, fmt.Sprint(c.kind, ", seed ", c.seed, ", ", c.judge.free.where))
+	s.orphan.note(c.judge.orphan.longest, fmt.Sprint(c.kind, ", seed ", c.seed, ", ", c.judge.orphan.where))
+}
+
+func (s *sum) String() string {
+	return fmt.Sprintf("%v of life, %d grants, %d faults; a key was free for a healthy waiter for %v, or %.0f round trips (%s), held by nobody for %v (%s); %v",
+		s.life, s.grants, s.faults, s.free.longest, float64(s.free.longest)/float64(sim.Trip[0]+sim.Trip[1]), s.free.where,
+		s.orphan.longest, s.orphan.where, s.calls)
 }
 
 // Lockers of each kind keep their promises whatever happens to links and servers. These are
 // short; make sim hunts for longer.
 func TestG1_Campaigns(t *testing.T) {
+	all := &sum{calls: make(map[string]int)}
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			these := &sum{calls: make(map[string]int)}
+			t.Cleanup(func() { t.Log(these) })
 			for seed := *first; seed < *first+*seeds; seed++ {
-				c := newCampaign(kind, seed, *length)
-				synctest.Test(t, c.run)
-				t.Log(c.report())
-				for _, b := range c.judge.broken {
-					t.Errorf("%v: %s", c, b)
-				}
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					t.Parallel()
+					c := newCampaign(kind, seed, *length/kinds[kind].cost)
+					synctest.Test(t, c.run)
+					t.Log(c.report())
+					for _, b := range c.judge.broken {
+						t.Errorf("%v: %s", c, b)
+					}
+					these.add(c)
+					all.add(c)
+				})
 			}
 		})
+	}
+	t.Log(all)
+	if all.life < *life || all.grants < *grants || all.faults < *faults {
+		t.Errorf("less than wanted: %v of life, %d grants, %d faults", *life, *grants, *faults)
+	}
+	if *life > 0 {
+		for _, what := range asked {
+			if all.calls[what] == 0 {
+				t.Errorf("nobody asked for: %s", what)
+			}
+		}
 	}
 }

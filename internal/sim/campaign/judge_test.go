@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // judge watches what callers are told, and keeps what must not be. Safe for concurrent use.
@@ -19,6 +22,7 @@ type judge struct {
 	mu       sync.Mutex
 	keys     map[string]*key
 	grants   int
+	calls    map[string]int // by what was asked for
 	outcomes map[string]int // of calls that got nothing
 	broken   []string       // promises
 	counts   map[string]int // of these, by their first word
@@ -47,7 +51,7 @@ type key struct {
 	forcing int       // calls of ForceUnlock under way
 	forced  time.Time // until when one may have had an effect
 	taking  int       // calls of LockAll under way, which may hold it
-	blind   time.Time // until when a closed locker may hold it
+	blind   time.Time // until when nobody need hold it
 }
 
 // lease is a holdfast.Lease or a multilock.LeaseSet.
@@ -64,6 +68,7 @@ type holder struct {
 	who     string
 	process int
 	since   time.Time
+	plain   bool // neither a fixed lease nor a cap was asked for
 }
 
 func (h *holder) believes() bool {
@@ -76,14 +81,22 @@ type waiter struct {
 	process int
 	since   time.Time
 	queues  bool // and is to be served in its order
+	plain   bool // it wants a lease that is renewed without end
 }
 
 func newJudge(c *campaign) *judge {
-	j := &judge{c: c, keys: make(map[string]*key), outcomes: make(map[string]int), counts: make(map[string]int)}
+	j := &judge{c: c, keys: make(map[string]*key), calls: make(map[string]int), outcomes: make(map[string]int), counts: make(map[string]int)}
 	for _, name := range c.names() {
 		j.keys[name] = &key{holders: make(map[*holder]bool), waiters: make(map[*waiter]bool)}
 	}
 	return j
+}
+
+// asks notes that a call asks for something.
+func (j *judge) asks(what string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.calls[what]++
 }
 
 // say notes an event, for the report of a broken promise.
@@ -149,7 +162,7 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 	defer j.mu.Unlock()
 	k := j.keys[name]
 	delete(k.waiters, w)
-	h := &holder{lease: l, who: w.who, process: w.process, since: time.Now()}
+	h := &holder{lease: l, who: w.who, process: w.process, since: time.Now(), plain: w.plain}
 	j.grants++
 	j.note("%s has %s for %v", w.who, name, time.Until(l.Deadline()))
 	if h.believes() && k.forcing == 0 {
@@ -173,11 +186,16 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 	return h
 }
 
-// inOrder checks that nobody has waited for longer. Who came half a lease later surely entered
-// the queue later, where the link was well all the time: no call takes longer.
+// late is how long a waiter with a well link may take to enter the queue: a locker waits for the
+// first confirmation of its inbox for a second, and the pause after a call that failed while the
+// link was bad is no longer. The rest is for the calls.
+const late = time.Second + 100*time.Millisecond
+
+// inOrder checks that nobody has waited for longer. Who came that much later surely entered the
+// queue later, where the link was well all the time.
 func (j *judge) inOrder(name string, k *key, w *waiter) {
 	for other := range k.waiters {
-		if other.queues && other.since.Add(j.c.lease/2).Before(w.since) {
+		if other.queues && other.since.Add(late).Before(w.since) {
 			if since, ok := j.c.world.Healthy(other.process); ok && since.Before(other.since) {
 				j.breaks("ORDER of %s: %s came %v after %s, whose link is well since %v, and is served first", name, w.who,
 					w.since.Sub(other.since), other.who, time.Since(since))
@@ -189,14 +207,17 @@ func (j *judge) inOrder(name string, k *key, w *waiter) {
 // watch checks that a holder learns of the end of its lease in time.
 func (j *judge) watch(h *holder) {
 	<-h.lease.Done()
-	late := time.Since(h.lease.Deadline())
+	over := time.Since(h.lease.Deadline())
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if late > 0 {
-		j.breaks("LATE by %v: %s is told of the end of its lease", late, h.who)
+	if over > 0 {
+		j.breaks("LATE by %v: %s is told of the end of its lease", over, h.who)
 	}
-	if h.lease.Err() == nil {
+	switch err := h.lease.Err(); {
+	case err == nil:
 		j.breaks("DONE but no error: %s", h.who)
+	case h.plain && (errors.Is(err, watchdog.ErrFixedLease) || errors.Is(err, watchdog.ErrMaxHold)):
+		j.breaks("TERMS of another: %s, who asked for none: %v", h.who, err)
 	}
 }
 
@@ -226,11 +247,19 @@ func (j *judge) unlock(ctx context.Context, name string, h *holder) {
 	}
 }
 
-// closed says that what a locker has not released is held by nobody for so long.
-func (j *judge) closed(d time.Duration) {
+// fault notes a fault that begins.
+func (j *judge) fault(f sim.Fault) {
+	j.say("FAULT %v", f)
+	if f.For > j.c.lease && slices.Contains([]sim.Mishap{sim.HoldRequests, sim.Straggle, sim.Fade, sim.Partition, sim.Pause}, f.What) {
+		j.excuse(f.For + j.c.lease) // an acquire that is later than a lease is no longer undone
+	}
+}
+
+// excuse says that for so long, nobody need hold what stands in Redis.
+func (j *judge) excuse(d time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, k := range j.keys {
-		k.blind = time.Now().Add(d)
+		k.blind = latest(k.blind, time.Now().Add(d))
 	}
 }

@@ -90,13 +90,18 @@ func (m *monitor) idle(name string, w *waiter, now time.Time) time.Duration {
 	return now.Sub(since[need-1])
 }
 
-// orphan measures, on one server, how long a key is held by nobody.
+// orphan measures how long a key is held by nobody on so many servers that nobody can have it.
 func (m *monitor) orphan(name string, k *key, believed bool, now time.Time) {
-	c := m.j.c
-	if len(c.world.Servers) > 1 {
-		return
+	c, free, voting := m.j.c, 0, 0
+	for i := range m.votes {
+		if m.votes[i].Before(now) {
+			voting++
+			if !m.free[name][i].IsZero() {
+				free++
+			}
+		}
 	}
-	if believed || len(k.waiters) == 0 || !m.free[name][0].IsZero() || k.taking > 0 || now.Before(k.blind) {
+	if believed || len(k.waiters) == 0 || voting < c.need() || free >= c.need() || k.taking > 0 || now.Before(k.blind) {
 		m.lost[name] = time.Time{}
 		return
 	}

@@ -1,0 +1,195 @@
+package campaign_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
+)
+
+var every = flag.Int("every", 97, "how many cut points lie between those that are tried")
+
+// point is a moment of the scenario: that of the k-th request or reply of all links to the first
+// server. The others are like it.
+type point struct {
+	reply bool
+	k     int // 0: none
+}
+
+func (p point) String() string {
+	if p.reply {
+		return fmt.Sprint("reply ", p.k)
+	}
+	return fmt.Sprint("request ", p.k)
+}
+
+// cut is a mishap of a link at a point.
+type cut struct {
+	point
+	what sim.Mishap
+}
+
+// cuts are what may happen to the link at a point; of several servers, to the links of that
+// process to most of them, as a quorum does not miss the others. A link that is cut when a reply arrives loses
+// that reply; all that is held is held for more than a lease.
+var cuts = []cut{
+	{point{}, sim.Cut},
+	{point{}, sim.HoldRequests},
+	{point{}, sim.HoldReplies},
+	{point{}, sim.Straggle},
+	{point{reply: true}, sim.Cut},
+	{point{reply: true}, sim.HoldRequests},
+	{point{reply: true}, sim.HoldReplies},
+}
+
+// arm brings about the cut when its point comes. It counts the requests and the replies.
+func (c *campaign) arm(cut cut, all *sync.WaitGroup) (requests, replies *atomic.Int64) {
+	requests, replies = new(atomic.Int64), new(atomic.Int64)
+	for p, links := range c.world.Links {
+		hook := func(reply bool, seen *atomic.Int64) redistest.Hook {
+			return func([]string) redistest.Verdict {
+				if int(seen.Add(1)) != cut.k || reply != cut.reply {
+					return redistest.Pass
+				}
+				for s := range c.need() {
+					f := sim.Fault{For: c.lease * 3 / 2, What: cut.what, Process: p, Server: s}
+					c.judge.fault(f)
+					all.Go(func() { c.world.Bring(f) })
+				}
+				if cut.what == sim.Straggle {
+					return redistest.Hold
+				}
+				return redistest.Pass
+			}
+		}
+		links[0].OnRequest(hook(false, requests))
+		links[0].OnReply(hook(true, replies))
+	}
+	return requests, replies
+}
+
+// scenario is three lockers that meet in all ways: they wait, leave, enter again, hold for
+// longer than the third of a lease after which it is renewed, hold fixed and capped leases, take
+// several keys, and close.
+func (c *campaign) scenario() {
+	const ms = time.Millisecond
+	var all sync.WaitGroup
+	take := func(p int, who, name string, limit, hold time.Duration, opts ...holdfast.LockOption) {
+		_ = c.take(context.Background(), p, who, name, limit, opts, func(l *holdfast.Lease) context.Context {
+			rest(hold, l.Done())
+			return context.Background()
+		})
+	}
+	_ = c.take(context.Background(), 0, "A1", "k0", -1, nil, func(l *holdfast.Lease) context.Context {
+		all.Go(func() { take(1, "B1", "k0", -1, 200*ms) })
+		time.Sleep(10 * ms)
+		all.Go(func() { take(2, "C1", "k0", 4*c.lease, 50*ms) })
+		time.Sleep(10 * ms)
+		leaves, cancel := context.WithTimeout(context.Background(), 700*ms)
+		defer cancel()
+		all.Go(func() {
+			_ = c.take(leaves, 1, "B2", "k0", -1, nil, func(*holdfast.Lease) context.Context { return leaves })
+		})
+		time.Sleep(10 * ms)
+		all.Go(func() { take(2, "C2", "k0", -1, 300*ms, holdfast.FixedLease(c.lease/3)) })
+		time.Sleep(10 * ms)
+		all.Go(func() { take(0, "A2", "k0", -1, 20*ms) })
+		all.Go(func() { take(2, "C3", "k0", -1, 5*ms) })
+		nested, _ := c.locker(0).Lock(l.Bind(context.Background()), "k0")
+		rest(c.lease/3+300*ms, l.Done())
+		if nested != nil {
+			_ = nested.Unlock(context.Background())
+		}
+		return context.Background()
+	})
+	time.Sleep(300 * ms)
+	all.Go(func() { take(0, "A3", "k1", 0, 100*ms) })
+	time.Sleep(5 * ms)
+	all.Go(func() { take(1, "B3", "k1", 0, 10*ms) })
+	all.Go(func() { take(1, "B4", "k1", c.lease, 10*c.lease, holdfast.MaxHold(c.lease/2)) })
+	all.Go(func() { take(2, "C4", "k1", 3*c.lease, 10*ms) })
+	all.Wait()
+
+	all.Go(func() { take(2, "C5", "k1", c.lease, 10*c.lease) }) // until it closes
+	all.Go(func() { take(0, "A5", "k0", 2*c.lease, 100*ms) })
+	time.Sleep(5 * ms)
+	all.Go(func() { take(2, "C6", "k0", 2*c.lease, 100*ms) })
+	all.Go(func() { take(1, "B5", "k1", 3*c.lease, 10*ms) })
+	time.Sleep(20 * ms)
+	c.renew(2)
+	all.Wait()
+}
+
+// served checks, after the cut is over, that each process gets each key, as soon as what has
+// been left behind must be over.
+func (c *campaign) served() {
+	for _, name := range c.names() {
+		for p := range c.processes {
+			who, began := fmt.Sprint("last of process ", p), time.Now()
+			err := c.take(context.Background(), p, who, name, 3*c.lease, nil, func(*holdfast.Lease) context.Context { return context.Background() })
+			if took := time.Since(began); err != nil || took > c.lease+100*time.Millisecond {
+				c.judge.mu.Lock()
+				c.judge.breaks("UNSERVED %s after %v: %v", name, took, err)
+				c.judge.mu.Unlock()
+			}
+		}
+	}
+}
+
+// play plays the scenario with a cut, and says how many requests and replies there were.
+func play(t *testing.T, kind string, cut cut) (c *campaign, requests, replies int) {
+	c = &campaign{
+		kind: kind, seed: 1, lease: 3 * time.Second, keys: 2, processes: 3, callers: 3, nodes: 1,
+		fencing: true, handover: true, bound: kinds[kind].bounds,
+	}
+	if kind == "multilock" {
+		c.nodes = 3
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c.lead(t, func(all *sync.WaitGroup) {
+			var faults sync.WaitGroup
+			a, b := c.arm(cut, &faults)
+			all.Go(func() {
+				c.scenario()
+				requests, replies = int(a.Swap(1<<40)), int(b.Swap(1<<40)) // no cut from now on
+				faults.Wait()
+				c.served()
+			})
+		})
+	})
+	return c, requests, replies
+}
+
+// One fault of a link at any moment breaks no promise: the scenario is played once for each of
+// its requests and replies, and each thing that may happen there. Short runs try some of them.
+func TestG4_CutPoints(t *testing.T) {
+	for kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			_, requests, replies := play(t, kind, cut{})
+			for _, cut := range cuts {
+				side, points := "request", requests
+				if cut.reply {
+					side, points = "reply", replies
+				}
+				t.Run(fmt.Sprintf("%s at a %s", cut.what, side), func(t *testing.T) {
+					t.Parallel()
+					for cut.k = 1; cut.k <= points && !t.Failed(); cut.k += *every {
+						c, _, _ := play(t, kind, cut)
+						for _, b := range c.judge.broken {
+							t.Errorf("%s, %s at %v: %s", kind, cut.what, cut.point, b)
+						}
+					}
+					t.Logf("%d points", points)
+				})
+			}
+		})
+	}
+}
