@@ -3,8 +3,11 @@ package scripts
 import (
 	"cmp"
 	"context"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
 var renew = load("plain/renew.lua")
@@ -78,7 +81,11 @@ func (n *Node) renewAtOnce(ctx context.Context, lease time.Duration, keys, owner
 	args = append(args, keys...)
 	args = append(args, millis(lease))
 	args = append(args, owners...)
-	reply, short, err := n.write(ctx, renew, len(keys), args...)
+	s := renew
+	if seed.ReviveLost {
+		s = reviving()
+	}
+	reply, short, err := n.write(ctx, s, len(keys), args...)
 	clear(args)
 	*room = args
 	renewArgs.Put(room)
@@ -92,4 +99,10 @@ func (n *Node) renewAtOnce(ctx context.Context, lease time.Duration, keys, owner
 		}
 	}
 	return cmp.Or(err, short)
+}
+
+// reviving is the script with the mistake of seed.ReviveLost.
+func reviving() script {
+	return scriptOf(strings.Replace(renew.text, "call('HEXISTS', key, ARGV[i + 1])",
+		"call('EXISTS', key) == 0 and call('HSET', key, ARGV[i + 1], '1') or call('HEXISTS', key, ARGV[i + 1])", 1))
 }

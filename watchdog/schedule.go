@@ -1,6 +1,10 @@
 package watchdog
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/seed"
+)
 
 // schedule is the goroutine that ends and renews leases when their time has come.
 func (w *Watchdog[H]) schedule() {
@@ -23,6 +27,9 @@ func (w *Watchdog[H]) schedule() {
 		w.alarm = w.next()
 		timer.Reset(time.Duration(w.alarm - now))
 		w.mu.Unlock()
+		if seed.LateDone && len(over) > 0 {
+			time.Sleep(50 * time.Millisecond)
+		}
 		for _, e := range over {
 			w.config.Ended(e.h, e.why)
 		}

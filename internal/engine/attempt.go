@@ -83,7 +83,9 @@ func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said
 	switch scripts.OutcomeOf(a.err) {
 	case scripts.Done:
 	case scripts.Unknown, scripts.Doubtful:
-		a.orphan = orphan{owner, t.Lease}
+		if !seed.NoCleanUp {
+			a.orphan = orphan{owner, t.Lease}
+		}
 		return a
 	default:
 		return a

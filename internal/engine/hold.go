@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -142,7 +143,9 @@ func (h *Engine) holdEnded(d *hold, why error) {
 // outlived says whether Redis may still have a hold that has ended for this reason. A
 // renewal may have arrived of which no answer came. A fixed lease ends there by itself. On
 // several nodes, Lost has ended the hold by then, and a release finds nothing.
-func outlived(why error) bool { return why == watchdog.ErrMaxHold || why == watchdog.ErrDeadline }
+func outlived(why error) bool {
+	return why == watchdog.ErrMaxHold || why == watchdog.ErrDeadline && !seed.NoUndo
+}
 
 // lose ends a hold and its section by loss.
 func (h *Engine) lose(d *hold, why error) {

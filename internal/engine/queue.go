@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -249,6 +250,9 @@ func (q *queue) drop(t *ticket) {
 	t.detach()
 	if _, sent := q.tickets[t.owner]; sent {
 		delete(q.tickets, t.owner)
+		if seed.NoLeave {
+			return
+		}
 		q.leave(t.owner, t.doubt || !t.entered, t.lease)
 	}
 	nudge(q.poke)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -262,6 +263,9 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 				q.verify, q.due = true, start
 			}
 		}
+	}
+	if seed.DeafHeartbeat {
+		return
 	}
 	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -301,7 +302,7 @@ func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (no
 	for {
 		now, seen := time.Now(), p.seen()
 		switch {
-		case seen.Epoch != before.Epoch:
+		case seen.Epoch != before.Epoch && !seed.DeafReconnect:
 			p.turns.reset()
 			return false
 		case p.turns.active():

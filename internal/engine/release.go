@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -28,6 +30,9 @@ func (e *entry) unlock(ctx context.Context) error {
 	e.unlocked = true
 	if over != nil {
 		k.Unlock()
+		if seed.NilAfterLoss && errors.Is(over, holdfast.ErrLost) {
+			return nil
+		}
 		return over
 	}
 	if !d.Alive() {
@@ -153,7 +158,7 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 // result judges an answered release. A hold that Redis did not find was lost, unless an
 // earlier attempt may have released it.
 func (r *releasing) result() error {
-	if r.said.Ours || r.doubt {
+	if r.said.Ours || r.doubt && !seed.RepeatIsLoss {
 		return nil
 	}
 	return errs.Lost(watchdog.ErrNotOurs)

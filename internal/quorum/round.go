@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -64,7 +65,9 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	if yes && fenced {
 		return scripts.Acquired{OK: true, Fence: first, FenceEnd: last}, nil
 	}
-	q.giveUp(h, false)
+	if !seed.NoGiveUp {
+		q.giveUp(h, false)
+	}
 	return r.failed()
 }
 

@@ -1,13 +1,29 @@
 //go:build !seeded
 
-// Package seed plants known mistakes, one at a time, so that the controls of the chaos
-// campaign can show that it finds them. Only tests built with the tag "seeded" have them:
-// elsewhere these are constants, and the compiler removes the code behind them.
+// Package seed plants known mistakes, one at a time, so that the campaigns of internal/sim and
+// the controls of the chaos campaign can show that they find them. Only tests built with the
+// tag "seeded" have them: elsewhere these are constants, and the compiler removes the code
+// behind them.
 package seed
 
 const (
 	TrustFromReply = false // a lease counts from the reply, and not from the start of the call
+	TrustFromGrant = false // a lease counts from the message of its grant
 	OneRenews      = false // one node decides a renewal
 	SmallQuorum    = false // a minority makes a quorum
+	NoQuarantine   = false // a node votes although it has just forgotten
 	NoTombstones   = false // an owner that is given up leaves no tombstone
+	NoCleanUp      = false // an acquire of unknown outcome is not undone
+	NoUndo         = false // a hold that is lost by silence is not undone
+	NoLeave        = false // a waiter that gives up leaves its owner in the queue
+	NoGiveUp       = false // a failed round stays on the nodes that said yes
+	DeafReconnect  = false // a new connection is no reason to try again
+	DeafHeartbeat  = false // a heartbeat does not find grants whose message was lost
+	ReviveLost     = false // a renewal takes the key again that it finds free
+	ReleaseAny     = false // a release ends the hold of whoever has the key
+	RepeatIsLoss   = false // a release that was repeated and finds nothing is a loss
+	NilAfterLoss   = false // Unlock returns nil after a loss
+	LateDone       = false // the end of a lease is told a little late
+	FenceTwice     = false // a hand-over in memory gives the same fence again
+	HandOverAny    = false // a hand-over in memory passes on a fixed or capped lease to whom asked for another
 )
