@@ -21,7 +21,7 @@ const (
 	HoldReplies  Mishap = "replies held"    // likewise
 	Straggle     Mishap = "requests late"   // those of connections in use arrive when it is over; new connections work
 	SlowReplies  Mishap = "replies late"    // each takes a quarter of its length longer
-	Fade         Mishap = "link fades"      // replies are late by its length, and then requests are held for as long
+	Fade         Mishap = "link fades"      // replies are late by a sixth of its length; after that sixth, requests are held
 	Unreachable  Mishap = "unreachable"     // cut, and new connections are refused
 	Partition    Mishap = "partition"       // all links of the process hold everything
 	Pause        Mishap = "server pauses"   // it stands still
@@ -116,10 +116,8 @@ func (w *World) Bring(f Fault) {
 		}, nil)
 	case Fade:
 		f.on(link, 1, func() {
-			l.SetDelay(0, f.For)
-			time.Sleep(f.For)
-			l.SetDelay(0, 0)
-			l.HoldRequests(true)
+			l.SetDelay(0, f.For/6)
+			time.AfterFunc(f.For/6, func() { l.SetDelay(0, 0); l.HoldRequests(true) })
 		}, func() { l.HoldRequests(false) })
 	case Unreachable:
 		f.on(link, 1, func() { l.Refuse(true); l.Cut() }, func() { l.Refuse(false) })

@@ -35,19 +35,26 @@ func (p point) String() string {
 type cut struct {
 	point
 	what sim.Mishap
+	long time.Duration
 }
+
+// cutLease is the lease in the scenario.
+const cutLease = 6 * time.Second
 
 // cuts are what may happen to the link at a point; of several servers, to the links of that
 // process to most of them, as a quorum does not miss the others. A link that is cut when a reply arrives loses
-// that reply; all that is held is held for more than a lease.
+// that reply. What is held is held for more than a lease, or is late by less: then it must find
+// a tombstone.
 var cuts = []cut{
-	{point{}, sim.Cut},
-	{point{}, sim.HoldRequests},
-	{point{}, sim.HoldReplies},
-	{point{}, sim.Straggle},
-	{point{reply: true}, sim.Cut},
-	{point{reply: true}, sim.HoldRequests},
-	{point{reply: true}, sim.HoldReplies},
+	{point{}, sim.Cut, 0},
+	{point{}, sim.HoldRequests, cutLease * 3 / 2},
+	{point{}, sim.HoldReplies, cutLease * 3 / 2},
+	{point{}, sim.Straggle, cutLease * 3 / 2},
+	{point{}, sim.Straggle, cutLease / 2},
+	{point{}, sim.Fade, cutLease * 7 / 5},
+	{point{reply: true}, sim.Cut, 0},
+	{point{reply: true}, sim.HoldRequests, cutLease * 3 / 2},
+	{point{reply: true}, sim.HoldReplies, cutLease * 3 / 2},
 }
 
 // arm brings about the cut when its point comes. It counts the requests and the replies.
@@ -60,7 +67,7 @@ func (c *campaign) arm(cut cut, all *sync.WaitGroup) (requests, replies *atomic.
 					return redistest.Pass
 				}
 				for s := range c.need() {
-					f := sim.Fault{For: c.lease * 3 / 2, What: cut.what, Process: p, Server: s}
+					f := sim.Fault{For: cut.long, What: cut.what, Process: p, Server: s}
 					c.judge.fault(f)
 					all.Go(func() { c.world.Bring(f) })
 				}
@@ -126,6 +133,15 @@ func (c *campaign) scenario() {
 	time.Sleep(20 * ms)
 	c.renew(2)
 	all.Wait()
+
+	take(0, "A6", "k1", 0, 10*ms) // an acquire that is late finds the key free
+	time.Sleep(c.lease * 2 / 3)
+	all.Go(func() { take(2, "C7", "k1", -1, 300*ms) })
+	time.Sleep(10 * ms)
+	all.Go(func() { take(1, "B6", "k1", -1, 2*c.lease) }) // by a grant that may be late
+	time.Sleep(10 * ms)
+	all.Go(func() { take(0, "A7", "k1", -1, 10*ms) })
+	all.Wait()
 }
 
 // served checks, after the cut is over, that each process gets each key, as soon as what has
@@ -147,7 +163,7 @@ func (c *campaign) served() {
 // play plays the scenario with a cut, and says how many requests and replies there were.
 func play(t *testing.T, kind string, cut cut) (c *campaign, requests, replies int) {
 	c = &campaign{
-		kind: kind, seed: 1, lease: 3 * time.Second, keys: 2, processes: 3, callers: 3, nodes: 1,
+		kind: kind, seed: 1, lease: cutLease, keys: 2, processes: 3, callers: 3, nodes: 1,
 		fencing: true, handover: true, bound: kinds[kind].bounds,
 	}
 	if kind == "multilock" {
@@ -179,7 +195,7 @@ func TestG4_CutPoints(t *testing.T) {
 				if cut.reply {
 					side, points = "reply", replies
 				}
-				t.Run(fmt.Sprintf("%s at a %s", cut.what, side), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s for %v at a %s", cut.what, cut.long, side), func(t *testing.T) {
 					t.Parallel()
 					for cut.k = 1; cut.k <= points && !t.Failed(); cut.k += *every {
 						c, _, _ := play(t, kind, cut)
