@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 var (
 	seeds  = flag.Uint64("seeds", 2, "how many campaigns of each kind")
 	first  = flag.Uint64("seed", 1, "the first seed")
-	length = flag.Duration("length", 6*time.Minute, "of a campaign of rlock, in virtual time; the others, which cost more, are shorter")
+	length = flag.Duration("length", 3*time.Minute, "of a campaign of rlock, in virtual time; the others, which cost more, are shorter")
 	life   = flag.Duration("life", 0, "the least virtual time of all campaigns together")
 	grants = flag.Int("grants", 0, "their least grants")
 	faults = flag.Int("faults", 0, "their least faults")
@@ -77,30 +77,36 @@ type bounds struct{ free, orphan time.Duration }
 // kinds are the lock kinds, with their bounds, and how many times more an hour of life costs.
 //
 // Where links and servers are well, a released key has its next holder within a round trip or
-// two (G4, G8). The bounds are for what comes before: how long a locker takes to find out that
-// they are well again. Its last pause between attempts is a second at most, and so is that of
-// its subscription; fair sends a heartbeat each second, and perhaps after such a pause. What
-// nobody has any more is undone after a pause as well. A round trip is 1.1 ms on average, so a
+// two (G4, G8). The bounds are for what comes before, until a locker has found out that they are
+// well again: its last pause between calls, which is added to them, and a second, after which it
+// looks without a message; fair looks by a heartbeat. A round trip is 1.1 ms on average, so a
 // second is 900 of them.
 var kinds = map[string]struct {
 	bounds
 	cost time.Duration
 }{
-	"rlock":     {bounds{free: 1500 * time.Millisecond, orphan: 1500 * time.Millisecond}, 1},
-	"fair":      {bounds{free: 2500 * time.Millisecond, orphan: 1500 * time.Millisecond}, 3},
-	"multilock": {bounds{free: 2500 * time.Millisecond, orphan: 1500 * time.Millisecond}, 5},
+	"rlock":     {bounds{free: 1050 * time.Millisecond, orphan: time.Second}, 1},
+	"fair":      {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 3},
+	"multilock": {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 5},
+}
+
+// of are the bounds at a lease: with the longest pause between calls that fail.
+func (b bounds) of(lease time.Duration) bounds {
+	pause := min(lease/10, time.Second)
+	return bounds{b.free + pause, b.orphan + pause}
 }
 
 // newCampaign draws one from its seed.
 func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 	r := sim.Random(seed, "campaign "+kind)
 	c := &campaign{
-		kind: kind, seed: seed, length: length, lease: 6 * time.Second, nodes: 1, faults: slices.Concat(sim.OfLinks, sim.OfLinks, sim.OfLinks, sim.OfServers), bound: kinds[kind].bounds,
+		kind: kind, seed: seed, length: length, lease: 6 * time.Second, nodes: 1, faults: slices.Concat(sim.OfLinks, sim.OfLinks, sim.OfLinks, sim.OfServers),
 		keys: 1 + r.IntN(3), processes: 1 + int(seed%8), fencing: seed/3%2 == 0, handover: r.IntN(3) > 0, confirmed: r.IntN(3) == 0,
 	}
 	if r.IntN(3) == 0 {
 		c.lease = holdfast.DefaultLease
 	}
+	c.bound = kinds[kind].of(c.lease)
 	c.callers = 1 + r.IntN(max(1, 16/c.processes))
 	c.fixed, c.long = []int{8, 2}[r.IntN(2)], []int{5, 2}[r.IntN(2)]
 	if r.IntN(2) == 0 { // one kind of fault hides another: half of the campaigns have two kinds only
