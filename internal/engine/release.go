@@ -108,6 +108,9 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 		err := h.persist(h.until(d), r.attempt)
 		k.Lock()
 		k.endedRelease(d)
+		if err != nil {
+			h.waits.lost(k, d)
+		}
 		h.waits.settle(k)
 		k.Unlock()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/sim"
 )
@@ -39,4 +40,35 @@ func TestG3_FairUnlockIsTrueAfterAnOutage(t *testing.T) {
 			require.NoError(t, <-next)
 		})
 	}
+}
+
+// A release that Redis does not answer for a lease is given up: the key frees itself. Those that
+// were served in the same run still stand in the queue, and must leave it.
+func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 1)
+		l, err := fair.New(w.Clients(0)[0], fair.WithLease(6*time.Second))
+		require.NoError(t, err)
+		defer l.Close()
+		first, err := l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		leases := make(chan *holdfast.Lease)
+		for range 2 { // they enter together, so they are served in one run
+			go func() {
+				e, _ := l.Lock(t.Context(), "k")
+				leases <- e
+			}()
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, first.Unlock(t.Context()))
+		require.NoError(t, (<-leases).Unlock(t.Context()))
+		last := <-leases
+		require.True(t, w.Servers[0].Redis().Exists("redisson_lock_queue:{k}"), "it has been served in memory")
+		w.Links[0][0].Refuse(true)
+		w.Links[0][0].Cut()
+		require.ErrorIs(t, last.Unlock(t.Context()), holdfast.ErrUnknown)
+		w.Links[0][0].Refuse(false)
+		time.Sleep(3 * time.Second)
+		require.False(t, w.Servers[0].Redis().Exists("redisson_lock_queue:{k}"))
+	})
 }
