@@ -29,13 +29,14 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	seeds  = flag.Uint64("seeds", 2, "how many campaigns of each kind")
-	first  = flag.Uint64("seed", 1, "the first seed")
-	length = flag.Duration("length", 3*time.Minute, "of a campaign of rlock, in virtual time; the others, which cost more, are shorter")
-	life   = flag.Duration("life", 0, "the least virtual time of all campaigns together")
-	grants = flag.Int("grants", 0, "their least grants")
-	faults = flag.Int("faults", 0, "their least faults")
-	events = flag.Int("events", 20, "how many events to show before a broken promise")
+	seeds   = flag.Uint64("seeds", 2, "how many campaigns of each kind")
+	first   = flag.Uint64("seed", 1, "the first seed")
+	length  = flag.Duration("length", 3*time.Minute, "of a campaign of rlock, in virtual time; the others, which cost more, are shorter")
+	callers = flag.Int("callers", 16, "how many callers there are at most, or one for each locker; fewer make an hour cheaper")
+	life    = flag.Duration("life", 0, "the least virtual time of all campaigns together")
+	grants  = flag.Int("grants", 0, "their least grants")
+	faults  = flag.Int("faults", 0, "their least faults")
+	events  = flag.Int("events", 20, "how many events to show before a broken promise")
 )
 
 // campaign is lockers of one kind that lead a hard life for a while. All that it has follows
@@ -87,7 +88,7 @@ var kinds = map[string]struct {
 }{
 	"rlock":     {bounds{free: 1050 * time.Millisecond, orphan: time.Second}, 1},
 	"fair":      {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 3},
-	"multilock": {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 5},
+	"multilock": {bounds{free: 1500 * time.Millisecond, orphan: time.Second}, 10},
 }
 
 // of are the bounds at a lease: with the longest pause between calls that fail.
@@ -107,7 +108,7 @@ func newCampaign(kind string, seed uint64, length time.Duration) *campaign {
 		c.lease = holdfast.DefaultLease
 	}
 	c.bound = kinds[kind].of(c.lease)
-	c.callers = 1 + r.IntN(max(1, 16/c.processes))
+	c.callers = 1 + r.IntN(max(1, *callers/c.processes))
 	c.fixed, c.long = []int{8, 2}[r.IntN(2)], []int{5, 2}[r.IntN(2)]
 	if r.IntN(2) == 0 { // one kind of fault hides another: half of the campaigns have two kinds only
 		c.faults = []sim.Mishap{sim.OfLinks[r.IntN(len(sim.OfLinks))], sim.OfLinks[r.IntN(len(sim.OfLinks))]}
