@@ -84,7 +84,8 @@ func (n *node) settle(ch *channel) {
 	}
 }
 
-// next takes up to most channels out of the queue and marks the command that each of them needs as under way.
+// next takes up to most channels out of the queue, and the own one with them, and marks the command that each of them
+// needs as under way.
 func (n *node) next(most int) (join, leave []string) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
@@ -95,8 +96,12 @@ func (n *node) next(most int) (join, leave []string) {
 		switch {
 		case !ch.due():
 		case ch.wanted():
-			ch.phase = joining
-			join = append(join, ch.name)
+			for _, ch := range [...]*channel{ch, n.escort(ch)} {
+				if ch.due() {
+					ch.phase = joining
+					join = append(join, ch.name)
+				}
+			}
 		default:
 			ch.phase = leaving
 			leave = append(leave, ch.name)
@@ -126,6 +131,7 @@ func (n *node) detach() {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	n.link, n.up = nil, false
+	n.dropOwn()
 	for _, ch := range n.channels {
 		if ch.phase == joined {
 			ch.notify()

@@ -1,6 +1,8 @@
 package pubsub
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +18,7 @@ func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	sends := func(join, leave []string) {
 		t.Helper()
 		j, u := n.next(batch)
+		j = slices.DeleteFunc(j, func(name string) bool { return strings.Contains(name, ownChannel) })
 		require.Equal(t, join, j)
 		require.Equal(t, leave, u)
 	}

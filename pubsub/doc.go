@@ -75,8 +75,13 @@
 // that is no replica tells it nothing. So while somebody listens, a third goroutine asks once a second, on the connection of
 // the client's calls, how many listen to a channel that only this connection has (PUBSUB NUMSUB), however many channels
 // there are. If nobody does, the connection is replaced, and listeners look again. While each new connection is deaf as
-// well, the pauses double up to 30 s. The channel is subscribed in the first second of listening, and dropped in the first
-// one without: what is left behind before that is not found. A user who may not ask keeps such a connection until it is lost; the log says so once.
+// well, the pauses double up to 30 s. The channel is in the first SUBSCRIBE of the connection: where it is, the others
+// have been subscribed. It is dropped in the first second without a listener. A user who may not ask keeps such a
+// connection until it is lost; the log says so once.
+//
+// The question tells where the connection is now. If the connection comes back at another server before the calls go there,
+// a message at the old one is missed unless the other one is its replica: Redis passes messages on to replicas. If the calls
+// follow before the next question, nobody notices, and the listener finds out when it looks at its key in time.
 //
 // On a Cluster nobody asks: its servers know each other, and route moves the channels.
 //

@@ -183,7 +183,7 @@ func TestF11_OnlyWantedChannelsComeBack(t *testing.T) {
 	again(t, kept, 1)
 	awaitLive(t, added)
 	require.Zero(t, numsub(t, client, "dropped"))
-	require.Equal(t, 2, known(s))
+	require.Equal(t, 3, known(s), "and its own channel")
 }
 
 func TestF14_SlowSubscriberDropped(t *testing.T) {

@@ -211,11 +211,14 @@ func (n *node) reportRefused(channels int, err error) {
 	}
 }
 
-// reportUnverified logs, once, why nobody can ask whether connections are deaf.
-func (n *node) reportUnverified(err error) {
+// reportUnverified drops the own channel for which nobody can ask, and logs once why.
+func (n *node) reportUnverified(l *link, err error) {
 	n.s.mu.Lock()
 	known := n.blind
 	n.blind = true
+	if n.link == l {
+		n.own.end()
+	}
 	n.s.mu.Unlock()
 	if !known {
 		n.log.Warn("holdfast: pubsub: cannot ask whether subscriptions are at the server that carries out calls", "error", redact.Error(err))

@@ -26,6 +26,7 @@ type node struct {
 	// Guarded by Subscriber.mu.
 	link     *link               // whose callbacks count; nil without a connection
 	up       bool                // the link has connected
+	own      *Subscription       // to the channel that only the link has; nil: none yet; closed: nobody can ask for it
 	deaf     time.Duration       // the pause before the next question, while the last connections were deaf
 	blind    bool                // it has been logged that nobody can ask
 	channels map[string]*channel // every channel that is wanted here or not yet dropped

@@ -51,7 +51,7 @@ func TestF12_RefusedChannelKeepsNoOtherOut(t *testing.T) {
 func TestF12_RefusedChannelDoesNotSpin(t *testing.T) {
 	srv := redistest.Start(t)
 	limited(t, srv)
-	s := open(t, srv.Client(t, asUser))
+	s := open(t, srv.Client(t, asUser), withPace(unasked))
 	const rounds = 50
 	for i := range rounds {
 		bad, ok := s.Subscribe("bad"), s.Subscribe(fmt.Sprint("ok:", i))

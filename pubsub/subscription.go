@@ -45,12 +45,15 @@ func (c *Subscription) State() State {
 func (c *Subscription) Close() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	ch := c.ch
-	if ch == nil {
-		return
+	c.end()
+}
+
+// end is Close with s.mu held.
+func (c *Subscription) end() {
+	if ch := c.ch; ch != nil {
+		ch.remove(c)
+		ch.node.settle(ch)
 	}
-	ch.remove(c)
-	ch.node.settle(ch)
 }
 
 func (c *Subscription) notify() { fill(c.wake) }

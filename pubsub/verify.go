@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -20,74 +21,89 @@ var errDeaf = errors.New("the server that carries out calls does not know this c
 // may hear it like the first, unless channels are allowed one by one.
 const ownChannel = ":self:"
 
+// errOwnRefused is why a user whose channels are allowed one by one cannot ask.
+var errOwnRefused = errors.New("the user may not listen to a channel of its own, whose name begins like that of a lock")
+
 // verify gives the connection up when it is deaf. While somebody listens, it asks on the connection of the client's calls
 // how many listen to a channel that only this connection has.
 func (l *link) verify(n *node) {
-	var own *Subscription
-	name := ""
-	leave := func() {
-		if own != nil {
-			own.Close()
-			own = nil
-		}
-	}
-	defer leave()
 	for sleep(l.ctx, n.pause()); l.ctx.Err() == nil; sleep(l.ctx, n.pause()) {
-		live := n.live(name)
-		if live == "" {
-			leave()
-			continue
+		name, err := n.question(l)
+		if name != "" {
+			err = n.s.knows(l.ctx, name)
 		}
-		if own == nil {
-			name = live + ownChannel + strconv.FormatUint(rand.Uint64(), 36)
-			own = n.s.Subscribe(name)
-		}
-		if !l.heard(own) {
-			if n.refuses(name) {
-				n.reportUnverified(errOwnRefused)
-				return
-			}
-			continue
-		}
-		switch err := n.s.knows(l.ctx, name); {
-		case l.ctx.Err() != nil:
+		switch {
+		case l.ctx.Err() != nil, name == "" && err == nil:
 		case err == nil:
 			n.verified(true)
 		case err == errDeaf, errors.Is(err, rueidis.ErrClosing):
 			n.verified(false)
 			l.cancel(errDeaf)
-		case isReply(err) && !passing(err) && !hasCode(err, "LOADING"): // above all NOPERM
-			n.reportUnverified(err)
+		case err == errOwnRefused, isReply(err) && !passing(err) && !hasCode(err, "LOADING"): // above all NOPERM
+			n.reportUnverified(l, err)
 			return
 		}
 	}
 }
 
-// errOwnRefused is why a user whose channels are allowed one by one cannot ask.
-var errOwnRefused = errors.New("the user may not listen to a channel of its own, whose name begins like that of a lock")
-
-// refuses says whether the server has refused a channel.
-func (n *node) refuses(name string) bool {
-	n.s.mu.Lock()
-	defer n.s.mu.Unlock()
-	ch := n.channels[name]
-	return ch != nil && ch.phase == refused
+// escort returns the own channel, which is subscribed with the first other one of the connection: the server that has it has
+// had them all. It goes behind, as somebody waits for the first answer. escort returns ch if there is to be none. s.mu is
+// held.
+func (n *node) escort(ch *channel) *channel {
+	if n.s.cluster != nil {
+		return ch
+	}
+	if n.own == nil {
+		n.own = &Subscription{s: n.s, wake: make(chan struct{}, 1)}
+		n.listen(ch.name+ownChannel+strconv.FormatUint(rand.Uint64(), 36), n.own)
+	}
+	if n.own.ch == nil {
+		return ch
+	}
+	return n.own.ch
 }
 
-// heard waits until sub is live, which takes longer than an answer if it is refused.
-func (l *link) heard(sub *Subscription) bool {
-	late := time.NewTimer(l.pace.answer)
-	defer late.Stop()
-	for !sub.State().Live {
-		select {
-		case <-sub.Wake():
-		case <-late.C:
-			return false
-		case <-l.ctx.Done():
-			return false
+// question returns the own channel if it is to be asked for now, or why it cannot be. It drops the channel when nobody
+// listens to another. It replaces one that was refused, unless the channel after which it is named is live.
+func (n *node) question(l *link) (name string, err error) {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	if n.link != l || n.own == nil {
+		return "", nil
+	}
+	own := n.own.ch
+	var wanted, live *channel
+	for _, ch := range n.channels {
+		if ch != own && ch.wanted() {
+			wanted = ch
+			if ch.phase == joined {
+				live = ch
+			}
 		}
 	}
-	return true
+	switch {
+	case wanted == nil:
+		n.dropOwn()
+	case live == nil:
+	case own.phase == joined:
+		name = own.name
+	case own.phase == refused:
+		like := n.channels[own.name[:strings.LastIndex(own.name, ownChannel)]]
+		if like != nil && like.phase == joined {
+			return "", errOwnRefused
+		}
+		n.dropOwn()
+		n.escort(live)
+	}
+	return name, nil
+}
+
+// dropOwn is called with s.mu held.
+func (n *node) dropOwn() {
+	if n.own != nil {
+		n.own.end()
+		n.own = nil
+	}
 }
 
 // knows asks the server of the client's calls whether anybody listens to a channel.
@@ -99,18 +115,6 @@ func (s *Subscriber) knows(ctx context.Context, name string) error {
 		err = errDeaf
 	}
 	return err
-}
-
-// live is a channel, not own, that somebody listens to on the present connection; "": none.
-func (n *node) live(own string) string {
-	n.s.mu.Lock()
-	defer n.s.mu.Unlock()
-	for name, ch := range n.channels {
-		if name != own && ch.wanted() && ch.phase == joined {
-			return name
-		}
-	}
-	return ""
 }
 
 // pause is the time until the next question.

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 
 // often asks so often that a test does not have to wait.
 func often(p *pace) { p.verify = 20 * time.Millisecond }
+
+// unasked has it ask nothing, nor drop its own channel.
+func unasked(p *pace) { p.verify = time.Hour }
 
 // Calls have followed the name to another server, and the subscription has not. It does so while somebody listens.
 func TestF36_DeafConnectionIsReplaced(t *testing.T) {
@@ -33,17 +37,36 @@ func TestF36_DeafConnectionIsReplaced(t *testing.T) {
 	}
 }
 
+// A proxy goes on with the connection at another server as soon as the first channel is subscribed. What is asked for was
+// at the first server, too.
+func TestF36_SwapAfterTheFirstSubscribe(t *testing.T) {
+	for protocol, speak := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			old, next := redistest.Start(t), redistest.Start(t)
+			proxy := redistest.NewProxy(t, old.Addr())
+			s := open(t, old.Client(t, speak, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
+			sub := s.Subscribe("ch")
+			awaitLive(t, sub)
+			proxy.Swap(next.Addr())
+			again(t, sub, 1)
+			require.EqualValues(t, 1, numsubByAdmin(t, next, "ch"))
+		})
+	}
+}
+
 // While somebody listens, one question is asked in a pace; with nobody, none, and nothing is left on the server.
 func TestF36_IdleSubscriberAsksNothing(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, srv.Client(t), withPace(often))
-	subs := []*Subscription{s.Subscribe("a"), s.Subscribe("b"), s.Subscribe("b")}
+	subs := []*Subscription{s.Subscribe("a")}
+	awaitLive(t, subs...)
+	subs = append(subs, s.Subscribe("b"), s.Subscribe("b"))
 	awaitLive(t, subs...)
 	asked := func() int { return calls(t, srv, "pubsub|numsub") }
 	began := time.Now()
 	require.Eventually(t, func() bool { return asked() >= 10 }, patience, time.Millisecond)
 	require.GreaterOrEqual(t, time.Since(began), 9*20*time.Millisecond)
-	require.Equal(t, 2, calls(t, srv, "subscribe"), "one more for its own channel, and a and b together")
+	require.Equal(t, 2, calls(t, srv, "subscribe"), "its own channel and a together, and b")
 	for _, sub := range subs {
 		sub.Close()
 	}
@@ -72,4 +95,89 @@ func TestF36_MayNotAsk(t *testing.T) {
 	await(t, sub, "live again", func(st State) bool { return st.Live && st.Epoch == 2 })
 	require.Eventually(t, func() bool { return calls(t, srv, "pubsub|numsub") >= 2 }, patience, time.Millisecond)
 	require.Equal(t, 1, log.Count("cannot ask"))
+}
+
+// Of each connection, the own channel is in the first SUBSCRIBE, and in that again if it failed.
+func TestF36_OwnChannelGoesWithTheFirst(t *testing.T) {
+	s := New(nil, nil)
+	n := newNode(s, "") // without a loop
+	s.nodes[""] = n
+	for i := range batch + 1 {
+		s.Subscribe(strconv.Itoa(i))
+	}
+	first := ""
+	for range 2 {
+		n.link = &link{}
+		join, _ := n.next(batch)
+		require.Contains(t, join[1], ownChannel)
+		require.NotEqual(t, first, join[1], "the server may not know yet that the last connection is lost")
+		first = join[1]
+		n.move(join, joining, absent)
+		join, _ = n.next(batch)
+		require.Equal(t, first, join[1])
+		join, _ = n.next(batch)
+		for _, name := range join {
+			require.NotContains(t, name, ownChannel)
+		}
+		n.detach()
+	}
+}
+
+// It stays while another is being subscribed, which nobody would vouch for else.
+func TestF36_OwnChannelStays(t *testing.T) {
+	s := New(nil, nil)
+	n := newNode(s, "") // without a loop
+	s.nodes[""] = n
+	l := &link{}
+	n.link = l
+	first := s.Subscribe("a")
+	join, _ := n.next(batch)
+	n.move(join, joining, joined)
+	asked, err := n.question(l)
+	require.NoError(t, err)
+	require.Equal(t, join[1], asked)
+	first.Close()
+	second := s.Subscribe("b")
+	join, leave := n.next(batch)
+	require.Equal(t, [][]string{{"b"}, {"a"}}, [][]string{join, leave})
+	asked, err = n.question(l)
+	require.NoError(t, err)
+	require.Empty(t, asked)
+	n.move(join, joining, joined)
+	n.move(leave, leaving, absent)
+	asked, err = n.question(l)
+	require.NoError(t, err)
+	require.Contains(t, asked, "a"+ownChannel)
+	second.Close()
+	_, err = n.question(l)
+	require.NoError(t, err)
+	_, leave = n.next(batch)
+	require.ElementsMatch(t, []string{"b", asked}, leave)
+}
+
+// Its name begins like that of a channel that the user may not hear. Then another one serves.
+func TestF36_OwnChannelRefusedWithTheFirst(t *testing.T) {
+	srv := redistest.Start(t)
+	limited(t, srv, "+pubsub")
+	log, logged := withLog()
+	s := open(t, srv.Client(t, asUser), withPace(often), logged)
+	s.Subscribe("bad")
+	require.Eventually(t, func() bool { return log.Count("channels refused") == 1 }, patience, time.Millisecond)
+	awaitLive(t, s.Subscribe("ok:1"))
+	require.Eventually(t, func() bool { return calls(t, srv, "pubsub|numsub") >= 1 }, patience, time.Millisecond)
+	require.Zero(t, log.Count("cannot ask"))
+}
+
+// A user whose channels are allowed one by one hears all the same, and the log says so.
+func TestF36_OwnChannelRefused(t *testing.T) {
+	srv := redistest.Start(t)
+	limited(t, srv, "resetchannels", "&ok:1", "+pubsub")
+	log, logged := withLog()
+	s := open(t, srv.Client(t, asUser), withPace(often), logged)
+	sub := s.Subscribe("ok:1")
+	awaitLive(t, sub)
+	require.Eventually(t, func() bool { return log.Count("cannot ask") == 1 }, patience, time.Millisecond)
+	srv.Do(t, "PUBLISH", "ok:1", "0")
+	await(t, sub, "told", func(st State) bool { return st.Live && st.Epoch == 1 && st.Messages == 1 })
+	require.Zero(t, calls(t, srv, "pubsub|numsub"))
 }
