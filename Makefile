@@ -18,7 +18,7 @@ test: ## Run every package with the race detector, in about 10 minutes on 2 core
 
 test-all: ## Run everything, in about 40 minutes: long campaigns and models, quorums of 3 and 5 nodes, test-interop and test-rivals
 	@hack/install.sh gcc redis-server faketime initdb
-	hack/gotest.sh . "$$(go list ./... | grep -v internal/model | tr '\n' ' ')" -race -timeout 30m -p=3 -parallel 5
+	hack/gotest.sh . "$$(go list ./... | grep -v internal/model | tr '\n' ' ')" -race -timeout 30m -p=3 -parallel 6
 	@# Rivals come last, without the race detector.
 	printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 2 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m -p=1
 	@# What the race detector is too slow for, or disturbs: all of the models and of the chaos, the suites on several nodes, thousands of keys.
