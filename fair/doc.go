@@ -47,10 +47,11 @@
 // the start of that call. So no waiter believes a grant that arrives late, or that is for
 // an owner that has lost its place.
 //
-// Anybody who may publish can forge a message. So the number of a waiter's owner ends with
-// digits that only its locker can make, and a message for any other owner is ignored. Until
-// the grant, only Redis' queue has them: who can read that queue and publish to the inbox
-// can still forge a grant, unless [WithConfirmedGrants] is set.
+// A Redis user with the right to publish can forge a message. So the number of a waiter's
+// owner ends with digits that only its locker can make, and the locker ignores a message for
+// any other owner. Until the grant, these digits are only in Redis' queue. A user that reads
+// the queue and publishes to the inbox can still forge a grant, unless [WithConfirmedGrants]
+// is set.
 //
 // # A message at the wrong server
 //

@@ -54,9 +54,10 @@ const mostMembers = 64
 // holder's keys are free within it. Default 30 s; at least 100 ms, in whole milliseconds.
 func WithLease(d time.Duration) Option { return option(func(c *config) { c.Lease = d }) }
 
-// WithPrefix puts a text before every key, such as "lock:". Redis and Java know the lock by
-// both; calls, leases, errors, events and the log of this locker by the key alone. Programs
-// that share a lock have to call it alike. Default none. New refuses a prefix of which no
+// WithPrefix puts a text before every key, such as "lock:". In Redis, and for
+// Java, the lock's name is the prefix and the key. Calls, leases, errors, events and the log
+// of this locker name the key alone. Programs share a lock if prefix and key together are
+// the same. Default none. New refuses a prefix of which no
 // key can be locked.
 func WithPrefix(prefix string) Option {
 	return option(func(c *config) { c.Prefix = prefix })
@@ -137,7 +138,7 @@ func WithMaxWaiters(n int) Option { return option(func(c *config) { c.MaxWaiters
 
 // WithMaxOutage sets how long a wait rides out a Redis that does not answer, before it
 // fails with ErrUnavailable or ErrUnknown. The attempt then under way may still take a
-// third of a lease, at most some 6 s. Default one lease; 0 fails at the first attempt that
+// third of a lease and a quarter of that, at most 6.25 s. Default one lease; 0 fails at the first attempt that
 // Redis does not answer.
 func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.MaxOutage = &d }) }
 

@@ -90,17 +90,25 @@
 //
 // A process that stands still past its deadline finds that out when it checks (Deadline,
 // Err; not if the machine slept, and its clock with it). But its next statement runs first:
-// where that matters, the resource has to check a fence ([WithFencing]). A fence is larger
-// than all fences that a quorum knows of, and than the time, so that fences grow even when
-// nodes have lost their counters. The time is one on which the clocks of a quorum agree
-// within half the longest lease; the true ones must agree within a third of it. A node with
-// a clock that does not agree makes no number and has no vote for one, and the log says so.
-// So a minority of wrong clocks changes nothing, unless such a node loses its counters and
-// votes again at once: after a jump beyond [WithFenceExpiry] and back, or after a restart
-// and a jump that ends its time without a vote. A number made within the longest lease
-// after that may be smaller than the one before. If a quorum of wrong clocks agrees, fences
-// follow them. They go on growing from there when the clocks are set right, but go back if
-// all nodes lose their counters then, even one after another.
+// where that matters, the resource has to check a fence ([WithFencing]).
+//
+// A fence is larger than all fences that a quorum knows of, and than the time, so that
+// fences grow even when nodes have lost their counters. The time is one on which the clocks
+// of a quorum agree within half the longest lease; the true ones must agree within a third
+// of it. A node with a clock that does not agree makes no number and has no vote for one,
+// and the log says so.
+//
+//	clocks                           fences
+//	a minority is wrong              grow
+//	- and such a node loses its      a number made within the longest lease after that may
+//	  counters and votes at once     be smaller than the one before
+//	a quorum is wrong, and agrees    follow these clocks
+//	- and is set right               grow from there
+//	- and all nodes then lose their  go back
+//	  counters, even one by one
+//
+// A node loses its counters and votes at once after a jump beyond [WithFenceExpiry] and
+// back, or after a restart and a jump that ends its time without a vote.
 //
 // Martin Kleppmann [1] holds that an algorithm which relies on bounded delays and clocks
 // must not guard correctness, since a pause or a jump of a clock lets two in. Without

@@ -37,9 +37,10 @@ type config struct {
 // holder's keys are free within it. Default 30 s; at least 100 ms, in whole milliseconds.
 func WithLease(d time.Duration) Option { return option(func(c *config) { c.engine.Lease = d }) }
 
-// WithPrefix puts a text before every key, such as "lock:". Redis and Java know the lock by
-// both; calls, leases, errors, events and the log of this locker by the key alone. Programs
-// that share a lock have to call it alike. Default none. New refuses a prefix of which no
+// WithPrefix puts a text before every key, such as "lock:". In Redis, and for
+// Java, the lock's name is the prefix and the key. Calls, leases, errors, events and the log
+// of this locker name the key alone. Programs share a lock if prefix and key together are
+// the same. Default none. New refuses a prefix of which no
 // key can be locked.
 func WithPrefix(prefix string) Option {
 	return option(func(c *config) { c.engine.Prefix = prefix })

@@ -22,9 +22,10 @@
 //
 // A key that is held, wanted or being released here has a keyState (shard.go). A Lock that
 // finds none makes the first attempt, on the caller's goroutine (lock.go, attempt.go). If
-// Redis refuses it, the caller becomes a waiter, and so does every later caller. Waiters
-// have no goroutine, timer or command of their own. The engine's discipline (discipline.go)
-// gives them the key; the rest of the package calls it only through that interface.
+// Redis refuses it, the caller becomes a waiter, and so does every later caller. The
+// engine gives a waiter no goroutine and no timer. The engine's discipline (discipline.go)
+// sends the commands, and gives the waiters the key. The rest of the package calls it through
+// that interface, except for places in a queue and for grants to confirm.
 //
 // Racing waiters (race.go): one loop tries for all of them. At every moment exactly one of
 // these has the key in hand:

@@ -165,8 +165,8 @@ func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool)
 	return nil
 }
 
-// await is all that a waiter does. It does not call Redis, and its frame is small: the
-// stack of a waiting goroutine costs more than the waiter itself.
+// await sleeps until the wait ends. It calls Redis only to confirm a grant. Its frame is
+// small: the stack of a waiting goroutine costs more than the waiter itself.
 func (h *Engine) await(ctx context.Context, k *keyState, w *waiter) (*holdfast.Lease, error) {
 	for {
 		select {

@@ -220,7 +220,7 @@ func (t *ticket) rejoin(ctx context.Context, w *waiter) (*holdfast.Lease, error)
 		q.in.pool.put(w)
 		return nil, holdfast.ErrClosed
 	}
-	q.enqueue(w) // in the order of Redis' queue, see ask
+	q.enqueue(w) // last here, as in Redis' queue; ask needs one order
 	k.Unlock()
 	return q.in.await(ctx, k, w)
 }

@@ -13,7 +13,7 @@ if left > tonumber(stale) or left < stale * 0.9 then
     redis.call('HDEL', heartbeats, me, 'label ' .. me)
     return set
   end
-  local some = redis.pcall('HRANDFIELD', heartbeats, '5', 'WITHVALUES') -- nothing before Redis 6.2
+  local some = redis.pcall('HRANDFIELD', heartbeats, '5', 'WITHVALUES') -- refused: none is removed
   for i = 2, #some, 2 do
     if (tonumber(some[i]) or now + 1) <= now and string.sub(some[i - 1], 1, 6) ~= 'label ' then
       redis.pcall('HDEL', heartbeats, some[i - 1], 'label ' .. some[i - 1])
