@@ -4,10 +4,10 @@
 //	locker, err := fair.New(client)
 //	err = locker.Do(ctx, "order:42", func(ctx context.Context) error { … })
 //
-// # Who is authoritative
+// # What is authoritative
 //
-// Redis says who holds a key and who comes next: in a hash, as in rlock, and in a list of
-// owners. Scripts change both, one at a time, and their order is the order. The layout of
+// Redis says which owner holds a key and which comes next: in a hash, as in rlock, and in a
+// list of owners. Scripts change both, one at a time, and their order is the order. The layout of
 // the queue is Redisson's, and Redisson's waiters may stand in it. Messages are hints,
 // except a grant, and a waiter believes a grant only while Redis cannot have taken it back.
 //

@@ -64,9 +64,9 @@ func WithPrefix(prefix string) Option {
 }
 
 // WithLabel sets the text by which people recognize this locker's holds: Inspect, the command
-// holdfast and the errors of those who do not get a lock show it. It is kept with the lock,
-// and is gone when the lock is. Who may read the locks may read it, so it must have no
-// secrets. Default host name/process id; "" for none; at most 1 KiB, and up to 62 bytes cost
+// holdfast and the errors of calls that do not get a lock show it. It is kept with the lock,
+// and is gone when the lock is. Every user that may read the locks may read it, so it must
+// have no secrets. Default host name/process id; "" for none; at most 1 KiB, and up to 62 bytes cost
 // Redis least.
 func WithLabel(label string) Option {
 	return option(func(c *config) { c.Label = label })

@@ -17,9 +17,9 @@
 //  4. A renewal works the same way, with a time of its own, and needs as many votes.
 //  5. After a failure, tell all nodes that were asked to forget the owner, and try again
 //     with a new owner, after a random delay that grows with each split vote. The message
-//     of a release cuts the delay: who has let as many releases pass as waits usually do
-//     tries at once, and the others a little later, as waiters that ask at the same moment
-//     split the votes.
+//     of a release cuts the delay: a waiter that has let as many releases pass as is
+//     usual tries at once, and the others a little later, as waiters that ask at the
+//     same moment split the votes.
 //
 // Where clients split the votes, the paper has all of them give up. Here the one with most
 // votes (of equals, by a hash of the owners) keeps them, and asks the other nodes again up
@@ -127,7 +127,7 @@
 //
 // One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which this
 // package does not offer), is simpler. It is enough if you can bear minutes without locks
-// when that server is gone. A quorum is for users who cannot.
+// when that server is gone. A quorum is for users that cannot.
 //
 // # Several keys
 //

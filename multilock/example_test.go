@@ -123,7 +123,7 @@ func ExampleQuorumError() {
 	// Output: true true
 }
 
-// A script for the person who sets a deployment up, before any program runs.
+// A script that sets a deployment up, before any program runs.
 func ExampleLocker_Bootstrap() {
 	var clients []rueidis.Client // one for each master
 	locker, err := multilock.New(clients)

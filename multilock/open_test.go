@@ -178,7 +178,7 @@ func TestOpenLogsNoPassword(t *testing.T) {
 	require.Regexp(t, unknown, err)
 	require.NotContains(t, err.Error(), "canary")
 	if redistest.Before7() {
-		return // without restart guard, a node that refuses to say who it is votes
+		return // without restart guard, a node that refuses INFO votes
 	}
 	for _, said := range l.Nodes(t.Context()) {
 		require.Regexp(t, unknown, said.Err)

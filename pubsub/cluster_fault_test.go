@@ -89,7 +89,7 @@ func TestF26_ClusterDown(t *testing.T) {
 	}
 }
 
-// A user who may not hear a shard channel still hears the others.
+// A user that may not hear a shard channel still hears the others.
 func TestF32_ShardChannelRefused(t *testing.T) {
 	c := redistest.StartCluster(t, 1, 0)
 	if len(ways(t, c)) == 1 {

@@ -8,7 +8,7 @@
 //		st := sub.State()                   // confirmed? connection lost? how many messages?
 //	}
 //
-// # Who is authoritative
+// # What is authoritative
 //
 // Redis' keys are; messages are hints. Redis keeps no message for a listener that is away, so a listener that waits for a
 // change of a key subscribes, waits for the confirmation, looks at the key, and only then sleeps, never longer than until
@@ -76,7 +76,7 @@
 // the client's calls, how many listen to a channel that only this connection has (PUBSUB NUMSUB), however many channels
 // there are. If nobody does, the connection is replaced, and listeners look again. While each new connection is deaf as
 // well, the pauses double up to 30 s. The channel is in the first SUBSCRIBE of the connection: where it is, the others
-// have been subscribed. It is dropped in the first second without a listener. A user who may not ask keeps such a
+// have been subscribed. It is dropped in the first second without a listener. A user that may not ask keeps such a
 // connection until it is lost; the log says so once.
 //
 // The question tells where the connection is now. If the connection comes back at another server before the calls go there,

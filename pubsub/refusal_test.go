@@ -14,7 +14,7 @@ import (
 // asUser logs in as the user that limited makes.
 func asUser(o *rueidis.ClientOption) { o.Username, o.Password = "limited", "secret" }
 
-// limited makes a user who may hear the channels ok:* and what else the rules say.
+// limited makes a user that may hear the channels ok:* and what else the rules say.
 func limited(t *testing.T, srv *redistest.Server, rules ...string) {
 	t.Helper()
 	srv.Do(t, append([]string{"ACL", "SETUSER", "limited", "on", ">secret", "resetchannels", "&ok:*",

@@ -80,7 +80,7 @@ func TestF36_IdleSubscriberAsksNothing(t *testing.T) {
 	require.Empty(t, channels)
 }
 
-// A user who may not ask hears all the same, and the log says it once.
+// A user that may not ask hears all the same, and the log says it once.
 func TestF36_MayNotAsk(t *testing.T) {
 	srv := redistest.Start(t)
 	srv.Do(t, "ACL", "SETUSER", "deaf", "on", "nopass", "~*", "&*", "+@all", "-pubsub|numsub")

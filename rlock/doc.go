@@ -3,9 +3,9 @@
 //	locker, err := rlock.New(client)
 //	err = locker.Do(ctx, "sku:42", func(ctx context.Context) error { … })
 //
-// # Who is authoritative
+// # What is authoritative
 //
-// Redis says who holds a key: a hash under the key's own name has one field, the
+// Redis says which owner holds a key: a hash under the key's own name has one field, the
 // owner, whose value counts its entries, and an expiry, the lease. Locks are
 // shared with Redisson, whose layout this is. The holder itself knows for how
 // long it may believe that: until its trusted deadline,

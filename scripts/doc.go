@@ -32,7 +32,7 @@
 // Inspect and ForceRelease refuse it, and nothing here changes it. So it is with
 // Redisson's read/write locks, which have a field mode. The braces are left out where the
 // key has an opening brace of its own. List and sorted set name the same owners and
-// vanish with the last of them. If all who wait die, they expire a week after the last
+// vanish with the last of them. If all waiters die, they expire a week after the last
 // heartbeat that moved scores on, and a turn of Java's puts that off. The heartbeats
 // expire.
 //
@@ -55,7 +55,7 @@
 //	Release        held by the owner -> free; notifies the channel
 //	CleanUp        as Release, and for a minute every acquire of that owner fails
 //	ForceRelease   held by any owner -> free; notifies the channel
-//	Inspect        who holds the key
+//	Inspect        the holder of the key
 //
 // AcquireEach and EndEach are for several keys, each by itself.
 //
@@ -72,8 +72,8 @@
 //	Confirm        held by the owner, as it was granted -> for the lease that it wants
 //	Heartbeat      the client's owners keep their places; a free key is given to the next; many keys at once
 //	ForceRelease   held by any owner -> held by the next
-//	Inspect        who holds the key, and how many wait
-//	Queue          who waits, in order
+//	Inspect        the holder of the key, and how many wait
+//	Queue          the waiters, in order
 //
 // Here, too, AcquireEach, ReleaseEach and LeaveEach are for several keys, and an owner
 // enters once in its life. Renew and Recount are for both kinds.

@@ -190,7 +190,7 @@ func (f *Fair) Confirm(ctx context.Context, key, owner string, lease time.Durati
 	return f.node.take(ctx, parseConfirmed, fairConfirm, fairKeys, args...)
 }
 
-// ForceRelease frees key, whoever holds it, and gives it to the next waiter; see
+// ForceRelease frees key from any holder, and gives it to the next waiter; see
 // [Node.ForceRelease].
 func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err error) {
 	if err := CheckKey(key); err != nil {
@@ -199,7 +199,7 @@ func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err 
 	return parseBool(f.node.run(ctx, fairForceRelease, fairKeys, f.args(key, nil, 0)...))
 }
 
-// Inspect returns who holds key and how many wait for it, the dead included.
+// Inspect returns the holder of key and how many wait for it, the dead included.
 func (f *Fair) Inspect(ctx context.Context, key string) (h Holder, waiting int, err error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, 0, err
@@ -223,7 +223,7 @@ type Waiter struct {
 	Label string // of its client; "" if it has none
 }
 
-// Queue returns who waits for key, in order, the dead included.
+// Queue returns the waiters of key, in order, the dead included.
 func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err

@@ -230,7 +230,7 @@ func TestG1_LastMillisecondIsNotAcquiredInOrder(t *testing.T) {
 	}
 }
 
-// Whoever leaves together, and wherever they stand, the others stay in their order.
+// Waiters that leave together, wherever they stand, leave the others in their order.
 func TestLeaveOfMany(t *testing.T) {
 	r := newHarness(t)
 	seed := time.Now().UnixNano()
@@ -281,7 +281,7 @@ func TestLeaveOfMany(t *testing.T) {
 	}
 }
 
-// The answers to enters and heartbeats say who stands where, without a command more of those
+// The answers to enters and heartbeats say the places, without a command more of those
 // that enter behind a holder.
 func TestPlaces(t *testing.T) {
 	r := newHarness(t)

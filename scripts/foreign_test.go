@@ -87,7 +87,7 @@ func TestF33_ForeignHashInOrder(t *testing.T) {
 	}
 }
 
-// A lock is recognised, whoever holds it: we, or Java.
+// A lock is recognised if we hold it, and if Java does.
 func TestForeignIsNoLock(t *testing.T) {
 	s, n := start(t)
 	for _, owner := range []string{ownA, ownB, ofJ(1), ofJ(4711), clientJ + ":-7516192768", clientJ + ":0"} {

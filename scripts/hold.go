@@ -27,7 +27,7 @@ func (n *Node) Recount(ctx context.Context, key, owner string, entries int) (our
 	return ours, err
 }
 
-// Holder is who holds a key at one moment.
+// Holder is the holder of a key at one moment.
 type Holder struct {
 	Owner     string        // "" if the key is free
 	Entries   int           // how many times the owner has entered
@@ -35,7 +35,7 @@ type Holder struct {
 	Label     string        // of the owner; "" if it has none
 }
 
-// Inspect returns who holds key; the zero Holder if it is free.
+// Inspect returns the holder of key; the zero Holder if it is free.
 func (n *Node) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err

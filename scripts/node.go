@@ -38,7 +38,7 @@ type Node struct {
 // server and for a Sentinel set.
 type NodeSettings struct {
 	Cluster *cluster.Map // nil unless the client is of a Redis Cluster
-	Label   string       // of the owners, for people: who they are
+	Label   string       // of the owners, for people
 	Shards  *bool        // whether locks use the shard channels of the Cluster; nil: where it has them
 
 	// Replicas is how many replicas have to have a hold, an entry or a renewal before it

@@ -15,7 +15,7 @@ type NodeReply struct {
 	Acquired
 	FenceSource        // if OK and with fencing
 	NoVote      bool   // the node's vote is not good any more: check the node again
-	Holder      string // who holds the lock there, if it is another
+	Holder      string // of the lock there, if it is another
 	Run         string // of the server, if that is known; the asker's to fill in
 	Err         error  // Redis refused this one
 }

@@ -165,7 +165,7 @@ func TestF8_QuorumBadArguments(t *testing.T) {
 	}
 }
 
-// The embedded server does not say who it is: there is no guard. The rest works.
+// The embedded server has no run id: there is no guard. The rest works.
 func TestQuorumOnTheEmbeddedServer(t *testing.T) {
 	m := miniredis.RunT(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true})

@@ -96,7 +96,7 @@ func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Rel
 	return parseResults(m, err, results, parseReleased)
 }
 
-// ForceRelease frees key, whoever holds it, and announces that on its channel;
+// ForceRelease frees key from any holder, and announces that on its channel;
 // existed tells whether it was held. The holder learns it at its next renewal.
 // What is not a lock is left alone and is an error. A repeat may end the
 // hold of an owner that took the key in between.

@@ -5,9 +5,9 @@
 // both for any number of leases, with one goroutine and one timer in all, and one of each for a call in flight. It knows
 // nothing of the server: renewing is a function of the user's.
 //
-// # Who is authoritative
+// # What is authoritative
 //
-// The server alone decides who holds a lease. The watchdog never claims more than the server has promised, and it
+// The server alone decides which owner holds a lease. The watchdog never claims more than the server has promised, and it
 // claims less as time goes by: silence ends a lease, only a positive answer prolongs it.
 //
 // # The trust formula

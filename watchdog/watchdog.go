@@ -36,7 +36,7 @@ type Watched interface {
 	watched() *Lease
 }
 
-// Config says how leases are renewed and who is told of their end.
+// Config says how leases are renewed, and which function is told of their end.
 type Config[H Watched] struct {
 	// Lease is the lease that each renewal asks for. A hold is renewed each third of it.
 	Lease time.Duration

@@ -140,7 +140,7 @@ func (c *checkup) judgeRights(needs []need, denied []int64) {
 	}
 }
 
-// needs returns who needs what here.
+// needs returns the rights that the locks need here.
 func (c *checkup) needs() []need {
 	key := cmp.Or(c.key, "holdfast-doctor")
 	channel := scripts.Channel(key)

@@ -37,7 +37,7 @@ type shop struct {
 	locker holdfast.Locker // nil: without any lock
 }
 
-// order is that of a buyer, who wants one to three units of an item and takes what is left.
+// order is that of a buyer. It wants one to three units of an item and takes what is left.
 type order int
 
 func (o order) item() string    { return fmt.Sprintf("item%d", o%items) }

@@ -44,7 +44,7 @@ func serve(ctx context.Context, redis *demo.Redis, listener net.Listener) error 
 	}
 	defer locker.Close()
 	oneByOne, err := httpholdfast.New(locker, func(r *http.Request) string {
-		return key(redis, "lock", r.Header.Get("User")) // in a program: the user of a session, whom clients cannot choose
+		return key(redis, "lock", r.Header.Get("User")) // in a program: the user of a session, as clients cannot choose that
 	}, httpholdfast.WithWait(*wait), httpholdfast.WithBusyStatus(http.StatusTooManyRequests))
 	if err != nil {
 		return err

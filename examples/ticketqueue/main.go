@@ -111,7 +111,7 @@ func day(ctx context.Context) error {
 	return judge(served, died, ctx.Err() != nil)
 }
 
-// judge prints who was served and fails if the list of the served is wrong.
+// judge prints which customers were served, and fails if the list of the served is wrong.
 func judge(served []int, died []bool, early bool) error {
 	turn := make(map[int]int) // place in the list, by customer
 	overtaken, twice, last := 0, 0, 0

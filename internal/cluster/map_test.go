@@ -143,7 +143,7 @@ func TestSharded(t *testing.T) {
 	each((*redistest.Server).Resume)
 }
 
-// A user who may not ask is one whose Java clients find none either.
+// The Java clients of a user without the right to ask find none either.
 func TestSharded_Refused(t *testing.T) {
 	c := redistest.StartCluster(t, 1, 0)
 	s := c.Masters(t)[0]

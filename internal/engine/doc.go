@@ -2,9 +2,9 @@
 // entries, leases in a context, release and clean-up. A lock kind supplies a [Backend],
 // which says how a key is held in Redis, and exposes the result under its own name.
 //
-// # Who is authoritative
+// # What is authoritative
 //
-// Redis decides who holds a key. The watchdog decides for how long a holder may believe
+// Redis decides which owner holds a key. The watchdog decides for how long a holder may believe
 // it. A message never makes this package believe that a key is held or free; it only says
 // when to try. The one exception is a grant from a queue in Redis: it names its owner, and
 // its lease counts from a moment before Redis can have granted it.

@@ -53,7 +53,7 @@ type queue struct {
 	retry  backoff   // of calls to enter and leave; an answered heartbeat does not reset it
 	outage *outage   // Redis answers nothing
 	own    bool      // the last heartbeat went out while this locker had the key
-	holder error     // says who has the key, as far as a holder elsewhere has told its label; nil: not known
+	holder error     // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
 	shut   *outage   // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
 
 	// See queue_place.go.

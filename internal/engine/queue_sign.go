@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Anybody who may publish can send a message that looks like a grant. So each owner that
+// Any user with the right to publish can send what looks like a grant. So each owner that
 // stands in Redis' queue ends with digits that only its locker can make. A message for any
 // other owner is ignored: it must neither give a waiter the key, nor make the locker give up
 // an attempt that is under way, or an owner of another locker.

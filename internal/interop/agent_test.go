@@ -124,7 +124,7 @@ func (a *agent) ready(t testing.TB) *agent {
 	return a
 }
 
-// read hands answers to whoever waits for them, and reaps the process.
+// read hands answers to their waiters, and reaps the process.
 func (a *agent) read(out io.Reader) {
 	defer close(a.done)
 	in := bufio.NewScanner(out)

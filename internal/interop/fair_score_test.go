@@ -59,7 +59,7 @@ func TestFair_Scores(t *testing.T) {
 			lastGo := tail(t, s, key)
 			require.InDelta(t, behind+300*time.Second, enter(agents[1], "5"), float64(slack), "Java, behind that")
 
-			// The scores of those who live move on with the server's clock, every 10 s.
+			// The scores of live waiters move on with the server's clock, every 10 s.
 			for owner, distance := range map[string]time.Duration{firstGo: 30 * time.Second, lastGo: 1200 * time.Second} {
 				await(t, func() bool { return score(t, s, key, owner) < distance-slack/2 })
 				await(t, func() bool { return score(t, s, key, owner) > distance-slack/5 })

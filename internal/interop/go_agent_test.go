@@ -108,7 +108,7 @@ func (g *goAgent) say(a answer) {
 	}
 	g.out.Lock()
 	defer g.out.Unlock()
-	_, _ = os.Stdout.Write(append(text, '\n')) // whoever gave the commands may be gone
+	_, _ = os.Stdout.Write(append(text, '\n')) // the parent may be gone
 }
 
 func done(c command, ok bool, number int64, text string) answer {

@@ -25,7 +25,7 @@ type order struct {
 	key, queue string
 	now        time.Time
 	waiting    []string
-	woken      map[string]time.Time // when those who wait were first told that their turn has come
+	woken      map[string]time.Time // when waiters were first told that their turn has come
 	popped     string               // the head that this call has taken out of the queue; "": none
 	holder     string
 	granted    map[string]int // by client
@@ -62,7 +62,7 @@ func (o *order) see(c redistest.Command) {
 			o.popped = "" // granted by this call, and then taken out
 		}
 		o.waiting = o.waiting[1:]
-	case key == o.queue && name == "LSET": // who leaves with others takes the first one's name, and goes with it
+	case key == o.queue && name == "LSET": // waiters that leave together take the first one's name, and go with it
 		i, _ := strconv.Atoi(words[2])
 		o.waiting[i] = words[3]
 	case key == o.queue && name == "LREM":

@@ -142,7 +142,7 @@ func sharedTryLockFor(p pair) {
 	notGot(p, p.waiter.triesFor(300*time.Millisecond))
 	require.GreaterOrEqual(p, time.Since(before), 300*time.Millisecond)
 	if p.kind == "fair" {
-		p.waiting(0) // who gives up need not wait for it
+		p.waiting(0) // a waiter that gives up need not wait for it
 	}
 	wait := p.waiter.triesFor(agentWait)
 	p.waiting(1)

@@ -72,7 +72,7 @@ func programs() (string, error) {
 	return filepath.Dir(found), err
 }
 
-// owner gives dir to the user as whom PostgreSQL runs; nil: the present one.
+// owner gives dir to the user of PostgreSQL, and returns it; nil: the present one.
 func owner(dir string) (*syscall.SysProcAttr, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// The first round checks nodes that hang. Others who come meanwhile do not wait for longer
+// The first round checks nodes that hang. Others that come meanwhile do not wait for longer
 // than their contexts let them, nor does its own caller.
 func TestF15_TheFirstCheckOfNodesHoldsUpNobodyWhoLeaves(t *testing.T) {
 	var clients []rueidis.Client

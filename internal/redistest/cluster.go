@@ -336,7 +336,7 @@ func (s *Server) view(t testing.TB) (view []member) {
 	return view
 }
 
-// ranges returns who has which slots, in their order, as a running node believes.
+// ranges returns which node has which slots, in their order, as a running node believes.
 func (c *Cluster) ranges(t testing.TB) (ranges []slotRange) {
 	t.Helper()
 	for _, m := range c.running()[0].view(t) {

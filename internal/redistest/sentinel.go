@@ -124,7 +124,7 @@ func (s *Sentinel) Failover() *Server {
 }
 
 // AwaitMaster returns the master when all Sentinels name one that is not old and that
-// takes writes. KillMaster and Failover return who old may be.
+// takes writes. KillMaster and Failover return the server to pass as old.
 func (s *Sentinel) AwaitMaster(t testing.TB, old *Server) (master *Server) {
 	t.Helper()
 	s.await(t, "a master", func() bool {

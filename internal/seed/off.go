@@ -20,10 +20,10 @@ const (
 	DeafReconnect  = false // a new connection is no reason to try again
 	DeafHeartbeat  = false // a heartbeat does not find grants whose message was lost
 	ReviveLost     = false // a renewal takes the key again that it finds free
-	ReleaseAny     = false // a release ends the hold of whoever has the key
+	ReleaseAny     = false // a release ends the hold of any owner
 	RepeatIsLoss   = false // a release that was repeated and finds nothing is a loss
 	NilAfterLoss   = false // Unlock returns nil after a loss
 	LateDone       = false // the end of a lease is told a little late
 	FenceTwice     = false // a hand-over in memory gives the same fence again
-	HandOverAny    = false // a hand-over in memory passes on a fixed or capped lease to whom asked for another
+	HandOverAny    = false // a hand-over in memory passes on a fixed or capped lease to a waiter that asked for another
 )

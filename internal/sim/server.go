@@ -273,7 +273,7 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	ahead, refusal, boots := s.ahead, s.refusal, s.boots
 	s.mu.Unlock()
 	switch cmd {
-	case "INFO": // what the locks ask for; miniredis does not say who it is
+	case "INFO": // what the locks ask for; miniredis has no run id
 		c.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nrun_id:%s\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"+
 			"# Replication\r\nrole:master\r\nmaster_replid:%s\r\n# Commandstats\r\ncmdstat_evalsha:calls=%d,\r\n",
 			s.id(2*boots), s.id(2*boots+1), s.script.calls.Load()))

@@ -240,7 +240,7 @@ func TestWorldIsWellAfterItsFaults(t *testing.T) {
 	})
 }
 
-// The restart guard sees who a server is, and when it has begun.
+// The restart guard sees which process a server is, and when it has begun.
 func TestServersHaveTheRestartGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n sim.Network

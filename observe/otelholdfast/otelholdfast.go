@@ -36,12 +36,12 @@ type option func(*config)
 
 func (o option) apply(c *config) { o(c) }
 
-// WithMeterProvider sets who gets the metrics. Default [otel.GetMeterProvider].
+// WithMeterProvider sets where the metrics go. Default [otel.GetMeterProvider].
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return option(func(c *config) { c.meters = p })
 }
 
-// WithTracerProvider sets who gets the spans. Default [otel.GetTracerProvider].
+// WithTracerProvider sets where the spans go. Default [otel.GetTracerProvider].
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return option(func(c *config) { c.tracers = p })
 }

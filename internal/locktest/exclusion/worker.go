@@ -206,7 +206,7 @@ func (w *Work) take(e Errand, random *rand.Rand) (*holdfast.Lease, error) {
 
 // Gate lets a process be told not to take locks for a while.
 type Gate struct {
-	inside sync.RWMutex // held for reading by those who are taking one
+	inside sync.RWMutex // held for reading by callers that are taking one
 	ctx    context.Context
 	cancel context.CancelFunc
 }

@@ -26,8 +26,8 @@ func init() {
 // A step is a request or a reply of the locker, those of its connections' set-up
 // included. A Lock is cancelled at the k-th step, for each k that there is: of a
 // free key, of one that another client holds and then releases, and each of both
-// with and without somebody who waits behind. Nothing may be left, and whoever
-// waits gets the key: all leases are so long that nothing is cured by expiry.
+// with and without a waiter behind. Nothing may be left, and a waiter gets the
+// key: all leases are so long that nothing is cured by expiry.
 func testCancelledAtEveryStep(t *testing.T, d Kind) {
 	for _, held := range []bool{false, true} {
 		for _, followed := range []bool{false, true} {

@@ -24,7 +24,7 @@ func init() {
 }
 
 // waitersChild waits for the key k by several clients, each with several waiters,
-// says who is served, and unlocks when it hears a line.
+// says which one is served, and unlocks when it hears a line.
 // Args: the address of Redis, the number of clients, of waiters of each, the time
 // after which a silent client is dead.
 func waitersChild(d Kind, p *Parent) error {

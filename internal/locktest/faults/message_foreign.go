@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Anybody who may publish can send messages on the channels of locks.
+// Any user with the right to publish can send messages on the channels of locks.
 
 func init() {
 	register("F12_ForeignMessagesGrantNothing", testForeignMessages).real = true
@@ -251,7 +251,7 @@ func testForgedForAttempt(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// One who reads the queue can send a message like that of a grant. It grants nothing to a
+// A reader of the queue can send a message like that of a grant. It grants nothing to a
 // waiter that confirms its grants.
 func testForgedByReader(t *testing.T, d Kind) {
 	for _, confirmed := range []bool{false, true} {

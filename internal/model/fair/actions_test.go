@@ -25,7 +25,7 @@ const (
 	modelCrash                                // a client is gone, and its connections with it
 	modelCut                                  // a client's subscription is cut, what was on its way is lost
 	modelReconnect                            // it is there again
-	modelDelete                               // somebody deletes the list of those who wait
+	modelDelete                               // somebody deletes the list of waiters
 	modelSlow                                 // a call will take ticks
 	modelStop                                 // a client stops, and nothing of its own goes on but the clock
 	modelContinue                             // it goes on

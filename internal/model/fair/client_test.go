@@ -21,7 +21,7 @@ type modelWorld struct {
 	of     [modelWaiters]int8 // the client of each waiter; modelNobody: there is no such waiter
 	lease  [modelClients]int8 // of the renewed leases of each client
 	fixed  [modelWaiters]int8 // fixed lease that the waiter asks for; 0: a renewed one
-	tries  bool               // who finds no waiter of its client tries first
+	tries  bool               // a waiter that finds none of its client tries first
 	renews bool               // holders renew
 	prompt bool               // nothing takes a tick unless it is slow or its client is stopped, and clients heartbeat with each
 	most   int8               // owners of a waiter before it gives up

@@ -19,7 +19,7 @@ type modelWay struct{ next, all int8 }
 
 const (
 	modelNever      = 100 // ticks
-	modelHeartbeats = 2   // after which who can be served has been
+	modelHeartbeats = 2   // after so many, a waiter that can be served has been
 )
 
 func newModelProgress(x *modelWorld) *modelProgress {

@@ -29,7 +29,7 @@ type modelRedis struct {
 	holder modelOwner
 	left   int8                   // of the lease
 	queue  [modelQueue]modelOwner // the list; 0 from its end on
-	scores modelSet               // who is in the sorted set
+	scores modelSet               // the owners in the sorted set
 	alive  [modelClients]int8     // until the heartbeat is stale; 0: it is, or there is none
 	mute   [modelClients]int8     // for how long it counts as one that looks for what it does not hear
 	heard  [modelClients]bool     // somebody listens to the client's inbox
@@ -53,7 +53,7 @@ type modelSeeds struct {
 	enterMovesTrust     bool // what a repeated enter has found is trusted from the repeat on
 	releaseAnchors      bool // no bug: the grant in the reply of a release is trusted from that attempt on
 	releaseTellsAgain   bool // with it: a repeated release tells of the next owner, too
-	ownersAgain         bool // who lost the place enters again with the same owner
+	ownersAgain         bool // a waiter that lost its place enters again with the same owner
 	leaveKeepsHold      bool // a leave ends no hold that raced with it
 	noTombstone         bool
 	heartbeatBlind      bool // a heartbeat does not serve a free lock
@@ -63,7 +63,7 @@ type modelSeeds struct {
 	longRenewal         bool // a grant is trusted for the first lease though renewals set a shorter one
 	undeliveredKept     bool // a grant that nobody heard is not undone
 	releaseForgets      bool // a release with a tombstone leaves an owner in the queue that a late enter has put there
-	repeatsGranted      bool // an enter is repeated also for those who have been granted the lock meanwhile
+	repeatsGranted      bool // an enter is repeated also for owners that were granted the lock meanwhile
 }
 
 // modelGrant is the lock, given to owner. Without a lease it is only known that

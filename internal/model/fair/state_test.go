@@ -36,8 +36,8 @@ type modelWaiter struct {
 	doubt  int8                     // 1: an attempt of its enter was not answered
 	trust  int8                     // of the lease: ticks left
 	field  modelOwner               // under which it holds in Redis: its own, or that of the first of its run
-	rest   [modelMembers]modelOwner // of its run: those who may be served next
-	served [modelMembers]modelOwner // of its run: those who have been
+	rest   [modelMembers]modelOwner // of its run: owners that may be served next
+	served [modelMembers]modelOwner // of its run: owners that have been
 	fence  int8                     // number of the lease
 	last   int8                     // largest number reserved for the hold
 	rank   int8                     // among its client's waiters, by their entering

@@ -89,7 +89,7 @@ func (m *protocol) tidyOwners() {
 	m.redis.stones &= entering
 	m.ended &= seen
 	for c := range queued {
-		if !queued[c] { // whoever enters is alive then
+		if !queued[c] { // a client that enters is alive then
 			m.redis.alive[c], m.redis.mute[c] = 0, 0
 		}
 	}

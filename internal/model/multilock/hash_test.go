@@ -136,7 +136,7 @@ func (h *modelHasher) swap(s *modelState, to [modelOwners]modelOwner) modelState
 
 // tidy makes states equal that differ in nothing that matters.
 func (m *protocol) tidy() {
-	arriving := uint8(0) // owners of whom an acquire may still arrive
+	arriving := uint8(0) // owners of which an acquire may still arrive
 	for n := range m.nodes {
 		node := &m.nodes[n]
 		for i := range node.cells {

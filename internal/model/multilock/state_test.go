@@ -148,10 +148,10 @@ type modelSeeds struct {
 	deniedForgotten bool // only nodes are released that have not denied the hold since
 	noStone         bool // releases leave no tombstones
 	noWriteBack     bool // the fence is not written back
-	writesToOthers  bool // it is, to whoever holds
+	writesToOthers  bool // it is, to any holder
 	repairCounts    bool // a repair that finds the hold counts as a renewal
 	newStart        bool // an acquire that is asked again has a new start
-	givesBackLate   bool // who may have come late gives numbers back
+	givesBackLate   bool // a round that may have come late gives numbers back
 	noMargin        bool // of the clocks' drift
 	repairsEnded    bool // a hold that is over is still repaired
 	unlimited       bool // a renewal counts from its reply

@@ -191,8 +191,8 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 // link was bad is no longer. The rest is for the calls.
 const late = time.Second + 100*time.Millisecond
 
-// inOrder checks that nobody has waited for longer. Who came that much later surely entered the
-// queue later, where the link was well all the time.
+// inOrder checks that nobody has waited for longer. A waiter that came so much later surely entered
+// the queue later, where the link was well all the time.
 func (j *judge) inOrder(name string, k *key, w *waiter) {
 	for other := range k.waiters {
 		if other.queues && other.since.Add(late).Before(w.since) {

@@ -10,8 +10,8 @@ import (
 // look is how often the monitor looks at the servers.
 const look = 20 * time.Millisecond
 
-// monitor measures progress: how long each key is free, or held by nobody, although somebody
-// waits who could have it.
+// monitor measures progress: how long each key is free, or held by nobody, although a waiter
+// could have it.
 type monitor struct {
 	j     *judge
 	free  map[string][]time.Time // since when it is free, by server; zero: it is not

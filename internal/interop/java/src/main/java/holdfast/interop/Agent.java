@@ -45,7 +45,7 @@ public final class Agent {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             agent.take(JSON.fromJson(line, Command.class));
         }
-        Runtime.getRuntime().halt(0); // whoever gave the commands is gone
+        Runtime.getRuntime().halt(0); // the parent is gone
     }
 
     /** What an application would set to share locks are the addresses; the rest keeps the process small. */

@@ -77,7 +77,7 @@ final class Locks {
         return Answer.of(c, got, 0, owner());
     }
 
-    /** Whether anybody holds the lock, how often it has entered, and who it is. */
+    /** Whether the lock is held, by which owner, and how often that has entered. */
     private Answer inspect(Command c, RLock lock) {
         Map<String, String> fields = redisson.<String, String>getMap(c.key(), StringCodec.INSTANCE).readAllMap();
         if (fields.size() > 1) {
