@@ -24,7 +24,7 @@ test-all: ## Run everything, in about 40 minutes: long campaigns and models, quo
 	@# What the race detector is too slow for, or disturbs: all of the models and of the chaos, the suites on several nodes, thousands of keys.
 	SOAK_TIME=150s QUORUM=3,5 hack/gotest.sh . './internal/model/... ./multilock ./internal/quorum ./rlock ./fair' -parallel 4 -timeout 20m -run 'Model|Chaos|Rivals|Conformance[35]|Faults[35]|ManyKeysOf|Allocates'
 	@# In virtual time: at least two days of life, every cut point, and locks with a known mistake each, which the campaigns have to find.
-	go test -timeout 60m ./internal/sim/campaign -run 'Campaigns|CutPoints' -seeds=24 -length=90m -callers=3 -life=48h -grants=60000 -faults=30000 -every=1
+	go test -timeout 60m ./internal/sim/campaign -run 'Campaigns|CutPoints' -seeds=24 -length=84m -callers=3 -life=48h -grants=60000 -faults=30000 -every=1
 	go test -timeout 60m -tags seeded ./internal/sim/campaign -run Power
 	@# Locks with a known mistake each, which the chaos has to find.
 	SOAK_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls

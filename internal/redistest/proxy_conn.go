@@ -191,6 +191,7 @@ func (l *line) receive() {
 				return
 			case Cut:
 				l.put(item{do: closeAll})
+				_, _ = io.Copy(io.Discard, r) // or the writer would wait, over a pipe, while what came before is held
 				return
 			case Hold:
 				it.until = until
