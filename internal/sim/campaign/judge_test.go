@@ -174,10 +174,10 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 		}
 	}
 	if fence != 0 {
-		if fence <= k.fence {
+		if fence <= k.fence && k.forcing == 0 && h.since.After(k.forced) { // else both may have had it before they were told
 			j.breaks("FENCE of %s: %d after %d, to %s", name, fence, k.fence, h.who)
 		}
-		k.fence = fence
+		k.fence = max(k.fence, fence)
 	}
 	if j.c.kind == "fair" && w.queues {
 		j.inOrder(name, k, w)
