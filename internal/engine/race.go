@@ -324,7 +324,7 @@ func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (no
 		if !due.IsZero() && due.Before(wake) {
 			wake = due
 		}
-		if !seen.Live && blind.Before(wake) {
+		if !seen.Live && blind.Before(wake) && !seed.DeafReconnect {
 			wake = blind
 		}
 		if next := p.turns.next(); !next.IsZero() && next.Before(wake) {

@@ -17,7 +17,7 @@ const (
 	NoUndo         = false // a hold that is lost by silence is not undone
 	NoLeave        = false // a waiter that gives up leaves its owner in the queue
 	NoGiveUp       = false // a failed round stays on the nodes that said yes
-	DeafReconnect  = false // a new connection is no reason to try again
+	DeafReconnect  = false // a connection that was lost, and a new one, are no reason to try again
 	DeafHeartbeat  = false // a heartbeat does not find grants whose message was lost
 	ReviveLost     = false // a renewal takes the key again that it finds free
 	ReleaseAny     = false // a release ends the hold of any owner
