@@ -82,7 +82,8 @@ func Publish(t testing.TB, s Redis, channel, message string) (n int) {
 	return n
 }
 
-// Channels are those that have subscribers.
+// Channels are those that have subscribers, but for those by which a subscriber learns that it
+// is not deaf.
 func Channels(t testing.TB, s Server) (all []string) {
 	t.Helper()
 	for _, kind := range channelKinds(s) {
@@ -91,7 +92,7 @@ func Channels(t testing.TB, s Server) (all []string) {
 		require.NoError(t, err)
 		all = append(all, channels...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(c string) bool { return strings.Contains(c, ":self:") })
 }
 
 // channelKinds begin the sub-commands of PUBSUB.

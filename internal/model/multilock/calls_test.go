@@ -99,6 +99,7 @@ var modelCalls = map[string]modelCall{
 	"node.voting -> node.known":       modelBy(modelLook, modelStranger),
 	"node.known -> node.learn":        modelBy(modelLook, modelStranger),
 	"node.learn -> node.mark":         modelBy(modelLook, modelStranger),
+	"node.learn -> node.check":        modelNot("a mistake that only seeded tests make"),
 	"node.mark -> node.check":         modelBy(modelLook, modelStranger, modelBoot),
 	"node.mark -> node.standing":      modelBy(modelLook, modelStranger, modelBoot),
 	"node.standing -> node.check":     modelBy(modelLook, modelStranger, modelBoot),
