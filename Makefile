@@ -21,8 +21,6 @@ test-all: ## Run everything, in about 40 minutes: make test, long campaigns and 
 	@# All of the suites, without the race detector, which the rest is too much for: Sentinel sets, Redis Clusters, thousands of keys.
 	QUORUM=3,5 hack/gotest.sh . "$$(go list ./... | grep -v internal/model | tr '\n' ' ')" -timeout 30m -p=3 -parallel 8
 	SOAK_TIME=150s hack/gotest.sh . './internal/model/... ./multilock' -timeout 20m -run 'Model|Chaos'
-	@# In virtual time: at least two days of life, and every cut point.
-	go test -timeout 60m ./internal/sim/campaign -run 'Campaigns|CutPoints' -seeds=24 -length=84m -callers=3 -life=48h -grants=60000 -faults=30000 -every=1
 	@# Locks with a known mistake each, which the chaos has to find.
 	SOAK_TIME=240s hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
 	@$(MAKE) test-interop test-rivals
