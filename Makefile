@@ -6,7 +6,7 @@ MODULES := . $(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod))
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-test: ## Run every package with the race detector, in about 10 minutes on 2 cores: all guarantees and faults, and short campaigns
+test: ## Run every package with the race detector, in about 15 minutes on 2 cores: all guarantees and faults, and short campaigns
 	@hack/install.sh gcc || [ "$$CI" != true ] # for the race detector
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
