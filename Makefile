@@ -16,7 +16,7 @@ test: ## Run every package with the race detector, in about 15 minutes on 2 core
 		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 2 -I{} hack/gotest.sh {} ./... -race -short -timeout 20m -p=1 || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
-test-all: ## Run everything, in about 40 minutes: make test, long campaigns and models, quorums of 3 and 5 nodes, test-interop and test-rivals
+test-all: ## Run everything, in about 45 minutes: make test, long campaigns and models, quorums of 3 and 5 nodes, test-interop and test-rivals
 	@$(MAKE) test
 	@# All of the suites, without the race detector, which the rest is too much for: Sentinel sets, Redis Clusters, thousands of keys.
 	hack/gotest.sh . "$$(go list ./... | grep -v internal/model | tr '\n' ' ')" -timeout 30m -p=3 -parallel 8

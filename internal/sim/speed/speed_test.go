@@ -173,7 +173,7 @@ func TestHandOver(t *testing.T) {
 // split vote leaves a key free for long.
 func TestG4_LongestWait(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes minutes")
+		t.Skip("make test-all runs it")
 	}
 	for seed := range *seeds {
 		one := life(t, "rlock", seed, *length, 5)
