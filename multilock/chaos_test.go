@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/chaos"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/multilock"
@@ -64,6 +65,7 @@ func chaosTime(t *testing.T) time.Duration {
 }
 
 func TestG1_Chaos(t *testing.T) {
+	locktest.InTestAll(t)
 	length := chaosTime(t)
 	for name, how := range chaosModes {
 		t.Run(name, func(t *testing.T) {

@@ -78,11 +78,11 @@ func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, kind
 
 func TestFaults_Cluster(t *testing.T) { faults.Run(t, kind.OnCluster(t)) }
 
-func TestCluster(t *testing.T) { t.Parallel(); cluster.Run(t, kind) }
+func TestCluster(t *testing.T) { cluster.Run(t, kind) }
 
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
 
-func TestSentinel(t *testing.T) { t.Parallel(); sentinel.Run(t, kind) }
+func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
 
 func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 

@@ -75,22 +75,20 @@ const (
 // It logs a line a minute, and at last a verdict. SOAK_SEED repeats the faults of a run.
 //
 // It goes on for up to nine times as long, until enough has happened, as a run whose processes
-// or faults stood still proves nothing. A short test takes what there was.
+// or faults stood still proves nothing.
 func Run(t *testing.T, how Campaign, length time.Duration) {
 	c := newChaos(t, how)
 	began := time.Now()
 	run := c.run(func() bool {
 		passed := time.Since(began)
-		return passed >= length && (testing.Short() || passed >= 9*length || c.lacks(c.recorded(false), length) == "")
+		return passed >= length && (passed >= 9*length || c.lacks(c.recorded(false), length) == "")
 	})
 	found := exclusion.Check(run.Intervals)
 	c.explain(found)
 	require.Empty(t, found.Overlaps, "two holders")
 	require.Empty(t, found.Disorder, "fences out of order")
 	require.Empty(t, c.orphans(), "taken after its end")
-	if !testing.Short() {
-		require.Empty(t, c.lacks(run, length), "too little has happened")
-	}
+	require.Empty(t, c.lacks(run, length), "too little has happened")
 }
 
 // lacks says of what there was too little for a run of that length.

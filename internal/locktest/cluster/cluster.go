@@ -22,8 +22,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Run runs every case against d.
+// Run runs every case against d, in long tests only.
 func Run(t *testing.T, d Kind) {
+	InTestAll(t)
+	t.Parallel()
 	t.Run("KeysOverAllSlots", func(t *testing.T) { testKeys(t, d) })
 	t.Run("G9_AMasterThatHangs", func(t *testing.T) { testHangs(t, d, 300) })
 	t.Run("F15_AnswersOfOtherMasters", func(t *testing.T) { testOthersAnswer(t, d) })
@@ -254,9 +256,6 @@ func (h *holds) add(l *holdfast.Lease) {
 func testChanges(t *testing.T, d Kind) {
 	c := redistest.StartCluster(t, 3, 1)
 	keys := spread(1000)
-	if testing.Short() {
-		keys = keys[:200]
-	}
 	o := Options{Lease: 6 * time.Second, Stale: 3 * time.Second, FirstLease: 4 * time.Second}
 	fresh := func(c *rueidis.ClientOption) { c.ClusterOption.ShardsRefreshInterval = time.Second }
 	first, second := d.Open(t, c.Client(t, fresh), o), d.Open(t, c.Client(t, fresh), o)

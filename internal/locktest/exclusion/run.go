@@ -28,19 +28,12 @@ const exclusionProcesses = 4
 // the fail-over.
 //
 // A run lasts 15 s, or its half of SOAK_TIME, and up to nine times as long, until enough has
-// happened; or 5 s in short tests, which know one server only and take what there was. It logs a line a minute, and at
-// last a verdict. SOAK_SEED repeats the faults of the processes.
+// happened. It logs a line a minute, and at last a verdict. SOAK_SEED repeats the faults of the processes.
 func Run(t *testing.T, d Kind) {
 	eachSite(t, func(t *testing.T, start func(*testing.T, Kind) *site) {
 		length := SoakTime(t, 30*time.Second) / 2
-		if testing.Short() {
-			length = 5 * time.Second
-		}
 		c := newCampaign(t, d, start(t, d), "")
-		want := map[string]int{}
-		if !testing.Short() { // a run whose processes or faults stood still proves nothing
-			want = c.least(int(length / time.Second))
-		}
+		want := c.least(int(length / time.Second)) // a run whose processes or faults stood still proves nothing
 		r := c.run(length, want)
 		require.Empty(t, r.found.Overlaps, "two holders")
 		require.Empty(t, r.found.Disorder, "fences out of order")
@@ -62,8 +55,8 @@ func RunControl(t *testing.T, d Kind) {
 func eachSite(t *testing.T, run func(*testing.T, func(*testing.T, Kind) *site)) {
 	for _, s := range sites {
 		t.Run(s.name, func(t *testing.T) {
+			InTestAll(t)
 			if s.name != "standalone" {
-				InTestAll(t)
 				t.Parallel() // much of the time is that of fail-overs
 			}
 			run(t, s.start)

@@ -23,8 +23,10 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Run runs every case against d.
+// Run runs every case against d, in long tests only.
 func Run(t *testing.T, d Kind) {
+	InTestAll(t)
+	t.Parallel()
 	t.Run("LocksAndWakes", func(t *testing.T) { testLocks(t, d) })
 	t.Run("F25_F27_MasterKilled", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).KillMaster) })
 	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).Failover) })
