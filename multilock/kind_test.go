@@ -97,7 +97,6 @@ func needGuard(t *testing.T) {
 func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
 
 func TestConformance_OnRedis(t *testing.T) {
-	t.Parallel()
 	locktest.InTestAll(t)
 	contract.Run(t, kind)
 }

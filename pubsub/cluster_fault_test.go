@@ -17,6 +17,7 @@ import (
 
 // A master that hangs, before or after the connection to it stands, delays no other's channels, and not Close.
 func TestG9_PausedMaster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
 	names := spread(t, c, 3)
 	hanging := c.Masters(t)[0]
@@ -51,6 +52,7 @@ func TestG9_PausedMaster(t *testing.T) {
 
 // A cluster that is down keeps live channels live, and serves those that come or go meanwhile when it is up again.
 func TestF26_ClusterDown(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	names := spread(t, c, 3)
 	dead, other := c.Masters(t)[0], c.Masters(t)[1]
@@ -91,6 +93,7 @@ func TestF26_ClusterDown(t *testing.T) {
 
 // A user that may not hear a shard channel still hears the others.
 func TestF32_ShardChannelRefused(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 1, 0)
 	if len(ways(t, c)) == 1 {
 		t.Skip("the server has no shard channels")
@@ -112,6 +115,7 @@ func TestF32_ShardChannelRefused(t *testing.T) {
 
 // As long as nothing tells whether channels are sharded, nobody is subscribed; then all are.
 func TestCluster_ShardedNotKnown(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 1, 0)
 	client := c.Client(t)
 	var asked atomic.Int64
@@ -139,6 +143,7 @@ func TestCluster_ShardedNotKnown(t *testing.T) {
 
 // A master of which the client has not heard gets its channels all the same.
 func TestF13_SlotMovesToAnUnknownNode(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 2, 0)
 	known, unknown := c.Masters(t)[0], c.Masters(t)[1]
 	var slots []string
@@ -166,6 +171,7 @@ func TestF13_SlotMovesToAnUnknownNode(t *testing.T) {
 // A shard subscription that the server ends, and one that it answers with MOVED, follow the slot, without a look at the
 // slots that comes by itself.
 func TestF13_ShardChannelFollows(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 2, 0)
 	if len(ways(t, c)) == 1 {
 		t.Skip("the server has no shard channels")

@@ -73,6 +73,7 @@ func pubsubClients(t *testing.T, servers []*redistest.Server) (n []int) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	names := spread(t, c, 3)
 	for way, sharded := range ways(t, c) {
@@ -115,6 +116,7 @@ func TestCluster(t *testing.T) {
 }
 
 func TestCluster_OneConnectionPerMaster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	for way, sharded := range ways(t, c) {
 		t.Run(way, func(t *testing.T) {
@@ -223,6 +225,7 @@ func listen(t *testing.T, c *redistest.Cluster, client rueidis.Client, names map
 }
 
 func TestF13_SlotsMigrate(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	client := c.Client(t, named)
 	names := spread(t, c, 2)
@@ -252,6 +255,7 @@ func TestF13_SlotsMigrate(t *testing.T) {
 }
 
 func TestF26_FailOver(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	client := c.Client(t, named)
 	listeners := listen(t, c, client, spread(t, c, 2))

@@ -10,6 +10,7 @@ import (
 // A fail-over, by the master's death or by command, keeps what its replicas were told and
 // loses what was held from them. Clients follow.
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
 	for name, begin := range map[string]func(*Sentinel) *Server{
 		"killed":  (*Sentinel).KillMaster,
 		"command": (*Sentinel).Failover,

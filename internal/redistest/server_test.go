@@ -191,6 +191,7 @@ func (r *recorder) Skip(...any) {
 }
 
 func TestClusterNode(t *testing.T) {
+	t.Parallel()
 	s := Start(t, ClusterNode(t, "0-8191", "8192-16383")...)
 	s.AwaitClusterNode(t)
 	s.Do(t, "SET", "b", "its slot is 3300")
@@ -199,6 +200,7 @@ func TestClusterNode(t *testing.T) {
 }
 
 func TestStartClusterMaster(t *testing.T) {
+	t.Parallel()
 	s := StartClusterMaster(t)
 	s.AwaitClusterNode(t)
 	s.Do(t, "SET", "a", "its slot is 15495")

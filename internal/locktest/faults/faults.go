@@ -75,28 +75,37 @@ func (c *testCase) row() string {
 	return strings.Repeat("0", max(0, 4-len(number))) + number[1:]
 }
 
-// Run runs every case against d, in the order of the rows, several at once.
+// Run runs every case against d: those that have to be alone, and then several at once, beside other suites, first those
+// on real servers, which wait most of their time.
 func Run(t *testing.T, d Kind) {
-	slices.SortStableFunc(faults, func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
-	for _, c := range faults {
-		if c.real && d.Serverless || c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d) {
-			continue
+	rows := slices.SortedStableFunc(slices.Values(faults), func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
+	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
+		return c.real && d.Serverless || c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d)
+	})
+	for _, c := range rows {
+		if c.solo {
+			t.Run(c.name, func(t *testing.T) { c.try(t, d) })
 		}
-		t.Run(c.name, func(t *testing.T) {
-			if !c.solo {
-				t.Parallel()
+	}
+	t.Parallel()
+	for _, real := range []bool{true, false} {
+		for _, c := range rows {
+			if !c.solo && c.real == real {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					c.try(t, d)
+				})
 			}
-			switch {
-			case c.real:
-				real := d
-				real.Virtual = false
-				c.run(t, real)
-			case c.parts:
-				c.run(t, d)
-			default:
-				d.Try(t, c.run)
-			}
-		})
+		}
+	}
+}
+
+func (c *testCase) try(t *testing.T, d Kind) {
+	d.Virtual = d.Virtual && !c.real
+	if c.parts {
+		c.run(t, d)
+	} else {
+		d.Try(t, c.run)
 	}
 }
 

@@ -108,11 +108,8 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 		}
 		worlds = append(worlds, modelTwoClients(modelPair, modelSluggish))
 	}
-	if model.Race {
-		most = 20_000
-	}
-	if testing.Short() {
-		most /= 5
+	if model.Race || testing.Short() {
+		most = 10_000
 	}
 	total, did := 0, [modelActionKinds]int{}
 	for _, x := range worlds {
@@ -133,8 +130,8 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 }
 
 func TestModelFindsSeeds(t *testing.T) {
-	if model.Race {
-		t.Skip("takes minutes under the race detector, which learns nothing from it; make test-all runs it without")
+	if model.Race || testing.Short() {
+		t.Skip("make test-all runs it, without the race detector")
 	}
 	lost, cut := modelFaults{all: 2, slows: 1, timeouts: 1}, modelFaults{all: 2, cuts: 1, stops: 1}
 	for _, c := range []struct {

@@ -105,11 +105,8 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 			modelNamed("a fixed lease, renewals and restarts", modelFixed, modelRenews, modelEmptied(1)),
 		)
 	}
-	if model.Race {
-		most = 10_000
-	}
-	if testing.Short() {
-		most /= 5
+	if model.Race || testing.Short() {
+		most = 5_000
 	}
 	ran, total, did, met := 0, 0, [modelActionKinds]int{}, uint32(0)
 	for _, x := range worlds {

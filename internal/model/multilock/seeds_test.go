@@ -8,8 +8,8 @@ import (
 
 // Each mistake is found, with the shortest way to it.
 func TestModelFindsSeeds(t *testing.T) {
-	if model.Race {
-		t.Skip("takes minutes under the race detector, which learns nothing from it; make test-all runs it without")
+	if model.Race || testing.Short() {
+		t.Skip("make test-all runs it, without the race detector")
 	}
 	for _, c := range []struct {
 		name  string
