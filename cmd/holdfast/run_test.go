@@ -167,10 +167,10 @@ func TestRunEndsTheCommandWhenTheLockIsLost(t *testing.T) {
 		held, err := other.ForceUnlock(t.Context(), key)
 		require.NoError(t, err)
 		require.True(t, held)
-		p.says("got terminated")
 		return p
 	}
 	p := lose("1m")
+	p.says("got terminated")
 	p.signal(syscall.SIGUSR1) // is forwarded until the end
 	p.says("got " + syscall.SIGUSR1.String())
 	p.write("exit 0").exits(statusLost)
