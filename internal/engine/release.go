@@ -159,9 +159,9 @@ func (r *releasing) attempt(ctx context.Context) (err error) {
 }
 
 // result judges an answered release. A hold that Redis did not find was lost, unless an
-// earlier attempt may have released it.
+// earlier attempt may have released it, or the key has run out since Unlock.
 func (r *releasing) result() error {
-	if r.said.Ours || r.doubt && !seed.RepeatIsLoss {
+	if r.said.Ours || r.doubt && !seed.RepeatIsLoss || !time.Now().Before(r.hold.Deadline()) {
 		return nil
 	}
 	return errs.Lost(watchdog.ErrNotOurs)

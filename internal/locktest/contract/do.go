@@ -23,6 +23,7 @@ var doCases = []testCase{
 	{"Do_DoesNotRunWithoutTheLock", defaults, doNotAcquired},
 	{"Do_UnlocksWhenTheContextIsOver", defaults, doCancelled},
 	{"Do_IsDoneWithoutAnAnswerToTheRelease", defaults, doReleaseUnanswered},
+	{"Do_IsDoneThoughTheReleaseOutlastsTheLease", defaults, doReleaseLate},
 }
 
 // unreachable is a function that must not be run.
@@ -169,4 +170,17 @@ func doReleaseUnanswered(c *harness) {
 		Await(c.T, func() bool { status, err := c.Other.Inspect(c.ctx, "k"); return err == nil && !status.Held })
 		require.NoError(c.T, c.Locker.Close())
 	}
+}
+
+// The lease lived when the work was done. That its key has expired when the release arrives is no loss.
+func doReleaseLate(c *harness) {
+	err := c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
+		c.away()
+		time.Sleep(200 * time.Millisecond) // the connections are known to be lost, so that no attempt is in doubt
+		l := holdfast.LeaseFrom(ctx)
+		time.AfterFunc(time.Until(l.Deadline())+100*time.Millisecond, c.back)
+		return l.Err()
+	}, holdfast.FixedLease(time.Second))
+	require.NoError(c.T, err)
+	c.free("k")
 }

@@ -13,7 +13,8 @@ var needServers = []string{
 	// They disturb the way to Redis.
 	"Reentry_CancelledCountsForNothing", "Unlock_UnknownWithTheContext", "Unlock_GoesOnUntilTheDeadline",
 	"Wait_QueueFullAfterTheFirstAttempt", "Wait_InOrderBehindTheFirstAttempt", "Wait_RidesOutAnOutage",
-	"Cancel_LeavesTheNextItsOwnTerms", "Do_IsDoneWithoutAnAnswerToTheRelease", "Close_WithACallUnderWay", "Close_IsBoundedWhileRedisHangs", "Close_IsBoundedDuringACleanUp",
+	"Cancel_LeavesTheNextItsOwnTerms", "Do_IsDoneWithoutAnAnswerToTheRelease", "Do_IsDoneThoughTheReleaseOutlastsTheLease", "Close_WithACallUnderWay",
+	"Close_IsBoundedWhileRedisHangs", "Close_IsBoundedDuringACleanUp",
 	"Close_WithRedisGone", "Close_RepeatsWhatFails", "Close_NamesKeys", "Handover_NotAfterANestedCallInDoubt", "Handover_NotAfterANestedCallThatWasInDoubt",
 	"ForceUnlock_Unanswered", "Logger_IsSilentByDefault", "Secrets_AreInNoErrorAndNoLog", "G4_SubscribesThenTriesAgain",
 	"G4_LooksAgainAfterAReconnect", "G2_DeadlineCountsFromTheStart", "G2_ServerHangs", "G2_RequestsArriveLate",
