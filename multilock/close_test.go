@@ -3,12 +3,14 @@ package multilock_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
@@ -65,4 +67,23 @@ func TestCloseTellsWhatNodesRefuse(t *testing.T) {
 	err = l.Close()
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	require.ErrorContains(t, err, `"k"`)
+}
+
+// A node that has been dead for longer than a lease has nothing of a hold any more: Close does not
+// wait for it, and names no key.
+func TestCloseWaitsForNoNodeThatIsLongDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 3)
+		l, err := multilock.New(w.Clients(0), multilock.WithoutRestartGuard())
+		require.NoError(t, err)
+		lease, err := l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		w.Servers[2].Kill()
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, lease.Err())
+		began := time.Now()
+		require.NoError(t, l.Close())
+		require.Less(t, time.Since(began), time.Second)
+	})
 }

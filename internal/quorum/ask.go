@@ -40,6 +40,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 			return nil, errOver // not an answer of the node
 		}
 		said := make([]scripts.NodeReply, len(asks))
+		n.extends()
 		err = n.script.AcquireVoted(ctx, vote, fenced, asks, said)
 		if scripts.OutcomeOf(err).Perhaps() {
 			return nil, err

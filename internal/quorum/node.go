@@ -23,6 +23,7 @@ type node struct {
 	guard      guard
 
 	answered atomic.Int64 // when the node last answered, in ns since q.made; 0: a call has failed since
+	extended atomic.Int64 // when the last call that may make or prolong holds was sent, in ns since q.made
 	gone     atomic.Bool  // silent has reached silences; written under mu
 	skewed   atomic.Bool  // its clock was apart from the others' when last seen
 
@@ -72,6 +73,9 @@ func (n *node) fresh() bool {
 	last := n.answered.Load()
 	return last != 0 && time.Since(n.q.made)-time.Duration(last) < 50*time.Millisecond
 }
+
+// extends notes that a call which may make or prolong holds is about to be sent.
+func (n *node) extends() { n.extended.Store(int64(time.Since(n.q.made))) }
 
 // observe notes how a call ended. While the node answers, it takes no lock, as every call
 // passes here.

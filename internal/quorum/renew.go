@@ -74,6 +74,7 @@ func (r *renewal) ask(n *node, lease time.Duration) error {
 	a, err := call(r.q.bounded(lease), n, func(ctx context.Context) (answer, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
 		a := answer{said: make([]scripts.Answer, len(r.keys))}
+		n.extends()
 		counts, err := n.script.RenewVoted(ctx, vote, lease, r.keys, r.owners, r.entries, a.said)
 		if counts {
 			a.vote = vote

@@ -28,11 +28,21 @@ type job struct {
 
 const jobsAtOnce = 50
 
-// endLater makes the node's repairer end a hold, instead of any earlier job for it.
+// endLater makes the node's repairer end a hold, instead of any earlier job for it. A node that
+// has been away for long has nothing of the hold any more, unless an acquire may still arrive.
 func (n *node) endLater(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.put(h, true)
+	now, from := time.Now(), n.q.made.Add(time.Duration(n.extended.Load()))
+	if h.part(n).doubt > 0 {
+		from = now
+	}
+	until := from.Add(h.lease + n.q.NodeTimeout)
+	if now.After(until) {
+		delete(n.jobs, h.owner)
+		return
+	}
+	n.put(&job{hold: h, until: until, ends: true})
 	select {
 	case n.ending <- struct{}{}:
 	default:
@@ -45,13 +55,13 @@ func (n *node) repair(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if h.held() {
-		n.put(h, false)
+		n.put(&job{hold: h, until: time.Now().Add(h.lease + n.q.NodeTimeout)})
 	}
 }
 
 // put notes a job, under mu.
-func (n *node) put(h *hold, ends bool) {
-	n.jobs[h.owner] = &job{hold: h, until: time.Now().Add(h.lease + n.q.NodeTimeout), ends: ends}
+func (n *node) put(j *job) {
+	n.jobs[j.hold.owner] = j
 	n.keep()
 }
 
