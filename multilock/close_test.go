@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -85,5 +86,41 @@ func TestCloseWaitsForNoNodeThatIsLongDead(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, l.Close())
 		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
+// A program closes the client of one node before the locker, which then cannot release anything
+// there: Close names the key, at once.
+func TestCloseTellsOfAClosedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 3)
+		clients := w.Clients(0)
+		l, err := multilock.New(clients, multilock.WithoutRestartGuard())
+		require.NoError(t, err)
+		_, err = l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.True(t, w.Servers[2].Redis().Exists("k"))
+		clients[2].Close()
+		began := time.Now()
+		err = l.Close()
+		require.True(t, w.Servers[2].Redis().Exists("k"))
+		require.ErrorIs(t, err, holdfast.ErrUnknown)
+		require.ErrorContains(t, err, `"k": `+w.Links[0][2].Addr()+": "+rueidis.ErrClosing.Error())
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
+// Where nothing is left, it names none: the client was closed before the lock.
+func TestCloseTellsOnlyOfWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 3)
+		clients := w.Clients(0)
+		clients[2].Close()
+		l, err := multilock.New(clients, multilock.WithoutRestartGuard())
+		require.NoError(t, err)
+		_, err = l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
 	})
 }

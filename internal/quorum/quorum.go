@@ -72,12 +72,12 @@ func (q *Quorum) deployment() scripts.Deployment {
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
 // Settle lets the last releases arrive: one attempt on each node, and what fails is repeated
-// until ctx ends. It tells remain of each key that may be left on a node.
+// until ctx ends, or can no longer succeed. It tells remain of each key that may be left on a node.
 func (q *Quorum) Settle(ctx context.Context, remain func(key string, why error)) {
 	q.awaitShort()
 	for _, n := range q.nodes {
 		for ends := n.unended(); len(ends) > 0; ends = n.unended() {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || n.hopeless(ends) {
 				for _, j := range ends {
 					remain(j.hold.key, n.failure(j))
 				}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -139,7 +141,8 @@ func (n *node) pick() (jobs []*job) {
 }
 
 // doAll makes one attempt at each job, and puts back those that failed; an addition that is
-// refused is not wanted any more, an end always is. It returns why they failed: a reason that
+// refused is not wanted any more, an end always is. An end that a closed client keeps from a
+// node stays among the jobs for Settle to tell. doAll returns why they failed: a reason that
 // lasts only if there is no other.
 func (n *node) doAll(jobs []*job) (failed error) {
 	errs := make([]error, len(jobs))
@@ -158,7 +161,8 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	for i, j := range jobs {
 		err := errs[i]
 		j.err = err
-		if err == nil || scripts.Permanent(err) || scripts.OutcomeOf(err) == scripts.Refused && !j.ends {
+		left := j.ends && errors.Is(err, rueidis.ErrClosing) && j.hold.part(n).possible()
+		if err == nil || scripts.Permanent(err) && !left || scripts.OutcomeOf(err) == scripts.Refused && !j.ends {
 			continue
 		}
 		if failed == nil || lasts(failed) {
@@ -181,6 +185,13 @@ func (n *node) unended() (ends []*job) {
 		}
 	}
 	return ends
+}
+
+// hopeless says whether no more attempts at these jobs can succeed.
+func (n *node) hopeless(jobs []*job) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !slices.ContainsFunc(jobs, func(j *job) bool { return !scripts.Permanent(j.err) })
 }
 
 // failure is why a job is not done, with the node's name.
