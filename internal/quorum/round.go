@@ -40,8 +40,8 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	q.meet(ctx)
 	h := q.newHold(key, owner, lease)
 	r := &round{
-		q: q, hold: h, numbers: numbers, pending: len(q.nodes),
-		said: make([]scripts.NodeReply, len(q.nodes)), errs: slices.Repeat([]error{errPending}, len(q.nodes)), decided: make(chan struct{}),
+		q: q, hold: h, numbers: numbers,
+		said: make([]scripts.NodeReply, len(q.nodes)), errs: make([]error, len(q.nodes)),
 	}
 	q.holds.put(h) // so that a caller that leaves during the round can clean up by the owner
 	if err := ctx.Err(); err != nil {
@@ -52,12 +52,9 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 	r.ask(ctx, q.nodes)
 	q.trips.Note(time.Since(start))
 	for range insists {
-		if time.Since(start) >= q.NodeTimeout {
-			break
-		}
 		others := r.leads()
-		if len(others) == 0 || !r.pause(ctx) {
-			break
+		if len(others) == 0 || !r.pause(ctx) || time.Since(start) >= q.NodeTimeout {
+			break // late, the clocks of the first yeses would be compared with those of others
 		}
 		r.ask(ctx, others)
 	}
@@ -73,6 +70,18 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 
 // ask asks nodes, and waits until the round is decided or ctx is over.
 func (r *round) ask(ctx context.Context, nodes []*node) {
+	r.mu.Lock()
+	for _, n := range nodes {
+		if r.errs[n.index] == ErrHeld {
+			r.held--
+		}
+		r.errs[n.index] = errPending
+	}
+	r.pending += len(nodes)
+	if !r.enough() { // else a late answer was a yes
+		r.complete, r.decided = false, make(chan struct{})
+	}
+	r.mu.Unlock()
 	answered := r.answered
 	for _, n := range nodes {
 		n.ask(r.hold, r.q.Fencing, answered)
@@ -111,12 +120,6 @@ func (r *round) leads() (others []*node) {
 			return nil
 		}
 	}
-	for _, n := range others {
-		r.errs[n.index] = errPending
-	}
-	r.held -= len(others)
-	r.pending += len(others)
-	r.complete, r.decided = false, make(chan struct{})
 	return others
 }
 
@@ -138,6 +141,9 @@ func rank(owner string) uint64 {
 	_, _ = h.Write([]byte(owner))
 	return h.Sum64()
 }
+
+// enough says whether so many have said yes, under mu.
+func (r *round) enough() bool { return r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0) }
 
 // answered notes the answer of a node. A node that the round was won without is asked again.
 func (r *round) answered(n *node, b scripts.NodeReply, err error) {
@@ -161,7 +167,7 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	}
 	r.pending--
 	missing := r.errs[n.index] != nil
-	won := r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0)
+	won := r.enough()
 	// The error must tell "held by others" from "too few nodes": the round waits for the answers that decide.
 	telling := r.yes+r.held < r.q.need && r.yes+r.held+r.pending >= r.q.need
 	if !r.complete && (won || r.pending == 0 || r.yes+r.pending < r.q.need && !telling) {

@@ -1,0 +1,39 @@
+package quorum
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
+)
+
+// A process stands still before it asks again the nodes that others have. The clocks of its first
+// yeses are old by then: no clock is blamed, and the round ends as a split vote does.
+func TestG10_AfterAPauseARoundAsksNobodyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const longest = 30 * time.Second
+		w := sim.NewWorld(t, 1, 1, 5)
+		var log redistest.Log
+		q := New(w.Clients(0), Config{
+			NodeTimeout: time.Second, Lease: longest, Longest: longest, FenceExpiry: time.Hour,
+			Unguarded: true, Fencing: true, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		defer q.Close()
+		for i, s := range w.Servers[2:] {
+			s.Do(t, "HSET", "k", fmt.Sprint(ownY, i), "1")
+		}
+		w.Servers[2].Do(t, "PEXPIRE", "k", "10000")
+		q.trips.Store(int64(40 * time.Second)) // r.pause lasts for half of it
+		a, err := q.Acquire(t.Context(), "k", ownX, longest, 1)
+		require.NoError(t, err)
+		require.False(t, a.OK)
+		require.True(t, a.Split)
+		require.Empty(t, log.String())
+	})
+}
