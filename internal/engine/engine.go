@@ -78,7 +78,6 @@ type Engine struct {
 	undoings  sync.Map // of servers by name: *undoing
 	pool      waiterPool
 	trips     Average // time of an acquire's round trip
-	passed    Average // 1024 times the releases that a wait lets pass
 	begun     sync.Once
 	closing   atomic.Bool
 	closed    chan struct{} // Close closes it after all shards

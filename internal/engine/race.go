@@ -172,7 +172,7 @@ func (r *racing) lead(k *keyState) {
 			// (messages not allowed, connection lost) the timed attempts of rest must do.
 			r.subscribe(p, k.name, min(r.calls.timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
 		case resting:
-			if notified = r.rest(p, seen, remaining); notified {
+			if notified = r.rest(k, p, seen, remaining); notified {
 				r.observer.woken(k.name)
 			}
 		}
@@ -262,7 +262,7 @@ func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 	}
 	p.turns.reset()
 	if n := p.passed(p.seen()); n > 0 {
-		r.passed.Note(time.Duration(n << 10))
+		k.passed.Note(time.Duration(n << 10))
 	}
 	r.observer.acquired(&a.hold.section.first, holdfast.ByCall, k.first().since)
 	k.serve(k.first(), result{lease: lease})
@@ -295,7 +295,7 @@ func (r *racing) subscribe(p *race, name string, d time.Duration, wanted func(pu
 // rest sleeps until there is a reason for the next attempt: a release (or, after stepping
 // back, one for each other process), a new subscription, the end of the holder's lease, or
 // no more waiters. It reports whether a release was the reason.
-func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (notified bool) {
+func (r *racing) rest(k *keyState, p *race, before pubsub.State, remaining time.Duration) (notified bool) {
 	began := time.Now()
 	until, blind := began.Add(r.longest(remaining)), began.Add(probeWithoutMessages)
 	passed, due := before.Messages, time.Time{}
@@ -314,7 +314,7 @@ func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (no
 				return true
 			}
 			if seen.Messages != passed || due.IsZero() {
-				passed, due = seen.Messages, now.Add(r.holdBack(p, seen))
+				passed, due = seen.Messages, now.Add(r.holdBack(k, p, seen))
 			}
 			if !now.Before(due) {
 				return true
@@ -347,12 +347,12 @@ func (r *racing) rest(p *race, before pubsub.State, remaining time.Duration) (no
 }
 
 // holdBack is how long a race with split votes waits after a release. A race that has let as
-// many releases pass as waits usually do tries at once. Each one that it has let pass less costs
-// a trip, up to a few: so those that came first go first, and they do not ask at the same time.
-// As long as many do nevertheless, the delay is random as well.
-func (r *racing) holdBack(p *race, seen pubsub.State) time.Duration {
+// many releases pass as waits for its shard's keys usually do tries at once. Each one that it
+// has let pass less costs a trip, up to a few: so those that came first go first, and they do
+// not ask at the same time. As long as many do nevertheless, the delay is random as well.
+func (r *racing) holdBack(k *keyState, p *race, seen pubsub.State) time.Duration {
 	const most = 4
-	behind := float64(r.passed.Load())/(1<<10) - float64(p.passed(seen))
+	behind := float64(k.passed.Load())/(1<<10) - float64(p.passed(seen))
 	d := time.Duration(min(max(behind, 0), most) * float64(r.trips.Load()))
 	if p.tries > 0 {
 		d += r.RetryDelay(p.tries - 1)

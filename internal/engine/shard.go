@@ -16,6 +16,7 @@ type shard struct {
 	keys   map[string]*keyState // by name; guarded by mu
 	closed bool                 // guarded by mu
 	ended  []ending             // guarded by mu
+	passed Average              // 1024 times the releases that a wait for one of the keys lets pass
 }
 
 // ending is the end of an entry of which the listeners have yet to hear.

@@ -169,6 +169,38 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
+// Waiters of a key that many want hold back after each release. Those of other keys do not.
+func TestHandOverBesideAHotKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, "multilock", 1, 6)
+		hot, stop := new(figures), time.Now().Add(500*time.Millisecond)
+		var all sync.WaitGroup
+		for p := range f.lockers {
+			all.Go(func() {
+				for time.Now().Before(stop) {
+					f.use(hot, p, 5*time.Millisecond)
+				}
+			})
+		}
+		all.Wait()
+		var gaps []time.Duration
+		for i := range 7 {
+			key := fmt.Sprint("quiet ", i)
+			held, next := f.lock(0, key), make(chan *holdfast.Lease)
+			go func() { next <- f.lock(1, key) }()
+			time.Sleep(100 * time.Millisecond) // it listens
+			free := time.Now()
+			require.NoError(t, held.Unlock(t.Context()))
+			e := <-next
+			gaps = append(gaps, time.Since(free))
+			require.NoError(t, e.Unlock(t.Context()))
+		}
+		slices.Sort(gaps)
+		t.Logf("%.1f trips, at most %.1f", trips(median(gaps)), trips(slices.Max(gaps)))
+		require.Less(t, trips(median(gaps)), 2.5)
+	})
+}
+
 // A quorum starves nobody: the longest wait is at most twice that of a race on one Redis, and no
 // split vote leaves a key free for long.
 func TestG4_LongestWait(t *testing.T) {
