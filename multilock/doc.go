@@ -18,13 +18,15 @@
 //  5. After a failure, tell all nodes that were asked to forget the owner, and try again
 //     with a new owner, after a random delay that grows with each split vote. The message
 //     of a release cuts the delay: a waiter that has let as many releases pass as is
-//     usual tries at once, and the others a little later, as waiters that ask at the
-//     same moment split the votes.
+//     usual tries at once, and the others up to four round trips later, as waiters that
+//     ask at the same moment split the votes. A locker learns what is usual for each of
+//     64 groups of keys.
 //
 // Where clients split the votes, the paper has all of them give up. Here the one with most
 // votes (of equals, by a hash of the owners) keeps them, and asks the other nodes again up
-// to three times while the others give up. That is safe: a node has one owner at a time,
-// and the deadline counts from step 1 on.
+// to three times while the others give up. The votes of a client that died in its round
+// count until its lease is over; if they are most, all others give up, as in the paper. It
+// is safe: a node has one owner at a time, and the deadline counts from step 1 on.
 //
 // Lock returns when enough nodes have said yes, and does not wait for the last answer. A
 // round fails when enough can no longer say yes, and it is known whether others have the

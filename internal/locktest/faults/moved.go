@@ -131,7 +131,7 @@ func callsFollow(t *testing.T, d Kind, o Options) {
 	})
 	require.NoError(t, busy.Unlock(ctx))
 	next := Got(t, waiting)
-	require.Less(t, time.Since(moved), 2*o.Lease, "not before leases were over")
+	require.Less(t, time.Since(moved), 2*o.Lease, "far longer than the second or two of docs/redis.md, which a slow machine may not keep")
 	require.NoError(t, next.Unlock(ctx))
 	require.NoError(t, held.Unlock(ctx))
 	for _, key := range []string{"held", "freed", "busy"} {
