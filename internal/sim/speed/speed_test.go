@@ -6,17 +6,21 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -215,20 +219,27 @@ func TestG4_LongestWait(t *testing.T) {
 	}
 }
 
+// openSplit opens three lockers that split the votes when they ask at the same time: each has two
+// nodes, or one, to which its way is shorter.
+func openSplit(t *testing.T) *fleet {
+	f := open(t, "multilock", 1, 3)
+	for p, links := range f.world.Links {
+		for n, l := range links {
+			way := trip / 2
+			if n/2 == p {
+				way -= 100 * time.Microsecond
+			}
+			l.SetJitter(func() time.Duration { return way })
+		}
+	}
+	return f
+}
+
 // Three rounds that ask at the same time get two, two and one of five nodes. One of them gets
 // the lock: it waits for half a trip and asks the others again.
 func TestSplitVoteIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := open(t, "multilock", 1, 3)
-		for p, links := range f.world.Links {
-			for n, l := range links {
-				way := trip / 2
-				if n/2 == p {
-					way -= 100 * time.Microsecond
-				}
-				l.SetJitter(func() time.Duration { return way })
-			}
-		}
+		f := openSplit(t)
 		for round := range 20 {
 			began := time.Now()
 			var all sync.WaitGroup
@@ -244,6 +255,73 @@ func TestSplitVoteIsSettled(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	})
+}
+
+// A node that is asked again gives its vote, but the reply is lost or late: that of one node, or
+// of all. There is one holder at a time, all are served within the time of a few rounds, and
+// nothing is left over.
+func TestSplitVote_WithoutTheSecondReply(t *testing.T) {
+	const round = 2 * multilock.DefaultNodeTimeout // at most: it asks twice
+	for name, c := range map[string]struct {
+		nodes int
+		late  time.Duration // 0: lost
+	}{
+		"one lost": {1, 0}, "all lost": {5, 0},
+		"one late": {1, 10 * trip}, "all late": {5, 10 * trip},
+		"one too late": {1, 3 * round}, "all too late": {5, 3 * round},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := openSplit(t)
+				var disturbed, inside atomic.Int32
+				for _, links := range f.world.Links {
+					for n, l := range links {
+						var acquire atomic.Value // the script that is called first
+						asked := new(sync.Map)
+						l.OnReply(func(cmd []string) redistest.Verdict {
+							if cmd[0] != "EVALSHA" {
+								return redistest.Pass
+							}
+							acquire.CompareAndSwap(nil, cmd[1])
+							if _, again := asked.LoadOrStore(strings.Join(cmd, " "), true); !again || cmd[1] != acquire.Load() || n < 5-c.nodes {
+								return redistest.Pass
+							}
+							disturbed.Add(1)
+							if c.late == 0 {
+								return redistest.Cut
+							}
+							time.AfterFunc(c.late, l.Release)
+							return redistest.Hold
+						})
+					}
+				}
+				for i := range 5 {
+					began, served := time.Now(), make(chan time.Duration, 3)
+					var all sync.WaitGroup
+					for p := range f.lockers {
+						all.Go(func() {
+							e := f.lock(p, "k")
+							served <- time.Since(began)
+							assert.EqualValues(t, 1, inside.Add(1), "round %d: two holders", i)
+							time.Sleep(trip)
+							assert.NoError(t, e.Err())
+							inside.Add(-1)
+							assert.NoError(t, e.Unlock(t.Context()))
+						})
+					}
+					all.Wait()
+					first, _, last := <-served, <-served, <-served
+					require.Less(t, first, 2*(round+c.late), "round %d", i)
+					require.Less(t, last, 3*(round+c.late), "round %d: each of them may miss a reply", i)
+					time.Sleep(3 * time.Second)
+					for _, s := range f.world.Servers {
+						require.False(t, s.Redis().Exists("k"), "round %d", i)
+					}
+				}
+				require.Positive(t, disturbed.Load())
+			})
+		})
+	}
 }
 
 // A holder whose links go dead for good is followed when its lease, counted from its last
