@@ -6,7 +6,7 @@ type phase uint8
 const (
 	absent  phase = iota // not subscribed, nothing under way
 	joining              // SUBSCRIBE sent
-	joined               // confirmed
+	joined               // confirmed; live once the link is known to hear
 	leaving              // UNSUBSCRIBE sent
 	refused              // SUBSCRIBE was refused; asked again after the long back-off
 	astray               // the node does not have the slot; route decides
@@ -24,6 +24,9 @@ type channel struct {
 	messages uint64 // messages received
 }
 
+// live tells whether what calls publish reaches the listeners.
+func (ch *channel) live() bool { return ch.phase == joined && ch.node.link.hears }
+
 func (ch *channel) wanted() bool { return len(ch.subs) > 0 }
 
 // due tells whether the phase calls for a command.
@@ -35,7 +38,7 @@ func (ch *channel) add(sub *Subscription) {
 	sub.ch, sub.index = ch, len(ch.subs)
 	sub.epoch, sub.messages = ch.epoch, ch.messages
 	ch.subs = append(ch.subs, sub)
-	if ch.phase == joined { // the confirmation that the channel lives by counts for this listener too
+	if ch.live() { // the confirmation that the channel lives by counts for this listener too
 		sub.epoch--
 		sub.notify()
 	}
@@ -63,6 +66,12 @@ func (ch *channel) moveTo(home *node) {
 		sub.notify()
 	}
 	ch.node.settle(ch)
+}
+
+// begin begins an epoch.
+func (ch *channel) begin() {
+	ch.epoch++
+	ch.notify()
 }
 
 func (ch *channel) notify() {
@@ -155,8 +164,10 @@ func (n *node) onSubscription(l *link, kind, name string) {
 	case "subscribe", "ssubscribe":
 		if ch.phase == joining {
 			ch.phase = joined
-			ch.epoch++
-			ch.notify()
+			if l.hears {
+				ch.begin()
+			}
+			fill(l.asks)
 		}
 	case "unsubscribe", "sunsubscribe":
 		switch ch.phase {

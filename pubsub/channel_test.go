@@ -13,7 +13,7 @@ func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	s := New(nil, nil)
 	n := newNode(s, "") // without a loop
 	s.nodes[""] = n
-	l := &link{}
+	l := &link{hears: true}
 	n.link = l
 	sends := func(join, leave []string) {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	sends(ch, nil)
 
 	n.detach()
-	n.link = &link{}
+	n.link = &link{hears: true}
 	sends(ch, nil)
 	n.onSubscription(l, "subscribe", "ch") // of the connection that was lost
 	n.onMessage(l, "ch", "0")

@@ -28,9 +28,11 @@
 //	  └─────────────────────────────────────────────────── leaving
 //	                 acknowledged
 //
+// On a new connection a channel is joined before it is live, see "A connection at another server". The loss of the
+// connection takes every channel to absent. On a Cluster a channel may also go astray, see below.
+//
 // A channel has at most one command under way, so an acknowledgement belongs to the last command and to no earlier one,
-// however fast listeners come and go. The loss of the connection takes every channel to absent. On a Cluster a channel may
-// also go astray, see below.
+// however fast listeners come and go.
 //
 // # Redis Cluster
 //
@@ -71,17 +73,21 @@
 // # A connection at another server
 //
 // The calls of a client may follow a name, a proxy or a Sentinel to another server, while the connection of the
-// subscriptions stays where it is, perhaps at a replica. There it is live but deaf: PUBLISH does not count it, and a server
-// that is no replica tells it nothing. So while somebody listens, a third goroutine asks once a second, on the connection of
-// the client's calls, how many listen to a channel that only this connection has (PUBSUB NUMSUB), however many channels
-// there are. If nobody does, the connection is replaced, and listeners look again. While each new connection is deaf as
-// well, the pauses double up to 30 s. The channel is in the first SUBSCRIBE of the connection: where it is, the others
-// have been subscribed. It is dropped in the first second without a listener. A user that may not ask keeps such a
-// connection until it is lost; the log says so once.
+// subscriptions stays where it is, perhaps at a replica. There it is deaf: PUBLISH does not count it, and a server that is no
+// replica tells it nothing. So while somebody listens, a third goroutine asks once a second, on the connection of the
+// client's calls, how many listen to a channel that only this connection has (PUBSUB NUMSUB), however many channels there
+// are. If nobody does, the connection is replaced, and listeners look again. The channel is in the first SUBSCRIBE of the
+// connection: where it is, the others have been subscribed. It is dropped within about a second after all others.
 //
-// The question tells where the connection is now. If the connection comes back at another server before the calls go there,
-// a message at the old one is missed unless the other one is its replica: Redis passes messages on to replicas. If the calls
-// follow before the next question, nobody notices, and the listener finds out when it looks at its key in time.
+// A new connection is asked for at once, and its channels are joined, but not live, until the answer is good. That costs
+// the first listeners of a connection one round trip. Whoever looks at every new epoch misses nothing that was published
+// before. A connection that is deaf from the start is kept for 2 s, the next ones for twice as long each, up to 30 s: it
+// becomes live if the calls follow it. Until then its listeners look at their keys in time. Those at a replica are woken
+// all the same, as Redis passes messages on to replicas.
+//
+// For a user that may not ask, or a server that does not know the question, channels are live when they are acknowledged, and
+// a deaf connection stays until it is lost. The log says so once. The question is put again after 30 s, in case that passes,
+// unless the user's channels are allowed one by one. After any other failure it is put again soon, after up to 1 s.
 //
 // On a Cluster nobody asks: its servers know each other, and route moves the channels.
 //

@@ -18,9 +18,12 @@ type link struct {
 	ctx     context.Context // immutable; ends when the connection is lost or given up, with the reason as its cause
 	cancel  context.CancelCauseFunc
 	ready   chan struct{} // immutable; closed when client is set, also by a failed dial
+	asks    chan struct{} // immutable; one slot: the first question may be put now
 	gone    chan struct{} // immutable; closed when that goroutine has ended and nothing is left of the connection
 
 	client rueidis.DedicatedClient // written by that goroutine before ready is closed
+
+	hears bool // guarded by Subscriber.mu; what calls publish reaches it, as far as anybody can ask
 }
 
 var (
@@ -30,10 +33,11 @@ var (
 
 // dial starts a connection, whose callbacks count from now on. A dial that fails ends the link's context.
 func (n *node) dial() *link {
-	l := &link{pace: n.s.pace, ready: make(chan struct{}), gone: make(chan struct{})}
+	l := &link{pace: n.s.pace, ready: make(chan struct{}), asks: make(chan struct{}, 1), gone: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
 	n.s.mu.Lock()
 	l.sharded = n.s.sharded
+	l.hears = n.s.cluster != nil
 	n.link = l
 	n.s.mu.Unlock()
 	go l.keep(n)

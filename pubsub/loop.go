@@ -154,6 +154,7 @@ func (n *node) join(l *link, names []string) (no []string, err error) {
 		}
 	}
 	n.move(no, joining, refused)
+	fill(l.asks) // the own one may be among them
 	if len(no) > 0 {
 		n.reportRefused(len(no), refusal)
 	}
@@ -211,14 +212,11 @@ func (n *node) reportRefused(channels int, err error) {
 	}
 }
 
-// reportUnverified drops the own channel for which nobody can ask, and logs once why.
-func (n *node) reportUnverified(l *link, err error) {
+// reportUnverified logs once why nobody can ask.
+func (n *node) reportUnverified(err error) {
 	n.s.mu.Lock()
 	known := n.blind
 	n.blind = true
-	if n.link == l {
-		n.own.end()
-	}
 	n.s.mu.Unlock()
 	if !known {
 		n.log.Warn("holdfast: pubsub: cannot ask whether subscriptions are at the server that carries out calls", "error", redact.Error(err))

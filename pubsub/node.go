@@ -27,7 +27,7 @@ type node struct {
 	link     *link               // whose callbacks count; nil without a connection
 	up       bool                // the link has connected
 	own      *Subscription       // to the channel that only the link has; nil: none yet; closed: nobody can ask for it
-	deaf     time.Duration       // the pause before the next question, while the last connections were deaf
+	deaf     time.Duration       // how long the next connection is kept if it is deaf, too; 0: the last one was not
 	blind    bool                // it has been logged that nobody can ask
 	channels map[string]*channel // every channel that is wanted here or not yet dropped
 	queue    []*channel          // channels that may need a command, each at most once

@@ -44,7 +44,7 @@ type pace struct {
 	answer      time.Duration // longest wait for the answer to a command
 	grace       time.Duration // longest wait of Close for the connection to end
 	verify      time.Duration // between questions whether the connection is deaf
-	deaf        time.Duration // longest pause between them while each new connection is deaf as well
+	deaf        time.Duration // longest time for which a connection is kept that was always deaf, and pause between them while the user may not ask
 	unsettled   time.Duration // longest back-off of looks at a Cluster's slots, from first, while a channel has no place
 	settled     time.Duration // and from most, when all have
 }
@@ -103,7 +103,7 @@ func NewCluster(
 }
 
 // Subscribe adds a listener to the channel of exactly this name. It neither blocks nor fails: the subscription becomes
-// live when the server has confirmed it (at once if the channel is subscribed already), is subscribed again after every
+// live when the server has confirmed it (at once if the channel is live already), is subscribed again after every
 // loss of the connection, and lasts until its Close. After the Subscriber's Close it never becomes live.
 // Cost: one SUBSCRIBE for the first listener of a channel, which carries other new channels too, and but for a Cluster the
 // Subscriber's own if it has none; nothing for the others.

@@ -15,8 +15,8 @@ type Subscription struct {
 
 // State is what a Subscription knows at one instant.
 type State struct {
-	Epoch    uint64 // 0 until the server has confirmed the subscription, then one more with every confirmation
-	Live     bool   // confirmed on the present connection
+	Epoch    uint64 // 0 until the subscription was live for the first time, then one more each time that it becomes live
+	Live     bool   // confirmed, and the present connection is at the server of the client's calls, as far as that can be asked
 	Messages uint64 // messages received since Subscribe, over all epochs
 	Notified uint64 // the same; but where several subscriptions are shown as one, the sum of theirs
 }
@@ -37,7 +37,7 @@ func (c *Subscription) State() State {
 		return State{}
 	}
 	messages := c.ch.messages - c.messages
-	return State{Epoch: c.ch.epoch - c.epoch, Live: c.ch.phase == joined, Messages: messages, Notified: messages}
+	return State{Epoch: c.ch.epoch - c.epoch, Live: c.ch.live(), Messages: messages, Notified: messages}
 }
 
 // Close ends the subscription without waiting; no wake-up is sent from then on. The last Close of a channel makes the

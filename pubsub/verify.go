@@ -25,23 +25,39 @@ const ownChannel = ":self:"
 var errOwnRefused = errors.New("the user may not listen to a channel of its own, whose name begins like that of a lock")
 
 // verify gives the connection up when it is deaf. While somebody listens, it asks on the connection of the client's calls
-// how many listen to a channel that only this connection has.
+// how many listen to a channel that only this connection has. Until the first good answer no channel is live.
 func (l *link) verify(n *node) {
-	for sleep(l.ctx, n.pause()); l.ctx.Err() == nil; sleep(l.ctx, n.pause()) {
+	began, pause, first := time.Now(), l.pace.verify, l.asks
+	retry := backoff{first: l.pace.first, most: l.pace.verify, n: 1}
+	for {
+		select {
+		case <-first:
+		case <-time.After(pause):
+		case <-l.ctx.Done():
+			return
+		}
 		name, err := n.question(l)
 		if name != "" {
-			err = n.s.knows(l.ctx, name)
+			first, err = nil, n.s.knows(l.ctx, name)
 		}
+		pause = l.pace.verify
 		switch {
 		case l.ctx.Err() != nil, name == "" && err == nil:
 		case err == nil:
-			n.verified(true)
+			retry.last = 0
+			n.answered(l)
+		case err == errDeaf && n.spares(l, began): // the calls may follow it
 		case err == errDeaf, errors.Is(err, rueidis.ErrClosing):
-			n.verified(false)
 			l.cancel(errDeaf)
-		case err == errOwnRefused, isReply(err) && !passing(err) && !hasCode(err, "LOADING"): // above all NOPERM
-			n.reportUnverified(l, err)
-			return
+		case err == errOwnRefused, hasCode(err, "NOPERM", "unknown command"):
+			n.reportUnverified(err)
+			n.answered(l)
+			pause = l.pace.deaf
+		default:
+			if isReply(err) && !passing(err) && !hasCode(err, "LOADING") {
+				n.reportUnverified(err)
+			}
+			pause = retry.next()
 		}
 	}
 }
@@ -63,26 +79,23 @@ func (n *node) escort(ch *channel) *channel {
 	return n.own.ch
 }
 
-// question returns the own channel if it is to be asked for now, or why it cannot be. It drops the channel when nobody
-// listens to another. It replaces one that was refused, unless the channel after which it is named is live.
+// question returns the own channel if it is to be asked for now, or why it cannot be. It drops the channel when there is
+// no other. It replaces one that was refused, unless the channel after which it is named is live.
 func (n *node) question(l *link) (name string, err error) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
-	if n.link != l || n.own == nil {
+	if n.link != l || n.own == nil || n.own.ch == nil {
 		return "", nil
 	}
 	own := n.own.ch
-	var wanted, live *channel
+	var live *channel
 	for _, ch := range n.channels {
-		if ch != own && ch.wanted() {
-			wanted = ch
-			if ch.phase == joined {
-				live = ch
-			}
+		if ch != own && ch.wanted() && ch.phase == joined {
+			live = ch
 		}
 	}
 	switch {
-	case wanted == nil:
+	case len(n.channels) == 1: // no other stays subscribed unasked
 		n.dropOwn()
 	case live == nil:
 	case own.phase == joined:
@@ -90,6 +103,7 @@ func (n *node) question(l *link) (name string, err error) {
 	case own.phase == refused:
 		like := n.channels[own.name[:strings.LastIndex(own.name, ownChannel)]]
 		if like != nil && like.phase == joined {
+			n.own.end()
 			return "", errOwnRefused
 		}
 		n.dropOwn()
@@ -117,20 +131,32 @@ func (s *Subscriber) knows(ctx context.Context, name string) error {
 	return err
 }
 
-// pause is the time until the next question.
-func (n *node) pause() time.Duration {
+// answered has the channels live, as the connection is not deaf or nobody can ask. What was published before that is for
+// the listeners to look for.
+func (n *node) answered(l *link) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
-	return max(n.deaf, n.s.pace.verify)
+	n.deaf = 0
+	if n.link != l || l.hears {
+		return
+	}
+	l.hears = true
+	for _, ch := range n.channels {
+		if ch.phase == joined {
+			ch.begin()
+		}
+	}
 }
 
-// verified takes in an answer. While each new connection is deaf as well, the pauses double.
-func (n *node) verified(heard bool) {
+// spares tells whether a connection that is deaf is kept for now: one that has been so from the start. The next one is
+// kept for twice as long.
+func (n *node) spares(l *link, began time.Time) bool {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
-	if heard {
-		n.deaf = 0
-	} else {
-		n.deaf = min(2*max(n.deaf, n.s.pace.verify), n.s.pace.deaf)
+	keep := max(n.deaf, l.pace.verify)
+	if l.hears || time.Since(began) >= keep {
+		n.deaf = min(2*keep, l.pace.deaf)
+		return false
 	}
+	return true
 }

@@ -2,6 +2,8 @@ package pubsub
 
 import (
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,7 +154,12 @@ func TestF36_OwnChannelStays(t *testing.T) {
 	_, err = n.question(l)
 	require.NoError(t, err)
 	_, leave = n.next(batch)
-	require.ElementsMatch(t, []string{"b", asked}, leave)
+	require.Equal(t, []string{"b"}, leave, "b could get a listener again, unasked")
+	n.move(leave, leaving, absent)
+	_, err = n.question(l)
+	require.NoError(t, err)
+	_, leave = n.next(batch)
+	require.Equal(t, []string{asked}, leave)
 }
 
 // Its name begins like that of a channel that the user may not hear. Then another one serves.
@@ -173,11 +180,90 @@ func TestF36_OwnChannelRefused(t *testing.T) {
 	srv := redistest.Start(t)
 	limited(t, srv, "resetchannels", "&ok:1", "+pubsub")
 	log, logged := withLog()
-	s := open(t, srv.Client(t, asUser), withPace(often), logged)
+	s := open(t, srv.Client(t, asUser), withPace(unasked), logged)
 	sub := s.Subscribe("ok:1")
 	awaitLive(t, sub)
 	require.Eventually(t, func() bool { return log.Count("cannot ask") == 1 }, patience, time.Millisecond)
 	srv.Do(t, "PUBLISH", "ok:1", "0")
 	await(t, sub, "told", func(st State) bool { return st.Live && st.Epoch == 1 && st.Messages == 1 })
 	require.Zero(t, calls(t, srv, "pubsub|numsub"))
+}
+
+// The connection has come back at another server, and the calls have not. Listeners are not live there before the calls
+// follow, and then look again.
+func TestF36_NotLiveWhereCallsAreNot(t *testing.T) {
+	for protocol, speak := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			old, next := redistest.Start(t), redistest.Start(t)
+			name := redistest.NewName(old)
+			s := open(t, old.Client(t, speak, name.Dialled), withPace(often))
+			sub := s.Subscribe("ch")
+			awaitLive(t, sub)
+
+			name.Move(next)
+			old.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+			require.Eventually(t, func() bool { return numsubByAdmin(t, next, "ch") == 1 }, patience, time.Millisecond)
+			for asked := calls(t, old, "pubsub|numsub"); calls(t, old, "pubsub|numsub") < asked+5; {
+				require.Equal(t, State{Epoch: 1}, sub.State())
+			}
+			old.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			await(t, sub, "live again", func(st State) bool { return st.Live && st.Epoch == 2 })
+		})
+	}
+}
+
+// The first question of a connection waits for no pause, and is repeated soon if it has no answer.
+func TestF36_FirstQuestionIsAskedAtOnce(t *testing.T) {
+	srv := redistest.Start(t)
+	proxy := redistest.NewProxy(t, srv.Addr())
+	s := open(t, srv.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), withPace(unasked))
+	sub := s.Subscribe("ch")
+	awaitLive(t, sub)
+	proxy.Cut() // the connection of calls as well
+	again(t, sub, 1)
+}
+
+// A refusal does not end the questions: it may pass.
+func TestF36_RefusalPasses(t *testing.T) {
+	for _, words := range []string{
+		"ERR max number of clients reached", "WRONGPASS invalid username-password pair or user is disabled.", "upstream failure",
+		"NOPERM User u has no permissions to run the 'pubsub|numsub' command", "ERR unknown command 'PUBSUB', with args beginning with: 'NUMSUB'",
+	} {
+		t.Run(words, func(t *testing.T) {
+			old, next := redistest.Start(t), redistest.Start(t)
+			proxy := redistest.NewProxy(t, old.Addr())
+			log, logged := withLog()
+			s := open(t, old.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), logged,
+				withPace(func(p *pace) { p.verify, p.deaf = 20*time.Millisecond, 50*time.Millisecond }))
+			sub := s.Subscribe("ch")
+			awaitLive(t, sub)
+			var asked atomic.Int32
+			proxy.OwnWords(words, true, func(cmd []string) bool { return strings.EqualFold(cmd[0], "PUBSUB") && asked.Add(1) <= 2 })
+			require.Eventually(t, func() bool { return asked.Load() >= 3 }, patience, time.Millisecond)
+			require.Equal(t, 1, log.Count("cannot ask"))
+			proxy.Swap(next.Addr())
+			again(t, sub, 1)
+		})
+	}
+}
+
+// It stays while another is still subscribed, which may get a listener again.
+func TestF36_OwnChannelStaysBesideALeavingOne(t *testing.T) {
+	s := New(nil, nil)
+	n := newNode(s, "") // without a loop
+	s.nodes[""] = n
+	l := &link{hears: true}
+	n.link = l
+	first := s.Subscribe("a")
+	join, _ := n.next(batch)
+	n.move(join, joining, joined)
+	first.Close()
+	_, err := n.question(l)
+	require.NoError(t, err)
+	require.True(t, s.Subscribe("a").State().Live)
+	join, leave := n.next(batch)
+	require.Empty(t, append(join, leave...))
+	name, err := n.question(l)
+	require.NoError(t, err)
+	require.NotEmpty(t, name, "nobody asks any more")
 }

@@ -46,29 +46,38 @@ type fleet struct {
 }
 
 func open(t *testing.T, kind string, seed uint64, processes int) *fleet {
-	nodes := 1
-	if kind == "multilock" {
-		nodes = 5
-	}
-	f := &fleet{t: t, world: sim.NewWorld(t, seed, processes, nodes)}
+	f := &fleet{t: t, world: sim.NewWorld(t, seed, processes, nodesOf(kind))}
 	for p := range processes {
-		clients := f.world.Clients(p, func(o *rueidis.ClientOption) { o.Dialer.KeepAlive = time.Hour }) // no PINGs
-		var l holdfast.Locker
-		var err error
-		switch kind {
-		case "rlock":
-			l, err = rlock.New(clients[0], rlock.WithLease(lease))
-		case "fair":
-			l, err = fair.New(clients[0], fair.WithLease(lease))
-		default:
-			l, err = multilock.New(clients, multilock.WithLease(lease), multilock.WithoutRestartGuard())
-		}
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = l.Close() })
-		f.lockers = append(f.lockers, l)
-		require.NoError(t, f.lock(p, "first").Unlock(t.Context())) // the servers know the scripts now
+		f.add(kind, f.world.Clients(p, noPings))
 	}
 	return f
+}
+
+func nodesOf(kind string) int {
+	if kind == "multilock" {
+		return 5
+	}
+	return 1
+}
+
+func noPings(o *rueidis.ClientOption) { o.Dialer.KeepAlive = time.Hour }
+
+// add opens the locker of the next process.
+func (f *fleet) add(kind string, clients []rueidis.Client) {
+	var l holdfast.Locker
+	var err error
+	switch kind {
+	case "rlock":
+		l, err = rlock.New(clients[0], rlock.WithLease(lease))
+	case "fair":
+		l, err = fair.New(clients[0], fair.WithLease(lease))
+	default:
+		l, err = multilock.New(clients, multilock.WithLease(lease), multilock.WithoutRestartGuard())
+	}
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() { _ = l.Close() })
+	f.lockers = append(f.lockers, l)
+	require.NoError(f.t, f.lock(len(f.lockers)-1, "first").Unlock(f.t.Context())) // the servers know the scripts now
 }
 
 func (f *fleet) lock(p int, key string) *holdfast.Lease {
