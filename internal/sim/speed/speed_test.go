@@ -336,7 +336,7 @@ func TestSplitVote_WithoutTheSecondReply(t *testing.T) {
 // A holder whose links go dead for good is followed when its lease, counted from its last
 // renewal, has run out: by a waiter that then asks, or with fair at the next heartbeat.
 func TestG4_Crash(t *testing.T) {
-	for kind, most := range map[string]time.Duration{"rlock": 4 * trip, "multilock": 9 * trip, "fair": time.Second + 4*trip} {
+	for kind, most := range map[string]time.Duration{"rlock": 5 * trip, "multilock": 9 * trip, "fair": time.Second + 4*trip} {
 		t.Run(kind, func(t *testing.T) {
 			for seed := range uint64(5) {
 				synctest.Test(t, func(t *testing.T) {
