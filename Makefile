@@ -11,9 +11,10 @@ test: ## Run every package, in about 5 minutes on 2 cores: all guarantees and fa
 	@hack/install.sh redis-server || { [ "$$CI" != true ] && echo "tests that need redis-server are skipped"; }
 	@hack/install.sh faketime || { [ "$$CI" != true ] && echo "tests that need libfaketime are skipped"; }
 	@hack/install.sh initdb || { [ "$$CI" != true ] && echo "tests that need PostgreSQL are skipped"; }
-	@# The longest packages come first.
-	@verdict=passed; hack/gotest.sh . "./multilock ./rlock ./fair ./..." $(how) -timeout 30m || verdict=FAILED; \
-		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -P 2 -I{} hack/gotest.sh {} ./... $(how) -timeout 20m || verdict=FAILED; \
+	@# The longest packages come first, and the other modules beside them.
+	@verdict=passed; hack/gotest.sh . "./multilock ./rlock ./fair ./..." $(how) -timeout 30m & \
+		printf '%s\n' $(filter-out .,$(MODULES)) | xargs -I{} hack/gotest.sh {} ./... $(how) -timeout 30m || verdict=FAILED; \
+		wait $$! || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
 race: ## Run the same with the race detector, in about 12 minutes
@@ -22,6 +23,7 @@ race: ## Run the same with the race detector, in about 12 minutes
 
 test-all: ## Run everything, in about 45 minutes: race, long campaigns and models, quorums of 3 and 5 nodes, test-interop and test-rivals
 	@$(MAKE) race
+	hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster'
 	@# All of the suites, without the race detector, which the rest is too much for: Sentinel sets, Redis Clusters, thousands of keys.
 	hack/gotest.sh . "$$(go list ./multilock ./fair ./rlock ./... | grep -v internal/model | tr '\n' ' ')" -timeout 30m -p=3 -parallel 8
 	@# What takes many servers for each case, or a long time.
@@ -35,6 +37,7 @@ test-servers: ## Run the locks on Redis 6.2 and 8, on the redis-server of the PA
 	@servers=$$(hack/install-servers.sh) || exit; verdict=passed; \
 		for server in redis-server $$servers; do \
 			REDIS_SERVER=$$server hack/gotest.sh . "./scripts ./pubsub ./rlock ./fair ./internal/quorum ./multilock" -short -p=1 -timeout 20m || verdict=FAILED; \
+			REDIS_SERVER=$$server hack/gotest.sh . "./rlock ./fair ./multilock" -p=1 -timeout 60m -run 'Cluster|Sentinel|Soak|Chaos' || verdict=FAILED; \
 		done; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 

@@ -69,20 +69,24 @@ var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Clie
 	return l, nil
 }}
 
-func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
+func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, kind.InVirtualTime()) }
 
 func TestConformance_OnRedis(t *testing.T) {
+	t.Parallel()
 	locktest.InTestAll(t)
 	contract.Run(t, kind)
 }
 
-func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix("lock:").InVirtualTime()) }
+func TestConformance_Prefix(t *testing.T) {
+	t.Parallel()
+	contract.Run(t, kind.WithPrefix("lock:").InVirtualTime())
+}
 
-func TestConformance_Cluster(t *testing.T) { contract.Run(t, kind.OnCluster(t)) }
+func TestConformance_Cluster(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnCluster(t)) }
 
-func TestConformance_Masters(t *testing.T) { contract.Run(t, kind.OnMasters(t)) }
+func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnMasters(t)) }
 
-func TestConformance_Sentinel(t *testing.T) { contract.Run(t, kind.OnSentinels(t)) }
+func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnSentinels(t)) }
 
 func TestFaults_Cluster(t *testing.T) { faults.Run(t, kind.OnCluster(t)) }
 

@@ -43,4 +43,4 @@ var kind = locktest.Kind{
 	Another: func(l holdfast.Locker) holdfast.Locker { return l.(*holdfasttest.Locker).Another() },
 }
 
-func TestConformance(t *testing.T) { contract.Run(t, kind) }
+func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, kind) }

@@ -94,18 +94,26 @@ func needGuard(t *testing.T) {
 	redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 }
 
-func TestConformance(t *testing.T) { contract.Run(t, kind.InVirtualTime()) }
+func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, kind.InVirtualTime()) }
 
 func TestConformance_OnRedis(t *testing.T) {
+	t.Parallel()
 	locktest.InTestAll(t)
 	contract.Run(t, kind)
 }
 
-func TestConformance_Prefix(t *testing.T) { contract.Run(t, kind.WithPrefix("lock:").InVirtualTime()) }
+func TestConformance_Prefix(t *testing.T) {
+	t.Parallel()
+	contract.Run(t, kind.WithPrefix("lock:").InVirtualTime())
+}
 
-func TestConformance3(t *testing.T) { contract.Run(t, onSeveral(t, 3)) }
+func TestConformance3(t *testing.T) { t.Parallel(); contract.Run(t, onSeveral(t, 3)) }
 
-func TestConformance5(t *testing.T) { locktest.InTestAll(t); contract.Run(t, onSeveral(t, 5)) }
+func TestConformance5(t *testing.T) {
+	t.Parallel()
+	locktest.InTestAll(t)
+	contract.Run(t, onSeveral(t, 5))
+}
 
 func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 

@@ -129,6 +129,9 @@ func (n *node) move(names []string, from, to phase) {
 	for _, name := range names {
 		if ch := n.channels[name]; ch != nil && ch.phase == from {
 			ch.phase = to
+			if to == joined && n.link.hears { // somebody may have begun to listen meanwhile
+				ch.begin()
+			}
 			n.settle(ch)
 		}
 	}

@@ -81,13 +81,14 @@
 //
 // A new connection is asked for at once, and its channels are joined, but not live, until the answer is good. That costs
 // the first listeners of a connection one round trip. Whoever looks at every new epoch misses nothing that was published
-// before. A connection that is deaf from the start is kept for 2 s, the next ones for twice as long each, up to 30 s: it
-// becomes live if the calls follow it. Until then its listeners look at their keys in time. Those at a replica are woken
+// before. A connection that is deaf from the start is kept for a second or two, the next ones for twice as long each, up to
+// 30 s: it becomes live if the calls follow it. Until then its listeners look at their keys in time. Those at a replica are woken
 // all the same, as Redis passes messages on to replicas.
 //
-// For a user that may not ask, or a server that does not know the question, channels are live when they are acknowledged, and
-// a deaf connection stays until it is lost. The log says so once. The question is put again after 30 s, in case that passes,
-// unless the user's channels are allowed one by one. After any other failure it is put again soon, after up to 1 s.
+// For a user that may not ask, and where the question is refused otherwise for a second or two, channels are live all the same,
+// and a deaf connection stays until it is lost. The log says so once. The question is put again, to such a user after 30 s,
+// unless the channels are allowed one by one. After any other failure it is put again after up to 1 s, and channels are not
+// live before the answer.
 //
 // On a Cluster nobody asks: its servers know each other, and route moves the channels.
 //

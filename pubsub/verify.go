@@ -38,7 +38,7 @@ func (l *link) verify(n *node) {
 		}
 		name, err := n.question(l)
 		if name != "" {
-			first, err = nil, n.s.knows(l.ctx, name)
+			first, err = nil, n.s.knows(name)
 		}
 		pause = l.pace.verify
 		switch {
@@ -54,10 +54,10 @@ func (l *link) verify(n *node) {
 			n.answered(l)
 			pause = l.pace.deaf
 		default:
-			if isReply(err) && !passing(err) && !hasCode(err, "LOADING") {
+			if pause = retry.next(); retry.last == retry.most && declined(err) {
 				n.reportUnverified(err)
+				n.answered(l)
 			}
-			pause = retry.next()
 		}
 	}
 }
@@ -120,10 +120,17 @@ func (n *node) dropOwn() {
 	}
 }
 
-// knows asks the server of the client's calls whether anybody listens to a channel.
-func (s *Subscriber) knows(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.pace.answer)
+// declined tells whether the server, or what stands before it, has answered otherwise than one that will soon do better.
+func declined(err error) bool {
+	return isReply(err) && !passing(err) && !hasCode(err, "LOADING") || rueidis.IsParseErr(err)
+}
+
+// knows asks the server of the client's calls whether anybody listens to a channel. Its context shows no deadline: for one,
+// rueidis would make calls that come later wait, and give up their connection.
+func (s *Subscriber) knows(name string) error {
+	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
+	defer time.AfterFunc(s.pace.answer, cancel).Stop()
 	counts, err := s.client.Do(ctx, s.client.B().Arbitrary("PUBSUB", "NUMSUB", name).Build()).AsIntMap()
 	if err == nil && counts[name] == 0 {
 		err = errDeaf

@@ -158,7 +158,7 @@ func TestSettleTellsWhatIsLeft(t *testing.T) {
 	require.NoError(t, err)
 	n := c.nodes[2]
 	until(t, func() bool {
-		jobs := n.unended()
+		jobs, _ := n.unended()
 		return len(jobs) == 1 && strings.Contains(n.failure(jobs[0]).Error(), "upstream failure")
 	})
 	over, cancel := context.WithCancel(t.Context())

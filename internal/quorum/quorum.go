@@ -76,8 +76,9 @@ func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 func (q *Quorum) Settle(ctx context.Context, remain func(key string, why error)) {
 	q.awaitShort()
 	for _, n := range q.nodes {
-		for ends := n.unended(); len(ends) > 0; ends = n.unended() {
-			if ctx.Err() != nil || n.hopeless(ends) {
+		for {
+			ends, hopeless := n.unended()
+			if ctx.Err() != nil || hopeless {
 				for _, j := range ends {
 					remain(j.hold.key, n.failure(j))
 				}

@@ -175,23 +175,18 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	return failed
 }
 
-// unended are the jobs that end holds, those under way among them.
-func (n *node) unended() (ends []*job) {
+// unended are the jobs that end holds, those under way among them, and whether no more attempts at them can succeed.
+func (n *node) unended() (ends []*job, hopeless bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	hopeless = true
 	for _, j := range append(slices.Collect(maps.Values(n.jobs)), n.doing...) {
 		if j.ends && !j.hold.forgotten(n) {
 			ends = append(ends, j)
+			hopeless = hopeless && scripts.Permanent(j.err)
 		}
 	}
-	return ends
-}
-
-// hopeless says whether no more attempts at these jobs can succeed.
-func (n *node) hopeless(jobs []*job) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return !slices.ContainsFunc(jobs, func(j *job) bool { return !scripts.Permanent(j.err) })
+	return ends, hopeless
 }
 
 // failure is why a job is not done, with the node's name.

@@ -180,7 +180,7 @@ func doReleaseLate(c *harness) {
 		l := holdfast.LeaseFrom(ctx)
 		time.AfterFunc(time.Until(l.Deadline())+100*time.Millisecond, c.back)
 		return l.Err()
-	}, holdfast.FixedLease(time.Second))
+	}, holdfast.FixedLease(5*time.Second))
 	require.NoError(c.T, err)
 	c.free("k")
 }

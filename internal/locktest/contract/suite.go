@@ -35,7 +35,6 @@ var onRealServers = []string{
 // Run runs the contract and the guarantees against d. Each case has a Redis of
 // its own, unless they share Masters: then those are left out that disturb it.
 func Run(t *testing.T, d Kind) {
-	t.Parallel()
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
 		errorCases, closeCases, bindCases, handoverCases, operatorCases, secrecyCases, progressCases, trustCases, replyCases, guaranteeCases, fenceCases,
