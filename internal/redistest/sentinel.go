@@ -165,10 +165,14 @@ func (s *Sentinel) AwaitReplicas(t testing.TB) {
 
 // HoldReplication keeps what the master is told from now on from its replicas, which
 // run on; false lets them follow again. Sentinels take none of them for a master that
-// has followed nobody for 5 s. It works on servers without a password.
+// has followed nobody for 30 s: that is ten times the silence after which they miss a
+// server, 3 s meanwhile. It works on servers without a password.
 func (s *Sentinel) HoldReplication(t testing.TB, on bool) {
 	t.Helper()
-	password := "" // with one, a server that wants none refuses its replica
+	password, silence := "", "500" // with a password, a server that wants none refuses its replica
+	if on || Before7() {
+		silence = "3000"
+	}
 	if on {
 		password = "none is set"
 	}
@@ -177,6 +181,9 @@ func (s *Sentinel) HoldReplication(t testing.TB, on bool) {
 			_, err := one.TryDo("CONFIG", "SET", "masterauth", password)
 			return err == nil || !one.runs()
 		})
+	}
+	for _, one := range s.sentinels {
+		one.Do(t, "SENTINEL", "SET", MasterSet, "down-after-milliseconds", silence)
 	}
 	if on {
 		s.AwaitMaster(t, nil).Do(t, "CLIENT", "KILL", "TYPE", "replica")
