@@ -20,7 +20,7 @@ type channel struct {
 	phase    phase
 	queued   bool // in node.queue
 	subs     []*Subscription
-	epoch    uint64 // confirmations
+	epoch    uint64 // how often it became live
 	messages uint64 // messages received
 }
 

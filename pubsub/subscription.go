@@ -9,7 +9,7 @@ type Subscription struct {
 	// Guarded by s.mu.
 	ch       *channel // nil after Close
 	index    int      // place in ch.subs
-	epoch    uint64   // ch.epoch before the first confirmation that counts for this listener
+	epoch    uint64   // ch.epoch before the first one that counts for this listener
 	messages uint64   // ch.messages at Subscribe
 }
 
@@ -21,8 +21,8 @@ type State struct {
 	Notified uint64 // the same; but where several subscriptions are shown as one, the sum of theirs
 }
 
-// Wake returns the channel that wakes the listener when its State has changed: confirmed, message received, connection
-// lost, confirmed again, Subscriber closed. It has one slot: changes coalesce, so look at State after each wake-up. It is
+// Wake returns the channel that wakes the listener when its State has changed: live, message received, connection
+// lost, live again, Subscriber closed. It has one slot: changes coalesce, so look at State after each wake-up. It is
 // never closed. If several goroutines receive from it, each wake-up reaches one of them.
 func (c *Subscription) Wake() <-chan struct{} { return c.wake }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A connection may be live but deaf: at another server than the one that carries out the client's calls, and with them
+// A connection may be deaf: at another server than the one that carries out the client's calls, and with them
 // the PUBLISHes of other clients. A name has moved, a proxy has changed its server, a master has become a replica. Nobody
 // tells. On a Cluster, route looks after that: its servers know each other.
 
