@@ -104,12 +104,6 @@ func TestG1_Soak(t *testing.T) { exclusion.Run(t, kind) }
 
 func TestG1_SoakFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
 
-func TestG1_Linearizable(t *testing.T) { exclusion.RunLinearizability(t, kind) }
-
-func TestG1_LinearizabilityCheckFindsSeededBugs(t *testing.T) {
-	exclusion.RunLinearizabilityControl(t, kind)
-}
-
 func TestG8_GrantsFollowTheQueue(t *testing.T) { exclusion.RunOrder(t, kind) }
 
 func TestG8_OrderCheckFindsABrokenQueue(t *testing.T) { exclusion.RunOrderControl(t, kind) }

@@ -94,9 +94,3 @@ func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 func TestG1_Soak(t *testing.T) { exclusion.Run(t, kind) }
 
 func TestG1_SoakFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
-
-func TestG1_Linearizable(t *testing.T) { exclusion.RunLinearizability(t, kind) }
-
-func TestG1_LinearizabilityCheckFindsSeededBugs(t *testing.T) {
-	exclusion.RunLinearizabilityControl(t, kind)
-}

@@ -6,7 +6,7 @@
 //	faults     a case for each fault (F1…)
 //	exclusion  campaigns on one server, a Sentinel set and a Redis Cluster, and the
 //	           checks of what they record: two holders, the order of fences and of a
-//	           queue, linearizability
+//	           queue
 //	chaos      campaigns on a quorum of nodes that fail
 //	cluster    what takes a Redis Cluster of several masters
 //	sentinel   fail-overs of a Sentinel set

@@ -1,6 +1,6 @@
 // Package exclusion has processes compete for locks while they are disturbed, and checks
 // what they record: that no two held a lock at once, that fences and a fair queue kept
-// their order, that the history is linearizable.
+// their order.
 package exclusion
 
 import (

@@ -1,48 +1,80 @@
 package exclusion
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// orderCheck follows the queues of a fair lock through all that Redis does. It finds owners
-// that got a key before one that had entered earlier, unless the earlier one's client did
-// not receive its grant in the same call.
-type orderCheck struct {
-	queues map[string]*orderedQueue // by the queue's name
-	locks  map[string]*orderedQueue // by the key
-	calls  int                      // of scripts and else
-	call   []string                 // the last of them
-	wrong  []string
+// queueWatch follows the queue of the key k of a fair lock, by what Redis says that it does.
+type queueWatch struct {
+	entered []string // owners that entered the queue, in their order
+	granted []string // owners that had their turn, or took a key without waiters, in theirs
+	inRuns  int      // how many of these had it in another's hold
+	holder  string
+	call    []string // the last that was not made by a script
 }
 
-// orderedQueue is one key's.
-type orderedQueue struct {
-	key         string
-	waiting     []string
-	holder      string
-	run         []string        // neighbours behind the holder in the queue, of its client
-	call        int             // in which the key was last taken
-	undelivered map[string]bool // clients that did not hear, in that call
-	entered     []string        // all that ever did, in their order
-	granted     []string        // those of them that had their turn, in theirs
-	inRuns      int             // how many of these had it in another's hold
-	unknown     bool            // what it is now: some of what Redis did was not seen
-}
-
-func newOrderCheck(keys ...string) *orderCheck {
-	o := &orderCheck{queues: map[string]*orderedQueue{}, locks: map[string]*orderedQueue{}}
-	for _, key := range keys {
-		q := &orderedQueue{key: key, undelivered: map[string]bool{}}
-		o.queues[QueueOf(key)], o.locks[key] = q, q
+// see takes in the next command.
+func (q *queueWatch) see(c redistest.Command) {
+	if !c.Scripted {
+		q.call = c.Words
+		return
 	}
-	return o
+	if len(c.Words) < 3 {
+		return
+	}
+	owner := c.Words[2]
+	switch c.Words[0] + " " + c.Words[1] {
+	case "RPUSH " + QueueOf("k"):
+		q.entered = append(q.entered, c.Words[2:]...)
+	case "HSET k":
+		if owner != q.holder {
+			q.holder, q.granted = owner, append(q.granted, owner)
+		}
+	case "HDEL k":
+		if Verb(q.call) == "release" {
+			q.released()
+		}
+		q.holder = ""
+	}
+}
+
+// released notes the owners that had their turn in the hold that a release ends. A call counts
+// when it is done: Redis may not know the script.
+func (q *queueWatch) released() {
+	keys, _ := strconv.Atoi(q.call[2])
+	args := q.call[3+keys:] // settings, owner, last fence, served
+	if q.holder == args[1] {
+		q.granted = append(q.granted, args[3:]...)
+		q.inRuns += len(args[3:])
+	}
+}
+
+// over returns the owners that were granted the key, after all have left the queue. wrong says
+// which of them did not come in the order in which they had entered.
+func (q *queueWatch) over() (granted []string, wrong string) {
+	waited := map[string]bool{}
+	for _, owner := range q.entered {
+		waited[owner] = true
+	}
+	granted = slices.DeleteFunc(q.granted, func(owner string) bool { return !waited[owner] })
+	for i, owner := range q.entered {
+		if i == len(granted) || owner != granted[i] {
+			return granted, fmt.Sprintf("%s, as number %d of %d, is not served in its turn", owner, i, len(q.entered))
+		}
+	}
+	return granted, ""
 }
 
 func clientOf(owner string) string {
@@ -50,154 +82,144 @@ func clientOf(owner string) string {
 	return client
 }
 
-// see takes in the next command.
-func (o *orderCheck) see(c redistest.Command) {
-	if !c.Scripted {
-		o.calls, o.call = o.calls+1, c.Words
-		return
+const (
+	orderProcesses  = 8
+	orderGoroutines = 8
+)
+
+func init() { RegisterChild("order", orderChild) }
+
+// orderChild locks and unlocks k on many goroutines until it hears a line.
+// Args: the address of Redis, whether locks are handed over locally.
+func orderChild(d Kind, p *Parent) error {
+	client, err := p.Client(p.Args[0])
+	if err != nil {
+		return err
 	}
-	if len(c.Words) < 2 {
-		return
+	defer client.Close()
+	o := Options{Lease: Long, Stale: Long} // a place lost on a busy machine would be none in the order
+	if p.Args[1] == "false" {
+		o.Handover = new(time.Duration)
 	}
-	args := c.Words[2:]
-	if c.Words[0] == "TOUCH" {
-		o.recalled(c.Words[1], args)
-		return
+	locker, err := d.New(client, o)
+	if err != nil {
+		return err
 	}
-	if q := o.queues[c.Words[1]]; q != nil && !q.unknown {
-		switch c.Words[0] {
-		case "RPUSH":
-			q.waiting, q.entered = append(q.waiting, args...), append(q.entered, args...)
-		case "LPOP":
-			n := 1
-			if len(args) > 0 {
-				n, _ = strconv.Atoi(args[0])
+	ctx, stop := context.WithCancel(context.Background())
+	errs := make(chan error, orderGoroutines)
+	for range orderGoroutines {
+		go func() {
+			var err error
+			for ctx.Err() == nil && err == nil {
+				err = locker.Do(context.Background(), "k", func(context.Context) error { return nil })
 			}
-			q.waiting = q.waiting[min(n, len(q.waiting)):]
-		case "LTRIM":
-			n, _ := strconv.Atoi(args[0])
-			q.waiting = q.waiting[min(n, len(q.waiting)):]
-		case "LSET": // an owner that leaves with others is renamed to the first one, and removed with it
-			i, _ := strconv.Atoi(args[0])
-			q.waiting[i] = args[1]
-		case "LREM":
-			q.remove(args[0], args[1])
+			errs <- err
+		}()
+	}
+	p.Hear()
+	stop()
+	for range orderGoroutines {
+		if err := <-errs; err != nil {
+			return err
 		}
 	}
-	if q := o.locks[c.Words[1]]; q != nil && !q.unknown {
-		switch c.Words[0] {
-		case "HSET":
-			if args[0] != q.holder {
-				o.taken(q, args[0])
+	return locker.Close()
+}
+
+// RunOrder has eight processes of eight goroutines take 10 000 grants of one key, 2 000
+// in short tests, half of the processes with local hand-over, and requires that they come in the
+// order in which the waiters have entered, without one exception.
+func RunOrder(t *testing.T, d Kind) {
+	grants := 10_000
+	if testing.Short() {
+		grants = 2_000
+	}
+	q := orderRun(t, grants, nil)
+	granted, wrong := q.over()
+	require.Empty(t, wrong)
+
+	// An order among the waiters of one process, or without runs, proves little.
+	turns := 0
+	for i, owner := range granted[1:] {
+		if clientOf(owner) != clientOf(granted[i]) {
+			turns++
+		}
+	}
+	t.Logf("%d grants, %d in runs, %d from process to process", len(granted), q.inRuns, turns)
+	require.Greater(t, turns, grants/20)
+	require.Greater(t, q.inRuns, grants/200)
+}
+
+// RunOrderControl makes a short run with a client that moves the last of the queue to its
+// front. The check must find that.
+func RunOrderControl(t *testing.T, _ Kind) {
+	q := orderRun(t, 500, func(s *redistest.Server) {
+		_, _ = s.TryDo("EVAL", `if redis.call('LLEN', KEYS[1]) > 2 then redis.call('LMOVE', KEYS[1], KEYS[1], 'RIGHT', 'LEFT') end`, "1", QueueOf("k"))
+	})
+	_, wrong := q.over()
+	require.NotEmpty(t, wrong)
+}
+
+// orderRun returns after that many grants. It calls disturb all the time.
+func orderRun(t *testing.T, grants int, disturb func(*redistest.Server)) *queueWatch {
+	s, q := redistest.Start(t), new(queueWatch)
+	enough, once := make(chan struct{}), sync.Once{}
+	stop := s.Monitor(t, func(c redistest.Command) {
+		q.see(c)
+		if len(q.granted) >= grants {
+			once.Do(func() { close(enough) })
+		}
+	})
+	children := make([]*Child, orderProcesses)
+	for i := range children {
+		children[i] = StartChild(t, "order", s.Addr(), strconv.FormatBool(i%2 == 0))
+	}
+	limit := time.After(10 * Patience)
+	for waiting := true; waiting; {
+		select {
+		case <-enough:
+			waiting = false
+		case <-limit:
+			require.FailNow(t, "too few grants")
+		case <-time.After(10 * time.Millisecond):
+			if disturb != nil {
+				disturb(s)
 			}
-		case "HDEL":
-			if n := len(q.granted); n > 0 && q.granted[n-1] == args[0] && q.call == o.calls { // undone by the call that did it
-				q.undelivered[clientOf(args[0])] = true
-				q.granted = q.granted[:n-1]
-			}
-			if Verb(o.call) == "release" {
-				o.served(q)
-			}
-			q.holder = ""
 		}
 	}
+	for _, c := range children {
+		c.Say("stop")
+	}
+	for _, c := range children {
+		c.Await()
+	}
+	stop()
+	return q
 }
 
-// remove takes that many elements called owner out of the queue, from its end if the number
-// is negative, as LREM does.
-func (q *orderedQueue) remove(count, owner string) {
-	n, _ := strconv.Atoi(count)
-	if n < 0 {
-		n = -n
-		slices.Reverse(q.waiting)
-		defer func() { slices.Reverse(q.waiting) }()
-	}
-	for ; n > 0; n-- {
-		if i := slices.Index(q.waiting, owner); i >= 0 {
-			q.waiting = slices.Delete(q.waiting, i, i+1)
+// RunLongQueue has 2 000 wait for one key, of four clients, and requires that they
+// are served in their order.
+func RunLongQueue(t *testing.T, d Kind) {
+	const clients, each = 4, 500
+	s, q := redistest.Start(t), new(queueWatch)
+	stop := s.Monitor(t, q.see)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*Patience)
+	defer cancel()
+	before := Lock(t, d.Open(t, s.Client(t), Options{Lease: Long}), ctx, "k")
+	errs := make(chan error, clients*each)
+	for range clients {
+		locker := d.Open(t, s.Client(t), Options{Lease: Long})
+		for range each {
+			go func() { errs <- locker.Do(ctx, "k", func(context.Context) error { return nil }) }()
 		}
 	}
-}
-
-// taken notes that owner was made the holder.
-func (o *orderCheck) taken(q *orderedQueue, owner string) {
-	if q.call != o.calls {
-		q.call = o.calls
-		clear(q.undelivered)
+	Await(t, func() bool { return Number(t, s, "LLEN", QueueOf("k")) == clients*each })
+	require.NoError(t, before.Unlock(ctx))
+	for range clients * each {
+		require.NoError(t, <-errs)
 	}
-	at := slices.Index(q.waiting, owner)
-	ahead := q.waiting
-	if at >= 0 {
-		ahead = q.waiting[:at]
-		q.granted = append(q.granted, owner)
-	}
-	for _, before := range ahead {
-		if !q.undelivered[clientOf(before)] {
-			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s is granted before %s", q.key, owner, before))
-		}
-	}
-	q.holder, q.run = owner, nil
-	if at < 0 { // it took a key without waiters
-		return
-	}
-	for _, next := range q.waiting[at+1:] {
-		if clientOf(next) != clientOf(owner) {
-			break
-		}
-		q.run = append(q.run, next)
-	}
-}
-
-// served notes the owners that had their turn in the hold that a release ends. They must
-// have followed its owner in the queue, in this order, without those that have left
-// meanwhile. A call counts when it is done: Redis may not know the script.
-func (o *orderCheck) served(q *orderedQueue) {
-	keys, _ := strconv.Atoi(o.call[2])
-	args := o.call[3+keys:] // settings, owner, last fence, served
-	if q.holder != args[1] {
-		return // a repeated one, or it takes back what it granted
-	}
-	q.granted = append(q.granted, args[3:]...)
-	q.inRuns += len(args[3:])
-	run := q.run
-	for _, owner := range args[3:] {
-		at := slices.Index(run, owner)
-		if at < 0 {
-			o.wrong = append(o.wrong, fmt.Sprintf("%s: %s was not next in the run of %s", q.key, owner, args[1]))
-			continue
-		}
-		run = run[at+1:]
-	}
-}
-
-// forget has the check wait for recall: it will not see what Redis does until then.
-func (o *orderCheck) forget() {
-	for _, q := range o.locks {
-		q.unknown = true
-	}
-}
-
-// recall has Redis tell what there is, in its order among all that it does.
-func (o *orderCheck) recall(t testing.TB, s *redistest.Server) {
-	const tell = `for i = 1, #KEYS, 2 do
-redis.call('TOUCH', KEYS[i], unpack(redis.call('LRANGE', KEYS[i], 0, -1)))
-redis.call('TOUCH', KEYS[i + 1], unpack(redis.call('HKEYS', KEYS[i + 1])))
-end`
-	args := []string{"EVAL", tell, strconv.Itoa(2 * len(o.locks))}
-	for key := range o.locks {
-		args = append(args, QueueOf(key), key)
-	}
-	s.Do(t, args...)
-}
-
-// recalled takes in what a queue or a lock is.
-func (o *orderCheck) recalled(name string, owners []string) {
-	if q := o.queues[name]; q != nil {
-		q.waiting = owners
-	} else if q := o.locks[name]; q != nil {
-		if !slices.Contains(owners, q.holder) { // of one that was not seen to take it the run is not known
-			q.holder = ""
-		}
-		q.unknown = false
-	}
+	stop()
+	granted, wrong := q.over()
+	require.Empty(t, wrong)
+	require.Len(t, granted, clients*each)
 }

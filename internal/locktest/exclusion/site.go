@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/require"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -22,14 +20,12 @@ type site struct {
 	open      func(testing.TB, ...func(*rueidis.ClientOption)) rueidis.Client
 	owner     func(key string) *redistest.Server // the master that has it
 	settle    func()                             // returns when every server has its role again
-	end       func()                             // requires what only this site can see, if not nil
 
 	lease   time.Duration
 	longest time.Duration // for which a lease is held
 	long    int           // of a thousand leases, how many may be held for so long
 	keys    int
 	grants  int           // in a second, at least
-	broken  string        // the mistake of the control
 	beat    time.Duration // between faults of a process, at most
 	pace    time.Duration // between faults of the servers, at most
 	faults  []fault       // of the servers, one at a time
@@ -42,43 +38,26 @@ type fault struct {
 
 var sites = []struct {
 	name  string
-	start func(*testing.T, Kind) *site
+	start func(*testing.T) *site
 }{{"standalone", standalone}, {"sentinel", sentinels}, {"cluster", cluster}}
 
-// standalone is one server, whose file keeps all that it has answered when it is killed. Of
-// a fair lock the order of grants is checked, too.
-func standalone(t *testing.T, d Kind) *site {
+// standalone is one server, whose file keeps all that it has answered when it is killed.
+func standalone(t *testing.T) *site {
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no")
-	s := &site{
+	return &site{
 		servers: []*redistest.Server{server}, addrs: []string{server.Addr()}, open: server.Client,
-		lease: 300 * time.Millisecond, longest: 600 * time.Millisecond, long: 3, keys: 4, grants: 520, broken: "takes without asking",
+		lease: 300 * time.Millisecond, longest: 600 * time.Millisecond, long: 3, keys: 4, grants: 520,
 		beat: 300 * time.Millisecond, pace: 2 * time.Second,
+		faults: []fault{
+			{"server killed", func(time.Duration) { server.Kill(); server.Restart() }},
+			{"server away", func(d time.Duration) { server.Kill(); time.Sleep(d); server.Restart() }},
+			{"server stands still", func(d time.Duration) { server.Pause(); time.Sleep(d); server.Resume() }},
+		},
 	}
-	listen := func() {}
-	if d.Fair {
-		order, seen := newOrderCheck(keyNames(s.keys)...), func() {}
-		listen = func() {
-			seen()
-			order.forget()
-			seen = server.Monitor(t, order.see)
-			order.recall(t, server)
-		}
-		listen()
-		s.end = func() {
-			seen()
-			require.Empty(t, order.wrong[:min(3, len(order.wrong))])
-		}
-	}
-	s.faults = []fault{
-		{"server killed", func(time.Duration) { server.Kill(); server.Restart(); listen() }},
-		{"server away", func(d time.Duration) { server.Kill(); time.Sleep(d); server.Restart(); listen() }},
-		{"server stands still", func(d time.Duration) { server.Pause(); time.Sleep(d); server.Resume() }},
-	}
-	return s
 }
 
 // sentinels is a Sentinel set. Its fail-overs may lose the last writes.
-func sentinels(t *testing.T, _ Kind) *site {
+func sentinels(t *testing.T) *site {
 	set := redistest.StartSentinel(t)
 	var addrs []string
 	for _, one := range set.Sentinels() {
@@ -94,7 +73,7 @@ func sentinels(t *testing.T, _ Kind) *site {
 		servers: append(set.Replicas(), set.Master()), addrs: addrs, masterSet: redistest.MasterSet, masters: 1, open: set.Client,
 		owner:  func(string) *redistest.Server { return set.AwaitMaster(t, nil) },
 		settle: func() { set.AwaitReplicas(t) },
-		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 160, broken: "is not told",
+		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 160,
 		beat: 600 * time.Millisecond, pace: time.Second,
 		faults: []fault{
 			{"master killed", killed},
@@ -120,14 +99,14 @@ func sentinels(t *testing.T, _ Kind) *site {
 
 // cluster is a Redis Cluster of three masters with a replica each. Fail-overs may lose the
 // last writes of their master's slots; migrations lose none.
-func cluster(t *testing.T, _ Kind) *site {
+func cluster(t *testing.T) *site {
 	c := redistest.StartCluster(t, 3, 1)
 	one := func() *redistest.Server { all := c.Masters(t); return all[rand.IntN(len(all))] }
 	s := &site{
 		servers: slices.Concat(c.Masters(t), c.Replicas(t)), masters: 3, open: c.Client,
 		owner:  func(key string) *redistest.Server { return c.Owner(t, key) },
 		settle: func() { c.AwaitReplicas(t) },
-		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 160, broken: "is not told",
+		lease:  1800 * time.Millisecond, longest: 6 * time.Second, long: 10, keys: 16, grants: 160,
 		beat: 600 * time.Millisecond, pace: time.Second,
 	}
 	for _, node := range s.servers {

@@ -44,7 +44,7 @@ type orders struct {
 	File      string // of records
 	Process   string
 	Seed      uint64
-	Broken    string // the mistake of the lock, of a control
+	Broken    bool // the lock tells of no loss; of a control
 }
 
 // client opens a client, as soon as there is a server.
@@ -72,8 +72,8 @@ func exclusionWorker(d Kind, p *Parent) error {
 		return err
 	}
 	random := rand.New(rand.NewPCG(orders.Seed, 0))
-	if mistake := mistakes[orders.Broken]; mistake != nil {
-		d = broken(d, mistake)
+	if orders.Broken {
+		d = broken(d)
 	}
 	client := orders.client()
 	defer client.Close()
