@@ -18,9 +18,10 @@ func init() {
 	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep).parts = true
 	register("F4_CancelledAtEveryInstant", testCancelledAtEveryInstant)
 	register("F4_CancelledAsTheReplyComes", testCancelledAtReply)
-	register("F4_CancelledAsTheLockIsHandedOver", testCancelledAtHandover)
 	register("F4_CancelledDuringCleanUp", testCancelledDuringCleanUp)
 	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody)
+	registerFair("F4_CancelledInARun", testCancelledInARun)
+	registerFair("F4_CancelledWhileConfirming", testCancelledWhileConfirming)
 }
 
 // A step is a request or a reply of the locker, those of its connections' set-up
@@ -73,10 +74,7 @@ func (r *harness) cancelledAtStep(locker holdfast.Locker, k int, held, followed,
 	}
 	var steps atomic.Int64
 	begun, behind := make(chan struct{}), make(chan struct{})
-	hook := func(cmd []string) redistest.Verdict {
-		if Verb(cmd) == "ping" {
-			return redistest.Pass
-		}
+	hook := seeing(func(cmd []string) bool { return Verb(cmd) != "ping" }, func() {
 		n := steps.Add(1)
 		if n == 1 {
 			close(begun)
@@ -85,8 +83,7 @@ func (r *harness) cancelledAtStep(locker holdfast.Locker, k int, held, followed,
 		if n == int64(k) {
 			cancel()
 		}
-		return redistest.Pass
-	}
+	})
 	if replies {
 		r.Proxy.OnReply(hook)
 	} else {
@@ -149,23 +146,16 @@ func testCancelledAtEveryInstant(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// The cancellation comes just ahead of the reply to the only attempt: the caller
-// of a free key finds either, or both. Behind a release of its own that is not yet
-// answered it has to wait on a fair lock, and may then be the holder.
+// The cancellation comes just ahead of the reply to the only attempt: the caller of a free key
+// does not get the lease. Behind a release of its own that is not yet answered it has to wait on
+// a fair lock, and may then be the holder.
 func testCancelledAtReply(t *testing.T, d Kind) {
+	const times = 200
 	r := newHarness(t, d, Options{Lease: Long})
-	cancelled, times := 0, 1000
-	if testing.Short() {
-		times = 200
-	}
+	cancelled := 0
 	for range times {
 		ctx, cancel := context.WithCancel(Bounded(t))
-		r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
-			if Is("acquire", "enter")(cmd) {
-				cancel()
-			}
-			return redistest.Pass
-		})
+		r.Proxy.OnReply(seeing(Is("acquire", "enter"), cancel))
 		l, err := r.Locker.Lock(ctx, "k")
 		if err == nil && d.Fair {
 			require.NoError(t, l.Unlock(Bounded(t)))
@@ -179,63 +169,30 @@ func testCancelledAtReply(t *testing.T, d Kind) {
 	r.Tidy("k")
 }
 
-// The cancellation follows right upon the grant, so that the waiter finds both.
-func testCancelledAtHandover(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, MaxWaiters: 2, Handover: ptr(Long)})
-	cancelled := 0
-	for range 300 {
-		before := Lock(t, r.Locker, Bounded(t), "k")
-		ctx, cancel := context.WithCancel(Bounded(t))
-		waiting := crowded(ctx, r.Locker, "k", 2)
-		require.NoError(t, before.Unlock(Bounded(t)))
-		cancel()
-		for a := range waiting {
-			if a.Err == nil {
-				require.NoError(t, a.Lease.Unlock(Bounded(t)))
-			} else {
-				cancelled++
-				require.ErrorIs(t, a.Err, context.Canceled)
-			}
-		}
-	}
-	require.Greater(t, cancelled, 100) // of 600
-	r.Tidy("k")
-}
-
 // While the clean-up after a cancelled Lock is on its way, the next Lock meets
 // the remains of the first, and may be cancelled itself; the third gets the key.
 func testCancelledDuringCleanUp(t *testing.T, d Kind) {
 	r := newHarness(t, d, Options{Lease: Long})
-	for _, verbs := range [][]string{{"acquire"}, {"acquire", "clean_up"}} {
+	for _, another := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(Bounded(t))
-		cleaning := make(chan struct{}, 1)
-		r.Proxy.OnReply(func(cmd []string) redistest.Verdict { // executed, not answered
-			if Verb(cmd) == "acquire" {
-				cancel()
-				return redistest.Cut
-			}
-			return redistest.Pass
-		})
-		r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-			if Is("clean_up", "undo")(cmd) {
-				Poke(cleaning)
-				return redistest.Hold
-			}
-			return redistest.Pass
-		})
+		r.Proxy.OnReply(when(Is("acquire"), func() redistest.Verdict { // executed, not answered
+			cancel()
+			return redistest.Cut
+		}))
+		hook, cleaning := Holding("clean_up", "undo")
+		r.Proxy.OnRequest(hook)
 		_, err := r.Locker.Lock(ctx, "k")
 		require.ErrorIs(t, err, context.Canceled)
 		Within(t, cleaning)
 		r.Proxy.OnReply(nil)
-		if len(verbs) > 1 { // one more, whose acquire is held up behind the clean-up
+		if another { // one more, whose acquire is held up behind the clean-up
 			ctx, cancel := context.WithCancel(Bounded(t))
 			second := GoLock(r.Locker, ctx, "k")
 			cancel()
 			require.ErrorIs(t, Within(t, second).Err, context.Canceled)
 		}
 		third := GoLock(r.Locker, Bounded(t), "k")
-		r.Proxy.OnRequest(nil)
-		r.Proxy.Release()
+		r.letGo()
 		require.NoError(t, Got(t, third).Unlock(Bounded(t)))
 		r.Tidy("k")
 	}
@@ -253,17 +210,11 @@ func testGrantForNobody(t *testing.T, d Kind) {
 	var waiting <-chan Acquired
 	r.asleep(func() { waiting = GoLock(r.Locker, ctx, "k") }, "k")
 
-	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if Is("release", "clean_up", "undo")(cmd) {
-			return redistest.Cut
-		}
-		return redistest.Pass
-	})
+	r.Proxy.OnRequest(always(Is("release", "clean_up", "undo"), redistest.Cut))
 	if d.Fair { // the grant is a message
 		r.Proxy.HoldReplies(true)
 	} else { // the head has to hear that it may try
-		hook, _ := Holding("acquire")
-		r.Proxy.OnReply(hook)
+		r.holdReplies("acquire")
 	}
 	require.NoError(t, before.Unlock(Bounded(t)))
 	for _, s := range r.Server { // one may be late to release it
@@ -279,4 +230,73 @@ func testGrantForNobody(t *testing.T, d Kind) {
 	Await(t, func() bool { return !Exists(t, r.Server, "k") })
 	r.Proxy.OnRequest(nil)
 	r.Tidy("k")
+}
+
+// A run is granted to the locker: to four of its waiters, of which the second and
+// the third are cancelled after 0 to 3 ms, in steps of 20 µs, while the key is
+// released at half that time. The others are served in their order, and then the
+// other client; nothing is left.
+func testCancelledInARun(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Fencing: true})
+	const most = 3 * time.Millisecond
+	cancelled := 0
+	for delay := time.Duration(0); delay <= most; delay += 20 * time.Microsecond {
+		before := Lock(t, r.Other, Bounded(t), "k")
+		last := before.Fence()
+		ctx, cancel := context.WithCancel(Bounded(t))
+		var waits []<-chan Acquired
+		for i := range 4 {
+			c := Bounded(t)
+			if i == 1 || i == 2 {
+				c = ctx
+			}
+			waits = append(waits, r.InLine(c, "k", i+1))
+		}
+		behind := GoLock(r.Other, Bounded(t), "k")
+		Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 5 })
+		time.AfterFunc(delay, cancel)
+		released := make(chan error, 1)
+		time.AfterFunc(most/2, func() { released <- before.Unlock(Bounded(t)) })
+
+		for i, w := range append(waits, behind) {
+			a := Within(t, w)
+			if (i == 1 || i == 2) && a.Err != nil {
+				cancelled++
+				require.ErrorIs(t, a.Err, context.Canceled)
+				continue
+			}
+			require.NoError(t, a.Err)
+			require.Greater(t, a.Lease.Fence(), last, "overtaken")
+			last = a.Lease.Fence()
+			require.NoError(t, a.Lease.Unlock(Bounded(t)))
+		}
+		require.NoError(t, Within(t, released))
+	}
+	require.Greater(t, cancelled, 50)
+	r.Tidy("k")
+}
+
+// The grant has to be confirmed, as the waiter asks for a lease of its own. It is
+// cancelled while that call is on its way, or its answer.
+func testCancelledWhileConfirming(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long})
+	for key, set := range map[string]func(redistest.Hook){"request": r.Proxy.OnRequest, "reply": r.Proxy.OnReply} {
+		before := Lock(t, r.Other, Bounded(t), key)
+		ctx, cancel := context.WithCancel(Bounded(t))
+		going := r.InLine(ctx, key, 1, holdfast.FixedLease(time.Hour))
+		staying := r.InLine(Bounded(t), key, 2, holdfast.FixedLease(time.Hour))
+		hook, held := Holding("confirm")
+		set(hook)
+		require.NoError(t, before.Unlock(Bounded(t)))
+		Within(t, held)
+		cancel()
+		require.ErrorIs(t, Within(t, going).Err, context.Canceled)
+		set(nil)
+		r.Proxy.Release()
+		l := Got(t, staying)
+		require.Equal(t, l.Owner(), r.Owner(key))
+		require.NoError(t, l.Unlock(Bounded(t)))
+	}
+	r.Tidy("request")
+	r.Tidy("reply")
 }

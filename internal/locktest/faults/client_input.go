@@ -2,9 +2,12 @@ package faults
 
 import (
 	"fmt"
-	"slices"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,12 +15,11 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() {
 	register("F5_UnlockOfWhatIsNotHeld", testUnlockNotHeld)
-	register("F8_BadInputIsRefusedBeforeIO", testBadInput)
 	register("F8_AnyBytesAreAKey", testAnyKey)
 }
 
@@ -72,43 +74,6 @@ func testUnlockNotHeld(t *testing.T, d Kind) {
 	require.NoError(t, next.Unlock(ctx))
 }
 
-// testBadInput shows that no command is sent for it.
-func testBadInput(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
-	ctx := Bounded(t)
-	require.NoError(t, Lock(t, r.Locker, ctx, "k").Unlock(ctx))
-	r.Settled("k") // else a node that is late with the release is counted
-	var commands atomic.Int64
-	background := []string{"ping", "cluster", "info"} // for a connection, the slots, and warnings of a server's settings
-	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if !slices.Contains(background, Verb(cmd)) {
-			commands.Add(1)
-		}
-		return redistest.Pass
-	})
-	calls := func(key string, c ...holdfast.LockOption) (errs []error) {
-		_, lock := r.Locker.Lock(ctx, key, c...)
-		_, try := r.Locker.TryLock(ctx, key, c...)
-		_, tryFor := r.Locker.TryLockFor(ctx, key, time.Second, c...)
-		return []error{lock, try, tryFor}
-	}
-	for _, key := range []string{"", strings.Repeat("k", 1<<10+1)} {
-		_, inspect := r.Locker.Inspect(ctx, key)
-		_, force := r.Locker.ForceUnlock(ctx, key)
-		for _, err := range append(calls(key), inspect, force) {
-			require.ErrorContains(t, err, "key", "%d bytes", len(key))
-		}
-	}
-	for _, lease := range []time.Duration{-time.Second, 99 * time.Millisecond, 1500500 * time.Microsecond, 200 * 365 * 24 * time.Hour} {
-		for _, err := range calls("k", holdfast.FixedLease(lease)) {
-			require.ErrorContains(t, err, "lease", lease)
-		}
-		_, err := d.New(r.Client, Options{Lease: lease})
-		require.ErrorContains(t, err, "lease", lease)
-	}
-	require.Zero(t, commands.Load())
-}
-
 func testAnyKey(t *testing.T, d Kind) {
 	r := newHarness(t, d, Options{Lease: Long, Fencing: true})
 	ctx := Bounded(t)
@@ -142,4 +107,56 @@ func testAnyKey(t *testing.T, d Kind) {
 	for _, key := range keys {
 		r.Tidy(key)
 	}
+}
+
+func init() { register("F9_NoWallClockInTheSource", testNoWallClock) }
+
+// wallClock are the names of package time, and of its Time, that read the wall
+// clock, or strip a time of its monotonic reading so that the wall clock counts
+// from there on.
+var wallClock = map[string]bool{
+	"Unix": true, "UnixMilli": true, "UnixMicro": true, "UnixNano": true, "Round": true, "Truncate": true, "UTC": true, "In": true,
+	"Local": true, "AddDate": true, "Date": true, "Clock": true, "Year": true, "Hour": true, "Minute": true, "Format": true,
+	"AppendFormat": true, "Parse": true, "MarshalText": true, "MarshalJSON": true, "MarshalBinary": true,
+}
+
+// clockCommands are what a script would need to set or read an expiry as a point
+// in time.
+var clockCommands = regexp.MustCompile(`(?i)'(P?EXPIREAT|P?EXPIRETIME|EXAT|PXAT)'`)
+
+// No clock of a client can be wrong where only durations are measured and sent:
+// nothing below the lock kind looks at wall-clock time.
+func testNoWallClock(t *testing.T, d Kind) {
+	files := 0
+	for _, dir := range []string{"scripts", "pubsub", "watchdog", filepath.Join("internal", "engine"), d.Name} {
+		sources, err := filepath.Glob(filepath.Join(ModuleRoot(), dir, "*.go"))
+		require.NoError(t, err)
+		for _, path := range sources {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			files++
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			ast.Inspect(file, func(n ast.Node) bool {
+				use, ok := n.(*ast.SelectorExpr)
+				// Minute and Hour as units are durations.
+				unit := ok && (use.Sel.Name == "Minute" || use.Sel.Name == "Hour") && isPackage(use.X, "time")
+				if ok && wallClock[use.Sel.Name] && !unit {
+					t.Errorf("%v: %s", set.Position(use.Pos()), use.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+	require.Greater(t, files, 20)
+	for name, text := range scripts.Scripts() {
+		require.False(t, clockCommands.MatchString(text), "%s.lua", name)
+	}
+}
+
+func isPackage(x ast.Expr, name string) bool {
+	id, ok := x.(*ast.Ident)
+	return ok && id.Name == name
 }

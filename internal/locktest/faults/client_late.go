@@ -16,8 +16,10 @@ import (
 
 func init() {
 	register("F7_AcquireArrivesAfterItsCleanUp", testAcquireArrivesLate).parts = true
-	register("F7_WritesPaused", testWritesPaused).real = true
 	register("F7_NestedCallArrivesAfterTheLease", testNestedArrivesLate)
+	registerFair("F6_EnterArrivesAfterTheRelease", testEnterAfterRelease).parts = true
+	registerFair("F6_ConfirmedTooLate", testConfirmedTooLate)
+	registerFair("F24_PlacesLostOneAfterAnother", testPlacesLost)
 }
 
 // delayed holds the next command of that verb back, until the proxy's Release.
@@ -96,8 +98,7 @@ func testAcquireArrivesLate(t *testing.T, d Kind) {
 			Within(t, arrived)
 			require.False(t, Exists(t, r.Server, "k"))
 			l := Lock(t, r.Locker, Bounded(t), "k")
-			require.NoError(t, l.Unlock(Bounded(t)))
-			r.Tidy("k")
+			r.passesOn(l)
 		})
 	}
 }
@@ -112,24 +113,6 @@ func tombstones(r *harness) int {
 		least = min(least, len(keys))
 	})
 	return least
-}
-
-// While Redis delays all writes, a Lock is cancelled: the acquire is carried out
-// with the delayed ones, and its clean-up after it.
-func testWritesPaused(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
-	require.NoError(t, Lock(t, r.Locker, Bounded(t), "k").Unlock(Bounded(t))) // a quorum's node has to be known first
-	r.Server.Do(t, "CLIENT", "PAUSE", "700", "WRITE")
-	ctx, cancel := context.WithTimeout(Bounded(t), 50*time.Millisecond)
-	defer cancel()
-	_, err := r.Locker.Lock(ctx, "k")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	if d.Nodes == 0 { // a quorum cleans up when it knows what came of the acquire, or that it may never know
-		Await(t, func() bool { return tombstones(r) == 1 })
-		require.False(t, Exists(t, r.Server, "k"))
-	}
-	require.NoError(t, Lock(t, r.Locker, Bounded(t), "k").Unlock(Bounded(t)))
-	r.Tidy("k")
 }
 
 // A nested call arrives when its lease is over and another owner holds the key.
@@ -151,6 +134,89 @@ func testNestedArrivesLate(t *testing.T, d Kind) {
 	r.Proxy.Release()
 	Within(t, arrived)
 	require.Equal(t, 1, r.Entries("k"))
-	require.NoError(t, after.Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(after)
+}
+
+// Calls and answers that arrive when they are no longer needed, and places that are lost.
+
+// An enter is held up on its way and sent again; its owner is served and unlocks. When the
+// first call arrives, it puts no owner into the queue. No heartbeat would repair that: a
+// silent client is dead much later.
+func testEnterAfterRelease(t *testing.T, d Kind) {
+	for name, c := range map[string]struct {
+		run  bool
+		call []holdfast.LockOption
+	}{
+		"alone":     {},
+		"confirmed": {call: []holdfast.LockOption{holdfast.FixedLease(Long)}},
+		"in a run":  {run: true},
+	} {
+		d.Part(t, name, func(t *testing.T, d Kind) {
+			var s Sockets
+			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long, Handover: ptr(Long)}, s.Dialled)
+			before := Lock(t, r.Other, Bounded(t), "k")
+			n := 1
+			var first <-chan Acquired
+			if c.run {
+				first, n = r.InLine(Bounded(t), "k", 1), 2
+			}
+			held, arrived := delayed(r.Proxy, "enter")
+			waiting := GoLock(r.Locker, Bounded(t), "k", c.call...)
+			Within(t, held)
+			s.Drop()
+			Await(t, func() bool { return len(Queued(t, r.Server, "k")) == n })
+			Within(t, arrived) // the second
+			r.Proxy.OnRequest(nil)
+			rival := GoLock(r.Other, Bounded(t), "k")
+			Await(t, func() bool { return len(Queued(t, r.Server, "k")) == n+1 })
+			Await(t, func() bool { return Listeners(t, r.Server, InboxOf("k", Queued(t, r.Server, "k")[0])) == 1 })
+			require.NoError(t, before.Unlock(Bounded(t)))
+			if c.run {
+				require.NoError(t, Got(t, first).Unlock(Bounded(t)))
+			}
+			require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+			l := Got(t, rival)
+			r.Proxy.Release()
+			Within(t, arrived)
+			require.Empty(t, Queued(t, r.Server, "k"), "it has entered once more")
+			require.NoError(t, l.Unlock(Bounded(t)))
+		})
+	}
+}
+
+// Java drops one head after the other: each is noticed by a heartbeat, also when the first
+// has entered again, at the end.
+func testPlacesLost(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Stale: 2 * time.Second})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	first := r.InLine(Bounded(t), "k", 1)
+	second := r.InLine(Bounded(t), "k", 2)
+	looks, began := r.counting(), time.Now()
+	for range 2 {
+		head := Queued(t, r.Server, "k")[0]
+		r.Server.Do(t, "LREM", QueueOf("k"), "1", head)
+		r.Server.Do(t, "ZREM", ScoresOf("k"), head)
+		Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	}
+	require.Less(t, time.Since(began), 6*time.Second, "after %d heartbeats of 400 ms: not before the scores are moved on", looks("heartbeat"))
+	r.passesOn(before, first, second)
+}
+
+// A confirmation has set the lease, and its answer comes when that is over and another has
+// the key. No caller gets a lease that has ended: the waiter enters again.
+func testConfirmedTooLate(t *testing.T, d Kind) {
+	const lease = 2 * time.Second // less than a call may take
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(lease))
+	rival := GoLock(r.Other, Bounded(t), "k")
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	held := r.holdReplies("confirm")
+	require.NoError(t, before.Unlock(Bounded(t)))
+	Within(t, held)
+	l := Got(t, rival)
+	r.letGo()
+	Await(t, func() bool { return len(waiting) == 1 || len(Queued(t, r.Server, "k")) == 1 })
+	require.Empty(t, waiting, "its lease is over")
+	r.passesOn(l, waiting)
 }

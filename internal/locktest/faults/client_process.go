@@ -101,6 +101,12 @@ return 1`
 	return took == 1
 }
 
+// ask has a child do something, and returns what its answer says after the word.
+func ask(c *Child, line, word string) string {
+	c.Say(line)
+	return c.Expect(word)
+}
+
 func fence(t *testing.T, s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	require.NoError(t, err)
@@ -113,8 +119,7 @@ func testHolderKilled(t *testing.T, d Kind) {
 	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: Long})
 	child := StartChild(t, "client", s.Addr(), lease.String())
 	for range 3 {
-		child.Say("lock k")
-		before := fence(t, child.Expect("held"))
+		before := fence(t, ask(child, "lock k", "held"))
 		waiting := GoLock(next, Bounded(t), "k")
 		child.Kill()
 		killed := time.Now()
@@ -133,8 +138,7 @@ func testHolderPaused(t *testing.T, d Kind) {
 	client := s.Client(t)
 	next := d.Open(t, client, Options{Fencing: true, Lease: Long, FirstLease: Long})
 	child := StartChild(t, "client", s.Addr(), pausedLease.String())
-	child.Say("lock k")
-	old := fence(t, child.Expect("held"))
+	old := fence(t, ask(child, "lock k", "held"))
 	child.Say("done")
 	child.Pause()
 
@@ -143,12 +147,9 @@ func testHolderPaused(t *testing.T, d Kind) {
 	require.True(t, guardedWrite(Bounded(t), client, "resource", l.Fence(), "parent"))
 	child.Resume()
 	require.Equal(t, "ErrLost", child.Expect("done"))
-	child.Say("write resource")
-	require.Equal(t, "false", child.Expect("wrote"))
-	child.Say("unlock")
-	require.Equal(t, "ErrLost", child.Expect("unlocked"))
-	child.Say("unlock")
-	require.Equal(t, "ErrReleased", child.Expect("unlocked"))
+	require.Equal(t, "false", ask(child, "write resource", "wrote"))
+	require.Equal(t, "ErrLost", ask(child, "unlock", "unlocked"))
+	require.Equal(t, "ErrReleased", ask(child, "unlock", "unlocked"))
 
 	held, err := next.Inspect(Bounded(t), "k")
 	require.NoError(t, err)
@@ -160,19 +161,18 @@ func testHolderPaused(t *testing.T, d Kind) {
 	Gone(t, s, "k")
 }
 
+// The key is free by then, and stays so.
 func testHolderPausedAlone(t *testing.T, d Kind) {
 	s := d.Start(t)
 	child := StartChild(t, "client", s.Addr(), pausedLease.String())
-	child.Say("lock k")
-	child.Expect("held")
+	ask(child, "lock k", "held")
 	child.Say("done")
 	child.Pause()
 	Await(t, func() bool { return !Exists(t, s, "k") })
 	child.Resume()
 	require.Equal(t, "ErrLost", child.Expect("done"))
 	require.False(t, Exists(t, s, "k"), "a renewal has made it again")
-	child.Say("unlock")
-	require.Equal(t, "ErrLost", child.Expect("unlocked"))
+	require.Equal(t, "ErrLost", ask(child, "unlock", "unlocked"))
 	child.Say("close")
 	child.Await()
 	Gone(t, s, "k")
@@ -185,10 +185,8 @@ func testPausedWhileAcquiring(t *testing.T, d Kind) {
 	proxy := s.Behind(t)
 	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: Long})
 	child := StartChild(t, "client", proxy.Ways(), pausedLease.String())
-	child.Say("lock warm") // the scripts are known from here on
-	child.Expect("held")
-	child.Say("unlock")
-	child.Expect("unlocked")
+	ask(child, "lock warm", "held") // the scripts are known from here on
+	ask(child, "unlock", "unlocked")
 
 	for _, how := range []string{"lock", "trylock"} {
 		executed := proxy.OnAll(func(p *redistest.Proxy) <-chan struct{} { // else the others would tell that another holds the key by then
@@ -213,8 +211,7 @@ func testPausedWhileAcquiring(t *testing.T, d Kind) {
 		require.Equal(t, l.Owner(), held.Owner)
 		require.NoError(t, l.Unlock(Bounded(t)))
 		require.Greater(t, fence(t, child.Expect("held")), l.Fence())
-		child.Say("unlock")
-		require.Equal(t, "nil", child.Expect("unlocked"))
+		require.Equal(t, "nil", ask(child, "unlock", "unlocked"))
 	}
 	child.Say("close")
 	child.Await()
@@ -230,19 +227,14 @@ func testRenewalArrivesLate(t *testing.T, d Kind) {
 		held, executed := make(chan struct{}, 1), make(chan struct{}, 1)
 		const passing, wanted, holding = 0, 1, 2
 		var state atomic.Int32 // of renewals: from the first on, those to all nodes are held
-		r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-			if Verb(cmd) != "renew" || !state.CompareAndSwap(wanted, holding) && state.Load() != holding {
+		r.Proxy.OnRequest(when(Is("renew"), func() redistest.Verdict {
+			if !state.CompareAndSwap(wanted, holding) && state.Load() != holding {
 				return redistest.Pass
 			}
 			Poke(held)
 			return redistest.Hold
-		})
-		r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
-			if Verb(cmd) == "renew" {
-				Poke(executed)
-			}
-			return redistest.Pass
-		})
+		}))
+		r.Proxy.OnReply(seeing(Is("renew"), func() { Poke(executed) }))
 		var l *holdfast.Lease
 		for sent := false; !sent; { // a machine that stands still for a whole lease sends no renewal
 			l = Lock(t, r.Locker, Bounded(t), "k")

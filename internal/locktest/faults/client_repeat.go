@@ -48,14 +48,11 @@ func dropReplies(w *Proxies, name string) <-chan struct{} {
 // once has a hook answer v to the next command of that verb.
 func once(set func(redistest.Hook), name string, v redistest.Verdict) <-chan struct{} {
 	done := make(chan struct{})
-	set(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) != name {
-			return redistest.Pass
-		}
+	set(when(Is(name), func() redistest.Verdict {
 		set(nil)
 		close(done)
 		return v
-	})
+	}))
 	return done
 }
 
@@ -112,8 +109,6 @@ func testLoss(t *testing.T, d Kind, how loss) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func tryAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	lost := lose("acquire")
 	for again := true; again; {
@@ -154,15 +149,8 @@ func grantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 	lost := lose("acquire")
 	require.NoError(t, before.Unlock(Bounded(t)))
 	Within(t, lost)
-	select {
-	case a := <-waiting:
-		require.NoError(t, a.Err)
-		require.NoError(t, a.Lease.Unlock(Bounded(t)))
-		require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
-	case a := <-behind:
-		require.NoError(t, a.Err)
-		require.NoError(t, a.Lease.Unlock(Bounded(t)))
-		require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	for range 2 {
+		require.NoError(t, Got(t, firstOf(waiting, behind)).Unlock(Bounded(t)))
 	}
 }
 

@@ -1,18 +1,169 @@
 package faults
 
 import (
-	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
+// One endpoint of a cluster, with a client that takes it for a server: it refuses calls for
+// keys of several slots.
+
 func init() {
+	register("F37_LeasesBehindOneEndpoint", testLeasesBehindOneEndpoint).real = true
+	register("F37_ManyCallsBehindOneEndpoint", testManyCallsBehindOneEndpoint).real = true
+	register("F37_NoQuorumBehindOneEndpoint", testNoQuorumBehindOneEndpoint).real = true
+	registerFair("F37_WaitersBehindOneEndpoint", testWaitersBehindOneEndpoint).real = true
 	register("F26_NodeOfAClusterThatSendsElsewhere", testSentElsewhere).real = true
+}
+
+// endpoints are servers each of which has all slots of a cluster.
+func endpoints(t *testing.T, d Kind) (f Topology) {
+	for range max(d.Nodes, 1) {
+		f = append(f, redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...))
+	}
+	f.Each(func(s Server) { Real(s).AwaitClusterNode(t) })
+	return f
+}
+
+// endpoint is one such server, with two lockers.
+func endpoint(t *testing.T, d Kind, o Options) (s *redistest.Server, locker, other holdfast.Locker) {
+	f := endpoints(t, d)
+	return Real(f[0]), d.Open(t, f.Client(t, single), o), d.Open(t, f.Client(t, single), o)
+}
+
+func single(o *rueidis.ClientOption) { o.ForceSingleClient = true }
+
+// keysOfSlots are of as many slots.
+func keysOfSlots() (keys []string) {
+	for i := range 30 {
+		keys = append(keys, fmt.Sprint("key:", i))
+	}
+	return keys
+}
+
+// crossings is how often a server has refused a call for keys of several slots.
+func crossings(t *testing.T, s *redistest.Server) (n int) {
+	m := s.Do(t, "INFO", "errorstats")
+	info, err := m.ToString()
+	require.NoError(t, err)
+	for line := range strings.Lines(info) {
+		_, _ = fmt.Sscanf(line, "errorstat_CROSSSLOT:count=%d", &n)
+	}
+	return n
+}
+
+// All leases of a locker are renewed, from the first renewal on.
+func testLeasesBehindOneEndpoint(t *testing.T, d Kind) {
+	s, locker, other := endpoint(t, d, Options{Lease: 3 * time.Second, Fencing: true})
+	var leases []*holdfast.Lease
+	for _, key := range keysOfSlots() {
+		leases = append(leases, Lock(t, locker, Bounded(t), key))
+	}
+	first := leases[len(leases)-1].Deadline()
+	for _, l := range leases {
+		Await(t, func() bool { return l.Err() != nil || l.Deadline().After(first) }, l.Key())
+	}
+	require.Less(t, crossings(t, s), 10, "the server is asked as before")
+	for _, l := range leases {
+		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, Lock(t, other, Bounded(t), l.Key()).Unlock(Bounded(t)))
+	}
+}
+
+// Calls that are made at once are made, whether they are refused together or not, and no
+// longer together once they were.
+func testManyCallsBehindOneEndpoint(t *testing.T, d Kind) {
+	s, locker, _ := endpoint(t, d, Options{Lease: Long})
+	lockAll := func() {
+		var all sync.WaitGroup
+		for _, key := range keysOfSlots() {
+			all.Go(func() {
+				for range 20 {
+					l, err := locker.Lock(Bounded(t), key)
+					if err == nil {
+						err = l.Unlock(Bounded(t))
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	lockAll()
+	before := crossings(t, s)
+	require.Less(t, before, 30, "calls go on together")
+	lockAll()
+	require.Equal(t, before, crossings(t, s))
+	for _, key := range keysOfSlots() {
+		require.False(t, Exists(t, s, d.Prefix+key))
+	}
+}
+
+// No quorum locks there, as its marker is in a slot of its own: an attempt and a wait are
+// refused at once.
+func testNoQuorumBehindOneEndpoint(t *testing.T, d Kind) {
+	f := endpoints(t, d)
+	for _, unguarded := range []bool{false, true} {
+		l := d.Open(t, f.Client(t, single), Options{Lease: Long, Unguarded: unguarded})
+		for _, wait := range []time.Duration{0, Long} {
+			_, err := l.TryLockFor(Bounded(t), "k", wait)
+			RequireSentinel(t, err, nil)
+			require.ErrorContains(t, err, "node of a Redis Cluster")
+			require.ErrorContains(t, err, "CROSSSLOT")
+		}
+	}
+	Gone(t, f, d.Prefix+"k")
+}
+
+// All waiters of a locker keep their places by heartbeats, and are served.
+func testWaitersBehindOneEndpoint(t *testing.T, d Kind) {
+	s, locker, other := endpoint(t, d, Options{Lease: Long, Stale: time.Second, FirstLease: Long})
+	var held []*holdfast.Lease
+	var waits []<-chan Acquired
+	for _, key := range keysOfSlots() {
+		held = append(held, Lock(t, other, Bounded(t), key))
+		waits = append(waits, GoLock(locker, Bounded(t), key))
+	}
+	var alive []int // until when, in ms
+	for _, key := range keysOfSlots() {
+		Await(t, func() bool { return len(Queued(t, s, d.Prefix+key)) == 1 })
+		alive = append(alive, aliveUntil(t, s, d.Prefix+key))
+	}
+	for i, key := range keysOfSlots() {
+		Await(t, func() bool { return len(waits[i]) > 0 || aliveUntil(t, s, d.Prefix+key) > alive[i]+1000 }, key)
+	}
+	require.Less(t, crossings(t, s), 10, "the server is asked as before")
+	for i, l := range held {
+		require.Empty(t, waits[i], l.Key())
+		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, Got(t, waits[i]).Unlock(Bounded(t)))
+	}
+}
+
+// aliveUntil is the time, in ms, until which a client counts as alive that waits for a key.
+func aliveUntil(t *testing.T, s *redistest.Server, key string) (until int) {
+	m := s.Do(t, "HVALS", OfKey("holdfast_heartbeat", key))
+	values, err := m.AsStrSlice()
+	require.NoError(t, err)
+	for _, v := range values {
+		ms, _ := strconv.Atoi(v) // others are labels
+		until = max(until, ms)
+	}
+	return until
 }
 
 // A client that does not follow is sent elsewhere by a node of a Cluster, each time it
@@ -30,16 +181,5 @@ func testSentElsewhere(t *testing.T, d Kind) {
 		RequireSentinel(t, err, nil)
 		require.Regexp(t, "MOVED|CROSSSLOT", err.Error()) // a call may also have the marker, which is in another slot
 	}
-	ctx := Bounded(t)
-	_, err := locker.TryLock(ctx, "k")
-	refused(err)
-	_, err = locker.TryLockFor(ctx, "k", Long)
-	refused(err)
-	_, err = locker.Lock(ctx, "k")
-	refused(err)
-	refused(locker.Do(ctx, "k", func(context.Context) error { return nil }))
-	_, err = locker.Inspect(ctx, "k")
-	refused(err)
-	_, err = locker.ForceUnlock(ctx, "k")
-	refused(err)
+	everyCall(locker, Bounded(t), "k", refused)
 }

@@ -101,8 +101,7 @@ func testEnterAfterWait(t *testing.T, d Kind) {
 			r.Proxy.Release()
 			Within(t, arrived)
 			require.Empty(t, Queued(t, r.Server, "k"), "it has entered once more")
-			require.NoError(t, before.Unlock(Bounded(t)))
-			r.Tidy("k")
+			r.passesOn(before)
 		})
 	}
 }
@@ -119,8 +118,7 @@ func testGrantAfterLine(t *testing.T, d Kind) {
 	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
 	r.lineOver("k", l.Owner())
 	r.Server.Do(t, "LPUSH", "redisson_lock_queue:{k}", gone)
-	require.NoError(t, l.Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(l)
 }
 
 // An owner that has been given up stands in the queue once more, and is granted the key. The
@@ -154,15 +152,13 @@ func testLeavesAfterOutage(t *testing.T, d Kind) {
 	before := Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(Long))
 	ctx, cancel := context.WithCancel(Bounded(t))
 	leaving := r.InLine(ctx, "k", 1)
-	r.Proxy.Refuse(true)
-	r.Proxy.Cut()
+	r.cutOff()
 	cancel()
 	<-leaving
 	time.Sleep(4 * lease) // the outage
 	r.Proxy.Refuse(false)
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 0 })
-	require.NoError(t, before.Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(before)
 }
 
 // Another owner has the key that a run was granted, after one member was served. When its

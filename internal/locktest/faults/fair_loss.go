@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // fairLossCases are the rows of lost answers for a queue: no waiter enters twice, and a
@@ -26,7 +25,6 @@ var fairLossCases = []lossCase{
 }
 
 func init() {
-	registerFair("F6_GrantMessageLost", testGrantMessageLost)
 	registerFair("F18_GrantedWhileEntering", testGrantedWhileEntering)
 }
 
@@ -81,14 +79,11 @@ func enterUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 func enterGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := Lock(t, r.Other, Bounded(t), "k")
 	refused := make(chan struct{})
-	r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) == "acquire" {
-			r.Proxy.OnReply(nil)
-			r.Proxy.HoldRequests(true)
-			close(refused)
-		}
-		return redistest.Pass
-	})
+	r.Proxy.OnReply(seeing(Is("acquire"), func() {
+		r.Proxy.OnReply(nil)
+		r.Proxy.HoldRequests(true)
+		close(refused)
+	}))
 	waiting := GoLock(r.Locker, Bounded(t), "k")
 	Within(t, refused)
 	lost := lose("enter")
@@ -172,21 +167,6 @@ func heartbeatGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan
 	r.served(waiting, before.Fence())
 }
 
-// Redis has said it, and the connection is lost before it is heard. A heartbeat finds
-// the grant as soon as the inbox is heard again.
-func testGrantMessageLost(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Fencing: true, Stale: 10 * Long, FirstLease: 10 * Long})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := r.InLine(Bounded(t), "k", 1)
-	r.Proxy.HoldReplies(true)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.Empty(t, Queued(t, r.Server, "k"), "it was heard")
-	r.Proxy.Cut()
-	r.Proxy.HoldReplies(false)
-	r.served(waiting, before.Fence())
-	r.Tidy("k")
-}
-
 // The answer to an enter is lost one way, and the grant comes: it is not left to end
 // while the answer is waited for.
 func testGrantedWhileEntering(t *testing.T, d Kind) {
@@ -204,6 +184,5 @@ func testGrantedWhileEntering(t *testing.T, d Kind) {
 	l := Got(t, waiting)
 	require.NoError(t, l.Err())
 	r.Proxy.Cut() // else the release is not answered either
-	require.NoError(t, l.Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(l)
 }

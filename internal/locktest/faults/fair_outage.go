@@ -3,6 +3,8 @@ package faults
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,18 +28,9 @@ func init() {
 	registerFair("F18_LookUnanswered", testLookUnanswered)
 	registerFair("F18_ClosedWhileConfirming", testClosedWhileConfirming)
 	registerFair("F24_QueueDeletedBehindOneThatEntersAgain", testRejoinedAndDeleted)
-}
-
-// every gives a verdict on all commands of that verb, and counts them.
-func every(name string, v redistest.Verdict) (hook redistest.Hook, seen *atomic.Int64) {
-	seen = new(atomic.Int64)
-	return func(cmd []string) redistest.Verdict {
-		if Verb(cmd) != name {
-			return redistest.Pass
-		}
-		seen.Add(1)
-		return v
-	}, seen
+	registerFair("F3_HeartbeatsComeThoughSilenceMayBeLong", testHeartbeatsInTime)
+	registerFair("F17_HeartbeatsOfManyKeysComeAtOnce", testManyHeartbeatsAtOnce)
+	registerFair("F15_PlaceLostInALongSilence", testLostInSilence)
 }
 
 // cutBetweenHeartbeats cuts all commands of that verb, and counts them; each when a
@@ -47,23 +40,15 @@ func cutBetweenHeartbeats(w *Proxies, name string) (seen *atomic.Int64) {
 	seen = new(atomic.Int64)
 	answered := make(chan struct{}, 1)
 	Poke(answered)
-	w.OnReply(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) == "heartbeat" {
-			Poke(answered)
-		}
-		return redistest.Pass
-	})
-	w.OnRequest(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) != name {
-			return redistest.Pass
-		}
+	w.OnReply(seeing(Is("heartbeat"), func() { Poke(answered) }))
+	w.OnRequest(when(Is(name), func() redistest.Verdict {
 		seen.Add(1)
 		select {
 		case <-answered:
 		case <-time.After(time.Second): // it is behind this one
 		}
 		return redistest.Cut
-	})
+	}))
 	return seen
 }
 
@@ -82,9 +67,7 @@ func testNobodyCanEnter(t *testing.T, d Kind) {
 	require.GreaterOrEqual(t, time.Since(began), outage)
 	require.Empty(t, waiting)
 	r.Proxy.OnRequest(nil)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(before, waiting)
 }
 
 // The same while no leave is answered, and so no waiter enters.
@@ -108,9 +91,7 @@ func testNobodyCanLeave(t *testing.T, d Kind) {
 	require.Less(t, seen.Load(), int64(30), "it is tried without a pause")
 	require.Empty(t, waiting)
 	r.Proxy.OnRequest(nil)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(before, waiting)
 }
 
 // An enter whose connection is reset is tried again within milliseconds, not when
@@ -130,11 +111,7 @@ func testEnterAgainSoon(t *testing.T, d Kind) {
 		soonest = min(soonest, time.Since(began))
 	}
 	require.Less(t, soonest, 400*time.Millisecond)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	for _, w := range waits {
-		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
-	}
-	r.Tidy("k")
+	r.passesOn(before, waits...)
 }
 
 // One that gives up while it enters says nothing about Redis: the others wait on,
@@ -143,8 +120,7 @@ func testCancelledEnter(t *testing.T, d Kind) {
 	r := newHarness(t, d, Options{Lease: Long, Stale: Long, MaxOutage: ptr(time.Duration(0))})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)
-	hook, held := Holding("enter")
-	r.Proxy.OnRequest(hook)
+	held := r.holdRequests("enter")
 	ctx, cancel := context.WithCancel(Bounded(t))
 	going := GoLock(r.Locker, ctx, "k")
 	Within(t, held)
@@ -152,12 +128,9 @@ func testCancelledEnter(t *testing.T, d Kind) {
 	a := Within(t, going)
 	RequireSentinel(t, a.Err, holdfast.ErrNotAcquired)
 	require.ErrorIs(t, a.Err, context.Canceled)
-	r.Proxy.OnRequest(nil)
-	r.Proxy.Release()
+	r.letGo()
 	require.Empty(t, waiting)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(before, waiting)
 }
 
 // No enter is answered until no waiter wants to enter any more, so none shows the end of
@@ -170,8 +143,7 @@ func testOutageEnds(t *testing.T, d Kind) {
 		_, err := r.Locker.TryLock(Bounded(t), "k")
 		return errors.Is(err, what)
 	}
-	hook, _ := every("enter", redistest.Cut)
-	r.Proxy.OnRequest(hook)
+	r.Proxy.OnRequest(always(Is("enter"), redistest.Cut))
 	ctx, cancel := context.WithCancel(Bounded(t))
 	going := GoLock(r.Locker, ctx, "k")
 	Await(t, func() bool { return says(holdfast.ErrUnknown) })
@@ -179,18 +151,14 @@ func testOutageEnds(t *testing.T, d Kind) {
 	RequireSentinel(t, Within(t, going).Err, holdfast.ErrUnknown)
 	Await(t, func() bool { return says(holdfast.ErrNotAcquired) })
 
-	hook, held := Holding("enter")
-	r.Proxy.OnRequest(hook)
+	held := r.holdRequests("enter")
 	ctx, cancel = context.WithCancel(Bounded(t))
 	going = GoLock(r.Locker, ctx, "k")
 	Within(t, held)
 	cancel()
 	RequireSentinel(t, Within(t, going).Err, holdfast.ErrNotAcquired)
-	r.Proxy.OnRequest(nil)
-	r.Proxy.Release()
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.letGo()
+	r.passesOn(before, waiting)
 }
 
 // An unanswered heartbeat keeps no waiter from leaving for longer than any other call,
@@ -209,8 +177,7 @@ func testLookUnanswered(t *testing.T, d Kind) {
 	began := time.Now()
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 0 })
 	require.Less(t, time.Since(began), 2*lease)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(before)
 }
 
 // Close does not wait for the next heartbeat, which may be far, when one of its waiters
@@ -221,15 +188,13 @@ func testClosedWhileConfirming(t *testing.T, d Kind) {
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	behind := r.InLine(Bounded(t), "k", 2)
-	hook, held := Holding("confirm")
-	r.Proxy.OnReply(hook)
+	held := r.holdReplies("confirm")
 	require.NoError(t, before.Unlock(Bounded(t)))
 	Within(t, held)
 	closed := make(chan error, 1)
 	go func() { closed <- r.Locker.Close() }()
 	require.ErrorIs(t, Within(t, behind).Err, holdfast.ErrClosed)
-	r.Proxy.OnReply(nil)
-	r.Proxy.Release()
+	r.letGo()
 	require.NoError(t, Within(t, closed))
 	require.ErrorIs(t, Within(t, waiting).Err, holdfast.ErrClosed)
 	r.Tidy("k")
@@ -246,22 +211,107 @@ func testRejoinedAndDeleted(t *testing.T, d Kind) {
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
 	behind := r.InLine(Bounded(t), "k", 3)
 
-	cut, _ := every("confirm", redistest.Cut)
-	r.Proxy.OnRequest(cut)
+	r.Proxy.OnRequest(always(Is("confirm"), redistest.Cut))
 	require.NoError(t, before.Unlock(Bounded(t)))
 	l := Got(t, rival) // the first lease is over
-	hook, entering := Holding("enter")
-	r.Proxy.OnRequest(hook)
+	entering := r.holdRequests("enter")
 	Within(t, entering)
 	require.Len(t, Queued(t, r.Server, "k"), 1)
 	r.Server.Do(t, "DEL", QueueOf("k"))
-	r.Proxy.OnRequest(nil)
-	r.Proxy.Release()
+	r.letGo()
 	began := time.Now()
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
 	require.Less(t, time.Since(began), 2*stale, "it took more than heartbeats")
-	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, turn).Unlock(Bounded(t)))
-	require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(l, turn, behind)
+}
+
+// What heartbeats have to do for clients that are silent for long, or may be.
+
+// Java drops a waiter with a score that has not moved for half a minute, however long our
+// own clients may be silent.
+func testHeartbeatsInTime(t *testing.T, d Kind) {
+	r := newHarness(t, d, Options{Lease: Long, Stale: 10 * Long, FirstLease: 10 * Long})
+	before := Lock(t, r.Other, Bounded(t), "k")
+	waiting := r.InLine(Bounded(t), "k", 1)
+	count := r.counting()
+	Await(t, func() bool { return count("heartbeat") >= 2 })
+	r.passesOn(before, waiting)
+}
+
+// A client is cut off for so long that it counts as dead. Of its two waiters, the one
+// that came later is dropped, as it entered first: the first heartbeat that is answered
+// finds that out, though the other still has its place.
+func testLostInSilence(t *testing.T, d Kind) {
+	const stale = time.Second
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: stale})
+	other := d.Open(t, r.Server.Client(t), Options{Lease: Long, FirstLease: Long, Stale: Long})
+	before := Lock(t, other, Bounded(t), "k")
+	require.NoError(t, Lock(t, r.Locker, Bounded(t), "connected").Unlock(Bounded(t)))
+	held := r.holdReplies("acquire")
+	first := GoLock(r.Locker, Bounded(t), "k")
+	Within(t, held)
+	second := r.InLine(Bounded(t), "k", 1)
+	between := GoLock(other, Bounded(t), "k")
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	r.letGo()
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 3 })
+	place := Queued(t, r.Server, "k")[2]
+	count := r.counting()
+	Await(t, func() bool { return count("heartbeat") >= 2 }) // of the second at least all is known
+
+	r.cutOff()
+	time.Sleep(2 * stale) // no call under way is older than the silence
+	require.NoError(t, before.Unlock(Bounded(t)))
+	l := Got(t, between)
+	require.Equal(t, []string{place}, Queued(t, r.Server, "k"))
+	var answered atomic.Int64
+	r.Proxy.OnReply(seeing(Is("heartbeat"), func() { answered.Add(1) }))
+	r.Proxy.Refuse(false)
+	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	require.Less(t, answered.Load(), int64(15), "not before the scores are moved on")
+	r.passesOn(l, first, second)
+}
+
+// Over a link that is so slow that calls one after another would be late, those for
+// many keys are all under way at once.
+func testManyHeartbeatsAtOnce(t *testing.T, d Kind) {
+	const keys, stale = 120, 15 * time.Second
+	r := newHarness(t, d, Options{Lease: Long, Stale: stale, FirstLease: Long})
+	names := make(map[string]bool)
+	for i := range keys {
+		key := fmt.Sprint("key", i)
+		names[key] = true
+		Lock(t, r.Other, Bounded(t), key)
+		GoLock(r.Locker, t.Context(), key)
+	}
+	for key := range names {
+		Await(t, func() bool { return len(Queued(t, r.Server, key)) == 1 })
+	}
+	time.Sleep(stale / 8) // a waiter that has just entered needs no heartbeat
+	var mu sync.Mutex
+	heartbeatsSent := map[string]bool{}
+	r.Proxy.OnReply(always(Is("heartbeat"), redistest.Hold))
+	began := make(chan struct{}, 1)
+	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if Verb(cmd) == "heartbeat" {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, word := range cmd {
+				if names[word] {
+					heartbeatsSent[word] = true
+				}
+			}
+			Poke(began)
+		}
+		return redistest.Pass
+	})
+	Within(t, began)
+	first := time.Now()
+	Await(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(heartbeatsSent) == keys
+	})
+	require.Less(t, time.Since(first), 5*time.Second, "one waits for the answer to another, which may take as long")
+	r.letGo()
 }

@@ -1,11 +1,15 @@
 package faults
 
 import (
+	"bytes"
 	"context"
+	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -62,10 +66,7 @@ func testRepeatedEnter(t *testing.T, d Kind) {
 	before := Lock(t, r.Other, Bounded(t), "k")
 	first, granted, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	sent := 0 // by one connection after the other
-	r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) != "enter" {
-			return redistest.Pass
-		}
+	r.Proxy.OnReply(when(Is("enter"), func() redistest.Verdict {
 		if sent++; sent == 1 {
 			subscriber.hold()
 			close(first)
@@ -74,7 +75,7 @@ func testRepeatedEnter(t *testing.T, d Kind) {
 		}
 		close(second)
 		return redistest.Hold
-	})
+	}))
 	waiting := GoLock(r.Locker, Bounded(t), "k")
 	Within(t, first)
 	require.NoError(t, before.Unlock(Bounded(t)))
@@ -84,10 +85,8 @@ func testRepeatedEnter(t *testing.T, d Kind) {
 	subscriber.release()
 	l := Got(t, waiting)
 	r.trustedInRedis(l)
-	r.Proxy.OnReply(nil)
-	r.Proxy.Release()
-	require.NoError(t, l.Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.letGo()
+	r.passesOn(l)
 }
 
 // The answer to a release is lost, and with it the grant to the next. The release is
@@ -111,9 +110,7 @@ func testRepeatedRelease(t *testing.T, d Kind) {
 	require.Len(t, Queued(t, r.Server, "k"), 1)
 	require.Empty(t, behind)
 	r.trustedInRedis(l)
-	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(l, behind)
 }
 
 // A waiter that was there at many heartbeats is trusted from its enter all the same.
@@ -129,8 +126,7 @@ func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
 	l := Got(t, waiting)
 	require.Zero(t, count("confirm"))
 	require.False(t, l.Deadline().After(entered.Add(lease)))
-	require.NoError(t, l.Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(l)
 }
 
 // A heartbeat finds the grant whose message is late. One call confirms it, and sets the
@@ -154,9 +150,7 @@ func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
 	Await(t, func() bool { return count("heartbeat") >= heard })
 	r.trustedInRedis(l)
 	require.Zero(t, count("clean_up"))
-	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(l, behind)
 }
 
 // A waiter with a grant leaves before it receives the message. The key goes to the next,
@@ -182,9 +176,7 @@ func testMessageAfterLeave(t *testing.T, d Kind) {
 	Await(t, func() bool { return count("heartbeat") >= heard })
 	r.trustedInRedis(l)
 	require.Empty(t, last)
-	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, last).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(l, last)
 }
 
 // An owner that was served in a run stands in the queue until the run is over. If the key
@@ -215,8 +207,7 @@ func testForcedWhileConfirming(t *testing.T, d Kind) {
 	before := Lock(t, r.Other, Bounded(t), "k")
 	forced := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	next := r.InLine(Bounded(t), "k", 2)
-	hook, held := Holding("confirm")
-	r.Proxy.OnReply(hook)
+	held := r.holdReplies("confirm")
 	require.NoError(t, before.Unlock(Bounded(t)))
 	Within(t, held)
 	_, err := r.Other.ForceUnlock(Bounded(t), "k")
@@ -229,17 +220,12 @@ func testForcedWhileConfirming(t *testing.T, d Kind) {
 		Within(t, ctx.Waiting)
 	}
 	RequireSentinel(t, Within(t, GoLock(r.Locker, Bounded(t), "k")).Err, holdfast.ErrQueueFull)
-	r.Proxy.OnReply(nil)
-	r.Proxy.Release()
+	r.letGo()
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == waiters+1 || len(forced) == 1 })
 	require.Empty(t, forced, "two holders")
 	require.NoError(t, l.Err())
 	r.trustedInRedis(l)
-	require.NoError(t, l.Unlock(Bounded(t)))
-	for _, w := range append(waits, forced) {
-		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
-	}
-	r.Tidy("k")
+	r.passesOn(l, append(waits, forced)...)
 }
 
 // A heartbeat has found the grant, and no other waiter was there, so nothing remembers it.
@@ -260,7 +246,47 @@ func testMessageInNewLine(t *testing.T, d Kind) {
 	Await(t, func() bool { return len(next) == 1 || len(Queued(t, r.Server, "k")) == 1 })
 	require.Empty(t, next, "two holders")
 	r.trustedInRedis(l)
-	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, next).Unlock(Bounded(t)))
-	r.Tidy("k")
+	r.passesOn(l, next)
+}
+
+// subscriber is the connection on which a client hears messages. Held, messages are late, while
+// calls are answered as ever. It is full while messages pass.
+type subscriber chan struct{}
+
+// withSubscriber is newHarness with a subscriber of the locker's client.
+func withSubscriber(t *testing.T, d Kind, o Options) (*harness, subscriber) {
+	t.Helper()
+	s := make(subscriber, 1)
+	s.release()
+	r := newHarness(t, d, o, func(o *rueidis.ClientOption) {
+		Dialled(o, func(c net.Conn) net.Conn { return &subscriberConn{Conn: c, subscriber: s} })
+	})
+	t.Cleanup(s.release)
+	return r, s
+}
+
+// hold keeps what comes from now on until release.
+func (s subscriber) hold()    { <-s }
+func (s subscriber) release() { Poke(s) }
+
+// subscriberConn is a connection that is told to be a subscriber by the first SUBSCRIBE.
+type subscriberConn struct {
+	net.Conn
+	subscriber subscriber
+	hears      atomic.Bool
+}
+
+func (c *subscriberConn) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("SUBSCRIBE\r\n")) {
+		c.hears.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *subscriberConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.hears.Load() {
+		c.subscriber <- <-c.subscriber
+	}
+	return n, err
 }

@@ -3,13 +3,18 @@
 package faults
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // testCase is one row of the table of faults, or a part of one. Its name starts
@@ -120,4 +125,86 @@ func newHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientO
 func newHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*rueidis.ClientOption)) *harness {
 	t.Helper()
 	return &harness{NewHarnessOn(t, d, s, o, change...)}
+}
+
+// everyCall makes each call of a locker that there is, and has the error of each checked.
+func everyCall(l holdfast.Locker, ctx context.Context, key string, check func(error)) {
+	_, err := l.TryLock(ctx, key)
+	check(err)
+	_, err = l.TryLockFor(ctx, key, time.Hour)
+	check(err)
+	_, err = l.Lock(ctx, key)
+	check(err)
+	check(l.Do(ctx, key, func(context.Context) error { return nil }))
+	_, err = l.Inspect(ctx, key)
+	check(err)
+	_, err = l.ForceUnlock(ctx, key)
+	check(err)
+}
+
+// when is a hook that asks for a verdict on the commands that match, and lets all others pass.
+func when(match func(cmd []string) bool, verdict func() redistest.Verdict) redistest.Hook {
+	return func(cmd []string) redistest.Verdict {
+		if match(cmd) {
+			return verdict()
+		}
+		return redistest.Pass
+	}
+}
+
+// always is a hook that has one verdict on the commands that match.
+func always(match func(cmd []string) bool, v redistest.Verdict) redistest.Hook {
+	return when(match, func() redistest.Verdict { return v })
+}
+
+// seeing is a hook that lets all commands pass, and tells of those that match.
+func seeing(match func(cmd []string) bool, tell func()) redistest.Hook {
+	return when(match, func() redistest.Verdict { tell(); return redistest.Pass })
+}
+
+// holdRequests and holdReplies keep the calls of a script, or the answers to them, on their way
+// until letGo. The channel is closed when there is one.
+func (r *harness) holdRequests(verb string) <-chan struct{} {
+	hook, held := Holding(verb)
+	r.Proxy.OnRequest(hook)
+	return held
+}
+
+func (r *harness) holdReplies(verb string) <-chan struct{} {
+	hook, held := Holding(verb)
+	r.Proxy.OnReply(hook)
+	return held
+}
+
+func (r *harness) letGo() {
+	r.Proxy.OnRequest(nil)
+	r.Proxy.OnReply(nil)
+	r.Proxy.Release()
+}
+
+// cutOff cuts the locker's client off, until the proxy refuses no more.
+func (r *harness) cutOff() {
+	r.Proxy.Refuse(true)
+	r.Proxy.Cut()
+}
+
+// passesOn has a lease unlocked, and requires that the waiters get its key one after the other,
+// and that nothing is left when they have unlocked, too.
+func (r *harness) passesOn(l *holdfast.Lease, waiters ...<-chan Acquired) {
+	r.T.Helper()
+	for _, w := range waiters {
+		require.NoError(r.T, l.Unlock(Bounded(r.T)))
+		l = Got(r.T, w)
+	}
+	require.NoError(r.T, l.Unlock(Bounded(r.T)))
+	r.Tidy(l.Key())
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// over is a context that has ended.
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }

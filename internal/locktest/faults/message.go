@@ -20,9 +20,7 @@ func init() {
 	register("F11_SubscriberCut", func(t *testing.T, d Kind) {
 		testSubscriberDropped(t, d, func(r *harness) { r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
 	})
-	register("F11_EverythingCut", testEverythingCut)
 	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage)
-	register("F12_HolderLongerThanOwnLease", testDeletedBehindLongLease)
 	register("F12_ChannelForbidden", testChannelForbidden).real = true
 	registerFair("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers).real = true
 	register("F14_SlowSubscriberDropped", func(t *testing.T, d Kind) {
@@ -97,75 +95,39 @@ func (r *harness) waiters() (before []*holdfast.Lease, waiting []<-chan Acquired
 func testSubscriberDropped(t *testing.T, d Kind, drop func(*harness)) {
 	r := newHarness(t, d, Options{Lease: Long})
 	before, waiting := r.waiters()
-	back := make(chan struct{}, 1)
-	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) != "subscribe" {
-			return redistest.Pass
-		}
-		Poke(back)
-		return redistest.Hold
-	})
+	back := r.holdRequests("subscribe")
 	drop(r)
 	Within(t, back)
 	for _, l := range before {
 		require.NoError(t, l.Unlock(Bounded(t)))
 	}
-	r.Proxy.OnRequest(nil)
-	r.Proxy.Release()
+	r.letGo()
 	for i, w := range waiting {
 		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
 		r.Tidy(messageKeys[i])
 	}
 }
 
-// All connections of the waiting client are lost, and it cannot come back before
-// the keys were released.
-func testEverythingCut(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
-	before, waiting := r.waiters()
-	r.Proxy.Refuse(true)
-	r.Proxy.Cut()
-	for _, l := range before {
-		require.NoError(t, l.Unlock(Bounded(t)))
-	}
-	r.Proxy.Refuse(false)
-	for i, w := range waiting {
-		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
-		r.Tidy(messageKeys[i])
-	}
-}
-
-// The key vanishes without a word: the next look comes when the holder's lease,
-// as it was seen, must be over, or with the next heartbeat.
+// The key vanishes without a word: the next look comes when the holder's lease, as it was seen,
+// must be over, or within one lease of the waiting client, or with the next heartbeat.
 func testDeletedWithoutMessage(t *testing.T, d Kind) {
-	const lease = 6 * time.Second // by its end, the waiter is asleep
-	r := newHarness(t, d, Options{Lease: Long, Stale: time.Second})
-	Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(lease))
-	r.findsDeleted(lease)
-}
-
-// findsDeleted requires that a waiter looks within a lease after the key has vanished.
-func (r *harness) findsDeleted(lease time.Duration) {
-	var waiting <-chan Acquired
-	r.asleep(func() { waiting = GoLock(r.Locker, Bounded(r.T), "k") }, "k")
-	deleted := time.Now()
-	r.Server.Do(r.T, "DEL", "k")
-	l := Got(r.T, waiting)
-	require.Less(r.T, time.Since(deleted), lease+20*time.Second)
-	require.NoError(r.T, l.Unlock(Bounded(r.T)))
-	r.Tidy("k")
-}
-
-// As before, but the holder's lease is long: the look comes within one lease of
-// the waiting client.
-func testDeletedBehindLongLease(t *testing.T, d Kind) {
-	const lease = 500 * time.Millisecond
-	r := newHarness(t, d, Options{Lease: lease})
-	Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(Long))
-	for _, s := range r.Server { // a node that is late would have the hold for good
-		Await(t, func() bool { return Exists(t, s, "k") })
+	for _, lease := range []struct{ holder, waiter, shorter time.Duration }{
+		{6 * time.Second, Long, 6 * time.Second}, // by its end, the waiter is asleep
+		{Long, 500 * time.Millisecond, 500 * time.Millisecond},
+	} {
+		r := newHarness(t, d, Options{Lease: lease.waiter, Stale: time.Second})
+		Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(lease.holder))
+		for _, s := range r.Server { // a node that is late would have the hold for good
+			Await(t, func() bool { return Exists(t, s, "k") })
+		}
+		var waiting <-chan Acquired
+		r.asleep(func() { waiting = GoLock(r.Locker, Bounded(t), "k") }, "k")
+		deleted := time.Now()
+		r.Server.Do(t, "DEL", "k")
+		l := Got(t, waiting)
+		require.Less(t, time.Since(deleted), lease.shorter+20*time.Second)
+		r.passesOn(l)
 	}
-	r.findsDeleted(lease)
 }
 
 // The user may neither hear nor publish messages: releases succeed, and waiters

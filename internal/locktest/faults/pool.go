@@ -1,8 +1,9 @@
 package faults
 
 import (
-	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,16 +15,20 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// The program, or our own subscription, has all dedicated connections of the client, which
-// rueidis would await for ever.
-
 func init() {
+	register("F19_MaxClientsOnADefaultClient", testMaxClientsDefault).real = true
+	register("F19_PoolExhausted", testPoolExhausted)
+	register("F19_RenewalsDoNotQueueBehindAcquires", testRenewalsAmongAcquires)
 	register("F40_ReplicasWithoutAConnection", testReplicasWithoutConnection).real = true
 	register("F40_ReplicasBesideOurSubscription", testReplicasBesideSubscription).real = true
 	register("F40_LeasesOfAQuorumWithoutAConnection", testQuorumWithoutConnection).real = true
 }
+
+// The program, or our own subscription, may have all dedicated connections of the client, which
+// rueidis would await for ever.
 
 // takeAll makes the program wait with BLPOP on all connections of a client with two of them to
 // each server: one is for our own subscription later. free ends that.
@@ -51,24 +56,6 @@ func takeAll(t *testing.T, s Topology, client rueidis.Client) (free func()) {
 
 func two(o *rueidis.ClientOption) { o.BlockingPoolSize = 2 }
 
-// lines is a log.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
-
 // closes requires that Close returns.
 func closes(t *testing.T, l holdfast.Locker) {
 	t.Helper()
@@ -93,7 +80,7 @@ func testReplicasWithoutConnection(t *testing.T, d Kind) {
 		t.Skip("it has no replicas")
 	}
 	r := newReplicated(t, d, Long)
-	var log lines
+	var log redistest.Log
 	client := r.Server.Client(t, two)
 	locker := d.Open(t, client, Options{
 		Lease: 3 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second), Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -101,11 +88,8 @@ func testReplicasWithoutConnection(t *testing.T, d Kind) {
 	l := tried(t, locker, "held")
 	free := takeAll(t, r.Server, client)
 	defer free()
-	for _, lock := range []func() (*holdfast.Lease, error){
-		func() (*holdfast.Lease, error) { return locker.TryLock(Bounded(t), "k") },
-		func() (*holdfast.Lease, error) { return locker.Lock(Bounded(t), "k") },
-	} {
-		_, err := lock()
+	for _, lock := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error){locker.TryLock, locker.Lock} {
+		_, err := lock(Bounded(t), "k")
 		RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.ErrorContains(t, err, "BlockingPoolSize")
 	}
@@ -115,7 +99,7 @@ func testReplicasWithoutConnection(t *testing.T, d Kind) {
 		Await(t, func() bool { return l.Deadline().After(until) })
 	}
 	require.NoError(t, l.Err())
-	require.Equal(t, 1, log.count("msg=\"holdfast: no dedicated connection"))
+	require.Equal(t, 1, log.Count(`msg="holdfast: no dedicated connection`))
 
 	closed := d.Open(t, client, Options{Lease: Long, Replicas: 2, ReplicaTimeout: replicaTime})
 	waiting := GoLock(closed, Bounded(t), "other")
@@ -172,4 +156,91 @@ func testQuorumWithoutConnection(t *testing.T, d Kind) {
 	free()
 	require.NoError(t, tried(t, locker, "k").Unlock(Bounded(t)))
 	closes(t, locker)
+}
+
+// A client that says its name to a Redis which has no room for it is cut off
+// before it reads why: unknown rather than unavailable.
+func testMaxClientsDefault(t *testing.T, d Kind) {
+	const most = 300 * time.Millisecond
+	s := d.Start(t)
+	locker := d.Open(t, s.Client(t), Options{Lease: Long, MaxOutage: ptr(most)})
+	require.NoError(t, Lock(t, locker, Bounded(t), "k").Unlock(Bounded(t)))
+	beginMaxClients(t, s)
+	failed := func(_ *holdfast.Lease, err error) {
+		t.Helper()
+		require.True(t, errors.Is(err, holdfast.ErrUnknown) || errors.Is(err, holdfast.ErrUnavailable), err)
+	}
+	began := time.Now()
+	failed(locker.TryLock(Bounded(t), "k"))
+	failed(locker.TryLockFor(Bounded(t), "k", most/2))
+	require.GreaterOrEqual(t, time.Since(began), most/2)
+	failed(locker.Lock(Bounded(t), "k"))
+	s.Do(t, "CONFIG", "SET", "maxclients", "1000")
+	if d.Nodes > 0 { // which has to find its nodes back
+		Await(t, func() bool {
+			l, err := locker.TryLock(Bounded(t), "k")
+			return err == nil && l.Unlock(Bounded(t)) == nil
+		})
+	}
+	require.NoError(t, Lock(t, locker, Bounded(t), "k").Unlock(Bounded(t)))
+	Await(t, func() bool { return !Exists(t, s, "k") })
+	immortal(t, s)
+}
+
+// The user has taken all dedicated connections of the client: none is left for
+// messages. Waits end by their deadline, and find a release by looking.
+func testPoolExhausted(t *testing.T, d Kind) {
+	const lease = 9 * time.Second
+	s := d.Start(t)
+	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
+	locker := d.Open(t, client, Options{Lease: lease})
+	other := d.Open(t, s.Client(t), Options{Lease: lease})
+	require.NoError(t, Lock(t, locker, Bounded(t), "warm").Unlock(Bounded(t))) // a quorum looks at its nodes on such a connection
+	for _, one := range Clients(client) {
+		taken, giveBack := one.Dedicate()
+		defer giveBack()
+		require.NoError(t, taken.Do(Bounded(t), taken.B().Ping().Build()).Error())
+	}
+
+	held := Lock(t, other, Bounded(t), "k")
+	began := time.Now()
+	_, err := locker.TryLockFor(Bounded(t), "k", 100*time.Millisecond)
+	RequireSentinel(t, err, holdfast.ErrNotAcquired)
+	require.Less(t, time.Since(began), 20*time.Second)
+	waiting := GoLock(locker, Bounded(t), "k")
+	require.NoError(t, held.Unlock(Bounded(t)))
+	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	require.NoError(t, locker.Close())
+}
+
+// Many goroutines acquire all the time over a slow network; a lease on the same
+// client is renewed in time.
+func testRenewalsAmongAcquires(t *testing.T, d Kind) {
+	lease, acquirers := 10*time.Second, 50
+	if d.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
+		lease, acquirers = 15*time.Second, 20
+	}
+	r := newHarness(t, d, Options{Lease: lease})
+	r.Proxy.SetDelay(50*time.Millisecond, 50*time.Millisecond)
+	l := Lock(t, r.Locker, Bounded(t), "held")
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var workers sync.WaitGroup
+	for i := range acquirers {
+		workers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if got, err := r.Locker.TryLock(ctx, fmt.Sprintf("key%d-%d", i, n)); err == nil {
+					_ = got.Unlock(ctx)
+				}
+			}
+		})
+	}
+	for range 2 {
+		until := l.Deadline()
+		Await(t, func() bool { return l.Deadline().After(until) })
+	}
+	require.NoError(t, l.Err())
+	stop()
+	workers.Wait()
+	require.NoError(t, l.Unlock(Bounded(t)))
 }

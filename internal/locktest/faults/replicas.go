@@ -180,12 +180,7 @@ func testReplicasTooFewForAGrant(t *testing.T, d Kind) {
 	waiter := GoLock(r.Locker, ctx, "k")
 	r.AwaitWaiters("k", 1)
 	asked := make(chan struct{}, 1)
-	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) == "confirm" {
-			Poke(asked)
-		}
-		return redistest.Pass
-	})
+	r.Proxy.OnRequest(seeing(Is("confirm"), func() { Poke(asked) }))
 	r.replica.Pause()
 	require.NoError(t, l.Unlock(ctx))
 	Within(t, asked)

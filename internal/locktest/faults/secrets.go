@@ -168,15 +168,14 @@ func testConfirmForbiddenForAWhile(t *testing.T, d Kind) {
 	r.AwaitWaiters("k", 1)
 	keys := []string{"resetkeys", "allkeys"} // at the first confirmation and at the second
 	var mu sync.Mutex
-	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
+	r.Proxy.OnRequest(seeing(Is("confirm"), func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if Is("confirm")(cmd) && len(keys) > 0 {
+		if len(keys) > 0 {
 			s.Do(t, "ACL", "SETUSER", LeastUser, keys[0])
 			keys = keys[1:]
 		}
-		return redistest.Pass
-	})
+	}))
 	require.NoError(t, held.Unlock(Bounded(t)))
 	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
 	require.Empty(t, keys)
@@ -232,13 +231,10 @@ func testCleanUpForbidden(t *testing.T, d Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
 	r := newHarnessOn(t, d, s, Options{Lease: Long}, AsLeast)
-	r.Proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) != "acquire" {
-			return redistest.Pass
-		}
+	r.Proxy.OnReply(when(Is("acquire"), func() redistest.Verdict {
 		forbid(t, s)
 		return redistest.Cut
-	})
+	}))
 	_, err := r.Locker.TryLock(Bounded(t), "forbidden")
 	RequireSentinel(t, err, holdfast.ErrUnknown)
 	Await(t, func() bool { // it has been tried and refused

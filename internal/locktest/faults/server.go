@@ -148,13 +148,6 @@ func beginBusy(t *testing.T, f Topology) {
 	}
 }
 
-// over is a context that has ended.
-func over() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}
-
 func testOutage(t *testing.T, d Kind, o outage) {
 	s := d.Start(t, o.args...)
 	var change []func(*rueidis.ClientOption)

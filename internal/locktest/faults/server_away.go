@@ -124,8 +124,7 @@ func (r *harness) servedAfter(keys int) time.Duration {
 		go wait(i)
 		r.AwaitWaiters(key(i), 1)
 	}
-	r.Proxy.Refuse(true)
-	r.Proxy.Cut()
+	r.cutOff()
 	for i := keys / 2; i < keys; i++ {
 		go wait(i)
 	}

@@ -39,6 +39,8 @@ func init() {
 	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
 	register("F33_HeldKeyReplaced", testKeyReplaced)
 	register("F32_EachRightTakenAway", testEachRightTakenAway).real = true
+	register("F32_ForbiddenKeyAmongLeases", testForbiddenAmongLeases).real = true
+	registerFair("F32_ForbiddenKeyAmongWaiters", testForbiddenAmongWaiters).real = true
 }
 
 // testRefused requires that new callers and waiters get an error that waiting cannot cure
@@ -74,19 +76,7 @@ func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientO
 		refused(err)
 	}
 
-	ctx := Bounded(t)
-	l, err := locker.TryLock(ctx, "k")
-	require.Nil(t, l)
-	refused(err)
-	_, err = locker.TryLockFor(ctx, "k", time.Hour)
-	refused(err)
-	_, err = locker.Lock(ctx, "k")
-	refused(err)
-	refused(locker.Do(ctx, "k", func(context.Context) error { return nil }))
-	_, err = locker.Inspect(ctx, "k")
-	refused(err)
-	_, err = locker.ForceUnlock(ctx, "k")
-	refused(err)
+	everyCall(locker, Bounded(t), "k", refused)
 }
 
 // Keys that others use are told from locks and left as they are.
@@ -183,28 +173,20 @@ func testRepeatedPassword(t *testing.T, d Kind) {
 	require.NoError(t, held.Unlock(Bounded(t)))
 }
 
-// A lock whose key another program overwrites is lost, at the latest at its
-// deadline, and costs no other lease its renewal.
+// A lock whose key another program overwrites is lost, and the key stays as it is.
 func testKeyReplaced(t *testing.T, d Kind) {
-	const lease = 15 * time.Second
 	s := d.Start(t)
-	locker := d.Open(t, s.Client(t), Options{Lease: lease})
+	locker := d.Open(t, s.Client(t), Options{Lease: 15 * time.Second})
 	l := Lock(t, locker, Bounded(t), "k")
-	neighbour := Lock(t, locker, Bounded(t), "neighbour")
 	s.Do(t, "SET", "k", "v")
 	<-l.Done()
-	require.ErrorIs(t, l.Err(), holdfast.ErrLost)
 	require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
-	until := neighbour.Deadline()
-	Await(t, func() bool { return neighbour.Deadline().After(until) })
-	require.NoError(t, neighbour.Unlock(Bounded(t)))
 	require.Equal(t, 1, Number(t, s, "STRLEN", "k"))
 	require.Equal(t, -1, Number(t, s, "PTTL", "k"))
 
 	l = Lock(t, locker, Bounded(t), "other")
 	s.Do(t, "SET", "other", "v", "KEEPTTL")
-	err := l.Unlock(Bounded(t))
-	RequireSentinel(t, err, holdfast.ErrWrongType)
+	RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrWrongType)
 	require.ErrorIs(t, l.Err(), holdfast.ErrReleased)
 }
 
@@ -274,5 +256,70 @@ func testRightTakenAway(t *testing.T, d Kind, right string, fencing bool) {
 	Await(t, func() bool { return !Exists(t, s, "k") }, "it outlives its lease")
 	if slices.Contains([]string{"+publish", "+subscribe", "+unsubscribe", "&redisson_lock__channel:*"}, right) {
 		require.Equal(t, 2, worked, "messages are not needed to acquire")
+	}
+}
+
+// One key that a user may no longer touch is among many of a call, which Redis
+// refuses as a whole.
+
+// manyKeys are enough for a call of several, which is asked again in parts twice.
+func manyKeys() (keys []string) {
+	for i := range 30 {
+		keys = append(keys, fmt.Sprint("ok:", i))
+	}
+	return append(keys, "forbidden")
+}
+
+func forbid(t *testing.T, s Topology) {
+	s.Do(t, "ACL", "SETUSER", "least", "resetkeys", "~ok:*", "~redisson_*", "~holdfast_*")
+}
+
+// The forbidden lease ends, as it cannot be renewed; all others go on.
+func testForbiddenAmongLeases(t *testing.T, d Kind) {
+	s := d.Start(t)
+	d.LeastRights(t, s)
+	locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: 15 * time.Second})
+	var leases []*holdfast.Lease
+	for _, key := range manyKeys() {
+		leases = append(leases, Lock(t, locker, Bounded(t), key))
+	}
+	forbid(t, s)
+	last := len(leases) - 1
+	Within(t, leases[last].Done())
+	require.ErrorIs(t, leases[last].Err(), holdfast.ErrLost)
+	over := leases[last].Deadline()
+	for _, l := range leases[:last] {
+		require.NoError(t, l.Err(), l.Key())
+		require.True(t, l.Deadline().After(over), l.Key())
+		require.NoError(t, l.Unlock(Bounded(t)))
+	}
+}
+
+// A waiter for the forbidden key gets the error, when the outage has been too long; all others
+// keep their places and are served.
+func testForbiddenAmongWaiters(t *testing.T, d Kind) {
+	s := d.Start(t)
+	d.LeastRights(t, s)
+	o := Options{Lease: Long, MaxOutage: ptr(time.Second), Stale: 2 * time.Second, FirstLease: Long}
+	locker, other := d.Open(t, s.Client(t, AsLeast), o), d.Open(t, s.Client(t), o)
+	keys := manyKeys()
+	var held []*holdfast.Lease
+	var waits []<-chan Acquired
+	for _, key := range keys {
+		held = append(held, Lock(t, other, Bounded(t), key))
+		waits = append(waits, GoLock(locker, Bounded(t), key))
+	}
+	for _, key := range keys {
+		Await(t, func() bool { return len(Queued(t, s, key)) == 1 })
+	}
+	forbid(t, s)
+	last := len(keys) - 1
+	err := Within(t, waits[last]).Err
+	require.ErrorContains(t, err, "NOPERM")
+	RequireSentinel(t, err, holdfast.ErrUnavailable)
+	for i := range last {
+		require.Empty(t, waits[i], keys[i])
+		require.NoError(t, held[i].Unlock(Bounded(t)))
+		require.NoError(t, Got(t, waits[i]).Unlock(Bounded(t)))
 	}
 }
