@@ -16,7 +16,6 @@ import (
 
 func init() {
 	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep).parts = true
-	register("F4_CancelledAtEveryInstant", testCancelledAtEveryInstant)
 	register("F4_CancelledAsTheReplyComes", testCancelledAtReply)
 	register("F4_CancelledDuringCleanUp", testCancelledDuringCleanUp)
 	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody)
@@ -112,38 +111,6 @@ func (r *harness) cancelledAtStep(locker holdfast.Locker, k int, held, followed,
 	}
 	require.NoError(t, Lock(t, r.Other, Bounded(t), key).Unlock(Bounded(t)), "the turn was not passed on")
 	return steps.Load() >= int64(k)
-}
-
-// The cancellation comes after 0 to 5 ms, in steps of 20 µs, while the key is
-// released at half that time, by another client and by this one in turn.
-func testCancelledAtEveryInstant(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
-	cancelled := 0
-	for delay := time.Duration(0); delay <= 5*time.Millisecond; delay += 20 * time.Microsecond {
-		holder := r.Other
-		if delay%(40*time.Microsecond) == 0 {
-			holder = r.Locker
-		}
-		before := Lock(t, holder, Bounded(t), "k")
-		ctx, cancel := context.WithCancel(Bounded(t))
-		first := GoLock(r.Locker, ctx, "k")
-		second := GoLock(r.Locker, Bounded(t), "k")
-		time.AfterFunc(delay, cancel)
-		released := make(chan error, 1)
-		time.AfterFunc(2500*time.Microsecond, func() { released <- before.Unlock(Bounded(t)) })
-
-		if a := Within(t, first); a.Err == nil {
-			require.NoError(t, a.Lease.Unlock(Bounded(t)))
-		} else {
-			cancelled++
-			require.ErrorIs(t, a.Err, context.Canceled)
-		}
-		require.NoError(t, Got(t, second).Unlock(Bounded(t)))
-		require.NoError(t, Within(t, released))
-		cancel()
-	}
-	require.Greater(t, cancelled, 50)
-	r.Tidy("k")
 }
 
 // The cancellation comes just ahead of the reply to the only attempt: the caller of a free key

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -20,9 +21,8 @@ import (
 )
 
 func init() {
-	RegisterChild("crowd", crowd)
 	registerSolo("F10_TenThousandWaiters", testTenThousandWaiters)
-	registerSolo("F10_ManyProcesses", testManyProcesses).real = true
+	registerSolo("F10_ManyProcesses", testManyProcesses)
 	registerSolo("F10_BoundContextsDoNotPileUp", testManyBound)
 	registerSolo("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp).real = true
 }
@@ -132,64 +132,35 @@ func memory() int {
 	return int(m.HeapAlloc + m.StackInuse)
 }
 
-const crowdSize = 200
-
-// crowd is a child with many waiters on one key.
-// Args: the address of Redis.
-func crowd(d Kind, p *Parent) error {
-	client, err := p.Client(p.Args[0])
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	locker, err := d.New(client, Options{Lease: Long, MaxWaiters: crowdSize})
-	if err != nil {
-		return err
-	}
-	ctx := context.Background()
-	served := crowded(ctx, locker, "k", crowdSize)
-	p.Say("waiting")
-	for a := range served {
-		if a.Err != nil {
-			return a.Err
-		}
-		if err := a.Lease.Unlock(ctx); err != nil {
-			return err
-		}
-	}
-	p.Say("served")
-	return locker.Close()
-}
-
-// testManyProcesses has 50 processes of 200 waiters each, fewer in short tests.
+// The same for many lockers, as 50 processes with 200 waiters each have them.
 func testManyProcesses(t *testing.T, d Kind) {
-	processes := 50
-	if testing.Short() {
-		processes = 5
-	}
+	const processes, each = 50, 200
 	r := newHarness(t, d, Options{Lease: Long})
-	before := Lock(t, r.Other, Bounded(t), "k")
+	ctx, cancel := context.WithTimeout(context.Background(), 5*Patience)
+	defer cancel()
+	before := Lock(t, r.Other, ctx, "k")
 	a := watchAttempts(r)
-	children := make([]*Child, processes)
-	for i := range children {
-		children[i] = StartChild(t, "crowd", r.Proxy.Ways())
-	}
-	for _, c := range children {
-		c.Expect("waiting")
+	var all sync.WaitGroup
+	for range processes {
+		client := r.Server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.Proxy.Addr()} })
+		served := crowded(ctx, d.Open(t, client, Options{Lease: Long, MaxWaiters: each}), "k", each)
+		all.Go(func() {
+			for a := range served {
+				require.NoError(t, a.Err)
+				require.NoError(t, a.Lease.Unlock(ctx))
+			}
+		})
 	}
 	r.AwaitWaiters("k", processes)
 	sent, _, clients := a.read()
 	require.Equal(t, processes, clients)
 	few := 1 + d.Looks() // one subscription may take so long that it is looked meanwhile
 	if d.Fair {
-		few = crowdSize / 10
+		few = each / 10
 	}
 	require.LessOrEqual(t, sent, few*processes, "attempts while all waited")
-	require.NoError(t, before.Unlock(Bounded(t)))
-	for _, c := range children {
-		c.Expect("served")
-		c.Await()
-	}
+	require.NoError(t, before.Unlock(ctx))
+	all.Wait()
 	_, most, _ := a.read()
 	require.Equal(t, 1, most, "attempts of one process at once")
 	r.Tidy("k")

@@ -111,11 +111,9 @@ func testEnterAfterWait(t *testing.T, d Kind) {
 func testGrantAfterLine(t *testing.T, d Kind) {
 	r := newHarness(t, d, Options{Lease: Long, Stale: Long, FirstLease: Long})
 	l := Lock(t, r.Locker, Bounded(t), "k")
-	ctx, cancel := context.WithCancel(Bounded(t))
-	leaving := r.InLine(ctx, "k", 1)
+	leave := r.leaver("k", 1)
 	gone := Queued(t, r.Server, "k")[0]
-	cancel()
-	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	leave()
 	r.lineOver("k", l.Owner())
 	r.Server.Do(t, "LPUSH", "redisson_lock_queue:{k}", gone)
 	r.passesOn(l)
@@ -126,13 +124,11 @@ func testGrantAfterLine(t *testing.T, d Kind) {
 func testGrantToGoneLost(t *testing.T, d Kind) {
 	r := newHarness(t, d, Options{Lease: Long, Stale: 10 * Long, FirstLease: 10 * Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
-	ctx, cancel := context.WithCancel(Bounded(t))
-	leaving := r.InLine(ctx, "k", 1)
+	leave := r.leaver("k", 1)
 	gone := Queued(t, r.Server, "k")[0]
 	next := r.InLine(Bounded(t), "k", 2)
 	r.Answered("k")
-	cancel()
-	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	leave()
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
 	r.Server.Do(t, "LPUSH", "redisson_lock_queue:{k}", gone)
 	r.Proxy.HoldReplies(true)

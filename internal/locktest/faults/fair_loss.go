@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -106,12 +105,10 @@ func releaseGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan s
 
 func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := Lock(t, r.Other, Bounded(t), "k")
-	ctx, cancel := context.WithCancel(Bounded(t))
-	leaving := r.InLine(ctx, "k", 1)
+	leave := r.leaver("k", 1)
 	staying := r.InLine(Bounded(t), "k", 2)
 	lost := lose("clean_up")
-	cancel()
-	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	leave()
 	Within(t, lost)
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
 	require.NoError(t, before.Unlock(Bounded(t)))
@@ -122,14 +119,12 @@ func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 // locker.
 func leaveGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	before := Lock(t, r.Other, Bounded(t), "k")
-	ctx, cancel := context.WithCancel(Bounded(t))
-	leaving := r.InLine(ctx, "k", 1)
+	leave := r.leaver("k", 1)
 	staying := r.InLine(Bounded(t), "k", 2)
 	r.Proxy.HoldReplies(true) // the message of the grant
 	require.NoError(t, before.Unlock(Bounded(t)))
 	lost := lose("clean_up")
-	cancel()
-	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	leave()
 	r.Proxy.HoldReplies(false) // a new connection would wait for them
 	Within(t, lost)
 	r.served(staying, before.Fence())

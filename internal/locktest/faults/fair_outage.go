@@ -75,13 +75,11 @@ func testNobodyCanLeave(t *testing.T, d Kind) {
 	// The cuts cost some heartbeats as well, but not all of five seconds.
 	r := newHarness(t, d, Options{Lease: Long, Stale: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
 	before := Lock(t, r.Other, Bounded(t), "k")
-	ctx, cancel := context.WithCancel(Bounded(t))
-	leaving := r.InLine(ctx, "k", 1)
+	leave := r.leaver("k", 1)
 	waiting := r.InLine(Bounded(t), "k", 2)
 	r.Answered("k")
 	seen := cutBetweenHeartbeats(r.Proxy, "clean_up")
-	cancel()
-	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	leave()
 	Await(t, func() bool { return seen.Load() == 10 }) // it pauses for half a second now
 	time.Sleep(100 * time.Millisecond)                 // the last cut is known here too, which no event tells
 	late := GoLock(r.Locker, Bounded(t), "k")
@@ -167,13 +165,11 @@ func testLookUnanswered(t *testing.T, d Kind) {
 	const lease = 3 * time.Second
 	r := newHarness(t, d, Options{Lease: lease, Stale: Long, FirstLease: Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
-	ctx, cancel := context.WithCancel(Bounded(t))
-	leaving := r.InLine(ctx, "k", 1)
+	leave := r.leaver("k", 1)
 	lost := dropReplies(r.Proxy, "heartbeat")
 	r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") // the line looks when it hears again
 	Within(t, lost)
-	cancel()
-	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	leave()
 	began := time.Now()
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 0 })
 	require.Less(t, time.Since(began), 2*lease)

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -158,8 +157,7 @@ func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
 func testMessageAfterLeave(t *testing.T, d Kind) {
 	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
-	ctx, cancel := context.WithCancel(Bounded(t))
-	leaving := r.InLine(ctx, "k", 1)
+	leave := r.leaver("k", 1)
 	rival := GoLock(r.Other, Bounded(t), "k")
 	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
 	last := r.InLine(Bounded(t), "k", 3)
@@ -167,8 +165,7 @@ func testMessageAfterLeave(t *testing.T, d Kind) {
 	subscriber.hold()
 	require.NoError(t, before.Unlock(Bounded(t)))
 	require.Len(t, Queued(t, r.Server, "k"), 2, "it is granted")
-	cancel()
-	require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+	leave()
 	l := Got(t, rival)
 
 	subscriber.release()

@@ -188,6 +188,18 @@ func (r *harness) cutOff() {
 	r.Proxy.Cut()
 }
 
+// leaver makes the locker wait for key, as InLine does. leave has the waiter give up.
+func (r *harness) leaver(key string, n int) (leave func()) {
+	r.T.Helper()
+	ctx, cancel := context.WithCancel(Bounded(r.T))
+	waiting := r.InLine(ctx, key, n)
+	return func() {
+		r.T.Helper()
+		cancel()
+		require.ErrorIs(r.T, Within(r.T, waiting).Err, context.Canceled)
+	}
+}
+
 // passesOn has a lease unlocked, and requires that the waiters get its key one after the other,
 // and that nothing is left when they have unlocked, too.
 func (r *harness) passesOn(l *holdfast.Lease, waiters ...<-chan Acquired) {

@@ -23,7 +23,6 @@ func init() {
 	register("F38_CleanUpAnsweredByAProxy", testCleanUpAnsweredByAProxy)
 	registerFair("F38_EnterAnsweredByAProxy", testEnterAnsweredByAProxy)
 	registerFair("F38_LeaveAnsweredByAProxy", testLeaveAnsweredByAProxy)
-	registerFair("F38_ConfirmAnsweredByAProxy", testConfirmAnsweredByAProxy)
 }
 
 // ownWords are Envoy's.
@@ -67,16 +66,17 @@ func testAcquireAnsweredByAProxy(t *testing.T, d Kind) {
 	}
 }
 
-// So does a wait, when the key is free.
+// So does a wait, by the call that is to have the key when it is free, or that confirms a grant.
 func testWaitAnsweredByAProxy(t *testing.T, d Kind) {
-	if d.Fair {
-		return // a waiter is granted the key
-	}
-	r := newHarness(t, d, Options{Lease: Long})
+	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Confirmed: true})
 	l := Lock(t, r.Other, Bounded(t), "k")
 	waiter := GoLock(r.Locker, Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
-	r.Proxy.OwnWords(ownWords, false, Is("acquire"))
+	verb := "acquire"
+	if d.Fair {
+		verb = "confirm"
+	}
+	r.Proxy.OwnWords(ownWords, false, Is(verb))
 	require.NoError(t, l.Unlock(Bounded(t)))
 	refusedByProxy(t, Within(t, waiter).Err)
 	r.serverAnswers()
@@ -169,17 +169,5 @@ func testLeaveAnsweredByAProxy(t *testing.T, d Kind) {
 	require.Empty(t, second)
 	require.NoError(t, l.Unlock(Bounded(t)))
 	require.NoError(t, Got(t, second).Unlock(Bounded(t)))
-	r.free("k")
-}
-
-// A grant whose confirmation ends with these words is given up.
-func testConfirmAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Confirmed: true})
-	l := Lock(t, r.Other, Bounded(t), "k")
-	waiter := r.InLine(Bounded(t), "k", 1)
-	r.Proxy.OwnWords(ownWords, false, Is("confirm"))
-	require.NoError(t, l.Unlock(Bounded(t)))
-	refusedByProxy(t, Within(t, waiter).Err)
-	r.serverAnswers()
 	r.free("k")
 }
