@@ -44,14 +44,6 @@ func endpoint(t *testing.T, d Kind, o Options) (s *redistest.Server, locker, oth
 
 func single(o *rueidis.ClientOption) { o.ForceSingleClient = true }
 
-// keysOfSlots are of as many slots.
-func keysOfSlots() (keys []string) {
-	for i := range 30 {
-		keys = append(keys, fmt.Sprint("key:", i))
-	}
-	return keys
-}
-
 // crossings is how often a server has refused a call for keys of several slots.
 func crossings(t *testing.T, s *redistest.Server) (n int) {
 	m := s.Do(t, "INFO", "errorstats")
@@ -67,7 +59,7 @@ func crossings(t *testing.T, s *redistest.Server) (n int) {
 func testLeasesBehindOneEndpoint(t *testing.T, d Kind) {
 	s, locker, other := endpoint(t, d, Options{Lease: 3 * time.Second, Fencing: true})
 	var leases []*holdfast.Lease
-	for _, key := range keysOfSlots() {
+	for _, key := range manyKeys() {
 		leases = append(leases, Lock(t, locker, Bounded(t), key))
 	}
 	first := leases[len(leases)-1].Deadline()
@@ -87,7 +79,7 @@ func testManyCallsBehindOneEndpoint(t *testing.T, d Kind) {
 	s, locker, _ := endpoint(t, d, Options{Lease: Long})
 	lockAll := func() {
 		var all sync.WaitGroup
-		for _, key := range keysOfSlots() {
+		for _, key := range manyKeys() {
 			all.Go(func() {
 				for range 20 {
 					l, err := locker.Lock(Bounded(t), key)
@@ -108,8 +100,8 @@ func testManyCallsBehindOneEndpoint(t *testing.T, d Kind) {
 	require.Less(t, before, 30, "calls go on together")
 	lockAll()
 	require.Equal(t, before, crossings(t, s))
-	for _, key := range keysOfSlots() {
-		require.False(t, Exists(t, s, d.Prefix+key))
+	for _, key := range manyKeys() {
+		require.False(t, Exists(t, s, key))
 	}
 }
 
@@ -132,26 +124,16 @@ func testNoQuorumBehindOneEndpoint(t *testing.T, d Kind) {
 // All waiters of a locker keep their places by heartbeats, and are served.
 func testWaitersBehindOneEndpoint(t *testing.T, d Kind) {
 	s, locker, other := endpoint(t, d, Options{Lease: Long, Stale: time.Second, FirstLease: Long})
-	var held []*holdfast.Lease
-	var waits []<-chan Acquired
-	for _, key := range keysOfSlots() {
-		held = append(held, Lock(t, other, Bounded(t), key))
-		waits = append(waits, GoLock(locker, Bounded(t), key))
-	}
+	held, waits := queuedFor(t, s, locker, other, manyKeys())
 	var alive []int // until when, in ms
-	for _, key := range keysOfSlots() {
-		Await(t, func() bool { return len(Queued(t, s, d.Prefix+key)) == 1 })
-		alive = append(alive, aliveUntil(t, s, d.Prefix+key))
+	for _, key := range manyKeys() {
+		alive = append(alive, aliveUntil(t, s, key))
 	}
-	for i, key := range keysOfSlots() {
-		Await(t, func() bool { return len(waits[i]) > 0 || aliveUntil(t, s, d.Prefix+key) > alive[i]+1000 }, key)
+	for i, key := range manyKeys() {
+		Await(t, func() bool { return len(waits[i]) > 0 || aliveUntil(t, s, key) > alive[i]+1000 }, key)
 	}
 	require.Less(t, crossings(t, s), 10, "the server is asked as before")
-	for i, l := range held {
-		require.Empty(t, waits[i], l.Key())
-		require.NoError(t, l.Unlock(Bounded(t)))
-		require.NoError(t, Got(t, waits[i]).Unlock(Bounded(t)))
-	}
+	served(t, held, waits)
 }
 
 // aliveUntil is the time, in ms, until which a client counts as alive that waits for a key.

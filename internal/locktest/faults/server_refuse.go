@@ -248,12 +248,33 @@ func testRightTakenAway(t *testing.T, d Kind, right string, fencing bool) {
 // One key that a user may no longer touch is among many of a call, which Redis
 // refuses as a whole.
 
-// manyKeys are enough for a call of several, which is asked again in parts twice.
+// manyKeys are of many slots, and enough for a call of several, which is asked again in parts twice.
 func manyKeys() (keys []string) {
 	for i := range 30 {
 		keys = append(keys, fmt.Sprint("ok:", i))
 	}
-	return append(keys, "forbidden")
+	return keys
+}
+
+// queuedFor has one locker hold the keys, and another stand in their queues.
+func queuedFor(t *testing.T, s Redis, locker, other holdfast.Locker, keys []string) (held []*holdfast.Lease, waits []<-chan Acquired) {
+	for _, key := range keys {
+		held = append(held, Lock(t, other, Bounded(t), key))
+		waits = append(waits, GoLock(locker, Bounded(t), key))
+	}
+	for _, key := range keys {
+		Await(t, func() bool { return len(Queued(t, s, key)) == 1 })
+	}
+	return held, waits
+}
+
+// served requires that each waiter is served when the holder of its key unlocks, and not before.
+func served(t *testing.T, held []*holdfast.Lease, waits []<-chan Acquired) {
+	for i, l := range held {
+		require.Empty(t, waits[i], l.Key())
+		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, Got(t, waits[i]).Unlock(Bounded(t)))
+	}
 }
 
 func forbid(t *testing.T, s Topology) {
@@ -266,7 +287,7 @@ func testForbiddenAmongLeases(t *testing.T, d Kind) {
 	d.LeastRights(t, s)
 	locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: 15 * time.Second})
 	var leases []*holdfast.Lease
-	for _, key := range manyKeys() {
+	for _, key := range append(manyKeys(), "forbidden") {
 		leases = append(leases, Lock(t, locker, Bounded(t), key))
 	}
 	forbid(t, s)
@@ -288,24 +309,12 @@ func testForbiddenAmongWaiters(t *testing.T, d Kind) {
 	d.LeastRights(t, s)
 	o := Options{Lease: Long, MaxOutage: ptr(time.Second), Stale: 2 * time.Second, FirstLease: Long}
 	locker, other := d.Open(t, s.Client(t, AsLeast), o), d.Open(t, s.Client(t), o)
-	keys := manyKeys()
-	var held []*holdfast.Lease
-	var waits []<-chan Acquired
-	for _, key := range keys {
-		held = append(held, Lock(t, other, Bounded(t), key))
-		waits = append(waits, GoLock(locker, Bounded(t), key))
-	}
-	for _, key := range keys {
-		Await(t, func() bool { return len(Queued(t, s, key)) == 1 })
-	}
+	keys := append(manyKeys(), "forbidden")
+	held, waits := queuedFor(t, s, locker, other, keys)
 	forbid(t, s)
 	last := len(keys) - 1
 	err := Within(t, waits[last]).Err
 	require.ErrorContains(t, err, "NOPERM")
 	RequireSentinel(t, err, holdfast.ErrUnavailable)
-	for i := range last {
-		require.Empty(t, waits[i], keys[i])
-		require.NoError(t, held[i].Unlock(Bounded(t)))
-		require.NoError(t, Got(t, waits[i]).Unlock(Bounded(t)))
-	}
+	served(t, held[:last], waits[:last])
 }
