@@ -20,47 +20,30 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 // kind adapts fair to the conformance suite.
 var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []fair.Option
-	if o.Label != "" {
-		opts = append(opts, fair.WithLabel(o.Label))
+	add := func(set bool, option fair.Option) {
+		if set {
+			opts = append(opts, option)
+		}
 	}
-	if o.Prefix != "" {
-		opts = append(opts, fair.WithPrefix(o.Prefix))
-	}
-	if o.Lease != 0 {
-		opts = append(opts, fair.WithLease(o.Lease))
-	}
+	add(o.Label != "", fair.WithLabel(o.Label))
+	add(o.Prefix != "", fair.WithPrefix(o.Prefix))
+	add(o.Lease != 0, fair.WithLease(o.Lease))
+	add(o.Fencing, fair.WithFencing())
+	add(o.MaxHold != 0, fair.WithMaxHold(o.MaxHold))
+	add(o.MaxWaiters != 0, fair.WithMaxWaiters(o.MaxWaiters))
+	add(o.Replicas != 0, fair.WithReplicas(o.Replicas, o.ReplicaTimeout))
+	add(o.Logger != nil, fair.WithLogger(o.Logger))
+	add(o.Stale != 0, fair.WithStale(o.Stale))
+	add(o.FirstLease != 0, fair.WithFirstLease(o.FirstLease))
+	add(o.Confirmed, fair.WithConfirmedGrants())
 	if o.Handover != nil {
-		opts = append(opts, fair.WithLocalHandover(*o.Handover))
-	}
-	if o.Fencing {
-		opts = append(opts, fair.WithFencing())
-	}
-	if o.MaxHold != 0 {
-		opts = append(opts, fair.WithMaxHold(o.MaxHold))
-	}
-	if o.MaxWaiters != 0 {
-		opts = append(opts, fair.WithMaxWaiters(o.MaxWaiters))
+		add(true, fair.WithLocalHandover(*o.Handover))
 	}
 	if o.MaxOutage != nil {
-		opts = append(opts, fair.WithMaxOutage(*o.MaxOutage))
-	}
-	if o.Stale != 0 {
-		opts = append(opts, fair.WithStale(o.Stale))
-	}
-	if o.FirstLease != 0 {
-		opts = append(opts, fair.WithFirstLease(o.FirstLease))
-	}
-	if o.Confirmed {
-		opts = append(opts, fair.WithConfirmedGrants())
-	}
-	if o.Replicas != 0 {
-		opts = append(opts, fair.WithReplicas(o.Replicas, o.ReplicaTimeout))
+		add(true, fair.WithMaxOutage(*o.MaxOutage))
 	}
 	if o.Observer != nil {
-		opts = append(opts, fair.WithObserver(*o.Observer))
-	}
-	if o.Logger != nil {
-		opts = append(opts, fair.WithLogger(o.Logger))
+		add(true, fair.WithObserver(*o.Observer))
 	}
 	l, err := fair.New(client, opts...)
 	if err != nil {
@@ -95,8 +78,6 @@ func TestCluster(t *testing.T) { cluster.Run(t, kind) }
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
 
 func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
-
-func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 
 func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 

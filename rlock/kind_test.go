@@ -20,38 +20,27 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 // kind adapts rlock to the conformance suite.
 var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []rlock.Option
-	if o.Label != "" {
-		opts = append(opts, rlock.WithLabel(o.Label))
+	add := func(set bool, option rlock.Option) {
+		if set {
+			opts = append(opts, option)
+		}
 	}
-	if o.Prefix != "" {
-		opts = append(opts, rlock.WithPrefix(o.Prefix))
-	}
-	if o.Lease != 0 {
-		opts = append(opts, rlock.WithLease(o.Lease))
-	}
+	add(o.Label != "", rlock.WithLabel(o.Label))
+	add(o.Prefix != "", rlock.WithPrefix(o.Prefix))
+	add(o.Lease != 0, rlock.WithLease(o.Lease))
+	add(o.Fencing, rlock.WithFencing())
+	add(o.MaxHold != 0, rlock.WithMaxHold(o.MaxHold))
+	add(o.MaxWaiters != 0, rlock.WithMaxWaiters(o.MaxWaiters))
+	add(o.Replicas != 0, rlock.WithReplicas(o.Replicas, o.ReplicaTimeout))
+	add(o.Logger != nil, rlock.WithLogger(o.Logger))
 	if o.Handover != nil {
-		opts = append(opts, rlock.WithLocalHandover(*o.Handover))
-	}
-	if o.Fencing {
-		opts = append(opts, rlock.WithFencing())
-	}
-	if o.MaxHold != 0 {
-		opts = append(opts, rlock.WithMaxHold(o.MaxHold))
-	}
-	if o.MaxWaiters != 0 {
-		opts = append(opts, rlock.WithMaxWaiters(o.MaxWaiters))
+		add(true, rlock.WithLocalHandover(*o.Handover))
 	}
 	if o.MaxOutage != nil {
-		opts = append(opts, rlock.WithMaxOutage(*o.MaxOutage))
-	}
-	if o.Replicas != 0 {
-		opts = append(opts, rlock.WithReplicas(o.Replicas, o.ReplicaTimeout))
+		add(true, rlock.WithMaxOutage(*o.MaxOutage))
 	}
 	if o.Observer != nil {
-		opts = append(opts, rlock.WithObserver(*o.Observer))
-	}
-	if o.Logger != nil {
-		opts = append(opts, rlock.WithLogger(o.Logger))
+		add(true, rlock.WithObserver(*o.Observer))
 	}
 	l, err := rlock.New(client, opts...)
 	if err != nil {
@@ -86,8 +75,6 @@ func TestCluster(t *testing.T) { cluster.Run(t, kind) }
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
 
 func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
-
-func FuzzKeys(f *testing.F) { contract.FuzzKeys(f, kind) }
 
 func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 

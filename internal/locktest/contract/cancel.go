@@ -14,7 +14,6 @@ import (
 var cancelCases = []testCase{
 	{"Cancel_BeforeTheCallSendsNothing", defaults, cancelBefore},
 	{"Cancel_JoinsTheContextsErrorAndCause", defaults, cancelJoined},
-	{"Cancel_LeavesNothing", defaults, cancelTidy},
 	{"Cancel_InAnOutageTellsWhatIsKnown", defaults, cancelOutage},
 	{"Cancel_LeavesTheNextItsOwnTerms", defaults, cancelTerms},
 	{"Cancel_OfOneWaiterLeavesTheOthers", defaults, cancelOne},
@@ -39,14 +38,7 @@ func cancelBefore(c *harness) {
 	late, stop := context.WithDeadline(c.ctx, time.Now())
 	defer stop()
 	for ctx, want := range map[context.Context][]error{over: {context.Canceled, errMine}, late: {context.DeadlineExceeded}} {
-		for name, call := range map[string]func() error{
-			"Lock":        func() error { _, err := c.Locker.Lock(ctx, "k"); return err },
-			"TryLock":     func() error { _, err := c.Locker.TryLock(ctx, "k"); return err },
-			"TryLockFor":  func() error { _, err := c.Locker.TryLockFor(ctx, "k", time.Hour); return err },
-			"Do":          func() error { return c.Locker.Do(ctx, "k", unreachable(c.T)) },
-			"Inspect":     func() error { _, err := c.Locker.Inspect(ctx, "k"); return err },
-			"ForceUnlock": func() error { _, err := c.Locker.ForceUnlock(ctx, "k"); return err },
-		} {
+		for name, call := range c.everyCall(ctx, "k") {
 			err := call()
 			for _, e := range want {
 				require.ErrorIs(c.T, err, e, name)
@@ -87,20 +79,6 @@ func cancelJoined(c *harness) {
 		require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
 		require.ErrorIs(c.T, err, context.DeadlineExceeded)
 	}
-}
-
-func cancelTidy(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
-	ctx, cancel := context.WithCancel(c.ctx)
-	waits := []<-chan Acquired{GoLock(c.Locker, ctx, "k"), c.queueWith(ctx, c.Locker, "k")}
-	c.AwaitWaiters("k", 1)
-	cancel()
-	for _, w := range waits {
-		require.ErrorIs(c.T, (<-w).Err, context.Canceled)
-	}
-	c.Traceless("k")
-	c.unlock(their)
-	c.Tidy("k")
 }
 
 func cancelOutage(c *harness) {

@@ -23,7 +23,6 @@ var closeCases = []testCase{
 	{"Close_WithACallUnderWay", Options{Lease: 4 * time.Second}, closeUnderWay},
 	{"Close_IsBoundedWhileRedisHangs", Options{Lease: 6 * time.Second}, closeHanging},
 	{"Close_IsBoundedDuringACleanUp", Options{Lease: 300 * time.Millisecond}, closeCleanUp},
-	{"Close_WithRedisGone", Options{Lease: 6 * time.Second}, closeGone},
 	{"Close_RepeatsWhatFails", defaults, closeRepeats},
 	{"Close_NamesKeys", Options{Lease: 6 * time.Second}, closeNames},
 	{"Close_ReleasesManyInFewCalls", defaults, closeMany},
@@ -163,14 +162,6 @@ func closeMany(c *harness) {
 	}
 }
 
-func closeGone(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	c.Server.Kill()
-	require.ErrorIs(c.T, c.Locker.Close(), holdfast.ErrUnknown)
-	c.ended(l, holdfast.ErrClosed)
-	c.Server.Restart()
-}
-
 // Connections are cut as Close releases a key and gives up a place.
 func closeRepeats(c *harness) {
 	Lock(c.T, c.Locker, c.ctx, "k")
@@ -195,14 +186,18 @@ func closeRepeats(c *harness) {
 
 // What could not be released is named, as far as a text may be long.
 func closeNames(c *harness) {
+	var leases []*holdfast.Lease
 	for i := range 12 {
-		Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i))
+		leases = append(leases, Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i)))
 	}
 	c.Proxy.Refuse(true)
 	c.Proxy.Cut()
 	err := c.Locker.Close()
 	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
 	require.ErrorContains(c.T, err, `"k00", "k01", "k02", "k03", "k04", "k05", "k06", "k07", "k08", "k09" and 2 more: `)
+	for _, l := range leases {
+		c.ended(l, holdfast.ErrClosed)
+	}
 	c.Proxy.Refuse(false)
 }
 
@@ -212,14 +207,7 @@ func closeUse(c *harness) {
 	require.NoError(c.T, c.Locker.Close())
 	c.commands()
 	for _, ctx := range []context.Context{c.ctx, bound} {
-		for name, call := range map[string]func() error{
-			"Lock":        func() error { _, err := c.Locker.Lock(ctx, "k"); return err },
-			"TryLock":     func() error { _, err := c.Locker.TryLock(ctx, "k"); return err },
-			"TryLockFor":  func() error { _, err := c.Locker.TryLockFor(ctx, "k", time.Hour); return err },
-			"Do":          func() error { return c.Locker.Do(ctx, "k", unreachable(c.T)) },
-			"Inspect":     func() error { _, err := c.Locker.Inspect(ctx, "k"); return err },
-			"ForceUnlock": func() error { _, err := c.Locker.ForceUnlock(ctx, "k"); return err },
-		} {
+		for name, call := range c.everyCall(ctx, "k") {
 			require.ErrorIs(c.T, call(), holdfast.ErrClosed, name)
 		}
 	}

@@ -19,7 +19,6 @@ var doCases = []testCase{
 	{"Do_UnlocksOnPanicAndGoexit", defaults, doPanics},
 	{"Do_WaitsAtMost", defaults, doWaitsAtMost},
 	{"Do_JoinsALossToTheError", defaults, doLoses},
-	{"Do_RefusesANilFunction", defaults, doNil},
 	{"Do_DoesNotRunWithoutTheLock", defaults, doNotAcquired},
 	{"Do_UnlocksWhenTheContextIsOver", defaults, doCancelled},
 	{"Do_IsDoneWithoutAnAnswerToTheRelease", defaults, doReleaseUnanswered},
@@ -69,15 +68,6 @@ func doWaitsAtMost(c *harness) {
 			return c.Locker.Do(ctx, "k", func(context.Context) error { return nil }, holdfast.WaitAtMost(wait))
 		}, holdfast.WaitAtMost(wait)))
 	}
-	_, err := c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(-1))
-	require.ErrorContains(c.T, err, "WaitAtMost: -1ns is negative")
-	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
-	_, err = c.Locker.TryLock(c.ctx, "k", holdfast.WaitAtMost(0))
-	require.ErrorContains(c.T, err, "WaitAtMost is for Do and Lock")
-	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
-	_, err = c.Locker.TryLockFor(c.ctx, "k", 0, holdfast.WaitAtMost(0))
-	require.ErrorContains(c.T, err, "WaitAtMost is for Do and Lock")
-	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	c.free("k")
 }
 
@@ -102,8 +92,7 @@ func doPanics(c *harness) {
 func doLoses(c *harness) {
 	for _, result := range []error{nil, errMine} {
 		err := c.Locker.Do(c.ctx, "k", func(ctx context.Context) error {
-			_, err := c.Locker.ForceUnlock(c.ctx, "k")
-			require.NoError(c.T, err)
+			c.force(c.Locker, "k")
 			<-ctx.Done()
 			require.ErrorIs(c.T, context.Cause(ctx), holdfast.ErrLost)
 			return result
@@ -113,13 +102,6 @@ func doLoses(c *harness) {
 			require.ErrorIs(c.T, err, result)
 		}
 	}
-}
-
-func doNil(c *harness) {
-	err := c.Locker.Do(c.ctx, "k", nil)
-	require.ErrorContains(c.T, err, "function is nil")
-	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
-	c.quiet()
 }
 
 func doNotAcquired(c *harness) {

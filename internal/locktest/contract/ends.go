@@ -14,7 +14,7 @@ import (
 
 var endCases = []testCase{
 	{"End_IsToldEverywhere", defaults, endTold},
-	{"End_BindFollowsItsParent", defaults, endBindParent},
+	{"Bind_KeepsWhatTheParentSays", defaults, bindParents},
 	{"End_DeadlineMovesWithRenewals", Options{Lease: 6 * time.Second}, endDeadline},
 }
 
@@ -29,8 +29,7 @@ func endTold(c *harness) {
 	}{
 		{holdfast.ErrReleased, c.unlock},
 		{holdfast.ErrLost, func(*holdfast.Lease) {
-			_, err := c.Locker.ForceUnlock(c.ctx, "k")
-			require.NoError(c.T, err)
+			c.force(c.Locker, "k")
 		}},
 		{holdfast.ErrClosed, func(*holdfast.Lease) { require.NoError(c.T, c.Locker.Close()) }},
 	} {
@@ -53,29 +52,6 @@ func endTold(c *harness) {
 	}
 }
 
-type contextKey struct{}
-
-func endBindParent(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	parent, cancel := context.WithCancelCause(context.WithValue(c.ctx, contextKey{}, "value"))
-	bound := l.Bind(parent)
-	require.Equal(c.T, "value", bound.Value(contextKey{}))
-	deadline, ok := c.ctx.Deadline()
-	require.True(c.T, ok)
-	seen, ok := bound.Deadline()
-	require.True(c.T, ok)
-	require.Equal(c.T, deadline, seen)
-
-	cancel(errMine)
-	<-bound.Done()
-	require.Equal(c.T, errMine, context.Cause(bound))
-	_, err := c.Locker.TryLock(bound, "k")
-	require.ErrorIs(c.T, err, context.Canceled)
-	require.ErrorIs(c.T, err, errMine)
-	c.lives(l)
-	c.unlock(l)
-}
-
 func endDeadline(c *harness) {
 	const lease, margin = 6 * time.Second, 62 * time.Millisecond
 	before := time.Now()
@@ -94,4 +70,63 @@ func endDeadline(c *harness) {
 	fixed := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
 	require.LessOrEqual(c.T, time.Until(fixed.Deadline()), time.Minute)
 	c.unlock(fixed)
+}
+
+type valueKey struct{}
+
+// Contexts that are bound to one lease share what ends them, and nothing else.
+func bindParents(c *harness) {
+	l := Lock(c.T, c.Locker, c.ctx, "k")
+	with := func(parent context.Context, v int) context.Context {
+		return context.WithValue(parent, valueKey{}, v)
+	}
+	errTold := errMine
+	told, tell := context.WithCancelCause(context.Background())
+	late, stop := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer stop()
+	soon, stop := context.WithTimeout(context.Background(), time.Hour)
+	defer stop()
+	parents := []context.Context{
+		context.Background(), with(context.Background(), 1), with(context.Background(), 2),
+		told, with(told, 3), with(with(told, 4), 5), soon, with(soon, 6),
+	}
+	var all, children []context.Context
+	for _, parent := range parents {
+		bound := l.Bind(parent)
+		require.NoError(c.T, bound.Err())
+		require.Equal(c.T, parent.Value(valueKey{}), bound.Value(valueKey{}))
+		want, has := parent.Deadline()
+		got, bounded := bound.Deadline()
+		require.Equal(c.T, []any{want, has}, []any{got, bounded})
+		child, stop := context.WithCancel(bound)
+		defer stop()
+		all, children = append(all, bound), append(children, child)
+		c.unlock(Lock(c.T, c.Locker, child, "k"))
+	}
+	require.Equal(c.T, context.DeadlineExceeded, l.Bind(late).Err())
+
+	tell(errTold)
+	for i, bound := range all {
+		if i < 3 || i > 5 {
+			require.NoError(c.T, bound.Err())
+			require.NoError(c.T, children[i].Err())
+			continue
+		}
+		for _, ctx := range []context.Context{bound, children[i], l.Bind(parents[i])} {
+			Within(c.T, ctx.Done())
+			require.Equal(c.T, context.Canceled, ctx.Err())
+			require.Equal(c.T, errTold, context.Cause(ctx))
+		}
+	}
+	c.unlock(l)
+	for i, bound := range all {
+		if i >= 3 && i <= 5 {
+			continue
+		}
+		for _, ctx := range []context.Context{bound, children[i], l.Bind(parents[i])} {
+			Within(c.T, ctx.Done())
+			require.Equal(c.T, context.Canceled, ctx.Err())
+			require.ErrorIs(c.T, context.Cause(ctx), holdfast.ErrReleased)
+		}
+	}
 }

@@ -174,8 +174,7 @@ func forceWakes(c *harness) {
 	Lock(c.T, c.Other, c.ctx, "k")
 	first := GoLock(c.Locker, c.ctx, "k")
 	c.AwaitWaiters("k", 1)
-	_, err := c.Locker.ForceUnlock(c.ctx, "k")
-	require.NoError(c.T, err)
+	c.force(c.Locker, "k")
 	c.unlock(Got(c.T, first))
 	c.Tidy("k")
 }

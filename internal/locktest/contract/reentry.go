@@ -17,7 +17,6 @@ var reentryCases = []testCase{
 	{"Reentry_ByEveryCall", defaults, reentryByEveryCall},
 	{"Reentry_TwoKeys", defaults, reentryTwoKeys},
 	{"Reentry_OnlyOnTheSameLockerAndKey", defaults, reentryElsewhere},
-	{"Reentry_WithoutBindWaits", defaults, reentryForgotten},
 	{"Reentry_ADeadLeaseNeverReenters", defaults, reentryDead},
 	{"Reentry_RefusesTerms", defaults, reentryTerms},
 	{"Reentry_SharedByGoroutines", defaults, reentryShared},
@@ -113,15 +112,6 @@ func reentryElsewhere(c *harness) {
 	}
 }
 
-// As with sync.Mutex.
-func reentryForgotten(c *harness) {
-	outer := Lock(c.T, c.Locker, c.ctx, "k")
-	c.held(c.Locker, "k")
-	inner := c.queue(c.Locker, "k")
-	c.unlock(outer)
-	c.unlock(Got(c.T, inner))
-}
-
 func reentryDead(c *harness) {
 	released := Lock(c.T, c.Locker, c.ctx, "released")
 	lost := Lock(c.T, c.Locker, c.ctx, "lost")
@@ -130,21 +120,16 @@ func reentryDead(c *harness) {
 	bound := map[*holdfast.Lease]context.Context{released: released.Bind(c.ctx), lost: lost.Bind(c.ctx), inner: inner.Bind(c.ctx)}
 	c.unlock(released)
 	c.unlock(inner)
-	_, err := c.Locker.ForceUnlock(c.ctx, "lost")
-	require.NoError(c.T, err)
+	c.force(c.Locker, "lost")
 	if c.Kind.Nodes > 0 { // which releases it wherever it may be left
 		c.releasedAfterLoss("force_release")
 	}
 	c.commands()
 	for l, why := range map[*holdfast.Lease]error{released: holdfast.ErrReleased, lost: holdfast.ErrLost, inner: holdfast.ErrReleased} {
 		for _, ctx := range []context.Context{bound[l], context.WithoutCancel(bound[l]), l.Bind(c.ctx), context.WithoutCancel(l.Bind(c.ctx))} {
-			_, err := c.Locker.Lock(ctx, l.Key())
-			require.ErrorIs(c.T, err, why)
-			_, err = c.Locker.TryLock(ctx, l.Key())
-			require.ErrorIs(c.T, err, why)
-			_, err = c.Locker.TryLockFor(ctx, l.Key(), time.Minute)
-			require.ErrorIs(c.T, err, why)
-			require.ErrorIs(c.T, c.Locker.Do(ctx, l.Key(), unreachable(c.T)), why)
+			for name, call := range c.calls(ctx, l.Key()) {
+				require.ErrorIs(c.T, call(), why, name)
+			}
 		}
 	}
 	c.quiet()

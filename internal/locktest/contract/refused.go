@@ -1,7 +1,10 @@
 package contract
 
 import (
+	"context"
+	"errors"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +22,7 @@ var refusedCases = []testCase{
 	{"Refused_Options", defaults, refusedOptions},
 	{"Refused_NoClient", defaults, refusedClient},
 	{"Accepted_Keys", defaults, acceptedKeys},
+	{"Errors_NameTheKey", defaults, errorsNameTheKey},
 }
 
 // Before anything is sent. With a prefix, a key is no more than the end of a name.
@@ -33,14 +37,7 @@ func refusedKeys(c *harness) {
 	maps.DeleteFunc(keys, func(key, _ string) bool { return key != "" && scripts.CheckKey(c.Name(key)) == nil })
 	require.Contains(c.T, keys, "{k}:owner:rwlock_timeout:1")
 	for key, why := range keys {
-		for name, call := range map[string]func() error{
-			"Lock":        func() error { _, err := c.Locker.Lock(c.ctx, key); return err },
-			"TryLock":     func() error { _, err := c.Locker.TryLock(c.ctx, key); return err },
-			"TryLockFor":  func() error { _, err := c.Locker.TryLockFor(c.ctx, key, time.Hour); return err },
-			"Do":          func() error { return c.Locker.Do(c.ctx, key, unreachable(c.T)) },
-			"Inspect":     func() error { _, err := c.Locker.Inspect(c.ctx, key); return err },
-			"ForceUnlock": func() error { _, err := c.Locker.ForceUnlock(c.ctx, key); return err },
-		} {
+		for name, call := range c.everyCall(c.ctx, key) {
 			err := call()
 			require.ErrorContains(c.T, err, why, name)
 			RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
@@ -63,12 +60,7 @@ func refusedTerms(c *harness) {
 		{[]holdfast.LockOption{holdfast.MaxHold(-1)}, []string{"MaxHold", "-1ns"}},
 		{[]holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)}, []string{"FixedLease", "MaxHold", "contradict"}},
 	} {
-		for name, call := range map[string]func() error{
-			"Lock":       func() error { _, err := c.Locker.Lock(c.ctx, "k", r.calls...); return err },
-			"TryLock":    func() error { _, err := c.Locker.TryLock(c.ctx, "k", r.calls...); return err },
-			"TryLockFor": func() error { _, err := c.Locker.TryLockFor(c.ctx, "k", time.Hour, r.calls...); return err },
-			"Do":         func() error { return c.Locker.Do(c.ctx, "k", unreachable(c.T), r.calls...) },
-		} {
+		for name, call := range c.calls(c.ctx, "k", r.calls...) {
 			err := call()
 			RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 			for _, part := range r.names {
@@ -76,8 +68,24 @@ func refusedTerms(c *harness) {
 			}
 		}
 	}
+	for _, r := range []struct {
+		err   error
+		names string
+	}{
+		{c.Locker.Do(c.ctx, "k", nil), "Do: function is nil"},
+		{second(c.Locker.TryLockFor(c.ctx, "k", -1)), "TryLockFor: wait of -1ns is negative"},
+		{second(c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(-1))), "WaitAtMost: -1ns is negative"},
+		{second(c.Locker.TryLock(c.ctx, "k", holdfast.WaitAtMost(0))), "WaitAtMost is for Do and Lock"},
+		{second(c.Locker.TryLockFor(c.ctx, "k", 0, holdfast.WaitAtMost(0))), "WaitAtMost is for Do and Lock"},
+	} {
+		require.ErrorContains(c.T, r.err, r.names)
+		RequireSentinel(c.T, r.err, holdfast.ErrInvalidArgument)
+	}
 	c.quiet()
 }
+
+// second is the error of a call.
+func second[V any](_ V, err error) error { return err }
 
 func refusedOptions(c *harness) {
 	negative, tooLong, second := -time.Nanosecond, 31*time.Second, time.Second
@@ -121,15 +129,18 @@ func refusedClient(c *harness) {
 // Any bytes make a key.
 func acceptedKeys(c *harness) {
 	keys := []string{
-		strings.Repeat("k", 1024-len(c.Kind.Prefix)), "a b", "{", "}", "{}", "{a}b", "a{b}c", "}{", "\x00\xff\r\n", "käse:1", "*", "?[a-z]", `"`, ":",
+		strings.Repeat("k", 1024-len(c.Kind.Prefix)), "a b", "{", "}", "{}", "{a}b", "a{b}c", "}{", "{{a}}", "*", "?[a-z]", "%s%d", `\`, `"`, ":",
+		"\x00\xff\r\n", "käse:1", "*1\r\n$8\r\nFLUSHALL\r\n",
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		if c.Kind.Accepts(key) {
 			return false
 		}
-		_, err := c.Locker.TryLock(c.ctx, key)
-		require.ErrorContains(c.T, err, "hash tag", key)
-		RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
+		for name, call := range c.everyCall(c.ctx, key) {
+			err := call()
+			require.ErrorContains(c.T, err, "hash tag", name)
+			RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
+		}
 		return true
 	})
 	for _, key := range keys {
@@ -142,4 +153,43 @@ func acceptedKeys(c *harness) {
 	for _, key := range keys {
 		c.Tidy(key)
 	}
+}
+
+// Errors name the key, and say if this locker itself has it: a caller that has forgotten a
+// bound context waits for itself.
+func errorsNameTheKey(c *harness) {
+	mine := Lock(c.T, c.Locker, c.ctx, "k")
+	_, err := c.Other.TryLock(c.ctx, "k")
+	require.Regexp(c.T, `^holdfast: lock "k": not acquired: held by (another|"[^"]+/\d+")(: \d of \d nodes said yes.*)?$`, err.Error())
+	here := regexp.MustCompile(`^holdfast: lock "k": not acquired: held by this locker for [0-9.]+m?s$`)
+	for name, call := range map[string]func() (*holdfast.Lease, error){
+		"TryLock":    func() (*holdfast.Lease, error) { return c.Locker.TryLock(c.ctx, "k") },
+		"TryLockFor": func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(c.ctx, "k", 200*time.Millisecond) },
+		"WaitAtMost": func() (*holdfast.Lease, error) {
+			return c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(200*time.Millisecond))
+		},
+	} {
+		_, err := call()
+		require.ErrorIs(c.T, err, holdfast.ErrNotAcquired, name)
+		require.Regexp(c.T, here, err.Error(), name)
+	}
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	waiter := c.queueWith(ctx, c.Locker, "k")
+	cancel(errors.New("mine"))
+	require.Regexp(c.T, `^holdfast: lock "k": not acquired: held by this locker for \S+: context canceled: mine$`, (<-waiter).Err.Error())
+
+	bound := mine.Bind(c.ctx)
+	c.unlock(mine)
+	require.EqualError(c.T, mine.Err(), `holdfast: lease of "k": lease already released`)
+	require.EqualError(c.T, mine.Unlock(c.ctx), `holdfast: unlock "k": lease already released`)
+	_, err = c.Locker.Lock(bound, "k")
+	require.ErrorContains(c.T, err, `holdfast: lock "k": `)
+
+	lost := Lock(c.T, c.Locker, c.ctx, "k")
+	bound = lost.Bind(c.ctx)
+	c.force(c.Locker, "k")
+	require.EqualError(c.T, context.Cause(bound), `holdfast: lease of "k": lease lost: force-unlocked`)
+	require.EqualError(c.T, lost.Unlock(c.ctx), `holdfast: unlock "k": lease lost: force-unlocked`)
+
+	require.EqualError(c.T, c.Locker.Do(c.ctx, "k", nil), `holdfast: lock "k": Do: function is nil`)
 }

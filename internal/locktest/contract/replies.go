@@ -18,7 +18,6 @@ var replyCases = []testCase{
 	{"G5_FencedAcquireTwiceCountsOnce", Options{Fencing: true}, g5Acquire},
 	{"G5_SingleAttemptIsUndone", defaults, g5Single},
 	{"G5_EnterTwiceCountsOnce", defaults, g5Enter},
-	{"G5_SingleEnterIsUndone", defaults, g5SingleEnter},
 	{"G5_LeaveTwiceCountsOnce", defaults, g5Leave},
 	{"G5_ReleaseTwiceReleasesOnce", defaults, g5Release},
 	{"G5_ReleaseAfterALateEnter", defaults, g5LateEnter},
@@ -86,17 +85,6 @@ func g5Enter(c *harness) {
 	require.Equal(c.T, 2, c.Entries("k"))
 	c.unlock(inner)
 	require.Equal(c.T, 1, c.Entries("k"))
-	c.unlock(l)
-	c.free("k")
-}
-
-func g5SingleEnter(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	c.swallow(1, "recount")
-	_, err := c.Locker.TryLock(l.Bind(c.ctx), "k")
-	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
-	c.lives(l)
-	Await(c.T, func() bool { return c.Entries("k") == 1 })
 	c.unlock(l)
 	c.free("k")
 }

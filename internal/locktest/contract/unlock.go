@@ -77,8 +77,7 @@ func unlockMany(c *harness) {
 func unlockLost(c *harness) {
 	outer := Lock(c.T, c.Locker, c.ctx, "k")
 	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
-	_, err := c.Locker.ForceUnlock(c.ctx, "k")
-	require.NoError(c.T, err)
+	c.force(c.Locker, "k")
 	for _, l := range []*holdfast.Lease{outer, inner} {
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)

@@ -16,7 +16,6 @@ var waitCases = []testCase{
 	{"Wait_DeadlineBoundsTheWaitNotTheHold", defaults, waitNotHold},
 	{"Wait_TryLockForEndsWithErrNotAcquired", defaults, waitLimited},
 	{"Wait_OfZeroIsTryLock", defaults, waitZero},
-	{"Wait_NegativeIsRefused", defaults, waitNegative},
 	{"Wait_TryLockAnswersLocallyWhereItCan", defaults, waitLocally},
 	{"Wait_InOrderWithinALocker", defaults, waitOrder},
 	{"Wait_QueueFull", Options{MaxWaiters: 2}, waitQueueFull},
@@ -72,14 +71,6 @@ func waitZero(c *harness) {
 	c.held(c.Locker, "k")
 	c.sends("acquire", "acquire")
 	c.unlock(l)
-}
-
-func waitNegative(c *harness) {
-	_, err := c.Locker.TryLockFor(c.ctx, "k", -1)
-	require.ErrorContains(c.T, err, "TryLockFor")
-	require.ErrorContains(c.T, err, "negative")
-	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
-	c.quiet()
 }
 
 func waitLocally(c *harness) {
