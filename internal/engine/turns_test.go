@@ -20,37 +20,23 @@ func seen(messages uint64) pubsub.State {
 func TestTurnsLetAsManyReleasesPassAsOthersListen(t *testing.T) {
 	now := time.Now()
 	var turns turns
-	turns.stepBack(3, seen(7), now, time.Millisecond)
-	turns.published()
-	require.True(t, turns.active())
-	require.False(t, turns.mine(seen(8), now), "our own message is no turn")
-	require.False(t, turns.mine(seen(10), now), "two of three")
-	require.True(t, turns.mine(seen(11), now))
-	require.False(t, turns.active(), "a turn lasts: from now on each release is a reason to try")
-}
-
-func TestTurnsCountFromEachSteppingBack(t *testing.T) {
-	now := time.Now()
-	var turns turns
-	messages := uint64(0)
-	for range 5 {
+	messages := uint64(7)
+	for range 5 { // each stepping back counts anew
 		turns.stepBack(2, seen(messages), now, time.Millisecond)
 		turns.published()
-		messages++ // ours
-		require.False(t, turns.mine(seen(messages), now))
+		require.True(t, turns.active())
 		messages++
-		require.False(t, turns.mine(seen(messages), now))
+		require.False(t, turns.mine(seen(messages), now), "our own message is no turn")
+		messages++
+		require.False(t, turns.mine(seen(messages), now), "one of two")
 		messages++
 		require.True(t, turns.mine(seen(messages), now))
+		require.False(t, turns.active(), "a turn lasts: from now on each release is a reason to try")
 	}
-}
-
-func TestTurnsWithoutOthersDoNotStepBack(t *testing.T) {
-	var turns turns
-	turns.stepBack(0, seen(0), time.Now(), time.Millisecond)
-	require.False(t, turns.active())
-	turns.stepBack(-1, seen(0), time.Now(), time.Millisecond)
-	require.False(t, turns.active())
+	for _, others := range []int{0, -1} {
+		turns.stepBack(others, seen(messages), now, time.Millisecond)
+		require.False(t, turns.active())
+	}
 }
 
 func TestTurnsProbeAfterAFewTripsAndThenEverLater(t *testing.T) {

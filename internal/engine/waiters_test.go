@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 // emptyKey is a key of a racing engine, with neither hold nor waiters.
@@ -87,15 +86,6 @@ func TestBackoffGrowsToATenthOfALeaseAndIsRandom(t *testing.T) {
 		}
 		require.Greater(t, len(seen), 10, "clients that failed together must not come back together")
 	}
-}
-
-func TestQuoteCutsKeys(t *testing.T) {
-	long := make([]byte, 200)
-	for i := range long {
-		long[i] = 'x'
-	}
-	require.Equal(t, `"a\nb"`, errs.Quote("a\nb"))
-	require.Len(t, errs.Quote(string(long)), 64+2+len("…"))
 }
 
 func TestCallsAreBoundedWithinTheLease(t *testing.T) {

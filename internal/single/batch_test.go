@@ -9,9 +9,105 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
+
+const lease = time.Minute
+
+// together makes a batch of the first call and the others.
+func together[K comparable, Q, A any](t *testing.T, s *batcher[K, Q, A], kind K, first Q, others ...func() scripts.Result[A]) []scripts.Result[A] {
+	t.Helper()
+	s.underWay.Add(few)
+	defer s.underWay.Add(-few)
+	c, place := s.Join(kind, first, false)
+	require.Zero(t, place)
+	came := make([]chan scripts.Result[A], len(others))
+	for i, call := range others {
+		came[i] = make(chan scripts.Result[A], 1)
+		go func() { came[i] <- call() }()
+		require.Eventually(t, func() bool { return s.Size(c) == i+2 }, redistest.Patience, time.Millisecond)
+	}
+	s.Close(c)
+	s.begin(c)
+	<-c.Came
+	require.NoError(t, c.Err)
+	all := c.Answers[:1:1]
+	for i := range came {
+		all = append(all, <-came[i])
+	}
+	return all
+}
+
+// Acquires that come at once are one call, and so are releases. Each gets its own answer. A
+// release with a run or with a doubt goes out alone.
+func TestSharing_Queued(t *testing.T) {
+	s := redistest.Start(t)
+	client := s.Client(t)
+	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", Stale: 5 * time.Second, FirstLease: 6 * time.Second}
+	c := engine.NewConfig("fair")
+	c.Lease, c.Handover, c.Client, c.Stale = lease, 0, settings.Client, settings.Stale
+	require.NoError(t, c.Check())
+	r := NewQueued(client, &c, settings)
+	h := engine.NewQueued(r, c)
+	defer h.Close()
+	ctx := context.Background()
+	owner := func(n string) string { return settings.Client + ":0" + n }
+	s.Do(t, "SET", "wrong", "a string")
+	acquire := func(key, n string) func() scripts.Result[scripts.Acquired] {
+		return func() scripts.Result[scripts.Acquired] {
+			a, err := r.Acquire(ctx, key, owner(n), lease, 1)
+			return scripts.Result[scripts.Acquired]{Value: a, Err: err}
+		}
+	}
+	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.Passed] {
+		return func() scripts.Result[scripts.Passed] {
+			p, err := r.Release(ctx, key, owner(n), append(lastFence, 0)[0], false)
+			return scripts.Result[scripts.Passed]{Value: p, Err: err}
+		}
+	}
+
+	got := together(t, r.acquires, none{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
+		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
+	require.True(t, got[0].Value.OK && got[1].Value.OK)
+	require.NoError(t, got[2].Err)
+	require.Greater(t, got[2].Value.Remaining, lease/2)
+	require.ErrorContains(t, got[3].Err, "WRONGTYPE")
+
+	_, err := r.Enter(ctx, "b", owner("5"))
+	require.NoError(t, err)
+	counter := func(key string) string {
+		m := s.Do(t, "GET", "redisson_lock_token:{"+key+"}")
+		text, err := m.ToString()
+		require.NoError(t, err)
+		return text
+	}
+	for _, key := range []string{"b", "c"} {
+		s.Do(t, "SET", "redisson_lock_token:{"+key+"}", "9")
+	}
+	ended := together(t, r.releases, none{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
+		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
+	require.Equal(t, scripts.Result[scripts.Passed]{Value: scripts.Passed{Ours: true}}, ended[0])
+	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)
+	require.Equal(t, "5", counter("b"), "unused fences are given back")
+	require.ErrorContains(t, ended[2].Err, "WRONGTYPE")
+	require.Equal(t, scripts.Result[scripts.Passed]{}, ended[3])
+	require.True(t, acquire("c", "9")().Value.OK)
+	require.True(t, release("c", "9", 5)().Value.Ours)
+	require.Equal(t, "5", counter("c"), "by a lone release as well")
+
+	_, err = r.Enter(ctx, "b", owner("7"))
+	require.NoError(t, err)
+	said, err := r.Release(ctx, "b", owner("5"), 0, false, owner("7")) // served in the run
+	require.NoError(t, err)
+	require.Equal(t, scripts.Passed{Ours: true}, said)
+	_, err = r.Release(ctx, "free", owner("8"), 0, true)
+	require.NoError(t, err)
+	a, err := r.Acquire(ctx, "free", owner("8"), lease, 1)
+	require.NoError(t, err)
+	require.True(t, a.Gone, "a tombstone")
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

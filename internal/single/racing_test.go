@@ -2,10 +2,7 @@ package single
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,14 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/batch"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type (
-	acquiring = batch.Call[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
-	releasing = batch.Call[none, scripts.Ending, scripts.Result[scripts.Released]]
-)
+type acquiring = batch.Call[scripts.Fencing, scripts.Ask, scripts.Result[scripts.Acquired]]
 
 // shareRig is an engine with batches that the test makes and sends.
 type shareRig struct {
@@ -106,19 +101,34 @@ func (r *shareRig) send(c *acquiring) {
 	r.backend.acquires.begin(c)
 }
 
-// held says whether Redis has the key.
-func (r *shareRig) held(key string) bool {
-	m := r.server.Do(r, "EXISTS", key)
-	n, err := m.AsInt64()
-	require.NoError(r, err)
-	return n == 1
+// unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
+// happens before the batch is sent.
+func (r *shareRig) unlock(own scripts.Ending, between func(), leases ...*holdfast.Lease) (errs []error, said scripts.Result[scripts.Released]) {
+	c, place := r.backend.ends.Join(none{}, own, false)
+	require.Zero(r, place)
+	var came []chan error
+	for i, l := range leases {
+		one := make(chan error, 1)
+		came = append(came, one)
+		go func() { one <- l.Unlock(context.Background()) }()
+		r.until(func() bool { return r.backend.ends.Size(c) == i+2 })
+	}
+	between()
+	r.backend.ends.Close(c)
+	r.backend.ends.begin(c)
+	for _, one := range came {
+		errs = append(errs, <-one)
+	}
+	<-c.Came
+	if c.Err == nil {
+		said = c.Answers[0]
+	}
+	return errs, said
 }
 
-func (r *shareRig) tombstones() []string {
-	m := r.server.Do(r, "KEYS", "holdfast_gone:*")
-	all, err := m.AsStrSlice()
-	require.NoError(r, err)
-	return all
+// held says whether Redis has the key.
+func (r *shareRig) held(key string) bool {
+	return locktest.Exists(r, r.server, key)
 }
 
 // Acquires that come at once are one call, and so are releases. Each gets its own answer:
@@ -152,23 +162,14 @@ func TestSharing(t *testing.T) {
 			}
 
 			before = r.calls.Load()
-			hold := scripts.Ending{Key: "a", Owner: "me", Notify: true}
-			ended, place := r.backend.ends.Join(struct{}{}, hold, false)
-			require.Zero(t, place)
-			errs := make([]chan error, 3)
-			for i, e := range []*holdfast.Lease{b.lease, last.lease, spoilt.lease} {
-				errs[i] = make(chan error, 1)
-				go func() { errs[i] <- e.Unlock(ctx) }()
-				r.until(func() bool { return r.backend.ends.Size(ended) == i+2 })
-			}
-			r.server.Do(t, "DEL", "c")
-			r.server.Do(t, "SET", "spoilt", "a string")
-			r.backend.ends.Close(ended)
-			r.backend.ends.begin(ended)
-			require.NoError(t, <-errs[0])
-			require.ErrorIs(t, <-errs[1], holdfast.ErrLost, "the key was gone")
-			require.ErrorContains(t, <-errs[2], "WRONGTYPE")
-			require.True(t, ended.Answers[0].Value.Ours)
+			errs, said := r.unlock(scripts.Ending{Key: "a", Owner: "me", Notify: true}, func() {
+				r.server.Do(t, "DEL", "c")
+				r.server.Do(t, "SET", "spoilt", "a string")
+			}, b.lease, last.lease, spoilt.lease)
+			require.NoError(t, errs[0])
+			require.ErrorIs(t, errs[1], holdfast.ErrLost, "the key was gone")
+			require.ErrorContains(t, errs[2], "WRONGTYPE")
+			require.True(t, said.Value.Ours)
 			require.LessOrEqual(t, r.calls.Load(), before+3)
 			require.False(t, r.held("a") || r.held("b"))
 		})
@@ -216,16 +217,8 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			}
 			require.True(t, r.held("key1") && r.held("key2"))
 
-			ended, _ := r.backend.ends.Join(struct{}{}, scripts.Ending{Key: "foreign", Owner: "me"}, false)
-			errs := make(chan error, 2)
-			for i, e := range entries {
-				go func() { errs <- e.Unlock(ctx) }()
-				r.until(func() bool { return r.backend.ends.Size(ended) == i+2 })
-			}
-			r.backend.ends.Close(ended)
-			r.backend.ends.begin(ended)
-			require.NoError(t, <-errs)
-			require.NoError(t, <-errs)
+			errs, _ := r.unlock(scripts.Ending{Key: "foreign", Owner: "me"}, func() {}, entries...)
+			require.Equal(t, []error{nil, nil}, errs)
 			require.False(t, r.held("key1") || r.held("key2"))
 		})
 	}
@@ -285,77 +278,43 @@ func TestSharing_NoAnswer(t *testing.T) {
 	}
 	r.until(func() bool { return !r.held("a") && !r.held("b") })
 	require.True(t, r.held("first"), "the test's own acquire, which it does not undo")
-	require.Len(t, r.tombstones(), 2)
+	require.Equal(t, 4, locktest.Number(t, r.server, "DBSIZE"), "two tombstones, and the keys of the test")
 }
 
-// Any member may leave at once, even the one that sent the batch. The others get their
-// answers. An acquire that arrives after its clean-up takes nothing.
+// Any member may leave at once, also the one that sends the batch, as it goes out on a goroutine of its own. The
+// others get their answers. An acquire that arrives after its clean-up takes nothing.
 func TestSharing_Leaving(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that goroutines begun in a row share a batch
-	const callers = 3
 	r := newShareRig(t)
-	made, goOn := make(chan int), make(chan struct{})
+	made, goOn := make(chan bool), make(chan bool)
 	many := r.backend.acquires.many
 	r.backend.acquires.many = func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, said []scripts.Result[scripts.Acquired]) error {
-		made <- len(asks)
+		made <- true
 		<-goOn
 		return many(ctx, f, asks, said)
 	}
-	for leaver, try := 0, 0; leaver < callers; try++ {
-		ctx, leave := context.WithCancel(context.Background())
-		defer leave()
-		key := func(i int) string { return fmt.Sprint(try, " ", i) }
-		var all [callers]chan error
-		var calling sync.WaitGroup
-		for i := range all {
-			all[i] = make(chan error, 1)
-			on := context.Background()
-			if i == leaver {
-				on = ctx
-			}
-			calling.Go(func() {
-				said, err := r.backend.Acquire(on, key(i), "me", time.Minute, 1)
-				if err == nil && !said.OK {
-					err = holdfast.ErrNotAcquired
-				}
-				all[i] <- err
-			})
-		}
-		apart := make(chan struct{}) // closed when all calls are over
+	c := r.first("a", "me")
+	came := make(chan error)
+	join := func(ctx context.Context, key string) {
+		size := r.backend.acquires.Size(c)
 		go func() {
-			calling.Wait()
-			close(apart)
+			_, err := r.backend.Acquire(ctx, key, "me", time.Minute, 1)
+			came <- err
 		}()
-		together := 0
-		select {
-		case together = <-made:
-		case <-apart:
-		}
-		if together < callers {
-			require.Less(t, try, 100, "never a batch of all")
-			for over := together == 0; !over; {
-				select {
-				case goOn <- struct{}{}:
-				case <-made:
-				case <-apart:
-					over = true
-				}
-			}
-			continue
-		}
-		leave()
-		err := <-all[leaver]
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err))
-		_, err = r.backend.CleanUp(context.Background(), key(leaver), "me")
-		require.NoError(t, err)
-		goOn <- struct{}{}
-		for i, came := range all {
-			if i != leaver {
-				require.NoError(t, <-came)
-			}
-			require.Equal(t, i != leaver, r.held(key(i)))
-		}
-		leaver++
+		r.until(func() bool { return r.backend.acquires.Size(c) == size+1 })
 	}
+	ctx, leave := context.WithCancel(context.Background())
+	join(ctx, "leaver")
+	join(context.Background(), "b")
+	r.send(c)
+	<-made
+	leave()
+	err := <-came
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err))
+	_, err = r.backend.CleanUp(context.Background(), "leaver", "me")
+	require.NoError(t, err)
+	goOn <- true
+	require.NoError(t, <-came)
+	require.True(t, r.held("a") && r.held("b"))
+	require.False(t, r.held("leaver"))
 }

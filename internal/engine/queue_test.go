@@ -2,11 +2,14 @@ package engine
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/stretchr/testify/require"
 )
 
@@ -98,4 +101,47 @@ func TestLongOwners(t *testing.T) {
 	}
 	q.takeOutside()
 	require.Equal(t, "tried", tried.owner, "a waiter that has tried before keeps its owner")
+}
+
+// The place of a later waiter says nothing of the oldest, if one between them has given up.
+func TestHeartbeatsAskForThePlaceOfTheOldest(t *testing.T) {
+	inboxes := pubsub.New(redistest.Start(t).Client(t), slog.New(slog.DiscardHandler))
+	defer inboxes.Close()
+	q := lingerers(0)
+	q.inbox, q.verify = inboxes.Subscribe("k"), true
+	for i := range mostOwners + 9 {
+		w, owner := newWaiter(Terms{}), fmt.Sprint(i)
+		w.ticket = &ticket{queue: q, w: w, owner: owner, entered: true}
+		q.tickets[owner] = w.ticket
+		w.places = make(chan int, 1)
+		q.key.push(w)
+	}
+	asked := q.ask()
+	require.Len(t, asked, 2)
+	require.Equal(t, "0", asked[0].Owners[0])
+	require.True(t, asked[0].Place)
+	require.Len(t, asked[1].Owners, 9)
+	require.False(t, asked[1].Place)
+}
+
+func TestSignedOwners(t *testing.T) {
+	d, other := lingerers(0).in, lingerers(0).in
+	other.secret[0] = 1 // of the same client
+	for range 100 {
+		owner := d.newSignedOwner()
+		require.LessOrEqual(t, len(owner), longest)
+		require.True(t, d.signed(owner), owner)
+		require.True(t, d.signed(longOwner(owner)))
+		require.False(t, other.signed(owner))
+		require.False(t, d.signed(owner+"0"))
+		require.False(t, d.signed(owner[:len(owner)-1]))
+		require.False(t, d.signed("x"+owner[1:]))
+		require.False(t, d.signed(strings.Replace(owner, ":0", ":01", 1)), "of another attempt")
+	}
+	for _, owner := range []string{
+		"", d.newOwner(), d.Client, d.Client + ":", d.Client + ":0", d.Client + ":0" + strings.Repeat("0", 100), d.Client + ":0" + d.sign(d.Client+":0"),
+		d.Client + ":0" + strings.Repeat("0", 200) + d.newSignedOwner()[len(d.Client)+2:],
+	} {
+		require.False(t, d.signed(owner), owner)
+	}
 }
