@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
@@ -26,12 +27,10 @@ import (
 func Run(t *testing.T, d Kind) {
 	InTestAll(t)
 	t.Parallel()
-	t.Run("KeysOverAllSlots", func(t *testing.T) { testKeys(t, d) })
 	t.Run("G9_AMasterThatHangs", func(t *testing.T) { testHangs(t, d, 300) })
 	t.Run("F15_AnswersOfOtherMasters", func(t *testing.T) { testOthersAnswer(t, d) })
 	t.Run("F13_F26_Changes", func(t *testing.T) { testChanges(t, d) })
 	t.Run("F25_Replicas", func(t *testing.T) { testReplicas(t, d) })
-	t.Run("Scales", func(t *testing.T) { testScales(t, d) })
 }
 
 // RunMany runs what takes thousands of keys to be seen.
@@ -64,58 +63,6 @@ func each(keys []string, do func(key string)) {
 	all.Wait()
 }
 
-// Keys pass from one locker to the other, whatever slots they and their tags are in, over
-// one connection of subscriptions for each node.
-func testKeys(t *testing.T, d Kind) {
-	c := redistest.StartCluster(t, 3, 0)
-	o := Options{Lease: Long}
-	client := c.Client(t)
-	first, second := d.Open(t, c.Client(t), o), d.Open(t, client, o)
-	keys := append(spread(300), "{tag}a", "a{tag}b", "{{nested}}", "a{tag}{}b", "käse")
-	before := connections(t, c)
-	var served atomic.Int64
-	each(keys, func(key string) {
-		lease, err := first.Lock(Bounded(t), key)
-		if !assertNoError(t, err) {
-			return
-		}
-		waiter := GoLock(second, Bounded(t), key)
-		Await(t, func() bool { return d.Waiting(t, c.Owner(t, key), key) == 1 })
-		assertNoError(t, lease.Unlock(Bounded(t)))
-		if next := Within(t, waiter); assertNoError(t, next.Err) {
-			assertNoError(t, next.Lease.Unlock(Bounded(t)))
-			served.Add(1)
-		}
-	})
-	require.EqualValues(t, len(keys), served.Load())
-	for addr, n := range connections(t, c) {
-		require.LessOrEqual(t, n-before[addr], 2*5, "connections of two clients to one node")
-	}
-	for _, key := range []string{"{", "}", "{}", "a}b", "a{b"} {
-		_, err := first.Lock(Bounded(t), key)
-		require.ErrorContains(t, err, "hash tag", key)
-		_, err = second.Inspect(Bounded(t), key)
-		require.ErrorContains(t, err, "hash tag", key)
-	}
-}
-
-func assertNoError(t *testing.T, err error) bool {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
-	return err == nil
-}
-
-// connections are how many each master has.
-func connections(t *testing.T, c *redistest.Cluster) map[string]int {
-	all := map[string]int{}
-	for _, s := range c.Masters(t) {
-		all[s.Addr()] = Stat(t, s, "clients", "connected_clients:")
-	}
-	return all
-}
-
 // While one master hangs, keys of the others are renewed, released, handed on and taken,
 // their waiters keep their places, and Close releases them.
 func testHangs(t *testing.T, d Kind, many int) {
@@ -137,14 +84,14 @@ func testHangs(t *testing.T, d Kind, many int) {
 	var mu sync.Mutex
 	each(spread(many), func(key string) {
 		l, err := holder.Lock(Bounded(t), "{hung}"+key)
-		if !assertNoError(t, err) {
+		if !assert.NoError(t, err) {
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		there = append(there, l)
 		_, err = closes.Lock(Bounded(t), "{hung} own"+key)
-		assertNoError(t, err)
+		assert.NoError(t, err)
 	})
 	var waiters []<-chan Acquired
 	for _, l := range append(elsewhere, there...) {
@@ -198,7 +145,7 @@ func testOthersAnswer(t *testing.T, d Kind) {
 		defer close(done)
 		for answered := true; answered; {
 			lease, err := l.TryLock(Bounded(t), key)
-			answered = assertNoError(t, err) && assertNoError(t, lease.Unlock(Bounded(t)))
+			answered = assert.NoError(t, err) && assert.NoError(t, lease.Unlock(Bounded(t)))
 			select {
 			case <-stop:
 				return
@@ -263,7 +210,7 @@ func testChanges(t *testing.T, d Kind) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	each(keys, func(key string) {
-		if l, err := first.Lock(ctx, key); assertNoError(t, err) {
+		if l, err := first.Lock(ctx, key); assert.NoError(t, err) {
 			h.add(l)
 		}
 	})
@@ -275,7 +222,7 @@ func testChanges(t *testing.T, d Kind) {
 			for err != nil && ctx.Err() == nil { // a fail-over may outlast what a wait bears
 				l, err = second.Lock(ctx, key)
 			}
-			if assertNoError(t, err) {
+			if assert.NoError(t, err) {
 				h.add(l)
 				served.Add(1)
 			}
@@ -334,25 +281,4 @@ func testReplicas(t *testing.T, d Kind) {
 	cycle()
 	c.Failover(t, c.Owner(t, key))
 	cycle()
-}
-
-// With k masters each carries a k-th of the commands.
-func testScales(t *testing.T, d Kind) {
-	const keys, times = 300, 3
-	for masters := 1; masters <= 3; masters++ {
-		c := redistest.StartCluster(t, masters, 0)
-		l := d.Open(t, c.Client(t), Options{Lease: Long})
-		each(spread(keys), func(key string) {
-			for range times {
-				lease, err := l.Lock(Bounded(t), key)
-				if assertNoError(t, err) {
-					assertNoError(t, lease.Unlock(Bounded(t)))
-				}
-			}
-		})
-		for _, s := range c.Masters(t) {
-			calls := Stat(t, s, "commandstats", "cmdstat_evalsha:calls=")
-			require.InEpsilon(t, 2*keys*times/masters, calls, 0.1, "%d masters", masters)
-		}
-	}
 }

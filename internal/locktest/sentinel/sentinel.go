@@ -5,7 +5,6 @@ package sentinel
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"slices"
@@ -27,7 +26,6 @@ import (
 func Run(t *testing.T, d Kind) {
 	InTestAll(t)
 	t.Parallel()
-	t.Run("LocksAndWakes", func(t *testing.T) { testLocks(t, d) })
 	t.Run("F25_F27_MasterKilled", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).KillMaster) })
 	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).Failover) })
 	t.Run("F25_MasterHangs", func(t *testing.T) { testHangs(t, d) })
@@ -71,59 +69,6 @@ func unlocks(t *testing.T, l *holdfast.Lease, waiter <-chan Acquired) *holdfast.
 	require.Less(t, time.Since(began), prompt, "the waiter was not woken")
 	require.Greater(t, next.Fence(), l.Fence())
 	return next
-}
-
-// Two lockers lock, enter again, and wake each other's waiters.
-func testLocks(t *testing.T, d Kind) {
-	s := redistest.StartSentinel(t)
-	o := Options{Lease: Long, Fencing: true}
-	client := s.Client(t, often)
-	first, second := d.Open(t, client, o), d.Open(t, s.Client(t, often), o)
-	ctx := Bounded(t)
-	l := Lock(t, first, ctx, "k")
-	inner := Lock(t, first, l.Bind(ctx), "k")
-	_, err := second.TryLock(ctx, "k")
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-	_, err = second.TryLockFor(ctx, "k", 50*time.Millisecond)
-	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-	status, err := second.Inspect(ctx, "k")
-	require.NoError(t, err)
-	require.Equal(t, l.Owner(), status.Owner)
-	require.Equal(t, 2, status.Entries)
-	require.NoError(t, inner.Unlock(ctx))
-
-	waiter := GoLock(second, ctx, "k")
-	Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
-	l = unlocks(t, l, waiter)
-	waiter = GoLock(first, ctx, "k")
-	Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
-	require.NoError(t, unlocks(t, l, waiter).Unlock(ctx))
-
-	var all sync.WaitGroup
-	alone := make(chan struct{}, 1)
-	for i := range 40 {
-		all.Go(func() {
-			err := []holdfast.Locker{first, second}[i%2].Do(ctx, "k", func(context.Context) error {
-				select {
-				case alone <- struct{}{}:
-					<-alone
-				default:
-					t.Error("two holders")
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	require.False(t, Exists(t, s.Master(), "k"))
-
-	client.Close()
-	_, err = first.Lock(ctx, "k")
-	RequireSentinel(t, err, nil)
-	require.ErrorIs(t, err, rueidis.ErrClosing)
 }
 
 // Holds that replicas have survive a fail-over: holders go on, and waiters are woken by
@@ -316,13 +261,12 @@ type missing struct {
 }
 
 func (m *missing) change(o *rueidis.ClientOption) {
-	o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
-		c, err := dialer.DialContext(ctx, "tcp", addr)
-		if err == nil && slices.ContainsFunc(m.sentinels, func(s *redistest.Server) bool { return s.Addr() == addr }) {
-			return missingConn{c, m}, nil
+	Dialled(o, func(c net.Conn) net.Conn {
+		if slices.ContainsFunc(m.sentinels, func(s *redistest.Server) bool { return s.Addr() == c.RemoteAddr().String() }) {
+			return missingConn{c, m}
 		}
-		return c, err
-	}
+		return c
+	})
 }
 
 type missingConn struct {
