@@ -15,7 +15,7 @@ import (
 )
 
 // The interface of all lock kinds, which the suite uses, does not have these options.
-func TestRefused_Options(t *testing.T) {
+func TestF8_OptionsAreRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]fair.Option{
 		"option is nil":                      {nil},
@@ -41,9 +41,7 @@ func TestRefused_Options(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.ErrorIs(t, err, fair.ErrInvalidArgument)
 	}
-	locker, err := fair.New(client, fair.WithStale(10*time.Second)) // the first lease follows
-	require.NoError(t, err)
-	defer locker.Close()
+	locker := userLocker(t, client, fair.WithStale(10*time.Second)) // the first lease follows
 	for want, opt := range map[string]fair.LockOption{
 		"option is nil":        nil,
 		"FixedLease: lease 0s": fair.FixedLease(0),
@@ -62,11 +60,8 @@ const year = 365 * 24 * time.Hour
 func TestF8_LongestOptionsWork(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	open := func() *fair.Locker {
-		l, err := fair.New(client, fair.WithLease(100*year), fair.WithStale(30*year), fair.WithFirstLease(100*year), fair.WithMaxOutage(math.MaxInt64),
+		return userLocker(t, client, fair.WithLease(100*year), fair.WithStale(30*year), fair.WithFirstLease(100*year), fair.WithMaxOutage(math.MaxInt64),
 			fair.WithFencing(), fair.WithFenceExpiry(time.Duration(math.MaxInt64).Truncate(time.Millisecond)), fair.WithLocalHandover(100*year))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = l.Close() })
-		return l
 	}
 	here, there := open(), open()
 	held, err := here.Lock(t.Context(), "k", fair.MaxHold(math.MaxInt64))
@@ -79,46 +74,11 @@ func TestF8_LongestOptionsWork(t *testing.T) {
 		}
 		next <- err
 	}()
-	require.Eventually(t, func() bool {
+	locktest.Await(t, func() bool {
 		s, err := here.Inspect(t.Context(), "k")
 		require.NoError(t, err)
 		return s.Waiting == 1 || len(next) > 0
-	}, locktest.Patience, time.Millisecond)
+	})
 	require.NoError(t, held.Unlock(t.Context()))
 	require.NoError(t, <-next)
-}
-
-// Inspect also tells the length of the queue.
-func TestInspect_TellsTheLengthOfTheQueue(t *testing.T) {
-	s := redistest.Start(t)
-	l, err := fair.New(s.Client(t))
-	require.NoError(t, err)
-	defer l.Close()
-	waits := func(n int) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			st, err := l.Inspect(t.Context(), "k")
-			return err == nil && st.Waiting == n
-		}, locktest.Patience, time.Millisecond)
-	}
-	waits(0)
-	holder, err := l.Lock(t.Context(), "k")
-	require.NoError(t, err)
-	waits(0)
-	done := make(chan error, 2)
-	for i := range cap(done) {
-		go func() {
-			next, err := l.Lock(t.Context(), "k")
-			if err == nil {
-				err = next.Unlock(t.Context())
-			}
-			done <- err
-		}()
-		waits(i + 1)
-	}
-	require.NoError(t, holder.Unlock(t.Context()))
-	for range cap(done) {
-		require.NoError(t, <-done)
-	}
-	waits(0)
 }

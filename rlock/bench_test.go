@@ -4,20 +4,14 @@ import (
 	"context"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // A TryLock that fails without Redis: callers that leave work to another make many of these.
 func BenchmarkTryLockHeldByThisLocker(b *testing.B) {
-	l, err := rlock.New(redistest.Start(b).Client(b))
-	require.NoError(b, err)
-	defer l.Close()
-	lease, err := l.Lock(context.Background(), "k")
-	require.NoError(b, err)
-	defer func() { _ = lease.Unlock(context.Background()) }()
+	l := userLocker(b, redistest.Start(b).Client(b))
+	locktest.Lock(b, l, context.Background(), "k")
 	for b.Loop() {
 		if _, err := l.TryLock(context.Background(), "k"); err == nil {
 			b.Fatal("acquired")
@@ -26,9 +20,7 @@ func BenchmarkTryLockHeldByThisLocker(b *testing.B) {
 }
 
 func BenchmarkLockUnlock(b *testing.B) {
-	l, err := rlock.New(redistest.Start(b).Client(b))
-	require.NoError(b, err)
-	defer l.Close()
+	l := userLocker(b, redistest.Start(b).Client(b))
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -41,9 +33,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 }
 
 func BenchmarkDo(b *testing.B) {
-	l, err := rlock.New(redistest.Start(b).Client(b))
-	require.NoError(b, err)
-	defer l.Close()
+	l := userLocker(b, redistest.Start(b).Client(b))
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,6 +1,7 @@
 package rlock_test
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -8,12 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // The interface of all lock kinds, which the suite uses, does not have these options.
-func TestRefused_Options(t *testing.T) {
+func TestF8_OptionsAreRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for want, opts := range map[string][]rlock.Option{
 		"option is nil":                   {nil},
@@ -47,14 +49,12 @@ func TestRefused_Options(t *testing.T) {
 	}
 }
 
-// To the suite a lease of zero means the default.
-func TestF8_LeaseOfZeroIsRefused(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	_, err := rlock.New(client, rlock.WithLease(0))
-	require.ErrorContains(t, err, "WithLease")
-	l, err := rlock.New(client)
-	require.NoError(t, err)
-	defer l.Close()
-	_, err = l.TryLock(t.Context(), "k", rlock.FixedLease(0))
-	require.ErrorContains(t, err, "FixedLease")
+// On a Redis Cluster, all that belongs to a name has to share its slot.
+func TestPrefix_OnACluster(t *testing.T) {
+	k := kind
+	k.Cluster, k.Prefix = true, "lock{"
+	l := k.Open(t, k.Start(t).Client(t), locktest.Options{})
+	_, err := l.TryLock(t.Context(), "a")
+	require.ErrorContains(t, err, "hash tag")
+	require.NoError(t, l.Do(t.Context(), "a}", func(context.Context) error { return nil }))
 }

@@ -25,25 +25,20 @@ import (
 // released the key.
 func TestG4_UnlockAtTheEndOfMaxHoldFreesTheKey(t *testing.T) {
 	s := redistest.Start(t)
-	l, err := rlock.New(s.Client(t))
-	require.NoError(t, err)
+	l := userLocker(t, s.Client(t))
 	ctx := context.Background()
 	const keys = 100
 	for i := range keys {
-		e, err := l.Lock(ctx, fmt.Sprint("k", i), rlock.MaxHold(5*time.Millisecond))
-		require.NoError(t, err)
+		e := locktest.Lock(t, l, ctx, fmt.Sprint("k", i), rlock.MaxHold(5*time.Millisecond))
 		for time.Now().Before(e.Deadline()) { // spin: a sleep would let the scheduler be first
 		}
 		reason := e.Err()
-		err = e.Unlock(ctx)
+		err := e.Unlock(ctx)
 		require.ErrorIs(t, err, rlock.ErrLost)
 		require.Equal(t, errors.Unwrap(reason).Error(), errors.Unwrap(err).Error(), "the reason does not change")
 	}
 	require.NoError(t, l.Close()) // waits for the releases in the background
-	left := s.Do(t, "EXISTS", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9")
-	n, err := left.AsInt64()
-	require.NoError(t, err)
-	require.Zero(t, n)
+	require.Zero(t, locktest.Number(t, s, "DBSIZE"))
 }
 
 // A dial that times out looks like the deadline of a context, but is not one.
@@ -51,7 +46,7 @@ func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr())
 	var hang atomic.Bool
-	client := s.Client(t, func(o *rueidis.ClientOption) {
+	l := userLocker(t, s.Client(t, func(o *rueidis.ClientOption) {
 		o.InitAddress = []string{p.Addr()}
 		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if hang.Load() {
@@ -59,19 +54,16 @@ func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 			}
 			return d.DialContext(ctx, "tcp", addr)
 		}
-	})
-	l, err := rlock.New(client)
-	require.NoError(t, err)
-	defer l.Close()
+	}))
 	ctx := context.Background()
 	require.NoError(t, l.Do(ctx, "k", func(context.Context) error { return nil }))
 	hang.Store(true)
 	p.Cut()
-	require.Eventually(t, func() bool { // the first call may still meet the end of the old connection
-		_, err = l.TryLock(ctx, "k")
+	locktest.Await(t, func() bool { // the first call may still meet the end of the old connection
+		_, err := l.TryLock(ctx, "k")
 		return err != nil
-	}, locktest.Patience, time.Millisecond)
-	_, err = l.TryLock(ctx, "k")
+	})
+	_, err := l.TryLock(ctx, "k")
 	require.ErrorIs(t, err, rlock.ErrUnavailable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	hang.Store(false)
@@ -79,11 +71,10 @@ func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 
 func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 	s := redistest.Start(t)
-	l, err := rlock.New(s.Client(t), rlock.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-	require.NoError(t, err)
+	l := userLocker(t, s.Client(t), rlock.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = l.Lock(over, "k")
+	_, err := l.Lock(over, "k")
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = l.Lock(context.Background(), "k", rlock.FixedLease(time.Nanosecond))
 	require.Error(t, err)
@@ -98,19 +89,17 @@ func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 // stays within the process.
 func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 	s := redistest.Start(t)
-	l, err := rlock.New(s.Client(t), rlock.WithLocalHandover(30*time.Second), rlock.WithMaxWaiters(1))
-	require.NoError(t, err)
-	defer l.Close()
+	l := userLocker(t, s.Client(t), rlock.WithLocalHandover(30*time.Second))
 	ctx := context.Background()
-	e, err := l.Lock(ctx, "k")
-	require.NoError(t, err)
+	e := locktest.Lock(t, l, ctx, "k")
 	bound := make([]context.Context, 20_000) // notifying them all takes a moment
 	for i := range bound {
 		bound[i] = e.Bind(ctx)
 	}
 	alive := make(chan int)
+	telling := &locktest.TellingContext{Context: ctx, Waiting: make(chan struct{})}
 	go func() {
-		next, err := l.Lock(ctx, "k")
+		next, err := l.Lock(telling, "k")
 		n := 0
 		for _, b := range bound {
 			if b.Err() == nil {
@@ -122,10 +111,7 @@ func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 		}
 		alive <- n
 	}()
-	require.Eventually(t, func() bool { // until it waits
-		_, err := l.TryLockFor(ctx, "k", time.Microsecond)
-		return errors.Is(err, rlock.ErrQueueFull)
-	}, locktest.Patience, time.Millisecond)
+	locktest.Within(t, telling.Waiting)
 	require.NoError(t, e.Unlock(ctx))
 	require.Zero(t, <-alive, "contexts of the old lease within the new one")
 }
@@ -135,14 +121,10 @@ func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	s := redistest.Start(t)
 	const lease = time.Second
-	l, err := rlock.New(s.Client(t), rlock.WithLease(lease), rlock.WithMaxOutage(2*lease))
-	require.NoError(t, err)
-	defer l.Close()
+	l := userLocker(t, s.Client(t), rlock.WithLease(lease), rlock.WithMaxOutage(2*lease))
 	ctx := context.Background()
-	outer, err := l.Lock(ctx, "k")
-	require.NoError(t, err)
-	inner, err := l.Lock(outer.Bind(ctx), "k")
-	require.NoError(t, err)
+	outer := locktest.Lock(t, l, ctx, "k")
+	inner := locktest.Lock(t, l, outer.Bind(ctx), "k")
 	failed := func() string {
 		m := s.Do(t, "INFO", "commandstats")
 		return regexp.MustCompile(`cmdstat_evalsha:.*?(failed_calls=\d+)`).FindStringSubmatch(m.String())[1]
@@ -154,9 +136,8 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 		_, err := l.Lock(outer.Bind(ctx), "k")
 		rides <- err
 	}()
-	require.Eventually(t, func() bool { return failed() != before }, // until that call has the lease's slot
-		locktest.Patience, time.Millisecond)
-	err = inner.Unlock(ctx)
+	locktest.Await(t, func() bool { return failed() != before }) // until that call has the lease's slot
+	err := inner.Unlock(ctx)
 	require.NoError(t, outer.Err())
 	require.NotErrorIs(t, err, rlock.ErrLost)
 	require.ErrorIs(t, <-rides, rlock.ErrUnavailable)
@@ -169,33 +150,18 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 func TestG10_CloseGivesReservedNumbersBack(t *testing.T) {
 	s := redistest.Start(t)
 	opts := []rlock.Option{rlock.WithFencing(), rlock.WithLocalHandover(10 * time.Second)}
-	a, err := rlock.New(s.Client(t), opts...)
-	require.NoError(t, err)
-	b, err := rlock.New(s.Client(t), opts...)
-	require.NoError(t, err)
-	defer b.Close()
+	a, b := userLocker(t, s.Client(t), opts...), userLocker(t, s.Client(t), opts...)
 	ctx := context.Background()
-	e, err := b.Lock(ctx, "k")
-	require.NoError(t, err)
-	got := make(chan error)
-	go func() { // as the first waiter, and so with a reservation
-		_, err := a.Lock(ctx, "k")
-		got <- err
-	}()
-	require.Eventually(t, func() bool {
-		n := s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}")
-		counts, err := n.AsIntMap()
-		return err == nil && counts["redisson_lock__channel:{k}"] == 1
-	}, locktest.Patience, time.Millisecond)
+	e := locktest.Lock(t, b, ctx, "k")
+	first := locktest.GoLock(a, ctx, "k") // as the first waiter, and so with a reservation
+	locktest.Await(t, func() bool { return kind.Waiting(t, s, "k") == 1 })
 	require.NoError(t, e.Unlock(ctx))
-	require.NoError(t, <-got)
+	locktest.Got(t, first)
 	require.NoError(t, a.Close())
-	before, err := b.Lock(ctx, "k")
-	require.NoError(t, err)
+	before := locktest.Lock(t, b, ctx, "k")
 	s.Do(t, "FLUSHALL")
 	require.ErrorIs(t, before.Unlock(ctx), rlock.ErrLost)
-	after, err := b.Lock(ctx, "k")
-	require.NoError(t, err)
+	after := locktest.Lock(t, b, ctx, "k")
 	require.Greater(t, after.Fence(), before.Fence())
 	require.NoError(t, after.Unlock(ctx))
 }

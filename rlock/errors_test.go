@@ -18,19 +18,16 @@ import (
 // The error of a Redis that can be reached and does not answer names it.
 func TestErrors_NameTheServer(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Start(t).Addr())
-	l, err := rlock.New(redistest.Start(t).Client(t, func(o *rueidis.ClientOption) {
+	l := userLocker(t, redistest.Start(t).Client(t, func(o *rueidis.ClientOption) {
 		o.InitAddress = []string{proxy.Addr()}
 	}), rlock.WithLease(300*time.Millisecond))
-	require.NoError(t, err)
-	defer l.Close()
 	proxy.OnReply(func([]string) redistest.Verdict { return redistest.Hold })
-	_, err = l.TryLock(t.Context(), "k")
+	_, err := l.TryLock(t.Context(), "k")
 	require.EqualError(t, err, fmt.Sprintf(`holdfast: lock "k": outcome unknown: %s: no answer in time`, proxy.Addr()))
 	proxy.OnReply(nil)
 	proxy.Release()
 
-	lease, err := l.Lock(t.Context(), "k")
-	require.NoError(t, err)
+	lease := locktest.Lock(t, l, t.Context(), "k")
 	proxy.HoldRequests(true)
 	require.EqualError(t, lease.Unlock(t.Context()), fmt.Sprintf(`holdfast: unlock "k": outcome unknown: %s: no answer in time`, proxy.Addr()))
 	proxy.HoldRequests(false)
@@ -40,28 +37,18 @@ func TestErrors_NameTheServer(t *testing.T) {
 // still.
 func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
 	var log redistest.Log
-	l, err := rlock.New(redistest.Start(t).Client(t), rlock.WithLease(500*time.Millisecond),
+	l := userLocker(t, redistest.Start(t).Client(t), rlock.WithLease(500*time.Millisecond),
 		rlock.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-	require.NoError(t, err)
-	defer l.Close()
-	mine, err := l.Lock(t.Context(), "k")
-	require.NoError(t, err)
-	waited := make(chan error, 1)
-	go func() {
-		lease, err := l.Lock(t.Context(), "k") // without the bound context
-		if err == nil {
-			err = lease.Unlock(t.Context())
-		}
-		waited <- err
-	}()
+	mine := locktest.Lock(t, l, t.Context(), "k")
+	waiter := locktest.GoLock(l, t.Context(), "k") // without the bound context
 	held := regexp.MustCompile(`level=DEBUG msg="holdfast: key held for longer than a lease" key="\\"k\\"" held=\S+ waiting=1`)
-	require.Eventually(t, func() bool { return held.MatchString(log.String()) }, locktest.Patience, time.Millisecond)
+	locktest.Await(t, func() bool { return held.MatchString(log.String()) })
 	for range 2 { // logged once, and not at each renewal
 		before := mine.Deadline()
-		require.Eventually(t, func() bool { return mine.Deadline().After(before) }, locktest.Patience, time.Millisecond)
+		locktest.Await(t, func() bool { return mine.Deadline().After(before) })
 	}
 	require.Len(t, held.FindAllString(log.String(), -1), 1)
 	require.NoError(t, mine.Unlock(t.Context()))
-	require.NoError(t, <-waited)
+	require.NoError(t, locktest.Got(t, waiter).Unlock(t.Context()))
 	require.Contains(t, log.String(), `level=DEBUG msg="holdfast: waited for longer than a lease"`)
 }
