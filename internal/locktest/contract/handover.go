@@ -221,6 +221,8 @@ func handoverDoubt(c *harness) {
 	c.swallow(1, "recount")
 	_, err := c.Locker.TryLock(l.Bind(c.ctx), "k")
 	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	c.lives(l)
+	Await(c.T, func() bool { return c.Entries("k") == 1 }, "it is not undone")
 	c.unlock(Lock(c.T, c.Locker, l.Bind(c.ctx), "k")) // comes after what undoes the last
 	require.Equal(c.T, 1, c.Entries("k"))
 	c.unlock(l)
