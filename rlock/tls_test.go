@@ -32,22 +32,17 @@ func TestTLS(t *testing.T) {
 	ca := redistest.NewCA(t)
 	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(validFor), "127.0.0.1", "localhost"))
 	open := func() *rlock.Locker {
-		l, err := rlock.New(s.Client(t, s.Option(s.Config())), rlock.WithLease(time.Second))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, l.Close()) })
-		return l
+		return userLocker(t, s.Client(t, s.Option(s.Config())), rlock.WithLease(time.Second))
 	}
 	here, there := open(), open()
 	ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
 	defer cancel()
-	lease, err := here.Lock(ctx, "k")
-	require.NoError(t, err)
+	lease := locktest.Lock(t, here, ctx, "k")
 	until := lease.Deadline()
-	woken := make(chan error, 1)
-	go func() { woken <- there.Do(ctx, "k", func(context.Context) error { return nil }) }()
-	require.Eventually(t, func() bool { return lease.Deadline().After(until) }, locktest.Patience, time.Millisecond, "not renewed")
+	woken := locktest.GoLock(there, ctx, "k")
+	locktest.Await(t, func() bool { return lease.Deadline().After(until) }, "not renewed")
 	require.NoError(t, lease.Unlock(ctx))
-	require.NoError(t, <-woken)
+	require.NoError(t, locktest.Got(t, woken).Unlock(ctx))
 }
 
 // A server whose certificate is not good is refused by new clients, and by lockers that
@@ -69,8 +64,7 @@ func TestTLS_ServerIsNotTrusted(t *testing.T) {
 			l, err := rlock.New(s.Client(t, s.Option(s.Config())))
 			require.NoError(t, err)
 			defer l.Close()
-			held, err := l.Lock(t.Context(), "k")
-			require.NoError(t, err)
+			held := locktest.Lock(t, l, t.Context(), "k")
 
 			s.RestartWith(c.cert)
 			refused := func(err error) {
@@ -83,10 +77,10 @@ func TestTLS_ServerIsNotTrusted(t *testing.T) {
 			s.Option(s.Config())(&options)
 			_, err = rueidis.NewClient(options)
 			refused(err)
-			require.Eventually(t, func() bool { // the first call may meet the end of the old connection
+			locktest.Await(t, func() bool { // the first call may meet the end of the old connection
 				_, err := l.TryLock(t.Context(), "other")
 				return scripts.OutcomeOf(err) == scripts.Refused
-			}, locktest.Patience, time.Millisecond)
+			})
 			_, err = l.TryLock(t.Context(), "other")
 			refused(err)
 			_, err = l.Lock(t.Context(), "other")
@@ -125,17 +119,17 @@ func TestTLS_ClientIsNotTrusted(t *testing.T) {
 			s.Do(t, "CLIENT", "KILL", "TYPE", "normal")
 			options := rueidis.ClientOption{DisableCache: true}
 			s.Option(config)(&options)
-			require.Eventually(t, func() bool {
+			locktest.Await(t, func() bool {
 				_, err = rueidis.NewClient(options)
 				require.Error(t, err)
 				return strings.Contains(err.Error(), c.alerts)
-			}, locktest.Patience, time.Millisecond)
+			})
 			requireTLSRefusal(t, err)
-			require.Eventually(t, func() bool {
+			locktest.Await(t, func() bool {
 				_, err = l.TryLock(t.Context(), "k")
 				require.Error(t, err)
 				return strings.Contains(err.Error(), c.alerts)
-			}, locktest.Patience, time.Millisecond)
+			})
 			requireTLSRefusal(t, err)
 		})
 	}

@@ -39,17 +39,17 @@ func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {
 	require.Contains(t, logged(t, slow, rlock.WithLease(8*time.Second)), "timeout=3s lease=8s")
 
 	set, cluster := redistest.StartSentinel(t), redistest.StartCluster(t, 1, 0)
-	for name, client := range map[string]func(...func(*rueidis.ClientOption)) rueidis.Client{
-		"option=Sentinel.TopologyRefreshInterval":    func(o ...func(*rueidis.ClientOption)) rueidis.Client { return set.Client(t, o...) },
-		"option=ClusterOption.ShardsRefreshInterval": func(o ...func(*rueidis.ClientOption)) rueidis.Client { return cluster.Client(t, o...) },
+	for name, client := range map[string]func(testing.TB, ...func(*rueidis.ClientOption)) rueidis.Client{
+		"option=Sentinel.TopologyRefreshInterval":    set.Client,
+		"option=ClusterOption.ShardsRefreshInterval": cluster.Client,
 	} {
-		refresh := func(d time.Duration) func(*rueidis.ClientOption) {
-			return func(o *rueidis.ClientOption) {
+		refresh := func(d time.Duration) rueidis.Client {
+			return client(t, func(o *rueidis.ClientOption) {
 				o.Sentinel.TopologyRefreshInterval, o.ClusterOption.ShardsRefreshInterval, o.ConnWriteTimeout = d, d, 3*time.Second
-			}
+			})
 		}
-		require.Contains(t, logged(t, client(refresh(0))), name)
-		refreshed := client(refresh(time.Second))
+		require.Contains(t, logged(t, refresh(0)), name)
+		refreshed := refresh(time.Second)
 		require.Empty(t, logged(t, refreshed, rlock.WithLease(9*time.Second)))
 		require.Contains(t, logged(t, refreshed, rlock.WithLease(8*time.Second)), "timeout=3s lease=8s")
 	}

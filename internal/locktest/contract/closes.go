@@ -81,8 +81,7 @@ func closeDo(c *harness) {
 
 // A lock that Redis grants while the locker closes goes to no caller.
 func closeUnderWay(c *harness) {
-	hook, held := Holding("acquire")
-	c.Proxy.OnReply(hook)
+	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
 	done := GoLock(c.Locker, c.ctx, "k")
 	Within(c.T, held)
 	closed := make(chan error, 1)
@@ -92,8 +91,7 @@ func closeUnderWay(c *harness) {
 		_, err := c.Locker.TryLock(c.ctx, "k")
 		return errors.Is(err, holdfast.ErrClosed)
 	})
-	c.Proxy.OnReply(nil)
-	c.Proxy.Release()
+	letGo()
 	require.NoError(c.T, <-closed)
 	a := <-done
 	require.Nil(c.T, a.Lease)

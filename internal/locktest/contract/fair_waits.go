@@ -174,16 +174,14 @@ func fairFound(c *harness) {
 func fairLateGrant(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
 	late := c.inQueue(c.Locker, "k")
-	heartbeats, _ := Holding("heartbeat")
-	c.Proxy.OnReply(heartbeats)
+	_, letGo := c.hold(c.Proxy.OnReply, "heartbeat")
 	c.Proxy.HoldReplies(true)
 	c.unlock(their)
 	require.Empty(c.T, Queued(c.T, c.Server, c.Name("k")), "it is granted")
 	rival := Lock(c.T, c.Other, c.ctx, "k")
 	c.Proxy.HoldReplies(false)
 	Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(late) > 0 })
-	c.Proxy.OnReply(nil)
-	c.Proxy.Release()
+	letGo()
 	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 1 || len(late) > 0 })
 	require.Empty(c.T, late, "two holders")
 	c.lives(rival)
@@ -290,14 +288,11 @@ func fairRunEnds(c *harness) {
 	their := c.inQueue(c.Other, "k")
 	last := c.inQueue(c.Locker, "k")
 	owners := []string{}
-	for _, w := range []<-chan Acquired{first, second, their, last} {
-		c.unlock(holder)
-		holder = Got(c.T, w)
-		owners = append(owners, holder.Owner())
-	}
+	c.unlock(c.serve(holder, []<-chan Acquired{first, second, their, last}, func(_ int, _, next *holdfast.Lease) {
+		owners = append(owners, next.Owner())
+	}))
 	require.Equal(c.T, owners[0], owners[1], "of one run")
 	require.NotEqual(c.T, owners[0], owners[3])
-	c.unlock(holder)
 }
 
 // oneByOne are locks that are not handed over, with heartbeats every 600 ms.
@@ -317,9 +312,9 @@ func onPlace(c *harness) {
 	for i, places := range [][2][]int{
 		{{3, 2}, {5, 4}}, {{3, 2, 1}, {5, 4, 3}}, {{3, 2, 1}, {5, 4, 3, 2}}, {{3, 2, 1}, {5, 4, 3, 2, 1}}, {{3, 2, 1}, {5, 4, 3, 2, 1}},
 	} {
+		letGo := func() {}
 		if i == 2 { // c.Locker gets the key, and learns by that where its next waiter stands. A heartbeat was just answered: the next is far
-			heartbeats, _ := Holding("heartbeat")
-			c.Proxy.OnReply(heartbeats)
+			_, letGo = c.hold(c.Proxy.OnReply, "heartbeat")
 		}
 		c.unlock(held)
 		held = Got(c.T, waits[i])
@@ -328,8 +323,7 @@ func onPlace(c *harness) {
 		if i < 2 { // it only waits
 			c.quiet()
 		}
-		c.Proxy.OnReply(nil)
-		c.Proxy.Release()
+		letGo()
 	}
 	c.unlock(held)
 }

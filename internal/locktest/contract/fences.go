@@ -29,11 +29,7 @@ func g10Grow(c *harness) {
 	}
 	handOver := func() {
 		l := grown(Lock(c.T, c.Locker, c.ctx, "k"))
-		for _, w := range []<-chan Acquired{c.queue(c.Locker, "k"), c.queue(c.Locker, "k"), c.queue(c.Locker, "k")} {
-			c.unlock(l)
-			l = grown(Got(c.T, w))
-		}
-		c.unlock(l)
+		c.unlock(c.serve(l, c.queues(3, "k"), func(_ int, _, next *holdfast.Lease) { grown(next) }))
 	}
 	lost := func(lose func()) func() {
 		return func() {

@@ -136,8 +136,7 @@ func g9Batch(c *harness) {
 func g9Waiter(c *harness) {
 	Lock(c.T, c.Other, c.ctx, "theirs")
 	l := Lock(c.T, c.Locker, c.ctx, "mine")
-	hook, held := Holding("subscribe")
-	c.Proxy.OnRequest(hook)
+	held, letGo := c.hold(c.Proxy.OnRequest, "subscribe")
 	ctx, cancel := context.WithCancel(c.ctx)
 	stuck := GoLock(c.Locker, ctx, "theirs")
 	Within(c.T, held)
@@ -149,7 +148,6 @@ func g9Waiter(c *harness) {
 	c.lives(l)
 	cancel()
 	require.ErrorIs(c.T, (<-stuck).Err, context.Canceled)
-	c.Proxy.OnRequest(nil)
-	c.Proxy.Release()
+	letGo()
 	c.unlock(l)
 }

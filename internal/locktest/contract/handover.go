@@ -56,17 +56,14 @@ func handoverInMemory(c *harness) {
 	holder, waits := c.lineUp("k", 5)
 	owner, deadline := holder.Owner(), holder.Deadline()
 	c.commands()
-	for _, w := range waits {
-		before := holder
-		c.unlock(holder)
+	holder = c.serve(holder, waits, func(_ int, before, next *holdfast.Lease) {
 		c.ended(before, holdfast.ErrReleased)
-		holder = Got(c.T, w)
-		c.lives(holder)
-		require.Equal(c.T, owner, holder.Owner())
-		require.Equal(c.T, deadline, holder.Deadline())
+		c.lives(next)
+		require.Equal(c.T, owner, next.Owner())
+		require.Equal(c.T, deadline, next.Deadline())
 		require.Equal(c.T, 1, c.Entries("k"))
 		c.held(c.Other, "k")
-	}
+	})
 	c.quiet()
 	c.unlock(holder)
 	require.Equal(c.T, []string{"release"}, c.commands())
@@ -76,10 +73,7 @@ func handoverInMemory(c *harness) {
 // A hold that was taken while others wait reserves numbers for them.
 func handoverFences(c *harness) {
 	holder := Lock(c.T, c.Locker, c.ctx, "k")
-	var waits []<-chan Acquired
-	for range 6 {
-		waits = append(waits, c.queue(c.Locker, "k"))
-	}
+	waits := c.queues(6, "k")
 	owners := map[string]bool{holder.Owner(): true}
 	last := holder.Fence()
 	for _, w := range waits {
@@ -142,13 +136,9 @@ func handoverTenureOver(c *harness) {
 func handoverOff(c *harness) {
 	holder := Lock(c.T, c.Locker, c.ctx, "k")
 	waits := []<-chan Acquired{c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")}
-	for _, w := range waits {
-		before := holder.Owner()
-		c.unlock(holder)
-		holder = Got(c.T, w)
-		require.NotEqual(c.T, before, holder.Owner())
-	}
-	c.unlock(holder)
+	c.unlock(c.serve(holder, waits, func(_ int, before, next *holdfast.Lease) {
+		require.NotEqual(c.T, before.Owner(), next.Owner())
+	}))
 	want := []string{"acquire", "release", "acquire", "release", "acquire", "release"}
 	if c.Kind.Fair {
 		want = []string{"acquire", "subscribe", "enter", "enter", "release", "release", "release"}
@@ -162,15 +152,10 @@ func handoverLikeToLike(c *harness) {
 		with := []holdfast.LockOption{call}
 		holder, waits := c.lineUp("k", 1, with, with, nil, nil)
 		same := []bool{true, false, false, false, true}
-		for i, w := range waits {
-			before := holder.Owner()
-			c.unlock(holder)
-			holder = Got(c.T, w)
-			require.Equal(c.T, same[i], holder.Owner() == before, "fixed %t: %d", fixed, i)
-			left := time.Duration(Number(c.T, c.Server, "PTTL", c.Name("k"))) * time.Millisecond
-			require.Equal(c.T, fixed && (i == 1 || i == 2), left > time.Minute, "fixed %t: %d", fixed, i)
-		}
-		c.unlock(holder)
+		c.unlock(c.serve(holder, waits, func(i int, before, next *holdfast.Lease) {
+			require.Equal(c.T, same[i], next.Owner() == before.Owner(), "fixed %t: %d", fixed, i)
+			require.Equal(c.T, fixed && (i == 1 || i == 2), c.Remaining("k") > time.Minute, "fixed %t: %d", fixed, i)
+		}))
 	}
 	c.Tidy("k")
 }
@@ -195,8 +180,7 @@ func handoverOldEntries(c *harness) {
 // A nested call that may still arrive would count for the next lease.
 func handoverTainted(c *harness) {
 	l, waits := c.lineUp("k", 1)
-	hook, held := Holding("recount")
-	c.Proxy.OnRequest(hook)
+	held, letGo := c.hold(c.Proxy.OnRequest, "recount")
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
 	done := GoLock(c.Locker, ctx, "k")
 	Within(c.T, held)
@@ -205,8 +189,7 @@ func handoverTainted(c *harness) {
 	<-l.Done()
 	cancel()
 	require.Error(c.T, (<-done).Err)
-	c.Proxy.OnRequest(nil)
-	c.Proxy.Release()
+	letGo()
 	require.NoError(c.T, <-unlocked)
 	next := Got(c.T, waits[0])
 	require.NotEqual(c.T, l.Owner(), next.Owner())

@@ -64,11 +64,7 @@ func observeHandOver(c *harness) {
 	s := c.observed(tenured)
 	holder, waits := c.lineUp("k", 2)
 	time.Sleep(pause)
-	for _, w := range waits {
-		c.unlock(holder)
-		holder = Got(c.T, w)
-	}
-	c.unlock(holder)
+	c.unlock(c.serve(holder, waits, nil))
 	told := c.told(s, "refused", "*", "holdfast.Woken")
 	acquired, queue := of[holdfast.AcquiredEvent](s), of[holdfast.QueueEvent](s)
 	for _, a := range acquired[len(acquired)-2:] {
@@ -171,16 +167,14 @@ func observeRefused(c *harness) {
 // A caller that leaves has nothing, and does not show that Redis is away.
 func observeGaveUp(c *harness) {
 	s := c.observed(defaults)
-	hook, held := Holding("acquire")
-	c.Proxy.OnReply(hook)
+	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
 	ctx, cancel := context.WithCancel(c.ctx)
 	call := GoLock(c.Locker, ctx, "k")
 	Within(c.T, held)
 	cancel()
 	err := Within(c.T, call).Err
 	require.ErrorIs(c.T, err, context.Canceled)
-	c.Proxy.OnReply(nil)
-	c.Proxy.Release()
+	letGo()
 	c.Tidy("k")
 	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
 	require.Equal(c.T, []string{"refused k", "acquired k by call", "released k"}, c.told(s))

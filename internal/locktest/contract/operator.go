@@ -101,15 +101,13 @@ func labelShown(c *harness) {
 // A wait that ends before it has tried again names the holder that its first attempt has met.
 func labelAtFirst(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
-	hook, held := Holding("subscribe")
-	c.Proxy.OnRequest(hook)
+	held, letGo := c.hold(c.Proxy.OnRequest, "subscribe")
 	ctx, cancel := context.WithCancel(c.ctx)
 	waiter := GoLock(c.Locker, ctx, "k")
 	Within(c.T, held)
 	cancel()
 	require.ErrorContains(c.T, (<-waiter).Err, "held by "+strconv.Quote(labelled[:64]))
-	c.Proxy.OnRequest(nil)
-	c.Proxy.Release()
+	letGo()
 	c.unlock(their)
 }
 

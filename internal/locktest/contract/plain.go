@@ -24,9 +24,7 @@ func waitCosts(c *harness) {
 		Await(c.T, func() bool { return len(c.noted()) == 3 })
 		require.Equal(c.T, []string{"acquire", "subscribe", "acquire"}, c.commands())
 	}
-	for range 19 {
-		waits = append(waits, c.queue(c.Locker, "k"))
-	}
+	waits = append(waits, c.queues(19, "k")...)
 	if c.Kind.Nodes > 1 {
 		time.Sleep(200 * time.Millisecond) // looks without an end would show
 		require.LessOrEqual(c.T, c.mostSent("acquire"), c.Kind.Looks())

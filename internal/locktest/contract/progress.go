@@ -64,13 +64,11 @@ func g4Crashed(c *harness) {
 // A release after the refused attempt and before the subscription is not missed.
 func g4SubscribesFirst(c *harness) {
 	their := Lock(c.T, c.Other, c.ctx, "k")
-	hook, held := Holding("subscribe")
-	c.Proxy.OnRequest(hook)
+	held, letGo := c.hold(c.Proxy.OnRequest, "subscribe")
 	done := GoLock(c.Locker, c.ctx, "k")
 	Within(c.T, held)
 	c.unlock(their)
-	c.Proxy.OnRequest(nil)
-	c.Proxy.Release()
+	letGo()
 	c.unlock(Got(c.T, done))
 }
 
@@ -92,15 +90,8 @@ func g4Idle(c *harness) {
 	defer stop()
 	require.NoError(c.T, listener.Do(c.ctx, listener.B().Subscribe().Channel(scripts.Channel(c.Name("k"))).Build()).Error())
 	holder := Lock(c.T, c.Locker, c.ctx, "k")
-	var waits []<-chan Acquired
-	for range 4 { // that get nothing by hand-over
-		waits = append(waits, c.queue(c.Locker, "k", holdfast.MaxHold(time.Hour)))
-	}
-	for _, w := range waits {
-		c.unlock(holder)
-		holder = Got(c.T, w)
-	}
-	c.unlock(holder)
+	waits := c.queues(4, "k", holdfast.MaxHold(time.Hour)) // that get nothing by hand-over
+	c.unlock(c.serve(holder, waits, nil))
 }
 
 // The grant and the end of the wait race; a waiter that stays must get the lock.

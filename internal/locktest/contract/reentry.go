@@ -179,8 +179,7 @@ func reentryShared(c *harness) {
 // it arrives later.
 func reentryCancelled(c *harness) {
 	l := Lock(c.T, c.Locker, c.ctx, "k")
-	hook, held := Holding("recount")
-	c.Proxy.OnRequest(hook)
+	held, letGo := c.hold(c.Proxy.OnRequest, "recount")
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
 	done := GoLock(c.Locker, ctx, "k")
 	Within(c.T, held)
@@ -190,8 +189,7 @@ func reentryCancelled(c *harness) {
 	require.ErrorIs(c.T, a.Err, holdfast.ErrUnknown)
 	require.ErrorIs(c.T, a.Err, context.Canceled)
 	c.lives(l)
-	c.Proxy.OnRequest(nil)
-	c.Proxy.Release()
+	letGo()
 
 	// The next nested call comes after what undoes the last.
 	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")

@@ -199,6 +199,40 @@ func (c *harness) queueWith(ctx context.Context, l holdfast.Locker, key string, 
 	return done
 }
 
+// queues is that many calls of queue.
+func (c *harness) queues(n int, key string, calls ...holdfast.LockOption) (waits []<-chan Acquired) {
+	for range n {
+		waits = append(waits, c.queue(c.Locker, key, calls...))
+	}
+	return waits
+}
+
+// serve unlocks a lease, and then that of each waiter but the last, which it returns. each, if not nil, sees what was
+// unlocked and what came next.
+func (c *harness) serve(holder *holdfast.Lease, waits []<-chan Acquired, each func(i int, before, next *holdfast.Lease)) *holdfast.Lease {
+	c.T.Helper()
+	for i, w := range waits {
+		before := holder
+		c.unlock(before)
+		holder = Got(c.T, w)
+		if each != nil {
+			each(i, before, holder)
+		}
+	}
+	return holder
+}
+
+// hold holds what c.Proxy's OnRequest or OnReply, which is on, sees of these scripts. held is closed when it has the
+// first; letGo ends it.
+func (c *harness) hold(on func(redistest.Hook), scripts ...string) (held <-chan struct{}, letGo func()) {
+	hook, held := Holding(scripts...)
+	on(hook)
+	return held, func() {
+		on(nil)
+		c.Proxy.Release()
+	}
+}
+
 // inQueue is queue, and on a fair lock returns when the call is in Redis' queue.
 func (c *harness) inQueue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
 	c.T.Helper()

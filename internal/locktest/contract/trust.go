@@ -89,8 +89,7 @@ func g2(c *harness, away, back func()) {
 
 // Redis has granted it for 300 ms, and most of them have passed.
 func g2TooLate(c *harness) {
-	hook, held := Holding("acquire")
-	c.Proxy.OnReply(hook)
+	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(300*time.Millisecond))
@@ -98,8 +97,7 @@ func g2TooLate(c *harness) {
 	}()
 	Within(c.T, held)
 	time.Sleep(300 * time.Millisecond) // the lease is over, as far as this process may know
-	c.Proxy.OnReply(nil)
-	c.Proxy.Release()
+	letGo()
 	require.ErrorIs(c.T, <-done, holdfast.ErrUnknown)
 	c.Tidy("k")
 	Await(c.T, func() bool { return len(c.Keys()) == 1 }, "its owner has no tombstone")

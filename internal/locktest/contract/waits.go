@@ -102,15 +102,7 @@ func waitLocally(c *harness) {
 func waitOrder(c *harness) {
 	for _, calls := range [][]holdfast.LockOption{nil, {holdfast.MaxHold(time.Hour)}} {
 		holder := Lock(c.T, c.Locker, c.ctx, "k")
-		var waits []<-chan Acquired
-		for range 8 {
-			waits = append(waits, c.queue(c.Locker, "k", calls...))
-		}
-		for _, w := range waits {
-			c.unlock(holder)
-			holder = Got(c.T, w)
-		}
-		c.unlock(holder)
+		c.unlock(c.serve(holder, c.queues(8, "k", calls...), nil))
 	}
 }
 
@@ -169,13 +161,11 @@ func waitQueueFullMeanwhile(c *harness) {
 // attempt of the first is answered.
 func (c *harness) overtaken() (first, second <-chan Acquired) {
 	c.T.Helper()
-	hook, held := Holding("acquire")
-	c.Proxy.OnReply(hook)
+	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
 	first = GoLock(c.Locker, c.ctx, "k")
 	Within(c.T, held)
 	second = c.queue(c.Locker, "k")
-	c.Proxy.OnReply(nil)
-	c.Proxy.Release()
+	letGo()
 	return first, second
 }
 
