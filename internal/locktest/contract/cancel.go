@@ -19,19 +19,6 @@ var cancelCases = []testCase{
 	{"Cancel_OfOneWaiterLeavesTheOthers", defaults, cancelOne},
 }
 
-// isOurs tells whether err is one of ours.
-func isOurs(err error) bool {
-	for _, e := range []error{
-		holdfast.ErrNotAcquired, holdfast.ErrLost, holdfast.ErrReleased, holdfast.ErrClosed,
-		holdfast.ErrQueueFull, holdfast.ErrUnavailable, holdfast.ErrUnknown, holdfast.ErrInvalidArgument,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
 func cancelBefore(c *harness) {
 	over, cancel := context.WithCancelCause(c.ctx)
 	cancel(errMine)
@@ -43,7 +30,7 @@ func cancelBefore(c *harness) {
 			for _, e := range want {
 				require.ErrorIs(c.T, err, e, name)
 			}
-			require.False(c.T, isOurs(err), name)
+			RequireSentinel(c.T, err, nil)
 		}
 	}
 	c.quiet()

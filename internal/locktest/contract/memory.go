@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needServers are the cases that a kind without servers leaves out. A case that is not here
-// runs with that kind.
+// needServers are the cases that a kind without servers leaves out, beside trustCases and replyCases. A case that is not
+// here runs with that kind.
 var needServers = []string{
 	// They disturb the way to Redis.
 	"Reentry_CancelledCountsForNothing", "Unlock_UnknownWithTheContext", "Unlock_GoesOnUntilTheDeadline",

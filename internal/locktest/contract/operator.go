@@ -120,8 +120,7 @@ func inspectForeign(c *harness) {
 
 	c.Server.Do(c.T, "SET", c.Name("text"), "not a lock")
 	_, err = c.Locker.Inspect(c.ctx, "text")
-	require.Error(c.T, err)
-	require.False(c.T, isOurs(err))
+	RequireSentinel(c.T, err, holdfast.ErrWrongType)
 	require.Regexp(c.T, `^holdfast: inspect "text": .*WRONGTYPE`, err.Error())
 	_, err = c.Locker.ForceUnlock(c.ctx, "text")
 	require.Regexp(c.T, `^holdfast: force-unlock "text": .*WRONGTYPE`, err.Error())
@@ -188,7 +187,7 @@ func forceForeign(c *harness) {
 		before := c.Dump()
 		_, err := c.Locker.ForceUnlock(c.ctx, "k")
 		require.ErrorContains(c.T, err, "WRONGTYPE")
-		require.False(c.T, isOurs(err))
+		RequireSentinel(c.T, err, holdfast.ErrWrongType)
 		require.Equal(c.T, before, c.Dump())
 		c.Server.Do(c.T, "DEL", c.Name("k"))
 	}

@@ -227,12 +227,6 @@ func waitNoOutage(c *harness) {
 }
 
 func waitRefused(c *harness) {
-	refused := func(err error) {
-		c.T.Helper()
-		if err == nil || isOurs(err) {
-			require.Failf(c.T, "a refusal is returned as it is", "%v", err)
-		}
-	}
 	Lock(c.T, c.Other, c.ctx, "k")
 	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "k")}
 	c.AwaitWaiters("k", 1)
@@ -240,7 +234,7 @@ func waitRefused(c *harness) {
 	c.Server.Do(c.T, "SET", c.Name("k"), "not a lock")
 	Publish(c.T, c.Server, scripts.Channel(c.Name("k")), "0")
 	for _, w := range waits {
-		refused((<-w).Err)
+		RequireSentinel(c.T, (<-w).Err, holdfast.ErrWrongType)
 	}
 	c.Traceless("k")
 	for _, wait := range []func() (*holdfast.Lease, error){
@@ -250,7 +244,7 @@ func waitRefused(c *harness) {
 	} {
 		c.commands()
 		_, err := wait()
-		refused(err)
+		RequireSentinel(c.T, err, holdfast.ErrWrongType)
 		require.Equal(c.T, []string{"acquire"}, c.commands())
 	}
 }
