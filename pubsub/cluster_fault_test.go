@@ -66,7 +66,7 @@ func TestF26_ClusterDown(t *testing.T) {
 			there, here := names[dead.Addr()], names[other.Addr()]
 			lost, kept, dropped := s.Subscribe(there[0]), s.Subscribe(here[0]), s.Subscribe(here[1])
 			awaitLive(t, lost, kept, dropped)
-			c.Kill(dead)
+			dead.Kill()
 			await(t, lost, "told of the loss", func(st State) bool { return !st.Live })
 			require.Eventually(t, func() bool {
 				_, err := other.TryDo("GET", here[0])

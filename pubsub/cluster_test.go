@@ -272,7 +272,7 @@ func TestF26_FailOver(t *testing.T) {
 
 	dead := c.Masters(t)[1]
 	during(t, client, listeners, func() {
-		c.Kill(dead)
+		dead.Kill()
 		c.AwaitPromoted(t, dead)
 		promoted := time.Now()
 		for _, l := range listeners {

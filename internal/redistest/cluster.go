@@ -1,8 +1,6 @@
 package redistest
 
 import (
-	"os"
-	"os/exec"
 	"reflect"
 	"runtime"
 	"slices"
@@ -40,14 +38,10 @@ func StartCluster(t testing.TB, masters, replicasPerMaster int, args ...string) 
 	for i := range c.nodes {
 		c.nodes[i] = Start(t, slices.Concat([]string{
 			"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0",
-		}, clusterPort(t), args)...)
+			"--cluster-port", strconv.Itoa(FreePort(t)),
+		}, args)...)
 	}
-	if masters < 3 {
-		c.meet(t, masters)
-	} else {
-		c.create(t, replicasPerMaster)
-	}
-	c.await(t, "all nodes met", func() bool { return c.agree(t) })
+	c.meet(t, masters)
 	c.AwaitReplicas(t)
 	for _, s := range c.Masters(t) {
 		s.Do(t, "FLUSHALL") // before their first write CLUSTER SLOTS lists no replicas
@@ -56,24 +50,7 @@ func StartCluster(t testing.TB, masters, replicasPerMaster int, args ...string) 
 	return c
 }
 
-// create has redis-cli make the Cluster.
-func (c *Cluster) create(t testing.TB, replicasPerMaster int) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-cli"); err != nil && os.Getenv("CI") != "true" {
-		t.Skip("redistest:", err)
-	}
-	args := []string{"--cluster", "create", "--cluster-yes", "--cluster-replicas", strconv.Itoa(replicasPerMaster)}
-	for _, s := range c.nodes {
-		args = append(args, s.Addr())
-	}
-	if password := c.nodes[0].options().Password; password != "" {
-		args = append(args, "-a", password)
-	}
-	out, err := exec.Command("redis-cli", args...).CombinedOutput()
-	require.NoError(t, err, "redis-cli: %s", out)
-}
-
-// meet makes a Cluster of fewer masters than redis-cli allows.
+// meet makes a Cluster of the nodes, of which the first are the masters.
 func (c *Cluster) meet(t testing.TB, masters int) {
 	t.Helper()
 	for i, s := range c.nodes {
@@ -95,17 +72,7 @@ func (c *Cluster) meet(t testing.TB, masters int) {
 	}
 }
 
-// clusterPort returns the arguments that choose the port on which nodes talk. Redis 6 has
-// none: the port is 10000 above the clients'.
-func clusterPort(t testing.TB) []string {
-	t.Helper()
-	version, err := exec.Command(program(), "--version").Output()
-	if err == nil && strings.Contains(string(version), " v=6.") {
-		return nil
-	}
-	return []string{"--cluster-port", strconv.Itoa(FreePort(t))}
-}
-
+// clusterPort is where a node talks with others: before Redis 7.0, 10000 above its port for clients.
 func (s *Server) clusterPort() string {
 	if i := slices.Index(s.args, "--cluster-port"); i >= 0 {
 		return s.args[i+1]
@@ -251,9 +218,6 @@ func (c *Cluster) Failover(t testing.TB, master *Server) *Server {
 	require.FailNow(t, "redistest: cluster: the master has no replica")
 	return nil
 }
-
-// Kill kills a master. AwaitPromoted tells when a replica has its place.
-func (c *Cluster) Kill(master *Server) { master.Kill() }
 
 // AwaitPromoted returns when all running nodes agree that the lost master, which is dead
 // or paused, has no slots any more. That takes some 2 s.
@@ -409,10 +373,7 @@ func (s *Server) follows(t testing.TB) (role, port string) {
 	return role, port
 }
 
-func (s *Server) clusterID(t testing.TB) string {
-	t.Helper()
-	return s.ask(t, "CLUSTER", "MYID")
-}
+func (s *Server) clusterID(t testing.TB) string { return s.ask(t, "CLUSTER", "MYID") }
 
 // ask is Do for a reply that is text.
 func (s *Server) ask(t testing.TB, args ...string) string {

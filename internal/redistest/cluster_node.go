@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,9 +80,11 @@ func knowing(t testing.TB, nodes []clusterNode, myself int) []string {
 	fmt.Fprintf(&text, "vars currentEpoch %d lastVoteEpoch 0\n", len(nodes))
 	file := filepath.Join(t.TempDir(), "nodes.conf")
 	require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	return append(clusterPort(t), "--cluster-enabled", "yes", "--cluster-config-file", file,
+	return []string{
+		"--cluster-enabled", "yes", "--cluster-config-file", file, "--cluster-port", strconv.Itoa(FreePort(t)),
 		"--cluster-node-timeout", "3600000", // no other is missed
-		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0") // a replica's copy leaves no file
+		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", // a replica's copy leaves no file
+	}
 }
 
 // AwaitClusterNode returns when a node of a Redis Cluster serves its slots, or loads.

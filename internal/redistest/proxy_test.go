@@ -1,13 +1,11 @@
 package redistest
 
 import (
-	"fmt"
+	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,27 +16,9 @@ func through(t *testing.T) (*Server, *Proxy, *wire) {
 	return s, p, dial(t, p.Addr())
 }
 
-func TestProxyForwardsAClient(t *testing.T) {
-	s := Start(t)
-	p := NewProxy(t, s.Addr())
-	for _, resp2 := range []bool{false, true} {
-		c := s.Client(t, func(o *rueidis.ClientOption) {
-			o.InitAddress = []string{p.Addr()}
-			o.AlwaysRESP2 = resp2
-		})
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				for range 50 {
-					if _, err := do(t, c, "INCR", "n"); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-	}
-	require.Equal(t, "1600", text(t, s.Do(t, "GET", "n")))
+// named matches a command by its name.
+func named(name string) func([]string) bool {
+	return func(cmd []string) bool { return cmd[0] == name }
 }
 
 // An open connection goes on at another server, as the same user and in the same protocol, and its
@@ -54,7 +34,6 @@ func TestProxySwapsTheServerBehindOpenConnections(t *testing.T) {
 	w.send("SET k old", "SUBSCRIBE ch")
 	w.expect("+OK\r\n", ">3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n")
 	p.Swap(next.Addr())
-	require.Equal(t, next.Addr(), p.Target())
 	w.send("EXISTS k", "ACL WHOAMI")
 	w.expect(":0\r\n", "$3\r\nann\r\n")
 	told := next.Do(t, "PUBLISH", "ch", "hi")
@@ -64,10 +43,7 @@ func TestProxySwapsTheServerBehindOpenConnections(t *testing.T) {
 
 	blocked := dial(t, p.Addr())
 	blocked.send("BLPOP list 0")
-	require.Eventually(t, func() bool {
-		m := next.Do(t, "CLIENT", "LIST")
-		return strings.Contains(m.String(), "cmd=blpop")
-	}, Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(next.ask(t, "CLIENT", "LIST"), "cmd=blpop") }, Patience, time.Millisecond)
 	p.Swap(s.Addr())
 	blocked.expectReset()
 	w.send("EXISTS k")
@@ -89,20 +65,20 @@ func TestProxyHooksSeeEachCommandOnceInOrder(t *testing.T) {
 }
 
 func TestProxyAnswersRequestsThoughPushesComeBetween(t *testing.T) {
-	for name, c := range map[string]struct {
-		hello, push string
-		answered    []string
+	for hello, c := range map[string]struct {
+		push     string
+		answered []string
 	}{
-		"RESP3": {"HELLO 3", ">", []string{"HELLO 3", "SUBSCRIBE forbidden", "PING", "LRANGE list 0 -1"}},
-		"RESP2": {"HELLO 2", "*", []string{"HELLO 2", "SUBSCRIBE forbidden", "PING"}},
+		"HELLO 3": {">", []string{"HELLO 3", "SUBSCRIBE forbidden", "PING", "LRANGE list 0 -1"}},
+		"HELLO 2": {"*", []string{"HELLO 2", "SUBSCRIBE forbidden", "PING"}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(hello, func(t *testing.T) {
 			s, p, w := through(t)
 			s.Do(t, "ACL", "SETUSER", "default", "resetchannels", "&a", "&b", "&c")
 			s.Do(t, "RPUSH", "list", "message")
 			answered := make(chan string, 9)
 			p.OnReply(func(cmd []string) Verdict { answered <- strings.Join(cmd, " "); return Pass })
-			w.send(c.hello)
+			w.send(hello)
 			w.next()
 			w.send("SUBSCRIBE a b", "SUBSCRIBE forbidden", "SUBSCRIBE c", "UNSUBSCRIBE c")
 			for range 5 {
@@ -112,7 +88,7 @@ func TestProxyAnswersRequestsThoughPushesComeBetween(t *testing.T) {
 			w.expect(c.push + "3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n")
 			w.send("PING")
 			w.next()
-			if name == "RESP3" {
+			if c.push == ">" {
 				w.send("LRANGE list 0 -1")
 				w.expect("*1\r\n$7\r\nmessage\r\n")
 			}
@@ -124,22 +100,157 @@ func TestProxyAnswersRequestsThoughPushesComeBetween(t *testing.T) {
 	}
 }
 
-func TestProxyDelaysEachWayWithoutQueueing(t *testing.T) {
-	const each = time.Second
-	for name, d := range map[string][2]time.Duration{"requests": {each, 0}, "replies": {0, each}} {
-		t.Run(name, func(t *testing.T) {
-			_, p, w := through(t)
-			p.SetDelay(d[0], d[1])
-			start := time.Now()
-			for range 40 {
-				w.send("INCR n")
+func TestProxyCutsAndRefuses(t *testing.T) {
+	_, p, w := through(t)
+	ping := func() {
+		t.Helper()
+		w.send("PING")
+		w.expect("+PONG\r\n")
+	}
+	ping()
+	p.Refuse(true)
+	_, err := net.Dial("tcp", p.Addr())
+	require.ErrorContains(t, err, "refused")
+	ping()
+	p.Cut()
+	w.expectReset()
+	p.Refuse(false)
+	w = dial(t, p.Addr())
+	ping()
+}
+
+func TestProxyHoldsRequestsAndReplies(t *testing.T) {
+	s, p, w := through(t)
+	p.HoldRequests(true)
+	w.send("INCR n", "INCR n")
+	w.expectSilence()
+	m := s.Do(t, "GET", "n")
+	require.True(t, m.IsNil())
+	p.HoldReplies(true)
+	p.HoldRequests(false)
+	await(t, s, "n", "2")
+	w.expectSilence()
+	p.HoldReplies(false)
+	w.expect(":1\r\n", ":2\r\n")
+}
+
+func TestF7_ProxyDeliversHeldRequestsOfAClientThatLeft(t *testing.T) {
+	s, p, w := through(t)
+	p.HoldRequests(true)
+	w.send("SET k late")
+	w.conn.Close()
+	m := s.Do(t, "GET", "k")
+	require.True(t, m.IsNil())
+	p.HoldRequests(false)
+	await(t, s, "k", "late")
+	awaitAlone(t, s)
+}
+
+func TestF38_ProxyAnswersInItsOwnWords(t *testing.T) {
+	for instead, carriedOut := range map[bool]string{false: "2", true: "1"} {
+		_, p, w := through(t)
+		w.send("INCR n")
+		w.expect(":1\r\n")
+		p.OwnWords("upstream failure", instead, named("INCR"))
+		w.send("INCR n", "GET n")
+		w.expect("-upstream failure\r\n", "$1\r\n"+carriedOut+"\r\n")
+		p.OwnWords("", false, nil)
+		w.send("GET n")
+		w.expect("$1\r\n" + carriedOut + "\r\n")
+	}
+}
+
+// A verdict on a request keeps it from the server; one on a reply, only the reply from the client.
+func TestF18_ProxyVerdicts(t *testing.T) {
+	for side, way := range map[string]struct {
+		hook       func(*Proxy, Hook)
+		carriedOut bool
+	}{
+		"requests": {(*Proxy).OnRequest, false},
+		"replies":  {(*Proxy).OnReply, true},
+	} {
+		// begin sends commands of which the last, SET, gets the verdict, and requires that the server knows the
+		// others, and that too if only the reply is concerned.
+		begin := func(t *testing.T, v Verdict) (*Server, *Proxy, *wire) {
+			s, p, w := through(t)
+			way.hook(p, func(cmd []string) Verdict {
+				if cmd[0] == "SET" {
+					return v
+				}
+				return Pass
+			})
+			w.send("INCR n", "SET k v")
+			await(t, s, "n", "1")
+			if way.carriedOut {
+				await(t, s, "k", "v")
 			}
-			for i := range 40 {
-				w.expect(fmt.Sprintf(":%d\r\n", i+1))
+			return s, p, w
+		}
+		t.Run(side+" held", func(t *testing.T) {
+			s, p, w := begin(t, Hold)
+			w.send("INCR n")
+			w.expect(":1\r\n")
+			w.expectSilence()
+			other := dial(t, p.Addr())
+			other.send("EXISTS k")
+			other.expect(map[bool]string{false: ":0\r\n", true: ":1\r\n"}[way.carriedOut])
+			p.Release()
+			w.expect("+OK\r\n", ":2\r\n")
+			await(t, s, "k", "v")
+			w.send("SET k w") // held anew
+			w.expectSilence()
+		})
+		t.Run(side+" dropped", func(t *testing.T) {
+			s, _, w := begin(t, Drop)
+			w.expect(":1\r\n")
+			w.send("INCR n")
+			w.expectSilence()
+			await(t, s, "n", map[bool]string{false: "1", true: "2"}[way.carriedOut])
+			w.conn.Close()
+			if way.carriedOut { // else the server does not hear of the end either
+				awaitAlone(t, s)
 			}
-			took := time.Since(start)
-			require.GreaterOrEqual(t, took, each)
-			require.Less(t, took, 20*each, "40 requests share the delay")
+		})
+		t.Run(side+" cut", func(t *testing.T) {
+			s, _, w := begin(t, Cut)
+			if way.carriedOut {
+				w.expect(":1\r\n")
+				w.expectReset()
+			}
+			awaitAlone(t, s)
+			m := s.Do(t, "GET", "k")
+			require.Equal(t, way.carriedOut, !m.IsNil())
 		})
 	}
+}
+
+func TestProxyReleaseFromAHookCounts(t *testing.T) {
+	_, p, w := through(t)
+	p.OnReply(func([]string) Verdict { p.Release(); return Hold })
+	w.send("PING")
+	w.expect("+PONG\r\n")
+}
+
+func TestF6_ProxySwallowsTheKthReply(t *testing.T) {
+	s, p, w := through(t)
+	third := p.SwallowReply(3, named("INCR"))
+	sixth := p.SwallowReply(6, nil)
+	w.send("INCR n", "PING", "INCR n", "INCR n")
+	w.expect(":1\r\n", "+PONG\r\n", ":2\r\n")
+	<-third
+	w.expectReset()
+	await(t, s, "n", "3") // it was carried out
+
+	w = dial(t, p.Addr())
+	w.send("INCR n")
+	w.expect(":4\r\n")
+	select {
+	case <-sixth:
+		require.Fail(t, "it was the fourth")
+	default:
+	}
+	w.send("PING", "PING")
+	w.expect("+PONG\r\n")
+	<-sixth
+	w.expectReset()
 }

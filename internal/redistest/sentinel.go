@@ -1,7 +1,10 @@
 package redistest
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,13 +43,11 @@ func StartSentinel(t testing.TB, args ...string) *Sentinel {
 		s.servers = append(s.servers, Start(t, append([]string{"--replicaof", "127.0.0.1", port}, args...)...))
 	}
 	for range 3 {
-		file := filepath.Join(t.TempDir(), "sentinel.conf") // Sentinels write what they learn into it
-		require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `sentinel monitor %[1]s 127.0.0.1 %[2]s 2
+		one := startSentinel(t, fmt.Sprintf(`sentinel monitor %[1]s 127.0.0.1 %[2]s 2
 sentinel down-after-milliseconds %[1]s 2000
 sentinel failover-timeout %[1]s 2000
 sentinel parallel-syncs %[1]s 2
-`, MasterSet, port), 0o600))
-		one := start(t, &Server{watch: file})
+`, MasterSet, port))
 		// A Sentinel dials again once in each ping period, so a shorter time of silence than that is no sign of death.
 		// In a fail-over it asks replicas for INFO once in 1 s. It makes none a master that it has not heard of for five ping
 		// periods if the master is dead, else for three of INFO.
@@ -58,6 +59,14 @@ sentinel parallel-syncs %[1]s 2
 	}
 	s.AwaitReplicas(t)
 	return s
+}
+
+// startSentinel runs one Sentinel with a configuration, into which it writes what it learns.
+func startSentinel(t testing.TB, configuration string, args ...string) *Server {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "sentinel.conf")
+	require.NoError(t, os.WriteFile(file, []byte(configuration), 0o600))
+	return start(t, &Server{args: args, watch: file})
 }
 
 // Client opens a client that asks the Sentinels for the master, also every second. change
@@ -227,4 +236,63 @@ func good(sentinel *Server) (n int) {
 func agree(sentinel *Server) bool {
 	_, err := sentinel.TryDo("SENTINEL", "CKQUORUM", MasterSet)
 	return err == nil
+}
+
+// Sentinels are three Sentinels that watch many masters, and make no other server the master
+// within an hour. Safe for concurrent use.
+type Sentinels []*Server
+
+// StartSentinels runs three Sentinels that watch nothing yet.
+func StartSentinels(t testing.TB) (all Sentinels) {
+	t.Helper()
+	for range 3 {
+		all = append(all, startSentinel(t, ""))
+	}
+	return all
+}
+
+// Start runs a master with two replicas that the Sentinels watch, and returns when all are
+// connected to it. Its clients ask the Sentinels for it. args are those of [Start].
+func (w Sentinels) Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
+	s := start(t, &Server{args: args, sentinels: w})
+	port := strconv.Itoa(s.port)
+	for range 2 {
+		Start(t, append([]string{"--replicaof", "127.0.0.1", port}, args...)...)
+	}
+	for _, one := range w {
+		one.Do(t, "SENTINEL", "MONITOR", s.masterSet(), "127.0.0.1", port, "2")
+		one.Do(t, "SENTINEL", "SET", s.masterSet(), "down-after-milliseconds", "3600000")
+		t.Cleanup(func() { _, _ = one.TryDo("SENTINEL", "REMOVE", s.masterSet()) })
+	}
+	require.Eventually(t, func() bool {
+		m := s.Do(t, "CLIENT", "LIST")
+		connected, err := m.ToString()
+		return err == nil && strings.Count(connected, " name=sentinel-") == 2*len(w) && strings.Count(connected, " flags=S ") == 2
+	}, sentinelPatience, 5*time.Millisecond, "connections of Sentinels and replicas")
+	return s
+}
+
+// masterSet is the name of a server that is watched by [Sentinels].
+func (s *Server) masterSet() string { return "locks-" + strconv.Itoa(s.port) }
+
+// askSentinels has a client ask the Sentinels for its master. It dials the address that it
+// was given, a proxy's perhaps, in place of the one that they name.
+func (s *Server) askSentinels(o *rueidis.ClientOption) {
+	given, dial := o.InitAddress[0], o.DialCtxFn
+	o.InitAddress = nil
+	for _, one := range s.sentinels {
+		o.InitAddress = append(o.InitAddress, one.Addr())
+	}
+	o.Sentinel.MasterSet, o.Sentinel.TopologyRefreshInterval = s.masterSet(), time.Minute
+	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, c *tls.Config) (net.Conn, error) {
+		if addr != s.Addr() {
+			return d.DialContext(ctx, "tcp", addr)
+		}
+		if dial != nil {
+			return dial(ctx, given, d, c)
+		}
+		return d.DialContext(ctx, "tcp", given)
+	}
 }

@@ -4,84 +4,22 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, Leftovers()...) }
 
-func do(t *testing.T, c rueidis.Client, args ...string) (rueidis.RedisMessage, error) {
-	return c.Do(t.Context(), c.B().Arbitrary(args...).Build()).ToMessage()
-}
-
-func text(t *testing.T, m rueidis.RedisMessage) string {
-	s, err := m.ToString()
-	require.NoError(t, err)
-	return s
-}
-
-func TestServerServesClientsAndAdministrator(t *testing.T) {
-	s := Start(t)
-	c := s.Client(t)
-	s.Do(t, "SET", "k", "v")
-	got, err := do(t, c, "GET", "k")
-	require.NoError(t, err)
-	require.Equal(t, "v", text(t, got))
-
-	m := s.Do(t, "GET", "missing")
-	require.True(t, m.IsNil())
-	_, err = s.TryDo("NO SUCH COMMAND")
-	require.ErrorContains(t, err, "unknown command")
-	require.Contains(t, text(t, s.Do(t, "CLIENT", "LIST")), "name="+AdminName)
-}
-
-func TestClientIsClosedWithItsTest(t *testing.T) {
-	s := Start(t)
-	t.Run("test", func(t *testing.T) {
-		_, err := do(t, s.Client(t), "PING")
-		require.NoError(t, err)
-	})
-	onlyAdmin(t, s)
-}
-
-func TestServersAreApart(t *testing.T) {
-	a, b := Start(t), Start(t)
-	require.NotEqual(t, a.Addr(), b.Addr())
-	require.NotEqual(t, a.Dir(), b.Dir())
-	a.Do(t, "SET", "k", "v")
-	m := b.Do(t, "GET", "k")
-	require.True(t, m.IsNil())
-}
-
-func TestStartPassesArguments(t *testing.T) {
-	s := Start(t, "--requirepass", "secret", "--maxmemory", "123mb")
-	require.Contains(t, text(t, s.Do(t, "INFO", "memory")), "maxmemory:128974848")
-	_, err := do(t, s.Client(t), "PING")
-	require.NoError(t, err)
-
-	opt := rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true}
-	_, err = rueidis.NewClient(opt)
-	require.ErrorContains(t, err, "NOAUTH")
-}
-
-func TestStartSaysWhyAServerDidNotStart(t *testing.T) {
-	s := &Server{dir: t.TempDir(), port: FreePort(t), args: []string{"--maxmemory", "nonsense"}}
-	_, err := s.launch()
-	require.ErrorContains(t, err, "exited")
-	require.ErrorContains(t, err, "nonsense")
-}
-
 func TestStartTakesAnotherPortWhenOneIsLost(t *testing.T) {
 	taken := Start(t)
 	s := &Server{dir: t.TempDir(), port: taken.port}
 	_, err := s.launch()
 	require.ErrorIs(t, err, errPortTaken)
-	taken.Do(t, "PING")
 }
 
 func TestPauseStopsAnswersAndResumeBringsThem(t *testing.T) {
@@ -106,7 +44,6 @@ func TestKillAndRestart(t *testing.T) {
 			s.Kill()
 			_, err := net.Dial("tcp", addr)
 			require.ErrorContains(t, err, "refused")
-
 			s.Restart()
 			require.Equal(t, addr, s.Addr())
 			m := s.Do(t, "GET", "k")
@@ -114,10 +51,6 @@ func TestKillAndRestart(t *testing.T) {
 			files, err := filepath.Glob(filepath.Join(s.Dir(), "append*"))
 			require.NoError(t, err)
 			require.Equal(t, aof == "no", len(files) == 0)
-
-			s.Pause()
-			s.Restart() // of a paused process, without Kill
-			s.Do(t, "PING")
 		})
 	}
 }
@@ -131,44 +64,7 @@ func TestF28_RestartReturnsWhileLoading(t *testing.T) {
 	conn := dial(t, s.Addr())
 	conn.send("PING")
 	require.Contains(t, conn.next(), "-LOADING")
-	require.Equal(t, "v", text(t, s.Do(t, "GET", "k1"))) // Do waits for the end of it
-}
-
-func TestFaultsOnADeadServerFailTheTest(t *testing.T) {
-	s := Start(t)
-	s.Kill()
-	r := &recorder{TB: t}
-	s.t = r
-	s.Kill()
-	s.Pause()
-	s.Resume()
-	require.Equal(t, 3, r.errors)
-}
-
-func TestStartWithoutRedisSkipsOrFailsInCI(t *testing.T) {
-	t.Setenv("PATH", "")
-	t.Setenv("REDIS_SERVER", "")
-	for ci, want := range map[string]string{"": "skip", "true": "fatal"} {
-		t.Setenv("CI", ci)
-		r := &recorder{TB: t}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			Start(r)
-		}()
-		<-done
-		require.Equal(t, want, r.end)
-	}
-}
-
-func TestRestartsMayRunTogether(t *testing.T) {
-	s := Start(t)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(s.Restart)
-	}
-	wg.Wait()
-	s.Do(t, "PING")
+	require.Equal(t, "v", s.ask(t, "GET", "k1")) // Do waits for the end of it
 }
 
 // recorder takes down failures instead of failing.
@@ -190,25 +86,206 @@ func (r *recorder) Skip(...any) {
 	runtime.Goexit()
 }
 
-func TestClusterNode(t *testing.T) {
-	t.Parallel()
-	s := Start(t, ClusterNode(t, "0-8191", "8192-16383")...)
-	s.AwaitClusterNode(t)
-	s.Do(t, "SET", "b", "its slot is 3300")
-	_, err := s.TryDo("SET", "a", "its slot is 15495")
-	require.ErrorContains(t, err, "MOVED 15495")
+// endOf is how f ends a test.
+func endOf(t *testing.T, f func(testing.TB)) string {
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(r)
+	}()
+	<-done
+	return r.end
 }
 
-func TestStartClusterMaster(t *testing.T) {
-	t.Parallel()
-	s := StartClusterMaster(t)
-	s.AwaitClusterNode(t)
-	s.Do(t, "SET", "a", "its slot is 15495")
-	for _, peer := range s.Peers() {
-		require.Eventually(t, func() bool {
-			_, err := peer.TryDo("GET", "a")
-			return err != nil && strings.Contains(err.Error(), "MOVED 15495 "+s.Addr())
-		}, startTimeout, startTimeout/2000)
+func TestFaultsOnADeadServerFailTheTest(t *testing.T) {
+	s := Start(t)
+	s.Kill()
+	r := &recorder{TB: t}
+	s.t = r
+	s.Kill()
+	s.Pause()
+	s.Resume()
+	require.Equal(t, 3, r.errors)
+}
+
+func TestStartWithoutRedisSkipsOrFailsInCI(t *testing.T) {
+	t.Setenv("PATH", "")
+	t.Setenv("REDIS_SERVER", "")
+	for ci, want := range map[string]string{"": "skip", "true": "fatal"} {
+		t.Setenv("CI", ci)
+		require.Equal(t, want, endOf(t, func(t testing.TB) { Start(t) }))
 	}
-	require.Eventually(t, func() bool { return strings.Contains(s.ask(t, "INFO", "replication"), "state=online") }, startTimeout, startTimeout/2000)
+}
+
+// Only an older server skips a test of what came with Redis 7.0.
+func TestNeedRedis7(t *testing.T) {
+	for line, want := range map[string]version{
+		"Redis server v=6.2.14 sha=40305114:0 malloc=libc bits=64 build=dff95a8e7a99d269\n":          {"Redis 6.2.14", 6},
+		"Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0\n": {"Redis 7.0.15", 7},
+		"Valkey server v=9.1.2 sha=00000000:1 malloc=libc bits=64 build=1536df31c0395150\n":          {"Valkey 9.1.2", 9},
+	} {
+		got, err := parseVersion(line)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	v, err := installed()
+	require.NoError(t, err)
+	require.Equal(t, map[bool]string{true: "skip", false: ""}[v.major < 7], endOf(t, func(t testing.TB) { NeedRedis7(t, "it has none") }))
+}
+
+func TestOlderServersGetWhatDoesTheSame(t *testing.T) {
+	args := strings.Fields("--enable-debug-command local --appendonly yes --busy-reply-threshold 20 --client-output-buffer-limit pubsub 1kb 1kb 1")
+	require.Equal(t, args, version{major: 7}.understood(args))
+	require.Equal(t,
+		strings.Fields("--appendonly yes --lua-time-limit 20 --client-output-buffer-limit pubsub 1kb 1kb 1"),
+		version{major: 6}.understood(args))
+}
+
+// The clock jumps to where it is set and runs as it is told, from then on, also over a restart, and keys expire by it.
+func TestSetClock(t *testing.T) {
+	s := StartWithClock(t)
+	for _, c := range []struct {
+		ahead time.Duration
+		rate  float64
+	}{{0, 2}, {-3 * time.Second, 0.5}, {time.Second, 1.01}, {time.Minute, 1}} {
+		s.Do(t, "SET", "k", "v", "PX", "30000")
+		before := time.Now()
+		s.SetClock(c.ahead, c.rate)
+		after := time.Now()
+		gains := func(from time.Time) float64 { return c.ahead.Seconds() + time.Since(from).Seconds()*(c.rate-1) }
+		holds := func() {
+			t.Helper()
+			const late = 0.2 // between two looks, on a busy machine, which may look again
+			require.Eventually(t, func() bool {
+				seen, a, b := ahead(t, s), gains(before), gains(after)
+				return seen > min(a, b)-late && seen < max(a, b)+late
+			}, Patience, time.Millisecond)
+		}
+		holds()
+		m := s.Do(t, "EXISTS", "k")
+		n, err := m.ToInt64()
+		require.NoError(t, err)
+		require.Equal(t, c.ahead > 30*time.Second, n == 0)
+		s.Restart()
+		holds()
+	}
+}
+
+// ahead is by how many seconds the clock of a server is ahead.
+func ahead(t *testing.T, s *Server) float64 {
+	t.Helper()
+	m := s.Do(t, "TIME")
+	words, err := m.AsIntSlice()
+	require.NoError(t, err)
+	return float64(words[0]) + float64(words[1])/1e6 - float64(time.Now().UnixMicro())/1e6
+}
+
+// A fail-over, by the master's death or by command, keeps what its replicas were told and
+// loses what was held from them. Clients follow.
+func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*Sentinel) *Server{
+		"killed":  (*Sentinel).KillMaster,
+		"command": (*Sentinel).Failover,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := StartSentinel(t)
+			c := s.Client(t)
+			set := func(key string) bool {
+				return c.Do(t.Context(), c.B().Set().Key(key).Value("v").Build()).Error() == nil
+			}
+			for _, held := range []bool{false, true} {
+				require.Eventually(t, func() bool { return set("told") }, Patience, time.Millisecond)
+				m := s.Master().Do(t, "WAIT", "2", "5000")
+				told, err := m.ToInt64()
+				require.NoError(t, err)
+				require.EqualValues(t, 2, told)
+				if held {
+					s.HoldReplication(t, true)
+					require.True(t, set("held"))
+				}
+				old := begin(s)
+				master := s.AwaitMaster(t, old)
+				m = master.Do(t, "EXISTS", "told", "held")
+				found, err := m.ToInt64()
+				require.NoError(t, err)
+				require.EqualValues(t, 1, found)
+				require.Eventually(t, func() bool { // the client may write to the old one for a moment
+					m := master.Do(t, "EXISTS", "after")
+					found, err := m.ToInt64()
+					return set("after") && err == nil && found == 1
+				}, Patience, time.Millisecond)
+				if held {
+					s.HoldReplication(t, false)
+				}
+				if name == "killed" {
+					old.Restart()
+				}
+				s.AwaitReplicas(t)
+				require.ElementsMatch(t, append(s.Replicas(), master), s.servers)
+				require.Contains(t, s.Replicas(), old)
+			}
+		})
+	}
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	c := StartCluster(t, 3, 1)
+	t.Log("up after", time.Since(began))
+	require.Len(t, c.Replicas(t), 3)
+	client := c.Client(t)
+	for _, key := range []string{"a", "b", "{a}b"} { // 15495, 3300, 15495
+		require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value("v").Build()).Error())
+		require.Equal(t, "v", c.Owner(t, key).ask(t, "GET", key))
+	}
+	slot, from, to := c.Slot(t, "a"), c.Masters(t)[2], c.Masters(t)[0]
+	require.Equal(t, 15495, slot)
+	require.Equal(t, from, c.Owner(t, "a"))
+
+	t.Run("migration", func(t *testing.T) {
+		answers := func(s *Server, begins string, args ...string) {
+			t.Helper()
+			_, err := s.TryDo(args...)
+			require.Error(t, err)
+			require.Regexp(t, "^"+begins, err.Error())
+		}
+		moved, ask := "MOVED "+strconv.Itoa(slot)+" ", "ASK "+strconv.Itoa(slot)+" "+to.Addr()
+		answers(to, moved+from.Addr(), "GET", "a")
+		c.BeginMigration(t, slot, to)
+		answers(from, ask, "GET", "{a}new")
+		c.MoveKeys(t, slot, to, "a")
+		answers(from, ask, "GET", "a")
+		answers(from, "(TRYAGAIN|ASK)", "MGET", "a", "{a}b")
+		c.MoveKeys(t, slot, to)
+		c.EndMigration(t, slot, to)
+		answers(from, moved+to.Addr(), "GET", "a")
+		require.Equal(t, "v", to.ask(t, "GET", "{a}b"))
+		c.Migrate(t, slot, from)
+		require.Equal(t, "v", from.ask(t, "GET", "a"))
+	})
+	t.Run("fail-over", func(t *testing.T) {
+		for range 2 { // there and back
+			old := c.Owner(t, "a")
+			replica := c.Failover(t, old)
+			require.Equal(t, replica, c.Owner(t, "a"))
+			require.Contains(t, c.Replicas(t), old)
+			require.Equal(t, "v", replica.ask(t, "GET", "a"))
+		}
+	})
+	for name, end := range map[string]func(*Server){"death": (*Server).Kill, "pause": (*Server).Pause} {
+		t.Run(name, func(t *testing.T) {
+			lost := c.Owner(t, "b")
+			end(lost)
+			c.AwaitPromoted(t, lost)
+			require.NotEqual(t, lost, c.Owner(t, "b"))
+			require.Equal(t, "v", c.Owner(t, "b").ask(t, "GET", "b"))
+			lost.Restart()
+			c.AwaitReplicas(t)
+			require.Contains(t, c.Replicas(t), lost)
+		})
+	}
 }

@@ -58,13 +58,6 @@ func (c *CA) Certificate(until time.Time, names ...string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
-// Pool is what trusts the certificates of c.
-func (c *CA) Pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(c.cert)
-	return pool
-}
-
 // Root is the certificate of c itself, as DER.
 func (c *CA) Root() []byte { return c.cert.Raw }
 
@@ -117,10 +110,8 @@ func StartTLS(t testing.TB, ca *CA, cert tls.Certificate, args ...string) *TLSSe
 func StartTLSSentinel(t testing.TB, master *TLSServer, cert tls.Certificate) *TLSServer {
 	t.Helper()
 	s := newTLS(t, master.ca, cert)
-	file := filepath.Join(t.TempDir(), "sentinel.conf") // Sentinels write what they learn into it
-	line := fmt.Appendf(nil, "sentinel monitor %s 127.0.0.1 %d 2\n", MasterSet, master.port)
-	require.NoError(t, os.WriteFile(file, line, 0o600))
-	s.Server = start(t, &Server{args: append(s.args(), "--tls-replication", "yes"), watch: file})
+	monitor := fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2\n", MasterSet, master.port)
+	s.Server = startSentinel(t, monitor, append(s.args(), "--tls-replication", "yes")...)
 	return s
 }
 
@@ -154,8 +145,9 @@ var hasTLS = sync.OnceValue(func() bool {
 
 // Config is that of a client of the server, with a certificate.
 func (s *TLSServer) Config() *tls.Config {
-	until := time.Now().Add(time.Hour)
-	return &tls.Config{RootCAs: s.ca.Pool(), Certificates: []tls.Certificate{s.ca.Certificate(until)}}
+	pool := x509.NewCertPool()
+	pool.AddCert(s.ca.cert)
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{s.ca.Certificate(time.Now().Add(time.Hour))}}
 }
 
 // Option has a client use the TLS port with this configuration.

@@ -3,7 +3,6 @@ package redistest
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -20,7 +19,7 @@ const quiet = 10 * time.Millisecond
 // wire is a bare connection that sends commands and compares bytes.
 type wire struct {
 	t    *testing.T
-	conn *net.TCPConn
+	conn net.Conn
 	r    *bufio.Reader
 }
 
@@ -29,18 +28,7 @@ func dial(t *testing.T, addr string) *wire {
 	c, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
-	return &wire{t: t, conn: c.(*net.TCPConn), r: bufio.NewReader(c)}
-}
-
-// encode writes a command as clients send it.
-func encode(cmd string) string {
-	words := strings.Fields(cmd)
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(words))
-	for _, w := range words {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
-	}
-	return b.String()
+	return &wire{t: t, conn: c, r: bufio.NewReader(c)}
 }
 
 // send sends commands in one piece.
@@ -48,7 +36,11 @@ func (w *wire) send(cmds ...string) {
 	w.t.Helper()
 	var b strings.Builder
 	for _, cmd := range cmds {
-		b.WriteString(encode(cmd))
+		words := strings.Fields(cmd)
+		fmt.Fprintf(&b, "*%d\r\n", len(words))
+		for _, word := range words {
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), word)
+		}
 	}
 	_, err := w.conn.Write([]byte(b.String()))
 	require.NoError(w.t, err)
@@ -81,16 +73,51 @@ func (w *wire) expectSilence() {
 
 func (w *wire) expectReset() {
 	w.t.Helper()
-	require.ErrorIs(w.t, w.end(), syscall.ECONNRESET)
-}
-
-func (w *wire) expectEOF() {
-	w.t.Helper()
-	require.ErrorIs(w.t, w.end(), io.EOF)
-}
-
-func (w *wire) end() error {
-	_ = w.conn.SetReadDeadline(time.Now().Add(Patience))
+	require.NoError(w.t, w.conn.SetReadDeadline(time.Now().Add(Patience)))
 	_, err := w.r.Peek(1)
-	return err
+	require.ErrorIs(w.t, err, syscall.ECONNRESET)
+}
+
+// await waits until the administrator reads the value of the key.
+func await(t *testing.T, s *Server, key, value string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		m := s.Do(t, "GET", key)
+		got, _ := m.ToString()
+		return got == value
+	}, Patience, time.Millisecond)
+}
+
+// awaitAlone waits until the server has no connection but the administrator's.
+func awaitAlone(t *testing.T, s *Server) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return strings.Contains(s.ask(t, "INFO", "clients"), "connected_clients:1\r\n")
+	}, Patience, time.Millisecond)
+}
+
+// A frame ends where its value does, and its words are bulk strings or stand between spaces.
+func TestReadFrame(t *testing.T) {
+	values := []string{
+		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(12\r\n",
+		"$0\r\n\r\n", "$-1\r\n", "$5\r\na\r\nbc\r\n", "=5\r\ntxt:a\r\n", "!3\r\nERR\r\n",
+		"*0\r\n", "*-1\r\n", "*2\r\n*1\r\n:1\r\n$1\r\na\r\n", "~1\r\n+a\r\n",
+		"%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n", ">2\r\n+a\r\n+b\r\n",
+		"|1\r\n+ttl\r\n:1\r\n$1\r\na\r\n", "SET  k v\r\n",
+	}
+	words := map[string][]string{
+		"$5\r\na\r\nbc\r\n":             {"a\r\nbc"},
+		"*2\r\n*1\r\n:1\r\n$1\r\na\r\n": {"a"},
+		"*0\r\n":                        {},
+		"SET  k v\r\n":                  {"SET", "k", "v"},
+	}
+	r := bufio.NewReader(strings.NewReader(strings.Join(values, "")))
+	for _, want := range values {
+		f, err := readFrame(r)
+		require.NoError(t, err, "%q", want)
+		require.Equal(t, want, string(f.raw))
+		if expected, ok := words[want]; ok {
+			require.Equal(t, expected, f.words(-1), "%q", want)
+		}
+	}
 }
