@@ -2,19 +2,25 @@ package pubsub
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// The steps of one channel, without a loop and a server: what is sent, and what an acknowledgement means.
-func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
+// stepwise is a node without a loop and a server, so that a test takes its steps.
+func stepwise() (*Subscriber, *node, *link) {
 	s := New(nil, nil)
-	n := newNode(s, "") // without a loop
-	s.nodes[""] = n
-	l := &link{hears: true}
-	n.link = l
+	n := newNode(s, "")
+	s.nodes[""], n.link = n, &link{}
+	return s, n, n.link
+}
+
+// The steps of one channel: what is sent, and what an acknowledgement means.
+func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
+	s, n, l := stepwise()
+	l.hears = true
 	sends := func(join, leave []string) {
 		t.Helper()
 		j, u := n.next(batch)
@@ -54,4 +60,79 @@ func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	require.Equal(t, State{}, third.State())
 	n.onSubscription(n.link, "subscribe", "ch")
 	require.Equal(t, State{Epoch: 1, Live: true}, third.State())
+}
+
+// Of each connection, the own channel is in the first SUBSCRIBE, and in that again if it failed.
+func TestF36_OwnChannelGoesWithTheFirst(t *testing.T) {
+	s, n, _ := stepwise()
+	for i := range batch + 1 {
+		s.Subscribe(strconv.Itoa(i))
+	}
+	first := ""
+	for range 2 {
+		n.link = &link{}
+		join, _ := n.next(batch)
+		require.Contains(t, join[1], ownChannel)
+		require.NotEqual(t, first, join[1], "the server may not know yet that the last connection is lost")
+		first = join[1]
+		n.move(join, joining, absent)
+		join, _ = n.next(batch)
+		require.Equal(t, first, join[1])
+		join, _ = n.next(batch)
+		for _, name := range join {
+			require.NotContains(t, name, ownChannel)
+		}
+		n.detach()
+	}
+}
+
+// It stays while another is being subscribed, which nobody would vouch for else.
+func TestF36_OwnChannelStays(t *testing.T) {
+	s, n, l := stepwise()
+	first := s.Subscribe("a")
+	join, _ := n.next(batch)
+	n.move(join, joining, joined)
+	asked, err := n.question(l)
+	require.NoError(t, err)
+	require.Equal(t, join[1], asked)
+	first.Close()
+	second := s.Subscribe("b")
+	join, leave := n.next(batch)
+	require.Equal(t, [][]string{{"b"}, {"a"}}, [][]string{join, leave})
+	asked, err = n.question(l)
+	require.NoError(t, err)
+	require.Empty(t, asked)
+	n.move(join, joining, joined)
+	n.move(leave, leaving, absent)
+	asked, err = n.question(l)
+	require.NoError(t, err)
+	require.Contains(t, asked, "a"+ownChannel)
+	second.Close()
+	_, err = n.question(l)
+	require.NoError(t, err)
+	_, leave = n.next(batch)
+	require.Equal(t, []string{"b"}, leave, "b could get a listener again, unasked")
+	n.move(leave, leaving, absent)
+	_, err = n.question(l)
+	require.NoError(t, err)
+	_, leave = n.next(batch)
+	require.Equal(t, []string{asked}, leave)
+}
+
+// It stays while another is still subscribed, which may get a listener again.
+func TestF36_OwnChannelStaysBesideALeavingOne(t *testing.T) {
+	s, n, l := stepwise()
+	l.hears = true
+	first := s.Subscribe("a")
+	join, _ := n.next(batch)
+	n.move(join, joining, joined)
+	first.Close()
+	_, err := n.question(l)
+	require.NoError(t, err)
+	require.True(t, s.Subscribe("a").State().Live)
+	join, leave := n.next(batch)
+	require.Empty(t, append(join, leave...))
+	name, err := n.question(l)
+	require.NoError(t, err)
+	require.NotEmpty(t, name, "nobody asks any more")
 }

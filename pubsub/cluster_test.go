@@ -3,6 +3,8 @@ package pubsub
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,38 +74,44 @@ func pubsubClients(t *testing.T, servers []*redistest.Server) (n []int) {
 	return n
 }
 
+// Each channel is at the master of its slot, and each master has one connection.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
-	names := spread(t, c, 3)
+	names := slices.Concat(slices.Collect(maps.Values(spread(t, c, 20)))...)
 	for way, sharded := range ways(t, c) {
 		for protocol, change := range protocols {
 			t.Run(way+" "+protocol, func(t *testing.T) {
 				client := c.Client(t, named, change)
 				s := openCluster(t, client, sharded)
-				for _, names := range names {
-					for _, name := range names {
-						first := s.Subscribe(name)
-						require.Equal(t, State{Epoch: 1, Live: true}, await(t, first, "live", live))
-						late := s.Subscribe(name)
-						require.Equal(t, State{Epoch: 1, Live: true}, late.State())
-						heard := make(chan string, 1)
-						hearer := s.SubscribeFunc(name, func(message string) { heard <- message })
+				subs := map[string]*Subscription{}
+				for _, name := range names {
+					subs[name] = s.Subscribe(name)
+				}
+				for name, first := range subs {
+					require.Equal(t, State{Epoch: 1, Live: true}, await(t, first, "live", live))
+					late := s.Subscribe(name)
+					require.Equal(t, State{Epoch: 1, Live: true}, late.State())
+					heard := make(chan string, 1)
+					hearer := s.SubscribeFunc(name, func(message string) { heard <- message })
 
+					n, err := release(client, sharded, name)
+					require.NoError(t, err)
+					require.EqualValues(t, 1, n, "the master that publishes counts the listener")
+					await(t, first, "told", func(st State) bool { return st.Messages == 1 })
+					await(t, late, "told", func(st State) bool { return st.Messages == 1 })
+					require.Equal(t, "0", <-heard)
+					late.Close()
+					hearer.Close()
+				}
+				require.Equal(t, []int{1, 1, 1}, pubsubClients(t, c.Masters(t)))
+				require.Equal(t, []int{0, 0, 0}, pubsubClients(t, c.Replicas(t)))
+				for name, sub := range subs {
+					sub.Close()
+					require.Eventually(t, func() bool {
 						n, err := release(client, sharded, name)
-						require.NoError(t, err)
-						require.EqualValues(t, 1, n, "the master that publishes counts the listener")
-						await(t, first, "told", func(st State) bool { return st.Messages == 1 })
-						await(t, late, "told", func(st State) bool { return st.Messages == 1 })
-						require.Equal(t, "0", <-heard)
-						for _, sub := range []*Subscription{first, late, hearer} {
-							sub.Close()
-						}
-						require.Eventually(t, func() bool {
-							n, err := release(client, sharded, name)
-							return err == nil && n == 0
-						}, patience, time.Millisecond)
-					}
+						return err == nil && n == 0
+					}, patience, time.Millisecond)
 				}
 				require.Eventually(t, func() bool { return known(s) == 0 }, patience, time.Millisecond)
 				s.Close()
@@ -112,32 +120,6 @@ func TestCluster(t *testing.T) {
 				}, patience, time.Millisecond)
 			})
 		}
-	}
-}
-
-func TestCluster_OneConnectionPerMaster(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, 3, 1)
-	for way, sharded := range ways(t, c) {
-		t.Run(way, func(t *testing.T) {
-			client := c.Client(t, named)
-			s := openCluster(t, client, sharded)
-			subs := map[string]*Subscription{}
-			for i := range 1000 {
-				name := fmt.Sprint("channel:", i)
-				subs[name] = s.Subscribe(name)
-			}
-			for _, sub := range subs {
-				awaitLive(t, sub)
-			}
-			require.Equal(t, []int{1, 1, 1}, pubsubClients(t, c.Masters(t)))
-			require.Equal(t, []int{0, 0, 0}, pubsubClients(t, c.Replicas(t)))
-			for name, sub := range subs {
-				_, err := release(client, sharded, name)
-				require.NoError(t, err)
-				await(t, sub, "told", func(st State) bool { return st.Messages == 1 && st.Epoch == 1 })
-			}
-		})
 	}
 }
 

@@ -6,124 +6,124 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync/atomic"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// again waits until the listener has been confirmed once more than in the given epoch.
-func again(t *testing.T, sub *Subscription, epoch uint64) {
-	t.Helper()
-	await(t, sub, "live again", func(st State) bool { return st.Live && st.Epoch > epoch })
-}
-
 func TestF11_ConnectionCut(t *testing.T) {
-	for name, change := range protocols {
-		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			client := srv.Client(t, named, change)
-			log, logger := withLog()
-			s := open(t, client, logger)
-			subs := []*Subscription{s.Subscribe("a"), s.Subscribe("a"), s.Subscribe("b")}
-			for round := range uint64(5) {
-				awaitLive(t, subs...)
-				srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
-				for _, sub := range subs {
-					again(t, sub, round+1)
-					require.Equal(t, round+2, sub.State().Epoch)
-				}
-				require.EqualValues(t, 1, publish(t, client, "a"))
-				await(t, subs[0], "told", func(st State) bool { return st.Messages == round+1 })
+	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
+		client := srv.Client(t, named, speak)
+		log, logger := withLog()
+		s := open(t, client, logger)
+		subs := []*Subscription{s.Subscribe("a"), s.Subscribe("a"), s.Subscribe("b")}
+		for round := range uint64(5) {
+			awaitLive(t, subs...)
+			srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+			for _, sub := range subs {
+				again(t, sub, round+1)
+				require.Equal(t, round+2, sub.State().Epoch)
 			}
-			require.Equal(t, 5, log.Count("connection lost"))
-			require.Equal(t, 1, clients(t, srv, "pubsub"))
-		})
-	}
-}
-
-// A connection that has stood is replaced at once, one that has not after the back-off:
-// a server that ends each connection is not stormed.
-func TestF11_AtOnceIfItHadStood(t *testing.T) {
-	srv := redistest.Start(t)
-	never := func(p *pace) { p.first, p.most = time.Hour, time.Hour }
-	s := open(t, srv.Client(t), withPace(never), withPace(func(p *pace) { p.stood = 0 }))
-	sub := s.Subscribe("a")
-	for round := range uint64(3) {
-		again(t, sub, round)
-		srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
-	}
-	again(t, sub, 3)
-
-	s = open(t, srv.Client(t), withPace(never))
-	sub = s.Subscribe("b")
-	awaitLive(t, sub)
-	srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
-	await(t, sub, "lost", func(st State) bool { return !st.Live })
-	select {
-	case <-time.After(100 * time.Millisecond): // it waits, which is no event
-	case <-s.ctx.Done():
-	}
-	require.False(t, sub.State().Live)
-}
-
-// Nor is a server stormed that is away: the try that comes at once is one.
-func TestF11_AtOnceIsOnce(t *testing.T) {
-	srv := redistest.Start(t)
-	var dials atomic.Int64
-	client := srv.Client(t, func(o *rueidis.ClientOption) {
-		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			dials.Add(1)
-			return d.DialContext(ctx, "tcp", addr)
+			require.EqualValues(t, 1, publish(t, client, "a"))
+			await(t, subs[0], "told", func(st State) bool { return st.Messages == round+1 })
 		}
+		require.Equal(t, 5, log.Count("connection lost"))
+		require.Equal(t, 1, clients(t, srv, "pubsub"))
 	})
-	const stood = 300 * time.Millisecond // longer than a server takes to die, that may take a connection meanwhile
-	s := open(t, client, withPace(func(p *pace) {
-		p.first, p.most, p.away, p.long, p.stood = time.Hour, time.Hour, time.Hour, time.Hour, stood
-	}))
-	sub := s.Subscribe("a")
-	awaitLive(t, sub)
-	time.Sleep(stood * 4 / 3) // the connection has stood for long
-	before := dials.Load()
-	srv.Kill()
-	require.Eventually(t, func() bool { return dials.Load() > before }, patience, time.Millisecond)
-	srv.Restart()
-	require.Never(t, func() bool { return sub.State().Live }, 100*time.Millisecond, 5*time.Millisecond)
-	require.Equal(t, before+1, dials.Load())
 }
 
-// A server that takes no connections is asked often, however long it has been away: that costs it nothing.
-func TestF35_ServerAwayIsAskedOften(t *testing.T) {
-	srv := redistest.Start(t)
-	proxy := redistest.NewProxy(t, srv.Addr())
-	client := srv.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })
-	const stood = 50 * time.Millisecond
-	s := open(t, client, withPace(func(p *pace) { p.first, p.most, p.stood = time.Hour, time.Hour, stood }))
-	sub := s.Subscribe("a")
-	awaitLive(t, sub)
-	time.Sleep(2 * stood) // the connection has stood for long
-	proxy.Refuse(true)
-	proxy.Cut()
-	await(t, sub, "told of the loss", func(st State) bool { return !st.Live })
-	time.Sleep(10 * defaultPace.long) // the server is away
-	proxy.Refuse(false)
-	again(t, sub, 1)
+// inMemory is a server without a socket. All fields but server are guarded by mu.
+type inMemory struct {
+	server *miniredis.Miniredis
+	mu     sync.Mutex
+	away   bool
+	up     bool        // a connection was taken since the last cut
+	dials  []time.Time // up to that one
 }
 
-// Its pauses are a sixteenth of its absence, up to a bound.
-func TestF35_PausesGrowWithTheAbsence(t *testing.T) {
-	b := defaultPace.redial()
-	for away := time.Duration(0); away < 2*time.Second; {
-		pause := b.next()
-		require.GreaterOrEqual(t, pause, b.last/2)
-		require.LessOrEqual(t, b.last, min(b.first+away/7, b.most))
-		away += pause
+func (m *inMemory) dial(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.up {
+		m.dials = append(m.dials, time.Now())
 	}
-	require.Equal(t, b.most, b.last)
+	if m.away {
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
+	m.up = true
+	return m.server.Dial()
+}
+
+// cut ends all connections and takes no others for a time. It returns the pauses before each dial, up to the first that
+// succeeded.
+func (m *inMemory) cut(away time.Duration) (pauses []time.Duration) {
+	last := time.Now()
+	m.mu.Lock()
+	m.away, m.up, m.dials = away > 0, false, nil
+	m.mu.Unlock()
+	m.server.Close()
+	time.Sleep(away)
+	m.mu.Lock()
+	m.away = false
+	m.mu.Unlock()
+	time.Sleep(defaultPace.long)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, at := range m.dials {
+		pauses = append(pauses, at.Sub(last))
+		last = at
+	}
+	return pauses
+}
+
+// A connection that has stood is replaced at once, and one that has not after the back-off, so that a server that ends
+// each connection is not stormed. One that takes none is asked often, as that costs it nothing: the pauses grow with its
+// absence, up to a bound.
+func TestF11_F35_PausesBetweenConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &inMemory{server: miniredis.NewMiniRedis()} // never started
+		t.Cleanup(m.server.Close)
+		client, err := rueidis.NewClient(rueidis.ClientOption{
+			InitAddress: []string{"redis:6379"}, ForceSingleClient: true, DisableCache: true, DialCtxFn: m.dial,
+		})
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		sub := open(t, client).Subscribe("a")
+		awaitLive(t, sub)
+		for back := defaultPace.first; back < 10*defaultPace.first; back *= 2 {
+			pauses := m.cut(0)
+			require.Len(t, pauses, 1)
+			require.GreaterOrEqual(t, pauses[0], back/2)
+			require.LessOrEqual(t, pauses[0], back)
+			awaitLive(t, sub)
+		}
+		time.Sleep(defaultPace.stood)
+		require.Equal(t, []time.Duration{0}, m.cut(0))
+		awaitLive(t, sub)
+
+		time.Sleep(defaultPace.stood)
+		absence := time.Duration(0)
+		for i, pause := range m.cut(time.Minute) {
+			if i == 0 {
+				require.Zero(t, pause)
+				continue
+			}
+			require.GreaterOrEqual(t, pause, defaultPace.away/2)
+			require.LessOrEqual(t, pause, min(defaultPace.away+absence/7, defaultPace.long))
+			absence += pause
+		}
+		require.Greater(t, absence, time.Minute)
+		awaitLive(t, sub)
+	})
 }
 
 // A subscription is live when the server serves: while it loads it would take one.
@@ -144,132 +144,89 @@ func TestF28_NotLiveWhileLoading(t *testing.T) {
 	awaitLive(t, late)
 }
 
-// A listener is told of the loss itself, not only of the new subscription.
-func TestF11_LossIsNotifiedBeforeTheServerIsBack(t *testing.T) {
-	srv := redistest.Start(t)
-	log, logger := withLog()
-	s := open(t, srv.Client(t), logger)
-	sub := s.Subscribe("a")
-	awaitLive(t, sub)
-	select { // the confirmation may have been seen without its wake-up
-	case <-sub.Wake():
-	default:
-	}
-	srv.Kill()
-	select {
-	case <-sub.Wake():
-	case <-time.After(patience):
-		require.FailNow(t, "not woken")
-	}
-	require.Equal(t, State{Epoch: 1}, sub.State())
-	srv.Restart()
-	again(t, sub, 1)
-	require.Equal(t, 1, log.Count("connection lost"))
-	require.Eventually(t, func() bool { return log.Count("connection restored") == 1 }, patience, time.Millisecond)
+// A listener is told of the loss itself, not only of the new subscription. A channel that lost its last listener meanwhile
+// is not subscribed again.
+func TestF20_ServerRestarted(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
+		client := srv.Client(t, speak)
+		log, logger := withLog()
+		s := open(t, client, logger)
+		kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
+		awaitLive(t, kept, dropped)
+		for _, sub := range []*Subscription{kept, dropped} { // the confirmation may have been seen without its wake-up
+			select {
+			case <-sub.Wake():
+			default:
+			}
+		}
+		srv.Kill()
+		for _, sub := range []*Subscription{kept, dropped} {
+			<-sub.Wake()
+			require.Equal(t, State{Epoch: 1}, sub.State())
+		}
+		dropped.Close()
+		added := s.Subscribe("added")
+		srv.Restart()
+		again(t, kept, 1)
+		awaitLive(t, added)
+		require.EqualValues(t, 1, numsub(t, client, "kept"))
+		require.Zero(t, numsub(t, client, "dropped"))
+		require.Equal(t, 3, known(s), "and its own channel")
+		require.Equal(t, 1, log.Count("connection lost"))
+		require.Eventually(t, func() bool { return log.Count("connection restored") == 1 }, patience, time.Millisecond)
+	})
 }
 
-// A channel that lost its last listener during the outage is not subscribed again.
-func TestF11_OnlyWantedChannelsComeBack(t *testing.T) {
-	srv := redistest.Start(t)
-	client := srv.Client(t)
-	s := open(t, client)
-	kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
-	awaitLive(t, kept, dropped)
-	srv.Kill()
-	await(t, dropped, "told of the loss", func(st State) bool { return !st.Live })
-	dropped.Close()
-	added := s.Subscribe("added")
-	srv.Restart()
-	again(t, kept, 1)
-	awaitLive(t, added)
-	require.Zero(t, numsub(t, client, "dropped"))
-	require.Equal(t, 3, known(s), "and its own channel")
-}
-
-func TestF14_SlowSubscriberDropped(t *testing.T) {
-	srv := redistest.Start(t, "--client-output-buffer-limit", "pubsub", "1kb", "1kb", "1")
-	client := srv.Client(t)
-	s := open(t, client)
-	sub := s.Subscribe("a")
-	awaitLive(t, sub)
-	// One message above the limit is enough: the server drops the connection before it is written.
-	big := rueidis.BinaryString(make([]byte, 1<<20))
-	require.NoError(t, client.Do(t.Context(), client.B().Publish().Channel("a").Message(big).Build()).Error())
-	again(t, sub, 1)
-	require.Zero(t, sub.State().Messages)
-	publish(t, client, "a")
-	await(t, sub, "told", func(st State) bool { return st.Messages == 1 })
-}
-
-// through lets a client reach the server by the proxy, and notice a silent connection soon.
-func through(proxy *redistest.Proxy) func(*rueidis.ClientOption) {
-	return func(o *rueidis.ClientOption) {
-		o.InitAddress = []string{proxy.Addr()}
-		o.Dialer.KeepAlive = 50 * time.Millisecond
-		o.ConnWriteTimeout = 200 * time.Millisecond
-		o.Dialer.Timeout = 500 * time.Millisecond
-	}
-}
-
-// Without a command under way, rueidis' own ping notices that the server answers nothing.
-func TestF15_HalfOpenWhileIdle(t *testing.T) {
-	for name, change := range protocols {
+// A silent connection is given up: while idle by rueidis' own ping, and by a SUBSCRIBE without an answer though rueidis
+// does not ping.
+func TestF15_HalfOpen(t *testing.T) {
+	const never = -1
+	for name, c := range map[string]struct {
+		ping, answer time.Duration
+		subscribes   bool
+	}{
+		"while idle":        {ping: 50 * time.Millisecond, answer: patience},
+		"while subscribing": {ping: never, answer: 100 * time.Millisecond, subscribes: true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			proxy := redistest.NewProxy(t, srv.Addr())
-			s := open(t, srv.Client(t, through(proxy), change))
-			sub := s.Subscribe("a")
-			awaitLive(t, sub)
-			proxy.HoldReplies(true)
-			await(t, sub, "told of the loss", func(st State) bool { return !st.Live })
-			proxy.HoldReplies(false)
-			again(t, sub, 1)
-		})
-	}
-}
-
-// A SUBSCRIBE without an answer gives the connection up, although rueidis does not ping.
-func TestF15_HalfOpenWhileSubscribing(t *testing.T) {
-	for name, change := range protocols {
-		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			proxy := redistest.NewProxy(t, srv.Addr())
-			noPing := func(o *rueidis.ClientOption) { o.Dialer.KeepAlive = -1 }
-			client := srv.Client(t, through(proxy), noPing, change)
-			s := open(t, client, withPace(func(p *pace) { p.answer = 100 * time.Millisecond }))
-			first := s.Subscribe("a")
-			awaitLive(t, first)
-			proxy.HoldReplies(true)
-			second := s.Subscribe("b")
-			await(t, first, "told of the loss", func(st State) bool { return !st.Live })
-			require.Zero(t, second.State())
-			proxy.HoldReplies(false)
-			again(t, first, 1)
-			awaitLive(t, second)
+			bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
+				proxy := srv.Proxy(t)
+				client := srv.Client(t, behind(proxy), speak, func(o *rueidis.ClientOption) {
+					o.Dialer.KeepAlive, o.ConnWriteTimeout, o.Dialer.Timeout = c.ping, 200*time.Millisecond, 500*time.Millisecond
+				})
+				s := open(t, client, withPace(func(p *pace) { p.answer = c.answer }))
+				subs := []*Subscription{s.Subscribe("a")}
+				awaitLive(t, subs...)
+				proxy.HoldReplies(true)
+				if c.subscribes {
+					subs = append(subs, s.Subscribe("b"))
+				}
+				await(t, subs[0], "told of the loss", func(st State) bool { return !st.Live })
+				proxy.HoldReplies(false)
+				again(t, subs[0], 1)
+				awaitLive(t, subs...)
+			})
 		})
 	}
 }
 
 func TestF15_CloseIsPromptWhenTheServerIsSilent(t *testing.T) {
-	for name, change := range protocols {
-		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			s := open(t, srv.Client(t, change, slow))
-			awaitLive(t, s.Subscribe("a"))
-			srv.Pause()
-			defer srv.Resume()
-			s.Subscribe("b")
-			began := time.Now()
-			s.Close()
-			require.Less(t, time.Since(began), prompt)
-		})
-	}
+	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
+		s := open(t, srv.Client(t, speak, slow))
+		awaitLive(t, s.Subscribe("a"))
+		srv.Pause()
+		defer srv.Resume()
+		s.Subscribe("b")
+		began := time.Now()
+		s.Close()
+		require.Less(t, time.Since(began), prompt)
+	})
 }
 
 func TestF15_CloseIsPromptWhileADialHangs(t *testing.T) {
 	srv := redistest.Start(t)
-	proxy := redistest.NewProxy(t, srv.Addr())
-	client := srv.Client(t, named, slow, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} })
+	proxy := srv.Proxy(t)
+	client := srv.Client(t, named, slow, behind(proxy))
 	s := open(t, client, withPace(func(p *pace) { p.grace = 50 * time.Millisecond }))
 	dialled := make(chan struct{}, 1)
 	proxy.OnRequest(func([]string) redistest.Verdict {
@@ -293,95 +250,57 @@ func TestF15_CloseIsPromptWhileADialHangs(t *testing.T) {
 	require.Eventually(t, func() bool { return clients(t, srv, "pubsub") == 0 }, patience, time.Millisecond)
 }
 
-// Nobody is subscribed for ever on a server that is back, whatever was lost with it.
-func TestF20_ServerRestarted(t *testing.T) {
-	for name, change := range protocols {
-		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			client := srv.Client(t, change)
-			s := open(t, client)
-			sub := s.Subscribe("a")
-			for round := range uint64(3) {
-				awaitLive(t, sub)
-				srv.Restart()
-				again(t, sub, round+1)
-				require.EqualValues(t, 1, numsub(t, client, "a"))
-			}
-		})
-	}
-}
-
-// A server whose disk fails, or that has lost its master, refuses even PING: rueidis panics when that happens to the one
-// that it sends along with an UNSUBSCRIBE.
-func TestF27_ServerRefusesPing(t *testing.T) {
+// A server whose disk fails, that has lost its master, or that a script blocks, refuses even PING. That ends neither live
+// subscriptions nor the process: rueidis panics when it happens to an UNSUBSCRIBE, or to the PING that goes along with it.
+func TestServerRefusesPing(t *testing.T) {
 	for refusal, how := range map[string]struct {
-		args       []string
 		begin, end func(t *testing.T, srv *redistest.Server)
 	}{
-		"MISCONF": {begin: func(t *testing.T, srv *redistest.Server) {
+		"F27 MISCONF": {begin: func(t *testing.T, srv *redistest.Server) {
 			srv.Do(t, "CONFIG", "SET", "save", "3600 1000000")
 			require.NoError(t, os.Mkdir(filepath.Join(srv.Dir(), "dump.rdb"), 0o700)) // no place for a snapshot
 			srv.Do(t, "BGSAVE")
 		}, end: func(t *testing.T, srv *redistest.Server) { srv.Do(t, "CONFIG", "SET", "save", "") }},
-		"MASTERDOWN": {
-			args:  []string{"--replica-serve-stale-data", "no"},
-			begin: func(t *testing.T, srv *redistest.Server) { srv.Do(t, "REPLICAOF", "127.0.0.1", "1") },
-			end:   func(t *testing.T, srv *redistest.Server) { srv.Do(t, "REPLICAOF", "NO", "ONE") },
-		},
-	} {
-		t.Run(refusal, func(t *testing.T) {
-			if refusal == "MASTERDOWN" {
-				redistest.NeedRedis7(t, "it answers PING without its master")
-			}
-			srv := redistest.Start(t, how.args...)
-			client := srv.Client(t)
-			s := open(t, client)
-			kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
-			awaitLive(t, kept, dropped)
-			how.begin(t, srv)
-			require.Eventually(t, func() bool {
-				return hasCode(client.Do(t.Context(), client.B().Arbitrary("PING").Build()).Error(), refusal)
-			}, patience, 10*time.Millisecond)
-			added := s.Subscribe("added")
-			awaitLive(t, added)
-			dropped.Close()
-			require.Never(t, func() bool { return !kept.State().Live }, 200*time.Millisecond, 10*time.Millisecond)
-			how.end(t, srv)
-			awaitDropped(t, client, "dropped")
-			require.EqualValues(t, 1, kept.State().Epoch)
-		})
-	}
-}
-
-// A script that blocks the server neither ends live subscriptions nor the process: rueidis panics on an UNSUBSCRIBE that
-// is answered with BUSY.
-func TestF29_BusyServer(t *testing.T) {
-	for name, change := range protocols {
-		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t, "--busy-reply-threshold", "200")
-			client := srv.Client(t, change)
-			s := open(t, client)
-			kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
-			awaitLive(t, kept, dropped)
-
+		"F27 MASTERDOWN": {begin: func(t *testing.T, srv *redistest.Server) {
+			redistest.NeedRedis7(t, "it answers PING without its master")
+			srv.Do(t, "CONFIG", "SET", "replica-serve-stale-data", "no")
+			srv.Do(t, "REPLICAOF", "127.0.0.1", "1")
+		}, end: func(t *testing.T, srv *redistest.Server) { srv.Do(t, "REPLICAOF", "NO", "ONE") }},
+		"F29 BUSY": {begin: func(t *testing.T, srv *redistest.Server) {
+			srv.Do(t, "CONFIG", "SET", "lua-time-limit", "200") // busy-reply-threshold since Redis 7
 			hung := make(chan struct{})
 			go func() {
 				defer close(hung)
 				_, _ = srv.TryDo("EVAL", "while true do end", "0") // ends with an error by SCRIPT KILL
 			}()
-			busy := func() bool {
-				return hasCode(client.Do(t.Context(), client.B().Arbitrary("PING").Build()).Error(), "BUSY")
-			}
-			require.Eventually(t, busy, patience, 10*time.Millisecond)
-			dropped.Close()
-			require.Never(t, func() bool { return !kept.State().Live }, 200*time.Millisecond, 10*time.Millisecond)
-			added := s.Subscribe("added")
-			require.Never(t, func() bool { return !kept.State().Live || added.State().Live }, 100*time.Millisecond, 10*time.Millisecond)
-			require.NoError(t, client.Do(t.Context(), client.B().ScriptKill().Build()).Error())
-			<-hung
-			awaitLive(t, added)
-			awaitDropped(t, client, "dropped")
-			require.EqualValues(t, 1, kept.State().Epoch)
+			t.Cleanup(func() { <-hung })
+		}},
+	} {
+		t.Run(refusal, func(t *testing.T) {
+			bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
+				client := srv.Client(t, speak)
+				s := open(t, client)
+				kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
+				awaitLive(t, kept, dropped)
+				how.begin(t, srv)
+				code := strings.Fields(refusal)[1]
+				require.Eventually(t, func() bool {
+					return hasCode(client.Do(t.Context(), client.B().Arbitrary("PING").Build()).Error(), code)
+				}, patience, 10*time.Millisecond)
+				dropped.Close()
+				require.Never(t, func() bool { return !kept.State().Live }, 200*time.Millisecond, 10*time.Millisecond)
+				added := s.Subscribe("added")
+				if how.end != nil {
+					awaitLive(t, added)
+					how.end(t, srv)
+				} else { // it serves nobody
+					require.Never(t, func() bool { return !kept.State().Live || added.State().Live }, 100*time.Millisecond, 10*time.Millisecond)
+					require.NoError(t, client.Do(t.Context(), client.B().ScriptKill().Build()).Error())
+					awaitLive(t, added)
+				}
+				awaitDropped(t, client, "dropped")
+				require.EqualValues(t, 1, kept.State().Epoch)
+			})
 		})
 	}
 }

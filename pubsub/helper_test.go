@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"log/slog"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +35,18 @@ var protocols = map[string]func(*rueidis.ClientOption){
 	"RESP2": func(o *rueidis.ClientOption) { o.AlwaysRESP2 = true },
 }
 
+// bothProtocols runs f on a real server of its own with each protocol, which speak has a client use.
+func bothProtocols(t *testing.T, f func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption))) {
+	for name, speak := range protocols {
+		t.Run(name, func(t *testing.T) { f(t, redistest.Start(t), speak) })
+	}
+}
+
+// behind lets a client reach the server by a proxy.
+func behind(proxy *redistest.Proxy) func(*rueidis.ClientOption) {
+	return func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }
+}
+
 // open returns a Subscriber that is closed with the test, before its client.
 func open(t *testing.T, client rueidis.Client, change ...func(*Subscriber)) *Subscriber {
 	t.Helper()
@@ -47,9 +60,9 @@ func open(t *testing.T, client rueidis.Client, change ...func(*Subscriber)) *Sub
 
 // eachProtocol runs f on a real server under RESP3 and RESP2, and on the embedded one.
 func eachProtocol(t *testing.T, f func(t *testing.T, client rueidis.Client)) {
-	for name, change := range protocols {
-		t.Run(name, func(t *testing.T) { f(t, redistest.Start(t).Client(t, change)) })
-	}
+	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
+		f(t, srv.Client(t, speak))
+	})
 	t.Run("embedded", func(t *testing.T) {
 		m := miniredis.RunT(t)
 		client, err := rueidis.NewClient(rueidis.ClientOption{
@@ -94,6 +107,12 @@ func awaitLive(t *testing.T, subs ...*Subscription) {
 	}
 }
 
+// again waits until the listener has been confirmed once more than in the given epoch.
+func again(t *testing.T, sub *Subscription, epoch uint64) {
+	t.Helper()
+	await(t, sub, "live again", func(st State) bool { return st.Live && st.Epoch > epoch })
+}
+
 // publish returns how many connections received the message.
 func publish(t *testing.T, client rueidis.Client, channel string) int64 {
 	t.Helper()
@@ -107,6 +126,15 @@ func publish(t *testing.T, client rueidis.Client, channel string) int64 {
 func numsub(t *testing.T, client rueidis.Client, channel string) int64 {
 	t.Helper()
 	m, err := client.Do(t.Context(), client.B().PubsubNumsub().Channel(channel).Build().Pin()).AsIntMap()
+	require.NoError(t, err)
+	return m[channel]
+}
+
+// numsubByAdmin is numsub where the client's calls do not reach the server, or may not ask.
+func numsubByAdmin(t *testing.T, srv *redistest.Server, channel string) int64 {
+	t.Helper()
+	reply := srv.Do(t, "PUBSUB", "NUMSUB", channel)
+	m, err := reply.AsIntMap()
 	require.NoError(t, err)
 	return m[channel]
 }
@@ -133,16 +161,12 @@ func calls(t *testing.T, srv *redistest.Server, command string) (n int) {
 	reply := srv.Do(t, "INFO", "commandstats")
 	info, err := reply.ToString()
 	require.NoError(t, err)
-	for line := range strings.Lines(info) {
-		if stats, ok := strings.CutPrefix(line, "cmdstat_"+command+":"); ok {
-			for field := range strings.SplitSeq(strings.TrimSpace(stats), ",") {
-				name, value, _ := strings.Cut(field, "=")
-				if name == "calls" || name == "rejected_calls" {
-					i, err := strconv.Atoi(value)
-					require.NoError(t, err)
-					n += i
-				}
-			}
+	stats := regexp.MustCompile(`cmdstat_` + regexp.QuoteMeta(command) + `:calls=(\d+),.*rejected_calls=(\d+),`)
+	for _, line := range stats.FindAllStringSubmatch(info, -1) {
+		for _, field := range line[1:] {
+			i, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			n += i
 		}
 	}
 	return n

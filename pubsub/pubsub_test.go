@@ -40,17 +40,6 @@ func TestSubscribeConfirmsCountsAndDrops(t *testing.T) {
 	})
 }
 
-func TestNewDoesNothing(t *testing.T) {
-	srv := redistest.Start(t)
-	client := srv.Client(t, named)
-	before := clients(t, srv, "normal")
-	goroutines := runtime.NumGoroutine()
-	s := New(client, nil)
-	require.Equal(t, goroutines, runtime.NumGoroutine())
-	s.Close()
-	require.Equal(t, before, clients(t, srv, "normal"))
-}
-
 // A thousand listeners of a channel cost one subscription, and nothing while they wait.
 func TestListenersShareOneSubscription(t *testing.T) {
 	srv := redistest.Start(t)
@@ -211,50 +200,18 @@ func TestCloseLeavesNothing(t *testing.T) {
 	})
 }
 
+// New does nothing, and Close leaves nothing.
 func TestCloseDropsTheConnection(t *testing.T) {
-	for name, change := range protocols {
-		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			client := srv.Client(t, named, change)
-			before := clients(t, srv, "normal")
-			s := New(client, nil)
-			awaitLive(t, s.Subscribe("a"))
-			require.Equal(t, 1, clients(t, srv, "pubsub"))
-			s.Close()
-			require.Eventually(t, func() bool {
-				return clients(t, srv, "pubsub") == 0 && clients(t, srv, "normal") == before
-			}, patience, time.Millisecond)
-		})
-	}
-}
-
-// Subscribe and both Closes in parallel, with the connection killed now and then.
-func TestConcurrentUse(t *testing.T) {
-	srv := redistest.Start(t)
-	client := srv.Client(t)
-	s := open(t, client)
-	var all sync.WaitGroup
-	for g := range 8 {
-		all.Go(func() {
-			for i := range 200 {
-				sub := s.Subscribe(fmt.Sprint("channel:", (g+i)%5))
-				if i%4 == 0 {
-					<-sub.Wake()
-				}
-				sub.State()
-				sub.Close()
-			}
-		})
-	}
-	for range 5 {
-		_, err := srv.TryDo("CLIENT", "KILL", "TYPE", "pubsub")
-		require.NoError(t, err)
-	}
-	all.Wait()
-	for i := range 5 {
-		awaitDropped(t, client, fmt.Sprint("channel:", i))
-	}
-	sub := s.Subscribe("channel:0")
-	awaitLive(t, sub)
-	require.EqualValues(t, 1, publish(t, client, "channel:0"))
+	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
+		client := srv.Client(t, named, speak)
+		before, goroutines := clients(t, srv, "normal"), runtime.NumGoroutine()
+		s := New(client, nil)
+		require.Equal(t, goroutines, runtime.NumGoroutine())
+		awaitLive(t, s.Subscribe("a"))
+		require.Equal(t, 1, clients(t, srv, "pubsub"))
+		s.Close()
+		require.Eventually(t, func() bool {
+			return clients(t, srv, "pubsub") == 0 && clients(t, srv, "normal") == before
+		}, patience, time.Millisecond)
+	})
 }

@@ -12,47 +12,38 @@ import (
 )
 
 func TestG3_NotOursEndsOneOfABatchAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const lost = 4
-		r := newRig(t, func(_ context.Context, _ int, holds []*held, answers []watchdog.Answer) {
-			time.Sleep(time.Second)
-			for i, h := range holds {
-				answers[i] = watchdog.Renewed
-				if h.id == lost {
-					answers[i] = watchdog.NotOurs
-				}
+	const lost = 4
+	inBubble(t, func(_ context.Context, _ int, holds []*held, answers []watchdog.Answer) {
+		time.Sleep(time.Second)
+		for i, h := range holds {
+			answers[i] = watchdog.Renewed
+			if h.id == lost {
+				answers[i] = watchdog.NotOurs
 			}
-		}, watchdog.Config[*held]{})
-		defer r.Close()
-		begin := time.Now()
-		holds := make([]*held, 10)
-		for i := range holds {
-			holds[i] = r.hold(watchdog.Terms{})
 		}
+	}, func(t *testing.T, r *harness) {
+		holds := r.take(10, 0)
 		pass(lease/3 + time.Second)
 		require.Equal(t, 1, r.calls())
-		r.ended(holds[lost], watchdog.ErrNotOurs, begin.Add(lease/3+time.Second))
+		r.ended(holds[lost], watchdog.ErrNotOurs, r.began.Add(lease/3+time.Second))
 		require.False(t, r.Forget(holds[lost]))
 		pass(3 * lease)
 		for _, h := range holds {
 			require.Equal(t, h.id != lost, h.Alive())
 		}
-		require.Len(t, r.starts(holds[lost], begin), 1)
+		require.Len(t, r.starts(holds[lost]), 1)
 	})
 }
 
 func TestG3_SilenceIsRetriedWithJitterUntilTheDeadline(t *testing.T) {
 	first := map[time.Duration]bool{}
 	for range 50 {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, answerNothing, watchdog.Config[*held]{})
-			defer r.Close()
-			begin := time.Now()
+		inBubble(t, answerNothing, func(t *testing.T, r *harness) {
 			h := r.hold(watchdog.Terms{})
 			pass(2 * lease)
-			r.ended(h, watchdog.ErrDeadline, begin.Add(trusted))
+			r.ended(h, watchdog.ErrDeadline, r.began.Add(trusted))
 
-			at := r.starts(h, begin)
+			at := r.starts(h)
 			require.Equal(t, lease/3, at[0])
 			require.GreaterOrEqual(t, len(at), 7)
 			pause := lease / 60
@@ -74,7 +65,7 @@ func TestG3_BackASecondBeforeTheDeadline(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
 				back := begin.Add(lease - watchdog.Margin(lease) - 1001*time.Millisecond)
-				r := newRig(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
+				r := newHarness(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
 					if !time.Now().Before(back) {
 						all(answers, watchdog.Renewed)
 					}
@@ -89,24 +80,21 @@ func TestG3_BackASecondBeforeTheDeadline(t *testing.T) {
 }
 
 func TestG5_LostReplyIsMadeUpForByTheNextAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
-			if n == 2 {
-				all(answers, watchdog.Renewed)
-			}
-		}, watchdog.Config[*held]{})
-		defer r.Close()
-		begin := time.Now()
+	inBubble(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
+		if n == 2 {
+			all(answers, watchdog.Renewed)
+		}
+	}, func(t *testing.T, r *harness) {
 		h := r.hold(watchdog.Terms{})
 		pass(lease / 3)
-		r.lives(h, begin.Add(trusted)) // the server has renewed, but nobody knows
+		r.lives(h, r.began.Add(trusted)) // the server has renewed, but nobody knows
 		pass(lease/40 + lease/20)
-		at := r.starts(h, begin)
+		at := r.starts(h)
 		require.Len(t, at, 3)
-		r.lives(h, begin.Add(at[2]+trusted))
+		r.lives(h, r.began.Add(at[2]+trusted))
 
 		pass(lease/3 + lease/40)
-		at = r.starts(h, begin)
+		at = r.starts(h)
 		require.GreaterOrEqual(t, len(at), 5)
 		require.Equal(t, at[2]+lease/3, at[3], "the back-off is over")
 		require.LessOrEqual(t, at[4]-at[3], lease/40, "the next one starts small")
@@ -114,60 +102,53 @@ func TestG5_LostReplyIsMadeUpForByTheNextAttempt(t *testing.T) {
 }
 
 func TestG9_SlowCallDelaysNoOtherBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(ctx context.Context, n int, _ []*held, answers []watchdog.Answer) {
-			if n == 0 {
-				time.Sleep(limit - 1)
-			}
-			all(answers, watchdog.Renewed)
-		}, watchdog.Config[*held]{Batch: 1, Parallel: 2})
-		defer r.Close()
-		begin := time.Now()
-		var holds []*held
-		for range 20 {
-			holds = append(holds, r.hold(watchdog.Terms{}))
+	inBubble(t, func(ctx context.Context, n int, _ []*held, answers []watchdog.Answer) {
+		if n == 0 {
+			time.Sleep(limit - 1)
 		}
+		all(answers, watchdog.Renewed)
+	}, func(t *testing.T, r *harness) {
+		holds := r.take(20, 0)
 		pass(lease / 3)
 		require.Equal(t, 20, r.calls(), "nineteen went through the other place")
 		pass(limit)
 		for _, h := range holds {
-			r.lives(h, begin.Add(lease/3+trusted))
-			require.Len(t, r.starts(h, begin), 1)
+			r.lives(h, r.began.Add(lease/3+trusted))
+			require.Len(t, r.starts(h), 1)
 		}
-	})
+	}, watchdog.Config[*held]{Batch: 1, Parallel: 2})
 }
 
 func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
 	for _, late := range []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs} {
 		synctest.Test(t, func(t *testing.T) {
 			hang := make(chan struct{})
-			r := newRig(t, func(ctx context.Context, n int, _ []*held, answers []watchdog.Answer) {
+			r := newHarness(t, func(ctx context.Context, n int, _ []*held, answers []watchdog.Answer) {
 				if n == 0 { // a dial that knows no context
 					<-hang
 					all(answers, late)
 				}
 			}, watchdog.Config[*held]{})
 			defer r.Close()
-			begin := time.Now()
 			h := r.hold(watchdog.Terms{})
 			pass(lease/3 + limit)
-			require.Equal(t, begin.Add(lease/3+limit), r.attempts[0].limit)
-			require.Len(t, r.starts(h, begin), 1)
+			require.Equal(t, r.began.Add(lease/3+limit), r.attempts[0].limit)
+			require.Len(t, r.starts(h), 1)
 			pass(lease / 40)
-			require.Greater(t, len(r.starts(h, begin)), 1, "tried again beside the call that hangs")
+			require.Greater(t, len(r.starts(h)), 1, "tried again beside the call that hangs")
 
 			pass(time.Second)
 			now := time.Now()
-			tried := len(r.starts(h, begin))
+			tried := len(r.starts(h))
 			close(hang)
 			synctest.Wait()
 			switch late {
 			case watchdog.Unknown:
-				r.lives(h, begin.Add(trusted))
+				r.lives(h, r.began.Add(trusted))
 			case watchdog.Renewed:
-				r.lives(h, begin.Add(lease/3+trusted)) // from its own start
-				pass(begin.Add(2 * lease / 3).Sub(now))
-				at := r.starts(h, begin)[tried:]
+				r.lives(h, r.began.Add(lease/3+trusted)) // from its own start
+				pass(r.began.Add(2 * lease / 3).Sub(now))
+				at := r.starts(h)[tried:]
 				require.Equal(t, []time.Duration{2 * lease / 3}, at, "the back-off is over")
 			case watchdog.NotOurs:
 				r.ended(h, watchdog.ErrNotOurs, now)
@@ -179,67 +160,36 @@ func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
 func TestLateYesOfAnOldCallDoesNotHastenTheNextRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
-		r := newRig(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
+		r := newHarness(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
 			if n == 0 {
 				<-hang
 			}
 			all(answers, watchdog.Renewed)
 		}, watchdog.Config[*held]{})
 		defer r.Close()
-		begin := time.Now()
 		h := r.hold(watchdog.Terms{})
 		pass(lease/3 + limit + lease/40)
-		at := r.starts(h, begin)
+		at := r.starts(h)
 		require.Len(t, at, 2)
-		r.lives(h, begin.Add(at[1]+trusted))
+		r.lives(h, r.began.Add(at[1]+trusted))
 		close(hang)
 		synctest.Wait()
-		r.lives(h, begin.Add(at[1]+trusted))
+		r.lives(h, r.began.Add(at[1]+trusted))
 		pass(lease / 3)
-		require.Equal(t, at[1]+lease/3, r.starts(h, begin)[2])
-	})
-}
-
-func TestLateYesBesideARetryInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hang := make(chan struct{})
-		again := make(chan struct{})
-		r := newRig(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
-			switch n {
-			case 0:
-				<-hang
-			case 1:
-				<-again
-			}
-			all(answers, watchdog.Renewed)
-		}, watchdog.Config[*held]{})
-		defer r.Close()
-		begin := time.Now()
-		h := r.hold(watchdog.Terms{})
-		pass(lease/3 + limit + lease/40)
-		require.Equal(t, 2, r.calls())
-		close(hang)
-		synctest.Wait()
-		r.lives(h, begin.Add(lease/3+trusted))
-		pass(lease/8 - 1)
-		require.Equal(t, 2, r.calls(), "attempts within their limit do not overlap")
-		close(again)
-		synctest.Wait()
-		r.lives(h, begin.Add(r.starts(h, begin)[1]+trusted))
+		require.Equal(t, at[1]+lease/3, r.starts(h)[2])
 	})
 }
 
 func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
-		r := newRig(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
+		r := newHarness(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
 			if n < 2 {
 				<-hang
 			}
 			all(answers, watchdog.Renewed)
 		}, watchdog.Config[*held]{Batch: 1, Parallel: 2})
 		defer r.Close()
-		begin := time.Now()
 		a, b, c := r.hold(watchdog.Terms{}), r.hold(watchdog.Terms{}), r.hold(watchdog.Terms{})
 		fixed := r.hold(watchdog.Terms{Lease: 20 * time.Second})
 		capped := r.hold(watchdog.Terms{Renew: true, MaxHold: 25 * time.Second})
@@ -247,10 +197,10 @@ func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
 		late := r.hold(watchdog.Terms{})
 		pass(lease/2 + time.Second)
 		for _, h := range []*held{a, b, c} {
-			r.ended(h, watchdog.ErrDeadline, begin.Add(trusted))
+			r.ended(h, watchdog.ErrDeadline, r.began.Add(trusted))
 		}
-		r.ended(fixed, watchdog.ErrFixedLease, begin.Add(20*time.Second-202*time.Millisecond))
-		r.ended(capped, watchdog.ErrMaxHold, begin.Add(25*time.Second))
+		r.ended(fixed, watchdog.ErrFixedLease, r.began.Add(20*time.Second-202*time.Millisecond))
+		r.ended(capped, watchdog.ErrMaxHold, r.began.Add(25*time.Second))
 		require.Equal(t, 2, r.calls())
 
 		require.True(t, late.Alive()) // has been due for a while
@@ -264,37 +214,58 @@ func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
 	})
 }
 
-func TestEachHoldOfABatchGoesItsOwnWay(t *testing.T) {
+// stall keeps the scheduler from running, as a stopped process would, for d from now on.
+func (r *harness) stall(d time.Duration) {
+	anchor := time.Now().Add(watchdog.Margin(time.Second) - time.Second)
+	h := &held{id: -1, onLoss: func() { time.Sleep(d) }}
+	r.Watch(h, watchdog.Terms{Anchor: anchor, Lease: time.Second})
+	synctest.Wait()
+}
+
+func TestF2_AfterAPauseHoldsAreEndedAndNotRenewed(t *testing.T) {
+	inBubble(t, renewAll, func(t *testing.T, r *harness) {
+		holds := r.take(35, 0) // more than one batch
+		r.stall(lease + time.Second)
+		pass(trusted)
+		for _, h := range holds {
+			require.False(t, h.Alive(), "the clock alone ends a lease")
+			require.Equal(t, r.began.Add(trusted), h.Deadline())
+		}
+		pass(lease)
+		for _, h := range holds {
+			r.ended(h, watchdog.ErrDeadline, r.began.Add(lease+time.Second))
+		}
+		require.Zero(t, r.calls())
+	}, watchdog.Config[*held]{Batch: 10})
+}
+
+func TestF2_AfterAShortPauseHoldsAreRenewed(t *testing.T) {
+	inBubble(t, renewAll, func(t *testing.T, r *harness) {
+		h := r.hold(watchdog.Terms{})
+		r.stall(trusted - 1)
+		pass(lease)
+		r.lives(h, r.began.Add(2*trusted-1))
+	})
+}
+
+func TestG2_LateYesRevivesNothingThoughTheEndIsNotYetReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		says := []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs, watchdog.Unknown, watchdog.Renewed}
-		r := newRig(t, func(_ context.Context, n int, holds []*held, answers []watchdog.Answer) {
-			for i, h := range holds {
-				answers[i] = watchdog.Renewed
-				if n == 0 {
-					answers[i] = says[h.id]
-				}
-			}
+		hang := make(chan struct{})
+		r := newHarness(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
+			<-hang
+			all(answers, watchdog.Renewed)
 		}, watchdog.Config[*held]{})
 		defer r.Close()
-		begin := time.Now()
-		holds := r.take(len(says), 0)
-		pass(lease/3 + lease/40)
-		for i, h := range holds {
-			switch says[i] {
-			case watchdog.Unknown:
-				require.Len(t, r.starts(h, begin), 2, "tried again")
-			case watchdog.Renewed:
-				require.Len(t, r.starts(h, begin), 1)
-				r.lives(h, begin.Add(lease/3+trusted))
-			case watchdog.NotOurs:
-				r.ended(h, watchdog.ErrNotOurs, begin.Add(lease/3))
-			}
-		}
+		h := r.hold(watchdog.Terms{})
 		pass(lease / 3)
-		for i, h := range holds {
-			if says[i] != watchdog.NotOurs {
-				require.Greater(t, r.starts(h, begin)[len(r.starts(h, begin))-1], lease/2, "and in due course")
-			}
-		}
+		r.stall(lease)
+		pass(trusted - lease/3)
+		close(hang)
+		synctest.Wait()
+		require.False(t, h.Alive())
+		require.Equal(t, r.began.Add(trusted), h.Deadline())
+		pass(lease)
+		r.ended(h, watchdog.ErrDeadline, r.began.Add(lease/3+lease))
+		require.Equal(t, 1, r.calls())
 	})
 }

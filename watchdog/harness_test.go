@@ -41,7 +41,8 @@ type attempt struct {
 // harness is a watchdog whose calls of Renew and Ended are recorded.
 type harness struct {
 	*watchdog.Watchdog[*held]
-	t *testing.T
+	t     *testing.T
+	began time.Time
 
 	mu       sync.Mutex
 	attempts []*attempt // guarded by mu
@@ -51,9 +52,9 @@ type harness struct {
 // server answers the n-th call, counted from 0.
 type server func(ctx context.Context, n int, holds []*held, answers []watchdog.Answer)
 
-// newRig starts a watchdog; the zero Config will do. The test has to Close it.
-func newRig(t *testing.T, s server, c watchdog.Config[*held]) *harness {
-	r := &harness{t: t}
+// newHarness starts a watchdog, which the test has to Close.
+func newHarness(t *testing.T, s server, c watchdog.Config[*held]) *harness {
+	r := &harness{t: t, began: time.Now()}
 	if c.Lease == 0 {
 		c.Lease = lease
 	}
@@ -85,6 +86,15 @@ func newRig(t *testing.T, s server, c watchdog.Config[*held]) *harness {
 	return r
 }
 
+// inBubble runs a test in virtual time with a harness; the zero Config will do.
+func inBubble(t *testing.T, s server, test func(t *testing.T, r *harness), c ...watchdog.Config[*held]) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, s, append(c, watchdog.Config[*held]{})[0])
+		defer r.Close()
+		test(t, r)
+	})
+}
+
 // hold watches a new hold from now on. Zero Terms mean a renewed hold with the lease of the harness.
 func (r *harness) hold(t watchdog.Terms) *held {
 	h := &held{}
@@ -105,14 +115,24 @@ func (r *harness) hold(t watchdog.Terms) *held {
 	return h
 }
 
-// starts tells when h was tried, counted from since.
-func (r *harness) starts(h *held, since time.Time) (at []time.Duration) {
+// take watches n holds, evenly spread over the given time.
+func (r *harness) take(n int, over time.Duration) []*held {
+	holds := make([]*held, n)
+	for i := range holds {
+		holds[i] = r.hold(watchdog.Terms{})
+		pass(over / time.Duration(n))
+	}
+	return holds
+}
+
+// starts tells when h was tried, counted from the start of the watchdog.
+func (r *harness) starts(h *held) (at []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.attempts {
 		for _, other := range a.holds {
 			if other == h {
-				at = append(at, a.start.Sub(since))
+				at = append(at, a.start.Sub(r.began))
 			}
 		}
 	}

@@ -2,9 +2,6 @@ package watchdog_test
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +12,7 @@ import (
 )
 
 func TestForgetEndsALeaseQuietly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, renewAll, watchdog.Config[*held]{})
-		defer r.Close()
+	inBubble(t, renewAll, func(t *testing.T, r *harness) {
 		renewed, fixed := r.hold(watchdog.Terms{}), r.hold(watchdog.Terms{Lease: lease})
 		for _, h := range []*held{renewed, fixed} {
 			require.True(t, r.Forget(h))
@@ -33,9 +28,7 @@ func TestForgetEndsALeaseQuietly(t *testing.T) {
 }
 
 func TestForgetAfterTheDeadlineBeforeItIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, renewAll, watchdog.Config[*held]{})
-		defer r.Close()
+	inBubble(t, renewAll, func(t *testing.T, r *harness) {
 		h := r.hold(watchdog.Terms{})
 		r.stall(2 * lease)
 		pass(trusted)
@@ -47,13 +40,10 @@ func TestForgetAfterTheDeadlineBeforeItIsReported(t *testing.T) {
 
 func TestForgetDuringARenewal(t *testing.T) {
 	for _, answer := range []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-				time.Sleep(2 * time.Second)
-				all(answers, answer)
-			}, watchdog.Config[*held]{})
-			defer r.Close()
-			begin := time.Now()
+		inBubble(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
+			time.Sleep(2 * time.Second)
+			all(answers, answer)
+		}, func(t *testing.T, r *harness) {
 			h := r.hold(watchdog.Terms{})
 			pass(lease/3 + time.Second)
 			require.Equal(t, 1, r.calls())
@@ -61,7 +51,7 @@ func TestForgetDuringARenewal(t *testing.T) {
 			pass(2 * lease)
 			require.NoError(t, h.why)
 			require.False(t, h.Alive())
-			require.Equal(t, begin.Add(trusted), h.Deadline())
+			require.Equal(t, r.began.Add(trusted), h.Deadline())
 			require.Equal(t, 1, r.calls())
 		})
 	}
@@ -70,7 +60,7 @@ func TestForgetDuringARenewal(t *testing.T) {
 func TestEndedMayWatchAndForget(t *testing.T) {
 	for _, renew := range []bool{false, true} { // ends by the scheduler, by a call
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
+			r := newHarness(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
 				all(answers, watchdog.Renewed)
 				if renew && n == 0 {
 					all(answers, watchdog.NotOurs)
@@ -96,22 +86,23 @@ func TestEndedMayWatchAndForget(t *testing.T) {
 func TestCloseCancelsCallsAndWaitsForThem(t *testing.T) {
 	for _, answer := range []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, func(ctx context.Context, _ int, _ []*held, answers []watchdog.Answer) {
+			r := newHarness(t, func(ctx context.Context, _ int, _ []*held, answers []watchdog.Answer) {
 				<-ctx.Done()
 				time.Sleep(time.Second)
 				all(answers, answer)
 			}, watchdog.Config[*held]{})
-			begin := time.Now()
-			h := r.hold(watchdog.Terms{})
+			h, other := r.hold(watchdog.Terms{}), r.hold(watchdog.Terms{})
 			pass(lease / 3)
 			require.Equal(t, 1, r.calls())
 			r.Close()
-			require.Equal(t, lease/3+time.Second, time.Since(begin))
+			require.Equal(t, lease/3+time.Second, time.Since(r.began))
 
-			r.lives(h, begin.Add(trusted))
+			require.True(t, r.Forget(other))
+			require.False(t, other.Alive())
+			r.lives(h, r.began.Add(trusted))
 			late := r.hold(watchdog.Terms{Lease: time.Second, Renew: true})
 			require.True(t, late.Alive())
-			pass(time.Until(begin.Add(trusted)) - 1)
+			pass(time.Until(r.began.Add(trusted)) - 1)
 			require.True(t, h.Alive())
 			require.False(t, late.Alive())
 			pass(1)
@@ -125,20 +116,8 @@ func TestCloseCancelsCallsAndWaitsForThem(t *testing.T) {
 	}
 }
 
-func TestForgetAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, renewAll, watchdog.Config[*held]{})
-		h := r.hold(watchdog.Terms{})
-		r.Close()
-		require.True(t, r.Forget(h))
-		require.False(t, h.Alive())
-	})
-}
-
 func TestMisuse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, renewAll, watchdog.Config[*held]{})
-		defer r.Close()
+	inBubble(t, renewAll, func(t *testing.T, r *harness) {
 		h := r.hold(watchdog.Terms{})
 		again := func() { r.Watch(h, watchdog.Terms{Anchor: time.Now(), Lease: lease}) }
 		require.Panics(t, again)
@@ -157,48 +136,4 @@ func TestMisuse(t *testing.T) {
 	} {
 		require.Panics(t, func() { watchdog.New(c) })
 	}
-}
-
-// In real time, with the race detector: short leases, taken, looked at and forgotten by many.
-func TestG2_ManyGoroutinesInRealTime(t *testing.T) {
-	const short = 6 * time.Millisecond
-	var ended, cut atomic.Int64
-	r := newRig(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-		for i := range answers {
-			answers[i] = watchdog.Answer(rand.N(5) % 3)
-		}
-		if rand.N(4) == 0 {
-			time.Sleep(rand.N(short))
-		}
-	}, watchdog.Config[*held]{Lease: short, Batch: 3, Parallel: 3})
-	var users sync.WaitGroup
-	for range 8 {
-		users.Go(func() {
-			for range 50 {
-				told := make(chan struct{})
-				h := &held{onLoss: func() { ended.Add(1); close(told) }}
-				r.Watch(h, watchdog.Terms{Anchor: time.Now(), Lease: short, Renew: rand.N(4) > 0})
-				for until, alive := time.Now().Add(rand.N(2*short)), true; time.Now().Before(until); {
-					was := alive
-					if alive = h.Alive(); alive && !was {
-						t.Error("revived")
-					}
-				}
-				alive := r.Forget(h)
-				select {
-				case <-told:
-					if alive {
-						t.Error("told of the end of a lease that was alive when forgotten")
-					}
-				default:
-					cut.Add(1)
-				}
-			}
-		})
-	}
-	users.Wait()
-	r.Close()
-	t.Logf("%d ended by themselves, %d did not", ended.Load(), cut.Load())
-	require.Positive(t, ended.Load())
-	require.Positive(t, cut.Load())
 }

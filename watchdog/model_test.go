@@ -72,7 +72,7 @@ func (m *model) run() {
 	if m.kind {
 		c = watchdog.Config[*held]{Batch: 12, Parallel: 12} // no call waits for a place
 	}
-	m.harness = newRig(m.t, m.answer, c)
+	m.harness = newHarness(m.t, m.answer, c)
 	defer m.Close()
 	var holds []*believer
 	for range 400 {
