@@ -3,7 +3,6 @@ package redistest
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,18 +35,10 @@ type Sentinel struct {
 // They miss a server after 0.5 s of silence, before Redis 7 after 2 s. args are those of [Start], for the master and the replicas.
 func StartSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
-	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
-	s := &Sentinel{t: t, servers: []*Server{Start(t, args...)}}
-	port := strconv.Itoa(s.servers[0].port)
-	for range 2 {
-		s.servers = append(s.servers, Start(t, append([]string{"--replicaof", "127.0.0.1", port}, args...)...))
-	}
-	for range 3 {
-		one := startSentinel(t, fmt.Sprintf(`sentinel monitor %[1]s 127.0.0.1 %[2]s 2
-sentinel down-after-milliseconds %[1]s 2000
-sentinel failover-timeout %[1]s 2000
-sentinel parallel-syncs %[1]s 2
-`, MasterSet, port))
+	s := &Sentinel{t: t, servers: startReplicated(t, &Server{}, args), sentinels: StartSentinels(t)}
+	for _, one := range s.sentinels {
+		one.Do(t, "SENTINEL", "MONITOR", MasterSet, "127.0.0.1", strconv.Itoa(s.servers[0].port), "2")
+		one.Do(t, "SENTINEL", "SET", MasterSet, "down-after-milliseconds", "2000", "failover-timeout", "2000", "parallel-syncs", "2")
 		// A Sentinel dials again once in each ping period, so a shorter time of silence than that is no sign of death.
 		// In a fail-over it asks replicas for INFO once in 1 s. It makes none a master that it has not heard of for five ping
 		// periods if the master is dead, else for three of INFO.
@@ -55,17 +46,28 @@ sentinel parallel-syncs %[1]s 2
 		if _, err := one.TryDo("SENTINEL", "DEBUG", "INFO-PERIOD", "400", "PUBLISH-PERIOD", "200", "PING-PERIOD", "300", "TILT-PERIOD", "1000"); err == nil {
 			one.Do(t, "SENTINEL", "SET", MasterSet, "down-after-milliseconds", "500")
 		}
-		s.sentinels = append(s.sentinels, one)
 	}
 	s.AwaitReplicas(t)
 	return s
 }
 
-// startSentinel runs one Sentinel with a configuration, into which it writes what it learns.
-func startSentinel(t testing.TB, configuration string, args ...string) *Server {
+// startReplicated runs what master describes, and two replicas of it.
+func startReplicated(t testing.TB, master *Server, args []string) []*Server {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	require.NoError(t, os.WriteFile(file, []byte(configuration), 0o600))
+	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
+	master.args = args
+	servers := []*Server{start(t, master)}
+	for range 2 {
+		servers = append(servers, Start(t, append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(master.port)}, args...)...))
+	}
+	return servers
+}
+
+// startSentinel runs one Sentinel that watches nothing yet.
+func startSentinel(t testing.TB, args ...string) *Server {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "sentinel.conf") // into which it writes what it learns
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	return start(t, &Server{args: args, watch: file})
 }
 
@@ -246,7 +248,7 @@ type Sentinels []*Server
 func StartSentinels(t testing.TB) (all Sentinels) {
 	t.Helper()
 	for range 3 {
-		all = append(all, startSentinel(t, ""))
+		all = append(all, startSentinel(t))
 	}
 	return all
 }
@@ -255,14 +257,9 @@ func StartSentinels(t testing.TB) (all Sentinels) {
 // connected to it. Its clients ask the Sentinels for it. args are those of [Start].
 func (w Sentinels) Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
-	s := start(t, &Server{args: args, sentinels: w})
-	port := strconv.Itoa(s.port)
-	for range 2 {
-		Start(t, append([]string{"--replicaof", "127.0.0.1", port}, args...)...)
-	}
+	s := startReplicated(t, &Server{sentinels: w}, args)[0]
 	for _, one := range w {
-		one.Do(t, "SENTINEL", "MONITOR", s.masterSet(), "127.0.0.1", port, "2")
+		one.Do(t, "SENTINEL", "MONITOR", s.masterSet(), "127.0.0.1", strconv.Itoa(s.port), "2")
 		one.Do(t, "SENTINEL", "SET", s.masterSet(), "down-after-milliseconds", "3600000")
 		t.Cleanup(func() { _, _ = one.TryDo("SENTINEL", "REMOVE", s.masterSet()) })
 	}

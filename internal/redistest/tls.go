@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -110,8 +109,8 @@ func StartTLS(t testing.TB, ca *CA, cert tls.Certificate, args ...string) *TLSSe
 func StartTLSSentinel(t testing.TB, master *TLSServer, cert tls.Certificate) *TLSServer {
 	t.Helper()
 	s := newTLS(t, master.ca, cert)
-	monitor := fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2\n", MasterSet, master.port)
-	s.Server = startSentinel(t, monitor, append(s.args(), "--tls-replication", "yes")...)
+	s.Server = startSentinel(t, append(s.args(), "--tls-replication", "yes")...)
+	s.Do(t, "SENTINEL", "MONITOR", MasterSet, "127.0.0.1", strconv.Itoa(master.port), "2")
 	return s
 }
 
