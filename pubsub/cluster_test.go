@@ -18,10 +18,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// ways are the kinds of channels that the cluster has.
-func ways(t *testing.T, c *redistest.Cluster) map[string]bool {
-	t.Helper()
-	if _, err := c.Masters(t)[0].TryDo("PUBSUB", "SHARDNUMSUB"); err != nil {
+// ways are the kinds of channels that the servers have.
+func ways() map[string]bool {
+	if redistest.Before7() {
 		return map[string]bool{"classic": false}
 	}
 	return map[string]bool{"classic": false, "sharded": true}
@@ -79,7 +78,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	names := slices.Concat(slices.Collect(maps.Values(spread(t, c, 20)))...)
-	for way, sharded := range ways(t, c) {
+	for way, sharded := range ways() {
 		for protocol, change := range protocols {
 			t.Run(way+" "+protocol, func(t *testing.T) {
 				client := c.Client(t, named, change)
@@ -189,9 +188,9 @@ func during(t *testing.T, client rueidis.Client, listeners []*listener, event fu
 }
 
 // listen opens a listener in each way for each name.
-func listen(t *testing.T, c *redistest.Cluster, client rueidis.Client, names map[string][]string) (all []*listener) {
+func listen(t *testing.T, client rueidis.Client, names map[string][]string) (all []*listener) {
 	t.Helper()
-	for _, sharded := range ways(t, c) {
+	for _, sharded := range ways() {
 		// A node that is cut off is found by the looks that come when all is settled.
 		s := openCluster(t, client, sharded, withPace(func(p *pace) { p.settled = p.most }))
 		for _, names := range names {
@@ -211,7 +210,7 @@ func TestF13_SlotsMigrate(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	client := c.Client(t, named)
 	names := spread(t, c, 2)
-	listeners := listen(t, c, client, names)
+	listeners := listen(t, client, names)
 	masters := c.Masters(t)
 	during(t, client, listeners, func() {
 		for round := range 5 {
@@ -240,7 +239,7 @@ func TestF26_FailOver(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 1)
 	client := c.Client(t, named)
-	listeners := listen(t, c, client, spread(t, c, 2))
+	listeners := listen(t, client, spread(t, c, 2))
 	old := c.Masters(t)[0]
 	during(t, client, listeners, func() { c.Failover(t, old) })
 	for _, l := range listeners { // a node that is no master any more ends, with its connection

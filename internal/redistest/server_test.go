@@ -55,18 +55,6 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
-func TestF28_RestartReturnsWhileLoading(t *testing.T) {
-	s := Start(t, "--appendonly", "yes")
-	s.Do(t, "EVAL", "for i = 1, 5000 do redis.call('SET', 'k' .. i, 'v') end", "0")
-	s.Kill()
-	s.args = append(s.args, "--key-load-delay", "100")
-	s.Restart()
-	conn := dial(t, s.Addr())
-	conn.send("PING")
-	require.Contains(t, conn.next(), "-LOADING")
-	require.Equal(t, "v", s.ask(t, "GET", "k1")) // Do waits for the end of it
-}
-
 // recorder takes down failures instead of failing.
 type recorder struct {
 	testing.TB
@@ -266,15 +254,6 @@ func TestCluster(t *testing.T) {
 		require.Equal(t, "v", to.ask(t, "GET", "{a}b"))
 		c.Migrate(t, slot, from)
 		require.Equal(t, "v", from.ask(t, "GET", "a"))
-	})
-	t.Run("fail-over", func(t *testing.T) {
-		for range 2 { // there and back
-			old := c.Owner(t, "a")
-			replica := c.Failover(t, old)
-			require.Equal(t, replica, c.Owner(t, "a"))
-			require.Contains(t, c.Replicas(t), old)
-			require.Equal(t, "v", replica.ask(t, "GET", "a"))
-		}
 	})
 	for name, end := range map[string]func(*Server){"death": (*Server).Kill, "pause": (*Server).Pause} {
 		t.Run(name, func(t *testing.T) {
