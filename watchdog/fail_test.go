@@ -103,24 +103,6 @@ func TestG5_LostReplyIsMadeUpForByTheNextAttempt(t *testing.T) {
 	}
 }
 
-func TestG9_SlowCallDelaysNoOtherBatch(t *testing.T) {
-	inBubble(t, func(ctx context.Context, n int, _ []*held, answers []watchdog.Answer) {
-		if n == 0 {
-			time.Sleep(limit - 1)
-		}
-		all(answers, watchdog.Renewed)
-	}, func(t *testing.T, r *harness) {
-		holds := r.take(20, 0)
-		pass(lease / 3)
-		require.Equal(t, 20, r.calls(), "nineteen went through the other place")
-		pass(limit)
-		for _, h := range holds {
-			r.lives(h, r.began.Add(lease/3+trusted))
-			require.Len(t, r.starts(h), 1)
-		}
-	}, watchdog.Config[*held]{Batch: 1, Parallel: 2})
-}
-
 func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
 	for _, late := range []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs} {
 		synctest.Test(t, func(t *testing.T) {
