@@ -5,6 +5,8 @@ package model
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,10 +14,16 @@ import (
 // Long asks for the long search: larger worlds, more states.
 var Long = os.Getenv("MODEL") == "long"
 
-// Protocol is a protocol in one of its states S. H is the hash of a state, A a step.
-type Protocol[S, A any, H comparable] interface {
+// Race: the race detector is on, which makes a search ten times as long and finds no more.
+var Race = func() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}()
+
+// Protocol is a protocol in one of its states S; A is a step.
+type Protocol[S, A any] interface {
 	State() *S              // the search sets it
-	Hash() H                // of the state
+	Hash() uint64           // of the state
 	Actions(to []A) []A     // appends the possible next steps
 	Do(step A) string       // takes a step, and returns the property that it breaks, or ""
 	Check() string          // as Do, for a new state
@@ -24,14 +32,14 @@ type Protocol[S, A any, H comparable] interface {
 }
 
 // Search visits all states, breadth first.
-type Search[S, A any, H comparable] struct {
-	Protocol[S, A, H]
+type Search[S, A any] struct {
+	Protocol[S, A]
 	Name     string
 	LooksFor string // the broken property that ends the search; "": any
 	Most     int    // states; then the search ends incomplete
 
 	first    S
-	seen     map[H]struct{}
+	seen     map[uint64]struct{}
 	parents  []parent[A]
 	actions  []A // kept for reuse
 	last     int // index of the state before the step that broke the property
@@ -53,12 +61,12 @@ type reached[S any] struct {
 }
 
 // States is the number of states reached.
-func (s *Search[S, A, H]) States() int { return len(s.parents) }
+func (s *Search[S, A]) States() int { return len(s.parents) }
 
 // run searches until no state is left, or a property is broken.
-func (s *Search[S, A, H]) run() {
+func (s *Search[S, A]) run() {
 	s.first = *s.State()
-	s.seen = map[H]struct{}{s.Hash(): {}}
+	s.seen = map[uint64]struct{}{s.Hash(): {}}
 	s.parents = []parent[A]{{from: -1}}
 	level, next := []reached[S]{{s.first, 0}}, []reached[S](nil)
 	for len(level) > 0 {
@@ -73,7 +81,7 @@ func (s *Search[S, A, H]) run() {
 }
 
 // expand appends the new states after one to next.
-func (s *Search[S, A, H]) expand(from *reached[S], next []reached[S]) []reached[S] {
+func (s *Search[S, A]) expand(from *reached[S], next []reached[S]) []reached[S] {
 	state := s.State()
 	*state = from.state
 	s.actions = s.Actions(s.actions[:0])
@@ -103,7 +111,7 @@ func (s *Search[S, A, H]) expand(from *reached[S], next []reached[S]) []reached[
 }
 
 // trace lists the steps that broke the property.
-func (s *Search[S, A, H]) trace() string {
+func (s *Search[S, A]) trace() string {
 	steps := []A{s.breaking}
 	for at := s.last; s.parents[at].from >= 0; at = int(s.parents[at].from) {
 		steps = append(steps, s.parents[at].by)
@@ -119,7 +127,7 @@ func (s *Search[S, A, H]) trace() string {
 }
 
 // Finds runs a search that must find a broken property.
-func (s *Search[S, A, H]) Finds(t *testing.T) {
+func (s *Search[S, A]) Finds(t *testing.T) {
 	t.Helper()
 	s.run()
 	if s.broken == "" {
@@ -129,7 +137,7 @@ func (s *Search[S, A, H]) Finds(t *testing.T) {
 }
 
 // Proves runs a search that must find nothing.
-func (s *Search[S, A, H]) Proves(t *testing.T) {
+func (s *Search[S, A]) Proves(t *testing.T) {
 	t.Helper()
 	s.run()
 	if s.broken != "" {

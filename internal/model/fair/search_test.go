@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"hash/maphash"
 	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/model"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 type modelSearch struct {
-	model.Search[modelState, modelAction, uint64]
+	model.Search[modelState, modelAction]
 	*protocol
 }
 

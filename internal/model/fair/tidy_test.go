@@ -32,7 +32,6 @@ func (m *protocol) tidy() {
 	m.tidyRanks()
 	m.tidyOrder()
 	m.tidyOwners()
-	m.tidyFences()
 	m.sort()
 }
 
@@ -139,58 +138,5 @@ func (m *protocol) tidyRanks() {
 			m.waiters[i].rank = int8(rank)
 		}
 		m.clients[c].ranks = int8(len(waiting))
-	}
-}
-
-// tidyFences renumbers the fence numbers that are still to be seen, from that of
-// the last lease on, which is 1; less is 1, too. Only their order matters, and
-// which follow one another in a range.
-func (m *protocol) tidyFences() {
-	if !m.fences {
-		return
-	}
-	var known [128]bool
-	m.eachFence(func(first, last *int8) {
-		for n := *first; n <= *last; n++ {
-			known[n] = true
-		}
-	})
-	var to [128]int8
-	next := int8(1)
-	for n := m.used; n >= 0; n++ {
-		if to[n] = next; known[n] {
-			next++
-		}
-	}
-	m.eachFence(func(first, last *int8) {
-		if *first == 0 {
-			return
-		}
-		*first, *last = max(to[*first], 1), max(to[*last], 1)
-	})
-}
-
-// eachFence calls do with each range of fence numbers, of which an empty one is 0.
-func (m *protocol) eachFence(do func(first, last *int8)) {
-	single := func(n *int8) {
-		last := *n
-		do(n, &last)
-	}
-	single(&m.used)
-	single(&m.redis.fence)
-	for i := range m.waiters {
-		do(&m.waiters[i].fence, &m.waiters[i].last)
-	}
-	for i := range m.calls {
-		call := &m.calls[i]
-		single(&call.used)
-		do(&call.reply.fence, &call.reply.fenceEnd)
-		do(&call.reply.grant.fence, &call.reply.grant.fenceEnd)
-	}
-	for c := range m.clients {
-		for i := range m.clients[c].inbox {
-			g := &m.clients[c].inbox[i]
-			do(&g.fence, &g.fenceEnd)
-		}
 	}
 }

@@ -2,19 +2,15 @@ package fair_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/model"
 )
 
-const (
-	modelWalks = 200
-	modelSteps = 60 // of a walk
-)
+const modelSteps = 60 // of a walk
 
 // TestModelIsWhatRedisDoes takes random walks through the scripts, on a real server
 // and in the model: each call has to answer the same and to leave the same behind.
@@ -26,67 +22,53 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 		x.client[o] = int8(o % modelClients)
 	}
 	r := newModelReal(t, x)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	walks := uint64(modelWalks)
-	if testing.Short() {
-		walks /= 4
-	}
-	steps, kinds := 0, map[string]int{}
-	for walk := range walks {
-		w := &modelWalk{real: r, rules: x, random: rand.New(rand.NewPCG(seed, walk)), kinds: kinds}
-		r.begin("walk" + strconv.FormatUint(walk, 10))
+	kinds := []string{"mute", "served by reply", "served by message", "undelivered", "member", "gone", "dropped", "found", "absent"}
+	keys := 0
+	model.Walks(t, 200, kinds, func(walk *model.Walk) {
+		keys++
+		r.begin(fmt.Sprint("walk", keys))
+		w := &modelWalk{Walk: walk, real: r, rules: x}
 		for range modelSteps {
 			w.step(t)
-			steps++
 		}
 		r.end()
 		require.Empty(t, r.heard, "a message that the model does not send")
-	}
-	t.Logf("%d steps: %v", steps, kinds)
-	if testing.Short() {
-		return // too few for all kinds of steps
-	}
-	for _, kind := range []string{"mute", "served by reply", "served by message", "undelivered", "member", "gone", "dropped", "found", "absent"} {
-		require.NotZero(t, kinds[kind], kind)
-	}
+	})
 }
 
 // modelWalk is one walk, with a key of its own.
 type modelWalk struct {
-	real   *modelReal
-	rules  *modelRules
-	random *rand.Rand
-	redis  modelRedis
-	kinds  map[string]int // what was met; of all walks
-	last   modelOwner     // that has been named for the first time
-	log    []string
+	*model.Walk
+	real  *modelReal
+	rules *modelRules
+	redis modelRedis
+	last  modelOwner // that has been named for the first time
 }
 
 func (w *modelWalk) step(t *testing.T) {
 	var said, told any
-	switch n := w.random.IntN(100); {
+	switch n := w.IntN(100); {
 	case n < 4: // the holder's lease is over
-		w.note("expire")
+		w.Note("expire")
 		w.redis.free()
 		w.real.server.Do(t, "DEL", w.real.key)
 	case n < 8:
 		c := w.client()
-		w.note("stale %d", c)
+		w.Note("stale %d", c)
 		w.redis.alive[c], w.redis.mute[c] = 0, 0
 		w.real.server.Do(t, "HSET", "holdfast_heartbeat:{"+w.real.key+"}", w.real.uuids[c], "1", "mute "+w.real.uuids[c], "1")
 	case n < 18:
 		c := w.client()
-		w.note("listen %d", c)
+		w.Note("listen %d", c)
 		w.redis.heard[c] = !w.redis.heard[c]
 		w.real.listen(c)
 	case n < 19:
-		w.note("delete queue")
+		w.Note("delete queue")
 		w.redis.queue = [modelQueue]modelOwner{}
 		w.real.server.Do(t, "DEL", "redisson_lock_queue:{"+w.real.key+"}")
 	default:
 		q := w.request()
-		w.note("%+v", q)
+		w.Note("%+v", q)
 		before := w.redis
 		reply, message := w.redis.call(w.rules, q)
 		w.meet(q, before, reply, message)
@@ -105,37 +87,37 @@ func (w *modelWalk) step(t *testing.T) {
 
 // request is a random call, mostly one that makes sense.
 func (w *modelWalk) request() modelRequest {
-	q := modelRequest{kind: modelKind(1 + w.random.IntN(int(modelRenew))), client: w.client(), lease: int8(1 + w.random.IntN(4))}
+	q := modelRequest{kind: modelKind(1 + w.IntN(int(modelRenew))), client: w.client(), lease: int8(1 + w.IntN(4))}
 	if w.redis.length() > modelQueue-1-modelNamed && (q.kind == modelEnter || q.kind == modelAcquire) {
 		q.kind = modelRelease
 	}
 	switch q.kind {
 	case modelEnter, modelLeave, modelHeartbeat:
-		n := 1 + w.random.IntN(modelNamed)
+		n := 1 + w.IntN(modelNamed)
 		if q.kind == modelLeave {
-			q.stones = int8(w.random.IntN(n + 1))
-			n = 1 + w.random.IntN(n)
+			q.stones = int8(w.IntN(n + 1))
+			n = 1 + w.IntN(n)
 			q.stones = min(q.stones, int8(n))
 		}
 		if q.kind == modelHeartbeat && !w.redis.heard[q.client] {
-			q.mute = int8(w.random.IntN(2))
+			q.mute = int8(w.IntN(2))
 		}
 		for i := range n {
 			q.owners[i] = w.owner(q.client, q.kind == modelEnter, q.owners[:i])
 		}
 	case modelRelease, modelConfirm, modelRenew:
 		q.owners[0] = w.redis.holder
-		if q.owners[0] == 0 || w.random.IntN(8) == 0 {
+		if q.owners[0] == 0 || w.IntN(8) == 0 {
 			q.owners[0] = w.owner(q.client, false, nil)
 		}
 		q.client = w.rules.client[q.owners[0]]
 		if q.kind == modelRelease {
-			q.stones = int8(w.random.IntN(2))
-			q.used = int8(w.random.IntN(2)) * w.redis.fence
+			q.stones = int8(w.IntN(2))
+			q.used = int8(w.IntN(2)) * w.redis.fence
 			w.members(&q)
 		}
 	default:
-		q.owners[0] = w.owner(q.client, w.random.IntN(4) > 0, nil)
+		q.owners[0] = w.owner(q.client, w.IntN(4) > 0, nil)
 	}
 	return q
 }
@@ -143,10 +125,10 @@ func (w *modelWalk) request() modelRequest {
 // members has a release take members out of the queue: mostly those at the head.
 func (w *modelWalk) members(q *modelRequest) {
 	at := 0
-	if w.random.IntN(4) == 0 {
-		at = w.random.IntN(3)
+	if w.IntN(4) == 0 {
+		at = w.IntN(3)
 	}
-	for i := range w.random.IntN(modelMembers + 1) {
+	for i := range w.IntN(modelMembers + 1) {
 		if o := w.redis.queue[at+i]; o != 0 && o != q.owners[0] {
 			q.owners[i+1] = o
 		} else {
@@ -155,16 +137,16 @@ func (w *modelWalk) members(q *modelRequest) {
 	}
 }
 
-func (w *modelWalk) client() int8 { return int8(w.random.IntN(modelClients)) }
+func (w *modelWalk) client() int8 { return int8(w.IntN(modelClients)) }
 
 // owner is one of the client's, not among taken: mostly a new one where new.
 func (w *modelWalk) owner(c int8, fresh bool, taken []modelOwner) modelOwner {
 	for {
-		o := modelOwner(1 + w.random.IntN(modelOwners-1))
+		o := modelOwner(1 + w.IntN(modelOwners-1))
 		if w.rules.client[o] != c || slices.Contains(taken, o) {
 			continue
 		}
-		if fresh && o <= w.last && w.random.IntN(8) > 0 && w.last < modelOwners-modelClients*(modelNamed+1) {
+		if fresh && o <= w.last && w.IntN(8) > 0 && w.last < modelOwners-modelClients*(modelNamed+1) {
 			continue
 		}
 		if o > w.last {
@@ -182,29 +164,17 @@ func (w *modelWalk) owner(c int8, fresh bool, taken []modelOwner) modelOwner {
 
 // meet notes what a call has met with.
 func (w *modelWalk) meet(q modelRequest, before modelRedis, reply modelReply, message modelMessage) {
-	note := func(met bool, kind string) {
-		if met {
-			w.kinds[kind]++
-		}
-	}
-	note(reply.grant.lease > 0, "served by reply")
-	note(reply.grant.owner != 0 && reply.grant.lease == 0, "found")
-	note(message.to != modelNobody, "served by message")
+	w.Meet(reply.grant.lease > 0, "served by reply")
+	w.Meet(reply.grant.owner != 0 && reply.grant.lease == 0, "found")
+	w.Meet(message.to != modelNobody, "served by message")
 	served := w.redis.holder != before.holder && w.redis.holder != 0
-	note(served && message.to == modelNobody && reply.grant.owner == 0 && q.kind != modelAcquire, "mute")
-	note(reply.grant.members[0] != 0 || message.grant.members[0] != 0, "member")
-	note(reply.absent != 0, "absent")
-	note(reply.status == -2 || q.kind == modelEnter && slices.Contains(reply.places[:], -2), "gone")
+	w.Meet(served && message.to == modelNobody && reply.grant.owner == 0 && q.kind != modelAcquire, "mute")
+	w.Meet(reply.grant.members[0] != 0 || message.grant.members[0] != 0, "member")
+	w.Meet(reply.absent != 0, "absent")
+	w.Meet(reply.status == -2 || q.kind == modelEnter && slices.Contains(reply.places[:], -2), "gone")
 	for _, o := range before.queue {
 		gone := o != 0 && !slices.Contains(w.redis.queue[:], o) && !slices.Contains(q.owners[:], o)
-		note(gone && o != w.redis.holder, "dropped")
+		w.Meet(gone && o != w.redis.holder, "dropped")
 	}
-	note(q.kind == modelHeartbeat && w.redis.holder == 0 && w.redis.queue[0] != 0, "undelivered")
+	w.Meet(q.kind == modelHeartbeat && w.redis.holder == 0 && w.redis.queue[0] != 0, "undelivered")
 }
-
-func (w *modelWalk) note(format string, args ...any) {
-	w.log = append(w.log, fmt.Sprintf(format, args...))
-}
-
-// String tells the walk.
-func (w *modelWalk) String() string { return fmt.Sprintf("%s, after %q", w.real.key, w.log) }

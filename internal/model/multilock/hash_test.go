@@ -5,19 +5,16 @@ import (
 	"slices"
 )
 
-// modelHash is 128 bits of a state. States have the same that differ only in which
-// nodes, or which clients, are which.
-type modelHash [2]uint64
-
-// modelHasher hashes the states of a world.
+// modelHasher hashes the states of a world. States have the same hash that differ only in
+// which nodes, or which clients, are which.
 type modelHasher struct {
-	seeds  [2]maphash.Seed
+	seed   maphash.Seed
 	orders [][modelOwners]modelOwner // of the owners, that change clients only
 	of     [modelOwners]int8
 }
 
 func newModelHasher(x *modelWorld) *modelHasher {
-	h := &modelHasher{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, of: x.of}
+	h := &modelHasher{seed: maphash.MakeSeed(), of: x.of}
 	for _, clients := range [][modelClients]int8{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		if order, ok := x.order(clients); ok {
 			h.orders = append(h.orders, order)
@@ -57,42 +54,30 @@ func (x *modelWorld) order(clients [modelClients]int8) (to [modelOwners]modelOwn
 
 // modelSummary is a state whose nodes are hashed.
 type modelSummary struct {
-	nodes  [modelNodes]modelHash
+	nodes  [modelNodes]uint64
 	rows   [modelOwners]modelRow
 	boots  [modelClients]int8
 	budget modelBudget
 	used   int8
 }
 
-// hash is that of the smallest of all the orders.
-func (h *modelHasher) hash(s *modelState) (least modelHash) {
-	for i, order := range h.orders {
-		var of modelHash
-		if i == 0 {
-			of = h.one(s)
-		} else {
-			swapped := h.swap(s, order)
-			of = h.one(&swapped)
-		}
-		if i == 0 || of[0] < least[0] || of[0] == least[0] && of[1] < least[1] {
-			least = of
-		}
+// hash is the smallest of those of all the orders.
+func (h *modelHasher) hash(s *modelState) uint64 {
+	least := h.one(s) // the first order changes nothing
+	for _, order := range h.orders[1:] {
+		swapped := h.swap(s, order)
+		least = min(least, h.one(&swapped))
 	}
 	return least
 }
 
-func (h *modelHasher) one(s *modelState) (hash modelHash) {
+func (h *modelHasher) one(s *modelState) uint64 {
 	sum := modelSummary{rows: s.rows, boots: s.boots, budget: s.budget, used: s.used}
 	for n := range s.nodes {
-		for i, seed := range h.seeds {
-			sum.nodes[n][i] = maphash.Comparable(seed, s.nodes[n])
-		}
+		sum.nodes[n] = maphash.Comparable(h.seed, s.nodes[n])
 	}
-	slices.SortFunc(sum.nodes[:], func(a, b modelHash) int { return slices.Compare(a[:], b[:]) })
-	for i, seed := range h.seeds {
-		hash[i] = maphash.Comparable(seed, sum)
-	}
-	return hash
+	slices.Sort(sum.nodes[:])
+	return maphash.Comparable(h.seed, sum)
 }
 
 // swap is the state with other owners in the owners' places.
@@ -164,7 +149,6 @@ func (m *protocol) tidy() {
 		node := &m.nodes[n]
 		node.stones &= arriving
 		node.replica.stones &= arriving
-		m.tidyMarkers(node)
 	}
 	for i := range m.rows {
 		if m.rows[i].phase == modelOver {
@@ -197,26 +181,4 @@ func (m *protocol) tidyOver(i int) {
 	if !numbered {
 		m.rows[i].fence = 0
 	}
-}
-
-// tidyMarkers numbers a node's markers anew.
-func (m *protocol) tidyMarkers(node *modelNode) {
-	if node.marker == 1 || node.marker == modelUnmarked && node.replica.marker != 1 || node.marker == modelForeign {
-		return
-	}
-	first := node.marker
-	if first == modelUnmarked {
-		first = 2
-	}
-	swap := func(at modelMarker) modelMarker {
-		switch {
-		case at == first:
-			return 1
-		case at == 1:
-			return 2
-		}
-		return at
-	}
-	node.rename(swap)
-	node.marker, node.replica.marker = swap(node.marker), swap(node.replica.marker)
 }

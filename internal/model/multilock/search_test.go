@@ -3,12 +3,17 @@ package multilock_test
 import (
 	"fmt"
 	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/model"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 type modelSearch struct {
-	model.Search[modelState, modelAction, modelHash]
+	model.Search[modelState, modelAction]
 	*protocol
 }
 
@@ -19,7 +24,7 @@ func newModelSearch(x *modelWorld, looksFor string, most int) *modelSearch {
 }
 
 func (m *protocol) State() *modelState                     { return &m.modelState }
-func (m *protocol) Hash() modelHash                        { return m.hasher.hash(&m.modelState) }
+func (m *protocol) Hash() uint64                           { return m.hasher.hash(&m.modelState) }
 func (m *protocol) Actions(to []modelAction) []modelAction { return m.actions(to) }
 func (m *protocol) Check() string                          { return "" }
 func (m *protocol) Describe(a modelAction) string          { return a.String() }

@@ -1,19 +1,15 @@
 package multilock_test
 
 import (
-	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/model"
 )
 
-const (
-	modelWalks = 80
-	modelSteps = 60 // of a walk
-)
+const modelSteps = 60 // of a walk
 
 // TestModelIsWhatRedisDoes takes random walks through the scripts, on a real server
 // and in the model: each call has to answer the same and to leave the same behind.
@@ -23,49 +19,33 @@ func TestModelIsWhatRedisDoes(t *testing.T) {
 	x := &modelRules{lease: 4, fences: true}
 	x.fixed[modelOwners-1], x.most[modelClients-1], x.nodes[modelClients-1] = 5, 6, 2
 	r := newModelReal(t, x)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	walks := uint64(modelWalks)
-	if testing.Short() {
-		walks /= 4
-	}
-	steps, met := 0, map[string]int{}
-	for walk := range walks {
-		w := &modelWalk{real: r, rules: x, random: rand.New(rand.NewPCG(seed, walk)), met: met}
+	kinds := []string{"yes", "held", "gone", "no vote", "counts", "void yes", "not ours", "marked", "activated",
+		"another deployment", "fence raised", "fence refused", "fence lowered", "restart", "forced", "plain yes"}
+	model.Walks(t, 80, kinds, func(walk *model.Walk) {
 		r.begin()
+		w := &modelWalk{Walk: walk, real: r, rules: x}
 		for range modelSteps {
 			w.step(t)
-			steps++
 		}
-	}
-	t.Logf("%d steps: %v", steps, met)
-	if testing.Short() {
-		return // too few for all kinds of steps
-	}
-	for _, what := range []string{"yes", "held", "gone", "no vote", "counts", "void yes", "not ours",
-		"marked", "activated", "another deployment", "fence raised", "fence refused", "fence lowered", "restart", "forced", "plain yes"} {
-		require.NotZero(t, met[what], what)
-	}
+	})
 }
 
 // modelWalk is one walk.
 type modelWalk struct {
-	real   *modelReal
-	rules  *modelRules
-	random *rand.Rand
-	node   modelNode
-	met    map[string]int // of all walks
-	log    []string
+	*model.Walk
+	real  *modelReal
+	rules *modelRules
+	node  modelNode
 }
 
 func (w *modelWalk) step(t *testing.T) {
-	c, o := int8(w.random.IntN(15)%7/3), modelOwner(1+w.random.IntN(modelOwners)) // the last client is of another deployment
-	if w.node.holder != 0 && w.random.IntN(3) > 0 {
+	c, o := int8(w.IntN(15)%7/3), modelOwner(1+w.IntN(modelOwners)) // the last client is of another deployment
+	if w.node.holder != 0 && w.IntN(3) > 0 {
 		o = w.node.holder
 	}
 	w.node.fence = 0 // numbers are compared with those before
 	before := w.real.counter()
-	switch n := w.random.IntN(100); {
+	switch n := w.IntN(100); {
 	case n < 25:
 		w.look(t, c)
 	case n < 55:
@@ -98,13 +78,13 @@ func (w *modelWalk) marker() modelMarker {
 }
 
 func (w *modelWalk) look(t *testing.T, c int8) {
-	how := modelLooking(w.random.IntN(3))
-	if w.node.marker == modelUnmarked && w.random.IntN(4) > 0 {
+	how := modelLooking(w.IntN(3))
+	if w.node.marker == modelUnmarked && w.IntN(4) > 0 {
 		how = modelMark
-	} else if w.node.seen > 0 && w.random.IntN(4) > 0 { // else there would hardly ever be a vote
+	} else if w.node.seen > 0 && w.IntN(4) > 0 { // else there would hardly ever be a vote
 		how, c = modelActivate, int8(bits.TrailingZeros8(w.node.seen))
 	}
-	w.note("look %d by %d", how, c)
+	w.Note("look %d by %d", how, c)
 	vote, marked := w.node.look(w.rules, how, c)
 	w.node.votes[c] = vote
 	if how == modelMark {
@@ -112,95 +92,95 @@ func (w *modelWalk) look(t *testing.T, c int8) {
 	}
 	voted, done := w.real.look(how, c)
 	require.Equal(t, []bool{vote != 0, marked}, []bool{voted, done}, "%v", w)
-	w.count(marked && how != modelActivate, "marked")
-	w.count(marked && how == modelActivate, "activated")
-	w.count(w.node.own > 0 && w.node.wait == 0 && vote == 0, "another deployment")
+	w.Meet(marked && how != modelActivate, "marked")
+	w.Meet(marked && how == modelActivate, "activated")
+	w.Meet(w.node.own > 0 && w.node.wait == 0 && vote == 0, "another deployment")
 }
 
 func (w *modelWalk) acquire(t *testing.T, c int8, o modelOwner, before int64) {
 	if w.node.votes[c] == 0 {
 		return
 	}
-	text, plain := w.node.votes[c], w.random.IntN(3) == 0
+	text, plain := w.node.votes[c], w.IntN(3) == 0
 	if plain {
 		text |= modelPlain
 	}
-	w.note("acquire %d by %d, plain %t", o, c, plain)
+	w.Note("acquire %d by %d, plain %t", o, c, plain)
 	says, minted := w.node.acquire(w.rules, o, text)
 	said, fence := w.real.acquire(c, o, plain)
 	require.Equal(t, says, said, "%v", w)
-	w.count(says == modelYes && plain, "plain yes")
+	w.Meet(says == modelYes && plain, "plain yes")
 	if says == modelYes && !plain {
 		require.Equal(t, int8(1), minted)
 		require.Greater(t, fence, before, "%v", w)
 		require.Equal(t, before, w.real.counter())
 		w.write(t, o, before)
 	}
-	w.met[[]string{"yes", "held", "gone", "no vote"}[says]]++
+	w.Meet(true, []string{"yes", "held", "gone", "no vote"}[says])
 }
 
 func (w *modelWalk) renew(t *testing.T, c int8, o modelOwner) {
-	w.note("renew %d by %d", o, c)
+	w.Note("renew %d by %d", o, c)
 	ours := w.node.renew(w.rules, o)
 	counts := w.node.votes[c] != 0 && w.node.votes[c] == w.node.marker
 	did, counted := w.real.renew(c, o)
 	require.Equal(t, []bool{ours, counts}, []bool{did, counted}, "%v", w)
-	w.count(ours && counts, "counts")
-	w.count(ours && !counts, "void yes")
-	w.count(!ours, "not ours")
+	w.Meet(ours && counts, "counts")
+	w.Meet(ours && !counts, "void yes")
+	w.Meet(!ours, "not ours")
 }
 
 func (w *modelWalk) force(t *testing.T) {
-	w.note("force")
+	w.Note("force")
 	was := w.node.holder != 0
 	w.node.holder, w.node.left = 0, 0
 	require.Equal(t, was, w.real.force(), "%v", w)
-	w.count(was, "forced")
+	w.Meet(was, "forced")
 }
 
 // end ends an owner, as the kinds of end ask for it.
 func (w *modelWalk) end(t *testing.T, o modelOwner, before int64) {
-	stone, tell, last := w.random.IntN(3) == 0, w.random.IntN(3) > 0, int64(0)
+	stone, tell, last := w.IntN(3) == 0, w.IntN(3) > 0, int64(0)
 	var back *int8
-	if d := int8(w.random.IntN(5) - 2); d < 2 && !stone && before+int64(d) > 0 {
+	if d := int8(w.IntN(5) - 2); d < 2 && !stone && before+int64(d) > 0 {
 		back, last = &d, before+int64(d)
 	}
-	w.note("end %d, stone %t, tell %t, last %+d", o, stone, tell, last-before)
+	w.Note("end %d, stone %t, tell %t, last %+d", o, stone, tell, last-before)
 	ours := w.node.end(o, stone, back)
 	did := w.real.end(o, stone, last, tell)
 	require.Equal(t, ours, did, "%v", w)
 	require.Equal(t, before+int64(w.node.fence), w.real.counter(), "%v", w)
-	w.count(w.node.fence < 0, "fence lowered")
+	w.Meet(w.node.fence < 0, "fence lowered")
 }
 
 func (w *modelWalk) write(t *testing.T, o modelOwner, before int64) {
-	d := int8(w.random.IntN(5) - 2)
+	d := int8(w.IntN(5) - 2)
 	if before+int64(d) < 1 {
 		d = 3 // some may be given back
 	}
-	w.note("write %+d by %d", d, o)
+	w.Note("write %+d by %d", d, o)
 	ours := w.node.writeFence(w.rules, o, d)
 	did := w.real.writeFence(o, before+int64(d))
 	require.Equal(t, ours, did, "%v", w)
 	require.Equal(t, before+int64(w.node.fence), w.real.counter(), "%v", w)
-	w.count(ours && d > 0, "fence raised")
-	w.count(!ours, "fence refused")
+	w.Meet(ours && d > 0, "fence raised")
+	w.Meet(!ours, "fence refused")
 }
 
 // disturb does what happens to a node.
 func (w *modelWalk) disturb(t *testing.T) {
 	n, r := &w.node, w.real
-	switch k := w.random.IntN(50); {
+	switch k := w.IntN(50); {
 	case k < 15:
-		w.note("expire")
+		w.Note("expire")
 		n.holder, n.left = 0, 0
 		r.server.Do(t, "DEL", modelKey)
 	case k < 30:
-		w.note("sync")
+		w.Note("sync")
 		n.sync()
 		r.sync()
 	case k < 40:
-		w.note("promote")
+		w.Note("promote")
 		d := n.replica
 		if d.holder != 0 {
 			d.left = w.rules.lease
@@ -208,7 +188,7 @@ func (w *modelWalk) disturb(t *testing.T) {
 		n.promote(d, true)
 		r.promote(r.replica)
 	case k < 42:
-		w.note("copy")
+		w.Note("copy")
 		d := n.modelData
 		if d.holder != 0 {
 			d.left = w.rules.lease
@@ -220,26 +200,13 @@ func (w *modelWalk) disturb(t *testing.T) {
 		n.promote(d, false)
 		r.copied(n.most, n.size)
 	case k < 48:
-		w.note("flush")
+		w.Note("flush")
 		n.empty(w.rules, false)
 		r.server.Do(t, "FLUSHALL")
 	default:
-		w.note("restart")
+		w.Note("restart")
 		n.empty(w.rules, true)
 		r.restart()
-		w.met["restart"]++
+		w.Meet(true, "restart")
 	}
 }
-
-func (w *modelWalk) count(met bool, what string) {
-	if met {
-		w.met[what]++
-	}
-}
-
-func (w *modelWalk) note(format string, args ...any) {
-	w.log = append(w.log, fmt.Sprintf(format, args...))
-}
-
-// String tells the walk.
-func (w *modelWalk) String() string { return fmt.Sprintf("after %q", w.log) }

@@ -1,6 +1,0 @@
-//go:build !race
-
-package model
-
-// Race: the race detector is on.
-const Race = false
