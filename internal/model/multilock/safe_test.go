@@ -30,8 +30,8 @@ import (
 // such a client as long as one of them remembers: seeds_test.go shows what happens when all
 // forget.
 //
-// Each way in which the code comes to call a node stands for an action here, or is left
-// out with a reason: see modelCalls.
+// Each call that the code makes to a node is one of an action here, or is left out with a
+// reason: see notWalked.
 //
 // Not in the model:
 //   - Nested entries, and hand-over in the process.
