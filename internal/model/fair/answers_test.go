@@ -92,12 +92,7 @@ func (m *protocol) confirmed(call modelCall) {
 	w := &m.waiters[i]
 	trust := call.lease - call.age
 	switch {
-	case w.owner != call.owners[0]:
-	case w.phase == modelHeld && m.seeds.trustsBeforeShort:
-		if w.trust = trust; call.reply.status == 0 || trust <= 0 {
-			w.finish()
-		}
-	case w.phase != modelConfirming:
+	case w.owner != call.owners[0], w.phase != modelConfirming:
 	case call.reply.status == 0:
 		m.again(i)
 	case trust <= 0:
@@ -160,7 +155,7 @@ func (m *protocol) unanswered(call modelCall) {
 	case modelEnter:
 		m.enterAgain(q)
 	case modelConfirm:
-		if w := m.waiters[m.waiterOf(q.owners[0])]; w.owner == q.owners[0] && (w.phase == modelConfirming || w.phase == modelHeld) {
+		if w := m.waiters[m.waiterOf(q.owners[0])]; w.owner == q.owners[0] && w.phase == modelConfirming {
 			m.send(q, 2)
 		}
 	case modelRelease, modelLeave:

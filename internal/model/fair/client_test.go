@@ -158,28 +158,16 @@ func (m *protocol) granted(i int, g modelGrant, kind modelKind, since int8) {
 	}
 	trust := lease - w.age
 	believe := g.lease > 0 && (g.fence > 0 || !m.fences) && 2*w.age <= lease && m.fixed[i] == 0
-	switch {
-	case m.seeds.heartbeatMovesTrust && kind == modelHeartbeat && g.lease == 0,
-		m.seeds.enterMovesTrust && kind == modelEnter && g.lease == 0,
-		m.seeds.releaseAnchors && kind == modelRelease:
+	if moved := m.seeds.heartbeatMovesTrust && kind == modelHeartbeat || m.seeds.enterMovesTrust && kind == modelEnter; moved && g.lease == 0 {
 		trust = lease - since
 		believe = trust > 0
-	}
-	asks := !believe
-	if m.seeds.trustsBeforeShort && m.fixed[i] > 0 && g.lease > 0 && trust > 0 {
-		believe, asks = true, true
-		if !m.seeds.shortNotLowered {
-			trust = min(trust, m.fixed[i])
-		}
-	}
-	if asks {
-		m.send(modelRequest{kind: modelConfirm, client: c, owners: modelOne(w.owner), lease: m.asked(i)}, 1)
 	}
 	if believe {
 		m.hold(i, w.owner, trust, g.fence, g.fenceEnd, g.members)
 		return
 	}
 	w.phase = modelConfirming
+	m.send(modelRequest{kind: modelConfirm, client: c, owners: modelOne(w.owner), lease: m.asked(i)}, 1)
 }
 
 // hold begins a lease.

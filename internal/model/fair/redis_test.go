@@ -51,14 +51,10 @@ type modelRules struct {
 type modelSeeds struct {
 	heartbeatMovesTrust bool // what a heartbeat has found is trusted from the heartbeat on
 	enterMovesTrust     bool // what a repeated enter has found is trusted from the repeat on
-	releaseAnchors      bool // no bug: the grant in the reply of a release is trusted from that attempt on
-	releaseTellsAgain   bool // with it: a repeated release tells of the next owner, too
 	ownersAgain         bool // a waiter that lost its place enters again with the same owner
 	leaveKeepsHold      bool // a leave ends no hold that raced with it
 	noTombstone         bool
 	heartbeatBlind      bool // a heartbeat does not serve a free lock
-	trustsBeforeShort   bool // no bug: a shorter lease is asked for while the grant is believed, the deadline lowered before
-	shortNotLowered     bool // with it: the deadline is not lowered
 	runServesDoubt      bool // a run serves a member whose enter had to be repeated
 	longRenewal         bool // a grant is trusted for the first lease though renewals set a shorter one
 	undeliveredKept     bool // a grant that nobody heard is not undone

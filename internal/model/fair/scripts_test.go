@@ -144,11 +144,7 @@ func (r *modelRedis) release(x *modelRules, q modelRequest) (modelReply, modelMe
 		r.scores.remove(member)
 	}
 	if !held {
-		reply := modelReply{}
-		if x.seeds.releaseTellsAgain && r.holder != 0 && x.client[r.holder] == q.client {
-			reply.grant = modelGrant{owner: r.holder, lease: x.first, fence: r.fence, fenceEnd: r.fence}
-		}
-		return quiet(reply)
+		return quiet(modelReply{})
 	}
 	if q.used > 0 {
 		r.fence = min(r.fence, q.used)

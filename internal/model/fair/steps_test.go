@@ -109,8 +109,6 @@ func (m *protocol) aging(call *modelCall) bool {
 		return call.stage != modelLate && (m.crowded(call.client) || m.seeds.enterMovesTrust)
 	case modelHeartbeat:
 		return call.stage != modelLate && (m.crowded(call.client) || m.seeds.heartbeatMovesTrust)
-	case modelRelease:
-		return call.stage != modelLate && m.seeds.releaseAnchors
 	}
 	return false
 }

@@ -59,7 +59,6 @@ func modelFixed(x *modelWorld)   { x.name, x.first, x.fixed[0] = "a fixed lease"
 func modelTries(x *modelWorld)   { x.name, x.tries = "first attempts", true }
 func modelFenced(x *modelWorld)  { x.name, x.fences = "fences", true }
 func modelDeletes(x *modelWorld) { x.name, x.budget.deletes = "a deleted queue", 1 }
-func modelAny(*modelWorld)       {}
 
 func modelRarely(x *modelWorld) { // of each kind of fault at most one, and calls are slow only where a client stops
 	x.budget = modelFaults{all: 2, stops: 1, timeouts: 1, cuts: 1, crashes: 1, cancels: 1}
@@ -69,21 +68,8 @@ func modelSluggish(x *modelWorld) { // any delay is no fault, but there are no o
 	x.name, x.prompt, x.lease, x.budget = "any delays", false, [modelClients]int8{2, 2, 2}, modelFaults{}
 }
 
-func modelAnchors(x *modelWorld) { // as the design allows
-	x.name, x.seeds.releaseAnchors = "releases anchor", true
-}
-
-func modelLowers(x *modelWorld) { // as the design allows
-	modelFixed(x)
-	x.name, x.seeds.trustsBeforeShort = "a lowered deadline", true
-}
-
 func modelFailing(n int8) func(*modelWorld) {
 	return func(x *modelWorld) { x.budget.all = n }
-}
-
-func modelSeeded(f func(*modelSeeds)) func(*modelWorld) {
-	return func(x *modelWorld) { f(&x.seeds) }
 }
 
 func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
@@ -98,8 +84,6 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 		modelTwoClients(modelPair, modelShort, modelFailing(1)),
 		modelTwoClients(modelPair, modelFixed),
 		modelTwoClients(modelPair, modelTries),
-		modelTwoClients(modelAnchors, modelFailing(1)),
-		modelTwoClients(modelPair, modelLowers, modelFailing(1)),
 	}
 	if model.Long {
 		most = 3_000_000
@@ -139,29 +123,23 @@ func TestModelFindsSeeds(t *testing.T) {
 		want   string
 		world  func(*modelWorld)
 		faults modelFaults
-		seed   func(*modelSeeds)
+		seeds  modelSeeds
 	}{
-		{"a heartbeat moves the trust", modelTwo, modelPair, cut, func(s *modelSeeds) { s.heartbeatMovesTrust = true }},
-		{"a repeated enter moves the trust", modelTwo, modelPair, lost, func(s *modelSeeds) { s.enterMovesTrust = true }},
-		{"a repeated release anchors the next owner", modelTwo, modelAny, lost, func(s *modelSeeds) {
-			s.releaseAnchors, s.releaseTellsAgain = true, true
-		}},
-		{"owner numbers are used again", modelTwo, modelPair, cut, func(s *modelSeeds) { s.ownersAgain = true }},
-		{"leave keeps a grant", modelLeftOver, modelPair, modelFaults{all: 1, cancels: 1}, func(s *modelSeeds) { s.leaveKeepsHold = true }},
-		{"no tombstone", modelLeftOver, modelPair, lost, func(s *modelSeeds) { s.noTombstone = true }},
-		{"the heartbeat does not look", modelLost, modelPair, modelFaults{all: 1, crashes: 1}, func(s *modelSeeds) { s.heartbeatBlind = true }},
-		{"a shorter lease without lowering the deadline", modelTwo, modelFixed, lost, func(s *modelSeeds) {
-			s.trustsBeforeShort, s.shortNotLowered = true, true
-		}},
-		{"a run serves a member that entered again", modelLeftOver, modelRun, lost, func(s *modelSeeds) { s.runServesDoubt = true }},
-		{"a grant outlasts a short renewed lease", modelTwo, modelShort, lost, func(s *modelSeeds) { s.longRenewal = true }},
-		{"a grant that nobody heard stays", modelUndelivered, modelPair, cut, func(s *modelSeeds) { s.undeliveredKept = true }},
-		{"a release leaves a late enter in the queue", modelLeftOver, modelPair, lost, func(s *modelSeeds) { s.releaseForgets = true }},
-		{"an enter is repeated for who was granted the lock", modelLeftOver, modelRuns, lost, func(s *modelSeeds) { s.repeatsGranted = true }},
+		{"a heartbeat moves the trust", modelTwo, modelPair, cut, modelSeeds{heartbeatMovesTrust: true}},
+		{"a repeated enter moves the trust", modelTwo, modelPair, lost, modelSeeds{enterMovesTrust: true}},
+		{"owner numbers are used again", modelTwo, modelPair, cut, modelSeeds{ownersAgain: true}},
+		{"leave keeps a grant", modelLeftOver, modelPair, modelFaults{all: 1, cancels: 1}, modelSeeds{leaveKeepsHold: true}},
+		{"no tombstone", modelLeftOver, modelPair, lost, modelSeeds{noTombstone: true}},
+		{"the heartbeat does not look", modelLost, modelPair, modelFaults{all: 1, crashes: 1}, modelSeeds{heartbeatBlind: true}},
+		{"a run serves a member that entered again", modelLeftOver, modelRun, lost, modelSeeds{runServesDoubt: true}},
+		{"a grant outlasts a short renewed lease", modelTwo, modelShort, lost, modelSeeds{longRenewal: true}},
+		{"a grant that nobody heard stays", modelUndelivered, modelPair, cut, modelSeeds{undeliveredKept: true}},
+		{"a release leaves a late enter in the queue", modelLeftOver, modelPair, lost, modelSeeds{releaseForgets: true}},
+		{"an enter is repeated for who was granted the lock", modelLeftOver, modelRuns, lost, modelSeeds{repeatsGranted: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := modelTwoClients(c.world, modelSeeded(c.seed))
-			x.budget = c.faults
+			x := modelTwoClients(c.world)
+			x.budget, x.seeds = c.faults, c.seeds
 			newModelSearch(x, c.want, 1_000_000, c.want == modelLost).Finds(t)
 		})
 	}
