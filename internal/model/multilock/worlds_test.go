@@ -1,5 +1,53 @@
 package multilock_test
 
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/model"
+)
+
+// The worlds that are searched: three nodes, two or three clients, one key, a round or
+// two for each client. Every order of their steps, of the calls and of the answers is
+// tried, and time may pass between any two. Calls and answers are lost, late, or done
+// when no caller waits for them any more; nodes restart, are flushed, promoted from a
+// replica that lags, or made a copy of another node.
+//
+// In each state at most one lease is believed in; fence numbers grow from holder to
+// holder; on a node that has been told of an owner's end, or needs not be, the owner
+// holds nothing and never will again. (What a promotion brings back is left to its
+// expiry.)
+//
+// The clock of a node may jump. The holder there is then promised nothing more, unless the
+// other two nodes have its lease for as long as it is believed in, a renewal under way
+// included: missing nodes and wrong clocks share a budget. A client with WithClockFaults is
+// promised everything, even beside one without. Nothing is promised to an owner that loses
+// a node to a ForceUnlock.
+//
+// Clients may differ in their deployment: in its longest lease, and in its number of nodes,
+// for which the markers are deleted by hand while the earlier clients go on. Nodes refuse
+// such a client as long as one of them remembers: TestModelFindsSeeds shows what happens
+// when all forget.
+//
+// Each call that the code makes to a node is one of an action here, or is left out with a
+// reason: see notWalked.
+//
+// Not in the model:
+//   - Nested entries, and hand-over in the process.
+//   - What Unlock says, and what waits: messages, delays, and that a node which does not
+//     answer is not asked for a while. A call that is not sent is one that is lost.
+//   - The end of a tombstone after its minute, and of what the repairer has to tell after a
+//     lease: that is told as long as it can make a difference.
+//   - That it takes time to ask the other nodes before one is marked, and that some may
+//     not answer.
+//   - Refusals by Redis, nodes that may evict, and nodes without the guard.
+//   - One server behind two addresses.
+//   - Clocks that step back, and which clocks make a fence number: internal/quorum has a
+//     model of that.
+//   - A node's memory that is set back with its marker, by a snapshot of its machine.
+//   - More than three nodes, two clocks that jump, and more than one key.
+
 // modelTwoClients are two clients with a round each, on nodes that have a vote.
 func modelTwoClients(change ...func(*modelWorld)) *modelWorld {
 	x := &modelWorld{
@@ -97,4 +145,134 @@ func modelHolding(x *modelWorld) {
 func modelHoldingThird(x *modelWorld) {
 	modelHolding(x)
 	x.prefix = append(x.prefix, modelAction{modelArrive, 2, 0}, modelAction{modelTimeout, 2, 0})
+}
+
+func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
+	most := 1_000_000
+	worlds := []*modelWorld{
+		modelNamed("anything is lost", modelLosses(-1)),
+		modelNamed("any restarts", modelEmptied(-1)),
+		modelNamed("a restart that strangers see first", modelStrangers, modelHolding, modelEmptied(1)),
+		modelNamed("anything in no time", modelStill, modelLosses(-1), modelEmptied(-1)),
+		modelNamed("drift", modelDrift),
+		modelNamed("renewals", modelRenews),
+		modelNamed("two rounds", modelAgain, modelStill),
+		modelNamed("three clients", modelThree, modelStill),
+		modelNamed("a replica beside a holder", modelReplica(0), modelHolding),
+		modelNamed("a copy in no time", modelCopied, modelHolding, modelRenews, modelRough, modelStill),
+		modelNamed("fences", modelFenced, modelStill, modelThree),
+		modelNamed("fences, skew and a loss", modelFenced, modelStill, modelSkew, modelLosses(1)),
+		modelNamed("fences and a deletion", modelFenced, modelStill, modelSkew, modelDeleted, modelPrompt),
+		modelNamed("a wrong clock", modelWrong),
+		modelNamed("a wrong clock and a restart", modelWrong, modelEmptied(1)),
+		modelNamed("a wrong clock and renewals", modelWrong, modelRenews),
+		modelNamed("a late renewal in no time", modelRenews, modelRough, modelStill, modelHolding, modelLosses(1)),
+		modelNamed("a fixed lease and a restart", modelFixed, modelEmptied(1)),
+		modelNamed("a ForceUnlock", modelForces),
+		modelNamed("a ForceUnlock and a loss in no time", modelForces, modelStill, modelLosses(1)),
+		modelNamed("a ForceUnlock beside fences", modelForces, modelFenced, modelStill, modelSkew),
+		modelNamed("longest leases that differ", modelLongests, modelEmptied(2)),
+		modelNamed("longest leases that differ on new nodes", modelLongests, modelFresh, modelEmptied(1)),
+		modelNamed("a clock that jumps at any moment", modelClocks),
+		modelNamed("a clock that jumps, and restarts", modelClocks, modelEmptied(1)),
+		modelNamed("a clock that jumps, and renewals", modelClocks, modelRenews),
+		modelNamed("a clock that jumps, of which all know", modelClocksAll, modelThree, modelStill, modelEmptied(1)),
+		modelNamed("a set that grows by one", modelSizes(2), modelHolding),
+		modelNamed("a set of another size", modelSizes(1), modelUsed),
+		modelNamed("bootstrap beside a holder", modelBoots(1), modelHolding, modelStill, modelEmptied(2)),
+	}
+	if model.Long {
+		most = 6_000_000
+		worlds = append(worlds,
+			modelNamed("any restarts among strangers", modelStrangers, modelEmptied(-1)),
+			modelNamed("renewals and restarts in no time", modelRenews, modelRough, modelStill, modelHolding, modelEmptied(1)),
+			modelNamed("losses and restarts", modelLosses(1), modelEmptied(-1)),
+			modelNamed("renewals and a restart", modelRenews, modelEmptied(1)),
+			modelNamed("renewals and a loss", modelRenews, modelLosses(1)),
+			modelNamed("rough renewals", modelRenews, modelRough),
+			modelNamed("a replica that follows", modelReplica(-1)),
+			modelNamed("a copy", modelCopied),
+			modelNamed("renewals and a copy", modelCopied, modelRenews, modelHolding),
+			modelNamed("a wrong clock and restarts", modelWrong, modelEmptied(-1)),
+			modelNamed("two rounds in time", modelAgain),
+			modelNamed("two at bootstrap", modelBoots(2), modelStill, modelEmptied(1), modelFresh),
+			modelNamed("a set that grows by one, in use by all", modelSizes(2)),
+			modelNamed("late renewals in no time", modelRenews, modelRough, modelStill, modelHolding, modelLosses(-1)),
+			modelNamed("a wrong clock, renewals and a loss", modelWrong, modelRenews, modelHolding, modelLosses(1)),
+			modelNamed("a ForceUnlock and renewals", modelForces, modelRenews, modelHolding),
+			modelNamed("a ForceUnlock, fences and a loss", modelForces, modelFenced, modelStill, modelSkew, modelLosses(1)),
+			modelNamed("a fixed lease, renewals and restarts", modelFixed, modelRenews, modelEmptied(1)),
+		)
+	}
+	if model.Race || testing.Short() {
+		most = 5_000
+	}
+	ran, total, did, met := 0, 0, [modelActionKinds]int{}, uint32(0)
+	for _, x := range worlds {
+		t.Run(x.name, func(t *testing.T) {
+			s := newModelSearch(x, "", most)
+			s.Proves(t)
+			ran++
+			total += s.States()
+			met |= s.met
+			for kind, n := range s.did {
+				did[kind] += n
+			}
+		})
+	}
+	t.Logf("%d states", total)
+	if ran == len(worlds) && !model.Race && !model.Long && !testing.Short() {
+		for _, kind := range []modelActionKind{modelFlush, modelSync, modelMove} {
+			did[kind] = 1 // in the long search, or with seeds only
+		}
+		require.NotContains(t, did[:], 0, "each kind of action was taken")
+		require.Equal(t, uint32(1)<<modelRepair|1<<modelVoidYes|1<<modelLateYes|0b1011, met&^(0b1110<<modelLateYes), "each meeting")
+	}
+}
+
+// Each mistake is found, with the shortest way to it.
+func TestModelFindsSeeds(t *testing.T) {
+	if model.Race || testing.Short() {
+		t.Skip("make test-all runs it, without the race detector")
+	}
+	for _, c := range []struct {
+		name  string
+		want  string
+		world *modelWorld
+		seeds modelSeeds
+	}{
+		{"no delayed restart", modelTwo, modelTwoClients(modelEmptied(1)), modelSeeds{noDelay: true}},
+		{"any marker will do", modelTwo, modelTwoClients(modelStrangers, modelEmptied(1)), modelSeeds{existence: true}},
+		{"the epoch without the replID", modelTwo, modelTwoClients(modelReplica(0)), modelSeeds{noReplID: true}},
+		{"an unknown script is sent as text", modelTwo, modelTwoClients(modelReplica(0), modelMoves), modelSeeds{evalFallback: true}},
+		{"a renewal counts without a vote", modelTwo, modelTwoClients(modelCopied, modelRenews, modelHolding), modelSeeds{voidCounts: true}},
+		{"the validity counts from the reply", modelTwo, modelTwoClients(), modelSeeds{fromReply: true}},
+		{"a renewal counts from its reply", modelTwo, modelTwoClients(modelRenews, modelRough, modelHolding), modelSeeds{unlimited: true}},
+		{"a repair counts as a renewal", modelTwo, modelTwoClients(modelRenews, modelLosses(1), modelHoldingThird), modelSeeds{repairCounts: true}},
+		{"an acquire that is asked again has a new start", modelTwo, modelTwoClients(modelStrangers, modelEmptied(1)), modelSeeds{newStart: true}},
+		{"no margin", modelTwo, modelTwoClients(modelDrift), modelSeeds{noMargin: true}},
+		{"only who said yes is released", modelLeftOver, modelTwoClients(modelLosses(1)), modelSeeds{onlyAcquired: true}},
+		{"who has denied the hold is not released", modelLeftOver, modelTwoClients(modelRenews, modelRough), modelSeeds{deniedForgotten: true}},
+		{"no tombstone", modelLeftOver, modelTwoClients(modelLosses(1)), modelSeeds{noStone: true}},
+		{"a hold that is over is repaired", modelLeftOver, modelTwoClients(modelRenews, modelLosses(1)), modelSeeds{repairsEnded: true}},
+		{"the fence is not written back", modelFence, modelTwoClients(modelFenced, modelStill, modelSkew), modelSeeds{noWriteBack: true}},
+		{"the fence is written back to others", modelFence, modelTwoClients(modelFenced, modelStill, modelSkew, modelDeleted, modelPrompt), modelSeeds{writesToOthers: true}},
+		{"who may have come late gives numbers back", modelFence, modelTwoClients(modelFenced, modelStill, modelThree), modelSeeds{givesBackLate: true}},
+		{"a node that said it is held is not asked again", modelMissing, modelTwoClients(), modelSeeds{heldStays: true}},
+		{"a restart is waited out for the usual lease", modelTwo, modelTwoClients(modelFixed, modelStrangers, modelEmptied(1)), modelSeeds{usualDelay: true}},
+		{"clients of any longest lease vote", modelTwo, modelTwoClients(modelLongests, modelEmptied(1)), modelSeeds{anyLongest: true}},
+		{"a node is marked whatever the others are", modelTwo, modelTwoClients(modelLongests, modelEmptied(2)), modelSeeds{asksNobody: true}},
+		{"all nodes forget, and the longest leases differ", modelTwo, modelTwoClients(modelLongests, modelEmptied(3)), modelSeeds{}},
+		{"a clock jumps while a node lacks a lease", modelTwo, modelTwoClients(modelWrong, modelExact), modelSeeds{}},
+		{"a quorum is enough for a renewal", modelTwo, modelTwoClients(modelClocks, modelRenews), modelSeeds{quorumRenews: true}},
+		{"a set grows by two", modelTwo, modelTwoClients(modelSizes(1)), modelSeeds{}},
+		{"clients of any number of nodes vote", modelTwo, modelTwoClients(modelSizes(1), modelUsed), modelSeeds{anySize: true}},
+		{"a start gives new nodes their vote", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelSeeds{oldBootstrap: true}},
+		{"NothingHeld, which all nodes have forgotten", modelTwo, modelTwoClients(modelBoots(1), modelHolding, modelStill, modelEmptied(3)), modelSeeds{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.world.name, c.world.seeds = c.name, c.seeds
+			newModelSearch(c.world, c.want, 1_000_000).Finds(t)
+		})
+	}
 }
