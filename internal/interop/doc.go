@@ -12,6 +12,6 @@
 // carries it out. In the Go agent a thread is a goroutine that remembers its leases and
 // passes the context that is bound to them.
 //
-// The tests run if `make test-interop` has built the Java agent, or with INTEROP=1 in the
-// environment, which builds it. Else, and in short tests, they are skipped.
+// `make test-interop` runs the tests, as does INTEROP=1 in the environment; else they are
+// skipped. They build the Java agent first.
 package interop

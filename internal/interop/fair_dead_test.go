@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // deadQueue is a fair lock that is held, with a head to which something happens and
@@ -115,13 +117,13 @@ func TestFair_InterruptedJavaHead(t *testing.T) {
 			awaitWaiters(t, s, "fair", key, 1)
 			head.interrupt()
 			require.Equal(t, interrupted, answerOf(t, wait).Error)
-			require.EqualValues(t, 1, number(t, s, "LLEN", queueOf(key)), "Redisson has changed")
+			require.EqualValues(t, 1, number(t, s, "LLEN", locktest.QueueOf(key)), "Redisson has changed")
 			behind := line{t: t, s: s, ahead: 1}
 			behind.enter(next.hand(t, key+" next", "fair", key))
 			behind.enter(agents[0].hand(t, key+" last", "fair", key)) // of Go: somebody has to look
 			holder.unlock()
 			released := time.Now()
-			await(t, func() bool { return len(behind.waits[0]) > 0 })
+			locktest.Await(t, func() bool { return len(behind.waits[0]) > 0 })
 			require.Less(t, time.Since(released), 4*time.Second)
 			behind.served()
 			tidy(t, s, key)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // Tokens grow from hold to hold, whichever language holds, over re-entries and a
@@ -29,8 +31,8 @@ func TestFence(t *testing.T) {
 					again := h.lock().Number // Java's grows here, too; Go's belongs to the hold
 					require.GreaterOrEqual(t, again, last)
 					last = again
-					require.EqualValues(t, -1, number(t, s, "PTTL", tokenOf(key)), "a counter that Java needs has no end")
-					require.Equal(t, last, number(t, s, "GET", tokenOf(key)))
+					require.EqualValues(t, -1, number(t, s, "PTTL", locktest.OfKey("redisson_lock_token", key)), "a counter that Java needs has no end")
+					require.Equal(t, last, number(t, s, "GET", locktest.OfKey("redisson_lock_token", key)))
 					h.unlock()
 					h.unlock()
 				}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 )
 
 const (
@@ -50,7 +51,7 @@ func goAgentMain(addrs, opts string) error {
 	if err != nil {
 		return err
 	}
-	g := &goAgent{client: client, kinds: kinds, threads: map[string]*thread{}}
+	g := &goAgent{kinds: kinds, threads: map[string]*thread{}}
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var c command
@@ -64,11 +65,14 @@ func goAgentMain(addrs, opts string) error {
 
 // goAgent is the Go side's Agent.java.
 type goAgent struct {
-	client  rueidis.Client
 	kinds   map[string]holdfast.Locker // by kind
 	threads map[string]*thread         // the reading goroutine's own
 	stopped atomic.Bool                // the work has to end
 	out     sync.Mutex                 // of standard output
+
+	opened   sync.Once
+	recorder *exclusion.Recorder // of the work; immutable once opened
+	openErr  error               // likewise
 }
 
 // take hands a command to its thread.

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // hand is one thread of an agent at one lock.
@@ -118,40 +121,16 @@ func notGot(t testing.TB, from <-chan answer) answer {
 	return a
 }
 
-// await waits until something is so.
-func await(t testing.TB, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(agentWait); !so(); time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), "in vain")
-	}
-}
-
-// The names of what belongs to a lock, by Redisson's rule.
-func named(prefix, key string) string {
-	if strings.Contains(key, "{") {
-		return prefix + ":" + key
-	}
-	return prefix + ":{" + key + "}"
-}
-
-func channelOf(key string) string { return named("redisson_lock__channel", key) }
-func queueOf(key string) string   { return named("redisson_lock_queue", key) }
-func scoresOf(key string) string  { return named("redisson_lock_timeout", key) }
-func tokenOf(key string) string   { return named("redisson_lock_token", key) }
-
 // number runs a command that answers with one, and whose first argument is a key.
 func number(t testing.TB, s redis, args ...string) int64 {
 	t.Helper()
-	m := s.of(t, args[1]).Do(t, args...)
-	n, err := m.AsInt64()
-	require.NoError(t, err, args)
-	return n
+	return int64(locktest.Number(t, s.of(t, args[1]), args...))
 }
 
 // listening is how many clients listen for the release of a plain lock.
 func listening(t testing.TB, s redis, key string) int64 {
 	t.Helper()
-	return listeners(t, s, channelOf(key))
+	return listeners(t, s, scripts.Channel(key))
 }
 
 // listeners is how many clients listen to a channel.
@@ -169,25 +148,17 @@ func listeners(t testing.TB, s redis, channel string) int64 {
 func awaitWaiters(t testing.TB, s redis, kind, key string, n int64) {
 	t.Helper()
 	if !strings.HasPrefix(kind, "fair") {
-		await(t, func() bool { return listening(t, s, key) == n })
+		locktest.Await(t, func() bool { return listening(t, s, key) == n })
 		return
 	}
-	await(t, func() bool { return number(t, s, "LLEN", queueOf(key)) == n })
-	if n == 0 {
-		return
+	var queue []string
+	locktest.Await(t, func() bool {
+		queue = locktest.Queued(t, s.of(t, key), key)
+		return int64(len(queue)) == n
+	})
+	if n > 0 && isJava(queue[n-1]) {
+		locktest.Await(t, func() bool { return listeners(t, s, scripts.Channel(key)+":"+queue[n-1]) == 1 })
 	}
-	if last := tail(t, s, key); isJava(last) {
-		await(t, func() bool { return listeners(t, s, channelOf(key)+":"+last) == 1 })
-	}
-}
-
-// tail is the last owner in a queue.
-func tail(t testing.TB, s redis, key string) string {
-	t.Helper()
-	m := s.of(t, key).Do(t, "LINDEX", queueOf(key), "-1")
-	owner, err := m.ToString()
-	require.NoError(t, err)
-	return owner
 }
 
 // isJava tells owners apart: the numbers of ours begin with a zero.
@@ -199,6 +170,6 @@ func isJava(owner string) bool {
 // tidy requires that nothing is left of a lock.
 func tidy(t testing.TB, s redis, key string) {
 	t.Helper()
-	require.Zero(t, number(t, s, "EXISTS", key, queueOf(key), scoresOf(key)))
-	await(t, func() bool { return listening(t, s, key) == 0 }) // an unsubscription is not waited for
+	require.Zero(t, number(t, s, "EXISTS", key, locktest.QueueOf(key), locktest.ScoresOf(key)))
+	locktest.Await(t, func() bool { return listening(t, s, key) == 0 }) // an unsubscription is not waited for
 }

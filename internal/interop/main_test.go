@@ -3,14 +3,10 @@ package interop
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -42,56 +38,25 @@ func needJava(t testing.TB) {
 	}
 }
 
-// javaAgent sees to it, once, that the jar is there and newer than its sources.
-var javaAgent = sync.OnceValue(func() error {
-	if _, err := exec.LookPath("java"); err != nil {
-		return errNoJava
-	}
-	fresh, err := built()
-	if err != nil || fresh {
-		return err
-	}
-	for _, program := range []string{"javac", "mvn"} {
+// javaAgent builds the jar, once, with the version of Redisson that REDISSON names or that
+// of pom.xml.
+var javaAgent = sync.OnceValue(func() (err error) {
+	for _, program := range []string{"java", "javac", "mvn"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return errNoJava
 		}
 	}
-	for tries := 3; ; tries-- { // what it loads may not be had for a moment
-		build := exec.Command("mvn", "-q", "-B", "-ntp", "package")
+	args := []string{"-q", "-B", "-ntp", "package"}
+	if version := os.Getenv("REDISSON"); version != "" {
+		args = append(args, "-Dredisson.version="+version)
+	}
+	var out []byte
+	for range 3 { // what it loads may not be had for a moment
+		build := exec.Command("mvn", args...)
 		build.Dir = "java"
-		out, err := build.CombinedOutput()
-		if err == nil {
+		if out, err = build.CombinedOutput(); err == nil {
 			return nil
 		}
-		if tries == 1 {
-			return fmt.Errorf("mvn package: %w\n%s", err, out)
-		}
 	}
+	return fmt.Errorf("mvn package: %w\n%s", err, out)
 })
-
-// built reports whether the jar is newer than all that it is made of.
-func built() (bool, error) {
-	made, err := os.Stat(jar)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	fresh := true
-	err = filepath.WalkDir("java", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && d.Name() == "target" {
-			return filepath.SkipDir
-		}
-		if source := d.Name() == "pom.xml" || strings.HasSuffix(d.Name(), ".java"); !source {
-			return nil
-		}
-		info, err := d.Info()
-		fresh = fresh && err == nil && info.ModTime().Before(made.ModTime().Add(time.Millisecond))
-		return err
-	})
-	return fresh, err
-}

@@ -3,124 +3,80 @@ package interop
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-// quorumRig is a multilock on three nodes, with a Java agent on each.
-type quorumRig struct {
-	*testing.T
-	locker *multilock.Locker
-	nodes  []redis
-	java   []hand
-}
-
-func newQuorumRig(t *testing.T) quorumRig {
+// To Java each node of a quorum holds a plain lock, and its own locks on the nodes count for
+// Go.
+func TestMultilock(t *testing.T) {
 	needJava(t)
-	r := quorumRig{T: t}
+	var nodes []redis
 	var clients []rueidis.Client
-	var agents []*agent
+	var java []hand
 	for range 3 {
 		s := redistest.Start(t)
-		r.nodes, clients = append(r.nodes, one(s)), append(clients, s.Client(t))
-		agents = append(agents, startAgent(t, inJava, s.Addr(), longLeases))
+		nodes, clients = append(nodes, one(s)), append(clients, s.Client(t))
+		java = append(java, startAgent(t, inJava, s.Addr(), longLeases).hand(t, "java", "plain", "k"))
 	}
-	for _, a := range agents {
-		r.java = append(r.java, a.ready(t).hand(t, "java", "plain", "k"))
+	for _, h := range java {
+		h.ready(t)
 	}
-	var err error
-	r.locker, err = multilock.New(clients)
+	locker, err := multilock.New(clients)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, r.locker.Close()) })
-	require.NoError(t, r.locker.Bootstrap(t.Context(), multilock.NothingHeld()))
-	return r
-}
+	t.Cleanup(func() { require.NoError(t, locker.Close()) })
+	require.NoError(t, locker.Bootstrap(t.Context(), multilock.NothingHeld()))
 
-func TestMultilock(t *testing.T) {
-	r := newQuorumRig(t)
-	for name, run := range map[string]func(quorumRig){"NodesArePlainLocks": nodesArePlainLocks, "JavaHoldsNodes": javaHoldsNodes} {
-		t.Run(name, func(t *testing.T) {
-			own := r
-			own.T, own.java = t, nil
-			for _, h := range r.java {
-				h.t = t
-				own.java = append(own.java, h)
-			}
-			run(own)
-		})
-	}
-}
-
-// To Java each node of a quorum holds a plain lock.
-func nodesArePlainLocks(t quorumRig) {
-	r := t
-	l, err := r.locker.Lock(t.Context(), "k")
+	// Go holds, and is entered again.
+	l, err := locker.Lock(t.Context(), "k")
 	require.NoError(t, err)
-	for i, java := range r.java {
-		await(t, func() bool { return number(t, r.nodes[i], "EXISTS", "k") == 1 }) // the last may be late
-		java.sees(l.Owner(), 1)
-		require.False(t, java.try())
-		java.refused()
-	}
-	inner, err := r.locker.Lock(l.Bind(t.Context()), "k")
+	inner, err := locker.Lock(l.Bind(t.Context()), "k")
 	require.NoError(t, err)
-	for _, java := range r.java {
-		await(t, func() bool { return java.do(t, java.command("inspect")).Number == 2 })
+	var waits []<-chan answer
+	for i, h := range java {
+		locktest.Await(t, func() bool { return h.do(t, h.command("inspect")).Number == 2 }) // the last may be late
+		h.sees(l.Owner(), 2)
+		require.False(t, h.try())
+		h.refused()
+		waits = append(waits, h.waits())
+		awaitWaiters(t, nodes[i], "plain", "k", 1)
 	}
 	require.NoError(t, inner.Unlock(t.Context()))
-	var waits []<-chan answer
-	for i, java := range r.java {
-		waits = append(waits, java.waits())
-		awaitWaiters(t, r.nodes[i], "plain", "k", 1)
-	}
 	require.NoError(t, l.Unlock(t.Context()))
-	for i, java := range r.java { // each is told by its node
-		got(t, waits[i])
-		java.unlock()
-		tidy(t, r.nodes[i], "k")
+	for _, wait := range waits { // each is told by its node
+		got(t, wait)
 	}
-}
 
-// Java holds the lock on one node, where a quorum lacks it, or on two, where it is in the
-// way. Java's release wakes the waiter.
-func javaHoldsNodes(t quorumRig) {
-	r := t
-	one := r.java[0].lock().Text
-	l, err := r.locker.TryLock(t.Context(), "k")
-	require.NoError(t, err)
-	r.java[0].sees(one, 1)
-	r.java[1].sees(l.Owner(), 1)
-	require.NoError(t, l.Unlock(t.Context()))
-	r.java[0].sees(one, 1)
-
-	await(t, func() bool { return r.java[1].try() })
-	_, err = r.locker.TryLock(t.Context(), "k")
+	// Java holds all nodes, and then too many for a quorum; its release wakes the waiter.
+	_, err = locker.TryLock(t.Context(), "k")
 	require.ErrorIs(t, err, multilock.ErrNotAcquired)
-	ctx, cancel := context.WithTimeout(t.Context(), agentWait)
-	defer cancel()
-	type acquired struct {
-		lease *multilock.Lease
-		err   error
-	}
-	done := make(chan acquired, 1)
+	java[2].unlock()
+	waited := make(chan *multilock.Lease, 1)
 	go func() {
-		l, err := r.locker.Lock(ctx, "k")
-		done <- acquired{l, err}
+		ctx, cancel := context.WithTimeout(t.Context(), agentWait)
+		defer cancel()
+		l, err := locker.Lock(ctx, "k")
+		assert.NoError(t, err)
+		waited <- l
 	}()
-	await(t, func() bool { return listening(t, r.nodes[1], "k") == 1 })
-	r.java[1].unlock()
-	a := <-done
-	require.NoError(t, a.err)
-	r.java[0].sees(one, 1)
-	require.NoError(t, a.lease.Unlock(t.Context()))
-	r.java[0].unlock()
-	for _, s := range r.nodes {
-		await(t, func() bool { return number(t, s, "EXISTS", "k") == 0 })
+	locktest.Await(t, func() bool { return listening(t, nodes[1], "k") == 1 })
+	java[1].unlock()
+	l = <-waited
+	require.NotNil(t, l)
+
+	// A quorum is enough: Java still holds a node.
+	java[1].sees(l.Owner(), 1)
+	require.NoError(t, l.Unlock(t.Context()))
+	require.EqualValues(t, 1, number(t, nodes[0], "EXISTS", "k"))
+	java[0].unlock()
+	for _, s := range nodes {
+		locktest.Await(t, func() bool { return number(t, s, "EXISTS", "k") == 0 })
+		tidy(t, s, "k")
 	}
-	require.Less(t, time.Until(a.lease.Deadline()), 30*time.Second)
 }

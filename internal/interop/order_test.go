@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // javaTurn is how long a Java waiter keeps its turn if its message had no receiver, as it
@@ -35,7 +37,7 @@ type order struct {
 }
 
 func newOrder(key string) *order {
-	return &order{key: key, queue: queueOf(key), woken: map[string]time.Time{}, granted: map[string]int{}}
+	return &order{key: key, queue: locktest.QueueOf(key), woken: map[string]time.Time{}, granted: map[string]int{}}
 }
 
 // see takes in the next command, which a script sent or a client.
@@ -74,7 +76,7 @@ func (o *order) see(c redistest.Command) {
 	case key == o.key && (name == "DEL" || name == "HDEL"):
 		o.holder = ""
 	case name == "PUBLISH" || name == "SPUBLISH":
-		if owner, own := strings.CutPrefix(key, channelOf(o.key)+":"); own && o.woken[owner].IsZero() {
+		if owner, own := strings.CutPrefix(key, scripts.Channel(o.key)+":"); own && o.woken[owner].IsZero() {
 			o.woken[owner] = c.At
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -24,16 +25,23 @@ type pair struct {
 func (p pair) waiting(n int64) { p.Helper(); awaitWaiters(p.T, p.s, p.kind, p.key, n) }
 
 // asleep has the only waiter of a lock wait, and returns when nothing but a message or the
-// time wakes it. A Go waiter behind Java looks once more when it listens for Java's release.
+// time wakes it: a plain one was refused twice, and a fair one of Go behind Java looks once
+// more when it listens for Java's release.
 func (p pair) asleep(h hand) <-chan answer {
 	p.Helper()
 	s := p.s.of(p, p.key)
-	before := calls(p, s, "zcard")
+	scripts, heartbeats := calls(p, s, "eval", "evalsha"), calls(p, s, "zcard")
 	wait := h.waits()
 	p.waiting(1)
-	if p.kind == "fair" && h.lang == inGo {
-		await(p, func() bool { return calls(p, s, "zcard") > before }) // of the heartbeat's script
-	}
+	locktest.Await(p, func() bool {
+		switch {
+		case p.kind != "fair":
+			return calls(p, s, "eval", "evalsha") >= scripts+2
+		case h.lang == inGo:
+			return calls(p, s, "zcard") > heartbeats
+		}
+		return true
+	})
 	return wait
 }
 
@@ -72,42 +80,16 @@ func testShared(t *testing.T, s redis, agents []*agent) {
 		kinds []string
 		run   func(pair)
 	}{
-		"Wait":         {allKinds, sharedWait},
 		"TryLock":      {allKinds, sharedTryLock},
 		"TryLockFor":   {allKinds, sharedTryLockFor},
 		"Reentry":      {allKinds, sharedReentry},
 		"Expiry":       {mainKinds, sharedExpiry},
 		"ForceUnlock":  {allKinds, sharedForce},
-		"ForceWakes":   {allKinds, sharedForceWakes},
-		"WrongOwner":   {allKinds, sharedWrongOwner},
 		"BackAndForth": {allKinds, sharedBackAndForth},
-		"OtherThread":  {allKinds, sharedOtherThread},
 		"BothWait":     {mainKinds, sharedBothWait},
 	} {
 		t.Run(name, func(t *testing.T) { bothWays(t, s, agents, c.kinds, c.run) })
 	}
-}
-
-func sharedWait(p pair) {
-	for _, h := range []hand{p.holder, p.waiter} { // Redis knows the scripts then
-		h.lock()
-		h.unlock()
-	}
-	owner := p.holder.lock().Text
-	p.waiter.sees(owner, 1)
-	p.holder.sees(owner, 1)
-	s := p.s.of(p, p.key)
-	before := calls(p, s, "eval", "evalsha")
-	wait := p.waiter.waits()
-	p.waiting(1)
-	if p.kind != "fair" {
-		await(p, func() bool { return calls(p, s, "eval", "evalsha") >= before+2 }) // refused twice: it sleeps
-	}
-	p.holder.unlock()
-	a := got(p, wait)
-	p.holder.sees(a.Text, 1)
-	p.waiter.unlock()
-	p.holder.sees("", 0)
 }
 
 // calls is how many calls of some commands the server has answered.
@@ -127,10 +109,16 @@ func calls(t testing.TB, s *redistest.Server, commands ...string) (n int) {
 	return n
 }
 
+// Another thread of the holder's process is another owner, too.
 func sharedTryLock(p pair) {
-	p.holder.lock()
-	require.False(p, p.waiter.try())
+	owner := p.holder.lock().Text
+	for _, other := range []hand{p.waiter, p.holder.otherThread()} {
+		require.False(p, other.try())
+		other.refused()
+		other.sees(owner, 1)
+	}
 	p.holder.unlock()
+	p.holder.sees("", 0)
 	require.True(p, p.waiter.try())
 	require.False(p, p.holder.try())
 	p.waiter.unlock()
@@ -188,36 +176,15 @@ func sharedForce(p pair) {
 	require.False(p, p.waiter.forceUnlock())
 	p.holder.lock()
 	p.holder.lock()
-	require.True(p, p.waiter.forceUnlock())
-	owner := p.waiter.lock().Text
-	p.holder.refused()
-	p.holder.sees(owner, 1)
-	p.waiter.unlock()
-	if p.holder.lang == inGo { // the outer entry, too
-		p.holder.refused()
-	}
-}
-
-func sharedForceWakes(p pair) {
-	p.holder.lock()
 	wait := p.waiter.waits()
 	p.waiting(1)
 	require.True(p, p.waiter.otherThread().forceUnlock())
-	got(p, wait)
+	owner := got(p, wait).Text
 	p.holder.refused()
+	p.holder.refused()
+	p.holder.sees(owner, 1)
+	p.waiter.counts(1)
 	p.waiter.unlock()
-}
-
-// A lease that was lost to the other is not given back by it.
-func sharedWrongOwner(p pair) {
-	p.waiter.lock()
-	require.True(p, p.holder.forceUnlock())
-	owner := p.holder.lock().Text
-	p.waiter.refused()
-	p.waiter.refused()
-	p.waiter.sees(owner, 1)
-	p.holder.counts(1)
-	p.holder.unlock()
 }
 
 // Each release hands the lock to the other side by its message: without it, Go's fair lock
@@ -230,27 +197,18 @@ func sharedBackAndForth(p pair) {
 		wait := p.asleep(there)
 		here.unlock()
 		released := time.Now()
-		got(p, wait)
+		owner := got(p, wait).Text
 		if time.Since(released) > 500*time.Millisecond {
 			late++
 		}
+		here.sees(owner, 1)
 		here, there = there, here
 		if p.kind != "fair" {
-			await(p, func() bool { return listening(p, p.s, p.key) == 0 })
+			locktest.Await(p, func() bool { return listening(p, p.s, p.key) == 0 })
 		}
 	}
 	require.Less(p, late, 5, "not woken by messages")
 	here.unlock()
-}
-
-// Another thread of the holder's process is another owner.
-func sharedOtherThread(p pair) {
-	owner := p.holder.lock().Text
-	other := p.holder.otherThread()
-	require.False(p, other.try())
-	other.refused()
-	p.waiter.sees(owner, 1)
-	p.holder.unlock()
 }
 
 // Both sides wait for the one that holds, and one of them is its like.

@@ -34,7 +34,7 @@ public final class Agent {
     private Agent(RedissonClient redisson, PrintStream out) {
         this.out = out;
         this.locks = new Locks(redisson);
-        this.work = new Work(redisson, locks);
+        this.work = new Work(locks);
     }
 
     public static void main(String[] args) throws IOException {

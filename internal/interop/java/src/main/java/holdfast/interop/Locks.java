@@ -42,8 +42,6 @@ final class Locks {
                 return Answer.of(c, true, 0, null);
             case "forceUnlock":
                 return Answer.of(c, lock.forceUnlock(), 0, null);
-            case "owner":
-                return Answer.of(c, true, 0, owner());
             case "held":
                 return Answer.of(c, lock.isHeldByCurrentThread(), lock.getHoldCount(), owner());
             case "inspect":
