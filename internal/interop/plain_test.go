@@ -172,19 +172,24 @@ func sharedExpiry(p pair) {
 	p.waiter.unlock()
 }
 
+// Neither an outermost entry nor a nested one is given back once the other has the lock.
 func sharedForce(p pair) {
 	require.False(p, p.waiter.forceUnlock())
-	p.holder.lock()
-	p.holder.lock()
-	wait := p.waiter.waits()
-	p.waiting(1)
-	require.True(p, p.waiter.otherThread().forceUnlock())
-	owner := got(p, wait).Text
-	p.holder.refused()
-	p.holder.refused()
-	p.holder.sees(owner, 1)
-	p.waiter.counts(1)
-	p.waiter.unlock()
+	for entries := 1; entries <= 2; entries++ {
+		for range entries {
+			p.holder.lock()
+		}
+		wait := p.waiter.waits()
+		p.waiting(1)
+		require.True(p, p.waiter.otherThread().forceUnlock())
+		owner := got(p, wait).Text
+		for range entries {
+			p.holder.refused()
+		}
+		p.holder.sees(owner, 1)
+		p.waiter.counts(1)
+		p.waiter.unlock()
+	}
 }
 
 // Each release hands the lock to the other side by its message: without it, Go's fair lock
