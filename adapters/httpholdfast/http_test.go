@@ -8,12 +8,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -56,97 +55,62 @@ func Example() {
 	// <nil>
 }
 
-const patience = redistest.Patience
-
-// service is one process of a service: requests are for a key, and the handler of each waits
-// for its entry in the channel of steps.
-type service struct {
-	*httptest.Server
-	locks   *rlock.Locker
+// process is one process of a service, without its sockets. A request that is in the handler is in entered, and does
+// what comes from steps.
+type process struct {
+	http.Handler
 	log     redistest.Log
 	entered chan *http.Request
-	steps   chan func(http.ResponseWriter, *http.Request)
-	ended   chan struct{} // has an entry for each request that is over
+	steps   chan http.HandlerFunc
 }
 
-func newService(t *testing.T, redis *redistest.Server, opts ...httpholdfast.Option) *service {
-	return newServiceOf(t, redis, holdfast.DefaultLease, opts...)
+func newProcess(t *testing.T, locks holdfast.Locker, opts ...httpholdfast.Option) *process {
+	p := &process{entered: make(chan *http.Request, 10), steps: make(chan http.HandlerFunc, 10)}
+	opts = append(opts, httpholdfast.WithLogger(slog.New(slog.NewTextHandler(&p.log, nil))))
+	oneByOne, err := httpholdfast.New(locks, func(r *http.Request) string { return r.URL.Query().Get("key") }, opts...)
+	require.NoError(t, err)
+	p.Handler = oneByOne(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.entered <- r
+		(<-p.steps)(w, r)
+	}))
+	return p
 }
 
-// short is a lease whose loss is noticed soon.
-const short = 3 * time.Second
-
-func newServiceOf(t *testing.T, redis *redistest.Server, lease time.Duration, opts ...httpholdfast.Option) *service {
-	locks, err := rlock.New(redis.Client(t), rlock.WithLease(lease))
-	require.NoError(t, err)
-	s := &service{
-		locks:   locks,
-		entered: make(chan *http.Request, 10),
-		steps:   make(chan func(http.ResponseWriter, *http.Request), 10),
-		ended:   make(chan struct{}, 10),
-	}
-	opts = append([]httpholdfast.Option{httpholdfast.WithLogger(slog.New(slog.NewTextHandler(&s.log, nil)))}, opts...)
-	middleware, err := httpholdfast.New(locks, func(r *http.Request) string { return r.URL.Query().Get("key") }, opts...)
-	require.NoError(t, err)
-	handler := middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.entered <- r
-		(<-s.steps)(w, r)
-	}))
-	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() { s.ended <- struct{}{} }()
-		handler.ServeHTTP(w, r)
-	}))
-	s.Config.ErrorLog = slog.NewLogLogger(slog.NewTextHandler(&s.log, nil), slog.LevelInfo)
-	s.Start()
-	t.Cleanup(func() {
-		close(s.steps) // a handler that still waits after a failure panics
-		s.Close()
-		require.NoError(t, locks.Close())
+// bubble runs f in virtual time.
+func bubble(t *testing.T, f func(t *testing.T, locks *holdfasttest.Locker)) {
+	synctest.Test(t, func(t *testing.T) {
+		locks, err := holdfasttest.New(holdfasttest.WithMaxWaiters(1))
+		require.NoError(t, err)
+		f(t, locks)
 	})
-	return s
+}
+
+// onRedis is two lockers, with a lease whose loss is noticed soon.
+func onRedis(t *testing.T) (redis *redistest.Server, two [2]*rlock.Locker) {
+	redis = redistest.Start(t)
+	for i := range two {
+		l, err := rlock.New(redis.Client(t), rlock.WithLease(3*time.Second))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.Close()) })
+		two[i] = l
+	}
+	return redis, two
 }
 
 // answer is what a client gets.
 type answer struct {
-	status     int
-	retryAfter string
-	body       string
-	err        error
+	status           int
+	retryAfter, body string
 }
 
 // get sends a request. Its answer comes on the channel.
-func (s *service) get(ctx context.Context, key string) <-chan answer {
+func (p *process) get(ctx context.Context, key string) <-chan answer {
 	got := make(chan answer, 1)
 	go func() {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/?key="+key, nil)
-		if err != nil {
-			panic(err)
-		}
-		r, err := s.Client().Do(request)
-		if err != nil {
-			got <- answer{err: err}
-			return
-		}
-		defer r.Body.Close()
-		body, err := io.ReadAll(r.Body)
-		got <- answer{r.StatusCode, r.Header.Get("Retry-After"), string(body), err}
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/?key="+key, nil))
+		got <- answer{w.Code, w.Header().Get("Retry-After"), w.Body.String()}
 	}()
-	return got
-}
-
-// in returns the next request that is in the handler.
-func (s *service) in(t *testing.T) *http.Request {
-	t.Helper()
-	return receive(t, s.entered)
-}
-
-func receive[T any](t *testing.T, from <-chan T) (got T) {
-	t.Helper()
-	select {
-	case got = <-from:
-	case <-time.After(patience):
-		require.FailNow(t, "nothing came")
-	}
 	return got
 }
 
@@ -154,229 +118,153 @@ func reply(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "d
 
 func returnAtEnd(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-var done = answer{status: http.StatusOK, body: "done"}
+var (
+	done     = answer{http.StatusOK, "", "done"}
+	conflict = answer{http.StatusConflict, "1", "Conflict\n"}
+	away     = answer{http.StatusServiceUnavailable, "1", "Service Unavailable\n"}
+	lost     = answer{http.StatusServiceUnavailable, "", "Service Unavailable\n"}
+)
 
 func TestG1_OneRequestOfAKeyAtATime(t *testing.T) {
-	redis := redistest.Start(t)
-	first, second := newService(t, redis), newService(t, redis)
-	for _, other := range []*service{first, second} {
+	_, two := onRedis(t)
+	first, second := newProcess(t, two[0]), newProcess(t, two[1])
+	for _, other := range []*process{first, second} {
 		served := first.get(t.Context(), "ada")
-		require.Equal(t, "ada", holdfast.LeaseFrom(first.in(t).Context()).Key())
-
-		refused := receive(t, other.get(t.Context(), "ada"))
-		require.Equal(t, answer{http.StatusConflict, "1", "Conflict\n", nil}, refused)
-
+		require.Equal(t, "ada", holdfast.LeaseFrom((<-first.entered).Context()).Key())
+		require.Equal(t, conflict, <-other.get(t.Context(), "ada"))
 		another := other.get(t.Context(), "bob")
-		other.in(t)
+		<-other.entered
 		first.steps <- reply
 		other.steps <- reply
-		require.Equal(t, done, receive(t, served))
-		require.Equal(t, done, receive(t, another))
+		require.Equal(t, done, <-served)
+		require.Equal(t, done, <-another)
 	}
 	require.Empty(t, first.log.String()+second.log.String())
 }
 
-func TestWait(t *testing.T) {
-	redis := redistest.Start(t)
-	first, second := newService(t, redis), newService(t, redis, httpholdfast.WithWait(patience))
-	served := first.get(t.Context(), "ada")
-	first.in(t)
-	waits := second.get(t.Context(), "ada")
-	require.Eventually(t, func() bool { // it listens
-		channels := redis.Do(t, "PUBSUB", "CHANNELS")
-		listeners, err := channels.AsStrSlice()
-		return err == nil && len(listeners) > 0
-	}, patience, time.Millisecond)
-	require.Empty(t, second.entered)
-	first.steps <- reply
-	second.steps <- reply
-	require.Equal(t, done, receive(t, served))
-	require.Equal(t, done, receive(t, waits))
-}
-
-func TestWait_InVain(t *testing.T) {
-	redis := redistest.Start(t)
-	first := newService(t, redis)
-	second := newService(t, redis, httpholdfast.WithWait(50*time.Millisecond),
-		httpholdfast.WithBusyStatus(http.StatusTooManyRequests), httpholdfast.WithRetryAfter(7*time.Second))
-	served := first.get(t.Context(), "ada")
-	first.in(t)
-	began := time.Now()
-	require.Equal(t, answer{http.StatusTooManyRequests, "7", "Too Many Requests\n", nil}, receive(t, second.get(t.Context(), "ada")))
-	require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
-	first.steps <- reply
-	require.Equal(t, done, receive(t, served))
-}
-
-// A client that goes away waits no longer, and no longer keeps others waiting.
-func TestClientGoesAway(t *testing.T) {
-	redis := redistest.Start(t)
-	s := newService(t, redis, httpholdfast.WithWait(patience))
-	ctx, leave := context.WithCancel(t.Context())
-	served := s.get(ctx, "ada")
-	handled := s.in(t)
-	waits := s.get(ctx, "ada")
-	leave()
-	require.ErrorIs(t, receive(t, served).err, context.Canceled)
-	require.ErrorIs(t, receive(t, waits).err, context.Canceled)
-	receive(t, handled.Context().Done())
-	s.steps <- returnAtEnd
-	s.steps <- reply
-	require.Equal(t, done, receive(t, s.get(t.Context(), "ada")))
-	s.in(t)
-	require.Empty(t, s.entered, "the one that waited was served")
-}
-
 func TestG3_Loss(t *testing.T) {
+	redis, two := onRedis(t)
 	for name, c := range map[string]struct {
-		do   func(http.ResponseWriter, *http.Request)
+		do   http.HandlerFunc
 		want answer
 	}{
-		"the handler returns":  {returnAtEnd, answer{http.StatusServiceUnavailable, "", "Service Unavailable\n", nil}},
+		"the handler returns":  {returnAtEnd, lost},
 		"the handler answered": {func(w http.ResponseWriter, r *http.Request) { reply(w, r); returnAtEnd(w, r) }, done},
 		"the handler answers": {func(w http.ResponseWriter, r *http.Request) {
 			returnAtEnd(w, r)
 			http.Error(w, "lost", http.StatusGone)
-		}, answer{http.StatusGone, "", "lost\n", nil}},
+		}, answer{http.StatusGone, "", "lost\n"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			redis := redistest.Start(t)
-			s := newServiceOf(t, redis, short)
-			got := s.get(t.Context(), "ada")
-			ctx := s.in(t).Context()
-			redis.Do(t, "FLUSHALL")
-			receive(t, ctx.Done())
-			require.ErrorIs(t, context.Cause(ctx), holdfast.ErrLost)
-			s.steps <- c.do
-			require.Equal(t, c.want, receive(t, got))
-			require.Contains(t, s.log.String(), "level=WARN")
-			require.Contains(t, s.log.String(), "lease lost")
-		})
+		p := newProcess(t, two[0])
+		got := p.get(t.Context(), "ada")
+		ctx := (<-p.entered).Context()
+		redis.Do(t, "FLUSHALL")
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), holdfast.ErrLost)
+		p.steps <- c.do
+		require.Equal(t, c.want, <-got, name)
+		require.Contains(t, p.log.String(), "level=WARN")
+		require.Contains(t, p.log.String(), "lease lost")
 	}
 }
 
-// A key that Redis could not release does not spoil an answer, even an empty one.
+func TestWait(t *testing.T) {
+	bubble(t, func(t *testing.T, locks *holdfasttest.Locker) {
+		p := newProcess(t, locks, httpholdfast.WithWait(time.Minute),
+			httpholdfast.WithBusyStatus(http.StatusTooManyRequests), httpholdfast.WithRetryAfter(7*time.Second))
+		busy := answer{http.StatusTooManyRequests, "7", "Too Many Requests\n"}
+		served := p.get(t.Context(), "ada")
+		<-p.entered
+		waits := p.get(t.Context(), "ada")
+		synctest.Wait()
+		require.Equal(t, busy, <-p.get(t.Context(), "ada"), "too many waiters")
+		began := time.Now()
+		require.Equal(t, busy, <-waits)
+		require.Equal(t, time.Minute, time.Since(began))
+
+		waits = p.get(t.Context(), "ada")
+		synctest.Wait()
+		p.steps <- reply
+		p.steps <- reply
+		require.Equal(t, done, <-served)
+		require.Equal(t, done, <-waits)
+	})
+}
+
+// A client that goes away, or a deadline of another middleware, ends the wait and the context of the handler.
+func TestRequestEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, locks *holdfasttest.Locker) {
+		p := newProcess(t, locks, httpholdfast.WithWait(time.Hour))
+		ctx, leave := context.WithCancel(t.Context())
+		served := p.get(ctx, "ada")
+		handled := <-p.entered
+		waits := p.get(ctx, "ada")
+		synctest.Wait()
+		leave()
+		require.Equal(t, conflict, <-waits)
+		require.Equal(t, away, <-p.get(ctx, "ada"), "before it began")
+		<-handled.Context().Done()
+		p.steps <- returnAtEnd
+		<-served
+		require.Empty(t, p.entered, "the one that waited was served")
+		p.steps <- reply
+		require.Equal(t, done, <-p.get(t.Context(), "ada"))
+	})
+}
+
+// A key that Redis cannot release delays an answer a little, and does not spoil it, even an empty one.
 func TestRedisAway(t *testing.T) {
-	redis := redistest.Start(t)
-	s := newServiceOf(t, redis, short)
-	got := s.get(t.Context(), "ada")
-	s.in(t)
-	redis.Kill()
-	s.steps <- func(http.ResponseWriter, *http.Request) {}
-	require.Equal(t, answer{status: http.StatusOK}, receive(t, got))
-	require.Empty(t, s.log.String())
+	bubble(t, func(t *testing.T, locks *holdfasttest.Locker) {
+		p := newProcess(t, locks)
+		got := p.get(t.Context(), "ada")
+		<-p.entered
+		locks.Outage(time.Second)
+		began := time.Now()
+		p.steps <- func(http.ResponseWriter, *http.Request) {}
+		require.Equal(t, answer{status: http.StatusOK}, <-got)
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		require.Empty(t, p.log.String())
 
-	require.Equal(t, answer{http.StatusServiceUnavailable, "1", "Service Unavailable\n", nil}, receive(t, s.get(t.Context(), "bob")))
-	require.Contains(t, s.log.String(), "not served")
-	s.steps <- reply
-	require.Equal(t, done, receive(t, s.get(t.Context(), "")), "a request without a lock")
-	redis.Restart() // or Close could not release ada
-}
-
-// Redis hangs when the handler ends: the client has its answer while it does, on a connection that it
-// can use again. Close of the locker waits for the release.
-func TestRedisHangsAtTheRelease(t *testing.T) {
-	redis := redistest.Start(t)
-	proxy := redistest.NewProxy(t, redis.Addr())
-	locks, err := rlock.New(redis.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), rlock.WithLease(5*patience))
-	require.NoError(t, err)
-	middleware, err := httpholdfast.New(locks, func(r *http.Request) string { return r.URL.Query().Get("key") })
-	require.NoError(t, err)
-	s := httptest.NewServer(middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("key") != "" {
-			proxy.HoldRequests(true)
-		}
-		w.WriteHeader(http.StatusCreated)
-		_, _ = io.WriteString(w, "done")
-	})))
-	defer s.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var reused []bool
-	for _, query := range []string{"?key=ada", ""} {
-		trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = append(reused, c.Reused) }}
-		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, s.URL+query, nil)
-		require.NoError(t, err)
-		got, err := s.Client().Do(r)
-		require.NoError(t, err)
-		body, err := io.ReadAll(got.Body)
-		require.NoError(t, err)
-		require.NoError(t, got.Body.Close())
-		require.Equal(t, http.StatusCreated, got.StatusCode)
-		require.Equal(t, "done", string(body))
-	}
-	require.Equal(t, []bool{false, true}, reused)
-
-	s.Close()
-	proxy.HoldRequests(false)
-	require.NoError(t, locks.Close())
-	free := redis.Do(t, "EXISTS", "ada")
-	n, err := free.AsInt64()
-	require.NoError(t, err)
-	require.Zero(t, n)
-}
-
-func TestClosed(t *testing.T) {
-	s := newService(t, redistest.Start(t))
-	require.NoError(t, s.locks.Close())
-	require.Equal(t, http.StatusServiceUnavailable, receive(t, s.get(t.Context(), "ada")).status)
+		require.Equal(t, away, <-p.get(t.Context(), "bob"))
+		require.Contains(t, p.log.String(), "not served")
+		p.steps <- reply
+		require.Equal(t, done, <-p.get(t.Context(), ""), "a request without a lock")
+		time.Sleep(time.Second) // then the key is released
+		require.NoError(t, locks.Close())
+		require.Equal(t, away, <-p.get(t.Context(), "ada"), "the locker is closed")
+	})
 }
 
 // What no retry cures is no 503.
 func TestRefusal(t *testing.T) {
-	redis := redistest.Start(t)
-	redis.Do(t, "SET", "ada", "no lock")
-	s := newService(t, redis)
-	require.Equal(t, answer{http.StatusInternalServerError, "", "Internal Server Error\n", nil}, receive(t, s.get(t.Context(), "ada")))
-	require.Contains(t, s.log.String(), "level=ERROR")
-}
-
-func TestPanic(t *testing.T) {
-	s := newService(t, redistest.Start(t))
-	s.steps <- func(http.ResponseWriter, *http.Request) { panic("no paper") }
-	require.ErrorIs(t, receive(t, s.get(t.Context(), "ada")).err, io.EOF)
-	s.steps <- reply
-	require.Equal(t, done, receive(t, s.get(t.Context(), "ada")))
-}
-
-// Waits that end otherwise are answered, too.
-func TestWait_Ends(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New(holdfasttest.WithMaxWaiters(1))
-		require.NoError(t, err)
-		middleware, err := httpholdfast.New(locks, func(*http.Request) string { return "ada" }, httpholdfast.WithWait(time.Hour))
-		require.NoError(t, err)
-		handler := middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("served") }))
-		serve := func(timeout time.Duration) int { // a deadline that another middleware has set
-			ctx, cancel := context.WithTimeout(t.Context(), timeout)
-			defer cancel()
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx))
-			require.Equal(t, "1", w.Header().Get("Retry-After"))
-			return w.Code
-		}
-		release, err := locks.Hold("ada")
-		require.NoError(t, err)
-		defer release()
-		require.Equal(t, http.StatusServiceUnavailable, serve(0), "before it began")
-		first := make(chan int, 1)
-		go func() { first <- serve(time.Minute) }()
-		synctest.Wait()
-		require.Equal(t, http.StatusConflict, serve(time.Minute), "too many waiters")
-		require.Empty(t, first)
-		require.Equal(t, http.StatusConflict, <-first, "after a minute")
+	bubble(t, func(t *testing.T, locks *holdfasttest.Locker) {
+		p := newProcess(t, locks)
+		refused := answer{http.StatusInternalServerError, "", "Internal Server Error\n"}
+		require.Equal(t, refused, <-p.get(t.Context(), strings.Repeat("k", 10_000)))
+		require.Contains(t, p.log.String(), "level=ERROR")
 	})
 }
 
-// Handlers can do with a locked request's writer what they can do with that of net/http.
+func TestPanic(t *testing.T) {
+	bubble(t, func(t *testing.T, locks *holdfasttest.Locker) {
+		p := newProcess(t, locks)
+		p.steps <- func(http.ResponseWriter, *http.Request) { panic("no paper") }
+		require.PanicsWithValue(t, "no paper", func() {
+			p.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/?key=ada", nil))
+		})
+		p.steps <- reply
+		require.Equal(t, done, <-p.get(t.Context(), "ada"))
+	})
+}
+
+// Handlers can do with a locked request's writer what they can do with that of net/http. What they have sent is an answer.
 func TestWriter(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   func(http.ResponseWriter)
-		want answer
+		do     func(http.ResponseWriter)
+		status int
 	}{
-		"Flusher":    {func(w http.ResponseWriter) { w.(http.Flusher).Flush() }, answer{status: http.StatusOK}},
-		"controller": {func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }, answer{status: http.StatusOK}},
+		"Flusher":    {func(w http.ResponseWriter) { w.(http.Flusher).Flush() }, http.StatusOK},
+		"controller": {func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }, http.StatusOK},
 		"Hijacker": {func(w http.ResponseWriter) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
@@ -386,23 +274,41 @@ func TestWriter(t *testing.T) {
 			if err != nil {
 				panic(err)
 			}
-		}, answer{status: http.StatusAccepted}},
-		"early hints": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) },
-			answer{http.StatusServiceUnavailable, "", "Service Unavailable\n", nil}},
+		}, http.StatusAccepted},
+		"early hints": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) }, http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			redis := redistest.Start(t)
-			s := newServiceOf(t, redis, short)
-			got := s.get(t.Context(), "ada")
-			s.in(t)
-			redis.Do(t, "FLUSHALL")
-			s.steps <- func(w http.ResponseWriter, r *http.Request) { c.do(w); returnAtEnd(w, r) }
-			require.Equal(t, c.want, receive(t, got))
-			receive(t, s.ended)
-			require.NotContains(t, s.log.String(), "http: ", "of net/http")
+			locks, err := holdfasttest.New()
+			require.NoError(t, err)
+			p := newProcess(t, locks)
+			s := httptest.NewUnstartedServer(p)
+			s.Config.ErrorLog = slog.NewLogLogger(slog.NewTextHandler(&p.log, nil), slog.LevelInfo)
+			s.Start()
+			defer s.Close()
+			p.steps <- func(w http.ResponseWriter, _ *http.Request) { c.do(w); require.NoError(t, locks.Lose("ada")) }
+			got, err := s.Client().Get(s.URL + "/?key=ada")
+			require.NoError(t, err)
+			require.NoError(t, got.Body.Close())
+			require.Equal(t, c.status, got.StatusCode)
+			s.Close() // when the request is over
+			require.NotContains(t, p.log.String(), "http: ", "of net/http")
 		})
 	}
+}
+
+// What has not been sent is no answer.
+func TestWriterThatCannotFlush(t *testing.T) {
+	bubble(t, func(t *testing.T, locks *holdfasttest.Locker) {
+		p := newProcess(t, locks)
+		p.steps <- func(w http.ResponseWriter, _ *http.Request) {
+			require.ErrorIs(t, http.NewResponseController(w).Flush(), http.ErrNotSupported)
+			require.NoError(t, locks.Lose("ada"))
+		}
+		type plain struct{ http.ResponseWriter } // without the Flush of the recorder
+		w := httptest.NewRecorder()
+		p.ServeHTTP(plain{w}, httptest.NewRequest(http.MethodGet, "/?key=ada", nil))
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	})
 }
 
 func TestNewRefuses(t *testing.T) {
