@@ -244,30 +244,6 @@ func TestOutage_Close(t *testing.T) {
 	})
 }
 
-// The grant and the end of the wait come together: the key goes on.
-func TestWithdraw(t *testing.T) {
-	for range 300 {
-		synctest.Test(t, func(t *testing.T) {
-			l, err := holdfasttest.New()
-			require.NoError(t, err)
-			release, err := l.Hold("k")
-			require.NoError(t, err)
-			ctx, cancel := context.WithCancel(t.Context())
-			leaving := GoLock(l, ctx, "k")
-			synctest.Wait()
-			go cancel()
-			go release()
-			if a := <-leaving; a.Err == nil {
-				require.NoError(t, a.Lease.Unlock(ctx))
-			} else {
-				require.ErrorIs(t, a.Err, holdfast.ErrNotAcquired)
-				require.ErrorIs(t, a.Err, context.Canceled)
-			}
-			require.NoError(t, Lock(t, l, t.Context(), "k").Unlock(ctx))
-		})
-	}
-}
-
 func TestOnPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		release, err := l.Hold("k")
