@@ -51,61 +51,57 @@ func (c *calls) of(step func()) map[string]int {
 
 // How many calls each step takes; of multilock, to each of its five nodes.
 func TestCalls(t *testing.T) {
-	for _, kind := range []string{"rlock", "fair", "multilock"} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := open(t, kind, 1, 2)
-				for _, links := range f.world.Links { // no node is ever later than another
-					for _, l := range links {
-						l.SetJitter(func() time.Duration { return trip / 2 })
-					}
-				}
-				each := len(f.world.Servers)
-				scripts := func(n int) map[string]int { return map[string]int{"EVALSHA": n * each} }
-				own, other := f.count(0), f.count(1)
-				var e *holdfast.Lease
-				require.Equal(t, scripts(1), own.of(func() { e = f.lock(0, "k") }), "lock")
-				var nested *holdfast.Lease
-				require.Equal(t, scripts(1), own.of(func() {
-					var err error
-					nested, err = f.lockers[0].Lock(e.Bind(t.Context()), "k")
-					require.NoError(t, err)
-				}), "nested lock")
-				require.Equal(t, scripts(1), own.of(func() { require.NoError(t, nested.Unlock(t.Context())) }), "nested unlock")
-				require.Equal(t, scripts(1), own.of(func() { time.Sleep(lease / 3) }), "renewal, once in a third of a lease")
+	eachKind(t, func(t *testing.T, kind string) {
+		f := open(t, kind, 1, 2)
+		for _, links := range f.world.Links { // no node is ever later than another
+			for _, l := range links {
+				l.SetJitter(func() time.Duration { return trip / 2 })
+			}
+		}
+		each := len(f.world.Servers)
+		scripts := func(n int) map[string]int { return map[string]int{"EVALSHA": n * each} }
+		own, other := f.count(0), f.count(1)
+		var e *holdfast.Lease
+		require.Equal(t, scripts(1), own.of(func() { e = f.lock(0, "k") }), "lock")
+		var nested *holdfast.Lease
+		require.Equal(t, scripts(1), own.of(func() {
+			var err error
+			nested, err = f.lockers[0].Lock(e.Bind(t.Context()), "k")
+			require.NoError(t, err)
+		}), "nested lock")
+		require.Equal(t, scripts(1), own.of(func() { require.NoError(t, nested.Unlock(t.Context())) }), "nested unlock")
+		require.Equal(t, scripts(1), own.of(func() { time.Sleep(lease / 3) }), "renewal, once in a third of a lease")
 
-				// A waiter asks before it listens and after it; later in the first second, whether it is heard. On a
-				// quorum it asks again for each node that confirms later than the others.
-				got := make(chan *holdfast.Lease, 1)
-				wait := func() { go func() { got <- f.lock(1, "k") }() }
-				waiting := other.of(wait)
-				require.Equal(t, each, waiting["SUBSCRIBE"], "wait")
-				require.GreaterOrEqual(t, waiting["EVALSHA"], 2*each, "wait")
-				require.LessOrEqual(t, waiting["EVALSHA"], (1+each)*each, "wait")
-				woken := other.of(func() {
-					require.Equal(t, scripts(1), own.of(func() { require.NoError(t, e.Unlock(t.Context())) }), "unlock")
-					e = <-got
-				})
-				require.LessOrEqual(t, woken["EVALSHA"], each, "wake-up")
-
-				require.NoError(t, e.Unlock(t.Context()))
-
-				// A waiter of the same process is served in memory; a fair one enters the queue, and the release serves it.
-				e = f.lock(1, "k")
-				memory := other.of(func() {
-					wait()
-					synctest.Wait()
-					time.Sleep(2 * trip)
-					require.NoError(t, e.Unlock(t.Context()))
-					e = <-got
-				})
-				if kind == "fair" {
-					require.Equal(t, scripts(2), memory, "hand-over")
-				} else {
-					require.Empty(t, memory, "hand-over in memory")
-				}
-				require.NoError(t, e.Unlock(t.Context()))
-			})
+		// A waiter asks before it listens and after it; later in the first second, whether it is heard. On a
+		// quorum it asks again for each node that confirms later than the others.
+		got := make(chan *holdfast.Lease, 1)
+		wait := func() { go func() { got <- f.lock(1, "k") }() }
+		waiting := other.of(wait)
+		require.Equal(t, each, waiting["SUBSCRIBE"], "wait")
+		require.GreaterOrEqual(t, waiting["EVALSHA"], 2*each, "wait")
+		require.LessOrEqual(t, waiting["EVALSHA"], (1+each)*each, "wait")
+		woken := other.of(func() {
+			require.Equal(t, scripts(1), own.of(func() { require.NoError(t, e.Unlock(t.Context())) }), "unlock")
+			e = <-got
 		})
-	}
+		require.LessOrEqual(t, woken["EVALSHA"], each, "wake-up")
+
+		require.NoError(t, e.Unlock(t.Context()))
+
+		// A waiter of the same process is served in memory; a fair one enters the queue, and the release serves it.
+		e = f.lock(1, "k")
+		memory := other.of(func() {
+			wait()
+			synctest.Wait()
+			time.Sleep(2 * trip)
+			require.NoError(t, e.Unlock(t.Context()))
+			e = <-got
+		})
+		if kind == "fair" {
+			require.Equal(t, scripts(2), memory, "hand-over")
+		} else {
+			require.Empty(t, memory, "hand-over in memory")
+		}
+		require.NoError(t, e.Unlock(t.Context()))
+	})
 }
