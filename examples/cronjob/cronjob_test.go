@@ -28,9 +28,7 @@ func TestWithoutLock(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	for args, want := range map[string]int{"-unknown": 2, "-runs=0": 1, "-redis=127.0.0.1:1": 1} {
-		status, stdout, stderr := demotest.Run(t, args)
-		require.Equal(t, want, status, stderr)
-		require.Empty(t, stdout)
-	}
+	status, stdout, stderr := demotest.Run(t, "-runs=0")
+	require.Equal(t, 1, status, stderr)
+	require.Empty(t, stdout)
 }

@@ -86,11 +86,3 @@ func TestJournalFails(t *testing.T) {
 	server.Do(t, "RENAME", "list", m.key("journal"))
 	require.NoError(t, <-ended)
 }
-
-func TestBadInput(t *testing.T) {
-	for args, want := range map[string]int{"-unknown": 2, "argument": 2, "-redis=127.0.0.1:1": 1} {
-		status, stdout, stderr := demotest.Run(t, args)
-		require.Equal(t, want, status, stderr)
-		require.Empty(t, stdout)
-	}
-}

@@ -66,10 +66,9 @@ func TestALateWorkerEndsWithTheProgram(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	for args, want := range map[string]int{"-unknown": 2, "-redis=127.0.0.1:1": 1, "-postgres=postgres://u:open-sesame@127.0.0.1:1/x": 1,
-		"-postgres=postgres://u:open-sesame@127.0.0.1:x": 1} {
-		status, _, stderr := demotest.Run(t, args)
-		require.Equal(t, want, status, stderr)
+	for _, address := range []string{"postgres://u:open-sesame@127.0.0.1:1/x", "postgres://u:open-sesame@127.0.0.1:x"} {
+		status, _, stderr := demotest.Run(t, "-postgres="+address)
+		require.Equal(t, 1, status, stderr)
 		require.NotContains(t, stderr, "open-sesame")
 		require.NotContains(t, stderr, "runtime error")
 	}

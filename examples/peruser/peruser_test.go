@@ -37,9 +37,7 @@ func TestWithoutLock(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	for args, want := range map[string]int{"-unknown": 2, "-wait=-1s": 1, "-redis=127.0.0.1:1": 1} {
-		status, _, stderr := demotest.Run(t, args)
-		require.Equal(t, want, status, stderr)
-		require.NotContains(t, stderr, "runtime error")
-	}
+	status, _, stderr := demotest.Run(t, "-wait=-1s")
+	require.Equal(t, 1, status, stderr)
+	require.NotContains(t, stderr, "runtime error")
 }
