@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -31,29 +30,6 @@ func init() {
 	}
 }
 
-// asProcess1 are ways to make a command process 1: a look-alike, which needs no right, and a
-// namespace of its own, where one can be made.
-func asProcess1() map[string]func(*exec.Cmd) {
-	ways := map[string]func(*exec.Cmd){
-		"look-alike": func(c *exec.Cmd) { c.Env = append(c.Env, beProcess1+"=1") },
-	}
-	one := func(id int) []syscall.SysProcIDMap {
-		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
-	}
-	for _, attr := range []*syscall.SysProcAttr{
-		{Cloneflags: syscall.CLONE_NEWPID}, // root may
-		{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWUSER, UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid())},
-	} {
-		inside := func(c *exec.Cmd) { c.SysProcAttr = attr }
-		can := exec.Command("true")
-		if inside(can); can.Run() == nil {
-			ways["namespace"] = inside
-			break
-		}
-	}
-	return ways
-}
-
 // orphans leaves n processes behind, which end at once, and then goes on as the child.
 func orphans(n int) []string {
 	return []string{"run", key, "--", "sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do (sleep 0 &); i=$((i+1)); done; exec %q %s`, n, os.Args[0], beChild)}
@@ -78,34 +54,29 @@ func childrenOf(t *testing.T, parent int) (states []string) {
 }
 
 // As process 1 of a container, holdfast inherits orphans: of 200 that have ended, none stays. And
-// it cannot die of a signal.
+// it cannot die of a signal. The test needs no right, as its holdfast only takes itself for process 1.
 func TestRunAsProcess1(t *testing.T) {
 	t.Parallel()
-	for way, become := range asProcess1() {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t)
-			inside := func(args ...string) *program {
-				c := command(t, s.Addr(), args...)
-				become(c)
-				return startCommand(t, c)
-			}
-			p := inside(orphans(200)...)
-			p.says("started")
-			eventually(t, func() bool { return slices.Equal(childrenOf(t, p.cmd.Process.Pid), []string{"S"}) })
-			p.signal(syscall.SIGUSR1)
-			p.says("got " + syscall.SIGUSR1.String())
-			p.write("exit 5").exits(5)
-
-			first := inside(ran("--fair")...)
-			first.says("started")
-			waits := inside(ran("--fair")...)
-			awaitQueue(t, s, 1)
-			waits.signal(syscall.SIGINT)
-			waits.exits(130)
-			first.write("exit 0").exits(0)
-			inside("run", key, "--", "sh", "-c", "kill -INT $$").exits(130)
-			require.Empty(t, strings.TrimSpace(first.err.String()))
-		})
+	s := redistest.Start(t)
+	inside := func(args ...string) *program {
+		c := command(t, s.Addr(), args...)
+		c.Env = append(c.Env, beProcess1+"=1")
+		return startCommand(t, c)
 	}
+	p := inside(orphans(200)...)
+	p.says("started")
+	eventually(t, func() bool { return slices.Equal(childrenOf(t, p.cmd.Process.Pid), []string{"S"}) })
+	p.signal(syscall.SIGUSR1)
+	p.says("got " + syscall.SIGUSR1.String())
+	p.write("exit 5").exits(5)
+
+	first := inside(ran("--fair")...)
+	first.says("started")
+	waits := inside(ran("--fair")...)
+	awaitQueue(t, s, 1)
+	waits.signal(syscall.SIGINT)
+	waits.exits(130)
+	first.write("exit 0").exits(0)
+	inside("run", key, "--", "sh", "-c", "kill -INT $$").exits(130)
+	require.Empty(t, strings.TrimSpace(first.err.String()))
 }

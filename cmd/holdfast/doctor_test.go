@@ -68,7 +68,7 @@ func awaitInfo(t *testing.T, s *redistest.Server, line string) {
 	})
 }
 
-func TestDoctorOfAHealthyServer(t *testing.T) {
+func TestDoctorOfAServerThatHurtsNothing(t *testing.T) {
 	t.Parallel()
 	redistest.NeedRedis7(t, "doctor notes it")
 	s := redistest.Start(t, healthy...)
@@ -76,39 +76,73 @@ func TestDoctorOfAHealthyServer(t *testing.T) {
 	require.Equal(t, "nothing hurts locks\n", out)
 	require.Empty(t, finds(t, "--redis", urlOf(s)))
 	require.Zero(t, number(t, s, "DBSIZE"))
+	s.Do(t, "CONFIG", "SET", "appendonly", "no") // as it is installed: what it forgets when it dies is advice
+	out, _ = asks(t, 0, urlOf(s), "", "doctor", key)
+	require.Contains(t, out, "note   "+s.Addr()+": appendonly is off\n")
+	require.Contains(t, out, "\nnothing hurts locks\n")
+	s.Kill()
+	asks(t, statusAway, urlOf(s), "", "doctor")
 }
 
-func TestDoctorFindsBadSettings(t *testing.T) {
+// The texts are of Redis and of no script.
+func TestDoctorFinds(t *testing.T) {
 	t.Parallel()
+	redistest.NeedRedis7(t, "doctor notes it")
 	for name, c := range map[string]struct {
 		args  []string                            // of the server
-		make  func(*testing.T, *redistest.Server) // makes the bad setting
+		do    func(*testing.T, *redistest.Server) // what has happened to it; nil: nothing
+		proxy redistest.Hook                      // before it; nil: lets all pass
 		finds []string
 	}{
-		"eviction":       {[]string{"--maxmemory-policy", "volatile-lru"}, nil, []string{"!maxmemory-policy is volatile-lru"}},
-		"no persistence": {[]string{"--appendonly", "no"}, nil, []string{"appendonly is off"}},
-		"everysec":       {[]string{"--appendfsync", "everysec"}, nil, []string{"appendfsync is everysec"}},
-		"no fsync":       {[]string{"--appendfsync", "no"}, nil, []string{"appendfsync is no"}},
-		"timeout":        {[]string{"--timeout", "60"}, nil, []string{"timeout is 60"}},
-		"no memory":      {[]string{"--maxmemory", "1"}, nil, []string{"!maxmemory is used to [0-9]+ %", "!it refuses writes: OOM"}},
-		"connections": {nil, func(t *testing.T, s *redistest.Server) {
-			s.Do(t, "CONFIG", "SET", "maxclients", "2")
-		}, []string{"!maxclients is reached to [0-9]+ %", "!a message does not go through: nothing arrives: "}},
-		"a replica that is away": {[]string{"--min-replicas-to-write", "1"}, nil, []string{"!it refuses writes: NOREPLICAS"}},
+		"eviction":       {[]string{"--maxmemory-policy", "volatile-lru"}, nil, nil, []string{"!maxmemory-policy is volatile-lru"}},
+		"no persistence": {[]string{"--appendonly", "no"}, nil, nil, []string{"appendonly is off"}},
+		"everysec":       {[]string{"--appendfsync", "everysec"}, nil, nil, []string{"appendfsync is everysec"}},
+		"no fsync":       {[]string{"--appendfsync", "no"}, nil, nil, []string{"appendfsync is no"}},
+		"timeout":        {[]string{"--timeout", "60"}, nil, nil, []string{"timeout is 60"}},
+		"no memory":      {[]string{"--maxmemory", "1"}, nil, nil, []string{"!maxmemory is used to [0-9]+ %", "!it refuses writes: OOM"}},
+		"connections": {nil, func(t *testing.T, s *redistest.Server) { s.Do(t, "CONFIG", "SET", "maxclients", "2") }, nil,
+			[]string{"!maxclients is reached to [0-9]+ %", "!a message does not go through: nothing arrives: "}},
+		"a replica that is away": {[]string{"--min-replicas-to-write", "1"}, nil, nil, []string{"!it refuses writes: NOREPLICAS"}},
 		"a full disk": {nil, func(t *testing.T, s *redistest.Server) {
 			require.NoError(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700)) // which a snapshot cannot replace
 			s.Do(t, "CONFIG", "SET", "save", "3600 1000000")
 			s.Do(t, "BGSAVE")
 			awaitInfo(t, s, "rdb_last_bgsave_status:err")
-		}, []string{"!rdb_last_bgsave_status is err", "!it refuses writes: MISCONF"}},
+		}, nil, []string{"!rdb_last_bgsave_status is err", "!it refuses writes: MISCONF"}},
+		"no EVAL": {[]string{"--rename-command", "EVAL", ""}, nil, nil, []string{"!it refuses scripts: unknown command 'EVAL'$"}},
+		"no WAIT": {[]string{"--rename-command", "WAIT", ""}, nil, nil, []string{"it does not know WAIT$"}},
+		"no TIME": {[]string{"--rename-command", "TIME", ""}, nil, nil, []string{"time is refused", "!it does not know TIME$"}},
+		"no lock": {nil, func(t *testing.T, s *redistest.Server) { s.Do(t, "SET", key, "no lock") }, nil,
+			[]string{"!the key holds something that is not a lock"}},
+		"no message": {nil, nil, func(cmd []string) redistest.Verdict {
+			if cmd[0] == "SUBSCRIBE" && strings.HasSuffix(cmd[1], "doctor") {
+				return redistest.Hold
+			}
+			return redistest.Pass
+		}, []string{"!a message does not go through: nothing arrives"}},
+		"no answer": {nil, nil, func(cmd []string) redistest.Verdict {
+			if cmd[0] == "TIME" {
+				return redistest.Cut
+			}
+			return redistest.Pass
+		}, []string{"!it does not answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, append(slices.Clone(healthy), c.args...)...)
-			if c.make != nil {
-				c.make(t, s)
+			proxy := redistest.NewProxy(t, s.Addr())
+			proxy.OnRequest(c.proxy)
+			if c.do != nil {
+				c.do(t, s)
 			}
-			requireFinds(t, finds(t, "--redis", urlOf(s)), c.finds...)
+			keys := number(t, s, "DBSIZE")
+			found := finds(t, "--redis", "redis://"+proxy.Addr(), "--fair", key)
+			requireFinds(t, found, c.finds...)
+			for _, f := range found {
+				require.NotContains(t, f.Found, "local ")
+				require.NotContains(t, f.Found, "return")
+			}
+			require.Equal(t, keys, number(t, s, "DBSIZE"))
 		})
 	}
 }
@@ -142,21 +176,6 @@ func TestDoctorFindsReplicas(t *testing.T) {
 	require.Empty(t, finds(t, "--redis", urlOf(master)))
 }
 
-func TestDoctorOfAServerThatHangs(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, healthy...)
-	proxy := redistest.NewProxy(t, s.Addr())
-	proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if cmd[0] == "TIME" {
-			return redistest.Cut
-		}
-		return redistest.Pass
-	})
-	requireFinds(t, finds(t, "--redis", "redis://"+proxy.Addr()), "!it does not answer")
-	s.Kill()
-	asks(t, statusAway, urlOf(s), "", "doctor")
-}
-
 // aclUsers returns the words of docs/acl.md for an rlock, and those that a fair lock and a
 // Redis Cluster need besides.
 func aclUsers(t *testing.T) (plain, fair, cluster []string) {
@@ -177,50 +196,47 @@ const ofDoctor = "+info +config|get +scan +wait"
 func TestDoctorFindsMissingRights(t *testing.T) {
 	t.Parallel()
 	redistest.NeedRedis7(t, "it does not tell rights")
-	plain, fair, _ := aclUsers(t)
-	s := redistest.Start(t, healthy...)
-	client := urlOf(s)
-	all := slices.Concat(plain, strings.Fields(ofDoctor), fair)
-	missesEachRight(t, all, func(words []string) []finding {
-		s.Do(t, "ACL", "DELUSER", "shop")
-		s.Do(t, words...)
-		return finds(t, "--redis", strings.Replace(client, "//", "//shop@", 1), "--password-file", secretFile(t), "--fair", "sku:42")
-	})
-	requireFree(t, s, "sku:42")
-}
-
-func TestDoctorFindsMissingRightsOfACluster(t *testing.T) {
-	t.Parallel()
-	redistest.NeedRedis7(t, "it does not tell rights")
 	plain, fair, cluster := aclUsers(t)
-	s := redistest.Start(t, append(redistest.ClusterNode(t, "0-16383", ""), append(healthy, "--cluster-require-full-coverage", "no")...)...)
-	s.AwaitClusterNode(t)
-	s.Do(t, "CONFIG", "SET", "cluster-node-timeout", "5000")
-	all := slices.Concat(plain, strings.Fields(ofDoctor), fair, cluster)
-	missesEachRight(t, all, func(words []string) []finding {
-		s.Do(t, "ACL", "DELUSER", "shop")
-		s.Do(t, words...)
-		return slices.DeleteFunc(finds(t, "--redis", strings.Replace(urlOf(s), "//", "//shop@", 1)+"?addr="+s.Addr(), "--password-file", secretFile(t), "--fair", "sku:42"),
-			func(f finding) bool { return f.Found == "it has no replica" })
+	words := slices.Concat(plain, strings.Fields(ofDoctor), fair)
+	t.Run("server", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t, healthy...)
+		missesEachRight(t, s, words, "")
+		requireFree(t, s, "sku:42")
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t, append(redistest.ClusterNode(t, "0-16383", ""), append(healthy, "--cluster-require-full-coverage", "no")...)...)
+		s.AwaitClusterNode(t)
+		s.Do(t, "CONFIG", "SET", "cluster-node-timeout", "5000")
+		missesEachRight(t, s, append(words, cluster...), "?addr="+s.Addr())
 	})
 }
 
-func secretFile(t *testing.T) string {
+// asShop are the arguments for the user of docs/acl.md.
+func asShop(t *testing.T, s *redistest.Server) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(file, []byte("secret"), 0o600))
-	return file
+	return []string{"--password-file", file, "--redis", "redis://shop@" + s.Addr()}
 }
 
 // missesEachRight takes each right from the user that words make.
-func missesEachRight(t *testing.T, words []string, finds func(words []string) []finding) {
+func missesEachRight(t *testing.T, s *redistest.Server, words []string, query string) {
 	t.Helper()
-	require.Empty(t, finds(words))
+	args := asShop(t, s)
+	args[len(args)-1] += query
+	of := func(words []string) []finding {
+		s.Do(t, "ACL", "DELUSER", "shop")
+		s.Do(t, words...)
+		return slices.DeleteFunc(finds(t, append(args, "--fair", "sku:42")...), func(f finding) bool { return f.Found == "it has no replica" })
+	}
+	require.Empty(t, of(words))
 	for i, word := range words {
 		if !strings.ContainsAny(word[:1], "+~&") || word == "+cluster|slots" || word == "+cluster|shards" { // the client may not connect
 			continue
 		}
-		found := finds(slices.Delete(slices.Clone(words), i, i+1))
+		found := of(slices.Delete(slices.Clone(words), i, i+1))
 		switch word {
 		case "+info", "+config|get", "+time", "+eval":
 			require.NotEmpty(t, found, word)
@@ -243,9 +259,8 @@ func TestDoctorWithoutAKeyDoesNotJudgeRights(t *testing.T) {
 	plain, _, _ := aclUsers(t)
 	s := redistest.Start(t, healthy...)
 	s.Do(t, append(plain, strings.Fields(ofDoctor)...)...)
-	url := strings.Replace(urlOf(s), "//", "//shop@", 1)
-	requireFinds(t, finds(t, "--redis", url, "--password-file", secretFile(t)), "the user may not do everything")
-	requireFinds(t, finds(t, "--redis", url, "--password-file", secretFile(t), "sku:42"), "the user lacks ~redisson_lock_queue:")
+	requireFinds(t, finds(t, asShop(t, s)...), "the user may not do everything")
+	requireFinds(t, finds(t, append(asShop(t, s), "sku:42")...), "the user lacks ~redisson_lock_queue:")
 }
 
 // Redis 7.0 panics if it is asked for rights with too few arguments.
@@ -331,56 +346,6 @@ func TestDoctorOfSentinels(t *testing.T) {
 	require.Equal(t, "Sentinel "+first.Addr(), found[0].Server)
 	s.Sentinels()[1].Kill() // the URL's second
 	requireFinds(t, finds(t, "--redis", url, "--fair", key), "down-after-milliseconds is 30000", "!it does not answer")
-}
-
-// A server or proxy refuses what some lock or option needs: doctor says which. The texts are of
-// Redis and of no script.
-func TestDoctorTriesWhatLocksDo(t *testing.T) {
-	t.Parallel()
-	redistest.NeedRedis7(t, "doctor notes it")
-	for name, c := range map[string]struct {
-		args  []string
-		of    string // the end of a channel whose SUBSCRIBE the proxy before it keeps
-		finds []string
-	}{
-		"EVAL":    {[]string{"--rename-command", "EVAL", ""}, "", []string{"!it refuses scripts: unknown command 'EVAL'$"}},
-		"WAIT":    {[]string{"--rename-command", "WAIT", ""}, "", []string{"it does not know WAIT$"}},
-		"TIME":    {[]string{"--rename-command", "TIME", ""}, "", []string{"time is refused", "!it does not know TIME$"}},
-		"message": {nil, "doctor", []string{"!a message does not go through: nothing arrives"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.Start(t, append(slices.Clone(healthy), c.args...)...)
-			proxy := redistest.NewProxy(t, s.Addr())
-			if c.of != "" {
-				proxy.OnRequest(func(cmd []string) redistest.Verdict {
-					if cmd[0] == "SUBSCRIBE" && strings.HasSuffix(cmd[1], c.of) {
-						return redistest.Hold
-					}
-					return redistest.Pass
-				})
-			}
-			found := finds(t, "--redis", "redis://"+proxy.Addr(), "--fair", key)
-			requireFinds(t, found, c.finds...)
-			for _, f := range found {
-				require.NotContains(t, f.Found, "local ")
-				require.NotContains(t, f.Found, "return")
-			}
-			require.Zero(t, number(t, s, "DBSIZE"))
-		})
-	}
-	s := redistest.Start(t, healthy...)
-	s.Do(t, "SET", "text", "no lock")
-	requireFinds(t, finds(t, "--redis", urlOf(s), "text"), "!the key holds something that is not a lock")
-}
-
-// A server as it is installed breaks no promise: what it forgets when it dies is advice.
-func TestDoctorOfADefaultServer(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	out, _ := asks(t, 0, urlOf(s), "", "doctor", key)
-	require.Contains(t, out, "note   "+s.Addr()+": appendonly is off\n")
-	require.Contains(t, out, "\nnothing hurts locks\n")
 }
 
 // docs/command.md shows what doctor prints.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -50,14 +49,7 @@ func TestManWritesAPageForEachCommand(t *testing.T) {
 func TestCompletionForEachShell(t *testing.T) {
 	t.Parallel()
 	for shell, begin := range map[string]string{"bash": "# bash completion V2 for holdfast", "zsh": "#compdef holdfast", "fish": "# fish completion for holdfast"} {
-		script := prints(t, "completion", shell)
-		require.True(t, strings.HasPrefix(script, begin), shell)
-		if _, err := exec.LookPath(shell); err == nil {
-			c := exec.Command(shell, "-n")
-			c.Stdin = strings.NewReader(script)
-			said, err := c.CombinedOutput()
-			require.NoError(t, err, "%s", said)
-		}
+		require.True(t, strings.HasPrefix(prints(t, "completion", shell), begin), shell)
 	}
 }
 

@@ -73,18 +73,6 @@ func TestRunDoesNotRunTheCommandWithoutTheLock(t *testing.T) {
 	requireFree(t, s, key)
 }
 
-func TestRunWaitsForTheLock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	first, second := start(t, s.Addr(), ran("--fair")...), (*program)(nil)
-	first.says("started")
-	second = start(t, s.Addr(), ran("--fair")...)
-	awaitQueue(t, s, 1)
-	first.write("exit 0").exits(0)
-	second.says("started")
-	second.write("exit 0").exits(0)
-}
-
 // awaitQueue waits until so many wait for key.
 func awaitQueue(t *testing.T, s *redistest.Server, n int64) {
 	t.Helper()
@@ -187,26 +175,6 @@ func TestRunLosesTheLockWhileRedisHangs(t *testing.T) {
 	p.says("started")
 	s.Pause()
 	p.exits(statusLost)
-}
-
-func TestRunRidesOutARestartOfRedis(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	p := start(t, s.Addr(), ran()...)
-	p.says("started")
-	s.Restart()
-	p.write("exit 5").exits(5)
-	requireFree(t, s, key)
-}
-
-func TestRunLosesTheLockWithTheMemoryOfRedis(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := start(t, s.Addr(), ran("--lease", "3s")...)
-	p.says("started")
-	s.Restart()
-	p.says("got terminated")
-	p.write("exit 0").exits(statusLost)
 }
 
 // Redis hangs when the command ends. The status is that of the command, and it does not come

@@ -126,16 +126,6 @@ func TestTerminalSendsCtrlCBeforeTheCommandRuns(t *testing.T) {
 	}
 }
 
-func TestTerminalCtrlCEndsBoth(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	p := startInTerminal(t, command(t, s.Addr(), "run", key, "--", "sh", "-c", "test -t 0 && test -t 1 && echo started && exec sleep 1000"))
-	p.shows("started")
-	p.types(ctrlC)
-	require.ErrorContains(t, p.cmd.Wait(), "signal: interrupt")
-	requireFree(t, s, key)
-}
-
 func TestTerminalJobControl(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
