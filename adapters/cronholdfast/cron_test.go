@@ -15,11 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/cronholdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/rlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // All processes of a program do this. A program has an rlock.Locker where the example has a
 // double, and "0 3 * * *" where it has "@every 1s".
@@ -117,21 +115,6 @@ func TestOnce_OneRunForEachDueTime(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestOnce_OnRedis(t *testing.T) {
-	server := redistest.Start(t)
-	l := newLog()
-	runs := 0
-	for range 2 {
-		locks, err := rlock.New(server.Client(t))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, locks.Close()) }()
-		wrap(t, locks, time.Minute, l, cron.FuncJob(func() { runs++ })).Run()
-	}
-	require.Equal(t, 1, runs)
-	require.EqualValues(t, 1, l.skips.Load())
-	require.Empty(t, l.errors)
 }
 
 func TestOnce_Loss(t *testing.T) {
