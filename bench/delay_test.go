@@ -13,10 +13,7 @@ import (
 
 // The proxy delays many requests at a time no longer than one.
 func TestDelay(t *testing.T) {
-	needServer(t)
-	s, err := startServer()
-	require.NoError(t, err)
-	defer s.stop()
+	s := emptyServer(t)
 	const trip, requests = 400 * time.Millisecond, 100
 	proxy, end, err := delay(s.addr, trip)
 	require.NoError(t, err)

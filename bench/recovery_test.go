@@ -32,10 +32,7 @@ func TestEarlyWaiter(t *testing.T) {
 
 // A lock that does not exclude is found.
 func TestRecoveryWithoutExclusion(t *testing.T) {
-	needServer(t)
-	s, err := startServer()
-	require.NoError(t, err)
-	defer s.stop()
+	s := emptyServer(t)
 	for _, b := range []breakage{holderKilled, connectionsCut} {
 		_, err := b.run(s, anybodyName)
 		require.ErrorIs(t, err, errBroken, b.name)

@@ -11,10 +11,7 @@ import (
 // redsync takes, refuses, prolongs and releases by rueidis, also after the server has forgotten
 // its scripts.
 func TestRedsyncByRueidis(t *testing.T) {
-	needServer(t)
-	s, err := startServer()
-	require.NoError(t, err)
-	defer s.stop()
+	s := emptyServer(t)
 	opened, err := openRedsync(task{Addrs: s.addrs(), Lease: time.Minute})
 	require.NoError(t, err)
 	defer opened.close()

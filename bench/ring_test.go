@@ -16,10 +16,7 @@ func TestRing(t *testing.T) {
 }
 
 func testRing(t *testing.T, queue bool) {
-	needServer(t)
-	s, err := startServer()
-	require.NoError(t, err)
-	defer s.stop()
+	s := emptyServer(t)
 	const count, goroutines, laps = 3, 2, 20
 
 	var rings []*ring
@@ -63,10 +60,7 @@ func testRing(t *testing.T, queue bool) {
 
 // The wait for the token ends without a section when the load is over, or the ring is closed.
 func TestRingEnds(t *testing.T) {
-	needServer(t)
-	s, err := startServer()
-	require.NoError(t, err)
-	defer s.stop()
+	s := emptyServer(t)
 	for name, end := range map[string]func(*ring){"over": (*ring).over, "close": (*ring).close} {
 		r, err := openRing(false)(task{Addrs: s.addrs(), Process: 1, Processes: 2, Goroutines: 1}) // where the token does not begin
 		require.NoError(t, err)

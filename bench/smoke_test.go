@@ -31,6 +31,16 @@ func needServer(t testing.TB) {
 	t.Skip("redis-server is not on the PATH; install it to run this test")
 }
 
+// emptyServer starts a Redis for a test.
+func emptyServer(t *testing.T) *server {
+	t.Helper()
+	needServer(t)
+	s, err := startServer()
+	require.NoError(t, err)
+	t.Cleanup(func() { s.stop() }) // a restart changes s
+	return s
+}
+
 // needRival skips a test of a rival under -short, or if that needs more than redis-server, unless RIVALS=1 says that all
 // is here.
 func needRival(t *testing.T, name string) {
@@ -167,10 +177,7 @@ func TestWorkloadNamesDiffer(t *testing.T) {
 
 // An uncontended cycle is two calls and nothing else, commands within scripts included.
 func TestTwoCallsPerCycle(t *testing.T) {
-	needServer(t)
-	s, err := startServer()
-	require.NoError(t, err)
-	defer s.stop()
+	s := emptyServer(t)
 	for _, name := range []string{"holdfast", "floor"} {
 		l, err := libraries[name].open(task{Addrs: s.addrs()})
 		require.NoError(t, err)

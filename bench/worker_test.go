@@ -30,11 +30,8 @@ func (anybody) close() {}
 
 // Sections that overlap in two processes are found, although each process has one at a time.
 func TestProcessesWithoutExclusion(t *testing.T) {
-	needServer(t)
-	s, err := startServer()
-	require.NoError(t, err)
-	defer s.stop()
-	_, err = fleet{1, 1}.does(work{hot: true, section: time.Millisecond})(s, anybodyName, 50*time.Millisecond)
+	s := emptyServer(t)
+	_, err := fleet{1, 1}.does(work{hot: true, section: time.Millisecond})(s, anybodyName, 50*time.Millisecond)
 	require.ErrorContains(t, err, errBroken.Error())
 	_, err = fleet{1, 1}.does(work{section: time.Millisecond})(s, anybodyName, 50*time.Millisecond)
 	require.NoError(t, err, "keys of their own")
@@ -42,12 +39,9 @@ func TestProcessesWithoutExclusion(t *testing.T) {
 
 // A Java process counts in the same file.
 func TestJavaWithoutExclusion(t *testing.T) {
-	needServer(t)
 	needRival(t, "Redisson")
 	defer stopJava()
-	s, err := startServer()
-	require.NoError(t, err)
-	defer s.stop()
+	s := emptyServer(t)
 	path, remove, err := insideFile()
 	require.NoError(t, err)
 	defer remove()

@@ -107,10 +107,7 @@ func TestRedisThatDoesNotStart(t *testing.T) {
 
 // A server that restarts is at its address again, and knows nothing.
 func TestRestart(t *testing.T) {
-	needServer(t)
-	s, err := startServer()
-	require.NoError(t, err)
-	defer func() { s.stop() }()
+	s := emptyServer(t)
 	require.NoError(t, s.do("SET", "key", "value").Error())
 	before, pid := s.addr, s.cmd.Process.Pid
 	require.NoError(t, s.restart())
