@@ -19,16 +19,10 @@ import (
 type scripting struct {
 	known   sync.Map // texts by their SHA-1
 	calls   atomic.Int64
-	mu      sync.Mutex
-	full    bool                        // guarded by mu
+	mu      sync.Mutex                  // for one script after the other
+	full    atomic.Bool                 // out of memory
 	running atomic.Pointer[server.Peer] // whose script runs; nil: none does
 	wrote   atomic.Bool                 // that script has changed something
-}
-
-func (s *scripting) outOfMemory(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.full = on
 }
 
 // wrapped is how miniredis wraps the error of a command in a script, and caught where the script
@@ -118,7 +112,7 @@ func (s *scripting) refused(c *server.Peer, cmd string) bool {
 	case "HDEL", "DEL", "LPOP", "LREM", "ZREM":
 		s.wrote.Store(true)
 	case "HSET", "HINCRBY", "SET", "RPUSH", "ZADD":
-		if s.full && !s.wrote.Load() {
+		if s.full.Load() && !s.wrote.Load() {
 			c.WriteError("OOM command not allowed when used memory > 'maxmemory'.")
 			return true
 		}

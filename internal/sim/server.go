@@ -209,7 +209,7 @@ func (s *Server) Refuse(text string) {
 }
 
 // OutOfMemory has it refuse a script's first command if that needs memory.
-func (s *Server) OutOfMemory(on bool) { s.script.outOfMemory(on) }
+func (s *Server) OutOfMemory(on bool) { s.script.full.Store(on) }
 
 func (s *Server) listen(l net.Listener) {
 	s.mu.Lock()

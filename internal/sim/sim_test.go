@@ -1,12 +1,9 @@
 package sim_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,59 +13,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// Nothing that users import links the simulation; suites and tests alone do.
-func TestOnlyTestsImportIt(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}:{{range .Imports}} {{.}}{{end}}`, "github.com/holdfast-go/holdfast/...").Output()
-	require.NoError(t, err)
-	lines := bufio.NewScanner(strings.NewReader(string(out)))
-	for lines.Scan() {
-		by, all, _ := strings.Cut(lines.Text(), ":")
-		if strings.Contains(all+" ", "/internal/sim ") {
-			require.Contains(t, by, "/internal/locktest")
-		}
-	}
-}
-
-// world is one server, with a link to it, in a bubble.
-type world struct {
-	t      *testing.T
-	server *sim.Server
-	link   *redistest.Proxy
-	locker *rlock.Locker
-	other  *rlock.Locker // without a link
-}
-
-func inWorld(t *testing.T, run func(t *testing.T, w world)) {
-	synctest.Test(t, func(t *testing.T) {
-		var n sim.Network
-		w := world{t: t, server: sim.Start(t, &n)}
-		w.link = redistest.NewProxyOn(t, &n, w.server.Addr())
-		open := func(c rueidis.Client) *rlock.Locker {
-			l, err := rlock.New(c)
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = l.Close() })
-			return l
-		}
-		w.locker = open(w.server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{w.link.Addr()} }))
-		w.other = open(w.server.Client(t))
-		run(t, w)
-	})
-}
-
-func (w world) lock(l holdfast.Locker) *holdfast.Lease {
-	w.t.Helper()
-	e, err := l.Lock(w.t.Context(), "k")
-	require.NoError(w.t, err)
-	return e
-}
 
 // took says how long f takes.
 func took(f func()) time.Duration {
@@ -77,131 +27,67 @@ func took(f func()) time.Duration {
 	return time.Since(began)
 }
 
-func TestLinkDelays(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		e := w.lock(w.locker)
-		require.NoError(t, e.Unlock(t.Context())) // Redis knows the scripts now
-		w.link.SetDelay(3*time.Millisecond, 4*time.Millisecond)
-		require.Equal(t, 7*time.Millisecond, took(func() { e = w.lock(w.locker) }))
-		w.link.SetJitter(func() time.Duration { return time.Millisecond })
-		require.Equal(t, 9*time.Millisecond, took(func() { require.NoError(t, e.Unlock(t.Context())) }))
-	})
-}
-
-func TestLinkHoldsRequestsAndReplies(t *testing.T) {
-	for _, hold := range []func(p *redistest.Proxy, on bool){(*redistest.Proxy).HoldRequests, (*redistest.Proxy).HoldReplies} {
-		inWorld(t, func(t *testing.T, w world) {
-			e := w.lock(w.locker)
-			hold(w.link, true)
-			require.Less(t, took(func() { <-e.Done() }), holdfast.DefaultLease)
-			hold(w.link, false)
-			require.ErrorIs(t, e.Unlock(t.Context()), holdfast.ErrLost)
-			w.lock(w.other)
-		})
+// What no fault of one kind of lock needs, but a campaign brings about. The rest is proven by those faults.
+func TestServer(t *testing.T) {
+	var server *sim.Server
+	var locker, other *rlock.Locker // of two processes
+	lock := func(t *testing.T, l *rlock.Locker) *holdfast.Lease {
+		lease, err := l.Lock(t.Context(), "k")
+		require.NoError(t, err)
+		return lease
 	}
-}
-
-// The server has carried out what it answers when the link is cut.
-func TestLinkIsCutBetweenExecutionAndReply(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		swallowed := w.link.SwallowReply(1, func(cmd []string) bool {
-			return strings.EqualFold(cmd[0], "EVALSHA") || strings.EqualFold(cmd[0], "EVAL")
-		})
-		_, err := w.locker.TryLock(t.Context(), "k")
-		require.ErrorIs(t, err, holdfast.ErrUnknown)
-		<-swallowed
-		w.lock(w.other) // it is undone
-	})
-}
-
-func TestLinkRefuses(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		w.link.Refuse(true)
-		w.link.Cut()
-		_, err := w.locker.TryLock(t.Context(), "k")
-		require.Error(t, err)
-		_, err = w.locker.TryLock(t.Context(), "k")
-		require.ErrorIs(t, err, holdfast.ErrUnavailable)
-		w.link.Refuse(false)
-		w.lock(w.locker)
-	})
-}
-
-func TestServerForgets(t *testing.T) {
-	for name, forget := range map[string]func(*sim.Server){"flush": (*sim.Server).Forget, "restart": (*sim.Server).Restart} {
-		inWorld(t, func(t *testing.T, w world) {
-			e := w.lock(w.locker)
-			forget(w.server)
-			w.lock(w.other)
-			<-e.Done()
-			require.ErrorIs(t, e.Err(), holdfast.ErrLost, name)
-		})
-	}
-}
-
-func TestServerRestartsWithMemory(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		e := w.lock(w.locker)
-		w.server.RestartWithMemory()
-		time.Sleep(time.Hour)
-		require.NoError(t, e.Unlock(t.Context()))
-	})
-}
-
-func TestServerPauses(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		e := w.lock(w.locker)
-		w.server.Pause()
-		require.Less(t, took(func() { <-e.Done() }), holdfast.DefaultLease)
-		w.server.Resume()
-		w.lock(w.other)
-	})
-}
-
-func TestServerRefuses(t *testing.T) {
-	for _, text := range []string{
-		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
-		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "NOSCRIPT No matching script. Please use EVAL.",
+	for name, test := range map[string]func(t *testing.T){
+		"a flush takes the lock": func(t *testing.T) {
+			held := lock(t, locker)
+			server.Forget()
+			lock(t, other)
+			<-held.Done()
+			require.ErrorIs(t, held.Err(), holdfast.ErrLost)
+		},
+		"a restart with memory takes nothing": func(t *testing.T) {
+			held := lock(t, locker)
+			server.RestartWithMemory()
+			time.Sleep(time.Hour)
+			require.NoError(t, held.Unlock(t.Context()))
+		},
+		"a clock that jumps ends leases on the server alone": func(t *testing.T) {
+			held := lock(t, locker)
+			server.JumpClock(holdfast.DefaultLease)
+			lock(t, other)
+			require.NoError(t, held.Err(), "nobody has told yet")
+			<-held.Done()
+		},
+		"a server without memory releases, and gives no lock": func(t *testing.T) {
+			held := lock(t, locker)
+			server.OutOfMemory(true)
+			require.NoError(t, held.Unlock(t.Context()))
+			_, err := locker.TryLock(t.Context(), "k")
+			require.ErrorIs(t, err, holdfast.ErrUnavailable)
+			require.ErrorContains(t, err, "OOM command not allowed")
+			server.OutOfMemory(false)
+			lock(t, locker)
+		},
+		"a server that refuses gives no lock": func(t *testing.T) {
+			server.Refuse("LOADING Redis is loading the dataset in memory")
+			_, err := locker.TryLock(t.Context(), "k")
+			require.ErrorIs(t, err, holdfast.ErrUnavailable)
+			server.Refuse("")
+			lock(t, locker)
+		},
 	} {
-		inWorld(t, func(t *testing.T, w world) {
-			w.server.Refuse(text)
-			_, err := w.locker.TryLock(t.Context(), "k")
-			require.ErrorIs(t, err, holdfast.ErrUnavailable, text)
-			w.server.Refuse("")
-			w.lock(w.locker)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server = sim.Start(t, new(sim.Network))
+				for _, l := range []**rlock.Locker{&locker, &other} {
+					opened, err := rlock.New(server.Client(t))
+					require.NoError(t, err)
+					t.Cleanup(func() { _ = opened.Close() })
+					*l = opened
+				}
+				test(t)
+			})
 		})
 	}
-}
-
-func TestServerIsOutOfMemory(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		e := w.lock(w.locker)
-		w.server.OutOfMemory(true)
-		require.NoError(t, e.Unlock(t.Context()), "this needs none")
-		_, err := w.locker.TryLock(t.Context(), "k")
-		require.ErrorIs(t, err, holdfast.ErrUnavailable)
-		require.ErrorContains(t, err, "OOM command not allowed")
-		w.server.OutOfMemory(false)
-		w.lock(w.locker)
-	})
-}
-
-func TestServerForgetsScripts(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		e := w.lock(w.locker)
-		w.server.ForgetScripts()
-		require.NoError(t, e.Unlock(t.Context()))
-	})
-}
-
-func TestServerClockJumps(t *testing.T) {
-	inWorld(t, func(t *testing.T, w world) {
-		e := w.lock(w.locker)
-		w.server.JumpClock(holdfast.DefaultLease)
-		w.lock(w.other)
-		require.NoError(t, e.Err(), "nobody has told yet")
-		<-e.Done()
-	})
 }
 
 // A seed repeats its faults and all other choices.
