@@ -2,14 +2,12 @@ package holdfast_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
+	"maps"
 	"os"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -17,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -67,116 +64,29 @@ func TestDocsTestingIsTested(t *testing.T) {
 	}
 }
 
-// lockers are two of each kind on servers of those clients.
-func lockers(t *testing.T, connect func(*testing.T) rueidis.Client) map[string][]holdfast.Locker {
-	client, nodes := connect(t), []rueidis.Client{connect(t), connect(t), connect(t)}
-	all := map[string][]holdfast.Locker{}
-	add := func(name string, l holdfast.Locker, err error) {
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, l.Close()) })
-		all[name] = append(all[name], l)
-	}
-	for range 2 {
-		r, err := rlock.New(client)
-		add("rlock", r, err)
-		f, err := fair.New(client)
-		add("fair", f, err)
-		m, err := multilock.New(nodes, multilock.WithoutRestartGuard(), multilock.WithNodeTimeout(3*time.Second))
-		add("multilock", m, err)
-	}
-	return all
-}
-
 // All kinds lock, wait and expire on the embedded server, with what the page says.
 func TestDocsTesting_EmbeddedServer(t *testing.T) {
 	t.Parallel()
-	for name, two := range lockers(t, embeddedRedis) {
-		fixed, err := two[0].Lock(t.Context(), name, holdfast.FixedLease(6*time.Second))
+	client, nodes := embeddedRedis(t), []rueidis.Client{embeddedRedis(t), embeddedRedis(t), embeddedRedis(t)}
+	kinds := maps.Clone(onOneRedis)
+	kinds["multilock"] = func(rueidis.Client) (holdfast.Locker, error) {
+		return multilock.New(nodes, multilock.WithoutRestartGuard(), multilock.WithNodeTimeout(3*time.Second))
+	}
+	for name, open := range kinds {
+		here, there := openTwo(t, open, client, client)
+		fixed, err := here.Lock(t.Context(), name, holdfast.FixedLease(6*time.Second))
 		require.NoError(t, err)
-		_, err = two[1].TryLock(t.Context(), name)
+		_, err = there.TryLock(t.Context(), name)
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-		next, err := two[1].Lock(t.Context(), name) // when it has run out
+		next, err := there.Lock(t.Context(), name) // when it has run out
 		require.NoError(t, err, name)
 		require.ErrorIs(t, fixed.Unlock(t.Context()), holdfast.ErrLost)
 		waiting := make(chan error, 1)
 		go func() {
-			waiting <- two[0].Do(t.Context(), name, func(context.Context) error { return nil })
+			waiting <- here.Do(t.Context(), name, func(context.Context) error { return nil })
 		}()
 		require.NoError(t, next.Unlock(t.Context()))
 		require.NoError(t, <-waiting, name)
-	}
-}
-
-// bubbleRedis starts a server inside a bubble.
-func bubbleRedis(t *testing.T) rueidis.Client {
-	server := miniredis.NewMiniRedis()
-	server.ClockTTL(true)
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{"redis:6379"}, ForceSingleClient: true, DisableCache: true,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return server.Dial() },
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { client.Close(); server.Close() })
-	return client
-}
-
-// All kinds run in one bubble after another: none keeps anything that a bubble has made.
-func TestDocsTesting_VirtualTime(t *testing.T) {
-	for range 3 {
-		synctest.Test(t, func(t *testing.T) {
-			all := lockers(t, bubbleRedis)
-			fenced, err := rlock.New(bubbleRedis(t), rlock.WithFencing())
-			require.NoError(t, err)
-			all["fenced"] = []holdfast.Locker{fenced, fenced}
-			for name, two := range all {
-				began := time.Now()
-				var waiting sync.WaitGroup
-				for i := range 20 {
-					waiting.Go(func() {
-						err := two[i%2].Do(t.Context(), name, func(context.Context) error {
-							time.Sleep(time.Duration(i%3) * time.Second)
-							return nil
-						})
-						require.NoError(t, err)
-					})
-				}
-				waiting.Wait()
-				require.WithinDuration(t, began.Add(19*time.Second), time.Now(), time.Second, name)
-				for range 2 {
-					waiting.Go(func() { require.NoError(t, two[0].Close()) })
-				}
-				waiting.Wait()
-			}
-		})
-	}
-}
-
-// Each of the three settings is needed.
-func TestDocsTesting_EmbeddedServerNeedsItsSettings(t *testing.T) {
-	t.Parallel()
-	server := miniredis.RunT(t)
-	o := rueidis.ClientOption{InitAddress: []string{server.Addr()}, ForceSingleClient: true}
-	_, err := rueidis.NewClient(o)
-	require.ErrorContains(t, err, "TRACKING")
-	for _, single := range []bool{true, false} {
-		o.DisableCache, o.ForceSingleClient = true, single
-		client, err := rueidis.NewClient(o)
-		require.NoError(t, err)
-		t.Cleanup(client.Close)
-		require.Equal(t, single, client.Mode() == rueidis.ClientModeStandalone)
-		if !single {
-			continue
-		}
-		locker, err := rlock.New(client)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, locker.Close()) })
-		lease, err := locker.Lock(t.Context(), "k", holdfast.FixedLease(100*time.Millisecond))
-		require.NoError(t, err)
-		<-lease.Done()
-		_, err = locker.TryLockFor(t.Context(), "k", 500*time.Millisecond)
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-		server.FastForward(100 * time.Millisecond)
-		require.NoError(t, locker.Do(t.Context(), "k", func(context.Context) error { return nil }))
 	}
 }
 
