@@ -309,6 +309,9 @@ func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 			c.WriteError(refusal)
 			return true
 		}
+		if closed := s.redis.Server() == nil; closed {
+			return true
+		}
 		return s.script.run(s.redis.Server(), c, append([]string{cmd}, args...))
 	}
 	return s.script.refused(c, cmd)
