@@ -3,11 +3,9 @@ package multilock_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,83 +13,74 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
 // On fresh nodes, TryLock's error says what is missing and for how long. While Lock waits, the
-// log has one line for each node.
+// log has one line for each node. It waits out a quarantine that is much longer than the lease.
 func TestFreshNodes(t *testing.T) {
-	needGuard(t)
-	t.Parallel()
-	nodes := startNodes(t, 3)
-	var log redistest.Log
-	l := open(t, nodes, multilock.WithLease(12*time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	_, err := l.TryLock(t.Context(), "k")
-	require.ErrorIs(t, err, multilock.ErrUnavailable)
-	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
-	require.ErrorContains(t, err, "no vote for another")
-	var said *multilock.QuorumError
-	require.True(t, errors.As(err, &said))
-	require.Equal(t, 2, said.Need)
-	require.Len(t, said.Nodes, 3)
-	without := 0
-	for i, n := range said.Nodes {
-		require.Equal(t, nodes[i].Addr(), n.Node)
-		if strings.Contains(n.Err.Error(), "no vote for another") {
-			without++
+	inWorld(t, 1, 3, func(w world) {
+		const longest = time.Minute
+		var log redistest.Log
+		l := w.open(0, multilock.WithLease(time.Second), multilock.WithMaxLease(longest), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		_, err := l.TryLock(w.Context(), "k")
+		require.ErrorIs(w, err, multilock.ErrUnavailable)
+		require.NotErrorIs(w, err, multilock.ErrNotAcquired)
+		var said *multilock.QuorumError
+		require.ErrorAs(w, err, &said)
+		require.Equal(w, 2, said.Need)
+		require.Len(w, said.Nodes, 3)
+		for i, n := range said.Nodes {
+			require.Equal(w, w.Links[0][i].Addr(), n.Node)
 		}
-	}
-	require.GreaterOrEqual(t, without, 2, "the third may not have answered yet")
-	for _, n := range l.Nodes(t.Context()) {
-		require.False(t, n.Vote)
-		require.Positive(t, n.Left)
-		require.NoError(t, n.Err)
-	}
+		for _, n := range l.Nodes(w.Context()) {
+			require.False(w, n.Vote)
+			require.Positive(w, n.Left)
+			require.NoError(w, n.Err)
+		}
 
-	began := time.Now()
-	lease, err := l.Lock(t.Context(), "k")
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond)
-	require.NoError(t, lease.Unlock(t.Context()))
-	require.Equal(t, 3, log.Count("has no vote yet"), log.String())
-	for _, n := range l.Nodes(t.Context()) {
-		require.True(t, n.Vote)
-	}
-	require.NoError(t, l.Bootstrap(t.Context()), "does no harm")
+		began := time.Now()
+		_, err = l.Lock(w.Context(), "k")
+		require.NoError(w, err)
+		require.InDelta(w, longest, time.Since(began), float64(longest/20))
+		require.Equal(w, 3, log.Count("has no vote yet"), log.String())
+		for _, n := range l.Nodes(w.Context()) {
+			require.True(w, n.Vote)
+		}
+		require.NoError(w, l.Bootstrap(w.Context()), "does no harm")
+	})
 }
 
 // Nodes without persistence look new after they were restarted one after another. A program
 // that then calls Bootstrap gets nothing that another holds, and the log says for how long.
 func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
-	needGuard(t)
-	t.Parallel()
 	for _, n := range []int{3, 5} {
-		for name, forget := range map[string]func(*redistest.Server){
-			"restarted": func(s *redistest.Server) { s.Restart() },
-			"flushed":   func(s *redistest.Server) { s.Do(t, "FLUSHALL") },
+		for name, forget := range map[string]func(*sim.Server){
+			"restarted": (*sim.Server).Restart, "with memory": (*sim.Server).RestartWithMemory, "flushed": (*sim.Server).Forget,
 		} {
 			t.Run(fmt.Sprint(n, " ", name), func(t *testing.T) {
-				nodes := startNodes(t, n)
-				x := open(t, nodes)
-				nothingHeld(t, x)
-				lease, err := x.Lock(t.Context(), "k")
-				require.NoError(t, err)
-				defer lease.Unlock(context.Background())
-				for _, s := range nodes {
-					forget(s)
-				}
-				var log redistest.Log
-				y := open(t, nodes, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				require.NoError(t, y.Bootstrap(t.Context()))
-				require.Equal(t, n, log.Count("has no vote yet"), log.String())
-				require.Contains(t, log.String(), " for=")
-				_, err = y.TryLock(t.Context(), "k")
-				require.ErrorIs(t, err, multilock.ErrUnavailable)
-				require.ErrorContains(t, err, "no vote for another")
-				_, err = y.TryLockFor(t.Context(), "k", time.Second)
-				require.ErrorIs(t, err, multilock.ErrUnavailable)
+				inWorld(t, 2, n, func(w world) {
+					x := w.open(0)
+					w.vote(x)
+					lease, err := x.Lock(w.Context(), "k")
+					require.NoError(w, err)
+					for _, s := range w.Servers {
+						forget(s)
+					}
+					var log redistest.Log
+					y := w.open(1, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+					require.NoError(w, y.Bootstrap(w.Context()))
+					require.Equal(w, n, log.Count("has no vote yet"), log.String())
+					require.Contains(w, log.String(), " for=")
+					_, err = y.TryLock(w.Context(), "k")
+					require.ErrorIs(w, err, multilock.ErrUnavailable)
+					require.ErrorContains(w, err, "no vote for another")
+					_, err = y.Lock(w.Context(), "k")
+					require.NoError(w, err)
+					require.ErrorIs(w, lease.Err(), multilock.ErrLost)
+				})
 			})
 		}
 	}
@@ -100,107 +89,82 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 // Bootstrap with NothingHeld ends a quarantine that a failed attempt has begun, as the error
 // of the attempt says.
 func TestBootstrapAfterAFailedTryLock(t *testing.T) {
-	needGuard(t)
-	t.Parallel()
-	nodes := startNodes(t, 3)
-	l := open(t, nodes)
-	_, err := l.TryLock(t.Context(), "k")
-	require.ErrorContains(t, err, "Bootstrap with NothingHeld")
-	require.NoError(t, l.Bootstrap(t.Context()))
-	_, err = l.TryLock(t.Context(), "k")
-	require.ErrorIs(t, err, multilock.ErrUnavailable, "nothing was stated")
-	nothingHeld(t, open(t, nodes))
-	nothingHeld(t, l)
-	lease, err := l.TryLock(t.Context(), "k")
-	require.NoError(t, err)
-	require.NoError(t, lease.Unlock(t.Context()))
-	err = l.Bootstrap(t.Context(), nil)
-	require.ErrorContains(t, err, "option is nil")
-	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
-}
-
-// A node that cannot vote, as it may evict locks, is left out, and one line of the log
-// says so.
-func TestNodeThatCannotVoteIsLogged(t *testing.T) {
-	needGuard(t)
-	nodes := startNodes(t, 3)
-	nothingHeld(t, open(t, nodes))
-	nodes[2].Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	var log redistest.Log
-	l := open(t, nodes, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	works := func() { require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil })) }
-	works()
-	said := func() int { return log.Count("cannot vote") }
-	eventually(t, func() bool { return said() > 0 })
-	require.Contains(t, log.String(), "allkeys-lru")
-	asked := func() int { return locktest.ScriptCalls(t, locktest.Processes(nodes[2:])) }
-	before := asked()
-	eventually(t, func() bool { works(); return asked() >= before+2 }) // it is asked again, and that has ended
-	require.Error(t, l.Nodes(t.Context())[2].Err)
-	require.Equal(t, 1, said(), log.String())
+	inWorld(t, 2, 3, func(w world) {
+		l := w.open(0)
+		_, err := l.TryLock(w.Context(), "k")
+		require.ErrorContains(w, err, "Bootstrap with NothingHeld")
+		require.NoError(w, l.Bootstrap(w.Context()))
+		_, err = l.TryLock(w.Context(), "k")
+		require.ErrorIs(w, err, multilock.ErrUnavailable, "nothing was stated")
+		w.vote(w.open(1))
+		w.vote(l)
+		_, err = l.TryLock(w.Context(), "k")
+		require.NoError(w, err)
+		err = l.Bootstrap(w.Context(), nil)
+		require.ErrorContains(w, err, "option is nil")
+		require.ErrorIs(w, err, holdfast.ErrInvalidArgument)
+	})
 }
 
 // New cannot notice this without a call. The log tells of it, and a lock that lacks the vote.
 func TestSameServerTwice(t *testing.T) {
-	nodes := startNodes(t, 2)
-	var log redistest.Log
-	l := open(t, append(nodes, nodes[0]), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	nothingHeld(t, l)
-	text := "clients 0 (" + nodes[0].Addr() + ") and 2 (" + nodes[0].Addr() + ") are of one server"
-	for range 3 {
-		require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
-	}
-	eventually(t, func() bool { return strings.Contains(log.String(), text) })
-	require.EqualError(t, l.Nodes(t.Context())[2].Err, text)
-	nodes[1].Kill()
-	eventually(t, func() bool {
-		_, err := l.TryLock(t.Context(), "k")
-		return err != nil && strings.Contains(err.Error(), text)
+	inWorld(t, 2, 2, func(w world) {
+		var log redistest.Log
+		l, err := multilock.New(append(w.Clients(0), w.Clients(1)[0]), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(w, err)
+		defer l.Close()
+		w.vote(l)
+		text := fmt.Sprintf("clients 0 (%s) and 2 (%s) are of one server", w.Links[0][0].Addr(), w.Links[1][0].Addr())
+		for range 5 {
+			require.NoError(w, l.Do(w.Context(), "k", func(context.Context) error { return nil }))
+			time.Sleep(2 * holdfast.DefaultLease) // then the nodes are checked again
+		}
+		require.LessOrEqual(w, log.Count("cannot vote"), 2, "one of each client\n"+log.String())
+		require.Contains(w, log.String(), text)
+		require.EqualError(w, l.Nodes(w.Context())[2].Err, text)
+		w.Servers[1].Kill()
+		_, err = l.TryLock(w.Context(), "k")
+		require.ErrorContains(w, err, text)
 	})
 }
 
-// A key of a wrong type, or a user without a right, on a quorum of nodes is a refusal and no
-// outage, so a lock fails at once. On one node, it costs only that node's vote.
+// A key of a wrong type on a quorum of nodes is a refusal and no outage, so a lock fails at once.
+// On one node, it costs only that node's vote.
 func TestRefusalsOfAQuorum(t *testing.T) {
-	nodes := startNodes(t, 3)
-	l := open(t, nodes)
-	nothingHeld(t, l)
-	nodes[0].Do(t, "SET", "k", "x")
-	lease, err := l.Lock(t.Context(), "k")
-	require.NoError(t, err)
-	require.NoError(t, lease.Unlock(t.Context()))
-	nodes[1].Do(t, "SET", "k", "x")
-	_, err = l.Lock(t.Context(), "k")
-	require.ErrorContains(t, err, "WRONGTYPE")
-	for _, not := range []error{multilock.ErrUnavailable, multilock.ErrUnknown, multilock.ErrNotAcquired} {
-		require.NotErrorIs(t, err, not)
-	}
+	inWorld(t, 1, 3, func(w world) {
+		l := w.open(0)
+		w.vote(l)
+		w.Servers[0].Do(w, "SET", "k", "x")
+		require.NoError(w, l.Do(w.Context(), "k", func(context.Context) error { return nil }))
+		settle()
+		w.Servers[1].Do(w, "SET", "k", "x")
+		_, err := l.Lock(w.Context(), "k")
+		require.ErrorIs(w, err, multilock.ErrWrongType)
+	})
 }
 
-// While two of five nodes stand still, a lock costs at most one time-out until that is known,
-// and none from then on.
+// While two of five nodes stand still, a lock costs a time-out until that is known, and none from
+// then on.
 func TestHungMinorityCostsNothing(t *testing.T) {
-	nodes := startNodes(t, 5)
-	l := open(t, nodes)
-	nothingHeld(t, l)
-	require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
-	for _, n := range nodes[:2] {
-		n.Pause()
-		defer n.Resume()
-	}
-	quick := 0
-	for range 20 {
-		began := time.Now()
-		require.NoError(t, l.Do(t.Context(), "k", func(context.Context) error { return nil }))
-		if time.Since(began) < nodeTime*3/4 { // a call to a hung node takes at least as long
-			quick++
+	inWorld(t, 1, 5, func(w world) {
+		l := w.open(0)
+		w.vote(l)
+		w.Servers[0].Pause()
+		w.Servers[1].Pause()
+		for i := range 20 {
+			began := time.Now()
+			require.NoError(w, l.Do(w.Context(), "k", func(context.Context) error { return nil }))
+			if took := time.Since(began); i > 0 {
+				require.Less(w, took, 10*time.Millisecond, i)
+			} else {
+				require.Less(w, took, 3*multilock.DefaultNodeTimeout)
+			}
 		}
-	}
-	require.GreaterOrEqual(t, quick, 10) // the machine may be slow at times
+	})
 }
 
 func TestNewRefuses(t *testing.T) {
-	client := startNodes(t, 1)[0].Client(t)
+	client := redistest.Start(t).Client(t)
 	for want, clients := range map[string][]rueidis.Client{
 		"0 nodes":         {},
 		"16 nodes":        make([]rueidis.Client, 16),
@@ -244,7 +208,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {
-	slow := startNodes(t, 1)[0].Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = 3 * time.Second })
+	slow := redistest.Start(t).Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = 3 * time.Second })
 	for lease, want := range map[time.Duration]string{8 * time.Second: "timeout=3s lease=8s", 9 * time.Second: ""} {
 		var log bytes.Buffer
 		l, err := multilock.New([]rueidis.Client{slow}, multilock.WithLease(lease), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))

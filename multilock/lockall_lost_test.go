@@ -3,110 +3,129 @@ package multilock_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // A lease that is lost ends the set, and the wait for the keys behind it.
 func TestLockAll_IsLostWithOneLease(t *testing.T) {
-	s := newSets(t)
-	set, err := multilock.LockAll(t.Context(), s.keys("a"))
-	require.NoError(t, err)
-	bound := set.Bind(t.Context())
-	_, err = s.queued.ForceUnlock(t.Context(), "a")
-	require.NoError(t, err)
-	<-set.Done()
-	<-bound.Done()
-	require.ErrorIs(t, context.Cause(bound), multilock.ErrLost)
-	require.ErrorIs(t, set.Err(), multilock.ErrLost)
-	require.ErrorIs(t, set.Unlock(t.Context()), multilock.ErrLost)
-	s.free("a")
+	withSets(t, func(s sets) {
+		set, err := multilock.LockAll(s.Context(), s.keys("a"))
+		require.NoError(s, err)
+		bound := set.Bind(s.Context())
+		_, err = s.queued.ForceUnlock(s.Context(), "a")
+		require.NoError(s, err)
+		<-set.Done()
+		<-bound.Done()
+		require.ErrorIs(s, context.Cause(bound), multilock.ErrLost)
+		require.ErrorIs(s, set.Err(), multilock.ErrLost)
+		require.ErrorIs(s, set.Unlock(s.Context()), multilock.ErrLost)
+		s.free("a")
 
-	their, err := open(t, s.nodes).Lock(t.Context(), "a")
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() {
-		_, err := multilock.LockAll(t.Context(), s.keys("a"))
-		done <- err
-	}()
-	eventually(t, func() bool { // it has the others, and waits for the last
-		reply := s.nodes[0].Do(t, "PUBSUB", "NUMSUB", scripts.Channel("a"))
-		m, err := reply.AsIntMap()
-		return err == nil && m[scripts.Channel("a")] > 0
+		their, err := s.another(1).Lock(s.Context(), "a")
+		require.NoError(s, err)
+		done := make(chan error, 1)
+		go func() {
+			_, err := multilock.LockAll(s.Context(), s.keys("a"))
+			done <- err
+		}()
+		settle() // it has the others, and waits for the last
+		_, err = s.plain.ForceUnlock(s.Context(), "a")
+		require.NoError(s, err)
+		require.ErrorIs(s, <-done, multilock.ErrLost)
+		require.NoError(s, their.Unlock(s.Context()))
+		s.free("a")
 	})
-	_, err = s.plain.ForceUnlock(t.Context(), "a")
-	require.NoError(t, err)
-	require.ErrorIs(t, <-done, multilock.ErrLost)
-	require.NoError(t, their.Unlock(t.Context()))
-	s.free("a")
 }
 
 // A set ends no later than the first of its leases, wherever that is in the order.
 func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
-	server := redistest.Start(t)
-	keyOf := func(name string, lease time.Duration) multilock.KeySet {
-		l, err := rlock.New(server.Client(t), rlock.WithLease(lease))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = l.Close() })
-		return multilock.Keys(l, name).OrderName(name)
-	}
-	for _, shortest := range []string{"a", "b", "c"} {
-		var keys multilock.KeySet
-		for _, name := range []string{"a", "b", "c"} {
-			lease := time.Hour
-			if name == shortest {
-				lease = time.Minute
+	names := []string{"a", "b", "c"}
+	for _, shortest := range names {
+		inWorld(t, 3, 1, func(w world) {
+			var keys multilock.KeySet
+			for i, name := range names {
+				lease := time.Hour
+				if name == shortest {
+					lease = time.Minute
+				}
+				l := w.rlock(w.Clients(i)[0], rlock.WithLease(lease))
+				keys = keys.And(multilock.Keys(l, name).OrderName(name))
 			}
-			keys = keys.And(keyOf(name, lease))
-		}
-		set, err := multilock.LockAll(t.Context(), keys)
-		require.NoError(t, err)
-		require.LessOrEqual(t, time.Until(set.Deadline()), time.Minute, shortest)
-		require.NoError(t, set.Unlock(t.Context()))
+			set, err := multilock.LockAll(w.Context(), keys)
+			require.NoError(w, err)
+			require.LessOrEqual(w, time.Until(set.Deadline()), time.Minute, shortest)
+		})
 	}
 }
 
 // After a lost answer to the one call for all keys, it is not known whether they are held.
 func TestF6_LockAll_AnswerLost(t *testing.T) {
-	server := redistest.Start(t)
-	proxy := redistest.NewProxy(t, server.Addr())
-	l, err := rlock.New(server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
-	require.NoError(t, err)
-	defer l.Close()
-	keys := multilock.Keys(l, "a", "b")
-	set, err := multilock.LockAll(t.Context(), keys)
-	require.NoError(t, err)
-	require.NoError(t, set.Unlock(t.Context()))
+	inWorld(t, 1, 1, func(w world) {
+		link := w.Links[0][0]
+		keys := multilock.Keys(w.rlock(w.Clients(0)[0]), "a", "b")
+		set, err := multilock.LockAll(w.Context(), keys)
+		require.NoError(w, err)
+		require.NoError(w, set.Unlock(w.Context()))
 
-	both := func(cmd []string) bool { return slices.Contains(cmd, "a") && slices.Contains(cmd, "b") }
-	proxy.SwallowReply(1, both)
-	_, err = multilock.TryLockAll(t.Context(), keys)
-	require.ErrorIs(t, err, multilock.ErrUnknown)
-	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
+		both := func(cmd []string) bool { return slices.Contains(cmd, "a") && slices.Contains(cmd, "b") }
+		link.SwallowReply(1, both)
+		_, err = multilock.TryLockAll(w.Context(), keys)
+		require.ErrorIs(w, err, multilock.ErrUnknown)
+		require.NotErrorIs(w, err, multilock.ErrNotAcquired)
 
-	proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if both(cmd) {
-			return redistest.Hold
-		}
-		return redistest.Pass
+		link.OnReply(func(cmd []string) redistest.Verdict {
+			if both(cmd) {
+				return redistest.Hold
+			}
+			return redistest.Pass
+		})
+		began := time.Now()
+		_, err = multilock.TryLockAllFor(w.Context(), keys, 500*time.Millisecond)
+		require.Less(w, time.Since(began), time.Second, "not much longer than the call itself")
+		require.ErrorIs(w, err, multilock.ErrUnknown)
+		require.NotErrorIs(w, err, multilock.ErrNotAcquired)
+		require.NotErrorIs(w, err, context.DeadlineExceeded)
+		link.OnReply(nil)
+		link.Release()
+		_, err = multilock.LockAll(w.Context(), keys)
+		require.NoError(w, err)
 	})
-	began := time.Now()
-	_, err = multilock.TryLockAllFor(t.Context(), keys, 500*time.Millisecond)
-	require.Less(t, time.Since(began), 5*time.Second, "not much longer than the call itself")
-	require.ErrorIs(t, err, multilock.ErrUnknown)
-	require.NotErrorIs(t, err, multilock.ErrNotAcquired)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	proxy.OnReply(nil)
-	proxy.Release()
-	set, err = multilock.LockAll(t.Context(), keys)
-	require.NoError(t, err)
-	require.NoError(t, set.Unlock(t.Context()))
+}
+
+// The observer of a locker is told of each key once, whether one call takes all keys or not.
+func TestLockAll_IsObserved(t *testing.T) {
+	inWorld(t, 2, 1, func(w world) {
+		var told []string // calls are one after another
+		note := func(what, key string) { told = append(told, what+" "+key) }
+		l := w.rlock(w.Clients(0)[0], rlock.WithObserver(holdfast.Observer{
+			Acquired: func(e holdfast.AcquiredEvent) { note(string(e.How), e.Key) },
+			Refused: func(e holdfast.RefusedEvent) {
+				require.Positive(w, e.Waited)
+				note("refused", e.Key)
+			},
+			Released: func(e holdfast.ReleasedEvent) { note("released", e.Key) },
+		}))
+		keys := multilock.Keys(l, "a", "b")
+		set, err := multilock.LockAll(w.Context(), keys)
+		require.NoError(w, err)
+		require.NoError(w, set.Unlock(w.Context()))
+		_, err = w.rlock(w.Clients(1)[0]).Lock(w.Context(), "b")
+		require.NoError(w, err)
+		_, err = multilock.TryLockAll(w.Context(), keys)
+		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
+		w.Servers[0].Kill()
+		_, err = multilock.TryLockAll(w.Context(), keys)
+		require.Error(w, err)
+		_ = l.Close()
+		require.Equal(w, "call a, call b, released b, released a, call a, refused b, released a, refused a", strings.Join(told, ", "))
+	})
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -19,30 +18,53 @@ import (
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
-// sets are lockers of every lock kind: two of one Redis each, and one of three.
+// sets are lockers of every lock kind in virtual time: two of one Redis each, and one of three.
 type sets struct {
-	*testing.T
+	world
 	plain  *rlock.Locker
 	queued *fair.Locker
 	quorum *multilock.Locker
-	nodes  []*redistest.Server // of the quorum
 }
 
-func newSets(t *testing.T) sets {
-	plain, err := rlock.New(redistest.Start(t).Client(t))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = plain.Close() })
-	queued, err := fair.New(redistest.Start(t).Client(t))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = queued.Close() })
-	nodes := startNodes(t, 3)
-	quorum := open(t, nodes)
-	nothingHeld(t, quorum)
-	return sets{t, plain, queued, quorum, nodes}
+func withSets(t *testing.T, test func(s sets)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sets{world: world{t, sim.NewWorld(t, 1, 2, 5)}}
+		clients := s.Clients(0)
+		s.plain, s.queued = s.rlock(clients[0]), s.fair(clients[1])
+		s.quorum = s.another(0)
+		s.vote(s.quorum)
+		test(s)
+	})
+}
+
+// another opens a locker of the quorum.
+func (s sets) another(process int) *multilock.Locker {
+	s.Helper()
+	l, err := multilock.New(s.Clients(process)[2:])
+	require.NoError(s, err)
+	s.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func (w world) rlock(client rueidis.Client, opts ...rlock.Option) *rlock.Locker {
+	w.Helper()
+	l, err := rlock.New(client, opts...)
+	require.NoError(w, err)
+	w.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func (w world) fair(client rueidis.Client, opts ...fair.Option) *fair.Locker {
+	w.Helper()
+	l, err := fair.New(client, opts...)
+	require.NoError(w, err)
+	w.Cleanup(func() { _ = l.Close() })
+	return l
 }
 
 // keys are keys of all three, in any order.
@@ -59,161 +81,119 @@ func (s sets) keys(keys ...string) (all multilock.KeySet) {
 	return all
 }
 
-// free returns when all keys are free: a call that ended may give back a lease in the
-// background.
+// free requires that all keys are free, once all is done that calls have left to the background.
 func (s sets) free(keys ...string) {
 	s.Helper()
+	settle()
 	for _, k := range keys {
-		require.Eventually(s, func() bool {
-			p, err := s.plain.Inspect(s.Context(), k)
-			require.NoError(s, err)
-			q, err := s.queued.Inspect(s.Context(), k)
-			require.NoError(s, err)
-			m, err := s.quorum.Inspect(s.Context(), k)
-			require.NoError(s, err)
-			return !p.Held && !q.Held && !m.Held
-		}, locktest.Patience, time.Millisecond, k)
+		require.Equal(s, []string{"", "", "", "", ""}, s.owners(k), k)
 	}
 }
 
 // A set holds each of its keys once, in one order, until Unlock.
 func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
-	s := newSets(t)
-	set, err := multilock.LockAll(t.Context(), s.keys("b", "a", "b"))
-	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b", "a", "b", "a", "b"}, set.Keys())
-	require.Len(t, set.Fences(), 6)
-	require.NoError(t, set.Err())
-	require.Positive(t, time.Until(set.Deadline()))
-	for _, key := range []string{"a", "b"} {
-		_, err := s.plain.TryLock(t.Context(), key)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		_, err = s.queued.TryLock(t.Context(), key)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-		_, err = s.quorum.TryLock(t.Context(), key)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	}
-	inner, err := multilock.LockAll(set.Bind(t.Context()), s.keys("a")) // re-entry
-	require.NoError(t, err)
-	require.NoError(t, inner.Unlock(t.Context()))
-	require.NoError(t, set.Err())
-	require.NoError(t, set.Unlock(t.Context()))
-	<-set.Done()
-	require.ErrorIs(t, set.Err(), multilock.ErrReleased)
-	require.ErrorIs(t, set.Unlock(t.Context()), multilock.ErrReleased)
-	s.free("a", "b")
+	withSets(t, func(s sets) {
+		set, err := multilock.LockAll(s.Context(), s.keys("b", "a", "b"))
+		require.NoError(s, err)
+		require.Equal(s, []string{"a", "b", "a", "b", "a", "b"}, set.Keys())
+		require.Len(s, set.Fences(), 6)
+		require.NoError(s, set.Err())
+		require.Positive(s, time.Until(set.Deadline()))
+		settle()
+		for _, key := range []string{"a", "b"} {
+			require.NotContains(s, s.owners(key), "")
+		}
+		inner, err := multilock.LockAll(set.Bind(s.Context()), s.keys("a")) // re-entry
+		require.NoError(s, err)
+		require.NoError(s, inner.Unlock(s.Context()))
+		require.NoError(s, set.Err())
+		require.NoError(s, set.Unlock(s.Context()))
+		<-set.Done()
+		require.ErrorIs(s, set.Err(), multilock.ErrReleased)
+		require.ErrorIs(s, set.Unlock(s.Context()), multilock.ErrReleased)
+		s.free("a", "b")
+	})
 }
 
 // If one key cannot be acquired, none is held.
 func TestLockAll_AllOrNothing(t *testing.T) {
-	s := newSets(t)
-	their, err := s.quorum.Lock(t.Context(), "b") // the last in the order
-	require.NoError(t, err)
-	_, err = multilock.TryLockAll(t.Context(), s.keys("a", "b"))
-	require.ErrorIs(t, err, multilock.ErrNotAcquired)
-	require.ErrorContains(t, err, `holdfast: lock "b": `)
-	_, err = multilock.TryLockAllFor(t.Context(), s.keys("a", "b"), time.Second)
-	require.ErrorIs(t, err, multilock.ErrNotAcquired)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err = multilock.LockAll(ctx, s.keys("a", "b"))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, their.Unlock(t.Context()))
-	s.free("a", "b")
+	withSets(t, func(s sets) {
+		their, err := s.quorum.Lock(s.Context(), "b") // the last in the order
+		require.NoError(s, err)
+		_, err = multilock.TryLockAll(s.Context(), s.keys("a", "b"))
+		require.ErrorIs(s, err, multilock.ErrNotAcquired)
+		require.ErrorContains(s, err, `holdfast: lock "b": `)
+		_, err = multilock.TryLockAllFor(s.Context(), s.keys("a", "b"), time.Second)
+		require.ErrorIs(s, err, multilock.ErrNotAcquired)
+		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+		defer cancel()
+		_, err = multilock.LockAll(ctx, s.keys("a", "b"))
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		require.NoError(s, their.Unlock(s.Context()))
+		s.free("a", "b")
+	})
 }
 
 // Calls with overlapping sets, whatever the order of their keys, never deadlock and never
 // hold a key together.
 func TestLockAll_OverlappingSetsNeverDeadlock(t *testing.T) {
-	s := newSets(t)
-	keys := []string{"a", "b", "c", "d"}
-	var inside [4]atomic.Int32
-	var all sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 4*locktest.Patience)
-	defer cancel()
-	for range 12 {
-		all.Go(func() {
-			for range 15 {
-				mine := rand.Perm(len(keys))[:1+rand.IntN(3)]
-				var names []string
-				for _, i := range mine {
-					names = append(names, keys[i])
+	withSets(t, func(s sets) {
+		keys := []string{"a", "b", "c", "d"}
+		var inside [4]atomic.Int32
+		var all sync.WaitGroup
+		for range 12 {
+			all.Go(func() {
+				for range 10 {
+					mine := rand.Perm(len(keys))[:1+rand.IntN(3)]
+					var names []string
+					for _, i := range mine {
+						names = append(names, keys[i])
+					}
+					err := multilock.DoAll(s.Context(), s.keys(names...), func(context.Context) error {
+						for _, i := range mine {
+							assert.EqualValues(s, 1, inside[i].Add(1), "two holders")
+						}
+						time.Sleep(time.Millisecond)
+						for _, i := range mine {
+							inside[i].Add(-1)
+						}
+						return nil
+					})
+					assert.NoError(s, err)
 				}
-				set, err := multilock.LockAll(ctx, s.keys(names...))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for _, i := range mine {
-					assert.EqualValues(t, 1, inside[i].Add(1), "two holders")
-				}
-				for _, i := range mine {
-					inside[i].Add(-1)
-				}
-				if err := set.Unlock(ctx); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	s.free(keys...)
+			})
+		}
+		all.Wait()
+		s.free(keys...)
+	})
 }
 
 // Free keys of one rlock locker cost one call. Held keys cost that call and their own.
 func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
-	server := redistest.Start(t)
-	l, err := rlock.New(server.Client(t))
-	require.NoError(t, err)
-	defer l.Close()
-	other, err := rlock.New(server.Client(t))
-	require.NoError(t, err)
-	defer other.Close()
-	calls := func() int {
-		reply := server.Do(t, "INFO", "commandstats")
-		text, err := reply.ToString()
-		require.NoError(t, err)
-		sum := 0
-		for _, name := range []string{"eval", "evalsha"} {
-			if _, rest, found := strings.Cut(text, "cmdstat_"+name+":calls="); found {
-				number, _, _ := strings.Cut(rest, ",")
-				n, err := strconv.Atoi(number)
-				require.NoError(t, err)
-				sum += n
-			}
-			if _, rest, found := strings.Cut(text, "cmdstat_"+name+":"); found {
-				_, rest, _ = strings.Cut(rest, "failed_calls=")
-				number, _, _ := strings.Cut(rest, "\r\n")
-				n, err := strconv.Atoi(number)
-				require.NoError(t, err)
-				sum -= n // NOSCRIPT
-			}
+	inWorld(t, 2, 1, func(w world) {
+		l, other := w.rlock(w.Clients(0)[0]), w.rlock(w.Clients(1)[0])
+		set, err := multilock.LockAll(w.Context(), multilock.Keys(l, "c", "a", "b", "a"))
+		require.NoError(w, err)
+		require.Equal(w, 2, locktest.Stat(t, w.Servers[0], "commandstats", "cmdstat_evalsha:calls="), "one finds out whether the server is too old")
+		require.Equal(w, []string{"a", "b", "c"}, set.Keys())
+		for _, key := range set.Keys() {
+			_, err := other.TryLock(w.Context(), key)
+			require.ErrorIs(w, err, rlock.ErrNotAcquired)
 		}
-		return sum
-	}
-	set, err := multilock.LockAll(t.Context(), multilock.Keys(l, "c", "a", "b", "a"))
-	require.NoError(t, err)
-	require.Equal(t, 2, calls(), "one finds out whether the server is too old")
-	require.Equal(t, []string{"a", "b", "c"}, set.Keys())
-	for _, key := range set.Keys() {
-		_, err := other.TryLock(t.Context(), key)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired)
-	}
-	inner, err := multilock.LockAll(set.Bind(t.Context()), multilock.Keys(l, "a", "b"))
-	require.NoError(t, err)
-	require.NoError(t, inner.Unlock(t.Context()))
-	require.NoError(t, set.Unlock(t.Context()))
+		inner, err := multilock.LockAll(set.Bind(w.Context()), multilock.Keys(l, "a", "b"))
+		require.NoError(w, err)
+		require.NoError(w, inner.Unlock(w.Context()))
+		require.NoError(w, set.Unlock(w.Context()))
 
-	their, err := other.Lock(t.Context(), "b")
-	require.NoError(t, err)
-	_, err = multilock.TryLockAll(t.Context(), multilock.Keys(l, "a", "b", "c"))
-	require.ErrorIs(t, err, multilock.ErrNotAcquired)
-	for _, key := range []string{"a", "c"} {
-		lease, err := other.TryLock(t.Context(), key)
-		require.NoError(t, err, key)
-		require.NoError(t, lease.Unlock(t.Context()))
-	}
-	require.NoError(t, their.Unlock(t.Context()))
+		their, err := other.Lock(w.Context(), "b")
+		require.NoError(w, err)
+		_, err = multilock.TryLockAll(w.Context(), multilock.Keys(l, "a", "b", "c"))
+		require.ErrorIs(w, err, multilock.ErrNotAcquired)
+		for _, key := range []string{"a", "c"} {
+			require.False(w, w.Servers[0].Redis().Exists(key), key)
+		}
+		require.NoError(w, their.Unlock(w.Context()))
+	})
 }
 
 // A server that asks for keys of one slot has LockAll take them one after another.
@@ -240,106 +220,100 @@ func TestF37_LockAllBehindOneEndpoint(t *testing.T) {
 
 // The options apply to each lock, except for the wait, which is for all keys.
 func TestLockAll_Options(t *testing.T) {
-	s := newSets(t)
-	set, err := multilock.LockAll(t.Context(), s.keys("a", "b"), holdfast.FixedLease(5*time.Second))
-	require.NoError(t, err)
-	require.LessOrEqual(t, time.Until(set.Deadline()), 5*time.Second)
-	for _, keys := range []multilock.KeySet{multilock.Keys(s.plain, "a", "b"), s.keys("a")} {
-		for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
-			began := time.Now()
-			_, err = multilock.LockAll(t.Context(), keys, holdfast.WaitAtMost(wait))
-			require.ErrorIs(t, err, multilock.ErrNotAcquired)
-			require.GreaterOrEqual(t, time.Since(began), wait)
+	withSets(t, func(s sets) {
+		set, err := multilock.LockAll(s.Context(), s.keys("a", "b"), holdfast.FixedLease(5*time.Second))
+		require.NoError(s, err)
+		require.LessOrEqual(s, time.Until(set.Deadline()), 5*time.Second)
+		for _, keys := range []multilock.KeySet{multilock.Keys(s.plain, "a", "b"), s.keys("a")} {
+			for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+				began := time.Now()
+				_, err = multilock.LockAll(s.Context(), keys, holdfast.WaitAtMost(wait))
+				require.ErrorIs(s, err, multilock.ErrNotAcquired)
+				require.GreaterOrEqual(s, time.Since(began), wait)
+			}
 		}
-	}
-	require.NoError(t, set.Unlock(t.Context()))
-	set, err = multilock.LockAll(t.Context(), multilock.Keys(s.plain, "a", "b"), holdfast.MaxHold(100*time.Millisecond))
-	require.NoError(t, err)
-	<-set.Done()
-	require.ErrorIs(t, set.Err(), multilock.ErrLost)
-	s.free("a", "b")
+		require.NoError(s, set.Unlock(s.Context()))
+		set, err = multilock.LockAll(s.Context(), multilock.Keys(s.plain, "a", "b"), holdfast.MaxHold(100*time.Millisecond))
+		require.NoError(s, err)
+		<-set.Done()
+		require.ErrorIs(s, set.Err(), multilock.ErrLost)
+		s.free("a", "b")
+	})
 }
 
 // DoAll runs its function while it has all keys, with a context that re-enters them.
 func TestDoAll(t *testing.T) {
-	s := newSets(t)
-	keys, mine := s.keys("a", "b"), errors.New("mine")
-	err := multilock.DoAll(t.Context(), keys, func(ctx context.Context) error {
-		_, err := multilock.TryLockAll(t.Context(), keys)
-		require.ErrorIs(t, err, multilock.ErrNotAcquired)
-		require.NoError(t, multilock.DoAll(ctx, keys, func(context.Context) error { return nil }, holdfast.WaitAtMost(0)))
-		require.NotNil(t, holdfast.LeaseFrom(ctx))
-		return mine
+	withSets(t, func(s sets) {
+		keys, mine := s.keys("a", "b"), errors.New("mine")
+		err := multilock.DoAll(s.Context(), keys, func(ctx context.Context) error {
+			_, err := multilock.TryLockAll(s.Context(), keys)
+			require.ErrorIs(s, err, multilock.ErrNotAcquired)
+			require.NoError(s, multilock.DoAll(ctx, keys, func(context.Context) error { return nil }, holdfast.WaitAtMost(0)))
+			require.NotNil(s, holdfast.LeaseFrom(ctx))
+			return mine
+		})
+		require.ErrorIs(s, err, mine)
+		s.free("a", "b")
+		require.Panics(s, func() {
+			_ = multilock.DoAll(s.Context(), keys, func(context.Context) error { panic("mine") })
+		})
+		s.free("a", "b")
+		err = multilock.DoAll(s.Context(), keys, func(ctx context.Context) error {
+			_, err := s.queued.ForceUnlock(s.Context(), "b")
+			require.NoError(s, err)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(s, err, multilock.ErrLost)
+		s.free("a", "b")
 	})
-	require.ErrorIs(t, err, mine)
-	s.free("a", "b")
-	require.Panics(t, func() {
-		_ = multilock.DoAll(t.Context(), keys, func(context.Context) error { panic("mine") })
-	})
-	s.free("a", "b")
-	err = multilock.DoAll(t.Context(), keys, func(ctx context.Context) error {
-		_, err := s.queued.ForceUnlock(t.Context(), "b")
-		require.NoError(t, err)
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})
-	require.ErrorIs(t, err, multilock.ErrLost)
-	s.free("a", "b")
 }
 
 // The work is done: that Redis hangs at the end is no error of DoAll. A lease that was lost before
 // is, and the only one that is told.
 func TestDoAll_IsDoneWithoutAnAnswerToTheRelease(t *testing.T) {
-	s := redistest.Start(t)
-	proxy := redistest.NewProxy(t, s.Addr())
-	l, err := rlock.New(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }), rlock.WithLease(3*time.Second))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
 	for _, lost := range []bool{false, true} {
-		ctx, cancel := context.WithCancel(t.Context())
-		err := multilock.DoAll(ctx, multilock.Keys(l, "a", "b"), func(ctx context.Context) error {
-			if lost {
-				_, err := l.ForceUnlock(t.Context(), "a")
-				require.NoError(t, err)
-			}
-			proxy.HoldRequests(true)
-			cancel()
-			return nil
+		inWorld(t, 1, 1, func(w world) {
+			l := w.rlock(w.Clients(0)[0])
+			ctx, cancel := context.WithCancel(w.Context())
+			err := multilock.DoAll(ctx, multilock.Keys(l, "a", "b"), func(context.Context) error {
+				if lost {
+					_, err := l.ForceUnlock(w.Context(), "a")
+					require.NoError(w, err)
+				}
+				w.Servers[0].Pause()
+				cancel()
+				return nil
+			})
+			require.Equal(w, lost, errors.Is(err, holdfast.ErrLost))
+			require.Equal(w, lost, err != nil, "%v", err)
+			require.NotErrorIs(w, err, holdfast.ErrUnknown)
+			w.Servers[0].Resume()
 		})
-		require.Equal(t, lost, errors.Is(err, holdfast.ErrLost))
-		require.Equal(t, lost, err != nil, "%v", err)
-		require.NotErrorIs(t, err, holdfast.ErrUnknown)
-		proxy.HoldRequests(false)
 	}
 }
 
 // Each locker puts its prefix before its keys. A key that only the prefix makes fit is taken,
 // and one that no name begins so refused before any key is taken.
 func TestLockAll_WithPrefixes(t *testing.T) {
-	s := redistest.Start(t)
-	plain, err := rlock.New(s.Client(t), rlock.WithPrefix("stock:"))
-	require.NoError(t, err)
-	defer plain.Close()
-	queued, err := fair.New(s.Client(t), fair.WithPrefix("order:"))
-	require.NoError(t, err)
-	defer queued.Close()
-	bare, err := rlock.New(s.Client(t))
-	require.NoError(t, err)
-	defer bare.Close()
-	keys := multilock.Keys(plain, "a", "b").OrderName("plain").And(multilock.Keys(queued, "{a}", "b").OrderName("queued"))
-	set, err := multilock.LockAll(t.Context(), keys)
-	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b", "b", "{a}"}, set.Keys())
-	for _, name := range []string{"stock:a", "stock:b", "order:{a}", "order:b"} {
-		_, err := bare.TryLock(t.Context(), name)
-		require.ErrorIs(t, err, rlock.ErrNotAcquired, name)
-	}
-	inner, err := multilock.LockAll(set.Bind(t.Context()), keys) // re-entry
-	require.NoError(t, err)
-	require.NoError(t, inner.Unlock(t.Context()))
-	require.NoError(t, set.Unlock(t.Context()))
-	before := locktest.ScriptCalls(t, locktest.Topology{s})
-	_, err = multilock.LockAll(t.Context(), keys.And(multilock.Keys(bare, "{a}").OrderName("bare")))
-	require.ErrorContains(t, err, `lock "{a}": key is in braces`)
-	require.Equal(t, before, locktest.ScriptCalls(t, locktest.Topology{s}))
+	inWorld(t, 3, 1, func(w world) {
+		plain := w.rlock(w.Clients(0)[0], rlock.WithPrefix("stock:"))
+		queued := w.fair(w.Clients(1)[0], fair.WithPrefix("order:"))
+		bare := w.rlock(w.Clients(2)[0])
+		keys := multilock.Keys(plain, "a", "b").OrderName("plain").And(multilock.Keys(queued, "{a}", "b").OrderName("queued"))
+		set, err := multilock.LockAll(w.Context(), keys)
+		require.NoError(w, err)
+		require.Equal(w, []string{"a", "b", "b", "{a}"}, set.Keys())
+		for _, name := range []string{"stock:a", "stock:b", "order:{a}", "order:b"} {
+			require.True(w, w.Servers[0].Redis().Exists(name), name)
+		}
+		inner, err := multilock.LockAll(set.Bind(w.Context()), keys) // re-entry
+		require.NoError(w, err)
+		require.NoError(w, inner.Unlock(w.Context()))
+		require.NoError(w, set.Unlock(w.Context()))
+		before := locktest.ScriptCalls(t, locktest.Topology{w.Servers[0]})
+		_, err = multilock.LockAll(w.Context(), keys.And(multilock.Keys(bare, "{a}").OrderName("bare")))
+		require.ErrorContains(w, err, `lock "{a}": key is in braces`)
+		require.Equal(w, before, locktest.ScriptCalls(t, locktest.Topology{w.Servers[0]}))
+	})
 }

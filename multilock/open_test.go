@@ -15,108 +15,108 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
-func optionsOf(nodes []*redistest.Server) (options []rueidis.ClientOption) {
-	for _, n := range nodes {
-		options = append(options, rueidis.ClientOption{InitAddress: []string{n.Addr()}})
-	}
-	return options
-}
-
+// openLater opens nodes that may be away.
 func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...multilock.Option) *multilock.Locker {
-	l, err := multilock.Open(nodes, onOld(append([]multilock.Option{multilock.WithNodeTimeout(nodeTime), multilock.WithLease(longLease)}, opts...))...)
+	t.Helper()
+	l, err := multilock.Open(nodes, onOld(opts)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
+// options are those of clients of all servers.
+func (w world) options() (all []rueidis.ClientOption) {
+	for _, s := range w.Servers {
+		s.Client(w, func(o *rueidis.ClientOption) { all = append(all, *o) })
+	}
+	return all
+}
+
 // With two of five nodes away at its start, a program locks. When they come, they vote like
 // any node that has restarted.
 func TestOpenWhileNodesAreAway(t *testing.T) {
-	t.Parallel()
-	nodes := startNodes(t, 5)
-	const lease = 15 * time.Second
-	nothingHeld(t, open(t, nodes, multilock.WithLease(lease)))
-	for _, n := range nodes[3:] {
-		n.Kill()
-		_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{n.Addr()}})
-		require.Error(t, err, "if rueidis can do this by itself, Open is not needed")
-	}
-	var log redistest.Log
-	l := openLater(t, optionsOf(nodes), multilock.WithLease(lease),
-		multilock.WithMaxOutage(locktest.Patience), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	require.Equal(t, 2, log.Count("cannot be reached yet"), log.String())
-	locks := func() {
-		t.Helper()
-		lease, err := l.Lock(t.Context(), "k")
-		require.NoError(t, err)
-		require.NoError(t, lease.Unlock(t.Context()))
-	}
-	for range 5 { // also when nodes count as away
-		locks()
-	}
+	inWorld(t, 1, 5, func(w world) {
+		w.vote(w.open(0))
+		options := w.options()
+		for i, s := range w.Servers[3:] {
+			s.Kill()
+			_, err := rueidis.NewClient(options[3+i])
+			require.Error(w, err, "if rueidis can do this by itself, Open is not needed")
+		}
+		var log redistest.Log
+		l := openLater(w.T, options, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.Equal(w, 2, log.Count("cannot be reached yet"), log.String())
+		locks := func() {
+			w.Helper()
+			require.NoError(w, l.Do(w.Context(), "k", func(context.Context) error { return nil }))
+		}
+		for range 5 { // also when nodes count as away
+			locks()
+		}
 
-	for _, n := range nodes[3:] {
-		n.Restart()
-	}
-	for _, n := range nodes[:2] {
-		n.Kill()
-	}
-	locks()
-	for i, n := range l.Nodes(t.Context()) {
-		require.Equal(t, i >= 2, n.Vote, "%d: %+v", i, n)
-	}
+		w.Servers[3].Restart()
+		w.Servers[4].Restart()
+		w.Servers[0].Kill()
+		w.Servers[1].Kill()
+		locks()
+		for i, n := range l.Nodes(w.Context()) {
+			require.Equal(w, i >= 2, n.Vote, "%d: %+v", i, n)
+		}
+	})
 }
 
 func TestOpenWhileAllNodesAreAway(t *testing.T) {
-	t.Parallel()
-	nodes := startNodes(t, 3)
-	for _, n := range nodes {
-		n.Kill()
-	}
-	l := openLater(t, optionsOf(nodes), multilock.WithMaxOutage(100*time.Millisecond))
-	_, err := l.TryLock(t.Context(), "k")
-	require.ErrorIs(t, err, multilock.ErrUnavailable)
-	ctx := locktest.Bounded(t)
-	_, err = l.Lock(ctx, "k")
-	require.ErrorIs(t, err, multilock.ErrUnavailable)
-	require.NoError(t, ctx.Err(), "the outage ends the wait")
-
-	for _, n := range nodes {
-		n.Restart()
-	}
-	nothingHeld(t, l)
-	var lease *multilock.Lease
-	eventually(t, func() bool { // it asks nodes that were away now and then
-		lease, err = l.TryLock(t.Context(), "k")
-		return err == nil
-	})
-	require.NoError(t, lease.Unlock(t.Context()))
-
-	clients := func() (count int) {
-		for _, n := range nodes {
-			reply := n.Do(t, "CLIENT", "LIST")
-			list, err := reply.ToString()
-			require.NoError(t, err)
-			count += strings.Count(list, "\n") - strings.Count(list, redistest.AdminName)
+	inWorld(t, 1, 3, func(w world) {
+		const outage = 3 * time.Second
+		options := w.options()
+		for _, s := range w.Servers {
+			s.Kill()
 		}
-		return count
-	}
-	require.Positive(t, clients())
-	require.NoError(t, l.Close())
-	eventually(t, func() bool { return clients() == 0 })
+		l := openLater(w.T, options, multilock.WithMaxOutage(outage))
+		_, err := l.TryLock(w.Context(), "k")
+		require.ErrorIs(w, err, multilock.ErrUnavailable)
+		began := time.Now()
+		_, err = l.Lock(w.Context(), "k")
+		require.ErrorIs(w, err, multilock.ErrUnavailable)
+		require.InDelta(w, outage, time.Since(began), float64(time.Second))
+
+		for _, s := range w.Servers {
+			s.Restart()
+		}
+		w.vote(l)
+		settle() // it asks nodes that were away now and then
+		lease, err := l.TryLock(w.Context(), "k")
+		require.NoError(w, err)
+		require.NoError(w, lease.Unlock(w.Context()))
+
+		connections := func() (n int) {
+			for _, s := range w.Servers {
+				list := s.Do(w, "CLIENT", "LIST")
+				n += strings.Count(list.String(), "id=")
+			}
+			return n
+		}
+		require.Greater(w, connections(), 3)
+		require.NoError(w, l.Close())
+		settle()
+		require.Equal(w, 3, connections(), "those of the administrator")
+	})
+}
+
+// at are the options of a client of a real server.
+func at(s *redistest.Server) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{s.Addr()}}
 }
 
 // Close ends while calls still dial a node that does not answer, and leaves nothing. Not
 // parallel, as it counts goroutines.
 func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
-	nodes := startNodes(t, 2)
+	options := []rueidis.ClientOption{at(redistest.Start(t)), at(redistest.Start(t)), {InitAddress: []string{"127.0.0.1:1"}}}
 	before := goleak.IgnoreCurrent()
-	options := optionsOf(append(nodes, nodes[0]))
 	var opened atomic.Bool
 	dials := make(chan time.Duration, 100)
 	options[2].DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -147,10 +147,13 @@ func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
 // Clients that Open makes have small buffers, and notice in time that a node hangs, else the log would say
 // so. Not parallel, as it counts bytes.
 func TestOpenChoosesWhatSuitsLocks(t *testing.T) {
-	nodes := startNodes(t, 5)
+	var nodes []rueidis.ClientOption
+	for range 5 {
+		nodes = append(nodes, at(redistest.Start(t)))
+	}
 	var log redistest.Log
 	before := heap()
-	l := openLater(t, optionsOf(nodes), multilock.WithLease(3*time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	l := openLater(t, nodes, multilock.WithLease(3*time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.Less(t, heap()-before, 2<<20, "bytes; they are 6.7 MiB with the defaults of rueidis, of which either buffer is 2.5 MiB")
 	require.NoError(t, l.Close())
 	require.Empty(t, log.String())
@@ -189,11 +192,11 @@ func TestOpenLogsNoPassword(t *testing.T) {
 // What New refuses, Open refuses, and what could not connect later.
 func TestOpenChecks(t *testing.T) {
 	t.Parallel()
-	at := rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}
+	one := rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}
 	with := func(change func(*rueidis.ClientOption)) []rueidis.ClientOption {
-		o := at
+		o := one
 		change(&o)
-		return []rueidis.ClientOption{at, o}
+		return []rueidis.ClientOption{one, o}
 	}
 	for _, c := range []struct {
 		nodes []rueidis.ClientOption
@@ -212,8 +215,8 @@ func TestOpenChecks(t *testing.T) {
 		{with(func(o *rueidis.ClientOption) { o.Standalone.ReplicaAddress = []string{"b:1"} }), nil, "Open: node 1 is no single server"},
 		{with(func(o *rueidis.ClientOption) { o.PipelineMultiplex = 100 }), nil, "Open: node 1: " + rueidis.ErrWrongPipelineMultiplex.Error()},
 		{with(func(o *rueidis.ClientOption) { o.ReplicaOnly = true }), nil, "Open: node 1: " + rueidis.ErrReplicaOnlyNotSupported.Error()},
-		{[]rueidis.ClientOption{at}, []multilock.Option{nil}, "Open: option is nil"},
-		{[]rueidis.ClientOption{at}, []multilock.Option{multilock.WithClockFaults(1)}, "WithClockFaults: 1 of 1 nodes"},
+		{[]rueidis.ClientOption{one}, []multilock.Option{nil}, "Open: option is nil"},
+		{[]rueidis.ClientOption{one}, []multilock.Option{multilock.WithClockFaults(1)}, "WithClockFaults: 1 of 1 nodes"},
 	} {
 		_, err := multilock.Open(c.nodes, c.opts...)
 		require.ErrorContains(t, err, c.says)
@@ -221,8 +224,8 @@ func TestOpenChecks(t *testing.T) {
 		require.NotContains(t, err.Error(), "canary")
 	}
 
-	node := redistest.Start(t)
-	twins := openLater(t, optionsOf([]*redistest.Server{node, node})).Nodes(t.Context())
+	node := at(redistest.Start(t))
+	twins := openLater(t, []rueidis.ClientOption{node, node}).Nodes(t.Context())
 	require.NoError(t, twins[0].Err)
 	require.ErrorContains(t, twins[1].Err, "are of one server")
 }
@@ -234,8 +237,7 @@ func TestOpenOfAClusterNode(t *testing.T) {
 	needGuard(t)
 	node := redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...)
 	node.AwaitClusterNode(t)
-	l := openLater(t, optionsOf([]*redistest.Server{node}))
-	nothingHeld(t, l)
+	l := openLater(t, []rueidis.ClientOption{at(node)}, multilock.WithoutRestartGuard())
 	_, err := l.TryLock(t.Context(), "k")
 	require.ErrorContains(t, err, "CROSSSLOT")
 }
