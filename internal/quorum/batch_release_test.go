@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -22,7 +21,7 @@ func TestBatch_Releases(t *testing.T) {
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
 	for _, key := range []string{"held", "wrong"} {
-		require.True(t, (<-askFor(n, key, ownMe, lease, false)).OK)
+		require.True(t, (<-askFor(n, key, ownX, lease, false)).OK)
 	}
 	r.do(0, "SET", "wrong", "a string")
 	var calls atomic.Int64
@@ -30,18 +29,18 @@ func TestBatch_Releases(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownMe, lease), func(*node, released, error) {}}, false)
+	first, place := n.ends.Join(struct{}{}, ending{c.newHold("other", ownX, lease), func(*node, released, error) {}}, false)
 	require.Zero(t, place)
 	holds, errs := map[string]*hold{}, map[string]chan error{}
 	for _, key := range []string{"held", "free", "wrong"} {
-		h, came := c.newHold(key, ownMe, lease), make(chan error, 1)
+		h, came := c.newHold(key, ownX, lease), make(chan error, 1)
 		h.parts[0] = part{state: present}
 		c.finish(h, true, 0)
 		holds[key], errs[key] = h, came
 		n.end(h, func(_ *node, _ released, err error) { came <- err })
 	}
 	require.Equal(t, 4, n.ends.Size(first))
-	hurried := c.newHold("held", ownOther, 9*c.NodeTimeout)
+	hurried := c.newHold("held", ownY, 9*c.NodeTimeout)
 	hurried.parts[0] = part{state: asked}
 	c.finish(hurried, true, 0)
 	require.NoError(t, endOn(n, hurried))
@@ -74,7 +73,7 @@ func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	h, came := c.newHold("k", ownMe, lease), make(chan reply, 1)
+	h, came := c.newHold("k", ownX, lease), make(chan reply, 1)
 	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
 	<-arrived
 	c.finish(h, true, 0)
@@ -92,43 +91,42 @@ func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 }
 
 // Nor does a release overtake an acquire that has yet to be sent. That acquire then is not
-// sent.
+// sent, so the node has not answered.
 func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
-	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
+	h, came := c.newHold("k", ownX, lease), make(chan error, 1)
 	require.True(t, h.start(n))
 	g, place := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ *node, _ scripts.NodeReply, err error) { came <- err }}, false)
 	require.Zero(t, place)
 	require.Len(t, c.finish(h, true, 0), 1)
 	ended := make(chan error, 1)
 	n.end(h, func(_ *node, _ released, err error) { ended <- err })
+	n.answered.Store(0)
 	n.asks.send(g)
-	require.Equal(t, errOver, <-came)
+	require.Equal(t, error(errOver), <-came)
+	require.False(t, n.fresh())
 	require.NoError(t, <-ended)
 	require.True(t, h.forgotten(n))
 	require.Zero(t, h.notOurs, "no node has denied it")
 }
 
-// A node that has nothing of a hold is not asked to end it.
-func TestBatch_ReleaseOfNothing(t *testing.T) {
-	c := newActiveHarness(t, 1).client()
-	n, ended := c.nodes[0], make(chan error, 1)
-	n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { return nil, errors.New("told") }
-	n.end(c.newHold("k", ownMe, lease), func(_ *node, _ released, err error) { ended <- err })
-	require.NoError(t, <-ended)
-}
-
-// Nor is a node that is away, and nothing waits for it.
-func TestBatch_ReleaseOfWhatIsAway(t *testing.T) {
+// A node that has nothing of a hold is not asked to end it, nor is one that is away, for which
+// nothing waits.
+func TestBatch_ReleaseThatIsNotSent(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
-	n.gone.Store(true)
-	h, ended := c.newHold("k", ownMe, lease), make(chan error, 1)
-	h.parts[0] = part{state: present}
 	calls := 0
 	n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { calls++; return nil, nil }
-	n.end(h, func(_ *node, _ released, err error) { ended <- err })
-	require.Equal(t, error(errAway), <-ended)
+	ended := make(chan error, 1)
+	end := func(p part) error {
+		h := c.newHold("k", ownX, lease)
+		h.parts[0] = p
+		n.end(h, func(_ *node, _ released, err error) { ended <- err })
+		return <-ended
+	}
+	require.NoError(t, end(part{}))
+	n.gone.Store(true)
+	require.Equal(t, error(errAway), end(part{state: present}))
 	require.Zero(t, calls)
 }

@@ -56,44 +56,18 @@ func TestBatch(t *testing.T) {
 		calls.Add(1)
 		return redistest.Pass
 	})
-	require.True(t, (<-askFor(n, "held", ownOther, lease, false)).OK)
+	require.True(t, (<-askFor(n, "held", ownY, lease, false)).OK)
 
 	for _, fenced := range []bool{false, true} {
-		g, mine := first(t, n, "free", fresh(ownMe), fenced)
-		same := askFor(n, "held", ownMe, lease, fenced)
+		g, mine := first(t, n, "free", fresh(ownX), fenced)
+		same := askFor(n, "held", ownX, lease, fenced)
 		require.Equal(t, 2, n.asks.Size(g))
 		before := calls.Load()
 		n.asks.send(g)
 		require.Equal(t, !fenced, (<-mine).OK) // else held by the first batch
-		require.Equal(t, ownOther, (<-same).Holder)
+		require.Equal(t, ownY, (<-same).Holder)
 		require.Equal(t, before+1, calls.Load())
 	}
-}
-
-// These go out apart: with and without fencing, a short lease with its shorter time-out,
-// and any call after the batch was sent or is full.
-func TestBatch_Apart(t *testing.T) {
-	c := newActiveHarness(t, 1).client()
-	n := c.nodes[0]
-	apart := func(lease time.Duration, fenced bool) *acquires {
-		t.Helper()
-		h := c.newHold("k", ownMe, lease)
-		g, place := n.asks.Join(fenced, item[scripts.NodeReply]{hold: h}, n.hurries(h))
-		require.Zero(t, place)
-		return g
-	}
-	apart(lease, false)
-	apart(lease, true)
-	apart(lease, false)
-	apart(9*c.NodeTimeout, false)
-	apart(lease, true)
-	for range batch.Most - 1 {
-		_, place := n.asks.Join(true, item[scripts.NodeReply]{}, false)
-		require.NotZero(t, place)
-	}
-	g := apart(lease, true)
-	n.asks.Close(g)
-	apart(lease, true)
 }
 
 // A reply with fewer or more answers than asks is no reply: it is not known which answer
@@ -103,7 +77,7 @@ func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
 	n := c.nodes[0]
 	vote, err := n.voting(bounded(t))
 	require.NoError(t, err)
-	asks := []scripts.Ask{{Key: "a", Owner: ownMe, Lease: lease}, {Key: "b", Owner: ownMe, Lease: lease}}
+	asks := []scripts.Ask{{Key: "a", Owner: ownX, Lease: lease}, {Key: "b", Owner: ownX, Lease: lease}}
 	for _, places := range []int{1, 3} {
 		nodeReplies := make([]scripts.NodeReply, places)
 		err = n.script.AcquireVoted(bounded(t), vote, false, asks, nodeReplies)
@@ -120,8 +94,8 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 	n := c.nodes[0]
 	r.warm(c)
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
-	g, foreign := first(t, n, "foreign", ownMe, false)
-	mine := askFor(n, "key", ownMe, lease, false)
+	g, foreign := first(t, n, "foreign", ownX, false)
+	mine := askFor(n, "key", ownX, lease, false)
 	require.Equal(t, 2, n.asks.Size(g))
 	n.asks.send(g)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
@@ -130,7 +104,7 @@ func TestBatch_FaultsOfOthers(t *testing.T) {
 	require.True(t, a.OK)
 
 	ended := func(key string) (*hold, chan error) {
-		h, came := c.newHold(key, ownMe, lease), make(chan error, 1)
+		h, came := c.newHold(key, ownX, lease), make(chan error, 1)
 		h.parts[0] = part{state: present}
 		return h, came
 	}
@@ -155,15 +129,15 @@ func TestBatch_OneIsOver(t *testing.T) {
 	n := c.nodes[0]
 	_, err := n.voting(bounded(t))
 	require.NoError(t, err)
-	g, mine := first(t, n, "k", ownMe, false)
-	over, other := c.newHold("over", ownMe, lease), make(chan reply, 1)
+	g, mine := first(t, n, "k", ownX, false)
+	over, other := c.newHold("over", ownX, lease), make(chan reply, 1)
 	n.ask(over, false, func(_ *node, b scripts.NodeReply, err error) { other <- reply{b, err} })
 	c.finish(over, true, 0)
 	n.asks.send(g)
 	require.True(t, (<-mine).OK)
 	require.Equal(t, errOver, (<-other).err)
 	require.True(t, over.forgotten(n))
-	require.Equal(t, ownMe, r.holder(0))
+	require.Equal(t, ownX, r.holder(0))
 	m := r.do(0, "EXISTS", "over")
 	exists, err := m.AsInt64()
 	require.NoError(t, err)
@@ -177,8 +151,8 @@ func TestBatch_NoAnswer(t *testing.T) {
 	n := c.nodes[0]
 	r.warm(c)
 	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
-	g, one := first(t, n, "one", ownMe, false)
-	h, two := c.newHold("two", ownMe, lease), make(chan reply, 1)
+	g, one := first(t, n, "one", ownX, false)
+	h, two := c.newHold("two", ownX, lease), make(chan reply, 1)
 	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { two <- reply{b, err} })
 	n.asks.send(g)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
@@ -188,67 +162,6 @@ func TestBatch_NoAnswer(t *testing.T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	require.Equal(t, 1, n.silent)
-}
-
-// If a hold has to be asked for alone and no answer comes, the outcome is unknown: it was
-// not refused, and the node has been silent.
-func TestBatch_AloneUnanswered(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	c := r.client(func(conf *Config) { conf.NodeTimeout = 2 * time.Second })
-	n := c.nodes[0]
-	r.warm(c)
-	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
-	g, foreign := first(t, n, "foreign", ownMe, false)
-	mine := askFor(n, "key", ownMe, lease, false)
-	c.ways[0].OnReply(func([]string) redistest.Verdict { // of the first batch, which is for both
-		c.ways[0].HoldRequests(true)
-		return redistest.Pass
-	})
-	n.asks.send(g)
-	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-foreign).err))
-	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-mine).err))
-	require.True(t, n.unanswered())
-	c.ways[0].OnReply(nil)
-	c.ways[0].HoldRequests(false)
-	r.do(0, "ACL", "SETUSER", "default", "allkeys")
-}
-
-// A node that is not asked, as all holds of the batch are over, has not answered.
-func TestBatch_AllAreOver(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	c := r.client()
-	n := c.nodes[0]
-	r.warm(c)
-	h, came := c.newHold("k", ownMe, lease), make(chan error, 1)
-	require.True(t, h.start(n))
-	g, _ := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ *node, _ scripts.NodeReply, err error) { came <- err }}, false)
-	n.gone.Store(true)
-	n.answered.Store(0)
-	c.finish(h, true, 0)
-	n.asks.send(g)
-	require.Equal(t, error(errOver), <-came)
-	require.True(t, n.away(), "it is back, but has not answered yet")
-	require.False(t, n.fresh())
-}
-
-// A batch does not wait for a dial that hangs. A single call does, if its node has just
-// answered.
-func TestBatch_SharedDial(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	c := r.client(func(conf *Config) { conf.NodeTimeout = 2 * time.Second })
-	n := c.nodes[0]
-	r.warm(c)
-	g, one := first(t, n, "one", ownMe, false)
-	two := askFor(n, "two", ownMe, lease, false)
-	require.NoError(t, (<-askFor(n, "fresh", ownMe, 9*c.NodeTimeout, false)).err) // hurried, so it goes out alone
-	c.ways[0].HoldRequests(true)
-	defer c.ways[0].HoldRequests(false)
-	c.hangUp(0)
-	began := time.Now()
-	n.asks.send(g)
-	require.Error(t, (<-one).err) // usually errSilent; the old connection may just be closing
-	require.Error(t, (<-two).err)
-	require.Less(t, time.Since(began), dialTime/3)
 }
 
 // garbled makes Redis refuse with an unknown code.
@@ -273,22 +186,10 @@ func TestBatch_StrangeRefusal(t *testing.T) {
 	q := New([]rueidis.Client{client}, Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, Unguarded: redistest.Before7(), Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(q.Close)
 	r.do(0, "SET", "wrong", "a string")
-	h := q.newHold("wrong", ownMe, lease)
+	h := q.newHold("wrong", ownX, lease)
 	came := make(chan error, 1)
 	q.nodes[0].ask(h, false, func(_ *node, _ scripts.NodeReply, err error) { came <- err })
 	err := <-came
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
 	require.Equal(t, part{state: asked, doubt: 1}, h.part(q.nodes[0]))
-}
-
-// All calls to a closed quorum get its error.
-func TestBatch_Closed(t *testing.T) {
-	c := newActiveHarness(t, 1).client()
-	n := c.nodes[0]
-	c.Close()
-	a := <-askFor(n, "k", ownMe, lease, false)
-	require.Equal(t, errClosed, a.err)
-	ended := make(chan error, 1)
-	n.ends.add(struct{}{}, ending{c.newHold("k", ownMe, lease), func(_ *node, _ released, err error) { ended <- err }})
-	require.Equal(t, errClosed, <-ended)
 }

@@ -1,11 +1,8 @@
 package quorum
 
 import (
-	"context"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,31 +28,6 @@ func (c *client) closing() (closed <-chan struct{}) {
 	return over
 }
 
-// A node that is a little late still gets the last release.
-func TestCloseLetsTheLastReleaseArrive(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	c := r.client()
-	r.warm(c)
-	c.holds(ownX)
-	until(t, func() bool { return r.holder(2) == c.owner })
-	closing, arrived := make(chan struct{}), make(chan struct{})
-	c.ways[2].OnRequest(func([]string) redistest.Verdict {
-		select {
-		case <-arrived:
-		default:
-			close(arrived)
-			<-closing
-		}
-		return redistest.Pass
-	})
-	_, err := c.Release(bounded(t), "k", c.owner, 0) // two of three are enough
-	require.NoError(t, err)
-	closed := c.closing()
-	close(closing)
-	<-closed
-	require.Empty(t, r.holder(2))
-}
-
 // Even in a batch that another caller is about to send.
 func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	r := newActiveHarness(t, 3)
@@ -66,7 +38,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	for _, n := range c.nodes {
 		until(t, func() bool { return h.part(n) == part{state: present} })
 	}
-	other := c.newHold("other", ownOther, lease)
+	other := c.newHold("other", ownY, lease)
 	other.parts[2] = part{state: present}
 	g, place := n.ends.Join(struct{}{}, ending{other, func(*node, released, error) {}}, false)
 	require.Zero(t, place)
@@ -125,50 +97,6 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 	require.Empty(t, r.holder(0), "an orphan")
 }
 
-// A release that a node did not get, or that it refused, is repeated there until the time is over.
-func TestSettleRepeatsTheLastReleases(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	c := r.client()
-	r.warm(c)
-	c.holds(ownX)
-	until(t, func() bool { return r.holder(2) == c.owner })
-	var tried atomic.Int32
-	c.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
-		if slices.Contains(cmd, c.owner) && tried.Add(1) <= 3 {
-			return redistest.Cut
-		}
-		return redistest.Pass
-	})
-	_, err := c.Release(bounded(t), "k", c.owner, 0) // two of three are enough
-	require.NoError(t, err)
-	c.Settle(bounded(t), func(key string, why error) { require.Fail(t, "not settled", "%s: %v", key, why) })
-	require.Empty(t, r.holder(2))
-	require.Greater(t, tried.Load(), int32(3))
-}
-
-// What a node does not let go in time is told, with the node and the reason.
-func TestSettleTellsWhatIsLeft(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	c := r.client()
-	r.warm(c)
-	c.holds(ownX)
-	until(t, func() bool { return r.holder(2) == c.owner })
-	c.ways[2].OwnWords("upstream failure", true, func(cmd []string) bool { return slices.Contains(cmd, c.owner) })
-	_, err := c.Release(bounded(t), "k", c.owner, 0)
-	require.NoError(t, err)
-	n := c.nodes[2]
-	until(t, func() bool {
-		jobs, _ := n.unended()
-		return len(jobs) == 1 && strings.Contains(n.failure(jobs[0]).Error(), "upstream failure")
-	})
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	told := map[string]string{}
-	c.Settle(over, func(key string, why error) { told[key] = why.Error() })
-	require.Equal(t, map[string]string{"k": n.name + ": upstream failure"}, told)
-	require.Equal(t, c.owner, r.holder(2))
-}
-
 // The work that Close waits for does not grow during the wait. A round that fails then is
 // undone as far as there is time, and a repairer's release goes out.
 func TestNothingShortIsBegunWhileClosing(t *testing.T) {
@@ -212,4 +140,8 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 	for i, n := range c.Nodes(bounded(t)) {
 		require.Equal(t, NodeStatus{Node: c.nodes[i].name, Err: errClosed}, n)
 	}
+	n, ended := c.nodes[0], make(chan error, 1)
+	require.Equal(t, error(errClosed), (<-askFor(n, "k", ownX, lease, false)).err)
+	n.ends.add(struct{}{}, ending{c.newHold("k", ownX, lease), func(_ *node, _ released, err error) { ended <- err }})
+	require.Equal(t, error(errClosed), <-ended)
 }

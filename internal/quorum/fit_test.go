@@ -44,19 +44,6 @@ func TestEvictingNodesHaveNoVote(t *testing.T) {
 	unsafe.holds(ownB)
 }
 
-// The other nodes outvote one that may evict.
-func TestOneEvictingNodeIsLeftOut(t *testing.T) {
-	needGuard(t)
-	r := newActiveHarness(t, 3)
-	r.do(2, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	c := r.client()
-	a, err := c.get(ownA)
-	require.NoError(t, err)
-	require.True(t, a.OK)
-	c.idle(2)
-	require.Empty(t, r.holder(2))
-}
-
 // guards are the two kinds of quorum: with and without the restart guard.
 var guards = map[string]func(*Config){
 	"guarded":   func(*Config) {},
@@ -214,19 +201,6 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	require.ErrorContains(t, c.Bootstrap(bounded(t), true), "has 3 nodes")
 	require.ErrorContains(t, c.Bootstrap(bounded(t), false), "has 3 nodes")
 	three.holds(ownB)
-
-	// Each node votes for one number at a time, and between two of them for none.
-	r.do(2, "DEL", marker)
-	c.nodes[2].guard.forget()
-	require.ErrorContains(t, c.vote(2), "has 3 nodes, not 5", "as many of the others say so")
-	r.do(1, "DEL", marker)
-	c.nodes[2].guard.forget()
-	requireNoVote(t, c.vote(2))
-	require.ErrorContains(t, r.part(0, 3).vote(2), "has 5 nodes, not 3")
-	three.nodes[2].guard.forget()
-	said := checked(t, c.nodes[2], scripts.Observe, "")
-	_ = checked(t, c.nodes[2], scripts.Activate, said.Epoch)
-	require.ErrorContains(t, three.vote(2), "has 5 nodes, not 3")
 }
 
 // Nodes are emptied one after another, and each time a client with another setting reaches
@@ -262,20 +236,6 @@ func TestGuard_OneNodeOfAnotherNumber(t *testing.T) {
 		requireNoVote(t, r.client().vote(i))
 	}
 	require.ErrorContains(t, r.client().vote(0), "has 1 nodes, not 4")
-}
-
-// A quarantine that other clients began lasts as long as they said.
-func TestGuard_QuarantineOfOthers(t *testing.T) {
-	needGuard(t)
-	r := newActiveHarness(t, 3)
-	r.server(0).Restart()
-	r.server(1).Restart()
-	requireNoVote(t, r.client().vote(0))
-	requireNoVote(t, r.client().vote(1))
-	c := r.client(func(c *Config) { c.Longest = 200 * time.Millisecond })
-	_, err := c.Acquire(bounded(t), "k", ownA, 200*time.Millisecond, 10)
-	require.ErrorContains(t, err, "longest lease")
-	require.True(t, strings.HasSuffix(r.markerOf(0), " 100000 3"), r.markerOf(0))
 }
 
 // Garbage in the marker's place is a quarantine. An operator has to delete something that

@@ -38,12 +38,18 @@ func TestG10_SurelyThere(t *testing.T) {
 		require.True(t, need, name)
 		require.Equal(t, strings.HasPrefix(name, "there"), e.LastFence == 3, name)
 	}
-	h := c.newHold("k", fresh(ownX), lease)
-	h.parts[0].state = present
-	c.finish(h, true, 3)
-	c.writeBack(bounded(t), h, 5, func(*node, error) {}) // too late
-	e, _ := h.toEnd(n)
-	require.Zero(t, e.LastFence)
+	for name, late := range map[string]func(h *hold){ // the node did not have it when the number was made
+		"over":  func(h *hold) { h.parts[0].state = present; c.finish(h, true, 3) },
+		"added": func(*hold) {},
+	} {
+		h := c.newHold("k", fresh(ownX), lease)
+		late(h)
+		c.writeBack(bounded(t), h, 5, func(*node, error) {})
+		h.parts[0].state = present
+		c.finish(h, true, 3)
+		e, _ := h.toEnd(n)
+		require.Zero(t, e.LastFence, name)
+	}
 }
 
 // A node that finds the tombstone of the owner does not say that another has the lock.

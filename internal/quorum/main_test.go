@@ -25,16 +25,13 @@ import (
 
 // Owners of different clients.
 const (
-	ownA     = "00000001-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownB     = "00000002-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownX     = "00000003-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownY     = "00000004-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownZ     = "00000005-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownW     = "00000006-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownO     = "00000007-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownMe    = "00000008-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownOther = "00000009-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownFirst = "00000010-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
+	ownA = "00000001-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
+	ownB = "00000002-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
+	ownX = "00000003-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
+	ownY = "00000004-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
+	ownZ = "00000005-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
+	ownW = "00000006-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
+	ownO = "00000007-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
 )
 
 var owners atomic.Int64

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // If a node has no vote, thousands of holds may wait to be added there. A failed release
@@ -39,4 +41,73 @@ func TestRepairerEndsBeforeItAdds(t *testing.T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	require.Greater(t, len(n.jobs), 10_000)
+}
+
+// entries is a node's count for the hold of ownX.
+func (r *harness) entries(node int) string {
+	r.t.Helper()
+	m := r.do(node, "HGET", "k", ownX)
+	n, err := m.ToString()
+	require.NoError(r.t, err)
+	return n
+}
+
+// settledHold is a client with owner ownX, which has the key on all nodes, with no work
+// left.
+func (r *harness) settledHold(change ...func(*Config)) (*client, *hold) {
+	r.t.Helper()
+	x := r.client(change...)
+	r.warm(x)
+	a, err := x.get(ownX)
+	require.NoError(r.t, err)
+	require.True(r.t, a.OK)
+	h := x.Quorum.holds.get(ownX)
+	for i, n := range x.nodes {
+		until(r.t, func() bool { return h.part(n).state >= present })
+		x.idle(i)
+	}
+	return x, h
+}
+
+// A nested entry that no node has counted is not counted later, neither by a renewal nor by
+// a repair.
+func TestRefusedRecountLeavesNoTrace(t *testing.T) {
+	r := newActiveHarness(t, 3)
+	x, _ := r.settledHold()
+	ours, err := x.Recount(bounded(t), "k", ownX, 2)
+	require.NoError(t, err)
+	require.True(t, ours)
+	for i := range r.servers {
+		until(t, func() bool { return r.entries(i) == "2" })
+	}
+	for i := range r.servers {
+		r.do(i, "ACL", "SETUSER", "default", "-hset")
+	}
+	_, err = x.Recount(bounded(t), "k", ownX, 3)
+	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+	for i := range r.servers {
+		r.do(i, "ACL", "SETUSER", "default", "+hset")
+	}
+	r.do(2, "DEL", "k")
+	answer, err := x.renew(ownX, lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+	until(t, func() bool { return r.holder(2) == ownX })
+	x.idle(2)
+	require.Equal(t, []string{"2", "2", "2"}, []string{r.entries(0), r.entries(1), r.entries(2)})
+}
+
+// A node that missed a nested entry gets it with the next renewal.
+func TestRenewalBringsEntries(t *testing.T) {
+	r := newActiveHarness(t, 3)
+	x, _ := r.settledHold()
+	ours, err := x.Recount(bounded(t), "k", ownX, 2)
+	require.NoError(t, err)
+	require.True(t, ours)
+	until(t, func() bool { return r.entries(2) == "2" })
+	r.do(2, "HSET", "k", ownX, "1") // as if it had missed it
+	answer, err := x.renew(ownX, lease)
+	require.NoError(t, err)
+	require.Equal(t, scripts.Renewed, answer)
+	until(t, func() bool { return r.entries(2) == "2" })
 }

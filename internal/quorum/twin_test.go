@@ -65,7 +65,8 @@ func TestTwoClientsOfOneServer(t *testing.T) {
 	}
 }
 
-// An address that leads to the wrong server for a moment costs a vote for that moment.
+// An address that leads to the wrong server for a moment costs a vote for that moment, in rounds
+// and in renewals.
 func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 	for name, change := range guards {
 		t.Run(name, func(t *testing.T) {
@@ -75,65 +76,41 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 			r := newActiveHarness(t, 3)
 			own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
 			c := own.client(change, func(c *Config) { c.Lease = 2 * time.Millisecond })
-			lead := func(to *redistest.Server) {
+			lead := func(to *redistest.Server, run string) {
+				t.Helper()
 				own.moved[2].Store(to)
-				for len(c.conns[2]) > 0 {
-					_ = (<-c.conns[2]).Close()
-				}
+				c.hangUp(2)
+				until(t, func() bool {
+					_, _ = c.nodes[2].voting(bounded(t))
+					return c.nodes[2].run() == run
+				})
+			}
+			gets := func() {
+				t.Helper()
+				until(t, func() bool {
+					a, _ := c.Acquire(bounded(t), rand.Text(), fresh(ownB), lease, 10)
+					return a.OK
+				})
 			}
 			r.warm(c)
 			right := c.nodes[2].run()
-			lead(r.server(1))
-			until(t, func() bool {
-				_, _ = c.nodes[2].voting(bounded(t))
-				return c.nodes[2].run() == c.nodes[1].run()
-			})
+			lead(r.server(1), c.nodes[1].run())
 			c.cutOff(0)
 			named := false
 			for i := 0; i < 20 || !named; i++ {
 				a, err := c.Acquire(bounded(t), fmt.Sprint("key", i), fresh(ownA), lease, 10)
 				require.False(t, a.OK, "a second holder")
 				named = named || strings.Contains(err.Error(), "clients 1 ("+c.nodes[1].name+") and 2 ("+c.nodes[2].name+") are of one server")
+				answers := make([]scripts.Answer, 1)
+				require.Error(t, c.Renew(bounded(t), lease, []string{"warm"}, []string{ownW}, answers))
+				require.Equal(t, scripts.Unanswered, answers[0])
 				require.Less(t, i, 1000)
 			}
 			c.reach(0)
-			until(t, func() bool {
-				a, _ := c.Acquire(bounded(t), rand.Text(), fresh(ownB), lease, 10)
-				return a.OK
-			})
-			lead(nil)
-			until(t, func() bool {
-				_, _ = c.nodes[2].voting(bounded(t))
-				return c.nodes[2].run() == right
-			})
+			gets()
+			lead(nil, right)
 			c.cutOff(1)
-			until(t, func() bool {
-				a, _ := c.Acquire(bounded(t), "other", fresh(ownX), lease, 10)
-				return a.OK
-			})
+			gets()
 		})
-	}
-}
-
-// A renewal counts a server once as well.
-func TestGuard_RenewalsOfOneServerTwice(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	own := &harness{t: t, servers: r.servers, moved: make([]atomic.Pointer[redistest.Server], 3)}
-	c := own.client(func(c *Config) { c.Lease = 2 * time.Millisecond })
-	r.warm(c)
-	own.moved[2].Store(r.server(1))
-	for len(c.conns[2]) > 0 {
-		_ = (<-c.conns[2]).Close()
-	}
-	until(t, func() bool {
-		_, _ = c.nodes[2].voting(bounded(t))
-		return c.nodes[2].run() == c.nodes[1].run()
-	})
-	c.cutOff(0)
-	for range 20 {
-		answers := make([]scripts.Answer, 1)
-		err := c.Renew(bounded(t), lease, []string{"warm"}, []string{ownW}, answers)
-		require.Equal(t, scripts.Unanswered, answers[0])
-		require.Error(t, err)
 	}
 }

@@ -1,8 +1,10 @@
 package quorum
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,5 +37,32 @@ func TestG10_AfterAPauseARoundAsksNobodyAgain(t *testing.T) {
 		require.False(t, a.OK)
 		require.True(t, a.Split)
 		require.Empty(t, log.String())
+	})
+}
+
+// The first round checks nodes that hang. Others that come meanwhile do not wait for longer
+// than their contexts let them, nor does its own caller.
+func TestF15_TheFirstCheckOfNodesHoldsUpNobodyWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 3)
+		q := New(w.Clients(0), Config{NodeTimeout: time.Minute, Lease: lease, Longest: lease, Log: slog.New(slog.DiscardHandler)})
+		defer q.Close()
+		for _, s := range w.Servers {
+			s.Pause()
+			defer s.Resume()
+		}
+		var all sync.WaitGroup
+		for i, limit := range []time.Duration{2 * time.Second, time.Second} {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				began := time.Now()
+				_, err := q.Acquire(ctx, "k", fmt.Sprint(ownX, i), lease, 1)
+				require.ErrorContains(t, err, "context")
+				require.Equal(t, limit, time.Since(began))
+			})
+			time.Sleep(time.Millisecond) // the first has begun to check
+		}
+		all.Wait()
 	})
 }
