@@ -50,8 +50,7 @@ func TestCloseRepeatsWhatNodesRefuse(t *testing.T) {
 // wait for it, and names no key.
 func TestCloseWaitsForNoNodeThatIsLongDead(t *testing.T) {
 	inWorld(t, 1, 3, func(w world) {
-		l := w.open(0)
-		w.vote(l)
+		l := w.open(0, multilock.WithoutRestartGuard())
 		lease, err := l.Lock(w.Context(), "k")
 		require.NoError(w, err)
 		settle()

@@ -32,38 +32,27 @@ func kindOf(nodes int) locktest.Kind {
 
 func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
 	var opts []multilock.Option
-	if o.Label != "" {
-		opts = append(opts, multilock.WithLabel(o.Label))
+	add := func(wanted bool, opt multilock.Option) {
+		if wanted {
+			opts = append(opts, opt)
+		}
 	}
-	if o.Prefix != "" {
-		opts = append(opts, multilock.WithPrefix(o.Prefix))
-	}
-	if o.Lease != 0 {
-		opts = append(opts, multilock.WithLease(o.Lease))
-	}
+	add(o.Label != "", multilock.WithLabel(o.Label))
+	add(o.Prefix != "", multilock.WithPrefix(o.Prefix))
+	add(o.Lease != 0, multilock.WithLease(o.Lease))
+	add(o.Fencing, multilock.WithFencing())
+	add(o.MaxHold != 0, multilock.WithMaxHold(o.MaxHold))
+	add(o.MaxWaiters != 0, multilock.WithMaxWaiters(o.MaxWaiters))
+	add(o.Logger != nil, multilock.WithLogger(o.Logger))
+	add(o.Unguarded, multilock.WithoutRestartGuard())
 	if o.Handover != nil {
 		opts = append(opts, multilock.WithLocalHandover(*o.Handover))
-	}
-	if o.Fencing {
-		opts = append(opts, multilock.WithFencing())
-	}
-	if o.MaxHold != 0 {
-		opts = append(opts, multilock.WithMaxHold(o.MaxHold))
-	}
-	if o.MaxWaiters != 0 {
-		opts = append(opts, multilock.WithMaxWaiters(o.MaxWaiters))
 	}
 	if o.MaxOutage != nil {
 		opts = append(opts, multilock.WithMaxOutage(*o.MaxOutage))
 	}
 	if o.Observer != nil {
 		opts = append(opts, multilock.WithObserver(*o.Observer))
-	}
-	if o.Logger != nil {
-		opts = append(opts, multilock.WithLogger(o.Logger))
-	}
-	if o.Unguarded {
-		opts = append(opts, multilock.WithoutRestartGuard())
 	}
 	// As long as possible, a tenth of a lease: tests hold up calls.
 	opts = append(opts, multilock.WithMaxLease(cmp.Or(o.MaxLease, time.Hour)), multilock.WithNodeTimeout(time.Minute))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -18,7 +19,7 @@ func TestBatch_Releases(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client()
 	n := c.nodes[0]
-	_, err := n.voting(bounded(t))
+	_, err := n.voting(locktest.Bounded(t))
 	require.NoError(t, err)
 	for _, key := range []string{"held", "wrong"} {
 		require.True(t, (<-askFor(n, key, ownX, lease, false)).OK)
@@ -60,10 +61,8 @@ func TestBatch_Releases(t *testing.T) {
 // A release waits for the answer to an acquire under way: it has to know whether a
 // tombstone is needed.
 func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	c := r.client()
+	r, c := newWarmClient(t, 1)
 	n := c.nodes[0]
-	r.warm(c)
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	c.ways[0].OnReply(func(cmd []string) redistest.Verdict {
 		if slices.Contains(cmd, "k") {
@@ -73,21 +72,17 @@ func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	h, came := c.newHold("k", ownX, lease), make(chan reply, 1)
-	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
+	h := c.newHold("k", ownX, lease)
+	came := beginAsk(n, h, false)
 	<-arrived
 	c.finish(h, true, 0)
-	ended := make(chan error, 1)
-	n.end(h, func(_ *node, _ released, err error) { ended <- err })
+	ended := beginEnd(n, h)
 	close(goOn)
 	require.True(t, (<-came).OK)
 	require.NoError(t, <-ended)
 	require.Equal(t, 1, h.released)
 	require.Empty(t, r.holder(0))
-	m := r.do(0, "KEYS", "*gone*")
-	left, err := m.AsStrSlice()
-	require.NoError(t, err)
-	require.Empty(t, left, "a tombstone")
+	require.False(t, locktest.Exists(t, r.servers[0], gone), "a tombstone")
 }
 
 // Nor does a release overtake an acquire that has yet to be sent. That acquire then is not
@@ -100,8 +95,7 @@ func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
 	g, place := n.asks.Join(false, item[scripts.NodeReply]{h, func(_ *node, _ scripts.NodeReply, err error) { came <- err }}, false)
 	require.Zero(t, place)
 	require.Len(t, c.finish(h, true, 0), 1)
-	ended := make(chan error, 1)
-	n.end(h, func(_ *node, _ released, err error) { ended <- err })
+	ended := beginEnd(n, h)
 	n.answered.Store(0)
 	n.asks.send(g)
 	require.Equal(t, error(errOver), <-came)

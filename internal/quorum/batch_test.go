@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/batch"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -29,8 +30,12 @@ type reply struct {
 
 // askFor begins to ask a node, in a batch with other calls that are about to be made.
 func askFor(n *node, key, owner string, lease time.Duration, fenced bool) <-chan reply {
+	return beginAsk(n, n.q.newHold(key, owner, lease), fenced)
+}
+
+func beginAsk(n *node, h *hold, fenced bool) <-chan reply {
 	came := make(chan reply, 1)
-	n.ask(n.q.newHold(key, owner, lease), fenced, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
+	n.ask(h, fenced, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
 	return came
 }
 
@@ -49,7 +54,7 @@ func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-
 func TestBatch(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
-	_, err := n.voting(bounded(t))
+	_, err := n.voting(locktest.Bounded(t))
 	require.NoError(t, err)
 	var calls atomic.Int64
 	c.ways[0].OnRequest(func([]string) redistest.Verdict {
@@ -75,24 +80,22 @@ func TestBatch(t *testing.T) {
 func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n := c.nodes[0]
-	vote, err := n.voting(bounded(t))
+	vote, err := n.voting(locktest.Bounded(t))
 	require.NoError(t, err)
 	asks := []scripts.Ask{{Key: "a", Owner: ownX, Lease: lease}, {Key: "b", Owner: ownX, Lease: lease}}
 	for _, places := range []int{1, 3} {
 		nodeReplies := make([]scripts.NodeReply, places)
-		err = n.script.AcquireVoted(bounded(t), vote, false, asks, nodeReplies)
+		err = n.script.AcquireVoted(locktest.Bounded(t), vote, false, asks, nodeReplies)
 		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
 		require.Equal(t, make([]scripts.NodeReply, places), nodeReplies)
 	}
-	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, false, asks, make([]scripts.NodeReply, 2)))
+	require.NoError(t, n.script.AcquireVoted(locktest.Bounded(t), vote, false, asks, make([]scripts.NodeReply, 2)))
 }
 
 // If Redis forbids one member of a batch, each member is asked for alone.
 func TestBatch_FaultsOfOthers(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	c := r.client()
+	r, c := newWarmClient(t, 1)
 	n := c.nodes[0]
-	r.warm(c)
 	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
 	g, foreign := first(t, n, "foreign", ownX, false)
 	mine := askFor(n, "key", ownX, lease, false)
@@ -127,33 +130,28 @@ func TestBatch_OneIsOver(t *testing.T) {
 	r := newActiveHarness(t, 1)
 	c := r.client()
 	n := c.nodes[0]
-	_, err := n.voting(bounded(t))
+	_, err := n.voting(locktest.Bounded(t))
 	require.NoError(t, err)
 	g, mine := first(t, n, "k", ownX, false)
-	over, other := c.newHold("over", ownX, lease), make(chan reply, 1)
-	n.ask(over, false, func(_ *node, b scripts.NodeReply, err error) { other <- reply{b, err} })
+	over := c.newHold("over", ownX, lease)
+	other := beginAsk(n, over, false)
 	c.finish(over, true, 0)
 	n.asks.send(g)
 	require.True(t, (<-mine).OK)
 	require.Equal(t, errOver, (<-other).err)
 	require.True(t, over.forgotten(n))
 	require.Equal(t, ownX, r.holder(0))
-	m := r.do(0, "EXISTS", "over")
-	exists, err := m.AsInt64()
-	require.NoError(t, err)
-	require.Zero(t, exists)
+	require.False(t, locktest.Exists(t, r.servers[0], "over"))
 }
 
 // Without an answer, each member of a batch is in doubt, and the node has been silent once.
 func TestBatch_NoAnswer(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	c := r.client(func(conf *Config) { conf.NodeTimeout = 2 * time.Second })
+	_, c := newWarmClient(t, 1, func(conf *Config) { conf.NodeTimeout = 2 * time.Second })
 	n := c.nodes[0]
-	r.warm(c)
 	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
 	g, one := first(t, n, "one", ownX, false)
-	h, two := c.newHold("two", ownX, lease), make(chan reply, 1)
-	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { two <- reply{b, err} })
+	h := c.newHold("two", ownX, lease)
+	two := beginAsk(n, h, false)
 	n.asks.send(g)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))

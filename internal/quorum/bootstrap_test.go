@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -28,8 +29,8 @@ func TestBootstrapAgain(t *testing.T) {
 	marked := r.markers()
 	c := r.client()
 	for _, nothingHeld := range []bool{true, false} {
-		require.NoError(t, c.Bootstrap(bounded(t), nothingHeld))
-		require.NoError(t, r.client().Bootstrap(bounded(t), nothingHeld))
+		require.NoError(t, c.Bootstrap(locktest.Bounded(t), nothingHeld))
+		require.NoError(t, r.client().Bootstrap(locktest.Bounded(t), nothingHeld))
 		require.Equal(t, marked, r.markers())
 	}
 	c.holds(ownA)
@@ -66,11 +67,11 @@ func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 		x := r.client()
 		x.cutOff((node + 1) % 3)
 		x.holds(ownX)
-		r.server(node).Restart()
+		r.servers[node].Restart()
 		y := r.client()
-		require.NoError(t, y.Bootstrap(bounded(t), false))
+		require.NoError(t, y.Bootstrap(locktest.Bounded(t), false))
 		requireNoVote(t, y.vote(node))
-		require.Equal(t, errInUse, y.Bootstrap(bounded(t), true), "others vote")
+		require.Equal(t, errInUse, y.Bootstrap(locktest.Bounded(t), true), "others vote")
 		requireNoVote(t, y.vote(node))
 		y.refused(ownY)
 	}
@@ -81,7 +82,7 @@ func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 	needGuard(t)
 	for name, forget := range map[string]func(*harness){
 		"flushed":   func(r *harness) { r.do(0, "FLUSHALL") },
-		"restarted": func(r *harness) { r.server(0).Restart() },
+		"restarted": func(r *harness) { r.servers[0].Restart() },
 	} {
 		for _, look := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", looked at ", look), func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestBootstrapRepeated(t *testing.T) {
 	r := newHarness(t, 3)
 	c := r.client()
 	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "activate") })
-	require.NoError(t, c.Bootstrap(bounded(t), true))
+	require.NoError(t, c.Bootstrap(locktest.Bounded(t), true))
 	<-lost
 	said := checked(t, c.nodes[0], scripts.Observe, "")
 	require.Zero(t, said.Left)
@@ -136,24 +137,24 @@ func TestBootstrapWithNodesAway(t *testing.T) {
 	for node := range 3 {
 		c := r.client()
 		c.cutOff(node)
-		err := c.Bootstrap(bounded(t), true)
+		err := c.Bootstrap(locktest.Bounded(t), true)
 		require.ErrorContains(t, err, "2 of 3 nodes said yes, 3 are needed")
 		require.ErrorContains(t, err, c.nodes[node].name)
-		require.NoError(t, c.Bootstrap(bounded(t), false))
+		require.NoError(t, c.Bootstrap(locktest.Bounded(t), false))
 		c = r.client()
 		c.cutOff(node, (node+1)%3)
-		require.ErrorContains(t, c.Bootstrap(bounded(t), false), "1 of 3 nodes said yes, 2 are needed")
+		require.ErrorContains(t, c.Bootstrap(locktest.Bounded(t), false), "1 of 3 nodes said yes, 2 are needed")
 		for i := range r.servers {
 			requireNoVote(t, r.client().vote(i))
 		}
 	}
-	require.NoError(t, r.client().Bootstrap(bounded(t), true))
+	require.NoError(t, r.client().Bootstrap(locktest.Bounded(t), true))
 }
 
 func TestBootstrapWithoutTheGuard(t *testing.T) {
 	r := newHarness(t, 3)
 	for _, nothingHeld := range []bool{true, false} {
-		require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).Bootstrap(bounded(t), nothingHeld))
+		require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).Bootstrap(locktest.Bounded(t), nothingHeld))
 	}
 	require.Equal(t, []string{"", "", ""}, r.markers())
 }
@@ -172,7 +173,7 @@ func TestBootstrapInUseWithANodeAway(t *testing.T) {
 			for away := range 3 {
 				c := r.client()
 				c.cutOff(away)
-				require.NoError(t, c.Bootstrap(bounded(t), false))
+				require.NoError(t, c.Bootstrap(locktest.Bounded(t), false))
 			}
 			for _, text := range r.markers()[1:] {
 				require.Contains(t, text, " 0 100000 3")

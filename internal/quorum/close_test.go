@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -20,7 +21,7 @@ func (c *client) closing() (closed <-chan struct{}) {
 		defer close(over)
 		c.Close()
 	}()
-	until(c.t, func() bool {
+	locktest.Await(c.t, func() bool {
 		c.mu.RLock()
 		defer c.mu.RUnlock()
 		return c.Quorum.closing
@@ -30,13 +31,11 @@ func (c *client) closing() (closed <-chan struct{}) {
 
 // Even in a batch that another caller is about to send.
 func TestCloseLetsASharedReleaseArrive(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	c := r.client()
-	r.warm(c)
+	r, c := newWarmClient(t, 3)
 	c.holds(ownX)
 	n, h := c.nodes[2], c.Quorum.holds.get(c.owner)
 	for _, n := range c.nodes {
-		until(t, func() bool { return h.part(n) == part{state: present} })
+		locktest.Await(t, func() bool { return h.part(n) == part{state: present} })
 	}
 	other := c.newHold("other", ownY, lease)
 	other.parts[2] = part{state: present}
@@ -44,7 +43,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	require.Zero(t, place)
 	send := sync.OnceFunc(func() { n.ends.send(g) })
 	defer send()
-	said, err := c.Release(bounded(t), "k", c.owner, 0)
+	said, err := c.Release(locktest.Bounded(t), "k", c.owner, 0)
 	require.NoError(t, err)
 	require.True(t, said.Ours)
 	closed := c.closing()
@@ -86,7 +85,7 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 	a, err := x.get(ownX)
 	require.NoError(t, err)
 	require.False(t, a.OK)
-	until(t, func() bool { return r.holder(0) == ownX })
+	locktest.Await(t, func() bool { return r.holder(0) == ownX })
 	closed := x.closing()
 	select {
 	case <-x.base.Done(): // cut off
@@ -104,9 +103,7 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	c := r.client()
 	n, h, kept := c.nodes[0], c.newHold("k", ownX, lease), c.newHold("kept", ownX, lease)
 	for _, h := range []*hold{h, kept} {
-		came := make(chan reply, 1)
-		n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
-		require.True(t, (<-came).OK)
+		require.True(t, (<-beginAsk(n, h, false)).OK)
 	}
 	goOn := make(chan struct{})
 	require.True(t, c.spawnShort(func() { <-goOn }))
@@ -117,27 +114,25 @@ func TestNothingShortIsBegunWhileClosing(t *testing.T) {
 	}()
 	require.False(t, c.spawnShort(func() {}))
 	c.giveUp(h, false)
-	until(t, func() bool { return r.holder(0) == "" })
+	locktest.Await(t, func() bool { return r.holder(0) == "" })
 	c.finish(kept, true, 0)
 	n.endLater(kept)
-	until(t, func() bool { return kept.forgotten(n) })
+	locktest.Await(t, func() bool { return kept.forgotten(n) })
 }
 
 // Calls to a closed quorum get its error for each node. It can be closed again.
 func TestClosedNodesAreNotWaitedFor(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	c := r.client()
-	r.warm(c)
+	_, c := newWarmClient(t, 3)
 	c.Close()
 	asked := 0
-	for a := range each(bounded(t), c.Quorum, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
+	for a := range each(locktest.Bounded(t), c.Quorum, c.nodes, func(*node) (struct{}, error) { return struct{}{}, nil }) {
 		require.Equal(t, answer[struct{}]{n: a.n, err: errClosed}, a)
 		asked++
 	}
 	require.Equal(t, len(c.nodes), asked)
 	_, err := c.Inspect("k")
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
-	for i, n := range c.Nodes(bounded(t)) {
+	for i, n := range c.Nodes(locktest.Bounded(t)) {
 		require.Equal(t, NodeStatus{Node: c.nodes[i].name, Err: errClosed}, n)
 	}
 	n, ended := c.nodes[0], make(chan error, 1)

@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -65,10 +65,10 @@ func (r *harness) next(c *client, owner string, last int64, giveBack bool) int64
 	if giveBack {
 		used, given = a.Fence, a.Fence
 	}
-	said, err := c.Release(bounded(r.t), "k", c.owner, given)
+	said, err := c.Release(locktest.Bounded(r.t), "k", c.owner, given)
 	require.NoError(r.t, err)
 	require.True(r.t, said.Ours)
-	until(r.t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
+	locktest.Await(r.t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
 	return used
 }
 
@@ -97,48 +97,26 @@ func writesBack(owner string) func(cmd []string) bool {
 func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 	for name, taken := range map[string]bool{"lost meanwhile": false, "taken by another": true} {
 		t.Run(name, func(t *testing.T) {
-			r := newActiveHarness(t, 3)
-			x := r.client(fencing)
-			a, err := x.Acquire(bounded(t), "k", ownB, lease, 10) // the text of the write-back is known now
-			require.NoError(t, err)
-			require.True(t, a.OK)
-			_, err = x.Release(bounded(t), "k", ownB, 0)
-			require.NoError(t, err)
-			until(t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
+			r, x := newWarmClient(t, 3, fencing)
 			x.idle(2)
 			x.cutOff(2)
-
 			newer := strconv.FormatInt(time.Now().UnixMicro()-1_000_000, 10)
-			var once sync.Once
-			writing, goOn := make(chan struct{}), make(chan struct{})
+			lose := sync.OnceFunc(func() {
+				_, _ = r.servers[0].TryDo("DEL", "k")
+				if taken {
+					_, _ = r.servers[0].TryDo("HSET", "k", ownY, "1")
+					_, _ = r.servers[0].TryDo("SET", token, newer)
+				}
+			})
 			x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
 				if writesBack(ownX)(cmd) {
-					once.Do(func() { close(writing); <-goOn })
+					lose()
 				}
 				return redistest.Pass
 			})
-			failed := make(chan bool, 1)
-			for begun := false; !begun; { // a busy machine may answer too late, and so nothing is written back
-				go func() {
-					a, err := x.get(ownX)
-					failed <- err != nil || !a.OK
-				}()
-				select {
-				case <-writing:
-					begun = true
-				case f := <-failed:
-					require.True(t, f, "nothing was written back")
-				}
-			}
-			r.do(0, "DEL", "k")
-			if taken {
-				r.do(0, "HSET", "k", ownY, "1")
-				r.do(0, "PEXPIRE", "k", "100000")
-				r.do(0, "SET", token, newer)
-			}
-			close(goOn)
-			require.True(t, <-failed, "returned with one node of three")
-			until(t, func() bool { return r.holder(1) == "" })
+			a, err := x.get(ownX)
+			require.True(t, err != nil || !a.OK, "returned with one node of three")
+			locktest.Await(t, func() bool { return r.holder(1) == "" })
 			if taken {
 				require.Equal(t, ownY, r.holder(0))
 				require.Equal(t, newer, strconv.FormatInt(r.counter(0), 10))
@@ -150,16 +128,14 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 // Lock does not return a number if it is not known whether a quorum has it, and gives the
 // hold up.
 func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	x := r.client(fencing)
-	r.warm(x)
+	r, x := newWarmClient(t, 3, fencing)
 	x.cutOff(2)
 	lost := x.ways[0].SwallowReply(1, writesBack(ownX))
 	a, err := x.get(ownX)
 	<-lost
 	require.False(t, a.OK)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
-	until(t, func() bool { return r.holder(0) == "" && r.holder(1) == "" })
+	locktest.Await(t, func() bool { return r.holder(0) == "" && r.holder(1) == "" })
 	x.holds(ownY)
 }
 
@@ -184,12 +160,12 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 		x.ways[2].OnRequest(nil)
 		close(goOn)
 		x.reach(2)
-		until(t, func() bool {
+		locktest.Await(t, func() bool {
 			return min(r.counter(0), r.counter(1), r.counter(2)) >= a.FenceEnd
 		})
-		_, err := x.Release(bounded(t), "k", x.owner, 0)
+		_, err := x.Release(locktest.Bounded(t), "k", x.owner, 0)
 		require.NoError(t, err)
-		until(t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
+		locktest.Await(t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
 		r.do(0, "DEL", token)
 		r.next(y, ownY+strconv.Itoa(i), a.FenceEnd, false)
 		for j := range r.servers {
@@ -200,9 +176,7 @@ func TestG10_WrittenBackToAllNodes(t *testing.T) {
 
 // Waiting cannot cure a refused write-back.
 func TestF32_WriteBackRefused(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	c := r.client(fencing)
-	r.warm(c)
+	r, c := newWarmClient(t, 3, fencing)
 	for i := range r.servers {
 		r.do(i, "ACL", "SETUSER", "default", "-hexists")
 	}
@@ -211,7 +185,7 @@ func TestF32_WriteBackRefused(t *testing.T) {
 	require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 	for i := range r.servers {
-		until(t, func() bool { return r.holder(i) == "" })
+		locktest.Await(t, func() bool { return r.holder(i) == "" })
 	}
 	for i := range r.servers[1:] {
 		r.do(i, "ACL", "SETUSER", "default", "+hexists")
@@ -223,11 +197,11 @@ func TestF32_WriteBackRefused(t *testing.T) {
 // set.
 func clocksHarness(t *testing.T, nodes int, longest time.Duration) *harness {
 	t.Helper()
-	r := &harness{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
+	r := &harness{t: t}
 	for range nodes {
 		r.servers = append(r.servers, redistest.StartWithClock(t))
 	}
-	require.NoError(t, r.client(func(c *Config) { c.Longest = longest }).Bootstrap(bounded(t), true))
+	require.NoError(t, r.client(func(c *Config) { c.Longest = longest }).Bootstrap(locktest.Bounded(t), true))
 	return r
 }
 
@@ -235,9 +209,9 @@ func clocksHarness(t *testing.T, nodes int, longest time.Duration) *harness {
 func (r *harness) fenceOf(c *client, owner string) int64 {
 	r.t.Helper()
 	a := c.holds(owner)
-	_, err := c.Release(bounded(r.t), "k", c.owner, a.Fence)
+	_, err := c.Release(locktest.Bounded(r.t), "k", c.owner, a.Fence)
 	require.NoError(r.t, err)
-	until(r.t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
+	locktest.Await(r.t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
 	return a.Fence
 }
 
@@ -265,7 +239,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 
 			// Without the node that agrees, it is not known whose clock is wrong.
 			c.cutOff(1)
-			until(t, func() bool {
+			locktest.Await(t, func() bool {
 				_, err := c.get(fresh(ownX))
 				return err != nil && strings.Contains(err.Error(), "clock differs from the other nodes'") &&
 					scripts.OutcomeOf(err) == scripts.Unavailable

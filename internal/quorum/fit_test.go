@@ -11,38 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
-
-// requireRefused requires that a round fails with an error that waiting cannot cure.
-func (c *client) requireRefused(text string) {
-	c.t.Helper()
-	a, err := c.get(ownA)
-	require.False(c.t, a.OK)
-	require.ErrorContains(c.t, err, text)
-	require.Equal(c.t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
-}
-
-func TestEvictingNodesHaveNoVote(t *testing.T) {
-	needGuard(t)
-	r := newHarness(t, 3)
-	for i := range r.servers[:2] {
-		r.do(i, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
-	}
-	unsafe := r.client(func(c *Config) { c.Evicting = true })
-	require.ErrorContains(t, r.client().Bootstrap(bounded(t), true), `maxmemory-policy is "volatile-ttl", not noeviction`)
-	for i := range r.servers {
-		r.do(i, "FLUSHALL")
-	}
-	require.NoError(t, unsafe.Bootstrap(bounded(t), true))
-	c := r.client()
-	c.requireRefused(`maxmemory-policy is "volatile-ttl", not noeviction`)
-	c.idle(0)
-	c.idle(1)
-	c.idle(2)
-	unsafe.holds(ownB)
-}
 
 // guards are the two kinds of quorum: with and without the restart guard.
 var guards = map[string]func(*Config){
@@ -60,19 +32,19 @@ func TestGuard_PolicyIsSetWhileLockersRun(t *testing.T) {
 	for i := range r.servers[:2] {
 		r.do(i, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
 	}
-	until(t, func() bool {
+	locktest.Await(t, func() bool {
 		answers := make([]scripts.Answer, 1)
-		_ = c.Renew(bounded(t), lease, []string{"warm"}, []string{ownW}, answers)
+		_ = c.Renew(locktest.Bounded(t), lease, []string{"warm"}, []string{ownW}, answers)
 		return answers[0] == scripts.Unanswered
 	})
-	until(t, func() bool {
+	locktest.Await(t, func() bool {
 		_, err := c.get(fresh(ownA))
 		return err != nil && strings.Contains(err.Error(), "may evict locks")
 	})
 	for i := range r.servers[:2] {
 		r.do(i, "CONFIG", "SET", "maxmemory-policy", "noeviction")
 	}
-	until(t, func() bool {
+	locktest.Await(t, func() bool {
 		a, _ := c.get(fresh(ownB))
 		return a.OK
 	})
@@ -123,7 +95,7 @@ func TestGuard_ChecksAtMostTwiceALease(t *testing.T) {
 		}
 		for i := 0; i < 50 || want && looks.Load() < 5; i++ {
 			owner := fresh(ownA)
-			a, err := c.Acquire(bounded(t), owner, owner, lease, 10)
+			a, err := c.Acquire(locktest.Bounded(t), owner, owner, lease, 10)
 			require.NoError(t, err)
 			require.True(t, a.OK)
 		}
@@ -157,6 +129,8 @@ func TestFit(t *testing.T) {
 		s.Version = version
 		require.NoError(t, n.fit(s), version)
 	}
+	n.q.Evicting, good.Policy = true, "volatile-ttl"
+	require.NoError(t, n.fit(good))
 }
 
 // newTestNode is a node without a client.
@@ -174,11 +148,11 @@ func TestGuard_OtherLongestLease(t *testing.T) {
 	marked := []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)}
 	for _, other := range []time.Duration{lease / 2, 2 * lease} {
 		c := r.client(func(c *Config) { c.Longest = other })
-		a, err := c.Acquire(bounded(t), "k", ownA, lease/2, 10)
+		a, err := c.Acquire(locktest.Bounded(t), "k", ownA, lease/2, 10)
 		require.False(t, a.OK)
 		require.ErrorContains(t, err, "longest lease of this deployment is "+lease.String()+", not "+other.String())
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
-		require.ErrorContains(t, c.Bootstrap(bounded(t), true), "longest lease")
+		require.ErrorContains(t, c.Bootstrap(locktest.Bounded(t), true), "longest lease")
 	}
 	require.Equal(t, marked, []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)})
 	r.client().holds(ownB)
@@ -190,7 +164,7 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	needGuard(t)
 	r := newHarness(t, 5)
 	three := r.part(0, 3)
-	require.NoError(t, three.Bootstrap(bounded(t), true))
+	require.NoError(t, three.Bootstrap(locktest.Bounded(t), true))
 	c := r.client()
 	for i, err := range c.refused(ownA) {
 		if i < 3 {
@@ -198,8 +172,8 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 			require.Equal(t, scripts.Refused, scripts.OutcomeOf(err))
 		}
 	}
-	require.ErrorContains(t, c.Bootstrap(bounded(t), true), "has 3 nodes")
-	require.ErrorContains(t, c.Bootstrap(bounded(t), false), "has 3 nodes")
+	require.ErrorContains(t, c.Bootstrap(locktest.Bounded(t), true), "has 3 nodes")
+	require.ErrorContains(t, c.Bootstrap(locktest.Bounded(t), false), "has 3 nodes")
 	three.holds(ownB)
 }
 
@@ -218,7 +192,7 @@ func TestG1_OtherLongestLeaseWhileNodesAreEmptied(t *testing.T) {
 		r.do(i, "FLUSHALL")
 		for _, y := range []*client{knew, short()} {
 			require.ErrorContains(t, y.vote(i), "longest lease")
-			require.Error(t, y.Bootstrap(bounded(t), true))
+			require.Error(t, y.Bootstrap(locktest.Bounded(t), true))
 			require.NotContains(t, r.markerOf(i), " 200 ", "only others may mark it")
 		}
 		requireNoVote(t, r.client().vote(i))

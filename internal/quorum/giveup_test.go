@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -17,10 +18,10 @@ import (
 func (r *harness) releases(node int) <-chan string {
 	r.t.Helper()
 	notified := make(chan string, 10)
-	conn, giveBack := r.server(node).Client(r.t).Dedicate()
+	conn, giveBack := r.servers[node].Client(r.t).Dedicate()
 	r.t.Cleanup(giveBack)
 	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { notified <- m.Message }})
-	require.NoError(r.t, conn.Do(bounded(r.t), conn.B().Subscribe().Channel(scripts.Channel("k")).Build()).Error())
+	require.NoError(r.t, conn.Do(locktest.Bounded(r.t), conn.B().Subscribe().Channel(scripts.Channel("k")).Build()).Error())
 	return notified
 }
 
@@ -30,7 +31,7 @@ func message(t *testing.T, notified <-chan string) string {
 	select {
 	case m := <-notified:
 		return m
-	case <-bounded(t).Done():
+	case <-locktest.Bounded(t).Done():
 		require.Fail(t, "no message")
 		return ""
 	}
@@ -67,10 +68,10 @@ func TestFailedRoundNotifiesNoWaiter(t *testing.T) {
 		a, _ := x.get(ownX)
 		failed <- a
 	}()
-	until(t, func() bool { return r.holder(0) == ownX })
+	locktest.Await(t, func() bool { return r.holder(0) == ownX })
 	close(sent)
 	require.False(t, (<-failed).OK)
-	until(t, func() bool { return r.holder(0) == "" })
+	locktest.Await(t, func() bool { return r.holder(0) == "" })
 	r.do(0, "PUBLISH", scripts.Channel("k"), "the first")
 	require.Equal(t, "the first", message(t, notified))
 	x.Close() // no end is under way any more
@@ -81,9 +82,7 @@ func TestFailedRoundNotifiesNoWaiter(t *testing.T) {
 // A round that may have reached a quorum may have been taken for a hold: its end wakes the
 // waiters.
 func TestFailedRoundThatSpreadNotifies(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	x := r.client()
-	r.warm(x)
+	r, x := newWarmClient(t, 3)
 	notified := r.releases(0)
 	answer := make(chan struct{})
 	for _, way := range x.ways {
@@ -101,7 +100,7 @@ func TestFailedRoundThatSpreadNotifies(t *testing.T) {
 		failed <- err
 	}()
 	for i := range r.servers {
-		until(t, func() bool { return r.holder(i) == ownX })
+		locktest.Await(t, func() bool { return r.holder(i) == ownX })
 	}
 	cancel()
 	require.Error(t, <-failed)
@@ -112,13 +111,11 @@ func TestFailedRoundThatSpreadNotifies(t *testing.T) {
 // A caller may have left and cleaned up before its round begins. Then no round begins, as
 // nothing would end it.
 func TestF4_CancelledBeforeTheRound(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	x := r.client()
-	r.warm(x)
-	ctx, cancel := context.WithCancel(bounded(t))
+	r, x := newWarmClient(t, 3)
+	ctx, cancel := context.WithCancel(locktest.Bounded(t))
 	cancel()
 	for range 20 {
-		_, err := x.Release(bounded(t), "k", ownX, 0)
+		_, err := x.Release(locktest.Bounded(t), "k", ownX, 0)
 		require.NoError(t, err)
 		a, err := x.Acquire(ctx, "k", ownX, lease, 10)
 		require.False(t, a.OK)
@@ -136,7 +133,7 @@ func TestF4_GivenUpBeforeTheQuorum(t *testing.T) {
 			q.finish(h, true, 0)
 		}
 		r := &round{q: q, hold: h, said: make([]scripts.NodeReply, 3), errs: make([]error, 3), yes: 3}
-		_, _, yes, won := r.won(bounded(t))
+		_, _, yes, won := r.won(locktest.Bounded(t))
 		require.True(t, yes)
 		require.Equal(t, !over, won)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -17,20 +18,20 @@ import (
 func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 	needGuard(t)
 	for name, fault := range map[string]func(r *harness, replica *redistest.Server){
-		"restarted empty": func(r *harness, _ *redistest.Server) { r.server(1).Restart() },
+		"restarted empty": func(r *harness, _ *redistest.Server) { r.servers[1].Restart() },
 		"flushed":         func(r *harness, _ *redistest.Server) { r.do(1, "FLUSHALL") },
 		"demoted, and promoted with the data of the third": func(r *harness, _ *redistest.Server) {
-			follow(r.t, r.server(1), r.server(2))
+			follow(r.t, r.servers[1], r.servers[2])
 			r.do(1, "REPLICAOF", "NO", "ONE")
 		},
 		"replaced by its replica": func(r *harness, replica *redistest.Server) {
-			r.moved[1].Store(replica)
 			r.servers[1].Kill()
+			r.servers[1] = replica
 		},
 		// It keeps its run id, its scripts and its marker: only the replication ID changes.
 		"promoted back with its own old data": func(r *harness, replica *redistest.Server) {
 			marked := r.markerOf(1)
-			follow(r.t, r.server(1), replica)
+			follow(r.t, r.servers[1], replica)
 			r.do(1, "REPLICAOF", "NO", "ONE")
 			require.Equal(r.t, marked, r.markerOf(1))
 		},
@@ -38,10 +39,10 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newHarness(t, 3)
 			replica := redistest.Start(t, "--repl-diskless-sync-delay", "0")
-			follow(t, replica, r.server(1)) // before the marker: a first replica is a new replID
-			follow(t, redistest.Start(t), r.server(2))
-			require.NoError(t, r.client().Bootstrap(bounded(t), true))
-			until(t, func() bool {
+			follow(t, replica, r.servers[1]) // before the marker: a first replica is a new replID
+			follow(t, redistest.Start(t), r.servers[2])
+			require.NoError(t, r.client().Bootstrap(locktest.Bounded(t), true))
+			locktest.Await(t, func() bool {
 				m := replica.Do(t, "GET", marker)
 				text, _ := m.ToString()
 				return text == r.markerOf(1)
@@ -55,6 +56,9 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 			fault(r, replica)
 			require.NotContains(t, r.holder(1), ownX)
 			for _, y := range []*client{knew, fresh} {
+				if now := r.servers[1].Addr(); y.ways[1].Target() != now {
+					y.ways[1].Swap(now)
+				}
 				said := y.refused(ownY)
 				require.ErrorIs(t, said[0], ErrHeld)
 				requireNoVote(t, said[1])
@@ -68,11 +72,11 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 // warm makes a client learn the votes of all nodes.
 func (r *harness) warm(c *client) {
 	r.t.Helper()
-	a, err := c.Acquire(bounded(r.t), "warm", ownW, lease, 10)
+	a, err := c.Acquire(locktest.Bounded(r.t), "warm", ownW, lease, 10)
 	require.NoError(r.t, err)
 	require.True(r.t, a.OK)
 	for _, n := range c.nodes {
-		until(r.t, func() bool { return c.Quorum.holds.get(ownW).part(n).state >= present })
+		locktest.Await(r.t, func() bool { return c.Quorum.holds.get(ownW).part(n).state >= present })
 		require.True(r.t, c.Unguarded || n.guard.present() != nil)
 	}
 }
@@ -99,7 +103,7 @@ func follow(t *testing.T, replica, master *redistest.Server) {
 	t.Helper()
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica.Do(t, "REPLICAOF", host, port)
-	until(t, func() bool {
+	locktest.Await(t, func() bool {
 		info := replica.Do(t, "INFO", "replication")
 		text, err := info.ToString()
 		return err == nil && strings.Contains(text, "master_link_status:up")
@@ -109,9 +113,7 @@ func follow(t *testing.T, replica, master *redistest.Server) {
 // SCRIPT FLUSH costs each node one check, and no lock or vote.
 func TestGuard_F23_ScriptFlush(t *testing.T) {
 	needGuard(t)
-	r := newActiveHarness(t, 3)
-	c := r.client()
-	r.warm(c)
+	r, c := newWarmClient(t, 3)
 	for i := range r.servers {
 		r.do(i, "SCRIPT", "FLUSH")
 	}
@@ -132,10 +134,8 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 			return redistest.Pass
 		})
 	}
-	a, err := c.get(ownA)
-	require.NoError(t, err)
-	require.True(t, a.OK)
-	until(t, func() bool { return r.holder(0) != "" && r.holder(1) != "" && r.holder(2) != "" })
+	c.has(ownA)
+	locktest.Await(t, func() bool { return r.holder(0) != "" && r.holder(1) != "" && r.holder(2) != "" })
 	require.EqualValues(t, 3, looks.Load())
 	require.EqualValues(t, 3, loads.Load())
 	require.EqualValues(t, 6, votes.Load())
@@ -147,15 +147,13 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 // not count as one without a vote.
 func TestGuard_ChecksTwice(t *testing.T) {
 	needGuard(t)
-	r := newActiveHarness(t, 3)
-	c := r.client()
-	r.warm(c)
+	_, c := newWarmClient(t, 3)
 	n := c.nodes[0]
 	n.guard.forget()
 	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool {
 		return cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_check")
 	})
-	vote, err := n.voting(bounded(t))
+	vote, err := n.voting(locktest.Bounded(t))
 	<-lost
 	require.NoError(t, err)
 	require.NotNil(t, vote)

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -31,7 +33,7 @@ func TestG10_SurelyThere(t *testing.T) {
 		for i := range h.parts {
 			h.parts[i].state = present
 		}
-		c.writeBack(bounded(t), h, 5, func(*node, error) {})
+		c.writeBack(locktest.Bounded(t), h, 5, func(*node, error) {})
 		then(h)
 		c.finish(h, true, 3)
 		e, need := h.toEnd(n)
@@ -44,7 +46,7 @@ func TestG10_SurelyThere(t *testing.T) {
 	} {
 		h := c.newHold("k", fresh(ownX), lease)
 		late(h)
-		c.writeBack(bounded(t), h, 5, func(*node, error) {})
+		c.writeBack(locktest.Bounded(t), h, 5, func(*node, error) {})
 		h.parts[0].state = present
 		c.finish(h, true, 3)
 		e, _ := h.toEnd(n)
@@ -68,7 +70,7 @@ func TestF7_TombstoneIsNobodysHold(t *testing.T) {
 func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	c := newActiveHarness(t, 1).client()
 	n, h := c.nodes[0], c.newHold("k", ownX, lease)
-	vote, err := n.voting(bounded(t))
+	vote, err := n.voting(locktest.Bounded(t))
 	require.NoError(t, err)
 	require.True(t, h.send(n))
 	require.Len(t, c.finish(h, true, 0), 1)
@@ -77,7 +79,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	require.True(t, h.forgotten(n))
 	said := make([]scripts.NodeReply, 1)
 	ask := []scripts.Ask{{Key: h.key, Owner: h.owner, Lease: h.lease}}
-	require.NoError(t, n.script.AcquireVoted(bounded(t), vote, false, ask, said))
+	require.NoError(t, n.script.AcquireVoted(locktest.Bounded(t), vote, false, ask, said))
 	require.True(t, said[0].Gone)
 	for _, late := range []bool{said[0].OK, true} {
 		h.answered(n, late)
@@ -106,14 +108,14 @@ func TestRepairDoesNotReplaceARelease(t *testing.T) {
 	<-releasing
 	n.repair(h)
 	close(goOn)
-	until(t, func() bool { return r.holder(0) == "" })
+	locktest.Await(t, func() bool { return r.holder(0) == "" })
 }
 
 // A node that does not accept the end of a hold gets it again, however the hold ends.
 func TestFailedEndIsRepeated(t *testing.T) {
 	for name, end := range map[string]func(x *client, h *hold){
 		"released": func(x *client, _ *hold) {
-			said, err := x.Release(bounded(t), "k", ownX, 0)
+			said, err := x.Release(locktest.Bounded(t), "k", ownX, 0)
 			require.NoError(t, err)
 			require.True(t, said.Ours)
 		},
@@ -121,8 +123,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 		"given up": func(x *client, h *hold) { x.giveUp(h, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newActiveHarness(t, 3)
-			x, h := r.settledHold()
+			r, x, h := settledHold(t, 3)
 			lost := make(chan struct{})
 			x.ways[2].OnRequest(func(cmd []string) redistest.Verdict {
 				if !slices.Contains(cmd, ownX) {
@@ -134,7 +135,7 @@ func TestFailedEndIsRepeated(t *testing.T) {
 			})
 			end(x, h)
 			<-lost
-			until(t, func() bool { return r.holder(2) == "" })
+			locktest.Await(t, func() bool { return r.holder(2) == "" })
 		})
 	}
 }
@@ -148,16 +149,30 @@ func TestReleaseThatTheRepairerHasDone(t *testing.T) {
 	for _, n := range c.finish(h, true, 0) {
 		require.NoError(t, endOn(n, h))
 	}
-	said, err := c.Release(bounded(t), "k", c.owner, 0)
+	said, err := c.Release(locktest.Bounded(t), "k", c.owner, 0)
 	require.NoError(t, err)
 	require.True(t, said.Ours)
 }
 
+// A node may have carried out a release that it did not answer. If the repeat finds nothing, that
+// is no loss, as it is after a release that the node refused.
+func TestUnansweredReleaseIsNoLoss(t *testing.T) {
+	for _, c := range []struct {
+		first error
+		lost  int
+	}{{errSilent, 0}, {refused(errors.New("NOPERM")), 1}} {
+		n := New(nil, Config{}).newTestNode()
+		h := n.q.newHold("k", ownX, lease)
+		h.parts[0] = part{state: present}
+		require.ErrorIs(t, n.ended(h, released{}, c.first), c.first)
+		require.NoError(t, n.ended(h, released{}, nil))
+		require.Equal(t, []int{1 - c.lost, c.lost}, []int{h.released, h.notOurs})
+	}
+}
+
 // Calls for a short lease give nodes less time. One without an answer makes no node away.
 func TestShortLeasesMakeNoNodeAway(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	c := r.client()
-	r.warm(c)
+	_, c := newWarmClient(t, 1)
 	n := c.nodes[0]
 	ask := func(lease time.Duration) error {
 		_, err := call(c.bounded(lease), n, func(ctx context.Context) (struct{}, error) {

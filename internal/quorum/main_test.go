@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -42,56 +42,56 @@ func fresh(own string) string { return own + strconv.FormatInt(owners.Add(1), 10
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	lease    = 100 * time.Second // outlasts every test
-	dialTime = time.Minute       // of clients
-	marker   = "holdfast_node"
-	token    = "redisson_lock_token:{k}"
+	lease  = 100 * time.Second // outlasts every test
+	marker = "holdfast_node"
+	token  = "redisson_lock_token:{k}"
 )
 
 // harness is a quorum's nodes.
 type harness struct {
 	t       *testing.T
 	servers []*redistest.Server
-	moved   []atomic.Pointer[redistest.Server] // where the node's address leads now; nil: to its first server
 }
 
-func newHarness(t *testing.T, nodes int, args ...string) *harness {
+func newHarness(t *testing.T, nodes int) *harness {
 	t.Helper()
-	r := &harness{t: t, moved: make([]atomic.Pointer[redistest.Server], nodes)}
+	r := &harness{t: t}
 	for range nodes {
-		r.servers = append(r.servers, redistest.Start(t, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...))
+		r.servers = append(r.servers, redistest.Start(t, "--repl-diskless-sync-delay", "0"))
 	}
 	return r
 }
 
 // newActiveHarness is a harness with nodes that have their votes.
-func newActiveHarness(t *testing.T, nodes int, args ...string) *harness {
+func newActiveHarness(t *testing.T, nodes int) *harness {
 	t.Helper()
-	r := newHarness(t, nodes, args...)
-	require.NoError(t, r.client().Bootstrap(bounded(t), true))
+	r := newHarness(t, nodes)
+	require.NoError(t, r.client().Bootstrap(locktest.Bounded(t), true))
 	return r
+}
+
+// newWarmClient is such a harness, with a client that knows its nodes.
+func newWarmClient(t *testing.T, nodes int, change ...func(*Config)) (*harness, *client) {
+	t.Helper()
+	r := newActiveHarness(t, nodes)
+	c := r.client(change...)
+	r.warm(c)
+	return r, c
 }
 
 // do runs a command on a node as administrator.
 func (r *harness) do(node int, args ...string) rueidis.RedisMessage {
 	r.t.Helper()
-	return r.server(node).Do(r.t, args...)
-}
-
-func (r *harness) server(node int) *redistest.Server {
-	if s := r.moved[node].Load(); s != nil {
-		return s
-	}
-	return r.servers[node]
+	return r.servers[node].Do(r.t, args...)
 }
 
 // client is a process that uses the nodes, with a proxy of its own before each.
 type client struct {
 	*Quorum
-	t     *testing.T
-	ways  []*redistest.Proxy
-	conns []chan net.Conn // the connections of each way, as dialled
-	owner string          // that has the key by holds
+	t       *testing.T
+	ways    []*redistest.Proxy
+	sockets []*locktest.Sockets // the connections to each way
+	owner   string              // that has the key by holds
 }
 
 // needGuard skips a test of the restart guard where the servers cannot have it.
@@ -103,8 +103,7 @@ func needGuard(t *testing.T) {
 // part is a client of some of the nodes.
 func (r *harness) part(from, to int) *client {
 	r.t.Helper()
-	some := &harness{t: r.t, servers: r.servers[from:to], moved: r.moved[from:to]}
-	return some.client()
+	return (&harness{t: r.t, servers: r.servers[from:to]}).client()
 }
 
 // client makes one with the same number of nodes, which reaches all of them. Calls may take
@@ -118,23 +117,12 @@ func (r *harness) client(change ...func(*Config)) *client {
 	}
 	c := &client{t: r.t}
 	var clients []rueidis.Client
-	for i, s := range r.servers {
-		way := redistest.NewProxy(r.t, s.Addr())
-		dialled := make(chan net.Conn, 1000)
-		c.ways, c.conns = append(c.ways, way), append(c.conns, dialled)
-		clients = append(clients, s.Client(r.t, func(o *rueidis.ClientOption) {
+	for _, s := range r.servers {
+		way, sockets := redistest.NewProxy(r.t, s.Addr()), new(locktest.Sockets)
+		c.ways, c.sockets = append(c.ways, way), append(c.sockets, sockets)
+		clients = append(clients, s.Client(r.t, sockets.Dialled, func(o *rueidis.ClientOption) {
 			o.InitAddress = []string{way.Addr()}
-			o.ForceSingleClient, o.Dialer.Timeout = true, dialTime
-			o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				if moved := r.moved[i].Load(); moved != nil {
-					addr = moved.Addr()
-				}
-				conn, err := d.DialContext(ctx, "tcp", addr)
-				if err == nil {
-					dialled <- conn
-				}
-				return conn, err
-			}
+			o.ForceSingleClient, o.Dialer.Timeout = true, time.Minute
 		}))
 	}
 	c.Quorum = New(clients, conf)
@@ -158,7 +146,15 @@ func (c *client) reach(nodes ...int) {
 
 // get makes one round for the key "k".
 func (c *client) get(owner string) (scripts.Acquired, error) {
-	return c.Acquire(bounded(c.t), "k", owner, lease, 10)
+	return c.Acquire(locktest.Bounded(c.t), "k", owner, lease, 10)
+}
+
+// has makes one round, which must succeed.
+func (c *client) has(owner string) {
+	c.t.Helper()
+	a, err := c.get(owner)
+	require.NoError(c.t, err)
+	require.True(c.t, a.OK)
 }
 
 // holds makes rounds until the client has the key: it may take a while to notice that a
@@ -206,8 +202,8 @@ func (c *client) refused(owner string) []error {
 // vote says why a node has no vote, as this client sees it; nil if it has one.
 func (c *client) vote(node int) (err error) {
 	c.t.Helper()
-	until(c.t, func() bool {
-		_, err = c.nodes[node].voting(bounded(c.t))
+	locktest.Await(c.t, func() bool {
+		_, err = c.nodes[node].voting(locktest.Bounded(c.t))
 		return scripts.OutcomeOf(err) != scripts.Unknown // else a connection was lost
 	})
 	return err
@@ -217,7 +213,7 @@ func (c *client) vote(node int) (err error) {
 func (c *client) idle(node int) {
 	c.t.Helper()
 	n := c.nodes[node]
-	until(c.t, func() bool {
+	locktest.Await(c.t, func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return !n.kept && len(n.jobs) == 0
@@ -227,19 +223,21 @@ func (c *client) idle(node int) {
 // checked makes a check of its own.
 func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.Standing {
 	t.Helper()
-	said, err := n.checkNow(bounded(t), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+	said, err := n.checkNow(locktest.Bounded(t), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 		return n.check(ctx, how, of)
 	})
 	require.NoError(t, err)
 	return said
 }
 
-// endOn makes one attempt to end a hold on a node.
-func endOn(n *node, h *hold) error {
+// beginEnd makes one attempt to end a hold on a node, and endOn returns with the answer.
+func beginEnd(n *node, h *hold) <-chan error {
 	came := make(chan error, 1)
 	n.end(h, func(_ *node, _ released, err error) { came <- err })
-	return <-came
+	return came
 }
+
+func endOn(n *node, h *hold) error { return <-beginEnd(n, h) }
 
 // holder is the holder of "k" on a node, or "".
 func (r *harness) holder(node int) string {
@@ -260,28 +258,6 @@ func (r *harness) markerOf(node int) string {
 	}
 	require.NoError(r.t, err)
 	return text
-}
-
-// until polls cond, for conditions that send no event.
-func until(t testing.TB, cond func() bool) {
-	t.Helper()
-	over := time.After(redistest.Patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-over:
-			require.Fail(t, "it does not happen")
-		}
-	}
-}
-
-// bounded returns a context that outlasts any call that is not stuck.
-func bounded(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 func requireNoVote(t *testing.T, said error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -15,8 +16,16 @@ import (
 func (c *client) renew(owner string, lease time.Duration) (scripts.Answer, error) {
 	c.t.Helper()
 	answers := make([]scripts.Answer, 1)
-	err := c.Renew(bounded(c.t), lease, []string{"k"}, []string{owner}, answers)
+	err := c.Renew(locktest.Bounded(c.t), lease, []string{"k"}, []string{owner}, answers)
 	return answers[0], err
+}
+
+// renews renews that of ownX, and requires the answer.
+func (c *client) renews(want scripts.Answer) {
+	c.t.Helper()
+	answer, err := c.renew(ownX, lease)
+	require.NoError(c.t, err)
+	require.Equal(c.t, want, answer)
 }
 
 // x is a client that holds "k" as ownX on the nodes 0 and 1, and is cut off from 2.
@@ -28,9 +37,7 @@ func (r *harness) x(change ...func(*Config)) *client {
 		c.idle(i)
 	}
 	c.cutOff(2)
-	a, err := c.get(ownX)
-	require.NoError(r.t, err)
-	require.True(r.t, a.OK)
+	c.has(ownX)
 	require.Equal(r.t, []string{ownX, ownX, ""}, []string{r.holder(0), r.holder(1), r.holder(2)})
 	return c
 }
@@ -40,13 +47,11 @@ func (r *harness) x(change ...func(*Config)) *client {
 func TestG1_RenewNeedsAQuorum(t *testing.T) {
 	r := newActiveHarness(t, 3)
 	x := r.x()
-	answer, err := x.renew(ownX, lease)
-	require.NoError(t, err)
-	require.Equal(t, scripts.Renewed, answer)
+	x.renews(scripts.Renewed)
 
 	r.do(1, "DEL", "k")
 	for range 3 { // one yes, one no and one away
-		answer, err = x.renew(ownX, lease)
+		answer, err := x.renew(ownX, lease)
 		require.Equal(t, scripts.Unanswered, answer)
 		require.Error(t, err)
 	}
@@ -54,13 +59,11 @@ func TestG1_RenewNeedsAQuorum(t *testing.T) {
 	x.idle(1)
 	require.Empty(t, r.holder(1))
 	r.client().holds(ownY) // on 1 and 2
-	answer, _ = x.renew(ownX, lease)
+	answer, _ := x.renew(ownX, lease)
 	require.NotEqual(t, scripts.Renewed, answer)
 
 	r.do(0, "DEL", "k")
-	answer, err = x.renew(ownX, lease)
-	require.NoError(t, err)
-	require.Equal(t, scripts.NotOurs, answer, "no quorum can be left")
+	x.renews(scripts.NotOurs) // no quorum can be left
 }
 
 // A node that has the lock but never gave it, or may have forgotten others since, is no
@@ -69,7 +72,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 	needGuard(t)
 	for name, fault := range map[string]func(r *harness){
 		"with another's data": func(r *harness) {
-			follow(t, r.server(1), r.server(0))
+			follow(t, r.servers[1], r.servers[0])
 			r.do(1, "REPLICAOF", "NO", "ONE")
 		},
 		"without its marker": func(r *harness) { r.do(1, "DEL", marker) },
@@ -80,8 +83,8 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newHarness(t, 3)
-			follow(t, redistest.Start(t), r.server(0)) // its second replica does not give it another replID
-			require.NoError(t, r.client().Bootstrap(bounded(t), true))
+			follow(t, redistest.Start(t), r.servers[0]) // its second replica does not give it another replID
+			require.NoError(t, r.client().Bootstrap(locktest.Bounded(t), true))
 			x := r.x()
 			fault(r)
 			require.Equal(t, ownX, r.holder(1))
@@ -93,9 +96,7 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 			// Whether it has a vote or not, "not ours" is true.
 			r.do(1, "DEL", "k")
 			r.do(0, "DEL", "k")
-			answer, err := x.renew(ownX, lease)
-			require.NoError(t, err)
-			require.Equal(t, scripts.NotOurs, answer)
+			x.renews(scripts.NotOurs)
 		})
 	}
 }
@@ -103,15 +104,14 @@ func TestG1_RenewedCountsOnlyWithAVote(t *testing.T) {
 // A renewal finds out by itself that a node has a new vote, which counts.
 func TestRenewFindsTheNewVote(t *testing.T) {
 	needGuard(t)
-	r := newActiveHarness(t, 3)
-	x, _ := r.settledHold()
+	r, x, _ := settledHold(t, 3)
 	r.do(2, "DEL", marker)
 	other := r.client().nodes[2]
 	said := checked(t, other, scripts.Mark, "")
 	said = checked(t, other, scripts.Activate, said.Epoch)
 	require.Zero(t, said.Left)
 	x.cutOff(1)
-	until(t, func() bool {
+	locktest.Await(t, func() bool {
 		answer, _ := x.renew(ownX, lease)
 		return answer == scripts.Renewed
 	})
@@ -120,19 +120,14 @@ func TestRenewFindsTheNewVote(t *testing.T) {
 // A node without a vote is not repaired.
 func TestG1_NoRepairWithoutAVote(t *testing.T) {
 	needGuard(t)
-	r := newActiveHarness(t, 3)
-	x, _ := r.settledHold()
+	r, x, _ := settledHold(t, 3)
 	r.do(2, "FLUSHALL")
-	until(t, func() bool {
-		answer, err := x.renew(ownX, lease)
-		require.NoError(t, err)
-		require.Equal(t, scripts.Renewed, answer)
+	locktest.Await(t, func() bool {
+		x.renews(scripts.Renewed)
 		return r.markerOf(2) != ""
 	})
 	requireNoVote(t, r.client().vote(2))
-	answer, err := x.renew(ownX, lease)
-	require.NoError(t, err)
-	require.Equal(t, scripts.Renewed, answer)
+	x.renews(scripts.Renewed)
 	require.Empty(t, r.holder(2))
 }
 
@@ -141,8 +136,7 @@ func TestG1_NoRepairWithoutAVote(t *testing.T) {
 func TestRepairAfterARenewal(t *testing.T) {
 	for name, late := range map[string]bool{"denied in time": false, "denied late": true} {
 		t.Run(name, func(t *testing.T) {
-			r := newActiveHarness(t, 3)
-			x, h := r.settledHold()
+			r, x, h := settledHold(t, 3)
 			r.do(2, "DEL", "k")
 			answer, last := make(chan struct{}), 0 // the node that answers last
 			if late {
@@ -157,7 +151,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 			renewed := make(chan scripts.Answer, 1)
 			go func() {
 				said := make([]scripts.Answer, 1)
-				_ = x.Renew(bounded(t), lease, []string{"k"}, []string{ownX}, said)
+				_ = x.Renew(locktest.Bounded(t), lease, []string{"k"}, []string{ownX}, said)
 				renewed <- said[0]
 			}()
 			if late {
@@ -165,11 +159,11 @@ func TestRepairAfterARenewal(t *testing.T) {
 				require.Equal(t, present, h.part(x.nodes[2]).state, "as far as known")
 				close(answer)
 			} else {
-				until(t, func() bool { return h.part(x.nodes[2]).state < present })
+				locktest.Await(t, func() bool { return h.part(x.nodes[2]).state < present })
 				close(answer)
 				require.Equal(t, scripts.Renewed, <-renewed)
 			}
-			until(t, func() bool { return r.holder(2) == ownX })
+			locktest.Await(t, func() bool { return r.holder(2) == ownX })
 		})
 	}
 }
@@ -178,8 +172,7 @@ func TestRepairAfterARenewal(t *testing.T) {
 // after a jump. It repairs the nodes that lack the hold, and the next one counts. The hold
 // is not lost as long as a quorum may have it.
 func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
-	r := newActiveHarness(t, 5)
-	x, _ := r.settledHold(func(c *Config) { c.ClockFaults = 1 })
+	r, x, _ := settledHold(t, 5, func(c *Config) { c.ClockFaults = 1 })
 	for _, i := range []int{0, 1} {
 		r.do(i, "DEL", "k")
 		x.ways[i].OnRequest(func(cmd []string) redistest.Verdict {
@@ -195,19 +188,15 @@ func TestG1_F34_RenewalsWithClockFaults(t *testing.T) {
 	for _, i := range []int{0, 1} {
 		x.ways[i].OnRequest(nil)
 		x.ways[i].Release()
-		until(t, func() bool { return r.holder(i) == ownX })
+		locktest.Await(t, func() bool { return r.holder(i) == ownX })
 		x.idle(i)
 	}
 	r.do(2, "DEL", "k")
-	answer, err = x.renew(ownX, lease)
-	require.NoError(t, err)
-	require.Equal(t, scripts.Renewed, answer)
-	until(t, func() bool { return r.holder(2) == ownX })
+	x.renews(scripts.Renewed)
+	locktest.Await(t, func() bool { return r.holder(2) == ownX })
 	x.idle(2)
 	for i := range 3 {
 		r.do(i, "DEL", "k")
 	}
-	answer, err = x.renew(ownX, lease)
-	require.NoError(t, err)
-	require.Equal(t, scripts.NotOurs, answer)
+	x.renews(scripts.NotOurs)
 }

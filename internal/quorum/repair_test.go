@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -12,9 +13,7 @@ import (
 // does not wait with them.
 func TestRepairerEndsBeforeItAdds(t *testing.T) {
 	needGuard(t)
-	r := newActiveHarness(t, 3)
-	x := r.client()
-	r.warm(x)
+	r, x := newWarmClient(t, 3)
 	n := x.nodes[2]
 	r.do(2, "FLUSHALL")
 	n.guard.forget()
@@ -24,7 +23,7 @@ func TestRepairerEndsBeforeItAdds(t *testing.T) {
 		h.won = true
 		n.repair(h)
 	}
-	until(t, func() bool { // all are waiting for the vote
+	locktest.Await(t, func() bool { // all are waiting for the vote
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.kept && len(n.jobs) >= 20_000-jobsAtOnce
@@ -36,7 +35,7 @@ func TestRepairerEndsBeforeItAdds(t *testing.T) {
 		h.parts[2].state = present
 		x.finish(h, true, 0)
 		n.endLater(h)
-		until(t, func() bool { return r.holder(2) == "" })
+		locktest.Await(t, func() bool { return r.holder(2) == "" })
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,60 +53,51 @@ func (r *harness) entries(node int) string {
 
 // settledHold is a client with owner ownX, which has the key on all nodes, with no work
 // left.
-func (r *harness) settledHold(change ...func(*Config)) (*client, *hold) {
-	r.t.Helper()
-	x := r.client(change...)
-	r.warm(x)
-	a, err := x.get(ownX)
-	require.NoError(r.t, err)
-	require.True(r.t, a.OK)
+func settledHold(t *testing.T, nodes int, change ...func(*Config)) (*harness, *client, *hold) {
+	t.Helper()
+	r, x := newWarmClient(t, nodes, change...)
+	x.has(ownX)
 	h := x.Quorum.holds.get(ownX)
 	for i, n := range x.nodes {
-		until(r.t, func() bool { return h.part(n).state >= present })
+		locktest.Await(t, func() bool { return h.part(n).state >= present })
 		x.idle(i)
 	}
-	return x, h
+	return r, x, h
 }
 
 // A nested entry that no node has counted is not counted later, neither by a renewal nor by
 // a repair.
 func TestRefusedRecountLeavesNoTrace(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	x, _ := r.settledHold()
-	ours, err := x.Recount(bounded(t), "k", ownX, 2)
+	r, x, _ := settledHold(t, 3)
+	ours, err := x.Recount(locktest.Bounded(t), "k", ownX, 2)
 	require.NoError(t, err)
 	require.True(t, ours)
 	for i := range r.servers {
-		until(t, func() bool { return r.entries(i) == "2" })
+		locktest.Await(t, func() bool { return r.entries(i) == "2" })
 	}
 	for i := range r.servers {
 		r.do(i, "ACL", "SETUSER", "default", "-hset")
 	}
-	_, err = x.Recount(bounded(t), "k", ownX, 3)
+	_, err = x.Recount(locktest.Bounded(t), "k", ownX, 3)
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 	for i := range r.servers {
 		r.do(i, "ACL", "SETUSER", "default", "+hset")
 	}
 	r.do(2, "DEL", "k")
-	answer, err := x.renew(ownX, lease)
-	require.NoError(t, err)
-	require.Equal(t, scripts.Renewed, answer)
-	until(t, func() bool { return r.holder(2) == ownX })
+	x.renews(scripts.Renewed)
+	locktest.Await(t, func() bool { return r.holder(2) == ownX })
 	x.idle(2)
 	require.Equal(t, []string{"2", "2", "2"}, []string{r.entries(0), r.entries(1), r.entries(2)})
 }
 
 // A node that missed a nested entry gets it with the next renewal.
 func TestRenewalBringsEntries(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	x, _ := r.settledHold()
-	ours, err := x.Recount(bounded(t), "k", ownX, 2)
+	r, x, _ := settledHold(t, 3)
+	ours, err := x.Recount(locktest.Bounded(t), "k", ownX, 2)
 	require.NoError(t, err)
 	require.True(t, ours)
-	until(t, func() bool { return r.entries(2) == "2" })
+	locktest.Await(t, func() bool { return r.entries(2) == "2" })
 	r.do(2, "HSET", "k", ownX, "1") // as if it had missed it
-	answer, err := x.renew(ownX, lease)
-	require.NoError(t, err)
-	require.Equal(t, scripts.Renewed, answer)
-	until(t, func() bool { return r.entries(2) == "2" })
+	x.renews(scripts.Renewed)
+	locktest.Await(t, func() bool { return r.entries(2) == "2" })
 }
