@@ -125,6 +125,14 @@ func TestSameServerTwice(t *testing.T) {
 		w.Servers[1].Kill()
 		_, err = l.TryLock(w.Context(), "k")
 		require.ErrorContains(w, err, text)
+
+		w.Servers[1].Restart()
+		l, err = multilock.New([]rueidis.Client{w.Clients(0)[0], w.Clients(1)[0], w.Clients(1)[0]})
+		require.NoError(w, err)
+		defer l.Close()
+		_, err = l.Lock(w.Context(), "k") // waiting cannot cure it
+		require.ErrorContains(w, err, "are of one server")
+		require.NotErrorIs(w, err, multilock.ErrUnavailable)
 	})
 }
 

@@ -77,6 +77,21 @@ func TestBootstrapGivesARestartedNodeNoVote(t *testing.T) {
 	}
 }
 
+// Nor to nodes that kept their data, with the markers of their earlier boot.
+func TestBootstrapOfNodesThatKeptTheirData(t *testing.T) {
+	needGuard(t)
+	r := newHarness(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+	require.NoError(t, r.client().Bootstrap(locktest.Bounded(t), true))
+	for _, s := range r.servers {
+		s.Restart()
+	}
+	c := r.client()
+	require.NoError(t, c.Bootstrap(locktest.Bounded(t), false))
+	for i := range r.servers {
+		requireNoVote(t, c.vote(i))
+	}
+}
+
 // A node that forgets between the two steps may already have had a vote, and given it.
 func TestBootstrapDoesNotHealAFlushBetweenItsSteps(t *testing.T) {
 	needGuard(t)
@@ -157,27 +172,4 @@ func TestBootstrapWithoutTheGuard(t *testing.T) {
 		require.NoError(t, r.client(func(c *Config) { c.Unguarded = true }).Bootstrap(locktest.Bounded(t), nothingHeld))
 	}
 	require.Equal(t, []string{"", "", ""}, r.markers())
-}
-
-// Bootstrap does not fail if the nodes are in use and one is away, even if it was also
-// emptied.
-func TestBootstrapInUseWithANodeAway(t *testing.T) {
-	needGuard(t)
-	for name, before := range map[string]func(*harness){
-		"others marked":  func(*harness) {},
-		"first is empty": func(r *harness) { r.do(0, "FLUSHALL") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newActiveHarness(t, 3)
-			before(r)
-			for away := range 3 {
-				c := r.client()
-				c.cutOff(away)
-				require.NoError(t, c.Bootstrap(locktest.Bounded(t), false))
-			}
-			for _, text := range r.markers()[1:] {
-				require.Contains(t, text, " 0 100000 3")
-			}
-		})
-	}
 }

@@ -142,19 +142,3 @@ func TestGuard_F23_ScriptFlush(t *testing.T) {
 	require.Zero(t, texts.Load(), "a script that names a vote is never sent as text")
 	require.Equal(t, marked, []string{r.markerOf(0), r.markerOf(1), r.markerOf(2)})
 }
-
-// A check that finds its connection lost, as after a restart, is repeated: the node does
-// not count as one without a vote.
-func TestGuard_ChecksTwice(t *testing.T) {
-	needGuard(t)
-	_, c := newWarmClient(t, 3)
-	n := c.nodes[0]
-	n.guard.forget()
-	lost := c.ways[0].SwallowReply(1, func(cmd []string) bool {
-		return cmd[0] == "EVAL" && strings.HasPrefix(cmd[1], "-- quorum_check")
-	})
-	vote, err := n.voting(locktest.Bounded(t))
-	<-lost
-	require.NoError(t, err)
-	require.NotNil(t, vote)
-}

@@ -53,11 +53,11 @@ type harness struct {
 	servers []*redistest.Server
 }
 
-func newHarness(t *testing.T, nodes int) *harness {
+func newHarness(t *testing.T, nodes int, args ...string) *harness {
 	t.Helper()
 	r := &harness{t: t}
 	for range nodes {
-		r.servers = append(r.servers, redistest.Start(t, "--repl-diskless-sync-delay", "0"))
+		r.servers = append(r.servers, redistest.Start(t, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...))
 	}
 	return r
 }
