@@ -29,7 +29,8 @@ func (c *client) closing() (closed <-chan struct{}) {
 	return over
 }
 
-// Even in a batch that another caller is about to send.
+// A node that is a little late still gets the last release, even in a batch that another caller
+// is about to send.
 func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	r, c := newWarmClient(t, 3)
 	c.holds(ownX)

@@ -19,11 +19,11 @@ import (
 func fencing(c *Config) { c.Fencing = true }
 
 // pairs are three clients. Any two of them share only one node.
-func (r *harness) pairs(change func(*Config)) []*client {
+func (r *harness) pairs() []*client {
 	r.t.Helper()
 	var all []*client
 	for away := range 3 {
-		c := r.client(change)
+		c := r.client(fencing)
 		r.warm(c)
 		for i := range r.servers {
 			c.idle(i)
@@ -76,7 +76,7 @@ func (r *harness) next(c *client, owner string, last int64, giveBack bool) int64
 // carries them on.
 func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
 	r := newActiveHarness(t, 3)
-	clients := r.pairs(fencing)
+	clients := r.pairs()
 	last := time.Now().Add(time.Hour).UnixMicro()
 	r.do(1, "SET", token, strconv.FormatInt(last, 10), "PX", "3600000")
 	for i := range 12 {
