@@ -25,18 +25,6 @@ func (r *harness) releases(node int) <-chan string {
 	return notified
 }
 
-// message waits for a message.
-func message(t *testing.T, notified <-chan string) string {
-	t.Helper()
-	select {
-	case m := <-notified:
-		return m
-	case <-locktest.Bounded(t).Done():
-		require.Fail(t, "no message")
-		return ""
-	}
-}
-
 // The end of a round that others have kept from a quorum wakes no waiter: many failing
 // rounds would keep waking one another. It ends only on nodes that may have it.
 func TestFailedRoundNotifiesNoWaiter(t *testing.T) {
@@ -73,7 +61,7 @@ func TestFailedRoundNotifiesNoWaiter(t *testing.T) {
 	require.False(t, (<-failed).OK)
 	locktest.Await(t, func() bool { return r.holder(0) == "" })
 	r.do(0, "PUBLISH", scripts.Channel("k"), "the first")
-	require.Equal(t, "the first", message(t, notified))
+	require.Equal(t, "the first", locktest.Within(t, notified))
 	x.Close() // no end is under way any more
 	require.EqualValues(t, 1, asked[1].Load())
 	require.EqualValues(t, 1, asked[2].Load())
@@ -105,7 +93,7 @@ func TestFailedRoundThatSpreadNotifies(t *testing.T) {
 	cancel()
 	require.Error(t, <-failed)
 	close(answer)
-	require.NotEmpty(t, message(t, notified))
+	require.NotEmpty(t, locktest.Within(t, notified))
 }
 
 // A caller may have left and cleaned up before its round begins. Then no round begins, as
