@@ -43,16 +43,3 @@ func TestAcquireEach(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
-
-// A user that may not ask for the holder gets an error, and the others their locks.
-func TestAcquireEach_WithoutRights(t *testing.T) {
-	s, n := start(t)
-	acquired(t, n, "held", ownB)
-	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"a", ownA, lease}, {"b", ownA, lease}}, make([]Result[Acquired], 2))) // Redis knows it
-	s.Do(t, "ACL", "SETUSER", "default", "-hrandfield")
-	said := make([]Result[Acquired], 2)
-	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
-	require.True(t, said[0].Value.OK)
-	require.Equal(t, Refused, OutcomeOf(said[1].Err))
-	require.Regexp(t, "this command|ACL failure in script", said[1].Err.Error())
-}

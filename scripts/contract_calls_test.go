@@ -1,9 +1,7 @@
 package scripts
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // recorder is a client that notes with how many keys and arguments each script was
@@ -20,6 +20,7 @@ type recorder struct {
 	rueidis.Client
 	vote                *Vote
 	keys, args, replies map[string]map[string]bool // name -> what was seen
+	names               map[string]bool            // of keys
 }
 
 func (r *recorder) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
@@ -42,6 +43,9 @@ func (r *recorder) note(words []string, reply rueidis.RedisMessage) {
 		return
 	}
 	keys, _ := strconv.Atoi(words[2])
+	for _, name := range words[3 : 3+keys] {
+		r.names[name] = true
+	}
 	args := len(words) - 3 - keys
 	if isEach(name) {
 		per, _ := strconv.Atoi(words[3+keys])
@@ -126,131 +130,59 @@ func kinds(name string, m rueidis.RedisMessage) (all []string) {
 	return all
 }
 
-// everyLabelledReply brings about the replies that name another holder by its label.
-func everyLabelledReply(t *testing.T, client rueidis.Client, do func(args ...string)) {
-	t.Helper()
-	n := NewNodeWith(client, NodeSettings{Label: "a b"})
-	f, fence := NewFair(n, settingsOf(clientA)), Fencing{Reserve: 1}
-	asks := func(owner string) []Ask { return []Ask{{"k", owner, lease}} }
-	for _, acquire := range []func(owner string) (Acquired, error){
-		func(owner string) (Acquired, error) { return n.Acquire(bounded(t), "k", owner, lease) },
-		func(owner string) (Acquired, error) { return n.AcquireFenced(bounded(t), "k", owner, lease, fence) },
-		func(owner string) (Acquired, error) { return f.Acquire(bounded(t), "k", owner, lease) },
-		func(owner string) (Acquired, error) {
-			return one(func(r []Result[Acquired]) error { return n.AcquireEach(bounded(t), nil, asks(owner), r) })
-		},
-		func(owner string) (Acquired, error) {
-			return one(func(r []Result[Acquired]) error { return n.AcquireEach(bounded(t), &fence, asks(owner), r) })
-		},
-		func(owner string) (Acquired, error) {
-			return one(func(r []Result[Acquired]) error { return f.AcquireEach(bounded(t), asks(owner), r) })
-		},
-	} {
-		do("FLUSHALL")
-		a, err := acquire(ofA(1))
-		require.NoError(t, err)
-		require.True(t, a.OK)
-		a, err = acquire(ofA(2))
-		require.NoError(t, err)
-		require.EqualError(t, a.Why, `not acquired: held by "a b"`)
-		require.InDelta(t, lease, a.Remaining, float64(slack))
-		do("PERSIST", "k")
-		a, err = acquire(ofA(2))
-		require.NoError(t, err)
-		require.Equal(t, NoExpiry, a.Remaining)
-		require.EqualError(t, a.Why, `not acquired: held by "a b"`)
-	}
+// more are situations that bring about the other replies.
+var more = map[string]func(r *harness){
+	"endless":          func(r *harness) { r.acquire(ofB(1)); r.s.Do(r.t, "PERSIST", "k") },
+	"labelled":         func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b"); r.s.Do(r.t, "PEXPIRE", "k", "60000") },
+	"labelled endless": func(r *harness) { r.s.Do(r.t, "HSET", "k", ofB(1), "1 a b") },
+	"held by us":       func(r *harness) { r.acquire(ofA(1)) },
+	"another waits":    func(r *harness) { r.follow(ofA(1), ofA(3)) },
+	"Java's turn":      func(r *harness) { r.s.Do(r.t, "RPUSH", queue("k"), ofJ(1)) },
+	"given up":         func(r *harness) { r.s.Do(r.t, "SET", tombstone("k", ofA(1)), "1") },
+	"string":           func(r *harness) { r.s.Do(r.t, "SET", "k", "x") },
+	"another marker":   func(r *harness) { r.s.Do(r.t, "SET", marker, "x") },
+	"listener":         func(r *harness) { r.acquire(ofA(1)); r.subscribe(Channel("k")) },
+	"no messages": func(r *harness) {
+		r.acquire(ofA(1))
+		r.s.Do(r.t, "ACL", "SETUSER", "default", "-publish")
+	},
 }
 
-// one is a call for one of many.
-func one[T any](call func([]Result[T]) error) (T, error) {
-	r := make([]Result[T], 1)
-	err := call(r)
-	return r[0].Value, cmp.Or(err, r[0].Err)
-}
-
-// everyReply brings about every reply of every script. do runs a command as
-// administrator.
-func everyReply(t *testing.T, client rueidis.Client, do func(args ...string)) {
+// record makes every call in every situation.
+func record(t *testing.T) *recorder {
 	t.Helper()
-	ctx, n := bounded(t), NewNode(client)
-	call := func(_ any, err error) {
-		t.Helper()
-		require.NoError(t, err)
-	}
-	listener, stop := client.Dedicate()
-	defer stop()
-	listener.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
-
-	each := func(f *Fencing) func(owner string) (Acquired, error) {
-		return func(owner string) (Acquired, error) {
-			said := make([]Result[Acquired], 2)
-			err := n.AcquireEach(ctx, f, []Ask{{"k", owner, lease}, {"string", owner, lease}}, said)
-			require.Error(t, said[1].Err)
-			return said[0].Value, errors.Join(err, said[0].Err)
+	h := ofQuorum.harness(t)
+	seen := func() map[string]map[string]bool { return map[string]map[string]bool{} }
+	r := &recorder{Client: h.s.Client(t), vote: h.vote, keys: seen(), args: seen(), replies: seen(), names: map[string]bool{}}
+	c := clientOn(r)
+	c.vote = h.vote
+	for _, all := range []map[string]func(*harness){situations, more} {
+		for _, bring := range all {
+			for _, f := range families {
+				for _, call := range f.calls {
+					h.clear()
+					bring(h)
+					_ = call(bounded(t), c, "k", ofA(1))
+					h.s.Do(t, "ACL", "SETUSER", "default", "+publish")
+					h.unsubscribe(Channel("k"))
+				}
+			}
 		}
 	}
-	for _, get := range []func(owner string) (Acquired, error){
-		func(owner string) (Acquired, error) { return n.Acquire(ctx, "k", owner, lease) },
-		func(owner string) (Acquired, error) { return n.AcquireFenced(ctx, "k", owner, lease, *fencingHour) },
-		each(nil), each(fencingHour),
-	} {
-		do("FLUSHALL")
-		do("SET", "string", "x")
-		call(get(ownA))
-		call(get(ownB))
-		do("PERSIST", "k")
-		call(get(ownB))
-		call(n.CleanUp(ctx, "k", ownA))
-		call(get(ownA))
-	}
+	return r
+}
 
-	do("FLUSHALL")
-	call(n.AcquireAll(ctx, []string{"k"}, []string{ownA}, lease))
-	call(n.AcquireAll(ctx, []string{"k"}, []string{ownB}, lease))
-
-	do("FLUSHALL")
-	call(n.Inspect(ctx, "k"))
-	call(n.Recount(ctx, "k", ownA, 2))
-	call(n.Acquire(ctx, "k", ownA, lease))
-	call(n.Recount(ctx, "k", ownA, 2))
-	call(n.Inspect(ctx, "k"))
-
-	do("SET", "string", "x")
-	answers := make([]Answer, 3)
-	call(nil, n.Renew(ctx, lease, []string{"k", "free", "string"}, []string{ownA, ownA, ownA}, answers))
-	require.Equal(t, []Answer{Renewed, NotOurs, NotOurs}, answers)
-
-	call(n.ForceRelease(ctx, "k"))
-	call(n.ForceRelease(ctx, "k"))
-
-	ends := []func(owner string) (Released, error){
-		func(owner string) (Released, error) { return n.Release(ctx, "k", owner, 0) },
-		func(owner string) (Released, error) { return n.Release(ctx, "k", owner, 1) },
-		func(owner string) (Released, error) { return n.CleanUp(ctx, "k", owner) },
+// Whatever else than locks a script is given is among the names that are refused.
+func TestNamesOfAllScripts(t *testing.T) {
+	refused := map[string]bool{}
+	for name := range record(t).names {
+		if name != "k" {
+			require.Error(t, CheckKey(name), name)
+		}
+		prefix, _, _ := strings.Cut(name, ":")
+		refused[prefix] = true
 	}
-	hold := func(owner string) {
-		do("DEL", tombstone("k", owner))
-		call(n.Acquire(ctx, "k", owner, lease))
-	}
-	for _, end := range ends {
-		hold(ownA)
-		call(end(ownB))
-		call(end(ownA))
-	}
-	require.NoError(t, listener.Do(ctx, listener.B().Subscribe().Channel(Channel("k")).Build()).Error())
-	for _, end := range ends {
-		hold(ownA)
-		r, err := end(ownA)
-		call(r, err)
-		require.Equal(t, Released{Ours: true, Listeners: 1}, r)
-	}
-	do("ACL", "SETUSER", "default", "-publish")
-	defer do("ACL", "SETUSER", "default", "+publish")
-	for _, end := range ends {
-		hold(ownA)
-		r, err := end(ownA)
-		call(r, err)
-		require.Equal(t, Released{Ours: true, Listeners: -1}, r)
+	for _, h := range check.Helpers {
+		require.Equal(t, h.Prefix != check.LatchPrefix, refused[h.Prefix], h.Prefix)
 	}
 }

@@ -71,15 +71,7 @@ func (c contract) count(kind string) (fixed int, list bool) {
 
 // Header, body and Go wrapper of each script say the same.
 func TestContracts(t *testing.T) {
-	s, n, vote := startActive(t)
-	seen := func() map[string]map[string]bool { return map[string]map[string]bool{} }
-	r := &recorder{Client: s.Client(t), vote: vote, keys: seen(), args: seen(), replies: seen()}
-	do := func(args ...string) { s.Do(t, args...) }
-	everyQuorumReply(t, r, n, vote, do)
-	everyReply(t, r, do)
-	everyFairReply(t, r, s)
-	everyLabelledReply(t, r, do)
-
+	r := record(t)
 	ofNode, ofFair, ofQuorum := map[string]bool{}, map[string]bool{}, map[string]bool{"script|load": true}
 	for name, text := range Scripts() {
 		if strings.Contains(name, "/") { // for other deployments

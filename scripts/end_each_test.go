@@ -53,9 +53,7 @@ func TestEndEach(t *testing.T) {
 	for _, key := range []string{"another's", "string", counter("another's"), counter("told"), counter("doubt"), counter("quiet, fenced")} {
 		require.Equal(t, before[key], after[key], key)
 	}
-	value := s.Do(t, "GET", counter("fenced"))
-	text, err := value.ToString()
-	require.NoError(t, err)
+	text := text(t, s, "GET", counter("fenced"))
 	require.Equal(t, "7", text, "the rest is given back")
 	for _, key := range []string{"doubt", "free"} {
 		require.Contains(t, after, tombstone(key, ownA))

@@ -45,44 +45,6 @@ func TestUndeliveredCallerIsServedInTheReply(t *testing.T) {
 	r.requireQueue(ofB(1), ofB(2))
 }
 
-// However many waiters a dead client has, and wherever: one call drops those
-// that are in the way.
-func TestF3_TheDeadDelayNobody(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		at   func(i int) bool // where the dead wait among 40
-	}{
-		{"head", func(i int) bool { return i < 20 }},
-		{"middle", func(i int) bool { return i >= 10 && i < 30 }},
-		{"tail", func(i int) bool { return i >= 20 }},
-		{"between", func(i int) bool { return i%2 == 0 }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := newHarness(t)
-			r.acquire(ofC(1))
-			var living []string
-			for i := range 40 {
-				if c.at(i) {
-					r.waits(ofA(i))
-				} else {
-					r.waits(ofB(i))
-					living = append(living, ofB(i))
-				}
-			}
-			r.silence(clientA)
-			holder := ofC(1)
-			for _, next := range living {
-				r.release(holder)
-				r.requireHeld(next, firstLease)
-				holder = next
-			}
-			r.release(holder)
-			r.requireFree()
-			r.requireQueue()
-		})
-	}
-}
-
 // So many are dead that one call cannot drop them: it says that a probe should
 // follow, in answer to every call.
 func TestTooManyDeadForOneCall(t *testing.T) {
@@ -123,12 +85,12 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 	r := newHarness(t, func(s *FairSettings) { s.Stale = 50 * time.Second })
 	alive := func() int64 {
 		t.Helper()
-		return integerOf(t, r.s.Do(t, "HGET", heartbeats("k"), clientA)) - serverMillis(t, r.s)
+		return number(t, r.s, "HGET", heartbeats("k"), clientA) - serverMillis(t, r.s)
 	}
 	r.hold()
 	r.waits(ofA(1))
 	require.InDelta(t, 50_000, alive(), slackMillis)
-	left := integerOf(t, r.s.Do(t, "PTTL", heartbeats("k")))
+	left := number(t, r.s, "PTTL", heartbeats("k"))
 	require.InDelta(t, 110_000, left, slackMillis, "the heartbeats themselves outlast their last client")
 
 	for _, ms := range []int64{2000, -1, 3_600_000} { // getting old; dead; of a clock that has stepped back
@@ -146,23 +108,13 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 	nearlyNew := decimal(serverMillis(t, r.s) + 49_000)
 	r.s.Do(t, "HSET", heartbeats("k"), clientA, nearlyNew)
 	r.heartbeat(clientA, ofA(1))
-	require.Equal(t, nearlyNew, decimal(integerOf(t, r.s.Do(t, "HGET", heartbeats("k"), clientA))))
+	require.Equal(t, nearlyNew, decimal(number(t, r.s, "HGET", heartbeats("k"), clientA)))
 
 	r.silence(clientA)
 	r.expire()
 	require.Equal(t, Acquired{OK: true}, r.acquire(ofB(1)))
 	r.requireQueue()
-	require.NotEqualValues(t, -1, integerOf(t, r.s.Do(t, "PTTL", heartbeats("k"))))
-}
-
-func TestStaleByTime(t *testing.T) {
-	r := newHarness(t, func(s *FairSettings) { s.Stale = 100 * time.Millisecond })
-	r.hold()
-	r.waits(ofA(1), ofB(1))
-	r.expire()
-	r.unsubscribe(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
-	until(t, func() bool { r.heartbeat(clientC); return len(r.waiting()) == 0 })
-	require.Equal(t, []int{0}, r.heartbeat(clientA, ofA(1)).Absent)
+	require.NotEqualValues(t, -1, number(t, r.s, "PTTL", heartbeats("k")))
 }
 
 // A client that has said that it is mute is given the lock when it is the next, and finds
@@ -212,9 +164,7 @@ func TestG7_HeartbeatsOfTheDeadLeave(t *testing.T) {
 		r.s.Do(t, "HSET", heartbeats("k"), clientA, "0") // so that it is written
 		r.heartbeat(clientA)
 	}
-	m := r.s.Do(t, "HKEYS", heartbeats("k"))
-	left, err := m.AsStrSlice()
-	require.NoError(t, err)
+	left := listed(t, r.s, "HKEYS", heartbeats("k"))
 	require.Subset(t, left, []string{clientA, clientB, "java"})
 	require.Less(t, len(left), 10)
 }
@@ -228,9 +178,7 @@ func TestLabelsOfWaiters(t *testing.T) {
 	labels := func(want ...string) {
 		t.Helper()
 		for i, client := range []string{clientA, clientB} {
-			m := r.s.Do(t, "EVAL", "return redis.call('HGET', KEYS[1], KEYS[2]) or ''", "2", heartbeats("k"), "label "+client)
-			text, err := m.ToString()
-			require.NoError(t, err)
+			text := text(t, r.s, "EVAL", "return redis.call('HGET', KEYS[1], KEYS[2]) or ''", "2", heartbeats("k"), "label "+client)
 			require.Equal(t, want[i], text, client)
 		}
 	}

@@ -34,9 +34,8 @@ func turn(i int) string {
 // and the µs that it took, by its name.
 func cost(t testing.TB, s *redistest.Server) (calls map[string]int, micros map[string]float64) {
 	t.Helper()
-	m := s.Do(t, "INFO", "commandstats")
-	text, err := m.ToString()
-	require.NoError(t, err)
+	text := text(t, s, "INFO", "commandstats")
+	var err error
 	calls, micros = map[string]int{}, map[string]float64{}
 	for line := range strings.Lines(text) {
 		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")

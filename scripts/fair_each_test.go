@@ -74,7 +74,7 @@ func TestFairReleaseEach(t *testing.T) {
 	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[4])
 	r.requireHeld(ofA(2), firstLease)
 	require.Len(t, r.said(), 1)
-	require.Zero(t, integerOf(t, r.s.Do(t, "EXISTS", "alone")))
+	require.Zero(t, number(t, r.s, "EXISTS", "alone"))
 
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, said)) // again: nobody is served
 	require.Equal(t, Result[Passed]{}, said[0])
@@ -116,12 +116,12 @@ func TestFairReleaseEach_GivesNumbersBack(t *testing.T) {
 	_, err := g.Release(bounded(t), "k", ofC(1), 0, false)
 	require.NoError(t, err)
 	r.leave(ofA(2))
-	reserved := integerOf(t, r.s.Do(t, "GET", counter("k")))
+	reserved := number(t, r.s, "GET", counter("k"))
 	said := make([]Result[Passed], 2)
 	holds := []FairHold{{Hold{"k", ofA(1)}, reserved - 3}, {Hold{"x", ofA(3)}, 1}}
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, said))
 	require.True(t, said[0].Value.Ours)
-	require.Equal(t, reserved-3, integerOf(t, r.s.Do(t, "GET", counter("k"))))
+	require.Equal(t, reserved-3, number(t, r.s, "GET", counter("k")))
 }
 
 // A reply with fewer or more answers than locks is none.

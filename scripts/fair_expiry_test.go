@@ -13,9 +13,7 @@ const week = 7 * 24 * time.Hour
 func (r *harness) lasts(d time.Duration) {
 	r.t.Helper()
 	for _, key := range []string{queue("k"), scores("k")} {
-		m := r.s.Do(r.t, "PTTL", key)
-		left, err := m.AsInt64()
-		require.NoError(r.t, err)
+		left := number(r.t, r.s, "PTTL", key)
 		require.InDelta(r.t, d.Milliseconds(), left, float64(time.Hour.Milliseconds()), key)
 	}
 }

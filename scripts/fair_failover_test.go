@@ -18,7 +18,7 @@ func TestF36_GrantsReachOnlyThoseThatAreCounted(t *testing.T) {
 	require.NoError(t, err)
 	r.s.Do(t, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	replica := redistest.Start(t, "--replicaof", host, port)
-	until(t, func() bool { return integerOf(t, r.s.Do(t, "WAIT", "1", "100")) == 1 })
+	until(t, func() bool { return number(t, r.s, "WAIT", "1", "100") == 1 })
 	demoted := listen(t, replica)
 	inbox := r.of(clientA).Inbox("k")
 	demoted.subscribe(inbox)
@@ -29,6 +29,6 @@ func TestF36_GrantsReachOnlyThoseThatAreCounted(t *testing.T) {
 	r.requireHeld(ofB(1), firstLease)
 	r.requireSaid(grantMessage(ofB(1)))
 	r.requireQueue(ofA(1))
-	require.EqualValues(t, 1, integerOf(t, r.s.Do(t, "WAIT", "1", "5000")))
+	require.EqualValues(t, 1, number(t, r.s, "WAIT", "1", "5000"))
 	demoted.requireSaid()
 }

@@ -1,7 +1,6 @@
 package scripts
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +11,8 @@ import (
 // goes away still goes.
 func TestF33_FairWrongType(t *testing.T) {
 	r := newHarness(t, fencing(10))
-	calls := fairCalls()
+	c := client{fair: r.of(ofA(1))}
+	call := func(name string) error { return inOrder.calls[name](bounded(t), c, "k", ofA(1)) }
 	for _, foreign := range []string{"k", queue("k"), scores("k"), heartbeats("k"), counter("k")} {
 		for _, kind := range [][]string{{"SADD", foreign, "x"}, {"XADD", foreign, "*", "f", "v"}} {
 			spoil := func() map[string]string {
@@ -31,14 +31,14 @@ func TestF33_FairWrongType(t *testing.T) {
 			for _, name := range []string{"acquire", "enter"} {
 				r.s.Do(t, "FLUSHALL")
 				before := spoil()
-				err := calls[name](bounded(t), r.of(ofA(1)), "k")
+				err := call(name)
 				switch {
 				case name == "acquire" && (foreign == scores("k") || foreign == heartbeats("k")):
 					require.NoError(t, err)
 				case name == "enter" && foreign == counter("k"): // its grant has no number, its confirm says why
 					require.NoError(t, err)
 					r.requireHeld(ofA(1), firstLease)
-					err = calls["confirm"](bounded(t), r.of(ofA(1)), "k")
+					err = call("confirm")
 					require.Equal(t, Refused, OutcomeOf(err))
 				default:
 					require.ErrorContains(t, err, "WRONGTYPE", "%s %s", name, foreign)
@@ -49,12 +49,12 @@ func TestF33_FairWrongType(t *testing.T) {
 			}
 
 			// An owner that goes away.
-			for _, name := range []string{"release", "leave"} {
+			for _, name := range []string{"release in doubt", "leave"} {
 				r.s.Do(t, "FLUSHALL")
 				r.follow(ofA(1), ofA(2), ofB(1))
 				r.said()
 				before := spoil()
-				err := calls[name](bounded(t), r.of(ofA(1)), "k")
+				err := call(name)
 				kept(before)
 				if foreign == "k" {
 					require.ErrorContains(t, err, "WRONGTYPE")
@@ -62,7 +62,7 @@ func TestF33_FairWrongType(t *testing.T) {
 					require.NoError(t, err)
 				}
 				if foreign != "k" || name == "leave" {
-					require.EqualValues(t, 0, integerOf(t, r.s.Do(t, "HEXISTS", fieldsOf(foreign), ofA(1))))
+					require.EqualValues(t, 0, number(t, r.s, "HEXISTS", fieldsOf(foreign), ofA(1)))
 					if foreign != queue("k") {
 						require.NotContains(t, r.waiting(), ofA(2))
 					}
@@ -122,10 +122,10 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	}
 	r.follow(ofC(1), ofA(1), ofB(1))
 	full(true)
-	before := lasting(t, r.s)
+	before := r.lasting("fenced")
 	_, err := r.of(ofA(1)).Enter(bounded(t), "k", ofA(2))
 	unavailable(err)
-	require.Equal(t, before, lasting(t, r.s))
+	require.Equal(t, before, r.lasting("fenced"))
 	_, err = r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease)
 	unavailable(err)
 
@@ -142,12 +142,12 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	r.requireSaid()
 	require.Equal(t, Passed{Ours: true}, r.leave(ofB(1)))
 	r.requireQueue()
-	before = lasting(t, r.s)
+	before = r.lasting("fenced")
 	_, err = r.of(ofC(2)).Acquire(bounded(t), "k", ofC(2), lease)
 	unavailable(err)
 	_, err = r.of(ofC(2)).Enter(bounded(t), "k", ofC(2))
 	unavailable(err)
-	require.Equal(t, before, lasting(t, r.s))
+	require.Equal(t, before, r.lasting("fenced"))
 
 	full(false)
 	r.follow(ofC(3), ofA(3))
@@ -172,24 +172,4 @@ func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	require.Equal(t, Probed{ProbeSoon: true}, r.heartbeat(clientA))
 	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")
-}
-
-func TestF27_FairReadOnly(t *testing.T) {
-	r := newHarness(t)
-	r.follow(ofA(1), ofB(1))
-	r.s.Do(t, "REPLICAOF", "127.0.0.1", "1") // nobody listens there
-	before := state(t, r.s)
-	for name, call := range fairCalls() {
-		if name == "inspect" || name == "queue" {
-			continue
-		}
-		err := call(bounded(t), r.of(ofA(1)), "k")
-		if strings.HasPrefix(name, "acquire") { // finds its hold, and writes nothing
-			require.NoError(t, err)
-			continue
-		}
-		require.ErrorContains(t, err, "READONLY", name)
-		require.Equal(t, Unavailable, OutcomeOf(err), name)
-	}
-	require.Equal(t, before, state(t, r.s))
 }

@@ -1,8 +1,6 @@
 package scripts
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -96,43 +94,4 @@ func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
 	asked[0].Owners, asked[0].Distances = []string{ofA(1)}, []time.Duration{time.Hour} // given when the queue was longer
 	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
 	require.InDelta(t, 5*javaWait, r.ahead(ofA(1)), float64(slack))
-}
-
-func TestHeartbeatOfManyKeys(t *testing.T) {
-	r := newHarness(t)
-	const many = 100
-	var asked []Heartbeat
-	for i := range many {
-		key := fmt.Sprint("k", i)
-		r.s.Do(t, "HSET", key, ofC(1), "1")
-		_, err := r.of(ofA(1)).Enter(bounded(t), key, ofA(1), ofA(2))
-		require.NoError(t, err)
-		asked = append(asked, Heartbeat{Key: key, Owners: []string{ofA(1), ofA(3)}, Distances: make([]time.Duration, 2)})
-		switch i % 4 {
-		case 0:
-			r.s.Do(t, "DEL", key)
-		case 1:
-			r.s.Do(t, "DEL", key)
-			r.s.Do(t, "SET", key, "foreign")
-		case 2:
-			r.s.Do(t, "DEL", key, queue(key))
-			r.s.Do(t, "RPUSH", queue(key), ofJ(1))
-		}
-	}
-	probed := slices.Repeat([]Probed{{ProbeSoon: true}}, many) // of an earlier call
-	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
-	for i, l := range probed {
-		switch i % 4 {
-		case 0:
-			require.Equal(t, Probed{Grant: granted(ofA(1)), Absent: []int{1}}, l)
-		case 1:
-			require.ErrorContains(t, l.Err, "WRONGTYPE")
-			require.Equal(t, Refused, OutcomeOf(l.Err))
-			require.Equal(t, Probed{Err: l.Err}, l)
-		case 2:
-			require.Equal(t, Probed{ProbeSoon: true, Absent: []int{0, 1}}, l)
-		case 3:
-			require.Equal(t, Probed{Absent: []int{1}}, l)
-		}
-	}
 }

@@ -101,7 +101,9 @@ func (r *harness) java(step, owner string, wait time.Duration) (answer int64, nu
 	if m.IsNil() {
 		return 0, true
 	}
-	return integerOf(r.t, m), false
+	answer, err := m.AsInt64()
+	require.NoError(r.t, err)
+	return answer, false
 }
 
 // javaTries has a Java waiter try, and enter the queue if it does not wait in it

@@ -146,7 +146,7 @@ func TestJava_EachLockByItself(t *testing.T) {
 	probed := make([]Probed, 2)
 	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, probed))
 	require.Equal(t, []Probed{{}, {ProbeSoon: true}}, probed)
-	require.EqualValues(t, 2, integerOf(t, r.s.Do(t, "LLEN", queue("l"))))
+	require.EqualValues(t, 2, number(t, r.s, "LLEN", queue("l")))
 }
 
 // A Go waiter that nobody could tell of a grant keeps its turn before Java, too.

@@ -17,21 +17,14 @@ func TestJava_TheTurnEnds(t *testing.T) {
 	r.javaWaits(ofJ(1))
 	require.False(t, r.javaTries(ofK(1))) // does not listen
 	r.waits(ofB(1))
-	score := func(owner string) string {
-		t.Helper()
-		m := r.s.Do(t, "ZSCORE", scores("k"), owner)
-		text, err := m.AsFloat64()
-		require.NoError(t, err)
-		return time.UnixMilli(int64(text)).String()
-	}
-	others := score(ofK(1)) + score(ofB(1))
+	others := []int64{r.score(ofK(1)), r.score(ofB(1))}
 	r.requireTurn(ofJ(1), 3*time.Second, func() { r.release(ofA(1)) })
 	turn := r.turnOf(ofJ(1))
 	for range 3 {
 		require.True(t, r.heartbeat(clientB).ProbeSoon)
 	}
 	require.Equal(t, turn, r.turnOf(ofJ(1)))
-	require.Equal(t, others, score(ofK(1))+score(ofB(1)))
+	require.Equal(t, others, []int64{r.score(ofK(1)), r.score(ofB(1))})
 	require.True(t, r.javaTries(ofJ(1)))
 
 	r.javaUnlocks(ofJ(1))
@@ -54,13 +47,8 @@ func TestJava_TheTurnEnds(t *testing.T) {
 // turnOf is until when a Java waiter has its turn, as noted.
 func (r *harness) turnOf(owner string) int64 {
 	r.t.Helper()
-	m := r.s.Do(r.t, "HGET", heartbeats("k"), "java")
-	noted, err := m.ToString()
-	require.NoError(r.t, err)
-	m = r.s.Do(r.t, "ZSCORE", scores("k"), owner)
-	score, err := m.ToString()
-	require.NoError(r.t, err)
-	ends, ok := strings.CutPrefix(noted, owner+" "+score+" ")
+	noted := text(r.t, r.s, "HGET", heartbeats("k"), "java")
+	ends, ok := strings.CutPrefix(noted, owner+" "+decimal(r.score(owner))+" ")
 	require.True(r.t, ok, noted)
 	turn, err := strconv.ParseInt(ends, 10, 64)
 	require.NoError(r.t, err)
@@ -77,10 +65,7 @@ func (r *harness) requireTurn(owner string, d time.Duration, do func()) {
 	turn := r.turnOf(owner)
 	require.GreaterOrEqual(r.t, turn, before+d.Milliseconds())
 	require.LessOrEqual(r.t, turn, after+d.Milliseconds())
-	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
-	score, err := m.AsFloat64()
-	require.NoError(r.t, err)
-	require.Equal(r.t, turn+20_000, int64(score))
+	require.Equal(r.t, turn+20_000, r.score(owner))
 }
 
 // An owner that has let a turn pass and enters again, as Java does, has a new one.
@@ -90,7 +75,7 @@ func TestJava_ANewTurn(t *testing.T) {
 	for range 2 {
 		require.False(t, r.javaTries(ofJ(1)))
 		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).ProbeSoon) })
-		require.Positive(t, integerOf(t, r.s.Do(t, "PTTL", heartbeats("k"))), "kept for ever")
+		require.Positive(t, number(t, r.s, "PTTL", heartbeats("k")), "kept for ever")
 		until(t, func() bool { return !r.heartbeat(clientB).ProbeSoon })
 		r.requireQueue()
 		r.acquire(ofA(1))

@@ -190,9 +190,7 @@ func (w *walk) settle() {
 // furthest is by how much the largest score lies ahead of the server's clock.
 func (w *walk) furthest() time.Duration {
 	w.t.Helper()
-	m := w.s.Do(w.t, "ZRANGE", scores("k"), "-1", "-1")
-	last, err := m.AsStrSlice()
-	require.NoError(w.t, err)
+	last := listed(w.t, w.s, "ZRANGE", scores("k"), "-1", "-1")
 	if len(last) == 0 {
 		return 0
 	}
@@ -202,9 +200,7 @@ func (w *walk) furthest() time.Duration {
 // holds is the holder of the lock in Redis.
 func (w *walk) holds() string {
 	w.t.Helper()
-	m := w.s.Do(w.t, "HKEYS", "k")
-	owners, err := m.AsStrSlice()
-	require.NoError(w.t, err)
+	owners := listed(w.t, w.s, "HKEYS", "k")
 	require.LessOrEqual(w.t, len(owners), 1)
 	return strings.Join(owners, "")
 }

@@ -43,6 +43,7 @@ type harness struct {
 	s     *redistest.Server
 	node  *Node
 	fairs map[string]*Fair
+	vote  *Vote // of the node; nil: it has none
 }
 
 func newHarness(t testing.TB, change ...func(*FairSettings)) *harness {
@@ -142,12 +143,12 @@ func (r *harness) requireHeld(owner string, d time.Duration) {
 	held, err := m.AsStrMap()
 	require.NoError(r.t, err)
 	require.Equal(r.t, map[string]string{owner: "1"}, held)
-	require.InDelta(r.t, d.Milliseconds(), integerOf(r.t, r.s.Do(r.t, "PTTL", "k")), slackMillis)
+	require.InDelta(r.t, d.Milliseconds(), number(r.t, r.s, "PTTL", "k"), slackMillis)
 }
 
 func (r *harness) requireFree() {
 	r.t.Helper()
-	require.Zero(r.t, integerOf(r.t, r.s.Do(r.t, "EXISTS", "k")))
+	require.Zero(r.t, number(r.t, r.s, "EXISTS", "k"))
 }
 
 // requireQueue requires that these owners and no others wait, in this order, each
@@ -155,27 +156,28 @@ func (r *harness) requireFree() {
 func (r *harness) requireQueue(owners ...string) {
 	r.t.Helper()
 	require.Equal(r.t, append([]string{}, owners...), r.waiting())
-	m := r.s.Do(r.t, "ZRANGE", scores("k"), "0", "-1")
-	scored, err := m.AsStrSlice()
-	require.NoError(r.t, err)
+	scored := listed(r.t, r.s, "ZRANGE", scores("k"), "0", "-1")
 	require.ElementsMatch(r.t, owners, scored)
 }
 
 func (r *harness) waiting() []string {
 	r.t.Helper()
-	m := r.s.Do(r.t, "LRANGE", queue("k"), "0", "-1")
-	waiting, err := m.AsStrSlice()
-	require.NoError(r.t, err)
+	waiting := listed(r.t, r.s, "LRANGE", queue("k"), "0", "-1")
 	return waiting
 }
 
 // ahead is by how much an owner's score lies ahead of the server's clock.
 func (r *harness) ahead(owner string) time.Duration {
 	r.t.Helper()
+	return time.Duration(r.score(owner)-serverMillis(r.t, r.s)) * time.Millisecond
+}
+
+func (r *harness) score(owner string) int64 {
+	r.t.Helper()
 	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
 	score, err := m.AsFloat64()
 	require.NoError(r.t, err)
-	return time.Duration(int64(score)-serverMillis(r.t, r.s)) * time.Millisecond
+	return int64(score)
 }
 
 func serverMillis(t testing.TB, s *redistest.Server) int64 { return serverMicros(t, s) / 1000 }
@@ -221,7 +223,7 @@ func (e *subscriber) unsubscribe(channels ...string) {
 // message. Redis keeps messages to one connection in their order.
 func (e *subscriber) said() []string {
 	e.t.Helper()
-	require.EqualValues(e.t, 1, integerOf(e.t, e.s.Do(e.t, "PUBLISH", "said", "")))
+	require.EqualValues(e.t, 1, number(e.t, e.s, "PUBLISH", "said", ""))
 	var said []string
 	for m := range e.received {
 		if m.Channel == "said" {

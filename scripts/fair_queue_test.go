@@ -10,40 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestG8_FirstComeFirstServed(t *testing.T) {
-	r := newHarness(t)
-	require.Equal(t, Acquired{OK: true}, r.acquire(ofC(1)))
-	order := []string{ofB(1), ofA(1), ofC(2), ofB(2), ofA(2), ofA(3), ofB(3)}
-	r.waits(order...)
-	r.requireQueue(order...)
-	holder := ofC(1)
-	for i, next := range order {
-		p := r.release(holder)
-		require.True(t, p.Ours)
-		if next[:36] == holder[:36] { // granted in the reply, and not again by a message
-			require.Equal(t, granted(next), p.Grant)
-			r.requireSaid()
-		} else {
-			require.Zero(t, p.Grant)
-			r.requireSaid(grantMessage(next))
-		}
-		r.requireHeld(next, firstLease)
-		r.requireQueue(order[i+1:]...)
-		holder = next
-	}
-	require.Equal(t, Passed{Ours: true}, r.release(holder))
-	r.requireFree()
-	r.requireSaid()
-}
-
-func TestEnterManyAtOnceKeepsTheirOrder(t *testing.T) {
-	r := newHarness(t)
-	r.hold()
-	e := r.enter(ofA(3), ofA(1), ofA(2))
-	require.Equal(t, []Place{Waiting, Waiting, Waiting}, e.Places)
-	r.requireQueue(ofA(3), ofA(1), ofA(2))
-}
-
 func TestEnterRepeatedKeepsThePlace(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofC(1))
@@ -74,7 +40,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	require.Equal(t, []Place{Waiting, Gone, Waiting}, r.enter(ofA(3), ofA(1), ofA(2)).Places)
 	r.requireQueue(ofA(3), ofA(2))
 	stone := tombstone("k", ofA(1))
-	require.InDelta(t, time.Minute.Milliseconds(), integerOf(t, r.s.Do(t, "PTTL", stone)), slackMillis)
+	require.InDelta(t, time.Minute.Milliseconds(), number(t, r.s, "PTTL", stone), slackMillis)
 }
 
 func TestEnterServesAFreeLock(t *testing.T) {
@@ -147,35 +113,6 @@ func TestConfirmSetsTheLease(t *testing.T) {
 	require.Equal(t, before, state(t, r.s))
 }
 
-func TestFairInspect(t *testing.T) {
-	r := newHarness(t)
-	inspect := func() (Holder, int) {
-		h, waiting, err := r.of(ofA(1)).Inspect(bounded(t), "k")
-		require.NoError(t, err)
-		return h, waiting
-	}
-	h, waiting := inspect()
-	require.Zero(t, h)
-	require.Zero(t, waiting)
-	r.acquire(ofC(1))
-	r.waits(ofA(1), ofB(1))
-	h, waiting = inspect()
-	require.Equal(t, ofC(1), h.Owner)
-	require.Equal(t, 1, h.Entries)
-	require.InDelta(t, lease, h.Remaining, float64(slack))
-	require.Equal(t, 2, waiting)
-	before := state(t, r.s)
-	r.s.Do(t, "PERSIST", "k")
-	h, _ = inspect()
-	require.Equal(t, NoExpiry, h.Remaining)
-	r.expire()
-	h, waiting = inspect()
-	require.Zero(t, h)
-	require.Equal(t, 2, waiting)
-	delete(before, "k")
-	require.Equal(t, before, state(t, r.s))
-}
-
 func TestFairQueue(t *testing.T) {
 	r := newHarness(t)
 	queue := func() []Waiter {
@@ -211,23 +148,6 @@ func TestFairForceRelease(t *testing.T) {
 	require.True(t, force())
 	require.False(t, force())
 	require.Empty(t, r.waiting())
-}
-
-// A PTTL that has run down to 0 while the key still stands must not read as free:
-// a second owner beside the first would bring that one's lease back to life.
-func TestG1_LastMillisecondIsNotAcquiredInOrder(t *testing.T) {
-	r := newHarness(t)
-	for i := range 10 {
-		r.s.Do(t, "HSET", "k", ofC(1), "1")
-		r.s.Do(t, "PEXPIRE", "k", "3")
-		for a := (Acquired{}); !a.OK; {
-			if a = r.acquire(ofA(i)); !a.OK {
-				require.GreaterOrEqual(t, a.Remaining, time.Millisecond)
-			}
-		}
-		r.requireHeld(ofA(i), lease)
-		r.expire()
-	}
 }
 
 // Waiters that leave together, wherever they stand, leave the others in their order.
@@ -277,7 +197,7 @@ func TestLeaveOfMany(t *testing.T) {
 		require.NoError(t, err)
 		want := slices.DeleteFunc(queued, func(o string) bool { return slices.Contains(leaving, o) })
 		require.Equal(t, strings.Join(want, "\n"), strings.Join(r.waiting(), "\n"), "seed %d", seed)
-		require.EqualValues(t, len(want), integerOf(t, r.s.Do(t, "ZCARD", scores("k"))), "seed %d", seed)
+		require.EqualValues(t, len(want), number(t, r.s, "ZCARD", scores("k")), "seed %d", seed)
 	}
 }
 

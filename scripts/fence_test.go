@@ -38,36 +38,7 @@ func serverMicros(t testing.TB, s *redistest.Server) int64 {
 
 func counterValue(t testing.TB, s *redistest.Server) int64 {
 	t.Helper()
-	return integerOf(t, s.Do(t, "GET", token))
-}
-
-func TestG10_FencesGrow(t *testing.T) {
-	s, n := start(t)
-	var last int64
-	next := func(a Acquired) {
-		t.Helper()
-		require.Greater(t, a.Fence, last)
-		require.Equal(t, a.FenceEnd, counterValue(t, s))
-		last = a.FenceEnd
-	}
-	f := Fencing{Reserve: 5, Expiry: time.Hour}
-	for range 20 { // over releases, without and with numbers given back
-		next(fenced(t, n, ownA, f))
-		released(t, n, ownA, 0)
-		a := fenced(t, n, ownA, f)
-		next(a)
-		released(t, n, ownA, a.Fence)
-		require.Equal(t, a.Fence, counterValue(t, s))
-		last = a.Fence
-	}
-	fenced(t, n, ownA, f)
-	s.Do(t, "DEL", "k") // over expiry of the hold
-	last = counterValue(t, s)
-	next(fenced(t, n, ownB, f))
-	s.Do(t, "FLUSHALL") // over loss of everything
-	next(fenced(t, n, ownA, f))
-	s.Do(t, "DEL", "k", token) // over expiry of the counter
-	next(fenced(t, n, ownB, f))
+	return number(t, s, "GET", token)
 }
 
 func TestG10_RepeatGetsLargerNumbers(t *testing.T) {
@@ -106,24 +77,24 @@ func TestFenceCounterExpiry(t *testing.T) {
 	s, n := start(t)
 	hour := Fencing{Reserve: 10, Expiry: time.Hour}
 	a := fenced(t, n, ownA, hour)
-	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, s.Do(t, "PTTL", token)), slackMillis)
+	require.InDelta(t, time.Hour.Milliseconds(), number(t, s, "PTTL", token), slackMillis)
 	s.Do(t, "PEXPIRE", token, "1000000")
 	released(t, n, ownA, a.Fence)
-	require.InDelta(t, 1000000, integerOf(t, s.Do(t, "PTTL", token)), slackMillis, "giving back keeps the expiry")
+	require.InDelta(t, 1000000, number(t, s, "PTTL", token), slackMillis, "giving back keeps the expiry")
 	fenced(t, n, ownA, hour)
-	require.InDelta(t, time.Hour.Milliseconds(), integerOf(t, s.Do(t, "PTTL", token)), slackMillis)
+	require.InDelta(t, time.Hour.Milliseconds(), number(t, s, "PTTL", token), slackMillis)
 	released(t, n, ownA, 0)
 
 	fenced(t, n, ownA, Fencing{Reserve: 10})
-	require.EqualValues(t, -1, integerOf(t, s.Do(t, "PTTL", token)))
+	require.EqualValues(t, -1, number(t, s, "PTTL", token))
 	released(t, n, ownA, 0)
 
 	s.Do(t, "SET", token, "41") // Java's
 	a = fenced(t, n, ownA, hour)
 	require.Greater(t, a.Fence, int64(41))
-	require.EqualValues(t, -1, integerOf(t, s.Do(t, "PTTL", token)), "Java's counter never gets an expiry")
+	require.EqualValues(t, -1, number(t, s, "PTTL", token), "Java's counter never gets an expiry")
 	released(t, n, ownA, a.Fence)
-	require.EqualValues(t, -1, integerOf(t, s.Do(t, "PTTL", token)))
+	require.EqualValues(t, -1, number(t, s, "PTTL", token))
 }
 
 func TestFenceGivenBackOnlyDownwardsAndByTheHolder(t *testing.T) {
@@ -142,7 +113,7 @@ func TestFenceGivenBackOnlyDownwardsAndByTheHolder(t *testing.T) {
 	a = fenced(t, n, ownA, f)
 	s.Do(t, "DEL", token)
 	released(t, n, ownA, a.Fence)
-	require.EqualValues(t, 0, integerOf(t, s.Do(t, "EXISTS", token)), "never created")
+	require.EqualValues(t, 0, number(t, s, "EXISTS", token), "never created")
 
 	for _, kind := range [][]string{{"SET", token, "not a number"}, {"LPUSH", token, "1"}} {
 		a = fenced(t, n, ownA, f)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -58,9 +57,27 @@ func acquired(t testing.TB, n *Node, key, owner string) {
 	require.Equal(t, Acquired{OK: true}, a)
 }
 
-func integerOf(t testing.TB, m rueidis.RedisMessage) int64 {
+// number, text and listed are the reply of a server to a command.
+func number(t testing.TB, s *redistest.Server, command ...string) int64 {
 	t.Helper()
+	m := s.Do(t, command...)
 	v, err := m.AsInt64()
+	require.NoError(t, err)
+	return v
+}
+
+func text(t testing.TB, s *redistest.Server, command ...string) string {
+	t.Helper()
+	m := s.Do(t, command...)
+	v, err := m.ToString()
+	require.NoError(t, err)
+	return v
+}
+
+func listed(t testing.TB, s *redistest.Server, command ...string) []string {
+	t.Helper()
+	m := s.Do(t, command...)
+	v, err := m.AsStrSlice()
 	require.NoError(t, err)
 	return v
 }
@@ -69,15 +86,9 @@ func integerOf(t testing.TB, m rueidis.RedisMessage) int64 {
 // (ms since 1970, -1: never).
 func state(t testing.TB, s *redistest.Server) map[string]string {
 	t.Helper()
-	keys := s.Do(t, "KEYS", "*")
-	names, err := keys.AsStrSlice()
-	require.NoError(t, err)
 	all := map[string]string{}
-	for _, name := range names {
-		dump := s.Do(t, "DUMP", name)
-		text, err := dump.ToString()
-		require.NoError(t, err)
-		all[name] = text + "|" + time.UnixMilli(expiry(t, s, name)).String()
+	for _, name := range listed(t, s, "KEYS", "*") {
+		all[name] = text(t, s, "DUMP", name) + "|" + time.UnixMilli(expiry(t, s, name)).String()
 	}
 	return all
 }
@@ -86,67 +97,12 @@ func state(t testing.TB, s *redistest.Server) map[string]string {
 // tells from Redis 7.0 on.
 func expiry(t testing.TB, s *redistest.Server, key string) int64 {
 	t.Helper()
-	return integerOf(t, s.Do(t, "EVAL", `local before, left, after
+	return number(t, s, "EVAL", `local before, left, after
 repeat
   before, left, after = redis.call('TIME'), redis.call('PTTL', KEYS[1]), redis.call('TIME')
   local ms = before[1] * 1000 + math.floor(before[2] / 1000)
   if ms == after[1] * 1000 + math.floor(after[2] / 1000) then return left < 0 and left or ms + left end
-until false`, "1", key))
-}
-
-// requireExpiries fails if a key of ours would stay for ever.
-func requireExpiries(t testing.TB, s *redistest.Server) {
-	t.Helper()
-	keys := s.Do(t, "KEYS", "*")
-	names, err := keys.AsStrSlice()
-	require.NoError(t, err)
-	for _, name := range names {
-		require.Positive(t, integerOf(t, s.Do(t, "PTTL", name)), name)
-	}
-}
-
-// verbs runs every verb on key for owner; fenced ones with a counter that
-// expires.
-var verbs = map[string]func(ctx context.Context, n *Node, key, owner string) error{
-	"acquire": func(ctx context.Context, n *Node, key, owner string) error {
-		_, err := n.Acquire(ctx, key, owner, lease)
-		return err
-	},
-	"acquire_fenced": func(ctx context.Context, n *Node, key, owner string) error {
-		_, err := n.AcquireFenced(ctx, key, owner, lease, Fencing{Reserve: 10, Expiry: time.Hour})
-		return err
-	},
-	"acquire_all": func(ctx context.Context, n *Node, key, owner string) error {
-		_, err := n.AcquireAll(ctx, []string{key}, []string{owner}, lease)
-		return err
-	},
-	"recount": func(ctx context.Context, n *Node, key, owner string) error {
-		_, err := n.Recount(ctx, key, owner, 2)
-		return err
-	},
-	"renew": func(ctx context.Context, n *Node, key, owner string) error {
-		return n.Renew(ctx, lease, []string{key}, []string{owner}, make([]Answer, 1))
-	},
-	"release": func(ctx context.Context, n *Node, key, owner string) error {
-		_, err := n.Release(ctx, key, owner, 0)
-		return err
-	},
-	"release fenced": func(ctx context.Context, n *Node, key, owner string) error {
-		_, err := n.Release(ctx, key, owner, 1)
-		return err
-	},
-	"clean_up": func(ctx context.Context, n *Node, key, owner string) error {
-		_, err := n.CleanUp(ctx, key, owner)
-		return err
-	},
-	"force_release": func(ctx context.Context, n *Node, key, _ string) error {
-		_, err := n.ForceRelease(ctx, key)
-		return err
-	},
-	"inspect": func(ctx context.Context, n *Node, key, _ string) error {
-		_, err := n.Inspect(ctx, key)
-		return err
-	},
+until false`, "1", key)
 }
 
 func long(n int) string { return strings.Repeat("x", n) }

@@ -1,13 +1,9 @@
 package scripts
 
 import (
-	"context"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -154,66 +150,6 @@ func TestF8_KeysOfOtherLocks(t *testing.T) {
 	}
 }
 
-func TestF8_BadArguments(t *testing.T) {
-	n := NewNode(nil) // any I/O would panic
-	ctx := bounded(t)
-	for _, key := range []string{"", long(1025), "{k}", queue("k"), marker} {
-		for name, verb := range verbs {
-			if name == "renew" {
-				continue // its keys were acquired
-			}
-			err := verb(ctx, n, key, ownA)
-			require.ErrorContains(t, err, "key", name)
-			require.Equal(t, Refused, OutcomeOf(err), name)
-		}
-	}
-	require.ErrorContains(t, n.EndEach(ctx, []Ending{{Key: "k", Owner: ownA}, {Owner: ownA}}, make([]Result[Released], 2)), "key")
-	require.NoError(t, CheckKey(long(1024)))
-
-	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
-		30 * time.Second / 7, 101 * 365 * 24 * time.Hour} {
-		require.ErrorContains(t, CheckLease(d), "lease", d)
-		_, err := n.Acquire(ctx, "k", ownA, d)
-		require.Equal(t, Refused, OutcomeOf(err), d)
-		_, err = n.AcquireFenced(ctx, "k", ownA, d, Fencing{Reserve: 1})
-		require.Equal(t, Refused, OutcomeOf(err), d)
-	}
-	require.NoError(t, CheckLease(100*time.Millisecond))
-	require.NoError(t, CheckLease(100*365*24*time.Hour))
-
-	_, err := n.Acquire(ctx, "k", "", lease)
-	require.ErrorContains(t, err, "owner")
-	for _, f := range []Fencing{{}, {Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
-		_, err := n.AcquireFenced(ctx, "k", ownA, lease, f)
-		require.ErrorContains(t, err, "fence")
-	}
-	for _, entries := range []int{-1, 0, 1e9} {
-		_, err := n.Recount(ctx, "k", ownA, entries)
-		require.ErrorContains(t, err, "entries")
-	}
-	for _, last := range []int64{-1, 1e16} {
-		_, err := n.Release(ctx, "k", ownA, last)
-		require.ErrorContains(t, err, "last fence")
-	}
-}
-
-func TestF8_AnyBytesAreAKey(t *testing.T) {
-	s, n := start(t)
-	for _, key := range []string{"{", "}", "{}", "a{b}c", "{a", "a}b{c", "\r\n", "a\x00b", "\xff\xfe", "*", "KEYS[1]", "'", long(1024)} {
-		acquired(t, n, key, ownA)
-		a, err := n.AcquireFenced(bounded(t), key, ownA, lease, Fencing{Reserve: 10, Expiry: time.Hour})
-		require.NoError(t, err)
-		h, err := n.Inspect(bounded(t), key)
-		require.NoError(t, err)
-		require.Equal(t, ownA, h.Owner)
-		r, err := n.Release(bounded(t), key, ownA, a.Fence)
-		require.NoError(t, err)
-		require.True(t, r.Ours)
-		require.EqualValues(t, 0, integerOf(t, s.Do(t, "EXISTS", key)))
-		s.Do(t, "FLUSHALL")
-	}
-}
-
 // The scripts check their arguments themselves, before they write.
 func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	s, n := start(t)
@@ -248,42 +184,4 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	}
 	run("owners", renew, two, "1000", ownA)
 	run("owners", renew, two, "1000", ownA, ownA, ownA)
-}
-
-// keyed is a client that notes the KEYS of scripts.
-type keyed struct {
-	rueidis.Client
-	seen map[string]bool
-}
-
-func (k *keyed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	if words := cmd.Commands(); words[0] == "EVALSHA" {
-		keys, _ := strconv.Atoi(words[2])
-		for _, name := range words[3 : 3+keys] {
-			k.seen[name] = true
-		}
-	}
-	return k.Client.Do(ctx, cmd)
-}
-
-// Whatever else than locks a script is given is among the names that are refused.
-func TestNamesOfAllScripts(t *testing.T) {
-	s, _ := start(t)
-	k := &keyed{Client: s.Client(t), seen: map[string]bool{}}
-	everyReply(t, k, func(args ...string) { s.Do(t, args...) })
-	everyFairReply(t, k, s)
-	var locks []string
-	refused := map[string]bool{}
-	for name := range k.seen {
-		if CheckKey(name) == nil {
-			locks = append(locks, name)
-			continue
-		}
-		prefix, _, _ := strings.Cut(name, ":")
-		refused[prefix] = true
-	}
-	require.Subset(t, []string{"k", "free", "string", "l", "other", "wrong"}, locks)
-	for _, h := range check.Helpers {
-		require.Equal(t, h.Prefix != check.LatchPrefix, refused[h.Prefix], h.Prefix)
-	}
 }

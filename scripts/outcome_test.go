@@ -211,31 +211,6 @@ func TestRefusedAsEndsWithoutALineBreak(t *testing.T) {
 	require.EqualError(t, refusedAs("ERR READONLY You can't write.\r\n"), "READONLY You can't write.")
 }
 
-// As before Redis 6.2. A server that knows the scripts refuses one key of several by itself.
-func TestOldServer(t *testing.T) {
-	s, n := start(t, "--rename-command", "HRANDFIELD", "")
-	for name, verb := range verbs {
-		err := verb(bounded(t), n, "k", ownA)
-		require.ErrorIs(t, err, holdfast.ErrOldServer, name)
-		require.Equal(t, Refused, OutcomeOf(err), name)
-	}
-	require.Empty(t, state(t, s))
-	for _, text := range Scripts() {
-		s.Do(t, "SCRIPT", "LOAD", text)
-	}
-	acquired(t, n, "held", ownA)
-	_, err := n.Acquire(bounded(t), "held", ownB, lease)
-	require.ErrorIs(t, err, holdfast.ErrOldServer)
-	require.Equal(t, Refused, OutcomeOf(err))
-
-	results := make([]Result[Acquired], 2)
-	require.NoError(t, n.AcquireEach(bounded(t), nil, []Ask{{"held", ownB, lease}, {"free", ownB, lease}}, results))
-	require.ErrorIs(t, results[0].Err, holdfast.ErrOldServer)
-	require.Equal(t, Refused, OutcomeOf(results[0].Err))
-	require.True(t, results[1].Value.OK)
-	require.Equal(t, int64(1), integerOf(t, s.Do(t, "HLEN", "held")))
-}
-
 // A connection that a call with little time dials is that of other users of the client too,
 // and the call's end would be the end of the dial.
 func TestOldServer_IsAskedOnTheOneConnection(t *testing.T) {
@@ -263,15 +238,4 @@ func TestOldServer_IsAskedWithoutReplicas(t *testing.T) {
 	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 	calls, _ := cost(t, s)
 	require.Equal(t, 2, calls["wait"], "one behind evalsha, one behind eval")
-}
-
-func TestDoneContextSendsNothing(t *testing.T) {
-	n := NewNode(nil) // any I/O would panic
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for name, verb := range verbs {
-		err := verb(ctx, n, "k", ownA)
-		require.ErrorIs(t, err, context.Canceled, name)
-		require.Equal(t, Refused, OutcomeOf(err), name)
-	}
 }

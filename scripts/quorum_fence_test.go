@@ -52,7 +52,7 @@ func TestWriteBackExpiry(t *testing.T) {
 		ours, err := n.WriteFence(bounded(t), "k", ownA, last, expiry)
 		require.NoError(t, err)
 		require.True(t, ours)
-		return integerOf(t, s.Do(t, "PTTL", token))
+		return number(t, s, "PTTL", token)
 	}
 	hour := time.Hour.Milliseconds()
 	require.InDelta(t, hour, write(10, time.Hour), slackMillis)

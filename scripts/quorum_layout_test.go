@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
@@ -22,14 +21,12 @@ func TestQuorumLayout(t *testing.T) {
 	const key, gone = "sku:42", "holdfast_gone:{sku:42}:" + ownA
 	keys := func(want ...string) {
 		t.Helper()
-		m := s.Do(t, "KEYS", "*")
-		got, err := m.AsStrSlice()
-		require.NoError(t, err)
+		got := listed(t, s, "KEYS", "*")
 		require.ElementsMatch(t, append(want, "holdfast_node"), got)
 	}
 	pttl := func(key string, want time.Duration) {
 		t.Helper()
-		require.InDelta(t, want.Milliseconds(), integerOf(t, s.Do(t, "PTTL", key)), slackMillis)
+		require.InDelta(t, want.Milliseconds(), number(t, s, "PTTL", key), slackMillis)
 	}
 	holds := func(want map[string]string) {
 		t.Helper()
@@ -39,7 +36,7 @@ func TestQuorumLayout(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, markerOf(t, s))
-	require.EqualValues(t, -1, integerOf(t, s.Do(t, "PTTL", "holdfast_node")))
+	require.EqualValues(t, -1, number(t, s, "PTTL", "holdfast_node"))
 
 	for _, v := range []*Vote{vote, nil} {
 		b, err := acquireVoted(n, ctx, v, key, ownA, lease, false)
@@ -67,7 +64,7 @@ func TestQuorumLayout(t *testing.T) {
 		require.NoError(t, err)
 		keys(key, "redisson_lock_token:{sku:42}")
 		pttl("redisson_lock_token:{sku:42}", 7*24*time.Hour)
-		require.Equal(t, b.Clock+7, integerOf(t, s.Do(t, "GET", "redisson_lock_token:{sku:42}")))
+		require.Equal(t, b.Clock+7, number(t, s, "GET", "redisson_lock_token:{sku:42}"))
 		s.Do(t, "DEL", "redisson_lock_token:{sku:42}")
 
 		for range 2 {
@@ -80,22 +77,6 @@ func TestQuorumLayout(t *testing.T) {
 	require.Empty(t, received, "nobody is notified of a round that failed")
 	s.Do(t, "PUBLISH", "end", "")
 	require.Equal(t, "end", (<-received).Channel)
-}
-
-func TestF7_LateVoteFindsTheTombstone(t *testing.T) {
-	s, n, vote := startActive(t)
-	for _, f := range []bool{false, true} {
-		require.NoError(t, undo(n, bounded(t), "k", ownA, true))
-		before := state(t, s)
-		b, err := acquireVoted(n, bounded(t), vote, "k", ownA, lease, f)
-		require.NoError(t, err)
-		require.True(t, b.Gone)
-		require.Equal(t, before, state(t, s))
-		require.True(t, voted(t, n, vote, ownB).OK, "it bars its owner only")
-		require.NoError(t, undo(n, bounded(t), "k", ownB, false))
-		require.True(t, voted(t, n, vote, ownB).OK, "without doubt there is none")
-		require.NoError(t, undo(n, bounded(t), "k", ownB, false))
-	}
 }
 
 // The scripts check their arguments themselves, before they write.
@@ -149,62 +130,4 @@ func TestF8_QuorumScriptsRefuseBadArguments(t *testing.T) {
 	run("owners", quorumRenew, two[:1], "1000", ownA)
 	run("owners", quorumRenew, two, "1000", ownA, "0")
 	run("owners", quorumRenew, two[:1], "1000", ownA, "0", ownB, "0")
-}
-
-func TestF8_QuorumBadArguments(t *testing.T) {
-	n, vote := NewNode(nil), newVote("m", "r") // any I/O would panic
-	for _, v := range []*Vote{nil, &vote} {
-		for _, c := range []struct {
-			key, owner string
-			lease      time.Duration
-		}{{"", ownA, lease}, {long(1025), ownA, lease}, {"k", "", lease}, {"k", ownA, 0}, {"k", ownA, time.Second + 1}} {
-			_, err := acquireVoted(n, bounded(t), v, c.key, c.owner, c.lease, false)
-			require.Error(t, err)
-			require.Equal(t, Refused, OutcomeOf(err))
-		}
-	}
-}
-
-// The embedded server has no run id: there is no guard. The rest works.
-func TestQuorumOnTheEmbeddedServer(t *testing.T) {
-	m := miniredis.RunT(t)
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	ctx, n := bounded(t), NewNode(client)
-	_, err = n.runID(ctx)
-	require.True(t, OutcomeOf(err).Final(), err)
-	for range 2 {
-		said, vote, err := n.CheckNode(ctx, Mark, newEpoch(), ofThree(time.Millisecond), "")
-		require.NoError(t, err)
-		require.Empty(t, said.Run)
-		require.Negative(t, said.Left)
-		require.False(t, has(vote))
-		m.FastForward(time.Second)
-	}
-	m.Del(marker)
-
-	b, err := acquireVoted(n, ctx, nil, "k", ownA, lease, true)
-	require.NoError(t, err)
-	require.True(t, b.OK)
-	held, err := acquireVoted(n, ctx, nil, "k", ownB, lease, false)
-	require.NoError(t, err)
-	require.Equal(t, NodeReply{Acquired: Acquired{Remaining: lease}, Holder: ownA}, held)
-	answers := make([]Answer, 2)
-	counts, err := n.RenewVoted(ctx, nil, time.Minute, []string{"k", "free"}, []string{ownA, ownA}, []int{2, 2}, answers)
-	require.NoError(t, err)
-	require.True(t, counts)
-	require.Equal(t, []Answer{Renewed, NotOurs}, answers)
-	require.Equal(t, "2", m.HGet("k", ownA))
-	require.Equal(t, time.Minute, m.TTL("k"))
-	ours, err := n.WriteFence(ctx, "k", ownA, b.Clock+1, time.Hour)
-	require.NoError(t, err)
-	require.True(t, ours)
-	value, err := m.Get(counter("k"))
-	require.NoError(t, err)
-	require.Equal(t, decimal(b.Clock+1), value)
-	require.NoError(t, undo(n, ctx, "k", ownA, true))
-	b, err = acquireVoted(n, ctx, nil, "k", ownA, lease, false)
-	require.NoError(t, err)
-	require.True(t, b.Gone)
 }

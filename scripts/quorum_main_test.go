@@ -120,48 +120,6 @@ const (
 	wordNodes
 )
 
-// quorumVerbs runs every verb of a quorum on key for owner.
-var quorumVerbs = map[string]func(ctx context.Context, n *Node, vote *Vote, key, owner string) error{
-	"voted": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
-		_, err := acquireVoted(n, ctx, vote, key, owner, lease, false)
-		return err
-	},
-	"voted fenced": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
-		_, err := acquireVoted(n, ctx, vote, key, owner, lease, true)
-		return err
-	},
-	"unguarded": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := acquireVoted(n, ctx, nil, key, owner, lease, false)
-		return err
-	},
-	"unguarded fenced": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := acquireVoted(n, ctx, nil, key, owner, lease, true)
-		return err
-	},
-	"renew": func(ctx context.Context, n *Node, vote *Vote, key, owner string) error {
-		_, err := n.RenewVoted(ctx, vote, lease, []string{key}, []string{owner}, []int{2}, make([]Answer, 1))
-		return err
-	},
-	"end": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Notify: true})
-		return err
-	},
-	"end fenced": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := end(n, ctx, Ending{Key: key, Owner: owner, Notify: true, LastFence: 1})
-		return err
-	},
-	"undo": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		return undo(n, ctx, key, owner, false)
-	},
-	"undo in doubt": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		return undo(n, ctx, key, owner, true)
-	},
-	"write fence": func(ctx context.Context, n *Node, _ *Vote, key, owner string) error {
-		_, err := n.WriteFence(ctx, key, owner, 1<<52, time.Hour)
-		return err
-	},
-}
-
 // end is [Node.EndEach] for one.
 func end(n *Node, ctx context.Context, e Ending) (Released, error) {
 	ends := make([]Result[Released], 1)

@@ -2,11 +2,8 @@ package scripts
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestRenewVotedAnswersForEachKey(t *testing.T) {
@@ -76,22 +73,6 @@ func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
 	}
 }
 
-func TestG5_RenewVotedRepeated(t *testing.T) {
-	s, n, vote := startActive(t)
-	acquired(t, n, "k", ownA)
-	for range 2 {
-		s.Do(t, "PEXPIRE", "k", "1000")
-		answers := make([]Answer, 1)
-		_, err := n.RenewVoted(bounded(t), vote, lease, []string{"k"}, []string{ownA}, []int{4}, answers)
-		require.NoError(t, err)
-		require.Equal(t, []Answer{Renewed}, answers)
-		h, err := n.Inspect(bounded(t), "k")
-		require.NoError(t, err)
-		require.Equal(t, 4, h.Entries)
-		require.InDelta(t, lease, h.Remaining, float64(slack))
-	}
-}
-
 func TestRenewVotedRefused(t *testing.T) {
 	s, n, vote := startActive(t)
 	acquired(t, n, "k", ownA)
@@ -101,46 +82,4 @@ func TestRenewVotedRefused(t *testing.T) {
 	require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
 	require.Equal(t, Refused, OutcomeOf(err))
 	require.Equal(t, []Answer{Unanswered, NotOurs}, answers)
-}
-
-func TestF30_QuorumOutOfMemory(t *testing.T) {
-	s, n, vote := startActive(t)
-	ctx := bounded(t)
-	require.True(t, voted(t, n, vote, ownA).OK)
-	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	before := state(t, s)
-	for _, v := range []*Vote{vote, nil} {
-		for _, f := range []bool{false, true} {
-			_, err := acquireVoted(n, ctx, v, "free", ownA, lease, f)
-			require.ErrorContains(t, err, "OOM")
-			require.Equal(t, Unavailable, OutcomeOf(err))
-		}
-	}
-	_, err := n.WriteFence(ctx, "k", ownA, 1, 0)
-	require.ErrorContains(t, err, "OOM")
-	require.Equal(t, Unavailable, OutcomeOf(err))
-	require.Equal(t, before, state(t, s))
-
-	// A nested entry that the node missed must not keep the hold from being renewed.
-	answers := make([]Answer, 1)
-	counts, err := n.RenewVoted(ctx, vote, time.Minute, []string{"k"}, []string{ownA}, []int{2}, answers)
-	require.NoError(t, err)
-	require.True(t, counts)
-	require.Equal(t, []Answer{Renewed}, answers)
-	require.InDelta(t, time.Minute.Milliseconds(), integerOf(t, s.Do(t, "PTTL", "k")), slackMillis)
-
-	s.Do(t, "SCRIPT", "FLUSH") // the vote can be had again
-	_, again := checked(t, n, Mark)
-	require.Equal(t, vote, again)
-	require.NoError(t, undo(n, ctx, "k", ownA, true))
-	requireGone(t, s, "k")
-	s.Do(t, "DEL", marker)
-	_, _, err = n.CheckNode(ctx, Mark, newEpoch(), ofThree(longest), "")
-	require.ErrorContains(t, err, "OOM")
-	require.Equal(t, Unavailable, OutcomeOf(err))
-}
-
-func requireGone(t *testing.T, s *redistest.Server, key string) {
-	t.Helper()
-	require.EqualValues(t, 0, integerOf(t, s.Do(t, "EXISTS", key)))
 }
