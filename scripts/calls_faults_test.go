@@ -1,11 +1,9 @@
 package scripts
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -245,37 +243,6 @@ func TestF33_ForeignKey(t *testing.T) {
 	}
 }
 
-func TestDoneContextSendsNothing(t *testing.T) {
-	n := NewNode(nil) // any I/O would panic
-	c := client{n, NewFair(n, settingsOf(clientA)), nil}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, f := range []family{plain, inOrder} {
-		for name, call := range f.calls {
-			err := call(ctx, c, "k", ofA(1))
-			require.ErrorIs(t, err, context.Canceled, name)
-			require.Equal(t, Refused, OutcomeOf(err), name)
-		}
-	}
-}
-
-func TestF8_BadKeys(t *testing.T) {
-	n, vote := NewNode(nil), newVote("m", "r") // any I/O would panic
-	c := client{n, NewFair(n, settingsOf(clientA)), &vote}
-	for _, f := range families {
-		for name, call := range f.calls {
-			if slices.Contains([]string{"renew", "heartbeat", "write fence", "check", "check vote", "run id"}, name) {
-				continue // their keys were acquired, or they have none
-			}
-			for _, key := range []string{"", long(1025), "{k}", queue("k"), marker} {
-				err := call(bounded(t), c, key, ofA(1))
-				require.ErrorContains(t, err, "key", name)
-				require.Equal(t, Refused, OutcomeOf(err), name)
-			}
-		}
-	}
-}
-
 // As before Redis 6.2. A server that knows the scripts refuses one key of several by itself.
 func TestOldServer(t *testing.T) {
 	s, n := start(t, "--rename-command", "HRANDFIELD", "")
@@ -295,50 +262,4 @@ func TestOldServer(t *testing.T) {
 	require.Equal(t, Refused, OutcomeOf(results[0].Err))
 	require.True(t, results[1].Value.OK)
 	require.EqualValues(t, 1, number(t, s, "HLEN", "held"))
-}
-
-func TestF8_BadArguments(t *testing.T) {
-	n, vote := NewNode(nil), newVote("m", "r") // any I/O would panic
-	f, ctx := NewFair(n, settingsOf(clientA)), bounded(t)
-	refused := func(what string, errs ...error) {
-		t.Helper()
-		for i, err := range errs {
-			require.ErrorContains(t, err, what, i)
-			require.Equal(t, Refused, OutcomeOf(err), i)
-		}
-	}
-	hold := func(what, owner string, d time.Duration) {
-		t.Helper()
-		ask := []Ask{{"k", owner, d}}
-		refused(what, errOf(n.Acquire(ctx, "k", owner, d)), errOf(n.AcquireFenced(ctx, "k", owner, d, *fencingHour)),
-			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, nil, ask, make([]Result[Acquired], 1)),
-			errOf(f.Acquire(ctx, "k", owner, d)), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[Acquired], 1)),
-			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, &vote, true, ask, make([]NodeReply, 1)))
-	}
-	hold("owner", "", lease)
-	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
-		30 * time.Second / 7, 101 * 365 * 24 * time.Hour} {
-		hold("lease", ofA(1), d)
-		refused("lease", CheckLease(d), n.Renew(ctx, d, []string{"k"}, []string{ownA}, make([]Answer, 1)))
-	}
-	require.NoError(t, CheckLease(100*time.Millisecond))
-	require.NoError(t, CheckLease(100*365*24*time.Hour))
-	require.NoError(t, CheckKey(long(1024)))
-	for _, f := range []Fencing{{}, {Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
-		refused("fence", errOf(n.AcquireFenced(ctx, "k", ownA, lease, f)))
-	}
-	for _, entries := range []int{-1, 0, 1e9} {
-		refused("entries", errOf(n.Recount(ctx, "k", ownA, entries)))
-	}
-	for _, last := range []int64{-1, 1e16} {
-		refused("last fence", errOf(n.Release(ctx, "k", ownA, last)), errOf(f.Release(ctx, "k", ofA(1), last, false)),
-			n.EndEach(ctx, []Ending{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)))
-	}
-	one, two := []string{"a"}, []string{"a", "b"}
-	for _, err := range []error{
-		n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),
-		errOf(n.AcquireAll(ctx, two, one, lease)), errOf(n.AcquireAll(ctx, nil, nil, lease)),
-	} {
-		require.Equal(t, Refused, OutcomeOf(err), err)
-	}
 }

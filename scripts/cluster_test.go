@@ -52,8 +52,7 @@ func TestClusterSlotMoves(t *testing.T) {
 	c.MoveKeys(t, slot, to)
 	c.EndMigration(t, slot, to)
 	require.NoError(t, <-acquired)
-	ours, err := n.Recount(ctx, key, "o:2", 2)
-	require.NoError(t, err)
+	ours := must(n.Recount(ctx, key, "o:2", 2))(t)
 	require.True(t, ours)
 }
 
@@ -69,8 +68,7 @@ func TestClusterRenewsWhileASlotMoves(t *testing.T) {
 			var keys, owners []string
 			for i := range 25 {
 				keys, owners = append(keys, fmt.Sprint("{tag}", i)), append(owners, fmt.Sprint("o:", i))
-				a, err := n.Acquire(ctx, keys[i], owners[i], time.Minute)
-				require.NoError(t, err)
+				a := must(n.Acquire(ctx, keys[i], owners[i], time.Minute))(t)
 				require.True(t, a.OK)
 			}
 			slot, from, to := c.Slot(t, "{tag}"), c.Owner(t, "{tag}"), c.Masters(t)[0]
@@ -108,8 +106,7 @@ func TestClusterIsDown(t *testing.T) {
 	info := text(t, s, "INFO", "errorstats")
 	require.Regexp(t, `errorstat_CLUSTERDOWN:count=([2-9]|\d\d)`, info, "not made again")
 	s.Do(t, "CLUSTER", "ADDSLOTS", slot)
-	a, err := n.Acquire(bounded(t), key, "o:1", time.Minute)
-	require.NoError(t, err)
+	a := must(n.Acquire(bounded(t), key, "o:1", time.Minute))(t)
 	require.True(t, a.OK)
 }
 
@@ -134,8 +131,7 @@ func TestClusterSeveralKeys(t *testing.T) {
 	for i := range 50 {
 		keys, owners = append(keys, fmt.Sprint("k", i)), append(owners, clientA+":01")
 		if i != 7 {
-			a, err := n.Acquire(ctx, keys[i], owners[i], time.Minute)
-			require.NoError(t, err)
+			a := must(n.Acquire(ctx, keys[i], owners[i], time.Minute))(t)
 			require.True(t, a.OK)
 		}
 	}
@@ -155,11 +151,9 @@ func TestClusterSeveralKeys(t *testing.T) {
 	require.ErrorContains(t, probed[1].Err, "WRONGTYPE")
 	require.Equal(t, Probed{}, probed[2])
 
-	ok, err := n.AcquireAll(ctx, []string{"a", "b", "c"}, []string{"o:1", "o:2", "o:3"}, time.Minute)
-	require.NoError(t, err)
+	ok := must(n.AcquireAll(ctx, []string{"a", "b", "c"}, []string{"o:1", "o:2", "o:3"}, time.Minute))(t)
 	require.False(t, ok)
-	ok, err = n.AcquireAll(ctx, []string{"{a}1", "{a}2"}, []string{"o:1", "o:2"}, time.Minute)
-	require.NoError(t, err)
+	ok = must(n.AcquireAll(ctx, []string{"{a}1", "{a}2"}, []string{"o:1", "o:2"}, time.Minute))(t)
 	require.True(t, ok)
 }
 
@@ -195,8 +189,7 @@ func TestClusterChannels(t *testing.T) {
 			client := c.Client(t)
 			n := NewNodeWith(client, NodeSettings{Cluster: cluster.New(client), Shards: &shards})
 			ctx, key := bounded(t), fmt.Sprint("k", shards)
-			a, err := n.Acquire(ctx, key, "o:1", time.Minute)
-			require.NoError(t, err)
+			a := must(n.Acquire(ctx, key, "o:1", time.Minute))(t)
 			require.True(t, a.OK)
 			conn, end := c.Client(t).Nodes()[c.Owner(t, key).Addr()].Dedicate()
 			defer end()
@@ -207,8 +200,7 @@ func TestClusterChannels(t *testing.T) {
 				subscribe = conn.B().Ssubscribe().Channel(Channel(key)).Build()
 			}
 			require.NoError(t, conn.Do(ctx, subscribe).Error())
-			said, err := n.Release(ctx, key, "o:1", 0)
-			require.NoError(t, err)
+			said := must(n.Release(ctx, key, "o:1", 0))(t)
 			require.Equal(t, Released{Ours: true, Listeners: 1}, said)
 			require.Equal(t, Channel(key), <-came)
 		})

@@ -159,8 +159,7 @@ func TestFilesAreUsed(t *testing.T) {
 		if folder := path.Dir(file); folder != "plain" {
 			name = folder + "_" + name
 		}
-		content, err := files.ReadFile(file)
-		require.NoError(t, err)
+		content := must(files.ReadFile(file))(t)
 		first, _, _ := strings.Cut(string(content), "\n")
 		require.True(t, all[name] != "" || slices.ContainsFunc(slices.Collect(maps.Values(all)), func(text string) bool {
 			return path.Dir(file) == "parts" && strings.Contains(text, first+"\n")

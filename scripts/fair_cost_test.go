@@ -1,7 +1,6 @@
 package scripts
 
 import (
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -150,28 +149,4 @@ func total(calls map[string]int) (n int) {
 		}
 	}
 	return n
-}
-
-// One release and grant to another client's waiter, and one enter behind those that
-// wait: the server's time for each, as it counts it itself.
-func BenchmarkFairHandOver(b *testing.B) {
-	for _, n := range []int{10, 100, 1000, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			r := newHarness(b)
-			r.crowd(n)
-			r.s.Do(b, "CONFIG", "RESETSTAT")
-			b.ResetTimer()
-			for i := range b.N {
-				r.release(turn(i))
-				r.enter(turn(n + 1 + i))
-				if i%1000 == 0 {
-					r.said()
-				}
-			}
-			b.StopTimer()
-			calls, micros := cost(b, r.s)
-			b.ReportMetric(float64(total(calls))/float64(b.N), "commands/op")
-			b.ReportMetric((micros["evalsha"]+micros["eval"])/float64(b.N), "server-µs/op")
-		})
-	}
 }

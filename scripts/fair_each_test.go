@@ -17,8 +17,7 @@ func TestFairAcquireEach(t *testing.T) {
 		r.s.Do(t, "SET", "string", "x")
 		r.follow(ofC(1), ofB(1))
 		r.expire()
-		_, err := f.Leave(bounded(t), "gone", 1, ofA(5))
-		require.NoError(t, err)
+		must(f.Leave(bounded(t), "gone", 1, ofA(5)))(t)
 		before := state(t, r.s)
 
 		asks := []Ask{{"free", ofA(1), lease}, {"held", ofA(2), lease}, {"k", ofA(3), lease}, {"string", ofA(4), lease}, {"gone", ofA(5), lease}, {"last", ofA(6), lease}, {"bad", ofJ(1), lease}}
@@ -51,14 +50,12 @@ func TestFairReleaseEach(t *testing.T) {
 	f := r.of(ofA(1))
 	r.follow(ofA(1), ofA(2))
 	for i, key := range []string{"others", "alone"} {
-		a, err := f.Acquire(bounded(t), key, ofA(3+i), lease)
-		require.NoError(t, err)
+		a := must(f.Acquire(bounded(t), key, ofA(3+i), lease))(t)
 		require.True(t, a.OK)
 	}
 	b := r.of(ofB(1))
 	r.subscribe(b.Inbox("others"))
-	_, err := b.Enter(bounded(t), "others", ofB(1))
-	require.NoError(t, err)
+	must(b.Enter(bounded(t), "others", ofB(1)))(t)
 	r.s.Do(t, "SET", "string", "x")
 
 	holds := []FairHold{
@@ -96,8 +93,7 @@ func TestFairLeaveEach(t *testing.T) {
 	require.Equal(t, Refused, OutcomeOf(said[1].Err))
 	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[2])
 	for _, i := range []int{0, 2} {
-		a, err := f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease)
-		require.NoError(t, err)
+		a := must(f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease))(t)
 		require.True(t, a.Gone)
 	}
 	r.requireHeld(ofA(2), firstLease)
@@ -105,34 +101,4 @@ func TestFairLeaveEach(t *testing.T) {
 	require.NoError(t, f.LeaveEach(bounded(t), holds, said)) // again: nobody is served
 	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[0])
 	r.requireHeld(ofA(2), firstLease)
-}
-
-// Numbers that were reserved and not used are given back by each.
-func TestFairReleaseEach_GivesNumbersBack(t *testing.T) {
-	r := newHarness(t, func(s *FairSettings) { s.Fencing, s.Members = *fencingHour, 2 })
-	f := r.of(ofA(1))
-	r.follow(ofC(1), ofA(1), ofA(2))
-	g := r.of(ofC(1))
-	_, err := g.Release(bounded(t), "k", ofC(1), 0, false)
-	require.NoError(t, err)
-	r.leave(ofA(2))
-	reserved := number(t, r.s, "GET", counter("k"))
-	said := make([]Result[Passed], 2)
-	holds := []FairHold{{Hold{"k", ofA(1)}, reserved - 3}, {Hold{"x", ofA(3)}, 1}}
-	require.NoError(t, f.ReleaseEach(bounded(t), holds, said))
-	require.True(t, said[0].Value.Ours)
-	require.Equal(t, reserved-3, number(t, r.s, "GET", counter("k")))
-}
-
-// A reply with fewer or more answers than locks is none.
-func TestFairEach_AsManyAnswersAsLocks(t *testing.T) {
-	r := newHarness(t)
-	f := r.of(ofA(1))
-	for _, places := range []int{1, 3} {
-		asks := []Ask{{"a", ofA(1), lease}, {"b", ofA(2), lease}}
-		require.Equal(t, Unknown, OutcomeOf(f.AcquireEach(bounded(t), asks, make([]Result[Acquired], places))))
-		holds := []FairHold{{Hold{"a", ofA(1)}, 0}, {Hold{"b", ofA(2)}, 0}}
-		require.Equal(t, Unknown, OutcomeOf(f.ReleaseEach(bounded(t), holds, make([]Result[Passed], places))))
-		require.Equal(t, Unknown, OutcomeOf(f.LeaveEach(bounded(t), []Hold{{"a", ofA(1)}, {"b", ofA(2)}}, make([]Result[Passed], places))))
-	}
 }

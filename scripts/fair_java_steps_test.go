@@ -101,8 +101,7 @@ func (r *harness) java(step, owner string, wait time.Duration) (answer int64, nu
 	if m.IsNil() {
 		return 0, true
 	}
-	answer, err := m.AsInt64()
-	require.NoError(r.t, err)
+	answer = must(m.AsInt64())(r.t)
 	return answer, false
 }
 

@@ -66,16 +66,12 @@ func (r *harness) of(owner string) *Fair { return r.fairs[owner[:36]] }
 
 func (r *harness) acquire(owner string) Acquired {
 	r.t.Helper()
-	a, err := r.of(owner).Acquire(bounded(r.t), "k", owner, lease)
-	require.NoError(r.t, err)
-	return a
+	return must(r.of(owner).Acquire(bounded(r.t), "k", owner, lease))(r.t)
 }
 
 func (r *harness) enter(owners ...string) Entered {
 	r.t.Helper()
-	e, err := r.of(owners[0]).Enter(bounded(r.t), "k", owners...)
-	require.NoError(r.t, err)
-	return e
+	return must(r.of(owners[0]).Enter(bounded(r.t), "k", owners...))(r.t)
 }
 
 // waits has owners enter one after the other, and all of them wait.
@@ -97,16 +93,12 @@ func (r *harness) follow(holder string, owners ...string) {
 
 func (r *harness) release(owner string, served ...string) Passed {
 	r.t.Helper()
-	p, err := r.of(owner).Release(bounded(r.t), "k", owner, 0, false, served...)
-	require.NoError(r.t, err)
-	return p
+	return must(r.of(owner).Release(bounded(r.t), "k", owner, 0, false, served...))(r.t)
 }
 
 func (r *harness) leave(owners ...string) Passed {
 	r.t.Helper()
-	p, err := r.of(owners[0]).Leave(bounded(r.t), "k", 0, owners...)
-	require.NoError(r.t, err)
-	return p
+	return must(r.of(owners[0]).Leave(bounded(r.t), "k", 0, owners...))(r.t)
 }
 
 // heartbeat is a heartbeat of a client for k that names owners, whose scores are kept 30 s
@@ -140,8 +132,7 @@ func (r *harness) hold() { r.t.Helper(); r.s.Do(r.t, "HSET", "k", ownA, "1") }
 func (r *harness) requireHeld(owner string, d time.Duration) {
 	r.t.Helper()
 	m := r.s.Do(r.t, "HGETALL", "k")
-	held, err := m.AsStrMap()
-	require.NoError(r.t, err)
+	held := must(m.AsStrMap())(r.t)
 	require.Equal(r.t, map[string]string{owner: "1"}, held)
 	require.InDelta(r.t, d.Milliseconds(), number(r.t, r.s, "PTTL", "k"), slackMillis)
 }
@@ -175,8 +166,7 @@ func (r *harness) ahead(owner string) time.Duration {
 func (r *harness) score(owner string) int64 {
 	r.t.Helper()
 	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
-	score, err := m.AsFloat64()
-	require.NoError(r.t, err)
+	score := must(m.AsFloat64())(r.t)
 	return int64(score)
 }
 

@@ -28,8 +28,7 @@ func TestEnterRepeatedKeepsThePlace(t *testing.T) {
 
 func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	r := newHarness(t)
-	_, err := r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(1), ofA(2))
-	require.NoError(t, err)
+	must(r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(1), ofA(2)))(t)
 	require.Equal(t, Acquired{Gone: true}, r.acquire(ofA(1)))
 	require.Equal(t, []Place{Gone}, r.enter(ofA(1)).Places)
 	r.requireQueue()
@@ -97,18 +96,16 @@ func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 func TestConfirmSetsTheLease(t *testing.T) {
 	r := newHarness(t)
 	r.enter(ofA(1))
-	c, err := r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), lease)
-	require.NoError(t, err)
+	c := must(r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), lease))(t)
 	require.Equal(t, Acquired{OK: true}, c)
 	r.requireHeld(ofA(1), lease)
-	c, err = r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), time.Second) // shorter
+	c, err := r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), time.Second) // shorter
 	require.NoError(t, err)
 	require.True(t, c.OK)
 	r.requireHeld(ofA(1), time.Second)
 
 	before := state(t, r.s)
-	c, err = r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease)
-	require.NoError(t, err)
+	c = must(r.of(ofB(1)).Confirm(bounded(t), "k", ofB(1), lease))(t)
 	require.Equal(t, Acquired{}, c)
 	require.Equal(t, before, state(t, r.s))
 }
@@ -116,9 +113,7 @@ func TestConfirmSetsTheLease(t *testing.T) {
 func TestFairQueue(t *testing.T) {
 	r := newHarness(t)
 	queue := func() []Waiter {
-		q, err := r.of(ofA(1)).Queue(bounded(t), "k")
-		require.NoError(t, err)
-		return q
+		return must(r.of(ofA(1)).Queue(bounded(t), "k"))(t)
 	}
 	require.Empty(t, queue())
 	r.acquire(ofC(1))
@@ -134,9 +129,7 @@ func TestFairQueue(t *testing.T) {
 func TestFairForceRelease(t *testing.T) {
 	r := newHarness(t)
 	force := func() bool {
-		existed, err := r.of(ofA(1)).ForceRelease(bounded(t), "k")
-		require.NoError(t, err)
-		return existed
+		return must(r.of(ofA(1)).ForceRelease(bounded(t), "k"))(t)
 	}
 	require.False(t, force())
 	r.s.Do(t, "HSET", "k", ofJ(1), "3")
@@ -193,8 +186,7 @@ func TestLeaveOfMany(t *testing.T) {
 		if random.IntN(4) > 0 {
 			doubts = 0
 		}
-		_, err := r.of(ofA(0)).Leave(bounded(t), "k", doubts, leaving...)
-		require.NoError(t, err)
+		must(r.of(ofA(0)).Leave(bounded(t), "k", doubts, leaving...))(t)
 		want := slices.DeleteFunc(queued, func(o string) bool { return slices.Contains(leaving, o) })
 		require.Equal(t, strings.Join(want, "\n"), strings.Join(r.waiting(), "\n"), "seed %d", seed)
 		require.EqualValues(t, len(want), number(t, r.s, "ZCARD", scores("k")), "seed %d", seed)

@@ -12,17 +12,13 @@ func TestForeignIsNoLock(t *testing.T) {
 	s, n := start(t)
 	for _, owner := range []string{ownA, ownB, ofJ(1), ofJ(4711), clientJ + ":-7516192768", clientJ + ":0"} {
 		s.Do(t, "HSET", "k", owner, "3")
-		h, err := n.Inspect(bounded(t), "k")
-		require.NoError(t, err)
+		h := must(n.Inspect(bounded(t), "k"))(t)
 		require.Equal(t, Holder{Owner: owner, Entries: 3, Remaining: NoExpiry}, h)
-		a, err := n.Acquire(bounded(t), "k", ofC(1), lease)
-		require.NoError(t, err)
+		a := must(n.Acquire(bounded(t), "k", ofC(1), lease))(t)
 		require.Equal(t, Acquired{Remaining: NoExpiry}, a)
-		e, err := NewFair(n, settingsOf(clientA)).Enter(bounded(t), "k", ofA(1))
-		require.NoError(t, err)
+		e := must(NewFair(n, settingsOf(clientA)).Enter(bounded(t), "k", ofA(1)))(t)
 		require.Equal(t, []Place{Waiting}, e.Places)
-		existed, err := n.ForceRelease(bounded(t), "k")
-		require.NoError(t, err)
+		existed := must(n.ForceRelease(bounded(t), "k"))(t)
 		require.True(t, existed)
 		s.Do(t, "FLUSHALL")
 	}
@@ -46,7 +42,6 @@ func TestF33_OddCounts(t *testing.T) {
 	}
 	s.Do(t, "HSET", "k", ownA, "1")
 	s.Do(t, "PEXPIREAT", "k", "9223372036854775807")
-	h, err := n.Inspect(bounded(t), "k")
-	require.NoError(t, err)
+	h := must(n.Inspect(bounded(t), "k"))(t)
 	require.Greater(t, h.Remaining, time.Hour)
 }

@@ -52,8 +52,7 @@ func start(t testing.TB, args ...string) (*redistest.Server, *Node) {
 
 func acquired(t testing.TB, n *Node, key, owner string) {
 	t.Helper()
-	a, err := n.Acquire(bounded(t), key, owner, lease)
-	require.NoError(t, err)
+	a := must(n.Acquire(bounded(t), key, owner, lease))(t)
 	require.Equal(t, Acquired{OK: true}, a)
 }
 
@@ -61,25 +60,28 @@ func acquired(t testing.TB, n *Node, key, owner string) {
 func number(t testing.TB, s *redistest.Server, command ...string) int64 {
 	t.Helper()
 	m := s.Do(t, command...)
-	v, err := m.AsInt64()
-	require.NoError(t, err)
-	return v
+	return must(m.AsInt64())(t)
 }
 
 func text(t testing.TB, s *redistest.Server, command ...string) string {
 	t.Helper()
 	m := s.Do(t, command...)
-	v, err := m.ToString()
-	require.NoError(t, err)
-	return v
+	return must(m.ToString())(t)
 }
 
 func listed(t testing.TB, s *redistest.Server, command ...string) []string {
 	t.Helper()
 	m := s.Do(t, command...)
-	v, err := m.AsStrSlice()
-	require.NoError(t, err)
-	return v
+	return must(m.AsStrSlice())(t)
+}
+
+// must is the result of a call that has to end well.
+func must[T any](result T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return result
+	}
 }
 
 // state is all that a server holds: each key with its DUMP, and when it expires

@@ -149,39 +149,3 @@ func TestF8_KeysOfOtherLocks(t *testing.T) {
 		require.NoError(t, CheckKey(key), key)
 	}
 }
-
-// The scripts check their arguments themselves, before they write.
-func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
-	s, n := start(t)
-	bad := []string{"", "0", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "inf", "9999999999999999999"}
-	run := func(name string, sc script, keys []string, args ...string) {
-		t.Helper()
-		for _, held := range []bool{false, true} {
-			s.Do(t, "FLUSHALL")
-			if held {
-				acquired(t, n, "k", ownA)
-			}
-			before := state(t, s)
-			_, err := n.run(bounded(t), sc, len(keys), append(keys, args...)...)
-			require.ErrorContains(t, err, name, "%q", args)
-			require.Equal(t, Refused, OutcomeOf(err))
-			require.Equal(t, before, state(t, s))
-		}
-	}
-	two, three := []string{"k", "g"}, []string{"k", "g", "t"}
-	run("owner", acquire, two, "", "1000")
-	run("owner", acquireFenced, three, "", "1000", "1", "0")
-	for _, v := range bad {
-		run("lease", acquire, two, ownA, v)
-		run("lease", acquireFenced, three, ownA, v, "1", "0")
-		run("reserve", acquireFenced, three, ownA, "1000", v, "0")
-		if v != "0" {
-			run("counter expiry", acquireFenced, three, ownA, "1000", "1", v)
-		}
-		run("entries", recount, two[:1], ownA, v)
-		run("last fence", release, two, ownA, "c", v)
-		run("lease", renew, two[:1], v, ownA)
-	}
-	run("owners", renew, two, "1000", ownA)
-	run("owners", renew, two, "1000", ownA, ownA, ownA)
-}

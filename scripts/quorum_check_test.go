@@ -20,8 +20,7 @@ func TestCheckMarksAFreshNode(t *testing.T) {
 	require.Equal(t, ofThree(longest), first.Deployment)
 	require.Equal(t, "noeviction", first.Policy)
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, first.Version)
-	run, err := n.runID(bounded(t))
-	require.NoError(t, err)
+	run := must(n.runID(bounded(t)))(t)
 	require.Equal(t, run, first.Run)
 	// The longest lease and a hundredth for each of two clocks, and 2 ms.
 	require.InDelta(t, longest.Milliseconds()*102/100+2, first.Left.Milliseconds(), slackMillis)
@@ -157,6 +156,9 @@ func TestActivate(t *testing.T) {
 	require.Zero(t, said.Left)
 	require.NotEqual(t, began, said.Epoch)
 
+	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, markerOf(t, s))
+	lasts(t, s, "holdfast_node", -1)
+
 	activated := markerOf(t, s)
 	said, again := activate(began) // the reply was lost
 	require.Equal(t, vote, again)
@@ -200,8 +202,7 @@ func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
 	require.Error(t, err)
 	require.False(t, has(none))
 	m := s.Do(t, "SCRIPT", "EXISTS", vote.acquire.sha)
-	known, err := m.AsIntSlice()
-	require.NoError(t, err)
+	known := must(m.AsIntSlice())(t)
 	require.Equal(t, []int64{0}, known)
 }
 

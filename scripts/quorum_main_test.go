@@ -1,8 +1,8 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -70,9 +70,7 @@ func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, l
 
 func voted(t testing.TB, n *Node, vote *Vote, owner string) NodeReply {
 	t.Helper()
-	b, err := acquireVoted(n, bounded(t), vote, "k", owner, lease, false)
-	require.NoError(t, err)
-	return b
+	return must(acquireVoted(n, bounded(t), vote, "k", owner, lease, false))(t)
 }
 
 // requireNoVote requires that neither kind of acquire is taken, and that nothing
@@ -81,8 +79,7 @@ func requireNoVote(t testing.TB, s *redistest.Server, n *Node, vote *Vote) {
 	t.Helper()
 	before := state(t, s)
 	for _, f := range []bool{false, true} {
-		b, err := acquireVoted(n, bounded(t), vote, "k", ownB, lease, f)
-		require.NoError(t, err)
+		b := must(acquireVoted(n, bounded(t), vote, "k", ownB, lease, f))(t)
 		require.Equal(t, NodeReply{NoVote: true}, b)
 	}
 	require.Equal(t, before, state(t, s))
@@ -95,9 +92,7 @@ func markerOf(t testing.TB, s *redistest.Server) string {
 	if m.IsNil() {
 		return ""
 	}
-	text, err := m.ToString()
-	require.NoError(t, err)
-	return text
+	return must(m.ToString())(t)
 }
 
 // forge changes one word of the marker.
@@ -120,11 +115,16 @@ const (
 	wordNodes
 )
 
+// one is a call for one of many.
+func one[T any](call func([]Result[T]) error) (T, error) {
+	r := make([]Result[T], 1)
+	err := call(r)
+	return r[0].Value, cmp.Or(err, r[0].Err)
+}
+
 // end is [Node.EndEach] for one.
 func end(n *Node, ctx context.Context, e Ending) (Released, error) {
-	ends := make([]Result[Released], 1)
-	err := n.EndEach(ctx, []Ending{e}, ends)
-	return ends[0].Value, errors.Join(err, ends[0].Err)
+	return one(func(r []Result[Released]) error { return n.EndEach(ctx, []Ending{e}, r) })
 }
 
 // undo ends a failed round.

@@ -8,80 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestVotedAcquire(t *testing.T) {
-	s, n, vote := startActive(t)
-	for _, v := range []*Vote{vote, nil} {
-		for _, f := range []bool{false, true} {
-			get := func(owner string) NodeReply {
-				t.Helper()
-				b, err := acquireVoted(n, bounded(t), v, "k", owner, lease, f)
-				require.NoError(t, err)
-				return b
-			}
-			called := serverMicros(t, s)
-			b := get(ownA)
-			require.True(t, b.OK)
-			if f { // the server's clock, between those two readings of it
-				require.GreaterOrEqual(t, b.Clock, called)
-				require.LessOrEqual(t, b.Clock, serverMicros(t, s))
-			} else {
-				require.Zero(t, b.Clock)
-			}
-
-			before := state(t, s)
-			b = get(ownB)
-			require.Equal(t, ownA, b.Holder)
-			require.False(t, b.OK || b.Gone || b.NoVote)
-			require.InDelta(t, lease, b.Remaining, float64(slack))
-			require.Equal(t, before, state(t, s))
-			s.Do(t, "PERSIST", "k")
-			require.Equal(t, NodeReply{Acquired: Acquired{Remaining: NoExpiry}, Holder: ownA}, get(ownB))
-
-			require.NoError(t, undo(n, bounded(t), "k", ownA, true))
-			require.Equal(t, NodeReply{Acquired: Acquired{Gone: true}}, get(ownA))
-			s.Do(t, "DEL", "k", tombstone("k", ownA), counter("k"))
-		}
-	}
-}
-
-// Of many, each is taken or refused for itself.
-func TestVotedAcquireMany(t *testing.T) {
-	s, n, vote := startActive(t)
-	for _, v := range []*Vote{vote, nil} {
-		for _, f := range []bool{false, true} {
-			s.Do(t, "SET", "string", "x")
-			require.NoError(t, undo(n, bounded(t), "given up", ownA, true))
-			acquired(t, n, "held", ownB)
-			var asks []Ask
-			for _, key := range []string{"string", "free", "held", "given up", "also free"} {
-				asks = append(asks, Ask{key, ownA, lease})
-			}
-			said := make([]NodeReply, len(asks))
-			require.NoError(t, n.AcquireVoted(bounded(t), v, f, asks, said))
-			require.Equal(t, Refused, OutcomeOf(said[0].Err))
-			require.ErrorContains(t, said[0].Err, "WRONGTYPE")
-			require.Equal(t, ownB, said[2].Holder)
-			require.False(t, said[2].OK)
-			require.Equal(t, NodeReply{Acquired: Acquired{Gone: true}}, said[3])
-			for _, i := range []int{1, 4} {
-				require.True(t, said[i].OK)
-				require.NoError(t, said[i].Err)
-				require.Equal(t, f, said[i].Clock > 0)
-				held := listed(t, s, "HKEYS", asks[i].Key)
-				require.Equal(t, []string{ownA}, held)
-			}
-			for _, a := range asks {
-				s.Do(t, "DEL", a.Key, counter(a.Key), tombstone(a.Key, ownA))
-			}
-		}
-	}
-	acquired(t, n, "held", ownB)
-	s.Do(t, "SET", marker, "other")
-	said := make([]NodeReply, 2)
-	require.NoError(t, n.AcquireVoted(bounded(t), vote, false, []Ask{{"free", ownA, lease}, {"held", ownA, lease}}, said))
-	require.Equal(t, []NodeReply{{NoVote: true}, {NoVote: true}}, said)
-}
-
 // What the node says is no more than words between quotes.
 func TestVoteTextIsSafe(t *testing.T) {
 	for _, text := range []string{"'", "\\", "\n", "\r", "]]", "'; return 1 --", "\x00", "é"} {
@@ -97,4 +23,39 @@ func TestVoteTextIsSafe(t *testing.T) {
 	shas := []string{quorumAcquire.sha, newVote("m", "r").acquire.sha, newVote("m", "s").acquire.sha, newVote("n", "r").acquire.sha}
 	slices.Sort(shas)
 	require.Len(t, slices.Compact(shas), 4)
+}
+
+// A lock that is there on a node which did not give it is no vote. That it is not
+// there is always true.
+func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
+	s, n, vote := startActive(t)
+	acquired(t, n, "k", ownA)
+	renew := func(v *Vote) (bool, []Answer) {
+		t.Helper()
+		answers := make([]Answer, 2)
+		counts := must(n.RenewVoted(bounded(t), v, lease, []string{"k", "free"}, []string{ownA, ownA}, []int{0, 0}, answers))(t)
+		return counts, answers
+	}
+	want := []Answer{Renewed, NotOurs}
+	counts, answers := renew(vote)
+	require.True(t, counts)
+	require.Equal(t, want, answers)
+
+	for name, change := range map[string]func(){
+		"none":           func() { s.Do(t, "DEL", marker) },
+		"another's":      func() { forge(t, s, wordRun, "other") },
+		"other epoch":    func() { forge(t, s, wordEpoch, "abc") },
+		"longer":         func() { s.Do(t, "APPEND", marker, " ") },
+		"empty":          func() { s.Do(t, "SET", marker, "") },
+		"activated anew": func() { s.Do(t, "DEL", marker); activated(t, n) },
+	} {
+		s.Do(t, "SET", marker, vote.marker)
+		change()
+		counts, answers = renew(vote)
+		require.False(t, counts, name)
+		require.Equal(t, want, answers, name)
+		counts, answers = renew(nil) // without a guard
+		require.True(t, counts, name)
+		require.Equal(t, want, answers, name)
+	}
 }

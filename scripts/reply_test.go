@@ -113,8 +113,7 @@ func TestRemainingOfAnyPTTL(t *testing.T) {
 	for ms, want := range map[int64]time.Duration{
 		-1: NoExpiry, 1: time.Millisecond, math.MaxInt64: math.MaxInt64, math.MaxInt64 / 1_000_000: math.MaxInt64 / 1_000_000 * time.Millisecond,
 	} {
-		got, err := remaining(ms)
-		require.NoError(t, err)
+		got := must(remaining(ms))(t)
 		require.Equal(t, want, got)
 	}
 	for _, ms := range []int64{0, -2, math.MinInt64} {

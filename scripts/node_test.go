@@ -1,10 +1,13 @@
 package scripts
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -61,4 +64,41 @@ func TestF32_MissingRightsDoNotLapse(t *testing.T) {
 	_, err = n.Acquire(bounded(t), "k", ownA, lease)
 	require.Equal(t, Refused, OutcomeOf(err))
 	require.False(t, Permanent(err))
+}
+
+// A replica is known by the whole text of Redis: a label may begin like it.
+func TestF36_ALabelIsNoRefusal(t *testing.T) {
+	for text, is := range map[string]bool{
+		"READONLY You can't write against a read only replica. script: 1, on @user_script:1.": true,
+		"@user_script: 1: -READONLY You can't write against a read only replica.":             true,
+		"READONLY db-1/4711": false,
+		"web-3/4711":         false,
+	} {
+		require.Equal(t, is, isReadOnly(text), text)
+	}
+}
+
+// However often callers come and give up, one call of Dedicate is under way for them, and what it
+// brings is given back, or goes to the next.
+func TestF40_LateConnectionIsGivenBack(t *testing.T) {
+	s := redistest.Start(t)
+	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
+	var c connections
+	_, giveBack := client.Dedicate()
+	for range 20 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		_, err := c.take(ctx, client)
+		cancel()
+		require.Equal(t, errNoConnection, err)
+		require.Equal(t, Unavailable, OutcomeOf(err))
+		require.True(t, c.overdue())
+		require.Equal(t, 1, c.asked)
+	}
+	giveBack()
+	until(t, func() bool { return !c.overdue() })
+	for range 2 {
+		conn := must(c.take(bounded(t), client))(t)
+		require.NoError(t, conn.Do(bounded(t), conn.B().Ping().Build()).Error())
+		conn.giveBack()
+	}
 }

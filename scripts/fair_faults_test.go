@@ -1,10 +1,13 @@
 package scripts
 
 import (
+	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Whatever key is a foreign one: it is left alone, a newcomer is refused, and an owner that
@@ -152,8 +155,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	full(false)
 	r.follow(ofC(3), ofA(3))
 	full(true)
-	existed, err := r.of(ofA(1)).ForceRelease(bounded(t), "k")
-	require.NoError(t, err)
+	existed := must(r.of(ofA(1)).ForceRelease(bounded(t), "k"))(t)
 	require.True(t, existed)
 	r.requireHeld(ofA(3), firstLease)
 	require.Equal(t, Passed{Ours: true}, r.release(ofA(3)))
@@ -172,4 +174,28 @@ func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	require.Equal(t, Probed{ProbeSoon: true}, r.heartbeat(clientA))
 	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")
+}
+
+// A client whose inbox is subscribed at a replica only, as on a master that was demoted,
+// would get what the master publishes though the master counts no receiver and passes over
+// the waiter. Both clients would then believe that they hold the lock.
+func TestF36_GrantsReachOnlyThoseThatAreCounted(t *testing.T) {
+	r := newHarness(t)
+	host, port, err := net.SplitHostPort(r.s.Addr())
+	require.NoError(t, err)
+	r.s.Do(t, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
+	replica := redistest.Start(t, "--replicaof", host, port)
+	until(t, func() bool { return number(t, r.s, "WAIT", "1", "100") == 1 })
+	demoted := listen(t, replica)
+	inbox := r.of(clientA).Inbox("k")
+	demoted.subscribe(inbox)
+	r.unsubscribe(inbox)
+
+	r.follow(ofC(1), ofA(1), ofB(1))
+	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
+	r.requireHeld(ofB(1), firstLease)
+	r.requireSaid(grantMessage(ofB(1)))
+	r.requireQueue(ofA(1))
+	require.EqualValues(t, 1, number(t, r.s, "WAIT", "1", "5000"))
+	demoted.requireSaid()
 }

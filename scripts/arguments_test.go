@@ -1,0 +1,179 @@
+package scripts
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The scripts check their arguments themselves, before they write; a fair release its settings
+// only when its own work is done.
+func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
+	r := ofQuorum.harness(t)
+	wrong := func(want string, sc script, keys []string, args ...string) {
+		t.Helper()
+		for _, found := range []string{"free", "held"} {
+			r.clear()
+			situations[found](r)
+			before := state(t, r.s)
+			m, err := r.node.run(bounded(t), sc, len(keys), slices.Concat(keys, args)...)
+			if answers, bad := m.ToArray(); err == nil && bad == nil { // one for each lock
+				err = refusedAlone(answers[0])
+			}
+			require.ErrorContains(t, err, want, "%.30s %q", sc.text, args)
+			require.Equal(t, Refused, OutcomeOf(err))
+			require.Equal(t, before, state(t, r.s))
+		}
+	}
+	const settings = "5000 6000 3600000 5 10"
+	one, two, three := []string{"k"}, []string{"k", "g"}, []string{"k", "g", "t"}
+	voted, marked, all := []string{"k", "g", marker}, []string{"k", marker}, appendFairKeys(nil, "k")
+	stone, stones := append(slices.Clone(all), "g"), append(slices.Clone(all), "g", "h")
+	bad := []string{"", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "inf", "9999999999999999999"}
+	for _, v := range bad {
+		wrong("counter expiry", acquireFenced, three, ownA, "1000", "1", v)
+		wrong("counter expiry", quorumFence, two, ownA, "1", v)
+		wrong("last fence", fairRelease, all, settings, ofA(1), v)
+	}
+	for _, v := range append(bad, "0") {
+		wrong("lease", acquire, two, ownA, v)
+		wrong("lease", acquireFenced, three, ownA, v, "1", "0")
+		wrong("lease", acquireAll, two, v, "1", ownA)
+		wrong("lease", renew, one, v, ownA)
+		wrong("lease", fairAcquire, stone, settings, ofA(1), v)
+		wrong("lease", fairConfirm, all, settings, ofA(1), v)
+		wrong("lease", quorumRenew, marked, v, ownA, "0")
+		wrong("lease", acquireEach, two, "2", ownA, v)
+		wrong("lease", acquireFencedEach, three, "3", ownA, v, "1", "0")
+		wrong("lease", quorumAcquire, voted, "2", ownA, v)
+		wrong("lease", r.vote.acquire, voted, "2", ownA, v)
+		wrong("reserve", acquireFenced, three, ownA, "1000", v, "0")
+		wrong("entries", recount, one, ownA, v)
+		wrong("last fence", release, two, ownA, "c", v)
+		wrong("last fence", endEach, two, ownA, "", v[:min(len(v), 1)]+"x")
+		wrong("last fence", quorumFence, two, ownA, v, "0")
+		wrong("longest lease", quorumCheck, []string{marker}, "ab", v, "3", "activate", "ab")
+		wrong("number of nodes", quorumCheck, []string{marker}, "ab", "1000", v, "mark")
+		wrong("count", acquireEach, two, v, ownA, "1000")
+	}
+	for _, epoch := range []string{"", "x", "a b", "ab\n", "'"} {
+		wrong("epoch", quorumCheck, []string{marker}, epoch, "1000", "3", "mark")
+	}
+	wrong("owner", acquire, two, "", "1000")
+	wrong("owner", acquireFenced, three, "", "1000", "1", "0")
+	for _, owner := range []string{"", clientA, clientA + ":1", ofJ(1), ofA(1)[1:]} {
+		wrong("owner", fairAcquire, stone, settings, owner, "1000")
+		wrong("owner", fairEnter, stone, settings, owner)
+	}
+	wrong("owner", fairEnter, stones, settings, ofA(2), ofB(1)) // another client's
+	wrong("owners", fairEnter, all, settings)
+	wrong("owners", fairEnter, stone, settings, ofA(2), ofA(3))
+	wrong("owners", fairEnter, stones, settings, ofA(2))
+	wrong("owners", fairLeave, all, settings)
+	wrong("owners", fairLeave, stones, settings, ofA(1))
+	wrong("owners", acquireAll, two, "1000", "1")
+	wrong("owners", acquireAll, three, "1000", "1", ownA)
+	wrong("owners", renew, two, "1000", ownA)
+	wrong("owners", renew, two, "1000", ownA, ownA, ownA)
+	wrong("owners", quorumRenew, marked, "1000", ownA)
+	wrong("owners", quorumRenew, voted, "1000", ownA, "0")
+	wrong("owners", quorumRenew, marked, "1000", ownA, "0", ownB, "0")
+	wrong("five", fairHeartbeat, stone, settings, clientA, "0")
+	for _, n := range []string{"0", "10", settings} {
+		wrong("count", acquireEach, two, n, ownA, "1000")
+		wrong("count", fairAcquireEach, stone, n, ofA(1), "1000")
+	}
+	wrong("count", acquireEach, two, "3", ownA, "1000")
+
+	for _, s := range []string{"", " ", "0 6000 3600000 5 10", "5000 0 3600000 5 10", "5000 6000 3600000 5",
+		settings + " 1", settings + " ", " " + settings, "5000 6000 3600000 5 -1", "5000 6000 3600000 5 1.5", "5000 6e3 3600000 5 10",
+		"05 6000 3600000 5 10", "5000 6000 3600000 1000 10", "5000 6000 3600000 5 1000000000", "5000 6000 1000000000000000 5 10",
+		"5000 1000000000000000 3600000 5 10", "1000000000000 6000 3600000 5 10"} {
+		wrong("settings", fairAcquire, stone, s, ofA(2), "1000")
+		wrong("settings", fairEnter, stone, s, ofA(2))
+		wrong("settings", fairLeave, stone, s, ofA(2))
+		wrong("settings", fairConfirm, all, s, ofA(2), "1000")
+		wrong("settings", fairHeartbeat, all, s, clientA, "1", "00", ofA(2), "1000")
+		wrong("settings", fairForceRelease, all, s)
+	}
+}
+
+func TestDoneContextSendsNothing(t *testing.T) {
+	n := NewNode(nil) // any I/O would panic
+	c := client{n, NewFair(n, settingsOf(clientA)), nil}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, f := range []family{plain, inOrder} {
+		for name, call := range f.calls {
+			err := call(ctx, c, "k", ofA(1))
+			require.ErrorIs(t, err, context.Canceled, name)
+			require.Equal(t, Refused, OutcomeOf(err), name)
+		}
+	}
+}
+
+func TestF8_BadKeys(t *testing.T) {
+	n, vote := NewNode(nil), newVote("m", "r") // any I/O would panic
+	c := client{n, NewFair(n, settingsOf(clientA)), &vote}
+	for _, f := range families {
+		for name, call := range f.calls {
+			if slices.Contains([]string{"renew", "heartbeat", "write fence", "check", "check vote", "run id"}, name) {
+				continue // their keys were acquired, or they have none
+			}
+			for _, key := range []string{"", long(1025), "{k}", queue("k"), marker} {
+				err := call(bounded(t), c, key, ofA(1))
+				require.ErrorContains(t, err, "key", name)
+				require.Equal(t, Refused, OutcomeOf(err), name)
+			}
+		}
+	}
+}
+
+func TestF8_BadArguments(t *testing.T) {
+	n, vote := NewNode(nil), newVote("m", "r") // any I/O would panic
+	f, ctx := NewFair(n, settingsOf(clientA)), bounded(t)
+	refused := func(what string, errs ...error) {
+		t.Helper()
+		for i, err := range errs {
+			require.ErrorContains(t, err, what, i)
+			require.Equal(t, Refused, OutcomeOf(err), i)
+		}
+	}
+	hold := func(what, owner string, d time.Duration) {
+		t.Helper()
+		ask := []Ask{{"k", owner, d}}
+		refused(what, errOf(n.Acquire(ctx, "k", owner, d)), errOf(n.AcquireFenced(ctx, "k", owner, d, *fencingHour)),
+			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, nil, ask, make([]Result[Acquired], 1)),
+			errOf(f.Acquire(ctx, "k", owner, d)), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[Acquired], 1)),
+			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, &vote, true, ask, make([]NodeReply, 1)))
+	}
+	hold("owner", "", lease)
+	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
+		30 * time.Second / 7, 101 * 365 * 24 * time.Hour} {
+		hold("lease", ofA(1), d)
+		refused("lease", CheckLease(d), n.Renew(ctx, d, []string{"k"}, []string{ownA}, make([]Answer, 1)))
+	}
+	require.NoError(t, CheckLease(100*time.Millisecond))
+	require.NoError(t, CheckLease(100*365*24*time.Hour))
+	require.NoError(t, CheckKey(long(1024)))
+	for _, f := range []Fencing{{}, {Reserve: -1}, {Reserve: 1e9}, {Reserve: 1, Expiry: -1}, {Reserve: 1, Expiry: time.Microsecond}} {
+		refused("fence", errOf(n.AcquireFenced(ctx, "k", ownA, lease, f)))
+	}
+	for _, entries := range []int{-1, 0, 1e9} {
+		refused("entries", errOf(n.Recount(ctx, "k", ownA, entries)))
+	}
+	for _, last := range []int64{-1, 1e16} {
+		refused("last fence", errOf(n.Release(ctx, "k", ownA, last)), errOf(f.Release(ctx, "k", ofA(1), last, false)),
+			n.EndEach(ctx, []Ending{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)))
+	}
+	one, two := []string{"a"}, []string{"a", "b"}
+	for _, err := range []error{
+		n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),
+		errOf(n.AcquireAll(ctx, two, one, lease)), errOf(n.AcquireAll(ctx, nil, nil, lease)),
+	} {
+		require.Equal(t, Refused, OutcomeOf(err), err)
+	}
+}
