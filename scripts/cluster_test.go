@@ -21,17 +21,22 @@ func onCluster(t *testing.T) (*redistest.Cluster, *Node) {
 	return c, NewNodeWith(client, NodeSettings{Cluster: cluster.New(client)})
 }
 
+// other is a master that does not have the slot of key.
+func other(t *testing.T, c *redistest.Cluster, key string) *redistest.Server {
+	t.Helper()
+	if to := c.Masters(t)[0]; to != c.Owner(t, key) {
+		return to
+	}
+	return c.Masters(t)[1]
+}
+
 // While a slot moves, a call that names a key on either side is answered TRYAGAIN. It is
 // made again until the slot has moved, or surely not done.
 func TestClusterSlotMoves(t *testing.T) {
 	redistest.NeedRedis7(t, "6.2 answers ASK")
 	c, n := onCluster(t)
 	ctx, key := bounded(t), "k"
-	slot, from := c.Slot(t, key), c.Owner(t, key)
-	to := c.Masters(t)[0]
-	if to == from {
-		to = c.Masters(t)[1]
-	}
+	slot, to := c.Slot(t, key), other(t, c, key)
 	c.BeginMigration(t, slot, to)
 	_, err := n.Acquire(ctx, key, "o:1", time.Minute)
 	require.Equal(t, Unavailable, OutcomeOf(err), err)
@@ -52,8 +57,7 @@ func TestClusterSlotMoves(t *testing.T) {
 	c.MoveKeys(t, slot, to)
 	c.EndMigration(t, slot, to)
 	require.NoError(t, <-acquired)
-	ours := must(n.Recount(ctx, key, "o:2", 2))(t)
-	require.True(t, ours)
+	require.True(t, must(n.Recount(ctx, key, "o:2", 2))(t))
 }
 
 // While a slot moves, some of its keys are at either node. Holds are renewed there, also those that
@@ -71,10 +75,7 @@ func TestClusterRenewsWhileASlotMoves(t *testing.T) {
 				a := must(n.Acquire(ctx, keys[i], owners[i], time.Minute))(t)
 				require.True(t, a.OK)
 			}
-			slot, from, to := c.Slot(t, "{tag}"), c.Owner(t, "{tag}"), c.Masters(t)[0]
-			if to == from {
-				to = c.Masters(t)[1]
-			}
+			slot, to := c.Slot(t, "{tag}"), other(t, c, "{tag}")
 			c.BeginMigration(t, slot, to)
 			c.MoveKeys(t, slot, to, keys[:12]...)
 			answers := make([]Answer, len(keys))
@@ -106,8 +107,7 @@ func TestClusterIsDown(t *testing.T) {
 	info := text(t, s, "INFO", "errorstats")
 	require.Regexp(t, `errorstat_CLUSTERDOWN:count=([2-9]|\d\d)`, info, "not made again")
 	s.Do(t, "CLUSTER", "ADDSLOTS", slot)
-	a := must(n.Acquire(bounded(t), key, "o:1", time.Minute))(t)
-	require.True(t, a.OK)
+	acquired(t, n, key, "o:1")
 }
 
 // A user without the right to ask for the slots is refused, and does not wait.
@@ -189,8 +189,7 @@ func TestClusterChannels(t *testing.T) {
 			client := c.Client(t)
 			n := NewNodeWith(client, NodeSettings{Cluster: cluster.New(client), Shards: &shards})
 			ctx, key := bounded(t), fmt.Sprint("k", shards)
-			a := must(n.Acquire(ctx, key, "o:1", time.Minute))(t)
-			require.True(t, a.OK)
+			acquired(t, n, key, "o:1")
 			conn, end := c.Client(t).Nodes()[c.Owner(t, key).Addr()].Dedicate()
 			defer end()
 			came := make(chan string, 1)

@@ -50,13 +50,7 @@ func TestUndeliveredCallerIsServedInTheReply(t *testing.T) {
 func TestTooManyDeadForOneCall(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofC(1))
-	for i := range 26 {
-		var many []string
-		for j := range 100 {
-			many = append(many, ofA(100*i+j))
-		}
-		r.enter(many...)
-	}
+	r.enterMany(0, 2600)
 	r.waits(ofB(1))
 	r.silence(clientA)
 	require.Equal(t, Passed{Ours: true, ProbeSoon: true}, r.release(ofC(1)))
@@ -68,15 +62,21 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	// Waiters whose grant is not delivered are passed over once: a probe at once would not help.
 	r.release(ofB(1))
 	r.acquire(ofC(2))
-	for i := range 11 {
-		var many []string
-		for j := range 100 {
-			many = append(many, ofA(3000+100*i+j))
-		}
-		r.enter(many...)
-	}
+	r.enterMany(3000, 1100)
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
 	require.Equal(t, Passed{Ours: true}, r.release(ofC(2)))
+}
+
+// enterMany has so many owners of client A enter, from a number on.
+func (r *harness) enterMany(from, count int) {
+	r.t.Helper()
+	for i := from; i < from+count; i += 100 {
+		var some []string
+		for j := range 100 {
+			some = append(some, ofA(i+j))
+		}
+		r.enter(some...)
+	}
 }
 
 // A client is dead when the server's clock has reached what its last heartbeat wrote,

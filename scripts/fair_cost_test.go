@@ -87,13 +87,7 @@ func TestCostOfNeighbours(t *testing.T) {
 	r := newHarness(t)
 	const many = 6000 // several times what a search reads at once
 	require.True(t, r.acquire(ofC(0)).OK)
-	for i := 0; i < many; i += 100 {
-		var some []string
-		for j := range 100 {
-			some = append(some, ofA(i+j))
-		}
-		r.enter(some...)
-	}
+	r.enterMany(0, many)
 	walks := func(step func()) int {
 		r.s.Do(t, "CONFIG", "RESETSTAT")
 		step()

@@ -50,8 +50,7 @@ func TestFairReleaseEach(t *testing.T) {
 	f := r.of(ofA(1))
 	r.follow(ofA(1), ofA(2))
 	for i, key := range []string{"others", "alone"} {
-		a := must(f.Acquire(bounded(t), key, ofA(3+i), lease))(t)
-		require.True(t, a.OK)
+		require.True(t, must(f.Acquire(bounded(t), key, ofA(3+i), lease))(t).OK)
 	}
 	b := r.of(ofB(1))
 	r.subscribe(b.Inbox("others"))
@@ -93,8 +92,7 @@ func TestFairLeaveEach(t *testing.T) {
 	require.Equal(t, Refused, OutcomeOf(said[1].Err))
 	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[2])
 	for _, i := range []int{0, 2} {
-		a := must(f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease))(t)
-		require.True(t, a.Gone)
+		require.True(t, must(f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease))(t).Gone)
 	}
 	r.requireHeld(ofA(2), firstLease)
 

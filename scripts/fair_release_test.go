@@ -6,18 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestG6_OnlyTheOwnerReleases(t *testing.T) {
-	r := newHarness(t)
-	r.follow(ofA(1), ofB(1))
-	before := state(t, r.s)
-	for _, stranger := range []string{ofA(10), ofA(2), ofB(1), ofB(2), ofA(1) + " "} {
-		require.Equal(t, Passed{}, r.release(stranger))
-	}
-	r.leave(ofB(2))
-	require.Equal(t, before, state(t, r.s))
-	r.requireSaid()
-}
-
 func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofA(1))
@@ -25,8 +13,7 @@ func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
 	require.Equal(t, Passed{Ours: true}, r.release(ofA(1)))
 	r.requireFree()
 	require.Equal(t, []Place{Waiting}, r.enter(ofA(1)).Places, "not in doubt: nothing keeps a late call out")
-	p := must(r.of(ofA(1)).Release(bounded(t), "k", ofA(1), 0, true))(t)
-	require.True(t, p.Ours)
+	require.True(t, must(r.of(ofA(1)).Release(bounded(t), "k", ofA(1), 0, true))(t).Ours)
 	require.Equal(t, []Place{Gone}, r.enter(ofA(1)).Places)
 	r.requireFree()
 }
@@ -66,43 +53,29 @@ func TestRunOfAGrant(t *testing.T) {
 
 func TestReleaseTakesOutTheServed(t *testing.T) {
 	r := newHarness(t)
-	r.follow(ofA(1), ofA(2), ofA(3), ofB(1), ofA(4))
-	require.Equal(t, Passed{Ours: true}, r.release(ofA(1), ofA(2), ofA(3)))
-	r.requireHeld(ofB(1), firstLease)
-	r.requireQueue(ofA(4))
-
-	// Not at the head, and one that is gone.
-	r.s.Do(t, "FLUSHALL")
-	r.follow(ofA(1), ofB(1), ofA(2), ofC(1), ofA(3))
-	r.release(ofA(1), ofA(2), ofA(9), ofA(3))
-	r.requireHeld(ofB(1), firstLease)
-	r.requireQueue(ofC(1))
-
-	// In another order than that of the queue.
-	r.s.Do(t, "FLUSHALL")
-	r.follow(ofA(1), ofA(2), ofA(3), ofB(1))
-	r.release(ofA(1), ofA(3), ofA(2))
-	r.requireHeld(ofB(1), firstLease)
-	r.requireQueue()
-
-	// Served, though the hold was lost then.
-	r.s.Do(t, "FLUSHALL")
-	r.follow(ofA(1), ofA(2), ofB(1))
-	r.expire()
-	require.Equal(t, Passed{}, r.release(ofA(1), ofA(2)))
-	r.requireFree()
-	r.requireQueue(ofB(1))
-}
-
-func TestLeaveFromAnywhere(t *testing.T) {
-	r := newHarness(t)
-	r.follow(ofC(1), ofA(1), ofB(1), ofA(2), ofA(3), ofB(2))
-	require.Equal(t, Passed{Ours: true}, r.leave(ofA(2), ofA(1), ofA(7)))
-	r.requireQueue(ofB(1), ofA(3), ofB(2))
-	r.requireHeld(ofC(1), lease)
-	r.requireSaid()
-	require.Equal(t, Passed{Ours: true}, r.leave(ofA(2)), "repeated")
-	r.requireQueue(ofB(1), ofA(3), ofB(2))
+	for _, c := range []struct {
+		what                  string
+		waiting, served, left []string // ofB(1) is the next in each
+		lost                  bool
+	}{
+		{"at the head", []string{ofA(2), ofA(3), ofB(1), ofA(4)}, []string{ofA(2), ofA(3)}, []string{ofA(4)}, false},
+		{"behind another, and one that is gone", []string{ofB(1), ofA(2), ofC(1), ofA(3)}, []string{ofA(2), ofA(9), ofA(3)}, []string{ofC(1)}, false},
+		{"in another order", []string{ofA(2), ofA(3), ofB(1)}, []string{ofA(3), ofA(2)}, nil, false},
+		{"the hold was lost", []string{ofA(2), ofB(1)}, []string{ofA(2)}, []string{ofB(1)}, true},
+	} {
+		r.s.Do(t, "FLUSHALL")
+		r.follow(ofA(1), c.waiting...)
+		if c.lost {
+			r.expire()
+		}
+		require.Equal(t, Passed{Ours: !c.lost}, r.release(ofA(1), c.served...), c.what)
+		r.requireQueue(c.left...)
+		if c.lost {
+			r.requireFree()
+		} else {
+			r.requireHeld(ofB(1), firstLease)
+		}
+	}
 }
 
 // An owner that leaves after it was granted the lock passes it on; one that leaves while it is
@@ -122,21 +95,6 @@ func TestF4_LeavePassesOn(t *testing.T) {
 	r.expire()
 	r.leave(ofA(3))
 	r.requireSaid(grantMessage(ofC(2)))
-	r.requireQueue()
-}
-
-func TestF7_LeaveWithTombstone(t *testing.T) {
-	r := newHarness(t)
-	r.hold()
-	r.waits(ofA(1), ofA(2))
-	must(r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(2), ofA(1)))(t)
-	require.Equal(t, []Place{Gone, Waiting}, r.enter(ofA(2), ofA(1)).Places)
-	r.requireQueue(ofA(1))
-
-	// A late enter of an owner without a score, as after a deleted sorted set: it
-	// leaves the list, too.
-	r.s.Do(t, "DEL", scores("k"))
-	must(r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(1)))(t)
 	r.requireQueue()
 }
 
@@ -166,8 +124,7 @@ func TestFair_RunBehindUndelivered(t *testing.T) {
 	r.unsubscribe(r.of(clientB).Inbox("k"))
 	r.release(ofC(1)) // A1 is granted, with a run
 	r.requireQueue(ofB(1), ofA(2), ofA(3))
-	_, err := r.of(clientC).ForceRelease(bounded(t), "k") // A2 is granted, which the run has served
-	require.NoError(t, err)
+	must(r.of(clientC).ForceRelease(bounded(t), "k"))(t) // A2 is granted, which the run has served
 	r.requireQueue(ofB(1), ofA(3))
 	r.release(ofA(1), ofA(2), ofA(3))
 	r.requireQueue(ofB(1))

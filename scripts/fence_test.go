@@ -97,8 +97,7 @@ func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 		require.NotContains(t, state(t, s), "k")
 		require.NotContains(t, state(t, s), token)
 		s.SetClock(0, 1)
-		a := must(acquire(ofA(2)))(t)
-		require.True(t, a.OK)
+		require.True(t, must(acquire(ofA(2)))(t).OK)
 		s.Do(t, "FLUSHALL")
 	}
 }

@@ -18,8 +18,7 @@ func TestForeignIsNoLock(t *testing.T) {
 		require.Equal(t, Acquired{Remaining: NoExpiry}, a)
 		e := must(NewFair(n, settingsOf(clientA)).Enter(bounded(t), "k", ofA(1)))(t)
 		require.Equal(t, []Place{Waiting}, e.Places)
-		existed := must(n.ForceRelease(bounded(t), "k"))(t)
-		require.True(t, existed)
+		require.True(t, must(n.ForceRelease(bounded(t), "k"))(t))
 		s.Do(t, "FLUSHALL")
 	}
 }

@@ -104,28 +104,6 @@ func TestGuard_MarkerChecks(t *testing.T) {
 	}
 }
 
-// What other clients hold may be as long as they said.
-func TestGuard_LongestLease(t *testing.T) {
-	s, n, _ := startActive(t)
-	before := markerOf(t, s)
-	for _, mine := range []time.Duration{longest / 2, 2 * longest} {
-		said, _, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(mine), "")
-		require.NoError(t, err)
-		require.Equal(t, longest, said.Longest)
-		require.Equal(t, before, markerOf(t, s))
-	}
-	for mine, want := range map[time.Duration]time.Duration{longest / 2: longest, 2 * longest: 2 * longest} {
-		s.Do(t, "SET", marker, before)
-		forge(t, s, wordRun, strings.Repeat("a", 40))
-		said, vote, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(mine), "")
-		require.NoError(t, err)
-		require.False(t, has(vote))
-		require.True(t, said.Marked)
-		require.Equal(t, want, said.Longest)
-		require.InDelta(t, want*102/100, said.Left, float64(slack))
-	}
-}
-
 func TestActivate(t *testing.T) {
 	s, n := start(t)
 	activate := func(of string) (Standing, *Vote) {
@@ -164,26 +142,6 @@ func TestActivate(t *testing.T) {
 	require.Equal(t, vote, again)
 	require.False(t, said.Marked)
 	require.Equal(t, activated, markerOf(t, s))
-}
-
-// A check whose reply is lost has marked the node: the next one finds that.
-func TestG5_CheckRepeated(t *testing.T) {
-	s := redistest.Start(t)
-	p := redistest.NewProxy(t, s.Addr())
-	n := NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }))
-	checked(t, n, Mark)
-	s.Do(t, "DEL", marker)
-	lost := p.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVAL" })
-	_, vote, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(longest), "")
-	require.Error(t, err)
-	require.Equal(t, Unknown, OutcomeOf(err))
-	require.False(t, has(vote))
-	<-lost
-	before := markerOf(t, s)
-	require.NotEmpty(t, before)
-	said, _ := checked(t, n, Mark)
-	require.False(t, said.Marked)
-	require.Equal(t, before, markerOf(t, s))
 }
 
 // The scripts are loaded only into the process that was checked.
@@ -234,17 +192,4 @@ func (c interruptedConn) Do(ctx context.Context, cmd rueidis.Completed) rueidis.
 		c.before()
 	}
 	return c.DedicatedClient.Do(ctx, cmd)
-}
-
-func TestCheckOfAForeignKey(t *testing.T) {
-	s, n := start(t)
-	s.Do(t, "LPUSH", marker, "x")
-	before := state(t, s)
-	for _, how := range []CheckMode{Mark, Observe, Activate} {
-		_, vote, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), "")
-		require.ErrorContains(t, err, "WRONGTYPE")
-		require.Equal(t, Refused, OutcomeOf(err))
-		require.False(t, has(vote))
-	}
-	require.Equal(t, before, state(t, s))
 }
