@@ -236,7 +236,7 @@ func (r *harness) clear() {
 	}
 }
 
-// withFences is a harness with fencing, of which the node has a vote if the family needs one.
+// harness is one with fencing, of which the node has a vote if the family needs one.
 func (f family) harness(t *testing.T) *harness {
 	t.Helper()
 	r := newHarness(t, fencing(10))

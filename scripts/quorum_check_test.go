@@ -104,6 +104,28 @@ func TestGuard_MarkerChecks(t *testing.T) {
 	}
 }
 
+// What other clients hold may be as long as they said.
+func TestGuard_LongestLease(t *testing.T) {
+	s, n, _ := startActive(t)
+	before := markerOf(t, s)
+	for _, mine := range []time.Duration{longest / 2, 2 * longest} {
+		said, _, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(mine), "")
+		require.NoError(t, err)
+		require.Equal(t, longest, said.Longest)
+		require.Equal(t, before, markerOf(t, s))
+	}
+	for mine, want := range map[time.Duration]time.Duration{longest / 2: longest, 2 * longest: 2 * longest} {
+		s.Do(t, "SET", marker, before)
+		forge(t, s, wordRun, strings.Repeat("a", 40))
+		said, vote, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(mine), "")
+		require.NoError(t, err)
+		require.False(t, has(vote))
+		require.True(t, said.Marked)
+		require.Equal(t, want, said.Longest)
+		require.InDelta(t, want*102/100, said.Left, float64(slack))
+	}
+}
+
 func TestActivate(t *testing.T) {
 	s, n := start(t)
 	activate := func(of string) (Standing, *Vote) {
