@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,29 @@ func TestG9_RenewWithoutTheRightToCall(t *testing.T) {
 	err := n.Renew(bounded(t), lease, keys, keys, make([]Answer, 100))
 	require.ErrorContains(t, err, "NOPERM")
 	require.Equal(t, 1, calls()-before)
+}
+
+func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
+	_, admin, n, _ := confined(t)
+	settings := FairSettings{Client: clientA, Stale: time.Minute, FirstLease: time.Minute}
+	f, all := NewFair(n, settings), NewFair(admin, settings)
+	var asked []Heartbeat
+	for _, k := range mixed(41, 7) {
+		acquired(t, admin, k, ownB)
+		must(all.Enter(bounded(t), k, ofA(1)))(t)
+		asked = append(asked, Heartbeat{Key: k, Owners: []string{ofA(1), ofA(2)}, Distances: make([]time.Duration, 2)})
+	}
+	probed := make([]Probed, len(asked))
+	require.NoError(t, f.Heartbeat(bounded(t), asked, probed))
+	for i, l := range probed {
+		if i == 7 {
+			require.ErrorContains(t, l.Err, "NOPERM")
+			require.Equal(t, Refused, OutcomeOf(l.Err))
+		} else {
+			require.Equal(t, Probed{Absent: []int{1}}, l, i)
+		}
+	}
+	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], probed[:1]), "NOPERM")
 }
 
 // On a node of a quorum, too, with a vote and without.

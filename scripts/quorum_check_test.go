@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
@@ -214,4 +215,19 @@ func (c interruptedConn) Do(ctx context.Context, cmd rueidis.Completed) rueidis.
 		c.before()
 	}
 	return c.DedicatedClient.Do(ctx, cmd)
+}
+
+// The embedded server has no run id, so nothing tells that it restarted: it gets no vote, however
+// long it has been marked.
+func TestGuard_NeedsARunID(t *testing.T) {
+	m := miniredis.RunT(t)
+	client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true}))(t)
+	t.Cleanup(client.Close)
+	for range 2 {
+		said, vote, err := NewNode(client).CheckNode(bounded(t), Mark, newEpoch(), ofThree(time.Millisecond), "")
+		require.NoError(t, err)
+		require.Negative(t, said.Left)
+		require.False(t, has(vote))
+		m.FastForward(time.Second)
+	}
 }
