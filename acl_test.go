@@ -69,8 +69,8 @@ func TestF32_ACLUserWithoutFencingIsRefusedNothing(t *testing.T) {
 	s.Do(t, slices.DeleteFunc(aclUser(t), func(word string) bool {
 		return slices.Contains([]string{"~redisson_lock_token:*", "+get", "+time"}, word)
 	})...)
-	here, there := openTwo(t, func(c rueidis.Client) (holdfast.Locker, error) {
-		return rlock.New(c, rlock.WithLease(shortLease))
+	here, there := openTwo(t, func(c rueidis.Client) (locktest.Locker, error) {
+		return rlock.New(c, holdfast.WithLease(shortLease))
 	}, s.Client(t, asShop), s.Client(t, asShop))
 	for _, key := range []string{"sku:42", "sku:{42}"} {
 		useEverything(t, s, scripts.NewNode(s.Client(t, asShop)), key, here, there)
@@ -85,12 +85,12 @@ const shortLease = 10 * time.Second
 func asShop(o *rueidis.ClientOption) { o.Username, o.Password = "shop", "secret" }
 
 // onOneRedis opens a locker of each kind that works on the Redis of one client.
-var onOneRedis = map[string]func(rueidis.Client) (holdfast.Locker, error){
-	"rlock": func(c rueidis.Client) (holdfast.Locker, error) {
-		return rlock.New(c, rlock.WithLease(shortLease), rlock.WithFencing())
+var onOneRedis = map[string]func(rueidis.Client) (locktest.Locker, error){
+	"rlock": func(c rueidis.Client) (locktest.Locker, error) {
+		return rlock.New(c, holdfast.WithLease(shortLease), holdfast.WithFencing())
 	},
-	"fair": func(c rueidis.Client) (holdfast.Locker, error) {
-		return fair.New(c, fair.WithLease(shortLease), fair.WithStale(5*time.Second), fair.WithFencing())
+	"fair": func(c rueidis.Client) (locktest.Locker, error) {
+		return fair.New(c, holdfast.WithLease(shortLease), fair.WithWaiterTTL(5*time.Second), holdfast.WithFencing())
 	},
 }
 
@@ -102,8 +102,8 @@ func TestF32_ACLUserOfASentinelSetIsRefusedNothing(t *testing.T) {
 		s.Do(t, aclUser(t, ofFair, ofSentinel, ofReplicas)...)
 	}
 	kinds := maps.Clone(onOneRedis)
-	kinds["rlock with replicas"] = func(c rueidis.Client) (holdfast.Locker, error) {
-		return rlock.New(c, rlock.WithLease(15*time.Second), rlock.WithReplicas(2, 2*time.Second))
+	kinds["rlock with replicas"] = func(c rueidis.Client) (locktest.Locker, error) {
+		return rlock.New(c, holdfast.WithLease(15*time.Second), holdfast.WithReplicas(2, 2*time.Second))
 	}
 	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 	c := redistest.StartCluster(t, 2, 0)
 	masters := c.Masters(t)
 	kinds := maps.Clone(onOneRedis)
-	kinds["fair without shard channels"] = func(c rueidis.Client) (holdfast.Locker, error) {
-		return fair.New(c, fair.WithLease(shortLease), fair.WithStale(5*time.Second), fair.WithShardedPubSub(false))
+	kinds["fair without shard channels"] = func(c rueidis.Client) (locktest.Locker, error) {
+		return fair.New(c, holdfast.WithLease(shortLease), fair.WithWaiterTTL(5*time.Second), holdfast.WithShardedPubSub(false))
 	}
 	for name, open := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -157,9 +157,9 @@ func TestF32_ACLUserOfAClusterIsRefusedNothing(t *testing.T) {
 	}
 }
 
-func openTwo(t *testing.T, open func(rueidis.Client) (holdfast.Locker, error), one, other rueidis.Client) (here, there holdfast.Locker) {
+func openTwo(t *testing.T, open func(rueidis.Client) (locktest.Locker, error), one, other rueidis.Client) (here, there locktest.Locker) {
 	t.Helper()
-	var lockers []holdfast.Locker
+	var lockers []locktest.Locker
 	for _, client := range []rueidis.Client{one, other} {
 		l, err := open(client)
 		require.NoError(t, err)
@@ -179,7 +179,7 @@ func refusedNothing(t *testing.T, servers []*redistest.Server) {
 // useEverything makes each kind of call to Redis: take, renew, enter again,
 // inspect, fail, wait, be woken or granted, confirm, give up, release, undo,
 // take several, free by force.
-func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, key string, here, there holdfast.Locker) {
+func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, key string, here, there locktest.Locker) {
 	t.Helper()
 	ctx := t.Context()
 	nothing := func(context.Context) error { return nil }

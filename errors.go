@@ -16,7 +16,7 @@ import (
 // that is refused to a wait which Redis has answered before.
 var (
 	// ErrNotAcquired: another has the lock. The text has the label of the holder, as last seen
-	// (see WithLabel of each lock kind), or tells if that is this locker itself: perhaps the
+	// (see [WithLabel]), or tells if that is this locker itself: perhaps the
 	// caller, which did not pass on a bound context.
 	ErrNotAcquired = errors.New("not acquired: held by another")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
@@ -51,6 +51,9 @@ var (
 	ErrNotReplicated = errors.New("not on enough replicas")
 )
 
+// ErrHeld, in a [QuorumError], is the answer of a node on which another holds the lock.
+var ErrHeld = errors.New("held by another")
+
 // QuorumError is the error of a multilock call to which too few nodes said yes, for
 // errors.As. It matches ErrNotAcquired only if others hold the lock on most of the nodes
 // that answered, and if these could have been a quorum. Else it matches ErrUnavailable or
@@ -63,7 +66,7 @@ type QuorumError struct {
 // NodeError is the answer of one node.
 type NodeError struct {
 	Node string // its address, without credentials
-	Err  error  // nil: yes; matches multilock.ErrHeld: held by another; else why it said neither
+	Err  error  // nil: yes; matches ErrHeld: held by another; else why it said neither
 }
 
 func (e *QuorumError) Error() string {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Locker is the interface of every kind of lock: rlock, fair and multilock each have a
-// Locker that satisfies it. Its methods there document the order of waiters and the
-// round trips. Package holdfasttest has a double for tests; another kind of lock makes its
-// leases with [NewLease].
+// Locker is what code that needs locks takes: rlock, fair and multilock each have a Locker that
+// satisfies it, and [Operator] as well. Its methods there document the order of
+// waiters and the round trips. Package holdfasttest has a double for tests; another kind of lock
+// makes its leases with [NewLease].
 type Locker interface {
 	// Do locks key as Lock does, runs f and unlocks, even when f panics or ends its
 	// goroutine. The context that f gets is bound to the lease, see [Lease.Bind].
@@ -51,7 +51,10 @@ type Locker interface {
 	// ErrNotAcquired, or with ErrUnavailable or ErrUnknown if Redis is away. A wait of zero
 	// is TryLock; a negative one is refused.
 	TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error)
+}
 
+// Operator is the other half of the Locker of every kind, for whoever has made it.
+type Operator interface {
 	// Inspect returns the holder of key. Errors: ErrUnavailable or ErrUnknown if Redis does
 	// not answer; ErrClosed; a refusal by Redis as it is.
 	Inspect(ctx context.Context, key string) (Status, error)
@@ -76,7 +79,7 @@ type Locker interface {
 type Status struct {
 	Held      bool
 	Owner     string        // of any client, Redisson's included; "" if free
-	Label     string        // of the owner, see WithLabel of each lock kind; "" for Redisson's
+	Label     string        // of the owner, see [WithLabel]; "" for Redisson's
 	Entries   int           // levels of nesting; 0 if free
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
 	Waiting   int           // of fair: length of the queue, including dead waiters not yet removed

@@ -2,7 +2,7 @@ package holdfast
 
 import "time"
 
-// Observer is told what a locker does, for metrics; see WithObserver of each lock kind. A
+// Observer is told what a locker does, for metrics; see [WithObserver]. A
 // function that is nil is skipped.
 //
 // The locker calls the functions one at a time, on a goroutine of their own, soon after

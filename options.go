@@ -1,71 +1,143 @@
 package holdfast
 
 import (
-	"fmt"
+	"log/slog"
 	"time"
 )
 
-// The defaults of options that all kinds have.
+// The defaults of the options of lockers. WithMaxOutage's is one lease, and that of multilock
+// its longest lease and 2 % more.
 const (
 	DefaultLease         = 30 * time.Second
 	DefaultLocalHandover = 10 * time.Millisecond
 	DefaultFenceExpiry   = 7 * 24 * time.Hour
 )
 
-// LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor.
-type LockOption interface{ apply(*LockOptions) }
-
-// LockOptions are the options of one call, for authors of a [Locker]; nil: not set.
-type LockOptions struct {
-	FixedLease, MaxHold, WaitAtMost *time.Duration
-	OnPlace                         func(place int)
+// Option is a setting of a locker, for New of its kind. Those of this package are of several
+// kinds; fair, multilock and holdfasttest have their own. A kind refuses an option that it does
+// not have.
+type Option interface {
+	// Apply sets it, for authors of a [Locker]. It fails if it is of another kind.
+	Apply(*Settings) error
 }
 
-type lockOption func(*LockOptions)
-
-func (o lockOption) apply(all *LockOptions) { o(all) }
-
-// FixedLease asks for a lease that is never renewed and is gone after d at the latest,
-// whatever its holder does. At least 100 ms, in whole milliseconds. A nested call refuses
-// it, as it re-enters a lease as it is.
-func FixedLease(d time.Duration) LockOption {
-	return lockOption(func(o *LockOptions) { o.FixedLease = &d })
+// Settings are what the options of a locker have set, for authors of a [Locker].
+type Settings struct {
+	Lease          time.Duration
+	Prefix         string
+	Label          string
+	LocalHandover  time.Duration
+	Fencing        bool
+	FenceExpiry    *time.Duration // nil: not set
+	Logger         *slog.Logger
+	Observer       Observer
+	MaxHold        time.Duration  // 0: none
+	MaxWaiters     int            // 0: no bound
+	MaxOutage      *time.Duration // nil: not set
+	Replicas       int            // 0: none
+	ReplicaTimeout time.Duration
+	ShardedPubSub  *bool // nil: not set
+	Own            any   // of one kind, for its own options
 }
 
-// MaxHold caps a renewed lease: d after the acquire, the locker releases the key and the
-// lease ends with ErrLost. Greater than zero. A nested call refuses it.
-func MaxHold(d time.Duration) LockOption {
-	return lockOption(func(o *LockOptions) { o.MaxHold = &d })
+type option func(*Settings)
+
+func (o option) Apply(s *Settings) error { o(s); return nil }
+
+// WithLease sets the length of a lease. Renewals come every third of it, and a crashed
+// holder's keys are free within it. Default 30 s; at least 100 ms, in whole milliseconds.
+func WithLease(d time.Duration) Option { return option(func(s *Settings) { s.Lease = d }) }
+
+// WithPrefix puts a text before every key, such as "lock:". In Redis, and for
+// Java, the lock's name is the prefix and the key. Calls, leases, errors, events and the log
+// of this locker name the key alone. Programs share a lock if prefix and key together are
+// the same. Default none. New refuses a prefix of which no key can be locked.
+func WithPrefix(prefix string) Option { return option(func(s *Settings) { s.Prefix = prefix }) }
+
+// WithLabel sets the text by which people recognize this locker's holds: Inspect, the command
+// holdfast and the errors of calls that do not get a lock show it. It is kept with the lock,
+// and is gone when the lock is. Every user that may read the locks may read it, so it must
+// have no secrets. Default host name/process id; "" for none; at most 1 KiB, and up to 62 bytes
+// cost Redis least.
+func WithLabel(label string) Option { return option(func(s *Settings) { s.Label = label }) }
+
+// WithLocalHandover sets how long a key may go from one waiter of this locker to the next
+// without a call to Redis, before other processes get it; with fair, from one to its next
+// neighbour in the queue. Default 10 ms; 0 turns hand-over off, and each waiter of fair then
+// enters the queue by a call of its own.
+func WithLocalHandover(d time.Duration) Option {
+	return option(func(s *Settings) { s.LocalHandover = d })
 }
 
-// WaitAtMost bounds the wait of Do or Lock. Unlike a deadline of the context, it does not
-// bound the function that Do runs. After d the call fails with ErrNotAcquired, or with
-// ErrUnavailable or ErrUnknown if Redis is away; 0 makes one attempt. A negative wait is
-// refused. TryLock and TryLockFor refuse the option, as they bound the wait themselves.
-func WaitAtMost(d time.Duration) LockOption {
-	return lockOption(func(o *LockOptions) { o.WaitAtMost = &d })
-}
-
-// OnPlace has f told the place of a call that waits with fair in the queue of all processes:
-// 1 is the next to get the key. f runs on the goroutine of the call, when it has entered the
-// queue, and then as it moves up: at once when this locker gets the key, else with the next
-// heartbeat, up to a fifth of WithStale later. It costs no call to Redis.
+// WithFencing gives every new hold a number that is larger than those of all earlier holds
+// of the key; see [Lease.Fence]. Default off.
 //
-// A place may be too high: the dead count until they are removed, and a heartbeat asks for
-// the place of the call only that has waited longest in this locker. Places that follow each
-// other fast may be left out. f should return soon, as the call is not served before.
-// Other kinds have no queue, and do not run f.
-func OnPlace(f func(place int)) LockOption {
-	return lockOption(func(o *LockOptions) { o.OnPlace = f })
+// With rlock and fair, a lock then costs the server about half as much again. Numbers follow
+// Redis' clock. If that clock was ahead for a while, numbers go on from there; if the counter is
+// then lost, they go back. While the clock is beyond the year 2255, Redis refuses locks.
+//
+// With multilock, a lock costs a second round trip, which writes the number back to a quorum.
+// The true clocks of nodes must agree within a third of the longest lease. A node with another
+// clock has no vote, and the log says so; if no quorum agrees, locks fail.
+func WithFencing() Option { return option(func(s *Settings) { s.Fencing = true }) }
+
+// WithFenceExpiry sets how long Redis keeps the fence counter of a key after its last
+// acquire. Default 7 days; 0 keeps it for ever, which is needed beside Redisson's fenced
+// locks, as those would start again at 1. Needs WithFencing.
+func WithFenceExpiry(d time.Duration) Option {
+	return option(func(s *Settings) { s.FenceExpiry = &d })
 }
 
-// Options combines the options of one call. It fails on a nil option.
-func Options(opts ...LockOption) (all LockOptions, err error) {
-	for _, o := range opts {
-		if o == nil {
-			return LockOptions{}, fmt.Errorf("%w: lock option is nil", ErrInvalidArgument)
-		}
-		o.apply(&all)
-	}
-	return all, nil
+// WithLogger logs the locker's background work: lost leases, failed renewals and clean-ups, and
+// why a node of multilock has no vote; with rlock and fair once a warning if Redis may evict
+// locks (one INFO at the first lock, if the user may send it). New warns of options of the
+// client that hurt locks. The handler must not block, as it would hold up renewals. Default
+// silent.
+func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.Logger = log }) }
+
+// WithObserver tells an observer what the locker does, for metrics; see [Observer]. It cannot
+// delay or break a lock. Default none.
+func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Observer = o }) }
+
+// WithMaxHold caps every renewed lease of this locker, so that one whose Unlock was forgotten
+// is not renewed for ever: d after the acquire, the locker releases the key, the lease ends
+// with ErrLost, and the log says so. A shorter [MaxHold] of a call goes before; a longer one
+// is refused. A waiter that gets the lease by local hand-over has up to WithLocalHandover
+// less. Default none; at least 100 ms, and longer than WithLocalHandover.
+func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }
+
+// WithMaxWaiters bounds the waiters of one key in this locker. Beyond that, Lock and
+// TryLockFor fail at once with ErrQueueFull. Default 0: no bound.
+func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaiters = n }) }
+
+// WithMaxOutage sets how long a wait rides out a Redis that does not answer, or too few nodes
+// that vote, before it fails with ErrUnavailable or ErrUnknown. The attempt then under way may
+// still take five twelfths of a lease, at most 6.25 s. 0 fails at the first attempt that Redis
+// does not answer. Default one lease; with multilock one lease more than the longest lease and
+// 2 %, for which a restarted node has no vote.
+func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s.MaxOutage = &d }) }
+
+// WithReplicas makes a lock, a nested entry and a renewal count only when so many replicas
+// have it, for which each waits at most the given time (WAIT, on a connection of its own).
+// A lock or an entry that does not count is undone, and fails with ErrNotReplicated beside
+// ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
+// does to a user without that right, it fails at once with the cause. A renewal that does not
+// count does not prolong the lease. Each costs a round trip more, and there are no batches of calls.
+// Default none. The time is in whole milliseconds, at most a sixth of the lease and 2.5 s.
+// For rlock and fair.
+//
+// It makes it less likely that a fail-over loses a lock, and does not exclude it: Redis may
+// promote a replica that lacks the write.
+// https://redis.io/docs/latest/commands/wait/#consistency-and-wait
+func WithReplicas(n int, timeout time.Duration) Option {
+	return option(func(s *Settings) { s.Replicas, s.ReplicaTimeout = n, timeout })
+}
+
+// WithShardedPubSub chooses how the locks of a Redis Cluster notify their waiters: by its
+// shard channels, or by classic ones, which Redis sends to all nodes. All programs that share
+// locks, Java ones too, have to choose alike. Default shard channels where the cluster has
+// them, as Redisson does from 3.22 on. Where it has none (they came with Redis 7.0), true
+// makes every lock fail. For rlock and fair, only with a client of a Redis Cluster.
+func WithShardedPubSub(on bool) Option {
+	return option(func(s *Settings) { s.ShardedPubSub = &on })
 }

@@ -66,7 +66,7 @@ func TestF22_RecipesForAnUnavailableRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	const maxWaiters = 3
-	locker, err := rlock.New(server.Client(t), rlock.WithMaxWaiters(maxWaiters))
+	locker, err := rlock.New(server.Client(t), holdfast.WithMaxWaiters(maxWaiters))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, locker.Close()) }()
 	var local sync.Mutex

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -69,7 +70,7 @@ func TestDocsTesting_EmbeddedServer(t *testing.T) {
 	t.Parallel()
 	client, nodes := embeddedRedis(t), []rueidis.Client{embeddedRedis(t), embeddedRedis(t), embeddedRedis(t)}
 	kinds := maps.Clone(onOneRedis)
-	kinds["multilock"] = func(rueidis.Client) (holdfast.Locker, error) {
+	kinds["multilock"] = func(rueidis.Client) (sim.Locker, error) {
 		return multilock.New(nodes, multilock.WithoutRestartGuard(), multilock.WithNodeTimeout(3*time.Second))
 	}
 	for name, open := range kinds {

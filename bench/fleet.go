@@ -10,8 +10,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/report"
-	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // fleet is the number of goroutines in each of several processes.
@@ -150,7 +150,7 @@ func (f fleet) evaluate(results []result, did spent, library string, d time.Dura
 		// cycle, or with local hand-over its tenure, or one section if that is longer.
 		turn := time.Duration(float64(d) / cycles)
 		if library == "holdfast" {
-			turn = max(rlock.DefaultLocalHandover, section)
+			turn = max(holdfast.DefaultLocalHandover, section)
 		}
 		maps.Copy(got, report.Sample{
 			"Jain's index":                    jain(processes),

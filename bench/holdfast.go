@@ -20,29 +20,35 @@ var ourCommands = slices.DeleteFunc(slices.Concat(scripts.Commands(), scripts.Fa
 	return strings.HasPrefix(c, "eval") || c == "script|load" || c == "info"
 })
 
-// newOurs makes a locker of one lock kind.
-type newOurs func(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error)
+// anyKind is the Locker of a lock kind.
+type anyKind interface {
+	holdfast.Locker
+	holdfast.Operator
+}
 
-func newRlock(opts ...rlock.Option) newOurs {
-	return func(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error) {
-		return rlock.New(clients[0], append(opts, rlock.WithLease(lease))...)
+// newOurs makes a locker of one lock kind.
+type newOurs func(clients []rueidis.Client, lease time.Duration) (anyKind, error)
+
+func newRlock(opts ...holdfast.Option) newOurs {
+	return func(clients []rueidis.Client, lease time.Duration) (anyKind, error) {
+		return rlock.New(clients[0], append(opts, holdfast.WithLease(lease))...)
 	}
 }
 
-func newFair(opts ...fair.Option) newOurs {
-	return func(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error) {
-		return fair.New(clients[0], append(opts, fair.WithLease(lease))...)
+func newFair(opts ...holdfast.Option) newOurs {
+	return func(clients []rueidis.Client, lease time.Duration) (anyKind, error) {
+		return fair.New(clients[0], append(opts, holdfast.WithLease(lease))...)
 	}
 }
 
 // newMultilock makes no call.
-func newMultilock(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error) {
-	return multilock.New(clients, multilock.WithLease(lease))
+func newMultilock(clients []rueidis.Client, lease time.Duration) (anyKind, error) {
+	return multilock.New(clients, holdfast.WithLease(lease))
 }
 
 // newMultilockWithVotes also gives fresh nodes their vote.
-func newMultilockWithVotes(clients []rueidis.Client, lease time.Duration) (holdfast.Locker, error) {
-	l, err := multilock.New(clients, multilock.WithLease(lease))
+func newMultilockWithVotes(clients []rueidis.Client, lease time.Duration) (anyKind, error) {
+	l, err := multilock.New(clients, holdfast.WithLease(lease))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +62,7 @@ func oursLibrary(open newOurs) *library {
 // ours is a locker of any kind with its clients.
 type ours struct {
 	clients []rueidis.Client
-	locker  holdfast.Locker
+	locker  anyKind
 }
 
 func openOurs(t task, open newOurs) (_ locker, err error) {

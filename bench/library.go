@@ -6,8 +6,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/holdfast-go/holdfast/fair"
-	"github.com/holdfast-go/holdfast/rlock"
+	"github.com/holdfast-go/holdfast"
 )
 
 // locker is one client of a library, or of a floor.
@@ -65,10 +64,10 @@ type library struct {
 
 var libraries = map[string]*library{
 	"holdfast":            oursLibrary(newRlock()),
-	"no hand-over":        oursLibrary(newRlock(rlock.WithLocalHandover(0))),
-	"holdfast, 1 replica": oursLibrary(newRlock(rlock.WithReplicas(1, time.Second))),
+	"no hand-over":        oursLibrary(newRlock(holdfast.WithLocalHandover(0))),
+	"holdfast, 1 replica": oursLibrary(newRlock(holdfast.WithReplicas(1, time.Second))),
 	"fair":                oursLibrary(newFair()),
-	"fair, no hand-over":  oursLibrary(newFair(fair.WithLocalHandover(0))),
+	"fair, no hand-over":  oursLibrary(newFair(holdfast.WithLocalHandover(0))),
 	"multilock":           oursLibrary(newMultilockWithVotes),
 
 	"floor":              {open: openFloor, inner: ourCommands},

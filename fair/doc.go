@@ -29,14 +29,14 @@
 // Enter puts a fresh owner at the end of the queue. Every script that finds the lock free,
 // or frees it, also serves: it makes the first live waiter the holder and tells its locker
 // in the same step, so a hand-over costs one round trip. A grant carries a short first
-// lease ([WithFirstLease]); the first renewal sets the lease that the waiter asked for.
+// lease ([WithGrantLease]); the first renewal sets the lease that the waiter asked for.
 //
 // # The trust formula
 //
 //	trusted deadline of a grant = start of the first attempt of its owner's enter
-//	                              + min(first lease, lease) − margin
+//	                              + min(grant lease, lease) − margin
 //
-// An owner enters only once, and Redis grants it a lock only after that. So the first lease
+// An owner enters only once, and Redis grants it a lock only after that. So the grant lease
 // cannot end earlier in Redis, whatever was late, lost or repeated, and no later reply and
 // no heartbeat moves the deadline. The formula takes the minimum because the first renewal
 // sets the locker's lease, which may be shorter.
@@ -66,7 +66,7 @@
 //     counted there. The waiter is served by its own heartbeat, whose reply has the grant, until
 //     its subscription has moved too.
 //   - A connection that has died unseen still counts as a subscriber: the grant stays for
-//     its first lease, in which a heartbeat finds it.
+//     its grant lease, in which a heartbeat finds it.
 //   - A replica passes on an earlier grant late. Replicas get the hold before its message.
 //     The waiter trusts the message only while that hold lasts, by the formula above, or
 //     confirms it. If its owner has been served or has left since, the message is for nobody.
@@ -77,17 +77,17 @@
 //
 // # Which waiters are alive
 //
-// A locker with waiters sends a heartbeat five times in [WithStale], at least every 5 s,
+// A locker with waiters sends a heartbeat five times in [WithWaiterTTL], at least every 5 s,
 // one call for many keys. It leaves out a key if all waiters of the key entered less than
 // half that period ago, as entering counts as a heartbeat. A locker that was silent for
-// WithStale, by the server's clock, is dead, and its waiters are dropped when they come
+// WithWaiterTTL, by the server's clock, is dead, and its waiters are dropped when they come
 // first. If a waiter cannot receive its grant because its connection is closed, the script
 // passes over it in the same step, and sends nothing. The waiter keeps its place until its locker is dead: a
 // cut connection is not a death.
 //
 // A locker that may not subscribe says so in its heartbeats. It still gets its turn, and a
 // heartbeat finds the grant: after 10 to 100 ms if its last heartbeat found it next in
-// line, else its next regular one. The others wait that long for it, or one first lease if
+// line, else its next regular one. The others wait that long for it, or one grant lease if
 // it has died. A heartbeat also grants a free lock to the next waiter, finds a grant whose
 // message was lost, and notices a lost place.
 //
@@ -95,22 +95,22 @@
 //
 //   - A waiter's process dies: the others lose one round trip at most. A process that
 //     vanishes without closing its connections (a cut cable, SIGSTOP) gets the lock if it
-//     comes first while its heartbeat is fresh, and then costs one first lease; all its
-//     other waiters together cost no more than WithStale. When it wakes, it finds its
+//     comes first while its heartbeat is fresh, and then costs one grant lease; all its
+//     other waiters together cost no more than WithWaiterTTL. When it wakes, it finds its
 //     places gone and enters again, at the end. If some client listens to all channels
 //     (PSUBSCRIBE *), Redis cannot tell whether the waiter receives a message, and each
 //     dead process costs as much as a vanished one.
-//   - A waiter dies between grant and wake-up: as above, one first lease.
+//   - A waiter dies between grant and wake-up: as above, one grant lease.
 //   - The holder dies: its lease ends as in rlock; a heartbeat serves the next waiter.
 //   - A message, a reply or a subscription is lost, or the queue is deleted: a heartbeat
 //     finds out, within two periods.
 //   - A caller gives up: its owner leaves the queue, and passes on a grant that
 //     came meanwhile. If a call of the owner may still arrive, a tombstone stays
 //     for a minute, so that it cannot come back. While Redis is away, the call is
-//     repeated until the owner can have nothing any more: a minute, WithStale and
+//     repeated until the owner can have nothing any more: a minute, WithWaiterTTL and
 //     a lease. An owner that gets the key all the same gives it back when its
 //     message comes, or when a heartbeat finds it.
-//   - The server's clock jumps ahead, or the server stands still, by more than WithStale:
+//   - The server's clock jumps ahead, or the server stands still, by more than WithWaiterTTL:
 //     waiters may lose their places, all of them after a large jump, and enter again. A
 //     lock may end early, and its holder learns of that at its renewal. The clock jumps
 //     back: dead lockers are noticed that much later. Neither stops progress, nor breaks
@@ -120,7 +120,7 @@
 // # Runs
 //
 // A grant names the waiters of the same locker that follow without a gap. One hold serves
-// them in turn, without Redis, for up to [WithLocalHandover]: the order stays that of the
+// them in turn, without Redis, for up to [holdfast.WithLocalHandover]: the order stays that of the
 // queue. They remain in the queue until the release that names them, so a release that
 // never comes changes nothing. A run only serves waiters that entered at the first attempt.
 // Waiters that come while a call to enter is under way enter together in the next. When

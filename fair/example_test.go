@@ -2,14 +2,13 @@ package fair_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 )
 
@@ -47,29 +46,15 @@ func ExampleLocker_Lock() {
 	// third
 }
 
-// A caller that has waited long enough leaves the queue.
-func ExampleWaitAtMost() {
-	ctx, locker, stop := demo()
-	defer stop()
-	lease, err := locker.Lock(ctx, "desk")
-	if err != nil {
-		panic(err)
-	}
-	defer lease.Unlock(ctx)
-	err = locker.Do(ctx, "desk", func(context.Context) error { return nil }, fair.WaitAtMost(10*time.Millisecond))
-	fmt.Println(errors.Is(err, fair.ErrNotAcquired))
-	// Output: true
-}
-
 // A caller is told its place in the queue of all processes.
-func ExampleOnPlace() {
+func Example_onPlace() {
 	ctx, locker, stop := demo()
 	defer stop()
 	lease, err := locker.Lock(ctx, "desk")
 	if err != nil {
 		panic(err)
 	}
-	mine, err := locker.Lock(ctx, "desk", fair.OnPlace(func(place int) {
+	mine, err := locker.Lock(ctx, "desk", holdfast.OnPlace(func(place int) {
 		fmt.Println("place", place)
 		_ = lease.Unlock(ctx)
 	}))

@@ -18,32 +18,32 @@ import (
 func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind adapts fair to the conformance suite.
-var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
-	var opts []fair.Option
-	add := func(set bool, option fair.Option) {
+var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+	var opts []holdfast.Option
+	add := func(set bool, option holdfast.Option) {
 		if set {
 			opts = append(opts, option)
 		}
 	}
-	add(o.Label != "", fair.WithLabel(o.Label))
-	add(o.Prefix != "", fair.WithPrefix(o.Prefix))
-	add(o.Lease != 0, fair.WithLease(o.Lease))
-	add(o.Fencing, fair.WithFencing())
-	add(o.MaxHold != 0, fair.WithMaxHold(o.MaxHold))
-	add(o.MaxWaiters != 0, fair.WithMaxWaiters(o.MaxWaiters))
-	add(o.Replicas != 0, fair.WithReplicas(o.Replicas, o.ReplicaTimeout))
-	add(o.Logger != nil, fair.WithLogger(o.Logger))
-	add(o.Stale != 0, fair.WithStale(o.Stale))
-	add(o.FirstLease != 0, fair.WithFirstLease(o.FirstLease))
+	add(o.Label != "", holdfast.WithLabel(o.Label))
+	add(o.Prefix != "", holdfast.WithPrefix(o.Prefix))
+	add(o.Lease != 0, holdfast.WithLease(o.Lease))
+	add(o.Fencing, holdfast.WithFencing())
+	add(o.MaxHold != 0, holdfast.WithMaxHold(o.MaxHold))
+	add(o.MaxWaiters != 0, holdfast.WithMaxWaiters(o.MaxWaiters))
+	add(o.Replicas != 0, holdfast.WithReplicas(o.Replicas, o.ReplicaTimeout))
+	add(o.Logger != nil, holdfast.WithLogger(o.Logger))
+	add(o.WaiterTTL != 0, fair.WithWaiterTTL(o.WaiterTTL))
+	add(o.GrantLease != 0, fair.WithGrantLease(o.GrantLease))
 	add(o.Confirmed, fair.WithConfirmedGrants())
 	if o.Handover != nil {
-		add(true, fair.WithLocalHandover(*o.Handover))
+		add(true, holdfast.WithLocalHandover(*o.Handover))
 	}
 	if o.MaxOutage != nil {
-		add(true, fair.WithMaxOutage(*o.MaxOutage))
+		add(true, holdfast.WithMaxOutage(*o.MaxOutage))
 	}
 	if o.Observer != nil {
-		add(true, fair.WithObserver(*o.Observer))
+		add(true, holdfast.WithObserver(*o.Observer))
 	}
 	l, err := fair.New(client, opts...)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -23,7 +24,7 @@ func TestLayout(t *testing.T) {
 		heartbeats, counter = "holdfast_heartbeat:{sku:42}", "redisson_lock_token:{sku:42}"
 	)
 	r := locktest.NewLayout(t)
-	holder, waiter := userLocker(t, r.Client(t), fair.WithFencing()), userLocker(t, r.Client(t), fair.WithFencing())
+	holder, waiter := userLocker(t, r.Client(t), holdfast.WithFencing()), userLocker(t, r.Client(t), holdfast.WithFencing())
 	l, err := holder.Lock(t.Context(), key)
 	require.NoError(t, err)
 	require.Regexp(t, "^"+locktest.OwnerPattern+"$", l.Owner())
@@ -81,7 +82,7 @@ func TestLayoutOfTombstones(t *testing.T) {
 	locker := userLocker(t, r.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{proxy.Addr()} }))
 	lost := proxy.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVAL" && len(cmd) > 5 }) // Redis does not know the script yet
 	_, err := locker.TryLock(t.Context(), "sku:42")
-	require.ErrorIs(t, err, fair.ErrUnknown)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	<-lost
 	locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "sku:42") })
 	name := r.Text("RANDOMKEY")
@@ -91,7 +92,7 @@ func TestLayoutOfTombstones(t *testing.T) {
 	r.Expires(name, time.Minute)
 }
 
-func userLocker(t testing.TB, c rueidis.Client, opts ...fair.Option) *fair.Locker {
+func userLocker(t testing.TB, c rueidis.Client, opts ...holdfast.Option) *fair.Locker {
 	l, err := fair.New(c, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })

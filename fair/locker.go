@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/single"
@@ -22,24 +23,24 @@ type Locker struct {
 // may share it, and closes it after the locker. New makes no call to Redis.
 //
 // It fails on a nil client, and on an option out of range, which the error names.
-func New(client rueidis.Client, opts ...Option) (*Locker, error) {
+func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if client == nil {
 		return nil, errs.Invalid("fair: New: client is nil")
 	}
-	c, err := configure(opts)
+	c, s, err := configure(opts)
 	if err != nil {
 		return nil, err
 	}
 	if c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster {
 		return nil, errs.Invalid("fair: New: WithShardedPubSub: the client is not of a Redis Cluster")
 	}
-	backend := single.NewQueued(client, &c.Config, c.settings())
-	return &Locker{engine: engine.NewQueued(backend, c.Config), backend: backend}, nil
+	backend := single.NewQueued(client, &c, s)
+	return &Locker{engine: engine.NewQueued(backend, c), backend: backend}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see
 // [holdfast.Locker].
-func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error {
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) error {
 	return l.engine.Do(ctx, key, f, opts...)
 }
 
@@ -52,29 +53,29 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 //
 // A free key without waiters costs one round trip. A wait costs one round trip to enter;
 // the subscription and its end, once for all waiters of a key; and five times in
-// [WithStale] a heartbeat, one for up to 50 keys. One more round trip ends a wait that took
-// longer than half of [WithFirstLease] or of the lease, or that is for a fixed or capped
+// [WithWaiterTTL] a heartbeat, one for up to 50 keys. One more round trip ends a wait that took
+// longer than half of [WithGrantLease] or of the lease, or that is for a fixed or capped
 // lease.
-func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
+func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }
 
 // TryLock makes one attempt. It takes key only if key is free and no live waiter is in the
 // queue; else it fails with ErrNotAcquired. One round trip, or none if this locker has key
 // or wants it; see [holdfast.Locker].
-func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
+func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
 
 // TryLockFor is [Locker.Lock] with a wait of at most the given time.
-func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
+func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
 // Inspect returns the holder of key and the length of its queue; see [holdfast.Locker]. One
 // round trip.
-func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (Status, error) {
+func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
 		said, waiting, err := l.backend.Inspect(ctx, name)
 		return engine.StatusOf(said, waiting), err
 	})

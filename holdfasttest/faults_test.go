@@ -14,7 +14,7 @@ import (
 )
 
 // bubble runs f in virtual time with a locker that nobody closes.
-func bubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.Locker), opts ...holdfasttest.Option) {
+func bubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfasttest.Locker), opts ...holdfast.Option) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, err := holdfasttest.New(opts...)
@@ -65,7 +65,7 @@ func TestHold(t *testing.T) {
 		release()
 		require.NoError(t, lease.Unlock(ctx))
 
-		capped, err := holdfasttest.New(holdfasttest.WithMaxHold(time.Second))
+		capped, err := holdfasttest.New(holdfast.WithMaxHold(time.Second))
 		require.NoError(t, err)
 		_, err = capped.Hold("k")
 		require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestOutage_BeginsDuringAWait(t *testing.T) {
 		l.Outage(-1)
 		require.NoError(t, Lock(t, l, ctx, "k").Unlock(ctx))
 		require.Equal(t, 5*time.Second, time.Since(start))
-	}, holdfasttest.WithMaxOutage(5*time.Second))
+	}, holdfast.WithMaxOutage(5*time.Second))
 }
 
 // The entry ends at once, and Redis is told when it is back.
@@ -221,7 +221,7 @@ func TestOutage_Nested(t *testing.T) {
 		lost := GoLock(l, context.WithoutCancel(outer.Bind(ctx)), "k")
 		<-outer.Done()
 		RequireSentinel(t, (<-lost).Err, holdfast.ErrLost)
-	}, holdfasttest.WithMaxOutage(time.Hour))
+	}, holdfast.WithMaxOutage(time.Hour))
 }
 
 func TestOutage_Close(t *testing.T) {
@@ -274,7 +274,7 @@ func TestFencesAreOneRowOverAllLockers(t *testing.T) {
 			last = lease.Fence()
 			require.NoError(t, lease.Unlock(ctx))
 		}
-	}, holdfasttest.WithFencing())
+	}, holdfast.WithFencing())
 }
 
 func TestNewRefusesNil(t *testing.T) {

@@ -17,22 +17,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // kind adapts the double to the conformance suite.
 var kind = locktest.Kind{
 	Name: "holdfasttest",
-	New: func(_ rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
-		var opts []holdfasttest.Option
+	New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+		var opts []holdfast.Option
 		if o.Lease != 0 {
-			opts = append(opts, holdfasttest.WithLease(o.Lease))
+			opts = append(opts, holdfast.WithLease(o.Lease))
 		}
 		if o.Fencing {
-			opts = append(opts, holdfasttest.WithFencing())
+			opts = append(opts, holdfast.WithFencing())
 		}
 		if o.MaxHold != 0 {
-			opts = append(opts, holdfasttest.WithMaxHold(o.MaxHold))
+			opts = append(opts, holdfast.WithMaxHold(o.MaxHold))
 		}
 		if o.MaxWaiters != 0 {
-			opts = append(opts, holdfasttest.WithMaxWaiters(o.MaxWaiters))
+			opts = append(opts, holdfast.WithMaxWaiters(o.MaxWaiters))
 		}
 		if o.MaxOutage != nil {
-			opts = append(opts, holdfasttest.WithMaxOutage(*o.MaxOutage))
+			opts = append(opts, holdfast.WithMaxOutage(*o.MaxOutage))
 		}
 		l, err := holdfasttest.New(opts...)
 		if err != nil {
@@ -40,7 +40,7 @@ var kind = locktest.Kind{
 		}
 		return l, nil
 	},
-	Another: func(l holdfast.Locker) holdfast.Locker { return l.(*holdfasttest.Locker).Another() },
+	Another: func(l locktest.Locker) locktest.Locker { return l.(*holdfasttest.Locker).Another() },
 }
 
 func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, kind) }

@@ -13,89 +13,74 @@ package holdfasttest
 
 import (
 	"context"
+	"reflect"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/settings"
 )
 
 // Locker is a [holdfast.Locker] in memory. Safe for concurrent use. In a bubble of
 // testing/synctest, make it there.
 type Locker struct {
-	config         // immutable
-	memory *memory // immutable
-	id     int64   // immutable
-	owners int64   // guarded by memory.mu
-	closed bool    // guarded by memory.mu
+	settings holdfast.Settings // immutable
+	memory   *memory           // immutable
+	id       int64             // immutable
+	owners   int64             // guarded by memory.mu
+	closed   bool              // guarded by memory.mu
 }
 
-var _ holdfast.Locker = (*Locker)(nil)
+var (
+	_ holdfast.Locker   = (*Locker)(nil)
+	_ holdfast.Operator = (*Locker)(nil)
+)
 
-type config struct {
-	lease      time.Duration
-	maxOutage  *time.Duration // nil: New sets one lease
-	maxHold    time.Duration  // 0: none
-	maxWaiters int
-	fencing    bool
-}
-
-// Option is a setting of [New]. It does what the option of rlock.New with its name does.
-type Option interface{ apply(*config) }
-
-type option func(*config)
-
-func (o option) apply(c *config) { o(c) }
-
-// WithLease sets the length of a lease. Default 30 s.
-func WithLease(d time.Duration) Option { return option(func(c *config) { c.lease = d }) }
-
-// WithFencing gives each lease a number, see [holdfast.Lease.Fence]. Default off.
-func WithFencing() Option { return option(func(c *config) { c.fencing = true }) }
-
-// WithMaxHold caps every renewed lease. Default none; at least 100 ms.
-func WithMaxHold(d time.Duration) Option { return option(func(c *config) { c.maxHold = d }) }
-
-// WithMaxWaiters bounds the waiters of a key in this locker. Default 0: no bound.
-func WithMaxWaiters(n int) Option { return option(func(c *config) { c.maxWaiters = n }) }
-
-// WithMaxOutage sets how long a wait rides out an [Locker.Outage]. Default one lease.
-func WithMaxOutage(d time.Duration) Option { return option(func(c *config) { c.maxOutage = &d }) }
-
-// New returns a locker with a memory of its own. It fails on a bad option.
-func New(opts ...Option) (*Locker, error) {
-	c := config{lease: holdfast.DefaultLease}
-	for _, o := range opts {
-		if o == nil {
-			return nil, errs.Invalid("holdfasttest: option is nil")
-		}
-		o.apply(&c)
+// New returns a locker with a memory of its own. Of the options of package holdfast it has
+// WithLease, WithFencing, WithMaxHold, WithMaxWaiters and WithMaxOutage, and refuses the others,
+// which are about Redis. It fails on a bad option.
+func New(opts ...holdfast.Option) (*Locker, error) {
+	s := holdfast.Settings{Lease: holdfast.DefaultLease}
+	if err := settings.Apply("holdfasttest: New", &s, opts); err != nil {
+		return nil, err
 	}
-	if c.maxOutage == nil {
-		c.maxOutage = &c.lease
+	if s.MaxOutage == nil {
+		s.MaxOutage = &s.Lease
 	}
-	lease, maxHold := check.Lease(c.lease), check.MaxHold(c.maxHold)
+	lease, maxHold := check.Lease(s.Lease), check.MaxHold(s.MaxHold)
 	switch {
 	case lease != nil:
 		return nil, errs.Invalid("holdfasttest: WithLease: %w", lease)
 	case maxHold != nil:
 		return nil, errs.Invalid("holdfasttest: WithMaxHold: %w", maxHold)
-	case c.maxWaiters < 0:
-		return nil, errs.Invalid("holdfasttest: WithMaxWaiters: %d is negative", c.maxWaiters)
-	case *c.maxOutage < 0:
-		return nil, errs.Invalid("holdfasttest: WithMaxOutage: %v is negative", *c.maxOutage)
+	case s.MaxWaiters < 0:
+		return nil, errs.Invalid("holdfasttest: WithMaxWaiters: %d is negative", s.MaxWaiters)
+	case *s.MaxOutage < 0:
+		return nil, errs.Invalid("holdfasttest: WithMaxOutage: %v is negative", *s.MaxOutage)
 	}
-	return newLocker(c, &memory{keys: make(map[string]*keyState)}), nil
+	for name, set := range map[string]bool{
+		"WithPrefix": s.Prefix != "", "WithLabel": s.Label != "", "WithLocalHandover": s.LocalHandover != 0,
+		"WithFenceExpiry": s.FenceExpiry != nil, "WithLogger": s.Logger != nil, "WithObserver": !reflect.ValueOf(s.Observer).IsZero(),
+		"WithReplicas": s.Replicas != 0, "WithShardedPubSub": s.ShardedPubSub != nil,
+	} {
+		if set {
+			return nil, errs.Invalid("holdfasttest: the double has no %s", name)
+		}
+	}
+	return newLocker(s, &memory{keys: make(map[string]*keyState)}), nil
 }
 
 var ids atomic.Int64
 
-func newLocker(c config, m *memory) *Locker { return &Locker{config: c, memory: m, id: ids.Add(1)} }
+func newLocker(s holdfast.Settings, m *memory) *Locker {
+	return &Locker{settings: s, memory: m, id: ids.Add(1)}
+}
 
 // Another returns a locker with the same memory and options, as another process has on the
 // same Redis.
-func (l *Locker) Another() *Locker { return newLocker(l.config, l.memory) }
+func (l *Locker) Another() *Locker { return newLocker(l.settings, l.memory) }
 
 // Do implements [holdfast.Locker].
 func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
@@ -136,7 +121,7 @@ func (l *Locker) lock(ctx context.Context, key string, wait time.Duration, opts 
 	if err := check.Key(key); err != nil {
 		return nil, err
 	}
-	o, err := check.Options(opts, l.maxHold)
+	o, err := check.Options(opts, l.settings.MaxHold)
 	switch {
 	case err != nil:
 		return nil, err

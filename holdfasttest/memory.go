@@ -221,23 +221,23 @@ func (w *waiter) overdue() time.Time {
 	if w.since.After(since) {
 		since = w.since
 	}
-	return since.Add(*w.locker.maxOutage)
+	return since.Add(*w.locker.settings.MaxOutage)
 }
 
 // take makes the hold of a waiter.
 func (w *waiter) take(now time.Time) *hold {
 	l, o := w.locker, w.options
 	l.owners++
-	d := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.lease, granted: now, renewed: now}
+	d := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.settings.Lease, granted: now, renewed: now}
 	switch {
 	case o.FixedLease != nil:
 		d.lease, d.fixed = *o.FixedLease, true
 	case o.MaxHold != nil:
 		d.cap = now.Add(*o.MaxHold)
-	case l.maxHold > 0:
-		d.cap = now.Add(l.maxHold)
+	case l.settings.MaxHold > 0:
+		d.cap = now.Add(l.settings.MaxHold)
 	}
-	if l.fencing {
+	if l.settings.Fencing {
 		l.memory.fence++
 		d.fence = l.memory.fence
 	}
@@ -271,7 +271,7 @@ func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.Lo
 			return
 		case !wait:
 			err = k.unmet(w)
-		case outer == nil && l.maxWaiters > 0 && k.waitersOf(l) > l.maxWaiters:
+		case outer == nil && l.settings.MaxWaiters > 0 && k.waitersOf(l) > l.settings.MaxWaiters:
 			err = holdfast.ErrQueueFull
 		}
 		if err != nil {

@@ -33,7 +33,7 @@ func (l *Locker) Lose(key string) (err error) {
 // with [holdfast.ErrNotAcquired] if the key is held.
 func (l *Locker) Hold(key string) (release func(), err error) {
 	other := l.Another()
-	other.maxHold = 0
+	other.settings.MaxHold = 0
 	lease, err := other.TryLock(context.Background(), key)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (l *Locker) Outage(d time.Duration) {
 	})
 }
 
-// Inspect implements [holdfast.Locker].
+// Inspect implements [holdfast.Operator].
 func (l *Locker) Inspect(ctx context.Context, key string) (s holdfast.Status, err error) {
 	err = l.ask(ctx, "inspect", key, func(k *keyState) {
 		s.Waiting = len(k.waiters)
@@ -74,7 +74,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (s holdfast.Status, er
 	return s, err
 }
 
-// ForceUnlock implements [holdfast.Locker].
+// ForceUnlock implements [holdfast.Operator].
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	err = l.ask(ctx, "force-unlock", key, func(k *keyState) {
 		if held = k.hold != nil; held {
@@ -107,7 +107,7 @@ func (l *Locker) ask(ctx context.Context, what, key string, f func(*keyState)) e
 	return errs.Of(what, key, err)
 }
 
-// Close implements [holdfast.Locker].
+// Close implements [holdfast.Operator].
 func (l *Locker) Close() error {
 	m, left := l.memory, 0
 	m.do(func() {

@@ -16,7 +16,7 @@ import (
 
 func init() {
 	chaos.Tested = chaos.Masters{
-		New: func(clients []rueidis.Client, o chaos.MastersOptions) (holdfast.Locker, error) {
+		New: func(clients []rueidis.Client, o chaos.MastersOptions) (locktest.Locker, error) {
 			l, err := masters(clients, o)
 			if err != nil {
 				return nil, err
@@ -38,12 +38,12 @@ func init() {
 }
 
 func masters(clients []rueidis.Client, o chaos.MastersOptions) (*multilock.Locker, error) {
-	opts := []multilock.Option{multilock.WithLease(o.Lease), multilock.WithNodeTimeout(o.Lease / 10), multilock.WithClockFaults(o.ClockFaults)}
+	opts := []holdfast.Option{holdfast.WithLease(o.Lease), multilock.WithNodeTimeout(o.Lease / 10), multilock.WithClockFaults(o.ClockFaults)}
 	if o.Fencing {
-		opts = append(opts, multilock.WithFencing())
+		opts = append(opts, holdfast.WithFencing())
 	}
 	if o.Handover != nil {
-		opts = append(opts, multilock.WithLocalHandover(*o.Handover))
+		opts = append(opts, holdfast.WithLocalHandover(*o.Handover))
 	}
 	if o.Unguarded {
 		opts = append(opts, multilock.WithoutRestartGuard())

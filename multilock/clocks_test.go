@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -109,7 +110,7 @@ func crash(t *testing.T, before, then func(world)) {
 		w.Links[1][1].SetDelay(0, 100*time.Millisecond) // the last node is among the first to answer
 		began := time.Now()
 		before(w)
-		_, err := a.Lock(w.Context(), "k", multilock.FixedLease(lease))
+		_, err := a.Lock(w.Context(), "k", holdfast.FixedLease(lease))
 		require.NoError(w, err)
 		time.Sleep(lease - 2*time.Second)
 		then(w)

@@ -92,7 +92,7 @@
 //
 // A process that stands still past its deadline finds that out when it checks (Deadline,
 // Err; not if the machine slept, and its clock with it). But its next statement runs first:
-// where that matters, the resource has to check a fence ([WithFencing]).
+// where that matters, the resource has to check a fence ([holdfast.WithFencing]).
 //
 // A fence is larger than all fences that a quorum knows of, and than the time, so that
 // fences grow even when nodes have lost their counters. The time is one on which the clocks
@@ -109,7 +109,7 @@
 //	- and all nodes then lose their  go back
 //	  counters, even one by one
 //
-// A node loses its counters and votes at once after a jump beyond [WithFenceExpiry] and
+// A node loses its counters and votes at once after a jump beyond [holdfast.WithFenceExpiry] and
 // back, or after a restart and a jump that ends its time without a vote.
 //
 // Martin Kleppmann [1] holds that an algorithm which relies on bounded delays and clocks
@@ -120,7 +120,7 @@
 // Clocks only have to run at about the right rate, and operators can keep nodes from jumps.
 // Both are right: the deadline here is antirez' check, renewed, and the fence is
 // Kleppmann's token. A fence costs a second round trip, which writes the number of a quorum
-// back to a quorum before Lock returns; without [WithFencing] it costs nothing.
+// back to a quorum before Lock returns; without [holdfast.WithFencing] it costs nothing.
 //
 // [1] "How to do distributed locking", 2016:
 // https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html

@@ -9,6 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -90,7 +91,7 @@ func ExampleOpen() {
 }
 
 // If too few nodes say yes, the error has the answer of each.
-func ExampleQuorumError() {
+func Example_quorumError() {
 	ctx := context.Background()
 	clients, stop := embedded(3)
 	defer stop()
@@ -112,13 +113,13 @@ func ExampleQuorumError() {
 
 	_, err = locker.TryLock(ctx, "order:1001")
 	held := 0
-	if said := (*multilock.QuorumError)(nil); errors.As(err, &said) {
+	if said := (*holdfast.QuorumError)(nil); errors.As(err, &said) {
 		for _, n := range said.Nodes {
-			if errors.Is(n.Err, multilock.ErrHeld) { // else: yes if nil, or why it said neither
+			if errors.Is(n.Err, holdfast.ErrHeld) { // else: yes if nil, or why it said neither
 				held++
 			}
 		}
-		fmt.Println(errors.Is(err, multilock.ErrNotAcquired), held >= said.Need)
+		fmt.Println(errors.Is(err, holdfast.ErrNotAcquired), held >= said.Need)
 	}
 	// Output: true true
 }
@@ -153,7 +154,7 @@ func ExampleDoAll() {
 	err = multilock.DoAll(ctx, multilock.Keys(accounts, "alice", "bob"), func(context.Context) error {
 		fmt.Println("transferred")
 		return nil
-	}, multilock.WaitAtMost(10*time.Second))
+	}, holdfast.WaitAtMost(10*time.Second))
 	fmt.Println(err)
 	// Output:
 	// transferred

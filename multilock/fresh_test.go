@@ -24,11 +24,11 @@ func TestFreshNodes(t *testing.T) {
 	inWorld(t, 1, 3, func(w world) {
 		const longest = time.Minute
 		var log redistest.Log
-		l := w.open(0, multilock.WithLease(time.Second), multilock.WithMaxLease(longest), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		l := w.open(0, holdfast.WithLease(time.Second), multilock.WithMaxLease(longest), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		_, err := l.TryLock(w.Context(), "k")
-		require.ErrorIs(w, err, multilock.ErrUnavailable)
-		require.NotErrorIs(w, err, multilock.ErrNotAcquired)
-		var said *multilock.QuorumError
+		require.ErrorIs(w, err, holdfast.ErrUnavailable)
+		require.NotErrorIs(w, err, holdfast.ErrNotAcquired)
+		var said *holdfast.QuorumError
 		require.ErrorAs(w, err, &said)
 		require.Equal(w, 2, said.Need)
 		require.Len(w, said.Nodes, 3)
@@ -70,16 +70,16 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 						forget(s)
 					}
 					var log redistest.Log
-					y := w.open(1, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+					y := w.open(1, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 					require.NoError(w, y.Bootstrap(w.Context()))
 					require.Equal(w, n, log.Count("has no vote yet"), log.String())
 					require.Contains(w, log.String(), " for=")
 					_, err = y.TryLock(w.Context(), "k")
-					require.ErrorIs(w, err, multilock.ErrUnavailable)
+					require.ErrorIs(w, err, holdfast.ErrUnavailable)
 					require.ErrorContains(w, err, "no vote for another")
 					_, err = y.Lock(w.Context(), "k")
 					require.NoError(w, err)
-					require.ErrorIs(w, lease.Err(), multilock.ErrLost)
+					require.ErrorIs(w, lease.Err(), holdfast.ErrLost)
 				})
 			})
 		}
@@ -95,7 +95,7 @@ func TestBootstrapAfterAFailedTryLock(t *testing.T) {
 		require.ErrorContains(w, err, "Bootstrap with NothingHeld")
 		require.NoError(w, l.Bootstrap(w.Context()))
 		_, err = l.TryLock(w.Context(), "k")
-		require.ErrorIs(w, err, multilock.ErrUnavailable, "nothing was stated")
+		require.ErrorIs(w, err, holdfast.ErrUnavailable, "nothing was stated")
 		w.vote(w.open(1))
 		w.vote(l)
 		_, err = l.TryLock(w.Context(), "k")
@@ -110,7 +110,7 @@ func TestBootstrapAfterAFailedTryLock(t *testing.T) {
 func TestSameServerTwice(t *testing.T) {
 	inWorld(t, 2, 2, func(w world) {
 		var log redistest.Log
-		l, err := multilock.New(append(w.Clients(0), w.Clients(1)[0]), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		l, err := multilock.New(append(w.Clients(0), w.Clients(1)[0]), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.NoError(w, err)
 		defer l.Close()
 		w.vote(l)
@@ -132,7 +132,7 @@ func TestSameServerTwice(t *testing.T) {
 		defer l.Close()
 		_, err = l.Lock(w.Context(), "k") // waiting cannot cure it
 		require.ErrorContains(w, err, "are of one server")
-		require.NotErrorIs(w, err, multilock.ErrUnavailable)
+		require.NotErrorIs(w, err, holdfast.ErrUnavailable)
 	})
 }
 
@@ -147,7 +147,7 @@ func TestRefusalsOfAQuorum(t *testing.T) {
 		settle()
 		w.Servers[1].Do(w, "SET", "k", "x")
 		_, err := l.Lock(w.Context(), "k")
-		require.ErrorIs(w, err, multilock.ErrWrongType)
+		require.ErrorIs(w, err, holdfast.ErrWrongType)
 	})
 }
 
@@ -182,17 +182,17 @@ func TestNewRefuses(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	one := []rueidis.Client{client}
-	for want, opts := range map[string][]multilock.Option{
+	for want, opts := range map[string][]holdfast.Option{
 		"option is nil":              {nil},
-		"WithLease: lease 0s":        {multilock.WithLease(0)},
+		"WithLease: lease 0s":        {holdfast.WithLease(0)},
 		"longer than WithMaxLease":   {multilock.WithMaxLease(time.Second)},
 		"WithMaxLease: lease 1ms":    {multilock.WithMaxLease(time.Millisecond)},
 		"WithNodeTimeout: 1µs":       {multilock.WithNodeTimeout(time.Microsecond)},
-		"WithLogger: logger is nil":  {multilock.WithLogger(nil)},
-		"needs WithFencing":          {multilock.WithFenceExpiry(time.Hour)},
-		"WithLocalHandover: -1ns is": {multilock.WithLocalHandover(-1)},
-		"WithMaxOutage: -1ns is":     {multilock.WithMaxOutage(-1)},
-		"WithMaxWaiters: -1 is":      {multilock.WithMaxWaiters(-1)},
+		"WithLogger: logger is nil":  {holdfast.WithLogger(nil)},
+		"needs WithFencing":          {holdfast.WithFenceExpiry(time.Hour)},
+		"WithLocalHandover: -1ns is": {holdfast.WithLocalHandover(-1)},
+		"WithMaxOutage: -1ns is":     {holdfast.WithMaxOutage(-1)},
+		"WithMaxWaiters: -1 is":      {holdfast.WithMaxWaiters(-1)},
 		"WithClockFaults: -1 of 1":   {multilock.WithClockFaults(-1)},
 		"WithClockFaults: 1 of 1":    {multilock.WithClockFaults(1)},
 	} {
@@ -210,7 +210,7 @@ func TestNewRefuses(t *testing.T) {
 	l, err := multilock.New(one)
 	require.NoError(t, err)
 	defer l.Close()
-	_, err = l.Lock(t.Context(), "k", multilock.FixedLease(time.Hour))
+	_, err = l.Lock(t.Context(), "k", holdfast.FixedLease(time.Hour))
 	require.ErrorContains(t, err, "longer than WithMaxLease")
 	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 }
@@ -219,7 +219,7 @@ func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {
 	slow := redistest.Start(t).Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = 3 * time.Second })
 	for lease, want := range map[time.Duration]string{8 * time.Second: "timeout=3s lease=8s", 9 * time.Second: ""} {
 		var log bytes.Buffer
-		l, err := multilock.New([]rueidis.Client{slow}, multilock.WithLease(lease), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		l, err := multilock.New([]rueidis.Client{slow}, holdfast.WithLease(lease), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
 		require.Contains(t, log.String(), want)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast"
 )
 
 // A lock that another holds is no outage, even if a minority of the nodes is away or their
@@ -18,7 +18,7 @@ func TestHeldByAnother(t *testing.T) {
 		t.Run(fmt.Sprintf("%d of %d away", c.away, c.nodes), func(t *testing.T) {
 			inWorld(t, 2, c.nodes, func(w world) {
 				const outage = 3 * time.Second
-				x, y := w.open(0), w.open(1, multilock.WithMaxOutage(outage))
+				x, y := w.open(0), w.open(1, holdfast.WithMaxOutage(outage))
 				w.vote(x)
 				for _, s := range w.Servers[c.nodes-c.away:] {
 					s.Kill()
@@ -27,11 +27,11 @@ func TestHeldByAnother(t *testing.T) {
 				require.NoError(w, err)
 				for range 20 {
 					_, err := y.TryLock(w.Context(), "k")
-					require.ErrorIs(w, err, multilock.ErrNotAcquired)
+					require.ErrorIs(w, err, holdfast.ErrNotAcquired)
 					require.ErrorContains(w, err, `holdfast: lock "k": not acquired: held by another: `)
 				}
 				_, err = y.TryLockFor(w.Context(), "k", 3*outage)
-				require.ErrorIs(w, err, multilock.ErrNotAcquired)
+				require.ErrorIs(w, err, holdfast.ErrNotAcquired)
 
 				began := time.Now()
 				time.AfterFunc(3*outage, func() { _ = held.Unlock(w.Context()) })

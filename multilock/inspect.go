@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // Inspect returns the holder of key on a quorum of nodes; see [holdfast.Locker]. One round
 // trip to each node, at the same time.
-func (l *Locker) Inspect(ctx context.Context, key string) (Status, error) {
-	return engine.Call(ctx, l.engine, "inspect", key, func(_ context.Context, name string) (Status, error) {
+func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
+	return engine.Call(ctx, l.engine, "inspect", key, func(_ context.Context, name string) (holdfast.Status, error) {
 		said, err := l.quorum.Inspect(name)
 		return engine.StatusOf(said, 0), err
 	})

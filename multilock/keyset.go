@@ -45,7 +45,7 @@ func (s KeySet) And(other KeySet) KeySet {
 
 // inOrder returns the keys in the order in which LockAll takes them. It fails if one of
 // them cannot be locked with terms.
-func (s KeySet) inOrder(ctx context.Context, terms []LockOption) ([]lockerKeys, error) {
+func (s KeySet) inOrder(ctx context.Context, terms []holdfast.LockOption) ([]lockerKeys, error) {
 	keys := 0
 	for i, p := range s.parts {
 		if p.locker == nil {
@@ -59,7 +59,7 @@ func (s KeySet) inOrder(ctx context.Context, terms []LockOption) ([]lockerKeys, 
 				return nil, errs.Invalid("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 		}
-		check := func(_ context.Context, key string, _ []LockOption) error { return scripts.CheckKey(key) }
+		check := func(_ context.Context, key string, _ []holdfast.LockOption) error { return scripts.CheckKey(key) }
 		if h := engine.Of(p.locker); h != nil { // it may have a prefix, and limits
 			check = h.Check
 		}

@@ -30,29 +30,29 @@ func kindOf(nodes int) locktest.Kind {
 	return locktest.Kind{Name: "multilock", Nodes: nodes, New: newLocker}
 }
 
-func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
-	var opts []multilock.Option
-	add := func(wanted bool, opt multilock.Option) {
+func newLocker(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+	var opts []holdfast.Option
+	add := func(wanted bool, opt holdfast.Option) {
 		if wanted {
 			opts = append(opts, opt)
 		}
 	}
-	add(o.Label != "", multilock.WithLabel(o.Label))
-	add(o.Prefix != "", multilock.WithPrefix(o.Prefix))
-	add(o.Lease != 0, multilock.WithLease(o.Lease))
-	add(o.Fencing, multilock.WithFencing())
-	add(o.MaxHold != 0, multilock.WithMaxHold(o.MaxHold))
-	add(o.MaxWaiters != 0, multilock.WithMaxWaiters(o.MaxWaiters))
-	add(o.Logger != nil, multilock.WithLogger(o.Logger))
+	add(o.Label != "", holdfast.WithLabel(o.Label))
+	add(o.Prefix != "", holdfast.WithPrefix(o.Prefix))
+	add(o.Lease != 0, holdfast.WithLease(o.Lease))
+	add(o.Fencing, holdfast.WithFencing())
+	add(o.MaxHold != 0, holdfast.WithMaxHold(o.MaxHold))
+	add(o.MaxWaiters != 0, holdfast.WithMaxWaiters(o.MaxWaiters))
+	add(o.Logger != nil, holdfast.WithLogger(o.Logger))
 	add(o.Unguarded, multilock.WithoutRestartGuard())
 	if o.Handover != nil {
-		opts = append(opts, multilock.WithLocalHandover(*o.Handover))
+		opts = append(opts, holdfast.WithLocalHandover(*o.Handover))
 	}
 	if o.MaxOutage != nil {
-		opts = append(opts, multilock.WithMaxOutage(*o.MaxOutage))
+		opts = append(opts, holdfast.WithMaxOutage(*o.MaxOutage))
 	}
 	if o.Observer != nil {
-		opts = append(opts, multilock.WithObserver(*o.Observer))
+		opts = append(opts, holdfast.WithObserver(*o.Observer))
 	}
 	// As long as possible, a tenth of a lease: tests hold up calls.
 	opts = append(opts, multilock.WithMaxLease(cmp.Or(o.MaxLease, time.Hour)), multilock.WithNodeTimeout(time.Minute))
@@ -70,7 +70,7 @@ func newLocker(client rueidis.Client, o locktest.Options) (holdfast.Locker, erro
 
 // onOld adds to the options of a locker that it has no restart guard, where the servers cannot
 // have it.
-func onOld(opts []multilock.Option) []multilock.Option {
+func onOld(opts []holdfast.Option) []holdfast.Option {
 	if redistest.Before7() {
 		return append(opts, multilock.WithoutRestartGuard())
 	}

@@ -5,21 +5,23 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // LeaseSet is several leases as one. It lives as long as all of them do. Safe for
 // concurrent use.
 type LeaseSet struct {
-	leases []*Lease        // in the order in which they were taken; immutable
-	bound  context.Context // ends with the first that ends; immutable
+	leases []*holdfast.Lease // in the order in which they were taken; immutable
+	bound  context.Context   // ends with the first that ends; immutable
 }
 
-func (s *LeaseSet) add(ctx context.Context, l *Lease) context.Context {
+func (s *LeaseSet) add(ctx context.Context, l *holdfast.Lease) context.Context {
 	s.leases, s.bound = append(s.leases, l), l.Bind(s.bound)
 	return l.Bind(ctx)
 }
 
-// Unlock ends all leases, the last one first, and joins their errors; see [Lease.Unlock].
+// Unlock ends all leases, the last one first, and joins their errors; see [holdfast.Lease.Unlock].
 func (s *LeaseSet) Unlock(ctx context.Context) error { return errors.Join(s.unlock(ctx)...) }
 
 // unlock is Unlock that returns the errors of all leases.
@@ -42,7 +44,7 @@ func (s *LeaseSet) Bind(ctx context.Context) context.Context {
 // Done returns a channel that is closed at the first end of a lease.
 func (s *LeaseSet) Done() <-chan struct{} { return s.bound.Done() }
 
-// Err returns nil while all leases live, and then the reason of the first lease, in the
+// Err returns nil while all leases live, and then the reason of the grant lease, in the
 // order of the set, that has ended.
 func (s *LeaseSet) Err() error {
 	for _, l := range s.leases {

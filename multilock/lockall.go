@@ -19,7 +19,7 @@ import (
 // their leases, and unlocks, even when f panics or ends its goroutine. If the keys were not
 // locked, it returns the error of LockAll; else that of f, joined with the reason of each
 // lease that ended before f did. As with Do, a release that failed is no error of DoAll.
-func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts ...LockOption) (err error) {
+func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
 	if f == nil {
 		return errs.Invalid("multilock: DoAll: function is nil")
 	}
@@ -33,8 +33,8 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 	return f(s.Bind(ctx))
 }
 
-// LockAll waits until it has all keys, or ctx ends. [FixedLease] and [MaxHold] apply to
-// each of the leases, [WaitAtMost] to all waits together. A ctx that is bound to leases of
+// LockAll waits until it has all keys, or ctx ends. [holdfast.FixedLease] and [holdfast.MaxHold] apply to
+// each of the leases, [holdfast.WaitAtMost] to all waits together. A ctx that is bound to leases of
 // some of the keys re-enters those.
 //
 // While it waits for a key, it holds the keys before it, and others wait for those. Two
@@ -48,20 +48,20 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 //
 // One round trip for each free key, or one for all keys of an rlock locker without fencing
 // if all of them are free and, on a Redis Cluster, of one slot; else as for single locks.
-func LockAll(ctx context.Context, keys KeySet, opts ...LockOption) (*LeaseSet, error) {
+func LockAll(ctx context.Context, keys KeySet, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, forEver, opts)
 }
 
 // TryLockAll makes one attempt for each key, in order, and holds nothing if one fails.
 // Errors as for TryLock, for the key that failed.
-func TryLockAll(ctx context.Context, keys KeySet, opts ...LockOption) (*LeaseSet, error) {
+func TryLockAll(ctx context.Context, keys KeySet, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, 0, opts)
 }
 
 // TryLockAllFor is LockAll with a wait of at most the given time for all keys together.
 // Then it fails with ErrNotAcquired, or with ErrUnavailable or ErrUnknown if a Redis is
 // away. A wait of zero is TryLockAll; a negative one is refused.
-func TryLockAllFor(ctx context.Context, keys KeySet, wait time.Duration, opts ...LockOption) (*LeaseSet, error) {
+func TryLockAllFor(ctx context.Context, keys KeySet, wait time.Duration, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	if wait < 0 {
 		return nil, errs.Invalid("multilock: TryLockAllFor: wait of %v is negative", wait)
 	}
@@ -73,12 +73,12 @@ const forEver time.Duration = -1
 // locking is one call of LockAll, TryLockAll or TryLockAllFor.
 type locking struct {
 	set   *LeaseSet
-	wait  time.Duration // for all keys; 0: one attempt for each
-	until time.Time     // when a bounded wait is over
-	terms []LockOption  // of each key
+	wait  time.Duration         // for all keys; 0: one attempt for each
+	until time.Time             // when a bounded wait is over
+	terms []holdfast.LockOption // of each key
 }
 
-func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []LockOption) (*LeaseSet, error) {
+func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []holdfast.LockOption) (*LeaseSet, error) {
 	c := locking{set: &LeaseSet{bound: context.Background()}, wait: wait}
 	if err := c.choose(opts); err != nil {
 		return nil, fmt.Errorf("multilock: %w", err)
@@ -109,10 +109,13 @@ func lockAll(ctx context.Context, keys KeySet, wait time.Duration, opts []LockOp
 	return c.set, nil
 }
 
-func (c *locking) choose(opts []LockOption) error {
+func (c *locking) choose(opts []holdfast.LockOption) error {
 	o, err := holdfast.Options(opts...)
 	if err != nil {
 		return err
+	}
+	if o.OnPlace != nil {
+		return errs.Invalid("OnPlace is for the lock of one key")
 	}
 	if o.WaitAtMost != nil {
 		if c.wait != forEver {
@@ -123,10 +126,10 @@ func (c *locking) choose(opts []LockOption) error {
 		}
 	}
 	if o.FixedLease != nil {
-		c.terms = append(c.terms, FixedLease(*o.FixedLease))
+		c.terms = append(c.terms, holdfast.FixedLease(*o.FixedLease))
 	}
 	if o.MaxHold != nil {
-		c.terms = append(c.terms, MaxHold(*o.MaxHold))
+		c.terms = append(c.terms, holdfast.MaxHold(*o.MaxHold))
 	}
 	return nil
 }
@@ -145,7 +148,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		}
 		// The clean-up after a lost answer is under way; another attempt would meet its keys.
 		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
-		if over && !errors.Is(err, ErrNotAcquired) {
+		if over && !errors.Is(err, holdfast.ErrNotAcquired) {
 			h.Refused(p.keys[0], err, began)
 			return ctx, err
 		}
@@ -161,7 +164,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 }
 
 // together makes one attempt to take keys with one call, if the kind has such a call.
-func (c *locking) together(ctx context.Context, h *engine.Engine, keys []string) ([]*Lease, error) {
+func (c *locking) together(ctx context.Context, h *engine.Engine, keys []string) ([]*holdfast.Lease, error) {
 	if c.wait > 0 {
 		limited, cancel := context.WithDeadline(ctx, c.until)
 		defer cancel()
@@ -170,7 +173,7 @@ func (c *locking) together(ctx context.Context, h *engine.Engine, keys []string)
 	return h.TryLockAll(ctx, keys, c.terms)
 }
 
-func (c *locking) lock(ctx context.Context, l holdfast.Locker, key string) (*Lease, error) {
+func (c *locking) lock(ctx context.Context, l holdfast.Locker, key string) (*holdfast.Lease, error) {
 	switch c.wait {
 	case forEver:
 		return l.Lock(ctx, key, c.terms...)

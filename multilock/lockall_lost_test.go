@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
-	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // A lease that is lost ends the set, and the wait for the keys behind it.
@@ -25,9 +24,9 @@ func TestLockAll_IsLostWithOneLease(t *testing.T) {
 		require.NoError(s, err)
 		<-set.Done()
 		<-bound.Done()
-		require.ErrorIs(s, context.Cause(bound), multilock.ErrLost)
-		require.ErrorIs(s, set.Err(), multilock.ErrLost)
-		require.ErrorIs(s, set.Unlock(s.Context()), multilock.ErrLost)
+		require.ErrorIs(s, context.Cause(bound), holdfast.ErrLost)
+		require.ErrorIs(s, set.Err(), holdfast.ErrLost)
+		require.ErrorIs(s, set.Unlock(s.Context()), holdfast.ErrLost)
 		s.free("a")
 
 		their, err := s.another(1).Lock(s.Context(), "a")
@@ -40,7 +39,7 @@ func TestLockAll_IsLostWithOneLease(t *testing.T) {
 		settle() // it has the others, and waits for the last
 		_, err = s.plain.ForceUnlock(s.Context(), "a")
 		require.NoError(s, err)
-		require.ErrorIs(s, <-done, multilock.ErrLost)
+		require.ErrorIs(s, <-done, holdfast.ErrLost)
 		require.NoError(s, their.Unlock(s.Context()))
 		s.free("a")
 	})
@@ -57,7 +56,7 @@ func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
 				if name == shortest {
 					lease = time.Minute
 				}
-				l := w.rlock(w.Clients(i)[0], rlock.WithLease(lease))
+				l := w.rlock(w.Clients(i)[0], holdfast.WithLease(lease))
 				keys = keys.And(multilock.Keys(l, name).OrderName(name))
 			}
 			set, err := multilock.LockAll(w.Context(), keys)
@@ -79,8 +78,8 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 		both := func(cmd []string) bool { return slices.Contains(cmd, "a") && slices.Contains(cmd, "b") }
 		link.SwallowReply(1, both)
 		_, err = multilock.TryLockAll(w.Context(), keys)
-		require.ErrorIs(w, err, multilock.ErrUnknown)
-		require.NotErrorIs(w, err, multilock.ErrNotAcquired)
+		require.ErrorIs(w, err, holdfast.ErrUnknown)
+		require.NotErrorIs(w, err, holdfast.ErrNotAcquired)
 
 		link.OnReply(func(cmd []string) redistest.Verdict {
 			if both(cmd) {
@@ -91,8 +90,8 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 		began := time.Now()
 		_, err = multilock.TryLockAllFor(w.Context(), keys, 500*time.Millisecond)
 		require.Less(w, time.Since(began), time.Second, "not much longer than the call itself")
-		require.ErrorIs(w, err, multilock.ErrUnknown)
-		require.NotErrorIs(w, err, multilock.ErrNotAcquired)
+		require.ErrorIs(w, err, holdfast.ErrUnknown)
+		require.NotErrorIs(w, err, holdfast.ErrNotAcquired)
 		require.NotErrorIs(w, err, context.DeadlineExceeded)
 		link.OnReply(nil)
 		link.Release()
@@ -106,7 +105,7 @@ func TestLockAll_IsObserved(t *testing.T) {
 	inWorld(t, 2, 1, func(w world) {
 		var told []string // calls are one after another
 		note := func(what, key string) { told = append(told, what+" "+key) }
-		l := w.rlock(w.Clients(0)[0], rlock.WithObserver(holdfast.Observer{
+		l := w.rlock(w.Clients(0)[0], holdfast.WithObserver(holdfast.Observer{
 			Acquired: func(e holdfast.AcquiredEvent) { note(string(e.How), e.Key) },
 			Refused: func(e holdfast.RefusedEvent) {
 				require.Positive(w, e.Waited)

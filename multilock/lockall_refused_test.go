@@ -16,7 +16,7 @@ import (
 
 func TestLockAll_RefusesWhatHasNoOrder(t *testing.T) {
 	withSets(t, func(s sets) {
-		all := func(keys multilock.KeySet, opts ...multilock.LockOption) func() error {
+		all := func(keys multilock.KeySet, opts ...holdfast.LockOption) func() error {
 			return func() error { _, err := multilock.LockAll(s.Context(), keys, opts...); return err }
 		}
 		keys := multilock.Keys(s.plain, "a")
@@ -49,7 +49,7 @@ type double struct {
 	locked []string
 }
 
-func (d *double) Lock(ctx context.Context, key string, opts ...multilock.LockOption) (*multilock.Lease, error) {
+func (d *double) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	d.locked = append(d.locked, key)
 	return d.Locker.Lock(ctx, key, opts...)
 }
@@ -85,7 +85,7 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 				require.ErrorContains(s, err, "key is")
 				_, err = multilock.TryLockAll(s.Context(), keys)
 				require.ErrorContains(s, err, "key is")
-				require.NotErrorIs(s, err, multilock.ErrNotAcquired)
+				require.NotErrorIs(s, err, holdfast.ErrNotAcquired)
 				require.ErrorIs(s, err, holdfast.ErrInvalidArgument)
 			}
 		}
@@ -99,7 +99,7 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 // Nor does it wait for a key if another locker refuses the terms, or a nested entry does.
 func TestF8_LockAll_RefusesTermsBeforeItTakesAny(t *testing.T) {
 	withSets(t, func(s sets) {
-		capped := s.rlock(s.Clients(1)[1], rlock.WithMaxHold(time.Minute))
+		capped := s.rlock(s.Clients(1)[1], holdfast.WithMaxHold(time.Minute))
 		_, err := s.plain.Lock(s.Context(), "a")
 		require.NoError(s, err)
 		held, err := capped.Lock(s.Context(), "b")
@@ -107,7 +107,7 @@ func TestF8_LockAll_RefusesTermsBeforeItTakesAny(t *testing.T) {
 		keys := multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(capped, "b").OrderName("2"))
 		for want, c := range map[string]struct {
 			ctx  context.Context
-			term multilock.LockOption
+			term holdfast.LockOption
 		}{
 			"longer than WithMaxHold":   {s.Context(), holdfast.MaxHold(time.Hour)},
 			"refused on a nested entry": {held.Bind(s.Context()), holdfast.MaxHold(time.Second)},

@@ -51,7 +51,7 @@ func (s sets) another(process int) *multilock.Locker {
 	return l
 }
 
-func (w world) rlock(client rueidis.Client, opts ...rlock.Option) *rlock.Locker {
+func (w world) rlock(client rueidis.Client, opts ...holdfast.Option) *rlock.Locker {
 	w.Helper()
 	l, err := rlock.New(client, opts...)
 	require.NoError(w, err)
@@ -59,7 +59,7 @@ func (w world) rlock(client rueidis.Client, opts ...rlock.Option) *rlock.Locker 
 	return l
 }
 
-func (w world) fair(client rueidis.Client, opts ...fair.Option) *fair.Locker {
+func (w world) fair(client rueidis.Client, opts ...holdfast.Option) *fair.Locker {
 	w.Helper()
 	l, err := fair.New(client, opts...)
 	require.NoError(w, err)
@@ -109,8 +109,8 @@ func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 		require.NoError(s, set.Err())
 		require.NoError(s, set.Unlock(s.Context()))
 		<-set.Done()
-		require.ErrorIs(s, set.Err(), multilock.ErrReleased)
-		require.ErrorIs(s, set.Unlock(s.Context()), multilock.ErrReleased)
+		require.ErrorIs(s, set.Err(), holdfast.ErrReleased)
+		require.ErrorIs(s, set.Unlock(s.Context()), holdfast.ErrReleased)
 		s.free("a", "b")
 	})
 }
@@ -121,10 +121,10 @@ func TestLockAll_AllOrNothing(t *testing.T) {
 		their, err := s.quorum.Lock(s.Context(), "b") // the last in the order
 		require.NoError(s, err)
 		_, err = multilock.TryLockAll(s.Context(), s.keys("a", "b"))
-		require.ErrorIs(s, err, multilock.ErrNotAcquired)
+		require.ErrorIs(s, err, holdfast.ErrNotAcquired)
 		require.ErrorContains(s, err, `holdfast: lock "b": `)
 		_, err = multilock.TryLockAllFor(s.Context(), s.keys("a", "b"), time.Second)
-		require.ErrorIs(s, err, multilock.ErrNotAcquired)
+		require.ErrorIs(s, err, holdfast.ErrNotAcquired)
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()
 		_, err = multilock.LockAll(ctx, s.keys("a", "b"))
@@ -178,7 +178,7 @@ func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 		require.Equal(w, []string{"a", "b", "c"}, set.Keys())
 		for _, key := range set.Keys() {
 			_, err := other.TryLock(w.Context(), key)
-			require.ErrorIs(w, err, rlock.ErrNotAcquired)
+			require.ErrorIs(w, err, holdfast.ErrNotAcquired)
 		}
 		inner, err := multilock.LockAll(set.Bind(w.Context()), multilock.Keys(l, "a", "b"))
 		require.NoError(w, err)
@@ -188,7 +188,7 @@ func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 		their, err := other.Lock(w.Context(), "b")
 		require.NoError(w, err)
 		_, err = multilock.TryLockAll(w.Context(), multilock.Keys(l, "a", "b", "c"))
-		require.ErrorIs(w, err, multilock.ErrNotAcquired)
+		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
 		for _, key := range []string{"a", "c"} {
 			require.False(w, w.Servers[0].Redis().Exists(key), key)
 		}
@@ -228,7 +228,7 @@ func TestLockAll_Options(t *testing.T) {
 			for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
 				began := time.Now()
 				_, err = multilock.LockAll(s.Context(), keys, holdfast.WaitAtMost(wait))
-				require.ErrorIs(s, err, multilock.ErrNotAcquired)
+				require.ErrorIs(s, err, holdfast.ErrNotAcquired)
 				require.GreaterOrEqual(s, time.Since(began), wait)
 			}
 		}
@@ -236,7 +236,7 @@ func TestLockAll_Options(t *testing.T) {
 		set, err = multilock.LockAll(s.Context(), multilock.Keys(s.plain, "a", "b"), holdfast.MaxHold(100*time.Millisecond))
 		require.NoError(s, err)
 		<-set.Done()
-		require.ErrorIs(s, set.Err(), multilock.ErrLost)
+		require.ErrorIs(s, set.Err(), holdfast.ErrLost)
 		s.free("a", "b")
 	})
 }
@@ -247,7 +247,7 @@ func TestDoAll(t *testing.T) {
 		keys, mine := s.keys("a", "b"), errors.New("mine")
 		err := multilock.DoAll(s.Context(), keys, func(ctx context.Context) error {
 			_, err := multilock.TryLockAll(s.Context(), keys)
-			require.ErrorIs(s, err, multilock.ErrNotAcquired)
+			require.ErrorIs(s, err, holdfast.ErrNotAcquired)
 			require.NoError(s, multilock.DoAll(ctx, keys, func(context.Context) error { return nil }, holdfast.WaitAtMost(0)))
 			require.NotNil(s, holdfast.LeaseFrom(ctx))
 			return mine
@@ -264,7 +264,7 @@ func TestDoAll(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
-		require.ErrorIs(s, err, multilock.ErrLost)
+		require.ErrorIs(s, err, holdfast.ErrLost)
 		s.free("a", "b")
 	})
 }
@@ -297,8 +297,8 @@ func TestDoAll_IsDoneWithoutAnAnswerToTheRelease(t *testing.T) {
 // and one that no name begins so refused before any key is taken.
 func TestLockAll_WithPrefixes(t *testing.T) {
 	inWorld(t, 3, 1, func(w world) {
-		plain := w.rlock(w.Clients(0)[0], rlock.WithPrefix("stock:"))
-		queued := w.fair(w.Clients(1)[0], fair.WithPrefix("order:"))
+		plain := w.rlock(w.Clients(0)[0], holdfast.WithPrefix("stock:"))
+		queued := w.fair(w.Clients(1)[0], holdfast.WithPrefix("order:"))
 		bare := w.rlock(w.Clients(2)[0])
 		keys := multilock.Keys(plain, "a", "b").OrderName("plain").And(multilock.Keys(queued, "{a}", "b").OrderName("queued"))
 		set, err := multilock.LockAll(w.Context(), keys)

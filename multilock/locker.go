@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/clientopt"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
@@ -42,8 +43,8 @@ type Locker struct {
 // server has no vote if it is older than Redis 7.0, may evict locks, or has another longest
 // lease or number of nodes; [WithoutRestartGuard] asks for none of these. The log tells of
 // all; if too few votes are left, locks fail with an error that says why.
-func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
-	c, err := configure("New", len(clients), opts)
+func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
+	c, q, err := configure("New", len(clients), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -55,28 +56,28 @@ func New(clients []rueidis.Client, opts ...Option) (*Locker, error) {
 			return nil, errs.Invalid("multilock: New: client %d is of a Redis Cluster, not of an independent master", i)
 		}
 	}
-	return newLocker(clients, c), nil
+	return newLocker(clients, c, q), nil
 }
 
-func newLocker(clients []rueidis.Client, c *config) *Locker {
+func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config) *Locker {
 	for _, client := range clients {
-		clientopt.Warn(client, c.engine.Log, c.engine.Kind, c.engine.Lease)
+		clientopt.Warn(client, c.Logger, c.Kind, c.Lease)
 	}
-	q := quorum.New(clients, c.quorum)
-	c.engine.RetryDelay = q.RetryDelay
-	return &Locker{engine: engine.New(q, c.engine), quorum: q}
+	q := quorum.New(clients, settings)
+	c.RetryDelay = q.RetryDelay
+	return &Locker{engine: engine.New(q, c), quorum: q}
 }
 
 // Bootstrap prepares the nodes. A node that was started, emptied or promoted has no vote
 // for the longest lease (see [WithMaxLease]). That time begins with the first lock, or with
 // Bootstrap. Bootstrap never shortens it, so a program may call it at every start. It does
 // not wait for votes, and returns nil if a quorum of nodes has its vote or only has to wait
-// for it, as Lock does. The log (see [WithLogger]) and [Locker.Nodes] tell how long.
+// for it, as Lock does. The log (see [holdfast.WithLogger]) and [Locker.Nodes] tell how long.
 //
 // With [NothingHeld], for setting up a deployment, all nodes vote at once. If that call
 // fails half way, the nodes have no vote for at most the longest lease.
 //
-// Errors: [*QuorumError] if too few nodes answer or can vote (with NothingHeld, all of them
+// Errors: [*holdfast.QuorumError] if too few nodes answer or can vote (with NothingHeld, all of them
 // must); calling again does no harm. With NothingHeld, also that only some nodes vote. A
 // few round trips to each node, on connections of their own, within ctx and 2 s.
 func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
@@ -95,7 +96,7 @@ func (l *Locker) Bootstrap(ctx context.Context, opts ...BootstrapOption) error {
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see
 // [holdfast.Locker].
-func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error {
+func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) error {
 	return l.engine.Do(ctx, key, f, opts...)
 }
 
@@ -104,25 +105,25 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // Waiters of this locker are served in the order in which they came; between
 // processes there is no order.
 //
-// A free key costs one round trip to each node, at the same time, and with [WithFencing] a
+// A free key costs one round trip to each node, at the same time, and with [holdfast.WithFencing] a
 // second one to those that said yes. A wait for another process costs the subscription and
 // its end, one attempt for each release that is this process's turn, and one each time the
 // holder's lease should have ended.
 //
-// If too few nodes say yes, the error is a [*QuorumError] with the answer of each node.
-func (l *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
+// If too few nodes say yes, the error is a [*holdfast.QuorumError] with the answer of each node.
+func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }
 
-// TryLock makes one attempt: one round trip to each node, with [WithFencing] two, or none
+// TryLock makes one attempt: one round trip to each node, with [holdfast.WithFencing] two, or none
 // if this locker has key or wants it. If several clients ask at once and none has a quorum,
 // the one with most votes asks up to three times more. See [holdfast.Locker].
-func (l *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lease, error) {
+func (l *Locker) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLock(ctx, key, opts...)
 }
 
 // TryLockFor is [Locker.Lock] with a wait of at most the given time.
-func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error) {
+func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
@@ -19,7 +20,7 @@ func TestOldServersCannotHaveTheGuard(t *testing.T) {
 	}
 	const lease = time.Minute
 	nodes := kindOf(3).Start(t)
-	l, err := multilock.New(locktest.Clients(nodes.Client(t)), multilock.WithNodeTimeout(lease/10), multilock.WithLease(lease))
+	l, err := multilock.New(locktest.Clients(nodes.Client(t)), multilock.WithNodeTimeout(lease/10), holdfast.WithLease(lease))
 	require.NoError(t, err)
 	defer l.Close()
 	for name, call := range map[string]func() error{
@@ -30,13 +31,13 @@ func TestOldServersCannotHaveTheGuard(t *testing.T) {
 	} {
 		began := time.Now()
 		err := call()
-		require.ErrorIs(t, err, multilock.ErrOldServer, name)
+		require.ErrorIs(t, err, holdfast.ErrOldServer, name)
 		require.ErrorContains(t, err, "use WithoutRestartGuard", name)
-		require.NotErrorIs(t, err, multilock.ErrUnavailable, name)
+		require.NotErrorIs(t, err, holdfast.ErrUnavailable, name)
 		require.Less(t, time.Since(began), lease, "less than any wait: %s", name)
 	}
 	for _, n := range l.Nodes(t.Context()) {
-		require.ErrorIs(t, n.Err, multilock.ErrOldServer)
+		require.ErrorIs(t, n.Err, holdfast.ErrOldServer)
 		require.False(t, n.Vote)
 	}
 	require.False(t, locktest.Exists(t, nodes, "k"))

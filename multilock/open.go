@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
@@ -19,7 +20,7 @@ import (
 // has no vote, as [WithMaxLease] says.
 //
 // Open connects to all nodes at once. It waits for each at most Dialer.Timeout, and as long
-// again for the answer to the first command. The log (see [WithLogger]) names those that
+// again for the answer to the first command. The log (see [holdfast.WithLogger]) names those that
 // could not be reached, and why. Open does not fail then, even if no node answers, or one
 // refuses the password: locks fail and say so.
 //
@@ -33,8 +34,8 @@ import (
 // Open fails on too few or too many nodes, and on an option out of range; the error names
 // the option, or the index of the node. It does not notice a node of a Redis Cluster, which
 // New refuses; locks fail there with CROSSSLOT.
-func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
-	c, err := configure("Open", len(nodes), opts)
+func Open(nodes []rueidis.ClientOption, opts ...holdfast.Option) (*Locker, error) {
+	c, q, err := configure("Open", len(nodes), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
 		}
 	}
 
-	timeout := max(c.quorum.NodeTimeout, min(c.engine.Lease/4, time.Second))
+	timeout := max(q.NodeTimeout, min(c.Lease/4, time.Second))
 	clients, failed := make([]rueidis.Client, len(nodes)), make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, o := range nodes {
@@ -73,10 +74,10 @@ func Open(nodes []rueidis.ClientOption, opts ...Option) (*Locker, error) {
 	}
 	for i, err := range failed {
 		if err != nil {
-			c.engine.Log.Warn("holdfast: multilock: a node cannot be reached yet", "node", nodes[i].InitAddress[0], "error", redact.Error(err))
+			c.Logger.Warn("holdfast: multilock: a node cannot be reached yet", "node", nodes[i].InitAddress[0], "error", redact.Error(err))
 		}
 	}
-	l := newLocker(clients, c)
+	l := newLocker(clients, c, q)
 	l.own = clients
 	return l, nil
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
 )
 
 // openLater opens nodes that may be away.
-func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...multilock.Option) *multilock.Locker {
+func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...holdfast.Option) *multilock.Locker {
 	t.Helper()
 	l, err := multilock.Open(nodes, onOld(opts)...)
 	require.NoError(t, err)
@@ -48,7 +49,7 @@ func TestOpenWhileNodesAreAway(t *testing.T) {
 			require.Error(w, err, "if rueidis can do this by itself, Open is not needed")
 		}
 		var log redistest.Log
-		l := openLater(w.T, options, multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		l := openLater(w.T, options, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.Equal(w, 2, log.Count("cannot be reached yet"), log.String())
 		locks := func() {
 			w.Helper()
@@ -76,12 +77,12 @@ func TestOpenWhileAllNodesAreAway(t *testing.T) {
 		for _, s := range w.Servers {
 			s.Kill()
 		}
-		l := openLater(w.T, options, multilock.WithMaxOutage(outage))
+		l := openLater(w.T, options, holdfast.WithMaxOutage(outage))
 		_, err := l.TryLock(w.Context(), "k")
-		require.ErrorIs(w, err, multilock.ErrUnavailable)
+		require.ErrorIs(w, err, holdfast.ErrUnavailable)
 		began := time.Now()
 		_, err = l.Lock(w.Context(), "k")
-		require.ErrorIs(w, err, multilock.ErrUnavailable)
+		require.ErrorIs(w, err, holdfast.ErrUnavailable)
 		require.InDelta(w, outage, time.Since(began), float64(time.Second))
 
 		for _, s := range w.Servers {
@@ -129,7 +130,7 @@ func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
 		<-ctx.Done()
 		return nil, &net.OpError{Op: "dial", Err: ctx.Err()}
 	}
-	l, err := multilock.Open(options, multilock.WithLease(2*time.Second), multilock.WithMaxLease(time.Hour))
+	l, err := multilock.Open(options, holdfast.WithLease(2*time.Second), multilock.WithMaxLease(time.Hour))
 	require.NoError(t, err)
 	opened.Store(true)
 	waited := make(chan error)
@@ -139,7 +140,7 @@ func TestCloseWhileOpenedNodesAreDialled(t *testing.T) {
 	}()
 	require.Equal(t, 500*time.Millisecond, <-dials, "a quarter of the lease")
 	require.NoError(t, l.Close())
-	require.ErrorIs(t, <-waited, multilock.ErrClosed)
+	require.ErrorIs(t, <-waited, holdfast.ErrClosed)
 	require.NoError(t, l.Close())
 	goleak.VerifyNone(t, before)
 }
@@ -153,7 +154,7 @@ func TestOpenChoosesWhatSuitsLocks(t *testing.T) {
 	}
 	var log redistest.Log
 	before := heap()
-	l := openLater(t, nodes, multilock.WithLease(3*time.Second), multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	l := openLater(t, nodes, holdfast.WithLease(3*time.Second), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.Less(t, heap()-before, 2<<20, "bytes; they are 6.7 MiB with the defaults of rueidis, of which either buffer is 2.5 MiB")
 	require.NoError(t, l.Close())
 	require.Empty(t, log.String())
@@ -173,7 +174,7 @@ func TestOpenLogsNoPassword(t *testing.T) {
 	node := redistest.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
 	var log redistest.Log
 	l := openLater(t, []rueidis.ClientOption{{InitAddress: []string{node.Addr()}, Username: "u", Password: "canary"}},
-		multilock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	unknown := "unknown command ['`]AUTH['`]" // "`" before Redis 7
 	require.Regexp(t, unknown, log.String())
 	require.NotContains(t, log.String(), "canary")
@@ -200,7 +201,7 @@ func TestOpenChecks(t *testing.T) {
 	}
 	for _, c := range []struct {
 		nodes []rueidis.ClientOption
-		opts  []multilock.Option
+		opts  []holdfast.Option
 		says  string
 	}{
 		{nil, nil, "Open: 0 nodes"},
@@ -215,12 +216,12 @@ func TestOpenChecks(t *testing.T) {
 		{with(func(o *rueidis.ClientOption) { o.Standalone.ReplicaAddress = []string{"b:1"} }), nil, "Open: node 1 is no single server"},
 		{with(func(o *rueidis.ClientOption) { o.PipelineMultiplex = 100 }), nil, "Open: node 1: " + rueidis.ErrWrongPipelineMultiplex.Error()},
 		{with(func(o *rueidis.ClientOption) { o.ReplicaOnly = true }), nil, "Open: node 1: " + rueidis.ErrReplicaOnlyNotSupported.Error()},
-		{[]rueidis.ClientOption{one}, []multilock.Option{nil}, "Open: option is nil"},
-		{[]rueidis.ClientOption{one}, []multilock.Option{multilock.WithClockFaults(1)}, "WithClockFaults: 1 of 1 nodes"},
+		{[]rueidis.ClientOption{one}, []holdfast.Option{nil}, "Open: option is nil"},
+		{[]rueidis.ClientOption{one}, []holdfast.Option{multilock.WithClockFaults(1)}, "WithClockFaults: 1 of 1 nodes"},
 	} {
 		_, err := multilock.Open(c.nodes, c.opts...)
 		require.ErrorContains(t, err, c.says)
-		require.ErrorIs(t, err, multilock.ErrInvalidArgument)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 		require.NotContains(t, err.Error(), "canary")
 	}
 

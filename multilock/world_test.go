@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -23,7 +24,7 @@ func inWorld(t *testing.T, processes, nodes int, test func(w world)) {
 }
 
 // open opens a locker of a process, which is closed with the test.
-func (w world) open(process int, opts ...multilock.Option) *multilock.Locker {
+func (w world) open(process int, opts ...holdfast.Option) *multilock.Locker {
 	w.Helper()
 	l, err := multilock.New(w.Clients(process), opts...)
 	require.NoError(w, err)

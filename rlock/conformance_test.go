@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -17,35 +18,35 @@ import (
 // The interface of all lock kinds, which the suite uses, does not have these options.
 func TestF8_OptionsAreRefused(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	for want, opts := range map[string][]rlock.Option{
+	for want, opts := range map[string][]holdfast.Option{
 		"option is nil":                   {nil},
-		"WithLease: lease 0s":             {rlock.WithLease(0)},
-		"WithLogger: logger is nil":       {rlock.WithLogger((*slog.Logger)(nil))},
-		"needs WithFencing":               {rlock.WithFenceExpiry(time.Hour)},
-		"WithFenceExpiry: -1ms":           {rlock.WithFencing(), rlock.WithFenceExpiry(-time.Millisecond)},
-		"WithFenceExpiry: 1.5ms":          {rlock.WithFencing(), rlock.WithFenceExpiry(1500 * time.Microsecond)},
-		"WithLocalHandover: 200ms is":     {rlock.WithLease(100 * time.Millisecond), rlock.WithLocalHandover(200 * time.Millisecond)},
-		"WithReplicas: 2 replicas in 0s":  {rlock.WithReplicas(2, 0)},
-		"WithReplicas: 3s is longer":      {rlock.WithReplicas(2, 3*time.Second)},
-		"WithPrefix: with the prefix":     {rlock.WithPrefix("redisson_lock_queue:")},
-		"WithLabel: label has 1025 bytes": {rlock.WithLabel(strings.Repeat("l", 1025))},
-		"client is not of a Redis Clus":   {rlock.WithShardedPubSub(true)},
+		"WithLease: lease 0s":             {holdfast.WithLease(0)},
+		"WithLogger: logger is nil":       {holdfast.WithLogger((*slog.Logger)(nil))},
+		"needs WithFencing":               {holdfast.WithFenceExpiry(time.Hour)},
+		"WithFenceExpiry: -1ms":           {holdfast.WithFencing(), holdfast.WithFenceExpiry(-time.Millisecond)},
+		"WithFenceExpiry: 1.5ms":          {holdfast.WithFencing(), holdfast.WithFenceExpiry(1500 * time.Microsecond)},
+		"WithLocalHandover: 200ms is":     {holdfast.WithLease(100 * time.Millisecond), holdfast.WithLocalHandover(200 * time.Millisecond)},
+		"WithReplicas: 2 replicas in 0s":  {holdfast.WithReplicas(2, 0)},
+		"WithReplicas: 3s is longer":      {holdfast.WithReplicas(2, 3*time.Second)},
+		"WithPrefix: with the prefix":     {holdfast.WithPrefix("redisson_lock_queue:")},
+		"WithLabel: label has 1025 bytes": {holdfast.WithLabel(strings.Repeat("l", 1025))},
+		"client is not of a Redis Clus":   {holdfast.WithShardedPubSub(true)},
 	} {
 		l, err := rlock.New(client, opts...)
 		require.Nil(t, l)
 		require.ErrorContains(t, err, want)
-		require.ErrorIs(t, err, rlock.ErrInvalidArgument)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
 	locker := userLocker(t, client)
-	for want, opt := range map[string]rlock.LockOption{
+	for want, opt := range map[string]holdfast.LockOption{
 		"option is nil":        nil,
-		"FixedLease: lease 0s": rlock.FixedLease(0),
-		"MaxHold: 0s":          rlock.MaxHold(0),
+		"FixedLease: lease 0s": holdfast.FixedLease(0),
+		"MaxHold: 0s":          holdfast.MaxHold(0),
 	} {
 		l, err := locker.Lock(t.Context(), "k", opt)
 		require.Nil(t, l)
 		require.ErrorContains(t, err, want)
-		require.ErrorIs(t, err, rlock.ErrInvalidArgument)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
 	}
 }
 

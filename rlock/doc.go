@@ -40,7 +40,7 @@
 //     again under another owner.
 //   - A message is lost, the subscription drops: waiters look again when it is
 //     back, and at the latest when the holder's lease should have ended.
-//   - Redis is away: waits ride it out for [WithMaxOutage]; holders go on until
+//   - Redis is away: waits ride it out for [holdfast.WithMaxOutage]; holders go on until
 //     their trusted deadlines.
 //   - Redis forgets its memory (restart without persistence, FLUSHALL, fail-over
 //     to a replica that lags): another may get the key while the holder still
@@ -51,7 +51,7 @@
 //
 // Waiters of one locker queue here; one loop talks to Redis for all of them. The message
 // of a release wakes it. Within one locker a key goes from waiter to waiter in memory for
-// up to [WithLocalHandover]; then the other processes have their turns.
+// up to [holdfast.WithLocalHandover]; then the other processes have their turns.
 //
 // # Batches
 //

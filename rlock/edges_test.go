@@ -16,9 +16,9 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // A holder that unlocks just after the cap comes before the scheduler, which would have
@@ -29,12 +29,12 @@ func TestG4_UnlockAtTheEndOfMaxHoldFreesTheKey(t *testing.T) {
 	ctx := context.Background()
 	const keys = 100
 	for i := range keys {
-		e := locktest.Lock(t, l, ctx, fmt.Sprint("k", i), rlock.MaxHold(5*time.Millisecond))
+		e := locktest.Lock(t, l, ctx, fmt.Sprint("k", i), holdfast.MaxHold(5*time.Millisecond))
 		for time.Now().Before(e.Deadline()) { // spin: a sleep would let the scheduler be first
 		}
 		reason := e.Err()
 		err := e.Unlock(ctx)
-		require.ErrorIs(t, err, rlock.ErrLost)
+		require.ErrorIs(t, err, holdfast.ErrLost)
 		require.Equal(t, errors.Unwrap(reason).Error(), errors.Unwrap(err).Error(), "the reason does not change")
 	}
 	require.NoError(t, l.Close()) // waits for the releases in the background
@@ -64,19 +64,19 @@ func TestF15_DialTimeoutIsUnavailable(t *testing.T) {
 		return err != nil
 	})
 	_, err := l.TryLock(ctx, "k")
-	require.ErrorIs(t, err, rlock.ErrUnavailable)
+	require.ErrorIs(t, err, holdfast.ErrUnavailable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	hang.Store(false)
 }
 
 func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 	s := redistest.Start(t)
-	l := userLocker(t, s.Client(t), rlock.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	l := userLocker(t, s.Client(t), holdfast.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := l.Lock(over, "k")
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = l.Lock(context.Background(), "k", rlock.FixedLease(time.Nanosecond))
+	_, err = l.Lock(context.Background(), "k", holdfast.FixedLease(time.Nanosecond))
 	require.Error(t, err)
 	require.NoError(t, l.Close())
 	said := s.Do(t, "INFO", "commandstats")
@@ -89,7 +89,7 @@ func TestRefusedCallsDoNotCheckTheServer(t *testing.T) {
 // stays within the process.
 func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 	s := redistest.Start(t)
-	l := userLocker(t, s.Client(t), rlock.WithLocalHandover(30*time.Second))
+	l := userLocker(t, s.Client(t), holdfast.WithLocalHandover(30*time.Second))
 	ctx := context.Background()
 	e := locktest.Lock(t, l, ctx, "k")
 	bound := make([]context.Context, 20_000) // notifying them all takes a moment
@@ -121,7 +121,7 @@ func TestG1_HandOverComesAfterTheEndIsNotified(t *testing.T) {
 func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	s := redistest.Start(t)
 	const lease = time.Second
-	l := userLocker(t, s.Client(t), rlock.WithLease(lease), rlock.WithMaxOutage(2*lease))
+	l := userLocker(t, s.Client(t), holdfast.WithLease(lease), holdfast.WithMaxOutage(2*lease))
 	ctx := context.Background()
 	outer := locktest.Lock(t, l, ctx, "k")
 	inner := locktest.Lock(t, l, outer.Bind(ctx), "k")
@@ -139,8 +139,8 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 	locktest.Await(t, func() bool { return failed() != before }) // until that call has the lease's slot
 	err := inner.Unlock(ctx)
 	require.NoError(t, outer.Err())
-	require.NotErrorIs(t, err, rlock.ErrLost)
-	require.ErrorIs(t, <-rides, rlock.ErrUnavailable)
+	require.NotErrorIs(t, err, holdfast.ErrLost)
+	require.ErrorIs(t, <-rides, holdfast.ErrUnavailable)
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	require.NoError(t, outer.Unlock(ctx))
 }
@@ -149,7 +149,7 @@ func TestG3_ANestedUnlockThatWaitsSeesNoLoss(t *testing.T) {
 // would be ahead of the clock, and go back after a loss of memory.
 func TestG10_CloseGivesReservedNumbersBack(t *testing.T) {
 	s := redistest.Start(t)
-	opts := []rlock.Option{rlock.WithFencing(), rlock.WithLocalHandover(10 * time.Second)}
+	opts := []holdfast.Option{holdfast.WithFencing(), holdfast.WithLocalHandover(10 * time.Second)}
 	a, b := userLocker(t, s.Client(t), opts...), userLocker(t, s.Client(t), opts...)
 	ctx := context.Background()
 	e := locktest.Lock(t, b, ctx, "k")
@@ -160,7 +160,7 @@ func TestG10_CloseGivesReservedNumbersBack(t *testing.T) {
 	require.NoError(t, a.Close())
 	before := locktest.Lock(t, b, ctx, "k")
 	s.Do(t, "FLUSHALL")
-	require.ErrorIs(t, before.Unlock(ctx), rlock.ErrLost)
+	require.ErrorIs(t, before.Unlock(ctx), holdfast.ErrLost)
 	after := locktest.Lock(t, b, ctx, "k")
 	require.Greater(t, after.Fence(), before.Fence())
 	require.NoError(t, after.Unlock(ctx))

@@ -9,13 +9,14 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
 func ExampleNew() {
 	client, stop := embedded() // any rueidis.Client, shared with the rest of the program
 	defer stop()
-	locker, err := rlock.New(client, rlock.WithLease(10*time.Second))
+	locker, err := rlock.New(client, holdfast.WithLease(10*time.Second))
 	if err != nil {
 		panic(err)
 	}
@@ -57,7 +58,7 @@ func ExampleLocker_TryLock() {
 	defer stop()
 	clean := func() {
 		lease, err := locker.TryLock(ctx, "cleaning")
-		if errors.Is(err, rlock.ErrNotAcquired) {
+		if errors.Is(err, holdfast.ErrNotAcquired) {
 			fmt.Println("another cleans")
 			return
 		} else if err != nil {
@@ -93,73 +94,14 @@ func ExampleLocker_TryLockFor() {
 	case err == nil:
 		defer lease.Unlock(ctx)
 		fmt.Println("it is mine")
-	case errors.Is(err, rlock.ErrNotAcquired):
+	case errors.Is(err, holdfast.ErrNotAcquired):
 		fmt.Println("busy, please come back later")
-	case errors.Is(err, rlock.ErrUnavailable), errors.Is(err, rlock.ErrUnknown):
+	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown):
 		fmt.Println("redis does not answer:", err)
 	default: // waiting cannot cure it: a missing right, a bad argument
 		fmt.Println("no lock:", err)
 	}
 	// Output: busy, please come back later
-}
-
-// WaitAtMost bounds the wait, not the work.
-func ExampleWaitAtMost() {
-	ctx, locker, stop := demo()
-	defer stop()
-	fmt.Println(locker.Do(ctx, "sku:42", sell, rlock.WaitAtMost(10*time.Second)))
-	// Output:
-	// sold
-	// <nil>
-}
-
-// A holder that hangs is cut off: the context of its work ends.
-func ExampleMaxHold() {
-	ctx, locker, stop := demo()
-	defer stop()
-	err := locker.Do(ctx, "sku:42", func(ctx context.Context) error {
-		<-ctx.Done() // it hangs
-		return ctx.Err()
-	}, rlock.MaxHold(50*time.Millisecond))
-	fmt.Println(errors.Is(err, rlock.ErrLost))
-	// Output: true
-}
-
-// A lease that nobody unlocks does not hold its key for ever.
-func ExampleWithMaxHold() {
-	ctx, locker, stop := demo(rlock.WithMaxHold(100 * time.Millisecond)) // a service would take an hour
-	defer stop()
-	forgotten, err := locker.Lock(ctx, "sku:42")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(locker.Do(ctx, "sku:42", sell))
-	fmt.Println(forgotten.Err())
-	// Output:
-	// sold
-	// <nil>
-	// holdfast: lease of "sku:42": lease lost: the longest hold is over
-}
-
-// A job that runs once a day, in any one process. It does not unlock the lease, so the key
-// stays taken after the job; Close of the locker would free it.
-func ExampleFixedLease() {
-	ctx, locker, stop := demo()
-	defer stop()
-	for range 2 { // say, in two processes
-		_, err := locker.TryLock(ctx, "daily report", rlock.FixedLease(23*time.Hour))
-		switch {
-		case err == nil:
-			fmt.Println("reported")
-		case errors.Is(err, rlock.ErrNotAcquired):
-			fmt.Println("done already")
-		default:
-			fmt.Println("no lock:", err)
-		}
-	}
-	// Output:
-	// reported
-	// done already
 }
 
 func ExampleLocker_Inspect() {
@@ -191,62 +133,6 @@ func ExampleLocker_ForceUnlock() {
 	// holdfast: lease of "sku:42": lease lost: force-unlocked
 }
 
-func ExampleLease_Bind() {
-	ctx, locker, stop := demo()
-	defer stop()
-	outer, err := locker.Lock(ctx, "sku:42")
-	if err != nil {
-		panic(err)
-	}
-	defer outer.Unlock(ctx)
-
-	ctx = outer.Bind(ctx) // from here on, ctx stands for the owner of the lock
-
-	inner, err := locker.Lock(ctx, "sku:42") // enters once more, does not wait
-	if err != nil {
-		panic(err)
-	}
-	defer inner.Unlock(ctx)
-
-	status, err := locker.Inspect(ctx, "sku:42")
-	fmt.Println(status.Entries, err)
-	// Output: 2 <nil>
-}
-
-func ExampleLease_Fence() {
-	ctx, locker, stop := demo(rlock.WithFencing())
-	defer stop()
-
-	newest := int64(0)
-	write := func(fence int64) error { // what a database does in one statement
-		if fence < newest {
-			return errors.New("refused: a newer holder was here")
-		}
-		newest = fence
-		return nil
-	}
-
-	paused, err := locker.Lock(ctx, "sku:42")
-	if err != nil {
-		panic(err)
-	}
-	_, err = locker.ForceUnlock(ctx, "sku:42") // its lease is over, but it does not check
-	if err != nil {
-		panic(err)
-	}
-	next, err := locker.Lock(ctx, "sku:42")
-	if err != nil {
-		panic(err)
-	}
-	defer next.Unlock(ctx)
-
-	fmt.Println("next:", write(next.Fence()))
-	fmt.Println("paused:", write(paused.Fence()))
-	// Output:
-	// next: <nil>
-	// paused: refused: a newer holder was here
-}
-
 // sell stands for the critical section of a program.
 func sell(context.Context) error {
 	fmt.Println("sold")
@@ -254,7 +140,7 @@ func sell(context.Context) error {
 }
 
 // demo returns a locker on an embedded server.
-func demo(opts ...rlock.Option) (ctx context.Context, locker *rlock.Locker, stop func()) {
+func demo(opts ...holdfast.Option) (ctx context.Context, locker *rlock.Locker, stop func()) {
 	client, end := embedded()
 	locker, err := rlock.New(client, opts...)
 	if err != nil {

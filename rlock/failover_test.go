@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -64,7 +65,7 @@ func slowly(t *testing.T, addr string, late time.Duration, gone *atomic.Bool) (h
 // survives takes a lock, kills the master at once, as if its machine were gone with what it
 // had not sent, and says whether the replica that takes its place has the lock. Replicas get
 // writes 2 ms late.
-func survives(t *testing.T, opts ...rlock.Option) bool {
+func survives(t *testing.T, opts ...holdfast.Option) bool {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	var replicas []*redistest.Server
 	var gone atomic.Bool
@@ -73,7 +74,7 @@ func survives(t *testing.T, opts ...rlock.Option) bool {
 		replicas = append(replicas, redistest.Start(t, "--replicaof", host, port))
 	}
 	locktest.Await(t, func() bool { return locktest.Number(t, master, "WAIT", "2", "100") == 2 })
-	l, err := rlock.New(master.Client(t), append(opts, rlock.WithLease(3*time.Second))...)
+	l, err := rlock.New(master.Client(t), append(opts, holdfast.WithLease(3*time.Second))...)
 	require.NoError(t, err)
 	defer l.Close()
 	_, err = l.Lock(t.Context(), "k")
@@ -100,7 +101,7 @@ func TestF25_ReplicasKeepLocks(t *testing.T) {
 	with, without := 0, 0
 	for i := range times {
 		t.Run(strconv.Itoa(i), func(t *testing.T) { // ends its servers
-			if survives(t, rlock.WithReplicas(1, 500*time.Millisecond)) {
+			if survives(t, holdfast.WithReplicas(1, 500*time.Millisecond)) {
 				with++
 			}
 			if survives(t) {

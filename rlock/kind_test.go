@@ -18,29 +18,29 @@ import (
 func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind adapts rlock to the conformance suite.
-var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (holdfast.Locker, error) {
-	var opts []rlock.Option
-	add := func(set bool, option rlock.Option) {
+var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
+	var opts []holdfast.Option
+	add := func(set bool, option holdfast.Option) {
 		if set {
 			opts = append(opts, option)
 		}
 	}
-	add(o.Label != "", rlock.WithLabel(o.Label))
-	add(o.Prefix != "", rlock.WithPrefix(o.Prefix))
-	add(o.Lease != 0, rlock.WithLease(o.Lease))
-	add(o.Fencing, rlock.WithFencing())
-	add(o.MaxHold != 0, rlock.WithMaxHold(o.MaxHold))
-	add(o.MaxWaiters != 0, rlock.WithMaxWaiters(o.MaxWaiters))
-	add(o.Replicas != 0, rlock.WithReplicas(o.Replicas, o.ReplicaTimeout))
-	add(o.Logger != nil, rlock.WithLogger(o.Logger))
+	add(o.Label != "", holdfast.WithLabel(o.Label))
+	add(o.Prefix != "", holdfast.WithPrefix(o.Prefix))
+	add(o.Lease != 0, holdfast.WithLease(o.Lease))
+	add(o.Fencing, holdfast.WithFencing())
+	add(o.MaxHold != 0, holdfast.WithMaxHold(o.MaxHold))
+	add(o.MaxWaiters != 0, holdfast.WithMaxWaiters(o.MaxWaiters))
+	add(o.Replicas != 0, holdfast.WithReplicas(o.Replicas, o.ReplicaTimeout))
+	add(o.Logger != nil, holdfast.WithLogger(o.Logger))
 	if o.Handover != nil {
-		add(true, rlock.WithLocalHandover(*o.Handover))
+		add(true, holdfast.WithLocalHandover(*o.Handover))
 	}
 	if o.MaxOutage != nil {
-		add(true, rlock.WithMaxOutage(*o.MaxOutage))
+		add(true, holdfast.WithMaxOutage(*o.MaxOutage))
 	}
 	if o.Observer != nil {
-		add(true, rlock.WithObserver(*o.Observer))
+		add(true, holdfast.WithObserver(*o.Observer))
 	}
 	l, err := rlock.New(client, opts...)
 	if err != nil {

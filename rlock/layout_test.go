@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -65,8 +66,8 @@ func TestLayout(t *testing.T) {
 
 func TestLayoutOfFences(t *testing.T) {
 	r := locktest.NewLayout(t)
-	week := userLocker(t, r.Client(t), rlock.WithFencing())
-	ever := userLocker(t, r.Client(t), rlock.WithFencing(), rlock.WithFenceExpiry(0))
+	week := userLocker(t, r.Client(t), holdfast.WithFencing())
+	ever := userLocker(t, r.Client(t), holdfast.WithFencing(), holdfast.WithFenceExpiry(0))
 	for _, step := range []struct {
 		locker  *rlock.Locker
 		expires bool // the counter, then
@@ -100,7 +101,7 @@ func TestLayoutOfTombstones(t *testing.T) {
 		return redistest.Pass
 	})
 	_, err := locker.TryLock(t.Context(), "sku:42")
-	require.ErrorIs(t, err, rlock.ErrUnknown)
+	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	require.Equal(t, "0", r.Hears(channel)) // it had been acquired
 	name := tombstone + <-owner
 	r.Only(name)
@@ -108,7 +109,7 @@ func TestLayoutOfTombstones(t *testing.T) {
 	r.Expires(name, time.Minute)
 }
 
-func userLocker(t testing.TB, c rueidis.Client, opts ...rlock.Option) *rlock.Locker {
+func userLocker(t testing.TB, c rueidis.Client, opts ...holdfast.Option) *rlock.Locker {
 	l, err := rlock.New(c, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })

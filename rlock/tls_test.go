@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
@@ -23,8 +24,8 @@ const validFor = time.Hour
 func requireTLSRefusal(t *testing.T, err error) {
 	t.Helper()
 	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
-	require.NotErrorIs(t, err, rlock.ErrUnavailable)
-	require.NotErrorIs(t, err, rlock.ErrUnknown)
+	require.NotErrorIs(t, err, holdfast.ErrUnavailable)
+	require.NotErrorIs(t, err, holdfast.ErrUnknown)
 }
 
 func TestTLS(t *testing.T) {
@@ -32,7 +33,7 @@ func TestTLS(t *testing.T) {
 	ca := redistest.NewCA(t)
 	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(validFor), "127.0.0.1", "localhost"))
 	open := func() *rlock.Locker {
-		return userLocker(t, s.Client(t, s.Option(s.Config())), rlock.WithLease(time.Second))
+		return userLocker(t, s.Client(t, s.Option(s.Config())), holdfast.WithLease(time.Second))
 	}
 	here, there := open(), open()
 	ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)

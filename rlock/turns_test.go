@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/holdfast-go/holdfast/rlock"
 )
 
 func TestG4_ProcessesTakeTurns(t *testing.T) {
@@ -26,7 +26,7 @@ func TestG4_ProcessesTakeTurns(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	for i := range lockers {
-		l := userLocker(t, s.Client(t), rlock.WithLocalHandover(2*time.Millisecond))
+		l := userLocker(t, s.Client(t), holdfast.WithLocalHandover(2*time.Millisecond))
 		tell := func(owner string) {
 			mu.Lock()
 			defer mu.Unlock()

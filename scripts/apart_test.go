@@ -88,7 +88,7 @@ func TestG9_RenewWithoutTheRightToCall(t *testing.T) {
 
 func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 	_, admin, n, _ := confined(t)
-	settings := FairSettings{Client: clientA, Stale: time.Minute, FirstLease: time.Minute}
+	settings := FairSettings{Client: clientA, WaiterTTL: time.Minute, GrantLease: time.Minute}
 	f, all := NewFair(n, settings), NewFair(admin, settings)
 	var asked []Heartbeat
 	for _, k := range mixed(41, 7) {

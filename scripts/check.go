@@ -39,9 +39,9 @@ func CheckKey(key string) error { return unsent(check.Key(key)) }
 // milliseconds, in which Redis counts.
 func CheckLease(d time.Duration) error { return unsent(check.Lease(d)) }
 
-// CheckStale returns an error that says what is wrong if d cannot be the time after which
+// CheckWaiterTTL returns an error that says what is wrong if d cannot be the time after which
 // a silent client counts as dead: CheckLease's, or it is longer than 30 years.
-func CheckStale(d time.Duration) error {
+func CheckWaiterTTL(d time.Duration) error {
 	if err := CheckLease(d); err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ var (
 // FairSettings are what a client's fair scripts have in common.
 type FairSettings struct {
 	Client     string        // the client's uuid, the start of its owners
-	Stale      time.Duration // a client without a heartbeat for so long counts as dead
-	FirstLease time.Duration // of a lock that is granted
+	WaiterTTL  time.Duration // a client without a heartbeat for so long counts as dead
+	GrantLease time.Duration // of a lock that is granted
 	Members    int           // most waiters that follow in the run of a grant; 0: none
 	// Fencing says how fence numbers are handed out; Reserve 0: not at all. A
 	// hold gets Reserve of them if its grant names a run, else one.
@@ -45,7 +45,7 @@ type Fair struct {
 // NewFair returns a Fair on node. It does no I/O.
 func NewFair(node *Node, s FairSettings) *Fair {
 	settings := []string{
-		millis(s.Stale), millis(s.FirstLease),
+		millis(s.WaiterTTL), millis(s.GrantLease),
 		millis(s.Fencing.Expiry), strconv.Itoa(s.Members), decimal(s.Fencing.Reserve),
 	}
 	f := &Fair{node: node, client: s.Client, settings: strings.Join(settings, " ")}

@@ -82,7 +82,7 @@ func (r *harness) enterMany(from, count int) {
 // A client is dead when the server's clock has reached what its last heartbeat wrote,
 // whatever a client thinks; enter and heartbeat move that, and nothing else does.
 func TestHeartbeatsCountByTheServersClock(t *testing.T) {
-	r := newHarness(t, func(s *FairSettings) { s.Stale = 50 * time.Second })
+	r := newHarness(t, func(s *FairSettings) { s.WaiterTTL = 50 * time.Second })
 	alive := func() int64 {
 		t.Helper()
 		return number(t, r.s, "HGET", heartbeats("k"), clientA) - serverMillis(t, r.s)

@@ -33,7 +33,7 @@ func goOwner(client string, n int) string { return client + ":0" + strconv.Itoa(
 const firstLease = 90 * time.Second
 
 func settingsOf(client string) FairSettings {
-	return FairSettings{Client: client, Stale: 60 * time.Second, FirstLease: firstLease}
+	return FairSettings{Client: client, WaiterTTL: 60 * time.Second, GrantLease: firstLease}
 }
 
 // harness is a server with the Go clients A, B and C, which listen to their inboxes.

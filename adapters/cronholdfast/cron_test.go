@@ -118,7 +118,7 @@ func TestOnce_OneRunForEachDueTime(t *testing.T) {
 }
 
 func TestOnce_Loss(t *testing.T) {
-	locks, err := holdfasttest.New(holdfasttest.WithFencing())
+	locks, err := holdfasttest.New(holdfast.WithFencing())
 	require.NoError(t, err)
 	l := newLog()
 	wrap(t, locks, time.Minute, l, cronholdfast.FuncJob(func(ctx context.Context) {

@@ -78,7 +78,7 @@ func TestLocker_OnRedis(t *testing.T) {
 
 func TestLocker_Bind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New(holdfasttest.WithFencing())
+		locks, err := holdfasttest.New(holdfast.WithFencing())
 		require.NoError(t, err)
 		once := newLocker(t, locks, time.Minute)
 		var fence int64

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/gocronholdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -86,7 +85,7 @@ func schedule(t *testing.T, o gocron.SchedulerOption, when gocron.JobDefinition,
 }
 
 // redis returns two lockers, as two processes have them.
-func redis(t *testing.T) (both [2]holdfast.Locker) {
+func redis(t *testing.T) (both [2]*rlock.Locker) {
 	server := redistest.Start(t)
 	for i := range both {
 		l, err := rlock.New(server.Client(t))

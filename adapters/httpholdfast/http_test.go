@@ -79,7 +79,7 @@ func newProcess(t *testing.T, locks holdfast.Locker, opts ...httpholdfast.Option
 // bubble runs f in virtual time.
 func bubble(t *testing.T, f func(t *testing.T, locks *holdfasttest.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := holdfasttest.New(holdfasttest.WithMaxWaiters(1))
+		locks, err := holdfasttest.New(holdfast.WithMaxWaiters(1))
 		require.NoError(t, err)
 		f(t, locks)
 	})
@@ -89,7 +89,7 @@ func bubble(t *testing.T, f func(t *testing.T, locks *holdfasttest.Locker)) {
 func onRedis(t *testing.T) (redis *redistest.Server, two [2]*rlock.Locker) {
 	redis = redistest.Start(t)
 	for i := range two {
-		l, err := rlock.New(redis.Client(t), rlock.WithLease(3*time.Second))
+		l, err := rlock.New(redis.Client(t), holdfast.WithLease(3*time.Second))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		two[i] = l

@@ -78,7 +78,7 @@ func all(t *testing.T, dialect sqlholdfast.Dialect, driver, address string) {
 }
 
 func (s *suite) locker(t *testing.T) *rlock.Locker {
-	l, err := rlock.New(s.redis.Client(t), rlock.WithFencing())
+	l, err := rlock.New(s.redis.Client(t), holdfast.WithFencing())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l

@@ -16,14 +16,20 @@ import (
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
+// locker is that of rlock or fair.
+type locker interface {
+	holdfast.Locker
+	holdfast.Operator
+}
+
 // hold is a lock with all that it stands on.
 type hold struct {
 	client   rueidis.Client
-	locker   holdfast.Locker
+	locker   locker
 	lease    *holdfast.Lease
-	due      holdfast.Locker // has the key of --at-least; nil: none
-	begun    bool            // by this run or another: the key of --at-least outlives holdfast
-	patience time.Duration   // with Redis at the end
+	due      *rlock.Locker // has the key of --at-least; nil: none
+	begun    bool          // by this run or another: the key of --at-least outlives holdfast
+	patience time.Duration // with Redis at the end
 }
 
 var errNotReleased = errors.New("redis does not answer; the lock is free when its lease ends")
@@ -156,19 +162,19 @@ func (r *run) begin(ctx context.Context, h *hold) error {
 // due is what the key of --at-least has behind that of the lock.
 const due = ":due"
 
-func (r *run) newLocker(client rueidis.Client) (holdfast.Locker, error) {
+func (r *run) newLocker(client rueidis.Client) (locker, error) {
 	log := slog.New(warnings{os.Stderr})
 	watch := holdfast.Observer{Renewed: func(e holdfast.RenewedEvent) { r.renewal.Store(&e.Err) }}
 	if r.fair {
-		opts := []fair.Option{fair.WithLease(r.lease), fair.WithLogger(log), fair.WithObserver(watch)}
+		opts := []holdfast.Option{holdfast.WithLease(r.lease), holdfast.WithLogger(log), holdfast.WithObserver(watch)}
 		if r.fenceEnv != "" {
-			opts = append(opts, fair.WithFencing())
+			opts = append(opts, holdfast.WithFencing())
 		}
 		return fair.New(client, opts...)
 	}
-	opts := []rlock.Option{rlock.WithLease(r.lease), rlock.WithLogger(log), rlock.WithObserver(watch)}
+	opts := []holdfast.Option{holdfast.WithLease(r.lease), holdfast.WithLogger(log), holdfast.WithObserver(watch)}
 	if r.fenceEnv != "" {
-		opts = append(opts, rlock.WithFencing())
+		opts = append(opts, holdfast.WithFencing())
 	}
 	return rlock.New(client, opts...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -162,7 +163,7 @@ func do(t *testing.T, address, input string, args ...string) (out, errors string
 }
 
 // newLocker returns another locker.
-func newLocker(t *testing.T, s *redistest.Server, opts ...rlock.Option) *rlock.Locker {
+func newLocker(t *testing.T, s *redistest.Server, opts ...holdfast.Option) *rlock.Locker {
 	t.Helper()
 	l, err := rlock.New(s.Client(t), opts...)
 	require.NoError(t, err)

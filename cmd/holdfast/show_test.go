@@ -30,7 +30,7 @@ func asks(t *testing.T, status int, url, input string, args ...string) (out, err
 
 func urlOf(s *redistest.Server) string { return "redis://" + s.Addr() }
 
-func locked(t *testing.T, l holdfast.Locker, key string) *holdfast.Lease {
+func locked(t *testing.T, l locker, key string) *holdfast.Lease {
 	t.Helper()
 	lease, err := l.TryLock(t.Context(), key)
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func locked(t *testing.T, l holdfast.Locker, key string) *holdfast.Lease {
 func TestList(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	locker := newLocker(t, s, rlock.WithLabel("me \n"))
+	locker := newLocker(t, s, holdfast.WithLabel("me \n"))
 	nested := locked(t, locker, "jobs:b")
 	_, err := locker.Lock(nested.Bind(t.Context()), "jobs:b")
 	require.NoError(t, err)
@@ -198,9 +198,9 @@ func TestUnlock(t *testing.T) {
 // A waiter gets the lock at once, in a queue or not.
 func TestUnlockWakesTheNext(t *testing.T) {
 	t.Parallel()
-	for kind, newLocker := range map[string]func(rueidis.Client) (holdfast.Locker, error){
-		"rlock": func(c rueidis.Client) (holdfast.Locker, error) { return rlock.New(c) },
-		"fair":  func(c rueidis.Client) (holdfast.Locker, error) { return fair.New(c, fair.WithStale(time.Minute)) },
+	for kind, newLocker := range map[string]func(rueidis.Client) (locker, error){
+		"rlock": func(c rueidis.Client) (locker, error) { return rlock.New(c) },
+		"fair":  func(c rueidis.Client) (locker, error) { return fair.New(c, fair.WithWaiterTTL(time.Minute)) },
 	} {
 		s := redistest.Start(t)
 		has, err := newLocker(s.Client(t))

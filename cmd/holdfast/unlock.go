@@ -64,8 +64,8 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 			return &failure{statusNo, errors.New("the lock has gone to another holder meanwhile; nothing was done")}
 		}
 	}
-	force := holdfast.Locker(locker) // gives the lock to the next in the queue
-	if status.Waiting == 0 {         // wakes those that wait without one
+	force := holdfast.Operator(locker) // gives the lock to the next in the queue
+	if status.Waiting == 0 {           // wakes those that wait without one
 		plain, err := rlock.New(client)
 		if err != nil {
 			return failed(err)

@@ -54,7 +54,7 @@ func run(ctx context.Context) error {
 	metrics := promholdfast.New(promholdfast.WithKeyName(goodsOf))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
-	locker, err := fair.New(redis, fair.WithObserver(metrics.Observer()), fair.WithLease(3*time.Second))
+	locker, err := fair.New(redis, holdfast.WithObserver(metrics.Observer()), holdfast.WithLease(3*time.Second))
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func TestF1_KilledProcess(t *testing.T) {
 // A holder that lost the lock, and does not know it, changes nothing any more.
 func TestG10_LateHolderIsRefused(t *testing.T) {
 	ctx, client := t.Context(), redistest.Start(t).Client(t)
-	locker, err := rlock.New(client, rlock.WithFencing(), rlock.WithLocalHandover(0))
+	locker, err := rlock.New(client, holdfast.WithFencing(), holdfast.WithLocalHandover(0))
 	require.NoError(t, err)
 	defer locker.Close()
 	s := &shop{Table: demo.Table{Redis: &demo.Redis{Client: client, Run: "test"}, Name: "flashsale"}, locker: locker}

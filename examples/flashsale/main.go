@@ -34,7 +34,7 @@ func main() { demo.Main(sale, seller) }
 // shop sells each item under a lock of its own. The row of an item has its stock and its orders.
 type shop struct {
 	demo.Table
-	locker holdfast.Locker // nil: without any lock
+	locker *rlock.Locker // nil: without any lock
 }
 
 // order is that of a buyer. It wants one to three units of an item and takes what is left.
@@ -83,7 +83,7 @@ func seller(ctx context.Context, number int) error {
 	defer redis.Close()
 	s := &shop{Table: demo.Table{Redis: redis, Name: "flashsale"}}
 	if *lock {
-		if s.locker, err = rlock.New(redis, rlock.WithLease(*lease), rlock.WithFencing()); err != nil {
+		if s.locker, err = rlock.New(redis, holdfast.WithLease(*lease), holdfast.WithFencing()); err != nil {
 			return err
 		}
 		defer s.locker.Close()

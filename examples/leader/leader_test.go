@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/demo"
 	"github.com/holdfast-go/holdfast/examples/internal/demo/demotest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -50,7 +51,7 @@ func TestRedisRestarts(t *testing.T) {
 func newMember(t *testing.T) (*member, *redistest.Server) {
 	server := redistest.Start(t)
 	client := server.Client(t)
-	locker, err := rlock.New(client, rlock.WithLease(lease), rlock.WithFencing())
+	locker, err := rlock.New(client, holdfast.WithLease(lease), holdfast.WithFencing())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, locker.Close()) })
 	return &member{1, &demo.Redis{Client: client, Run: "test"}, locker}, server

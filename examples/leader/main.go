@@ -48,7 +48,7 @@ func process(ctx context.Context, number int) error {
 		return err
 	}
 	defer redis.Close()
-	locker, err := rlock.New(redis, rlock.WithLease(lease), rlock.WithFencing())
+	locker, err := rlock.New(redis, holdfast.WithLease(lease), holdfast.WithFencing())
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ type shop struct {
 
 // worker takes all orders through the steps that are left. It has a locker of its own, as one in another process would.
 func (s *shop) worker(ctx context.Context) error {
-	locker, err := rlock.New(s.redis, rlock.WithFencing())
+	locker, err := rlock.New(s.redis, holdfast.WithFencing())
 	if err != nil {
 		return err
 	}

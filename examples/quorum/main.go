@@ -24,6 +24,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/demo"
 	"github.com/holdfast-go/holdfast/multilock"
 )
@@ -59,8 +60,8 @@ func run(ctx context.Context) error {
 
 	var all []*multilock.Locker
 	var clients []rueidis.Client // of the last one
-	options := []multilock.Option{
-		multilock.WithLease(*lease),
+	options := []holdfast.Option{
+		holdfast.WithLease(*lease),
 		multilock.WithNodeTimeout(*lease / 10), // the most that is allowed: this machine does the work of many
 	}
 	if !guarded {

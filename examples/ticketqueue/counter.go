@@ -23,8 +23,11 @@ const (
 // counter serves one customer at a time. Both lock kinds do that; only one keeps the order.
 type counter struct {
 	redis  *demo.Redis
-	locker holdfast.Locker
-	dies   bool // this process dies at the counter when half of the customers have been served
+	locker interface {
+		holdfast.Locker
+		holdfast.Operator
+	}
+	dies bool // this process dies at the counter when half of the customers have been served
 }
 
 func openCounter(address string) (c *counter, err error) {
@@ -33,9 +36,9 @@ func openCounter(address string) (c *counter, err error) {
 		return nil, err
 	}
 	if *isFair {
-		c.locker, err = fair.New(c.redis, fair.WithLease(*lease), fair.WithStale(*lease), fair.WithFirstLease(*lease))
+		c.locker, err = fair.New(c.redis, holdfast.WithLease(*lease), fair.WithWaiterTTL(*lease), fair.WithGrantLease(*lease))
 	} else {
-		c.locker, err = rlock.New(c.redis, rlock.WithLease(*lease))
+		c.locker, err = rlock.New(c.redis, holdfast.WithLease(*lease))
 	}
 	if err != nil {
 		c.redis.Close()

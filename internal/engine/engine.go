@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"hash/maphash"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,24 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// Config configures an engine. A lock kind starts with [NewConfig], applies its options
-// and calls [Config.Check].
+// Config configures an engine. A lock kind gets it from [Configure], and calls [Config.Check].
 type Config struct {
-	Kind       string        // the lock kind's name, the prefix of New's errors
-	Client     string        // the locker's id, the prefix of its owners; "": a new one
-	Prefix     string        // stands before every key in Redis
-	Label      string        // what others see of its owners, for people
-	Lease      time.Duration // of renewed holds
-	Longest    time.Duration // of the leases of a deployment; 0: no limit
-	Handover   time.Duration // longest tenure of local hand-over; 0 turns it off
-	MaxHold    time.Duration // cap on renewed holds of calls without one; 0: none
-	MaxWaiters int           // per key; 0: no limit
-	Fencing    bool          // a hold without a fence is not enough
-	Log        *slog.Logger
-	Observer   holdfast.Observer
-
-	MaxOutage   *time.Duration // how long a wait rides out an absent Redis; nil: Check sets one lease
-	FenceExpiry *time.Duration // of fence counters; nil: Check sets the default
+	holdfast.Settings               // with a fence, if wanted: a hold without one is not enough
+	Kind              string        // the lock kind's name, the prefix of New's errors
+	Client            string        // the locker's id, the prefix of its owners; "": a new one
+	Longest           time.Duration // of the leases of a deployment; 0: no limit
 
 	// Calls is shared with a backend that makes calls of its own; nil: the engine makes one.
 	Calls *Calls
@@ -39,14 +26,6 @@ type Config struct {
 	// ServerOf names the server that has the key of a name, as far as it is known; nil: one has
 	// all.
 	ServerOf func(name string) string
-
-	// ShardedPubSub chooses the channels of a Redis Cluster; nil: shard channels if it has
-	// them. No other Redis may be given it.
-	ShardedPubSub *bool
-
-	// Replicas and ReplicaTimeout are those of WithReplicas; 0: none.
-	Replicas       int
-	ReplicaTimeout time.Duration
 
 	// EvictionPolicy asks Redis once for its maxmemory-policy; nil: the engine does not ask.
 	EvictionPolicy func(context.Context) (string, error)
@@ -56,10 +35,10 @@ type Config struct {
 	// none would succeed. tries counts recent split votes. nil: no delay, and no split votes.
 	RetryDelay func(tries int) time.Duration
 
-	// Stale is how long queued waiters keep their places without a heartbeat.
-	Stale time.Duration
-	// FirstLease is that of their grants.
-	FirstLease time.Duration
+	// WaiterTTL is how long queued waiters keep their places without a heartbeat.
+	WaiterTTL time.Duration
+	// GrantLease is that of their grants.
+	GrantLease time.Duration
 	// ConfirmGrants has queued waiters rely on no message without a call.
 	ConfirmGrants bool
 }

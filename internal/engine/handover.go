@@ -20,7 +20,7 @@ import (
 // unlocks it, which notifies the listeners of the old section, and then sends the lease
 // to w.
 func (h *Engine) handOver(k *keyState, d *hold) (w *waiter, lease *holdfast.Lease) {
-	if d.tainted || !d.plain && !seed.HandOverAny || h.calls.now()-d.granted >= h.Handover || !d.fences().ready(h.calls, d.granted) {
+	if d.tainted || !d.plain && !seed.HandOverAny || h.calls.now()-d.granted >= h.LocalHandover || !d.fences().ready(h.calls, d.granted) {
 		return nil, nil
 	}
 	if w = h.waits.next(k, d); w == nil {
@@ -38,7 +38,7 @@ func (h *Engine) numbers(t Terms) int64 {
 	if !t.plain() {
 		return 1
 	}
-	return min(max(1, h.Handover.Microseconds()), 1_000_000)
+	return min(max(1, h.LocalHandover.Microseconds()), 1_000_000)
 }
 
 // fences are the numbers reserved for a hold; nil without fencing. Guarded by the

@@ -83,7 +83,7 @@ var renewals = sync.Pool{New: func() any { return new(renewal) }}
 // renew renews holds that are due, for the watchdog.
 func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.Answer) {
 	r := renewals.Get().(*renewal)
-	debug := h.Log.Enabled(ctx, slog.LevelDebug)
+	debug := h.Logger.Enabled(ctx, slog.LevelDebug)
 	for _, d := range holds {
 		if debug && h.calls.now()-d.granted > h.Lease {
 			h.logLongHold(d)
@@ -96,7 +96,7 @@ func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.An
 	h.observer.answered(ctx, r.keys[0], err)
 	if err != nil {
 		err = known(h.calls.ours(err))
-		h.Log.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
+		h.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
 	for i, a := range r.said {
 		switch a {
@@ -127,7 +127,7 @@ func (h *Engine) logLongHold(d *hold) {
 	d.long = true
 	k.Unlock()
 	if !logged {
-		h.Log.Debug("holdfast: key held for longer than a lease",
+		h.Logger.Debug("holdfast: key held for longer than a lease",
 			"key", errs.Quote(h.keyOf(k.name)), "held", h.calls.now()-d.granted, "waiting", waiting)
 	}
 }
@@ -162,7 +162,7 @@ func (h *Engine) lose(d *hold, why error) {
 		if why == watchdog.ErrFixedLease { // as its caller asked
 			level = slog.LevelInfo
 		}
-		h.Log.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(h.keyOf(k.name)), "reason", why)
+		h.Logger.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(h.keyOf(k.name)), "reason", why)
 	}
 }
 

@@ -188,11 +188,11 @@ func (h *Engine) await(ctx context.Context, k *keyState, w *waiter) (*holdfast.L
 
 // logLongWait logs a wait that took longer than a lease.
 func (h *Engine) logLongWait(k *keyState, w *waiter) {
-	if !h.Log.Enabled(context.Background(), slog.LevelDebug) {
+	if !h.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	if d := time.Since(w.since); d > h.Lease {
-		h.Log.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(h.keyOf(k.name)), "waited", d)
+		h.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(h.keyOf(k.name)), "waited", d)
 	}
 }
 

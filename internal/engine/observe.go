@@ -192,7 +192,7 @@ func (o *observer) call(e event) {
 func (o *observer) failed(p any) {
 	if !o.panicked {
 		o.panicked = true
-		o.engine.Log.Error("holdfast: the observer panicked; this is logged once", "panic", p, "stack", string(debug.Stack()))
+		o.engine.Logger.Error("holdfast: the observer panicked; this is logged once", "panic", p, "stack", string(debug.Stack()))
 	}
 }
 

@@ -39,7 +39,7 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 // Each server of a Redis Cluster has its outages. One that nobody asks any more has none.
 func TestObserverOutagesByServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &Engine{Config: Config{Lease: time.Minute}, calls: NewCalls(time.Minute, nil)}
+		h := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, calls: NewCalls(time.Minute, nil)}
 		h.ServerOf = func(key string) string { return "server of " + key }
 		var told []any
 		h.observer = newObserver(h, holdfast.Observer{

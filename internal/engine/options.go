@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/settings"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -30,11 +31,14 @@ func (c *Config) errorf(format string, args ...any) error {
 	return errs.Invalid(c.Kind+": "+format, args...)
 }
 
-// NewConfig returns the settings of a lock kind without options.
-func NewConfig(kind string) Config {
-	return Config{
-		Kind: kind, Label: hostAndProcess(), Lease: holdfast.DefaultLease, Handover: holdfast.DefaultLocalHandover, Log: slog.New(slog.DiscardHandler),
-	}
+// Configure returns the configuration of a lock kind with these options, to be completed and then
+// checked by [Config.Check]. own is where its own options go. function is what users have called.
+func Configure(kind, function string, own any, opts []holdfast.Option) (Config, error) {
+	c := Config{Kind: kind, Settings: holdfast.Settings{
+		Label: hostAndProcess(), Lease: holdfast.DefaultLease, LocalHandover: holdfast.DefaultLocalHandover,
+		Logger: slog.New(slog.DiscardHandler), Own: own,
+	}}
+	return c, settings.Apply(kind+": "+function, &c.Settings, opts)
 }
 
 // hostAndProcess is the default label.
@@ -69,14 +73,14 @@ func (c *Config) Check() error {
 		return c.errorf("WithPrefix: with the prefix %s: %w", errs.Quote(c.Prefix), badPrefix)
 	case len(c.Label) > mostLabel:
 		return c.errorf("WithLabel: label has %d bytes, at most %d are allowed", len(c.Label), mostLabel)
-	case c.Handover < 0:
-		return c.errorf("WithLocalHandover: %v is negative", c.Handover)
-	case c.Handover > c.Lease:
-		return c.errorf("WithLocalHandover: %v is longer than the lease of %v", c.Handover, c.Lease)
+	case c.LocalHandover < 0:
+		return c.errorf("WithLocalHandover: %v is negative", c.LocalHandover)
+	case c.LocalHandover > c.Lease:
+		return c.errorf("WithLocalHandover: %v is longer than the lease of %v", c.LocalHandover, c.Lease)
 	case badMaxHold != nil:
 		return c.errorf("WithMaxHold: %w", badMaxHold)
-	case c.MaxHold > 0 && c.MaxHold <= c.Handover:
-		return c.errorf("WithMaxHold: %v is not longer than WithLocalHandover, %v", c.MaxHold, c.Handover)
+	case c.MaxHold > 0 && c.MaxHold <= c.LocalHandover:
+		return c.errorf("WithMaxHold: %v is not longer than WithLocalHandover, %v", c.MaxHold, c.LocalHandover)
 	case c.MaxWaiters < 0:
 		return c.errorf("WithMaxWaiters: %d is negative", c.MaxWaiters)
 	case outage < 0:
@@ -91,7 +95,7 @@ func (c *Config) Check() error {
 		return c.errorf("WithFenceExpiry needs WithFencing")
 	case expiry < 0 || expiry%time.Millisecond != 0:
 		return c.errorf("WithFenceExpiry: %v is negative or not a whole number of milliseconds", expiry)
-	case c.Log == nil:
+	case c.Logger == nil:
 		return c.errorf("WithLogger: logger is nil")
 	}
 	c.MaxOutage, c.FenceExpiry = &outage, &expiry
@@ -149,6 +153,9 @@ func (h *Engine) chosen(opts []holdfast.LockOption) (t Terms, o holdfast.LockOpt
 		return t, o, nil
 	}
 	o, err = check.Options(opts, h.MaxHold)
+	if err == nil && o.OnPlace != nil && h.WaiterTTL == 0 {
+		err = errs.Invalid("OnPlace: %s has no queue of all processes", h.Kind)
+	}
 	if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
 		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
 	}
@@ -167,13 +174,13 @@ func (h *Engine) chosen(opts []holdfast.LockOption) (t Terms, o holdfast.LockOpt
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop
 // locks when it runs out of memory. It does nothing when the log drops warnings.
 func (h *Engine) warnOfEviction() {
-	if h.EvictionPolicy == nil || !h.Log.Enabled(context.Background(), slog.LevelWarn) {
+	if h.EvictionPolicy == nil || !h.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
 	h.calls.Go(func(ctx context.Context) {
 		policy, err := h.EvictionPolicy(ctx)
 		if err == nil && policy != "" && check.Evicts(policy) {
-			h.Log.Warn("holdfast: "+h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
+			h.Logger.Warn("holdfast: "+h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
 		}
 	})
 }

@@ -24,7 +24,7 @@ type queued struct {
 func newQueued(h *Engine, backend Queued) *queued {
 	d := &queued{Engine: h, backend: backend}
 	d.brief.base = h.calls.base
-	d.brief.timeout = min(max(h.Stale/3, 100*time.Millisecond), h.calls.timeout)
+	d.brief.timeout = min(max(h.WaiterTTL/3, 100*time.Millisecond), h.calls.timeout)
 	_, _ = rand.Read(d.secret[:]) // never fails
 	d.heartbeats.queues = make(map[string]map[*queue]struct{})
 	return d
@@ -132,7 +132,7 @@ func (d *queued) open(k *keyState, w *waiter) (*queue, *ticket) {
 func (d *queued) join(k *keyState, w *waiter) {
 	q, t := d.open(k, w)
 	q.used = time.Now()
-	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.Handover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
+	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
 		q.outside = append(q.outside, t)
 		nudge(q.poke)
 		return
@@ -289,9 +289,9 @@ const latest = time.Minute
 
 // leave gives up an owner, which may have the given lease. While Redis does not answer, it
 // tries until the owner can have nothing any more: a late heartbeat makes its place live
-// for Stale, and just before that is over, Redis may grant it the key.
+// for WaiterTTL, and just before that is over, Redis may grant it the key.
 func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
-	until := time.Now().Add(latest + q.in.Stale + max(lease, q.in.FirstLease))
+	until := time.Now().Add(latest + q.in.WaiterTTL + max(lease, q.in.GrantLease))
 	q.leaving = append(q.leaving, leaver{owner, doubt, until})
 	nudge(q.poke)
 }

@@ -11,7 +11,7 @@ import (
 
 // enter makes one attempt to put owners into Redis' queue. After a failure they try again
 // as the same owners: an owner enters once, however often its call is repeated. The attempt
-// ends well before a first lease would, as Redis may grant the key to an owner before the
+// ends well before a grant lease would, as Redis may grant the key to an owner before the
 // answer comes. It locks the key.
 func (q *queue) enter(ctx context.Context, list []*ticket) {
 	k, start, owners := q.key, time.Now(), make([]string, len(list))
@@ -52,7 +52,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		return
 	}
 	q.retry = backoff{}
-	if time.Since(start) > q.in.Stale/2 {
+	if time.Since(start) > q.in.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
 	q.answered = later(q.answered, start)
@@ -147,7 +147,7 @@ func (q *queue) leaveAll(list []leaver) {
 		}
 	default:
 		h.mayRemain(k.name, err)
-		h.Log.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
+		h.Logger.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
 			"key", errs.Quote(h.keyOf(k.name)), "owners", left, "error", err)
 	}
 }

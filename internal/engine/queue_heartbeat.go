@@ -52,7 +52,7 @@ func (q *queue) startHeartbeats() {
 
 // heartbeat is the loop that sends heartbeats as long as a server has waiters.
 func (d *queued) heartbeat(server string) {
-	period := min(d.Stale/5, refresh/2) // scores end three times refresh after an enter
+	period := min(d.WaiterTTL/5, refresh/2) // scores end three times refresh after an enter
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
@@ -181,7 +181,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	}
 	b := scripts.Heartbeat{Key: q.key.name, Mute: !q.inbox.State().Live, Place: q.key.waiters.watching > 0}
 	fresh := now.Sub(q.refreshed) >= refresh
-	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.Stale
+	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.WaiterTTL
 	q.verify = false
 	if fresh {
 		q.refreshed = now

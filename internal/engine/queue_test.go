@@ -8,14 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/stretchr/testify/require"
 )
 
 // lingerers is a queue with the given number of places, of an engine with hand-over.
 func lingerers(places int) *queue {
-	h := &Engine{Config: Config{Handover: 10 * time.Millisecond, Client: strings.Repeat("c", 36)}}
+	h := &Engine{Config: Config{Settings: holdfast.Settings{LocalHandover: 10 * time.Millisecond}, Client: strings.Repeat("c", 36)}}
 	k := &keyState{shard: &shard{engine: h}}
 	q := &queue{in: &queued{Engine: h}, key: k, ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
 	k.waiters = &waiters{queue: q}
@@ -44,7 +46,7 @@ func TestLingering(t *testing.T) {
 				q.key.hold = &hold{}
 			}
 			if c.off {
-				q.in.Handover = 0
+				q.in.LocalHandover = 0
 			}
 			q.shared = !c.alone
 			require.Equal(t, c.lingers, q.lingering(time.Now()))

@@ -118,7 +118,7 @@ func (r *racing) departs(k *keyState) {
 
 // released begins the turns of the other processes, if there are waiters here.
 func (r *racing) released(k *keyState, said scripts.Released) {
-	if !said.Ours || k.first() == nil || r.Handover == 0 {
+	if !said.Ours || k.first() == nil || r.LocalHandover == 0 {
 		return
 	}
 	p, others := k.race(), said.Listeners

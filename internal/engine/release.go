@@ -75,7 +75,7 @@ func (e *entry) unlock(ctx context.Context) error {
 	defer h.calls.work.Done()
 	err := h.release(ctx, k, d)
 	if err != nil && !errs.LeaseOver(err) { // Do does not return it
-		h.Log.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(e.Key()), "error", err)
+		h.Logger.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(e.Key()), "error", err)
 	}
 	h.observer.ended(e, held, err)
 	return err

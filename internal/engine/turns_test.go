@@ -119,7 +119,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := emptyKey()
-			k.engine.Handover = c.handover
+			k.engine.LocalHandover = c.handover
 			if c.waits {
 				k.push(newWaiter(Terms{}))
 			}

@@ -167,7 +167,7 @@ func (h *Engine) abandon(list []undone) {
 			h.mayRemain(o.name, o.err)
 		}
 	}
-	h.Log.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
+	h.Logger.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
 		"keys", len(list), "key", errs.Quote(h.keyOf(list[0].name)), "error", list[0].err)
 }
 

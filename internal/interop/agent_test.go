@@ -59,8 +59,8 @@ type options struct {
 	Sharded    *bool
 	Lease      time.Duration
 	Handover   *time.Duration
-	Stale      time.Duration
-	FirstLease time.Duration
+	WaiterTTL  time.Duration
+	GrantLease time.Duration
 }
 
 // agent is a program in one of the two languages. Its methods may be called by any

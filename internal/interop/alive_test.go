@@ -8,7 +8,7 @@ import (
 )
 
 // shortLeases are renewed and end within the time of a test.
-var shortLeases = options{Lease: 1500 * time.Millisecond, Stale: time.Second, FirstLease: time.Second}
+var shortLeases = options{Lease: 1500 * time.Millisecond, WaiterTTL: time.Second, GrantLease: time.Second}
 
 // renewedLeases leave the watchdogs time enough where the machine is busy.
 var renewedLeases = options{Lease: 3 * time.Second}

@@ -30,7 +30,7 @@ var (
 	// On a Redis Cluster of three, each master has one of each kind.
 	plainKeys        = []string{"plain0", "plain1", "{b}plain2"}
 	fairKeys         = []string{"fair0", "fair{a}1", "{b}fair2"}
-	exclusionOptions = options{Lease: time.Second, Stale: 400 * time.Millisecond, FirstLease: 400 * time.Millisecond}
+	exclusionOptions = options{Lease: time.Second, WaiterTTL: 400 * time.Millisecond, GrantLease: 400 * time.Millisecond}
 )
 
 // G1 over both languages, while processes are killed and stopped at random: no two

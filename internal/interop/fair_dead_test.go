@@ -25,7 +25,7 @@ type deadQueue struct {
 // the holder, with either language next to the head.
 func deadHeads(t *testing.T, run func(t *testing.T, head *agent, queues []deadQueue)) {
 	needJava(t)
-	o := options{Lease: 30 * time.Second, Stale: time.Second, FirstLease: time.Second}
+	o := options{Lease: 30 * time.Second, WaiterTTL: time.Second, GrantLease: time.Second}
 	for _, lang := range twoAgents {
 		t.Run(lang+"Head", func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestFair_DeadHead(t *testing.T) {
 }
 
 // A head that was stopped has its turn, since it may live: Java for 3 s, Go for one
-// first lease. When it goes on it enters again, at the end.
+// grant lease. When it goes on it enters again, at the end.
 func TestFair_FrozenHead(t *testing.T) {
 	t.Parallel()
 	deadHeads(t, func(t *testing.T, head *agent, queues []deadQueue) {

@@ -65,7 +65,7 @@ func goAgentMain(addrs, opts string) error {
 
 // goAgent is the Go side's Agent.java.
 type goAgent struct {
-	kinds   map[string]holdfast.Locker // by kind
+	kinds   map[string]locktest.Locker // by kind
 	threads map[string]*thread         // the reading goroutine's own
 	stopped atomic.Bool                // the work has to end
 	out     sync.Mutex                 // of standard output

@@ -8,11 +8,12 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // acquire takes a lease as the command says.
-func acquire(ctx context.Context, l holdfast.Locker, c command) (*holdfast.Lease, error) {
+func acquire(ctx context.Context, l locktest.Locker, c command) (*holdfast.Lease, error) {
 	var opts []holdfast.LockOption
 	if c.Lease != nil {
 		opts = append(opts, holdfast.FixedLease(milliseconds(c.Lease)))
@@ -27,7 +28,7 @@ func acquire(ctx context.Context, l holdfast.Locker, c command) (*holdfast.Lease
 }
 
 // administer carries out what needs no thread.
-func administer(ctx context.Context, l holdfast.Locker, c command) answer {
+func administer(ctx context.Context, l locktest.Locker, c command) answer {
 	switch c.Op {
 	case "forceUnlock":
 		ok, err := l.ForceUnlock(ctx, c.Key)
@@ -46,27 +47,27 @@ func administer(ctx context.Context, l holdfast.Locker, c command) answer {
 }
 
 // openKinds makes a locker of each kind. Fences are kept for ever, as beside Java.
-func openKinds(client rueidis.Client, o options) (map[string]holdfast.Locker, error) {
-	plain, inOrder := []rlock.Option{}, []fair.Option{}
+func openKinds(client rueidis.Client, o options) (map[string]locktest.Locker, error) {
+	plain, inOrder := []holdfast.Option{}, []holdfast.Option{}
 	if o.Lease != 0 {
-		plain, inOrder = append(plain, rlock.WithLease(o.Lease)), append(inOrder, fair.WithLease(o.Lease))
+		plain, inOrder = append(plain, holdfast.WithLease(o.Lease)), append(inOrder, holdfast.WithLease(o.Lease))
 	}
 	if o.Handover != nil {
-		plain, inOrder = append(plain, rlock.WithLocalHandover(*o.Handover)), append(inOrder, fair.WithLocalHandover(*o.Handover))
+		plain, inOrder = append(plain, holdfast.WithLocalHandover(*o.Handover)), append(inOrder, holdfast.WithLocalHandover(*o.Handover))
 	}
-	if o.Stale != 0 {
-		inOrder = append(inOrder, fair.WithStale(o.Stale))
+	if o.WaiterTTL != 0 {
+		inOrder = append(inOrder, fair.WithWaiterTTL(o.WaiterTTL))
 	}
-	if o.FirstLease != 0 {
-		inOrder = append(inOrder, fair.WithFirstLease(o.FirstLease))
+	if o.GrantLease != 0 {
+		inOrder = append(inOrder, fair.WithGrantLease(o.GrantLease))
 	}
 	if o.Sharded != nil {
-		plain, inOrder = append(plain, rlock.WithShardedPubSub(*o.Sharded)), append(inOrder, fair.WithShardedPubSub(*o.Sharded))
+		plain, inOrder = append(plain, holdfast.WithShardedPubSub(*o.Sharded)), append(inOrder, holdfast.WithShardedPubSub(*o.Sharded))
 	}
-	kinds := map[string]holdfast.Locker{}
-	for kind, more := range map[string][]rlock.Option{
+	kinds := map[string]locktest.Locker{}
+	for kind, more := range map[string][]holdfast.Option{
 		"plain":  nil,
-		"fenced": {rlock.WithFencing(), rlock.WithFenceExpiry(0)},
+		"fenced": {holdfast.WithFencing(), holdfast.WithFenceExpiry(0)},
 	} {
 		l, err := rlock.New(client, append(more, plain...)...)
 		if err != nil {
@@ -74,9 +75,9 @@ func openKinds(client rueidis.Client, o options) (map[string]holdfast.Locker, er
 		}
 		kinds[kind] = l
 	}
-	for kind, more := range map[string][]fair.Option{
+	for kind, more := range map[string][]holdfast.Option{
 		"fair":        nil,
-		"fair fenced": {fair.WithFencing(), fair.WithFenceExpiry(0)},
+		"fair fenced": {holdfast.WithFencing(), holdfast.WithFenceExpiry(0)},
 	} {
 		l, err := fair.New(client, append(more, inOrder...)...)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/multilock"
@@ -55,9 +56,9 @@ func TestMultilock(t *testing.T) {
 
 	// Java holds all nodes, and then too many for a quorum; its release wakes the waiter.
 	_, err = locker.TryLock(t.Context(), "k")
-	require.ErrorIs(t, err, multilock.ErrNotAcquired)
+	require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 	java[2].unlock()
-	waited := make(chan *multilock.Lease, 1)
+	waited := make(chan *holdfast.Lease, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), agentWait)
 		defer cancel()

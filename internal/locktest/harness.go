@@ -32,9 +32,9 @@ type Harness struct {
 	Kind   Kind
 	Server Topology // nil of a kind without servers or with shared Masters, as is the next
 	Proxy  *Proxies
-	Client rueidis.Client  // through the proxy, if there is one
-	Locker holdfast.Locker // on client
-	Other  holdfast.Locker // on a client of its own
+	Client rueidis.Client // through the proxy, if there is one
+	Locker Locker         // on client
+	Other  Locker         // on a client of its own
 }
 
 // NewHarness makes both lockers with the same options, of a user with the least rights. Redis
@@ -94,7 +94,7 @@ func Bounded(t testing.TB) context.Context {
 
 // Close closes a locker in a campaign, after which servers may still be away: what it could
 // not release frees itself.
-func Close(l holdfast.Locker) error {
+func Close(l Locker) error {
 	if err := l.Close(); !errors.Is(err, holdfast.ErrUnknown) {
 		return err
 	}
@@ -102,7 +102,7 @@ func Close(l holdfast.Locker) error {
 }
 
 // Lock is a Lock that must succeed.
-func Lock(t testing.TB, l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) *holdfast.Lease {
+func Lock(t testing.TB, l Locker, ctx context.Context, key string, c ...holdfast.LockOption) *holdfast.Lease {
 	t.Helper()
 	lease, err := l.Lock(ctx, key, c...)
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ type Acquired struct {
 }
 
 // GoLock calls Lock on a goroutine of its own.
-func GoLock(l holdfast.Locker, ctx context.Context, key string, c ...holdfast.LockOption) <-chan Acquired {
+func GoLock(l Locker, ctx context.Context, key string, c ...holdfast.LockOption) <-chan Acquired {
 	done := make(chan Acquired, 1)
 	go func() {
 		lease, err := l.Lock(ctx, key, c...)

@@ -54,11 +54,14 @@ type Kind struct {
 	// have servers of their own.
 	Masters *redistest.Cluster
 	// New makes a locker on the Redis of client; it is closed by the test.
-	New func(client rueidis.Client, o Options) (holdfast.Locker, error)
+	New func(client rueidis.Client, o Options) (Locker, error)
 	// Another, of a kind without servers, makes another locker in the memory of one. New
 	// takes no notice of the client then.
-	Another func(holdfast.Locker) holdfast.Locker
+	Another func(Locker) Locker
 }
+
+// Locker is that of a kind.
+type Locker = sim.Locker
 
 // WithPrefix is the kind with a prefix.
 func (d Kind) WithPrefix(prefix string) Kind { d.Prefix = prefix; return d }
@@ -134,8 +137,8 @@ type Options struct {
 	Replicas       int
 	ReplicaTimeout time.Duration
 	// Of fair locks only; others take no notice.
-	Stale      time.Duration
-	FirstLease time.Duration
+	WaiterTTL  time.Duration
+	GrantLease time.Duration
 	Confirmed  bool // grants are confirmed
 	// Of quorums only; others take no notice.
 	MaxLease  time.Duration // longest lease: for so long a node that has forgotten has no vote; 0: so long that no test outlives it
@@ -144,7 +147,7 @@ type Options struct {
 
 // Open makes a locker on client and closes it with the test. Its errors and log lines may
 // tell no secrets.
-func (d Kind) Open(t testing.TB, client rueidis.Client, o Options) holdfast.Locker {
+func (d Kind) Open(t testing.TB, client rueidis.Client, o Options) Locker {
 	t.Helper()
 	if o.Logger == nil {
 		o.Logger = discreetLog(t)

@@ -71,7 +71,7 @@ func Telling(err error, key string) string {
 
 // discreet is a locker whose errors are looked through.
 type discreet struct {
-	holdfast.Locker
+	Locker
 	t testing.TB
 }
 

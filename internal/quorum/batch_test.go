@@ -181,7 +181,7 @@ func TestBatch_StrangeRefusal(t *testing.T) {
 			return garbled{conn}, err
 		}
 	})
-	q := New([]rueidis.Client{client}, Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, Unguarded: redistest.Before7(), Log: slog.New(slog.DiscardHandler)})
+	q := New([]rueidis.Client{client}, Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, Unguarded: redistest.Before7(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(q.Close)
 	r.do(0, "SET", "wrong", "a string")
 	h := q.newHold("wrong", ownX, lease)

@@ -21,15 +21,12 @@ type Error struct {
 
 func (e *Error) Unwrap() error { return &e.QuorumError }
 
-// heldBy is ErrHeld with the label of the holder.
+// heldBy is holdfast.ErrHeld with the label of the holder.
 type heldBy string
 
 func (l heldBy) Error() string { return "held by " + errs.Quote(string(l)) }
 
-func (heldBy) Unwrap() error { return ErrHeld }
-
-// ErrHeld is the answer of a node on which another holds the lock.
-var ErrHeld = errors.New("held by another")
+func (heldBy) Unwrap() error { return holdfast.ErrHeld }
 
 var (
 	errPending = errors.New("has not answered yet")
@@ -91,7 +88,7 @@ func (e *Error) KeyRefused() bool { return e.forbidden }
 
 // answered says whether err is the answer of a node.
 func answered(err error) bool {
-	return err == nil || err == ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
+	return err == nil || err == holdfast.ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
 }
 
 // newError judges answers with fewer yeses than needed.
@@ -116,7 +113,7 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 		switch {
 		case err == nil:
 			e.yes++
-		case err == ErrHeld:
+		case err == holdfast.ErrHeld:
 			e.held++
 		case scripts.OutcomeOf(err) == scripts.Refused:
 			refused++

@@ -86,7 +86,7 @@ func (s fenceState) round(w fenceWorld, q *Quorum, reached int, wrong int8) (aft
 
 // explore visits all states, and returns how many there are and whether all numbers grow.
 func (w fenceWorld) explore() (states int, grow bool) {
-	q := New(nil, Config{Fencing: true, Longest: time.Duration(2*w.apart) * time.Microsecond, Log: slog.New(slog.DiscardHandler)})
+	q := New(nil, Config{Fencing: true, Longest: time.Duration(2*w.apart) * time.Microsecond, Logger: slog.New(slog.DiscardHandler)})
 	q.quorum, q.need = 2, 2
 	for i := range 3 {
 		q.nodes = append(q.nodes, &node{q: q, index: i})

@@ -223,7 +223,7 @@ func TestG10_F34_OneWrongClock(t *testing.T) {
 		t.Run(ahead.String(), func(t *testing.T) {
 			r := clocksHarness(t, 3, lease)
 			var log redistest.Log
-			c := r.client(fencing, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+			c := r.client(fencing, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 			last := r.fenceOf(c, fresh(ownA))
 			r.servers[2].SetClock(ahead, 1)
 			for range 10 {

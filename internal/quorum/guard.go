@@ -126,7 +126,7 @@ func (n *node) learn(done chan struct{}) {
 		wait = min(said.Left, time.Second)
 		if g.logged != said.Epoch {
 			g.logged = said.Epoch
-			n.q.Log.Warn("holdfast: multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", said.Left)
+			n.q.Logger.Warn("holdfast: multilock: a node has no vote yet: "+quarantined, "node", n.name, "for", said.Left)
 		}
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (n *node) learn(done chan struct{}) {
 	}
 	if scripts.OutcomeOf(refusal).Final() && g.refusal != refusal.Error() {
 		g.refusal = refusal.Error()
-		n.q.Log.Warn("holdfast: multilock: a node cannot vote", "node", n.name, "error", g.refusal)
+		n.q.Logger.Warn("holdfast: multilock: a node cannot vote", "node", n.name, "error", g.refusal)
 	}
 	g.vote, g.why, g.until = vote, err, time.Now().Add(wait)
 	g.checking = nil

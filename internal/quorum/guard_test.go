@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -60,10 +61,10 @@ func TestG1_GuardAgainstNodesThatForget(t *testing.T) {
 					y.ways[1].Swap(now)
 				}
 				said := y.refused(ownY)
-				require.ErrorIs(t, said[0], ErrHeld)
+				require.ErrorIs(t, said[0], holdfast.ErrHeld)
 				requireNoVote(t, said[1])
 				// The third would give the key, or has given it to an earlier round of clients that may not have it.
-				require.True(t, said[2] == nil || errors.Is(said[2], ErrHeld), "%v", said[2])
+				require.True(t, said[2] == nil || errors.Is(said[2], holdfast.ErrHeld), "%v", said[2])
 			}
 		})
 	}

@@ -111,7 +111,7 @@ func (r *harness) part(from, to int) *client {
 // servers can have one.
 func (r *harness) client(change ...func(*Config)) *client {
 	r.t.Helper()
-	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Unguarded: redistest.Before7(), Log: slog.New(slog.DiscardHandler)}
+	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Unguarded: redistest.Before7(), Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&conf)
 	}

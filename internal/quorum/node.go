@@ -42,8 +42,8 @@ type node struct {
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
-		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label, Log: q.Log}),
-		subscriber: pubsub.New(client, q.Log),
+		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label, Log: q.Logger}),
+		subscriber: pubsub.New(client, q.Logger),
 		jobs:       make(map[string]*job), ending: make(chan struct{}, 1), did: make(chan struct{}, 1),
 	}
 	n.asks.n, n.asks.call, n.asks.note = n, n.acquire, n.asked

@@ -25,7 +25,7 @@ type Config struct {
 	Fencing     bool
 	FenceExpiry time.Duration
 	Label       string // of owners
-	Log         *slog.Logger
+	Logger      *slog.Logger
 }
 
 // Quorum is the backend of an engine on several independent nodes. Safe for

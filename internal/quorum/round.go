@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -72,7 +73,7 @@ func (q *Quorum) Acquire(ctx context.Context, key, owner string, lease time.Dura
 func (r *round) ask(ctx context.Context, nodes []*node) {
 	r.mu.Lock()
 	for _, n := range nodes {
-		if r.errs[n.index] == ErrHeld {
+		if r.errs[n.index] == holdfast.ErrHeld {
 			r.held--
 		}
 		r.errs[n.index] = errPending
@@ -109,7 +110,7 @@ func (r *round) leads() (others []*node) {
 	}
 	votes := map[string]int{}
 	for i, n := range r.q.nodes {
-		if r.errs[i] == ErrHeld {
+		if r.errs[i] == holdfast.ErrHeld {
 			votes[r.said[i].Holder]++
 			others = append(others, n)
 		}
@@ -163,7 +164,7 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 		}
 	case err == nil:
 		r.held++
-		r.errs[n.index] = ErrHeld
+		r.errs[n.index] = holdfast.ErrHeld
 	}
 	r.pending--
 	missing := r.errs[n.index] != nil
@@ -239,7 +240,7 @@ func (r *round) failed() (scripts.Acquired, error) {
 	}
 	e := r.q.newError(r.q.need, said)
 	for i, b := range r.said {
-		if by := errs.HeldBy(""); r.errs[i] == ErrHeld && errors.As(b.Why, &by) {
+		if by := errs.HeldBy(""); r.errs[i] == holdfast.ErrHeld && errors.As(b.Why, &by) {
 			e.Nodes[i].Err = heldBy(by)
 		}
 	}
@@ -249,7 +250,7 @@ func (r *round) failed() (scripts.Acquired, error) {
 	of, left := map[string]int{}, make([]time.Duration, 0, r.held)
 	split := true
 	for i, b := range r.said {
-		if r.errs[i] != ErrHeld {
+		if r.errs[i] != holdfast.ErrHeld {
 			continue
 		}
 		of[b.Holder]++

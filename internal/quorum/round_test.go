@@ -50,7 +50,7 @@ func TestRetryDelay_Bounds(t *testing.T) {
 // away (a), or was not asked, as the round had been given up (o).
 func TestFailedRoundIsJudged(t *testing.T) {
 	said := map[rune]error{
-		'y': nil, 'h': ErrHeld, 's': errSilent, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
+		'y': nil, 'h': holdfast.ErrHeld, 's': errSilent, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
 		'p': judged{errors.New("upstream failure"), scripts.Doubtful},
 	}
@@ -157,7 +157,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 			r := &round{q: &Quorum{quorum: len(c.said)/2 + 1, need: c.need}}
 			for _, left := range c.said {
 				r.q.nodes = append(r.q.nodes, &node{})
-				b, err := scripts.NodeReply{}, ErrHeld
+				b, err := scripts.NodeReply{}, holdfast.ErrHeld
 				switch left {
 				case free:
 					b.OK, err = true, nil
@@ -183,10 +183,10 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 // The label of a holder stands in the error of a round, also where too few nodes have answered.
 func TestErrorOfARoundNamesHolders(t *testing.T) {
 	r := &round{q: &Quorum{quorum: 2, need: 2, nodes: []*node{{}, {}, {}}}, held: 1}
-	r.errs = []error{ErrHeld, errSilent, errAway}
+	r.errs = []error{holdfast.ErrHeld, errSilent, errAway}
 	r.said = []scripts.NodeReply{{Acquired: scripts.Acquired{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
 	_, err := r.failed()
 	require.ErrorContains(t, err, `held by "a"`)
-	require.ErrorIs(t, err.(*Error).Nodes[0].Err, ErrHeld)
+	require.ErrorIs(t, err.(*Error).Nodes[0].Err, holdfast.ErrHeld)
 	require.Equal(t, scripts.Unavailable, scripts.OutcomeOf(err))
 }

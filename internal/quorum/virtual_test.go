@@ -24,7 +24,7 @@ func TestG10_AfterAPauseARoundAsksNobodyAgain(t *testing.T) {
 		var log redistest.Log
 		q := New(w.Clients(0), Config{
 			NodeTimeout: time.Second, Lease: longest, Longest: longest, FenceExpiry: time.Hour,
-			Unguarded: true, Fencing: true, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Unguarded: true, Fencing: true, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		defer q.Close()
 		for i, s := range w.Servers[2:] {
@@ -45,7 +45,7 @@ func TestG10_AfterAPauseARoundAsksNobodyAgain(t *testing.T) {
 func TestF15_TheFirstCheckOfNodesHoldsUpNobodyWhoLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 1, 3)
-		q := New(w.Clients(0), Config{NodeTimeout: time.Minute, Lease: lease, Longest: lease, Log: slog.New(slog.DiscardHandler)})
+		q := New(w.Clients(0), Config{NodeTimeout: time.Minute, Lease: lease, Longest: lease, Logger: slog.New(slog.DiscardHandler)})
 		defer q.Close()
 		for _, s := range w.Servers {
 			s.Pause()

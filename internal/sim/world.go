@@ -9,8 +9,15 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
+
+// Locker is that of a lock kind, with all that it has.
+type Locker interface {
+	holdfast.Locker
+	holdfast.Operator
+}
 
 // World is servers, and processes with a link to each of them.
 type World struct {

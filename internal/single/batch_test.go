@@ -45,9 +45,10 @@ func together[K comparable, Q, A any](t *testing.T, s *batcher[K, Q, A], kind K,
 func TestSharing_Queued(t *testing.T) {
 	s := redistest.Start(t)
 	client := s.Client(t)
-	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", Stale: 5 * time.Second, FirstLease: 6 * time.Second}
-	c := engine.NewConfig("fair")
-	c.Lease, c.Handover, c.Client, c.Stale = lease, 0, settings.Client, settings.Stale
+	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", WaiterTTL: 5 * time.Second, GrantLease: 6 * time.Second}
+	c, err := engine.Configure("fair", "New", nil, nil)
+	require.NoError(t, err)
+	c.Lease, c.LocalHandover, c.Client, c.WaiterTTL = lease, 0, settings.Client, settings.WaiterTTL
 	require.NoError(t, c.Check())
 	r := NewQueued(client, &c, settings)
 	h := engine.NewQueued(r, c)
@@ -75,7 +76,7 @@ func TestSharing_Queued(t *testing.T) {
 	require.Greater(t, got[2].Value.Remaining, lease/2)
 	require.ErrorContains(t, got[3].Err, "WRONGTYPE")
 
-	_, err := r.Enter(ctx, "b", owner("5"))
+	_, err = r.Enter(ctx, "b", owner("5"))
 	require.NoError(t, err)
 	counter := func(key string) string {
 		m := s.Do(t, "GET", "redisson_lock_token:{"+key+"}")

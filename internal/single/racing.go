@@ -47,8 +47,8 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 
 // connect returns what the backends have in common, and completes the configuration.
 func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
-	clientopt.Warn(client, c.Log, c.Kind, c.Lease)
-	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Log: c.Log}
+	clientopt.Warn(client, c.Logger, c.Kind, c.Lease)
+	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Log: c.Logger}
 	s.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
@@ -62,9 +62,9 @@ func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Su
 	}
 	if clustered {
 		c.Calls.PerServer(c.ServerOf)
-		return node, pubsub.NewCluster(client, s.Cluster, node.Sharded, c.Log)
+		return node, pubsub.NewCluster(client, s.Cluster, node.Sharded, c.Logger)
 	}
-	return node, pubsub.New(client, c.Log)
+	return node, pubsub.New(client, c.Logger)
 }
 
 // Close ends the subscriptions. Close the engine first.

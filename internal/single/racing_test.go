@@ -35,8 +35,9 @@ func newShareRig(t *testing.T, change ...func(*Racing, *engine.Config)) *shareRi
 	s := redistest.Start(t)
 	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: 3 * time.Second}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
-	c := engine.NewConfig("rlock")
-	c.Lease, c.Handover = r.lease, 0
+	c, err := engine.Configure("rlock", "New", nil, nil)
+	require.NoError(t, err)
+	c.Lease, c.LocalHandover = r.lease, 0
 	require.NoError(t, c.Check())
 	r.backend = NewRacing(client, &c)
 	for _, f := range change {

@@ -2,7 +2,7 @@
 // [Trace] makes spans.
 //
 //	observer, err := otelholdfast.Observer()
-//	locker, err := rlock.New(client, rlock.WithObserver(observer))
+//	locker, err := rlock.New(client, holdfast.WithObserver(observer))
 //	traced := otelholdfast.Trace(locker)
 //
 // The page docs/metrics.md lists the metrics, and has alerts and a dashboard for Grafana.

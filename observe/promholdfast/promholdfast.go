@@ -2,7 +2,7 @@
 //
 //	metrics := promholdfast.New()
 //	prometheus.MustRegister(metrics)
-//	locker, err := rlock.New(client, rlock.WithObserver(metrics.Observer()))
+//	locker, err := rlock.New(client, holdfast.WithObserver(metrics.Observer()))
 //
 // The page docs/metrics.md lists the metrics, and has alerts and a dashboard for Grafana.
 package promholdfast

@@ -17,7 +17,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -26,7 +25,7 @@ import (
 // Masters is a lock kind on several independent nodes, as the chaos run sees it.
 type Masters struct {
 	// New makes a locker on the nodes of clients.
-	New func(clients []rueidis.Client, o MastersOptions) (holdfast.Locker, error)
+	New func(clients []rueidis.Client, o MastersOptions) (Locker, error)
 	// Bootstrap is what a program calls when it starts.
 	Bootstrap func(clients []rueidis.Client, o MastersOptions) error
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -117,7 +116,7 @@ func (r *resize) settle(nodes int) *settlers {
 }
 
 // use takes one lease, holds it for a while and gives it back.
-func (r *resize) use(ctx context.Context, c *settlers, l holdfast.Locker) {
+func (r *resize) use(ctx context.Context, c *settlers, l Locker) {
 	wait, cancel := context.WithTimeout(ctx, r.lease/3)
 	defer cancel()
 	called := Clock()

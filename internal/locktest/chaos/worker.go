@@ -17,7 +17,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast"
 	. "github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -52,8 +51,8 @@ func chaosWorker(_ Kind, p *Parent) error {
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
-	var all []holdfast.Locker
-	var present atomic.Pointer[holdfast.Locker]
+	var all []Locker
+	var present atomic.Pointer[Locker]
 	boot := func() error {
 		_ = Tested.Bootstrap(clients, o) // fails where too few nodes answer
 		l, err := Tested.New(clients, o)
@@ -66,7 +65,7 @@ func chaosWorker(_ Kind, p *Parent) error {
 	if err := boot(); err != nil {
 		return err
 	}
-	w, err := exclusion.NewWork(func() holdfast.Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
+	w, err := exclusion.NewWork(func() Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func each(keys []string, do func(key string)) {
 func testHangs(t *testing.T, d Kind, many int) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
 	const lease = 20 * time.Second
-	o := Options{Lease: lease, Stale: lease / 2, FirstLease: lease / 2}
+	o := Options{Lease: lease, WaiterTTL: lease / 2, GrantLease: lease / 2}
 	client := c.Client(t)
 	holder, other, closes := d.Open(t, client, o), d.Open(t, c.Client(t), o), d.Open(t, client, Options{Lease: Long})
 	hung := c.Owner(t, "{hung}")
@@ -203,7 +203,7 @@ func (h *holds) add(l *holdfast.Lease) {
 func testChanges(t *testing.T, d Kind) {
 	c := redistest.StartCluster(t, 3, 1)
 	keys := spread(1000)
-	o := Options{Lease: 6 * time.Second, Stale: 3 * time.Second, FirstLease: 4 * time.Second}
+	o := Options{Lease: 6 * time.Second, WaiterTTL: 3 * time.Second, GrantLease: 4 * time.Second}
 	fresh := func(c *rueidis.ClientOption) { c.ClusterOption.ShardsRefreshInterval = time.Second }
 	first, second := d.Open(t, c.Client(t, fresh), o), d.Open(t, c.Client(t, fresh), o)
 	h := holds{now: map[string]*holdfast.Lease{}}

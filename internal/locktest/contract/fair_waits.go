@@ -17,12 +17,12 @@ import (
 
 // fairCases are the promises of fair locks only.
 var fairCases = []testCase{
-	{"Wait_CostsOneHeartbeatPerClient", Options{Stale: time.Second}, fairWaitCosts},
-	{"Wait_BusyKeyNeedsNoHeartbeats", Options{Stale: 5 * time.Second}, fairBusy},
-	{"G4_FoundThoughOthersEnter", Options{Lease: Long, Stale: 2 * time.Second}, fairFoundAmongNew},
-	{"G4_FoundWithinTwoHeartbeats", Options{Lease: Long, Stale: 2 * time.Second}, fairFound},
-	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: Long, Stale: firstShort, FirstLease: firstShort}, fairLateGrant},
-	{"G1_AGrantOfAnotherKeyIsNotBelieved", Options{Lease: Long, FirstLease: Long}, fairOtherKey},
+	{"Wait_CostsOneHeartbeatPerClient", Options{WaiterTTL: time.Second}, fairWaitCosts},
+	{"Wait_BusyKeyNeedsNoHeartbeats", Options{WaiterTTL: 5 * time.Second}, fairBusy},
+	{"G4_FoundThoughOthersEnter", Options{Lease: Long, WaiterTTL: 2 * time.Second}, fairFoundAmongNew},
+	{"G4_FoundWithinTwoHeartbeats", Options{Lease: Long, WaiterTTL: 2 * time.Second}, fairFound},
+	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: Long, WaiterTTL: firstShort, GrantLease: firstShort}, fairLateGrant},
+	{"G1_AGrantOfAnotherKeyIsNotBelieved", Options{Lease: Long, GrantLease: Long}, fairOtherKey},
 	{"G1_FairGrantOvertakenByTheNext", defaults, fairOvertaken},
 	{"G8_TryLockDoesNotOvertake", Options{Lease: Long}, fairTryLock},
 	{"G8_AnotherClientsTurnEndsARun", tenured, fairRunEnds},
@@ -72,7 +72,7 @@ func fairBusy(c *harness) {
 	before, end := c.heartbeatsSent(), time.Now().Add(3*beat+beat/2)
 	var late atomic.Int64 // waiters that were not served soon, on a busy machine
 	var both sync.WaitGroup
-	for _, l := range []holdfast.Locker{c.Locker, c.Other} {
+	for _, l := range []Locker{c.Locker, c.Other} {
 		both.Go(func() {
 			for began := time.Now(); began.Before(end); began = time.Now() {
 				held := Lock(c.T, l, c.ctx, "k")
@@ -168,7 +168,7 @@ func fairFound(c *harness) {
 	}
 }
 
-// The message of a grant is held up until the first lease is over and another has the key.
+// The message of a grant is held up until the grant lease is over and another has the key.
 // A waiter that gets it then, and has not learnt from a heartbeat that it has lost its
 // place, must not believe it, and waits on.
 func fairLateGrant(c *harness) {
@@ -192,10 +192,10 @@ func fairLateGrant(c *harness) {
 // queueCases are those of a fair lock that take servers.
 var queueCases = []testCase{
 	{"OnPlace", oneByOne, onPlace},
-	{"OnPlace_ConfirmedGrants", Options{Handover: &noHandover, Stale: 20 * time.Second, FirstLease: 20 * time.Second, Lease: Long, Confirmed: true}, onPlace},
+	{"OnPlace_ConfirmedGrants", Options{Handover: &noHandover, WaiterTTL: 20 * time.Second, GrantLease: 20 * time.Second, Lease: Long, Confirmed: true}, onPlace},
 	{"OnPlace_PanicEndsTheCall", defaults, onPlacePanics},
 	{"Label_OfALaterHolder", oneByOne, fairLaterHolder},
-	{"Label_OfOurOwnHold", Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long, Label: "mine"}, fairOwnHold},
+	{"Label_OfOurOwnHold", Options{Handover: &noHandover, WaiterTTL: 3 * time.Second, Lease: Long, Label: "mine"}, fairOwnHold},
 }
 
 // A wait that fails names the holder that its last heartbeat has met.
@@ -296,7 +296,7 @@ func fairRunEnds(c *harness) {
 }
 
 // oneByOne are locks that are not handed over, with heartbeats every 600 ms.
-var oneByOne = Options{Handover: &noHandover, Stale: 3 * time.Second, Lease: Long}
+var oneByOne = Options{Handover: &noHandover, WaiterTTL: 3 * time.Second, Lease: Long}
 
 // Waiters are told their places when they enter and as they move up, which costs no call more.
 func onPlace(c *harness) {

@@ -63,7 +63,7 @@ func g10Grow(c *harness) {
 		handOver,
 	} {
 		between()
-		for _, locker := range []holdfast.Locker{c.Other, c.Locker, c.Other} {
+		for _, locker := range []Locker{c.Other, c.Locker, c.Other} {
 			c.unlock(grown(Lock(c.T, locker, c.ctx, "k")))
 		}
 	}

@@ -27,7 +27,7 @@ var longTenure, shortTenure, noHandover = 20 * time.Second, 50 * time.Millisecon
 
 // tenured are locks that are handed over for as long as a case lasts, and not
 // renewed meanwhile.
-var tenured = Options{Handover: &longTenure, FirstLease: 20 * time.Second}
+var tenured = Options{Handover: &longTenure, GrantLease: 20 * time.Second}
 
 // lineUp is a holder of key and several waiters behind it, which its hold may serve in
 // turn, and then waiters with these terms. On a fair lock kind the queue has granted such a

@@ -13,7 +13,7 @@ import (
 )
 
 // unsteady are locks that are soon given on when a cut has swallowed a grant.
-var unsteady = Options{Lease: time.Second, MaxWaiters: 6, Stale: time.Second, FirstLease: time.Second}
+var unsteady = Options{Lease: time.Second, MaxWaiters: 6, WaiterTTL: time.Second, GrantLease: time.Second}
 
 // Whatever happens to calls and leases, each entry that began ends once.
 func observeBalance(c *harness) {

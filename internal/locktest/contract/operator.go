@@ -28,7 +28,7 @@ func inspectHolder(c *harness) {
 	c.free("k")
 	l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
 	c.commands()
-	for _, who := range []holdfast.Locker{c.Locker, c.Other} {
+	for _, who := range []Locker{c.Locker, c.Other} {
 		s, err := who.Inspect(c.ctx, "k")
 		require.NoError(c.T, err)
 		require.True(c.T, s.Held)

@@ -180,11 +180,11 @@ func (c *harness) quiet() {
 
 // queue calls Lock on a goroutine of its own, and returns when it waits for a
 // key that is held or wanted by l already.
-func (c *harness) queue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
+func (c *harness) queue(l Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
 	return c.queueWith(c.ctx, l, key, calls...)
 }
 
-func (c *harness) queueWith(ctx context.Context, l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
+func (c *harness) queueWith(ctx context.Context, l Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
 	telling := &TellingContext{Context: ctx, Waiting: make(chan struct{})}
 	done := make(chan Acquired, 1)
 	go func() {
@@ -234,7 +234,7 @@ func (c *harness) hold(on func(redistest.Hook), scripts ...string) (held <-chan 
 }
 
 // inQueue is queue, and on a fair lock returns when the call is in Redis' queue.
-func (c *harness) inQueue(l holdfast.Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
+func (c *harness) inQueue(l Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
 	c.T.Helper()
 	if !c.Kind.Fair {
 		return c.queue(l, key, calls...)
@@ -267,7 +267,7 @@ func (c *harness) everyCall(ctx context.Context, key string) map[string]func() e
 }
 
 // force is a ForceUnlock that must succeed.
-func (c *harness) force(l holdfast.Locker, key string) {
+func (c *harness) force(l Locker, key string) {
 	c.T.Helper()
 	_, err := l.ForceUnlock(c.ctx, key)
 	require.NoError(c.T, err)
@@ -280,7 +280,7 @@ func (c *harness) unlock(l *holdfast.Lease) {
 }
 
 // held requires that another has key.
-func (c *harness) held(l holdfast.Locker, key string) {
+func (c *harness) held(l Locker, key string) {
 	c.T.Helper()
 	lease, err := l.TryLock(c.ctx, key)
 	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)

@@ -117,7 +117,7 @@ func orderChild(d Kind, p *Parent) error {
 		return err
 	}
 	defer client.Close()
-	o := Options{Lease: Long, Stale: Long} // a place lost on a busy machine would be none in the order
+	o := Options{Lease: Long, WaiterTTL: Long} // a place lost on a busy machine would be none in the order
 	if p.Args[1] == "false" {
 		o.Handover = new(time.Duration)
 	}

@@ -77,7 +77,7 @@ func exclusionWorker(d Kind, p *Parent) error {
 	}
 	client := orders.client()
 	defer client.Close()
-	o := Options{Lease: orders.Lease, Fencing: true, Stale: min(orders.Lease/3, 500*time.Millisecond), FirstLease: orders.Lease / 3}
+	o := Options{Lease: orders.Lease, Fencing: true, WaiterTTL: min(orders.Lease/3, 500*time.Millisecond), GrantLease: orders.Lease / 3}
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
@@ -85,7 +85,7 @@ func exclusionWorker(d Kind, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	w, err := NewWork(func() holdfast.Locker { return locker }, orders.errand, orders.File, orders.Process)
+	w, err := NewWork(func() Locker { return locker }, orders.errand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (o orders) errand(random *rand.Rand, _ int) Errand {
 // Work is that of the goroutines of a process, which take leases, hold and record
 // them.
 type Work struct {
-	locker func() holdfast.Locker                     // the one of now
+	locker func() Locker                              // the one of now
 	errand func(random *rand.Rand, worker int) Errand // the next
 	rec    *Recorder
 	Gate   Gate
@@ -134,7 +134,7 @@ type Work struct {
 	all    sync.WaitGroup
 }
 
-func NewWork(locker func() holdfast.Locker, next func(*rand.Rand, int) Errand, path, process string) (*Work, error) {
+func NewWork(locker func() Locker, next func(*rand.Rand, int) Errand, path, process string) (*Work, error) {
 	rec, err := NewRecorder(path, process)
 	w := &Work{locker: locker, errand: next, rec: rec, errs: make(chan error, exclusionWorkers)}
 	w.Ctx, w.stop = context.WithCancel(context.Background())
@@ -258,14 +258,14 @@ func HoldTime(random *rand.Rand, most time.Duration, long int) time.Duration {
 // broken is a lock kind whose holders are never told that they have lost a lease, as the check
 // of exclusion must find.
 func broken(d Kind) Kind {
-	return Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (holdfast.Locker, error) {
+	return Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (Locker, error) {
 		l, err := d.New(client, o)
 		return brokenLocker{l, o.Lease}, err
 	}}
 }
 
 type brokenLocker struct {
-	holdfast.Locker
+	Locker
 	lease time.Duration
 }
 

@@ -35,7 +35,7 @@ func testCancelledAtEveryStep(t *testing.T, d Kind) {
 				d.Part(t, fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T, d Kind) {
 					r := newHarness(t, d, Options{Lease: Long})
 					steps := 0
-					var lockers []holdfast.Locker
+					var lockers []Locker
 					for more := true; more; {
 						locker, err := d.New(r.Client, Options{Lease: Long})
 						require.NoError(t, err)
@@ -62,7 +62,7 @@ func testCancelledAtEveryStep(t *testing.T, d Kind) {
 func stepKey(k int) string { return fmt.Sprintf("key%d", k) }
 
 // cancelledAtStep makes one Lock, and reports whether it has so many steps.
-func (r *harness) cancelledAtStep(locker holdfast.Locker, k int, held, followed, replies bool) bool {
+func (r *harness) cancelledAtStep(locker Locker, k int, held, followed, replies bool) bool {
 	t, key := r.T, stepKey(k)
 	ctx, cancel := context.WithCancel(Bounded(t))
 	defer cancel()
@@ -169,8 +169,8 @@ func testCancelledDuringCleanUp(t *testing.T, d Kind) {
 // for as long as the lease lasts: nothing may keep that hold alive beyond.
 func testGrantForNobody(t *testing.T, d Kind) {
 	const lease = 9 * time.Second // so that it is still there when that is looked at
-	r := newHarness(t, d, Options{Lease: lease, Stale: lease, FirstLease: lease})
-	other := d.Open(t, r.Server.Client(t), Options{Lease: Long, Stale: lease, FirstLease: lease})
+	r := newHarness(t, d, Options{Lease: lease, WaiterTTL: lease, GrantLease: lease})
+	other := d.Open(t, r.Server.Client(t), Options{Lease: Long, WaiterTTL: lease, GrantLease: lease})
 	before := Lock(t, other, Bounded(t), "k")
 	ctx, cancel := context.WithCancel(Bounded(t))
 	defer cancel()
@@ -246,7 +246,7 @@ func testCancelledInARun(t *testing.T, d Kind) {
 // The grant has to be confirmed, as the waiter asks for a lease of its own. It is
 // cancelled while that call is on its way, or its answer.
 func testCancelledWhileConfirming(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long})
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long})
 	for key, set := range map[string]func(redistest.Hook){"request": r.Proxy.OnRequest, "reply": r.Proxy.OnReply} {
 		before := Lock(t, r.Other, Bounded(t), key)
 		ctx, cancel := context.WithCancel(Bounded(t))

@@ -153,7 +153,7 @@ func testEnterAfterRelease(t *testing.T, d Kind) {
 	} {
 		d.Part(t, name, func(t *testing.T, d Kind) {
 			var s Sockets
-			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long, Handover: ptr(Long)}, s.Dialled)
+			r := newHarness(t, d, Options{Lease: 2 * Long, WaiterTTL: 2 * Long, GrantLease: 2 * Long, Handover: ptr(Long)}, s.Dialled)
 			before := Lock(t, r.Other, Bounded(t), "k")
 			n := 1
 			var first <-chan Acquired
@@ -187,7 +187,7 @@ func testEnterAfterRelease(t *testing.T, d Kind) {
 // Java drops one head after the other: each is noticed by a heartbeat, also when the first
 // has entered again, at the end.
 func testPlacesLost(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Stale: 2 * time.Second})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: 2 * time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	first := r.InLine(Bounded(t), "k", 1)
 	second := r.InLine(Bounded(t), "k", 2)
@@ -206,7 +206,7 @@ func testPlacesLost(t *testing.T, d Kind) {
 // the key. No caller gets a lease that has ended: the waiter enters again.
 func testConfirmedTooLate(t *testing.T, d Kind) {
 	const lease = 2 * time.Second // less than a call may take
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(lease))
 	rival := GoLock(r.Other, Bounded(t), "k")

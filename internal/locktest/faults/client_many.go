@@ -30,7 +30,7 @@ func init() {
 // crowded makes calls of Lock until n of them wait in l, which allows so many
 // waiters and no more. The channel tells of each that is served, in its turn: the
 // next comes when it was unlocked.
-func crowded(ctx context.Context, l holdfast.Locker, key string, n int) <-chan Acquired {
+func crowded(ctx context.Context, l Locker, key string, n int) <-chan Acquired {
 	served := make(chan Acquired)
 	full := make(chan struct{}, 1)
 	var all sync.WaitGroup

@@ -136,7 +136,7 @@ const pausedLease = 400 * time.Millisecond
 func testHolderPaused(t *testing.T, d Kind) {
 	s := d.Start(t)
 	client := s.Client(t)
-	next := d.Open(t, client, Options{Fencing: true, Lease: Long, FirstLease: Long})
+	next := d.Open(t, client, Options{Fencing: true, Lease: Long, GrantLease: Long})
 	child := StartChild(t, "client", s.Addr(), pausedLease.String())
 	old := fence(t, ask(child, "lock k", "held"))
 	child.Say("done")

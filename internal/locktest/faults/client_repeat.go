@@ -101,7 +101,7 @@ func testLoss(t *testing.T, d Kind, how loss) {
 		d.Part(t, c.name, func(t *testing.T, d Kind) {
 			r := newHarness(t, d, Options{
 				Lease: lease, Fencing: c.fenced, MaxOutage: ptr(time.Minute), MaxWaiters: lossWaiters, Handover: ptr(lease),
-				Stale: time.Second,
+				WaiterTTL: time.Second,
 			}, quickPing)
 			c.run(t, r, func(name string) <-chan struct{} { return how(r.Proxy, name) })
 			r.Tidy("k")

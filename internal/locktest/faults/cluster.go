@@ -37,7 +37,7 @@ func endpoints(t *testing.T, d Kind) (f Topology) {
 }
 
 // endpoint is one such server, with two lockers.
-func endpoint(t *testing.T, d Kind, o Options) (s *redistest.Server, locker, other holdfast.Locker) {
+func endpoint(t *testing.T, d Kind, o Options) (s *redistest.Server, locker, other Locker) {
 	f := endpoints(t, d)
 	return Real(f[0]), d.Open(t, f.Client(t, single), o), d.Open(t, f.Client(t, single), o)
 }
@@ -123,7 +123,7 @@ func testNoQuorumBehindOneEndpoint(t *testing.T, d Kind) {
 
 // All waiters of a locker keep their places by heartbeats, and are served.
 func testWaitersBehindOneEndpoint(t *testing.T, d Kind) {
-	s, locker, other := endpoint(t, d, Options{Lease: Long, Stale: time.Second, FirstLease: Long})
+	s, locker, other := endpoint(t, d, Options{Lease: Long, WaiterTTL: time.Second, GrantLease: Long})
 	held, waits := queuedFor(t, s, locker, other, manyKeys())
 	var alive []int // until when, in ms
 	for _, key := range manyKeys() {

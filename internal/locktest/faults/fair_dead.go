@@ -44,7 +44,7 @@ func waitersChild(d Kind, p *Parent) error {
 		if err != nil {
 			return err
 		}
-		locker, err := d.New(client, Options{Lease: Long, Stale: stale, FirstLease: stale})
+		locker, err := d.New(client, Options{Lease: Long, WaiterTTL: stale, GrantLease: stale})
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ type deadRig struct {
 
 func newDeadRig(t *testing.T, d Kind, stale time.Duration) *deadRig {
 	t.Helper()
-	r := &deadRig{harness: newHarness(t, d, Options{Lease: Long, Stale: stale, FirstLease: stale}), stale: stale}
+	r := &deadRig{harness: newHarness(t, d, Options{Lease: Long, WaiterTTL: stale, GrantLease: stale}), stale: stale}
 	r.holder = Lock(t, r.Other, Bounded(t), "k")
 	return r
 }
@@ -145,7 +145,7 @@ func testTwentyKilled(t *testing.T, d Kind) {
 }
 
 // A waiter dies after its grant, before it could use it: the key is free after the short
-// first lease.
+// grant lease.
 func testGrantedAndKilled(t *testing.T, d Kind) {
 	r := newDeadRig(t, d, time.Second)
 	dead := r.child(1, 1)
@@ -155,7 +155,7 @@ func testGrantedAndKilled(t *testing.T, d Kind) {
 	owner := r.Owner("k")
 	require.NotEmpty(t, owner)
 	dead.Kill()
-	l := Got(t, next) // after one first lease, and a heartbeat; a lease takes longer
+	l := Got(t, next) // after one grant lease, and a heartbeat; a lease takes longer
 	require.NotEqual(t, owner, l.Owner())
 	r.passesOn(l)
 }
@@ -178,9 +178,9 @@ func testWaitersStoodStill(t *testing.T, d Kind) {
 	paused := time.Now()
 	require.NoError(t, r.holder.Unlock(Bounded(t)))
 	l := Got(t, next)
-	require.Less(t, time.Since(paused), many*r.stale, "more than a first lease, and heartbeats")
+	require.Less(t, time.Since(paused), many*r.stale, "more than a grant lease, and heartbeats")
 	stop()
-	require.Equal(t, 1, told, "each costs a first lease")
+	require.Equal(t, 1, told, "each costs a grant lease")
 	last := GoLock(r.Other, Bounded(t), "k")
 	Await(t, func() bool { return r.length() == 1 })
 	still.Resume()

@@ -40,7 +40,7 @@ func testEnterAfterLoss(t *testing.T, d Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
 		d.Part(t, name, func(t *testing.T, d Kind) {
 			var s Sockets
-			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long}, s.Dialled)
+			r := newHarness(t, d, Options{Lease: 2 * Long, WaiterTTL: 2 * Long, GrantLease: 2 * Long}, s.Dialled)
 			before := Lock(t, r.Other, Bounded(t), "k")
 			held, arrived := delayed(r.Proxy, "enter")
 			waiting := GoLock(r.Locker, Bounded(t), "k")
@@ -80,7 +80,7 @@ func testEnterAfterWait(t *testing.T, d Kind) {
 	for name, answered := range map[string]bool{"unanswered": false, "answered": true} {
 		d.Part(t, name, func(t *testing.T, d Kind) {
 			var s Sockets
-			r := newHarness(t, d, Options{Lease: 2 * Long, Stale: 2 * Long, FirstLease: 2 * Long}, s.Dialled)
+			r := newHarness(t, d, Options{Lease: 2 * Long, WaiterTTL: 2 * Long, GrantLease: 2 * Long}, s.Dialled)
 			before := Lock(t, r.Other, Bounded(t), "k")
 			held, arrived := delayed(r.Proxy, "enter")
 			ctx, cancel := context.WithCancel(Bounded(t))
@@ -109,7 +109,7 @@ func testEnterAfterWait(t *testing.T, d Kind) {
 // An owner that has been given up stands in the queue once more. Then Redis grants it the key,
 // by a call of this client, which has no waiter for it any more: the key is given back at once.
 func testGrantAfterLine(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Stale: Long, FirstLease: Long})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: Long, GrantLease: Long})
 	l := Lock(t, r.Locker, Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	gone := Queued(t, r.Server, "k")[0]
@@ -122,7 +122,7 @@ func testGrantAfterLine(t *testing.T, d Kind) {
 // An owner that has been given up stands in the queue once more, and is granted the key. The
 // message is lost. A heartbeat of the others finds that, and the key is given back.
 func testGrantToGoneLost(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Stale: 10 * Long, FirstLease: 10 * Long})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: 10 * Long, GrantLease: 10 * Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	gone := Queued(t, r.Server, "k")[0]
@@ -144,7 +144,7 @@ func testGrantToGoneLost(t *testing.T, d Kind) {
 // leaves the queue, where it would get its turn for as long as its client looks alive.
 func testLeavesAfterOutage(t *testing.T, d Kind) {
 	const lease = 500 * time.Millisecond
-	r := newHarness(t, d, Options{Lease: lease, Stale: Long, FirstLease: Long})
+	r := newHarness(t, d, Options{Lease: lease, WaiterTTL: Long, GrantLease: Long})
 	before := Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(Long))
 	ctx, cancel := context.WithCancel(Bounded(t))
 	leaving := r.InLine(ctx, "k", 1)
@@ -163,7 +163,7 @@ func testLostInARun(t *testing.T, d Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
 		d.Part(t, name, func(t *testing.T, d Kind) {
 			const lease = 12 * time.Second
-			r := newHarness(t, d, Options{Lease: lease, Handover: ptr(lease), FirstLease: Long, Stale: 2 * time.Second})
+			r := newHarness(t, d, Options{Lease: lease, Handover: ptr(lease), GrantLease: Long, WaiterTTL: 2 * time.Second})
 			lost := r.inRun(r.Other)
 			var last <-chan Acquired
 			if others {

@@ -29,7 +29,7 @@ func init() {
 
 // inRun lets two waiters be served in one run after before, and returns the lease of the
 // second. A waiter is no member if its client does not know yet that it is in the queue.
-func (r *harness) inRun(before holdfast.Locker) *holdfast.Lease {
+func (r *harness) inRun(before Locker) *holdfast.Lease {
 	r.T.Helper()
 	for range 20 {
 		l := Lock(r.T, before, Bounded(r.T), "k")
@@ -166,7 +166,7 @@ func heartbeatGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan
 // while the answer is waited for.
 func testGrantedWhileEntering(t *testing.T, d Kind) {
 	const first = 3 * time.Second
-	r := newHarness(t, d, Options{Lease: Long, Stale: first, FirstLease: first})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: first, GrantLease: first})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	served := r.InLine(Bounded(t), "k", 1)
 	require.NoError(t, before.Unlock(Bounded(t)))

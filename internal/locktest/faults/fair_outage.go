@@ -56,7 +56,7 @@ func cutBetweenHeartbeats(w *Proxies, name string) (seen *atomic.Int64) {
 // A caller that cannot enter gets the error; a waiter in the queue waits on.
 func testNobodyCanEnter(t *testing.T, d Kind) {
 	const outage = 4 * time.Second // the cuts cost some heartbeats as well, but not all of it
-	r := newHarness(t, d, Options{Lease: Long, Stale: time.Second, MaxOutage: ptr(outage)})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: time.Second, MaxOutage: ptr(outage)})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)
 	r.Answered("k")
@@ -73,7 +73,7 @@ func testNobodyCanEnter(t *testing.T, d Kind) {
 // The same while no leave is answered, and so no waiter enters.
 func testNobodyCanLeave(t *testing.T, d Kind) {
 	// The cuts cost some heartbeats as well, but not all of five seconds.
-	r := newHarness(t, d, Options{Lease: Long, Stale: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: 2 * time.Second, MaxOutage: ptr(5 * time.Second)})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	waiting := r.InLine(Bounded(t), "k", 2)
@@ -95,7 +95,7 @@ func testNobodyCanLeave(t *testing.T, d Kind) {
 // An enter whose connection is reset is tried again within milliseconds, not when
 // the line happens to look.
 func testEnterAgainSoon(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Stale: Long})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waits := []<-chan Acquired{r.InLine(Bounded(t), "k", 1)}
 	soonest := time.Minute
@@ -115,7 +115,7 @@ func testEnterAgainSoon(t *testing.T, d Kind) {
 // One that gives up while it enters says nothing about Redis: the others wait on,
 // though they may not outlast any failure.
 func testCancelledEnter(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Stale: Long, MaxOutage: ptr(time.Duration(0))})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: Long, MaxOutage: ptr(time.Duration(0))})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)
 	held := r.holdRequests("enter")
@@ -134,7 +134,7 @@ func testCancelledEnter(t *testing.T, d Kind) {
 // No enter is answered until no waiter wants to enter any more, so none shows the end of
 // the outage; an answered leave does. Later callers do not get the error.
 func testOutageEnds(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Stale: Long})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)
 	says := func(what error) bool {
@@ -163,7 +163,7 @@ func testOutageEnds(t *testing.T, d Kind) {
 // however long silent clients count as alive.
 func testLookUnanswered(t *testing.T, d Kind) {
 	const lease = 3 * time.Second
-	r := newHarness(t, d, Options{Lease: lease, Stale: Long, FirstLease: Long})
+	r := newHarness(t, d, Options{Lease: lease, WaiterTTL: Long, GrantLease: Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	lost := dropReplies(r.Proxy, "heartbeat")
@@ -180,7 +180,7 @@ func testLookUnanswered(t *testing.T, d Kind) {
 // has a grant that Redis does not confirm.
 func testClosedWhileConfirming(t *testing.T, d Kind) {
 	const lease = 3 * time.Second
-	r := newHarness(t, d, Options{Lease: lease, Stale: 10 * Long, FirstLease: 10 * Long})
+	r := newHarness(t, d, Options{Lease: lease, WaiterTTL: 10 * Long, GrantLease: 10 * Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	behind := r.InLine(Bounded(t), "k", 2)
@@ -200,7 +200,7 @@ func testClosedWhileConfirming(t *testing.T, d Kind) {
 // find that the other has lost its place, though the one that was first has not.
 func testRejoinedAndDeleted(t *testing.T, d Kind) {
 	const stale = 2 * time.Second
-	r := newHarness(t, d, Options{Lease: Long, Stale: stale, FirstLease: stale})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: stale, GrantLease: stale})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	turn := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	rival := GoLock(r.Other, Bounded(t), "k")
@@ -209,7 +209,7 @@ func testRejoinedAndDeleted(t *testing.T, d Kind) {
 
 	r.Proxy.OnRequest(always(Is("confirm"), redistest.Cut))
 	require.NoError(t, before.Unlock(Bounded(t)))
-	l := Got(t, rival) // the first lease is over
+	l := Got(t, rival) // the grant lease is over
 	entering := r.holdRequests("enter")
 	Within(t, entering)
 	require.Len(t, Queued(t, r.Server, "k"), 1)
@@ -226,7 +226,7 @@ func testRejoinedAndDeleted(t *testing.T, d Kind) {
 // Java drops a waiter with a score that has not moved for half a minute, however long our
 // own clients may be silent.
 func testHeartbeatsInTime(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Stale: 10 * Long, FirstLease: 10 * Long})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: 10 * Long, GrantLease: 10 * Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)
 	count := r.counting()
@@ -239,8 +239,8 @@ func testHeartbeatsInTime(t *testing.T, d Kind) {
 // finds that out, though the other still has its place.
 func testLostInSilence(t *testing.T, d Kind) {
 	const stale = time.Second
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: stale})
-	other := d.Open(t, r.Server.Client(t), Options{Lease: Long, FirstLease: Long, Stale: Long})
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: stale})
+	other := d.Open(t, r.Server.Client(t), Options{Lease: Long, GrantLease: Long, WaiterTTL: Long})
 	before := Lock(t, other, Bounded(t), "k")
 	require.NoError(t, Lock(t, r.Locker, Bounded(t), "connected").Unlock(Bounded(t)))
 	held := r.holdReplies("acquire")
@@ -272,7 +272,7 @@ func testLostInSilence(t *testing.T, d Kind) {
 // many keys are all under way at once.
 func testManyHeartbeatsAtOnce(t *testing.T, d Kind) {
 	const keys, stale = 120, 15 * time.Second
-	r := newHarness(t, d, Options{Lease: Long, Stale: stale, FirstLease: Long})
+	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: stale, GrantLease: Long})
 	names := make(map[string]bool)
 	for i := range keys {
 		key := fmt.Sprint("key", i)

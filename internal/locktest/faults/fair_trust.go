@@ -61,7 +61,7 @@ func (r *harness) trustedInRedis(l *holdfast.Lease) {
 // is heard after it was sent: trust counts from the first.
 func testRepeatedEnter(t *testing.T, d Kind) {
 	const lease, later = 20 * time.Second, time.Second
-	r, subscriber := withSubscriber(t, d, Options{Lease: lease, FirstLease: lease, Stale: lease})
+	r, subscriber := withSubscriber(t, d, Options{Lease: lease, GrantLease: lease, WaiterTTL: lease})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	first, granted, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	sent := 0 // by one connection after the other
@@ -92,7 +92,7 @@ func testRepeatedEnter(t *testing.T, d Kind) {
 // repeated: it neither serves the one after, nor does it bring the grant once more,
 // which a heartbeat finds.
 func testRepeatedRelease(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: Long})
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: Long})
 	l := Lock(t, r.Locker, Bounded(t), "k")
 	next := r.InLine(Bounded(t), "k", 1)
 	behind := GoLock(r.Other, Bounded(t), "k")
@@ -115,7 +115,7 @@ func testRepeatedRelease(t *testing.T, d Kind) {
 // A waiter that was there at many heartbeats is trusted from its enter all the same.
 func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
 	const lease = 20 * time.Second
-	r := newHarness(t, d, Options{Lease: lease, FirstLease: lease, Stale: time.Second})
+	r := newHarness(t, d, Options{Lease: lease, GrantLease: lease, WaiterTTL: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	count := r.counting()
 	waiting := r.InLine(Bounded(t), "k", 1)
@@ -132,7 +132,7 @@ func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
 // lease; the message changes nothing any more.
 func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
 	const first = 10 * time.Second
-	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: first, Stale: time.Second})
+	r, subscriber := withSubscriber(t, d, Options{Lease: Long, GrantLease: first, WaiterTTL: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)
 	behind := r.InLine(Bounded(t), "k", 2)
@@ -155,7 +155,7 @@ func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
 // A waiter with a grant leaves before it receives the message. The key goes to the next,
 // and no waiter believes the message.
 func testMessageAfterLeave(t *testing.T, d Kind) {
-	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
+	r, subscriber := withSubscriber(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	rival := GoLock(r.Other, Bounded(t), "k")
@@ -181,7 +181,7 @@ func testMessageAfterLeave(t *testing.T, d Kind) {
 // is given back at once.
 func testGrantAfterTurn(t *testing.T, d Kind) {
 	const never = 10 * Long
-	r := newHarness(t, d, Options{Lease: never, FirstLease: never, Stale: never, Handover: ptr(Long)})
+	r := newHarness(t, d, Options{Lease: never, GrantLease: never, WaiterTTL: never, Handover: ptr(Long)})
 	served := r.inRun(r.Locker)
 	last := r.InLine(Bounded(t), "k", 2) // without a waiter, the locker would not hear
 	behind := GoLock(r.Other, Bounded(t), "k")
@@ -200,7 +200,7 @@ func testGrantAfterTurn(t *testing.T, d Kind) {
 // beside as many as may wait that came meanwhile.
 func testForcedWhileConfirming(t *testing.T, d Kind) {
 	const waiters = 2
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: Long, MaxWaiters: waiters})
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: Long, MaxWaiters: waiters})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	forced := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	next := r.InLine(Bounded(t), "k", 2)
@@ -228,7 +228,7 @@ func testForcedWhileConfirming(t *testing.T, d Kind) {
 // A heartbeat has found the grant, and no other waiter was there, so nothing remembers it.
 // Then the message comes, while another waits. The key stays the holder's.
 func testMessageInNewLine(t *testing.T, d Kind) {
-	r, subscriber := withSubscriber(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
+	r, subscriber := withSubscriber(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)
 	subscriber.hold()

@@ -128,7 +128,7 @@ func newHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*r
 }
 
 // everyCall makes each call of a locker that there is, and has the error of each checked.
-func everyCall(l holdfast.Locker, ctx context.Context, key string, check func(error)) {
+func everyCall(l Locker, ctx context.Context, key string, check func(error)) {
 	_, err := l.TryLock(ctx, key)
 	check(err)
 	_, err = l.TryLockFor(ctx, key, time.Hour)

@@ -125,9 +125,9 @@ type wrongClock struct {
 }
 
 // onClock is lockers of different clients on a server whose clock can be moved.
-func onClock(t *testing.T, d Kind, lockers int, lease time.Duration) (*redistest.Server, []holdfast.Locker) {
+func onClock(t *testing.T, d Kind, lockers int, lease time.Duration) (*redistest.Server, []Locker) {
 	s := redistest.StartWithClock(t)
-	ls := make([]holdfast.Locker, lockers)
+	ls := make([]Locker, lockers)
 	for i := range ls {
 		ls[i] = d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
 	}

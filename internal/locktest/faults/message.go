@@ -115,7 +115,7 @@ func testDeletedWithoutMessage(t *testing.T, d Kind) {
 		{6 * time.Second, Long, 6 * time.Second}, // by its end, the waiter is asleep
 		{Long, 500 * time.Millisecond, 500 * time.Millisecond},
 	} {
-		r := newHarness(t, d, Options{Lease: lease.waiter, Stale: time.Second})
+		r := newHarness(t, d, Options{Lease: lease.waiter, WaiterTTL: time.Second})
 		Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(lease.holder))
 		for _, s := range r.Server { // a node that is late would have the hold for good
 			Await(t, func() bool { return Exists(t, s, "k") })
@@ -152,7 +152,7 @@ func testChannelForbidden(t *testing.T, d Kind) {
 func testMuteAmongOthers(t *testing.T, d Kind) {
 	s := d.Start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
-	o := Options{Lease: Long, Stale: 2 * time.Second}
+	o := Options{Lease: Long, WaiterTTL: 2 * time.Second}
 	mute := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "mute" }), o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup

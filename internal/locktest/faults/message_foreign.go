@@ -58,13 +58,13 @@ func on(key, owner string) []string {
 // Messages that look like anything give nobody the key, take it from nobody and cost
 // nobody its place; the next release wakes the waiters.
 func testForeignMessages(t *testing.T, d Kind) {
-	o := Options{Lease: Long, FirstLease: Long, Stale: 2 * time.Second}
+	o := Options{Lease: Long, GrantLease: Long, WaiterTTL: 2 * time.Second}
 	r := newHarness(t, d, o)
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := []<-chan Acquired{GoLock(r.Locker, Bounded(t), "k")}
 	r.AwaitWaiters("k", 1)
 	owner := r.queuedFirst("k")
-	for _, l := range []holdfast.Locker{r.Locker, r.Locker, d.Open(t, r.Server.Client(t), o)} {
+	for _, l := range []Locker{r.Locker, r.Locker, d.Open(t, r.Server.Client(t), o)} {
 		waiting = append(waiting, GoLock(l, Bounded(t), "k"))
 	}
 	r.AwaitWaiters("k", 2)
@@ -107,7 +107,7 @@ func testForeignMessages(t *testing.T, d Kind) {
 // lockers lock other keys, and wait for them.
 func testFlood(t *testing.T, d Kind) {
 	const messages, keys, rounds = 10_000, 8, 20
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long})
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := GoLock(r.Locker, Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
@@ -181,7 +181,7 @@ func (r *harness) publish(client rueidis.Client, channel string, messages []stri
 // An attempt has been granted the key, and its reply is under way, when a message says that
 // its owner, which waits in no queue, has the key. It is not given up for that.
 func testForgedForAttempt(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Stale: time.Second})
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: time.Second})
 	before := Lock(t, r.Other, Bounded(t), "k")
 	waiting := r.InLine(Bounded(t), "k", 1)
 	inbox := InboxOf("k", r.queuedFirst("k"))
@@ -210,7 +210,7 @@ func testForgedForAttempt(t *testing.T, d Kind) {
 // waiter that confirms its grants.
 func testForgedByReader(t *testing.T, d Kind) {
 	for _, confirmed := range []bool{false, true} {
-		r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Confirmed: confirmed})
+		r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, Confirmed: confirmed})
 		before := Lock(t, r.Other, Bounded(t), "k")
 		waiting := r.InLine(Bounded(t), "k", 1)
 		owner := r.queuedFirst("k")
@@ -229,7 +229,7 @@ func testForgedByReader(t *testing.T, d Kind) {
 // This locker does not give that owner up: the release might come second, and seem a loss.
 func testGrantDuringUnlock(t *testing.T, d Kind) {
 	woken := make(chan struct{}, 10)
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Observer: &holdfast.Observer{
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, Observer: &holdfast.Observer{
 		Woken: func(holdfast.WokenEvent) { woken <- struct{}{} },
 	}})
 	before := Lock(t, r.Other, Bounded(t), "k")

@@ -43,7 +43,7 @@ func newMoving(t *testing.T, d Kind) *moving {
 }
 
 // open makes a locker on clients of its own, which dial the names.
-func (m *moving) open(t *testing.T, o Options) holdfast.Locker {
+func (m *moving) open(t *testing.T, o Options) Locker {
 	t.Helper()
 	return m.d.Open(t, m.before.ClientOf(t, func(i int) func(*rueidis.ClientOption) { return m.names[i].Dialled }), o)
 }
@@ -163,7 +163,7 @@ func testOneHolderAfterMove(t *testing.T, d Kind) {
 	m := newMoving(t, d)
 	m.replicate(t)
 	o := Options{Lease: Long}
-	var lockers []holdfast.Locker
+	var lockers []Locker
 	for range 3 {
 		lockers = append(lockers, m.open(t, o))
 	}
@@ -203,7 +203,7 @@ func testDeafSubscription(t *testing.T, d Kind) {
 func testProxySwaps(t *testing.T, d Kind) {
 	m := newMoving(t, d)
 	ways := m.before.Behind(t)
-	m.deafens(t, func(t *testing.T, o Options) holdfast.Locker {
+	m.deafens(t, func(t *testing.T, o Options) Locker {
 		return d.Open(t, m.before.Client(t, func(c *rueidis.ClientOption) { c.InitAddress = []string{ways.Addr()} }), o)
 	}, func() {
 		for i, p := range ways.All {
@@ -214,7 +214,7 @@ func testProxySwaps(t *testing.T, d Kind) {
 
 // deafens requires that waiters are served long before a lease is over, after move has left a
 // subscription behind.
-func (m *moving) deafens(t *testing.T, open func(*testing.T, Options) holdfast.Locker, move func()) {
+func (m *moving) deafens(t *testing.T, open func(*testing.T, Options) Locker, move func()) {
 	d := m.d
 	here, there := open(t, Options{Lease: Long, Unguarded: true}), open(t, Options{Lease: Long, Unguarded: true})
 	ctx := Bounded(t)

@@ -57,7 +57,7 @@ func takeAll(t *testing.T, s Topology, client rueidis.Client) (free func()) {
 func two(o *rueidis.ClientOption) { o.BlockingPoolSize = 2 }
 
 // closes requires that Close returns.
-func closes(t *testing.T, l holdfast.Locker) {
+func closes(t *testing.T, l Locker) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- l.Close() }()
@@ -65,7 +65,7 @@ func closes(t *testing.T, l holdfast.Locker) {
 }
 
 // tried is a lock by TryLock, which takes no connection for a subscription.
-func tried(t *testing.T, locker holdfast.Locker, key string) (l *holdfast.Lease) {
+func tried(t *testing.T, locker Locker, key string) (l *holdfast.Lease) {
 	t.Helper()
 	Await(t, func() bool {
 		var err error

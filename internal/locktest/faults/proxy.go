@@ -68,7 +68,7 @@ func testAcquireAnsweredByAProxy(t *testing.T, d Kind) {
 
 // So does a wait, by the call that is to have the key when it is free, or that confirms a grant.
 func testWaitAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, FirstLease: Long, Confirmed: true})
+	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, Confirmed: true})
 	l := Lock(t, r.Other, Bounded(t), "k")
 	waiter := GoLock(r.Locker, Bounded(t), "k")
 	r.AwaitWaiters("k", 1)

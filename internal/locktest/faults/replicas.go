@@ -28,7 +28,7 @@ func init() {
 type replicated struct {
 	*harness
 	replica *redistest.Server // one of the two
-	free    holdfast.Locker
+	free    Locker
 }
 
 const replicaTime = 300 * time.Millisecond

@@ -166,7 +166,7 @@ func testOutage(t *testing.T, d Kind, o outage) {
 		RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.Regexp(t, o.cause, err.Error())
 	}
-	for _, l := range []holdfast.Locker{patient, hasty} { // the fault may cut the connection first
+	for _, l := range []Locker{patient, hasty} { // the fault may cut the connection first
 		Await(t, func() bool {
 			_, err := l.TryLock(Bounded(t), "k")
 			return errors.Is(err, holdfast.ErrUnavailable)

@@ -43,7 +43,7 @@ func awayOptions() Options {
 // others wait for the same keys: all holders are told at their deadlines, all
 // waiters are served when it is back, and the calls of the first second are at
 // most so many for each key: there is no stampede.
-func testAllAway(r *harness, waiter holdfast.Locker, leave, comeBack func(), most int) {
+func testAllAway(r *harness, waiter Locker, leave, comeBack func(), most int) {
 	t := r.T
 	keys := 200
 	if r.Kind.Nodes > 1 || testing.Short() {

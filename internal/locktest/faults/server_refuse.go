@@ -257,7 +257,7 @@ func manyKeys() (keys []string) {
 }
 
 // queuedFor has one locker hold the keys, and another stand in their queues.
-func queuedFor(t *testing.T, s Redis, locker, other holdfast.Locker, keys []string) (held []*holdfast.Lease, waits []<-chan Acquired) {
+func queuedFor(t *testing.T, s Redis, locker, other Locker, keys []string) (held []*holdfast.Lease, waits []<-chan Acquired) {
 	for _, key := range keys {
 		held = append(held, Lock(t, other, Bounded(t), key))
 		waits = append(waits, GoLock(locker, Bounded(t), key))
@@ -307,7 +307,7 @@ func testForbiddenAmongLeases(t *testing.T, d Kind) {
 func testForbiddenAmongWaiters(t *testing.T, d Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	o := Options{Lease: Long, MaxOutage: ptr(time.Second), Stale: 2 * time.Second, FirstLease: Long}
+	o := Options{Lease: Long, MaxOutage: ptr(time.Second), WaiterTTL: 2 * time.Second, GrantLease: Long}
 	locker, other := d.Open(t, s.Client(t, AsLeast), o), d.Open(t, s.Client(t), o)
 	keys := append(manyKeys(), "forbidden")
 	held, waits := queuedFor(t, s, locker, other, keys)

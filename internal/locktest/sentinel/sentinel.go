@@ -43,7 +43,7 @@ const prompt = 20 * time.Second
 const lease = 45 * time.Second
 
 // open opens a locker for which a fail-over is no outage.
-func open(t *testing.T, d Kind, client rueidis.Client) holdfast.Locker {
+func open(t *testing.T, d Kind, client rueidis.Client) Locker {
 	t.Helper()
 	outage := Long
 	return d.Open(t, client, Options{Lease: lease, Fencing: true, MaxOutage: &outage})

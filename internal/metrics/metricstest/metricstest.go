@@ -26,13 +26,13 @@ func KeyName(key string) string { name, _, _ := strings.Cut(key, ":"); return na
 // says whether o names keys by KeyName.
 func Run(t *testing.T, o holdfast.Observer, keys bool, read func() map[Point]float64) {
 	server := redistest.Start(t)
-	open := func(opts ...rlock.Option) *rlock.Locker {
-		l, err := rlock.New(server.Client(t), append(opts, rlock.WithLease(2*time.Second), rlock.WithLocalHandover(2*time.Second))...)
+	open := func(opts ...holdfast.Option) *rlock.Locker {
+		l, err := rlock.New(server.Client(t), append(opts, holdfast.WithLease(2*time.Second), holdfast.WithLocalHandover(2*time.Second))...)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}
-	l, other := open(rlock.WithObserver(o)), open()
+	l, other := open(holdfast.WithObserver(o)), open()
 	ctx := t.Context()
 	value := func(key, name, label string) float64 {
 		if !keys {

@@ -40,7 +40,7 @@ type modelRedis struct {
 // modelRules are the settings that the clients have in common.
 type modelRules struct {
 	client  [modelOwners]int8 // of each owner; immutable
-	first   int8              // first lease
+	first   int8              // grant lease
 	stale   int8              // after which a silent client counts as dead
 	members int8              // of a run at most
 	fences  bool              // holds get fence numbers
@@ -56,7 +56,7 @@ type modelSeeds struct {
 	noTombstone         bool
 	heartbeatBlind      bool // a heartbeat does not serve a free lock
 	runServesDoubt      bool // a run serves a member whose enter had to be repeated
-	longRenewal         bool // a grant is trusted for the first lease though renewals set a shorter one
+	longRenewal         bool // a grant is trusted for the grant lease though renewals set a shorter one
 	undeliveredKept     bool // a grant that nobody heard is not undone
 	releaseForgets      bool // a release with a tombstone leaves an owner in the queue that a late enter has put there
 	repeatsGranted      bool // an enter is repeated also for owners that were granted the lock meanwhile

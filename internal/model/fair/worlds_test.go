@@ -18,7 +18,7 @@ import (
 // no live waiter is overtaken, except as documented; fence numbers grow; an owner never
 // comes back after its end was answered. From each state on, once nothing fails any more,
 // every waiter is served: the next one within two heartbeats after the present lease, and
-// if a client has vanished silently, the stale time and one first lease later.
+// if a client has vanished silently, the stale time and one grant lease later.
 //
 // Not in the model: Java, jumps of the server's clock, Redis losing its memory, the end
 // of a tombstone after its minute, and more than one key.
@@ -52,7 +52,7 @@ func modelRuns(x *modelWorld) {
 	x.of = [modelWaiters]int8{0, 0, 0, 1}
 }
 func modelRun(x *modelWorld) { x.name, x.members = "a run of two", 1 }
-func modelShort(x *modelWorld) { // renewed leases shorter than the first lease
+func modelShort(x *modelWorld) { // renewed leases shorter than the grant lease
 	x.name, x.first, x.renews, x.lease[1] = "short leases", 3, true, 2
 }
 func modelFixed(x *modelWorld)   { x.name, x.first, x.fixed[0] = "a fixed lease", 3, 1 }

@@ -84,9 +84,9 @@ func (a *caller) call(ctx context.Context) {
 	}
 }
 
-func (c *campaign) locker(process int) holdfast.Locker { return *c.lockers[process].Load() }
+func (c *campaign) locker(process int) sim.Locker { return *c.lockers[process].Load() }
 
-func (a *caller) locker() holdfast.Locker { return a.c.locker(a.process) }
+func (a *caller) locker() sim.Locker { return a.c.locker(a.process) }
 
 // lock locks, holds for a while, perhaps nested, and unlocks.
 func (a *caller) lock(ctx context.Context, name string, opts []holdfast.LockOption) {

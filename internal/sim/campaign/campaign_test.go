@@ -63,7 +63,7 @@ type campaign struct {
 	world   *sim.World
 	judge   *judge
 	clients [][]rueidis.Client // of each process
-	lockers []*atomic.Pointer[holdfast.Locker]
+	lockers []*atomic.Pointer[sim.Locker]
 	side    sync.WaitGroup // watchers of leases
 	began   time.Time
 	stop    time.Time
@@ -148,7 +148,7 @@ func (c *campaign) need() int { return c.nodes/2 + 1 + c.clocks }
 func (c *campaign) forgets() bool { return c.guard || c.clocks > 0 }
 
 // open opens a locker of a process, on clients of its own.
-func (c *campaign) open(process int) (holdfast.Locker, error) {
+func (c *campaign) open(process int) (sim.Locker, error) {
 	clients := c.clients[process]
 	log := slog.New(slog.NewTextHandler(c.judge, &slog.HandlerOptions{ReplaceAttr: withoutTime})).With("process", process)
 	handover := 10 * time.Millisecond
@@ -157,24 +157,24 @@ func (c *campaign) open(process int) (holdfast.Locker, error) {
 	}
 	switch c.kind {
 	case "rlock":
-		opts := []rlock.Option{rlock.WithLease(c.lease), rlock.WithLocalHandover(handover), rlock.WithLogger(log)}
+		opts := []holdfast.Option{holdfast.WithLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
 		if c.fencing {
-			opts = append(opts, rlock.WithFencing())
+			opts = append(opts, holdfast.WithFencing())
 		}
 		return rlock.New(clients[0], opts...)
 	case "fair":
-		opts := []fair.Option{fair.WithLease(c.lease), fair.WithLocalHandover(handover), fair.WithLogger(log)}
+		opts := []holdfast.Option{holdfast.WithLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
 		if c.fencing {
-			opts = append(opts, fair.WithFencing())
+			opts = append(opts, holdfast.WithFencing())
 		}
 		if c.confirmed {
 			opts = append(opts, fair.WithConfirmedGrants())
 		}
 		return fair.New(clients[0], opts...)
 	}
-	opts := []multilock.Option{multilock.WithLease(c.lease), multilock.WithMaxLease(c.lease), multilock.WithLocalHandover(handover), multilock.WithLogger(log)}
+	opts := []holdfast.Option{holdfast.WithLease(c.lease), multilock.WithMaxLease(c.lease), holdfast.WithLocalHandover(handover), holdfast.WithLogger(log)}
 	if c.fencing {
-		opts = append(opts, multilock.WithFencing())
+		opts = append(opts, holdfast.WithFencing())
 	}
 	if !c.guard {
 		opts = append(opts, multilock.WithoutRestartGuard())
@@ -225,7 +225,7 @@ func (c *campaign) lead(t *testing.T, live func(*sync.WaitGroup)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := new(atomic.Pointer[holdfast.Locker])
+		at := new(atomic.Pointer[sim.Locker])
 		at.Store(&l)
 		c.lockers = append(c.lockers, at)
 	}

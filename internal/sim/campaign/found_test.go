@@ -47,7 +47,7 @@ func TestG3_FairUnlockIsTrueAfterAnOutage(t *testing.T) {
 func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(t, 1, 1, 1)
-		l, err := fair.New(w.Clients(0)[0], fair.WithLease(6*time.Second))
+		l, err := fair.New(w.Clients(0)[0], holdfast.WithLease(6*time.Second))
 		require.NoError(t, err)
 		defer l.Close()
 		first, err := l.Lock(t.Context(), "k")

@@ -42,7 +42,7 @@ var (
 type fleet struct {
 	t       *testing.T
 	world   *sim.World
-	lockers []holdfast.Locker
+	lockers []sim.Locker
 }
 
 func open(t *testing.T, kind string, seed uint64, processes int) *fleet {
@@ -64,15 +64,15 @@ func noPings(o *rueidis.ClientOption) { o.Dialer.KeepAlive = time.Hour }
 
 // add opens the locker of the next process.
 func (f *fleet) add(kind string, clients []rueidis.Client) {
-	var l holdfast.Locker
+	var l sim.Locker
 	var err error
 	switch kind {
 	case "rlock":
-		l, err = rlock.New(clients[0], rlock.WithLease(lease))
+		l, err = rlock.New(clients[0], holdfast.WithLease(lease))
 	case "fair":
-		l, err = fair.New(clients[0], fair.WithLease(lease))
+		l, err = fair.New(clients[0], holdfast.WithLease(lease))
 	default:
-		l, err = multilock.New(clients, multilock.WithLease(lease), multilock.WithoutRestartGuard())
+		l, err = multilock.New(clients, holdfast.WithLease(lease), multilock.WithoutRestartGuard())
 	}
 	require.NoError(f.t, err)
 	f.t.Cleanup(func() { _ = l.Close() })

@@ -1,0 +1,64 @@
+package holdfast
+
+import (
+	"fmt"
+	"time"
+)
+
+// LockOption is a setting of one call of Do, Lock, TryLock or TryLockFor.
+type LockOption interface{ apply(*LockOptions) }
+
+// LockOptions are the options of one call, for authors of a [Locker]; nil: not set.
+type LockOptions struct {
+	FixedLease, MaxHold, WaitAtMost *time.Duration
+	OnPlace                         func(place int)
+}
+
+type lockOption func(*LockOptions)
+
+func (o lockOption) apply(all *LockOptions) { o(all) }
+
+// FixedLease asks for a lease that is never renewed and is gone after d at the latest,
+// whatever its holder does. At least 100 ms, in whole milliseconds. A nested call refuses
+// it, as it re-enters a lease as it is.
+func FixedLease(d time.Duration) LockOption {
+	return lockOption(func(o *LockOptions) { o.FixedLease = &d })
+}
+
+// MaxHold caps a renewed lease: d after the acquire, the locker releases the key and the
+// lease ends with ErrLost. Greater than zero. A nested call refuses it.
+func MaxHold(d time.Duration) LockOption {
+	return lockOption(func(o *LockOptions) { o.MaxHold = &d })
+}
+
+// WaitAtMost bounds the wait of Do or Lock. Unlike a deadline of the context, it does not
+// bound the function that Do runs. After d the call fails with ErrNotAcquired, or with
+// ErrUnavailable or ErrUnknown if Redis is away; 0 makes one attempt. A negative wait is
+// refused. TryLock and TryLockFor refuse the option, as they bound the wait themselves.
+func WaitAtMost(d time.Duration) LockOption {
+	return lockOption(func(o *LockOptions) { o.WaitAtMost = &d })
+}
+
+// OnPlace has f told the place of a call that waits with fair in the queue of all processes:
+// 1 is the next to get the key. f runs on the goroutine of the call, when it has entered the
+// queue, and then as it moves up: at once when this locker gets the key, else with the next
+// heartbeat, up to a fifth of fair.WithWaiterTTL later. It costs no call to Redis.
+//
+// A place may be too high: the dead count until they are removed, and a heartbeat asks for
+// the place of the call only that has waited longest in this locker. Places that follow each
+// other fast may be left out. f should return soon, as the call is not served before.
+// Other kinds have no such queue, and refuse the option.
+func OnPlace(f func(place int)) LockOption {
+	return lockOption(func(o *LockOptions) { o.OnPlace = f })
+}
+
+// Options combines the options of one call. It fails on a nil option.
+func Options(opts ...LockOption) (all LockOptions, err error) {
+	for _, o := range opts {
+		if o == nil {
+			return LockOptions{}, fmt.Errorf("%w: lock option is nil", ErrInvalidArgument)
+		}
+		o.apply(&all)
+	}
+	return all, nil
+}

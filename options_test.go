@@ -1,0 +1,80 @@
+package holdfast_test
+
+import (
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+// An option does the same with each kind, or is refused by name.
+func TestOptionsOfAnotherKindAreRefused(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	kinds := map[string]func(holdfast.Option) (io.Closer, error){
+		"rlock":        func(o holdfast.Option) (io.Closer, error) { return rlock.New(client, o) },
+		"fair":         func(o holdfast.Option) (io.Closer, error) { return fair.New(client, o) },
+		"multilock":    func(o holdfast.Option) (io.Closer, error) { return multilock.New([]rueidis.Client{client}, o) },
+		"holdfasttest": func(o holdfast.Option) (io.Closer, error) { return holdfasttest.New(o) },
+	}
+	for _, c := range []struct {
+		option holdfast.Option
+		name   string
+		of     []string // the other kinds refuse it
+	}{
+		{fair.WithWaiterTTL(time.Second), "fair.WithWaiterTTL", []string{"fair"}},
+		{fair.WithGrantLease(time.Minute), "fair.WithGrantLease", []string{"fair"}},
+		{fair.WithConfirmedGrants(), "fair.WithConfirmedGrants", []string{"fair"}},
+		{multilock.WithNodeTimeout(time.Second), "multilock.WithNodeTimeout", []string{"multilock"}},
+		{multilock.WithMaxLease(time.Minute), "multilock.WithMaxLease", []string{"multilock"}},
+		{multilock.WithoutRestartGuard(), "multilock.WithoutRestartGuard", []string{"multilock"}},
+		{multilock.WithoutEvictionGuard(), "multilock.WithoutEvictionGuard", []string{"multilock"}},
+		{multilock.WithClockFaults(0), "multilock.WithClockFaults", []string{"multilock"}},
+		{holdfast.WithReplicas(1, time.Second), "WithReplicas", []string{"rlock", "fair"}},
+		{holdfast.WithShardedPubSub(true), "WithShardedPubSub", nil}, // no kind on a client of one Redis
+		{holdfast.WithPrefix("p:"), "WithPrefix", []string{"rlock", "fair", "multilock"}},
+		{holdfast.WithFencing(), "WithFencing", []string{"rlock", "fair", "multilock", "holdfasttest"}},
+		{nil, "option is nil", nil},
+	} {
+		for kind, open := range kinds {
+			l, err := open(c.option)
+			if slices.Contains(c.of, kind) {
+				require.NoError(t, err, "%s: %s", kind, c.name)
+				require.NoError(t, l.Close())
+				continue
+			}
+			require.ErrorIs(t, err, holdfast.ErrInvalidArgument, "%s: %s", kind, c.name)
+			require.ErrorContains(t, err, kind+": ")
+			require.ErrorContains(t, err, c.name)
+		}
+	}
+}
+
+// Only fair has a queue of all processes, and so places in it.
+func TestOnPlaceIsRefused(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	r, err := rlock.New(client)
+	require.NoError(t, err)
+	defer r.Close()
+	m, err := multilock.New([]rueidis.Client{client}, multilock.WithoutRestartGuard())
+	require.NoError(t, err)
+	defer m.Close()
+	onPlace := holdfast.OnPlace(func(int) {})
+	for _, l := range []holdfast.Locker{r, m} {
+		_, err := l.Lock(t.Context(), "k", onPlace)
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+		require.ErrorContains(t, err, "OnPlace")
+	}
+	_, err = multilock.LockAll(t.Context(), multilock.Keys(r, "k"), onPlace)
+	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+	require.ErrorContains(t, err, "OnPlace")
+}
