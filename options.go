@@ -90,9 +90,8 @@ func WithFenceExpiry(d time.Duration) Option {
 
 // WithLogger logs the locker's background work: lost leases, failed renewals and clean-ups, and
 // why a node of multilock has no vote; with rlock and fair once a warning if Redis may evict
-// locks (one INFO at the first lock, if the user may send it). New warns of options of the
-// client that hurt locks. The handler must not block, as it would hold up renewals. Default
-// silent.
+// locks (one INFO at the first lock, if the user may send it). The handler must not block, as it
+// would hold up renewals. Default silent.
 func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.Logger = log }) }
 
 // WithObserver tells an observer what the locker does, for metrics; see [Observer]. It cannot

@@ -1,7 +1,6 @@
 package multilock_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -213,16 +212,4 @@ func TestNewRefuses(t *testing.T) {
 	_, err = l.Lock(t.Context(), "k", holdfast.FixedLease(time.Hour))
 	require.ErrorContains(t, err, "longer than WithMaxLease")
 	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
-}
-
-func TestF25_ClientOptionsAreWarnedAbout(t *testing.T) {
-	slow := redistest.Start(t).Client(t, func(o *rueidis.ClientOption) { o.ConnWriteTimeout = 3 * time.Second })
-	for lease, want := range map[time.Duration]string{8 * time.Second: "timeout=3s lease=8s", 9 * time.Second: ""} {
-		var log bytes.Buffer
-		l, err := multilock.New([]rueidis.Client{slow}, holdfast.WithLease(lease), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		require.NoError(t, err)
-		require.NoError(t, l.Close())
-		require.Contains(t, log.String(), want)
-		require.Equal(t, want == "", log.Len() == 0, log.String())
-	}
 }

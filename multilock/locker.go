@@ -8,7 +8,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/clientopt"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/quorum"
@@ -60,9 +59,6 @@ func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 }
 
 func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config) *Locker {
-	for _, client := range clients {
-		clientopt.Warn(client, c.Logger, c.Kind, c.Lease)
-	}
 	q := quorum.New(clients, settings)
 	c.RetryDelay = q.RetryDelay
 	return &Locker{engine: engine.New(q, c), quorum: q}

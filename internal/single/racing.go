@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/clientopt"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/seed"
@@ -47,7 +46,6 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 
 // connect returns what the backends have in common, and completes the configuration.
 func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
-	clientopt.Warn(client, c.Logger, c.Kind, c.Lease)
 	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Log: c.Logger}
 	s.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
