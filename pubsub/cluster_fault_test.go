@@ -187,7 +187,7 @@ func TestF13_ShardChannelFollows(t *testing.T) {
 	c.Migrate(t, c.Slot(t, "a"), to)
 	again(t, ended, 1)
 	require.EqualValues(t, 2, ended.State().Epoch)
-	require.NotEqual(t, to.Addr(), stale.cluster.Node("a"))
+	require.NotEqual(t, to.Addr(), stale.slots.Node("a"))
 	awaitLive(t, stale.Subscribe("a"))
 	n, err := release(client, true, "a")
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ func (n *node) dial() *link {
 	l.ctx, l.cancel = context.WithCancelCause(n.ctx)
 	n.s.mu.Lock()
 	l.sharded = n.s.sharded
-	l.hears = n.s.cluster != nil
+	l.hears = n.s.slots != nil
 	n.link = l
 	n.s.mu.Unlock()
 	go l.keep(n)
@@ -67,7 +67,7 @@ func (l *link) keep(n *node) {
 		OnSubscription: func(a rueidis.PubSubSubscription) { n.onSubscription(l, a.Kind, a.Channel) },
 	})
 	close(l.ready)
-	if n.s.cluster == nil {
+	if n.s.slots == nil {
 		go l.verify(n) // which nobody waits for: its question may have to dial
 	}
 	select {

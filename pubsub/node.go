@@ -43,11 +43,11 @@ func newNode(s *Subscriber, addr string) *node {
 }
 
 // nobody tells whether n stands for the unknown owner of slots: its channels wait there until route knows it.
-func (n *node) nobody() bool { return n.addr == "" && n.s.cluster != nil }
+func (n *node) nobody() bool { return n.addr == "" && n.s.slots != nil }
 
 // client returns that of the node, or nil while the caller's client does not know the node.
 func (n *node) client() rueidis.Client {
-	if n.s.cluster == nil {
+	if n.s.slots == nil {
 		return n.s.client
 	}
 	return n.s.client.Nodes()[n.addr]

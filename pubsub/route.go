@@ -9,8 +9,8 @@ import (
 // home returns the node on which a channel of this name is to be subscribed. s.mu is held, and s is not closed.
 func (s *Subscriber) home(name string) *node {
 	addr := ""
-	if s.cluster != nil && s.placing {
-		addr = s.cluster.Node(name)
+	if s.slots != nil && s.placing {
+		addr = s.slots.Node(name)
 	}
 	n := s.nodes[addr]
 	if n == nil {
@@ -69,11 +69,11 @@ func (s *Subscriber) learn() {
 		s.mu.Lock()
 		s.sharded, s.placing = sharded, true
 		s.mu.Unlock()
-		if len(s.cluster.Masters()) > 0 { // others have asked
+		if len(s.slots.Masters()) > 0 { // others have asked
 			return
 		}
 	}
-	_ = s.cluster.Refresh(ctx) // while nobody answers, channels stay where they are
+	_ = s.slots.Refresh(ctx) // while nobody answers, channels stay where they are
 }
 
 // place moves each channel to the node that has its slot, and has those asked for again that were refused there. It tells
@@ -103,7 +103,7 @@ func (s *Subscriber) place() (moved, all bool) {
 			}
 		}
 	}
-	masters := s.cluster.Masters()
+	masters := s.slots.Masters()
 	for addr, n := range s.nodes {
 		if len(n.channels) == 0 && !slices.Contains(masters, addr) {
 			n.cancel()

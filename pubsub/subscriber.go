@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/holdfast-go/holdfast/internal/cluster"
 )
 
 // Subscriber holds the subscriptions of one client, on one connection for each node. All methods may be called
@@ -16,7 +14,7 @@ import (
 type Subscriber struct {
 	// Immutable after New.
 	client     rueidis.Client
-	cluster    *cluster.Map                        // nil: one Redis
+	slots      Slots                               // nil: one Redis
 	askSharded func(context.Context) (bool, error) // nil: one Redis
 	log        *slog.Logger
 	pace       pace
@@ -91,14 +89,25 @@ func New(client rueidis.Client, log *slog.Logger) *Subscriber {
 	return s
 }
 
-// NewCluster is New for a client of a Redis Cluster, whose slots are those of m. There the Subscriber takes a connection
+// Slots says which node of a Redis Cluster has which slot. Its methods may be called concurrently.
+type Slots interface {
+	// Node is the address, as in client.Nodes(), of the master that has the slot of a key or channel of this name; "" as
+	// long as none is known.
+	Node(name string) string
+	// Masters are the addresses of all masters that have slots.
+	Masters() []string
+	// Refresh asks the cluster anew.
+	Refresh(ctx context.Context) error
+}
+
+// NewCluster is New for a client of a Redis Cluster with these slots. There the Subscriber takes a connection
 // to each master that has one of its channels' slots, and subscribes each channel on the master of its slot, by
 // SSUBSCRIBE if sharded says so, else by SUBSCRIBE. sharded is asked again until it answers without an error.
 func NewCluster(
-	client rueidis.Client, m *cluster.Map, sharded func(context.Context) (bool, error), log *slog.Logger,
+	client rueidis.Client, slots Slots, sharded func(context.Context) (bool, error), log *slog.Logger,
 ) *Subscriber {
 	s := New(client, log)
-	s.cluster, s.askSharded, s.placing = m, sharded, false
+	s.slots, s.askSharded, s.placing = slots, sharded, false
 	return s
 }
 
@@ -130,7 +139,7 @@ func (s *Subscriber) subscribe(name string, sub *Subscription) *Subscription {
 		newNode(s, "").listen(name, sub) // its loop never begins
 		return sub
 	}
-	if s.cluster != nil && !s.started {
+	if s.slots != nil && !s.started {
 		s.started = true
 		s.loops.Go(s.route)
 	}

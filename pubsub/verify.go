@@ -66,7 +66,7 @@ func (l *link) verify(n *node) {
 // had them all. It goes behind, as somebody waits for the first answer. escort returns ch if there is to be none. s.mu is
 // held.
 func (n *node) escort(ch *channel) *channel {
-	if n.s.cluster != nil {
+	if n.s.slots != nil {
 		return ch
 	}
 	if n.own == nil {
