@@ -23,7 +23,7 @@ import (
 // openLater opens nodes that may be away.
 func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...holdfast.Option) *multilock.Locker {
 	t.Helper()
-	l, err := multilock.Open(nodes, onOld(opts)...)
+	l, err := multilock.Open(nodes, onOld(append(opts, patient))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l

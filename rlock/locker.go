@@ -37,8 +37,8 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster {
 		return nil, errs.Invalid("rlock: New: WithShardedPubSub: the client is not of a Redis Cluster")
 	}
-	backend := single.NewRacing(client, &c)
-	return &Locker{engine: engine.New(backend, c), backend: backend}, nil
+	e, backend := single.NewRacing(client, c)
+	return &Locker{engine: e, backend: backend}, nil
 }
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks; see

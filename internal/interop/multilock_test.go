@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
@@ -29,7 +30,7 @@ func TestMultilock(t *testing.T) {
 	for _, h := range java {
 		h.ready(t)
 	}
-	locker, err := multilock.New(clients)
+	locker, err := multilock.New(clients, multilock.WithNodeTimeout(3*time.Second))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, locker.Close()) })
 	require.NoError(t, locker.Bootstrap(t.Context(), multilock.NothingHeld()))

@@ -50,8 +50,7 @@ func TestSharing_Queued(t *testing.T) {
 	require.NoError(t, err)
 	c.Lease, c.LocalHandover, c.Client, c.WaiterTTL = lease, 0, settings.Client, settings.WaiterTTL
 	require.NoError(t, c.Check())
-	r := NewQueued(client, &c, settings)
-	h := engine.NewQueued(r, c)
+	h, r := NewQueued(client, c, settings)
 	defer h.Close()
 	ctx := context.Background()
 	owner := func(n string) string { return settings.Client + ":0" + n }

@@ -22,11 +22,10 @@ type Queued struct {
 	leaves     *batcher[none, scripts.Hold, scripts.Passed]     // of a single owner in doubt
 }
 
-// NewQueued returns a backend on the Redis of client, and completes the configuration of
-// its engine.
-func NewQueued(client rueidis.Client, c *engine.Config, s scripts.FairSettings) *Queued {
+// NewQueued returns an engine on the Redis of client, and its backend.
+func NewQueued(client rueidis.Client, c engine.Config, s scripts.FairSettings) (*engine.Engine, *Queued) {
 	r := &Queued{}
-	r.node, r.subscriber = connect(client, c)
+	r.node, r.subscriber, c = connect(client, c)
 	r.Fair = scripts.NewFair(r.node, s)
 	r.acquires = newBatcher(fewOn(r.node), c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
 		return r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
@@ -37,7 +36,7 @@ func NewQueued(client rueidis.Client, c *engine.Config, s scripts.FairSettings) 
 	r.leaves = newBatcher(fewOn(r.node), c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
 		return r.Fair.Leave(ctx, h.Key, 1, h.Owner)
 	}, alike(r.LeaveEach))
-	return r
+	return engine.NewQueued(r, c), r
 }
 
 // Close ends the subscriptions. Close the engine first.

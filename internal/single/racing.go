@@ -24,11 +24,10 @@ type Racing struct {
 	ends       *batcher[none, scripts.Ending, scripts.Released]
 }
 
-// NewRacing returns a backend on the Redis of client, and completes the configuration of
-// its engine.
-func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
+// NewRacing returns an engine on the Redis of client, and its backend.
+func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
 	r := &Racing{fencing: c.Fencing, expiry: *c.FenceExpiry}
-	r.Node, r.subscriber = connect(client, c)
+	r.Node, r.subscriber, c = connect(client, c)
 	r.acquires = newBatcher(fewOn(r.Node), c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		if r.fencing {
 			return r.AcquireEach(ctx, &f, asks, replies)
@@ -41,11 +40,11 @@ func NewRacing(client rueidis.Client, c *engine.Config) *Racing {
 		}
 		return r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
 	}, alike(r.EndEach))
-	return r
+	return engine.New(r, c), r
 }
 
-// connect returns what the backends have in common, and completes the configuration.
-func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Subscriber) {
+// connect returns what the backends have in common, and the configuration with what the engine gets of them.
+func connect(client rueidis.Client, c engine.Config) (*scripts.Node, *pubsub.Subscriber, engine.Config) {
 	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Log: c.Logger}
 	s.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
@@ -60,9 +59,9 @@ func connect(client rueidis.Client, c *engine.Config) (*scripts.Node, *pubsub.Su
 	}
 	if clustered {
 		c.Calls.PerServer(c.ServerOf)
-		return node, pubsub.NewCluster(client, s.Cluster, node.Sharded, c.Logger)
+		return node, pubsub.NewCluster(client, s.Cluster, node.Sharded, c.Logger), c
 	}
-	return node, pubsub.New(client, c.Logger)
+	return node, pubsub.New(client, c.Logger), c
 }
 
 // Close ends the subscriptions. Close the engine first.

@@ -31,7 +31,7 @@ type shareRig struct {
 	calls   atomic.Int64 // that the server has seen
 }
 
-func newShareRig(t *testing.T, change ...func(*Racing, *engine.Config)) *shareRig {
+func newShareRig(t *testing.T, change ...func(*engine.Config)) *shareRig {
 	s := redistest.Start(t)
 	r := &shareRig{T: t, server: s, way: redistest.NewProxy(t, s.Addr()), lease: 3 * time.Second}
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.way.Addr()} })
@@ -39,11 +39,10 @@ func newShareRig(t *testing.T, change ...func(*Racing, *engine.Config)) *shareRi
 	require.NoError(t, err)
 	c.Lease, c.LocalHandover = r.lease, 0
 	require.NoError(t, c.Check())
-	r.backend = NewRacing(client, &c)
 	for _, f := range change {
-		f(r.backend, &c)
+		f(&c)
 	}
-	r.engine = engine.New(r.backend, c)
+	r.engine, r.backend = NewRacing(client, c)
 	r.backend.acquires.underWay.Add(few) // so that no call goes out alone
 	r.backend.ends.underWay.Add(few)
 	t.Cleanup(func() { _ = r.engine.Close() })
@@ -54,7 +53,7 @@ func newShareRig(t *testing.T, change ...func(*Racing, *engine.Config)) *shareRi
 	return r
 }
 
-func fenced(b *Racing, c *engine.Config) { b.fencing, c.Fencing = true, true }
+func fenced(c *engine.Config) { c.Fencing = true }
 
 func (r *shareRig) until(what func() bool) {
 	r.Helper()
@@ -135,7 +134,7 @@ func (r *shareRig) held(key string) bool {
 // Acquires that come at once are one call, and so are releases. Each gets its own answer:
 // acquired, held by another, an error.
 func TestSharing(t *testing.T) {
-	for name, change := range map[string]func(*Racing, *engine.Config){"plain": func(*Racing, *engine.Config) {}, "fenced": fenced} {
+	for name, change := range map[string]func(*engine.Config){"plain": func(*engine.Config) {}, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
 			r := newShareRig(t, change)
 			ctx := context.Background()
