@@ -210,7 +210,7 @@ func TestUnlockWakesTheNext(t *testing.T) {
 		locked(t, has, "k")
 		got := make(chan error, 1)
 		go func() {
-			_, err := waits.TryLockFor(t.Context(), "k", 2*time.Second)
+			_, err := waits.TryLockFor(t.Context(), "k", 20*time.Second)
 			got <- err
 		}()
 		eventually(t, func() bool {
