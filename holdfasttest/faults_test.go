@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // bubble runs f in virtual time with a locker that nobody closes.
@@ -26,21 +26,21 @@ func bubble(t *testing.T, f func(t *testing.T, ctx context.Context, l *holdfastt
 func TestLose(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		err := l.Do(ctx, "k", func(ctx context.Context) error {
-			inner := Lock(t, l, ctx, "k")
-			next := GoLock(l, context.Background(), "k")
+			inner := locktest.Lock(t, l, ctx, "k")
+			next := locktest.GoLock(l, context.Background(), "k")
 			synctest.Wait()
 			require.NoError(t, l.Lose("k"))
 			require.ErrorIs(t, context.Cause(ctx), holdfast.ErrLost)
 			require.EqualError(t, inner.Err(), `holdfast: lease of "k": lease lost: the lease is no longer ours`)
-			require.NoError(t, Got(t, next).Unlock(ctx), "the key is the next waiter's")
-			RequireSentinel(t, inner.Unlock(ctx), holdfast.ErrLost)
+			require.NoError(t, locktest.Got(t, next).Unlock(ctx), "the key is the next waiter's")
+			locktest.RequireSentinel(t, inner.Unlock(ctx), holdfast.ErrLost)
 			return nil
 		})
-		RequireSentinel(t, err, holdfast.ErrLost)
+		locktest.RequireSentinel(t, err, holdfast.ErrLost)
 
 		require.ErrorIs(t, l.Lose("k"), holdfasttest.ErrNotHeld)
 		require.EqualError(t, l.Lose(""), `holdfast: lose "": not held by this locker`)
-		Lock(t, l.Another(), ctx, "k")
+		locktest.Lock(t, l.Another(), ctx, "k")
 		require.ErrorIs(t, l.Lose("k"), holdfasttest.ErrNotHeld)
 	})
 }
@@ -52,16 +52,16 @@ func TestHold(t *testing.T) {
 		_, err = l.TryLock(ctx, "k")
 		require.EqualError(t, err, `holdfast: lock "k": not acquired: held by another`)
 		_, err = l.Hold("k")
-		RequireSentinel(t, err, holdfast.ErrNotAcquired)
+		locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired)
 		_, err = l.Hold("")
 		require.ErrorContains(t, err, "key is empty")
 
-		waiting := GoLock(l, ctx, "k")
+		waiting := locktest.GoLock(l, ctx, "k")
 		time.Sleep(time.Hour)
 		require.Empty(t, waiting, "the other process renews its lease")
 		release()
 		release()
-		lease := Got(t, waiting)
+		lease := locktest.Got(t, waiting)
 		release()
 		require.NoError(t, lease.Unlock(ctx))
 
@@ -71,7 +71,7 @@ func TestHold(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		_, err = capped.TryLock(ctx, "k")
-		RequireSentinel(t, err, holdfast.ErrNotAcquired)
+		locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired)
 	})
 }
 
@@ -80,7 +80,7 @@ func TestHold(t *testing.T) {
 func TestOutage_Leases(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		start := time.Now()
-		kept := Lock(t, l, ctx, "kept")
+		kept := locktest.Lock(t, l, ctx, "kept")
 		time.Sleep(15 * time.Second) // renewed after 10
 		require.Equal(t, start.Add(40*time.Second), kept.Deadline())
 		l.Outage(20 * time.Second)
@@ -90,8 +90,8 @@ func TestOutage_Leases(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		require.Equal(t, start.Add(65*time.Second), kept.Deadline(), "a renewal comes at once")
 
-		fixed := Lock(t, l, ctx, "fixed", holdfast.FixedLease(time.Minute))
-		capped := Lock(t, l, ctx, "capped", holdfast.MaxHold(3*time.Second))
+		fixed := locktest.Lock(t, l, ctx, "fixed", holdfast.FixedLease(time.Minute))
+		capped := locktest.Lock(t, l, ctx, "capped", holdfast.MaxHold(3*time.Second))
 		over := kept.Bind(ctx)
 		start = time.Now()
 		l.Outage(time.Minute)
@@ -105,15 +105,15 @@ func TestOutage_Leases(t *testing.T) {
 		<-fixed.Done()
 		require.Equal(t, time.Minute, time.Since(start))
 		for _, lease := range []*holdfast.Lease{kept, capped, fixed} {
-			RequireSentinel(t, lease.Unlock(ctx), holdfast.ErrLost)
-			require.NoError(t, Lock(t, l, ctx, lease.Key()).Unlock(ctx))
+			locktest.RequireSentinel(t, lease.Unlock(ctx), holdfast.ErrLost)
+			require.NoError(t, locktest.Lock(t, l, ctx, lease.Key()).Unlock(ctx))
 		}
 	})
 }
 
 func TestOutage_Calls(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
-		mine := Lock(t, l, ctx, "mine")
+		mine := locktest.Lock(t, l, ctx, "mine")
 		l.Outage(time.Minute)
 		start := time.Now()
 		_, err := l.TryLock(ctx, "mine")
@@ -126,21 +126,21 @@ func TestOutage_Calls(t *testing.T) {
 			"ForceUnlock": func() error { _, err := l.ForceUnlock(ctx, "k"); return err },
 			"Hold":        func() error { _, err := l.Hold("k"); return err },
 		} {
-			RequireSentinel(t, call(), holdfast.ErrUnavailable)
+			locktest.RequireSentinel(t, call(), holdfast.ErrUnavailable)
 			require.Equal(t, start, time.Now(), name)
 		}
 		_, err = l.TryLockFor(ctx, "k", time.Second)
-		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.Equal(t, time.Second, time.Since(start))
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_, err = l.Lock(short, "k")
-		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		_, err = l.Lock(ctx, "k") // for one lease from now on
-		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.Equal(t, 32*time.Second, time.Since(start))
-		require.NoError(t, Lock(t, l, ctx, "k").Unlock(ctx))
+		require.NoError(t, locktest.Lock(t, l, ctx, "k").Unlock(ctx))
 		require.Equal(t, time.Minute, time.Since(start), "it waited for the end")
 	})
 }
@@ -150,17 +150,17 @@ func TestOutage_BeginsDuringAWait(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		release, err := l.Hold("k")
 		require.NoError(t, err)
-		waiting := GoLock(l, ctx, "k")
+		waiting := locktest.GoLock(l, ctx, "k")
 		time.Sleep(time.Minute)
 		l.Outage(time.Hour)
 		start := time.Now()
 		a := <-waiting
-		RequireSentinel(t, a.Err, holdfast.ErrUnavailable)
+		locktest.RequireSentinel(t, a.Err, holdfast.ErrUnavailable)
 		require.Equal(t, 5*time.Second, time.Since(start))
 		release()
 		l.Outage(0)
 		l.Outage(-1)
-		require.NoError(t, Lock(t, l, ctx, "k").Unlock(ctx))
+		require.NoError(t, locktest.Lock(t, l, ctx, "k").Unlock(ctx))
 		require.Equal(t, 5*time.Second, time.Since(start))
 	}, holdfast.WithMaxOutage(5*time.Second))
 }
@@ -168,25 +168,25 @@ func TestOutage_BeginsDuringAWait(t *testing.T) {
 // The entry ends at once, and Redis is told when it is back.
 func TestOutage_Unlock(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
-		waits, leaves, lasts := Lock(t, l, ctx, "waits"), Lock(t, l, ctx, "leaves"), Lock(t, l, ctx, "lasts", holdfast.FixedLease(time.Second))
-		inner := Lock(t, l, waits.Bind(ctx), "waits")
+		waits, leaves, lasts := locktest.Lock(t, l, ctx, "waits"), locktest.Lock(t, l, ctx, "leaves"), locktest.Lock(t, l, ctx, "lasts", holdfast.FixedLease(time.Second))
+		inner := locktest.Lock(t, l, waits.Bind(ctx), "waits")
 		l.Outage(10 * time.Second)
 		start := time.Now()
-		RequireSentinel(t, inner.Unlock(ctx), holdfast.ErrUnknown)
+		locktest.RequireSentinel(t, inner.Unlock(ctx), holdfast.ErrUnknown)
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		err := leaves.Unlock(over)
-		RequireSentinel(t, err, holdfast.ErrUnknown)
+		locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, leaves.Err(), holdfast.ErrReleased)
 		require.Equal(t, start, time.Now())
-		RequireSentinel(t, lasts.Unlock(ctx), holdfast.ErrUnknown)
+		locktest.RequireSentinel(t, lasts.Unlock(ctx), holdfast.ErrUnknown)
 		require.Equal(t, time.Second, time.Since(start), "it had run out then")
-		next := GoLock(l, ctx, "leaves")
+		next := locktest.GoLock(l, ctx, "leaves")
 		require.NoError(t, waits.Unlock(ctx))
-		require.NoError(t, Got(t, next).Unlock(ctx))
+		require.NoError(t, locktest.Got(t, next).Unlock(ctx))
 		require.Equal(t, 10*time.Second, time.Since(start))
-		RequireSentinel(t, waits.Unlock(ctx), holdfast.ErrReleased)
+		locktest.RequireSentinel(t, waits.Unlock(ctx), holdfast.ErrReleased)
 	})
 }
 
@@ -201,7 +201,7 @@ func TestOutage_Do(t *testing.T) {
 				return nil
 			})
 		}))
-		require.NoError(t, Lock(t, l, context.Background(), "k").Unlock(context.Background()))
+		require.NoError(t, locktest.Lock(t, l, context.Background(), "k").Unlock(context.Background()))
 		require.ErrorIs(t, l.Do(context.Background(), "k", func(ctx context.Context) error {
 			l.Outage(time.Hour)
 			<-ctx.Done()
@@ -212,22 +212,22 @@ func TestOutage_Do(t *testing.T) {
 
 func TestOutage_Nested(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
-		outer := Lock(t, l, ctx, "k")
+		outer := locktest.Lock(t, l, ctx, "k")
 		l.Outage(time.Second)
-		inner := Lock(t, l, outer.Bind(ctx), "k")
+		inner := locktest.Lock(t, l, outer.Bind(ctx), "k")
 		require.NoError(t, inner.Unlock(ctx))
 
 		l.Outage(time.Hour)
-		lost := GoLock(l, context.WithoutCancel(outer.Bind(ctx)), "k")
+		lost := locktest.GoLock(l, context.WithoutCancel(outer.Bind(ctx)), "k")
 		<-outer.Done()
-		RequireSentinel(t, (<-lost).Err, holdfast.ErrLost)
+		locktest.RequireSentinel(t, (<-lost).Err, holdfast.ErrLost)
 	}, holdfast.WithMaxOutage(time.Hour))
 }
 
 func TestOutage_Close(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		other := l.Another()
-		held, unlocking := Lock(t, l, ctx, "held"), Lock(t, l, ctx, "unlocking")
+		held, unlocking := locktest.Lock(t, l, ctx, "held"), locktest.Lock(t, l, ctx, "unlocking")
 		l.Outage(time.Hour)
 		start := time.Now()
 		unlocked := make(chan error, 1)
@@ -235,11 +235,11 @@ func TestOutage_Close(t *testing.T) {
 		synctest.Wait()
 		require.EqualError(t, l.Close(), "holdfast: close: outcome unknown: 2 holds were not released: outage of holdfasttest")
 		require.ErrorIs(t, held.Err(), holdfast.ErrClosed)
-		RequireSentinel(t, <-unlocked, holdfast.ErrUnknown)
+		locktest.RequireSentinel(t, <-unlocked, holdfast.ErrUnknown)
 		require.NoError(t, l.Close())
 		require.Equal(t, start, time.Now())
 		l.Outage(time.Second)
-		require.NoError(t, Lock(t, other, ctx, "held").Unlock(ctx))
+		require.NoError(t, locktest.Lock(t, other, ctx, "held").Unlock(ctx))
 		require.Equal(t, time.Second, time.Since(start))
 	})
 }
@@ -248,20 +248,20 @@ func TestOnPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		release, err := l.Hold("k")
 		require.NoError(t, err)
-		first := GoLock(l.Another(), ctx, "k")
+		first := locktest.GoLock(l.Another(), ctx, "k")
 		synctest.Wait()
 		var places []int
-		second := GoLock(l, ctx, "k", holdfast.OnPlace(func(place int) { places = append(places, place) }))
+		second := locktest.GoLock(l, ctx, "k", holdfast.OnPlace(func(place int) { places = append(places, place) }))
 		synctest.Wait()
 		require.Equal(t, []int{2}, places)
 		require.PanicsWithValue(t, 3, func() { _, _ = l.Lock(ctx, "k", holdfast.OnPlace(func(place int) { panic(place) })) })
 		release()
-		lease := Got(t, first)
+		lease := locktest.Got(t, first)
 		synctest.Wait()
 		require.Equal(t, []int{2, 1}, places)
 		require.NoError(t, lease.Unlock(ctx))
-		require.NoError(t, Got(t, second).Unlock(ctx))
-		require.NoError(t, Lock(t, l, ctx, "k").Unlock(ctx), "the call that panicked has gone")
+		require.NoError(t, locktest.Got(t, second).Unlock(ctx))
+		require.NoError(t, locktest.Lock(t, l, ctx, "k").Unlock(ctx), "the call that panicked has gone")
 	})
 }
 
@@ -269,7 +269,7 @@ func TestFencesAreOneRowOverAllLockers(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, l *holdfasttest.Locker) {
 		last := int64(0)
 		for _, locker := range []*holdfasttest.Locker{l, l.Another(), l} {
-			lease := Lock(t, locker, ctx, "k")
+			lease := locktest.Lock(t, locker, ctx, "k")
 			require.Greater(t, lease.Fence(), last)
 			last = lease.Fence()
 			require.NoError(t, lease.Unlock(ctx))

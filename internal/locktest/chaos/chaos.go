@@ -17,7 +17,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -25,7 +25,7 @@ import (
 // Masters is a lock kind on several independent nodes, as the chaos run sees it.
 type Masters struct {
 	// New makes a locker on the nodes of clients.
-	New func(clients []rueidis.Client, o MastersOptions) (Locker, error)
+	New func(clients []rueidis.Client, o MastersOptions) (locktest.Locker, error)
 	// Bootstrap is what a program calls when it starts.
 	Bootstrap func(clients []rueidis.Client, o MastersOptions) error
 }
@@ -178,7 +178,7 @@ func newChaos(t *testing.T, how Campaign) *chaos {
 		c.listen(i)
 		clients = append(clients, n.Client(t))
 	}
-	Await(t, func() bool { // a busy machine may be late
+	locktest.Await(t, func() bool { // a busy machine may be late
 		return Tested.Bootstrap(clients, MastersOptions{Lease: chaosLease, Unguarded: how.Unguarded, NothingHeld: true}) == nil
 	})
 	c.file = filepath.Join(t.TempDir(), "records")
@@ -267,7 +267,7 @@ func (c *chaos) did(kind string, format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults[kind]++
-	c.diary = append(c.diary, fmt.Sprintf("%v %s ", Clock(), kind)+fmt.Sprintf(format, args...))
+	c.diary = append(c.diary, fmt.Sprintf("%v %s ", locktest.Clock(), kind)+fmt.Sprintf(format, args...))
 }
 
 // explain logs what was found, and what happened before.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -306,7 +306,7 @@ func (e *ends) see(node int, cmd redistest.Command) {
 		_, young := e.young[owner]
 		_, old := e.old[owner]
 		if young || old {
-			e.orphan = append(e.orphan, fmt.Sprintf("%v node %d: %q", Clock(), node, cmd.Words))
+			e.orphan = append(e.orphan, fmt.Sprintf("%v node %d: %q", locktest.Clock(), node, cmd.Words))
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -46,7 +46,7 @@ func RunResize(t *testing.T) {
 // finds what it looks for. It takes a machine that has time for many grants, so it is no short
 // test.
 func RunResizeControl(t *testing.T) {
-	InTestAll(t)
+	locktest.InTestAll(t)
 	t.Parallel()
 	for range 30 { // one of four shows it
 		r := newResize(t, chaosLease)
@@ -116,10 +116,10 @@ func (r *resize) settle(nodes int) *settlers {
 }
 
 // use takes one lease, holds it for a while and gives it back.
-func (r *resize) use(ctx context.Context, c *settlers, l Locker) {
+func (r *resize) use(ctx context.Context, c *settlers, l locktest.Locker) {
 	wait, cancel := context.WithTimeout(ctx, r.lease/3)
 	defer cancel()
-	called := Clock()
+	called := locktest.Clock()
 	lease, err := l.Lock(wait, "key"+strconv.Itoa(rand.IntN(2)))
 	if err != nil { // usually refused
 		time.Sleep(rand.N(5 * time.Millisecond))
@@ -146,7 +146,7 @@ func (r *resize) step(before *settlers, nodes int) *settlers {
 	before.stop()
 	r.unmark()
 	from := now.grants.Load()
-	Await(r.t, func() bool { return now.grants.Load() > from+10 })
+	locktest.Await(r.t, func() bool { return now.grants.Load() > from+10 })
 	r.t.Logf("%d nodes: %d grants", nodes, now.grants.Load())
 	return now
 }

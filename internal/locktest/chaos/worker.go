@@ -17,12 +17,12 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/exclusion"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-func init() { RegisterChild("chaos", chaosWorker) }
+func init() { locktest.RegisterChild("chaos", chaosWorker) }
 
 // chaosWorker is exclusionWorker on several nodes. It does what it is told:
 //
@@ -31,13 +31,13 @@ func init() { RegisterChild("chaos", chaosWorker) }
 //	boot   the same, as a program that starts
 //	drop   lose the connections to these nodes
 //	stop   end
-func chaosWorker(_ Kind, p *Parent) error {
+func chaosWorker(_ locktest.Kind, p *locktest.Parent) error {
 	var orders orders
 	if err := json.Unmarshal([]byte(p.Args[0]), &orders); err != nil {
 		return err
 	}
 	random := rand.New(rand.NewPCG(orders.Seed, 0))
-	open := make([]Sockets, len(orders.Nodes))
+	open := make([]locktest.Sockets, len(orders.Nodes))
 	var clients []rueidis.Client
 	for i, addr := range orders.Nodes {
 		client := patient(addr, &open[i])
@@ -51,8 +51,8 @@ func chaosWorker(_ Kind, p *Parent) error {
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
-	var all []Locker
-	var present atomic.Pointer[Locker]
+	var all []locktest.Locker
+	var present atomic.Pointer[locktest.Locker]
 	boot := func() error {
 		_ = Tested.Bootstrap(clients, o) // fails where too few nodes answer
 		l, err := Tested.New(clients, o)
@@ -65,7 +65,7 @@ func chaosWorker(_ Kind, p *Parent) error {
 	if err := boot(); err != nil {
 		return err
 	}
-	w, err := exclusion.NewWork(func() Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
+	w, err := exclusion.NewWork(func() locktest.Locker { return *present.Load() }, chaosErrand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func chaosWorker(_ Kind, p *Parent) error {
 		case "stop":
 			errs := []error{w.End()}
 			for _, l := range all {
-				errs = append(errs, Close(l))
+				errs = append(errs, locktest.Close(l))
 			}
 			return errors.Join(errs...)
 		}
@@ -104,7 +104,7 @@ func chaosWorker(_ Kind, p *Parent) error {
 
 // patient is a client of a node that may not answer just now: it dials for the first
 // time when it is used.
-func patient(addr string, s *Sockets) rueidis.Client {
+func patient(addr string, s *locktest.Sockets) rueidis.Client {
 	o := rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true}
 	s.Dialled(&o)
 	var used atomic.Bool
@@ -145,7 +145,7 @@ type victim struct {
 	spoilt  atomic.Bool        // the ways are not all open
 
 	mu    sync.Mutex // held while one process takes the place of another, and while it is spoken to
-	child *Child
+	child *locktest.Child
 }
 
 // orders are what a process is told when it starts.
@@ -165,7 +165,7 @@ func (v *victim) start() {
 	}
 	text, err := json.Marshal(o)
 	require.NoError(v.c.t, err)
-	v.child = StartChild(v.c.t, "chaos", string(text))
+	v.child = locktest.StartChild(v.c.t, "chaos", string(text))
 	v.child.Expect("ready")
 }
 
@@ -178,7 +178,7 @@ func (v *victim) restart() {
 	v.c.did("process killed", "%s", v.process())
 	v.child.Kill()
 	v.c.mu.Lock()
-	v.c.died[v.process()] = Clock()
+	v.c.died[v.process()] = locktest.Clock()
 	v.c.mu.Unlock()
 	v.start()
 }

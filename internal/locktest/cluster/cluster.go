@@ -18,14 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/model"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Run runs every case against d, in long tests only.
-func Run(t *testing.T, d Kind) {
-	InTestAll(t)
+func Run(t *testing.T, d locktest.Kind) {
+	locktest.InTestAll(t)
 	t.Parallel()
 	t.Run("G9_AMasterThatHangs", func(t *testing.T) { testHangs(t, d, 300) })
 	t.Run("F15_AnswersOfOtherMasters", func(t *testing.T) { testOthersAnswer(t, d) })
@@ -34,7 +34,7 @@ func Run(t *testing.T, d Kind) {
 }
 
 // RunMany runs what takes thousands of keys to be seen.
-func RunMany(t *testing.T, d Kind) {
+func RunMany(t *testing.T, d locktest.Kind) {
 	if testing.Short() || model.Race {
 		t.Skip("make test-all runs it, without the race detector")
 	}
@@ -65,45 +65,45 @@ func each(keys []string, do func(key string)) {
 
 // While one master hangs, keys of the others are renewed, released, handed on and taken,
 // their waiters keep their places, and Close releases them.
-func testHangs(t *testing.T, d Kind, many int) {
+func testHangs(t *testing.T, d locktest.Kind, many int) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
 	const lease = 20 * time.Second
-	o := Options{Lease: lease, WaiterTTL: lease / 2, GrantLease: lease / 2}
+	o := locktest.Options{Lease: lease, WaiterTTL: lease / 2, GrantLease: lease / 2}
 	client := c.Client(t)
-	holder, other, closes := d.Open(t, client, o), d.Open(t, c.Client(t), o), d.Open(t, client, Options{Lease: Long})
+	holder, other, closes := d.Open(t, client, o), d.Open(t, c.Client(t), o), d.Open(t, client, locktest.Options{Lease: locktest.Long})
 	hung := c.Owner(t, "{hung}")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var there, elsewhere []*holdfast.Lease
 	for _, key := range spread(100) {
 		if key = "{" + key + "}:"; c.Owner(t, key) != hung {
-			elsewhere = append(elsewhere, Lock(t, holder, Bounded(t), key))
-			Lock(t, closes, Bounded(t), key+" own")
+			elsewhere = append(elsewhere, locktest.Lock(t, holder, locktest.Bounded(t), key))
+			locktest.Lock(t, closes, locktest.Bounded(t), key+" own")
 		}
 	}
 	var mu sync.Mutex
 	each(spread(many), func(key string) {
-		l, err := holder.Lock(Bounded(t), "{hung}"+key)
+		l, err := holder.Lock(locktest.Bounded(t), "{hung}"+key)
 		if !assert.NoError(t, err) {
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		there = append(there, l)
-		_, err = closes.Lock(Bounded(t), "{hung} own"+key)
+		_, err = closes.Lock(locktest.Bounded(t), "{hung} own"+key)
 		assert.NoError(t, err)
 	})
-	var waiters []<-chan Acquired
+	var waiters []<-chan locktest.Acquired
 	for _, l := range append(elsewhere, there...) {
-		waiters = append(waiters, GoLock(other, ctx, l.Key()))
+		waiters = append(waiters, locktest.GoLock(other, ctx, l.Key()))
 	}
 	at := map[string]*redistest.Server{}
 	for _, l := range elsewhere {
 		at[l.Key()] = c.Owner(t, l.Key())
-		Await(t, func() bool { return d.Waiting(t, at[l.Key()], l.Key()) == 1 })
+		locktest.Await(t, func() bool { return d.Waiting(t, at[l.Key()], l.Key()) == 1 })
 	}
 	for i := 0; i < len(there); i += 50 { // the others' waiters have come at the same time
-		Await(t, func() bool { return d.Waiting(t, hung, there[i].Key()) == 1 })
+		locktest.Await(t, func() bool { return d.Waiting(t, hung, there[i].Key()) == 1 })
 	}
 	hung.Pause()
 	for _, l := range there {
@@ -117,26 +117,26 @@ func testHangs(t *testing.T, d Kind, many int) {
 	for i, l := range elsewhere {
 		require.NoError(t, l.Err(), l.Key())
 		require.True(t, l.Deadline().After(over), l.Key())
-		require.NoError(t, l.Unlock(Bounded(t)))
-		require.NoError(t, Got(t, waiters[i]).Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
+		require.NoError(t, locktest.Got(t, waiters[i]).Unlock(locktest.Bounded(t)))
 	}
 	require.ErrorIs(t, closes.Close(), holdfast.ErrUnknown)
 	for _, l := range elsewhere {
-		require.False(t, Exists(t, at[l.Key()], l.Key()+" own"))
+		require.False(t, locktest.Exists(t, at[l.Key()], l.Key()+" own"))
 	}
 	hung.Resume()
 }
 
 // A client that cannot connect to one master, as it hangs, has just been answered by another.
 // Its calls end by their deadlines all the same, and not when rueidis gives up the dial.
-func testOthersAnswer(t *testing.T, d Kind) {
+func testOthersAnswer(t *testing.T, d locktest.Kind) {
 	c := redistest.StartCluster(t, 2, 0, "--cluster-node-timeout", "60000")
 	hung, key := c.Owner(t, "hung"), "answers"
 	for c.Owner(t, key) == hung {
 		key += "."
 	}
-	l := d.Open(t, c.Client(t, func(o *rueidis.ClientOption) { o.Dialer.Timeout = Patience }), Options{Lease: 3 * time.Second})
-	require.NoError(t, Lock(t, l, Bounded(t), "hung").Unlock(Bounded(t)))
+	l := d.Open(t, c.Client(t, func(o *rueidis.ClientOption) { o.Dialer.Timeout = locktest.Patience }), locktest.Options{Lease: 3 * time.Second})
+	require.NoError(t, locktest.Lock(t, l, locktest.Bounded(t), "hung").Unlock(locktest.Bounded(t)))
 	hung.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	hung.Pause()
 	defer hung.Resume()
@@ -144,8 +144,8 @@ func testOthersAnswer(t *testing.T, d Kind) {
 	go func() {
 		defer close(done)
 		for answered := true; answered; {
-			lease, err := l.TryLock(Bounded(t), key)
-			answered = assert.NoError(t, err) && assert.NoError(t, lease.Unlock(Bounded(t)))
+			lease, err := l.TryLock(locktest.Bounded(t), key)
+			answered = assert.NoError(t, err) && assert.NoError(t, lease.Unlock(locktest.Bounded(t)))
 			select {
 			case <-stop:
 				return
@@ -168,7 +168,7 @@ func testOthersAnswer(t *testing.T, d Kind) {
 
 // heard says whether all clients that wait for a key in a queue count as alive.
 func heard(t *testing.T, s *redistest.Server, key string) bool {
-	fields := s.Do(t, "HGETALL", OfKey("holdfast_heartbeat", key))
+	fields := s.Do(t, "HGETALL", locktest.OfKey("holdfast_heartbeat", key))
 	all, err := fields.AsStrMap()
 	require.NoError(t, err)
 	maps.DeleteFunc(all, func(field, _ string) bool { return strings.HasPrefix(field, "label ") })
@@ -200,10 +200,10 @@ func (h *holds) add(l *holdfast.Lease) {
 // Keys over all slots are held and wanted while slots move, a replica takes the place of
 // its master, and a master dies. Every waiter is served, and no two hold a key. Leases whose
 // holds do not survive are reported lost.
-func testChanges(t *testing.T, d Kind) {
+func testChanges(t *testing.T, d locktest.Kind) {
 	c := redistest.StartCluster(t, 3, 1)
 	keys := spread(1000)
-	o := Options{Lease: 6 * time.Second, WaiterTTL: 3 * time.Second, GrantLease: 4 * time.Second}
+	o := locktest.Options{Lease: 6 * time.Second, WaiterTTL: 3 * time.Second, GrantLease: 4 * time.Second}
 	fresh := func(c *rueidis.ClientOption) { c.ClusterOption.ShardsRefreshInterval = time.Second }
 	first, second := d.Open(t, c.Client(t, fresh), o), d.Open(t, c.Client(t, fresh), o)
 	h := holds{now: map[string]*holdfast.Lease{}}
@@ -262,14 +262,14 @@ func testChanges(t *testing.T, d Kind) {
 
 // Writes are confirmed by the replicas of the node that has the key's slot, also after the
 // slot has moved and after a fail-over.
-func testReplicas(t *testing.T, d Kind) {
+func testReplicas(t *testing.T, d locktest.Kind) {
 	c := redistest.StartCluster(t, 2, 1)
-	l := d.Open(t, c.Client(t), Options{Lease: Long, Replicas: 1, ReplicaTimeout: time.Second})
+	l := d.Open(t, c.Client(t), locktest.Options{Lease: locktest.Long, Replicas: 1, ReplicaTimeout: time.Second})
 	const key = "k"
 	cycle := func() {
 		t.Helper()
-		lease := Lock(t, l, Bounded(t), key)
-		require.NoError(t, lease.Unlock(Bounded(t)))
+		lease := locktest.Lock(t, l, locktest.Bounded(t), key)
+		require.NoError(t, lease.Unlock(locktest.Bounded(t)))
 	}
 	cycle()
 	from := c.Owner(t, key)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var cancelCases = []testCase{
@@ -30,7 +30,7 @@ func cancelBefore(c *harness) {
 			for _, e := range want {
 				require.ErrorIs(c.T, err, e, name)
 			}
-			RequireSentinel(c.T, err, nil)
+			locktest.RequireSentinel(c.T, err, nil)
 		}
 	}
 	c.quiet()
@@ -38,15 +38,15 @@ func cancelBefore(c *harness) {
 
 // Whichever locker has the key, and at any stage of the wait.
 func cancelJoined(c *harness) {
-	Lock(c.T, c.Locker, c.ctx, "mine")
-	Lock(c.T, c.Other, c.ctx, "theirs")
+	locktest.Lock(c.T, c.Locker, c.ctx, "mine")
+	locktest.Lock(c.T, c.Other, c.ctx, "theirs")
 	for _, key := range []string{"mine", "theirs"} {
 		ctx, cancel := context.WithCancelCause(c.ctx)
-		waits := []<-chan Acquired{GoLock(c.Locker, ctx, key), c.queueWith(ctx, c.Locker, key)}
-		limited := make(chan Acquired, 1)
+		waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, ctx, key), c.queueWith(ctx, c.Locker, key)}
+		limited := make(chan locktest.Acquired, 1)
 		go func() {
 			l, err := c.Locker.TryLockFor(ctx, key, time.Hour)
-			limited <- Acquired{Lease: l, Err: err}
+			limited <- locktest.Acquired{Lease: l, Err: err}
 		}()
 		if key == "theirs" {
 			c.AwaitWaiters(key, 1)
@@ -86,19 +86,19 @@ func cancelOutage(c *harness) {
 
 // The terms of a caller that has gone do not matter to the next.
 func cancelTerms(c *harness) {
-	holder := Lock(c.T, c.Locker, c.ctx, "k", holdfast.MaxHold(time.Hour))
+	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.MaxHold(time.Hour))
 	ctx, cancel := context.WithCancel(c.ctx)
 	going := c.queueWith(ctx, c.Locker, "k")
 	next := c.queue(c.Locker, "k", holdfast.FixedLease(time.Hour))
 	held, letGo := c.hold(c.Proxy.OnReply, c.Kind.GrantVerb())
 	released := make(chan error, 1)
 	go func() { released <- holder.Unlock(c.ctx) }()
-	Within(c.T, held)
+	locktest.Within(c.T, held)
 	cancel()
 	require.ErrorIs(c.T, (<-going).Err, context.Canceled)
 	letGo()
 	require.NoError(c.T, <-released)
-	l := Got(c.T, next)
+	l := locktest.Got(c.T, next)
 	require.Greater(c.T, time.Until(l.Deadline()), 30*time.Minute)
 	require.Equal(c.T, l.Owner(), c.Owner("k"))
 	c.unlock(l)
@@ -109,9 +109,9 @@ func cancelTerms(c *harness) {
 // release: the next gets the key.
 func cancelOne(c *harness) {
 	for i := range 20 {
-		their := Lock(c.T, c.Other, c.ctx, "k")
+		their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 		ctx, cancel := context.WithCancel(c.ctx)
-		going := []<-chan Acquired{GoLock(c.Locker, ctx, "k")}
+		going := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, ctx, "k")}
 		c.AwaitWaiters("k", 1)
 		going = append(going, c.queueWith(ctx, c.Locker, "k"))
 		staying := c.queue(c.Locker, "k")
@@ -127,7 +127,7 @@ func cancelOne(c *harness) {
 			}
 		}
 		require.NoError(c.T, <-released)
-		c.unlock(Got(c.T, staying))
+		c.unlock(locktest.Got(c.T, staying))
 		c.AwaitWaiters("k", 0)
 	}
 	c.Tidy("k")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -20,11 +20,11 @@ var closeCases = []testCase{
 	{"Close_ReleasesAndEndsAll", defaults, closeAll},
 	{"Close_Unused", defaults, closeUnused},
 	{"Close_DuringDo", defaults, closeDo},
-	{"Close_WithACallUnderWay", Options{Lease: 4 * time.Second}, closeUnderWay},
-	{"Close_IsBoundedWhileRedisHangs", Options{Lease: 6 * time.Second}, closeHanging},
-	{"Close_IsBoundedDuringACleanUp", Options{Lease: 300 * time.Millisecond}, closeCleanUp},
+	{"Close_WithACallUnderWay", locktest.Options{Lease: 4 * time.Second}, closeUnderWay},
+	{"Close_IsBoundedWhileRedisHangs", locktest.Options{Lease: 6 * time.Second}, closeHanging},
+	{"Close_IsBoundedDuringACleanUp", locktest.Options{Lease: 300 * time.Millisecond}, closeCleanUp},
 	{"Close_RepeatsWhatFails", defaults, closeRepeats},
-	{"Close_NamesKeys", Options{Lease: 6 * time.Second}, closeNames},
+	{"Close_NamesKeys", locktest.Options{Lease: 6 * time.Second}, closeNames},
 	{"Close_ReleasesManyInFewCalls", defaults, closeMany},
 	{"Close_RefusesAllUse", defaults, closeUse},
 }
@@ -32,26 +32,26 @@ var closeCases = []testCase{
 func closeAll(c *harness) {
 	var leases []*holdfast.Lease
 	for _, key := range []string{"a", "b", "nested"} {
-		leases = append(leases, Lock(c.T, c.Locker, c.ctx, key))
+		leases = append(leases, locktest.Lock(c.T, c.Locker, c.ctx, key))
 	}
-	leases = append(leases, Lock(c.T, c.Locker, leases[2].Bind(c.ctx), "nested"))
-	leases = append(leases, Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Hour)))
-	their := Lock(c.T, c.Other, c.ctx, "theirs")
-	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "theirs"), c.queue(c.Locker, "a"), c.queue(c.Locker, "a")}
+	leases = append(leases, locktest.Lock(c.T, c.Locker, leases[2].Bind(c.ctx), "nested"))
+	leases = append(leases, locktest.Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Hour)))
+	their := locktest.Lock(c.T, c.Other, c.ctx, "theirs")
+	waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, c.ctx, "theirs"), c.queue(c.Locker, "a"), c.queue(c.Locker, "a")}
 	c.AwaitWaiters("theirs", 1)
-	next := GoLock(c.Other, c.ctx, "b")
+	next := locktest.GoLock(c.Other, c.ctx, "b")
 	c.AwaitWaiters("b", 1)
 
 	require.NoError(c.T, c.Locker.Close())
-	c.unlock(Got(c.T, next)) // it was told
+	c.unlock(locktest.Got(c.T, next)) // it was told
 	for _, w := range waits {
-		RequireSentinel(c.T, (<-w).Err, holdfast.ErrClosed)
+		locktest.RequireSentinel(c.T, (<-w).Err, holdfast.ErrClosed)
 	}
 	for _, l := range leases {
 		c.ended(l, holdfast.ErrClosed)
 		c.free(l.Key())
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrClosed)
-		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+		locktest.RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
 	}
 	c.Traceless("theirs")
 	require.NoError(c.T, c.Locker.Close())
@@ -60,7 +60,7 @@ func closeAll(c *harness) {
 }
 
 func closeUnused(c *harness) {
-	l, err := c.Kind.New(c.Client, Options{})
+	l, err := c.Kind.New(c.Client, locktest.Options{})
 	require.NoError(c.T, err)
 	require.NoError(c.T, l.Close())
 	require.NoError(c.T, l.Close())
@@ -82,12 +82,12 @@ func closeDo(c *harness) {
 // A lock that Redis grants while the locker closes goes to no caller.
 func closeUnderWay(c *harness) {
 	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
-	done := GoLock(c.Locker, c.ctx, "k")
-	Within(c.T, held)
+	done := locktest.GoLock(c.Locker, c.ctx, "k")
+	locktest.Within(c.T, held)
 	closed := make(chan error, 1)
 	go func() { closed <- c.Locker.Close() }()
 	// It is closed for this key when it says so, and waits for the call.
-	Await(c.T, func() bool {
+	locktest.Await(c.T, func() bool {
 		_, err := c.Locker.TryLock(c.ctx, "k")
 		return errors.Is(err, holdfast.ErrClosed)
 	})
@@ -100,10 +100,10 @@ func closeUnderWay(c *harness) {
 }
 
 func closeHanging(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	waiter := c.queue(c.Locker, "k")
-	their := Lock(c.T, c.Other, c.ctx, "theirs")
-	far := GoLock(c.Locker, c.ctx, "theirs")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "theirs")
+	far := locktest.GoLock(c.Locker, c.ctx, "theirs")
 	c.AwaitWaiters("theirs", 1)
 	c.Proxy.HoldRequests(true)
 	defer c.Proxy.HoldRequests(false)
@@ -119,7 +119,7 @@ func closeHanging(c *harness) {
 	require.ErrorIs(c.T, (<-far).Err, holdfast.ErrClosed)
 	require.NoError(c.T, c.Locker.Close())
 	_ = their.Unlock(c.ctx)
-	Await(c.T, func() bool { return !Exists(c.T, c.Server, c.Name("k")) }) // within its lease
+	locktest.Await(c.T, func() bool { return !locktest.Exists(c.T, c.Server, c.Name("k")) }) // within its lease
 }
 
 // The clean-up would go on for as long as the lease in doubt could last.
@@ -141,7 +141,7 @@ func closeMany(c *harness) {
 	const keys = 1000
 	var all sync.WaitGroup
 	for i := range keys {
-		all.Go(func() { Lock(c.T, c.Locker, c.ctx, fmt.Sprint("k", i)) })
+		all.Go(func() { locktest.Lock(c.T, c.Locker, c.ctx, fmt.Sprint("k", i)) })
 	}
 	all.Wait()
 	require.NoError(c.T, c.Locker.Close())
@@ -156,19 +156,19 @@ func closeMany(c *harness) {
 		require.Less(c.T, most, keys/4)
 	}
 	for i := range keys {
-		Gone(c.T, c.Server, c.Name(fmt.Sprint("k", i)))
+		locktest.Gone(c.T, c.Server, c.Name(fmt.Sprint("k", i)))
 	}
 }
 
 // Connections are cut as Close releases a key and gives up a place.
 func closeRepeats(c *harness) {
-	Lock(c.T, c.Locker, c.ctx, "k")
-	their := Lock(c.T, c.Other, c.ctx, "theirs")
+	locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "theirs")
 	far := c.inQueue(c.Locker, "theirs")
 	c.AwaitWaiters("theirs", 1)
 	var cuts atomic.Int32
 	c.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if v := Verb(cmd); (v == "release" || v == "undo") && cuts.Add(1) <= 5 {
+		if v := locktest.Verb(cmd); (v == "release" || v == "undo") && cuts.Add(1) <= 5 {
 			return redistest.Cut
 		}
 		return redistest.Pass
@@ -176,7 +176,7 @@ func closeRepeats(c *harness) {
 	require.NoError(c.T, c.Locker.Close())
 	require.Positive(c.T, cuts.Load())
 	require.ErrorIs(c.T, (<-far).Err, holdfast.ErrClosed)
-	Gone(c.T, c.Server, c.Name("k"))
+	locktest.Gone(c.T, c.Server, c.Name("k"))
 	c.Traceless("theirs")
 	c.unlock(their)
 	c.Tidy("theirs")
@@ -186,7 +186,7 @@ func closeRepeats(c *harness) {
 func closeNames(c *harness) {
 	var leases []*holdfast.Lease
 	for i := range 12 {
-		leases = append(leases, Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i)))
+		leases = append(leases, locktest.Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i)))
 	}
 	c.Proxy.Refuse(true)
 	c.Proxy.Cut()
@@ -200,7 +200,7 @@ func closeNames(c *harness) {
 }
 
 func closeUse(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	bound := context.WithoutCancel(l.Bind(c.ctx))
 	require.NoError(c.T, c.Locker.Close())
 	c.commands()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -54,7 +54,7 @@ func doRuns(c *harness) {
 func doWaitsAtMost(c *harness) {
 	require.Nil(c.T, holdfast.LeaseFrom(c.ctx))
 	for _, wait := range []time.Duration{0, time.Second} {
-		held := Lock(c.T, c.Other, c.ctx, "k")
+		held := locktest.Lock(c.T, c.Other, c.ctx, "k")
 		began := time.Now()
 		err := c.Locker.Do(c.ctx, "k", unreachable(c.T), holdfast.WaitAtMost(wait))
 		require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
@@ -105,7 +105,7 @@ func doLoses(c *harness) {
 }
 
 func doNotAcquired(c *harness) {
-	l := Lock(c.T, c.Other, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.Locker.Do(ctx, "k", unreachable(c.T)) }()
@@ -134,7 +134,7 @@ func doCancelled(c *harness) {
 func doReleaseUnanswered(c *harness) {
 	for _, result := range []error{nil, errMine} {
 		var logs redistest.Log
-		s := c.observed(Options{Lease: 6 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+		s := c.observed(locktest.Options{Lease: 6 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 		ctx, cancel := context.WithCancel(c.ctx)
 		err := c.Locker.Do(ctx, "k", func(bound context.Context) error {
 			return c.Locker.Do(bound, "k", func(context.Context) error {
@@ -149,7 +149,7 @@ func doReleaseUnanswered(c *harness) {
 		}
 		require.Contains(c.T, logs.String(), `level=WARN msg="holdfast: release failed; the key frees itself within its lease" key="\"k\"" error=`)
 		c.Proxy.HoldRequests(false)
-		Await(c.T, func() bool { status, err := c.Other.Inspect(c.ctx, "k"); return err == nil && !status.Held })
+		locktest.Await(c.T, func() bool { status, err := c.Other.Inspect(c.ctx, "k"); return err == nil && !status.Held })
 		require.NoError(c.T, c.Locker.Close())
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var endCases = []testCase{
 	{"End_IsToldEverywhere", defaults, endTold},
 	{"Bind_KeepsWhatTheParentSays", defaults, bindParents},
-	{"End_DeadlineMovesWithRenewals", Options{Lease: 6 * time.Second}, endDeadline},
+	{"End_DeadlineMovesWithRenewals", locktest.Options{Lease: 6 * time.Second}, endDeadline},
 }
 
 // errMine is an error of the caller's own.
@@ -33,7 +33,7 @@ func endTold(c *harness) {
 		}},
 		{holdfast.ErrClosed, func(*holdfast.Lease) { require.NoError(c.T, c.Locker.Close()) }},
 	} {
-		l := Lock(c.T, c.Locker, c.ctx, "k")
+		l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 		c.lives(l)
 		done, bounds := l.Done(), []context.Context{l.Bind(c.ctx), l.Bind(context.Background())}
 		require.Equal(c.T, done, l.Done())
@@ -55,19 +55,19 @@ func endTold(c *harness) {
 func endDeadline(c *harness) {
 	const lease, margin = 6 * time.Second, 62 * time.Millisecond
 	before := time.Now()
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	first := l.Deadline()
 	require.False(c.T, first.Before(before.Add(lease-margin)), "counts from the start of the attempt")
 	if strings.Contains(before.String(), " m=") { // in a bubble no time has one
 		require.Contains(c.T, first.String(), " m=", "a monotonic clock reading")
 	}
-	Await(c.T, func() bool { return l.Deadline().After(first) })
+	locktest.Await(c.T, func() bool { return l.Deadline().After(first) })
 	c.lives(l)
 	c.unlock(l)
 	last := l.Deadline()
 	require.Equal(c.T, last, l.Deadline())
 
-	fixed := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
+	fixed := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
 	require.LessOrEqual(c.T, time.Until(fixed.Deadline()), time.Minute)
 	c.unlock(fixed)
 }
@@ -76,7 +76,7 @@ type valueKey struct{}
 
 // Contexts that are bound to one lease share what ends them, and nothing else.
 func bindParents(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	with := func(parent context.Context, v int) context.Context {
 		return context.WithValue(parent, valueKey{}, v)
 	}
@@ -101,7 +101,7 @@ func bindParents(c *harness) {
 		child, stop := context.WithCancel(bound)
 		defer stop()
 		all, children = append(all, bound), append(children, child)
-		c.unlock(Lock(c.T, c.Locker, child, "k"))
+		c.unlock(locktest.Lock(c.T, c.Locker, child, "k"))
 	}
 	require.Equal(c.T, context.DeadlineExceeded, l.Bind(late).Err())
 
@@ -113,7 +113,7 @@ func bindParents(c *harness) {
 			continue
 		}
 		for _, ctx := range []context.Context{bound, children[i], l.Bind(parents[i])} {
-			Within(c.T, ctx.Done())
+			locktest.Within(c.T, ctx.Done())
 			require.Equal(c.T, context.Canceled, ctx.Err())
 			require.Equal(c.T, errTold, context.Cause(ctx))
 		}
@@ -124,7 +124,7 @@ func bindParents(c *harness) {
 			continue
 		}
 		for _, ctx := range []context.Context{bound, children[i], l.Bind(parents[i])} {
-			Within(c.T, ctx.Done())
+			locktest.Within(c.T, ctx.Done())
 			require.Equal(c.T, context.Canceled, ctx.Err())
 			require.ErrorIs(c.T, context.Cause(ctx), holdfast.ErrReleased)
 		}

@@ -12,19 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // fairCases are the promises of fair locks only.
 var fairCases = []testCase{
-	{"Wait_CostsOneHeartbeatPerClient", Options{WaiterTTL: time.Second}, fairWaitCosts},
-	{"Wait_BusyKeyNeedsNoHeartbeats", Options{WaiterTTL: 5 * time.Second}, fairBusy},
-	{"G4_FoundThoughOthersEnter", Options{Lease: Long, WaiterTTL: 2 * time.Second}, fairFoundAmongNew},
-	{"G4_FoundWithinTwoHeartbeats", Options{Lease: Long, WaiterTTL: 2 * time.Second}, fairFound},
-	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", Options{Lease: Long, WaiterTTL: firstShort, GrantLease: firstShort}, fairLateGrant},
-	{"G1_AGrantOfAnotherKeyIsNotBelieved", Options{Lease: Long, GrantLease: Long}, fairOtherKey},
+	{"Wait_CostsOneHeartbeatPerClient", locktest.Options{WaiterTTL: time.Second}, fairWaitCosts},
+	{"Wait_BusyKeyNeedsNoHeartbeats", locktest.Options{WaiterTTL: 5 * time.Second}, fairBusy},
+	{"G4_FoundThoughOthersEnter", locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}, fairFoundAmongNew},
+	{"G4_FoundWithinTwoHeartbeats", locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}, fairFound},
+	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", locktest.Options{Lease: locktest.Long, WaiterTTL: firstShort, GrantLease: firstShort}, fairLateGrant},
+	{"G1_AGrantOfAnotherKeyIsNotBelieved", locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long}, fairOtherKey},
 	{"G1_FairGrantOvertakenByTheNext", defaults, fairOvertaken},
-	{"G8_TryLockDoesNotOvertake", Options{Lease: Long}, fairTryLock},
+	{"G8_TryLockDoesNotOvertake", locktest.Options{Lease: locktest.Long}, fairTryLock},
 	{"G8_AnotherClientsTurnEndsARun", tenured, fairRunEnds},
 }
 
@@ -36,11 +36,11 @@ const firstShort = 600 * time.Millisecond
 func fairWaitCosts(c *harness) {
 	const keys, perKey = 3, 5
 	var their []*holdfast.Lease
-	var waits []<-chan Acquired
+	var waits []<-chan locktest.Acquired
 	var want []string
 	for i := range keys {
 		key := fmt.Sprint("key", i)
-		their = append(their, Lock(c.T, c.Other, c.ctx, key))
+		their = append(their, locktest.Lock(c.T, c.Other, c.ctx, key))
 		waits = append(waits, c.inQueue(c.Locker, key))
 		want = append(want, "acquire", "subscribe", "enter")
 		for range perKey - 1 {
@@ -54,13 +54,13 @@ func fairWaitCosts(c *harness) {
 		calls *= keys
 	}
 	before, began := c.heartbeatsSent(), time.Now()
-	Await(c.T, func() bool { return c.heartbeatsSent() >= before+calls })
+	locktest.Await(c.T, func() bool { return c.heartbeatsSent() >= before+calls })
 	require.GreaterOrEqual(c.T, time.Since(began), 9*time.Second/5)
 	c.quiet()
 	for i, l := range their {
 		c.unlock(l)
 		for _, w := range waits[i*perKey : (i+1)*perKey] {
-			c.unlock(Got(c.T, w))
+			c.unlock(locktest.Got(c.T, w))
 		}
 	}
 	require.NotContains(c.T, c.commands(), "subscribe")
@@ -72,10 +72,10 @@ func fairBusy(c *harness) {
 	before, end := c.heartbeatsSent(), time.Now().Add(3*beat+beat/2)
 	var late atomic.Int64 // waiters that were not served soon, on a busy machine
 	var both sync.WaitGroup
-	for _, l := range []Locker{c.Locker, c.Other} {
+	for _, l := range []locktest.Locker{c.Locker, c.Other} {
 		both.Go(func() {
 			for began := time.Now(); began.Before(end); began = time.Now() {
-				held := Lock(c.T, l, c.ctx, "k")
+				held := locktest.Lock(c.T, l, c.ctx, "k")
 				time.Sleep(5 * time.Millisecond)
 				c.unlock(held)
 				if time.Since(began) > beat/4 {
@@ -90,11 +90,11 @@ func fairBusy(c *harness) {
 
 // A waiter has lost its place, and others enter meanwhile, which does not reveal it.
 func fairFoundAmongNew(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	lost := c.inQueue(c.Locker, "k")
-	owner := Queued(c.T, c.Server, c.Name("k"))[0]
-	c.Server.Do(c.T, "LREM", QueueOf(c.Name("k")), "1", owner)
-	c.Server.Do(c.T, "ZREM", ScoresOf(c.Name("k")), owner)
+	owner := locktest.Queued(c.T, c.Server, c.Name("k"))[0]
+	c.Server.Do(c.T, "LREM", locktest.QueueOf(c.Name("k")), "1", owner)
+	c.Server.Do(c.T, "ZREM", locktest.ScoresOf(c.Name("k")), owner)
 	began := time.Now()
 	var found atomic.Bool
 	var calls [3]atomic.Int64 // of the others; one of them at least is always there
@@ -107,19 +107,19 @@ func fairFoundAmongNew(c *harness) {
 			}
 		})
 	}
-	Await(c.T, func() bool { // until somebody stays in the queue
-		before := Queued(c.T, c.Server, c.Name("k"))
+	locktest.Await(c.T, func() bool { // until somebody stays in the queue
+		before := locktest.Queued(c.T, c.Server, c.Name("k"))
 		for i := range calls {
 			n := calls[i].Load()
-			Await(c.T, func() bool { return calls[i].Load() >= n+2 })
+			locktest.Await(c.T, func() bool { return calls[i].Load() >= n+2 })
 		}
-		return slices.ContainsFunc(Queued(c.T, c.Server, c.Name("k")), func(o string) bool { return slices.Contains(before, o) })
+		return slices.ContainsFunc(locktest.Queued(c.T, c.Server, c.Name("k")), func(o string) bool { return slices.Contains(before, o) })
 	})
 	require.Less(c.T, time.Since(began), 4*time.Second, "it took more than heartbeats of 400 ms")
 	found.Store(true)
 	others.Wait()
 	c.unlock(their)
-	c.unlock(Got(c.T, lost))
+	c.unlock(locktest.Got(c.T, lost))
 }
 
 // heartbeatsSent is how many heartbeats locker's client has sent.
@@ -139,16 +139,16 @@ func fairFound(c *harness) {
 	}{
 		"expired holder": {func(key string, _ *holdfast.Lease) { c.Server.Do(c.T, "PEXPIRE", c.Name(key), "1") }, false},
 		"dead head, free lock": {func(key string, _ *holdfast.Lease) {
-			c.Server.Do(c.T, "EVAL", "redis.call('LPUSH', KEYS[2], ARGV[1]) redis.call('DEL', KEYS[1])", "2", c.Name(key), QueueOf(c.Name(key)), nobody)
+			c.Server.Do(c.T, "EVAL", "redis.call('LPUSH', KEYS[2], ARGV[1]) redis.call('DEL', KEYS[1])", "2", c.Name(key), locktest.QueueOf(c.Name(key)), nobody)
 		}, false},
 		"deleted queue": {func(key string, holder *holdfast.Lease) {
-			c.Server.Do(c.T, "DEL", QueueOf(c.Name(key)))
+			c.Server.Do(c.T, "DEL", locktest.QueueOf(c.Name(key)))
 			c.unlock(holder)
 		}, true},
 		"FLUSHALL": {func(string, *holdfast.Lease) { c.Server.Do(c.T, "FLUSHALL") }, true},
 	} {
-		holder := Lock(c.T, c.Other, c.ctx, name)
-		served := make(chan Acquired, 2)
+		holder := locktest.Lock(c.T, c.Other, c.ctx, name)
+		served := make(chan locktest.Acquired, 2)
 		for range cap(served) {
 			w := c.inQueue(c.Locker, name)
 			go func() { served <- <-w }()
@@ -156,7 +156,7 @@ func fairFound(c *harness) {
 		c.commands()
 		before := c.heartbeatsSent()
 		f.do(name, holder)
-		l := Got(c.T, served)
+		l := locktest.Got(c.T, served)
 		// One may have been on its way; after one that finds a place lost comes one that looks for all.
 		require.LessOrEqual(c.T, c.heartbeatsSent()-before, 3, name)
 		for _, sent := range c.commands() {
@@ -164,7 +164,7 @@ func fairFound(c *harness) {
 			require.True(c.T, fine, "%s: %s", name, sent)
 		}
 		c.unlock(l)
-		c.unlock(Got(c.T, served))
+		c.unlock(locktest.Got(c.T, served))
 	}
 }
 
@@ -172,44 +172,44 @@ func fairFound(c *harness) {
 // A waiter that gets it then, and has not learnt from a heartbeat that it has lost its
 // place, must not believe it, and waits on.
 func fairLateGrant(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	late := c.inQueue(c.Locker, "k")
 	_, letGo := c.hold(c.Proxy.OnReply, "heartbeat")
 	c.Proxy.HoldReplies(true)
 	c.unlock(their)
-	require.Empty(c.T, Queued(c.T, c.Server, c.Name("k")), "it is granted")
-	rival := Lock(c.T, c.Other, c.ctx, "k")
+	require.Empty(c.T, locktest.Queued(c.T, c.Server, c.Name("k")), "it is granted")
+	rival := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	c.Proxy.HoldReplies(false)
-	Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(late) > 0 })
+	locktest.Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(late) > 0 })
 	letGo()
-	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 1 || len(late) > 0 })
+	locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.Server, c.Name("k"))) == 1 || len(late) > 0 })
 	require.Empty(c.T, late, "two holders")
 	c.lives(rival)
 	c.unlock(rival)
-	c.unlock(Got(c.T, late))
+	c.unlock(locktest.Got(c.T, late))
 }
 
 // queueCases are those of a fair lock that take servers.
 var queueCases = []testCase{
 	{"OnPlace", oneByOne, onPlace},
-	{"OnPlace_ConfirmedGrants", Options{Handover: &noHandover, WaiterTTL: 20 * time.Second, GrantLease: 20 * time.Second, Lease: Long, Confirmed: true}, onPlace},
+	{"OnPlace_ConfirmedGrants", locktest.Options{Handover: &noHandover, WaiterTTL: 20 * time.Second, GrantLease: 20 * time.Second, Lease: locktest.Long, Confirmed: true}, onPlace},
 	{"OnPlace_PanicEndsTheCall", defaults, onPlacePanics},
 	{"Label_OfALaterHolder", oneByOne, fairLaterHolder},
-	{"Label_OfOurOwnHold", Options{Handover: &noHandover, WaiterTTL: 3 * time.Second, Lease: Long, Label: "mine"}, fairOwnHold},
+	{"Label_OfOurOwnHold", locktest.Options{Handover: &noHandover, WaiterTTL: 3 * time.Second, Lease: locktest.Long, Label: "mine"}, fairOwnHold},
 }
 
 // A wait that fails names the holder that its last heartbeat has met.
 func fairLaterHolder(c *harness) {
-	later := c.Kind.Open(c.T, c.Server.Client(c.T), Options{Label: "later"})
-	first := Lock(c.T, c.Other, c.ctx, "k")
+	later := c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Label: "later"})
+	first := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	second := c.inQueue(later, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
 	waiter := c.queueWith(ctx, c.Locker, "k")
-	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 2 })
+	locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.Server, c.Name("k"))) == 2 })
 	c.unlock(first)
-	held := Got(c.T, second)
+	held := locktest.Got(c.T, second)
 	before := c.heartbeatsSent()
-	Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one was answered
+	locktest.Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one was answered
 	cancel()
 	require.ErrorContains(c.T, (<-waiter).Err, `held by "later": context canceled`)
 	c.unlock(held)
@@ -217,16 +217,16 @@ func fairLaterHolder(c *harness) {
 
 // A wait that fails does not name the hold that its own locker has ended since.
 func fairOwnHold(c *harness) {
-	other := c.Kind.Open(c.T, c.Server.Client(c.T), Options{Label: "other"})
-	first := Lock(c.T, c.Locker, c.ctx, "k")
+	other := c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Label: "other"})
+	first := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	second := c.inQueue(other, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
 	waiter := c.queueWith(ctx, c.Locker, "k")
-	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 2 })
+	locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.Server, c.Name("k"))) == 2 })
 	before := c.heartbeatsSent()
-	Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one has met the hold
+	locktest.Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one has met the hold
 	c.unlock(first)
-	held := Got(c.T, second)
+	held := locktest.Got(c.T, second)
 	cancel()
 	require.NotContains(c.T, (<-waiter).Err.Error(), `held by "mine"`)
 	c.unlock(held)
@@ -234,61 +234,61 @@ func fairOwnHold(c *harness) {
 
 // If two keys had one queue, they would grant each other's waiters.
 func fairOtherKey(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	first, second := c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")
-	owners := Queued(c.T, c.Server, c.Name("k"))
+	owners := locktest.Queued(c.T, c.Server, c.Name("k"))
 	say := func(owner, of string) {
-		Publish(c.T, c.Server, InboxOf(c.Name("k"), owner), fmt.Sprintf("%s %d 0 0%s", owner, Long.Milliseconds(), of))
+		locktest.Publish(c.T, c.Server, locktest.InboxOf(c.Name("k"), owner), fmt.Sprintf("%s %d 0 0%s", owner, locktest.Long.Milliseconds(), of))
 	}
 	say(owners[0], " for {"+c.Name("k")+"}")
 	say(owners[0], "")
 	say(owners[1], " for "+c.Name("k")) // comes after
-	Got(c.T, second)
+	locktest.Got(c.T, second)
 	require.Empty(c.T, first, "two holders")
 	c.unlock(their)
-	c.unlock(Got(c.T, first))
+	c.unlock(locktest.Got(c.T, first))
 }
 
 // A grant that ForceUnlock took back may arrive after the next grant, which came with an
 // answer, on another connection: it is confirmed.
 func fairOvertaken(c *harness) {
-	mine := Lock(c.T, c.Locker, c.ctx, "k")
+	mine := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	waiting := c.inQueue(c.Locker, "k")
-	owner := Queued(c.T, c.Server, c.Name("k"))[0]
-	Publish(c.T, c.Server, InboxOf(c.Name("k"), owner), fmt.Sprintf("%s %d 0 0 for %s", owner, Long.Milliseconds(), c.Name("k")))
-	Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(waiting) > 0 })
+	owner := locktest.Queued(c.T, c.Server, c.Name("k"))[0]
+	locktest.Publish(c.T, c.Server, locktest.InboxOf(c.Name("k"), owner), fmt.Sprintf("%s %d 0 0 for %s", owner, locktest.Long.Milliseconds(), c.Name("k")))
+	locktest.Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(waiting) > 0 })
 	require.Empty(c.T, waiting, "two holders")
 	c.lives(mine)
 	c.unlock(mine)
-	c.unlock(Got(c.T, waiting))
+	c.unlock(locktest.Got(c.T, waiting))
 }
 
 // A key that is free for a moment belongs to its waiter, even if the grant cannot reach it
 // now.
 func fairTryLock(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	waiting := c.inQueue(c.Locker, "k")
 	c.away()
-	Await(c.T, func() bool {
-		return Listeners(c.T, c.Server, InboxOf(c.Name("k"), Queued(c.T, c.Server, c.Name("k"))[0])) == 0
+	locktest.Await(c.T, func() bool {
+		return locktest.Listeners(c.T, c.Server, locktest.InboxOf(c.Name("k"), locktest.Queued(c.T, c.Server, c.Name("k"))[0])) == 0
 	})
 	c.unlock(their)
 	c.free("k")
 	_, err := c.Other.TryLock(c.ctx, "k")
 	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
 	c.Proxy.Refuse(false)
-	c.unlock(Got(c.T, waiting))
+	c.unlock(locktest.Got(c.T, waiting))
 	require.NoError(c.T, c.Other.Do(c.ctx, "k", func(context.Context) error { return nil }))
 }
 
 // A waiter that entered between two of another client has its turn between them.
 func fairRunEnds(c *harness) {
-	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	first, second := c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")
 	their := c.inQueue(c.Other, "k")
 	last := c.inQueue(c.Locker, "k")
 	owners := []string{}
-	c.unlock(c.serve(holder, []<-chan Acquired{first, second, their, last}, func(_ int, _, next *holdfast.Lease) {
+	c.unlock(c.serve(holder, []<-chan locktest.Acquired{first, second, their, last}, func(_ int, _, next *holdfast.Lease) {
 		owners = append(owners, next.Owner())
 	}))
 	require.Equal(c.T, owners[0], owners[1], "of one run")
@@ -296,13 +296,13 @@ func fairRunEnds(c *harness) {
 }
 
 // oneByOne are locks that are not handed over, with heartbeats every 600 ms.
-var oneByOne = Options{Handover: &noHandover, WaiterTTL: 3 * time.Second, Lease: Long}
+var oneByOne = locktest.Options{Handover: &noHandover, WaiterTTL: 3 * time.Second, Lease: locktest.Long}
 
 // Waiters are told their places when they enter and as they move up, which costs no call more.
 func onPlace(c *harness) {
-	held := Lock(c.T, c.Other, c.ctx, "k")
+	held := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	var first, second told
-	waits := []<-chan Acquired{
+	waits := []<-chan locktest.Acquired{
 		c.inQueue(c.Other, "k"), c.inQueue(c.Other, "k"), c.inQueue(c.Locker, "k", first.option()), c.inQueue(c.Other, "k"),
 		c.inQueue(c.Locker, "k", second.option()),
 	}
@@ -317,7 +317,7 @@ func onPlace(c *harness) {
 			_, letGo = c.hold(c.Proxy.OnReply, "heartbeat")
 		}
 		c.unlock(held)
-		held = Got(c.T, waits[i])
+		held = locktest.Got(c.T, waits[i])
 		first.await(c.T, places[0]...)
 		second.await(c.T, places[1]...)
 		if i < 2 { // it only waits
@@ -330,13 +330,13 @@ func onPlace(c *harness) {
 
 // A call whose OnPlace panics gives up its place, and its caller sees the panic.
 func onPlacePanics(c *harness) {
-	held := Lock(c.T, c.Other, c.ctx, "k")
+	held := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	require.PanicsWithValue(c.T, "no 1", func() {
 		_, _ = c.Locker.Lock(c.ctx, "k", holdfast.OnPlace(func(place int) { panic(fmt.Sprintf("no %d", place)) }))
 	})
-	Await(c.T, func() bool { return len(Queued(c.T, c.Server, c.Name("k"))) == 0 })
+	locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.Server, c.Name("k"))) == 0 })
 	c.unlock(held)
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }
 
 // told are the places of a waiter.
@@ -356,7 +356,7 @@ func (t *told) option() holdfast.LockOption {
 func (t *told) await(tb testing.TB, want ...int) {
 	tb.Helper()
 	var all []int
-	Await(tb, func() bool {
+	locktest.Await(tb, func() bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		all = slices.Clone(t.all)

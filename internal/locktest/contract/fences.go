@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // G10: numbers of one key strictly grow.
 var fenceCases = []testCase{
-	{"G10_NumbersGrow", Options{Fencing: true, Lease: 20 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
-	{"G10_OneForEachLease", Options{Fencing: true, Lease: 9 * time.Second}, g10Lease},
+	{"G10_NumbersGrow", locktest.Options{Fencing: true, Lease: 20 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
+	{"G10_OneForEachLease", locktest.Options{Fencing: true, Lease: 9 * time.Second}, g10Lease},
 	{"G10_NoneWithoutFencing", defaults, g10None},
 }
 
 func g10Grow(c *harness) {
-	counter := OfKey("redisson_lock_token", c.Name("k"))
+	counter := locktest.OfKey("redisson_lock_token", c.Name("k"))
 	last := int64(0)
 	grown := func(l *holdfast.Lease) *holdfast.Lease {
 		c.T.Helper()
@@ -28,13 +28,13 @@ func g10Grow(c *harness) {
 		return l
 	}
 	handOver := func() {
-		l := grown(Lock(c.T, c.Locker, c.ctx, "k"))
+		l := grown(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 		c.unlock(c.serve(l, c.queues(3, "k"), func(_ int, _, next *holdfast.Lease) { grown(next) }))
 	}
 	lost := func(lose func()) func() {
 		return func() {
 			if c.Kind.Nodes > 1 { // a node that was late keeps the numbers of a tenure, which are ahead of its clock
-				Await(c.T, func() bool { return micros(c.T, c.Server[0]) > last })
+				locktest.Await(c.T, func() bool { return micros(c.T, c.Server[0]) > last })
 			}
 			lose()
 		}
@@ -48,12 +48,12 @@ func g10Grow(c *harness) {
 		lost(func() { c.Server.Do(c.T, "SET", counter, "41") }), // as Java does
 		lost(func() { c.Server.Restart() }),
 		func() { // the lease expires
-			l := grown(Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond)))
-			Await(c.T, func() bool { return !Exists(c.T, c.Server, c.Name("k")) })
+			l := grown(locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond)))
+			locktest.Await(c.T, func() bool { return !locktest.Exists(c.T, c.Server, c.Name("k")) })
 			require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 		},
 		func() {
-			grown(Lock(c.T, c.Other, c.ctx, "k"))
+			grown(locktest.Lock(c.T, c.Other, c.ctx, "k"))
 			c.force(c.Other, "k")
 		},
 		func() { // the counter is an hour ahead of the clock
@@ -63,14 +63,14 @@ func g10Grow(c *harness) {
 		handOver,
 	} {
 		between()
-		for _, locker := range []Locker{c.Other, c.Locker, c.Other} {
-			c.unlock(grown(Lock(c.T, locker, c.ctx, "k")))
+		for _, locker := range []locktest.Locker{c.Other, c.Locker, c.Other} {
+			c.unlock(grown(locktest.Lock(c.T, locker, c.ctx, "k")))
 		}
 	}
 }
 
 // micros is what a server's clock says, in µs.
-func micros(t testing.TB, s Server) int64 {
+func micros(t testing.TB, s locktest.Server) int64 {
 	t.Helper()
 	m := s.Do(t, "TIME")
 	parts, err := m.AsIntSlice()
@@ -80,11 +80,11 @@ func micros(t testing.TB, s Server) int64 {
 
 // Neither an entry nor a renewal changes it.
 func g10Lease(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	fence, deadline := l.Fence(), l.Deadline()
 	require.NoError(c.T, c.Locker.Do(l.Bind(c.ctx), "k", func(context.Context) error { return nil }))
-	Await(c.T, func() bool { return l.Deadline().After(deadline) })
-	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	locktest.Await(c.T, func() bool { return l.Deadline().After(deadline) })
+	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
 	require.Equal(c.T, []int64{fence, fence}, []int64{l.Fence(), inner.Fence()})
 	c.unlock(l)
 	c.unlock(inner)
@@ -92,7 +92,7 @@ func g10Lease(c *harness) {
 }
 
 func g10None(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	require.Zero(c.T, l.Fence())
 	c.unlock(l)
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // G6: only the owner. G7: nothing is left over. G9: no key delays another.
 var guaranteeCases = []testCase{
-	{"G6_OnlyTheOwner", Options{Lease: 9 * time.Second}, g6Strangers},
-	{"G7_NothingIsLeftOver", Options{Fencing: true}, g7Nothing},
-	{"G9_AKeyOfAWrongTypeInABatch", Options{Lease: 15 * time.Second}, g9Batch},
-	{"G9_AWaiterThatCannotSubscribe", Options{Lease: 9 * time.Second}, g9Waiter},
+	{"G6_OnlyTheOwner", locktest.Options{Lease: 9 * time.Second}, g6Strangers},
+	{"G7_NothingIsLeftOver", locktest.Options{Fencing: true}, g7Nothing},
+	{"G9_AKeyOfAWrongTypeInABatch", locktest.Options{Lease: 15 * time.Second}, g9Batch},
+	{"G9_AWaiterThatCannotSubscribe", locktest.Options{Lease: 9 * time.Second}, g9Waiter},
 }
 
 // Owners are compared whole: neither a longer nor a shorter one is ours.
@@ -30,11 +30,11 @@ func g6Strangers(c *harness) {
 	} {
 		var leases []*holdfast.Lease
 		for _, use := range []string{"renew", "unlock", "enter", "leave"} {
-			leases = append(leases, Lock(c.T, c.Locker, c.ctx, name+use))
+			leases = append(leases, locktest.Lock(c.T, c.Locker, c.ctx, name+use))
 		}
-		inner := Lock(c.T, c.Locker, leases[3].Bind(c.ctx), leases[3].Key())
+		inner := locktest.Lock(c.T, c.Locker, leases[3].Bind(c.ctx), leases[3].Key())
 		for _, l := range leases {
-			Give(c.T, c.Server, c.Name(l.Key()), stranger(l.Owner()), "7")
+			locktest.Give(c.T, c.Server, c.Name(l.Key()), stranger(l.Owner()), "7")
 		}
 		before := c.Dump()
 		require.ErrorIs(c.T, leases[1].Unlock(c.ctx), holdfast.ErrLost)
@@ -44,7 +44,7 @@ func g6Strangers(c *harness) {
 		c.ended(leases[0], holdfast.ErrLost)
 		require.Equal(c.T, before, c.Dump())
 		for _, l := range leases {
-			require.Equal(c.T, -1, Number(c.T, c.Server, "PTTL", c.Name(l.Key())))
+			require.Equal(c.T, -1, locktest.Number(c.T, c.Server, "PTTL", c.Name(l.Key())))
 		}
 	}
 }
@@ -58,35 +58,35 @@ func g7Nothing(c *harness) {
 	}
 	before := connections()
 	client := c.Server.Client(c.T, func(o *rueidis.ClientOption) { o.InitAddress = []string{c.Proxy.Addr()} })
-	l := c.Kind.Open(c.T, client, Options{Fencing: true})
+	l := c.Kind.Open(c.T, client, locktest.Options{Fencing: true})
 
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
-	leaving := []<-chan Acquired{GoLock(l, ctx, "k"), c.queueWith(ctx, l, "k")}
+	leaving := []<-chan locktest.Acquired{locktest.GoLock(l, ctx, "k"), c.queueWith(ctx, l, "k")}
 	c.AwaitWaiters("k", 1)
 	cancel()
 	for _, w := range leaving {
 		require.Error(c.T, (<-w).Err)
 	}
-	waiting := GoLock(l, c.ctx, "k")
+	waiting := locktest.GoLock(l, c.ctx, "k")
 	c.AwaitWaiters("k", 1)
 	c.unlock(their)
-	held := Got(c.T, waiting)
-	c.unlock(Lock(c.T, l, held.Bind(c.ctx), "k"))
+	held := locktest.Got(c.T, waiting)
+	c.unlock(locktest.Lock(c.T, l, held.Bind(c.ctx), "k"))
 	c.unlock(held)
-	c.Proxy.SwallowReply(1, Is("acquire"))
-	c.unlock(Lock(c.T, l, c.ctx, "unanswered"))
+	c.Proxy.SwallowReply(1, locktest.Is("acquire"))
+	c.unlock(locktest.Lock(c.T, l, c.ctx, "unanswered"))
 	c.Tidy("k")
 	c.Tidy("unanswered")
 	keys := c.Keys()
 	c.onlyExpiring()
 
-	Lock(c.T, l, c.ctx, "k")
+	locktest.Lock(c.T, l, c.ctx, "k")
 	require.NoError(c.T, l.Close())
 	client.Close()
 	c.Tidy("k")
 	require.Equal(c.T, len(keys), len(c.Keys()))
-	Await(c.T, func() bool { return connections() <= before })
+	locktest.Await(c.T, func() bool { return connections() <= before })
 }
 
 // onlyExpiring requires that Redis has only two counters, the tombstone of an attempt in
@@ -116,7 +116,7 @@ func (c *harness) onlyExpiring() {
 func g9Batch(c *harness) {
 	var leases []*holdfast.Lease
 	for i := range 30 {
-		leases = append(leases, Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i)))
+		leases = append(leases, locktest.Lock(c.T, c.Locker, c.ctx, fmt.Sprintf("k%02d", i)))
 	}
 	c.Server.Do(c.T, "SET", c.Name("k05"), "not a lock")
 	c.Server.Do(c.T, "DEL", c.Name("k15"))
@@ -128,22 +128,22 @@ func g9Batch(c *harness) {
 		before[l] = l.Deadline()
 	}
 	for l, deadline := range before {
-		Await(c.T, func() bool { return l.Deadline().After(deadline) })
+		locktest.Await(c.T, func() bool { return l.Deadline().After(deadline) })
 		c.unlock(l)
 	}
 }
 
 func g9Waiter(c *harness) {
-	Lock(c.T, c.Other, c.ctx, "theirs")
-	l := Lock(c.T, c.Locker, c.ctx, "mine")
+	locktest.Lock(c.T, c.Other, c.ctx, "theirs")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "mine")
 	held, letGo := c.hold(c.Proxy.OnRequest, "subscribe")
 	ctx, cancel := context.WithCancel(c.ctx)
-	stuck := GoLock(c.Locker, ctx, "theirs")
-	Within(c.T, held)
+	stuck := locktest.GoLock(c.Locker, ctx, "theirs")
+	locktest.Within(c.T, held)
 	for range 3 {
 		before := l.Deadline()
-		Await(c.T, func() bool { return l.Deadline().After(before) })
-		c.unlock(Lock(c.T, c.Locker, c.ctx, "another"))
+		locktest.Await(c.T, func() bool { return l.Deadline().After(before) })
+		c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "another"))
 	}
 	c.lives(l)
 	cancel()

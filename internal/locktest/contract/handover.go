@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var handoverCases = []testCase{
 	{"Handover_IsInMemory", tenured, handoverInMemory},
-	{"Handover_TakesFencesFromTheReserve", Options{Handover: &longTenure, Fencing: true}, handoverFences},
+	{"Handover_TakesFencesFromTheReserve", locktest.Options{Handover: &longTenure, Fencing: true}, handoverFences},
 	{"Handover_TenureEnds", defaults, handoverTenure},
-	{"Handover_NotBeyondTheTenure", Options{Handover: &shortTenure}, handoverTenureOver},
-	{"Handover_Off", Options{Handover: &noHandover}, handoverOff},
+	{"Handover_NotBeyondTheTenure", locktest.Options{Handover: &shortTenure}, handoverTenureOver},
+	{"Handover_Off", locktest.Options{Handover: &noHandover}, handoverOff},
 	{"Handover_LikeToLike", tenured, handoverLikeToLike},
 	{"Handover_OldEntriesDoNotTouchTheNextLease", tenured, handoverOldEntries},
 	{"Handover_NotAfterANestedCallInDoubt", tenured, handoverTainted},
@@ -27,20 +27,20 @@ var longTenure, shortTenure, noHandover = 20 * time.Second, 50 * time.Millisecon
 
 // tenured are locks that are handed over for as long as a case lasts, and not
 // renewed meanwhile.
-var tenured = Options{Handover: &longTenure, GrantLease: 20 * time.Second}
+var tenured = locktest.Options{Handover: &longTenure, GrantLease: 20 * time.Second}
 
 // lineUp is a holder of key and several waiters behind it, which its hold may serve in
 // turn, and then waiters with these terms. On a fair lock kind the queue has granted such a
 // hold, together with its run.
-func (c *harness) lineUp(key string, n int, then ...[]holdfast.LockOption) (holder *holdfast.Lease, waits []<-chan Acquired) {
+func (c *harness) lineUp(key string, n int, then ...[]holdfast.LockOption) (holder *holdfast.Lease, waits []<-chan locktest.Acquired) {
 	c.T.Helper()
-	holder = Lock(c.T, c.Locker, c.ctx, key)
+	holder = locktest.Lock(c.T, c.Locker, c.ctx, key)
 	if c.Kind.Fair {
 		before, leader := holder, c.inQueue(c.Locker, key)
 		defer func() {
 			c.Answered(key) // else they are no members of a run
 			c.unlock(before)
-			holder = Got(c.T, leader)
+			holder = locktest.Got(c.T, leader)
 		}()
 	}
 	for range n {
@@ -72,21 +72,21 @@ func handoverInMemory(c *harness) {
 
 // A hold that was taken while others wait reserves numbers for them.
 func handoverFences(c *harness) {
-	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	waits := c.queues(6, "k")
 	owners := map[string]bool{holder.Owner(): true}
 	last := holder.Fence()
 	for _, w := range waits {
 		time.Sleep(time.Millisecond) // there is one for each microsecond
 		c.unlock(holder)
-		holder = Got(c.T, w)
+		holder = locktest.Got(c.T, w)
 		require.Greater(c.T, holder.Fence(), last)
 		last = holder.Fence()
 		owners[holder.Owner()] = true
 	}
 	require.Len(c.T, owners, 2)
 	c.unlock(holder)
-	next := Lock(c.T, c.Other, c.ctx, "k")
+	next := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	require.Greater(c.T, next.Fence(), last)
 	c.unlock(next)
 }
@@ -112,7 +112,7 @@ func handoverTenure(c *harness) {
 		}()
 	}
 	for range 3 {
-		c.unlock(Lock(c.T, c.Other, c.ctx, "k"))
+		c.unlock(locktest.Lock(c.T, c.Other, c.ctx, "k"))
 	}
 	close(stop)
 	for range cap(ends) {
@@ -126,16 +126,16 @@ func handoverTenureOver(c *harness) {
 	holder, waits := c.lineUp("k", 2)
 	time.Sleep(shortTenure) // it is over
 	c.unlock(holder)
-	next := Got(c.T, waits[0])
+	next := locktest.Got(c.T, waits[0])
 	require.NotEqual(c.T, holder.Owner(), next.Owner())
 	c.unlock(next)
-	c.unlock(Got(c.T, waits[1]))
+	c.unlock(locktest.Got(c.T, waits[1]))
 	c.Tidy("k")
 }
 
 func handoverOff(c *harness) {
-	holder := Lock(c.T, c.Locker, c.ctx, "k")
-	waits := []<-chan Acquired{c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")}
+	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	waits := []<-chan locktest.Acquired{c.inQueue(c.Locker, "k"), c.inQueue(c.Locker, "k")}
 	c.unlock(c.serve(holder, waits, func(_ int, before, next *holdfast.Lease) {
 		require.NotEqual(c.T, before.Owner(), next.Owner())
 	}))
@@ -162,11 +162,11 @@ func handoverLikeToLike(c *harness) {
 
 func handoverOldEntries(c *harness) {
 	outer, waits := c.lineUp("k", 1)
-	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	bound := context.WithoutCancel(outer.Bind(c.ctx))
 	c.unlock(inner)
 	c.unlock(outer)
-	next := Got(c.T, waits[0])
+	next := locktest.Got(c.T, waits[0])
 	require.Equal(c.T, outer.Owner(), next.Owner())
 	require.ErrorIs(c.T, outer.Unlock(c.ctx), holdfast.ErrReleased)
 	require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrReleased)
@@ -182,8 +182,8 @@ func handoverTainted(c *harness) {
 	l, waits := c.lineUp("k", 1)
 	held, letGo := c.hold(c.Proxy.OnRequest, "recount")
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
-	done := GoLock(c.Locker, ctx, "k")
-	Within(c.T, held)
+	done := locktest.GoLock(c.Locker, ctx, "k")
+	locktest.Within(c.T, held)
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- l.Unlock(c.ctx) }()
 	<-l.Done()
@@ -191,7 +191,7 @@ func handoverTainted(c *harness) {
 	require.Error(c.T, (<-done).Err)
 	letGo()
 	require.NoError(c.T, <-unlocked)
-	next := Got(c.T, waits[0])
+	next := locktest.Got(c.T, waits[0])
 	require.NotEqual(c.T, l.Owner(), next.Owner())
 	require.Equal(c.T, 1, c.Entries("k"))
 	c.unlock(next)
@@ -205,11 +205,11 @@ func handoverDoubt(c *harness) {
 	_, err := c.Locker.TryLock(l.Bind(c.ctx), "k")
 	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
 	c.lives(l)
-	Await(c.T, func() bool { return c.Entries("k") == 1 }, "it is not undone")
-	c.unlock(Lock(c.T, c.Locker, l.Bind(c.ctx), "k")) // comes after what undoes the last
+	locktest.Await(c.T, func() bool { return c.Entries("k") == 1 }, "it is not undone")
+	c.unlock(locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")) // comes after what undoes the last
 	require.Equal(c.T, 1, c.Entries("k"))
 	c.unlock(l)
-	next := Got(c.T, waits[0])
+	next := locktest.Got(c.T, waits[0])
 	require.NotEqual(c.T, l.Owner(), next.Owner())
 	c.unlock(next)
 }
@@ -217,12 +217,12 @@ func handoverDoubt(c *harness) {
 func handoverLoss(c *harness) {
 	first, waits := c.lineUp("k", 2)
 	c.unlock(first)
-	present := Got(c.T, waits[0])
+	present := locktest.Got(c.T, waits[0])
 	require.Equal(c.T, first.Owner(), present.Owner())
 	c.force(c.Locker, "k")
 	c.ended(present, holdfast.ErrLost)
 	require.ErrorIs(c.T, first.Err(), holdfast.ErrReleased)
-	next := Got(c.T, waits[1])
+	next := locktest.Got(c.T, waits[1])
 	require.NotEqual(c.T, first.Owner(), next.Owner())
 	require.ErrorIs(c.T, present.Unlock(c.ctx), holdfast.ErrLost)
 	c.lives(next)

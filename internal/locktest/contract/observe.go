@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var observeCases = []testCase{
@@ -69,12 +69,12 @@ func of[E any](s *seen) (all []E) {
 // await waits for n events of a kind, and returns them.
 func await[E any](c *harness, s *seen, n int) (all []E) {
 	c.T.Helper()
-	Await(c.T, func() bool { all = of[E](s); return len(all) >= n }, "%T", all)
+	locktest.Await(c.T, func() bool { all = of[E](s); return len(all) >= n }, "%T", all)
 	return all
 }
 
 // observed makes c.Locker one that tells s.
-func (c *harness) observed(o Options) (s *seen) {
+func (c *harness) observed(o locktest.Options) (s *seen) {
 	c.T.Helper()
 	s = &seen{}
 	o.Observer = s.observer()

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // unsteady are locks that are soon given on when a cut has swallowed a grant.
-var unsteady = Options{Lease: time.Second, MaxWaiters: 6, WaiterTTL: time.Second, GrantLease: time.Second}
+var unsteady = locktest.Options{Lease: time.Second, MaxWaiters: 6, WaiterTTL: time.Second, GrantLease: time.Second}
 
 // Whatever happens to calls and leases, each entry that began ends once.
 func observeBalance(c *harness) {
@@ -67,7 +67,7 @@ func observeBalance(c *harness) {
 	}
 	after(1, func(key string) { _, _ = c.Other.ForceUnlock(ctx, key) })
 	after(20, func(string) { c.Proxy.Cut() })
-	Await(c.T, func() bool { return acquired() > 100 && len(of[holdfast.LostEvent](s)) > 0 })
+	locktest.Await(c.T, func() bool { return acquired() > 100 && len(of[holdfast.LostEvent](s)) > 0 })
 	_ = c.Locker.Close() // in the middle of it
 	stop()
 	all.Wait()

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func observeCall(c *harness) {
 	s := c.observed(defaults)
 	before := time.Now()
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	locked := time.Now()
 	time.Sleep(pause)
 	c.unlock(l)
@@ -36,9 +36,9 @@ func observeCall(c *harness) {
 func observeReentry(c *harness) {
 	s := c.observed(defaults)
 	nested := func() (outer, inner *holdfast.Lease) {
-		outer = Lock(c.T, c.Locker, c.ctx, "k")
+		outer = locktest.Lock(c.T, c.Locker, c.ctx, "k")
 		time.Sleep(pause)
-		return outer, Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+		return outer, locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	}
 	outer, inner := nested()
 	c.unlock(inner)
@@ -90,14 +90,14 @@ func observeWoken(c *harness) {
 	if c.Kind.Fair {
 		how = holdfast.ByGrant
 	}
-	Await(c.T, func() bool { // it may get the key by its look after the subscription
+	locktest.Await(c.T, func() bool { // it may get the key by its look after the subscription
 		before := len(of[holdfast.AcquiredEvent](s))
-		their := Lock(c.T, c.Other, c.ctx, "k")
-		waiter := GoLock(c.Locker, c.ctx, "k")
+		their := locktest.Lock(c.T, c.Other, c.ctx, "k")
+		waiter := locktest.GoLock(c.Locker, c.ctx, "k")
 		c.AwaitWaiters("k", 1)
 		time.Sleep(pause)
 		c.unlock(their)
-		c.unlock(Got(c.T, waiter))
+		c.unlock(locktest.Got(c.T, waiter))
 		a := await[holdfast.AcquiredEvent](c, s, before+1)[before]
 		require.Equal(c.T, how, a.How)
 		require.GreaterOrEqual(c.T, a.Waited, pause)
@@ -109,9 +109,9 @@ func observeWoken(c *harness) {
 
 // What a call returns is what the observer is told.
 func observeRefused(c *harness) {
-	s := c.observed(Options{MaxWaiters: 1})
-	their := Lock(c.T, c.Other, c.ctx, "theirs")
-	mine := Lock(c.T, c.Locker, c.ctx, "mine")
+	s := c.observed(locktest.Options{MaxWaiters: 1})
+	their := locktest.Lock(c.T, c.Other, c.ctx, "theirs")
+	mine := locktest.Lock(c.T, c.Locker, c.ctx, "mine")
 	n := 0
 	refused := func(key string, want error, wait time.Duration, call func() error) {
 		c.T.Helper()
@@ -125,7 +125,7 @@ func observeRefused(c *harness) {
 		require.Equal(c.T, key, e.Key)
 		require.Equal(c.T, err, e.Err)
 		require.GreaterOrEqual(c.T, e.Waited, wait)
-		require.Less(c.T, e.Waited, Patience)
+		require.Less(c.T, e.Waited, locktest.Patience)
 	}
 	try := func(key string) func() error {
 		return func() error { _, err := c.Locker.TryLock(c.ctx, key); return err }
@@ -147,12 +147,12 @@ func observeRefused(c *harness) {
 	waiter := c.queue(c.Locker, "mine")
 	refused("mine", holdfast.ErrQueueFull, 0, func() error { return c.Locker.Do(c.ctx, "mine", unreachable(c.T)) })
 	c.unlock(mine)
-	c.unlock(Got(c.T, waiter))
+	c.unlock(locktest.Got(c.T, waiter))
 	c.unlock(their)
 	require.Empty(c.T, of[holdfast.OutageBeganEvent](s))
 	c.away()
 	defer c.Proxy.Refuse(false)
-	Await(c.T, func() bool { // connections may be found dead only now
+	locktest.Await(c.T, func() bool { // connections may be found dead only now
 		var err error
 		refused("k", nil, 0, func() error { err = try("k")(); return err })
 		return err != nil && strings.Contains(err.Error(), holdfast.ErrUnavailable.Error())
@@ -169,22 +169,22 @@ func observeGaveUp(c *harness) {
 	s := c.observed(defaults)
 	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
 	ctx, cancel := context.WithCancel(c.ctx)
-	call := GoLock(c.Locker, ctx, "k")
-	Within(c.T, held)
+	call := locktest.GoLock(c.Locker, ctx, "k")
+	locktest.Within(c.T, held)
 	cancel()
-	err := Within(c.T, call).Err
+	err := locktest.Within(c.T, call).Err
 	require.ErrorIs(c.T, err, context.Canceled)
 	letGo()
 	c.Tidy("k")
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 	require.Equal(c.T, []string{"refused k", "acquired k by call", "released k"}, c.told(s))
 	require.Equal(c.T, err, of[holdfast.RefusedEvent](s)[0].Err)
 }
 
 // At a renewal, at Unlock, or by the cap.
 func observeLost(c *harness) {
-	s := c.observed(Options{Lease: 6 * time.Second})
-	c.Other = c.Kind.Open(c.T, c.Server.Client(c.T), Options{Lease: 6 * time.Second})
+	s := c.observed(locktest.Options{Lease: 6 * time.Second})
+	c.Other = c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Lease: 6 * time.Second})
 	n := 0
 	lost := func(l *holdfast.Lease) {
 		c.T.Helper()
@@ -196,11 +196,11 @@ func observeLost(c *harness) {
 		require.ErrorIs(c.T, e.Err, holdfast.ErrLost)
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 	}
-	l := Lock(c.T, c.Locker, c.ctx, "at a renewal")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "at a renewal")
 	c.force(c.Other, l.Key())
 	lost(l)
-	lost(Lock(c.T, c.Locker, c.ctx, "capped", holdfast.MaxHold(100*time.Millisecond)))
-	l = Lock(c.T, c.Locker, c.ctx, "at Unlock")
+	lost(locktest.Lock(c.T, c.Locker, c.ctx, "capped", holdfast.MaxHold(100*time.Millisecond)))
+	l = locktest.Lock(c.T, c.Locker, c.ctx, "at Unlock")
 	c.force(c.Other, l.Key())
 	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 	require.Equal(c.T, []string{
@@ -211,11 +211,11 @@ func observeLost(c *harness) {
 
 func observeRenewed(c *harness) {
 	const lease, late = 6 * time.Second, 300 * time.Millisecond // no reply takes so long that the renewal is repeated
-	s := c.observed(Options{Lease: lease})
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	fixed := Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
+	s := c.observed(locktest.Options{Lease: lease})
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	fixed := locktest.Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
 	confirmed := func(n int) (all []holdfast.RenewedEvent) {
-		Await(c.T, func() bool {
+		locktest.Await(c.T, func() bool {
 			all = slices.DeleteFunc(of[holdfast.RenewedEvent](s), func(e holdfast.RenewedEvent) bool { return e.Err != nil })
 			return len(all) >= n
 		})
@@ -239,12 +239,12 @@ func observeRenewed(c *harness) {
 // Close releases what is held.
 func observeClose(c *harness) {
 	s := c.observed(defaults)
-	outer := Lock(c.T, c.Locker, c.ctx, "k")
-	Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	waiter := c.queue(c.Locker, "k")
 	time.Sleep(pause)
 	told := c.told(s, "refused") // perhaps too late to be told
-	require.ErrorIs(c.T, Within(c.T, waiter).Err, holdfast.ErrClosed)
+	require.ErrorIs(c.T, locktest.Within(c.T, waiter).Err, holdfast.ErrClosed)
 	require.Equal(c.T, []string{
 		"acquired k by call", "acquired k by re-entry", "queue k 1", "queue k 0", "released k", "released k",
 	}, told)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -20,7 +20,7 @@ func observePanic(c *harness) {
 	for want, end := range map[string]func(){"panic=canary": func() { panic("canary") }, "runtime.Goexit": runtime.Goexit} {
 		var logs redistest.Log
 		var called atomic.Int64
-		c.Locker = c.Kind.Open(c.T, c.Client, Options{
+		c.Locker = c.Kind.Open(c.T, c.Client, locktest.Options{
 			Logger: slog.New(slog.NewTextHandler(&logs, nil)),
 			Observer: &holdfast.Observer{
 				Acquired: func(holdfast.AcquiredEvent) { called.Add(1); end() },
@@ -28,7 +28,7 @@ func observePanic(c *harness) {
 			},
 		})
 		for range 3 {
-			c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+			c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 		}
 		require.NoError(c.T, c.Locker.Close())
 		require.EqualValues(c.T, 6, called.Load())
@@ -46,15 +46,15 @@ func observeBlocked(c *harness) {
 	told := o.Acquired
 	o.Acquired = func(e holdfast.AcquiredEvent) {
 		told(e)
-		Poke(entered)
+		locktest.Poke(entered)
 		<-leave
 	}
 	var err error
-	c.Locker, err = c.Kind.New(c.Client, Options{Observer: o, Lease: Long}) // whose many errors nobody looks through
+	c.Locker, err = c.Kind.New(c.Client, locktest.Options{Observer: o, Lease: locktest.Long}) // whose many errors nobody looks through
 	require.NoError(c.T, err)
 	c.T.Cleanup(func() { _ = c.Locker.Close() })
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	Within(c.T, entered)
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	locktest.Within(c.T, entered)
 	for range calls { // without Redis
 		if _, err := c.Locker.TryLock(c.ctx, "k"); err == nil {
 			require.FailNow(c.T, "acquired")
@@ -64,19 +64,19 @@ func observeBlocked(c *harness) {
 	close(leave)
 	d := await[holdfast.DroppedEvent](c, &s, 1)[0]
 	require.Equal(c.T, holdfast.DroppedEvent{Refused: d.Refused, Released: 1}, d)
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 	require.NoError(c.T, c.Locker.Close())
 	require.Equal(c.T, calls, len(of[holdfast.RefusedEvent](&s))+d.Refused)
 	require.Len(c.T, of[holdfast.AcquiredEvent](&s), 2)
 	require.Len(c.T, of[holdfast.ReleasedEvent](&s), 1)
 
 	leave = make(chan struct{})
-	c.Locker = c.Kind.Open(c.T, c.Client, Options{Observer: o})
-	Lock(c.T, c.Locker, c.ctx, "k")
-	Within(c.T, entered)
+	c.Locker = c.Kind.Open(c.T, c.Client, locktest.Options{Observer: o})
+	locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	locktest.Within(c.T, entered)
 	closed := make(chan error, 1)
 	go func() { closed <- c.Locker.Close() }()
-	require.NoError(c.T, Within(c.T, closed))
+	require.NoError(c.T, locktest.Within(c.T, closed))
 	c.free("k")
 	require.Len(c.T, of[holdfast.ReleasedEvent](&s), 1)
 	close(leave) // the goroutine ends now, and tells nothing more
@@ -87,7 +87,7 @@ func observeLocks(c *harness) {
 	var s seen
 	o := s.observer()
 	told, first := o.Acquired, true
-	telling, closed := &TellingContext{Context: c.ctx, Waiting: make(chan struct{})}, make(chan error, 2)
+	telling, closed := &locktest.TellingContext{Context: c.ctx, Waiting: make(chan struct{})}, make(chan error, 2)
 	o.Acquired = func(e holdfast.AcquiredEvent) {
 		told(e)
 		if !first {
@@ -101,26 +101,26 @@ func observeLocks(c *harness) {
 		closed <- err
 		closed <- c.Locker.Close()
 	}
-	c.Locker = c.Kind.Open(c.T, c.Client, Options{Observer: o})
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	Within(c.T, telling.Waiting)
+	c.Locker = c.Kind.Open(c.T, c.Client, locktest.Options{Observer: o})
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	locktest.Within(c.T, telling.Waiting)
 	c.unlock(l)
-	require.NoError(c.T, Within(c.T, closed))
-	require.NoError(c.T, Within(c.T, closed))
+	require.NoError(c.T, locktest.Within(c.T, closed))
+	require.NoError(c.T, locktest.Within(c.T, closed))
 }
 
 // The server stands still while a call waits.
 func observeOutage(c *harness) {
-	s := c.observed(Options{Lease: 6 * time.Second})
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	s := c.observed(locktest.Options{Lease: 6 * time.Second})
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 	c.Server.Pause()
 	began := time.Now()
-	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "k"), GoLock(c.Locker, c.ctx, "another")}
+	waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, c.ctx, "k"), locktest.GoLock(c.Locker, c.ctx, "another")}
 	await[holdfast.OutageBeganEvent](c, s, 1)
 	require.Empty(c.T, of[holdfast.OutageEndedEvent](s))
 	c.Server.Resume()
 	for _, w := range waits {
-		c.unlock(Got(c.T, w))
+		c.unlock(locktest.Got(c.T, w))
 	}
 	c.told(s)
 	outage(c, s, time.Since(began))
@@ -141,8 +141,8 @@ func outage(c *harness, s *seen, atMost time.Duration) {
 
 // Only renewals are sent.
 func observeOutageHeld(c *harness) {
-	s := c.observed(Options{Lease: 6 * time.Second})
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	s := c.observed(locktest.Options{Lease: 6 * time.Second})
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.Server.Pause()
 	began := time.Now()
 	await[holdfast.OutageBeganEvent](c, s, 1)
@@ -152,7 +152,7 @@ func observeOutageHeld(c *harness) {
 	require.Positive(c.T, failed.Late)
 	c.Server.Resume()
 	await[holdfast.OutageEndedEvent](c, s, 1)
-	Await(c.T, func() bool {
+	locktest.Await(c.T, func() bool {
 		return slices.ContainsFunc(of[holdfast.RenewedEvent](s), func(e holdfast.RenewedEvent) bool { return e.Err == nil })
 	})
 	c.unlock(l)

@@ -9,26 +9,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var operatorCases = []testCase{
 	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
 	{"Inspect_OfAKeyThatIsNotOurs", defaults, inspectForeign},
-	{"Label_IsShown", Options{Lease: 20 * time.Second, Label: labelled}, labelShown},
-	{"Label_OfTheFirstAttempt", Options{Label: labelled}, labelAtFirst},
-	{"ForceUnlock_OwnHolderIsToldAtOnce", Options{Lease: Long}, forceOwn},
-	{"ForceUnlock_OthersAreToldAtTheirRenewal", Options{Lease: 15 * time.Second}, forceOthers},
-	{"ForceUnlock_Unanswered", Options{Lease: Long}, forceNoReply},
-	{"ForceUnlock_WakesWaiters", Options{Lease: Long}, forceWakes},
+	{"Label_IsShown", locktest.Options{Lease: 20 * time.Second, Label: labelled}, labelShown},
+	{"Label_OfTheFirstAttempt", locktest.Options{Label: labelled}, labelAtFirst},
+	{"ForceUnlock_OwnHolderIsToldAtOnce", locktest.Options{Lease: locktest.Long}, forceOwn},
+	{"ForceUnlock_OthersAreToldAtTheirRenewal", locktest.Options{Lease: 15 * time.Second}, forceOthers},
+	{"ForceUnlock_Unanswered", locktest.Options{Lease: locktest.Long}, forceNoReply},
+	{"ForceUnlock_WakesWaiters", locktest.Options{Lease: locktest.Long}, forceWakes},
 	{"ForceUnlock_LeavesAForeignKeyAlone", defaults, forceForeign},
 }
 
 func inspectHolder(c *harness) {
 	c.free("k")
-	l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
 	c.commands()
-	for _, who := range []Locker{c.Locker, c.Other} {
+	for _, who := range []locktest.Locker{c.Locker, c.Other} {
 		s, err := who.Inspect(c.ctx, "k")
 		require.NoError(c.T, err)
 		require.True(c.T, s.Held)
@@ -42,7 +42,7 @@ func inspectHolder(c *harness) {
 	c.free("k")
 	c.away()
 	defer c.back()
-	Await(c.T, func() bool {
+	locktest.Await(c.T, func() bool {
 		_, err := c.Locker.Inspect(c.ctx, "k") // the first may find the connection dead
 		require.Error(c.T, err)
 		return errors.Is(err, holdfast.ErrUnavailable)
@@ -54,7 +54,7 @@ const labelled = "shop \"1\"\n/till 7 of 9, second floor, behind the door that i
 // Inspect, and the errors of calls that do not get the key, show the label of the holder, and
 // no other's: through entries, renewals, hand-overs and grants, and as long as the hold lasts.
 func labelShown(c *harness) {
-	other := c.Kind.Open(c.T, c.Server.Client(c.T), Options{Label: "other"})
+	other := c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Label: "other"})
 	shows := func(label string, entries int) {
 		c.T.Helper()
 		s, err := other.Inspect(c.ctx, "k")
@@ -62,12 +62,12 @@ func labelShown(c *harness) {
 		require.Equal(c.T, []any{label, entries}, []any{s.Label, s.Entries})
 	}
 	quoted := func(label string) string { return "held by " + strconv.Quote(label[:min(len(label), 64)]) }
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	shows(labelled, 1)
-	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
 	shows(labelled, 2)
 	deadline := l.Deadline()
-	Await(c.T, func() bool { return l.Deadline().After(deadline) }) // renewed
+	locktest.Await(c.T, func() bool { return l.Deadline().After(deadline) }) // renewed
 	shows(labelled, 2)
 	c.unlock(inner)
 	shows(labelled, 1)
@@ -80,19 +80,19 @@ func labelShown(c *harness) {
 
 	next := c.inQueue(other, "k")
 	c.unlock(l)
-	theirs := Got(c.T, next)
+	theirs := locktest.Got(c.T, next)
 	shows("other", 1)
 	_, err = c.Other.TryLock(c.ctx, "k")
 	require.ErrorContains(c.T, err, quoted("other"))
 	after := c.inQueue(c.Locker, "k")
 	c.unlock(theirs)
-	mine := Got(c.T, after)
+	mine := locktest.Got(c.T, after)
 	shows(labelled, 1)
 	c.unlock(mine)
 	shows("", 0)
 	c.Tidy("k")
 
-	c.Server.Do(c.T, "HSET", c.Name("k"), Java, "1")
+	c.Server.Do(c.T, "HSET", c.Name("k"), locktest.Java, "1")
 	_, err = c.Locker.TryLock(c.ctx, "k")
 	require.ErrorContains(c.T, err, "held by another")
 	shows("", 1)
@@ -100,11 +100,11 @@ func labelShown(c *harness) {
 
 // A wait that ends before it has tried again names the holder that its first attempt has met.
 func labelAtFirst(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	held, letGo := c.hold(c.Proxy.OnRequest, "subscribe")
 	ctx, cancel := context.WithCancel(c.ctx)
-	waiter := GoLock(c.Locker, ctx, "k")
-	Within(c.T, held)
+	waiter := locktest.GoLock(c.Locker, ctx, "k")
+	locktest.Within(c.T, held)
 	cancel()
 	require.ErrorContains(c.T, (<-waiter).Err, "held by "+strconv.Quote(labelled[:64]))
 	letGo()
@@ -112,15 +112,15 @@ func labelAtFirst(c *harness) {
 }
 
 func inspectForeign(c *harness) {
-	c.Server.Do(c.T, "HSET", c.Name("k"), Java, "3")
+	c.Server.Do(c.T, "HSET", c.Name("k"), locktest.Java, "3")
 	s, err := c.Locker.Inspect(c.ctx, "k")
 	require.NoError(c.T, err)
-	require.Equal(c.T, []any{true, Java, 3}, []any{s.Held, s.Owner, s.Entries})
+	require.Equal(c.T, []any{true, locktest.Java, 3}, []any{s.Held, s.Owner, s.Entries})
 	require.Negative(c.T, s.Remaining)
 
 	c.Server.Do(c.T, "SET", c.Name("text"), "not a lock")
 	_, err = c.Locker.Inspect(c.ctx, "text")
-	RequireSentinel(c.T, err, holdfast.ErrWrongType)
+	locktest.RequireSentinel(c.T, err, holdfast.ErrWrongType)
 	require.Regexp(c.T, `^holdfast: inspect "text": .*WRONGTYPE`, err.Error())
 	_, err = c.Locker.ForceUnlock(c.ctx, "text")
 	require.Regexp(c.T, `^holdfast: force-unlock "text": .*WRONGTYPE`, err.Error())
@@ -130,8 +130,8 @@ func forceOwn(c *harness) {
 	held, err := c.Locker.ForceUnlock(c.ctx, "k")
 	require.NoError(c.T, err)
 	require.False(c.T, held)
-	outer := Lock(c.T, c.Locker, c.ctx, "k")
-	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	c.commands()
 	held, err = c.Locker.ForceUnlock(c.ctx, "k")
 	require.NoError(c.T, err)
@@ -143,15 +143,15 @@ func forceOwn(c *harness) {
 	} else {
 		c.sends("force_release")
 	}
-	c.unlock(Lock(c.T, c.Other, c.ctx, "k"))
+	c.unlock(locktest.Lock(c.T, c.Other, c.ctx, "k"))
 }
 
 func forceOthers(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	held, err := c.Other.ForceUnlock(c.ctx, "k")
 	require.NoError(c.T, err)
 	require.True(c.T, held)
-	next := Lock(c.T, c.Other, c.ctx, "k")
+	next := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	c.ended(l, holdfast.ErrLost)
 	require.True(c.T, time.Now().Before(l.Deadline()))
 	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
@@ -160,7 +160,7 @@ func forceOthers(c *harness) {
 }
 
 func forceNoReply(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.swallow(1, "force_release")
 	_, err := c.Locker.ForceUnlock(c.ctx, "k")
 	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
@@ -168,11 +168,11 @@ func forceNoReply(c *harness) {
 }
 
 func forceWakes(c *harness) {
-	Lock(c.T, c.Other, c.ctx, "k")
-	first := GoLock(c.Locker, c.ctx, "k")
+	locktest.Lock(c.T, c.Other, c.ctx, "k")
+	first := locktest.GoLock(c.Locker, c.ctx, "k")
 	c.AwaitWaiters("k", 1)
 	c.force(c.Locker, "k")
-	c.unlock(Got(c.T, first))
+	c.unlock(locktest.Got(c.T, first))
 	c.Tidy("k")
 }
 
@@ -181,13 +181,13 @@ func forceForeign(c *harness) {
 		{"SET", c.Name("k"), "not a lock"},
 		{"HSET", c.Name("k"), "name", "Ann", "mail", "a@b", "age", "7"},
 		{"HSET", c.Name("k"), "visits", "7"},
-		{"HSET", c.Name("k"), "mode", "write", Java + ":write", "1"},
+		{"HSET", c.Name("k"), "mode", "write", locktest.Java + ":write", "1"},
 	} {
 		c.Server.Do(c.T, command...)
 		before := c.Dump()
 		_, err := c.Locker.ForceUnlock(c.ctx, "k")
 		require.ErrorContains(c.T, err, "WRONGTYPE")
-		RequireSentinel(c.T, err, holdfast.ErrWrongType)
+		locktest.RequireSentinel(c.T, err, holdfast.ErrWrongType)
 		require.Equal(c.T, before, c.Dump())
 		c.Server.Do(c.T, "DEL", c.Name("k"))
 	}

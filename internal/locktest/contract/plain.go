@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // plainCases are the promises of lock kinds with racing clients only.
@@ -16,12 +16,12 @@ var plainCases = []testCase{
 
 // A wait costs a subscription and a fixed number of probes, however many waiters there are.
 func waitCosts(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
-	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "k")}
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
+	waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, c.ctx, "k")}
 	if c.Kind.Nodes > 1 {
 		c.AwaitWaiters("k", 1)
 	} else {
-		Await(c.T, func() bool { return len(c.noted()) == 3 })
+		locktest.Await(c.T, func() bool { return len(c.noted()) == 3 })
 		require.Equal(c.T, []string{"acquire", "subscribe", "acquire"}, c.commands())
 	}
 	waits = append(waits, c.queues(19, "k")...)
@@ -33,7 +33,7 @@ func waitCosts(c *harness) {
 	}
 	c.unlock(their)
 	for _, w := range waits {
-		c.unlock(Got(c.T, w))
+		c.unlock(locktest.Got(c.T, w))
 	}
 	require.LessOrEqual(c.T, c.mostSent("subscribe"), 1)
 	c.Tidy("k")
@@ -41,11 +41,11 @@ func waitCosts(c *harness) {
 
 // The caller of a first attempt goes before those that came during its attempt.
 func waitOrderFirst(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	first, second := c.overtaken()
 	c.unlock(their)
-	c.unlock(Got(c.T, first))
-	c.unlock(Got(c.T, second))
+	c.unlock(locktest.Got(c.T, first))
+	c.unlock(locktest.Got(c.T, second))
 }
 
 // mostSent is how often a command was sent since the last call of commands, to the node

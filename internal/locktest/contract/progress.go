@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -17,10 +17,10 @@ import (
 var progressCases = []testCase{
 	{"G1_OneHolderAtATime", defaults, g1OneHolder},
 	{"G4_CrashedHolderFreesTheKey", defaults, g4Crashed},
-	{"G4_SubscribesThenTriesAgain", Options{Lease: Long}, g4SubscribesFirst},
-	{"G4_LooksAgainAfterAReconnect", Options{Lease: Long}, g4Reconnect},
-	{"G4_ListenersThatDoNothingDelayNobody", Options{Lease: Long}, g4Idle},
-	{"G4_AGrantToOneWhoLeavesGoesOn", Options{Lease: Long, Handover: &longTenure}, g4Leaves},
+	{"G4_SubscribesThenTriesAgain", locktest.Options{Lease: locktest.Long}, g4SubscribesFirst},
+	{"G4_LooksAgainAfterAReconnect", locktest.Options{Lease: locktest.Long}, g4Reconnect},
+	{"G4_ListenersThatDoNothingDelayNobody", locktest.Options{Lease: locktest.Long}, g4Idle},
+	{"G4_AGrantToOneWhoLeavesGoesOn", locktest.Options{Lease: locktest.Long, Handover: &longTenure}, g4Leaves},
 }
 
 func g1OneHolder(c *harness) {
@@ -58,30 +58,30 @@ func g1OneHolder(c *harness) {
 func g4Crashed(c *harness) {
 	c.Server.Do(c.T, "HSET", c.Name("k"), "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01:1", "1")
 	c.Server.Do(c.T, "PEXPIRE", c.Name("k"), "300")
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }
 
 // A release after the refused attempt and before the subscription is not missed.
 func g4SubscribesFirst(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	held, letGo := c.hold(c.Proxy.OnRequest, "subscribe")
-	done := GoLock(c.Locker, c.ctx, "k")
-	Within(c.T, held)
+	done := locktest.GoLock(c.Locker, c.ctx, "k")
+	locktest.Within(c.T, held)
 	c.unlock(their)
 	letGo()
-	c.unlock(Got(c.T, done))
+	c.unlock(locktest.Got(c.T, done))
 }
 
 func g4Reconnect(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
-	done := GoLock(c.Locker, c.ctx, "k")
-	Await(c.T, func() bool { return len(c.noted()) >= 3 }) // the second attempt is sent,
-	_, err := c.Locker.Inspect(c.ctx, "k")                 // and answered
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
+	done := locktest.GoLock(c.Locker, c.ctx, "k")
+	locktest.Await(c.T, func() bool { return len(c.noted()) >= 3 }) // the second attempt is sent,
+	_, err := c.Locker.Inspect(c.ctx, "k")                          // and answered
 	require.NoError(c.T, err)
 	c.away()
 	c.unlock(their)
 	c.Proxy.Refuse(false)
-	c.unlock(Got(c.T, done))
+	c.unlock(locktest.Got(c.T, done))
 }
 
 // A process lets others go first, but they need not come.
@@ -89,14 +89,14 @@ func g4Idle(c *harness) {
 	listener, stop := c.Server.Client(c.T).Dedicate()
 	defer stop()
 	require.NoError(c.T, listener.Do(c.ctx, listener.B().Subscribe().Channel(scripts.Channel(c.Name("k"))).Build()).Error())
-	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	waits := c.queues(4, "k", holdfast.MaxHold(time.Hour)) // that get nothing by hand-over
 	c.unlock(c.serve(holder, waits, nil))
 }
 
 // The grant and the end of the wait race; a waiter that stays must get the lock.
 func g4Leaves(c *harness) {
-	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	for range 300 {
 		ctx, cancel := context.WithCancel(c.ctx)
 		going, staying := c.queueWith(ctx, c.Locker, "k"), c.queue(c.Locker, "k")
@@ -109,7 +109,7 @@ func g4Leaves(c *harness) {
 			require.ErrorIs(c.T, a.Err, context.Canceled)
 		}
 		require.NoError(c.T, <-released)
-		holder = Got(c.T, staying)
+		holder = locktest.Got(c.T, staying)
 	}
 	c.unlock(holder)
 	c.Tidy("k")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var reentryCases = []testCase{
@@ -27,9 +27,9 @@ var reentryCases = []testCase{
 // Every entry ends by itself, and the hold with the last of them.
 func reentryOrders(c *harness) {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		outer := Lock(c.T, c.Locker, c.ctx, "k")
-		inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
-		inmost := Lock(c.T, c.Locker, inner.Bind(c.ctx), "k")
+		outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+		inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+		inmost := locktest.Lock(c.T, c.Locker, inner.Bind(c.ctx), "k")
 		entries := []*holdfast.Lease{outer, inner, inmost}
 		for _, e := range entries {
 			require.Equal(c.T, []any{"k", outer.Owner(), outer.Fence()}, []any{e.Key(), e.Owner(), e.Fence()})
@@ -73,16 +73,16 @@ func reentryByEveryCall(c *harness) {
 
 // A context may be bound to leases of several keys.
 func reentryTwoKeys(c *harness) {
-	a := Lock(c.T, c.Locker, c.ctx, "a")
-	b := Lock(c.T, c.Locker, a.Bind(c.ctx), "b")
+	a := locktest.Lock(c.T, c.Locker, c.ctx, "a")
+	b := locktest.Lock(c.T, c.Locker, a.Bind(c.ctx), "b")
 	ctx := b.Bind(a.Bind(c.ctx))
-	innerA, innerB := Lock(c.T, c.Locker, ctx, "a"), Lock(c.T, c.Locker, ctx, "b")
+	innerA, innerB := locktest.Lock(c.T, c.Locker, ctx, "a"), locktest.Lock(c.T, c.Locker, ctx, "b")
 	require.Equal(c.T, []int{2, 2}, []int{c.Entries("a"), c.Entries("b")})
 
 	// Of two bindings on one key the nearest counts.
 	c.unlock(a)
 	nearest := innerA.Bind(context.WithoutCancel(ctx))
-	c.unlock(Lock(c.T, c.Locker, nearest, "a"))
+	c.unlock(locktest.Lock(c.T, c.Locker, nearest, "a"))
 	_, err := c.Locker.TryLock(context.WithoutCancel(ctx), "a")
 	require.ErrorIs(c.T, err, holdfast.ErrReleased)
 	for _, l := range []*holdfast.Lease{innerA, innerB, b} {
@@ -93,30 +93,30 @@ func reentryTwoKeys(c *harness) {
 }
 
 func reentryElsewhere(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	ctx := l.Bind(c.ctx)
 	c.held(c.Other, "k")
 	_, err := c.Other.TryLock(ctx, "k")
 	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
 
-	another := Lock(c.T, c.Locker, ctx, "another")
+	another := locktest.Lock(c.T, c.Locker, ctx, "another")
 	require.NotEqual(c.T, l.Owner(), another.Owner())
 
 	// The binding of one locker does not hide that of the other.
-	there := Lock(c.T, c.Other, ctx, "there")
+	there := locktest.Lock(c.T, c.Other, ctx, "there")
 	both := there.Bind(ctx)
-	c.unlock(Lock(c.T, c.Locker, both, "k"))
-	c.unlock(Lock(c.T, c.Other, both, "there"))
+	c.unlock(locktest.Lock(c.T, c.Locker, both, "k"))
+	c.unlock(locktest.Lock(c.T, c.Other, both, "there"))
 	for _, l := range []*holdfast.Lease{there, another, l} {
 		c.unlock(l)
 	}
 }
 
 func reentryDead(c *harness) {
-	released := Lock(c.T, c.Locker, c.ctx, "released")
-	lost := Lock(c.T, c.Locker, c.ctx, "lost")
-	half := Lock(c.T, c.Locker, c.ctx, "half")
-	inner := Lock(c.T, c.Locker, half.Bind(c.ctx), "half")
+	released := locktest.Lock(c.T, c.Locker, c.ctx, "released")
+	lost := locktest.Lock(c.T, c.Locker, c.ctx, "lost")
+	half := locktest.Lock(c.T, c.Locker, c.ctx, "half")
+	inner := locktest.Lock(c.T, c.Locker, half.Bind(c.ctx), "half")
 	bound := map[*holdfast.Lease]context.Context{released: released.Bind(c.ctx), lost: lost.Bind(c.ctx), inner: inner.Bind(c.ctx)}
 	c.unlock(released)
 	c.unlock(inner)
@@ -138,7 +138,7 @@ func reentryDead(c *harness) {
 }
 
 func reentryTerms(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.commands()
 	for _, call := range []holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)} {
 		_, err := c.Locker.Lock(l.Bind(c.ctx), "k", call)
@@ -154,7 +154,7 @@ func reentryTerms(c *harness) {
 // Goroutines that share a bound context are one owner; their calls do not
 // disturb the count.
 func reentryShared(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	ctx := l.Bind(c.ctx)
 	var all sync.WaitGroup
 	errs := make(chan error, 8)
@@ -178,11 +178,11 @@ func reentryShared(c *harness) {
 // A nested call that is cancelled while it is under way leaves the count as it was, even if
 // it arrives later.
 func reentryCancelled(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	held, letGo := c.hold(c.Proxy.OnRequest, "recount")
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
-	done := GoLock(c.Locker, ctx, "k")
-	Within(c.T, held)
+	done := locktest.GoLock(c.Locker, ctx, "k")
+	locktest.Within(c.T, held)
 	cancel()
 	a := <-done
 	require.Nil(c.T, a.Lease)
@@ -192,7 +192,7 @@ func reentryCancelled(c *harness) {
 	letGo()
 
 	// The next nested call comes after what undoes the last.
-	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
 	require.Equal(c.T, 2, c.Entries("k"))
 	c.unlock(inner)
 	require.Equal(c.T, 1, c.Entries("k"))
@@ -201,7 +201,7 @@ func reentryCancelled(c *harness) {
 }
 
 func reentryLost(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.Server.Do(c.T, "DEL", c.Name("k"))
 	_, err := c.Locker.Lock(l.Bind(c.ctx), "k")
 	require.ErrorIs(c.T, err, holdfast.ErrLost)
@@ -213,7 +213,7 @@ func reentryLost(c *harness) {
 // right after the command that told of it.
 func (c *harness) releasedAfterLoss(told string) {
 	c.T.Helper()
-	Await(c.T, func() bool {
+	locktest.Await(c.T, func() bool {
 		all := c.noted()
 		return slices.Equal([]string{told, "release"}, all[max(len(all)-2, 0):])
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -40,7 +40,7 @@ func refusedKeys(c *harness) {
 		for name, call := range c.everyCall(c.ctx, key) {
 			err := call()
 			require.ErrorContains(c.T, err, why, name)
-			RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
+			locktest.RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 			require.ErrorContains(c.T, err, `"`+key[:min(len(key), 64)]+`"`, name)
 			require.Less(c.T, len(err.Error()), 250, name)
 		}
@@ -62,7 +62,7 @@ func refusedTerms(c *harness) {
 	} {
 		for name, call := range c.calls(c.ctx, "k", r.calls...) {
 			err := call()
-			RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
+			locktest.RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 			for _, part := range r.names {
 				require.ErrorContains(c.T, err, part, name)
 			}
@@ -79,7 +79,7 @@ func refusedTerms(c *harness) {
 		{second(c.Locker.TryLockFor(c.ctx, "k", 0, holdfast.WaitAtMost(0))), "WaitAtMost is for Do and Lock"},
 	} {
 		require.ErrorContains(c.T, r.err, r.names)
-		RequireSentinel(c.T, r.err, holdfast.ErrInvalidArgument)
+		locktest.RequireSentinel(c.T, r.err, holdfast.ErrInvalidArgument)
 	}
 	c.quiet()
 }
@@ -90,28 +90,28 @@ func second[V any](_ V, err error) error { return err }
 func refusedOptions(c *harness) {
 	negative, tooLong, second := -time.Nanosecond, 31*time.Second, time.Second
 	for _, r := range []struct {
-		options Options
+		options locktest.Options
 		names   []string
 	}{
-		{Options{Lease: 99 * time.Millisecond}, []string{"WithLease", "100ms"}},
-		{Options{Lease: -time.Second}, []string{"WithLease", "-1s"}},
-		{Options{Lease: time.Second + time.Nanosecond}, []string{"WithLease", "whole number of milliseconds"}},
-		{Options{Lease: 1<<63 - 1}, []string{"WithLease", "longer"}},
-		{Options{Handover: &negative}, []string{"WithLocalHandover", "negative"}},
-		{Options{Handover: &tooLong}, []string{"WithLocalHandover", "31s", "30s"}},
-		{Options{MaxHold: -time.Second}, []string{"WithMaxHold", "-1s"}},
-		{Options{MaxHold: 99 * time.Millisecond}, []string{"WithMaxHold", "99ms", "100ms"}},
-		{Options{MaxHold: 1<<63 - 1}, []string{"WithMaxHold", "longer than 100 years"}},
-		{Options{MaxHold: time.Second, Handover: &second}, []string{"WithMaxHold", "WithLocalHandover", "1s"}},
-		{Options{MaxWaiters: -1}, []string{"WithMaxWaiters", "-1"}},
-		{Options{MaxOutage: &negative}, []string{"WithMaxOutage", "negative"}},
+		{locktest.Options{Lease: 99 * time.Millisecond}, []string{"WithLease", "100ms"}},
+		{locktest.Options{Lease: -time.Second}, []string{"WithLease", "-1s"}},
+		{locktest.Options{Lease: time.Second + time.Nanosecond}, []string{"WithLease", "whole number of milliseconds"}},
+		{locktest.Options{Lease: 1<<63 - 1}, []string{"WithLease", "longer"}},
+		{locktest.Options{Handover: &negative}, []string{"WithLocalHandover", "negative"}},
+		{locktest.Options{Handover: &tooLong}, []string{"WithLocalHandover", "31s", "30s"}},
+		{locktest.Options{MaxHold: -time.Second}, []string{"WithMaxHold", "-1s"}},
+		{locktest.Options{MaxHold: 99 * time.Millisecond}, []string{"WithMaxHold", "99ms", "100ms"}},
+		{locktest.Options{MaxHold: 1<<63 - 1}, []string{"WithMaxHold", "longer than 100 years"}},
+		{locktest.Options{MaxHold: time.Second, Handover: &second}, []string{"WithMaxHold", "WithLocalHandover", "1s"}},
+		{locktest.Options{MaxWaiters: -1}, []string{"WithMaxWaiters", "-1"}},
+		{locktest.Options{MaxOutage: &negative}, []string{"WithMaxOutage", "negative"}},
 	} {
 		if c.Server == nil && r.options.Handover != nil {
 			continue // it hands nothing over
 		}
 		l, err := c.Kind.New(c.Client, r.options)
 		require.Nil(c.T, l)
-		RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
+		locktest.RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 		for _, part := range r.names {
 			require.ErrorContains(c.T, err, part)
 		}
@@ -120,10 +120,10 @@ func refusedOptions(c *harness) {
 }
 
 func refusedClient(c *harness) {
-	l, err := c.Kind.New(nil, Options{})
+	l, err := c.Kind.New(nil, locktest.Options{})
 	require.Nil(c.T, l)
 	require.ErrorContains(c.T, err, "is nil")
-	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
+	locktest.RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 }
 
 // Any bytes make a key.
@@ -139,16 +139,16 @@ func acceptedKeys(c *harness) {
 		for name, call := range c.everyCall(c.ctx, key) {
 			err := call()
 			require.ErrorContains(c.T, err, "hash tag", name)
-			RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
+			locktest.RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 		}
 		return true
 	})
 	for _, key := range keys {
-		l := Lock(c.T, c.Locker, c.ctx, key)
-		waiter := GoLock(c.Other, c.ctx, key)
+		l := locktest.Lock(c.T, c.Locker, c.ctx, key)
+		waiter := locktest.GoLock(c.Other, c.ctx, key)
 		c.AwaitWaiters(key, 1)
 		c.unlock(l)
-		c.unlock(Got(c.T, waiter))
+		c.unlock(locktest.Got(c.T, waiter))
 	}
 	for _, key := range keys {
 		c.Tidy(key)
@@ -158,7 +158,7 @@ func acceptedKeys(c *harness) {
 // Errors name the key, and say if this locker itself has it: a caller that has forgotten a
 // bound context waits for itself.
 func errorsNameTheKey(c *harness) {
-	mine := Lock(c.T, c.Locker, c.ctx, "k")
+	mine := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	_, err := c.Other.TryLock(c.ctx, "k")
 	require.Regexp(c.T, `^holdfast: lock "k": not acquired: held by (another|"[^"]+/\d+")(: \d of \d nodes said yes.*)?$`, err.Error())
 	here := regexp.MustCompile(`^holdfast: lock "k": not acquired: held by this locker for [0-9.]+m?s$`)
@@ -185,7 +185,7 @@ func errorsNameTheKey(c *harness) {
 	_, err = c.Locker.Lock(bound, "k")
 	require.ErrorContains(c.T, err, `holdfast: lock "k": `)
 
-	lost := Lock(c.T, c.Locker, c.ctx, "k")
+	lost := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	bound = lost.Bind(c.ctx)
 	c.force(c.Locker, "k")
 	require.EqualError(c.T, context.Cause(bound), `holdfast: lease of "k": lease lost: force-unlocked`)

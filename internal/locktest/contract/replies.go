@@ -8,32 +8,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // G5: a reply lost on the wire changes nothing.
 var replyCases = []testCase{
 	{"G5_AcquireTwiceCountsOnce", defaults, g5Acquire},
-	{"G5_FencedAcquireTwiceCountsOnce", Options{Fencing: true}, g5Acquire},
+	{"G5_FencedAcquireTwiceCountsOnce", locktest.Options{Fencing: true}, g5Acquire},
 	{"G5_SingleAttemptIsUndone", defaults, g5Single},
 	{"G5_EnterTwiceCountsOnce", defaults, g5Enter},
 	{"G5_LeaveTwiceCountsOnce", defaults, g5Leave},
 	{"G5_ReleaseTwiceReleasesOnce", defaults, g5Release},
 	{"G5_ReleaseAfterALateEnter", defaults, g5LateEnter},
-	{"G5_RenewTwice", Options{Lease: 5 * time.Second}, g5Renew},
-	{"G5_FixedLeaseIsUndoneForAsLongAsItLasts", Options{Lease: 300 * time.Millisecond}, g5LongFixed},
+	{"G5_RenewTwice", locktest.Options{Lease: 5 * time.Second}, g5Renew},
+	{"G5_FixedLeaseIsUndoneForAsLongAsItLasts", locktest.Options{Lease: 300 * time.Millisecond}, g5LongFixed},
 }
 
 // swallow loses the next replies to a script. That many must have come by the end of the
 // case.
 func (c *harness) swallow(n int, scripts ...string) {
 	for range n {
-		lost := c.Proxy.SwallowReply(1, Is(scripts...))
+		lost := c.Proxy.SwallowReply(1, locktest.Is(scripts...))
 		c.T.Cleanup(func() {
 			select {
 			case <-lost:
-			case <-time.After(Patience): // a quorum does not wait for all its nodes
+			case <-time.After(locktest.Patience): // a quorum does not wait for all its nodes
 				c.T.Errorf("no reply to %v was lost", scripts)
 			}
 		})
@@ -46,7 +46,7 @@ func (c *harness) cut(n int, scripts ...string) {
 		var left atomic.Int64
 		left.Store(int64(n))
 		p.OnRequest(func(cmd []string) redistest.Verdict {
-			if Is(scripts...)(cmd) && left.Add(-1) >= 0 {
+			if locktest.Is(scripts...)(cmd) && left.Add(-1) >= 0 {
 				return redistest.Cut
 			}
 			return redistest.Pass
@@ -57,7 +57,7 @@ func (c *harness) cut(n int, scripts ...string) {
 func g5Acquire(c *harness) {
 	for _, times := range []int{1, 2} {
 		c.swallow(times, "acquire", "enter")
-		l := Lock(c.T, c.Locker, c.ctx, "k")
+		l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 		require.Equal(c.T, l.Owner(), c.Owner("k"))
 		require.Equal(c.T, 1, c.Entries("k"))
 		c.unlock(l)
@@ -75,13 +75,13 @@ func g5Single(c *harness) {
 	c.Tidy("k")
 	keys := c.Keys()
 	require.Len(c.T, keys, 1)
-	require.True(c.T, strings.HasPrefix(keys[0], OfKey("holdfast_gone", c.Name("k"))+":"), keys[0])
+	require.True(c.T, strings.HasPrefix(keys[0], locktest.OfKey("holdfast_gone", c.Name("k"))+":"), keys[0])
 }
 
 func g5Enter(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.swallow(2, "recount")
-	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
 	require.Equal(c.T, 2, c.Entries("k"))
 	c.unlock(inner)
 	require.Equal(c.T, 1, c.Entries("k"))
@@ -92,13 +92,13 @@ func g5Enter(c *harness) {
 // The same for a lost call.
 func g5Leave(c *harness) {
 	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
-		l := Lock(c.T, c.Locker, c.ctx, "k")
-		inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+		l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+		inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
 		lose(2, "recount")
 		require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrUnknown)
 		c.ended(inner, holdfast.ErrReleased)
 		c.lives(l)
-		Await(c.T, func() bool { return c.Entries("k") == 1 })
+		locktest.Await(c.T, func() bool { return c.Entries("k") == 1 })
 		c.unlock(l)
 		c.free("k")
 	}
@@ -108,10 +108,10 @@ func g5Leave(c *harness) {
 func g5Release(c *harness) {
 	for _, lose := range []func(int, ...string){c.swallow, c.cut} {
 		for _, times := range []int{1, 2} {
-			l := Lock(c.T, c.Locker, c.ctx, "k")
+			l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 			lose(times, "release")
 			c.unlock(l)
-			c.unlock(Lock(c.T, c.Other, c.ctx, "k"))
+			c.unlock(locktest.Lock(c.T, c.Other, c.ctx, "k"))
 		}
 	}
 	c.Tidy("k")
@@ -120,17 +120,17 @@ func g5Release(c *harness) {
 // The last release does not count: it ends the hold, whatever an entry in doubt
 // has left.
 func g5LateEnter(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.Server.Do(c.T, "HSET", c.Name("k"), l.Owner(), "2")
 	c.unlock(l)
 	c.free("k")
 }
 
 func g5Renew(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	before := l.Deadline()
 	c.swallow(2, "renew")
-	Await(c.T, func() bool { return l.Deadline().After(before) })
+	locktest.Await(c.T, func() bool { return l.Deadline().After(before) })
 	require.Equal(c.T, 1, c.Entries("k"))
 	c.unlock(l)
 	c.free("k")

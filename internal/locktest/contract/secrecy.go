@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var secrecyCases = []testCase{
-	{"Logger_IsSilentByDefault", Options{Lease: 2 * time.Second}, logSilent},
+	{"Logger_IsSilentByDefault", locktest.Options{Lease: 2 * time.Second}, logSilent},
 	{"Secrets_AreInNoErrorAndNoLog", defaults, secrets},
 }
 
@@ -31,7 +31,7 @@ func logSilent(c *harness) {
 		log.SetOutput(os.Stderr)
 		log.SetFlags(flags)
 	}()
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.away()
 	c.ended(l, holdfast.ErrLost)
 	_, err := c.Locker.TryLock(c.ctx, "k")
@@ -45,7 +45,7 @@ func logSilent(c *harness) {
 func secrets(c *harness) {
 	key := "first\nline \xff " + strings.Repeat("k", 50) + "canary-tail"
 	var logs redistest.Log
-	l := c.Kind.Open(c.T, c.Client, Options{Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	l := c.Kind.Open(c.T, c.Client, locktest.Options{Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 	var owners, texts []string
 	var errs []error
 	note := func(err error) {
@@ -62,7 +62,7 @@ func secrets(c *harness) {
 		}
 	}
 	take := func(key string) *holdfast.Lease {
-		lease := Lock(c.T, l, c.ctx, key)
+		lease := locktest.Lock(c.T, l, c.ctx, key)
 		client, _, _ := strings.Cut(lease.Owner(), ":")
 		owners = append(owners, client)
 		status, err := c.Other.Inspect(c.ctx, key)
@@ -85,7 +85,7 @@ func secrets(c *harness) {
 
 	note(second(l.TryLock(c.ctx, "")))
 	note(second(l.TryLock(c.ctx, strings.Repeat(key, 20))))
-	Lock(c.T, c.Other, c.ctx, "theirs")
+	locktest.Lock(c.T, c.Other, c.ctx, "theirs")
 	everything("theirs")
 	c.Server.Do(c.T, "SET", c.Name("text"), "not a lock")
 	everything("text")
@@ -104,7 +104,7 @@ func secrets(c *harness) {
 
 	formatted(l, c.Kind)
 	held := take(key)
-	c.Proxy.SwallowReply(1, Is("acquire"))
+	c.Proxy.SwallowReply(1, locktest.Is("acquire"))
 	note(second(l.TryLock(c.ctx, "unanswered")))
 	c.away()
 	everything(key)
@@ -118,7 +118,7 @@ func secrets(c *harness) {
 	require.Contains(c.T, said, "lease lost")
 	require.Contains(c.T, said, "renewal failed")
 	for _, err := range errs {
-		require.Empty(c.T, Telling(err, key), "%v", err)
+		require.Empty(c.T, locktest.Telling(err, key), "%v", err)
 	}
 	for _, secret := range append(owners, "canary-tail", "first\nline", "\xff") {
 		for _, s := range append(texts, said) {

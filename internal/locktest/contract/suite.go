@@ -14,22 +14,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // testCase is a sentence of the public docs, or a guarantee, as a test.
 type testCase struct {
 	name    string
-	options Options // of both lockers
+	options locktest.Options // of both lockers
 	run     func(c *harness)
 }
 
-var defaults = Options{}
+var defaults = locktest.Options{}
 
 // Run runs the contract and the guarantees against d. Each case has a Redis of
 // its own, unless they share Masters: then those are left out that disturb it.
-func Run(t *testing.T, d Kind) {
+func Run(t *testing.T, d locktest.Kind) {
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
 		closeCases, handoverCases, operatorCases, secrecyCases, progressCases, guaranteeCases, fenceCases,
@@ -51,7 +51,7 @@ func Run(t *testing.T, d Kind) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d.Try(t, func(t *testing.T, d Kind) { c.run(newHarness(t, d, c.options)) })
+			d.Try(t, func(t *testing.T, d locktest.Kind) { c.run(newHarness(t, d, c.options)) })
 			if d.Another != nil {
 				synctest.Test(t, func(t *testing.T) { c.run(newHarness(t, d, c.options)) })
 			}
@@ -62,7 +62,7 @@ func Run(t *testing.T, d Kind) {
 // harness is two lockers on one Redis: locker, whose commands are noted and
 // can be disturbed, and other.
 type harness struct {
-	*Harness
+	*locktest.Harness
 	ctx context.Context // of which the case expects no end
 
 	mu         sync.Mutex
@@ -70,9 +70,9 @@ type harness struct {
 	heartbeats int        // guarded by mu: sent
 }
 
-func newHarness(t *testing.T, d Kind, o Options) *harness {
+func newHarness(t *testing.T, d locktest.Kind, o locktest.Options) *harness {
 	t.Helper()
-	c := &harness{Harness: NewHarness(t, d, o), ctx: Bounded(t)}
+	c := &harness{Harness: locktest.NewHarness(t, d, o), ctx: locktest.Bounded(t)}
 	if c.Proxy == nil {
 		return c
 	}
@@ -90,7 +90,7 @@ func newHarness(t *testing.T, d Kind, o Options) *harness {
 func (c *harness) note(node int, cmd []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch v := Verb(cmd); v {
+	switch v := locktest.Verb(cmd); v {
 	case "hello", "client", "ping": // keep a connection
 	case "info": // see whether Redis may evict locks, which the log would say
 	case "check", "script", "discard", "punsubscribe": // see whether a node of a quorum votes
@@ -141,7 +141,7 @@ func (c *harness) commands() (sent []string) {
 	if c.Server == nil {
 		return nil
 	}
-	Await(c.T, func() (ok bool) {
+	locktest.Await(c.T, func() (ok bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if sent, ok = c.agreed(); ok {
@@ -180,16 +180,16 @@ func (c *harness) quiet() {
 
 // queue calls Lock on a goroutine of its own, and returns when it waits for a
 // key that is held or wanted by l already.
-func (c *harness) queue(l Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
+func (c *harness) queue(l locktest.Locker, key string, calls ...holdfast.LockOption) <-chan locktest.Acquired {
 	return c.queueWith(c.ctx, l, key, calls...)
 }
 
-func (c *harness) queueWith(ctx context.Context, l Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
-	telling := &TellingContext{Context: ctx, Waiting: make(chan struct{})}
-	done := make(chan Acquired, 1)
+func (c *harness) queueWith(ctx context.Context, l locktest.Locker, key string, calls ...holdfast.LockOption) <-chan locktest.Acquired {
+	telling := &locktest.TellingContext{Context: ctx, Waiting: make(chan struct{})}
+	done := make(chan locktest.Acquired, 1)
 	go func() {
 		lease, err := l.Lock(telling, key, calls...)
-		done <- Acquired{Lease: lease, Err: err}
+		done <- locktest.Acquired{Lease: lease, Err: err}
 	}()
 	select {
 	case <-telling.Waiting:
@@ -200,7 +200,7 @@ func (c *harness) queueWith(ctx context.Context, l Locker, key string, calls ...
 }
 
 // queues is that many calls of queue.
-func (c *harness) queues(n int, key string, calls ...holdfast.LockOption) (waits []<-chan Acquired) {
+func (c *harness) queues(n int, key string, calls ...holdfast.LockOption) (waits []<-chan locktest.Acquired) {
 	for range n {
 		waits = append(waits, c.queue(c.Locker, key, calls...))
 	}
@@ -209,12 +209,12 @@ func (c *harness) queues(n int, key string, calls ...holdfast.LockOption) (waits
 
 // serve unlocks a lease, and then that of each waiter but the last, which it returns. each, if not nil, sees what was
 // unlocked and what came next.
-func (c *harness) serve(holder *holdfast.Lease, waits []<-chan Acquired, each func(i int, before, next *holdfast.Lease)) *holdfast.Lease {
+func (c *harness) serve(holder *holdfast.Lease, waits []<-chan locktest.Acquired, each func(i int, before, next *holdfast.Lease)) *holdfast.Lease {
 	c.T.Helper()
 	for i, w := range waits {
 		before := holder
 		c.unlock(before)
-		holder = Got(c.T, w)
+		holder = locktest.Got(c.T, w)
 		if each != nil {
 			each(i, before, holder)
 		}
@@ -225,7 +225,7 @@ func (c *harness) serve(holder *holdfast.Lease, waits []<-chan Acquired, each fu
 // hold holds what c.Proxy's OnRequest or OnReply, which is on, sees of these scripts. held is closed when it has the
 // first; letGo ends it.
 func (c *harness) hold(on func(redistest.Hook), scripts ...string) (held <-chan struct{}, letGo func()) {
-	hook, held := Holding(scripts...)
+	hook, held := locktest.Holding(scripts...)
 	on(hook)
 	return held, func() {
 		on(nil)
@@ -234,16 +234,16 @@ func (c *harness) hold(on func(redistest.Hook), scripts ...string) (held <-chan 
 }
 
 // inQueue is queue, and on a fair lock returns when the call is in Redis' queue.
-func (c *harness) inQueue(l Locker, key string, calls ...holdfast.LockOption) <-chan Acquired {
+func (c *harness) inQueue(l locktest.Locker, key string, calls ...holdfast.LockOption) <-chan locktest.Acquired {
 	c.T.Helper()
 	if !c.Kind.Fair {
 		return c.queue(l, key, calls...)
 	}
 	s := c.ServerOf(key)
-	before := Queued(c.T, s, c.Name(key))
+	before := locktest.Queued(c.T, s, c.Name(key))
 	done := c.queue(l, key, calls...)
-	Await(c.T, func() bool {
-		return slices.ContainsFunc(Queued(c.T, s, c.Name(key)), func(o string) bool { return !slices.Contains(before, o) })
+	locktest.Await(c.T, func() bool {
+		return slices.ContainsFunc(locktest.Queued(c.T, s, c.Name(key)), func(o string) bool { return !slices.Contains(before, o) })
 	})
 	return done
 }
@@ -267,7 +267,7 @@ func (c *harness) everyCall(ctx context.Context, key string) map[string]func() e
 }
 
 // force is a ForceUnlock that must succeed.
-func (c *harness) force(l Locker, key string) {
+func (c *harness) force(l locktest.Locker, key string) {
 	c.T.Helper()
 	_, err := l.ForceUnlock(c.ctx, key)
 	require.NoError(c.T, err)
@@ -280,7 +280,7 @@ func (c *harness) unlock(l *holdfast.Lease) {
 }
 
 // held requires that another has key.
-func (c *harness) held(l Locker, key string) {
+func (c *harness) held(l locktest.Locker, key string) {
 	c.T.Helper()
 	lease, err := l.TryLock(c.ctx, key)
 	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
@@ -347,7 +347,7 @@ func (c *harness) outage(d time.Duration) { c.Locker.(interface{ Outage(time.Dur
 // awayAfter is away after Redis has run a script; its reply is lost.
 func (c *harness) awayAfter(script string) {
 	c.Proxy.OnReply(func(cmd []string) redistest.Verdict {
-		if !Is(script)(cmd) {
+		if !locktest.Is(script)(cmd) {
 			return redistest.Pass
 		}
 		c.Proxy.Refuse(true)

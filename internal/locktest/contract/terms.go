@@ -8,21 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 var termsCases = []testCase{
-	{"Terms_FixedLeaseIsNeverRenewedAndGoneAfterIt", Options{Lease: 300 * time.Millisecond}, termsFixed},
-	{"Terms_MaxHoldIsRenewedUntilThen", Options{Lease: 6 * time.Second}, termsMaxHoldRenewed},
+	{"Terms_FixedLeaseIsNeverRenewedAndGoneAfterIt", locktest.Options{Lease: 300 * time.Millisecond}, termsFixed},
+	{"Terms_MaxHoldIsRenewedUntilThen", locktest.Options{Lease: 6 * time.Second}, termsMaxHoldRenewed},
 	{"Terms_MaxHoldOfALocker", defaults, termsMaxHoldLocker},
-	{"Terms_MaxHoldOfALockerIsRefused", Options{MaxHold: time.Minute}, termsMaxHoldRefused},
+	{"Terms_MaxHoldOfALockerIsRefused", locktest.Options{MaxHold: time.Minute}, termsMaxHoldRefused},
 	{"Terms_OfAWaiter", defaults, termsWaiter},
 }
 
 func termsFixed(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(2*time.Second))
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(2*time.Second))
 	require.LessOrEqual(c.T, c.Remaining("k"), 2*time.Second)
 	deadline := l.Deadline()
 	c.ended(l, holdfast.ErrLost)
@@ -31,7 +31,7 @@ func termsFixed(c *harness) {
 	require.False(c.T, time.Now().Before(deadline))
 	require.Equal(c.T, deadline, l.Deadline())
 	require.NotContains(c.T, c.commands(), "renew")
-	next := Lock(c.T, c.Other, c.ctx, "k") // no message comes
+	next := locktest.Lock(c.T, c.Other, c.ctx, "k") // no message comes
 	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 	c.held(c.Locker, "k")
 	c.unlock(next)
@@ -39,7 +39,7 @@ func termsFixed(c *harness) {
 
 func termsMaxHoldRenewed(c *harness) {
 	before := time.Now()
-	l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.MaxHold(8*time.Second))
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.MaxHold(8*time.Second))
 	c.ended(l, holdfast.ErrLost)
 	require.GreaterOrEqual(c.T, time.Since(before), 8*time.Second)
 	if c.Server != nil {
@@ -51,13 +51,13 @@ func termsMaxHoldRenewed(c *harness) {
 // Only the release frees the key in time. What asked for terms of its own keeps them.
 func termsMaxHoldLocker(c *harness) {
 	var logs redistest.Log
-	c.Locker = c.Kind.Open(c.T, c.Client, Options{Lease: Long, MaxHold: 4 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
+	c.Locker = c.Kind.Open(c.T, c.Client, locktest.Options{Lease: locktest.Long, MaxHold: 4 * time.Second, Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 	before := time.Now()
-	fixed := Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
-	shorter := Lock(c.T, c.Locker, c.ctx, "shorter", holdfast.MaxHold(200*time.Millisecond))
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	fixed := locktest.Lock(c.T, c.Locker, c.ctx, "fixed", holdfast.FixedLease(time.Minute))
+	shorter := locktest.Lock(c.T, c.Locker, c.ctx, "shorter", holdfast.MaxHold(200*time.Millisecond))
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	require.LessOrEqual(c.T, time.Until(l.Deadline()), 4*time.Second)
-	their := Lock(c.T, c.Other, c.ctx, "shorter")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "shorter")
 	c.ended(shorter, holdfast.ErrLost)
 	require.ErrorIs(c.T, shorter.Unlock(c.ctx), holdfast.ErrLost)
 	c.unlock(their)
@@ -66,14 +66,14 @@ func termsMaxHoldLocker(c *harness) {
 	c.ended(l, holdfast.ErrLost)
 	require.GreaterOrEqual(c.T, time.Since(before), 4*time.Second)
 	require.ErrorContains(c.T, l.Unlock(c.ctx), "the longest hold is over")
-	next := Got(c.T, waiter)
+	next := locktest.Got(c.T, waiter)
 	c.ended(next, holdfast.ErrLost)
 	require.GreaterOrEqual(c.T, time.Since(before), 8*time.Second)
 	c.lives(fixed)
 	c.unlock(fixed)
 	if c.Server != nil { // else there is no log
 		said := func() int { return strings.Count(logs.String(), `reason="the longest hold is over"`) }
-		Await(c.T, func() bool { return said() >= 3 }) // a lease ends before the log says so
+		locktest.Await(c.T, func() bool { return said() >= 3 }) // a lease ends before the log says so
 		require.Equal(c.T, 3, said(), logs.String())
 	}
 	for _, key := range []string{"k", "shorter", "fixed"} {
@@ -84,11 +84,11 @@ func termsMaxHoldLocker(c *harness) {
 func termsMaxHoldRefused(c *harness) {
 	_, err := c.Locker.TryLock(c.ctx, "k", holdfast.MaxHold(time.Minute+1))
 	require.ErrorContains(c.T, err, "MaxHold: 1m0.000000001s is longer than WithMaxHold, 1m0s")
-	RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
+	locktest.RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 	c.quiet()
 	for _, call := range []holdfast.LockOption{holdfast.FixedLease(time.Hour), holdfast.MaxHold(time.Minute)} {
-		l := Lock(c.T, c.Locker, c.ctx, "k", call)
-		c.unlock(Lock(c.T, c.Locker, l.Bind(c.ctx), "k"))
+		l := locktest.Lock(c.T, c.Locker, c.ctx, "k", call)
+		c.unlock(locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k"))
 		c.unlock(l) // before its end
 		c.free("k")
 	}
@@ -97,10 +97,10 @@ func termsMaxHoldRefused(c *harness) {
 // A waiter gets what it asked for, be it more or less than it would get without.
 func termsWaiter(c *harness) {
 	for _, lease := range []time.Duration{3 * time.Second, time.Hour} {
-		their := Lock(c.T, c.Other, c.ctx, "k")
+		their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 		w := c.inQueue(c.Locker, "k", holdfast.FixedLease(lease))
 		c.unlock(their)
-		l := Got(c.T, w)
+		l := locktest.Got(c.T, w)
 		left := time.Until(l.Deadline())
 		require.LessOrEqual(c.T, left, lease)
 		require.LessOrEqual(c.T, c.Remaining("k"), lease)
@@ -109,7 +109,7 @@ func termsWaiter(c *harness) {
 			c.unlock(l)
 			continue
 		}
-		next := Lock(c.T, c.Other, c.ctx, "k") // when it has run out
+		next := locktest.Lock(c.T, c.Other, c.ctx, "k") // when it has run out
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 		c.unlock(next)
 	}

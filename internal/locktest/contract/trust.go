@@ -8,23 +8,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // G2: a lease ends in time by itself. G3: its loss is reported.
 var trustCases = []testCase{
-	{"G2_DeadlineCountsFromTheStart", Options{Lease: 10 * time.Second}, g2Anchor},
-	{"G2_ServerHangs", Options{Lease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Pause, c.Server.Resume) }},
-	{"G2_G3_RequestsArriveLate", Options{Lease: 4 * time.Second}, func(c *harness) {
+	{"G2_DeadlineCountsFromTheStart", locktest.Options{Lease: 10 * time.Second}, g2Anchor},
+	{"G2_ServerHangs", locktest.Options{Lease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Pause, c.Server.Resume) }},
+	{"G2_G3_RequestsArriveLate", locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
 		g2(c, func() { c.Proxy.HoldRequests(true) }, func() { c.Proxy.HoldRequests(false) })
 	}},
-	{"G2_G3_RepliesArriveLate", Options{Lease: 4 * time.Second}, func(c *harness) {
+	{"G2_G3_RepliesArriveLate", locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
 		g2(c, func() { c.Proxy.HoldReplies(true) }, func() { c.Proxy.HoldReplies(false) })
 	}},
-	{"G2_ServerIsGone", Options{Lease: 4 * time.Second, MaxLease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Kill, c.Server.Restart) }},
+	{"G2_ServerIsGone", locktest.Options{Lease: 4 * time.Second, MaxLease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Kill, c.Server.Restart) }},
 	{"G2_AnAcquireAnsweredTooLateIsNotTrusted", defaults, g2TooLate},
-	{"G3_LossIsToldAtOnce", Options{Lease: 15 * time.Second}, g3AtOnce},
+	{"G3_LossIsToldAtOnce", locktest.Options{Lease: 15 * time.Second}, g3AtOnce},
 }
 
 // The trusted deadline is at most the start of the last call that succeeded,
@@ -34,7 +34,7 @@ func g2Anchor(c *harness) {
 	var mu sync.Mutex
 	var sent time.Time // when the last call went by, a moment after its start
 	c.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if Is("acquire", "renew")(cmd) {
+		if locktest.Is("acquire", "renew")(cmd) {
 			mu.Lock()
 			defer mu.Unlock()
 			sent = time.Now()
@@ -47,11 +47,11 @@ func g2Anchor(c *harness) {
 		require.False(c.T, l.Deadline().After(sent.Add(trusted)))
 	}
 	c.Proxy.SetDelay(0, 100*time.Millisecond)
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	atMost(l)
 	for range 2 {
 		before := l.Deadline()
-		Await(c.T, func() bool { return l.Deadline().After(before) })
+		locktest.Await(c.T, func() bool { return l.Deadline().After(before) })
 		atMost(l)
 	}
 	c.Proxy.SetDelay(0, 0)
@@ -61,8 +61,8 @@ func g2Anchor(c *harness) {
 // g2 holds a lease while Redis gives no answer, until the lease is over; then
 // Redis is back.
 func g2(c *harness, away, back func()) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	inner := Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
 	away()
 	for d := (time.Time{}); d != l.Deadline(); {
 		d = l.Deadline()
@@ -77,7 +77,7 @@ func g2(c *harness, away, back func()) {
 	c.ended(inner, holdfast.ErrLost)
 
 	back()
-	next := Lock(c.T, c.Other, c.ctx, "k")
+	next := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	c.ended(l, holdfast.ErrLost)
 	require.Equal(c.T, deadline, l.Deadline())
 	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
@@ -95,17 +95,17 @@ func g2TooLate(c *harness) {
 		_, err := c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(300*time.Millisecond))
 		done <- err
 	}()
-	Within(c.T, held)
+	locktest.Within(c.T, held)
 	time.Sleep(300 * time.Millisecond) // the lease is over, as far as this process may know
 	letGo()
 	require.ErrorIs(c.T, <-done, holdfast.ErrUnknown)
 	c.Tidy("k")
-	Await(c.T, func() bool { return len(c.Keys()) == 1 }, "its owner has no tombstone")
+	locktest.Await(c.T, func() bool { return len(c.Keys()) == 1 }, "its owner has no tombstone")
 }
 
 // Whatever became of the key, the loss of each lease is reported long before its deadline.
 func g3AtOnce(c *harness) {
-	deleted, taken, replaced := Lock(c.T, c.Locker, c.ctx, "deleted"), Lock(c.T, c.Locker, c.ctx, "taken"), Lock(c.T, c.Locker, c.ctx, "replaced")
+	deleted, taken, replaced := locktest.Lock(c.T, c.Locker, c.ctx, "deleted"), locktest.Lock(c.T, c.Locker, c.ctx, "taken"), locktest.Lock(c.T, c.Locker, c.ctx, "replaced")
 	inDo := make(chan error, 1)
 	running := make(chan struct{})
 	go func() {
@@ -119,7 +119,7 @@ func g3AtOnce(c *harness) {
 	bound := deleted.Bind(c.ctx)
 	c.Server.Do(c.T, "DEL", c.Name("deleted"))
 	c.Server.Do(c.T, "DEL", c.Name("in do"))
-	Give(c.T, c.Server, c.Name("taken"), Java, "1")
+	locktest.Give(c.T, c.Server, c.Name("taken"), locktest.Java, "1")
 	c.Server.Do(c.T, "SET", c.Name("replaced"), "not a lock")
 	for _, l := range []*holdfast.Lease{deleted, taken, replaced} {
 		c.ended(l, holdfast.ErrLost)
@@ -128,5 +128,5 @@ func g3AtOnce(c *harness) {
 	}
 	require.ErrorIs(c.T, context.Cause(bound), holdfast.ErrLost)
 	require.ErrorIs(c.T, <-inDo, holdfast.ErrLost)
-	require.Equal(c.T, Java, c.Owner("taken"))
+	require.Equal(c.T, locktest.Java, c.Owner("taken"))
 }

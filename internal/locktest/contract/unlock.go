@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -20,15 +20,15 @@ var unlockCases = []testCase{
 	{"Unlock_FindsTheLossItself", defaults, unlockFindsLoss},
 	{"Unlock_OfALeaseThatRanOutReleasesNothing", defaults, unlockExpired},
 	{"Unlock_UnknownWithTheContext", defaults, unlockUnknown},
-	{"Unlock_GoesOnUntilTheDeadline", Options{Lease: 4 * time.Second}, unlockNoAnswer},
+	{"Unlock_GoesOnUntilTheDeadline", locktest.Options{Lease: 4 * time.Second}, unlockNoAnswer},
 	{"Unlock_IsOneRoundTrip", defaults, unlockRoundTrips},
 }
 
 func unlockOver(c *harness) {
 	over, cancel := context.WithCancel(c.ctx)
 	cancel()
-	outer := Lock(c.T, c.Locker, c.ctx, "k")
-	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	require.NoError(c.T, inner.Unlock(over))
 	require.Equal(c.T, 1, c.Entries("k"))
 	require.NoError(c.T, outer.Unlock(over))
@@ -36,16 +36,16 @@ func unlockOver(c *harness) {
 }
 
 func unlockTwice(c *harness) {
-	outer := Lock(c.T, c.Locker, c.ctx, "k")
-	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	for _, l := range []*holdfast.Lease{inner, outer} {
 		c.unlock(l)
 		c.commands()
-		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+		locktest.RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
 		c.quiet()
 	}
 	// Nor does it hit the next lease.
-	next := Lock(c.T, c.Locker, c.ctx, "k")
+	next := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	require.ErrorIs(c.T, outer.Unlock(c.ctx), holdfast.ErrReleased)
 	c.held(c.Other, "k")
 	c.unlock(next)
@@ -53,8 +53,8 @@ func unlockTwice(c *harness) {
 
 // One of two concurrent calls ends it.
 func unlockMany(c *harness) {
-	outer := Lock(c.T, c.Locker, c.ctx, "k")
-	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	for _, l := range []*holdfast.Lease{inner, outer} {
 		ends := make(chan error, 8)
 		for range cap(ends) {
@@ -65,7 +65,7 @@ func unlockMany(c *harness) {
 			if err := <-ends; err == nil {
 				ok++
 			} else {
-				RequireSentinel(c.T, err, holdfast.ErrReleased)
+				locktest.RequireSentinel(c.T, err, holdfast.ErrReleased)
 			}
 		}
 		require.Equal(c.T, 1, ok)
@@ -75,12 +75,12 @@ func unlockMany(c *harness) {
 
 // Each entry reports the loss once.
 func unlockLost(c *harness) {
-	outer := Lock(c.T, c.Locker, c.ctx, "k")
-	inner := Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+	outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	c.force(c.Locker, "k")
 	for _, l := range []*holdfast.Lease{outer, inner} {
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
-		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+		locktest.RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
 		require.ErrorIs(c.T, l.Err(), holdfast.ErrLost)
 	}
 }
@@ -88,13 +88,13 @@ func unlockLost(c *harness) {
 // Redis reports it before any renewal does. The key may be another's by then.
 func unlockFindsLoss(c *harness) {
 	for _, nested := range []bool{false, true} {
-		outer := Lock(c.T, c.Locker, c.ctx, "k")
+		outer := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 		l := outer
 		if nested {
-			l = Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
+			l = locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 		}
 		c.Server.Do(c.T, "DEL", c.Name("k"))
-		their := Lock(c.T, c.Other, c.ctx, "k")
+		their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 		if nested {
 			c.ended(outer, holdfast.ErrLost)
@@ -107,22 +107,22 @@ func unlockFindsLoss(c *harness) {
 // Even at that very moment, before any listener is told.
 func unlockExpired(c *harness) {
 	for range 5 {
-		l := Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond))
+		l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond))
 		time.Sleep(time.Until(l.Deadline()))
 		require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 		if c.Kind.Nodes == 0 { // a quorum releases holds that a node with a slow clock may keep for longer
 			require.NotContains(c.T, c.noted(), "release")
 		}
-		RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+		locktest.RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
 	}
 }
 
 // The entry has ended whatever Unlock returns, and the release goes on.
 func unlockUnknown(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	hook, held := Holding("release")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	hook, held := locktest.Holding("release")
 	c.Proxy.Each(func(p *redistest.Proxy) {
-		swallowed := p.SwallowReply(1, Is("release"))
+		swallowed := p.SwallowReply(1, locktest.Is("release"))
 		p.OnReply(func(cmd []string) redistest.Verdict {
 			select {
 			case <-swallowed: // the second answer and what follows
@@ -135,21 +135,21 @@ func unlockUnknown(c *harness) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	done := make(chan error, 1)
 	go func() { done <- l.Unlock(ctx) }()
-	Within(c.T, held)
+	locktest.Within(c.T, held)
 	c.ended(l, holdfast.ErrReleased)
 	cancel(errMine)
 	err := <-done
 	for _, e := range []error{holdfast.ErrUnknown, context.Canceled, errMine} {
 		require.ErrorIs(c.T, err, e)
 	}
-	RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
+	locktest.RequireSentinel(c.T, l.Unlock(c.ctx), holdfast.ErrReleased)
 	c.free("k")
 	c.Proxy.OnReply(nil)
 	c.Proxy.Release()
 }
 
 func unlockNoAnswer(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.Proxy.HoldRequests(true)
 	err := l.Unlock(c.ctx)
 	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
@@ -166,7 +166,7 @@ func unlockNoAnswer(c *harness) {
 	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
 	ownTime(c.T, err)
 	c.Proxy.HoldRequests(false)
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }
 
 // ownTime requires that an error does not show the time that a call has: the
@@ -178,10 +178,10 @@ func ownTime(t testing.TB, err error) {
 }
 
 func unlockRoundTrips(c *harness) {
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 	require.Equal(c.T, []string{"acquire", "release"}, c.commands())
-	l := Lock(c.T, c.Locker, c.ctx, "k")
-	c.unlock(Lock(c.T, c.Locker, l.Bind(c.ctx), "k"))
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	c.unlock(locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k"))
 	c.unlock(l)
 	require.Equal(c.T, []string{"acquire", "recount", "recount", "release"}, c.commands())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -18,13 +18,13 @@ var waitCases = []testCase{
 	{"Wait_OfZeroIsTryLock", defaults, waitZero},
 	{"Wait_TryLockAnswersLocallyWhereItCan", defaults, waitLocally},
 	{"Wait_InOrderWithinALocker", defaults, waitOrder},
-	{"Wait_QueueFull", Options{MaxWaiters: 2}, waitQueueFull},
-	{"Wait_QueueFullForTheFirstWaiter", Options{MaxWaiters: 1}, waitQueueFullFirst},
-	{"Wait_QueueFullAfterTheFirstAttempt", Options{MaxWaiters: 1}, waitQueueFullMeanwhile},
-	{"Wait_RidesOutAnOutage", Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second}, waitOutage},
-	{"Wait_MaxOutage", Options{MaxOutage: &shortOutage}, waitMaxOutage},
-	{"Wait_MaxOutageIsOneLeaseByDefault", Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
-	{"Wait_NoOutage", Options{MaxOutage: &noOutage}, waitNoOutage},
+	{"Wait_QueueFull", locktest.Options{MaxWaiters: 2}, waitQueueFull},
+	{"Wait_QueueFullForTheFirstWaiter", locktest.Options{MaxWaiters: 1}, waitQueueFullFirst},
+	{"Wait_QueueFullAfterTheFirstAttempt", locktest.Options{MaxWaiters: 1}, waitQueueFullMeanwhile},
+	{"Wait_RidesOutAnOutage", locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second}, waitOutage},
+	{"Wait_MaxOutage", locktest.Options{MaxOutage: &shortOutage}, waitMaxOutage},
+	{"Wait_MaxOutageIsOneLeaseByDefault", locktest.Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
+	{"Wait_NoOutage", locktest.Options{MaxOutage: &noOutage}, waitNoOutage},
 	{"Wait_DoesNotCureARefusal", defaults, waitRefused},
 }
 
@@ -33,7 +33,7 @@ var noOutage, shortOutage = time.Duration(0), 3 * time.Second
 func waitNotHold(c *harness) {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
 	defer cancel()
-	l := Lock(c.T, c.Locker, ctx, "k")
+	l := locktest.Lock(c.T, c.Locker, ctx, "k")
 	limited, err := c.Locker.TryLockFor(c.ctx, "limited", 2*time.Second)
 	require.NoError(c.T, err)
 	<-ctx.Done()
@@ -45,8 +45,8 @@ func waitNotHold(c *harness) {
 }
 
 func waitLimited(c *harness) {
-	mine := Lock(c.T, c.Locker, c.ctx, "mine")
-	their := Lock(c.T, c.Other, c.ctx, "theirs")
+	mine := locktest.Lock(c.T, c.Locker, c.ctx, "mine")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "theirs")
 	for _, key := range []string{"mine", "theirs"} {
 		before := time.Now()
 		l, err := c.Locker.TryLockFor(c.ctx, key, time.Second)
@@ -64,7 +64,7 @@ func waitZero(c *harness) {
 	l, err := c.Locker.TryLockFor(c.ctx, "k", 0)
 	require.NoError(c.T, err)
 	c.unlock(l)
-	l = Lock(c.T, c.Other, c.ctx, "k")
+	l = locktest.Lock(c.T, c.Other, c.ctx, "k")
 	c.commands()
 	_, err = c.Locker.TryLockFor(c.ctx, "k", 0)
 	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
@@ -74,9 +74,9 @@ func waitZero(c *harness) {
 }
 
 func waitLocally(c *harness) {
-	l := Lock(c.T, c.Locker, c.ctx, "held")
-	their := Lock(c.T, c.Other, c.ctx, "wanted")
-	waiter := GoLock(c.Locker, c.ctx, "wanted")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "held")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "wanted")
+	waiter := locktest.GoLock(c.Locker, c.ctx, "wanted")
 	c.AwaitWaiters("wanted", 1)
 	if c.Kind.Nodes > 1 { // the last looks may be still to come, but each try that is sent counts
 		for range 2 * c.Kind.Looks() {
@@ -86,14 +86,14 @@ func waitLocally(c *harness) {
 		require.LessOrEqual(c.T, c.mostSent("acquire"), 1+c.Kind.Looks())
 	} else {
 		// What follows the subscription may be still on its way.
-		Await(c.T, func() bool { return len(c.noted()) == 4 })
+		locktest.Await(c.T, func() bool { return len(c.noted()) == 4 })
 		require.Equal(c.T, []string{"acquire", "acquire", "subscribe", c.Kind.WaitVerb()}, c.commands())
 		c.held(c.Locker, "held")
 		c.held(c.Locker, "wanted")
 		c.quiet()
 	}
 	c.unlock(their)
-	c.unlock(Got(c.T, waiter))
+	c.unlock(locktest.Got(c.T, waiter))
 	c.unlock(l)
 	c.Tidy("wanted")
 }
@@ -101,69 +101,69 @@ func waitLocally(c *harness) {
 // By hand-over, and with terms that take each lock from Redis.
 func waitOrder(c *harness) {
 	for _, calls := range [][]holdfast.LockOption{nil, {holdfast.MaxHold(time.Hour)}} {
-		holder := Lock(c.T, c.Locker, c.ctx, "k")
+		holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 		c.unlock(c.serve(holder, c.queues(8, "k", calls...), nil))
 	}
 }
 
 func waitQueueFull(c *harness) {
-	holder := Lock(c.T, c.Locker, c.ctx, "k")
+	holder := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	first := c.queue(c.Locker, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
 	second := c.queueWith(ctx, c.Locker, "k")
 	if c.Kind.Fair {
-		Await(c.T, func() bool { return len(Queued(c.T, c.ServerOf("k"), c.Name("k"))) == 2 })
+		locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.ServerOf("k"), c.Name("k"))) == 2 })
 	}
 	c.commands()
 	for range 2 {
 		_, err := c.Locker.Lock(c.ctx, "k")
-		RequireSentinel(c.T, err, holdfast.ErrQueueFull)
+		locktest.RequireSentinel(c.T, err, holdfast.ErrQueueFull)
 		_, err = c.Locker.TryLockFor(c.ctx, "k", time.Minute)
-		RequireSentinel(c.T, err, holdfast.ErrQueueFull)
-		RequireSentinel(c.T, c.Locker.Do(c.ctx, "k", unreachable(c.T)), holdfast.ErrQueueFull)
+		locktest.RequireSentinel(c.T, err, holdfast.ErrQueueFull)
+		locktest.RequireSentinel(c.T, c.Locker.Do(c.ctx, "k", unreachable(c.T)), holdfast.ErrQueueFull)
 		c.held(c.Locker, "k")
 	}
 	c.quiet()
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "another"))
-	c.unlock(Lock(c.T, c.Locker, holder.Bind(c.ctx), "k"))
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "another"))
+	c.unlock(locktest.Lock(c.T, c.Locker, holder.Bind(c.ctx), "k"))
 
 	cancel() // leaves a place
 	require.ErrorIs(c.T, (<-second).Err, context.Canceled)
 	second = c.queue(c.Locker, "k")
 	c.unlock(holder)
-	c.unlock(Got(c.T, first))
-	c.unlock(Got(c.T, second))
+	c.unlock(locktest.Got(c.T, first))
+	c.unlock(locktest.Got(c.T, second))
 }
 
 // The bound is on waiters, not on the caller that finds a key free.
 func waitQueueFullFirst(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
-	first := GoLock(c.Locker, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
+	first := locktest.GoLock(c.Locker, c.ctx, "k")
 	c.AwaitWaiters("k", 1)
 	_, err := c.Locker.Lock(c.ctx, "k")
-	RequireSentinel(c.T, err, holdfast.ErrQueueFull)
+	locktest.RequireSentinel(c.T, err, holdfast.ErrQueueFull)
 	c.unlock(their)
-	c.unlock(Got(c.T, first))
+	c.unlock(locktest.Got(c.T, first))
 	c.Tidy("k")
-	c.unlock(Lock(c.T, c.Locker, c.ctx, "k"))
+	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }
 
 // While its first attempt was under way, another has taken the place.
 func waitQueueFullMeanwhile(c *harness) {
-	their := Lock(c.T, c.Other, c.ctx, "k")
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	first, second := c.overtaken()
-	RequireSentinel(c.T, (<-first).Err, holdfast.ErrQueueFull)
+	locktest.RequireSentinel(c.T, (<-first).Err, holdfast.ErrQueueFull)
 	c.unlock(their)
-	c.unlock(Got(c.T, second))
+	c.unlock(locktest.Got(c.T, second))
 }
 
 // overtaken begins two calls for a key that another holds. The second waits before the first
 // attempt of the first is answered.
-func (c *harness) overtaken() (first, second <-chan Acquired) {
+func (c *harness) overtaken() (first, second <-chan locktest.Acquired) {
 	c.T.Helper()
 	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
-	first = GoLock(c.Locker, c.ctx, "k")
-	Within(c.T, held)
+	first = locktest.GoLock(c.Locker, c.ctx, "k")
+	locktest.Within(c.T, held)
 	second = c.queue(c.Locker, "k")
 	letGo()
 	return first, second
@@ -208,7 +208,7 @@ func waitMaxOutage(c *harness) {
 // may still wait for a dial that began before.
 func (c *harness) backAgain(key string) (l *holdfast.Lease) {
 	c.T.Helper()
-	Await(c.T, func() bool {
+	locktest.Await(c.T, func() bool {
 		var err error
 		l, err = c.Locker.TryLock(c.ctx, key)
 		return err == nil
@@ -219,7 +219,7 @@ func (c *harness) backAgain(key string) (l *holdfast.Lease) {
 func waitNoOutage(c *harness) {
 	c.away()
 	defer c.back()
-	Await(c.T, func() bool { // connections may be found dead only now
+	locktest.Await(c.T, func() bool { // connections may be found dead only now
 		_, err := c.Locker.Lock(c.ctx, "k")
 		require.Error(c.T, err)
 		return errors.Is(err, holdfast.ErrUnavailable)
@@ -227,14 +227,14 @@ func waitNoOutage(c *harness) {
 }
 
 func waitRefused(c *harness) {
-	Lock(c.T, c.Other, c.ctx, "k")
-	waits := []<-chan Acquired{GoLock(c.Locker, c.ctx, "k")}
+	locktest.Lock(c.T, c.Other, c.ctx, "k")
+	waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, c.ctx, "k")}
 	c.AwaitWaiters("k", 1)
 	waits = append(waits, c.queue(c.Locker, "k"))
 	c.Server.Do(c.T, "SET", c.Name("k"), "not a lock")
-	Publish(c.T, c.Server, scripts.Channel(c.Name("k")), "0")
+	locktest.Publish(c.T, c.Server, scripts.Channel(c.Name("k")), "0")
 	for _, w := range waits {
-		RequireSentinel(c.T, (<-w).Err, holdfast.ErrWrongType)
+		locktest.RequireSentinel(c.T, (<-w).Err, holdfast.ErrWrongType)
 	}
 	c.Traceless("k")
 	for _, wait := range []func() (*holdfast.Lease, error){
@@ -244,7 +244,7 @@ func waitRefused(c *harness) {
 	} {
 		c.commands()
 		_, err := wait()
-		RequireSentinel(c.T, err, holdfast.ErrWrongType)
+		locktest.RequireSentinel(c.T, err, holdfast.ErrWrongType)
 		require.Equal(c.T, []string{"acquire"}, c.commands())
 	}
 }

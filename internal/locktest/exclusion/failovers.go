@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -42,7 +42,7 @@ type seen struct {
 }
 
 func newWatch(t *testing.T, s *site) *watch {
-	now := Clock()
+	now := locktest.Clock()
 	w := &watch{
 		t: t, site: s, stop: make(chan struct{}), masters: make([]bool, len(s.servers)),
 		asked: slices.Repeat([]time.Duration{now}, len(s.servers)), changed: map[*redistest.Server]bool{}, begun: now,
@@ -70,7 +70,7 @@ func newWatch(t *testing.T, s *site) *watch {
 
 // ask asks one server whether it is a master. One that stands still is what it last was.
 func (w *watch) ask(i int) {
-	now := Clock()
+	now := locktest.Clock()
 	m, _ := w.site.servers[i].TryDo("ROLE")
 	said, _ := m.ToArray()
 	master := false
@@ -92,7 +92,7 @@ func (w *watch) ask(i int) {
 			}
 		}
 		if masters == w.site.masters {
-			to := Clock()
+			to := locktest.Clock()
 			w.over = append(w.over, seen{Failover{map[string]bool{}, w.begun, to, to + w.site.lease}, w.changed})
 			w.begun, w.changed = 0, map[*redistest.Server]bool{}
 		}
@@ -107,7 +107,7 @@ func (w *watch) settled() {
 		return
 	}
 	w.site.settle()
-	Await(w.t, func() bool {
+	locktest.Await(w.t, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.begun == 0

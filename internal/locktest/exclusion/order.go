@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -41,7 +41,7 @@ func (q *queueWatch) see(c redistest.Command) {
 	}
 	owner := c.Words[2]
 	switch c.Words[0] + " " + c.Words[1] {
-	case "RPUSH " + QueueOf("k"):
+	case "RPUSH " + locktest.QueueOf("k"):
 		q.entered = append(q.entered, c.Words[2:]...)
 	case "HSET k":
 		if owner != q.holder {
@@ -51,7 +51,7 @@ func (q *queueWatch) see(c redistest.Command) {
 		if owner == q.holder && q.took == q.calls {
 			q.passOver(owner)
 		}
-		if Verb(q.call) == "release" {
+		if locktest.Verb(q.call) == "release" {
 			q.released()
 		}
 		q.holder = ""
@@ -107,17 +107,17 @@ const (
 	orderGoroutines = 8
 )
 
-func init() { RegisterChild("order", orderChild) }
+func init() { locktest.RegisterChild("order", orderChild) }
 
 // orderChild locks and unlocks k on many goroutines until it hears a line.
 // Args: the address of Redis, whether locks are handed over locally.
-func orderChild(d Kind, p *Parent) error {
+func orderChild(d locktest.Kind, p *locktest.Parent) error {
 	client, err := p.Client(p.Args[0])
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	o := Options{Lease: Long, WaiterTTL: Long} // a place lost on a busy machine would be none in the order
+	o := locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long} // a place lost on a busy machine would be none in the order
 	if p.Args[1] == "false" {
 		o.Handover = new(time.Duration)
 	}
@@ -149,7 +149,7 @@ func orderChild(d Kind, p *Parent) error {
 // RunOrder has eight processes of eight goroutines take 10 000 grants of one key, 2 000
 // in short tests, half of the processes with local hand-over, and requires that they come in the
 // order in which the waiters have entered, without one exception.
-func RunOrder(t *testing.T, d Kind) {
+func RunOrder(t *testing.T, d locktest.Kind) {
 	grants := 10_000
 	if testing.Short() {
 		grants = 2_000
@@ -172,9 +172,9 @@ func RunOrder(t *testing.T, d Kind) {
 
 // RunOrderControl makes a short run with a client that moves the last of the queue to its
 // front. The check must find that.
-func RunOrderControl(t *testing.T, _ Kind) {
+func RunOrderControl(t *testing.T, _ locktest.Kind) {
 	q := orderRun(t, 500, func(s *redistest.Server) {
-		_, _ = s.TryDo("EVAL", `if redis.call('LLEN', KEYS[1]) > 2 then redis.call('LMOVE', KEYS[1], KEYS[1], 'RIGHT', 'LEFT') end`, "1", QueueOf("k"))
+		_, _ = s.TryDo("EVAL", `if redis.call('LLEN', KEYS[1]) > 2 then redis.call('LMOVE', KEYS[1], KEYS[1], 'RIGHT', 'LEFT') end`, "1", locktest.QueueOf("k"))
 	})
 	_, wrong := q.over()
 	require.NotEmpty(t, wrong)
@@ -190,11 +190,11 @@ func orderRun(t *testing.T, grants int, disturb func(*redistest.Server)) *queueW
 			once.Do(func() { close(enough) })
 		}
 	})
-	children := make([]*Child, orderProcesses)
+	children := make([]*locktest.Child, orderProcesses)
 	for i := range children {
-		children[i] = StartChild(t, "order", s.Addr(), strconv.FormatBool(i%2 == 0))
+		children[i] = locktest.StartChild(t, "order", s.Addr(), strconv.FormatBool(i%2 == 0))
 	}
-	limit := time.After(10 * Patience)
+	limit := time.After(10 * locktest.Patience)
 	for waiting := true; waiting; {
 		select {
 		case <-enough:
@@ -219,22 +219,22 @@ func orderRun(t *testing.T, grants int, disturb func(*redistest.Server)) *queueW
 
 // RunLongQueue has 2 000 wait for one key, of four clients, and requires that they
 // are served in their order.
-func RunLongQueue(t *testing.T, d Kind) {
+func RunLongQueue(t *testing.T, d locktest.Kind) {
 	const clients, each = 4, 500
 	s, q := redistest.Start(t), newQueueWatch()
 	stop := s.Monitor(t, q.see)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*locktest.Patience)
 	defer cancel()
-	before := Lock(t, d.Open(t, s.Client(t), Options{Lease: Long}), ctx, "k")
+	before := locktest.Lock(t, d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long}), ctx, "k")
 	errs := make(chan error, clients*each)
 	for range clients {
-		locker := d.Open(t, s.Client(t), Options{Lease: Long})
+		locker := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 		for range each {
 			go func() { errs <- locker.Do(ctx, "k", func(context.Context) error { return nil }) }()
 		}
 	}
-	Await(t, func() bool { return Number(t, s, "LLEN", QueueOf("k")) == clients*each })
-	Await(t, func() bool { // all listen, else they are passed over
+	locktest.Await(t, func() bool { return locktest.Number(t, s, "LLEN", locktest.QueueOf("k")) == clients*each })
+	locktest.Await(t, func() bool { // all listen, else they are passed over
 		inboxes := s.Do(t, "PUBSUB", "CHANNELS", "redisson_lock__channel:{k}:????????-????-????-????-????????????")
 		all, err := inboxes.AsStrSlice()
 		require.NoError(t, err)

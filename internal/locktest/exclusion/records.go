@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -47,8 +47,8 @@ func (r *Recorder) write(format string, args ...any) {
 
 // Granted is called as soon as an acquire has returned, with the time of its call.
 func (r *Recorder) Granted(l *holdfast.Lease, called time.Duration) *Record {
-	now := Clock()
-	rec := &Record{recorder: r, lease: l, id: fmt.Sprintf("%s-%d", r.process, r.last.Add(1)), deadline: ClockAt(l.Deadline())}
+	now := locktest.Clock()
+	rec := &Record{recorder: r, lease: l, id: fmt.Sprintf("%s-%d", r.process, r.last.Add(1)), deadline: locktest.ClockAt(l.Deadline())}
 	ahead := l.Fence() > time.Now().UnixMicro()
 	r.write("G %s %s %s %d %t %d %d %d\n", rec.id, l.Key(), l.Owner(), l.Fence(), ahead, called, now, rec.deadline)
 	return rec
@@ -81,7 +81,7 @@ func (r *Record) Hold(ctx context.Context, d time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-look.C:
-			if at := ClockAt(r.lease.Deadline()); at != r.deadline {
+			if at := locktest.ClockAt(r.lease.Deadline()); at != r.deadline {
 				r.deadline = at
 				r.recorder.write("D %s %d\n", r.id, at)
 			}
@@ -91,7 +91,7 @@ func (r *Record) Hold(ctx context.Context, d time.Duration) {
 
 // Ends is called right before Unlock.
 func (r *Record) Ends() {
-	r.recorder.write("E %s %d\n", r.id, min(ClockAt(r.lease.Deadline()), Clock()))
+	r.recorder.write("E %s %d\n", r.id, min(locktest.ClockAt(r.lease.Deadline()), locktest.Clock()))
 }
 
 // lost is called when Unlock has told of a loss.

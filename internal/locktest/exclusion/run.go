@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 const exclusionProcesses = 4
@@ -30,7 +30,7 @@ const exclusionProcesses = 4
 //
 // A run lasts 15 s, or its half of SOAK_TIME, and up to nine times as long, until enough has
 // happened. It logs a line a minute, and at last a verdict. SOAK_SEED repeats the faults of the processes.
-func Run(t *testing.T, d Kind) {
+func Run(t *testing.T, d locktest.Kind) {
 	eachSite(t, func(t *testing.T, start func(*testing.T) *site) {
 		length := SoakTime(t, 30*time.Second) / 2
 		c := newCampaign(t, d, start(t), false)
@@ -44,7 +44,7 @@ func Run(t *testing.T, d Kind) {
 
 // RunControl makes the same runs with a lock that does not tell of losses. The check must find
 // that.
-func RunControl(t *testing.T, d Kind) {
+func RunControl(t *testing.T, d locktest.Kind) {
 	eachSite(t, func(t *testing.T, start func(*testing.T) *site) {
 		r := newCampaign(t, d, start(t), true).run(3*time.Second, map[string]int{"overlaps": 1})
 		require.NotEmpty(t, r.found.Overlaps, "the check does not find a lock that does not exclude")
@@ -54,7 +54,7 @@ func RunControl(t *testing.T, d Kind) {
 func eachSite(t *testing.T, run func(*testing.T, func(*testing.T) *site)) {
 	for _, s := range sites {
 		t.Run(s.name, func(t *testing.T) {
-			InTestAll(t)
+			locktest.InTestAll(t)
 			if s.name != "standalone" {
 				t.Parallel() // much of the time is that of fail-overs
 			}
@@ -98,7 +98,7 @@ type campaign struct {
 	faults map[string]int // of the servers, by kind
 }
 
-func newCampaign(t *testing.T, d Kind, s *site, broken bool) *campaign {
+func newCampaign(t *testing.T, d locktest.Kind, s *site, broken bool) *campaign {
 	c := &campaign{
 		t: t, site: s, fair: d.Fair, random: SoakSeed(t), file: filepath.Join(t.TempDir(), "records"),
 		watch: newWatch(t, s), faults: map[string]int{},
@@ -106,7 +106,7 @@ func newCampaign(t *testing.T, d Kind, s *site, broken bool) *campaign {
 	t.Cleanup(c.watch.close)
 	require.NoError(t, os.WriteFile(c.file, nil, 0o600))
 	for i := range exclusionProcesses {
-		ways := Processes(s.servers).Behind(t)
+		ways := locktest.Processes(s.servers).Behind(t)
 		o := orders{
 			Addrs: s.addrs, MasterSet: s.masterSet, Ways: map[string]string{}, File: c.file,
 			Lease: s.lease, Longest: s.longest, Long: s.long, Keys: s.keys, Broken: broken,
@@ -148,7 +148,7 @@ func (c *campaign) run(length time.Duration, want map[string]int) result {
 	}
 	client := c.site.open(c.t)
 	for _, key := range keyNames(c.site.keys) { // those of the killed expire
-		Await(c.t, func() bool {
+		locktest.Await(c.t, func() bool {
 			n, err := client.Do(c.t.Context(), client.B().Exists().Key(key).Build()).ToInt64()
 			return err == nil && n == 0
 		})
@@ -256,8 +256,8 @@ type victim struct {
 	orders orders
 	random *rand.Rand
 	beat   time.Duration
-	ways   *Proxies // to the servers
-	child  *Child
+	ways   *locktest.Proxies // to the servers
+	child  *locktest.Child
 	starts int
 	died   map[string]time.Duration // when a process was gone
 	faults map[string]int           // by kind
@@ -268,7 +268,7 @@ func (v *victim) start() {
 	v.orders.Process, v.orders.Seed = v.name+"."+strconv.Itoa(v.starts), v.random.Uint64()
 	text, err := json.Marshal(v.orders)
 	require.NoError(v.t, err)
-	v.child = StartChild(v.t, "exclusion", string(text))
+	v.child = locktest.StartChild(v.t, "exclusion", string(text))
 	v.child.Expect("ready")
 }
 
@@ -301,7 +301,7 @@ func (v *victim) kill(d time.Duration) {
 		time.Sleep(d)
 	}
 	v.child.Kill()
-	v.died[v.orders.Process] = Clock()
+	v.died[v.orders.Process] = locktest.Clock()
 	v.start()
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 const exclusionWorkers = 16 // goroutines of a process
@@ -30,7 +30,7 @@ func keyNames(n int) (all []string) {
 	return all
 }
 
-func init() { RegisterChild("exclusion", exclusionWorker) }
+func init() { locktest.RegisterChild("exclusion", exclusionWorker) }
 
 // orders are what a process is told when it starts.
 type orders struct {
@@ -66,7 +66,7 @@ func (o orders) client() rueidis.Client {
 
 // exclusionWorker takes and gives back few keys on many goroutines until it is
 // told to stop, and records each lease.
-func exclusionWorker(d Kind, p *Parent) error {
+func exclusionWorker(d locktest.Kind, p *locktest.Parent) error {
 	var orders orders
 	if err := json.Unmarshal([]byte(p.Args[0]), &orders); err != nil {
 		return err
@@ -77,7 +77,7 @@ func exclusionWorker(d Kind, p *Parent) error {
 	}
 	client := orders.client()
 	defer client.Close()
-	o := Options{Lease: orders.Lease, Fencing: true, WaiterTTL: min(orders.Lease/3, 500*time.Millisecond), GrantLease: orders.Lease / 3}
+	o := locktest.Options{Lease: orders.Lease, Fencing: true, WaiterTTL: min(orders.Lease/3, 500*time.Millisecond), GrantLease: orders.Lease / 3}
 	if none := time.Duration(0); random.IntN(2) == 0 {
 		o.Handover = &none
 	}
@@ -85,14 +85,14 @@ func exclusionWorker(d Kind, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	w, err := NewWork(func() Locker { return locker }, orders.errand, orders.File, orders.Process)
+	w, err := NewWork(func() locktest.Locker { return locker }, orders.errand, orders.File, orders.Process)
 	if err != nil {
 		return err
 	}
 	p.Say("ready")
 	w.Begin(random)
 	p.Hear() // stop
-	return errors.Join(w.End(), Close(locker))
+	return errors.Join(w.End(), locktest.Close(locker))
 }
 
 // Errand is a lease to be taken.
@@ -124,7 +124,7 @@ func (o orders) errand(random *rand.Rand, _ int) Errand {
 // Work is that of the goroutines of a process, which take leases, hold and record
 // them.
 type Work struct {
-	locker func() Locker                              // the one of now
+	locker func() locktest.Locker                     // the one of now
 	errand func(random *rand.Rand, worker int) Errand // the next
 	rec    *Recorder
 	Gate   Gate
@@ -134,7 +134,7 @@ type Work struct {
 	all    sync.WaitGroup
 }
 
-func NewWork(locker func() Locker, next func(*rand.Rand, int) Errand, path, process string) (*Work, error) {
+func NewWork(locker func() locktest.Locker, next func(*rand.Rand, int) Errand, path, process string) (*Work, error) {
 	rec, err := NewRecorder(path, process)
 	w := &Work{locker: locker, errand: next, rec: rec, errs: make(chan error, exclusionWorkers)}
 	w.Ctx, w.stop = context.WithCancel(context.Background())
@@ -166,7 +166,7 @@ func (w *Work) End() error {
 // oneLease takes a lease in one of the ways that there are, holds it for a
 // while and gives it back. Only what a fault may bring about is no error.
 func (w *Work) oneLease(e Errand, random *rand.Rand) error {
-	called := Clock()
+	called := locktest.Clock()
 	l, err := w.take(e, random)
 	if err != nil {
 		if expected(err) {
@@ -257,15 +257,15 @@ func HoldTime(random *rand.Rand, most time.Duration, long int) time.Duration {
 
 // broken is a lock kind whose holders are never told that they have lost a lease, as the check
 // of exclusion must find.
-func broken(d Kind) Kind {
-	return Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o Options) (Locker, error) {
+func broken(d locktest.Kind) locktest.Kind {
+	return locktest.Kind{Name: "broken " + d.Name, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
 		l, err := d.New(client, o)
 		return brokenLocker{l, o.Lease}, err
 	}}
 }
 
 type brokenLocker struct {
-	Locker
+	locktest.Locker
 	lease time.Duration
 }
 

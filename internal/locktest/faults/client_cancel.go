@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -28,16 +28,16 @@ func init() {
 // free key, of one that another client holds and then releases, and each of both
 // with and without a waiter behind. Nothing may be left, and a waiter gets the
 // key: all leases are so long that nothing is cured by expiry.
-func testCancelledAtEveryStep(t *testing.T, d Kind) {
+func testCancelledAtEveryStep(t *testing.T, d locktest.Kind) {
 	for _, held := range []bool{false, true} {
 		for _, followed := range []bool{false, true} {
 			for _, replies := range []bool{false, true} {
-				d.Part(t, fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T, d Kind) {
-					r := newHarness(t, d, Options{Lease: Long})
+				d.Part(t, fmt.Sprintf("held=%t,followed=%t,replies=%t", held, followed, replies), func(t *testing.T, d locktest.Kind) {
+					r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 					steps := 0
-					var lockers []Locker
+					var lockers []locktest.Locker
 					for more := true; more; {
-						locker, err := d.New(r.Client, Options{Lease: Long})
+						locker, err := d.New(r.Client, locktest.Options{Lease: locktest.Long})
 						require.NoError(t, err)
 						lockers = append(lockers, locker)
 						steps++
@@ -62,18 +62,18 @@ func testCancelledAtEveryStep(t *testing.T, d Kind) {
 func stepKey(k int) string { return fmt.Sprintf("key%d", k) }
 
 // cancelledAtStep makes one Lock, and reports whether it has so many steps.
-func (r *harness) cancelledAtStep(locker Locker, k int, held, followed, replies bool) bool {
+func (r *harness) cancelledAtStep(locker locktest.Locker, k int, held, followed, replies bool) bool {
 	t, key := r.T, stepKey(k)
-	ctx, cancel := context.WithCancel(Bounded(t))
+	ctx, cancel := context.WithCancel(locktest.Bounded(t))
 	defer cancel()
 
 	var before *holdfast.Lease
 	if held {
-		before = Lock(t, r.Other, ctx, key)
+		before = locktest.Lock(t, r.Other, ctx, key)
 	}
 	var steps atomic.Int64
 	begun, behind := make(chan struct{}), make(chan struct{})
-	hook := seeing(func(cmd []string) bool { return Verb(cmd) != "ping" }, func() {
+	hook := seeing(func(cmd []string) bool { return locktest.Verb(cmd) != "ping" }, func() {
 		n := steps.Add(1)
 		if n == 1 {
 			close(begun)
@@ -88,49 +88,49 @@ func (r *harness) cancelledAtStep(locker Locker, k int, held, followed, replies 
 	} else {
 		r.Proxy.OnRequest(hook)
 	}
-	first := GoLock(locker, ctx, key)
-	Within(t, begun)
-	var second <-chan Acquired
+	first := locktest.GoLock(locker, ctx, key)
+	locktest.Within(t, begun)
+	var second <-chan locktest.Acquired
 	if followed {
-		second = GoLock(locker, Bounded(t), key)
+		second = locktest.GoLock(locker, locktest.Bounded(t), key)
 	}
 	close(behind)
 	if held {
-		Await(t, func() bool { return ctx.Err() != nil || r.Kind.Waiting(r.T, r.Server, key) > 0 })
-		require.NoError(t, before.Unlock(Bounded(t)))
+		locktest.Await(t, func() bool { return ctx.Err() != nil || r.Kind.Waiting(r.T, r.Server, key) > 0 })
+		require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	}
-	if a := Within(t, first); a.Err == nil {
-		require.NoError(t, a.Lease.Unlock(Bounded(t)))
+	if a := locktest.Within(t, first); a.Err == nil {
+		require.NoError(t, a.Lease.Unlock(locktest.Bounded(t)))
 	} else {
 		require.ErrorIs(t, a.Err, context.Canceled)
 	}
 	r.Proxy.OnReply(nil)
 	r.Proxy.OnRequest(nil)
 	if followed {
-		require.NoError(t, Got(t, second).Unlock(Bounded(t)))
+		require.NoError(t, locktest.Got(t, second).Unlock(locktest.Bounded(t)))
 	}
-	require.NoError(t, Lock(t, r.Other, Bounded(t), key).Unlock(Bounded(t)), "the turn was not passed on")
+	require.NoError(t, locktest.Lock(t, r.Other, locktest.Bounded(t), key).Unlock(locktest.Bounded(t)), "the turn was not passed on")
 	return steps.Load() >= int64(k)
 }
 
 // The cancellation comes just ahead of the reply to the only attempt: the caller of a free key
 // does not get the lease. Behind a release of its own that is not yet answered it has to wait on
 // a fair lock, and may then be the holder.
-func testCancelledAtReply(t *testing.T, d Kind) {
+func testCancelledAtReply(t *testing.T, d locktest.Kind) {
 	const times = 200
-	r := newHarness(t, d, Options{Lease: Long})
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	cancelled := 0
 	for range times {
-		ctx, cancel := context.WithCancel(Bounded(t))
-		r.Proxy.OnReply(seeing(Is("acquire", "enter"), cancel))
+		ctx, cancel := context.WithCancel(locktest.Bounded(t))
+		r.Proxy.OnReply(seeing(locktest.Is("acquire", "enter"), cancel))
 		l, err := r.Locker.Lock(ctx, "k")
 		if err == nil && d.Fair {
-			require.NoError(t, l.Unlock(Bounded(t)))
+			require.NoError(t, l.Unlock(locktest.Bounded(t)))
 			continue
 		}
 		cancelled++
 		require.ErrorIs(t, err, context.Canceled)
-		require.NoError(t, Lock(t, r.Other, Bounded(t), "k").Unlock(Bounded(t)))
+		require.NoError(t, locktest.Lock(t, r.Other, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
 	}
 	require.Greater(t, cancelled, times/10)
 	r.Tidy("k")
@@ -138,63 +138,63 @@ func testCancelledAtReply(t *testing.T, d Kind) {
 
 // While the clean-up after a cancelled Lock is on its way, the next Lock meets
 // the remains of the first, and may be cancelled itself; the third gets the key.
-func testCancelledDuringCleanUp(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
+func testCancelledDuringCleanUp(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	for _, another := range []bool{false, true} {
-		ctx, cancel := context.WithCancel(Bounded(t))
-		r.Proxy.OnReply(when(Is("acquire"), func() redistest.Verdict { // executed, not answered
+		ctx, cancel := context.WithCancel(locktest.Bounded(t))
+		r.Proxy.OnReply(when(locktest.Is("acquire"), func() redistest.Verdict { // executed, not answered
 			cancel()
 			return redistest.Cut
 		}))
-		hook, cleaning := Holding("clean_up", "undo")
+		hook, cleaning := locktest.Holding("clean_up", "undo")
 		r.Proxy.OnRequest(hook)
 		_, err := r.Locker.Lock(ctx, "k")
 		require.ErrorIs(t, err, context.Canceled)
-		Within(t, cleaning)
+		locktest.Within(t, cleaning)
 		r.Proxy.OnReply(nil)
 		if another { // one more, whose acquire is held up behind the clean-up
-			ctx, cancel := context.WithCancel(Bounded(t))
-			second := GoLock(r.Locker, ctx, "k")
+			ctx, cancel := context.WithCancel(locktest.Bounded(t))
+			second := locktest.GoLock(r.Locker, ctx, "k")
 			cancel()
-			require.ErrorIs(t, Within(t, second).Err, context.Canceled)
+			require.ErrorIs(t, locktest.Within(t, second).Err, context.Canceled)
 		}
-		third := GoLock(r.Locker, Bounded(t), "k")
+		third := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 		r.letGo()
-		require.NoError(t, Got(t, third).Unlock(Bounded(t)))
+		require.NoError(t, locktest.Got(t, third).Unlock(locktest.Bounded(t)))
 		r.Tidy("k")
 	}
 }
 
 // A waiter leaves while the key is being granted. The call that would give it back is lost
 // for as long as the lease lasts: nothing may keep that hold alive beyond.
-func testGrantForNobody(t *testing.T, d Kind) {
+func testGrantForNobody(t *testing.T, d locktest.Kind) {
 	const lease = 9 * time.Second // so that it is still there when that is looked at
-	r := newHarness(t, d, Options{Lease: lease, WaiterTTL: lease, GrantLease: lease})
-	other := d.Open(t, r.Server.Client(t), Options{Lease: Long, WaiterTTL: lease, GrantLease: lease})
-	before := Lock(t, other, Bounded(t), "k")
-	ctx, cancel := context.WithCancel(Bounded(t))
+	r := newHarness(t, d, locktest.Options{Lease: lease, WaiterTTL: lease, GrantLease: lease})
+	other := d.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, WaiterTTL: lease, GrantLease: lease})
+	before := locktest.Lock(t, other, locktest.Bounded(t), "k")
+	ctx, cancel := context.WithCancel(locktest.Bounded(t))
 	defer cancel()
-	var waiting <-chan Acquired
-	r.asleep(func() { waiting = GoLock(r.Locker, ctx, "k") }, "k")
+	var waiting <-chan locktest.Acquired
+	r.asleep(func() { waiting = locktest.GoLock(r.Locker, ctx, "k") }, "k")
 
-	r.Proxy.OnRequest(always(Is("release", "clean_up", "undo"), redistest.Cut))
+	r.Proxy.OnRequest(always(locktest.Is("release", "clean_up", "undo"), redistest.Cut))
 	if d.Fair { // the grant is a message
 		r.Proxy.HoldReplies(true)
 	} else { // the head has to hear that it may try
 		r.holdReplies("acquire")
 	}
-	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	for _, s := range r.Server { // one may be late to release it
-		Await(t, func() bool { return Number(t, s, "HEXISTS", "k", before.Owner()) == 0 })
+		locktest.Await(t, func() bool { return locktest.Number(t, s, "HEXISTS", "k", before.Owner()) == 0 })
 	}
-	Await(t, func() bool { return Exists(t, r.Server, "k") })
+	locktest.Await(t, func() bool { return locktest.Exists(t, r.Server, "k") })
 	cancel()
-	require.ErrorIs(t, Within(t, waiting).Err, context.Canceled)
+	require.ErrorIs(t, locktest.Within(t, waiting).Err, context.Canceled)
 	r.Proxy.OnReply(nil)
 	r.Proxy.Release()
 	r.Proxy.HoldReplies(false)
-	require.True(t, Exists(t, r.Server, "k"))
-	Await(t, func() bool { return !Exists(t, r.Server, "k") })
+	require.True(t, locktest.Exists(t, r.Server, "k"))
+	locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "k") })
 	r.Proxy.OnRequest(nil)
 	r.Tidy("k")
 }
@@ -203,30 +203,30 @@ func testGrantForNobody(t *testing.T, d Kind) {
 // the third are cancelled after 0 to 3 ms, in steps of 20 µs, while the key is
 // released at half that time. The others are served in their order, and then the
 // other client; nothing is left.
-func testCancelledInARun(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Fencing: true})
+func testCancelledInARun(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Fencing: true})
 	const most = 3 * time.Millisecond
 	cancelled := 0
 	for delay := time.Duration(0); delay <= most; delay += 20 * time.Microsecond {
-		before := Lock(t, r.Other, Bounded(t), "k")
+		before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 		last := before.Fence()
-		ctx, cancel := context.WithCancel(Bounded(t))
-		var waits []<-chan Acquired
+		ctx, cancel := context.WithCancel(locktest.Bounded(t))
+		var waits []<-chan locktest.Acquired
 		for i := range 4 {
-			c := Bounded(t)
+			c := locktest.Bounded(t)
 			if i == 1 || i == 2 {
 				c = ctx
 			}
 			waits = append(waits, r.InLine(c, "k", i+1))
 		}
-		behind := GoLock(r.Other, Bounded(t), "k")
-		Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 5 })
+		behind := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
+		locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 5 })
 		time.AfterFunc(delay, cancel)
 		released := make(chan error, 1)
-		time.AfterFunc(most/2, func() { released <- before.Unlock(Bounded(t)) })
+		time.AfterFunc(most/2, func() { released <- before.Unlock(locktest.Bounded(t)) })
 
 		for i, w := range append(waits, behind) {
-			a := Within(t, w)
+			a := locktest.Within(t, w)
 			if (i == 1 || i == 2) && a.Err != nil {
 				cancelled++
 				require.ErrorIs(t, a.Err, context.Canceled)
@@ -235,9 +235,9 @@ func testCancelledInARun(t *testing.T, d Kind) {
 			require.NoError(t, a.Err)
 			require.Greater(t, a.Lease.Fence(), last, "overtaken")
 			last = a.Lease.Fence()
-			require.NoError(t, a.Lease.Unlock(Bounded(t)))
+			require.NoError(t, a.Lease.Unlock(locktest.Bounded(t)))
 		}
-		require.NoError(t, Within(t, released))
+		require.NoError(t, locktest.Within(t, released))
 	}
 	require.Greater(t, cancelled, 50)
 	r.Tidy("k")
@@ -245,24 +245,24 @@ func testCancelledInARun(t *testing.T, d Kind) {
 
 // The grant has to be confirmed, as the waiter asks for a lease of its own. It is
 // cancelled while that call is on its way, or its answer.
-func testCancelledWhileConfirming(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long})
+func testCancelledWhileConfirming(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long})
 	for key, set := range map[string]func(redistest.Hook){"request": r.Proxy.OnRequest, "reply": r.Proxy.OnReply} {
-		before := Lock(t, r.Other, Bounded(t), key)
-		ctx, cancel := context.WithCancel(Bounded(t))
+		before := locktest.Lock(t, r.Other, locktest.Bounded(t), key)
+		ctx, cancel := context.WithCancel(locktest.Bounded(t))
 		going := r.InLine(ctx, key, 1, holdfast.FixedLease(time.Hour))
-		staying := r.InLine(Bounded(t), key, 2, holdfast.FixedLease(time.Hour))
-		hook, held := Holding("confirm")
+		staying := r.InLine(locktest.Bounded(t), key, 2, holdfast.FixedLease(time.Hour))
+		hook, held := locktest.Holding("confirm")
 		set(hook)
-		require.NoError(t, before.Unlock(Bounded(t)))
-		Within(t, held)
+		require.NoError(t, before.Unlock(locktest.Bounded(t)))
+		locktest.Within(t, held)
 		cancel()
-		require.ErrorIs(t, Within(t, going).Err, context.Canceled)
+		require.ErrorIs(t, locktest.Within(t, going).Err, context.Canceled)
 		set(nil)
 		r.Proxy.Release()
-		l := Got(t, staying)
+		l := locktest.Got(t, staying)
 		require.Equal(t, l.Owner(), r.Owner(key))
-		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	}
 	r.Tidy("request")
 	r.Tidy("reply")

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -24,9 +24,9 @@ func init() {
 }
 
 // Unlocks that release nothing change nothing, and say what is the matter.
-func testUnlockNotHeld(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Fencing: true})
-	ctx := Bounded(t)
+func testUnlockNotHeld(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Fencing: true})
+	ctx := locktest.Bounded(t)
 	unchanged := func(what string, l *holdfast.Lease, want error) {
 		t.Helper()
 		before := r.Settled("k")
@@ -34,49 +34,49 @@ func testUnlockNotHeld(t *testing.T, d Kind) {
 		require.Equal(t, before, r.Dump(), what)
 	}
 
-	first := Lock(t, r.Locker, ctx, "k")
+	first := locktest.Lock(t, r.Locker, ctx, "k")
 	unlocked := make(chan error)
 	go func() { unlocked <- first.Unlock(ctx) }()
-	require.NoError(t, Within(t, unlocked), "from another goroutine")
+	require.NoError(t, locktest.Within(t, unlocked), "from another goroutine")
 	unchanged("second unlock, key free", first, holdfast.ErrReleased)
 
-	next := Lock(t, r.Other, ctx, "k")
+	next := locktest.Lock(t, r.Other, ctx, "k")
 	unchanged("second unlock, key of another client", first, holdfast.ErrReleased)
 	require.NoError(t, next.Unlock(ctx))
 
-	next = Lock(t, r.Locker, ctx, "k")
-	inner := Lock(t, r.Locker, next.Bind(ctx), "k")
+	next = locktest.Lock(t, r.Locker, ctx, "k")
+	inner := locktest.Lock(t, r.Locker, next.Bind(ctx), "k")
 	unchanged("second unlock, key of another owner of this client", first, holdfast.ErrReleased)
 	require.NoError(t, inner.Unlock(ctx))
 	unchanged("second unlock of a nested entry", inner, holdfast.ErrReleased)
 	require.NoError(t, next.Unlock(ctx))
 
-	expired := Lock(t, r.Locker, ctx, "k", holdfast.FixedLease(200*time.Millisecond))
-	Within(t, expired.Done())
-	Await(t, func() bool { return !Exists(t, r.Server, "k") })
+	expired := locktest.Lock(t, r.Locker, ctx, "k", holdfast.FixedLease(200*time.Millisecond))
+	locktest.Within(t, expired.Done())
+	locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "k") })
 	unchanged("after expiry, key free", expired, holdfast.ErrLost)
 
-	expired = Lock(t, r.Locker, ctx, "k", holdfast.FixedLease(200*time.Millisecond))
-	next = Lock(t, r.Other, ctx, "k")
-	inner = Lock(t, r.Other, next.Bind(ctx), "k")
+	expired = locktest.Lock(t, r.Locker, ctx, "k", holdfast.FixedLease(200*time.Millisecond))
+	next = locktest.Lock(t, r.Other, ctx, "k")
+	inner = locktest.Lock(t, r.Other, next.Bind(ctx), "k")
 	unchanged("after expiry, key of another client", expired, holdfast.ErrLost)
 	unchanged("after expiry, once more", expired, holdfast.ErrReleased)
 	require.NoError(t, inner.Unlock(ctx))
 	require.NoError(t, next.Unlock(ctx))
 
 	// The hold was taken away, and this client does not know it yet.
-	robbed := Lock(t, r.Locker, ctx, "k")
+	robbed := locktest.Lock(t, r.Locker, ctx, "k")
 	r.Settled("k") // else a node that is late to hear of it may take it again, until it is renewed
 	_, err := r.Other.ForceUnlock(ctx, "k")
 	require.NoError(t, err)
-	next = Lock(t, r.Other, ctx, "k")
+	next = locktest.Lock(t, r.Other, ctx, "k")
 	unchanged("robbed, key of another client", robbed, holdfast.ErrLost)
 	require.NoError(t, next.Unlock(ctx))
 }
 
-func testAnyKey(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Fencing: true})
-	ctx := Bounded(t)
+func testAnyKey(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Fencing: true})
+	ctx := locktest.Bounded(t)
 	keys := []string{
 		"{", "}", "{}", "a{b}c", "{b", "b}", "}{", "a{{b}}", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "ключ", " ", "a b", "*", "a:b:0", "'\"\\",
 		"redisson_lock__channel:{k}", strings.Repeat("{", 1<<10),
@@ -88,19 +88,19 @@ func testAnyKey(t *testing.T, d Kind) {
 			require.ErrorContains(t, err, "hash tag", name)
 			continue
 		}
-		first := Lock(t, r.Locker, ctx, key)
-		inner := Lock(t, r.Locker, first.Bind(ctx), key)
+		first := locktest.Lock(t, r.Locker, ctx, key)
+		inner := locktest.Lock(t, r.Locker, first.Bind(ctx), key)
 		s, err := r.Other.Inspect(ctx, key)
 		require.NoError(t, err, name)
 		require.Equal(t, first.Owner(), s.Owner, name)
 		require.Equal(t, 2, s.Entries, name)
 		_, err = r.Other.TryLock(ctx, key)
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired, name)
-		next := GoLock(r.Other, ctx, key) // is woken, as the lease is long
+		next := locktest.GoLock(r.Other, ctx, key) // is woken, as the lease is long
 		r.AwaitWaiters(key, 1)
 		require.NoError(t, inner.Unlock(ctx), name)
 		require.NoError(t, first.Unlock(ctx), name)
-		second := Got(t, next)
+		second := locktest.Got(t, next)
 		require.Greater(t, second.Fence(), first.Fence(), name)
 		require.NoError(t, second.Unlock(ctx), name)
 	}
@@ -126,10 +126,10 @@ var clockCommands = regexp.MustCompile(`(?i)'(P?EXPIREAT|P?EXPIRETIME|EXAT|PXAT)
 
 // No clock of a client can be wrong where only durations are measured and sent:
 // nothing below the lock kind looks at wall-clock time.
-func testNoWallClock(t *testing.T, d Kind) {
+func testNoWallClock(t *testing.T, d locktest.Kind) {
 	files := 0
 	for _, dir := range []string{"scripts", "pubsub", "watchdog", filepath.Join("internal", "engine"), d.Name} {
-		sources, err := filepath.Glob(filepath.Join(ModuleRoot(), dir, "*.go"))
+		sources, err := filepath.Glob(filepath.Join(locktest.ModuleRoot(), dir, "*.go"))
 		require.NoError(t, err)
 		for _, path := range sources {
 			if strings.HasSuffix(path, "_test.go") {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -24,7 +24,7 @@ func init() {
 
 // delayed holds the next command of that verb back, until the proxy's Release.
 // held tells that it is on its way, arrived that Redis has answered it.
-func delayed(w *Proxies, name string) (held <-chan struct{}, arrived <-chan struct{}) {
+func delayed(w *locktest.Proxies, name string) (held <-chan struct{}, arrived <-chan struct{}) {
 	type ends struct{ held, arrived <-chan struct{} }
 	of := map[*redistest.Proxy]ends{}
 	w.Each(func(p *redistest.Proxy) {
@@ -40,7 +40,7 @@ func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <
 	sent, answered := make(chan struct{}), make(chan struct{}, 1)
 	var command []string
 	p.OnRequest(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) != name {
+		if locktest.Verb(cmd) != name {
 			return redistest.Pass
 		}
 		p.OnRequest(nil)
@@ -52,7 +52,7 @@ func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <
 		select {
 		case <-sent:
 			if slices.Equal(cmd, command) {
-				Poke(answered)
+				locktest.Poke(answered)
 			}
 		default:
 		}
@@ -63,7 +63,7 @@ func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <
 
 // An acquire is held up on its way, its connection is lost, and the clean-up overtakes it.
 // The caller has given up, and must not become the holder when the acquire arrives.
-func testAcquireArrivesLate(t *testing.T, d Kind) {
+func testAcquireArrivesLate(t *testing.T, d locktest.Kind) {
 	for name, how := range map[string]struct {
 		fenced bool
 		cancel bool
@@ -73,31 +73,31 @@ func testAcquireArrivesLate(t *testing.T, d Kind) {
 		"cancelled":         {false, true},
 		"cancelled, fenced": {true, true},
 	} {
-		d.Part(t, name, func(t *testing.T, d Kind) {
-			var s Sockets
-			r := newHarness(t, d, Options{Lease: Long, Fencing: how.fenced}, s.Dialled)
+		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+			var s locktest.Sockets
+			r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Fencing: how.fenced}, s.Dialled)
 			held, arrived := delayed(r.Proxy, "acquire")
-			ctx, cancel := context.WithCancel(Bounded(t))
+			ctx, cancel := context.WithCancel(locktest.Bounded(t))
 			defer cancel()
 			result := make(chan error, 1)
 			go func() {
 				_, err := r.Locker.TryLock(ctx, "k")
 				result <- err
 			}()
-			Within(t, held)
+			locktest.Within(t, held)
 			if how.cancel {
 				cancel()
-				require.ErrorIs(t, Within(t, result), context.Canceled)
+				require.ErrorIs(t, locktest.Within(t, result), context.Canceled)
 				s.Drop()
 			} else {
 				s.Drop()
-				require.ErrorIs(t, Within(t, result), holdfast.ErrUnknown)
+				require.ErrorIs(t, locktest.Within(t, result), holdfast.ErrUnknown)
 			}
-			Await(t, func() bool { return tombstones(r) == 1 })
+			locktest.Await(t, func() bool { return tombstones(r) == 1 })
 			r.Proxy.Release()
-			Within(t, arrived)
-			require.False(t, Exists(t, r.Server, "k"))
-			l := Lock(t, r.Locker, Bounded(t), "k")
+			locktest.Within(t, arrived)
+			require.False(t, locktest.Exists(t, r.Server, "k"))
+			l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 			r.passesOn(l)
 		})
 	}
@@ -106,7 +106,7 @@ func testAcquireArrivesLate(t *testing.T, d Kind) {
 // tombstones is how many owners have been given up by a clean-up, on every node.
 func tombstones(r *harness) int {
 	least := math.MaxInt
-	r.Server.Each(func(s Server) {
+	r.Server.Each(func(s locktest.Server) {
 		m := s.Do(r.T, "KEYS", "holdfast_gone:*")
 		keys, err := m.AsStrSlice()
 		require.NoError(r.T, err)
@@ -116,23 +116,23 @@ func tombstones(r *harness) int {
 }
 
 // A nested call arrives when its lease is over and another owner holds the key.
-func testNestedArrivesLate(t *testing.T, d Kind) {
-	var s Sockets
-	r := newHarness(t, d, Options{Lease: Long}, s.Dialled)
-	l := Lock(t, r.Locker, Bounded(t), "k")
+func testNestedArrivesLate(t *testing.T, d locktest.Kind) {
+	var s locktest.Sockets
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long}, s.Dialled)
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	held, arrived := delayed(r.Proxy, "recount")
 	result := make(chan error, 1)
 	go func() {
-		_, err := r.Locker.TryLock(l.Bind(Bounded(t)), "k")
+		_, err := r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")
 		result <- err
 	}()
-	Within(t, held)
+	locktest.Within(t, held)
 	s.Drop()
-	require.ErrorIs(t, Within(t, result), holdfast.ErrUnknown)
-	require.NoError(t, l.Unlock(Bounded(t)))
-	after := Lock(t, r.Locker, Bounded(t), "k")
+	require.ErrorIs(t, locktest.Within(t, result), holdfast.ErrUnknown)
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	after := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	r.Proxy.Release()
-	Within(t, arrived)
+	locktest.Within(t, arrived)
 	require.Equal(t, 1, r.Entries("k"))
 	r.passesOn(after)
 }
@@ -142,61 +142,63 @@ func testNestedArrivesLate(t *testing.T, d Kind) {
 // An enter is held up on its way and sent again; its owner is served and unlocks. When the
 // first call arrives, it puts no owner into the queue. No heartbeat would repair that: a
 // silent client is dead much later.
-func testEnterAfterRelease(t *testing.T, d Kind) {
+func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
 	for name, c := range map[string]struct {
 		run  bool
 		call []holdfast.LockOption
 	}{
 		"alone":     {},
-		"confirmed": {call: []holdfast.LockOption{holdfast.FixedLease(Long)}},
+		"confirmed": {call: []holdfast.LockOption{holdfast.FixedLease(locktest.Long)}},
 		"in a run":  {run: true},
 	} {
-		d.Part(t, name, func(t *testing.T, d Kind) {
-			var s Sockets
-			r := newHarness(t, d, Options{Lease: 2 * Long, WaiterTTL: 2 * Long, GrantLease: 2 * Long, Handover: ptr(Long)}, s.Dialled)
-			before := Lock(t, r.Other, Bounded(t), "k")
+		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+			var s locktest.Sockets
+			r := newHarness(t, d, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long, Handover: ptr(locktest.Long)}, s.Dialled)
+			before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 			n := 1
-			var first <-chan Acquired
+			var first <-chan locktest.Acquired
 			if c.run {
-				first, n = r.InLine(Bounded(t), "k", 1), 2
+				first, n = r.InLine(locktest.Bounded(t), "k", 1), 2
 			}
 			held, arrived := delayed(r.Proxy, "enter")
-			waiting := GoLock(r.Locker, Bounded(t), "k", c.call...)
-			Within(t, held)
+			waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k", c.call...)
+			locktest.Within(t, held)
 			s.Drop()
-			Await(t, func() bool { return len(Queued(t, r.Server, "k")) == n })
-			Within(t, arrived) // the second
+			locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == n })
+			locktest.Within(t, arrived) // the second
 			r.Proxy.OnRequest(nil)
-			rival := GoLock(r.Other, Bounded(t), "k")
-			Await(t, func() bool { return len(Queued(t, r.Server, "k")) == n+1 })
-			Await(t, func() bool { return Listeners(t, r.Server, InboxOf("k", Queued(t, r.Server, "k")[0])) == 1 })
-			require.NoError(t, before.Unlock(Bounded(t)))
+			rival := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
+			locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == n+1 })
+			locktest.Await(t, func() bool {
+				return locktest.Listeners(t, r.Server, locktest.InboxOf("k", locktest.Queued(t, r.Server, "k")[0])) == 1
+			})
+			require.NoError(t, before.Unlock(locktest.Bounded(t)))
 			if c.run {
-				require.NoError(t, Got(t, first).Unlock(Bounded(t)))
+				require.NoError(t, locktest.Got(t, first).Unlock(locktest.Bounded(t)))
 			}
-			require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
-			l := Got(t, rival)
+			require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+			l := locktest.Got(t, rival)
 			r.Proxy.Release()
-			Within(t, arrived)
-			require.Empty(t, Queued(t, r.Server, "k"), "it has entered once more")
-			require.NoError(t, l.Unlock(Bounded(t)))
+			locktest.Within(t, arrived)
+			require.Empty(t, locktest.Queued(t, r.Server, "k"), "it has entered once more")
+			require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		})
 	}
 }
 
 // Java drops one head after the other: each is noticed by a heartbeat, also when the first
 // has entered again, at the end.
-func testPlacesLost(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: 2 * time.Second})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	first := r.InLine(Bounded(t), "k", 1)
-	second := r.InLine(Bounded(t), "k", 2)
+func testPlacesLost(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	first := r.InLine(locktest.Bounded(t), "k", 1)
+	second := r.InLine(locktest.Bounded(t), "k", 2)
 	looks, began := r.counting(), time.Now()
 	for range 2 {
-		head := Queued(t, r.Server, "k")[0]
-		r.Server.Do(t, "LREM", QueueOf("k"), "1", head)
-		r.Server.Do(t, "ZREM", ScoresOf("k"), head)
-		Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+		head := locktest.Queued(t, r.Server, "k")[0]
+		r.Server.Do(t, "LREM", locktest.QueueOf("k"), "1", head)
+		r.Server.Do(t, "ZREM", locktest.ScoresOf("k"), head)
+		locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
 	}
 	require.Less(t, time.Since(began), 6*time.Second, "after %d heartbeats of 400 ms: not before the scores are moved on", looks("heartbeat"))
 	r.passesOn(before, first, second)
@@ -204,19 +206,19 @@ func testPlacesLost(t *testing.T, d Kind) {
 
 // A confirmation has set the lease, and its answer comes when that is over and another has
 // the key. No caller gets a lease that has ended: the waiter enters again.
-func testConfirmedTooLate(t *testing.T, d Kind) {
+func testConfirmedTooLate(t *testing.T, d locktest.Kind) {
 	const lease = 2 * time.Second // less than a call may take
-	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: time.Second})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(lease))
-	rival := GoLock(r.Other, Bounded(t), "k")
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(lease))
+	rival := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
 	held := r.holdReplies("confirm")
-	require.NoError(t, before.Unlock(Bounded(t)))
-	Within(t, held)
-	l := Got(t, rival)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	locktest.Within(t, held)
+	l := locktest.Got(t, rival)
 	r.letGo()
-	Await(t, func() bool { return len(waiting) == 1 || len(Queued(t, r.Server, "k")) == 1 })
+	locktest.Await(t, func() bool { return len(waiting) == 1 || len(locktest.Queued(t, r.Server, "k")) == 1 })
 	require.Empty(t, waiting, "its lease is over")
 	r.passesOn(l, waiting)
 }

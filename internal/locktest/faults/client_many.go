@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -30,18 +30,18 @@ func init() {
 // crowded makes calls of Lock until n of them wait in l, which allows so many
 // waiters and no more. The channel tells of each that is served, in its turn: the
 // next comes when it was unlocked.
-func crowded(ctx context.Context, l Locker, key string, n int) <-chan Acquired {
-	served := make(chan Acquired)
+func crowded(ctx context.Context, l locktest.Locker, key string, n int) <-chan locktest.Acquired {
+	served := make(chan locktest.Acquired)
 	full := make(chan struct{}, 1)
 	var all sync.WaitGroup
 	for range n + 2 { // the first attempt is no waiter yet, and one must be refused
 		all.Go(func() {
 			lease, err := l.Lock(ctx, key)
 			if errors.Is(err, holdfast.ErrQueueFull) {
-				Poke(full)
+				locktest.Poke(full)
 				return
 			}
-			served <- Acquired{Lease: lease, Err: err}
+			served <- locktest.Acquired{Lease: lease, Err: err}
 		})
 	}
 	<-full
@@ -69,7 +69,7 @@ func watchAttempts(r *harness) *attempts {
 	a := &attempts{sent: make([]int, len(r.Proxy.All)), flying: map[string][]int{}}
 	count := func(node, n int) redistest.Hook {
 		return func(cmd []string) redistest.Verdict {
-			if Verb(cmd) == r.Kind.WaitVerb() {
+			if locktest.Verb(cmd) == r.Kind.WaitVerb() {
 				keys, err := strconv.Atoi(cmd[2]) // after the script; an owner comes behind
 				require.NoError(r.T, err)
 				client := clientID.FindString(strings.Join(cmd[3+keys:], " "))
@@ -80,7 +80,7 @@ func watchAttempts(r *harness) *attempts {
 				}
 				a.sent[node] += max(n, 0)
 				a.flying[client][node] += n
-				a.most = max(a.most, SeenByMost(a.flying[client]))
+				a.most = max(a.most, locktest.SeenByMost(a.flying[client]))
 			}
 			return redistest.Pass
 		}
@@ -95,15 +95,15 @@ func watchAttempts(r *harness) *attempts {
 func (a *attempts) read() (sent, most, clients int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return SeenByMost(a.sent), a.most, len(a.flying)
+	return locktest.SeenByMost(a.sent), a.most, len(a.flying)
 }
 
-func testTenThousandWaiters(t *testing.T, d Kind) {
+func testTenThousandWaiters(t *testing.T, d locktest.Kind) {
 	const waiters = 10_000
-	r := newHarness(t, d, Options{Lease: Long, MaxWaiters: waiters})
-	ctx, cancel := context.WithTimeout(context.Background(), 5*Patience)
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, MaxWaiters: waiters})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*locktest.Patience)
 	defer cancel()
-	before := Lock(t, r.Other, ctx, "k")
+	before := locktest.Lock(t, r.Other, ctx, "k")
 	a := watchAttempts(r)
 	empty := memory()
 	served := crowded(ctx, r.Locker, "k", waiters)
@@ -133,17 +133,17 @@ func memory() int {
 }
 
 // The same for many lockers, as 50 processes with 200 waiters each have them.
-func testManyProcesses(t *testing.T, d Kind) {
+func testManyProcesses(t *testing.T, d locktest.Kind) {
 	const processes, each = 50, 200
-	r := newHarness(t, d, Options{Lease: Long})
-	ctx, cancel := context.WithTimeout(context.Background(), 5*Patience)
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*locktest.Patience)
 	defer cancel()
-	before := Lock(t, r.Other, ctx, "k")
+	before := locktest.Lock(t, r.Other, ctx, "k")
 	a := watchAttempts(r)
 	var all sync.WaitGroup
 	for range processes {
 		client := r.Server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.Proxy.Addr()} })
-		served := crowded(ctx, d.Open(t, client, Options{Lease: Long, MaxWaiters: each}), "k", each)
+		served := crowded(ctx, d.Open(t, client, locktest.Options{Lease: locktest.Long, MaxWaiters: each}), "k", each)
 		all.Go(func() {
 			for a := range served {
 				require.NoError(t, a.Err)
@@ -170,10 +170,10 @@ type boundKey struct{}
 
 // A lease that lives for long is bound ever again, to contexts that do not end before
 // it: nothing of that stays.
-func testManyBound(t *testing.T, d Kind) {
+func testManyBound(t *testing.T, d locktest.Kind) {
 	const times = 50_000
-	r := newHarness(t, d, Options{Lease: Long})
-	l := Lock(t, r.Locker, Bounded(t), "k")
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	service, stop := context.WithCancel(context.Background())
 	defer stop()
 	before := memory()
@@ -184,16 +184,16 @@ func testManyBound(t *testing.T, d Kind) {
 		}
 	}
 	require.Less(t, (memory()-before)/(4*times), 8, "bytes that stay of each")
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
 // Callers with short time give up, and come again with other keys, while Redis hangs.
 // Neither goroutines nor what is left to be undone grow with the number of their calls.
 // When Redis goes on, all of it is undone and locks are had again.
-func testCallersGiveUp(t *testing.T, d Kind) {
+func testCallersGiveUp(t *testing.T, d locktest.Kind) {
 	const callers, times = 50, 40
-	r := newHarness(t, d, Options{Lease: Long})
-	require.NoError(t, Lock(t, r.Locker, Bounded(t), "warm").Unlock(Bounded(t)))
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "warm").Unlock(locktest.Bounded(t)))
 	before := runtime.NumGoroutine()
 	r.Server.Pause()
 	var all sync.WaitGroup
@@ -212,7 +212,7 @@ func testCallersGiveUp(t *testing.T, d Kind) {
 	require.Less(t, runtime.NumGoroutine()-before, 256*max(1, d.Nodes)+6*callers, "goroutines after %d calls", callers*times)
 	r.Server.Resume()
 	undone := map[string]bool{}
-	Await(t, func() bool { // tombstones stay for a while
+	locktest.Await(t, func() bool { // tombstones stay for a while
 		held := false
 		for _, k := range r.Keys() {
 			stone := strings.HasPrefix(k, "holdfast_gone:")
@@ -224,6 +224,6 @@ func testCallersGiveUp(t *testing.T, d Kind) {
 		return !held && (len(undone) > 0 || d.Nodes > 0) // where nodes keep their order, undoing leaves none
 	})
 	require.Less(t, len(undone), callers*times/4, "tombstones")
-	require.NoError(t, Lock(t, r.Locker, Bounded(t), "k0-0").Unlock(Bounded(t)))
+	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "k0-0").Unlock(locktest.Bounded(t)))
 	r.Traceless("k0-0")
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func init() {
-	RegisterChild("client", obedientClient)
+	locktest.RegisterChild("client", obedientClient)
 	register("F1_HolderKilled", testHolderKilled).real = true
 	register("F2_HolderPausedPastItsLease", testHolderPaused).real = true
 	register("F2_NobodyElseTookTheKey", testHolderPausedAlone).real = true
@@ -30,7 +30,7 @@ func init() {
 // obedientClient is a child with one fenced locker, that does as it is told, line
 // by line, with one lease at a time, and answers each line with one.
 // Args: the address of Redis, its lease.
-func obedientClient(d Kind, p *Parent) error {
+func obedientClient(d locktest.Kind, p *locktest.Parent) error {
 	client, err := p.Client(p.Args[0])
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func obedientClient(d Kind, p *Parent) error {
 	if err != nil {
 		return err
 	}
-	locker, err := d.New(client, Options{Lease: lease, Fencing: true, MaxOutage: ptr(Long)}) // beyond pauses: a slow machine adds to them
+	locker, err := d.New(client, locktest.Options{Lease: lease, Fencing: true, MaxOutage: ptr(locktest.Long)}) // beyond pauses: a slow machine adds to them
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ return 1`
 }
 
 // ask has a child do something, and returns what its answer says after the word.
-func ask(c *Child, line, word string) string {
+func ask(c *locktest.Child, line, word string) string {
 	c.Say(line)
 	return c.Expect(word)
 }
@@ -113,131 +113,131 @@ func fence(t *testing.T, s string) int64 {
 	return n
 }
 
-func testHolderKilled(t *testing.T, d Kind) {
+func testHolderKilled(t *testing.T, d locktest.Kind) {
 	const lease = 500 * time.Millisecond
 	s := d.Start(t)
-	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: Long})
-	child := StartChild(t, "client", s.Addr(), lease.String())
+	next := d.Open(t, s.Client(t), locktest.Options{Fencing: true, Lease: locktest.Long})
+	child := locktest.StartChild(t, "client", s.Addr(), lease.String())
 	for range 3 {
 		before := fence(t, ask(child, "lock k", "held"))
-		waiting := GoLock(next, Bounded(t), "k")
+		waiting := locktest.GoLock(next, locktest.Bounded(t), "k")
 		child.Kill()
 		killed := time.Now()
-		l := Got(t, waiting)
+		l := locktest.Got(t, waiting)
 		require.Less(t, time.Since(killed), lease+20*time.Second)
 		require.Greater(t, l.Fence(), before)
-		require.NoError(t, l.Unlock(Bounded(t)))
-		child = StartChild(t, "client", s.Addr(), lease.String())
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
+		child = locktest.StartChild(t, "client", s.Addr(), lease.String())
 	}
 }
 
 const pausedLease = 400 * time.Millisecond
 
-func testHolderPaused(t *testing.T, d Kind) {
+func testHolderPaused(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	client := s.Client(t)
-	next := d.Open(t, client, Options{Fencing: true, Lease: Long, GrantLease: Long})
-	child := StartChild(t, "client", s.Addr(), pausedLease.String())
+	next := d.Open(t, client, locktest.Options{Fencing: true, Lease: locktest.Long, GrantLease: locktest.Long})
+	child := locktest.StartChild(t, "client", s.Addr(), pausedLease.String())
 	old := fence(t, ask(child, "lock k", "held"))
 	child.Say("done")
 	child.Pause()
 
-	l := Lock(t, next, Bounded(t), "k")
+	l := locktest.Lock(t, next, locktest.Bounded(t), "k")
 	require.Greater(t, l.Fence(), old)
-	require.True(t, guardedWrite(Bounded(t), client, "resource", l.Fence(), "parent"))
+	require.True(t, guardedWrite(locktest.Bounded(t), client, "resource", l.Fence(), "parent"))
 	child.Resume()
 	require.Equal(t, "ErrLost", child.Expect("done"))
 	require.Equal(t, "false", ask(child, "write resource", "wrote"))
 	require.Equal(t, "ErrLost", ask(child, "unlock", "unlocked"))
 	require.Equal(t, "ErrReleased", ask(child, "unlock", "unlocked"))
 
-	held, err := next.Inspect(Bounded(t), "k")
+	held, err := next.Inspect(locktest.Bounded(t), "k")
 	require.NoError(t, err)
 	require.Equal(t, l.Owner(), held.Owner)
-	require.Greater(t, held.Remaining, Long/2, "the lease is as its holder left it")
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.Greater(t, held.Remaining, locktest.Long/2, "the lease is as its holder left it")
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	child.Say("close")
 	child.Await()
-	Gone(t, s, "k")
+	locktest.Gone(t, s, "k")
 }
 
 // The key is free by then, and stays so.
-func testHolderPausedAlone(t *testing.T, d Kind) {
+func testHolderPausedAlone(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
-	child := StartChild(t, "client", s.Addr(), pausedLease.String())
+	child := locktest.StartChild(t, "client", s.Addr(), pausedLease.String())
 	ask(child, "lock k", "held")
 	child.Say("done")
 	child.Pause()
-	Await(t, func() bool { return !Exists(t, s, "k") })
+	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") })
 	child.Resume()
 	require.Equal(t, "ErrLost", child.Expect("done"))
-	require.False(t, Exists(t, s, "k"), "a renewal has made it again")
+	require.False(t, locktest.Exists(t, s, "k"), "a renewal has made it again")
 	require.Equal(t, "ErrLost", ask(child, "unlock", "unlocked"))
 	child.Say("close")
 	child.Await()
-	Gone(t, s, "k")
+	locktest.Gone(t, s, "k")
 }
 
 // The process stands still from before the reply to its acquire until the lease
 // is over: it must not believe in that reply.
-func testPausedWhileAcquiring(t *testing.T, d Kind) {
+func testPausedWhileAcquiring(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	proxy := s.Behind(t)
-	next := d.Open(t, s.Client(t), Options{Fencing: true, Lease: Long})
-	child := StartChild(t, "client", proxy.Ways(), pausedLease.String())
+	next := d.Open(t, s.Client(t), locktest.Options{Fencing: true, Lease: locktest.Long})
+	child := locktest.StartChild(t, "client", proxy.Ways(), pausedLease.String())
 	ask(child, "lock warm", "held") // the scripts are known from here on
 	ask(child, "unlock", "unlocked")
 
 	for _, how := range []string{"lock", "trylock"} {
 		executed := proxy.OnAll(func(p *redistest.Proxy) <-chan struct{} { // else the others would tell that another holds the key by then
-			hook, held := Holding("acquire")
+			hook, held := locktest.Holding("acquire")
 			p.OnReply(hook)
 			return held
 		})
 		child.Say(how + " k")
-		Within(t, executed)
+		locktest.Within(t, executed)
 		child.Pause()
 		proxy.OnReply(nil)
 		proxy.Release() // the reply lies in the socket of the sleeping process
-		l := Lock(t, next, Bounded(t), "k")
+		l := locktest.Lock(t, next, locktest.Bounded(t), "k")
 		child.Resume()
 		if how == "trylock" {
 			require.Equal(t, "ErrUnknown", child.Expect("failed"))
-			require.NoError(t, l.Unlock(Bounded(t)))
+			require.NoError(t, l.Unlock(locktest.Bounded(t)))
 			continue
 		}
-		held, err := next.Inspect(Bounded(t), "k")
+		held, err := next.Inspect(locktest.Bounded(t), "k")
 		require.NoError(t, err)
 		require.Equal(t, l.Owner(), held.Owner)
-		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		require.Greater(t, fence(t, child.Expect("held")), l.Fence())
 		require.Equal(t, "nil", ask(child, "unlock", "unlocked"))
 	}
 	child.Say("close")
 	child.Await()
-	Gone(t, s, "k")
+	locktest.Gone(t, s, "k")
 }
 
 // A renewal that was on its way when the lease ended finds no hold, and then another's: it
 // changes neither.
-func testRenewalArrivesLate(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: pausedLease})
-	next := d.Open(t, r.Server.Client(t), Options{Lease: Long})
+func testRenewalArrivesLate(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: pausedLease})
+	next := d.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long})
 	for _, taken := range []bool{false, true} {
 		held, executed := make(chan struct{}, 1), make(chan struct{}, 1)
 		const passing, wanted, holding = 0, 1, 2
 		var state atomic.Int32 // of renewals: from the first on, those to all nodes are held
-		r.Proxy.OnRequest(when(Is("renew"), func() redistest.Verdict {
+		r.Proxy.OnRequest(when(locktest.Is("renew"), func() redistest.Verdict {
 			if !state.CompareAndSwap(wanted, holding) && state.Load() != holding {
 				return redistest.Pass
 			}
-			Poke(held)
+			locktest.Poke(held)
 			return redistest.Hold
 		}))
-		r.Proxy.OnReply(seeing(Is("renew"), func() { Poke(executed) }))
+		r.Proxy.OnReply(seeing(locktest.Is("renew"), func() { locktest.Poke(executed) }))
 		var l *holdfast.Lease
 		for sent := false; !sent; { // a machine that stands still for a whole lease sends no renewal
-			l = Lock(t, r.Locker, Bounded(t), "k")
+			l = locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 			state.Store(wanted)
 			select {
 			case <-held:
@@ -246,21 +246,21 @@ func testRenewalArrivesLate(t *testing.T, d Kind) {
 				sent = !state.CompareAndSwap(wanted, passing)
 			}
 		}
-		Within(t, l.Done())
+		locktest.Within(t, l.Done())
 		require.ErrorIs(t, l.Err(), holdfast.ErrLost)
-		Await(t, func() bool { return !Exists(t, r.Server, "k") })
+		locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "k") })
 		var now *holdfast.Lease
 		if taken {
-			now = Lock(t, next, Bounded(t), "k")
+			now = locktest.Lock(t, next, locktest.Bounded(t), "k")
 		}
 		r.Proxy.OnRequest(nil)
 		r.Proxy.Release()
-		Within(t, executed)
-		require.Equal(t, taken, Exists(t, r.Server, "k"))
-		require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
+		locktest.Within(t, executed)
+		require.Equal(t, taken, locktest.Exists(t, r.Server, "k"))
+		require.ErrorIs(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 		if taken {
-			require.Greater(t, Number(t, r.Server, "PTTL", "k"), int(Long.Milliseconds()/2))
-			require.NoError(t, now.Unlock(Bounded(t)))
+			require.Greater(t, locktest.Number(t, r.Server, "PTTL", "k"), int(locktest.Long.Milliseconds()/2))
+			require.NoError(t, now.Unlock(locktest.Bounded(t)))
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -21,34 +21,34 @@ import (
 // makes no difference to what callers see.
 
 func init() {
-	register("F6_ReplyLostAfterExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutReply) }).parts = true
-	register("F16_ResetBeforeExecution", func(t *testing.T, d Kind) { testLoss(t, d, cutRequest) }).parts = true
-	register("F18_RepliesLostOneWay", func(t *testing.T, d Kind) { testLoss(t, d, dropReplies) }).parts = true
+	register("F6_ReplyLostAfterExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutReply) }).parts = true
+	register("F16_ResetBeforeExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutRequest) }).parts = true
+	register("F18_RepliesLostOneWay", func(t *testing.T, d locktest.Kind) { testLoss(t, d, dropReplies) }).parts = true
 }
 
 // loss loses the answer to the next command of that verb. The channel is closed
 // when that has happened.
-type loss func(w *Proxies, name string) <-chan struct{}
+type loss func(w *locktest.Proxies, name string) <-chan struct{}
 
 // cutReply: executed, and the connection is reset.
-func cutReply(w *Proxies, name string) <-chan struct{} {
-	return w.SwallowReply(1, Is(name))
+func cutReply(w *locktest.Proxies, name string) <-chan struct{} {
+	return w.SwallowReply(1, locktest.Is(name))
 }
 
 // cutRequest: not executed, and the connection is reset.
-func cutRequest(w *Proxies, name string) <-chan struct{} {
+func cutRequest(w *locktest.Proxies, name string) <-chan struct{} {
 	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} { return once(p.OnRequest, name, redistest.Cut) })
 }
 
 // dropReplies: executed, and nothing is heard any more on that connection.
-func dropReplies(w *Proxies, name string) <-chan struct{} {
+func dropReplies(w *locktest.Proxies, name string) <-chan struct{} {
 	return w.OnMost(func(p *redistest.Proxy) <-chan struct{} { return once(p.OnReply, name, redistest.Drop) })
 }
 
 // once has a hook answer v to the next command of that verb.
 func once(set func(redistest.Hook), name string, v redistest.Verdict) <-chan struct{} {
 	done := make(chan struct{})
-	set(when(Is(name), func() redistest.Verdict {
+	set(when(locktest.Is(name), func() redistest.Verdict {
 		set(nil)
 		close(done)
 		return v
@@ -88,7 +88,7 @@ var lossCases = []lossCase{
 
 const lossWaiters = 2 // as many as a locker allows
 
-func testLoss(t *testing.T, d Kind, how loss) {
+func testLoss(t *testing.T, d locktest.Kind, how loss) {
 	lease := 6 * time.Second // long enough for an answer to be given up and asked for again
 	if d.Nodes > 0 {         // which have a tenth of it for an answer
 		lease = 15 * time.Second
@@ -98,8 +98,8 @@ func testLoss(t *testing.T, d Kind, how loss) {
 		cases = slices.Concat(lossCases, fairLossCases)
 	}
 	for _, c := range cases {
-		d.Part(t, c.name, func(t *testing.T, d Kind) {
-			r := newHarness(t, d, Options{
+		d.Part(t, c.name, func(t *testing.T, d locktest.Kind) {
+			r := newHarness(t, d, locktest.Options{
 				Lease: lease, Fencing: c.fenced, MaxOutage: ptr(time.Minute), MaxWaiters: lossWaiters, Handover: ptr(lease),
 				WaiterTTL: time.Second,
 			}, quickPing)
@@ -112,7 +112,7 @@ func testLoss(t *testing.T, d Kind, how loss) {
 func tryAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	lost := lose("acquire")
 	for again := true; again; {
-		_, err := r.Locker.TryLock(Bounded(t), "k")
+		_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
 		require.ErrorIs(t, err, holdfast.ErrUnknown)
 		select {
 		case <-lost:
@@ -121,61 +121,61 @@ func tryAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan str
 			require.Greater(t, r.Kind.Nodes, 1)
 		}
 	}
-	require.NoError(t, Lock(t, r.Other, Bounded(t), "k").Unlock(Bounded(t)))
+	require.NoError(t, locktest.Lock(t, r.Other, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
 }
 
 func waitAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	lost := lose("acquire")
-	l := Lock(t, r.Locker, Bounded(t), "k")
-	Within(t, lost)
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
+	locktest.Within(t, lost)
 	require.Equal(t, 1, r.Entries("k"))
 	first := l.Fence()
-	require.NoError(t, l.Unlock(Bounded(t)))
-	again := Lock(t, r.Locker, Bounded(t), "k")
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	again := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	if first != 0 {
 		require.Greater(t, again.Fence(), first)
 	}
-	require.NoError(t, again.Unlock(Bounded(t)))
+	require.NoError(t, again.Unlock(locktest.Bounded(t)))
 }
 
 // The attempt that is lost is that of a waiter, after a release.
 func grantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := Lock(t, r.Other, Bounded(t), "k")
-	var waiting, behind <-chan Acquired
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	var waiting, behind <-chan locktest.Acquired
 	r.asleep(func() { // else an attempt that is under way may take what is released
-		waiting = GoLock(r.Locker, Bounded(t), "k")
-		behind = GoLock(r.Locker, Bounded(t), "k")
+		waiting = locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
+		behind = locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	}, "k")
 	lost := lose("acquire")
-	require.NoError(t, before.Unlock(Bounded(t)))
-	Within(t, lost)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	locktest.Within(t, lost)
 	for range 2 {
-		require.NoError(t, Got(t, firstOf(waiting, behind)).Unlock(Bounded(t)))
+		require.NoError(t, locktest.Got(t, firstOf(waiting, behind)).Unlock(locktest.Bounded(t)))
 	}
 }
 
 func cleanUpUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	acquired := r.Proxy.SwallowReply(1, Is("acquire"))
+	acquired := r.Proxy.SwallowReply(1, locktest.Is("acquire"))
 	cleaned := lose("clean_up")
-	_, err := r.Locker.TryLock(Bounded(t), "k")
+	_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
-	Within(t, acquired)
-	Within(t, cleaned)
-	l := Lock(t, r.Locker, Bounded(t), "k") // a repeated clean-up must not touch it
+	locktest.Within(t, acquired)
+	locktest.Within(t, cleaned)
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k") // a repeated clean-up must not touch it
 	require.Equal(t, 1, r.Entries("k"))
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
 func nestedTryUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	l := Lock(t, r.Locker, Bounded(t), "k")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	lost := lose("recount")
-	_, err := r.Locker.TryLock(l.Bind(Bounded(t)), "k")
+	_, err := r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
-	Within(t, lost)
-	Await(t, func() bool { return r.Entries("k") == 1 })
-	inner := Lock(t, r.Locker, l.Bind(Bounded(t)), "k")
+	locktest.Within(t, lost)
+	locktest.Await(t, func() bool { return r.Entries("k") == 1 })
+	inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k")
 	require.Equal(t, 2, r.Entries("k"))
-	require.NoError(t, inner.Unlock(Bounded(t)))
+	require.NoError(t, inner.Unlock(locktest.Bounded(t)))
 	require.Equal(t, 1, r.Entries("k"))
 	r.notHandedOver(l)
 }
@@ -183,88 +183,91 @@ func nestedTryUnanswered(t *testing.T, r *harness, lose func(string) <-chan stru
 // notHandedOver unlocks l while others wait in the same locker. The first of them
 // must get a hold of its own: what is still on its way would count for it.
 func (r *harness) notHandedOver(l *holdfast.Lease) {
-	waiting := crowded(Bounded(r.T), r.Locker, "k", lossWaiters)
-	require.NoError(r.T, l.Unlock(Bounded(r.T)))
+	waiting := crowded(locktest.Bounded(r.T), r.Locker, "k", lossWaiters)
+	require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
 	for after := range waiting {
 		require.NoError(r.T, after.Err)
 		require.NotEqual(r.T, l.Owner(), after.Lease.Owner())
 		require.Equal(r.T, 1, r.Entries("k"))
-		require.NoError(r.T, after.Lease.Unlock(Bounded(r.T)))
+		require.NoError(r.T, after.Lease.Unlock(locktest.Bounded(r.T)))
 	}
 }
 
 func nestedWaitUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	l := Lock(t, r.Locker, Bounded(t), "k")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	lost := lose("recount")
-	inner := Lock(t, r.Locker, l.Bind(Bounded(t)), "k")
-	Within(t, lost)
+	inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k")
+	locktest.Within(t, lost)
 	require.Equal(t, 2, r.Entries("k"))
-	require.NoError(t, inner.Unlock(Bounded(t)))
+	require.NoError(t, inner.Unlock(locktest.Bounded(t)))
 	require.Equal(t, 1, r.Entries("k"))
 	r.notHandedOver(l)
 }
 
 func nestedUnlockUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	l := Lock(t, r.Locker, Bounded(t), "k")
-	inner := Lock(t, r.Locker, l.Bind(Bounded(t)), "k")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
+	inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k")
 	lost := lose("recount")
-	require.ErrorIs(t, inner.Unlock(Bounded(t)), holdfast.ErrUnknown)
-	Within(t, lost)
-	Await(t, func() bool { return r.Entries("k") == 1 })
+	require.ErrorIs(t, inner.Unlock(locktest.Bounded(t)), holdfast.ErrUnknown)
+	locktest.Within(t, lost)
+	locktest.Await(t, func() bool { return r.Entries("k") == 1 })
 	require.NoError(t, l.Err())
 	r.notHandedOver(l)
 }
 
 // While the release is repeated, another takes the key: that hold must survive.
 func releaseUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	l := Lock(t, r.Locker, Bounded(t), "k")
-	next := GoLock(r.Other, Bounded(t), "k")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
+	next := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
 	lost := lose("release")
-	require.NoError(t, l.Unlock(Bounded(t)))
-	Within(t, lost)
-	taken := Got(t, next)
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	locktest.Within(t, lost)
+	taken := locktest.Got(t, next)
 	if l.Fence() != 0 {
 		require.Greater(t, taken.Fence(), l.Fence())
 	}
 	require.Equal(t, 1, r.Entries("k"))
-	require.NoError(t, taken.Unlock(Bounded(t)))
-	require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrReleased)
+	require.NoError(t, taken.Unlock(locktest.Bounded(t)))
+	require.ErrorIs(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrReleased)
 }
 
 func renewUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	lost := lose("renew")
-	l := Lock(t, r.Locker, Bounded(t), "k")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	deadline := l.Deadline()
-	Within(t, lost)
-	Await(t, func() bool { return l.Deadline().After(deadline) || l.Err() != nil })
-	require.NoError(t, l.Unlock(Bounded(t)))
+	locktest.Within(t, lost)
+	locktest.Await(t, func() bool { return l.Deadline().After(deadline) || l.Err() != nil })
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
 func inspectUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	l := Lock(t, r.Other, Bounded(t), "k")
+	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	lost := lose("inspect")
-	_, err := r.Locker.Inspect(Bounded(t), "k")
+	_, err := r.Locker.Inspect(locktest.Bounded(t), "k")
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
-	Within(t, lost)
-	Await(t, func() bool { s, err := r.Locker.Inspect(Bounded(t), "k"); return err == nil && s.Owner == l.Owner() })
-	require.NoError(t, l.Unlock(Bounded(t)))
+	locktest.Within(t, lost)
+	locktest.Await(t, func() bool {
+		s, err := r.Locker.Inspect(locktest.Bounded(t), "k")
+		return err == nil && s.Owner == l.Owner()
+	})
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
 func forceUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	l := Lock(t, r.Locker, Bounded(t), "k")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	lost := lose("force_release")
-	_, err := r.Locker.ForceUnlock(Bounded(t), "k")
+	_, err := r.Locker.ForceUnlock(locktest.Bounded(t), "k")
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
-	Within(t, lost)
-	if Exists(t, r.Server, "k") {
-		err := l.Unlock(Bounded(t))
+	locktest.Within(t, lost)
+	if locktest.Exists(t, r.Server, "k") {
+		err := l.Unlock(locktest.Bounded(t))
 		if r.Kind.Nodes > 1 && errors.Is(err, holdfast.ErrLost) { // some nodes were about to hear of it
 			return
 		}
 		require.NoError(t, err)
 		return
 	}
-	Within(t, l.Done()) // at the next renewal
+	locktest.Within(t, l.Done()) // at the next renewal
 	require.ErrorIs(t, l.Unlock(context.Background()), holdfast.ErrLost)
 }

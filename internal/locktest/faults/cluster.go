@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -28,18 +28,18 @@ func init() {
 }
 
 // endpoints are servers each of which has all slots of a cluster.
-func endpoints(t *testing.T, d Kind) (f Topology) {
+func endpoints(t *testing.T, d locktest.Kind) (f locktest.Topology) {
 	for range max(d.Nodes, 1) {
 		f = append(f, redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...))
 	}
-	f.Each(func(s Server) { Real(s).AwaitClusterNode(t) })
+	f.Each(func(s locktest.Server) { locktest.Real(s).AwaitClusterNode(t) })
 	return f
 }
 
 // endpoint is one such server, with two lockers.
-func endpoint(t *testing.T, d Kind, o Options) (s *redistest.Server, locker, other Locker) {
+func endpoint(t *testing.T, d locktest.Kind, o locktest.Options) (s *redistest.Server, locker, other locktest.Locker) {
 	f := endpoints(t, d)
-	return Real(f[0]), d.Open(t, f.Client(t, single), o), d.Open(t, f.Client(t, single), o)
+	return locktest.Real(f[0]), d.Open(t, f.Client(t, single), o), d.Open(t, f.Client(t, single), o)
 }
 
 func single(o *rueidis.ClientOption) { o.ForceSingleClient = true }
@@ -56,35 +56,35 @@ func crossings(t *testing.T, s *redistest.Server) (n int) {
 }
 
 // All leases of a locker are renewed, from the first renewal on.
-func testLeasesBehindOneEndpoint(t *testing.T, d Kind) {
-	s, locker, other := endpoint(t, d, Options{Lease: 3 * time.Second, Fencing: true})
+func testLeasesBehindOneEndpoint(t *testing.T, d locktest.Kind) {
+	s, locker, other := endpoint(t, d, locktest.Options{Lease: 3 * time.Second, Fencing: true})
 	var leases []*holdfast.Lease
 	for _, key := range manyKeys() {
-		leases = append(leases, Lock(t, locker, Bounded(t), key))
+		leases = append(leases, locktest.Lock(t, locker, locktest.Bounded(t), key))
 	}
 	first := leases[len(leases)-1].Deadline()
 	for _, l := range leases {
-		Await(t, func() bool { return l.Err() != nil || l.Deadline().After(first) }, l.Key())
+		locktest.Await(t, func() bool { return l.Err() != nil || l.Deadline().After(first) }, l.Key())
 	}
 	require.Less(t, crossings(t, s), 10, "the server is asked as before")
 	for _, l := range leases {
-		require.NoError(t, l.Unlock(Bounded(t)))
-		require.NoError(t, Lock(t, other, Bounded(t), l.Key()).Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
+		require.NoError(t, locktest.Lock(t, other, locktest.Bounded(t), l.Key()).Unlock(locktest.Bounded(t)))
 	}
 }
 
 // Calls that are made at once are made, whether they are refused together or not, and no
 // longer together once they were.
-func testManyCallsBehindOneEndpoint(t *testing.T, d Kind) {
-	s, locker, _ := endpoint(t, d, Options{Lease: Long})
+func testManyCallsBehindOneEndpoint(t *testing.T, d locktest.Kind) {
+	s, locker, _ := endpoint(t, d, locktest.Options{Lease: locktest.Long})
 	lockAll := func() {
 		var all sync.WaitGroup
 		for _, key := range manyKeys() {
 			all.Go(func() {
 				for range 20 {
-					l, err := locker.Lock(Bounded(t), key)
+					l, err := locker.Lock(locktest.Bounded(t), key)
 					if err == nil {
-						err = l.Unlock(Bounded(t))
+						err = l.Unlock(locktest.Bounded(t))
 					}
 					if err != nil {
 						t.Error(err)
@@ -101,36 +101,36 @@ func testManyCallsBehindOneEndpoint(t *testing.T, d Kind) {
 	lockAll()
 	require.Equal(t, before, crossings(t, s))
 	for _, key := range manyKeys() {
-		require.False(t, Exists(t, s, key))
+		require.False(t, locktest.Exists(t, s, key))
 	}
 }
 
 // No quorum locks there, as its marker is in a slot of its own: an attempt and a wait are
 // refused at once.
-func testNoQuorumBehindOneEndpoint(t *testing.T, d Kind) {
+func testNoQuorumBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 	f := endpoints(t, d)
 	for _, unguarded := range []bool{false, true} {
-		l := d.Open(t, f.Client(t, single), Options{Lease: Long, Unguarded: unguarded})
-		for _, wait := range []time.Duration{0, Long} {
-			_, err := l.TryLockFor(Bounded(t), "k", wait)
-			RequireSentinel(t, err, nil)
+		l := d.Open(t, f.Client(t, single), locktest.Options{Lease: locktest.Long, Unguarded: unguarded})
+		for _, wait := range []time.Duration{0, locktest.Long} {
+			_, err := l.TryLockFor(locktest.Bounded(t), "k", wait)
+			locktest.RequireSentinel(t, err, nil)
 			require.ErrorContains(t, err, "node of a Redis Cluster")
 			require.ErrorContains(t, err, "CROSSSLOT")
 		}
 	}
-	Gone(t, f, d.Prefix+"k")
+	locktest.Gone(t, f, d.Prefix+"k")
 }
 
 // All waiters of a locker keep their places by heartbeats, and are served.
-func testWaitersBehindOneEndpoint(t *testing.T, d Kind) {
-	s, locker, other := endpoint(t, d, Options{Lease: Long, WaiterTTL: time.Second, GrantLease: Long})
+func testWaitersBehindOneEndpoint(t *testing.T, d locktest.Kind) {
+	s, locker, other := endpoint(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: time.Second, GrantLease: locktest.Long})
 	held, waits := queuedFor(t, s, locker, other, manyKeys())
 	var alive []int // until when, in ms
 	for _, key := range manyKeys() {
 		alive = append(alive, aliveUntil(t, s, key))
 	}
 	for i, key := range manyKeys() {
-		Await(t, func() bool { return len(waits[i]) > 0 || aliveUntil(t, s, key) > alive[i]+1000 }, key)
+		locktest.Await(t, func() bool { return len(waits[i]) > 0 || aliveUntil(t, s, key) > alive[i]+1000 }, key)
 	}
 	require.Less(t, crossings(t, s), 10, "the server is asked as before")
 	served(t, held, waits)
@@ -138,7 +138,7 @@ func testWaitersBehindOneEndpoint(t *testing.T, d Kind) {
 
 // aliveUntil is the time, in ms, until which a client counts as alive that waits for a key.
 func aliveUntil(t *testing.T, s *redistest.Server, key string) (until int) {
-	m := s.Do(t, "HVALS", OfKey("holdfast_heartbeat", key))
+	m := s.Do(t, "HVALS", locktest.OfKey("holdfast_heartbeat", key))
 	values, err := m.AsStrSlice()
 	require.NoError(t, err)
 	for _, v := range values {
@@ -150,18 +150,18 @@ func aliveUntil(t *testing.T, s *redistest.Server, key string) (until int) {
 
 // A client that does not follow is sent elsewhere by a node of a Cluster, each time it
 // asks: no wait cures that.
-func testSentElsewhere(t *testing.T, d Kind) {
-	var f Topology
+func testSentElsewhere(t *testing.T, d locktest.Kind) {
+	var f locktest.Topology
 	for range max(d.Nodes, 1) {
 		// It has the slot of the marker, so that it is a node of a quorum.
 		f = append(f, redistest.Start(t, redistest.ClusterNode(t, "5961", "0-5960 5962-16383")...))
 	}
-	f.Each(func(s Server) { Real(s).AwaitClusterNode(t) })
-	locker := d.Open(t, f.Client(t, func(o *rueidis.ClientOption) { o.ForceSingleClient = true }), Options{Lease: Long})
+	f.Each(func(s locktest.Server) { locktest.Real(s).AwaitClusterNode(t) })
+	locker := d.Open(t, f.Client(t, func(o *rueidis.ClientOption) { o.ForceSingleClient = true }), locktest.Options{Lease: locktest.Long})
 	refused := func(err error) {
 		t.Helper()
-		RequireSentinel(t, err, nil)
+		locktest.RequireSentinel(t, err, nil)
 		require.Regexp(t, "MOVED|CROSSSLOT", err.Error()) // a call may also have the marker, which is in another slot
 	}
-	everyCall(locker, Bounded(t), "k", refused)
+	everyCall(locker, locktest.Bounded(t), "k", refused)
 }

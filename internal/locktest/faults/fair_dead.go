@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func init() {
-	RegisterChild("waiters", waitersChild)
+	locktest.RegisterChild("waiters", waitersChild)
 	registerFair("F3_WaitersKilledAtHeadMiddleAndTail", testWaitersKilled).real = true
 	registerFair("F3_TwentyClientsKilledTogether", testTwentyKilled).real = true
 	registerFair("F3_GrantedAndKilled", testGrantedAndKilled).real = true
@@ -26,7 +26,7 @@ func init() {
 // says which one is served, and unlocks when it hears a line.
 // Args: the address of Redis, the number of clients, of waiters of each, the time
 // after which a silent client is dead.
-func waitersChild(d Kind, p *Parent) error {
+func waitersChild(d locktest.Kind, p *locktest.Parent) error {
 	clients, err := strconv.Atoi(p.Args[1])
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func waitersChild(d Kind, p *Parent) error {
 		if err != nil {
 			return err
 		}
-		locker, err := d.New(client, Options{Lease: Long, WaiterTTL: stale, GrantLease: stale})
+		locker, err := d.New(client, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
 		if err != nil {
 			return err
 		}
@@ -71,54 +71,54 @@ type deadRig struct {
 	holder *holdfast.Lease
 }
 
-func newDeadRig(t *testing.T, d Kind, stale time.Duration) *deadRig {
+func newDeadRig(t *testing.T, d locktest.Kind, stale time.Duration) *deadRig {
 	t.Helper()
-	r := &deadRig{harness: newHarness(t, d, Options{Lease: Long, WaiterTTL: stale, GrantLease: stale}), stale: stale}
-	r.holder = Lock(t, r.Other, Bounded(t), "k")
+	r := &deadRig{harness: newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale}), stale: stale}
+	r.holder = locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	return r
 }
 
 // length is that of the queue.
-func (r *deadRig) length() int { return len(Queued(r.T, r.Server, "k")) }
+func (r *deadRig) length() int { return len(locktest.Queued(r.T, r.Server, "k")) }
 
 // child has a process join the queue.
-func (r *deadRig) child(clients, each int) *Child {
+func (r *deadRig) child(clients, each int) *locktest.Child {
 	r.T.Helper()
 	want := r.length() + clients*each
-	c := StartChild(r.T, "waiters", r.Server.Addr(), strconv.Itoa(clients), strconv.Itoa(each), r.stale.String())
-	Await(r.T, func() bool { return r.length() == want })
+	c := locktest.StartChild(r.T, "waiters", r.Server.Addr(), strconv.Itoa(clients), strconv.Itoa(each), r.stale.String())
+	locktest.Await(r.T, func() bool { return r.length() == want })
 	return c
 }
 
 // mine has the harness's locker join the queue.
-func (r *deadRig) mine() <-chan Acquired {
+func (r *deadRig) mine() <-chan locktest.Acquired {
 	r.T.Helper()
-	return r.InLine(Bounded(r.T), "k", r.length()+1)
+	return r.InLine(locktest.Bounded(r.T), "k", r.length()+1)
 }
 
 // kill returns when Redis knows, too: only the harness's locker still listens to an inbox.
-func (r *deadRig) kill(all ...*Child) {
+func (r *deadRig) kill(all ...*locktest.Child) {
 	r.T.Helper()
 	for _, c := range all {
 		c.Kill()
 	}
-	Await(r.T, func() bool { return len(Channels(r.T, r.Server[0])) == 1 })
+	locktest.Await(r.T, func() bool { return len(locktest.Channels(r.T, r.Server[0])) == 1 })
 }
 
 // next unlocks, and requires that this call has given the key to that waiter.
-func (r *deadRig) next(l *holdfast.Lease, waiting <-chan Acquired) *holdfast.Lease {
+func (r *deadRig) next(l *holdfast.Lease, waiting <-chan locktest.Acquired) *holdfast.Lease {
 	r.T.Helper()
-	require.NoError(r.T, l.Unlock(Bounded(r.T)))
+	require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
 	owner := r.Owner("k")
-	l = Got(r.T, waiting)
+	l = locktest.Got(r.T, waiting)
 	require.Equal(r.T, owner, l.Owner(), "it cost more than the one call")
 	return l
 }
 
 // No waiter is passed over, and the dead cost nothing, however many they are, as their messages
 // have no receiver. By their heartbeats they would count as alive for a minute.
-func testWaitersKilled(t *testing.T, d Kind) {
-	r := newDeadRig(t, d, Long)
+func testWaitersKilled(t *testing.T, d locktest.Kind) {
+	r := newDeadRig(t, d, locktest.Long)
 	head := r.child(20, 60)
 	first := r.mine()
 	middle := r.child(1, 3)
@@ -127,12 +127,12 @@ func testWaitersKilled(t *testing.T, d Kind) {
 	r.kill(head, middle, tail)
 	l := r.next(r.next(r.holder, first), second)
 	third := r.mine() // behind the dead
-	require.NoError(t, r.next(l, third).Unlock(Bounded(t)))
+	require.NoError(t, r.next(l, third).Unlock(locktest.Bounded(t)))
 	require.Empty(t, r.Owner("k"))
 	require.Equal(t, 1204, r.length(), "their places are kept while they may come back")
 }
 
-func testTwentyKilled(t *testing.T, d Kind) {
+func testTwentyKilled(t *testing.T, d locktest.Kind) {
 	r := newDeadRig(t, d, time.Second)
 	dead := r.child(20, 1)
 	first := r.mine()
@@ -140,22 +140,22 @@ func testTwentyKilled(t *testing.T, d Kind) {
 	l := r.next(r.holder, first)
 	time.Sleep(r.stale) // until they count as dead
 	second := r.mine()
-	require.NoError(t, r.next(l, second).Unlock(Bounded(t)))
+	require.NoError(t, r.next(l, second).Unlock(locktest.Bounded(t)))
 	r.Tidy("k") // they have left nothing
 }
 
 // A waiter dies after its grant, before it could use it: the key is free after the short
 // grant lease.
-func testGrantedAndKilled(t *testing.T, d Kind) {
+func testGrantedAndKilled(t *testing.T, d locktest.Kind) {
 	r := newDeadRig(t, d, time.Second)
 	dead := r.child(1, 1)
 	next := r.mine()
 	dead.Pause()
-	require.NoError(t, r.holder.Unlock(Bounded(t)))
+	require.NoError(t, r.holder.Unlock(locktest.Bounded(t)))
 	owner := r.Owner("k")
 	require.NotEmpty(t, owner)
 	dead.Kill()
-	l := Got(t, next) // after one grant lease, and a heartbeat; a lease takes longer
+	l := locktest.Got(t, next) // after one grant lease, and a heartbeat; a lease takes longer
 	require.NotEqual(t, owner, l.Owner())
 	r.passesOn(l)
 }
@@ -163,35 +163,35 @@ func testGrantedAndKilled(t *testing.T, d Kind) {
 // A process that stands still is told and does not hear it. It costs one first
 // lease, however many of its waiters stand in the queue. When it goes on, it
 // believes in nothing that it was told, and enters again at the tail.
-func testWaitersStoodStill(t *testing.T, d Kind) {
+func testWaitersStoodStill(t *testing.T, d locktest.Kind) {
 	const many = 20
 	r := newDeadRig(t, d, time.Second)
 	still := r.child(1, many)
 	next := r.mine()
-	inbox, told := InboxOf("k", Queued(t, r.Server, "k")[0]), 0
-	stop := Real(r.Server[0]).Monitor(t, func(c redistest.Command) {
+	inbox, told := locktest.InboxOf("k", locktest.Queued(t, r.Server, "k")[0]), 0
+	stop := locktest.Real(r.Server[0]).Monitor(t, func(c redistest.Command) {
 		if strings.HasSuffix(c.Words[0], "PUBLISH") && c.Words[1] == inbox {
 			told++
 		}
 	})
 	still.Pause()
 	paused := time.Now()
-	require.NoError(t, r.holder.Unlock(Bounded(t)))
-	l := Got(t, next)
+	require.NoError(t, r.holder.Unlock(locktest.Bounded(t)))
+	l := locktest.Got(t, next)
 	require.Less(t, time.Since(paused), many*r.stale, "more than a grant lease, and heartbeats")
 	stop()
 	require.Equal(t, 1, told, "each costs a grant lease")
-	last := GoLock(r.Other, Bounded(t), "k")
-	Await(t, func() bool { return r.length() == 1 })
+	last := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return r.length() == 1 })
 	still.Resume()
-	Await(t, func() bool { return r.length() == 1+many })
-	order := Queued(t, r.Server, "k")
+	locktest.Await(t, func() bool { return r.length() == 1+many })
+	order := locktest.Queued(t, r.Server, "k")
 	require.Equal(t, l.Owner(), r.Owner("k"))
 
-	require.NoError(t, l.Unlock(Bounded(t)))
-	l = Got(t, last)
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	l = locktest.Got(t, last)
 	require.Equal(t, order[0], l.Owner())
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	for range 2 * many { // the next may say that it is served before the one before says how its Unlock went
 		if word, rest := still.Next(); word == "served" {
 			still.Say("go on")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // Owners that no caller here has, but that Redis may know: none comes back, and none keeps
@@ -31,44 +31,46 @@ const stranger = "00000000-0000-4000-8000-000000000000:01"
 // it has no waiters.
 func (r *harness) lineOver(key, owner string) {
 	r.T.Helper()
-	Await(r.T, func() bool { return Listeners(r.T, r.Server, InboxOf(key, owner)) == 0 })
+	locktest.Await(r.T, func() bool { return locktest.Listeners(r.T, r.Server, locktest.InboxOf(key, owner)) == 0 })
 }
 
 // An enter is held up on its way and sent again; its owner is served and loses the key. When
 // the first call arrives, it puts no owner into the queue, whether or not others wait.
-func testEnterAfterLoss(t *testing.T, d Kind) {
+func testEnterAfterLoss(t *testing.T, d locktest.Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
-		d.Part(t, name, func(t *testing.T, d Kind) {
-			var s Sockets
-			r := newHarness(t, d, Options{Lease: 2 * Long, WaiterTTL: 2 * Long, GrantLease: 2 * Long}, s.Dialled)
-			before := Lock(t, r.Other, Bounded(t), "k")
+		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+			var s locktest.Sockets
+			r := newHarness(t, d, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long}, s.Dialled)
+			before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 			held, arrived := delayed(r.Proxy, "enter")
-			waiting := GoLock(r.Locker, Bounded(t), "k")
-			Within(t, held)
+			waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
+			locktest.Within(t, held)
 			s.Drop()
-			Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
-			Within(t, arrived) // the second
-			Await(t, func() bool { return Listeners(t, r.Server, InboxOf("k", Queued(t, r.Server, "k")[0])) == 1 })
-			require.NoError(t, before.Unlock(Bounded(t)))
-			lost := Got(t, waiting)
-			var next <-chan Acquired
+			locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+			locktest.Within(t, arrived) // the second
+			locktest.Await(t, func() bool {
+				return locktest.Listeners(t, r.Server, locktest.InboxOf("k", locktest.Queued(t, r.Server, "k")[0])) == 1
+			})
+			require.NoError(t, before.Unlock(locktest.Bounded(t)))
+			lost := locktest.Got(t, waiting)
+			var next <-chan locktest.Acquired
 			if others {
-				next = r.InLine(Bounded(t), "k", 1)
+				next = r.InLine(locktest.Bounded(t), "k", 1)
 			} else {
 				r.lineOver("k", lost.Owner())
 			}
-			_, err := r.Locker.ForceUnlock(Bounded(t), "k")
+			_, err := r.Locker.ForceUnlock(locktest.Bounded(t), "k")
 			require.NoError(t, err)
 			require.ErrorIs(t, lost.Err(), holdfast.ErrLost)
-			Await(t, func() bool { return tombstones(r) == 1 }, "it may come back")
+			locktest.Await(t, func() bool { return tombstones(r) == 1 }, "it may come back")
 			if others {
-				require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+				require.NoError(t, locktest.Got(t, next).Unlock(locktest.Bounded(t)))
 			}
 
 			r.Proxy.Release()
-			Within(t, arrived)
+			locktest.Within(t, arrived)
 			require.Empty(t, r.Owner("k"), "it has entered once more")
-			require.Empty(t, Queued(t, r.Server, "k"))
+			require.Empty(t, locktest.Queued(t, r.Server, "k"))
 			r.Tidy("k")
 		})
 	}
@@ -76,31 +78,31 @@ func testEnterAfterLoss(t *testing.T, d Kind) {
 
 // An enter is held up on its way, and its waiter gives up: before the answer to any
 // attempt, or after that to the second.
-func testEnterAfterWait(t *testing.T, d Kind) {
+func testEnterAfterWait(t *testing.T, d locktest.Kind) {
 	for name, answered := range map[string]bool{"unanswered": false, "answered": true} {
-		d.Part(t, name, func(t *testing.T, d Kind) {
-			var s Sockets
-			r := newHarness(t, d, Options{Lease: 2 * Long, WaiterTTL: 2 * Long, GrantLease: 2 * Long}, s.Dialled)
-			before := Lock(t, r.Other, Bounded(t), "k")
+		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
+			var s locktest.Sockets
+			r := newHarness(t, d, locktest.Options{Lease: 2 * locktest.Long, WaiterTTL: 2 * locktest.Long, GrantLease: 2 * locktest.Long}, s.Dialled)
+			before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 			held, arrived := delayed(r.Proxy, "enter")
-			ctx, cancel := context.WithCancel(Bounded(t))
+			ctx, cancel := context.WithCancel(locktest.Bounded(t))
 			defer cancel()
-			leaving := GoLock(r.Locker, ctx, "k")
-			Within(t, held)
+			leaving := locktest.GoLock(r.Locker, ctx, "k")
+			locktest.Within(t, held)
 			if answered {
 				s.Drop()
-				Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
-				Within(t, arrived)    // the second
-				r.InLine(ctx, "k", 2) // one enters after the answer
+				locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+				locktest.Within(t, arrived) // the second
+				r.InLine(ctx, "k", 2)       // one enters after the answer
 			}
 			cancel()
-			require.ErrorIs(t, Within(t, leaving).Err, context.Canceled)
+			require.ErrorIs(t, locktest.Within(t, leaving).Err, context.Canceled)
 			s.Drop()
-			Await(t, func() bool { return tombstones(r) >= 1 && len(Queued(t, r.Server, "k")) == 0 }, "it may come back")
+			locktest.Await(t, func() bool { return tombstones(r) >= 1 && len(locktest.Queued(t, r.Server, "k")) == 0 }, "it may come back")
 
 			r.Proxy.Release()
-			Within(t, arrived)
-			require.Empty(t, Queued(t, r.Server, "k"), "it has entered once more")
+			locktest.Within(t, arrived)
+			require.Empty(t, locktest.Queued(t, r.Server, "k"), "it has entered once more")
 			r.passesOn(before)
 		})
 	}
@@ -108,11 +110,11 @@ func testEnterAfterWait(t *testing.T, d Kind) {
 
 // An owner that has been given up stands in the queue once more. Then Redis grants it the key,
 // by a call of this client, which has no waiter for it any more: the key is given back at once.
-func testGrantAfterLine(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: Long, GrantLease: Long})
-	l := Lock(t, r.Locker, Bounded(t), "k")
+func testGrantAfterLine(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	gone := Queued(t, r.Server, "k")[0]
+	gone := locktest.Queued(t, r.Server, "k")[0]
 	leave()
 	r.lineOver("k", l.Owner())
 	r.Server.Do(t, "LPUSH", "redisson_lock_queue:{k}", gone)
@@ -121,64 +123,64 @@ func testGrantAfterLine(t *testing.T, d Kind) {
 
 // An owner that has been given up stands in the queue once more, and is granted the key. The
 // message is lost. A heartbeat of the others finds that, and the key is given back.
-func testGrantToGoneLost(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: 10 * Long, GrantLease: 10 * Long})
-	before := Lock(t, r.Other, Bounded(t), "k")
+func testGrantToGoneLost(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	gone := Queued(t, r.Server, "k")[0]
-	next := r.InLine(Bounded(t), "k", 2)
+	gone := locktest.Queued(t, r.Server, "k")[0]
+	next := r.InLine(locktest.Bounded(t), "k", 2)
 	r.Answered("k")
 	leave()
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
 	r.Server.Do(t, "LPUSH", "redisson_lock_queue:{k}", gone)
 	r.Proxy.HoldReplies(true)
-	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	require.Equal(t, gone, r.Owner("k"))
 	r.Proxy.Cut()
 	r.Proxy.HoldReplies(false)
-	require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+	require.NoError(t, locktest.Got(t, next).Unlock(locktest.Bounded(t)))
 	r.Tidy("k")
 }
 
 // A wait is given up while Redis is away, for longer than a lease. When it is back, the owner
 // leaves the queue, where it would get its turn for as long as its client looks alive.
-func testLeavesAfterOutage(t *testing.T, d Kind) {
+func testLeavesAfterOutage(t *testing.T, d locktest.Kind) {
 	const lease = 500 * time.Millisecond
-	r := newHarness(t, d, Options{Lease: lease, WaiterTTL: Long, GrantLease: Long})
-	before := Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(Long))
-	ctx, cancel := context.WithCancel(Bounded(t))
+	r := newHarness(t, d, locktest.Options{Lease: lease, WaiterTTL: locktest.Long, GrantLease: locktest.Long})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k", holdfast.FixedLease(locktest.Long))
+	ctx, cancel := context.WithCancel(locktest.Bounded(t))
 	leaving := r.InLine(ctx, "k", 1)
 	r.cutOff()
 	cancel()
 	<-leaving
 	time.Sleep(4 * lease) // the outage
 	r.Proxy.Refuse(false)
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 0 })
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 0 })
 	r.passesOn(before)
 }
 
 // Another owner has the key that a run was granted, after one member was served. When its
 // client finds out, it gives up the run's place, whether or not others wait.
-func testLostInARun(t *testing.T, d Kind) {
+func testLostInARun(t *testing.T, d locktest.Kind) {
 	for name, others := range map[string]bool{"others wait": true, "nobody waits": false} {
-		d.Part(t, name, func(t *testing.T, d Kind) {
+		d.Part(t, name, func(t *testing.T, d locktest.Kind) {
 			const lease = 12 * time.Second
-			r := newHarness(t, d, Options{Lease: lease, Handover: ptr(lease), GrantLease: Long, WaiterTTL: 2 * time.Second})
+			r := newHarness(t, d, locktest.Options{Lease: lease, Handover: ptr(lease), GrantLease: locktest.Long, WaiterTTL: 2 * time.Second})
 			lost := r.inRun(r.Other)
-			var last <-chan Acquired
+			var last <-chan locktest.Acquired
 			if others {
-				last = r.InLine(Bounded(t), "k", 2)
+				last = r.InLine(locktest.Bounded(t), "k", 2)
 			} else {
 				r.lineOver("k", lost.Owner())
 			}
-			behind := Queued(t, r.Server, "k")[1:]
+			behind := locktest.Queued(t, r.Server, "k")[1:]
 			r.Server.Do(t, "EVAL", "redis.call('HSET', KEYS[1], ARGV[1], 1) redis.call('HDEL', KEYS[1], ARGV[2])",
 				"1", "k", stranger, lost.Owner())
-			Within(t, lost.Done())
-			Await(t, func() bool { return slices.Equal(behind, Queued(t, r.Server, "k")) }, "a served owner stands in the queue")
+			locktest.Within(t, lost.Done())
+			locktest.Await(t, func() bool { return slices.Equal(behind, locktest.Queued(t, r.Server, "k")) }, "a served owner stands in the queue")
 			r.Server.Do(t, "DEL", "k")
 			if others {
-				require.NoError(t, Got(t, last).Unlock(Bounded(t)))
+				require.NoError(t, locktest.Got(t, last).Unlock(locktest.Bounded(t)))
 			}
 			r.Tidy("k")
 		})

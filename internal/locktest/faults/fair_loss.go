@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // fairLossCases are the rows of lost answers for a queue: no waiter enters twice, and a
@@ -29,21 +29,21 @@ func init() {
 
 // inRun lets two waiters be served in one run after before, and returns the lease of the
 // second. A waiter is no member if its client does not know yet that it is in the queue.
-func (r *harness) inRun(before Locker) *holdfast.Lease {
+func (r *harness) inRun(before locktest.Locker) *holdfast.Lease {
 	r.T.Helper()
 	for range 20 {
-		l := Lock(r.T, before, Bounded(r.T), "k")
-		first := r.InLine(Bounded(r.T), "k", 1)
-		second := r.InLine(Bounded(r.T), "k", 2)
-		require.NoError(r.T, l.Unlock(Bounded(r.T)))
-		l = Got(r.T, first)
-		require.NoError(r.T, l.Unlock(Bounded(r.T)))
-		member := Got(r.T, second)
+		l := locktest.Lock(r.T, before, locktest.Bounded(r.T), "k")
+		first := r.InLine(locktest.Bounded(r.T), "k", 1)
+		second := r.InLine(locktest.Bounded(r.T), "k", 2)
+		require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
+		l = locktest.Got(r.T, first)
+		require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
+		member := locktest.Got(r.T, second)
 		if member.Owner() == l.Owner() {
-			require.Len(r.T, Queued(r.T, r.Server, "k"), 1)
+			require.Len(r.T, locktest.Queued(r.T, r.Server, "k"), 1)
 			return member
 		}
-		require.NoError(r.T, member.Unlock(Bounded(r.T)))
+		require.NoError(r.T, member.Unlock(locktest.Bounded(r.T)))
 	}
 	require.Fail(r.T, "no waiter was served in a run")
 	return nil
@@ -51,132 +51,132 @@ func (r *harness) inRun(before Locker) *holdfast.Lease {
 
 // served is a waiter that gets key, above all that were numbered before, and
 // unlocks it.
-func (r *harness) served(waiting <-chan Acquired, above int64) int64 {
+func (r *harness) served(waiting <-chan locktest.Acquired, above int64) int64 {
 	r.T.Helper()
-	l := Got(r.T, waiting)
+	l := locktest.Got(r.T, waiting)
 	require.Equal(r.T, 1, r.Entries("k"))
 	if l.Fence() != 0 {
 		require.Greater(r.T, l.Fence(), above)
 	}
-	require.NoError(r.T, l.Unlock(Bounded(r.T)))
+	require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
 	return l.Fence()
 }
 
 func enterUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := Lock(t, r.Other, Bounded(t), "k")
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	lost := lose("enter")
-	first := GoLock(r.Locker, Bounded(t), "k")
-	Within(t, lost)
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
-	second := r.InLine(Bounded(t), "k", 2)
-	require.NoError(t, before.Unlock(Bounded(t)))
+	first := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
+	locktest.Within(t, lost)
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+	second := r.InLine(locktest.Bounded(t), "k", 2)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	r.served(first, 0)
 	r.served(second, 0)
 }
 
 // The key becomes free before the call arrives, which grants it.
 func enterGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := Lock(t, r.Other, Bounded(t), "k")
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	refused := make(chan struct{})
-	r.Proxy.OnReply(seeing(Is("acquire"), func() {
+	r.Proxy.OnReply(seeing(locktest.Is("acquire"), func() {
 		r.Proxy.OnReply(nil)
 		r.Proxy.HoldRequests(true)
 		close(refused)
 	}))
-	waiting := GoLock(r.Locker, Bounded(t), "k")
-	Within(t, refused)
+	waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
+	locktest.Within(t, refused)
 	lost := lose("enter")
-	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	r.Proxy.HoldRequests(false)
-	Within(t, lost)
+	locktest.Within(t, lost)
 	r.served(waiting, before.Fence())
 }
 
 // The next waits in the same locker: its grant is in the answer.
 func releaseGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	l := Lock(t, r.Locker, Bounded(t), "k")
-	first := r.InLine(Bounded(t), "k", 1)
-	second := r.InLine(Bounded(t), "k", 2)
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
+	first := r.InLine(locktest.Bounded(t), "k", 1)
+	second := r.InLine(locktest.Bounded(t), "k", 2)
 	lost := lose("release")
-	require.NoError(t, l.Unlock(Bounded(t)))
-	Within(t, lost)
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	locktest.Within(t, lost)
 	r.served(second, r.served(first, l.Fence()))
 }
 
 func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := Lock(t, r.Other, Bounded(t), "k")
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	staying := r.InLine(Bounded(t), "k", 2)
+	staying := r.InLine(locktest.Bounded(t), "k", 2)
 	lost := lose("clean_up")
 	leave()
-	Within(t, lost)
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
-	require.NoError(t, before.Unlock(Bounded(t)))
+	locktest.Within(t, lost)
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	r.served(staying, 0)
 }
 
 // A waiter that leaves has got the key, and its leave grants it to the next of the same
 // locker.
 func leaveGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := Lock(t, r.Other, Bounded(t), "k")
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	staying := r.InLine(Bounded(t), "k", 2)
+	staying := r.InLine(locktest.Bounded(t), "k", 2)
 	r.Proxy.HoldReplies(true) // the message of the grant
-	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	lost := lose("clean_up")
 	leave()
 	r.Proxy.HoldReplies(false) // a new connection would wait for them
-	Within(t, lost)
+	locktest.Within(t, lost)
 	r.served(staying, before.Fence())
 }
 
 func confirmUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
 	lost := lose("confirm")
-	require.NoError(t, before.Unlock(Bounded(t)))
-	Within(t, lost)
-	l := Got(t, waiting)
-	require.Greater(t, Number(t, r.Server, "PTTL", "k"), int(time.Minute.Milliseconds()))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	locktest.Within(t, lost)
+	l := locktest.Got(t, waiting)
+	require.Greater(t, locktest.Number(t, r.Server, "PTTL", "k"), int(time.Minute.Milliseconds()))
 	require.Greater(t, time.Until(l.Deadline()), time.Minute)
 	require.Greater(t, l.Fence(), before.Fence())
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
 func heartbeatUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := Lock(t, r.Other, Bounded(t), "k")
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	lost := lose("heartbeat")
-	waiting := r.InLine(Bounded(t), "k", 1)
-	Within(t, lost)
-	require.NoError(t, before.Unlock(Bounded(t)))
+	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	locktest.Within(t, lost)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	r.served(waiting, 0)
 }
 
 // No message says that the key is free: the heartbeat grants it.
 func heartbeatGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := r.InLine(Bounded(t), "k", 1)
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := r.InLine(locktest.Bounded(t), "k", 1)
 	lost := lose("heartbeat")
 	r.Server.Do(t, "DEL", "k")
-	Within(t, lost)
+	locktest.Within(t, lost)
 	r.served(waiting, before.Fence())
 }
 
 // The answer to an enter is lost one way, and the grant comes: it is not left to end
 // while the answer is waited for.
-func testGrantedWhileEntering(t *testing.T, d Kind) {
+func testGrantedWhileEntering(t *testing.T, d locktest.Kind) {
 	const first = 3 * time.Second
-	r := newHarness(t, d, Options{Lease: Long, WaiterTTL: first, GrantLease: first})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	served := r.InLine(Bounded(t), "k", 1)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, served).Unlock(Bounded(t))) // the next enters by its own call
-	before = Lock(t, r.Other, Bounded(t), "k")
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: first, GrantLease: first})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	served := r.InLine(locktest.Bounded(t), "k", 1)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, served).Unlock(locktest.Bounded(t))) // the next enters by its own call
+	before = locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	lost := dropReplies(r.Proxy, "enter")
-	waiting := r.InLine(Bounded(t), "k", 1)
-	Within(t, lost)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	l := Got(t, waiting)
+	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	locktest.Within(t, lost)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	l := locktest.Got(t, waiting)
 	require.NoError(t, l.Err())
 	r.Proxy.Cut() // else the release is not answered either
 	r.passesOn(l)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -37,7 +37,7 @@ func (r *harness) counting() (count func(verb string) int) {
 	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
 		mu.Lock()
 		defer mu.Unlock()
-		seen[Verb(cmd)]++
+		seen[locktest.Verb(cmd)]++
 		return redistest.Pass
 	})
 	return func(verb string) int {
@@ -53,19 +53,19 @@ func (r *harness) trustedInRedis(l *holdfast.Lease) {
 	r.T.Helper()
 	require.Equal(r.T, l.Owner(), r.Owner(l.Key()))
 	deadline := l.Deadline()
-	left := Number(r.T, r.Server, "PTTL", l.Key())
+	left := locktest.Number(r.T, r.Server, "PTTL", l.Key())
 	require.False(r.T, deadline.After(time.Now().Add(time.Duration(left)*time.Millisecond)), "trusted beyond Redis")
 }
 
 // The answer to the first enter is lost, and the grant comes before the second, but
 // is heard after it was sent: trust counts from the first.
-func testRepeatedEnter(t *testing.T, d Kind) {
+func testRepeatedEnter(t *testing.T, d locktest.Kind) {
 	const lease, later = 20 * time.Second, time.Second
-	r, subscriber := withSubscriber(t, d, Options{Lease: lease, GrantLease: lease, WaiterTTL: lease})
-	before := Lock(t, r.Other, Bounded(t), "k")
+	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: lease, GrantLease: lease, WaiterTTL: lease})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	first, granted, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	sent := 0 // by one connection after the other
-	r.Proxy.OnReply(when(Is("enter"), func() redistest.Verdict {
+	r.Proxy.OnReply(when(locktest.Is("enter"), func() redistest.Verdict {
 		if sent++; sent == 1 {
 			subscriber.hold()
 			close(first)
@@ -75,14 +75,14 @@ func testRepeatedEnter(t *testing.T, d Kind) {
 		close(second)
 		return redistest.Hold
 	}))
-	waiting := GoLock(r.Locker, Bounded(t), "k")
-	Within(t, first)
-	require.NoError(t, before.Unlock(Bounded(t)))
+	waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
+	locktest.Within(t, first)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	time.Sleep(later) // by which the second attempt would move the deadline
 	close(granted)
-	Within(t, second)
+	locktest.Within(t, second)
 	subscriber.release()
-	l := Got(t, waiting)
+	l := locktest.Got(t, waiting)
 	r.trustedInRedis(l)
 	r.letGo()
 	r.passesOn(l)
@@ -91,38 +91,38 @@ func testRepeatedEnter(t *testing.T, d Kind) {
 // The answer to a release is lost, and with it the grant to the next. The release is
 // repeated: it neither serves the one after, nor does it bring the grant once more,
 // which a heartbeat finds.
-func testRepeatedRelease(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: Long})
-	l := Lock(t, r.Locker, Bounded(t), "k")
-	next := r.InLine(Bounded(t), "k", 1)
-	behind := GoLock(r.Other, Bounded(t), "k")
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
+func testRepeatedRelease(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
+	next := r.InLine(locktest.Bounded(t), "k", 1)
+	behind := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
 	count := r.counting()
-	lost := r.Proxy.SwallowReply(1, Is("release"))
-	require.NoError(t, l.Unlock(Bounded(t)))
-	Within(t, lost)
+	lost := r.Proxy.SwallowReply(1, locktest.Is("release"))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	locktest.Within(t, lost)
 	require.Equal(t, 2, count("release"))
 
-	l = Got(t, next)
+	l = locktest.Got(t, next)
 	require.Equal(t, 1, count("confirm"))
 	require.Equal(t, 1, r.Entries("k"), "two holders")
-	require.Len(t, Queued(t, r.Server, "k"), 1)
+	require.Len(t, locktest.Queued(t, r.Server, "k"), 1)
 	require.Empty(t, behind)
 	r.trustedInRedis(l)
 	r.passesOn(l, behind)
 }
 
 // A waiter that was there at many heartbeats is trusted from its enter all the same.
-func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
+func testHeartbeatsMoveNoTrust(t *testing.T, d locktest.Kind) {
 	const lease = 20 * time.Second
-	r := newHarness(t, d, Options{Lease: lease, GrantLease: lease, WaiterTTL: time.Second})
-	before := Lock(t, r.Other, Bounded(t), "k")
+	r := newHarness(t, d, locktest.Options{Lease: lease, GrantLease: lease, WaiterTTL: time.Second})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	count := r.counting()
-	waiting := r.InLine(Bounded(t), "k", 1)
+	waiting := r.InLine(locktest.Bounded(t), "k", 1)
 	entered := time.Now()
-	Await(t, func() bool { return count("heartbeat") >= 5 })
-	require.NoError(t, before.Unlock(Bounded(t)))
-	l := Got(t, waiting)
+	locktest.Await(t, func() bool { return count("heartbeat") >= 5 })
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	l := locktest.Got(t, waiting)
 	require.Zero(t, count("confirm"))
 	require.False(t, l.Deadline().After(entered.Add(lease)))
 	r.passesOn(l)
@@ -130,23 +130,23 @@ func testHeartbeatsMoveNoTrust(t *testing.T, d Kind) {
 
 // A heartbeat finds the grant whose message is late. One call confirms it, and sets the
 // lease; the message changes nothing any more.
-func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
+func testHeartbeatBeforeMessage(t *testing.T, d locktest.Kind) {
 	const first = 10 * time.Second
-	r, subscriber := withSubscriber(t, d, Options{Lease: Long, GrantLease: first, WaiterTTL: time.Second})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := r.InLine(Bounded(t), "k", 1)
-	behind := r.InLine(Bounded(t), "k", 2)
+	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: first, WaiterTTL: time.Second})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	behind := r.InLine(locktest.Bounded(t), "k", 2)
 	count := r.counting()
 	subscriber.hold()
-	require.NoError(t, before.Unlock(Bounded(t)))
-	l := Got(t, waiting)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	l := locktest.Got(t, waiting)
 	require.Equal(t, 1, count("confirm"))
-	require.Greater(t, Number(t, r.Server, "PTTL", "k"), int(first.Milliseconds()))
+	require.Greater(t, locktest.Number(t, r.Server, "PTTL", "k"), int(first.Milliseconds()))
 	r.trustedInRedis(l)
 
 	subscriber.release()
 	heard := count("heartbeat") + 2
-	Await(t, func() bool { return count("heartbeat") >= heard })
+	locktest.Await(t, func() bool { return count("heartbeat") >= heard })
 	r.trustedInRedis(l)
 	require.Zero(t, count("clean_up"))
 	r.passesOn(l, behind)
@@ -154,23 +154,23 @@ func testHeartbeatBeforeMessage(t *testing.T, d Kind) {
 
 // A waiter with a grant leaves before it receives the message. The key goes to the next,
 // and no waiter believes the message.
-func testMessageAfterLeave(t *testing.T, d Kind) {
-	r, subscriber := withSubscriber(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: time.Second})
-	before := Lock(t, r.Other, Bounded(t), "k")
+func testMessageAfterLeave(t *testing.T, d locktest.Kind) {
+	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	rival := GoLock(r.Other, Bounded(t), "k")
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 2 })
-	last := r.InLine(Bounded(t), "k", 3)
+	rival := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+	last := r.InLine(locktest.Bounded(t), "k", 3)
 	count := r.counting()
 	subscriber.hold()
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.Len(t, Queued(t, r.Server, "k"), 2, "it is granted")
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	require.Len(t, locktest.Queued(t, r.Server, "k"), 2, "it is granted")
 	leave()
-	l := Got(t, rival)
+	l := locktest.Got(t, rival)
 
 	subscriber.release()
 	heard := count("heartbeat") + 2
-	Await(t, func() bool { return count("heartbeat") >= heard })
+	locktest.Await(t, func() bool { return count("heartbeat") >= heard })
 	r.trustedInRedis(l)
 	require.Empty(t, last)
 	r.passesOn(l, last)
@@ -179,46 +179,46 @@ func testMessageAfterLeave(t *testing.T, d Kind) {
 // An owner that was served in a run stands in the queue until the run is over. If the key
 // is taken away before, Redis grants it to that owner once more, though none waits: the key
 // is given back at once.
-func testGrantAfterTurn(t *testing.T, d Kind) {
-	const never = 10 * Long
-	r := newHarness(t, d, Options{Lease: never, GrantLease: never, WaiterTTL: never, Handover: ptr(Long)})
+func testGrantAfterTurn(t *testing.T, d locktest.Kind) {
+	const never = 10 * locktest.Long
+	r := newHarness(t, d, locktest.Options{Lease: never, GrantLease: never, WaiterTTL: never, Handover: ptr(locktest.Long)})
 	served := r.inRun(r.Locker)
-	last := r.InLine(Bounded(t), "k", 2) // without a waiter, the locker would not hear
-	behind := GoLock(r.Other, Bounded(t), "k")
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 3 })
+	last := r.InLine(locktest.Bounded(t), "k", 2) // without a waiter, the locker would not hear
+	behind := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 3 })
 
-	_, err := r.Other.ForceUnlock(Bounded(t), "k")
+	_, err := r.Other.ForceUnlock(locktest.Bounded(t), "k")
 	require.NoError(t, err)
-	require.NoError(t, Got(t, last).Unlock(Bounded(t)))
-	require.NoError(t, Got(t, behind).Unlock(Bounded(t)))
-	require.ErrorIs(t, served.Unlock(Bounded(t)), holdfast.ErrLost)
+	require.NoError(t, locktest.Got(t, last).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, behind).Unlock(locktest.Bounded(t)))
+	require.ErrorIs(t, served.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	r.Tidy("k")
 }
 
 // A grant is being confirmed while the key is taken away by force, and given to the
 // next of the same locker, which hears first. Only that one has it. The other waits again,
 // beside as many as may wait that came meanwhile.
-func testForcedWhileConfirming(t *testing.T, d Kind) {
+func testForcedWhileConfirming(t *testing.T, d locktest.Kind) {
 	const waiters = 2
-	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: Long, MaxWaiters: waiters})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	forced := r.InLine(Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
-	next := r.InLine(Bounded(t), "k", 2)
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long, MaxWaiters: waiters})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	forced := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
+	next := r.InLine(locktest.Bounded(t), "k", 2)
 	held := r.holdReplies("confirm")
-	require.NoError(t, before.Unlock(Bounded(t)))
-	Within(t, held)
-	_, err := r.Other.ForceUnlock(Bounded(t), "k")
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	locktest.Within(t, held)
+	_, err := r.Other.ForceUnlock(locktest.Bounded(t), "k")
 	require.NoError(t, err)
-	l := Got(t, next)
-	var waits []<-chan Acquired
+	l := locktest.Got(t, next)
+	var waits []<-chan locktest.Acquired
 	for range waiters {
-		ctx := &TellingContext{Context: Bounded(t), Waiting: make(chan struct{})}
-		waits = append(waits, GoLock(r.Locker, ctx, "k"))
-		Within(t, ctx.Waiting)
+		ctx := &locktest.TellingContext{Context: locktest.Bounded(t), Waiting: make(chan struct{})}
+		waits = append(waits, locktest.GoLock(r.Locker, ctx, "k"))
+		locktest.Within(t, ctx.Waiting)
 	}
-	RequireSentinel(t, Within(t, GoLock(r.Locker, Bounded(t), "k")).Err, holdfast.ErrQueueFull)
+	locktest.RequireSentinel(t, locktest.Within(t, locktest.GoLock(r.Locker, locktest.Bounded(t), "k")).Err, holdfast.ErrQueueFull)
 	r.letGo()
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == waiters+1 || len(forced) == 1 })
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == waiters+1 || len(forced) == 1 })
 	require.Empty(t, forced, "two holders")
 	require.NoError(t, l.Err())
 	r.trustedInRedis(l)
@@ -227,20 +227,20 @@ func testForcedWhileConfirming(t *testing.T, d Kind) {
 
 // A heartbeat has found the grant, and no other waiter was there, so nothing remembers it.
 // Then the message comes, while another waits. The key stays the holder's.
-func testMessageInNewLine(t *testing.T, d Kind) {
-	r, subscriber := withSubscriber(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: time.Second})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := r.InLine(Bounded(t), "k", 1)
+func testMessageInNewLine(t *testing.T, d locktest.Kind) {
+	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := r.InLine(locktest.Bounded(t), "k", 1)
 	subscriber.hold()
-	require.NoError(t, before.Unlock(Bounded(t)))
-	l := Got(t, waiting)
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	l := locktest.Got(t, waiting)
 	r.lineOver("k", l.Owner()) // soon: after four seconds the connection, which does not answer, would be given up
-	ctx := &TellingContext{Context: Bounded(t), Waiting: make(chan struct{})}
-	next := GoLock(r.Locker, ctx, "k")
-	Within(t, ctx.Waiting)
+	ctx := &locktest.TellingContext{Context: locktest.Bounded(t), Waiting: make(chan struct{})}
+	next := locktest.GoLock(r.Locker, ctx, "k")
+	locktest.Within(t, ctx.Waiting)
 
 	subscriber.release()
-	Await(t, func() bool { return len(next) == 1 || len(Queued(t, r.Server, "k")) == 1 })
+	locktest.Await(t, func() bool { return len(next) == 1 || len(locktest.Queued(t, r.Server, "k")) == 1 })
 	require.Empty(t, next, "two holders")
 	r.trustedInRedis(l)
 	r.passesOn(l, next)
@@ -251,12 +251,12 @@ func testMessageInNewLine(t *testing.T, d Kind) {
 type subscriber chan struct{}
 
 // withSubscriber is newHarness with a subscriber of the locker's client.
-func withSubscriber(t *testing.T, d Kind, o Options) (*harness, subscriber) {
+func withSubscriber(t *testing.T, d locktest.Kind, o locktest.Options) (*harness, subscriber) {
 	t.Helper()
 	s := make(subscriber, 1)
 	s.release()
 	r := newHarness(t, d, o, func(o *rueidis.ClientOption) {
-		Dialled(o, func(c net.Conn) net.Conn { return &subscriberConn{Conn: c, subscriber: s} })
+		locktest.Dialled(o, func(c net.Conn) net.Conn { return &subscriberConn{Conn: c, subscriber: s} })
 	})
 	t.Cleanup(s.release)
 	return r, s
@@ -264,7 +264,7 @@ func withSubscriber(t *testing.T, d Kind, o Options) (*harness, subscriber) {
 
 // hold keeps what comes from now on until release.
 func (s subscriber) hold()    { <-s }
-func (s subscriber) release() { Poke(s) }
+func (s subscriber) release() { locktest.Poke(s) }
 
 // subscriberConn is a connection that is told to be a subscriber by the first SUBSCRIBE.
 type subscriberConn struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -21,7 +21,7 @@ import (
 // with the row: F12_MessageLost.
 type testCase struct {
 	name string
-	run  func(t *testing.T, d Kind)
+	run  func(t *testing.T, d locktest.Kind)
 	fair bool // of fair locks only
 	many bool // of quorums of several nodes only
 	real bool // needs real servers
@@ -34,28 +34,28 @@ type testCase struct {
 var faults []*testCase
 
 // register adds a case to the table; files call it in init, and may change it.
-func register(name string, run func(t *testing.T, d Kind)) *testCase {
+func register(name string, run func(t *testing.T, d locktest.Kind)) *testCase {
 	c := &testCase{name: name, run: run}
 	faults = append(faults, c)
 	return c
 }
 
 // registerFair adds a case for fair locks only.
-func registerFair(name string, run func(t *testing.T, d Kind)) *testCase {
+func registerFair(name string, run func(t *testing.T, d locktest.Kind)) *testCase {
 	c := register(name, run)
 	c.fair = true
 	return c
 }
 
 // registerMany adds a case for quorums of several nodes only.
-func registerMany(name string, run func(t *testing.T, d Kind)) *testCase {
+func registerMany(name string, run func(t *testing.T, d locktest.Kind)) *testCase {
 	c := register(name, run)
 	c.many = true
 	return c
 }
 
 // registerSolo adds a case that runs by itself.
-func registerSolo(name string, run func(t *testing.T, d Kind)) *testCase {
+func registerSolo(name string, run func(t *testing.T, d locktest.Kind)) *testCase {
 	c := register(name, run)
 	c.solo = true
 	return c
@@ -65,7 +65,7 @@ func registerSolo(name string, run func(t *testing.T, d Kind)) *testCase {
 // once are more than a quorum bears: cases of its own have one of them wrong. A quorum has
 // no replicas, and no node that is one endpoint of a cluster. A node of a Redis Cluster becomes a
 // replica in another way.
-func (c *testCase) leftOut(d Kind) bool {
+func (c *testCase) leftOut(d locktest.Kind) bool {
 	replica := strings.HasPrefix(c.name, "F25_Replicas") || strings.HasPrefix(c.name, "F36_") || c.name == "F27_ReadOnly" || c.name == "F27_MasterDown"
 	if strings.HasPrefix(c.name, "F37_") {
 		return (d.Nodes > 0) != (c.name == "F37_NoQuorumBehindOneEndpoint")
@@ -82,7 +82,7 @@ func (c *testCase) row() string {
 
 // Run runs every case against d: those that have to be alone, and then several at once, beside other suites, first those
 // on real servers, which wait most of their time.
-func Run(t *testing.T, d Kind) {
+func Run(t *testing.T, d locktest.Kind) {
 	rows := slices.SortedStableFunc(slices.Values(faults), func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
 	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
 		return c.real && d.Serverless || c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d)
@@ -105,7 +105,7 @@ func Run(t *testing.T, d Kind) {
 	}
 }
 
-func (c *testCase) try(t *testing.T, d Kind) {
+func (c *testCase) try(t *testing.T, d locktest.Kind) {
 	d.Virtual = d.Virtual && !c.real
 	if c.parts {
 		c.run(t, d)
@@ -115,20 +115,20 @@ func (c *testCase) try(t *testing.T, d Kind) {
 }
 
 // harness is a Harness with what only faults ask for.
-type harness struct{ *Harness }
+type harness struct{ *locktest.Harness }
 
-func newHarness(t *testing.T, d Kind, o Options, change ...func(*rueidis.ClientOption)) *harness {
+func newHarness(t *testing.T, d locktest.Kind, o locktest.Options, change ...func(*rueidis.ClientOption)) *harness {
 	t.Helper()
 	return newHarnessOn(t, d, d.Start(t), o, change...)
 }
 
-func newHarnessOn(t *testing.T, d Kind, s Topology, o Options, change ...func(*rueidis.ClientOption)) *harness {
+func newHarnessOn(t *testing.T, d locktest.Kind, s locktest.Topology, o locktest.Options, change ...func(*rueidis.ClientOption)) *harness {
 	t.Helper()
-	return &harness{NewHarnessOn(t, d, s, o, change...)}
+	return &harness{locktest.NewHarnessOn(t, d, s, o, change...)}
 }
 
 // everyCall makes each call of a locker that there is, and has the error of each checked.
-func everyCall(l Locker, ctx context.Context, key string, check func(error)) {
+func everyCall(l locktest.Locker, ctx context.Context, key string, check func(error)) {
 	_, err := l.TryLock(ctx, key)
 	check(err)
 	_, err = l.TryLockFor(ctx, key, time.Hour)
@@ -165,13 +165,13 @@ func seeing(match func(cmd []string) bool, tell func()) redistest.Hook {
 // holdRequests and holdReplies keep the calls of a script, or the answers to them, on their way
 // until letGo. The channel is closed when there is one.
 func (r *harness) holdRequests(verb string) <-chan struct{} {
-	hook, held := Holding(verb)
+	hook, held := locktest.Holding(verb)
 	r.Proxy.OnRequest(hook)
 	return held
 }
 
 func (r *harness) holdReplies(verb string) <-chan struct{} {
-	hook, held := Holding(verb)
+	hook, held := locktest.Holding(verb)
 	r.Proxy.OnReply(hook)
 	return held
 }
@@ -191,24 +191,24 @@ func (r *harness) cutOff() {
 // leaver makes the locker wait for key, as InLine does. leave has the waiter give up.
 func (r *harness) leaver(key string, n int) (leave func()) {
 	r.T.Helper()
-	ctx, cancel := context.WithCancel(Bounded(r.T))
+	ctx, cancel := context.WithCancel(locktest.Bounded(r.T))
 	waiting := r.InLine(ctx, key, n)
 	return func() {
 		r.T.Helper()
 		cancel()
-		require.ErrorIs(r.T, Within(r.T, waiting).Err, context.Canceled)
+		require.ErrorIs(r.T, locktest.Within(r.T, waiting).Err, context.Canceled)
 	}
 }
 
 // passesOn has a lease unlocked, and requires that the waiters get its key one after the other,
 // and that nothing is left when they have unlocked, too.
-func (r *harness) passesOn(l *holdfast.Lease, waiters ...<-chan Acquired) {
+func (r *harness) passesOn(l *holdfast.Lease, waiters ...<-chan locktest.Acquired) {
 	r.T.Helper()
 	for _, w := range waiters {
-		require.NoError(r.T, l.Unlock(Bounded(r.T)))
-		l = Got(r.T, w)
+		require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
+		l = locktest.Got(r.T, w)
 	}
-	require.NoError(r.T, l.Unlock(Bounded(r.T)))
+	require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
 	r.Tidy(l.Key())
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -17,34 +17,34 @@ import (
 
 func init() {
 	registerMany("F17_OneSlowNodeSlowsNothing", testOneSlow)
-	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d Kind) { testOneForgets(t, d, true, Server.Restart) })
-	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d Kind) { testOneForgets(t, d, false, Server.Restart) })
+	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d locktest.Kind) { testOneForgets(t, d, true, locktest.Server.Restart) })
+	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d locktest.Kind) { testOneForgets(t, d, false, locktest.Server.Restart) })
 	for name, c := range map[string]wrongClock{
 		"Ahead": {time.Minute, 1}, "Back": {-time.Minute, 1}, "×2": {0, 2}, "×0.5": {0, 0.5}, "×1.01": {0, 1.01},
 	} {
-		registerMany("F34_OneClock"+name, func(t *testing.T, d Kind) { testOneClock(t, d, c) }).real = true
+		registerMany("F34_OneClock"+name, func(t *testing.T, d locktest.Kind) { testOneClock(t, d, c) }).real = true
 	}
 	register("F34_ClockJumpsAhead", clockAhead).real = true
 	register("F34_ClockJumpsBack", clockBack).real = true
 	for name, rate := range map[string]float64{"×1.01": 1.01, "×2": 2, "×0.5": 0.5} {
-		register("F34_ClockRuns"+name, func(t *testing.T, d Kind) { clockRuns(t, d, rate) }).real = true
+		register("F34_ClockRuns"+name, func(t *testing.T, d locktest.Kind) { clockRuns(t, d, rate) }).real = true
 	}
 }
 
 // A lock takes as long as the slower of the quorum's nodes, not as the slowest of
 // all.
-func testOneSlow(t *testing.T, d Kind) {
+func testOneSlow(t *testing.T, d locktest.Kind) {
 	const way = 3 * time.Second
-	r := newHarness(t, d, Options{Lease: Long})
-	require.NoError(t, Lock(t, r.Locker, Bounded(t), "warm").Unlock(Bounded(t))) // all nodes are known
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "warm").Unlock(locktest.Bounded(t))) // all nodes are known
 	r.Proxy.All[0].SetDelay(way, way)
 	for i := range 10 {
 		key := fmt.Sprint("key", i) // its own: of the last one, a node may not have been told yet
 		began := time.Now()
-		l := Lock(t, r.Locker, Bounded(t), key)
-		inner := Lock(t, r.Locker, l.Bind(Bounded(t)), key)
-		require.NoError(t, inner.Unlock(Bounded(t)))
-		require.NoError(t, l.Unlock(Bounded(t)))
+		l := locktest.Lock(t, r.Locker, locktest.Bounded(t), key)
+		inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), key)
+		require.NoError(t, inner.Unlock(locktest.Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		require.Less(t, time.Since(began), 2*way, "one round trip to the slow node")
 	}
 	r.Proxy.All[0].SetDelay(0, 0)
@@ -57,23 +57,23 @@ func testOneSlow(t *testing.T, d Kind) {
 // holder has missed it would make a quorum for another; so it has no vote until the
 // holder's lease is over. Without the guard there are two holders, which shows that
 // the test can fail.
-func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(Server), args ...string) {
+func testOneForgets(t *testing.T, d locktest.Kind, guarded bool, forget func(locktest.Server), args ...string) {
 	if guarded {
 		redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 	}
 	const lease = 9 * time.Second
-	r := newHarnessOn(t, d, d.Start(t, args...), Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
+	r := newHarnessOn(t, d, d.Start(t, args...), locktest.Options{Lease: lease, MaxLease: lease, Unguarded: !guarded, Fencing: true})
 	bare := d.Nodes/2 + 1
 	for _, p := range r.Proxy.All[bare:] {
 		p.Refuse(true)
 		p.Cut()
 	}
-	l := Lock(t, r.Locker, Bounded(t), "k")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	forget(r.Server[0])
 	var next *holdfast.Lease
-	Await(t, func() (ok bool) {
+	locktest.Await(t, func() (ok bool) {
 		var err error
-		next, err = r.Other.TryLock(Bounded(t), "k")
+		next, err = r.Other.TryLock(locktest.Bounded(t), "k")
 		return err == nil
 	})
 	if !guarded {
@@ -82,39 +82,39 @@ func testOneForgets(t *testing.T, d Kind, guarded bool, forget func(Server), arg
 	}
 	require.ErrorIs(t, l.Err(), holdfast.ErrLost, "two holders")
 	require.Greater(t, next.Fence(), l.Fence())
-	require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
+	require.ErrorIs(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	require.Equal(t, next.Owner(), r.Owner("k"))
-	require.NoError(t, next.Unlock(Bounded(t)))
+	require.NoError(t, next.Unlock(locktest.Bounded(t)))
 }
 
 // The clock of one node is wrong. Locks are held, renewed, kept from others, and
 // go from one holder to the next.
-func testOneClock(t *testing.T, d Kind, c wrongClock) {
-	var f Topology
+func testOneClock(t *testing.T, d locktest.Kind, c wrongClock) {
+	var f locktest.Topology
 	for range d.Nodes {
 		f = append(f, redistest.StartWithClock(t))
 	}
-	o := Options{Lease: 6 * time.Second, MaxLease: 6 * time.Second, Fencing: true}
+	o := locktest.Options{Lease: 6 * time.Second, MaxLease: 6 * time.Second, Fencing: true}
 	locker, other := d.Open(t, f.Client(t), o), d.Open(t, f.Client(t), o)
 	last := int64(0)
 	for _, to := range []wrongClock{c, {0, 1}} {
-		l := Lock(t, locker, Bounded(t), "k")
+		l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 		for _, s := range f { // one that missed it, and a faulty clock, would be two
-			Await(t, func() bool { return Number(t, s, "HEXISTS", "k", l.Owner()) == 1 })
+			locktest.Await(t, func() bool { return locktest.Number(t, s, "HEXISTS", "k", l.Owner()) == 1 })
 		}
-		Real(f[0]).SetClock(to.ahead, to.rate)
+		locktest.Real(f[0]).SetClock(to.ahead, to.rate)
 		for range 3 {
 			renewed(t, l)
-			_, err := other.TryLock(Bounded(t), "k")
+			_, err := other.TryLock(locktest.Bounded(t), "k")
 			require.ErrorIs(t, err, holdfast.ErrNotAcquired)
 		}
-		waiting := GoLock(other, Bounded(t), "k")
-		require.NoError(t, l.Unlock(Bounded(t)))
-		next := Got(t, waiting)
+		waiting := locktest.GoLock(other, locktest.Bounded(t), "k")
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
+		next := locktest.Got(t, waiting)
 		require.Greater(t, l.Fence(), last)
 		require.Greater(t, next.Fence(), l.Fence())
 		last = next.Fence()
-		require.NoError(t, next.Unlock(Bounded(t)))
+		require.NoError(t, next.Unlock(locktest.Bounded(t)))
 	}
 }
 
@@ -125,29 +125,29 @@ type wrongClock struct {
 }
 
 // onClock is lockers of different clients on a server whose clock can be moved.
-func onClock(t *testing.T, d Kind, lockers int, lease time.Duration) (*redistest.Server, []Locker) {
+func onClock(t *testing.T, d locktest.Kind, lockers int, lease time.Duration) (*redistest.Server, []locktest.Locker) {
 	s := redistest.StartWithClock(t)
-	ls := make([]Locker, lockers)
+	ls := make([]locktest.Locker, lockers)
 	for i := range ls {
-		ls[i] = d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
+		ls[i] = d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true})
 	}
 	return s, ls
 }
 
 // A jump ahead ends all leases in Redis: the holder learns of it at its next renewal,
 // waiters go on to be served, and fences grow.
-func clockAhead(t *testing.T, d Kind) {
+func clockAhead(t *testing.T, d locktest.Kind) {
 	s, l := onClock(t, d, 3, 12*time.Second)
-	ctx := Bounded(t)
-	first := Lock(t, l[0], ctx, "k")
-	second, third := GoLock(l[1], ctx, "k"), GoLock(l[2], ctx, "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 2 })
+	ctx := locktest.Bounded(t)
+	first := locktest.Lock(t, l[0], ctx, "k")
+	second, third := locktest.GoLock(l[1], ctx, "k"), locktest.GoLock(l[2], ctx, "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 2 })
 	s.SetClock(time.Minute, 1)
-	Within(t, first.Done())
+	locktest.Within(t, first.Done())
 	require.ErrorIs(t, first.Err(), holdfast.ErrLost)
 	last := first.Fence()
 	for range 2 {
-		next := Got(t, firstOf(second, third))
+		next := locktest.Got(t, firstOf(second, third))
 		require.Greater(t, next.Fence(), last)
 		last = next.Fence()
 		require.NoError(t, next.Unlock(ctx))
@@ -155,8 +155,8 @@ func clockAhead(t *testing.T, d Kind) {
 }
 
 // firstOf is whatever comes first out of two channels.
-func firstOf(a, b <-chan Acquired) <-chan Acquired {
-	one := make(chan Acquired, 1)
+func firstOf(a, b <-chan locktest.Acquired) <-chan locktest.Acquired {
+	one := make(chan locktest.Acquired, 1)
 	go func() {
 		select {
 		case x := <-a:
@@ -169,39 +169,39 @@ func firstOf(a, b <-chan Acquired) <-chan Acquired {
 }
 
 // A jump back ends nothing, and fences grow all the same.
-func clockBack(t *testing.T, d Kind) {
+func clockBack(t *testing.T, d locktest.Kind) {
 	s, l := onClock(t, d, 2, 12*time.Second)
-	ctx := Bounded(t)
-	first := Lock(t, l[0], ctx, "k")
-	second := GoLock(l[1], ctx, "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	ctx := locktest.Bounded(t)
+	first := locktest.Lock(t, l[0], ctx, "k")
+	second := locktest.GoLock(l[1], ctx, "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 	s.SetClock(-time.Minute, 1)
 	renewed(t, first)
 	require.NoError(t, first.Unlock(ctx))
-	next := Got(t, second)
+	next := locktest.Got(t, second)
 	require.Greater(t, next.Fence(), first.Fence())
 	renewed(t, next)
 	require.NoError(t, next.Unlock(ctx))
 }
 
 // Under a clock that runs wrong, leases that are renewed live on.
-func clockRuns(t *testing.T, d Kind, rate float64) {
+func clockRuns(t *testing.T, d locktest.Kind, rate float64) {
 	s, l := onClock(t, d, 2, 9*time.Second) // at twice the rate a renewal may be 1.5 s late
-	ctx := Bounded(t)
+	ctx := locktest.Bounded(t)
 	s.SetClock(0, rate)
-	first := Lock(t, l[0], ctx, "k")
-	second := GoLock(l[1], ctx, "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	first := locktest.Lock(t, l[0], ctx, "k")
+	second := locktest.GoLock(l[1], ctx, "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 	renewed(t, first)
 	renewed(t, first)
 	require.NoError(t, first.Unlock(ctx))
-	require.NoError(t, Got(t, second).Unlock(ctx))
+	require.NoError(t, locktest.Got(t, second).Unlock(ctx))
 }
 
 // renewed waits for the next renewal of a lease, which must live until then.
 func renewed(t *testing.T, l *holdfast.Lease) {
 	t.Helper()
 	before := l.Deadline()
-	Await(t, func() bool { return l.Deadline().After(before) })
+	locktest.Await(t, func() bool { return l.Deadline().After(before) })
 	require.NoError(t, l.Err())
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() {
-	register("F11_SubscriberCut", func(t *testing.T, d Kind) {
+	register("F11_SubscriberCut", func(t *testing.T, d locktest.Kind) {
 		testSubscriberDropped(t, d, func(r *harness) { r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
 	})
 	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage)
 	register("F12_ChannelForbidden", testChannelForbidden).real = true
 	registerFair("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers).real = true
-	register("F14_SlowSubscriberDropped", func(t *testing.T, d Kind) {
+	register("F14_SlowSubscriberDropped", func(t *testing.T, d locktest.Kind) {
 		testSubscriberDropped(t, d, func(r *harness) {
 			r.Server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
 			channel := scripts.Channel("key0")
 			if d.Fair {
-				channel = InboxOf("key0", Queued(t, r.Server, "key0")[0])
+				channel = locktest.InboxOf("key0", locktest.Queued(t, r.Server, "key0")[0])
 			}
-			require.Equal(t, 1, Publish(t, r.Server, channel, string(make([]byte, 1<<20))))
+			require.Equal(t, 1, locktest.Publish(t, r.Server, channel, string(make([]byte, 1<<20))))
 		})
 	}).real = true
 }
@@ -52,7 +52,7 @@ func (r *harness) asleep(begin func(), keys ...string) {
 	var mu sync.Mutex
 	first := r.Proxy.All[0]
 	first.OnReply(func(cmd []string) redistest.Verdict {
-		if Verb(cmd) == r.Kind.WaitVerb() {
+		if locktest.Verb(cmd) == r.Kind.WaitVerb() {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, key := range keys { // a quorum asks for several with one call
@@ -68,7 +68,7 @@ func (r *harness) asleep(begin func(), keys ...string) {
 	})
 	begin()
 	for range keys {
-		Within(r.T, again)
+		locktest.Within(r.T, again)
 	}
 	first.OnReply(nil)
 	for _, key := range keys {
@@ -77,13 +77,13 @@ func (r *harness) asleep(begin func(), keys ...string) {
 }
 
 // waiters begins a wait on each key, behind holds of the other client.
-func (r *harness) waiters() (before []*holdfast.Lease, waiting []<-chan Acquired) {
+func (r *harness) waiters() (before []*holdfast.Lease, waiting []<-chan locktest.Acquired) {
 	for _, key := range messageKeys {
-		before = append(before, Lock(r.T, r.Other, Bounded(r.T), key))
+		before = append(before, locktest.Lock(r.T, r.Other, locktest.Bounded(r.T), key))
 	}
 	r.asleep(func() {
 		for _, key := range messageKeys {
-			waiting = append(waiting, GoLock(r.Locker, Bounded(r.T), key))
+			waiting = append(waiting, locktest.GoLock(r.Locker, locktest.Bounded(r.T), key))
 		}
 	}, messageKeys...)
 	return before, waiting
@@ -92,39 +92,39 @@ func (r *harness) waiters() (before []*holdfast.Lease, waiting []<-chan Acquired
 // testSubscriberDropped has the server end the subscription, and all keys be
 // released before there is a new one: the messages are lost, and all leases so
 // long that only a look after the re-subscription helps.
-func testSubscriberDropped(t *testing.T, d Kind, drop func(*harness)) {
-	r := newHarness(t, d, Options{Lease: Long})
+func testSubscriberDropped(t *testing.T, d locktest.Kind, drop func(*harness)) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	before, waiting := r.waiters()
 	back := r.holdRequests("subscribe")
 	drop(r)
-	Within(t, back)
+	locktest.Within(t, back)
 	for _, l := range before {
-		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	}
 	r.letGo()
 	for i, w := range waiting {
-		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+		require.NoError(t, locktest.Got(t, w).Unlock(locktest.Bounded(t)))
 		r.Tidy(messageKeys[i])
 	}
 }
 
 // The key vanishes without a word: the next look comes when the holder's lease, as it was seen,
 // must be over, or within one lease of the waiting client, or with the next heartbeat.
-func testDeletedWithoutMessage(t *testing.T, d Kind) {
+func testDeletedWithoutMessage(t *testing.T, d locktest.Kind) {
 	for _, lease := range []struct{ holder, waiter, shorter time.Duration }{
-		{6 * time.Second, Long, 6 * time.Second}, // by its end, the waiter is asleep
-		{Long, 500 * time.Millisecond, 500 * time.Millisecond},
+		{6 * time.Second, locktest.Long, 6 * time.Second}, // by its end, the waiter is asleep
+		{locktest.Long, 500 * time.Millisecond, 500 * time.Millisecond},
 	} {
-		r := newHarness(t, d, Options{Lease: lease.waiter, WaiterTTL: time.Second})
-		Lock(t, r.Other, Bounded(t), "k", holdfast.FixedLease(lease.holder))
+		r := newHarness(t, d, locktest.Options{Lease: lease.waiter, WaiterTTL: time.Second})
+		locktest.Lock(t, r.Other, locktest.Bounded(t), "k", holdfast.FixedLease(lease.holder))
 		for _, s := range r.Server { // a node that is late would have the hold for good
-			Await(t, func() bool { return Exists(t, s, "k") })
+			locktest.Await(t, func() bool { return locktest.Exists(t, s, "k") })
 		}
-		var waiting <-chan Acquired
-		r.asleep(func() { waiting = GoLock(r.Locker, Bounded(t), "k") }, "k")
+		var waiting <-chan locktest.Acquired
+		r.asleep(func() { waiting = locktest.GoLock(r.Locker, locktest.Bounded(t), "k") }, "k")
 		deleted := time.Now()
 		r.Server.Do(t, "DEL", "k")
-		l := Got(t, waiting)
+		l := locktest.Got(t, waiting)
 		require.Less(t, time.Since(deleted), lease.shorter+20*time.Second)
 		r.passesOn(l)
 	}
@@ -132,27 +132,27 @@ func testDeletedWithoutMessage(t *testing.T, d Kind) {
 
 // The user may neither hear nor publish messages: releases succeed, and waiters
 // look from time to time.
-func testChannelForbidden(t *testing.T, d Kind) {
+func testChannelForbidden(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
 	mute := func(o *rueidis.ClientOption) { o.Username = "mute" }
-	o := Options{Lease: 3 * time.Second}
+	o := locktest.Options{Lease: 3 * time.Second}
 	holder := d.Open(t, s.Client(t, mute), o)
 	waiter := d.Open(t, s.Client(t, mute), o)
-	l := Lock(t, holder, Bounded(t), "k")
-	waiting := GoLock(waiter, Bounded(t), "k")
-	Await(t, func() bool { return mutterings(t, s) > 0 }) // it has tried to subscribe
-	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
-	Await(t, func() bool { return !Exists(t, s, "k") }) // a quorum need not wait for all its nodes
+	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")
+	waiting := locktest.GoLock(waiter, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return mutterings(t, s) > 0 }) // it has tried to subscribe
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") }) // a quorum need not wait for all its nodes
 }
 
 // A locker without messages gets its turn, even if others want the key all the time and
 // hand it to one another.
-func testMuteAmongOthers(t *testing.T, d Kind) {
+func testMuteAmongOthers(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	s.Do(t, "ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels")
-	o := Options{Lease: Long, WaiterTTL: 2 * time.Second}
+	o := locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}
 	mute := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) { o.Username = "mute" }), o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
@@ -168,15 +168,15 @@ func testMuteAmongOthers(t *testing.T, d Kind) {
 			}
 		})
 	}
-	Await(t, func() bool { return len(Queued(t, s, "k")) == 2 })
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, s, "k")) == 2 })
 	for range 2 {
-		l := Got(t, GoLock(mute, Bounded(t), "k"))
-		require.NoError(t, l.Unlock(Bounded(t)))
+		l := locktest.Got(t, locktest.GoLock(mute, locktest.Bounded(t), "k"))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	}
 }
 
 // mutterings is how many commands were refused for lack of a right.
-func mutterings(t *testing.T, s Topology) int {
+func mutterings(t *testing.T, s locktest.Topology) int {
 	m := s.Do(t, "ACL", "LOG")
 	log, err := m.ToArray()
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -52,64 +52,64 @@ func on(key, owner string) []string {
 	if owner == "" {
 		return []string{scripts.Channel(key)}
 	}
-	return []string{scripts.Channel(key), InboxOf(key, owner), scripts.Channel(key) + ":" + owner}
+	return []string{scripts.Channel(key), locktest.InboxOf(key, owner), scripts.Channel(key) + ":" + owner}
 }
 
 // Messages that look like anything give nobody the key, take it from nobody and cost
 // nobody its place; the next release wakes the waiters.
-func testForeignMessages(t *testing.T, d Kind) {
-	o := Options{Lease: Long, GrantLease: Long, WaiterTTL: 2 * time.Second}
+func testForeignMessages(t *testing.T, d locktest.Kind) {
+	o := locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: 2 * time.Second}
 	r := newHarness(t, d, o)
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := []<-chan Acquired{GoLock(r.Locker, Bounded(t), "k")}
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := []<-chan locktest.Acquired{locktest.GoLock(r.Locker, locktest.Bounded(t), "k")}
 	r.AwaitWaiters("k", 1)
 	owner := r.queuedFirst("k")
-	for _, l := range []Locker{r.Locker, r.Locker, d.Open(t, r.Server.Client(t), o)} {
-		waiting = append(waiting, GoLock(l, Bounded(t), "k"))
+	for _, l := range []locktest.Locker{r.Locker, r.Locker, d.Open(t, r.Server.Client(t), o)} {
+		waiting = append(waiting, locktest.GoLock(l, locktest.Bounded(t), "k"))
 	}
 	r.AwaitWaiters("k", 2)
 	if d.Fair {
-		Await(t, func() bool { return len(Queued(t, r.Server, "k")) == len(waiting) })
+		locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == len(waiting) })
 	}
-	places := Queued(t, r.Server, "k")
+	places := locktest.Queued(t, r.Server, "k")
 	tried := r.counting()
 	for _, channel := range on("k", owner) {
 		r.publish(r.Server.Client(t), channel, foreign(owner, before.Owner()))
 	}
 	seen := tried("heartbeat") + 2
-	Await(t, func() bool { return d.Fair && tried("heartbeat") >= seen || !d.Fair && tried("acquire") > 0 })
+	locktest.Await(t, func() bool { return d.Fair && tried("heartbeat") >= seen || !d.Fair && tried("acquire") > 0 })
 	for _, w := range waiting {
 		require.Empty(t, w, "the key is held")
 	}
 	require.NoError(t, before.Err())
 	require.Equal(t, before.Owner(), r.Owner("k"))
 	require.Zero(t, tried("clean_up"))
-	require.Equal(t, places, Queued(t, r.Server, "k"))
+	require.Equal(t, places, locktest.Queued(t, r.Server, "k"))
 
-	require.NoError(t, before.Unlock(Bounded(t)))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	served := make(chan error)
 	for _, w := range waiting { // in any order
 		go func() {
 			a := <-w
 			if a.Err == nil {
-				a.Err = a.Lease.Unlock(Bounded(t))
+				a.Err = a.Lease.Unlock(locktest.Bounded(t))
 			}
 			served <- a.Err
 		}()
 	}
 	for range waiting {
-		require.NoError(t, Within(t, served))
+		require.NoError(t, locktest.Within(t, served))
 	}
 	r.Tidy("k")
 }
 
 // testFlood sends 10 000 messages in a second to the waiters of a key. Meanwhile the same
 // lockers lock other keys, and wait for them.
-func testFlood(t *testing.T, d Kind) {
+func testFlood(t *testing.T, d locktest.Kind) {
 	const messages, keys, rounds = 10_000, 8, 20
-	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := GoLock(r.Locker, Bounded(t), "k")
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
 	owner := r.queuedFirst("k")
 	var flood []string
@@ -119,7 +119,7 @@ func testFlood(t *testing.T, d Kind) {
 		}
 	}
 	goroutines, used := runtime.NumGoroutine(), memory()
-	ctx, cancel := context.WithCancel(Bounded(t))
+	ctx, cancel := context.WithCancel(locktest.Bounded(t))
 	defer cancel()
 	var flooding, others sync.WaitGroup
 	flooding.Go(func() {
@@ -138,11 +138,11 @@ func testFlood(t *testing.T, d Kind) {
 		others.Go(func() {
 			for range rounds {
 				key := fmt.Sprint("other", i)
-				held := Lock(t, r.Other, Bounded(t), key)
-				next := GoLock(r.Locker, Bounded(t), key)
-				Await(t, func() bool { return d.Waiting(t, r.Server, key) == 1 || len(next) == 1 })
-				require.NoError(t, held.Unlock(Bounded(t)))
-				require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+				held := locktest.Lock(t, r.Other, locktest.Bounded(t), key)
+				next := locktest.GoLock(r.Locker, locktest.Bounded(t), key)
+				locktest.Await(t, func() bool { return d.Waiting(t, r.Server, key) == 1 || len(next) == 1 })
+				require.NoError(t, held.Unlock(locktest.Bounded(t)))
+				require.NoError(t, locktest.Got(t, next).Unlock(locktest.Bounded(t)))
 			}
 		})
 	}
@@ -151,8 +151,8 @@ func testFlood(t *testing.T, d Kind) {
 	cancel()
 	flooding.Wait()
 	require.Empty(t, waiting)
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
 	require.Less(t, memory()-used, 16<<20)
 	r.Tidy("k")
 }
@@ -165,13 +165,13 @@ func (r *harness) publish(client rueidis.Client, channel string, messages []stri
 	if r.Kind.Cluster && !redistest.Before7() {
 		verbs = append(verbs, "SPUBLISH")
 	}
-	for _, one := range Clients(client) {
+	for _, one := range locktest.Clients(client) {
 		for _, verb := range verbs {
 			var cmds rueidis.Commands
 			for _, m := range messages {
 				cmds = append(cmds, one.B().Arbitrary(verb).Keys(channel).Args(m).Build())
 			}
-			for _, said := range one.DoMulti(Bounded(r.T), cmds...) {
+			for _, said := range one.DoMulti(locktest.Bounded(r.T), cmds...) {
 				require.NoError(r.T, said.Error())
 			}
 		}
@@ -180,27 +180,27 @@ func (r *harness) publish(client rueidis.Client, channel string, messages []stri
 
 // An attempt has been granted the key, and its reply is under way, when a message says that
 // its owner, which waits in no queue, has the key. It is not given up for that.
-func testForgedForAttempt(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, WaiterTTL: time.Second})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := r.InLine(Bounded(t), "k", 1)
-	inbox := InboxOf("k", r.queuedFirst("k"))
-	require.NoError(t, before.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+func testForgedForAttempt(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	inbox := locktest.InboxOf("k", r.queuedFirst("k"))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
 
 	held := r.holdReplies("acquire")
-	attempt := make(chan Acquired, 1)
+	attempt := make(chan locktest.Acquired, 1)
 	go func() { // Lock would enter the queue
-		lease, err := r.Locker.TryLock(Bounded(t), "k")
-		attempt <- Acquired{Lease: lease, Err: err}
+		lease, err := r.Locker.TryLock(locktest.Bounded(t), "k")
+		attempt <- locktest.Acquired{Lease: lease, Err: err}
 	}()
-	Within(t, held)
-	require.Equal(t, 1, Publish(t, r.Server, inbox, r.Owner("k")+" 60000 0 0 for k"), "the inbox outlasts its last waiter")
-	next := GoLock(r.Other, Bounded(t), "k")
-	Await(t, func() bool { return len(Queued(t, r.Server, "k")) == 1 })
+	locktest.Within(t, held)
+	require.Equal(t, 1, locktest.Publish(t, r.Server, inbox, r.Owner("k")+" 60000 0 0 for k"), "the inbox outlasts its last waiter")
+	next := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
 	time.Sleep(100 * time.Millisecond) // no event tells that nothing is sent
 	r.letGo()
-	l := Got(t, attempt)
+	l := locktest.Got(t, attempt)
 	r.trustedInRedis(l)
 	require.Empty(t, next, "two holders")
 	r.passesOn(l, next)
@@ -208,18 +208,18 @@ func testForgedForAttempt(t *testing.T, d Kind) {
 
 // A reader of the queue can send a message like that of a grant. It grants nothing to a
 // waiter that confirms its grants.
-func testForgedByReader(t *testing.T, d Kind) {
+func testForgedByReader(t *testing.T, d locktest.Kind) {
 	for _, confirmed := range []bool{false, true} {
-		r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, Confirmed: confirmed})
-		before := Lock(t, r.Other, Bounded(t), "k")
-		waiting := r.InLine(Bounded(t), "k", 1)
+		r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Confirmed: confirmed})
+		before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+		waiting := r.InLine(locktest.Bounded(t), "k", 1)
 		owner := r.queuedFirst("k")
-		require.Equal(t, 1, Publish(t, r.Server, InboxOf("k", owner), owner+" 60000 0 0 for k"))
+		require.Equal(t, 1, locktest.Publish(t, r.Server, locktest.InboxOf("k", owner), owner+" 60000 0 0 for k"))
 		if !confirmed {
-			Got(t, waiting) // as docs/acl.md says
+			locktest.Got(t, waiting) // as docs/acl.md says
 			continue
 		}
-		Await(t, func() bool { now := r.queuedFirst("k"); return now != "" && now != owner }) // it has entered again
+		locktest.Await(t, func() bool { now := r.queuedFirst("k"); return now != "" && now != owner }) // it has entered again
 		require.Empty(t, waiting, "two holders")
 		r.passesOn(before, waiting)
 	}
@@ -227,21 +227,21 @@ func testForgedByReader(t *testing.T, d Kind) {
 
 // A message, forged or late, says that an owner has the key which is about to release it.
 // This locker does not give that owner up: the release might come second, and seem a loss.
-func testGrantDuringUnlock(t *testing.T, d Kind) {
+func testGrantDuringUnlock(t *testing.T, d locktest.Kind) {
 	woken := make(chan struct{}, 10)
-	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, Observer: &holdfast.Observer{
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Observer: &holdfast.Observer{
 		Woken: func(holdfast.WokenEvent) { woken <- struct{}{} },
 	}})
-	before := Lock(t, r.Other, Bounded(t), "k")
-	waiting := r.InLine(Bounded(t), "k", 1)
-	inbox := InboxOf("k", r.queuedFirst("k"))
-	require.NoError(t, before.Unlock(Bounded(t)))
-	l := Got(t, waiting)
-	Within(t, woken)
+	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	inbox := locktest.InboxOf("k", r.queuedFirst("k"))
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
+	l := locktest.Got(t, waiting)
+	locktest.Within(t, woken)
 
 	releasing, goOn, left := make(chan struct{}), make(chan struct{}), atomic.Int32{}
 	r.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		switch Verb(cmd) {
+		switch locktest.Verb(cmd) {
 		case "release":
 			close(releasing)
 			<-goOn
@@ -251,14 +251,14 @@ func testGrantDuringUnlock(t *testing.T, d Kind) {
 		return redistest.Pass
 	})
 	unlocked := make(chan error, 1)
-	go func() { unlocked <- l.Unlock(Bounded(t)) }()
-	Within(t, releasing)
+	go func() { unlocked <- l.Unlock(locktest.Bounded(t)) }()
+	locktest.Within(t, releasing)
 	for range 2 { // the first is dealt with when the second is heard
-		require.Equal(t, 1, Publish(t, r.Server, inbox, l.Owner()+" 60000 0 0 for k"), "the inbox outlasts its last waiter")
-		Within(t, woken)
+		require.Equal(t, 1, locktest.Publish(t, r.Server, inbox, l.Owner()+" 60000 0 0 for k"), "the inbox outlasts its last waiter")
+		locktest.Within(t, woken)
 	}
 	close(goOn)
-	require.NoError(t, Within(t, unlocked))
+	require.NoError(t, locktest.Within(t, unlocked))
 	require.NoError(t, r.Locker.Close()) // whatever it had to send is sent
 	require.Zero(t, left.Load())
 }
@@ -266,7 +266,7 @@ func testGrantDuringUnlock(t *testing.T, d Kind) {
 // queuedFirst is the first owner in the queue of key, if there is one.
 func (r *harness) queuedFirst(key string) string {
 	r.T.Helper()
-	if owners := Queued(r.T, r.Server, key); len(owners) > 0 {
+	if owners := locktest.Queued(r.T, r.Server, key); len(owners) > 0 {
 		return owners[0]
 	}
 	return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -28,22 +28,22 @@ func init() {
 
 // moving is servers with a name each, and others for which the names will stand.
 type moving struct {
-	d      Kind
+	d      locktest.Kind
 	names  []*redistest.Name
-	before Topology
-	after  Topology
+	before locktest.Topology
+	after  locktest.Topology
 }
 
-func newMoving(t *testing.T, d Kind) *moving {
+func newMoving(t *testing.T, d locktest.Kind) *moving {
 	m := &moving{d: d, before: d.Start(t, "--repl-diskless-sync-delay", "0"), after: d.Start(t, "--repl-diskless-sync-delay", "0")}
 	for _, s := range m.before {
-		m.names = append(m.names, redistest.NewName(Real(s)))
+		m.names = append(m.names, redistest.NewName(locktest.Real(s)))
 	}
 	return m
 }
 
 // open makes a locker on clients of its own, which dial the names.
-func (m *moving) open(t *testing.T, o Options) Locker {
+func (m *moving) open(t *testing.T, o locktest.Options) locktest.Locker {
 	t.Helper()
 	return m.d.Open(t, m.before.ClientOf(t, func(i int) func(*rueidis.ClientOption) { return m.names[i].Dialled }), o)
 }
@@ -55,7 +55,7 @@ func (m *moving) replicate(t *testing.T) {
 		host, port, err := net.SplitHostPort(s.Addr())
 		require.NoError(t, err)
 		m.after[i].Do(t, "REPLICAOF", host, port)
-		Await(t, func() bool { return Number(t, s, "WAIT", "1", "100") == 1 })
+		locktest.Await(t, func() bool { return locktest.Number(t, s, "WAIT", "1", "100") == 1 })
 	}
 }
 
@@ -67,18 +67,18 @@ func (m *moving) switchOver(t *testing.T) {
 		s.Do(t, "FAILOVER")
 	}
 	for i, s := range m.before {
-		Await(t, func() bool { return roleOf(t, s) == "slave" && roleOf(t, m.after[i]) == "master" })
+		locktest.Await(t, func() bool { return roleOf(t, s) == "slave" && roleOf(t, m.after[i]) == "master" })
 	}
 	m.move()
 }
 
 func (m *moving) move() {
 	for i, n := range m.names {
-		n.Move(Real(m.after[i]))
+		n.Move(locktest.Real(m.after[i]))
 	}
 }
 
-func roleOf(t *testing.T, s Server) string {
+func roleOf(t *testing.T, s locktest.Server) string {
 	t.Helper()
 	m := s.Do(t, "ROLE")
 	said, err := m.ToArray()
@@ -90,21 +90,21 @@ func roleOf(t *testing.T, s Server) string {
 
 // The old master lives on as a replica, and refuses all writes. Calls reach the new one by
 // themselves, leases live on, and waiters are served.
-func testCallsFollow(t *testing.T, d Kind) {
+func testCallsFollow(t *testing.T, d locktest.Kind) {
 	const lease = 20 * time.Second
-	t.Run("alone", func(t *testing.T) { callsFollow(t, d, Options{Lease: lease, Unguarded: true}) })
+	t.Run("alone", func(t *testing.T) { callsFollow(t, d, locktest.Options{Lease: lease, Unguarded: true}) })
 	if d.Nodes == 0 {
 		t.Run("with replicas", func(t *testing.T) {
-			callsFollow(t, d, Options{Lease: lease, Replicas: 1, ReplicaTimeout: time.Second})
+			callsFollow(t, d, locktest.Options{Lease: lease, Replicas: 1, ReplicaTimeout: time.Second})
 		})
 	}
 }
 
-func callsFollow(t *testing.T, d Kind, o Options) {
+func callsFollow(t *testing.T, d locktest.Kind, o locktest.Options) {
 	m := newMoving(t, d)
 	m.replicate(t)
 	here, there := m.open(t, o), m.open(t, o)
-	ctx := Bounded(t)
+	ctx := locktest.Bounded(t)
 	var burst sync.WaitGroup // with replicas, it leaves a hundred connections that are idle
 	for i := range 100 {
 		burst.Go(func() {
@@ -116,39 +116,39 @@ func callsFollow(t *testing.T, d Kind, o Options) {
 		})
 	}
 	burst.Wait()
-	held, freed, busy := Lock(t, here, ctx, "held"), Lock(t, here, ctx, "freed"), Lock(t, there, ctx, "busy")
-	waiting := GoLock(here, ctx, "busy")
-	Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
+	held, freed, busy := locktest.Lock(t, here, ctx, "held"), locktest.Lock(t, here, ctx, "freed"), locktest.Lock(t, there, ctx, "busy")
+	waiting := locktest.GoLock(here, ctx, "busy")
+	locktest.Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
 	m.switchOver(t)
 
 	moved, before := time.Now(), held.Deadline()
-	Await(t, func() bool { return held.Deadline().After(before) || held.Err() != nil })
+	locktest.Await(t, func() bool { return held.Deadline().After(before) || held.Err() != nil })
 	require.NoError(t, held.Err(), "renewals do not follow")
 	require.NoError(t, freed.Unlock(ctx))
-	Await(t, func() bool {
+	locktest.Await(t, func() bool {
 		l, err := there.TryLock(ctx, "other")
 		return err == nil && l.Unlock(ctx) == nil
 	})
 	require.NoError(t, busy.Unlock(ctx))
-	next := Got(t, waiting)
+	next := locktest.Got(t, waiting)
 	require.Less(t, time.Since(moved), 2*o.Lease, "far longer than the second or two of docs/redis.md, which a slow machine may not keep")
 	require.NoError(t, next.Unlock(ctx))
 	require.NoError(t, held.Unlock(ctx))
 	for _, key := range []string{"held", "freed", "busy"} {
-		Gone(t, m.after, key)
+		locktest.Gone(t, m.after, key)
 	}
 }
 
 // A promoted node has no vote for the longest lease. Then it votes again, though nobody has
 // held anything meanwhile, so that nothing was written at the old masters.
-func testGuardedNodesFollow(t *testing.T, d Kind) {
+func testGuardedNodesFollow(t *testing.T, d locktest.Kind) {
 	m := newMoving(t, d)
 	m.replicate(t)
-	locker := m.open(t, Options{Lease: time.Second, MaxLease: time.Second})
-	ctx := Bounded(t)
-	require.NoError(t, Lock(t, locker, ctx, "k").Unlock(ctx))
+	locker := m.open(t, locktest.Options{Lease: time.Second, MaxLease: time.Second})
+	ctx := locktest.Bounded(t)
+	require.NoError(t, locktest.Lock(t, locker, ctx, "k").Unlock(ctx))
 	m.switchOver(t)
-	require.NoError(t, Lock(t, locker, ctx, "k").Unlock(ctx))
+	require.NoError(t, locktest.Lock(t, locker, ctx, "k").Unlock(ctx))
 }
 
 // What cuts the connections of calls, and not the subscription's, has calls follow the name.
@@ -159,26 +159,26 @@ func (m *moving) cutCalls(t *testing.T) {
 
 // The subscription stays at the old master, a replica now, which passes on what the new one
 // publishes. A grant reaches one waiter.
-func testOneHolderAfterMove(t *testing.T, d Kind) {
+func testOneHolderAfterMove(t *testing.T, d locktest.Kind) {
 	m := newMoving(t, d)
 	m.replicate(t)
-	o := Options{Lease: Long}
-	var lockers []Locker
+	o := locktest.Options{Lease: locktest.Long}
+	var lockers []locktest.Locker
 	for range 3 {
 		lockers = append(lockers, m.open(t, o))
 	}
-	ctx := Bounded(t)
+	ctx := locktest.Bounded(t)
 	round := func(key string) {
 		t.Helper()
-		first := Lock(t, lockers[0], ctx, key)
-		one, other := GoLock(lockers[1], ctx, key), GoLock(lockers[2], ctx, key)
-		Await(t, func() bool { return len(Queued(t, m.after, key)) == 2 })
+		first := locktest.Lock(t, lockers[0], ctx, key)
+		one, other := locktest.GoLock(lockers[1], ctx, key), locktest.GoLock(lockers[2], ctx, key)
+		locktest.Await(t, func() bool { return len(locktest.Queued(t, m.after, key)) == 2 })
 		require.NoError(t, first.Unlock(ctx))
-		next := Got(t, firstOf(one, other))
+		next := locktest.Got(t, firstOf(one, other))
 		time.Sleep(100 * time.Millisecond) // many round trips
 		require.Zero(t, len(one)+len(other), "two holders")
 		require.NoError(t, next.Unlock(ctx))
-		require.NoError(t, Got(t, firstOf(one, other)).Unlock(ctx))
+		require.NoError(t, locktest.Got(t, firstOf(one, other)).Unlock(ctx))
 	}
 	round("before") // replicas say it, too
 	m.switchOver(t)
@@ -190,7 +190,7 @@ func testOneHolderAfterMove(t *testing.T, d Kind) {
 
 // Both servers are masters, so nobody refuses anything. The subscription stays at the old one,
 // and is replaced while somebody waits on it.
-func testDeafSubscription(t *testing.T, d Kind) {
+func testDeafSubscription(t *testing.T, d locktest.Kind) {
 	m := newMoving(t, d)
 	m.deafens(t, m.open, func() {
 		m.move()
@@ -200,10 +200,10 @@ func testDeafSubscription(t *testing.T, d Kind) {
 
 // No connection is cut: the proxy goes on with all of them at another server, without their
 // subscriptions.
-func testProxySwaps(t *testing.T, d Kind) {
+func testProxySwaps(t *testing.T, d locktest.Kind) {
 	m := newMoving(t, d)
 	ways := m.before.Behind(t)
-	m.deafens(t, func(t *testing.T, o Options) Locker {
+	m.deafens(t, func(t *testing.T, o locktest.Options) locktest.Locker {
 		return d.Open(t, m.before.Client(t, func(c *rueidis.ClientOption) { c.InitAddress = []string{ways.Addr()} }), o)
 	}, func() {
 		for i, p := range ways.All {
@@ -214,49 +214,49 @@ func testProxySwaps(t *testing.T, d Kind) {
 
 // deafens requires that waiters are served long before a lease is over, after move has left a
 // subscription behind.
-func (m *moving) deafens(t *testing.T, open func(*testing.T, Options) Locker, move func()) {
+func (m *moving) deafens(t *testing.T, open func(*testing.T, locktest.Options) locktest.Locker, move func()) {
 	d := m.d
-	here, there := open(t, Options{Lease: Long, Unguarded: true}), open(t, Options{Lease: Long, Unguarded: true})
-	ctx := Bounded(t)
-	busy := Lock(t, there, ctx, "busy")
-	waiting := GoLock(here, ctx, "busy")
-	Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
+	here, there := open(t, locktest.Options{Lease: locktest.Long, Unguarded: true}), open(t, locktest.Options{Lease: locktest.Long, Unguarded: true})
+	ctx := locktest.Bounded(t)
+	busy := locktest.Lock(t, there, ctx, "busy")
+	waiting := locktest.GoLock(here, ctx, "busy")
+	locktest.Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
 	move()
 	var held *holdfast.Lease
-	Await(t, func() (got bool) { // a call may have been under way
+	locktest.Await(t, func() (got bool) { // a call may have been under way
 		var err error
 		held, err = there.TryLock(ctx, "k")
 		return err == nil
 	})
-	next := GoLock(here, ctx, "k")
+	next := locktest.GoLock(here, ctx, "k")
 	channel := scripts.Channel("k")
 	if d.Fair {
-		Await(t, func() bool { return len(Queued(t, m.after, "k")) == 1 })
-		channel = InboxOf("k", Queued(t, m.after, "k")[0])
+		locktest.Await(t, func() bool { return len(locktest.Queued(t, m.after, "k")) == 1 })
+		channel = locktest.InboxOf("k", locktest.Queued(t, m.after, "k")[0])
 	}
-	Await(t, func() bool { return Listeners(t, m.after, channel) == 1 })
+	locktest.Await(t, func() bool { return locktest.Listeners(t, m.after, channel) == 1 })
 	require.NoError(t, held.Unlock(ctx))
-	require.NoError(t, Got(t, next).Unlock(ctx))
-	require.NoError(t, Got(t, waiting).Unlock(ctx), "nobody holds it at the new server")
+	require.NoError(t, locktest.Got(t, next).Unlock(ctx))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(ctx), "nobody holds it at the new server")
 	require.Error(t, busy.Unlock(ctx))
 }
 
 // A program closes a client before its locker, which then can call no more. Its waiter is told
 // before the holder's lease is over, and keeps nobody out.
-func testClientClosedFirst(t *testing.T, d Kind) {
+func testClientClosedFirst(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	client := s.Client(t)
-	o := Options{Lease: Long, Unguarded: true}
+	o := locktest.Options{Lease: locktest.Long, Unguarded: true}
 	holder, closed, other := d.Open(t, s.Client(t), o), d.Open(t, client, o), d.Open(t, s.Client(t), o)
-	held := Lock(t, holder, Bounded(t), "k")
-	first := GoLock(closed, Bounded(t), "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
-	second := GoLock(other, Bounded(t), "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 2 })
+	held := locktest.Lock(t, holder, locktest.Bounded(t), "k")
+	first := locktest.GoLock(closed, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	second := locktest.GoLock(other, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 2 })
 	client.Close()
-	err := Within(t, first).Err
+	err := locktest.Within(t, first).Err
 	require.ErrorContains(t, err, rueidis.ErrClosing.Error())
-	RequireSentinel(t, err, nil)
-	require.NoError(t, held.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, second).Unlock(Bounded(t)))
+	locktest.RequireSentinel(t, err, nil)
+	require.NoError(t, held.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, second).Unlock(locktest.Bounded(t)))
 }

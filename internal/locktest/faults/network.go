@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func init() {
-	register("F15_PartitionByProxy", func(t *testing.T, d Kind) { testPartition(t, d, false) })
-	register("F15_PartitionAfterReset", func(t *testing.T, d Kind) { testPartition(t, d, true) })
+	register("F15_PartitionByProxy", func(t *testing.T, d locktest.Kind) { testPartition(t, d, false) })
+	register("F15_PartitionAfterReset", func(t *testing.T, d locktest.Kind) { testPartition(t, d, true) })
 	register("F17_JitterIsSurvived", testJitter)
 	register("F15_LostBySilenceIsUndone", testLostBySilence)
 	registerSolo("F35_ManyLostAreUndoneByFew", testManyLost)
@@ -30,7 +30,7 @@ func init() {
 // testPartition stops the traffic of a client's connections in silence, or also ends them, so that
 // those that are made anew hang. Every call returns by its own deadline, leases end at theirs,
 // before another can have the key, and when the network heals all goes on.
-func testPartition(t *testing.T, d Kind, reset bool) {
+func testPartition(t *testing.T, d locktest.Kind, reset bool) {
 	const lease = time.Second
 	const soon = 20 * time.Second // generous for a call, and less than the time limits of sockets and dials
 	s := d.Start(t)
@@ -38,13 +38,13 @@ func testPartition(t *testing.T, d Kind, reset bool) {
 	locker := d.Open(t, s.Client(t, func(o *rueidis.ClientOption) {
 		o.InitAddress = []string{p.Addr()}
 		o.Dialer.Timeout, o.ConnWriteTimeout = 2*soon, 2*soon
-	}), Options{Lease: lease, MaxOutage: ptr(lease)})
-	other := d.Open(t, s.Client(t), Options{Lease: Long})
-	held := Lock(t, locker, Bounded(t), "held")
-	wanted := Lock(t, other, Bounded(t), "wanted")
-	waiting := GoLock(locker, Bounded(t), "wanted")
-	Await(t, func() bool { return d.Waiting(t, s, "wanted") == 1 })
-	left := Lock(t, locker, Bounded(t), "left")
+	}), locktest.Options{Lease: lease, MaxOutage: ptr(lease)})
+	other := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
+	held := locktest.Lock(t, locker, locktest.Bounded(t), "held")
+	wanted := locktest.Lock(t, other, locktest.Bounded(t), "wanted")
+	waiting := locktest.GoLock(locker, locktest.Bounded(t), "wanted")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "wanted") == 1 })
+	left := locktest.Lock(t, locker, locktest.Bounded(t), "left")
 	p.HoldRequests(true)
 	p.HoldReplies(true)
 	if reset {
@@ -52,15 +52,15 @@ func testPartition(t *testing.T, d Kind, reset bool) {
 	}
 
 	err := left.Unlock(over())
-	RequireSentinel(t, err, holdfast.ErrUnknown)
+	locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
 	require.ErrorIs(t, err, context.Canceled)
 
-	rival := Lock(t, other, Bounded(t), "held")
+	rival := locktest.Lock(t, other, locktest.Bounded(t), "held")
 	require.ErrorIs(t, held.Err(), holdfast.ErrLost)
 	<-held.Done()
 	require.ErrorIs(t, held.Err(), watchdog.ErrDeadline)
 	require.False(t, time.Now().Before(held.Deadline()))
-	RequireSentinel(t, held.Unlock(Bounded(t)), holdfast.ErrLost)
+	locktest.RequireSentinel(t, held.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 
 	began := time.Now()
 	quick := func(err error) {
@@ -69,56 +69,56 @@ func testPartition(t *testing.T, d Kind, reset bool) {
 		require.Less(t, time.Since(began), soon)
 		began = time.Now()
 	}
-	everyCall(locker, Bounded(t), "free", quick) // a wait, until the longest outage
+	everyCall(locker, locktest.Bounded(t), "free", quick) // a wait, until the longest outage
 	ctx, cancel := context.WithTimeout(context.Background(), lease/5)
 	defer cancel()
 	_, err = locker.Lock(ctx, "free")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	quick(err)
-	require.NoError(t, rival.Unlock(Bounded(t)))
+	require.NoError(t, rival.Unlock(locktest.Bounded(t)))
 	a := <-waiting
 	require.Nil(t, a.Lease)
 	require.True(t, errors.Is(a.Err, holdfast.ErrUnknown) || errors.Is(a.Err, holdfast.ErrUnavailable), a.Err)
 
 	p.HoldRequests(false)
 	p.HoldReplies(false)
-	require.NoError(t, wanted.Unlock(Bounded(t)))
-	Await(t, func() bool {
-		l, err := locker.TryLock(Bounded(t), "wanted")
-		return err == nil && l.Unlock(Bounded(t)) == nil
+	require.NoError(t, wanted.Unlock(locktest.Bounded(t)))
+	locktest.Await(t, func() bool {
+		l, err := locker.TryLock(locktest.Bounded(t), "wanted")
+		return err == nil && l.Unlock(locktest.Bounded(t)) == nil
 	})
 	for _, key := range []string{"held", "left", "wanted", "free"} {
-		Await(t, func() bool { return !Exists(t, s, key) }, key)
+		locktest.Await(t, func() bool { return !locktest.Exists(t, s, key) }, key)
 	}
 	immortal(t, s)
 }
 
 // Leases live through delays of 1 to 500 ms for a round trip, and a key goes from
 // hand to hand.
-func testJitter(t *testing.T, d Kind) {
+func testJitter(t *testing.T, d locktest.Kind) {
 	lease := 10 * time.Second
 	if d.Nodes > 0 { // as above
 		lease = 15 * time.Second
 	}
-	r := newHarness(t, d, Options{Lease: lease})
+	r := newHarness(t, d, locktest.Options{Lease: lease})
 	r.Proxy.OnRequest(func([]string) redistest.Verdict {
 		r.Proxy.SetDelay(time.Duration(rand.Int64N(int64(250*time.Millisecond))), time.Duration(rand.Int64N(int64(250*time.Millisecond))))
 		return redistest.Pass
 	})
-	held, waits := make([]*holdfast.Lease, 20), make([]<-chan Acquired, 20)
+	held, waits := make([]*holdfast.Lease, 20), make([]<-chan locktest.Acquired, 20)
 	for i := range held {
-		waits[i] = GoLock(r.Locker, Bounded(t), fmt.Sprint("key", i))
+		waits[i] = locktest.GoLock(r.Locker, locktest.Bounded(t), fmt.Sprint("key", i))
 	}
 	for i := range held {
-		held[i] = Got(t, waits[i])
+		held[i] = locktest.Got(t, waits[i])
 	}
 	now := time.Now()
 	for _, l := range held { // each is renewed
-		Await(t, func() bool { return l.Deadline().After(now.Add(lease)) })
+		locktest.Await(t, func() bool { return l.Deadline().After(now.Add(lease)) })
 		require.NoError(t, l.Err())
 	}
 	for i, l := range held {
-		next := GoLock(r.Other, Bounded(t), fmt.Sprint("key", i))
+		next := locktest.GoLock(r.Other, locktest.Bounded(t), fmt.Sprint("key", i))
 		r.passesOn(l, next)
 	}
 }
@@ -128,42 +128,42 @@ func testJitter(t *testing.T, d Kind) {
 // again.
 func (r *harness) linger() {
 	const all = "for _, k in ipairs(redis.call('KEYS', 'k*')) do redis.call('PEXPIRE', k, 3600000) end"
-	r.Server.Each(func(s Server) { s.Do(r.T, "EVAL", all, "0") })
+	r.Server.Each(func(s locktest.Server) { s.Do(r.T, "EVAL", all, "0") })
 }
 
 // A lease is lost by silence, and Redis still has it when the network is well again. Its
 // holder ends it then, and the next waiter has the key.
-func testLostBySilence(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: 6 * time.Second})
-	lost := Lock(t, r.Locker, Bounded(t), "k")
+func testLostBySilence(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: 6 * time.Second})
+	lost := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	r.cutOff()
 	r.linger()
-	next := GoLock(r.Other, Bounded(t), "k")
+	next := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
 	<-lost.Done()
 	require.ErrorIs(t, lost.Err(), watchdog.ErrDeadline)
-	RequireSentinel(t, lost.Unlock(Bounded(t)), holdfast.ErrLost)
+	locktest.RequireSentinel(t, lost.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	require.Equal(t, lost.Owner(), r.Owner("k"))
 	r.Proxy.Refuse(false)
-	require.NoError(t, Got(t, next).Unlock(Bounded(t)))
+	require.NoError(t, locktest.Got(t, next).Unlock(locktest.Bounded(t)))
 	r.Tidy("k")
 }
 
 // After an outage that cost many leases, few goroutines undo them all.
-func testManyLost(t *testing.T, d Kind) {
+func testManyLost(t *testing.T, d locktest.Kind) {
 	const keys = 500
-	r := newHarness(t, d, Options{Lease: 10 * time.Second})
+	r := newHarness(t, d, locktest.Options{Lease: 10 * time.Second})
 	held := make([]*holdfast.Lease, keys)
 	locked := make(chan error, keys)
 	for i := range keys {
 		go func() {
 			var err error
-			held[i], err = r.Locker.Lock(Bounded(t), fmt.Sprint("k", i))
+			held[i], err = r.Locker.Lock(locktest.Bounded(t), fmt.Sprint("k", i))
 			locked <- err
 		}()
 	}
 	for range keys {
-		require.NoError(t, Within(t, locked))
+		require.NoError(t, locktest.Within(t, locked))
 	}
 	r.cutOff()
 	r.linger()
@@ -174,26 +174,26 @@ func testManyLost(t *testing.T, d Kind) {
 	r.Proxy.Refuse(false)
 	for i := range keys {
 		key := fmt.Sprint("k", i)
-		Await(t, func() bool { return !Exists(t, r.Server, key) }, key)
+		locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, key) }, key)
 	}
 }
 
 // A nested call whose outcome is not known is being settled for as long as Redis
 // hangs. Those that come after it do not wait so long; what they did is settled when
 // Redis goes on.
-func testNestedWhileHanging(t *testing.T, d Kind) {
+func testNestedWhileHanging(t *testing.T, d locktest.Kind) {
 	const lease = 3 * time.Second // of which a call takes a third
-	r := newHarness(t, d, Options{Lease: lease, MaxOutage: ptr(time.Second)})
-	outer := Lock(t, r.Locker, Bounded(t), "k", holdfast.FixedLease(time.Hour))
+	r := newHarness(t, d, locktest.Options{Lease: lease, MaxOutage: ptr(time.Second)})
+	outer := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k", holdfast.FixedLease(time.Hour))
 	ctx := outer.Bind(context.Background())
-	inner, inmost := Lock(t, r.Locker, ctx, "k"), Lock(t, r.Locker, ctx, "k")
+	inner, inmost := locktest.Lock(t, r.Locker, ctx, "k"), locktest.Lock(t, r.Locker, ctx, "k")
 	require.Equal(t, 3, r.Entries("k"))
 
 	r.Server.Pause()
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	_, err := r.Locker.Lock(short, "k")
-	RequireSentinel(t, err, holdfast.ErrUnknown)
+	locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
 	ends := make(chan error)
 	for _, call := range []struct {
 		want error
@@ -205,12 +205,12 @@ func testNestedWhileHanging(t *testing.T, d Kind) {
 		{holdfast.ErrUnavailable, func() error { _, err := r.Locker.TryLockFor(ctx, "k", time.Hour); return err }},
 	} {
 		go func() { ends <- call.make() }()
-		RequireSentinel(t, Within(t, ends), call.want)
+		locktest.RequireSentinel(t, locktest.Within(t, ends), call.want)
 	}
 	require.NoError(t, outer.Err())
 	r.Server.Resume()
-	Await(t, func() bool { return r.Entries("k") == 2 })
-	require.NoError(t, Lock(t, r.Locker, ctx, "k").Unlock(Bounded(t)))
-	require.NoError(t, inmost.Unlock(Bounded(t)))
+	locktest.Await(t, func() bool { return r.Entries("k") == 2 })
+	require.NoError(t, locktest.Lock(t, r.Locker, ctx, "k").Unlock(locktest.Bounded(t)))
+	require.NoError(t, inmost.Unlock(locktest.Bounded(t)))
 	r.passesOn(outer)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -32,16 +32,16 @@ func init() {
 
 // takeAll makes the program wait with BLPOP on all connections of a client with two of them to
 // each server: one is for our own subscription later. free ends that.
-func takeAll(t *testing.T, s Topology, client rueidis.Client) (free func()) {
+func takeAll(t *testing.T, s locktest.Topology, client rueidis.Client) (free func()) {
 	t.Helper()
 	var all sync.WaitGroup
-	for _, one := range Clients(client) {
+	for _, one := range locktest.Clients(client) {
 		for range 2 {
 			all.Go(func() { one.Do(context.Background(), one.B().Blpop().Key("jobs").Timeout(0).Build()) })
 		}
 	}
 	for _, one := range s {
-		Await(t, func() bool {
+		locktest.Await(t, func() bool {
 			list := one.Do(t, "CLIENT", "LIST")
 			return strings.Count(list.String(), "cmd=blpop") == 2
 		})
@@ -57,172 +57,172 @@ func takeAll(t *testing.T, s Topology, client rueidis.Client) (free func()) {
 func two(o *rueidis.ClientOption) { o.BlockingPoolSize = 2 }
 
 // closes requires that Close returns.
-func closes(t *testing.T, l Locker) {
+func closes(t *testing.T, l locktest.Locker) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- l.Close() }()
-	require.NoError(t, Within(t, done))
+	require.NoError(t, locktest.Within(t, done))
 }
 
 // tried is a lock by TryLock, which takes no connection for a subscription.
-func tried(t *testing.T, locker Locker, key string) (l *holdfast.Lease) {
+func tried(t *testing.T, locker locktest.Locker, key string) (l *holdfast.Lease) {
 	t.Helper()
-	Await(t, func() bool {
+	locktest.Await(t, func() bool {
 		var err error
-		l, err = locker.TryLock(Bounded(t), key)
+		l, err = locker.TryLock(locktest.Bounded(t), key)
 		return err == nil
 	})
 	return l
 }
 
-func testReplicasWithoutConnection(t *testing.T, d Kind) {
+func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
 	if d.Nodes > 0 || d.Cluster {
 		t.Skip("it has no replicas")
 	}
-	r := newReplicated(t, d, Long)
+	r := newReplicated(t, d, locktest.Long)
 	var log redistest.Log
 	client := r.Server.Client(t, two)
-	locker := d.Open(t, client, Options{
+	locker := d.Open(t, client, locktest.Options{
 		Lease: 3 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	l := tried(t, locker, "held")
 	free := takeAll(t, r.Server, client)
 	defer free()
 	for _, lock := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error){locker.TryLock, locker.Lock} {
-		_, err := lock(Bounded(t), "k")
-		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		_, err := lock(locktest.Bounded(t), "k")
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.ErrorContains(t, err, "BlockingPoolSize")
 	}
-	Await(t, func() bool { return !Exists(t, r.Server, "k") }) // a queue may have granted it
-	for range 4 {                                              // longer than a lease
+	locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "k") }) // a queue may have granted it
+	for range 4 {                                                                // longer than a lease
 		until := l.Deadline()
-		Await(t, func() bool { return l.Deadline().After(until) })
+		locktest.Await(t, func() bool { return l.Deadline().After(until) })
 	}
 	require.NoError(t, l.Err())
 	require.Equal(t, 1, log.Count(`msg="holdfast: no dedicated connection`))
 
-	closed := d.Open(t, client, Options{Lease: Long, Replicas: 2, ReplicaTimeout: replicaTime})
-	waiting := GoLock(closed, Bounded(t), "other")
+	closed := d.Open(t, client, locktest.Options{Lease: locktest.Long, Replicas: 2, ReplicaTimeout: replicaTime})
+	waiting := locktest.GoLock(closed, locktest.Bounded(t), "other")
 	closes(t, closed)
-	require.Error(t, Within(t, waiting).Err)
+	require.Error(t, locktest.Within(t, waiting).Err)
 
 	free()
-	require.NoError(t, tried(t, locker, "k").Unlock(Bounded(t)))
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, tried(t, locker, "k").Unlock(locktest.Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
-func testReplicasBesideSubscription(t *testing.T, d Kind) {
+func testReplicasBesideSubscription(t *testing.T, d locktest.Kind) {
 	if d.Nodes > 0 || d.Cluster {
 		t.Skip("it has no replicas")
 	}
-	r := newReplicated(t, d, Long)
-	locker := d.Open(t, r.Server.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 }), Options{
+	r := newReplicated(t, d, locktest.Long)
+	locker := d.Open(t, r.Server.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 }), locktest.Options{
 		Lease: 6 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second),
 	})
-	l, held := tried(t, locker, "held"), Lock(t, r.free, Bounded(t), "k")
-	waiting := GoLock(locker, Bounded(t), "k")
-	Await(t, func() bool { return d.Waiting(t, r.Server, "k") == 1 })
-	require.NoError(t, held.Unlock(Bounded(t)))
-	err := Within(t, waiting).Err
-	RequireSentinel(t, err, holdfast.ErrUnavailable)
+	l, held := tried(t, locker, "held"), locktest.Lock(t, r.free, locktest.Bounded(t), "k")
+	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, r.Server, "k") == 1 })
+	require.NoError(t, held.Unlock(locktest.Bounded(t)))
+	err := locktest.Within(t, waiting).Err
+	locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 	require.ErrorContains(t, err, "BlockingPoolSize")
 	until := l.Deadline()
-	Await(t, func() bool { return l.Deadline().After(until) })
-	require.NoError(t, l.Unlock(Bounded(t)))
+	locktest.Await(t, func() bool { return l.Deadline().After(until) })
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	closes(t, locker)
 }
 
-func testQuorumWithoutConnection(t *testing.T, d Kind) {
+func testQuorumWithoutConnection(t *testing.T, d locktest.Kind) {
 	if d.Nodes == 0 {
 		t.Skip("its votes need one")
 	}
 	s := d.Start(t)
 	client := s.Client(t, two)
-	locker := d.Open(t, client, Options{Lease: 3 * time.Second})
-	l := Lock(t, locker, Bounded(t), "held")
+	locker := d.Open(t, client, locktest.Options{Lease: 3 * time.Second})
+	l := locktest.Lock(t, locker, locktest.Bounded(t), "held")
 	free := takeAll(t, s, client)
 	defer free()
 	for range 4 {
 		until := l.Deadline()
-		Await(t, func() bool { return l.Deadline().After(until) })
+		locktest.Await(t, func() bool { return l.Deadline().After(until) })
 	}
 	for _, one := range s {
 		one.Do(t, "SCRIPT", "FLUSH") // so each has to be looked at again
 	}
-	Await(t, func() bool {
-		_, err := locker.TryLock(Bounded(t), "k")
+	locktest.Await(t, func() bool {
+		_, err := locker.TryLock(locktest.Bounded(t), "k")
 		return err != nil && strings.Contains(err.Error(), "BlockingPoolSize")
 	})
 	free()
-	require.NoError(t, tried(t, locker, "k").Unlock(Bounded(t)))
+	require.NoError(t, tried(t, locker, "k").Unlock(locktest.Bounded(t)))
 	closes(t, locker)
 }
 
 // A client that says its name to a Redis which has no room for it is cut off
 // before it reads why: unknown rather than unavailable.
-func testMaxClientsDefault(t *testing.T, d Kind) {
+func testMaxClientsDefault(t *testing.T, d locktest.Kind) {
 	const most = 300 * time.Millisecond
 	s := d.Start(t)
-	locker := d.Open(t, s.Client(t), Options{Lease: Long, MaxOutage: ptr(most)})
-	require.NoError(t, Lock(t, locker, Bounded(t), "k").Unlock(Bounded(t)))
+	locker := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(most)})
+	require.NoError(t, locktest.Lock(t, locker, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
 	beginMaxClients(t, s)
 	failed := func(_ *holdfast.Lease, err error) {
 		t.Helper()
 		require.True(t, errors.Is(err, holdfast.ErrUnknown) || errors.Is(err, holdfast.ErrUnavailable), err)
 	}
 	began := time.Now()
-	failed(locker.TryLock(Bounded(t), "k"))
-	failed(locker.TryLockFor(Bounded(t), "k", most/2))
+	failed(locker.TryLock(locktest.Bounded(t), "k"))
+	failed(locker.TryLockFor(locktest.Bounded(t), "k", most/2))
 	require.GreaterOrEqual(t, time.Since(began), most/2)
-	failed(locker.Lock(Bounded(t), "k"))
+	failed(locker.Lock(locktest.Bounded(t), "k"))
 	s.Do(t, "CONFIG", "SET", "maxclients", "1000")
 	if d.Nodes > 0 { // which has to find its nodes back
-		Await(t, func() bool {
-			l, err := locker.TryLock(Bounded(t), "k")
-			return err == nil && l.Unlock(Bounded(t)) == nil
+		locktest.Await(t, func() bool {
+			l, err := locker.TryLock(locktest.Bounded(t), "k")
+			return err == nil && l.Unlock(locktest.Bounded(t)) == nil
 		})
 	}
-	require.NoError(t, Lock(t, locker, Bounded(t), "k").Unlock(Bounded(t)))
-	Await(t, func() bool { return !Exists(t, s, "k") })
+	require.NoError(t, locktest.Lock(t, locker, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
+	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") })
 	immortal(t, s)
 }
 
 // The user has taken all dedicated connections of the client: none is left for
 // messages. Waits end by their deadline, and find a release by looking.
-func testPoolExhausted(t *testing.T, d Kind) {
+func testPoolExhausted(t *testing.T, d locktest.Kind) {
 	const lease = 9 * time.Second
 	s := d.Start(t)
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
-	locker := d.Open(t, client, Options{Lease: lease})
-	other := d.Open(t, s.Client(t), Options{Lease: lease})
-	require.NoError(t, Lock(t, locker, Bounded(t), "warm").Unlock(Bounded(t))) // a quorum looks at its nodes on such a connection
-	for _, one := range Clients(client) {
+	locker := d.Open(t, client, locktest.Options{Lease: lease})
+	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease})
+	require.NoError(t, locktest.Lock(t, locker, locktest.Bounded(t), "warm").Unlock(locktest.Bounded(t))) // a quorum looks at its nodes on such a connection
+	for _, one := range locktest.Clients(client) {
 		taken, giveBack := one.Dedicate()
 		defer giveBack()
-		require.NoError(t, taken.Do(Bounded(t), taken.B().Ping().Build()).Error())
+		require.NoError(t, taken.Do(locktest.Bounded(t), taken.B().Ping().Build()).Error())
 	}
 
-	held := Lock(t, other, Bounded(t), "k")
+	held := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	began := time.Now()
-	_, err := locker.TryLockFor(Bounded(t), "k", 100*time.Millisecond)
-	RequireSentinel(t, err, holdfast.ErrNotAcquired)
+	_, err := locker.TryLockFor(locktest.Bounded(t), "k", 100*time.Millisecond)
+	locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired)
 	require.Less(t, time.Since(began), 20*time.Second)
-	waiting := GoLock(locker, Bounded(t), "k")
-	require.NoError(t, held.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
+	require.NoError(t, held.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
 	require.NoError(t, locker.Close())
 }
 
 // Many goroutines acquire all the time over a slow network; a lease on the same
 // client is renewed in time.
-func testRenewalsAmongAcquires(t *testing.T, d Kind) {
+func testRenewalsAmongAcquires(t *testing.T, d locktest.Kind) {
 	lease, acquirers := 10*time.Second, 50
 	if d.Nodes > 0 { // of which each is asked as often, within a tenth of the lease
 		lease, acquirers = 15*time.Second, 20
 	}
-	r := newHarness(t, d, Options{Lease: lease})
+	r := newHarness(t, d, locktest.Options{Lease: lease})
 	r.Proxy.SetDelay(50*time.Millisecond, 50*time.Millisecond)
-	l := Lock(t, r.Locker, Bounded(t), "held")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "held")
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
@@ -237,10 +237,10 @@ func testRenewalsAmongAcquires(t *testing.T, d Kind) {
 	}
 	for range 2 {
 		until := l.Deadline()
-		Await(t, func() bool { return l.Deadline().After(until) })
+		locktest.Await(t, func() bool { return l.Deadline().After(until) })
 	}
 	require.NoError(t, l.Err())
 	stop()
 	workers.Wait()
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // A proxy answers in words of its own, when it does not know whether the server has carried
@@ -34,32 +34,34 @@ func (r *harness) serverAnswers() { r.Proxy.OwnWords("", false, nil) }
 // few matches the first calls: two for each node.
 func (r *harness) few(names ...string) func([]string) bool {
 	var calls atomic.Int32
-	return func(cmd []string) bool { return Is(names...)(cmd) && int(calls.Add(1)) <= 2*max(1, r.Kind.Nodes) }
+	return func(cmd []string) bool {
+		return locktest.Is(names...)(cmd) && int(calls.Add(1)) <= 2*max(1, r.Kind.Nodes)
+	}
 }
 
 // refusedByProxy requires the proxy's words, and no error of ours.
 func refusedByProxy(t *testing.T, err error) {
 	t.Helper()
-	RequireSentinel(t, err, nil)
+	locktest.RequireSentinel(t, err, nil)
 	require.ErrorContains(t, err, ownWords)
 }
 
 // free requires that another gets the key, long before a lease would end.
 func (r *harness) free(key string) {
 	r.T.Helper()
-	require.NoError(r.T, Got(r.T, GoLock(r.Other, Bounded(r.T), key)).Unlock(Bounded(r.T)))
+	require.NoError(r.T, locktest.Got(r.T, locktest.GoLock(r.Other, locktest.Bounded(r.T), key)).Unlock(locktest.Bounded(r.T)))
 	r.Tidy(key)
 }
 
 // An acquire ends at once with these words, and what it did is undone.
-func testAcquireAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
+func testAcquireAnsweredByAProxy(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	for _, lock := range []func() error{
-		func() error { _, err := r.Locker.TryLock(Bounded(t), "k"); return err },
-		func() error { _, err := r.Locker.TryLockFor(Bounded(t), "k", Long); return err },
-		func() error { _, err := r.Locker.Lock(Bounded(t), "k"); return err },
+		func() error { _, err := r.Locker.TryLock(locktest.Bounded(t), "k"); return err },
+		func() error { _, err := r.Locker.TryLockFor(locktest.Bounded(t), "k", locktest.Long); return err },
+		func() error { _, err := r.Locker.Lock(locktest.Bounded(t), "k"); return err },
 	} {
-		r.Proxy.OwnWords(ownWords, false, Is("acquire"))
+		r.Proxy.OwnWords(ownWords, false, locktest.Is("acquire"))
 		refusedByProxy(t, lock())
 		r.serverAnswers()
 		r.free("k")
@@ -67,34 +69,34 @@ func testAcquireAnsweredByAProxy(t *testing.T, d Kind) {
 }
 
 // So does a wait, by the call that is to have the key when it is free, or that confirms a grant.
-func testWaitAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, GrantLease: Long, Confirmed: true})
-	l := Lock(t, r.Other, Bounded(t), "k")
-	waiter := GoLock(r.Locker, Bounded(t), "k")
+func testWaitAnsweredByAProxy(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Confirmed: true})
+	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiter := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
 	verb := "acquire"
 	if d.Fair {
 		verb = "confirm"
 	}
-	r.Proxy.OwnWords(ownWords, false, Is(verb))
-	require.NoError(t, l.Unlock(Bounded(t)))
-	refusedByProxy(t, Within(t, waiter).Err)
+	r.Proxy.OwnWords(ownWords, false, locktest.Is(verb))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	refusedByProxy(t, locktest.Within(t, waiter).Err)
 	r.serverAnswers()
 	r.free("k")
 }
 
 // An Unlock goes on, whether the server got it or not, while its caller waits and after that.
-func testUnlockAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
+func testUnlockAnsweredByAProxy(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	for _, instead := range []bool{false, true} {
-		l := Lock(t, r.Locker, Bounded(t), "k")
+		l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 		r.Proxy.OwnWords(ownWords, instead, r.few("release"))
-		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 		r.free("k")
 
-		l = Lock(t, r.Locker, Bounded(t), "k")
-		r.Proxy.OwnWords(ownWords, instead, Is("release"))
-		short, cancel := context.WithTimeout(Bounded(t), 100*time.Millisecond)
+		l = locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
+		r.Proxy.OwnWords(ownWords, instead, locktest.Is("release"))
+		short, cancel := context.WithTimeout(locktest.Bounded(t), 100*time.Millisecond)
 		err := l.Unlock(short)
 		require.ErrorIs(t, err, holdfast.ErrUnknown)
 		require.ErrorContains(t, err, ownWords)
@@ -106,68 +108,68 @@ func testUnlockAnsweredByAProxy(t *testing.T, d Kind) {
 
 // A nested entry ends at once with these words. The count of entries becomes right again, also
 // after an Unlock of one.
-func testEntryAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
-	l := Lock(t, r.Locker, Bounded(t), "k")
+func testEntryAnsweredByAProxy(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	settle := func() {
 		t.Helper()
 		r.serverAnswers()
-		require.NoError(t, Lock(t, r.Locker, l.Bind(Bounded(t)), "k").Unlock(Bounded(t))) // its turn is after the others
+		require.NoError(t, locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k").Unlock(locktest.Bounded(t))) // its turn is after the others
 		require.Equal(t, 1, r.Entries("k"))
 	}
 	for _, instead := range []bool{false, true} {
 		for _, lock := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error){r.Locker.TryLock, r.Locker.Lock} {
-			r.Proxy.OwnWords(ownWords, instead, Is("recount"))
-			_, err := lock(l.Bind(Bounded(t)), "k")
+			r.Proxy.OwnWords(ownWords, instead, locktest.Is("recount"))
+			_, err := lock(l.Bind(locktest.Bounded(t)), "k")
 			refusedByProxy(t, err)
 			settle()
 		}
-		inner := Lock(t, r.Locker, l.Bind(Bounded(t)), "k")
-		r.Proxy.OwnWords(ownWords, instead, Is("recount"))
-		require.ErrorIs(t, inner.Unlock(Bounded(t)), holdfast.ErrUnknown)
+		inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k")
+		r.Proxy.OwnWords(ownWords, instead, locktest.Is("recount"))
+		require.ErrorIs(t, inner.Unlock(locktest.Bounded(t)), holdfast.ErrUnknown)
 		settle()
 	}
 	require.NoError(t, l.Err())
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	r.free("k")
 }
 
 // The undoing of an acquire whose reply was lost goes on after these words.
-func testCleanUpAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
+func testCleanUpAnsweredByAProxy(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	r.Proxy.OwnWords(ownWords, true, r.few("clean_up"))
-	r.Proxy.SwallowReply(1, Is("acquire"))
-	_, err := r.Locker.TryLock(Bounded(t), "k")
+	r.Proxy.SwallowReply(1, locktest.Is("acquire"))
+	_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	r.free("k")
 }
 
 // A waiter that enters ends at once with these words, and leaves the queue.
-func testEnterAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
-	l := Lock(t, r.Other, Bounded(t), "k")
-	r.Proxy.OwnWords(ownWords, false, Is("enter"))
-	_, err := r.Locker.Lock(Bounded(t), "k")
+func testEnterAnsweredByAProxy(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	r.Proxy.OwnWords(ownWords, false, locktest.Is("enter"))
+	_, err := r.Locker.Lock(locktest.Bounded(t), "k")
 	refusedByProxy(t, err)
-	Await(t, func() bool { return len(Queued(t, r.ServerOf("k"), r.Name("k"))) == 0 })
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.ServerOf("k"), r.Name("k"))) == 0 })
 	r.serverAnswers()
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	r.free("k")
 }
 
 // A waiter that leaves is given up after these words. They end no other wait.
-func testLeaveAnsweredByAProxy(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
-	l := Lock(t, r.Other, Bounded(t), "k")
-	ctx, leave := context.WithCancel(Bounded(t))
-	first, second := r.InLine(ctx, "k", 1), r.InLine(Bounded(t), "k", 2)
+func testLeaveAnsweredByAProxy(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	ctx, leave := context.WithCancel(locktest.Bounded(t))
+	first, second := r.InLine(ctx, "k", 1), r.InLine(locktest.Bounded(t), "k", 2)
 	r.Answered("k")
 	r.Proxy.OwnWords(ownWords, true, r.few("clean_up"))
 	leave()
-	require.ErrorIs(t, Within(t, first).Err, context.Canceled)
-	Await(t, func() bool { return len(Queued(t, r.ServerOf("k"), r.Name("k"))) == 1 })
+	require.ErrorIs(t, locktest.Within(t, first).Err, context.Canceled)
+	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.ServerOf("k"), r.Name("k"))) == 1 })
 	require.Empty(t, second)
-	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, second).Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, second).Unlock(locktest.Bounded(t)))
 	r.free("k")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -28,12 +28,12 @@ func init() {
 type replicated struct {
 	*harness
 	replica *redistest.Server // one of the two
-	free    Locker
+	free    locktest.Locker
 }
 
 const replicaTime = 300 * time.Millisecond
 
-func newReplicated(t *testing.T, d Kind, lease time.Duration) *replicated {
+func newReplicated(t *testing.T, d locktest.Kind, lease time.Duration) *replicated {
 	s := d.Start(t, "--repl-diskless-sync-delay", "0")
 	host, port, err := net.SplitHostPort(s[0].Addr())
 	require.NoError(t, err)
@@ -41,27 +41,27 @@ func newReplicated(t *testing.T, d Kind, lease time.Duration) *replicated {
 	for range 2 {
 		last = redistest.Start(t, "--replicaof", host, port)
 	}
-	Await(t, func() bool { return Number(t, s, "WAIT", "2", "100") == 2 })
-	r := &replicated{newHarnessOn(t, d, s, Options{Lease: lease, Replicas: 2, ReplicaTimeout: replicaTime}), last, nil}
-	r.free = d.Open(t, r.Client, Options{Lease: lease})
+	locktest.Await(t, func() bool { return locktest.Number(t, s, "WAIT", "2", "100") == 2 })
+	r := &replicated{newHarnessOn(t, d, s, locktest.Options{Lease: lease, Replicas: 2, ReplicaTimeout: replicaTime}), last, nil}
+	r.free = d.Open(t, r.Client, locktest.Options{Lease: lease})
 	return r
 }
 
 // All that a locker does works, and fills the replicas before it counts.
-func testReplicasConfirm(t *testing.T, d Kind) {
+func testReplicasConfirm(t *testing.T, d locktest.Kind) {
 	r := newReplicated(t, d, 3*time.Second)
-	ctx := Bounded(t)
-	l := Lock(t, r.Locker, ctx, "k")
-	require.Equal(t, 1, Number(t, r.replica, "EXISTS", "k"))
-	inner := Lock(t, r.Locker, l.Bind(ctx), "k")
+	ctx := locktest.Bounded(t)
+	l := locktest.Lock(t, r.Locker, ctx, "k")
+	require.Equal(t, 1, locktest.Number(t, r.replica, "EXISTS", "k"))
+	inner := locktest.Lock(t, r.Locker, l.Bind(ctx), "k")
 	require.Equal(t, 2, entriesOn(t, r.replica, l))
-	waiter := GoLock(r.Other, ctx, "k")
+	waiter := locktest.GoLock(r.Other, ctx, "k")
 	r.AwaitWaiters("k", 1)
 	first := l.Deadline()
-	Await(t, func() bool { return l.Deadline().After(first) }, "it is not renewed")
+	locktest.Await(t, func() bool { return l.Deadline().After(first) }, "it is not renewed")
 	require.NoError(t, inner.Unlock(ctx))
 	require.NoError(t, l.Unlock(ctx))
-	next := Got(t, waiter)
+	next := locktest.Got(t, waiter)
 	require.Equal(t, 1, entriesOn(t, r.replica, next))
 	require.NoError(t, next.Unlock(ctx))
 }
@@ -79,46 +79,46 @@ func entriesOn(t *testing.T, s *redistest.Server, l *holdfast.Lease) int {
 
 // A lock that too few replicas have is refused and undone. A wait goes on. What needs no
 // replica is not delayed.
-func testReplicasTooFew(t *testing.T, d Kind) {
-	r := newReplicated(t, d, Long)
-	ctx := Bounded(t)
-	held := Lock(t, r.Locker, ctx, "held")
+func testReplicasTooFew(t *testing.T, d locktest.Kind) {
+	r := newReplicated(t, d, locktest.Long)
+	ctx := locktest.Bounded(t)
+	held := locktest.Lock(t, r.Locker, ctx, "held")
 	r.replica.Pause()
 	tried := make(chan error, 1)
 	go func() {
 		_, err := r.Locker.TryLock(ctx, "k")
 		tried <- err
 	}()
-	Await(t, func() bool { return Exists(t, r.Server, "k") }) // WAIT goes on
+	locktest.Await(t, func() bool { return locktest.Exists(t, r.Server, "k") }) // WAIT goes on
 	require.NoError(t, held.Unlock(ctx))
-	require.NoError(t, Lock(t, r.free, ctx, "other").Unlock(ctx))
+	require.NoError(t, locktest.Lock(t, r.free, ctx, "other").Unlock(ctx))
 	require.Empty(t, tried)
-	err := Within(t, tried)
+	err := locktest.Within(t, tried)
 	require.ErrorIs(t, err, holdfast.ErrNotReplicated)
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	require.ErrorContains(t, err, "1 of 2 replicas")
 	r.Tidy("k")
 
-	waiter := GoLock(r.Locker, ctx, "k")
-	Await(t, func() bool { return Exists(t, r.Server, "k") })
+	waiter := locktest.GoLock(r.Locker, ctx, "k")
+	locktest.Await(t, func() bool { return locktest.Exists(t, r.Server, "k") })
 	if !d.Fair { // a queued waiter keeps what it was granted, and asks again
-		Await(t, func() bool { return !Exists(t, r.Server, "k") }, "an attempt is not undone")
+		locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "k") }, "an attempt is not undone")
 	}
 	r.replica.Resume()
-	require.NoError(t, Got(t, waiter).Unlock(ctx))
+	require.NoError(t, locktest.Got(t, waiter).Unlock(ctx))
 }
 
 // Where WAIT is refused no lock and no entry counts, and nothing is left of it. No call waits for
 // a cure.
-func testReplicasMayNotBeAsked(t *testing.T, d Kind) {
-	r := newReplicated(t, d, Long)
-	held := Lock(t, r.Locker, Bounded(t), "held")
+func testReplicasMayNotBeAsked(t *testing.T, d locktest.Kind) {
+	r := newReplicated(t, d, locktest.Long)
+	held := locktest.Lock(t, r.Locker, locktest.Bounded(t), "held")
 	const proxyLacksIt = "ERR unknown command 'WAIT', with args beginning with: '2' '300' "
 	for _, words := range []string{"", proxyLacksIt} {
 		text := "NOPERM"
 		if words != "" {
 			r.Server[0].Do(t, "ACL", "SETUSER", "default", "+wait")
-			r.Proxy.OwnWords(words, true, Is("wait"))
+			r.Proxy.OwnWords(words, true, locktest.Is("wait"))
 			text = "unknown command 'WAIT'"
 		} else {
 			r.Server[0].Do(t, "ACL", "SETUSER", "default", "-wait")
@@ -126,40 +126,40 @@ func testReplicasMayNotBeAsked(t *testing.T, d Kind) {
 		refused := func(key string, lock func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error), ctx context.Context) {
 			t.Helper()
 			_, err := lock(ctx, key)
-			RequireSentinel(t, err, nil)
+			locktest.RequireSentinel(t, err, nil)
 			require.NotErrorIs(t, err, holdfast.ErrNotReplicated)
 			require.ErrorContains(t, err, "WAIT")
 			require.ErrorContains(t, err, text)
 			require.NotContains(t, err.Error(), "300")
 		}
-		refused("k", r.Locker.TryLock, Bounded(t))
-		require.NoError(t, Got(t, GoLock(r.free, Bounded(t), "k")).Unlock(Bounded(t)))
-		refused("k", r.Locker.Lock, Bounded(t))
+		refused("k", r.Locker.TryLock, locktest.Bounded(t))
+		require.NoError(t, locktest.Got(t, locktest.GoLock(r.free, locktest.Bounded(t), "k")).Unlock(locktest.Bounded(t)))
+		refused("k", r.Locker.Lock, locktest.Bounded(t))
 		r.Tidy("k")
-		refused("held", r.Locker.TryLock, held.Bind(Bounded(t)))
-		Await(t, func() bool { return r.Entries("held") == 1 })
+		refused("held", r.Locker.TryLock, held.Bind(locktest.Bounded(t)))
+		locktest.Await(t, func() bool { return r.Entries("held") == 1 })
 
-		l := Lock(t, r.free, Bounded(t), "waited for")
-		waiter := GoLock(r.Locker, Bounded(t), "waited for")
+		l := locktest.Lock(t, r.free, locktest.Bounded(t), "waited for")
+		waiter := locktest.GoLock(r.Locker, locktest.Bounded(t), "waited for")
 		r.AwaitWaiters("waited for", 1)
-		require.NoError(t, l.Unlock(Bounded(t)))
-		err := Within(t, waiter).Err
-		RequireSentinel(t, err, nil)
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
+		err := locktest.Within(t, waiter).Err
+		locktest.RequireSentinel(t, err, nil)
 		require.ErrorContains(t, err, text)
 		r.Tidy("waited for")
 	}
 	r.Proxy.OwnWords("", true, nil)
 	require.NoError(t, held.Err())
-	require.NoError(t, held.Unlock(Bounded(t)))
+	require.NoError(t, held.Unlock(locktest.Bounded(t)))
 }
 
 // A nested entry that too few replicas have is refused and undone; the hold goes on. The end of
 // an entry needs no replica.
-func testReplicasTooFewForAnEntry(t *testing.T, d Kind) {
-	r := newReplicated(t, d, Long)
-	ctx := Bounded(t)
-	l := Lock(t, r.Locker, ctx, "k")
-	inner := Lock(t, r.Locker, l.Bind(ctx), "k")
+func testReplicasTooFewForAnEntry(t *testing.T, d locktest.Kind) {
+	r := newReplicated(t, d, locktest.Long)
+	ctx := locktest.Bounded(t)
+	l := locktest.Lock(t, r.Locker, ctx, "k")
+	inner := locktest.Lock(t, r.Locker, l.Bind(ctx), "k")
 	r.replica.Pause()
 	require.NoError(t, inner.Unlock(ctx))
 	_, err := r.Locker.TryLock(l.Bind(ctx), "k")
@@ -167,40 +167,40 @@ func testReplicasTooFewForAnEntry(t *testing.T, d Kind) {
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	require.NoError(t, l.Err())
 	r.replica.Resume()
-	Await(t, func() bool { return r.Entries("k") == 1 })
+	locktest.Await(t, func() bool { return r.Entries("k") == 1 })
 	require.NoError(t, l.Unlock(ctx))
 	r.Tidy("k")
 }
 
 // A grant counts only when the waiter has confirmed it and enough replicas have that.
-func testReplicasTooFewForAGrant(t *testing.T, d Kind) {
-	r := newReplicated(t, d, Long)
-	ctx := Bounded(t)
-	l := Lock(t, r.Other, ctx, "k")
-	waiter := GoLock(r.Locker, ctx, "k")
+func testReplicasTooFewForAGrant(t *testing.T, d locktest.Kind) {
+	r := newReplicated(t, d, locktest.Long)
+	ctx := locktest.Bounded(t)
+	l := locktest.Lock(t, r.Other, ctx, "k")
+	waiter := locktest.GoLock(r.Locker, ctx, "k")
 	r.AwaitWaiters("k", 1)
 	asked := make(chan struct{}, 1)
-	r.Proxy.OnRequest(seeing(Is("confirm"), func() { Poke(asked) }))
+	r.Proxy.OnRequest(seeing(locktest.Is("confirm"), func() { locktest.Poke(asked) }))
 	r.replica.Pause()
 	require.NoError(t, l.Unlock(ctx))
-	Within(t, asked)
+	locktest.Within(t, asked)
 	require.Empty(t, waiter)
 	r.replica.Resume()
-	require.NoError(t, Got(t, waiter).Unlock(ctx))
+	require.NoError(t, locktest.Got(t, waiter).Unlock(ctx))
 }
 
 // Renewals that too few replicas have do not prolong a lease, though the master has them.
-func testReplicasTooFewForARenewal(t *testing.T, d Kind) {
+func testReplicasTooFewForARenewal(t *testing.T, d locktest.Kind) {
 	const lease = 6 * time.Second
 	r := newReplicated(t, d, lease)
-	l := Lock(t, r.Locker, Bounded(t), "k")
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	deadline := l.Deadline()
 	r.replica.Pause()
-	Await(t, func() bool {
-		expiry := time.Duration(Number(t, r.Server, "PTTL", "k")) * time.Millisecond
+	locktest.Await(t, func() bool {
+		expiry := time.Duration(locktest.Number(t, r.Server, "PTTL", "k")) * time.Millisecond
 		return time.Now().Add(expiry).After(deadline.Add(lease / 6))
 	}, "the master was not renewed")
-	Within(t, l.Done())
+	locktest.Within(t, l.Done())
 	require.ErrorIs(t, l.Err(), holdfast.ErrLost)
 	require.Equal(t, deadline, l.Deadline())
 	r.replica.Resume()

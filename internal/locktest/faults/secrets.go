@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -24,18 +24,18 @@ import (
 func init() {
 	register("F39_PasswordComesLate", testPasswordLate).real = true
 	register("F39_ProviderFails", testProviderFails).real = true
-	register("F39_PasswordWantedForAWhile", func(t *testing.T, d Kind) {
+	register("F39_PasswordWantedForAWhile", func(t *testing.T, d locktest.Kind) {
 		testRotation(t, d, "NOAUTH", func(*rueidis.ClientOption) {},
-			func(s Topology) {
+			func(s locktest.Topology) {
 				s.Do(t, "CONFIG", "SET", "requirepass", "secret")
 				s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
 			},
-			func(s Topology) { s.Do(t, "CONFIG", "SET", "requirepass", "") })
+			func(s locktest.Topology) { s.Do(t, "CONFIG", "SET", "requirepass", "") })
 	}).real = true
-	register("F39_NoScriptsForAWhile", func(t *testing.T, d Kind) {
-		testRotation(t, d, "NOPERM", AsLeast,
-			func(s Topology) { s.Do(t, "ACL", "SETUSER", LeastUser, "-evalsha", "-eval") },
-			func(s Topology) { s.Do(t, "ACL", "SETUSER", LeastUser, "+evalsha", "+eval") })
+	register("F39_NoScriptsForAWhile", func(t *testing.T, d locktest.Kind) {
+		testRotation(t, d, "NOPERM", locktest.AsLeast,
+			func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "-evalsha", "-eval") },
+			func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "+evalsha", "+eval") })
 	}).real = true
 	register("F39_KeyForbiddenForAWhile", testKeyForbiddenForAWhile).real = true
 	registerFair("F39_ConfirmForbiddenForAWhile", testConfirmForbiddenForAWhile).real = true
@@ -54,54 +54,54 @@ func (p *provider) use(f func() (string, error)) { p.says.Store(&f) }
 func (p *provider) client(o *rueidis.ClientOption) {
 	o.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 		password, err := (*p.says.Load())()
-		return rueidis.AuthCredentials{Username: LeastUser, Password: password}, err
+		return rueidis.AuthCredentials{Username: locktest.LeastUser, Password: password}, err
 	}
 }
 
 func password(text string) func() (string, error) { return func() (string, error) { return text, nil } }
 
 // The provider learns of a new password after Redis.
-func testPasswordLate(t *testing.T, d Kind) {
+func testPasswordLate(t *testing.T, d locktest.Kind) {
 	var p provider
-	p.use(password(Password))
+	p.use(password(locktest.Password))
 	testRotation(t, d, "WRONGPASS", p.client,
-		func(s Topology) {
-			s.Do(t, "ACL", "SETUSER", LeastUser, ">new", "<"+Password)
-			s.Do(t, "CLIENT", "KILL", "USER", LeastUser)
+		func(s locktest.Topology) {
+			s.Do(t, "ACL", "SETUSER", locktest.LeastUser, ">new", "<"+locktest.Password)
+			s.Do(t, "CLIENT", "KILL", "USER", locktest.LeastUser)
 		},
-		func(Topology) { p.use(password("new")) })
+		func(locktest.Topology) { p.use(password("new")) })
 }
 
 // The provider cannot be reached, and is slow when it is back.
-func testProviderFails(t *testing.T, d Kind) {
+func testProviderFails(t *testing.T, d locktest.Kind) {
 	var p provider
-	p.use(password(Password))
+	p.use(password(locktest.Password))
 	testRotation(t, d, "the vault is sealed", p.client,
-		func(s Topology) {
+		func(s locktest.Topology) {
 			p.use(func() (string, error) { return "", errors.New("the vault is sealed") })
-			s.Do(t, "CLIENT", "KILL", "USER", LeastUser)
+			s.Do(t, "CLIENT", "KILL", "USER", locktest.LeastUser)
 		},
-		func(Topology) {
-			p.use(func() (string, error) { time.Sleep(300 * time.Millisecond); return Password, nil })
+		func(locktest.Topology) {
+			p.use(func() (string, error) { time.Sleep(300 * time.Millisecond); return locktest.Password, nil })
 		})
 }
 
 // testRotation requires that a client which has worked takes a refusal for an outage: no
 // lease is lost, no wait ends, and a release goes on.
-func testRotation(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin, end func(Topology)) {
+func testRotation(t *testing.T, d locktest.Kind, code string, client func(*rueidis.ClientOption), begin, end func(locktest.Topology)) {
 	const lease = 20 * time.Second
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	locker, renewed := d.Open(t, s.Client(t, client), Options{Lease: Long}), d.Open(t, s.Client(t, client), Options{Lease: lease})
-	other := d.Open(t, s.Client(t), Options{Lease: Long})
+	locker, renewed := d.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long}), d.Open(t, s.Client(t, client), locktest.Options{Lease: lease})
+	other := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	kept, gone, held := Lock(t, renewed, ctx, "kept"), Lock(t, locker, ctx, "gone"), Lock(t, other, ctx, "k")
-	waiting := GoLock(locker, ctx, "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	kept, gone, held := locktest.Lock(t, renewed, ctx, "kept"), locktest.Lock(t, locker, ctx, "gone"), locktest.Lock(t, other, ctx, "k")
+	waiting := locktest.GoLock(locker, ctx, "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 
 	begin(s)
-	Await(t, func() bool { // the fault may cut the connection first
+	locktest.Await(t, func() bool { // the fault may cut the connection first
 		_, err := locker.TryLock(ctx, "another")
 		require.Error(t, err)
 		return strings.Contains(err.Error(), code)
@@ -114,75 +114,75 @@ func testRotation(t *testing.T, d Kind, code string, client func(*rueidis.Client
 	leave()
 	require.Error(t, gone.Unlock(impatient))
 	until := kept.Deadline()
-	Await(t, func() bool { return time.Until(until) < lease*6/10 }) // so renewals, due at two thirds, fail
+	locktest.Await(t, func() bool { return time.Until(until) < lease*6/10 }) // so renewals, due at two thirds, fail
 	require.NoError(t, kept.Err())
 	require.Empty(t, waiting, "a wait has ended")
-	require.True(t, Exists(t, s, "gone"))
+	require.True(t, locktest.Exists(t, s, "gone"))
 
 	end(s)
-	Await(t, func() bool { return !Exists(t, s, "gone") }, "its release has stopped")
-	Await(t, func() bool { return kept.Deadline().After(until) })
+	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "gone") }, "its release has stopped")
+	locktest.Await(t, func() bool { return kept.Deadline().After(until) })
 	require.NoError(t, kept.Unlock(ctx))
 	require.NoError(t, held.Unlock(ctx))
-	require.NoError(t, Got(t, waiting).Unlock(ctx))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(ctx))
 }
 
 // A user gets other keys, in two steps. What has had an answer for its key goes on, and a first
 // call is refused at once.
-func testKeyForbiddenForAWhile(t *testing.T, d Kind) {
+func testKeyForbiddenForAWhile(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	locker, other := d.Open(t, s.Client(t, AsLeast), Options{Lease: Long}), d.Open(t, s.Client(t), Options{Lease: Long})
-	mine, held := Lock(t, locker, Bounded(t), "mine"), Lock(t, other, Bounded(t), "k")
-	waiting := GoLock(locker, Bounded(t), "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	locker, other := d.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long}), d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
+	mine, held := locktest.Lock(t, locker, locktest.Bounded(t), "mine"), locktest.Lock(t, other, locktest.Bounded(t), "k")
+	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 
-	s.Do(t, "ACL", "SETUSER", LeastUser, "resetkeys")
-	Await(t, func() bool { // the waiter has been refused
-		Publish(t, s, scripts.Channel("k"), "0")
+	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "resetkeys")
+	locktest.Await(t, func() bool { // the waiter has been refused
+		locktest.Publish(t, s, scripts.Channel("k"), "0")
 		log := s[0].Do(t, "ACL", "LOG")
 		return strings.Contains(log.String(), `"key"`)
 	})
-	_, err := locker.Lock(Bounded(t), "another")
+	_, err := locker.Lock(locktest.Bounded(t), "another")
 	require.ErrorContains(t, err, "NOPERM")
-	RequireSentinel(t, err, nil)
-	_, err = locker.TryLock(mine.Bind(Bounded(t)), "mine")
+	locktest.RequireSentinel(t, err, nil)
+	_, err = locker.TryLock(mine.Bind(locktest.Bounded(t)), "mine")
 	require.ErrorContains(t, err, "NOPERM")
-	RequireSentinel(t, err, holdfast.ErrUnavailable)
-	nested := GoLock(locker, mine.Bind(Bounded(t)), "mine")
+	locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
+	nested := locktest.GoLock(locker, mine.Bind(locktest.Bounded(t)), "mine")
 
-	s.Do(t, "ACL", "SETUSER", LeastUser, "allkeys")
-	require.NoError(t, held.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
-	require.NoError(t, Got(t, nested).Unlock(Bounded(t)))
-	require.NoError(t, mine.Unlock(Bounded(t)))
+	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "allkeys")
+	require.NoError(t, held.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, nested).Unlock(locktest.Bounded(t)))
+	require.NoError(t, mine.Unlock(locktest.Bounded(t)))
 }
 
 // So does what confirms a grant.
-func testConfirmForbiddenForAWhile(t *testing.T, d Kind) {
+func testConfirmForbiddenForAWhile(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	r := newHarnessOn(t, d, s, Options{Lease: Long, Confirmed: true}, AsLeast)
-	held := Lock(t, r.Other, Bounded(t), "k")
-	waiting := GoLock(r.Locker, Bounded(t), "k")
+	r := newHarnessOn(t, d, s, locktest.Options{Lease: locktest.Long, Confirmed: true}, locktest.AsLeast)
+	held := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
+	waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	r.AwaitWaiters("k", 1)
 	keys := []string{"resetkeys", "allkeys"} // at the first confirmation and at the second
 	var mu sync.Mutex
-	r.Proxy.OnRequest(seeing(Is("confirm"), func() {
+	r.Proxy.OnRequest(seeing(locktest.Is("confirm"), func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(keys) > 0 {
-			s.Do(t, "ACL", "SETUSER", LeastUser, keys[0])
+			s.Do(t, "ACL", "SETUSER", locktest.LeastUser, keys[0])
 			keys = keys[1:]
 		}
 	}))
-	require.NoError(t, held.Unlock(Bounded(t)))
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	require.NoError(t, held.Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
 	require.Empty(t, keys)
 }
 
 // Nothing shows that a client which is refused at its first call will ever be allowed it.
-func testRefusedAtFirst(t *testing.T, d Kind) {
+func testRefusedAtFirst(t *testing.T, d locktest.Kind) {
 	if d.Nodes > 0 {
 		t.Skip("the suite has a quorum looked at before its first lock")
 	}
@@ -190,58 +190,58 @@ func testRefusedAtFirst(t *testing.T, d Kind) {
 		code  string
 		begin []string
 	}{
-		{"WRONGPASS", []string{"ACL", "SETUSER", LeastUser, "resetpass", ">new"}},
-		{"NOPERM", []string{"ACL", "SETUSER", LeastUser, "-evalsha", "-eval"}},
+		{"WRONGPASS", []string{"ACL", "SETUSER", locktest.LeastUser, "resetpass", ">new"}},
+		{"NOPERM", []string{"ACL", "SETUSER", locktest.LeastUser, "-evalsha", "-eval"}},
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			s := d.Start(t)
 			d.LeastRights(t, s)
-			locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: Long})
+			locker := d.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long})
 			s.Do(t, c.begin...)
-			s.Do(t, "CLIENT", "KILL", "USER", LeastUser)
+			s.Do(t, "CLIENT", "KILL", "USER", locktest.LeastUser)
 			var err error
-			Await(t, func() bool {
-				_, err = locker.Lock(Bounded(t), "k")
+			locktest.Await(t, func() bool {
+				_, err = locker.Lock(locktest.Bounded(t), "k")
 				require.Error(t, err)
 				return strings.Contains(err.Error(), c.code)
 			})
-			RequireSentinel(t, err, nil)
+			locktest.RequireSentinel(t, err, nil)
 		})
 	}
 }
 
 // A release that is refused as its key is forbidden goes on, for when it is allowed again.
-func testReleaseForbidden(t *testing.T, d Kind) {
+func testReleaseForbidden(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: Long})
-	l := Lock(t, locker, Bounded(t), "forbidden")
+	locker := d.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: locktest.Long})
+	l := locktest.Lock(t, locker, locktest.Bounded(t), "forbidden")
 	forbid(t, s)
-	err := l.Unlock(Bounded(t))
+	err := l.Unlock(locktest.Bounded(t))
 	require.ErrorContains(t, err, "NOPERM")
-	RequireSentinel(t, err, nil)
-	require.NoError(t, Lock(t, locker, Bounded(t), "ok:another").Unlock(Bounded(t)))
-	require.True(t, Exists(t, s, "forbidden"))
-	s.Do(t, "ACL", "SETUSER", LeastUser, "allkeys")
-	Await(t, func() bool { return !Exists(t, s, "forbidden") })
+	locktest.RequireSentinel(t, err, nil)
+	require.NoError(t, locktest.Lock(t, locker, locktest.Bounded(t), "ok:another").Unlock(locktest.Bounded(t)))
+	require.True(t, locktest.Exists(t, s, "forbidden"))
+	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "allkeys")
+	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "forbidden") })
 }
 
 // So does what undoes an acquire without an answer.
-func testCleanUpForbidden(t *testing.T, d Kind) {
+func testCleanUpForbidden(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	r := newHarnessOn(t, d, s, Options{Lease: Long}, AsLeast)
-	r.Proxy.OnReply(when(Is("acquire"), func() redistest.Verdict {
+	r := newHarnessOn(t, d, s, locktest.Options{Lease: locktest.Long}, locktest.AsLeast)
+	r.Proxy.OnReply(when(locktest.Is("acquire"), func() redistest.Verdict {
 		forbid(t, s)
 		return redistest.Cut
 	}))
-	_, err := r.Locker.TryLock(Bounded(t), "forbidden")
-	RequireSentinel(t, err, holdfast.ErrUnknown)
-	Await(t, func() bool { // it has been tried and refused
+	_, err := r.Locker.TryLock(locktest.Bounded(t), "forbidden")
+	locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
+	locktest.Await(t, func() bool { // it has been tried and refused
 		log := s[0].Do(t, "ACL", "LOG")
 		return strings.Contains(log.String(), `"key"`)
 	})
-	require.True(t, Exists(t, s, "forbidden"))
-	s.Do(t, "ACL", "SETUSER", LeastUser, "allkeys")
-	Await(t, func() bool { return !Exists(t, s, "forbidden") })
+	require.True(t, locktest.Exists(t, s, "forbidden"))
+	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "allkeys")
+	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "forbidden") })
 }

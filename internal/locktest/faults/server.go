@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // outage is a fault that passes, and during which Redis surely does nothing of
@@ -22,8 +22,8 @@ type outage struct {
 	name     string
 	args     []string // of the server
 	client   func(*rueidis.ClientOption)
-	begin    func(t *testing.T, s Topology)
-	end      func(t *testing.T, s Topology)
+	begin    func(t *testing.T, s locktest.Topology)
+	end      func(t *testing.T, s locktest.Topology)
 	cause    string // pattern of the cause's text
 	reads    bool   // Redis answers what only reads
 	releases bool   // Redis carries out a release
@@ -31,7 +31,7 @@ type outage struct {
 
 func init() {
 	for _, o := range outages {
-		register(o.name, func(t *testing.T, d Kind) { testOutage(t, d, o) }).real = o.name != "F20_NobodyListens"
+		register(o.name, func(t *testing.T, d locktest.Kind) { testOutage(t, d, o) }).real = o.name != "F20_NobodyListens"
 	}
 }
 
@@ -39,35 +39,35 @@ var outages = []outage{{
 	name:   "F19_MaxClients",
 	client: func(o *rueidis.ClientOption) { o.ClientSetInfo = rueidis.DisableClientSetInfo },
 	begin:  beginMaxClients,
-	end:    func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "maxclients", "1000") },
+	end:    func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "maxclients", "1000") },
 	cause:  "max number of clients",
 }, {
 	name:  "F20_NobodyListens",
-	begin: func(_ *testing.T, s Topology) { s.Kill() },
-	end:   func(_ *testing.T, s Topology) { s.Restart() },
+	begin: func(_ *testing.T, s locktest.Topology) { s.Kill() },
+	end:   func(_ *testing.T, s locktest.Topology) { s.Restart() },
 	cause: "dial",
 }, {
 	name:  "F27_ReadOnly",
-	begin: func(t *testing.T, s Topology) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
-	end:   func(t *testing.T, s Topology) { s.Do(t, "REPLICAOF", "NO", "ONE") },
+	begin: func(t *testing.T, s locktest.Topology) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
+	end:   func(t *testing.T, s locktest.Topology) { s.Do(t, "REPLICAOF", "NO", "ONE") },
 	cause: "READONLY",
 	reads: true,
 }, {
 	name:  "F27_MasterDown",
 	args:  []string{"--replica-serve-stale-data", "no"},
-	begin: func(t *testing.T, s Topology) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
-	end:   func(t *testing.T, s Topology) { s.Do(t, "REPLICAOF", "NO", "ONE") },
+	begin: func(t *testing.T, s locktest.Topology) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
+	end:   func(t *testing.T, s locktest.Topology) { s.Do(t, "REPLICAOF", "NO", "ONE") },
 	cause: "MASTERDOWN",
 }, {
 	name:  "F27_NoReplicas",
-	begin: func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "9") },
-	end:   func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0") },
+	begin: func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "9") },
+	end:   func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0") },
 	cause: "NOREPLICAS",
 	reads: true,
 }, {
 	name:  "F27_Misconf",
 	begin: beginMisconf,
-	end:   func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "save", "") },
+	end:   func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "save", "") },
 	cause: "MISCONF",
 	reads: true,
 }, {
@@ -77,7 +77,7 @@ var outages = []outage{{
 		"--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024",
 	},
 	begin: beginLoading,
-	end: func(_ *testing.T, s Topology) {
+	end: func(_ *testing.T, s locktest.Topology) {
 		_, _ = s.TryDo("CONFIG", "SET", "key-load-delay", "0") // fails if it has loaded all meanwhile
 	},
 	cause: "LOADING|CLUSTERDOWN",
@@ -85,9 +85,9 @@ var outages = []outage{{
 	name:  "F29_Busy",
 	args:  []string{"--busy-reply-threshold", "20"},
 	begin: beginBusy,
-	end: func(t *testing.T, s Topology) {
+	end: func(t *testing.T, s locktest.Topology) {
 		s.Do(t, "SCRIPT", "KILL")
-		Await(t, func() bool { // a node still answers BUSY what comes together with the KILL
+		locktest.Await(t, func() bool { // a node still answers BUSY what comes together with the KILL
 			_, err := s.TryDo("PING")
 			return err == nil
 		})
@@ -95,26 +95,26 @@ var outages = []outage{{
 	cause: "BUSY",
 }, {
 	name:     "F30_OutOfMemory",
-	begin:    func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
-	end:      func(t *testing.T, s Topology) { s.Do(t, "CONFIG", "SET", "maxmemory", "0") },
+	begin:    func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
+	end:      func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "maxmemory", "0") },
 	cause:    "OOM",
 	reads:    true,
 	releases: true,
 }}
 
 // beginMaxClients leaves the place of the administrator's connection alone.
-func beginMaxClients(t *testing.T, s Topology) {
+func beginMaxClients(t *testing.T, s locktest.Topology) {
 	s.Do(t, "CONFIG", "SET", "maxclients", "1")
 	s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
 }
 
 // beginMisconf has a snapshot fail: there is no place for its file.
-func beginMisconf(t *testing.T, f Topology) {
+func beginMisconf(t *testing.T, f locktest.Topology) {
 	for _, s := range f {
 		s.Do(t, "CONFIG", "SET", "save", "3600 1000000")
-		require.NoError(t, os.Mkdir(filepath.Join(Real(s).Dir(), "dump.rdb"), 0o700))
+		require.NoError(t, os.Mkdir(filepath.Join(locktest.Real(s).Dir(), "dump.rdb"), 0o700))
 		s.Do(t, "BGSAVE")
-		Await(t, func() bool {
+		locktest.Await(t, func() bool {
 			info := s.Do(t, "INFO", "persistence")
 			text, err := info.ToString()
 			return err == nil && strings.Contains(text, "rdb_last_bgsave_status:err")
@@ -123,14 +123,14 @@ func beginMisconf(t *testing.T, f Topology) {
 }
 
 // beginLoading restarts Redis with so many keys that it would load for 20 s.
-func beginLoading(t *testing.T, s Topology) {
+func beginLoading(t *testing.T, s locktest.Topology) {
 	s.Do(t, "DEBUG", "POPULATE", "100000")
 	s.Do(t, "SAVE")
 	s.Restart()
 }
 
 // beginBusy runs a script without end, until it is killed.
-func beginBusy(t *testing.T, f Topology) {
+func beginBusy(t *testing.T, f locktest.Topology) {
 	for _, s := range f {
 		c := s.Client(t)
 		ended := make(chan error, 1)
@@ -141,45 +141,45 @@ func beginBusy(t *testing.T, f Topology) {
 			_, _ = s.TryDo("SCRIPT", "KILL") // if the test has failed before it did so
 			require.Error(t, <-ended)
 		})
-		Await(t, func() bool {
+		locktest.Await(t, func() bool {
 			_, err := s.TryDo("PING")
 			return err != nil
 		})
 	}
 }
 
-func testOutage(t *testing.T, d Kind, o outage) {
+func testOutage(t *testing.T, d locktest.Kind, o outage) {
 	s := d.Start(t, o.args...)
 	var change []func(*rueidis.ClientOption)
 	if o.client != nil {
 		change = append(change, o.client)
 	}
 	const most = time.Second // in which at least one call is answered
-	patient := d.Open(t, s.Client(t, change...), Options{Lease: Long, Unguarded: true})
-	hasty := d.Open(t, s.Client(t, change...), Options{Lease: Long, MaxOutage: ptr(most), Unguarded: true})
-	held := Lock(t, patient, Bounded(t), "held")
+	patient := d.Open(t, s.Client(t, change...), locktest.Options{Lease: locktest.Long, Unguarded: true})
+	hasty := d.Open(t, s.Client(t, change...), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(most), Unguarded: true})
+	held := locktest.Lock(t, patient, locktest.Bounded(t), "held")
 	o.begin(t, s)
 
 	unavailable := func(l *holdfast.Lease, err error) {
 		t.Helper()
 		require.Nil(t, l)
-		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.Regexp(t, o.cause, err.Error())
 	}
-	for _, l := range []Locker{patient, hasty} { // the fault may cut the connection first
-		Await(t, func() bool {
-			_, err := l.TryLock(Bounded(t), "k")
+	for _, l := range []locktest.Locker{patient, hasty} { // the fault may cut the connection first
+		locktest.Await(t, func() bool {
+			_, err := l.TryLock(locktest.Bounded(t), "k")
 			return errors.Is(err, holdfast.ErrUnavailable)
 		})
 	}
-	unavailable(patient.TryLock(Bounded(t), "k"))
+	unavailable(patient.TryLock(locktest.Bounded(t), "k"))
 
 	began := time.Now()
-	unavailable(patient.TryLockFor(Bounded(t), "k", most))
+	unavailable(patient.TryLockFor(locktest.Bounded(t), "k", most))
 	require.GreaterOrEqual(t, time.Since(began), most)
 
 	began = time.Now()
-	l, err := hasty.Lock(Bounded(t), "k")
+	l, err := hasty.Lock(locktest.Bounded(t), "k")
 	unavailable(l, err)
 	require.GreaterOrEqual(t, time.Since(began), most)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -190,7 +190,7 @@ func testOutage(t *testing.T, d Kind, o outage) {
 	unavailable(l, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
-	if _, err = patient.Inspect(Bounded(t), "held"); !o.reads {
+	if _, err = patient.Inspect(locktest.Bounded(t), "held"); !o.reads {
 		unavailable(nil, err)
 	} else {
 		require.NoError(t, err)
@@ -198,25 +198,25 @@ func testOutage(t *testing.T, d Kind, o outage) {
 
 	err = held.Unlock(over())
 	if !o.releases {
-		RequireSentinel(t, err, holdfast.ErrUnknown)
+		locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
 		require.ErrorIs(t, err, context.Canceled)
 	} else {
 		require.NoError(t, err)
 	}
 	require.ErrorIs(t, held.Err(), holdfast.ErrReleased)
 
-	waiting := GoLock(patient, Bounded(t), "k")
+	waiting := locktest.GoLock(patient, locktest.Bounded(t), "k")
 	o.end(t, s)
-	require.NoError(t, Got(t, waiting).Unlock(Bounded(t)))
+	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
 	for _, key := range []string{"held", "k"} {
-		Await(t, func() bool { return !Exists(t, s, key) })
+		locktest.Await(t, func() bool { return !locktest.Exists(t, s, key) })
 	}
 	immortal(t, s)
 }
 
 // immortal requires that each lock of ours, and all that belongs to it, has an expiry,
 // except the marker of a quorum's node.
-func immortal(t testing.TB, s Topology) {
+func immortal(t testing.TB, s locktest.Topology) {
 	t.Helper()
 	for _, one := range s {
 		for _, pattern := range []string{"k", "held", "holdfast_*", "redisson_*"} {
@@ -225,7 +225,7 @@ func immortal(t testing.TB, s Topology) {
 			require.NoError(t, err)
 			for _, k := range keys {
 				if k != "holdfast_node" {
-					require.NotEqual(t, -1, Number(t, one, "PTTL", k), "%q has no expiry", k)
+					require.NotEqual(t, -1, locktest.Number(t, one, "PTTL", k), "%q has no expiry", k)
 				}
 			}
 		}

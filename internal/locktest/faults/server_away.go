@@ -8,22 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func init() {
-	register("F35_AllAwayRefused", func(t *testing.T, d Kind) {
+	register("F35_AllAwayRefused", func(t *testing.T, d locktest.Kind) {
 		// An acquire and a release, the scripts anew for those that come first, renewals on a slow machine.
 		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Other, r.Server.Kill, r.Server.Restart, 10)
 	})
-	register("F35_AllAwaySilent", func(t *testing.T, d Kind) {
+	register("F35_AllAwaySilent", func(t *testing.T, d locktest.Kind) {
 		// What was asked meanwhile lies in the sockets: an attempt for each time limit, and what undoes it.
 		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Other, r.Server.Pause, r.Server.Resume, 25)
 	})
-	register("F35_AllAwayReset", func(t *testing.T, d Kind) {
+	register("F35_AllAwayReset", func(t *testing.T, d locktest.Kind) {
 		// A proxy takes connections for a Redis that is gone: no attempt is known to have failed.
 		r := newHarness(t, d, awayOptions())
 		testAllAway(r, r.Locker, r.Server.Kill, r.Server.Restart, 15)
@@ -34,16 +34,16 @@ func init() {
 
 // awayOptions have a lease that is renewed in time even on a slow machine; nodes of a quorum
 // answer within a tenth of it or not at all.
-func awayOptions() Options {
+func awayOptions() locktest.Options {
 	const lease = 12 * time.Second
-	return Options{Lease: lease, MaxOutage: ptr(Long), MaxLease: lease}
+	return locktest.Options{Lease: lease, MaxOutage: ptr(locktest.Long), MaxLease: lease}
 }
 
 // testAllAway has Redis be away for longer than the leases of many holders, while
 // others wait for the same keys: all holders are told at their deadlines, all
 // waiters are served when it is back, and the calls of the first second are at
 // most so many for each key: there is no stampede.
-func testAllAway(r *harness, waiter Locker, leave, comeBack func(), most int) {
+func testAllAway(r *harness, waiter locktest.Locker, leave, comeBack func(), most int) {
 	t := r.T
 	keys := 200
 	if r.Kind.Nodes > 1 || testing.Short() {
@@ -53,14 +53,14 @@ func testAllAway(r *harness, waiter Locker, leave, comeBack func(), most int) {
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	held, waits := make([]*holdfast.Lease, keys), make([]chan error, keys)
 	for i := range keys {
-		held[i] = Lock(t, holder, Bounded(t), key(i))
+		held[i] = locktest.Lock(t, holder, locktest.Bounded(t), key(i))
 	}
 	for i := range keys {
 		waits[i] = make(chan error, 1)
 		go func() {
-			l, err := waiter.Lock(Bounded(t), key(i))
+			l, err := waiter.Lock(locktest.Bounded(t), key(i))
 			if err == nil {
-				err = l.Unlock(Bounded(t))
+				err = l.Unlock(locktest.Bounded(t))
 			}
 			waits[i] <- err
 		}()
@@ -74,7 +74,7 @@ func testAllAway(r *harness, waiter Locker, leave, comeBack func(), most int) {
 		<-l.Done()
 		require.False(t, time.Now().Before(l.Deadline()))
 		require.ErrorIs(t, l.Err(), watchdog.ErrDeadline)
-		RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
+		locktest.RequireSentinel(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
 	}
 	time.Sleep(time.Second) // of which the length of pauses may be seen
 
@@ -84,15 +84,15 @@ func testAllAway(r *harness, waiter Locker, leave, comeBack func(), most int) {
 		require.NoError(t, <-w)
 	}
 	<-second
-	sent := ScriptCalls(t, r.Server)
+	sent := locktest.ScriptCalls(t, r.Server)
 	require.GreaterOrEqual(t, sent, 2*keys/50) // a quorum takes and releases up to 50 keys with one call
 	require.LessOrEqual(t, sent, most*keys)
 }
 
 // Waiters are served as soon as Redis is back, whether they waited before or came while it
 // was away. By then their own attempts are half a second apart, or more.
-func testServedAtOnce(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, MaxOutage: ptr(Long)})
+func testServedAtOnce(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, MaxOutage: ptr(locktest.Long)})
 	var took time.Duration
 	for range 3 { // the machine may stand still
 		if took = r.servedAfter(40); took < 300*time.Millisecond {
@@ -109,10 +109,10 @@ func (r *harness) servedAfter(keys int) time.Duration {
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	served := make(chan time.Time, keys)
 	wait := func(i int) {
-		l, err := r.Locker.Lock(Bounded(t), key(i))
+		l, err := r.Locker.Lock(locktest.Bounded(t), key(i))
 		served <- time.Now()
 		if err == nil {
-			err = l.Unlock(Bounded(t))
+			err = l.Unlock(locktest.Bounded(t))
 		}
 		if err != nil {
 			t.Error(err)
@@ -120,7 +120,7 @@ func (r *harness) servedAfter(keys int) time.Duration {
 	}
 	var held []*holdfast.Lease
 	for i := range keys / 2 {
-		held = append(held, Lock(t, r.Other, Bounded(t), key(i)))
+		held = append(held, locktest.Lock(t, r.Other, locktest.Bounded(t), key(i)))
 		go wait(i)
 		r.AwaitWaiters(key(i), 1)
 	}
@@ -129,14 +129,14 @@ func (r *harness) servedAfter(keys int) time.Duration {
 		go wait(i)
 	}
 	for _, l := range held {
-		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	}
 	time.Sleep(3 * time.Second) // the outage
 	back := time.Now()
 	r.Proxy.Refuse(false)
 	var took time.Duration
 	for i := range keys {
-		if at := Within(t, served); i == keys*3/4 {
+		if at := locktest.Within(t, served); i == keys*3/4 {
 			took = at.Sub(back)
 		}
 	}
@@ -147,21 +147,21 @@ func (r *harness) servedAfter(keys int) time.Duration {
 }
 
 // A Redis that answers, and serves nobody, is asked by each waiter ever more rarely.
-func testServesNobody(t *testing.T, d Kind) {
+func testServesNobody(t *testing.T, d locktest.Kind) {
 	const keys, most = 20, 15
-	r := newHarness(t, d, Options{Lease: Long, MaxOutage: ptr(Long)})
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, MaxOutage: ptr(locktest.Long)})
 	r.Server.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	r.Server.Do(t, "CONFIG", "RESETSTAT")
-	var waits []<-chan Acquired
+	var waits []<-chan locktest.Acquired
 	for i := range keys {
-		waits = append(waits, GoLock(r.Locker, Bounded(t), fmt.Sprint("key", i)))
+		waits = append(waits, locktest.GoLock(r.Locker, locktest.Bounded(t), fmt.Sprint("key", i)))
 	}
 	time.Sleep(time.Second) // no more calls than that in a second
-	sent := ScriptCalls(t, r.Server)
+	sent := locktest.ScriptCalls(t, r.Server)
 	require.Greater(t, sent, 0)
 	require.LessOrEqual(t, sent, most*keys)
 	r.Server.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	for _, w := range waits {
-		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+		require.NoError(t, locktest.Got(t, w).Unlock(locktest.Bounded(t)))
 	}
 }

@@ -15,27 +15,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func init() {
-	register("F20_KilledBackEmpty", func(t *testing.T, d Kind) {
-		testForgotten(t, d, 2*short, func(s Topology) { s.Restart() }) // a node of a Redis Cluster is away for 2 s
+	register("F20_KilledBackEmpty", func(t *testing.T, d locktest.Kind) {
+		testForgotten(t, d, 2*short, func(s locktest.Topology) { s.Restart() }) // a node of a Redis Cluster is away for 2 s
 	})
 	register("F21_KilledBackWithItsMemory", testBackWithMemory).real = true
-	register("F24_Flushed", func(t *testing.T, d Kind) {
-		testForgotten(t, d, short, func(s Topology) { s.Do(t, "FLUSHALL") })
+	register("F24_Flushed", func(t *testing.T, d locktest.Kind) {
+		testForgotten(t, d, short, func(s locktest.Topology) { s.Do(t, "FLUSHALL") })
 	})
-	register("F24_KeyDeleted", func(t *testing.T, d Kind) {
+	register("F24_KeyDeleted", func(t *testing.T, d locktest.Kind) {
 		// Longer than a key is awaited to be gone: one that was made again is found.
-		testForgotten(t, d, 24*time.Second, func(s Topology) { s.Do(t, "DEL", "k") })
+		testForgotten(t, d, 24*time.Second, func(s locktest.Topology) { s.Do(t, "DEL", "k") })
 	})
-	register("F31_Evicted", func(t *testing.T, d Kind) { testForgotten(t, d, short, evict(t)) }).real = true
-	register("F22_PowerLost", func(t *testing.T, d Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) }).real = true
-	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d Kind) {
-		testOneForgets(t, d, true, func(s Server) { losePower(t)(Topology{s}) }, writing...)
+	register("F31_Evicted", func(t *testing.T, d locktest.Kind) { testForgotten(t, d, short, evict(t)) }).real = true
+	register("F22_PowerLost", func(t *testing.T, d locktest.Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) }).real = true
+	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d locktest.Kind) {
+		testOneForgets(t, d, true, func(s locktest.Server) { losePower(t)(locktest.Topology{s}) }, writing...)
 	}).real = true
 	register("F23_ScriptFlush", testScriptFlush)
 	register("F23_ScriptFlushCostsARoundTrip", testScriptFlushCost)
@@ -46,11 +46,11 @@ func init() {
 const short = 9 * time.Second // a lease of which a test awaits the renewal
 
 // evict has Redis throw out whatever has an expiry.
-func evict(t *testing.T) func(Topology) {
-	return func(s Topology) {
+func evict(t *testing.T) func(locktest.Topology) {
+	return func(s locktest.Topology) {
 		s.Do(t, "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
 		s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-		require.False(t, Exists(t, s, "k"))
+		require.False(t, locktest.Exists(t, s, "k"))
 		s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 		s.Do(t, "CONFIG", "SET", "maxmemory-policy", "noeviction") // a quorum's nodes have no vote with another
 	}
@@ -59,13 +59,13 @@ func evict(t *testing.T) func(Topology) {
 // testForgotten makes Redis lose the lock. The holder learns of it at the next renewal, and
 // nothing brings the lock back. A waiter elsewhere gets it, with a larger fence, and keeps
 // it.
-func testForgotten(t *testing.T, d Kind, lease time.Duration, forget func(Topology), args ...string) {
+func testForgotten(t *testing.T, d locktest.Kind, lease time.Duration, forget func(locktest.Topology), args ...string) {
 	s := d.Start(t, args...)
-	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, MaxLease: lease})
-	other := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, MaxLease: lease})
-	l := Lock(t, locker, Bounded(t), "k")
-	inside := Lock(t, locker, l.Bind(Bounded(t)), "k")
-	bound := l.Bind(Bounded(t))
+	locker := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, MaxLease: lease})
+	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, MaxLease: lease})
+	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
+	inside := locktest.Lock(t, locker, l.Bind(locktest.Bounded(t)), "k")
+	bound := l.Bind(locktest.Bounded(t))
 
 	forget(s)
 	<-l.Done()
@@ -75,49 +75,49 @@ func testForgotten(t *testing.T, d Kind, lease time.Duration, forget func(Topolo
 		require.ErrorIs(t, e.Err(), watchdog.ErrNotOurs)
 	}
 	<-bound.Done()
-	Gone(t, s, "k") // and no renewal has made it again
-	_, err := locker.Lock(l.Bind(Bounded(t)), "k")
-	RequireSentinel(t, err, holdfast.ErrLost)
-	Gone(t, s, "k") // and no nested call has made it again
+	locktest.Gone(t, s, "k") // and no renewal has made it again
+	_, err := locker.Lock(l.Bind(locktest.Bounded(t)), "k")
+	locktest.RequireSentinel(t, err, holdfast.ErrLost)
+	locktest.Gone(t, s, "k") // and no nested call has made it again
 
-	now := Lock(t, other, Bounded(t), "k")
+	now := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	require.Greater(t, now.Fence(), l.Fence())
-	RequireSentinel(t, inside.Unlock(Bounded(t)), holdfast.ErrLost)
-	RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
-	held, err := other.Inspect(Bounded(t), "k")
+	locktest.RequireSentinel(t, inside.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
+	locktest.RequireSentinel(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
+	held, err := other.Inspect(locktest.Bounded(t), "k")
 	require.NoError(t, err)
 	require.Equal(t, now.Owner(), held.Owner)
 	require.Equal(t, 1, held.Entries)
-	require.NoError(t, now.Unlock(Bounded(t)))
+	require.NoError(t, now.Unlock(locktest.Bounded(t)))
 }
 
 // A lock that Redis remembers lives on as if nothing had been.
-func testBackWithMemory(t *testing.T, d Kind) {
+func testBackWithMemory(t *testing.T, d locktest.Kind) {
 	const lease = 12 * time.Second
 	s := d.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	// With its guard, a quorum does not trust a node's memory.
-	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, Unguarded: true})
-	other := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true, Unguarded: true})
-	l := Lock(t, locker, Bounded(t), "k")
-	inside := Lock(t, locker, l.Bind(Bounded(t)), "k")
+	locker := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, Unguarded: true})
+	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true, Unguarded: true})
+	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
+	inside := locktest.Lock(t, locker, l.Bind(locktest.Bounded(t)), "k")
 	s.Restart()
 
 	var held holdfast.Status
-	Await(t, func() bool { // the first call finds its connection cut
+	locktest.Await(t, func() bool { // the first call finds its connection cut
 		var err error
-		held, err = other.Inspect(Bounded(t), "k")
+		held, err = other.Inspect(locktest.Bounded(t), "k")
 		return err == nil
 	})
 	require.Equal(t, l.Owner(), held.Owner)
 	require.Equal(t, 2, held.Entries)
 	until := l.Deadline()
-	Await(t, func() bool { return l.Deadline().After(until) }, "it is renewed")
-	waiting := GoLock(other, Bounded(t), "k")
-	require.NoError(t, inside.Unlock(Bounded(t)))
-	require.NoError(t, l.Unlock(Bounded(t)))
-	next := Got(t, waiting)
+	locktest.Await(t, func() bool { return l.Deadline().After(until) }, "it is renewed")
+	waiting := locktest.GoLock(other, locktest.Bounded(t), "k")
+	require.NoError(t, inside.Unlock(locktest.Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	next := locktest.Got(t, waiting)
 	require.Greater(t, next.Fence(), l.Fence())
-	require.NoError(t, next.Unlock(Bounded(t)))
+	require.NoError(t, next.Unlock(locktest.Bounded(t)))
 }
 
 // writing are the arguments of a server that writes all it does to a file.
@@ -126,14 +126,14 @@ var writing = []string{"--appendonly", "yes", "--appendfsync", "always"}
 // losePower ends a server and starts it again on a file that lacks the end, from the
 // middle of the last hold of "k" on: what came before, such as the marker of a
 // quorum's node, is remembered.
-func losePower(t *testing.T) func(Topology) {
-	return func(f Topology) {
-		f.Each(func(s Server) {
+func losePower(t *testing.T) func(locktest.Topology) {
+	return func(f locktest.Topology) {
+		f.Each(func(s locktest.Server) {
 			s.Kill()
-			files, err := filepath.Glob(filepath.Join(Real(s).Dir(), "appendonlydir", "*.incr.aof"))
+			files, err := filepath.Glob(filepath.Join(locktest.Real(s).Dir(), "appendonlydir", "*.incr.aof"))
 			require.NoError(t, err)
 			if len(files) == 0 { // before Redis 7
-				files = []string{filepath.Join(Real(s).Dir(), "appendonly.aof")}
+				files = []string{filepath.Join(locktest.Real(s).Dir(), "appendonly.aof")}
 			}
 			require.Len(t, files, 1)
 			all, err := os.ReadFile(files[0])
@@ -150,10 +150,10 @@ func losePower(t *testing.T) func(Topology) {
 }
 
 // Redis forgets the scripts again and again, without any effect.
-func testScriptFlush(t *testing.T, d Kind) {
+func testScriptFlush(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	const lease = 9 * time.Second
-	locker := d.Open(t, s.Client(t), Options{Lease: lease, Fencing: true})
+	locker := d.Open(t, s.Client(t), locktest.Options{Lease: lease, Fencing: true})
 	stop, stopped := make(chan struct{}), make(chan int)
 	go func() {
 		tick, flushed := time.NewTicker(10*time.Millisecond), 0
@@ -170,37 +170,37 @@ func testScriptFlush(t *testing.T, d Kind) {
 			}
 		}
 	}()
-	l := Lock(t, locker, Bounded(t), "renewed")
+	l := locktest.Lock(t, locker, locktest.Bounded(t), "renewed")
 	until := l.Deadline()
 	for cycles := 0; cycles < 100 || !l.Deadline().After(until); cycles++ {
-		outer := Lock(t, locker, Bounded(t), "k")
-		require.NoError(t, Lock(t, locker, outer.Bind(Bounded(t)), "k").Unlock(Bounded(t)))
-		_, err := locker.Inspect(Bounded(t), "k")
+		outer := locktest.Lock(t, locker, locktest.Bounded(t), "k")
+		require.NoError(t, locktest.Lock(t, locker, outer.Bind(locktest.Bounded(t)), "k").Unlock(locktest.Bounded(t)))
+		_, err := locker.Inspect(locktest.Bounded(t), "k")
 		require.NoError(t, err)
-		require.NoError(t, outer.Unlock(Bounded(t)))
+		require.NoError(t, outer.Unlock(locktest.Bounded(t)))
 		time.Sleep(30 * time.Millisecond)
 	}
-	require.NoError(t, l.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	close(stop)
 	require.GreaterOrEqual(t, <-stopped, 10)
 }
 
-func testScriptFlushCost(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long})
-	require.NoError(t, Lock(t, r.Locker, Bounded(t), "warm").Unlock(Bounded(t)))
+func testScriptFlushCost(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
+	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "warm").Unlock(locktest.Bounded(t)))
 	r.Server.Do(t, "SCRIPT", "FLUSH")
 	var mu sync.Mutex
 	var sent []string
 	r.Proxy.All[0].OnRequest(func(cmd []string) redistest.Verdict {
 		mu.Lock()
 		defer mu.Unlock()
-		if Is("acquire", "release", "check")(cmd) {
-			sent = append(sent, cmd[0]+" "+Verb(cmd))
+		if locktest.Is("acquire", "release", "check")(cmd) {
+			sent = append(sent, cmd[0]+" "+locktest.Verb(cmd))
 		}
 		return redistest.Pass
 	})
 	for range 2 {
-		require.NoError(t, Lock(t, r.Locker, Bounded(t), "k").Unlock(Bounded(t)))
+		require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
 	}
 	want := []string{"EVALSHA acquire", "EVAL acquire", "EVALSHA release", "EVAL release", "EVALSHA acquire", "EVALSHA release"}
 	broughtBack := func(s string) bool { return s == "EVAL release" }
@@ -214,7 +214,7 @@ func testScriptFlushCost(t *testing.T, d Kind) {
 	if d.Nodes > 1 { // of which those that come late are not asked again
 		return
 	}
-	Await(t, func() bool {
+	locktest.Await(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		if d.Nodes > 0 {
@@ -225,64 +225,64 @@ func testScriptFlushCost(t *testing.T, d Kind) {
 }
 
 // A script blocks Redis for a part of a lease: it is renewed when that is over.
-func testBusyShort(t *testing.T, d Kind) {
+func testBusyShort(t *testing.T, d locktest.Kind) {
 	s := d.Start(t, "--busy-reply-threshold", "20")
-	locker := d.Open(t, s.Client(t), Options{Lease: 12 * time.Second})
-	l := Lock(t, locker, Bounded(t), "k")
+	locker := d.Open(t, s.Client(t), locktest.Options{Lease: 12 * time.Second})
+	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	beginBusy(t, s)
 	seen, until := time.Now(), l.Deadline()
 	for time.Since(seen) < 5*time.Second { // a renewal is due meanwhile
-		_, err := locker.TryLock(Bounded(t), "other")
+		_, err := locker.TryLock(locktest.Bounded(t), "other")
 		require.True(t, errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown), err) // the latter if no answer came in time
 	}
 	require.Equal(t, until, l.Deadline())
 	s.Do(t, "SCRIPT", "KILL")
-	Await(t, func() bool { return l.Deadline().After(until) })
-	require.NoError(t, l.Unlock(Bounded(t)))
+	locktest.Await(t, func() bool { return l.Deadline().After(until) })
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
 // Out of memory, locks are renewed and released, nested ones too; only counting
 // their entries has to wait.
-func testMemoryHeld(t *testing.T, d Kind) {
+func testMemoryHeld(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
-	locker := d.Open(t, s.Client(t), Options{Lease: 15 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})
-	l := Lock(t, locker, Bounded(t), "k")
-	inside := Lock(t, locker, l.Bind(Bounded(t)), "k")
-	plain := Lock(t, locker, Bounded(t), "plain")
+	locker := d.Open(t, s.Client(t), locktest.Options{Lease: 15 * time.Second, Fencing: true, MaxOutage: ptr(300 * time.Millisecond)})
+	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
+	inside := locktest.Lock(t, locker, l.Bind(locktest.Bounded(t)), "k")
+	plain := locktest.Lock(t, locker, locktest.Bounded(t), "plain")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 
 	until := l.Deadline()
-	Await(t, func() bool { return l.Deadline().After(until) })
+	locktest.Await(t, func() bool { return l.Deadline().After(until) })
 	for _, call := range []func() (*holdfast.Lease, error){
-		func() (*holdfast.Lease, error) { return locker.TryLock(l.Bind(Bounded(t)), "k") },
-		func() (*holdfast.Lease, error) { return locker.Lock(l.Bind(Bounded(t)), "k") },
-		func() (*holdfast.Lease, error) { return locker.Lock(Bounded(t), "new") },
+		func() (*holdfast.Lease, error) { return locker.TryLock(l.Bind(locktest.Bounded(t)), "k") },
+		func() (*holdfast.Lease, error) { return locker.Lock(l.Bind(locktest.Bounded(t)), "k") },
+		func() (*holdfast.Lease, error) { return locker.Lock(locktest.Bounded(t), "new") },
 	} {
 		_, err := call()
-		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.ErrorContains(t, err, "OOM")
 	}
-	RequireSentinel(t, inside.Unlock(Bounded(t)), holdfast.ErrUnknown)
+	locktest.RequireSentinel(t, inside.Unlock(locktest.Bounded(t)), holdfast.ErrUnknown)
 	require.ErrorIs(t, inside.Err(), holdfast.ErrReleased)
 	require.NoError(t, l.Err())
 	tried := refusals(t, s)
-	Await(t, func() bool { return refusals(t, s) > tried+3 }, "it is tried again")
+	locktest.Await(t, func() bool { return refusals(t, s) > tried+3 }, "it is tried again")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
-	Await(t, func() bool {
-		held, err := locker.Inspect(Bounded(t), "k")
+	locktest.Await(t, func() bool {
+		held, err := locker.Inspect(locktest.Bounded(t), "k")
 		return err == nil && held.Entries == 1
 	}, "the entry is counted out later")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	require.NoError(t, l.Unlock(Bounded(t)))
-	require.NoError(t, plain.Unlock(Bounded(t)))
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	require.NoError(t, plain.Unlock(locktest.Bounded(t)))
 	for _, key := range []string{"k", "plain", "new"} {
-		Gone(t, s, key)
+		locktest.Gone(t, s, key)
 	}
 	immortal(t, s)
 }
 
 // refusals is how often Redis has answered with an error.
-func refusals(t *testing.T, s Topology) int {
+func refusals(t *testing.T, s locktest.Topology) int {
 	m := s.Do(t, "INFO", "stats")
 	text, err := m.ToString()
 	require.NoError(t, err)

@@ -16,16 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() {
-	register("F32_NoRight", func(t *testing.T, d Kind) {
-		testRefused(t, d, "NOPERM", AsLeast, func(s Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
+	register("F32_NoRight", func(t *testing.T, d locktest.Kind) {
+		testRefused(t, d, "NOPERM", locktest.AsLeast, func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
 	}).real = true
-	register("F33_WrongType", func(t *testing.T, d Kind) {
-		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s Topology) { s.Do(t, "SET", "k", "v") })
+	register("F33_WrongType", func(t *testing.T, d locktest.Kind) {
+		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s locktest.Topology) { s.Do(t, "SET", "k", "v") })
 	})
 	register("F32_OldServer", testOldServer).real = true
 	register("F32_UnknownPasswordIsRepeated", testRepeatedPassword).real = true
@@ -38,53 +38,53 @@ func init() {
 
 // testRefused requires that new callers and waiters get an error that waiting cannot cure
 // at once, as it is. A waiter whose key is forbidden gets it after an outage.
-func testRefused(t *testing.T, d Kind, code string, client func(*rueidis.ClientOption), begin func(Topology)) {
+func testRefused(t *testing.T, d locktest.Kind, code string, client func(*rueidis.ClientOption), begin func(locktest.Topology)) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	locker := d.Open(t, s.Client(t, client), Options{Lease: Long, MaxOutage: ptr(time.Second)})
-	other := d.Open(t, s.Client(t), Options{Lease: Long})
+	locker := d.Open(t, s.Client(t, client), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(time.Second)})
+	other := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long})
 	refused := func(err error) {
 		t.Helper()
 		if code == "WRONGTYPE" {
-			RequireSentinel(t, err, holdfast.ErrWrongType)
+			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
 		} else {
-			RequireSentinel(t, err, nil)
+			locktest.RequireSentinel(t, err, nil)
 		}
 		require.ErrorContains(t, err, code)
 	}
 
-	_ = Lock(t, other, Bounded(t), "k")
-	waiting := GoLock(locker, Bounded(t), "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	_ = locktest.Lock(t, other, locktest.Bounded(t), "k")
+	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 	begin(s)
-	Await(t, func() bool { // the fault may cut the connection first
-		Publish(t, s, scripts.Channel("k"), "0") // have the waiter look again
-		_, err := locker.Inspect(Bounded(t), "k")
+	locktest.Await(t, func() bool { // the fault may cut the connection first
+		locktest.Publish(t, s, scripts.Channel("k"), "0") // have the waiter look again
+		_, err := locker.Inspect(locktest.Bounded(t), "k")
 		return len(waiting) == 1 && err != nil && strings.Contains(err.Error(), code)
 	})
 	if err := (<-waiting).Err; code == "NOPERM" {
-		RequireSentinel(t, err, holdfast.ErrUnavailable)
+		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.ErrorContains(t, err, code)
 	} else {
 		refused(err)
 	}
 
-	everyCall(locker, Bounded(t), "k", refused)
+	everyCall(locker, locktest.Bounded(t), "k", refused)
 }
 
 // Keys that others use are told from locks and left as they are.
-func testForeignKey(t *testing.T, d Kind) {
-	r := newHarness(t, d, Options{Lease: Long, Unguarded: true})
+func testForeignKey(t *testing.T, d locktest.Kind) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Unguarded: true})
 	s := r.Server
-	fenced := d.Open(t, r.Client, Options{Lease: Long, Fencing: true, Unguarded: true})
+	fenced := d.Open(t, r.Client, locktest.Options{Lease: locktest.Long, Fencing: true, Unguarded: true})
 	for _, make := range [][]string{
 		{"SET", "k", "v"},
 		{"RPUSH", "k", "v"},
 		{"HSET", "k", "field", "not a count"},
 		{"HSET", "k", "field", "1"},
 		{"HSET", "k", "field", "1", "another", "2"},
-		{"HSET", "k", "mode", "read", Java, "1"},
-		{"HSET", "k", Java, "1", "name", "Ann"},
+		{"HSET", "k", "mode", "read", locktest.Java, "1"},
+		{"HSET", "k", locktest.Java, "1", "name", "Ann"},
 		{"SET", "redisson_lock_token:{k}", "not a number"},
 		{"RPUSH", "redisson_lock_token:{k}", "v"},
 		{"SET", "redisson_lock_token:{k}", "99999999999999999999"},
@@ -92,18 +92,18 @@ func testForeignKey(t *testing.T, d Kind) {
 		s.Do(t, "FLUSHALL")
 		s.Do(t, make...)
 		before := r.Dump()
-		_, err := fenced.TryLock(Bounded(t), "k")
+		_, err := fenced.TryLock(locktest.Bounded(t), "k")
 		require.Error(t, err, make)
 		if make[1] == "k" {
-			RequireSentinel(t, err, holdfast.ErrWrongType)
-			_, err = fenced.Inspect(Bounded(t), "k")
-			RequireSentinel(t, err, holdfast.ErrWrongType)
-			_, err = fenced.ForceUnlock(Bounded(t), "k")
-			RequireSentinel(t, err, holdfast.ErrWrongType)
-			_, err = fenced.Lock(Bounded(t), "k")
-			RequireSentinel(t, err, holdfast.ErrWrongType)
+			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
+			_, err = fenced.Inspect(locktest.Bounded(t), "k")
+			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
+			_, err = fenced.ForceUnlock(locktest.Bounded(t), "k")
+			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
+			_, err = fenced.Lock(locktest.Bounded(t), "k")
+			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
 		} else if make[0] == "SET" {
-			RequireSentinel(t, err, nil)
+			locktest.RequireSentinel(t, err, nil)
 		}
 		require.Equal(t, before, r.Dump(), make)
 	}
@@ -112,24 +112,24 @@ func testForeignKey(t *testing.T, d Kind) {
 // A server without a command of the locks fails the first call, with the reason, although it
 // may need that command only where a key is held. Such a server repeats the arguments of the
 // command. No error and no log line of the locker does; Open sees to it.
-func testOldServer(t *testing.T, d Kind) {
+func testOldServer(t *testing.T, d locktest.Kind) {
 	for _, lacks := range []string{"HRANDFIELD", "EVALSHA"} { // the first is of Redis 6.2
 		s := d.Start(t, "--rename-command", lacks, "")
-		locker := d.Open(t, s.Client(t), Options{Lease: Long, Unguarded: true})
-		_, err := locker.TryLock(Bounded(t), "k")
-		RequireSentinel(t, err, holdfast.ErrOldServer)
+		locker := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long, Unguarded: true})
+		_, err := locker.TryLock(locktest.Bounded(t), "k")
+		locktest.RequireSentinel(t, err, holdfast.ErrOldServer)
 		require.ErrorContains(t, err, "nknown")
-		_, err = locker.Lock(Bounded(t), "k")
-		RequireSentinel(t, err, holdfast.ErrOldServer)
-		_, err = locker.Inspect(Bounded(t), "k")
-		RequireSentinel(t, err, holdfast.ErrOldServer)
-		require.False(t, Exists(t, s, "k"))
+		_, err = locker.Lock(locktest.Bounded(t), "k")
+		locktest.RequireSentinel(t, err, holdfast.ErrOldServer)
+		_, err = locker.Inspect(locktest.Bounded(t), "k")
+		locktest.RequireSentinel(t, err, holdfast.ErrOldServer)
+		require.False(t, locktest.Exists(t, s, "k"))
 	}
 }
 
 var unknownAuth = regexp.MustCompile("unknown command ['`]AUTH['`]") // "`" before Redis 7
 
-func testRepeatedPassword(t *testing.T, d Kind) {
+func testRepeatedPassword(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	other := d.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
 	instead := map[string]string{}
@@ -138,41 +138,41 @@ func testRepeatedPassword(t *testing.T, d Kind) {
 	}
 	d.LeastRights(t, s)
 	var moved atomic.Bool
-	locker := d.Open(t, s.Client(t, AsLeast, func(o *rueidis.ClientOption) {
+	locker := d.Open(t, s.Client(t, locktest.AsLeast, func(o *rueidis.ClientOption) {
 		o.DialCtxFn = func(ctx context.Context, addr string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if moved.Load() {
 				addr = instead[addr]
 			}
 			return dialer.DialContext(ctx, "tcp", addr)
 		}
-	}), Options{Lease: time.Second})
-	held := Lock(t, d.Open(t, s.Client(t), Options{Lease: Long}), Bounded(t), "k")
-	waiting := GoLock(locker, Bounded(t), "k")
-	Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
+	}), locktest.Options{Lease: time.Second})
+	held := locktest.Lock(t, d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long}), locktest.Bounded(t), "k")
+	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 	moved.Store(true)
 	s.Do(t, "CLIENT", "KILL", "USER", "least")
-	Await(t, func() bool {
-		_, err := locker.TryLock(Bounded(t), "another")
+	locktest.Await(t, func() bool {
+		_, err := locker.TryLock(locktest.Bounded(t), "another")
 		return err != nil && unknownAuth.MatchString(err.Error())
 	})
-	require.Regexp(t, unknownAuth, Within(t, waiting).Err)
-	require.NoError(t, held.Unlock(Bounded(t)))
+	require.Regexp(t, unknownAuth, locktest.Within(t, waiting).Err)
+	require.NoError(t, held.Unlock(locktest.Bounded(t)))
 }
 
 // A lock whose key another program overwrites is lost, and the key stays as it is.
-func testKeyReplaced(t *testing.T, d Kind) {
+func testKeyReplaced(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
-	locker := d.Open(t, s.Client(t), Options{Lease: 15 * time.Second})
-	l := Lock(t, locker, Bounded(t), "k")
+	locker := d.Open(t, s.Client(t), locktest.Options{Lease: 15 * time.Second})
+	l := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 	s.Do(t, "SET", "k", "v")
 	<-l.Done()
-	require.ErrorIs(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
-	require.Equal(t, 1, Number(t, s, "STRLEN", "k"))
-	require.Equal(t, -1, Number(t, s, "PTTL", "k"))
+	require.ErrorIs(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
+	require.Equal(t, 1, locktest.Number(t, s, "STRLEN", "k"))
+	require.Equal(t, -1, locktest.Number(t, s, "PTTL", "k"))
 
-	l = Lock(t, locker, Bounded(t), "other")
+	l = locktest.Lock(t, locker, locktest.Bounded(t), "other")
 	s.Do(t, "SET", "other", "v", "KEEPTTL")
-	RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrWrongType)
+	locktest.RequireSentinel(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrWrongType)
 	require.ErrorIs(t, l.Err(), holdfast.ErrReleased)
 }
 
@@ -180,7 +180,7 @@ func testKeyReplaced(t *testing.T, d Kind) {
 // every call is made: with and without fences, free, nested, waiting, unlocked and lost.
 // Each ends well or says why, nothing is left half done, and no caller is kept out for
 // longer than a lease.
-func testEachRightTakenAway(t *testing.T, d Kind) {
+func testEachRightTakenAway(t *testing.T, d locktest.Kind) {
 	for _, right := range d.Rights(t) {
 		if strings.ContainsAny(right[:1], "+~&") {
 			for _, fencing := range []bool{false, true} {
@@ -193,7 +193,7 @@ func testEachRightTakenAway(t *testing.T, d Kind) {
 	}
 }
 
-func testRightTakenAway(t *testing.T, d Kind, right string, fencing bool) {
+func testRightTakenAway(t *testing.T, d locktest.Kind, right string, fencing bool) {
 	lease := 3 * time.Second
 	if d.Nodes > 0 { // of which each is waited for a tenth of it
 		lease = 10 * time.Second
@@ -204,42 +204,42 @@ func testRightTakenAway(t *testing.T, d Kind, right string, fencing bool) {
 		t.Helper()
 		if err != nil {
 			require.Regexp(t, "NOPERM|The user executing the script can't run this command|ACL failure in script", err.Error())
-			RequireSentinel(t, err, nil)
+			locktest.RequireSentinel(t, err, nil)
 		}
 		immortal(t, s)
 		return err == nil
 	}
-	other := d.Open(t, s.Client(t), Options{Lease: lease})
-	locker, err := d.New(s.Client(t, AsLeast), Options{Lease: lease, Fencing: fencing})
+	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease})
+	locker, err := d.New(s.Client(t, locktest.AsLeast), locktest.Options{Lease: lease, Fencing: fencing})
 	if d.Nodes > 0 && !fair(err) { // that command is part of how a node is looked at
 		return
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = locker.Close() })
 	worked := 0
-	l, err := locker.Lock(Bounded(t), "k")
+	l, err := locker.Lock(locktest.Bounded(t), "k")
 	if fair(err) {
 		worked++
-		inside, err := locker.Lock(l.Bind(Bounded(t)), "k")
+		inside, err := locker.Lock(l.Bind(locktest.Bounded(t)), "k")
 		if fair(err) {
-			fair(inside.Unlock(Bounded(t)))
+			fair(inside.Unlock(locktest.Bounded(t)))
 		}
-		_, err = locker.Inspect(Bounded(t), "k")
+		_, err = locker.Inspect(locktest.Bounded(t), "k")
 		fair(err)
-		fair(l.Unlock(Bounded(t)))
+		fair(l.Unlock(locktest.Bounded(t)))
 	}
-	Await(t, func() bool { return !Exists(t, s, "k") }, "it outlives its lease")
+	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") }, "it outlives its lease")
 
-	held := Lock(t, other, Bounded(t), "k")
-	waiting := GoLock(locker, Bounded(t), "k")
-	_, err = locker.ForceUnlock(Bounded(t), "free")
+	held := locktest.Lock(t, other, locktest.Bounded(t), "k")
+	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
+	_, err = locker.ForceUnlock(locktest.Bounded(t), "free")
 	fair(err)
-	require.NoError(t, held.Unlock(Bounded(t)))
+	require.NoError(t, held.Unlock(locktest.Bounded(t)))
 	if a := <-waiting; fair(a.Err) {
 		worked++
-		fair(a.Lease.Unlock(Bounded(t)))
+		fair(a.Lease.Unlock(locktest.Bounded(t)))
 	}
-	Await(t, func() bool { return !Exists(t, s, "k") }, "it outlives its lease")
+	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") }, "it outlives its lease")
 	if slices.Contains([]string{"+publish", "+subscribe", "+unsubscribe", "&redisson_lock__channel:*"}, right) {
 		require.Equal(t, 2, worked, "messages are not needed to acquire")
 	}
@@ -257,64 +257,64 @@ func manyKeys() (keys []string) {
 }
 
 // queuedFor has one locker hold the keys, and another stand in their queues.
-func queuedFor(t *testing.T, s Redis, locker, other Locker, keys []string) (held []*holdfast.Lease, waits []<-chan Acquired) {
+func queuedFor(t *testing.T, s locktest.Redis, locker, other locktest.Locker, keys []string) (held []*holdfast.Lease, waits []<-chan locktest.Acquired) {
 	for _, key := range keys {
-		held = append(held, Lock(t, other, Bounded(t), key))
-		waits = append(waits, GoLock(locker, Bounded(t), key))
+		held = append(held, locktest.Lock(t, other, locktest.Bounded(t), key))
+		waits = append(waits, locktest.GoLock(locker, locktest.Bounded(t), key))
 	}
 	for _, key := range keys {
-		Await(t, func() bool { return len(Queued(t, s, key)) == 1 })
+		locktest.Await(t, func() bool { return len(locktest.Queued(t, s, key)) == 1 })
 	}
 	return held, waits
 }
 
 // served requires that each waiter is served when the holder of its key unlocks, and not before.
-func served(t *testing.T, held []*holdfast.Lease, waits []<-chan Acquired) {
+func served(t *testing.T, held []*holdfast.Lease, waits []<-chan locktest.Acquired) {
 	for i, l := range held {
 		require.Empty(t, waits[i], l.Key())
-		require.NoError(t, l.Unlock(Bounded(t)))
-		require.NoError(t, Got(t, waits[i]).Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
+		require.NoError(t, locktest.Got(t, waits[i]).Unlock(locktest.Bounded(t)))
 	}
 }
 
-func forbid(t *testing.T, s Topology) {
+func forbid(t *testing.T, s locktest.Topology) {
 	s.Do(t, "ACL", "SETUSER", "least", "resetkeys", "~ok:*", "~redisson_*", "~holdfast_*")
 }
 
 // The forbidden lease ends, as it cannot be renewed; all others go on.
-func testForbiddenAmongLeases(t *testing.T, d Kind) {
+func testForbiddenAmongLeases(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	locker := d.Open(t, s.Client(t, AsLeast), Options{Lease: 15 * time.Second})
+	locker := d.Open(t, s.Client(t, locktest.AsLeast), locktest.Options{Lease: 15 * time.Second})
 	var leases []*holdfast.Lease
 	for _, key := range append(manyKeys(), "forbidden") {
-		leases = append(leases, Lock(t, locker, Bounded(t), key))
+		leases = append(leases, locktest.Lock(t, locker, locktest.Bounded(t), key))
 	}
 	forbid(t, s)
 	last := len(leases) - 1
-	Within(t, leases[last].Done())
+	locktest.Within(t, leases[last].Done())
 	require.ErrorIs(t, leases[last].Err(), holdfast.ErrLost)
 	over := leases[last].Deadline()
 	for _, l := range leases[:last] {
 		require.NoError(t, l.Err(), l.Key())
 		require.True(t, l.Deadline().After(over), l.Key())
-		require.NoError(t, l.Unlock(Bounded(t)))
+		require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	}
 }
 
 // A waiter for the forbidden key gets the error, when the outage has been too long; all others
 // keep their places and are served.
-func testForbiddenAmongWaiters(t *testing.T, d Kind) {
+func testForbiddenAmongWaiters(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	o := Options{Lease: Long, MaxOutage: ptr(time.Second), WaiterTTL: 2 * time.Second, GrantLease: Long}
-	locker, other := d.Open(t, s.Client(t, AsLeast), o), d.Open(t, s.Client(t), o)
+	o := locktest.Options{Lease: locktest.Long, MaxOutage: ptr(time.Second), WaiterTTL: 2 * time.Second, GrantLease: locktest.Long}
+	locker, other := d.Open(t, s.Client(t, locktest.AsLeast), o), d.Open(t, s.Client(t), o)
 	keys := append(manyKeys(), "forbidden")
 	held, waits := queuedFor(t, s, locker, other, keys)
 	forbid(t, s)
 	last := len(keys) - 1
-	err := Within(t, waits[last]).Err
+	err := locktest.Within(t, waits[last]).Err
 	require.ErrorContains(t, err, "NOPERM")
-	RequireSentinel(t, err, holdfast.ErrUnavailable)
+	locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 	served(t, held[:last], waits[:last])
 }

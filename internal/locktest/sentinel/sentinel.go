@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	. "github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // Run runs every case against d, in long tests only.
-func Run(t *testing.T, d Kind) {
-	InTestAll(t)
+func Run(t *testing.T, d locktest.Kind) {
+	locktest.InTestAll(t)
 	t.Parallel()
 	t.Run("F25_F27_MasterKilled", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).KillMaster) })
 	t.Run("F25_F27_FailoverByCommand", func(t *testing.T) { testFailover(t, d, (*redistest.Sentinel).Failover) })
@@ -43,10 +43,10 @@ const prompt = 20 * time.Second
 const lease = 45 * time.Second
 
 // open opens a locker for which a fail-over is no outage.
-func open(t *testing.T, d Kind, client rueidis.Client) Locker {
+func open(t *testing.T, d locktest.Kind, client rueidis.Client) locktest.Locker {
 	t.Helper()
-	outage := Long
-	return d.Open(t, client, Options{Lease: lease, Fencing: true, MaxOutage: &outage})
+	outage := locktest.Long
+	return d.Open(t, client, locktest.Options{Lease: lease, Fencing: true, MaxOutage: &outage})
 }
 
 // often has a client ask the Sentinels at times. While a master is dead, a client of rueidis
@@ -57,15 +57,15 @@ func often(o *rueidis.ClientOption) { o.Sentinel.TopologyRefreshInterval = 5 * t
 func replicated(t *testing.T, s *redistest.Sentinel) {
 	t.Helper()
 	s.Master().Do(t, "SET", "last", "v") // WAIT is for the writes of its own connection
-	require.Equal(t, 2, Number(t, s.Master(), "WAIT", "2", "15000"))
+	require.Equal(t, 2, locktest.Number(t, s.Master(), "WAIT", "2", "15000"))
 }
 
 // unlocks unlocks l, and returns the lease of the waiter that this wakes.
-func unlocks(t *testing.T, l *holdfast.Lease, waiter <-chan Acquired) *holdfast.Lease {
+func unlocks(t *testing.T, l *holdfast.Lease, waiter <-chan locktest.Acquired) *holdfast.Lease {
 	t.Helper()
 	began := time.Now()
-	require.NoError(t, l.Unlock(Bounded(t)))
-	next := Got(t, waiter)
+	require.NoError(t, l.Unlock(locktest.Bounded(t)))
+	next := locktest.Got(t, waiter)
 	require.Less(t, time.Since(began), prompt, "the waiter was not woken")
 	require.Greater(t, next.Fence(), l.Fence())
 	return next
@@ -73,16 +73,16 @@ func unlocks(t *testing.T, l *holdfast.Lease, waiter <-chan Acquired) *holdfast.
 
 // Holds that replicas have survive a fail-over: holders go on, and waiters are woken by
 // them. No call outlasts its deadline meanwhile.
-func testFailover(t *testing.T, d Kind, begin func(*redistest.Sentinel) *redistest.Server) {
+func testFailover(t *testing.T, d locktest.Kind, begin func(*redistest.Sentinel) *redistest.Server) {
 	s := redistest.StartSentinel(t)
 	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
 	var held []*holdfast.Lease
-	var waiters []<-chan Acquired
+	var waiters []<-chan locktest.Acquired
 	for i := range 20 {
 		key := fmt.Sprint("key:", i)
-		held = append(held, Lock(t, holder, Bounded(t), key))
-		waiters = append(waiters, GoLock(other, Bounded(t), key))
-		Await(t, func() bool { return d.Waiting(t, s.Master(), key) == 1 })
+		held = append(held, locktest.Lock(t, holder, locktest.Bounded(t), key))
+		waiters = append(waiters, locktest.GoLock(other, locktest.Bounded(t), key))
+		locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), key) == 1 })
 	}
 	replicated(t, s)
 	began, over := time.Now(), make(chan struct{})
@@ -117,112 +117,112 @@ func testFailover(t *testing.T, d Kind, begin func(*redistest.Sentinel) *rediste
 		t.Skipf("the Sentinels took %v: replicas may have forgotten the holds", took)
 	}
 	for _, l := range held {
-		Await(t, func() bool { return l.Deadline().Add(-lease).After(switched) || l.Err() != nil })
+		locktest.Await(t, func() bool { return l.Deadline().Add(-lease).After(switched) || l.Err() != nil })
 		require.NoError(t, l.Err())
 	}
 	close(over)
 	callers.Wait()
 	for i, l := range held {
-		require.NoError(t, unlocks(t, l, waiters[i]).Unlock(Bounded(t)))
+		require.NoError(t, unlocks(t, l, waiters[i]).Unlock(locktest.Bounded(t)))
 	}
 }
 
 // What is under way to a master that hangs is not given up when another takes its place,
 // although the client closes the connection then.
-func testHangs(t *testing.T, d Kind) {
+func testHangs(t *testing.T, d locktest.Kind) {
 	s := redistest.StartSentinel(t)
 	locker, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
 	var held []*holdfast.Lease
 	for i := range 20 {
-		held = append(held, Lock(t, locker, Bounded(t), fmt.Sprint("key:", i)))
+		held = append(held, locktest.Lock(t, locker, locktest.Bounded(t), fmt.Sprint("key:", i)))
 	}
 	replicated(t, s)
 	old := s.AwaitMaster(t, nil)
 	old.Pause()
 	began := time.Now()
 	var unlocked []<-chan error
-	var locked []<-chan Acquired
+	var locked []<-chan locktest.Acquired
 	for i, l := range held {
 		done := make(chan error, 1)
-		go func() { done <- l.Unlock(Bounded(t)) }()
+		go func() { done <- l.Unlock(locktest.Bounded(t)) }()
 		unlocked = append(unlocked, done)
-		locked = append(locked, GoLock(locker, Bounded(t), fmt.Sprint("free:", i)))
+		locked = append(locked, locktest.GoLock(locker, locktest.Bounded(t), fmt.Sprint("free:", i)))
 	}
 	s.AwaitMaster(t, old)
 	if took := time.Since(began); took > lease/2 {
 		t.Skipf("the Sentinels took %v: leases may have ended", took)
 	}
 	for i := range held {
-		require.NoError(t, Within(t, unlocked[i]))
-		require.NoError(t, Got(t, locked[i]).Unlock(Bounded(t)))
-		require.NoError(t, Lock(t, other, Bounded(t), held[i].Key()).Unlock(Bounded(t)))
+		require.NoError(t, locktest.Within(t, unlocked[i]))
+		require.NoError(t, locktest.Got(t, locked[i]).Unlock(locktest.Bounded(t)))
+		require.NoError(t, locktest.Lock(t, other, locktest.Bounded(t), held[i].Key()).Unlock(locktest.Bounded(t)))
 	}
 	old.Resume()
 }
 
 // A holder whose hold no replica had is told by its next renewal. The key goes to a waiter,
 // whose fence is larger than the one that was forgotten.
-func testLastWriteLost(t *testing.T, d Kind, begin func(*redistest.Sentinel) *redistest.Server) {
+func testLastWriteLost(t *testing.T, d locktest.Kind, begin func(*redistest.Sentinel) *redistest.Server) {
 	s := redistest.StartSentinel(t)
 	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
-	before := Lock(t, other, Bounded(t), "k")
-	require.NoError(t, before.Unlock(Bounded(t)))
+	before := locktest.Lock(t, other, locktest.Bounded(t), "k")
+	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	replicated(t, s)
 	s.HoldReplication(t, true)
-	l := Lock(t, holder, Bounded(t), "k")
-	waiter := GoLock(other, Bounded(t), "k")
-	Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
+	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")
+	waiter := locktest.GoLock(other, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), "k") == 1 })
 	s.AwaitMaster(t, begin(s))
 	switched := time.Now()
-	next := Got(t, waiter)
+	next := locktest.Got(t, waiter)
 	require.Less(t, time.Since(switched), 2*prompt)
 	require.Greater(t, next.Fence(), l.Fence())
 	require.Greater(t, l.Fence(), before.Fence())
-	Within(t, l.Done())
+	locktest.Within(t, l.Done())
 	require.ErrorIs(t, l.Err(), watchdog.ErrNotOurs)
 	require.Less(t, time.Since(switched), lease/3+prompt)
-	RequireSentinel(t, l.Unlock(Bounded(t)), holdfast.ErrLost)
-	require.NoError(t, next.Unlock(Bounded(t)))
+	locktest.RequireSentinel(t, l.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
+	require.NoError(t, next.Unlock(locktest.Bounded(t)))
 }
 
 // The next master knows no holds of many keys, each of which has a waiter: all are served, and
 // the calls are at most so many for each key. There is no stampede.
-func testManyWaiters(t *testing.T, d Kind) {
+func testManyWaiters(t *testing.T, d locktest.Kind) {
 	const keys, most = 100, 10
 	s := redistest.StartSentinel(t)
 	holder, other := open(t, d, s.Client(t, often)), open(t, d, s.Client(t, often))
 	key := func(i int) string { return fmt.Sprint("key:", i) }
 	replicated(t, s)
 	s.HoldReplication(t, true)
-	var waits []<-chan Acquired
+	var waits []<-chan locktest.Acquired
 	for i := range keys {
-		Lock(t, holder, Bounded(t), key(i))
-		waits = append(waits, GoLock(other, Bounded(t), key(i)))
+		locktest.Lock(t, holder, locktest.Bounded(t), key(i))
+		waits = append(waits, locktest.GoLock(other, locktest.Bounded(t), key(i)))
 	}
 	for i := range keys {
-		Await(t, func() bool { return d.Waiting(t, s.Master(), key(i)) == 1 })
+		locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), key(i)) == 1 })
 	}
 	master := s.AwaitMaster(t, s.KillMaster())
 	second := time.After(time.Second)
 	for _, w := range waits {
-		require.NoError(t, Got(t, w).Unlock(Bounded(t)))
+		require.NoError(t, locktest.Got(t, w).Unlock(locktest.Bounded(t)))
 	}
 	<-second
-	sent := ScriptCalls(t, Topology{master})
+	sent := locktest.ScriptCalls(t, locktest.Topology{master})
 	require.GreaterOrEqual(t, sent, 2) // waiters share calls
 	require.LessOrEqual(t, sent, most*keys)
 }
 
 // A client that missed the switch stays on the old master, which refuses it as a replica,
 // until the client asks the Sentinels. Its waiters ride that out, and are woken afterwards.
-func testMissedSwitch(t *testing.T, d Kind) {
+func testMissedSwitch(t *testing.T, d locktest.Kind) {
 	redistest.NeedRedis7(t, "the old master is a replica only after up to 20 s")
 	s := redistest.StartSentinel(t)
 	m := &missing{sentinels: s.Sentinels()}
 	late, other := open(t, d, s.Client(t, m.change)), open(t, d, s.Client(t, often))
-	held := Lock(t, other, Bounded(t), "held")
-	woken := GoLock(late, Bounded(t), "held")
-	Await(t, func() bool { return d.Waiting(t, s.Master(), "held") == 1 })
+	held := locktest.Lock(t, other, locktest.Bounded(t), "held")
+	woken := locktest.GoLock(late, locktest.Bounded(t), "held")
+	locktest.Await(t, func() bool { return d.Waiting(t, s.Master(), "held") == 1 })
 	replicated(t, s)
 	m.late.Lock()
 	answer := sync.OnceFunc(m.late.Unlock)
@@ -230,27 +230,27 @@ func testMissedSwitch(t *testing.T, d Kind) {
 	old := s.Failover()
 	master := s.AwaitMaster(t, old)
 	var err error
-	Await(t, func() bool {
-		l, e := late.TryLock(Bounded(t), "refused")
+	locktest.Await(t, func() bool {
+		l, e := late.TryLock(locktest.Bounded(t), "refused")
 		if e == nil { // the old master took it
-			_ = l.Unlock(Bounded(t))
+			_ = l.Unlock(locktest.Bounded(t))
 		}
 		err = e
 		return e != nil && strings.Contains(e.Error(), "READONLY")
 	}, "the old master is none: %v", &err)
-	RequireSentinel(t, err, holdfast.ErrUnavailable)
-	waiter := GoLock(late, Bounded(t), "free")
+	locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
+	waiter := locktest.GoLock(late, locktest.Bounded(t), "free")
 	answer()
-	require.NoError(t, Got(t, waiter).Unlock(Bounded(t)))
+	require.NoError(t, locktest.Got(t, waiter).Unlock(locktest.Bounded(t)))
 
-	Await(t, func() bool {
-		return d.Waiting(t, master, "held") == 1 && (!d.Fair || Listeners(t, master, InboxOf("held", Queued(t, master, "held")[0])) == 1)
+	locktest.Await(t, func() bool {
+		return d.Waiting(t, master, "held") == 1 && (!d.Fair || locktest.Listeners(t, master, locktest.InboxOf("held", locktest.Queued(t, master, "held")[0])) == 1)
 	}, "it listens to the old master")
-	require.NoError(t, unlocks(t, held, woken).Unlock(Bounded(t)))
-	l := Lock(t, other, Bounded(t), "k")
-	waiter = GoLock(late, Bounded(t), "k")
-	Await(t, func() bool { return d.Waiting(t, master, "k") == 1 })
-	require.NoError(t, unlocks(t, l, waiter).Unlock(Bounded(t)))
+	require.NoError(t, unlocks(t, held, woken).Unlock(locktest.Bounded(t)))
+	l := locktest.Lock(t, other, locktest.Bounded(t), "k")
+	waiter = locktest.GoLock(late, locktest.Bounded(t), "k")
+	locktest.Await(t, func() bool { return d.Waiting(t, master, "k") == 1 })
+	require.NoError(t, unlocks(t, l, waiter).Unlock(locktest.Bounded(t)))
 }
 
 // missing makes a client miss what Sentinels say of a switch. While late is locked it gets
@@ -261,7 +261,7 @@ type missing struct {
 }
 
 func (m *missing) change(o *rueidis.ClientOption) {
-	Dialled(o, func(c net.Conn) net.Conn {
+	locktest.Dialled(o, func(c net.Conn) net.Conn {
 		if slices.ContainsFunc(m.sentinels, func(s *redistest.Server) bool { return s.Addr() == c.RemoteAddr().String() }) {
 			return missingConn{c, m}
 		}
