@@ -15,5 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
 
-// Every kind of lock fits code that takes a Locker.
-var _ = []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil), (*holdfasttest.Locker)(nil)}
+// Every kind of lock fits code that takes a Locker, or an Operator.
+var (
+	_ = []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil), (*holdfasttest.Locker)(nil)}
+	_ = []holdfast.Operator{(*rlock.Locker)(nil), (*fair.Locker)(nil), (*multilock.Locker)(nil), (*holdfasttest.Locker)(nil)}
+)

@@ -51,7 +51,8 @@ var (
 	ErrNotReplicated = errors.New("not on enough replicas")
 )
 
-// ErrHeld, in a [QuorumError], is the answer of a node on which another holds the lock.
+// ErrHeld, in a [QuorumError], is the answer of a node on which another holds the lock. No call returns
+// it: see [ErrNotAcquired].
 var ErrHeld = errors.New("held by another")
 
 // QuorumError is the error of a multilock call to which too few nodes said yes, for

@@ -44,10 +44,10 @@ func WaitAtMost(d time.Duration) LockOption {
 // queue, and then as it moves up: at once when this locker gets the key, else with the next
 // heartbeat, up to a fifth of fair.WithWaiterTTL later. It costs no call to Redis.
 //
-// A place may be too high: the dead count until they are removed, and a heartbeat asks for
-// the place of the call only that has waited longest in this locker. Places that follow each
+// A place may be too high: the dead count until they are removed, and a heartbeat asks only
+// for the place of the call that has waited longest in this locker. Places that follow each
 // other fast may be left out. f should return soon, as the call is not served before.
-// Other kinds have no such queue, and refuse the option.
+// rlock and multilock have no such queue, and refuse the option; the double of holdfasttest has one.
 func OnPlace(f func(place int)) LockOption {
 	return lockOption(func(o *LockOptions) { o.OnPlace = f })
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// The defaults of the options of lockers. WithMaxOutage's is one lease, and that of multilock
-// its longest lease and 2 % more.
+// The defaults of options of lockers.
 const (
 	DefaultLease         = 30 * time.Second
 	DefaultLocalHandover = 10 * time.Millisecond
@@ -14,10 +13,10 @@ const (
 )
 
 // Option is a setting of a locker, for New of its kind. Those of this package are of several
-// kinds; fair, multilock and holdfasttest have their own. A kind refuses an option that it does
+// kinds; fair and multilock have their own beside them. A kind refuses an option that it does
 // not have.
 type Option interface {
-	// Apply sets it, for authors of a [Locker]. It fails if it is of another kind.
+	// Apply sets the option, for authors of a [Locker]. It fails if the option is of another kind.
 	Apply(*Settings) error
 }
 
@@ -37,7 +36,7 @@ type Settings struct {
 	Replicas       int            // 0: none
 	ReplicaTimeout time.Duration
 	ShardedPubSub  *bool // nil: not set
-	Own            any   // of one kind, for its own options
+	Own            any   // set by a kind, for its own options, which know its type; nil: it has none
 }
 
 type option func(*Settings)
@@ -51,7 +50,7 @@ func WithLease(d time.Duration) Option { return option(func(s *Settings) { s.Lea
 // WithPrefix puts a text before every key, such as "lock:". In Redis, and for
 // Java, the lock's name is the prefix and the key. Calls, leases, errors, events and the log
 // of this locker name the key alone. Programs share a lock if prefix and key together are
-// the same. Default none. New refuses a prefix of which no key can be locked.
+// the same. Default none. New refuses a prefix with which no key can be locked.
 func WithPrefix(prefix string) Option { return option(func(s *Settings) { s.Prefix = prefix }) }
 
 // WithLabel sets the text by which people recognize this locker's holds: Inspect, the command
@@ -100,7 +99,7 @@ func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Obser
 
 // WithMaxHold caps every renewed lease of this locker, so that one whose Unlock was forgotten
 // is not renewed for ever: d after the acquire, the locker releases the key, the lease ends
-// with ErrLost, and the log says so. A shorter [MaxHold] of a call goes before; a longer one
+// with ErrLost, and the log says so. A shorter [MaxHold] of a call takes precedence; a longer one
 // is refused. A waiter that gets the lease by local hand-over has up to WithLocalHandover
 // less. Default none; at least 100 ms, and longer than WithLocalHandover.
 func WithMaxHold(d time.Duration) Option { return option(func(s *Settings) { s.MaxHold = d }) }

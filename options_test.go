@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"io"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -40,9 +41,12 @@ func TestOptionsOfAnotherKindAreRefused(t *testing.T) {
 		{multilock.WithoutEvictionGuard(), "multilock.WithoutEvictionGuard", []string{"multilock"}},
 		{multilock.WithClockFaults(0), "multilock.WithClockFaults", []string{"multilock"}},
 		{holdfast.WithReplicas(1, time.Second), "WithReplicas", []string{"rlock", "fair"}},
+		{holdfast.WithReplicas(0, time.Second), "WithReplicas", nil},
 		{holdfast.WithShardedPubSub(true), "WithShardedPubSub", nil}, // no kind on a client of one Redis
 		{holdfast.WithPrefix("p:"), "WithPrefix", []string{"rlock", "fair", "multilock"}},
 		{holdfast.WithFencing(), "WithFencing", []string{"rlock", "fair", "multilock", "holdfasttest"}},
+		{holdfast.WithLogger(slog.Default()), "WithLogger", []string{"rlock", "fair", "multilock"}},
+		{holdfast.WithObserver(holdfast.Observer{Woken: func(holdfast.WokenEvent) {}}), "WithObserver", []string{"rlock", "fair", "multilock"}},
 		{nil, "option is nil", nil},
 	} {
 		for kind, open := range kinds {
@@ -57,6 +61,8 @@ func TestOptionsOfAnotherKindAreRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.name)
 		}
 	}
+	_, err := multilock.New([]rueidis.Client{client}, holdfast.WithReplicas(2, time.Hour))
+	require.ErrorContains(t, err, "WithReplicas is an option of rlock and fair")
 }
 
 // Only fair has a queue of all processes, and so places in it.

@@ -19,31 +19,15 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind adapts fair to the conformance suite.
 var kind = locktest.Kind{Name: "fair", Fair: true, New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-	var opts []holdfast.Option
-	add := func(set bool, option holdfast.Option) {
-		if set {
-			opts = append(opts, option)
-		}
+	opts := []holdfast.Option{o}
+	if o.WaiterTTL != 0 {
+		opts = append(opts, fair.WithWaiterTTL(o.WaiterTTL))
 	}
-	add(o.Label != "", holdfast.WithLabel(o.Label))
-	add(o.Prefix != "", holdfast.WithPrefix(o.Prefix))
-	add(o.Lease != 0, holdfast.WithLease(o.Lease))
-	add(o.Fencing, holdfast.WithFencing())
-	add(o.MaxHold != 0, holdfast.WithMaxHold(o.MaxHold))
-	add(o.MaxWaiters != 0, holdfast.WithMaxWaiters(o.MaxWaiters))
-	add(o.Replicas != 0, holdfast.WithReplicas(o.Replicas, o.ReplicaTimeout))
-	add(o.Logger != nil, holdfast.WithLogger(o.Logger))
-	add(o.WaiterTTL != 0, fair.WithWaiterTTL(o.WaiterTTL))
-	add(o.GrantLease != 0, fair.WithGrantLease(o.GrantLease))
-	add(o.Confirmed, fair.WithConfirmedGrants())
-	if o.Handover != nil {
-		add(true, holdfast.WithLocalHandover(*o.Handover))
+	if o.GrantLease != 0 {
+		opts = append(opts, fair.WithGrantLease(o.GrantLease))
 	}
-	if o.MaxOutage != nil {
-		add(true, holdfast.WithMaxOutage(*o.MaxOutage))
-	}
-	if o.Observer != nil {
-		add(true, holdfast.WithObserver(*o.Observer))
+	if o.Confirmed {
+		opts = append(opts, fair.WithConfirmedGrants())
 	}
 	l, err := fair.New(client, opts...)
 	if err != nil {

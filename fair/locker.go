@@ -22,7 +22,8 @@ type Locker struct {
 // New returns a locker on the Redis of client, of any mode. The caller keeps the client,
 // may share it, and closes it after the locker. New makes no call to Redis.
 //
-// It fails on a nil client, and on an option out of range, which the error names.
+// It fails on a nil client, and on an option that is out of range or of another kind, which the
+// error names.
 func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if client == nil {
 		return nil, errs.Invalid("fair: New: client is nil")
@@ -72,7 +73,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 	return l.engine.TryLockFor(ctx, key, wait, opts...)
 }
 
-// Inspect returns the holder of key and the length of its queue; see [holdfast.Locker]. One
+// Inspect returns the holder of key and the length of its queue; see [holdfast.Operator]. One
 // round trip.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
@@ -88,7 +89,7 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 }
 
 // Close releases what is held, ends leases and waits with ErrClosed, and waits for the
-// locker's goroutines; see [holdfast.Locker].
+// locker's goroutines; see [holdfast.Operator].
 func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.backend.Close()

@@ -6,7 +6,6 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
@@ -18,23 +17,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var kind = locktest.Kind{
 	Name: "holdfasttest",
 	New: func(_ rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-		var opts []holdfast.Option
-		if o.Lease != 0 {
-			opts = append(opts, holdfast.WithLease(o.Lease))
-		}
-		if o.Fencing {
-			opts = append(opts, holdfast.WithFencing())
-		}
-		if o.MaxHold != 0 {
-			opts = append(opts, holdfast.WithMaxHold(o.MaxHold))
-		}
-		if o.MaxWaiters != 0 {
-			opts = append(opts, holdfast.WithMaxWaiters(o.MaxWaiters))
-		}
-		if o.MaxOutage != nil {
-			opts = append(opts, holdfast.WithMaxOutage(*o.MaxOutage))
-		}
-		l, err := holdfasttest.New(opts...)
+		l, err := holdfasttest.New(locktest.Options{ // all that it has
+			Lease: o.Lease, Fencing: o.Fencing, MaxHold: o.MaxHold, MaxWaiters: o.MaxWaiters, MaxOutage: o.MaxOutage,
+		})
 		if err != nil {
 			return nil, err
 		}

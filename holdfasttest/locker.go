@@ -33,14 +33,9 @@ type Locker struct {
 	closed   bool              // guarded by memory.mu
 }
 
-var (
-	_ holdfast.Locker   = (*Locker)(nil)
-	_ holdfast.Operator = (*Locker)(nil)
-)
-
 // New returns a locker with a memory of its own. Of the options of package holdfast it has
-// WithLease, WithFencing, WithMaxHold, WithMaxWaiters and WithMaxOutage, and refuses the others,
-// which are about Redis. It fails on a bad option.
+// WithLease, WithFencing, WithMaxHold, WithMaxWaiters and WithMaxOutage, and refuses all others.
+// It fails on a bad option.
 func New(opts ...holdfast.Option) (*Locker, error) {
 	s := holdfast.Settings{Lease: holdfast.DefaultLease}
 	if err := settings.Apply("holdfasttest: New", &s, opts); err != nil {
@@ -60,13 +55,16 @@ func New(opts ...holdfast.Option) (*Locker, error) {
 	case *s.MaxOutage < 0:
 		return nil, errs.Invalid("holdfasttest: WithMaxOutage: %v is negative", *s.MaxOutage)
 	}
-	for name, set := range map[string]bool{
-		"WithPrefix": s.Prefix != "", "WithLabel": s.Label != "", "WithLocalHandover": s.LocalHandover != 0,
-		"WithFenceExpiry": s.FenceExpiry != nil, "WithLogger": s.Logger != nil, "WithObserver": !reflect.ValueOf(s.Observer).IsZero(),
-		"WithReplicas": s.Replicas != 0, "WithShardedPubSub": s.ShardedPubSub != nil,
+	for _, o := range []struct {
+		name string
+		set  bool
+	}{
+		{"WithPrefix", s.Prefix != ""}, {"WithLabel", s.Label != ""}, {"WithLocalHandover", s.LocalHandover != 0},
+		{"WithFenceExpiry", s.FenceExpiry != nil}, {"WithLogger", s.Logger != nil}, {"WithObserver", !reflect.ValueOf(s.Observer).IsZero()},
+		{"WithReplicas", s.Replicas != 0 || s.ReplicaTimeout != 0}, {"WithShardedPubSub", s.ShardedPubSub != nil},
 	} {
-		if set {
-			return nil, errs.Invalid("holdfasttest: the double has no %s", name)
+		if o.set {
+			return nil, errs.Invalid("holdfasttest: New: the double has no %s", o.name)
 		}
 	}
 	return newLocker(s, &memory{keys: make(map[string]*keyState)}), nil

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
-// Inspect returns the holder of key on a quorum of nodes; see [holdfast.Locker]. One round
+// Inspect returns the holder of key on a quorum of nodes; see [holdfast.Operator]. One round
 // trip to each node, at the same time.
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(_ context.Context, name string) (holdfast.Status, error) {

@@ -31,31 +31,12 @@ func kindOf(nodes int) locktest.Kind {
 }
 
 func newLocker(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-	var opts []holdfast.Option
-	add := func(wanted bool, opt holdfast.Option) {
-		if wanted {
-			opts = append(opts, opt)
-		}
-	}
-	add(o.Label != "", holdfast.WithLabel(o.Label))
-	add(o.Prefix != "", holdfast.WithPrefix(o.Prefix))
-	add(o.Lease != 0, holdfast.WithLease(o.Lease))
-	add(o.Fencing, holdfast.WithFencing())
-	add(o.MaxHold != 0, holdfast.WithMaxHold(o.MaxHold))
-	add(o.MaxWaiters != 0, holdfast.WithMaxWaiters(o.MaxWaiters))
-	add(o.Logger != nil, holdfast.WithLogger(o.Logger))
-	add(o.Unguarded, multilock.WithoutRestartGuard())
-	if o.Handover != nil {
-		opts = append(opts, holdfast.WithLocalHandover(*o.Handover))
-	}
-	if o.MaxOutage != nil {
-		opts = append(opts, holdfast.WithMaxOutage(*o.MaxOutage))
-	}
-	if o.Observer != nil {
-		opts = append(opts, holdfast.WithObserver(*o.Observer))
-	}
+	o.Replicas, o.ReplicaTimeout = 0, 0
 	// As long as possible, a tenth of a lease: tests hold up calls.
-	opts = append(opts, multilock.WithMaxLease(cmp.Or(o.MaxLease, time.Hour)), multilock.WithNodeTimeout(time.Minute))
+	opts := []holdfast.Option{o, multilock.WithMaxLease(cmp.Or(o.MaxLease, time.Hour)), multilock.WithNodeTimeout(time.Minute)}
+	if o.Unguarded {
+		opts = append(opts, multilock.WithoutRestartGuard())
+	}
 	l, err := multilock.New(locktest.Clients(client), onOld(opts)...)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func (s *LeaseSet) Bind(ctx context.Context) context.Context {
 // Done returns a channel that is closed at the first end of a lease.
 func (s *LeaseSet) Done() <-chan struct{} { return s.bound.Done() }
 
-// Err returns nil while all leases live, and then the reason of the grant lease, in the
+// Err returns nil while all leases live, and then the reason of the first lease, in the
 // order of the set, that has ended.
 func (s *LeaseSet) Err() error {
 	for _, l := range s.leases {

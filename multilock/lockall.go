@@ -34,7 +34,7 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 }
 
 // LockAll waits until it has all keys, or ctx ends. [holdfast.FixedLease] and [holdfast.MaxHold] apply to
-// each of the leases, [holdfast.WaitAtMost] to all waits together. A ctx that is bound to leases of
+// each of the leases, [holdfast.WaitAtMost] to all waits together; [holdfast.OnPlace] is refused. A ctx that is bound to leases of
 // some of the keys re-enters those.
 //
 // While it waits for a key, it holds the keys before it, and others wait for those. Two

@@ -124,7 +124,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 }
 
 // Close releases what is held, ends leases and waits with ErrClosed, and waits for the
-// locker's goroutines; see [holdfast.Locker]. ErrUnknown also names keys that only some nodes
+// locker's goroutines; see [holdfast.Operator]. ErrUnknown also names keys that only some nodes
 // may still have, and one of these: another may have the lock. It closes the clients that [Open]
 // made.
 func (l *Locker) Close() error {

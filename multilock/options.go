@@ -76,9 +76,18 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	if c, err = engine.Configure("multilock", function, &o, opts); err != nil {
 		return c, q, err
 	}
+	switch {
+	case c.Replicas != 0 || c.ReplicaTimeout != 0:
+		return c, q, errs.Invalid("multilock: WithReplicas is an option of rlock and fair")
+	case c.ShardedPubSub != nil:
+		return c, q, errs.Invalid("multilock: WithShardedPubSub is an option of rlock and fair")
+	}
 	c.Longest = c.Lease
 	if o.longest != nil {
 		c.Longest = *o.longest
+		if err = scripts.CheckLease(c.Longest); err != nil {
+			return c, q, errs.Invalid("multilock: WithMaxLease: %w", err)
+		}
 	}
 	if c.MaxOutage == nil {
 		outage := c.Longest + c.Longest/50 + c.Lease // the clocks of nodes may run slow
@@ -86,9 +95,6 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	}
 	if err = c.Check(); err != nil {
 		return c, q, err
-	}
-	if err = scripts.CheckLease(c.Longest); err != nil {
-		return c, q, errs.Invalid("multilock: WithMaxLease: %w", err)
 	}
 	most := (nodes - 1) / 2
 	switch {
@@ -98,10 +104,6 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 		err = errs.Invalid("multilock: WithClockFaults: %d of %d nodes, 0 to %d are allowed", o.clockFaults, nodes, most)
 	case o.nodeTimeout < time.Millisecond:
 		err = errs.Invalid("multilock: WithNodeTimeout: %v is shorter than 1ms", o.nodeTimeout)
-	case c.Replicas > 0:
-		err = errs.Invalid("multilock: WithReplicas is an option of rlock and fair")
-	case c.ShardedPubSub != nil:
-		err = errs.Invalid("multilock: WithShardedPubSub is an option of rlock and fair")
 	}
 	return c, quorum.Config{
 		NodeTimeout: min(o.nodeTimeout, c.Lease/10), Lease: c.Lease, Longest: c.Longest,

@@ -5,7 +5,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/locktest/cluster"
 	"github.com/holdfast-go/holdfast/internal/locktest/contract"
@@ -19,30 +18,7 @@ func TestMain(m *testing.M) { locktest.Main(m, kind) }
 
 // kind adapts rlock to the conformance suite.
 var kind = locktest.Kind{Name: "rlock", New: func(client rueidis.Client, o locktest.Options) (locktest.Locker, error) {
-	var opts []holdfast.Option
-	add := func(set bool, option holdfast.Option) {
-		if set {
-			opts = append(opts, option)
-		}
-	}
-	add(o.Label != "", holdfast.WithLabel(o.Label))
-	add(o.Prefix != "", holdfast.WithPrefix(o.Prefix))
-	add(o.Lease != 0, holdfast.WithLease(o.Lease))
-	add(o.Fencing, holdfast.WithFencing())
-	add(o.MaxHold != 0, holdfast.WithMaxHold(o.MaxHold))
-	add(o.MaxWaiters != 0, holdfast.WithMaxWaiters(o.MaxWaiters))
-	add(o.Replicas != 0, holdfast.WithReplicas(o.Replicas, o.ReplicaTimeout))
-	add(o.Logger != nil, holdfast.WithLogger(o.Logger))
-	if o.Handover != nil {
-		add(true, holdfast.WithLocalHandover(*o.Handover))
-	}
-	if o.MaxOutage != nil {
-		add(true, holdfast.WithMaxOutage(*o.MaxOutage))
-	}
-	if o.Observer != nil {
-		add(true, holdfast.WithObserver(*o.Observer))
-	}
-	l, err := rlock.New(client, opts...)
+	l, err := rlock.New(client, o)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func (r *harness) refuses(about, command, found string, call func() error) bool 
 		require.NotContains(r.t, r.waiting(), ofA(1), about)
 	case found == "expired" && after["k"] != "": // the probe had served a waiter before it failed
 		require.Regexp(r.t, "^(acquire|heartbeat)", about)
-		r.requireHeld(ofB(1), firstLease)
+		r.requireHeld(ofB(1), grantLease)
 	default:
 		require.Equal(r.t, before, after, about)
 	}

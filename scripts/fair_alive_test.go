@@ -18,7 +18,7 @@ func TestG8_UndeliveredKeepsItsPlace(t *testing.T) {
 	r.unsubscribe(inbox)
 	r.release(ofC(1))
 	r.requireSaid(grantMessage(ofB(1)))
-	r.requireHeld(ofB(1), firstLease)
+	r.requireHeld(ofB(1), grantLease)
 	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(2))
 
 	r.subscribe(inbox)
@@ -32,7 +32,7 @@ func TestG8_UndeliveredKeepsItsPlace(t *testing.T) {
 	require.Equal(t, Probed{}, r.heartbeat(clientC))
 	r.requireFree()
 	require.Equal(t, granted(ofA(2)), r.heartbeat(clientA).Grant, "its own heartbeat serves it")
-	r.requireHeld(ofA(2), firstLease)
+	r.requireHeld(ofA(2), grantLease)
 	r.requireQueue(ofA(3), ofB(2))
 }
 
@@ -133,20 +133,20 @@ func TestG4_MuteIsServed(t *testing.T) {
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
 	require.Equal(t, Probed{}, mute())
 	r.release(ofC(1))
-	r.requireHeld(ofB(1), firstLease)
+	r.requireHeld(ofB(1), grantLease)
 	require.Equal(t, Probed{ProbeSoon: true}, mute(), "it is the next")
 	r.said()
 	r.release(ofB(1))
-	r.requireHeld(ofA(1), firstLease)
+	r.requireHeld(ofA(1), grantLease)
 	r.requireSaid()
 	require.Equal(t, Probed{Grant: Grant{Owner: ofA(1)}}, mute())
 
 	r.release(ofA(1))
-	r.requireHeld(ofB(2), firstLease)
+	r.requireHeld(ofB(2), grantLease)
 	r.waits(ofA(2), ofB(3))
 	r.s.Do(t, "HSET", heartbeats("k"), "mute "+clientA, decimal(serverMillis(t, r.s)))
 	r.release(ofB(2))
-	r.requireHeld(ofB(3), firstLease)
+	r.requireHeld(ofB(3), grantLease)
 	r.requireQueue(ofA(2))
 }
 

@@ -34,7 +34,7 @@ func TestFairAcquireEach(t *testing.T) {
 		require.Equal(t, Result[Acquired]{Value: Acquired{Gone: true}}, said[4])
 		require.Equal(t, Refused, OutcomeOf(said[6].Err))
 		require.ErrorContains(t, said[6].Err, "owner must be")
-		r.requireHeld(ofB(1), firstLease)
+		r.requireHeld(ofB(1), grantLease)
 		require.Len(t, r.said(), 1, "the waiter is notified")
 		after := state(t, r.s)
 		for _, k := range []string{"held", "string"} {
@@ -68,13 +68,13 @@ func TestFairReleaseEach(t *testing.T) {
 	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[2])
 	require.Equal(t, Result[Passed]{}, said[3])
 	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[4])
-	r.requireHeld(ofA(2), firstLease)
+	r.requireHeld(ofA(2), grantLease)
 	require.Len(t, r.said(), 1)
 	require.Zero(t, number(t, r.s, "EXISTS", "alone"))
 
 	require.NoError(t, f.ReleaseEach(bounded(t), holds, said)) // again: nobody is served
 	require.Equal(t, Result[Passed]{}, said[0])
-	r.requireHeld(ofA(2), firstLease)
+	r.requireHeld(ofA(2), grantLease)
 	r.requireSaid()
 }
 
@@ -94,9 +94,9 @@ func TestFairLeaveEach(t *testing.T) {
 	for _, i := range []int{0, 2} {
 		require.True(t, must(f.Acquire(bounded(t), holds[i].Key, holds[i].Owner, lease))(t).Gone)
 	}
-	r.requireHeld(ofA(2), firstLease)
+	r.requireHeld(ofA(2), grantLease)
 
 	require.NoError(t, f.LeaveEach(bounded(t), holds, said)) // again: nobody is served
 	require.Equal(t, Result[Passed]{Value: Passed{Ours: true}}, said[0])
-	r.requireHeld(ofA(2), firstLease)
+	r.requireHeld(ofA(2), grantLease)
 }

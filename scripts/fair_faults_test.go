@@ -40,7 +40,7 @@ func TestF33_FairWrongType(t *testing.T) {
 					require.NoError(t, err)
 				case name == "enter" && foreign == counter("k"): // its grant has no number, its confirm says why
 					require.NoError(t, err)
-					r.requireHeld(ofA(1), firstLease)
+					r.requireHeld(ofA(1), grantLease)
 					err = call("confirm")
 					require.Equal(t, Refused, OutcomeOf(err))
 				default:
@@ -71,7 +71,7 @@ func TestF33_FairWrongType(t *testing.T) {
 					}
 				}
 				if foreign == scores("k") || foreign == counter("k") {
-					r.requireHeld(ofB(1), firstLease)
+					r.requireHeld(ofB(1), grantLease)
 					require.Len(t, r.said(), 1)
 				}
 			}
@@ -101,7 +101,7 @@ func TestCounterThatIsNoNumberCostsNoTurn(t *testing.T) {
 	r.s.Do(t, "SET", token, "no number")
 	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
 	r.requireSaid(grantMessage(ofA(1)))
-	r.requireHeld(ofA(1), firstLease)
+	r.requireHeld(ofA(1), grantLease)
 	r.requireQueue()
 	before := state(t, r.s)
 	_, err := r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), lease)
@@ -136,7 +136,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	// is not refused.
 	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
 	require.Len(t, r.said(), 1)
-	r.requireHeld(ofA(1), firstLease)
+	r.requireHeld(ofA(1), grantLease)
 	r.expire()
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(2)), "somebody is before, but cannot be served")
 	require.Equal(t, Probed{}, r.heartbeat(clientB))
@@ -156,7 +156,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	r.follow(ofC(3), ofA(3))
 	full(true)
 	require.True(t, must(r.of(ofA(1)).ForceRelease(bounded(t), "k"))(t))
-	r.requireHeld(ofA(3), firstLease)
+	r.requireHeld(ofA(3), grantLease)
 	require.Equal(t, Passed{Ours: true}, r.release(ofA(3)))
 	r.requireFree()
 }
@@ -192,7 +192,7 @@ func TestF36_GrantsReachOnlyThoseThatAreCounted(t *testing.T) {
 
 	r.follow(ofC(1), ofA(1), ofB(1))
 	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
-	r.requireHeld(ofB(1), firstLease)
+	r.requireHeld(ofB(1), grantLease)
 	r.requireSaid(grantMessage(ofB(1)))
 	r.requireQueue(ofA(1))
 	require.EqualValues(t, 1, number(t, r.s, "WAIT", "1", "5000"))

@@ -15,7 +15,7 @@ func TestHeartbeatProbesAndFinds(t *testing.T) {
 	r.expire() // nobody says so
 	require.Equal(t, Probed{}, r.heartbeat(clientB, ofB(1)))
 	r.requireSaid(grantMessage(ofA(1)))
-	r.requireHeld(ofA(1), firstLease)
+	r.requireHeld(ofA(1), grantLease)
 
 	// The message was lost: the client's own heartbeat names the holder, and says
 	// nothing that would move its trust.

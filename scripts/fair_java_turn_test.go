@@ -30,7 +30,7 @@ func TestJava_TheTurnEnds(t *testing.T) {
 	r.javaUnlocks(ofJ(1))
 	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientC).ProbeSoon) })
 	until(t, func() bool { return !r.heartbeat(clientC).ProbeSoon })
-	r.requireHeld(ofB(1), firstLease)
+	r.requireHeld(ofB(1), grantLease)
 	r.requireQueue()
 
 	// One without a score, which Java itself would never drop, gets a turn, too.

@@ -30,10 +30,10 @@ func ofK(n int) string { return clientK + ":" + strconv.Itoa(n) }
 
 func goOwner(client string, n int) string { return client + ":0" + strconv.Itoa(n) }
 
-const firstLease = 90 * time.Second
+const grantLease = 90 * time.Second
 
 func settingsOf(client string) FairSettings {
-	return FairSettings{Client: client, WaiterTTL: 60 * time.Second, GrantLease: firstLease}
+	return FairSettings{Client: client, WaiterTTL: 60 * time.Second, GrantLease: grantLease}
 }
 
 // harness is a server with the Go clients A, B and C, which listen to their inboxes.
@@ -173,12 +173,12 @@ func (r *harness) score(owner string) int64 {
 func serverMillis(t testing.TB, s *redistest.Server) int64 { return serverMicros(t, s) / 1000 }
 
 // granted is a grant without fences and run.
-func granted(owner string) Grant { return Grant{Owner: owner, Lease: firstLease} }
+func granted(owner string) Grant { return Grant{Owner: owner, Lease: grantLease} }
 
 // grantMessage is the message that tells a client of that grant.
 func grantMessage(owner string, members ...string) string {
 	numbers := strings.Join(append([]string{"0", "0"}, members...), " ")
-	return "redisson_lock__channel:{k}:" + owner[:36] + " " + fmt.Sprintf("%s %d %s for k", owner, firstLease.Milliseconds(), numbers)
+	return "redisson_lock__channel:{k}:" + owner[:36] + " " + fmt.Sprintf("%s %d %s for k", owner, grantLease.Milliseconds(), numbers)
 }
 
 // subscriber is one connection that listens to channels.

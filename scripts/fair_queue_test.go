@@ -22,7 +22,7 @@ func TestEnterRepeatedKeepsThePlace(t *testing.T) {
 
 	r.release(ofC(1))
 	require.Equal(t, []Place{Holding, Waiting}, r.enter(ofA(1), ofA(2)).Places)
-	r.requireHeld(ofA(1), firstLease)
+	r.requireHeld(ofA(1), grantLease)
 	r.requireQueue(ofB(1), ofA(2))
 }
 
@@ -47,7 +47,7 @@ func TestEnterServesAFreeLock(t *testing.T) {
 	r := newHarness(t)
 	e := r.enter(ofA(1), ofA(2))
 	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Distance: 30 * time.Second, Tail: 1, Grant: granted(ofA(1))}, e)
-	r.requireHeld(ofA(1), firstLease)
+	r.requireHeld(ofA(1), grantLease)
 	r.requireQueue(ofA(2))
 
 	r.waits(ofB(1))
@@ -56,7 +56,7 @@ func TestEnterServesAFreeLock(t *testing.T) {
 	require.Equal(t, []Place{Waiting}, e.Places)
 	require.Zero(t, e.Grant)
 	r.requireSaid(grantMessage(ofA(2)))
-	r.requireHeld(ofA(2), firstLease)
+	r.requireHeld(ofA(2), grantLease)
 	r.requireQueue(ofB(1), ofC(1))
 }
 
@@ -77,7 +77,7 @@ func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 	r.waits(ofA(2), ofB(2))
 	r.expire()
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofA(3)))
-	r.requireHeld(ofA(2), firstLease)
+	r.requireHeld(ofA(2), grantLease)
 	r.requireSaid(grantMessage(ofA(2)))
 
 	// Nobody hears, but somebody lives.
@@ -127,7 +127,7 @@ func TestFairForceRelease(t *testing.T) {
 	r.s.Do(t, "HSET", "k", ofJ(1), "3")
 	r.waits(ofA(1), ofB(1))
 	require.True(t, force())
-	r.requireHeld(ofA(1), firstLease)
+	r.requireHeld(ofA(1), grantLease)
 	r.requireSaid(grantMessage(ofA(1))) // by a message even to the caller's
 	require.True(t, force())
 	require.True(t, force())

@@ -73,7 +73,7 @@ func TestReleaseTakesOutTheServed(t *testing.T) {
 		if c.lost {
 			r.requireFree()
 		} else {
-			r.requireHeld(ofB(1), firstLease)
+			r.requireHeld(ofB(1), grantLease)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestF4_LeavePassesOn(t *testing.T) {
 	r.requireSaid(grantMessage(ofA(1)))
 	require.Equal(t, Passed{Ours: true}, r.leave(ofA(2), ofA(1)))
 	r.requireSaid(grantMessage(ofB(1)))
-	r.requireHeld(ofB(1), firstLease)
+	r.requireHeld(ofB(1), grantLease)
 	require.Equal(t, Passed{Ours: true, Grant: granted(ofB(2))}, r.leave(ofB(1)))
 	r.requireSaid()
 

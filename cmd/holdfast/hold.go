@@ -165,16 +165,12 @@ const due = ":due"
 func (r *run) newLocker(client rueidis.Client) (locker, error) {
 	log := slog.New(warnings{os.Stderr})
 	watch := holdfast.Observer{Renewed: func(e holdfast.RenewedEvent) { r.renewal.Store(&e.Err) }}
-	if r.fair {
-		opts := []holdfast.Option{holdfast.WithLease(r.lease), holdfast.WithLogger(log), holdfast.WithObserver(watch)}
-		if r.fenceEnv != "" {
-			opts = append(opts, holdfast.WithFencing())
-		}
-		return fair.New(client, opts...)
-	}
 	opts := []holdfast.Option{holdfast.WithLease(r.lease), holdfast.WithLogger(log), holdfast.WithObserver(watch)}
 	if r.fenceEnv != "" {
 		opts = append(opts, holdfast.WithFencing())
+	}
+	if r.fair {
+		return fair.New(client, opts...)
 	}
 	return rlock.New(client, opts...)
 }

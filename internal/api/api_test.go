@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the files anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var aliases = regexp.MustCompile(`(?m)^type \w+ += (\w+)\..*$`)
+var aliases = regexp.MustCompile(`(?m)^type \w+ += \w+\..*$`)
 
 func TestPublicAPI(t *testing.T) {
 	for _, pkg := range []string{".", "rlock", "fair", "multilock", "holdfasttest", "pubsub", "watchdog", "scripts",
@@ -31,9 +31,7 @@ func TestPublicAPI(t *testing.T) {
 		"adapters/httpholdfast", "adapters/sqlholdfast"} {
 		file := filepath.Join("testdata", strings.Replace(filepath.Base(pkg), ".", "holdfast", 1)+".txt")
 		is := public(t, filepath.Join("..", "..", pkg))
-		for _, alias := range aliases.FindAllStringSubmatch(is, -1) {
-			require.Equal(t, "holdfast", alias[1], "users cannot read the fields: %s", alias[0])
-		}
+		require.Empty(t, aliases.FindString(is), "a type has one name")
 		if *update {
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o644))
 			continue

@@ -15,7 +15,7 @@ import (
 
 // Config configures an engine. A lock kind gets it from [Configure], and calls [Config.Check].
 type Config struct {
-	holdfast.Settings               // with a fence, if wanted: a hold without one is not enough
+	holdfast.Settings               // with Fencing, a hold without a fence is not enough
 	Kind              string        // the lock kind's name, the prefix of New's errors
 	Client            string        // the locker's id, the prefix of its owners; "": a new one
 	Longest           time.Duration // of the leases of a deployment; 0: no limit

@@ -15,6 +15,7 @@
 package locktest
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"regexp"
@@ -143,6 +144,21 @@ type Options struct {
 	// Of quorums only; others take no notice.
 	MaxLease  time.Duration // longest lease: for so long a node that has forgotten has no vote; 0: so long that no test outlives it
 	Unguarded bool          // nodes that have forgotten vote at once
+}
+
+// Apply implements [holdfast.Option] for the options that all kinds have.
+func (o Options) Apply(s *holdfast.Settings) error {
+	s.Lease = cmp.Or(o.Lease, s.Lease)
+	s.Label, s.Prefix, s.Logger = cmp.Or(o.Label, s.Label), o.Prefix, cmp.Or(o.Logger, s.Logger)
+	s.Fencing, s.MaxHold, s.MaxWaiters, s.MaxOutage = o.Fencing, o.MaxHold, o.MaxWaiters, o.MaxOutage
+	s.Replicas, s.ReplicaTimeout = o.Replicas, o.ReplicaTimeout
+	if o.Handover != nil {
+		s.LocalHandover = *o.Handover
+	}
+	if o.Observer != nil {
+		s.Observer = *o.Observer
+	}
+	return nil
 }
 
 // Open makes a locker on client and closes it with the test. Its errors and log lines may

@@ -74,7 +74,7 @@ type series struct {
 	key, label string
 }
 
-// Observer returns an observer for one locker, for WithObserver of its kind. Metrics of
+// Observer returns an observer for one locker, for [holdfast.WithObserver]. Metrics of
 // several lockers with the same attributes are added up. The error is that of the meter.
 func Observer(opts ...Option) (holdfast.Observer, error) {
 	c := configured(opts)

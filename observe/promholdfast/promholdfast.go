@@ -80,7 +80,7 @@ func (m *Metrics) newMetric(d metrics.Metric) metric {
 // translate makes a name of OpenTelemetry one of Prometheus, as exporters do.
 func translate(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
-// Observer returns an observer for one locker, for WithObserver of its kind. The metrics are
+// Observer returns an observer for one locker, for [holdfast.WithObserver]. The metrics are
 // sums over all lockers that have one.
 func (m *Metrics) Observer() holdfast.Observer {
 	return metrics.Observer(func(id metrics.ID, value float64, key, label string) {

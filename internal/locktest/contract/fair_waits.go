@@ -21,7 +21,7 @@ var fairCases = []testCase{
 	{"Wait_BusyKeyNeedsNoHeartbeats", locktest.Options{WaiterTTL: 5 * time.Second}, fairBusy},
 	{"G4_FoundThoughOthersEnter", locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}, fairFoundAmongNew},
 	{"G4_FoundWithinTwoHeartbeats", locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}, fairFound},
-	{"G2_AGrantIsNotTrustedBeyondItsFirstLease", locktest.Options{Lease: locktest.Long, WaiterTTL: firstShort, GrantLease: firstShort}, fairLateGrant},
+	{"G2_AGrantIsNotTrustedBeyondItsGrantLease", locktest.Options{Lease: locktest.Long, WaiterTTL: firstShort, GrantLease: firstShort}, fairLateGrant},
 	{"G1_AGrantOfAnotherKeyIsNotBelieved", locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long}, fairOtherKey},
 	{"G1_FairGrantOvertakenByTheNext", defaults, fairOvertaken},
 	{"G8_TryLockDoesNotOvertake", locktest.Options{Lease: locktest.Long}, fairTryLock},
