@@ -21,8 +21,9 @@ const Password = "canary-1f0c63b5a9"
 
 // Every error and every log line of every case is looked through for secrets.
 
-// secret is what none of them may have: an owner's uuid, a password, a URL.
-var secret = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}|` + Password + `|://`)
+// secret is what none of them may have: an owner's uuid, a password, a URL, a key with the prefix
+// of the suites.
+var secret = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}|` + Password + `|://|"lock:[^"\\]`)
 
 // control is what text may have only in quotes: it would forge lines of a log.
 var control = regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f]`)

@@ -201,12 +201,14 @@ func reentryCancelled(c *harness) {
 }
 
 func reentryLost(c *harness) {
-	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
-	c.Server.Do(c.T, "DEL", c.Name("k"))
-	_, err := c.Locker.Lock(l.Bind(c.ctx), "k")
-	require.ErrorIs(c.T, err, holdfast.ErrLost)
-	c.ended(l, holdfast.ErrLost)
-	c.free("k")
+	for _, nested := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error){c.Locker.Lock, c.Locker.TryLock} {
+		l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+		c.Server.Do(c.T, "DEL", c.Name("k"))
+		_, err := nested(l.Bind(c.ctx), "k")
+		require.ErrorIs(c.T, err, holdfast.ErrLost)
+		c.ended(l, holdfast.ErrLost)
+		c.free("k")
+	}
 }
 
 // releasedAfterLoss waits for the release that a quorum sends when a lease was lost,

@@ -148,7 +148,7 @@ func orderChild(d locktest.Kind, p *locktest.Parent) error {
 
 // RunOrder has eight processes of eight goroutines take 10 000 grants of one key, 2 000
 // in short tests, half of the processes with local hand-over, and requires that they come in the
-// order in which the waiters have entered, without one exception.
+// order in which the waiters have entered, but for those that were passed over.
 func RunOrder(t *testing.T, d locktest.Kind) {
 	grants := 10_000
 	if testing.Short() {
@@ -157,6 +157,7 @@ func RunOrder(t *testing.T, d locktest.Kind) {
 	q := orderRun(t, grants, nil)
 	granted, wrong := q.over()
 	require.Empty(t, wrong)
+	require.Less(t, len(q.passed), grants/4, "nearly all listen when their turn comes")
 
 	// An order among the waiters of one process, or without runs, proves little.
 	turns := 0
@@ -165,7 +166,7 @@ func RunOrder(t *testing.T, d locktest.Kind) {
 			turns++
 		}
 	}
-	t.Logf("%d grants, %d in runs, %d from process to process", len(granted), q.inRuns, turns)
+	t.Logf("%d grants, %d in runs, %d from process to process, %d passed over", len(granted), q.inRuns, turns, len(q.passed))
 	require.Greater(t, turns, grants/20)
 	require.Greater(t, q.inRuns, grants/200)
 }
