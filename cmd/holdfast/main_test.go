@@ -73,7 +73,7 @@ type program struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner // its standard output, and that of its child
-	err strings.Builder
+	err redistest.Log
 }
 
 // command returns holdfast on a server, before it starts.
