@@ -19,16 +19,14 @@ func TestMain(m *testing.M) { demotest.Main(m, main) }
 
 func TestPageShowsTheLoad(t *testing.T) {
 	listen := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
-	c, out, stderr := demotest.Start(t, "Ctrl-C", "-listen", listen)
-	page := ""
+	c, out, stderr := demotest.Start(t, "Ctrl-C", "-listen", listen, "-workers", "200") // too many for the concert
 	for _, sample := range []string{
 		`holdfast_lock_acquired_total\{holdfast_how="call",holdfast_key="shoes"\} [1-9]`,
 		`holdfast_lock_refused_total\{error_type="not_acquired",holdfast_key="concert"\} [1-9]`,
 	} {
 		require.Eventually(t, func() bool {
-			page = get(t, "http://"+listen+"/metrics")
-			return regexp.MustCompile(sample).MatchString(page)
-		}, 20*time.Second, 10*time.Millisecond, page)
+			return regexp.MustCompile(sample).MatchString(get("http://" + listen + "/metrics"))
+		}, redistest.Patience, 10*time.Millisecond, sample)
 	}
 	require.NoError(t, c.Process.Signal(os.Interrupt))
 	_, err := io.Copy(io.Discard, out)
@@ -37,14 +35,15 @@ func TestPageShowsTheLoad(t *testing.T) {
 	require.Empty(t, stderr.String())
 }
 
-func get(t *testing.T, url string) string {
+// get returns a page, or why there is none.
+func get(url string) string {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(url)
-	require.NoError(t, err)
+	if err != nil {
+		return err.Error()
+	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, answer.StatusCode, string(text))
+	text, _ := io.ReadAll(answer.Body)
 	return string(text)
 }
 
