@@ -105,6 +105,37 @@ func TestBootstrapAfterAFailedTryLock(t *testing.T) {
 	})
 }
 
+// Bootstrap refuses nodes that may evict locks. One of three is left out, and a line of the log
+// says so. Of two, only WithoutEvictionGuard makes a quorum.
+func TestNodesThatMayEvict(t *testing.T) {
+	inWorld(t, 2, 3, func(w world) {
+		const text = `maxmemory-policy is "allkeys-lru", not noeviction`
+		evicts := func(node int) { w.Servers[node].Do(w, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") }
+		var log redistest.Log
+		l := w.open(0, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		unsafe := w.open(1, multilock.WithoutEvictionGuard())
+		evicts(2)
+		require.ErrorContains(w, l.Bootstrap(w.Context(), multilock.NothingHeld()), text)
+		w.vote(unsafe)
+		for range 5 {
+			lease, err := l.Lock(w.Context(), "k")
+			require.NoError(w, err)
+			settle()
+			require.Empty(w, w.owners("k")[2])
+			require.NoError(w, lease.Unlock(w.Context()))
+			time.Sleep(2 * holdfast.DefaultLease) // then the nodes are checked again
+		}
+		require.Equal(w, 1, log.Count("cannot vote"), log.String())
+		require.ErrorContains(w, l.Nodes(w.Context())[2].Err, text)
+
+		evicts(1)
+		_, err := l.Lock(w.Context(), "k") // waiting cannot cure it
+		require.ErrorContains(w, err, text)
+		require.NotErrorIs(w, err, holdfast.ErrUnavailable)
+		require.NoError(w, unsafe.Do(w.Context(), "k", func(context.Context) error { return nil }))
+	})
+}
+
 // New cannot notice this without a call. The log tells of it, and a lock that lacks the vote.
 func TestSameServerTwice(t *testing.T) {
 	inWorld(t, 2, 2, func(w world) {

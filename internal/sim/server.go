@@ -37,6 +37,7 @@ type Server struct {
 	began    time.Time             // the last time that it lost its memory or its name; guarded by mu
 	ahead    time.Duration         // of its clock; guarded by mu
 	refusal  string                // answers every script; "": none; guarded by mu
+	policy   string                // maxmemory-policy; guarded by mu
 
 	subscribed map[*server.Peer]bool // guarded by mu
 }
@@ -44,7 +45,7 @@ type Server struct {
 // Start starts a server, which ends with the test.
 func Start(t testing.TB, n *Network) *Server {
 	t.Helper()
-	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{}), subscribed: make(map[*server.Peer]bool)}
+	s := &Server{net: n, redis: miniredis.NewMiniRedis(), conns: make(map[net.Conn]struct{}), subscribed: make(map[*server.Peer]bool), policy: "noeviction"}
 	s.redis.ClockTTL(true)
 	pipe, err := s.redis.Dial() // starts it
 	require.NoError(t, err)
@@ -270,13 +271,13 @@ func (s *Server) awaitResume() {
 // hook sees each command, those of scripts included, and reports whether it has answered it.
 func (s *Server) hook(c *server.Peer, cmd string, args ...string) bool {
 	s.mu.Lock()
-	ahead, refusal, boots := s.ahead, s.refusal, s.boots
+	ahead, refusal, boots, policy := s.ahead, s.refusal, s.boots, s.policy
 	s.mu.Unlock()
 	switch cmd {
 	case "INFO": // what the locks ask for; miniredis has no run id
-		c.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nrun_id:%s\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n"+
+		c.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:7.2.4\r\nrun_id:%s\r\n# Memory\r\nmaxmemory_policy:%s\r\n"+
 			"# Replication\r\nrole:master\r\nmaster_replid:%s\r\n# Commandstats\r\ncmdstat_evalsha:calls=%d,\r\n",
-			s.id(2*boots), s.id(2*boots+1), s.script.calls.Load()))
+			s.id(2*boots), policy, s.id(2*boots+1), s.script.calls.Load()))
 		return true
 	case "TIME":
 		now := time.Now().Add(ahead).UnixMicro()
@@ -335,13 +336,17 @@ func (s *Server) client(c *server.Peer, args []string) bool {
 	return true
 }
 
-// config is CONFIG RESETSTAT for the calls of scripts, and CONFIG SET maxmemory, by which the
-// server is full or not.
+// config is CONFIG RESETSTAT for the calls of scripts, CONFIG SET maxmemory, by which the server
+// is full or not, and CONFIG SET maxmemory-policy, which it reports and does not follow.
 func (s *Server) config(c *server.Peer, what string) bool {
 	if what == "RESETSTAT" {
 		s.script.calls.Store(0)
 	} else if limit, ok := strings.CutPrefix(what, "SET MAXMEMORY "); ok {
 		s.OutOfMemory(limit != "0")
+	} else if policy, ok := strings.CutPrefix(what, "SET MAXMEMORY-POLICY "); ok {
+		s.mu.Lock()
+		s.policy = strings.ToLower(policy)
+		s.mu.Unlock()
 	} else {
 		return false
 	}
