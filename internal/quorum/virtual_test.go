@@ -40,6 +40,29 @@ func TestG10_AfterAPauseARoundAsksNobodyAgain(t *testing.T) {
 	})
 }
 
+// A clock that runs ahead little by little does not take the fence counters with it.
+func TestG10_F34_ClockThatDrifts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 3)
+		q := New(w.Clients(0), Config{
+			NodeTimeout: time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour,
+			Unguarded: true, Fencing: true, Logger: slog.New(slog.DiscardHandler),
+		})
+		defer q.Close()
+		for range 20 {
+			owner := fresh(ownX)
+			a, err := q.Acquire(t.Context(), "k", owner, lease, 1)
+			require.NoError(t, err)
+			require.True(t, a.OK)
+			require.Less(t, a.FenceEnd, time.Now().Add(lease*2/3).UnixMicro())
+			_, err = q.Release(t.Context(), "k", owner, 0)
+			require.NoError(t, err)
+			time.Sleep(time.Second) // all nodes have the number, and have released
+			w.Servers[2].JumpClock(lease / 10)
+		}
+	})
+}
+
 // The first round checks nodes that hang. Others that come meanwhile do not wait for longer
 // than their contexts let them, nor does its own caller.
 func TestF15_TheFirstCheckOfNodesHoldsUpNobodyWhoLeaves(t *testing.T) {
