@@ -175,6 +175,21 @@ func TestGuard_OtherNumberOfNodes(t *testing.T) {
 	require.ErrorContains(t, c.Bootstrap(locktest.Bounded(t), true), "has 3 nodes")
 	require.ErrorContains(t, c.Bootstrap(locktest.Bounded(t), false), "has 3 nodes")
 	three.holds(ownB)
+
+	// Each node votes for one number at a time, and between two of them for none.
+	r.do(2, "DEL", marker)
+	c.nodes[2].guard.forget()
+	require.ErrorContains(t, c.vote(2), "has 3 nodes, not 5", "half of the others say so")
+	r.do(1, "DEL", marker)
+	c.nodes[2].guard.forget()
+	requireNoVote(t, c.vote(2))
+	require.ErrorContains(t, r.part(0, 3).vote(2), "has 5 nodes, not 3")
+	said := checked(t, c.nodes[2], scripts.Observe, "")
+	_ = checked(t, c.nodes[2], scripts.Activate, said.Epoch)
+	c.nodes[2].guard.forget()
+	require.NoError(t, c.vote(2))
+	three.nodes[2].guard.forget()
+	require.ErrorContains(t, three.vote(2), "has 5 nodes, not 3")
 }
 
 // Nodes are emptied one after another, and each time a client with another setting reaches
