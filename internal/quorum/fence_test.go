@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,7 +102,9 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 			x.idle(2)
 			x.cutOff(2)
 			newer := strconv.FormatInt(time.Now().UnixMicro()-1_000_000, 10)
+			var lost atomic.Bool
 			lose := sync.OnceFunc(func() {
+				lost.Store(true)
 				_, _ = r.servers[0].TryDo("DEL", "k")
 				if taken {
 					_, _ = r.servers[0].TryDo("HSET", "k", ownY, "1")
@@ -115,6 +118,7 @@ func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
 				return redistest.Pass
 			})
 			a, err := x.get(ownX)
+			require.True(t, lost.Load(), "failed before it wrote back: %v", err)
 			require.True(t, err != nil || !a.OK, "returned with one node of three")
 			locktest.Await(t, func() bool { return r.holder(1) == "" })
 			if taken {
