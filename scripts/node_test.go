@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -64,6 +65,30 @@ func TestF32_MissingRightsDoNotLapse(t *testing.T) {
 	_, err = n.Acquire(bounded(t), "k", ownA, lease)
 	require.Equal(t, Refused, OutcomeOf(err))
 	require.False(t, Permanent(err))
+}
+
+// A client that was closed says so for good, and not that it has gone over to another server.
+func TestClosedClientIsRefused(t *testing.T) {
+	for name, client := range map[string]rueidis.Client{
+		"one server": redistest.Start(t).Client(t),
+		"Sentinel":   redistest.StartSentinels(t).Start(t).Client(t),
+		"Cluster":    redistest.StartCluster(t, 1, 0).Client(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := NewNode(client)
+			if name == "Cluster" {
+				n = NewNodeWith(client, NodeSettings{Cluster: cluster.New(client)})
+			}
+			acquired(t, n, "k", ownA)
+			client.Close()
+			var err error
+			until(t, func() bool { // a client of a Redis Cluster closes its connections one after the other
+				_, err = n.Acquire(bounded(t), "k", ownA, lease)
+				return OutcomeOf(err) == Refused
+			})
+			require.ErrorIs(t, err, rueidis.ErrClosing)
+		})
+	}
 }
 
 // A replica is known by the whole text of Redis: a label may begin like it.
