@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,24 +87,44 @@ func TestG9_RenewWithoutTheRightToCall(t *testing.T) {
 	require.Equal(t, 1, calls()-before)
 }
 
+// Each key of a call has its own answer, also one that is no lock, and none keeps anything of an earlier call.
 func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
-	_, admin, n, _ := confined(t)
-	settings := FairSettings{Client: clientA, WaiterTTL: time.Minute, GrantLease: time.Minute}
+	s, admin, n, _ := confined(t)
+	settings := settingsOf(clientA)
 	f, all := NewFair(n, settings), NewFair(admin, settings)
 	var asked []Heartbeat
-	for _, k := range mixed(41, 7) {
+	for i, k := range mixed(41, 7) {
 		acquired(t, admin, k, ownB)
 		must(all.Enter(bounded(t), k, ofA(1)))(t)
 		asked = append(asked, Heartbeat{Key: k, Owners: []string{ofA(1), ofA(2)}, Distances: make([]time.Duration, 2)})
+		switch i % 4 {
+		case 0:
+			s.Do(t, "DEL", k)
+		case 1:
+			s.Do(t, "DEL", k, queue(k))
+			s.Do(t, "RPUSH", queue(k), ofJ(1))
+		case 2:
+			s.Do(t, "SET", k, "no lock")
+		}
 	}
-	probed := make([]Probed, len(asked))
+	probed := slices.Repeat([]Probed{{Err: errReply, ProbeSoon: true, Place: 3, Label: "of an earlier call"}}, len(asked))
 	require.NoError(t, f.Heartbeat(bounded(t), asked, probed))
 	for i, l := range probed {
-		if i == 7 {
-			require.ErrorContains(t, l.Err, "NOPERM")
+		want, says := Probed{Absent: []int{1}}, ""
+		switch {
+		case i == 7:
+			want, says = Probed{Err: l.Err}, "NOPERM"
+		case i%4 == 0:
+			want.Grant = granted(ofA(1))
+		case i%4 == 1:
+			want = Probed{ProbeSoon: true, Absent: []int{0, 1}}
+		case i%4 == 2:
+			want, says = Probed{Err: l.Err}, "WRONGTYPE"
+		}
+		require.Equal(t, want, l, i)
+		if says != "" {
+			require.ErrorContains(t, l.Err, says, i)
 			require.Equal(t, Refused, OutcomeOf(l.Err))
-		} else {
-			require.Equal(t, Probed{Absent: []int{1}}, l, i)
 		}
 	}
 	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], probed[:1]), "NOPERM")
