@@ -204,6 +204,11 @@ func (e *subscriber) subscribe(channels ...string) {
 	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Subscribe().Channel(channels...).Build()).Error())
 }
 
+func (e *subscriber) psubscribe(pattern string) {
+	e.t.Helper()
+	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Psubscribe().Pattern(pattern).Build()).Error())
+}
+
 func (e *subscriber) unsubscribe(channels ...string) {
 	e.t.Helper()
 	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Unsubscribe().Channel(channels...).Build()).Error())

@@ -83,8 +83,11 @@ func TestReleaseEndsAnyCount(t *testing.T) {
 	require.Empty(t, state(t, s))
 }
 
+// Whoever is not the owner ends nothing, and wakes nobody.
 func TestG6_OnlyTheOwner(t *testing.T) {
 	s, n := start(t)
+	heard := listen(t, s)
+	heard.psubscribe("*{k}*")
 	for _, stranger := range []string{ownB, ownA[:len(ownA)-1], ownA + " ", "*", "mode"} {
 		acquired(t, n, "k", ownA)
 		before := state(t, s)
@@ -102,7 +105,12 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 		s.Do(t, "DEL", tombstone("k", stranger))
 		require.Equal(t, before, state(t, s))
 		s.Do(t, "FLUSHALL")
+		require.False(t, must(n.ForceRelease(ctx, "k"))(t))
+		heard.requireSaid()
 	}
+	acquired(t, n, "k", ownA)
+	require.True(t, must(n.ForceRelease(bounded(t), "k"))(t))
+	heard.requireSaid(Channel("k") + " 0")
 }
 
 // Each hold is asked for by itself: what is another's, given up or no lock costs the others
