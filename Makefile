@@ -29,10 +29,11 @@ test-all: ## Run everything, in about 35 minutes: race, Sentinel, Cluster, chaos
 		wait $$! || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
-# Two days of life with 60 000 grants and 30 000 faults, a part of the cut points, and the models.
+# Two days of life with 60 000 grants and 30 000 faults, a part of the cut points, mistakes that campaigns find soon, and the models.
 test-days:
 	go test -timeout 60m ./internal/sim/campaign -run 'Campaigns|CutPoints' \
 		-seeds=24 -length=84m -callers=3 -life=48h -grants=60000 -faults=30000 -every=4
+	go test -timeout 60m -tags seeded -short ./internal/sim/campaign -run Power
 	go test -timeout 60m ./internal/model/...
 
 # What only long runs have: suites on Sentinel sets and Redis Clusters, thousands of keys, quorums of 3 and 5 nodes, chaos, and locks with

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
 var (
@@ -132,9 +134,16 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 	}
 	args := append(f.args(key, stones, len(owners)), owners...)
 	args[fairKeys+len(owners)] = f.labelled
-	m, err := f.node.run(ctx, fairEnter, fairKeys+len(owners), args...)
+	s := fairEnter
+	if seed.LastFirst {
+		s = inFront()
+	}
+	m, err := f.node.run(ctx, s, fairKeys+len(owners), args...)
 	return parseEntered(m, err, len(owners))
 }
+
+// inFront is the script with the mistake of seed.LastFirst.
+func inFront() script { return scriptOf(strings.Replace(fairEnter.text, "'RPUSH'", "'LPUSH'", 1)) }
 
 // Passed is the answer to a call that ends a hold or a place in the queue.
 type Passed struct {

@@ -27,5 +27,6 @@ var (
 	NilAfterLoss   = os.Getenv(Env) == "nil after loss"
 	LateDone       = os.Getenv(Env) == "late done"
 	FenceTwice     = os.Getenv(Env) == "fence twice"
+	LastFirst      = os.Getenv(Env) == "last first"
 	HandOverAny    = os.Getenv(Env) == "hand over any"
 )
