@@ -71,6 +71,7 @@ func testHangs(t *testing.T, d locktest.Kind, many int) {
 	o := locktest.Options{Lease: lease, WaiterTTL: lease / 2, GrantLease: lease / 2}
 	client := c.Client(t)
 	holder, other, closes := d.Open(t, client, o), d.Open(t, c.Client(t), o), d.Open(t, client, locktest.Options{Lease: locktest.Long})
+	requireShared(t, c, closes)
 	hung := c.Owner(t, "{hung}")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -125,6 +126,27 @@ func testHangs(t *testing.T, d locktest.Kind, many int) {
 		require.False(t, locktest.Exists(t, at[l.Key()], l.Key()+" own"))
 	}
 	hung.Resume()
+}
+
+// requireShared requires that each of the masters carries an even part of what l calls for keys over
+// all slots, and is asked for no key of another.
+func requireShared(t *testing.T, c *redistest.Cluster, l locktest.Locker) {
+	const keys = 300
+	each(spread(keys), func(key string) {
+		lease, err := l.Lock(locktest.Bounded(t), key)
+		if assert.NoError(t, err) {
+			assert.NoError(t, lease.Unlock(locktest.Bounded(t)))
+		}
+	})
+	masters := c.Masters(t)
+	for _, s := range masters {
+		calls := locktest.Stat(t, s, "commandstats", "cmdstat_evalsha:calls=")
+		require.InEpsilon(t, 2*keys/len(masters), calls, 0.1)
+		m := s.Do(t, "INFO", "errorstats")
+		refused, err := m.ToString()
+		require.NoError(t, err)
+		require.NotContains(t, refused, "MOVED")
+	}
 }
 
 // A client that cannot connect to one master, as it hangs, has just been answered by another.
