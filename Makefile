@@ -21,7 +21,7 @@ race: ## Run the same with the race detector, in about 12 minutes
 	@hack/install.sh gcc
 	@$(MAKE) test how='-short -race -p=2'
 
-test-all: ## Run everything, in about 35 minutes: race, Sentinel, Cluster, chaos, two days of campaigns, models, Java and rivals
+test-all: ## Run everything, in about 35 minutes: race, Sentinel, Cluster, chaos, half a day of campaigns, models, Java and rivals
 	@$(MAKE) race
 	hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster'
 	@# What computes runs beside what waits for servers.
@@ -29,10 +29,10 @@ test-all: ## Run everything, in about 35 minutes: race, Sentinel, Cluster, chaos
 		wait $$! || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
-# Two days of life with 60 000 grants and 30 000 faults, a part of the cut points, mistakes that campaigns find soon, and the models.
+# Half a day of life with 15 000 grants and 7 500 faults, a part of the cut points, mistakes that campaigns find soon, and the models.
 test-days:
 	go test -timeout 60m ./internal/sim/campaign -run 'Campaigns|CutPoints' \
-		-seeds=24 -length=84m -callers=3 -life=48h -grants=60000 -faults=30000 -every=4
+		-seeds=24 -length=21m -callers=3 -life=12h -grants=15000 -faults=7500 -every=4
 	go test -timeout 60m -tags seeded -short ./internal/sim/campaign -run Power
 	go test -timeout 60m ./internal/model/...
 
