@@ -51,7 +51,7 @@ func TestPower(t *testing.T) {
 	for _, m := range mistakes {
 		t.Run(m.name+" in "+m.kind, func(t *testing.T) {
 			if testing.Short() && (m.within == 0 || m.within > 6) {
-				t.Skip("takes long")
+				t.Skip("make sim runs it")
 			}
 			*m.plant = true
 			defer func() { *m.plant = false }()
