@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,7 +18,7 @@ type link struct {
 	sharded bool            // immutable; shard channels
 	ctx     context.Context // immutable; ends when the connection is lost or given up, with the reason as its cause
 	cancel  context.CancelCauseFunc
-	ready   chan struct{} // immutable; closed when client is set, also by a failed dial
+	ready   chan struct{} // immutable; closed when connected; never after a failed dial, whose error looks like an answer to a command
 	asks    chan struct{} // immutable; one slot: the first question may be put now
 	gone    chan struct{} // immutable; closed when that goroutine has ended and nothing is left of the connection
 
@@ -66,15 +67,18 @@ func (l *link) keep(n *node) {
 		OnMessage:      func(m rueidis.PubSubMessage) { n.onMessage(l, m.Channel, m.Message) },
 		OnSubscription: func(a rueidis.PubSubSubscription) { n.onSubscription(l, a.Kind, a.Channel) },
 	})
-	close(l.ready)
+	select {
+	case err := <-lost:
+		l.cancel(cmp.Or(err, errDial)) // rueidis shares one dead connection among all failed dials, and with it the place for the error
+		return
+	default:
+		close(l.ready)
+	}
 	if n.s.slots == nil {
 		go l.verify(n) // which nobody waits for: its question may have to dial
 	}
 	select {
 	case err := <-lost:
-		if err == nil { // rueidis shares one dead connection among all failed dials, and with it the place for the error
-			err = errDial
-		}
 		l.cancel(err)
 	case <-l.ctx.Done():
 	}

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -92,6 +93,22 @@ func TestWrongPasswordIsTriedRarely(t *testing.T) {
 	srv.Do(t, "ACL", "SETUSER", "limited", ">secret")
 	awaitLive(t, sub)
 	require.Eventually(t, func() bool { return log.Count("connection restored") == 1 }, patience, time.Millisecond)
+}
+
+// The error of a dial looks like the answer to a command, so nobody may send one on a connection that was not made.
+func TestFailedDialIsNoConnection(t *testing.T) {
+	srv := redistest.Start(t)
+	limited(t, srv)
+	s := open(t, srv.Client(t, asUser))
+	srv.Do(t, "ACL", "SETUSER", "limited", "<secret", ">other")
+	l := newNode(s, "").dial()
+	<-l.gone
+	require.ErrorContains(t, context.Cause(l.ctx), "WRONGPASS")
+	select {
+	case <-l.ready:
+		t.Fatal("ready")
+	default:
+	}
 }
 
 // A password that was right is being changed: the new one is soon found.
