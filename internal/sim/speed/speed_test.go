@@ -158,24 +158,34 @@ func life(t *testing.T, kind string, seed uint64, length time.Duration, long int
 	return s
 }
 
-func median(all []time.Duration) time.Duration { return all[len(all)/2] }
+func median(all []time.Duration) time.Duration { return quantile(all, 0.5) }
+
+// quantile returns the value that so large a part of all, which are sorted, does not exceed.
+func quantile(all []time.Duration, part float64) time.Duration {
+	return all[int(part*float64(len(all)))]
+}
 
 func trips(d time.Duration) float64 { return float64(d) / float64(trip) }
+
+// splitAgain is the bound, in trips, where votes may split again after they have split. Which way they go is random: 1 of 5000
+// grants takes more than 9 trips, and with every 2 more it is a seventh of these.
+const splitAgain = 20.
 
 // From Unlock to the next holder in another process, while some wait: a fair key is granted
 // with its release, which takes one trip; the others are told, and ask, which takes two.
 func TestHandOver(t *testing.T) {
 	for kind, most := range map[string]struct {
-		median, longest float64 // trips
-		passed          int
+		median, most, longest float64 // trips; most: of 95 in 100
+		passed                int
 	}{
-		"fair":      {1.1, 2, 5},
-		"rlock":     {2, 3.6, 60},
-		"multilock": {2.1, 9, 40},
+		"fair":      {1.1, 2, 2, 5},
+		"rlock":     {2, 3.6, 3.6, 60},
+		"multilock": {2.1, 7, splitAgain, 40},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			s := life(t, kind, 1, 5*time.Second, 0)
 			require.Less(t, trips(median(s.gaps)), most.median)
+			require.Less(t, trips(quantile(s.gaps, 0.95)), most.most)
 			require.Less(t, trips(slices.Max(s.gaps)), most.longest)
 			require.LessOrEqual(t, slices.Max(s.passed), most.passed)
 		})
@@ -224,7 +234,8 @@ func TestG4_LongestWait(t *testing.T) {
 		one := life(t, "rlock", seed, *length, 5)
 		several := life(t, "multilock", seed, *length, 5)
 		require.LessOrEqual(t, slices.Max(several.waits), 2*slices.Max(one.waits))
-		require.Less(t, slices.Max(several.gaps), 10*time.Millisecond)
+		require.Less(t, quantile(several.gaps, 0.99), 10*time.Millisecond)
+		require.Less(t, trips(slices.Max(several.gaps)), splitAgain)
 	}
 }
 
