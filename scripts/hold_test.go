@@ -1,9 +1,12 @@
 package scripts
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 )
@@ -244,4 +247,24 @@ func TestRenewRefused(t *testing.T) {
 		require.Equal(t, Refused, OutcomeOf(err))
 		require.Equal(t, []Answer{Unanswered, NotOurs}, answers, name)
 	}
+}
+
+// The embedded server's clock goes on while a script runs: the lock that the script has found expires under it.
+func TestExpiredDuringAScript(t *testing.T) {
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true}))(t)
+	t.Cleanup(client.Close)
+	n := NewNode(client)
+	var slow atomic.Bool
+	m.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
+		if command == "HRANDFIELD" && slow.Load() {
+			time.Sleep(600 * time.Millisecond)
+		}
+		return false
+	})
+	must(n.Acquire(bounded(t), "k", ownA, 500*time.Millisecond))(t)
+	slow.Store(true)
+	got := must(n.Acquire(bounded(t), "k", ownB, time.Second))(t)
+	require.LessOrEqual(t, got.Remaining, time.Millisecond, "taken, or to be asked for again at once")
 }
