@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,8 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/multilock"
 	"github.com/holdfast-go/holdfast/rlock"
 )
-
-// embeddedRedis and realRedis are code of docs/testing.md.
 
 // embeddedRedis starts a server inside the test.
 func embeddedRedis(t *testing.T) rueidis.Client {
@@ -39,24 +36,10 @@ func embeddedRedis(t *testing.T) rueidis.Client {
 	return client
 }
 
-// realRedis connects to the server at TEST_REDIS.
-func realRedis(t *testing.T) rueidis.Client {
-	address := os.Getenv("TEST_REDIS")
-	if address == "" {
-		t.Skip("TEST_REDIS is not set")
-	}
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
-}
-
 // The code of the page is that of tests.
 func TestDocsTestingIsTested(t *testing.T) {
 	blocks := goBlocks(t, "docs/testing.md")
-	require.Len(t, blocks, 6)
+	require.Len(t, blocks, 5)
 	tested := readFile(t, "testing_test.go") + readFile(t, "holdfasttest/example_test.go") + readFile(t, "holdfasttest/virtual_test.go")
 	for _, b := range blocks {
 		for _, part := range strings.Split(b.code, "\n\n// ") { // the parts of a block need not be neighbours there
@@ -129,12 +112,4 @@ func TestDocsGoRedis_Connections(t *testing.T) {
 	require.Eventually(t, func() bool { return connections() == 2 }, redistest.Patience, time.Millisecond)
 	require.NoError(t, lease.Unlock(t.Context()))
 	require.NoError(t, <-waiting)
-}
-
-func TestDocsTesting_RealServer(t *testing.T) {
-	t.Setenv("TEST_REDIS", redistest.Start(t).Addr())
-	locker, err := rlock.New(realRedis(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, locker.Close()) }()
-	require.NoError(t, locker.Do(t.Context(), t.Name(), func(context.Context) error { return nil }))
 }
