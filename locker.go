@@ -20,7 +20,7 @@ type Locker interface {
 	// what else ended the lease before f did: ErrReleased, ErrClosed, or ErrWrongType if the
 	// key was overwritten. A release that failed, or has no answer, is no error of Do, as f
 	// ran under the lock: it goes on in the background, the key is free within a lease, and
-	// logger and observer are told. Do waits for it as Unlock does.
+	// logger and observer report it. Do waits for it as Unlock does.
 	Do(ctx context.Context, key string, f func(context.Context) error, opts ...LockOption) error
 
 	// Lock waits until it has key or ctx ends. A deadline of ctx bounds the wait, not the
@@ -53,7 +53,7 @@ type Locker interface {
 	TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...LockOption) (*Lease, error)
 }
 
-// Operator is the other half of the Locker of every kind, for whoever has made it.
+// Operator is the other half of the Locker of every kind, for the code that made it.
 type Operator interface {
 	// Inspect returns the holder of key. Errors: ErrUnavailable or ErrUnknown if Redis does
 	// not answer; ErrClosed; a refusal by Redis as it is.

@@ -2,13 +2,14 @@ package holdfast
 
 import "time"
 
-// Observer is told what a locker does, for metrics; see [WithObserver]. A
-// function that is nil is skipped.
+// Observer has the functions that a locker calls for what it does, for metrics; see
+// [WithObserver]. A function that is nil is skipped.
 //
 // The locker calls the functions one at a time, on a goroutine of their own, soon after
 // the event. They cannot delay, block or break a lock, and may use the locker themselves. A
-// panic or runtime.Goexit is caught, and logged once. Up to 4096 events wait while a function runs; Dropped
-// tells of those that found no room. Close tells what still waits, for at most a second.
+// panic or runtime.Goexit is caught, and logged once. Up to 4096 events wait while a function
+// runs; Dropped counts those that found no room. Close delivers what still waits, for at most
+// a second.
 //
 // Each entry that a call acquires ends with exactly one Released or Lost, through a loss,
 // through Close, and when its caller has gone. So acquired less released and lost, each

@@ -120,7 +120,7 @@ func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s
 // A lock or an entry that does not count is undone, and fails with ErrNotReplicated beside
 // ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
 // does to a user without that right, it fails at once with the cause. A renewal that does not
-// count does not prolong the lease. Each costs a round trip more, and there are no batches of calls.
+// count does not prolong the lease. Each costs a round trip more, and calls are not batched.
 // Default none. The time is in whole milliseconds, at most a sixth of the lease and 2.5 s.
 // For rlock and fair.
 //

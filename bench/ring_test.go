@@ -44,8 +44,8 @@ func testRing(t *testing.T, queue bool) {
 	})
 	require.NoError(t, err)
 	require.Empty(t, errs)
-	for i, who := range visits {
-		require.Equal(t, i%(count*goroutines), who, "visit %d", i)
+	for i, visitor := range visits {
+		require.Equal(t, i%(count*goroutines), visitor, "visit %d", i)
 	}
 	require.Len(t, visits, count*goroutines*laps)
 	calls := len(visits)

@@ -4,11 +4,11 @@
 //
 // The double passes the contract of rlock, fair and multilock, where that is about one
 // process. Waiters are served in the order in which they came, over all lockers of one
-// memory. A test brings about what Redis would: [Locker.Hold], [Locker.Lose] and
-// [Locker.Outage].
+// memory. [Locker.Hold], [Locker.Lose] and [Locker.Outage] bring about what other processes
+// and Redis would.
 //
-// It is simpler than a real lock in this: nothing takes time, no reply is lost, a lease ends
-// at the very moment at which Redis frees its key, and every holder learns of a loss at once.
+// It is simpler than a real lock: nothing takes time, no reply is lost, a lease ends at the
+// very moment at which Redis frees its key, and every holder learns of a loss at once.
 package holdfasttest
 
 import (

@@ -28,7 +28,7 @@
 //	             ├── no answer ─────────────▶ ErrLost, at the trusted deadline
 //	             └── MaxHold is over ───────▶ ErrLost, and the key is released
 //
-// Done, Err and the bound context tell it. What has ended never lives again.
+// Done, Err and the bound context report the end. A lease that has ended never lives again.
 //
 // # At each failure
 //
@@ -42,16 +42,17 @@
 //     back, and at the latest when the holder's lease should have ended.
 //   - Redis is away: waits ride it out for [holdfast.WithMaxOutage]; holders go on until
 //     their trusted deadlines.
-//   - Redis forgets its memory (restart without persistence, FLUSHALL, fail-over
+//   - Redis loses its memory (restart without persistence, FLUSHALL, fail-over
 //     to a replica that lags): another may get the key while the holder still
 //     believes in it, until its next renewal or the end of a fixed lease. One Redis
 //     cannot do better; fences still grow.
 //
 // # Waiting
 //
-// Waiters of one locker queue here; one loop talks to Redis for all of them. The message
-// of a release wakes it. Within one locker a key goes from waiter to waiter in memory for
-// up to [holdfast.WithLocalHandover]; then the other processes have their turns.
+// The waiters of one locker for a key queue in its memory, and one loop talks to Redis for
+// all of them. The message of a release wakes the loop. Within one locker a key goes from
+// waiter to waiter in memory for up to [holdfast.WithLocalHandover]; then the other
+// processes have their turns.
 //
 // # Batches
 //

@@ -35,7 +35,7 @@
 //   - by [NotOurs], at once: [ErrNotOurs];
 //   - by the trusted deadline: [ErrDeadline], or [ErrFixedLease] if it was not to be renewed;
 //   - by the end of [Terms].MaxHold: [ErrMaxHold]. The lease is probably still ours then, and should be released;
-//   - by [Watchdog.Forget], which is not told.
+//   - by [Watchdog.Forget], for which [Config].Ended is not called.
 //
 // Ended is final. What is answered later changes nothing.
 //
@@ -56,7 +56,7 @@
 //   - The process stands still for longer than a lease: on waking, [Lease.Alive] is false before anything has run, and
 //     the scheduler ends the hold and does not renew it.
 //   - The scheduler is late (a busy machine): Alive looks at the clock itself.
-//   - The watchdog is closed: leases run out by the clock, and their ends are not told.
+//   - The watchdog is closed: leases run out by the clock, and Ended is not called for them.
 //
 // # How it works
 //

@@ -40,17 +40,17 @@ func Start(t testing.TB) (address string) {
 		t.Fatal("pgtest:", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	who, err := owner(dir)
+	attr, err := owner(dir)
 	if err != nil {
 		t.Fatal("pgtest:", err)
 	}
 	data := filepath.Join(dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
-	initdb.Dir, initdb.SysProcAttr = dir, who
+	initdb.Dir, initdb.SysProcAttr = dir, attr
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("pgtest: initdb: %v\n%s", err, out)
 	}
-	stop, err := serve(bin, dir, data, who)
+	stop, err := serve(bin, dir, data, attr)
 	if err != nil {
 		t.Fatal("pgtest:", err)
 	}
@@ -83,17 +83,17 @@ func owner(dir string) (*syscall.SysProcAttr, error) {
 	}
 	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
 	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-	who := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
-	return who, os.Chown(dir, int(uid), int(gid))
+	attr := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	return attr, os.Chown(dir, int(uid), int(gid))
 }
 
 // serve starts a server and returns when it serves. The shell stops it when its input ends:
 // by stop, or by the death of this process.
-func serve(bin, dir, data string, who *syscall.SysProcAttr) (stop func(), err error) {
+func serve(bin, dir, data string, attr *syscall.SysProcAttr) (stop func(), err error) {
 	c := exec.Command("sh", "-c", `"$@" & read -r _; kill -QUIT $!; wait`, "sh", filepath.Join(bin, "postgres"),
 		"-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off")
 	var out redistest.Log
-	c.Dir, c.SysProcAttr, c.Stdout, c.Stderr = dir, who, &out, &out
+	c.Dir, c.SysProcAttr, c.Stdout, c.Stderr = dir, attr, &out, &out
 	in, err := c.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ func inspectHolder(c *harness) {
 	c.free("k")
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(time.Minute))
 	c.commands()
-	for _, who := range []locktest.Locker{c.Locker, c.Other} {
-		s, err := who.Inspect(c.ctx, "k")
+	for _, locker := range []locktest.Locker{c.Locker, c.Other} {
+		s, err := locker.Inspect(c.ctx, "k")
 		require.NoError(c.T, err)
 		require.True(c.T, s.Held)
 		require.Equal(c.T, l.Owner(), s.Owner)

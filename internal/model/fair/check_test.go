@@ -6,11 +6,11 @@ import "slices"
 const (
 	modelTwo         = "two believe in their leases"
 	modelWrong       = "a lease is believed in that Redis does not hold"
-	modelOvertaken   = "one who lives was overtaken"
+	modelOvertaken   = "a live waiter was overtaken"
 	modelLeftOver    = "an owner is back whose end was answered"
 	modelFence       = "a fence number does not grow"
 	modelLost        = "a turn is lost"
-	modelUndelivered = "the lock was given to one who does not hear"
+	modelUndelivered = "the lock was given to a waiter that does not hear"
 )
 
 // breaks notes the first property that a step breaks.

@@ -135,7 +135,7 @@ func TestModelFindsSeeds(t *testing.T) {
 		{"a grant outlasts a short renewed lease", modelTwo, modelShort, lost, modelSeeds{longRenewal: true}},
 		{"a grant that nobody heard stays", modelUndelivered, modelPair, cut, modelSeeds{undeliveredKept: true}},
 		{"a release leaves a late enter in the queue", modelLeftOver, modelPair, lost, modelSeeds{releaseForgets: true}},
-		{"an enter is repeated for who was granted the lock", modelLeftOver, modelRuns, lost, modelSeeds{repeatsGranted: true}},
+		{"an enter is repeated for a waiter that was granted the lock", modelLeftOver, modelRuns, lost, modelSeeds{repeatsGranted: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := modelTwoClients(c.world)
