@@ -73,14 +73,14 @@ const (
 // had been told to forget.
 // It logs a line a minute, and at last a verdict. SOAK_SEED repeats the faults of a run.
 //
-// It goes on for up to nine times as long, until enough has happened, as a run whose processes
+// It goes on for as long as exclusion.AtMost says, until enough has happened, as a run whose processes
 // or faults stood still proves nothing.
 func Run(t *testing.T, how Campaign, length time.Duration) {
 	c := newChaos(t, how)
 	began := time.Now()
 	run := c.run(func() bool {
 		passed := time.Since(began)
-		return passed >= length && (passed >= 9*length || c.lacks(c.recorded(false), length) == "")
+		return passed >= length && (passed >= exclusion.AtMost(length) || c.lacks(c.recorded(false), length) == "")
 	})
 	found := exclusion.Check(run.Intervals)
 	c.explain(found)

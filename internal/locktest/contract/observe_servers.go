@@ -117,7 +117,9 @@ func observeOutage(c *harness) {
 	began := time.Now()
 	waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, c.ctx, "k"), locktest.GoLock(c.Locker, c.ctx, "another")}
 	await[holdfast.OutageBeganEvent](c, s, 1)
-	require.Empty(c.T, of[holdfast.OutageEndedEvent](s))
+	if !c.Kind.Cluster { // where another master may take over by now
+		require.Empty(c.T, of[holdfast.OutageEndedEvent](s))
+	}
 	c.Server.Resume()
 	for _, w := range waits {
 		c.unlock(locktest.Got(c.T, w))

@@ -28,7 +28,7 @@ const exclusionProcesses = 4
 // explains it: then the fences grew, and no renewal has confirmed one of the two holds since
 // the fail-over.
 //
-// A run lasts 15 s, or its half of SOAK_TIME, and up to nine times as long, until enough has
+// A run lasts 15 s, or its half of SOAK_TIME, and for as long as AtMost says until enough has
 // happened. It logs a line a minute, and at last a verdict. SOAK_SEED repeats the faults of the processes.
 func Run(t *testing.T, d locktest.Kind) {
 	eachSite(t, func(t *testing.T, start func(*testing.T) *site) {
@@ -72,6 +72,9 @@ func SoakTime(t *testing.T, usual time.Duration) time.Duration {
 	}
 	return usual
 }
+
+// AtMost is for how long a run goes on when too little happens on a slow machine.
+func AtMost(length time.Duration) time.Duration { return max(9*length, 5*time.Minute) }
 
 // SoakSeed is SOAK_SEED, or else a random one, which it logs.
 func SoakSeed(t *testing.T) *rand.Rand {
@@ -127,7 +130,7 @@ func newCampaign(t *testing.T, d locktest.Kind, s *site, broken bool) *campaign 
 	return c
 }
 
-// run makes the campaign for that long, and up to nine times as long, until there was what
+// run makes the campaign for that long, and for as long as AtMost says until there was what
 // is wanted. It ends when something is found.
 func (c *campaign) run(length time.Duration, want map[string]int) result {
 	began, passed := time.Now(), time.Duration(0)
@@ -135,7 +138,7 @@ func (c *campaign) run(length time.Duration, want map[string]int) result {
 		c.suffer(min(part, time.Minute))
 		r := c.result(false)
 		passed = time.Since(began)
-		if r.found.any() || passed >= 9*length || passed >= length && r.lacks(want) == "" {
+		if r.found.any() || passed >= AtMost(length) || passed >= length && r.lacks(want) == "" {
 			break
 		}
 		c.t.Logf("%v: %v", passed.Round(time.Second), r)
