@@ -145,7 +145,7 @@ func testRepeatedPassword(t *testing.T, d locktest.Kind) {
 			}
 			return dialer.DialContext(ctx, "tcp", addr)
 		}
-	}), locktest.Options{Lease: time.Second})
+	}), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(5 * time.Second)}) // a slow machine may answer late, but not the last call
 	held := locktest.Lock(t, d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long}), locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
 	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
@@ -307,7 +307,7 @@ func testForbiddenAmongLeases(t *testing.T, d locktest.Kind) {
 func testForbiddenAmongWaiters(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
-	o := locktest.Options{Lease: locktest.Long, MaxOutage: ptr(time.Second), WaiterTTL: 2 * time.Second, GrantLease: locktest.Long}
+	o := locktest.Options{Lease: locktest.Long, MaxOutage: ptr(5 * time.Second), WaiterTTL: 10 * time.Second, GrantLease: locktest.Long}
 	locker, other := d.Open(t, s.Client(t, locktest.AsLeast), o), d.Open(t, s.Client(t), o)
 	keys := append(manyKeys(), "forbidden")
 	held, waits := queuedFor(t, s, locker, other, keys)
