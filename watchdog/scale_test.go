@@ -126,6 +126,32 @@ func TestG9_HoldsThatTryAgainDelayNoOther(t *testing.T) {
 	}, watchdog.Config[*held]{Batch: 1})
 }
 
+// A server that answers others is not away: a hold that fails again and again delays the next attempt of no other.
+func TestG9_FailuresBetweenAnswersDelayNobody(t *testing.T) {
+	const short = 3 * time.Second
+	const one, other = 0, 101 // ids
+	inBubble(t, func(_ context.Context, _ int, holds []*held, answers []watchdog.Answer) {
+		if id := holds[0].id; id != one && id != other {
+			all(answers, watchdog.Renewed)
+		}
+	}, func(t *testing.T, r *harness) {
+		terms := watchdog.Terms{Lease: short, Renew: true}
+		failing := r.hold(terms)
+		for range 100 { // some are renewed each Lease/30
+			r.hold(terms)
+			pass(short / 300)
+		}
+		for len(r.starts(failing)) < 6 {
+			pass(time.Millisecond)
+		}
+		terms.Anchor = time.Now().Add(-short / 3) // due at once
+		h := r.hold(terms)
+		require.Equal(t, other, h.id)
+		pass(short / 40)
+		require.Len(t, r.starts(h), 2, "tried again at its own time, before the other")
+	}, watchdog.Config[*held]{Lease: short, Batch: 1, Parallel: 5})
+}
+
 // A hold that waits before it tries again is not taken along by others that become due all the time.
 func TestHoldsThatWaitToTryAgainAreNotTakenAlong(t *testing.T) {
 	inBubble(t, answerNothing, func(t *testing.T, r *harness) {
