@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -18,40 +19,29 @@ type call[H Watched] struct {
 	late   bool     // guarded by mu: the holds have stopped waiting for it
 }
 
-// take makes a call of holds that are due; nil if there are none, or if Parallel does not allow it. As soon as one is
-// due, all that are due within Lease/30 are taken, in this call and those that follow it, except those that wait
-// before they try again: to wake up seldom is what makes many leases cheap, for the server too. Before w.probe, holds
+// ready is Lease.call of a hold that is due and waits for a call.
+const ready = math.MaxUint64
+
+// take makes a call of holds that are due; nil if there are none, or if Parallel does not allow it. Before w.probe, holds
 // are not tried again. mu is held.
 func (w *Watchdog[H]) take(now int64) *call[H] {
 	if len(w.calls) >= w.config.Parallel {
 		return nil
 	}
-	if w.due.first() <= now {
-		w.soon = after(now, w.config.Lease/30)
-	}
-	var holds, early []H
-	for len(holds) < w.config.Batch {
-		at := w.due.first()
-		if at > w.soon || at > now && w.due.head().watched().tries > 0 {
-			w.soon = 0
-			break
-		}
-		h := w.due.head()
-		if holds == nil {
-			holds = make([]H, 0, min(w.config.Batch, w.due.len()))
-		}
-		w.due.remove(h)
+	holds, looked := make([]H, 0, min(w.config.Batch, len(w.ready))), 0
+	for ; looked < len(w.ready) && len(holds) < w.config.Batch; looked++ {
+		h := w.ready[looked]
 		switch l := h.watched(); {
+		case l.until.Load() <= now: // it has ended meanwhile
 		case l.tries > 0 && now < w.probe:
-			early = append(early, h)
-		case l.until.Load() > now:
+			l.call = 0
+			w.queue.set(w.probe, h)
+		default:
 			l.call = w.called + 1
 			holds = append(holds, h)
 		}
 	}
-	if len(early) > 0 {
-		w.due.set(w.probe, early...)
-	}
+	w.ready = slices.Delete(w.ready, 0, looked)
 	if len(holds) == 0 {
 		return nil
 	}
@@ -91,23 +81,16 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 		if slices.ContainsFunc(c.answer, func(a Answer) bool { return a != Unknown }) {
 			w.failed, w.probe = 0, 0
 		}
-		n := 0 // the first of c.holds are due again, all at once
 		for i, h := range c.holds {
-			if !w.ends.has(h) {
+			if !w.queue.has(h) {
 				continue
 			}
 			switch c.answer[i] {
 			case NotOurs:
 				over = append(over, w.finish(h, ErrNotOurs))
 			case Renewed:
-				if w.renewed(h, c, now) {
-					c.holds[n], c.holds[i] = h, c.holds[n]
-					n++
-				}
+				w.renewed(h, c, now)
 			}
-		}
-		if n > 0 {
-			w.due.set(after(c.start, w.config.Lease/3), c.holds[:n]...)
 		}
 		w.settle(c, now)
 		next = w.take(now)
@@ -120,20 +103,19 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 	return next
 }
 
-// renewed moves the deadline of h, and reports whether it is to be renewed again in due course. A lease that is over
-// stays over: the scheduler will tell. mu is held.
-func (w *Watchdog[H]) renewed(h H, c *call[H], now int64) bool {
+// renewed moves the deadline of h and, unless a later call is to renew it, its next attempt. A lease that is over stays
+// over: the scheduler will tell. mu is held.
+func (w *Watchdog[H]) renewed(h H, c *call[H], now int64) {
 	l, lease := h.watched(), w.config.Lease
 	before := l.until.Load()
 	until := max(before, min(l.bound, after(c.start, lease-Margin(lease))))
 	if before <= now || !l.extend(before, until) {
-		return false
+		return
 	}
-	if l.call != c.number && (l.call != 0 || until == before) {
-		return false
+	if l.call == c.number || l.call == 0 && until > before {
+		l.call, l.tries = 0, 0
+		w.queue.set(after(c.start, w.config.Lease/3), h)
 	}
-	l.call, l.tries = 0, 0
-	return true
 }
 
 // maxTries is where the back-off stops to grow.
@@ -154,11 +136,11 @@ func (w *Watchdog[H]) settle(c *call[H], now int64) {
 			continue
 		}
 		l.call = 0
-		if w.ends.has(h) {
+		if w.queue.has(h) {
 			l.tries = min(l.tries+1, maxTries)
 			pause := min(w.config.Lease/60<<(l.tries-1), longestPause*2/3)
 			probe = after(now, time.Duration(jitter*float64(pause)))
-			w.due.set(probe, h)
+			w.queue.set(probe, h)
 		}
 	}
 	if probe == 0 {

@@ -60,14 +60,13 @@
 //
 // # How it works
 //
-// Two queues hold pointers to the holds: all of them by trusted deadline, and those that wait for their next attempt by
-// its instant. What was taken or renewed in order is due in order, so most holds stand in a line, where they are
-// added at the end and leave at the front; the others, such as fixed leases and those that try again, are in a heap.
-// A renewal does not move the trusted deadline in its queue: that is done when the old one comes, or a little earlier.
+// A heap holds pointers to the holds by what comes next: the next attempt, or the trusted deadline of a hold that is not
+// renewed, or whose call is under way or waits for its place. A deadline that moves meanwhile is looked up when the old
+// one comes.
 //
-// The scheduler sleeps until the earlier of the two, or until the time limit of a call. Watch and Forget wake it only
-// when that became earlier, so that short holds, which are forgotten long before they are due, cost two steps at
-// the end of a line under one mutex and nothing else.
+// The scheduler sleeps until the earliest of them, or until the time limit of a call. Watch and Forget wake it only when
+// that became earlier. Short holds, which are forgotten long before they are due, cost two steps at the end of the heap
+// under one mutex and nothing else.
 //
 // Once a hold is due, all that are due within Lease/30 are renewed, batch after batch, as many at once as
 // Parallel allows; the goroutine of a call that has returned takes the next batch. So client and server wake up a

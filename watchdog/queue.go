@@ -1,59 +1,83 @@
 package watchdog
 
-// queue holds leases by instant, the earliest first. Most are put in at instants that only grow, as what is
-// renewed in order is due in order: they stand in a line, which costs next to nothing. The others go to a heap.
-// Each Lease knows its place, so that a hold is moved or removed without a search. Guarded by mu of the watchdog.
-type queue[H Watched] struct {
-	line line[H]
-	heap heap[H]
-}
+// queue is a heap of holds by instant, the earliest first. Each Lease knows its place, so that a hold is moved or removed
+// without a search. To tell it costs a visit to its memory, so each item has many children: fewer levels, fewer visits.
+// Guarded by mu of the watchdog.
+type queue[H Watched] struct{ items []item[H] }
 
 type item[H Watched] struct {
 	at int64 // since the epoch of the watchdog
 	h  H
 }
 
-// newQueue returns an empty queue whose places are those of the given index in Lease.place.
-func newQueue[H Watched](which int) queue[H] {
-	return queue[H]{line[H]{which: which}, heap[H]{which: which}}
-}
-
-func (q *queue[H]) len() int { return q.line.alive + len(q.heap.items) }
+const children = 8
 
 // first returns the earliest instant, forever if the queue is empty.
-func (q *queue[H]) first() int64 { return min(q.line.first(), q.heap.first()) }
-
-// head returns the hold of the earliest instant. The queue must not be empty.
-func (q *queue[H]) head() H {
-	if q.line.first() <= q.heap.first() {
-		return q.line.items[q.line.head].h
+func (q *queue[H]) first() int64 {
+	if len(q.items) == 0 {
+		return forever
 	}
-	return q.heap.items[0].h
+	return q.items[0].at
 }
 
-func (q *queue[H]) has(h H) bool { return *q.line.place(h) != 0 }
+// has reports whether h is in the queue: watched, and not over or forgotten.
+func (q *queue[H]) has(h H) bool { return h.watched().place != 0 }
 
-// set puts holds into the queue at the given instant, or moves them there.
-func (q *queue[H]) set(at int64, holds ...H) {
-	for _, h := range holds {
-		q.remove(h)
+// set puts h into the queue at the given instant, or when its lease ends, if that is earlier; or moves it there.
+func (q *queue[H]) set(at int64, h H) {
+	l := h.watched()
+	if l.place == 0 {
+		q.items = append(q.items, item[H]{})
+		l.place = int32(len(q.items))
 	}
-	if q.line.add(at, holds) {
-		return
-	}
-	for _, h := range holds {
-		q.heap.add(item[H]{at, h})
-	}
+	q.settle(int(l.place)-1, item[H]{min(at, l.until.Load()), h})
 }
 
 // remove takes h out of the queue, if it is there.
 func (q *queue[H]) remove(h H) {
-	place := q.line.place(h)
-	switch at := int(*place); {
-	case at > 0:
-		q.heap.remove(at - 1)
-	case at < 0:
-		q.line.remove(-at - 1)
+	l, end := h.watched(), len(q.items)-1
+	if l.place == 0 {
+		return
 	}
-	*place = 0
+	i, last := int(l.place)-1, q.items[end]
+	q.items[end] = item[H]{}
+	q.items = q.items[:end]
+	if i < end {
+		q.settle(i, last)
+	}
+	l.place = 0
+}
+
+// settle places x, for which i is free, where it belongs.
+func (q *queue[H]) settle(i int, x item[H]) {
+	for i > 0 {
+		parent := (i - 1) / children
+		if q.items[parent].at <= x.at {
+			break
+		}
+		q.put(i, q.items[parent])
+		i = parent
+	}
+	for {
+		child := children*i + 1
+		if child >= len(q.items) {
+			break
+		}
+		for other := child + 1; other < min(children*(i+1)+1, len(q.items)); other++ {
+			if q.items[other].at < q.items[child].at {
+				child = other
+			}
+		}
+		if x.at <= q.items[child].at {
+			break
+		}
+		q.put(i, q.items[child])
+		i = child
+	}
+	q.put(i, x)
+}
+
+func (q *queue[H]) put(i int, x item[H]) {
+	q.items[i] = x
+	x.h.watched().place = int32(i) + 1
 }

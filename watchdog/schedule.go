@@ -19,7 +19,7 @@ func (w *Watchdog[H]) schedule() {
 		}
 		w.mu.Lock()
 		now := w.now()
-		over := w.expire(now)
+		over := w.look(now)
 		w.giveUp(now)
 		for c := w.take(now); c != nil; c = w.take(now) {
 			w.tasks.Go(func() { w.run(c) })
@@ -38,9 +38,9 @@ func (w *Watchdog[H]) schedule() {
 
 // next returns the earliest instant at which there is something to do. mu is held.
 func (w *Watchdog[H]) next() int64 {
-	at := w.ends.first()
-	if len(w.calls) < w.config.Parallel {
-		at = min(at, w.due.first())
+	at := w.queue.first()
+	if at <= w.soon { // there was too much to look at
+		return 0
 	}
 	for _, c := range w.calls {
 		if !c.late {
@@ -69,24 +69,34 @@ type ending[H Watched] struct {
 	why error
 }
 
-// expire ends holds whose trusted deadline has passed, and moves those that were renewed to their new places, some
-// of them a little early, so as not to wake up for each: so many at most, that mu is not held for long. mu is held.
-func (w *Watchdog[H]) expire(now int64) (over []ending[H]) {
-	soon := after(now, w.config.Lease/30)
+// look ends holds whose trusted deadline has passed, and has those that are due wait for a call. As soon as one is due, all
+// that are due within Lease/30 are, except those that wait before they try again: to wake up seldom is what makes many
+// leases cheap, for the server too. It looks at so many at most, that mu is not held for long. mu is held.
+func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 	for range w.config.Batch * w.config.Parallel {
-		at := w.ends.first()
-		if at > soon || at == forever {
-			break
-		}
-		h := w.ends.head()
-		l := h.watched()
-		switch until := l.until.Load(); {
-		case until > at:
-			w.ends.set(until, h)
-		case at > now:
+		at := w.queue.first()
+		if at > max(now, w.soon) {
+			w.soon = 0
 			return over
-		default:
+		}
+		h := w.queue.items[0].h
+		l := h.watched()
+		due := !l.fixed && l.call == 0 // or at is only the end of its lease
+		switch until := l.until.Load(); {
+		case until <= now:
 			over = append(over, w.finish(h, l.Over()))
+		case at == until || at > now && due && l.tries > 0: // not yet
+			w.soon = 0
+			return over
+		case due:
+			if at <= now {
+				w.soon = after(now, w.config.Lease/30)
+			}
+			l.call = ready
+			w.ready = append(w.ready, h)
+			fallthrough
+		default: // the end has moved
+			w.queue.set(until, h)
 		}
 	}
 	return over
@@ -94,8 +104,7 @@ func (w *Watchdog[H]) expire(now int64) (over []ending[H]) {
 
 // finish ends h for the given reason. mu is held.
 func (w *Watchdog[H]) finish(h H, why error) ending[H] {
-	w.ends.remove(h)
-	w.due.remove(h)
+	w.queue.remove(h)
 	h.watched().end()
 	return ending[H]{h, why}
 }

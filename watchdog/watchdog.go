@@ -82,11 +82,11 @@ type Watchdog[H Watched] struct {
 	wake   chan struct{}  // one slot: the scheduler should look at its queues
 
 	mu     sync.Mutex
-	ends   queue[H]   // guarded by mu: every hold, by a trusted deadline that it had, at the latest its present one
-	due    queue[H]   // guarded by mu: renewed holds without a call to wait for, by the start of their next attempt
+	queue  queue[H]   // guarded by mu: every hold, by its next attempt, or by a trusted deadline that it had if that is none or earlier
+	ready  []H        // guarded by mu: holds that are due and wait for a call, and some that have ended meanwhile
 	calls  []*call[H] // guarded by mu: calls that have not returned, in the order of their start
 	called uint64     // guarded by mu: the number of calls so far
-	soon   int64      // guarded by mu: what is due by then is taken along; 0 once all of it has been taken
+	soon   int64      // guarded by mu: what is due by then is taken along; 0 once all of it has been looked at
 	failed int        // guarded by mu: calls without an answer since the last one with an answer
 	probe  int64      // guarded by mu: no hold is tried again before then; 0: each at its own time
 	alarm  int64      // guarded by mu: when the scheduler looks next by itself
@@ -108,8 +108,6 @@ func New[H Watched](c Config[H]) *Watchdog[H] {
 		config: c,
 		epoch:  time.Now(),
 		wake:   make(chan struct{}, 1),
-		ends:   newQueue[H](0),
-		due:    newQueue[H](1),
 		alarm:  forever,
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -140,12 +138,11 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 	// An instant before the epoch has passed: 0 is as good, and over.
 	until := max(0, min(l.bound, after(anchor, lease-Margin(lease))))
 	l.until.Store(until)
-	if !t.Renew { // not in the line, where those that end before it could not follow
-		w.ends.heap.add(item[H]{until, h})
-	} else {
-		w.ends.set(until, h)
-		w.due.set(after(anchor, lease/3), h)
+	at := until
+	if t.Renew {
+		at = after(anchor, lease/3)
 	}
+	w.queue.set(at, h)
 	w.rouse()
 }
 
@@ -156,8 +153,7 @@ func (w *Watchdog[H]) Watch(h H, t Terms) {
 func (w *Watchdog[H]) Forget(h H) (alive bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ends.remove(h)
-	w.due.remove(h)
+	w.queue.remove(h)
 	return h.watched().end()
 }
 
