@@ -65,13 +65,13 @@ func (r *recorder) note(words []string, reply rueidis.RedisMessage) {
 
 // isEach says whether a script does with many locks what another does with one.
 func isEach(name string) bool {
-	return strings.HasSuffix(name, "_each") && name != "end_each" || name == "quorum_acquire"
+	return strings.HasSuffix(name, "_each") || name == "quorum_acquire"
 }
 
 // kinds returns how the contract of a script writes a reply.
 func kinds(name string, m rueidis.RedisMessage) (all []string) {
 	if v, err := m.ToInt64(); err == nil {
-		counts := strings.Contains(name, "acquire") || strings.Contains(name, "end_each") || name == "release" || name == "fair_enter"
+		counts := strings.Contains(name, "acquire") || strings.HasPrefix(strings.TrimPrefix(name, "one of "), "release") || name == "fair_enter"
 		if v > 0 && counts {
 			return []string{"> 0"}
 		}
@@ -97,7 +97,7 @@ func kinds(name string, m rueidis.RedisMessage) (all []string) {
 		return []string{"{text}"}
 	case name == "quorum_acquire" && len(values) == 1 && kinds("", values[0])[0] == "-3":
 		return []string{"{-3}"}
-	case isEach(name), name == "end_each":
+	case isEach(name):
 		all = []string{"{answer...}"}
 		each(values, "one of "+name)
 	case name == "quorum_check" && len(values) == 7:

@@ -107,7 +107,7 @@ func TestContracts(t *testing.T) {
 				if fair || name == "renew" || name == "recount" {
 					ofFair[command] = true
 				}
-				if quorum || slices.Contains([]string{"end_each", "recount", "force_release", "inspect"}, name) {
+				if quorum || slices.Contains([]string{"release_each", "recount", "force_release", "inspect"}, name) {
 					ofQuorum[command] = true
 				}
 			}

@@ -120,6 +120,7 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 // is of a node with a restart guard. entries, if not 0, is how many entries
 // the hold has.
 func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
+	clear(answers)
 	counts, err = n.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
 	if !forbidden(err) || len(keys) == 1 {
 		return counts, err

@@ -4,7 +4,7 @@ import "context"
 
 var (
 	release      = load("plain/release.lua")
-	endEach      = load("plain/end_each.lua")
+	releaseEach  = load("plain/release_each.lua")
 	forceRelease = load("plain/force_release.lua")
 )
 
@@ -25,16 +25,7 @@ type Released struct {
 // lastFence, if not 0, is the last number used of those that AcquireFenced
 // reserved for this very hold: the others are given back.
 func (n *Node) Release(ctx context.Context, key, owner string, lastFence int64) (Released, error) {
-	if err := CheckKey(key); err != nil {
-		return Released{}, err
-	}
-	if err := checkLastFence(lastFence); err != nil {
-		return Released{}, err
-	}
-	if lastFence == 0 {
-		return parseReleased(n.run(ctx, release, 1, key, owner, Channel(key)))
-	}
-	return parseReleased(n.run(ctx, release, 2, key, counter(key), owner, Channel(key), decimal(lastFence)))
+	return n.end(ctx, Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
 // CleanUp gives up an owner after an acquire of unknown outcome: it ends its
@@ -42,12 +33,7 @@ func (n *Node) Release(ctx context.Context, key, owner string, lastFence int64) 
 // late finds itself Gone. Ours tells whether there was a hold. It may be
 // repeated.
 func (n *Node) CleanUp(ctx context.Context, key, owner string) (Released, error) {
-	results := make([]Result[Released], 1)
-	err := n.EndEach(ctx, []Ending{{Key: key, Owner: owner, Notify: true, Doubt: true}}, results)
-	if err == nil {
-		err = results[0].Err
-	}
-	return results[0].Value, err
+	return n.end(ctx, Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
 }
 
 // Ending is a hold that is to end, by Release, CleanUp or a failed round of a quorum.
@@ -58,42 +44,46 @@ type Ending struct {
 	LastFence  int64 // if not 0, nor in doubt: the last fence number that was used; those reserved after it are given back
 }
 
+func (n *Node) end(ctx context.Context, h Ending) (Released, error) {
+	other, channel, more, err := h.args()
+	if err != nil {
+		return Released{}, err
+	}
+	return parseReleased(n.run(ctx, release, 2, h.Key, other, h.Owner, channel, more))
+}
+
+// args returns what release is sent besides the key and the owner.
+func (h Ending) args() (other, channel, more string, err error) {
+	if err = CheckKey(h.Key); err == nil {
+		err = checkLastFence(h.LastFence)
+	}
+	if other = h.Key; err != nil {
+		return
+	}
+	if h.Notify {
+		channel = Channel(h.Key)
+	}
+	if h.Doubt {
+		other, more = tombstone(h.Key, h.Owner), "tombstone"
+	} else if h.LastFence > 0 {
+		other, more = counter(h.Key), decimal(h.LastFence)
+	}
+	return
+}
+
 // EndEach ends each of holds by itself, whatever its count, and fills results, one for
 // each. It works on a Redis that is out of memory and may be repeated; a repeat cannot
 // tell its own success from a loss.
 func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Released]) error {
-	args := make([]string, 0, 5*len(holds))
+	keys, args := make([]string, 0, 5*len(holds)+1), make([]string, 0, 3*len(holds)) // room for eachArgs
 	for _, h := range holds {
-		if err := CheckKey(h.Key); err != nil {
+		other, channel, more, err := h.args()
+		if err != nil {
 			return err
 		}
-		if err := checkLastFence(h.LastFence); err != nil {
-			return err
-		}
-		args = append(args, h.Key)
+		keys, args = append(keys, h.Key, other), append(args, h.Owner, channel, more)
 	}
-	for _, h := range holds {
-		if h.Doubt {
-			args = append(args, tombstone(h.Key, h.Owner))
-		} else if h.LastFence > 0 {
-			args = append(args, counter(h.Key))
-		}
-	}
-	keys := len(args)
-	for _, h := range holds {
-		channel, more := "", ""
-		if h.Notify {
-			channel = Channel(h.Key)
-		}
-		if h.Doubt {
-			more = "tombstone"
-		} else if h.LastFence > 0 {
-			more = decimal(h.LastFence)
-		}
-		args = append(args, h.Owner, channel, more)
-	}
-	m, err := n.run(ctx, endEach, keys, args...)
-	return parseResults(m, err, results, parseReleased)
+	return runEach(ctx, n, releaseEach, len(holds), keys, args, results, parseReleased)
 }
 
 // ForceRelease frees key from any holder, and announces that on its channel;

@@ -37,11 +37,9 @@ end
 if held == 0 then
   return 0
 end
-if ARGV[3] ~= '0' then -- give back the unused numbers: see plain/release.lua
-  local reserved = try('GET', counter)
-  if type(reserved) == 'string' and (tonumber(reserved) or 0) > tonumber(ARGV[3]) then
-    try('SET', counter, ARGV[3], 'XX', 'KEEPTTL')
-  end
+if ARGV[3] ~= '0' then
+  local last = ARGV[3]
+  --@include parts/give_back.lua
 end
 local pair = try('LRANGE', queue, '0', '1')
 if not pair[1] then

@@ -8,7 +8,7 @@
 --          > 0  held by another: ms until its lease ends
 --          -1   held by another, without expiry
 --          text  either of the two, a space, and the label of the other
---          -2   the owner has been given up by end_each, which left a tombstone; nothing is changed
+--          -2   the owner has been given up by release, which left a tombstone; nothing is changed
 -- Repeat: safe. The owner's own field is found and left as it is, the expiry too.
 local lock, owner, lease, value = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if #owner == 0 then

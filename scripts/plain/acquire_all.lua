@@ -5,7 +5,7 @@
 -- ARGV[2]      what their fields hold: 1, and behind a space the label of the owners, if they have one
 -- ARGV[i+2]    the owner of the i-th lock
 -- Reply    0    the owners hold the locks: taken now, or found so (then nothing is changed)
---          > 0  the number of a lock that another holds, or of which the owner has been given up by end_each; nothing is changed
+--          > 0  the number of a lock that another holds, or of which the owner has been given up by release; nothing is changed
 -- Repeat: safe. The owners' own fields are found and left as they are, the expiries too.
 local lease = ARGV[1]
 --@include parts/lease.lua

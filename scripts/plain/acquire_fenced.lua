@@ -13,7 +13,7 @@
 --          > 0  held by another: ms until its lease ends
 --          -1   held by another, without expiry
 --          text  either of the two, a space, and the label of the other
---          -2   the owner has been given up by end_each, which left a tombstone; nothing is changed
+--          -2   the owner has been given up by release, which left a tombstone; nothing is changed
 -- Repeat: safe. A repeat that finds its own field reserves other, larger numbers: no holder got those of the lost reply.
 local lock, owner, lease, value = KEYS[1], ARGV[1], ARGV[2], ARGV[5]
 if #owner == 0 then

@@ -119,7 +119,7 @@ func (n *modelNode) renew(x *modelRules, o modelOwner) (ours bool) {
 	return n.holder == o
 }
 
-// end is end_each. The last fence number that was used is
+// end is release_each. The last fence number that was used is
 // given back to, if it is not 0.
 func (n *modelNode) end(o modelOwner, stone bool, last *int8) (ours bool) {
 	if ours = n.holder == o; ours {
