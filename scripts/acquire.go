@@ -8,11 +8,9 @@ import (
 )
 
 var (
-	acquire           = load("plain/acquire.lua")
-	acquireFenced     = load("plain/acquire_fenced.lua")
-	acquireAll        = load("plain/acquire_all.lua")
-	acquireEach       = load("plain/acquire_each.lua")
-	acquireFencedEach = load("plain/acquire_fenced_each.lua")
+	acquire     = load("plain/acquire.lua")
+	acquireAll  = load("plain/acquire_all.lua")
+	acquireEach = load("plain/acquire_each.lua")
 )
 
 // NoExpiry is the remaining lease of a key that never expires. None of ours is
@@ -112,8 +110,8 @@ func (n *Node) AcquireFenced(ctx context.Context, key, owner string, lease time.
 	if f.Expiry < 0 || f.Expiry%time.Millisecond != 0 {
 		return Acquired{}, refuse("expiry of the fence counter: %v is not a whole number of milliseconds from 0", f.Expiry)
 	}
-	return n.take(ctx, parseFenced, acquireFenced, 3, key, tombstone(key, owner), counter(key),
-		owner, millis(lease), decimal(f.Reserve), millis(f.Expiry), n.one)
+	return n.take(ctx, parseFenced, acquire, 3, key, tombstone(key, owner), counter(key),
+		owner, millis(lease), n.one, decimal(f.Reserve), millis(f.Expiry))
 }
 
 // Ask is one hold that is asked for among several.
@@ -125,29 +123,26 @@ type Ask struct {
 // AcquireEach does as [Node.Acquire], or AcquireFenced if f is not nil, for each of
 // asks by itself, and fills results, one for each.
 func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results []Result[Acquired]) error {
-	keys, args, err := n.askArgs(asks, f != nil)
+	more, parse := []string(nil), parseAcquired
+	if f != nil {
+		more, parse = []string{decimal(f.Reserve), millis(f.Expiry)}, parseFenced
+	}
+	keys, args, err := n.askArgs(asks, f != nil, more...)
 	if err != nil {
 		return err
 	}
-	if f == nil {
-		return runEach(ctx, n, acquireEach, len(asks), keys, args, results, parseAcquired)
-	}
-	fenced := make([]string, 0, 5*len(asks))
-	for i := range asks {
-		fenced = append(fenced, args[3*i], args[3*i+1], decimal(f.Reserve), millis(f.Expiry), n.one)
-	}
-	return runEach(ctx, n, acquireFencedEach, len(asks), keys, fenced, results, parseFenced)
+	return runEach(ctx, n, acquireEach, len(asks), keys, args, results, parse)
 }
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks; with the fence counters
-// among the keys if fenced.
-func (n *Node) askArgs(asks []Ask, fenced bool) (keys, args []string, err error) {
-	keys, args = make([]string, 0, 6*len(asks)+2), make([]string, 0, 3*len(asks)) // room for eachArgs, and a marker
+// among the keys if fenced, and more behind the ARGV of each.
+func (n *Node) askArgs(asks []Ask, fenced bool, more ...string) (keys, args []string, err error) {
+	keys, args = make([]string, 0, 6*len(asks)+2), make([]string, 0, (3+len(more))*len(asks)) // room for eachArgs, and a marker
 	for _, a := range asks {
 		if err := checkHold(a.Key, a.Owner, a.Lease); err != nil {
 			return nil, nil, err
 		}
-		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(args, a.Owner, millis(a.Lease), n.one)
+		keys, args = append(keys, a.Key, tombstone(a.Key, a.Owner)), append(append(args, a.Owner, millis(a.Lease), n.one), more...)
 		if fenced {
 			keys = append(keys, counter(a.Key))
 		}

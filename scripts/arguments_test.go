@@ -34,23 +34,23 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	stone, stones := append(slices.Clone(all), "g"), append(slices.Clone(all), "g", "h")
 	bad := []string{"", "-1", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "inf", "9999999999999999999"}
 	for _, v := range bad {
-		wrong("counter expiry", acquireFenced, three, ownA, "1000", "1", v)
+		wrong("counter expiry", acquire, three, ownA, "1000", "1", "1", v)
 		wrong("counter expiry", quorumFence, two, ownA, "1", v)
 		wrong("last fence", fairRelease, all, settings, ofA(1), v)
 	}
 	for _, v := range append(bad, "0") {
 		wrong("lease", acquire, two, ownA, v)
-		wrong("lease", acquireFenced, three, ownA, v, "1", "0")
+		wrong("lease", acquire, three, ownA, v, "1", "1", "0")
 		wrong("lease", acquireAll, two, v, "1", ownA)
 		wrong("lease", renew, one, v, ownA)
 		wrong("lease", fairAcquire, stone, settings, ofA(1), v)
 		wrong("lease", fairConfirm, all, settings, ofA(1), v)
 		wrong("lease", quorumRenew, marked, v, ownA, "0")
 		wrong("lease", acquireEach, two, "2", ownA, v)
-		wrong("lease", acquireFencedEach, three, "3", ownA, v, "1", "0")
+		wrong("lease", acquireEach, three, "3", ownA, v, "1", "1", "0")
 		wrong("lease", quorumAcquire, voted, "2", ownA, v)
 		wrong("lease", r.vote.acquire, voted, "2", ownA, v)
-		wrong("reserve", acquireFenced, three, ownA, "1000", v, "0")
+		wrong("reserve", acquire, three, ownA, "1000", "1", v, "0")
 		wrong("entries", recount, one, ownA, v)
 		if v != "" {
 			wrong("last fence", release, two, ownA, "c", v)
@@ -65,7 +65,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		wrong("epoch", quorumCheck, []string{marker}, epoch, "1000", "3", "mark")
 	}
 	wrong("owner", acquire, two, "", "1000")
-	wrong("owner", acquireFenced, three, "", "1000", "1", "0")
+	wrong("owner", acquire, three, "", "1000", "1", "1", "0")
 	for _, owner := range []string{"", clientA, clientA + ":1", ofJ(1), ofA(1)[1:]} {
 		wrong("owner", fairAcquire, stone, settings, owner, "1000")
 		wrong("owner", fairEnter, stone, settings, owner)

@@ -91,7 +91,7 @@ func kinds(name string, m rueidis.RedisMessage) (all []string) {
 		return []string{"{left, holder}"}
 	case name == "one of quorum_acquire" && len(values) == 3:
 		return []string{"{0, counter, clock}"}
-	case name == "one of acquire_fenced_each" && len(values) == 3, name == "acquire_fenced":
+	case name == "one of acquire_each" && len(values) == 3, name == "acquire":
 		return []string{"{0, first, last}"}
 	case strings.HasPrefix(name, "one of") && len(values) == 1:
 		return []string{"{text}"}

@@ -1,31 +1,55 @@
--- acquire: take a free lock for an owner that has never held it.
+-- acquire: take a free lock for an owner that has never held it; with fencing, reserve fence numbers for the hold.
+-- The numbers follow the server's clock in microseconds, so they go on growing when the counter is lost: they run ahead of the
+-- clock by no more than a reservation that was not given back.
 -- KEYS[1]  the lock, hash owner -> count and label
 -- KEYS[2]  the owner's tombstone, string
+-- KEYS[3]  with fencing: the fence counter, string: the last number reserved
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms, 1 to 999999999999999
 -- ARGV[3]  what the field holds: 1, and behind a space the label of the owner, if it has one
+-- ARGV[4]  with fencing: numbers to reserve, 1 to 999999999
+-- ARGV[5]  with fencing: expiry of the counter in ms, 0 to 999999999999999; 0: none. A counter without expiry keeps none (it is
+--          Java's).
 -- Reply    0    the owner holds the lock: taken now, or found so (then nothing is changed)
+--          {0, first, last}  the same with fencing; the numbers from first to last are its own
 --          > 0  held by another: ms until its lease ends
 --          -1   held by another, without expiry
 --          text  either of the two, a space, and the label of the other
 --          -2   the owner has been given up by release, which left a tombstone; nothing is changed
--- Repeat: safe. The owner's own field is found and left as it is, the expiry too.
-local lock, owner, lease, value = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+-- Repeat: safe. The owner's own field is found and left as it is, the expiry too. It reserves other, larger numbers then: no
+-- holder got those of the lost reply.
+local lock, owner, lease, value, reserve, reply = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], 0
 if #owner == 0 then
   return redis.error_reply('ERR owner must not be empty')
 end
 --@include parts/lease.lua
+if reserve and (#reserve > 9 or not string.find(reserve, '^[1-9]%d*$')) then
+  return redis.error_reply('ERR reserve must be a whole number from 1 to 999999999')
+end
+if reserve and (#ARGV[5] > 15 or not string.find(ARGV[5], '^%d+$')) then
+  return redis.error_reply('ERR counter expiry must be a whole number of ms from 0 to 999999999999999')
+end
 
-if redis.call('EXISTS', lock, KEYS[2]) == 0 then
+local free = redis.call('EXISTS', lock, KEYS[2]) == 0
+if not free then
+  if redis.call('EXISTS', KEYS[2]) == 1 then
+    return -2
+  end
+  --@include parts/holder.lua
+  if holder ~= owner then
+    --@include parts/held.lua
+  end
+end
+if reserve then -- first: Redis refuses it when out of memory, and skipped numbers do no harm
+  --@include parts/fence.lua
+  local time = redis.call('TIME')
+  local first, last = mint(KEYS[3], ARGV[5], reserve, time[1] * 1000000 + time[2])
+  if not first then
+    return last
+  end
+  reply = {0, first, last}
+end
+if free then
   --@include parts/take.lua
-  return 0
 end
-
-if redis.call('EXISTS', KEYS[2]) == 1 then
-  return -2
-end
---@include parts/holder.lua
-if holder == owner then
-  return 0
-end
---@include parts/held.lua
+return reply
