@@ -134,7 +134,7 @@ func (n *Node) pool(addr string) (*connections, rueidis.Client) {
 	}
 	pool, known := n.pools.Load(addr)
 	if !known {
-		pool, _ = n.pools.LoadOrStore(addr, &connections{log: n.Log})
+		pool, _ = n.pools.LoadOrStore(addr, &connections{log: n.Logger})
 	}
 	return pool.(*connections), client
 }

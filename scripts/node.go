@@ -49,7 +49,7 @@ type NodeSettings struct {
 
 	// Patience is how long a call waits for a dedicated connection of the client; 0: a second.
 	Patience time.Duration
-	Log      *slog.Logger // told once when none comes; nil: not told
+	Logger   *slog.Logger // told once when none comes; nil: not told
 }
 
 // NewNode returns a Node on one server or a Sentinel set. It works through client, which

@@ -42,7 +42,7 @@ type node struct {
 
 func newNode(q *Quorum, index int, client rueidis.Client) *node {
 	n := &node{
-		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label, Log: q.Logger}),
+		q: q, index: index, script: scripts.NewNodeWith(client, scripts.NodeSettings{Label: q.Label, Logger: q.Logger}),
 		subscriber: pubsub.New(client, q.Logger),
 		jobs:       make(map[string]*job), ending: make(chan struct{}, 1), did: make(chan struct{}, 1),
 	}

@@ -45,7 +45,7 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 
 // connect returns what the backends have in common, and the configuration with what the engine gets of them.
 func connect(client rueidis.Client, c engine.Config) (*scripts.Node, *pubsub.Subscriber, engine.Config) {
-	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Log: c.Logger}
+	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
 	s.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
