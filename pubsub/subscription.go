@@ -24,39 +24,39 @@ type State struct {
 // Wake returns the channel that wakes the listener when its State has changed: live, message received, connection
 // lost, live again, Subscriber closed. It has one slot: changes coalesce, so look at State after each wake-up. It is
 // never closed. If several goroutines receive from it, each wake-up reaches one of them.
-func (c *Subscription) Wake() <-chan struct{} { return c.wake }
+func (sub *Subscription) Wake() <-chan struct{} { return sub.wake }
 
 // State returns the present state, without I/O. Once Live has been seen true in an epoch, every message that Redis sends
 // to the channel afterwards is counted and wakes the listener, or the loss of the connection does. A message that was
 // published while Live was false may be lost: look at what it would have told you after every new Epoch.
 // After Close the zero State is returned.
-func (c *Subscription) State() State {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	if c.ch == nil {
+func (sub *Subscription) State() State {
+	sub.s.mu.Lock()
+	defer sub.s.mu.Unlock()
+	if sub.ch == nil {
 		return State{}
 	}
-	messages := c.ch.messages - c.messages
-	return State{Epoch: c.ch.epoch - c.epoch, Live: c.ch.live(), Messages: messages, Notified: messages}
+	messages := sub.ch.messages - sub.messages
+	return State{Epoch: sub.ch.epoch - sub.epoch, Live: sub.ch.live(), Messages: messages, Notified: messages}
 }
 
 // Close ends the subscription without waiting; no wake-up is sent from then on. The last Close of a channel makes the
 // Subscriber unsubscribe it soon after: one UNSUBSCRIBE, shared with other channels. Close may be called repeatedly.
-func (c *Subscription) Close() {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	c.end()
+func (sub *Subscription) Close() {
+	sub.s.mu.Lock()
+	defer sub.s.mu.Unlock()
+	sub.end()
 }
 
 // end is Close with s.mu held.
-func (c *Subscription) end() {
-	if ch := c.ch; ch != nil {
-		ch.remove(c)
+func (sub *Subscription) end() {
+	if ch := sub.ch; ch != nil {
+		ch.remove(sub)
 		ch.node.settle(ch)
 	}
 }
 
-func (c *Subscription) notify() { fill(c.wake) }
+func (sub *Subscription) notify() { fill(sub.wake) }
 
 func fill(c chan<- struct{}) {
 	select {
