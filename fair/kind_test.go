@@ -46,6 +46,7 @@ func TestConformance_OnRedis(t *testing.T) {
 
 func TestConformance_Prefix(t *testing.T) {
 	t.Parallel()
+	locktest.WithoutRace(t)
 	contract.Run(t, kind.WithPrefix("lock:").InVirtualTime())
 }
 

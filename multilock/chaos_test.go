@@ -61,7 +61,7 @@ var chaosModes = map[string]chaos.Campaign{
 
 // chaosTime is the length of a campaign in one mode.
 func chaosTime(t *testing.T) time.Duration {
-	return exclusion.SoakTime(t, 15*time.Second) / time.Duration(len(chaosModes))
+	return exclusion.SoakTime(t, 150*time.Second) / time.Duration(len(chaosModes))
 }
 
 func TestG1_Chaos(t *testing.T) {

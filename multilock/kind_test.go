@@ -4,10 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +70,7 @@ func TestConformance_OnRedis(t *testing.T) {
 
 func TestConformance_Prefix(t *testing.T) {
 	t.Parallel()
+	locktest.WithoutRace(t)
 	contract.Run(t, kind.WithPrefix("lock:").InVirtualTime())
 }
 
@@ -91,14 +88,13 @@ func TestFaults3(t *testing.T) { faults.Run(t, onSeveral(t, 3)) }
 
 func TestFaults5(t *testing.T) { locktest.InTestAll(t); faults.Run(t, onSeveral(t, 5)) }
 
-// onSeveral is the lock kind on several nodes, in virtual time. Cases that need real servers run
-// if the environment variable QUORUM has the number of nodes: some 300 redis-servers are more than
-// a test beside others should start, and the node time-out is short for the race detector.
+// onSeveral is the lock kind on several nodes, in virtual time. Cases that need real servers, some
+// 300 of them, are left out under -short.
 func onSeveral(t *testing.T, nodes int) locktest.Kind {
 	d := kindOf(nodes).InVirtualTime()
-	d.Serverless = !slices.Contains(strings.Split(os.Getenv("QUORUM"), ","), strconv.Itoa(nodes))
+	d.Serverless = testing.Short()
 	if d.Serverless && !d.Virtual {
-		t.Skip("make test-all runs the suites on several nodes, with QUORUM=3,5")
+		locktest.InTestAll(t)
 	}
 	return d
 }

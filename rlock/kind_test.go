@@ -35,6 +35,7 @@ func TestConformance_OnRedis(t *testing.T) {
 
 func TestConformance_Prefix(t *testing.T) {
 	t.Parallel()
+	locktest.WithoutRace(t)
 	contract.Run(t, kind.WithPrefix("lock:").InVirtualTime())
 }
 

@@ -19,6 +19,8 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +115,15 @@ func (d Kind) Try(t *testing.T, run func(t *testing.T, d Kind)) {
 func InTestAll(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
+	}
+}
+
+// WithoutRace skips the test under the race detector, which finds all races in others of the same
+// code.
+func WithoutRace(t *testing.T) {
+	info, ok := debug.ReadBuildInfo()
+	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("make test runs it, without the race detector")
 	}
 }
 

@@ -5,20 +5,12 @@ package model
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 )
 
 // Long asks for the long search: larger worlds, more states.
 var Long = os.Getenv("MODEL") == "long"
-
-// Race: the race detector is on, which makes a search ten times as long and finds no more.
-var Race = func() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}()
 
 // Protocol is a protocol in one of its states S; A is a step.
 type Protocol[S, A any] interface {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/model"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -35,9 +34,7 @@ func Run(t *testing.T, d locktest.Kind) {
 
 // RunMany runs what takes thousands of keys to be seen.
 func RunMany(t *testing.T, d locktest.Kind) {
-	if testing.Short() || model.Race {
-		t.Skip("make test-all runs it, without the race detector")
-	}
+	locktest.InTestAll(t)
 	testHangs(t, d, 5000) // more than one loop renews, or keeps waiting, or Close releases at a time
 }
 

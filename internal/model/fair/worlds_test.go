@@ -92,7 +92,7 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 		}
 		worlds = append(worlds, modelTwoClients(modelPair, modelSluggish))
 	}
-	if model.Race || testing.Short() {
+	if testing.Short() {
 		most = 10_000
 	}
 	total, did := 0, [modelActionKinds]int{}
@@ -107,15 +107,15 @@ func TestG1_G4_G8_ModelIsSafeAndLive(t *testing.T) {
 		})
 	}
 	t.Logf("%d states", total)
-	if !t.Failed() && !model.Race && !testing.Short() {
+	if !t.Failed() && !testing.Short() {
 		did[modelSendHeartbeat] = 1 // in a prompt world it is part of the tick
 		require.NotContains(t, did[:], 0, "each kind of action was taken")
 	}
 }
 
 func TestModelFindsSeeds(t *testing.T) {
-	if model.Race || testing.Short() {
-		t.Skip("make test-all runs it, without the race detector")
+	if testing.Short() {
+		t.Skip("make test-all runs it")
 	}
 	lost, cut := modelFaults{all: 2, slows: 1, timeouts: 1}, modelFaults{all: 2, cuts: 1, stops: 1}
 	for _, c := range []struct {

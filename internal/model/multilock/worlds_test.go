@@ -204,7 +204,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 			modelNamed("a fixed lease, renewals and restarts", modelFixed, modelRenews, modelEmptied(1)),
 		)
 	}
-	if model.Race || testing.Short() {
+	if testing.Short() {
 		most = 5_000
 	}
 	ran, total, did, met := 0, 0, [modelActionKinds]int{}, uint32(0)
@@ -221,7 +221,7 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 		})
 	}
 	t.Logf("%d states", total)
-	if ran == len(worlds) && !model.Race && !model.Long && !testing.Short() {
+	if ran == len(worlds) && !model.Long && !testing.Short() {
 		for _, kind := range []modelActionKind{modelFlush, modelSync, modelMove} {
 			did[kind] = 1 // in the long search, or with seeds only
 		}
@@ -232,8 +232,8 @@ func TestG1_G6_G7_G10_ModelIsSafe(t *testing.T) {
 
 // Each mistake is found, with the shortest way to it.
 func TestModelFindsSeeds(t *testing.T) {
-	if model.Race || testing.Short() {
-		t.Skip("make test-all runs it, without the race detector")
+	if testing.Short() {
+		t.Skip("make test-all runs it")
 	}
 	for _, c := range []struct {
 		name  string
