@@ -60,7 +60,11 @@ func needGuard(t *testing.T) {
 	redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 }
 
-func TestConformance(t *testing.T) { t.Parallel(); contract.Run(t, kind.InVirtualTime()) }
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	locktest.WithoutRace(t) // TestConformance3 has more at once
+	contract.Run(t, kind.InVirtualTime())
+}
 
 func TestConformance_OnRedis(t *testing.T) {
 	t.Parallel()
@@ -82,18 +86,25 @@ func TestConformance5(t *testing.T) {
 	contract.Run(t, onSeveral(t, 5))
 }
 
-func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
+func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, kind) }
+
+func TestFaults(t *testing.T) {
+	locktest.WithoutRace(t) // TestFaults3 has more at once
+	faults.Run(t, kind.InVirtualTime())
+}
 
 func TestFaults3(t *testing.T) { faults.Run(t, onSeveral(t, 3)) }
 
+func TestFaults3_OnRedis(t *testing.T) { locktest.InTestAll(t); faults.RunReal(t, kindOf(3)) }
+
 func TestFaults5(t *testing.T) { locktest.InTestAll(t); faults.Run(t, onSeveral(t, 5)) }
 
-// onSeveral is the lock kind on several nodes, in virtual time. Cases that need real servers, some
-// 300 of them, are left out under -short.
+func TestFaults5_OnRedis(t *testing.T) { locktest.InTestAll(t); faults.RunReal(t, kindOf(5)) }
+
+// onSeveral is the lock kind on several nodes, in virtual time. On real ones it is for the long tests only.
 func onSeveral(t *testing.T, nodes int) locktest.Kind {
 	d := kindOf(nodes).InVirtualTime()
-	d.Serverless = testing.Short()
-	if d.Serverless && !d.Virtual {
+	if !d.Virtual {
 		locktest.InTestAll(t)
 	}
 	return d

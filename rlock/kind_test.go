@@ -45,13 +45,15 @@ func TestConformance_Masters(t *testing.T) { t.Parallel(); contract.Run(t, kind.
 
 func TestConformance_Sentinel(t *testing.T) { t.Parallel(); contract.Run(t, kind.OnSentinels(t)) }
 
-func TestFaults_Cluster(t *testing.T) { faults.Run(t, kind.OnCluster(t)) }
+func TestFaults_Cluster(t *testing.T) { faults.RunAll(t, kind.OnCluster(t)) }
 
 func TestCluster(t *testing.T) { cluster.Run(t, kind) }
 
 func TestG9_ManyKeysOfAMasterThatHangs(t *testing.T) { cluster.RunMany(t, kind) }
 
 func TestSentinel(t *testing.T) { sentinel.Run(t, kind) }
+
+func TestFaults_OnRedis(t *testing.T) { faults.RunReal(t, kind) }
 
 func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 

@@ -49,10 +49,8 @@ type Kind struct {
 	Cluster bool
 	// Sentinels watch the one Redis, which has two replicas then; nil: none do.
 	Sentinels redistest.Sentinels
-	// Virtual says that cases run in virtual time, but for those that need real servers, which
-	// Serverless leaves out.
-	Virtual, Serverless bool
-	network             *sim.Network // of the case that runs; nil: it runs on real servers
+	Virtual   bool         // cases run in virtual time
+	network   *sim.Network // of the case that runs; nil: it runs on real servers
 	// Masters is a Redis Cluster that the cases share, each with a prefix of its own; nil: they
 	// have servers of their own.
 	Masters *redistest.Cluster

@@ -80,12 +80,20 @@ func (c *testCase) row() string {
 	return strings.Repeat("0", max(0, 4-len(number))) + number[1:]
 }
 
-// Run runs every case against d: those that have to be alone, and then several at once, beside other suites, first those
-// on real servers, which wait most of their time.
-func Run(t *testing.T, d locktest.Kind) {
+// Run runs every case against d that needs no real servers.
+func Run(t *testing.T, d locktest.Kind) { run(t, d, func(c *testCase) bool { return !c.real }) }
+
+// RunReal runs every case that needs real servers.
+func RunReal(t *testing.T, d locktest.Kind) { run(t, d, func(c *testCase) bool { return c.real }) }
+
+// RunAll runs every case, on real servers.
+func RunAll(t *testing.T, d locktest.Kind) { run(t, d, func(*testCase) bool { return true }) }
+
+// run runs those cases that have to be alone, and then several at once, beside other suites.
+func run(t *testing.T, d locktest.Kind, wanted func(*testCase) bool) {
 	rows := slices.SortedStableFunc(slices.Values(faults), func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
 	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
-		return c.real && d.Serverless || c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d)
+		return !wanted(c) || c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d)
 	})
 	for _, c := range rows {
 		if c.solo {
@@ -93,20 +101,17 @@ func Run(t *testing.T, d locktest.Kind) {
 		}
 	}
 	t.Parallel()
-	for _, real := range []bool{true, false} {
-		for _, c := range rows {
-			if !c.solo && c.real == real {
-				t.Run(c.name, func(t *testing.T) {
-					t.Parallel()
-					c.try(t, d)
-				})
-			}
+	for _, c := range rows {
+		if !c.solo {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.try(t, d)
+			})
 		}
 	}
 }
 
 func (c *testCase) try(t *testing.T, d locktest.Kind) {
-	d.Virtual = d.Virtual && !c.real
 	if c.parts {
 		c.run(t, d)
 	} else {

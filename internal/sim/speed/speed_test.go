@@ -35,7 +35,7 @@ const (
 
 var (
 	seeds  = flag.Uint64("seeds", 2, "how many seeds the long scenarios have")
-	length = flag.Duration("length", 20*time.Minute, "of the long scenarios, in virtual time")
+	length = flag.Duration("length", 10*time.Minute, "of the long scenarios, in virtual time")
 )
 
 // fleet is lockers of one kind, each in a process of its own, on one server or on five nodes.
