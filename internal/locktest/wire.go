@@ -151,6 +151,9 @@ var scriptNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for name, text := range scripts.Scripts() {
 		name, _, _ = strings.Cut(name, "/")
+		if name == "release" || name == "release_each" {
+			name = "end"
+		}
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_each"), "_fenced")
 		names[sha(text)] = strings.Replace(name, "leave", "clean_up", 1)
@@ -191,7 +194,9 @@ func endVerb(cmd []string) string {
 	if err != nil {
 		panic(err)
 	}
-	channel, more := cmd[3+keys+1], cmd[3+keys+2]
+	args := cmd[3+keys:]
+	args = args[len(args)%3:] // three for each hold, and before those of release_each a count
+	channel, more := args[1], args[2]
 	switch {
 	case more == "tombstone":
 		return "clean_up"
