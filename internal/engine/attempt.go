@@ -2,14 +2,18 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
+
+var errTooLate = errors.New("the reply came after the lease was over")
 
 // attempt is one call for a hold by a fresh owner, with its result.
 type attempt struct {
@@ -37,7 +41,7 @@ func (a attempt) passing() bool {
 func (a attempt) known() error {
 	switch {
 	case a.err != nil:
-		return known(a.err)
+		return calls.Known(a.err)
 	case a.unmet != nil:
 		return a.unmet
 	}
@@ -62,13 +66,13 @@ func (h *Engine) newOwner() string {
 }
 
 func (h *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	if h.calls.answering(key) { // as detached, but without its closure
+	if h.calls.Answering(key) { // as detached, but without its closure
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
 	if !h.undoingOf(key, false).admit(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
-	return detached(ctx, h.calls, key, func(ctx context.Context) (scripts.Acquired, error) {
+	return calls.Detached(ctx, h.calls, key, func(ctx context.Context) (scripts.Acquired, error) {
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	})
 }
@@ -78,8 +82,7 @@ func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said
 	if seed.TrustFromReply {
 		start = time.Now()
 	}
-	a := attempt{start: start, err: h.calls.ours(err)}
-	h.calls.note(k.name, a.err)
+	a := attempt{start: start, err: h.calls.Noted(k.name, err)}
 	switch scripts.OutcomeOf(a.err) {
 	case scripts.Done:
 	case scripts.Unknown, scripts.Doubtful:

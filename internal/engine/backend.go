@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -14,6 +15,8 @@ import (
 // reply, except Acquire, which it never repeats for the same owner. A backend is also
 // [Racing] or [Queued].
 type Backend interface {
+	// Calls bounds its calls. It is always the same.
+	Calls() *calls.Calls
 	// Acquire makes owner the holder of key if key is free. With fencing, the hold
 	// reserves as many fences as numbers says.
 	Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error)
@@ -48,6 +51,11 @@ type Subscription interface {
 // AcquiresAll is a [Racing] that can take several keys in one call.
 type AcquiresAll interface {
 	AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error)
+}
+
+// AsksPolicy is a backend that can ask Redis for its maxmemory-policy.
+type AsksPolicy interface {
+	EvictionPolicy(ctx context.Context) (string, error)
 }
 
 // Settles is a backend that goes on to end holds after its call has returned.

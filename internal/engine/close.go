@@ -34,7 +34,7 @@ func (h *Engine) close() error {
 	}
 	close(h.closed)
 	h.watchdogs.close()
-	h.calls.close(func() { h.releaseAll(holds) }, func(ctx context.Context) {
+	h.calls.Close(func() { h.releaseAll(holds) }, func(ctx context.Context) {
 		if b, ok := h.backend.(Settles); ok {
 			b.Settle(ctx, h.mayRemain)
 		}

@@ -68,7 +68,7 @@
 //	doubtful          refused in words that no Redis has, as a proxy's: the waiters get
 //	                  the error, and the call is undone or repeated as an unknown one
 //
-// Every call is bounded in time (calls.go). A caller that goes away leaves nothing behind:
+// Every call is bounded in time (package calls). A caller that goes away leaves nothing behind:
 // its attempt is undone, and a lease that it got meanwhile goes to the next waiter.
 //
 // # Locks of this process

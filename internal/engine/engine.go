@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -19,16 +19,6 @@ type Config struct {
 	Kind              string        // the lock kind's name, the prefix of New's errors
 	Client            string        // the locker's id, the prefix of its owners; "": a new one
 	Longest           time.Duration // of the leases of a deployment; 0: no limit
-
-	// Calls is shared with a backend that makes calls of its own; nil: the engine makes one.
-	Calls *Calls
-
-	// ServerOf names the server that has the key of a name, as far as it is known; nil: one has
-	// all.
-	ServerOf func(name string) string
-
-	// EvictionPolicy asks Redis once for its maxmemory-policy; nil: the engine does not ask.
-	EvictionPolicy func(context.Context) (string, error)
 
 	// RetryDelay is for backends with split votes: how long racing waiters pause after one,
 	// and after a message as long as votes are often split. If all of them tried at once,
@@ -48,7 +38,7 @@ type Engine struct {
 	Config                 // immutable after New
 	backend   Backend      // immutable after New
 	waits     discipline   // how waiters get a key; immutable after New
-	calls     *Calls       // immutable after New
+	calls     *calls.Calls // immutable after New
 	observer  *observer    // nil: there is none; immutable after New
 	seed      maphash.Seed // immutable after New
 	shards    [64]shard    // by hash of the key's name
@@ -56,7 +46,7 @@ type Engine struct {
 	watchdogs watchdogs
 	undoings  sync.Map // of servers by name: *undoing
 	pool      waiterPool
-	trips     Average // time of an acquire's round trip
+	trips     calls.Average // time of an acquire's round trip
 	begun     sync.Once
 	closing   atomic.Bool
 	closed    chan struct{} // Close closes it after all shards
@@ -83,10 +73,7 @@ func build(backend Backend, c Config) *Engine {
 	if c.Client == "" {
 		c.Client = uuid.NewString()
 	}
-	if c.Calls == nil {
-		c.Calls = NewCalls(c.Lease, nil)
-	}
-	h := &Engine{Config: c, backend: backend, calls: c.Calls, seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{})}
+	h := &Engine{Config: c, backend: backend, calls: backend.Calls(), seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{})}
 	for i := range h.shards {
 		h.shards[i].engine, h.shards[i].keys = h, make(map[string]*keyState)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
@@ -20,7 +21,7 @@ import (
 // unlocks it, which notifies the listeners of the old section, and then sends the lease
 // to w.
 func (h *Engine) handOver(k *keyState, d *hold) (w *waiter, lease *holdfast.Lease) {
-	if d.tainted || !d.plain && !seed.HandOverAny || h.calls.now()-d.granted >= h.LocalHandover || !d.fences().ready(h.calls, d.granted) {
+	if d.tainted || !d.plain && !seed.HandOverAny || h.calls.Now()-d.granted >= h.LocalHandover || !d.fences().ready(h.calls, d.granted) {
 		return nil, nil
 	}
 	if w = h.waits.next(k, d); w == nil {
@@ -63,12 +64,12 @@ func (f *fences) used() int64 {
 // again below them: at most one per microsecond. The clock may stand still, as that of a
 // bubble of testing/synctest does; so ready gives up after far more looks than fit into a
 // microsecond.
-func (f *fences) ready(c *Calls, granted time.Duration) bool {
+func (f *fences) ready(c *calls.Calls, granted time.Duration) bool {
 	if f == nil || f.usedUp() {
 		return f == nil
 	}
 	for range 1000 {
-		passed := c.now() - granted
+		passed := c.Now() - granted
 		if f.present-f.first < (passed - passed/50).Microseconds() {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -22,7 +23,7 @@ type hold struct {
 	watchdog *watchdog.Watchdog[*hold] // set by newHold
 	key      *keyState                 // immutable
 	owner    string                    // the field in Redis; immutable
-	granted  time.Duration             // when, by Calls.now; immutable
+	granted  time.Duration             // when, by Calls.Now; immutable
 	extras   *extras                   // nil if there are none; immutable
 	section  *section                  // the present one; guarded by the shard's lock
 	first    section                   // in place, which saves an allocation
@@ -36,7 +37,7 @@ type hold struct {
 type extras struct {
 	fences fences       // zero without fencing
 	run    run          // zero unless granted by Redis' queue
-	due    atomic.Int64 // of the next renewal, by Calls.now; only for the observer
+	due    atomic.Int64 // of the next renewal, by Calls.Now; only for the observer
 }
 
 func (d *hold) fences() *fences {
@@ -56,14 +57,14 @@ func (d *hold) run() *run {
 // newHold makes a hold of a lease that Redis granted to a call that began at start, and
 // has the watchdog renew it. It is not yet the key's hold.
 func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a scripts.Acquired, r run) *hold {
-	d := &hold{key: k, owner: owner, granted: h.calls.now(), plain: t.plain()}
+	d := &hold{key: k, owner: owner, granted: h.calls.Now(), plain: t.plain()}
 	if a.Fence != 0 || r.doubt || len(r.members) > 0 || h.observer != nil {
 		d.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, run: r}
 	}
 	if h.observer != nil {
-		d.extras.due.Store(int64(start.Sub(h.calls.epoch) + min(t.Lease, h.Lease)/3))
+		d.extras.due.Store(int64(h.calls.Since(start) + min(t.Lease, h.Lease)/3))
 	}
-	d.watchdog = h.watchdogs.of(h.serverOf(k.name))
+	d.watchdog = h.watchdogs.of(h.calls.ServerOf(k.name))
 	if t.MaxHold == 0 && !t.Fixed && h.MaxHold > 0 {
 		t.MaxHold = h.MaxHold + time.Since(start) // start may be long before a grant
 	}
@@ -85,17 +86,17 @@ func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.An
 	r := renewals.Get().(*renewal)
 	debug := h.Logger.Enabled(ctx, slog.LevelDebug)
 	for _, d := range holds {
-		if debug && h.calls.now()-d.granted > h.Lease {
+		if debug && h.calls.Now()-d.granted > h.Lease {
 			h.logLongHold(d)
 		}
 		r.keys, r.owners = append(r.keys, d.key.name), append(r.owners, d.owner)
 	}
 	r.said = slices.Grow(r.said, len(holds))[:len(holds)]
-	began := h.calls.now()
-	err := h.backend.Renew(noDeadline{ctx}, h.Lease, r.keys, r.owners, r.said)
+	began := h.calls.Now()
+	err := h.backend.Renew(calls.Hide(ctx), h.Lease, r.keys, r.owners, r.said)
 	h.observer.answered(ctx, r.keys[0], err)
 	if err != nil {
-		err = known(h.calls.ours(err))
+		err = calls.Known(h.calls.Ours(err))
 		h.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
 	for i, a := range r.said {
@@ -128,7 +129,7 @@ func (h *Engine) logLongHold(d *hold) {
 	k.Unlock()
 	if !logged {
 		h.Logger.Debug("holdfast: key held for longer than a lease",
-			"key", errs.Quote(h.keyOf(k.name)), "held", h.calls.now()-d.granted, "waiting", waiting)
+			"key", errs.Quote(h.keyOf(k.name)), "held", h.calls.Now()-d.granted, "waiting", waiting)
 	}
 }
 
@@ -185,5 +186,5 @@ func (h *Engine) revoke(d *hold, reason error) (news bool) {
 // until is how long a hold without further renewals may last in Redis: a lease from the
 // last one.
 func (h *Engine) until(d *hold) time.Time {
-	return later(time.Now().Add(h.Lease), d.Deadline()) // later with a longer fixed lease
+	return calls.Later(time.Now().Add(h.Lease), d.Deadline()) // later with a longer fixed lease
 }

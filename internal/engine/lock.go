@@ -116,8 +116,8 @@ func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 // caller's own goroutine, which saves an uncontended lock a fifth of its time. If the
 // caller has to wait, first returns its waiter.
 func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*holdfast.Lease, *waiter, error) {
-	defer h.calls.work.Done()
-	bounded, done := h.calls.contextFor(ctx)
+	defer h.calls.End()
+	bounded, done := h.calls.ContextFor(ctx)
 	a := h.attempt(bounded, k, t, 1)
 	done()
 
@@ -228,6 +228,6 @@ func (h *Engine) giveBack(lease *holdfast.Lease) {
 	s.Lock()
 	defer s.Unlock()
 	if !s.closed { // else Close releases it
-		h.calls.background(func() { _ = lease.Unlock(context.Background()) })
+		h.calls.Background(func() { _ = lease.Unlock(context.Background()) })
 	}
 }

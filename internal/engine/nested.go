@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
@@ -44,9 +45,9 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 		return nil, err
 	}
 	serial := c.nest().serial
-	h.calls.work.Add(1) // not closed: Close would have ended the entry
+	h.calls.Begin() // not closed: Close would have ended the entry
 	k.Unlock()
-	defer h.calls.work.Done()
+	defer h.calls.End()
 
 	if err := h.awaitTurn(ctx, k.name, serial, wait); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 // awaitTurn waits for the earlier nested calls. They take long only while Redis does not
 // answer; then awaitTurn waits as long as an outermost Lock or TryLock does.
 func (h *Engine) awaitTurn(ctx context.Context, name string, serial chan<- struct{}, wait bool) error {
-	limit := h.calls.timeout
+	limit := h.calls.Timeout
 	if wait {
 		limit = max(limit, *h.MaxOutage)
 	}
@@ -89,8 +90,8 @@ func (h *Engine) awaitTurn(ctx context.Context, name string, serial chan<- struc
 		case <-ctx.Done():
 			return errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 		case <-over.C:
-			if !h.calls.answeredWithin(name, limit) {
-				return errs.Failed(holdfast.ErrUnavailable, h.calls.ours(errNoAnswer))
+			if !h.calls.AnsweredWithin(name, limit) {
+				return errs.Failed(holdfast.ErrUnavailable, h.calls.Ours(calls.ErrNoAnswer))
 			}
 		}
 	}
@@ -100,13 +101,13 @@ func (h *Engine) awaitTurn(ctx context.Context, name string, serial chan<- struc
 // failed call may have set it.
 func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bool, err error) {
 	c := outer.section
-	began, retry := time.Now(), backoff{}
+	began, retry := time.Now(), calls.Backoff{}
 	for {
 		if over := outer.Err(); over != nil {
 			return doubt, over
 		}
 		n, _ := c.count()
-		bounded, done := h.calls.contextFor(ctx)
+		bounded, done := h.calls.ContextFor(ctx)
 		_, err := h.recount(bounded, c, n+1)
 		err = scripts.Lapse(err)
 		done()
@@ -120,12 +121,12 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 		}
 		if ctx.Err() == nil {
 			if outcome.Final() || !wait || time.Since(began) >= *h.MaxOutage {
-				return doubt, known(err)
+				return doubt, calls.Known(err)
 			}
-			sleep(retry.next(h.Lease), ctx.Done())
+			calls.Sleep(retry.Next(h.Lease), ctx.Done())
 		}
 		if ctx.Err() != nil {
-			return doubt, errs.EndedBy(ctx, known(err))
+			return doubt, errs.EndedBy(ctx, calls.Known(err))
 		}
 	}
 }
@@ -134,7 +135,7 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 // Redis has the count: with an error, only replicas are not known to have it.
 func (h *Engine) recount(ctx context.Context, c *section, n int) (set bool, err error) {
 	d := c.hold
-	set, err = redis(ctx, h.calls, d.key.name, func(ctx context.Context) (bool, error) {
+	set, err = calls.Redis(ctx, h.calls, d.key.name, func(ctx context.Context) (bool, error) {
 		return h.backend.Recount(ctx, d.key.name, d.owner, n)
 	})
 	if err == nil && !set {
@@ -168,7 +169,7 @@ func (e *entry) endNested() {
 	e.end(holdfast.ErrReleased)
 	e.over = true
 	delete(c.nest().entries, e)
-	e.key().engine.calls.work.Add(1)
+	e.key().engine.calls.Begin()
 }
 
 // countOut counts an ended entry out in Redis. A ctx that is over ends the wait for the
@@ -176,7 +177,7 @@ func (e *entry) endNested() {
 func (h *Engine) countOut(ctx context.Context, c *section) error {
 	serial, over := c.nesting.serial, time.NewTimer(0)
 	defer over.Stop()
-	patience, gone := h.calls.context().Done(), (<-chan struct{})(nil)
+	patience, gone := h.calls.Context().Done(), (<-chan struct{})(nil)
 	for waiting := true; waiting; {
 		over.Reset(time.Until(c.hold.Deadline()))
 		select {
@@ -190,12 +191,12 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 			patience, gone = nil, ctx.Done()
 		case <-gone:
 			h.recountLater(c, false)
-			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, h.calls.ours(errNoAnswer)))
+			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, h.calls.Ours(calls.ErrNoAnswer)))
 		}
 	}
 	n, end := c.count()
 	if end == nil { // else the field is gone, or counts for the next section
-		err := h.recountDown(h.calls.context(), c, n)
+		err := h.recountDown(h.calls.Context(), c, n)
 		switch scripts.OutcomeOf(err) {
 		case scripts.Done:
 		case scripts.Refused:
@@ -226,7 +227,7 @@ func (c *section) taint() {
 // calls. turn says that those are over, as it is the caller's turn, which ends with this.
 func (h *Engine) recountLater(c *section, turn bool) {
 	c.taint()
-	h.calls.background(func() {
+	h.calls.Background(func() {
 		if !turn {
 			c.nesting.serial <- struct{}{}
 		}

@@ -40,7 +40,7 @@ type observer struct {
 	outages  map[string]silence // by server; guarded by mu
 }
 
-// silence is an outage of a server. Its times are those of Calls.now.
+// silence is an outage of a server. Its times are those of Calls.Now.
 type silence struct{ began, last time.Duration } // last: the last failed call
 
 // kind is a function of [holdfast.Observer], in the order of its fields.
@@ -196,12 +196,12 @@ func (o *observer) failed(p any) {
 	}
 }
 
-// now is the time by Calls.now; 0 without an observer.
+// now is the time by Calls.Now; 0 without an observer.
 func (o *observer) now() time.Duration {
 	if o == nil {
 		return 0
 	}
-	return o.engine.calls.now()
+	return o.engine.calls.Now()
 }
 
 // acquired notes that an entry has begun, whose caller has asked since then. The key is
@@ -289,7 +289,7 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 	if failed && ctx.Err() == context.Canceled || outcome == scripts.Refused && ctx.Err() != nil {
 		return
 	}
-	server, now := o.engine.serverOf(name), o.now()
+	server, now := o.engine.calls.ServerOf(name), o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if failed {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -39,8 +40,8 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 // Each server of a Redis Cluster has its outages. One that nobody asks any more has none.
 func TestObserverOutagesByServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, calls: NewCalls(time.Minute, nil)}
-		h.ServerOf = func(key string) string { return "server of " + key }
+		h := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, calls: calls.New(time.Minute, nil)}
+		h.calls.PerServer(func(key string) string { return "server of " + key })
 		var told []any
 		h.observer = newObserver(h, holdfast.Observer{
 			OutageBegan: func(e holdfast.OutageBeganEvent) { told = append(told, e) },

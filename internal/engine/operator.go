@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -28,13 +29,13 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(ctx
 		s.Unlock()
 		return none, holdfast.ErrClosed
 	}
-	h.calls.work.Add(1)
+	h.calls.Begin()
 	s.Unlock()
-	defer h.calls.work.Done()
-	ctx, done := h.calls.contextFor(caller)
+	defer h.calls.End()
+	ctx, done := h.calls.ContextFor(caller)
 	defer done()
-	value, err := detached(ctx, h.calls, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
-	err = known(h.calls.ours(err))
+	value, err := calls.Detached(ctx, h.calls, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
+	err = calls.Known(h.calls.Ours(err))
 	if err != nil && caller.Err() != nil {
 		return none, errs.Ended(caller, err)
 	}

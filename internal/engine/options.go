@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/settings"
@@ -89,8 +90,8 @@ func (c *Config) Check() error {
 		return c.errorf("WithReplicas: %d replicas in %v: one and the other must be greater than zero", c.Replicas, c.ReplicaTimeout)
 	case c.ReplicaTimeout%time.Millisecond != 0:
 		return c.errorf("WithReplicas: %v is not a whole number of milliseconds", c.ReplicaTimeout)
-	case c.ReplicaTimeout > callTimeout(c.Lease)/2:
-		return c.errorf("WithReplicas: %v is longer than %v, half of the time of a call", c.ReplicaTimeout, callTimeout(c.Lease)/2)
+	case c.ReplicaTimeout > calls.Timeout(c.Lease)/2:
+		return c.errorf("WithReplicas: %v is longer than %v, half of the time of a call", c.ReplicaTimeout, calls.Timeout(c.Lease)/2)
 	case c.FenceExpiry != nil && !c.Fencing:
 		return c.errorf("WithFenceExpiry needs WithFencing")
 	case expiry < 0 || expiry%time.Millisecond != 0:
@@ -174,11 +175,12 @@ func (h *Engine) chosen(opts []holdfast.LockOption) (t Terms, o holdfast.LockOpt
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop
 // locks when it runs out of memory. It does nothing when the log drops warnings.
 func (h *Engine) warnOfEviction() {
-	if h.EvictionPolicy == nil || !h.Logger.Enabled(context.Background(), slog.LevelWarn) {
+	redis, can := h.backend.(AsksPolicy)
+	if !can || !h.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
 	h.calls.Go(func(ctx context.Context) {
-		policy, err := h.EvictionPolicy(ctx)
+		policy, err := redis.EvictionPolicy(ctx)
 		if err == nil && policy != "" && check.Evicts(policy) {
 			h.Logger.Warn("holdfast: "+h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -15,16 +16,16 @@ import (
 // it is.
 type queued struct {
 	*Engine
-	backend    Queued   // the engine's; immutable
-	brief      bounds   // of enters and heartbeats
-	secret     [16]byte // for sign; immutable
+	backend    Queued       // the engine's; immutable
+	brief      calls.Bounds // of enters and heartbeats
+	secret     [16]byte     // for sign; immutable
 	heartbeats heartbeats
 }
 
 func newQueued(h *Engine, backend Queued) *queued {
 	d := &queued{Engine: h, backend: backend}
-	d.brief.base = h.calls.base
-	d.brief.timeout = min(max(h.WaiterTTL/3, 100*time.Millisecond), h.calls.timeout)
+	d.brief.Base = h.calls.Base
+	d.brief.Timeout = min(max(h.WaiterTTL/3, 100*time.Millisecond), h.calls.Timeout)
 	_, _ = rand.Read(d.secret[:]) // never fails
 	d.heartbeats.queues = make(map[string]map[*queue]struct{})
 	return d
@@ -47,14 +48,14 @@ type queue struct {
 	leaving  []leaver             // owners to be given up
 	entering int                  // calls to enter under way
 
-	served bool      // the last wait ended with a grant
-	used   time.Time // when a waiter last came or was served
-	pause  time.Time // no calls to enter and leave before then, after a failure
-	retry  backoff   // of calls to enter and leave; an answered heartbeat does not reset it
-	outage *outage   // Redis answers nothing
-	own    bool      // the last heartbeat went out while this locker had the key
-	holder error     // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
-	shut   *outage   // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
+	served bool          // the last wait ended with a grant
+	used   time.Time     // when a waiter last came or was served
+	pause  time.Time     // no calls to enter and leave before then, after a failure
+	retry  calls.Backoff // of calls to enter and leave; an answered heartbeat does not reset it
+	outage *outage       // Redis answers nothing
+	own    bool          // the last heartbeat went out while this locker had the key
+	holder error         // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
+	shut   *outage       // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
 
 	// See queue_place.go.
 	gone int // places that have become free since this queue was opened
@@ -69,7 +70,7 @@ type queue struct {
 	verify         bool      // all tickets may have lost their places
 	heartbeating   bool      // among the locker's heartbeats
 	server         string    // of these
-	heartbeatRetry backoff
+	heartbeatRetry calls.Backoff
 	answered       time.Time // start of the last answered heartbeat or enter
 	refreshed      time.Time // when the scores were last moved on
 }
@@ -121,7 +122,7 @@ func (d *queued) open(k *keyState, w *waiter) (*queue, *ticket) {
 		}
 		q.inbox = d.backend.Inbox(k.name, func(message string) { d.receive(k.name, message) })
 		k.waiters.queue = q
-		d.calls.background(q.run)
+		d.calls.Background(q.run)
 	}
 	w.ticket = &ticket{queue: q, w: w}
 	return q, w.ticket
@@ -134,12 +135,12 @@ func (d *queued) join(k *keyState, w *waiter) {
 	q.used = time.Now()
 	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
 		q.outside = append(q.outside, t)
-		nudge(q.poke)
+		calls.Nudge(q.poke)
 		return
 	}
 	q.lingerFrom = time.Time{}
 	q.entering++
-	d.calls.work.Add(1)
+	d.calls.Begin()
 	q.register(t)
 	w.enters = t
 }
@@ -150,8 +151,8 @@ func (d *queued) arrive(ctx context.Context, _ *keyState, w *waiter) {
 		return
 	}
 	w.enters = nil
-	defer d.calls.work.Done()
-	bounded, done := d.brief.contextFor(ctx)
+	defer d.calls.End()
+	bounded, done := d.brief.ContextFor(ctx)
 	defer done()
 	t.queue.enter(bounded, []*ticket{t})
 }
@@ -165,7 +166,7 @@ func (d *queued) refused(k *keyState, w *waiter, a attempt) {
 	if a.orphan.owner != "" {
 		q.leave(a.orphan.owner, true, a.orphan.lease)
 	}
-	nudge(q.poke)
+	calls.Nudge(q.poke)
 }
 
 func (d *queued) left(_ *keyState, w *waiter) {
@@ -212,7 +213,7 @@ func (d *queued) giveUp(ctx context.Context, name, owner string) error {
 // departs ends the linger of those outside if no other waiter of this process is queued.
 func (d *queued) departs(k *keyState) {
 	if q := k.queue(); q != nil && !q.lingerFrom.IsZero() && len(q.tickets) < 2 {
-		nudge(q.poke)
+		calls.Nudge(q.poke)
 	}
 }
 
@@ -221,7 +222,7 @@ func (d *queued) released(*keyState, scripts.Released) {}
 func (d *queued) settle(k *keyState) {
 	if q := k.queue(); q != nil { // its end settles the key
 		if k.closed {
-			nudge(q.poke)
+			calls.Nudge(q.poke)
 		}
 	} else if k.idle() && k.ending == nil {
 		k.drop()
@@ -255,7 +256,7 @@ func (q *queue) drop(t *ticket) {
 		}
 		q.leave(t.owner, t.doubt || !t.entered, t.lease)
 	}
-	nudge(q.poke)
+	calls.Nudge(q.poke)
 }
 
 // done forgets a ticket that has served its purpose.
@@ -280,7 +281,7 @@ func (q *queue) enqueue(w *waiter) {
 	q.key.push(w)
 	w.ticket = &ticket{queue: q, w: w}
 	q.outside = append(q.outside, w.ticket)
-	nudge(q.poke)
+	calls.Nudge(q.poke)
 }
 
 // latest is how late a call may arrive that nobody waits for any more. Tombstones last as
@@ -293,7 +294,7 @@ const latest = time.Minute
 func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
 	until := time.Now().Add(latest + q.in.WaiterTTL + max(lease, q.in.GrantLease))
 	q.leaving = append(q.leaving, leaver{owner, doubt, until})
-	nudge(q.poke)
+	calls.Nudge(q.poke)
 }
 
 // run is the loop of the queue, which ends when it is no longer needed. It locks the key.
@@ -304,7 +305,7 @@ func (q *queue) run() {
 		k.Lock()
 		now := time.Now()
 		q.checkInbox(now)
-		paused := now.Before(q.pause) && q.in.calls.base.Err() == nil
+		paused := now.Before(q.pause) && !q.in.calls.Over()
 		switch {
 		case len(q.leaving) > 0 && !paused:
 			list := q.leaving[:min(len(q.leaving), mostEnter)]
@@ -318,7 +319,7 @@ func (q *queue) run() {
 			list := q.takeOutside()
 			q.entering++
 			k.Unlock()
-			q.enter(q.in.brief.context(), list)
+			q.enter(q.in.brief.Context(), list)
 		case q.over(now):
 			k.waiters.queue = nil
 			q.in.settle(k)
@@ -327,7 +328,7 @@ func (q *queue) run() {
 		default:
 			alarm, over := q.alarm(now), (<-chan struct{})(nil)
 			if len(q.leaving) > 0 {
-				over = q.in.calls.base.Done()
+				over = q.in.calls.Base.Done()
 			}
 			k.Unlock()
 			q.rest(alarm.Sub(now), over)

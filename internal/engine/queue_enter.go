@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -23,21 +24,21 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	said, err := detached(ctx, q.in.calls, k.name, func(ctx context.Context) (scripts.Entered, error) {
+	said, err := calls.Detached(ctx, q.in.calls, k.name, func(ctx context.Context) (scripts.Entered, error) {
 		return q.in.backend.Enter(ctx, k.name, owners...)
 	})
 	q.in.observer.answered(ctx, k.name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
-	err = q.in.calls.ours(err)
+	err = q.in.calls.Ours(err)
 	if !gaveUp {
-		q.in.calls.note(k.name, err)
+		q.in.calls.Note(k.name, err)
 	}
 
 	k.Lock()
 	defer k.Unlock()
 	q.entering--
 	if len(q.outside) > 0 {
-		nudge(q.poke)
+		calls.Nudge(q.poke)
 	}
 	if gaveUp { // which says nothing of Redis: the waiter that made the call is about to leave
 		for _, t := range list {
@@ -51,11 +52,11 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		q.notEntered(list, a)
 		return
 	}
-	q.retry = backoff{}
+	q.retry = calls.Backoff{}
 	if time.Since(start) > q.in.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
-	q.answered = later(q.answered, start)
+	q.answered = calls.Later(q.answered, start)
 	for i, t := range list {
 		q.entered(t, said.Places[i])
 		if t.distance = said.Distance; said.Java && t.w != nil {
@@ -103,9 +104,9 @@ func (q *queue) notEntered(list []*ticket, a attempt) {
 		waiting = append(waiting, t)
 	}
 	q.outside = append(waiting, q.outside...)
-	q.pause = time.Now().Add(q.retry.next(q.in.Lease))
+	q.pause = time.Now().Add(q.retry.Next(q.in.Lease))
 	q.endOverdue(a)
-	nudge(q.poke)
+	calls.Nudge(q.poke)
 }
 
 // endOverdue ends the waits that cannot go on: Redis refused a call, or was away for too
@@ -132,7 +133,7 @@ func (q *queue) leaveAll(list []leaver) {
 	doubts := len(owners)
 	owners = append(owners, sure...)
 	k, h, start := q.key, q.in, time.Now()
-	said, err := redis(h.calls.context(), h.calls, k.name, func(ctx context.Context) (scripts.Passed, error) {
+	said, err := calls.Redis(h.calls.Context(), h.calls, k.name, func(ctx context.Context) (scripts.Passed, error) {
 		return h.backend.Leave(ctx, k.name, doubts, owners...)
 	})
 	k.Lock()
@@ -157,7 +158,7 @@ func (q *queue) leaveAll(list []leaver) {
 func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again []leaver) {
 	switch scripts.OutcomeOf(a.err) {
 	case scripts.Done:
-		q.retry = backoff{}
+		q.retry = calls.Backoff{}
 		if !q.wanting() { // no other call would show that the outage is over
 			q.shut, q.outage = nil, nil
 		}
@@ -171,10 +172,10 @@ func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again [
 	case scripts.Unknown:
 		q.due = time.Now()
 	}
-	q.pause = time.Now().Add(q.retry.next(q.in.Lease))
+	q.pause = time.Now().Add(q.retry.Next(q.in.Lease))
 	q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
 	q.endOverdue(a)
-	if q.in.calls.base.Err() != nil { // Close is over
+	if q.in.calls.Over() { // Close is over
 		return nil
 	}
 	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })

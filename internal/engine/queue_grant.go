@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -124,14 +125,14 @@ func (q *queue) toConfirm(t *ticket) {
 	w := t.w
 	t.granted, t.lease = true, w.terms.Lease
 	t.w, w.ticket = nil, nil
-	q.in.calls.work.Add(1) // for confirm or decline
+	q.in.calls.Begin() // for confirm or decline
 	q.key.serve(w, result{confirm: t})
 }
 
 // decline gives up a grant that has not been confirmed. It locks the key.
 func (t *ticket) decline() {
 	k := t.queue.key
-	defer t.queue.in.calls.work.Done()
+	defer t.queue.in.calls.End()
 	k.Lock()
 	defer k.Unlock()
 	t.queue.drop(t)
@@ -142,12 +143,12 @@ func (t *ticket) decline() {
 // the key.
 func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error) {
 	h, k := t.queue.in, t.queue.key
-	began, retry := time.Now(), backoff{}
+	began, retry := time.Now(), calls.Backoff{}
 	lease := w.terms.Lease // the call may outlast the waiter
 	for {
 		start := time.Now()
-		bounded, done := h.calls.contextFor(ctx)
-		said, err := redis(bounded, h.calls, k.name, func(ctx context.Context) (scripts.Acquired, error) {
+		bounded, done := h.calls.ContextFor(ctx)
+		said, err := calls.Redis(bounded, h.calls, k.name, func(ctx context.Context) (scripts.Acquired, error) {
 			return h.backend.Confirm(ctx, k.name, t.owner, lease)
 		})
 		err = scripts.Lapse(err)
@@ -165,7 +166,7 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 		default:
 			err = errTooLate
 		}
-		failed, over := known(err), ctx.Err() != nil
+		failed, over := calls.Known(err), ctx.Err() != nil
 		if over {
 			failed = errs.EndedBy(ctx, failed)
 		}
@@ -174,7 +175,7 @@ func (t *ticket) confirm(ctx context.Context, w *waiter) (*holdfast.Lease, error
 			h.pool.put(w)
 			return nil, failed
 		}
-		sleep(retry.next(h.Lease), ctx.Done())
+		calls.Sleep(retry.Next(h.Lease), ctx.Done())
 	}
 }
 
@@ -186,11 +187,11 @@ var errOvertaken = errors.New("the key was granted to another owner meanwhile")
 func (t *ticket) confirmed(ctx context.Context, w *waiter, start time.Time, said scripts.Acquired) (*holdfast.Lease, error) {
 	q, k := t.queue, t.queue.key
 	k.Lock()
-	if !k.closed && k.hold != nil && k.hold.granted > start.Sub(q.in.calls.epoch) {
+	if !k.closed && k.hold != nil && k.hold.granted > q.in.calls.Since(start) {
 		k.Unlock()
 		return nil, errOvertaken
 	}
-	defer q.in.calls.work.Done()
+	defer q.in.calls.End()
 	defer q.in.pool.put(w)
 	if k.closed {
 		q.drop(t)
@@ -214,7 +215,7 @@ func (t *ticket) rejoin(ctx context.Context, w *waiter) (*holdfast.Lease, error)
 	q, k := t.queue, t.queue.key
 	k.Lock()
 	q.drop(t)
-	q.in.calls.work.Done()
+	q.in.calls.End()
 	if k.closed {
 		k.Unlock()
 		q.in.pool.put(w)

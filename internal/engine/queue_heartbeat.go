@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -39,13 +40,13 @@ func (q *queue) startHeartbeats() {
 		return
 	}
 	q.heartbeating = true
-	q.server = q.in.serverOf(q.key.name)
+	q.server = q.in.calls.ServerOf(q.key.name)
 	b := &q.in.heartbeats
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.queues[q.server] == nil {
 		b.queues[q.server] = make(map[*queue]struct{})
-		q.in.calls.background(func() { q.in.heartbeat(q.server) })
+		q.in.calls.Background(func() { q.in.heartbeat(q.server) })
 	}
 	b.queues[q.server][q] = struct{}{}
 }
@@ -119,7 +120,7 @@ func (d *queued) heartbeatSoon(k *keyState) {
 	defer k.Unlock()
 	if q := k.queue(); q != nil {
 		q.due = time.Now()
-		nudge(q.poke)
+		calls.Nudge(q.poke)
 	}
 }
 
@@ -130,7 +131,7 @@ func (q *queue) heartbeatAgainSoon() {
 	q.probes++
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at
-		nudge(q.poke)
+		calls.Nudge(q.poke)
 	}
 }
 
@@ -210,15 +211,15 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 // sendHeartbeat makes one call, which must be over well before the locker counts as dead.
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 	start, probed := time.Now(), make([]scripts.Probed, len(asked))
-	ctx := d.brief.context()
-	_, err := redis(ctx, d.calls, "", func(ctx context.Context) (struct{}, error) {
+	ctx := d.brief.Context()
+	_, err := calls.Redis(ctx, d.calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, probed)
 	})
 	for i, q := range of {
 		said := scripts.Probed{Err: err}
 		if err == nil {
 			said = probed[i]
-			said.Err = d.calls.ours(said.Err)
+			said.Err = d.calls.Ours(said.Err)
 		}
 		d.observer.answered(ctx, q.key.name, said.Err)
 		q.heartbeatAnswered(start, asked[i], said)
@@ -241,13 +242,13 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	q.outage = q.outage.note(a)
 	if a.err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
-		q.due = time.Now().Add(q.heartbeatRetry.next(q.in.Lease))
-		nudge(q.poke)
+		q.due = time.Now().Add(q.heartbeatRetry.Next(q.in.Lease))
+		calls.Nudge(q.poke)
 		q.endOverdue(a)
 		return
 	}
-	q.heartbeatRetry = backoff{}
-	q.answered = later(q.answered, start)
+	q.heartbeatRetry = calls.Backoff{}
+	q.answered = calls.Later(q.answered, start)
 	if q.holder = nil; said.Label != "" && !q.own {
 		q.holder = errs.HeldBy(said.Label)
 	}

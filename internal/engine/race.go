@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -26,7 +27,7 @@ type race struct {
 	poke      chan struct{} // one slot: look at the waiters again
 	turns     turns
 	before    pubsub.State // of sub, before our last release
-	retry     backoff
+	retry     calls.Backoff
 	tries     int     // split votes, less the attempts without one; for RetryDelay
 	unmet     error   // the backend's reason for the last failure, see attempt; guarded by the shard's lock
 	orphan    orphan  // of the last attempt; to be undone before the next
@@ -75,7 +76,7 @@ func (r *racing) refused(k *keyState, _ *waiter, a attempt) {
 
 func (r *racing) left(k *keyState, _ *waiter) {
 	if p := k.met(); p != nil && k.first() == nil {
-		nudge(p.poke)
+		calls.Nudge(p.poke)
 	}
 }
 
@@ -139,7 +140,7 @@ func (r *racing) settle(k *keyState) {
 	case k.calls > 0: // the end of that call settles it
 	case k.first() != nil && k.hold == nil:
 		k.calls++
-		r.calls.background(func() { r.lead(k) })
+		r.calls.Background(func() { r.lead(k) })
 	case k.first() == nil:
 		if p := k.met(); p != nil {
 			if p.sub != nil {
@@ -170,7 +171,7 @@ func (r *racing) lead(k *keyState) {
 		case p.contended && p.sub == nil:
 			// So it cannot miss a release after its next attempt. Without a confirmation
 			// (messages not allowed, connection lost) the timed attempts of rest must do.
-			r.subscribe(p, k.name, min(r.calls.timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
+			r.subscribe(p, k.name, min(r.calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
 		case resting:
 			if notified = r.rest(k, p, seen, remaining); notified {
 				r.observer.woken(k.name)
@@ -184,7 +185,7 @@ func (r *racing) lead(k *keyState) {
 		seen = p.seen()
 		a := r.clear(p, k.name)
 		if a.err == nil {
-			a = r.attempt(r.calls.context(), k, asked, r.numbers(asked))
+			a = r.attempt(r.calls.Context(), k, asked, r.numbers(asked))
 			p.orphan = a.orphan
 		}
 		if r.deliver(k, p, a, asked) {
@@ -200,7 +201,7 @@ func (r *racing) lead(k *keyState) {
 		if a.err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
 			// connection looks for it often, however many keys have waiters.
-			r.subscribe(p, k.name, p.retry.next(r.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
+			r.subscribe(p, k.name, p.retry.Next(r.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
 		}
 	}
 }
@@ -250,7 +251,7 @@ func (r *racing) deliver(k *keyState, p *race, a attempt, asked Terms) bool {
 		r.end(k)
 		return true
 	}
-	p.retry, p.unmet = backoff{}, a.unmet
+	p.retry, p.unmet = calls.Backoff{}, a.unmet
 	if a.hold != nil && (k.first() == nil || k.first().terms != asked) {
 		r.undo(a.hold)
 		return false

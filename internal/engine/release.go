@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -13,7 +14,7 @@ import (
 )
 
 // Unlock ends the entry. The last entry of a section ends the section: it hands the hold
-// over, or releases the key. Unlock works even when ctx is over: ctx only bounds the wait
+// over, or releases the key. Unlock works even when ctx is over: ctx only calls.Bounds the wait
 // for a release whose first attempt failed.
 func (e *entry) Unlock(ctx context.Context) error {
 	return errs.Of("unlock", e.Key(), e.unlock(ctx))
@@ -48,7 +49,7 @@ func (e *entry) unlock(ctx context.Context) error {
 		held := h.observer.held(e)
 		e.endNested()
 		k.Unlock()
-		defer h.calls.work.Done()
+		defer h.calls.End()
 		err := h.countOut(ctx, c)
 		h.observer.ended(e, held, err)
 		return err
@@ -62,7 +63,7 @@ func (e *entry) unlock(ctx context.Context) error {
 		k.hold, k.ending = nil, d
 		h.waits.departs(k)
 		k.calls++
-		h.calls.work.Add(1) // Close has not passed here: it would have ended the section
+		h.calls.Begin() // Close has not passed here: it would have ended the section
 	} else {
 		h.observer.ended(e, held, nil)
 		h.observer.acquired(&d.section.first, holdfast.ByHandOver, w.since)
@@ -72,7 +73,7 @@ func (e *entry) unlock(ctx context.Context) error {
 		w.ready <- result{lease: lease}
 		return nil
 	}
-	defer h.calls.work.Done()
+	defer h.calls.End()
 	err := h.release(ctx, k, d)
 	if err != nil && !errs.LeaseOver(err) { // Do does not return it
 		h.Logger.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(e.Key()), "error", err)
@@ -85,7 +86,7 @@ func (e *entry) unlock(ctx context.Context) error {
 // refused, more follow in the background for a lease; after that Redis has freed the key itself.
 func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 	r := releasing{engine: h, hold: d, lastFence: d.fences().used()}
-	err := r.attempt(h.calls.context())
+	err := r.attempt(h.calls.Context())
 	k.Lock()
 	k.calls--
 	outcome := scripts.OutcomeOf(err)
@@ -104,7 +105,7 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 		return err
 	}
 	finished := make(chan error, 1)
-	h.calls.background(func() {
+	h.calls.Background(func() {
 		err := h.persist(h.until(d), r.attempt)
 		k.Lock()
 		k.endedRelease(d)
@@ -144,16 +145,15 @@ type releasing struct {
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
 	h := r.engine
-	if h.calls.answering(r.hold.key.name) { // as detached, but without its closure
+	if h.calls.Answering(r.hold.key.name) { // as detached, but without its closure
 		r.said, err = h.waits.release(ctx, r.hold, r.lastFence)
 	} else {
-		r.said, err = detached(ctx, h.calls, r.hold.key.name, func(ctx context.Context) (scripts.Released, error) {
+		r.said, err = calls.Detached(ctx, h.calls, r.hold.key.name, func(ctx context.Context) (scripts.Released, error) {
 			return h.waits.release(ctx, r.hold, r.lastFence)
 		})
 	}
 	h.observer.answered(ctx, r.hold.key.name, err)
-	err = h.calls.ours(err)
-	h.calls.note(r.hold.key.name, err)
+	err = h.calls.Noted(r.hold.key.name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err).Perhaps()
 	return err
 }
@@ -170,14 +170,14 @@ func (r *releasing) result() error {
 // persist repeats a call until it succeeds, can no longer do so, or the time is over. It
 // returns the last error. What Redis refuses, it may allow later.
 func (h *Engine) persist(until time.Time, call func(context.Context) error) error {
-	var retry backoff
+	var retry calls.Backoff
 	for {
-		err := call(h.calls.context())
+		err := call(h.calls.Context())
 		if err == nil || scripts.Permanent(err) {
 			return err
 		}
-		pause := retry.next(h.Lease)
-		if time.Until(until) < pause || !sleep(pause, h.calls.base.Done()) {
+		pause := retry.Next(h.Lease)
+		if time.Until(until) < pause || !calls.Sleep(pause, h.calls.Base.Done()) {
 			return err
 		}
 	}

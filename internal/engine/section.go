@@ -25,7 +25,7 @@ type entry struct {
 	listeners *listeners    // guarded by the shard's lock; nil until there are any
 	unlocked  bool          // Unlock was called; guarded by the shard's lock
 	over      bool          // ended before its section; guarded by the shard's lock
-	began     time.Duration // by Calls.now; only for the observer; immutable
+	began     time.Duration // by Calls.Now; only for the observer; immutable
 	lease     holdfast.Lease
 }
 

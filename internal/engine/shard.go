@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
@@ -16,7 +17,7 @@ type shard struct {
 	keys   map[string]*keyState // by name; guarded by mu
 	closed bool                 // guarded by mu
 	ended  []ending             // guarded by mu
-	passed Average              // 1024 times the releases that a wait for one of the keys lets pass
+	passed calls.Average        // 1024 times the releases that a wait for one of the keys lets pass
 }
 
 // ending is the end of an entry of which the listeners have yet to hear.
@@ -63,7 +64,7 @@ func (s *shard) begin(name string) *keyState {
 		s.keys[name] = k
 	}
 	k.calls++
-	s.engine.calls.work.Add(1)
+	s.engine.calls.Begin()
 	return k
 }
 
@@ -79,7 +80,7 @@ func (k *keyState) idle() bool { return k.hold == nil && k.calls == 0 && k.first
 // notAcquired is ErrNotAcquired, which tells of a hold of this locker.
 func (k *keyState) notAcquired() error {
 	if k.hold != nil {
-		return errs.HeldHere(k.engine.calls.now() - k.hold.granted)
+		return errs.HeldHere(k.engine.calls.Now() - k.hold.granted)
 	}
 	return holdfast.ErrNotAcquired
 }

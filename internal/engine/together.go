@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -58,7 +59,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 			k.calls--
 			h.waits.settle(k)
 			k.Unlock()
-			h.calls.work.Done()
+			h.calls.End()
 		}
 	}()
 	for i, name := range names {
@@ -68,7 +69,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 		}
 		states = append(states, k)
 	}
-	bounded, done := h.calls.contextFor(ctx)
+	bounded, done := h.calls.ContextFor(ctx)
 	defer done()
 	owners, attempts := make([]string, len(names)), make([]attempt, len(names))
 	for i := range owners {
@@ -77,7 +78,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	start := time.Now()
 	ok, err := false, error(errHeldBack)
 	if h.undoingOf(names[0], false).admit(bounded) {
-		ok, err = detached(bounded, h.calls, "", func(ctx context.Context) (bool, error) {
+		ok, err = calls.Detached(bounded, h.calls, "", func(ctx context.Context) (bool, error) {
 			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})
 	}
@@ -91,7 +92,7 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 // Refused tells the observer that an attempt of TryLockAll, which began at that time, was the
 // last one for its keys.
 func (h *Engine) Refused(key string, why error, began time.Time) {
-	h.observer.refused(key, why, began.Sub(h.calls.epoch))
+	h.observer.refused(key, why, h.calls.Since(began))
 }
 
 // beginAlone begins a call for the key of this name, which is neither held nor wanted here.

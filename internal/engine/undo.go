@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -26,6 +28,13 @@ const (
 	undoAtOnce = 2000
 	mostUndone = 256 // acquires in the list from which on no acquire is sent
 )
+
+// errHeldBack says why an acquire was not sent.
+var errHeldBack = heldBack{errors.New("redis does not answer, and too many attempts wait to be undone")}
+
+type heldBack struct{ error }
+
+func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
 
 // undoing is a list of what is to be undone on one server, with its worker.
 type undoing struct {
@@ -51,7 +60,7 @@ func (h *Engine) undoingOf(name string, refused bool) *undoing {
 	of := struct {
 		server  string
 		refused bool
-	}{h.serverOf(name), refused}
+	}{h.calls.ServerOf(name), refused}
 	u, known := h.undoings.Load(of)
 	if !known {
 		u, _ = h.undoings.LoadOrStore(of, &undoing{refused: refused})
@@ -63,7 +72,7 @@ func (h *Engine) undoingOf(name string, refused bool) *undoing {
 // hold could last: it releases the hold, and leaves a tombstone for a late arrival.
 func (h *Engine) cleanUp(name string, o orphan) {
 	if o.owner != "" {
-		h.undoLater(undone{name: name, owner: o.owner, until: time.Now().Add(o.lease + h.calls.timeout)}, false)
+		h.undoLater(undone{name: name, owner: o.owner, until: time.Now().Add(o.lease + h.calls.Timeout)}, false)
 	}
 }
 
@@ -75,7 +84,7 @@ func (h *Engine) undo(d *hold) {
 }
 
 func (h *Engine) toUndo(d *hold) undone {
-	return undone{name: d.key.name, owner: d.owner, hold: d, until: h.until(d).Add(h.calls.timeout)}
+	return undone{name: d.key.name, owner: d.owner, hold: d, until: h.until(d).Add(h.calls.Timeout)}
 }
 
 func (h *Engine) undoLater(o undone, refused bool) {
@@ -88,16 +97,16 @@ func (h *Engine) undoLater(o undone, refused bool) {
 	}
 	if !u.working {
 		u.working = true
-		h.calls.background(func() { h.undoAll(u) })
+		h.calls.Background(func() { h.undoAll(u) })
 	}
 }
 
 // undoAll is the worker. At first and after a failure it tries a single owner until Redis
 // answers.
 func (h *Engine) undoAll(u *undoing) {
-	retry, most := backoff{}, 1
+	retry, most := calls.Backoff{}, 1
 	for {
-		list, late := u.take(most, h.calls.base.Err() != nil)
+		list, late := u.take(most, h.calls.Over())
 		h.abandon(late)
 		if len(list) == 0 {
 			if u.stop() {
@@ -114,16 +123,16 @@ func (h *Engine) undoAll(u *undoing) {
 		again := h.undoAgain(u, list)
 		u.put(list, again)
 		if len(again) == 0 {
-			retry, most = backoff{}, undoAtOnce
+			retry, most = calls.Backoff{}, undoAtOnce
 			continue
 		}
 		most = 1
-		sleep(retry.next(h.Lease), h.calls.base.Done())
+		calls.Sleep(retry.Next(h.Lease), h.calls.Base.Done())
 	}
 }
 
 func (h *Engine) undoOne(o undone) error {
-	_, err := redis(h.calls.context(), h.calls, o.name, func(ctx context.Context) (struct{}, error) {
+	_, err := calls.Redis(h.calls.Context(), h.calls, o.name, func(ctx context.Context) (struct{}, error) {
 		if o.hold == nil {
 			return struct{}{}, h.waits.giveUp(ctx, o.name, o.owner)
 		}
@@ -160,7 +169,7 @@ func (h *Engine) abandon(list []undone) {
 	for i := range list {
 		o := &list[i]
 		if o.err == nil { // Close is over
-			o.err = h.calls.ours(errNoAnswer)
+			o.err = h.calls.Ours(calls.ErrNoAnswer)
 		}
 		h.backend.Lost(o.name, o.owner)
 		if time.Now().Before(o.until) {

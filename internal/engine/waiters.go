@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -204,7 +205,7 @@ func (o *outage) overdue(w *waiter, a attempt, most time.Duration) error {
 	if !a.passing() {
 		return a.known()
 	}
-	if time.Since(later(o.since, w.since)) >= most {
+	if time.Since(calls.Later(o.since, w.since)) >= most {
 		return o.err
 	}
 	return nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 )
 
 // emptyKey is a key of a racing engine, with neither hold nor waiters.
@@ -67,44 +69,15 @@ func TestEndAllEndsTheWaitsThatHaveAReason(t *testing.T) {
 	}
 }
 
-func TestBackoffGrowsToATenthOfALeaseAndIsRandom(t *testing.T) {
-	for lease, most := range map[time.Duration]time.Duration{
-		100 * time.Millisecond: 10 * time.Millisecond,
-		2 * time.Second:        200 * time.Millisecond,
-		time.Hour:              time.Second,
-	} {
-		var b backoff
-		seen := map[time.Duration]bool{}
-		for i := range 50 {
-			d := b.next(lease)
-			seen[d] = true
-			require.Positive(t, d)
-			require.LessOrEqual(t, d, most)
-			if i > 10 {
-				require.GreaterOrEqual(t, d, most/2)
-			}
-		}
-		require.Greater(t, len(seen), 10, "clients that failed together must not come back together")
-	}
-}
-
-func TestCallsAreBoundedWithinTheLease(t *testing.T) {
-	for _, lease := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second, 30 * time.Second, time.Hour} {
-		d := callTimeout(lease)
-		require.LessOrEqual(t, d+d/4, lease)
-		require.LessOrEqual(t, d, 5*time.Second)
-	}
-}
-
 func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
-	c := NewCalls(time.Minute, nil)
-	granted := c.now()
+	c := calls.New(time.Minute, nil)
+	granted := c.Now()
 	f := fences{first: 1000, present: 1000, last: 1000 + 5000}
 	for !f.usedUp() {
 		if f.ready(c, granted) { // else this goroutine was away for a while; ready need not wait for that
 			f.present++
 		}
-		passed := c.now() - granted
+		passed := c.Now() - granted
 		require.LessOrEqual(t, f.present-f.first, passed.Microseconds())
 	}
 	require.False(t, f.ready(c, granted), "all reserved numbers were used")
@@ -117,12 +90,12 @@ func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
 // its next holder to get a number from Redis.
 func TestG10_AClockThatStandsStillEndsHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewCalls(time.Minute, nil)
-		defer c.stop()
+		c := calls.New(time.Minute, nil)
+		defer c.Close(func() {}, func(context.Context) {})
 		f := fences{first: 1000, present: 1000, last: 1000 + 5000}
-		require.False(t, f.ready(c, c.now()))
+		require.False(t, f.ready(c, c.Now()))
 		time.Sleep(2 * time.Microsecond)
-		require.True(t, f.ready(c, c.now()-2*time.Microsecond))
+		require.True(t, f.ready(c, c.Now()-2*time.Microsecond))
 	})
 }
 

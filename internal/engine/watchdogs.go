@@ -16,14 +16,6 @@ type watchdogs struct {
 	closed bool                                 // guarded by mu
 }
 
-// serverOf is the server of the key of a name, if it is known and not the same for all.
-func (h *Engine) serverOf(name string) string {
-	if h.ServerOf == nil {
-		return ""
-	}
-	return h.ServerOf(name)
-}
-
 func newWatchdogs(c watchdog.Config[*hold]) watchdogs {
 	return watchdogs{config: c, first: watchdog.New(c), others: make(map[string]*watchdog.Watchdog[*hold])}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -75,7 +76,7 @@ func (n *node) mark(ctx context.Context) (scripts.Standing, *scripts.Vote, error
 func (n *node) checkNow(ctx context.Context, check func(context.Context) (scripts.Standing, *scripts.Vote, error)) (scripts.Standing, error) {
 	bounded, cancel := context.WithTimeout(ctx, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	return detached(noDeadline{bounded}, n, func(ctx context.Context) (scripts.Standing, error) {
+	return detach(calls.Hide(bounded), n, func(ctx context.Context) (scripts.Standing, error) {
 		said, _, err := check(ctx)
 		return said, err
 	})
@@ -150,7 +151,7 @@ func (q *Quorum) checkAll(ctx context.Context, nodes []*node) {
 	if len(nodes) == 0 {
 		return
 	}
-	bounded, came := q.after(q.NodeTimeout), make(chan answer[*scripts.Vote], len(nodes))
+	bounded, came := calls.After(q.bounds.Base, q.NodeTimeout), make(chan answer[*scripts.Vote], len(nodes))
 	for _, n := range nodes {
 		if !q.spawn(func() {
 			vote, err := call(bounded, n, n.voting)

@@ -49,7 +49,7 @@ func TestCloseLetsASharedReleaseArrive(t *testing.T) {
 	require.True(t, said.Ours)
 	closed := c.closing()
 	select {
-	case <-c.base.Done(): // cut off
+	case <-c.bounds.Base.Done(): // cut off
 	case <-time.After(100 * time.Millisecond): // it waits, which is no event
 	}
 	require.True(t, c.spawn(send))
@@ -89,7 +89,7 @@ func TestCloseLetsAFailedRoundBeUndone(t *testing.T) {
 	locktest.Await(t, func() bool { return r.holder(0) == ownX })
 	closed := x.closing()
 	select {
-	case <-x.base.Done(): // cut off
+	case <-x.bounds.Base.Done(): // cut off
 	case <-time.After(100 * time.Millisecond): // it waits, which is no event
 	}
 	close(answer)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -29,7 +30,7 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	}
 	errs, refused := make([]error, len(q.nodes)), 0
 	for _, n := range targets {
-		errs[n.index] = errSilent
+		errs[n.index] = calls.ErrNoAnswer
 		n.end(h, done)
 	}
 	for range targets {

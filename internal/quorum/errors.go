@@ -30,7 +30,6 @@ func (heldBy) Unwrap() error { return holdfast.ErrHeld }
 
 var (
 	errPending = errors.New("has not answered yet")
-	errSilent  = errors.New("no answer in time")
 	errAway    = judged{errors.New("does not answer"), scripts.Unavailable}
 	errVoid    = judged{errors.New("no vote: it has just been started, emptied or promoted"), scripts.Unavailable}
 	errTaken   = judged{errors.New("held by another for the moment"), scripts.Unavailable}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -101,9 +102,9 @@ func (n *node) known() (*scripts.Vote, <-chan struct{}, error) {
 
 // learn checks the node, and notes its answer.
 func (n *node) learn(done chan struct{}) {
-	ctx, cancel := context.WithTimeout(n.q.base, max(n.q.NodeTimeout, time.Second))
+	ctx, cancel := context.WithTimeout(n.q.bounds.Base, max(n.q.NodeTimeout, time.Second))
 	defer cancel()
-	said, vote, err := n.mark(noDeadline{ctx})
+	said, vote, err := n.mark(calls.Hide(ctx))
 	if seed.NoQuarantine && err == nil && vote == nil {
 		said, vote, err = n.check(ctx, scripts.Activate, said.Epoch)
 	}

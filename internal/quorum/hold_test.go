@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -27,7 +28,7 @@ func TestG10_SurelyThere(t *testing.T) {
 		"asked once more":                func(h *hold) { h.start(n); h.send(n); h.answered(n, true); h.landed(n) },
 		"one may still arrive":           func(h *hold) { h.parts[0].doubt++ },
 		"denied since":                   func(h *hold) { h.lacks(n) },
-		"perhaps ended":                  func(h *hold) { c.finish(h, true, 3); _ = n.ended(h, released{}, errSilent) },
+		"perhaps ended":                  func(h *hold) { c.finish(h, true, 3); _ = n.ended(h, released{}, calls.ErrNoAnswer) },
 	} {
 		h := c.newHold("k", fresh(ownX), lease)
 		for i := range h.parts {
@@ -160,7 +161,7 @@ func TestUnansweredReleaseIsNoLoss(t *testing.T) {
 	for _, c := range []struct {
 		first error
 		lost  int
-	}{{errSilent, 0}, {refused(errors.New("NOPERM")), 1}} {
+	}{{calls.ErrNoAnswer, 0}, {refused(errors.New("NOPERM")), 1}} {
 		n := New(nil, Config{}).newTestNode()
 		h := n.q.newHold("k", ownX, lease)
 		h.parts[0] = part{state: present}
@@ -182,7 +183,7 @@ func TestShortLeasesMakeNoNodeAway(t *testing.T) {
 		return err
 	}
 	for range silences {
-		require.Equal(t, errSilent, ask(100*time.Millisecond))
+		require.Equal(t, calls.ErrNoAnswer, ask(100*time.Millisecond))
 	}
 	require.False(t, n.away())
 }

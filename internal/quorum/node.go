@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -71,7 +72,7 @@ func (n *node) absence() error {
 // fresh says whether the node has just answered.
 func (n *node) fresh() bool {
 	last := n.answered.Load()
-	return last != 0 && time.Since(n.q.made)-time.Duration(last) < 50*time.Millisecond
+	return last != 0 && time.Since(n.q.made)-time.Duration(last) < calls.Fresh
 }
 
 // extends notes that a call which may make or prolong holds is about to be sent.
@@ -129,10 +130,10 @@ func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Co
 	if sharers == 1 && n.fresh() {
 		value, err = f(ctx)
 	} else {
-		value, err = detached(ctx, n, f)
+		value, err = detach(ctx, n, f)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = errSilent
+		err = calls.ErrNoAnswer
 		if _, short := ctx.(hurried); short {
 			return value, err
 		}
@@ -141,19 +142,24 @@ func callFor[T any](sharers int, ctx context.Context, n *node, f func(context.Co
 	return value, err
 }
 
-// detached runs f in the background, and returns when f or ctx ends.
-func detached[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (none T, err error) {
-	came := make(chan answer[T], 1)
-	if !n.q.spawn(func() {
-		said, err := f(ctx)
-		came <- answer[T]{n, said, err}
-	}) {
-		return none, errClosed
+// detach runs f in the background, and returns when f or ctx ends.
+func detach[T any](ctx context.Context, n *node, f func(context.Context) (T, error)) (T, error) {
+	return calls.Detach(ctx, func(run func()) error {
+		if !n.q.spawn(run) {
+			return errClosed
+		}
+		return nil
+	}, f)
+}
+
+// hurried is the context of calls with a shorter time-out. One without an answer does not
+// mean that the node is away.
+type hurried struct{ context.Context }
+
+// bounded is the context of calls to nodes about a hold with this lease; 0: any lease.
+func (q *Quorum) bounded(lease time.Duration) context.Context {
+	if short := lease / 10; lease > 0 && short < q.NodeTimeout {
+		return hurried{calls.After(q.bounds.Base, short)}
 	}
-	select {
-	case a := <-came:
-		return a.said, a.err
-	case <-ctx.Done():
-		return none, errSilent
-	}
+	return q.bounds.Context()
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -33,17 +33,17 @@ type Config struct {
 type Quorum struct {
 	Config  // immutable after New
 	nodes   []*node
-	quorum  int       // more than half of the nodes
-	need    int       // votes that a lease and its renewals need: without ClockFaults of them, a quorum is left
-	made    time.Time // origin of times in ns
-	base    context.Context
+	quorum  int          // more than half of the nodes
+	need    int          // votes that a lease and its renewals need: without ClockFaults of them, a quorum is left
+	made    time.Time    // origin of times in ns
+	calls   *calls.Calls // of the engine
+	bounds  calls.Bounds // of calls to nodes, which have at least four fifths of NodeTimeout
 	stop    context.CancelFunc
 	work    sync.WaitGroup // calls and repairers under way
 	short   sync.WaitGroup // calls that Close does not cut off
 	holds   holds
-	calls   atomic.Pointer[deadline]
-	trips   engine.Average // time of a round
-	met     atomic.Bool    // all nodes have been checked, see meet
+	trips   calls.Average // time of a round
+	met     atomic.Bool   // all nodes have been checked, see meet
 	mu      sync.RWMutex
 	closing bool // no new short work; guarded by mu
 	closed  bool // no new work at all; guarded by mu
@@ -56,12 +56,17 @@ func New(clients []rueidis.Client, c Config) *Quorum {
 		q.quorum--
 	}
 	q.need = q.quorum + c.ClockFaults
-	q.base, q.stop = context.WithCancel(context.Background())
+	q.calls = calls.New(c.Lease, nil)
+	q.bounds.Base, q.stop = context.WithCancel(context.Background())
+	q.bounds.Timeout, q.bounds.Hidden = c.NodeTimeout*4/5, true
 	for i, client := range clients {
 		q.nodes = append(q.nodes, newNode(q, i, client))
 	}
 	return q
 }
+
+// Calls are those of the engine.
+func (q *Quorum) Calls() *calls.Calls { return q.calls }
 
 // deployment is the part of the configuration that markers keep.
 func (q *Quorum) deployment() scripts.Deployment {

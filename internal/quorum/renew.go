@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -42,7 +43,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 			r.holds[i], r.entries[i] = h, h.counted()
 		}
 	}
-	errs := slices.Repeat([]error{errSilent}, len(q.nodes))
+	errs := slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes))
 	for a := range each(ctx, q, q.nodes, func(n *node) (struct{}, error) { return struct{}{}, r.ask(n, lease) }) {
 		errs[a.n.index] = a.err
 		if r.decide(answers) {
@@ -166,7 +167,7 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (our
 	before := h.entries
 	h.entries = entries
 	h.mu.Unlock()
-	errs, yes, no := slices.Repeat([]error{errSilent}, len(q.nodes)), 0, 0
+	errs, yes, no := slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes)), 0, 0
 	for a := range each(ctx, q, q.nodes, func(n *node) (bool, error) { return n.recount(h, entries) }) {
 		errs[a.n.index] = a.err
 		switch {

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -45,10 +45,7 @@ func (n *node) endLater(h *hold) {
 		return
 	}
 	n.put(&job{hold: h, until: until, ends: true})
-	select {
-	case n.ending <- struct{}{}:
-	default:
-	}
+	calls.Nudge(n.ending)
 }
 
 // repair makes the repairer add a hold that a quorum has on a node that lacks it. A hold that
@@ -75,7 +72,7 @@ func (n *node) keep() {
 }
 
 func (n *node) repairer() {
-	pause := time.Duration(0)
+	pause := calls.Backoff{}
 	for {
 		jobs := n.pick()
 		if n.away() {
@@ -88,7 +85,7 @@ func (n *node) repairer() {
 			return
 		}
 		if failed == nil && !n.away() {
-			pause = 0
+			pause = calls.Backoff{}
 			continue
 		}
 		longest, ending := 20*time.Millisecond, n.ending
@@ -97,11 +94,10 @@ func (n *node) repairer() {
 		} else if lasts(failed) {
 			longest = time.Second
 		}
-		pause = min(max(2*pause, time.Millisecond), longest)
 		select {
-		case <-time.After(pause/2 + rand.N(pause/2)):
+		case <-time.After(pause.Below(longest)):
 		case <-ending:
-		case <-n.q.base.Done():
+		case <-n.q.bounds.Base.Done():
 		}
 	}
 }
@@ -110,7 +106,7 @@ func (n *node) repairer() {
 func (n *node) done() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.kept = n.q.base.Err() == nil && (len(n.jobs) > 0 || n.silent >= silences)
+	n.kept = n.q.bounds.Base.Err() == nil && (len(n.jobs) > 0 || n.silent >= silences)
 	return !n.kept
 }
 
@@ -154,10 +150,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.doing = nil
-	select {
-	case n.did <- struct{}{}:
-	default:
-	}
+	calls.Nudge(n.did)
 	for i, j := range jobs {
 		err := errs[i]
 		j.err = err

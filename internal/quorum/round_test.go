@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -50,7 +51,7 @@ func TestRetryDelay_Bounds(t *testing.T) {
 // away (a), or was not asked, as the round had been given up (o).
 func TestFailedRoundIsJudged(t *testing.T) {
 	said := map[rune]error{
-		'y': nil, 'h': holdfast.ErrHeld, 's': errSilent, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
+		'y': nil, 'h': holdfast.ErrHeld, 's': calls.ErrNoAnswer, 'a': errAway, 'o': errOver, 'n': noVote{time.Second}, 'v': errVoid,
 		'r': refused(fmt.Errorf("a call: %w", &rueidis.RedisError{})),
 		'p': judged{errors.New("upstream failure"), scripts.Doubtful},
 	}
@@ -115,7 +116,7 @@ func (noKey) KeyRefused() bool { return true }
 // where the first make the difference may the call succeed when they allow it.
 func TestRefusedKeyMakesTheDifference(t *testing.T) {
 	r := judged{errors.New("refused"), scripts.Refused}
-	said := map[rune]error{'y': nil, 'k': noKey{r}, 'r': r, 's': errSilent}
+	said := map[rune]error{'y': nil, 'k': noKey{r}, 'r': r, 's': calls.ErrNoAnswer}
 	for answers, want := range map[string]bool{
 		"kkkkk": true, "kkkyy": true, "rrkyy": true, "rkkss": true,
 		"rrryk": false, "rrrkk": false, "kkyyy": false, "kksss": false,
@@ -183,7 +184,7 @@ func TestG4_RemainingIsThatOfTheNodesNeeded(t *testing.T) {
 // The label of a holder stands in the error of a round, also where too few nodes have answered.
 func TestErrorOfARoundNamesHolders(t *testing.T) {
 	r := &round{q: &Quorum{quorum: 2, need: 2, nodes: []*node{{}, {}, {}}}, held: 1}
-	r.errs = []error{holdfast.ErrHeld, errSilent, errAway}
+	r.errs = []error{holdfast.ErrHeld, calls.ErrNoAnswer, errAway}
 	r.said = []scripts.NodeReply{{Acquired: scripts.Acquired{Remaining: time.Second, Why: errs.HeldBy("a")}, Holder: ownO}, {}, {}}
 	_, err := r.failed()
 	require.ErrorContains(t, err, `held by "a"`)

@@ -15,32 +15,27 @@ import (
 // so do releases and the undoing of acquires. Its other methods are those of [scripts.Fair].
 type Queued struct {
 	*scripts.Fair
-	node       *scripts.Node
-	subscriber *pubsub.Subscriber
-	acquires   *batcher[none, scripts.Ask, scripts.Acquired]
-	releases   *batcher[none, scripts.FairHold, scripts.Passed] // of holds without a run or a doubt
-	leaves     *batcher[none, scripts.Hold, scripts.Passed]     // of a single owner in doubt
+	server
+	acquires *batcher[none, scripts.Ask, scripts.Acquired]
+	releases *batcher[none, scripts.FairHold, scripts.Passed] // of holds without a run or a doubt
+	leaves   *batcher[none, scripts.Hold, scripts.Passed]     // of a single owner in doubt
 }
 
 // NewQueued returns an engine on the Redis of client, and its backend.
 func NewQueued(client rueidis.Client, c engine.Config, s scripts.FairSettings) (*engine.Engine, *Queued) {
-	r := &Queued{}
-	r.node, r.subscriber, c = connect(client, c)
+	r := &Queued{server: connect(client, c)}
 	r.Fair = scripts.NewFair(r.node, s)
-	r.acquires = newBatcher(fewOn(r.node), c.Calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
+	r.acquires = newBatcher(fewOn(r.node), r.calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
 		return r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
 	}, alike(r.AcquireEach))
-	r.releases = newBatcher(fewOn(r.node), c.Calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
+	r.releases = newBatcher(fewOn(r.node), r.calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
 		return r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
 	}, alike(r.ReleaseEach))
-	r.leaves = newBatcher(fewOn(r.node), c.Calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
+	r.leaves = newBatcher(fewOn(r.node), r.calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
 		return r.Fair.Leave(ctx, h.Key, 1, h.Owner)
 	}, alike(r.LeaveEach))
 	return engine.NewQueued(r, c), r
 }
-
-// Close ends the subscriptions. Close the engine first.
-func (r *Queued) Close() { r.subscriber.Close() }
 
 // Acquire takes a free key without waiters, alone or in a batch.
 func (r *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
@@ -73,8 +68,10 @@ func (r *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	return r.node.Renew(ctx, lease, keys, owners, answers)
 }
 
-// Lost does nothing, as in Racing.
-func (r *Queued) Lost(string, string) {}
+// EvictionPolicy is [scripts.Node.EvictionPolicy].
+func (r *Queued) EvictionPolicy(ctx context.Context) (string, error) {
+	return r.node.EvictionPolicy(ctx)
+}
 
 // Inbox listens to the grants of key to this locker.
 func (r *Queued) Inbox(key string, receive func(string)) *pubsub.Subscription {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/seed"
@@ -17,24 +18,24 @@ import (
 // and clean-ups. Its other methods are those of [scripts.Node].
 type Racing struct {
 	*scripts.Node
-	subscriber *pubsub.Subscriber
-	fencing    bool
-	expiry     time.Duration // of fence counters
-	acquires   *batcher[scripts.Fencing, scripts.Ask, scripts.Acquired]
-	ends       *batcher[none, scripts.Ending, scripts.Released]
+	server
+	fencing  bool
+	expiry   time.Duration // of fence counters
+	acquires *batcher[scripts.Fencing, scripts.Ask, scripts.Acquired]
+	ends     *batcher[none, scripts.Ending, scripts.Released]
 }
 
 // NewRacing returns an engine on the Redis of client, and its backend.
 func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
-	r := &Racing{fencing: c.Fencing, expiry: *c.FenceExpiry}
-	r.Node, r.subscriber, c = connect(client, c)
-	r.acquires = newBatcher(fewOn(r.Node), c.Calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
+	r := &Racing{server: connect(client, c), fencing: c.Fencing, expiry: *c.FenceExpiry}
+	r.Node = r.node
+	r.acquires = newBatcher(fewOn(r.Node), r.calls.Go, r.acquire, func(ctx context.Context, f scripts.Fencing, asks []scripts.Ask, replies []scripts.Result[scripts.Acquired]) error {
 		if r.fencing {
 			return r.AcquireEach(ctx, &f, asks, replies)
 		}
 		return r.AcquireEach(ctx, nil, asks, replies)
 	})
-	r.ends = newBatcher(fewOn(r.Node), c.Calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
+	r.ends = newBatcher(fewOn(r.Node), r.calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
 			return r.Node.CleanUp(ctx, e.Key, e.Owner)
 		}
@@ -43,29 +44,43 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 	return engine.New(r, c), r
 }
 
-// connect returns what the backends have in common, and the configuration with what the engine gets of them.
-func connect(client rueidis.Client, c engine.Config) (*scripts.Node, *pubsub.Subscriber, engine.Config) {
+// server is what the backends have in common: one Redis, and the calls to it.
+type server struct {
+	node       *scripts.Node
+	subscriber *pubsub.Subscriber
+	calls      *calls.Calls
+}
+
+func connect(client rueidis.Client, c engine.Config) (r server) {
 	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
 	s.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
 		s.Cluster, s.Shards = cluster.New(client), c.ShardedPubSub
-		c.ServerOf = s.Cluster.Node
 	}
-	node := scripts.NewNodeWith(client, s)
-	c.Calls, c.EvictionPolicy = engine.NewCalls(c.Lease, node.Server), node.EvictionPolicy
+	r.node = scripts.NewNodeWith(client, s)
+	r.calls = calls.New(c.Lease, r.node.Server)
 	if c.Replicas > 0 {
-		c.Calls.Block()
+		r.calls.Block()
 	}
 	if clustered {
-		c.Calls.PerServer(c.ServerOf)
-		return node, pubsub.NewCluster(client, s.Cluster, node.Sharded, c.Logger), c
+		r.calls.PerServer(s.Cluster.Node)
+		r.subscriber = pubsub.NewCluster(client, s.Cluster, r.node.Sharded, c.Logger)
+	} else {
+		r.subscriber = pubsub.New(client, c.Logger)
 	}
-	return node, pubsub.New(client, c.Logger), c
+	return r
 }
 
+// Calls are those of the engine and of batches.
+func (r *server) Calls() *calls.Calls { return r.calls }
+
+// Lost does nothing: the one Redis has ended the hold itself, or frees the key within the
+// lease.
+func (r *server) Lost(string, string) {}
+
 // Close ends the subscriptions. Close the engine first.
-func (r *Racing) Close() { r.subscriber.Close() }
+func (r *server) Close() { r.subscriber.Close() }
 
 // Acquire takes a free key, alone or in a batch.
 func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
@@ -101,7 +116,3 @@ func (r *Racing) CleanUp(ctx context.Context, key, owner string) (scripts.Releas
 func (r *Racing) Subscribe(key string) engine.Subscription {
 	return r.subscriber.Subscribe(scripts.Channel(key))
 }
-
-// Lost does nothing: the one Redis has ended the hold itself, or frees the key within the
-// lease.
-func (r *Racing) Lost(string, string) {}

@@ -1,4 +1,4 @@
-package engine
+package calls
 
 import (
 	"context"
@@ -11,21 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-var (
-	errNoAnswer = errors.New("no answer in time")
-	errTooLate  = errors.New("the reply came after the lease was over")
-)
+// ErrNoAnswer says that Redis did not answer a call in time.
+var ErrNoAnswer = errors.New("no answer in time")
 
-// errHeldBack says why an acquire was not sent, see undoing.
-var errHeldBack = heldBack{errors.New("redis does not answer, and too many attempts wait to be undone")}
-
-type heldBack struct{ error }
-
-func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
-
-// known joins the error of a call to Redis with what is known of its outcome. A refusal
+// Known joins the error of a call to Redis with what is known of its outcome. A refusal
 // stays as it is.
-func known(err error) error {
+func Known(err error) error {
 	switch scripts.OutcomeOf(err) {
 	case scripts.Unavailable:
 		return errs.Failed(holdfast.ErrUnavailable, err)
@@ -35,9 +26,9 @@ func known(err error) error {
 	return err
 }
 
-// ours hides the contexts of the engine: an error may show only that of the caller. It
+// Ours hides the contexts of calls: an error may show only that of the caller. It
 // also names the server, as network errors do by themselves.
-func (c *Calls) ours(err error) error {
+func (c *Calls) Ours(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -46,9 +37,9 @@ func (c *Calls) ours(err error) error {
 	switch {
 	case network && op.Op == "dial" && op.Timeout():
 		// It also matches DeadlineExceeded, but nothing was sent.
-		return &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: errNoAnswer}
+		return &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: ErrNoAnswer}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		err = errNoAnswer
+		err = ErrNoAnswer
 	case network:
 		return err
 	}

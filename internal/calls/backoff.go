@@ -1,0 +1,65 @@
+package calls
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// Backoff is the delay between attempts that Redis did not answer: it doubles from 1 ms, and
+// half of it is random, so that lockers that failed together do not come back together. Its
+// zero value is ready.
+type Backoff struct{ last time.Duration }
+
+// Next is the next delay, at most a tenth of a lease and a second.
+func (b *Backoff) Next(lease time.Duration) time.Duration {
+	return b.Below(min(lease/10, time.Second))
+}
+
+// Below is the next delay, at most as long as given.
+func (b *Backoff) Below(most time.Duration) time.Duration {
+	const least = time.Millisecond
+	b.last = min(max(2*b.last, least), max(most, least))
+	return b.last/2 + rand.N(b.last/2)
+}
+
+// Sleep returns true after d, or false as soon as it is woken.
+func Sleep(d time.Duration, woken <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-woken:
+		return false
+	}
+}
+
+// Later is the later of two times.
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Nudge wakes the loop that receives from a one-slot channel.
+func Nudge(poke chan<- struct{}) {
+	select {
+	case poke <- struct{}{}:
+	default:
+	}
+}
+
+// Average is a moving average over about eight durations, in ns; 0: there were none. Safe
+// for concurrent use; a lost duration does no harm.
+type Average struct{ atomic.Int64 }
+
+// Note takes in a duration.
+func (a *Average) Note(d time.Duration) {
+	old := a.Load()
+	if old == 0 {
+		old = int64(d)
+	}
+	a.Store(old + (int64(d)-old)/8)
+}

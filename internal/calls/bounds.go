@@ -1,0 +1,69 @@
+package calls
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds gives calls contexts that bound them in time. A context for each call costs 15 % of
+// the speed of a lock. One that many calls share, replaced every quarter of its length, costs
+// 3 %. Safe for concurrent use.
+type Bounds struct {
+	Base    context.Context // all end with it; immutable
+	Timeout time.Duration   // a call has at least this long, at most a quarter more; immutable
+	Hidden  bool            // see hide; immutable
+	current atomic.Pointer[shared]
+}
+
+type shared struct {
+	context.Context
+	cancel context.CancelFunc
+	made   time.Time
+}
+
+// hidden ends at its deadline but does not show it. rueidis runs a lone call that has a
+// deadline synchronously on the connection, which is a quarter faster. But there it cannot be
+// cancelled, and at the deadline rueidis gives up the connection.
+type hidden struct{ context.Context }
+
+func (hidden) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Hide returns ctx without the sight of its deadline: a call that has it can be cancelled, and
+// keeps its place among the calls of its connection.
+func Hide(ctx context.Context) context.Context { return hidden{ctx} }
+
+// After returns a context that ends after d, whose deadline is hidden.
+func After(base context.Context, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(base, d)
+	context.AfterFunc(ctx, cancel)
+	return hidden{ctx}
+}
+
+// Context returns the context of a call that no caller can cancel.
+func (b *Bounds) Context() context.Context {
+	present := b.current.Load()
+	if present != nil && time.Since(present.made) < b.Timeout/4 {
+		return present
+	}
+	ctx, cancel := context.WithTimeout(b.Base, b.Timeout+b.Timeout/4)
+	next := &shared{Context: ctx, cancel: cancel, made: time.Now()}
+	if b.Hidden {
+		next.Context = hidden{ctx}
+	}
+	if !b.current.CompareAndSwap(present, next) {
+		cancel()
+		return b.current.Load()
+	}
+	return next
+}
+
+// ContextFor is Context that also ends with the caller's. done must be called.
+func (b *Bounds) ContextFor(caller context.Context) (ctx context.Context, done func()) {
+	if caller.Done() == nil {
+		return b.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancel(Hide(b.Context()))
+	stop := context.AfterFunc(caller, cancel)
+	return ctx, func() { stop(); cancel() }
+}

@@ -1,0 +1,61 @@
+package calls
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A server that answers says nothing of another one.
+func TestCallsKnowEachServer(t *testing.T) {
+	c := New(time.Minute, nil)
+	c.PerServer(func(name string) string { return strings.Trim(name[:1], "?") })
+	answered := func(names ...string) {
+		t.Helper()
+		for _, name := range []string{"a1", "a2", "b1", "", "?"} {
+			require.Equal(t, slices.Contains(names, name), c.AnsweredWithin(name, time.Minute), name)
+		}
+	}
+	answered()
+	c.Note("a1", nil)
+	answered("a1", "a2")
+	c.Note("", nil)
+	c.Note("?", nil)
+	answered("a1", "a2")
+	c.Note("b1", ErrNoAnswer)
+	answered("a1", "a2")
+	c.Note("a2", ErrNoAnswer)
+	answered()
+}
+
+func TestBackoffGrowsToATenthOfALeaseAndIsRandom(t *testing.T) {
+	for lease, most := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 10 * time.Millisecond,
+		2 * time.Second:        200 * time.Millisecond,
+		time.Hour:              time.Second,
+	} {
+		var b Backoff
+		seen := map[time.Duration]bool{}
+		for i := range 50 {
+			d := b.Next(lease)
+			seen[d] = true
+			require.Positive(t, d)
+			require.LessOrEqual(t, d, most)
+			if i > 10 {
+				require.GreaterOrEqual(t, d, most/2)
+			}
+		}
+		require.Greater(t, len(seen), 10, "clients that failed together must not come back together")
+	}
+}
+
+func TestCallsAreBoundedWithinTheLease(t *testing.T) {
+	for _, lease := range []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, time.Second, 30 * time.Second, time.Hour} {
+		d := Timeout(lease)
+		require.LessOrEqual(t, d+d/4, lease)
+		require.LessOrEqual(t, d, 5*time.Second)
+	}
+}

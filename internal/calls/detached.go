@@ -1,0 +1,43 @@
+package calls
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Detached makes a call to Redis for the key of a name; "": for several keys. Unless its
+// server has just answered, the call runs on a goroutine of its own, and the caller leaves
+// when ctx ends, with an unknown outcome. rueidis does not watch the context while a call
+// waits for a dial or its handshake, which may take 5 s.
+func Detached[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
+	if c.Answering(name) {
+		return call(ctx)
+	}
+	return Detach(ctx, func(f func()) error { c.Background(f); return nil }, call)
+}
+
+// Detach makes a call on a goroutine of its own, which spawn starts or refuses to, and leaves
+// when ctx ends.
+func Detach[T any](ctx context.Context, spawn func(func()) error, call func(context.Context) (T, error)) (T, error) {
+	var none T
+	came := make(chan scripts.Result[T], 1)
+	if err := spawn(func() {
+		value, err := call(ctx)
+		came <- scripts.Result[T]{Value: value, Err: err}
+	}); err != nil {
+		return none, err
+	}
+	select {
+	case a := <-came:
+		return a.Value, a.Err
+	case <-ctx.Done():
+		return none, ErrNoAnswer
+	}
+}
+
+// Redis is Detached that makes the error ours and remembers whether Redis answered.
+func Redis[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
+	value, err := Detached(ctx, c, name, call)
+	return value, c.Noted(name, err)
+}
