@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/queueing"
 	"github.com/holdfast-go/holdfast/internal/settings"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -50,9 +51,9 @@ func WithConfirmedGrants() holdfast.Option {
 }
 
 // configure returns the settings of the engine, and those of the scripts.
-func configure(opts []holdfast.Option) (c engine.Config, s scripts.FairSettings, err error) {
+func configure(opts []holdfast.Option) (c queueing.Config, s scripts.FairSettings, err error) {
 	o := own{waiterTTL: DefaultWaiterTTL}
-	if c, err = engine.Configure("fair", "New", &o, opts); err != nil {
+	if c.Config, err = engine.Configure("fair", "New", &o, opts); err != nil {
 		return c, s, err
 	}
 	if err := c.Check(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/quorum"
+	"github.com/holdfast-go/holdfast/internal/racing"
 )
 
 // Locker locks keys on a quorum of independent Redis masters. It is one client in the eyes
@@ -60,8 +61,7 @@ func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 
 func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config) *Locker {
 	q := quorum.New(clients, settings)
-	c.RetryDelay = q.RetryDelay
-	return &Locker{engine: engine.New(q, c), quorum: q}
+	return &Locker{engine: racing.New(q, c), quorum: q}
 }
 
 // Bootstrap prepares the nodes. A node that was started, emptied or promoted has no vote

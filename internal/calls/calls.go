@@ -160,3 +160,19 @@ func (c *Calls) AnsweredWithin(name string, d time.Duration) bool {
 	last := one.Load()
 	return last != 0 && c.Now()-time.Duration(last) < d
 }
+
+// Persist repeats a call until it succeeds, can no longer do so, or the time is over. It
+// returns the last error. What Redis refuses, it may allow later.
+func (c *Calls) Persist(lease time.Duration, until time.Time, call func(context.Context) error) error {
+	var retry Backoff
+	for {
+		err := call(c.Context())
+		if err == nil || scripts.Permanent(err) {
+			return err
+		}
+		pause := retry.Next(lease)
+		if time.Until(until) < pause || !Sleep(pause, c.Base.Done()) {
+			return err
+		}
+	}
+}

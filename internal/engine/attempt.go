@@ -13,81 +13,81 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-var errTooLate = errors.New("the reply came after the lease was over")
+var ErrTooLate = errors.New("the reply came after the lease was over")
 
-// attempt is one call for a hold by a fresh owner, with its result.
-type attempt struct {
-	start     time.Time
-	hold      *hold         // nil unless acquired in time
-	remaining time.Duration // of another's lease, if another holds the key
-	split     bool          // several asked at once, and perhaps none holds the key
-	unmet     error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
-	err       error         // why there was no answer
-	orphan    orphan        // what it may have left in Redis
+// Attempt is one call for a hold by a fresh owner, with its result.
+type Attempt struct {
+	Start     time.Time
+	Hold      *Hold         // nil unless acquired in time
+	Remaining time.Duration // of another's lease, if another holds the key
+	Split     bool          // several asked at once, and perhaps none holds the key
+	Unmet     error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
+	Err       error         // why there was no answer
+	Orphan    Orphan        // what it may have left in Redis
 }
 
-// orphan is an owner that no caller has but that Redis may know, or come to know.
-type orphan struct {
-	owner string // "": none
-	lease time.Duration
+// Orphan is an owner that no caller has but that Redis may know, or come to know.
+type Orphan struct {
+	Owner string // "": none
+	Lease time.Duration
 }
 
-// passing says whether a later attempt may succeed.
-func (a attempt) passing() bool {
-	return !scripts.OutcomeOf(a.err).Final()
+// Passing says whether a later attempt may succeed.
+func (a Attempt) Passing() bool {
+	return !scripts.OutcomeOf(a.Err).Final()
 }
 
-// known is the error of an attempt that did not acquire the key.
-func (a attempt) known() error {
+// Known is the error of an attempt that did not acquire the key.
+func (a Attempt) Known() error {
 	switch {
-	case a.err != nil:
-		return calls.Known(a.err)
-	case a.unmet != nil:
-		return a.unmet
+	case a.Err != nil:
+		return calls.Known(a.Err)
+	case a.Unmet != nil:
+		return a.Unmet
 	}
 	return holdfast.ErrNotAcquired
 }
 
-// attempt makes one attempt. If it may have been carried out, or its reply came too late, it
+// Attempt makes one attempt. If it may have been carried out, or its reply came too late, it
 // leaves an orphan, which the caller has to undo.
-func (h *Engine) attempt(ctx context.Context, k *keyState, t Terms, numbers int64) attempt {
-	owner, start := h.newOwner(), time.Now()
-	said, err := h.acquire(ctx, k.name, owner, t.Lease, numbers)
-	h.observer.answered(ctx, k.name, err)
+func (h *Engine) Attempt(ctx context.Context, k *Key, t Terms, numbers int64) Attempt {
+	owner, start := h.NewOwner(), time.Now()
+	said, err := h.acquire(ctx, k.Name, owner, t.Lease, numbers)
+	h.observer.answered(ctx, k.Name, err)
 	return h.judge(k, owner, t, start, said, err)
 }
 
-// newOwner mints an identity that is never used again. The leading zero tells our
+// NewOwner mints an identity that is never used again. The leading zero tells our
 // owners from Redisson's.
-func (h *Engine) newOwner() string {
+func (h *Engine) NewOwner() string {
 	b := make([]byte, 0, 64)
 	b = append(append(b, h.Client...), ":0"...)
 	return string(strconv.AppendUint(b, h.owners.Add(1), 10))
 }
 
 func (h *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	if h.calls.Answering(key) { // as detached, but without its closure
+	if h.Calls.Answering(key) { // as detached, but without its closure
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
 	if !h.undoingOf(key, false).admit(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
-	return calls.Detached(ctx, h.calls, key, func(ctx context.Context) (scripts.Acquired, error) {
+	return calls.Detached(ctx, h.Calls, key, func(ctx context.Context) (scripts.Acquired, error) {
 		return h.backend.Acquire(ctx, key, owner, lease, numbers)
 	})
 }
 
 // judge turns the reply to an acquire that began at start into an attempt.
-func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said scripts.Acquired, err error) attempt {
+func (h *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scripts.Acquired, err error) Attempt {
 	if seed.TrustFromReply {
 		start = time.Now()
 	}
-	a := attempt{start: start, err: h.calls.Noted(k.name, err)}
-	switch scripts.OutcomeOf(a.err) {
+	a := Attempt{Start: start, Err: h.Calls.Noted(k.Name, err)}
+	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 	case scripts.Unknown, scripts.Doubtful:
 		if !seed.NoCleanUp {
-			a.orphan = orphan{owner, t.Lease}
+			a.Orphan = Orphan{owner, t.Lease}
 		}
 		return a
 	default:
@@ -98,30 +98,77 @@ func (h *Engine) judge(k *keyState, owner string, t Terms, start time.Time, said
 	switch {
 	case said.Gone:
 	case !said.OK:
-		a.remaining, a.split, a.unmet = said.Remaining, said.Split, said.Why
+		a.Remaining, a.Split, a.Unmet = said.Remaining, said.Split, said.Why
 	case took < t.Lease-watchdog.Margin(t.Lease):
-		a.hold = h.newHold(k, owner, t, start, said, run{})
+		a.Hold = h.NewHold(k, owner, t, start, said, nil)
 	default:
-		a.err = errTooLate
-		a.orphan = orphan{owner, t.Lease}
+		a.Err = ErrTooLate
+		a.Orphan = Orphan{owner, t.Lease}
 	}
 	return a
 }
 
-// take makes the hold of an attempt that of the key and begins its first section, with the
-// key locked. It returns nil if there is no hold, or if it has ended meanwhile.
-func (h *Engine) take(k *keyState, a attempt) *holdfast.Lease {
-	switch d := a.hold; {
+// Take makes the hold of an attempt that of the key and begins its first section, for a
+// caller who has asked since then, with the key locked. It returns nil if there is no hold, or
+// if it has ended meanwhile.
+func (h *Engine) Take(k *Key, a Attempt, since time.Time) *holdfast.Lease {
+	switch d := a.Hold; {
 	case d == nil:
 		return nil
 	case d.over:
-		h.backend.Lost(k.name, d.owner)
+		h.backend.Lost(k.Name, d.Owner)
 		return nil
-	case k.closed, k.hold != nil: // queued waiters: Redis granted the key to another waiter here, so this hold is over
-		h.undo(d)
+	case k.closed, k.Held(): // queued waiters: Redis granted the key to another waiter here, so this hold is over
+		h.Undo(d)
 		return nil
 	default:
-		k.hold = d
-		return d.newSection()
+		return h.install(d, holdfast.ByCall, since)
 	}
+}
+
+// Occupy makes d the hold of the key and begins its first section, that of w, with the key
+// locked. Another hold is lost for the given reason: Redis has granted the key to d's owner
+// since.
+func (h *Engine) Occupy(d *Hold, w *Waiter, replaced error) *holdfast.Lease {
+	for old := range d.Key.holds() {
+		h.revoke(old, replaced)
+	}
+	return h.install(d, holdfast.ByGrant, w.Since)
+}
+
+func (h *Engine) install(d *Hold, how holdfast.How, since time.Time) *holdfast.Lease {
+	d.Key.add(d)
+	c := d.newSection()
+	h.observer.acquired(&c.first, how, since)
+	return &c.first.lease
+}
+
+// Outage is a time without answers from Redis.
+type Outage struct {
+	since time.Time // start of the first attempt that failed
+	Err   error     // of the last one
+}
+
+// Note begins, extends or ends an outage with the result of an attempt.
+func (o *Outage) Note(a Attempt) *Outage {
+	if a.Err == nil {
+		return nil
+	}
+	if o == nil {
+		o = &Outage{since: a.Start}
+	}
+	o.Err = a.Known()
+	return o
+}
+
+// Overdue says why w must not wait any longer after a failed attempt, or nil: Redis
+// refused it, or was away for too long.
+func (o *Outage) Overdue(w *Waiter, a Attempt, most time.Duration) error {
+	if !a.Passing() {
+		return a.Known()
+	}
+	if time.Since(calls.Later(o.since, w.Since)) >= most {
+		return o.Err
+	}
+	return nil
 }

@@ -37,7 +37,7 @@ func (h *Engine) boundTo(ctx context.Context, name string) *entry {
 		switch {
 		case c == nil:
 			return nil
-		case c.entry.key().name == name:
+		case c.entry.key().Name == name:
 			return c.entry
 		}
 		ctx = c.parent

@@ -2,14 +2,9 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
@@ -28,15 +23,15 @@ func (h *Engine) Close() error {
 }
 
 func (h *Engine) close() error {
-	var holds []*hold
+	var holds []*Hold
 	for i := range h.shards {
 		holds = append(holds, h.shards[i].close()...)
 	}
 	close(h.closed)
 	h.watchdogs.close()
-	h.calls.Close(func() { h.releaseAll(holds) }, func(ctx context.Context) {
+	h.Calls.Close(func() { h.releaseAll(holds) }, func(ctx context.Context) {
 		if b, ok := h.backend.(Settles); ok {
-			b.Settle(ctx, h.mayRemain)
+			b.Settle(ctx, h.MayRemain)
 		}
 	})
 	h.observer.close()
@@ -44,26 +39,26 @@ func (h *Engine) close() error {
 }
 
 // close ends the waits and leases of a shard, and returns the holds to be released.
-func (s *shard) close() (holds []*hold) {
+func (s *shard) close() (holds []*Hold) {
 	s.Lock()
 	defer s.Unlock()
 	s.closed = true
 	for _, k := range s.keys {
-		k.endAll(func(*waiter) error { return holdfast.ErrClosed })
-		if d := k.hold; d != nil {
+		k.EndAll(func(*Waiter) error { return holdfast.ErrClosed })
+		for d := range k.holds() {
 			holds = append(holds, d)
-			d.section.end(holdfast.ErrClosed)
-			k.hold = nil
+			d.end(holdfast.ErrClosed)
+			k.forget(d)
 		}
-		s.engine.waits.settle(k)
+		s.engine.waits.Settle(k)
 	}
 	return holds
 }
 
 // releaseAll releases holds, in lists of their own: what is being undone already may wait
 // for an answer.
-func (h *Engine) releaseAll(holds []*hold) {
-	byServer := make(map[*watchdog.Watchdog[*hold]]*undoing)
+func (h *Engine) releaseAll(holds []*Hold) {
+	byServer := make(map[*watchdog.Watchdog[*Hold]]*undoing)
 	for _, d := range holds {
 		if byServer[d.watchdog] == nil {
 			byServer[d.watchdog] = &undoing{working: true}
@@ -76,43 +71,4 @@ func (h *Engine) releaseAll(holds []*hold) {
 		all.Go(func() { h.undoAll(u) })
 	}
 	all.Wait()
-}
-
-// remains are the keys of which something may be left in Redis after Close.
-type remains struct {
-	mu   sync.Mutex
-	keys map[string]struct{} // quoted; guarded by mu
-	err  error               // of the first; guarded by mu
-}
-
-// mayRemain notes, once the engine is closed, that something of a name may be left.
-func (h *Engine) mayRemain(name string, err error) {
-	select {
-	case <-h.closed:
-	default:
-		return
-	}
-	r := &h.remains
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.keys == nil {
-		r.keys, r.err = make(map[string]struct{}), err
-	}
-	r.keys[errs.Quote(h.keyOf(name))] = struct{}{}
-}
-
-const mostNamed = 10 // keys in an error of Close
-
-func (r *remains) error() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.keys) == 0 {
-		return nil
-	}
-	keys := slices.Sorted(maps.Keys(r.keys))
-	named := strings.Join(keys[:min(len(keys), mostNamed)], ", ")
-	if more := len(keys) - mostNamed; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
-	return fmt.Errorf("holdfast: close: %w: not surely released: %s: %w", holdfast.ErrUnknown, named, r.err)
 }

@@ -3,39 +3,55 @@ package engine
 import (
 	"context"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// discipline is how waiters get a key. Racing waiters (race.go) queue here, and the first
-// of them races with other processes at each release. Queued waiters (queue.go) stand in a
-// queue in Redis. An engine has one discipline.
-type discipline interface {
-	// arrive makes the calls to Redis that a new waiter makes itself before it sleeps.
-	arrive(ctx context.Context, k *keyState, w *waiter)
-	// release makes one attempt to end a hold in Redis.
-	release(ctx context.Context, d *hold, lastFence int64) (scripts.Released, error)
-	// giveUp makes one attempt to undo what an acquire of owner may have left.
-	giveUp(ctx context.Context, name, owner string) error
+// Discipline is how waiters get a key: packages racing and queueing. An engine has one. It
+// keeps its state of a key, a waiter or a hold in [Key.State], [Waiter.State] and [Hold.State].
+// How many holds a key has, and whether it may have another, only the discipline says.
+type Discipline interface {
+	// Release makes one attempt to end a hold in Redis.
+	Release(ctx context.Context, d *Hold, lastFence int64) (scripts.Released, error)
+	// GiveUp makes one attempt to undo what an acquire of owner may have left.
+	GiveUp(ctx context.Context, name, owner string) error
 
 	// The others need the key locked.
 
-	// join: w has become the last waiter.
-	join(k *keyState, w *waiter)
-	// refused: w, whose first attempt did not succeed, has become the first waiter.
-	refused(k *keyState, w *waiter, a attempt)
-	// left: the wait of w has ended without the key.
-	left(k *keyState, w *waiter)
-	// unmet says why a wait that ends now fails, or, if w is nil, an attempt without a wait.
-	unmet(k *keyState, w *waiter) error
-	// next removes and returns the waiter that gets d after its present section, or nil.
-	next(k *keyState, d *hold) *waiter
-	// departs: the key is about to be released in Redis.
-	departs(k *keyState)
-	// released: that attempt is over.
-	released(k *keyState, said scripts.Released)
-	// lost: d, until now the hold of k, is lost.
-	lost(k *keyState, d *hold)
-	// settle starts the next waiter, or drops a key that is no longer needed. It follows
-	// the end of each call for the key, and of its hold.
-	settle(k *keyState)
+	// Join: w has become the last waiter.
+	Join(k *Key, w *Waiter) Arrival
+	// Refused: w, whose first attempt did not succeed, has become the first waiter.
+	Refused(k *Key, w *Waiter, a Attempt)
+	// Left: the wait of w has ended without the key.
+	Left(k *Key, w *Waiter)
+	// Unmet says why a wait that ends now fails, or, if w is nil, an attempt without a wait.
+	Unmet(k *Key, w *Waiter) error
+	// Next removes and returns the waiter that gets d after a section of it, or nil.
+	Next(k *Key, d *Hold) *Waiter
+	// Departs: a hold of the key is about to be released in Redis.
+	Departs(k *Key)
+	// Released: that attempt is over.
+	Released(k *Key, said scripts.Released)
+	// Lost: d, until now a hold of k, is lost.
+	Lost(k *Key, d *Hold)
+	// Settle starts the next waiter, or drops a key that is no longer needed. It follows
+	// the end of each call for the key, and of each of its holds.
+	Settle(k *Key)
+}
+
+// Placing is a [Discipline] whose waiters have places among those of all processes.
+type Placing interface {
+	// Watched: one more waiter of k wants to be told its place, by [Waiter.Tell].
+	Watched(k *Key)
+}
+
+// Arrival is a waiter that makes a call to Redis itself before it sleeps. nil: it makes none.
+type Arrival interface{ Arrive(ctx context.Context) }
+
+// Grant is a hold that Redis has granted a waiter, who has to confirm it.
+type Grant interface {
+	// Confirm confirms it. waits says that it did not stand, and that w waits again.
+	Confirm(ctx context.Context, w *Waiter) (lease *holdfast.Lease, waits bool, err error)
+	// Decline gives it up.
+	Decline()
 }

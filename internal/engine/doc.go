@@ -20,41 +20,23 @@
 //
 // # The way of a key
 //
-// A key that is held, wanted or being released here has a keyState (shard.go). A Lock that
-// finds none makes the first attempt, on the caller's goroutine (lock.go, attempt.go). If
-// Redis refuses it, the caller becomes a waiter, and so does every later caller. The
-// engine gives a waiter no goroutine and no timer. The engine's discipline (discipline.go)
-// sends the commands, and gives the waiters the key. The rest of the package calls it through
-// that interface, except for places in a queue and for grants to confirm.
+// A key that is held, wanted or being released here has a [Key]. A Lock that finds none makes
+// the first attempt, on the caller's goroutine. If Redis refuses it, the caller becomes a
+// waiter, and so does every later caller. The engine gives a waiter no goroutine and no timer.
+// Its [Discipline] sends the commands, and gives the waiters the key: they race with other
+// processes (package racing), or stand in a queue in Redis (package queueing). What these keep
+// of a key, a waiter and a hold is opaque to the engine. Today's kinds have one hold for each
+// key, and one section at a time for each hold: only key.go and section.go know that.
 //
-// Racing waiters (race.go): one loop tries for all of them. At every moment exactly one of
-// these has the key in hand:
+// The files, from the calls of users down to the state:
 //
-//	   Lock of a key without a keyState
-//	              │
-//	        first attempt ──── acquired ─────────────────┐
-//	              │ refused                              ▼
-//	              └──────▶ the race's loop ─ acquired ▶ hold ─┐ hand-over to
-//	               ▲  ▲    subscribe, try,               │    │ the next waiter
-//	others wait    │  │    sleep, try again              │ ◀──┘
-//	               │  └───────────── lost ───────────────┤
-//	               └─────────── release ◀────── Unlock ──┘
-//
-// Racing is correct without handover.go (a hold passes from section to section in memory)
-// and turns.go (processes take turns): both only make it fast and fair.
-//
-// Queued waiters (queue.go): each stands in Redis' queue with an owner of its own, and
-// Redis decides whose turn it is. The loop of a queue lives as long as its waiters and a
-// little longer:
-//
-//	queue.go             tickets, the loop, joining and leaving
-//	queue_enter.go       calls that enter and leave
-//	queue_linger.go      waiters that enter together
-//	queue_grant.go       grants: trusted, confirmed, or given back
-//	queue_heartbeat.go   heartbeats keep places and find what was lost
-//	queue_run.go         hand-over in the order of Redis' queue
-//
-// The doc page of package fair describes the protocol.
+//	lock.go, operator.go, together.go, options.go   calls of users
+//	release.go, close.go, bind.go                   Unlock, Close, Bind
+//	nested.go, handover.go, attempt.go              entries, sections and holds begin
+//	hold.go, section.go, waiters.go                 what they are
+//	undo.go, remains.go                             what no caller wants any more
+//	engine.go, watchdogs.go, observe.go, key.go     state of the locker and of a key
+//	fences.go, shard.go, discipline.go, backend.go  what the others build on
 //
 // # When a call to Redis fails
 //

@@ -15,14 +15,14 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
-// hold is one hold of a key in Redis. Several sections may run in it in turn (local
+// Hold is one hold of a key in Redis. Several sections may run in it in turn (local
 // hand-over); the field in Redis stays that of the first. hold, section and keyState are
 // small, as services hold 100 000 of them.
-type hold struct {
+type Hold struct {
 	watchdog.Lease
-	watchdog *watchdog.Watchdog[*hold] // set by newHold
-	key      *keyState                 // immutable
-	owner    string                    // the field in Redis; immutable
+	watchdog *watchdog.Watchdog[*Hold] // set by newHold
+	Key      *Key                      // immutable
+	Owner    string                    // the field in Redis; immutable
 	granted  time.Duration             // when, by Calls.Now; immutable
 	extras   *extras                   // nil if there are none; immutable
 	section  *section                  // the present one; guarded by the shard's lock
@@ -36,35 +36,29 @@ type hold struct {
 // extras hold what most holds do without.
 type extras struct {
 	fences fences       // zero without fencing
-	run    run          // zero unless granted by Redis' queue
+	state  any          // of the discipline; immutable
 	due    atomic.Int64 // of the next renewal, by Calls.Now; only for the observer
 }
 
-func (d *hold) fences() *fences {
-	if d.extras == nil || d.extras.fences.first == 0 {
-		return nil
-	}
-	return &d.extras.fences
-}
-
-func (d *hold) run() *run {
+// State is what the discipline keeps of the hold, or nil.
+func (d *Hold) State() any {
 	if d.extras == nil {
 		return nil
 	}
-	return &d.extras.run
+	return d.extras.state
 }
 
-// newHold makes a hold of a lease that Redis granted to a call that began at start, and
-// has the watchdog renew it. It is not yet the key's hold.
-func (h *Engine) newHold(k *keyState, owner string, t Terms, start time.Time, a scripts.Acquired, r run) *hold {
-	d := &hold{key: k, owner: owner, granted: h.calls.Now(), plain: t.plain()}
-	if a.Fence != 0 || r.doubt || len(r.members) > 0 || h.observer != nil {
-		d.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, run: r}
+// NewHold makes a hold of a lease that Redis granted to a call that began at start, and
+// has the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
+func (h *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
+	d := &Hold{Key: k, Owner: owner, granted: h.Calls.Now(), plain: t.Plain()}
+	if a.Fence != 0 || state != nil || h.observer != nil {
+		d.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
 	}
 	if h.observer != nil {
-		d.extras.due.Store(int64(h.calls.Since(start) + min(t.Lease, h.Lease)/3))
+		d.extras.due.Store(int64(h.Calls.Since(start) + min(t.Lease, h.Lease)/3))
 	}
-	d.watchdog = h.watchdogs.of(h.calls.ServerOf(k.name))
+	d.watchdog = h.watchdogs.of(h.Calls.ServerOf(k.Name))
 	if t.MaxHold == 0 && !t.Fixed && h.MaxHold > 0 {
 		t.MaxHold = h.MaxHold + time.Since(start) // start may be long before a grant
 	}
@@ -82,21 +76,21 @@ type renewal struct {
 var renewals = sync.Pool{New: func() any { return new(renewal) }}
 
 // renew renews holds that are due, for the watchdog.
-func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.Answer) {
+func (h *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.Answer) {
 	r := renewals.Get().(*renewal)
 	debug := h.Logger.Enabled(ctx, slog.LevelDebug)
 	for _, d := range holds {
-		if debug && h.calls.Now()-d.granted > h.Lease {
+		if debug && h.Calls.Now()-d.granted > h.Lease {
 			h.logLongHold(d)
 		}
-		r.keys, r.owners = append(r.keys, d.key.name), append(r.owners, d.owner)
+		r.keys, r.owners = append(r.keys, d.Key.Name), append(r.owners, d.Owner)
 	}
 	r.said = slices.Grow(r.said, len(holds))[:len(holds)]
-	began := h.calls.Now()
+	began := h.Calls.Now()
 	err := h.backend.Renew(calls.Hide(ctx), h.Lease, r.keys, r.owners, r.said)
 	h.observer.answered(ctx, r.keys[0], err)
 	if err != nil {
-		err = calls.Known(h.calls.Ours(err))
+		err = calls.Known(h.Calls.Ours(err))
 		h.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
 	for i, a := range r.said {
@@ -121,23 +115,23 @@ func (h *Engine) renew(ctx context.Context, holds []*hold, answers []watchdog.An
 
 // logLongHold logs, once, that a key has been held for longer than a lease. A waiter of
 // this locker may be the holder itself, without the context that is bound to the lease.
-func (h *Engine) logLongHold(d *hold) {
-	k := d.key
+func (h *Engine) logLongHold(d *Hold) {
+	k := d.Key
 	k.Lock()
-	logged, waiting := d.long, k.count()
+	logged, waiting := d.long, k.Count()
 	d.long = true
 	k.Unlock()
 	if !logged {
 		h.Logger.Debug("holdfast: key held for longer than a lease",
-			"key", errs.Quote(h.keyOf(k.name)), "held", h.calls.Now()-d.granted, "waiting", waiting)
+			"key", errs.Quote(h.KeyOf(k.Name)), "held", h.Calls.Now()-d.granted, "waiting", waiting)
 	}
 }
 
 // holdEnded is the watchdog's call for a hold that is over without a release.
-func (h *Engine) holdEnded(d *hold, why error) {
+func (h *Engine) holdEnded(d *Hold, why error) {
 	h.lose(d, why)
 	if outlived(why) {
-		h.undo(d)
+		h.Undo(d)
 	}
 }
 
@@ -149,13 +143,13 @@ func outlived(why error) bool {
 }
 
 // lose ends a hold and its section by loss.
-func (h *Engine) lose(d *hold, why error) {
-	k := d.key
+func (h *Engine) lose(d *Hold, why error) {
+	k := d.Key
 	k.Lock()
-	mine := k.hold == d
+	mine := k.has(d)
 	news := h.revoke(d, errs.Lost(why))
 	if mine {
-		h.waits.settle(k)
+		h.waits.Settle(k)
 	}
 	k.Unlock()
 	if news {
@@ -163,28 +157,30 @@ func (h *Engine) lose(d *hold, why error) {
 		if why == watchdog.ErrFixedLease { // as its caller asked
 			level = slog.LevelInfo
 		}
-		h.Logger.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(h.keyOf(k.name)), "reason", why)
+		h.Logger.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(h.KeyOf(k.Name)), "reason", why)
 	}
 }
 
 // revoke is lose with the key locked, without settling it. It reports whether a section
 // was alive until now.
-func (h *Engine) revoke(d *hold, reason error) (news bool) {
+func (h *Engine) revoke(d *Hold, reason error) (news bool) {
 	d.watchdog.Forget(d)
 	d.over = true
-	if d.section != nil {
-		news = d.section.end(reason)
-	}
-	if k := d.key; k.hold == d {
-		k.hold = nil
-		h.waits.lost(k, d)
-		h.backend.Lost(k.name, d.owner)
+	news = d.end(reason)
+	if k := d.Key; k.forget(d) {
+		h.waits.Lost(k, d)
+		h.backend.Lost(k.Name, d.Owner)
 	}
 	return news
 }
 
-// until is how long a hold without further renewals may last in Redis: a lease from the
-// last one.
-func (h *Engine) until(d *hold) time.Time {
-	return calls.Later(time.Now().Add(h.Lease), d.Deadline()) // later with a longer fixed lease
+// Terms are what a caller asks of an outermost hold.
+type Terms struct {
+	Lease   time.Duration // of the hold
+	Fixed   bool          // never renewed
+	MaxHold time.Duration // cap on a renewed hold; 0: none
 }
+
+// Plain says whether the terms are the default: a renewed hold without a cap, with the
+// locker's lease. Only such holds are handed over locally.
+func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 }

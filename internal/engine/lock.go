@@ -60,13 +60,13 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 		defer cancel()
 		ctx = limited
 	}
-	var k *keyState
-	var w *waiter
+	var k *Key
+	var w *Waiter
 	if err == nil {
 		lease, k, w, err = h.enter(ctx, name, t, wait != 0)
 	}
 	if w != nil {
-		k.watchPlace(w, o.OnPlace)
+		h.WatchPlace(k, w, o.OnPlace)
 		lease, err = h.await(ctx, k, w)
 	}
 	err = errs.Of("lock", key, err)
@@ -76,7 +76,7 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 
 // enter makes the first attempt, or adds a waiter and returns it, so that the stack holds
 // nothing of enter during the wait.
-func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (lease *holdfast.Lease, k *keyState, w *waiter, err error) {
+func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
@@ -90,13 +90,13 @@ func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 	switch {
 	case s.closed:
 		err = holdfast.ErrClosed
-	case k == nil, !wait && k.idle():
-		k = s.begin(name)
+	case k == nil, !wait && k.Idle():
+		k = h.begin(s, name)
 		s.Unlock()
 		lease, w, err = h.first(ctx, k, t, wait)
 		return lease, k, w, err
 	case !wait:
-		err = h.waits.unmet(k, nil)
+		err = h.waits.Unmet(k, nil)
 	case k.full():
 		err = holdfast.ErrQueueFull
 	}
@@ -105,60 +105,60 @@ func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 		return nil, nil, nil, err
 	}
 	w = h.pool.get(t)
-	k.push(w)
-	h.waits.join(k, w)
+	k.Push(w)
+	arrival := h.waits.Join(k, w)
 	s.Unlock()
-	h.waits.arrive(ctx, k, w)
+	if arrival != nil {
+		arrival.Arrive(ctx)
+	}
 	return nil, k, w, nil
 }
 
 // first is the attempt of a caller that found no other caller here. It runs on the
 // caller's own goroutine, which saves an uncontended lock a fifth of its time. If the
 // caller has to wait, first returns its waiter.
-func (h *Engine) first(ctx context.Context, k *keyState, t Terms, wait bool) (*holdfast.Lease, *waiter, error) {
-	defer h.calls.End()
-	bounded, done := h.calls.ContextFor(ctx)
-	a := h.attempt(bounded, k, t, 1)
+func (h *Engine) first(ctx context.Context, k *Key, t Terms, wait bool) (*holdfast.Lease, *Waiter, error) {
+	defer h.Calls.End()
+	bounded, done := h.Calls.ContextFor(ctx)
+	a := h.Attempt(bounded, k, t, 1)
 	done()
 
 	k.Lock()
-	k.calls--
-	if lease := h.take(k, a); lease != nil {
-		h.observer.acquired(&a.hold.section.first, holdfast.ByCall, a.start)
-		h.waits.settle(k)
+	if lease := h.Take(k, a, a.Start); lease != nil {
+		k.End()
 		k.Unlock()
 		if ctx.Err() != nil { // it ended before the reply came: the caller may be gone
-			h.giveBack(lease)
+			h.GiveBack(lease)
 			return nil, nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 		}
 		return lease, nil, nil
 	}
 	err := h.refusal(ctx, k, a, wait)
 	if err != nil {
-		h.waits.settle(k)
+		k.End()
 		k.Unlock()
-		h.cleanUp(k.name, a.orphan)
+		h.CleanUp(k.Name, a.Orphan)
 		return nil, nil, err
 	}
 	w := h.pool.get(t)
-	w.since = a.start
+	w.Since = a.Start
 	k.pushFront(w)
-	h.waits.refused(k, w, a)
-	h.waits.settle(k)
+	h.waits.Refused(k, w, a)
+	k.End()
 	k.Unlock()
 	return nil, w, nil
 }
 
 // refusal says why the caller of a failed first attempt does not wait; nil: it waits. The
 // key is locked.
-func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool) error {
+func (h *Engine) refusal(ctx context.Context, k *Key, a Attempt, wait bool) error {
 	switch {
 	case ctx.Err() != nil:
-		return errs.EndedBy(ctx, a.known())
+		return errs.EndedBy(ctx, a.Known())
 	case k.closed:
 		return holdfast.ErrClosed
-	case !wait, !a.passing(), a.err != nil && *h.MaxOutage == 0:
-		return a.known()
+	case !wait, !a.Passing(), a.Err != nil && *h.MaxOutage == 0:
+		return a.Known()
 	case k.full():
 		return holdfast.ErrQueueFull
 	}
@@ -167,15 +167,20 @@ func (h *Engine) refusal(ctx context.Context, k *keyState, a attempt, wait bool)
 
 // await sleeps until the wait ends. It calls Redis only to confirm a grant. Its frame is
 // small: the stack of a waiting goroutine costs more than the waiter itself.
-func (h *Engine) await(ctx context.Context, k *keyState, w *waiter) (*holdfast.Lease, error) {
+func (h *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	for {
 		select {
 		case place := <-w.places:
 			h.onPlace(ctx, k, w, place)
 		case r := <-w.ready:
 			h.logLongWait(k, w)
-			if r.confirm != nil {
-				return r.confirm.confirm(ctx, w)
+			if r.grant != nil {
+				lease, waits, err := r.grant.Confirm(ctx, w)
+				h.Calls.End()
+				if waits {
+					continue
+				}
+				r.lease, r.err = lease, err
 			}
 			h.pool.put(w)
 			return r.lease, r.err
@@ -187,23 +192,23 @@ func (h *Engine) await(ctx context.Context, k *keyState, w *waiter) (*holdfast.L
 }
 
 // logLongWait logs a wait that took longer than a lease.
-func (h *Engine) logLongWait(k *keyState, w *waiter) {
+func (h *Engine) logLongWait(k *Key, w *Waiter) {
 	if !h.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
-	if d := time.Since(w.since); d > h.Lease {
-		h.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(h.keyOf(k.name)), "waited", d)
+	if d := time.Since(w.Since); d > h.Lease {
+		h.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(h.KeyOf(k.Name)), "waited", d)
 	}
 }
 
 // withdraw removes a waiter whose context has ended. A lease that it got meanwhile goes to
 // the next waiter.
-func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfast.Lease, error) {
+func (h *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	k.Lock()
 	if w.waiting {
-		err := h.waits.unmet(k, w)
-		k.remove(w)
-		h.waits.left(k, w)
+		err := h.waits.Unmet(k, w)
+		k.Remove(w)
+		h.waits.Left(k, w)
 		k.Unlock()
 		h.pool.put(w)
 		return nil, errs.EndedBy(ctx, err)
@@ -214,20 +219,31 @@ func (h *Engine) withdraw(ctx context.Context, k *keyState, w *waiter) (*holdfas
 	switch {
 	case r.err != nil:
 		return nil, r.err
-	case r.confirm != nil:
-		r.confirm.decline()
+	case r.grant != nil:
+		r.grant.Decline()
+		h.Calls.End()
 	default:
-		h.giveBack(r.lease)
+		h.GiveBack(r.lease)
 	}
 	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 }
 
-// giveBack releases, in the background, a lease whose caller has gone.
-func (h *Engine) giveBack(lease *holdfast.Lease) {
-	s := h.shardOf(h.Prefix + lease.Key())
-	s.Lock()
-	defer s.Unlock()
-	if !s.closed { // else Close releases it
-		h.calls.Background(func() { _ = lease.Unlock(context.Background()) })
-	}
+// GiveBack releases, in the background, a lease whose caller has gone.
+func (h *Engine) GiveBack(lease *holdfast.Lease) {
+	h.With(h.Prefix+lease.Key(), func(*Key) { // else Close releases it
+		h.Calls.Background(func() { _ = lease.Unlock(context.Background()) })
+	})
+}
+
+// onPlace runs the function of a waiter. If that panics or ends its goroutine, the call is
+// over, and gives up its place.
+func (h *Engine) onPlace(ctx context.Context, k *Key, w *Waiter, place int) {
+	ended := true
+	defer func() {
+		if ended {
+			_, _ = h.withdraw(ctx, k, w)
+		}
+	}()
+	w.onPlace(place)
+	ended = false
 }

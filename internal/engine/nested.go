@@ -35,7 +35,7 @@ func (n *nesting) busy() bool { return n != nil && len(n.serial) > 0 }
 
 // reenter adds an entry to the section of outer.
 func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) (*holdfast.Lease, error) {
-	if !t.plain() {
+	if !t.Plain() {
 		return nil, errs.ErrNested
 	}
 	c, k, began := outer.section, outer.key(), time.Now()
@@ -45,11 +45,11 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 		return nil, err
 	}
 	serial := c.nest().serial
-	h.calls.Begin() // not closed: Close would have ended the entry
+	h.Calls.Begin() // not closed: Close would have ended the entry
 	k.Unlock()
-	defer h.calls.End()
+	defer h.Calls.End()
 
-	if err := h.awaitTurn(ctx, k.name, serial, wait); err != nil {
+	if err := h.awaitTurn(ctx, k.Name, serial, wait); err != nil {
 		return nil, err
 	}
 	doubt, err := h.countIn(ctx, outer, wait)
@@ -77,7 +77,7 @@ func (h *Engine) reenter(ctx context.Context, outer *entry, t Terms, wait bool) 
 // awaitTurn waits for the earlier nested calls. They take long only while Redis does not
 // answer; then awaitTurn waits as long as an outermost Lock or TryLock does.
 func (h *Engine) awaitTurn(ctx context.Context, name string, serial chan<- struct{}, wait bool) error {
-	limit := h.calls.Timeout
+	limit := h.Calls.Timeout
 	if wait {
 		limit = max(limit, *h.MaxOutage)
 	}
@@ -90,8 +90,8 @@ func (h *Engine) awaitTurn(ctx context.Context, name string, serial chan<- struc
 		case <-ctx.Done():
 			return errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 		case <-over.C:
-			if !h.calls.AnsweredWithin(name, limit) {
-				return errs.Failed(holdfast.ErrUnavailable, h.calls.Ours(calls.ErrNoAnswer))
+			if !h.Calls.AnsweredWithin(name, limit) {
+				return errs.Failed(holdfast.ErrUnavailable, h.Calls.Ours(calls.ErrNoAnswer))
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 			return doubt, over
 		}
 		n, _ := c.count()
-		bounded, done := h.calls.ContextFor(ctx)
+		bounded, done := h.Calls.ContextFor(ctx)
 		_, err := h.recount(bounded, c, n+1)
 		err = scripts.Lapse(err)
 		done()
@@ -135,8 +135,8 @@ func (h *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 // Redis has the count: with an error, only replicas are not known to have it.
 func (h *Engine) recount(ctx context.Context, c *section, n int) (set bool, err error) {
 	d := c.hold
-	set, err = calls.Redis(ctx, h.calls, d.key.name, func(ctx context.Context) (bool, error) {
-		return h.backend.Recount(ctx, d.key.name, d.owner, n)
+	set, err = calls.Redis(ctx, h.Calls, d.Key.Name, func(ctx context.Context) (bool, error) {
+		return h.backend.Recount(ctx, d.Key.Name, d.Owner, n)
 	})
 	if err == nil && !set {
 		h.lose(d, watchdog.ErrNotOurs)
@@ -155,7 +155,7 @@ func (h *Engine) recountDown(ctx context.Context, c *section, n int) error {
 
 // count returns the count that Redis should have, and why the section has ended, or nil.
 func (c *section) count() (int, error) {
-	k := c.hold.key
+	k := c.hold.Key
 	k.Lock()
 	defer k.Unlock()
 	return int(c.entries), c.over
@@ -169,7 +169,7 @@ func (e *entry) endNested() {
 	e.end(holdfast.ErrReleased)
 	e.over = true
 	delete(c.nest().entries, e)
-	e.key().engine.calls.Begin()
+	e.key().engine.Calls.Begin()
 }
 
 // countOut counts an ended entry out in Redis. A ctx that is over ends the wait for the
@@ -177,7 +177,7 @@ func (e *entry) endNested() {
 func (h *Engine) countOut(ctx context.Context, c *section) error {
 	serial, over := c.nesting.serial, time.NewTimer(0)
 	defer over.Stop()
-	patience, gone := h.calls.Context().Done(), (<-chan struct{})(nil)
+	patience, gone := h.Calls.Context().Done(), (<-chan struct{})(nil)
 	for waiting := true; waiting; {
 		over.Reset(time.Until(c.hold.Deadline()))
 		select {
@@ -191,12 +191,12 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 			patience, gone = nil, ctx.Done()
 		case <-gone:
 			h.recountLater(c, false)
-			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, h.calls.Ours(calls.ErrNoAnswer)))
+			return errs.Ended(ctx, errs.Failed(holdfast.ErrUnknown, h.Calls.Ours(calls.ErrNoAnswer)))
 		}
 	}
 	n, end := c.count()
 	if end == nil { // else the field is gone, or counts for the next section
-		err := h.recountDown(h.calls.Context(), c, n)
+		err := h.recountDown(h.Calls.Context(), c, n)
 		switch scripts.OutcomeOf(err) {
 		case scripts.Done:
 		case scripts.Refused:
@@ -217,7 +217,7 @@ func (h *Engine) countOut(ctx context.Context, c *section) error {
 // taint keeps the hold from being handed over: a late nested call would count for the next
 // section.
 func (c *section) taint() {
-	k := c.hold.key
+	k := c.hold.Key
 	k.Lock()
 	c.hold.tainted = true
 	k.Unlock()
@@ -227,12 +227,12 @@ func (c *section) taint() {
 // calls. turn says that those are over, as it is the caller's turn, which ends with this.
 func (h *Engine) recountLater(c *section, turn bool) {
 	c.taint()
-	h.calls.Background(func() {
+	h.Calls.Background(func() {
 		if !turn {
 			c.nesting.serial <- struct{}{}
 		}
 		defer func() { <-c.nesting.serial }()
-		_ = h.persist(c.hold.Deadline(), func(ctx context.Context) error {
+		_ = h.Calls.Persist(h.Lease, c.hold.Deadline(), func(ctx context.Context) error {
 			n, over := c.count()
 			if over != nil {
 				return nil // the field is gone, or will be

@@ -201,7 +201,7 @@ func (o *observer) now() time.Duration {
 	if o == nil {
 		return 0
 	}
-	return o.engine.calls.Now()
+	return o.engine.Calls.Now()
 }
 
 // acquired notes that an entry has begun, whose caller has asked since then. The key is
@@ -211,7 +211,7 @@ func (o *observer) acquired(e *entry, how holdfast.How, since time.Time) {
 		return
 	}
 	e.began = o.now()
-	o.put(event{kind: kindAcquired, key: e.Key(), how: how, took: time.Since(since)})
+	o.put(event{kind: kindAcquired, key: o.keyOf(e), how: how, took: time.Since(since)})
 }
 
 // ended notes that an entry, held for so long, has ended: by loss if why is ErrLost.
@@ -219,16 +219,16 @@ func (o *observer) ended(e *entry, held time.Duration, why error) {
 	switch {
 	case o == nil:
 	case errors.Is(why, holdfast.ErrLost):
-		o.put(event{kind: kindLost, key: e.Key(), took: held, err: errs.Of("lease of", e.Key(), why)})
+		o.put(event{kind: kindLost, key: o.keyOf(e), took: held, err: errs.Of("lease of", o.keyOf(e), why)})
 	default:
-		o.put(event{kind: kindReleased, key: e.Key(), took: held, err: why})
+		o.put(event{kind: kindReleased, key: o.keyOf(e), took: held, err: why})
 	}
 }
 
 // sectionEnded notes the end of the entries of a section that ends without an Unlock. The key
 // is locked.
 func (o *observer) sectionEnded(c *section, why error) {
-	if o == nil || why == holdfast.ErrReleased { // Unlock notes its own end
+	if o == nil {
 		return
 	}
 	if !c.first.over {
@@ -240,6 +240,8 @@ func (o *observer) sectionEnded(c *section, why error) {
 		}
 	}
 }
+
+func (o *observer) keyOf(e *entry) string { return o.engine.KeyOf(e.section.hold.Key.Name) }
 
 // held is how long an entry has been held; 0 without an observer.
 func (o *observer) held(e *entry) time.Duration { return o.now() - e.began }
@@ -253,7 +255,7 @@ func (o *observer) refused(key string, why error, began time.Duration) {
 
 // renewed notes how a renewal that began at that time has ended: confirmed, or failed as why
 // says.
-func (o *observer) renewed(d *hold, began time.Duration, why error) {
+func (o *observer) renewed(d *Hold, began time.Duration, why error) {
 	if o == nil || !d.Alive() {
 		return
 	}
@@ -261,20 +263,28 @@ func (o *observer) renewed(d *hold, began time.Duration, why error) {
 	if why == nil {
 		d.extras.due.Store(int64(began + o.engine.Lease/3))
 	}
-	o.put(event{kind: kindRenewed, key: o.engine.keyOf(d.key.name), took: max(0, o.now()-time.Duration(due)), err: why})
+	o.put(event{kind: kindRenewed, key: o.engine.KeyOf(d.Key.Name), took: max(0, o.now()-time.Duration(due)), err: why})
+}
+
+// Woken notes that a message has woken the waiters of the key of this name.
+func (h *Engine) Woken(name string) { h.observer.woken(name) }
+
+// Answered notes how a call for the key of a name ended.
+func (h *Engine) Answered(ctx context.Context, name string, err error) {
+	h.observer.answered(ctx, name, err)
 }
 
 // woken notes that a message has woken the waiters of the key of this name.
 func (o *observer) woken(name string) {
 	if o != nil {
-		o.put(event{kind: kindWoken, key: o.engine.keyOf(name)})
+		o.put(event{kind: kindWoken, key: o.engine.KeyOf(name)})
 	}
 }
 
 // queue notes that the number of a key's waiters has changed, with the key locked.
-func (o *observer) queue(k *keyState) {
+func (o *observer) queue(name string, waiting int) {
 	if o != nil {
-		o.put(event{kind: kindQueue, key: o.engine.keyOf(k.name), waiting: k.count()})
+		o.put(event{kind: kindQueue, key: o.engine.KeyOf(name), waiting: waiting})
 	}
 }
 
@@ -289,7 +299,7 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 	if failed && ctx.Err() == context.Canceled || outcome == scripts.Refused && ctx.Err() != nil {
 		return
 	}
-	server, now := o.engine.calls.ServerOf(name), o.now()
+	server, now := o.engine.Calls.ServerOf(name), o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if failed {

@@ -17,8 +17,8 @@ import (
 // A locker without an observer pays for none.
 func TestObserverAbsentAllocatesNothing(t *testing.T) {
 	h := &Engine{}
-	k := &keyState{shard: &shard{engine: h}, name: "k"}
-	d := &hold{key: k}
+	k := &Key{shard: &shard{engine: h}, Name: "k"}
+	d := &Hold{Key: k}
 	d.newSection()
 	e, why, ctx, since := &d.first.first, errors.New("any"), context.Background(), time.Now()
 	o := newObserver(h, holdfast.Observer{})
@@ -30,7 +30,7 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 		o.sectionEnded(&d.first, why)
 		o.renewed(d, 0, nil)
 		o.woken("k")
-		o.queue(k)
+		o.queue(k.Name, 1)
 		o.answered(ctx, "k", why)
 		o.close()
 	}))
@@ -40,8 +40,8 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 // Each server of a Redis Cluster has its outages. One that nobody asks any more has none.
 func TestObserverOutagesByServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, calls: calls.New(time.Minute, nil)}
-		h.calls.PerServer(func(key string) string { return "server of " + key })
+		h := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, Calls: calls.New(time.Minute, nil)}
+		h.Calls.PerServer(func(key string) string { return "server of " + key })
 		var told []any
 		h.observer = newObserver(h, holdfast.Observer{
 			OutageBegan: func(e holdfast.OutageBeganEvent) { told = append(told, e) },

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
@@ -23,19 +24,19 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(ctx
 	if caller.Err() != nil {
 		return none, errs.DoneBefore(caller)
 	}
-	s := h.shardOf(name)
-	s.Lock()
-	if s.closed {
-		s.Unlock()
-		return none, holdfast.ErrClosed
+	err = holdfast.ErrClosed
+	h.With(name, func(*Key) {
+		h.Calls.Begin()
+		err = nil
+	})
+	if err != nil {
+		return none, err
 	}
-	h.calls.Begin()
-	s.Unlock()
-	defer h.calls.End()
-	ctx, done := h.calls.ContextFor(caller)
+	defer h.Calls.End()
+	ctx, done := h.Calls.ContextFor(caller)
 	defer done()
-	value, err := calls.Detached(ctx, h.calls, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
-	err = calls.Known(h.calls.Ours(err))
+	value, err := calls.Detached(ctx, h.Calls, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
+	err = calls.Known(h.Calls.Ours(err))
 	if err != nil && caller.Err() != nil {
 		return none, errs.Ended(caller, err)
 	}
@@ -46,16 +47,13 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(ctx
 // this locker had on key before the call ends at once.
 func (h *Engine) Force(caller context.Context, key string, f func(ctx context.Context, name string) (bool, error)) (bool, error) {
 	name := h.Prefix + key
-	s := h.shardOf(name)
-	s.Lock()
-	var d *hold
-	if k := s.keys[name]; k != nil {
-		d = k.hold
-	}
-	s.Unlock()
+	var holds []*Hold
+	h.With(name, func(k *Key) { holds = slices.Collect(k.holds()) })
 	held, err := Call(caller, h, "force-unlock", key, f)
-	if err == nil && d != nil {
-		h.lose(d, errs.ErrForced)
+	for _, d := range holds {
+		if err == nil {
+			h.lose(d, errs.ErrForced)
+		}
 	}
 	return held, err
 }

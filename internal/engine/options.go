@@ -16,17 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Terms are what a caller asks of an outermost hold.
-type Terms struct {
-	Lease   time.Duration // of the hold
-	Fixed   bool          // never renewed
-	MaxHold time.Duration // cap on a renewed hold; 0: none
-}
-
-// plain says whether the terms are the default: a renewed hold without a cap, with the
-// locker's lease. Only such holds are handed over locally.
-func (t Terms) plain() bool { return !t.Fixed && t.MaxHold == 0 }
-
 // errorf returns an error with the lock kind's name as its prefix.
 func (c *Config) errorf(format string, args ...any) error {
 	return errs.Invalid(c.Kind+": "+format, args...)
@@ -123,14 +112,11 @@ func (h *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOpti
 		return err
 	}
 	t, _, err := h.chosen(opts)
-	if err == nil && !t.plain() && h.boundTo(ctx, name) != nil {
+	if err == nil && !t.Plain() && h.boundTo(ctx, name) != nil {
 		err = errs.ErrNested
 	}
 	return err
 }
-
-// keyOf is what users call the key of a name.
-func (h *Engine) keyOf(name string) string { return name[len(h.Prefix):] }
 
 // terms checks the arguments of a call, and returns the key's name. Of o, what concerns
 // the wait is still to be looked at.
@@ -154,7 +140,7 @@ func (h *Engine) chosen(opts []holdfast.LockOption) (t Terms, o holdfast.LockOpt
 		return t, o, nil
 	}
 	o, err = check.Options(opts, h.MaxHold)
-	if err == nil && o.OnPlace != nil && h.WaiterTTL == 0 {
+	if _, places := h.waits.(Placing); err == nil && o.OnPlace != nil && !places {
 		err = errs.Invalid("OnPlace: %s has no queue of all processes", h.Kind)
 	}
 	if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
@@ -179,7 +165,7 @@ func (h *Engine) warnOfEviction() {
 	if !can || !h.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
-	h.calls.Go(func(ctx context.Context) {
+	h.Calls.Go(func(ctx context.Context) {
 		policy, err := redis.EvictionPolicy(ctx)
 		if err == nil && policy != "" && check.Evicts(policy) {
 			h.Logger.Warn("holdfast: "+h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)

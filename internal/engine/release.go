@@ -39,7 +39,7 @@ func (e *entry) unlock(ctx context.Context) error {
 	if !d.Alive() {
 		why := d.Over()
 		if outlived(why) { // the watchdog, which would undo it, is late
-			h.undo(d)
+			h.Undo(d)
 		}
 		k.Unlock()
 		h.lose(d, why)
@@ -49,7 +49,7 @@ func (e *entry) unlock(ctx context.Context) error {
 		held := h.observer.held(e)
 		e.endNested()
 		k.Unlock()
-		defer h.calls.End()
+		defer h.Calls.End()
 		err := h.countOut(ctx, c)
 		h.observer.ended(e, held, err)
 		return err
@@ -57,23 +57,24 @@ func (e *entry) unlock(ctx context.Context) error {
 	held := h.observer.held(e)
 	c.end(holdfast.ErrReleased)
 	d.tainted = d.tainted || c.nesting.busy()
-	w, lease := h.handOver(k, d)
+	w, next := h.handOver(k, d)
 	if w == nil {
 		d.watchdog.Forget(d)
-		k.hold, k.ending = nil, d
-		h.waits.departs(k)
+		k.forget(d)
+		k.ending = d
+		h.waits.Departs(k)
 		k.calls++
-		h.calls.Begin() // Close has not passed here: it would have ended the section
+		h.Calls.Begin() // Close has not passed here: it would have ended the section
 	} else {
 		h.observer.ended(e, held, nil)
-		h.observer.acquired(&d.section.first, holdfast.ByHandOver, w.since)
+		h.observer.acquired(&next.first, holdfast.ByHandOver, w.Since)
 	}
 	k.Unlock()
 	if w != nil {
-		w.ready <- result{lease: lease}
+		w.ready <- result{lease: &next.first.lease}
 		return nil
 	}
-	defer h.calls.End()
+	defer h.Calls.End()
 	err := h.release(ctx, k, d)
 	if err != nil && !errs.LeaseOver(err) { // Do does not return it
 		h.Logger.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(e.Key()), "error", err)
@@ -84,39 +85,38 @@ func (e *entry) unlock(ctx context.Context) error {
 
 // release frees the key in Redis and lets its waiters go on. If the first attempt fails, or is
 // refused, more follow in the background for a lease; after that Redis has freed the key itself.
-func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
+func (h *Engine) release(ctx context.Context, k *Key, d *Hold) error {
 	r := releasing{engine: h, hold: d, lastFence: d.fences().used()}
-	err := r.attempt(h.calls.Context())
+	err := r.attempt(h.Calls.Context())
 	k.Lock()
-	k.calls--
 	outcome := scripts.OutcomeOf(err)
 	done, final := outcome == scripts.Done, outcome == scripts.Refused && scripts.Permanent(err)
 	if done || final {
 		k.endedRelease(d)
 	}
-	h.waits.released(k, r.said)
-	h.waits.settle(k)
+	h.waits.Released(k, r.said)
+	k.End()
 	k.Unlock()
 	switch {
 	case done:
 		return r.result()
 	case final:
-		h.backend.Lost(k.name, d.owner)
+		h.backend.Lost(k.Name, d.Owner)
 		return err
 	}
 	finished := make(chan error, 1)
-	h.calls.Background(func() {
-		err := h.persist(h.until(d), r.attempt)
+	h.Calls.Background(func() {
+		err := h.Calls.Persist(h.Lease, h.until(d), r.attempt)
 		k.Lock()
 		k.endedRelease(d)
 		if err != nil {
-			h.waits.lost(k, d)
+			h.waits.Lost(k, d)
 		}
-		h.waits.settle(k)
+		h.waits.Settle(k)
 		k.Unlock()
 		if err != nil {
-			h.backend.Lost(k.name, d.owner)
-			h.mayRemain(k.name, err)
+			h.backend.Lost(k.Name, d.Owner)
+			h.MayRemain(k.Name, err)
 		}
 		finished <- err
 	})
@@ -137,7 +137,7 @@ func (h *Engine) release(ctx context.Context, k *keyState, d *hold) error {
 // releasing is one release, however many attempts it takes.
 type releasing struct {
 	engine    *Engine
-	hold      *hold
+	hold      *Hold
 	lastFence int64
 	said      scripts.Released // in the last answer
 	doubt     bool             // an attempt without an answer may have released
@@ -145,15 +145,15 @@ type releasing struct {
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
 	h := r.engine
-	if h.calls.Answering(r.hold.key.name) { // as detached, but without its closure
-		r.said, err = h.waits.release(ctx, r.hold, r.lastFence)
+	if h.Calls.Answering(r.hold.Key.Name) { // as detached, but without its closure
+		r.said, err = h.waits.Release(ctx, r.hold, r.lastFence)
 	} else {
-		r.said, err = calls.Detached(ctx, h.calls, r.hold.key.name, func(ctx context.Context) (scripts.Released, error) {
-			return h.waits.release(ctx, r.hold, r.lastFence)
+		r.said, err = calls.Detached(ctx, h.Calls, r.hold.Key.Name, func(ctx context.Context) (scripts.Released, error) {
+			return h.waits.Release(ctx, r.hold, r.lastFence)
 		})
 	}
-	h.observer.answered(ctx, r.hold.key.name, err)
-	err = h.calls.Noted(r.hold.key.name, err)
+	h.observer.answered(ctx, r.hold.Key.Name, err)
+	err = h.Calls.Noted(r.hold.Key.Name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err).Perhaps()
 	return err
 }
@@ -165,20 +165,4 @@ func (r *releasing) result() error {
 		return nil
 	}
 	return errs.Lost(watchdog.ErrNotOurs)
-}
-
-// persist repeats a call until it succeeds, can no longer do so, or the time is over. It
-// returns the last error. What Redis refuses, it may allow later.
-func (h *Engine) persist(until time.Time, call func(context.Context) error) error {
-	var retry calls.Backoff
-	for {
-		err := call(h.calls.Context())
-		if err == nil || scripts.Permanent(err) {
-			return err
-		}
-		pause := retry.Next(h.Lease)
-		if time.Until(until) < pause || !calls.Sleep(pause, h.calls.Base.Done()) {
-			return err
-		}
-	}
 }

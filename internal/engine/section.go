@@ -10,7 +10,7 @@ import (
 // section lasts from an outermost Lock to the last Unlock of its entries. Guarded by the
 // shard's lock unless said otherwise.
 type section struct {
-	hold    *hold    // immutable
+	hold    *Hold    // immutable
 	fence   int64    // immutable
 	over    error    // why the section has ended; nil while it lives
 	nesting *nesting // nil until the first nested call
@@ -29,23 +29,8 @@ type entry struct {
 	lease     holdfast.Lease
 }
 
-// listeners are told when an entry ends.
-type listeners struct {
-	done  chan struct{}                // nil until Done is called
-	bound map[<-chan struct{}]*binding // by the Done channel of their parents; nil if there are none
-}
-
-func (l *listeners) notify(why error) {
-	if l.done != nil {
-		close(l.done)
-	}
-	for _, b := range l.bound {
-		b.cancel(why)
-	}
-}
-
 // newSection begins the next section in d, with the key locked.
-func (d *hold) newSection() *holdfast.Lease {
+func (d *Hold) newSection() *section {
 	c := &d.first
 	if d.section != nil {
 		c = &section{}
@@ -56,7 +41,18 @@ func (d *hold) newSection() *holdfast.Lease {
 	}
 	c.first.section, c.first.lease = c, holdfast.NewLease(&c.first)
 	d.section = c
-	return &c.first.lease
+	return c
+}
+
+// end ends the present section other than by Unlock, with the key locked. It reports whether
+// there was one alive until now.
+func (d *Hold) end(why error) bool {
+	c := d.section
+	alive := c != nil && c.end(why)
+	if alive {
+		d.Key.engine.observer.sectionEnded(c, why)
+	}
+	return alive
 }
 
 // end ends the section and all its entries, with the key locked. It reports whether the
@@ -72,7 +68,6 @@ func (c *section) end(why error) bool {
 			e.end(why)
 		}
 	}
-	c.hold.key.engine.observer.sectionEnded(c, why)
 	return true
 }
 
@@ -89,13 +84,13 @@ func (e *entry) end(why error) {
 	}
 }
 
-func (e *entry) key() *keyState { return e.section.hold.key }
+func (e *entry) key() *Key { return e.section.hold.Key }
 
 // Key is the key of the entry, as the user calls it.
-func (e *entry) Key() string { return e.key().engine.keyOf(e.key().name) }
+func (e *entry) Key() string { return e.key().engine.KeyOf(e.key().Name) }
 
 // Owner is the field in Redis under which the hold is counted.
-func (e *entry) Owner() string { return e.section.hold.owner }
+func (e *entry) Owner() string { return e.section.hold.Owner }
 
 // Fence is the number of this section, 0 without fencing.
 func (e *entry) Fence() int64 { return e.section.fence }

@@ -52,14 +52,13 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 	if ctx.Err() != nil {
 		return nil, errs.DoneBefore(ctx)
 	}
-	states := make([]*keyState, 0, len(keys))
+	states := make([]*Key, 0, len(keys))
 	defer func() {
 		for _, k := range states {
 			k.Lock()
-			k.calls--
-			h.waits.settle(k)
+			k.End()
 			k.Unlock()
-			h.calls.End()
+			h.Calls.End()
 		}
 	}()
 	for i, name := range names {
@@ -69,16 +68,16 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 		}
 		states = append(states, k)
 	}
-	bounded, done := h.calls.ContextFor(ctx)
+	bounded, done := h.Calls.ContextFor(ctx)
 	defer done()
-	owners, attempts := make([]string, len(names)), make([]attempt, len(names))
+	owners, attempts := make([]string, len(names)), make([]Attempt, len(names))
 	for i := range owners {
-		owners[i] = h.newOwner()
+		owners[i] = h.NewOwner()
 	}
 	start := time.Now()
 	ok, err := false, error(errHeldBack)
 	if h.undoingOf(names[0], false).admit(bounded) {
-		ok, err = calls.Detached(bounded, h.calls, "", func(ctx context.Context) (bool, error) {
+		ok, err = calls.Detached(bounded, h.Calls, "", func(ctx context.Context) (bool, error) {
 			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})
 	}
@@ -92,11 +91,11 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 // Refused tells the observer that an attempt of TryLockAll, which began at that time, was the
 // last one for its keys.
 func (h *Engine) Refused(key string, why error, began time.Time) {
-	h.observer.refused(key, why, h.calls.Since(began))
+	h.observer.refused(key, why, h.Calls.Since(began))
 }
 
 // beginAlone begins a call for the key of this name, which is neither held nor wanted here.
-func (h *Engine) beginAlone(ctx context.Context, name string) (*keyState, error) {
+func (h *Engine) beginAlone(ctx context.Context, name string) (*Key, error) {
 	if h.boundTo(ctx, name) != nil {
 		return nil, holdfast.ErrNotAcquired
 	}
@@ -109,24 +108,23 @@ func (h *Engine) beginAlone(ctx context.Context, name string) (*keyState, error)
 	case s.keys[name] != nil:
 		return nil, holdfast.ErrNotAcquired
 	}
-	return s.begin(name), nil
+	return h.begin(s, name), nil
 }
 
 // takeTogether begins the sections of all attempts. If one of them failed, it gives all
 // keys back.
-func (h *Engine) takeTogether(ctx context.Context, states []*keyState, attempts []attempt) ([]*holdfast.Lease, error) {
+func (h *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Attempt) ([]*holdfast.Lease, error) {
 	leases := make([]*holdfast.Lease, 0, len(states))
 	var err error
 	for i, k := range states {
 		k.Lock()
-		if lease := h.take(k, attempts[i]); lease != nil {
-			h.observer.acquired(&attempts[i].hold.section.first, holdfast.ByCall, attempts[i].start)
+		if lease := h.Take(k, attempts[i], attempts[i].Start); lease != nil {
 			leases = append(leases, lease)
 		} else if err == nil {
-			err = errs.Of("lock", h.keyOf(k.name), attempts[i].known())
+			err = errs.Of("lock", h.KeyOf(k.Name), attempts[i].Known())
 		}
 		k.Unlock()
-		h.cleanUp(k.name, attempts[i].orphan)
+		h.CleanUp(k.Name, attempts[i].Orphan)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = errs.EndedBy(ctx, holdfast.ErrNotAcquired)
@@ -135,7 +133,7 @@ func (h *Engine) takeTogether(ctx context.Context, states []*keyState, attempts 
 		return leases, nil
 	}
 	for _, l := range leases {
-		h.giveBack(l)
+		h.GiveBack(l)
 	}
 	return nil, err
 }

@@ -49,7 +49,7 @@ type undoing struct {
 // undone is an owner that is to have nothing in Redis any more.
 type undone struct {
 	name, owner string
-	hold        *hold     // that has ended; nil: an acquire of unknown outcome
+	hold        *Hold     // that has ended; nil: an acquire of unknown outcome
 	until       time.Time // from then on, Redis has nothing of it
 	err         error     // of the last attempt
 }
@@ -60,7 +60,7 @@ func (h *Engine) undoingOf(name string, refused bool) *undoing {
 	of := struct {
 		server  string
 		refused bool
-	}{h.calls.ServerOf(name), refused}
+	}{h.Calls.ServerOf(name), refused}
 	u, known := h.undoings.Load(of)
 	if !known {
 		u, _ = h.undoings.LoadOrStore(of, &undoing{refused: refused})
@@ -68,23 +68,33 @@ func (h *Engine) undoingOf(name string, refused bool) *undoing {
 	return u.(*undoing)
 }
 
-// cleanUp undoes an acquire of unknown outcome, in the background, for as long as its
+// CleanUp undoes an acquire of unknown outcome, in the background, for as long as its
 // hold could last: it releases the hold, and leaves a tombstone for a late arrival.
-func (h *Engine) cleanUp(name string, o orphan) {
-	if o.owner != "" {
-		h.undoLater(undone{name: name, owner: o.owner, until: time.Now().Add(o.lease + h.calls.Timeout)}, false)
+func (h *Engine) CleanUp(name string, o Orphan) {
+	if o.Owner != "" {
+		h.undoLater(undone{name: name, owner: o.Owner, until: time.Now().Add(o.Lease + h.Calls.Timeout)}, false)
 	}
 }
 
-// undo releases, in the background, a hold that no caller has any more. It tries for as
+// Undo releases, in the background, a hold that no caller has any more. It tries for as
 // long as the hold could last, if a late renewal has just arrived.
-func (h *Engine) undo(d *hold) {
+func (h *Engine) Undo(d *Hold) {
 	d.watchdog.Forget(d)
 	h.undoLater(h.toUndo(d), false)
 }
 
-func (h *Engine) toUndo(d *hold) undone {
-	return undone{name: d.key.name, owner: d.owner, hold: d, until: h.until(d).Add(h.calls.Timeout)}
+// UndoNow makes one attempt to undo an acquire of unknown outcome.
+func (h *Engine) UndoNow(name string, o Orphan) error {
+	return h.undoOne(undone{name: name, owner: o.Owner})
+}
+
+// UndoRefused is CleanUp of an owner whom Redis has refused to give up, until that time.
+func (h *Engine) UndoRefused(name, owner string, until time.Time) {
+	h.undoLater(undone{name: name, owner: owner, until: until}, true)
+}
+
+func (h *Engine) toUndo(d *Hold) undone {
+	return undone{name: d.Key.Name, owner: d.Owner, hold: d, until: h.until(d).Add(h.Calls.Timeout)}
 }
 
 func (h *Engine) undoLater(o undone, refused bool) {
@@ -97,7 +107,7 @@ func (h *Engine) undoLater(o undone, refused bool) {
 	}
 	if !u.working {
 		u.working = true
-		h.calls.Background(func() { h.undoAll(u) })
+		h.Calls.Background(func() { h.undoAll(u) })
 	}
 }
 
@@ -106,7 +116,7 @@ func (h *Engine) undoLater(o undone, refused bool) {
 func (h *Engine) undoAll(u *undoing) {
 	retry, most := calls.Backoff{}, 1
 	for {
-		list, late := u.take(most, h.calls.Over())
+		list, late := u.take(most, h.Calls.Over())
 		h.abandon(late)
 		if len(list) == 0 {
 			if u.stop() {
@@ -127,16 +137,16 @@ func (h *Engine) undoAll(u *undoing) {
 			continue
 		}
 		most = 1
-		calls.Sleep(retry.Next(h.Lease), h.calls.Base.Done())
+		calls.Sleep(retry.Next(h.Lease), h.Calls.Base.Done())
 	}
 }
 
 func (h *Engine) undoOne(o undone) error {
-	_, err := calls.Redis(h.calls.Context(), h.calls, o.name, func(ctx context.Context) (struct{}, error) {
+	_, err := calls.Redis(h.Calls.Context(), h.Calls, o.name, func(ctx context.Context) (struct{}, error) {
 		if o.hold == nil {
-			return struct{}{}, h.waits.giveUp(ctx, o.name, o.owner)
+			return struct{}{}, h.waits.GiveUp(ctx, o.name, o.owner)
 		}
-		_, err := h.waits.release(ctx, o.hold, o.hold.fences().used())
+		_, err := h.waits.Release(ctx, o.hold, o.hold.fences().used())
 		return struct{}{}, err
 	})
 	return err
@@ -169,15 +179,15 @@ func (h *Engine) abandon(list []undone) {
 	for i := range list {
 		o := &list[i]
 		if o.err == nil { // Close is over
-			o.err = h.calls.Ours(calls.ErrNoAnswer)
+			o.err = h.Calls.Ours(calls.ErrNoAnswer)
 		}
 		h.backend.Lost(o.name, o.owner)
 		if time.Now().Before(o.until) {
-			h.mayRemain(o.name, o.err)
+			h.MayRemain(o.name, o.err)
 		}
 	}
 	h.Logger.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
-		"keys", len(list), "key", errs.Quote(h.keyOf(list[0].name)), "error", list[0].err)
+		"keys", len(list), "key", errs.Quote(h.KeyOf(list[0].name)), "error", list[0].err)
 }
 
 // take returns the first owners of the list, and those for which it is too late; if all is
@@ -258,4 +268,10 @@ func (u *undoing) full() <-chan struct{} {
 		u.room = make(chan struct{})
 	}
 	return u.room
+}
+
+// until is how long a hold without further renewals may last in Redis: a lease from the
+// last one.
+func (h *Engine) until(d *Hold) time.Time {
+	return calls.Later(time.Now().Add(h.Lease), d.Deadline()) // later with a longer fixed lease
 }

@@ -6,32 +6,29 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // waiters are the waiters of a key, in their order, with the state of their discipline.
 // Guarded by the shard's lock.
 type waiters struct {
-	first    *waiter // of a ring: the last is before the first
+	first    *Waiter // of a ring: the last is before the first
 	count    int
-	answered bool   // Redis has answered a call for the key since the first of them came: its user may touch it
-	watching int    // of those, how many want to know their places
-	race     *race  // of racing waiters
-	queue    *queue // of queued waiters
+	answered bool // Redis has answered a call for the key since the first of them came: its user may touch it
+	watching int  // how many of them want to know their places
+	state    any  // of the discipline, see Key.State
 }
 
-// waiter is one call that waits.
-type waiter struct {
-	prev, next *waiter
-	waiting    bool    // is among the waiters of its key
-	ticket     *ticket // of a queued waiter: its place in Redis' queue
-	enters     *ticket // of a queued waiter that enters by itself, see arrive; not guarded
-	terms      Terms
-	since      time.Time
+// Waiter is one call that waits.
+type Waiter struct {
+	prev, next *Waiter
+	waiting    bool // is among the waiters of its key
+	State      any  // of the discipline; guarded by the shard's lock
+	Terms      Terms
+	Since      time.Time
 	ready      chan result // one slot; the code that ends the wait sends one result
 
-	// See queue_place.go.
+	// See place.go.
 	onPlace func(int) // nil: the place is of no interest; immutable once the wait has begun
 	places  chan int  // one slot; nil as long as onPlace is
 	told    int       // the last one sent
@@ -40,55 +37,55 @@ type waiter struct {
 // result is how a wait ends: with the key, with a grant to confirm first, or with an
 // error.
 type result struct {
-	lease   *holdfast.Lease
-	confirm *ticket
-	err     error
+	lease *holdfast.Lease
+	grant Grant
+	err   error
 }
 
-func newWaiter(t Terms) *waiter {
-	return &waiter{terms: t, since: time.Now(), ready: make(chan result, 1)}
+func NewWaiter(t Terms) *Waiter {
+	return &Waiter{Terms: t, Since: time.Now(), ready: make(chan result, 1)}
 }
 
 // waiterPool keeps waiters of an engine for use again. Each engine has its own: a channel
 // that was made in a bubble of testing/synctest must not come up in another.
 type waiterPool struct{ pool sync.Pool }
 
-func (p *waiterPool) get(t Terms) *waiter {
-	w, _ := p.pool.Get().(*waiter)
+func (p *waiterPool) get(t Terms) *Waiter {
+	w, _ := p.pool.Get().(*Waiter)
 	if w == nil {
-		return newWaiter(t)
+		return NewWaiter(t)
 	}
-	w.terms, w.since = t, time.Now()
+	w.Terms, w.Since = t, time.Now()
 	return w
 }
 
 // put takes w back; its ready channel must be empty.
-func (p *waiterPool) put(w *waiter) {
+func (p *waiterPool) put(w *Waiter) {
 	w.onPlace, w.places, w.told = nil, nil, 0
 	p.pool.Put(w)
 }
 
-// first is the waiter that has waited longest, or nil.
-func (k *keyState) first() *waiter {
+// First is the waiter that has waited longest, or nil.
+func (k *Key) First() *Waiter {
 	if k.waiters == nil {
 		return nil
 	}
 	return k.waiters.first
 }
 
-// push makes w the last waiter.
-func (k *keyState) push(w *waiter) {
+// Push makes w the last waiter.
+func (k *Key) Push(w *Waiter) {
 	if k.waiters == nil {
 		k.waiters = &waiters{}
 	}
 	all := k.waiters
 	w.waiting = true
 	all.count++
-	all.answered = all.answered || k.hold != nil
+	all.answered = all.answered || k.Held()
 	if w.places != nil {
 		all.watching++
 	}
-	k.engine.observer.queue(k)
+	k.engine.observer.queue(k.Name, all.count)
 	if all.first == nil {
 		all.first, w.next, w.prev = w, w, w
 		return
@@ -98,19 +95,19 @@ func (k *keyState) push(w *waiter) {
 }
 
 // pushFront makes w the first waiter: the caller of a first attempt came before the others.
-func (k *keyState) pushFront(w *waiter) {
-	k.push(w)
+func (k *Key) pushFront(w *Waiter) {
+	k.Push(w)
 	k.waiters.first = w
 }
 
-func (k *keyState) remove(w *waiter) {
+func (k *Key) Remove(w *Waiter) {
 	all := k.waiters
 	w.waiting = false
 	all.count--
 	if w.places != nil {
 		all.watching--
 	}
-	k.engine.observer.queue(k)
+	k.engine.observer.queue(k.Name, all.count)
 	if all.count == 0 {
 		all.first, all.answered = nil, false
 	} else if all.first == w {
@@ -118,22 +115,26 @@ func (k *keyState) remove(w *waiter) {
 	}
 	w.prev.next, w.next.prev = w.next, w.prev
 	w.prev, w.next = nil, nil
-	if all.queue != nil {
-		all.queue.tellPlaces()
-	}
 }
 
-// serve ends the wait of w with the key, or with a grant to confirm.
-func (k *keyState) serve(w *waiter, r result) {
-	k.remove(w)
-	w.ready <- r
+// Serve ends the wait of w with the key.
+func (k *Key) Serve(w *Waiter, lease *holdfast.Lease) {
+	k.Remove(w)
+	w.ready <- result{lease: lease}
 }
 
-// all yields the waiters in their order.
-func (k *keyState) all() iter.Seq[*waiter] {
-	return func(yield func(*waiter) bool) {
-		w := k.first()
-		for n := k.count(); n > 0; n-- {
+// Offer ends the wait of w with a grant, which its goroutine confirms or declines.
+func (k *Key) Offer(w *Waiter, g Grant) {
+	k.engine.Calls.Begin()
+	k.Remove(w)
+	w.ready <- result{grant: g}
+}
+
+// All yields the waiters in their order.
+func (k *Key) All() iter.Seq[*Waiter] {
+	return func(yield func(*Waiter) bool) {
+		w := k.First()
+		for n := k.Count(); n > 0; n-- {
 			next := w.next // yield may remove w
 			if !yield(w) {
 				return
@@ -143,70 +144,70 @@ func (k *keyState) all() iter.Seq[*waiter] {
 	}
 }
 
-func (k *keyState) count() int {
+func (k *Key) Count() int {
 	if k.waiters == nil {
 		return 0
 	}
 	return k.waiters.count
 }
 
-// endAll ends every wait for which why gives an error.
-func (k *keyState) endAll(why func(*waiter) error) {
-	for w := range k.all() {
+// EndAll ends every wait for which why gives an error.
+func (k *Key) EndAll(why func(*Waiter) error) {
+	for w := range k.All() {
 		if err := why(w); err != nil {
-			k.remove(w)
-			k.engine.waits.left(k, w)
+			k.Remove(w)
+			k.engine.waits.Left(k, w)
 			w.ready <- result{err: err}
 		}
 	}
 }
 
 // full says whether the key has as many waiters as it may have.
-func (k *keyState) full() bool {
+func (k *Key) full() bool {
 	most := k.engine.MaxWaiters
-	return most > 0 && k.count() >= most
+	return most > 0 && k.Count() >= most
 }
 
-// noted takes in how a call for the waiters of a key has ended, with the key locked. Once Redis
+// Noted takes in how a call for the waiters of a key has ended, with the key locked. Once Redis
 // has answered one, a refusal of the key is an outage.
-func (k *keyState) noted(a attempt) attempt {
+func (k *Key) Noted(a Attempt) Attempt {
 	all := k.waiters
 	switch {
 	case all == nil:
-	case a.err == nil:
+	case a.Err == nil:
 		all.answered = true
 	case all.answered:
-		a.err = scripts.Lapse(a.err)
+		a.Err = scripts.Lapse(a.Err)
 	}
 	return a
 }
 
-// outage is a time without answers from Redis.
-type outage struct {
-	since time.Time // start of the first attempt that failed
-	err   error     // of the last one
+// WatchPlace has a waiter told its places, unless f is nil. It locks the key.
+func (h *Engine) WatchPlace(k *Key, w *Waiter, f func(int)) {
+	if f == nil {
+		return
+	}
+	k.Lock()
+	defer k.Unlock()
+	if w.waiting {
+		w.onPlace, w.places = f, make(chan int, 1)
+		k.waiters.watching++
+		h.waits.(Placing).Watched(k)
+	}
 }
 
-// note begins, extends or ends an outage with the result of an attempt.
-func (o *outage) note(a attempt) *outage {
-	if a.err == nil {
-		return nil
-	}
-	if o == nil {
-		o = &outage{since: a.start}
-	}
-	o.err = a.known()
-	return o
-}
+// Watching says whether a waiter of the key wants to be told its place.
+func (k *Key) Watching() bool { return k.waiters.watching > 0 }
 
-// overdue says why w must not wait any longer after a failed attempt, or nil: Redis
-// refused it, or was away for too long.
-func (o *outage) overdue(w *waiter, a attempt, most time.Duration) error {
-	if !a.passing() {
-		return a.known()
+// Tell tells a waiter its place, if it wants to know and it is a new one. The key is locked.
+func (w *Waiter) Tell(place int) {
+	if w.places == nil || place == w.told {
+		return
 	}
-	if time.Since(calls.Later(o.since, w.since)) >= most {
-		return o.err
+	w.told = place
+	select {
+	case <-w.places: // its caller has not taken the one before
+	default:
 	}
-	return nil
+	w.places <- place
 }

@@ -9,61 +9,67 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 )
 
-// emptyKey is a key of a racing engine, with neither hold nor waiters.
-func emptyKey() *keyState {
-	h := &Engine{}
-	h.waits = &racing{Engine: h}
-	return &keyState{shard: &shard{engine: h}}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// emptyKey is a key with neither hold nor waiters.
+func emptyKey() *Key {
+	return &Key{shard: &shard{engine: &Engine{waits: careless{}}}}
 }
+
+// careless is a discipline that does not care who has left.
+type careless struct{ Discipline }
+
+func (careless) Left(*Key, *Waiter) {}
 
 func TestWaitersKeepTheirOrder(t *testing.T) {
 	k := emptyKey()
-	var want []*waiter
+	var want []*Waiter
 	for range 2000 {
 		switch n := rand.N(10); {
 		case n < 5:
-			w := newWaiter(Terms{})
-			k.push(w)
+			w := NewWaiter(Terms{})
+			k.Push(w)
 			want = append(want, w)
 		case n == 5:
-			w := newWaiter(Terms{})
+			w := NewWaiter(Terms{})
 			k.pushFront(w)
-			want = append([]*waiter{w}, want...)
+			want = append([]*Waiter{w}, want...)
 		case len(want) > 0:
 			i := rand.N(len(want))
-			k.remove(want[i])
+			k.Remove(want[i])
 			require.False(t, want[i].waiting)
 			want = slices.Delete(want, i, i+1)
 		}
-		require.Equal(t, len(want), k.count())
-		require.True(t, slices.Equal(want, slices.Collect(k.all())))
+		require.Equal(t, len(want), k.Count())
+		require.True(t, slices.Equal(want, slices.Collect(k.All())))
 	}
 }
 
 func TestEndAllEndsTheWaitsThatHaveAReason(t *testing.T) {
 	k := emptyKey()
-	var stay, gone []*waiter
+	var stay, gone []*Waiter
 	for i := range 9 {
-		w := newWaiter(Terms{MaxHold: time.Duration(i)})
-		k.push(w)
+		w := NewWaiter(Terms{MaxHold: time.Duration(i)})
+		k.Push(w)
 		if i%2 == 0 {
 			stay = append(stay, w)
 		} else {
 			gone = append(gone, w)
 		}
 	}
-	k.endAll(func(w *waiter) error {
-		if w.terms.MaxHold%2 == 1 {
+	k.EndAll(func(w *Waiter) error {
+		if w.Terms.MaxHold%2 == 1 {
 			return holdfast.ErrUnavailable
 		}
 		return nil
 	})
-	require.Equal(t, stay, slices.Collect(k.all()))
+	require.Equal(t, stay, slices.Collect(k.All()))
 	for _, w := range gone {
 		require.Equal(t, holdfast.ErrUnavailable, (<-w.ready).err)
 	}
@@ -97,17 +103,4 @@ func TestG10_AClockThatStandsStillEndsHandOver(t *testing.T) {
 		time.Sleep(2 * time.Microsecond)
 		require.True(t, f.ready(c, c.Now()-2*time.Microsecond))
 	})
-}
-
-// A key with racing waiters has at most one call or loop under way. Its end settles the
-// key.
-func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
-	k := emptyKey()
-	k.keys = map[string]*keyState{"": k}
-	k.calls = 1
-	k.engine.waits.settle(k)
-	require.NotEmpty(t, k.keys)
-	k.push(newWaiter(Terms{}))
-	k.engine.waits.settle(k)
-	require.EqualValues(t, 1, k.calls)
 }

@@ -9,19 +9,19 @@ import (
 // watchdogs are an engine's: one for each server that has keys, so that the renewals of one
 // that hangs hold up no others. A hold stays with its watchdog when its key moves.
 type watchdogs struct {
-	config watchdog.Config[*hold]    // immutable
-	first  *watchdog.Watchdog[*hold] // of keys whose server is not known, or the only one; immutable
+	config watchdog.Config[*Hold]    // immutable
+	first  *watchdog.Watchdog[*Hold] // of keys whose server is not known, or the only one; immutable
 	mu     sync.Mutex
-	others map[string]*watchdog.Watchdog[*hold] // by server; guarded by mu
+	others map[string]*watchdog.Watchdog[*Hold] // by server; guarded by mu
 	closed bool                                 // guarded by mu
 }
 
-func newWatchdogs(c watchdog.Config[*hold]) watchdogs {
-	return watchdogs{config: c, first: watchdog.New(c), others: make(map[string]*watchdog.Watchdog[*hold])}
+func newWatchdogs(c watchdog.Config[*Hold]) watchdogs {
+	return watchdogs{config: c, first: watchdog.New(c), others: make(map[string]*watchdog.Watchdog[*Hold])}
 }
 
 // of returns the watchdog of a server.
-func (w *watchdogs) of(server string) *watchdog.Watchdog[*hold] {
+func (w *watchdogs) of(server string) *watchdog.Watchdog[*Hold] {
 	if server == "" {
 		return w.first
 	}

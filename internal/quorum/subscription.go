@@ -1,7 +1,7 @@
 package quorum
 
 import (
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -21,7 +21,7 @@ type nodeSubscription struct {
 }
 
 // Subscribe subscribes to the releases of key on all nodes.
-func (q *Quorum) Subscribe(key string) engine.Subscription {
+func (q *Quorum) Subscribe(key string) racing.Subscription {
 	s := &subscription{wake: make(chan struct{}, 1), need: q.lostAt()}
 	for _, n := range q.nodes {
 		s.parts = append(s.parts, nodeSubscription{n.subscriber.SubscribeOn(scripts.Channel(key), s.wake), n, 0})

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/queueing"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -48,9 +49,9 @@ func TestSharing_Queued(t *testing.T) {
 	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", WaiterTTL: 5 * time.Second, GrantLease: 6 * time.Second}
 	c, err := engine.Configure("fair", "New", nil, nil)
 	require.NoError(t, err)
-	c.Lease, c.LocalHandover, c.Client, c.WaiterTTL = lease, 0, settings.Client, settings.WaiterTTL
+	c.Lease, c.LocalHandover, c.Client = lease, 0, settings.Client
 	require.NoError(t, c.Check())
-	h, r := NewQueued(client, c, settings)
+	h, r := NewQueued(client, queueing.Config{Config: c, WaiterTTL: settings.WaiterTTL}, settings)
 	defer h.Close()
 	ctx := context.Background()
 	owner := func(n string) string { return settings.Client + ":0" + n }

@@ -7,11 +7,12 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/queueing"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Queued is an [engine.Queued] with the queues of one Redis. Acquires go out in batches, and
+// Queued is a [queueing.Backend] with the queues of one Redis. Acquires go out in batches, and
 // so do releases and the undoing of acquires. Its other methods are those of [scripts.Fair].
 type Queued struct {
 	*scripts.Fair
@@ -22,8 +23,8 @@ type Queued struct {
 }
 
 // NewQueued returns an engine on the Redis of client, and its backend.
-func NewQueued(client rueidis.Client, c engine.Config, s scripts.FairSettings) (*engine.Engine, *Queued) {
-	r := &Queued{server: connect(client, c)}
+func NewQueued(client rueidis.Client, c queueing.Config, s scripts.FairSettings) (*engine.Engine, *Queued) {
+	r := &Queued{server: connect(client, c.Config)}
 	r.Fair = scripts.NewFair(r.node, s)
 	r.acquires = newBatcher(fewOn(r.node), r.calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
 		return r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
@@ -34,7 +35,7 @@ func NewQueued(client rueidis.Client, c engine.Config, s scripts.FairSettings) (
 	r.leaves = newBatcher(fewOn(r.node), r.calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
 		return r.Fair.Leave(ctx, h.Key, 1, h.Owner)
 	}, alike(r.LeaveEach))
-	return engine.NewQueued(r, c), r
+	return queueing.New(r, c), r
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.

@@ -9,12 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Racing is an [engine.Racing] on one Redis. Acquires go out in batches, and so do releases
+// Racing is a [racing.Backend] on one Redis. Acquires go out in batches, and so do releases
 // and clean-ups. Its other methods are those of [scripts.Node].
 type Racing struct {
 	*scripts.Node
@@ -41,7 +42,7 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 		}
 		return r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
 	}, alike(r.EndEach))
-	return engine.New(r, c), r
+	return racing.New(r, c), r
 }
 
 // server is what the backends have in common: one Redis, and the calls to it.
@@ -113,6 +114,6 @@ func (r *Racing) CleanUp(ctx context.Context, key, owner string) (scripts.Releas
 }
 
 // Subscribe listens to the releases of key.
-func (r *Racing) Subscribe(key string) engine.Subscription {
+func (r *Racing) Subscribe(key string) racing.Subscription {
 	return r.subscriber.Subscribe(scripts.Channel(key))
 }

@@ -1,4 +1,4 @@
-package engine
+package queueing
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -40,26 +41,26 @@ func (q *queue) startHeartbeats() {
 		return
 	}
 	q.heartbeating = true
-	q.server = q.in.calls.ServerOf(q.key.name)
+	q.server = q.in.Calls.ServerOf(q.key.Name)
 	b := &q.in.heartbeats
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.queues[q.server] == nil {
 		b.queues[q.server] = make(map[*queue]struct{})
-		q.in.calls.Background(func() { q.in.heartbeat(q.server) })
+		q.in.Calls.Background(func() { q.in.heartbeat(q.server) })
 	}
 	b.queues[q.server][q] = struct{}{}
 }
 
 // heartbeat is the loop that sends heartbeats as long as a server has waiters.
 func (d *queued) heartbeat(server string) {
-	period := min(d.WaiterTTL/5, refresh/2) // scores end three times refresh after an enter
+	period := min(d.config.WaiterTTL/5, refresh/2) // scores end three times refresh after an enter
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-		case <-d.closed:
+		case <-d.Closed():
 		}
 		queues, running := d.heartbeats.waiting(server)
 		if !running {
@@ -88,7 +89,7 @@ func (b *heartbeats) waiting(server string) (queues []*queue, running bool) {
 func (b *heartbeats) stop(q *queue) bool {
 	q.key.Lock()
 	defer q.key.Unlock()
-	if len(q.tickets) > 0 && !q.key.closed { // Close has given up all owners
+	if len(q.tickets) > 0 && !q.key.Closed() { // Close has given up all owners
 		return false
 	}
 	q.heartbeating = false
@@ -103,8 +104,8 @@ func (b *heartbeats) stop(q *queue) bool {
 func (q *queue) justEntered(short time.Duration) (all bool) {
 	q.key.Lock()
 	defer q.key.Unlock()
-	for w := range q.key.all() {
-		if t := w.ticket; t != nil {
+	for w := range q.key.All() {
+		if t := ticketOf(w); t != nil {
 			if all = time.Since(t.start) < short; !all {
 				return false
 			}
@@ -115,29 +116,18 @@ func (q *queue) justEntered(short time.Duration) (all bool) {
 
 // heartbeatSoon makes the queue of a key, if there is one, send a heartbeat. It locks the
 // key.
-func (d *queued) heartbeatSoon(k *keyState) {
+func (d *queued) heartbeatSoon(k *engine.Key) {
 	k.Lock()
 	defer k.Unlock()
-	if q := k.queue(); q != nil {
+	if q := queueOf(k); q != nil {
 		q.due = time.Now()
-		calls.Nudge(q.poke)
-	}
-}
-
-// heartbeatAgainSoon schedules a heartbeat in 10, 20, 40 … 100 ms: a Java waiter that gives
-// up its turn sends no message.
-func (q *queue) heartbeatAgainSoon() {
-	at := time.Now().Add(min(10*time.Millisecond<<min(q.probes, 4), 100*time.Millisecond))
-	q.probes++
-	if q.due.IsZero() || at.Before(q.due) {
-		q.due = at
 		calls.Nudge(q.poke)
 	}
 }
 
 // awaitJava listens for Java's wake-up of a ticket.
 func (q *queue) awaitJava(t *ticket) {
-	t.own = q.in.backend.OwnerChannel(q.key.name, t.owner, func(string) { q.in.heartbeatSoon(q.key) })
+	t.own = q.in.backend.OwnerChannel(q.key.Name, t.owner, func(string) { q.in.heartbeatSoon(q.key) })
 	q.heartbeatAgainSoon() // the wake-up may have come before the subscription
 }
 
@@ -172,23 +162,23 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 func (q *queue) ask() (asked []scripts.Heartbeat) {
 	q.key.Lock()
 	defer q.key.Unlock()
-	if q.key.queue() != q {
+	if queueOf(q.key) != q {
 		return nil
 	}
 	now := time.Now()
-	q.due, q.own = time.Time{}, q.key.hold != nil
+	q.due, q.own = time.Time{}, q.key.Held()
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
-	b := scripts.Heartbeat{Key: q.key.name, Mute: !q.inbox.State().Live, Place: q.key.waiters.watching > 0}
+	b := scripts.Heartbeat{Key: q.key.Name, Mute: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
-	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.WaiterTTL
+	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.config.WaiterTTL
 	q.verify = false
 	if fresh {
 		q.refreshed = now
 	}
-	for w := range q.key.all() { // the oldest first: its place is that of all
-		t := w.ticket
+	for w := range q.key.All() { // the oldest first: its place is that of all
+		t := ticketOf(w)
 		if t == nil || !t.entered {
 			continue
 		}
@@ -212,16 +202,16 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 	start, probed := time.Now(), make([]scripts.Probed, len(asked))
 	ctx := d.brief.Context()
-	_, err := calls.Redis(ctx, d.calls, "", func(ctx context.Context) (struct{}, error) {
+	_, err := calls.Redis(ctx, d.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, probed)
 	})
 	for i, q := range of {
 		said := scripts.Probed{Err: err}
 		if err == nil {
 			said = probed[i]
-			said.Err = d.calls.Ours(said.Err)
+			said.Err = d.Calls.Ours(said.Err)
 		}
-		d.observer.answered(ctx, q.key.name, said.Err)
+		d.Answered(ctx, q.key.Name, said.Err)
 		q.heartbeatAnswered(start, asked[i], said)
 	}
 }
@@ -230,17 +220,17 @@ func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said scripts.Probed) {
 	k := q.key
 	k.Lock()
-	if k.queue() != q {
+	if queueOf(k) != q {
 		k.Unlock()
 		if said.Err == nil {
-			q.in.pass(k.name, scripts.Passed{Grant: said.Grant}, false)
+			q.in.pass(k.Name, scripts.Passed{Grant: said.Grant}, false)
 		}
 		return
 	}
 	defer k.Unlock()
-	a := k.noted(attempt{start: start, err: said.Err})
-	q.outage = q.outage.note(a)
-	if a.err != nil {
+	a := k.Noted(engine.Attempt{Start: start, Err: said.Err})
+	q.outage = q.outage.Note(a)
+	if a.Err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
 		q.due = time.Now().Add(q.heartbeatRetry.Next(q.in.Lease))
 		calls.Nudge(q.poke)

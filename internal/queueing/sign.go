@@ -1,4 +1,4 @@
-package engine
+package queueing
 
 import (
 	"crypto/sha256"
@@ -16,7 +16,7 @@ const signDigits = 16
 
 // newSignedOwner is newOwner for a place in Redis' queue.
 func (d *queued) newSignedOwner() string {
-	owner := d.newOwner()
+	owner := d.NewOwner()
 	return owner + d.sign(owner)
 }
 

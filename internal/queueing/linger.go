@@ -1,4 +1,4 @@
-package engine
+package queueing
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ const (
 
 // lingering says whether those outside linger now.
 func (q *queue) lingering(now time.Time) bool {
-	if q.in.LocalHandover == 0 || !q.shared || q.key.hold == nil && len(q.tickets) < 2 {
+	if q.in.LocalHandover == 0 || !q.shared || !q.key.Held() && len(q.tickets) < 2 {
 		q.lingerFrom = time.Time{}
 		return false
 	}

@@ -1,4 +1,4 @@
-package engine
+package queueing
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -24,14 +25,14 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	said, err := calls.Detached(ctx, q.in.calls, k.name, func(ctx context.Context) (scripts.Entered, error) {
-		return q.in.backend.Enter(ctx, k.name, owners...)
+	said, err := calls.Detached(ctx, q.in.Calls, k.Name, func(ctx context.Context) (scripts.Entered, error) {
+		return q.in.backend.Enter(ctx, k.Name, owners...)
 	})
-	q.in.observer.answered(ctx, k.name, err)
+	q.in.Answered(ctx, k.Name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
-	err = q.in.calls.Ours(err)
+	err = q.in.Calls.Ours(err)
 	if !gaveUp {
-		q.in.calls.Note(k.name, err)
+		q.in.Calls.Note(k.Name, err)
 	}
 
 	k.Lock()
@@ -46,14 +47,14 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 		return
 	}
-	a := k.noted(attempt{start: start, err: err})
-	q.outage, q.shut = q.outage.note(a), q.shut.note(a)
+	a := k.Noted(engine.Attempt{Start: start, Err: err})
+	q.outage, q.shut = q.outage.Note(a), q.shut.Note(a)
 	if err != nil {
 		q.notEntered(list, a)
 		return
 	}
 	q.retry = calls.Backoff{}
-	if time.Since(start) > q.in.WaiterTTL/2 {
+	if time.Since(start) > q.in.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
 	q.answered = calls.Later(q.answered, start)
@@ -64,13 +65,22 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	q.noteTail(list, said)
-	if !k.closed {
+	if !k.Closed() {
 		q.startHeartbeats()
 	}
 	if said.Grant.Lease > 0 {
 		q.shared = false
 	}
 	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
+}
+
+// Arrive makes the first attempt of a waiter that enters by itself.
+func (t *ticket) Arrive(ctx context.Context) {
+	d := t.queue.in
+	defer d.Calls.End()
+	bounded, done := d.brief.ContextFor(ctx)
+	defer done()
+	t.queue.enter(bounded, []*ticket{t})
 }
 
 // entered notes the place of a ticket.
@@ -90,13 +100,13 @@ func (q *queue) entered(t *ticket, place scripts.Place) {
 }
 
 // notEntered puts the waiters of a failed attempt back in front, and ends overdue waits.
-func (q *queue) notEntered(list []*ticket, a attempt) {
+func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
 	waiting := make([]*ticket, 0, len(list)+len(q.outside))
 	for _, t := range list {
 		if t.w == nil {
 			continue
 		}
-		if scripts.OutcomeOf(a.err).Perhaps() {
+		if scripts.OutcomeOf(a.Err).Perhaps() {
 			t.doubt = true
 		} else if !t.doubt {
 			delete(q.tickets, t.owner) // surely not there
@@ -107,17 +117,6 @@ func (q *queue) notEntered(list []*ticket, a attempt) {
 	q.pause = time.Now().Add(q.retry.Next(q.in.Lease))
 	q.endOverdue(a)
 	calls.Nudge(q.poke)
-}
-
-// endOverdue ends the waits that cannot go on: Redis refused a call, or was away for too
-// long. Answered heartbeats do not help waiters that are still outside.
-func (q *queue) endOverdue(a attempt) {
-	q.key.endAll(func(w *waiter) error {
-		if q.shut != nil && !w.ticket.entered {
-			return q.shut.overdue(w, a, *q.in.MaxOutage)
-		}
-		return q.outage.overdue(w, a, *q.in.MaxOutage)
-	})
 }
 
 // leaveAll makes one attempt to give up owners. It locks the key.
@@ -133,30 +132,30 @@ func (q *queue) leaveAll(list []leaver) {
 	doubts := len(owners)
 	owners = append(owners, sure...)
 	k, h, start := q.key, q.in, time.Now()
-	said, err := calls.Redis(h.calls.Context(), h.calls, k.name, func(ctx context.Context) (scripts.Passed, error) {
-		return h.backend.Leave(ctx, k.name, doubts, owners...)
+	said, err := calls.Redis(h.Calls.Context(), h.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
+		return h.backend.Leave(ctx, k.Name, doubts, owners...)
 	})
 	k.Lock()
-	again := q.haveLeft(said, attempt{start: start, err: err}, list)
+	again := q.haveLeft(said, engine.Attempt{Start: start, Err: err}, list)
 	q.leaving = append(again, q.leaving...)
 	k.Unlock()
 	switch left := len(list) - len(again); {
 	case err == nil || left == 0:
 	case scripts.OutcomeOf(err).Final() && !scripts.Permanent(err): // they hold up none that enter
 		for _, l := range list {
-			h.undoLater(undone{name: k.name, owner: l.owner, until: l.until}, true)
+			h.UndoRefused(k.Name, l.owner, l.until)
 		}
 	default:
-		h.mayRemain(k.name, err)
+		h.MayRemain(k.Name, err)
 		h.Logger.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
-			"key", errs.Quote(h.keyOf(k.name)), "owners", left, "error", err)
+			"key", errs.Quote(h.KeyOf(k.Name)), "owners", left, "error", err)
 	}
 }
 
 // haveLeft handles the reply to leaveAll. It returns those of the owners for which the call
 // is to be repeated.
-func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again []leaver) {
-	switch scripts.OutcomeOf(a.err) {
+func (q *queue) haveLeft(said scripts.Passed, a engine.Attempt, list []leaver) (again []leaver) {
+	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 		q.retry = calls.Backoff{}
 		if !q.wanting() { // no other call would show that the outage is over
@@ -173,9 +172,9 @@ func (q *queue) haveLeft(said scripts.Passed, a attempt, list []leaver) (again [
 		q.due = time.Now()
 	}
 	q.pause = time.Now().Add(q.retry.Next(q.in.Lease))
-	q.outage, q.shut = q.outage.note(a), q.shut.note(a) // no waiter enters before it succeeds
+	q.outage, q.shut = q.outage.Note(a), q.shut.Note(a) // no waiter enters before it succeeds
 	q.endOverdue(a)
-	if q.in.calls.Over() { // Close is over
+	if q.in.Calls.Over() { // Close is over
 		return nil
 	}
 	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })

@@ -1,6 +1,10 @@
-package engine
+package queueing
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+)
 
 // A run is a row of waiters of one locker that are neighbours in Redis' queue. One hold
 // serves them in turn, without a call to Redis: this is local hand-over in the order of
@@ -8,7 +12,7 @@ import "slices"
 // so that a crash or a loss changes no waiter's place. A fair lock is correct without
 // runs; a tenure of 0 turns them off.
 
-// run is the part of a hold that Redis' queue has granted. Guarded by the shard's lock
+// run is the state of a hold that Redis' queue has granted. Guarded by the shard's lock
 // while the hold lives, then immutable.
 type run struct {
 	doubt   bool     // a call of the first owner may still arrive
@@ -16,11 +20,11 @@ type run struct {
 	served  []string // owners that have been served
 }
 
-// next removes and returns the next waiter of the run. It skips members that have left. A
+// Next removes and returns the next waiter of the run. It skips members that have left. A
 // member that had to repeat its call to enter ends the run: a late attempt could arrive
 // after the release has removed it from Redis' queue, unnoticed.
-func (d *queued) next(k *keyState, held *hold) *waiter {
-	r, q := held.run(), k.queue()
+func (d *queued) Next(k *engine.Key, held *engine.Hold) *engine.Waiter {
+	r, q := runOf(held), queueOf(k)
 	if r == nil || q == nil {
 		return nil
 	}
@@ -29,33 +33,38 @@ func (d *queued) next(k *keyState, held *hold) *waiter {
 		if t == nil {
 			continue
 		}
-		if !t.entered || t.doubt || t.granted || !t.w.terms.plain() {
+		if !t.entered || t.doubt || t.granted || !t.w.Terms.Plain() {
 			return nil
 		}
 		r.members, r.served = r.members[i+1:], append(r.served, owner)
 		w := t.w
 		q.done(t)
-		k.remove(w)
+		k.Remove(w)
 		return w
 	}
 	return nil
 }
 
-// lost gives up owners of a hold that is lost: those that have been served, as they still
+// Lost gives up owners of a hold that is lost: those that have been served, as they still
 // stand in Redis' queue, and the first if a late call may put it back. The other members
 // of the run go on waiting.
-func (d *queued) lost(k *keyState, held *hold) {
-	doubt, gone := held.run().report()
+func (d *queued) Lost(k *engine.Key, held *engine.Hold) {
+	doubt, gone := runOf(held).report()
 	if doubt {
-		gone = append(gone, held.owner)
+		gone = append(gone, held.Owner)
 	}
 	for _, owner := range gone {
-		if q := k.queue(); q != nil {
-			q.leave(owner, owner == held.owner, d.Lease)
+		if q := queueOf(k); q != nil {
+			q.leave(owner, owner == held.Owner, d.Lease)
 		} else {
-			d.cleanUp(k.name, orphan{owner, d.Lease})
+			d.CleanUp(k.Name, engine.Orphan{Owner: owner, Lease: d.Lease})
 		}
 	}
+}
+
+func runOf(held *engine.Hold) *run {
+	r, _ := held.State().(*run)
+	return r
 }
 
 // report returns what a release has to tell Redis.

@@ -1,6 +1,7 @@
-package engine
+package queueing
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -9,22 +10,45 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nowhere is a backend that no call may reach.
+type nowhere struct{ Backend }
+
+func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
+
+func (nowhere) Lost(string, string) {}
+
 // lingerers is a queue with the given number of places, of an engine with hand-over.
-func lingerers(places int) *queue {
-	h := &Engine{Config: Config{Settings: holdfast.Settings{LocalHandover: 10 * time.Millisecond}, Client: strings.Repeat("c", 36)}}
-	k := &keyState{shard: &shard{engine: h}}
-	q := &queue{in: &queued{Engine: h}, key: k, ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
-	k.waiters = &waiters{queue: q}
+func lingerers(t *testing.T, places int) *queue {
+	c, err := engine.Configure("test", "New", nil, nil)
+	require.NoError(t, errors.Join(err, c.Check()))
+	c.Client = strings.Repeat("c", 36)
+	d := newQueued(nowhere{}, Config{Config: c})
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	q := &queue{in: d, key: d.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
+	q.key.SetState(q)
 	for i := range places {
 		q.tickets[fmt.Sprint(i)] = &ticket{}
 	}
 	return q
+}
+
+// holdBriefly makes the key held, for a short time.
+func (q *queue) holdBriefly() {
+	t := engine.Terms{Lease: time.Second, Fixed: true}
+	q.key.Lock()
+	defer q.key.Unlock()
+	q.in.Occupy(q.in.NewHold(q.key, "owner", t, time.Now(), scripts.Acquired{}, nil), engine.NewWaiter(t), nil)
 }
 
 func TestLingering(t *testing.T) {
@@ -41,9 +65,9 @@ func TestLingering(t *testing.T) {
 		"local hand-over is turned off": {held: true, places: 9, off: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := lingerers(c.places)
+			q := lingerers(t, c.places)
 			if c.held {
-				q.key.hold = &hold{}
+				q.holdBriefly()
 			}
 			if c.off {
 				q.in.LocalHandover = 0
@@ -58,7 +82,7 @@ func TestLingering(t *testing.T) {
 // Those outside linger once, from the arrival of the first.
 func TestLingeringEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := lingerers(2)
+		q := lingerers(t, 2)
 		require.True(t, q.lingering(time.Now()))
 		require.Equal(t, time.Now().Add(linger), q.alarm(time.Now()))
 		time.Sleep(linger - time.Nanosecond)
@@ -66,25 +90,25 @@ func TestLingeringEnds(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		require.False(t, q.lingering(time.Now()))
 
-		q.outside = []*ticket{{w: newWaiter(Terms{})}}
+		q.outside = []*ticket{{w: engine.NewWaiter(engine.Terms{})}}
 		require.Len(t, q.takeOutside(), 1)
 		require.True(t, q.lingering(time.Now()), "the next linger again")
 
-		q.key.hold = &hold{}
+		q.holdBriefly()
 		clear(q.tickets)
 		require.True(t, q.lingering(time.Now()))
-		q.key.hold = nil
-		q.in.departs(q.key)
+		time.Sleep(time.Second)
+		q.in.Departs(q.key)
 		require.Len(t, q.poke, 1, "the loop looks at once when the key has gone")
 		require.False(t, q.lingering(time.Now()))
 	})
 }
 
 func TestLongOwners(t *testing.T) {
-	q := lingerers(0)
+	q := lingerers(t, 0)
 	for _, count := range []int{manyEnter - 1, manyEnter} {
 		for range count {
-			q.outside = append(q.outside, &ticket{w: newWaiter(Terms{})})
+			q.outside = append(q.outside, &ticket{w: engine.NewWaiter(engine.Terms{})})
 		}
 		for i, ticket := range q.takeOutside() {
 			require.Equal(t, count >= manyEnter, len(ticket.owner) > longest, "%d of %d: %s", i, count, ticket.owner)
@@ -96,10 +120,10 @@ func TestLongOwners(t *testing.T) {
 	require.Len(t, q.tickets, 2*manyEnter-1, "all owners differ")
 	require.Equal(t, q.in.Client+":0"+strings.Repeat("0", 26)+"7", longOwner(q.in.Client+":07"))
 
-	tried := &ticket{w: newWaiter(Terms{}), owner: "tried"}
+	tried := &ticket{w: engine.NewWaiter(engine.Terms{}), owner: "tried"}
 	q.outside = []*ticket{tried}
 	for range manyEnter {
-		q.outside = append(q.outside, &ticket{w: newWaiter(Terms{})})
+		q.outside = append(q.outside, &ticket{w: engine.NewWaiter(engine.Terms{})})
 	}
 	q.takeOutside()
 	require.Equal(t, "tried", tried.owner, "a waiter that has tried before keeps its owner")
@@ -109,14 +133,14 @@ func TestLongOwners(t *testing.T) {
 func TestHeartbeatsAskForThePlaceOfTheOldest(t *testing.T) {
 	inboxes := pubsub.New(redistest.Start(t).Client(t), slog.New(slog.DiscardHandler))
 	defer inboxes.Close()
-	q := lingerers(0)
+	q := lingerers(t, 0)
 	q.inbox, q.verify = inboxes.Subscribe("k"), true
 	for i := range mostOwners + 9 {
-		w, owner := newWaiter(Terms{}), fmt.Sprint(i)
-		w.ticket = &ticket{queue: q, w: w, owner: owner, entered: true}
-		q.tickets[owner] = w.ticket
-		w.places = make(chan int, 1)
-		q.key.push(w)
+		w, owner := engine.NewWaiter(engine.Terms{}), fmt.Sprint(i)
+		q.key.Push(w)
+		q.in.WatchPlace(q.key, w, func(int) {})
+		q.tickets[owner] = q.newTicket(w)
+		q.tickets[owner].owner, q.tickets[owner].entered = owner, true
 	}
 	asked := q.ask()
 	require.Len(t, asked, 2)
@@ -127,7 +151,7 @@ func TestHeartbeatsAskForThePlaceOfTheOldest(t *testing.T) {
 }
 
 func TestSignedOwners(t *testing.T) {
-	d, other := lingerers(0).in, lingerers(0).in
+	d, other := lingerers(t, 0).in, lingerers(t, 0).in
 	other.secret[0] = 1 // of the same client
 	for range 100 {
 		owner := d.newSignedOwner()
@@ -141,7 +165,7 @@ func TestSignedOwners(t *testing.T) {
 		require.False(t, d.signed(strings.Replace(owner, ":0", ":01", 1)), "of another attempt")
 	}
 	for _, owner := range []string{
-		"", d.newOwner(), d.Client, d.Client + ":", d.Client + ":0", d.Client + ":0" + strings.Repeat("0", 100), d.Client + ":0" + d.sign(d.Client+":0"),
+		"", d.NewOwner(), d.Client, d.Client + ":", d.Client + ":0", d.Client + ":0" + strings.Repeat("0", 100), d.Client + ":0" + d.sign(d.Client+":0"),
 		d.Client + ":0" + strings.Repeat("0", 200) + d.newSignedOwner()[len(d.Client)+2:],
 	} {
 		require.False(t, d.signed(owner), owner)

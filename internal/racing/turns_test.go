@@ -1,17 +1,13 @@
-package engine
+package racing
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/pubsub"
-	"github.com/holdfast-go/holdfast/scripts"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func seen(messages uint64) pubsub.State {
 	return pubsub.State{Epoch: 1, Live: true, Messages: messages}
@@ -91,54 +87,5 @@ func TestG4_TurnsDoNotSleepOverAReleaseForLong(t *testing.T) {
 		require.Equal(t, later.Add(mostIdle), turns.next())
 		turns.probed(later.Add(mostIdle)) // it was held
 		require.True(t, turns.next().After(later.Add(5*time.Second)), "one probe for that release")
-	}
-}
-
-// live is a subscription that has received some messages.
-type live uint64
-
-func (l live) State() pubsub.State { return seen(uint64(l)) }
-func (live) Wake() <-chan struct{} { return nil }
-func (live) Close()                {}
-
-// A release with waiters here gives the other listeners their turns. This process' own
-// subscription is not one of them, and its own message is not a turn.
-func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
-	for name, c := range map[string]struct {
-		handover    time.Duration
-		waits, hear bool
-		said        scripts.Released
-		distance    uint64
-	}{
-		"subscribed":         {time.Second, true, true, scripts.Released{Ours: true, Listeners: 3}, 2},
-		"not subscribed yet": {time.Second, true, false, scripts.Released{Ours: true, Listeners: 3}, 3},
-		"alone":              {time.Second, true, true, scripts.Released{Ours: true, Listeners: 1}, 0},
-		"nobody waits here":  {time.Second, false, false, scripts.Released{Ours: true, Listeners: 3}, 0},
-		"no hand-over":       {0, true, true, scripts.Released{Ours: true, Listeners: 3}, 0},
-		"not released":       {time.Second, true, true, scripts.Released{}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			k := emptyKey()
-			k.engine.LocalHandover = c.handover
-			if c.waits {
-				k.push(newWaiter(Terms{}))
-			}
-			if c.hear {
-				k.race().sub = live(7)
-			}
-			k.engine.waits.departs(k)
-			k.engine.waits.released(k, c.said)
-			if k.met() == nil {
-				require.Zero(t, c.distance)
-				return
-			}
-			turns := k.met().turns
-			require.Equal(t, c.distance, turns.distance)
-			require.Equal(t, c.distance > 0, k.met().contended)
-			if c.distance > 0 && c.hear {
-				require.False(t, turns.mine(seen(7+c.distance), time.Now()), "one of them was ours")
-				require.True(t, turns.mine(seen(8+c.distance), time.Now()))
-			}
-		})
 	}
 }

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/calls"
+)
+
+// fences are the numbers reserved for a hold; nil without fencing. Guarded by the
+// shard's lock.
+type fences struct {
+	first, last int64 // immutable
+	present     int64
+}
+
+func (f *fences) usedUp() bool { return f != nil && f.present >= f.last }
+
+// used is the last fence used if there are others to give back, else 0.
+func (f *fences) used() int64 {
+	if f == nil || f.usedUp() {
+		return 0
+	}
+	return f.present
+}
+
+// ready waits until the next fence may be used, if there is one. Fences follow the server's
+// clock in microseconds and must not run ahead of it, or a counter that is lost would start
+// again below them: at most one per microsecond. The clock may stand still, as that of a
+// bubble of testing/synctest does; so ready gives up after far more looks than fit into a
+// microsecond.
+func (f *fences) ready(c *calls.Calls, granted time.Duration) bool {
+	if f == nil || f.usedUp() {
+		return f == nil
+	}
+	for range 1000 {
+		passed := c.Now() - granted
+		if f.present-f.first < (passed - passed/50).Microseconds() {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Hold) fences() *fences {
+	if d.extras == nil || d.extras.fences.first == 0 {
+		return nil
+	}
+	return &d.extras.fences
+}

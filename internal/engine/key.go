@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"iter"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
+)
+
+// Key is what this locker knows of one key. It exists while the key is held, wanted
+// or being released here. Guarded by its shard's lock.
+type Key struct {
+	*shard           // immutable
+	Name    string   // in Redis, see nameOf; immutable
+	hold    *Hold    // nil: not held here
+	waiters *waiters // nil until the first waiter
+	ending  *Hold    // the last of those being released; nil: none
+	calls   int16    // first attempts, releases and loops under way
+}
+
+// NewKey returns the state of a key that is neither held nor wanted here.
+func (h *Engine) NewKey(name string) *Key { return &Key{shard: h.shardOf(name), Name: name} }
+
+// begin returns the state of a key, made if need be, with one more call under way. Close
+// waits for that call. The shard is locked and not closed.
+func (h *Engine) begin(s *shard, name string) *Key {
+	k := s.keys[name]
+	if k == nil {
+		k = &Key{shard: s, Name: name}
+		s.keys[name] = k
+	}
+	k.calls++
+	h.Calls.Begin()
+	return k
+}
+
+// Go runs f in the background, as a call for the key that is under way until End.
+func (k *Key) Go(f func()) {
+	k.calls++
+	k.engine.Calls.Background(f)
+}
+
+// End ends a call for the key that was under way, and settles the key.
+func (k *Key) End() {
+	k.calls--
+	k.engine.waits.Settle(k)
+}
+
+// Busy says whether a call for the key is under way. Its end settles the key.
+func (k *Key) Busy() bool { return k.calls > 0 }
+
+// Drop forgets a key that is idle.
+func (k *Key) Drop() {
+	if k.keys[k.Name] == k {
+		delete(k.keys, k.Name)
+	}
+}
+
+// Idle says whether the key is neither held nor wanted here.
+func (k *Key) Idle() bool { return !k.Held() && !k.Busy() && k.First() == nil }
+
+// Closed says whether Close has ended all waits and leases of the key.
+func (k *Key) Closed() bool { return k.closed }
+
+// holds yields the holds of the key. Today's kinds have at most one.
+func (k *Key) holds() iter.Seq[*Hold] {
+	return func(yield func(*Hold) bool) {
+		if k != nil && k.hold != nil {
+			yield(k.hold)
+		}
+	}
+}
+
+func (k *Key) add(d *Hold) { k.hold = d }
+
+func (k *Key) has(d *Hold) bool { return k.hold == d }
+
+// forget notes that a hold is over. It reports whether it was one of the key until now.
+func (k *Key) forget(d *Hold) bool {
+	had := k.has(d)
+	if had {
+		k.hold = nil
+	}
+	return had
+}
+
+// Held says whether the key has a hold here.
+func (k *Key) Held() bool { return k.hold != nil }
+
+// HeldSince says whether it has one that was granted after that time.
+func (k *Key) HeldSince(t time.Time) bool {
+	return k.hold != nil && k.hold.granted > k.engine.Calls.Since(t)
+}
+
+// HeldBy says whether owner has the key here, or is releasing it. Redis has ended earlier
+// owners than those.
+func (k *Key) HeldBy(owner string) bool {
+	return k != nil && (k.hold != nil && k.hold.Owner == owner || k.Ending() && k.ending.Owner == owner)
+}
+
+// Ending says whether a hold of the key is being released.
+func (k *Key) Ending() bool { return k.ending != nil }
+
+// endedRelease notes that a hold is no longer being released.
+func (k *Key) endedRelease(d *Hold) {
+	if k.ending == d {
+		k.ending = nil
+	}
+}
+
+// NotAcquired is ErrNotAcquired, which tells of a hold of this locker.
+func (k *Key) NotAcquired() error {
+	if k.hold != nil {
+		return errs.HeldHere(k.engine.Calls.Now() - k.hold.granted)
+	}
+	return holdfast.ErrNotAcquired
+}
+
+// State is what the discipline keeps of the key, and of its waiters; nil at first.
+func (k *Key) State() any {
+	if k == nil || k.waiters == nil {
+		return nil
+	}
+	return k.waiters.state
+}
+
+// SetState sets it, with the key locked.
+func (k *Key) SetState(state any) {
+	if k.waiters == nil {
+		k.waiters = &waiters{}
+	}
+	k.waiters.state = state
+}
+
+// KeyOf is what users call the key of a name.
+func (h *Engine) KeyOf(name string) string { return name[len(h.Prefix):] }

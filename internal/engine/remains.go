@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
+)
+
+// remains are the keys of which something may be left in Redis after Close.
+type remains struct {
+	mu   sync.Mutex
+	keys map[string]struct{} // quoted; guarded by mu
+	err  error               // of the first; guarded by mu
+}
+
+// MayRemain notes, once the engine is closed, that something of a name may be left.
+func (h *Engine) MayRemain(name string, err error) {
+	if !h.IsClosed() {
+		return
+	}
+	r := &h.remains
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys == nil {
+		r.keys, r.err = make(map[string]struct{}), err
+	}
+	r.keys[errs.Quote(h.KeyOf(name))] = struct{}{}
+}
+
+const mostNamed = 10 // keys in an error of Close
+
+func (r *remains) error() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.keys) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(r.keys))
+	named := strings.Join(keys[:min(len(keys), mostNamed)], ", ")
+	if more := len(keys) - mostNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("holdfast: close: %w: not surely released: %s: %w", holdfast.ErrUnknown, named, r.err)
+}

@@ -1,0 +1,32 @@
+package queueing
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Backend is the backend of a lock kind that serves its waiters first come, first served,
+// from a queue in Redis. The engine may repeat all methods but the last two.
+type Backend interface {
+	engine.Backend
+	// Enter puts owners at the end of the queue, in their order.
+	Enter(ctx context.Context, key string, owners ...string) (scripts.Entered, error)
+	// Release ends a hold and gives the key to the next waiter. served are the other
+	// owners that had the key in its run. doubt says that a call of owner may still arrive.
+	Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error)
+	// Leave gives up owners, whether they wait or hold; a call of each of the first
+	// doubts of them may still arrive.
+	Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error)
+	// Confirm sets the lease of an owner that Redis has granted key.
+	Confirm(ctx context.Context, key, owner string, lease time.Duration) (scripts.Acquired, error)
+	// Heartbeat keeps the locker's places, and reports what has become of them.
+	Heartbeat(ctx context.Context, asked []scripts.Heartbeat, probed []scripts.Probed) error
+	// Inbox listens to the grants of key to this locker.
+	Inbox(key string, receive func(message string)) *pubsub.Subscription
+	// OwnerChannel listens to Java's wake-ups of owner.
+	OwnerChannel(key, owner string, receive func(message string)) *pubsub.Subscription
+}

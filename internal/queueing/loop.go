@@ -1,0 +1,92 @@
+package queueing
+
+import "time"
+
+// run is the loop of the queue, which ends when it is no longer needed. It locks the key.
+func (q *queue) run() {
+	defer q.inbox.Close()
+	k := q.key
+	for {
+		k.Lock()
+		now := time.Now()
+		q.checkInbox(now)
+		paused := now.Before(q.pause) && !q.in.Calls.Over()
+		switch {
+		case len(q.leaving) > 0 && !paused:
+			list := q.leaving[:min(len(q.leaving), mostEnter)]
+			q.leaving = q.leaving[len(list):]
+			k.Unlock()
+			q.leaveAll(list)
+		case !q.due.IsZero() && !now.Before(q.due):
+			k.Unlock()
+			q.in.sendHeartbeats([]*queue{q})
+		case q.ready && q.entering == 0 && !paused && q.wanting() && !q.lingering(now):
+			list := q.takeOutside()
+			q.entering++
+			k.Unlock()
+			q.enter(q.in.brief.Context(), list)
+		case q.over(now):
+			k.SetState(nil)
+			q.in.Settle(k)
+			k.Unlock()
+			return
+		default:
+			alarm, over := q.alarm(now), (<-chan struct{})(nil)
+			if len(q.leaving) > 0 {
+				over = q.in.Calls.Base.Done()
+			}
+			k.Unlock()
+			q.rest(alarm.Sub(now), over)
+		}
+	}
+}
+
+// checkInbox watches the inbox: a waiter that enters must be able to receive its grant,
+// and a heartbeat has to find grants that Redis sent while the inbox was not live.
+func (q *queue) checkInbox(now time.Time) {
+	inbox := q.inbox.State()
+	if inbox.Epoch != q.epoch {
+		q.epoch, q.pause = inbox.Epoch, time.Time{} // Redis is back
+		if q.ready {
+			q.due = now
+		}
+	}
+	if inbox.Live || !now.Before(q.patience()) {
+		q.ready = true
+	}
+}
+
+// patience is when the queue stops waiting for the first confirmation of the inbox.
+// Without it, heartbeats have to find the grants.
+func (q *queue) patience() time.Time { return q.opened.Add(time.Second) }
+
+// over says whether the queue is no longer needed.
+func (q *queue) over(now time.Time) bool {
+	if q.key.First() != nil || len(q.tickets) > 0 || len(q.leaving) > 0 || q.entering > 0 {
+		return false
+	}
+	return q.key.Closed() || !q.served || now.Sub(q.used) >= keepIdle
+}
+
+// alarm is when the loop looks at the queue again without a wake-up.
+func (q *queue) alarm(now time.Time) time.Time {
+	at := now.Add(keepIdle)
+	for _, t := range []time.Time{q.due, q.pause, q.patience(), q.lingerFrom.Add(linger)} {
+		if t.After(now) && t.Before(at) {
+			at = t
+		}
+	}
+	return at
+}
+
+// rest sleeps until there may be something to do, or it is over. It needs no lock.
+func (q *queue) rest(d time.Duration, over <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-q.poke:
+	case <-q.inbox.Wake():
+	case <-over:
+	case <-timer.C:
+	}
+}

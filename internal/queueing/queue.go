@@ -1,0 +1,190 @@
+package queueing
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/seed"
+	"github.com/holdfast-go/holdfast/pubsub"
+)
+
+// queue is this locker's side of a key's queue in Redis. It lives as long as its waiters
+// and a little longer, as a caller that got a key often comes back at once. Guarded by the
+// shard's lock unless said otherwise. The methods need it locked unless they say that they
+// lock the key.
+type queue struct {
+	in       *queued              // immutable
+	key      *engine.Key          // immutable
+	inbox    *pubsub.Subscription // immutable
+	poke     chan struct{}        // one slot: there may be something to do; immutable
+	opened   time.Time            // immutable
+	ready    bool                 // the inbox is live, or patience is over
+	epoch    uint64               // of the inbox
+	tickets  map[string]*ticket   // by owner: of waiters that may be in Redis' queue, and of those being confirmed
+	outside  []*ticket            // of waiters that have yet to enter, in their order
+	leaving  []leaver             // owners to be given up
+	entering int                  // calls to enter under way
+
+	served bool           // the last wait ended with a grant
+	used   time.Time      // when a waiter last came or was served
+	pause  time.Time      // no calls to enter and leave before then, after a failure
+	retry  calls.Backoff  // of calls to enter and leave; an answered heartbeat does not reset it
+	outage *engine.Outage // Redis answers nothing
+	own    bool           // the last heartbeat went out while this locker had the key
+	holder error          // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
+	shut   *engine.Outage // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
+
+	// See place.go.
+	gone int // places that have become free since this queue was opened
+
+	// See linger.go.
+	lingerFrom time.Time // since when those outside linger; zero: they do not
+	shared     bool      // the last grant came from another process
+
+	// See heartbeat.go.
+	due            time.Time // when to send a heartbeat; zero: with those of the other keys
+	probes         int       // answers in a row after which a probe should follow soon
+	verify         bool      // all tickets may have lost their places
+	heartbeating   bool      // among the locker's heartbeats
+	server         string    // of these
+	heartbeatRetry calls.Backoff
+	answered       time.Time // start of the last answered heartbeat or enter
+	refreshed      time.Time // when the scores were last moved on
+}
+
+// ticket is a place in Redis' queue, or the wish for one. Guarded by the shard's lock.
+// Its owner enters only once; a waiter that loses its place gets another ticket.
+type ticket struct {
+	queue    *queue         // immutable
+	w        *engine.Waiter // nil once its wait is over
+	owner    string
+	start    time.Time     // of the first attempt to enter: a lease that is granted counts from then on
+	distance time.Duration // see scripts.Entered
+	at       int           // its place, and gone at that time; 0: not known
+	own      *pubsub.Subscription
+	entered  bool          // Redis answered an attempt to enter
+	doubt    bool          // an attempt to enter without an answer may still arrive
+	granted  bool          // being confirmed
+	lease    time.Duration // that the confirmation asks for
+}
+
+// leaver is an owner to be given up.
+type leaver struct {
+	owner string
+	doubt bool      // a call of it may still arrive
+	until time.Time // from then on, it can have nothing in Redis that lasts
+}
+
+const (
+	keepIdle  = time.Second // how long a queue outlives its last waiter
+	mostEnter = 100         // owners that enter or leave in one call
+)
+
+// queueOf is the queue of k, or nil.
+func queueOf(k *engine.Key) *queue {
+	q, _ := k.State().(*queue)
+	return q
+}
+
+// newTicket gives w a ticket.
+func (q *queue) newTicket(w *engine.Waiter) *ticket {
+	t := &ticket{queue: q, w: w}
+	w.State = t
+	return t
+}
+
+// ticketOf is the ticket of a waiter, or nil.
+func ticketOf(w *engine.Waiter) *ticket {
+	t, _ := w.State.(*ticket)
+	return t
+}
+
+func (q *queue) register(t *ticket) {
+	if t.owner == "" {
+		t.owner = q.in.newSignedOwner()
+	}
+	q.tickets[t.owner] = t
+}
+
+// detach parts a ticket and its waiter.
+func (t *ticket) detach() {
+	if t.w != nil {
+		t.w.State, t.w = nil, nil
+	}
+	if t.own != nil {
+		t.own.Close()
+	}
+}
+
+// drop forgets a ticket, and gives up its owner.
+func (q *queue) drop(t *ticket) {
+	t.detach()
+	if _, sent := q.tickets[t.owner]; sent {
+		delete(q.tickets, t.owner)
+		if seed.NoLeave {
+			return
+		}
+		q.leave(t.owner, t.doubt || !t.entered, t.lease)
+	}
+	calls.Nudge(q.poke)
+}
+
+// done forgets a ticket that has served its purpose.
+func (q *queue) done(t *ticket) {
+	t.detach()
+	q.freed(t.at)
+	delete(q.tickets, t.owner)
+	q.served, q.used = true, time.Now()
+}
+
+// again gives a waiter that has lost its place another ticket and makes it the last
+// waiter: the waiters are in the order of Redis' queue.
+func (q *queue) again(t *ticket) {
+	w := t.w
+	q.drop(t)
+	q.key.Remove(w)
+	q.enqueue(w)
+}
+
+// enqueue makes w the last waiter, with a new ticket.
+func (q *queue) enqueue(w *engine.Waiter) {
+	q.key.Push(w)
+	q.outside = append(q.outside, q.newTicket(w))
+	calls.Nudge(q.poke)
+}
+
+// latest is how late a call may arrive that nobody waits for any more. Tombstones last as
+// long.
+const latest = time.Minute
+
+// leave gives up an owner, which may have the given lease. While Redis does not answer, it
+// tries until the owner can have nothing any more: a late heartbeat makes its place live
+// for WaiterTTL, and just before that is over, Redis may grant it the key.
+func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
+	until := time.Now().Add(latest + q.in.config.WaiterTTL + max(lease, q.in.config.GrantLease))
+	q.leaving = append(q.leaving, leaver{owner, doubt, until})
+	calls.Nudge(q.poke)
+}
+
+// heartbeatAgainSoon schedules a heartbeat in 10, 20, 40 … 100 ms: a Java waiter that gives
+// up its turn sends no message.
+func (q *queue) heartbeatAgainSoon() {
+	at := time.Now().Add(min(10*time.Millisecond<<min(q.probes, 4), 100*time.Millisecond))
+	q.probes++
+	if q.due.IsZero() || at.Before(q.due) {
+		q.due = at
+		calls.Nudge(q.poke)
+	}
+}
+
+// endOverdue ends the waits that cannot go on: Redis refused a call, or was away for too
+// long. Answered heartbeats do not help waiters that are still outside.
+func (q *queue) endOverdue(a engine.Attempt) {
+	q.key.EndAll(func(w *engine.Waiter) error {
+		if q.shut != nil && !ticketOf(w).entered {
+			return q.shut.Overdue(w, a, *q.in.MaxOutage)
+		}
+		return q.outage.Overdue(w, a, *q.in.MaxOutage)
+	})
+}

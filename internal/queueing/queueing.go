@@ -1,0 +1,152 @@
+package queueing
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Config configures an engine and its queues.
+type Config struct {
+	engine.Config
+	WaiterTTL     time.Duration // how long waiters keep their places without a heartbeat
+	GrantLease    time.Duration // of their grants
+	ConfirmGrants bool          // they rely on no message without a call
+}
+
+// queued is the discipline.
+type queued struct {
+	*engine.Engine
+	config     Config       // immutable
+	backend    Backend      // the engine's; immutable
+	brief      calls.Bounds // of enters and heartbeats
+	secret     [16]byte     // for sign; immutable
+	heartbeats heartbeats
+}
+
+// New returns an engine whose waiters stand in a queue in Redis. It makes no call to Redis.
+// Close it when it is no longer used.
+func New(backend Backend, c Config) *engine.Engine { return newQueued(backend, c).Engine }
+
+func newQueued(backend Backend, c Config) *queued {
+	d := &queued{config: c, backend: backend}
+	_, _ = rand.Read(d.secret[:]) // never fails
+	d.heartbeats.queues = make(map[string]map[*queue]struct{})
+	d.Engine = engine.New(backend, d, c.Config)
+	d.brief.Base = d.Calls.Base
+	d.brief.Timeout = min(max(c.WaiterTTL/3, 100*time.Millisecond), d.Calls.Timeout)
+	return d
+}
+
+// open returns the queue of k, made if need be, with a ticket for w. The shard is not
+// closed.
+func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
+	q := queueOf(k)
+	if q == nil {
+		now := time.Now()
+		q = &queue{
+			in: d, key: k, poke: make(chan struct{}, 1), opened: now, used: now,
+			tickets: make(map[string]*ticket),
+		}
+		q.inbox = d.backend.Inbox(k.Name, func(message string) { d.receive(k.Name, message) })
+		k.SetState(q)
+		d.Calls.Background(q.run)
+	}
+	return q, q.newTicket(w)
+}
+
+// Join lets a waiter enter: on its own goroutine if it is the only one, else together with
+// the others.
+func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Arrival {
+	q, t := d.open(k, w)
+	q.used = time.Now()
+	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
+		q.outside = append(q.outside, t)
+		calls.Nudge(q.poke)
+		return nil
+	}
+	q.lingerFrom = time.Time{}
+	q.entering++
+	d.Calls.Begin()
+	q.register(t)
+	return t
+}
+
+// Refused lets the caller of a first attempt enter, before later callers.
+func (d *queued) Refused(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
+	q, t := d.open(k, w)
+	q.outside = append([]*ticket{t}, q.outside...)
+	a = k.Noted(a)
+	q.outage, q.holder = q.outage.Note(a), a.Unmet
+	if a.Orphan.Owner != "" {
+		q.leave(a.Orphan.Owner, true, a.Orphan.Lease)
+	}
+	calls.Nudge(q.poke)
+}
+
+func (d *queued) Left(_ *engine.Key, w *engine.Waiter) {
+	if t := ticketOf(w); t != nil {
+		t.queue.served = false
+		t.queue.drop(t)
+	}
+}
+
+func (d *queued) Unmet(k *engine.Key, w *engine.Waiter) error {
+	switch q := queueOf(k); {
+	case q != nil && q.outage != nil:
+		return q.outage.Err
+	case q != nil && q.shut != nil && w != nil && ticketOf(w) != nil && !ticketOf(w).entered:
+		return q.shut.Err
+	case q != nil && q.holder != nil && !k.Held():
+		return q.holder
+	}
+	return k.NotAcquired()
+}
+
+// Release gives the key to the next waiter.
+func (d *queued) Release(ctx context.Context, held *engine.Hold, lastFence int64) (scripts.Released, error) {
+	doubt, served := runOf(held).report()
+	said, err := d.backend.Release(ctx, held.Key.Name, held.Owner, lastFence, doubt, served...)
+	switch scripts.OutcomeOf(err) {
+	case scripts.Done:
+		d.pass(held.Key.Name, said, false)
+	case scripts.Unknown, scripts.Doubtful:
+		d.heartbeatSoon(held.Key) // Redis may have granted the key to a waiter here
+	}
+	return scripts.Released{Ours: said.Ours}, err
+}
+
+// GiveUp is queue.leave for an owner that no queue knows.
+func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
+	said, err := d.backend.Leave(ctx, name, 1, owner)
+	if err == nil {
+		d.pass(name, said, false)
+	}
+	return err
+}
+
+// Departs ends the linger of those outside if no other waiter of this process is queued.
+func (d *queued) Departs(k *engine.Key) {
+	if q := queueOf(k); q != nil && !q.lingerFrom.IsZero() && len(q.tickets) < 2 {
+		calls.Nudge(q.poke)
+	}
+}
+
+func (d *queued) Released(*engine.Key, scripts.Released) {}
+
+func (d *queued) Settle(k *engine.Key) {
+	if q := queueOf(k); q != nil { // its end settles the key
+		if k.Closed() {
+			calls.Nudge(q.poke)
+		}
+	} else if k.Idle() && !k.Ending() {
+		k.Drop()
+	}
+}
+
+// Watched tells the places of the waiters of a key, of which one more wants to know its own.
+func (d *queued) Watched(k *engine.Key) { queueOf(k).tellPlaces() }

@@ -1,0 +1,37 @@
+package racing
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Backend is the backend of a lock kind whose processes race for a key that is released.
+type Backend interface {
+	engine.Backend
+	// Release ends the owner's hold, whatever its count. lastFence is the last fence
+	// used if reserved ones are left over, else 0.
+	Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error)
+	// CleanUp undoes an acquire of unknown outcome, even one that arrives later.
+	CleanUp(ctx context.Context, key, owner string) (scripts.Released, error)
+	// Subscribe listens to the releases of key.
+	Subscribe(key string) Subscription
+}
+
+// Splitting is a [Backend] with split votes. If all of those that want a key tried at once, none
+// would succeed.
+type Splitting interface {
+	// RetryDelay is how long waiters pause after a split vote, and after a message as long as
+	// votes are often split. tries counts recent split votes.
+	RetryDelay(tries int) time.Duration
+}
+
+// Subscription is a [pubsub.Subscription], or several of them as one.
+type Subscription interface {
+	State() pubsub.State
+	Wake() <-chan struct{}
+	Close()
+}

@@ -1,0 +1,89 @@
+package racing
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/pubsub"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nowhere is a backend that no call may reach.
+type nowhere struct{ Backend }
+
+func (nowhere) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
+
+func discipline(t *testing.T) *racing {
+	c, err := engine.Configure("test", "New", nil, nil)
+	require.NoError(t, errors.Join(err, c.Check()))
+	r := newRacing(nowhere{}, c)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	return r
+}
+
+// live is a subscription that has received some messages.
+type live uint64
+
+func (l live) State() pubsub.State { return seen(uint64(l)) }
+func (live) Wake() <-chan struct{} { return nil }
+func (live) Close()                {}
+
+// A release with waiters here gives the other listeners their turns. This process' own
+// subscription is not one of them, and its own message is not a turn.
+func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
+	for name, c := range map[string]struct {
+		handover    time.Duration
+		waits, hear bool
+		said        scripts.Released
+		distance    uint64
+	}{
+		"subscribed":         {time.Second, true, true, scripts.Released{Ours: true, Listeners: 3}, 2},
+		"not subscribed yet": {time.Second, true, false, scripts.Released{Ours: true, Listeners: 3}, 3},
+		"alone":              {time.Second, true, true, scripts.Released{Ours: true, Listeners: 1}, 0},
+		"nobody waits here":  {time.Second, false, false, scripts.Released{Ours: true, Listeners: 3}, 0},
+		"no hand-over":       {0, true, true, scripts.Released{Ours: true, Listeners: 3}, 0},
+		"not released":       {time.Second, true, true, scripts.Released{}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := discipline(t)
+			k := r.NewKey("k")
+			r.LocalHandover = c.handover
+			if c.waits {
+				k.Push(engine.NewWaiter(engine.Terms{}))
+			}
+			if c.hear {
+				raceOf(k).sub = live(7)
+			}
+			r.Departs(k)
+			r.Released(k, c.said)
+			if met(k) == nil {
+				require.Zero(t, c.distance)
+				return
+			}
+			turns := met(k).turns
+			require.Equal(t, c.distance, turns.distance)
+			require.Equal(t, c.distance > 0, met(k).contended)
+			if c.distance > 0 && c.hear {
+				require.False(t, turns.mine(seen(7+c.distance), time.Now()), "one of them was ours")
+				require.True(t, turns.mine(seen(8+c.distance), time.Now()))
+			}
+		})
+	}
+}
+
+// A key has at most one call or loop under way. Its end settles the key.
+func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
+	r := discipline(t)
+	k := r.NewKey("k")
+	k.Go(func() {})
+	k.Push(engine.NewWaiter(engine.Terms{}))
+	r.Settle(k) // else a loop begins, and panics
+}

@@ -1,0 +1,127 @@
+package racing
+
+import (
+	"context"
+	"hash/maphash"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// racing is the discipline. One loop for all waiters of a key subscribes to its releases and
+// tries again after each; the waiters themselves send no command.
+type racing struct {
+	*engine.Engine
+	backend Backend                       // the engine's; immutable
+	delay   func(tries int) time.Duration // nil: there are no split votes; immutable
+	seed    maphash.Seed                  // immutable
+	passed  [64]calls.Average             // by hash of the key: 1024 times the releases that a wait lets pass; with delay
+}
+
+// New returns an engine whose waiters race with other processes for a key. It makes no call to
+// Redis. Close it when it is no longer used.
+func New(backend Backend, c engine.Config) *engine.Engine { return newRacing(backend, c).Engine }
+
+func newRacing(backend Backend, c engine.Config) *racing {
+	r := &racing{backend: backend, seed: maphash.MakeSeed()}
+	if b, splits := backend.(Splitting); splits {
+		r.delay = b.RetryDelay
+	}
+	r.Engine = engine.New(backend, r, c)
+	return r
+}
+
+func (r *racing) passedOf(k *engine.Key) *calls.Average {
+	return &r.passed[maphash.String(r.seed, k.Name)%uint64(len(r.passed))]
+}
+
+func (r *racing) Join(*engine.Key, *engine.Waiter) engine.Arrival { return nil }
+
+func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
+	p := raceOf(k)
+	a = k.Noted(a)
+	p.outage = p.outage.Note(a)
+	p.contended, p.orphan, p.unmet = a.Err == nil, a.Orphan, a.Unmet
+}
+
+func (r *racing) Left(k *engine.Key, _ *engine.Waiter) {
+	if p := met(k); p != nil && k.First() == nil {
+		calls.Nudge(p.poke)
+	}
+}
+
+func (r *racing) Unmet(k *engine.Key, _ *engine.Waiter) error {
+	switch p := met(k); {
+	case p != nil && p.outage != nil:
+		return p.outage.Err
+	case p != nil && p.unmet != nil:
+		return p.unmet
+	}
+	return k.NotAcquired()
+}
+
+func (r *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
+	w := k.First()
+	if w == nil || !w.Terms.Plain() {
+		return nil
+	}
+	k.Remove(w)
+	if k.First() == nil {
+		r.Settle(k)
+	}
+	return w
+}
+
+func (r *racing) Release(ctx context.Context, d *engine.Hold, lastFence int64) (scripts.Released, error) {
+	return r.backend.Release(ctx, d.Key.Name, d.Owner, lastFence)
+}
+
+func (r *racing) GiveUp(ctx context.Context, name, owner string) error {
+	_, err := r.backend.CleanUp(ctx, name, owner)
+	return err
+}
+
+func (r *racing) Departs(k *engine.Key) {
+	if p := met(k); p != nil {
+		p.before = p.seen()
+	}
+}
+
+// Released begins the turns of the other processes, if there are waiters here.
+func (r *racing) Released(k *engine.Key, said scripts.Released) {
+	if !said.Ours || k.First() == nil || r.LocalHandover == 0 {
+		return
+	}
+	p, others := raceOf(k), said.Listeners
+	if p.before.Live {
+		others--
+	}
+	p.turns.stepBack(others, p.before, time.Now(), r.Trip())
+	if p.before.Live {
+		p.turns.published()
+	}
+	p.contended = p.contended || others > 0
+}
+
+func (r *racing) Lost(*engine.Key, *engine.Hold) {}
+
+func (r *racing) Settle(k *engine.Key) {
+	switch {
+	case k.Busy(): // the end of that call settles it
+	case k.First() != nil && !k.Held():
+		k.Go(func() { r.lead(k) })
+	case k.First() == nil:
+		if p := met(k); p != nil {
+			if p.sub != nil {
+				p.sub.Close()
+			}
+			r.CleanUp(k.Name, p.orphan)
+			k.SetState(nil)
+		}
+		if !k.Held() {
+			k.Drop()
+		}
+	}
+}
