@@ -50,39 +50,39 @@ func (a Attempt) Known() error {
 
 // Attempt makes one attempt. If it may have been carried out, or its reply came too late, it
 // leaves an orphan, which the caller has to undo.
-func (h *Engine) Attempt(ctx context.Context, k *Key, t Terms, numbers int64) Attempt {
-	owner, start := h.NewOwner(), time.Now()
-	said, err := h.acquire(ctx, k.Name, owner, t.Lease, numbers)
-	h.observer.answered(ctx, k.Name, err)
-	return h.judge(k, owner, t, start, said, err)
+func (e *Engine) Attempt(ctx context.Context, k *Key, t Terms, numbers int64) Attempt {
+	owner, start := e.NewOwner(), time.Now()
+	said, err := e.acquire(ctx, k.Name, owner, t.Lease, numbers)
+	e.observer.answered(ctx, k.Name, err)
+	return e.judge(k, owner, t, start, said, err)
 }
 
 // NewOwner mints an identity that is never used again. The leading zero tells our
 // owners from Redisson's.
-func (h *Engine) NewOwner() string {
+func (e *Engine) NewOwner() string {
 	b := make([]byte, 0, 64)
-	b = append(append(b, h.Client...), ":0"...)
-	return string(strconv.AppendUint(b, h.owners.Add(1), 10))
+	b = append(append(b, e.Client...), ":0"...)
+	return string(strconv.AppendUint(b, e.owners.Add(1), 10))
 }
 
-func (h *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	if h.Calls.Answering(key) { // as detached, but without its closure
-		return h.backend.Acquire(ctx, key, owner, lease, numbers)
+func (e *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
+	if e.Calls.Answering(key) { // as detached, but without its closure
+		return e.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
-	if !h.undoingOf(key, false).admit(ctx) {
+	if !e.undoingOf(key, false).admit(ctx) {
 		return scripts.Acquired{}, errHeldBack
 	}
-	return calls.Detached(ctx, h.Calls, key, func(ctx context.Context) (scripts.Acquired, error) {
-		return h.backend.Acquire(ctx, key, owner, lease, numbers)
+	return calls.Detached(ctx, e.Calls, key, func(ctx context.Context) (scripts.Acquired, error) {
+		return e.backend.Acquire(ctx, key, owner, lease, numbers)
 	})
 }
 
 // judge turns the reply to an acquire that began at start into an attempt.
-func (h *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scripts.Acquired, err error) Attempt {
+func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scripts.Acquired, err error) Attempt {
 	if seed.TrustFromReply {
 		start = time.Now()
 	}
-	a := Attempt{Start: start, Err: h.Calls.Noted(k.Name, err)}
+	a := Attempt{Start: start, Err: e.Calls.Noted(k.Name, err)}
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 	case scripts.Unknown, scripts.Doubtful:
@@ -94,13 +94,13 @@ func (h *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 		return a
 	}
 	took := time.Since(start)
-	h.trips.Note(took)
+	e.trips.Note(took)
 	switch {
 	case said.Gone:
 	case !said.OK:
 		a.Remaining, a.Split, a.Unmet = said.Remaining, said.Split, said.Why
 	case took < t.Lease-watchdog.Margin(t.Lease):
-		a.Hold = h.NewHold(k, owner, t, start, said, nil)
+		a.Hold = e.NewHold(k, owner, t, start, said, nil)
 	default:
 		a.Err = ErrTooLate
 		a.Orphan = Orphan{owner, t.Lease}
@@ -111,36 +111,36 @@ func (h *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 // Take makes the hold of an attempt that of the key and begins its first section, for a
 // caller who has asked since then, with the key locked. It returns nil if there is no hold, or
 // if it has ended meanwhile.
-func (h *Engine) Take(k *Key, a Attempt, since time.Time) *holdfast.Lease {
-	switch d := a.Hold; {
-	case d == nil:
+func (e *Engine) Take(k *Key, a Attempt, since time.Time) *holdfast.Lease {
+	switch h := a.Hold; {
+	case h == nil:
 		return nil
-	case d.over:
-		h.backend.Lost(k.Name, d.Owner)
+	case h.over:
+		e.backend.Lost(k.Name, h.Owner)
 		return nil
 	case k.closed, k.Held(): // queued waiters: Redis granted the key to another waiter here, so this hold is over
-		h.Undo(d)
+		e.Undo(h)
 		return nil
 	default:
-		return h.install(d, holdfast.ByCall, since)
+		return e.install(h, holdfast.ByCall, since)
 	}
 }
 
-// Occupy makes d the hold of the key and begins its first section, that of w, with the key
-// locked. Another hold is lost for the given reason: Redis has granted the key to d's owner
+// Occupy makes h the hold of the key and begins its first section, that of w, with the key
+// locked. Another hold is lost for the given reason: Redis has granted the key to h's owner
 // since.
-func (h *Engine) Occupy(d *Hold, w *Waiter, replaced error) *holdfast.Lease {
-	for old := range d.Key.holds() {
-		h.revoke(old, replaced)
+func (e *Engine) Occupy(h *Hold, w *Waiter, replaced error) *holdfast.Lease {
+	for old := range h.Key.holds() {
+		e.revoke(old, replaced)
 	}
-	return h.install(d, holdfast.ByGrant, w.Since)
+	return e.install(h, holdfast.ByGrant, w.Since)
 }
 
-func (h *Engine) install(d *Hold, how holdfast.How, since time.Time) *holdfast.Lease {
-	d.Key.add(d)
-	c := d.newSection()
-	h.observer.acquired(&c.first, how, since)
-	return &c.first.lease
+func (e *Engine) install(h *Hold, how holdfast.How, since time.Time) *holdfast.Lease {
+	h.Key.add(h)
+	s := h.newSection()
+	e.observer.acquired(&s.first, how, since)
+	return &s.first.lease
 }
 
 // Outage is a time without answers from Redis.
@@ -150,25 +150,25 @@ type Outage struct {
 }
 
 // Note begins, extends or ends an outage with the result of an attempt.
-func (o *Outage) Note(a Attempt) *Outage {
+func (out *Outage) Note(a Attempt) *Outage {
 	if a.Err == nil {
 		return nil
 	}
-	if o == nil {
-		o = &Outage{since: a.Start}
+	if out == nil {
+		out = &Outage{since: a.Start}
 	}
-	o.Err = a.Known()
-	return o
+	out.Err = a.Known()
+	return out
 }
 
 // Overdue says why w must not wait any longer after a failed attempt, or nil: Redis
 // refused it, or was away for too long.
-func (o *Outage) Overdue(w *Waiter, a Attempt, most time.Duration) error {
+func (out *Outage) Overdue(w *Waiter, a Attempt, most time.Duration) error {
 	if !a.Passing() {
 		return a.Known()
 	}
-	if time.Since(calls.Later(o.since, w.Since)) >= most {
-		return o.Err
+	if time.Since(calls.Later(out.since, w.Since)) >= most {
+		return out.Err
 	}
 	return nil
 }

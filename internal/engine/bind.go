@@ -17,30 +17,30 @@ type inner struct {
 
 // Value returns, for the engine itself as the key, the nearest context that is bound to
 // one of its entries. It also serves holdfast.LeaseFrom.
-func (c *inner) Value(key any) any {
+func (in *inner) Value(key any) any {
 	if key == (ctxkey.Lease{}) {
-		return &c.entry.lease
+		return &in.entry.lease
 	}
-	if h, ok := key.(*Engine); ok && h == c.entry.key().engine {
-		return c
+	if e, ok := key.(*Engine); ok && e == in.entry.key().engine {
+		return in
 	}
-	if v := c.Context.Value(key); v == any(c.Context) {
+	if v := in.Context.Value(key); v == any(in.Context) {
 		return v // this is how package context finds the parent to attach to
 	}
-	return c.parent.Value(key)
+	return in.parent.Value(key)
 }
 
 // boundTo returns the entry that ctx re-enters on the key of this name, or nil.
-func (h *Engine) boundTo(ctx context.Context, name string) *entry {
+func (e *Engine) boundTo(ctx context.Context, name string) *entry {
 	for {
-		c, _ := ctx.Value(h).(*inner)
+		in, _ := ctx.Value(e).(*inner)
 		switch {
-		case c == nil:
+		case in == nil:
 			return nil
-		case c.entry.key().Name == name:
-			return c.entry
+		case in.entry.key().Name == name:
+			return in.entry
 		}
-		ctx = c.parent
+		ctx = in.parent
 	}
 }
 
@@ -54,23 +54,23 @@ type binding struct {
 
 // Bind derives a context that re-enters the entry's section. The end of the entry cancels
 // it, with the reason as its cause.
-func (e *entry) Bind(parent context.Context) context.Context {
-	k, done := e.key(), parent.Done()
+func (en *entry) Bind(parent context.Context) context.Context {
+	k, done := en.key(), parent.Done()
 	k.Lock()
-	b, over := e.binding(done)
+	b, over := en.binding(done)
 	k.Unlock()
 	if b == nil {
 		ctx, cancel := context.WithCancelCause(parent)
 		b = &binding{ctx, cancel}
 		k.Lock()
-		there, ended := e.binding(done)
+		there, ended := en.binding(done)
 		if over = ended; over == nil && there == nil {
-			e.listeners.bound[done] = b
+			en.listeners.bound[done] = b
 		}
 		k.Unlock()
 		switch {
 		case over != nil:
-			b.cancel(errs.Of("lease of", e.Key(), over))
+			b.cancel(errs.Of("lease of", en.Key(), over))
 		case there != nil: // another Bind was faster
 			b.cancel(nil)
 			b = there
@@ -79,22 +79,22 @@ func (e *entry) Bind(parent context.Context) context.Context {
 			context.AfterFunc(ctx, func() {
 				k.Lock()
 				defer k.Unlock()
-				if !e.ended() {
-					delete(e.listeners.bound, done)
+				if !en.ended() {
+					delete(en.listeners.bound, done)
 				}
 			})
 		}
 	}
-	return &inner{Context: b.Context, parent: parent, entry: e}
+	return &inner{Context: b.Context, parent: parent, entry: en}
 }
 
 // binding returns the binding for parents with that Done channel, nil if there is none, or
 // why the entry has ended. The key is locked.
-func (e *entry) binding(done <-chan struct{}) (*binding, error) {
-	if over := e.err(); over != nil {
+func (en *entry) binding(done <-chan struct{}) (*binding, error) {
+	if over := en.err(); over != nil {
 		return nil, over
 	}
-	l := e.listen()
+	l := en.listen()
 	if l.bound == nil {
 		l.bound = make(map[<-chan struct{}]*binding, 1)
 	}

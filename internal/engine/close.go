@@ -13,62 +13,62 @@ import (
 // time of two calls is over; a dial of the client may take longer. Then it returns
 // ErrUnknown with the keys of which something may be left. They free themselves within
 // their leases.
-func (h *Engine) Close() error {
-	if !h.closing.CompareAndSwap(false, true) {
-		<-h.ended
+func (e *Engine) Close() error {
+	if !e.closing.CompareAndSwap(false, true) {
+		<-e.ended
 		return nil
 	}
-	defer close(h.ended)
-	return h.close()
+	defer close(e.ended)
+	return e.close()
 }
 
-func (h *Engine) close() error {
+func (e *Engine) close() error {
 	var holds []*Hold
-	for i := range h.shards {
-		holds = append(holds, h.shards[i].close()...)
+	for i := range e.shards {
+		holds = append(holds, e.shards[i].close()...)
 	}
-	close(h.closed)
-	h.watchdogs.close()
-	h.Calls.Close(func() { h.releaseAll(holds) }, func(ctx context.Context) {
-		if b, ok := h.backend.(Settles); ok {
-			b.Settle(ctx, h.MayRemain)
+	close(e.closed)
+	e.watchdogs.close()
+	e.Calls.Close(func() { e.releaseAll(holds) }, func(ctx context.Context) {
+		if backend, ok := e.backend.(Settles); ok {
+			backend.Settle(ctx, e.MayRemain)
 		}
 	})
-	h.observer.close()
-	return h.remains.error()
+	e.observer.close()
+	return e.remains.error()
 }
 
 // close ends the waits and leases of a shard, and returns the holds to be released.
-func (s *shard) close() (holds []*Hold) {
-	s.Lock()
-	defer s.Unlock()
-	s.closed = true
-	for _, k := range s.keys {
+func (sh *shard) close() (holds []*Hold) {
+	sh.Lock()
+	defer sh.Unlock()
+	sh.closed = true
+	for _, k := range sh.keys {
 		k.EndAll(func(*Waiter) error { return holdfast.ErrClosed })
-		for d := range k.holds() {
-			holds = append(holds, d)
-			d.end(holdfast.ErrClosed)
-			k.forget(d)
+		for h := range k.holds() {
+			holds = append(holds, h)
+			h.end(holdfast.ErrClosed)
+			k.forget(h)
 		}
-		s.engine.waits.Settle(k)
+		sh.engine.waits.Settle(k)
 	}
 	return holds
 }
 
 // releaseAll releases holds, in lists of their own: what is being undone already may wait
 // for an answer.
-func (h *Engine) releaseAll(holds []*Hold) {
+func (e *Engine) releaseAll(holds []*Hold) {
 	byServer := make(map[*watchdog.Watchdog[*Hold]]*undoing)
-	for _, d := range holds {
-		if byServer[d.watchdog] == nil {
-			byServer[d.watchdog] = &undoing{working: true}
+	for _, h := range holds {
+		if byServer[h.watchdog] == nil {
+			byServer[h.watchdog] = &undoing{working: true}
 		}
-		u := byServer[d.watchdog]
-		u.list = append(u.list, h.toUndo(d))
+		u := byServer[h.watchdog]
+		u.list = append(u.list, e.toUndo(h))
 	}
 	var all sync.WaitGroup
 	for _, u := range byServer {
-		all.Go(func() { h.undoAll(u) })
+		all.Go(func() { e.undoAll(u) })
 	}
 	all.Wait()
 }

@@ -12,7 +12,7 @@ import (
 // How many holds a key has, and whether it may have another, only the discipline says.
 type Discipline interface {
 	// Release makes one attempt to end a hold in Redis.
-	Release(ctx context.Context, d *Hold, lastFence int64) (scripts.Released, error)
+	Release(ctx context.Context, h *Hold, lastFence int64) (scripts.Released, error)
 	// GiveUp makes one attempt to undo what an acquire of owner may have left.
 	GiveUp(ctx context.Context, name, owner string) error
 
@@ -26,14 +26,14 @@ type Discipline interface {
 	Left(k *Key, w *Waiter)
 	// Unmet says why a wait that ends now fails, or, if w is nil, an attempt without a wait.
 	Unmet(k *Key, w *Waiter) error
-	// Next removes and returns the waiter that gets d after a section of it, or nil.
-	Next(k *Key, d *Hold) *Waiter
+	// Next removes and returns the waiter that gets h after a section of it, or nil.
+	Next(k *Key, h *Hold) *Waiter
 	// Departs: a hold of the key is about to be released in Redis.
 	Departs(k *Key)
 	// Released: that attempt is over.
 	Released(k *Key, said scripts.Released)
-	// Lost: d, until now a hold of k, is lost.
-	Lost(k *Key, d *Hold)
+	// Lost: h, until now a hold of k, is lost.
+	Lost(k *Key, h *Hold)
 	// Settle starts the next waiter, or drops a key that is no longer needed. It follows
 	// the end of each call for the key, and of each of its holds.
 	Settle(k *Key)

@@ -47,25 +47,25 @@ func New(backend Backend, waits Discipline, c Config) *Engine {
 	if c.Client == "" {
 		c.Client = uuid.NewString()
 	}
-	h := &Engine{
+	e := &Engine{
 		Config: c, backend: backend, waits: waits, Calls: backend.Calls(),
 		seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{}),
 	}
-	for i := range h.shards {
-		h.shards[i].engine, h.shards[i].keys = h, make(map[string]*Key)
+	for i := range e.shards {
+		e.shards[i].engine, e.shards[i].keys = e, make(map[string]*Key)
 	}
-	h.observer = newObserver(h, c.Observer)
-	h.watchdogs = newWatchdogs(watchdog.Config[*Hold]{Lease: c.Lease, Renew: h.renew, Ended: h.holdEnded})
-	return h
+	e.observer = newObserver(e, c.Observer)
+	e.watchdogs = newWatchdogs(watchdog.Config[*Hold]{Lease: c.Lease, Renew: e.renew, Ended: e.holdEnded})
+	return e
 }
 
 // Closed is closed once all waits and leases have ended by Close.
-func (h *Engine) Closed() <-chan struct{} { return h.closed }
+func (e *Engine) Closed() <-chan struct{} { return e.closed }
 
 // IsClosed says whether they have.
-func (h *Engine) IsClosed() bool {
+func (e *Engine) IsClosed() bool {
 	select {
-	case <-h.closed:
+	case <-e.closed:
 		return true
 	default:
 		return false
@@ -73,4 +73,4 @@ func (h *Engine) IsClosed() bool {
 }
 
 // Trip is the usual time of an acquire's round trip.
-func (h *Engine) Trip() time.Duration { return time.Duration(h.trips.Load()) }
+func (e *Engine) Trip() time.Duration { return time.Duration(e.trips.Load()) }

@@ -28,12 +28,12 @@ func (f *fences) used() int64 {
 // again below them: at most one per microsecond. The clock may stand still, as that of a
 // bubble of testing/synctest does; so ready gives up after far more looks than fit into a
 // microsecond.
-func (f *fences) ready(c *calls.Calls, granted time.Duration) bool {
+func (f *fences) ready(by *calls.Calls, granted time.Duration) bool {
 	if f == nil || f.usedUp() {
 		return f == nil
 	}
 	for range 1000 {
-		passed := c.Now() - granted
+		passed := by.Now() - granted
 		if f.present-f.first < (passed - passed/50).Microseconds() {
 			return true
 		}
@@ -41,9 +41,9 @@ func (f *fences) ready(c *calls.Calls, granted time.Duration) bool {
 	return false
 }
 
-func (d *Hold) fences() *fences {
-	if d.extras == nil || d.extras.fences.first == 0 {
+func (h *Hold) fences() *fences {
+	if h.extras == nil || h.extras.fences.first == 0 {
 		return nil
 	}
-	return &d.extras.fences
+	return &h.extras.fences
 }

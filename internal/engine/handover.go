@@ -13,24 +13,24 @@ import "github.com/holdfast-go/holdfast/internal/seed"
 // and when the fences reserved for the hold are used up or the clock does not let the next
 // one be used. The key is locked. The caller unlocks it, which notifies the listeners of the
 // old section, and then sends the lease of the new one to w.
-func (h *Engine) handOver(k *Key, d *Hold) (w *Waiter, c *section) {
-	if d.tainted || !d.plain && !seed.HandOverAny || h.Calls.Now()-d.granted >= h.LocalHandover || !d.fences().ready(h.Calls, d.granted) {
+func (e *Engine) handOver(k *Key, h *Hold) (w *Waiter, s *section) {
+	if h.tainted || !h.plain && !seed.HandOverAny || e.Calls.Now()-h.granted >= e.LocalHandover || !h.fences().ready(e.Calls, h.granted) {
 		return nil, nil
 	}
-	if w = h.waits.Next(k, d); w == nil {
+	if w = e.waits.Next(k, h); w == nil {
 		return nil, nil
 	}
-	if f := d.fences(); f != nil && !seed.FenceTwice {
+	if f := h.fences(); f != nil && !seed.FenceTwice {
 		f.present++
 	}
-	return w, d.newSection()
+	return w, h.newSection()
 }
 
 // Numbers is how many fences an attempt for a waiter reserves: one for each microsecond
 // of a tenure.
-func (h *Engine) Numbers(t Terms) int64 {
+func (e *Engine) Numbers(t Terms) int64 {
 	if !t.Plain() {
 		return 1
 	}
-	return min(max(1, h.LocalHandover.Microseconds()), 1_000_000)
+	return min(max(1, e.LocalHandover.Microseconds()), 1_000_000)
 }

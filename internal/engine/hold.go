@@ -41,29 +41,29 @@ type extras struct {
 }
 
 // State is what the discipline keeps of the hold, or nil.
-func (d *Hold) State() any {
-	if d.extras == nil {
+func (h *Hold) State() any {
+	if h.extras == nil {
 		return nil
 	}
-	return d.extras.state
+	return h.extras.state
 }
 
 // NewHold makes a hold of a lease that Redis granted to a call that began at start, and
 // has the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
-func (h *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
-	d := &Hold{Key: k, Owner: owner, granted: h.Calls.Now(), plain: t.Plain()}
-	if a.Fence != 0 || state != nil || h.observer != nil {
-		d.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
+func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
+	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
+	if a.Fence != 0 || state != nil || e.observer != nil {
+		h.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
 	}
-	if h.observer != nil {
-		d.extras.due.Store(int64(h.Calls.Since(start) + min(t.Lease, h.Lease)/3))
+	if e.observer != nil {
+		h.extras.due.Store(int64(e.Calls.Since(start) + min(t.Lease, e.Lease)/3))
 	}
-	d.watchdog = h.watchdogs.of(h.Calls.ServerOf(k.Name))
-	if t.MaxHold == 0 && !t.Fixed && h.MaxHold > 0 {
-		t.MaxHold = h.MaxHold + time.Since(start) // start may be long before a grant
+	h.watchdog = e.watchdogs.of(e.Calls.ServerOf(k.Name))
+	if t.MaxHold == 0 && !t.Fixed && e.MaxHold > 0 {
+		t.MaxHold = e.MaxHold + time.Since(start) // start may be long before a grant
 	}
-	d.watchdog.Watch(d, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: !t.Fixed, MaxHold: t.MaxHold})
-	return d
+	h.watchdog.Watch(h, watchdog.Terms{Anchor: start, Lease: t.Lease, Renew: !t.Fixed, MaxHold: t.MaxHold})
+	return h
 }
 
 // renewal holds the slices of one renew. They are reused, as 100 000 leases make hundreds
@@ -76,62 +76,62 @@ type renewal struct {
 var renewals = sync.Pool{New: func() any { return new(renewal) }}
 
 // renew renews holds that are due, for the watchdog.
-func (h *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.Answer) {
-	r := renewals.Get().(*renewal)
-	debug := h.Logger.Enabled(ctx, slog.LevelDebug)
-	for _, d := range holds {
-		if debug && h.Calls.Now()-d.granted > h.Lease {
-			h.logLongHold(d)
+func (e *Engine) renew(ctx context.Context, holds []*Hold, answers []watchdog.Answer) {
+	b := renewals.Get().(*renewal)
+	debug := e.Logger.Enabled(ctx, slog.LevelDebug)
+	for _, h := range holds {
+		if debug && e.Calls.Now()-h.granted > e.Lease {
+			e.logLongHold(h)
 		}
-		r.keys, r.owners = append(r.keys, d.Key.Name), append(r.owners, d.Owner)
+		b.keys, b.owners = append(b.keys, h.Key.Name), append(b.owners, h.Owner)
 	}
-	r.said = slices.Grow(r.said, len(holds))[:len(holds)]
-	began := h.Calls.Now()
-	err := h.backend.Renew(calls.Hide(ctx), h.Lease, r.keys, r.owners, r.said)
-	h.observer.answered(ctx, r.keys[0], err)
+	b.said = slices.Grow(b.said, len(holds))[:len(holds)]
+	began := e.Calls.Now()
+	err := e.backend.Renew(calls.Hide(ctx), e.Lease, b.keys, b.owners, b.said)
+	e.observer.answered(ctx, b.keys[0], err)
 	if err != nil {
-		err = calls.Known(h.Calls.Ours(err))
-		h.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
+		err = calls.Known(e.Calls.Ours(err))
+		e.Logger.Warn("holdfast: renewal failed", "leases", len(holds), "error", err) // of one key, or of all
 	}
-	for i, a := range r.said {
+	for i, a := range b.said {
 		switch a {
 		case scripts.Renewed:
 			answers[i] = watchdog.Renewed
-			h.observer.renewed(holds[i], began, nil)
+			e.observer.renewed(holds[i], began, nil)
 		case scripts.NotOurs:
 			answers[i] = watchdog.NotOurs
 		case scripts.Unanswered:
 			if err != nil && ctx.Err() != context.Canceled { // else the locker was closed
-				h.observer.renewed(holds[i], began, err)
+				e.observer.renewed(holds[i], began, err)
 			}
 		}
 	}
-	clear(r.keys)
-	clear(r.owners)
-	clear(r.said)
-	r.keys, r.owners, r.said = r.keys[:0], r.owners[:0], r.said[:0]
-	renewals.Put(r)
+	clear(b.keys)
+	clear(b.owners)
+	clear(b.said)
+	b.keys, b.owners, b.said = b.keys[:0], b.owners[:0], b.said[:0]
+	renewals.Put(b)
 }
 
 // logLongHold logs, once, that a key has been held for longer than a lease. A waiter of
 // this locker may be the holder itself, without the context that is bound to the lease.
-func (h *Engine) logLongHold(d *Hold) {
-	k := d.Key
+func (e *Engine) logLongHold(h *Hold) {
+	k := h.Key
 	k.Lock()
-	logged, waiting := d.long, k.Count()
-	d.long = true
+	logged, waiting := h.long, k.Count()
+	h.long = true
 	k.Unlock()
 	if !logged {
-		h.Logger.Debug("holdfast: key held for longer than a lease",
-			"key", errs.Quote(h.KeyOf(k.Name)), "held", h.Calls.Now()-d.granted, "waiting", waiting)
+		e.Logger.Debug("holdfast: key held for longer than a lease",
+			"key", errs.Quote(e.KeyOf(k.Name)), "held", e.Calls.Now()-h.granted, "waiting", waiting)
 	}
 }
 
 // holdEnded is the watchdog's call for a hold that is over without a release.
-func (h *Engine) holdEnded(d *Hold, why error) {
-	h.lose(d, why)
+func (e *Engine) holdEnded(h *Hold, why error) {
+	e.lose(h, why)
 	if outlived(why) {
-		h.Undo(d)
+		e.Undo(h)
 	}
 }
 
@@ -143,13 +143,13 @@ func outlived(why error) bool {
 }
 
 // lose ends a hold and its section by loss.
-func (h *Engine) lose(d *Hold, why error) {
-	k := d.Key
+func (e *Engine) lose(h *Hold, why error) {
+	k := h.Key
 	k.Lock()
-	mine := k.has(d)
-	news := h.revoke(d, errs.Lost(why))
+	mine := k.has(h)
+	news := e.revoke(h, errs.Lost(why))
 	if mine {
-		h.waits.Settle(k)
+		e.waits.Settle(k)
 	}
 	k.Unlock()
 	if news {
@@ -157,19 +157,19 @@ func (h *Engine) lose(d *Hold, why error) {
 		if why == watchdog.ErrFixedLease { // as its caller asked
 			level = slog.LevelInfo
 		}
-		h.Logger.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(h.KeyOf(k.Name)), "reason", why)
+		e.Logger.Log(context.Background(), level, "holdfast: lease lost", "key", errs.Quote(e.KeyOf(k.Name)), "reason", why)
 	}
 }
 
 // revoke is lose with the key locked, without settling it. It reports whether a section
 // was alive until now.
-func (h *Engine) revoke(d *Hold, reason error) (news bool) {
-	d.watchdog.Forget(d)
-	d.over = true
-	news = d.end(reason)
-	if k := d.Key; k.forget(d) {
-		h.waits.Lost(k, d)
-		h.backend.Lost(k.Name, d.Owner)
+func (e *Engine) revoke(h *Hold, reason error) (news bool) {
+	h.watchdog.Forget(h)
+	h.over = true
+	news = h.end(reason)
+	if k := h.Key; k.forget(h) {
+		e.waits.Lost(k, h)
+		e.backend.Lost(k.Name, h.Owner)
 	}
 	return news
 }

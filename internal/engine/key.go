@@ -20,18 +20,18 @@ type Key struct {
 }
 
 // NewKey returns the state of a key that is neither held nor wanted here.
-func (h *Engine) NewKey(name string) *Key { return &Key{shard: h.shardOf(name), Name: name} }
+func (e *Engine) NewKey(name string) *Key { return &Key{shard: e.shardOf(name), Name: name} }
 
 // begin returns the state of a key, made if need be, with one more call under way. Close
 // waits for that call. The shard is locked and not closed.
-func (h *Engine) begin(s *shard, name string) *Key {
-	k := s.keys[name]
+func (e *Engine) begin(sh *shard, name string) *Key {
+	k := sh.keys[name]
 	if k == nil {
-		k = &Key{shard: s, Name: name}
-		s.keys[name] = k
+		k = &Key{shard: sh, Name: name}
+		sh.keys[name] = k
 	}
 	k.calls++
-	h.Calls.Begin()
+	e.Calls.Begin()
 	return k
 }
 
@@ -72,13 +72,13 @@ func (k *Key) holds() iter.Seq[*Hold] {
 	}
 }
 
-func (k *Key) add(d *Hold) { k.hold = d }
+func (k *Key) add(h *Hold) { k.hold = h }
 
-func (k *Key) has(d *Hold) bool { return k.hold == d }
+func (k *Key) has(h *Hold) bool { return k.hold == h }
 
 // forget notes that a hold is over. It reports whether it was one of the key until now.
-func (k *Key) forget(d *Hold) bool {
-	had := k.has(d)
+func (k *Key) forget(h *Hold) bool {
+	had := k.has(h)
 	if had {
 		k.hold = nil
 	}
@@ -103,8 +103,8 @@ func (k *Key) HeldBy(owner string) bool {
 func (k *Key) Ending() bool { return k.ending != nil }
 
 // endedRelease notes that a hold is no longer being released.
-func (k *Key) endedRelease(d *Hold) {
-	if k.ending == d {
+func (k *Key) endedRelease(h *Hold) {
+	if k.ending == h {
 		k.ending = nil
 	}
 }
@@ -134,4 +134,4 @@ func (k *Key) SetState(state any) {
 }
 
 // KeyOf is what users call the key of a name.
-func (h *Engine) KeyOf(name string) string { return name[len(h.Prefix):] }
+func (e *Engine) KeyOf(name string) string { return name[len(e.Prefix):] }

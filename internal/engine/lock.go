@@ -11,11 +11,11 @@ import (
 
 // Do locks key, runs f with a context that is bound to the lease, and unlocks, even when
 // f panics or ends its goroutine.
-func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
+func (e *Engine) Do(ctx context.Context, key string, f func(context.Context) error, opts ...holdfast.LockOption) (err error) {
 	if f == nil {
 		return errs.Of("lock", key, errs.Invalid("Do: function is nil"))
 	}
-	lease, err := h.Lock(ctx, key, opts...)
+	lease, err := e.Lock(ctx, key, opts...)
 	if err != nil {
 		return err
 	}
@@ -27,31 +27,31 @@ func (h *Engine) Do(ctx context.Context, key string, f func(context.Context) err
 
 // Lock waits for key until ctx ends or the time of WaitAtMost is over. A ctx bound to a
 // live lease of this engine on key re-enters it.
-func (h *Engine) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
-	return h.lock(ctx, key, -1, opts)
+func (e *Engine) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return e.lock(ctx, key, -1, opts)
 }
 
 // TryLock makes one attempt.
-func (h *Engine) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
-	return h.lock(ctx, key, 0, opts)
+func (e *Engine) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	return e.lock(ctx, key, 0, opts)
 }
 
 // TryLockFor waits at most the given time; 0 makes one attempt.
-func (h *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+func (e *Engine) TryLockFor(ctx context.Context, key string, wait time.Duration, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	if wait < 0 {
 		return nil, errs.Of("lock", key, errs.Invalid("TryLockFor: wait of %v is negative", wait))
 	}
-	return h.lock(ctx, key, wait, opts)
+	return e.lock(ctx, key, wait, opts)
 }
 
 // lock waits at most the given time; negative: as the options say, or without limit.
-func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
-	began := h.observer.now()
-	name, t, o, err := h.terms(ctx, key, opts)
+func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts []holdfast.LockOption) (lease *holdfast.Lease, err error) {
+	began := e.observer.now()
+	name, t, opt, err := e.terms(ctx, key, opts)
 	switch {
-	case err != nil || o.WaitAtMost == nil:
+	case err != nil || opt.WaitAtMost == nil:
 	case wait < 0:
-		wait = *o.WaitAtMost
+		wait = *opt.WaitAtMost
 	default:
 		err = errs.ErrWaits
 	}
@@ -63,51 +63,51 @@ func (h *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	var k *Key
 	var w *Waiter
 	if err == nil {
-		lease, k, w, err = h.enter(ctx, name, t, wait != 0)
+		lease, k, w, err = e.enter(ctx, name, t, wait != 0)
 	}
 	if w != nil {
-		h.WatchPlace(k, w, o.OnPlace)
-		lease, err = h.await(ctx, k, w)
+		e.WatchPlace(k, w, opt.OnPlace)
+		lease, err = e.await(ctx, k, w)
 	}
 	err = errs.Of("lock", key, err)
-	h.observer.refused(key, err, began)
+	e.observer.refused(key, err, began)
 	return lease, err
 }
 
 // enter makes the first attempt, or adds a waiter and returns it, so that the stack holds
 // nothing of enter during the wait.
-func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
+func (e *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
-	if e := h.boundTo(ctx, name); e != nil {
-		lease, err = h.reenter(ctx, e, t, wait)
+	if en := e.boundTo(ctx, name); en != nil {
+		lease, err = e.reenter(ctx, en, t, wait)
 		return lease, nil, nil, err
 	}
-	s := h.shardOf(name)
-	s.Lock()
-	k = s.keys[name]
+	sh := e.shardOf(name)
+	sh.Lock()
+	k = sh.keys[name]
 	switch {
-	case s.closed:
+	case sh.closed:
 		err = holdfast.ErrClosed
 	case k == nil, !wait && k.Idle():
-		k = h.begin(s, name)
-		s.Unlock()
-		lease, w, err = h.first(ctx, k, t, wait)
+		k = e.begin(sh, name)
+		sh.Unlock()
+		lease, w, err = e.first(ctx, k, t, wait)
 		return lease, k, w, err
 	case !wait:
-		err = h.waits.Unmet(k, nil)
+		err = e.waits.Unmet(k, nil)
 	case k.full():
 		err = holdfast.ErrQueueFull
 	}
 	if err != nil {
-		s.Unlock()
+		sh.Unlock()
 		return nil, nil, nil, err
 	}
-	w = h.pool.get(t)
+	w = e.pool.get(t)
 	k.Push(w)
-	arrival := h.waits.Join(k, w)
-	s.Unlock()
+	arrival := e.waits.Join(k, w)
+	sh.Unlock()
 	if arrival != nil {
 		arrival.Arrive(ctx)
 	}
@@ -117,33 +117,33 @@ func (h *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 // first is the attempt of a caller that found no other caller here. It runs on the
 // caller's own goroutine, which saves an uncontended lock a fifth of its time. If the
 // caller has to wait, first returns its waiter.
-func (h *Engine) first(ctx context.Context, k *Key, t Terms, wait bool) (*holdfast.Lease, *Waiter, error) {
-	defer h.Calls.End()
-	bounded, done := h.Calls.ContextFor(ctx)
-	a := h.Attempt(bounded, k, t, 1)
+func (e *Engine) first(ctx context.Context, k *Key, t Terms, wait bool) (*holdfast.Lease, *Waiter, error) {
+	defer e.Calls.End()
+	bounded, done := e.Calls.ContextFor(ctx)
+	a := e.Attempt(bounded, k, t, 1)
 	done()
 
 	k.Lock()
-	if lease := h.Take(k, a, a.Start); lease != nil {
+	if lease := e.Take(k, a, a.Start); lease != nil {
 		k.End()
 		k.Unlock()
 		if ctx.Err() != nil { // it ended before the reply came: the caller may be gone
-			h.GiveBack(lease)
+			e.GiveBack(lease)
 			return nil, nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 		}
 		return lease, nil, nil
 	}
-	err := h.refusal(ctx, k, a, wait)
+	err := e.refusal(ctx, k, a, wait)
 	if err != nil {
 		k.End()
 		k.Unlock()
-		h.CleanUp(k.Name, a.Orphan)
+		e.CleanUp(k.Name, a.Orphan)
 		return nil, nil, err
 	}
-	w := h.pool.get(t)
+	w := e.pool.get(t)
 	w.Since = a.Start
 	k.pushFront(w)
-	h.waits.Refused(k, w, a)
+	e.waits.Refused(k, w, a)
 	k.End()
 	k.Unlock()
 	return nil, w, nil
@@ -151,13 +151,13 @@ func (h *Engine) first(ctx context.Context, k *Key, t Terms, wait bool) (*holdfa
 
 // refusal says why the caller of a failed first attempt does not wait; nil: it waits. The
 // key is locked.
-func (h *Engine) refusal(ctx context.Context, k *Key, a Attempt, wait bool) error {
+func (e *Engine) refusal(ctx context.Context, k *Key, a Attempt, wait bool) error {
 	switch {
 	case ctx.Err() != nil:
 		return errs.EndedBy(ctx, a.Known())
 	case k.closed:
 		return holdfast.ErrClosed
-	case !wait, !a.Passing(), a.Err != nil && *h.MaxOutage == 0:
+	case !wait, !a.Passing(), a.Err != nil && *e.MaxOutage == 0:
 		return a.Known()
 	case k.full():
 		return holdfast.ErrQueueFull
@@ -167,81 +167,81 @@ func (h *Engine) refusal(ctx context.Context, k *Key, a Attempt, wait bool) erro
 
 // await sleeps until the wait ends. It calls Redis only to confirm a grant. Its frame is
 // small: the stack of a waiting goroutine costs more than the waiter itself.
-func (h *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
+func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	for {
 		select {
 		case place := <-w.places:
-			h.onPlace(ctx, k, w, place)
-		case r := <-w.ready:
-			h.logLongWait(k, w)
-			if r.grant != nil {
-				lease, waits, err := r.grant.Confirm(ctx, w)
-				h.Calls.End()
+			e.onPlace(ctx, k, w, place)
+		case got := <-w.ready:
+			e.logLongWait(k, w)
+			if got.grant != nil {
+				lease, waits, err := got.grant.Confirm(ctx, w)
+				e.Calls.End()
 				if waits {
 					continue
 				}
-				r.lease, r.err = lease, err
+				got.lease, got.err = lease, err
 			}
-			h.pool.put(w)
-			return r.lease, r.err
+			e.pool.put(w)
+			return got.lease, got.err
 		case <-ctx.Done():
-			h.logLongWait(k, w)
-			return h.withdraw(ctx, k, w)
+			e.logLongWait(k, w)
+			return e.withdraw(ctx, k, w)
 		}
 	}
 }
 
 // logLongWait logs a wait that took longer than a lease.
-func (h *Engine) logLongWait(k *Key, w *Waiter) {
-	if !h.Logger.Enabled(context.Background(), slog.LevelDebug) {
+func (e *Engine) logLongWait(k *Key, w *Waiter) {
+	if !e.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
-	if d := time.Since(w.Since); d > h.Lease {
-		h.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(h.KeyOf(k.Name)), "waited", d)
+	if d := time.Since(w.Since); d > e.Lease {
+		e.Logger.Debug("holdfast: waited for longer than a lease", "key", errs.Quote(e.KeyOf(k.Name)), "waited", d)
 	}
 }
 
 // withdraw removes a waiter whose context has ended. A lease that it got meanwhile goes to
 // the next waiter.
-func (h *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
+func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	k.Lock()
 	if w.waiting {
-		err := h.waits.Unmet(k, w)
+		err := e.waits.Unmet(k, w)
 		k.Remove(w)
-		h.waits.Left(k, w)
+		e.waits.Left(k, w)
 		k.Unlock()
-		h.pool.put(w)
+		e.pool.put(w)
 		return nil, errs.EndedBy(ctx, err)
 	}
 	k.Unlock()
-	r := <-w.ready
-	h.pool.put(w)
+	got := <-w.ready
+	e.pool.put(w)
 	switch {
-	case r.err != nil:
-		return nil, r.err
-	case r.grant != nil:
-		r.grant.Decline()
-		h.Calls.End()
+	case got.err != nil:
+		return nil, got.err
+	case got.grant != nil:
+		got.grant.Decline()
+		e.Calls.End()
 	default:
-		h.GiveBack(r.lease)
+		e.GiveBack(got.lease)
 	}
 	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 }
 
 // GiveBack releases, in the background, a lease whose caller has gone.
-func (h *Engine) GiveBack(lease *holdfast.Lease) {
-	h.With(h.Prefix+lease.Key(), func(*Key) { // else Close releases it
-		h.Calls.Background(func() { _ = lease.Unlock(context.Background()) })
+func (e *Engine) GiveBack(lease *holdfast.Lease) {
+	e.With(e.Prefix+lease.Key(), func(*Key) { // else Close releases it
+		e.Calls.Background(func() { _ = lease.Unlock(context.Background()) })
 	})
 }
 
 // onPlace runs the function of a waiter. If that panics or ends its goroutine, the call is
 // over, and gives up its place.
-func (h *Engine) onPlace(ctx context.Context, k *Key, w *Waiter, place int) {
+func (e *Engine) onPlace(ctx context.Context, k *Key, w *Waiter, place int) {
 	ended := true
 	defer func() {
 		if ended {
-			_, _ = h.withdraw(ctx, k, w)
+			_, _ = e.withdraw(ctx, k, w)
 		}
 	}()
 	w.onPlace(place)

@@ -72,13 +72,13 @@ type event struct {
 
 // newObserver starts the goroutine of an observer; close ends it. It returns nil if to has no
 // function.
-func newObserver(h *Engine, to holdfast.Observer) *observer {
+func newObserver(e *Engine, to holdfast.Observer) *observer {
 	functions := reflect.ValueOf(to)
 	if functions.IsZero() {
 		return nil
 	}
 	o := &observer{
-		to: to, engine: h, events: make(chan event, mostEvents), outages: make(map[string]silence),
+		to: to, engine: e, events: make(chan event, mostEvents), outages: make(map[string]silence),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	for i := range o.wanted {
@@ -102,8 +102,8 @@ func (o *observer) run() {
 	}()
 	for open := true; open; {
 		select {
-		case e := <-o.events:
-			o.tell(e)
+		case ev := <-o.events:
+			o.tell(ev)
 		case <-o.closing:
 			open = false
 		}
@@ -130,29 +130,29 @@ func (o *observer) close() {
 }
 
 // put queues an event that the observer wants, or counts it as dropped.
-func (o *observer) put(e event) {
-	if !o.wanted[e.kind] {
+func (o *observer) put(ev event) {
+	if !o.wanted[ev.kind] {
 		return
 	}
 	select {
-	case o.events <- e:
+	case o.events <- ev:
 	default:
-		o.dropped[e.kind].Add(1)
+		o.dropped[ev.kind].Add(1)
 		o.missed.Add(1)
 	}
 }
 
 // tell tells an event, and what was dropped since the one before.
-func (o *observer) tell(e event) {
-	o.call(e)
+func (o *observer) tell(ev event) {
+	o.call(ev)
 	if o.missed.Swap(0) > 0 {
 		o.call(event{kind: kindDropped})
 	}
 }
 
 // call calls a function of the observer.
-func (o *observer) call(e event) {
-	if !o.wanted[e.kind] || o.late.Load() {
+func (o *observer) call(ev event) {
+	if !o.wanted[ev.kind] || o.late.Load() {
 		return
 	}
 	defer func() {
@@ -160,27 +160,27 @@ func (o *observer) call(e event) {
 			o.failed(p)
 		}
 	}()
-	switch to := o.to; e.kind {
+	switch to := o.to; ev.kind {
 	case kindAcquired:
-		to.Acquired(holdfast.AcquiredEvent{Key: e.key, How: e.how, Waited: e.took})
+		to.Acquired(holdfast.AcquiredEvent{Key: ev.key, How: ev.how, Waited: ev.took})
 	case kindRefused:
-		to.Refused(holdfast.RefusedEvent{Key: e.key, Err: e.err, Waited: e.took})
+		to.Refused(holdfast.RefusedEvent{Key: ev.key, Err: ev.err, Waited: ev.took})
 	case kindReleased:
-		to.Released(holdfast.ReleasedEvent{Key: e.key, Held: e.took, Err: e.err})
+		to.Released(holdfast.ReleasedEvent{Key: ev.key, Held: ev.took, Err: ev.err})
 	case kindLost:
-		to.Lost(holdfast.LostEvent{Key: e.key, Held: e.took, Err: e.err})
+		to.Lost(holdfast.LostEvent{Key: ev.key, Held: ev.took, Err: ev.err})
 	case kindRenewed:
-		to.Renewed(holdfast.RenewedEvent{Key: e.key, Late: e.took, Err: e.err})
+		to.Renewed(holdfast.RenewedEvent{Key: ev.key, Late: ev.took, Err: ev.err})
 	case kindWoken:
-		to.Woken(holdfast.WokenEvent{Key: e.key})
+		to.Woken(holdfast.WokenEvent{Key: ev.key})
 	case kindQueue:
-		to.Queue(holdfast.QueueEvent{Key: e.key, Waiting: e.waiting})
+		to.Queue(holdfast.QueueEvent{Key: ev.key, Waiting: ev.waiting})
 	case kindOutageBegan:
-		to.OutageBegan(holdfast.OutageBeganEvent{Server: e.key, Err: e.err})
+		to.OutageBegan(holdfast.OutageBeganEvent{Server: ev.key, Err: ev.err})
 	case kindOutageEnded:
-		to.OutageEnded(holdfast.OutageEndedEvent{Server: e.key, Lasted: e.took})
+		to.OutageEnded(holdfast.OutageEndedEvent{Server: ev.key, Lasted: ev.took})
 	case kindDropped:
-		n := func(k kind) int { return int(o.dropped[k].Swap(0)) }
+		n := func(what kind) int { return int(o.dropped[what].Swap(0)) }
 		to.Dropped(holdfast.DroppedEvent{
 			Acquired: n(kindAcquired), Refused: n(kindRefused), Released: n(kindReleased), Lost: n(kindLost), Renewed: n(kindRenewed),
 			Woken: n(kindWoken), Queue: n(kindQueue), OutageBegan: n(kindOutageBegan), OutageEnded: n(kindOutageEnded),
@@ -206,45 +206,45 @@ func (o *observer) now() time.Duration {
 
 // acquired notes that an entry has begun, whose caller has asked since then. The key is
 // locked.
-func (o *observer) acquired(e *entry, how holdfast.How, since time.Time) {
+func (o *observer) acquired(en *entry, how holdfast.How, since time.Time) {
 	if o == nil {
 		return
 	}
-	e.began = o.now()
-	o.put(event{kind: kindAcquired, key: o.keyOf(e), how: how, took: time.Since(since)})
+	en.began = o.now()
+	o.put(event{kind: kindAcquired, key: o.keyOf(en), how: how, took: time.Since(since)})
 }
 
 // ended notes that an entry, held for so long, has ended: by loss if why is ErrLost.
-func (o *observer) ended(e *entry, held time.Duration, why error) {
+func (o *observer) ended(en *entry, held time.Duration, why error) {
 	switch {
 	case o == nil:
 	case errors.Is(why, holdfast.ErrLost):
-		o.put(event{kind: kindLost, key: o.keyOf(e), took: held, err: errs.Of("lease of", o.keyOf(e), why)})
+		o.put(event{kind: kindLost, key: o.keyOf(en), took: held, err: errs.Of("lease of", o.keyOf(en), why)})
 	default:
-		o.put(event{kind: kindReleased, key: o.keyOf(e), took: held, err: why})
+		o.put(event{kind: kindReleased, key: o.keyOf(en), took: held, err: why})
 	}
 }
 
 // sectionEnded notes the end of the entries of a section that ends without an Unlock. The key
 // is locked.
-func (o *observer) sectionEnded(c *section, why error) {
+func (o *observer) sectionEnded(s *section, why error) {
 	if o == nil {
 		return
 	}
-	if !c.first.over {
-		o.ended(&c.first, o.held(&c.first), why)
+	if !s.first.over {
+		o.ended(&s.first, o.held(&s.first), why)
 	}
-	if c.nesting != nil {
-		for e := range c.nesting.entries {
-			o.ended(e, o.held(e), why)
+	if s.nesting != nil {
+		for en := range s.nesting.entries {
+			o.ended(en, o.held(en), why)
 		}
 	}
 }
 
-func (o *observer) keyOf(e *entry) string { return o.engine.KeyOf(e.section.hold.Key.Name) }
+func (o *observer) keyOf(en *entry) string { return o.engine.KeyOf(en.section.hold.Key.Name) }
 
 // held is how long an entry has been held; 0 without an observer.
-func (o *observer) held(e *entry) time.Duration { return o.now() - e.began }
+func (o *observer) held(en *entry) time.Duration { return o.now() - en.began }
 
 // refused notes that a lock call, which began at that time, has failed.
 func (o *observer) refused(key string, why error, began time.Duration) {
@@ -255,23 +255,23 @@ func (o *observer) refused(key string, why error, began time.Duration) {
 
 // renewed notes how a renewal that began at that time has ended: confirmed, or failed as why
 // says.
-func (o *observer) renewed(d *Hold, began time.Duration, why error) {
-	if o == nil || !d.Alive() {
+func (o *observer) renewed(h *Hold, began time.Duration, why error) {
+	if o == nil || !h.Alive() {
 		return
 	}
-	due := d.extras.due.Load()
+	due := h.extras.due.Load()
 	if why == nil {
-		d.extras.due.Store(int64(began + o.engine.Lease/3))
+		h.extras.due.Store(int64(began + o.engine.Lease/3))
 	}
-	o.put(event{kind: kindRenewed, key: o.engine.KeyOf(d.Key.Name), took: max(0, o.now()-time.Duration(due)), err: why})
+	o.put(event{kind: kindRenewed, key: o.engine.KeyOf(h.Key.Name), took: max(0, o.now()-time.Duration(due)), err: why})
 }
 
 // Woken notes that a message has woken the waiters of the key of this name.
-func (h *Engine) Woken(name string) { h.observer.woken(name) }
+func (e *Engine) Woken(name string) { e.observer.woken(name) }
 
 // Answered notes how a call for the key of a name ended.
-func (h *Engine) Answered(ctx context.Context, name string, err error) {
-	h.observer.answered(ctx, name, err)
+func (e *Engine) Answered(ctx context.Context, name string, err error) {
+	e.observer.answered(ctx, name, err)
 }
 
 // woken notes that a message has woken the waiters of the key of this name.
@@ -303,18 +303,18 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if failed {
-		s, known := o.outages[server]
+		out, known := o.outages[server]
 		if !known {
-			s.began = now
+			out.began = now
 			o.put(event{kind: kindOutageBegan, key: server, err: err})
 		}
-		s.last = now
-		o.outages[server] = s
+		out.last = now
+		o.outages[server] = out
 	} else {
-		for name, s := range o.outages {
-			if name == server || now-s.last > o.engine.Lease { // nobody asks a server that another has replaced
+		for name, out := range o.outages {
+			if name == server || now-out.last > o.engine.Lease { // nobody asks a server that another has replaced
 				delete(o.outages, name)
-				o.put(event{kind: kindOutageEnded, key: name, took: now - s.began})
+				o.put(event{kind: kindOutageEnded, key: name, took: now - out.began})
 			}
 		}
 	}

@@ -16,41 +16,41 @@ import (
 
 // A locker without an observer pays for none.
 func TestObserverAbsentAllocatesNothing(t *testing.T) {
-	h := &Engine{}
-	k := &Key{shard: &shard{engine: h}, Name: "k"}
-	d := &Hold{Key: k}
-	d.newSection()
-	e, why, ctx, since := &d.first.first, errors.New("any"), context.Background(), time.Now()
-	o := newObserver(h, holdfast.Observer{})
+	e := &Engine{}
+	k := &Key{shard: &shard{engine: e}, Name: "k"}
+	h := &Hold{Key: k}
+	h.newSection()
+	en, why, ctx, since := &h.first.first, errors.New("any"), context.Background(), time.Now()
+	o := newObserver(e, holdfast.Observer{})
 	require.Nil(t, o)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		o.refused("k", why, o.now())
-		o.acquired(e, holdfast.ByCall, since)
-		o.ended(e, o.held(e), nil)
-		o.sectionEnded(&d.first, why)
-		o.renewed(d, 0, nil)
+		o.acquired(en, holdfast.ByCall, since)
+		o.ended(en, o.held(en), nil)
+		o.sectionEnded(&h.first, why)
+		o.renewed(h, 0, nil)
 		o.woken("k")
 		o.queue(k.Name, 1)
 		o.answered(ctx, "k", why)
 		o.close()
 	}))
-	require.Zero(t, e.began)
+	require.Zero(t, en.began)
 }
 
 // Each server of a Redis Cluster has its outages. One that nobody asks any more has none.
 func TestObserverOutagesByServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, Calls: calls.New(time.Minute, nil)}
-		h.Calls.PerServer(func(key string) string { return "server of " + key })
+		e := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, Calls: calls.New(time.Minute, nil)}
+		e.Calls.PerServer(func(key string) string { return "server of " + key })
 		var told []any
-		h.observer = newObserver(h, holdfast.Observer{
+		e.observer = newObserver(e, holdfast.Observer{
 			OutageBegan: func(e holdfast.OutageBeganEvent) { told = append(told, e) },
 			OutageEnded: func(e holdfast.OutageEndedEvent) { told = append(told, e) },
 		})
-		defer h.observer.close()
+		defer e.observer.close()
 		tells := func(key string, err error, want ...any) {
 			t.Helper()
-			h.observer.answered(t.Context(), key, err)
+			e.observer.answered(t.Context(), key, err)
 			synctest.Wait()
 			require.Equal(t, want, told)
 			told = nil
@@ -70,13 +70,13 @@ func TestObserverOutagesByServer(t *testing.T) {
 
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		h.observer.answered(gone, "a", away) // the caller gave up
+		e.observer.answered(gone, "a", away) // the caller gave up
 		late, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
 		_, unsent := scripts.NewNode(nil).CleanUp(late, "a", "owner")
 		tells("a", nil)
 		tells("a", away, holdfast.OutageBeganEvent{Server: "server of a", Err: away})
-		h.observer.answered(late, "a", unsent) // nobody was asked
+		e.observer.answered(late, "a", unsent) // nobody was asked
 		tells("a", away)
 		tells("a", refusal{}, holdfast.OutageEndedEvent{Server: "server of a"}) // an answer
 	})

@@ -14,10 +14,10 @@ import (
 
 // Call runs f with a bounded context that also ends with the caller's, and with the name of
 // key. Close waits for it. Errors name the call by what.
-func Call[T any](caller context.Context, h *Engine, what, key string, f func(ctx context.Context, name string) (T, error)) (_ T, err error) {
+func Call[T any](caller context.Context, e *Engine, what, key string, f func(ctx context.Context, name string) (T, error)) (_ T, err error) {
 	defer func() { err = errs.Of(what, key, err) }()
 	var none T
-	name, err := h.nameOf(key)
+	name, err := e.nameOf(key)
 	if err != nil {
 		return none, err
 	}
@@ -25,18 +25,18 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(ctx
 		return none, errs.DoneBefore(caller)
 	}
 	err = holdfast.ErrClosed
-	h.With(name, func(*Key) {
-		h.Calls.Begin()
+	e.With(name, func(*Key) {
+		e.Calls.Begin()
 		err = nil
 	})
 	if err != nil {
 		return none, err
 	}
-	defer h.Calls.End()
-	ctx, done := h.Calls.ContextFor(caller)
+	defer e.Calls.End()
+	ctx, done := e.Calls.ContextFor(caller)
 	defer done()
-	value, err := calls.Detached(ctx, h.Calls, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
-	err = calls.Known(h.Calls.Ours(err))
+	value, err := calls.Detached(ctx, e.Calls, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
+	err = calls.Known(e.Calls.Ours(err))
 	if err != nil && caller.Err() != nil {
 		return none, errs.Ended(caller, err)
 	}
@@ -45,14 +45,14 @@ func Call[T any](caller context.Context, h *Engine, what, key string, f func(ctx
 
 // Force is Call for an f that frees key from any holder. If f succeeds, the lease that
 // this locker had on key before the call ends at once.
-func (h *Engine) Force(caller context.Context, key string, f func(ctx context.Context, name string) (bool, error)) (bool, error) {
-	name := h.Prefix + key
+func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Context, name string) (bool, error)) (bool, error) {
+	name := e.Prefix + key
 	var holds []*Hold
-	h.With(name, func(k *Key) { holds = slices.Collect(k.holds()) })
-	held, err := Call(caller, h, "force-unlock", key, f)
-	for _, d := range holds {
+	e.With(name, func(k *Key) { holds = slices.Collect(k.holds()) })
+	held, err := Call(caller, e, "force-unlock", key, f)
+	for _, h := range holds {
 		if err == nil {
-			h.lose(d, errs.ErrForced)
+			e.lose(h, errs.ErrForced)
 		}
 	}
 	return held, err

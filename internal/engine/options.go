@@ -94,25 +94,25 @@ func (c *Config) Check() error {
 
 // nameOf returns the name of key in Redis, which is its own behind the prefix. It refuses a
 // key that cannot be locked.
-func (h *Engine) nameOf(key string) (string, error) {
-	if key == "" || h.Prefix == "" {
+func (e *Engine) nameOf(key string) (string, error) {
+	if key == "" || e.Prefix == "" {
 		return key, scripts.CheckKey(key)
 	}
-	name := h.Prefix + key
+	name := e.Prefix + key
 	if err := scripts.CheckKey(name); err != nil {
-		return "", fmt.Errorf("with the prefix %s: %w", errs.Quote(h.Prefix), err)
+		return "", fmt.Errorf("with the prefix %s: %w", errs.Quote(e.Prefix), err)
 	}
 	return name, nil
 }
 
 // Check returns an error that says what is wrong if the arguments of a lock call are.
-func (h *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOption) error {
-	name, err := h.nameOf(key)
+func (e *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOption) error {
+	name, err := e.nameOf(key)
 	if err != nil {
 		return err
 	}
-	t, _, err := h.chosen(opts)
-	if err == nil && !t.Plain() && h.boundTo(ctx, name) != nil {
+	t, _, err := e.chosen(opts)
+	if err == nil && !t.Plain() && e.boundTo(ctx, name) != nil {
 		err = errs.ErrNested
 	}
 	return err
@@ -120,55 +120,55 @@ func (h *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOpti
 
 // terms checks the arguments of a call, and returns the key's name. Of o, what concerns
 // the wait is still to be looked at.
-func (h *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (name string, t Terms, o holdfast.LockOptions, err error) {
-	if name, err = h.nameOf(key); err != nil {
-		return "", t, o, err
+func (e *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (name string, t Terms, opt holdfast.LockOptions, err error) {
+	if name, err = e.nameOf(key); err != nil {
+		return "", t, opt, err
 	}
-	if t, o, err = h.chosen(opts); err != nil {
-		return "", t, o, err
+	if t, opt, err = e.chosen(opts); err != nil {
+		return "", t, opt, err
 	}
 	if ctx.Err() == nil {
-		h.begun.Do(h.warnOfEviction)
+		e.begun.Do(e.warnOfEviction)
 	}
-	return name, t, o, nil
+	return name, t, opt, nil
 }
 
 // chosen returns what the options of a call choose.
-func (h *Engine) chosen(opts []holdfast.LockOption) (t Terms, o holdfast.LockOptions, err error) {
-	t.Lease = h.Lease
+func (e *Engine) chosen(opts []holdfast.LockOption) (t Terms, opt holdfast.LockOptions, err error) {
+	t.Lease = e.Lease
 	if len(opts) == 0 { // nothing is allocated
-		return t, o, nil
+		return t, opt, nil
 	}
-	o, err = check.Options(opts, h.MaxHold)
-	if _, places := h.waits.(Placing); err == nil && o.OnPlace != nil && !places {
-		err = errs.Invalid("OnPlace: %s has no queue of all processes", h.Kind)
+	opt, err = check.Options(opts, e.MaxHold)
+	if _, places := e.waits.(Placing); err == nil && opt.OnPlace != nil && !places {
+		err = errs.Invalid("OnPlace: %s has no queue of all processes", e.Kind)
 	}
-	if err == nil && o.FixedLease != nil && h.Longest > 0 && *o.FixedLease > h.Longest {
-		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *o.FixedLease, h.Longest)
+	if err == nil && opt.FixedLease != nil && e.Longest > 0 && *opt.FixedLease > e.Longest {
+		err = errs.Invalid("FixedLease: %v is longer than WithMaxLease, %v", *opt.FixedLease, e.Longest)
 	}
 	if err != nil {
-		return t, o, err
+		return t, opt, err
 	}
-	if o.FixedLease != nil {
-		t.Lease, t.Fixed = *o.FixedLease, true
+	if opt.FixedLease != nil {
+		t.Lease, t.Fixed = *opt.FixedLease, true
 	}
-	if o.MaxHold != nil {
-		t.MaxHold = *o.MaxHold
+	if opt.MaxHold != nil {
+		t.MaxHold = *opt.MaxHold
 	}
-	return t, o, nil
+	return t, opt, nil
 }
 
 // warnOfEviction asks Redis, at the first lock and in the background, whether it may drop
 // locks when it runs out of memory. It does nothing when the log drops warnings.
-func (h *Engine) warnOfEviction() {
-	redis, can := h.backend.(AsksPolicy)
-	if !can || !h.Logger.Enabled(context.Background(), slog.LevelWarn) {
+func (e *Engine) warnOfEviction() {
+	redis, can := e.backend.(AsksPolicy)
+	if !can || !e.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
-	h.Calls.Go(func(ctx context.Context) {
+	e.Calls.Go(func(ctx context.Context) {
 		policy, err := redis.EvictionPolicy(ctx)
 		if err == nil && policy != "" && check.Evicts(policy) {
-			h.Logger.Warn("holdfast: "+h.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
+			e.Logger.Warn("holdfast: "+e.Kind+": Redis may evict locks that are held; set maxmemory-policy noeviction", "policy", policy)
 		}
 	})
 }

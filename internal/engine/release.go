@@ -16,19 +16,19 @@ import (
 // Unlock ends the entry. The last entry of a section ends the section: it hands the hold
 // over, or releases the key. Unlock works even when ctx is over: ctx only calls.Bounds the wait
 // for a release whose first attempt failed.
-func (e *entry) Unlock(ctx context.Context) error {
-	return errs.Of("unlock", e.Key(), e.unlock(ctx))
+func (en *entry) Unlock(ctx context.Context) error {
+	return errs.Of("unlock", en.Key(), en.unlock(ctx))
 }
 
-func (e *entry) unlock(ctx context.Context) error {
-	c, k := e.section, e.key()
-	d, h := c.hold, k.engine
+func (en *entry) unlock(ctx context.Context) error {
+	s, k := en.section, en.key()
+	h, e := s.hold, k.engine
 	k.Lock()
-	over := c.over
-	if e.unlocked {
+	over := s.over
+	if en.unlocked {
 		over = holdfast.ErrReleased
 	}
-	e.unlocked = true
+	en.unlocked = true
 	if over != nil {
 		k.Unlock()
 		if seed.NilAfterLoss && errors.Is(over, holdfast.ErrLost) {
@@ -36,87 +36,87 @@ func (e *entry) unlock(ctx context.Context) error {
 		}
 		return over
 	}
-	if !d.Alive() {
-		why := d.Over()
+	if !h.Alive() {
+		why := h.Over()
 		if outlived(why) { // the watchdog, which would undo it, is late
-			h.Undo(d)
+			e.Undo(h)
 		}
 		k.Unlock()
-		h.lose(d, why)
+		e.lose(h, why)
 		return errs.Lost(why)
 	}
-	if c.entries > 1 {
-		held := h.observer.held(e)
-		e.endNested()
+	if s.entries > 1 {
+		held := e.observer.held(en)
+		en.endNested()
 		k.Unlock()
-		defer h.Calls.End()
-		err := h.countOut(ctx, c)
-		h.observer.ended(e, held, err)
+		defer e.Calls.End()
+		err := e.countOut(ctx, s)
+		e.observer.ended(en, held, err)
 		return err
 	}
-	held := h.observer.held(e)
-	c.end(holdfast.ErrReleased)
-	d.tainted = d.tainted || c.nesting.busy()
-	w, next := h.handOver(k, d)
+	held := e.observer.held(en)
+	s.end(holdfast.ErrReleased)
+	h.tainted = h.tainted || s.nesting.busy()
+	w, next := e.handOver(k, h)
 	if w == nil {
-		d.watchdog.Forget(d)
-		k.forget(d)
-		k.ending = d
-		h.waits.Departs(k)
+		h.watchdog.Forget(h)
+		k.forget(h)
+		k.ending = h
+		e.waits.Departs(k)
 		k.calls++
-		h.Calls.Begin() // Close has not passed here: it would have ended the section
+		e.Calls.Begin() // Close has not passed here: it would have ended the section
 	} else {
-		h.observer.ended(e, held, nil)
-		h.observer.acquired(&next.first, holdfast.ByHandOver, w.Since)
+		e.observer.ended(en, held, nil)
+		e.observer.acquired(&next.first, holdfast.ByHandOver, w.Since)
 	}
 	k.Unlock()
 	if w != nil {
 		w.ready <- result{lease: &next.first.lease}
 		return nil
 	}
-	defer h.Calls.End()
-	err := h.release(ctx, k, d)
+	defer e.Calls.End()
+	err := e.release(ctx, k, h)
 	if err != nil && !errs.LeaseOver(err) { // Do does not return it
-		h.Logger.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(e.Key()), "error", err)
+		e.Logger.Warn("holdfast: release failed; the key frees itself within its lease", "key", errs.Quote(en.Key()), "error", err)
 	}
-	h.observer.ended(e, held, err)
+	e.observer.ended(en, held, err)
 	return err
 }
 
 // release frees the key in Redis and lets its waiters go on. If the first attempt fails, or is
 // refused, more follow in the background for a lease; after that Redis has freed the key itself.
-func (h *Engine) release(ctx context.Context, k *Key, d *Hold) error {
-	r := releasing{engine: h, hold: d, lastFence: d.fences().used()}
-	err := r.attempt(h.Calls.Context())
+func (e *Engine) release(ctx context.Context, k *Key, h *Hold) error {
+	r := releasing{engine: e, hold: h, lastFence: h.fences().used()}
+	err := r.attempt(e.Calls.Context())
 	k.Lock()
 	outcome := scripts.OutcomeOf(err)
 	done, final := outcome == scripts.Done, outcome == scripts.Refused && scripts.Permanent(err)
 	if done || final {
-		k.endedRelease(d)
+		k.endedRelease(h)
 	}
-	h.waits.Released(k, r.said)
+	e.waits.Released(k, r.said)
 	k.End()
 	k.Unlock()
 	switch {
 	case done:
 		return r.result()
 	case final:
-		h.backend.Lost(k.Name, d.Owner)
+		e.backend.Lost(k.Name, h.Owner)
 		return err
 	}
 	finished := make(chan error, 1)
-	h.Calls.Background(func() {
-		err := h.Calls.Persist(h.Lease, h.until(d), r.attempt)
+	e.Calls.Background(func() {
+		err := e.Calls.Persist(e.Lease, e.until(h), r.attempt)
 		k.Lock()
-		k.endedRelease(d)
+		k.endedRelease(h)
 		if err != nil {
-			h.waits.Lost(k, d)
+			e.waits.Lost(k, h)
 		}
-		h.waits.Settle(k)
+		e.waits.Settle(k)
 		k.Unlock()
 		if err != nil {
-			h.backend.Lost(k.Name, d.Owner)
-			h.MayRemain(k.Name, err)
+			e.backend.Lost(k.Name, h.Owner)
+			e.MayRemain(k.Name, err)
 		}
 		finished <- err
 	})
@@ -144,16 +144,16 @@ type releasing struct {
 }
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
-	h := r.engine
-	if h.Calls.Answering(r.hold.Key.Name) { // as detached, but without its closure
-		r.said, err = h.waits.Release(ctx, r.hold, r.lastFence)
+	e := r.engine
+	if e.Calls.Answering(r.hold.Key.Name) { // as detached, but without its closure
+		r.said, err = e.waits.Release(ctx, r.hold, r.lastFence)
 	} else {
-		r.said, err = calls.Detached(ctx, h.Calls, r.hold.Key.Name, func(ctx context.Context) (scripts.Released, error) {
-			return h.waits.Release(ctx, r.hold, r.lastFence)
+		r.said, err = calls.Detached(ctx, e.Calls, r.hold.Key.Name, func(ctx context.Context) (scripts.Released, error) {
+			return e.waits.Release(ctx, r.hold, r.lastFence)
 		})
 	}
-	h.observer.answered(ctx, r.hold.Key.Name, err)
-	err = h.Calls.Noted(r.hold.Key.Name, err)
+	e.observer.answered(ctx, r.hold.Key.Name, err)
+	err = e.Calls.Noted(r.hold.Key.Name, err)
 	r.doubt = r.doubt || scripts.OutcomeOf(err).Perhaps()
 	return err
 }

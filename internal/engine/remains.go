@@ -19,31 +19,31 @@ type remains struct {
 }
 
 // MayRemain notes, once the engine is closed, that something of a name may be left.
-func (h *Engine) MayRemain(name string, err error) {
-	if !h.IsClosed() {
+func (e *Engine) MayRemain(name string, err error) {
+	if !e.IsClosed() {
 		return
 	}
-	r := &h.remains
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.keys == nil {
-		r.keys, r.err = make(map[string]struct{}), err
+	all := &e.remains
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.keys == nil {
+		all.keys, all.err = make(map[string]struct{}), err
 	}
-	r.keys[errs.Quote(h.KeyOf(name))] = struct{}{}
+	all.keys[errs.Quote(e.KeyOf(name))] = struct{}{}
 }
 
 const mostNamed = 10 // keys in an error of Close
 
-func (r *remains) error() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.keys) == 0 {
+func (all *remains) error() error {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.keys) == 0 {
 		return nil
 	}
-	keys := slices.Sorted(maps.Keys(r.keys))
+	keys := slices.Sorted(maps.Keys(all.keys))
 	named := strings.Join(keys[:min(len(keys), mostNamed)], ", ")
 	if more := len(keys) - mostNamed; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("holdfast: close: %w: not surely released: %s: %w", holdfast.ErrUnknown, named, r.err)
+	return fmt.Errorf("holdfast: close: %w: not surely released: %s: %w", holdfast.ErrUnknown, named, all.err)
 }

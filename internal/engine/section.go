@@ -29,43 +29,43 @@ type entry struct {
 	lease     holdfast.Lease
 }
 
-// newSection begins the next section in d, with the key locked.
-func (d *Hold) newSection() *section {
-	c := &d.first
-	if d.section != nil {
-		c = &section{}
+// newSection begins the next section of h, with the key locked.
+func (h *Hold) newSection() *section {
+	s := &h.first
+	if h.section != nil {
+		s = &section{}
 	}
-	c.hold, c.entries = d, 1
-	if d.fences() != nil {
-		c.fence = d.fences().present
+	s.hold, s.entries = h, 1
+	if h.fences() != nil {
+		s.fence = h.fences().present
 	}
-	c.first.section, c.first.lease = c, holdfast.NewLease(&c.first)
-	d.section = c
-	return c
+	s.first.section, s.first.lease = s, holdfast.NewLease(&s.first)
+	h.section = s
+	return s
 }
 
 // end ends the present section other than by Unlock, with the key locked. It reports whether
 // there was one alive until now.
-func (d *Hold) end(why error) bool {
-	c := d.section
-	alive := c != nil && c.end(why)
+func (h *Hold) end(why error) bool {
+	s := h.section
+	alive := s != nil && s.end(why)
 	if alive {
-		d.Key.engine.observer.sectionEnded(c, why)
+		h.Key.engine.observer.sectionEnded(s, why)
 	}
 	return alive
 }
 
 // end ends the section and all its entries, with the key locked. It reports whether the
 // section lived until now.
-func (c *section) end(why error) bool {
-	if c.over != nil {
+func (s *section) end(why error) bool {
+	if s.over != nil {
 		return false
 	}
-	c.over = why
-	c.first.end(why)
-	if c.nesting != nil {
-		for e := range c.nesting.entries {
-			e.end(why)
+	s.over = why
+	s.first.end(why)
+	if s.nesting != nil {
+		for en := range s.nesting.entries {
+			en.end(why)
 		}
 	}
 	return true
@@ -73,65 +73,65 @@ func (c *section) end(why error) bool {
 
 // end notes that the entry has ended, so that unlocking the shard notifies its listeners.
 // The key is locked.
-func (e *entry) end(why error) {
-	if l := e.listeners; l != nil && !e.over {
-		k := e.key()
+func (en *entry) end(why error) {
+	if l := en.listeners; l != nil && !en.over {
+		k := en.key()
 		if why != holdfast.ErrReleased { // each Do ends with it, and must not allocate
-			why = errs.Of("lease of", e.Key(), why)
+			why = errs.Of("lease of", en.Key(), why)
 		}
 		k.ended = append(k.ended, ending{l, why})
-		e.listeners = &listeners{done: l.done}
+		en.listeners = &listeners{done: l.done}
 	}
 }
 
-func (e *entry) key() *Key { return e.section.hold.Key }
+func (en *entry) key() *Key { return en.section.hold.Key }
 
 // Key is the key of the entry, as the user calls it.
-func (e *entry) Key() string { return e.key().engine.KeyOf(e.key().Name) }
+func (en *entry) Key() string { return en.key().engine.KeyOf(en.key().Name) }
 
 // Owner is the field in Redis under which the hold is counted.
-func (e *entry) Owner() string { return e.section.hold.Owner }
+func (en *entry) Owner() string { return en.section.hold.Owner }
 
 // Fence is the number of this section, 0 without fencing.
-func (e *entry) Fence() int64 { return e.section.fence }
+func (en *entry) Fence() int64 { return en.section.fence }
 
 // Deadline is the trusted deadline. Every renewal moves it on.
-func (e *entry) Deadline() time.Time { return e.section.hold.Deadline() }
+func (en *entry) Deadline() time.Time { return en.section.hold.Deadline() }
 
 // Err is nil while the entry lives, and then says why it ended.
-func (e *entry) Err() error {
-	k := e.key()
+func (en *entry) Err() error {
+	k := en.key()
 	k.Lock()
 	defer k.Unlock()
-	return errs.Of("lease of", e.Key(), e.err())
+	return errs.Of("lease of", en.Key(), en.err())
 }
 
 // err is Err with the key locked. It looks at the clock as well: the scheduler may be
 // late.
-func (e *entry) err() error {
-	switch c := e.section; {
-	case e.over:
+func (en *entry) err() error {
+	switch s := en.section; {
+	case en.over:
 		return holdfast.ErrReleased
-	case c.over != nil:
-		return c.over
-	case !c.hold.Alive():
-		return errs.Lost(c.hold.Over())
+	case s.over != nil:
+		return s.over
+	case !s.hold.Alive():
+		return errs.Lost(s.hold.Over())
 	}
 	return nil
 }
 
 // ended says whether the listeners know of the end, with the key locked.
-func (e *entry) ended() bool { return e.over || e.section.over != nil }
+func (en *entry) ended() bool { return en.over || en.section.over != nil }
 
 // Done is closed when the entry ends.
-func (e *entry) Done() <-chan struct{} {
-	k := e.key()
+func (en *entry) Done() <-chan struct{} {
+	k := en.key()
 	k.Lock()
 	defer k.Unlock()
-	l := e.listen()
+	l := en.listen()
 	if l.done == nil {
 		l.done = make(chan struct{})
-		if e.ended() {
+		if en.ended() {
 			close(l.done)
 		}
 	}
@@ -139,9 +139,9 @@ func (e *entry) Done() <-chan struct{} {
 }
 
 // listen returns the entry's listeners, with the key locked.
-func (e *entry) listen() *listeners {
-	if e.listeners == nil {
-		e.listeners = &listeners{}
+func (en *entry) listen() *listeners {
+	if en.listeners == nil {
+		en.listeners = &listeners{}
 	}
-	return e.listeners
+	return en.listeners
 }

@@ -15,29 +15,29 @@ type shard struct {
 	ended  []ending        // guarded by mu
 }
 
-func (s *shard) Lock() { s.mu.Lock() }
+func (sh *shard) Lock() { sh.mu.Lock() }
 
-func (s *shard) Unlock() {
-	ended := s.ended
-	s.ended = nil
-	s.mu.Unlock()
-	for _, e := range ended {
-		e.of.notify(e.why)
+func (sh *shard) Unlock() {
+	ended := sh.ended
+	sh.ended = nil
+	sh.mu.Unlock()
+	for _, end := range ended {
+		end.of.notify(end.why)
 	}
 }
 
-func (h *Engine) shardOf(name string) *shard {
-	return &h.shards[maphash.String(h.seed, name)%uint64(len(h.shards))]
+func (e *Engine) shardOf(name string) *shard {
+	return &e.shards[maphash.String(e.seed, name)%uint64(len(e.shards))]
 }
 
 // With runs f with the state of the key of a name, and locks it for that. k is nil if the key
 // is neither held nor wanted here. Once Close has reached the key, With does nothing.
-func (h *Engine) With(name string, f func(k *Key)) {
-	s := h.shardOf(name)
-	s.Lock()
-	defer s.Unlock()
-	if !s.closed {
-		f(s.keys[name])
+func (e *Engine) With(name string, f func(k *Key)) {
+	sh := e.shardOf(name)
+	sh.Lock()
+	defer sh.Unlock()
+	if !sh.closed {
+		f(sh.keys[name])
 	}
 }
 

@@ -26,8 +26,8 @@ func Register[L holdfast.Locker](engineOf func(L) *Engine) {
 // for one that wraps such a Locker: LockAll has to call the wrapper.
 func Of(l holdfast.Locker) *Engine {
 	for _, of := range registered {
-		if h := of(l); h != nil {
-			return h
+		if e := of(l); e != nil {
+			return e
 		}
 	}
 	return nil
@@ -36,17 +36,17 @@ func Of(l holdfast.Locker) *Engine {
 // TryLockAll makes one attempt to take distinct keys with one call, all or none. It fails
 // with ErrNotAcquired, and without a call if the backend has no such call, if a key is held
 // or wanted here, or if ctx is bound to one. The caller then takes the keys one by one.
-func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
+func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.LockOption) ([]*holdfast.Lease, error) {
 	var t Terms
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		var err error
-		if names[i], t, _, err = h.terms(ctx, key, opts); err != nil {
+		if names[i], t, _, err = e.terms(ctx, key, opts); err != nil {
 			return nil, errs.Of("lock", key, err)
 		}
 	}
-	backend, can := h.backend.(AcquiresAll)
-	if !can || h.Fencing {
+	backend, can := e.backend.(AcquiresAll)
+	if !can || e.Fencing {
 		return nil, holdfast.ErrNotAcquired
 	}
 	if ctx.Err() != nil {
@@ -58,73 +58,73 @@ func (h *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 			k.Lock()
 			k.End()
 			k.Unlock()
-			h.Calls.End()
+			e.Calls.End()
 		}
 	}()
 	for i, name := range names {
-		k, err := h.beginAlone(ctx, name)
+		k, err := e.beginAlone(ctx, name)
 		if err != nil {
 			return nil, errs.Of("lock", keys[i], err)
 		}
 		states = append(states, k)
 	}
-	bounded, done := h.Calls.ContextFor(ctx)
+	bounded, done := e.Calls.ContextFor(ctx)
 	defer done()
 	owners, attempts := make([]string, len(names)), make([]Attempt, len(names))
 	for i := range owners {
-		owners[i] = h.NewOwner()
+		owners[i] = e.NewOwner()
 	}
 	start := time.Now()
 	ok, err := false, error(errHeldBack)
-	if h.undoingOf(names[0], false).admit(bounded) {
-		ok, err = calls.Detached(bounded, h.Calls, "", func(ctx context.Context) (bool, error) {
+	if e.undoingOf(names[0], false).admit(bounded) {
+		ok, err = calls.Detached(bounded, e.Calls, "", func(ctx context.Context) (bool, error) {
 			return backend.AcquireAll(ctx, names, owners, t.Lease)
 		})
 	}
-	h.observer.answered(bounded, names[0], err)
+	e.observer.answered(bounded, names[0], err)
 	for i, k := range states {
-		attempts[i] = h.judge(k, owners[i], t, start, scripts.Acquired{OK: ok}, err)
+		attempts[i] = e.judge(k, owners[i], t, start, scripts.Acquired{OK: ok}, err)
 	}
-	return h.takeTogether(ctx, states, attempts)
+	return e.takeTogether(ctx, states, attempts)
 }
 
 // Refused tells the observer that an attempt of TryLockAll, which began at that time, was the
 // last one for its keys.
-func (h *Engine) Refused(key string, why error, began time.Time) {
-	h.observer.refused(key, why, h.Calls.Since(began))
+func (e *Engine) Refused(key string, why error, began time.Time) {
+	e.observer.refused(key, why, e.Calls.Since(began))
 }
 
 // beginAlone begins a call for the key of this name, which is neither held nor wanted here.
-func (h *Engine) beginAlone(ctx context.Context, name string) (*Key, error) {
-	if h.boundTo(ctx, name) != nil {
+func (e *Engine) beginAlone(ctx context.Context, name string) (*Key, error) {
+	if e.boundTo(ctx, name) != nil {
 		return nil, holdfast.ErrNotAcquired
 	}
-	s := h.shardOf(name)
-	s.Lock()
-	defer s.Unlock()
+	sh := e.shardOf(name)
+	sh.Lock()
+	defer sh.Unlock()
 	switch {
-	case s.closed:
+	case sh.closed:
 		return nil, holdfast.ErrClosed
-	case s.keys[name] != nil:
+	case sh.keys[name] != nil:
 		return nil, holdfast.ErrNotAcquired
 	}
-	return h.begin(s, name), nil
+	return e.begin(sh, name), nil
 }
 
 // takeTogether begins the sections of all attempts. If one of them failed, it gives all
 // keys back.
-func (h *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Attempt) ([]*holdfast.Lease, error) {
+func (e *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Attempt) ([]*holdfast.Lease, error) {
 	leases := make([]*holdfast.Lease, 0, len(states))
 	var err error
 	for i, k := range states {
 		k.Lock()
-		if lease := h.Take(k, attempts[i], attempts[i].Start); lease != nil {
+		if lease := e.Take(k, attempts[i], attempts[i].Start); lease != nil {
 			leases = append(leases, lease)
 		} else if err == nil {
-			err = errs.Of("lock", h.KeyOf(k.Name), attempts[i].Known())
+			err = errs.Of("lock", e.KeyOf(k.Name), attempts[i].Known())
 		}
 		k.Unlock()
-		h.CleanUp(k.Name, attempts[i].Orphan)
+		e.CleanUp(k.Name, attempts[i].Orphan)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = errs.EndedBy(ctx, holdfast.ErrNotAcquired)
@@ -133,7 +133,7 @@ func (h *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Att
 		return leases, nil
 	}
 	for _, l := range leases {
-		h.GiveBack(l)
+		e.GiveBack(l)
 	}
 	return nil, err
 }

@@ -56,68 +56,68 @@ type undone struct {
 
 // undoingOf is the undoing of the server that has the key of a name, or that of what it has
 // refused.
-func (h *Engine) undoingOf(name string, refused bool) *undoing {
+func (e *Engine) undoingOf(name string, refused bool) *undoing {
 	of := struct {
 		server  string
 		refused bool
-	}{h.Calls.ServerOf(name), refused}
-	u, known := h.undoings.Load(of)
+	}{e.Calls.ServerOf(name), refused}
+	u, known := e.undoings.Load(of)
 	if !known {
-		u, _ = h.undoings.LoadOrStore(of, &undoing{refused: refused})
+		u, _ = e.undoings.LoadOrStore(of, &undoing{refused: refused})
 	}
 	return u.(*undoing)
 }
 
 // CleanUp undoes an acquire of unknown outcome, in the background, for as long as its
 // hold could last: it releases the hold, and leaves a tombstone for a late arrival.
-func (h *Engine) CleanUp(name string, o Orphan) {
-	if o.Owner != "" {
-		h.undoLater(undone{name: name, owner: o.Owner, until: time.Now().Add(o.Lease + h.Calls.Timeout)}, false)
+func (e *Engine) CleanUp(name string, left Orphan) {
+	if left.Owner != "" {
+		e.undoLater(undone{name: name, owner: left.Owner, until: time.Now().Add(left.Lease + e.Calls.Timeout)}, false)
 	}
 }
 
 // Undo releases, in the background, a hold that no caller has any more. It tries for as
 // long as the hold could last, if a late renewal has just arrived.
-func (h *Engine) Undo(d *Hold) {
-	d.watchdog.Forget(d)
-	h.undoLater(h.toUndo(d), false)
+func (e *Engine) Undo(h *Hold) {
+	h.watchdog.Forget(h)
+	e.undoLater(e.toUndo(h), false)
 }
 
 // UndoNow makes one attempt to undo an acquire of unknown outcome.
-func (h *Engine) UndoNow(name string, o Orphan) error {
-	return h.undoOne(undone{name: name, owner: o.Owner})
+func (e *Engine) UndoNow(name string, left Orphan) error {
+	return e.undoOne(undone{name: name, owner: left.Owner})
 }
 
 // UndoRefused is CleanUp of an owner whom Redis has refused to give up, until that time.
-func (h *Engine) UndoRefused(name, owner string, until time.Time) {
-	h.undoLater(undone{name: name, owner: owner, until: until}, true)
+func (e *Engine) UndoRefused(name, owner string, until time.Time) {
+	e.undoLater(undone{name: name, owner: owner, until: until}, true)
 }
 
-func (h *Engine) toUndo(d *Hold) undone {
-	return undone{name: d.Key.Name, owner: d.Owner, hold: d, until: h.until(d).Add(h.Calls.Timeout)}
+func (e *Engine) toUndo(h *Hold) undone {
+	return undone{name: h.Key.Name, owner: h.Owner, hold: h, until: e.until(h).Add(e.Calls.Timeout)}
 }
 
-func (h *Engine) undoLater(o undone, refused bool) {
-	u := h.undoingOf(o.name, refused)
+func (e *Engine) undoLater(one undone, refused bool) {
+	u := e.undoingOf(one.name, refused)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.list = append(u.list, o)
-	if o.hold == nil {
+	u.list = append(u.list, one)
+	if one.hold == nil {
 		u.acquires++
 	}
 	if !u.working {
 		u.working = true
-		h.Calls.Background(func() { h.undoAll(u) })
+		e.Calls.Background(func() { e.undoAll(u) })
 	}
 }
 
 // undoAll is the worker. At first and after a failure it tries a single owner until Redis
 // answers.
-func (h *Engine) undoAll(u *undoing) {
+func (e *Engine) undoAll(u *undoing) {
 	retry, most := calls.Backoff{}, 1
 	for {
-		list, late := u.take(most, h.Calls.Over())
-		h.abandon(late)
+		list, late := u.take(most, e.Calls.Over())
+		e.abandon(late)
 		if len(list) == 0 {
 			if u.stop() {
 				return
@@ -126,27 +126,27 @@ func (h *Engine) undoAll(u *undoing) {
 		}
 		var all sync.WaitGroup
 		for i := range list {
-			o := &list[i]
-			all.Go(func() { o.err = h.undoOne(*o) })
+			one := &list[i]
+			all.Go(func() { one.err = e.undoOne(*one) })
 		}
 		all.Wait()
-		again := h.undoAgain(u, list)
+		again := e.undoAgain(u, list)
 		u.put(list, again)
 		if len(again) == 0 {
 			retry, most = calls.Backoff{}, undoAtOnce
 			continue
 		}
 		most = 1
-		calls.Sleep(retry.Next(h.Lease), h.Calls.Base.Done())
+		calls.Sleep(retry.Next(e.Lease), e.Calls.Base.Done())
 	}
 }
 
-func (h *Engine) undoOne(o undone) error {
-	_, err := calls.Redis(h.Calls.Context(), h.Calls, o.name, func(ctx context.Context) (struct{}, error) {
-		if o.hold == nil {
-			return struct{}{}, h.waits.GiveUp(ctx, o.name, o.owner)
+func (e *Engine) undoOne(one undone) error {
+	_, err := calls.Redis(e.Calls.Context(), e.Calls, one.name, func(ctx context.Context) (struct{}, error) {
+		if one.hold == nil {
+			return struct{}{}, e.waits.GiveUp(ctx, one.name, one.owner)
 		}
-		_, err := h.waits.Release(ctx, o.hold, o.hold.fences().used())
+		_, err := e.waits.Release(ctx, one.hold, one.hold.fences().used())
 		return struct{}{}, err
 	})
 	return err
@@ -154,40 +154,40 @@ func (h *Engine) undoOne(o undone) error {
 
 // undoAgain returns the owners of u to try again. It abandons those that can no longer be
 // undone, and puts aside those that Redis refuses.
-func (h *Engine) undoAgain(u *undoing, list []undone) (again []undone) {
+func (e *Engine) undoAgain(u *undoing, list []undone) (again []undone) {
 	var final []undone
-	for _, o := range list {
+	for _, one := range list {
 		switch {
-		case scripts.OutcomeOf(o.err) == scripts.Done:
-		case scripts.Permanent(o.err):
-			final = append(final, o)
-		case scripts.OutcomeOf(o.err).Final() && !u.refused:
-			h.undoLater(o, true)
+		case scripts.OutcomeOf(one.err) == scripts.Done:
+		case scripts.Permanent(one.err):
+			final = append(final, one)
+		case scripts.OutcomeOf(one.err).Final() && !u.refused:
+			e.undoLater(one, true)
 		default:
-			again = append(again, o)
+			again = append(again, one)
 		}
 	}
-	h.abandon(final)
+	e.abandon(final)
 	return again
 }
 
 // abandon reports owners that can no longer be undone.
-func (h *Engine) abandon(list []undone) {
+func (e *Engine) abandon(list []undone) {
 	if len(list) == 0 {
 		return
 	}
 	for i := range list {
-		o := &list[i]
-		if o.err == nil { // Close is over
-			o.err = h.Calls.Ours(calls.ErrNoAnswer)
+		one := &list[i]
+		if one.err == nil { // Close is over
+			one.err = e.Calls.Ours(calls.ErrNoAnswer)
 		}
-		h.backend.Lost(o.name, o.owner)
-		if time.Now().Before(o.until) {
-			h.MayRemain(o.name, o.err)
+		e.backend.Lost(one.name, one.owner)
+		if time.Now().Before(one.until) {
+			e.MayRemain(one.name, one.err)
 		}
 	}
-	h.Logger.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
-		"keys", len(list), "key", errs.Quote(h.KeyOf(list[0].name)), "error", list[0].err)
+	e.Logger.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
+		"keys", len(list), "key", errs.Quote(e.KeyOf(list[0].name)), "error", list[0].err)
 }
 
 // take returns the first owners of the list, and those for which it is too late; if all is
@@ -196,14 +196,14 @@ func (u *undoing) take(most int, over bool) (list, late []undone) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now, left := time.Now(), u.list[:0]
-	for _, o := range u.list {
+	for _, one := range u.list {
 		switch {
-		case over || o.err != nil && now.After(o.until):
-			late = append(late, o)
+		case over || one.err != nil && now.After(one.until):
+			late = append(late, one)
 		case len(list) < most:
-			list = append(list, o)
+			list = append(list, one)
 		default:
-			left = append(left, o)
+			left = append(left, one)
 		}
 	}
 	clear(u.list[len(left):])
@@ -230,8 +230,8 @@ func (u *undoing) done(acquires int) {
 }
 
 func acquires(list []undone) (n int) {
-	for _, o := range list {
-		if o.hold == nil {
+	for _, one := range list {
+		if one.hold == nil {
 			n++
 		}
 	}
@@ -272,6 +272,6 @@ func (u *undoing) full() <-chan struct{} {
 
 // until is how long a hold without further renewals may last in Redis: a lease from the
 // last one.
-func (h *Engine) until(d *Hold) time.Time {
-	return calls.Later(time.Now().Add(h.Lease), d.Deadline()) // later with a longer fixed lease
+func (e *Engine) until(h *Hold) time.Time {
+	return calls.Later(time.Now().Add(e.Lease), h.Deadline()) // later with a longer fixed lease
 }

@@ -183,7 +183,7 @@ func (k *Key) Noted(a Attempt) Attempt {
 }
 
 // WatchPlace has a waiter told its places, unless f is nil. It locks the key.
-func (h *Engine) WatchPlace(k *Key, w *Waiter, f func(int)) {
+func (e *Engine) WatchPlace(k *Key, w *Waiter, f func(int)) {
 	if f == nil {
 		return
 	}
@@ -192,7 +192,7 @@ func (h *Engine) WatchPlace(k *Key, w *Waiter, f func(int)) {
 	if w.waiting {
 		w.onPlace, w.places = f, make(chan int, 1)
 		k.waiters.watching++
-		h.waits.(Placing).Watched(k)
+		e.waits.(Placing).Watched(k)
 	}
 }
 

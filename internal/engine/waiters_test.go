@@ -76,19 +76,19 @@ func TestEndAllEndsTheWaitsThatHaveAReason(t *testing.T) {
 }
 
 func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
-	c := calls.New(time.Minute, nil)
-	granted := c.Now()
+	by := calls.New(time.Minute, nil)
+	granted := by.Now()
 	f := fences{first: 1000, present: 1000, last: 1000 + 5000}
 	for !f.usedUp() {
-		if f.ready(c, granted) { // else this goroutine was away for a while; ready need not wait for that
+		if f.ready(by, granted) { // else this goroutine was away for a while; ready need not wait for that
 			f.present++
 		}
-		passed := c.Now() - granted
+		passed := by.Now() - granted
 		require.LessOrEqual(t, f.present-f.first, passed.Microseconds())
 	}
-	require.False(t, f.ready(c, granted), "all reserved numbers were used")
+	require.False(t, f.ready(by, granted), "all reserved numbers were used")
 	require.Zero(t, f.used(), "nothing to give back")
-	require.True(t, (*fences)(nil).ready(c, granted))
+	require.True(t, (*fences)(nil).ready(by, granted))
 	require.Zero(t, (*fences)(nil).used())
 }
 
@@ -96,11 +96,11 @@ func TestG10_FencesOfOneHoldNeverRunAheadOfTheClock(t *testing.T) {
 // its next holder to get a number from Redis.
 func TestG10_AClockThatStandsStillEndsHandOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := calls.New(time.Minute, nil)
-		defer c.Close(func() {}, func(context.Context) {})
+		by := calls.New(time.Minute, nil)
+		defer by.Close(func() {}, func(context.Context) {})
 		f := fences{first: 1000, present: 1000, last: 1000 + 5000}
-		require.False(t, f.ready(c, c.Now()))
+		require.False(t, f.ready(by, by.Now()))
 		time.Sleep(2 * time.Microsecond)
-		require.True(t, f.ready(c, c.Now()-2*time.Microsecond))
+		require.True(t, f.ready(by, by.Now()-2*time.Microsecond))
 	})
 }

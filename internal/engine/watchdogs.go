@@ -16,32 +16,32 @@ type watchdogs struct {
 	closed bool                                 // guarded by mu
 }
 
-func newWatchdogs(c watchdog.Config[*Hold]) watchdogs {
-	return watchdogs{config: c, first: watchdog.New(c), others: make(map[string]*watchdog.Watchdog[*Hold])}
+func newWatchdogs(config watchdog.Config[*Hold]) watchdogs {
+	return watchdogs{config: config, first: watchdog.New(config), others: make(map[string]*watchdog.Watchdog[*Hold])}
 }
 
 // of returns the watchdog of a server.
-func (w *watchdogs) of(server string) *watchdog.Watchdog[*Hold] {
+func (ws *watchdogs) of(server string) *watchdog.Watchdog[*Hold] {
 	if server == "" {
-		return w.first
+		return ws.first
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return w.first
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.closed {
+		return ws.first
 	}
-	if w.others[server] == nil {
-		w.others[server] = watchdog.New(w.config)
+	if ws.others[server] == nil {
+		ws.others[server] = watchdog.New(ws.config)
 	}
-	return w.others[server]
+	return ws.others[server]
 }
 
-func (w *watchdogs) close() {
-	w.mu.Lock()
-	w.closed = true
-	others := w.others
-	w.mu.Unlock()
-	w.first.Close()
+func (ws *watchdogs) close() {
+	ws.mu.Lock()
+	ws.closed = true
+	others := ws.others
+	ws.mu.Unlock()
+	ws.first.Close()
 	for _, other := range others {
 		other.Close()
 	}

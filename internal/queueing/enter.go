@@ -131,9 +131,9 @@ func (q *queue) leaveAll(list []leaver) {
 	}
 	doubts := len(owners)
 	owners = append(owners, sure...)
-	k, h, start := q.key, q.in, time.Now()
-	said, err := calls.Redis(h.Calls.Context(), h.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
-		return h.backend.Leave(ctx, k.Name, doubts, owners...)
+	k, d, start := q.key, q.in, time.Now()
+	said, err := calls.Redis(d.Calls.Context(), d.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
+		return d.backend.Leave(ctx, k.Name, doubts, owners...)
 	})
 	k.Lock()
 	again := q.haveLeft(said, engine.Attempt{Start: start, Err: err}, list)
@@ -143,12 +143,12 @@ func (q *queue) leaveAll(list []leaver) {
 	case err == nil || left == 0:
 	case scripts.OutcomeOf(err).Final() && !scripts.Permanent(err): // they hold up none that enter
 		for _, l := range list {
-			h.UndoRefused(k.Name, l.owner, l.until)
+			d.UndoRefused(k.Name, l.owner, l.until)
 		}
 	default:
-		h.MayRemain(k.Name, err)
-		h.Logger.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
-			"key", errs.Quote(h.KeyOf(k.Name)), "owners", left, "error", err)
+		d.MayRemain(k.Name, err)
+		d.Logger.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
+			"key", errs.Quote(d.KeyOf(k.Name)), "owners", left, "error", err)
 	}
 }
 

@@ -105,10 +105,10 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 	if t.doubt || len(members) > 0 {
 		state = &run{doubt: t.doubt, members: members}
 	}
-	held := q.in.NewHold(q.key, t.owner, terms, start, said, state)
+	h := q.in.NewHold(q.key, t.owner, terms, start, said, state)
 	q.done(t)
 	q.holder = nil
-	return q.in.Occupy(held, w, errReplaced)
+	return q.in.Occupy(h, w, errReplaced)
 }
 
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait
@@ -135,14 +135,14 @@ func (t *ticket) Decline() {
 // wants. If it does not stand, the waiter enters again, at the end of the queue. It locks
 // the key.
 func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lease, waits bool, _ error) {
-	h, k := t.queue.in, t.queue.key
+	d, k := t.queue.in, t.queue.key
 	began, retry := time.Now(), calls.Backoff{}
 	lease := w.Terms.Lease // the call may outlast the waiter
 	for {
 		start := time.Now()
-		bounded, done := h.Calls.ContextFor(ctx)
-		said, err := calls.Redis(bounded, h.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
-			return h.backend.Confirm(ctx, k.Name, t.owner, lease)
+		bounded, done := d.Calls.ContextFor(ctx)
+		said, err := calls.Redis(bounded, d.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
+			return d.backend.Confirm(ctx, k.Name, t.owner, lease)
 		})
 		err = scripts.Lapse(err)
 		done()
@@ -163,11 +163,11 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 		if over {
 			failed = errs.EndedBy(ctx, failed)
 		}
-		if over || scripts.OutcomeOf(err).Final() || time.Since(began) >= *h.MaxOutage || h.IsClosed() {
+		if over || scripts.OutcomeOf(err).Final() || time.Since(began) >= *d.MaxOutage || d.IsClosed() {
 			t.Decline()
 			return nil, false, failed
 		}
-		calls.Sleep(retry.Next(h.Lease), ctx.Done())
+		calls.Sleep(retry.Next(d.Lease), ctx.Done())
 	}
 }
 

@@ -42,14 +42,14 @@ func (q *queue) startHeartbeats() {
 	}
 	q.heartbeating = true
 	q.server = q.in.Calls.ServerOf(q.key.Name)
-	b := &q.in.heartbeats
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.queues[q.server] == nil {
-		b.queues[q.server] = make(map[*queue]struct{})
+	all := &q.in.heartbeats
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.queues[q.server] == nil {
+		all.queues[q.server] = make(map[*queue]struct{})
 		q.in.Calls.Background(func() { q.in.heartbeat(q.server) })
 	}
-	b.queues[q.server][q] = struct{}{}
+	all.queues[q.server][q] = struct{}{}
 }
 
 // heartbeat is the loop that sends heartbeats as long as a server has waiters.
@@ -72,30 +72,30 @@ func (d *queued) heartbeat(server string) {
 
 // waiting returns the queues with waiters of a server, and forgets the others. running is
 // false if there are none; then the loop has to end.
-func (b *heartbeats) waiting(server string) (queues []*queue, running bool) {
-	b.mu.Lock()
-	queues = slices.Collect(maps.Keys(b.queues[server]))
-	b.mu.Unlock()
-	queues = slices.DeleteFunc(queues, b.stop)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if running = len(b.queues[server]) > 0; !running {
-		delete(b.queues, server)
+func (all *heartbeats) waiting(server string) (queues []*queue, running bool) {
+	all.mu.Lock()
+	queues = slices.Collect(maps.Keys(all.queues[server]))
+	all.mu.Unlock()
+	queues = slices.DeleteFunc(queues, all.stop)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if running = len(all.queues[server]) > 0; !running {
+		delete(all.queues, server)
 	}
 	return queues, running
 }
 
 // stop forgets a queue without waiters. It locks the key.
-func (b *heartbeats) stop(q *queue) bool {
+func (all *heartbeats) stop(q *queue) bool {
 	q.key.Lock()
 	defer q.key.Unlock()
 	if len(q.tickets) > 0 && !q.key.Closed() { // Close has given up all owners
 		return false
 	}
 	q.heartbeating = false
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.queues[q.server], q)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.queues[q.server], q)
 	return true
 }
 
@@ -140,8 +140,8 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	defer others.Wait()
 	places, owners := make(chan struct{}, parallel), 0
 	for _, q := range queues {
-		for _, b := range q.ask() {
-			if owners+len(b.Owners) > mostOwners || len(asked) >= mostOwners/10 {
+		for _, ask := range q.ask() {
+			if owners+len(ask.Owners) > mostOwners || len(asked) >= mostOwners/10 {
 				full, its := asked, of
 				places <- struct{}{}
 				others.Go(func() {
@@ -150,7 +150,7 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 				})
 				asked, of, owners = nil, nil, 0
 			}
-			asked, of, owners = append(asked, b), append(of, q), owners+len(b.Owners)
+			asked, of, owners = append(asked, ask), append(of, q), owners+len(ask.Owners)
 		}
 	}
 	if len(asked) > 0 {
@@ -170,7 +170,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
-	b := scripts.Heartbeat{Key: q.key.Name, Mute: !q.inbox.State().Live, Place: q.key.Watching()}
+	ask := scripts.Heartbeat{Key: q.key.Name, Mute: !q.inbox.State().Live, Place: q.key.Watching()}
 	fresh := now.Sub(q.refreshed) >= refresh
 	whole := fresh || q.verify || now.Sub(q.answered) >= q.in.config.WaiterTTL
 	q.verify = false
@@ -186,16 +186,16 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 		if fresh {
 			distance = t.distance
 		}
-		b.Owners, b.Distances = append(b.Owners, t.owner), append(b.Distances, distance)
+		ask.Owners, ask.Distances = append(ask.Owners, t.owner), append(ask.Distances, distance)
 		if !whole {
 			break
 		}
-		if len(b.Owners) == mostOwners {
-			asked = append(asked, b)
-			b.Owners, b.Distances, b.Place = nil, nil, false
+		if len(ask.Owners) == mostOwners {
+			asked = append(asked, ask)
+			ask.Owners, ask.Distances, ask.Place = nil, nil, false
 		}
 	}
-	return append(asked, b)
+	return append(asked, ask)
 }
 
 // sendHeartbeat makes one call, which must be over well before the locker counts as dead.

@@ -108,14 +108,14 @@ func (d *queued) Unmet(k *engine.Key, w *engine.Waiter) error {
 }
 
 // Release gives the key to the next waiter.
-func (d *queued) Release(ctx context.Context, held *engine.Hold, lastFence int64) (scripts.Released, error) {
-	doubt, served := runOf(held).report()
-	said, err := d.backend.Release(ctx, held.Key.Name, held.Owner, lastFence, doubt, served...)
+func (d *queued) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
+	doubt, served := runOf(h).report()
+	said, err := d.backend.Release(ctx, h.Key.Name, h.Owner, lastFence, doubt, served...)
 	switch scripts.OutcomeOf(err) {
 	case scripts.Done:
-		d.pass(held.Key.Name, said, false)
+		d.pass(h.Key.Name, said, false)
 	case scripts.Unknown, scripts.Doubtful:
-		d.heartbeatSoon(held.Key) // Redis may have granted the key to a waiter here
+		d.heartbeatSoon(h.Key) // Redis may have granted the key to a waiter here
 	}
 	return scripts.Released{Ours: said.Ours}, err
 }

@@ -23,8 +23,8 @@ type run struct {
 // Next removes and returns the next waiter of the run. It skips members that have left. A
 // member that had to repeat its call to enter ends the run: a late attempt could arrive
 // after the release has removed it from Redis' queue, unnoticed.
-func (d *queued) Next(k *engine.Key, held *engine.Hold) *engine.Waiter {
-	r, q := runOf(held), queueOf(k)
+func (d *queued) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
+	r, q := runOf(h), queueOf(k)
 	if r == nil || q == nil {
 		return nil
 	}
@@ -48,22 +48,22 @@ func (d *queued) Next(k *engine.Key, held *engine.Hold) *engine.Waiter {
 // Lost gives up owners of a hold that is lost: those that have been served, as they still
 // stand in Redis' queue, and the first if a late call may put it back. The other members
 // of the run go on waiting.
-func (d *queued) Lost(k *engine.Key, held *engine.Hold) {
-	doubt, gone := runOf(held).report()
+func (d *queued) Lost(k *engine.Key, h *engine.Hold) {
+	doubt, gone := runOf(h).report()
 	if doubt {
-		gone = append(gone, held.Owner)
+		gone = append(gone, h.Owner)
 	}
 	for _, owner := range gone {
 		if q := queueOf(k); q != nil {
-			q.leave(owner, owner == held.Owner, d.Lease)
+			q.leave(owner, owner == h.Owner, d.Lease)
 		} else {
 			d.CleanUp(k.Name, engine.Orphan{Owner: owner, Lease: d.Lease})
 		}
 	}
 }
 
-func runOf(held *engine.Hold) *run {
-	r, _ := held.State().(*run)
+func runOf(h *engine.Hold) *run {
+	r, _ := h.State().(*run)
 	return r
 }
 

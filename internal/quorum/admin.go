@@ -16,16 +16,16 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 	said, err := all(q, q.quorum, func(n *node) (scripts.Holder, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
 	})
-	for _, h := range said {
-		same := slices.DeleteFunc(slices.Clone(said), func(other scripts.Holder) bool { return other.Owner != h.Owner })
-		if h.Owner == "" || len(same) < q.quorum {
+	for _, held := range said {
+		same := slices.DeleteFunc(slices.Clone(said), func(other scripts.Holder) bool { return other.Owner != held.Owner })
+		if held.Owner == "" || len(same) < q.quorum {
 			continue
 		}
 		slices.SortFunc(same, func(a, b scripts.Holder) int { return cmp.Compare(b.Remaining, a.Remaining) })
-		h.Remaining = same[q.quorum-1].Remaining
+		held.Remaining = same[q.quorum-1].Remaining
 		slices.SortFunc(same, func(a, b scripts.Holder) int { return b.Entries - a.Entries })
-		h.Entries = same[q.quorum-1].Entries
-		return h, nil
+		held.Entries = same[q.quorum-1].Entries
+		return held, nil
 	}
 	return scripts.Holder{}, err
 }

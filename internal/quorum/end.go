@@ -105,26 +105,26 @@ type released = scripts.Result[scripts.Released]
 // end makes one attempt to end a hold that is over on a node, after the acquires of it that
 // are flying there. It returns at once. Close waits for it.
 func (n *node) end(h *hold, done func(*node, released, error)) {
-	e := ending{h, n.q.awaited(done)}
-	if !h.await(n, e) {
-		n.endNow(e)
+	end := ending{h, n.q.awaited(done)}
+	if !h.await(n, end) {
+		n.endNow(end)
 	}
 }
 
-func (n *node) endNow(e ending) {
-	if _, need := e.hold.toEnd(n); !need {
-		e.done(n, released{}, nil)
+func (n *node) endNow(end ending) {
+	if _, need := end.hold.toEnd(n); !need {
+		end.done(n, released{}, nil)
 	} else if n.away() {
-		e.done(n, released{}, errAway)
+		end.done(n, released{}, errAway)
 	} else {
-		n.ends.add(struct{}{}, e)
+		n.ends.add(struct{}{}, end)
 	}
 }
 
 func (n *node) release(ctx context.Context, _ struct{}, items []ending) ([]released, error) {
 	asks, said := make([]scripts.Ending, len(items)), make([]released, len(items))
-	for i, e := range items {
-		asks[i], _ = e.hold.toEnd(n)
+	for i, end := range items {
+		asks[i], _ = end.hold.toEnd(n)
 	}
 	return said, n.script.EndEach(ctx, asks, said)
 }

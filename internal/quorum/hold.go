@@ -155,13 +155,13 @@ func (q *Quorum) finish(h *hold, notify bool, used int64) (targets []*node) {
 
 // await keeps back the end of a hold on a node while an acquire is flying there; false if none
 // is.
-func (h *hold) await(n *node, e ending) bool {
+func (h *hold) await(n *node, end ending) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.parts[n.index].flying == 0 {
 		return false
 	}
-	h.waiting = append(h.waiting, waiting{n, e})
+	h.waiting = append(h.waiting, waiting{n, end})
 	return true
 }
 
@@ -169,18 +169,18 @@ func (h *hold) await(n *node, e ending) bool {
 // leaves a tombstone only if an acquire may still arrive. It gives fence numbers back only if
 // the node has surely had the hold since they were made: else others may have had the lock,
 // with numbers of their own.
-func (h *hold) toEnd(n *node) (e scripts.Ending, need bool) {
+func (h *hold) toEnd(n *node) (how scripts.Ending, need bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := &h.parts[n.index]
 	if !h.notify && !p.possible() { // a failed round that the node has refused
 		*p = part{}
 	}
-	e = scripts.Ending{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !seed.NoTombstones}
+	how = scripts.Ending{Key: h.key, Owner: h.owner, Notify: h.notify, Doubt: p.doubt > 0 && !seed.NoTombstones}
 	if p.state == minted && p.doubt == 0 {
-		e.LastFence = h.used
+		how.LastFence = h.used
 	}
-	return e, *p != part{}
+	return how, *p != part{}
 }
 
 // ended notes the answer to a call that ends a hold.
@@ -227,20 +227,20 @@ type holds struct {
 	m  map[string]*hold // guarded by mu
 }
 
-func (s *holds) put(h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.m[h.owner] = h
+func (hs *holds) put(h *hold) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.m[h.owner] = h
 }
 
-func (s *holds) drop(owner string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.m, owner)
+func (hs *holds) drop(owner string) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	delete(hs.m, owner)
 }
 
-func (s *holds) get(owner string) *hold {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.m[owner]
+func (hs *holds) get(owner string) *hold {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.m[owner]
 }

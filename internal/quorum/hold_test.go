@@ -37,9 +37,9 @@ func TestG10_SurelyThere(t *testing.T) {
 		c.writeBack(locktest.Bounded(t), h, 5, func(*node, error) {})
 		then(h)
 		c.finish(h, true, 3)
-		e, need := h.toEnd(n)
+		how, need := h.toEnd(n)
 		require.True(t, need, name)
-		require.Equal(t, strings.HasPrefix(name, "there"), e.LastFence == 3, name)
+		require.Equal(t, strings.HasPrefix(name, "there"), how.LastFence == 3, name)
 	}
 	for name, late := range map[string]func(h *hold){ // the node did not have it when the number was made
 		"over":  func(h *hold) { h.parts[0].state = present; c.finish(h, true, 3) },
@@ -50,8 +50,8 @@ func TestG10_SurelyThere(t *testing.T) {
 		c.writeBack(locktest.Bounded(t), h, 5, func(*node, error) {})
 		h.parts[0].state = present
 		c.finish(h, true, 3)
-		e, _ := h.toEnd(n)
-		require.Zero(t, e.LastFence, name)
+		how, _ := h.toEnd(n)
+		require.Zero(t, how.LastFence, name)
 	}
 }
 

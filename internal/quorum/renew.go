@@ -33,29 +33,29 @@ type renewal struct {
 // answered.
 func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
 	clear(answers)
-	r := &renewal{
+	rn := &renewal{
 		q: q, keys: append([]string(nil), keys...), owners: append([]string(nil), owners...),
 		holds: make([]*hold, len(keys)), entries: make([]int, len(keys)),
 		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runs: make([]string, len(q.nodes)),
 	}
 	for i, owner := range owners {
 		if h := q.holds.get(owner); h != nil {
-			r.holds[i], r.entries[i] = h, h.counted()
+			rn.holds[i], rn.entries[i] = h, h.counted()
 		}
 	}
 	errs := slices.Repeat([]error{calls.ErrNoAnswer}, len(q.nodes))
-	for a := range each(ctx, q, q.nodes, func(n *node) (struct{}, error) { return struct{}{}, r.ask(n, lease) }) {
+	for a := range each(ctx, q, q.nodes, func(n *node) (struct{}, error) { return struct{}{}, rn.ask(n, lease) }) {
 		errs[a.n.index] = a.err
-		if r.decide(answers) {
+		if rn.decide(answers) {
 			break
 		}
 	}
-	r.finish()
+	rn.finish()
 	if i := slices.Index(answers, scripts.Unanswered); i >= 0 {
-		r.mu.Lock()
-		defer r.mu.Unlock()
+		rn.mu.Lock()
+		defer rn.mu.Unlock()
 		for n := range errs {
-			if errs[n] == nil && r.no[i]&(1<<n) != 0 {
+			if errs[n] == nil && rn.no[i]&(1<<n) != 0 {
 				errs[n] = errDenied
 			}
 		}
@@ -64,7 +64,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	return nil
 }
 
-func (r *renewal) ask(n *node, lease time.Duration) error {
+func (rn *renewal) ask(n *node, lease time.Duration) error {
 	if n.away() {
 		return n.absence()
 	}
@@ -72,11 +72,11 @@ func (r *renewal) ask(n *node, lease time.Duration) error {
 		said []scripts.Answer
 		vote *scripts.Vote // nil: a yes does not count
 	}
-	a, err := call(r.q.bounded(lease), n, func(ctx context.Context) (answer, error) {
+	a, err := call(rn.q.bounded(lease), n, func(ctx context.Context) (answer, error) {
 		vote, _ := n.voting(ctx) // without one, only "not ours" counts
-		a := answer{said: make([]scripts.Answer, len(r.keys))}
+		a := answer{said: make([]scripts.Answer, len(rn.keys))}
 		n.extends()
-		counts, err := n.script.RenewVoted(ctx, vote, lease, r.keys, r.owners, r.entries, a.said)
+		counts, err := n.script.RenewVoted(ctx, vote, lease, rn.keys, rn.owners, rn.entries, a.said)
 		if counts {
 			a.vote = vote
 		} else if err == nil && vote != nil {
@@ -85,27 +85,27 @@ func (r *renewal) ask(n *node, lease time.Duration) error {
 		return a, err
 	})
 	counts := a.vote != nil
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	if counts {
 		run := a.vote.Run()
-		if twin := r.q.twin(n, run, func(other *node) string { return r.runs[other.index] }); twin != nil {
+		if twin := rn.q.twin(n, run, func(other *node) string { return rn.runs[other.index] }); twin != nil {
 			return sameServer{twin, n}
 		}
-		r.runs[n.index] = run
+		rn.runs[n.index] = run
 	}
 	for i, a := range a.said {
 		switch {
 		case a == scripts.NotOurs:
-			r.no[i] |= 1 << n.index
-			if h := r.holds[i]; h != nil {
+			rn.no[i] |= 1 << n.index
+			if h := rn.holds[i]; h != nil {
 				h.lacks(n)
-				if counts && r.late && int(r.yes[i]) >= r.q.quorum {
+				if counts && rn.late && int(rn.yes[i]) >= rn.q.quorum {
 					n.repair(h)
 				}
 			}
 		case a == scripts.Renewed && counts:
-			r.yes[i]++
+			rn.yes[i]++
 		}
 	}
 	if err == nil && !counts {
@@ -115,15 +115,15 @@ func (r *renewal) ask(n *node, lease time.Duration) error {
 }
 
 // decide fills in the answers that are known; true if all are.
-func (r *renewal) decide(answers []scripts.Answer) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (rn *renewal) decide(answers []scripts.Answer) bool {
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	all := true
 	for i := range answers {
 		switch {
-		case int(r.yes[i]) >= r.q.need || seed.OneRenews && r.yes[i] > 0:
+		case int(rn.yes[i]) >= rn.q.need || seed.OneRenews && rn.yes[i] > 0:
 			answers[i] = scripts.Renewed
-		case bits.OnesCount16(r.no[i]) >= r.q.lostAt():
+		case bits.OnesCount16(rn.no[i]) >= rn.q.lostAt():
 			answers[i] = scripts.NotOurs
 		default:
 			all = false
@@ -133,15 +133,15 @@ func (r *renewal) decide(answers []scripts.Answer) bool {
 }
 
 // finish repairs the nodes that lack a hold that a quorum has.
-func (r *renewal) finish() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.late = true
-	for i, h := range r.holds {
-		if h == nil || int(r.yes[i]) < r.q.quorum || r.no[i] == 0 {
+func (rn *renewal) finish() {
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	rn.late = true
+	for i, h := range rn.holds {
+		if h == nil || int(rn.yes[i]) < rn.q.quorum || rn.no[i] == 0 {
 			continue
 		}
-		for _, n := range r.q.nodes {
+		for _, n := range rn.q.nodes {
 			if h.part(n).state < present {
 				n.repair(h)
 			}

@@ -138,9 +138,9 @@ func (r *round) pause(ctx context.Context) bool {
 
 // rank orders owners, the same way everywhere.
 func rank(owner string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(owner))
-	return h.Sum64()
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(owner))
+	return sum.Sum64()
 }
 
 // enough says whether so many have said yes, under mu.

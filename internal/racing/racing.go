@@ -74,8 +74,8 @@ func (r *racing) Next(k *engine.Key, _ *engine.Hold) *engine.Waiter {
 	return w
 }
 
-func (r *racing) Release(ctx context.Context, d *engine.Hold, lastFence int64) (scripts.Released, error) {
-	return r.backend.Release(ctx, d.Key.Name, d.Owner, lastFence)
+func (r *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (scripts.Released, error) {
+	return r.backend.Release(ctx, h.Key.Name, h.Owner, lastFence)
 }
 
 func (r *racing) GiveUp(ctx context.Context, name, owner string) error {

@@ -64,19 +64,19 @@ var errAlone = errors.New("to be called alone")
 
 // do makes a call, alone or in a batch. If ctx ends first, the outcome is unknown; the
 // batch goes on.
-func (s *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
-	defer s.underWay.Add(-1)
-	if s.underWay.Add(1) <= s.few() || ctx.Err() != nil {
-		return s.one(ctx, kind, ask)
+func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err error) {
+	defer b.underWay.Add(-1)
+	if b.underWay.Add(1) <= b.few() || ctx.Err() != nil {
+		return b.one(ctx, kind, ask)
 	}
-	c, place := s.Join(kind, ask, false)
+	c, place := b.Join(kind, ask, false)
 	if place == 0 {
 		runtime.Gosched()
-		s.Close(c)
+		b.Close(c)
 		if len(c.Asks) == 1 {
-			return s.one(ctx, kind, ask)
+			return b.one(ctx, kind, ask)
 		}
-		s.begin(c)
+		b.begin(c)
 	}
 	select {
 	case <-c.Came:
@@ -87,17 +87,17 @@ func (s *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err e
 	case nil:
 		return c.Answers[place].Value, c.Answers[place].Err
 	case errAlone:
-		return s.one(ctx, kind, ask)
+		return b.one(ctx, kind, ask)
 	}
 	return zero, c.Err
 }
 
 // begin sends a batch on a goroutine of its own, so that any member may leave.
-func (s *batcher[K, Q, A]) begin(c *batch.Call[K, Q, scripts.Result[A]]) {
-	if !s.detached(func(ctx context.Context) {
+func (b *batcher[K, Q, A]) begin(c *batch.Call[K, Q, scripts.Result[A]]) {
+	if !b.detached(func(ctx context.Context) {
 		defer close(c.Came)
 		c.Answers = make([]scripts.Result[A], len(c.Asks))
-		if c.Err = s.many(ctx, c.Kind, c.Asks, c.Answers); scripts.OutcomeOf(c.Err) == scripts.Refused {
+		if c.Err = b.many(ctx, c.Kind, c.Asks, c.Answers); scripts.OutcomeOf(c.Err) == scripts.Refused {
 			c.Err = errAlone
 		}
 	}) {

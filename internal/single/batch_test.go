@@ -18,20 +18,20 @@ import (
 const lease = time.Minute
 
 // together makes a batch of the first call and the others.
-func together[K comparable, Q, A any](t *testing.T, s *batcher[K, Q, A], kind K, first Q, others ...func() scripts.Result[A]) []scripts.Result[A] {
+func together[K comparable, Q, A any](t *testing.T, b *batcher[K, Q, A], kind K, first Q, others ...func() scripts.Result[A]) []scripts.Result[A] {
 	t.Helper()
-	s.underWay.Add(few)
-	defer s.underWay.Add(-few)
-	c, place := s.Join(kind, first, false)
+	b.underWay.Add(few)
+	defer b.underWay.Add(-few)
+	c, place := b.Join(kind, first, false)
 	require.Zero(t, place)
 	came := make([]chan scripts.Result[A], len(others))
 	for i, call := range others {
 		came[i] = make(chan scripts.Result[A], 1)
 		go func() { came[i] <- call() }()
-		require.Eventually(t, func() bool { return s.Size(c) == i+2 }, redistest.Patience, time.Millisecond)
+		require.Eventually(t, func() bool { return b.Size(c) == i+2 }, redistest.Patience, time.Millisecond)
 	}
-	s.Close(c)
-	s.begin(c)
+	b.Close(c)
+	b.begin(c)
 	<-c.Came
 	require.NoError(t, c.Err)
 	all := c.Answers[:1:1]
