@@ -2,8 +2,8 @@ package queueing
 
 import "time"
 
-// run is the loop of the queue, which ends when it is no longer needed. It locks the key.
-func (q *queue) run() {
+// loop is the loop of the queue, which ends when it is no longer needed. It locks the key.
+func (q *queue) loop() {
 	defer q.inbox.Close()
 	k := q.key
 	for {

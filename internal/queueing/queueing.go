@@ -54,7 +54,7 @@ func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 		}
 		q.inbox = d.backend.Inbox(k.Name, func(message string) { d.receive(k.Name, message) })
 		k.SetState(q)
-		d.Calls.Background(q.run)
+		d.Calls.Background(q.loop)
 	}
 	return q, q.newTicket(w)
 }

@@ -47,7 +47,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 		}
 		for at, i := range of {
 			if !scripts.OutcomeOf(said[at].Err).Perhaps() {
-				items[i].hold.answered(n, err == nil && said[at].OK)
+				items[i].hold.replied(n, err == nil && said[at].OK)
 			}
 			replies[i] = said[at]
 			replies[i].Run = vote.Run()

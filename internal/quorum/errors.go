@@ -85,8 +85,8 @@ func (e *Error) Outcome() scripts.Outcome { return e.outcome }
 // KeyRefused says whether so many nodes refuse the user the key that it makes the difference.
 func (e *Error) KeyRefused() bool { return e.forbidden }
 
-// answered says whether err is the answer of a node.
-func answered(err error) bool {
+// isAnswer says whether err is the answer of a node.
+func isAnswer(err error) bool {
 	return err == nil || err == holdfast.ErrHeld || err == errVoid || errors.As(err, new(noVote)) || scripts.Replied(err)
 }
 
@@ -97,7 +97,7 @@ func (q *Quorum) newError(need int, errs []error) *Error {
 	for i, n := range q.nodes {
 		err := errs[i]
 		e.Nodes = append(e.Nodes, holdfast.NodeError{Node: n.name, Err: err})
-		if answered(err) {
+		if isAnswer(err) {
 			e.answers++
 		}
 		if errors.Is(err, holdfast.ErrWrongType) {

@@ -81,8 +81,8 @@ func (h *hold) send(n *node) bool {
 	return true
 }
 
-// answered notes the answer to such a call.
-func (h *hold) answered(n *node, there bool) {
+// replied notes the answer to such a call.
+func (h *hold) replied(n *node, there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := &h.parts[n.index]

@@ -25,7 +25,7 @@ func TestG10_SurelyThere(t *testing.T) {
 	for name, then := range map[string]func(h *hold){
 		"there":                          func(*hold) {},
 		"there, but not asked once more": func(h *hold) { h.start(n); c.finish(h, true, 3); h.send(n); h.landed(n) },
-		"asked once more":                func(h *hold) { h.start(n); h.send(n); h.answered(n, true); h.landed(n) },
+		"asked once more":                func(h *hold) { h.start(n); h.send(n); h.replied(n, true); h.landed(n) },
 		"one may still arrive":           func(h *hold) { h.parts[0].doubt++ },
 		"denied since":                   func(h *hold) { h.lacks(n) },
 		"perhaps ended":                  func(h *hold) { c.finish(h, true, 3); _ = n.ended(h, released{}, calls.ErrNoAnswer) },
@@ -83,7 +83,7 @@ func TestF7_LateAnswerOfWhatIsSettled(t *testing.T) {
 	require.NoError(t, n.script.AcquireVoted(locktest.Bounded(t), vote, false, ask, said))
 	require.True(t, said[0].Gone)
 	for _, late := range []bool{said[0].OK, true} {
-		h.answered(n, late)
+		h.replied(n, late)
 		require.True(t, h.forgotten(n))
 	}
 }

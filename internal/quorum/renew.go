@@ -50,7 +50,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 			break
 		}
 	}
-	rn.finish()
+	rn.repairMissing()
 	if i := slices.Index(answers, scripts.Unanswered); i >= 0 {
 		rn.mu.Lock()
 		defer rn.mu.Unlock()
@@ -132,8 +132,8 @@ func (rn *renewal) decide(answers []scripts.Answer) bool {
 	return all
 }
 
-// finish repairs the nodes that lack a hold that a quorum has.
-func (rn *renewal) finish() {
+// repairMissing repairs the nodes that lack a hold that a quorum has.
+func (rn *renewal) repairMissing() {
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
 	rn.late = true

@@ -81,7 +81,7 @@ func (n *node) repairer() {
 			})
 		}
 		failed := n.doAll(jobs)
-		if n.done() {
+		if n.idle() {
 			return
 		}
 		if failed == nil && !n.away() {
@@ -102,8 +102,8 @@ func (n *node) repairer() {
 	}
 }
 
-// done says whether the repairer is no longer needed.
-func (n *node) done() bool {
+// idle says whether the repairer is no longer needed.
+func (n *node) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.kept = n.q.bounds.Base.Err() == nil && (len(n.jobs) > 0 || n.silent >= silences)
