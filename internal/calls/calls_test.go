@@ -1,9 +1,11 @@
 package calls
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -58,4 +60,23 @@ func TestCallsAreBoundedWithinTheLease(t *testing.T) {
 		require.LessOrEqual(t, d+d/4, lease)
 		require.LessOrEqual(t, d, 5*time.Second)
 	}
+}
+
+// rueidis must not see the deadline of some calls, which end at it nevertheless.
+func TestHiddenDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		hiding := Bounds{Base: t.Context(), Timeout: 800 * time.Millisecond, Hidden: true}
+		shown := Bounds{Base: t.Context(), Timeout: 800 * time.Millisecond}
+		for ctx, hidden := range map[context.Context]bool{
+			hiding.Context(): true, After(t.Context(), time.Second): true, Hide(limited): true, shown.Context(): false,
+		} {
+			_, seen := ctx.Deadline()
+			require.Equal(t, hidden, !seen)
+			require.NoError(t, ctx.Err())
+			defer func() { require.Equal(t, context.DeadlineExceeded, ctx.Err()) }()
+		}
+		time.Sleep(2 * time.Second)
+	})
 }
