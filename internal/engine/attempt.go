@@ -32,8 +32,8 @@ type Orphan struct {
 	Lease time.Duration
 }
 
-// Passing says whether a later attempt may succeed.
-func (a Attempt) Passing() bool {
+// passing says whether a later attempt may succeed.
+func (a Attempt) passing() bool {
 	return !scripts.OutcomeOf(a.Err).Final()
 }
 
@@ -164,7 +164,7 @@ func (out *Outage) Note(a Attempt) *Outage {
 // Overdue says why w must not wait any longer after a failed attempt, or nil: Redis
 // refused it, or was away for too long.
 func (out *Outage) Overdue(w *Waiter, a Attempt, most time.Duration) error {
-	if !a.Passing() {
+	if !a.passing() {
 		return a.Known()
 	}
 	if time.Since(calls.Later(out.since, w.Since)) >= most {
