@@ -51,6 +51,13 @@ func (q *queue) holdBriefly() {
 	q.in.Occupy(q.in.NewHold(q.key, "owner", t, time.Now(), scripts.Acquired{}, nil), engine.NewWaiter(t), nil)
 }
 
+// lingers is lingering, which needs the key locked.
+func (q *queue) lingers() bool {
+	q.key.Lock()
+	defer q.key.Unlock()
+	return q.lingering(time.Now())
+}
+
 func TestLingering(t *testing.T) {
 	for name, c := range map[string]struct {
 		held, alone, off bool
@@ -73,7 +80,7 @@ func TestLingering(t *testing.T) {
 				q.in.LocalHandover = 0
 			}
 			q.shared = !c.alone
-			require.Equal(t, c.lingers, q.lingering(time.Now()))
+			require.Equal(t, c.lingers, q.lingers())
 			require.Equal(t, c.lingers, !q.lingerFrom.IsZero())
 		})
 	}
@@ -83,24 +90,26 @@ func TestLingering(t *testing.T) {
 func TestLingeringEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := lingerers(t, 2)
-		require.True(t, q.lingering(time.Now()))
+		require.True(t, q.lingers())
 		require.Equal(t, time.Now().Add(linger), q.alarm(time.Now()))
 		time.Sleep(linger - time.Nanosecond)
-		require.True(t, q.lingering(time.Now()))
+		require.True(t, q.lingers())
 		time.Sleep(time.Nanosecond)
-		require.False(t, q.lingering(time.Now()))
+		require.False(t, q.lingers())
 
 		q.outside = []*ticket{{w: engine.NewWaiter(engine.Terms{})}}
 		require.Len(t, q.takeOutside(), 1)
-		require.True(t, q.lingering(time.Now()), "the next linger again")
+		require.True(t, q.lingers(), "the next linger again")
 
 		q.holdBriefly()
 		clear(q.tickets)
-		require.True(t, q.lingering(time.Now()))
+		require.True(t, q.lingers())
 		time.Sleep(time.Second)
+		q.key.Lock()
 		q.in.Departs(q.key)
+		q.key.Unlock()
 		require.Len(t, q.poke, 1, "the loop looks at once when the key has gone")
-		require.False(t, q.lingering(time.Now()))
+		require.False(t, q.lingers())
 	})
 }
 
