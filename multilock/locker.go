@@ -59,6 +59,11 @@ func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	return newLocker(clients, c, q), nil
 }
 
+var _ interface {
+	racing.Splitting
+	engine.Settles
+} = (*quorum.Quorum)(nil)
+
 func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config) *Locker {
 	q := quorum.New(clients, settings)
 	return &Locker{engine: racing.New(q, c), quorum: q}

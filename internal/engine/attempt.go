@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/watchdog"
 )
 
+// ErrTooLate is why an acquire or a confirmation brought no lease.
 var ErrTooLate = errors.New("the reply came after the lease was over")
 
 // Attempt is one call for a hold by a fresh owner, with its result.
@@ -66,7 +67,7 @@ func (e *Engine) NewOwner() string {
 }
 
 func (e *Engine) acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
-	if e.Calls.Answering(key) { // as detached, but without its closure
+	if e.Calls.Answering(key) { // as calls.Detached, but without its closure
 		return e.backend.Acquire(ctx, key, owner, lease, numbers)
 	}
 	if !e.undoingOf(key, false).admit(ctx) {

@@ -9,7 +9,6 @@ import (
 
 // Discipline is how waiters get a key: packages racing and queueing. An engine has one. It
 // keeps its state of a key, a waiter or a hold in [Key.State], [Waiter.State] and [Hold.State].
-// How many holds a key has, and whether it may have another, only the discipline says.
 type Discipline interface {
 	// Release makes one attempt to end a hold in Redis.
 	Release(ctx context.Context, h *Hold, lastFence int64) (scripts.Released, error)

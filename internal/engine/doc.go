@@ -26,7 +26,8 @@
 // Its [Discipline] sends the commands, and gives the waiters the key: they race with other
 // processes (package racing), or stand in a queue in Redis (package queueing). What these keep
 // of a key, a waiter and a hold is opaque to the engine. Today's kinds have one hold for each
-// key, and one section at a time for each hold: only key.go and section.go know that.
+// key (key.go, Take in attempt.go, and how a discipline settles a key) and one section at a time for
+// each hold (section.go).
 //
 // The files, from the calls of users down to the state:
 //

@@ -16,11 +16,11 @@ import (
 )
 
 // Hold is one hold of a key in Redis. Several sections may run in it in turn (local
-// hand-over); the field in Redis stays that of the first. hold, section and keyState are
+// hand-over); the field in Redis stays that of the first. Hold, section and Key are
 // small, as services hold 100 000 of them.
 type Hold struct {
 	watchdog.Lease
-	watchdog *watchdog.Watchdog[*Hold] // set by newHold
+	watchdog *watchdog.Watchdog[*Hold] // set by NewHold
 	Key      *Key                      // immutable
 	Owner    string                    // the field in Redis; immutable
 	granted  time.Duration             // when, by Calls.Now; immutable

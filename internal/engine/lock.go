@@ -116,7 +116,7 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 
 // firstAttempt is the attempt of a caller that found no other caller here. It runs on the
 // caller's own goroutine, which saves an uncontended lock a fifth of its time. If the
-// caller has to wait, first returns its waiter.
+// caller has to wait, firstAttempt returns its waiter.
 func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, wait bool) (*holdfast.Lease, *Waiter, error) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)

@@ -211,7 +211,7 @@ func (o *observer) acquired(en *entry, how holdfast.How, since time.Time) {
 		return
 	}
 	en.began = o.now()
-	o.put(event{kind: kindAcquired, key: o.keyOf(en), how: how, took: time.Since(since)})
+	o.put(event{kind: kindAcquired, key: en.Key(), how: how, took: time.Since(since)})
 }
 
 // ended notes that an entry, held for so long, has ended: by loss if why is ErrLost.
@@ -219,9 +219,9 @@ func (o *observer) ended(en *entry, held time.Duration, why error) {
 	switch {
 	case o == nil:
 	case errors.Is(why, holdfast.ErrLost):
-		o.put(event{kind: kindLost, key: o.keyOf(en), took: held, err: errs.Of("lease of", o.keyOf(en), why)})
+		o.put(event{kind: kindLost, key: en.Key(), took: held, err: errs.Of("lease of", en.Key(), why)})
 	default:
-		o.put(event{kind: kindReleased, key: o.keyOf(en), took: held, err: why})
+		o.put(event{kind: kindReleased, key: en.Key(), took: held, err: why})
 	}
 }
 
@@ -240,8 +240,6 @@ func (o *observer) sectionEnded(s *section, why error) {
 		}
 	}
 }
-
-func (o *observer) keyOf(en *entry) string { return o.engine.KeyOf(en.section.hold.Key.Name) }
 
 // held is how long an entry has been held; 0 without an observer.
 func (o *observer) held(en *entry) time.Duration { return o.now() - en.began }

@@ -118,7 +118,7 @@ func (e *Engine) Check(ctx context.Context, key string, opts []holdfast.LockOpti
 	return err
 }
 
-// terms checks the arguments of a call, and returns the key's name. Of o, what concerns
+// terms checks the arguments of a call, and returns the key's name. Of opt, what concerns
 // the wait is still to be looked at.
 func (e *Engine) terms(ctx context.Context, key string, opts []holdfast.LockOption) (name string, t Terms, opt holdfast.LockOptions, err error) {
 	if name, err = e.nameOf(key); err != nil {

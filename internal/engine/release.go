@@ -14,7 +14,7 @@ import (
 )
 
 // Unlock ends the entry. The last entry of a section ends the section: it hands the hold
-// over, or releases the key. Unlock works even when ctx is over: ctx only calls.Bounds the wait
+// over, or releases the key. Unlock works even when ctx is over: ctx only bounds the wait
 // for a release whose first attempt failed.
 func (en *entry) Unlock(ctx context.Context) error {
 	return errs.Of("unlock", en.Key(), en.unlock(ctx))
@@ -145,7 +145,7 @@ type releasing struct {
 
 func (r *releasing) attempt(ctx context.Context) (err error) {
 	e := r.engine
-	if e.Calls.Answering(r.hold.Key.Name) { // as detached, but without its closure
+	if e.Calls.Answering(r.hold.Key.Name) { // as calls.Detached, but without its closure
 		r.said, err = e.waits.Release(ctx, r.hold, r.lastFence)
 	} else {
 		r.said, err = calls.Detached(ctx, e.Calls, r.hold.Key.Name, func(ctx context.Context) (scripts.Released, error) {

@@ -28,7 +28,7 @@ type Waiter struct {
 	Since      time.Time
 	ready      chan result // one slot; the code that ends the wait sends one result
 
-	// See place.go.
+	// See Placing.
 	onPlace func(int) // nil: the place is of no interest; immutable once the wait has begun
 	places  chan int  // one slot; nil as long as onPlace is
 	told    int       // the last one sent
@@ -42,6 +42,7 @@ type result struct {
 	err   error
 }
 
+// NewWaiter returns a waiter that begins to wait now.
 func NewWaiter(t Terms) *Waiter {
 	return &Waiter{Terms: t, Since: time.Now(), ready: make(chan result, 1)}
 }
@@ -100,6 +101,7 @@ func (k *Key) pushFront(w *Waiter) {
 	k.waiters.first = w
 }
 
+// Remove takes a waiter out of the line. The key is locked.
 func (k *Key) Remove(w *Waiter) {
 	all := k.waiters
 	w.waiting = false
@@ -144,6 +146,7 @@ func (k *Key) All() iter.Seq[*Waiter] {
 	}
 }
 
+// Count is how many wait here. The key is locked.
 func (k *Key) Count() int {
 	if k.waiters == nil {
 		return 0

@@ -28,6 +28,8 @@ type queued struct {
 	heartbeats heartbeats
 }
 
+var _ engine.Placing = (*queued)(nil)
+
 // New returns an engine whose waiters stand in a queue in Redis. It makes no call to Redis.
 // Close it when it is no longer used.
 func New(backend Backend, c Config) *engine.Engine { return newQueued(backend, c).Engine }
@@ -148,5 +150,6 @@ func (d *queued) Settle(k *engine.Key) {
 	}
 }
 
-// Watched tells the places of the waiters of a key, of which one more wants to know its own.
+// Watched tells the places of the waiters of a key, of which one more wants to know its own. A key with
+// a waiter has a queue.
 func (d *queued) Watched(k *engine.Key) { queueOf(k).tellPlaces() }

@@ -14,7 +14,7 @@ import (
 
 const signDigits = 16
 
-// newSignedOwner is newOwner for a place in Redis' queue.
+// newSignedOwner is NewOwner for a place in Redis' queue.
 func (d *queued) newSignedOwner() string {
 	owner := d.NewOwner()
 	return owner + d.sign(owner)

@@ -22,7 +22,7 @@ type race struct {
 	before    pubsub.State // of sub, before our last release
 	retry     calls.Backoff
 	tries     int            // split votes, less the attempts without one; for RetryDelay
-	unmet     error          // the backend's reason for the last failure, see attempt; guarded by the shard's lock
+	unmet     error          // the backend's reason for the last failure, see engine.Attempt; guarded by the shard's lock
 	orphan    engine.Orphan  // of the last attempt; to be undone before the next
 	outage    *engine.Outage // set while Redis does not answer; guarded by the shard's lock
 }
@@ -246,7 +246,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 }
 
 // holdBack is how long a race with split votes waits after a release. A race that has let as
-// many releases pass as waits for its shard's keys usually do tries at once. Each one that it
+// many releases pass as waits for its key, and some others, usually do tries at once. Each one that it
 // has let pass less costs a trip, up to a few: so those that came first go first, and they do
 // not ask at the same time. As long as many do nevertheless, the delay is random as well.
 func (r *racing) holdBack(k *engine.Key, p *race, seen pubsub.State) time.Duration {

@@ -87,3 +87,13 @@ func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
 	k.Push(engine.NewWaiter(engine.Terms{}))
 	r.Settle(k) // else a loop begins, and panics
 }
+
+// The state of a key without waiters stays while a call for it is under way.
+func TestNothingEndsWhileACallIsUnderWay(t *testing.T) {
+	r := discipline(t)
+	k := r.NewKey("k")
+	k.Go(func() {})
+	raceOf(k)
+	r.Settle(k)
+	require.NotNil(t, met(k))
+}

@@ -22,6 +22,8 @@ type Queued struct {
 	leaves   *batcher[none, scripts.Hold, scripts.Passed]     // of a single owner in doubt
 }
 
+var _ engine.AsksPolicy = (*Queued)(nil)
+
 // NewQueued returns an engine on the Redis of client, and its backend.
 func NewQueued(client rueidis.Client, c queueing.Config, s scripts.FairSettings) (*engine.Engine, *Queued) {
 	r := &Queued{server: connect(client, c.Config)}

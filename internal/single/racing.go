@@ -26,6 +26,8 @@ type Racing struct {
 	ends     *batcher[none, scripts.Ending, scripts.Released]
 }
 
+var _ engine.AsksPolicy = (*Racing)(nil)
+
 // NewRacing returns an engine on the Redis of client, and its backend.
 func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {
 	r := &Racing{server: connect(client, c), fencing: c.Fencing, expiry: *c.FenceExpiry}
