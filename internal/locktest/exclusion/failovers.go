@@ -27,11 +27,12 @@ type watch struct {
 	all  sync.WaitGroup
 
 	mu      sync.Mutex
-	masters []bool                       // which servers said that they are
-	asked   []time.Duration              // when they were asked for that
-	owners  map[string]*redistest.Server // as they were last noted
-	changed map[*redistest.Server]bool   // since all had their roles
-	begun   time.Duration                // of a fail-over that is under way; 0: none is
+	masters []bool                                // which servers said that they are
+	silent  []bool                                // which gave no answer: nobody knows what they will say next
+	asked   []time.Duration                       // when they were asked for that
+	owners  map[string]map[*redistest.Server]bool // all that were noted: an old one may take itself for a master again
+	changed map[*redistest.Server]bool            // since all had their roles
+	begun   time.Duration                         // of a fail-over that is under way; 0: none is
 	over    []seen
 }
 
@@ -44,8 +45,9 @@ type seen struct {
 func newWatch(t *testing.T, s *site) *watch {
 	now := locktest.Clock()
 	w := &watch{
-		t: t, site: s, stop: make(chan struct{}), masters: make([]bool, len(s.servers)),
-		asked: slices.Repeat([]time.Duration{now}, len(s.servers)), changed: map[*redistest.Server]bool{}, begun: now,
+		t: t, site: s, stop: make(chan struct{}), masters: make([]bool, len(s.servers)), silent: make([]bool, len(s.servers)),
+		owners: map[string]map[*redistest.Server]bool{},
+		asked:  slices.Repeat([]time.Duration{now}, len(s.servers)), changed: map[*redistest.Server]bool{}, begun: now,
 	}
 	if s.masters == 0 { // none takes over from another
 		return w
@@ -85,19 +87,19 @@ func (w *watch) ask(i int) {
 			w.begun = slices.Min(w.asked)
 		}
 		w.masters[i], w.changed[w.site.servers[i]] = master, true
-		masters := 0
-		for _, is := range w.masters {
-			if is {
-				masters++
-			}
-		}
-		if masters == w.site.masters {
-			to := locktest.Clock()
-			w.over = append(w.over, seen{Failover{map[string]bool{}, w.begun, to, to + w.site.lease}, w.changed})
-			w.begun, w.changed = 0, map[*redistest.Server]bool{}
+	}
+	w.asked[i], w.silent[i] = now, len(said) == 0
+	masters := 0
+	for _, is := range w.masters {
+		if is {
+			masters++
 		}
 	}
-	w.asked[i] = now
+	if w.begun != 0 && masters == w.site.masters && !slices.Contains(w.silent, true) {
+		to := locktest.Clock()
+		w.over = append(w.over, seen{Failover{map[string]bool{}, w.begun, to, to + w.site.lease}, w.changed})
+		w.begun, w.changed = 0, map[*redistest.Server]bool{}
+	}
 }
 
 // settled returns when all servers have their roles, and notes which keys the last
@@ -112,21 +114,28 @@ func (w *watch) settled() {
 		defer w.mu.Unlock()
 		return w.begun == 0
 	})
-	owners := map[string]*redistest.Server{}
+	now := map[string]*redistest.Server{}
 	for _, key := range keyNames(w.site.keys) {
-		owners[key] = w.site.owner(key)
+		now[key] = w.site.owner(key)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, f := range w.over {
-		for key, now := range owners {
-			if f.of[now] || f.of[w.owners[key]] {
-				f.keys[key] = true
+	for key, owner := range now {
+		if w.owners[key] == nil {
+			w.owners[key] = map[*redistest.Server]bool{}
+		}
+		w.owners[key][owner] = true
+		for _, f := range w.over {
+			for of := range f.of {
+				if w.owners[key][of] {
+					f.keys[key] = true
+				}
 			}
 		}
+	}
+	for _, f := range w.over {
 		clear(f.of)
 	}
-	w.owners = owners
 }
 
 // failovers are those that there were.
