@@ -26,11 +26,10 @@ race: ## Run what can race with the race detector
 
 test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, half a day of campaigns, models, Java and rivals
 	@$(MAKE) race
-	@# What waits for servers runs side by side, and what computes beside it.
-	@verdict=passed; nice -n 19 $(MAKE) test-days & days=$$!; $(MAKE) -k test-interop test-rivals test-controls & others=$$!; \
-		$(MAKE) test-servers-long || verdict=FAILED; \
+	@# What computes runs beside what waits for servers.
+	@verdict=passed; nice -n 19 $(MAKE) test-days & days=$$!; \
+		$(MAKE) test-servers-long test-interop test-rivals test-controls || verdict=FAILED; \
 		wait $$days || verdict=FAILED; \
-		wait $$others || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
 # Half a day of life with 15 000 grants and 7 500 faults, a part of the cut points, mistakes that campaigns find soon, figures, and the models.
