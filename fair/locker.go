@@ -83,7 +83,8 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 }
 
 // ForceUnlock, for operators, frees key from any holder, gives it to the next waiter and
-// reports whether it was held; see [holdfast.Locker]. One round trip.
+// reports whether it was held; see [holdfast.Operator]. A waiter that Redis has just made the
+// holder, and that was not told yet, goes to the end of the queue. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, l.backend.ForceRelease)
 }

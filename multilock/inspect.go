@@ -18,7 +18,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 }
 
 // ForceUnlock, for operators, frees key from any holder and reports whether it was held;
-// see [holdfast.Locker]. One round trip to each node, at the same time.
+// see [holdfast.Operator]. One round trip to each node, at the same time.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, func(_ context.Context, name string) (bool, error) {
 		return l.quorum.ForceRelease(name)

@@ -80,7 +80,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 }
 
 // ForceUnlock, for operators, frees key from any holder and reports whether it was held;
-// see [holdfast.Locker]. One round trip.
+// see [holdfast.Operator]. One round trip.
 func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err error) {
 	return l.engine.Force(ctx, key, l.backend.ForceRelease)
 }

@@ -72,3 +72,34 @@ func TestG7_FairRunLeavesTheQueueAfterAnOutage(t *testing.T) {
 		require.False(t, w.Servers[0].Redis().Exists("redisson_lock_queue:{k}"))
 	})
 }
+
+// A ForceUnlock may meet the grant of a waiter that has not confirmed it. That waiter goes on
+// waiting, behind those that have come meanwhile.
+func TestG8_ForceUnlockTakesAGrantOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 3, 1)
+		var lockers []*fair.Locker
+		for p := range w.Links {
+			l, err := fair.New(w.Clients(p)[0], holdfast.WithLease(6*time.Second))
+			require.NoError(t, err)
+			defer l.Close()
+			lockers = append(lockers, l)
+		}
+		held, err := lockers[0].Lock(t.Context(), "k")
+		require.NoError(t, err)
+		served := make(chan int)
+		for p, l := range lockers[1:] {
+			go func() {
+				_ = l.Do(t.Context(), "k", func(context.Context) error { served <- p + 1; return nil })
+			}()
+			time.Sleep(4 * time.Second) // a grant is confirmed after half a lease
+		}
+		w.Links[1][0].SetDelay(10*time.Millisecond, 0) // its confirmation is on its way
+		require.NoError(t, held.Unlock(t.Context()))
+		forced, err := lockers[0].ForceUnlock(t.Context(), "k")
+		require.NoError(t, err)
+		require.True(t, forced)
+		require.Equal(t, 2, <-served)
+		require.Equal(t, 1, <-served)
+	})
+}

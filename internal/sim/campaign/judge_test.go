@@ -192,10 +192,11 @@ func (j *judge) served(name string, w *waiter, l lease, fence int64) *holder {
 const late = time.Second + 100*time.Millisecond
 
 // inOrder checks that nobody has waited for longer. A waiter that came so much later surely entered
-// the queue later, where the link was well all the time.
+// the queue later, where the link was well all the time. A ForceUnlock may have ended the grant of
+// one that was not told yet, which then entered anew.
 func (j *judge) inOrder(name string, k *key, w *waiter) {
 	for other := range k.waiters {
-		if other.queues && other.since.Add(late).Before(w.since) {
+		if other.queues && other.since.Add(late).Before(w.since) && k.forcing == 0 && other.since.After(k.forced) {
 			if since, ok := j.c.world.Healthy(other.process); ok && since.Before(other.since) {
 				j.breaks("ORDER of %s: %s came %v after %s, whose link is well since %v, and is served first", name, w.who,
 					w.since.Sub(other.since), other.who, time.Since(since))
