@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -27,6 +32,32 @@ func init() {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			panic(err)
 		}
+	}
+}
+
+// A thread that has taken a signal may stand still before it tells of it.
+func TestSignalsBeforeAreTold(t *testing.T) {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	marks := make(chan os.Signal, 1)
+	signal.Notify(marks, syscall.SIGWINCH) // else the first mark takes longer than a signal
+	defer signal.Stop(marks)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	var over atomic.Bool
+	var others sync.WaitGroup // keep threads busy
+	defer others.Wait()
+	defer over.Store(true)
+	for range 6 {
+		others.Go(func() {
+			for !over.Load() {
+				time.Sleep(50 * time.Microsecond)
+			}
+		})
+	}
+	for range 2000 { // one mark for all threads misses some in a hundred
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR2))
+		require.Equal(t, []os.Signal{syscall.SIGUSR2}, before(signals))
 	}
 }
 

@@ -164,7 +164,9 @@ func (r *run) run(o rueidis.ClientOption) error {
 		return notStarted(err)
 	}
 	h.begun = true
-	r.forwardEarly(signals)
+	for _, s := range before(signals) { // the terminal did not send them to the child
+		_ = r.child.Process.Signal(s)
+	}
 	r.watch(h.lease, signals)
 
 	err = h.end()
@@ -181,26 +183,6 @@ func (r *run) run(o rueidis.ClientOption) error {
 		return &failure{status, nil}
 	}
 	return nil
-}
-
-// forwardEarly forwards what came before the child ran, also from the terminal, which did
-// not send it to the child.
-func (r *run) forwardEarly(signals chan os.Signal) {
-	const last = syscall.SIGWINCH // does no harm, and has the highest number: os/signal tells it after those that are there
-	signal.Notify(signals, last)
-	defer signal.Reset(last)
-	_ = syscall.Kill(os.Getpid(), last)
-	for lost := time.After(time.Second); ; { // if signals was full
-		select {
-		case s := <-signals:
-			if s == last {
-				return
-			}
-			_ = r.child.Process.Signal(s)
-		case <-lost:
-			return
-		}
-	}
 }
 
 // watch waits for the end of the child. Until then it forwards signals, and ends the child

@@ -115,7 +115,7 @@ func TestTerminalSendsCtrlCBeforeTheCommandRuns(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		p := startInTerminal(t, command(t, proxy.Addr(), "run", key, "--", "sleep", "1000"))
+		p := startInTerminal(t, command(t, proxy.Addr(), "run", key, "--", "sleep", "100"))
 		<-taken
 		require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
 		p.types(ctrlC)
