@@ -24,8 +24,12 @@ func servedIn(t *testing.T, stdout string) (list []int) {
 }
 
 func TestG8_ServedInTheOrderOfArrivalWhoeverDies(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { requireOrder(t) })
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		requireOrder(t)
+	})
 	t.Run("real", func(t *testing.T) {
+		t.Parallel()
 		s := redistest.Start(t, "--requirepass", "open-sesame")
 		requireOrder(t, "-redis", "redis://default:open-sesame@"+s.Addr()+"/3")
 		m := s.Do(t, "INFO", "keyspace")
@@ -37,7 +41,7 @@ func TestG8_ServedInTheOrderOfArrivalWhoeverDies(t *testing.T) {
 
 // requireOrder judges the list itself, not what the program says of it.
 func requireOrder(t *testing.T, args ...string) {
-	status, stdout, stderr := demotest.Run(t, append([]string{"-customers", "60"}, args...)...)
+	status, stdout, stderr := demotest.Run(t, append([]string{"-customers", "60", "-lease", "15s"}, args...)...)
 	require.Zero(t, status, stdout+stderr)
 	require.Empty(t, stderr)
 	require.NotContains(t, stdout, "open-sesame")

@@ -186,14 +186,17 @@ func testEachRightTakenAway(t *testing.T, d locktest.Kind) {
 			for _, fencing := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s,fencing=%t", right, fencing), func(t *testing.T) {
 					t.Parallel()
-					testRightTakenAway(t, d, right, fencing)
+					for tries := 1; rightTakenAway(t, d, right, fencing); tries++ {
+						require.Less(t, tries, 3, "no answer in time")
+					}
 				})
 			}
 		}
 	}
 }
 
-func testRightTakenAway(t *testing.T, d locktest.Kind, right string, fencing bool) {
+// rightTakenAway says whether an answer came too late to be judged.
+func rightTakenAway(t *testing.T, d locktest.Kind, right string, fencing bool) (late bool) {
 	lease := 3 * time.Second
 	if d.Nodes > 0 { // of which each is waited for a tenth of it
 		lease = 10 * time.Second
@@ -202,7 +205,9 @@ func testRightTakenAway(t *testing.T, d locktest.Kind, right string, fencing boo
 	d.LeastRights(t, s, right)
 	fair := func(err error) bool { // it is what it should be
 		t.Helper()
-		if err != nil {
+		if err != nil && strings.Contains(err.Error(), "no answer in time") {
+			late = true
+		} else if err != nil {
 			require.Regexp(t, "NOPERM|The user executing the script can't run this command|ACL failure in script", err.Error())
 			locktest.RequireSentinel(t, err, nil)
 		}
@@ -212,7 +217,7 @@ func testRightTakenAway(t *testing.T, d locktest.Kind, right string, fencing boo
 	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease})
 	locker, err := d.New(s.Client(t, locktest.AsLeast), locktest.Options{Lease: lease, Fencing: fencing})
 	if d.Nodes > 0 && !fair(err) { // that command is part of how a node is looked at
-		return
+		return late
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = locker.Close() })
@@ -240,9 +245,10 @@ func testRightTakenAway(t *testing.T, d locktest.Kind, right string, fencing boo
 		fair(a.Lease.Unlock(locktest.Bounded(t)))
 	}
 	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") }, "it outlives its lease")
-	if slices.Contains([]string{"+publish", "+subscribe", "+unsubscribe", "&redisson_lock__channel:*"}, right) {
+	if !late && slices.Contains([]string{"+publish", "+subscribe", "+unsubscribe", "&redisson_lock__channel:*"}, right) {
 		require.Equal(t, 2, worked, "messages are not needed to acquire")
 	}
+	return late
 }
 
 // One key that a user may no longer touch is among many of a call, which Redis
