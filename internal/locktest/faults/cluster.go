@@ -57,7 +57,7 @@ func crossings(t *testing.T, s *redistest.Server) (n int) {
 
 // All leases of a locker are renewed, from the first renewal on.
 func testLeasesBehindOneEndpoint(t *testing.T, d locktest.Kind) {
-	s, locker, other := endpoint(t, d, locktest.Options{Lease: 3 * time.Second, Fencing: true})
+	s, locker, other := endpoint(t, d, locktest.Options{Lease: 30 * time.Second, Fencing: true})
 	var leases []*holdfast.Lease
 	for _, key := range manyKeys() {
 		leases = append(leases, locktest.Lock(t, locker, locktest.Bounded(t), key))
