@@ -90,7 +90,7 @@ type OutageBeganEvent struct {
 	Err    error
 }
 
-// OutageEndedEvent: Redis has answered again, or nobody has asked this server for a lease.
+// OutageEndedEvent: Redis has answered again, or no call went to it for the length of a lease.
 type OutageEndedEvent struct {
 	Server string
 	Lasted time.Duration

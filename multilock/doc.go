@@ -127,8 +127,8 @@
 //
 // [2] "Is Redlock safe?", 2016: http://antirez.com/news/101
 //
-// One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which this
-// package does not offer), is simpler. It is enough if you can bear minutes without locks
+// One Redis with appendfsync always, or with replicas that acknowledge (WAIT, which rlock and
+// fair offer by [holdfast.WithReplicas]), is simpler. It is enough if you can bear minutes without locks
 // when that server is gone. A quorum is for users that cannot.
 //
 // # Several keys

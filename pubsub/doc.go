@@ -97,7 +97,7 @@
 //   - Connection lost (server restarted, CLIENT KILL, slow listener dropped by client-output-buffer-limit): all live
 //     listeners are woken at once and find Live false. The loop connects again, at once if the connection had stood for
 //     100 ms, else after up to 1 ms, doubled up to 1 s, with jitter, and subscribes all wanted channels.
-//   - Server away: a connection that nobody takes costs the server nothing, so the next one is tried after a twelfth of the
+//   - Server away: a connection that nobody takes costs the server nothing, so the next one is tried after a sixteenth of the
 //     time for which it has been away, at most after 50 ms.
 //   - Server loads its data: it would take subscriptions, but serves nobody. Channels are subscribed when it has loaded; the
 //     loop asks for that (PING) as often as above.

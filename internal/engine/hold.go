@@ -27,7 +27,7 @@ type Hold struct {
 	extras   *extras                   // nil if there are none; immutable
 	section  *section                  // the present one; guarded by the shard's lock
 	first    section                   // in place, which saves an allocation
-	plain    bool                      // see Terms.plain; immutable
+	plain    bool                      // see Terms.Plain; immutable
 	tainted  bool                      // a nested call may still arrive, so never handed over; guarded by the shard's lock
 	over     bool                      // lost; guarded by the shard's lock
 	long     bool                      // logLongHold has logged it; guarded by the shard's lock

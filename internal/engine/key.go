@@ -93,8 +93,8 @@ func (k *Key) HeldSince(t time.Time) bool {
 	return k.hold != nil && k.hold.granted > k.engine.Calls.Since(t)
 }
 
-// HeldBy says whether owner has the key here, or is releasing it. Redis has ended earlier
-// owners than those.
+// HeldBy says whether owner has the key here, or is releasing it. Redis has ended all
+// earlier owners.
 func (k *Key) HeldBy(owner string) bool {
 	return k != nil && (k.hold != nil && k.hold.Owner == owner || k.Ending() && k.ending.Owner == owner)
 }

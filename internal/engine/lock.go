@@ -74,8 +74,8 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	return lease, err
 }
 
-// enter makes the first attempt, or adds a waiter and returns it, so that the stack holds
-// nothing of enter during the wait.
+// enter makes the first attempt, or adds a waiter and returns it, so that the frame
+// of enter is gone during the wait.
 func (e *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)

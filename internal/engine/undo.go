@@ -88,7 +88,7 @@ func (e *Engine) UndoNow(name string, left Orphan) error {
 	return e.undoOne(undone{name: name, owner: left.Owner})
 }
 
-// UndoRefused is CleanUp of an owner whom Redis has refused to give up, until that time.
+// UndoRefused is CleanUp of an owner that Redis has refused to give up, until that time.
 func (e *Engine) UndoRefused(name, owner string, until time.Time) {
 	e.undoLater(undone{name: name, owner: owner, until: until}, true)
 }

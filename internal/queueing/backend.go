@@ -10,7 +10,7 @@ import (
 )
 
 // Backend is the backend of a lock kind that serves its waiters first come, first served,
-// from a queue in Redis. The engine may repeat all methods but the last two.
+// from a queue in Redis. The discipline may repeat all calls of its own methods.
 type Backend interface {
 	engine.Backend
 	// Enter puts owners at the end of the queue, in their order.

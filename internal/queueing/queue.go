@@ -61,7 +61,7 @@ type ticket struct {
 	owner    string
 	start    time.Time     // of the first attempt to enter: a lease that is granted counts from then on
 	distance time.Duration // see scripts.Entered
-	at       int           // its place, and gone at that time; 0: not known
+	at       int           // its place plus gone at that time; 0: not known
 	own      *pubsub.Subscription
 	entered  bool          // Redis answered an attempt to enter
 	doubt    bool          // an attempt to enter without an answer may still arrive

@@ -246,8 +246,8 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 }
 
 // holdBack is how long a race with split votes waits after a release. A race that has let as
-// many releases pass as waits for its key, and some others, usually do tries at once. Each one that it
-// has let pass less costs a trip, up to a few: so those that came first go first, and they do
+// many releases pass as waits for its key, and some others, usually do tries at once. For each release
+// fewer it waits one trip more, up to a few: so those that came first go first, and they do
 // not ask at the same time. As long as many do nevertheless, the delay is random as well.
 func (r *racing) holdBack(k *engine.Key, p *race, seen pubsub.State) time.Duration {
 	const most = 4
