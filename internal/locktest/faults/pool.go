@@ -83,7 +83,7 @@ func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
 	var log redistest.Log
 	client := r.Server.Client(t, two)
 	locker := d.Open(t, client, locktest.Options{
-		Lease: 3 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Lease: 15 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	l := tried(t, locker, "held")
 	free := takeAll(t, r.Server, client)

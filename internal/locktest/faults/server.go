@@ -160,8 +160,12 @@ func testOutage(t *testing.T, d locktest.Kind, o outage) {
 	held := locktest.Lock(t, patient, locktest.Bounded(t), "held")
 	o.begin(t, s)
 
-	unavailable := func(l *holdfast.Lease, err error) {
+	unavailable := func(call func() (*holdfast.Lease, error)) {
 		t.Helper()
+		l, err := call()
+		for tries := 1; tries < 5 && errors.Is(err, holdfast.ErrUnknown); tries++ { // a starved server does not say in time that it is away
+			l, err = call()
+		}
 		require.Nil(t, l)
 		locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 		require.Regexp(t, o.cause, err.Error())
@@ -172,31 +176,40 @@ func testOutage(t *testing.T, d locktest.Kind, o outage) {
 			return errors.Is(err, holdfast.ErrUnavailable)
 		})
 	}
-	unavailable(patient.TryLock(locktest.Bounded(t), "k"))
+	unavailable(func() (*holdfast.Lease, error) { return patient.TryLock(locktest.Bounded(t), "k") })
 
 	began := time.Now()
-	unavailable(patient.TryLockFor(locktest.Bounded(t), "k", most))
+	unavailable(func() (*holdfast.Lease, error) { return patient.TryLockFor(locktest.Bounded(t), "k", most) })
 	require.GreaterOrEqual(t, time.Since(began), most)
 
 	began = time.Now()
-	l, err := hasty.Lock(locktest.Bounded(t), "k")
-	unavailable(l, err)
+	unavailable(func() (*holdfast.Lease, error) {
+		l, err := hasty.Lock(locktest.Bounded(t), "k")
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		return l, err
+	})
 	require.GreaterOrEqual(t, time.Since(began), most)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
 
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
-	l, err = patient.Lock(ctx, "k")
-	unavailable(l, err)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	unavailable(func() (*holdfast.Lease, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), most)
+		defer cancel()
+		l, err := patient.Lock(ctx, "k")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return l, err
+	})
 
-	if _, err = patient.Inspect(locktest.Bounded(t), "held"); !o.reads {
-		unavailable(nil, err)
+	inspect := func() (*holdfast.Lease, error) {
+		_, err := patient.Inspect(locktest.Bounded(t), "held")
+		return nil, err
+	}
+	if !o.reads {
+		unavailable(inspect)
 	} else {
+		_, err := inspect()
 		require.NoError(t, err)
 	}
 
-	err = held.Unlock(over())
+	err := held.Unlock(over())
 	if !o.releases {
 		locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
 		require.ErrorIs(t, err, context.Canceled)
