@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh COMMAND...  installs those of redis-server, faketime, make, gcc, initdb (PostgreSQL), javac and mvn that are missing, by
-# apt-get or brew, with sudo only if not root. Exit status 1, and a line that says why, if that is not possible.
+# install.sh COMMAND...  installs those of redis-server, faketime, git, make, gcc, initdb (PostgreSQL), javac and mvn that are missing,
+# by apt-get or brew, with sudo only if not root. Exit status 1, and a line that says why, if that is not possible.
 set -euo pipefail
 
 missing=()
