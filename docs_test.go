@@ -96,7 +96,7 @@ var _ = []any{errors.Is, fmt.Println, slog.Default, time.Now, tls.Dial, net.Dial
 				bodies += fmt.Sprintf("//line %s:%d\n%s", page, block.line, block.code)
 				continue
 			}
-			bodies += "func _(ctx context.Context, clients []rueidis.Client, locker, stock, orders holdfast.Locker, " +
+			bodies += "func _(ctx context.Context, clients []rueidis.Client, locker interface{ holdfast.Locker; holdfast.Operator }, stock, orders holdfast.Locker, " +
 				"local *sync.Mutex, work func(context.Context) error) error {\n{\n" +
 				fmt.Sprintf("//line %s:%d\n%s}\nreturn nil\n}\n", page, block.line, block.code)
 		}

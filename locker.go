@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 )
@@ -59,6 +60,21 @@ type Operator interface {
 	// not answer; ErrClosed; a refusal by Redis as it is.
 	Inspect(ctx context.Context, key string) (Status, error)
 
+	// Locks returns an iterator over the locks that are held whose keys begin with prefix, in
+	// no order: those of this locker's Redis and behind its prefix, of all libraries, each once,
+	// and as it was when Redis was asked. It leaves out what Inspect refuses, such as data of an
+	// application or a read/write lock of Redisson, and a free key for which others wait.
+	//
+	// It reads all names that Redis has in small steps (SCAN), on a Redis Cluster those of every
+	// master. A lock that is held all the time is yielded, unless its server restarts or fails
+	// over meanwhile, or its slot moves. A lock that comes or goes meanwhile may be yielded.
+	//
+	// Errors are those of Inspect. What was yielded before stays right. An error names the key
+	// that Redis refuses, whose Status has no more than the key, or the master of a Redis Cluster
+	// that failed; a loop that goes on gets the locks of the other keys or masters. The loop ends
+	// by itself when ctx does.
+	Locks(ctx context.Context, prefix string) iter.Seq2[Status, error]
+
 	// ForceUnlock, for operators, frees key from any holder and reports whether it was
 	// held. A lease that this locker had before the call ends at once. Another holder
 	// learns of it at its next renewal, or never with a fixed lease, and believes in its
@@ -77,6 +93,7 @@ type Operator interface {
 
 // Status is the state of a key at one moment, as Redis sees it.
 type Status struct {
+	Key       string
 	Held      bool
 	Owner     string        // of any client, Redisson's included; "" if free
 	Label     string        // of the owner, see [WithLabel]; "" for Redisson's

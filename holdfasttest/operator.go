@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -65,13 +67,38 @@ func (l *Locker) Outage(d time.Duration) {
 
 // Inspect implements [holdfast.Operator].
 func (l *Locker) Inspect(ctx context.Context, key string) (s holdfast.Status, err error) {
-	err = l.ask(ctx, "inspect", key, func(k *keyState) {
-		s.Waiting = len(k.waiters)
-		if d := k.hold; d != nil {
-			s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
-		}
-	})
+	err = l.ask(ctx, "inspect", key, func(k *keyState) { s = k.status() })
 	return s, err
+}
+
+// Locks implements [holdfast.Operator]. It yields the locks that are held when the loop begins.
+func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
+	return func(yield func(holdfast.Status, error) bool) {
+		var held []holdfast.Status
+		err := l.call(ctx, func() {
+			for name, k := range l.memory.keys {
+				if k.hold != nil && strings.HasPrefix(name, prefix) {
+					held = append(held, k.status())
+				}
+			}
+		})
+		if err != nil {
+			yield(holdfast.Status{}, errs.Of("list", prefix+"*", err))
+		}
+		for _, s := range held {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (k *keyState) status() holdfast.Status {
+	s := holdfast.Status{Key: k.name, Waiting: len(k.waiters)}
+	if d := k.hold; d != nil {
+		s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
+	}
+	return s
 }
 
 // ForceUnlock implements [holdfast.Operator].
@@ -88,12 +115,19 @@ func (l *Locker) ForceUnlock(ctx context.Context, key string) (held bool, err er
 	return held, err
 }
 
-// ask makes a call that is no lock.
+// ask makes a call for a key that is no lock.
 func (l *Locker) ask(ctx context.Context, what, key string, f func(*keyState)) error {
 	err := check.Key(key)
+	if err == nil {
+		err = l.call(ctx, func() { f(l.memory.key(key)) })
+	}
+	return errs.Of(what, key, err)
+}
+
+// call makes a call that is no lock.
+func (l *Locker) call(ctx context.Context, f func()) (err error) {
 	l.memory.do(func() {
 		switch {
-		case err != nil:
 		case ctx.Err() != nil:
 			err = errs.DoneBefore(ctx)
 		case l.closed:
@@ -101,10 +135,10 @@ func (l *Locker) ask(ctx context.Context, what, key string, f func(*keyState)) e
 		case l.memory.away():
 			err = errs.Failed(holdfast.ErrUnavailable, errAway)
 		default:
-			f(l.memory.key(key))
+			f()
 		}
 	})
-	return errs.Of(what, key, err)
+	return err
 }
 
 // Close implements [holdfast.Operator].

@@ -2,10 +2,12 @@ package multilock
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Inspect returns the holder of key on a quorum of nodes; see [holdfast.Operator]. One round
@@ -13,8 +15,16 @@ import (
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(_ context.Context, name string) (holdfast.Status, error) {
 		said, err := l.quorum.Inspect(name)
-		return engine.StatusOf(said, 0), err
+		return engine.StatusOf(key, said), err
 	})
+}
+
+// Locks returns the locks that a quorum of nodes holds whose keys begin with prefix; see
+// [holdfast.Operator]. Of the nodes that answer, a quorum has to name the same owner. If too few
+// answer, the last error is a [*holdfast.QuorumError]. A round trip to each node for each 1000
+// names that it has, and one for each 256 that may be locks.
+func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
+	return l.engine.Locks(ctx, scripts.Literal(prefix)+"*")
 }
 
 // ForceUnlock, for operators, frees key from any holder and reports whether it was held;

@@ -62,6 +62,7 @@ func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 var _ interface {
 	racing.Splitting
 	engine.Settles
+	engine.Lists
 } = (*quorum.Quorum)(nil)
 
 func newLocker(clients []rueidis.Client, c engine.Config, settings quorum.Config) *Locker {

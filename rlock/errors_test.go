@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -50,4 +52,44 @@ func TestErrors_LongHoldsAndWaitsAreLogged(t *testing.T) {
 		require.NoError(t, locktest.Got(t, waiter).Unlock(t.Context()))
 		require.Contains(t, log.String(), `level=DEBUG msg="holdfast: waited for longer than a lease"`)
 	})
+}
+
+// A list that Redis refuses says why, and one key that it refuses does not hide the others.
+func TestErrors_OfAListThatIsRefused(t *testing.T) {
+	t.Parallel()
+	list := func(s *redistest.Server, change ...func(*rueidis.ClientOption)) (keys []string, failed []error) {
+		locker := kind.Open(t, s.Client(t, change...), locktest.Options{})
+		for status, err := range locker.Locks(t.Context(), "") {
+			require.NotEqual(t, err == nil, status.Owner == "")
+			if err == nil {
+				keys = append(keys, status.Key)
+			} else {
+				failed = append(failed, err)
+			}
+		}
+		return keys, failed
+	}
+	renamed := redistest.Start(t, "--rename-command", "SCAN", "")
+	keys, failed := list(renamed)
+	require.Empty(t, keys)
+	require.Len(t, failed, 1)
+	locktest.RequireSentinel(t, failed[0], holdfast.ErrOldServer)
+
+	s := redistest.Start(t)
+	kind.LeastRights(t, locktest.Topology{s}, "+scan")
+	for _, key := range []string{"a", "b", "c"} {
+		s.Do(t, "HSET", key, locktest.Java, "1")
+	}
+	keys, failed = list(s, locktest.AsLeast)
+	require.Empty(t, keys)
+	require.Len(t, failed, 1)
+	require.Regexp(t, `^holdfast: list "\*": NOPERM .*'scan'`, failed[0].Error())
+	locktest.RequireSentinel(t, failed[0], nil)
+
+	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "+scan", "resetkeys", "~a", "~c")
+	keys, failed = list(s, locktest.AsLeast)
+	require.ElementsMatch(t, []string{"a", "c"}, keys)
+	require.Len(t, failed, 1)
+	require.Regexp(t, `^holdfast: inspect "b": NOPERM `, failed[0].Error())
+	locktest.RequireSentinel(t, failed[0], nil)
 }

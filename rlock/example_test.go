@@ -52,6 +52,24 @@ func ExampleLocker_Lock() {
 	// Output: sku:42 <nil>
 }
 
+func ExampleLocker_Locks() {
+	ctx, locker, stop := demo()
+	defer stop()
+	lease, err := locker.Lock(ctx, "sku:42")
+	if err != nil {
+		panic(err)
+	}
+	defer lease.Unlock(ctx)
+	for status, err := range locker.Locks(ctx, "sku:") {
+		if err != nil {
+			fmt.Println(err) // of one key or server; a return is fine, too
+			continue
+		}
+		fmt.Println(status.Key, status.Owner == lease.Owner(), status.Entries)
+	}
+	// Output: sku:42 true 1
+}
+
 // Work that one process does at a time, while the others leave it alone.
 func ExampleLocker_TryLock() {
 	ctx, locker, stop := demo()

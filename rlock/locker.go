@@ -2,6 +2,7 @@ package rlock
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -10,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/single"
+	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. It is one client in
@@ -75,8 +77,14 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	return engine.Call(ctx, l.engine, "inspect", key, func(ctx context.Context, name string) (holdfast.Status, error) {
 		said, err := l.backend.Inspect(ctx, name)
-		return engine.StatusOf(said, 0), err
+		return engine.StatusOf(key, said), err
 	})
+}
+
+// Locks returns the locks that are held whose keys begin with prefix; see [holdfast.Operator]. A
+// round trip for each 1000 names that Redis has, and one for each 256 that may be locks.
+func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
+	return l.engine.Locks(ctx, scripts.Literal(prefix)+"*")
 }
 
 // ForceUnlock, for operators, frees key from any holder and reports whether it was held;

@@ -111,11 +111,8 @@ var inOrder = family{
 			return errors.Join(c.fair.Heartbeat(ctx, asked, probed), probed[0].Err)
 		},
 		"force release": func(ctx context.Context, c client, key, _ string) error { return errOf(c.fair.ForceRelease(ctx, key)) },
-		"inspect": func(ctx context.Context, c client, key, _ string) error {
-			_, _, err := c.fair.Inspect(ctx, key)
-			return err
-		},
-		"queue": func(ctx context.Context, c client, key, _ string) error { return errOf(c.fair.Queue(ctx, key)) },
+		"inspect":       func(ctx context.Context, c client, key, _ string) error { return errOf(c.fair.Inspect(ctx, key)) },
+		"queue":         func(ctx context.Context, c client, key, _ string) error { return errOf(c.fair.Queue(ctx, key)) },
 	},
 }
 

@@ -57,7 +57,8 @@
 //	ForceRelease   held by any owner -> free; notifies the channel
 //	Inspect        the holder of the key
 //
-// AcquireEach and EndEach are for several keys, each by itself.
+// AcquireEach, EndEach and InspectEach are for several keys, each by itself. Scans finds keys
+// by SCAN.
 //
 // A verb that finds another holder changes nothing. An owner acquires once in its
 // life: it is never used again after its release.
@@ -75,8 +76,8 @@
 //	Inspect        the holder of the key, and how many wait
 //	Queue          the waiters, in order
 //
-// Here, too, AcquireEach, ReleaseEach and LeaveEach are for several keys, and an owner
-// enters once in its life. Renew and Recount are for both kinds.
+// Here, too, AcquireEach, ReleaseEach, LeaveEach and InspectEach are for several keys, and an
+// owner enters once in its life. Renew and Recount are for both kinds.
 //
 // A node of a quorum has calls of its own for what counts as a vote: CheckNode,
 // AcquireVoted, RenewVoted and WriteFence.

@@ -209,20 +209,11 @@ func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err 
 }
 
 // Inspect returns the holder of key and how many wait for it, the dead included.
-func (f *Fair) Inspect(ctx context.Context, key string) (h Holder, waiting int, err error) {
+func (f *Fair) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
-		return Holder{}, 0, err
+		return Holder{}, err
 	}
-	values, err := array(f.node.run(ctx, fairInspect, 2, key, queue(key)))
-	if err != nil || len(values) == 0 {
-		return Holder{}, 0, unexpected(err)
-	}
-	n, err := integer(values[0], nil)
-	if err != nil || n < 0 {
-		return Holder{}, 0, errReply
-	}
-	h, err = holderOf(values[1:])
-	return h, int(n), err
+	return parseQueued(f.node.run(ctx, fairInspect, 2, key, queue(key)))
 }
 
 // Waiter is an owner in the queue of a key.

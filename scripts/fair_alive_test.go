@@ -184,7 +184,7 @@ func TestLabelsOfWaiters(t *testing.T) {
 	}
 	holder := func(want string) {
 		t.Helper()
-		h, _, err := r.of(ofC(1)).Inspect(bounded(t), "k")
+		h, err := r.of(ofC(1)).Inspect(bounded(t), "k")
 		require.NoError(t, err)
 		require.Equal(t, want, h.Label)
 		require.Equal(t, 1, h.Entries)

@@ -33,7 +33,7 @@ func TestF33_OddCounts(t *testing.T) {
 			_, err := n.Inspect(bounded(t), "k")
 			require.ErrorContains(t, err, "WRONGTYPE", count)
 			require.Equal(t, Refused, OutcomeOf(err))
-			_, _, err = f.Inspect(bounded(t), "k")
+			_, err = f.Inspect(bounded(t), "k")
 			require.ErrorContains(t, err, "WRONGTYPE", count)
 			require.Equal(t, Refused, OutcomeOf(err))
 			s.Do(t, "DEL", "k")

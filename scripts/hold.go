@@ -33,6 +33,7 @@ type Holder struct {
 	Entries   int           // how many times the owner has entered
 	Remaining time.Duration // of its lease, at least 1 ms; NoExpiry if it has no end
 	Label     string        // of the owner; "" if it has none
+	Waiting   int           // of Fair: how many wait, the dead included, also if the key is free
 }
 
 // Inspect returns the holder of key; the zero Holder if it is free.

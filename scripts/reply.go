@@ -179,6 +179,21 @@ func holderOf(values []rueidis.RedisMessage) (Holder, error) {
 	return h, nil
 }
 
+// parseQueued is parseHolder with the length of the queue.
+func parseQueued(m rueidis.RedisMessage, err error) (Holder, error) {
+	values, err := array(m, err)
+	if err != nil || len(values) == 0 {
+		return Holder{}, unexpected(err)
+	}
+	waiting, err := integer(values[0], nil)
+	if err != nil || waiting < 0 {
+		return Holder{}, errReply
+	}
+	h, err := holderOf(values[1:])
+	h.Waiting = int(waiting)
+	return h, err
+}
+
 // remaining turns what PTTL says of a key that exists into a duration.
 func remaining(ms int64) (time.Duration, error) {
 	switch {

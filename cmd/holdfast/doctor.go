@@ -12,7 +12,9 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/cluster"
 )
 
 // finding is what doctor has found out about a server.
@@ -154,4 +156,25 @@ func (c *checkup) answered(err error, asked, about string) error {
 	}
 	c.note(asked+" is refused: "+said(err).Error(), "not checked: "+about, "allow +"+asked+" to the user of this check, or check that yourself")
 	return nil
+}
+
+// masters returns a client for each master.
+func masters(ctx context.Context, client rueidis.Client) (map[string]rueidis.Client, error) {
+	nodes := client.Nodes()
+	if client.Mode() != rueidis.ClientModeCluster {
+		return nodes, nil
+	}
+	m := cluster.New(client)
+	if err := m.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	nodes = client.Nodes()
+	of := map[string]rueidis.Client{}
+	for _, name := range m.Masters() {
+		if nodes[name] == nil {
+			return nil, fmt.Errorf("%w: %s", holdfast.ErrUnavailable, name)
+		}
+		of[name] = nodes[name]
+	}
+	return of, nil
 }

@@ -70,7 +70,7 @@ func (c *checkup) trials() []trial {
 			if _, err := node.Inspect(ctx, name); err != nil {
 				return nil // told already
 			}
-			_, _, err := fair.Inspect(ctx, name)
+			_, err := fair.Inspect(ctx, name)
 			if err == nil {
 				_, err = fair.Queue(ctx, name)
 			}

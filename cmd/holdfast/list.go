@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -18,8 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
-	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // lock is the state of a key, as ls and show print it.
@@ -34,8 +31,8 @@ type lock struct {
 	Waiting     int    `json:"waiting"`
 }
 
-func lockOf(key string, s holdfast.Status) lock {
-	l := lock{key, "lock", s.Owner, "", s.Label, s.Entries, s.Remaining.Milliseconds(), s.Waiting}
+func lockOf(s holdfast.Status) lock {
+	l := lock{s.Key, "lock", s.Owner, "", s.Label, s.Entries, s.Remaining.Milliseconds(), s.Waiting}
 	if s.Remaining < 0 {
 		l.RemainingMS = -1
 	}
@@ -89,10 +86,10 @@ Cluster those of every master.`,
 					return fmt.Errorf("%q is the PATTERN: write --watch=%s", args[0], args[0])
 				}
 			}
-			return s.with(c.Context(), func(ctx context.Context, client rueidis.Client, locker *fair.Locker) error {
+			return s.with(c.Context(), func(ctx context.Context, _ rueidis.Client, locker *fair.Locker) error {
 				worked := false
 				for {
-					locks, err := locksOf(ctx, client, locker, append(args, "*")[0])
+					locks, err := locksOf(ctx, locker, append(args, "*")[0])
 					switch {
 					case err == nil:
 						worked = true
@@ -126,73 +123,16 @@ func rotating(err error) bool {
 }
 
 // locksOf returns the locks whose keys match pattern, sorted.
-func locksOf(ctx context.Context, client rueidis.Client, locker *fair.Locker, pattern string) ([]lock, error) {
-	nodes, err := masters(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	keys := map[string]bool{} // SCAN may name a key twice
-	for _, node := range nodes {
-		for cursor := uint64(0); ; {
-			page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Type("hash").Build()).AsScanEntry()
-			if err != nil {
-				return nil, err
-			}
-			for _, key := range page.Elements {
-				keys[key] = check.Key(key) == nil
-			}
-			if cursor = page.Cursor; cursor == 0 {
-				break
-			}
+func locksOf(ctx context.Context, locker *fair.Locker, pattern string) ([]lock, error) {
+	locks := []lock{}
+	for status, err := range engine.Of(locker).Locks(ctx, pattern) {
+		if err != nil {
+			return nil, err
 		}
+		locks = append(locks, lockOf(status))
 	}
-	var (
-		all   sync.WaitGroup
-		mu    sync.Mutex
-		locks = []lock{}
-		slots = make(chan struct{}, 64)
-	)
-	for key, possible := range keys {
-		if !possible {
-			continue
-		}
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			status, unseen := locker.Inspect(ctx, key)
-			mu.Lock()
-			defer mu.Unlock()
-			if status.Held {
-				locks = append(locks, lockOf(key, status))
-			} else if unseen != nil && !errors.Is(unseen, holdfast.ErrWrongType) {
-				err = unseen
-			}
-		})
-	}
-	all.Wait()
 	slices.SortFunc(locks, func(a, b lock) int { return strings.Compare(a.Key, b.Key) })
-	return locks, err
-}
-
-// masters returns a client for each master.
-func masters(ctx context.Context, client rueidis.Client) (map[string]rueidis.Client, error) {
-	nodes := client.Nodes()
-	if client.Mode() != rueidis.ClientModeCluster {
-		return nodes, nil
-	}
-	m := cluster.New(client)
-	if err := m.Refresh(ctx); err != nil {
-		return nil, err
-	}
-	nodes = client.Nodes()
-	of := map[string]rueidis.Client{}
-	for _, name := range m.Masters() {
-		if nodes[name] == nil {
-			return nil, fmt.Errorf("%w: %s", holdfast.ErrUnavailable, name)
-		}
-		of[name] = nodes[name]
-	}
-	return of, nil
+	return locks, nil
 }
 
 func printLocks(w io.Writer, output string, locks []lock) error {

@@ -44,7 +44,7 @@ of Redisson included. Waiters without an order are not known to Redis.`,
 				if err != nil {
 					return failed(err)
 				}
-				l := lockOf(args[0], status)
+				l := lockOf(status)
 				if output == "json" {
 					return written(json.NewEncoder(c.OutOrStdout()).Encode(struct {
 						lock

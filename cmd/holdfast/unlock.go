@@ -46,7 +46,7 @@ func unlock(ctx context.Context, client rueidis.Client, locker *fair.Locker, key
 	if !status.Held {
 		return free
 	}
-	l := lockOf(key, status)
+	l := lockOf(status)
 	if err := printLock(out, l, nil); err != nil {
 		return written(err)
 	}

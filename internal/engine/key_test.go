@@ -16,11 +16,12 @@ import (
 type obedient struct {
 	Backend
 	careless
+	calls    *calls.Calls
 	released chan string
 }
 
-func (obedient) Calls() *calls.Calls { return calls.New(time.Minute, nil) }
-func (obedient) Lost(string, string) {}
+func (o obedient) Calls() *calls.Calls { return o.calls }
+func (obedient) Lost(string, string)   {}
 
 func (o obedient) Release(_ context.Context, h *Hold, _ int64) (scripts.Released, error) {
 	o.released <- h.Owner
@@ -36,7 +37,7 @@ func (obedientDiscipline) Lost(*Key, *Hold) {}
 func TestG1_AKeyHasOneHold(t *testing.T) {
 	c, err := Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
-	o := obedient{released: make(chan string, 1)}
+	o := obedient{calls: calls.New(time.Minute, nil), released: make(chan string, 1)}
 	e := New(o, obedientDiscipline{o}, c)
 	defer e.Close()
 	k := e.NewKey("k")

@@ -10,21 +10,27 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// The calls of operators: Inspect and ForceUnlock.
+// The calls of operators for one key: Inspect and ForceUnlock.
 
 // Call runs f with a bounded context that also ends with the caller's, and with the name of
 // key. Close waits for it. Errors name the call by what.
 func Call[T any](caller context.Context, e *Engine, what, key string, f func(ctx context.Context, name string) (T, error)) (_ T, err error) {
 	defer func() { err = errs.Of(what, key, err) }()
-	var none T
 	name, err := e.nameOf(key)
 	if err != nil {
+		var none T
 		return none, err
 	}
+	return call(caller, e, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
+}
+
+// call is Call for the key of a name, or "" for several keys.
+func call[T any](caller context.Context, e *Engine, name string, f func(context.Context) (T, error)) (T, error) {
+	var none T
 	if caller.Err() != nil {
 		return none, errs.DoneBefore(caller)
 	}
-	err = holdfast.ErrClosed
+	err := holdfast.ErrClosed
 	e.With(name, func(*Key) {
 		e.Calls.Begin()
 		err = nil
@@ -35,7 +41,7 @@ func Call[T any](caller context.Context, e *Engine, what, key string, f func(ctx
 	defer e.Calls.End()
 	ctx, done := e.Calls.ContextFor(caller)
 	defer done()
-	value, err := calls.Detached(ctx, e.Calls, name, func(ctx context.Context) (T, error) { return f(ctx, name) })
+	value, err := calls.Detached(ctx, e.Calls, name, f)
 	err = calls.Known(e.Calls.Ours(err))
 	if err != nil && caller.Err() != nil {
 		return none, errs.Ended(caller, err)
@@ -59,9 +65,9 @@ func (e *Engine) Force(caller context.Context, key string, f func(ctx context.Co
 }
 
 // StatusOf is the public form of Redis' reply about a key.
-func StatusOf(said scripts.Holder, waiting int) holdfast.Status {
+func StatusOf(key string, said scripts.Holder) holdfast.Status {
 	return holdfast.Status{
-		Held: said.Owner != "", Owner: said.Owner, Label: said.Label,
-		Entries: said.Entries, Remaining: said.Remaining, Waiting: waiting,
+		Key: key, Held: said.Owner != "", Owner: said.Owner, Label: said.Label,
+		Entries: said.Entries, Remaining: said.Remaining, Waiting: said.Waiting,
 	}
 }

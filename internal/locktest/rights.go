@@ -67,6 +67,7 @@ func (d Kind) Rights(t testing.TB) (words []string) {
 	if d.Cluster {
 		lines = append(lines, "~redisson_lock__channel:*")
 	}
+	lines = append(lines, "+scan")
 	for _, begin := range lines {
 		words = append(words, ACLLine(t, begin)...)
 	}

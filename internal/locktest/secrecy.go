@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"regexp"
 	"strconv"
@@ -105,6 +106,16 @@ func (l discreet) TryLockFor(ctx context.Context, key string, wait time.Duration
 func (l discreet) Inspect(ctx context.Context, key string) (holdfast.Status, error) {
 	s, err := l.Locker.Inspect(ctx, key)
 	return s, l.look(key, err)
+}
+
+func (l discreet) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
+	return func(yield func(holdfast.Status, error) bool) {
+		for s, err := range l.Locker.Locks(ctx, prefix) {
+			if !yield(s, l.look(prefix, err)) {
+				return
+			}
+		}
+	}
 }
 
 func (l discreet) ForceUnlock(ctx context.Context, key string) (bool, error) {

@@ -10,12 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Inspect returns the holder of key on a quorum of nodes, or the zero Holder. Its lease and
-// count are the largest that a quorum of nodes confirm.
+// Inspect returns the holder of key on a quorum of nodes, or the zero Holder.
 func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 	said, err := all(q, q.quorum, func(n *node) (scripts.Holder, error) {
 		return call(q.bounded(0), n, func(ctx context.Context) (scripts.Holder, error) { return n.script.Inspect(ctx, key) })
 	})
+	if held := q.agreed(said); held.Owner != "" {
+		return held, nil
+	}
+	return scripts.Holder{}, err
+}
+
+// agreed is the holder on a quorum of nodes, or the zero Holder. Its lease and count are the
+// largest that a quorum of nodes confirm.
+func (q *Quorum) agreed(said []scripts.Holder) scripts.Holder {
 	for _, held := range said {
 		same := slices.DeleteFunc(slices.Clone(said), func(other scripts.Holder) bool { return other.Owner != held.Owner })
 		if held.Owner == "" || len(same) < q.quorum {
@@ -25,9 +33,9 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 		held.Remaining = same[q.quorum-1].Remaining
 		slices.SortFunc(same, func(a, b scripts.Holder) int { return b.Entries - a.Entries })
 		held.Entries = same[q.quorum-1].Entries
-		return held, nil
+		return held
 	}
-	return scripts.Holder{}, err
+	return scripts.Holder{}
 }
 
 // ForceRelease frees key on all nodes that answer, which must be a quorum. With fewer, it

@@ -22,7 +22,10 @@ type Queued struct {
 	leaves   *batcher[none, scripts.Hold, scripts.Passed]     // of a single owner in doubt
 }
 
-var _ engine.AsksPolicy = (*Queued)(nil)
+var _ interface {
+	engine.AsksPolicy
+	engine.Lists
+} = (*Queued)(nil)
 
 // NewQueued returns an engine on the Redis of client, and its backend.
 func NewQueued(client rueidis.Client, c queueing.Config, s scripts.FairSettings) (*engine.Engine, *Queued) {
@@ -69,6 +72,11 @@ func (r *Queued) Recount(ctx context.Context, key, owner string, entries int) (b
 // Renew is [scripts.Node.Renew].
 func (r *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
 	return r.node.Renew(ctx, lease, keys, owners, answers)
+}
+
+// Scans is [scripts.Node.Scans].
+func (r *Queued) Scans(ctx context.Context, match string) ([]scripts.Scan, error) {
+	return r.node.Scans(ctx, match)
 }
 
 // EvictionPolicy is [scripts.Node.EvictionPolicy].

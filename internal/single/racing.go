@@ -26,7 +26,10 @@ type Racing struct {
 	ends     *batcher[none, scripts.Ending, scripts.Released]
 }
 
-var _ engine.AsksPolicy = (*Racing)(nil)
+var _ interface {
+	engine.AsksPolicy
+	engine.Lists
+} = (*Racing)(nil)
 
 // NewRacing returns an engine on the Redis of client, and its backend.
 func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing) {

@@ -20,7 +20,7 @@ var needServers = []string{
 	"G9_AWaiterThatCannotSubscribe", "Label_OfTheFirstAttempt",
 	// They change what Redis has.
 	"Reentry_AnswerOfNotOursEndsTheLease", "Unlock_FindsTheLossItself", "Wait_DoesNotCureARefusal", "Inspect_OfAKeyThatIsNotOurs",
-	"Label_IsShown", "ForceUnlock_LeavesAForeignKeyAlone", "G4_CrashedHolderFreesTheKey", "G6_OnlyTheOwner",
+	"Label_IsShown", "Locks_LeavesOutWhatIsNoLock", "Locks_ManyThatComeAndGo", "ForceUnlock_LeavesAForeignKeyAlone", "G4_CrashedHolderFreesTheKey", "G6_OnlyTheOwner",
 	"G9_AKeyOfAWrongTypeInABatch", "G10_NumbersGrow",
 	// They look at calls, connections and keys.
 	"Unlock_IsOneRoundTrip", "Wait_TryLockAnswersLocallyWhereItCan", "Wait_CostsNoCommand", "Close_ReleasesManyInFewCalls",
@@ -32,7 +32,7 @@ var needServers = []string{
 
 // needOwnRedis are those of the others that take the way to Redis away.
 var needOwnRedis = []string{
-	"Cancel_InAnOutageTellsWhatIsKnown", "Inspect_TellsWhoHoldsAKey", "Wait_MaxOutage", "Wait_MaxOutageIsOneLeaseByDefault", "Wait_NoOutage",
+	"Cancel_InAnOutageTellsWhatIsKnown", "Inspect_TellsWhoHoldsAKey", "Wait_MaxOutage", "Wait_MaxOutageIsOneLeaseByDefault", "Wait_NoOutage", "Locks_TellsOfAnOutage",
 }
 
 // withoutServers leaves those of needServers out, and on a shared Redis those of needOwnRedis.

@@ -32,7 +32,7 @@ var defaults = locktest.Options{}
 func Run(t *testing.T, d locktest.Kind) {
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
-		closeCases, handoverCases, operatorCases, secrecyCases, progressCases, guaranteeCases, fenceCases,
+		closeCases, handoverCases, operatorCases, listCases, secrecyCases, progressCases, guaranteeCases, fenceCases,
 	)
 	own := d.Another == nil && d.Masters == nil
 	if d.Fair && own {
@@ -292,7 +292,7 @@ func (c *harness) free(key string) {
 	c.T.Helper()
 	s, err := c.Other.Inspect(c.ctx, key)
 	require.NoError(c.T, err)
-	require.Equal(c.T, holdfast.Status{Waiting: s.Waiting}, s)
+	require.Equal(c.T, holdfast.Status{Key: key, Waiting: s.Waiting}, s)
 }
 
 // ended waits for the end of a lease, which all listeners must learn of, with the reason

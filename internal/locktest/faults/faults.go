@@ -143,6 +143,9 @@ func everyCall(l locktest.Locker, ctx context.Context, key string, check func(er
 	check(l.Do(ctx, key, func(context.Context) error { return nil }))
 	_, err = l.Inspect(ctx, key)
 	check(err)
+	for _, err := range l.Locks(ctx, key) {
+		check(err)
+	}
 	_, err = l.ForceUnlock(ctx, key)
 	check(err)
 }

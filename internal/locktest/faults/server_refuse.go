@@ -231,6 +231,9 @@ func rightTakenAway(t *testing.T, d locktest.Kind, right string, fencing bool) (
 		}
 		_, err = locker.Inspect(locktest.Bounded(t), "k")
 		fair(err)
+		for _, err := range locker.Locks(locktest.Bounded(t), "k") {
+			require.Equal(t, right == "+scan", !fair(err) && strings.Contains(err.Error(), "scan"))
+		}
 		fair(l.Unlock(locktest.Bounded(t)))
 	}
 	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") }, "it outlives its lease")

@@ -33,6 +33,7 @@ func Run(t *testing.T, d locktest.Kind) {
 	t.Run("F25_LastWriteLostByCommand", func(t *testing.T) { testLastWriteLost(t, d, (*redistest.Sentinel).Failover) })
 	t.Run("F35_ManyWaiters", func(t *testing.T) { testManyWaiters(t, d) })
 	t.Run("F27_MissedSwitch", func(t *testing.T) { testMissedSwitch(t, d) })
+	t.Run("F25_Locks", func(t *testing.T) { testLocks(t, d) })
 }
 
 // prompt is longer than a wake-up takes on a slow machine, and much shorter than a lease:

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Lists is a backend that can list the keys that are held. Those of all lock kinds can.
+type Lists interface {
+	// Scans returns what reads the names that match a pattern as of SCAN.
+	Scans(ctx context.Context, match string) ([]scripts.Scan, error)
+	// InspectEach returns the holders of the keys of these names.
+	InspectEach(ctx context.Context, names []string) ([]scripts.Result[scripts.Holder], error)
+}
+
+// inspected is how many keys are asked for in a round trip. Other calls on the connection wait
+// for them, about a millisecond.
+const inspected = 256
+
+// Locks yields the locks whose keys match a pattern as of SCAN, each once. After an error, it goes
+// on with the next key, or with the next server if the error is not of a key.
+func (e *Engine) Locks(caller context.Context, match string) iter.Seq2[holdfast.Status, error] {
+	return func(yield func(holdfast.Status, error) bool) {
+		backend := e.backend.(Lists)
+		scans, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Scan, error) {
+			return backend.Scans(ctx, scripts.Literal(e.Prefix)+match)
+		})
+		if err != nil {
+			yield(holdfast.Status{}, errs.Of("list", match, err))
+			return
+		}
+		seen := make(map[string]bool)
+		for _, scan := range scans {
+			for status, err := range e.locksOf(caller, backend, scan) {
+				switch {
+				case status.Key == "" && scan.Server != "":
+					err = fmt.Errorf("%s: %w", scan.Server, err)
+				case status.Key != "" && seen[status.Key]:
+					continue
+				case status.Key != "":
+					seen[status.Key] = true
+				}
+				if !yield(status, errs.Of("list", match, err)) || caller.Err() != nil && err != nil || errors.Is(err, holdfast.ErrClosed) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// locksOf yields the locks of one server, some perhaps twice, with errors that name the key. An
+// error without a key is the last.
+func (e *Engine) locksOf(caller context.Context, backend Lists, scan scripts.Scan) iter.Seq2[holdfast.Status, error] {
+	return func(yield func(holdfast.Status, error) bool) {
+		for cursor := uint64(0); ; {
+			page, err := call(caller, e, "", func(ctx context.Context) (scripts.Page, error) { return scan.Page(ctx, cursor) })
+			if err != nil {
+				yield(holdfast.Status{}, err)
+				return
+			}
+			for names := range slices.Chunk(page.Names, inspected) {
+				holders, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
+					return backend.InspectEach(ctx, names)
+				})
+				if err != nil {
+					yield(holdfast.Status{}, err)
+					return
+				}
+				for i, held := range holders {
+					key, free := e.KeyOf(names[i]), held.Err == nil && held.Value.Owner == ""
+					if key == "" || free || errors.Is(held.Err, holdfast.ErrWrongType) {
+						continue
+					}
+					if !yield(StatusOf(key, held.Value), errs.Of("inspect", key, calls.Known(held.Err))) {
+						return
+					}
+				}
+			}
+			if cursor = page.Next; cursor == 0 {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// shelves is a backend with some names on each server, on pages; in place of the name "…", the
+// server does not answer. The name "denied" is refused, and "free" is free.
+type shelves struct {
+	obedient
+	pages [][][]string
+}
+
+func (s shelves) Scans(context.Context, string) (scans []scripts.Scan, _ error) {
+	for i, pages := range s.pages {
+		scans = append(scans, scripts.Scan{Server: string(rune('A' + i)), Page: func(ctx context.Context, cursor uint64) (scripts.Page, error) {
+			if names := pages[cursor]; !slices.Contains(names, "…") {
+				return scripts.Page{Names: names, Next: (cursor + 1) % uint64(len(pages))}, nil
+			}
+			<-ctx.Done()
+			return scripts.Page{}, ctx.Err()
+		}})
+	}
+	return scans, nil
+}
+
+func (s shelves) InspectEach(_ context.Context, names []string) (said []scripts.Result[scripts.Holder], err error) {
+	for _, name := range names {
+		switch name {
+		case "denied":
+			said = append(said, scripts.Result[scripts.Holder]{Err: errDenied})
+		case "free":
+			said = append(said, scripts.Result[scripts.Holder]{})
+		default:
+			said = append(said, scripts.Result[scripts.Holder]{Value: scripts.Holder{Owner: name}})
+		}
+	}
+	return said, nil
+}
+
+var errDenied = scripts.CheckKey("")
+
+// A key is listed once, wherever it is found again. The failure of a key or of a server names it,
+// and does not hide the others.
+func TestListOfServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := Configure("test", "New", nil, nil)
+		require.NoError(t, errors.Join(err, c.Check()))
+		s := shelves{obedient{calls: calls.New(time.Minute, nil)}, [][][]string{
+			{{"a", "b", "a"}, {}, {"b", "free", "denied", "c"}},
+			{{"d"}, {"…"}, {"never"}},
+			{{"a", "e"}},
+		}}
+		e := New(s, obedientDiscipline{s.obedient}, c)
+		defer e.Close()
+		var keys []string
+		var failed []error
+		for s, err := range e.Locks(t.Context(), "*") {
+			if err != nil {
+				failed = append(failed, err)
+				require.Empty(t, s.Owner)
+				continue
+			}
+			keys = append(keys, s.Key)
+		}
+		require.Equal(t, []string{"a", "b", "c", "d", "e"}, keys)
+		require.Len(t, failed, 2)
+		require.EqualError(t, failed[0], `holdfast: inspect "denied": key is empty`)
+		require.ErrorIs(t, failed[1], holdfast.ErrUnknown)
+		require.EqualError(t, failed[1], `holdfast: list "*": B: outcome unknown: no answer in time`)
+
+		// The end of ctx is that of the loop.
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := 0
+		for _, err := range e.Locks(ctx, "*") {
+			if n++; err != nil && !errors.Is(err, errDenied) {
+				require.ErrorIs(t, err, context.Canceled)
+			} else {
+				cancel()
+			}
+		}
+		require.Equal(t, 3, n, "the first page, and the error")
+	})
+}

@@ -1,0 +1,75 @@
+package quorum
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// Scans returns one Scan, which reads a page of each node at the same time. It fails once fewer
+// than a quorum of nodes have answered every time: a key that a quorum holds is on one of those.
+func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) {
+	type reader struct {
+		scripts.Scan
+		cursor uint64
+		over   bool
+		err    error
+	}
+	readers := make([]reader, len(q.nodes))
+	return []scripts.Scan{{Page: func(context.Context, uint64) (whole scripts.Page, err error) {
+		pages, err := all(q, q.quorum, func(n *node) (page scripts.Page, err error) {
+			r := &readers[n.index]
+			if r.over {
+				return page, r.err
+			}
+			page, err = call(q.bounded(0), n, func(ctx context.Context) (scripts.Page, error) {
+				scans, err := n.script.Scans(ctx, match)
+				if err != nil {
+					return page, err
+				}
+				return scans[0].Page(ctx, r.cursor)
+			})
+			r.cursor, r.err, r.over = page.Next, err, page.Next == 0
+			return page, err
+		})
+		for i, page := range pages {
+			whole.Names = append(whole.Names, page.Names...)
+			if !readers[i].over {
+				whole.Next = 1
+			}
+		}
+		slices.Sort(whole.Names)
+		whole.Names = slices.Compact(whole.Names)
+		return whole, err
+	}}}, nil
+}
+
+// InspectEach returns what Inspect does, for each of names. One round trip to each node.
+func (q *Quorum) InspectEach(_ context.Context, names []string) ([]scripts.Result[scripts.Holder], error) {
+	said, err := all(q, q.quorum, func(n *node) ([]scripts.Result[scripts.Holder], error) {
+		return call(q.bounded(0), n, func(ctx context.Context) ([]scripts.Result[scripts.Holder], error) {
+			return n.script.InspectEach(ctx, names)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	results := make([]scripts.Result[scripts.Holder], len(names))
+	for i := range names {
+		holders, errs, good := make([]scripts.Holder, len(said)), make([]error, len(said)), 0
+		for n, of := range said {
+			errs[n] = errAway
+			if of != nil {
+				holders[n], errs[n] = of[i].Value, of[i].Err
+			}
+			if errs[n] == nil {
+				good++
+			}
+		}
+		if results[i].Value = q.agreed(holders); good < q.quorum {
+			results[i].Err = q.newError(q.quorum, errs)
+		}
+	}
+	return results, nil
+}

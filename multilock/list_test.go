@@ -1,0 +1,61 @@
+package multilock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+)
+
+// A lock is listed if a quorum of nodes has the same owner, whatever the others have. One of
+// three nodes may be away, but not two.
+func TestLocksOfAQuorum(t *testing.T) {
+	t.Parallel()
+	kindOf(3).InVirtualTime().Try(t, func(t *testing.T, d locktest.Kind) {
+		r := locktest.NewHarness(t, d, locktest.Options{Lease: locktest.Long})
+		lease := locktest.Lock(t, r.Other, locktest.Bounded(t), "held")
+		java := func(key string, nodes ...int) {
+			for _, i := range nodes {
+				r.Server[i].Do(t, "HSET", key, locktest.Java, "1")
+			}
+		}
+		java("few", 0)
+		java("most", 1, 2)
+		java("odd", 0, 2)
+		r.Server[1].Do(t, "HSET", "odd", "name", "Ann")
+		java("split", 0)
+		r.Server[1].Do(t, "HSET", "split", locktest.Java+"0", "1")
+		r.Server[2].Do(t, "HSET", "data", "name", "Ann")
+		list := func() (owners map[string]string, last error) {
+			owners = map[string]string{}
+			for s, err := range r.Locker.Locks(locktest.Bounded(t), "") {
+				if last = err; err == nil {
+					require.NotContains(t, owners, s.Key)
+					owners[s.Key] = s.Owner
+				}
+			}
+			return owners, last
+		}
+		owners, err := list()
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"held": lease.Owner(), "most": locktest.Java, "odd": locktest.Java}, owners)
+
+		away := func(node int) { r.Proxy.All[node].Refuse(true); r.Proxy.All[node].Cut() }
+		away(1)
+		owners, err = list()
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"held": lease.Owner(), "odd": locktest.Java}, owners)
+
+		away(2)
+		owners, err = list()
+		require.Empty(t, owners)
+		e := (*holdfast.QuorumError)(nil)
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, 2, e.Need)
+		require.NoError(t, e.Nodes[0].Err)
+		require.Error(t, e.Nodes[1].Err)
+		require.Error(t, e.Nodes[2].Err)
+	})
+}

@@ -1,0 +1,132 @@
+package scripts
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// Scan reads the names of what may be locks, on one server.
+type Scan struct {
+	Server string // its address; "" if there is only one
+	// Page reads the names behind a cursor, which begins with 0. It keeps Redis from other calls
+	// for less than a millisecond.
+	Page func(ctx context.Context, cursor uint64) (Page, error)
+}
+
+// Page is some names, perhaps not for the first time.
+type Page struct {
+	Names []string
+	Next  uint64 // the cursor of the next page; 0: there is none
+}
+
+// pageSize is how many names Redis looks at for a page, of whatever type.
+const pageSize = "1000"
+
+// Scans returns a Scan for each server that has keys, for the names that match a pattern as of
+// SCAN. A Scan yields each name that is there all the time, unless its server restarts, or its
+// slot moves.
+func (n *Node) Scans(ctx context.Context, match string) ([]Scan, error) {
+	nodes := n.client.Nodes()
+	if n.Cluster == nil {
+		client := n.client
+		if len(nodes) == 1 {
+			for _, client = range nodes { // which does not go over to another server: a cursor is of one
+			}
+		}
+		return []Scan{n.scan("", client, match)}, nil
+	}
+	if err := n.Cluster.Refresh(ctx); err != nil {
+		return nil, unasked(err)
+	}
+	var scans []Scan
+	for _, addr := range n.Cluster.Masters() {
+		scans = append(scans, n.scan(addr, nodes[addr], match))
+	}
+	return scans, nil
+}
+
+var errNotKnown = notAsked{errors.New("the client does not know this master yet")}
+
+func (n *Node) scan(server string, client rueidis.Client, match string) Scan {
+	return Scan{server, func(ctx context.Context, cursor uint64) (Page, error) {
+		if client == nil {
+			return Page{}, errNotKnown
+		}
+		// rueidis does not repeat what is Arbitrary: a server that has restarted has other cursors.
+		cmd := n.client.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", pageSize, "TYPE", "hash")
+		said, err := client.Do(ctx, cmd.Build()).AsScanEntry()
+		if err != nil {
+			return Page{}, n.allowed(0, n.explained(ctx, err))
+		}
+		return Page{slices.DeleteFunc(said.Elements, func(name string) bool {
+			return CheckKey(name) != nil || n.BySlot() && !oneSlot(name)
+		}), said.Cursor}, nil
+	}}
+}
+
+var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// Literal returns the pattern that matches text and nothing else.
+func Literal(text string) string { return literal.Replace(text) }
+
+// InspectEach does as Inspect for each of names, some hundred at most, and returns a result for
+// each. One round trip to each server.
+func (n *Node) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+	return n.inspectEach(ctx, inspect, names, func(name string) []string { return []string{name} }, parseHolder)
+}
+
+// InspectEach is as that of [Node].
+func (f *Fair) InspectEach(ctx context.Context, names []string) ([]Result[Holder], error) {
+	return f.node.inspectEach(ctx, fairInspect, names, func(name string) []string { return []string{name, queue(name)} }, parseQueued)
+}
+
+// inspectEach runs s for each of names, as a call of its own among those of others. What a server
+// does not take, as it does not know s yet or a slot moves, is asked anew.
+func (n *Node) inspectEach(ctx context.Context, s script, names []string, keys func(name string) []string, parse func(rueidis.RedisMessage, error) (Holder, error)) ([]Result[Holder], error) {
+	results := make([]Result[Holder], len(names))
+	take := func(i int, m rueidis.RedisMessage, err error) error {
+		results[i].Value, results[i].Err = parse(m, err)
+		if OutcomeOf(results[i].Err) == Refused {
+			return nil
+		}
+		return results[i].Err
+	}
+	open := make([]int, len(names)) // indexes
+	for i := range open {
+		open[i] = i
+	}
+	for len(open) > 0 {
+		cmds := make(rueidis.Commands, len(open))
+		for at, i := range open {
+			cmd := n.client.B().Evalsha().Sha1(s.sha)
+			if k := keys(names[i]); n.Cluster == nil {
+				cmds[at] = cmd.Numkeys(int64(len(k))).Arg(k...).Build()
+			} else {
+				cmds[at] = cmd.Numkeys(int64(len(k))).Key(k...).Build()
+			}
+		}
+		var again []int
+		for at, reply := range n.client.DoMulti(ctx, cmds...) {
+			m, err := reply.ToMessage()
+			if noScript(err) || changing(err) {
+				again = append(again, open[at])
+			} else if err := take(open[at], m, n.allowed(rightHash, n.explained(ctx, err))); err != nil {
+				return nil, err
+			}
+		}
+		if open = again; len(open) > 0 { // alone, and then the others, as the server knows s
+			k := keys(names[open[0]])
+			m, err := n.run(ctx, s, len(k), k...)
+			if err := take(open[0], m, err); err != nil {
+				return nil, err
+			}
+			open = open[1:]
+		}
+	}
+	return results, nil
+}
