@@ -16,15 +16,13 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	wrong := func(want string, sc script, keys []string, args ...string) {
 		t.Helper()
 		for _, found := range []string{"free", "held"} {
-			r.clear()
-			situations[found](r)
+			r.find(found)
 			before := state(t, r.s)
 			m, err := r.node.run(bounded(t), sc, len(keys), slices.Concat(keys, args)...)
 			if answers, bad := m.ToArray(); err == nil && bad == nil { // one for each lock
 				err = refusedAlone(answers[0])
 			}
-			require.ErrorContains(t, err, want, "%.30s %q", sc.text, args)
-			require.Equal(t, Refused, OutcomeOf(err))
+			requireRefused(t, want, err, "%.30s %q", sc.text, args)
 			require.Equal(t, before, state(t, r.s))
 		}
 	}
@@ -103,14 +101,20 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 	}
 }
 
+// unconnected is a client of which any I/O would panic.
+func unconnected() client {
+	n, vote := NewNode(nil), newVote("m", "r")
+	return client{Node: n, fair: NewFair(n, settingsOf(clientA)), vote: &vote}
+}
+
 func TestDoneContextSendsNothing(t *testing.T) {
-	n := NewNode(nil) // any I/O would panic
-	c := client{n, NewFair(n, settingsOf(clientA)), nil}
-	ctx, cancel := context.WithCancel(context.Background())
+	c := unconnected().wants(t, "k", ofA(1))
+	var cancel context.CancelFunc
+	c.ctx, cancel = context.WithCancel(c.ctx)
 	cancel()
 	for _, f := range []family{plain, inOrder} {
 		for name, call := range f.calls {
-			err := call(ctx, c, "k", ofA(1))
+			err := call(c)
 			require.ErrorIs(t, err, context.Canceled, name)
 			require.Equal(t, Refused, OutcomeOf(err), name)
 		}
@@ -118,30 +122,25 @@ func TestDoneContextSendsNothing(t *testing.T) {
 }
 
 func TestF8_BadKeys(t *testing.T) {
-	n, vote := NewNode(nil), newVote("m", "r") // any I/O would panic
-	c := client{n, NewFair(n, settingsOf(clientA)), &vote}
 	for _, f := range families {
 		for name, call := range f.calls {
 			if slices.Contains([]string{"renew", "heartbeat", "write fence", "check", "check vote", "run id"}, name) {
 				continue // their keys were acquired, or they have none
 			}
 			for _, key := range []string{"", long(1025), "{k}", queue("k"), marker} {
-				err := call(bounded(t), c, key, ofA(1))
-				require.ErrorContains(t, err, "key", name)
-				require.Equal(t, Refused, OutcomeOf(err), name)
+				requireRefused(t, "key", call(unconnected().wants(t, key, ofA(1))), name)
 			}
 		}
 	}
 }
 
 func TestF8_BadArguments(t *testing.T) {
-	n, vote := NewNode(nil), newVote("m", "r") // any I/O would panic
-	f, ctx := NewFair(n, settingsOf(clientA)), bounded(t)
+	c, ctx := unconnected(), bounded(t)
+	n, f := c.Node, c.fair
 	refused := func(what string, errs ...error) {
 		t.Helper()
 		for i, err := range errs {
-			require.ErrorContains(t, err, what, i)
-			require.Equal(t, Refused, OutcomeOf(err), i)
+			requireRefused(t, what, err, i)
 		}
 	}
 	hold := func(what, owner string, d time.Duration) {
@@ -150,7 +149,7 @@ func TestF8_BadArguments(t *testing.T) {
 		refused(what, errOf(n.Acquire(ctx, "k", owner, d)), errOf(n.AcquireFenced(ctx, "k", owner, d, *fencingHour)),
 			errOf(n.AcquireAll(ctx, []string{"k"}, []string{owner}, d)), n.AcquireEach(ctx, nil, ask, make([]Result[Acquired], 1)),
 			errOf(f.Acquire(ctx, "k", owner, d)), errOf(f.Confirm(ctx, "k", owner, d)), f.AcquireEach(ctx, ask, make([]Result[Acquired], 1)),
-			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, &vote, true, ask, make([]NodeReply, 1)))
+			n.AcquireVoted(ctx, nil, false, ask, make([]NodeReply, 1)), n.AcquireVoted(ctx, c.vote, true, ask, make([]NodeReply, 1)))
 	}
 	hold("owner", "", lease)
 	for _, d := range []time.Duration{0, -1, -time.Second, time.Millisecond, 100*time.Millisecond - 1, 30*time.Second + 1,
@@ -172,10 +171,6 @@ func TestF8_BadArguments(t *testing.T) {
 			n.EndEach(ctx, []Ending{{Key: "k", Owner: ownA}, {Key: "k", Owner: ownA, LastFence: last}}, make([]Result[Released], 2)))
 	}
 	one, two := []string{"a"}, []string{"a", "b"}
-	for _, err := range []error{
-		n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),
-		errOf(n.AcquireAll(ctx, two, one, lease)), errOf(n.AcquireAll(ctx, nil, nil, lease)),
-	} {
-		require.Equal(t, Refused, OutcomeOf(err), err)
-	}
+	refused("", n.Renew(ctx, lease, nil, nil, nil), n.Renew(ctx, lease, two, one, make([]Answer, 2)), n.Renew(ctx, lease, two, two, make([]Answer, 1)),
+		errOf(n.AcquireAll(ctx, two, one, lease)), errOf(n.AcquireAll(ctx, nil, nil, lease)))
 }

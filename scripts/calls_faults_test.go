@@ -1,9 +1,11 @@
 package scripts
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -13,56 +15,42 @@ import (
 )
 
 func TestF32_LeastRights(t *testing.T) {
-	for _, f := range families {
-		t.Run(f.name, func(t *testing.T) {
-			r := f.harness(t)
-			c := f.user(t, r.s, "least")
-			c.vote = r.vote
-			for name, call := range f.calls {
-				for _, found := range f.situations {
-					r.clear()
-					situations[found](r)
-					require.NoError(t, call(bounded(t), c, "k", ofA(1)), "%s, %s", name, found)
-				}
-				r.clear()
-				before := state(t, r.s)
-				err := call(bounded(t), c, "other", ofA(1))
-				if !slices.Contains([]string{"queue", "check", "check vote", "run id"}, name) { // which read no lock
-					require.ErrorContains(t, err, "NOPERM", name)
-					require.Equal(t, Refused, OutcomeOf(err), name)
-				}
-				require.Equal(t, before, state(t, r.s))
+	eachFamily(t, func(t *testing.T, f family, r *harness) {
+		c := f.user(t, r.s, r.vote, "least")
+		for name, call := range f.calls {
+			for _, found := range f.situations {
+				r.find(found)
+				require.NoError(t, call(c.wants(t, "k", ofA(1))), "%s, %s", name, found)
 			}
-		})
-	}
+			r.clear()
+			before, err := state(t, r.s), call(c.wants(t, "other", ofA(1)))
+			if !slices.Contains([]string{"queue", "check", "check vote", "run id"}, name) { // which read no lock
+				requireRefused(t, "NOPERM", err, name)
+			}
+			require.Equal(t, before, state(t, r.s))
+		}
+	})
 }
 
 // Each command is taken away in turn. A call that still ends well has done its work; one that
 // fails says why. It leaves all as it was but for what is listed, and never a lock or heartbeats
 // without expiry, nor a waiter that has no place.
 func TestF32_EachCommandRefused(t *testing.T) {
-	for _, f := range families {
-		t.Run(f.name, func(t *testing.T) {
-			r := f.harness(t)
-			refused := map[string]bool{}
-			for _, command := range f.commands {
-				c := f.user(t, r.s, "without-"+command, command)
-				c.vote = r.vote
-				for name, call := range f.calls {
-					for _, found := range f.situations {
-						about := name + ", " + found + ", without " + command
-						if r.refuses(about, command, found, func() error { return call(bounded(t), c, "k", ofA(1)) }) {
-							refused[command] = true
-							require.NotContains(t, ridesOut[command], f.name+" "+name)
-						}
+	eachFamily(t, func(t *testing.T, f family, r *harness) {
+		refused := map[string]bool{}
+		for _, command := range f.commands {
+			c := f.user(t, r.s, r.vote, "without-"+command, command)
+			for name, call := range f.calls {
+				for _, found := range f.situations {
+					if r.refuses(name, command, found, func() error { return call(c.wants(t, "k", ofA(1))) }) {
+						refused[command] = true
+						require.NotContains(t, ridesOut[command], f.name+" "+name)
 					}
 				}
 			}
-			for _, command := range f.commands {
-				require.NotEqual(t, slices.Contains(f.needless, command), refused[command], command)
-			}
-		})
-	}
+			require.NotEqual(t, slices.Contains(f.needless, command), refused[command], command)
+		}
+	})
 }
 
 // ridesOut are the calls that do their work without a command.
@@ -74,14 +62,14 @@ var ridesOut = map[string][]string{
 }
 
 // refuses says whether a call is refused without a command, and requires what must hold then.
-func (r *harness) refuses(about, command, found string, call func() error) bool {
+func (r *harness) refuses(name, command, found string, call func() error) bool {
 	r.t.Helper()
-	r.clear()
-	situations[found](r)
+	about := name + ", " + found + ", without " + command
+	r.find(found)
 	if command == "eval" { // needed only where the script is unknown
 		r.s.Do(r.t, "SCRIPT", "FLUSH")
 		if r.vote != nil {
-			checked(r.t, r.node, Mark)
+			checkedFor(r.t, r.node, Mark, longest, "")
 		}
 	}
 	before := r.lasting(about)
@@ -137,34 +125,29 @@ func (r *harness) requireScored(without, about string) {
 // A call whose reply is lost has an unknown outcome, and its repeat leaves what one call
 // leaves.
 func TestF6_ReplyLost(t *testing.T) {
-	for _, f := range families {
-		t.Run(f.name, func(t *testing.T) {
-			r := f.harness(t)
-			p := redistest.NewProxy(t, r.s.Addr())
-			c := clientOn(r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} }))
-			c.vote = r.vote
-			for name, call := range f.calls {
-				if name == "check" || name == "run id" || f.name+name == "fairforce release" { // no script; its repeat is not safe
-					continue
-				}
-				for _, found := range f.situations {
-					t.Run(name+", "+found, func(t *testing.T) {
-						require.NoError(t, call(bounded(t), c, "k", ofA(1))) // the script is known from now on
-						r.clear()
-						situations[found](r)
-						lost := p.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVALSHA" })
-						err := call(bounded(t), c, "k", ofA(1))
-						require.Equal(t, Unknown, OutcomeOf(err), "%v", err)
-						<-lost
-						moves := name == "renew" || name == "confirm"
-						once := r.contents(moves)
-						require.NoError(t, call(bounded(t), c, "k", ofA(1)))
-						require.Equal(t, once, r.contents(moves))
-					})
-				}
+	eachFamily(t, func(t *testing.T, f family, r *harness) {
+		p := redistest.NewProxy(t, r.s.Addr())
+		c := clientOn(NewNode(r.s.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{p.Addr()} })), r.vote)
+		for name, call := range f.calls {
+			if name == "check" || name == "run id" || f.name+name == "fairforce release" { // no script; its repeat is not safe
+				continue
 			}
-		})
-	}
+			for _, found := range f.situations {
+				t.Run(name+", "+found, func(t *testing.T) {
+					require.NoError(t, call(c.wants(t, "k", ofA(1)))) // the script is known from now on
+					r.find(found)
+					lost := p.SwallowReply(1, func(cmd []string) bool { return cmd[0] == "EVALSHA" })
+					err := call(c.wants(t, "k", ofA(1)))
+					require.Equal(t, Unknown, OutcomeOf(err), "%v", err)
+					<-lost
+					moves := name == "renew" || name == "confirm"
+					once := r.contents(moves)
+					require.NoError(t, call(c.wants(t, "k", ofA(1))))
+					require.Equal(t, once, r.contents(moves))
+				})
+			}
+		}
+	})
 }
 
 // contents is what keys hold, without fence numbers and what a clock moves on, and when the lock
@@ -183,28 +166,19 @@ func (r *harness) contents(moves bool) map[string]string {
 	return all
 }
 
-// foreign are values of keys that are no locks, or not of a kind that we know.
-func foreign() map[string][]string {
-	java := ofJ(1)
-	values := map[string][]string{
-		"string": {"SET", "k", "x"}, "list": {"LPUSH", "k", "x"}, "set": {"SADD", "k", "x"},
-		"sorted set": {"ZADD", "k", "1", "x"}, "stream": {"XADD", "k", "*", "f", "v"},
-	}
-	large := []string{}
+// foreign are commands that make of the key k what is no lock, or not of a kind that we know.
+func foreign() []string {
+	large := "HSET k"
 	for i := range 2000 {
-		large = append(large, decimal(int64(i)), "x")
+		large += fmt.Sprintf(" %d x", i)
 	}
-	for what, fields := range map[string][]string{
-		"data": {"name", "Ann", "mail", "a@b", "age", "7"}, "one field": {"name", "Ann"}, "no name": {"", "1"},
-		"a counter": {"user:1", "5"}, "an id": {"3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", "1"}, "a name and a number": {"somebody:01", "1"},
-		"of the length of an owner": {"3d2f0a8e_5b0c_4f57_9f2a_0d9f5f3f6a01:01", "1"}, "no number": {ownA + "x", "1"},
-		"a lock and data": {ownA, "1", "name", "Ann"}, "two owners": {ownA, "1", ownB, "1"}, "large": large,
-		"read lock": {"mode", "read", java, "1"}, "write lock": {"mode", "write", java + ":write", "1"},
-		"mode": {"mode", "read"}, "write owner": {java + ":write", "1"},
-	} {
-		values["hash of "+what] = append([]string{"HSET", "k"}, fields...)
+	return []string{
+		"SET k x", "LPUSH k x", "SADD k x", "ZADD k 1 x", "XADD k * f v", large,
+		"HSET k name Ann mail a@b age 7", "HSET k name Ann", "HSET k  1", "HSET k user:1 5", "HSET k somebody:01 1",
+		"HSET k 3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01 1", "HSET k 3d2f0a8e_5b0c_4f57_9f2a_0d9f5f3f6a01:01 1", "HSET k " + ownA + "x 1",
+		"HSET k " + ownA + " 1 name Ann", "HSET k " + ownA + " 1 " + ownB + " 1",
+		"HSET k mode read", "HSET k mode read " + ofJ(1) + " 1", "HSET k mode write " + ofJ(1) + ":write 1", "HSET k " + ofJ(1) + ":write 1",
 	}
-	return values
 }
 
 // What others keep in a key is refused at once and left as it is, by users who may not read it
@@ -216,38 +190,64 @@ func TestF33_ForeignKey(t *testing.T) {
 		"quorum recount", "quorum renew", "quorum end", "quorum end fenced", "quorum undo", "quorum undo in doubt", "quorum write fence",
 	}
 	readsNoLock := []string{"plain renew", "quorum renew", "fair queue", "quorum check", "quorum check vote", "quorum run id"} // a renewal answers
-	for _, f := range families {
-		t.Run(f.name, func(t *testing.T) {
-			r := f.harness(t)
-			c := f.user(t, r.s, "least")
-			c.vote = r.vote
-			for what, value := range foreign() {
-				r.clear()
-				r.s.Do(t, value...)
-				before := state(t, r.s)
-				for name, call := range f.calls {
-					err := call(bounded(t), c, "k", ofA(1))
-					r.s.Do(t, "DEL", tombstone("k", ofA(1)), tombstone("k", ofA(2)))
-					about := f.name + " " + name
-					if slices.Contains(readsNoLock, about) || value[0] == "HSET" && slices.Contains(asksForAHold, about) {
-						require.NoError(t, err, "%s: %s", about, what)
-					} else {
-						require.ErrorContains(t, err, "WRONGTYPE", "%s: %s", about, what)
-						require.Equal(t, Refused, OutcomeOf(err), about)
-						require.True(t, Replied(err), about)
-					}
-					require.Equal(t, before, state(t, r.s), "%s: %s", about, what)
+	eachFamily(t, func(t *testing.T, f family, r *harness) {
+		c := f.user(t, r.s, r.vote, "least")
+		for _, value := range foreign() {
+			r.clear()
+			r.s.Do(t, strings.Split(value, " ")...)
+			before := state(t, r.s)
+			for name, call := range f.calls {
+				err := call(c.wants(t, "k", ofA(1)))
+				r.s.Do(t, "DEL", tombstone("k", ofA(1)), tombstone("k", ofA(2)))
+				about := fmt.Sprintf("%s %s: %.80s", f.name, name, value)
+				if slices.Contains(readsNoLock, f.name+" "+name) || value[:4] == "HSET" && slices.Contains(asksForAHold, f.name+" "+name) {
+					require.NoError(t, err, about)
+				} else {
+					requireRefused(t, "WRONGTYPE", err, about)
+					require.True(t, Replied(err), about)
 				}
+				require.Equal(t, before, state(t, r.s), about)
 			}
-		})
+		}
+	})
+}
+
+// A lock is recognised if we hold it, and if Java does.
+func TestForeignIsNoLock(t *testing.T) {
+	s, n := start(t)
+	f := NewFair(n, settingsOf(clientA))
+	for _, owner := range []string{ownA, ownB, ofJ(1), ofJ(4711), clientJ + ":-7516192768", clientJ + ":0"} {
+		s.Do(t, "HSET", "k", owner, "3")
+		require.Equal(t, Holder{Owner: owner, Entries: 3, Remaining: NoExpiry}, must(n.Inspect(bounded(t), "k"))(t))
+		require.Equal(t, Acquired{Remaining: NoExpiry}, must(n.Acquire(bounded(t), "k", ofC(1), lease))(t))
+		require.Equal(t, []Place{Waiting}, must(f.Enter(bounded(t), "k", ofA(1)))(t).Places)
+		require.True(t, must(n.ForceRelease(bounded(t), "k"))(t))
+		s.Do(t, "FLUSHALL")
 	}
+}
+
+// No number of entries that Redis may keep is an unknown outcome.
+func TestF33_OddCounts(t *testing.T) {
+	s, n := start(t)
+	c := client{Node: n, fair: NewFair(n, settingsOf(clientA))}.wants(t, "k", ofA(1))
+	for _, count := range []string{"1795489234623825", "inf", "-inf", "nan", "0x10", "1e400", "1e3", "-1", "1.5", "", " 1", "99999999999999999999"} {
+		for _, owner := range []string{ownA, "id"} {
+			s.Do(t, "HSET", "k", owner, count)
+			requireRefused(t, "WRONGTYPE", inspects(c), count)
+			requireRefused(t, "WRONGTYPE", inOrder.calls["inspect"](c), count)
+			s.Do(t, "DEL", "k")
+		}
+	}
+	s.Do(t, "HSET", "k", ownA, "1")
+	s.Do(t, "PEXPIREAT", "k", "9223372036854775807")
+	require.Greater(t, must(n.Inspect(bounded(t), "k"))(t).Remaining, time.Hour)
 }
 
 // As before Redis 6.2. A server that knows the scripts refuses one key of several by itself.
 func TestOldServer(t *testing.T) {
 	s, n := start(t, "--rename-command", "HRANDFIELD", "")
 	for name, call := range plain.calls {
-		err := call(bounded(t), client{Node: n}, "k", ownA)
+		err := call(client{Node: n}.wants(t, "k", ownA))
 		require.ErrorIs(t, err, holdfast.ErrOldServer, name)
 		require.Equal(t, Refused, OutcomeOf(err), name)
 	}

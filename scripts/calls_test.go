@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,21 +9,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// client is what calls are made by: a node, the fair queues of client A there, and the vote
-// of the node.
+// client is what calls are made by, and what they are for: a node, the fair queues of client A
+// there, the vote of the node, and an owner of client A who wants a key.
 type client struct {
 	*Node
-	fair *Fair
-	vote *Vote
+	fair       *Fair
+	vote       *Vote
+	ctx        context.Context
+	key, owner string
 }
 
-// call is a call for a key and an owner of client A. It returns the error of that key.
-type call func(ctx context.Context, c client, key, owner string) error
+// call is a call for the key and the owner of a client. It returns the error of that key.
+type call func(c client) error
 
 // family is the calls of one kind of lock, and what its users may do.
 type family struct {
@@ -40,28 +41,18 @@ var plain = family{
 	name: "plain", commands: Commands(), keys: "~k ~redisson_lock_token:* ~holdfast_gone:*",
 	needless: []string{"publish"}, situations: []string{"free", "held", "held by another"},
 	calls: map[string]call{
-		"acquire": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.Acquire(ctx, key, owner, lease))
+		"acquire":             func(c client) error { return errOf(c.Acquire(c.ctx, c.key, c.owner, lease)) },
+		"acquire fenced":      func(c client) error { return errOf(c.AcquireFenced(c.ctx, c.key, c.owner, lease, *fencingHour)) },
+		"acquire all":         func(c client) error { return errOf(c.AcquireAll(c.ctx, []string{c.key}, []string{c.owner}, lease)) },
+		"acquire each":        func(c client) error { return c.acquireEach(nil) },
+		"acquire each fenced": func(c client) error { return c.acquireEach(fencingHour) },
+		"renew": func(c client) error {
+			return c.Renew(c.ctx, lease, []string{c.key}, []string{c.owner}, make([]Answer, 1))
 		},
-		"acquire fenced": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.AcquireFenced(ctx, key, owner, lease, *fencingHour))
-		},
-		"acquire all": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.AcquireAll(ctx, []string{key}, []string{owner}, lease))
-		},
-		"acquire each":        acquireEachWith(nil),
-		"acquire each fenced": acquireEachWith(fencingHour),
-		"renew": func(ctx context.Context, c client, key, owner string) error {
-			return c.Renew(ctx, lease, []string{key}, []string{owner}, make([]Answer, 1))
-		},
-		"release": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.Release(ctx, key, owner, 0))
-		},
-		"release fenced": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.Release(ctx, key, owner, 1))
-		},
-		"clean up": func(ctx context.Context, c client, key, owner string) error { return errOf(c.CleanUp(ctx, key, owner)) },
-		"recount":  recounts, "force release": forces, "inspect": inspects,
+		"release":        func(c client) error { return errOf(c.Release(c.ctx, c.key, c.owner, 0)) },
+		"release fenced": func(c client) error { return errOf(c.Release(c.ctx, c.key, c.owner, 1)) },
+		"clean up":       func(c client) error { return errOf(c.CleanUp(c.ctx, c.key, c.owner)) },
+		"recount":        recounts, "force release": forces, "inspect": inspects,
 	},
 }
 
@@ -72,47 +63,31 @@ var inOrder = family{
 	needless:   []string{"lrem", "lset", "ltrim", "publish", "pubsub|numsub", "zrem", "lpos", "zremrangebyrank"},
 	situations: []string{"free", "held", "waiting", "expired", "dead head", "Java head"},
 	calls: map[string]call{
-		"acquire": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.fair.Acquire(ctx, key, owner, lease))
+		"acquire": func(c client) error { return errOf(c.fair.Acquire(c.ctx, c.key, c.owner, lease)) },
+		"acquire each": func(c client) error {
+			return errOf(first(2, func(said []Result[Acquired]) error { return c.fair.AcquireEach(c.ctx, c.asks(), said) }))
 		},
-		"acquire each": func(ctx context.Context, c client, key, owner string) error {
-			said := make([]Result[Acquired], 2)
-			err := c.fair.AcquireEach(ctx, []Ask{{key, owner, lease}, {key, ofA(2), lease}}, said)
-			return errors.Join(err, said[0].Err)
+		"enter":            func(c client) error { return errOf(c.fair.Enter(c.ctx, c.key, c.owner, ofA(2))) },
+		"confirm":          func(c client) error { return errOf(c.fair.Confirm(c.ctx, c.key, c.owner, lease)) },
+		"release":          func(c client) error { return errOf(c.fair.Release(c.ctx, c.key, c.owner, 0, false)) },
+		"release in doubt": func(c client) error { return errOf(c.fair.Release(c.ctx, c.key, c.owner, 1, true, ofA(2))) },
+		"release each": func(c client) error {
+			holds := []FairHold{{Hold: Hold{c.key, c.owner}}, {Hold: Hold{c.key, ofA(2)}}}
+			return errOf(first(2, func(said []Result[Passed]) error { return c.fair.ReleaseEach(c.ctx, holds, said) }))
 		},
-		"enter": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.fair.Enter(ctx, key, owner, ofA(2)))
+		"leave": func(c client) error { return errOf(c.fair.Leave(c.ctx, c.key, 1, c.owner, ofA(2))) },
+		"leave each": func(c client) error {
+			holds := []Hold{{c.key, c.owner}, {c.key, ofA(2)}}
+			return errOf(first(2, func(said []Result[Passed]) error { return c.fair.LeaveEach(c.ctx, holds, said) }))
 		},
-		"confirm": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.fair.Confirm(ctx, key, owner, lease))
-		},
-		"release": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.fair.Release(ctx, key, owner, 0, false))
-		},
-		"release in doubt": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.fair.Release(ctx, key, owner, 1, true, ofA(2)))
-		},
-		"release each": func(ctx context.Context, c client, key, owner string) error {
-			said := make([]Result[Passed], 2)
-			err := c.fair.ReleaseEach(ctx, []FairHold{{Hold: Hold{key, owner}}, {Hold: Hold{key, ofA(2)}}}, said)
-			return errors.Join(err, said[0].Err)
-		},
-		"leave": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.fair.Leave(ctx, key, 1, owner, ofA(2)))
-		},
-		"leave each": func(ctx context.Context, c client, key, owner string) error {
-			said := make([]Result[Passed], 2)
-			err := c.fair.LeaveEach(ctx, []Hold{{key, owner}, {key, ofA(2)}}, said)
-			return errors.Join(err, said[0].Err)
-		},
-		"heartbeat": func(ctx context.Context, c client, key, owner string) error {
+		"heartbeat": func(c client) error {
 			probed := make([]Probed, 1)
-			asked := []Heartbeat{{Key: key, Owners: []string{owner, ofA(2)}, Distances: []time.Duration{time.Minute, 0}}}
-			return errors.Join(c.fair.Heartbeat(ctx, asked, probed), probed[0].Err)
+			asked := []Heartbeat{{Key: c.key, Owners: []string{c.owner, ofA(2)}, Distances: []time.Duration{time.Minute, 0}}}
+			return errors.Join(c.fair.Heartbeat(c.ctx, asked, probed), probed[0].Err)
 		},
-		"force release": func(ctx context.Context, c client, key, _ string) error { return errOf(c.fair.ForceRelease(ctx, key)) },
-		"inspect":       func(ctx context.Context, c client, key, _ string) error { return errOf(c.fair.Inspect(ctx, key)) },
-		"queue":         func(ctx context.Context, c client, key, _ string) error { return errOf(c.fair.Queue(ctx, key)) },
+		"force release": func(c client) error { return errOf(c.fair.ForceRelease(c.ctx, c.key)) },
+		"inspect":       func(c client) error { return errOf(c.fair.Inspect(c.ctx, c.key)) },
+		"queue":         func(c client) error { return errOf(c.fair.Queue(c.ctx, c.key)) },
 	},
 }
 
@@ -120,71 +95,69 @@ var ofQuorum = family{
 	name: "quorum", commands: QuorumCommands(), keys: plain.keys + " ~" + marker,
 	needless: []string{"publish"}, situations: []string{"free", "held", "held by another", "not checked"},
 	calls: map[string]call{
-		"acquire":                  votes(true, false),
-		"acquire fenced":           votes(true, true),
-		"acquire unguarded":        votes(false, false),
-		"acquire unguarded fenced": votes(false, true),
-		"renew": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.RenewVoted(ctx, c.vote, lease, []string{key}, []string{owner}, []int{2}, make([]Answer, 1)))
+		"acquire":                  func(c client) error { return c.acquireVoted(c.vote, false) },
+		"acquire fenced":           func(c client) error { return c.acquireVoted(c.vote, true) },
+		"acquire unguarded":        func(c client) error { return c.acquireVoted(nil, false) },
+		"acquire unguarded fenced": func(c client) error { return c.acquireVoted(nil, true) },
+		"renew": func(c client) error {
+			return errOf(c.RenewVoted(c.ctx, c.vote, lease, []string{c.key}, []string{c.owner}, []int{2}, make([]Answer, 1)))
 		},
-		"end":           ends(Ending{Notify: true}),
-		"end fenced":    ends(Ending{Notify: true, LastFence: 1}),
-		"undo":          ends(Ending{}),
-		"undo in doubt": ends(Ending{Doubt: true}),
-		"write fence": func(ctx context.Context, c client, key, owner string) error {
-			return errOf(c.WriteFence(ctx, key, owner, 1<<52, time.Hour))
-		},
-		"check": func(ctx context.Context, c client, _, _ string) error {
-			_, _, err := c.CheckNode(ctx, Mark, newEpoch(), ofThree(longest), "")
+		"end":           func(c client) error { return c.end(Ending{Notify: true}) },
+		"end fenced":    func(c client) error { return c.end(Ending{Notify: true, LastFence: 1}) },
+		"undo":          func(c client) error { return c.end(Ending{}) },
+		"undo in doubt": func(c client) error { return c.end(Ending{Doubt: true}) },
+		"write fence":   func(c client) error { return errOf(c.WriteFence(c.ctx, c.key, c.owner, 1<<52, time.Hour)) },
+		"check": func(c client) error {
+			_, _, err := c.CheckNode(c.ctx, Mark, newEpoch(), ofThree(longest), "")
 			return err
 		},
-		"check vote": func(ctx context.Context, c client, _, _ string) error {
-			_, _, err := c.CheckVote(ctx, c.vote, ofThree(longest))
+		"check vote": func(c client) error {
+			_, _, err := c.CheckVote(c.ctx, c.vote, ofThree(longest))
 			return err
 		},
-		"run id":  func(ctx context.Context, c client, _, _ string) error { return errOf(c.runID(ctx)) },
+		"run id":  func(c client) error { return errOf(c.runID(c.ctx)) },
 		"recount": recounts, "force release": forces, "inspect": inspects,
 	},
 }
 
-func recounts(ctx context.Context, c client, key, owner string) error {
-	return errOf(c.Recount(ctx, key, owner, 2))
-}
-func forces(ctx context.Context, c client, key, _ string) error {
-	return errOf(c.ForceRelease(ctx, key))
-}
-func inspects(ctx context.Context, c client, key, _ string) error { return errOf(c.Inspect(ctx, key)) }
+func recounts(c client) error { return errOf(c.Recount(c.ctx, c.key, c.owner, 2)) }
+func forces(c client) error   { return errOf(c.ForceRelease(c.ctx, c.key)) }
+func inspects(c client) error { return errOf(c.Inspect(c.ctx, c.key)) }
 
-func acquireEachWith(f *Fencing) call {
-	return func(ctx context.Context, c client, key, owner string) error {
-		said := make([]Result[Acquired], 2)
-		err := c.AcquireEach(ctx, f, []Ask{{key, owner, lease}, {key, ofA(2), lease}}, said)
-		return errors.Join(err, said[0].Err)
-	}
+// asks is for the owner's hold and another.
+func (c client) asks() []Ask { return []Ask{{c.key, c.owner, lease}, {c.key, ofA(2), lease}} }
+
+func (c client) acquireEach(f *Fencing) error {
+	return errOf(first(2, func(said []Result[Acquired]) error { return c.AcquireEach(c.ctx, f, c.asks(), said) }))
 }
 
-func votes(guarded, fenced bool) call {
-	return func(ctx context.Context, c client, key, owner string) error {
-		if guarded {
-			return errOf(acquireVoted(c.Node, ctx, c.vote, key, owner, lease, fenced))
-		}
-		return errOf(acquireVoted(c.Node, ctx, nil, key, owner, lease, fenced))
-	}
+func (c client) acquireVoted(vote *Vote, fenced bool) error {
+	return errOf(acquireVoted(c.Node, c.ctx, vote, c.key, c.owner, fenced))
 }
 
-func ends(e Ending) call {
-	return func(ctx context.Context, c client, key, owner string) error {
-		e := e
-		e.Key, e.Owner = key, owner
-		return errOf(end(c.Node, ctx, e))
-	}
+func (c client) end(e Ending) error {
+	e.Key, e.Owner = c.key, c.owner
+	return errOf(end(c.Node, c.ctx, e))
+}
+
+// wants is the client with what it calls for.
+func (c client) wants(t testing.TB, key, owner string) client {
+	c.ctx, c.key, c.owner = bounded(t), key, owner
+	return c
 }
 
 func errOf[T any](_ T, err error) error { return err }
 
+// first is the result for the first of so many holds.
+func first[T any](holds int, call func([]Result[T]) error) (T, error) {
+	said := make([]Result[T], holds)
+	err := call(said)
+	return said[0].Value, cmp.Or(err, said[0].Err)
+}
+
 // user makes a user with the least rights for the family, less the commands left out, and
 // returns client A as that user.
-func (f family) user(t *testing.T, s *redistest.Server, name string, without ...string) client {
+func (f family) user(t *testing.T, s *redistest.Server, vote *Vote, name string, without ...string) client {
 	t.Helper()
 	rule := []string{"ACL", "SETUSER", name, "reset", "on", ">secret", "resetchannels", "&redisson_lock__channel:*", "-@all", "+hello", "+ping"}
 	rule = append(rule, strings.Fields(f.keys)...)
@@ -194,14 +167,14 @@ func (f family) user(t *testing.T, s *redistest.Server, name string, without ...
 		}
 	}
 	s.Do(t, rule...)
-	return clientOn(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = name, "secret" }))
+	return clientOn(loggedIn(t, s, name), vote)
 }
 
-// clientOn is client A, with fencing, and without a vote.
-func clientOn(c rueidis.Client) client {
-	settings, n := settingsOf(clientA), NewNode(c)
+// clientOn is client A, with fencing.
+func clientOn(n *Node, vote *Vote) client {
+	settings := settingsOf(clientA)
 	fencing(10)(&settings)
-	return client{n, NewFair(n, settings), nil}
+	return client{Node: n, fair: NewFair(n, settings), vote: vote}
 }
 
 // situations are what a call of client A for its owner 1 may find.
@@ -213,16 +186,14 @@ var situations = map[string]func(r *harness){
 		r.follow(ofB(1), ofA(1), ofA(2), ofB(2))
 		r.s.Do(r.t, "HSET", heartbeats("k"), clientA, decimal(serverMillis(r.t, r.s)+3000)) // to be refreshed
 	},
-	"expired":   func(r *harness) { r.follow(ofC(1), ofB(1), ofA(1), ofA(2)); r.expire() },
-	"dead head": func(r *harness) { r.follow(ofA(1), ofB(1), ofA(2)); r.silence(clientB) },
-	"Java head": func(r *harness) {
-		r.acquire(ofA(1))
-		r.s.Do(r.t, "RPUSH", queue("k"), ofJ(1))
-		r.s.Do(r.t, "ZADD", scores("k"), "9e15", ofJ(1))
-		r.waits(ofA(2))
-	},
+	"expired":     func(r *harness) { r.follow(ofC(1), ofB(1), ofA(1), ofA(2)); r.expire() },
+	"dead head":   func(r *harness) { r.follow(ofA(1), ofB(1), ofA(2)); r.silence(clientB) },
+	"Java head":   func(r *harness) { r.acquire(ofA(1)); r.javaStands(ofJ(1)); r.waits(ofA(2)) },
 	"not checked": func(r *harness) { r.s.Do(r.t, "DEL", marker) },
 }
+
+// find brings about a situation.
+func (r *harness) find(found string) { r.t.Helper(); r.clear(); situations[found](r) }
 
 // clear forgets all but that the node has been checked.
 func (r *harness) clear() {
@@ -230,6 +201,13 @@ func (r *harness) clear() {
 	r.s.Do(r.t, "FLUSHALL")
 	if r.vote != nil {
 		r.s.Do(r.t, "SET", marker, r.vote.marker)
+	}
+}
+
+// eachFamily runs a test of each family.
+func eachFamily(t *testing.T, do func(t *testing.T, f family, r *harness)) {
+	for _, f := range families {
+		t.Run(f.name, func(t *testing.T) { do(t, f, f.harness(t)) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,41 +15,42 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// onCluster is a Node on a cluster of three masters.
-func onCluster(t *testing.T) (*redistest.Cluster, *Node) {
-	c := redistest.StartCluster(t, 3, 0)
+// onCluster is a Node on a cluster. Its writes wait for the replicas of each master, if it has any.
+func onCluster(t *testing.T, masters, replicas int) (*redistest.Cluster, *Node) {
+	t.Helper()
+	c := redistest.StartCluster(t, masters, replicas)
 	client := c.Client(t)
-	return c, NewNodeWith(client, NodeSettings{Cluster: cluster.New(client)})
+	return c, NewNodeWith(client, NodeSettings{Cluster: cluster.New(client), Replicas: replicas, ReplicaTimeout: time.Second})
 }
 
-// other is a master that does not have the slot of key.
-func other(t *testing.T, c *redistest.Cluster, key string) *redistest.Server {
+// moving begins to move the slot of key to another master.
+func moving(t *testing.T, c *redistest.Cluster, key string) (slot int, to *redistest.Server) {
 	t.Helper()
-	if to := c.Masters(t)[0]; to != c.Owner(t, key) {
-		return to
+	slot, to = c.Slot(t, key), c.Masters(t)[0]
+	if to == c.Owner(t, key) {
+		to = c.Masters(t)[1]
 	}
-	return c.Masters(t)[1]
+	c.BeginMigration(t, slot, to)
+	return slot, to
 }
 
 // While a slot moves, a call that names a key on either side is answered TRYAGAIN. It is
 // made again until the slot has moved, or surely not done.
 func TestClusterSlotMoves(t *testing.T) {
 	redistest.NeedRedis7(t, "6.2 answers ASK")
-	c, n := onCluster(t)
-	ctx, key := bounded(t), "k"
-	slot, to := c.Slot(t, key), other(t, c, key)
-	c.BeginMigration(t, slot, to)
-	_, err := n.Acquire(ctx, key, "o:1", time.Minute)
-	require.Equal(t, Unavailable, OutcomeOf(err), err)
-	require.ErrorContains(t, err, "TRYAGAIN")
+	c, n := onCluster(t, 3, 0)
+	ctx := bounded(t)
+	slot, to := moving(t, c, "k")
 	confirmed := NewNodeWith(n.client, NodeSettings{Cluster: n.Cluster, Replicas: 1, ReplicaTimeout: time.Second})
-	_, err = confirmed.Acquire(ctx, key, "o:1", time.Minute)
-	require.Equal(t, Unavailable, OutcomeOf(err), err)
-	require.Regexp(t, "ASK|TRYAGAIN", err.Error())
+	for says, n := range map[string]*Node{"TRYAGAIN": n, "ASK|TRYAGAIN": confirmed} {
+		_, err := n.Acquire(ctx, "k", ownA, lease)
+		require.Equal(t, Unavailable, OutcomeOf(err), err)
+		require.Regexp(t, says, err.Error())
+	}
 
 	acquired := make(chan error, 1)
 	go func() {
-		a, err := n.Acquire(ctx, key, "o:2", time.Minute)
+		a, err := n.Acquire(ctx, "k", ownB, lease)
 		if err == nil && !a.OK {
 			err = errors.New("not acquired")
 		}
@@ -57,7 +59,7 @@ func TestClusterSlotMoves(t *testing.T) {
 	c.MoveKeys(t, slot, to)
 	c.EndMigration(t, slot, to)
 	require.NoError(t, <-acquired)
-	require.True(t, must(n.Recount(ctx, key, "o:2", 2))(t))
+	require.True(t, must(n.Recount(ctx, "k", ownB, 2))(t))
 }
 
 // While a slot moves, some of its keys are at either node. Holds are renewed there, also those that
@@ -65,28 +67,21 @@ func TestClusterSlotMoves(t *testing.T) {
 func TestClusterRenewsWhileASlotMoves(t *testing.T) {
 	for _, replicas := range []int{0, 1} {
 		t.Run(fmt.Sprint(replicas, " replicas"), func(t *testing.T) {
-			c := redistest.StartCluster(t, 2, replicas)
-			client := c.Client(t)
-			n := NewNodeWith(client, NodeSettings{Cluster: cluster.New(client), Replicas: replicas, ReplicaTimeout: time.Second})
-			ctx := bounded(t)
+			c, n := onCluster(t, 2, replicas)
 			var keys, owners []string
 			for i := range 25 {
-				keys, owners = append(keys, fmt.Sprint("{tag}", i)), append(owners, fmt.Sprint("o:", i))
-				a := must(n.Acquire(ctx, keys[i], owners[i], time.Minute))(t)
-				require.True(t, a.OK)
+				keys, owners = append(keys, fmt.Sprint("{tag}", i)), append(owners, ofA(i))
+				acquired(t, n, keys[i], owners[i])
 			}
-			slot, to := c.Slot(t, "{tag}"), other(t, c, "{tag}")
-			c.BeginMigration(t, slot, to)
+			slot, to := moving(t, c, "{tag}")
 			c.MoveKeys(t, slot, to, keys[:12]...)
 			answers := make([]Answer, len(keys))
 			until(t, func() bool { // on a busy machine, a client may meet the move in the middle, and is told so
-				err := n.Renew(ctx, time.Hour, keys, owners, answers)
+				err := n.Renew(bounded(t), time.Hour, keys, owners, answers)
 				require.True(t, err == nil || OutcomeOf(err) == Unavailable, err)
 				return err == nil
 			})
-			for i, a := range answers {
-				require.Equal(t, Renewed, a, keys[i])
-			}
+			require.Equal(t, slices.Repeat([]Answer{Renewed}, len(keys)), answers)
 			c.MoveKeys(t, slot, to)
 			c.EndMigration(t, slot, to)
 		})
@@ -95,66 +90,52 @@ func TestClusterRenewsWhileASlotMoves(t *testing.T) {
 
 // A call that meets a cluster that is down is made again, and surely not done if that lasts.
 func TestClusterIsDown(t *testing.T) {
-	c := redistest.StartCluster(t, 1, 0)
-	client, s := c.Client(t), c.Masters(t)[0]
-	n := NewNodeWith(client, NodeSettings{Cluster: cluster.New(client)})
-	key := "k"
-	slot := fmt.Sprint((c.Slot(t, key) + 1) % cluster.Slots)
+	c, n := onCluster(t, 1, 0)
+	s, slot := c.Masters(t)[0], fmt.Sprint((c.Slot(t, "k")+1)%cluster.Slots)
 	s.Do(t, "CLUSTER", "DELSLOTS", slot)
-	_, err := n.Acquire(bounded(t), key, "o:1", time.Minute)
+	_, err := n.Acquire(bounded(t), "k", ownA, lease)
 	require.Equal(t, Unavailable, OutcomeOf(err), err)
 	require.ErrorContains(t, err, "CLUSTERDOWN")
-	info := text(t, s, "INFO", "errorstats")
-	require.Regexp(t, `errorstat_CLUSTERDOWN:count=([2-9]|\d\d)`, info, "not made again")
+	require.Regexp(t, `errorstat_CLUSTERDOWN:count=([2-9]|\d\d)`, text(t, s, "INFO", "errorstats"), "not made again")
 	s.Do(t, "CLUSTER", "ADDSLOTS", slot)
-	acquired(t, n, key, "o:1")
+	acquired(t, n, "k", ownA)
 }
 
-// A user without the right to ask for the slots is refused, and does not wait.
-func TestClusterSlotsAreRefused(t *testing.T) {
-	c, n := onCluster(t)
+// Calls for several keys are made per slot, and one that is refused costs the others
+// nothing. Several keys are taken at once only if they are of one slot. A user without the
+// right to ask for the slots is refused, and does not wait.
+func TestClusterSeveralKeys(t *testing.T) {
+	c, n := onCluster(t, 3, 0)
+	ctx := bounded(t)
+	var keys, owners []string
+	for i := range 50 {
+		keys, owners = append(keys, fmt.Sprint("k", i)), append(owners, ofA(1))
+		if i != 7 {
+			acquired(t, n, keys[i], owners[i])
+		}
+	}
+	c.Owner(t, keys[3]).Do(t, "SET", keys[3], "not a lock")
+	answers, want := make([]Answer, len(keys)), slices.Repeat([]Answer{Renewed}, len(keys))
+	want[3], want[7] = NotOurs, NotOurs
+	require.NoError(t, n.Renew(ctx, time.Hour, keys, owners, answers))
+	require.Equal(t, want, answers)
+
+	f := NewFair(n, settingsOf(clientA))
+	asked := []Heartbeat{{Key: keys[0], Owners: []string{ofA(9)}, Distances: []time.Duration{0}}, {Key: keys[3]}, {Key: "free"}}
+	probed := make([]Probed, len(asked))
+	require.NoError(t, f.Heartbeat(ctx, asked, probed))
+	require.ErrorContains(t, probed[1].Err, "WRONGTYPE")
+	require.Equal(t, []Probed{{Grant: Grant{Owner: ofA(1)}, Absent: []int{0}}, {Err: probed[1].Err}, {}}, probed)
+
+	require.False(t, must(n.AcquireAll(ctx, []string{"a", "b", "c"}, []string{ofA(1), ofA(2), ofA(3)}, lease))(t))
+	require.True(t, must(n.AcquireAll(ctx, []string{"{a}1", "{a}2"}, []string{ofA(1), ofA(2)}, lease))(t))
+
 	for _, m := range c.Masters(t) {
 		m.Do(t, "ACL", "SETUSER", "default", "-cluster")
 		t.Cleanup(func() { m.Do(t, "ACL", "SETUSER", "default", "+cluster") })
 	}
-	_, err := n.Acquire(bounded(t), "k", "o:1", time.Minute)
-	require.Equal(t, Refused, OutcomeOf(err), err)
-	require.ErrorContains(t, err, "NOPERM")
-}
-
-// Calls for several keys are made per slot, and one that is refused costs the others
-// nothing. Several keys are taken at once only if they are of one slot.
-func TestClusterSeveralKeys(t *testing.T) {
-	c, n := onCluster(t)
-	ctx := bounded(t)
-	var keys, owners []string
-	for i := range 50 {
-		keys, owners = append(keys, fmt.Sprint("k", i)), append(owners, clientA+":01")
-		if i != 7 {
-			a := must(n.Acquire(ctx, keys[i], owners[i], time.Minute))(t)
-			require.True(t, a.OK)
-		}
-	}
-	c.Owner(t, keys[3]).Do(t, "SET", keys[3], "not a lock")
-	answers := make([]Answer, len(keys))
-	require.NoError(t, n.Renew(ctx, time.Hour, keys, owners, answers))
-	for i, a := range answers {
-		require.Equal(t, i == 3 || i == 7, a == NotOurs, keys[i])
-		require.Equal(t, i != 3 && i != 7, a == Renewed, keys[i])
-	}
-
-	f := NewFair(n, settingsOf(clientA))
-	asked := []Heartbeat{{Key: keys[0], Owners: []string{clientA + ":09"}, Distances: []time.Duration{0}}, {Key: keys[3]}, {Key: "free"}}
-	probed := make([]Probed, len(asked))
-	require.NoError(t, f.Heartbeat(ctx, asked, probed))
-	require.Equal(t, Probed{Grant: Grant{Owner: clientA + ":01"}, Absent: []int{0}}, probed[0])
-	require.ErrorContains(t, probed[1].Err, "WRONGTYPE")
-	require.Equal(t, Probed{}, probed[2])
-
-	ok := must(n.AcquireAll(ctx, []string{"a", "b", "c"}, []string{"o:1", "o:2", "o:3"}, time.Minute))(t)
-	require.False(t, ok)
-	ok = must(n.AcquireAll(ctx, []string{"{a}1", "{a}2"}, []string{"o:1", "o:2"}, time.Minute))(t)
-	require.True(t, ok)
+	stranger := NewNodeWith(n.client, NodeSettings{Cluster: cluster.New(n.client)})
+	requireRefused(t, "NOPERM", errOf(stranger.Acquire(ctx, "k", ownA, lease)))
 }
 
 // A key and the names of its parts share a slot, or the key is refused, before anything is
@@ -168,9 +149,7 @@ func TestClusterNames(t *testing.T) {
 		}
 		require.Equal(t, same, oneSlot(key), key)
 		if !same {
-			_, err := n.Acquire(bounded(t), key, "o:1", time.Minute)
-			require.Equal(t, Refused, OutcomeOf(err), key)
-			require.ErrorContains(t, err, "hash tag")
+			requireRefused(t, "hash tag", errOf(n.Acquire(bounded(t), key, ownA, lease)), key)
 		}
 	}
 }
@@ -183,13 +162,13 @@ func (silent) Do(context.Context, rueidis.Completed) rueidis.RedisResult { panic
 // A release notifies the channels that are chosen.
 func TestClusterChannels(t *testing.T) {
 	redistest.NeedRedis7(t, "6.2 has no shard channels")
-	c, _ := onCluster(t)
+	c, _ := onCluster(t, 3, 0)
 	for _, shards := range []bool{true, false} {
 		t.Run(fmt.Sprint("shards ", shards), func(t *testing.T) {
 			client := c.Client(t)
 			n := NewNodeWith(client, NodeSettings{Cluster: cluster.New(client), Shards: &shards})
-			ctx, key := bounded(t), fmt.Sprint("k", shards)
-			acquired(t, n, key, "o:1")
+			key := fmt.Sprint("k", shards)
+			acquired(t, n, key, ownA)
 			conn, end := c.Client(t).Nodes()[c.Owner(t, key).Addr()].Dedicate()
 			defer end()
 			came := make(chan string, 1)
@@ -198,9 +177,8 @@ func TestClusterChannels(t *testing.T) {
 			if shards {
 				subscribe = conn.B().Ssubscribe().Channel(Channel(key)).Build()
 			}
-			require.NoError(t, conn.Do(ctx, subscribe).Error())
-			said := must(n.Release(ctx, key, "o:1", 0))(t)
-			require.Equal(t, Released{Ours: true, Listeners: 1}, said)
+			require.NoError(t, conn.Do(bounded(t), subscribe).Error())
+			require.Equal(t, Released{Ours: true, Listeners: 1}, must(n.Release(bounded(t), key, ownA, 0))(t))
 			require.Equal(t, Channel(key), <-came)
 		})
 	}

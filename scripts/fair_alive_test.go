@@ -12,14 +12,12 @@ import (
 // served at once; it is first again when it hears.
 func TestG8_UndeliveredKeepsItsPlace(t *testing.T) {
 	r := newHarness(t)
-	r.acquire(ofC(1))
-	r.waits(ofA(1), ofA(2), ofB(1), ofA(3), ofB(2))
+	r.follow(ofC(1), ofA(1), ofA(2), ofB(1), ofA(3), ofB(2))
 	inbox := r.of(ofA(1)).Inbox("k")
 	r.unsubscribe(inbox)
 	r.release(ofC(1))
 	r.requireSaid(grantMessage(ofB(1)))
-	r.requireHeld(ofB(1), grantLease)
-	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(2))
+	r.requireServed(ofB(1), ofA(1), ofA(2), ofA(3), ofB(2))
 
 	r.subscribe(inbox)
 	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
@@ -32,14 +30,12 @@ func TestG8_UndeliveredKeepsItsPlace(t *testing.T) {
 	require.Equal(t, Probed{}, r.heartbeat(clientC))
 	r.requireFree()
 	require.Equal(t, granted(ofA(2)), r.heartbeat(clientA).Grant, "its own heartbeat serves it")
-	r.requireHeld(ofA(2), grantLease)
-	r.requireQueue(ofA(3), ofB(2))
+	r.requireServed(ofA(2), ofA(3), ofB(2))
 }
 
 func TestUndeliveredCallerIsServedInTheReply(t *testing.T) {
 	r := newHarness(t)
-	r.acquire(ofA(1))
-	r.waits(ofB(1), ofA(2), ofB(2))
+	r.follow(ofA(1), ofB(1), ofA(2), ofB(2))
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"), r.of(ofB(1)).Inbox("k"))
 	require.Equal(t, granted(ofA(2)), r.release(ofA(1)).Grant)
 	r.requireQueue(ofB(1), ofB(2))
@@ -83,32 +79,31 @@ func (r *harness) enterMany(from, count int) {
 // whatever a client thinks; enter and heartbeat move that, and nothing else does.
 func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 	r := newHarness(t, func(s *FairSettings) { s.WaiterTTL = 50 * time.Second })
-	alive := func() int64 {
+	alive := func() int64 { return number(t, r.s, "HGET", heartbeats("k"), clientA) }
+	set := func(until string) { r.s.Do(t, "HSET", heartbeats("k"), clientA, until) }
+	requireAlive := func() {
 		t.Helper()
-		return number(t, r.s, "HGET", heartbeats("k"), clientA) - serverMillis(t, r.s)
+		require.InDelta(t, 50_000, alive()-serverMillis(t, r.s), slackMillis)
 	}
 	r.hold()
 	r.waits(ofA(1))
-	require.InDelta(t, 50_000, alive(), slackMillis)
-	left := number(t, r.s, "PTTL", heartbeats("k"))
-	require.InDelta(t, 110_000, left, slackMillis, "the heartbeats themselves outlast their last client")
+	requireAlive()
+	require.InDelta(t, 110_000, number(t, r.s, "PTTL", heartbeats("k")), slackMillis, "the heartbeats themselves outlast their last client")
 
-	for _, ms := range []int64{2000, -1, 3_600_000} { // getting old; dead; of a clock that has stepped back
-		r.s.Do(t, "HSET", heartbeats("k"), clientA, decimal(serverMillis(t, r.s)+ms))
+	now := serverMillis(t, r.s)
+	// getting old; dead; of a clock that has stepped back
+	for _, until := range []string{decimal(now + 2000), decimal(now - 1), decimal(now + 3_600_000), "no number"} {
+		set(until)
 		r.heartbeat(clientA, ofA(1))
-		require.InDelta(t, 50_000, alive(), slackMillis)
-		r.s.Do(t, "HSET", heartbeats("k"), clientA, decimal(serverMillis(t, r.s)+ms))
+		requireAlive()
+		set(until)
 		r.waits(ofA(1))
-		require.InDelta(t, 50_000, alive(), slackMillis)
+		requireAlive()
 	}
-	r.s.Do(t, "HSET", heartbeats("k"), clientA, "no number")
+	nearlyNew := serverMillis(t, r.s) + 49_000
+	set(decimal(nearlyNew))
 	r.heartbeat(clientA, ofA(1))
-	require.InDelta(t, 50_000, alive(), slackMillis)
-
-	nearlyNew := decimal(serverMillis(t, r.s) + 49_000)
-	r.s.Do(t, "HSET", heartbeats("k"), clientA, nearlyNew)
-	r.heartbeat(clientA, ofA(1))
-	require.Equal(t, nearlyNew, decimal(number(t, r.s, "HGET", heartbeats("k"), clientA)))
+	require.Equal(t, nearlyNew, alive())
 
 	r.silence(clientA)
 	r.expire()
@@ -122,14 +117,9 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 func TestG4_MuteIsServed(t *testing.T) {
 	r := newHarness(t)
 	mute := func() Probed {
-		t.Helper()
-		probed := make([]Probed, 1)
-		asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1), Mute: true}}
-		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
-		return probed[0]
+		return r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1), Mute: true})
 	}
-	r.acquire(ofC(1))
-	r.waits(ofB(1), ofA(1), ofB(2))
+	r.follow(ofC(1), ofB(1), ofA(1), ofB(2))
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
 	require.Equal(t, Probed{}, mute())
 	r.release(ofC(1))
@@ -146,8 +136,7 @@ func TestG4_MuteIsServed(t *testing.T) {
 	r.waits(ofA(2), ofB(3))
 	r.s.Do(t, "HSET", heartbeats("k"), "mute "+clientA, decimal(serverMillis(t, r.s)))
 	r.release(ofB(2))
-	r.requireHeld(ofB(3), grantLease)
-	r.requireQueue(ofA(2))
+	r.requireServed(ofB(3), ofA(2))
 }
 
 // The dead leave the heartbeats, whatever they are chosen among; the living stay, and so
@@ -175,34 +164,31 @@ func TestLabelsOfWaiters(t *testing.T) {
 	for client, label := range map[string]string{clientA: "a 1", clientB: "5"} {
 		r.fairs[client] = NewFair(NewNodeWith(r.node.client, NodeSettings{Label: label}), settingsOf(client))
 	}
-	labels := func(want ...string) {
+	requireLabels := func(want ...string) {
 		t.Helper()
-		for i, client := range []string{clientA, clientB} {
-			text := text(t, r.s, "EVAL", "return redis.call('HGET', KEYS[1], KEYS[2]) or ''", "2", heartbeats("k"), "label "+client)
-			require.Equal(t, want[i], text, client)
-		}
+		require.Equal(t, want, listed(t, r.s, "HMGET", heartbeats("k"), "label "+clientA, "label "+clientB))
 	}
-	holder := func(want string) {
+	requireHolder := func(label string) {
 		t.Helper()
 		h, err := r.of(ofC(1)).Inspect(bounded(t), "k")
 		require.NoError(t, err)
-		require.Equal(t, want, h.Label)
+		require.Equal(t, label, h.Label)
 		require.Equal(t, 1, h.Entries)
 	}
 	r.follow(ofC(1), ofA(1), ofB(1), ofB(2))
-	holder("")
+	requireHolder("")
 	r.release(ofC(1))
-	holder("a 1")
+	requireHolder("a 1")
 	require.Equal(t, "a 1", r.heartbeat(clientB, ofB(1)).Label)
 	r.release(ofA(1))
-	holder("5")
-	labels("a 1", "5")
+	requireHolder("5")
+	requireLabels("a 1", "5")
 	r.silence(clientA)
 	r.heartbeat(clientC) // the fields are so few that it sees them all
-	labels("", "5")
+	requireLabels("", "5")
 	r.silence(clientB)
 	r.release(ofB(1)) // drops ofB(2)
-	labels("", "")
+	requireLabels("", "")
 	require.True(t, r.acquire(ofA(2)).OK)
-	holder("a 1")
+	requireHolder("a 1")
 }

@@ -14,123 +14,87 @@ import (
 // goes away still goes.
 func TestF33_FairWrongType(t *testing.T) {
 	r := newHarness(t, fencing(10))
-	c := client{fair: r.of(ofA(1))}
-	call := func(name string) error { return inOrder.calls[name](bounded(t), c, "k", ofA(1)) }
+	c := client{fair: r.of(ofA(1))}.wants(t, "k", ofA(1))
 	for _, foreign := range []string{"k", queue("k"), scores("k"), heartbeats("k"), counter("k")} {
-		for _, kind := range [][]string{{"SADD", foreign, "x"}, {"XADD", foreign, "*", "f", "v"}} {
-			spoil := func() map[string]string {
-				t.Helper()
-				r.s.Do(t, "DEL", foreign)
-				r.s.Do(t, kind...)
-				return state(t, r.s)
+		for _, value := range [][]string{{"SADD", foreign, "x"}, {"XADD", foreign, "*", "f", "v"}, {"SET", foreign, "no number"}} {
+			says := "WRONGTYPE"
+			if foreign == counter("k") && value[0] == "SET" {
+				says = "fence counter"
 			}
-			kept := func(before map[string]string) {
+			// called makes a call by the holder of a lock for which others wait, or by a
+			// newcomer. The foreign value stays, and a newcomer who fails changes nothing.
+			called := func(name string, waiting ...string) error {
 				t.Helper()
-				require.Equal(t, before[foreign], state(t, r.s)[foreign])
+				r.s.Do(t, "FLUSHALL")
+				if len(waiting) > 0 {
+					r.follow(ofA(1), waiting...)
+				}
+				r.said()
+				r.s.Do(t, "DEL", foreign)
+				r.s.Do(t, value...)
+				before := state(t, r.s)
+				err := inOrder.calls[name](c)
+				after := state(t, r.s)
+				require.Equal(t, before[foreign], after[foreign])
+				if err != nil && len(waiting) == 0 {
+					requireRefused(t, says, err, "%s %s", name, foreign)
+					require.Equal(t, before, after)
+				}
+				return err
 			}
 
 			// A newcomer: nothing is done. Acquire meets the queue only if there is one
-			// before it, the scores and heartbeats only for owners that wait in it.
-			for _, name := range []string{"acquire", "enter"} {
-				r.s.Do(t, "FLUSHALL")
-				before := spoil()
-				err := call(name)
-				switch {
-				case name == "acquire" && (foreign == scores("k") || foreign == heartbeats("k")):
-					require.NoError(t, err)
-				case name == "enter" && foreign == counter("k"): // its grant has no number, its confirm says why
-					require.NoError(t, err)
-					r.requireHeld(ofA(1), grantLease)
-					err = call("confirm")
-					require.Equal(t, Refused, OutcomeOf(err))
-				default:
-					require.ErrorContains(t, err, "WRONGTYPE", "%s %s", name, foreign)
-					require.Equal(t, Refused, OutcomeOf(err))
-					require.Equal(t, before, state(t, r.s))
-				}
-				kept(before)
+			// before it, the scores and heartbeats only for owners that wait in it. A grant
+			// of enter has no number if the counter cannot be read; its confirm says why.
+			require.Equal(t, foreign == scores("k") || foreign == heartbeats("k"), called("acquire") == nil, foreign)
+			require.Equal(t, foreign == counter("k"), called("enter") == nil, foreign)
+			if foreign == counter("k") {
+				r.requireHeld(ofA(1), grantLease)
+				before := state(t, r.s)
+				requireRefused(t, says, inOrder.calls["confirm"](c))
+				require.Equal(t, before, state(t, r.s))
 			}
 
-			// An owner that goes away.
-			for _, name := range []string{"release in doubt", "leave"} {
-				r.s.Do(t, "FLUSHALL")
-				r.follow(ofA(1), ofA(2), ofB(1))
-				r.said()
-				before := spoil()
-				err := call(name)
-				kept(before)
-				if foreign == "k" {
+			for _, name := range []string{"release in doubt", "leave"} { // an owner that goes away
+				if err := called(name, ofA(2), ofB(1)); foreign == "k" {
 					require.ErrorContains(t, err, "WRONGTYPE")
 				} else {
 					require.NoError(t, err)
+					require.Zero(t, number(t, r.s, "HEXISTS", "k", ofA(1)))
 				}
-				if foreign != "k" || name == "leave" {
-					require.EqualValues(t, 0, number(t, r.s, "HEXISTS", fieldsOf(foreign), ofA(1)))
-					if foreign != queue("k") {
-						require.NotContains(t, r.waiting(), ofA(2))
-					}
+				if foreign != queue("k") && (foreign != "k" || name == "leave") {
+					require.NotContains(t, r.waiting(), ofA(2))
 				}
-				if foreign == scores("k") || foreign == counter("k") {
+				switch foreign {
+				case scores("k"):
 					r.requireHeld(ofB(1), grantLease)
 					require.Len(t, r.said(), 1)
+				case counter("k"):
+					r.requireServed(ofB(1))
+					r.requireSaid(grantMessage(ofB(1))) // without numbers
 				}
 			}
-
-			r.s.Do(t, "FLUSHALL")
-			r.follow(ofA(1), ofA(2), ofB(1))
-			before := spoil()
-			_, err := r.of(ofA(1)).ForceRelease(bounded(t), "k")
-			kept(before)
-			require.Equal(t, foreign == "k", err != nil)
+			require.Equal(t, foreign == "k", called("force release", ofA(2), ofB(1)) != nil)
 		}
 	}
-}
-
-// fieldsOf is a key of which HEXISTS can ask when another one is foreign.
-func fieldsOf(foreign string) string {
-	if foreign == "k" {
-		return "nothing"
-	}
-	return "k"
-}
-
-// A counter that cannot be read costs the waiter its number, not its turn.
-func TestCounterThatIsNoNumberCostsNoTurn(t *testing.T) {
-	r := newHarness(t, fencing(10))
-	r.follow(ofC(1), ofA(1))
-	r.s.Do(t, "SET", token, "no number")
-	require.Equal(t, Passed{Ours: true}, r.release(ofC(1)))
-	r.requireSaid(grantMessage(ofA(1)))
-	r.requireHeld(ofA(1), grantLease)
-	r.requireQueue()
-	before := state(t, r.s)
-	_, err := r.of(ofA(1)).Confirm(bounded(t), "k", ofA(1), lease)
-	require.ErrorContains(t, err, "fence counter")
-	require.Equal(t, before, state(t, r.s))
-	r.release(ofA(1))
-	_, err = r.of(ofA(1)).Acquire(bounded(t), "k", ofA(2), lease)
-	require.ErrorContains(t, err, "fence counter")
-	r.requireFree()
 }
 
 // Out of memory: a holder gets rid of the lock, a newcomer is refused cleanly,
 // nobody is granted what Redis could not write, and all goes on afterwards.
 func TestF30_FairOutOfMemory(t *testing.T) {
 	r := newHarness(t, fencing(10))
-	full := func(on bool) { r.s.Do(t, "CONFIG", "SET", "maxmemory", map[bool]string{true: "1", false: "0"}[on]) }
-	unavailable := func(err error) {
+	unavailable := func(name, owner string) {
 		t.Helper()
+		before := r.lasting("fenced")
+		err := inOrder.calls[name](client{fair: r.of(owner)}.wants(t, "k", owner))
 		require.ErrorContains(t, err, "OOM")
 		require.Equal(t, Unavailable, OutcomeOf(err))
+		require.Equal(t, before, r.lasting("fenced"))
 	}
 	r.follow(ofC(1), ofA(1), ofB(1))
-	full(true)
-	before := r.lasting("fenced")
-	_, err := r.of(ofA(1)).Enter(bounded(t), "k", ofA(2))
-	unavailable(err)
-	require.Equal(t, before, r.lasting("fenced"))
-	_, err = r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease)
-	unavailable(err)
+	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	unavailable("enter", ofA(3))
+	unavailable("confirm", ofC(1))
 
 	// Redis looks at its memory at a script's first write: what follows a release
 	// is not refused.
@@ -145,16 +109,12 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	r.requireSaid()
 	require.Equal(t, Passed{Ours: true}, r.leave(ofB(1)))
 	r.requireQueue()
-	before = r.lasting("fenced")
-	_, err = r.of(ofC(2)).Acquire(bounded(t), "k", ofC(2), lease)
-	unavailable(err)
-	_, err = r.of(ofC(2)).Enter(bounded(t), "k", ofC(2))
-	unavailable(err)
-	require.Equal(t, before, r.lasting("fenced"))
+	unavailable("acquire", ofC(2))
+	unavailable("enter", ofA(3))
 
-	full(false)
+	r.s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	r.follow(ofC(3), ofA(3))
-	full(true)
+	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	require.True(t, must(r.of(ofA(1)).ForceRelease(bounded(t), "k"))(t))
 	r.requireHeld(ofA(3), grantLease)
 	require.Equal(t, Passed{Ours: true}, r.release(ofA(3)))
@@ -164,10 +124,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 // Out of memory with a Java waiter first: it is woken all the same.
 func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
 	r := newHarness(t)
-	r.acquire(ofA(1))
-	r.s.Do(t, "RPUSH", queue("k"), ofJ(1))
-	r.s.Do(t, "ZADD", scores("k"), "9e15", ofJ(1))
-	r.waits(ofA(2))
+	r.find("Java head")
 	r.expire()
 	r.subscribe(r.of(ofA(1)).OwnerChannel("k", ofJ(1)))
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")

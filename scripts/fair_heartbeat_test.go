@@ -46,24 +46,23 @@ func TestHeartbeatNamesTheAbsent(t *testing.T) {
 // place that is not there, in either order of entering.
 func TestG4_QueueDeleted(t *testing.T) {
 	r := newHarness(t)
-	for _, first := range []string{ofB(3), ofJ(1)} {
+	for _, next := range []string{ofB(3), ofJ(1)} {
 		r.s.Do(t, "FLUSHALL")
 		r.hold()
 		r.waits(ofA(1), ofB(1))
 		r.s.Do(t, "DEL", queue("k"))
 		require.Equal(t, []int{0}, r.heartbeat(clientB, ofB(1)).Absent)
-		if first == ofB(3) {
-			r.waits(first)
-			require.Equal(t, []string{first}, r.waiting())
+		if next == ofB(3) {
+			r.waits(next)
+			require.Equal(t, []string{next}, r.waiting())
 		} else {
-			r.s.Do(t, "ZADD", scores("k"), "9e15", first)
-			r.s.Do(t, "RPUSH", queue("k"), first)
+			r.javaStands(next)
 		}
-		require.Equal(t, []int{0}, r.heartbeat(clientA, ofA(1)).Absent, first)
-		require.Empty(t, r.heartbeat(clientB, first).Absent)
+		require.Equal(t, []int{0}, r.heartbeat(clientA, ofA(1)).Absent, next)
+		require.Empty(t, r.heartbeat(clientB, next).Absent)
 		r.leave(ofA(1))
 		r.leave(ofB(1))
-		r.requireQueue(first)
+		r.requireQueue(next)
 	}
 	// What the dead have left goes when the next queue begins.
 	r.s.Do(t, "DEL", queue("k"))
@@ -79,19 +78,79 @@ func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
 	for owner, ahead := range map[string]int64{ofA(1): 100_000, ofA(2): 1_400_000, ofA(3): -100_000, ofB(1): 100_000} {
 		r.s.Do(t, "ZADD", scores("k"), decimal(now+ahead), owner)
 	}
-	probed := make([]Probed, 1)
-	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
-		Distances: []time.Duration{300 * time.Second, 300 * time.Second, 0, 300 * time.Second}}}
+	asked := Heartbeat{Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
+		Distances: []time.Duration{300 * time.Second, 300 * time.Second, 0, 300 * time.Second}}
 	for range 2 { // repeated, it adds nothing
-		require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
-		require.Equal(t, []Probed{{Absent: []int{3}}}, probed)
+		require.Equal(t, Probed{Absent: []int{3}}, r.beat(clientA, asked))
 		for owner, want := range map[string]time.Duration{ofA(1): 300, ofA(2): 1400, ofA(3): -100, ofB(1): 100} {
 			require.InDelta(t, want*time.Second, r.ahead(owner), float64(slack), owner)
 		}
 	}
 	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(1))
 
-	asked[0].Owners, asked[0].Distances = []string{ofA(1)}, []time.Duration{time.Hour} // given when the queue was longer
-	require.NoError(t, r.of(ofA(1)).Heartbeat(bounded(t), asked, probed))
+	r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Distances: []time.Duration{time.Hour}}) // given when the queue was longer
 	require.InDelta(t, 5*javaWait, r.ahead(ofA(1)), float64(slack))
+}
+
+const week = 7 * 24 * time.Hour
+
+// lasts requires that the queue and its scores expire after about that time.
+func (r *harness) lasts(d time.Duration) {
+	r.t.Helper()
+	for _, key := range []string{queue("k"), scores("k")} {
+		require.InDelta(r.t, d.Milliseconds(), number(r.t, r.s, "PTTL", key), float64(time.Hour.Milliseconds()), key)
+	}
+}
+
+func (r *harness) lastsAnHour() {
+	r.t.Helper()
+	for _, key := range []string{queue("k"), scores("k")} {
+		r.s.Do(r.t, "PEXPIRE", key, decimal(time.Hour.Milliseconds()))
+	}
+}
+
+// A queue of which all waiters die does not stay for ever. The first to enter sets an expiry,
+// and a heartbeat that moves scores on moves it on.
+func TestG7_QueuesExpire(t *testing.T) {
+	r := newHarness(t)
+	r.follow(ofA(1), ofB(1))
+	r.lasts(week)
+	r.lastsAnHour()
+	r.waits(ofC(1))
+	r.lasts(time.Hour)
+	r.heartbeat(clientB)
+	r.lasts(time.Hour)
+	r.heartbeat(clientB, ofB(1))
+	r.lasts(week)
+	r.release(ofA(1))
+	r.requireQueue(ofC(1))
+	r.lasts(week)
+}
+
+// Java sets no expiry, so its waiters must not lose their places when none of ours is left to
+// move the expiry on: neither when a waiter of ours gives up, nor when it has been served.
+func TestG7_QueuesOfJavaStay(t *testing.T) {
+	const centuryAlmost = 3_000_000_000_000 * time.Millisecond
+	r := newHarness(t)
+	r.follow(ofA(1), ofB(1))
+	r.javaWaits(ofJ(1))
+	r.lasts(week)
+	r.leave(ofB(1))
+	r.requireQueue(ofJ(1))
+	r.lasts(centuryAlmost)
+
+	r.javaWaits(ofK(1))
+	r.lastsAnHour()
+	r.release(ofA(1))
+	r.requireQueue(ofJ(1), ofK(1))
+	r.lasts(centuryAlmost)
+}
+
+// A queue that Java began expires as well, once one of ours stands in it.
+func TestG7_QueuesThatJavaBeganExpire(t *testing.T) {
+	r := newHarness(t)
+	require.True(t, r.acquire(ofA(1)).OK)
+	r.javaWaits(ofJ(1))
+	r.waits(ofB(1))
+	r.lasts(week)
 }

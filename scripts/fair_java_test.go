@@ -1,6 +1,8 @@
 package scripts
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,14 +58,15 @@ func TestJava_InOrder(t *testing.T) {
 func TestJava_HolderAndTail(t *testing.T) {
 	r := newHarness(t)
 	require.True(t, r.javaTries(ofJ(1)))
-	e := r.enter(ofA(1))
-	require.Equal(t, Entered{Places: []Place{Waiting}, Tail: 1, Java: true, Distance: 30 * time.Second}, e)
-	e = r.enter(ofB(1)) // behind our own
-	require.Equal(t, Entered{Places: []Place{Waiting}, Tail: 2, Java: true, Distance: 30 * time.Second}, e)
+	entered := func(tail int, distance time.Duration) Entered {
+		return Entered{Places: []Place{Waiting}, Tail: tail, Java: true, Distance: distance}
+	}
+	require.Equal(t, entered(1, 30*time.Second), r.enter(ofA(1)))
+	require.Equal(t, entered(2, 30*time.Second), r.enter(ofB(1))) // behind our own
 	r.javaWaits(ofJ(2))
-	e = r.enter(ofB(2), ofB(3)) // behind Java
-	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Tail: 5, Java: true, Distance: 4 * javaWait}, e)
-	e = r.enter(ofA(2)) // behind our own, behind Java
+	two := Entered{Places: []Place{Waiting, Waiting}, Tail: 5, Java: true, Distance: 4 * javaWait}
+	require.Equal(t, two, r.enter(ofB(2), ofB(3))) // behind Java
+	e := r.enter(ofA(2))                           // behind our own, behind Java
 	require.True(t, e.Java)
 	require.InDelta(t, 4*javaWait, e.Distance, float64(slack))
 	for owner, want := range map[string]time.Duration{
@@ -75,26 +78,23 @@ func TestJava_HolderAndTail(t *testing.T) {
 
 	r.s.Do(t, "FLUSHALL") // no Java anywhere
 	r.acquire(ofC(1))
-	e = r.enter(ofA(1))
-	require.False(t, e.Java)
-	e = r.enter(ofA(2))
-	require.False(t, e.Java)
-	require.Equal(t, 30*time.Second, e.Distance)
+	for tail, owner := range []string{ofA(1), ofA(2)} {
+		require.Equal(t, Entered{Places: []Place{Waiting}, Tail: tail + 1, Distance: 30 * time.Second}, r.enter(owner))
+	}
 }
 
 // A Java waiter may mean to wait longer than anybody can count.
 func TestJava_WaitsForEver(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofA(1))
-	_, acquired := r.java(javaTry, ofJ(1), 1<<63-1)
-	require.False(t, acquired)
+	require.False(t, r.java(javaTry, ofJ(1), 1<<63-1))
 	e := r.enter(ofB(1))
 	require.Equal(t, []Place{Waiting}, e.Places)
 	require.Positive(t, e.Distance)
 	r.s.Do(t, "ZADD", scores("k"), "inf", ofB(1))
-	require.Equal(t, []Place{Waiting}, r.enter(ofB(2)).Places)
+	r.waits(ofB(2))
 	r.s.Do(t, "ZADD", scores("k"), "-inf", ofB(2))
-	require.Equal(t, []Place{Waiting}, r.enter(ofB(3)).Places)
+	r.waits(ofB(3))
 }
 
 // A Java program that let its turn pass is taken for dead: its others are dropped
@@ -102,14 +102,9 @@ func TestJava_WaitsForEver(t *testing.T) {
 func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofA(1))
-	for i := 1; i < 5; i++ {
-		require.False(t, r.javaTries(ofJ(i)))
-	}
+	r.javaEnters(ofJ(1), ofJ(2), ofJ(3), ofJ(4))
 	r.javaWaits(ofJ(5))
-	for i := 6; i < 8; i++ {
-		require.False(t, r.javaTries(ofJ(i)))
-	}
-	require.False(t, r.javaTries(ofK(1)))
+	r.javaEnters(ofJ(6), ofJ(7), ofK(1))
 	r.waits(ofB(1))
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
 	require.True(t, r.release(ofA(1)).ProbeSoon)
@@ -137,10 +132,8 @@ func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 func TestJava_EachLockByItself(t *testing.T) {
 	r := newHarness(t)
 	for _, key := range []string{"k", "l"} {
-		for i := 1; i < 3; i++ {
-			r.s.Do(t, "RPUSH", queue(key), ofJ(i))
-			r.s.Do(t, "ZADD", scores(key), "9e15", ofJ(i))
-		}
+		r.s.Do(t, "RPUSH", queue(key), ofJ(1), ofJ(2))
+		r.s.Do(t, "ZADD", scores(key), "9e15", ofJ(1), "9e15", ofJ(2))
 	}
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
 	probed := make([]Probed, 2)
@@ -181,10 +174,8 @@ func TestJava_OursSurviveSubtraction(t *testing.T) {
 	r.requireQueue(ofA(1), ofK(1), ofB(1))
 	require.InDelta(t, distance-3*javaWait, r.ahead(ofA(1)), float64(slack))
 
-	probed := make([]Probed, 1)
-	asked := []Heartbeat{{Key: "k", Owners: []string{ofA(1)}, Distances: []time.Duration{distance}}}
 	r.hold()
-	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), asked, probed))
+	r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Distances: []time.Duration{distance}})
 	require.InDelta(t, distance, r.ahead(ofA(1)), float64(slack))
 }
 
@@ -195,11 +186,80 @@ func TestJava_OursSurviveBehindATurn(t *testing.T) {
 	r.acquire(ofC(1))
 	r.javaWaits(ofJ(1))
 	r.release(ofC(1))
-	e := r.enter(ofA(1))
-	require.Equal(t, 2*javaWait, e.Distance)
+	require.Equal(t, 2*javaWait, r.enter(ofA(1)).Distance)
 	require.True(t, r.javaTries(ofJ(1)))
 	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
 	r.requireQueue(ofA(1), ofK(1))
 	r.javaUnlocks(ofJ(1))
 	require.Equal(t, granted(ofA(1)), r.heartbeat(clientA, ofA(1)).Grant)
+}
+
+// Whose turn it is keeps it for 3 s if the message had a receiver, for 250 ms if it may not have
+// listened yet; another probe does not lengthen that, and touches no other waiter.
+func TestJava_TheTurnEnds(t *testing.T) {
+	r := newHarness(t)
+	r.acquire(ofA(1))
+	r.javaWaits(ofJ(1))
+	r.javaEnters(ofK(1))
+	r.waits(ofB(1))
+	others := []int64{r.score(ofK(1)), r.score(ofB(1))}
+	r.requireTurn(ofJ(1), 3*time.Second, func() { r.release(ofA(1)) })
+	turn := r.turnOf(ofJ(1))
+	for range 3 {
+		require.True(t, r.heartbeat(clientB).ProbeSoon)
+	}
+	require.Equal(t, turn, r.turnOf(ofJ(1)))
+	require.Equal(t, others, []int64{r.score(ofK(1)), r.score(ofB(1))})
+	require.True(t, r.javaTries(ofJ(1)))
+
+	r.javaUnlocks(ofJ(1))
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientC).ProbeSoon) })
+	until(t, func() bool { return !r.heartbeat(clientC).ProbeSoon })
+	r.requireServed(ofB(1))
+
+	// One without a score, which Java itself would never drop, gets a turn, too.
+	r.s.Do(t, "RPUSH", queue("k"), ofJ(9))
+	r.requireTurn(ofJ(9), 250*time.Millisecond, func() { require.True(t, r.release(ofB(1)).ProbeSoon) })
+
+	// An earlier end is kept.
+	r.s.Do(t, "ZADD", scores("k"), decimal(serverMillis(t, r.s)+2000), ofJ(9))
+	r.subscribe(r.ownerChannel(ofJ(9)))
+	r.heartbeat(clientC)
+	require.LessOrEqual(t, r.ahead(ofJ(9)), 2*time.Second)
+}
+
+// turnOf is until when a Java waiter has its turn, as noted.
+func (r *harness) turnOf(owner string) int64 {
+	r.t.Helper()
+	noted := text(r.t, r.s, "HGET", heartbeats("k"), "java")
+	ends, ok := strings.CutPrefix(noted, owner+" "+decimal(r.score(owner))+" ")
+	require.True(r.t, ok, noted)
+	return must(strconv.ParseInt(ends, 10, 64))(r.t)
+}
+
+// requireTurn requires that the turn of a Java waiter ends so long after what do
+// does, and that Java sees that 20 s later.
+func (r *harness) requireTurn(owner string, d time.Duration, do func()) {
+	r.t.Helper()
+	before := serverMillis(r.t, r.s)
+	do()
+	after := serverMillis(r.t, r.s)
+	turn := r.turnOf(owner)
+	require.GreaterOrEqual(r.t, turn, before+d.Milliseconds())
+	require.LessOrEqual(r.t, turn, after+d.Milliseconds())
+	require.Equal(r.t, turn+20_000, r.score(owner))
+}
+
+// An owner that has let a turn pass and enters again, as Java does, has a new one.
+func TestJava_ANewTurn(t *testing.T) {
+	r := newHarness(t)
+	r.acquire(ofA(1))
+	for range 2 {
+		r.javaEnters(ofJ(1))
+		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).ProbeSoon) })
+		require.Positive(t, number(t, r.s, "PTTL", heartbeats("k")), "kept for ever")
+		until(t, func() bool { return !r.heartbeat(clientB).ProbeSoon })
+		r.requireQueue()
+		r.acquire(ofA(1))
+	}
 }

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -105,12 +106,15 @@ func (r *harness) leave(owners ...string) Passed {
 // ahead.
 func (r *harness) heartbeat(client string, owners ...string) Probed {
 	r.t.Helper()
-	b := Heartbeat{Key: "k", Owners: owners}
-	for range owners {
-		b.Distances = append(b.Distances, 30*time.Second)
-	}
+	return r.beat(client, Heartbeat{Owners: owners, Distances: slices.Repeat([]time.Duration{30 * time.Second}, len(owners))})
+}
+
+// beat is a heartbeat of a client for k alone.
+func (r *harness) beat(client string, asked Heartbeat) Probed {
+	r.t.Helper()
+	asked.Key = "k"
 	probed := make([]Probed, 1)
-	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{b}, probed))
+	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{asked}, probed))
 	return probed[0]
 }
 
@@ -132,8 +136,7 @@ func (r *harness) hold() { r.t.Helper(); r.s.Do(r.t, "HSET", "k", ownA, "1") }
 func (r *harness) requireHeld(owner string, d time.Duration) {
 	r.t.Helper()
 	m := r.s.Do(r.t, "HGETALL", "k")
-	held := must(m.AsStrMap())(r.t)
-	require.Equal(r.t, map[string]string{owner: "1"}, held)
+	require.Equal(r.t, map[string]string{owner: "1"}, must(m.AsStrMap())(r.t))
 	require.InDelta(r.t, d.Milliseconds(), number(r.t, r.s, "PTTL", "k"), slackMillis)
 }
 
@@ -142,19 +145,24 @@ func (r *harness) requireFree() {
 	require.Zero(r.t, number(r.t, r.s, "EXISTS", "k"))
 }
 
+// requireServed requires that owner holds the lock by a grant, and that these wait.
+func (r *harness) requireServed(owner string, waiting ...string) {
+	r.t.Helper()
+	r.requireHeld(owner, grantLease)
+	r.requireQueue(waiting...)
+}
+
 // requireQueue requires that these owners and no others wait, in this order, each
 // with a score.
 func (r *harness) requireQueue(owners ...string) {
 	r.t.Helper()
 	require.Equal(r.t, append([]string{}, owners...), r.waiting())
-	scored := listed(r.t, r.s, "ZRANGE", scores("k"), "0", "-1")
-	require.ElementsMatch(r.t, owners, scored)
+	require.ElementsMatch(r.t, owners, listed(r.t, r.s, "ZRANGE", scores("k"), "0", "-1"))
 }
 
 func (r *harness) waiting() []string {
 	r.t.Helper()
-	waiting := listed(r.t, r.s, "LRANGE", queue("k"), "0", "-1")
-	return waiting
+	return listed(r.t, r.s, "LRANGE", queue("k"), "0", "-1")
 }
 
 // ahead is by how much an owner's score lies ahead of the server's clock.
@@ -166,8 +174,7 @@ func (r *harness) ahead(owner string) time.Duration {
 func (r *harness) score(owner string) int64 {
 	r.t.Helper()
 	m := r.s.Do(r.t, "ZSCORE", scores("k"), owner)
-	score := must(m.AsFloat64())(r.t)
-	return int64(score)
+	return int64(must(m.AsFloat64())(r.t))
 }
 
 func serverMillis(t testing.TB, s *redistest.Server) int64 { return serverMicros(t, s) / 1000 }
@@ -193,7 +200,7 @@ func listen(t testing.TB, s *redistest.Server) *subscriber {
 	t.Helper()
 	conn, stop := s.Client(t).Dedicate()
 	t.Cleanup(stop)
-	e := &subscriber{t: t, s: s, conn: conn, received: make(chan rueidis.PubSubMessage, 1<<12)}
+	e := &subscriber{t, s, conn, make(chan rueidis.PubSubMessage, 1<<12)}
 	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { e.received <- m }})
 	e.subscribe("said")
 	return e
@@ -201,17 +208,17 @@ func listen(t testing.TB, s *redistest.Server) *subscriber {
 
 func (e *subscriber) subscribe(channels ...string) {
 	e.t.Helper()
-	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Subscribe().Channel(channels...).Build()).Error())
-}
-
-func (e *subscriber) psubscribe(pattern string) {
-	e.t.Helper()
-	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Psubscribe().Pattern(pattern).Build()).Error())
+	e.do(e.conn.B().Subscribe().Channel(channels...).Build())
 }
 
 func (e *subscriber) unsubscribe(channels ...string) {
 	e.t.Helper()
-	require.NoError(e.t, e.conn.Do(bounded(e.t), e.conn.B().Unsubscribe().Channel(channels...).Build()).Error())
+	e.do(e.conn.B().Unsubscribe().Channel(channels...).Build())
+}
+
+func (e *subscriber) do(cmd rueidis.Completed) {
+	e.t.Helper()
+	require.NoError(e.t, e.conn.Do(bounded(e.t), cmd).Error())
 }
 
 // said returns what was said since it was last asked, each as channel and

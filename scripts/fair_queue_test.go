@@ -12,25 +12,23 @@ import (
 
 func TestEnterRepeatedKeepsThePlace(t *testing.T) {
 	r := newHarness(t)
-	r.acquire(ofC(1))
-	r.waits(ofA(1), ofB(1))
-	before := r.ahead(ofA(1))
-	e := r.enter(ofA(1), ofA(2))
-	require.Equal(t, []Place{Waiting, Waiting}, e.Places)
+	r.follow(ofC(1), ofA(1), ofB(1))
+	before := r.score(ofA(1))
+	require.Equal(t, []Place{Waiting, Waiting}, r.enter(ofA(1), ofA(2)).Places)
 	r.requireQueue(ofA(1), ofB(1), ofA(2))
-	require.LessOrEqual(t, r.ahead(ofA(1)), before)
+	require.Equal(t, before, r.score(ofA(1)))
 
 	r.release(ofC(1))
 	require.Equal(t, []Place{Holding, Waiting}, r.enter(ofA(1), ofA(2)).Places)
-	r.requireHeld(ofA(1), grantLease)
-	r.requireQueue(ofB(1), ofA(2))
+	r.requireServed(ofA(1), ofB(1), ofA(2))
 }
 
 func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	r := newHarness(t)
 	r.hold()
 	r.waits(ofA(1), ofA(2))
-	must(r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(1), ofA(2)))(t)
+	leave := func(doubts int, owners ...string) { must(r.of(ofA(1)).Leave(bounded(t), "k", doubts, owners...))(t) }
+	leave(1, ofA(1), ofA(2))
 	require.Equal(t, Acquired{Gone: true}, r.acquire(ofA(1)))
 	require.Equal(t, []Place{Waiting, Gone, Waiting}, r.enter(ofA(3), ofA(1), ofA(2)).Places, "only those in doubt have a tombstone")
 	r.requireQueue(ofA(3), ofA(2))
@@ -39,32 +37,29 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	// A late enter of an owner without a score, as after a deleted sorted set: it
 	// leaves the list, too.
 	r.s.Do(t, "DEL", scores("k"))
-	must(r.of(ofA(1)).Leave(bounded(t), "k", 1, ofA(2)))(t)
+	leave(1, ofA(2))
 	require.Equal(t, []string{ofA(3)}, r.waiting())
 }
 
 func TestEnterServesAFreeLock(t *testing.T) {
 	r := newHarness(t)
-	e := r.enter(ofA(1), ofA(2))
-	require.Equal(t, Entered{Places: []Place{Waiting, Waiting}, Distance: 30 * time.Second, Tail: 1, Grant: granted(ofA(1))}, e)
-	r.requireHeld(ofA(1), grantLease)
-	r.requireQueue(ofA(2))
+	entered := Entered{Places: []Place{Waiting, Waiting}, Distance: 30 * time.Second, Tail: 1, Grant: granted(ofA(1))}
+	require.Equal(t, entered, r.enter(ofA(1), ofA(2)))
+	r.requireServed(ofA(1), ofA(2))
 
 	r.waits(ofB(1))
 	r.expire()
-	e = r.enter(ofC(1)) // the waiter before it is served
-	require.Equal(t, []Place{Waiting}, e.Places)
-	require.Zero(t, e.Grant)
+	r.waits(ofC(1)) // the waiter before it is served
 	r.requireSaid(grantMessage(ofA(2)))
-	r.requireHeld(ofA(2), grantLease)
-	r.requireQueue(ofB(1), ofC(1))
+	r.requireServed(ofA(2), ofB(1), ofC(1))
 }
 
 func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 	r := newHarness(t)
-	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(1)))
-	r.requireHeld(ofA(1), lease)
-	require.Equal(t, Acquired{OK: true}, r.acquire(ofA(1)), "repeated")
+	for range 2 { // repeated
+		require.Equal(t, Acquired{OK: true}, r.acquire(ofA(1)))
+		r.requireHeld(ofA(1), lease)
+	}
 	a := r.acquire(ofB(1))
 	require.False(t, a.OK)
 	require.InDelta(t, lease, a.Remaining, float64(slack))
@@ -72,12 +67,11 @@ func TestAcquireTakesOnlyWhatIsFreeAndNobodyWaitsFor(t *testing.T) {
 	require.Equal(t, NoExpiry, r.acquire(ofB(1)).Remaining)
 	r.requireQueue()
 
-	// Free, but somebody waits: he is served, by a message even if he is the
-	// caller's.
+	// Free, but somebody waits: he is served, by a message even if he is the caller's.
 	r.waits(ofA(2), ofB(2))
 	r.expire()
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofA(3)))
-	r.requireHeld(ofA(2), grantLease)
+	r.requireServed(ofA(2), ofB(2))
 	r.requireSaid(grantMessage(ofA(2)))
 
 	// Nobody hears, but somebody lives.
@@ -108,31 +102,31 @@ func TestConfirmSetsTheLease(t *testing.T) {
 
 func TestFairQueue(t *testing.T) {
 	r := newHarness(t)
-	queue := func() []Waiter { return must(r.of(ofA(1)).Queue(bounded(t), "k"))(t) }
-	require.Empty(t, queue())
-	r.acquire(ofC(1))
-	r.waits(ofA(1), ofB(1), ofA(2))
-	r.s.Do(t, "RPUSH", "redisson_lock_queue:{k}", ofJ(1))
+	list := func() []Waiter { return must(r.of(ofA(1)).Queue(bounded(t), "k"))(t) }
+	require.Empty(t, list())
+	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
+	r.s.Do(t, "RPUSH", queue("k"), ofJ(1))
 	r.silence(clientB)
-	r.s.Do(t, "HSET", "holdfast_heartbeat:{k}", "label "+clientB, "web-3/4711")
+	r.s.Do(t, "HSET", heartbeats("k"), "label "+clientB, "web-3/4711")
 	before := state(t, r.s)
-	require.Equal(t, []Waiter{{ofA(1), true, ""}, {ofB(1), false, "web-3/4711"}, {ofA(2), true, ""}, {ofJ(1), false, ""}}, queue())
+	require.Equal(t, []Waiter{{ofA(1), true, ""}, {ofB(1), false, "web-3/4711"}, {ofA(2), true, ""}, {ofJ(1), false, ""}}, list())
 	require.Equal(t, before, state(t, r.s))
 }
 
 func TestFairForceRelease(t *testing.T) {
 	r := newHarness(t)
-	force := func() bool { return must(r.of(ofA(1)).ForceRelease(bounded(t), "k"))(t) }
-	require.False(t, force())
 	r.s.Do(t, "HSET", "k", ofJ(1), "3")
 	r.waits(ofA(1), ofB(1))
-	require.True(t, force())
-	r.requireHeld(ofA(1), grantLease)
-	r.requireSaid(grantMessage(ofA(1))) // by a message even to the caller's
-	require.True(t, force())
-	require.True(t, force())
-	require.False(t, force())
-	require.Empty(t, r.waiting())
+	for _, next := range []string{ofA(1), ofB(1)} { // by a message even to the caller's
+		require.True(t, must(r.of(ofA(1)).ForceRelease(bounded(t), "k"))(t))
+		r.requireHeld(next, grantLease)
+		r.requireSaid(grantMessage(next))
+	}
+	for _, held := range []bool{true, false} {
+		require.Equal(t, held, must(r.of(ofA(1)).ForceRelease(bounded(t), "k"))(t))
+		r.requireFree()
+		r.requireQueue()
+	}
 }
 
 // Waiters that leave together, wherever they stand, leave the others in their order.
@@ -145,23 +139,18 @@ func TestLeaveOfMany(t *testing.T) {
 		r.hold()
 		var queued, ours []string
 		for n := range 1 + random.IntN(3000) {
-			owner := ofA(n)
-			switch random.IntN(4) {
-			case 0:
-				owner = ofB(n)
-			case 1:
-				owner = ofJ(n)
-			default:
+			owner := []string{ofA(n), ofA(n), ofB(n), ofJ(n)}[random.IntN(4)]
+			if owner == ofA(n) {
 				ours = append(ours, owner)
 			}
 			queued = append(queued, owner)
 		}
 		for some := range slices.Chunk(queued, 500) {
-			r.s.Do(t, append([]string{"RPUSH", queue("k")}, some...)...)
-			add := []string{"ZADD", scores("k")}
+			push, add := []string{"RPUSH", queue("k")}, []string{"ZADD", scores("k")}
 			for _, owner := range some {
-				add = append(add, "9e15", owner)
+				push, add = append(push, owner), append(add, "9e15", owner)
 			}
+			r.s.Do(t, push...)
 			r.s.Do(t, add...)
 		}
 		random.Shuffle(len(ours), func(i, j int) { ours[i], ours[j] = ours[j], ours[i] })
@@ -194,25 +183,19 @@ func TestPlaces(t *testing.T) {
 	require.Equal(t, 3, r.enter(ofA(1), ofA(2)).Tail)
 	require.Equal(t, 4, r.enter(ofB(2)).Tail)
 	require.Zero(t, r.enter(ofA(1), ofA(3)).Tail, "they do not stand in a row")
-	ask := func(owners ...string) int {
-		b := Heartbeat{Key: "k", Owners: owners, Distances: make([]time.Duration, len(owners)), Place: true}
-		probed := make([]Probed, 1)
-		require.NoError(t, r.of(owners[0]).Heartbeat(bounded(t), []Heartbeat{b}, probed))
-		return probed[0].Place
+	place := func(owners ...string) int {
+		return r.beat(clientA, Heartbeat{Owners: owners, Distances: make([]time.Duration, len(owners)), Place: true}).Place
 	}
-	require.Equal(t, 3, ask(ofA(2), ofA(1)))
-	require.Zero(t, ask(ofA(9)), "it does not wait")
+	require.Equal(t, 3, place(ofA(2), ofA(1)))
+	require.Zero(t, place(ofA(9)), "it does not wait")
 	require.Zero(t, r.heartbeat(clientA, ofA(2)).Place, "nobody asks")
 	r.release(ofC(1)) // ofB(1) is granted it
-	require.Equal(t, 2, ask(ofA(2)))
-	r.s.Do(t, "CONFIG", "RESETSTAT")
-	r.heartbeat(clientA, ofA(2))
-	calls, _ := cost(t, r.s)
-	require.Zero(t, calls["lpos"])
+	require.Equal(t, 2, place(ofA(2)))
+	require.Zero(t, r.costOf(func() { r.heartbeat(clientA, ofA(2)) })["lpos"])
 
-	r.s.Do(t, "DEL", "k")
+	r.expire()
 	e := r.enter(ofA(4), ofA(5)) // ofA(1) is served
 	require.Equal(t, granted(ofA(1)), e.Grant)
 	require.Equal(t, 5, e.Tail)
-	require.Equal(t, 5, ask(ofA(5)))
+	require.Equal(t, 5, place(ofA(5)))
 }

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,29 +28,22 @@ func serverMicros(t testing.TB, s *redistest.Server) int64 {
 	return parts[0]*1_000_000 + parts[1]
 }
 
-func counterValue(t testing.TB, s *redistest.Server) int64 {
-	t.Helper()
-	return number(t, s, "GET", token)
-}
-
 func TestG10_RepeatGetsLargerNumbers(t *testing.T) {
 	s, n := start(t)
-	first := fenced(t, n, ownA, Fencing{Reserve: 100, Expiry: time.Hour})
+	first := fenced(t, n, ownA, *fencingHour)
 	until := expiry(t, s, "k")
-	again := fenced(t, n, ownA, Fencing{Reserve: 100, Expiry: time.Hour})
-	require.Greater(t, again.Fence, first.FenceEnd)
+	require.Greater(t, fenced(t, n, ownA, *fencingHour).Fence, first.FenceEnd)
 	require.Equal(t, until, expiry(t, s, "k"))
 }
 
 func TestG10_ReservationStaysNearTheClock(t *testing.T) {
 	s, n := start(t)
 	const reserve = 1_000_000
-	a := fenced(t, n, ownA, Fencing{Reserve: reserve, Expiry: time.Hour})
-	require.Equal(t, int64(reserve), a.FenceEnd-a.Fence+1)
-	for range 20 {
-		must(n.Release(bounded(t), "k", ownA, 0))(t) // keeps all its numbers
-		a = fenced(t, n, ownA, Fencing{Reserve: reserve, Expiry: time.Hour})
+	for i := range 20 { // each keeps all its numbers
+		a := fenced(t, n, ownA, Fencing{Reserve: reserve, Expiry: time.Hour})
+		require.True(t, i > 0 || a.FenceEnd-a.Fence+1 == reserve)
 		require.Less(t, a.FenceEnd, serverMicros(t, s)+reserve)
+		must(n.Release(bounded(t), "k", ownA, 0))(t)
 	}
 }
 
@@ -59,9 +53,8 @@ func TestG10_CounterAheadOfTheClock(t *testing.T) {
 	s, n := start(t)
 	ahead := serverMicros(t, s) + 3_600_000_000
 	s.Do(t, "SET", token, decimal(ahead))
-	a := fenced(t, n, ownA, Fencing{Reserve: 1000})
-	require.Equal(t, Acquired{OK: true, Fence: ahead + 1, FenceEnd: ahead + 1}, a)
-	require.Equal(t, ahead+1, counterValue(t, s), "all digits are kept")
+	require.Equal(t, Acquired{OK: true, Fence: ahead + 1, FenceEnd: ahead + 1}, fenced(t, n, ownA, Fencing{Reserve: 1000}))
+	require.Equal(t, ahead+1, number(t, s, "GET", token), "all digits are kept")
 }
 
 func TestFenceCounterThatIsNoNumber(t *testing.T) {
@@ -69,9 +62,7 @@ func TestFenceCounterThatIsNoNumber(t *testing.T) {
 	for _, value := range []string{"", "x", "-1", "1.5", "1e3", "0x10", " 1", "9000000000000001", "99999999999999999999"} {
 		s.Do(t, "SET", token, value)
 		before := state(t, s)
-		_, err := n.AcquireFenced(bounded(t), "k", ownA, lease, Fencing{Reserve: 1})
-		require.ErrorContains(t, err, "fence counter", value)
-		require.Equal(t, Refused, OutcomeOf(err))
+		requireRefused(t, "fence counter", errOf(n.AcquireFenced(bounded(t), "k", ownA, lease, *fencingHour)), value)
 		require.Equal(t, before, state(t, s))
 	}
 }
@@ -82,20 +73,16 @@ func TestG10_F34_ClockBeyondItsNumbers(t *testing.T) {
 	n := NewNode(s.Client(t))
 	settings := settingsOf(clientA)
 	settings.Fencing = Fencing{Reserve: 1, Expiry: time.Hour}
+	f := NewFair(n, settings)
 	for _, acquire := range []func(owner string) (Acquired, error){
 		func(owner string) (Acquired, error) {
-			return n.AcquireFenced(bounded(t), "k", owner, lease, Fencing{Reserve: 1, Expiry: time.Hour})
+			return n.AcquireFenced(bounded(t), "k", owner, lease, settings.Fencing)
 		},
-		func(owner string) (Acquired, error) {
-			return NewFair(n, settings).Acquire(bounded(t), "k", owner, lease)
-		},
+		func(owner string) (Acquired, error) { return f.Acquire(bounded(t), "k", owner, lease) },
 	} {
 		s.SetClock(240*365*24*time.Hour, 1)
-		_, err := acquire(ofA(1))
-		require.ErrorContains(t, err, "beyond the year 2255")
-		require.Equal(t, Refused, OutcomeOf(err))
-		require.NotContains(t, state(t, s), "k")
-		require.NotContains(t, state(t, s), token)
+		requireRefused(t, "beyond the year 2255", errOf(acquire(ofA(1))))
+		require.Zero(t, number(t, s, "EXISTS", "k", token))
 		s.SetClock(0, 1)
 		require.True(t, must(acquire(ofA(2)))(t).OK)
 		s.Do(t, "FLUSHALL")
@@ -122,59 +109,58 @@ func lasts(t *testing.T, s *redistest.Server, key string, d time.Duration, about
 func TestFenceCounter(t *testing.T) {
 	r := newHarness(t, fencing(10))
 	plain := func(owner string) Acquired { return fenced(t, r.node, owner, *fencingHour) }
-	inOrder := func(owner string) Acquired { return r.acquire(owner) }
+	ctx := bounded(t)
 	for name, way := range map[string]struct {
 		acquire func(owner string) Acquired
 		release func(owner string, last int64) (ours bool)
 	}{
-		"plain": {plain, func(owner string, last int64) bool {
-			return must(r.node.Release(bounded(t), "k", owner, last))(t).Ours
-		}},
+		"plain": {plain, func(owner string, last int64) bool { return must(r.node.Release(ctx, "k", owner, last))(t).Ours }},
 		"each": {plain, func(owner string, last int64) bool {
-			return must(end(r.node, bounded(t), Ending{Key: "k", Owner: owner, LastFence: last}))(t).Ours
+			return must(end(r.node, ctx, Ending{Key: "k", Owner: owner, LastFence: last}))(t).Ours
 		}},
-		"fair": {inOrder, func(owner string, last int64) bool {
-			return must(r.of(owner).Release(bounded(t), "k", owner, last, false))(t).Ours
+		"fair": {r.acquire, func(owner string, last int64) bool {
+			return must(r.of(owner).Release(ctx, "k", owner, last, false))(t).Ours
 		}},
-		"fair each": {inOrder, func(owner string, last int64) bool {
-			return must(one(func(said []Result[Passed]) error {
-				return r.of(owner).ReleaseEach(bounded(t), []FairHold{{Hold{"k", owner}, last}}, said)
-			}))(t).Ours
+		"fair each": {r.acquire, func(owner string, last int64) bool {
+			holds := []FairHold{{Hold{"k", owner}, last}}
+			return must(first(1, func(said []Result[Passed]) error { return r.of(owner).ReleaseEach(ctx, holds, said) }))(t).Ours
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.s.Do(t, "FLUSHALL")
+			requireCounter := func(value int64, d time.Duration) {
+				t.Helper()
+				require.Equal(t, value, number(t, r.s, "GET", token))
+				lasts(t, r.s, token, d)
+			}
 			a := way.acquire(ofA(1))
-			lasts(t, r.s, token, time.Hour)
 			require.False(t, way.release(ofB(1), a.Fence-1))
-			require.Equal(t, a.FenceEnd, counterValue(t, r.s), "a stranger gives nothing back")
+			requireCounter(a.FenceEnd, time.Hour) // a stranger gives nothing back
 			require.True(t, way.release(ofA(1), a.FenceEnd+100))
-			require.Equal(t, a.FenceEnd, counterValue(t, r.s), "never raised")
+			requireCounter(a.FenceEnd, time.Hour) // never raised
 
 			a = way.acquire(ofA(2))
 			r.s.Do(t, "PEXPIRE", token, "1000000")
 			require.True(t, way.release(ofA(2), a.Fence-1))
-			require.Equal(t, a.Fence-1, counterValue(t, r.s))
-			lasts(t, r.s, token, 1000*time.Second, "giving back keeps the expiry")
+			requireCounter(a.Fence-1, 1000*time.Second) // giving back keeps the expiry
 			a = way.acquire(ofA(3))
-			lasts(t, r.s, token, time.Hour)
+			requireCounter(a.FenceEnd, time.Hour)
 			r.s.Do(t, "DEL", token)
 			require.True(t, way.release(ofA(3), a.Fence-1))
 			require.Zero(t, number(t, r.s, "EXISTS", token), "never created")
 
-			r.s.Do(t, "SET", token, "41") // Java's
+			r.s.Do(t, "SET", token, "41") // Java's never gets an expiry
 			a = way.acquire(ofA(4))
 			require.Greater(t, a.Fence, int64(41))
-			lasts(t, r.s, token, -1, "Java's counter never gets an expiry")
+			requireCounter(a.FenceEnd, -1)
 			require.True(t, way.release(ofA(4), 42))
-			require.EqualValues(t, 42, counterValue(t, r.s))
-			lasts(t, r.s, token, -1)
+			requireCounter(42, -1)
 
-			for _, kind := range [][]string{{"SET", token, "not a number"}, {"LPUSH", token, "1"}} {
+			for _, foreign := range [][]string{{"SET", token, "not a number"}, {"LPUSH", token, "1"}} {
 				r.s.Do(t, "DEL", token)
 				a = way.acquire(ofA(5))
 				r.s.Do(t, "DEL", token)
-				r.s.Do(t, kind...)
+				r.s.Do(t, foreign...)
 				before := state(t, r.s)[token]
 				require.True(t, way.release(ofA(5), a.Fence-1))
 				require.Equal(t, before, state(t, r.s)[token], "what is not a counter is left alone")
@@ -194,16 +180,18 @@ func TestG10_FencesOfGrants(t *testing.T) {
 	reserves := func(count, first, end int64) {
 		t.Helper()
 		require.Greater(t, first, last)
-		require.Equal(t, count, end-first+1)
-		require.Equal(t, end, counterValue(t, r.s))
+		require.Equal(t, []int64{count, number(t, r.s, "GET", token)}, []int64{end - first + 1, end})
 		last = end
 	}
-	granted := func() Grant {
+	released := func(count int64, owner string, served ...string) Grant { // whose lock is granted by a message
 		t.Helper()
+		r.release(owner, served...)
 		said := r.said()
 		require.Len(t, said, 1)
-		g, ok := ParseGrant("k", said[0][len(r.of(ofA(1)).Inbox("k"))+1:])
+		_, message, _ := strings.Cut(said[0], " ")
+		g, ok := ParseGrant("k", message)
 		require.True(t, ok)
+		reserves(count, g.Fence, g.FenceEnd)
 		return g
 	}
 	for range 2 { // repeated
@@ -213,23 +201,16 @@ func TestG10_FencesOfGrants(t *testing.T) {
 	r.waits(ofA(2), ofB(1), ofB(2), ofC(1))
 	g := r.release(ofA(1)).Grant
 	reserves(1, g.Fence, g.FenceEnd)
-	r.release(ofA(2))
-	g = granted()
-	require.Equal(t, []string{ofB(2)}, g.Members)
-	reserves(10, g.Fence, g.FenceEnd)
+	require.Equal(t, []string{ofB(2)}, released(10, ofA(2)).Members)
 	r.s.Do(t, "DEL", token)
-	r.release(ofB(1), ofB(2))
-	g = granted()
-	reserves(1, g.Fence, g.FenceEnd)
+	released(1, ofB(1), ofB(2))
 	a := must(r.of(ofC(1)).Confirm(bounded(t), "k", ofC(1), lease))(t)
 	reserves(1, a.Fence, a.FenceEnd)
 	r.waits(ofA(3))
 	last += 3_600_000_000
 	r.s.Do(t, "SET", token, decimal(last)) // ahead of the clock
-	r.release(ofC(1))
-	g = granted()
-	require.Equal(t, last+1, g.Fence)
-	reserves(1, g.Fence, g.FenceEnd)
+	ahead := last
+	require.Equal(t, ahead+1, released(1, ofC(1)).Fence)
 }
 
 // The number of a quorum raises the counter of a node, by the holder's word, and is given back
@@ -258,11 +239,10 @@ func TestG10_WriteBack(t *testing.T) {
 		{1795218662303126, time.Hour, 1795218662303126, -1}, // as Java's never gets an expiry
 	} {
 		require.True(t, write(ownA, c.last, c.expiry))
-		require.Equal(t, c.want, counterValue(t, s), c.last)
+		require.Equal(t, c.want, number(t, s, "GET", token), c.last)
 		lasts(t, s, token, c.lasts, c.last)
 	}
-	a := fenced(t, n, ownA, *fencingHour)
-	require.Greater(t, a.Fence, int64(1795218662303126))
+	require.Greater(t, fenced(t, n, ownA, *fencingHour).Fence, int64(1795218662303126))
 
 	// An older hold's number must not stand where a newer one gives its own back.
 	s.Do(t, "SET", token, "50")
@@ -274,8 +254,7 @@ func TestG10_WriteBack(t *testing.T) {
 		s.Do(t, "DEL", token)
 		s.Do(t, foreign...)
 		before := state(t, s)
-		_, err := n.WriteFence(bounded(t), "k", ownA, 1, 0)
-		require.Equal(t, Refused, OutcomeOf(err), err)
+		requireRefused(t, "", errOf(n.WriteFence(bounded(t), "k", ownA, 1, 0)))
 		require.Equal(t, before, state(t, s))
 	}
 	s.Do(t, "DEL", "k", token)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -32,15 +33,8 @@ func bounded(t testing.TB) context.Context {
 // until asks again and again, for what sends no event, until cond is true.
 func until(t testing.TB, cond func() bool) {
 	t.Helper()
-	over := time.After(redistest.Patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-over:
-			require.Fail(t, "it does not happen")
-		}
+	for ctx := bounded(t); !cond(); time.Sleep(2 * time.Millisecond) {
+		require.NoError(t, ctx.Err(), "it does not happen")
 	}
 }
 
@@ -50,10 +44,22 @@ func start(t testing.TB, args ...string) (*redistest.Server, *Node) {
 	return s, NewNode(s.Client(t))
 }
 
+// loggedIn is a node by the client of a user whose password is secret.
+func loggedIn(t testing.TB, s *redistest.Server, user string) *Node {
+	t.Helper()
+	return NewNode(s.Client(t, func(o *rueidis.ClientOption) { o.Username, o.Password = user, "secret" }))
+}
+
+// requireRefused requires that an error says so, and that waiting does not cure it.
+func requireRefused(t testing.TB, says string, err error, about ...any) {
+	t.Helper()
+	require.ErrorContains(t, err, says, about...)
+	require.Equal(t, Refused, OutcomeOf(err), about...)
+}
+
 func acquired(t testing.TB, n *Node, key, owner string) {
 	t.Helper()
-	a := must(n.Acquire(bounded(t), key, owner, lease))(t)
-	require.Equal(t, Acquired{OK: true}, a)
+	require.Equal(t, Acquired{OK: true}, must(n.Acquire(bounded(t), key, owner, lease))(t))
 }
 
 // number, text and listed are the reply of a server to a command.

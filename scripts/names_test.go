@@ -10,28 +10,18 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for _, c := range []struct{ key, channel, token, gone string }{
-		{"sku:42", "redisson_lock__channel:{sku:42}", "redisson_lock_token:{sku:42}", "holdfast_gone:{sku:42}:o"},
-		{"{a}b", "redisson_lock__channel:{a}b", "redisson_lock_token:{a}b", "holdfast_gone:{a}b:o"},
-		{"a{b", "redisson_lock__channel:a{b", "redisson_lock_token:a{b", "holdfast_gone:a{b:o"},
-		{"a}b", "redisson_lock__channel:{a}b}", "redisson_lock_token:{a}b}", "holdfast_gone:{a}b}:o"},
-		{" \r\n\x00", "redisson_lock__channel:{ \r\n\x00}", "redisson_lock_token:{ \r\n\x00}", "holdfast_gone:{ \r\n\x00}:o"},
-	} {
-		require.Equal(t, c.channel, Channel(c.key))
-		require.Equal(t, c.token, counter(c.key))
-		require.Equal(t, c.gone, tombstone(c.key, "o"))
-	}
-	for _, c := range []struct{ key, queue, scores, heartbeats, inbox, owner string }{
-		{"sku:42", "redisson_lock_queue:{sku:42}", "redisson_lock_timeout:{sku:42}", "holdfast_heartbeat:{sku:42}",
-			"redisson_lock__channel:{sku:42}:client", "redisson_lock__channel:{sku:42}:client:7"},
-		{"{sku}:42", "redisson_lock_queue:{sku}:42", "redisson_lock_timeout:{sku}:42", "holdfast_heartbeat:{sku}:42",
-			"redisson_lock__channel:{sku}:42:client", "redisson_lock__channel:{sku}:42:client:7"},
-	} {
+	for key, braced := range map[string]string{"sku:42": "{sku:42}", "{a}b": "{a}b", "a{b": "a{b", "a}b": "{a}b}", " \r\n\x00": "{ \r\n\x00}"} {
+		channel, token := "redisson_lock__channel:"+braced, "redisson_lock_token:"+braced
+		require.Equal(t, channel, Channel(key))
+		require.Equal(t, "holdfast_gone:"+braced+":o", tombstone(key, "o"))
+		require.Equal(t, token, counter(key))
+		require.Equal(t, "redisson_lock_queue:"+braced, queue(key))
+		require.Equal(t, []string{
+			key, "redisson_lock_queue:" + braced, "redisson_lock_timeout:" + braced, "holdfast_heartbeat:" + braced, token,
+		}, appendFairKeys(nil, key))
 		f := NewFair(NewNode(nil), FairSettings{Client: "client"})
-		require.Equal(t, c.queue, queue(c.key))
-		require.Equal(t, []string{c.key, c.queue, c.scores, c.heartbeats, counter(c.key)}, appendFairKeys(nil, c.key))
-		require.Equal(t, c.inbox, f.Inbox(c.key))
-		require.Equal(t, c.owner, f.OwnerChannel(c.key, "client:7"))
+		require.Equal(t, channel+":client", f.Inbox(key))
+		require.Equal(t, channel+":client:7", f.OwnerChannel(key, "client:7"))
 	}
 }
 

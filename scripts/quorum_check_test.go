@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,23 +16,20 @@ import (
 
 func TestCheckMarksAFreshNode(t *testing.T) {
 	s, n := start(t)
-	first, vote := checked(t, n, Mark)
-	require.False(t, has(vote))
-	require.True(t, first.Marked)
-	require.Equal(t, ofThree(longest), first.Deployment)
-	require.Equal(t, "noeviction", first.Policy)
-	require.Regexp(t, `^\d+\.\d+\.\d+$`, first.Version)
-	run := must(n.runID(bounded(t)))(t)
-	require.Equal(t, run, first.Run)
+	said := unvoted(t, n, Mark, "")
+	require.True(t, said.Marked)
+	require.Equal(t, ofThree(longest), said.Deployment)
+	require.Equal(t, "noeviction", said.Policy)
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, said.Version)
+	require.Equal(t, must(n.runID(bounded(t)))(t), said.Run)
 	// The longest lease and a hundredth for each of two clocks, and 2 ms.
-	require.InDelta(t, longest.Milliseconds()*102/100+2, first.Left.Milliseconds(), slackMillis)
+	require.InDelta(t, longest.Milliseconds()*102/100+2, said.Left.Milliseconds(), slackMillis)
 
 	before := state(t, s)
 	for _, how := range []CheckMode{Mark, Observe, Activate} {
-		again, vote := checked(t, n, how)
-		require.False(t, has(vote))
+		again := unvoted(t, n, how, "")
 		require.False(t, again.Marked)
-		require.Equal(t, first.Epoch, again.Epoch)
+		require.Equal(t, said.Epoch, again.Epoch)
 		require.Positive(t, again.Left)
 	}
 	require.Equal(t, before, state(t, s))
@@ -42,22 +40,18 @@ func TestQuarantineEnds(t *testing.T) {
 	const short = 200 * time.Millisecond
 	began := time.Now()
 	var vote *Vote
-	until(t, func() bool {
-		var err error
-		_, vote, err = n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(short), "")
-		require.NoError(t, err)
-		return vote != nil
+	until(t, func() (has bool) {
+		_, vote, has = checkedFor(t, n, Mark, short, "")
+		return has
 	})
 	require.GreaterOrEqual(t, time.Since(began), short*102/100+time.Millisecond)
-	require.True(t, voted(t, n, vote, ownA).OK)
+	require.True(t, must(acquireVoted(n, bounded(t), vote, "k", ownA, false))(t).OK)
 
 	// The margin, where it can be seen.
 	s.Do(t, "DEL", marker)
-	checked(t, n, Mark)
+	unvoted(t, n, Mark, "")
 	forge(t, s, wordSince, decimal(serverMicros(t, s)/1000-longest.Milliseconds()))
-	said, vote := checked(t, n, Mark)
-	require.False(t, has(vote))
-	require.InDelta(t, longest.Milliseconds()*2/100, said.Left.Milliseconds(), slackMillis)
+	require.InDelta(t, longest*2/100, unvoted(t, n, Mark, "").Left, float64(slack))
 }
 
 // A marker that is not this boot's, this replication ID's or the past's is no vote, and is
@@ -65,19 +59,21 @@ func TestQuarantineEnds(t *testing.T) {
 func TestGuard_MarkerChecks(t *testing.T) {
 	s, n := start(t)
 	other := strings.Repeat("a", 40)
+	forged := func(word int, to string) func() { return func() { forge(t, s, word, to) } }
+	text := func(text string) func() { return func() { s.Do(t, "SET", marker, text) } }
 	for name, change := range map[string]func(){
-		"other boot":          func() { forge(t, s, wordRun, other) },
-		"other replID":        func() { forge(t, s, wordReplID, other) },
+		"other boot":          forged(wordRun, other),
+		"other replID":        forged(wordReplID, other),
 		"clock stepped back":  func() { forge(t, s, wordSince, decimal(serverMicros(t, s)/1000+60_000)) },
-		"no boot":             func() { forge(t, s, wordRun, "-") },
-		"epoch that is none":  func() { forge(t, s, wordEpoch, "xyz") },
-		"time before all":     func() { forge(t, s, wordSince, "-1") },
-		"no longest lease":    func() { forge(t, s, wordLongest, "x") },
-		"word too many":       func() { forge(t, s, wordLongest, "3600000 1") },
-		"no number of nodes":  func() { forge(t, s, wordNodes, "") },
-		"nothing in it":       func() { s.Do(t, "SET", marker, "") },
-		"foreign text":        func() { s.Do(t, "SET", marker, "'; return 1 --") },
-		"foreign text, ended": func() { s.Do(t, "SET", marker, "'\n return 1 --\n") },
+		"no boot":             forged(wordRun, "-"),
+		"epoch that is none":  forged(wordEpoch, "xyz"),
+		"time before all":     forged(wordSince, "-1"),
+		"no longest lease":    forged(wordLongest, "x"),
+		"word too many":       forged(wordLongest, "3600000 1"),
+		"no number of nodes":  forged(wordNodes, ""),
+		"nothing in it":       text(""),
+		"foreign text":        text("'; return 1 --"),
+		"foreign text, ended": text("'\n return 1 --\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Do(t, "FLUSHALL")
@@ -89,14 +85,12 @@ func TestGuard_MarkerChecks(t *testing.T) {
 			for _, how := range []CheckMode{Observe, Activate} {
 				epoch, _, _ := strings.Cut(forged, " ")
 				said, new, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), epoch)
-				require.False(t, has(new))
+				require.True(t, new == nil && !said.Marked)
 				require.True(t, said.Left != 0 || OutcomeOf(err) == Refused, err)
-				require.False(t, said.Marked)
 				require.Equal(t, forged, markerOf(t, s), how)
 			}
 
-			said, new := checked(t, n, Mark)
-			require.False(t, has(new))
+			said := unvoted(t, n, Mark, "")
 			require.True(t, said.Marked)
 			require.InDelta(t, longest*102/100, said.Left, float64(slack))
 			require.NotEqual(t, forged, markerOf(t, s))
@@ -109,19 +103,15 @@ func TestGuard_MarkerChecks(t *testing.T) {
 func TestGuard_LongestLease(t *testing.T) {
 	s, n, _ := startActive(t)
 	before := markerOf(t, s)
-	for _, mine := range []time.Duration{longest / 2, 2 * longest} {
-		said, _, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(mine), "")
-		require.NoError(t, err)
-		require.Equal(t, longest, said.Longest)
-		require.Equal(t, before, markerOf(t, s))
-	}
 	for mine, want := range map[time.Duration]time.Duration{longest / 2: longest, 2 * longest: 2 * longest} {
 		s.Do(t, "SET", marker, before)
+		said, _, _ := checkedFor(t, n, Mark, mine, "")
+		require.Equal(t, longest, said.Longest)
+		require.Equal(t, before, markerOf(t, s))
+
 		forge(t, s, wordRun, strings.Repeat("a", 40))
-		said, vote, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(mine), "")
-		require.NoError(t, err)
-		require.False(t, has(vote))
-		require.True(t, said.Marked)
+		said, _, has := checkedFor(t, n, Mark, mine, "")
+		require.True(t, said.Marked && !has)
 		require.Equal(t, want, said.Longest)
 		require.InDelta(t, want*102/100, said.Left, float64(slack))
 	}
@@ -129,39 +119,24 @@ func TestGuard_LongestLease(t *testing.T) {
 
 func TestActivate(t *testing.T) {
 	s, n := start(t)
-	activate := func(of string) (Standing, *Vote) {
-		t.Helper()
-		said, vote, err := n.CheckNode(bounded(t), Activate, newEpoch(), ofThree(longest), of)
-		require.NoError(t, err)
-		return said, vote
-	}
-	said, vote := activate(newEpoch())
-	require.False(t, has(vote))
-	require.Empty(t, said.Epoch)
+	require.Empty(t, unvoted(t, n, Activate, newEpoch()).Epoch)
 	require.Empty(t, state(t, s), "no marker, nothing to activate")
 
-	said, _ = checked(t, n, Mark)
-	began, begun := said.Epoch, markerOf(t, s)
-	said, _ = checked(t, n, Observe)
-	require.Equal(t, began, said.Epoch)
-	require.Equal(t, begun, markerOf(t, s))
-	for _, of := range []string{"", "none", newEpoch(), began[1:], began + "0"} {
-		said, vote = activate(of)
-		require.False(t, has(vote))
-		require.False(t, said.Marked)
+	began := unvoted(t, n, Mark, "").Epoch
+	begun := markerOf(t, s)
+	for _, of := range []string{"none", newEpoch(), began[1:], began + "0"} {
+		require.False(t, unvoted(t, n, Activate, of).Marked)
 		require.Equal(t, begun, markerOf(t, s))
 	}
-	said, vote = activate(began)
-	require.True(t, has(vote))
-	require.True(t, said.Marked)
+	said, vote, has := checkedFor(t, n, Activate, longest, began)
+	require.True(t, has && said.Marked)
 	require.Zero(t, said.Left)
 	require.NotEqual(t, began, said.Epoch)
 
-	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, markerOf(t, s))
-	lasts(t, s, "holdfast_node", -1)
-
 	activated := markerOf(t, s)
-	said, again := activate(began) // the reply was lost
+	require.Regexp(t, `^[0-9a-f]+ [0-9a-f]{40} [0-9a-f]{40} 0 3600000 3$`, activated)
+	lasts(t, s, "holdfast_node", -1)
+	said, again, _ := checkedFor(t, n, Activate, longest, began) // the reply was lost
 	require.Equal(t, vote, again)
 	require.False(t, said.Marked)
 	require.Equal(t, activated, markerOf(t, s))
@@ -171,7 +146,7 @@ func TestActivate(t *testing.T) {
 func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
 	redistest.NeedRedis7(t, keepsScripts)
 	s, admin, vote := startActive(t, "--appendonly", "yes", "--appendfsync", "always")
-	require.True(t, voted(t, admin, vote, ownA).OK)
+	require.True(t, must(acquireVoted(admin, bounded(t), vote, "k", ownA, false))(t).OK)
 	client := s.Client(t)
 	n := NewNode(interrupted{client, func() {
 		s.Restart()
@@ -181,23 +156,15 @@ func TestGuard_RestartInTheMiddleOfACheck(t *testing.T) {
 	}})
 	_, none, err := n.CheckNode(bounded(t), Mark, newEpoch(), ofThree(longest), "")
 	require.Error(t, err)
-	require.False(t, has(none))
+	require.True(t, none == nil)
 	m := s.Do(t, "SCRIPT", "EXISTS", vote.acquire.sha)
-	known := must(m.AsIntSlice())(t)
-	require.Equal(t, []int64{0}, known)
+	require.Equal(t, []int64{0}, must(m.AsIntSlice())(t))
 }
 
-// interrupted does something before each SCRIPT command.
+// interrupted does something before each SCRIPT command of a dedicated connection.
 type interrupted struct {
 	rueidis.Client
 	before func()
-}
-
-func (c interrupted) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	if cmd.Commands()[0] == "SCRIPT" {
-		c.before()
-	}
-	return c.Client.Do(ctx, cmd)
 }
 
 func (c interrupted) Dedicate() (rueidis.DedicatedClient, func()) {
@@ -220,14 +187,64 @@ func (c interruptedConn) Do(ctx context.Context, cmd rueidis.Completed) rueidis.
 // The embedded server has no run id, so nothing tells that it restarted: it gets no vote, however
 // long it has been marked.
 func TestGuard_NeedsARunID(t *testing.T) {
+	m, n := embedded(t)
+	for range 2 {
+		said, _, has := checkedFor(t, n, Mark, time.Millisecond, "")
+		require.Negative(t, said.Left)
+		require.False(t, has)
+		m.FastForward(time.Second)
+	}
+}
+
+// embedded is a node on the embedded server.
+func embedded(t *testing.T) (*miniredis.Miniredis, *Node) {
+	t.Helper()
 	m := miniredis.RunT(t)
 	client := must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{m.Addr()}, ForceSingleClient: true, DisableCache: true}))(t)
 	t.Cleanup(client.Close)
-	for range 2 {
-		said, vote, err := NewNode(client).CheckNode(bounded(t), Mark, newEpoch(), ofThree(time.Millisecond), "")
-		require.NoError(t, err)
-		require.Negative(t, said.Left)
-		require.False(t, has(vote))
-		m.FastForward(time.Second)
+	return m, NewNode(client)
+}
+
+// What the node says is no more than words between quotes.
+func TestVoteTextIsSafe(t *testing.T) {
+	before, after, named := strings.Cut(quorumAcquire.text, noVote)
+	require.True(t, named)
+	for _, text := range []string{"'", "\\", "\n", "\r", "]]", "'; return 1 --", "\x00", "é"} {
+		rest, whole := strings.CutPrefix(newVote("a b"+text+"c", "master_replid:"+text).acquire.text, before)
+		require.True(t, whole)
+		line, whole := strings.CutSuffix(rest, after)
+		require.True(t, whole)
+		require.Regexp(t, `^local marker, replID = '[a-zA-Z0-9 _:]+', '[a-zA-Z0-9 _:]+'\n$`, line)
+	}
+	shas := []string{quorumAcquire.sha, newVote("m", "r").acquire.sha, newVote("m", "s").acquire.sha, newVote("n", "r").acquire.sha}
+	slices.Sort(shas)
+	require.Len(t, slices.Compact(shas), 4)
+}
+
+// A lock that is there on a node which did not give it is no vote. That it is not
+// there is always true.
+func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
+	s, n, vote := startActive(t)
+	acquired(t, n, "k", ownA)
+	requireCounts := func(want bool, v *Vote, what string) {
+		t.Helper()
+		answers := make([]Answer, 2)
+		counts := must(n.RenewVoted(bounded(t), v, lease, []string{"k", "free"}, []string{ownA, ownA}, []int{0, 0}, answers))(t)
+		require.Equal(t, want, counts, what)
+		require.Equal(t, []Answer{Renewed, NotOurs}, answers, what)
+	}
+	for what, change := range map[string]func(){
+		"none":           func() { s.Do(t, "DEL", marker) },
+		"another's":      func() { forge(t, s, wordRun, "other") },
+		"other epoch":    func() { forge(t, s, wordEpoch, "abc") },
+		"longer":         func() { s.Do(t, "APPEND", marker, " ") },
+		"empty":          func() { s.Do(t, "SET", marker, "") },
+		"activated anew": func() { s.Do(t, "DEL", marker); activated(t, n) },
+	} {
+		s.Do(t, "SET", marker, vote.marker)
+		requireCounts(true, vote, "known")
+		change()
+		requireCounts(false, vote, what)
+		requireCounts(true, nil, what) // without a guard
 	}
 }

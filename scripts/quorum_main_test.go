@@ -1,7 +1,6 @@
 package scripts
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -29,22 +28,30 @@ func newEpoch() string { return fmt.Sprintf("e%07x", epochs.Add(1)) }
 // ofThree is a deployment of three nodes.
 func ofThree(longest time.Duration) Deployment { return Deployment{longest, 3} }
 
-func checked(t testing.TB, n *Node, how CheckMode) (Standing, *Vote) {
+// checkedFor is a check by a client with that longest lease, for an epoch if it activates. It
+// says whether it got a vote, too: one that an assertion prints is two scripts long.
+func checkedFor(t testing.TB, n *Node, how CheckMode, longest time.Duration, of string) (s Standing, vote *Vote, has bool) {
 	t.Helper()
-	s, vote, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), "")
+	s, vote, err := n.CheckNode(bounded(t), how, newEpoch(), ofThree(longest), of)
 	require.NoError(t, err)
-	return s, vote
+	return s, vote, vote != nil
+}
+
+// unvoted is the check of a node that gets no vote by it.
+func unvoted(t testing.TB, n *Node, how CheckMode, of string) Standing {
+	t.Helper()
+	s, _, has := checkedFor(t, n, how, longest, of)
+	require.False(t, has)
+	return s
 }
 
 // activated gives a fresh node its vote.
 func activated(t testing.TB, n *Node) *Vote {
 	t.Helper()
-	s, vote := checked(t, n, Mark)
+	s := unvoted(t, n, Mark, "")
 	require.True(t, s.Marked)
-	require.False(t, has(vote))
-	_, vote, err := n.CheckNode(bounded(t), Activate, newEpoch(), ofThree(longest), s.Epoch)
-	require.NoError(t, err)
-	require.True(t, has(vote))
+	_, vote, has := checkedFor(t, n, Activate, longest, s.Epoch)
+	require.True(t, has)
 	return vote
 }
 
@@ -55,22 +62,14 @@ func startActive(t testing.TB, args ...string) (*redistest.Server, *Node, *Vote)
 	return s, n, activated(t, n)
 }
 
-// has is for assertions: a vote that they print is two scripts long.
-func has(vote *Vote) bool { return vote != nil }
-
 // acquireVoted asks for one hold.
-func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, lease time.Duration, fenced bool) (NodeReply, error) {
-	nodeReplies := make([]NodeReply, 1)
-	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, nodeReplies)
+func acquireVoted(n *Node, ctx context.Context, vote *Vote, key, owner string, fenced bool) (NodeReply, error) {
+	said := make([]NodeReply, 1)
+	err := n.AcquireVoted(ctx, vote, fenced, []Ask{{key, owner, lease}}, said)
 	if err == nil {
-		err = nodeReplies[0].Err
+		err = said[0].Err
 	}
-	return nodeReplies[0], err
-}
-
-func voted(t testing.TB, n *Node, vote *Vote, owner string) NodeReply {
-	t.Helper()
-	return must(acquireVoted(n, bounded(t), vote, "k", owner, lease, false))(t)
+	return said[0], err
 }
 
 // requireNoVote requires that neither kind of acquire is taken, and that nothing
@@ -78,22 +77,14 @@ func voted(t testing.TB, n *Node, vote *Vote, owner string) NodeReply {
 func requireNoVote(t testing.TB, s *redistest.Server, n *Node, vote *Vote) {
 	t.Helper()
 	before := state(t, s)
-	for _, f := range []bool{false, true} {
-		b := must(acquireVoted(n, bounded(t), vote, "k", ownB, lease, f))(t)
-		require.Equal(t, NodeReply{NoVote: true}, b)
+	for _, fenced := range []bool{false, true} {
+		require.Equal(t, NodeReply{NoVote: true}, must(acquireVoted(n, bounded(t), vote, "k", ownB, fenced))(t))
 	}
 	require.Equal(t, before, state(t, s))
 }
 
-// markerOf is the marker's text; "" if there is none.
-func markerOf(t testing.TB, s *redistest.Server) string {
-	t.Helper()
-	m := s.Do(t, "GET", marker)
-	if m.IsNil() {
-		return ""
-	}
-	return must(m.ToString())(t)
-}
+// markerOf is the marker's text.
+func markerOf(t testing.TB, s *redistest.Server) string { t.Helper(); return text(t, s, "GET", marker) }
 
 // forge changes one word of the marker.
 func forge(t testing.TB, s *redistest.Server, word int, to string) {
@@ -115,20 +106,7 @@ const (
 	wordNodes
 )
 
-// one is a call for one of many.
-func one[T any](call func([]Result[T]) error) (T, error) {
-	r := make([]Result[T], 1)
-	err := call(r)
-	return r[0].Value, cmp.Or(err, r[0].Err)
-}
-
 // end is [Node.EndEach] for one.
 func end(n *Node, ctx context.Context, e Ending) (Released, error) {
-	return one(func(r []Result[Released]) error { return n.EndEach(ctx, []Ending{e}, r) })
-}
-
-// undo ends a failed round.
-func undo(n *Node, ctx context.Context, key, owner string, doubt bool) error {
-	_, err := end(n, ctx, Ending{Key: key, Owner: owner, Doubt: doubt})
-	return err
+	return first(1, func(r []Result[Released]) error { return n.EndEach(ctx, []Ending{e}, r) })
 }

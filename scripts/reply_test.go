@@ -2,7 +2,10 @@ package scripts
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,9 +67,13 @@ func message(t *testing.T, data []byte) rueidis.RedisMessage {
 // Whatever a server replies: no parser panics, an error is Unknown and comes
 // with nothing believed, and what is believed keeps its promises.
 func FuzzReplies(f *testing.F) {
-	for _, seed := range []string{"", "\x00\x00", "\x00\x02", "\x00\x06", "\x06\x00", "\x06\x03\x00\x00\x00\x0a\x00\x0a",
-		"\x06\x03\x01\x06\x00\x01\x00\x06", "\x06\x03\x00\x01\x00\x00\x01\x03", "\x03", "\x08\x02",
-		"\x06\x03\x00\x00\x00\x0a\x00\x01", "\x06\x03\x01\x00\x00\x01\x00\x06"} {
+	for _, seed := range []string{"", "\x00\x00", "\x00\x01", "\x00\x02", "\x00\x04", "\x00\x05", "\x00\x06", "\x03", "\x08\x02",
+		"\x01\x00", "\x01\x03", "\x01\x06", "\x01\x07", "\x01\x08", "\x01\x09", "\x06\x00",
+		"\x06\x03\x00\x00\x00\x0a\x00\x0a", "\x06\x03\x01\x06\x00\x01\x00\x06", "\x06\x03\x00\x01\x00\x00\x01\x03",
+		"\x06\x03\x00\x00\x00\x0a\x00\x01", "\x06\x03\x01\x00\x00\x01\x00\x06",
+		"\x06\x03\x00\x01\x00\x0a\x00\x0a", "\x06\x03\x00\x01\x00\x00\x00\x00",
+		"\x06\x04\x00\x01\x00\x06\x01\x00\x00\x01", "\x06\x04\x00\x05\x00\x06\x01\x08\x00\x03", "\x06\x04\x00\x00\x00\x06\x01\x07\x00\x00",
+		"\x06\x02\x00\x01\x01\x06", "\x06\x03\x00\x05\x01\x00\x00\x01", "\x06\x03\x00\x01\x01\x08\x00\x05"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -78,14 +85,21 @@ func FuzzReplies(f *testing.F) {
 				require.False(t, believed)
 			}
 		}
-		for _, parse := range []func(rueidis.RedisMessage, error) (Acquired, error){parseAcquired, parseFenced} {
+		kept := func(g Grant) {
+			t.Helper()
+			require.True(t, g.Owner != "" || g.Lease == 0 && g.FenceEnd == 0 && g.Members == nil)
+			require.True(t, g.Fence >= 0 && g.Fence <= g.FenceEnd && g.Lease >= 0)
+		}
+		for name, parse := range map[string]func(rueidis.RedisMessage, error) (Acquired, error){
+			"acquired": parseAcquired, "fenced": parseFenced, "confirmed": parseConfirmed,
+		} {
 			a, err := parse(m, nil)
 			check(err, a != Acquired{})
-			if err == nil && !a.OK && !a.Gone {
-				require.True(t, a.Remaining == NoExpiry || a.Remaining >= time.Millisecond)
-			}
-			require.False(t, a.OK && a.Gone)
 			require.LessOrEqual(t, a.Fence, a.FenceEnd)
+			if name != "confirmed" {
+				require.True(t, err != nil || a.OK || a.Gone || a.Remaining == NoExpiry || a.Remaining >= time.Millisecond)
+				require.False(t, a.OK && a.Gone)
+			}
 		}
 		r, err := parseReleased(m, nil)
 		check(err, r != Released{})
@@ -102,10 +116,32 @@ func FuzzReplies(f *testing.F) {
 		if err = parseRenewed(m, nil, answers); err == nil {
 			require.NotContains(t, answers, Unanswered)
 		}
-		if !m.IsArray() {
+		if all, _ := m.ToInt64(); all != 1 && !m.IsArray() {
 			require.Equal(t, Unknown, OutcomeOf(err))
 			require.Equal(t, make([]Answer, 3), answers)
 		}
+
+		p, err := parsePassed(m, nil)
+		check(err, p.Ours || p.ProbeSoon || p.Grant.Owner != "")
+		kept(p.Grant)
+		require.True(t, p.Ours || !p.ProbeSoon && p.Grant.Owner == "")
+
+		e, err := parseEntered(m, nil, 1)
+		check(err, e.Java || e.ProbeSoon || e.Grant.Owner != "" || e.Distance != 0 || e.Places != nil)
+		kept(e.Grant)
+		require.True(t, e.Distance >= 0 && e.Distance <= maxLease)
+		if err == nil {
+			require.Subset(t, []Place{Waiting, Holding, Gone}, e.Places)
+			require.Len(t, e.Places, 1)
+		}
+
+		l := parseProbed(m, 2)
+		if l.Err != nil {
+			require.Equal(t, Probed{Err: l.Err}, l)
+			require.NotEqual(t, Done, OutcomeOf(l.Err))
+		}
+		kept(l.Grant)
+		require.Subset(t, []int{0, 1}, l.Absent)
 	})
 }
 
@@ -113,11 +149,91 @@ func TestRemainingOfAnyPTTL(t *testing.T) {
 	for ms, want := range map[int64]time.Duration{
 		-1: NoExpiry, 1: time.Millisecond, math.MaxInt64: math.MaxInt64, math.MaxInt64 / 1_000_000: math.MaxInt64 / 1_000_000 * time.Millisecond,
 	} {
-		got := must(remaining(ms))(t)
-		require.Equal(t, want, got)
+		require.Equal(t, want, must(remaining(ms))(t))
 	}
 	for _, ms := range []int64{0, -2, math.MinInt64} {
-		_, err := remaining(ms)
-		require.Error(t, err)
+		require.Error(t, errOf(remaining(ms)))
 	}
+}
+
+func TestParseGrant(t *testing.T) {
+	for _, key := range []string{"k", "a b", " for k", "k for k", "\x00\n"} {
+		text := ofA(1) + " 5000 7 9 02"
+		g, ok := ParseGrant(key, text+" for "+key)
+		require.True(t, ok, key)
+		require.Equal(t, Grant{Owner: ofA(1), Lease: 5 * time.Second, Fence: 7, FenceEnd: 9, Members: []string{ofA(2)}}, g)
+		for _, other := range []string{text, text + " for ", text + " for " + key + "2", text + " for {" + key + "}", text + " " + key, "for " + key, "0"} {
+			g, ok = ParseGrant(key, other)
+			require.False(t, ok, other)
+			require.Zero(t, g, other)
+		}
+	}
+}
+
+func TestGrantOf(t *testing.T) {
+	many := slices.Repeat([]string{ofA(2)}, mostMembers)
+	for text, want := range map[string]Grant{
+		" 5000 7 9 02 013": {Lease: 5 * time.Second, Fence: 7, FenceEnd: 9, Members: []string{ofA(2), ofA(13)}},
+		" 5000 0 0":        {Lease: 5 * time.Second},
+		"":                 {},
+		" 5000 0 0" + strings.Repeat(" 02", mostMembers): {Lease: 5 * time.Second, Members: many},
+	} {
+		want.Owner = ofA(1)
+		g, ok := grantOf(ofA(1) + text)
+		require.True(t, ok)
+		require.Equal(t, want, g)
+	}
+	for _, bad := range []string{"", "0", "1", "x", " ", " 5000 7 9", ofA(1) + " ", ofA(1) + " 5000", ofA(1) + " 5000 7", ofA(1) + " 5000 7 ",
+		ofA(1) + " 0 7 9", ofA(1) + " -1 7 9", ofA(1) + " 5000 9 7", ofA(1) + " 5000 -1 7", ofA(1) + " 5s 7 9",
+		ofA(1) + " 5000 7 9  02", ofA(1) + " 3155760000000000 7 9", ofA(1) + " 99999999999999999999 7 9",
+		ofA(1) + " 5000 0 0" + strings.Repeat(" 02", mostMembers+1)} {
+		g, ok := grantOf(bad)
+		require.False(t, ok, bad)
+		require.Zero(t, g, bad)
+	}
+}
+
+// Whatever is said on an inbox, by whomever: no panic, nothing believed that was
+// not understood, and what is believed can be kept.
+func FuzzGrant(f *testing.F) {
+	for _, text := range []string{"", "0", ofA(1), ofA(1) + " 5000 0 0", ofA(1) + " 5000 7 9 02 03", ofA(1) + " 5000 7 9 02 for k", ": 1 1 1 ", ":  "} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		said, ok := ParseGrant("k", text)
+		grant, isGrant := grantOf(strings.TrimSuffix(text, " for k"))
+		if ok {
+			require.True(t, isGrant)
+			require.Equal(t, grant, said)
+		} else {
+			require.Zero(t, said)
+		}
+		requireGrant(t, text)
+	})
+}
+
+// requireGrant requires that a text says what was understood of it.
+func requireGrant(t *testing.T, text string) {
+	g, ok := grantOf(text)
+	if !ok {
+		require.Zero(t, g)
+		return
+	}
+	require.True(t, strings.HasPrefix(text, g.Owner))
+	client, _, found := strings.Cut(g.Owner, ":")
+	require.True(t, found)
+	if g.Lease == 0 {
+		require.Equal(t, Grant{Owner: text}, g)
+		return
+	}
+	require.True(t, g.Lease >= time.Millisecond && g.Lease <= maxLease)
+	require.True(t, g.Fence >= 0 && g.Fence <= g.FenceEnd)
+	again := fmt.Sprintf("%s %d %d %d", g.Owner, g.Lease.Milliseconds(), g.Fence, g.FenceEnd)
+	for _, m := range g.Members {
+		require.True(t, strings.HasPrefix(m, client+":"))
+		again += " " + m[len(client)+1:]
+	}
+	h, ok := grantOf(again)
+	require.True(t, ok)
+	require.Equal(t, g, h)
 }
