@@ -29,7 +29,7 @@ type Settings struct {
 	Fencing        bool
 	FenceExpiry    *time.Duration // nil: not set
 	Logger         *slog.Logger
-	Observer       Observer
+	Observer       *Observer      // nil: none
 	MaxHold        time.Duration  // 0: none
 	MaxWaiters     int            // 0: no bound
 	MaxOutage      *time.Duration // nil: not set
@@ -95,7 +95,7 @@ func WithLogger(log *slog.Logger) Option { return option(func(s *Settings) { s.L
 
 // WithObserver tells an observer what the locker does, for metrics; see [Observer]. It cannot
 // delay or break a lock. Default none.
-func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Observer = o }) }
+func WithObserver(o Observer) Option { return option(func(s *Settings) { s.Observer = &o }) }
 
 // WithMaxHold caps every renewed lease of this locker, so that one whose Unlock was forgotten
 // is not renewed for ever: d after the acquire, the locker releases the key, the lease ends

@@ -13,7 +13,6 @@ package holdfasttest
 
 import (
 	"context"
-	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +59,7 @@ func New(opts ...holdfast.Option) (*Locker, error) {
 		set  bool
 	}{
 		{"WithPrefix", s.Prefix != ""}, {"WithLabel", s.Label != ""}, {"WithLocalHandover", s.LocalHandover != 0},
-		{"WithFenceExpiry", s.FenceExpiry != nil}, {"WithLogger", s.Logger != nil}, {"WithObserver", !reflect.ValueOf(s.Observer).IsZero()},
+		{"WithFenceExpiry", s.FenceExpiry != nil}, {"WithLogger", s.Logger != nil}, {"WithObserver", s.Observer != nil},
 		{"WithReplicas", s.Replicas != 0 || s.ReplicaTimeout != 0}, {"WithShardedPubSub", s.ShardedPubSub != nil},
 	} {
 		if o.set {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"reflect"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -22,20 +21,18 @@ const (
 	lastEvents = time.Second // for which Close waits for the observer
 )
 
-// observer is a [holdfast.Observer] with the events that it has yet to hear of. A nil
-// observer does nothing. Safe for concurrent use.
+// observer tells a [holdfast.Observer] of events. A nil observer does nothing. Safe for
+// concurrent use.
 type observer struct {
-	to       holdfast.Observer // immutable
-	engine   *Engine           // immutable
-	wanted   [kinds]bool       // immutable
+	kinds    kinds
+	engine   *Engine // immutable
 	events   chan event
-	dropped  [kinds]atomic.Int64 // since the last DroppedEvent
-	missed   atomic.Int64        // sum of dropped
-	closing  chan struct{}       // closed by close
-	late     atomic.Bool         // close waits no longer
-	done     chan struct{}       // closed by the loop when it ends
-	panicked bool                // owned by the loop
-	away     atomic.Int64        // length of outages
+	missed   atomic.Int64  // sum of kind.dropped
+	closing  chan struct{} // closed by close
+	late     atomic.Bool   // close waits no longer
+	done     chan struct{} // closed by the loop when it ends
+	panicked bool          // owned by the loop
+	away     atomic.Int64  // length of outages
 	mu       sync.Mutex
 	outages  map[string]silence // by server; guarded by mu
 }
@@ -43,26 +40,20 @@ type observer struct {
 // silence is an outage of a server. Its times are those of Calls.Now.
 type silence struct{ began, last time.Duration } // last: the last failed call
 
-// kind is a function of [holdfast.Observer], in the order of its fields.
-type kind uint8
+// kinds are the kinds of events, one for each function of the observer.
+type kinds struct {
+	acquired, refused, released, lost, renewed, woken, queue, outageBegan, outageEnded, dropped kind
+}
 
-const (
-	kindAcquired kind = iota
-	kindRefused
-	kindReleased
-	kindLost
-	kindRenewed
-	kindWoken
-	kindQueue
-	kindOutageBegan
-	kindOutageEnded
-	kindDropped
-	kinds
-)
+// kind is what becomes of the events of a kind.
+type kind struct {
+	tell    func(event)  // nil: the observer has no such function; immutable
+	dropped atomic.Int64 // since the last DroppedEvent
+}
 
 // event is one of any kind, with the fields of that kind.
 type event struct {
-	kind    kind
+	kind    *kind
 	waiting int
 	key     string // or the server
 	how     holdfast.How
@@ -70,22 +61,53 @@ type event struct {
 	err     error
 }
 
-// newObserver starts the goroutine of an observer; close ends it. It returns nil if to has no
-// function.
-func newObserver(e *Engine, to holdfast.Observer) *observer {
-	functions := reflect.ValueOf(to)
-	if functions.IsZero() {
+// newObserver starts the goroutine of an observer; close ends it. It returns nil if to is nil.
+func newObserver(e *Engine, to *holdfast.Observer) *observer {
+	if to == nil {
 		return nil
 	}
 	o := &observer{
-		to: to, engine: e, events: make(chan event, mostEvents), outages: make(map[string]silence),
+		engine: e, events: make(chan event, mostEvents), outages: make(map[string]silence),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	for i := range o.wanted {
-		o.wanted[i] = !functions.Field(i).IsNil()
-	}
+	k := &o.kinds
+	tell(&k.acquired, to.Acquired, func(ev event) holdfast.AcquiredEvent {
+		return holdfast.AcquiredEvent{Key: ev.key, How: ev.how, Waited: ev.took}
+	})
+	tell(&k.refused, to.Refused, func(ev event) holdfast.RefusedEvent {
+		return holdfast.RefusedEvent{Key: ev.key, Err: ev.err, Waited: ev.took}
+	})
+	tell(&k.released, to.Released, func(ev event) holdfast.ReleasedEvent {
+		return holdfast.ReleasedEvent{Key: ev.key, Held: ev.took, Err: ev.err}
+	})
+	tell(&k.lost, to.Lost, func(ev event) holdfast.LostEvent { return holdfast.LostEvent{Key: ev.key, Held: ev.took, Err: ev.err} })
+	tell(&k.renewed, to.Renewed, func(ev event) holdfast.RenewedEvent {
+		return holdfast.RenewedEvent{Key: ev.key, Late: ev.took, Err: ev.err}
+	})
+	tell(&k.woken, to.Woken, func(ev event) holdfast.WokenEvent { return holdfast.WokenEvent{Key: ev.key} })
+	tell(&k.queue, to.Queue, func(ev event) holdfast.QueueEvent { return holdfast.QueueEvent{Key: ev.key, Waiting: ev.waiting} })
+	tell(&k.outageBegan, to.OutageBegan, func(ev event) holdfast.OutageBeganEvent {
+		return holdfast.OutageBeganEvent{Server: ev.key, Err: ev.err}
+	})
+	tell(&k.outageEnded, to.OutageEnded, func(ev event) holdfast.OutageEndedEvent {
+		return holdfast.OutageEndedEvent{Server: ev.key, Lasted: ev.took}
+	})
+	tell(&k.dropped, to.Dropped, func(event) holdfast.DroppedEvent {
+		n := func(k *kind) int { return int(k.dropped.Swap(0)) }
+		return holdfast.DroppedEvent{
+			Acquired: n(&k.acquired), Refused: n(&k.refused), Released: n(&k.released), Lost: n(&k.lost), Renewed: n(&k.renewed),
+			Woken: n(&k.woken), Queue: n(&k.queue), OutageBegan: n(&k.outageBegan), OutageEnded: n(&k.outageEnded),
+		}
+	})
 	go o.run()
 	return o
+}
+
+// tell has function, if it is not nil, called with what of makes of each event of a kind.
+func tell[E any](k *kind, function func(E), of func(event) E) {
+	if function != nil {
+		k.tell = func(ev event) { function(of(ev)) }
+	}
 }
 
 // run tells events until close, and then those that wait. A function that ends the goroutine
@@ -131,13 +153,13 @@ func (o *observer) close() {
 
 // put queues an event that the observer wants, or counts it as dropped.
 func (o *observer) put(ev event) {
-	if !o.wanted[ev.kind] {
+	if ev.kind.tell == nil {
 		return
 	}
 	select {
 	case o.events <- ev:
 	default:
-		o.dropped[ev.kind].Add(1)
+		ev.kind.dropped.Add(1)
 		o.missed.Add(1)
 	}
 }
@@ -146,13 +168,13 @@ func (o *observer) put(ev event) {
 func (o *observer) tell(ev event) {
 	o.call(ev)
 	if o.missed.Swap(0) > 0 {
-		o.call(event{kind: kindDropped})
+		o.call(event{kind: &o.kinds.dropped})
 	}
 }
 
 // call calls a function of the observer.
 func (o *observer) call(ev event) {
-	if !o.wanted[ev.kind] || o.late.Load() {
+	if ev.kind.tell == nil || o.late.Load() {
 		return
 	}
 	defer func() {
@@ -160,32 +182,7 @@ func (o *observer) call(ev event) {
 			o.failed(p)
 		}
 	}()
-	switch to := o.to; ev.kind {
-	case kindAcquired:
-		to.Acquired(holdfast.AcquiredEvent{Key: ev.key, How: ev.how, Waited: ev.took})
-	case kindRefused:
-		to.Refused(holdfast.RefusedEvent{Key: ev.key, Err: ev.err, Waited: ev.took})
-	case kindReleased:
-		to.Released(holdfast.ReleasedEvent{Key: ev.key, Held: ev.took, Err: ev.err})
-	case kindLost:
-		to.Lost(holdfast.LostEvent{Key: ev.key, Held: ev.took, Err: ev.err})
-	case kindRenewed:
-		to.Renewed(holdfast.RenewedEvent{Key: ev.key, Late: ev.took, Err: ev.err})
-	case kindWoken:
-		to.Woken(holdfast.WokenEvent{Key: ev.key})
-	case kindQueue:
-		to.Queue(holdfast.QueueEvent{Key: ev.key, Waiting: ev.waiting})
-	case kindOutageBegan:
-		to.OutageBegan(holdfast.OutageBeganEvent{Server: ev.key, Err: ev.err})
-	case kindOutageEnded:
-		to.OutageEnded(holdfast.OutageEndedEvent{Server: ev.key, Lasted: ev.took})
-	case kindDropped:
-		n := func(what kind) int { return int(o.dropped[what].Swap(0)) }
-		to.Dropped(holdfast.DroppedEvent{
-			Acquired: n(kindAcquired), Refused: n(kindRefused), Released: n(kindReleased), Lost: n(kindLost), Renewed: n(kindRenewed),
-			Woken: n(kindWoken), Queue: n(kindQueue), OutageBegan: n(kindOutageBegan), OutageEnded: n(kindOutageEnded),
-		})
-	}
+	ev.kind.tell(ev)
 }
 
 // failed logs the first panic of the observer.
@@ -211,7 +208,7 @@ func (o *observer) acquired(en *entry, how holdfast.How, since time.Time) {
 		return
 	}
 	en.began = o.now()
-	o.put(event{kind: kindAcquired, key: en.Key(), how: how, took: time.Since(since)})
+	o.put(event{kind: &o.kinds.acquired, key: en.Key(), how: how, took: time.Since(since)})
 }
 
 // ended notes that an entry, held for so long, has ended: by loss if why is ErrLost.
@@ -219,9 +216,9 @@ func (o *observer) ended(en *entry, held time.Duration, why error) {
 	switch {
 	case o == nil:
 	case errors.Is(why, holdfast.ErrLost):
-		o.put(event{kind: kindLost, key: en.Key(), took: held, err: errs.Of("lease of", en.Key(), why)})
+		o.put(event{kind: &o.kinds.lost, key: en.Key(), took: held, err: errs.Of("lease of", en.Key(), why)})
 	default:
-		o.put(event{kind: kindReleased, key: en.Key(), took: held, err: why})
+		o.put(event{kind: &o.kinds.released, key: en.Key(), took: held, err: why})
 	}
 }
 
@@ -247,7 +244,7 @@ func (o *observer) held(en *entry) time.Duration { return o.now() - en.began }
 // refused notes that a lock call, which began at that time, has failed.
 func (o *observer) refused(key string, why error, began time.Duration) {
 	if o != nil && why != nil {
-		o.put(event{kind: kindRefused, key: key, took: o.now() - began, err: why})
+		o.put(event{kind: &o.kinds.refused, key: key, took: o.now() - began, err: why})
 	}
 }
 
@@ -261,7 +258,7 @@ func (o *observer) renewed(h *Hold, began time.Duration, why error) {
 	if why == nil {
 		h.extras.due.Store(int64(began + o.engine.Lease/3))
 	}
-	o.put(event{kind: kindRenewed, key: o.engine.KeyOf(h.Key.Name), took: max(0, o.now()-time.Duration(due)), err: why})
+	o.put(event{kind: &o.kinds.renewed, key: o.engine.KeyOf(h.Key.Name), took: max(0, o.now()-time.Duration(due)), err: why})
 }
 
 // Woken notes that a message has woken the waiters of the key of this name.
@@ -275,14 +272,14 @@ func (e *Engine) Answered(ctx context.Context, name string, err error) {
 // woken notes that a message has woken the waiters of the key of this name.
 func (o *observer) woken(name string) {
 	if o != nil {
-		o.put(event{kind: kindWoken, key: o.engine.KeyOf(name)})
+		o.put(event{kind: &o.kinds.woken, key: o.engine.KeyOf(name)})
 	}
 }
 
 // queue notes that the number of a key's waiters has changed, with the key locked.
 func (o *observer) queue(name string, waiting int) {
 	if o != nil {
-		o.put(event{kind: kindQueue, key: o.engine.KeyOf(name), waiting: waiting})
+		o.put(event{kind: &o.kinds.queue, key: o.engine.KeyOf(name), waiting: waiting})
 	}
 }
 
@@ -304,7 +301,7 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 		out, known := o.outages[server]
 		if !known {
 			out.began = now
-			o.put(event{kind: kindOutageBegan, key: server, err: err})
+			o.put(event{kind: &o.kinds.outageBegan, key: server, err: err})
 		}
 		out.last = now
 		o.outages[server] = out
@@ -312,7 +309,7 @@ func (o *observer) answered(ctx context.Context, name string, err error) {
 		for name, out := range o.outages {
 			if name == server || now-out.last > o.engine.Lease { // nobody asks a server that another has replaced
 				delete(o.outages, name)
-				o.put(event{kind: kindOutageEnded, key: name, took: now - out.began})
+				o.put(event{kind: &o.kinds.outageEnded, key: name, took: now - out.began})
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func TestObserverAbsentAllocatesNothing(t *testing.T) {
 	h := &Hold{Key: k}
 	h.newSection()
 	en, why, ctx, since := &h.first.first, errors.New("any"), context.Background(), time.Now()
-	o := newObserver(e, holdfast.Observer{})
+	o := newObserver(e, nil)
 	require.Nil(t, o)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		o.refused("k", why, o.now())
@@ -43,7 +43,7 @@ func TestObserverOutagesByServer(t *testing.T) {
 		e := &Engine{Config: Config{Settings: holdfast.Settings{Lease: time.Minute}}, Calls: calls.New(time.Minute, nil)}
 		e.Calls.PerServer(func(key string) string { return "server of " + key })
 		var told []any
-		e.observer = newObserver(e, holdfast.Observer{
+		e.observer = newObserver(e, &holdfast.Observer{
 			OutageBegan: func(e holdfast.OutageBeganEvent) { told = append(told, e) },
 			OutageEnded: func(e holdfast.OutageEndedEvent) { told = append(told, e) },
 		})

@@ -160,12 +160,9 @@ func (o Options) Apply(s *holdfast.Settings) error {
 	s.Lease = cmp.Or(o.Lease, s.Lease)
 	s.Label, s.Prefix, s.Logger = cmp.Or(o.Label, s.Label), o.Prefix, cmp.Or(o.Logger, s.Logger)
 	s.Fencing, s.MaxHold, s.MaxWaiters, s.MaxOutage = o.Fencing, o.MaxHold, o.MaxWaiters, o.MaxOutage
-	s.Replicas, s.ReplicaTimeout = o.Replicas, o.ReplicaTimeout
+	s.Replicas, s.ReplicaTimeout, s.Observer = o.Replicas, o.ReplicaTimeout, o.Observer
 	if o.Handover != nil {
 		s.LocalHandover = *o.Handover
-	}
-	if o.Observer != nil {
-		s.Observer = *o.Observer
 	}
 	return nil
 }

@@ -2,6 +2,13 @@
 // observe/ hand them to OpenTelemetry and to Prometheus, where they have the same names.
 package metrics
 
+import (
+	"maps"
+	"slices"
+
+	"github.com/holdfast-go/holdfast"
+)
+
 // Kind is how the values of a metric are to be read.
 type Kind uint8
 
@@ -60,7 +67,7 @@ var All = [...]Metric{
 	Lost:          {"holdfast.lock.lost", Counter, "{entry}", "Entries that have ended by loss.", true, ErrorLabel, losses},
 	RenewalFailed: {"holdfast.lease.renewal.failed", Counter, "{renewal}", "Renewals that Redis has not confirmed.", true, ErrorLabel, failures},
 	Dropped: {"holdfast.observer.dropped", Counter, "{event}", "Events that came too fast to be told.", false, EventLabel,
-		[]string{"acquired", "refused", "released", "lost", "renewed", "queue", "outage_began", "outage_ended"}},
+		slices.Sorted(maps.Keys(byEvent(holdfast.DroppedEvent{})))},
 	Held:         {"holdfast.lock.held", Gauge, "{entry}", "Entries that are held now.", true, "", nil},
 	Waiting:      {"holdfast.lock.waiting", Gauge, "{call}", "Lock calls that wait now.", true, "", nil},
 	Outages:      {"holdfast.outage.active", Gauge, "{server}", "Servers that do not answer now.", false, "", nil},

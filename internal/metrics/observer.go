@@ -113,11 +113,19 @@ func (o *observer) queue(key string, waiting int) {
 	}
 }
 
+// byEvent are the dropped events of each kind, by the value of EventLabel.
+func byEvent(e holdfast.DroppedEvent) map[string]int {
+	return map[string]int{
+		"acquired": e.Acquired, "refused": e.Refused, "released": e.Released, "lost": e.Lost, "renewed": e.Renewed,
+		"queue": e.Queue, "outage_began": e.OutageBegan, "outage_ended": e.OutageEnded,
+	}
+}
+
 // dropped keeps the sums right over all keys. A queue of which an event is missing counts
 // again with its next event.
 func (o *observer) dropped(e holdfast.DroppedEvent) {
-	for i, n := range []int{e.Acquired, e.Refused, e.Released, e.Lost, e.Renewed, e.Queue, e.OutageBegan, e.OutageEnded} {
-		o.record(Dropped, float64(n), "", All[Dropped].Values[i])
+	for event, n := range byEvent(e) {
+		o.record(Dropped, float64(n), "", event)
 	}
 	o.record(Acquired, float64(e.Acquired), "", Other)
 	o.record(Refused, float64(e.Refused), "", Other)
