@@ -62,15 +62,5 @@ func New(backend Backend, waits Discipline, c Config) *Engine {
 // Closed is closed once all waits and leases have ended by Close.
 func (e *Engine) Closed() <-chan struct{} { return e.closed }
 
-// IsClosed says whether they have.
-func (e *Engine) IsClosed() bool {
-	select {
-	case <-e.closed:
-		return true
-	default:
-		return false
-	}
-}
-
 // Trip is the usual time of an acquire's round trip.
 func (e *Engine) Trip() time.Duration { return time.Duration(e.trips.Load()) }

@@ -20,7 +20,9 @@ type remains struct {
 
 // MayRemain notes, once the engine is closed, that something of a name may be left.
 func (e *Engine) MayRemain(name string, err error) {
-	if !e.IsClosed() {
+	select {
+	case <-e.closed:
+	default:
 		return
 	}
 	all := &e.remains

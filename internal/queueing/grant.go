@@ -138,7 +138,7 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 	d, k := t.queue.in, t.queue.key
 	began, retry := time.Now(), calls.Backoff{}
 	lease := w.Terms.Lease // the call may outlast the waiter
-	for {
+	for !t.closed() {
 		start := time.Now()
 		bounded, done := d.Calls.ContextFor(ctx)
 		said, err := calls.Redis(bounded, d.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
@@ -163,30 +163,43 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 		if over {
 			failed = errs.EndedBy(ctx, failed)
 		}
-		if over || scripts.OutcomeOf(err).Final() || time.Since(began) >= *d.MaxOutage || d.IsClosed() {
+		if over || scripts.OutcomeOf(err).Final() || time.Since(began) >= *d.MaxOutage {
 			t.Decline()
 			return nil, false, failed
 		}
-		calls.Sleep(retry.Next(d.Lease), ctx.Done())
+		pause := time.NewTimer(retry.Next(d.Lease))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		case <-d.Closed():
+		}
+		pause.Stop()
 	}
+	return nil, false, holdfast.ErrClosed
 }
 
-// errOvertaken says that a confirmation has to be repeated: another grant came meanwhile,
-// so one of the two no longer stands.
+// closed says whether Close has ended all waits. Then the grant is given up.
+func (t *ticket) closed() bool {
+	k := t.queue.key
+	k.Lock()
+	defer k.Unlock()
+	if k.Closed() {
+		t.queue.drop(t)
+	}
+	return k.Closed()
+}
+
+// errOvertaken says that a confirmation has to be repeated, unless Close has come meanwhile:
+// another grant came, so one of the two no longer stands.
 var errOvertaken = errors.New("the key was granted to another owner meanwhile")
 
 // confirmed makes the waiter the holder.
 func (t *ticket) confirmed(ctx context.Context, w *engine.Waiter, start time.Time, said scripts.Acquired) (*holdfast.Lease, error) {
 	q, k := t.queue, t.queue.key
 	k.Lock()
-	if !k.Closed() && k.HeldSince(start) {
+	if k.Closed() || k.HeldSince(start) {
 		k.Unlock()
 		return nil, errOvertaken
-	}
-	if k.Closed() {
-		q.drop(t)
-		k.Unlock()
-		return nil, holdfast.ErrClosed
 	}
 	lease := q.occupy(t, w, w.Terms, start, said)
 	k.Unlock()

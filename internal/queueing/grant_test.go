@@ -1,0 +1,51 @@
+package queueing
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/scripts"
+)
+
+// failing is a backend whose Redis answers no confirmation.
+type failing struct {
+	Backend
+	confirms int
+}
+
+func (f *failing) Confirm(context.Context, string, string, time.Duration) (scripts.Acquired, error) {
+	f.confirms++
+	return scripts.Acquired{}, errors.New("connection reset")
+}
+
+// A confirmation that Close finds between two attempts makes no other.
+func TestConfirmEndsWithClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := lingerers(t, 0)
+		redis := &failing{Backend: q.in.backend}
+		q.in.backend = redis
+		w, ended := engine.NewWaiter(engine.Terms{Lease: time.Minute}), make(chan error, 1)
+		granted := q.newTicket(w)
+		q.key.Lock()
+		q.register(granted)
+		q.key.Unlock()
+		began := time.Now()
+		go func() {
+			_, _, err := granted.Confirm(t.Context(), w)
+			ended <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, q.in.Close())
+		require.ErrorIs(t, <-ended, holdfast.ErrClosed)
+		require.Equal(t, 1, redis.confirms)
+		require.Zero(t, time.Since(began))
+		require.Len(t, q.leaving, 1, "the grant is given up")
+	})
+}
