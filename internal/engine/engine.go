@@ -23,13 +23,13 @@ type Config struct {
 
 // Engine manages all keys of one locker. Safe for concurrent use.
 type Engine struct {
-	Config                 // immutable after New
-	backend   Backend      // immutable after New
-	waits     Discipline   // how waiters get a key; immutable after New
-	Calls     *calls.Calls // immutable after New
-	observer  *observer    // nil: there is none; immutable after New
-	seed      maphash.Seed // immutable after New
-	shards    [64]shard    // by hash of the key's name
+	Config                  // immutable after New
+	backend   Backend       // immutable after New
+	waits     Discipline    // how waiters get a key; immutable after New
+	Calls     *calls.Calls  // immutable after New
+	observer  *observer     // nil: there is none; immutable after New
+	seed      maphash.Seed  // immutable after New
+	shards    [Shards]shard // by hash of the key's name
 	owners    atomic.Uint64
 	watchdogs watchdogs
 	undoings  sync.Map // of servers by name: *undoing
@@ -52,7 +52,8 @@ func New(backend Backend, waits Discipline, c Config) *Engine {
 		seed: maphash.MakeSeed(), closed: make(chan struct{}), ended: make(chan struct{}),
 	}
 	for i := range e.shards {
-		e.shards[i].engine, e.shards[i].keys = e, make(map[string]*Key)
+		sh := &e.shards[i]
+		sh.engine, sh.index, sh.keys = e, i, make(map[string]*Key)
 	}
 	e.observer = newObserver(e, c.Observer)
 	e.watchdogs = newWatchdogs(watchdog.Config[*Hold]{Lease: c.Lease, Renew: e.renew, Ended: e.holdEnded})

@@ -63,6 +63,9 @@ func (k *Key) Idle() bool { return !k.Held() && !k.Busy() && k.First() == nil }
 // Closed says whether Close has ended all waits and leases of the key.
 func (k *Key) Closed() bool { return k.closed }
 
+// Shard is the index of the shard of the key, which a hash of its name chooses.
+func (k *Key) Shard() int { return k.index }
+
 // holds yields the holds of the key. Today's kinds have at most one.
 func (k *Key) holds() iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {

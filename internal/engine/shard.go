@@ -5,10 +5,14 @@ import (
 	"sync"
 )
 
+// Shards is how many shards the keys of an engine are in.
+const Shards = 64
+
 // shard guards a part of the keys and all their state. Its Unlock also notifies the
 // listeners of the entries that ended under the lock, so that no caller can forget to.
 type shard struct {
 	engine *Engine // immutable
+	index  int     // among those of the engine; immutable
 	mu     sync.Mutex
 	keys   map[string]*Key // by name; guarded by mu
 	closed bool            // guarded by mu

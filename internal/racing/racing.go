@@ -2,7 +2,6 @@ package racing
 
 import (
 	"context"
-	"hash/maphash"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
@@ -16,8 +15,7 @@ type racing struct {
 	*engine.Engine
 	backend Backend                       // the engine's; immutable
 	delay   func(tries int) time.Duration // nil: there are no split votes; immutable
-	seed    maphash.Seed                  // immutable
-	passed  [64]calls.Average             // by hash of the key: 1024 times the releases that a wait lets pass; with delay
+	passed  [engine.Shards]calls.Average  // by shard of the key: 1024 times the releases that a wait lets pass; with delay
 }
 
 // New returns an engine whose waiters race with other processes for a key. It makes no call to
@@ -25,7 +23,7 @@ type racing struct {
 func New(backend Backend, c engine.Config) *engine.Engine { return newRacing(backend, c).Engine }
 
 func newRacing(backend Backend, c engine.Config) *racing {
-	r := &racing{backend: backend, seed: maphash.MakeSeed()}
+	r := &racing{backend: backend}
 	if b, splits := backend.(Splitting); splits {
 		r.delay = b.RetryDelay
 	}
@@ -34,7 +32,7 @@ func newRacing(backend Backend, c engine.Config) *racing {
 }
 
 func (r *racing) passedOf(k *engine.Key) *calls.Average {
-	return &r.passed[maphash.String(r.seed, k.Name)%uint64(len(r.passed))]
+	return &r.passed[k.Shard()]
 }
 
 func (r *racing) Join(*engine.Key, *engine.Waiter) engine.Arrival { return nil }
