@@ -30,14 +30,14 @@ func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 	if client == nil {
 		return nil, errs.Invalid("fair: New: client is nil")
 	}
-	c, s, err := configure(opts)
+	c, q, err := configure(opts)
 	if err != nil {
 		return nil, err
 	}
 	if c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster {
 		return nil, errs.Invalid("fair: New: WithShardedPubSub: the client is not of a Redis Cluster")
 	}
-	e, backend := single.NewQueued(client, c, s)
+	e, backend := single.NewQueued(client, c, q)
 	return &Locker{engine: e, backend: backend}, nil
 }
 

@@ -50,41 +50,29 @@ func WithConfirmedGrants() holdfast.Option {
 	return settings.Own[own]{Name: "fair.WithConfirmedGrants", Set: func(o *own) { o.confirm = true }}
 }
 
-// configure returns the settings of the engine, and those of the scripts.
-func configure(opts []holdfast.Option) (c queueing.Config, s scripts.FairSettings, err error) {
+// configure returns the settings of the engine, and those of its queues.
+func configure(opts []holdfast.Option) (engine.Config, queueing.Config, error) {
 	o := own{waiterTTL: DefaultWaiterTTL}
-	if c.Config, err = engine.Configure("fair", "New", &o, opts); err != nil {
-		return c, s, err
+	c, err := engine.Configure("fair", "New", &o, opts)
+	if err == nil {
+		err = c.Check()
 	}
-	if err := c.Check(); err != nil {
-		return c, s, err
+	if err != nil {
+		return c, queueing.Config{}, err
 	}
-	if err := scripts.CheckWaiterTTL(o.waiterTTL); err != nil {
-		return c, s, errs.Invalid("fair: WithWaiterTTL: %w", err)
+	q := queueing.Config{WaiterTTL: o.waiterTTL, GrantLease: max(DefaultGrantLease, o.waiterTTL), ConfirmGrants: o.confirm}
+	if err := scripts.CheckWaiterTTL(q.WaiterTTL); err != nil {
+		return c, q, errs.Invalid("fair: WithWaiterTTL: %w", err)
 	}
-	first := max(DefaultGrantLease, o.waiterTTL)
 	if o.grantLease != nil {
-		first = *o.grantLease
+		q.GrantLease = *o.grantLease
 	}
-	if err := scripts.CheckLease(first); err != nil {
-		return c, s, errs.Invalid("fair: WithGrantLease: %w", err)
+	if err := scripts.CheckLease(q.GrantLease); err != nil {
+		return c, q, errs.Invalid("fair: WithGrantLease: %w", err)
 	}
-	if first < o.waiterTTL {
-		return c, s, errs.Invalid("fair: WithGrantLease: %v is shorter than WithWaiterTTL's %v", first, o.waiterTTL)
+	if q.GrantLease < q.WaiterTTL {
+		return c, q, errs.Invalid("fair: WithGrantLease: %v is shorter than WithWaiterTTL's %v", q.GrantLease, q.WaiterTTL)
 	}
-	c.Client, c.WaiterTTL, c.GrantLease, c.ConfirmGrants = uuid.NewString(), o.waiterTTL, first, o.confirm
-
-	s = scripts.FairSettings{Client: c.Client, WaiterTTL: c.WaiterTTL, GrantLease: c.GrantLease}
-	if c.Fencing {
-		s.Fencing = scripts.Fencing{Reserve: 1, Expiry: *c.FenceExpiry}
-	}
-	if c.LocalHandover > 0 {
-		s.Members = mostMembers
-		s.Fencing.Reserve *= min(max(1, c.LocalHandover.Microseconds()), 1_000_000)
-	}
-	return c, s, nil
+	c.Client = uuid.NewString()
+	return c, q, nil
 }
-
-// mostMembers is how many waiters of one locker may follow the first of a run:
-// enough for a tenure of short sections, few enough to be named in a message.
-const mostMembers = 64

@@ -30,8 +30,8 @@ func Keys(locker holdfast.Locker, keys ...string) KeySet {
 // several lockers in the order of these names, and then of the keys. A key of a Redis must
 // always go by one name, and be of lockers with one prefix: a key with two names has no one
 // order, and a call that locks it by both waits for itself.
-func (s KeySet) OrderName(name string) KeySet {
-	parts := slices.Clone(s.parts)
+func (k KeySet) OrderName(name string) KeySet {
+	parts := slices.Clone(k.parts)
 	for i := range parts {
 		parts[i].orderName = name
 	}
@@ -39,19 +39,19 @@ func (s KeySet) OrderName(name string) KeySet {
 }
 
 // And adds the keys of another locker. Each of the lockers needs its [KeySet.OrderName].
-func (s KeySet) And(other KeySet) KeySet {
-	return KeySet{slices.Concat(s.parts, other.parts)}
+func (k KeySet) And(other KeySet) KeySet {
+	return KeySet{slices.Concat(k.parts, other.parts)}
 }
 
 // inOrder returns the keys in the order in which LockAll takes them. It fails if one of
 // them cannot be locked with terms.
-func (s KeySet) inOrder(ctx context.Context, terms []holdfast.LockOption) ([]lockerKeys, error) {
+func (k KeySet) inOrder(ctx context.Context, terms []holdfast.LockOption) ([]lockerKeys, error) {
 	keys := 0
-	for i, p := range s.parts {
+	for i, p := range k.parts {
 		if p.locker == nil {
 			return nil, errs.Invalid("multilock: Keys: locker is nil")
 		}
-		for _, other := range s.parts[:i] {
+		for _, other := range k.parts[:i] {
 			if other.orderName == p.orderName {
 				return nil, errs.Invalid("multilock: keys of several lockers need an OrderName for each; two have %q", p.orderName)
 			}
@@ -60,8 +60,8 @@ func (s KeySet) inOrder(ctx context.Context, terms []holdfast.LockOption) ([]loc
 			}
 		}
 		check := func(_ context.Context, key string, _ []holdfast.LockOption) error { return scripts.CheckKey(key) }
-		if h := engine.Of(p.locker); h != nil { // it may have a prefix, and limits
-			check = h.Check
+		if e := engine.Of(p.locker); e != nil { // it may have a prefix, and limits
+			check = e.Check
 		}
 		for _, key := range p.keys {
 			if err := check(ctx, key, terms); err != nil {
@@ -73,5 +73,5 @@ func (s KeySet) inOrder(ctx context.Context, terms []holdfast.LockOption) ([]loc
 	if keys == 0 {
 		return nil, errs.Invalid("multilock: no keys to lock")
 	}
-	return slices.SortedFunc(slices.Values(s.parts), func(a, b lockerKeys) int { return cmp.Compare(a.orderName, b.orderName) }), nil
+	return slices.SortedFunc(slices.Values(k.parts), func(a, b lockerKeys) int { return cmp.Compare(a.orderName, b.orderName) }), nil
 }

@@ -137,9 +137,9 @@ func (c *locking) choose(opts []holdfast.LockOption) error {
 // take locks the keys of a locker, and returns a context that is bound to them, so that
 // the loss of one of them ends the wait for the next key.
 func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, error) {
-	if h := engine.Of(p.locker); h != nil && len(p.keys) > 1 {
+	if e := engine.Of(p.locker); e != nil && len(p.keys) > 1 {
 		began := time.Now()
-		leases, err := c.together(ctx, h, p.keys)
+		leases, err := c.together(ctx, e, p.keys)
 		for _, l := range leases {
 			ctx = c.set.add(ctx, l)
 		}
@@ -149,7 +149,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		// The clean-up after a lost answer is under way; another attempt would meet its keys.
 		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
 		if over && !errors.Is(err, holdfast.ErrNotAcquired) {
-			h.Refused(p.keys[0], err, began)
+			e.Refused(p.keys[0], err, began)
 			return ctx, err
 		}
 	}
@@ -164,13 +164,13 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 }
 
 // together makes one attempt to take keys with one call, if the kind has such a call.
-func (c *locking) together(ctx context.Context, h *engine.Engine, keys []string) ([]*holdfast.Lease, error) {
+func (c *locking) together(ctx context.Context, e *engine.Engine, keys []string) ([]*holdfast.Lease, error) {
 	if c.wait > 0 {
 		limited, cancel := context.WithDeadline(ctx, c.until)
 		defer cancel()
 		ctx = limited
 	}
-	return h.TryLockAll(ctx, keys, c.terms)
+	return e.TryLockAll(ctx, keys, c.terms)
 }
 
 func (c *locking) lock(ctx context.Context, l holdfast.Locker, key string) (*holdfast.Lease, error) {

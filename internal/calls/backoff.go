@@ -12,15 +12,15 @@ import (
 type Backoff struct{ last time.Duration }
 
 // Next is the next delay, at most a tenth of a lease and a second.
-func (b *Backoff) Next(lease time.Duration) time.Duration {
-	return b.Below(min(lease/10, time.Second))
+func (r *Backoff) Next(lease time.Duration) time.Duration {
+	return r.Below(min(lease/10, time.Second))
 }
 
 // Below is the next delay, at most as long as given.
-func (b *Backoff) Below(most time.Duration) time.Duration {
+func (r *Backoff) Below(most time.Duration) time.Duration {
 	const least = time.Millisecond
-	b.last = min(max(2*b.last, least), max(most, least))
-	return b.last/2 + rand.N(b.last/2)
+	r.last = min(max(2*r.last, least), max(most, least))
+	return r.last/2 + rand.N(r.last/2)
 }
 
 // Sleep returns true after d, or false as soon as it is woken.

@@ -70,33 +70,33 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 		engine: e, events: make(chan event, mostEvents), outages: make(map[string]silence),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	k := &o.kinds
-	tell(&k.acquired, to.Acquired, func(ev event) holdfast.AcquiredEvent {
+	all := &o.kinds
+	tell(&all.acquired, to.Acquired, func(ev event) holdfast.AcquiredEvent {
 		return holdfast.AcquiredEvent{Key: ev.key, How: ev.how, Waited: ev.took}
 	})
-	tell(&k.refused, to.Refused, func(ev event) holdfast.RefusedEvent {
+	tell(&all.refused, to.Refused, func(ev event) holdfast.RefusedEvent {
 		return holdfast.RefusedEvent{Key: ev.key, Err: ev.err, Waited: ev.took}
 	})
-	tell(&k.released, to.Released, func(ev event) holdfast.ReleasedEvent {
+	tell(&all.released, to.Released, func(ev event) holdfast.ReleasedEvent {
 		return holdfast.ReleasedEvent{Key: ev.key, Held: ev.took, Err: ev.err}
 	})
-	tell(&k.lost, to.Lost, func(ev event) holdfast.LostEvent { return holdfast.LostEvent{Key: ev.key, Held: ev.took, Err: ev.err} })
-	tell(&k.renewed, to.Renewed, func(ev event) holdfast.RenewedEvent {
+	tell(&all.lost, to.Lost, func(ev event) holdfast.LostEvent { return holdfast.LostEvent{Key: ev.key, Held: ev.took, Err: ev.err} })
+	tell(&all.renewed, to.Renewed, func(ev event) holdfast.RenewedEvent {
 		return holdfast.RenewedEvent{Key: ev.key, Late: ev.took, Err: ev.err}
 	})
-	tell(&k.woken, to.Woken, func(ev event) holdfast.WokenEvent { return holdfast.WokenEvent{Key: ev.key} })
-	tell(&k.queue, to.Queue, func(ev event) holdfast.QueueEvent { return holdfast.QueueEvent{Key: ev.key, Waiting: ev.waiting} })
-	tell(&k.outageBegan, to.OutageBegan, func(ev event) holdfast.OutageBeganEvent {
+	tell(&all.woken, to.Woken, func(ev event) holdfast.WokenEvent { return holdfast.WokenEvent{Key: ev.key} })
+	tell(&all.queue, to.Queue, func(ev event) holdfast.QueueEvent { return holdfast.QueueEvent{Key: ev.key, Waiting: ev.waiting} })
+	tell(&all.outageBegan, to.OutageBegan, func(ev event) holdfast.OutageBeganEvent {
 		return holdfast.OutageBeganEvent{Server: ev.key, Err: ev.err}
 	})
-	tell(&k.outageEnded, to.OutageEnded, func(ev event) holdfast.OutageEndedEvent {
+	tell(&all.outageEnded, to.OutageEnded, func(ev event) holdfast.OutageEndedEvent {
 		return holdfast.OutageEndedEvent{Server: ev.key, Lasted: ev.took}
 	})
-	tell(&k.dropped, to.Dropped, func(event) holdfast.DroppedEvent {
-		n := func(k *kind) int { return int(k.dropped.Swap(0)) }
+	tell(&all.dropped, to.Dropped, func(event) holdfast.DroppedEvent {
+		n := func(kind *kind) int { return int(kind.dropped.Swap(0)) }
 		return holdfast.DroppedEvent{
-			Acquired: n(&k.acquired), Refused: n(&k.refused), Released: n(&k.released), Lost: n(&k.lost), Renewed: n(&k.renewed),
-			Woken: n(&k.woken), Queue: n(&k.queue), OutageBegan: n(&k.outageBegan), OutageEnded: n(&k.outageEnded),
+			Acquired: n(&all.acquired), Refused: n(&all.refused), Released: n(&all.released), Lost: n(&all.lost), Renewed: n(&all.renewed),
+			Woken: n(&all.woken), Queue: n(&all.queue), OutageBegan: n(&all.outageBegan), OutageEnded: n(&all.outageEnded),
 		}
 	})
 	go o.run()
@@ -104,9 +104,9 @@ func newObserver(e *Engine, to *holdfast.Observer) *observer {
 }
 
 // tell has function, if it is not nil, called with what of makes of each event of a kind.
-func tell[E any](k *kind, function func(E), of func(event) E) {
+func tell[E any](kind *kind, function func(E), of func(event) E) {
 	if function != nil {
-		k.tell = func(ev event) { function(of(ev)) }
+		kind.tell = func(ev event) { function(of(ev)) }
 	}
 }
 

@@ -33,7 +33,7 @@ func lingerers(t *testing.T, places int) *queue {
 	c, err := engine.Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
 	c.Client = strings.Repeat("c", 36)
-	d := newQueued(nowhere{}, Config{Config: c})
+	d := newQueued(nowhere{}, c, Config{})
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	q := &queue{in: d, key: d.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
 	q.key.SetState(q)

@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// Config configures an engine and its queues.
+// Config configures the queues of an engine.
 type Config struct {
-	engine.Config
 	WaiterTTL     time.Duration // how long waiters keep their places without a heartbeat
 	GrantLease    time.Duration // of their grants
 	ConfirmGrants bool          // they rely on no message without a call
@@ -32,15 +31,17 @@ var _ engine.Placing = (*queued)(nil)
 
 // New returns an engine whose waiters stand in a queue in Redis. It makes no call to Redis.
 // Close it when it is no longer used.
-func New(backend Backend, c Config) *engine.Engine { return newQueued(backend, c).Engine }
+func New(backend Backend, c engine.Config, own Config) *engine.Engine {
+	return newQueued(backend, c, own).Engine
+}
 
-func newQueued(backend Backend, c Config) *queued {
-	d := &queued{config: c, backend: backend}
+func newQueued(backend Backend, c engine.Config, own Config) *queued {
+	d := &queued{config: own, backend: backend}
 	_, _ = rand.Read(d.secret[:]) // never fails
 	d.heartbeats.queues = make(map[string]map[*queue]struct{})
-	d.Engine = engine.New(backend, d, c.Config)
+	d.Engine = engine.New(backend, d, c)
 	d.brief.Base = d.Calls.Base
-	d.brief.Timeout = min(max(c.WaiterTTL/3, 100*time.Millisecond), d.Calls.Timeout)
+	d.brief.Timeout = min(max(own.WaiterTTL/3, 100*time.Millisecond), d.Calls.Timeout)
 	return d
 }
 

@@ -46,37 +46,36 @@ func together[K comparable, Q, A any](t *testing.T, b *batcher[K, Q, A], kind K,
 func TestSharing_Queued(t *testing.T) {
 	s := redistest.Start(t)
 	client := s.Client(t)
-	settings := scripts.FairSettings{Client: "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01", WaiterTTL: 5 * time.Second, GrantLease: 6 * time.Second}
 	c, err := engine.Configure("fair", "New", nil, nil)
 	require.NoError(t, err)
-	c.Lease, c.LocalHandover, c.Client = lease, 0, settings.Client
+	c.Lease, c.LocalHandover, c.Client = lease, 0, "3d2f0a8e-5b0c-4f57-9f2a-0d9f5f3f6a01"
 	require.NoError(t, c.Check())
-	h, r := NewQueued(client, queueing.Config{Config: c, WaiterTTL: settings.WaiterTTL}, settings)
-	defer h.Close()
+	e, q := NewQueued(client, c, queueing.Config{WaiterTTL: 5 * time.Second, GrantLease: 6 * time.Second})
+	defer e.Close()
 	ctx := context.Background()
-	owner := func(n string) string { return settings.Client + ":0" + n }
+	owner := func(n string) string { return c.Client + ":0" + n }
 	s.Do(t, "SET", "wrong", "a string")
 	acquire := func(key, n string) func() scripts.Result[scripts.Acquired] {
 		return func() scripts.Result[scripts.Acquired] {
-			a, err := r.Acquire(ctx, key, owner(n), lease, 1)
+			a, err := q.Acquire(ctx, key, owner(n), lease, 1)
 			return scripts.Result[scripts.Acquired]{Value: a, Err: err}
 		}
 	}
 	release := func(key, n string, lastFence ...int64) func() scripts.Result[scripts.Passed] {
 		return func() scripts.Result[scripts.Passed] {
-			p, err := r.Release(ctx, key, owner(n), append(lastFence, 0)[0], false)
+			p, err := q.Release(ctx, key, owner(n), append(lastFence, 0)[0], false)
 			return scripts.Result[scripts.Passed]{Value: p, Err: err}
 		}
 	}
 
-	got := together(t, r.acquires, none{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
+	got := together(t, q.acquires, none{}, scripts.Ask{Key: "a", Owner: owner("1"), Lease: lease},
 		acquire("b", "2"), acquire("a", "3"), acquire("wrong", "4"))
 	require.True(t, got[0].Value.OK && got[1].Value.OK)
 	require.NoError(t, got[2].Err)
 	require.Greater(t, got[2].Value.Remaining, lease/2)
 	require.ErrorContains(t, got[3].Err, "WRONGTYPE")
 
-	_, err = r.Enter(ctx, "b", owner("5"))
+	_, err = q.Enter(ctx, "b", owner("5"))
 	require.NoError(t, err)
 	counter := func(key string) string {
 		m := s.Do(t, "GET", "redisson_lock_token:{"+key+"}")
@@ -87,7 +86,7 @@ func TestSharing_Queued(t *testing.T) {
 	for _, key := range []string{"b", "c"} {
 		s.Do(t, "SET", "redisson_lock_token:{"+key+"}", "9")
 	}
-	ended := together(t, r.releases, none{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
+	ended := together(t, q.releases, none{}, scripts.FairHold{Hold: scripts.Hold{Key: "a", Owner: owner("1")}},
 		release("b", "2", 5), release("wrong", "4"), release("free", "6"))
 	require.Equal(t, scripts.Result[scripts.Passed]{Value: scripts.Passed{Ours: true}}, ended[0])
 	require.Equal(t, owner("5"), ended[1].Value.Grant.Owner)
@@ -98,14 +97,14 @@ func TestSharing_Queued(t *testing.T) {
 	require.True(t, release("c", "9", 5)().Value.Ours)
 	require.Equal(t, "5", counter("c"), "by a lone release as well")
 
-	_, err = r.Enter(ctx, "b", owner("7"))
+	_, err = q.Enter(ctx, "b", owner("7"))
 	require.NoError(t, err)
-	said, err := r.Release(ctx, "b", owner("5"), 0, false, owner("7")) // served in the run
+	said, err := q.Release(ctx, "b", owner("5"), 0, false, owner("7")) // served in the run
 	require.NoError(t, err)
 	require.Equal(t, scripts.Passed{Ours: true}, said)
-	_, err = r.Release(ctx, "free", owner("8"), 0, true)
+	_, err = q.Release(ctx, "free", owner("8"), 0, true)
 	require.NoError(t, err)
-	a, err := r.Acquire(ctx, "free", owner("8"), lease, 1)
+	a, err := q.Acquire(ctx, "free", owner("8"), lease, 1)
 	require.NoError(t, err)
 	require.True(t, a.Gone, "a tombstone")
 }

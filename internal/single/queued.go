@@ -28,50 +28,66 @@ var _ interface {
 } = (*Queued)(nil)
 
 // NewQueued returns an engine on the Redis of client, and its backend.
-func NewQueued(client rueidis.Client, c queueing.Config, s scripts.FairSettings) (*engine.Engine, *Queued) {
-	r := &Queued{server: connect(client, c.Config)}
-	r.Fair = scripts.NewFair(r.node, s)
-	r.acquires = newBatcher(fewOn(r.node), r.calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
-		return r.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
-	}, alike(r.AcquireEach))
-	r.releases = newBatcher(fewOn(r.node), r.calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
-		return r.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
-	}, alike(r.ReleaseEach))
-	r.leaves = newBatcher(fewOn(r.node), r.calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
-		return r.Fair.Leave(ctx, h.Key, 1, h.Owner)
-	}, alike(r.LeaveEach))
-	return queueing.New(r, c), r
+func NewQueued(client rueidis.Client, c engine.Config, own queueing.Config) (*engine.Engine, *Queued) {
+	q := &Queued{server: connect(client, c)}
+	q.Fair = scripts.NewFair(q.node, fairSettings(c, own))
+	q.acquires = newBatcher(fewOn(q.node), q.calls.Go, func(ctx context.Context, _ none, a scripts.Ask) (scripts.Acquired, error) {
+		return q.Fair.Acquire(ctx, a.Key, a.Owner, a.Lease)
+	}, alike(q.AcquireEach))
+	q.releases = newBatcher(fewOn(q.node), q.calls.Go, func(ctx context.Context, _ none, h scripts.FairHold) (scripts.Passed, error) {
+		return q.Fair.Release(ctx, h.Key, h.Owner, h.LastFence, false)
+	}, alike(q.ReleaseEach))
+	q.leaves = newBatcher(fewOn(q.node), q.calls.Go, func(ctx context.Context, _ none, h scripts.Hold) (scripts.Passed, error) {
+		return q.Fair.Leave(ctx, h.Key, 1, h.Owner)
+	}, alike(q.LeaveEach))
+	return queueing.New(q, c, own), q
+}
+
+// mostMembers is how many waiters of one locker may follow the first of a run:
+// enough for a tenure of short sections, few enough to be named in a message.
+const mostMembers = 64
+
+func fairSettings(c engine.Config, own queueing.Config) scripts.FairSettings {
+	settings := scripts.FairSettings{Client: c.Client, WaiterTTL: own.WaiterTTL, GrantLease: own.GrantLease}
+	if c.Fencing {
+		settings.Fencing = scripts.Fencing{Reserve: 1, Expiry: *c.FenceExpiry}
+	}
+	if c.LocalHandover > 0 {
+		settings.Members = mostMembers
+		settings.Fencing.Reserve *= min(max(1, c.LocalHandover.Microseconds()), 1_000_000)
+	}
+	return settings
 }
 
 // Acquire takes a free key without waiters, alone or in a batch.
-func (r *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
-	return r.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
+func (q *Queued) Acquire(ctx context.Context, key, owner string, lease time.Duration, _ int64) (scripts.Acquired, error) {
+	return q.acquires.do(ctx, none{}, scripts.Ask{Key: key, Owner: owner, Lease: lease})
 }
 
 // Release ends a hold and gives the key to the next waiter, alone or in a batch.
-func (r *Queued) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error) {
+func (q *Queued) Release(ctx context.Context, key, owner string, lastFence int64, doubt bool, served ...string) (scripts.Passed, error) {
 	if doubt || len(served) > 0 {
-		return r.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
+		return q.Fair.Release(ctx, key, owner, lastFence, doubt, served...)
 	}
-	return r.releases.do(ctx, none{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence})
+	return q.releases.do(ctx, none{}, scripts.FairHold{Hold: scripts.Hold{Key: key, Owner: owner}, LastFence: lastFence})
 }
 
 // Leave gives up owners, alone or, for a single owner in doubt, in a batch.
-func (r *Queued) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error) {
+func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...string) (scripts.Passed, error) {
 	if doubts != 1 || len(owners) != 1 {
-		return r.Fair.Leave(ctx, key, doubts, owners...)
+		return q.Fair.Leave(ctx, key, doubts, owners...)
 	}
-	return r.leaves.do(ctx, none{}, scripts.Hold{Key: key, Owner: owners[0]})
+	return q.leaves.do(ctx, none{}, scripts.Hold{Key: key, Owner: owners[0]})
 }
 
 // Recount is [scripts.Node.Recount].
-func (r *Queued) Recount(ctx context.Context, key, owner string, entries int) (bool, error) {
-	return r.node.Recount(ctx, key, owner, entries)
+func (q *Queued) Recount(ctx context.Context, key, owner string, entries int) (bool, error) {
+	return q.node.Recount(ctx, key, owner, entries)
 }
 
 // Renew is [scripts.Node.Renew].
-func (r *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
-	return r.node.Renew(ctx, lease, keys, owners, answers)
+func (q *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error {
+	return q.node.Renew(ctx, lease, keys, owners, answers)
 }
 
 // Scans is [scripts.Node.Scans].
@@ -80,16 +96,16 @@ func (r *Queued) Scans(ctx context.Context, match string) ([]scripts.Scan, error
 }
 
 // EvictionPolicy is [scripts.Node.EvictionPolicy].
-func (r *Queued) EvictionPolicy(ctx context.Context) (string, error) {
-	return r.node.EvictionPolicy(ctx)
+func (q *Queued) EvictionPolicy(ctx context.Context) (string, error) {
+	return q.node.EvictionPolicy(ctx)
 }
 
 // Inbox listens to the grants of key to this locker.
-func (r *Queued) Inbox(key string, receive func(string)) *pubsub.Subscription {
-	return r.subscriber.SubscribeFunc(r.Fair.Inbox(key), receive)
+func (q *Queued) Inbox(key string, receive func(string)) *pubsub.Subscription {
+	return q.subscriber.SubscribeFunc(q.Fair.Inbox(key), receive)
 }
 
 // OwnerChannel listens to Java's wake-ups of owner.
-func (r *Queued) OwnerChannel(key, owner string, receive func(string)) *pubsub.Subscription {
-	return r.subscriber.SubscribeFunc(r.Fair.OwnerChannel(key, owner), receive)
+func (q *Queued) OwnerChannel(key, owner string, receive func(string)) *pubsub.Subscription {
+	return q.subscriber.SubscribeFunc(q.Fair.OwnerChannel(key, owner), receive)
 }

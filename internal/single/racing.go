@@ -57,36 +57,36 @@ type server struct {
 	calls      *calls.Calls
 }
 
-func connect(client rueidis.Client, c engine.Config) (r server) {
-	s := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
-	s.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
+func connect(client rueidis.Client, c engine.Config) (s server) {
+	settings := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
+	settings.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
-		s.Cluster, s.Shards = cluster.New(client), c.ShardedPubSub
+		settings.Cluster, settings.Shards = cluster.New(client), c.ShardedPubSub
 	}
-	r.node = scripts.NewNodeWith(client, s)
-	r.calls = calls.New(c.Lease, r.node.Server)
+	s.node = scripts.NewNodeWith(client, settings)
+	s.calls = calls.New(c.Lease, s.node.Server)
 	if c.Replicas > 0 {
-		r.calls.Block()
+		s.calls.Block()
 	}
 	if clustered {
-		r.calls.PerServer(s.Cluster.Node)
-		r.subscriber = pubsub.NewCluster(client, s.Cluster, r.node.Sharded, c.Logger)
+		s.calls.PerServer(settings.Cluster.Node)
+		s.subscriber = pubsub.NewCluster(client, settings.Cluster, s.node.Sharded, c.Logger)
 	} else {
-		r.subscriber = pubsub.New(client, c.Logger)
+		s.subscriber = pubsub.New(client, c.Logger)
 	}
-	return r
+	return s
 }
 
 // Calls are those of the engine and of batches.
-func (r *server) Calls() *calls.Calls { return r.calls }
+func (s *server) Calls() *calls.Calls { return s.calls }
 
 // Lost does nothing: the one Redis has ended the hold itself, or frees the key within the
 // lease.
-func (r *server) Lost(string, string) {}
+func (s *server) Lost(string, string) {}
 
 // Close ends the subscriptions. Close the engine first.
-func (r *server) Close() { r.subscriber.Close() }
+func (s *server) Close() { s.subscriber.Close() }
 
 // Acquire takes a free key, alone or in a batch.
 func (r *Racing) Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error) {
