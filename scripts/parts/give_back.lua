@@ -4,5 +4,5 @@
 -- when it is out of memory.
 local reserved = redis.pcall('GET', counter)
 if type(reserved) == 'string' and (tonumber(reserved) or 0) > tonumber(last) then
-  redis.pcall('SET', counter, last, 'XX', 'KEEPTTL')
+  redis.pcall('SET', counter, last, 'KEEPTTL')
 end
