@@ -81,7 +81,7 @@ func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 		}
 		h := w.queue.items[0].h
 		l := h.watched()
-		due := !l.fixed && l.call == 0 // or at is only the end of its lease
+		due := l.call == 0 // else at is only the end of its lease
 		switch until := l.until.Load(); {
 		case until <= now:
 			over = append(over, w.finish(h, l.Over()))
