@@ -24,6 +24,12 @@ type item[R any] struct {
 	done func(n *node, said R, err error)
 }
 
+// ending is an item of a batch that ends holds on a node.
+type ending = item[released]
+
+// released is the answer to one.
+type released = scripts.Result[scripts.Released]
+
 // add makes the call for a hold, and returns at once.
 func (b *batcher[K, R]) add(kind K, i item[R]) {
 	b.join(kind, i, b.n.hurries(i.hold))

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -82,6 +84,17 @@ func (n *node) checkNow(ctx context.Context, check func(context.Context) (script
 	})
 }
 
+var errNoRunID = errors.New("the server reports no run id: use WithoutRestartGuard")
+
+// tooOld is the error of a server that cannot have the restart guard.
+type tooOld struct{}
+
+func (tooOld) Error() string {
+	return "Redis before 7.0 keeps scripts over a restart, which would defeat the restart guard: use WithoutRestartGuard"
+}
+
+func (tooOld) Unwrap() error { return holdfast.ErrOldServer }
+
 // fit says why a node can never vote as it is, or nil.
 func (n *node) fit(said scripts.Standing) error {
 	q := n.q
@@ -128,41 +141,4 @@ func (q *Quorum) twin(n *node, run string, of func(*node) string) *node {
 		}
 	}
 	return nil
-}
-
-// meet checks all nodes before the first lock, and later those that have been unused for a
-// lease, so that their next round takes no longer than any other. It bounds the wait for a
-// node like any call. The wait also ends with ctx, the checks do not.
-func (q *Quorum) meet(ctx context.Context) {
-	if !q.met.Load() {
-		q.checkAll(ctx, q.nodes)
-		q.met.Store(true)
-	}
-	var stale []*node
-	for _, n := range q.nodes {
-		if n.stale() && !n.away() {
-			stale = append(stale, n)
-		}
-	}
-	q.checkAll(ctx, stale)
-}
-
-func (q *Quorum) checkAll(ctx context.Context, nodes []*node) {
-	if len(nodes) == 0 {
-		return
-	}
-	bounded, came := calls.After(q.bounds.Base, q.NodeTimeout), make(chan answer[*scripts.Vote], len(nodes))
-	for _, n := range nodes {
-		if !q.spawn(func() {
-			vote, err := call(bounded, n, n.voting)
-			came <- answer[*scripts.Vote]{n, vote, err}
-		}) {
-			return
-		}
-	}
-	for range nodes {
-		if _, ok := next(ctx, came); !ok {
-			return
-		}
-	}
 }

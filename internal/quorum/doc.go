@@ -54,12 +54,22 @@
 //
 // Every call to a node is bounded in time, and no call waits for another node. After three
 // calls in a row without an answer a node counts as away: no caller asks it, or loses time to
-// it, until its repairer has reached it or it has confirmed a subscription. The repairer is a goroutine that lives as long as the
-// node has jobs. It adds holds that a quorum has, and ends those that are over, for as long as
-// they could last.
+// it, until its repairer has reached it or it has confirmed a subscription. The repairer is a
+// goroutine that lives as long as the node has jobs. It adds holds that a quorum has, and ends
+// those that are over, for as long as they could last.
 //
 // # Batches
 //
 // Acquires that are about to be sent to a node at the same time go out as a batch, and so do
 // ends (batch.go). With 64 goroutines, a batch has about twenty.
+//
+// # The files
+//
+// From the calls of the engine and of operators down to what the others build on:
+//
+//	round.go, ask.go, fence.go, renew.go, admin.go   what is asked of nodes
+//	end.go, repair.go, hold.go                       how holds end, and are made complete
+//	guard.go, check.go                               votes
+//	batch.go, subscription.go, each.go, node.go      calls to nodes, and messages of them
+//	quorum.go, errors.go                             the state of a locker, and judgements
 package quorum

@@ -71,6 +71,27 @@ func (q *Quorum) Lost(_, owner string) {
 	}
 }
 
+// Settle lets the last releases arrive: one attempt on each node, and what fails is repeated
+// until ctx ends, or can no longer succeed. It tells remain of each key that may be left on a node.
+func (q *Quorum) Settle(ctx context.Context, remain func(key string, why error)) {
+	q.awaitShort()
+	for _, n := range q.nodes {
+		for {
+			ends, hopeless := n.unended()
+			if ctx.Err() != nil || hopeless {
+				for _, j := range ends {
+					remain(j.hold.key, n.failure(j))
+				}
+				break
+			}
+			select {
+			case <-n.did:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
 // giveUp ends a hold in the background. It does not wait for the nodes, as many rounds fail
 // while nodes hang.
 func (q *Quorum) giveUp(h *hold, notify bool) {
@@ -95,12 +116,6 @@ func (h *hold) outcome(q *Quorum) (said scripts.Released, enough, all bool) {
 	all = !slices.ContainsFunc(h.parts, func(p part) bool { return p != part{} })
 	return said, said.Ours || h.notOurs >= q.lostAt(), all
 }
-
-// ending is an item of a batch that ends holds on a node.
-type ending = item[released]
-
-// released is the answer to one.
-type released = scripts.Result[scripts.Released]
 
 // end makes one attempt to end a hold that is over on a node, after the acquires of it that
 // are flying there. It returns at once. Close waits for it.

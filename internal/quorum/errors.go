@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
@@ -46,6 +48,24 @@ type judged struct {
 
 func (e judged) Unwrap() error            { return e.error }
 func (e judged) Outcome() scripts.Outcome { return e.outcome }
+
+// quarantined says why a node has no vote.
+const quarantined = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: Bootstrap with NothingHeld)"
+
+// noVote says why and how long a node has no vote.
+type noVote struct {
+	left time.Duration
+}
+
+func (e noVote) Error() string {
+	return fmt.Sprintf("no vote for another %v: %s", e.left.Round(time.Millisecond), quarantined)
+}
+
+// Outcome is Unavailable, as the node will vote later.
+func (noVote) Outcome() scripts.Outcome { return scripts.Unavailable }
+
+// refused is an answer that waiting cannot cure.
+func refused(err error) error { return judged{err, scripts.Refused} }
 
 // sentinel is the error of package holdfast that the answers amount to; nil where the engine
 // derives it from the outcome. ErrWrongType if so many nodes have something else at the key

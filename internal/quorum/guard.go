@@ -2,13 +2,10 @@ package quorum
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
@@ -27,34 +24,42 @@ type guard struct {
 	checked  atomic.Int64  // when the last check began, in ns since q.made
 }
 
-var errNoRunID = errors.New("the server reports no run id: use WithoutRestartGuard")
-
-// tooOld is the error of a server that cannot have the restart guard.
-type tooOld struct{}
-
-func (tooOld) Error() string {
-	return "Redis before 7.0 keeps scripts over a restart, which would defeat the restart guard: use WithoutRestartGuard"
+// meet checks all nodes before the first lock, and later those that have been unused for a
+// lease, so that their next round takes no longer than any other. It bounds the wait for a
+// node like any call. The wait also ends with ctx, the checks do not.
+func (q *Quorum) meet(ctx context.Context) {
+	if !q.met.Load() {
+		q.checkAll(ctx, q.nodes)
+		q.met.Store(true)
+	}
+	var stale []*node
+	for _, n := range q.nodes {
+		if n.stale() && !n.away() {
+			stale = append(stale, n)
+		}
+	}
+	q.checkAll(ctx, stale)
 }
 
-func (tooOld) Unwrap() error { return holdfast.ErrOldServer }
-
-// quarantined says why a node has no vote.
-const quarantined = "it was started, emptied or promoted less than the longest lease ago, or is new (if nothing can be held: Bootstrap with NothingHeld)"
-
-// noVote says why and how long a node has no vote.
-type noVote struct {
-	left time.Duration
+func (q *Quorum) checkAll(ctx context.Context, nodes []*node) {
+	if len(nodes) == 0 {
+		return
+	}
+	bounded, came := calls.After(q.bounds.Base, q.NodeTimeout), make(chan answer[*scripts.Vote], len(nodes))
+	for _, n := range nodes {
+		if !q.spawn(func() {
+			vote, err := call(bounded, n, n.voting)
+			came <- answer[*scripts.Vote]{n, vote, err}
+		}) {
+			return
+		}
+	}
+	for range nodes {
+		if _, ok := next(ctx, came); !ok {
+			return
+		}
+	}
 }
-
-func (e noVote) Error() string {
-	return fmt.Sprintf("no vote for another %v: %s", e.left.Round(time.Millisecond), quarantined)
-}
-
-// Outcome is Unavailable, as the node will vote later.
-func (noVote) Outcome() scripts.Outcome { return scripts.Unavailable }
-
-// refused is an answer that waiting cannot cure.
-func refused(err error) error { return judged{err, scripts.Refused} }
 
 // voting returns the vote of the node, after a check if it is not known. Concurrent calls
 // share a check, which ctx does not cut short.

@@ -133,6 +133,13 @@ func (h *hold) part(n *node) part {
 	return h.parts[n.index]
 }
 
+// counted is the count that each node should have; 0: there was never more than one entry.
+func (h *hold) counted() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.entries
+}
+
 // finish marks a hold as over, and returns the nodes that may know of it. Its end wakes waiters
 // if notify says so, or if so many nodes may have it that others can have taken it for a hold.
 // used is the last fence number used, or 0.

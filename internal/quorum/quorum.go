@@ -76,27 +76,6 @@ func (q *Quorum) deployment() scripts.Deployment {
 // lostAt is how many nodes must say "not yours" so that no quorum can be left.
 func (q *Quorum) lostAt() int { return len(q.nodes) - q.quorum + 1 }
 
-// Settle lets the last releases arrive: one attempt on each node, and what fails is repeated
-// until ctx ends, or can no longer succeed. It tells remain of each key that may be left on a node.
-func (q *Quorum) Settle(ctx context.Context, remain func(key string, why error)) {
-	q.awaitShort()
-	for _, n := range q.nodes {
-		for {
-			ends, hopeless := n.unended()
-			if ctx.Err() != nil || hopeless {
-				for _, j := range ends {
-					remain(j.hold.key, n.failure(j))
-				}
-				break
-			}
-			select {
-			case <-n.did:
-			case <-ctx.Done():
-			}
-		}
-	}
-}
-
 // awaitShort waits for short work; no other begins.
 func (q *Quorum) awaitShort() {
 	q.mu.Lock()

@@ -149,13 +149,6 @@ func (rn *renewal) repairMissing() {
 	}
 }
 
-// counted is the count that each node should have; 0: there was never more than one entry.
-func (h *hold) counted() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.entries
-}
-
 // Recount sets the number of entries on all nodes, and needs a quorum of them. Renewals and
 // repairs bring it to the others.
 func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (ours bool, err error) {
