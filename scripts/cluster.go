@@ -36,8 +36,8 @@ func unasked(err error) error {
 // runInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
 // What a node refuses while the cluster changes is sent again, until changeTime is over or
 // ctx ends.
-func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args []string) (rueidis.RedisMessage, error) {
-	for _, key := range keys {
+func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
+	for _, key := range args[:keys] {
 		if !oneSlot(key) {
 			return rueidis.RedisMessage{}, errTag
 		}
@@ -51,15 +51,7 @@ func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys, args
 	}
 	began, pause := time.Now(), time.Millisecond
 	for {
-		count := int64(len(keys))
-		reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
-		needs := rightHash
-		if noScript(err) {
-			needs |= rightText
-			if err = n.tooOld(ctx, keys[0]); err == nil {
-				reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(count).Key(keys...).Arg(args...).Build()).ToMessage()
-			}
-		}
+		reply, needs, err := n.send(ctx, do, s, keys, args)
 		if !changing(err) {
 			return reply, n.allowed(needs, n.explained(ctx, err))
 		}

@@ -128,23 +128,38 @@ type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 
 func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
 	if n.Cluster != nil {
-		return n.runInCluster(ctx, do, s, args[:keys], args[keys:])
+		return n.runInCluster(ctx, do, s, keys, args)
 	}
-	// Commands are built without naming their keys to rueidis: it then sends all of a
-	// client's calls on one connection, in order, which is faster and keeps a release
-	// behind its acquire.
-	reply, err := do(ctx, n.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
-	needs := rightHash
-	if noScript(err) {
-		needs |= rightText
-		if err = n.tooOld(ctx, args[0]); err == nil {
-			reply, err = do(ctx, n.client.B().Eval().Script(s.text).Numkeys(int64(keys)).Arg(args...).Build()).ToMessage()
-		}
-	}
+	reply, needs, err := n.send(ctx, do, s, keys, args)
 	if crossed(err) {
 		err = n.cross(args[:keys], err)
 	}
 	return reply, n.allowed(needs, n.explained(ctx, err))
+}
+
+// send sends s by its hash, and to a server that does not know that by its text. needs are the
+// rights that this takes.
+func (n *Node) send(ctx context.Context, do sender, s script, keys int, args []string) (reply rueidis.RedisMessage, needs rights, err error) {
+	reply, err = do(ctx, n.eval("EVALSHA", s.sha, keys, args)).ToMessage()
+	needs = rightHash
+	if noScript(err) {
+		needs |= rightText
+		if err = n.tooOld(ctx, args[0]); err == nil {
+			reply, err = do(ctx, n.eval("EVAL", s.text, keys, args)).ToMessage()
+		}
+	}
+	return reply, needs, err
+}
+
+// eval returns a command that runs a script. Only on a Redis Cluster it names the keys to
+// rueidis, which else sends all of a client's calls on one connection, in order: that is faster,
+// and keeps a release behind its acquire.
+func (n *Node) eval(command, script string, keys int, args []string) rueidis.Completed {
+	eval := n.client.B().Arbitrary(command, script, decimal(int64(keys)))
+	if n.Cluster == nil {
+		return eval.Args(args...).Build()
+	}
+	return eval.Keys(args[:keys]...).Args(args[keys:]...).Build()
 }
 
 func noScript(err error) bool {
@@ -162,13 +177,7 @@ func (n *Node) tooOld(ctx context.Context, key string) error {
 	if n.newer.Load() {
 		return nil
 	}
-	var asked rueidis.Completed
-	if n.Cluster == nil { // as in runBy: another connection may first have to be dialled
-		asked = n.client.B().Eval().Script(newest).Numkeys(1).Arg(key).Build()
-	} else {
-		asked = n.client.B().Eval().Script(newest).Numkeys(1).Key(key).Build()
-	}
-	err := n.client.Do(ctx, asked).Error()
+	err := n.client.Do(ctx, n.eval("EVAL", newest, 1, []string{key})).Error()
 	if errors.Is(explained(err), holdfast.ErrOldServer) {
 		return err
 	}

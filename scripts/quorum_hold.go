@@ -44,8 +44,7 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks [
 	if err := ctx.Err(); err != nil {
 		return notSent{err}
 	}
-	cmd := n.client.B().Evalsha().Sha1(vote.acquire.sha).Numkeys(int64(len(keys) + 1)).Arg(args...).Build()
-	m, err := n.client.Do(ctx, cmd).ToMessage()
+	m, err := n.client.Do(ctx, n.eval("EVALSHA", vote.acquire.sha, len(keys)+1, args)).ToMessage()
 	if noScript(err) {
 		setNoVote(nodeReplies)
 		return nil

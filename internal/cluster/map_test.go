@@ -38,8 +38,8 @@ func TestSlot(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, want, Slot(name), "%q", name)
 	}
-	require.True(t, SameSlot("{a}:b", "c{a}"))
-	require.False(t, SameSlot("a", "b"))
+	require.Equal(t, Slot("{a}:b"), Slot("c{a}"))
+	require.NotEqual(t, Slot("a"), Slot("b"))
 }
 
 func TestMap(t *testing.T) {

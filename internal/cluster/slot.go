@@ -21,9 +21,6 @@ func Slot(name string) uint16 {
 	return crc % Slots
 }
 
-// SameSlot tells whether one script may use both names.
-func SameSlot(a, b string) bool { return Slot(a) == Slot(b) }
-
 // crcs are the CRC16 of each byte, of the variant XMODEM: polynomial 0x1021, begun with 0.
 var crcs = func() (table [256]uint16) {
 	for i := range table {
