@@ -1,31 +1,28 @@
-package watchdog_test
+package watchdog
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func TestG3_NotOursEndsOneOfABatchAtOnce(t *testing.T) {
 	const lost = 4
-	inBubble(t, func(_ context.Context, _ int, holds []*held, answers []watchdog.Answer) {
+	inBubble(t, func(c attempt) {
 		time.Sleep(time.Second)
-		for i, h := range holds {
-			answers[i] = watchdog.Renewed
+		c.all(Renewed)
+		for i, h := range c.holds {
 			if h.id == lost {
-				answers[i] = watchdog.NotOurs
+				c.answers[i] = NotOurs
 			}
 		}
 	}, func(t *testing.T, r *harness) {
 		holds := r.take(10, 0)
 		pass(lease/3 + time.Second)
-		require.Equal(t, 1, r.calls())
-		r.ended(holds[lost], watchdog.ErrNotOurs, r.began.Add(lease/3+time.Second))
+		require.Len(t, r.attempts, 1)
+		r.ended(holds[lost], ErrNotOurs, lease/3+time.Second)
 		require.False(t, r.Forget(holds[lost]))
 		pass(3 * lease)
 		for _, h := range holds {
@@ -39,9 +36,9 @@ func TestG3_SilenceIsRetriedWithJitterUntilTheDeadline(t *testing.T) {
 	first := map[time.Duration]bool{}
 	for range 50 {
 		inBubble(t, answerNothing, func(t *testing.T, r *harness) {
-			h := r.hold(watchdog.Terms{})
+			h := r.hold(Terms{})
 			pass(2 * lease)
-			r.ended(h, watchdog.ErrDeadline, r.began.Add(trusted))
+			r.ended(h, ErrDeadline, trusted)
 
 			at := r.starts(h)
 			require.Equal(t, lease/3, at[0])
@@ -61,38 +58,35 @@ func TestG3_SilenceIsRetriedWithJitterUntilTheDeadline(t *testing.T) {
 // A server that is back little more than a second before the deadline is in time, whatever the lease.
 func TestG3_BackASecondBeforeTheDeadline(t *testing.T) {
 	for _, lease := range []time.Duration{lease, 10 * time.Minute} {
+		away := lease - Margin(lease) - 1001*time.Millisecond
 		for range 50 {
-			synctest.Test(t, func(t *testing.T) {
-				begin := time.Now()
-				back := begin.Add(lease - watchdog.Margin(lease) - 1001*time.Millisecond)
-				r := newHarness(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-					if !time.Now().Before(back) {
-						all(answers, watchdog.Renewed)
-					}
-				}, watchdog.Config[*held]{Lease: lease})
-				defer r.Close()
-				h := r.hold(watchdog.Terms{Renew: true, Lease: lease})
+			inBubble(t, func(c attempt) {
+				if time.Since(c.began) >= away {
+					c.all(Renewed)
+				}
+			}, func(t *testing.T, r *harness) {
+				h := r.hold(Terms{Renew: true, Lease: lease})
 				pass(lease)
 				require.True(t, h.Alive())
-			})
+			}, Config[*held]{Lease: lease})
 		}
 	}
 }
 
 func TestG5_LostReplyIsMadeUpForByTheNextAttempt(t *testing.T) {
 	for range 20 { // the pauses are random
-		inBubble(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
-			if n == 2 {
-				all(answers, watchdog.Renewed)
+		inBubble(t, func(c attempt) {
+			if c.n == 2 {
+				c.all(Renewed)
 			}
 		}, func(t *testing.T, r *harness) {
-			h := r.hold(watchdog.Terms{})
+			h := r.hold(Terms{})
 			pass(lease / 3)
-			r.lives(h, r.began.Add(trusted)) // the server has renewed, but nobody knows
+			r.lives(h, trusted) // the server has renewed, but nobody knows
 			pass(lease/40 + lease/20)
 			at := r.starts(h)
 			require.Len(t, at, 3)
-			r.lives(h, r.began.Add(at[2]+trusted))
+			r.lives(h, at[2]+trusted)
 
 			pass(lease/3 + lease/40)
 			at = r.starts(h)
@@ -104,105 +98,92 @@ func TestG5_LostReplyIsMadeUpForByTheNextAttempt(t *testing.T) {
 }
 
 func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
-	for _, late := range []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs} {
-		synctest.Test(t, func(t *testing.T) {
-			hang := make(chan struct{})
-			r := newHarness(t, func(ctx context.Context, n int, _ []*held, answers []watchdog.Answer) {
-				if n == 0 { // a dial that knows no context
-					<-hang
-					all(answers, late)
-				}
-			}, watchdog.Config[*held]{})
-			defer r.Close()
-			h := r.hold(watchdog.Terms{})
+	for _, late := range []Answer{Unknown, Renewed, NotOurs} {
+		inBubble(t, func(c attempt) {
+			if c.n == 0 { // a dial that knows no context
+				<-c.hang
+				c.all(late)
+			}
+		}, func(t *testing.T, r *harness) {
+			h := r.hold(Terms{})
 			pass(lease/3 + limit)
-			require.Equal(t, r.began.Add(lease/3+limit), r.attempts[0].limit)
+			ends, _ := r.attempts[0].ctx.Deadline()
+			require.Equal(t, r.began.Add(lease/3+limit), ends)
 			require.Len(t, r.starts(h), 1)
 			pass(lease / 40)
 			require.Greater(t, len(r.starts(h)), 1, "tried again beside the call that hangs")
 
 			pass(time.Second)
-			now := time.Now()
+			now := time.Since(r.began)
 			tried := len(r.starts(h))
-			close(hang)
-			synctest.Wait()
+			r.answer()
 			switch late {
-			case watchdog.Unknown:
-				r.lives(h, r.began.Add(trusted))
-			case watchdog.Renewed:
-				r.lives(h, r.began.Add(lease/3+trusted)) // from its own start
-				pass(r.began.Add(2 * lease / 3).Sub(now))
-				at := r.starts(h)[tried:]
-				require.Equal(t, []time.Duration{2 * lease / 3}, at, "the back-off is over")
-			case watchdog.NotOurs:
-				r.ended(h, watchdog.ErrNotOurs, now)
+			case Unknown:
+				r.lives(h, trusted)
+			case Renewed:
+				r.lives(h, lease/3+trusted) // from its own start
+				pass(2*lease/3 - now)
+				require.Equal(t, []time.Duration{2 * lease / 3}, r.starts(h)[tried:], "the back-off is over")
+			case NotOurs:
+				r.ended(h, ErrNotOurs, now)
 			}
 		})
 	}
 }
 
 func TestLateYesOfAnOldCallDoesNotHastenTheNextRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hang := make(chan struct{})
-		r := newHarness(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
-			if n == 0 {
-				<-hang
-			}
-			all(answers, watchdog.Renewed)
-		}, watchdog.Config[*held]{})
-		defer r.Close()
-		h := r.hold(watchdog.Terms{})
+	inBubble(t, func(c attempt) {
+		if c.n == 0 {
+			<-c.hang
+		}
+		c.all(Renewed)
+	}, func(t *testing.T, r *harness) {
+		h := r.hold(Terms{})
 		pass(lease/3 + limit + lease/40)
 		at := r.starts(h)
 		require.Len(t, at, 2)
-		r.lives(h, r.began.Add(at[1]+trusted))
-		close(hang)
-		synctest.Wait()
-		r.lives(h, r.began.Add(at[1]+trusted))
+		r.lives(h, at[1]+trusted)
+		r.answer()
+		r.lives(h, at[1]+trusted)
 		pass(lease / 3)
 		require.Equal(t, at[1]+lease/3, r.starts(h)[2])
 	})
 }
 
 func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hang := make(chan struct{})
-		r := newHarness(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
-			if n < 2 {
-				<-hang
-			}
-			all(answers, watchdog.Renewed)
-		}, watchdog.Config[*held]{Batch: 1, Parallel: 2})
-		defer r.Close()
-		a, b, c := r.hold(watchdog.Terms{}), r.hold(watchdog.Terms{}), r.hold(watchdog.Terms{})
-		fixed := r.hold(watchdog.Terms{Lease: 20 * time.Second})
-		capped := r.hold(watchdog.Terms{Renew: true, MaxHold: 25 * time.Second})
-		pass(lease / 2)
-		late := r.hold(watchdog.Terms{})
-		pass(lease/2 + time.Second)
-		for _, h := range []*held{a, b, c} {
-			r.ended(h, watchdog.ErrDeadline, r.began.Add(trusted))
+	inBubble(t, func(c attempt) {
+		if c.n < 2 {
+			<-c.hang
 		}
-		r.ended(fixed, watchdog.ErrFixedLease, r.began.Add(20*time.Second-202*time.Millisecond))
-		r.ended(capped, watchdog.ErrMaxHold, r.began.Add(25*time.Second))
-		require.Equal(t, 2, r.calls())
+		c.all(Renewed)
+	}, func(t *testing.T, r *harness) {
+		renewed := r.take(3, 0)
+		fixed := r.hold(Terms{Lease: 20 * time.Second})
+		capped := r.hold(Terms{Renew: true, MaxHold: 25 * time.Second})
+		pass(lease / 2)
+		late := r.hold(Terms{})
+		pass(lease/2 + time.Second)
+		for _, h := range renewed {
+			r.ended(h, ErrDeadline, trusted)
+		}
+		r.ended(fixed, ErrFixedLease, 20*time.Second-202*time.Millisecond)
+		r.ended(capped, ErrMaxHold, 25*time.Second)
+		require.Len(t, r.attempts, 2)
 
 		require.True(t, late.Alive()) // has been due for a while
-		now := time.Now()
-		close(hang)
-		synctest.Wait()
-		r.lives(late, now.Add(trusted))
-		for _, h := range []*held{a, b, c} {
+		r.answer()
+		r.lives(late, lease+time.Second+trusted)
+		for _, h := range renewed {
 			require.False(t, h.Alive(), "a late answer revives nothing")
 		}
-	})
+	}, Config[*held]{Batch: 1, Parallel: 2})
 }
 
 // stall keeps the scheduler from running, as a stopped process would, for d from now on.
 func (r *harness) stall(d time.Duration) {
-	anchor := time.Now().Add(watchdog.Margin(time.Second) - time.Second)
+	anchor := time.Now().Add(Margin(time.Second) - time.Second)
 	h := &held{id: -1, onLoss: func() { time.Sleep(d) }}
-	r.Watch(h, watchdog.Terms{Anchor: anchor, Lease: time.Second})
+	r.Watch(h, Terms{Anchor: anchor, Lease: time.Second})
 	synctest.Wait()
 }
 
@@ -217,39 +198,35 @@ func TestF2_AfterAPauseHoldsAreEndedAndNotRenewed(t *testing.T) {
 		}
 		pass(lease)
 		for _, h := range holds {
-			r.ended(h, watchdog.ErrDeadline, r.began.Add(lease+time.Second))
+			r.ended(h, ErrDeadline, lease+time.Second)
 		}
-		require.Zero(t, r.calls())
-	}, watchdog.Config[*held]{Batch: 10})
+		require.Empty(t, r.attempts)
+	}, Config[*held]{Batch: 10})
 }
 
 func TestF2_AfterAShortPauseHoldsAreRenewed(t *testing.T) {
 	inBubble(t, renewAll, func(t *testing.T, r *harness) {
-		h := r.hold(watchdog.Terms{})
+		h := r.hold(Terms{})
 		r.stall(trusted - 1)
 		pass(lease)
-		r.lives(h, r.began.Add(2*trusted-1))
+		r.lives(h, 2*trusted-1)
 	})
 }
 
 func TestG2_LateYesRevivesNothingThoughTheEndIsNotYetReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hang := make(chan struct{})
-		r := newHarness(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-			<-hang
-			all(answers, watchdog.Renewed)
-		}, watchdog.Config[*held]{})
-		defer r.Close()
-		h := r.hold(watchdog.Terms{})
+	inBubble(t, func(c attempt) {
+		<-c.hang
+		c.all(Renewed)
+	}, func(t *testing.T, r *harness) {
+		h := r.hold(Terms{})
 		pass(lease / 3)
 		r.stall(lease)
 		pass(trusted - lease/3)
-		close(hang)
-		synctest.Wait()
+		r.answer()
 		require.False(t, h.Alive())
 		require.Equal(t, r.began.Add(trusted), h.Deadline())
 		pass(lease)
-		r.ended(h, watchdog.ErrDeadline, r.began.Add(lease/3+lease))
-		require.Equal(t, 1, r.calls())
+		r.ended(h, ErrDeadline, lease/3+lease)
+		require.Len(t, r.attempts, 1)
 	})
 }

@@ -1,4 +1,4 @@
-package watchdog_test
+package watchdog
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,56 +20,62 @@ const (
 	trusted = lease - lease/100 - 2*time.Millisecond // after the start of an attempt
 )
 
-// held is a hold under test. Its fields are guarded by mu of the harness.
+// held is a hold under test.
 type held struct {
-	watchdog.Lease
+	Lease
 	id     int
-	why    error     // why it ended by itself
-	at     time.Time // when
+	why    error     // why it ended by itself; guarded by record of the harness
+	at     time.Time // when; guarded by record of the harness
 	onLoss func()
 }
 
 // attempt is one call of Renew.
 type attempt struct {
-	start time.Time
-	holds []*held
-	limit time.Time // deadline of its context
+	*harness
+	ctx     context.Context
+	n       int // of those before it
+	start   time.Time
+	holds   []*held
+	answers []Answer
 }
 
-// harness is a watchdog whose calls of Renew and Ended are recorded.
+func (c attempt) all(a Answer) {
+	for i := range c.answers {
+		c.answers[i] = a
+	}
+}
+
+// harness is a watchdog whose calls of Renew and Ended are recorded. The test reads what is
+// recorded after synctest.Wait.
 type harness struct {
-	*watchdog.Watchdog[*held]
-	t     *testing.T
-	began time.Time
+	*Watchdog[*held]
+	t       *testing.T
+	began   time.Time
+	hang    chan struct{} // closed by answer
+	created int
 
-	mu       sync.Mutex
-	attempts []*attempt // guarded by mu
-	created  int        // guarded by mu
+	record   sync.Mutex
+	attempts []attempt // guarded by record
 }
 
-// server answers the n-th call, counted from 0.
-type server func(ctx context.Context, n int, holds []*held, answers []watchdog.Answer)
-
-// newHarness starts a watchdog, which the test has to Close.
-func newHarness(t *testing.T, s server, c watchdog.Config[*held]) *harness {
-	r := &harness{t: t, began: time.Now()}
+// newHarness starts a watchdog, which the test has to Close. server answers its calls.
+func newHarness(t *testing.T, server func(attempt), c Config[*held]) *harness {
+	r := &harness{t: t, began: time.Now(), hang: make(chan struct{})}
 	if c.Lease == 0 {
 		c.Lease = lease
 	}
-	c.Renew = func(ctx context.Context, holds []*held, answers []watchdog.Answer) {
-		a := &attempt{start: time.Now(), holds: slices.Clone(holds)}
-		a.limit, _ = ctx.Deadline()
-		r.mu.Lock()
-		n := len(r.attempts)
-		r.attempts = append(r.attempts, a)
-		r.mu.Unlock()
-		s(ctx, n, holds, answers)
+	c.Renew = func(ctx context.Context, holds []*held, answers []Answer) {
+		r.record.Lock()
+		c := attempt{r, ctx, len(r.attempts), time.Now(), slices.Clone(holds), answers}
+		r.attempts = append(r.attempts, c)
+		r.record.Unlock()
+		server(c)
 	}
 	c.Ended = func(h *held, why error) {
-		r.mu.Lock()
+		r.record.Lock()
 		twice := h.why
 		h.why, h.at = why, time.Now()
-		r.mu.Unlock()
+		r.record.Unlock()
 		if twice != nil {
 			t.Errorf("hold %d ended twice: %v, %v", h.id, twice, why)
 		}
@@ -82,27 +86,24 @@ func newHarness(t *testing.T, s server, c watchdog.Config[*held]) *harness {
 			h.onLoss()
 		}
 	}
-	r.Watchdog = watchdog.New(c)
+	r.Watchdog = New(c)
 	return r
 }
 
 // inBubble runs a test in virtual time with a harness; the zero Config will do.
-func inBubble(t *testing.T, s server, test func(t *testing.T, r *harness), c ...watchdog.Config[*held]) {
+func inBubble(t *testing.T, server func(attempt), test func(t *testing.T, r *harness), c ...Config[*held]) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t, s, append(c, watchdog.Config[*held]{})[0])
+		r := newHarness(t, server, append(c, Config[*held]{})[0])
 		defer r.Close()
 		test(t, r)
 	})
 }
 
 // hold watches a new hold from now on. Zero Terms mean a renewed hold with the lease of the harness.
-func (r *harness) hold(t watchdog.Terms) *held {
-	h := &held{}
-	r.mu.Lock()
-	h.id = r.created
+func (r *harness) hold(t Terms) *held {
+	h := &held{id: r.created}
 	r.created++
-	r.mu.Unlock()
-	if t == (watchdog.Terms{}) {
+	if t == (Terms{}) {
 		t.Renew = true
 	}
 	if t.Lease == 0 {
@@ -119,7 +120,7 @@ func (r *harness) hold(t watchdog.Terms) *held {
 func (r *harness) take(n int, over time.Duration) []*held {
 	holds := make([]*held, n)
 	for i := range holds {
-		holds[i] = r.hold(watchdog.Terms{})
+		holds[i] = r.hold(Terms{})
 		pass(over / time.Duration(n))
 	}
 	return holds
@@ -127,43 +128,34 @@ func (r *harness) take(n int, over time.Duration) []*held {
 
 // starts tells when h was tried, counted from the start of the watchdog.
 func (r *harness) starts(h *held) (at []time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.attempts {
-		for _, other := range a.holds {
-			if other == h {
-				at = append(at, a.start.Sub(r.began))
-			}
+	for _, c := range r.attempts {
+		if slices.Contains(c.holds, h) {
+			at = append(at, c.start.Sub(r.began))
 		}
 	}
 	return at
 }
 
-// calls tells how many calls there have been.
-func (r *harness) calls() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.attempts)
-}
-
-// ended checks that h ended at the given instant for the given reason.
-func (r *harness) ended(h *held, why error, at time.Time) {
+// ended checks that h ended for the given reason, that long after the start of the watchdog.
+func (r *harness) ended(h *held, why error, after time.Duration) {
 	r.t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	require.Equal(r.t, why, h.why)
-	require.Equal(r.t, at, h.at)
+	require.Equal(r.t, r.began.Add(after), h.at)
 	require.False(r.t, h.Alive())
 }
 
-// lives checks that h is alive and trusted up to the given instant.
-func (r *harness) lives(h *held, deadline time.Time) {
+// lives checks that h is alive, and trusted up to that long after the start of the watchdog.
+func (r *harness) lives(h *held, until time.Duration) {
 	r.t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	require.NoError(r.t, h.why)
 	require.True(r.t, h.Alive())
-	require.Equal(r.t, deadline, h.Deadline())
+	require.Equal(r.t, r.began.Add(until), h.Deadline())
+}
+
+// answer lets the calls that hang go on.
+func (r *harness) answer() {
+	close(r.hang)
+	synctest.Wait()
 }
 
 // pass lets virtual time pass and everything happen that is due by then.
@@ -172,14 +164,14 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func all(answers []watchdog.Answer, a watchdog.Answer) {
-	for i := range answers {
-		answers[i] = a
+func renewAll(c attempt) { c.all(Renewed) }
+
+func answerNothing(attempt) {}
+
+// slowly answers all calls the same, after a time.
+func slowly(d time.Duration, a Answer) func(attempt) {
+	return func(c attempt) {
+		time.Sleep(d)
+		c.all(a)
 	}
 }
-
-func renewAll(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-	all(answers, watchdog.Renewed)
-}
-
-func answerNothing(context.Context, int, []*held, []watchdog.Answer) {}

@@ -1,7 +1,6 @@
 package watchdog
 
 import (
-	"context"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -72,86 +71,51 @@ func TestG2_WhoSawALeaseEndIsNotContradictedByARenewalAtThatInstant(t *testing.T
 }
 
 func TestTheSchedulerIsNotWokenForNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const lease = 30 * time.Second
-		var renewed []time.Duration
-		begin := time.Now()
-		w := New(Config[*bare]{
-			Lease: lease,
-			Renew: func(_ context.Context, _ []*bare, answers []Answer) {
-				renewed = append(renewed, time.Since(begin))
-				answers[0] = Renewed
-			},
-			Ended: func(*bare, error) {},
-		})
-		defer w.Close()
-		watch := func(lease time.Duration) *bare {
-			h := &bare{}
-			w.Watch(h, Terms{Anchor: time.Now(), Lease: lease, Renew: true})
-			return h
-		}
+	inBubble(t, renewAll, func(t *testing.T, r *harness) {
 		alarm := func() time.Duration {
 			synctest.Wait()
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return time.Duration(w.alarm)
+			return time.Duration(r.alarm)
 		}
-
-		h := watch(lease)
+		h := r.hold(Terms{})
 		require.Equal(t, lease/3, alarm())
-		w.Forget(h)
+		r.Forget(h)
 		require.Equal(t, lease/3, alarm(), "nothing is left, but the alarm stays")
 		time.Sleep(time.Second)
 		for range 100 {
-			w.Forget(watch(lease))
+			r.Forget(r.hold(Terms{}))
 		}
-		watch(lease)
+		kept := r.hold(Terms{})
 		require.Equal(t, lease/3, alarm(), "later than the alarm")
 		time.Sleep(lease/3 - time.Second)
 		require.Equal(t, time.Second+lease/3, alarm(), "woken for nothing, once")
 
-		short := watch(time.Second)
+		short := r.hold(Terms{Lease: time.Second, Renew: true})
 		require.Equal(t, lease/3+time.Second/3, alarm(), "earlier")
-		w.Forget(short)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		require.Equal(t, []time.Duration{time.Second + lease/3}, renewed)
+		r.Forget(short)
+		pass(time.Second)
+		require.Equal(t, []time.Duration{time.Second + lease/3}, r.starts(kept))
+		require.Len(t, r.attempts, 1)
 	})
 }
 
 func TestNothingIsKeptOfAHoldThatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const lease = 30 * time.Second
-		hang := make(chan struct{})
-		w := New(Config[*bare]{
-			Lease: lease,
-			Renew: func(_ context.Context, holds []*bare, answers []Answer) {
-				<-hang
-				for i, h := range holds {
-					answers[i] = Answer(h.at)
-				}
-			},
-			Ended: func(*bare, error) {},
-		})
-		defer w.Close()
-		forgotten, lost := &bare{at: int64(Unknown)}, &bare{at: int64(NotOurs)}
-		for _, h := range []*bare{forgotten, lost} {
-			w.Watch(h, Terms{Anchor: time.Now(), Lease: lease, Renew: true})
+	const forgotten, lost = 0, 1
+	inBubble(t, func(c attempt) {
+		<-c.hang
+		for i, h := range c.holds {
+			if h.id == lost {
+				c.answers[i] = NotOurs
+			}
 		}
-		time.Sleep(lease / 3)
-		synctest.Wait()
-		w.Forget(forgotten)
-		time.Sleep(lease / 6)
-		synctest.Wait()
-		w.mu.Lock()
-		require.Len(t, w.queue.items, 1, "the one that is to be tried again")
-		w.mu.Unlock()
-		close(hang)
-		synctest.Wait()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		require.Empty(t, w.queue.items)
-		require.Empty(t, w.ready)
-		require.Empty(t, w.calls)
+	}, func(t *testing.T, r *harness) {
+		holds := r.take(2, 0)
+		pass(lease / 3)
+		r.Forget(holds[forgotten])
+		pass(lease / 6)
+		require.Len(t, r.queue.items, 1, "the one that is to be tried again")
+		r.answer()
+		require.Empty(t, r.queue.items)
+		require.Empty(t, r.ready)
+		require.Empty(t, r.calls)
 	})
 }

@@ -1,19 +1,16 @@
-package watchdog_test
+package watchdog
 
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func TestForgetEndsALeaseQuietly(t *testing.T) {
 	inBubble(t, renewAll, func(t *testing.T, r *harness) {
-		renewed, fixed := r.hold(watchdog.Terms{}), r.hold(watchdog.Terms{Lease: lease})
+		renewed, fixed := r.hold(Terms{}), r.hold(Terms{Lease: lease})
 		for _, h := range []*held{renewed, fixed} {
 			require.True(t, r.Forget(h))
 			require.False(t, h.Alive())
@@ -21,7 +18,7 @@ func TestForgetEndsALeaseQuietly(t *testing.T) {
 		}
 		require.False(t, r.Forget(&held{}))
 		pass(2 * lease)
-		require.Zero(t, r.calls())
+		require.Empty(t, r.attempts)
 		require.NoError(t, renewed.why)
 		require.NoError(t, fixed.why)
 	})
@@ -29,7 +26,7 @@ func TestForgetEndsALeaseQuietly(t *testing.T) {
 
 func TestForgetAfterTheDeadlineBeforeItIsReported(t *testing.T) {
 	inBubble(t, renewAll, func(t *testing.T, r *harness) {
-		h := r.hold(watchdog.Terms{})
+		h := r.hold(Terms{})
 		r.stall(2 * lease)
 		pass(trusted)
 		require.False(t, r.Forget(h))
@@ -39,68 +36,60 @@ func TestForgetAfterTheDeadlineBeforeItIsReported(t *testing.T) {
 }
 
 func TestForgetDuringARenewal(t *testing.T) {
-	for _, answer := range []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs} {
-		inBubble(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-			time.Sleep(2 * time.Second)
-			all(answers, answer)
-		}, func(t *testing.T, r *harness) {
-			h := r.hold(watchdog.Terms{})
+	for _, answer := range []Answer{Unknown, Renewed, NotOurs} {
+		inBubble(t, slowly(2*time.Second, answer), func(t *testing.T, r *harness) {
+			h := r.hold(Terms{})
 			pass(lease/3 + time.Second)
-			require.Equal(t, 1, r.calls())
+			require.Len(t, r.attempts, 1)
 			require.True(t, r.Forget(h))
 			pass(2 * lease)
 			require.NoError(t, h.why)
 			require.False(t, h.Alive())
 			require.Equal(t, r.began.Add(trusted), h.Deadline())
-			require.Equal(t, 1, r.calls())
+			require.Len(t, r.attempts, 1)
 		})
 	}
 }
 
 func TestEndedMayWatchAndForget(t *testing.T) {
 	for _, renew := range []bool{false, true} { // ends by the scheduler, by a call
-		synctest.Test(t, func(t *testing.T) {
-			r := newHarness(t, func(_ context.Context, n int, _ []*held, answers []watchdog.Answer) {
-				all(answers, watchdog.Renewed)
-				if renew && n == 0 {
-					all(answers, watchdog.NotOurs)
-				}
-			}, watchdog.Config[*held]{})
+		inBubble(t, func(c attempt) {
+			c.all(Renewed)
+			if renew && c.n == 0 {
+				c.all(NotOurs)
+			}
+		}, func(t *testing.T, r *harness) {
 			other, next := &held{id: 2}, &held{id: 3}
 			h := &held{id: 1, onLoss: func() {
 				r.Forget(other)
-				r.Watch(next, watchdog.Terms{Anchor: time.Now(), Lease: lease, Renew: true})
+				r.Watch(next, Terms{Anchor: time.Now(), Lease: lease, Renew: true})
 			}}
-			r.Watch(h, watchdog.Terms{Anchor: time.Now(), Lease: 20 * time.Second, Renew: renew})
+			r.Watch(h, Terms{Anchor: time.Now(), Lease: 20 * time.Second, Renew: renew})
 			pass(time.Second)
-			r.Watch(other, watchdog.Terms{Anchor: time.Now(), Lease: lease, Renew: true})
+			r.Watch(other, Terms{Anchor: time.Now(), Lease: lease, Renew: true})
 			pass(10 * lease)
-			require.False(t, h.Alive())
-			require.False(t, other.Alive())
-			require.True(t, next.Alive())
-			r.Close()
+			require.Equal(t, []bool{false, false, true}, []bool{h.Alive(), other.Alive(), next.Alive()})
 		})
 	}
 }
 
 func TestCloseCancelsCallsAndWaitsForThem(t *testing.T) {
-	for _, answer := range []watchdog.Answer{watchdog.Unknown, watchdog.Renewed, watchdog.NotOurs} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newHarness(t, func(ctx context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-				<-ctx.Done()
-				time.Sleep(time.Second)
-				all(answers, answer)
-			}, watchdog.Config[*held]{})
-			h, other := r.hold(watchdog.Terms{}), r.hold(watchdog.Terms{})
+	for _, answer := range []Answer{Unknown, Renewed, NotOurs} {
+		inBubble(t, func(c attempt) {
+			<-c.ctx.Done()
+			time.Sleep(time.Second)
+			c.all(answer)
+		}, func(t *testing.T, r *harness) {
+			h, other := r.hold(Terms{}), r.hold(Terms{})
 			pass(lease / 3)
-			require.Equal(t, 1, r.calls())
+			require.Len(t, r.attempts, 1)
 			r.Close()
 			require.Equal(t, lease/3+time.Second, time.Since(r.began))
 
 			require.True(t, r.Forget(other))
 			require.False(t, other.Alive())
-			r.lives(h, r.began.Add(trusted))
-			late := r.hold(watchdog.Terms{Lease: time.Second, Renew: true})
+			r.lives(h, trusted)
+			late := r.hold(Terms{Lease: time.Second, Renew: true})
 			require.True(t, late.Alive())
 			pass(time.Until(r.began.Add(trusted)) - 1)
 			require.True(t, h.Alive())
@@ -110,23 +99,22 @@ func TestCloseCancelsCallsAndWaitsForThem(t *testing.T) {
 			require.False(t, r.Forget(h))
 			require.NoError(t, h.why)
 			require.NoError(t, late.why)
-			require.Equal(t, 1, r.calls())
-			r.Close()
-		})
+			require.Len(t, r.attempts, 1)
+		}) // and closes again
 	}
 }
 
 func TestMisuse(t *testing.T) {
 	inBubble(t, renewAll, func(t *testing.T, r *harness) {
-		h := r.hold(watchdog.Terms{})
-		again := func() { r.Watch(h, watchdog.Terms{Anchor: time.Now(), Lease: lease}) }
+		h := r.hold(Terms{})
+		again := func() { r.Watch(h, Terms{Anchor: time.Now(), Lease: lease}) }
 		require.Panics(t, again)
 		r.Forget(h)
 		require.Panics(t, again)
 	})
-	renew := func(context.Context, []*held, []watchdog.Answer) {}
+	renew := func(context.Context, []*held, []Answer) {}
 	ended := func(*held, error) {}
-	for _, c := range []watchdog.Config[*held]{
+	for _, c := range []Config[*held]{
 		{Renew: renew, Ended: ended},
 		{Lease: -1, Renew: renew, Ended: ended},
 		{Lease: lease, Ended: ended},
@@ -134,6 +122,6 @@ func TestMisuse(t *testing.T) {
 		{Lease: lease, Renew: renew, Ended: ended, Batch: -1},
 		{Lease: lease, Renew: renew, Ended: ended, Parallel: -1},
 	} {
-		require.Panics(t, func() { watchdog.New(c) })
+		require.Panics(t, func() { New(c) })
 	}
 }

@@ -1,7 +1,6 @@
-package watchdog_test
+package watchdog
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 // believer is what the model knows of one hold. Its fields are guarded by mu of the model.
@@ -68,9 +65,9 @@ func TestG2_RandomModel(t *testing.T) {
 }
 
 func (m *model) run() {
-	c := watchdog.Config[*held]{Batch: 1 + m.user.IntN(12), Parallel: 2 + m.user.IntN(6)}
+	c := Config[*held]{Batch: 1 + m.user.IntN(12), Parallel: 2 + m.user.IntN(6)}
 	if m.kind {
-		c = watchdog.Config[*held]{Batch: 12, Parallel: 12} // no call waits for a place
+		c = Config[*held]{Batch: 12, Parallel: 12} // no call waits for a place
 	}
 	m.harness = newHarness(m.t, m.answer, c)
 	defer m.Close()
@@ -91,7 +88,7 @@ func (m *model) run() {
 
 // take watches a hold on random terms.
 func (m *model) take() *believer {
-	terms := watchdog.Terms{
+	terms := Terms{
 		Anchor: time.Now().Add(-time.Duration(m.user.Int64N(int64(time.Second)))),
 		Lease:  lease - time.Duration(m.user.Int64N(int64(lease/2))),
 		Renew:  m.kind || m.user.IntN(5) > 0,
@@ -101,7 +98,7 @@ func (m *model) take() *believer {
 		terms.MaxHold = time.Second + time.Duration(m.user.Int64N(int64(4*lease)))
 		b.bound = terms.Anchor.Add(terms.MaxHold)
 	}
-	b.deadline = terms.Anchor.Add(terms.Lease - watchdog.Margin(terms.Lease))
+	b.deadline = terms.Anchor.Add(terms.Lease - Margin(terms.Lease))
 	if b.bound.Before(b.deadline) {
 		b.deadline = b.bound
 	}
@@ -122,20 +119,19 @@ func (m *model) forget(b *believer) {
 }
 
 // answer is the server: it takes its time and says anything.
-func (m *model) answer(ctx context.Context, _ int, holds []*held, answers []watchdog.Answer) {
-	start := time.Now()
+func (m *model) answer(c attempt) {
 	m.mu.Lock()
-	for _, h := range holds {
+	for _, h := range c.holds {
 		b := m.know[h]
-		if !start.Before(b.deadline) {
+		if !c.start.Before(b.deadline) {
 			m.t.Error("renewed after its deadline")
 		}
 		for _, flight := range b.flights {
-			if start.Sub(flight) < limit {
+			if c.start.Sub(flight) < limit {
 				m.t.Error("attempts overlap")
 			}
 		}
-		b.flights = append(b.flights, start)
+		b.flights = append(b.flights, c.start)
 	}
 	delay := time.Duration(m.says.Int64N(int64(limit)))
 	if !m.kind {
@@ -149,20 +145,20 @@ func (m *model) answer(ctx context.Context, _ int, holds []*held, answers []watc
 	} else {
 		select {
 		case <-time.After(delay):
-		case <-ctx.Done():
+		case <-c.ctx.Done():
 		}
 	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, h := range holds {
+	for i, h := range c.holds {
 		b := m.know[h]
-		b.flights = slices.DeleteFunc(b.flights, start.Equal)
+		b.flights = slices.DeleteFunc(b.flights, c.start.Equal)
 		switch n := m.says.IntN(20); {
 		case m.kind || n < 12:
-			answers[i] = watchdog.Renewed
+			c.answers[i] = Renewed
 			m.yes++
-			until := start.Add(trusted)
+			until := c.start.Add(trusted)
 			if b.bound.Before(until) {
 				until = b.bound
 			}
@@ -170,7 +166,7 @@ func (m *model) answer(ctx context.Context, _ int, holds []*held, answers []watc
 				b.deadline = until
 			}
 		case n == 12:
-			answers[i] = watchdog.NotOurs
+			c.answers[i] = NotOurs
 			b.notOurs = true
 		}
 	}
@@ -186,16 +182,16 @@ func (m *model) ended(b *believer) {
 	b.gone = true
 	m.ends[b.why]++
 	switch b.why {
-	case watchdog.ErrNotOurs:
+	case ErrNotOurs:
 		if !b.notOurs {
 			m.t.Error("nobody said so")
 		}
-	case watchdog.ErrMaxHold:
+	case ErrMaxHold:
 		if !b.at.Equal(b.bound) || !b.deadline.Equal(b.bound) {
 			m.t.Errorf("ended at %v, not at %v", b.at, b.bound)
 		}
-	case watchdog.ErrDeadline, watchdog.ErrFixedLease:
-		if b.fixed != (b.why == watchdog.ErrFixedLease) || !b.at.Equal(b.deadline) || b.deadline.Equal(b.bound) || m.kind {
+	case ErrDeadline, ErrFixedLease:
+		if b.fixed != (b.why == ErrFixedLease) || !b.at.Equal(b.deadline) || b.deadline.Equal(b.bound) || m.kind {
 			m.t.Errorf("ended at %v, not at %v", b.at, b.deadline)
 		}
 	}

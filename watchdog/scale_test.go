@@ -1,27 +1,20 @@
-package watchdog_test
+package watchdog
 
 import (
-	"context"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/watchdog"
 )
 
 func TestLeaseIsSmall(t *testing.T) {
-	require.LessOrEqual(t, unsafe.Sizeof(watchdog.Lease{}), uintptr(56))
+	require.LessOrEqual(t, unsafe.Sizeof(Lease{}), uintptr(56))
 }
 
 func TestThousandsOfLeasesFillTheirBatches(t *testing.T) {
-	inBubble(t, func(_ context.Context, _ int, holds []*held, answers []watchdog.Answer) {
-		time.Sleep(20 * time.Millisecond)
-		all(answers, watchdog.Renewed)
-	}, func(t *testing.T, r *harness) {
+	inBubble(t, slowly(20*time.Millisecond, Renewed), func(t *testing.T, r *harness) {
 		const n = 20_000
 		goroutines := runtime.NumGoroutine()
 		holds := r.take(n, lease/3)
@@ -30,9 +23,9 @@ func TestThousandsOfLeasesFillTheirBatches(t *testing.T) {
 			pass(lease / 6)
 		}
 		largest, tries := 0, map[*held]int{}
-		for _, a := range r.attempts {
-			largest = max(largest, len(a.holds))
-			for _, h := range a.holds {
+		for _, c := range r.attempts {
+			largest = max(largest, len(c.holds))
+			for _, h := range c.holds {
 				tries[h]++
 			}
 		}
@@ -48,13 +41,10 @@ func TestThousandsOfLeasesFillTheirBatches(t *testing.T) {
 
 func TestWhatIsDueSoonFollowsAtOnce(t *testing.T) {
 	const took = 10 * time.Millisecond
-	inBubble(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-		time.Sleep(took)
-		all(answers, watchdog.Renewed)
-	}, func(t *testing.T, r *harness) {
+	inBubble(t, slowly(took, Renewed), func(t *testing.T, r *harness) {
 		holds := r.take(500, lease/30)
 		pass(1)
-		later := r.hold(watchdog.Terms{})
+		later := r.hold(Terms{})
 		pass(lease/3 + lease/60)
 		var at []time.Duration
 		for i := 0; i < 500; i += 100 {
@@ -64,78 +54,75 @@ func TestWhatIsDueSoonFollowsAtOnce(t *testing.T) {
 		require.Equal(t, lease/3+lease/30+1, r.starts(later)[0])
 
 		since := time.Since(r.began)
-		own := r.hold(watchdog.Terms{Lease: time.Second, Renew: true})
+		own := r.hold(Terms{Lease: time.Second, Renew: true})
 		pass(lease / 30)
 		require.Equal(t, since+time.Second/3, r.starts(own)[0], "nothing else is due")
-	}, watchdog.Config[*held]{Parallel: 2})
+	}, Config[*held]{Parallel: 2})
 }
 
 func TestHoldsOfOneInstantAreNotRenewedOneByOne(t *testing.T) {
 	inBubble(t, answerNothing, func(t *testing.T, r *harness) {
 		r.take(500, time.Second/10)
 		pass(lease / 3)
-		require.Equal(t, 5, r.calls())
+		require.Len(t, r.attempts, 5)
 		pass(lease / 40) // since the first attempts: each batch has tried again, once or twice
-		require.GreaterOrEqual(t, r.calls(), 10)
-		require.LessOrEqual(t, r.calls(), 15, "a batch that failed tries again as one")
-	}, watchdog.Config[*held]{Parallel: 20})
+		require.GreaterOrEqual(t, len(r.attempts), 10)
+		require.LessOrEqual(t, len(r.attempts), 15, "a batch that failed tries again as one")
+	}, Config[*held]{Parallel: 20})
 }
 
 // A server that is away is asked a few times a second, however many leases there are, and soon has renewed all when it is
 // back.
 func TestG3_ManyLeasesTryAgainWithoutAStorm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const parallel, away, back = 8, lease / 3 * 2, lease - lease/10
-		begin := time.Now()
-		r := newHarness(t, func(_ context.Context, _ int, _ []*held, answers []watchdog.Answer) {
-			time.Sleep(time.Millisecond)
-			if time.Since(begin) >= back {
-				all(answers, watchdog.Renewed)
-			}
-		}, watchdog.Config[*held]{Parallel: parallel})
-		defer r.Close()
+	const parallel, away, back = 8, lease / 3 * 2, lease - lease/10
+	inBubble(t, func(c attempt) {
+		time.Sleep(time.Millisecond)
+		if time.Since(c.began) >= back {
+			c.all(Renewed)
+		}
+	}, func(t *testing.T, r *harness) {
 		holds := r.take(20_000, 0)
 		pass(away)
-		first := r.calls()
+		first := len(r.attempts)
 		pass(back - away)
-		seconds := int((back - away) / time.Second)
-		require.GreaterOrEqual(t, r.calls()-first, seconds)
-		require.LessOrEqual(t, r.calls()-first, 4*parallel*seconds)
+		tries, seconds := len(r.attempts)-first, int((back-away)/time.Second)
+		require.GreaterOrEqual(t, tries, seconds)
+		require.LessOrEqual(t, tries, 4*parallel*seconds)
 		pass(2 * time.Second)
 		for _, h := range holds {
 			require.NoError(t, h.why)
-			require.True(t, h.Deadline().After(begin.Add(lease)))
+			require.True(t, h.Deadline().After(r.began.Add(lease)))
 		}
-	})
+	}, Config[*held]{Parallel: parallel})
 }
 
 // What is due for the first time does not wait for those that try again.
 func TestG9_HoldsThatTryAgainDelayNoOther(t *testing.T) {
-	inBubble(t, func(_ context.Context, _ int, holds []*held, answers []watchdog.Answer) {
-		if holds[0].id == 500 {
-			all(answers, watchdog.Renewed)
+	inBubble(t, func(c attempt) {
+		if c.holds[0].id == 500 {
+			c.all(Renewed)
 		}
 	}, func(t *testing.T, r *harness) {
 		r.take(500, 0)
 		pass(lease / 3)
-		other := r.hold(watchdog.Terms{Anchor: r.began.Add(time.Second), Renew: true})
+		other := r.hold(Terms{Anchor: r.began.Add(time.Second), Renew: true})
 		pass(2 * time.Second)
 		at := r.starts(other)
 		require.Len(t, at, 1)
 		require.LessOrEqual(t, at[0], lease/3+time.Second)
-	}, watchdog.Config[*held]{Batch: 1})
+	}, Config[*held]{Batch: 1})
 }
 
 // A server that answers others is not away: a hold that fails again and again delays the next attempt of no other.
 func TestG9_FailuresBetweenAnswersDelayNobody(t *testing.T) {
 	const short = 3 * time.Second
 	const one, other = 0, 101 // ids
-	inBubble(t, func(_ context.Context, _ int, holds []*held, answers []watchdog.Answer) {
-		if id := holds[0].id; id != one && id != other {
-			all(answers, watchdog.Renewed)
+	inBubble(t, func(c attempt) {
+		if id := c.holds[0].id; id != one && id != other {
+			c.all(Renewed)
 		}
 	}, func(t *testing.T, r *harness) {
-		terms := watchdog.Terms{Lease: short, Renew: true}
+		terms := Terms{Lease: short, Renew: true}
 		failing := r.hold(terms)
 		for range 100 { // some are renewed each Lease/30
 			r.hold(terms)
@@ -149,16 +136,16 @@ func TestG9_FailuresBetweenAnswersDelayNobody(t *testing.T) {
 		require.Equal(t, other, h.id)
 		pass(short / 40)
 		require.Len(t, r.starts(h), 2, "tried again at its own time, before the other")
-	}, watchdog.Config[*held]{Lease: short, Batch: 1, Parallel: 5})
+	}, Config[*held]{Lease: short, Batch: 1, Parallel: 5})
 }
 
 // A hold that waits before it tries again is not taken along by others that become due all the time.
 func TestHoldsThatWaitToTryAgainAreNotTakenAlong(t *testing.T) {
 	inBubble(t, answerNothing, func(t *testing.T, r *harness) {
-		failed := r.hold(watchdog.Terms{})
+		failed := r.hold(Terms{})
 		pass(lease/3 - lease/150)
 		for range 40 {
-			r.hold(watchdog.Terms{Lease: lease / 100, Renew: true})
+			r.hold(Terms{Lease: lease / 100, Renew: true})
 			pass(lease / 300)
 		}
 		at := r.starts(failed)
