@@ -17,11 +17,7 @@ import (
 func init() {
 	chaos.Tested = chaos.Masters{
 		New: func(clients []rueidis.Client, o chaos.MastersOptions) (locktest.Locker, error) {
-			l, err := masters(clients, o)
-			if err != nil {
-				return nil, err
-			}
-			return l, nil
+			return masters(clients, o)
 		},
 		Bootstrap: func(clients []rueidis.Client, o chaos.MastersOptions) error {
 			l, err := masters(clients, o)

@@ -22,8 +22,7 @@ func TestCloseRepeatsWhatNodesRefuse(t *testing.T) {
 			inWorld(t, 1, 3, func(w world) {
 				l := w.open(0)
 				w.vote(l)
-				_, err := l.Lock(w.Context(), "k")
-				require.NoError(w, err)
+				w.lock(l, "k")
 				settle()
 				for _, s := range w.Servers[c.from:] {
 					s.Refuse("NOPERM No permissions to access a key")
@@ -31,7 +30,7 @@ func TestCloseRepeatsWhatNodesRefuse(t *testing.T) {
 						time.AfterFunc(c.long, func() { s.Refuse("") })
 					}
 				}
-				err = l.Close()
+				err := l.Close()
 				if c.long > 0 {
 					require.NoError(w, err)
 					require.Equal(w, []string{"", "", ""}, w.owners("k"))
@@ -51,8 +50,7 @@ func TestCloseRepeatsWhatNodesRefuse(t *testing.T) {
 func TestCloseWaitsForNoNodeThatIsLongDead(t *testing.T) {
 	inWorld(t, 1, 3, func(w world) {
 		l := w.open(0, multilock.WithoutRestartGuard())
-		lease, err := l.Lock(w.Context(), "k")
-		require.NoError(w, err)
+		lease := w.lock(l, "k")
 		settle()
 		w.Servers[2].Kill()
 		time.Sleep(5 * time.Minute)
@@ -70,18 +68,16 @@ func TestCloseTellsOfAClosedClient(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		inWorld(t, 1, 3, func(w world) {
 			clients := w.Clients(0)
-			l, err := multilock.New(clients, multilock.WithoutRestartGuard())
-			require.NoError(w, err)
+			l := w.on(clients, multilock.WithoutRestartGuard())
 			if before {
 				clients[2].Close()
 			}
-			_, err = l.Lock(w.Context(), "k")
-			require.NoError(w, err)
+			w.lock(l, "k")
 			settle()
 			require.Equal(w, before, w.owners("k")[2] == "")
 			clients[2].Close()
 			began := time.Now()
-			err = l.Close()
+			err := l.Close()
 			require.Less(w, time.Since(began), time.Second)
 			if before {
 				require.NoError(w, err)

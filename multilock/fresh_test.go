@@ -3,7 +3,6 @@ package multilock_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ func TestFreshNodes(t *testing.T) {
 	inWorld(t, 1, 3, func(w world) {
 		const longest = time.Minute
 		var log redistest.Log
-		l := w.open(0, holdfast.WithLease(time.Second), multilock.WithMaxLease(longest), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		l := w.open(0, holdfast.WithLease(time.Second), multilock.WithMaxLease(longest), logTo(&log))
 		_, err := l.TryLock(w.Context(), "k")
 		require.ErrorIs(w, err, holdfast.ErrUnavailable)
 		require.NotErrorIs(w, err, holdfast.ErrNotAcquired)
@@ -41,8 +40,7 @@ func TestFreshNodes(t *testing.T) {
 		}
 
 		began := time.Now()
-		_, err = l.Lock(w.Context(), "k")
-		require.NoError(w, err)
+		w.lock(l, "k")
 		require.InDelta(w, longest, time.Since(began), float64(longest/20))
 		require.Equal(w, 3, log.Count("has no vote yet"), log.String())
 		for _, n := range l.Nodes(w.Context()) {
@@ -63,21 +61,19 @@ func TestG1_BootstrapAfterARollingRestart(t *testing.T) {
 				inWorld(t, 2, n, func(w world) {
 					x := w.open(0)
 					w.vote(x)
-					lease, err := x.Lock(w.Context(), "k")
-					require.NoError(w, err)
+					lease := w.lock(x, "k")
 					for _, s := range w.Servers {
 						forget(s)
 					}
 					var log redistest.Log
-					y := w.open(1, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+					y := w.open(1, logTo(&log))
 					require.NoError(w, y.Bootstrap(w.Context()))
 					require.Equal(w, n, log.Count("has no vote yet"), log.String())
 					require.Contains(w, log.String(), " for=")
-					_, err = y.TryLock(w.Context(), "k")
+					_, err := y.TryLock(w.Context(), "k")
 					require.ErrorIs(w, err, holdfast.ErrUnavailable)
 					require.ErrorContains(w, err, "no vote for another")
-					_, err = y.Lock(w.Context(), "k")
-					require.NoError(w, err)
+					w.lock(y, "k")
 					require.ErrorIs(w, lease.Err(), holdfast.ErrLost)
 				})
 			})
@@ -112,14 +108,13 @@ func TestNodesThatMayEvict(t *testing.T) {
 		const text = `maxmemory-policy is "allkeys-lru", not noeviction`
 		evicts := func(node int) { w.Servers[node].Do(w, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") }
 		var log redistest.Log
-		l := w.open(0, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		l := w.open(0, logTo(&log))
 		unsafe := w.open(1, multilock.WithoutEvictionGuard())
 		evicts(2)
 		require.ErrorContains(w, l.Bootstrap(w.Context(), multilock.NothingHeld()), text)
 		w.vote(unsafe)
 		for range 5 {
-			lease, err := l.Lock(w.Context(), "k")
-			require.NoError(w, err)
+			lease := w.lock(l, "k")
 			settle()
 			require.Empty(w, w.owners("k")[2])
 			require.NoError(w, lease.Unlock(w.Context()))
@@ -140,9 +135,7 @@ func TestNodesThatMayEvict(t *testing.T) {
 func TestSameServerTwice(t *testing.T) {
 	inWorld(t, 2, 2, func(w world) {
 		var log redistest.Log
-		l, err := multilock.New(append(w.Clients(0), w.Clients(1)[0]), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		require.NoError(w, err)
-		defer l.Close()
+		l := w.on(append(w.Clients(0), w.Clients(1)[0]), logTo(&log))
 		w.vote(l)
 		text := fmt.Sprintf("clients 0 (%s) and 2 (%s) are of one server", w.Links[0][0].Addr(), w.Links[1][0].Addr())
 		for range 5 {
@@ -153,13 +146,11 @@ func TestSameServerTwice(t *testing.T) {
 		require.Contains(w, log.String(), text)
 		require.EqualError(w, l.Nodes(w.Context())[2].Err, text)
 		w.Servers[1].Kill()
-		_, err = l.TryLock(w.Context(), "k")
+		_, err := l.TryLock(w.Context(), "k")
 		require.ErrorContains(w, err, text)
 
 		w.Servers[1].Restart()
-		l, err = multilock.New([]rueidis.Client{w.Clients(0)[0], w.Clients(1)[0], w.Clients(1)[0]})
-		require.NoError(w, err)
-		defer l.Close()
+		l = w.on([]rueidis.Client{w.Clients(0)[0], w.Clients(1)[0], w.Clients(1)[0]})
 		_, err = l.Lock(w.Context(), "k") // waiting cannot cure it
 		require.ErrorContains(w, err, "are of one server")
 		require.NotErrorIs(w, err, holdfast.ErrUnavailable)

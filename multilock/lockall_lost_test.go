@@ -17,10 +17,9 @@ import (
 // A lease that is lost ends the set, and the wait for the keys behind it.
 func TestLockAll_IsLostWithOneLease(t *testing.T) {
 	withSets(t, func(s sets) {
-		set, err := multilock.LockAll(s.Context(), s.keys("a"))
-		require.NoError(s, err)
+		set := s.lockAll(s.keys("a"))
 		bound := set.Bind(s.Context())
-		_, err = s.queued.ForceUnlock(s.Context(), "a")
+		_, err := s.queued.ForceUnlock(s.Context(), "a")
 		require.NoError(s, err)
 		<-set.Done()
 		<-bound.Done()
@@ -29,8 +28,7 @@ func TestLockAll_IsLostWithOneLease(t *testing.T) {
 		require.ErrorIs(s, set.Unlock(s.Context()), holdfast.ErrLost)
 		s.free("a")
 
-		their, err := s.another(1).Lock(s.Context(), "a")
-		require.NoError(s, err)
+		their := s.lock(s.another(1), "a")
 		done := make(chan error, 1)
 		go func() {
 			_, err := multilock.LockAll(s.Context(), s.keys("a"))
@@ -59,8 +57,7 @@ func TestLockAll_EndsWithItsShortestLease(t *testing.T) {
 				l := w.rlock(w.Clients(i)[0], holdfast.WithLease(lease))
 				keys = keys.And(multilock.Keys(l, name).OrderName(name))
 			}
-			set, err := multilock.LockAll(w.Context(), keys)
-			require.NoError(w, err)
+			set := w.lockAll(keys)
 			require.LessOrEqual(w, time.Until(set.Deadline()), time.Minute, shortest)
 		})
 	}
@@ -71,13 +68,12 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 	inWorld(t, 1, 1, func(w world) {
 		link := w.Links[0][0]
 		keys := multilock.Keys(w.rlock(w.Clients(0)[0]), "a", "b")
-		set, err := multilock.LockAll(w.Context(), keys)
-		require.NoError(w, err)
+		set := w.lockAll(keys)
 		require.NoError(w, set.Unlock(w.Context()))
 
 		both := func(cmd []string) bool { return slices.Contains(cmd, "a") && slices.Contains(cmd, "b") }
 		link.SwallowReply(1, both)
-		_, err = multilock.TryLockAll(w.Context(), keys)
+		_, err := multilock.TryLockAll(w.Context(), keys)
 		require.ErrorIs(w, err, holdfast.ErrUnknown)
 		require.NotErrorIs(w, err, holdfast.ErrNotAcquired)
 
@@ -95,8 +91,7 @@ func TestF6_LockAll_AnswerLost(t *testing.T) {
 		require.NotErrorIs(w, err, context.DeadlineExceeded)
 		link.OnReply(nil)
 		link.Release()
-		_, err = multilock.LockAll(w.Context(), keys)
-		require.NoError(w, err)
+		w.lockAll(keys)
 	})
 }
 
@@ -114,12 +109,10 @@ func TestLockAll_IsObserved(t *testing.T) {
 			Released: func(e holdfast.ReleasedEvent) { note("released", e.Key) },
 		}))
 		keys := multilock.Keys(l, "a", "b")
-		set, err := multilock.LockAll(w.Context(), keys)
-		require.NoError(w, err)
+		set := w.lockAll(keys)
 		require.NoError(w, set.Unlock(w.Context()))
-		_, err = w.rlock(w.Clients(1)[0]).Lock(w.Context(), "b")
-		require.NoError(w, err)
-		_, err = multilock.TryLockAll(w.Context(), keys)
+		w.lock(w.rlock(w.Clients(1)[0]), "b")
+		_, err := multilock.TryLockAll(w.Context(), keys)
 		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
 		w.Servers[0].Kill()
 		_, err = multilock.TryLockAll(w.Context(), keys)

@@ -59,8 +59,7 @@ func (d *double) Lock(ctx context.Context, key string, opts ...holdfast.LockOpti
 func TestLockAll_AsksTheLockerOfAUser(t *testing.T) {
 	withSets(t, func(s sets) {
 		d := &double{Locker: s.plain}
-		set, err := multilock.LockAll(s.Context(), multilock.Keys(d, "b", "a"))
-		require.NoError(s, err)
+		set := s.lockAll(multilock.Keys(d, "b", "a"))
 		require.Equal(s, []string{"a", "b"}, d.locked)
 		require.NoError(s, set.Unlock(s.Context()))
 		for _, none := range []holdfast.Locker{(*rlock.Locker)(nil), (*fair.Locker)(nil), &double{}} {
@@ -75,8 +74,7 @@ func TestLockAll_AsksTheLockerOfAUser(t *testing.T) {
 // Even if it would first have to wait for another key.
 func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 	withSets(t, func(s sets) {
-		their, err := s.plain.Lock(s.Context(), "a")
-		require.NoError(s, err)
+		their := s.lock(s.plain, "a")
 		for _, key := range []string{"{a}", "holdfast_node", ""} {
 			for _, keys := range []multilock.KeySet{multilock.Keys(s.plain, "a", key), s.keys("a", key)} {
 				_, err := multilock.LockAll(s.Context(), keys)
@@ -89,7 +87,7 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 				require.ErrorIs(s, err, holdfast.ErrInvalidArgument)
 			}
 		}
-		_, err = multilock.TryLockAll(s.Context(), multilock.Keys(s.plain, strings.Repeat("ж", 1000)))
+		_, err := multilock.TryLockAll(s.Context(), multilock.Keys(s.plain, strings.Repeat("ж", 1000)))
 		require.ErrorContains(s, err, `"`+strings.Repeat("ж", 32)+`"…: key has 2000 bytes`)
 		require.NoError(s, their.Unlock(s.Context()))
 		s.free("a")
@@ -100,10 +98,8 @@ func TestF8_LockAll_RefusesBeforeItTakesAny(t *testing.T) {
 func TestF8_LockAll_RefusesTermsBeforeItTakesAny(t *testing.T) {
 	withSets(t, func(s sets) {
 		capped := s.rlock(s.Clients(1)[1], holdfast.WithMaxHold(time.Minute))
-		_, err := s.plain.Lock(s.Context(), "a")
-		require.NoError(s, err)
-		held, err := capped.Lock(s.Context(), "b")
-		require.NoError(s, err)
+		s.lock(s.plain, "a")
+		held := s.lock(capped, "b")
 		keys := multilock.Keys(s.plain, "a").OrderName("1").And(multilock.Keys(capped, "b").OrderName("2"))
 		for want, c := range map[string]struct {
 			ctx  context.Context
@@ -112,7 +108,7 @@ func TestF8_LockAll_RefusesTermsBeforeItTakesAny(t *testing.T) {
 			"longer than WithMaxHold":   {s.Context(), holdfast.MaxHold(time.Hour)},
 			"refused on a nested entry": {held.Bind(s.Context()), holdfast.MaxHold(time.Second)},
 		} {
-			_, err = multilock.TryLockAllFor(c.ctx, keys, time.Second, c.term)
+			_, err := multilock.TryLockAllFor(c.ctx, keys, time.Second, c.term)
 			require.ErrorContains(s, err, want)
 			require.ErrorIs(s, err, holdfast.ErrInvalidArgument)
 		}

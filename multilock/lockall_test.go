@@ -45,26 +45,7 @@ func withSets(t *testing.T, test func(s sets)) {
 // another opens a locker of the quorum.
 func (s sets) another(process int) *multilock.Locker {
 	s.Helper()
-	l, err := multilock.New(s.Clients(process)[2:])
-	require.NoError(s, err)
-	s.Cleanup(func() { _ = l.Close() })
-	return l
-}
-
-func (w world) rlock(client rueidis.Client, opts ...holdfast.Option) *rlock.Locker {
-	w.Helper()
-	l, err := rlock.New(client, opts...)
-	require.NoError(w, err)
-	w.Cleanup(func() { _ = l.Close() })
-	return l
-}
-
-func (w world) fair(client rueidis.Client, opts ...holdfast.Option) *fair.Locker {
-	w.Helper()
-	l, err := fair.New(client, opts...)
-	require.NoError(w, err)
-	w.Cleanup(func() { _ = l.Close() })
-	return l
+	return s.on(s.Clients(process)[2:])
 }
 
 // keys are keys of all three, in any order.
@@ -93,8 +74,7 @@ func (s sets) free(keys ...string) {
 // A set holds each of its keys once, in one order, until Unlock.
 func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 	withSets(t, func(s sets) {
-		set, err := multilock.LockAll(s.Context(), s.keys("b", "a", "b"))
-		require.NoError(s, err)
+		set := s.lockAll(s.keys("b", "a", "b"))
 		require.Equal(s, []string{"a", "b", "a", "b", "a", "b"}, set.Keys())
 		require.Len(s, set.Fences(), 6)
 		require.NoError(s, set.Err())
@@ -103,9 +83,7 @@ func TestLockAll_TakesAllOfEveryKind(t *testing.T) {
 		for _, key := range []string{"a", "b"} {
 			require.NotContains(s, s.owners(key), "")
 		}
-		inner, err := multilock.LockAll(set.Bind(s.Context()), s.keys("a")) // re-entry
-		require.NoError(s, err)
-		require.NoError(s, inner.Unlock(s.Context()))
+		s.reenters(set, s.keys("a"))
 		require.NoError(s, set.Err())
 		require.NoError(s, set.Unlock(s.Context()))
 		<-set.Done()
@@ -172,22 +150,18 @@ func TestLockAll_OverlappingSetsNeverDeadlock(t *testing.T) {
 func TestLockAll_TakesFreeKeysWithOneCall(t *testing.T) {
 	inWorld(t, 2, 1, func(w world) {
 		l, other := w.rlock(w.Clients(0)[0]), w.rlock(w.Clients(1)[0])
-		set, err := multilock.LockAll(w.Context(), multilock.Keys(l, "c", "a", "b", "a"))
-		require.NoError(w, err)
+		set := w.lockAll(multilock.Keys(l, "c", "a", "b", "a"))
 		require.Equal(w, 2, locktest.Stat(t, w.Servers[0], "commandstats", "cmdstat_evalsha:calls="), "one finds out whether the server is too old")
 		require.Equal(w, []string{"a", "b", "c"}, set.Keys())
 		for _, key := range set.Keys() {
 			_, err := other.TryLock(w.Context(), key)
 			require.ErrorIs(w, err, holdfast.ErrNotAcquired)
 		}
-		inner, err := multilock.LockAll(set.Bind(w.Context()), multilock.Keys(l, "a", "b"))
-		require.NoError(w, err)
-		require.NoError(w, inner.Unlock(w.Context()))
+		w.reenters(set, multilock.Keys(l, "a", "b"))
 		require.NoError(w, set.Unlock(w.Context()))
 
-		their, err := other.Lock(w.Context(), "b")
-		require.NoError(w, err)
-		_, err = multilock.TryLockAll(w.Context(), multilock.Keys(l, "a", "b", "c"))
+		their := w.lock(other, "b")
+		_, err := multilock.TryLockAll(w.Context(), multilock.Keys(l, "a", "b", "c"))
 		require.ErrorIs(w, err, holdfast.ErrNotAcquired)
 		for _, key := range []string{"a", "c"} {
 			require.False(w, w.Servers[0].Redis().Exists(key), key)
@@ -221,20 +195,18 @@ func TestF37_LockAllBehindOneEndpoint(t *testing.T) {
 // The options apply to each lock, except for the wait, which is for all keys.
 func TestLockAll_Options(t *testing.T) {
 	withSets(t, func(s sets) {
-		set, err := multilock.LockAll(s.Context(), s.keys("a", "b"), holdfast.FixedLease(5*time.Second))
-		require.NoError(s, err)
+		set := s.lockAll(s.keys("a", "b"), holdfast.FixedLease(5*time.Second))
 		require.LessOrEqual(s, time.Until(set.Deadline()), 5*time.Second)
 		for _, keys := range []multilock.KeySet{multilock.Keys(s.plain, "a", "b"), s.keys("a")} {
 			for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
 				began := time.Now()
-				_, err = multilock.LockAll(s.Context(), keys, holdfast.WaitAtMost(wait))
+				_, err := multilock.LockAll(s.Context(), keys, holdfast.WaitAtMost(wait))
 				require.ErrorIs(s, err, holdfast.ErrNotAcquired)
 				require.GreaterOrEqual(s, time.Since(began), wait)
 			}
 		}
 		require.NoError(s, set.Unlock(s.Context()))
-		set, err = multilock.LockAll(s.Context(), multilock.Keys(s.plain, "a", "b"), holdfast.MaxHold(100*time.Millisecond))
-		require.NoError(s, err)
+		set = s.lockAll(multilock.Keys(s.plain, "a", "b"), holdfast.MaxHold(100*time.Millisecond))
 		<-set.Done()
 		require.ErrorIs(s, set.Err(), holdfast.ErrLost)
 		s.free("a", "b")
@@ -301,18 +273,15 @@ func TestLockAll_WithPrefixes(t *testing.T) {
 		queued := w.fair(w.Clients(1)[0], holdfast.WithPrefix("order:"))
 		bare := w.rlock(w.Clients(2)[0])
 		keys := multilock.Keys(plain, "a", "b").OrderName("plain").And(multilock.Keys(queued, "{a}", "b").OrderName("queued"))
-		set, err := multilock.LockAll(w.Context(), keys)
-		require.NoError(w, err)
+		set := w.lockAll(keys)
 		require.Equal(w, []string{"a", "b", "b", "{a}"}, set.Keys())
 		for _, name := range []string{"stock:a", "stock:b", "order:{a}", "order:b"} {
 			require.True(w, w.Servers[0].Redis().Exists(name), name)
 		}
-		inner, err := multilock.LockAll(set.Bind(w.Context()), keys) // re-entry
-		require.NoError(w, err)
-		require.NoError(w, inner.Unlock(w.Context()))
+		w.reenters(set, keys)
 		require.NoError(w, set.Unlock(w.Context()))
 		before := locktest.ScriptCalls(t, locktest.Topology{w.Servers[0]})
-		_, err = multilock.LockAll(w.Context(), keys.And(multilock.Keys(bare, "{a}").OrderName("bare")))
+		_, err := multilock.LockAll(w.Context(), keys.And(multilock.Keys(bare, "{a}").OrderName("bare")))
 		require.ErrorContains(w, err, `lock "{a}": key is in braces`)
 		require.Equal(w, before, locktest.ScriptCalls(t, locktest.Topology{w.Servers[0]}))
 	})

@@ -3,7 +3,6 @@ package multilock_test
 import (
 	"context"
 	"crypto/tls"
-	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -24,9 +23,7 @@ import (
 func openLater(t *testing.T, nodes []rueidis.ClientOption, opts ...holdfast.Option) *multilock.Locker {
 	t.Helper()
 	l, err := multilock.Open(nodes, onOld(append(opts, patient))...)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return l
+	return opened(t, l, err)
 }
 
 // options are those of clients of all servers.
@@ -49,7 +46,7 @@ func TestOpenWhileNodesAreAway(t *testing.T) {
 			require.Error(w, err, "if rueidis can do this by itself, Open is not needed")
 		}
 		var log redistest.Log
-		l := openLater(w.T, options, holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		l := openLater(w.T, options, logTo(&log))
 		require.Equal(w, 2, log.Count("cannot be reached yet"), log.String())
 		locks := func() {
 			w.Helper()
@@ -154,7 +151,7 @@ func TestOpenChoosesWhatSuitsLocks(t *testing.T) {
 	}
 	var log redistest.Log
 	before := heap()
-	l := openLater(t, nodes, holdfast.WithLease(3*time.Second), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	l := openLater(t, nodes, holdfast.WithLease(3*time.Second), logTo(&log))
 	require.Less(t, heap()-before, 2<<20, "bytes; they are 6.7 MiB with the defaults of rueidis, of which either buffer is 2.5 MiB")
 	require.NoError(t, l.Close())
 	require.Empty(t, log.String())
@@ -174,7 +171,7 @@ func TestOpenLogsNoPassword(t *testing.T) {
 	node := redistest.Start(t, "--rename-command", "HELLO", "", "--rename-command", "AUTH", "")
 	var log redistest.Log
 	l := openLater(t, []rueidis.ClientOption{{InitAddress: []string{node.Addr()}, Username: "u", Password: "canary"}},
-		holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		logTo(&log))
 	unknown := "unknown command ['`]AUTH['`]" // "`" before Redis 7
 	require.Regexp(t, unknown, log.String())
 	require.NotContains(t, log.String(), "canary")

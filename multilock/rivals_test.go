@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,21 +29,19 @@ func TestRivals_RoundsPerGrant(t *testing.T) {
 					for _, s := range w.Servers[:away] {
 						s.Kill()
 					}
-					var mu sync.Mutex
-					rounds, grants := 0, 0
+					const grants = 64
+					var rounds atomic.Int64
 					var all sync.WaitGroup
 					for _, l := range lockers {
 						all.Go(func() {
 							last := ""
-							for range 64 / rivals {
+							for range grants / rivals {
 								lease, err := l.Lock(w.Context(), "k")
 								if err != nil {
 									w.Error(err)
 									return
 								}
-								mu.Lock()
-								rounds, grants = rounds+number(lease.Owner())-number(last), grants+1
-								mu.Unlock()
+								rounds.Add(number(lease.Owner()) - number(last))
 								last = lease.Owner()
 								if err := lease.Unlock(w.Context()); err != nil {
 									w.Error(err)
@@ -52,8 +51,8 @@ func TestRivals_RoundsPerGrant(t *testing.T) {
 						})
 					}
 					all.Wait()
-					require.LessOrEqual(w, float64(rounds)/float64(grants), most)
-					w.Logf("%.1f rounds per grant", float64(rounds)/float64(grants))
+					require.LessOrEqual(w, float64(rounds.Load())/grants, most)
+					w.Logf("%.1f rounds per grant", float64(rounds.Load())/grants)
 				})
 			})
 		}
@@ -61,8 +60,8 @@ func TestRivals_RoundsPerGrant(t *testing.T) {
 }
 
 // number is that of an owner: each round of a client has the next one.
-func number(owner string) int {
+func number(owner string) int64 {
 	_, digits, _ := strings.Cut(owner, ":")
-	n, _ := strconv.Atoi(digits)
+	n, _ := strconv.ParseInt(digits, 10, 64)
 	return n
 }

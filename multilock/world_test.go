@@ -1,15 +1,21 @@
 package multilock_test
 
 import (
+	"io"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // world is independent masters in virtual time, and processes with links to them.
@@ -23,19 +29,71 @@ func inWorld(t *testing.T, processes, nodes int, test func(w world)) {
 	synctest.Test(t, func(t *testing.T) { test(world{t, sim.NewWorld(t, 1, processes, nodes)}) })
 }
 
-// open opens a locker of a process, which is closed with the test.
+// opened is a locker, which is closed with the test.
+func opened[L io.Closer](t *testing.T, l L, err error) L {
+	t.Helper()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// open opens a locker of a process, and on one of any clients.
 func (w world) open(process int, opts ...holdfast.Option) *multilock.Locker {
 	w.Helper()
-	l, err := multilock.New(w.Clients(process), opts...)
-	require.NoError(w, err)
-	w.Cleanup(func() { _ = l.Close() })
-	return l
+	return w.on(w.Clients(process), opts...)
+}
+
+func (w world) on(clients []rueidis.Client, opts ...holdfast.Option) *multilock.Locker {
+	w.Helper()
+	l, err := multilock.New(clients, opts...)
+	return opened(w.T, l, err)
+}
+
+// rlock and fair open a locker of a process on the first server.
+func (w world) rlock(client rueidis.Client, opts ...holdfast.Option) *rlock.Locker {
+	w.Helper()
+	l, err := rlock.New(client, opts...)
+	return opened(w.T, l, err)
+}
+
+func (w world) fair(client rueidis.Client, opts ...holdfast.Option) *fair.Locker {
+	w.Helper()
+	l, err := fair.New(client, opts...)
+	return opened(w.T, l, err)
+}
+
+// logTo has a locker log to a text.
+func logTo(log *redistest.Log) holdfast.Option {
+	return holdfast.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
 }
 
 // vote gives the new nodes their votes.
 func (w world) vote(l *multilock.Locker) {
 	w.Helper()
 	require.NoError(w, l.Bootstrap(w.Context(), multilock.NothingHeld()))
+}
+
+// lock and lockAll wait until keys are held.
+func (w world) lock(l holdfast.Locker, key string, opts ...holdfast.LockOption) *holdfast.Lease {
+	w.Helper()
+	lease, err := l.Lock(w.Context(), key, opts...)
+	require.NoError(w, err)
+	return lease
+}
+
+func (w world) lockAll(keys multilock.KeySet, opts ...holdfast.LockOption) *multilock.LeaseSet {
+	w.Helper()
+	set, err := multilock.LockAll(w.Context(), keys, opts...)
+	require.NoError(w, err)
+	return set
+}
+
+// reenters requires that the holder of a set may lock keys again.
+func (w world) reenters(set *multilock.LeaseSet, keys multilock.KeySet) {
+	w.Helper()
+	inner, err := multilock.LockAll(set.Bind(w.Context()), keys)
+	require.NoError(w, err)
+	require.NoError(w, inner.Unlock(w.Context()))
 }
 
 // owners are the owner of key on each node; "" if there is none.
