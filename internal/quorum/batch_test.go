@@ -3,163 +3,158 @@ package quorum
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"log/slog"
 	"net"
-	"slices"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/batch"
 	"github.com/holdfast-go/holdfast/internal/locktest"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-type acquires = batch.Call[bool, item[scripts.NodeReply], struct{}]
-
-// reply is the answer of a node.
-type reply struct {
-	scripts.NodeReply
-	err error
+// answered is a function that gets the answer of a node, and where the answer then is.
+func answered[R any]() (done func(*node, R, error), came chan answer[R]) {
+	came = make(chan answer[R], 1)
+	return func(n *node, said R, err error) { came <- answer[R]{n, said, err} }, came
 }
 
-// askFor begins to ask a node, in a batch with other calls that are about to be made.
-func askFor(n *node, key, owner string, lease time.Duration, fenced bool) <-chan reply {
-	return beginAsk(n, n.q.newHold(key, owner, lease), fenced)
+// beginAsk begins to ask a node for a hold, and beginEnd to end one there, in a batch with other
+// calls that are about to be made.
+func beginAsk(n *node, h *hold, fenced bool) <-chan answer[scripts.NodeReply] {
+	done, came := answered[scripts.NodeReply]()
+	n.ask(h, fenced, done)
+	return came
 }
 
-func beginAsk(n *node, h *hold, fenced bool) <-chan reply {
-	came := make(chan reply, 1)
-	n.ask(h, fenced, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} })
+func beginEnd(n *node, h *hold) <-chan answer[released] {
+	done, came := answered[released]()
+	n.end(h, done)
 	return came
 }
 
 // first begins a batch that the test sends. Others join it until then.
-func first(t *testing.T, n *node, key, owner string, fenced bool) (*acquires, <-chan reply) {
+func first[K comparable, R any](t *testing.T, b *batcher[K, R], kind K, h *hold) (*batch.Call[K, item[R], struct{}], <-chan answer[R]) {
 	t.Helper()
-	came := make(chan reply, 1)
-	h := n.q.newHold(key, owner, lease)
-	require.True(t, h.start(n))
-	g, place := n.asks.Join(fenced, item[scripts.NodeReply]{h, func(_ *node, b scripts.NodeReply, err error) { came <- reply{b, err} }}, false)
+	done, came := answered[R]()
+	c, place := b.Join(kind, item[R]{h, done}, false)
 	require.Zero(t, place)
-	return g, came
+	return c, came
+}
+
+// started is a new hold for which a node is about to be asked.
+func (c *client) started(n *node, key, owner string) *hold {
+	h := c.newHold(key, owner, lease)
+	h.start(n)
+	return h
+}
+
+// holdOn is a new hold of which a node has this part.
+func (c *client) holdOn(n *node, key, owner string, p part) *hold {
+	h := c.newHold(key, owner, lease)
+	h.parts[n.index] = p
+	return h
 }
 
 // Acquires of one kind go out as a batch, and each gets its own answer.
 func TestBatch(t *testing.T) {
-	c := newActiveHarness(t, 1).client()
-	n := c.nodes[0]
-	_, err := n.voting(locktest.Bounded(t))
-	require.NoError(t, err)
-	var calls atomic.Int64
-	c.ways[0].OnRequest(func([]string) redistest.Verdict {
-		calls.Add(1)
-		return redistest.Pass
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.warm()
+		n := c.nodes[0]
+		calls := c.requests(0, "")
+		require.True(t, (<-beginAsk(n, c.newHold("held", ownY, lease), false)).said.OK)
+		for _, fenced := range []bool{false, true} {
+			asks, mine := first(t, &n.asks, fenced, c.started(n, "free", fresh(ownX)))
+			same := beginAsk(n, c.newHold("held", ownX, lease), fenced)
+			require.Equal(t, 2, n.asks.Size(asks))
+			before := calls.Load()
+			n.asks.send(asks)
+			require.Equal(t, !fenced, (<-mine).said.OK) // else held by the first batch
+			require.Equal(t, ownY, (<-same).said.Holder)
+			require.Equal(t, before+1, calls.Load())
+		}
 	})
-	require.True(t, (<-askFor(n, "held", ownY, lease, false)).OK)
-
-	for _, fenced := range []bool{false, true} {
-		g, mine := first(t, n, "free", fresh(ownX), fenced)
-		same := askFor(n, "held", ownX, lease, fenced)
-		require.Equal(t, 2, n.asks.Size(g))
-		before := calls.Load()
-		n.asks.send(g)
-		require.Equal(t, !fenced, (<-mine).OK) // else held by the first batch
-		require.Equal(t, ownY, (<-same).Holder)
-		require.Equal(t, before+1, calls.Load())
-	}
 }
 
 // A reply with fewer or more answers than asks is no reply: it is not known which answer
 // belongs to which ask, and a missing one must not pass for an answer.
 func TestBatch_AsManyAnswersAsAsks(t *testing.T) {
-	c := newActiveHarness(t, 1).client()
-	n := c.nodes[0]
-	vote, err := n.voting(locktest.Bounded(t))
-	require.NoError(t, err)
-	asks := []scripts.Ask{{Key: "a", Owner: ownX, Lease: lease}, {Key: "b", Owner: ownX, Lease: lease}}
-	for _, places := range []int{1, 3} {
-		nodeReplies := make([]scripts.NodeReply, places)
-		err = n.script.AcquireVoted(locktest.Bounded(t), vote, false, asks, nodeReplies)
-		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
-		require.Equal(t, make([]scripts.NodeReply, places), nodeReplies)
-	}
-	require.NoError(t, n.script.AcquireVoted(locktest.Bounded(t), vote, false, asks, make([]scripts.NodeReply, 2)))
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		n := r.client().nodes[0]
+		vote, err := n.voting(t.Context())
+		require.NoError(t, err)
+		asks := []scripts.Ask{{Key: "a", Owner: ownX, Lease: lease}, {Key: "b", Owner: ownX, Lease: lease}}
+		for _, places := range []int{1, 3} {
+			said := make([]scripts.NodeReply, places)
+			err = n.script.AcquireVoted(t.Context(), vote, false, asks, said)
+			require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
+			require.Equal(t, make([]scripts.NodeReply, places), said)
+		}
+		require.NoError(t, n.script.AcquireVoted(t.Context(), vote, false, asks, make([]scripts.NodeReply, 2)))
+	})
 }
 
 // If Redis forbids one member of a batch, each member is asked for alone.
 func TestBatch_FaultsOfOthers(t *testing.T) {
-	r, c := newWarmClient(t, 1)
-	n := c.nodes[0]
-	r.do(0, "ACL", "SETUSER", "default", "resetkeys", "~key*", "~holdfast*")
-	g, foreign := first(t, n, "foreign", ownX, false)
-	mine := askFor(n, "key", ownX, lease, false)
-	require.Equal(t, 2, n.asks.Size(g))
-	n.asks.send(g)
-	require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
-	a := <-mine
-	require.NoError(t, a.err)
-	require.True(t, a.OK)
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.warm()
+		n := c.nodes[0]
+		c.ways[0].OwnWords("NOPERM No permissions to access a key", true, mentions("foreign"))
+		asks, foreign := first(t, &n.asks, false, c.started(n, "foreign", ownX))
+		mine := beginAsk(n, c.newHold("key", ownX, lease), false)
+		require.Equal(t, 2, n.asks.Size(asks))
+		n.asks.send(asks)
+		require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-foreign).err))
+		a := <-mine
+		require.NoError(t, a.err)
+		require.True(t, a.said.OK)
 
-	ended := func(key string) (*hold, chan error) {
-		h, came := c.newHold(key, ownX, lease), make(chan error, 1)
-		h.parts[0] = part{state: present}
-		return h, came
-	}
-	h, refused := ended("foreign")
-	last, place := n.ends.Join(struct{}{}, ending{h, func(_ *node, _ released, err error) { refused <- err }}, false)
-	require.Zero(t, place)
-	h, ours := ended("key")
-	n.end(h, func(_ *node, _ released, err error) { ours <- err })
-	require.Equal(t, 2, n.ends.Size(last))
-	n.ends.send(last)
-	require.Equal(t, scripts.Refused, scripts.OutcomeOf(<-refused))
-	require.NoError(t, <-ours)
-	require.Equal(t, 1, h.released)
-	r.do(0, "ACL", "SETUSER", "default", "allkeys")
+		ends, refused := first(t, &n.ends, struct{}{}, c.holdOn(n, "foreign", ownX, part{state: present}))
+		h := c.holdOn(n, "key", ownX, part{state: present})
+		ours := beginEnd(n, h)
+		require.Equal(t, 2, n.ends.Size(ends))
+		n.ends.send(ends)
+		require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-refused).err))
+		require.NoError(t, (<-ours).err)
+		require.Equal(t, 1, h.released)
+	})
 }
 
 // A member with a hold that is over before the batch goes out is left out; the others are
 // asked for.
 func TestBatch_OneIsOver(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	c := r.client()
-	n := c.nodes[0]
-	_, err := n.voting(locktest.Bounded(t))
-	require.NoError(t, err)
-	g, mine := first(t, n, "k", ownX, false)
-	over := c.newHold("over", ownX, lease)
-	other := beginAsk(n, over, false)
-	c.finish(over, true, 0)
-	n.asks.send(g)
-	require.True(t, (<-mine).OK)
-	require.Equal(t, errOver, (<-other).err)
-	require.True(t, over.forgotten(n))
-	require.Equal(t, ownX, r.holder(0))
-	require.False(t, locktest.Exists(t, r.servers[0], "over"))
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.warm()
+		n := c.nodes[0]
+		asks, mine := first(t, &n.asks, false, c.started(n, "k", ownX))
+		over := c.newHold("over", ownX, lease)
+		other := beginAsk(n, over, false)
+		c.finish(over, true, 0)
+		n.asks.send(asks)
+		require.True(t, (<-mine).said.OK)
+		require.Equal(t, errOver, (<-other).err)
+		require.True(t, over.forgotten(n))
+		require.Equal(t, []string{ownX}, r.holders())
+		require.False(t, locktest.Exists(t, r.servers[0], "over"))
+	})
 }
 
 // Without an answer, each member of a batch is in doubt, and the node has been silent once.
 func TestBatch_NoAnswer(t *testing.T) {
-	_, c := newWarmClient(t, 1, func(conf *Config) { conf.NodeTimeout = 2 * time.Second })
-	n := c.nodes[0]
-	hold := c.ways[0].SwallowReply(1, func(cmd []string) bool { return slices.Contains(cmd, "two") })
-	g, one := first(t, n, "one", ownX, false)
-	h := c.newHold("two", ownX, lease)
-	two := beginAsk(n, h, false)
-	n.asks.send(g)
-	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
-	require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
-	<-hold
-	require.Equal(t, part{state: asked, doubt: 1}, h.part(n))
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	require.Equal(t, 1, n.silent)
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.warm()
+		n := c.nodes[0]
+		c.ways[0].SwallowReply(1, mentions("two"))
+		asks, one := first(t, &n.asks, false, c.started(n, "one", ownX))
+		h := c.newHold("two", ownX, lease)
+		two := beginAsk(n, h, false)
+		n.asks.send(asks)
+		require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-one).err))
+		require.Equal(t, scripts.Unknown, scripts.OutcomeOf((<-two).err))
+		require.Equal(t, part{state: asked, doubt: 1}, h.part(n))
+		require.Equal(t, 1, n.silent)
+	})
 }
 
 // garbled makes Redis refuse with an unknown code.
@@ -173,21 +168,111 @@ func (g garbled) Read(b []byte) (int, error) {
 
 // It is not known what a refusal with an unknown code has done to the lock.
 func TestBatch_StrangeRefusal(t *testing.T) {
-	r := newActiveHarness(t, 1)
-	client := r.servers[0].Client(t, func(o *rueidis.ClientOption) {
-		o.ForceSingleClient = true
-		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			conn, err := d.DialContext(ctx, "tcp", addr)
-			return garbled{conn}, err
-		}
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		redis := r.servers[0].Client(t, func(o *rueidis.ClientOption) {
+			locktest.Dialled(o, func(c net.Conn) net.Conn { return garbled{c} })
+		})
+		q := New([]rueidis.Client{redis}, r.client().Config)
+		defer q.Close()
+		r.do(0, "SET", "wrong", "a string")
+		n, h := q.nodes[0], q.newHold("wrong", ownX, lease)
+		err := (<-beginAsk(n, h, false)).err
+		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
+		require.Equal(t, part{state: asked, doubt: 1}, h.part(n))
 	})
-	q := New([]rueidis.Client{client}, Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, Unguarded: redistest.Before7(), Logger: slog.New(slog.DiscardHandler)})
-	t.Cleanup(q.Close)
-	r.do(0, "SET", "wrong", "a string")
-	h := q.newHold("wrong", ownX, lease)
-	came := make(chan error, 1)
-	q.nodes[0].ask(h, false, func(_ *node, _ scripts.NodeReply, err error) { came <- err })
-	err := <-came
-	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
-	require.Equal(t, part{state: asked, doubt: 1}, h.part(q.nodes[0]))
+}
+
+// Releases go out in batches as well, and each gets its own answer: released, nothing to
+// release, refused.
+func TestBatch_Releases(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.warm()
+		n := c.nodes[0]
+		for _, key := range []string{"held", "wrong"} {
+			require.True(t, (<-beginAsk(n, c.newHold(key, ownX, lease), false)).said.OK)
+		}
+		r.do(0, "SET", "wrong", "a string")
+		calls := c.requests(0, "")
+		ends, _ := first(t, &n.ends, struct{}{}, c.newHold("other", ownX, lease))
+		end := func(key string) (*hold, <-chan answer[released]) {
+			h := c.holdOn(n, key, ownX, part{state: present})
+			c.finish(h, true, 0)
+			return h, beginEnd(n, h)
+		}
+		held, heldEnded := end("held")
+		free, freeEnded := end("free")
+		wrong, wrongEnded := end("wrong")
+		require.Equal(t, 4, n.ends.Size(ends))
+		hurried := c.newHold("held", ownY, 9*c.NodeTimeout)
+		hurried.parts[0] = part{state: asked}
+		c.finish(hurried, true, 0)
+		require.NoError(t, (<-beginEnd(n, hurried)).err)
+		require.Equal(t, 1, hurried.notOurs, "it does not wait for the others")
+
+		before := calls.Load()
+		n.ends.send(ends)
+		require.NoError(t, (<-heldEnded).err)
+		require.NoError(t, (<-freeEnded).err)
+		require.Equal(t, scripts.Refused, scripts.OutcomeOf((<-wrongEnded).err))
+		require.LessOrEqual(t, calls.Load(), before+2, "one, and the text of the script")
+		require.Equal(t, []int{1, 0, 0}, []int{held.released, free.released, wrong.released})
+		require.Equal(t, []int{0, 1, 0}, []int{held.notOurs, free.notOurs, wrong.notOurs})
+	})
+}
+
+// A release waits for the answer to an acquire under way: it has to know whether a
+// tombstone is needed.
+func TestBatch_ReleaseAwaitsTheAnswer(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.warm()
+		n, h := c.nodes[0], c.newHold("k", ownX, lease)
+		c.ways[0].HoldReplies(true)
+		came := beginAsk(n, h, false)
+		r.settles(ownX)
+		c.finish(h, true, 0)
+		ended := beginEnd(n, h)
+		r.settles(ownX)
+		c.ways[0].HoldReplies(false)
+		require.True(t, (<-came).said.OK)
+		require.NoError(t, (<-ended).err)
+		require.Equal(t, 1, h.released)
+		r.settles("")
+		require.False(t, locktest.Exists(t, r.servers[0], gone), "a tombstone")
+	})
+}
+
+// Nor does a release overtake an acquire that has yet to be sent. That acquire then is not
+// sent, so the node has not answered.
+func TestBatch_ReleaseBeforeTheAcquireIsSent(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.client()
+		n := c.nodes[0]
+		h := c.started(n, "k", ownX)
+		asks, came := first(t, &n.asks, false, h)
+		require.Len(t, c.finish(h, true, 0), 1)
+		ended := beginEnd(n, h)
+		n.answered.Store(0)
+		n.asks.send(asks)
+		require.Equal(t, error(errOver), (<-came).err)
+		require.False(t, n.fresh())
+		require.NoError(t, (<-ended).err)
+		require.True(t, h.forgotten(n))
+		require.Zero(t, h.notOurs, "no node has denied it")
+	})
+}
+
+// A node that has nothing of a hold is not asked to end it, and one that is away is not asked for
+// anything: nobody waits for it.
+func TestBatch_WhatIsNotSent(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.client()
+		n, calls := c.nodes[0], 0
+		n.ends.call = func(context.Context, struct{}, []ending) ([]released, error) { calls++; return nil, nil }
+		require.NoError(t, (<-beginEnd(n, c.holdOn(n, "k", ownX, part{}))).err)
+		n.gone.Store(true)
+		n.why = errPending
+		require.ErrorIs(t, (<-beginAsk(n, c.newHold("k", ownX, lease), false)).err, errPending)
+		require.Equal(t, error(errAway), (<-beginEnd(n, c.holdOn(n, "k", ownX, part{state: present}))).err)
+		require.Zero(t, calls)
+	})
 }

@@ -2,14 +2,12 @@ package quorum
 
 import (
 	"log/slog"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -19,70 +17,61 @@ import (
 
 func fencing(c *Config) { c.Fencing = true }
 
-// pairs are three clients. Any two of them share only one node.
-func (r *harness) pairs() []*client {
+// counters are the nodes' fence counters; 0: none.
+func (r *harness) counters() (all []int64) {
 	r.t.Helper()
-	var all []*client
-	for away := range 3 {
-		c := r.client(fencing)
-		r.warm(c)
-		for i := range r.servers {
-			c.idle(i)
-			r.do(i, "DEL", "warm", "redisson_lock_token:{warm}")
-		}
-		c.cutOff(away)
-		all = append(all, c)
+	for i := range r.servers {
+		last, _ := strconv.ParseInt(r.text(i, "GET", token), 10, 64)
+		all = append(all, last)
 	}
 	return all
 }
 
-// counter is a node's fence counter, or 0.
-func (r *harness) counter(node int) int64 {
+// countTo sets a node's fence counter.
+func (r *harness) countTo(node int, last int64) {
 	r.t.Helper()
-	m := r.do(node, "GET", token)
-	last, err := m.AsInt64()
-	if rueidis.IsRedisNil(err) {
-		return 0
-	}
-	require.NoError(r.t, err)
-	return last
+	r.do(node, "SET", token, strconv.FormatInt(last, 10), "PX", "3600000")
 }
 
-// next lets a client take and release the lock, and returns the last number that it may
-// have used. All its numbers must be larger than last.
-func (r *harness) next(c *client, owner string, last int64, giveBack bool) int64 {
+// fenceOf lets a client take and release the lock, and returns the first number of its range.
+// It gives the others back or not.
+func (r *harness) fenceOf(c *client, own string, giveBack bool) scripts.Acquired {
 	r.t.Helper()
-	a := c.holds(owner)
-	require.Greater(r.t, a.Fence, last)
+	a := c.takes(own)
 	require.GreaterOrEqual(r.t, a.FenceEnd, a.Fence)
-	there := 0
-	for i := range r.servers {
-		if r.counter(i) >= a.FenceEnd {
-			there++
-		}
-	}
-	require.GreaterOrEqual(r.t, there, 2, "returned before a quorum has it")
-	used, given := a.FenceEnd, int64(0)
+	there := slices.DeleteFunc(r.counters(), func(last int64) bool { return last < a.FenceEnd })
+	require.GreaterOrEqual(r.t, len(there), 2, "returned before a quorum has it")
+	used := int64(0)
 	if giveBack {
-		used, given = a.Fence, a.Fence
+		used = a.Fence
 	}
-	said, err := c.Release(locktest.Bounded(r.t), "k", c.owner, given)
+	said, err := c.Release(r.t.Context(), "k", c.owner, used)
 	require.NoError(r.t, err)
 	require.True(r.t, said.Ours)
-	locktest.Await(r.t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
-	return used
+	r.settles("", "", "")
+	return a
 }
 
 // The numbers of one node are ahead of the clocks of the others, so only the writing back
-// carries them on.
+// carries them on. Any two of three clients share only one node.
 func TestG10_QuorumsThatMeetInOneNode(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	clients := r.pairs()
-	last := time.Now().Add(time.Hour).UnixMicro()
-	r.do(1, "SET", token, strconv.FormatInt(last, 10), "PX", "3600000")
-	for i := range 12 {
-		last = r.next(clients[i%3], ownO+strconv.Itoa(i), last, i%2 == 0)
-	}
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		var clients []*client
+		for away := range 3 {
+			c := r.client(fencing)
+			c.cutOff(away)
+			clients = append(clients, c)
+		}
+		last := time.Now().Add(time.Hour).UnixMicro()
+		r.countTo(1, last)
+		for i := range 12 {
+			a := r.fenceOf(clients[i%3], ownO, i%2 == 0)
+			require.Greater(t, a.Fence, last)
+			if last = a.FenceEnd; i%2 == 0 {
+				last = a.Fence
+			}
+		}
+	})
 }
 
 // writesBack distinguishes an owner's write-back from other calls, such as late ones of an
@@ -96,176 +85,141 @@ func writesBack(owner string) func(cmd []string) bool {
 // A number counts as written back only if the hold is ours: else it would meet a newer
 // holder's, which that holder gives back together with its own.
 func TestG10_WrittenBackOnlyByTheHolder(t *testing.T) {
-	for name, taken := range map[string]bool{"lost meanwhile": false, "taken by another": true} {
-		t.Run(name, func(t *testing.T) {
-			r, x := newWarmClient(t, 3, fencing)
-			x.idle(2)
-			x.cutOff(2)
-			newer := strconv.FormatInt(time.Now().UnixMicro()-1_000_000, 10)
-			var lost atomic.Bool
-			lose := sync.OnceFunc(func() {
-				lost.Store(true)
-				_, _ = r.servers[0].TryDo("DEL", "k")
-				if taken {
-					_, _ = r.servers[0].TryDo("HSET", "k", ownY, "1")
-					_, _ = r.servers[0].TryDo("SET", token, newer)
-				}
-			})
-			x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
-				if writesBack(ownX)(cmd) {
-					lose()
-				}
-				return redistest.Pass
-			})
-			a, err := x.get(ownX)
-			require.True(t, lost.Load(), "failed before it wrote back: %v", err)
-			require.True(t, err != nil || !a.OK, "returned with one node of three")
-			locktest.Await(t, func() bool { return r.holder(1) == "" })
+	inBubbles(t, 3, map[string]bool{"lost meanwhile": false, "taken by another": true}, func(t *testing.T, r *harness, taken bool) {
+		x, lost := r.warm(fencing), false
+		x.cutOff(2)
+		newer := time.Now().UnixMicro() - 1_000_000
+		lose := sync.OnceFunc(func() {
+			lost = true
+			_, _ = r.servers[0].TryDo("DEL", "k")
 			if taken {
-				require.Equal(t, ownY, r.holder(0))
-				require.Equal(t, newer, strconv.FormatInt(r.counter(0), 10))
+				_, _ = r.servers[0].TryDo("HSET", "k", ownY, "1")
+				_, _ = r.servers[0].TryDo("SET", token, strconv.FormatInt(newer, 10))
 			}
 		})
-	}
+		x.ways[0].OnRequest(func(cmd []string) redistest.Verdict {
+			if writesBack(ownX)(cmd) {
+				lose()
+			}
+			return redistest.Pass
+		})
+		a, err := x.get(ownX)
+		require.True(t, lost, "failed before it wrote back: %v", err)
+		require.True(t, err != nil || !a.OK, "returned with one node of three")
+		if !taken {
+			r.settles("", "", "")
+			return
+		}
+		r.settles(ownY, "", "")
+		require.Equal(t, newer, r.counters()[0])
+	})
 }
 
 // Lock does not return a number if it is not known whether a quorum has it, and gives the
 // hold up.
 func TestG10_WriteBackThatIsNotAnswered(t *testing.T) {
-	r, x := newWarmClient(t, 3, fencing)
-	x.cutOff(2)
-	lost := x.ways[0].SwallowReply(1, writesBack(ownX))
-	a, err := x.get(ownX)
-	<-lost
-	require.False(t, a.OK)
-	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
-	locktest.Await(t, func() bool { return r.holder(0) == "" && r.holder(1) == "" })
-	x.holds(ownY)
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		x := r.warm(fencing)
+		x.cutOff(2)
+		lost := x.ways[0].SwallowReply(1, writesBack(ownX))
+		a, err := x.get(ownX)
+		<-lost
+		require.False(t, a.OK)
+		require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err), "%v", err)
+		r.settles("", "", "")
+		x.takes(ownY)
+	})
 }
 
 // Nodes that were late or away also get the number, as a minority may then lose its
 // counters.
 func TestG10_WrittenBackToAllNodes(t *testing.T) {
-	r := newActiveHarness(t, 3)
-	x, y := r.client(fencing), r.client(fencing)
-	r.warm(x)
-	r.warm(y)
-	for i := range 6 {
-		ahead := time.Now().Add(time.Hour).UnixMicro()
-		r.do(0, "SET", token, strconv.FormatInt(ahead, 10), "PX", "3600000")
-		goOn := make(chan struct{})
-		if i%2 == 0 {
-			x.ways[2].OnRequest(func([]string) redistest.Verdict { <-goOn; return redistest.Pass })
-		} else {
-			x.cutOff(2)
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		x, y := r.warm(fencing), r.warm(fencing)
+		for _, late := range []bool{true, false} {
+			ahead := time.Now().Add(time.Hour).UnixMicro()
+			r.countTo(0, ahead)
+			if late {
+				x.ways[2].HoldRequests(true)
+			} else {
+				x.cutOff(2)
+			}
+			a := x.takes(ownX)
+			require.Greater(t, a.Fence, ahead)
+			x.ways[2].HoldRequests(false)
+			x.ways[2].Refuse(false)
+			locktest.Await(t, func() bool { return slices.Min(r.counters()) >= a.FenceEnd })
+			_, err := x.Release(t.Context(), "k", x.owner, 0)
+			require.NoError(t, err)
+			r.settles("", "", "")
+			r.do(0, "DEL", token)
+			require.Greater(t, r.fenceOf(y, ownY, false).Fence, a.FenceEnd)
+			r.onAll("DEL", token)
 		}
-		a := x.holds(ownX + strconv.Itoa(i))
-		require.Greater(t, a.Fence, ahead)
-		x.ways[2].OnRequest(nil)
-		close(goOn)
-		x.reach(2)
-		locktest.Await(t, func() bool {
-			return min(r.counter(0), r.counter(1), r.counter(2)) >= a.FenceEnd
-		})
-		_, err := x.Release(locktest.Bounded(t), "k", x.owner, 0)
-		require.NoError(t, err)
-		locktest.Await(t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
-		r.do(0, "DEL", token)
-		r.next(y, ownY+strconv.Itoa(i), a.FenceEnd, false)
-		for j := range r.servers {
-			r.do(j, "DEL", token)
-		}
-	}
+	})
 }
 
 // Waiting cannot cure a refused write-back.
 func TestF32_WriteBackRefused(t *testing.T) {
-	r, c := newWarmClient(t, 3, fencing)
-	for i := range r.servers {
-		r.do(i, "ACL", "SETUSER", "default", "-hexists")
-	}
-	a, err := c.get(ownX)
-	require.False(t, a.OK)
-	require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
-	require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
-	for i := range r.servers {
-		locktest.Await(t, func() bool { return r.holder(i) == "" })
-	}
-	for i := range r.servers[1:] {
-		r.do(i, "ACL", "SETUSER", "default", "+hexists")
-	}
-	c.holds(ownY) // the others outvote one that refuses
-}
-
-// clocksHarness is a harness with nodes that have their votes, and clocks that a test can
-// set.
-func clocksHarness(t *testing.T, nodes int, longest time.Duration) *harness {
-	t.Helper()
-	r := &harness{t: t}
-	for range nodes {
-		r.servers = append(r.servers, redistest.StartWithClock(t))
-	}
-	require.NoError(t, r.client(func(c *Config) { c.Longest = longest }).Bootstrap(locktest.Bounded(t), true))
-	return r
-}
-
-// fenceOf lets a client take and release the lock, and returns the first number.
-func (r *harness) fenceOf(c *client, owner string) int64 {
-	r.t.Helper()
-	a := c.holds(owner)
-	_, err := c.Release(locktest.Bounded(r.t), "k", c.owner, a.Fence)
-	require.NoError(r.t, err)
-	locktest.Await(r.t, func() bool { return r.holder(0)+r.holder(1)+r.holder(2) == "" })
-	return a.Fence
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		c := r.warm(fencing)
+		for _, way := range c.ways {
+			way.OwnWords("ERR ACL failure in script: User default has no permissions to run the 'hexists' command", true, writesBack(ownX))
+		}
+		a, err := c.get(ownX)
+		require.False(t, a.OK)
+		require.ErrorContains(t, err, "ACL failure in script")
+		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
+		r.settles("", "", "")
+		for _, way := range c.ways[1:] {
+			way.OwnWords("", true, nil)
+		}
+		c.ways[0].OwnWords("NOPERM", true, func(cmd []string) bool { return len(cmd) > 5 && writesBack(cmd[5])(cmd) })
+		c.takes(ownY) // the others outvote one that refuses
+	})
 }
 
 // A wrong clock makes no numbers, and leaves none in a counter. So no fence is ahead of the
 // time, and fences do not go back when the clock is right again and the nodes lose their
 // counters. The log tells of it once.
 func TestG10_F34_OneWrongClock(t *testing.T) {
-	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 240 * 365 * 24 * time.Hour} {
-		t.Run(ahead.String(), func(t *testing.T) {
-			r := clocksHarness(t, 3, lease)
-			var log redistest.Log
-			c := r.client(fencing, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-			last := r.fenceOf(c, fresh(ownA))
-			r.servers[2].SetClock(ahead, 1)
-			for range 10 {
-				next := r.fenceOf(c, fresh(ownB))
-				require.Greater(t, next, last)
-				require.InDelta(t, time.Now().UnixMicro(), next, float64(lease.Microseconds()))
-				last = next
-			}
-			for i := range r.servers {
-				require.Less(t, r.counter(i), time.Now().Add(lease).UnixMicro())
-			}
-			require.LessOrEqual(t, log.Count("clock differs"), 1)
+	inBubbles(t, 3, map[string]time.Duration{
+		"an hour ahead": time.Hour, "an hour behind": -time.Hour, "far ahead": 240 * 365 * 24 * time.Hour,
+	}, func(t *testing.T, r *harness, ahead time.Duration) {
+		var log redistest.Log
+		c := r.client(fencing, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		last := r.fenceOf(c, ownA, true).Fence
+		r.sim(2).JumpClock(ahead)
+		for range 10 {
+			next := r.fenceOf(c, ownB, true).Fence
+			require.Greater(t, next, last)
+			require.InDelta(t, time.Now().UnixMicro(), next, float64(lease.Microseconds()))
+			last = next
+		}
+		require.Less(t, slices.Max(r.counters()), time.Now().Add(lease).UnixMicro())
+		require.LessOrEqual(t, log.Count("clock differs"), 1)
 
-			// Without the node that agrees, it is not known whose clock is wrong.
-			c.cutOff(1)
-			locktest.Await(t, func() bool {
-				_, err := c.get(fresh(ownX))
-				return err != nil && strings.Contains(err.Error(), "clock differs from the other nodes'") &&
-					scripts.OutcomeOf(err) == scripts.Unavailable
-			})
-			logged := log.Count("clock differs") // of one node, or of each of the two
-			require.True(t, logged == 1 || logged == 2, logged)
-			c.reach(1)
+		// Without the node that agrees, it is not known whose clock is wrong.
+		c.cutOff(1)
+		_, err := c.get(fresh(ownX))
+		require.ErrorContains(t, err, "clock differs from the other nodes'")
+		require.Equal(t, scripts.Unavailable, scripts.OutcomeOf(err))
+		logged := log.Count("clock differs") // of one node, or of each of the two
+		require.True(t, logged == 1 || logged == 2, logged)
+		c.ways[1].Refuse(false)
 
-			r.servers[2].SetClock(0, 1)
-			for i := range r.servers { // as each of them is restarted, and has its vote again
-				r.do(i, "DEL", token)
-			}
-			require.Greater(t, r.fenceOf(c, fresh(ownY)), last)
-		})
-	}
+		r.sim(2).JumpClock(-ahead)
+		r.onAll("DEL", token) // as each of them is restarted, and has its vote again
+		require.Greater(t, r.fenceOf(c, ownY, true).Fence, last)
+	})
 }
 
 // With WithClockFaults a lease needs more votes, but a number needs no more clocks that
 // agree.
 func TestG10_F34_ClockFaultsWithFencing(t *testing.T) {
-	r := clocksHarness(t, 3, lease)
-	c := r.client(fencing, func(c *Config) { c.ClockFaults = 1 })
-	r.servers[0].SetClock(time.Hour, 1)
-	require.Less(t, r.fenceOf(c, fresh(ownO)), time.Now().Add(lease).UnixMicro())
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		c := r.client(fencing, func(c *Config) { c.ClockFaults = 1 })
+		r.sim(0).JumpClock(time.Hour)
+		require.Less(t, r.fenceOf(c, ownO, true).Fence, time.Now().Add(lease).UnixMicro())
+	})
 }

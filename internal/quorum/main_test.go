@@ -3,23 +3,22 @@ package quorum
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -29,7 +28,6 @@ const (
 	ownB = "00000002-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
 	ownX = "00000003-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
 	ownY = "00000004-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
-	ownZ = "00000005-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
 	ownW = "00000006-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
 	ownO = "00000007-5b0c-4f57-9f2a-0d9f5f3f6a01:01"
 )
@@ -45,44 +43,85 @@ const (
 	lease  = 100 * time.Second // outlasts every test
 	marker = "holdfast_node"
 	token  = "redisson_lock_token:{k}"
+	gone   = "holdfast_gone:{k}:" + ownX
 )
 
 // harness is a quorum's nodes.
 type harness struct {
 	t       *testing.T
-	servers []*redistest.Server
+	servers []locktest.Server
 }
 
-func newHarness(t *testing.T, nodes int, args ...string) *harness {
+// onFresh runs a test in virtual time on nodes that have no vote yet.
+func onFresh(t *testing.T, nodes int, test func(t *testing.T, r *harness)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &harness{t: t}
+		for _, s := range sim.NewWorld(t, 1, 0, nodes).Servers {
+			r.servers = append(r.servers, s)
+		}
+		test(t, r)
+	})
+}
+
+// inBubble runs a test in virtual time on nodes that have their votes.
+func inBubble(t *testing.T, nodes int, test func(t *testing.T, r *harness)) {
+	onFresh(t, nodes, func(t *testing.T, r *harness) {
+		require.NoError(t, r.client().Bootstrap(t.Context(), true))
+		test(t, r)
+	})
+}
+
+// inBubbles runs a test in virtual time once for each case.
+func inBubbles[C any](t *testing.T, nodes int, cases map[string]C, test func(t *testing.T, r *harness, c C)) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nodes, func(t *testing.T, r *harness) { test(t, r, c) })
+		})
+	}
+}
+
+// guards are the two kinds of quorum.
+var guards = map[string]func(*Config){
+	"guarded":   func(*Config) {},
+	"unguarded": func(c *Config) { c.Unguarded = true },
+}
+
+// onServers is three real nodes that have no vote yet, and can be replicas of one another.
+func onServers(t *testing.T) *harness {
 	t.Helper()
+	redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
 	r := &harness{t: t}
-	for range nodes {
-		r.servers = append(r.servers, redistest.Start(t, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...))
+	for range 3 {
+		r.servers = append(r.servers, redistest.Start(t, "--repl-diskless-sync-delay", "0"))
 	}
 	return r
 }
 
-// newActiveHarness is a harness with nodes that have their votes.
-func newActiveHarness(t *testing.T, nodes int) *harness {
-	t.Helper()
-	r := newHarness(t, nodes)
-	require.NoError(t, r.client().Bootstrap(locktest.Bounded(t), true))
-	return r
-}
+// sim is a node in virtual time.
+func (r *harness) sim(node int) *sim.Server { return r.servers[node].(*sim.Server) }
 
-// newWarmClient is such a harness, with a client that knows its nodes.
-func newWarmClient(t *testing.T, nodes int, change ...func(*Config)) (*harness, *client) {
-	t.Helper()
-	r := newActiveHarness(t, nodes)
-	c := r.client(change...)
-	r.warm(c)
-	return r, c
-}
-
-// do runs a command on a node as administrator.
+// do runs a command on a node as administrator, and onAll on all.
 func (r *harness) do(node int, args ...string) rueidis.RedisMessage {
 	r.t.Helper()
 	return r.servers[node].Do(r.t, args...)
+}
+
+func (r *harness) onAll(args ...string) {
+	r.t.Helper()
+	for i := range r.servers {
+		r.do(i, args...)
+	}
+}
+
+// text is the reply to a command, or "" for nil.
+func (r *harness) text(node int, args ...string) string {
+	r.t.Helper()
+	m := r.do(node, args...)
+	text, err := m.ToString()
+	if !rueidis.IsRedisNil(err) {
+		require.NoError(r.t, err)
+	}
+	return text
 }
 
 // client is a process that uses the nodes, with a proxy of its own before each.
@@ -94,12 +133,6 @@ type client struct {
 	owner   string              // that has the key by holds
 }
 
-// needGuard skips a test of the restart guard where the servers cannot have it.
-func needGuard(t *testing.T) {
-	t.Helper()
-	redistest.NeedRedis7(t, "it keeps scripts over a restart, so there is no restart guard")
-}
-
 // part is a client of some of the nodes.
 func (r *harness) part(from, to int) *client {
 	r.t.Helper()
@@ -107,18 +140,18 @@ func (r *harness) part(from, to int) *client {
 }
 
 // client makes one with the same number of nodes, which reaches all of them. Calls may take
-// long: a call that a test has not cut off comes through. It has the restart guard if the
-// servers can have one.
+// long: a call that a test has not cut off comes through.
 func (r *harness) client(change ...func(*Config)) *client {
 	r.t.Helper()
-	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Unguarded: redistest.Before7(), Logger: slog.New(slog.DiscardHandler)}
+	conf := Config{NodeTimeout: 10 * time.Second, Lease: lease, Longest: lease, FenceExpiry: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&conf)
 	}
 	c := &client{t: r.t}
 	var clients []rueidis.Client
 	for _, s := range r.servers {
-		way, sockets := redistest.NewProxy(r.t, s.Addr()), new(locktest.Sockets)
+		way, sockets := s.Proxy(r.t), new(locktest.Sockets)
+		way.SetDelay(time.Millisecond/2, time.Millisecond/2)
 		c.ways, c.sockets = append(c.ways, way), append(c.sockets, sockets)
 		clients = append(clients, s.Client(r.t, sockets.Dialled, func(o *rueidis.ClientOption) {
 			o.InitAddress = []string{way.Addr()}
@@ -130,6 +163,32 @@ func (r *harness) client(change ...func(*Config)) *client {
 	return c
 }
 
+// warm is a client that knows the votes of all nodes.
+func (r *harness) warm(change ...func(*Config)) *client {
+	r.t.Helper()
+	c := r.client(change...)
+	a, err := c.Acquire(r.t.Context(), "warm", ownW, lease, 10)
+	require.NoError(r.t, err)
+	require.True(r.t, a.OK)
+	for _, n := range c.nodes {
+		locktest.Await(r.t, func() bool { return c.holds.get(ownW).part(n).state >= present })
+		require.True(r.t, c.Unguarded || n.guard.present() != nil)
+	}
+	return c
+}
+
+// settled is a warm client with owner ownX, which has the key on all nodes, with no work left.
+func (r *harness) settled(change ...func(*Config)) (*client, *hold) {
+	r.t.Helper()
+	x := r.warm(change...)
+	x.has(ownX)
+	settle()
+	return x, x.holds.get(ownX)
+}
+
+// settle lets all end that calls have left to the background, where nothing hangs.
+func settle() { time.Sleep(time.Second) }
+
 // cutOff keeps the client from some nodes, as if they were down.
 func (c *client) cutOff(nodes ...int) {
 	for _, i := range nodes {
@@ -138,15 +197,47 @@ func (c *client) cutOff(nodes ...int) {
 	}
 }
 
-func (c *client) reach(nodes ...int) {
-	for _, i := range nodes {
-		c.ways[i].Refuse(false)
+// mentions says of commands whether they have a word.
+func mentions(word string) func(cmd []string) bool {
+	return func(cmd []string) bool { return slices.Contains(cmd, word) }
+}
+
+// always is a hook that does this to commands with a word.
+func always(v redistest.Verdict, word string) redistest.Hook {
+	return func(cmd []string) redistest.Verdict {
+		if !mentions(word)(cmd) {
+			return redistest.Pass
+		}
+		return v
 	}
+}
+
+// once has a hook do this to the first command with a word.
+func once(set func(redistest.Hook), v redistest.Verdict, word string) {
+	set(func(cmd []string) redistest.Verdict {
+		if !mentions(word)(cmd) {
+			return redistest.Pass
+		}
+		set(nil)
+		return v
+	})
+}
+
+// requests counts those to a node from now on, with a word if there is one.
+func (c *client) requests(node int, word string) *atomic.Int64 {
+	var n atomic.Int64
+	c.ways[node].OnRequest(func(cmd []string) redistest.Verdict {
+		if word == "" || mentions(word)(cmd) {
+			n.Add(1)
+		}
+		return redistest.Pass
+	})
+	return &n
 }
 
 // get makes one round for the key "k".
 func (c *client) get(owner string) (scripts.Acquired, error) {
-	return c.Acquire(locktest.Bounded(c.t), "k", owner, lease, 10)
+	return c.Acquire(c.t.Context(), "k", owner, lease, 10)
 }
 
 // has makes one round, which must succeed.
@@ -157,45 +248,40 @@ func (c *client) has(owner string) {
 	require.True(c.t, a.OK)
 }
 
-// holds makes rounds until the client has the key: it may take a while to notice that a
-// node is back.
-func (c *client) holds(owner string) scripts.Acquired {
+// takes makes rounds until the client has the key: it may take a while to notice that a node
+// is back.
+func (c *client) takes(own string) (a scripts.Acquired) {
 	c.t.Helper()
-	var a scripts.Acquired
-	for i := 0; ; i++ {
+	locktest.Await(c.t, func() bool {
 		var err error
-		c.owner = owner + fmt.Sprint(i)
-		if a, err = c.get(c.owner); err == nil && a.OK {
-			return a
-		}
-		require.Less(c.t, i, 100, "%v %v", a, err)
-	}
+		c.owner = fresh(own)
+		a, err = c.get(c.owner)
+		return err == nil && a.OK
+	})
+	return a
 }
 
 // refused makes rounds, all of which must fail, until every node has answered, and returns
 // the last answer of each.
-func (c *client) refused(owner string) []error {
+func (c *client) refused(own string) []error {
 	c.t.Helper()
-	said := make([]error, len(c.nodes))
-	for i := range said {
-		said[i] = errPending
-	}
-	for i := 0; i < 5 || slices.Contains(said, errPending); i++ {
-		a, err := c.get(owner + fmt.Sprint(i))
+	said, rounds := slices.Repeat([]error{errPending}, len(c.nodes)), 0
+	locktest.Await(c.t, func() bool {
+		a, err := c.get(fresh(own))
 		require.False(c.t, a.OK, "a second holder")
 		if err == nil {
 			err = a.Why
 		}
 		var e *Error
 		require.ErrorAs(c.t, err, &e)
-		for j, n := range e.Nodes {
-			// A connection that is found dead only now gave no answer.
-			if n.Err != errPending && !errors.Is(n.Err, io.EOF) && !errors.As(n.Err, new(*net.OpError)) {
-				said[j] = n.Err
+		for i, n := range e.Nodes {
+			if errors.Is(n.Err, holdfast.ErrHeld) || scripts.OutcomeOf(n.Err) != scripts.Unknown { // else a connection was lost
+				said[i] = n.Err
 			}
 		}
-		require.Less(c.t, i, 1000, "%v", said)
-	}
+		rounds++
+		return rounds >= 5 && !slices.Contains(said, errPending)
+	})
 	return said
 }
 
@@ -203,64 +289,52 @@ func (c *client) refused(owner string) []error {
 func (c *client) vote(node int) (err error) {
 	c.t.Helper()
 	locktest.Await(c.t, func() bool {
-		_, err = c.nodes[node].voting(locktest.Bounded(c.t))
+		_, err = c.nodes[node].voting(c.t.Context())
 		return scripts.OutcomeOf(err) != scripts.Unknown // else a connection was lost
 	})
 	return err
 }
 
-// idle waits until a node has no background work left.
-func (c *client) idle(node int) {
+// requireNoVote requires that a node has no vote, as this client sees it.
+func (c *client) requireNoVote(node int) {
 	c.t.Helper()
-	n := c.nodes[node]
-	locktest.Await(c.t, func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return !n.kept && len(n.jobs) == 0
-	})
+	require.ErrorAs(c.t, c.vote(node), new(noVote))
 }
 
 // checked makes a check of its own.
 func checked(t *testing.T, n *node, how scripts.CheckMode, of string) scripts.Standing {
 	t.Helper()
-	said, err := n.checkNow(locktest.Bounded(t), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
+	said, err := n.checkNow(t.Context(), func(ctx context.Context) (scripts.Standing, *scripts.Vote, error) {
 		return n.check(ctx, how, of)
 	})
 	require.NoError(t, err)
 	return said
 }
 
-// beginEnd makes one attempt to end a hold on a node, and endOn returns with the answer.
-func beginEnd(n *node, h *hold) <-chan error {
-	came := make(chan error, 1)
-	n.end(h, func(_ *node, _ released, err error) { came <- err })
-	return came
-}
-
-func endOn(n *node, h *hold) error { return <-beginEnd(n, h) }
-
-// holder is the holder of "k" on a node, or "".
-func (r *harness) holder(node int) string {
+// holders are the holders of "k" on each node; "": none.
+func (r *harness) holders() (all []string) {
 	r.t.Helper()
-	m := r.do(node, "HKEYS", "k")
-	owners, err := m.AsStrSlice()
-	require.NoError(r.t, err)
-	return strings.Join(owners, ",")
-}
-
-// markerOf is a node's marker, or "".
-func (r *harness) markerOf(node int) string {
-	r.t.Helper()
-	m := r.do(node, "GET", marker)
-	text, err := m.ToString()
-	if rueidis.IsRedisNil(err) {
-		return ""
+	for i := range r.servers {
+		m := r.do(i, "HKEYS", "k")
+		owners, err := m.AsStrSlice()
+		require.NoError(r.t, err)
+		all = append(all, append(owners, "")[0])
 	}
-	require.NoError(r.t, err)
-	return text
+	return all
 }
 
-func requireNoVote(t *testing.T, said error) {
-	t.Helper()
-	require.True(t, errors.As(said, new(noVote)), "%v", said)
+// settles requires the holders of "k", once all is done that is left to the background.
+func (r *harness) settles(want ...string) {
+	r.t.Helper()
+	settle()
+	require.Equal(r.t, want, r.holders())
+}
+
+// markers are the nodes' markers; "": none.
+func (r *harness) markers() (all []string) {
+	r.t.Helper()
+	for i := range r.servers {
+		all = append(all, r.text(i, "GET", marker))
+	}
+	return all
 }
