@@ -17,6 +17,14 @@ func stepwise() (*Subscriber, *node, *link) {
 	return s, n, n.link
 }
 
+// question is what the connection of a node asks for.
+func question(t *testing.T, n *node) string {
+	t.Helper()
+	name, err := n.question(n.link)
+	require.NoError(t, err)
+	return name
+}
+
 // The steps of one channel: what is sent, and what an acknowledgement means.
 func TestG4_AcknowledgementBelongsToTheLastCommand(t *testing.T) {
 	s, n, l := stepwise()
@@ -88,33 +96,26 @@ func TestF36_OwnChannelGoesWithTheFirst(t *testing.T) {
 
 // It stays while another is being subscribed, which nobody would vouch for else.
 func TestF36_OwnChannelStays(t *testing.T) {
-	s, n, l := stepwise()
+	s, n, _ := stepwise()
 	first := s.Subscribe("a")
 	join, _ := n.next(batch)
 	n.move(join, joining, joined)
-	asked, err := n.question(l)
-	require.NoError(t, err)
-	require.Equal(t, join[1], asked)
+	require.Equal(t, join[1], question(t, n))
 	first.Close()
 	second := s.Subscribe("b")
 	join, leave := n.next(batch)
 	require.Equal(t, [][]string{{"b"}, {"a"}}, [][]string{join, leave})
-	asked, err = n.question(l)
-	require.NoError(t, err)
-	require.Empty(t, asked)
+	require.Empty(t, question(t, n))
 	n.move(join, joining, joined)
 	n.move(leave, leaving, absent)
-	asked, err = n.question(l)
-	require.NoError(t, err)
+	asked := question(t, n)
 	require.Contains(t, asked, "a"+ownChannel)
 	second.Close()
-	_, err = n.question(l)
-	require.NoError(t, err)
+	question(t, n)
 	_, leave = n.next(batch)
 	require.Equal(t, []string{"b"}, leave, "b could get a listener again, unasked")
 	n.move(leave, leaving, absent)
-	_, err = n.question(l)
-	require.NoError(t, err)
+	question(t, n)
 	_, leave = n.next(batch)
 	require.Equal(t, []string{asked}, leave)
 }
@@ -127,12 +128,9 @@ func TestF36_OwnChannelStaysBesideALeavingOne(t *testing.T) {
 	join, _ := n.next(batch)
 	n.move(join, joining, joined)
 	first.Close()
-	_, err := n.question(l)
-	require.NoError(t, err)
+	question(t, n)
 	require.True(t, s.Subscribe("a").State().Live)
 	join, leave := n.next(batch)
 	require.Empty(t, append(join, leave...))
-	name, err := n.question(l)
-	require.NoError(t, err)
-	require.NotEmpty(t, name, "nobody asks any more")
+	require.NotEmpty(t, question(t, n), "nobody asks any more")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -68,10 +69,10 @@ func TestF26_ClusterDown(t *testing.T) {
 			awaitLive(t, lost, kept, dropped)
 			dead.Kill()
 			await(t, lost, "told of the loss", func(st State) bool { return !st.Live })
-			require.Eventually(t, func() bool {
+			locktest.Await(t, func() bool {
 				_, err := other.TryDo("GET", here[0])
 				return hasCode(err, "CLUSTERDOWN")
-			}, patience, 10*time.Millisecond)
+			})
 			added := s.Subscribe(here[2])
 			dropped.Close()
 			if sharded {
@@ -83,10 +84,7 @@ func TestF26_ClusterDown(t *testing.T) {
 			awaitLive(t, added)
 			again(t, lost, 1)
 			require.Equal(t, State{Epoch: 1, Live: true}, kept.State())
-			require.Eventually(t, func() bool {
-				n, err := release(client, sharded, here[1])
-				return err == nil && n == 0
-			}, patience, 10*time.Millisecond)
+			awaitHeard(t, client, sharded, here[1], 0)
 		})
 	}
 }
@@ -98,12 +96,12 @@ func TestF32_ShardChannelRefused(t *testing.T) {
 	c := redistest.StartCluster(t, 1, 0)
 	srv := c.Masters(t)[0]
 	limited(t, srv, "+ssubscribe", "+sunsubscribe", "+cluster")
-	log, logger := withLog()
-	s := openCluster(t, c.Client(t, asUser), true, logger, withPace(soon))
+	var log redistest.Log
+	s := openCluster(t, c.Client(t, asUser), true, withLog(&log), withPace(soon))
 	first, bad, last := s.Subscribe("ok:1"), s.Subscribe("bad"), s.Subscribe("ok:2")
 	awaitLive(t, first, last)
 	require.Equal(t, State{}, bad.State())
-	require.Eventually(t, func() bool { return log.Count("channels refused") == 1 }, patience, time.Millisecond)
+	locktest.Await(t, func() bool { return log.Count("channels refused") == 1 })
 	first.Close()
 	srv.Do(t, "ACL", "SETUSER", "limited", "&bad")
 	awaitLive(t, bad)

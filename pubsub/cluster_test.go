@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/internal/cluster"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -65,6 +66,15 @@ func release(client rueidis.Client, sharded bool, name string) (int64, error) {
 	return client.Do(ctx, client.B().Eval().Script(script).Numkeys(1).Key(name).Build()).AsInt64()
 }
 
+// awaitHeard waits until so many listen at the master that publishes.
+func awaitHeard(t *testing.T, client rueidis.Client, sharded bool, name string, want int64) {
+	t.Helper()
+	locktest.Await(t, func() bool {
+		n, err := release(client, sharded, name)
+		return err == nil && n == want
+	})
+}
+
 func pubsubClients(t *testing.T, servers []*redistest.Server) (n []int) {
 	t.Helper()
 	for _, srv := range servers {
@@ -107,16 +117,13 @@ func TestCluster(t *testing.T) {
 				require.Equal(t, []int{0, 0, 0}, pubsubClients(t, c.Replicas(t)))
 				for name, sub := range subs {
 					sub.Close()
-					require.Eventually(t, func() bool {
-						n, err := release(client, sharded, name)
-						return err == nil && n == 0
-					}, patience, time.Millisecond)
+					awaitHeard(t, client, sharded, name, 0)
 				}
-				require.Eventually(t, func() bool { return known(s) == 0 }, patience, time.Millisecond)
+				locktest.Await(t, func() bool { return known(s) == 0 })
 				s.Close()
-				require.Eventually(t, func() bool {
+				locktest.Await(t, func() bool {
 					return fmt.Sprint(pubsubClients(t, c.Masters(t))) == "[0 0 0]"
-				}, patience, time.Millisecond)
+				})
 			})
 		}
 	}
@@ -178,9 +185,9 @@ func during(t *testing.T, client rueidis.Client, listeners []*listener, event fu
 	var seen, lost int64
 	for _, l := range listeners {
 		before := l.seen.Load()
-		require.Eventually(t, func() bool {
+		locktest.Await(t, func() bool {
 			return assert.NoError(t, l.round(client)) && l.seen.Load() > before
-		}, patience, time.Millisecond)
+		})
 		seen += l.seen.Load()
 		lost += l.lost.Load()
 	}
@@ -228,10 +235,7 @@ func TestF13_SlotsMigrate(t *testing.T) {
 	})
 	// The listeners have moved along, and are counted where the release is.
 	for _, l := range listeners {
-		require.Eventually(t, func() bool {
-			n, err := release(client, l.sharded, l.name)
-			return err == nil && n == 1
-		}, patience, 10*time.Millisecond)
+		awaitHeard(t, client, l.sharded, l.name, 1)
 	}
 }
 
@@ -244,11 +248,11 @@ func TestF26_FailOver(t *testing.T) {
 	during(t, client, listeners, func() { c.Failover(t, old) })
 	for _, l := range listeners { // a node that is no master any more ends, with its connection
 		s := l.sub.s
-		require.Eventually(t, func() bool {
+		locktest.Await(t, func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.nodes[old.Addr()] == nil
-		}, patience, 10*time.Millisecond)
+		})
 	}
 
 	dead := c.Masters(t)[1]
@@ -257,15 +261,12 @@ func TestF26_FailOver(t *testing.T) {
 		c.AwaitPromoted(t, dead)
 		promoted := time.Now()
 		for _, l := range listeners {
-			require.Eventually(t, func() bool { return l.sub.State().Live }, patience, time.Millisecond)
+			locktest.Await(t, func() bool { return l.sub.State().Live })
 		}
 		t.Log("all live again after", time.Since(promoted))
 	})
 	for _, l := range listeners {
-		require.Eventually(t, func() bool {
-			n, err := release(client, l.sharded, l.name)
-			return err == nil && n == 1
-		}, patience, 10*time.Millisecond)
+		awaitHeard(t, client, l.sharded, l.name, 1)
 	}
 
 	paused := c.Masters(t)[2]

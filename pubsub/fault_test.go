@@ -8,23 +8,21 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestF11_ConnectionCut(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
 		client := srv.Client(t, named, speak)
-		log, logger := withLog()
-		s := open(t, client, logger)
+		s, log := openLogged(t, client)
 		subs := []*Subscription{s.Subscribe("a"), s.Subscribe("a"), s.Subscribe("b")}
 		for round := range uint64(5) {
 			awaitLive(t, subs...)
@@ -41,44 +39,41 @@ func TestF11_ConnectionCut(t *testing.T) {
 	})
 }
 
-// inMemory is a server without a socket. All fields but server are guarded by mu.
-type inMemory struct {
-	server *miniredis.Miniredis
-	mu     sync.Mutex
-	away   bool
-	up     bool        // a connection was taken since the last cut
-	dials  []time.Time // up to that one
+// dials notes when a client dials, up to the first success after each cut.
+type dials struct {
+	mu sync.Mutex
+	up bool        // guarded by mu
+	at []time.Time // guarded by mu
 }
 
-func (m *inMemory) dial(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.up {
-		m.dials = append(m.dials, time.Now())
+func (d *dials) noted(o *rueidis.ClientOption) {
+	dial := o.DialCtxFn
+	o.DialCtxFn = func(ctx context.Context, addr string, by *net.Dialer, secure *tls.Config) (net.Conn, error) {
+		c, err := dial(ctx, addr, by, secure)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if !d.up {
+			d.at, d.up = append(d.at, time.Now()), err == nil
+		}
+		return c, err
 	}
-	if m.away {
-		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	}
-	m.up = true
-	return m.server.Dial()
 }
 
-// cut ends all connections and takes no others for a time. It returns the pauses before each dial, up to the first that
+// cut ends all connections and has none accepted for a time. It returns the pauses before each dial, up to the first that
 // succeeded.
-func (m *inMemory) cut(away time.Duration) (pauses []time.Duration) {
+func (d *dials) cut(proxy *redistest.Proxy, away time.Duration) (pauses []time.Duration) {
 	last := time.Now()
-	m.mu.Lock()
-	m.away, m.up, m.dials = away > 0, false, nil
-	m.mu.Unlock()
-	m.server.Close()
+	d.mu.Lock()
+	d.at, d.up = nil, false
+	d.mu.Unlock()
+	proxy.Refuse(away > 0)
+	proxy.Cut()
 	time.Sleep(away)
-	m.mu.Lock()
-	m.away = false
-	m.mu.Unlock()
+	proxy.Refuse(false)
 	time.Sleep(defaultPace.long)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, at := range m.dials {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, at := range d.at {
 		pauses = append(pauses, at.Sub(last))
 		last = at
 	}
@@ -89,30 +84,24 @@ func (m *inMemory) cut(away time.Duration) (pauses []time.Duration) {
 // each connection is not stormed. One that takes none is asked often, as that costs it nothing: the pauses grow with its
 // absence, up to a bound.
 func TestF11_F35_PausesBetweenConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &inMemory{server: miniredis.NewMiniRedis()} // never started
-		t.Cleanup(m.server.Close)
-		client, err := rueidis.NewClient(rueidis.ClientOption{
-			InitAddress: []string{"redis:6379"}, ForceSingleClient: true, DisableCache: true, DialCtxFn: m.dial,
-		})
-		require.NoError(t, err)
-		t.Cleanup(client.Close)
-		sub := open(t, client).Subscribe("a")
+	inBubbles(t, func(t *testing.T, v virtual) {
+		var d dials
+		sub := open(t, v.Client(t, behind(v.proxy), v.speak, d.noted)).Subscribe("a")
 		awaitLive(t, sub)
 		for back := defaultPace.first; back < 10*defaultPace.first; back *= 2 {
-			pauses := m.cut(0)
+			pauses := d.cut(v.proxy, 0)
 			require.Len(t, pauses, 1)
 			require.GreaterOrEqual(t, pauses[0], back/2)
 			require.LessOrEqual(t, pauses[0], back)
 			awaitLive(t, sub)
 		}
 		time.Sleep(defaultPace.stood)
-		require.Equal(t, []time.Duration{0}, m.cut(0))
+		require.Equal(t, []time.Duration{0}, d.cut(v.proxy, 0))
 		awaitLive(t, sub)
 
 		time.Sleep(defaultPace.stood)
 		absence := time.Duration(0)
-		for i, pause := range m.cut(time.Minute) {
+		for i, pause := range d.cut(v.proxy, time.Minute) {
 			if i == 0 {
 				require.Zero(t, pause)
 				continue
@@ -149,8 +138,7 @@ func TestF28_NotLiveWhileLoading(t *testing.T) {
 func TestF20_ServerRestarted(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
 		client := srv.Client(t, speak)
-		log, logger := withLog()
-		s := open(t, client, logger)
+		s, log := openLogged(t, client)
 		kept, dropped := s.Subscribe("kept"), s.Subscribe("dropped")
 		awaitLive(t, kept, dropped)
 		for _, sub := range []*Subscription{kept, dropped} { // the confirmation may have been seen without its wake-up
@@ -169,11 +157,11 @@ func TestF20_ServerRestarted(t *testing.T) {
 		srv.Restart()
 		again(t, kept, 1)
 		awaitLive(t, added)
-		require.EqualValues(t, 1, numsub(t, client, "kept"))
-		require.Zero(t, numsub(t, client, "dropped"))
+		require.EqualValues(t, 1, locktest.Listeners(t, srv, "kept"))
+		require.Zero(t, locktest.Listeners(t, srv, "dropped"))
 		require.Equal(t, 3, known(s), "and its own channel")
 		require.Equal(t, 1, log.Count("connection lost"))
-		require.Eventually(t, func() bool { return log.Count("connection restored") == 1 }, patience, time.Millisecond)
+		locktest.Await(t, func() bool { return log.Count("connection restored") == 1 })
 	})
 }
 
@@ -185,24 +173,21 @@ func TestF15_HalfOpen(t *testing.T) {
 		ping, answer time.Duration
 		subscribes   bool
 	}{
-		"while idle":        {ping: 50 * time.Millisecond, answer: patience},
-		"while subscribing": {ping: never, answer: 100 * time.Millisecond, subscribes: true},
+		"while idle":        {ping: time.Second, answer: time.Hour},
+		"while subscribing": {ping: never, answer: time.Second, subscribes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
-				proxy := srv.Proxy(t)
-				client := srv.Client(t, behind(proxy), speak, func(o *rueidis.ClientOption) {
-					o.Dialer.KeepAlive, o.ConnWriteTimeout, o.Dialer.Timeout = c.ping, 200*time.Millisecond, 500*time.Millisecond
-				})
-				s := open(t, client, withPace(func(p *pace) { p.answer = c.answer }))
+			inBubbles(t, func(t *testing.T, v virtual) {
+				client := v.Client(t, behind(v.proxy), v.speak, func(o *rueidis.ClientOption) { o.Dialer.KeepAlive = c.ping })
+				s := open(t, client, withPace(func(p *pace) { p.answer, p.verify = c.answer, time.Hour }))
 				subs := []*Subscription{s.Subscribe("a")}
 				awaitLive(t, subs...)
-				proxy.HoldReplies(true)
+				v.proxy.HoldReplies(true)
 				if c.subscribes {
 					subs = append(subs, s.Subscribe("b"))
 				}
 				await(t, subs[0], "told of the loss", func(st State) bool { return !st.Live })
-				proxy.HoldReplies(false)
+				v.proxy.HoldReplies(false)
 				again(t, subs[0], 1)
 				awaitLive(t, subs...)
 			})
@@ -211,43 +196,31 @@ func TestF15_HalfOpen(t *testing.T) {
 }
 
 func TestF15_CloseIsPromptWhenTheServerIsSilent(t *testing.T) {
-	bothProtocols(t, func(t *testing.T, srv *redistest.Server, speak func(*rueidis.ClientOption)) {
-		s := open(t, srv.Client(t, speak, slow))
+	inBubbles(t, func(t *testing.T, v virtual) {
+		s := open(t, v.Client(t, v.speak, slow))
 		awaitLive(t, s.Subscribe("a"))
-		srv.Pause()
-		defer srv.Resume()
+		v.Pause()
+		defer v.Resume()
 		s.Subscribe("b")
 		began := time.Now()
 		s.Close()
-		require.Less(t, time.Since(began), prompt)
+		require.LessOrEqual(t, time.Since(began), defaultPace.grace)
 	})
 }
 
 func TestF15_CloseIsPromptWhileADialHangs(t *testing.T) {
-	srv := redistest.Start(t)
-	proxy := srv.Proxy(t)
-	client := srv.Client(t, named, slow, behind(proxy))
-	s := open(t, client, withPace(func(p *pace) { p.grace = 50 * time.Millisecond }))
-	dialled := make(chan struct{}, 1)
-	proxy.OnRequest(func([]string) redistest.Verdict {
-		select {
-		case dialled <- struct{}{}:
-		default:
-		}
-		return redistest.Hold
+	inBubbles(t, func(t *testing.T, v virtual) {
+		s := open(t, v.Client(t, v.speak, slow, behind(v.proxy)))
+		v.proxy.HoldRequests(true)
+		s.Subscribe("a")
+		synctest.Wait()
+		l := s.nodes[""].link
+		began := time.Now()
+		s.Close()
+		require.LessOrEqual(t, time.Since(began), defaultPace.grace)
+		v.proxy.HoldRequests(false)
+		<-l.gone // the dial has ended, and what it yielded was closed
 	})
-	s.Subscribe("a")
-	<-dialled
-	s.mu.Lock()
-	l := s.nodes[""].link
-	s.mu.Unlock()
-	began := time.Now()
-	s.Close()
-	require.Less(t, time.Since(began), prompt)
-	proxy.OnRequest(nil)
-	proxy.Release()
-	<-l.gone // the dial has ended, and what it yielded was closed
-	require.Eventually(t, func() bool { return clients(t, srv, "pubsub") == 0 }, patience, time.Millisecond)
 }
 
 // A server whose disk fails, that has lost its master, or that a script blocks, refuses even PING. That ends neither live
@@ -284,9 +257,9 @@ func TestServerRefusesPing(t *testing.T) {
 				awaitLive(t, kept, dropped)
 				how.begin(t, srv)
 				code := strings.Fields(refusal)[1]
-				require.Eventually(t, func() bool {
+				locktest.Await(t, func() bool {
 					return hasCode(client.Do(t.Context(), client.B().Arbitrary("PING").Build()).Error(), code)
-				}, patience, 10*time.Millisecond)
+				})
 				dropped.Close()
 				require.Never(t, func() bool { return !kept.State().Live }, 200*time.Millisecond, 10*time.Millisecond)
 				added := s.Subscribe("added")

@@ -5,7 +5,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -13,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
@@ -40,6 +44,51 @@ func bothProtocols(t *testing.T, f func(t *testing.T, srv *redistest.Server, spe
 	for name, speak := range protocols {
 		t.Run(name, func(t *testing.T) { f(t, redistest.Start(t), speak) })
 	}
+}
+
+// virtual is a server in virtual time with a proxy before it.
+type virtual struct {
+	*sim.Server
+	net   *sim.Network
+	proxy *redistest.Proxy
+	speak func(*rueidis.ClientOption)
+	mu    *sync.Mutex
+	words map[string]int // of the requests so far; guarded by mu
+}
+
+// inBubbles runs f in virtual time with each protocol.
+func inBubbles(t *testing.T, f func(t *testing.T, v virtual)) {
+	for name, speak := range protocols {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := new(sim.Network)
+				srv := sim.Start(t, net)
+				v := virtual{srv, net, srv.Proxy(t), speak, new(sync.Mutex), map[string]int{}}
+				v.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+					v.mu.Lock()
+					defer v.mu.Unlock()
+					for _, word := range cmd {
+						v.words[word]++
+					}
+					return redistest.Pass
+				})
+				f(t, v)
+			})
+		})
+	}
+}
+
+// open opens a Subscriber behind the proxy.
+func (v virtual) open(t *testing.T, change ...func(*Subscriber)) *Subscriber {
+	t.Helper()
+	return open(t, v.Client(t, behind(v.proxy), v.speak), change...)
+}
+
+// requests counts those so far that have a word.
+func (v virtual) requests(word string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.words[word]
 }
 
 // behind lets a client reach the server by a proxy.
@@ -121,28 +170,10 @@ func publish(t *testing.T, client rueidis.Client, channel string) int64 {
 	return n
 }
 
-// numsub returns how many connections of the server are subscribed to the channel. The command is pinned, as rueidis
-// v1.0.79 recycles a command that it has repeated while the writer of the broken connection may still read it.
-func numsub(t *testing.T, client rueidis.Client, channel string) int64 {
-	t.Helper()
-	m, err := client.Do(t.Context(), client.B().PubsubNumsub().Channel(channel).Build().Pin()).AsIntMap()
-	require.NoError(t, err)
-	return m[channel]
-}
-
-// numsubByAdmin is numsub where the client's calls do not reach the server, or may not ask.
-func numsubByAdmin(t *testing.T, srv *redistest.Server, channel string) int64 {
-	t.Helper()
-	reply := srv.Do(t, "PUBSUB", "NUMSUB", channel)
-	m, err := reply.AsIntMap()
-	require.NoError(t, err)
-	return m[channel]
-}
-
 // awaitDropped polls, as the server sends no event that the channel has no listener any more.
 func awaitDropped(t *testing.T, client rueidis.Client, channel string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return numsub(t, client, channel) == 0 }, patience, time.Millisecond)
+	locktest.Await(t, func() bool { return publish(t, client, channel) == 0 })
 }
 
 // named makes a client's connections countable by clients.
@@ -182,9 +213,15 @@ func known(s *Subscriber) (known int) {
 	return known
 }
 
-func withLog() (*redistest.Log, func(*Subscriber)) {
-	l := &redistest.Log{}
-	return l, func(s *Subscriber) { s.log = slog.New(slog.NewTextHandler(l, nil)) }
+// openLogged is open for a Subscriber that logs.
+func openLogged(t *testing.T, client rueidis.Client, change ...func(*Subscriber)) (*Subscriber, *redistest.Log) {
+	t.Helper()
+	log := &redistest.Log{}
+	return open(t, client, append(change, withLog(log))...), log
+}
+
+func withLog(log *redistest.Log) func(*Subscriber) {
+	return func(s *Subscriber) { s.log = slog.New(slog.NewTextHandler(log, nil)) }
 }
 
 func withPace(change func(*pace)) func(*Subscriber) { return func(s *Subscriber) { change(&s.pace) } }

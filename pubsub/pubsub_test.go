@@ -6,11 +6,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -52,7 +52,7 @@ func TestListenersShareOneSubscription(t *testing.T) {
 		subs[i] = s.Subscribe("shared")
 	}
 	awaitLive(t, subs...)
-	require.EqualValues(t, 1, numsub(t, client, "shared"))
+	require.EqualValues(t, 1, locktest.Listeners(t, srv, "shared"))
 	require.Equal(t, 1, clients(t, srv, "pubsub"))
 	require.Equal(t, 1, calls(t, srv, "subscribe"))
 
@@ -70,7 +70,7 @@ func TestListenersShareOneSubscription(t *testing.T) {
 	subs[0].Close()
 	awaitDropped(t, client, "shared")
 	require.Equal(t, 1, calls(t, srv, "unsubscribe"))
-	require.Eventually(t, func() bool { return known(s) == 1 }, patience, time.Millisecond, "its own channel stays a little longer")
+	locktest.Await(t, func() bool { return known(s) == 1 }, "its own channel stays a little longer")
 }
 
 func TestTenThousandChannels(t *testing.T) {
@@ -109,12 +109,12 @@ func TestTenThousandChannels(t *testing.T) {
 	for _, sub := range subs {
 		sub.Close()
 	}
-	require.Eventually(t, func() bool {
+	locktest.Await(t, func() bool {
 		reply := srv.Do(t, "PUBSUB", "CHANNELS")
 		names, err := reply.AsStrSlice()
 		require.NoError(t, err)
 		return len(names) == 0
-	}, patience, time.Millisecond)
+	})
 }
 
 // Once Live, the server knows the channel, whatever was opened and closed before.
@@ -210,8 +210,8 @@ func TestCloseDropsTheConnection(t *testing.T) {
 		awaitLive(t, s.Subscribe("a"))
 		require.Equal(t, 1, clients(t, srv, "pubsub"))
 		s.Close()
-		require.Eventually(t, func() bool {
+		locktest.Await(t, func() bool {
 			return clients(t, srv, "pubsub") == 0 && clients(t, srv, "normal") == before
-		}, patience, time.Millisecond)
+		})
 	})
 }

@@ -1,15 +1,16 @@
 package pubsub
 
 import (
-	"strings"
-	"sync/atomic"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sim"
 )
 
 // often asks so often that a test does not have to wait.
@@ -20,52 +21,48 @@ func unasked(p *pace) { p.verify = time.Hour }
 
 // While somebody listens, one question is asked in a pace; with nobody, none, and nothing is left on the server.
 func TestF36_IdleSubscriberAsksNothing(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, srv.Client(t), withPace(often))
-	subs := []*Subscription{s.Subscribe("a")}
-	awaitLive(t, subs...)
-	subs = append(subs, s.Subscribe("b"), s.Subscribe("b"))
-	awaitLive(t, subs...)
-	asked := func() int { return calls(t, srv, "pubsub|numsub") }
-	began := time.Now()
-	require.Eventually(t, func() bool { return asked() >= 10 }, patience, time.Millisecond)
-	require.GreaterOrEqual(t, time.Since(began), 9*20*time.Millisecond)
-	require.Equal(t, 2, calls(t, srv, "subscribe"), "its own channel and a together, and b")
-	for _, sub := range subs {
-		sub.Close()
-	}
-	require.Eventually(t, func() bool { return known(s) == 0 }, patience, time.Millisecond)
-	before := asked()
-	time.Sleep(5 * 20 * time.Millisecond) // no event tells
-	require.Equal(t, before, asked())
-	left := srv.Do(t, "PUBSUB", "CHANNELS")
-	channels, err := left.AsStrSlice()
-	require.NoError(t, err)
-	require.Empty(t, channels)
+	inBubbles(t, func(t *testing.T, v virtual) {
+		s := v.open(t, withPace(often))
+		first := s.Subscribe("a")
+		awaitLive(t, first)
+		second, third := s.Subscribe("b"), s.Subscribe("b")
+		awaitLive(t, second, third)
+		require.Equal(t, 2, v.requests("SUBSCRIBE"), "its own channel and a together, and b")
+		before := v.requests("NUMSUB")
+		time.Sleep(10*20*time.Millisecond + time.Millisecond)
+		require.Equal(t, before+10, v.requests("NUMSUB"))
+		for _, sub := range []*Subscription{first, second, third} {
+			sub.Close()
+		}
+		locktest.Await(t, func() bool { return known(s) == 0 })
+		before = v.requests("NUMSUB")
+		time.Sleep(10 * 20 * time.Millisecond)
+		require.Equal(t, before, v.requests("NUMSUB"))
+		left := v.Do(t, "PUBSUB", "CHANNELS")
+		channels, err := left.AsStrSlice()
+		require.NoError(t, err)
+		require.Empty(t, channels)
+	})
 }
 
 // Its name begins like that of a channel that the user may not hear. Then another one serves.
 func TestF36_OwnChannelRefusedWithTheFirst(t *testing.T) {
-	srv := redistest.Start(t)
-	limited(t, srv, "+pubsub")
-	log, logged := withLog()
-	s := open(t, srv.Client(t, asUser), withPace(often), logged)
+	srv := startLimited(t, "+pubsub")
+	s, log := openLogged(t, srv.Client(t, asUser), withPace(often))
 	s.Subscribe("bad")
-	require.Eventually(t, func() bool { return log.Count("channels refused") == 1 }, patience, time.Millisecond)
+	locktest.Await(t, func() bool { return log.Count("channels refused") == 1 })
 	awaitLive(t, s.Subscribe("ok:1"))
-	require.Eventually(t, func() bool { return calls(t, srv, "pubsub|numsub") >= 1 }, patience, time.Millisecond)
+	locktest.Await(t, func() bool { return calls(t, srv, "pubsub|numsub") >= 1 })
 	require.Zero(t, log.Count("cannot ask"))
 }
 
 // A user whose channels are allowed one by one hears all the same, and the log says so.
 func TestF36_OwnChannelRefused(t *testing.T) {
-	srv := redistest.Start(t)
-	limited(t, srv, "resetchannels", "&ok:1", "+pubsub")
-	log, logged := withLog()
-	s := open(t, srv.Client(t, asUser), withPace(unasked), logged)
+	srv := startLimited(t, "resetchannels", "&ok:1", "+pubsub")
+	s, log := openLogged(t, srv.Client(t, asUser), withPace(unasked))
 	sub := s.Subscribe("ok:1")
 	awaitLive(t, sub)
-	require.Eventually(t, func() bool { return log.Count("cannot ask") == 1 }, patience, time.Millisecond)
+	locktest.Await(t, func() bool { return log.Count("cannot ask") == 1 })
 	srv.Do(t, "PUBLISH", "ok:1", "0")
 	await(t, sub, "told", func(st State) bool { return st.Live && st.Epoch == 1 && st.Messages == 1 })
 	require.Zero(t, calls(t, srv, "pubsub|numsub"))
@@ -83,7 +80,7 @@ func TestF36_NotLiveWhereCallsAreNot(t *testing.T) {
 
 		name.Move(next)
 		old.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
-		require.Eventually(t, func() bool { return numsubByAdmin(t, next, "ch") == 1 }, patience, time.Millisecond)
+		locktest.Await(t, func() bool { return locktest.Listeners(t, next, "ch") == 1 })
 		for asked := calls(t, old, "pubsub|numsub"); calls(t, old, "pubsub|numsub") < asked+5; {
 			require.Equal(t, State{Epoch: 1}, sub.State())
 		}
@@ -94,13 +91,12 @@ func TestF36_NotLiveWhereCallsAreNot(t *testing.T) {
 
 // The first question of a connection waits for no pause, and is repeated soon if it has no answer.
 func TestF36_FirstQuestionIsAskedAtOnce(t *testing.T) {
-	srv := redistest.Start(t)
-	proxy := srv.Proxy(t)
-	s := open(t, srv.Client(t, behind(proxy)), withPace(unasked))
-	sub := s.Subscribe("ch")
-	awaitLive(t, sub)
-	proxy.Cut() // the connection of calls as well
-	again(t, sub, 1)
+	inBubbles(t, func(t *testing.T, v virtual) {
+		sub := v.open(t, withPace(unasked)).Subscribe("ch")
+		awaitLive(t, sub)
+		v.proxy.Cut() // the connection of calls as well
+		again(t, sub, 1)
+	})
 }
 
 // A refusal does not end the questions: it may pass. Then a deaf connection, of a proxy that has gone on with it at another
@@ -111,19 +107,23 @@ func TestF36_RefusalPasses(t *testing.T) {
 		"NOPERM User u has no permissions to run the 'pubsub|numsub' command", "ERR unknown command 'PUBSUB', with args beginning with: 'NUMSUB'",
 	} {
 		t.Run(words, func(t *testing.T) {
-			old, next := redistest.Start(t), redistest.Start(t)
-			proxy := old.Proxy(t)
-			log, logged := withLog()
-			s := open(t, old.Client(t, behind(proxy)), logged,
-				withPace(func(p *pace) { p.verify, p.deaf = 20*time.Millisecond, 50*time.Millisecond }))
-			sub := s.Subscribe("ch")
-			awaitLive(t, sub)
-			var asked atomic.Int32
-			proxy.OwnWords(words, true, func(cmd []string) bool { return strings.EqualFold(cmd[0], "PUBSUB") && asked.Add(1) <= 2 })
-			require.Eventually(t, func() bool { return asked.Load() >= 3 }, patience, time.Millisecond)
-			require.LessOrEqual(t, log.Count("cannot ask"), 1)
-			proxy.Swap(next.Addr())
-			again(t, sub, 1)
+			inBubbles(t, func(t *testing.T, v virtual) {
+				s, log := openLogged(t, v.Client(t, behind(v.proxy), v.speak))
+				sub := s.Subscribe("ch")
+				awaitLive(t, sub)
+				asked := 0
+				v.proxy.OwnWords(words, true, func(cmd []string) bool {
+					if slices.Contains(cmd, "NUMSUB") {
+						asked++
+					}
+					return slices.Contains(cmd, "NUMSUB") && asked <= 2
+				})
+				time.Sleep(3 * defaultPace.deaf)
+				require.Greater(t, asked, 2)
+				require.LessOrEqual(t, log.Count("cannot ask"), 1)
+				v.proxy.Swap(sim.Start(t, v.net).Addr())
+				again(t, sub, 1)
+			})
 		})
 	}
 }
@@ -132,22 +132,20 @@ func TestF36_RefusalPasses(t *testing.T) {
 func TestF36_QuestionDeclined(t *testing.T) {
 	for _, words := range []string{"NOPERM User u has no permissions to run the 'pubsub|numsub' command", "ERR unsupported command"} {
 		t.Run(words, func(t *testing.T) {
-			srv := redistest.Start(t)
-			proxy := srv.Proxy(t)
-			var asked atomic.Int32
-			proxy.OwnWords(words, true, func(cmd []string) bool { return strings.EqualFold(cmd[0], "PUBSUB") && asked.Add(1) > 0 })
-			log, logged := withLog()
-			s := open(t, srv.Client(t, behind(proxy)), logged, withPace(often))
-			sub := s.Subscribe("ch")
-			for epoch := range uint64(2) {
-				again(t, sub, epoch)
-				srv.Do(t, "PUBLISH", "ch", "0")
-				await(t, sub, "told", func(st State) bool { return st.Live && st.Epoch == epoch+1 && st.Messages == epoch+1 })
-				before := asked.Load()
-				srv.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
-				require.Eventually(t, func() bool { return asked.Load() > before }, patience, time.Millisecond)
-			}
-			require.Equal(t, 1, log.Count("cannot ask"))
+			inBubbles(t, func(t *testing.T, v virtual) {
+				v.proxy.OwnWords(words, true, func(cmd []string) bool { return slices.Contains(cmd, "NUMSUB") })
+				s, log := openLogged(t, v.Client(t, behind(v.proxy), v.speak))
+				sub := s.Subscribe("ch")
+				for epoch := range uint64(2) {
+					again(t, sub, epoch)
+					v.Do(t, "PUBLISH", "ch", "0")
+					await(t, sub, "told", func(st State) bool { return st.Live && st.Epoch == epoch+1 && st.Messages == epoch+1 })
+					before := v.requests("NUMSUB")
+					v.Do(t, "CLIENT", "KILL", "TYPE", "pubsub")
+					locktest.Await(t, func() bool { return v.requests("NUMSUB") > before })
+				}
+				require.Equal(t, 1, log.Count("cannot ask"))
+			})
 		})
 	}
 }

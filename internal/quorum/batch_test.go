@@ -135,6 +135,7 @@ func TestBatch_OneIsOver(t *testing.T) {
 		require.True(t, (<-mine).said.OK)
 		require.Equal(t, errOver, (<-other).err)
 		require.True(t, over.forgotten(n))
+		require.Equal(t, errOver, (<-beginAsk(n, over, false)).err, "it is not sent later either")
 		require.Equal(t, []string{ownX}, r.holders())
 		require.False(t, locktest.Exists(t, r.servers[0], "over"))
 	})

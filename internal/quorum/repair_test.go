@@ -40,6 +40,24 @@ func TestRepairerEndsBeforeItAdds(t *testing.T) {
 	})
 }
 
+// A node that was not asked for longer than a lease has nothing of a hold any more, so its end is
+// no job, unless an acquire may still arrive.
+func TestRepairerEndsWhatMayStillArrive(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, r *harness) {
+		c := r.client()
+		c.cutOff(0)
+		time.Sleep(2 * lease)
+		for doubt := range uint8(2) {
+			n := c.nodes[0]
+			h := c.holdOn(n, "k", ownX, part{state: present, doubt: doubt})
+			c.finish(h, true, 0)
+			n.endLater(h)
+			ends, _ := n.unended()
+			require.Len(t, ends, int(doubt))
+		}
+	})
+}
+
 // What arrives after the release takes nothing: the acquire to a node that the round was won
 // without, or that of a repair.
 func TestF7_AcquireArrivesAfterTheRelease(t *testing.T) {
