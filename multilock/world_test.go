@@ -49,7 +49,7 @@ func (w world) on(clients []rueidis.Client, opts ...holdfast.Option) *multilock.
 	return opened(w.T, l, err)
 }
 
-// rlock and fair open a locker of a process on the first server.
+// rlock and fair open a locker of another kind.
 func (w world) rlock(client rueidis.Client, opts ...holdfast.Option) *rlock.Locker {
 	w.Helper()
 	l, err := rlock.New(client, opts...)

@@ -3,9 +3,10 @@ package pubsub
 import (
 	"log/slog"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,8 +53,6 @@ type virtual struct {
 	net   *sim.Network
 	proxy *redistest.Proxy
 	speak func(*rueidis.ClientOption)
-	mu    *sync.Mutex
-	words map[string]int // of the requests so far; guarded by mu
 }
 
 // inBubbles runs f in virtual time with each protocol.
@@ -63,16 +62,7 @@ func inBubbles(t *testing.T, f func(t *testing.T, v virtual)) {
 			synctest.Test(t, func(t *testing.T) {
 				net := new(sim.Network)
 				srv := sim.Start(t, net)
-				v := virtual{srv, net, srv.Proxy(t), speak, new(sync.Mutex), map[string]int{}}
-				v.proxy.OnRequest(func(cmd []string) redistest.Verdict {
-					v.mu.Lock()
-					defer v.mu.Unlock()
-					for _, word := range cmd {
-						v.words[word]++
-					}
-					return redistest.Pass
-				})
-				f(t, v)
+				f(t, virtual{srv, net, srv.Proxy(t), speak})
 			})
 		})
 	}
@@ -84,11 +74,16 @@ func (v virtual) open(t *testing.T, change ...func(*Subscriber)) *Subscriber {
 	return open(t, v.Client(t, behind(v.proxy), v.speak), change...)
 }
 
-// requests counts those so far that have a word.
-func (v virtual) requests(word string) int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.words[word]
+// requests counts those through the proxy that have a word, from now on.
+func (v virtual) requests(word string) *atomic.Int64 {
+	var n atomic.Int64
+	v.proxy.OnRequest(func(cmd []string) redistest.Verdict {
+		if slices.Contains(cmd, word) {
+			n.Add(1)
+		}
+		return redistest.Pass
+	})
+	return &n
 }
 
 // behind lets a client reach the server by a proxy.
