@@ -21,7 +21,7 @@ func TestG3_NotOursEndsOneOfABatchAtOnce(t *testing.T) {
 	}, func(t *testing.T, r *harness) {
 		holds := r.take(10, 0)
 		pass(lease/3 + time.Second)
-		require.Len(t, r.attempts, 1)
+		require.Len(t, r.made(), 1)
 		r.ended(holds[lost], ErrNotOurs, lease/3+time.Second)
 		require.False(t, r.Forget(holds[lost]))
 		pass(3 * lease)
@@ -107,7 +107,7 @@ func TestG9_HungCallIsGivenUpAtItsLimit(t *testing.T) {
 		}, func(t *testing.T, r *harness) {
 			h := r.hold(Terms{})
 			pass(lease/3 + limit)
-			ends, _ := r.attempts[0].ctx.Deadline()
+			ends, _ := r.made()[0].ctx.Deadline()
 			require.Equal(t, r.began.Add(lease/3+limit), ends)
 			require.Len(t, r.starts(h), 1)
 			pass(lease / 40)
@@ -168,7 +168,7 @@ func TestG2_DeadlinesAreKeptWhenEveryCallHangs(t *testing.T) {
 		}
 		r.ended(fixed, ErrFixedLease, 20*time.Second-202*time.Millisecond)
 		r.ended(capped, ErrMaxHold, 25*time.Second)
-		require.Len(t, r.attempts, 2)
+		require.Len(t, r.made(), 2)
 
 		require.True(t, late.Alive()) // has been due for a while
 		r.answer()
@@ -200,7 +200,7 @@ func TestF2_AfterAPauseHoldsAreEndedAndNotRenewed(t *testing.T) {
 		for _, h := range holds {
 			r.ended(h, ErrDeadline, lease+time.Second)
 		}
-		require.Empty(t, r.attempts)
+		require.Empty(t, r.made())
 	}, Config[*held]{Batch: 10})
 }
 
@@ -227,6 +227,6 @@ func TestG2_LateYesRevivesNothingThoughTheEndIsNotYetReported(t *testing.T) {
 		require.Equal(t, r.began.Add(trusted), h.Deadline())
 		pass(lease)
 		r.ended(h, ErrDeadline, lease/3+lease)
-		require.Len(t, r.attempts, 1)
+		require.Len(t, r.made(), 1)
 	})
 }

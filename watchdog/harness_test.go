@@ -45,8 +45,7 @@ func (c attempt) all(a Answer) {
 	}
 }
 
-// harness is a watchdog whose calls of Renew and Ended are recorded. The test reads what is
-// recorded after synctest.Wait.
+// harness is a watchdog whose calls of Renew and Ended are recorded.
 type harness struct {
 	*Watchdog[*held]
 	t       *testing.T
@@ -126,9 +125,16 @@ func (r *harness) take(n int, over time.Duration) []*held {
 	return holds
 }
 
+// made are the calls of Renew so far.
+func (r *harness) made() []attempt {
+	r.record.Lock()
+	defer r.record.Unlock()
+	return slices.Clone(r.attempts)
+}
+
 // starts tells when h was tried, counted from the start of the watchdog.
 func (r *harness) starts(h *held) (at []time.Duration) {
-	for _, c := range r.attempts {
+	for _, c := range r.made() {
 		if slices.Contains(c.holds, h) {
 			at = append(at, c.start.Sub(r.began))
 		}
@@ -139,6 +145,8 @@ func (r *harness) starts(h *held) (at []time.Duration) {
 // ended checks that h ended for the given reason, that long after the start of the watchdog.
 func (r *harness) ended(h *held, why error, after time.Duration) {
 	r.t.Helper()
+	r.record.Lock()
+	defer r.record.Unlock()
 	require.Equal(r.t, why, h.why)
 	require.Equal(r.t, r.began.Add(after), h.at)
 	require.False(r.t, h.Alive())
@@ -147,6 +155,8 @@ func (r *harness) ended(h *held, why error, after time.Duration) {
 // lives checks that h is alive, and trusted up to that long after the start of the watchdog.
 func (r *harness) lives(h *held, until time.Duration) {
 	r.t.Helper()
+	r.record.Lock()
+	defer r.record.Unlock()
 	require.NoError(r.t, h.why)
 	require.True(r.t, h.Alive())
 	require.Equal(r.t, r.began.Add(until), h.Deadline())

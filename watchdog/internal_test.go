@@ -74,6 +74,8 @@ func TestTheSchedulerIsNotWokenForNothing(t *testing.T) {
 	inBubble(t, renewAll, func(t *testing.T, r *harness) {
 		alarm := func() time.Duration {
 			synctest.Wait()
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			return time.Duration(r.alarm)
 		}
 		h := r.hold(Terms{})
@@ -94,7 +96,7 @@ func TestTheSchedulerIsNotWokenForNothing(t *testing.T) {
 		r.Forget(short)
 		pass(time.Second)
 		require.Equal(t, []time.Duration{time.Second + lease/3}, r.starts(kept))
-		require.Len(t, r.attempts, 1)
+		require.Len(t, r.made(), 1)
 	})
 }
 
@@ -112,8 +114,12 @@ func TestNothingIsKeptOfAHoldThatIsGone(t *testing.T) {
 		pass(lease / 3)
 		r.Forget(holds[forgotten])
 		pass(lease / 6)
+		r.mu.Lock()
 		require.Len(t, r.queue.items, 1, "the one that is to be tried again")
+		r.mu.Unlock()
 		r.answer()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		require.Empty(t, r.queue.items)
 		require.Empty(t, r.ready)
 		require.Empty(t, r.calls)

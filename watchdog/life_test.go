@@ -18,7 +18,7 @@ func TestForgetEndsALeaseQuietly(t *testing.T) {
 		}
 		require.False(t, r.Forget(&held{}))
 		pass(2 * lease)
-		require.Empty(t, r.attempts)
+		require.Empty(t, r.made())
 		require.NoError(t, renewed.why)
 		require.NoError(t, fixed.why)
 	})
@@ -40,13 +40,13 @@ func TestForgetDuringARenewal(t *testing.T) {
 		inBubble(t, slowly(2*time.Second, answer), func(t *testing.T, r *harness) {
 			h := r.hold(Terms{})
 			pass(lease/3 + time.Second)
-			require.Len(t, r.attempts, 1)
+			require.Len(t, r.made(), 1)
 			require.True(t, r.Forget(h))
 			pass(2 * lease)
 			require.NoError(t, h.why)
 			require.False(t, h.Alive())
 			require.Equal(t, r.began.Add(trusted), h.Deadline())
-			require.Len(t, r.attempts, 1)
+			require.Len(t, r.made(), 1)
 		})
 	}
 }
@@ -82,7 +82,7 @@ func TestCloseCancelsCallsAndWaitsForThem(t *testing.T) {
 		}, func(t *testing.T, r *harness) {
 			h, other := r.hold(Terms{}), r.hold(Terms{})
 			pass(lease / 3)
-			require.Len(t, r.attempts, 1)
+			require.Len(t, r.made(), 1)
 			r.Close()
 			require.Equal(t, lease/3+time.Second, time.Since(r.began))
 
@@ -99,7 +99,7 @@ func TestCloseCancelsCallsAndWaitsForThem(t *testing.T) {
 			require.False(t, r.Forget(h))
 			require.NoError(t, h.why)
 			require.NoError(t, late.why)
-			require.Len(t, r.attempts, 1)
+			require.Len(t, r.made(), 1)
 		}) // and closes again
 	}
 }

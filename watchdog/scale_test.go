@@ -23,7 +23,7 @@ func TestThousandsOfLeasesFillTheirBatches(t *testing.T) {
 			pass(lease / 6)
 		}
 		largest, tries := 0, map[*held]int{}
-		for _, c := range r.attempts {
+		for _, c := range r.made() {
 			largest = max(largest, len(c.holds))
 			for _, h := range c.holds {
 				tries[h]++
@@ -31,7 +31,7 @@ func TestThousandsOfLeasesFillTheirBatches(t *testing.T) {
 		}
 		rounds := int(time.Since(r.began) / (lease / 3))
 		require.Equal(t, 100, largest)
-		require.LessOrEqual(t, len(r.attempts), rounds*n/100*115/100, "batches of less than 87 on average")
+		require.LessOrEqual(t, len(r.made()), rounds*n/100*115/100, "batches of less than 87 on average")
 		for _, h := range holds {
 			require.True(t, h.Alive())
 			require.InDelta(t, rounds, tries[h], 2)
@@ -64,10 +64,10 @@ func TestHoldsOfOneInstantAreNotRenewedOneByOne(t *testing.T) {
 	inBubble(t, answerNothing, func(t *testing.T, r *harness) {
 		r.take(500, time.Second/10)
 		pass(lease / 3)
-		require.Len(t, r.attempts, 5)
+		require.Len(t, r.made(), 5)
 		pass(lease / 40) // since the first attempts: each batch has tried again, once or twice
-		require.GreaterOrEqual(t, len(r.attempts), 10)
-		require.LessOrEqual(t, len(r.attempts), 15, "a batch that failed tries again as one")
+		require.GreaterOrEqual(t, len(r.made()), 10)
+		require.LessOrEqual(t, len(r.made()), 15, "a batch that failed tries again as one")
 	}, Config[*held]{Parallel: 20})
 }
 
@@ -83,9 +83,9 @@ func TestG3_ManyLeasesTryAgainWithoutAStorm(t *testing.T) {
 	}, func(t *testing.T, r *harness) {
 		holds := r.take(20_000, 0)
 		pass(away)
-		first := len(r.attempts)
+		first := len(r.made())
 		pass(back - away)
-		tries, seconds := len(r.attempts)-first, int((back-away)/time.Second)
+		tries, seconds := len(r.made())-first, int((back-away)/time.Second)
 		require.GreaterOrEqual(t, tries, seconds)
 		require.LessOrEqual(t, tries, 4*parallel*seconds)
 		pass(2 * time.Second)

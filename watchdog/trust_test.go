@@ -35,9 +35,9 @@ func TestG2_EndOfAHold(t *testing.T) {
 				r.ended(h, c.why, c.ends)
 				require.Equal(t, r.began.Add(c.ends), h.Deadline(), "an ended lease keeps its deadline")
 				require.False(t, r.Forget(h))
-				calls := len(r.attempts)
+				calls := len(r.made())
 				pass(lease)
-				require.Len(t, r.attempts, calls)
+				require.Len(t, r.made(), calls)
 				require.True(t, c.terms.Renew || calls == 0)
 			})
 		})
@@ -92,7 +92,7 @@ func TestLeaseThatIsOverAlready(t *testing.T) {
 			synctest.Wait()
 			r.ended(h, c.why, 0)
 		}
-		require.Empty(t, r.attempts)
+		require.Empty(t, r.made())
 	})
 }
 
@@ -114,6 +114,6 @@ func TestG2_WhatIsOverIsNotRenewedThoughItsEndIsNotYetReported(t *testing.T) {
 			r.hold(Terms{Anchor: time.Now().Add(-lease), Renew: true})
 		}
 		synctest.Wait()
-		require.Empty(t, r.attempts)
+		require.Empty(t, r.made())
 	}, Config[*held]{Batch: 1, Parallel: 1})
 }
