@@ -214,7 +214,9 @@ func TestF15_CloseIsPromptWhileADialHangs(t *testing.T) {
 		v.proxy.HoldRequests(true)
 		s.Subscribe("a")
 		synctest.Wait()
+		s.mu.Lock()
 		l := s.nodes[""].link
+		s.mu.Unlock()
 		began := time.Now()
 		s.Close()
 		require.LessOrEqual(t, time.Since(began), defaultPace.grace)
