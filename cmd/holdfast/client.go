@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/internal/lockclient"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -70,24 +71,16 @@ func (s *server) options(lease time.Duration) (o rueidis.ClientOption, err error
 	if err := s.secure(o.TLSConfig); err != nil {
 		return o, err
 	}
-	// What docs/redis.md advises.
-	o.DisableCache = true
-	o.ConnWriteTimeout = min(3*time.Second, lease/4)
-	o.Dialer = net.Dialer{Timeout: min(2*time.Second, lease/4)}
-	o.PipelineMultiplex, o.RingScaleEachConn = -1, 8
-	o.ReadBufferEachConn, o.WriteBufferEachConn = 32<<10, 32<<10
-	o.ClusterOption.ShardsRefreshInterval = 5 * time.Second
-	if o.Sentinel.MasterSet != "" {
-		o.Sentinel.Password, o.Sentinel.TLSConfig = os.Getenv(envSentinelPassword), o.TLSConfig
-		o.Sentinel.Dialer = net.Dialer{Timeout: o.Dialer.Timeout, KeepAlive: time.Second, Resolver: ofSentinel}
-		o.Sentinel.TopologyRefreshInterval = 5 * time.Second
-	}
+	o.ConnWriteTimeout, o.Dialer.Timeout = lease/4, lease/4 // or less
+	o.Sentinel.Password, o.Sentinel.TLSConfig = os.Getenv(envSentinelPassword), o.TLSConfig
+	lockclient.Suit(&o)
 	if s.passwordFile != "" {
 		p, err := readPassword(s.passwordFile)
 		if err != nil {
 			return o, err
 		}
-		rotate(&o, p)
+		user := o.Username
+		lockclient.Credentials(&o, func(context.Context) (string, string, error) { return user, p.password(), nil })
 	}
 	return o, nil
 }
@@ -98,7 +91,6 @@ func (s *server) with(ctx context.Context, f func(context.Context, rueidis.Clien
 	if err != nil {
 		return err
 	}
-	o.DisableRetry = true
 	client, err := dial(ctx, o, true)
 	if err != nil {
 		return err

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
-
-	"github.com/redis/rueidis"
 )
 
 // Secrets change while holdfast runs, so each dial reads them from their files again. Where a
@@ -73,40 +69,3 @@ func (p *pairFiles) pair(*tls.CertificateRequestInfo) (*tls.Certificate, error) 
 	pair := p.last
 	return &pair, nil
 }
-
-// rotate has a client read the password for each dial. rueidis asks for that of a Sentinel in the
-// same way: only the address tells the two apart.
-func rotate(o *rueidis.ClientOption, p *passwordFile) {
-	user, sentinel := o.Username, o.Sentinel
-	o.AuthCredentialsFn = func(of rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
-		if _, is := of.Address.(sentinelAddr); is {
-			return rueidis.AuthCredentials{Username: sentinel.Username, Password: sentinel.Password}, nil
-		}
-		return rueidis.AuthCredentials{Username: user, Password: p.password()}, nil
-	}
-	if o.Sentinel.MasterSet != "" {
-		o.DialCtxFn = dialMarked
-	}
-}
-
-// ofSentinel marks the dialer of Sentinels; it resolves as none does.
-var ofSentinel = &net.Resolver{}
-
-// dialMarked dials as rueidis does, and marks connections to Sentinels.
-func dialMarked(ctx context.Context, address string, d *net.Dialer, c *tls.Config) (conn net.Conn, err error) {
-	if c != nil {
-		conn, err = (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, "tcp", address)
-	} else {
-		conn, err = d.DialContext(ctx, "tcp", address)
-	}
-	if err == nil && d.Resolver == ofSentinel {
-		conn = sentinelConn{conn}
-	}
-	return conn, err
-}
-
-type sentinelConn struct{ net.Conn }
-
-func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteAddr()} }
-
-type sentinelAddr struct{ net.Addr }
