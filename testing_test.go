@@ -2,10 +2,8 @@ package holdfast_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,10 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/multilock"
-	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // embeddedRedis starts a server inside the test.
@@ -72,44 +68,4 @@ func TestDocsTesting_EmbeddedServer(t *testing.T) {
 		require.NoError(t, next.Unlock(t.Context()))
 		require.NoError(t, <-waiting, name)
 	}
-}
-
-// docs/go-redis.md says how many connections its client has.
-func TestDocsGoRedis_Connections(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	client := server.Client(t, func(o *rueidis.ClientOption) {
-		o.ClientName, o.PipelineMultiplex, o.RingScaleEachConn = "locks", -1, 8
-		o.ReadBufferEachConn, o.WriteBufferEachConn = 32<<10, 32<<10
-	})
-	connections := func() int {
-		list := server.Do(t, "CLIENT", "LIST")
-		text, err := list.ToString()
-		require.NoError(t, err)
-		return strings.Count(text, " name=locks ")
-	}
-	locker, err := rlock.New(client)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, locker.Close()) }()
-	var all sync.WaitGroup
-	for i := range 64 {
-		all.Go(func() {
-			for j := range 50 {
-				require.NoError(t, locker.Do(t.Context(), fmt.Sprint(i, " ", j), func(context.Context) error { return nil }))
-			}
-		})
-	}
-	all.Wait()
-	require.Equal(t, 1, connections())
-
-	another, err := rlock.New(server.Client(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, another.Close()) }()
-	lease, err := another.Lock(t.Context(), "k")
-	require.NoError(t, err)
-	waiting := make(chan error, 1)
-	go func() { waiting <- locker.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
-	require.Eventually(t, func() bool { return connections() == 2 }, redistest.Patience, time.Millisecond)
-	require.NoError(t, lease.Unlock(t.Context()))
-	require.NoError(t, <-waiting)
 }

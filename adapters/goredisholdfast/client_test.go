@@ -1,0 +1,325 @@
+package goredisholdfast_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/adapters/goredisholdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
+
+// A program has the options of its client of go-redis, and locks on the same server.
+func ExampleNewClient() {
+	opts := &redis.Options{Addr: "10.0.0.7:6379", Username: "shop", Password: "secret"}
+	rdb := redis.NewClient(opts)
+	defer rdb.Close()
+
+	client, err := goredisholdfast.NewClient(opts)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	locker, err := rlock.New(client)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close()
+	err = locker.Do(context.Background(), "sku:42", func(ctx context.Context) error {
+		return rdb.Decr(ctx, "stock:42").Err()
+	})
+	fmt.Println(err)
+}
+
+// open returns a locker on the client that opts make.
+func open[O goredisholdfast.Options](t *testing.T, opts O, more ...holdfast.Option) *rlock.Locker {
+	t.Helper()
+	client, err := goredisholdfast.NewClient(opts)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	locker, err := rlock.New(client, more...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, locker.Close()) })
+	return locker
+}
+
+// excludes requires that one of two lockers waits for the other, for each of some keys.
+func excludes(t *testing.T, one, other holdfast.Locker, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
+		defer cancel()
+		held, err := one.Lock(ctx, key)
+		require.NoError(t, err)
+		_, err = other.TryLock(ctx, key)
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		waiting := make(chan error, 1)
+		go func() { waiting <- other.Do(ctx, key, func(context.Context) error { return nil }) }()
+		require.NoError(t, held.Unlock(ctx))
+		require.NoError(t, <-waiting)
+	}
+}
+
+// user gives a server a user that may do what locks need.
+func user(t *testing.T, s *redistest.Server, rules ...string) {
+	t.Helper()
+	s.Do(t, append([]string{"ACL", "SETUSER", "shop", "on", "~*", "&*", "+@all"}, rules...)...)
+}
+
+func TestServer_TLSAndACL(t *testing.T) {
+	t.Parallel()
+	ca := redistest.NewCA(t)
+	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(time.Hour), "127.0.0.1"))
+	user(t, s.Server, ">secret")
+	s.Do(t, "ACL", "SETUSER", "default", "-evalsha", "-eval")
+	opts := &redis.Options{
+		Addr: fmt.Sprintf("127.0.0.1:%d", s.Port()), TLSConfig: s.Config(), Username: "shop", Password: "secret", DB: 3,
+		ClientName: "locks", IdentitySuffix: "shop", ClientSideCacheConfig: &redis.ClientSideCacheConfig{}, PoolSize: 7,
+	}
+	excludes(t, open(t, opts), open(t, &redis.UniversalOptions{Addrs: []string{opts.Addr}, TLSConfig: opts.TLSConfig, Username: "shop", Password: "secret", DB: 3}), "k")
+	mine := connections(t, s.Server, "locks")
+	require.NotEmpty(t, mine)
+	require.LessOrEqual(t, len(mine), 2, "one for calls, one for subscriptions")
+	for _, c := range mine {
+		require.Contains(t, c, " db=3 ")
+		require.Contains(t, c, " user=shop ")
+		require.NotContains(t, c, " flags=t", "no tracking")
+	}
+
+	// A Dialer of the program's own makes TLS by itself.
+	dialled := *opts
+	dialled.ClientName = "dialled"
+	dialled.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		_, bounded := ctx.Deadline()
+		require.True(t, bounded)
+		return (&tls.Dialer{Config: opts.TLSConfig}).DialContext(ctx, network, address)
+	}
+	excludes(t, open(t, &dialled), open(t, opts), "k")
+	rdb := redis.NewClient(opts)
+	excludes(t, open(t, rdb.Options()), open(t, opts), "k")
+	require.NoError(t, rdb.Close())
+}
+
+// connections are the lines of CLIENT LIST with that name.
+func connections(t *testing.T, s *redistest.Server, name string) (all []string) {
+	t.Helper()
+	list := s.Do(t, "CLIENT", "LIST")
+	text, err := list.ToString()
+	require.NoError(t, err)
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, " name="+name+" ") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func TestServer_UnixSocketAndRESP2(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	redistest.Start(t, "--unixsocket", socket)
+	excludes(t, open(t, &redis.Options{Addr: socket}), open(t, &redis.Options{Network: "unix", Addr: socket, Protocol: 2}), "k")
+}
+
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	var addrs []string
+	for _, one := range s.Sentinels() {
+		one.Do(t, "ACL", "SETUSER", "watch", "on", ">seen", "allchannels", "+@all")
+		addrs = append(addrs, one.Addr())
+	}
+	for _, one := range append(s.Replicas(), s.Master()) {
+		user(t, one, ">secret")
+	}
+	// The Sentinels do not know the user of the provider, nor the servers that of the Sentinels.
+	asked := new(atomic.Int32)
+	provider := func() (string, string) { asked.Add(1); return "shop", "secret" }
+	opts := &redis.FailoverOptions{SentinelAddrs: addrs, MasterName: redistest.MasterSet, SentinelUsername: "watch", SentinelPassword: "seen",
+		CredentialsProvider: provider, ClientName: "locks"}
+	one := open(t, opts)
+	other := open(t, &redis.UniversalOptions{Addrs: addrs, MasterName: redistest.MasterSet, SentinelUsername: "watch", SentinelPassword: "seen",
+		Username: "shop", Password: "secret", RouteByLatency: true})
+	excludes(t, one, other, "k")
+	require.NotEmpty(t, connections(t, s.Master(), "locks"))
+	require.NotEmpty(t, connections(t, s.Sentinels()[0], "locks"), "the first Sentinel is asked first")
+
+	was := asked.Load()
+	old := s.KillMaster()
+	s.AwaitMaster(t, old)
+	excludes(t, one, other, "k")
+	require.Greater(t, asked.Load(), was)
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 2, 0)
+	var addrs []string
+	for _, s := range c.Masters(t) {
+		user(t, s, ">secret")
+		addrs = append(addrs, s.Addr())
+	}
+	opts := &redis.ClusterOptions{Addrs: addrs[:1], Username: "shop", Password: "secret", ClientName: "locks", ReadOnly: true}
+	rdb := redis.NewClusterClient(opts)
+	require.NoError(t, rdb.Set(t.Context(), "stock", 1, 0).Err())
+	require.NoError(t, rdb.Close())
+	excludes(t, open(t, opts), open(t, &redis.UniversalOptions{Addrs: addrs, Username: "shop", Password: "secret"}), "a", "b", "c", "d")
+	for _, s := range c.Masters(t) {
+		require.NotEmpty(t, connections(t, s, "locks"))
+	}
+
+	_, err := goredisholdfast.NewClient(&redis.ClusterOptions{Addrs: []string{redistest.Start(t).Addr()}})
+	require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+	require.ErrorContains(t, err, "is no Redis Cluster")
+}
+
+// docs/go-redis.md says how many connections a client has.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	opts := &redis.Options{Addr: s.Addr(), ClientName: "locks", PoolSize: 64, MinIdleConns: 8}
+	locker := open(t, opts)
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			for j := range 50 {
+				require.NoError(t, locker.Do(t.Context(), fmt.Sprint(i, " ", j), func(context.Context) error { return nil }))
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, connections(t, s, "locks"), 1)
+
+	opts.ClientName = "other"
+	lease, err := open(t, opts).Lock(t.Context(), "k")
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	go func() { waiting <- locker.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
+	require.Eventually(t, func() bool { return len(connections(t, s, "locks")) == 2 }, redistest.Patience, time.Millisecond)
+	require.NoError(t, lease.Unlock(t.Context()))
+	require.NoError(t, <-waiting)
+}
+
+// stream is a provider that streams, as those of go-redis do.
+type stream struct {
+	username, password string
+	err                error
+	listeners          atomic.Int32
+}
+
+func (s *stream) Subscribe(l auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	if s.err != nil {
+		return nil, nil, s.err
+	}
+	s.listeners.Add(1)
+	now := auth.NewBasicCredentials(s.username, s.password)
+	l.OnNext(now)
+	return now, func() error { s.listeners.Add(-1); return errors.New("of no matter") }, nil
+}
+
+// latest streams what is newest.
+type latest struct{ password *atomic.Value }
+
+func (l latest) Subscribe(to auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	return (&stream{username: "shop", password: l.password.Load().(string)}).Subscribe(to)
+}
+
+// A password changes on the server, and the provider knows the new one: a lease lives on and is
+// renewed, a waiter gets its lock, and so do new calls.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*redis.Options, *atomic.Value){
+		"CredentialsProvider": func(o *redis.Options, p *atomic.Value) {
+			o.CredentialsProvider = func() (string, string) { return "shop", p.Load().(string) }
+		},
+		"CredentialsProviderContext": func(o *redis.Options, p *atomic.Value) {
+			o.CredentialsProviderContext = func(context.Context) (string, string, error) { return "shop", p.Load().(string), nil }
+		},
+		"StreamingCredentialsProvider": func(o *redis.Options, p *atomic.Value) { o.StreamingCredentialsProvider = latest{p} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			user(t, s, ">old")
+			var password atomic.Value
+			password.Store("old")
+			opts := &redis.Options{Addr: s.Addr()}
+			set(opts, &password)
+			locker := open(t, opts, holdfast.WithLease(20*time.Second))
+			other, err := rlock.New(s.Client(t))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, other.Close()) }()
+			ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
+			defer cancel()
+			kept, err := locker.Lock(ctx, "kept")
+			require.NoError(t, err)
+			held, err := other.Lock(ctx, "k")
+			require.NoError(t, err)
+			waiting := make(chan error, 1)
+			go func() { waiting <- locker.Do(ctx, "k", func(context.Context) error { return nil }) }()
+			require.Eventually(t, func() bool {
+				asked := s.Do(t, "PUBSUB", "NUMSUB", "redisson_lock__channel:{k}")
+				answer, err := asked.ToArray()
+				require.NoError(t, err)
+				listeners, err := answer[1].AsInt64()
+				require.NoError(t, err)
+				return listeners == 1
+			}, redistest.Patience, time.Millisecond)
+
+			was := kept.Deadline()
+			user(t, s, "resetpass", ">new")
+			password.Store("new")
+			s.Do(t, "CLIENT", "KILL", "USER", "shop")
+			require.Eventually(t, func() bool { return kept.Deadline().After(was) }, redistest.Patience, time.Millisecond)
+			require.NoError(t, held.Unlock(ctx))
+			require.NoError(t, <-waiting)
+			require.NoError(t, kept.Err())
+			require.NoError(t, kept.Unlock(ctx))
+			excludes(t, locker, other, "another")
+		})
+	}
+}
+
+// A client that cannot be made says why, and leaves nothing open.
+func TestNewClient_Fails(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	user(t, s, ">secret")
+	sealed := errors.New("the vault is sealed")
+	fails := func(opts *redis.Options) error {
+		t.Helper()
+		client, err := goredisholdfast.NewClient(opts)
+		require.Nil(t, client)
+		require.ErrorContains(t, err, "goredisholdfast: ")
+		return err
+	}
+	require.ErrorIs(t, fails(&redis.Options{Addr: "127.0.0.1:1"}), holdfast.ErrUnavailable)
+	refusal := fails(&redis.Options{Addr: s.Addr(), Username: "shop", Password: "wrong"})
+	require.ErrorContains(t, refusal, "WRONGPASS")
+	require.NotErrorIs(t, refusal, holdfast.ErrUnavailable)
+	require.ErrorIs(t, fails(&redis.Options{Addr: s.Addr(), StreamingCredentialsProvider: &stream{err: sealed}}), sealed)
+	require.ErrorIs(t, fails(&redis.Options{Addr: s.Addr(), CredentialsProviderContext: func(context.Context) (string, string, error) {
+		return "", "", sealed
+	}}), sealed)
+	require.ErrorIs(t, fails(&redis.Options{Addr: s.Addr(), Limiter: limiter{}}), holdfast.ErrInvalidArgument)
+	require.Eventually(t, func() bool { return len(connections(t, s, "")) == 0 }, redistest.Patience, time.Millisecond)
+}
