@@ -28,7 +28,7 @@ var aliases = regexp.MustCompile(`(?m)^type \w+ += \w+\..*$`)
 func TestPublicAPI(t *testing.T) {
 	for _, pkg := range []string{".", "rlock", "fair", "multilock", "holdfasttest", "pubsub", "watchdog", "scripts",
 		"observe/otelholdfast", "observe/promholdfast", "adapters/cronholdfast", "adapters/gocronholdfast",
-		"adapters/goredisholdfast", "adapters/httpholdfast", "adapters/sqlholdfast"} {
+		"adapters/goredisholdfast", "adapters/httpholdfast", "adapters/sqlholdfast", "adapters/valkeyholdfast"} {
 		file := filepath.Join("testdata", strings.Replace(filepath.Base(pkg), ".", "holdfast", 1)+".txt")
 		is := public(t, filepath.Join("..", "..", pkg))
 		require.Empty(t, aliases.FindString(is), "a type has one name")

@@ -1,0 +1,207 @@
+package valkeyholdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/adapters/valkeyholdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Leftovers()...) }
+
+// A program has the options of its client of valkey-go, and locks on the same server.
+func ExampleNewClient() {
+	opts := valkey.ClientOption{InitAddress: []string{"10.0.0.7:6379"}, Username: "shop", Password: "secret"}
+	client, err := valkeyholdfast.NewClient(opts)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	locker, err := rlock.New(client)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close()
+	err = locker.Do(context.Background(), "sku:42", func(ctx context.Context) error {
+		return nil // read and write with the client of valkey-go
+	})
+	fmt.Println(err)
+}
+
+// open returns a locker on the client that o makes.
+func open(t *testing.T, o valkey.ClientOption, more ...holdfast.Option) *rlock.Locker {
+	t.Helper()
+	client, err := valkeyholdfast.NewClient(o)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	locker, err := rlock.New(client, more...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, locker.Close()) })
+	return locker
+}
+
+// excludes requires that one of two lockers waits for the other, for each of some keys.
+func excludes(t *testing.T, one, other holdfast.Locker, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
+		defer cancel()
+		held, err := one.Lock(ctx, key)
+		require.NoError(t, err)
+		_, err = other.TryLock(ctx, key)
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		waiting := make(chan error, 1)
+		go func() { waiting <- other.Do(ctx, key, func(context.Context) error { return nil }) }()
+		require.NoError(t, held.Unlock(ctx))
+		require.NoError(t, <-waiting)
+	}
+}
+
+// user gives a server a user that may do what locks need.
+func user(t *testing.T, s *redistest.Server, rules ...string) {
+	t.Helper()
+	s.Do(t, append([]string{"ACL", "SETUSER", "shop", "on", "~*", "&*", "+@all"}, rules...)...)
+}
+
+// connections are the lines of CLIENT LIST with that name.
+func connections(t *testing.T, s *redistest.Server, name string) (all []string) {
+	t.Helper()
+	list := s.Do(t, "CLIENT", "LIST")
+	text, err := list.ToString()
+	require.NoError(t, err)
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, " name="+name+" ") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func TestServer_TLSAndACL(t *testing.T) {
+	t.Parallel()
+	ca := redistest.NewCA(t)
+	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(time.Hour), "127.0.0.1"))
+	user(t, s.Server, ">secret")
+	s.Do(t, "ACL", "SETUSER", "default", "-evalsha", "-eval")
+	o := valkey.ClientOption{
+		InitAddress: []string{fmt.Sprintf("127.0.0.1:%d", s.Port())}, TLSConfig: s.Config(),
+		Username: "shop", Password: "secret", SelectDB: 3, ClientName: "locks", PipelineMultiplex: 3,
+	}
+	old := o
+	old.AlwaysRESP2, old.ClientName = true, "old"
+	excludes(t, open(t, o), open(t, old), "k")
+	mine := connections(t, s.Server, "locks")
+	require.NotEmpty(t, mine)
+	require.LessOrEqual(t, len(mine), 2, "one for calls, one for subscriptions")
+	for _, c := range mine {
+		require.Contains(t, c, " db=3 ")
+		require.Contains(t, c, " user=shop ")
+		require.NotContains(t, c, " flags=t", "no tracking")
+	}
+}
+
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	o := valkey.ClientOption{Username: "shop", Password: "secret", ClientName: "locks"}
+	o.Sentinel.MasterSet, o.Sentinel.Username, o.Sentinel.Password = redistest.MasterSet, "watch", "seen"
+	for _, one := range s.Sentinels() {
+		one.Do(t, "ACL", "SETUSER", "watch", "on", ">seen", "allchannels", "+@all")
+		o.InitAddress = append(o.InitAddress, one.Addr())
+	}
+	for _, one := range append(s.Replicas(), s.Master()) {
+		user(t, one, ">secret")
+	}
+	reads := o
+	reads.SendToReplicas = func(valkey.Completed) bool { return true }
+	one, other := open(t, o), open(t, reads)
+	excludes(t, one, other, "k")
+	require.NotEmpty(t, connections(t, s.Master(), "locks"))
+	for _, replica := range s.Replicas() {
+		require.Empty(t, connections(t, replica, "locks"))
+	}
+	old := s.KillMaster()
+	s.AwaitMaster(t, old)
+	excludes(t, one, other, "k")
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 2, 0)
+	o := valkey.ClientOption{Username: "shop", Password: "secret", ClientName: "locks"}
+	for _, s := range c.Masters(t) {
+		user(t, s, ">secret")
+		o.InitAddress = append(o.InitAddress, s.Addr())
+	}
+	one := o
+	one.InitAddress = o.InitAddress[:1]
+	excludes(t, open(t, o), open(t, one), "a", "b", "c", "d")
+	for _, s := range c.Masters(t) {
+		require.NotEmpty(t, connections(t, s, "locks"))
+	}
+}
+
+// A password changes on the server, and AuthCredentialsFn knows the new one: a lease lives on
+// and is renewed, and new calls get their locks.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	user(t, s, ">old")
+	var password atomic.Value
+	password.Store("old")
+	locker := open(t, valkey.ClientOption{
+		InitAddress: []string{s.Addr()},
+		AuthCredentialsFn: func(valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
+			return valkey.AuthCredentials{Username: "shop", Password: password.Load().(string), RefreshAfter: time.Now()}, nil
+		},
+	}, holdfast.WithLease(20*time.Second))
+	kept, err := locker.Lock(t.Context(), "kept")
+	require.NoError(t, err)
+	was := kept.Deadline()
+	user(t, s, "resetpass", ">new")
+	password.Store("new")
+	s.Do(t, "CLIENT", "KILL", "USER", "shop")
+	require.Eventually(t, func() bool { return kept.Deadline().After(was) }, redistest.Patience, time.Millisecond)
+	require.NoError(t, kept.Err())
+	require.NoError(t, kept.Unlock(t.Context()))
+	excludes(t, locker, locker, "another")
+}
+
+// A client that cannot be made says why, and leaves nothing open.
+func TestNewClient_Fails(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	user(t, s, ">secret")
+	sealed := errors.New("the vault is sealed")
+	fails := func(o valkey.ClientOption) error {
+		t.Helper()
+		client, err := valkeyholdfast.NewClient(o)
+		require.Nil(t, client)
+		require.ErrorContains(t, err, "valkeyholdfast: ")
+		return err
+	}
+	require.ErrorIs(t, fails(valkey.ClientOption{InitAddress: []string{"127.0.0.1:1"}}), holdfast.ErrUnavailable)
+	refusal := fails(valkey.ClientOption{InitAddress: []string{s.Addr()}, Username: "shop", Password: "wrong", ForceSingleClient: true})
+	require.ErrorContains(t, refusal, "WRONGPASS")
+	require.NotErrorIs(t, refusal, holdfast.ErrUnavailable)
+	require.ErrorIs(t, fails(valkey.ClientOption{InitAddress: []string{s.Addr()},
+		AuthCredentialsFn: func(valkey.AuthCredentialsContext) (valkey.AuthCredentials, error) {
+			return valkey.AuthCredentials{}, sealed
+		}}), sealed)
+	require.ErrorIs(t, fails(valkey.ClientOption{InitAddress: []string{s.Addr()}, ReplicaOnly: true}), holdfast.ErrInvalidArgument)
+	require.Eventually(t, func() bool { return len(connections(t, s, "")) == 0 }, redistest.Patience, time.Millisecond)
+}
