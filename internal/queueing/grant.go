@@ -75,7 +75,7 @@ func (q *queue) passed(said scripts.Passed) {
 		}
 	case g.Lease == 0: // a holder that was only found
 		q.toConfirm(t)
-	case t.granted:
+	case t.confirming:
 	case q.key.Held(), !q.trusted(t, g): // two grants may arrive in the wrong order
 		q.toConfirm(t)
 	default:
@@ -114,11 +114,11 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait
 // has ended so already.
 func (q *queue) toConfirm(t *ticket) {
-	if t.granted {
+	if t.confirming {
 		return
 	}
 	w := t.w
-	t.granted, t.lease = true, w.Terms.Lease
+	t.confirming, t.lease = true, w.Terms.Lease
 	t.w, w.State = nil, nil
 	q.key.Offer(w, t)
 }

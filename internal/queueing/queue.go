@@ -56,17 +56,17 @@ type queue struct {
 // ticket is a place in Redis' queue, or the wish for one. Guarded by the shard's lock.
 // Its owner enters only once; a waiter that loses its place gets another ticket.
 type ticket struct {
-	queue    *queue         // immutable
-	w        *engine.Waiter // nil once its wait is over
-	owner    string
-	start    time.Time     // of the first attempt to enter: a lease that is granted counts from then on
-	distance time.Duration // see scripts.Entered
-	at       int           // its place plus gone at that time; 0: not known
-	own      *pubsub.Subscription
-	entered  bool          // Redis answered an attempt to enter
-	doubt    bool          // an attempt to enter without an answer may still arrive
-	granted  bool          // being confirmed
-	lease    time.Duration // that the confirmation asks for
+	queue      *queue         // immutable
+	w          *engine.Waiter // nil once its wait is over
+	owner      string
+	start      time.Time     // of the first attempt to enter: a lease that is granted counts from then on
+	distance   time.Duration // see scripts.Entered
+	at         int           // its place plus gone at that time; 0: not known
+	own        *pubsub.Subscription
+	entered    bool          // Redis answered an attempt to enter
+	doubt      bool          // an attempt to enter without an answer may still arrive
+	confirming bool          // Redis has granted it the key, and its waiter asks whether that still stands
+	lease      time.Duration // that the confirmation asks for
 }
 
 // leaver is an owner to be given up.

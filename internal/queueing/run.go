@@ -33,7 +33,7 @@ func (d *queued) Next(k *engine.Key, h *engine.Hold) *engine.Waiter {
 		if t == nil {
 			continue
 		}
-		if !t.entered || t.doubt || t.granted || !t.w.Terms.Plain() {
+		if !t.entered || t.doubt || t.confirming || !t.w.Terms.Plain() {
 			return nil
 		}
 		r.members, r.served = r.members[i+1:], append(r.served, owner)
