@@ -9,17 +9,22 @@ cd "$(dirname "$0")/.."
 root=github.com/holdfast-go/holdfast
 version=v0.999.0 # none that will be released
 
-git rev-parse --git-dir >/dev/null || { echo "rehearse-release.sh: skipped, this is not a clone"; exit; }
+unset $(git rev-parse --local-env-vars) # a hook of git calls this with its own repository
+if ! up=$(git rev-parse --show-cdup) || [ -n "$up" ] || ! git rev-parse -q --verify HEAD >/dev/null; then
+	echo "rehearse-release.sh: skipped, this is not a clone"
+	exit
+fi
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'rm -rf "$scratch" || :' EXIT
 hack=$PWD/hack clone=$scratch/clone origin=$scratch/origin
 git init -q --bare "$origin"
 git init -q -b main "$clone"
-git archive HEAD | tar -xC "$clone"
-git diff --binary HEAD | git -C "$clone" apply --allow-empty
+git archive HEAD | tar -xf - -C "$clone"
+git diff --quiet HEAD || git diff --binary HEAD | git -C "$clone" apply
 cd "$clone"
-git config user.name holdfast
-git config user.email holdfast@example.org
+# From here on, git has this configuration and nobody else's.
+printf '[user]\nname = holdfast\nemail = holdfast@example.org\n[maintenance]\nauto = false\n[gc]\nauto = 0\n' >"$scratch/gitconfig"
+export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_SYSTEM=/dev/null
 git remote add origin "$origin"
 git add -A -f
 git commit -qm "What is here"

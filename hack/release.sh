@@ -34,7 +34,7 @@ branch=$(git symbolic-ref -q --short HEAD) || fail "no branch is checked out"
 grep -qF "## [${version#v}] - " CHANGELOG.md || fail "CHANGELOG.md has no section '## [${version#v}] - DATE'"
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'rm -rf "$scratch" || :' EXIT
 here=$PWD clone=$scratch/clone
 git clone -q --shared -c user.name="$(git config user.name)" -c user.email="$(git config user.email)" . "$clone"
 cd "$clone"

@@ -31,10 +31,9 @@ const pageSize = "1000"
 // SCAN. A Scan yields each name that is there all the time, unless its server restarts, or its
 // slot moves.
 func (n *Node) Scans(ctx context.Context, match string) ([]Scan, error) {
-	nodes := n.client.Nodes()
 	if n.Cluster == nil {
 		client := n.client
-		if len(nodes) == 1 {
+		if nodes := client.Nodes(); len(nodes) == 1 {
 			for _, client = range nodes { // which does not go over to another server: a cursor is of one
 			}
 		}
@@ -44,6 +43,7 @@ func (n *Node) Scans(ctx context.Context, match string) ([]Scan, error) {
 		return nil, unasked(err)
 	}
 	var scans []Scan
+	nodes := n.client.Nodes()
 	for _, addr := range n.Cluster.Masters() {
 		scans = append(scans, n.scan(addr, nodes[addr], match))
 	}

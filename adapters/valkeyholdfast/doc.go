@@ -5,7 +5,8 @@
 // AuthCredentialsFn, TLS, dialers, protocol, client name and info, ShuffleInit,
 // ForceSingleClient, ClientNoEvict and how a Redis Cluster is asked for its slots;
 // Dialer.Timeout up to 2 s, ConnWriteTimeout up to 3 s, and the two intervals of refreshes up to
-// 5 s, as the renewal of a lease must not wait for longer.
+// 5 s, as the renewal of a lease must not wait for longer. A negative Dialer.KeepAlive counts as
+// none: a client that never asks whether a connection lives finds a silent one too late.
 //
 // What has no meaning for locks is left aside:
 //   - RetryDelay and DisableRetry: this client repeats nothing; the lockers do, where it is safe.

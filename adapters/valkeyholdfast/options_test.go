@@ -128,7 +128,7 @@ func TestOptions_SuitLocks(t *testing.T) {
 		o, err := valkeyholdfast.ClientOption(valkey.ClientOption{
 			InitAddress: []string{"a:1", "b:2"}, Standalone: valkey.StandaloneOption{ReplicaAddress: []string{"b:2"}},
 			SendToReplicas: func(valkey.Completed) bool { return true }, ConnLifetime: time.Second, DisableAutoPipelining: true,
-			Dialer: net.Dialer{Timeout: slow}, ConnWriteTimeout: slow, ClusterOption: valkey.ClusterOption{ShardsRefreshInterval: slow},
+			Dialer: net.Dialer{Timeout: slow, KeepAlive: -1}, ConnWriteTimeout: slow, ClusterOption: valkey.ClusterOption{ShardsRefreshInterval: slow},
 		})
 		require.NoError(t, err)
 		require.Equal(t, shown(rueidis.ClientOption{

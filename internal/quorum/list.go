@@ -23,12 +23,13 @@ func (q *Quorum) Scans(_ context.Context, match string) ([]scripts.Scan, error) 
 			if r.over {
 				return page, r.err
 			}
+			cursor := r.cursor // the call may outlast this round
 			page, err = call(q.bounded(0), n, func(ctx context.Context) (scripts.Page, error) {
 				scans, err := n.script.Scans(ctx, match)
 				if err != nil {
-					return page, err
+					return scripts.Page{}, err
 				}
-				return scans[0].Page(ctx, r.cursor)
+				return scans[0].Page(ctx, cursor)
 			})
 			r.cursor, r.err, r.over = page.Next, err, page.Next == 0
 			return page, err
