@@ -31,15 +31,16 @@ type job struct {
 const jobsAtOnce = 50
 
 // endLater makes the node's repairer end a hold, instead of any earlier job for it. A node that
-// has been away for long has nothing of the hold any more, unless an acquire may still arrive.
+// has been away for long has nothing of the hold any more, unless an acquire may still arrive: that
+// may be late by a lease of the locker, also where the lease of the hold is shorter.
 func (n *node) endLater(h *hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now, from := time.Now(), n.q.made.Add(time.Duration(n.extended.Load()))
+	now, from, lease := time.Now(), n.q.made.Add(time.Duration(n.extended.Load())), h.lease
 	if h.part(n).doubt > 0 {
-		from = now
+		from, lease = now, max(lease, n.q.Lease)
 	}
-	until := from.Add(h.lease + n.q.NodeTimeout)
+	until := from.Add(lease + n.q.NodeTimeout)
 	if now.After(until) {
 		delete(n.jobs, h.owner)
 		return
