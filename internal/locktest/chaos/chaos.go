@@ -166,11 +166,11 @@ func newChaos(t *testing.T, how Campaign) *chaos {
 		faults: map[string]int{}, died: map[string]time.Duration{},
 	}
 	var clients []rueidis.Client
-	var args []string
-	if how.Lasting {
-		args = []string{"--appendonly", "yes", "--appendfsync", "always"}
-	}
 	for range chaosNodes {
+		var args []string
+		if how.Lasting {
+			args = []string{"--dir", lasting(t), "--appendonly", "yes", "--appendfsync", "always"}
+		}
 		c.nodes = append(c.nodes, redistest.StartWithClock(t, args...))
 		c.ends = append(c.ends, new(ends))
 	}
@@ -192,6 +192,17 @@ func newChaos(t *testing.T, how Campaign) *chaos {
 		c.all = append(c.all, v)
 	}
 	return c
+}
+
+// lasting is a folder that outlives a killed process, in memory if the machine has such: a busy disk
+// would keep each write waiting for longer than a node is given.
+func lasting(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "holdfast-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 func (c *chaos) random() *rand.Rand { return rand.New(rand.NewPCG(c.randoms.Uint64(), 0)) }
