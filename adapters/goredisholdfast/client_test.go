@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/goredisholdfast"
+	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -62,45 +62,18 @@ func open[O goredisholdfast.Options](t *testing.T, opts O, more ...holdfast.Opti
 	return locker
 }
 
-// excludes requires that one of two lockers waits for the other, for each of some keys.
-func excludes(t *testing.T, one, other holdfast.Locker, keys ...string) {
-	t.Helper()
-	for _, key := range keys {
-		ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
-		defer cancel()
-		held, err := one.Lock(ctx, key)
-		require.NoError(t, err)
-		_, err = other.TryLock(ctx, key)
-		for errors.Is(err, holdfast.ErrUnavailable) && ctx.Err() == nil { // its client may not know yet of a fail-over
-			time.Sleep(10 * time.Millisecond)
-			_, err = other.TryLock(ctx, key)
-		}
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-		waiting := make(chan error, 1)
-		go func() { waiting <- other.Do(ctx, key, func(context.Context) error { return nil }) }()
-		require.NoError(t, held.Unlock(ctx))
-		require.NoError(t, <-waiting)
-	}
-}
-
-// user gives a server a user that may do what locks need.
-func user(t *testing.T, s *redistest.Server, rules ...string) {
-	t.Helper()
-	s.Do(t, append([]string{"ACL", "SETUSER", "shop", "on", "~*", "&*", "+@all"}, rules...)...)
-}
-
 func TestServer_TLSAndACL(t *testing.T) {
 	t.Parallel()
 	ca := redistest.NewCA(t)
 	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(time.Hour), "127.0.0.1"))
-	user(t, s.Server, ">secret")
+	lockclienttest.User(t, s.Server, ">secret")
 	s.Do(t, "ACL", "SETUSER", "default", "-evalsha", "-eval")
 	opts := &redis.Options{
 		Addr: fmt.Sprintf("127.0.0.1:%d", s.Port()), TLSConfig: s.Config(), Username: "shop", Password: "secret", DB: 3,
 		ClientName: "locks", IdentitySuffix: "shop", ClientSideCacheConfig: &redis.ClientSideCacheConfig{}, PoolSize: 7,
 	}
-	excludes(t, open(t, opts), open(t, &redis.UniversalOptions{Addrs: []string{opts.Addr}, TLSConfig: opts.TLSConfig, Username: "shop", Password: "secret", DB: 3}), "k")
-	mine := connections(t, s.Server, "locks")
+	lockclienttest.Excludes(t, open(t, opts), open(t, &redis.UniversalOptions{Addrs: []string{opts.Addr}, TLSConfig: opts.TLSConfig, Username: "shop", Password: "secret", DB: 3}), "k")
+	mine := lockclienttest.Connections(t, s.Server, "locks")
 	require.NotEmpty(t, mine)
 	require.LessOrEqual(t, len(mine), 2, "one for calls, one for subscriptions")
 	for _, c := range mine {
@@ -117,31 +90,17 @@ func TestServer_TLSAndACL(t *testing.T) {
 		require.True(t, bounded)
 		return (&tls.Dialer{Config: opts.TLSConfig}).DialContext(ctx, network, address)
 	}
-	excludes(t, open(t, &dialled), open(t, opts), "k")
+	lockclienttest.Excludes(t, open(t, &dialled), open(t, opts), "k")
 	rdb := redis.NewClient(opts)
-	excludes(t, open(t, rdb.Options()), open(t, opts), "k")
+	lockclienttest.Excludes(t, open(t, rdb.Options()), open(t, opts), "k")
 	require.NoError(t, rdb.Close())
-}
-
-// connections are the lines of CLIENT LIST with that name.
-func connections(t *testing.T, s *redistest.Server, name string) (all []string) {
-	t.Helper()
-	list := s.Do(t, "CLIENT", "LIST")
-	text, err := list.ToString()
-	require.NoError(t, err)
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, " name="+name+" ") {
-			all = append(all, line)
-		}
-	}
-	return all
 }
 
 func TestServer_UnixSocketAndRESP2(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	redistest.Start(t, "--unixsocket", socket)
-	excludes(t, open(t, &redis.Options{Addr: socket}), open(t, &redis.Options{Network: "unix", Addr: socket, Protocol: 2}), "k")
+	lockclienttest.Excludes(t, open(t, &redis.Options{Addr: socket}), open(t, &redis.Options{Network: "unix", Addr: socket, Protocol: 2}), "k")
 }
 
 func TestSentinel(t *testing.T) {
@@ -153,7 +112,7 @@ func TestSentinel(t *testing.T) {
 		addrs = append(addrs, one.Addr())
 	}
 	for _, one := range append(s.Replicas(), s.Master()) {
-		user(t, one, ">secret")
+		lockclienttest.User(t, one, ">secret")
 	}
 	// The Sentinels do not know the user of the provider, nor the servers that of the Sentinels.
 	asked := new(atomic.Int32)
@@ -163,14 +122,14 @@ func TestSentinel(t *testing.T) {
 	one := open(t, opts)
 	other := open(t, &redis.UniversalOptions{Addrs: addrs, MasterName: redistest.MasterSet, SentinelUsername: "watch", SentinelPassword: "seen",
 		Username: "shop", Password: "secret", RouteByLatency: true})
-	excludes(t, one, other, "k")
-	require.NotEmpty(t, connections(t, s.Master(), "locks"))
-	require.NotEmpty(t, connections(t, s.Sentinels()[0], "locks"), "the first Sentinel is asked first")
+	lockclienttest.Excludes(t, one, other, "k")
+	require.NotEmpty(t, lockclienttest.Connections(t, s.Master(), "locks"))
+	require.NotEmpty(t, lockclienttest.Connections(t, s.Sentinels()[0], "locks"), "the first Sentinel is asked first")
 
 	was := asked.Load()
 	old := s.KillMaster()
 	s.AwaitMaster(t, old)
-	excludes(t, one, other, "k")
+	lockclienttest.Excludes(t, one, other, "k")
 	require.Greater(t, asked.Load(), was)
 }
 
@@ -179,16 +138,16 @@ func TestCluster(t *testing.T) {
 	c := redistest.StartCluster(t, 2, 0)
 	var addrs []string
 	for _, s := range c.Masters(t) {
-		user(t, s, ">secret")
+		lockclienttest.User(t, s, ">secret")
 		addrs = append(addrs, s.Addr())
 	}
 	opts := &redis.ClusterOptions{Addrs: addrs[:1], Username: "shop", Password: "secret", ClientName: "locks", ReadOnly: true}
 	rdb := redis.NewClusterClient(opts)
 	require.NoError(t, rdb.Set(t.Context(), "stock", 1, 0).Err())
 	require.NoError(t, rdb.Close())
-	excludes(t, open(t, opts), open(t, &redis.UniversalOptions{Addrs: addrs, Username: "shop", Password: "secret"}), "a", "b", "c", "d")
+	lockclienttest.Excludes(t, open(t, opts), open(t, &redis.UniversalOptions{Addrs: addrs, Username: "shop", Password: "secret"}), "a", "b", "c", "d")
 	for _, s := range c.Masters(t) {
-		require.NotEmpty(t, connections(t, s, "locks"))
+		require.NotEmpty(t, lockclienttest.Connections(t, s, "locks"))
 	}
 
 	_, err := goredisholdfast.NewClient(&redis.ClusterOptions{Addrs: []string{redistest.Start(t).Addr()}})
@@ -211,14 +170,14 @@ func TestConnections(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.Len(t, connections(t, s, "locks"), 1)
+	require.Len(t, lockclienttest.Connections(t, s, "locks"), 1)
 
 	opts.ClientName = "other"
 	lease, err := open(t, opts).Lock(t.Context(), "k")
 	require.NoError(t, err)
 	waiting := make(chan error, 1)
 	go func() { waiting <- locker.Do(t.Context(), "k", func(context.Context) error { return nil }) }()
-	require.Eventually(t, func() bool { return len(connections(t, s, "locks")) == 2 }, redistest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(lockclienttest.Connections(t, s, "locks")) == 2 }, redistest.Patience, time.Millisecond)
 	require.NoError(t, lease.Unlock(t.Context()))
 	require.NoError(t, <-waiting)
 }
@@ -263,7 +222,7 @@ func TestRotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			user(t, s, ">old")
+			lockclienttest.User(t, s, ">old")
 			var password atomic.Value
 			password.Store("old")
 			opts := &redis.Options{Addr: s.Addr()}
@@ -290,7 +249,7 @@ func TestRotation(t *testing.T) {
 			}, redistest.Patience, time.Millisecond)
 
 			was := kept.Deadline()
-			user(t, s, "resetpass", ">new")
+			lockclienttest.User(t, s, "resetpass", ">new")
 			password.Store("new")
 			s.Do(t, "CLIENT", "KILL", "USER", "shop")
 			require.Eventually(t, func() bool { return kept.Deadline().After(was) }, redistest.Patience, time.Millisecond)
@@ -298,7 +257,7 @@ func TestRotation(t *testing.T) {
 			require.NoError(t, <-waiting)
 			require.NoError(t, kept.Err())
 			require.NoError(t, kept.Unlock(ctx))
-			excludes(t, locker, other, "another")
+			lockclienttest.Excludes(t, locker, other, "another")
 		})
 	}
 }
@@ -307,7 +266,7 @@ func TestRotation(t *testing.T) {
 func TestNewClient_Fails(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	user(t, s, ">secret")
+	lockclienttest.User(t, s, ">secret")
 	sealed := errors.New("the vault is sealed")
 	fails := func(opts *redis.Options) error {
 		t.Helper()
@@ -325,5 +284,5 @@ func TestNewClient_Fails(t *testing.T) {
 		return "", "", sealed
 	}}), sealed)
 	require.ErrorIs(t, fails(&redis.Options{Addr: s.Addr(), Limiter: limiter{}}), holdfast.ErrInvalidArgument)
-	require.Eventually(t, func() bool { return len(connections(t, s, "")) == 0 }, redistest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(lockclienttest.Connections(t, s, "")) == 0 }, redistest.Patience, time.Millisecond)
 }

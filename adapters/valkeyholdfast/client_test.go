@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/valkeyholdfast"
+	"github.com/holdfast-go/holdfast/internal/lockclient/lockclienttest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -54,52 +54,11 @@ func open(t *testing.T, o valkey.ClientOption, more ...holdfast.Option) *rlock.L
 	return locker
 }
 
-// excludes requires that one of two lockers waits for the other, for each of some keys.
-func excludes(t *testing.T, one, other holdfast.Locker, keys ...string) {
-	t.Helper()
-	for _, key := range keys {
-		ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
-		defer cancel()
-		held, err := one.Lock(ctx, key)
-		require.NoError(t, err)
-		_, err = other.TryLock(ctx, key)
-		for errors.Is(err, holdfast.ErrUnavailable) && ctx.Err() == nil { // its client may not know yet of a fail-over
-			time.Sleep(10 * time.Millisecond)
-			_, err = other.TryLock(ctx, key)
-		}
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
-		waiting := make(chan error, 1)
-		go func() { waiting <- other.Do(ctx, key, func(context.Context) error { return nil }) }()
-		require.NoError(t, held.Unlock(ctx))
-		require.NoError(t, <-waiting)
-	}
-}
-
-// user gives a server a user that may do what locks need.
-func user(t *testing.T, s *redistest.Server, rules ...string) {
-	t.Helper()
-	s.Do(t, append([]string{"ACL", "SETUSER", "shop", "on", "~*", "&*", "+@all"}, rules...)...)
-}
-
-// connections are the lines of CLIENT LIST with that name.
-func connections(t *testing.T, s *redistest.Server, name string) (all []string) {
-	t.Helper()
-	list := s.Do(t, "CLIENT", "LIST")
-	text, err := list.ToString()
-	require.NoError(t, err)
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, " name="+name+" ") {
-			all = append(all, line)
-		}
-	}
-	return all
-}
-
 func TestServer_TLSAndACL(t *testing.T) {
 	t.Parallel()
 	ca := redistest.NewCA(t)
 	s := redistest.StartTLS(t, ca, ca.Certificate(time.Now().Add(time.Hour), "127.0.0.1"))
-	user(t, s.Server, ">secret")
+	lockclienttest.User(t, s.Server, ">secret")
 	s.Do(t, "ACL", "SETUSER", "default", "-evalsha", "-eval")
 	o := valkey.ClientOption{
 		InitAddress: []string{fmt.Sprintf("127.0.0.1:%d", s.Port())}, TLSConfig: s.Config(),
@@ -107,8 +66,8 @@ func TestServer_TLSAndACL(t *testing.T) {
 	}
 	old := o
 	old.AlwaysRESP2, old.ClientName = true, "old"
-	excludes(t, open(t, o), open(t, old), "k")
-	mine := connections(t, s.Server, "locks")
+	lockclienttest.Excludes(t, open(t, o), open(t, old), "k")
+	mine := lockclienttest.Connections(t, s.Server, "locks")
 	require.NotEmpty(t, mine)
 	require.LessOrEqual(t, len(mine), 2, "one for calls, one for subscriptions")
 	for _, c := range mine {
@@ -128,19 +87,19 @@ func TestSentinel(t *testing.T) {
 		o.InitAddress = append(o.InitAddress, one.Addr())
 	}
 	for _, one := range append(s.Replicas(), s.Master()) {
-		user(t, one, ">secret")
+		lockclienttest.User(t, one, ">secret")
 	}
 	reads := o
 	reads.SendToReplicas = func(valkey.Completed) bool { return true }
 	one, other := open(t, o), open(t, reads)
-	excludes(t, one, other, "k")
-	require.NotEmpty(t, connections(t, s.Master(), "locks"))
+	lockclienttest.Excludes(t, one, other, "k")
+	require.NotEmpty(t, lockclienttest.Connections(t, s.Master(), "locks"))
 	for _, replica := range s.Replicas() {
-		require.Empty(t, connections(t, replica, "locks"))
+		require.Empty(t, lockclienttest.Connections(t, replica, "locks"))
 	}
 	old := s.KillMaster()
 	s.AwaitMaster(t, old)
-	excludes(t, one, other, "k")
+	lockclienttest.Excludes(t, one, other, "k")
 }
 
 func TestCluster(t *testing.T) {
@@ -148,14 +107,14 @@ func TestCluster(t *testing.T) {
 	c := redistest.StartCluster(t, 2, 0)
 	o := valkey.ClientOption{Username: "shop", Password: "secret", ClientName: "locks"}
 	for _, s := range c.Masters(t) {
-		user(t, s, ">secret")
+		lockclienttest.User(t, s, ">secret")
 		o.InitAddress = append(o.InitAddress, s.Addr())
 	}
 	one := o
 	one.InitAddress = o.InitAddress[:1]
-	excludes(t, open(t, o), open(t, one), "a", "b", "c", "d")
+	lockclienttest.Excludes(t, open(t, o), open(t, one), "a", "b", "c", "d")
 	for _, s := range c.Masters(t) {
-		require.NotEmpty(t, connections(t, s, "locks"))
+		require.NotEmpty(t, lockclienttest.Connections(t, s, "locks"))
 	}
 }
 
@@ -164,7 +123,7 @@ func TestCluster(t *testing.T) {
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	user(t, s, ">old")
+	lockclienttest.User(t, s, ">old")
 	var password atomic.Value
 	password.Store("old")
 	locker := open(t, valkey.ClientOption{
@@ -176,20 +135,20 @@ func TestRotation(t *testing.T) {
 	kept, err := locker.Lock(t.Context(), "kept")
 	require.NoError(t, err)
 	was := kept.Deadline()
-	user(t, s, "resetpass", ">new")
+	lockclienttest.User(t, s, "resetpass", ">new")
 	password.Store("new")
 	s.Do(t, "CLIENT", "KILL", "USER", "shop")
 	require.Eventually(t, func() bool { return kept.Deadline().After(was) }, redistest.Patience, time.Millisecond)
 	require.NoError(t, kept.Err())
 	require.NoError(t, kept.Unlock(t.Context()))
-	excludes(t, locker, locker, "another")
+	lockclienttest.Excludes(t, locker, locker, "another")
 }
 
 // A client that cannot be made says why, and leaves nothing open.
 func TestNewClient_Fails(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	user(t, s, ">secret")
+	lockclienttest.User(t, s, ">secret")
 	sealed := errors.New("the vault is sealed")
 	fails := func(o valkey.ClientOption) error {
 		t.Helper()
@@ -207,5 +166,5 @@ func TestNewClient_Fails(t *testing.T) {
 			return valkey.AuthCredentials{}, sealed
 		}}), sealed)
 	require.ErrorIs(t, fails(valkey.ClientOption{InitAddress: []string{s.Addr()}, ReplicaOnly: true}), holdfast.ErrInvalidArgument)
-	require.Eventually(t, func() bool { return len(connections(t, s, "")) == 0 }, redistest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(lockclienttest.Connections(t, s, "")) == 0 }, redistest.Patience, time.Millisecond)
 }
