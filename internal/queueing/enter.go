@@ -25,14 +25,14 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 		}
 	}
 	k.Unlock()
-	said, err := calls.Detached(ctx, q.in.Calls, k.Name, func(ctx context.Context) (scripts.Entered, error) {
+	said, err := calls.Detached(ctx, q.in.engine.Calls, k.Name, func(ctx context.Context) (scripts.Entered, error) {
 		return q.in.backend.Enter(ctx, k.Name, owners...)
 	})
-	q.in.Answered(ctx, k.Name, err)
+	q.in.engine.Answered(ctx, k.Name, err)
 	gaveUp := err != nil && ctx.Err() == context.Canceled
-	err = q.in.Calls.Ours(err)
+	err = q.in.engine.Calls.Ours(err)
 	if !gaveUp {
-		q.in.Calls.Note(k.Name, err)
+		q.in.engine.Calls.Note(k.Name, err)
 	}
 
 	k.Lock()
@@ -77,7 +77,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 // Arrive makes the first attempt of a waiter that enters by itself.
 func (t *ticket) Arrive(ctx context.Context) {
 	d := t.queue.in
-	defer d.Calls.End()
+	defer d.engine.Calls.End()
 	bounded, done := d.brief.ContextFor(ctx)
 	defer done()
 	t.queue.enter(bounded, []*ticket{t})
@@ -114,7 +114,7 @@ func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
 		waiting = append(waiting, t)
 	}
 	q.outside = append(waiting, q.outside...)
-	q.pause = time.Now().Add(q.retry.Next(q.in.Lease))
+	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
 	q.endOverdue(a)
 	calls.Nudge(q.poke)
 }
@@ -132,7 +132,7 @@ func (q *queue) leaveAll(list []leaver) {
 	doubts := len(owners)
 	owners = append(owners, sure...)
 	k, d, start := q.key, q.in, time.Now()
-	said, err := calls.Redis(d.Calls.Context(), d.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
+	said, err := calls.Redis(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
 		return d.backend.Leave(ctx, k.Name, doubts, owners...)
 	})
 	k.Lock()
@@ -143,12 +143,12 @@ func (q *queue) leaveAll(list []leaver) {
 	case err == nil || left == 0:
 	case scripts.OutcomeOf(err).Final() && !scripts.Permanent(err): // they hold up none that enter
 		for _, l := range list {
-			d.UndoRefused(k.Name, l.owner, l.until)
+			d.engine.UndoRefused(k.Name, l.owner, l.until)
 		}
 	default:
-		d.MayRemain(k.Name, err)
-		d.Logger.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
-			"key", errs.Quote(d.KeyOf(k.Name)), "owners", left, "error", err)
+		d.engine.MayRemain(k.Name, err)
+		d.engine.Logger.Warn("holdfast: owners could not leave the queue; they give up their turn when it comes",
+			"key", errs.Quote(d.engine.KeyOf(k.Name)), "owners", left, "error", err)
 	}
 }
 
@@ -171,10 +171,10 @@ func (q *queue) haveLeft(said scripts.Passed, a engine.Attempt, list []leaver) (
 	case scripts.Unknown:
 		q.due = time.Now()
 	}
-	q.pause = time.Now().Add(q.retry.Next(q.in.Lease))
+	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
 	q.outage, q.shut = q.outage.Note(a), q.shut.Note(a) // no waiter enters before it succeeds
 	q.endOverdue(a)
-	if q.in.Calls.Over() { // Close is over
+	if q.in.engine.Calls.Over() { // Close is over
 		return nil
 	}
 	return slices.DeleteFunc(list, func(l leaver) bool { return time.Now().After(l.until) })

@@ -23,7 +23,7 @@ var errReplaced = errs.Lost(watchdog.ErrNotOurs)
 func (d *queued) receive(name, message string) {
 	if g, ok := scripts.ParseGrant(name, message); ok && d.signed(g.Owner) {
 		g.Owner = strings.Clone(g.Owner) // the message may be large
-		d.Woken(name)
+		d.engine.Woken(name)
 		d.pass(name, scripts.Passed{Grant: g}, true)
 	}
 }
@@ -32,7 +32,7 @@ func (d *queued) receive(name, message string) {
 // message shows that other processes had their turn; a grant in the reply to a call of
 // this process comes before all others.
 func (d *queued) pass(name string, said scripts.Passed, byMessage bool) {
-	d.With(name, func(k *engine.Key) {
+	d.engine.With(name, func(k *engine.Key) {
 		if q := queueOf(k); q != nil {
 			q.shared = q.shared || byMessage
 			if t := q.tickets[said.Grant.Owner]; t != nil && byMessage && d.config.ConfirmGrants {
@@ -41,7 +41,7 @@ func (d *queued) pass(name string, said scripts.Passed, byMessage bool) {
 				q.passed(said)
 			}
 		} else if g := said.Grant; d.unwanted(k, g.Owner) {
-			d.CleanUp(name, engine.Orphan{Owner: g.Owner, Lease: max(g.Lease, d.Lease)})
+			d.engine.CleanUp(name, engine.Orphan{Owner: g.Owner, Lease: max(g.Lease, d.engine.Lease)})
 		}
 	})
 }
@@ -87,12 +87,12 @@ func (q *queue) passed(said scripts.Passed) {
 // first attempt of its owner to enter, as Redis cannot have granted it before; no later
 // reply moves that.
 func (q *queue) trusted(t *ticket, g scripts.Grant) bool {
-	return q.in.Replicas == 0 && t.w.Terms.Plain() && (g.Fence > 0 || !q.in.Fencing) && (time.Since(t.start) < min(g.Lease, q.in.Lease)/2 || seed.TrustFromGrant)
+	return q.in.engine.Replicas == 0 && t.w.Terms.Plain() && (g.Fence > 0 || !q.in.engine.Fencing) && (time.Since(t.start) < min(g.Lease, q.in.engine.Lease)/2 || seed.TrustFromGrant)
 }
 
 // grant makes a waiter the holder.
 func (q *queue) grant(t *ticket, g scripts.Grant) {
-	w, terms := t.w, engine.Terms{Lease: min(g.Lease, q.in.Lease)}
+	w, terms := t.w, engine.Terms{Lease: min(g.Lease, q.in.engine.Lease)}
 	if seed.TrustFromGrant {
 		t.start = time.Now()
 	}
@@ -105,10 +105,10 @@ func (q *queue) occupy(t *ticket, w *engine.Waiter, terms engine.Terms, start ti
 	if t.doubt || len(members) > 0 {
 		state = &run{doubt: t.doubt, members: members}
 	}
-	h := q.in.NewHold(q.key, t.owner, terms, start, said, state)
+	h := q.in.engine.NewHold(q.key, t.owner, terms, start, said, state)
 	q.done(t)
 	q.holder = nil
-	return q.in.Occupy(h, w, errReplaced)
+	return q.in.engine.Occupy(h, w, errReplaced)
 }
 
 // toConfirm ends a wait with a grant that the waiter's goroutine confirms, unless the wait
@@ -140,8 +140,8 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 	lease := w.Terms.Lease // the call may outlast the waiter
 	for !t.closed() {
 		start := time.Now()
-		bounded, done := d.Calls.ContextFor(ctx)
-		said, err := calls.Redis(bounded, d.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
+		bounded, done := d.engine.Calls.ContextFor(ctx)
+		said, err := calls.Redis(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
 			return d.backend.Confirm(ctx, k.Name, t.owner, lease)
 		})
 		err = scripts.Lapse(err)
@@ -163,15 +163,15 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 		if over {
 			failed = errs.EndedBy(ctx, failed)
 		}
-		if over || scripts.OutcomeOf(err).Final() || time.Since(began) >= *d.MaxOutage {
+		if over || scripts.OutcomeOf(err).Final() || time.Since(began) >= *d.engine.MaxOutage {
 			t.Decline()
 			return nil, false, failed
 		}
-		pause := time.NewTimer(retry.Next(d.Lease))
+		pause := time.NewTimer(retry.Next(d.engine.Lease))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-		case <-d.Closed():
+		case <-d.engine.Closed():
 		}
 		pause.Stop()
 	}
@@ -204,7 +204,7 @@ func (t *ticket) confirmed(ctx context.Context, w *engine.Waiter, start time.Tim
 	lease := q.occupy(t, w, w.Terms, start, said)
 	k.Unlock()
 	if ctx.Err() != nil {
-		q.in.GiveBack(lease)
+		q.in.engine.GiveBack(lease)
 		return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 	}
 	return lease, nil

@@ -41,13 +41,13 @@ func (q *queue) startHeartbeats() {
 		return
 	}
 	q.heartbeating = true
-	q.server = q.in.Calls.ServerOf(q.key.Name)
+	q.server = q.in.engine.Calls.ServerOf(q.key.Name)
 	all := &q.in.heartbeats
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.queues[q.server] == nil {
 		all.queues[q.server] = make(map[*queue]struct{})
-		q.in.Calls.Background(func() { q.in.heartbeat(q.server) })
+		q.in.engine.Calls.Background(func() { q.in.heartbeat(q.server) })
 	}
 	all.queues[q.server][q] = struct{}{}
 }
@@ -60,7 +60,7 @@ func (d *queued) heartbeat(server string) {
 	for {
 		select {
 		case <-ticker.C:
-		case <-d.Closed():
+		case <-d.engine.Closed():
 		}
 		queues, running := d.heartbeats.waiting(server)
 		if !running {
@@ -202,16 +202,16 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 	start, probed := time.Now(), make([]scripts.Probed, len(asked))
 	ctx := d.brief.Context()
-	_, err := calls.Redis(ctx, d.Calls, "", func(ctx context.Context) (struct{}, error) {
+	_, err := calls.Redis(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, probed)
 	})
 	for i, q := range of {
 		said := scripts.Probed{Err: err}
 		if err == nil {
 			said = probed[i]
-			said.Err = d.Calls.Ours(said.Err)
+			said.Err = d.engine.Calls.Ours(said.Err)
 		}
-		d.Answered(ctx, q.key.Name, said.Err)
+		d.engine.Answered(ctx, q.key.Name, said.Err)
 		q.heartbeatAnswered(start, asked[i], said)
 	}
 }
@@ -232,7 +232,7 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	q.outage = q.outage.Note(a)
 	if a.Err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
-		q.due = time.Now().Add(q.heartbeatRetry.Next(q.in.Lease))
+		q.due = time.Now().Add(q.heartbeatRetry.Next(q.in.engine.Lease))
 		calls.Nudge(q.poke)
 		q.endOverdue(a)
 		return

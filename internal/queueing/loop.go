@@ -10,7 +10,7 @@ func (q *queue) loop() {
 		k.Lock()
 		now := time.Now()
 		q.checkInbox(now)
-		paused := now.Before(q.pause) && !q.in.Calls.Over()
+		paused := now.Before(q.pause) && !q.in.engine.Calls.Over()
 		switch {
 		case len(q.leaving) > 0 && !paused:
 			list := q.leaving[:min(len(q.leaving), mostEnter)]
@@ -33,7 +33,7 @@ func (q *queue) loop() {
 		default:
 			alarm, over := q.alarm(now), (<-chan struct{})(nil)
 			if len(q.leaving) > 0 {
-				over = q.in.Calls.Base.Done()
+				over = q.in.engine.Calls.Base.Done()
 			}
 			k.Unlock()
 			q.rest(alarm.Sub(now), over)

@@ -34,8 +34,8 @@ func lingerers(t *testing.T, places int) *queue {
 	require.NoError(t, errors.Join(err, c.Check()))
 	c.Client = strings.Repeat("c", 36)
 	d := newQueued(nowhere{}, c, Config{})
-	t.Cleanup(func() { require.NoError(t, d.Close()) })
-	q := &queue{in: d, key: d.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
+	t.Cleanup(func() { require.NoError(t, d.engine.Close()) })
+	q := &queue{in: d, key: d.engine.NewKey("k"), ready: true, poke: make(chan struct{}, 1), tickets: make(map[string]*ticket), shared: true}
 	q.key.SetState(q)
 	for i := range places {
 		q.tickets[fmt.Sprint(i)] = &ticket{}
@@ -48,7 +48,7 @@ func (q *queue) holdBriefly() {
 	t := engine.Terms{Lease: time.Second, Fixed: true}
 	q.key.Lock()
 	defer q.key.Unlock()
-	q.in.Occupy(q.in.NewHold(q.key, "owner", t, time.Now(), scripts.Acquired{}, nil), engine.NewWaiter(t), nil)
+	q.in.engine.Occupy(q.in.engine.NewHold(q.key, "owner", t, time.Now(), scripts.Acquired{}, nil), engine.NewWaiter(t), nil)
 }
 
 // lingers is lingering, which needs the key locked.
@@ -77,7 +77,7 @@ func TestLingering(t *testing.T) {
 				q.holdBriefly()
 			}
 			if c.off {
-				q.in.LocalHandover = 0
+				q.in.engine.LocalHandover = 0
 			}
 			q.shared = !c.alone
 			require.Equal(t, c.lingers, q.lingers())
@@ -121,13 +121,13 @@ func TestLongOwners(t *testing.T) {
 		}
 		for i, ticket := range q.takeOutside() {
 			require.Equal(t, count >= manyEnter, len(ticket.owner) > longest, "%d of %d: %s", i, count, ticket.owner)
-			require.Regexp(t, "^"+q.in.Client+":0[0-9]+$", ticket.owner)
+			require.Regexp(t, "^"+q.in.engine.Client+":0[0-9]+$", ticket.owner)
 			require.Same(t, ticket, q.tickets[ticket.owner])
 			require.True(t, q.in.signed(ticket.owner))
 		}
 	}
 	require.Len(t, q.tickets, 2*manyEnter-1, "all owners differ")
-	require.Equal(t, q.in.Client+":0"+strings.Repeat("0", 26)+"7", longOwner(q.in.Client+":07"))
+	require.Equal(t, q.in.engine.Client+":0"+strings.Repeat("0", 26)+"7", longOwner(q.in.engine.Client+":07"))
 
 	tried := &ticket{w: engine.NewWaiter(engine.Terms{}), owner: "tried"}
 	q.outside = []*ticket{tried}
@@ -147,7 +147,7 @@ func TestHeartbeatsAskForThePlaceOfTheOldest(t *testing.T) {
 	for i := range mostOwners + 9 {
 		w, owner := engine.NewWaiter(engine.Terms{}), fmt.Sprint(i)
 		q.key.Push(w)
-		q.in.WatchPlace(q.key, w, func(int) {})
+		q.in.engine.WatchPlace(q.key, w, func(int) {})
 		q.tickets[owner] = q.newTicket(w)
 		q.tickets[owner].owner, q.tickets[owner].entered = owner, true
 	}
@@ -174,8 +174,8 @@ func TestSignedOwners(t *testing.T) {
 		require.False(t, d.signed(strings.Replace(owner, ":0", ":01", 1)), "of another attempt")
 	}
 	for _, owner := range []string{
-		"", d.NewOwner(), d.Client, d.Client + ":", d.Client + ":0", d.Client + ":0" + strings.Repeat("0", 100), d.Client + ":0" + d.sign(d.Client+":0"),
-		d.Client + ":0" + strings.Repeat("0", 200) + d.newSignedOwner()[len(d.Client)+2:],
+		"", d.engine.NewOwner(), d.engine.Client, d.engine.Client + ":", d.engine.Client + ":0", d.engine.Client + ":0" + strings.Repeat("0", 100), d.engine.Client + ":0" + d.sign(d.engine.Client+":0"),
+		d.engine.Client + ":0" + strings.Repeat("0", 200) + d.newSignedOwner()[len(d.engine.Client)+2:],
 	} {
 		require.False(t, d.signed(owner), owner)
 	}

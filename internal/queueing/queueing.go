@@ -19,11 +19,11 @@ type Config struct {
 
 // queued is the discipline.
 type queued struct {
-	*engine.Engine
-	config     Config       // immutable
-	backend    Backend      // the engine's; immutable
-	brief      calls.Bounds // of enters and heartbeats
-	secret     [16]byte     // for sign; immutable
+	engine     *engine.Engine // immutable
+	config     Config         // immutable
+	backend    Backend        // the engine's; immutable
+	brief      calls.Bounds   // of enters and heartbeats
+	secret     [16]byte       // for sign; immutable
 	heartbeats heartbeats
 }
 
@@ -32,16 +32,16 @@ var _ engine.Placing = (*queued)(nil)
 // New returns an engine whose waiters stand in a queue in Redis. It makes no call to Redis.
 // Close it when it is no longer used.
 func New(backend Backend, c engine.Config, own Config) *engine.Engine {
-	return newQueued(backend, c, own).Engine
+	return newQueued(backend, c, own).engine
 }
 
 func newQueued(backend Backend, c engine.Config, own Config) *queued {
 	d := &queued{config: own, backend: backend}
 	_, _ = rand.Read(d.secret[:]) // never fails
 	d.heartbeats.queues = make(map[string]map[*queue]struct{})
-	d.Engine = engine.New(backend, d, c)
-	d.brief.Base = d.Calls.Base
-	d.brief.Timeout = min(max(own.WaiterTTL/3, 100*time.Millisecond), d.Calls.Timeout)
+	d.engine = engine.New(backend, d, c)
+	d.brief.Base = d.engine.Calls.Base
+	d.brief.Timeout = min(max(own.WaiterTTL/3, 100*time.Millisecond), d.engine.Calls.Timeout)
 	return d
 }
 
@@ -57,7 +57,7 @@ func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 		}
 		q.inbox = d.backend.Inbox(k.Name, func(message string) { d.receive(k.Name, message) })
 		k.SetState(q)
-		d.Calls.Background(q.loop)
+		d.engine.Calls.Background(q.loop)
 	}
 	return q, q.newTicket(w)
 }
@@ -67,14 +67,14 @@ func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Arrival {
 	q, t := d.open(k, w)
 	q.used = time.Now()
-	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
+	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.engine.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
 		q.outside = append(q.outside, t)
 		calls.Nudge(q.poke)
 		return nil
 	}
 	q.lingerFrom = time.Time{}
 	q.entering++
-	d.Calls.Begin()
+	d.engine.Calls.Begin()
 	q.register(t)
 	return t
 }

@@ -55,9 +55,9 @@ func (d *queued) Lost(k *engine.Key, h *engine.Hold) {
 	}
 	for _, owner := range gone {
 		if q := queueOf(k); q != nil {
-			q.leave(owner, owner == h.Owner, d.Lease)
+			q.leave(owner, owner == h.Owner, d.engine.Lease)
 		} else {
-			d.CleanUp(k.Name, engine.Orphan{Owner: owner, Lease: d.Lease})
+			d.engine.CleanUp(k.Name, engine.Orphan{Owner: owner, Lease: d.engine.Lease})
 		}
 	}
 }

@@ -16,7 +16,7 @@ const signDigits = 16
 
 // newSignedOwner is NewOwner for a place in Redis' queue.
 func (d *queued) newSignedOwner() string {
-	owner := d.NewOwner()
+	owner := d.engine.NewOwner()
 	return owner + d.sign(owner)
 }
 
@@ -28,8 +28,8 @@ func (d *queued) sign(owner string) string {
 
 // signed says whether an owner is of newSignedOwner, or of longOwner.
 func (d *queued) signed(owner string) bool {
-	padded, ours := strings.CutPrefix(owner, d.Client+":0")
+	padded, ours := strings.CutPrefix(owner, d.engine.Client+":0")
 	number := strings.TrimLeft(padded, "0")
 	at := len(number) - signDigits
-	return ours && len(owner) <= 2*longest && at > 0 && number[at:] == d.sign(d.Client+":0"+number[:at])
+	return ours && len(owner) <= 2*longest && at > 0 && number[at:] == d.sign(d.engine.Client+":0"+number[:at])
 }

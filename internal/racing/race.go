@@ -65,17 +65,17 @@ func (r *racing) lead(k *engine.Key) {
 	k.Lock()
 	p := raceOf(k)
 	k.Unlock()
-	seen, remaining := p.seen(), r.Lease
+	seen, remaining := p.seen(), r.engine.Lease
 	for resting := p.turns.active(); ; {
 		notified := false
 		switch {
 		case p.contended && p.sub == nil:
 			// So it cannot miss a release after its next attempt. Without a confirmation
 			// (messages not allowed, connection lost) the timed attempts of rest must do.
-			r.subscribe(p, k.Name, min(r.Calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
+			r.subscribe(p, k.Name, min(r.engine.Calls.Timeout, probeWithoutMessages), func(now pubsub.State) bool { return now.Live })
 		case resting:
 			if notified = r.rest(k, p, seen, remaining); notified {
-				r.Woken(k.Name)
+				r.engine.Woken(k.Name)
 			}
 		}
 		asked, ok := r.wanted(k)
@@ -86,7 +86,7 @@ func (r *racing) lead(k *engine.Key) {
 		seen = p.seen()
 		a := r.clear(p, k.Name)
 		if a.Err == nil {
-			a = r.Attempt(r.Calls.Context(), k, asked, r.Numbers(asked))
+			a = r.engine.Attempt(r.engine.Calls.Context(), k, asked, r.engine.Numbers(asked))
 			p.orphan = a.Orphan
 		}
 		if r.deliver(k, p, a, asked) {
@@ -97,12 +97,12 @@ func (r *racing) lead(k *engine.Key) {
 			p.tries = max(p.tries-1, 0)
 		} else {
 			p.tries++
-			remaining = 2*r.Trip() + r.delay(p.tries)
+			remaining = 2*r.engine.Trip() + r.delay(p.tries)
 		}
 		if a.Err != nil {
 			// A new subscription ends the pause: Redis is back. Only the subscriptions' one
 			// connection looks for it often, however many keys have waiters.
-			r.subscribe(p, k.Name, p.retry.Next(r.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
+			r.subscribe(p, k.Name, p.retry.Next(r.engine.Lease), func(now pubsub.State) bool { return now.Epoch != seen.Epoch })
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (r *racing) clear(p *race, name string) engine.Attempt {
 	if p.orphan.Owner == "" {
 		return a
 	}
-	if a.Err = r.UndoNow(name, p.orphan); a.Err == nil {
+	if a.Err = r.engine.UndoNow(name, p.orphan); a.Err == nil {
 		p.orphan = engine.Orphan{}
 	}
 	return a
@@ -139,7 +139,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 	a = k.Noted(a)
 	p.outage = p.outage.Note(a)
 	if a.Err != nil {
-		k.EndAll(func(w *engine.Waiter) error { return p.outage.Overdue(w, a, *r.MaxOutage) })
+		k.EndAll(func(w *engine.Waiter) error { return p.outage.Overdue(w, a, *r.engine.MaxOutage) })
 		if k.First() != nil {
 			return false
 		}
@@ -151,10 +151,10 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 	switch {
 	case a.Hold == nil:
 	case w == nil || w.Terms != asked:
-		r.Undo(a.Hold)
+		r.engine.Undo(a.Hold)
 		return false
 	default:
-		lease = r.Take(k, a, w.Since)
+		lease = r.engine.Take(k, a, w.Since)
 	}
 	if lease == nil {
 		p.contended = true
@@ -252,7 +252,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 func (r *racing) holdBack(k *engine.Key, p *race, seen pubsub.State) time.Duration {
 	const most = 4
 	behind := float64(r.passedOf(k).Load())/(1<<10) - float64(p.passed(seen))
-	d := time.Duration(min(max(behind, 0), most) * float64(r.Trip()))
+	d := time.Duration(min(max(behind, 0), most) * float64(r.engine.Trip()))
 	if p.tries > 0 {
 		d += r.delay(p.tries - 1)
 	}
@@ -262,8 +262,8 @@ func (r *racing) holdBack(k *engine.Key, p *race, seen pubsub.State) time.Durati
 // longest is the longest sleep: until the holder's lease must be over, but at most one
 // lease of ours.
 func (r *racing) longest(remaining time.Duration) time.Duration {
-	if remaining == scripts.NoExpiry || remaining > r.Lease {
-		return r.Lease
+	if remaining == scripts.NoExpiry || remaining > r.engine.Lease {
+		return r.engine.Lease
 	}
 	return remaining + time.Millisecond // Redis rounds down
 }

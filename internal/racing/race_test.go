@@ -25,7 +25,7 @@ func discipline(t *testing.T) *racing {
 	c, err := engine.Configure("test", "New", nil, nil)
 	require.NoError(t, errors.Join(err, c.Check()))
 	r := newRacing(nowhere{}, c)
-	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	t.Cleanup(func() { require.NoError(t, r.engine.Close()) })
 	return r
 }
 
@@ -54,8 +54,8 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := discipline(t)
-			k := r.NewKey("k")
-			r.LocalHandover = c.handover
+			k := r.engine.NewKey("k")
+			r.engine.LocalHandover = c.handover
 			if c.waits {
 				k.Push(engine.NewWaiter(engine.Terms{}))
 			}
@@ -82,7 +82,7 @@ func TestG4_AReleaseStepsBackForTheOtherListeners(t *testing.T) {
 // A key has at most one call or loop under way. Its end settles the key.
 func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
 	r := discipline(t)
-	k := r.NewKey("k")
+	k := r.engine.NewKey("k")
 	k.Go(func() {})
 	k.Push(engine.NewWaiter(engine.Terms{}))
 	r.Settle(k) // else a loop begins, and panics
@@ -91,7 +91,7 @@ func TestNothingBeginsWhileACallIsUnderWay(t *testing.T) {
 // The state of a key without waiters stays while a call for it is under way.
 func TestNothingEndsWhileACallIsUnderWay(t *testing.T) {
 	r := discipline(t)
-	k := r.NewKey("k")
+	k := r.engine.NewKey("k")
 	k.Go(func() {})
 	raceOf(k)
 	r.Settle(k)

@@ -12,7 +12,7 @@ import (
 // racing is the discipline. One loop for all waiters of a key subscribes to its releases and
 // tries again after each; the waiters themselves send no command.
 type racing struct {
-	*engine.Engine
+	engine  *engine.Engine                // immutable
 	backend Backend                       // the engine's; immutable
 	delay   func(tries int) time.Duration // nil: there are no split votes; immutable
 	passed  [engine.Shards]calls.Average  // by shard of the key: 1024 times the releases that a wait lets pass; with delay
@@ -20,14 +20,14 @@ type racing struct {
 
 // New returns an engine whose waiters race with other processes for a key. It makes no call to
 // Redis. Close it when it is no longer used.
-func New(backend Backend, c engine.Config) *engine.Engine { return newRacing(backend, c).Engine }
+func New(backend Backend, c engine.Config) *engine.Engine { return newRacing(backend, c).engine }
 
 func newRacing(backend Backend, c engine.Config) *racing {
 	r := &racing{backend: backend}
 	if b, splits := backend.(Splitting); splits {
 		r.delay = b.RetryDelay
 	}
-	r.Engine = engine.New(backend, r, c)
+	r.engine = engine.New(backend, r, c)
 	return r
 }
 
@@ -89,14 +89,14 @@ func (r *racing) Departs(k *engine.Key) {
 
 // Released begins the turns of the other processes, if there are waiters here.
 func (r *racing) Released(k *engine.Key, said scripts.Released) {
-	if !said.Ours || k.First() == nil || r.LocalHandover == 0 {
+	if !said.Ours || k.First() == nil || r.engine.LocalHandover == 0 {
 		return
 	}
 	p, others := raceOf(k), said.Listeners
 	if p.before.Live {
 		others--
 	}
-	p.turns.stepBack(others, p.before, time.Now(), r.Trip())
+	p.turns.stepBack(others, p.before, time.Now(), r.engine.Trip())
 	if p.before.Live {
 		p.turns.published()
 	}
@@ -115,7 +115,7 @@ func (r *racing) Settle(k *engine.Key) {
 			if p.sub != nil {
 				p.sub.Close()
 			}
-			r.CleanUp(k.Name, p.orphan)
+			r.engine.CleanUp(k.Name, p.orphan)
 			k.SetState(nil)
 		}
 		if !k.Held() {
