@@ -216,7 +216,7 @@ func useEverything(t *testing.T, server *redistest.Server, node *scripts.Node, k
 		require.NoError(t, <-woken)
 	}
 
-	_, err = node.CleanUp(ctx, key, "somebody")
+	_, err = node.GiveUp(ctx, key, "somebody")
 	require.NoError(t, err)
 	set, err := multilock.LockAll(ctx, multilock.Keys(here, key, key+" and more"))
 	require.NoError(t, err)

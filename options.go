@@ -87,7 +87,7 @@ func WithFenceExpiry(d time.Duration) Option {
 	return option(func(s *Settings) { s.FenceExpiry = &d })
 }
 
-// WithLogger logs the locker's background work: lost leases, failed renewals and clean-ups, and
+// WithLogger logs the locker's background work: lost leases, failed renewals, attempts that it cannot undo, and
 // why a node of multilock has no vote; with rlock and fair once a warning if Redis may evict
 // locks (one INFO at the first lock, if the user may send it). The handler must not block, as it
 // would hold up renewals. Default silent.

@@ -146,7 +146,7 @@ func (c *locking) take(ctx context.Context, p lockerKeys) (context.Context, erro
 		if len(leases) > 0 {
 			return ctx, nil
 		}
-		// The clean-up after a lost answer is under way; another attempt would meet its keys.
+		// The undo after a lost answer is under way; another attempt would meet its keys.
 		over := c.wait == 0 || c.wait > 0 && !time.Now().Before(c.until)
 		if over && !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Refused(p.keys[0], err, began)

@@ -23,7 +23,7 @@ type Acquired struct {
 	// OK: the owner holds the key, since this call or, when the call was a
 	// repeated one, possibly since an earlier one.
 	OK bool
-	// Gone: the owner was given up by CleanUp and will not get the key any
+	// Gone: the owner was given up by GiveUp and will not get the key any
 	// more. The next attempt needs a new owner.
 	Gone bool
 	// Remaining is what is left of the lease of another holder, at least 1 ms,
@@ -45,7 +45,7 @@ type Acquired struct {
 //
 // It may be repeated when its reply is lost: a repeat that finds the owner's
 // hold leaves it as it is, so the lease counts from before the first attempt.
-// After an Unknown outcome that is not followed up by a repeat, CleanUp undoes
+// After an Unknown outcome that is not followed up by a repeat, GiveUp undoes
 // what may have been done.
 func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Duration) (Acquired, error) {
 	if err := checkHold(key, owner, lease); err != nil {
@@ -57,7 +57,7 @@ func (n *Node) Acquire(ctx context.Context, key, owner string, lease time.Durati
 // AcquireAll takes all of keys at once, keys[i] for owners[i], for one lease from
 // now; if one of them is not free it changes nothing, and OK is false. So it is if they have
 // to be of one slot and are of several: without a call where [Node.BySlot] says so. It may be
-// repeated as Acquire; CleanUp undoes each.
+// repeated as Acquire; GiveUp undoes each.
 func (n *Node) AcquireAll(ctx context.Context, keys, owners []string, lease time.Duration) (ok bool, err error) {
 	if len(keys) == 0 || len(owners) != len(keys) {
 		return false, refuse("%d keys and %d owners: not as many of each, or none", len(keys), len(owners))

@@ -56,9 +56,9 @@ func TestF32_EachCommandRefused(t *testing.T) {
 // ridesOut are the calls that do their work without a command.
 var ridesOut = map[string][]string{
 	"get":     {"plain release fenced", "quorum end fenced"},
-	"set":     {"plain release fenced", "plain clean up", "quorum end fenced", "quorum undo in doubt"},
+	"set":     {"plain release fenced", "plain give up", "quorum end fenced", "quorum end quietly in doubt"},
 	"hset":    {"quorum renew"},
-	"publish": {"plain release", "plain release fenced", "plain clean up", "plain force release", "quorum end", "quorum end fenced"},
+	"publish": {"plain release", "plain release fenced", "plain give up", "plain force release", "quorum end", "quorum end fenced"},
 }
 
 // refuses says whether a call is refused without a command, and requires what must hold then.
@@ -185,9 +185,9 @@ func foreign() []string {
 // whole. Calls that ask for a hold alone do not find it there.
 func TestF33_ForeignKey(t *testing.T) {
 	asksForAHold := []string{
-		"plain recount", "plain renew", "plain release", "plain release fenced", "plain clean up",
+		"plain recount", "plain renew", "plain release", "plain release fenced", "plain give up",
 		"fair confirm", "fair release", "fair release in doubt", "fair release each", "fair leave", "fair leave each",
-		"quorum recount", "quorum renew", "quorum end", "quorum end fenced", "quorum undo", "quorum undo in doubt", "quorum write fence",
+		"quorum recount", "quorum renew", "quorum end", "quorum end fenced", "quorum end quietly", "quorum end quietly in doubt", "quorum write fence",
 	}
 	readsNoLock := []string{"plain renew", "quorum renew", "fair queue", "quorum check", "quorum check vote", "quorum run id"} // a renewal answers
 	eachFamily(t, func(t *testing.T, f family, r *harness) {

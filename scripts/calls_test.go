@@ -51,7 +51,7 @@ var plain = family{
 		},
 		"release":        func(c client) error { return errOf(c.Release(c.ctx, c.key, c.owner, 0)) },
 		"release fenced": func(c client) error { return errOf(c.Release(c.ctx, c.key, c.owner, 1)) },
-		"clean up":       func(c client) error { return errOf(c.CleanUp(c.ctx, c.key, c.owner)) },
+		"give up":        func(c client) error { return errOf(c.GiveUp(c.ctx, c.key, c.owner)) },
 		"recount":        recounts, "force release": forces, "inspect": inspects,
 	},
 }
@@ -102,11 +102,11 @@ var ofQuorum = family{
 		"renew": func(c client) error {
 			return errOf(c.RenewVoted(c.ctx, c.vote, lease, []string{c.key}, []string{c.owner}, []int{2}, make([]Answer, 1)))
 		},
-		"end":           func(c client) error { return c.end(Ending{Notify: true}) },
-		"end fenced":    func(c client) error { return c.end(Ending{Notify: true, LastFence: 1}) },
-		"undo":          func(c client) error { return c.end(Ending{}) },
-		"undo in doubt": func(c client) error { return c.end(Ending{Doubt: true}) },
-		"write fence":   func(c client) error { return errOf(c.WriteFence(c.ctx, c.key, c.owner, 1<<52, time.Hour)) },
+		"end":                  func(c client) error { return c.end(Ending{Notify: true}) },
+		"end fenced":           func(c client) error { return c.end(Ending{Notify: true, LastFence: 1}) },
+		"end quietly":          func(c client) error { return c.end(Ending{}) },
+		"end quietly in doubt": func(c client) error { return c.end(Ending{Doubt: true}) },
+		"write fence":          func(c client) error { return errOf(c.WriteFence(c.ctx, c.key, c.owner, 1<<52, time.Hour)) },
 		"check": func(c client) error {
 			_, _, err := c.CheckNode(c.ctx, Mark, newEpoch(), ofThree(longest), "")
 			return err

@@ -53,7 +53,7 @@
 //	Recount        held by the owner -> the same with another number of entries
 //	Renew          held by the owner -> the same for one lease from now; many keys at once
 //	Release        held by the owner -> free; notifies the channel
-//	CleanUp        as Release, and for a minute every acquire of that owner fails
+//	GiveUp        as Release, and for a minute every acquire of that owner fails
 //	ForceRelease   held by any owner -> free; notifies the channel
 //	Inspect        the holder of the key
 //
@@ -104,9 +104,9 @@
 // that enters again keeps its place; Heartbeat finds a grant that was lost with the
 // reply.
 //
-// An attempt that is still on its way cannot be called back. CleanUp makes it
+// An attempt that is still on its way cannot be called back. GiveUp makes it
 // harmless for a minute: whichever comes second, the late acquire or the
-// clean-up, finds what the first has left. Where Redis cannot take the tombstone
+// giving up, finds what the first has left. Where Redis cannot take the tombstone
 // (out of memory, say), and after that minute, an attempt that arrives late makes a
 // hold that nobody uses, for at most its lease.
 package scripts

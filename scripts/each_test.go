@@ -62,7 +62,7 @@ func TestAcquireEach(t *testing.T) {
 			s.Do(t, "HSET", "nameless", "", "1")
 			s.Do(t, "HSET", "foreign", "one", "1", "two", "2")
 			s.Do(t, "SET", "string", "x")
-			must(n.CleanUp(bounded(t), "gone", ownA))(t)
+			must(n.GiveUp(bounded(t), "gone", ownA))(t)
 			before, called := state(t, s), serverMicros(t, s)
 			var asks []Ask
 			for _, key := range []string{"free", "held", "endless", "gone", "string", "nameless", "foreign", "also free"} {

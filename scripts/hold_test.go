@@ -46,7 +46,7 @@ func TestAcquireAll(t *testing.T) {
 	}
 	requireTaken(true, mine)
 	must(n.Release(ctx, "a", mine[0], 0))(t)
-	must(n.CleanUp(ctx, "c", mine[2]))(t)
+	must(n.GiveUp(ctx, "c", mine[2]))(t)
 	requireTaken(false, theirs) // b is held
 	requireTaken(false, mine)   // c's owner has been given up
 }
@@ -90,7 +90,7 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 		answers := []Answer{Renewed}
 		require.NoError(t, n.Renew(ctx, time.Hour, []string{"k"}, []string{stranger}, answers))
 		require.Equal(t, []Answer{NotOurs}, answers)
-		require.Zero(t, must(n.CleanUp(ctx, "k", stranger))(t))
+		require.Zero(t, must(n.GiveUp(ctx, "k", stranger))(t))
 		require.EqualValues(t, 1, number(t, s, "DEL", tombstone("k", stranger)))
 		require.Equal(t, before, state(t, s))
 	}

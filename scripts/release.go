@@ -28,15 +28,15 @@ func (n *Node) Release(ctx context.Context, key, owner string, lastFence int64) 
 	return n.end(ctx, Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
-// CleanUp gives up an owner after an acquire of unknown outcome: it ends its
+// GiveUp gives up an owner after an acquire of unknown outcome: it ends its
 // hold as Release does, and for a minute an acquire of that owner that arrives
 // late finds itself Gone. Ours tells whether there was a hold. It may be
 // repeated.
-func (n *Node) CleanUp(ctx context.Context, key, owner string) (Released, error) {
+func (n *Node) GiveUp(ctx context.Context, key, owner string) (Released, error) {
 	return n.end(ctx, Ending{Key: key, Owner: owner, Notify: true, Doubt: true})
 }
 
-// Ending is a hold that is to end, by Release, CleanUp or a failed round of a quorum.
+// Ending is a hold that is to end, by Release, GiveUp or a failed round of a quorum.
 type Ending struct {
 	Key, Owner string
 	Notify     bool  // notify the key's channel

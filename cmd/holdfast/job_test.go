@@ -100,7 +100,7 @@ func TestWarnings(t *testing.T) {
 	log := slog.New(warnings{&to})
 	log.Info("holdfast: nothing to see")
 	log.Warn("holdfast: lease lost", "key", "k") // run tells it itself
-	log.Warn("holdfast: clean-up failed", "keys", 1, "after", time.Second)
+	log.Warn("holdfast: undo failed", "keys", 1, "after", time.Second)
 	log.Warn("pubsub: connection lost")
-	require.Equal(t, "holdfast: clean-up failed; keys: 1; after: 1s\nholdfast: pubsub: connection lost\n", to.String())
+	require.Equal(t, "holdfast: undo failed; keys: 1; after: 1s\nholdfast: pubsub: connection lost\n", to.String())
 }

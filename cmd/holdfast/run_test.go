@@ -98,7 +98,7 @@ func TestRunInterruptedWhileItWaitsHoldsNothing(t *testing.T) {
 	requireFree(t, s, key)
 }
 
-// Redis hangs, so the clean-up after the first signal would take seconds: a second one ends holdfast.
+// Redis hangs, so the undo after the first signal would take seconds: a second one ends holdfast.
 func TestRunInterruptedTwiceWaitsForNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -120,7 +120,7 @@ func TestRunInterruptedTwiceWaitsForNothing(t *testing.T) {
 	}()
 	p.exits(128 + 15)
 	close(ended)
-	require.Less(t, time.Since(began), 10*time.Second, "as long as the clean-up")
+	require.Less(t, time.Since(began), 10*time.Second, "as long as the undo")
 	s.Resume()
 	first.write("exit 0").exits(0)
 }

@@ -22,7 +22,7 @@ type Calls struct {
 	answered atomic.Int64             // of the one server: when it last answered, since epoch; 0: the last call failed
 	each     sync.Map                 // of servers by name: *atomic.Int64, as answered
 	block    bool                     // see Block; immutable
-	work     sync.WaitGroup           // calls of users, loops and clean-ups under way
+	work     sync.WaitGroup           // calls of users, and of the background under way
 	mu       sync.Mutex
 	shut     bool // Go does nothing any more; guarded by mu
 }

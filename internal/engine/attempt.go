@@ -24,13 +24,7 @@ type Attempt struct {
 	Split     bool          // several asked at once, and perhaps none holds the key
 	Unmet     error         // the backend's reason, which matches ErrNotAcquired; nil: it gives none
 	Err       error         // why there was no answer
-	Orphan    Orphan        // what it may have left in Redis
-}
-
-// Orphan is an owner that no caller has but that Redis may know, or come to know.
-type Orphan struct {
-	Owner string // "": none
-	Lease time.Duration
+	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
 }
 
 // passing says whether a later attempt may succeed.
@@ -87,8 +81,8 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 	switch scripts.OutcomeOf(a.Err) {
 	case scripts.Done:
 	case scripts.Unknown, scripts.Doubtful:
-		if !seed.NoCleanUp {
-			a.Orphan = Orphan{owner, t.Lease}
+		if !seed.NoUndoOfAcquires {
+			a.Orphan = &Orphan{Name: k.Name, Owner: owner, Lease: t.Lease}
 		}
 		return a
 	default:
@@ -104,7 +98,7 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 		a.Hold = e.NewHold(k, owner, t, start, said, nil)
 	default:
 		a.Err = ErrTooLate
-		a.Orphan = Orphan{owner, t.Lease}
+		a.Orphan = &Orphan{Name: k.Name, Owner: owner, Lease: t.Lease}
 	}
 	return a
 }
@@ -120,7 +114,7 @@ func (e *Engine) Take(k *Key, a Attempt, since time.Time) *holdfast.Lease {
 		e.backend.Lost(k.Name, h.Owner)
 		return nil
 	case k.closed, k.Held(): // queued waiters: Redis granted the key to another waiter here, so this hold is over
-		e.Undo(h)
+		e.Undo(h.Orphan())
 		return nil
 	default:
 		return e.install(h, holdfast.ByCall, since)

@@ -64,7 +64,7 @@ func (e *Engine) releaseAll(holds []*Hold) {
 			byServer[h.watchdog] = &undoing{working: true}
 		}
 		u := byServer[h.watchdog]
-		u.list = append(u.list, e.toUndo(h))
+		u.list = append(u.list, h.Orphan())
 	}
 	var all sync.WaitGroup
 	for _, u := range byServer {

@@ -1,6 +1,6 @@
 // Package engine is what the lock kinds share: waiting, local hand-over, owners, nested
-// entries, leases in a context, release and clean-up. A lock kind supplies a [Backend],
-// which says how a key is held in Redis, and exposes the result under its own name.
+// entries, leases in a context, release and undo. A lock kind supplies a [Backend], which says
+// how a key is held in Redis, and exposes the result under its own name.
 //
 // # What is authoritative
 //
@@ -46,8 +46,8 @@
 //	                  tombstone) and tried again by a new owner; a release, a
 //	                  renewal and a recount are repeated, which is harmless; a hold
 //	                  whose renewals got no answer is released in the background
-//	refused           the waiters get the error: waiting cannot cure it; releases and
-//	                  clean-ups go on in the background, as it may end before a lease
+//	refused           the waiters get the error: waiting cannot cure it; release and
+//	                  undo go on in the background, as it may end before a lease
 //	doubtful          refused in words that no Redis has, as a proxy's: the waiters get
 //	                  the error, and the call is undone or repeated as an unknown one
 //

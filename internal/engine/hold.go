@@ -131,7 +131,7 @@ func (e *Engine) logLongHold(h *Hold) {
 func (e *Engine) holdEnded(h *Hold, why error) {
 	e.lose(h, why)
 	if outlived(why) {
-		e.Undo(h)
+		e.Undo(h.Orphan())
 	}
 }
 
@@ -139,7 +139,7 @@ func (e *Engine) holdEnded(h *Hold, why error) {
 // renewal may have arrived of which no answer came. A fixed lease ends there by itself. On
 // several nodes, Lost has ended the hold by then, and a release finds nothing.
 func outlived(why error) bool {
-	return why == watchdog.ErrMaxHold || why == watchdog.ErrDeadline && !seed.NoUndo
+	return why == watchdog.ErrMaxHold || why == watchdog.ErrDeadline && !seed.NoUndoOfLosses
 }
 
 // lose ends a hold and its section by loss.

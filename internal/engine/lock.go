@@ -127,17 +127,14 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, wait bool) (
 	if lease := e.Take(k, a, a.Start); lease != nil {
 		k.End()
 		k.Unlock()
-		if ctx.Err() != nil { // it ended before the reply came: the caller may be gone
-			e.GiveBack(lease)
-			return nil, nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
-		}
-		return lease, nil, nil
+		lease, err := e.handOut(ctx, lease)
+		return lease, nil, err
 	}
 	err := e.refusal(ctx, k, a, wait)
 	if err != nil {
 		k.End()
 		k.Unlock()
-		e.CleanUp(k.Name, a.Orphan)
+		e.Undo(a.Orphan)
 		return nil, nil, err
 	}
 	w := e.pool.get(t)
@@ -180,6 +177,9 @@ func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease,
 				if waits {
 					continue
 				}
+				if lease != nil {
+					lease, err = e.handOut(ctx, lease)
+				}
 				got.lease, got.err = lease, err
 			}
 			e.pool.put(w)
@@ -219,17 +219,26 @@ func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lea
 	switch {
 	case got.err != nil:
 		return nil, got.err
-	case got.grant != nil:
-		got.grant.Decline()
-		e.Calls.End()
-	default:
-		e.GiveBack(got.lease)
+	case got.lease != nil:
+		return e.handOut(ctx, got.lease)
 	}
+	got.grant.Decline()
+	e.Calls.End()
 	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 }
 
-// GiveBack releases, in the background, a lease whose caller has gone.
-func (e *Engine) GiveBack(lease *holdfast.Lease) {
+// handOut returns a lease to its caller. If ctx has ended, the caller may be gone: the lease is
+// unlocked in the background.
+func (e *Engine) handOut(ctx context.Context, lease *holdfast.Lease) (*holdfast.Lease, error) {
+	if ctx.Err() == nil {
+		return lease, nil
+	}
+	e.unlockLater(lease)
+	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
+}
+
+// unlockLater unlocks a lease in the background.
+func (e *Engine) unlockLater(lease *holdfast.Lease) {
 	e.With(e.Prefix+lease.Key(), func(*Key) { // else Close releases it
 		e.Calls.Background(func() { _ = lease.Unlock(context.Background()) })
 	})

@@ -124,7 +124,7 @@ func (e *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Att
 			err = errs.Of("lock", e.KeyOf(k.Name), attempts[i].Known())
 		}
 		k.Unlock()
-		e.CleanUp(k.Name, attempts[i].Orphan)
+		e.Undo(attempts[i].Orphan)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = errs.EndedBy(ctx, holdfast.ErrNotAcquired)
@@ -133,7 +133,7 @@ func (e *Engine) takeTogether(ctx context.Context, states []*Key, attempts []Att
 		return leases, nil
 	}
 	for _, l := range leases {
-		e.GiveBack(l)
+		e.unlockLater(l)
 	}
 	return nil, err
 }

@@ -40,18 +40,26 @@ func (heldBack) Outcome() scripts.Outcome { return scripts.Unavailable }
 type undoing struct {
 	refused  bool // that server refused all in the list; immutable
 	mu       sync.Mutex
-	list     []undone      // guarded by mu
+	list     []*Orphan     // guarded by mu
 	acquires int           // of the list, and of those being undone; guarded by mu
 	working  bool          // guarded by mu
 	room     chan struct{} // closed when there is room again; nil unless a caller waits for it; guarded by mu
 }
 
-// undone is an owner that is to have nothing in Redis any more.
-type undone struct {
-	name, owner string
-	hold        *Hold     // that has ended; nil: an acquire of unknown outcome
-	until       time.Time // from then on, Redis has nothing of it
-	err         error     // of the last attempt
+// Orphan is an owner that no caller has but that Redis may know, or come to know: of an acquire of
+// unknown outcome, or of a hold that has ended.
+type Orphan struct {
+	Name, Owner string
+	Lease       time.Duration // that an acquire asked for
+	Err         error         // of the last attempt to undo it
+	hold        *Hold         // that has ended; nil: an acquire
+	until       time.Time     // from then on, Redis has nothing of it
+}
+
+// Orphan is h once no caller has it any more. A late renewal may have just arrived.
+func (h *Hold) Orphan() *Orphan {
+	e := h.Key.engine
+	return &Orphan{Name: h.Key.Name, Owner: h.Owner, hold: h, until: e.until(h).Add(e.Calls.Timeout)}
 }
 
 // undoingOf is the undoing of the server that has the key of a name, or that of what it has
@@ -68,41 +76,22 @@ func (e *Engine) undoingOf(name string, refused bool) *undoing {
 	return u.(*undoing)
 }
 
-// CleanUp undoes an acquire of unknown outcome, in the background, for as long as its
-// hold could last: it releases the hold, and leaves a tombstone for a late arrival.
-func (e *Engine) CleanUp(name string, left Orphan) {
-	if left.Owner != "" {
-		e.undoLater(undone{name: name, owner: left.Owner, until: time.Now().Add(left.Lease + e.Calls.Timeout)}, false)
+// Undo sees to it, in the background, that Redis has nothing of o, which may be nil. It tries for
+// as long as o could last.
+func (e *Engine) Undo(o *Orphan) {
+	if o == nil {
+		return
 	}
-}
-
-// Undo releases, in the background, a hold that no caller has any more. It tries for as
-// long as the hold could last, if a late renewal has just arrived.
-func (e *Engine) Undo(h *Hold) {
-	h.watchdog.Forget(h)
-	e.undoLater(e.toUndo(h), false)
-}
-
-// UndoNow makes one attempt to undo an acquire of unknown outcome.
-func (e *Engine) UndoNow(name string, left Orphan) error {
-	return e.undoOne(undone{name: name, owner: left.Owner})
-}
-
-// UndoRefused is CleanUp of an owner that Redis has refused to give up, until that time.
-func (e *Engine) UndoRefused(name, owner string, until time.Time) {
-	e.undoLater(undone{name: name, owner: owner, until: until}, true)
-}
-
-func (e *Engine) toUndo(h *Hold) undone {
-	return undone{name: h.Key.Name, owner: h.Owner, hold: h, until: e.until(h).Add(e.Calls.Timeout)}
-}
-
-func (e *Engine) undoLater(one undone, refused bool) {
-	u := e.undoingOf(one.name, refused)
+	if o.hold != nil {
+		o.hold.watchdog.Forget(o.hold)
+	} else if o.until.IsZero() {
+		o.until = time.Now().Add(o.Lease + e.Calls.Timeout)
+	}
+	u := e.undoingOf(o.Name, scripts.OutcomeOf(o.Err).Final())
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.list = append(u.list, one)
-	if one.hold == nil {
+	u.list = append(u.list, o)
+	if o.hold == nil {
 		u.acquires++
 	}
 	if !u.working {
@@ -125,9 +114,8 @@ func (e *Engine) undoAll(u *undoing) {
 			continue
 		}
 		var all sync.WaitGroup
-		for i := range list {
-			one := &list[i]
-			all.Go(func() { one.err = e.undoOne(*one) })
+		for _, o := range list {
+			all.Go(func() { o.Err = e.undoOne(o) })
 		}
 		all.Wait()
 		again := e.undoAgain(u, list)
@@ -141,12 +129,12 @@ func (e *Engine) undoAll(u *undoing) {
 	}
 }
 
-func (e *Engine) undoOne(one undone) error {
-	_, err := calls.Redis(e.Calls.Context(), e.Calls, one.name, func(ctx context.Context) (struct{}, error) {
-		if one.hold == nil {
-			return struct{}{}, e.waits.GiveUp(ctx, one.name, one.owner)
+func (e *Engine) undoOne(o *Orphan) error {
+	_, err := calls.Redis(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (struct{}, error) {
+		if o.hold == nil {
+			return struct{}{}, e.waits.GiveUp(ctx, o.Name, o.Owner)
 		}
-		_, err := e.waits.Release(ctx, one.hold, one.hold.fences().used())
+		_, err := e.waits.Release(ctx, o.hold, o.hold.fences().used())
 		return struct{}{}, err
 	})
 	return err
@@ -154,17 +142,17 @@ func (e *Engine) undoOne(one undone) error {
 
 // undoAgain returns the owners of u to try again. It abandons those that can no longer be
 // undone, and puts aside those that Redis refuses.
-func (e *Engine) undoAgain(u *undoing, list []undone) (again []undone) {
-	var final []undone
-	for _, one := range list {
+func (e *Engine) undoAgain(u *undoing, list []*Orphan) (again []*Orphan) {
+	var final []*Orphan
+	for _, o := range list {
 		switch {
-		case scripts.OutcomeOf(one.err) == scripts.Done:
-		case scripts.Permanent(one.err):
-			final = append(final, one)
-		case scripts.OutcomeOf(one.err).Final() && !u.refused:
-			e.undoLater(one, true)
+		case scripts.OutcomeOf(o.Err) == scripts.Done:
+		case scripts.Permanent(o.Err):
+			final = append(final, o)
+		case scripts.OutcomeOf(o.Err).Final() && !u.refused:
+			e.Undo(o)
 		default:
-			again = append(again, one)
+			again = append(again, o)
 		}
 	}
 	e.abandon(final)
@@ -172,38 +160,37 @@ func (e *Engine) undoAgain(u *undoing, list []undone) (again []undone) {
 }
 
 // abandon reports owners that can no longer be undone.
-func (e *Engine) abandon(list []undone) {
+func (e *Engine) abandon(list []*Orphan) {
 	if len(list) == 0 {
 		return
 	}
-	for i := range list {
-		one := &list[i]
-		if one.err == nil { // Close is over
-			one.err = e.Calls.Ours(calls.ErrNoAnswer)
+	for _, o := range list {
+		if o.Err == nil { // Close is over
+			o.Err = e.Calls.Ours(calls.ErrNoAnswer)
 		}
-		e.backend.Lost(one.name, one.owner)
-		if time.Now().Before(one.until) {
-			e.MayRemain(one.name, one.err)
+		e.backend.Lost(o.Name, o.Owner)
+		if time.Now().Before(o.until) {
+			e.MayRemain(o.Name, o.Err)
 		}
 	}
-	e.Logger.Warn("holdfast: clean-up failed; the keys free themselves within their leases",
-		"keys", len(list), "key", errs.Quote(e.KeyOf(list[0].name)), "error", list[0].err)
+	e.Logger.Warn("holdfast: undo failed; the keys free themselves within their leases",
+		"keys", len(list), "key", errs.Quote(e.KeyOf(list[0].Name)), "error", list[0].Err)
 }
 
 // take returns the first owners of the list, and those for which it is too late; if all is
 // over, that is all of them.
-func (u *undoing) take(most int, over bool) (list, late []undone) {
+func (u *undoing) take(most int, over bool) (list, late []*Orphan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now, left := time.Now(), u.list[:0]
-	for _, one := range u.list {
+	for _, o := range u.list {
 		switch {
-		case over || one.err != nil && now.After(one.until):
-			late = append(late, one)
+		case over || o.Err != nil && now.After(o.until):
+			late = append(late, o)
 		case len(list) < most:
-			list = append(list, one)
+			list = append(list, o)
 		default:
-			left = append(left, one)
+			left = append(left, o)
 		}
 	}
 	clear(u.list[len(left):])
@@ -214,7 +201,7 @@ func (u *undoing) take(most int, over bool) (list, late []undone) {
 
 // put takes back, of the owners that have been tried, those to be tried again. They come
 // last: one that fails by itself must not hold up the others.
-func (u *undoing) put(tried, again []undone) {
+func (u *undoing) put(tried, again []*Orphan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.list = append(u.list, again...)
@@ -229,9 +216,9 @@ func (u *undoing) done(acquires int) {
 	}
 }
 
-func acquires(list []undone) (n int) {
-	for _, one := range list {
-		if one.hold == nil {
+func acquires(list []*Orphan) (n int) {
+	for _, o := range list {
+		if o.hold == nil {
 			n++
 		}
 	}

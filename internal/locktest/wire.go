@@ -156,7 +156,7 @@ var scriptNames = sync.OnceValue(func() map[string]string {
 		}
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "fair_"), "quorum_")
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_each"), "_fenced")
-		names[sha(text)] = strings.Replace(name, "leave", "clean_up", 1)
+		names[sha(text)] = strings.Replace(name, "leave", "give_up", 1)
 	}
 	return names
 })
@@ -167,7 +167,7 @@ func sha(text string) string {
 }
 
 // Verb names a command as a proxy sees it: that of a script by the script's file
-// (acquire, clean_up, …), any other by its first word in lower case.
+// (acquire, give_up, …), any other by its first word in lower case.
 func Verb(cmd []string) string {
 	word := strings.ToLower(cmd[0])
 	switch word {
@@ -199,9 +199,9 @@ func endVerb(cmd []string) string {
 	channel, more := args[1], args[2]
 	switch {
 	case more == "tombstone":
-		return "clean_up"
+		return "give_up"
 	case channel == "":
-		return "undo"
+		return "end_round"
 	}
 	return "release"
 }

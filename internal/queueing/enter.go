@@ -143,7 +143,7 @@ func (q *queue) leaveAll(list []leaver) {
 	case err == nil || left == 0:
 	case scripts.OutcomeOf(err).Final() && !scripts.Permanent(err): // they hold up none that enter
 		for _, l := range list {
-			d.engine.UndoRefused(k.Name, l.owner, l.until)
+			d.engine.Undo(&engine.Orphan{Name: k.Name, Owner: l.owner, Lease: time.Until(l.until), Err: err})
 		}
 	default:
 		d.engine.MayRemain(k.Name, err)

@@ -2,7 +2,6 @@ package queueing
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -41,7 +40,7 @@ func (d *queued) pass(name string, said scripts.Passed, byMessage bool) {
 				q.passed(said)
 			}
 		} else if g := said.Grant; d.unwanted(k, g.Owner) {
-			d.engine.CleanUp(name, engine.Orphan{Owner: g.Owner, Lease: max(g.Lease, d.engine.Lease)})
+			d.engine.Undo(&engine.Orphan{Name: name, Owner: g.Owner, Lease: max(g.Lease, d.engine.Lease)})
 		}
 	})
 }
@@ -151,11 +150,10 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 		case !said.OK:
 			return t.rejoin(w)
 		case time.Since(start) < lease-watchdog.Margin(lease):
-			lease, err := t.confirmed(ctx, w, start, said)
-			if err == errOvertaken {
-				continue
+			if held := t.confirmed(w, start, said); held != nil {
+				return held, false, nil
 			}
-			return lease, false, err
+			continue
 		default:
 			err = engine.ErrTooLate
 		}
@@ -189,25 +187,16 @@ func (t *ticket) closed() bool {
 	return k.Closed()
 }
 
-// errOvertaken says that a confirmation has to be repeated, unless Close has come meanwhile:
-// another grant came, so one of the two no longer stands.
-var errOvertaken = errors.New("the key was granted to another owner meanwhile")
-
-// confirmed makes the waiter the holder.
-func (t *ticket) confirmed(ctx context.Context, w *engine.Waiter, start time.Time, said scripts.Acquired) (*holdfast.Lease, error) {
+// confirmed makes the waiter the holder. It returns nil after Close, or if another grant came
+// meanwhile: then one of the two no longer stands.
+func (t *ticket) confirmed(w *engine.Waiter, start time.Time, said scripts.Acquired) *holdfast.Lease {
 	q, k := t.queue, t.queue.key
 	k.Lock()
+	defer k.Unlock()
 	if k.Closed() || k.HeldSince(start) {
-		k.Unlock()
-		return nil, errOvertaken
+		return nil
 	}
-	lease := q.occupy(t, w, w.Terms, start, said)
-	k.Unlock()
-	if ctx.Err() != nil {
-		q.in.engine.GiveBack(lease)
-		return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
-	}
-	return lease, nil
+	return q.occupy(t, w, w.Terms, start, said)
 }
 
 // rejoin lets a waiter enter again after its grant turned out not to stand.

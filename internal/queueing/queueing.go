@@ -85,7 +85,7 @@ func (d *queued) Refused(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	q.outside = append([]*ticket{t}, q.outside...)
 	a = k.Noted(a)
 	q.outage, q.holder = q.outage.Note(a), a.Unmet
-	if a.Orphan.Owner != "" {
+	if a.Orphan != nil {
 		q.leave(a.Orphan.Owner, true, a.Orphan.Lease)
 	}
 	calls.Nudge(q.poke)

@@ -57,7 +57,7 @@ func (d *queued) Lost(k *engine.Key, h *engine.Hold) {
 		if q := queueOf(k); q != nil {
 			q.leave(owner, owner == h.Owner, d.engine.Lease)
 		} else {
-			d.engine.CleanUp(k.Name, engine.Orphan{Owner: owner, Lease: d.engine.Lease})
+			d.engine.Undo(&engine.Orphan{Name: k.Name, Owner: owner, Lease: d.engine.Lease})
 		}
 	}
 }

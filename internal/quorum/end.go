@@ -58,9 +58,9 @@ func (q *Quorum) Release(ctx context.Context, _, owner string, lastFence int64) 
 	return said, nil // if not ours, the quorum was lost
 }
 
-// CleanUp is Release for a hold that was acquired too late. A failed round has given itself up
+// GiveUp is Release for a hold that was acquired too late. A failed round has given itself up
 // already.
-func (q *Quorum) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
+func (q *Quorum) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
 	return q.Release(ctx, key, owner, 0)
 }
 

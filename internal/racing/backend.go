@@ -15,8 +15,8 @@ type Backend interface {
 	// Release ends the owner's hold, whatever its count. lastFence is the last fence
 	// used if reserved ones are left over, else 0.
 	Release(ctx context.Context, key, owner string, lastFence int64) (scripts.Released, error)
-	// CleanUp undoes an acquire of unknown outcome, even one that arrives later.
-	CleanUp(ctx context.Context, key, owner string) (scripts.Released, error)
+	// GiveUp undoes an acquire of unknown outcome, even one that arrives later.
+	GiveUp(ctx context.Context, key, owner string) (scripts.Released, error)
 	// Subscribe listens to the releases of key.
 	Subscribe(key string) Subscription
 }

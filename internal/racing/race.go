@@ -1,6 +1,7 @@
 package racing
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -23,7 +24,7 @@ type race struct {
 	retry     calls.Backoff
 	tries     int            // split votes, less the attempts without one; for RetryDelay
 	unmet     error          // the backend's reason for the last failure, see engine.Attempt; guarded by the shard's lock
-	orphan    engine.Orphan  // of the last attempt; to be undone before the next
+	orphan    *engine.Orphan // of the last attempt; to be undone before the next
 	outage    *engine.Outage // set while Redis does not answer; guarded by the shard's lock
 }
 
@@ -122,11 +123,15 @@ func (r *racing) wanted(k *engine.Key) (engine.Terms, bool) {
 // process has one call for the key under way, even while Redis is away.
 func (r *racing) clear(p *race, name string) engine.Attempt {
 	a := engine.Attempt{Start: time.Now()}
-	if p.orphan.Owner == "" {
+	if p.orphan == nil {
 		return a
 	}
-	if a.Err = r.engine.UndoNow(name, p.orphan); a.Err == nil {
-		p.orphan = engine.Orphan{}
+	c, owner := r.engine.Calls, p.orphan.Owner
+	_, a.Err = calls.Redis(c.Context(), c, name, func(ctx context.Context) (scripts.Released, error) {
+		return r.backend.GiveUp(ctx, name, owner)
+	})
+	if a.Err == nil {
+		p.orphan = nil
 	}
 	return a
 }
@@ -151,7 +156,7 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 	switch {
 	case a.Hold == nil:
 	case w == nil || w.Terms != asked:
-		r.engine.Undo(a.Hold)
+		r.engine.Undo(a.Hold.Orphan())
 		return false
 	default:
 		lease = r.engine.Take(k, a, w.Since)

@@ -77,7 +77,7 @@ func (r *racing) Release(ctx context.Context, h *engine.Hold, lastFence int64) (
 }
 
 func (r *racing) GiveUp(ctx context.Context, name, owner string) error {
-	_, err := r.backend.CleanUp(ctx, name, owner)
+	_, err := r.backend.GiveUp(ctx, name, owner)
 	return err
 }
 
@@ -115,7 +115,7 @@ func (r *racing) Settle(k *engine.Key) {
 			if p.sub != nil {
 				p.sub.Close()
 			}
-			r.engine.CleanUp(k.Name, p.orphan)
+			r.engine.Undo(p.orphan)
 			k.SetState(nil)
 		}
 		if !k.Held() {

@@ -7,24 +7,24 @@
 package seed
 
 const (
-	TrustFromReply = false // a lease counts from the reply, and not from the start of the call
-	TrustFromGrant = false // a lease counts from the message of its grant
-	OneRenews      = false // one node decides a renewal
-	SmallQuorum    = false // a minority makes a quorum
-	NoQuarantine   = false // a node votes although it has just forgotten
-	NoTombstones   = false // an owner that is given up leaves no tombstone
-	NoCleanUp      = false // an acquire of unknown outcome is not undone
-	NoUndo         = false // a hold that is lost by silence is not undone
-	NoLeave        = false // a waiter that gives up leaves its owner in the queue
-	NoGiveUp       = false // a failed round stays on the nodes that said yes
-	DeafReconnect  = false // a connection that was lost, and a new one, are no reason to try again
-	DeafHeartbeat  = false // a heartbeat does not find grants whose message was lost
-	ReviveLost     = false // a renewal takes the key again that it finds free
-	ReleaseAny     = false // a release ends the hold of any owner
-	RepeatIsLoss   = false // a release that was repeated and finds nothing is a loss
-	NilAfterLoss   = false // Unlock returns nil after a loss
-	LateDone       = false // the end of a lease is told a little late
-	FenceTwice     = false // a hand-over in memory gives the same fence again
-	LastFirst      = false // a waiter enters at the front of the queue
-	HandOverAny    = false // a hand-over in memory passes on a fixed or capped lease to a waiter that asked for another
+	TrustFromReply   = false // a lease counts from the reply, and not from the start of the call
+	TrustFromGrant   = false // a lease counts from the message of its grant
+	OneRenews        = false // one node decides a renewal
+	SmallQuorum      = false // a minority makes a quorum
+	NoQuarantine     = false // a node votes although it has just forgotten
+	NoTombstones     = false // an owner that is given up leaves no tombstone
+	NoUndoOfAcquires = false // an acquire of unknown outcome is not undone
+	NoUndoOfLosses   = false // a hold that is lost by silence is not undone
+	NoLeave          = false // a waiter that gives up leaves its owner in the queue
+	NoGiveUp         = false // a failed round stays on the nodes that said yes
+	DeafReconnect    = false // a connection that was lost, and a new one, are no reason to try again
+	DeafHeartbeat    = false // a heartbeat does not find grants whose message was lost
+	ReviveLost       = false // a renewal takes the key again that it finds free
+	ReleaseAny       = false // a release ends the hold of any owner
+	RepeatIsLoss     = false // a release that was repeated and finds nothing is a loss
+	NilAfterLoss     = false // Unlock returns nil after a loss
+	LateDone         = false // the end of a lease is told a little late
+	FenceTwice       = false // a hand-over in memory gives the same fence again
+	LastFirst        = false // a waiter enters at the front of the queue
+	HandOverAny      = false // a hand-over in memory passes on a fixed or capped lease to a waiter that asked for another
 )

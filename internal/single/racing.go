@@ -16,7 +16,7 @@ import (
 )
 
 // Racing is a [racing.Backend] on one Redis. Acquires go out in batches, and so do releases
-// and clean-ups. Its other methods are those of [scripts.Node].
+// with what gives up owners. Its other methods are those of [scripts.Node].
 type Racing struct {
 	*scripts.Node
 	server
@@ -43,7 +43,7 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 	})
 	r.ends = newBatcher(fewOn(r.Node), r.calls.Go, func(ctx context.Context, _ none, e scripts.Ending) (scripts.Released, error) {
 		if e.Doubt {
-			return r.Node.CleanUp(ctx, e.Key, e.Owner)
+			return r.Node.GiveUp(ctx, e.Key, e.Owner)
 		}
 		return r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
 	}, alike(r.EndEach))
@@ -113,8 +113,8 @@ func (r *Racing) Release(ctx context.Context, key, owner string, lastFence int64
 	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, LastFence: lastFence})
 }
 
-// CleanUp undoes an acquire, alone or in a batch.
-func (r *Racing) CleanUp(ctx context.Context, key, owner string) (scripts.Released, error) {
+// GiveUp gives up an owner, alone or in a batch.
+func (r *Racing) GiveUp(ctx context.Context, key, owner string) (scripts.Released, error) {
 	return r.ends.do(ctx, none{}, scripts.Ending{Key: key, Owner: owner, Notify: true, Doubt: !seed.NoTombstones})
 }
 

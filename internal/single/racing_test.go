@@ -282,7 +282,7 @@ func TestSharing_NoAnswer(t *testing.T) {
 }
 
 // Any member may leave at once, also the one that sends the batch, as it goes out on a goroutine of its own. The
-// others get their answers. An acquire that arrives after its clean-up takes nothing.
+// others get their answers. An acquire that arrives after its owner was given up takes nothing.
 func TestSharing_Leaving(t *testing.T) {
 	r := newShareRig(t)
 	made, goOn := make(chan bool), make(chan bool)
@@ -311,7 +311,7 @@ func TestSharing_Leaving(t *testing.T) {
 	err := <-came
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, scripts.Unknown, scripts.OutcomeOf(err))
-	_, err = r.backend.CleanUp(context.Background(), "leaver", "me")
+	_, err = r.backend.GiveUp(context.Background(), "leaver", "me")
 	require.NoError(t, err)
 	goOn <- true
 	require.NoError(t, <-came)

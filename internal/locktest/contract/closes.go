@@ -22,7 +22,7 @@ var closeCases = []testCase{
 	{"Close_DuringDo", defaults, closeDo},
 	{"Close_WithACallUnderWay", locktest.Options{Lease: 4 * time.Second}, closeUnderWay},
 	{"Close_IsBoundedWhileRedisHangs", locktest.Options{Lease: 6 * time.Second}, closeHanging},
-	{"Close_IsBoundedDuringACleanUp", locktest.Options{Lease: 300 * time.Millisecond}, closeCleanUp},
+	{"Close_IsBoundedDuringAnUndo", locktest.Options{Lease: 300 * time.Millisecond}, closeUndo},
 	{"Close_RepeatsWhatFails", defaults, closeRepeats},
 	{"Close_NamesKeys", locktest.Options{Lease: 6 * time.Second}, closeNames},
 	{"Close_ReleasesManyInFewCalls", defaults, closeMany},
@@ -122,8 +122,8 @@ func closeHanging(c *harness) {
 	locktest.Await(c.T, func() bool { return !locktest.Exists(c.T, c.Server, c.Name("k")) }) // within its lease
 }
 
-// The clean-up would go on for as long as the lease in doubt could last.
-func closeCleanUp(c *harness) {
+// The undo would go on for as long as the lease in doubt could last.
+func closeUndo(c *harness) {
 	c.awayAfter("acquire")
 	_, err := c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(time.Hour))
 	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
@@ -168,7 +168,7 @@ func closeRepeats(c *harness) {
 	c.AwaitWaiters("theirs", 1)
 	var cuts atomic.Int32
 	c.Proxy.OnRequest(func(cmd []string) redistest.Verdict {
-		if v := locktest.Verb(cmd); (v == "release" || v == "undo") && cuts.Add(1) <= 5 {
+		if v := locktest.Verb(cmd); (v == "release" || v == "end_round") && cuts.Add(1) <= 5 {
 			return redistest.Cut
 		}
 		return redistest.Pass

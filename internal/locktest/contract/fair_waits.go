@@ -160,7 +160,7 @@ func fairFound(c *harness) {
 		// One may have been on its way; after one that finds a place lost comes one that looks for all.
 		require.LessOrEqual(c.T, c.heartbeatsSent()-before, 3, name)
 		for _, sent := range c.commands() {
-			fine := f.anew && (sent == "enter" || sent == "clean_up") || sent == "unsubscribe" // of the last key
+			fine := f.anew && (sent == "enter" || sent == "give_up") || sent == "unsubscribe" // of the last key
 			require.True(c.T, fine, "%s: %s", name, sent)
 		}
 		c.unlock(l)

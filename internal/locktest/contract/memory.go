@@ -14,7 +14,7 @@ var needServers = []string{
 	"Reentry_CancelledCountsForNothing", "Unlock_UnknownWithTheContext", "Unlock_GoesOnUntilTheDeadline",
 	"Wait_QueueFullAfterTheFirstAttempt", "Wait_InOrderBehindTheFirstAttempt", "Wait_RidesOutAnOutage", "Cancel_LeavesTheNextItsOwnTerms",
 	"Do_IsDoneWithoutAnAnswerToTheRelease", "Do_IsDoneThoughTheReleaseOutlastsTheLease", "Close_WithACallUnderWay",
-	"Close_IsBoundedWhileRedisHangs", "Close_IsBoundedDuringACleanUp", "Close_RepeatsWhatFails", "Close_NamesKeys",
+	"Close_IsBoundedWhileRedisHangs", "Close_IsBoundedDuringAnUndo", "Close_RepeatsWhatFails", "Close_NamesKeys",
 	"Handover_NotAfterANestedCallInDoubt", "Handover_NotAfterANestedCallThatWasInDoubt", "ForceUnlock_Unanswered",
 	"Logger_IsSilentByDefault", "Secrets_AreInNoErrorAndNoLog", "G4_SubscribesThenTriesAgain", "G4_LooksAgainAfterAReconnect",
 	"G9_AWaiterThatCannotSubscribe", "Label_OfTheFirstAttempt",

@@ -66,7 +66,7 @@ func g5Acquire(c *harness) {
 	c.Tidy("k")
 }
 
-// The clean-up leaves a tombstone, for what arrives later still.
+// The undo leaves a tombstone, for what arrives later still.
 func g5Single(c *harness) {
 	c.swallow(1, "acquire")
 	_, err := c.Locker.TryLock(c.ctx, "k")

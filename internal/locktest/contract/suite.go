@@ -97,7 +97,7 @@ func (c *harness) note(node int, cmd []string) {
 	case "cluster", "pubsub": // learn where slots are, and whether there are shard channels
 	case "heartbeat":
 		c.heartbeats++
-	case "undo":
+	case "end_round":
 		if len(c.sent) == 1 { // else it goes to nodes that are late to answer a failed round, which is chance
 			c.sent[node] = append(c.sent[node], v)
 		}

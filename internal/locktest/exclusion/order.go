@@ -48,7 +48,7 @@ func (q *queueWatch) see(c redistest.Command) {
 			q.holder, q.took, q.granted = owner, q.calls, append(q.granted, owner)
 		}
 	case "HDEL k":
-		if owner != q.holder { // a clean-up, of an owner that turns out to hold nothing
+		if owner != q.holder { // an undo, of an owner that turns out to hold nothing
 			return
 		}
 		if q.took == q.calls {

@@ -17,7 +17,7 @@ import (
 func init() {
 	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep).parts = true
 	register("F4_CancelledAsTheReplyComes", testCancelledAtReply)
-	register("F4_CancelledDuringCleanUp", testCancelledDuringCleanUp)
+	register("F4_CancelledDuringUndo", testCancelledDuringUndo)
 	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody)
 	registerFair("F4_CancelledInARun", testCancelledInARun)
 	registerFair("F4_CancelledWhileConfirming", testCancelledWhileConfirming)
@@ -136,9 +136,9 @@ func testCancelledAtReply(t *testing.T, d locktest.Kind) {
 	r.Tidy("k")
 }
 
-// While the clean-up after a cancelled Lock is on its way, the next Lock meets
+// While the undo after a cancelled Lock is on its way, the next Lock meets
 // the remains of the first, and may be cancelled itself; the third gets the key.
-func testCancelledDuringCleanUp(t *testing.T, d locktest.Kind) {
+func testCancelledDuringUndo(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	for _, another := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(locktest.Bounded(t))
@@ -146,13 +146,13 @@ func testCancelledDuringCleanUp(t *testing.T, d locktest.Kind) {
 			cancel()
 			return redistest.Cut
 		}))
-		hook, cleaning := locktest.Holding("clean_up", "undo")
+		hook, cleaning := locktest.Holding("give_up", "end_round")
 		r.Proxy.OnRequest(hook)
 		_, err := r.Locker.Lock(ctx, "k")
 		require.ErrorIs(t, err, context.Canceled)
 		locktest.Within(t, cleaning)
 		r.Proxy.OnReply(nil)
-		if another { // one more, whose acquire is held up behind the clean-up
+		if another { // one more, whose acquire is held up behind the undo
 			ctx, cancel := context.WithCancel(locktest.Bounded(t))
 			second := locktest.GoLock(r.Locker, ctx, "k")
 			cancel()
@@ -177,7 +177,7 @@ func testGrantForNobody(t *testing.T, d locktest.Kind) {
 	var waiting <-chan locktest.Acquired
 	r.asleep(func() { waiting = locktest.GoLock(r.Locker, ctx, "k") }, "k")
 
-	r.Proxy.OnRequest(always(locktest.Is("release", "clean_up", "undo"), redistest.Cut))
+	r.Proxy.OnRequest(always(locktest.Is("release", "give_up", "end_round"), redistest.Cut))
 	if d.Fair { // the grant is a message
 		r.Proxy.HoldReplies(true)
 	} else { // the head has to hear that it may try

@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	register("F7_AcquireArrivesAfterItsCleanUp", testAcquireArrivesLate).parts = true
+	register("F7_AcquireArrivesAfterItsUndo", testAcquireArrivesLate).parts = true
 	register("F7_NestedCallArrivesAfterTheLease", testNestedArrivesLate)
 	registerFair("F6_EnterArrivesAfterTheRelease", testEnterAfterRelease).parts = true
 	registerFair("F6_ConfirmedTooLate", testConfirmedTooLate)
@@ -61,7 +61,7 @@ func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <
 	return sent, answered
 }
 
-// An acquire is held up on its way, its connection is lost, and the clean-up overtakes it.
+// An acquire is held up on its way, its connection is lost, and the undo overtakes it.
 // The caller has given up, and must not become the holder when the acquire arrives.
 func testAcquireArrivesLate(t *testing.T, d locktest.Kind) {
 	for name, how := range map[string]struct {
@@ -103,7 +103,7 @@ func testAcquireArrivesLate(t *testing.T, d locktest.Kind) {
 	}
 }
 
-// tombstones is how many owners have been given up by a clean-up, on every node.
+// tombstones is how many owners have been given up by an undo, on every node.
 func tombstones(r *harness) int {
 	least := math.MaxInt
 	r.Server.Each(func(s locktest.Server) {

@@ -75,7 +75,7 @@ var lossCases = []lossCase{
 	{"acquire/wait", false, waitAcquireUnanswered},
 	{"acquire/fenced try", true, tryAcquireUnanswered},
 	{"acquire/fenced wait", true, waitAcquireUnanswered},
-	{"clean_up", false, cleanUpUnanswered},
+	{"give_up", false, giveUpUnanswered},
 	{"recount/nested try", false, nestedTryUnanswered},
 	{"recount/nested wait", false, nestedWaitUnanswered},
 	{"recount/nested unlock", false, nestedUnlockUnanswered},
@@ -154,14 +154,14 @@ func grantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 	}
 }
 
-func cleanUpUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
+func giveUpUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	acquired := r.Proxy.SwallowReply(1, locktest.Is("acquire"))
-	cleaned := lose("clean_up")
+	cleaned := lose("give_up")
 	_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
 	locktest.Within(t, acquired)
 	locktest.Within(t, cleaned)
-	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k") // a repeated clean-up must not touch it
+	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k") // a repeated undo must not touch it
 	require.Equal(t, 1, r.Entries("k"))
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }

@@ -16,8 +16,8 @@ var fairLossCases = []lossCase{
 	{"enter", false, enterUnanswered},
 	{"enter/with a grant", true, enterGrantUnanswered},
 	{"release/with a grant", true, releaseGrantUnanswered},
-	{"clean_up/in the queue", false, leaveUnanswered},
-	{"clean_up/with a grant", true, leaveGrantUnanswered},
+	{"give_up/in the queue", false, leaveUnanswered},
+	{"give_up/with a grant", true, leaveGrantUnanswered},
 	{"confirm", true, confirmUnanswered},
 	{"heartbeat", false, heartbeatUnanswered},
 	{"heartbeat/with a grant", true, heartbeatGrantUnanswered},
@@ -107,7 +107,7 @@ func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
 	staying := r.InLine(locktest.Bounded(t), "k", 2)
-	lost := lose("clean_up")
+	lost := lose("give_up")
 	leave()
 	locktest.Within(t, lost)
 	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
@@ -123,7 +123,7 @@ func leaveGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan str
 	staying := r.InLine(locktest.Bounded(t), "k", 2)
 	r.Proxy.HoldReplies(true) // the message of the grant
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	lost := lose("clean_up")
+	lost := lose("give_up")
 	leave()
 	r.Proxy.HoldReplies(false) // a new connection would wait for them
 	locktest.Within(t, lost)

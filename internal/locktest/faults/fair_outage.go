@@ -78,7 +78,7 @@ func testNobodyCanLeave(t *testing.T, d locktest.Kind) {
 	leave := r.leaver("k", 1)
 	waiting := r.InLine(locktest.Bounded(t), "k", 2)
 	r.Answered("k")
-	seen := cutBetweenHeartbeats(r.Proxy, "clean_up")
+	seen := cutBetweenHeartbeats(r.Proxy, "give_up")
 	leave()
 	locktest.Await(t, func() bool { return seen.Load() == 10 }) // it pauses for half a second now
 	time.Sleep(100 * time.Millisecond)                          // the last cut is known here too, which no event tells

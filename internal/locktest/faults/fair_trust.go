@@ -148,7 +148,7 @@ func testHeartbeatBeforeMessage(t *testing.T, d locktest.Kind) {
 	heard := count("heartbeat") + 2
 	locktest.Await(t, func() bool { return count("heartbeat") >= heard })
 	r.trustedInRedis(l)
-	require.Zero(t, count("clean_up"))
+	require.Zero(t, count("give_up"))
 	r.passesOn(l, behind)
 }
 

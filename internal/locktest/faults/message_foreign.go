@@ -83,7 +83,7 @@ func testForeignMessages(t *testing.T, d locktest.Kind) {
 	}
 	require.NoError(t, before.Err())
 	require.Equal(t, before.Owner(), r.Owner("k"))
-	require.Zero(t, tried("clean_up"))
+	require.Zero(t, tried("give_up"))
 	require.Equal(t, places, locktest.Queued(t, r.Server, "k"))
 
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
@@ -245,7 +245,7 @@ func testGrantDuringUnlock(t *testing.T, d locktest.Kind) {
 		case "release":
 			close(releasing)
 			<-goOn
-		case "leave", "clean_up":
+		case "leave", "give_up":
 			left.Add(1)
 		}
 		return redistest.Pass

@@ -20,7 +20,7 @@ func init() {
 	register("F38_WaitAnsweredByAProxy", testWaitAnsweredByAProxy)
 	register("F38_UnlockAnsweredByAProxy", testUnlockAnsweredByAProxy)
 	register("F38_EntryAnsweredByAProxy", testEntryAnsweredByAProxy)
-	register("F38_CleanUpAnsweredByAProxy", testCleanUpAnsweredByAProxy)
+	register("F38_UndoAnsweredByAProxy", testUndoAnsweredByAProxy)
 	registerFair("F38_EnterAnsweredByAProxy", testEnterAnsweredByAProxy)
 	registerFair("F38_LeaveAnsweredByAProxy", testLeaveAnsweredByAProxy)
 }
@@ -135,9 +135,9 @@ func testEntryAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 }
 
 // The undoing of an acquire whose reply was lost goes on after these words.
-func testCleanUpAnsweredByAProxy(t *testing.T, d locktest.Kind) {
+func testUndoAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
-	r.Proxy.OwnWords(ownWords, true, r.few("clean_up"))
+	r.Proxy.OwnWords(ownWords, true, r.few("give_up"))
 	r.Proxy.SwallowReply(1, locktest.Is("acquire"))
 	_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
 	require.ErrorIs(t, err, holdfast.ErrUnknown)
@@ -164,7 +164,7 @@ func testLeaveAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	ctx, leave := context.WithCancel(locktest.Bounded(t))
 	first, second := r.InLine(ctx, "k", 1), r.InLine(locktest.Bounded(t), "k", 2)
 	r.Answered("k")
-	r.Proxy.OwnWords(ownWords, true, r.few("clean_up"))
+	r.Proxy.OwnWords(ownWords, true, r.few("give_up"))
 	leave()
 	require.ErrorIs(t, locktest.Within(t, first).Err, context.Canceled)
 	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.ServerOf("k"), r.Name("k"))) == 1 })

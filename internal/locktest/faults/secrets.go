@@ -41,7 +41,7 @@ func init() {
 	registerFair("F39_ConfirmForbiddenForAWhile", testConfirmForbiddenForAWhile).real = true
 	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst).real = true
 	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden).real = true
-	register("F39_CleanUpOfAForbiddenKey", testCleanUpForbidden).real = true
+	register("F39_UndoOfAForbiddenKey", testUndoForbidden).real = true
 }
 
 // provider is what a program gives as AuthCredentialsFn.
@@ -225,7 +225,7 @@ func testReleaseForbidden(t *testing.T, d locktest.Kind) {
 }
 
 // So does what undoes an acquire without an answer.
-func testCleanUpForbidden(t *testing.T, d locktest.Kind) {
+func testUndoForbidden(t *testing.T, d locktest.Kind) {
 	s := d.Start(t)
 	d.LeastRights(t, s)
 	r := newHarnessOn(t, d, s, locktest.Options{Lease: locktest.Long}, locktest.AsLeast)
