@@ -17,8 +17,8 @@ type Discipline interface {
 
 	// The others need the key locked.
 
-	// Join: w has become the last waiter.
-	Join(k *Key, w *Waiter) Arrival
+	// Join: w has become the last waiter. If it returns a ticket, w enters by itself.
+	Join(k *Key, w *Waiter) Ticket
 	// Refused: w, whose first attempt did not succeed, has become the first waiter.
 	Refused(k *Key, w *Waiter, a Attempt)
 	// Left: the wait of w has ended without the key.
@@ -38,19 +38,14 @@ type Discipline interface {
 	Settle(k *Key)
 }
 
-// Placing is a [Discipline] whose waiters have places among those of all processes.
-type Placing interface {
-	// Watched: one more waiter of k wants to be told its place, by [Waiter.Tell].
-	Watched(k *Key)
-}
-
-// Arrival is a waiter that makes a call to Redis itself before it sleeps. nil: it makes none.
-type Arrival interface{ Arrive(ctx context.Context) }
-
-// Grant is a hold that Redis has granted a waiter, who has to confirm it.
-type Grant interface {
-	// Confirm confirms it. waits says that it did not stand, and that w waits again.
+// Ticket is a waiter's place in a queue in Redis, or the wish for one. The waiter's own goroutine
+// makes these calls.
+type Ticket interface {
+	// Enter makes one attempt to enter the queue, before the waiter sleeps.
+	Enter(ctx context.Context)
+	// Confirm confirms that Redis has granted w the key. waits says that the grant did not
+	// stand, and that w waits again.
 	Confirm(ctx context.Context, w *Waiter) (lease *holdfast.Lease, waits bool, err error)
-	// Decline gives it up.
+	// Decline gives up a grant instead.
 	Decline()
 }

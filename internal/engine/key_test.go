@@ -54,7 +54,7 @@ func TestG1_AKeyHasOneHold(t *testing.T) {
 
 	why := errors.New("granted to another")
 	k.Lock()
-	third := e.Occupy(hold("third"), NewWaiter(Terms{}), why)
+	third := e.Occupy(hold("third"), NewWaiter(Terms{}, nil), why)
 	k.Unlock()
 	require.ErrorIs(t, first.Err(), why)
 	require.NoError(t, third.Err())

@@ -63,10 +63,9 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	var k *Key
 	var w *Waiter
 	if err == nil {
-		lease, k, w, err = e.enter(ctx, name, t, wait != 0)
+		lease, k, w, err = e.enter(ctx, name, t, opt.OnPlace, wait != 0)
 	}
 	if w != nil {
-		e.WatchPlace(k, w, opt.OnPlace)
 		lease, err = e.await(ctx, k, w)
 	}
 	err = errs.Of("lock", key, err)
@@ -76,7 +75,7 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 
 // enter makes the first attempt, or adds a waiter and returns it, so that the frame
 // of enter is gone during the wait.
-func (e *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
+func (e *Engine) enter(ctx context.Context, name string, t Terms, onPlace func(int), wait bool) (lease *holdfast.Lease, k *Key, w *Waiter, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, nil, errs.DoneBefore(ctx)
 	}
@@ -93,7 +92,7 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 	case k == nil, !wait && k.Idle():
 		k = e.begin(sh, name)
 		sh.Unlock()
-		lease, w, err = e.firstAttempt(ctx, k, t, wait)
+		lease, w, err = e.firstAttempt(ctx, k, t, onPlace, wait)
 		return lease, k, w, err
 	case !wait:
 		err = e.waits.Unmet(k, nil)
@@ -104,12 +103,12 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 		sh.Unlock()
 		return nil, nil, nil, err
 	}
-	w = e.pool.get(t)
+	w = e.pool.get(t, onPlace)
 	k.Push(w)
-	arrival := e.waits.Join(k, w)
+	ticket := e.waits.Join(k, w)
 	sh.Unlock()
-	if arrival != nil {
-		arrival.Arrive(ctx)
+	if ticket != nil {
+		ticket.Enter(ctx)
 	}
 	return nil, k, w, nil
 }
@@ -117,7 +116,7 @@ func (e *Engine) enter(ctx context.Context, name string, t Terms, wait bool) (le
 // firstAttempt is the attempt of a caller that found no other caller here. It runs on the
 // caller's own goroutine, which saves an uncontended lock a fifth of its time. If the
 // caller has to wait, firstAttempt returns its waiter.
-func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, wait bool) (*holdfast.Lease, *Waiter, error) {
+func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, onPlace func(int), wait bool) (*holdfast.Lease, *Waiter, error) {
 	defer e.Calls.End()
 	bounded, done := e.Calls.ContextFor(ctx)
 	a := e.Attempt(bounded, k, t, 1)
@@ -137,7 +136,7 @@ func (e *Engine) firstAttempt(ctx context.Context, k *Key, t Terms, wait bool) (
 		e.Undo(a.Orphan)
 		return nil, nil, err
 	}
-	w := e.pool.get(t)
+	w := e.pool.get(t, onPlace)
 	w.Since = a.Start
 	k.pushFront(w)
 	e.waits.Refused(k, w, a)
@@ -171,8 +170,8 @@ func (e *Engine) await(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease,
 			e.onPlace(ctx, k, w, place)
 		case got := <-w.ready:
 			e.logLongWait(k, w)
-			if got.grant != nil {
-				lease, waits, err := got.grant.Confirm(ctx, w)
+			if got.granted != nil {
+				lease, waits, err := got.granted.Confirm(ctx, w)
 				e.Calls.End()
 				if waits {
 					continue
@@ -222,7 +221,7 @@ func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lea
 	case got.lease != nil:
 		return e.handOut(ctx, got.lease)
 	}
-	got.grant.Decline()
+	got.granted.Decline()
 	e.Calls.End()
 	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 }

@@ -140,7 +140,7 @@ func (e *Engine) chosen(opts []holdfast.LockOption) (t Terms, opt holdfast.LockO
 		return t, opt, nil
 	}
 	opt, err = check.Options(opts, e.MaxHold)
-	if _, places := e.waits.(Placing); err == nil && opt.OnPlace != nil && !places {
+	if err == nil && opt.OnPlace != nil && !e.Places {
 		err = errs.Invalid("OnPlace: %s has no queue of all processes", e.Kind)
 	}
 	if err == nil && opt.FixedLease != nil && e.Longest > 0 && *opt.FixedLease > e.Longest {

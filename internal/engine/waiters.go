@@ -28,7 +28,6 @@ type Waiter struct {
 	Since      time.Time
 	ready      chan result // one slot; the code that ends the wait sends one result
 
-	// See Placing.
 	onPlace func(int) // nil: the place is of no interest; immutable once the wait has begun
 	places  chan int  // one slot; nil as long as onPlace is
 	told    int       // the last one sent
@@ -37,27 +36,33 @@ type Waiter struct {
 // result is how a wait ends: with the key, with a grant to confirm first, or with an
 // error.
 type result struct {
-	lease *holdfast.Lease
-	grant Grant
-	err   error
+	lease   *holdfast.Lease
+	granted Ticket
+	err     error
 }
 
-// NewWaiter returns a waiter that begins to wait now.
-func NewWaiter(t Terms) *Waiter {
-	return &Waiter{Terms: t, Since: time.Now(), ready: make(chan result, 1)}
+// NewWaiter returns a waiter that begins to wait now. onPlace is nil, or is told its places.
+func NewWaiter(t Terms, onPlace func(int)) *Waiter {
+	return (&Waiter{ready: make(chan result, 1)}).begin(t, onPlace)
+}
+
+func (w *Waiter) begin(t Terms, onPlace func(int)) *Waiter {
+	w.Terms, w.Since, w.onPlace = t, time.Now(), onPlace
+	if onPlace != nil {
+		w.places = make(chan int, 1)
+	}
+	return w
 }
 
 // waiterPool keeps waiters of an engine for use again. Each engine has its own: a channel
 // that was made in a bubble of testing/synctest must not come up in another.
 type waiterPool struct{ pool sync.Pool }
 
-func (p *waiterPool) get(t Terms) *Waiter {
-	w, _ := p.pool.Get().(*Waiter)
-	if w == nil {
-		return NewWaiter(t)
+func (p *waiterPool) get(t Terms, onPlace func(int)) *Waiter {
+	if w, _ := p.pool.Get().(*Waiter); w != nil {
+		return w.begin(t, onPlace)
 	}
-	w.Terms, w.Since = t, time.Now()
-	return w
+	return NewWaiter(t, onPlace)
 }
 
 // put takes w back; its ready channel must be empty.
@@ -125,11 +130,12 @@ func (k *Key) Serve(w *Waiter, lease *holdfast.Lease) {
 	w.ready <- result{lease: lease}
 }
 
-// Offer ends the wait of w with a grant, which its goroutine confirms or declines.
-func (k *Key) Offer(w *Waiter, g Grant) {
+// Offer ends the wait of w with a ticket that Redis has granted the key, which the goroutine of w
+// confirms or declines.
+func (k *Key) Offer(w *Waiter, granted Ticket) {
 	k.engine.Calls.Begin()
 	k.Remove(w)
-	w.ready <- result{grant: g}
+	w.ready <- result{granted: granted}
 }
 
 // All yields the waiters in their order.
@@ -183,20 +189,6 @@ func (k *Key) Noted(a Attempt) Attempt {
 		a.Err = scripts.Lapse(a.Err)
 	}
 	return a
-}
-
-// WatchPlace has a waiter told its places, unless f is nil. It locks the key.
-func (e *Engine) WatchPlace(k *Key, w *Waiter, f func(int)) {
-	if f == nil {
-		return
-	}
-	k.Lock()
-	defer k.Unlock()
-	if w.waiting {
-		w.onPlace, w.places = f, make(chan int, 1)
-		k.waiters.watching++
-		e.waits.(Placing).Watched(k)
-	}
 }
 
 // Watching says whether a waiter of the key wants to be told its place.

@@ -74,8 +74,8 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
 }
 
-// Arrive makes the first attempt of a waiter that enters by itself.
-func (t *ticket) Arrive(ctx context.Context) {
+// Enter makes the first attempt of a waiter that enters by itself.
+func (t *ticket) Enter(ctx context.Context) {
 	d := t.queue.in
 	defer d.engine.Calls.End()
 	bounded, done := d.brief.ContextFor(ctx)

@@ -27,8 +27,6 @@ type queued struct {
 	heartbeats heartbeats
 }
 
-var _ engine.Placing = (*queued)(nil)
-
 // New returns an engine whose waiters stand in a queue in Redis. It makes no call to Redis.
 // Close it when it is no longer used.
 func New(backend Backend, c engine.Config, own Config) *engine.Engine {
@@ -39,6 +37,7 @@ func newQueued(backend Backend, c engine.Config, own Config) *queued {
 	d := &queued{config: own, backend: backend}
 	_, _ = rand.Read(d.secret[:]) // never fails
 	d.heartbeats.queues = make(map[string]map[*queue]struct{})
+	c.Places = true
 	d.engine = engine.New(backend, d, c)
 	d.brief.Base = d.engine.Calls.Base
 	d.brief.Timeout = min(max(own.WaiterTTL/3, 100*time.Millisecond), d.engine.Calls.Timeout)
@@ -64,7 +63,7 @@ func (d *queued) open(k *engine.Key, w *engine.Waiter) (*queue, *ticket) {
 
 // Join lets a waiter enter: on its own goroutine if it is the only one, else together with
 // the others.
-func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Arrival {
+func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	q, t := d.open(k, w)
 	q.used = time.Now()
 	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.engine.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
@@ -150,7 +149,3 @@ func (d *queued) Settle(k *engine.Key) {
 		k.Drop()
 	}
 }
-
-// Watched tells the places of the waiters of a key, of which one more wants to know its own. A key with
-// a waiter has a queue.
-func (d *queued) Watched(k *engine.Key) { queueOf(k).tellPlaces() }

@@ -35,7 +35,7 @@ func (r *racing) passedOf(k *engine.Key) *calls.Average {
 	return &r.passed[k.Shard()]
 }
 
-func (r *racing) Join(*engine.Key, *engine.Waiter) engine.Arrival { return nil }
+func (r *racing) Join(*engine.Key, *engine.Waiter) engine.Ticket { return nil }
 
 func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 	p := raceOf(k)
