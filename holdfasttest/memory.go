@@ -56,13 +56,13 @@ func (m *memory) away() bool { return !m.since.IsZero() }
 func (m *memory) do(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.settle()
+	m.catchUp()
 	f()
-	m.settle()
+	m.catchUp()
 }
 
-// settle does all that is due: ends what has run out, serves waiters, and sets the timer.
-func (m *memory) settle() {
+// catchUp does all that is due: ends what has run out, serves waiters, and sets the timer.
+func (m *memory) catchUp() {
 	now := time.Now()
 	if m.away() && !now.Before(m.back) {
 		m.expire(m.back)
@@ -265,7 +265,7 @@ func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.Lo
 		k := m.key(key)
 		w = &waiter{locker: l, key: k, outer: outer, options: o, since: time.Now(), ready: make(chan result, 1), places: make(chan int, 1)}
 		k.waiters = append(k.waiters, w)
-		m.settle()
+		m.catchUp()
 		switch {
 		case !slices.Contains(k.waiters, w):
 			return

@@ -20,7 +20,7 @@ import (
 type Locker struct {
 	engine *engine.Engine
 	quorum *quorum.Quorum
-	own    []rueidis.Client // that Close closes, of Open; immutable
+	opened []rueidis.Client // that Close closes, of Open; immutable
 }
 
 // New returns a locker on the Redises of clients, 1 to 15 independent masters. The caller
@@ -61,7 +61,7 @@ func New(clients []rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
 
 var _ interface {
 	racing.Splitting
-	engine.Settles
+	engine.Drains
 	engine.Lists
 } = (*quorum.Quorum)(nil)
 
@@ -136,7 +136,7 @@ func (l *Locker) TryLockFor(ctx context.Context, key string, wait time.Duration,
 func (l *Locker) Close() error {
 	err := l.engine.Close()
 	l.quorum.Close()
-	closeAll(l.own)
+	closeAll(l.opened)
 	return err
 }
 

@@ -78,7 +78,7 @@ func Open(nodes []rueidis.ClientOption, opts ...holdfast.Option) (*Locker, error
 		}
 	}
 	l := newLocker(clients, c, q)
-	l.own = clients
+	l.opened = clients
 	return l, nil
 }
 

@@ -65,7 +65,7 @@ func (ch *channel) moveTo(home *node) {
 		sub.messages -= messages
 		sub.notify()
 	}
-	ch.node.settle(ch)
+	ch.node.update(ch)
 }
 
 // begin begins an epoch.
@@ -80,9 +80,9 @@ func (ch *channel) notify() {
 	}
 }
 
-// settle is called with s.mu held after every change of a channel's phase or listeners: it forgets a channel that nobody
+// update is called with s.mu held after every change of a channel's phase or listeners: it forgets a channel that nobody
 // wants and the server does not know, and queues one that needs a command.
-func (n *node) settle(ch *channel) {
+func (n *node) update(ch *channel) {
 	switch {
 	case !ch.wanted() && (ch.phase == absent || ch.phase == astray):
 		delete(n.channels, ch.name)
@@ -132,7 +132,7 @@ func (n *node) move(names []string, from, to phase) {
 			if to == joined && n.link.hears { // somebody may have begun to listen meanwhile
 				ch.begin()
 			}
-			n.settle(ch)
+			n.update(ch)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (n *node) detach() {
 			ch.notify()
 		}
 		ch.phase = absent
-		n.settle(ch)
+		n.update(ch)
 	}
 	n.s.stray()
 }
@@ -182,7 +182,7 @@ func (n *node) onSubscription(l *link, kind, name string) {
 			n.s.stray()
 		}
 	}
-	n.settle(ch)
+	n.update(ch)
 }
 
 // onMessage counts a message and wakes the listeners of its channel, or gives them the message. It runs beside the

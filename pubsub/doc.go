@@ -45,7 +45,7 @@
 //   - when a channel goes astray: the server ends a shard subscription as its slot moves away, or answers SSUBSCRIBE with
 //     MOVED or CLUSTERDOWN;
 //   - when a connection is lost;
-//   - again after up to 1 ms, doubled up to 300 ms, while a channel has no place or no connection there: so listeners
+//   - again after up to 1 ms, doubled up to 300 ms, while a channel has no node or no connection there: so listeners
 //     follow a fail-over that soon after it;
 //   - after up to 1 s, doubled up to 10 s, while all is well: a master that is paused, or cut off from the other nodes,
 //     loses its slots without a word, and nobody ends a classic subscription.

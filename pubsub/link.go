@@ -133,7 +133,7 @@ func (l *link) each(names []string, command func(name string) rueidis.Completed)
 	return errs
 }
 
-// unsubscribe unsubscribes all names. If it returns an error for which passing is true, some may be left.
+// unsubscribe unsubscribes all names. If it returns an error for which transient is true, some may be left.
 //
 // rueidis v1.0.79 sends a PING along with UNSUBSCRIBE, and panics on its reader when the server refuses it (MISCONF,
 // MASTERDOWN) or both (BUSY): it does not know whose answer came. So a PING is sent first. No script began before the
@@ -141,7 +141,7 @@ func (l *link) each(names []string, command func(name string) rueidis.Completed)
 // default) after it. Until then the UNSUBSCRIBE is answered or the connection closed: pace.answer and the second that
 // rueidis takes to close. The other two may still come within that one round trip.
 func (l *link) unsubscribe(names []string) error {
-	if err := l.ping(); err != nil && (!isReply(err) || passing(err)) {
+	if err := l.ping(); err != nil && (!isReply(err) || transient(err)) {
 		return err
 	}
 	if !l.sharded {
@@ -162,8 +162,8 @@ func (l *link) do(cmd rueidis.Completed) error {
 	return l.client.Do(ctx, cmd).Error()
 }
 
-// passing tells whether err says that the server refuses even a PING at present, or the cluster a shard channel.
-func passing(err error) bool { return hasCode(err, "BUSY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN") }
+// transient tells whether err says that the server refuses even a PING at present, or the cluster a shard channel.
+func transient(err error) bool { return hasCode(err, "BUSY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN") }
 
 // isReply tells whether the server itself answered with err.
 func isReply(err error) bool {

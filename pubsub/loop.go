@@ -161,7 +161,7 @@ func (n *node) join(l *link, names []string) (no []string, err error) {
 	return no, err
 }
 
-// leave unsubscribes the channels. After an error that is passing they are in the queue again; after any other error the
+// leave unsubscribes the channels. After an error that is transient they are in the queue again; after any other error the
 // connection has to be given up, which unsubscribes them too.
 func (n *node) leave(l *link, names []string) error {
 	if len(names) == 0 {
@@ -171,7 +171,7 @@ func (n *node) leave(l *link, names []string) error {
 	switch {
 	case err == nil:
 		n.move(names, leaving, absent) // those without an acknowledgement, as the server had ended them before
-	case passing(err):
+	case transient(err):
 		n.move(names, leaving, joined)
 	case isReply(err):
 		err = fmt.Errorf("UNSUBSCRIBE refused: %w", err)

@@ -78,5 +78,5 @@ func (n *node) listen(name string, sub *Subscription) {
 		n.channels[name] = ch
 	}
 	ch.add(sub)
-	n.settle(ch)
+	n.update(ch)
 }

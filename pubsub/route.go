@@ -29,13 +29,13 @@ func (s *Subscriber) home(name string) *node {
 func (s *Subscriber) stray() { fill(s.strayed) }
 
 // route brings each channel of a Cluster to the master of its slot, and ends with Close. It asks for the slots anew when
-// a channel strays, again and again until all have found their places, and now and then after that: a node that has lost
+// a channel strays, again and again until all are where they belong, and now and then after that: a node that has lost
 // its slots may be paused or cut off from the others, and tells nobody.
 func (s *Subscriber) route() {
 	unsettled, settled := backoff{first: s.pace.first, most: s.pace.unsettled, n: 1}, backoff{first: s.pace.most, most: s.pace.settled, n: 1}
 	for s.ctx.Err() == nil {
 		s.learn()
-		moved, all := s.place()
+		moved, all := s.reroute()
 		if moved {
 			unsettled.last = 0
 		}
@@ -76,10 +76,10 @@ func (s *Subscriber) learn() {
 	_ = s.slots.Refresh(ctx) // while nobody answers, channels stay where they are
 }
 
-// place moves each channel to the node that has its slot, and has those asked for again that were refused there. It tells
-// whether any moved, and whether all are in their places, with a connection there. Nodes that are no masters any more
+// reroute moves each channel to the node that has its slot, and has those asked for again that were refused there. It tells
+// whether any moved, and whether all are there, with a connection. Nodes that are no masters any more
 // end.
-func (s *Subscriber) place() (moved, all bool) {
+func (s *Subscriber) reroute() (moved, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -99,7 +99,7 @@ func (s *Subscriber) place() (moved, all bool) {
 				ch.moveTo(home)
 			case ch.phase == astray && !n.nobody():
 				ch.phase = absent
-				n.settle(ch)
+				n.update(ch)
 			}
 		}
 	}

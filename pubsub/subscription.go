@@ -8,7 +8,7 @@ type Subscription struct {
 
 	// Guarded by s.mu.
 	ch       *channel // nil after Close
-	index    int      // place in ch.subs
+	index    int      // in ch.subs
 	epoch    uint64   // ch.epoch before the first one that counts for this listener
 	messages uint64   // ch.messages at Subscribe
 }
@@ -52,7 +52,7 @@ func (sub *Subscription) Close() {
 func (sub *Subscription) end() {
 	if ch := sub.ch; ch != nil {
 		ch.remove(sub)
-		ch.node.settle(ch)
+		ch.node.update(ch)
 	}
 }
 

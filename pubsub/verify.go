@@ -122,7 +122,7 @@ func (n *node) dropOwn() {
 
 // declined tells whether the server, or what stands before it, has answered otherwise than one that will soon do better.
 func declined(err error) bool {
-	return isReply(err) && !passing(err) && !hasCode(err, "LOADING") || rueidis.IsParseErr(err)
+	return isReply(err) && !transient(err) && !hasCode(err, "LOADING") || rueidis.IsParseErr(err)
 }
 
 // knows asks the server of the client's calls whether anybody listens to a channel. Its context shows no deadline: for one,

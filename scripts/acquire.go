@@ -131,7 +131,7 @@ func (n *Node) AcquireEach(ctx context.Context, f *Fencing, asks []Ask, results 
 	if err != nil {
 		return err
 	}
-	return runEach(ctx, n, acquireEach, len(asks), keys, args, results, parse)
+	return invokeEach(ctx, n, acquireEach, len(asks), keys, args, results, parse)
 }
 
 // askArgs returns the KEYS and ARGV of acquire for each of asks; with the fence counters

@@ -71,7 +71,7 @@ func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 	for i, k := range keys {
 		acquired(t, admin, k, ownB)
 		must(all.Enter(bounded(t), k, ofA(1)))(t)
-		asked = append(asked, Heartbeat{Key: k, Owners: []string{ofA(1), ofA(2)}, Distances: make([]time.Duration, 2)})
+		asked = append(asked, Heartbeat{Key: k, Owners: []string{ofA(1), ofA(2)}, Ahead: make([]time.Duration, 2)})
 		switch i % 4 {
 		case 0:
 			s.Do(t, "DEL", k)
@@ -82,25 +82,25 @@ func TestG9_HeartbeatBesideAForbiddenKey(t *testing.T) {
 			s.Do(t, "SET", k, "no lock")
 		}
 	}
-	probed := slices.Repeat([]Probed{{Err: errReply, ProbeSoon: true, Place: 3, Label: "of an earlier call"}}, len(asked))
-	require.NoError(t, f.Heartbeat(bounded(t), asked, probed))
-	for i, p := range probed {
-		want := Probed{Absent: []int{1}}
+	replies := slices.Repeat([]HeartbeatReply{{Err: errReply, HeartbeatSoon: true, Place: 3, Label: "of an earlier call"}}, len(asked))
+	require.NoError(t, f.Heartbeat(bounded(t), asked, replies))
+	for i, p := range replies {
+		want := HeartbeatReply{Absent: []int{1}}
 		switch {
 		case i == 7:
 			requireRefused(t, "NOPERM", p.Err)
-			want = Probed{Err: p.Err}
+			want = HeartbeatReply{Err: p.Err}
 		case i%4 == 0:
 			want.Grant = granted(ofA(1))
 		case i%4 == 1:
-			want = Probed{ProbeSoon: true, Absent: []int{0, 1}}
+			want = HeartbeatReply{HeartbeatSoon: true, Absent: []int{0, 1}}
 		case i%4 == 2:
 			requireRefused(t, "WRONGTYPE", p.Err)
-			want = Probed{Err: p.Err}
+			want = HeartbeatReply{Err: p.Err}
 		}
 		require.Equal(t, want, p, i)
 	}
-	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], probed[:1]), "NOPERM")
+	require.ErrorContains(t, f.Heartbeat(bounded(t), asked[7:8], replies[:1]), "NOPERM")
 }
 
 // On a node of a quorum, too, with a vote and without.

@@ -18,7 +18,7 @@ func TestF8_ScriptsRefuseBadArguments(t *testing.T) {
 		for _, found := range []string{"free", "held"} {
 			r.find(found)
 			before := state(t, r.s)
-			m, err := r.node.run(bounded(t), sc, len(keys), slices.Concat(keys, args)...)
+			m, err := r.node.invoke(bounded(t), sc, len(keys), slices.Concat(keys, args)...)
 			if answers, bad := m.ToArray(); err == nil && bad == nil { // one for each lock
 				err = refusedAlone(answers[0])
 			}

@@ -220,7 +220,7 @@ func TestForeignIsNoLock(t *testing.T) {
 		s.Do(t, "HSET", "k", owner, "3")
 		require.Equal(t, Holder{Owner: owner, Entries: 3, Remaining: NoExpiry}, must(n.Inspect(bounded(t), "k"))(t))
 		require.Equal(t, Acquired{Remaining: NoExpiry}, must(n.Acquire(bounded(t), "k", ofC(1), lease))(t))
-		require.Equal(t, []Place{Waiting}, must(f.Enter(bounded(t), "k", ofA(1)))(t).Places)
+		require.Equal(t, []OwnerState{Waiting}, must(f.Enter(bounded(t), "k", ofA(1)))(t).States)
 		require.True(t, must(n.ForceRelease(bounded(t), "k"))(t))
 		s.Do(t, "FLUSHALL")
 	}

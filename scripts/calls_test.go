@@ -81,9 +81,9 @@ var inOrder = family{
 			return errOf(first(2, func(said []Result[Passed]) error { return c.fair.LeaveEach(c.ctx, holds, said) }))
 		},
 		"heartbeat": func(c client) error {
-			probed := make([]Probed, 1)
-			asked := []Heartbeat{{Key: c.key, Owners: []string{c.owner, ofA(2)}, Distances: []time.Duration{time.Minute, 0}}}
-			return errors.Join(c.fair.Heartbeat(c.ctx, asked, probed), probed[0].Err)
+			replies := make([]HeartbeatReply, 1)
+			asked := []Heartbeat{{Key: c.key, Owners: []string{c.owner, ofA(2)}, Ahead: []time.Duration{time.Minute, 0}}}
+			return errors.Join(c.fair.Heartbeat(c.ctx, asked, replies), replies[0].Err)
 		},
 		"force release": func(c client) error { return errOf(c.fair.ForceRelease(c.ctx, c.key)) },
 		"inspect":       func(c client) error { return errOf(c.fair.Inspect(c.ctx, c.key)) },

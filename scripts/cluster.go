@@ -33,10 +33,10 @@ func unasked(err error) error {
 	return notAsked{err}
 }
 
-// runInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
+// invokeInCluster runs s on the node that has the slot of keys. rueidis follows MOVED and ASK.
 // What a node refuses while the cluster changes is sent again, until changeTime is over or
 // ctx ends.
-func (n *Node) runInCluster(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
+func (n *Node) invokeInCluster(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
 	for _, key := range args[:keys] {
 		if !oneSlot(key) {
 			return rueidis.RedisMessage{}, errTag

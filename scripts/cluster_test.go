@@ -121,11 +121,11 @@ func TestClusterSeveralKeys(t *testing.T) {
 	require.Equal(t, want, answers)
 
 	f := NewFair(n, settingsOf(clientA))
-	asked := []Heartbeat{{Key: keys[0], Owners: []string{ofA(9)}, Distances: []time.Duration{0}}, {Key: keys[3]}, {Key: "free"}}
-	probed := make([]Probed, len(asked))
-	require.NoError(t, f.Heartbeat(ctx, asked, probed))
-	require.ErrorContains(t, probed[1].Err, "WRONGTYPE")
-	require.Equal(t, []Probed{{Grant: Grant{Owner: ofA(1)}, Absent: []int{0}}, {Err: probed[1].Err}, {}}, probed)
+	asked := []Heartbeat{{Key: keys[0], Owners: []string{ofA(9)}, Ahead: []time.Duration{0}}, {Key: keys[3]}, {Key: "free"}}
+	replies := make([]HeartbeatReply, len(asked))
+	require.NoError(t, f.Heartbeat(ctx, asked, replies))
+	require.ErrorContains(t, replies[1].Err, "WRONGTYPE")
+	require.Equal(t, []HeartbeatReply{{Grant: Grant{Owner: ofA(1)}, Absent: []int{0}}, {Err: replies[1].Err}, {}}, replies)
 
 	require.False(t, must(n.AcquireAll(ctx, []string{"a", "b", "c"}, []string{ofA(1), ofA(2), ofA(3)}, lease))(t))
 	require.True(t, must(n.AcquireAll(ctx, []string{"{a}1", "{a}2"}, []string{ofA(1), ofA(2)}, lease))(t))

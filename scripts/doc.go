@@ -28,7 +28,7 @@
 //	holdfast_node                  string  the marker: since when the node has forgotten nothing; see quorum/check.lua
 //
 // A key is free when its hash is absent. An owner is client-uuid:number. A hash with
-// another field, or with more than one, is no lock but somebody's data: acquires, probes,
+// another field, or with more than one, is no lock but somebody's data: acquires, heartbeats,
 // Inspect and ForceRelease refuse it, and nothing here changes it. So it is with
 // Redisson's read/write locks, which have a field mode. The braces are left out where the
 // key has an opening brace of its own. List and sorted set name the same owners and

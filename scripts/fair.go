@@ -98,31 +98,31 @@ func (f *Fair) Acquire(ctx context.Context, key, owner string, lease time.Durati
 	return f.node.take(ctx, parseAcquired, fairAcquire, fairKeys+1, args...)
 }
 
-// Place is the state of an owner that enters a queue.
-type Place int8
+// OwnerState is the state of an owner that enters a queue.
+type OwnerState int8
 
 const (
 	// Waiting: it is in the queue, or was granted the lock by this very call.
-	Waiting Place = 1
+	Waiting OwnerState = 1
 	// Holding: it holds the lock, since an earlier sending of this call.
-	Holding Place = 0
+	Holding OwnerState = 0
 	// Gone: it was given up by Leave and enters no more.
-	Gone Place = -2
+	Gone OwnerState = -2
 )
 
 // Entered is the answer to Enter.
 type Entered struct {
-	Places    []Place // of the owners, in the order of the call
-	Distance  time.Duration
-	Tail      int  // the place of the last that waits: 1 is the next of all; they stand in a row; 0: not known
-	Java      bool // Java holds the lock or waits before: its release wakes an owner by the owner's own channel
-	ProbeSoon bool // a Java waiter has the turn, or the dead were too many for one call
-	Grant     Grant
+	States        []OwnerState // of the owners, in the order of the call
+	Ahead         time.Duration
+	Tail          int  // the place of the last that waits: 1 is the next of all; they stand in a row; 0: not known
+	Java          bool // Java holds the lock or waits before: its release wakes an owner by the owner's own channel
+	HeartbeatSoon bool // a Java waiter has the turn, or the dead were too many for one call
+	Grant         Grant
 }
 
 // Enter puts owners, each for the first time in its life, at the end of the
 // queue of key, in their order. It may be repeated when its reply is lost: an owner
-// that waits already keeps its place. Distance is by how much Heartbeat has to keep their
+// that waits already keeps its place. Ahead is by how much Heartbeat has to keep their
 // scores ahead of the server's clock.
 func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered, error) {
 	if err := CheckKey(key); err != nil {
@@ -138,7 +138,7 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 	if seed.LastFirst {
 		s = inFront()
 	}
-	m, err := f.node.run(ctx, s, fairKeys+len(owners), args...)
+	m, err := f.node.invoke(ctx, s, fairKeys+len(owners), args...)
 	return parseEntered(m, err, len(owners))
 }
 
@@ -147,9 +147,9 @@ func inFront() script { return scriptOf(strings.Replace(fairEnter.text, "'RPUSH'
 
 // Passed is the answer to a call that ends a hold or a place in the queue.
 type Passed struct {
-	Ours      bool // Release: the hold was the owner's and has ended
-	ProbeSoon bool // a Java waiter has the turn, or the dead were too many for one call
-	Grant     Grant
+	Ours          bool // Release: the hold was the owner's and has ended
+	HeartbeatSoon bool // a Java waiter has the turn, or the dead were too many for one call
+	Grant         Grant
 }
 
 // Release ends the owner's hold, whatever its count, and gives key to the next
@@ -170,7 +170,7 @@ func (f *Fair) Release(ctx context.Context, key, owner string, lastFence int64, 
 		stones = []string{tombstone(key, owner)}
 	}
 	args := append(f.args(key, stones, 2+len(served)), owner, decimal(lastFence))
-	return parsePassed(f.node.run(ctx, fairRelease, fairKeys+len(stones), append(args, served...)...))
+	return parsePassed(f.node.invoke(ctx, fairRelease, fairKeys+len(stones), append(args, served...)...))
 }
 
 // Leave gives up owners wherever they are, in the queue or holding key. The
@@ -185,7 +185,7 @@ func (f *Fair) Leave(ctx context.Context, key string, doubts int, owners ...stri
 		stones[i] = tombstone(key, owners[i])
 	}
 	args := append(f.args(key, stones, len(owners)), owners...)
-	return parsePassed(f.node.run(ctx, fairLeave, fairKeys+doubts, args...))
+	return parsePassed(f.node.invoke(ctx, fairLeave, fairKeys+doubts, args...))
 }
 
 // Confirm sets the lease of an owner that was granted key to lease from now and
@@ -205,7 +205,7 @@ func (f *Fair) ForceRelease(ctx context.Context, key string) (existed bool, err 
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(f.node.run(ctx, fairForceRelease, fairKeys, f.args(key, nil, 0)...))
+	return parseBool(f.node.invoke(ctx, fairForceRelease, fairKeys, f.args(key, nil, 0)...))
 }
 
 // Inspect returns the holder of key and how many wait for it, the dead included.
@@ -213,7 +213,7 @@ func (f *Fair) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parseQueued(f.node.run(ctx, fairInspect, 2, key, queue(key)))
+	return parseQueued(f.node.invoke(ctx, fairInspect, 2, key, queue(key)))
 }
 
 // Waiter is an owner in the queue of a key.
@@ -228,7 +228,7 @@ func (f *Fair) Queue(ctx context.Context, key string) ([]Waiter, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err
 	}
-	values, err := array(f.node.run(ctx, fairQueue, 2, queue(key), named(heartbeatsPrefix, key)))
+	values, err := array(f.node.invoke(ctx, fairQueue, 2, queue(key), named(heartbeatsPrefix, key)))
 	if err != nil || len(values)%3 != 0 {
 		return nil, unexpected(err)
 	}

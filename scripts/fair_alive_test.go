@@ -27,7 +27,7 @@ func TestG8_UndeliveredKeepsItsPlace(t *testing.T) {
 	// Nobody hears: the lock stays free, and nobody loses his place.
 	r.unsubscribe(inbox, r.of(ofB(1)).Inbox("k"))
 	r.expire()
-	require.Equal(t, Probed{}, r.heartbeat(clientC))
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientC))
 	r.requireFree()
 	require.Equal(t, granted(ofA(2)), r.heartbeat(clientA).Grant, "its own heartbeat serves it")
 	r.requireServed(ofA(2), ofA(3), ofB(2))
@@ -49,10 +49,10 @@ func TestTooManyDeadForOneCall(t *testing.T) {
 	r.enterMany(0, 2600)
 	r.waits(ofB(1))
 	r.silence(clientA)
-	require.Equal(t, Passed{Ours: true, ProbeSoon: true}, r.release(ofC(1)))
+	require.Equal(t, Passed{Ours: true, HeartbeatSoon: true}, r.release(ofC(1)))
 	r.requireFree()
-	require.Equal(t, Probed{ProbeSoon: true}, r.heartbeat(clientB))
-	require.Equal(t, Probed{Grant: granted(ofB(1))}, r.heartbeat(clientB))
+	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, r.heartbeat(clientB))
+	require.Equal(t, HeartbeatReply{Grant: granted(ofB(1))}, r.heartbeat(clientB))
 	r.requireQueue()
 
 	// Waiters whose grant is not delivered are passed over once: a probe at once would not help.
@@ -116,20 +116,20 @@ func TestHeartbeatsCountByTheServersClock(t *testing.T) {
 // that by its next heartbeat; no longer than it is alive.
 func TestG4_MuteIsServed(t *testing.T) {
 	r := newHarness(t)
-	mute := func() Probed {
-		return r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Distances: make([]time.Duration, 1), Mute: true})
+	mute := func() HeartbeatReply {
+		return r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Ahead: make([]time.Duration, 1), Mute: true})
 	}
 	r.follow(ofC(1), ofB(1), ofA(1), ofB(2))
 	r.unsubscribe(r.of(ofA(1)).Inbox("k"))
-	require.Equal(t, Probed{}, mute())
+	require.Equal(t, HeartbeatReply{}, mute())
 	r.release(ofC(1))
 	r.requireHeld(ofB(1), grantLease)
-	require.Equal(t, Probed{ProbeSoon: true}, mute(), "it is the next")
+	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, mute(), "it is the next")
 	r.said()
 	r.release(ofB(1))
 	r.requireHeld(ofA(1), grantLease)
 	r.requireSaid()
-	require.Equal(t, Probed{Grant: Grant{Owner: ofA(1)}}, mute())
+	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofA(1)}}, mute())
 
 	r.release(ofA(1))
 	r.requireHeld(ofB(2), grantLease)

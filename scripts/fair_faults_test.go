@@ -103,7 +103,7 @@ func TestF30_FairOutOfMemory(t *testing.T) {
 	r.requireHeld(ofA(1), grantLease)
 	r.expire()
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(2)), "somebody is before, but cannot be served")
-	require.Equal(t, Probed{}, r.heartbeat(clientB))
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientB))
 	r.requireFree()
 	r.requireQueue(ofB(1))
 	r.requireSaid()
@@ -128,7 +128,7 @@ func TestF30_JavaIsWokenOutOfMemory(t *testing.T) {
 	r.expire()
 	r.subscribe(r.of(ofA(1)).OwnerChannel("k", ofJ(1)))
 	r.s.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	require.Equal(t, Probed{ProbeSoon: true}, r.heartbeat(clientA))
+	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, r.heartbeat(clientA))
 	r.requireSaid("redisson_lock__channel:{k}:" + ofJ(1) + " 0")
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 // Heartbeat is what Heartbeat is asked for one key: to keep the client's places, to
-// probe, and to tell which of some owners have lost theirs.
+// serve the next waiter of a free key, and to tell which of some owners have lost their places.
 type Heartbeat struct {
-	Key       string
-	Owners    []string
-	Distances []time.Duration // as returned by Enter; 0: leave the score alone
+	Key    string
+	Owners []string
+	Ahead  []time.Duration // as returned by Enter; 0: leave the score alone
 	// Mute: the client does not listen to its inbox. It is given the lock all the same
 	// when it is the next, and finds that by its next heartbeat.
 	Mute bool
@@ -19,13 +19,13 @@ type Heartbeat struct {
 	Place bool
 }
 
-// Probed is what Heartbeat found out about one key.
-type Probed struct {
+// HeartbeatReply is what Heartbeat found out about one key.
+type HeartbeatReply struct {
 	// Err is how Redis refused this key; then nothing else is known.
 	Err error
-	// ProbeSoon: a Java waiter has the turn, the dead were too many for one call, or the
+	// HeartbeatSoon: a Java waiter has the turn, the dead were too many for one call, or the
 	// client is mute and the next.
-	ProbeSoon bool
+	HeartbeatSoon bool
 	// Grant is a waiter of this client's to which the key was given by this call,
 	// or, without a lease, that holds it since some earlier call.
 	Grant Grant
@@ -40,37 +40,37 @@ type Probed struct {
 }
 
 // Heartbeat tells Redis that the client's waiters are alive, for up to some hundred keys in
-// one call; a key that is free is given to its next waiter. Scores are kept at
-// their distance ahead of the server's clock, as far as the present length of the
-// queue asks for it. It may be repeated. probed has a slot for each of asked; a key
+// one call; a key that is free is given to its next waiter. Scores are kept
+// Ahead of the server's clock, as far as the present length of the
+// queue asks for it. It may be repeated. replies has a slot for each of asked; a key
 // that the user may not touch costs the others some round trips, as in [Node.Renew].
-func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed) error {
-	clear(probed)
+func (f *Fair) Heartbeat(ctx context.Context, asked []Heartbeat, replies []HeartbeatReply) error {
+	clear(replies)
 	if !f.node.BySlot() {
-		if err := f.heartbeat(ctx, asked, probed); !crossed(err) {
+		if err := f.heartbeat(ctx, asked, replies); !crossed(err) {
 			return err
 		}
 	}
 	return f.node.bySlot(len(asked), func(i int) string { return asked[i].Key }, func(indexes []int) error {
-		of, said := make([]Heartbeat, len(indexes)), make([]Probed, len(indexes))
+		of, said := make([]Heartbeat, len(indexes)), make([]HeartbeatReply, len(indexes))
 		for at, i := range indexes {
 			of[at] = asked[i]
 		}
 		_ = f.heartbeat(ctx, of, said)
 		for at, i := range indexes {
-			probed[i] = said[at]
+			replies[i] = said[at]
 		}
 		return nil // one slot's error is not the others'
 	})
 }
 
 // heartbeat is Heartbeat for keys of one slot.
-func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, probed []Probed) error {
-	err := f.heartbeatAtOnce(ctx, asked, probed)
+func (f *Fair) heartbeat(ctx context.Context, asked []Heartbeat, replies []HeartbeatReply) error {
+	err := f.heartbeatAtOnce(ctx, asked, replies)
 	if !forbidden(err) || len(asked) == 1 {
 		return err
 	}
-	_ = apart(len(asked), forbidden, func(i, j int) error { return f.heartbeatAtOnce(ctx, asked[i:j], probed[i:j]) })
+	_ = apart(len(asked), forbidden, func(i, j int) error { return f.heartbeatAtOnce(ctx, asked[i:j], replies[i:j]) })
 	return nil
 }
 
@@ -81,8 +81,8 @@ func flag(on bool) string {
 	return "0"
 }
 
-// heartbeatAtOnce is one call of Heartbeat. If it fails, each of probed has its error.
-func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, probed []Probed) error {
+// heartbeatAtOnce is one call of Heartbeat. If it fails, each of replies has its error.
+func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, replies []HeartbeatReply) error {
 	args := make([]string, 0, 8*len(asked)+8)
 	for _, b := range asked {
 		args = appendFairKeys(args, b.Key)
@@ -91,19 +91,19 @@ func (f *Fair) heartbeatAtOnce(ctx context.Context, asked []Heartbeat, probed []
 	for _, b := range asked {
 		args = append(args, strconv.Itoa(len(b.Owners)), flag(b.Mute)+flag(b.Place))
 		for i, owner := range b.Owners {
-			args = append(args, owner, millis(b.Distances[i]))
+			args = append(args, owner, millis(b.Ahead[i]))
 		}
 	}
-	values, err := array(f.node.run(ctx, fairHeartbeat, fairKeys*len(asked), args...))
+	values, err := array(f.node.invoke(ctx, fairHeartbeat, fairKeys*len(asked), args...))
 	if err != nil || len(values) != len(asked) {
 		err = unexpected(err)
-		for i := range probed {
-			probed[i].Err = err
+		for i := range replies {
+			replies[i].Err = err
 		}
 		return err
 	}
 	for i, v := range values {
-		probed[i] = parseProbed(v, len(asked[i].Owners))
+		replies[i] = parseHeartbeatReply(v, len(asked[i].Owners))
 	}
 	return nil
 }

@@ -9,24 +9,24 @@ import (
 
 func TestHeartbeatProbesAndFinds(t *testing.T) {
 	r := newHarness(t)
-	require.Equal(t, Probed{}, r.heartbeat(clientA))
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientA))
 	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
 
 	r.expire() // nobody says so
-	require.Equal(t, Probed{}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientB, ofB(1)))
 	r.requireSaid(grantMessage(ofA(1)))
 	r.requireHeld(ofA(1), grantLease)
 
 	// The message was lost: the client's own heartbeat names the holder, and says
 	// nothing that would move its trust.
 	until := expiry(t, r.s, "k")
-	require.Equal(t, Probed{Grant: Grant{Owner: ofA(1)}}, r.heartbeat(clientA, ofA(1), ofA(2)))
-	require.Equal(t, Probed{}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofA(1)}}, r.heartbeat(clientA, ofA(1), ofA(2)))
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientB, ofB(1)))
 	require.Equal(t, until, expiry(t, r.s, "k"))
 	r.requireSaid()
 
 	r.expire()
-	require.Equal(t, Probed{Grant: granted(ofB(1))}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, HeartbeatReply{Grant: granted(ofB(1))}, r.heartbeat(clientB, ofB(1)))
 	r.requireQueue(ofA(2))
 }
 
@@ -35,10 +35,10 @@ func TestHeartbeatNamesTheAbsent(t *testing.T) {
 	r.follow(ofC(1), ofA(1), ofB(1), ofA(2))
 	r.silence(clientA)
 	r.release(ofC(1)) // drops ofA(1)
-	require.Equal(t, Probed{Absent: []int{0, 2}}, r.heartbeat(clientA, ofA(1), ofA(2), ofA(3)))
-	require.Equal(t, Probed{Grant: Grant{Owner: ofB(1)}}, r.heartbeat(clientB, ofB(1)), "a holder is not absent")
+	require.Equal(t, HeartbeatReply{Absent: []int{0, 2}}, r.heartbeat(clientA, ofA(1), ofA(2), ofA(3)))
+	require.Equal(t, HeartbeatReply{Grant: Grant{Owner: ofB(1)}}, r.heartbeat(clientB, ofB(1)), "a holder is not absent")
 	r.s.Do(t, "FLUSHALL")
-	require.Equal(t, Probed{Absent: []int{0}}, r.heartbeat(clientA, ofA(2)))
+	require.Equal(t, HeartbeatReply{Absent: []int{0}}, r.heartbeat(clientA, ofA(2)))
 	r.requireQueue()
 }
 
@@ -79,16 +79,16 @@ func TestHeartbeatMovesScoresForwardOnly(t *testing.T) {
 		r.s.Do(t, "ZADD", scores("k"), decimal(now+ahead), owner)
 	}
 	asked := Heartbeat{Owners: []string{ofA(1), ofA(2), ofA(3), ofA(4)},
-		Distances: []time.Duration{300 * time.Second, 300 * time.Second, 0, 300 * time.Second}}
+		Ahead: []time.Duration{300 * time.Second, 300 * time.Second, 0, 300 * time.Second}}
 	for range 2 { // repeated, it adds nothing
-		require.Equal(t, Probed{Absent: []int{3}}, r.beat(clientA, asked))
+		require.Equal(t, HeartbeatReply{Absent: []int{3}}, r.beat(clientA, asked))
 		for owner, want := range map[string]time.Duration{ofA(1): 300, ofA(2): 1400, ofA(3): -100, ofB(1): 100} {
 			require.InDelta(t, want*time.Second, r.ahead(owner), float64(slack), owner)
 		}
 	}
 	r.requireQueue(ofA(1), ofA(2), ofA(3), ofB(1))
 
-	r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Distances: []time.Duration{time.Hour}}) // given when the queue was longer
+	r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Ahead: []time.Duration{time.Hour}}) // given when the queue was longer
 	require.InDelta(t, 5*javaWait, r.ahead(ofA(1)), float64(slack))
 }
 

@@ -16,7 +16,7 @@ func TestJava_InOrder(t *testing.T) {
 	r.javaWaits(ofJ(1))
 	e := r.enter(ofA(2))
 	require.True(t, e.Java)
-	require.False(t, e.ProbeSoon)
+	require.False(t, e.HeartbeatSoon)
 	r.subscribe(r.ownerChannel(ofA(2)))
 	r.javaWaits(ofK(1))
 	r.waits(ofB(1))
@@ -24,15 +24,15 @@ func TestJava_InOrder(t *testing.T) {
 	r.requireQueue(order...)
 
 	// A Go release onto a Java head leaves the lock free for it, and for nobody else.
-	require.Equal(t, Passed{Ours: true, ProbeSoon: true}, r.release(ofA(1)))
+	require.Equal(t, Passed{Ours: true, HeartbeatSoon: true}, r.release(ofA(1)))
 	r.requireSaid(r.woken(ofJ(1)))
 	r.requireFree()
 	r.requireQueue(order...)
-	require.Equal(t, Probed{ProbeSoon: true}, r.heartbeat(clientB, ofB(1)))
+	require.Equal(t, HeartbeatReply{HeartbeatSoon: true}, r.heartbeat(clientB, ofB(1)))
 	require.Equal(t, Acquired{Remaining: time.Millisecond}, r.acquire(ofC(1)))
 	require.False(t, r.javaTries(ofK(1)))
 	e = r.enter(ofC(2))
-	require.True(t, e.Java && e.ProbeSoon)
+	require.True(t, e.Java && e.HeartbeatSoon)
 	require.True(t, r.javaTries(ofJ(1)))
 	order = []string{ofA(2), ofK(1), ofB(1), ofC(2)}
 	r.requireQueue(order...)
@@ -42,13 +42,13 @@ func TestJava_InOrder(t *testing.T) {
 	r.javaUnlocks(ofJ(1))
 	r.requireSaid(r.woken(ofA(2)))
 	require.False(t, r.javaTries(ofK(1)))
-	require.Equal(t, Probed{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
+	require.Equal(t, HeartbeatReply{Grant: granted(ofA(2))}, r.heartbeat(clientA, ofA(2)))
 
 	// Given up without a word: a probe finds the next.
-	require.Equal(t, Passed{Ours: true, ProbeSoon: true}, r.release(ofA(2)))
+	require.Equal(t, Passed{Ours: true, HeartbeatSoon: true}, r.release(ofA(2)))
 	r.javaGivesUp(ofK(1))
 	r.said()
-	require.Equal(t, Probed{}, r.heartbeat(clientC, ofC(2)))
+	require.Equal(t, HeartbeatReply{}, r.heartbeat(clientC, ofC(2)))
 	r.requireSaid(grantMessage(ofB(1)))
 	require.Equal(t, Passed{Ours: true}, r.release(ofB(1)))
 	r.requireSaid(grantMessage(ofC(2)))
@@ -58,17 +58,17 @@ func TestJava_InOrder(t *testing.T) {
 func TestJava_HolderAndTail(t *testing.T) {
 	r := newHarness(t)
 	require.True(t, r.javaTries(ofJ(1)))
-	entered := func(tail int, distance time.Duration) Entered {
-		return Entered{Places: []Place{Waiting}, Tail: tail, Java: true, Distance: distance}
+	entered := func(tail int, ahead time.Duration) Entered {
+		return Entered{States: []OwnerState{Waiting}, Tail: tail, Java: true, Ahead: ahead}
 	}
 	require.Equal(t, entered(1, 30*time.Second), r.enter(ofA(1)))
 	require.Equal(t, entered(2, 30*time.Second), r.enter(ofB(1))) // behind our own
 	r.javaWaits(ofJ(2))
-	two := Entered{Places: []Place{Waiting, Waiting}, Tail: 5, Java: true, Distance: 4 * javaWait}
+	two := Entered{States: []OwnerState{Waiting, Waiting}, Tail: 5, Java: true, Ahead: 4 * javaWait}
 	require.Equal(t, two, r.enter(ofB(2), ofB(3))) // behind Java
 	e := r.enter(ofA(2))                           // behind our own, behind Java
 	require.True(t, e.Java)
-	require.InDelta(t, 4*javaWait, e.Distance, float64(slack))
+	require.InDelta(t, 4*javaWait, e.Ahead, float64(slack))
 	for owner, want := range map[string]time.Duration{
 		ofA(1): 30 * time.Second, ofB(1): 30 * time.Second, ofJ(2): 330 * time.Second,
 		ofB(2): 4 * javaWait, ofB(3): 4 * javaWait, ofA(2): 4 * javaWait,
@@ -79,7 +79,7 @@ func TestJava_HolderAndTail(t *testing.T) {
 	r.s.Do(t, "FLUSHALL") // no Java anywhere
 	r.acquire(ofC(1))
 	for tail, owner := range []string{ofA(1), ofA(2)} {
-		require.Equal(t, Entered{Places: []Place{Waiting}, Tail: tail + 1, Distance: 30 * time.Second}, r.enter(owner))
+		require.Equal(t, Entered{States: []OwnerState{Waiting}, Tail: tail + 1, Ahead: 30 * time.Second}, r.enter(owner))
 	}
 }
 
@@ -89,8 +89,8 @@ func TestJava_WaitsForEver(t *testing.T) {
 	r.acquire(ofA(1))
 	require.False(t, r.java(javaTry, ofJ(1), 1<<63-1))
 	e := r.enter(ofB(1))
-	require.Equal(t, []Place{Waiting}, e.Places)
-	require.Positive(t, e.Distance)
+	require.Equal(t, []OwnerState{Waiting}, e.States)
+	require.Positive(t, e.Ahead)
 	r.s.Do(t, "ZADD", scores("k"), "inf", ofB(1))
 	r.waits(ofB(2))
 	r.s.Do(t, "ZADD", scores("k"), "-inf", ofB(2))
@@ -107,13 +107,13 @@ func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 	r.javaEnters(ofJ(6), ofJ(7), ofK(1))
 	r.waits(ofB(1))
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
-	require.True(t, r.release(ofA(1)).ProbeSoon)
+	require.True(t, r.release(ofA(1)).HeartbeatSoon)
 	r.requireQueue(ofJ(5), ofJ(6), ofJ(7), ofK(1), ofB(1))
 	r.requireSaid(r.woken(ofJ(5)))
 
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(5))
 	// Another program may be about to listen.
-	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientB).ProbeSoon) })
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientB).HeartbeatSoon) })
 	r.requireQueue(ofK(1), ofB(1))
 
 	// The dead of ours before it are dropped, and then it has its turn.
@@ -122,7 +122,7 @@ func TestJava_DeadHeadGoesWithItsLike(t *testing.T) {
 	r.waits(ofB(1), ofB(2))
 	r.javaWaits(ofJ(10))
 	r.silence(clientB)
-	require.True(t, r.release(ofA(1)).ProbeSoon)
+	require.True(t, r.release(ofA(1)).HeartbeatSoon)
 	r.requireQueue(ofJ(10))
 	r.requireSaid(r.woken(ofJ(10)))
 }
@@ -136,9 +136,9 @@ func TestJava_EachLockByItself(t *testing.T) {
 		r.s.Do(t, "ZADD", scores(key), "9e15", ofJ(1), "9e15", ofJ(2))
 	}
 	r.s.Do(t, "ZADD", scores("k"), "1", ofJ(1))
-	probed := make([]Probed, 2)
-	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, probed))
-	require.Equal(t, []Probed{{}, {ProbeSoon: true}}, probed)
+	replies := make([]HeartbeatReply, 2)
+	require.NoError(t, r.of(clientA).Heartbeat(bounded(t), []Heartbeat{{Key: "k"}, {Key: "l"}}, replies))
+	require.Equal(t, []HeartbeatReply{{}, {HeartbeatSoon: true}}, replies)
 	require.EqualValues(t, 2, number(t, r.s, "LLEN", queue("l")))
 }
 
@@ -149,7 +149,7 @@ func TestJava_BehindOneOfOursThatDoesNotHear(t *testing.T) {
 	r.waits(ofB(1))
 	r.javaWaits(ofJ(1))
 	r.unsubscribe(r.of(clientB).Inbox("k"))
-	require.True(t, r.release(ofA(1)).ProbeSoon, "probe again soon")
+	require.True(t, r.release(ofA(1)).HeartbeatSoon, "probe again soon")
 	r.requireSaid()
 	require.False(t, r.javaTries(ofJ(1)))
 	require.Equal(t, granted(ofB(1)), r.heartbeat(clientB).Grant)
@@ -161,7 +161,7 @@ func TestJava_OursSurviveSubtraction(t *testing.T) {
 	r := newHarness(t)
 	r.acquire(ofC(1))
 	r.javaWaits(ofJ(1), ofJ(2), ofJ(3))
-	distance := r.enter(ofA(1)).Distance
+	ahead := r.enter(ofA(1)).Ahead
 	r.javaWaits(ofK(1))
 	r.waits(ofB(1))
 	r.javaGivesUp(ofJ(2))
@@ -172,11 +172,11 @@ func TestJava_OursSurviveSubtraction(t *testing.T) {
 	}
 	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
 	r.requireQueue(ofA(1), ofK(1), ofB(1))
-	require.InDelta(t, distance-3*javaWait, r.ahead(ofA(1)), float64(slack))
+	require.InDelta(t, ahead-3*javaWait, r.ahead(ofA(1)), float64(slack))
 
 	r.hold()
-	r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Distances: []time.Duration{distance}})
-	require.InDelta(t, distance, r.ahead(ofA(1)), float64(slack))
+	r.beat(clientA, Heartbeat{Owners: []string{ofA(1)}, Ahead: []time.Duration{ahead}})
+	require.InDelta(t, ahead, r.ahead(ofA(1)), float64(slack))
 }
 
 // Behind a Java waiter whose score was lowered when it got the turn, its score
@@ -186,7 +186,7 @@ func TestJava_OursSurviveBehindATurn(t *testing.T) {
 	r.acquire(ofC(1))
 	r.javaWaits(ofJ(1))
 	r.release(ofC(1))
-	require.Equal(t, 2*javaWait, r.enter(ofA(1)).Distance)
+	require.Equal(t, 2*javaWait, r.enter(ofA(1)).Ahead)
 	require.True(t, r.javaTries(ofJ(1)))
 	require.False(t, r.javaTries(ofK(1)), "it would drop a stale head")
 	r.requireQueue(ofA(1), ofK(1))
@@ -206,20 +206,20 @@ func TestJava_TheTurnEnds(t *testing.T) {
 	r.requireTurn(ofJ(1), 3*time.Second, func() { r.release(ofA(1)) })
 	turn := r.turnOf(ofJ(1))
 	for range 3 {
-		require.True(t, r.heartbeat(clientB).ProbeSoon)
+		require.True(t, r.heartbeat(clientB).HeartbeatSoon)
 	}
 	require.Equal(t, turn, r.turnOf(ofJ(1)))
 	require.Equal(t, others, []int64{r.score(ofK(1)), r.score(ofB(1))})
 	require.True(t, r.javaTries(ofJ(1)))
 
 	r.javaUnlocks(ofJ(1))
-	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientC).ProbeSoon) })
-	until(t, func() bool { return !r.heartbeat(clientC).ProbeSoon })
+	r.requireTurn(ofK(1), 250*time.Millisecond, func() { require.True(t, r.heartbeat(clientC).HeartbeatSoon) })
+	until(t, func() bool { return !r.heartbeat(clientC).HeartbeatSoon })
 	r.requireServed(ofB(1))
 
 	// One without a score, which Java itself would never drop, gets a turn, too.
 	r.s.Do(t, "RPUSH", queue("k"), ofJ(9))
-	r.requireTurn(ofJ(9), 250*time.Millisecond, func() { require.True(t, r.release(ofB(1)).ProbeSoon) })
+	r.requireTurn(ofJ(9), 250*time.Millisecond, func() { require.True(t, r.release(ofB(1)).HeartbeatSoon) })
 
 	// An earlier end is kept.
 	r.s.Do(t, "ZADD", scores("k"), decimal(serverMillis(t, r.s)+2000), ofJ(9))
@@ -256,9 +256,9 @@ func TestJava_ANewTurn(t *testing.T) {
 	r.acquire(ofA(1))
 	for range 2 {
 		r.javaEnters(ofJ(1))
-		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).ProbeSoon) })
+		r.requireTurn(ofJ(1), 250*time.Millisecond, func() { require.True(t, r.release(ofA(1)).HeartbeatSoon) })
 		require.Positive(t, number(t, r.s, "PTTL", heartbeats("k")), "kept for ever")
-		until(t, func() bool { return !r.heartbeat(clientB).ProbeSoon })
+		until(t, func() bool { return !r.heartbeat(clientB).HeartbeatSoon })
 		r.requireQueue()
 		r.acquire(ofA(1))
 	}

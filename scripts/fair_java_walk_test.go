@@ -14,12 +14,12 @@ import (
 // step is checked against it.
 type walk struct {
 	*harness
-	rand      *rand.Rand
-	next      int      // number of the next owner
-	holder    string   // "" while the lock is free
-	queue     []string // the waiting owners, in the order in which they entered
-	distances map[string]time.Duration
-	taken     map[bool]int // acquisitions, by whether they are Java's
+	rand   *rand.Rand
+	next   int      // number of the next owner
+	holder string   // "" while the lock is free
+	queue  []string // the waiting owners, in the order in which they entered
+	asked  map[string]time.Duration
+	taken  map[bool]int // acquisitions, by whether they are Java's
 }
 
 func isJava(owner string) bool { return owner[:36] == clientJ || owner[:36] == clientK }
@@ -28,7 +28,7 @@ func isJava(owner string) bool { return owner[:36] == clientJ || owner[:36] == c
 // Java programs at one lock. No owner gets it out of turn, and none that is alive is
 // thrown out of the queue.
 func TestG8_Java_WalkOfMixedQueue(t *testing.T) {
-	w := &walk{harness: newHarness(t), rand: rand.New(rand.NewPCG(1, 2)), distances: map[string]time.Duration{}, taken: map[bool]int{}}
+	w := &walk{harness: newHarness(t), rand: rand.New(rand.NewPCG(1, 2)), asked: map[string]time.Duration{}, taken: map[bool]int{}}
 	const acquisitions = 2000
 	for w.taken[true]+w.taken[false] < acquisitions {
 		w.step()
@@ -87,7 +87,7 @@ func (w *walk) comes() {
 		return
 	}
 	e := w.enter(owner)
-	w.queue, w.distances[owner] = append(w.queue, owner), e.Distance
+	w.queue, w.asked[owner] = append(w.queue, owner), e.Ahead
 	if e.Java {
 		w.subscribe(w.ownerChannel(owner))
 	}
@@ -131,7 +131,7 @@ func (w *walk) probes(client string) {
 	for _, owner := range w.queue {
 		if strings.HasPrefix(owner, client) {
 			asked.Owners = append(asked.Owners, owner)
-			asked.Distances = append(asked.Distances, w.distances[owner])
+			asked.Ahead = append(asked.Ahead, w.asked[owner])
 		}
 	}
 	said := w.beat(client, asked)

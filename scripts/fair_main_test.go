@@ -80,7 +80,7 @@ func (r *harness) waits(owners ...string) {
 	r.t.Helper()
 	for _, o := range owners {
 		e := r.enter(o)
-		require.Equal(r.t, []Place{Waiting}, e.Places)
+		require.Equal(r.t, []OwnerState{Waiting}, e.States)
 		require.Zero(r.t, e.Grant)
 	}
 }
@@ -104,18 +104,18 @@ func (r *harness) leave(owners ...string) Passed {
 
 // heartbeat is a heartbeat of a client for k that names owners, whose scores are kept 30 s
 // ahead.
-func (r *harness) heartbeat(client string, owners ...string) Probed {
+func (r *harness) heartbeat(client string, owners ...string) HeartbeatReply {
 	r.t.Helper()
-	return r.beat(client, Heartbeat{Owners: owners, Distances: slices.Repeat([]time.Duration{30 * time.Second}, len(owners))})
+	return r.beat(client, Heartbeat{Owners: owners, Ahead: slices.Repeat([]time.Duration{30 * time.Second}, len(owners))})
 }
 
 // beat is a heartbeat of a client for k alone.
-func (r *harness) beat(client string, asked Heartbeat) Probed {
+func (r *harness) beat(client string, asked Heartbeat) HeartbeatReply {
 	r.t.Helper()
 	asked.Key = "k"
-	probed := make([]Probed, 1)
-	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{asked}, probed))
-	return probed[0]
+	replies := make([]HeartbeatReply, 1)
+	require.NoError(r.t, r.fairs[client].Heartbeat(bounded(r.t), []Heartbeat{asked}, replies))
+	return replies[0]
 }
 
 // silence makes a client one that has been silent for too long.

@@ -14,12 +14,12 @@ func TestEnterRepeatedKeepsThePlace(t *testing.T) {
 	r := newHarness(t)
 	r.follow(ofC(1), ofA(1), ofB(1))
 	before := r.score(ofA(1))
-	require.Equal(t, []Place{Waiting, Waiting}, r.enter(ofA(1), ofA(2)).Places)
+	require.Equal(t, []OwnerState{Waiting, Waiting}, r.enter(ofA(1), ofA(2)).States)
 	r.requireQueue(ofA(1), ofB(1), ofA(2))
 	require.Equal(t, before, r.score(ofA(1)))
 
 	r.release(ofC(1))
-	require.Equal(t, []Place{Holding, Waiting}, r.enter(ofA(1), ofA(2)).Places)
+	require.Equal(t, []OwnerState{Holding, Waiting}, r.enter(ofA(1), ofA(2)).States)
 	r.requireServed(ofA(1), ofB(1), ofA(2))
 }
 
@@ -30,7 +30,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 	leave := func(doubts int, owners ...string) { must(r.of(ofA(1)).Leave(bounded(t), "k", doubts, owners...))(t) }
 	leave(1, ofA(1), ofA(2))
 	require.Equal(t, Acquired{Gone: true}, r.acquire(ofA(1)))
-	require.Equal(t, []Place{Waiting, Gone, Waiting}, r.enter(ofA(3), ofA(1), ofA(2)).Places, "only those in doubt have a tombstone")
+	require.Equal(t, []OwnerState{Waiting, Gone, Waiting}, r.enter(ofA(3), ofA(1), ofA(2)).States, "only those in doubt have a tombstone")
 	r.requireQueue(ofA(3), ofA(2))
 	lasts(t, r.s, tombstone("k", ofA(1)), time.Minute)
 
@@ -43,7 +43,7 @@ func TestF7_EnterAfterLeaveIsGone(t *testing.T) {
 
 func TestEnterServesAFreeLock(t *testing.T) {
 	r := newHarness(t)
-	entered := Entered{Places: []Place{Waiting, Waiting}, Distance: 30 * time.Second, Tail: 1, Grant: granted(ofA(1))}
+	entered := Entered{States: []OwnerState{Waiting, Waiting}, Ahead: 30 * time.Second, Tail: 1, Grant: granted(ofA(1))}
 	require.Equal(t, entered, r.enter(ofA(1), ofA(2)))
 	r.requireServed(ofA(1), ofA(2))
 
@@ -184,7 +184,7 @@ func TestPlaces(t *testing.T) {
 	require.Equal(t, 4, r.enter(ofB(2)).Tail)
 	require.Zero(t, r.enter(ofA(1), ofA(3)).Tail, "they do not stand in a row")
 	place := func(owners ...string) int {
-		return r.beat(clientA, Heartbeat{Owners: owners, Distances: make([]time.Duration, len(owners)), Place: true}).Place
+		return r.beat(clientA, Heartbeat{Owners: owners, Ahead: make([]time.Duration, len(owners)), Place: true}).Place
 	}
 	require.Equal(t, 3, place(ofA(2), ofA(1)))
 	require.Zero(t, place(ofA(9)), "it does not wait")

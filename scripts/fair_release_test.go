@@ -12,9 +12,9 @@ func TestReleaseEndsAnyCountAndLeavesATombstoneIfInDoubt(t *testing.T) {
 	must(r.node.Recount(bounded(t), "k", ofA(1), 7))(t)
 	require.Equal(t, Passed{Ours: true}, r.release(ofA(1)))
 	r.requireFree()
-	require.Equal(t, []Place{Waiting}, r.enter(ofA(1)).Places, "not in doubt: nothing keeps a late call out")
+	require.Equal(t, []OwnerState{Waiting}, r.enter(ofA(1)).States, "not in doubt: nothing keeps a late call out")
 	require.True(t, must(r.of(ofA(1)).Release(bounded(t), "k", ofA(1), 0, true))(t).Ours)
-	require.Equal(t, []Place{Gone}, r.enter(ofA(1)).Places)
+	require.Equal(t, []OwnerState{Gone}, r.enter(ofA(1)).States)
 	r.requireFree()
 }
 

@@ -89,7 +89,7 @@ func parsePassed(m rueidis.RedisMessage, err error) (Passed, error) {
 	if err != nil || said < 0 || said > 2 {
 		return Passed{}, errReply
 	}
-	return Passed{Ours: said > 0, ProbeSoon: said == 2}, nil
+	return Passed{Ours: said > 0, HeartbeatSoon: said == 2}, nil
 }
 
 func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {
@@ -100,8 +100,8 @@ func parseConfirmed(m rueidis.RedisMessage, err error) (Acquired, error) {
 	return Acquired{OK: ours}, err
 }
 
-// leastDistance is by how much scores lie ahead where no Java waiter is near.
-const leastDistance = 30 * time.Second
+// leastAhead is by how much scores lie ahead where no Java waiter is near.
+const leastAhead = 30 * time.Second
 
 // parseAllWait is for the commonest reply of fair_enter.
 func parseAllWait(m rueidis.RedisMessage, owners int) (Entered, error) {
@@ -109,9 +109,9 @@ func parseAllWait(m rueidis.RedisMessage, owners int) (Entered, error) {
 	if err != nil {
 		return Entered{}, err
 	}
-	e := Entered{Distance: leastDistance, Tail: tail, Places: make([]Place, owners)}
-	for i := range e.Places {
-		e.Places[i] = Waiting
+	e := Entered{Ahead: leastAhead, Tail: tail, States: make([]OwnerState, owners)}
+	for i := range e.States {
+		e.States[i] = Waiting
 	}
 	return e, nil
 }
@@ -133,55 +133,55 @@ func parseEntered(m rueidis.RedisMessage, err error, owners int) (Entered, error
 		return Entered{}, unexpected(err)
 	}
 	java, err := integer(values[0], nil)
-	distance, err := integer(values[1], err)
-	if err != nil || java < 0 || java > 2 || distance < 0 || distance > maxLease.Milliseconds() {
+	ahead, err := integer(values[1], err)
+	if err != nil || java < 0 || java > 2 || ahead < 0 || ahead > maxLease.Milliseconds() {
 		return Entered{}, errReply
 	}
-	e := Entered{Java: java > 0, ProbeSoon: java == 2, Distance: time.Duration(distance) * time.Millisecond}
+	e := Entered{Java: java > 0, HeartbeatSoon: java == 2, Ahead: time.Duration(ahead) * time.Millisecond}
 	if e.Grant, err = parseGrant(values[2], nil); err != nil {
 		return Entered{}, err
 	}
 	if e.Tail, err = placeOf(values[3]); err != nil {
 		return Entered{}, err
 	}
-	e.Places = make([]Place, owners)
+	e.States = make([]OwnerState, owners)
 	for i, v := range values[4:] {
-		place, err := integer(v, nil)
-		if err != nil || place != int64(Waiting) && place != int64(Holding) && place != int64(Gone) {
+		state, err := integer(v, nil)
+		if err != nil || state != int64(Waiting) && state != int64(Holding) && state != int64(Gone) {
 			return Entered{}, errReply
 		}
-		e.Places[i] = Place(place)
+		e.States[i] = OwnerState(state)
 	}
 	return e, nil
 }
 
-func parseProbed(m rueidis.RedisMessage, owners int) Probed {
+func parseHeartbeatReply(m rueidis.RedisMessage, owners int) HeartbeatReply {
 	if m.IsString() {
 		text, _ := m.ToString()
-		return Probed{Err: refusedAs(text)}
+		return HeartbeatReply{Err: refusedAs(text)}
 	}
 	values, err := array(m, nil)
 	if err != nil || len(values) < 4 {
-		return Probed{Err: errReply}
+		return HeartbeatReply{Err: errReply}
 	}
 	turn, err := integer(values[0], nil)
 	if err != nil || turn < 1 || turn > 2 {
-		return Probed{Err: errReply}
+		return HeartbeatReply{Err: errReply}
 	}
-	l := Probed{ProbeSoon: turn == 2}
+	l := HeartbeatReply{HeartbeatSoon: turn == 2}
 	if l.Grant, err = parseGrant(values[1], nil); err != nil {
-		return Probed{Err: err}
+		return HeartbeatReply{Err: err}
 	}
 	if l.Place, err = placeOf(values[2]); err != nil {
-		return Probed{Err: err}
+		return HeartbeatReply{Err: err}
 	}
 	if l.Label, err = values[3].ToString(); err != nil {
-		return Probed{Err: errReply}
+		return HeartbeatReply{Err: errReply}
 	}
 	for _, v := range values[4:] {
 		i, err := integer(v, nil)
 		if err != nil || i < 1 || i > int64(owners) {
-			return Probed{Err: errReply}
+			return HeartbeatReply{Err: errReply}
 		}
 		l.Absent = append(l.Absent, int(i)-1)
 	}

@@ -41,5 +41,5 @@ func (n *Node) Inspect(ctx context.Context, key string) (Holder, error) {
 	if err := CheckKey(key); err != nil {
 		return Holder{}, err
 	}
-	return parseHolder(n.run(ctx, inspect, 1, key))
+	return parseHolder(n.invoke(ctx, inspect, 1, key))
 }

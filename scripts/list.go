@@ -121,7 +121,7 @@ func (n *Node) inspectEach(ctx context.Context, s script, names []string, keys f
 		}
 		if open = again; len(open) > 0 { // alone, and then the others, as the server knows s
 			k := keys(names[open[0]])
-			m, err := n.run(ctx, s, len(k), k...)
+			m, err := n.invoke(ctx, s, len(k), k...)
 			if err := take(open[0], m, err); err != nil {
 				return nil, err
 			}

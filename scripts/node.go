@@ -110,13 +110,13 @@ func (n *Node) Sharded(ctx context.Context) (bool, error) {
 
 var errNotSharded = notSent{errors.New("WithShardedPubSub: this Redis Cluster has no shard channels, which came with Redis 7.0")}
 
-// run runs s with the first keys of args as KEYS and the others as ARGV. On a Redis Cluster
+// invoke runs s with the first keys of args as KEYS and the others as ARGV. On a Redis Cluster
 // they have to be of one slot.
-func (n *Node) run(ctx context.Context, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
+func (n *Node) invoke(ctx context.Context, s script, keys int, args ...string) (rueidis.RedisMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return rueidis.RedisMessage{}, notSent{err}
 	}
-	reply, err := n.runBy(ctx, n.client.Do, s, keys, args)
+	reply, err := n.invokeBy(ctx, n.client.Do, s, keys, args)
 	if byReplica(reply, err) {
 		n.leave(ctx)
 	}
@@ -126,9 +126,9 @@ func (n *Node) run(ctx context.Context, s script, keys int, args ...string) (rue
 // sender sends a command and returns its reply.
 type sender func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 
-func (n *Node) runBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
+func (n *Node) invokeBy(ctx context.Context, do sender, s script, keys int, args []string) (rueidis.RedisMessage, error) {
 	if n.Cluster != nil {
-		return n.runInCluster(ctx, do, s, keys, args)
+		return n.invokeInCluster(ctx, do, s, keys, args)
 	}
 	reply, needs, err := n.send(ctx, do, s, keys, args)
 	if crossed(err) {

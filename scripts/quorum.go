@@ -24,7 +24,7 @@ type Deployment struct {
 
 // Standing is what a node of a quorum says about itself.
 type Standing struct {
-	Run        string        // id of the server's process
+	RunID      string        // id of the server's process
 	Version    string        // of Redis
 	Policy     string        // maxmemory-policy: what it does when it is out of memory
 	Deployment               // of the marker; zero without one
@@ -37,13 +37,13 @@ type Standing struct {
 // Vote lets a call count towards a quorum: it names one boot, one replication ID and one
 // epoch of a node; without a restart guard only a boot, if the server tells it.
 type Vote struct {
-	run     string
+	runID   string
 	marker  string // "": without a restart guard
 	acquire script // if with one
 }
 
-// Run is the id of the server's process; "" if unknown.
-func (v *Vote) Run() string { return v.run }
+// RunID is the id of the server's process; "" if unknown.
+func (v *Vote) RunID() string { return v.runID }
 
 // guarded says whether the vote is of a node with a restart guard.
 func (v *Vote) guarded() bool { return v != nil && v.marker != "" }
@@ -87,7 +87,7 @@ func (n *Node) CheckNode(ctx context.Context, how CheckMode, fresh string, d Dep
 	if err := conn.Do(ctx, conn.B().ScriptLoad().Script(s.vote.acquire.text).Build()).Error(); err != nil {
 		return s, nil, n.allowed(0, explained(err))
 	}
-	if run, err := n.runID(ctx); err == nil && run != s.Run {
+	if run, err := n.runID(ctx); err == nil && run != s.RunID {
 		n.leave(ctx)
 	}
 	return s, &s.vote, nil
@@ -100,7 +100,7 @@ func (n *Node) Identify(ctx context.Context) (*Vote, error) {
 	if err != nil && !OutcomeOf(err).Final() {
 		return nil, err
 	}
-	return &Vote{run: run}, nil
+	return &Vote{runID: run}, nil
 }
 
 // CheckVote says whether a vote is still good, and of a guarded one how its node
@@ -108,9 +108,9 @@ func (n *Node) Identify(ctx context.Context) (*Vote, error) {
 func (n *Node) CheckVote(ctx context.Context, vote *Vote, d Deployment) (s Standing, good bool, err error) {
 	if !vote.guarded() {
 		now, err := n.Identify(ctx)
-		return s, err == nil && now.run == vote.run, err
+		return s, err == nil && now.runID == vote.runID, err
 	}
-	s, err = parseStanding(n.run(ctx, quorumCheck, 1, marker, "0", millis(d.Longest), decimal(int64(d.Nodes)), string(Observe)))
+	s, err = parseStanding(n.invoke(ctx, quorumCheck, 1, marker, "0", millis(d.Longest), decimal(int64(d.Nodes)), string(Observe)))
 	return s, err == nil && s.Left == 0 && s.vote.marker == vote.marker, err
 }
 
@@ -130,11 +130,11 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	if err != nil || left < -1 || left > 2*maxLease.Milliseconds() {
 		return Standing{}, errReply
 	}
-	s := Standing{Run: text[0], Version: text[1], Policy: text[2], Marked: written == 1, Left: time.Duration(left) * time.Millisecond}
-	if s.Run == "" { // no marker names its boot
+	s := Standing{RunID: text[0], Version: text[1], Policy: text[2], Marked: written == 1, Left: time.Duration(left) * time.Millisecond}
+	if s.RunID == "" { // no marker names its boot
 		s.Left = -1
 	}
-	if s.Run == "" || text[4] == "" {
+	if s.RunID == "" || text[4] == "" {
 		return s, nil
 	}
 	var run, replID, since string
@@ -145,7 +145,7 @@ func parseStanding(m rueidis.RedisMessage, err error) (Standing, error) {
 	}
 	s.Longest = time.Duration(longest) * time.Millisecond
 	s.vote = newVote(text[4], text[3])
-	s.vote.run = s.Run
+	s.vote.runID = s.RunID
 	return s, nil
 }
 

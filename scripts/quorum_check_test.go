@@ -21,7 +21,7 @@ func TestCheckMarksAFreshNode(t *testing.T) {
 	require.Equal(t, ofThree(longest), said.Deployment)
 	require.Equal(t, "noeviction", said.Policy)
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, said.Version)
-	require.Equal(t, must(n.runID(bounded(t)))(t), said.Run)
+	require.Equal(t, must(n.runID(bounded(t)))(t), said.RunID)
 	// The longest lease and a hundredth for each of two clocks, and 2 ms.
 	require.InDelta(t, longest.Milliseconds()*102/100+2, said.Left.Milliseconds(), slackMillis)
 

@@ -16,7 +16,7 @@ type NodeReply struct {
 	FenceSource        // if OK and with fencing
 	NoVote      bool   // the node's vote is not good any more: check the node again
 	Holder      string // of the lock there, if it is another
-	Run         string // of the server, if that is known; the asker's to fill in
+	RunID       string // of the server, if that is known; the asker's to fill in
 	Err         error  // Redis refused this one
 }
 
@@ -38,7 +38,7 @@ func (n *Node) AcquireVoted(ctx context.Context, vote *Vote, fenced bool, asks [
 	}
 	args = slices.Insert(eachArgs(len(asks), keys, args), len(keys), marker)
 	if !vote.guarded() {
-		m, err := n.run(ctx, quorumAcquire, len(keys)+1, args...)
+		m, err := n.invoke(ctx, quorumAcquire, len(keys)+1, args...)
 		return parseNodeReplies(m, ofOneSlot(err), nodeReplies)
 	}
 	if err := ctx.Err(); err != nil {
@@ -151,7 +151,7 @@ func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 		}
 		args = append(args, owner, value)
 	}
-	values, err := array(n.run(ctx, quorumRenew, len(keys)+1, args...))
+	values, err := array(n.invoke(ctx, quorumRenew, len(keys)+1, args...))
 	if err != nil || len(values) != len(keys)+1 {
 		return false, unexpected(err)
 	}
@@ -165,5 +165,5 @@ func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 // WriteFence raises the fence counter of a hold of owner to last; ours is false if
 // the owner does not hold key there. It may be repeated.
 func (n *Node) WriteFence(ctx context.Context, key, owner string, last int64, expiry time.Duration) (ours bool, err error) {
-	return parseBool(n.run(ctx, quorumFence, 2, key, counter(key), owner, decimal(last), millis(expiry)))
+	return parseBool(n.invoke(ctx, quorumFence, 2, key, counter(key), owner, decimal(last), millis(expiry)))
 }

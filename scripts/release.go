@@ -49,7 +49,7 @@ func (n *Node) end(ctx context.Context, h Ending) (Released, error) {
 	if err != nil {
 		return Released{}, err
 	}
-	return parseReleased(n.run(ctx, release, 2, h.Key, other, h.Owner, channel, more))
+	return parseReleased(n.invoke(ctx, release, 2, h.Key, other, h.Owner, channel, more))
 }
 
 // args returns what release is sent besides the key and the owner.
@@ -83,7 +83,7 @@ func (n *Node) EndEach(ctx context.Context, holds []Ending, results []Result[Rel
 		}
 		keys, args = append(keys, h.Key, other), append(args, h.Owner, channel, more)
 	}
-	return runEach(ctx, n, releaseEach, len(holds), keys, args, results, parseReleased)
+	return invokeEach(ctx, n, releaseEach, len(holds), keys, args, results, parseReleased)
 }
 
 // ForceRelease frees key from any holder, and announces that on its channel;
@@ -94,5 +94,5 @@ func (n *Node) ForceRelease(ctx context.Context, key string) (existed bool, err 
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return parseBool(n.run(ctx, forceRelease, 1, key, Channel(key)))
+	return parseBool(n.invoke(ctx, forceRelease, 1, key, Channel(key)))
 }

@@ -20,14 +20,14 @@ import (
 // https://redis.io/docs/latest/commands/wait/
 func (n *Node) write(ctx context.Context, s script, keys int, args ...string) (reply rueidis.RedisMessage, short, err error) {
 	if n.Replicas == 0 {
-		reply, err = n.run(ctx, s, keys, args...)
+		reply, err = n.invoke(ctx, s, keys, args...)
 		return reply, nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return reply, nil, notSent{err}
 	}
 	next := "" // the node that ASK has named
-	reply, err = n.runBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	reply, err = n.invokeBy(ctx, func(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 		replies, err := n.alone(ctx, s.sha == renew.sha, args[0], next, cmd)
 		if err != nil {
 			return rueidis.NewErrorResult(err)

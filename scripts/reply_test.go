@@ -122,22 +122,22 @@ func FuzzReplies(f *testing.F) {
 		}
 
 		p, err := parsePassed(m, nil)
-		check(err, p.Ours || p.ProbeSoon || p.Grant.Owner != "")
+		check(err, p.Ours || p.HeartbeatSoon || p.Grant.Owner != "")
 		kept(p.Grant)
-		require.True(t, p.Ours || !p.ProbeSoon && p.Grant.Owner == "")
+		require.True(t, p.Ours || !p.HeartbeatSoon && p.Grant.Owner == "")
 
 		e, err := parseEntered(m, nil, 1)
-		check(err, e.Java || e.ProbeSoon || e.Grant.Owner != "" || e.Distance != 0 || e.Places != nil)
+		check(err, e.Java || e.HeartbeatSoon || e.Grant.Owner != "" || e.Ahead != 0 || e.States != nil)
 		kept(e.Grant)
-		require.True(t, e.Distance >= 0 && e.Distance <= maxLease)
+		require.True(t, e.Ahead >= 0 && e.Ahead <= maxLease)
 		if err == nil {
-			require.Subset(t, []Place{Waiting, Holding, Gone}, e.Places)
-			require.Len(t, e.Places, 1)
+			require.Subset(t, []OwnerState{Waiting, Holding, Gone}, e.States)
+			require.Len(t, e.States, 1)
 		}
 
-		l := parseProbed(m, 2)
+		l := parseHeartbeatReply(m, 2)
 		if l.Err != nil {
-			require.Equal(t, Probed{Err: l.Err}, l)
+			require.Equal(t, HeartbeatReply{Err: l.Err}, l)
 			require.NotEqual(t, Done, OutcomeOf(l.Err))
 		}
 		kept(l.Grant)

@@ -22,7 +22,7 @@ type call[H Watched] struct {
 // ready is Lease.call of a hold that is due and waits for a call.
 const ready = math.MaxUint64
 
-// take makes a call of holds that are due; nil if there are none, or if Parallel does not allow it. Before w.probe, holds
+// take makes a call of holds that are due; nil if there are none, or if Parallel does not allow it. Before w.retryAt, holds
 // are not tried again. mu is held.
 func (w *Watchdog[H]) take(now int64) *call[H] {
 	if len(w.calls) >= w.config.Parallel {
@@ -33,9 +33,9 @@ func (w *Watchdog[H]) take(now int64) *call[H] {
 		h := w.ready[looked]
 		switch l := h.watched(); {
 		case l.until.Load() <= now: // it has ended meanwhile
-		case l.tries > 0 && now < w.probe:
+		case l.tries > 0 && now < w.retryAt:
 			l.call = 0
-			w.queue.set(w.probe, h)
+			w.queue.set(w.retryAt, h)
 		default:
 			l.call = w.called + 1
 			holds = append(holds, h)
@@ -57,8 +57,8 @@ func (w *Watchdog[H]) take(now int64) *call[H] {
 	return c
 }
 
-// run makes c and, one after another, the calls for which its place is free then.
-func (w *Watchdog[H]) run(c *call[H]) {
+// work makes c and, one after another, the calls that may begin as it has returned.
+func (w *Watchdog[H]) work(c *call[H]) {
 	for c != nil {
 		ctx, cancel := context.WithDeadline(w.ctx, w.epoch.Add(time.Duration(c.limit)))
 		w.config.Renew(ctx, c.holds, c.answer)
@@ -67,7 +67,7 @@ func (w *Watchdog[H]) run(c *call[H]) {
 	}
 }
 
-// returned takes in what a call has found out, and returns the call that gets its place, if there is one.
+// returned takes in what a call has found out, and returns the call that may begin instead, if there is one.
 func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 	var over []ending[H]
 	w.mu.Lock()
@@ -79,7 +79,7 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 			c.start = now
 		}
 		if slices.ContainsFunc(c.answer, func(a Answer) bool { return a != Unknown }) {
-			w.failed, w.probe = 0, 0
+			w.failed, w.retryAt = 0, 0
 		}
 		for i, h := range c.holds {
 			if !w.queue.has(h) {
@@ -92,7 +92,7 @@ func (w *Watchdog[H]) returned(c *call[H]) (next *call[H]) {
 				w.renewed(h, c, now)
 			}
 		}
-		w.settle(c, now)
+		w.retry(c, now)
 		next = w.take(now)
 		w.rouse()
 	}
@@ -124,12 +124,12 @@ const maxTries = 3
 // longestPause is the longest time between two tries: a server that is back less than that before a deadline may be too late.
 const longestPause = time.Second
 
-// settle makes the holds that still wait for c try again: after Lease/60 at first, then Lease/30, then each
+// retry makes the holds that still wait for c try again: after Lease/60 at first, then Lease/30, then each
 // Lease/15, times 0.5 to 1.5, the same for the whole call so that its holds stay together; but after longestPause at
 // most. After Parallel failures in a row, others that try again wait until this call's holds do: else the tries of many
 // batches would be a storm. mu is held.
-func (w *Watchdog[H]) settle(c *call[H], now int64) {
-	jitter, probe := 0.5+rand.Float64(), int64(0)
+func (w *Watchdog[H]) retry(c *call[H], now int64) {
+	jitter, at := 0.5+rand.Float64(), int64(0)
 	for _, h := range c.holds {
 		l := h.watched()
 		if l.call != c.number {
@@ -139,14 +139,14 @@ func (w *Watchdog[H]) settle(c *call[H], now int64) {
 		if w.queue.has(h) {
 			l.tries = min(l.tries+1, maxTries)
 			pause := min(w.config.Lease/60<<(l.tries-1), longestPause*2/3)
-			probe = after(now, time.Duration(jitter*float64(pause)))
-			w.queue.set(probe, h)
+			at = after(now, time.Duration(jitter*float64(pause)))
+			w.queue.set(at, h)
 		}
 	}
-	if probe == 0 {
+	if at == 0 {
 		return
 	}
-	if w.failed++; w.failed >= w.config.Parallel && now >= w.probe {
-		w.probe = probe
+	if w.failed++; w.failed >= w.config.Parallel && now >= w.retryAt {
+		w.retryAt = at
 	}
 }

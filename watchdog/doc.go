@@ -49,8 +49,8 @@
 //     are. Other holds are renewed when they are due, and the first answer ends this.
 //   - A call is slow: after Lease/6 its context ends, and so does the patience of the scheduler. Its holds try again as
 //     above, while other batches have not been delayed.
-//   - A call hangs and ignores its context: as above, but it keeps its place among [Config].Parallel until it returns.
-//     When all places are taken nothing is renewed any more, and leases end at their deadlines as always.
+//   - A call hangs and ignores its context: as above, but it counts as one of [Config].Parallel until it returns.
+//     When as many hang, nothing is renewed any more, and leases end at their deadlines as always.
 //   - An answer comes late: NotOurs ends the hold; Renewed counts from the start of its own attempt.
 //   - One hold of a batch is lost: the others are not affected.
 //   - The process stands still for longer than a lease: on waking, [Lease.Alive] is false before anything has run, and
@@ -61,7 +61,7 @@
 // # How it works
 //
 // A heap holds pointers to the holds by what comes next: the next attempt, or the trusted deadline of a hold that is not
-// renewed, or whose call is under way or waits for its place. A deadline that moves meanwhile is looked up when the old
+// renewed, or whose call is under way or waits for another to return. A deadline that moves meanwhile is looked up when the old
 // one comes.
 //
 // The scheduler sleeps until the earliest of them, or until the time limit of a call. Watch and Forget wake it only when

@@ -41,7 +41,7 @@ func TestQueueKeepsOrderAndPlaces(t *testing.T) {
 	}
 	for i, x := range q.items {
 		require.True(t, in[x.h])
-		require.Equal(t, int32(i)+1, x.h.place)
+		require.Equal(t, int32(i)+1, x.h.index)
 	}
 	for last := int64(0); len(q.items) > 0; {
 		require.LessOrEqual(t, last, q.first())

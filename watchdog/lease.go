@@ -15,7 +15,7 @@ type Lease struct {
 	epoch *time.Time // immutable after Watch, which writes it before until
 	bound int64      // immutable after Watch: when MaxHold is over, forever if there is none
 	call  uint64     // guarded by mu: the renewal call that is expected to answer, ready while one is waited for, 0 if none
-	place int32      // guarded by mu: place in the queue plus one, 0 if absent
+	index int32      // guarded by mu: in the queue, plus one, 0 if absent
 	tries uint8      // guarded by mu: renewals in a row whose outcome is unknown, at most maxTries
 	fixed bool       // immutable after Watch: it is not renewed
 }

@@ -67,7 +67,7 @@ func TestG2_RandomModel(t *testing.T) {
 func (m *model) run() {
 	c := Config[*held]{Batch: 1 + m.user.IntN(12), Parallel: 2 + m.user.IntN(6)}
 	if m.kind {
-		c = Config[*held]{Batch: 12, Parallel: 12} // no call waits for a place
+		c = Config[*held]{Batch: 12, Parallel: 12} // no call waits for another
 	}
 	m.harness = newHarness(m.t, m.answer, c)
 	defer m.Close()

@@ -1,6 +1,6 @@
 package watchdog
 
-// queue is a heap of holds by instant, the earliest first. Each Lease knows its place, so that a hold is moved or removed
+// queue is a heap of holds by instant, the earliest first. Each Lease knows its index, so that a hold is moved or removed
 // without a search. To tell it costs a visit to its memory, so each item has many children: fewer levels, fewer visits.
 // Guarded by mu of the watchdog.
 type queue[H Watched] struct{ items []item[H] }
@@ -21,35 +21,35 @@ func (q *queue[H]) first() int64 {
 }
 
 // has reports whether h is in the queue: watched, and not over or forgotten.
-func (q *queue[H]) has(h H) bool { return h.watched().place != 0 }
+func (q *queue[H]) has(h H) bool { return h.watched().index != 0 }
 
 // set puts h into the queue at the given instant, or when its lease ends, if that is earlier; or moves it there.
 func (q *queue[H]) set(at int64, h H) {
 	l := h.watched()
-	if l.place == 0 {
+	if l.index == 0 {
 		q.items = append(q.items, item[H]{})
-		l.place = int32(len(q.items))
+		l.index = int32(len(q.items))
 	}
-	q.settle(int(l.place)-1, item[H]{min(at, l.until.Load()), h})
+	q.sift(int(l.index)-1, item[H]{min(at, l.until.Load()), h})
 }
 
 // remove takes h out of the queue, if it is there.
 func (q *queue[H]) remove(h H) {
 	l, end := h.watched(), len(q.items)-1
-	if l.place == 0 {
+	if l.index == 0 {
 		return
 	}
-	i, last := int(l.place)-1, q.items[end]
+	i, last := int(l.index)-1, q.items[end]
 	q.items[end] = item[H]{}
 	q.items = q.items[:end]
 	if i < end {
-		q.settle(i, last)
+		q.sift(i, last)
 	}
-	l.place = 0
+	l.index = 0
 }
 
-// settle places x, for which i is free, where it belongs.
-func (q *queue[H]) settle(i int, x item[H]) {
+// sift puts x, for which i is free, where it belongs.
+func (q *queue[H]) sift(i int, x item[H]) {
 	for i > 0 {
 		parent := (i - 1) / children
 		if q.items[parent].at <= x.at {
@@ -79,5 +79,5 @@ func (q *queue[H]) settle(i int, x item[H]) {
 
 func (q *queue[H]) put(i int, x item[H]) {
 	q.items[i] = x
-	x.h.watched().place = int32(i) + 1
+	x.h.watched().index = int32(i) + 1
 }

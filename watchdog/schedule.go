@@ -22,7 +22,7 @@ func (w *Watchdog[H]) schedule() {
 		over := w.look(now)
 		w.giveUp(now)
 		for c := w.take(now); c != nil; c = w.take(now) {
-			w.tasks.Go(func() { w.run(c) })
+			w.tasks.Go(func() { w.work(c) })
 		}
 		w.alarm = w.next()
 		timer.Reset(time.Duration(w.alarm - now))
@@ -114,7 +114,7 @@ func (w *Watchdog[H]) giveUp(now int64) {
 	for _, c := range w.calls {
 		if !c.late && c.limit <= now {
 			c.late = true
-			w.settle(c, now)
+			w.retry(c, now)
 		}
 	}
 }

@@ -44,7 +44,7 @@ type Config[H Watched] struct {
 	// Renew tries once to renew all holds and fills answers, one for each hold and Unknown at first. It is called on
 	// goroutines of the watchdog, several at once, but not for a hold whose earlier attempt is within its time
 	// limit. ctx ends after Lease/6, or when the watchdog is closed. A call that goes on after that is treated as
-	// unanswered and keeps its place among Parallel; what it finds out late still counts. Neither slice may be used
+	// unanswered and counts as one of Parallel; what it finds out late still counts. Neither slice may be used
 	// after Renew has returned.
 	Renew func(ctx context.Context, holds []H, answers []Answer)
 
@@ -81,15 +81,15 @@ type Watchdog[H Watched] struct {
 	tasks  sync.WaitGroup // the scheduler and the calls; Close waits for them
 	wake   chan struct{}  // one slot: the scheduler should look at its queues
 
-	mu     sync.Mutex
-	queue  queue[H]   // guarded by mu: every hold, by its next attempt, or by a trusted deadline that it had if that is none or earlier
-	ready  []H        // guarded by mu: holds that are due and wait for a call, and some that have ended meanwhile
-	calls  []*call[H] // guarded by mu: calls that have not returned, in the order of their start
-	called uint64     // guarded by mu: the number of calls so far
-	soon   int64      // guarded by mu: what is due by then is taken along; 0 once all of it has been looked at
-	failed int        // guarded by mu: calls without an answer since the last one with an answer
-	probe  int64      // guarded by mu: no hold is tried again before then; 0: each at its own time
-	alarm  int64      // guarded by mu: when the scheduler looks next by itself
+	mu      sync.Mutex
+	queue   queue[H]   // guarded by mu: every hold, by its next attempt, or by a trusted deadline that it had if that is none or earlier
+	ready   []H        // guarded by mu: holds that are due and wait for a call, and some that have ended meanwhile
+	calls   []*call[H] // guarded by mu: calls that have not returned, in the order of their start
+	called  uint64     // guarded by mu: the number of calls so far
+	soon    int64      // guarded by mu: what is due by then is taken along; 0 once all of it has been looked at
+	failed  int        // guarded by mu: calls without an answer since the last one with an answer
+	retryAt int64      // guarded by mu: no hold is tried again before then; 0: each at its own time
+	alarm   int64      // guarded by mu: when the scheduler looks next by itself
 }
 
 // New starts a watchdog with one goroutine, which Close ends. It panics if Renew or Ended is missing, if Lease is

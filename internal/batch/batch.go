@@ -27,10 +27,10 @@ type Call[K comparable, Q, A any] struct {
 	room    [1]Q
 }
 
-// Join adds an ask to an open call of its kind, or begins one, and returns its place there.
-// The caller with place 0 has to close the call and to make it. No other ask joins one that
+// Join adds an ask to an open call of its kind, or begins one, and returns its index there.
+// The caller with index 0 has to close the call and to make it. No other ask joins one that
 // is to go alone.
-func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], place int) {
+func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], index int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c = g.next
@@ -41,12 +41,12 @@ func (g *Batcher[K, Q, A]) Join(kind K, ask Q, alone bool) (c *Call[K, Q, A], pl
 			g.next = c
 		}
 	}
-	if place = len(c.Asks); place == 1 {
+	if index = len(c.Asks); index == 1 {
 		c.Asks = append(make([]Q, 0, usual), c.Asks...)
 		c.Came = make(chan struct{})
 	}
 	c.Asks = append(c.Asks, ask)
-	return c, place
+	return c, index
 }
 
 // Close closes a call to more asks. Call runtime.Gosched before it, so that goroutines that

@@ -12,13 +12,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestJoin(t *testing.T) {
 	var g Batcher[string, int, int]
-	c, place := g.Join("a", 10, false)
-	require.Zero(t, place)
+	c, index := g.Join("a", 10, false)
+	require.Zero(t, index)
 	require.Nil(t, c.Came)
 	for i := 1; i < Most; i++ {
-		same, place := g.Join("a", 10+i, false)
+		same, index := g.Join("a", 10+i, false)
 		require.Same(t, c, same)
-		require.Equal(t, i, place)
+		require.Equal(t, i, index)
 		require.NotNil(t, c.Came)
 	}
 	require.Equal(t, Most, g.Size(c))
@@ -33,14 +33,14 @@ func TestJoin_Apart(t *testing.T) {
 	var g Batcher[string, int, int]
 	first := func(kind string, alone bool) *Call[string, int, int] {
 		t.Helper()
-		c, place := g.Join(kind, 0, alone)
-		require.Zero(t, place)
+		c, index := g.Join(kind, 0, alone)
+		require.Zero(t, index)
 		return c
 	}
 	full := first("a", false)
 	for range Most - 1 {
-		_, place := g.Join("a", 0, false)
-		require.NotZero(t, place)
+		_, index := g.Join("a", 0, false)
+		require.NotZero(t, index)
 	}
 	closed := first("a", false)
 	g.Close(closed)
@@ -48,12 +48,12 @@ func TestJoin_Apart(t *testing.T) {
 	other := first("b", false)
 	first("b", true)
 	g.Close(full)
-	same, place := g.Join("b", 1, false)
+	same, index := g.Join("b", 1, false)
 	require.Same(t, other, same)
-	require.Equal(t, 1, place)
+	require.Equal(t, 1, index)
 }
 
-// Every ask is in one call, and every call has one ask at place 0.
+// Every ask is in one call, and every call has one ask at index 0.
 func TestJoin_AtOnce(t *testing.T) {
 	var g Batcher[int, int, int]
 	const askers, times = 8, 2000
@@ -63,8 +63,8 @@ func TestJoin_AtOnce(t *testing.T) {
 	for a := range askers {
 		all.Go(func() {
 			for i := range times {
-				c, place := g.Join(i%2, a*times+i, false)
-				if place != 0 {
+				c, index := g.Join(i%2, a*times+i, false)
+				if index != 0 {
 					continue
 				}
 				g.Close(c)

@@ -89,17 +89,17 @@ func (c *Calls) ServerOf(name string) string {
 	return c.serverOf(name)
 }
 
-// Close does the last work, waits for all that is under way, and settles what that has left
+// Close does the last work, waits for all that is under way, and drains what that has left
 // behind. It ends all of it after the time of two calls: one that began before an outage was
 // over may take up the first.
-func (c *Calls) Close(last func(), settle func(context.Context)) {
+func (c *Calls) Close(last func(), drain func(context.Context)) {
 	over := time.AfterFunc(2*c.Timeout, c.stop)
 	last()
 	c.mu.Lock()
 	c.shut = true
 	c.mu.Unlock()
 	c.work.Wait()
-	settle(c.Base)
+	drain(c.Base)
 	over.Stop()
 	c.stop()
 }

@@ -27,8 +27,8 @@ type Attempt struct {
 	Orphan    *Orphan       // what it may have left in Redis; nil: nothing
 }
 
-// passing says whether a later attempt may succeed.
-func (a Attempt) passing() bool {
+// retryable says whether a later attempt may succeed.
+func (a Attempt) retryable() bool {
 	return !scripts.OutcomeOf(a.Err).Final()
 }
 
@@ -159,7 +159,7 @@ func (out *Outage) Note(a Attempt) *Outage {
 // Overdue says why w must not wait any longer after a failed attempt, or nil: Redis
 // refused it, or was away for too long.
 func (out *Outage) Overdue(w *Waiter, a Attempt, most time.Duration) error {
-	if !a.passing() {
+	if !a.retryable() {
 		return a.Known()
 	}
 	if time.Since(calls.Later(out.since, w.Since)) >= most {

@@ -38,9 +38,9 @@ type AsksPolicy interface {
 	EvictionPolicy(ctx context.Context) (string, error)
 }
 
-// Settles is a backend that goes on to end holds after its call has returned.
-type Settles interface {
-	// Settle waits until all holds that are over have ended, or ctx ends. Then it tells remain
+// Drains is a backend that goes on to end holds after its call has returned.
+type Drains interface {
+	// Drain waits until all holds that are over have ended, or ctx ends. Then it tells remain
 	// of each key that may have one of them left. No other call follows.
-	Settle(ctx context.Context, remain func(key string, why error))
+	Drain(ctx context.Context, remain func(key string, why error))
 }

@@ -30,8 +30,8 @@ func (e *Engine) close() error {
 	close(e.closed)
 	e.watchdogs.close()
 	e.Calls.Close(func() { e.releaseAll(holds) }, func(ctx context.Context) {
-		if backend, ok := e.backend.(Settles); ok {
-			backend.Settle(ctx, e.MayRemain)
+		if backend, ok := e.backend.(Drains); ok {
+			backend.Drain(ctx, e.MayRemain)
 		}
 	})
 	e.observer.close()

@@ -153,7 +153,7 @@ func (e *Engine) refusal(ctx context.Context, k *Key, a Attempt, wait bool) erro
 		return errs.EndedBy(ctx, a.Known())
 	case k.closed:
 		return holdfast.ErrClosed
-	case !wait, !a.passing(), a.Err != nil && *e.MaxOutage == 0:
+	case !wait, !a.retryable(), a.Err != nil && *e.MaxOutage == 0:
 		return a.Known()
 	case k.full():
 		return holdfast.ErrQueueFull

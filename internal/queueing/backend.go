@@ -24,7 +24,7 @@ type Backend interface {
 	// Confirm sets the lease of an owner that Redis has granted key.
 	Confirm(ctx context.Context, key, owner string, lease time.Duration) (scripts.Acquired, error)
 	// Heartbeat keeps the locker's places, and reports what has become of them.
-	Heartbeat(ctx context.Context, asked []scripts.Heartbeat, probed []scripts.Probed) error
+	Heartbeat(ctx context.Context, asked []scripts.Heartbeat, replies []scripts.HeartbeatReply) error
 	// Inbox listens to the grants of key to this locker.
 	Inbox(key string, receive func(message string)) *pubsub.Subscription
 	// OwnerChannel listens to Java's wake-ups of owner.

@@ -59,8 +59,8 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	}
 	q.answered = calls.Later(q.answered, start)
 	for i, t := range list {
-		q.entered(t, said.Places[i])
-		if t.distance = said.Distance; said.Java && t.w != nil {
+		q.entered(t, said.States[i])
+		if t.ahead = said.Ahead; said.Java && t.w != nil {
 			q.awaitJava(t)
 		}
 	}
@@ -71,7 +71,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if said.Grant.Lease > 0 {
 		q.shared = false
 	}
-	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
+	q.passed(scripts.Passed{HeartbeatSoon: said.HeartbeatSoon, Grant: said.Grant})
 }
 
 // Enter makes the first attempt of a waiter that enters by itself.
@@ -83,12 +83,12 @@ func (t *ticket) Enter(ctx context.Context) {
 	t.queue.enter(bounded, []*ticket{t})
 }
 
-// entered notes the place of a ticket.
-func (q *queue) entered(t *ticket, place scripts.Place) {
+// entered notes the state of a ticket after a call to enter.
+func (q *queue) entered(t *ticket, state scripts.OwnerState) {
 	if t.w == nil { // granted or given up meanwhile
 		return
 	}
-	switch place {
+	switch state {
 	case scripts.Waiting:
 		t.entered = true
 	case scripts.Holding:

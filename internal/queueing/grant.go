@@ -55,10 +55,10 @@ func (d *queued) unwanted(k *engine.Key, owner string) bool {
 // passed is pass for a key that has a queue.
 func (q *queue) passed(said scripts.Passed) {
 	g := said.Grant
-	if said.ProbeSoon {
+	if said.HeartbeatSoon {
 		q.heartbeatAgainSoon()
 	} else {
-		q.probes = 0
+		q.early = 0
 	}
 	if g.Owner == "" {
 		return

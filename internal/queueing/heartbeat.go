@@ -127,7 +127,7 @@ func (d *queued) heartbeatSoon(k *engine.Key) {
 
 // awaitJava listens for Java's wake-up of a ticket.
 func (q *queue) awaitJava(t *ticket) {
-	t.own = q.in.backend.OwnerChannel(q.key.Name, t.owner, func(string) { q.in.heartbeatSoon(q.key) })
+	t.wakeUps = q.in.backend.OwnerChannel(q.key.Name, t.owner, func(string) { q.in.heartbeatSoon(q.key) })
 	q.heartbeatAgainSoon() // the wake-up may have come before the subscription
 }
 
@@ -138,15 +138,15 @@ func (d *queued) sendHeartbeats(queues []*queue) {
 	var of []*queue
 	var others sync.WaitGroup
 	defer others.Wait()
-	places, owners := make(chan struct{}, parallel), 0
+	tokens, owners := make(chan struct{}, parallel), 0
 	for _, q := range queues {
 		for _, ask := range q.ask() {
 			if owners+len(ask.Owners) > mostOwners || len(asked) >= mostOwners/10 {
 				full, its := asked, of
-				places <- struct{}{}
+				tokens <- struct{}{}
 				others.Go(func() {
 					d.sendHeartbeat(full, its)
-					<-places
+					<-tokens
 				})
 				asked, of, owners = nil, nil, 0
 			}
@@ -166,7 +166,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 		return nil
 	}
 	now := time.Now()
-	q.due, q.own = time.Time{}, q.key.Held()
+	q.due, q.had = time.Time{}, q.key.Held()
 	if q.refreshed.IsZero() {
 		q.refreshed = now
 	}
@@ -182,17 +182,17 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 		if t == nil || !t.entered {
 			continue
 		}
-		distance := time.Duration(0)
+		ahead := time.Duration(0)
 		if fresh {
-			distance = t.distance
+			ahead = t.ahead
 		}
-		ask.Owners, ask.Distances = append(ask.Owners, t.owner), append(ask.Distances, distance)
+		ask.Owners, ask.Ahead = append(ask.Owners, t.owner), append(ask.Ahead, ahead)
 		if !whole {
 			break
 		}
 		if len(ask.Owners) == mostOwners {
 			asked = append(asked, ask)
-			ask.Owners, ask.Distances, ask.Place = nil, nil, false
+			ask.Owners, ask.Ahead, ask.Place = nil, nil, false
 		}
 	}
 	return append(asked, ask)
@@ -200,15 +200,15 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 
 // sendHeartbeat makes one call, which must be over well before the locker counts as dead.
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
-	start, probed := time.Now(), make([]scripts.Probed, len(asked))
+	start, replies := time.Now(), make([]scripts.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()
 	_, err := calls.Redis(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, d.backend.Heartbeat(ctx, asked, probed)
+		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
 	for i, q := range of {
-		said := scripts.Probed{Err: err}
+		said := scripts.HeartbeatReply{Err: err}
 		if err == nil {
-			said = probed[i]
+			said = replies[i]
 			said.Err = d.engine.Calls.Ours(said.Err)
 		}
 		d.engine.Answered(ctx, q.key.Name, said.Err)
@@ -217,7 +217,7 @@ func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 }
 
 // heartbeatAnswered handles the answer to a queue's heartbeat. It locks the key.
-func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said scripts.Probed) {
+func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said scripts.HeartbeatReply) {
 	k := q.key
 	k.Lock()
 	if queueOf(k) != q {
@@ -239,7 +239,7 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	}
 	q.heartbeatRetry = calls.Backoff{}
 	q.answered = calls.Later(q.answered, start)
-	if q.holder = nil; said.Label != "" && !q.own {
+	if q.holder = nil; said.Label != "" && !q.had {
 		q.holder = errs.HeldBy(said.Label)
 	}
 	if said.Place > 0 {
@@ -258,5 +258,5 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	if seed.DeafHeartbeat {
 		return
 	}
-	q.passed(scripts.Passed{ProbeSoon: said.ProbeSoon, Grant: said.Grant})
+	q.passed(scripts.Passed{HeartbeatSoon: said.HeartbeatSoon, Grant: said.Grant})
 }

@@ -10,7 +10,7 @@ import "github.com/holdfast-go/holdfast/scripts"
 // noteTail notes the places of tickets that have entered.
 func (q *queue) noteTail(list []*ticket, said scripts.Entered) {
 	for i, at := len(list)-1, said.Tail; i >= 0 && at > 0; i-- {
-		if said.Places[i] == scripts.Waiting && list[i].owner != said.Grant.Owner {
+		if said.States[i] == scripts.Waiting && list[i].owner != said.Grant.Owner {
 			list[i].at = q.gone + at
 			at--
 		}

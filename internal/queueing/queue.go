@@ -31,7 +31,7 @@ type queue struct {
 	pause  time.Time      // no calls to enter and leave before then, after a failure
 	retry  calls.Backoff  // of calls to enter and leave; an answered heartbeat does not reset it
 	outage *engine.Outage // Redis answers nothing
-	own    bool           // the last heartbeat went out while this locker had the key
+	had    bool           // this locker had the key when the last heartbeat went out
 	holder error          // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
 	shut   *engine.Outage // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
 
@@ -44,7 +44,7 @@ type queue struct {
 
 	// See heartbeat.go.
 	due            time.Time // when to send a heartbeat; zero: with those of the other keys
-	probes         int       // answers in a row after which a probe should follow soon
+	early          int       // answers in a row after which a heartbeat should follow soon
 	verify         bool      // all tickets may have lost their places
 	heartbeating   bool      // among the locker's heartbeats
 	server         string    // of these
@@ -59,14 +59,14 @@ type ticket struct {
 	queue      *queue         // immutable
 	w          *engine.Waiter // nil once its wait is over
 	owner      string
-	start      time.Time     // of the first attempt to enter: a lease that is granted counts from then on
-	distance   time.Duration // see scripts.Entered
-	at         int           // its place plus gone at that time; 0: not known
-	own        *pubsub.Subscription
-	entered    bool          // Redis answered an attempt to enter
-	doubt      bool          // an attempt to enter without an answer may still arrive
-	confirming bool          // Redis has granted it the key, and its waiter asks whether that still stands
-	lease      time.Duration // that the confirmation asks for
+	start      time.Time            // of the first attempt to enter: a lease that is granted counts from then on
+	ahead      time.Duration        // see scripts.Entered
+	at         int                  // its place plus gone at that time; 0: not known
+	wakeUps    *pubsub.Subscription // Java's; nil: none awaited
+	entered    bool                 // Redis answered an attempt to enter
+	doubt      bool                 // an attempt to enter without an answer may still arrive
+	confirming bool                 // Redis has granted it the key, and its waiter asks whether that still stands
+	lease      time.Duration        // that the confirmation asks for
 }
 
 // leaver is an owner to be given up.
@@ -112,8 +112,8 @@ func (t *ticket) detach() {
 	if t.w != nil {
 		t.w.State, t.w = nil, nil
 	}
-	if t.own != nil {
-		t.own.Close()
+	if t.wakeUps != nil {
+		t.wakeUps.Close()
 	}
 }
 
@@ -170,8 +170,8 @@ func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
 // heartbeatAgainSoon schedules a heartbeat in 10, 20, 40 … 100 ms: a Java waiter that gives
 // up its turn sends no message.
 func (q *queue) heartbeatAgainSoon() {
-	at := time.Now().Add(min(10*time.Millisecond<<min(q.probes, 4), 100*time.Millisecond))
-	q.probes++
+	at := time.Now().Add(min(10*time.Millisecond<<min(q.early, 4), 100*time.Millisecond))
+	q.early++
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at
 		calls.Nudge(q.poke)

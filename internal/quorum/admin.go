@@ -118,14 +118,14 @@ type NodeStatus struct {
 
 // Nodes returns the state of all nodes, and changes nothing.
 func (q *Quorum) Nodes(ctx context.Context) []NodeStatus {
-	status, runs := make([]NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
+	status, runIDs := make([]NodeStatus, len(q.nodes)), make([]string, len(q.nodes))
 	for a := range each(context.Background(), q, q.nodes, func(n *node) (scripts.Standing, error) {
 		return n.checkNow(ctx, n.standing)
 	}) {
-		status[a.n.index], runs[a.n.index] = a.n.status(a.said, a.err), a.said.Run
+		status[a.n.index], runIDs[a.n.index] = a.n.status(a.said, a.err), a.said.RunID
 	}
 	for i, n := range q.nodes { // of several clients of one server, the first votes
-		twin := q.twin(n, runs[i], func(other *node) string { return runs[other.index] })
+		twin := q.twin(n, runIDs[i], func(other *node) string { return runIDs[other.index] })
 		if twin != nil && twin.index < i {
 			status[i] = NodeStatus{Node: n.name, Err: sameServer{twin, n}}
 		}

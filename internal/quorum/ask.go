@@ -50,7 +50,7 @@ func (n *node) acquire(ctx context.Context, fenced bool, items []item[scripts.No
 				items[i].hold.replied(n, err == nil && said[at].OK)
 			}
 			replies[i] = said[at]
-			replies[i].Run = vote.Run()
+			replies[i].RunID = vote.RunID()
 		}
 		if err != nil || !said[0].NoVote {
 			return replies, err

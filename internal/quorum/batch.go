@@ -37,8 +37,8 @@ func (b *batcher[K, R]) add(kind K, i item[R]) {
 
 // join is add. A hold that is to be alone joins no other.
 func (b *batcher[K, R]) join(kind K, i item[R], alone bool) {
-	c, place := b.Join(kind, i, alone)
-	if place == 0 && !b.n.q.spawn(func() {
+	c, index := b.Join(kind, i, alone)
+	if index == 0 && !b.n.q.spawn(func() {
 		runtime.Gosched()
 		b.send(c)
 	}) {

@@ -38,8 +38,8 @@ func beginEnd(n *node, h *hold) <-chan answer[released] {
 func first[K comparable, R any](t *testing.T, b *batcher[K, R], kind K, h *hold) (*batch.Call[K, item[R], struct{}], <-chan answer[R]) {
 	t.Helper()
 	done, came := answered[R]()
-	c, place := b.Join(kind, item[R]{h, done}, false)
-	require.Zero(t, place)
+	c, index := b.Join(kind, item[R]{h, done}, false)
+	require.Zero(t, index)
 	return c, came
 }
 

@@ -22,7 +22,7 @@ func (n *node) check(ctx context.Context, how scripts.CheckMode, of string) (sai
 		if !n.q.Unguarded {
 			said, vote, err = n.script.CheckNode(ctx, how, epoch(), n.q.deployment(), of)
 		} else if vote, err = n.script.Identify(ctx); err == nil {
-			said.Run = vote.Run()
+			said.RunID = vote.RunID()
 		}
 		if scripts.OutcomeOf(err) != scripts.Unknown {
 			break
@@ -101,7 +101,7 @@ func (n *node) fit(said scripts.Standing) error {
 	switch {
 	case q.Unguarded:
 		return nil
-	case said.Run == "":
+	case said.RunID == "":
 		return refused(errNoRunID)
 	case !check.AtLeast(said.Version, 7, 0):
 		return refused(tooOld{})

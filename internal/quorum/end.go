@@ -71,9 +71,9 @@ func (q *Quorum) Lost(_, owner string) {
 	}
 }
 
-// Settle lets the last releases arrive: one attempt on each node, and what fails is repeated
+// Drain lets the last releases arrive: one attempt on each node, and what fails is repeated
 // until ctx ends, or can no longer succeed. It tells remain of each key that may be left on a node.
-func (q *Quorum) Settle(ctx context.Context, remain func(key string, why error)) {
+func (q *Quorum) Drain(ctx context.Context, remain func(key string, why error)) {
 	q.awaitShort()
 	for _, n := range q.nodes {
 		for {

@@ -81,13 +81,13 @@ func TestGuard_ChecksAtMostTwiceALease(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	n := New(nil, Config{Longest: lease}).newTestNode()
-	good := scripts.Standing{Run: "r", Version: "7.0.15", Policy: "noeviction", Deployment: scripts.Deployment{Longest: lease, Nodes: 1}}
+	good := scripts.Standing{RunID: "r", Version: "7.0.15", Policy: "noeviction", Deployment: scripts.Deployment{Longest: lease, Nodes: 1}}
 	require.NoError(t, n.fit(good))
 	for says, change := range map[string]func(*scripts.Standing){
 		"use WithoutRestartGuard": func(s *scripts.Standing) { s.Version = "6.2.14" },
 		"before 7":                func(s *scripts.Standing) { s.Version = "" },
 		"scripts over a":          func(s *scripts.Standing) { s.Version = "unstable" },
-		"no run id":               func(s *scripts.Standing) { s.Run = "" },
+		"no run id":               func(s *scripts.Standing) { s.RunID = "" },
 		"may evict":               func(s *scripts.Standing) { s.Policy = "" },
 		"is 1m40.001s, not 1m4":   func(s *scripts.Standing) { s.Longest = lease + time.Millisecond },
 		"is 1m39.999s, not 1m4":   func(s *scripts.Standing) { s.Longest = lease - time.Millisecond },

@@ -118,7 +118,7 @@ func (n *node) learn(done chan struct{}) {
 	}
 	refusal := err
 	if err == nil && vote != nil {
-		if twin := n.q.twin(n, vote.Run(), (*node).run); twin != nil {
+		if twin := n.q.twin(n, vote.RunID(), (*node).runID); twin != nil {
 			refusal = sameServer{twin, n} // the node still votes, but a round counts the two as one
 		}
 	}
@@ -196,10 +196,10 @@ func (g *guard) present() *scripts.Vote {
 	return g.vote
 }
 
-// run is the run id of the node's server if its vote is known, else "".
-func (n *node) run() string {
+// runID is the run id of the node's server if its vote is known, else "".
+func (n *node) runID() string {
 	if vote := n.guard.present(); vote != nil {
-		return vote.Run()
+		return vote.RunID()
 	}
 	return ""
 }

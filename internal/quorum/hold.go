@@ -86,7 +86,7 @@ func (h *hold) replied(n *node, there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := &h.parts[n.index]
-	if p.doubt == 0 { // an end has settled it
+	if p.doubt == 0 { // an end has decided it
 		return
 	}
 	p.doubt--

@@ -19,11 +19,11 @@ type renewal struct {
 	holds        []*hold  // immutable; nil: no longer known
 	entries      []int    // immutable
 
-	mu   sync.Mutex
-	yes  []uint8  // how many nodes have renewed a hold
-	no   []uint16 // the nodes that have denied it, a bit for each
-	runs []string // run ids of the servers with a yes that counts, by node
-	late bool     // Renew has returned
+	mu     sync.Mutex
+	yes    []uint8  // how many nodes have renewed a hold
+	no     []uint16 // the nodes that have denied it, a bit for each
+	runIDs []string // run ids of the servers with a yes that counts, by node
+	late   bool     // Renew has returned
 }
 
 // Renew asks all nodes to push out the expiry of many holds. A hold is renewed if as many
@@ -36,7 +36,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	rn := &renewal{
 		q: q, keys: append([]string(nil), keys...), owners: append([]string(nil), owners...),
 		holds: make([]*hold, len(keys)), entries: make([]int, len(keys)),
-		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runs: make([]string, len(q.nodes)),
+		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runIDs: make([]string, len(q.nodes)),
 	}
 	for i, owner := range owners {
 		if h := q.holds.get(owner); h != nil {
@@ -88,11 +88,11 @@ func (rn *renewal) ask(n *node, lease time.Duration) error {
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
 	if counts {
-		run := a.vote.Run()
-		if twin := rn.q.twin(n, run, func(other *node) string { return rn.runs[other.index] }); twin != nil {
+		run := a.vote.RunID()
+		if twin := rn.q.twin(n, run, func(other *node) string { return rn.runIDs[other.index] }); twin != nil {
 			return sameServer{twin, n}
 		}
-		rn.runs[n.index] = run
+		rn.runIDs[n.index] = run
 	}
 	for i, a := range a.said {
 		switch {

@@ -139,7 +139,7 @@ func (n *node) pick() (jobs []*job) {
 
 // doAll makes one attempt at each job, and puts back those that failed; an addition that is
 // refused is not wanted any more, an end always is. An end that a closed client keeps from a
-// node stays among the jobs for Settle to tell. doAll returns why they failed: a reason that
+// node stays among the jobs for Drain to tell. doAll returns why they failed: a reason that
 // lasts only if there is no other.
 func (n *node) doAll(jobs []*job) (failed error) {
 	errs := make([]error, len(jobs))

@@ -96,7 +96,7 @@ func (r *round) ask(ctx context.Context, nodes []*node) {
 // insists is how often a round asks nodes again that others have: by then, these have given up.
 const insists = 3
 
-// leads settles a split vote: of the rounds that have votes, the one with most of them goes on,
+// leads decides a split vote: of the rounds that have votes, the one with most of them goes on,
 // and the others give theirs up. It returns the nodes that others have, which this round is to
 // ask again; none if it has won, is not the first, or lacks votes for another reason. Owners
 // with as many votes come in the order of their hashes, so that no locker is always ahead. All
@@ -156,7 +156,7 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	r.said[n.index], r.errs[n.index] = b, err
 	switch {
 	case err == nil && b.OK:
-		if twin := r.q.twin(n, b.Run, r.runOf); twin != nil {
+		if twin := r.q.twin(n, b.RunID, r.runIDOf); twin != nil {
 			r.errs[n.index] = sameServer{twin, n}
 			r.hold.lacks(n) // so that writeBack does not count it
 		} else {
@@ -184,10 +184,10 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	}
 }
 
-// runOf is the run id of a node that has said yes, else "".
-func (r *round) runOf(n *node) string {
+// runIDOf is the run id of a node that has said yes, else "".
+func (r *round) runIDOf(n *node) string {
 	if said := &r.said[n.index]; said.OK {
-		return said.Run
+		return said.RunID
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ func (q *Quorum) Subscribe(key string) racing.Subscription {
 
 // State is Live when no release can be missed: a quorum of nodes publishes a release, and then
 // at least one of them has a live subscription. Messages of one release from several nodes
-// count once. But each is a reason for a probe, as the earlier nodes may have been too few. A
+// count once. But each is a reason for an attempt, as the earlier nodes may have been too few. A
 // node that has confirmed a subscription is not away.
 func (s *subscription) State() (all pubsub.State) {
 	live := 0

@@ -24,7 +24,7 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 			c.sockets[2].Drop()
 			locktest.Await(t, func() bool {
 				_, _ = c.nodes[2].voting(t.Context())
-				return c.nodes[2].run() == run
+				return c.nodes[2].runID() == run
 			})
 		}
 		gets := func() {
@@ -34,8 +34,8 @@ func TestGuard_OneServerTwiceForAMoment(t *testing.T) {
 				return a.OK
 			})
 		}
-		right := c.nodes[2].run()
-		lead(1, c.nodes[1].run())
+		right := c.nodes[2].runID()
+		lead(1, c.nodes[1].runID())
 		c.cutOff(0)
 		named := false
 		for i := 0; i < 20 || !named; i++ {

@@ -52,8 +52,8 @@ func (p *race) seen() pubsub.State {
 	return p.sub.State()
 }
 
-// passed counts the releases since this process last had the key, or began to wait.
-func (p *race) passed(now pubsub.State) uint64 {
+// releases counts the releases since this process last had the key, or began to wait.
+func (p *race) releases(now pubsub.State) uint64 {
 	return now.Messages - min(p.before.Messages, now.Messages)
 }
 
@@ -166,8 +166,8 @@ func (r *racing) deliver(k *engine.Key, p *race, a engine.Attempt, asked engine.
 		return false
 	}
 	p.turns.reset()
-	if n := p.passed(p.seen()); n > 0 && r.delay != nil {
-		r.passedOf(k).Note(time.Duration(n << 10))
+	if n := p.releases(p.seen()); n > 0 && r.delay != nil {
+		r.usualReleases(k).Note(time.Duration(n << 10))
 	}
 	k.Serve(w, lease)
 	k.End()
@@ -202,7 +202,7 @@ func (r *racing) subscribe(p *race, name string, d time.Duration, wanted func(pu
 func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining time.Duration) (notified bool) {
 	began := time.Now()
 	until, blind := began.Add(r.longest(remaining)), began.Add(probeWithoutMessages)
-	passed, due := before.Messages, time.Time{}
+	last, due := before.Messages, time.Time{}
 	for {
 		now, seen := time.Now(), p.seen()
 		switch {
@@ -217,8 +217,8 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 			if r.delay == nil {
 				return true
 			}
-			if seen.Messages != passed || due.IsZero() {
-				passed, due = seen.Messages, now.Add(r.holdBack(k, p, seen))
+			if seen.Messages != last || due.IsZero() {
+				last, due = seen.Messages, now.Add(r.holdBack(k, p, seen))
 			}
 			if !now.Before(due) {
 				return true
@@ -256,7 +256,7 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 // not ask at the same time. As long as many do nevertheless, the delay is random as well.
 func (r *racing) holdBack(k *engine.Key, p *race, seen pubsub.State) time.Duration {
 	const most = 4
-	behind := float64(r.passedOf(k).Load())/(1<<10) - float64(p.passed(seen))
+	behind := float64(r.usualReleases(k).Load())/(1<<10) - float64(p.releases(seen))
 	d := time.Duration(min(max(behind, 0), most) * float64(r.engine.Trip()))
 	if p.tries > 0 {
 		d += r.delay(p.tries - 1)

@@ -15,7 +15,7 @@ type racing struct {
 	engine  *engine.Engine                // immutable
 	backend Backend                       // the engine's; immutable
 	delay   func(tries int) time.Duration // nil: there are no split votes; immutable
-	passed  [engine.Shards]calls.Average  // by shard of the key: 1024 times the releases that a wait lets pass; with delay
+	usual   [engine.Shards]calls.Average  // by shard of the key: 1024 times the releases that a wait lets pass; with delay
 }
 
 // New returns an engine whose waiters race with other processes for a key. It makes no call to
@@ -31,8 +31,8 @@ func newRacing(backend Backend, c engine.Config) *racing {
 	return r
 }
 
-func (r *racing) passedOf(k *engine.Key) *calls.Average {
-	return &r.passed[k.Shard()]
+func (r *racing) usualReleases(k *engine.Key) *calls.Average {
+	return &r.usual[k.Shard()]
 }
 
 func (r *racing) Join(*engine.Key, *engine.Waiter) engine.Ticket { return nil }

@@ -21,7 +21,7 @@ const mostIdle = 50 * time.Millisecond
 type turns struct {
 	distance uint64        // releases of others to let pass; 0: not stepping back
 	target   uint64        // number of others' messages at which it is our turn
-	own      uint64        // our own messages: releases while subscribed
+	sent     uint64        // our messages: releases while subscribed
 	began    time.Time     // of the present stepping back
 	probe    time.Time     // next probe by the clock
 	gap      time.Duration // usual time between releases
@@ -35,7 +35,7 @@ func (t *turns) active() bool { return t.distance > 0 }
 func (t *turns) reset() { t.distance, t.probe = 0, time.Time{} }
 
 // published notes that our own subscription will receive a message of ours.
-func (t *turns) published() { t.own++ }
+func (t *turns) published() { t.sent++ }
 
 // stepBack begins to let others have their turns. seen is the state of the subscription
 // before our release was published.
@@ -51,7 +51,7 @@ func (t *turns) stepBack(others int, seen pubsub.State, now time.Time, trip time
 }
 
 // foreign counts the messages of others among those seen.
-func (t *turns) foreign(seen pubsub.State) uint64 { return seen.Messages - min(t.own, seen.Messages) }
+func (t *turns) foreign(seen pubsub.State) uint64 { return seen.Messages - min(t.sent, seen.Messages) }
 
 // mine says whether it is our turn. It stays our turn until we get the key: if another
 // process is faster, we try at the next release.

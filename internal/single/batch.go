@@ -69,8 +69,8 @@ func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err e
 	if b.underWay.Add(1) <= b.few() || ctx.Err() != nil {
 		return b.one(ctx, kind, ask)
 	}
-	c, place := b.Join(kind, ask, false)
-	if place == 0 {
+	c, index := b.Join(kind, ask, false)
+	if index == 0 {
 		runtime.Gosched()
 		b.Close(c)
 		if len(c.Asks) == 1 {
@@ -85,7 +85,7 @@ func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err e
 	}
 	switch c.Err {
 	case nil:
-		return c.Answers[place].Value, c.Answers[place].Err
+		return c.Answers[index].Value, c.Answers[index].Err
 	case errAlone:
 		return b.one(ctx, kind, ask)
 	}

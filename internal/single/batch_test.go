@@ -22,8 +22,8 @@ func together[K comparable, Q, A any](t *testing.T, b *batcher[K, Q, A], kind K,
 	t.Helper()
 	b.underWay.Add(few)
 	defer b.underWay.Add(-few)
-	c, place := b.Join(kind, first, false)
-	require.Zero(t, place)
+	c, index := b.Join(kind, first, false)
+	require.Zero(t, index)
 	came := make([]chan scripts.Result[A], len(others))
 	for i, call := range others {
 		came[i] = make(chan scripts.Result[A], 1)

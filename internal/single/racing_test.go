@@ -81,8 +81,8 @@ func (r *shareRig) first(key, owner string) *acquiring {
 	if r.backend.fencing {
 		f = scripts.Fencing{Reserve: 1, Expiry: r.backend.expiry}
 	}
-	c, place := r.backend.acquires.Join(f, scripts.Ask{Key: key, Owner: owner, Lease: r.lease}, false)
-	require.Zero(r, place)
+	c, index := r.backend.acquires.Join(f, scripts.Ask{Key: key, Owner: owner, Lease: r.lease}, false)
+	require.Zero(r, index)
 	return c
 }
 
@@ -104,8 +104,8 @@ func (r *shareRig) send(c *acquiring) {
 // unlock unlocks leases in one batch with a release of the test's own, and returns what came of them and of it. between
 // happens before the batch is sent.
 func (r *shareRig) unlock(own scripts.Ending, between func(), leases ...*holdfast.Lease) (errs []error, said scripts.Result[scripts.Released]) {
-	c, place := r.backend.ends.Join(none{}, own, false)
-	require.Zero(r, place)
+	c, index := r.backend.ends.Join(none{}, own, false)
+	require.Zero(r, index)
 	var came []chan error
 	for i, l := range leases {
 		one := make(chan error, 1)

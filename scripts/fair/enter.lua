@@ -6,7 +6,7 @@
 -- Reply    >= 0  the most common: place, for {0, 30000, '', place, 1...}
 --          {java, distance, grant, place, state...}
 --          java: 1 if Java holds the lock or waits in front, so that its release may wake an owner by the owner's own
---          channel; 2 if a probe should follow soon: a Java waiter has the turn, or too many waiters were dead; else 0
+--          channel; 2 if a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead; else 0
 --          distance: ms by which the new scores lie ahead of the server's clock; fair_heartbeat has to keep them so
 --          grant: that of a waiter of this client to which this call gave the lock, as serve returns it; else ''
 --          place: that of the last owner that waits, where the next waiter has 1 and those of this call stand in a row; 0 if some

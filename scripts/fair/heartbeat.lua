@@ -1,4 +1,4 @@
--- fair_heartbeat: keep a client's places in its queues, and probe: give free locks to their next waiters. Each lock by itself:
+-- fair_heartbeat: keep a client's places in its queues, and give free locks to their next waiters. Each lock by itself:
 -- one that Redis refuses costs the others nothing.
 -- KEYS[i]         and the next four: those of a lock, as in parts/fair.lua
 -- ARGV[2]         the client
@@ -14,7 +14,7 @@
 --                1; 0 if it was not asked for, or does not wait. label: that of the holder, or empty. absent: the position
 --                in this call of an owner that neither waits nor holds the lock
 --          {2, grant, place, label, absent...}
---                the same, and a probe should follow soon: a Java waiter has the turn, or too many waiters were dead, or
+--                the same, and a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead, or
 --                this client is mute and next in line
 --          text  the error with which Redis refused
 -- Repeat: safe.
@@ -26,7 +26,7 @@ end
 
 --@include parts/serve.lua
 local me = ARGV[2]
-local function probe(at, count, lock, queue, scores, heartbeats, counter)
+local function heartbeat(at, count, lock, queue, scores, heartbeats, counter)
   local time = call('TIME')
   local micros = time[1] * 1000000 + time[2]
   local now = math.floor(micros / 1000)
@@ -88,7 +88,7 @@ end
 local replies, at = {}, 3
 for i = 1, #KEYS, 5 do
   local count = tonumber(ARGV[at])
-  local fine, reply = pcall(probe, at, count, unpack(KEYS, i, i + 4))
+  local fine, reply = pcall(heartbeat, at, count, unpack(KEYS, i, i + 4))
   if not fine or reply.err then
     reply = type(reply) == 'table' and reply.err or tostring(reply)
   end

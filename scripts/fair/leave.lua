@@ -5,7 +5,7 @@
 -- ARGV[2]    an owner, of the caller
 -- ARGV[i]    another, for i from 3 on
 -- Reply    1     done
---          2     done; a probe should follow soon: a Java waiter has the turn, or too many waiters were dead
+--          2     done; a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead
 --          text  done, and granted to a waiter of this client: the grant, as serve returns it
 -- An error of Redis concerns the hold; the owners have still left the queue.
 -- Repeat: safe. The second finds nothing to give up.

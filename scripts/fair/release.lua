@@ -4,7 +4,7 @@
 -- ARGV[3]  the last fence number used, if reserved ones are left over; else 0
 -- ARGV[i]  for i from 4 on: the members of the hold's run that have been served, in their order; they leave the queue
 -- Reply    1     released
---          2     released; a probe should follow soon: a Java waiter has the turn, or too many waiters were dead
+--          2     released; a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead
 --          0     the owner does not hold the lock; only the members have left
 --          text  released, and granted to a waiter of this client: the grant, as serve returns it
 -- Repeat: safe. The second finds no field, and serves no waiter.

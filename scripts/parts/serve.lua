@@ -56,7 +56,7 @@ end
 -- serve gives a free lock to the first live waiter. pair is the first two of the queue; micros is the server's clock in µs, or
 -- nil if it has not been read. If Redis is out of memory it refuses the grant, and no waiter is served, unless the script has
 -- written before, as a release has.
--- Returns 'served', 'again' (a probe should follow soon: a Java waiter has the turn, or too many waiters were dead for one call)
+-- Returns 'served', 'again' (a heartbeat should follow soon: a Java waiter has the turn, or too many waiters were dead for one call)
 -- or 'nobody'; and, if a waiter of the client `me` was served, the grant: owner, first lease, first and last fence number, and
 -- the numbers of the run's members, with a space between.
 -- Other clients get the grant as a message in their inbox, followed by ' for ' and the lock. If the message has no receiver,

@@ -27,8 +27,8 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 	case modelEnter:
 		var e scripts.Entered
 		e, err = f.Enter(ctx, r.key, names...)
-		for i, place := range e.Places {
-			reply.places[i] = int8(place)
+		for i, state := range e.States {
+			reply.places[i] = int8(state)
 		}
 		reply.grant = r.grant(e.Grant)
 		require.False(r.t, e.Java)
@@ -55,13 +55,13 @@ func (r *modelReal) call(q modelRequest) (reply modelReply) {
 		}
 		reply.fence, reply.fenceEnd = r.minted(a.Fence, a.FenceEnd)
 	case modelHeartbeat:
-		probed := make([]scripts.Probed, 1)
-		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Distances: make([]time.Duration, len(names)), Mute: q.mute > 0}}, probed)
-		require.NoError(r.t, probed[0].Err)
-		for _, i := range probed[0].Absent {
+		replies := make([]scripts.HeartbeatReply, 1)
+		err = f.Heartbeat(ctx, []scripts.Heartbeat{{Key: r.key, Owners: names, Ahead: make([]time.Duration, len(names)), Mute: q.mute > 0}}, replies)
+		require.NoError(r.t, replies[0].Err)
+		for _, i := range replies[0].Absent {
 			reply.absent.add(q.owners[i])
 		}
-		reply.grant = r.grant(probed[0].Grant)
+		reply.grant = r.grant(replies[0].Grant)
 	case modelRenew:
 		answers := make([]scripts.Answer, 1)
 		err = r.node.Renew(ctx, modelTime(q.lease), []string{r.key}, names, answers)
