@@ -30,13 +30,8 @@ type ending = item[released]
 // released is the answer to one.
 type released = scripts.Result[scripts.Released]
 
-// add makes the call for a hold, and returns at once.
-func (b *batcher[K, R]) add(kind K, i item[R]) {
-	b.join(kind, i, b.n.hurries(i.hold))
-}
-
-// join is add. A hold that is to be alone joins no other.
-func (b *batcher[K, R]) join(kind K, i item[R], alone bool) {
+// add makes the call for a hold, alone or in a batch, and returns at once.
+func (b *batcher[K, R]) add(kind K, i item[R], alone bool) {
 	c, index := b.Join(kind, i, alone)
 	if index == 0 && !b.n.q.spawn(func() {
 		runtime.Gosched()
@@ -55,7 +50,7 @@ func (b *batcher[K, R]) send(c *batch.Call[K, item[R], struct{}]) {
 	})
 	if len(c.Asks) > 1 && scripts.Replied(err) && scripts.OutcomeOf(err) == scripts.Refused {
 		for _, a := range c.Asks { // perhaps the fault of one member, such as a forbidden key
-			b.join(c.Kind, a, true)
+			b.add(c.Kind, a, true)
 		}
 		return
 	}

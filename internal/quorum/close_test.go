@@ -104,7 +104,7 @@ func TestClosedNodesAreNotWaitedFor(t *testing.T) {
 		n := c.nodes[0]
 		require.Equal(t, error(errClosed), (<-beginAsk(n, c.newHold("k", ownX, lease), false)).err)
 		done, ended := answered[released]()
-		n.ends.add(struct{}{}, ending{c.newHold("k", ownX, lease), done})
+		n.ends.add(struct{}{}, ending{c.newHold("k", ownX, lease), done}, false)
 		require.Equal(t, error(errClosed), (<-ended).err)
 	})
 }

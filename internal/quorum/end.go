@@ -132,7 +132,7 @@ func (n *node) endNow(end ending) {
 	} else if n.away() {
 		end.done(n, released{}, errAway)
 	} else {
-		n.ends.add(struct{}{}, end)
+		n.ends.add(struct{}{}, end, n.hurries(end.hold))
 	}
 }
 
