@@ -6,6 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
+// Work leaves the goroutine of its caller in three ways. The caller waits for what is [Detached],
+// but only until ctx ends. Only Close waits for what is in the [Calls.Background], which other such
+// work begins. [Calls.Go] is for the rest of the background, and does nothing after Close.
+
 // Detached makes a call to Redis for the key of a name; "": for several keys. Unless its
 // server has just answered, the call runs on a goroutine of its own, and the caller leaves
 // when ctx ends, with an unknown outcome. rueidis does not watch the context while a call
@@ -36,8 +40,8 @@ func Detach[T any](ctx context.Context, spawn func(func()) error, call func(cont
 	}
 }
 
-// Redis is Detached that makes the error ours and remembers whether Redis answered.
-func Redis[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
+// Noted is Detached that makes the error ours and remembers whether Redis answered.
+func Noted[T any](ctx context.Context, c *Calls, name string, call func(context.Context) (T, error)) (T, error) {
 	value, err := Detached(ctx, c, name, call)
 	return value, c.Noted(name, err)
 }

@@ -135,7 +135,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 // Redis has the count: with an error, only replicas are not known to have it.
 func (e *Engine) recount(ctx context.Context, s *section, n int) (set bool, err error) {
 	h := s.hold
-	set, err = calls.Redis(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
+	set, err = calls.Noted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
 		return e.backend.Recount(ctx, h.Key.Name, h.Owner, n)
 	})
 	if err == nil && !set {

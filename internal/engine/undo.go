@@ -130,7 +130,7 @@ func (e *Engine) undoAll(u *undoing) {
 }
 
 func (e *Engine) undoOne(o *Orphan) error {
-	_, err := calls.Redis(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (struct{}, error) {
+	_, err := calls.Noted(e.Calls.Context(), e.Calls, o.Name, func(ctx context.Context) (struct{}, error) {
 		if o.hold == nil {
 			return struct{}{}, e.waits.GiveUp(ctx, o.Name, o.Owner)
 		}

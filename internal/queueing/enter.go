@@ -132,7 +132,7 @@ func (q *queue) leaveAll(list []leaver) {
 	doubts := len(owners)
 	owners = append(owners, sure...)
 	k, d, start := q.key, q.in, time.Now()
-	said, err := calls.Redis(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
+	said, err := calls.Noted(d.engine.Calls.Context(), d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Passed, error) {
 		return d.backend.Leave(ctx, k.Name, doubts, owners...)
 	})
 	k.Lock()

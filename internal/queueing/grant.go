@@ -140,7 +140,7 @@ func (t *ticket) Confirm(ctx context.Context, w *engine.Waiter) (_ *holdfast.Lea
 	for !t.closed() {
 		start := time.Now()
 		bounded, done := d.engine.Calls.ContextFor(ctx)
-		said, err := calls.Redis(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
+		said, err := calls.Noted(bounded, d.engine.Calls, k.Name, func(ctx context.Context) (scripts.Acquired, error) {
 			return d.backend.Confirm(ctx, k.Name, t.owner, lease)
 		})
 		err = scripts.Lapse(err)

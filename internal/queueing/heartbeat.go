@@ -202,7 +202,7 @@ func (q *queue) ask() (asked []scripts.Heartbeat) {
 func (d *queued) sendHeartbeat(asked []scripts.Heartbeat, of []*queue) {
 	start, replies := time.Now(), make([]scripts.HeartbeatReply, len(asked))
 	ctx := d.brief.Context()
-	_, err := calls.Redis(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
+	_, err := calls.Noted(ctx, d.engine.Calls, "", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, d.backend.Heartbeat(ctx, asked, replies)
 	})
 	for i, q := range of {

@@ -127,7 +127,7 @@ func (r *racing) clear(p *race, name string) engine.Attempt {
 		return a
 	}
 	c, owner := r.engine.Calls, p.orphan.Owner
-	_, a.Err = calls.Redis(c.Context(), c, name, func(ctx context.Context) (scripts.Released, error) {
+	_, a.Err = calls.Noted(c.Context(), c, name, func(ctx context.Context) (scripts.Released, error) {
 		return r.backend.GiveUp(ctx, name, owner)
 	})
 	if a.Err == nil {

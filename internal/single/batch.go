@@ -34,18 +34,18 @@ type batcher[K comparable, Q, A any] struct {
 	batch.Batcher[K, Q, scripts.Result[A]]
 	few      func() int64                                                                   // see fewOn; immutable
 	underWay atomic.Int64                                                                   // calls of do
-	detached func(f func(context.Context)) bool                                             // engine.Calls.Go; immutable
+	spawn    func(f func(context.Context)) bool                                             // calls.Calls.Go; immutable
 	one      func(ctx context.Context, kind K, ask Q) (A, error)                            // calls for one; immutable
 	many     func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error // calls for several, and fills results; immutable
 }
 
 func newBatcher[K comparable, Q, A any](
 	few func() int64,
-	detached func(f func(context.Context)) bool,
+	spawn func(f func(context.Context)) bool,
 	one func(ctx context.Context, kind K, ask Q) (A, error),
 	many func(ctx context.Context, kind K, asks []Q, results []scripts.Result[A]) error,
 ) *batcher[K, Q, A] {
-	return &batcher[K, Q, A]{few: few, detached: detached, one: one, many: many}
+	return &batcher[K, Q, A]{few: few, spawn: spawn, one: one, many: many}
 }
 
 // none is the kind of calls that may all share a batch.
@@ -94,7 +94,7 @@ func (b *batcher[K, Q, A]) do(ctx context.Context, kind K, ask Q) (zero A, err e
 
 // begin sends a batch on a goroutine of its own, so that any member may leave.
 func (b *batcher[K, Q, A]) begin(c *batch.Call[K, Q, scripts.Result[A]]) {
-	if !b.detached(func(ctx context.Context) {
+	if !b.spawn(func(ctx context.Context) {
 		defer close(c.Came)
 		c.Answers = make([]scripts.Result[A], len(c.Asks))
 		if c.Err = b.many(ctx, c.Kind, c.Asks, c.Answers); scripts.OutcomeOf(c.Err) == scripts.Refused {

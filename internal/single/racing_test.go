@@ -186,20 +186,20 @@ func TestSharing_FaultsOfOthers(t *testing.T) {
 			return func() { r.server.Do(r, "ACL", "SETUSER", "default", "allkeys") }
 		},
 		"too late": func(r *shareRig) func() {
-			detached := r.backend.acquires.detached
+			spawn := r.backend.acquires.spawn
 			late := func(f func(context.Context)) bool {
-				return detached(func(ctx context.Context) {
+				return spawn(func(ctx context.Context) {
 					over, cancel := context.WithCancel(ctx)
 					cancel()
 					f(over)
 				})
 			}
-			r.backend.acquires.detached, r.backend.ends.detached = late, late
+			r.backend.acquires.spawn, r.backend.ends.spawn = late, late
 			return func() {}
 		},
 		"closed": func(r *shareRig) func() {
 			never := func(func(context.Context)) bool { return false }
-			r.backend.acquires.detached, r.backend.ends.detached = never, never
+			r.backend.acquires.spawn, r.backend.ends.spawn = never, never
 			return func() {}
 		},
 	} {
@@ -239,7 +239,7 @@ func TestSharing_OverBefore(t *testing.T) {
 func TestSharing_Closing(t *testing.T) {
 	r := newShareRig(t)
 	begun, goOn := make(chan bool), make(chan struct{})
-	require.True(t, r.backend.acquires.detached(func(ctx context.Context) {
+	require.True(t, r.backend.acquires.spawn(func(ctx context.Context) {
 		_, limited := ctx.Deadline()
 		begun <- limited
 		<-goOn
@@ -250,8 +250,8 @@ func TestSharing_Closing(t *testing.T) {
 		_ = r.engine.Close()
 		close(closed)
 	}()
-	for _, detached := range []func(func(context.Context)) bool{r.backend.acquires.detached, r.backend.ends.detached} {
-		r.until(func() bool { return !detached(func(context.Context) {}) })
+	for _, spawn := range []func(func(context.Context)) bool{r.backend.acquires.spawn, r.backend.ends.spawn} {
+		r.until(func() bool { return !spawn(func(context.Context) {}) })
 	}
 	select {
 	case <-closed:
