@@ -91,7 +91,7 @@ func Replied(err error) bool {
 	return errors.As(err, new(*rueidis.RedisError)) || errors.As(err, new(refusal))
 }
 
-// judged is an error that knows what it comes to.
+// judged is an error with a known outcome.
 type judged interface {
 	error
 	Outcome() Outcome
@@ -127,7 +127,7 @@ type wrongType struct{ error }
 func (e wrongType) Unwrap() error        { return e.error }
 func (e wrongType) Is(target error) bool { return target == holdfast.ErrWrongType }
 
-// meaning is what an error reply comes to that begins so.
+// meaning is the outcome of error replies that begin alike.
 type meaning struct {
 	begin   string
 	outcome Outcome

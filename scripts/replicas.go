@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
-// write is run for what counts only when enough replicas have it. short is why it does not
+// write is invoke for what counts only when enough replicas have it. short is why it does not
 // count, if Redis has written something.
 //
 // WAIT blocks its connection, and speaks of what was written on it. So a write with it has

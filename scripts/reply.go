@@ -194,7 +194,7 @@ func parseQueued(m rueidis.RedisMessage, err error) (Holder, error) {
 	return h, err
 }
 
-// remaining turns what PTTL says of a key that exists into a duration.
+// remaining turns the reply of PTTL for a key that exists into a duration.
 func remaining(ms int64) (time.Duration, error) {
 	switch {
 	case ms == -1:

@@ -103,9 +103,9 @@ func (e *Engine) judge(k *Key, owner string, t Terms, start time.Time, said scri
 	return a
 }
 
-// Take makes the hold of an attempt that of the key and begins its first section, for a
-// caller who has asked since then, with the key locked. It returns nil if there is no hold, or
-// if it has ended meanwhile.
+// Take gives the key, which is locked, the hold of an attempt, and begins its first section for
+// a caller that began to wait at since. It returns nil if there is no hold, or if it has ended
+// meanwhile.
 func (e *Engine) Take(k *Key, a Attempt, since time.Time) *holdfast.Lease {
 	switch h := a.Hold; {
 	case h == nil:

@@ -112,7 +112,7 @@ func (k *Key) endedRelease(h *Hold) {
 	}
 }
 
-// NotAcquired is ErrNotAcquired, which tells of a hold of this locker.
+// NotAcquired is ErrNotAcquired. If this locker holds the key, the error says for how long.
 func (k *Key) NotAcquired() error {
 	if k.hold != nil {
 		return errs.HeldHere(k.engine.Calls.Now() - k.hold.granted)

@@ -283,8 +283,8 @@ func (o *observer) queue(name string, waiting int) {
 	}
 }
 
-// answered notes how a call for the key of a name ended. A call that its caller gave up says
-// nothing, nor does one whose time was over before it was sent.
+// answered notes how a call for the key of a name ended. A call that its caller gave up
+// says nothing of Redis. Neither does a call whose time was over before it was sent.
 func (o *observer) answered(ctx context.Context, name string, err error) {
 	if o == nil || err == nil && o.away.Load() == 0 {
 		return

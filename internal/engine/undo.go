@@ -11,16 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// What no caller wants any more is undone in the background: holds that have ended without a
-// release, and what acquires of unknown outcome may have left. One worker for each server
-// does so from one list, as a server that hangs must hold up no other. After an outage, a
-// list may have all holds of a locker: the worker tries one of them until Redis answers, and
-// then many at once. What a server refuses to undo goes to a second list of it, where it holds
-// up nothing else: it may be allowed before a lease is over.
+// The engine undoes in the background what no caller wants any more: holds that have ended without
+// a release, and acquires of unknown outcome. Each server has a list and a worker, as a server that
+// hangs must not delay another. After an outage, a list may have all holds of a locker: the worker
+// tries one of them until Redis answers, and then many at once. What a server refuses to undo goes
+// to its second list and delays nothing else. The server may allow it before the lease is over.
 //
-// While Redis hangs, callers that give up and come back must not pile up calls: while the
-// list has many acquires, no acquire is sent, and a caller that gives up meanwhile has left
-// nothing.
+// Callers that give up and come back while Redis hangs must not pile up calls. So no acquire is
+// sent while the list has many acquires, and a caller that gives up meanwhile has left nothing.
 
 const (
 	// undoAtOnce is how many calls of one list are under way at a time. They share calls to

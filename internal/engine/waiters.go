@@ -55,7 +55,7 @@ func (w *Waiter) begin(t Terms, onPlace func(int)) *Waiter {
 }
 
 // waiterPool keeps waiters of an engine for use again. Each engine has its own: a channel
-// that was made in a bubble of testing/synctest must not come up in another.
+// that was made in a bubble of testing/synctest must not be used in another.
 type waiterPool struct{ pool sync.Pool }
 
 func (p *waiterPool) get(t Terms, onPlace func(int)) *Waiter {

@@ -4,8 +4,8 @@ import "github.com/holdfast-go/holdfast/scripts"
 
 // Where waiters stand among those of all processes, for OnPlace. The answer to an enter says
 // it, heartbeats say it again of the first waiter, and grants say that all before have gone.
-// The place of another waiter may be too high until then: nobody tells of a waiter that gives
-// up between two of this locker.
+// The place of another waiter may be too high until then: no message says that
+// a waiter between two of this locker has given up.
 
 // noteTail notes the places of tickets that have entered.
 func (q *queue) noteTail(list []*ticket, said scripts.Entered) {
