@@ -66,7 +66,7 @@ func each(keys []string, do func(key string)) {
 func testHangs(t *testing.T, d locktest.Kind, many int) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000")
 	const lease = 20 * time.Second
-	o := locktest.Options{Lease: lease, WaiterTTL: lease / 2, GrantLease: lease / 2}
+	o := locktest.Options{Lease: lease, WaiterTTL: lease, GrantLease: lease}
 	client := c.Client(t)
 	holder, other, closes := d.Open(t, client, o), d.Open(t, c.Client(t), o), d.Open(t, client, locktest.Options{Lease: locktest.Long})
 	requireShared(t, c, closes)
@@ -105,14 +105,19 @@ func testHangs(t *testing.T, d locktest.Kind, many int) {
 		locktest.Await(t, func() bool { return d.Waiting(t, hung, there[i].Key()) == 1 })
 	}
 	hung.Pause()
-	for _, l := range there {
-		for l.Err() == nil {
-			for _, l := range elsewhere {
-				require.True(t, !d.Fair || heard(t, at[l.Key()], l.Key()), "a waiter counts as dead")
-			}
+	ends := map[string]int{}
+	for _, l := range elsewhere {
+		if d.Fair {
+			ends[l.Key()] = waiterEnds(t, at[l.Key()], l.Key())
 		}
 	}
+	for _, l := range there {
+		<-l.Done()
+	}
 	over := time.Now()
+	for key, end := range ends {
+		locktest.Await(t, func() bool { return waiterEnds(t, at[key], key) > end }, "no heartbeat of a waiter")
+	}
 	for i, l := range elsewhere {
 		require.NoError(t, l.Err(), l.Key())
 		require.True(t, l.Deadline().After(over), l.Key())
@@ -186,19 +191,18 @@ func testOthersAnswer(t *testing.T, d locktest.Kind) {
 	<-done
 }
 
-// heard says whether all clients that wait for a key in a queue count as alive.
-func heard(t *testing.T, s *redistest.Server, key string) bool {
+// waiterEnds returns when the one client that waits for a key in a queue counts as dead, in milliseconds since 1970.
+func waiterEnds(t *testing.T, s *redistest.Server, key string) (ends int) {
 	fields := s.Do(t, "HGETALL", locktest.OfKey("holdfast_heartbeat", key))
 	all, err := fields.AsStrMap()
 	require.NoError(t, err)
 	maps.DeleteFunc(all, func(field, _ string) bool { return strings.HasPrefix(field, "label ") })
-	require.NotEmpty(t, all)
-	for _, until := range all {
-		if ms, err := strconv.ParseInt(until, 10, 64); err != nil || ms <= time.Now().UnixMilli() {
-			return false
-		}
+	require.Len(t, all, 1)
+	for _, ms := range all {
+		ends, err = strconv.Atoi(ms)
+		require.NoError(t, err)
 	}
-	return true
+	return ends
 }
 
 // holds checks that no key has two holders.
