@@ -43,7 +43,7 @@ test-days:
 # What only long runs have: suites on Sentinel sets and Redis Clusters, thousands of keys, quorums of 3 and 5 nodes, and chaos. The
 # suites in virtual time are in make test and make race.
 test-servers-long:
-	hack/gotest.sh . "./fair ./multilock ./rlock" -timeout 30m -p=3 -parallel=3 -skip '^Test(Conformance|Faults)3?(_Prefix)?$$'
+	hack/gotest.sh . "./fair ./multilock ./rlock" -timeout 30m -p=3 -parallel=3 -skip '^Test(Conformance3?(_Prefix)?|Faults(3|_Prefix|_OnRedis)?)$$'
 
 # Locks with a known mistake each, which the chaos has to find, and what only a Sentinel set or a Redis Cluster shows the race detector.
 test-controls:

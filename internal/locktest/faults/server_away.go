@@ -46,7 +46,7 @@ func awayOptions() locktest.Options {
 func testAllAway(r *harness, waiter locktest.Locker, leave, comeBack func(), most int) {
 	t := r.T
 	keys := 200
-	if r.Kind.Nodes > 1 || testing.Short() {
+	if r.Kind.Nodes > 1 {
 		keys = 100 // on each node
 	}
 	holder := r.Kind.Open(t, r.Server.Client(t), awayOptions())
