@@ -145,10 +145,7 @@ func requireShared(t *testing.T, c *redistest.Cluster, l locktest.Locker) {
 	for _, s := range masters {
 		calls := locktest.Stat(t, s, "commandstats", "cmdstat_evalsha:calls=")
 		require.InEpsilon(t, 2*keys/len(masters), calls, 0.1)
-		m := s.Do(t, "INFO", "errorstats")
-		refused, err := m.ToString()
-		require.NoError(t, err)
-		require.NotContains(t, refused, "MOVED")
+		require.NotContains(t, locktest.Text(t, s, "INFO", "errorstats"), "MOVED")
 	}
 }
 
@@ -161,7 +158,7 @@ func testOthersAnswer(t *testing.T, d locktest.Kind) {
 		key += "."
 	}
 	l := d.Open(t, c.Client(t, func(o *rueidis.ClientOption) { o.Dialer.Timeout = locktest.Patience }), locktest.Options{Lease: 3 * time.Second})
-	require.NoError(t, locktest.Lock(t, l, locktest.Bounded(t), "hung").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(l, locktest.Bounded(t), "hung"))
 	hung.Do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	hung.Pause()
 	defer hung.Resume()
@@ -205,22 +202,6 @@ func waiterEnds(t *testing.T, s *redistest.Server, key string) (ends int) {
 	return ends
 }
 
-// holds checks that no key has two holders.
-type holds struct {
-	mu       sync.Mutex
-	now      map[string]*holdfast.Lease // guarded by mu
-	overlaps []string                   // guarded by mu
-}
-
-func (h *holds) add(l *holdfast.Lease) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if before := h.now[l.Key()]; before != nil && before.Err() == nil && l.Err() == nil {
-		h.overlaps = append(h.overlaps, l.Key())
-	}
-	h.now[l.Key()] = l
-}
-
 // Keys over all slots are held and wanted while slots move, a replica takes the place of
 // its master, and a master dies. Every waiter is served, and no two hold a key. Leases whose
 // holds do not survive are reported lost.
@@ -230,12 +211,12 @@ func testChanges(t *testing.T, d locktest.Kind) {
 	o := locktest.Options{Lease: 6 * time.Second, WaiterTTL: 3 * time.Second, GrantLease: 4 * time.Second}
 	fresh := func(c *rueidis.ClientOption) { c.ClusterOption.ShardsRefreshInterval = time.Second }
 	first, second := d.Open(t, c.Client(t, fresh), o), d.Open(t, c.Client(t, fresh), o)
-	h := holds{now: map[string]*holdfast.Lease{}}
+	var h locktest.Holders
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	each(keys, func(key string) {
 		if l, err := first.Lock(ctx, key); assert.NoError(t, err) {
-			h.add(l)
+			h.Add(l)
 		}
 	})
 	var waits sync.WaitGroup
@@ -247,7 +228,7 @@ func testChanges(t *testing.T, d locktest.Kind) {
 				l, err = second.Lock(ctx, key)
 			}
 			if assert.NoError(t, err) {
-				h.add(l)
+				h.Add(l)
 				served.Add(1)
 			}
 		})
@@ -261,16 +242,11 @@ func testChanges(t *testing.T, d locktest.Kind) {
 		}
 	}
 	c.Failover(t, masters[1])
-	lost := 0
+	var lost atomic.Int64
 	release := func(keys []string) {
 		each(keys, func(key string) {
-			h.mu.Lock()
-			l := h.now[key]
-			h.mu.Unlock()
-			if err := l.Unlock(ctx); err != nil {
-				h.mu.Lock()
-				lost++
-				h.mu.Unlock()
+			if err := h.Of(key).Unlock(ctx); err != nil {
+				lost.Add(1)
 			}
 		})
 	}
@@ -280,8 +256,8 @@ func testChanges(t *testing.T, d locktest.Kind) {
 	release(keys[len(keys)/2:])
 	waits.Wait()
 	require.EqualValues(t, len(keys), served.Load())
-	require.Empty(t, h.overlaps)
-	t.Logf("%d of %d unlocks failed", lost, len(keys))
+	require.Empty(t, h.Overlaps())
+	t.Logf("%d of %d unlocks failed", lost.Load(), len(keys))
 }
 
 // Writes are confirmed by the replicas of the node that has the key's slot, also after the
