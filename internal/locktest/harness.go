@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -195,40 +194,6 @@ func Renewed(t testing.TB, l *holdfast.Lease) {
 	before := l.Deadline()
 	Await(t, func() bool { return l.Deadline().After(before) || l.Err() != nil }, "it is not renewed")
 	require.NoError(t, l.Err())
-}
-
-// Holders checks that no key has two holders in one process. Its zero value is ready for use.
-type Holders struct {
-	mu       sync.Mutex
-	now      map[string]*holdfast.Lease // by key; guarded by mu
-	overlaps []string                   // keys; guarded by mu
-}
-
-// Add notes a lease that was taken.
-func (h *Holders) Add(l *holdfast.Lease) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.now == nil {
-		h.now = map[string]*holdfast.Lease{}
-	}
-	if before := h.now[l.Key()]; before != nil && before.Err() == nil && l.Err() == nil {
-		h.overlaps = append(h.overlaps, l.Key())
-	}
-	h.now[l.Key()] = l
-}
-
-// Of is the last lease of key.
-func (h *Holders) Of(key string) *holdfast.Lease {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.now[key]
-}
-
-// Overlaps are the keys that had two holders.
-func (h *Holders) Overlaps() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.overlaps
 }
 
 // AwaitWaiters returns when that many clients wait for key.
