@@ -36,6 +36,7 @@ func Run(t *testing.T, d locktest.Kind) {
 // RunMany runs what takes thousands of keys to be seen.
 func RunMany(t *testing.T, d locktest.Kind) {
 	locktest.InTestAll(t)
+	t.Parallel()
 	testHangs(t, d, 5000) // more than one loop renews, or keeps waiting, or Close releases at a time
 }
 
