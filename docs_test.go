@@ -140,13 +140,13 @@ func TestDocsLinks(t *testing.T) {
 
 // The programs of the tasks are there, and short enough to be read.
 func TestTasksHaveShortPrograms(t *testing.T) {
-	commands := regexp.MustCompile("\\| `go run (?:-C |./)(examples/\\w+)( \\.)?`").FindAllStringSubmatch(readFile(t, "docs/tasks.md"), -1)
+	commands := regexp.MustCompile("\\[`go run (?:-C |./)(examples/\\w+)( \\.)?`\\]").FindAllStringSubmatch(readFile(t, "docs/tasks.md"), -1)
 	require.Len(t, commands, 6)
 	for _, c := range commands {
 		program := readFile(t, c[1]+"/main.go")
 		_, err := os.Stat(c[1] + "/go.mod")
 		require.Equal(t, c[2] != "", err == nil, "%s: -C is for modules", c[1])
-		require.Contains(t, program, "//\t"+strings.Trim(c[0], "| `")+" ", "its comment")
+		require.Contains(t, program, "//\t"+strings.Trim(c[0], "[`]")+" ", "its comment")
 		require.LessOrEqual(t, strings.Count(program, "\n"), 150, c[1])
 		files, err := filepath.Glob(c[1] + "/*.go")
 		require.NoError(t, err)

@@ -10,14 +10,14 @@ import (
 // the key. "Held by another", "Redis failed" and "outcome unknown" are three different
 // errors. If a context ended a call, its error is joined with one of these. Other errors
 // that waiting cannot cure (a wrong password, a missing right) match none of them. Nor does a
-// refusal in words that no Redis has, as a proxy's: the server may have carried the call out,
+// refusal in words that only a proxy uses: the server may have carried the call out,
 // so what it may have done is being undone; Unlock returns ErrUnknown then. Where a locker has
 // worked before, a refused password is being changed: that is ErrUnavailable, and so is a key
 // that is refused to a wait which Redis has answered before.
 var (
 	// ErrNotAcquired: another has the lock. The text has the label of the holder, as last seen
-	// (see [WithLabel]), or tells if that is this locker itself: perhaps the
-	// caller, which did not pass on a bound context.
+	// (see [WithLabel]), or says that this locker itself has the lock: perhaps its caller, which
+	// did not pass on a bound context.
 	ErrNotAcquired = errors.New("not acquired: held by another")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
 	// answer until its deadline, or its cap or its fixed end was reached. Another may have the
@@ -42,9 +42,10 @@ var (
 	// ErrUnavailable: Redis failed; the lock was surely not acquired. (The effects of an
 	// earlier attempt of the same wait are being undone.)
 	ErrUnavailable = errors.New("redis unavailable")
-	// ErrUnknown: no answer came, so the outcome is not known. An acquire is
-	// being undone in the background; a release, of which only Unlock returns it, goes on
-	// in the background for up to a lease, after which the key is free in any case.
+	// ErrUnknown: no answer came, so the outcome is not known. From a lock call: the lock is not
+	// held, and what the call may have done is being undone in the background. From Unlock: the
+	// release goes on in the background for up to a lease, after which the key is free in any
+	// case.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrNotReplicated: fewer replicas than WithReplicas asks for had the lock, or the
 	// nested entry, in time. It comes with ErrUnknown, and is being undone.

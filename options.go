@@ -115,8 +115,8 @@ func WithMaxWaiters(n int) Option { return option(func(s *Settings) { s.MaxWaite
 // 2 %, for which a restarted node has no vote.
 func WithMaxOutage(d time.Duration) Option { return option(func(s *Settings) { s.MaxOutage = &d }) }
 
-// WithReplicas makes a lock, a nested entry and a renewal count only when so many replicas
-// have it, for which each waits at most the given time (WAIT, on a connection of its own).
+// WithReplicas makes a lock, a nested entry and a renewal count only when n replicas have it.
+// Each waits at most timeout for them (WAIT, on a connection of its own).
 // A lock or an entry that does not count is undone, and fails with ErrNotReplicated beside
 // ErrUnknown; a wait tries again, as with WithMaxOutage. Where the server refuses WAIT, as it
 // does to a user without that right, it fails at once with the cause. A renewal that does not

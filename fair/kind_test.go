@@ -71,9 +71,3 @@ func TestFaults(t *testing.T) { faults.Run(t, kind.InVirtualTime()) }
 func TestG1_Soak(t *testing.T) { exclusion.Run(t, kind) }
 
 func TestG1_SoakFindsABrokenLock(t *testing.T) { exclusion.RunControl(t, kind) }
-
-func TestG8_GrantsFollowTheQueue(t *testing.T) { exclusion.RunOrder(t, kind) }
-
-func TestG8_OrderCheckFindsABrokenQueue(t *testing.T) { exclusion.RunOrderControl(t, kind) }
-
-func TestG8_LongQueue(t *testing.T) { exclusion.RunLongQueue(t, kind) }

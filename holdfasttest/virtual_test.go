@@ -32,7 +32,7 @@ func newVirtualRedis(t *testing.T) *virtualRedis {
 }
 
 // process is a locker with a client of its own, as each process has.
-func (r *virtualRedis) process(t *testing.T) holdfast.Locker {
+func (r *virtualRedis) process(t *testing.T, opts ...holdfast.Option) holdfast.Locker {
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress:       []string{"redis:6379"}, // any
 		ForceSingleClient: true,
@@ -47,7 +47,7 @@ func (r *virtualRedis) process(t *testing.T) holdfast.Locker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	locker, err := rlock.New(client)
+	locker, err := rlock.New(client, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package cronholdfast runs the jobs of robfig/cron, due in many processes, in one of them, by
-// holdfast locks.
+// Package cronholdfast has one of many processes run a job of robfig/cron when it is due in all
+// of them, by holdfast locks.
 //
 // A lock that is held only while its job runs is too short: a job of 20 ms is over, and
 // unlocked, before a process whose clock is 50 ms late asks for the same due time, and that
@@ -32,9 +32,9 @@ func (f FuncJob) Run() { f(context.Background()) }
 // for example half of it; at least 100 ms, in whole milliseconds. If the due times differ
 // between processes, as those of "@every 1m", choose a little less than the interval.
 //
-// A job that another process runs or has begun is skipped, which log gets as Info. Other
-// errors, such as [holdfast.ErrUnavailable] if the job was skipped because Redis is away, and
-// [holdfast.ErrLost] if it ran and lost the lock, log gets as Error.
+// A job that another process runs or has begun is skipped, with an Info to log. All else is an
+// Error: such as [holdfast.ErrUnavailable] if the job was skipped because Redis is away, and
+// [holdfast.ErrLost] if it ran and lost the lock.
 //
 // A [FuncJob] gets a context that ends when the lock is lost or ctx ends, and that is bound to
 // the lease, see [holdfast.LeaseFrom]. Other jobs cannot learn of a loss while they run. The

@@ -1,4 +1,4 @@
-// Package gocronholdfast runs the jobs of gocron schedulers in many processes once, by
+// Package gocronholdfast has the gocron schedulers of many processes run each job once, by
 // holdfast locks. [Locker] spreads the runs over the processes; [Elector] has one of them
 // run all jobs, until it ends or loses its lock.
 //

@@ -70,7 +70,7 @@ func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 
 // Bind returns a context for the job of that name, which gocron runs in this process now. It
 // is bound to the lease of the run, see [holdfast.Lease.Bind]: it ends when the lock is lost.
-// gocron itself cannot tell a job. If this process does not run the job, the context has
+// gocron itself tells a job nothing of a loss. If this process does not run the job, the context has
 // ended, with [holdfast.ErrReleased] as its cause.
 func (l *Locker) Bind(ctx context.Context, name string) context.Context {
 	l.mu.Lock()

@@ -31,7 +31,7 @@ import (
 //     [WithWait] allows; or too many waited in this process.
 //   - 503: Redis did not answer in time, or the locker is closed.
 //
-// And 500 if Redis refuses or the key is no name of a lock, without Retry-After.
+// And 500 if Redis refuses or the key cannot name a lock, without Retry-After.
 //
 // The answer waits for the release of the lock for 100 ms at most, as a client that already has
 // its answer could meet its own lock. If Redis is slower, the answer goes first, and the release

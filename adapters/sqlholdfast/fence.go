@@ -18,17 +18,19 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
 var (
-	// ErrStale: a later holder of the lock was here, or the row is not there. In the first case
-	// the caller has lost the lock and must not try again with this lease.
-	ErrStale = errors.New("stale fence: a later holder of the lock was here, or there is no such row")
-	// ErrNoFence: the context is bound to no lease, or its locker is without WithFencing.
-	ErrNoFence = errors.New("no fence: no lease, or a locker without WithFencing")
+	// ErrStale: a later holder of the lock was here; from Exec, perhaps the row is not there. In
+	// the first case the caller has lost the lock and must not try again with this lease.
+	ErrStale = errors.New("stale fence: a later holder of the lock was here")
+	// ErrNoFence: there is no lease, as the context is bound to none, or its locker is without
+	// WithFencing. The database was not asked.
+	ErrNoFence = errors.New("no fence")
 )
 
 // Fence returns the fence of a lease as an argument of a statement. If there is none, the call
@@ -40,10 +42,10 @@ type fence struct{ lease *holdfast.Lease }
 
 func (f fence) Value() (driver.Value, error) {
 	if f.lease == nil {
-		return nil, errs.Of("fence of", "", ErrNoFence)
+		return nil, fmt.Errorf("holdfast: %w: the context is bound to no lease", ErrNoFence)
 	}
 	if f.lease.Fence() == 0 {
-		return nil, errs.Of("fence of", f.lease.Key(), ErrNoFence)
+		return nil, errs.Of("fence of", f.lease.Key(), fmt.Errorf("%w: its locker is without WithFencing", ErrNoFence))
 	}
 	return f.lease.Fence(), nil
 }
@@ -65,6 +67,15 @@ type Conn interface {
 // MySQL counts only rows whose values change, so a statement that is repeated under one lease
 // would be stale: connect with clientFoundRows=true.
 func Exec(ctx context.Context, db Conn, query string, args ...any) error {
+	stale := fmt.Errorf("%w, or there is no such row", ErrStale)
+	for _, a := range args {
+		if f, ok := a.(fence); ok {
+			if _, err := f.Value(); err != nil { // not in the words of a driver
+				return err
+			}
+			stale = errs.Of("fence of", f.lease.Key(), stale)
+		}
+	}
 	result, err := db.ExecContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -72,5 +83,5 @@ func Exec(ctx context.Context, db Conn, query string, args ...any) error {
 	if rows, err := result.RowsAffected(); err != nil || rows > 0 {
 		return err
 	}
-	return ErrStale
+	return stale
 }

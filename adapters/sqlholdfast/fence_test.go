@@ -23,7 +23,10 @@ func testExec(t *testing.T, s *suite) {
 		return sqlholdfast.Exec(t.Context(), s, s.query("UPDATE stock SET amount = ?, fence = ? WHERE sku = ? AND fence <= ?"),
 			amount, sqlholdfast.Fence(l), sku, sqlholdfast.Fence(l))
 	}
-	require.ErrorIs(t, set(late, 1), sqlholdfast.ErrStale, "no such row")
+	err := set(late, 1)
+	require.ErrorIs(t, err, sqlholdfast.ErrStale)
+	require.ErrorContains(t, err, `"exec"`)
+	require.ErrorContains(t, err, "no such row")
 	s.stock(t, sku)
 	for _, amount := range []int{1, 2, 2} {
 		require.NoError(t, set(late, amount), "nobody else was there yet")
@@ -142,7 +145,9 @@ func testNoFence(t *testing.T, s *suite) {
 	unfenced, err := plain.Lock(t.Context(), sku)
 	require.NoError(t, err)
 	for _, l := range []*holdfast.Lease{nil, unfenced} {
-		err := sqlholdfast.Exec(t.Context(), s, s.query("UPDATE stock SET amount = 1 WHERE sku = ? AND fence <= ?"), sku, sqlholdfast.Fence(l))
+		query := s.query("UPDATE stock SET amount = 1 WHERE sku = ? AND fence <= ?")
+		require.ErrorIs(t, sqlholdfast.Exec(t.Context(), s, query, sku, sqlholdfast.Fence(l)), sqlholdfast.ErrNoFence)
+		_, err := s.ExecContext(t.Context(), query, sku, sqlholdfast.Fence(l))
 		require.ErrorIs(t, err, sqlholdfast.ErrNoFence)
 		tx := s.begin(t)
 		require.ErrorIs(t, s.fences.Check(t.Context(), tx, l), sqlholdfast.ErrNoFence)

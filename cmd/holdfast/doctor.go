@@ -53,7 +53,7 @@ func newDoctor(s *server) *cobra.Command {
 	output, fairToo := "", false
 	c := &cobra.Command{
 		Use:   "doctor [flags] [KEY]",
-		Short: "Tell what about Redis hurts locks, and what to do",
+		Short: "Find what in Redis hurts locks, and say what to do",
 		Long: `Doctor looks at the version, settings, memory, replicas, clock and rights of the server, on a
 Redis Cluster of every master, of a Sentinel set also at the Sentinels, and tries what locks
 do. It changes no lock. With KEY, the name of a lock, it also looks whether the user may use

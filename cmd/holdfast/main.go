@@ -165,7 +165,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
 		Short: "Distributed locks on Redis for the shell",
-		Long: `Holdfast runs commands under locks in Redis, shows and frees locks, and tells what about a
+		Long: `Holdfast runs commands under locks in Redis, shows and frees locks, and finds what in a
 Redis hurts them. The locks are those of the Go library holdfast and of Redisson for Java.`,
 		Version:       version(debug.ReadBuildInfo()),
 		SilenceErrors: true,

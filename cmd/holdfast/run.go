@@ -87,10 +87,10 @@ Exit statuses of holdfast itself:
 		},
 	}
 	f := c.Flags()
-	f.DurationVar(&r.wait, "wait", 0, "wait at most so `LONG` for the lock (default without end)")
+	f.DurationVar(&r.wait, "wait", 0, "the longest `TIME` to wait for the lock (default no limit)")
 	f.BoolVar(&r.try, "try", false, "do not wait: make one attempt")
 	f.DurationVar(&r.lease, "lease", holdfast.DefaultLease, "`TIME` after which Redis frees the lock if holdfast is dead; holdfast renews it every third of it")
-	f.BoolVar(&r.fair, "fair", false, "stand in line: waiters get the lock in the order in which they came")
+	f.BoolVar(&r.fair, "fair", false, "serve waiters in the order in which they came; all users of a lock must choose alike")
 	f.StringVar(&r.fenceEnv, "fence-env", "", "`NAME` of a variable with a number for the command, larger than all earlier ones of this lock")
 	f.DurationVar(&r.killAfter, "kill-after", 5*time.Second, "`TIME` between TERM and KILL when the lock is lost, or --max-hold over")
 	f.DurationVar(&r.atLeast, "at-least", 0, "`TIME` from the start of holdfast for which the job counts as done, on all machines, even if it ends before; needs --try, or a shorter --wait")

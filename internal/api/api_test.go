@@ -4,6 +4,7 @@ package api
 
 import (
 	"flag"
+	"fmt"
 	"go/ast"
 	"go/doc"
 	"go/format"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,25 +87,40 @@ func public(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// The way of a Lock in CONTRIBUTING has at most ten files, enters no package twice, and
-// names functions that there are.
+// Each way through the code in CONTRIBUTING has at most ten steps, enters no package twice, and
+// names functions that there are; also behind its steps, as `file.go:function`.
 func TestTheWayOfALock(t *testing.T) {
 	page, err := os.ReadFile("../../CONTRIBUTING.md")
 	require.NoError(t, err)
-	steps := regexp.MustCompile("(?m)^[0-9]+\\. `([^`]*)/([^`/]*)`(.*)$").FindAllStringSubmatch(string(page), -1)
-	require.NotEmpty(t, steps)
-	require.LessOrEqual(t, len(steps), 10)
-	last, left := "", map[string]bool{}
-	for _, s := range steps {
-		folder, file := s[1], s[2]
-		require.False(t, left[folder], "%s is entered again", folder)
-		if last != folder {
-			left[last], last = true, folder
+	ways := regexp.MustCompile(`(?m)^## `).Split(string(page), -1)
+	ways = slices.DeleteFunc(ways, func(section string) bool { return !strings.HasPrefix(section, "The way of ") })
+	require.Len(t, ways, 3)
+	const function = `(?m)^func (\(.*\) )?%s\(`
+	for _, way := range ways {
+		steps := regexp.MustCompile("(?m)^[0-9]+\\. `([^`]*)/([^`/]*)`(.*)$").FindAllStringSubmatch(way, -1)
+		require.NotEmpty(t, steps)
+		require.LessOrEqual(t, len(steps), 10)
+		last, left := "", map[string]bool{}
+		for _, s := range steps {
+			folder, file := s[1], s[2]
+			require.False(t, left[folder], "%s is entered again", folder)
+			if last != folder {
+				left[last], last = true, folder
+			}
+			source, err := os.ReadFile("../../" + folder + "/" + file)
+			require.NoError(t, err)
+			for _, name := range regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)`").FindAllStringSubmatch(s[3], -1) {
+				require.Regexp(t, fmt.Sprintf(function, name[1]), string(source), "%s/%s", folder, file)
+			}
 		}
-		source, err := os.ReadFile("../../" + folder + "/" + file)
-		require.NoError(t, err)
-		for _, name := range regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)`").FindAllStringSubmatch(s[3], -1) {
-			require.Regexp(t, `(?m)^func (\(.*\) )?`+name[1]+`\(`, string(source), "%s/%s", folder, file)
+		left[last] = true
+		for _, name := range regexp.MustCompile("`([a-z_]+\\.go):([A-Za-z]+)`").FindAllStringSubmatch(way, -1) {
+			var sources []byte
+			for folder := range left {
+				source, _ := os.ReadFile("../../" + folder + "/" + name[1]) // one of the folders has it
+				sources = append(sources, source...)
+			}
+			require.Regexp(t, fmt.Sprintf(function, name[2]), string(sources), name[1])
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Hold struct {
 	section  *section                  // the present one; guarded by the shard's lock
 	first    section                   // in place, which saves an allocation
 	plain    bool                      // see Terms.Plain; immutable
+	late     bool                      // granted so late that Redis may have it for much longer than its lease; immutable
 	tainted  bool                      // a nested call may still arrive, so never handed over; guarded by the shard's lock
 	over     bool                      // lost; guarded by the shard's lock
 	long     bool                      // logLongHold has logged it; guarded by the shard's lock
@@ -52,6 +53,7 @@ func (h *Hold) State() any {
 // has the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
+	h.late = h.granted-e.Calls.Since(start) > time.Second
 	if a.Fence != 0 || state != nil || e.observer != nil {
 		h.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
 	}
@@ -130,16 +132,23 @@ func (e *Engine) logLongHold(h *Hold) {
 // holdEnded is the watchdog's call for a hold that is over without a release.
 func (e *Engine) holdEnded(h *Hold, why error) {
 	e.lose(h, why)
-	if outlived(why) {
+	if h.outlived(why) {
 		e.Undo(h.Orphan())
 	}
 }
 
 // outlived says whether Redis may still have a hold that has ended for this reason. A
-// renewal may have arrived of which no answer came. A fixed lease ends there by itself. On
-// several nodes, Lost has ended the hold by then, and a release finds nothing.
-func outlived(why error) bool {
-	return why == watchdog.ErrMaxHold || why == watchdog.ErrDeadline && !seed.NoUndoOfLosses
+// renewal may have arrived of which no answer came. A fixed lease ends there by itself, unless
+// its acquire arrived late. On several nodes, Lost has ended the hold by then, and a release
+// finds nothing.
+func (h *Hold) outlived(why error) bool {
+	switch why {
+	case watchdog.ErrMaxHold:
+		return true
+	case watchdog.ErrDeadline:
+		return !seed.NoUndoOfLosses
+	}
+	return why == watchdog.ErrFixedLease && h.late
 }
 
 // lose ends a hold and its section by loss.

@@ -38,7 +38,7 @@ func (en *entry) unlock(ctx context.Context) error {
 	}
 	if !h.Alive() {
 		why := h.Over()
-		if outlived(why) { // the watchdog, which would undo it, is late
+		if h.outlived(why) { // the watchdog, which would undo it, is late
 			e.Undo(h.Orphan())
 		}
 		k.Unlock()

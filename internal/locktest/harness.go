@@ -109,20 +109,57 @@ func Lock(t testing.TB, l Locker, ctx context.Context, key string, c ...holdfast
 	return lease
 }
 
+// Cycle is a Lock and its Unlock.
+func Cycle(l Locker, ctx context.Context, key string) error {
+	lease, err := l.Lock(ctx, key)
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
+}
+
+// Retry repeats TryLock until it succeeds, soon: Redis is there, but a quorum may have to find its
+// nodes back, and a client its connection.
+func Retry(t testing.TB, l Locker, key string) (lease *holdfast.Lease) {
+	t.Helper()
+	ctx := Bounded(t)
+	Await(t, func() bool {
+		var err error
+		lease, err = l.TryLock(ctx, key)
+		return err == nil
+	})
+	return lease
+}
+
 // Acquired is how a Lock in the background ended.
 type Acquired struct {
 	Lease *holdfast.Lease
 	Err   error
 }
 
-// GoLock calls Lock on a goroutine of its own.
-func GoLock(l Locker, ctx context.Context, key string, c ...holdfast.LockOption) <-chan Acquired {
+// ErrOf is the error of a call.
+func ErrOf[V any](_ V, err error) error { return err }
+
+// Go makes a call on a goroutine of its own.
+func Go(call func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	return done
+}
+
+// GoAcquire makes a call for a lease on a goroutine of its own.
+func GoAcquire(call func() (*holdfast.Lease, error)) <-chan Acquired {
 	done := make(chan Acquired, 1)
 	go func() {
-		lease, err := l.Lock(ctx, key, c...)
+		lease, err := call()
 		done <- Acquired{lease, err}
 	}()
 	return done
+}
+
+// GoLock calls Lock on a goroutine of its own.
+func GoLock(l Locker, ctx context.Context, key string, c ...holdfast.LockOption) <-chan Acquired {
+	return GoAcquire(func() (*holdfast.Lease, error) { return l.Lock(ctx, key, c...) })
 }
 
 // Got waits for a Lock in the background, which must succeed.
@@ -131,6 +168,13 @@ func Got(t testing.TB, done <-chan Acquired) *holdfast.Lease {
 	a := Within(t, done)
 	require.NoError(t, a.Err)
 	return a.Lease
+}
+
+// Next unlocks a lease, and returns that of a waiter for its key.
+func Next(t testing.TB, l *holdfast.Lease, waiter <-chan Acquired) *holdfast.Lease {
+	t.Helper()
+	require.NoError(t, l.Unlock(Bounded(t)))
+	return Got(t, waiter)
 }
 
 // Within receives from c, in bounded time.
@@ -142,6 +186,14 @@ func Within[T any](t testing.TB, c <-chan T) (v T) {
 		require.FailNow(t, "nothing happens")
 	}
 	return v
+}
+
+// Renewed waits for the next renewal of a lease, which lives until then.
+func Renewed(t testing.TB, l *holdfast.Lease) {
+	t.Helper()
+	before := l.Deadline()
+	Await(t, func() bool { return l.Deadline().After(before) || l.Err() != nil }, "it is not renewed")
+	require.NoError(t, l.Err())
 }
 
 // AwaitWaiters returns when that many clients wait for key.
@@ -177,9 +229,14 @@ func (r *Harness) Entries(key string) int { return r.status(key).Entries }
 // Remaining is how long the lease of key lasts, as Redis sees it.
 func (r *Harness) Remaining(key string) time.Duration { return r.status(key).Remaining }
 
-func (r *Harness) status(key string) holdfast.Status {
-	s, err := r.Other.Inspect(Bounded(r.T), key)
-	require.NoError(r.T, err)
+func (r *Harness) status(key string) (s holdfast.Status) {
+	Await(r.T, func() (answered bool) { // a call of a short lease may have less time than a slow machine takes
+		var err error
+		if s, err = r.Other.Inspect(Bounded(r.T), key); !errors.Is(err, holdfast.ErrUnknown) {
+			require.NoError(r.T, err)
+		}
+		return err == nil
+	})
 	return s
 }
 
@@ -207,10 +264,7 @@ func (r *Harness) Keys() []string {
 	r.T.Helper()
 	all := map[string]bool{}
 	r.Server.Each(func(s Server) {
-		m := s.Do(r.T, "KEYS", "*")
-		names, err := m.AsStrSlice()
-		require.NoError(r.T, err)
-		for _, n := range names {
+		for _, n := range Strings(r.T, s, "KEYS", "*") {
 			all[n] = true
 		}
 	})
@@ -250,11 +304,25 @@ func (r *Harness) Dump() map[string]string {
 	return all
 }
 
+// AwaitQueue returns when that many waiters stand in the queue of key.
+func (r *Harness) AwaitQueue(key string, n int) {
+	r.T.Helper()
+	Await(r.T, func() bool { return len(Queued(r.T, r.ServerOf(key), r.Name(key))) == n })
+}
+
 // InLine makes the locker wait for key, and returns when the queue has that many waiters.
 func (r *Harness) InLine(ctx context.Context, key string, n int, c ...holdfast.LockOption) <-chan Acquired {
 	r.T.Helper()
 	waiting := GoLock(r.Locker, ctx, key, c...)
-	Await(r.T, func() bool { return len(Queued(r.T, r.ServerOf(key), r.Name(key))) == n })
+	r.AwaitQueue(key, n)
+	return waiting
+}
+
+// OtherInLine does so with the other locker.
+func (r *Harness) OtherInLine(key string, n int) <-chan Acquired {
+	r.T.Helper()
+	waiting := GoLock(r.Other, Bounded(r.T), key)
+	r.AwaitQueue(key, n)
 	return waiting
 }
 
@@ -268,7 +336,7 @@ func (r *Harness) Answered(key string) {
 	another := r.InLine(ctx, key, n+1)
 	leave()
 	require.ErrorIs(r.T, Within(r.T, another).Err, context.Canceled)
-	Await(r.T, func() bool { return len(Queued(r.T, r.ServerOf(key), r.Name(key))) == n })
+	r.AwaitQueue(key, n)
 }
 
 // sentinels are the errors of ours.

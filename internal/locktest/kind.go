@@ -5,13 +5,12 @@
 //	contract   a case for each sentence of the public docs and each guarantee (G1…)
 //	faults     a case for each fault (F1…)
 //	exclusion  campaigns on one server, a Sentinel set and a Redis Cluster, and the
-//	           checks of what they record: two holders, the order of fences and of a
-//	           queue
+//	           checks of what they record: two holders, the order of fences
 //	chaos      campaigns on a quorum of nodes that fail
 //	cluster    what takes a Redis Cluster of several masters
 //	sentinel   fail-overs of a Sentinel set
 //
-// A folder imports this package by a dot: a case reads as one. For tests only.
+// For tests only.
 package locktest
 
 import (

@@ -36,10 +36,7 @@ func NewLayout(t *testing.T) *Layout {
 // Only requires that Redis has these keys and no others.
 func (l *Layout) Only(keys ...string) {
 	l.t.Helper()
-	m := l.Do(l.t, "KEYS", "*")
-	all, err := m.AsStrSlice()
-	require.NoError(l.t, err)
-	require.ElementsMatch(l.t, keys, all)
+	require.ElementsMatch(l.t, keys, Strings(l.t, l, "KEYS", "*"))
 }
 
 // Holds requires that key is a lock with one owner, whose field shows the default label.
@@ -64,10 +61,7 @@ func (l *Layout) Expires(key string, expiry time.Duration) {
 // Text is the reply to a command.
 func (l *Layout) Text(command ...string) string {
 	l.t.Helper()
-	m := l.Do(l.t, command...)
-	s, err := m.ToString()
-	require.NoError(l.t, err)
-	return s
+	return Text(l.t, l, command...)
 }
 
 // Hears waits for the next message.

@@ -31,10 +31,7 @@ func InboxOf(key, owner string) string {
 // Queued are the owners that wait for key on a fair lock, in their order.
 func Queued(t testing.TB, s Redis, key string) []string {
 	t.Helper()
-	m := s.Do(t, "LRANGE", QueueOf(key), "0", "-1")
-	owners, err := m.AsStrSlice()
-	require.NoError(t, err)
-	return owners
+	return Strings(t, s, "LRANGE", QueueOf(key), "0", "-1")
 }
 
 // Waiting is how many clients wait for key, as Redis sees it: they listen to its
@@ -87,10 +84,7 @@ func Publish(t testing.TB, s Redis, channel, message string) (n int) {
 func Channels(t testing.TB, s Server) (all []string) {
 	t.Helper()
 	for _, kind := range channelKinds(s) {
-		m := s.Do(t, "PUBSUB", kind+"CHANNELS")
-		channels, err := m.AsStrSlice()
-		require.NoError(t, err)
-		all = append(all, channels...)
+		all = append(all, Strings(t, s, "PUBSUB", kind+"CHANNELS")...)
 	}
 	return slices.DeleteFunc(all, func(c string) bool { return strings.Contains(c, ":self:") })
 }

@@ -75,14 +75,29 @@ func Number(t testing.TB, s Redis, args ...string) int {
 	return SeenByMost(all)
 }
 
+// Text and Strings are the reply to a command of the administrator; on a topology, the first server's.
+func Text(t testing.TB, s Redis, args ...string) string {
+	t.Helper()
+	m := s.Do(t, args...)
+	text, err := m.ToString()
+	require.NoError(t, err)
+	return text
+}
+
+func Strings(t testing.TB, s Redis, args ...string) []string {
+	t.Helper()
+	m := s.Do(t, args...)
+	all, err := m.AsStrSlice()
+	require.NoError(t, err)
+	return all
+}
+
 // Stat is the number that follows name in a section of INFO.
 func Stat(t testing.TB, s Server, section, name string) (n int) {
 	t.Helper()
-	m := s.Do(t, "INFO", section)
-	text, err := m.ToString()
-	require.NoError(t, err)
+	text := Text(t, s, "INFO", section)
 	_, number, _ := strings.Cut(text, name)
-	_, err = fmt.Sscan(number, &n)
+	_, err := fmt.Sscan(number, &n)
 	require.NoError(t, err)
 	return n
 }
@@ -242,9 +257,7 @@ func (c *TellingContext) Done() <-chan struct{} {
 func ScriptCalls(t *testing.T, s Topology) int {
 	var all []int
 	for _, one := range s {
-		m := one.Do(t, "INFO", "commandstats")
-		text, err := m.ToString()
-		require.NoError(t, err)
+		text := Text(t, one, "INFO", "commandstats")
 		sum := 0
 		for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(text, -1) {
 			n, err := strconv.Atoi(calls[1])

@@ -21,8 +21,8 @@ type traced struct {
 
 // Trace returns l with a span for each Do, which is the parent of the spans of its function.
 // The span has the key, the event holdfast.lock.acquired at the end of the wait, with the
-// seconds of the wait, and error.type if Do fails. The other calls have no span. Keep l for its
-// Close, Inspect and ForceUnlock.
+// seconds of the wait, and error.type if Do fails. The other calls have no span. Keep l for the
+// calls of its [holdfast.Operator].
 func Trace(l holdfast.Locker, opts ...Option) holdfast.Locker {
 	c := configured(opts)
 	return &traced{l, c, c.tracers.Tracer(scope)}

@@ -96,14 +96,14 @@ func (m *Metrics) Observer() holdfast.Observer {
 	}, m.keyName)
 }
 
-// Describe is of [prometheus.Collector].
+// Describe implements [prometheus.Collector].
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range m.all {
 		c.Describe(to)
 	}
 }
 
-// Collect is of [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range m.all {
 		c.Collect(to)

@@ -12,11 +12,11 @@ import (
 )
 
 var cancelCases = []testCase{
-	{"Cancel_BeforeTheCallSendsNothing", defaults, cancelBefore},
-	{"Cancel_JoinsTheContextsErrorAndCause", defaults, cancelJoined},
-	{"Cancel_InAnOutageTellsWhatIsKnown", defaults, cancelOutage},
-	{"Cancel_LeavesTheNextItsOwnTerms", defaults, cancelTerms},
-	{"Cancel_OfOneWaiterLeavesTheOthers", defaults, cancelOne},
+	{"Cancel_BeforeTheCallSendsNothing", anywhere, defaults, cancelBefore},
+	{"Cancel_JoinsTheContextsErrorAndCause", anywhere, defaults, cancelJoined},
+	{"Cancel_InAnOutageTellsWhatIsKnown", ownRedis, defaults, cancelOutage},
+	{"Cancel_LeavesTheNextItsOwnTerms", servers, defaults, cancelTerms},
+	{"Cancel_OfOneWaiterLeavesTheOthers", anywhere, defaults, cancelOne},
 }
 
 func cancelBefore(c *harness) {
@@ -43,11 +43,7 @@ func cancelJoined(c *harness) {
 	for _, key := range []string{"mine", "theirs"} {
 		ctx, cancel := context.WithCancelCause(c.ctx)
 		waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, ctx, key), c.queueWith(ctx, c.Locker, key)}
-		limited := make(chan locktest.Acquired, 1)
-		go func() {
-			l, err := c.Locker.TryLockFor(ctx, key, time.Hour)
-			limited <- locktest.Acquired{Lease: l, Err: err}
-		}()
+		limited := locktest.GoAcquire(func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(ctx, key, time.Hour) })
 		if key == "theirs" {
 			c.AwaitWaiters(key, 1)
 		}
@@ -91,8 +87,7 @@ func cancelTerms(c *harness) {
 	going := c.queueWith(ctx, c.Locker, "k")
 	next := c.queue(c.Locker, "k", holdfast.FixedLease(time.Hour))
 	held, letGo := c.hold(c.Proxy.OnReply, c.Kind.GrantVerb())
-	released := make(chan error, 1)
-	go func() { released <- holder.Unlock(c.ctx) }()
+	released := locktest.Go(func() error { return holder.Unlock(c.ctx) })
 	locktest.Within(c.T, held)
 	cancel()
 	require.ErrorIs(c.T, (<-going).Err, context.Canceled)

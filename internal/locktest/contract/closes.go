@@ -17,16 +17,16 @@ import (
 )
 
 var closeCases = []testCase{
-	{"Close_ReleasesAndEndsAll", defaults, closeAll},
-	{"Close_Unused", defaults, closeUnused},
-	{"Close_DuringDo", defaults, closeDo},
-	{"Close_WithACallUnderWay", locktest.Options{Lease: 4 * time.Second}, closeUnderWay},
-	{"Close_IsBoundedWhileRedisHangs", locktest.Options{Lease: 6 * time.Second}, closeHanging},
-	{"Close_IsBoundedDuringAnUndo", locktest.Options{Lease: 300 * time.Millisecond}, closeUndo},
-	{"Close_RepeatsWhatFails", defaults, closeRepeats},
-	{"Close_NamesKeys", locktest.Options{Lease: 6 * time.Second}, closeNames},
-	{"Close_ReleasesManyInFewCalls", defaults, closeMany},
-	{"Close_RefusesAllUse", defaults, closeUse},
+	{"Close_ReleasesAndEndsAll", anywhere, defaults, closeAll},
+	{"Close_Unused", anywhere, defaults, closeUnused},
+	{"Close_DuringDo", anywhere, defaults, closeDo},
+	{"Close_WithACallUnderWay", servers, locktest.Options{Lease: 4 * time.Second}, closeUnderWay},
+	{"Close_IsBoundedWhileRedisHangs", servers, locktest.Options{Lease: 6 * time.Second}, closeHanging},
+	{"Close_IsBoundedDuringAnUndo", servers, locktest.Options{Lease: 300 * time.Millisecond}, closeUndo},
+	{"Close_RepeatsWhatFails", servers, defaults, closeRepeats},
+	{"Close_NamesKeys", servers, locktest.Options{Lease: 6 * time.Second}, closeNames},
+	{"Close_ReleasesManyInFewCalls", servers, defaults, closeMany},
+	{"Close_RefusesAllUse", anywhere, defaults, closeUse},
 }
 
 func closeAll(c *harness) {
@@ -84,8 +84,7 @@ func closeUnderWay(c *harness) {
 	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
 	done := locktest.GoLock(c.Locker, c.ctx, "k")
 	locktest.Within(c.T, held)
-	closed := make(chan error, 1)
-	go func() { closed <- c.Locker.Close() }()
+	closed := locktest.Go(c.Locker.Close)
 	// It is closed for this key when it says so, and waits for the call.
 	locktest.Await(c.T, func() bool {
 		_, err := c.Locker.TryLock(c.ctx, "k")
@@ -125,15 +124,9 @@ func closeHanging(c *harness) {
 // The undo would go on for as long as the lease in doubt could last.
 func closeUndo(c *harness) {
 	c.awayAfter("acquire")
-	_, err := c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(time.Hour))
-	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
-	closed := make(chan error, 1)
-	go func() { closed <- c.Locker.Close() }()
-	select {
-	case <-closed:
-	case <-c.ctx.Done():
-		require.FailNow(c.T, "Close hangs")
-	}
+	require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(time.Hour))), holdfast.ErrUnknown)
+	closed := locktest.Go(c.Locker.Close)
+	_ = locktest.Within(c.T, closed)
 }
 
 // Over a slow link there is no time for a call for each.

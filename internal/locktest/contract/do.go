@@ -15,14 +15,14 @@ import (
 )
 
 var doCases = []testCase{
-	{"Do_RunsUnderTheLockAndUnlocks", defaults, doRuns},
-	{"Do_UnlocksOnPanicAndGoexit", defaults, doPanics},
-	{"Do_WaitsAtMost", defaults, doWaitsAtMost},
-	{"Do_JoinsALossToTheError", defaults, doLoses},
-	{"Do_DoesNotRunWithoutTheLock", defaults, doNotAcquired},
-	{"Do_UnlocksWhenTheContextIsOver", defaults, doCancelled},
-	{"Do_IsDoneWithoutAnAnswerToTheRelease", defaults, doReleaseUnanswered},
-	{"Do_IsDoneThoughTheReleaseOutlastsTheLease", defaults, doReleaseLate},
+	{"Do_RunsUnderTheLockAndUnlocks", anywhere, defaults, doRuns},
+	{"Do_UnlocksOnPanicAndGoexit", anywhere, defaults, doPanics},
+	{"Do_WaitsAtMost", anywhere, defaults, doWaitsAtMost},
+	{"Do_JoinsALossToTheError", anywhere, defaults, doLoses},
+	{"Do_DoesNotRunWithoutTheLock", anywhere, defaults, doNotAcquired},
+	{"Do_UnlocksWhenTheContextIsOver", anywhere, defaults, doCancelled},
+	{"Do_IsDoneWithoutAnAnswerToTheRelease", servers, defaults, doReleaseUnanswered},
+	{"Do_IsDoneThoughTheReleaseOutlastsTheLease", servers, defaults, doReleaseLate},
 }
 
 // unreachable is a function that must not be run.
@@ -107,8 +107,7 @@ func doLoses(c *harness) {
 func doNotAcquired(c *harness) {
 	l := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
-	done := make(chan error, 1)
-	go func() { done <- c.Locker.Do(ctx, "k", unreachable(c.T)) }()
+	done := locktest.Go(func() error { return c.Locker.Do(ctx, "k", unreachable(c.T)) })
 	c.AwaitWaiters("k", 1)
 	cancel()
 	err := <-done

@@ -17,15 +17,21 @@ import (
 
 // fairCases are the promises of fair locks only.
 var fairCases = []testCase{
-	{"Wait_CostsOneHeartbeatPerClient", locktest.Options{WaiterTTL: time.Second}, fairWaitCosts},
-	{"Wait_BusyKeyNeedsNoHeartbeats", locktest.Options{WaiterTTL: 5 * time.Second}, fairBusy},
-	{"G4_FoundThoughOthersEnter", locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}, fairFoundAmongNew},
-	{"G4_FoundWithinTwoHeartbeats", locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}, fairFound},
-	{"G2_AGrantIsNotTrustedBeyondItsGrantLease", locktest.Options{Lease: locktest.Long, WaiterTTL: firstShort, GrantLease: firstShort}, fairLateGrant},
-	{"G1_AGrantOfAnotherKeyIsNotBelieved", locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long}, fairOtherKey},
-	{"G1_FairGrantOvertakenByTheNext", defaults, fairOvertaken},
-	{"G8_TryLockDoesNotOvertake", locktest.Options{Lease: locktest.Long}, fairTryLock},
-	{"G8_AnotherClientsTurnEndsARun", tenured, fairRunEnds},
+	{"Wait_CostsOneHeartbeatPerClient", servers, locktest.Options{WaiterTTL: time.Second}, fairWaitCosts},
+	{"Wait_BusyKeyNeedsNoHeartbeats", servers, locktest.Options{WaiterTTL: 5 * time.Second}, fairBusy},
+	{"G4_FoundThoughOthersEnter", servers, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}, fairFoundAmongNew},
+	{"G4_FoundWithinTwoHeartbeats", servers, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second}, fairFound},
+	{"G2_AGrantIsNotTrustedBeyondItsGrantLease", servers, locktest.Options{Lease: locktest.Long, WaiterTTL: firstShort, GrantLease: firstShort}, fairLateGrant},
+	{"G1_AGrantOfAnotherKeyIsNotBelieved", servers, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long}, fairOtherKey},
+	{"G1_FairGrantOvertakenByTheNext", servers, defaults, fairOvertaken},
+	{"G8_TryLockDoesNotOvertake", servers, locktest.Options{Lease: locktest.Long}, fairTryLock},
+	{"G8_AnotherClientsTurnEndsARun", servers, tenured, fairRunEnds},
+	{"G8_GrantsFollowTheQueue", servers, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, GrantLease: locktest.Long, Handover: &longTenure}, fairOrder},
+	{"OnPlace", servers, oneByOne, onPlace},
+	{"OnPlace_ConfirmedGrants", servers, locktest.Options{Handover: &noHandover, WaiterTTL: 20 * time.Second, GrantLease: 20 * time.Second, Lease: locktest.Long, Confirmed: true}, onPlace},
+	{"OnPlace_PanicEndsTheCall", servers, defaults, onPlacePanics},
+	{"Label_OfALaterHolder", servers, oneByOne, fairLaterHolder},
+	{"Label_OfOurOwnHold", servers, locktest.Options{Handover: &noHandover, WaiterTTL: 3 * time.Second, Lease: locktest.Long, Label: "mine"}, fairOwnHold},
 }
 
 const firstShort = 600 * time.Millisecond
@@ -102,8 +108,7 @@ func fairFoundAmongNew(c *harness) {
 	for i := range calls {
 		others.Go(func() {
 			for ; !found.Load(); calls[i].Add(1) {
-				_, err := c.Locker.TryLockFor(c.ctx, "k", 50*time.Millisecond)
-				require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+				require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", 50*time.Millisecond)), holdfast.ErrNotAcquired)
 			}
 		})
 	}
@@ -118,8 +123,7 @@ func fairFoundAmongNew(c *harness) {
 	require.Less(c.T, time.Since(began), 4*time.Second, "it took more than heartbeats of 400 ms")
 	found.Store(true)
 	others.Wait()
-	c.unlock(their)
-	c.unlock(locktest.Got(c.T, lost))
+	c.unlock(locktest.Next(c.T, their, lost))
 }
 
 // heartbeatsSent is how many heartbeats locker's client has sent.
@@ -163,8 +167,7 @@ func fairFound(c *harness) {
 			fine := f.anew && (sent == "enter" || sent == "give_up") || sent == "unsubscribe" // of the last key
 			require.True(c.T, fine, "%s: %s", name, sent)
 		}
-		c.unlock(l)
-		c.unlock(locktest.Got(c.T, served))
+		c.unlock(locktest.Next(c.T, l, served))
 	}
 }
 
@@ -185,17 +188,7 @@ func fairLateGrant(c *harness) {
 	locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.Server, c.Name("k"))) == 1 || len(late) > 0 })
 	require.Empty(c.T, late, "two holders")
 	c.lives(rival)
-	c.unlock(rival)
-	c.unlock(locktest.Got(c.T, late))
-}
-
-// queueCases are those of a fair lock that take servers.
-var queueCases = []testCase{
-	{"OnPlace", oneByOne, onPlace},
-	{"OnPlace_ConfirmedGrants", locktest.Options{Handover: &noHandover, WaiterTTL: 20 * time.Second, GrantLease: 20 * time.Second, Lease: locktest.Long, Confirmed: true}, onPlace},
-	{"OnPlace_PanicEndsTheCall", defaults, onPlacePanics},
-	{"Label_OfALaterHolder", oneByOne, fairLaterHolder},
-	{"Label_OfOurOwnHold", locktest.Options{Handover: &noHandover, WaiterTTL: 3 * time.Second, Lease: locktest.Long, Label: "mine"}, fairOwnHold},
+	c.unlock(locktest.Next(c.T, rival, late))
 }
 
 // A wait that fails names the holder that its last heartbeat has met.
@@ -205,9 +198,8 @@ func fairLaterHolder(c *harness) {
 	second := c.inQueue(later, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
 	waiter := c.queueWith(ctx, c.Locker, "k")
-	locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.Server, c.Name("k"))) == 2 })
-	c.unlock(first)
-	held := locktest.Got(c.T, second)
+	c.AwaitQueue("k", 2)
+	held := locktest.Next(c.T, first, second)
 	before := c.heartbeatsSent()
 	locktest.Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one was answered
 	cancel()
@@ -222,11 +214,10 @@ func fairOwnHold(c *harness) {
 	second := c.inQueue(other, "k")
 	ctx, cancel := context.WithCancel(c.ctx)
 	waiter := c.queueWith(ctx, c.Locker, "k")
-	locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.Server, c.Name("k"))) == 2 })
+	c.AwaitQueue("k", 2)
 	before := c.heartbeatsSent()
 	locktest.Await(c.T, func() bool { return c.heartbeatsSent() >= before+2 }) // so that one has met the hold
-	c.unlock(first)
-	held := locktest.Got(c.T, second)
+	held := locktest.Next(c.T, first, second)
 	cancel()
 	require.NotContains(c.T, (<-waiter).Err.Error(), `held by "mine"`)
 	c.unlock(held)
@@ -245,8 +236,7 @@ func fairOtherKey(c *harness) {
 	say(owners[1], " for "+c.Name("k")) // comes after
 	locktest.Got(c.T, second)
 	require.Empty(c.T, first, "two holders")
-	c.unlock(their)
-	c.unlock(locktest.Got(c.T, first))
+	c.unlock(locktest.Next(c.T, their, first))
 }
 
 // A grant that ForceUnlock took back may arrive after the next grant, which came with an
@@ -259,8 +249,7 @@ func fairOvertaken(c *harness) {
 	locktest.Await(c.T, func() bool { return slices.Contains(c.noted(), "confirm") || len(waiting) > 0 })
 	require.Empty(c.T, waiting, "two holders")
 	c.lives(mine)
-	c.unlock(mine)
-	c.unlock(locktest.Got(c.T, waiting))
+	c.unlock(locktest.Next(c.T, mine, waiting))
 }
 
 // A key that is free for a moment belongs to its waiter, even if the grant cannot reach it
@@ -274,8 +263,7 @@ func fairTryLock(c *harness) {
 	})
 	c.unlock(their)
 	c.free("k")
-	_, err := c.Other.TryLock(c.ctx, "k")
-	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+	require.ErrorIs(c.T, locktest.ErrOf(c.Other.TryLock(c.ctx, "k")), holdfast.ErrNotAcquired)
 	c.Proxy.Refuse(false)
 	c.unlock(locktest.Got(c.T, waiting))
 	require.NoError(c.T, c.Other.Do(c.ctx, "k", func(context.Context) error { return nil }))
@@ -293,6 +281,25 @@ func fairRunEnds(c *harness) {
 	}))
 	require.Equal(c.T, owners[0], owners[1], "of one run")
 	require.NotEqual(c.T, owners[0], owners[3])
+}
+
+// Waiters of several clients are served in the order in which they have entered, however long the
+// queue is, and whether or not neighbours of one client share a hold.
+func fairOrder(c *harness) {
+	const waiters = 300
+	alone := c.Kind.Open(c.T, c.Server.Client(c.T), locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, Handover: &noHandover})
+	holder := locktest.Lock(c.T, c.Other, c.ctx, "k")
+	var waits []<-chan locktest.Acquired
+	for i := range waiters { // three neighbours of each client in turn
+		waits = append(waits, c.inQueue([]locktest.Locker{c.Locker, alone, c.Other}[i/3%3], "k"))
+	}
+	runs := 0
+	c.unlock(c.serve(holder, waits, func(_ int, before, next *holdfast.Lease) {
+		if before.Owner() == next.Owner() {
+			runs++
+		}
+	}))
+	require.Greater(c.T, runs, waiters/6, "an order without runs proves little")
 }
 
 // oneByOne are locks that are not handed over, with heartbeats every 600 ms.
@@ -316,8 +323,7 @@ func onPlace(c *harness) {
 		if i == 2 { // c.Locker gets the key, and learns by that where its next waiter stands. A heartbeat was just answered: the next is far
 			_, letGo = c.hold(c.Proxy.OnReply, "heartbeat")
 		}
-		c.unlock(held)
-		held = locktest.Got(c.T, waits[i])
+		held = locktest.Next(c.T, held, waits[i])
 		first.await(c.T, places[0]...)
 		second.await(c.T, places[1]...)
 		if i < 2 { // it only waits
@@ -334,7 +340,7 @@ func onPlacePanics(c *harness) {
 	require.PanicsWithValue(c.T, "no 1", func() {
 		_, _ = c.Locker.Lock(c.ctx, "k", holdfast.OnPlace(func(place int) { panic(fmt.Sprintf("no %d", place)) }))
 	})
-	locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.Server, c.Name("k"))) == 0 })
+	c.AwaitQueue("k", 0)
 	c.unlock(held)
 	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }

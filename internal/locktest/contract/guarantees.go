@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -16,10 +17,10 @@ import (
 
 // G6: only the owner. G7: nothing is left over. G9: no key delays another.
 var guaranteeCases = []testCase{
-	{"G6_OnlyTheOwner", locktest.Options{Lease: 9 * time.Second}, g6Strangers},
-	{"G7_NothingIsLeftOver", locktest.Options{Fencing: true}, g7Nothing},
-	{"G9_AKeyOfAWrongTypeInABatch", locktest.Options{Lease: 15 * time.Second}, g9Batch},
-	{"G9_AWaiterThatCannotSubscribe", locktest.Options{Lease: 9 * time.Second}, g9Waiter},
+	{"G6_OnlyTheOwner", servers, locktest.Options{Lease: 9 * time.Second}, g6Strangers},
+	{"G7_NothingIsLeftOver", servers, locktest.Options{Fencing: true}, g7Nothing},
+	{"G9_AKeyOfAWrongTypeInABatch", servers, locktest.Options{Lease: 15 * time.Second}, g9Batch},
+	{"G9_AWaiterThatCannotSubscribe", servers, locktest.Options{Lease: 9 * time.Second}, g9Waiter},
 }
 
 // Owners are compared whole: neither a longer nor a shorter one is ours.
@@ -38,8 +39,7 @@ func g6Strangers(c *harness) {
 		}
 		before := c.Dump()
 		require.ErrorIs(c.T, leases[1].Unlock(c.ctx), holdfast.ErrLost)
-		_, err := c.Locker.Lock(context.WithoutCancel(leases[2].Bind(c.ctx)), leases[2].Key())
-		require.ErrorIs(c.T, err, holdfast.ErrLost)
+		require.ErrorIs(c.T, locktest.ErrOf(c.Locker.Lock(context.WithoutCancel(leases[2].Bind(c.ctx)), leases[2].Key())), holdfast.ErrLost)
 		require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrLost)
 		c.ended(leases[0], holdfast.ErrLost)
 		require.Equal(c.T, before, c.Dump())
@@ -50,12 +50,7 @@ func g6Strangers(c *harness) {
 }
 
 func g7Nothing(c *harness) {
-	connections := func() int {
-		m := c.Server.Do(c.T, "CLIENT", "LIST")
-		list, err := m.ToString()
-		require.NoError(c.T, err)
-		return strings.Count(list, "\n")
-	}
+	connections := func() int { return strings.Count(locktest.Text(c.T, c.Server, "CLIENT", "LIST"), "\n") }
 	before := connections()
 	client := c.Server.Client(c.T, func(o *rueidis.ClientOption) { o.InitAddress = []string{c.Proxy.Addr()} })
 	l := c.Kind.Open(c.T, client, locktest.Options{Fencing: true})
@@ -70,8 +65,7 @@ func g7Nothing(c *harness) {
 	}
 	waiting := locktest.GoLock(l, c.ctx, "k")
 	c.AwaitWaiters("k", 1)
-	c.unlock(their)
-	held := locktest.Got(c.T, waiting)
+	held := locktest.Next(c.T, their, waiting)
 	c.unlock(locktest.Lock(c.T, l, held.Bind(c.ctx), "k"))
 	c.unlock(held)
 	c.Proxy.SwallowReply(1, locktest.Is("acquire"))
@@ -141,13 +135,98 @@ func g9Waiter(c *harness) {
 	stuck := locktest.GoLock(c.Locker, ctx, "theirs")
 	locktest.Within(c.T, held)
 	for range 3 {
-		before := l.Deadline()
-		locktest.Await(c.T, func() bool { return l.Deadline().After(before) })
+		locktest.Renewed(c.T, l)
 		c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "another"))
 	}
 	c.lives(l)
 	cancel()
 	require.ErrorIs(c.T, (<-stuck).Err, context.Canceled)
 	letGo()
+	c.unlock(l)
+}
+
+// G10: numbers of one key strictly grow.
+var fenceCases = []testCase{
+	{"G10_NumbersGrow", servers, locktest.Options{Fencing: true, Lease: 20 * time.Second, Handover: &longTenure, Unguarded: true}, g10Grow},
+	{"G10_OneForEachLease", anywhere, locktest.Options{Fencing: true, Lease: 9 * time.Second}, g10Lease},
+	{"G10_NoneWithoutFencing", anywhere, defaults, g10None},
+}
+
+func g10Grow(c *harness) {
+	counter := locktest.OfKey("redisson_lock_token", c.Name("k"))
+	last := int64(0)
+	grown := func(l *holdfast.Lease) *holdfast.Lease {
+		c.T.Helper()
+		require.Greater(c.T, l.Fence(), last)
+		last = l.Fence()
+		return l
+	}
+	handOver := func() {
+		l := grown(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
+		c.unlock(c.serve(l, c.queues(3, "k"), func(_ int, _, next *holdfast.Lease) { grown(next) }))
+	}
+	lost := func(lose func()) func() {
+		return func() {
+			if c.Kind.Nodes > 1 { // a node that was late keeps the numbers of a tenure, which are ahead of its clock
+				locktest.Await(c.T, func() bool { return micros(c.T, c.Server[0]) > last })
+			}
+			lose()
+		}
+	}
+	for _, between := range []func(){
+		func() {},
+		handOver,
+		func() { handOver(); lost(func() { c.Server.Do(c.T, "FLUSHALL") })() },
+		lost(func() { c.Server.Do(c.T, "DEL", counter) }),
+		lost(func() { c.Server.Do(c.T, "PEXPIRE", counter, "1") }),
+		lost(func() { c.Server.Do(c.T, "SET", counter, "41") }), // as Java does
+		lost(func() { c.Server.Restart() }),
+		func() { // the lease expires
+			l := grown(locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.FixedLease(100*time.Millisecond)))
+			locktest.Await(c.T, func() bool { return !locktest.Exists(c.T, c.Server, c.Name("k")) })
+			require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
+		},
+		func() {
+			grown(locktest.Lock(c.T, c.Other, c.ctx, "k"))
+			c.force(c.Other, "k")
+		},
+		func() { // the counter is an hour ahead of the clock
+			c.Server.Do(c.T, "INCRBY", counter, "3600000000")
+			last += 3_600_000_000 - 1
+		},
+		handOver,
+	} {
+		between()
+		for _, locker := range []locktest.Locker{c.Other, c.Locker, c.Other} {
+			c.unlock(grown(locktest.Lock(c.T, locker, c.ctx, "k")))
+		}
+	}
+}
+
+// micros is what a server's clock says, in µs.
+func micros(t testing.TB, s locktest.Server) int64 {
+	t.Helper()
+	m := s.Do(t, "TIME")
+	parts, err := m.AsIntSlice()
+	require.NoError(t, err)
+	return parts[0]*1_000_000 + parts[1]
+}
+
+// Neither an entry nor a renewal changes it.
+func g10Lease(c *harness) {
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	fence, deadline := l.Fence(), l.Deadline()
+	require.NoError(c.T, c.Locker.Do(l.Bind(c.ctx), "k", func(context.Context) error { return nil }))
+	locktest.Await(c.T, func() bool { return l.Deadline().After(deadline) })
+	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	require.Equal(c.T, []int64{fence, fence}, []int64{l.Fence(), inner.Fence()})
+	c.unlock(l)
+	c.unlock(inner)
+	require.Equal(c.T, fence, l.Fence())
+}
+
+func g10None(c *harness) {
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	require.Zero(c.T, l.Fence())
 	c.unlock(l)
 }

@@ -11,16 +11,16 @@ import (
 )
 
 var handoverCases = []testCase{
-	{"Handover_IsInMemory", tenured, handoverInMemory},
-	{"Handover_TakesFencesFromTheReserve", locktest.Options{Handover: &longTenure, Fencing: true}, handoverFences},
-	{"Handover_TenureEnds", defaults, handoverTenure},
-	{"Handover_NotBeyondTheTenure", locktest.Options{Handover: &shortTenure}, handoverTenureOver},
-	{"Handover_Off", locktest.Options{Handover: &noHandover}, handoverOff},
-	{"Handover_LikeToLike", tenured, handoverLikeToLike},
-	{"Handover_OldEntriesDoNotTouchTheNextLease", tenured, handoverOldEntries},
-	{"Handover_NotAfterANestedCallInDoubt", tenured, handoverTainted},
-	{"Handover_NotAfterANestedCallThatWasInDoubt", tenured, handoverDoubt},
-	{"Handover_LossEndsThePresentLease", tenured, handoverLoss},
+	{"Handover_IsInMemory", servers, tenured, handoverInMemory},
+	{"Handover_TakesFencesFromTheReserve", servers, locktest.Options{Handover: &longTenure, Fencing: true}, handoverFences},
+	{"Handover_TenureEnds", anywhere, defaults, handoverTenure},
+	{"Handover_NotBeyondTheTenure", anywhere, locktest.Options{Handover: &shortTenure}, handoverTenureOver},
+	{"Handover_Off", servers, locktest.Options{Handover: &noHandover}, handoverOff},
+	{"Handover_LikeToLike", servers, tenured, handoverLikeToLike},
+	{"Handover_OldEntriesDoNotTouchTheNextLease", servers, tenured, handoverOldEntries},
+	{"Handover_NotAfterANestedCallInDoubt", servers, tenured, handoverTainted},
+	{"Handover_NotAfterANestedCallThatWasInDoubt", servers, tenured, handoverDoubt},
+	{"Handover_LossEndsThePresentLease", servers, tenured, handoverLoss},
 }
 
 var longTenure, shortTenure, noHandover = 20 * time.Second, 50 * time.Millisecond, time.Duration(0)
@@ -39,8 +39,7 @@ func (c *harness) lineUp(key string, n int, then ...[]holdfast.LockOption) (hold
 		before, leader := holder, c.inQueue(c.Locker, key)
 		defer func() {
 			c.Answered(key) // else they are no members of a run
-			c.unlock(before)
-			holder = locktest.Got(c.T, leader)
+			holder = locktest.Next(c.T, before, leader)
 		}()
 	}
 	for range n {
@@ -78,8 +77,7 @@ func handoverFences(c *harness) {
 	last := holder.Fence()
 	for _, w := range waits {
 		time.Sleep(time.Millisecond) // there is one for each microsecond
-		c.unlock(holder)
-		holder = locktest.Got(c.T, w)
+		holder = locktest.Next(c.T, holder, w)
 		require.Greater(c.T, holder.Fence(), last)
 		last = holder.Fence()
 		owners[holder.Owner()] = true
@@ -125,11 +123,9 @@ func handoverTenure(c *harness) {
 func handoverTenureOver(c *harness) {
 	holder, waits := c.lineUp("k", 2)
 	time.Sleep(shortTenure) // it is over
-	c.unlock(holder)
-	next := locktest.Got(c.T, waits[0])
+	next := locktest.Next(c.T, holder, waits[0])
 	require.NotEqual(c.T, holder.Owner(), next.Owner())
-	c.unlock(next)
-	c.unlock(locktest.Got(c.T, waits[1]))
+	c.unlock(locktest.Next(c.T, next, waits[1]))
 	c.Tidy("k")
 }
 
@@ -165,13 +161,11 @@ func handoverOldEntries(c *harness) {
 	inner := locktest.Lock(c.T, c.Locker, outer.Bind(c.ctx), "k")
 	bound := context.WithoutCancel(outer.Bind(c.ctx))
 	c.unlock(inner)
-	c.unlock(outer)
-	next := locktest.Got(c.T, waits[0])
+	next := locktest.Next(c.T, outer, waits[0])
 	require.Equal(c.T, outer.Owner(), next.Owner())
 	require.ErrorIs(c.T, outer.Unlock(c.ctx), holdfast.ErrReleased)
 	require.ErrorIs(c.T, inner.Unlock(c.ctx), holdfast.ErrReleased)
-	_, err := c.Locker.TryLock(bound, "k")
-	require.ErrorIs(c.T, err, holdfast.ErrReleased)
+	require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLock(bound, "k")), holdfast.ErrReleased)
 	require.Equal(c.T, 1, c.Entries("k"))
 	c.lives(next)
 	c.unlock(next)
@@ -184,8 +178,7 @@ func handoverTainted(c *harness) {
 	ctx, cancel := context.WithCancel(l.Bind(c.ctx))
 	done := locktest.GoLock(c.Locker, ctx, "k")
 	locktest.Within(c.T, held)
-	unlocked := make(chan error, 1)
-	go func() { unlocked <- l.Unlock(c.ctx) }()
+	unlocked := locktest.Go(func() error { return l.Unlock(c.ctx) })
 	<-l.Done()
 	cancel()
 	require.Error(c.T, (<-done).Err)
@@ -202,22 +195,19 @@ func handoverTainted(c *harness) {
 func handoverDoubt(c *harness) {
 	l, waits := c.lineUp("k", 1)
 	c.swallow(1, "recount")
-	_, err := c.Locker.TryLock(l.Bind(c.ctx), "k")
-	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLock(l.Bind(c.ctx), "k")), holdfast.ErrUnknown)
 	c.lives(l)
 	locktest.Await(c.T, func() bool { return c.Entries("k") == 1 }, "it is not undone")
 	c.unlock(locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")) // comes after what undoes the last
 	require.Equal(c.T, 1, c.Entries("k"))
-	c.unlock(l)
-	next := locktest.Got(c.T, waits[0])
+	next := locktest.Next(c.T, l, waits[0])
 	require.NotEqual(c.T, l.Owner(), next.Owner())
 	c.unlock(next)
 }
 
 func handoverLoss(c *harness) {
 	first, waits := c.lineUp("k", 2)
-	c.unlock(first)
-	present := locktest.Got(c.T, waits[0])
+	present := locktest.Next(c.T, first, waits[0])
 	require.Equal(c.T, first.Owner(), present.Owner())
 	c.force(c.Locker, "k")
 	c.ended(present, holdfast.ErrLost)

@@ -15,11 +15,11 @@ import (
 )
 
 var listCases = []testCase{
-	{"Locks_OfAPrefix", locktest.Options{Lease: locktest.Long}, listPrefix},
-	{"Locks_LeavesOutWhatIsNoLock", defaults, listForeign},
-	{"Locks_ManyThatComeAndGo", locktest.Options{Lease: locktest.Long}, listMany},
-	{"Locks_EndsWithTheContextAndTheLocker", defaults, listEnds},
-	{"Locks_TellsOfAnOutage", defaults, listOutage},
+	{"Locks_OfAPrefix", anywhere, locktest.Options{Lease: locktest.Long}, listPrefix},
+	{"Locks_LeavesOutWhatIsNoLock", servers, defaults, listForeign},
+	{"Locks_ManyThatComeAndGo", servers, locktest.Options{Lease: locktest.Long}, listMany},
+	{"Locks_EndsWithTheContextAndTheLocker", anywhere, defaults, listEnds},
+	{"Locks_TellsOfAnOutage", ownRedis, defaults, listOutage},
 }
 
 // listed are the locks of a prefix, by key, each of which is yielded once.

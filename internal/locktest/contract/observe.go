@@ -14,21 +14,21 @@ import (
 )
 
 var observeCases = []testCase{
-	{"Observe_Call", defaults, observeCall},
-	{"Observe_Reentry", defaults, observeReentry},
-	{"Observe_HandOverAndGrant", tenured, observeHandOver},
-	{"Observe_WokenWaiter", defaults, observeWoken},
-	{"Observe_Refused", defaults, observeRefused},
-	{"Observe_GaveUp", defaults, observeGaveUp},
-	{"Observe_Lost", defaults, observeLost},
-	{"Observe_Renewed", defaults, observeRenewed},
-	{"Observe_Outage", defaults, observeOutage},
-	{"Observe_OutageOfAHolder", defaults, observeOutageHeld},
-	{"Observe_Close", defaults, observeClose},
-	{"Observe_Panic", defaults, observePanic},
-	{"Observe_Blocked", defaults, observeBlocked},
-	{"Observe_LocksItself", defaults, observeLocks},
-	{"Observe_Balance", unsteady, observeBalance},
+	{"Observe_Call", servers, defaults, observeCall},
+	{"Observe_Reentry", servers, defaults, observeReentry},
+	{"Observe_HandOverAndGrant", servers, tenured, observeHandOver},
+	{"Observe_WokenWaiter", servers, defaults, observeWoken},
+	{"Observe_Refused", servers, defaults, observeRefused},
+	{"Observe_GaveUp", servers, defaults, observeGaveUp},
+	{"Observe_Lost", servers, defaults, observeLost},
+	{"Observe_Renewed", servers, defaults, observeRenewed},
+	{"Observe_Outage", servers, defaults, observeOutage},
+	{"Observe_OutageOfAHolder", servers, defaults, observeOutageHeld},
+	{"Observe_Close", servers, defaults, observeClose},
+	{"Observe_Panic", servers, defaults, observePanic},
+	{"Observe_Blocked", servers, defaults, observeBlocked},
+	{"Observe_LocksItself", servers, defaults, observeLocks},
+	{"Observe_Balance", servers, unsteady, observeBalance},
 }
 
 // seen are the events that an observer was told.

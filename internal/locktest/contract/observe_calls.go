@@ -96,8 +96,7 @@ func observeWoken(c *harness) {
 		waiter := locktest.GoLock(c.Locker, c.ctx, "k")
 		c.AwaitWaiters("k", 1)
 		time.Sleep(pause)
-		c.unlock(their)
-		c.unlock(locktest.Got(c.T, waiter))
+		c.unlock(locktest.Next(c.T, their, waiter))
 		a := await[holdfast.AcquiredEvent](c, s, before+1)[before]
 		require.Equal(c.T, how, a.How)
 		require.GreaterOrEqual(c.T, a.Waited, pause)
@@ -128,7 +127,7 @@ func observeRefused(c *harness) {
 		require.Less(c.T, e.Waited, locktest.Patience)
 	}
 	try := func(key string) func() error {
-		return func() error { _, err := c.Locker.TryLock(c.ctx, key); return err }
+		return func() error { return locktest.ErrOf(c.Locker.TryLock(c.ctx, key)) }
 	}
 	refused("theirs", holdfast.ErrNotAcquired, 0, try("theirs"))
 	refused("mine", holdfast.ErrNotAcquired, 0, try("mine"))
@@ -146,8 +145,7 @@ func observeRefused(c *harness) {
 	})
 	waiter := c.queue(c.Locker, "mine")
 	refused("mine", holdfast.ErrQueueFull, 0, func() error { return c.Locker.Do(c.ctx, "mine", unreachable(c.T)) })
-	c.unlock(mine)
-	c.unlock(locktest.Got(c.T, waiter))
+	c.unlock(locktest.Next(c.T, mine, waiter))
 	c.unlock(their)
 	require.Empty(c.T, of[holdfast.OutageBeganEvent](s))
 	c.away()

@@ -13,15 +13,15 @@ import (
 )
 
 var operatorCases = []testCase{
-	{"Inspect_TellsWhoHoldsAKey", defaults, inspectHolder},
-	{"Inspect_OfAKeyThatIsNotOurs", defaults, inspectForeign},
-	{"Label_IsShown", locktest.Options{Lease: 20 * time.Second, Label: labelled}, labelShown},
-	{"Label_OfTheFirstAttempt", locktest.Options{Label: labelled}, labelAtFirst},
-	{"ForceUnlock_OwnHolderIsToldAtOnce", locktest.Options{Lease: locktest.Long}, forceOwn},
-	{"ForceUnlock_OthersAreToldAtTheirRenewal", locktest.Options{Lease: 15 * time.Second}, forceOthers},
-	{"ForceUnlock_Unanswered", locktest.Options{Lease: locktest.Long}, forceNoReply},
-	{"ForceUnlock_WakesWaiters", locktest.Options{Lease: locktest.Long}, forceWakes},
-	{"ForceUnlock_LeavesAForeignKeyAlone", defaults, forceForeign},
+	{"Inspect_TellsWhoHoldsAKey", ownRedis, defaults, inspectHolder},
+	{"Inspect_OfAKeyThatIsNotOurs", servers, defaults, inspectForeign},
+	{"Label_IsShown", servers, locktest.Options{Lease: 20 * time.Second, Label: labelled}, labelShown},
+	{"Label_OfTheFirstAttempt", servers, locktest.Options{Label: labelled}, labelAtFirst},
+	{"ForceUnlock_OwnHolderIsToldAtOnce", anywhere, locktest.Options{Lease: locktest.Long}, forceOwn},
+	{"ForceUnlock_OthersAreToldAtTheirRenewal", anywhere, locktest.Options{Lease: 15 * time.Second}, forceOthers},
+	{"ForceUnlock_Unanswered", servers, locktest.Options{Lease: locktest.Long}, forceNoReply},
+	{"ForceUnlock_WakesWaiters", anywhere, locktest.Options{Lease: locktest.Long}, forceWakes},
+	{"ForceUnlock_LeavesAForeignKeyAlone", servers, defaults, forceForeign},
 }
 
 func inspectHolder(c *harness) {
@@ -79,22 +79,18 @@ func labelShown(c *harness) {
 	require.ErrorContains(c.T, err, quoted(labelled))
 
 	next := c.inQueue(other, "k")
-	c.unlock(l)
-	theirs := locktest.Got(c.T, next)
+	theirs := locktest.Next(c.T, l, next)
 	shows("other", 1)
-	_, err = c.Other.TryLock(c.ctx, "k")
-	require.ErrorContains(c.T, err, quoted("other"))
+	require.ErrorContains(c.T, locktest.ErrOf(c.Other.TryLock(c.ctx, "k")), quoted("other"))
 	after := c.inQueue(c.Locker, "k")
-	c.unlock(theirs)
-	mine := locktest.Got(c.T, after)
+	mine := locktest.Next(c.T, theirs, after)
 	shows(labelled, 1)
 	c.unlock(mine)
 	shows("", 0)
 	c.Tidy("k")
 
 	c.Server.Do(c.T, "HSET", c.Name("k"), locktest.Java, "1")
-	_, err = c.Locker.TryLock(c.ctx, "k")
-	require.ErrorContains(c.T, err, "held by another")
+	require.ErrorContains(c.T, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k")), "held by another")
 	shows("", 1)
 }
 
@@ -162,8 +158,7 @@ func forceOthers(c *harness) {
 func forceNoReply(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.swallow(1, "force_release")
-	_, err := c.Locker.ForceUnlock(c.ctx, "k")
-	require.ErrorIs(c.T, err, holdfast.ErrUnknown)
+	require.ErrorIs(c.T, locktest.ErrOf(c.Locker.ForceUnlock(c.ctx, "k")), holdfast.ErrUnknown)
 	require.ErrorIs(c.T, l.Unlock(c.ctx), holdfast.ErrLost)
 }
 

@@ -15,12 +15,12 @@ import (
 
 // G1: one holder at a time. G4: each waiter gets on.
 var progressCases = []testCase{
-	{"G1_OneHolderAtATime", defaults, g1OneHolder},
-	{"G4_CrashedHolderFreesTheKey", defaults, g4Crashed},
-	{"G4_SubscribesThenTriesAgain", locktest.Options{Lease: locktest.Long}, g4SubscribesFirst},
-	{"G4_LooksAgainAfterAReconnect", locktest.Options{Lease: locktest.Long}, g4Reconnect},
-	{"G4_ListenersThatDoNothingDelayNobody", locktest.Options{Lease: locktest.Long}, g4Idle},
-	{"G4_AGrantToOneWhoLeavesGoesOn", locktest.Options{Lease: locktest.Long, Handover: &longTenure}, g4Leaves},
+	{"G1_OneHolderAtATime", anywhere, defaults, g1OneHolder},
+	{"G4_CrashedHolderFreesTheKey", servers, defaults, g4Crashed},
+	{"G4_SubscribesThenTriesAgain", servers, locktest.Options{Lease: locktest.Long}, g4SubscribesFirst},
+	{"G4_LooksAgainAfterAReconnect", servers, locktest.Options{Lease: locktest.Long}, g4Reconnect},
+	{"G4_ListenersThatDoNothingDelayNobody", servers, locktest.Options{Lease: locktest.Long}, g4Idle},
+	{"G4_AGrantToOneWhoLeavesGoesOn", anywhere, locktest.Options{Lease: locktest.Long, Handover: &longTenure}, g4Leaves},
 }
 
 func g1OneHolder(c *harness) {
@@ -100,8 +100,7 @@ func g4Leaves(c *harness) {
 	for range 300 {
 		ctx, cancel := context.WithCancel(c.ctx)
 		going, staying := c.queueWith(ctx, c.Locker, "k"), c.queue(c.Locker, "k")
-		released := make(chan error, 1)
-		go func() { released <- holder.Unlock(c.ctx) }()
+		released := locktest.Go(func() error { return holder.Unlock(c.ctx) })
 		cancel()
 		if a := <-going; a.Err == nil {
 			c.unlock(a.Lease)

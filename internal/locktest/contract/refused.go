@@ -17,12 +17,12 @@ import (
 )
 
 var refusedCases = []testCase{
-	{"Refused_Keys", defaults, refusedKeys},
-	{"Refused_Terms", defaults, refusedTerms},
-	{"Refused_Options", defaults, refusedOptions},
-	{"Refused_NoClient", defaults, refusedClient},
-	{"Accepted_Keys", defaults, acceptedKeys},
-	{"Errors_NameTheKey", defaults, errorsNameTheKey},
+	{"Refused_Keys", anywhere, defaults, refusedKeys},
+	{"Refused_Terms", anywhere, defaults, refusedTerms},
+	{"Refused_Options", anywhere, defaults, refusedOptions},
+	{"Refused_NoClient", servers, defaults, refusedClient},
+	{"F8_AnyBytesAreAKey", anywhere, locktest.Options{Fencing: true}, acceptedKeys},
+	{"Errors_NameTheKey", anywhere, defaults, errorsNameTheKey},
 }
 
 // Before anything is sent. With a prefix, a key is no more than the end of a name.
@@ -73,19 +73,16 @@ func refusedTerms(c *harness) {
 		names string
 	}{
 		{c.Locker.Do(c.ctx, "k", nil), "Do: function is nil"},
-		{second(c.Locker.TryLockFor(c.ctx, "k", -1)), "TryLockFor: wait of -1ns is negative"},
-		{second(c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(-1))), "WaitAtMost: -1ns is negative"},
-		{second(c.Locker.TryLock(c.ctx, "k", holdfast.WaitAtMost(0))), "WaitAtMost is for Do and Lock"},
-		{second(c.Locker.TryLockFor(c.ctx, "k", 0, holdfast.WaitAtMost(0))), "WaitAtMost is for Do and Lock"},
+		{locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", -1)), "TryLockFor: wait of -1ns is negative"},
+		{locktest.ErrOf(c.Locker.Lock(c.ctx, "k", holdfast.WaitAtMost(-1))), "WaitAtMost: -1ns is negative"},
+		{locktest.ErrOf(c.Locker.TryLock(c.ctx, "k", holdfast.WaitAtMost(0))), "WaitAtMost is for Do and Lock"},
+		{locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", 0, holdfast.WaitAtMost(0))), "WaitAtMost is for Do and Lock"},
 	} {
 		require.ErrorContains(c.T, r.err, r.names)
 		locktest.RequireSentinel(c.T, r.err, holdfast.ErrInvalidArgument)
 	}
 	c.quiet()
 }
-
-// second is the error of a call.
-func second[V any](_ V, err error) error { return err }
 
 func refusedOptions(c *harness) {
 	negative, tooLong, second := -time.Nanosecond, 31*time.Second, time.Second
@@ -126,11 +123,11 @@ func refusedClient(c *harness) {
 	locktest.RequireSentinel(c.T, err, holdfast.ErrInvalidArgument)
 }
 
-// Any bytes make a key.
 func acceptedKeys(c *harness) {
 	keys := []string{
-		strings.Repeat("k", 1024-len(c.Kind.Prefix)), "a b", "{", "}", "{}", "{a}b", "a{b}c", "}{", "{{a}}", "*", "?[a-z]", "%s%d", `\`, `"`, ":",
-		"\x00\xff\r\n", "käse:1", "*1\r\n$8\r\nFLUSHALL\r\n",
+		strings.Repeat("k", 1024-len(c.Kind.Prefix)), strings.Repeat("{", 1024-len(c.Kind.Prefix)), " ", "a b", "{", "}", "{}", "{a}b", "a{b}c",
+		"{b", "b}", "}{", "{{a}}", "a{{b}}", "*", "?[a-z]", "%s%d", `\`, `"`, `'"\`, ":", "a:b:0", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "\x00\xff\r\n",
+		"käse:1", "ключ", "*1\r\n$8\r\nFLUSHALL\r\n", "redisson_lock__channel:{k}",
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		if c.Kind.Accepts(key) {
@@ -145,10 +142,15 @@ func acceptedKeys(c *harness) {
 	})
 	for _, key := range keys {
 		l := locktest.Lock(c.T, c.Locker, c.ctx, key)
+		inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), key)
+		require.Equal(c.T, []any{l.Owner(), 2}, []any{c.Owner(key), c.Entries(key)}, "%q", key)
+		c.held(c.Other, key)
 		waiter := locktest.GoLock(c.Other, c.ctx, key)
 		c.AwaitWaiters(key, 1)
-		c.unlock(l)
-		c.unlock(locktest.Got(c.T, waiter))
+		c.unlock(inner)
+		next := locktest.Next(c.T, l, waiter)
+		require.Greater(c.T, next.Fence(), l.Fence(), "%q", key)
+		c.unlock(next)
 	}
 	for _, key := range keys {
 		c.Tidy(key)
@@ -182,8 +184,7 @@ func errorsNameTheKey(c *harness) {
 	c.unlock(mine)
 	require.EqualError(c.T, mine.Err(), `holdfast: lease of "k": lease already released`)
 	require.EqualError(c.T, mine.Unlock(c.ctx), `holdfast: unlock "k": lease already released`)
-	_, err = c.Locker.Lock(bound, "k")
-	require.ErrorContains(c.T, err, `holdfast: lock "k": `)
+	require.ErrorContains(c.T, locktest.ErrOf(c.Locker.Lock(bound, "k")), `holdfast: lock "k": `)
 
 	lost := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	bound = lost.Bind(c.ctx)

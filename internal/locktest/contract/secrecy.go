@@ -17,8 +17,8 @@ import (
 )
 
 var secrecyCases = []testCase{
-	{"Logger_IsSilentByDefault", locktest.Options{Lease: 2 * time.Second}, logSilent},
-	{"Secrets_AreInNoErrorAndNoLog", defaults, secrets},
+	{"Logger_IsSilentByDefault", servers, locktest.Options{Lease: 2 * time.Second}, logSilent},
+	{"Secrets_AreInNoErrorAndNoLog", servers, defaults, secrets},
 }
 
 // logSilent loses a lease while every way to log by default is watched.
@@ -34,8 +34,7 @@ func logSilent(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.away()
 	c.ended(l, holdfast.ErrLost)
-	_, err := c.Locker.TryLock(c.ctx, "k")
-	require.Error(c.T, err)
+	require.Error(c.T, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k")))
 	_ = c.Locker.Close()
 	require.Empty(c.T, said.String())
 }
@@ -72,19 +71,19 @@ func secrets(c *harness) {
 		return lease
 	}
 	everything := func(key string) {
-		note(second(l.TryLock(c.ctx, key)))
-		note(second(l.TryLockFor(c.ctx, key, 20*time.Millisecond)))
+		note(locktest.ErrOf(l.TryLock(c.ctx, key)))
+		note(locktest.ErrOf(l.TryLockFor(c.ctx, key, 20*time.Millisecond)))
 		short, cancel := context.WithTimeout(c.ctx, 20*time.Millisecond)
 		defer cancel()
-		note(second(l.Lock(short, key)))
+		note(locktest.ErrOf(l.Lock(short, key)))
 	}
 	operator := func(key string) {
-		note(second(l.Inspect(c.ctx, key)))
-		note(second(l.ForceUnlock(c.ctx, key)))
+		note(locktest.ErrOf(l.Inspect(c.ctx, key)))
+		note(locktest.ErrOf(l.ForceUnlock(c.ctx, key)))
 	}
 
-	note(second(l.TryLock(c.ctx, "")))
-	note(second(l.TryLock(c.ctx, strings.Repeat(key, 20))))
+	note(locktest.ErrOf(l.TryLock(c.ctx, "")))
+	note(locktest.ErrOf(l.TryLock(c.ctx, strings.Repeat(key, 20))))
 	locktest.Lock(c.T, c.Other, c.ctx, "theirs")
 	everything("theirs")
 	c.Server.Do(c.T, "SET", c.Name("text"), "not a lock")
@@ -105,14 +104,14 @@ func secrets(c *harness) {
 	formatted(l, c.Kind)
 	held := take(key)
 	c.Proxy.SwallowReply(1, locktest.Is("acquire"))
-	note(second(l.TryLock(c.ctx, "unanswered")))
+	note(locktest.ErrOf(l.TryLock(c.ctx, "unanswered")))
 	c.away()
 	everything(key)
 	operator(key)
 	<-held.Done()
 	note(held.Unlock(c.ctx))
 	_ = l.Close()
-	note(second(l.TryLock(c.ctx, key)))
+	note(locktest.ErrOf(l.TryLock(c.ctx, key)))
 
 	said := logs.String()
 	require.Contains(c.T, said, "lease lost")

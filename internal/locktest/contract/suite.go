@@ -21,33 +21,38 @@ import (
 // testCase is a sentence of the public docs, or a guarantee, as a test.
 type testCase struct {
 	name    string
+	where   where
 	options locktest.Options // of both lockers
 	run     func(c *harness)
 }
 
+// where says which kinds run a case.
+type where int
+
+const (
+	anywhere where = iota
+	ownRedis       // not those with a shared Redis: it takes the way to Redis away
+	servers        // nor those without servers: it disturbs the way, changes what Redis has, or looks at calls
+)
+
 var defaults = locktest.Options{}
 
 // Run runs the contract and the guarantees against d. Each case has a Redis of
-// its own, unless they share Masters: then those are left out that disturb it.
+// its own, unless they share Masters.
 func Run(t *testing.T, d locktest.Kind) {
 	cases := slices.Concat(
 		reentryCases, unlockCases, endCases, doCases, waitCases, cancelCases, termsCases, refusedCases,
 		closeCases, handoverCases, operatorCases, listCases, secrecyCases, progressCases, guaranteeCases, fenceCases,
+		trustCases, replyCases, observeCases,
 	)
-	own := d.Another == nil && d.Masters == nil
-	if d.Fair && own {
+	if d.Fair {
 		cases = slices.Concat(cases, fairCases)
 	} else {
 		cases = slices.Concat(cases, plainCases)
 	}
-	if own { // a double has no observer, and replies are not lost on their way to it
-		cases = slices.Concat(cases, trustCases, replyCases, observeCases)
-		if d.Fair {
-			cases = slices.Concat(cases, queueCases)
-		}
-	} else {
-		cases = withoutServers(t, cases, d.Masters != nil)
-	}
+	cases = slices.DeleteFunc(cases, func(c testCase) bool {
+		return c.where == servers && d.Another != nil || c.where != anywhere && d.Masters != nil
+	})
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -186,16 +191,8 @@ func (c *harness) queue(l locktest.Locker, key string, calls ...holdfast.LockOpt
 
 func (c *harness) queueWith(ctx context.Context, l locktest.Locker, key string, calls ...holdfast.LockOption) <-chan locktest.Acquired {
 	telling := &locktest.TellingContext{Context: ctx, Waiting: make(chan struct{})}
-	done := make(chan locktest.Acquired, 1)
-	go func() {
-		lease, err := l.Lock(telling, key, calls...)
-		done <- locktest.Acquired{Lease: lease, Err: err}
-	}()
-	select {
-	case <-telling.Waiting:
-	case <-c.ctx.Done():
-		require.FailNow(c.T, "Lock does not wait")
-	}
+	done := locktest.GoLock(l, telling, key, calls...)
+	locktest.Within(c.T, telling.Waiting)
 	return done
 }
 
@@ -213,8 +210,7 @@ func (c *harness) serve(holder *holdfast.Lease, waits []<-chan locktest.Acquired
 	c.T.Helper()
 	for i, w := range waits {
 		before := holder
-		c.unlock(before)
-		holder = locktest.Got(c.T, w)
+		holder = locktest.Next(c.T, before, w)
 		if each != nil {
 			each(i, before, holder)
 		}
@@ -251,9 +247,9 @@ func (c *harness) inQueue(l locktest.Locker, key string, calls ...holdfast.LockO
 // calls are all calls that would take key, by name.
 func (c *harness) calls(ctx context.Context, key string, o ...holdfast.LockOption) map[string]func() error {
 	return map[string]func() error{
-		"Lock":       func() error { _, err := c.Locker.Lock(ctx, key, o...); return err },
-		"TryLock":    func() error { _, err := c.Locker.TryLock(ctx, key, o...); return err },
-		"TryLockFor": func() error { _, err := c.Locker.TryLockFor(ctx, key, time.Hour, o...); return err },
+		"Lock":       func() error { return locktest.ErrOf(c.Locker.Lock(ctx, key, o...)) },
+		"TryLock":    func() error { return locktest.ErrOf(c.Locker.TryLock(ctx, key, o...)) },
+		"TryLockFor": func() error { return locktest.ErrOf(c.Locker.TryLockFor(ctx, key, time.Hour, o...)) },
 		"Do":         func() error { return c.Locker.Do(ctx, key, unreachable(c.T), o...) },
 	}
 }
@@ -261,16 +257,15 @@ func (c *harness) calls(ctx context.Context, key string, o ...holdfast.LockOptio
 // everyCall is calls and those of operators.
 func (c *harness) everyCall(ctx context.Context, key string) map[string]func() error {
 	all := c.calls(ctx, key)
-	all["Inspect"] = func() error { _, err := c.Locker.Inspect(ctx, key); return err }
-	all["ForceUnlock"] = func() error { _, err := c.Locker.ForceUnlock(ctx, key); return err }
+	all["Inspect"] = func() error { return locktest.ErrOf(c.Locker.Inspect(ctx, key)) }
+	all["ForceUnlock"] = func() error { return locktest.ErrOf(c.Locker.ForceUnlock(ctx, key)) }
 	return all
 }
 
 // force is a ForceUnlock that must succeed.
 func (c *harness) force(l locktest.Locker, key string) {
 	c.T.Helper()
-	_, err := l.ForceUnlock(c.ctx, key)
-	require.NoError(c.T, err)
+	require.NoError(c.T, locktest.ErrOf(l.ForceUnlock(c.ctx, key)))
 }
 
 // unlock is an Unlock that must succeed.
@@ -300,13 +295,8 @@ func (c *harness) free(key string) {
 func (c *harness) ended(l *holdfast.Lease, why error) {
 	c.T.Helper()
 	bound := l.Bind(c.ctx)
-	for _, done := range []<-chan struct{}{l.Done(), bound.Done()} {
-		select {
-		case <-done:
-		case <-c.ctx.Done():
-			require.FailNow(c.T, "the lease does not end")
-		}
-	}
+	locktest.Within(c.T, l.Done())
+	locktest.Within(c.T, bound.Done())
 	require.ErrorIs(c.T, l.Err(), why)
 	require.ErrorIs(c.T, bound.Err(), context.Canceled)
 	require.ErrorIs(c.T, context.Cause(bound), why)

@@ -14,17 +14,17 @@ import (
 
 // G2: a lease ends in time by itself. G3: its loss is reported.
 var trustCases = []testCase{
-	{"G2_DeadlineCountsFromTheStart", locktest.Options{Lease: 10 * time.Second}, g2Anchor},
-	{"G2_ServerHangs", locktest.Options{Lease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Pause, c.Server.Resume) }},
-	{"G2_G3_RequestsArriveLate", locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
+	{"G2_DeadlineCountsFromTheStart", servers, locktest.Options{Lease: 10 * time.Second}, g2Anchor},
+	{"G2_ServerHangs", servers, locktest.Options{Lease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Pause, c.Server.Resume) }},
+	{"G2_G3_RequestsArriveLate", servers, locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
 		g2(c, func() { c.Proxy.HoldRequests(true) }, func() { c.Proxy.HoldRequests(false) })
 	}},
-	{"G2_G3_RepliesArriveLate", locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
+	{"G2_G3_RepliesArriveLate", servers, locktest.Options{Lease: 4 * time.Second}, func(c *harness) {
 		g2(c, func() { c.Proxy.HoldReplies(true) }, func() { c.Proxy.HoldReplies(false) })
 	}},
-	{"G2_ServerIsGone", locktest.Options{Lease: 4 * time.Second, MaxLease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Kill, c.Server.Restart) }},
-	{"G2_AnAcquireAnsweredTooLateIsNotTrusted", defaults, g2TooLate},
-	{"G3_LossIsToldAtOnce", locktest.Options{Lease: 15 * time.Second}, g3AtOnce},
+	{"G2_ServerIsGone", servers, locktest.Options{Lease: 4 * time.Second, MaxLease: 4 * time.Second}, func(c *harness) { g2(c, c.Server.Kill, c.Server.Restart) }},
+	{"G2_AnAcquireAnsweredTooLateIsNotTrusted", servers, defaults, g2TooLate},
+	{"G3_LossIsToldAtOnce", servers, locktest.Options{Lease: 15 * time.Second}, g3AtOnce},
 }
 
 // The trusted deadline is at most the start of the last call that succeeded,
@@ -50,8 +50,7 @@ func g2Anchor(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	atMost(l)
 	for range 2 {
-		before := l.Deadline()
-		locktest.Await(c.T, func() bool { return l.Deadline().After(before) })
+		locktest.Renewed(c.T, l)
 		atMost(l)
 	}
 	c.Proxy.SetDelay(0, 0)
@@ -71,8 +70,7 @@ func g2(c *harness, away, back func()) {
 	deadline := l.Deadline()
 	// It is over at that moment, whether or not anybody was woken in time.
 	require.ErrorIs(c.T, l.Err(), holdfast.ErrLost)
-	_, err := c.Locker.TryLock(context.WithoutCancel(l.Bind(c.ctx)), "k")
-	require.ErrorIs(c.T, err, holdfast.ErrLost)
+	require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLock(context.WithoutCancel(l.Bind(c.ctx)), "k")), holdfast.ErrLost)
 	c.ended(l, holdfast.ErrLost)
 	c.ended(inner, holdfast.ErrLost)
 
@@ -90,11 +88,10 @@ func g2(c *harness, away, back func()) {
 // Redis has granted it for 300 ms, and most of them have passed.
 func g2TooLate(c *harness) {
 	held, letGo := c.hold(c.Proxy.OnReply, "acquire")
-	done := make(chan error, 1)
-	go func() {
+	done := locktest.Go(func() error {
 		_, err := c.Locker.TryLock(c.ctx, "k", holdfast.FixedLease(300*time.Millisecond))
-		done <- err
-	}()
+		return err
+	})
 	locktest.Within(c.T, held)
 	time.Sleep(300 * time.Millisecond) // the lease is over, as far as this process may know
 	letGo()

@@ -13,15 +13,15 @@ import (
 )
 
 var unlockCases = []testCase{
-	{"Unlock_WorksOnAContextThatIsOver", defaults, unlockOver},
-	{"Unlock_SecondTimeIsErrReleased", defaults, unlockTwice},
-	{"Unlock_ByManyAtOnce", defaults, unlockMany},
-	{"Unlock_LostOnceThenReleased", defaults, unlockLost},
-	{"Unlock_FindsTheLossItself", defaults, unlockFindsLoss},
-	{"Unlock_OfALeaseThatRanOutReleasesNothing", defaults, unlockExpired},
-	{"Unlock_UnknownWithTheContext", defaults, unlockUnknown},
-	{"Unlock_GoesOnUntilTheDeadline", locktest.Options{Lease: 4 * time.Second}, unlockNoAnswer},
-	{"Unlock_IsOneRoundTrip", defaults, unlockRoundTrips},
+	{"Unlock_WorksOnAContextThatIsOver", anywhere, defaults, unlockOver},
+	{"Unlock_SecondTimeIsErrReleased", anywhere, defaults, unlockTwice},
+	{"Unlock_ByManyAtOnce", anywhere, defaults, unlockMany},
+	{"Unlock_LostOnceThenReleased", anywhere, defaults, unlockLost},
+	{"Unlock_FindsTheLossItself", servers, defaults, unlockFindsLoss},
+	{"Unlock_OfALeaseThatRanOutReleasesNothing", anywhere, defaults, unlockExpired},
+	{"Unlock_UnknownWithTheContext", servers, defaults, unlockUnknown},
+	{"Unlock_GoesOnUntilTheDeadline", servers, locktest.Options{Lease: 4 * time.Second}, unlockNoAnswer},
+	{"Unlock_IsOneRoundTrip", servers, defaults, unlockRoundTrips},
 }
 
 func unlockOver(c *harness) {
@@ -133,8 +133,7 @@ func unlockUnknown(c *harness) {
 		})
 	})
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	done := make(chan error, 1)
-	go func() { done <- l.Unlock(ctx) }()
+	done := locktest.Go(func() error { return l.Unlock(ctx) })
 	locktest.Within(c.T, held)
 	c.ended(l, holdfast.ErrReleased)
 	cancel(errMine)

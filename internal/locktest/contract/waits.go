@@ -13,19 +13,19 @@ import (
 )
 
 var waitCases = []testCase{
-	{"Wait_DeadlineBoundsTheWaitNotTheHold", defaults, waitNotHold},
-	{"Wait_TryLockForEndsWithErrNotAcquired", defaults, waitLimited},
-	{"Wait_OfZeroIsTryLock", defaults, waitZero},
-	{"Wait_TryLockAnswersLocallyWhereItCan", defaults, waitLocally},
-	{"Wait_InOrderWithinALocker", defaults, waitOrder},
-	{"Wait_QueueFull", locktest.Options{MaxWaiters: 2}, waitQueueFull},
-	{"Wait_QueueFullForTheFirstWaiter", locktest.Options{MaxWaiters: 1}, waitQueueFullFirst},
-	{"Wait_QueueFullAfterTheFirstAttempt", locktest.Options{MaxWaiters: 1}, waitQueueFullMeanwhile},
-	{"Wait_RidesOutAnOutage", locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second}, waitOutage},
-	{"Wait_MaxOutage", locktest.Options{MaxOutage: &shortOutage}, waitMaxOutage},
-	{"Wait_MaxOutageIsOneLeaseByDefault", locktest.Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
-	{"Wait_NoOutage", locktest.Options{MaxOutage: &noOutage}, waitNoOutage},
-	{"Wait_DoesNotCureARefusal", defaults, waitRefused},
+	{"Wait_DeadlineBoundsTheWaitNotTheHold", anywhere, defaults, waitNotHold},
+	{"Wait_TryLockForEndsWithErrNotAcquired", anywhere, defaults, waitLimited},
+	{"Wait_OfZeroIsTryLock", anywhere, defaults, waitZero},
+	{"Wait_TryLockAnswersLocallyWhereItCan", servers, defaults, waitLocally},
+	{"Wait_InOrderWithinALocker", anywhere, defaults, waitOrder},
+	{"Wait_QueueFull", anywhere, locktest.Options{MaxWaiters: 2}, waitQueueFull},
+	{"Wait_QueueFullForTheFirstWaiter", anywhere, locktest.Options{MaxWaiters: 1}, waitQueueFullFirst},
+	{"Wait_QueueFullAfterTheFirstAttempt", servers, locktest.Options{MaxWaiters: 1}, waitQueueFullMeanwhile},
+	{"Wait_RidesOutAnOutage", servers, locktest.Options{Lease: 10 * time.Second, MaxLease: 10 * time.Second}, waitOutage},
+	{"Wait_MaxOutage", ownRedis, locktest.Options{MaxOutage: &shortOutage}, waitMaxOutage},
+	{"Wait_MaxOutageIsOneLeaseByDefault", ownRedis, locktest.Options{Lease: shortOutage, MaxLease: shortOutage}, waitMaxOutage},
+	{"Wait_NoOutage", ownRedis, locktest.Options{MaxOutage: &noOutage}, waitNoOutage},
+	{"Wait_DoesNotCureARefusal", servers, defaults, waitRefused},
 }
 
 var noOutage, shortOutage = time.Duration(0), 3 * time.Second
@@ -66,8 +66,7 @@ func waitZero(c *harness) {
 	c.unlock(l)
 	l = locktest.Lock(c.T, c.Other, c.ctx, "k")
 	c.commands()
-	_, err = c.Locker.TryLockFor(c.ctx, "k", 0)
-	require.ErrorIs(c.T, err, holdfast.ErrNotAcquired)
+	require.ErrorIs(c.T, locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", 0)), holdfast.ErrNotAcquired)
 	c.held(c.Locker, "k")
 	c.sends("acquire", "acquire")
 	c.unlock(l)
@@ -92,8 +91,7 @@ func waitLocally(c *harness) {
 		c.held(c.Locker, "wanted")
 		c.quiet()
 	}
-	c.unlock(their)
-	c.unlock(locktest.Got(c.T, waiter))
+	c.unlock(locktest.Next(c.T, their, waiter))
 	c.unlock(l)
 	c.Tidy("wanted")
 }
@@ -112,14 +110,12 @@ func waitQueueFull(c *harness) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	second := c.queueWith(ctx, c.Locker, "k")
 	if c.Kind.Fair {
-		locktest.Await(c.T, func() bool { return len(locktest.Queued(c.T, c.ServerOf("k"), c.Name("k"))) == 2 })
+		c.AwaitQueue("k", 2)
 	}
 	c.commands()
 	for range 2 {
-		_, err := c.Locker.Lock(c.ctx, "k")
-		locktest.RequireSentinel(c.T, err, holdfast.ErrQueueFull)
-		_, err = c.Locker.TryLockFor(c.ctx, "k", time.Minute)
-		locktest.RequireSentinel(c.T, err, holdfast.ErrQueueFull)
+		locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.Lock(c.ctx, "k")), holdfast.ErrQueueFull)
+		locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.TryLockFor(c.ctx, "k", time.Minute)), holdfast.ErrQueueFull)
 		locktest.RequireSentinel(c.T, c.Locker.Do(c.ctx, "k", unreachable(c.T)), holdfast.ErrQueueFull)
 		c.held(c.Locker, "k")
 	}
@@ -130,8 +126,7 @@ func waitQueueFull(c *harness) {
 	cancel() // leaves a place
 	require.ErrorIs(c.T, (<-second).Err, context.Canceled)
 	second = c.queue(c.Locker, "k")
-	c.unlock(holder)
-	c.unlock(locktest.Got(c.T, first))
+	c.unlock(locktest.Next(c.T, holder, first))
 	c.unlock(locktest.Got(c.T, second))
 }
 
@@ -140,10 +135,8 @@ func waitQueueFullFirst(c *harness) {
 	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	first := locktest.GoLock(c.Locker, c.ctx, "k")
 	c.AwaitWaiters("k", 1)
-	_, err := c.Locker.Lock(c.ctx, "k")
-	locktest.RequireSentinel(c.T, err, holdfast.ErrQueueFull)
-	c.unlock(their)
-	c.unlock(locktest.Got(c.T, first))
+	locktest.RequireSentinel(c.T, locktest.ErrOf(c.Locker.Lock(c.ctx, "k")), holdfast.ErrQueueFull)
+	c.unlock(locktest.Next(c.T, their, first))
 	c.Tidy("k")
 	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }
@@ -153,8 +146,7 @@ func waitQueueFullMeanwhile(c *harness) {
 	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
 	first, second := c.overtaken()
 	locktest.RequireSentinel(c.T, (<-first).Err, holdfast.ErrQueueFull)
-	c.unlock(their)
-	c.unlock(locktest.Got(c.T, second))
+	c.unlock(locktest.Next(c.T, their, second))
 }
 
 // overtaken begins two calls for a key that another holds. The second waits before the first
@@ -188,8 +180,7 @@ func waitMaxOutage(c *harness) {
 		func() (*holdfast.Lease, error) { return c.Locker.TryLockFor(c.ctx, "k", time.Hour) },
 	} {
 		before := time.Now()
-		_, err := wait()
-		require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
+		require.ErrorIs(c.T, locktest.ErrOf(wait()), holdfast.ErrUnavailable)
 		require.GreaterOrEqual(c.T, time.Since(before), shortOutage)
 	}
 	_, err := c.Locker.TryLock(c.ctx, "k")
@@ -200,20 +191,7 @@ func waitMaxOutage(c *harness) {
 	_, err = c.Locker.Lock(c.ctx, "k")
 	c.back()
 	require.ErrorIs(c.T, err, holdfast.ErrUnavailable)
-	c.unlock(c.backAgain("k"))
-}
-
-// backAgain is a TryLock that succeeds soon, as Redis answers again. A quorum does not ask
-// nodes that are known to be away, until it has found them back, and a client of one Redis
-// may still wait for a dial that began before.
-func (c *harness) backAgain(key string) (l *holdfast.Lease) {
-	c.T.Helper()
-	locktest.Await(c.T, func() bool {
-		var err error
-		l, err = c.Locker.TryLock(c.ctx, key)
-		return err == nil
-	})
-	return l
+	c.unlock(locktest.Retry(c.T, c.Locker, "k"))
 }
 
 func waitNoOutage(c *harness) {
@@ -243,8 +221,63 @@ func waitRefused(c *harness) {
 		func() (*holdfast.Lease, error) { return c.Locker.TryLock(c.ctx, "k") },
 	} {
 		c.commands()
-		_, err := wait()
-		locktest.RequireSentinel(c.T, err, holdfast.ErrWrongType)
+		locktest.RequireSentinel(c.T, locktest.ErrOf(wait()), holdfast.ErrWrongType)
 		require.Equal(c.T, []string{"acquire"}, c.commands())
 	}
+}
+
+// plainCases are the promises of lock kinds with racing clients only.
+var plainCases = []testCase{
+	{"Wait_CostsNoCommand", servers, defaults, waitCosts},
+	{"Wait_InOrderBehindTheFirstAttempt", servers, defaults, waitOrderFirst},
+}
+
+// A wait costs a subscription and a fixed number of probes, however many waiters there are.
+func waitCosts(c *harness) {
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
+	waits := []<-chan locktest.Acquired{locktest.GoLock(c.Locker, c.ctx, "k")}
+	if c.Kind.Nodes > 1 {
+		c.AwaitWaiters("k", 1)
+	} else {
+		locktest.Await(c.T, func() bool { return len(c.noted()) == 3 })
+		require.Equal(c.T, []string{"acquire", "subscribe", "acquire"}, c.commands())
+	}
+	waits = append(waits, c.queues(19, "k")...)
+	if c.Kind.Nodes > 1 {
+		time.Sleep(200 * time.Millisecond) // looks without an end would show
+		require.LessOrEqual(c.T, c.mostSent("acquire"), c.Kind.Looks())
+	} else {
+		c.quiet()
+	}
+	c.unlock(their)
+	for _, w := range waits {
+		c.unlock(locktest.Got(c.T, w))
+	}
+	require.LessOrEqual(c.T, c.mostSent("subscribe"), 1)
+	c.Tidy("k")
+}
+
+// The caller of a first attempt goes before those that came during its attempt.
+func waitOrderFirst(c *harness) {
+	their := locktest.Lock(c.T, c.Other, c.ctx, "k")
+	first, second := c.overtaken()
+	c.unlock(locktest.Next(c.T, their, first))
+	c.unlock(locktest.Got(c.T, second))
+}
+
+// mostSent is how often a command was sent since the last call of commands, to the node
+// that got it most often.
+func (c *harness) mostSent(name string) (most int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, sent := range c.sent {
+		n := 0
+		for _, s := range sent {
+			if s == name {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }

@@ -22,7 +22,9 @@ import (
 const exclusionProcesses = 4
 
 // Run has four processes of 16 goroutines each compete for few keys on each deployment of
-// Redis while they are killed, paused and cut off at random, and servers, too. It checks
+// Redis while they are killed, paused and lose their connections at random, and servers fail, too.
+// Only real processes and servers have that; campaigns in virtual time have links that are slow,
+// silent or refused. Run checks
 // that the leases of a key never overlapped and that their fences grew. Where servers take
 // over from one another, an overlap counts apart if a write that a fail-over has lost
 // explains it: then the fences grew, and no renewal has confirmed one of the two holds since
@@ -228,7 +230,7 @@ func (c *campaign) least(seconds int) map[string]int {
 	if c.fair { // no other goes before the one that has the turn, which may be hit now
 		want["grants"] /= 2
 	}
-	for _, kind := range []string{"kill", "pause", "cut", "refuse", "hold requests", "hold replies"} {
+	for _, kind := range []string{"kill", "pause", "cut"} {
 		want[kind] = seconds / 8
 	}
 	for _, f := range c.site.faults {
@@ -277,14 +279,8 @@ func (v *victim) start() {
 
 // suffer brings one fault after the other upon the process.
 func (v *victim) suffer(end time.Time) {
-	kinds := []fault{
-		{"kill", v.kill},
-		{"pause", v.pause},
-		{"cut", func(time.Duration) { v.ways.Cut() }},
-		{"refuse", v.refuse},
-		{"hold requests", func(d time.Duration) { v.hold(v.ways.HoldRequests, d) }},
-		{"hold replies", func(d time.Duration) { v.hold(v.ways.HoldReplies, d) }},
-	}
+	cut := fault{"cut", func(time.Duration) { v.ways.Cut() }} // takes no time
+	kinds := []fault{cut, cut, cut, cut, {"kill", v.kill}, {"pause", v.pause}}
 	for time.Now().Before(end) {
 		time.Sleep(upTo(v.random, v.beat))
 		kind := kinds[v.random.IntN(len(kinds))]
@@ -312,19 +308,4 @@ func (v *victim) pause(d time.Duration) {
 	v.child.Pause()
 	time.Sleep(d)
 	v.child.Resume()
-}
-
-// refuse cuts the process off, and keeps it from coming back for a while.
-func (v *victim) refuse(d time.Duration) {
-	v.ways.Refuse(true)
-	v.ways.Cut()
-	time.Sleep(d)
-	v.ways.Refuse(false)
-}
-
-// hold keeps the process's requests, or Redis' replies, on their way.
-func (v *victim) hold(side func(bool), d time.Duration) {
-	side(true)
-	time.Sleep(d)
-	side(false)
 }

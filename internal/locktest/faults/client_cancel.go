@@ -15,12 +15,12 @@ import (
 )
 
 func init() {
-	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep).parts = true
+	register("F4_CancelledAtEveryStep", testCancelledAtEveryStep, inParts)
 	register("F4_CancelledAsTheReplyComes", testCancelledAtReply)
 	register("F4_CancelledDuringUndo", testCancelledDuringUndo)
 	register("F4_GrantForNobodyIsNotRenewed", testGrantForNobody)
-	registerFair("F4_CancelledInARun", testCancelledInARun)
-	registerFair("F4_CancelledWhileConfirming", testCancelledWhileConfirming)
+	register("F4_CancelledInARun", testCancelledInARun, fairOnly)
+	register("F4_CancelledWhileConfirming", testCancelledWhileConfirming, fairOnly)
 }
 
 // A step is a request or a reply of the locker, those of its connections' set-up
@@ -130,7 +130,7 @@ func testCancelledAtReply(t *testing.T, d locktest.Kind) {
 		}
 		cancelled++
 		require.ErrorIs(t, err, context.Canceled)
-		require.NoError(t, locktest.Lock(t, r.Other, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
+		require.NoError(t, locktest.Cycle(r.Other, locktest.Bounded(t), "k"))
 	}
 	require.Greater(t, cancelled, times/10)
 	r.Tidy("k")
@@ -148,8 +148,7 @@ func testCancelledDuringUndo(t *testing.T, d locktest.Kind) {
 		}))
 		hook, cleaning := locktest.Holding("give_up", "end_round")
 		r.Proxy.OnRequest(hook)
-		_, err := r.Locker.Lock(ctx, "k")
-		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, locktest.ErrOf(r.Locker.Lock(ctx, "k")), context.Canceled)
 		locktest.Within(t, cleaning)
 		r.Proxy.OnReply(nil)
 		if another { // one more, whose acquire is held up behind the undo
@@ -219,8 +218,7 @@ func testCancelledInARun(t *testing.T, d locktest.Kind) {
 			}
 			waits = append(waits, r.InLine(c, "k", i+1))
 		}
-		behind := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
-		locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 5 })
+		behind := r.OtherInLine("k", 5)
 		time.AfterFunc(delay, cancel)
 		released := make(chan error, 1)
 		time.AfterFunc(most/2, func() { released <- before.Unlock(locktest.Bounded(t)) })

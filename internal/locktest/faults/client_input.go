@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -20,7 +19,7 @@ import (
 
 func init() {
 	register("F5_UnlockOfWhatIsNotHeld", testUnlockNotHeld)
-	register("F8_AnyBytesAreAKey", testAnyKey)
+	register("F9_NoWallClockInTheSource", testNoWallClock)
 }
 
 // Unlocks that release nothing change nothing, and say what is the matter.
@@ -35,8 +34,7 @@ func testUnlockNotHeld(t *testing.T, d locktest.Kind) {
 	}
 
 	first := locktest.Lock(t, r.Locker, ctx, "k")
-	unlocked := make(chan error)
-	go func() { unlocked <- first.Unlock(ctx) }()
+	unlocked := locktest.Go(func() error { return first.Unlock(ctx) })
 	require.NoError(t, locktest.Within(t, unlocked), "from another goroutine")
 	unchanged("second unlock, key free", first, holdfast.ErrReleased)
 
@@ -67,49 +65,11 @@ func testUnlockNotHeld(t *testing.T, d locktest.Kind) {
 	// The hold was taken away, and this client does not know it yet.
 	robbed := locktest.Lock(t, r.Locker, ctx, "k")
 	r.Settled("k") // else a node that is late to hear of it may take it again, until it is renewed
-	_, err := r.Other.ForceUnlock(ctx, "k")
-	require.NoError(t, err)
+	require.NoError(t, locktest.ErrOf(r.Other.ForceUnlock(ctx, "k")))
 	next = locktest.Lock(t, r.Other, ctx, "k")
 	unchanged("robbed, key of another client", robbed, holdfast.ErrLost)
 	require.NoError(t, next.Unlock(ctx))
 }
-
-func testAnyKey(t *testing.T, d locktest.Kind) {
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, Fencing: true})
-	ctx := locktest.Bounded(t)
-	keys := []string{
-		"{", "}", "{}", "a{b}c", "{b", "b}", "}{", "a{{b}}", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "ключ", " ", "a b", "*", "a:b:0", "'\"\\",
-		"redisson_lock__channel:{k}", strings.Repeat("{", 1<<10),
-	}
-	for _, key := range keys {
-		name := fmt.Sprintf("%.20q", key)
-		if !d.Accepts(key) {
-			_, err := r.Locker.TryLock(ctx, key)
-			require.ErrorContains(t, err, "hash tag", name)
-			continue
-		}
-		first := locktest.Lock(t, r.Locker, ctx, key)
-		inner := locktest.Lock(t, r.Locker, first.Bind(ctx), key)
-		s, err := r.Other.Inspect(ctx, key)
-		require.NoError(t, err, name)
-		require.Equal(t, first.Owner(), s.Owner, name)
-		require.Equal(t, 2, s.Entries, name)
-		_, err = r.Other.TryLock(ctx, key)
-		require.ErrorIs(t, err, holdfast.ErrNotAcquired, name)
-		next := locktest.GoLock(r.Other, ctx, key) // is woken, as the lease is long
-		r.AwaitWaiters(key, 1)
-		require.NoError(t, inner.Unlock(ctx), name)
-		require.NoError(t, first.Unlock(ctx), name)
-		second := locktest.Got(t, next)
-		require.Greater(t, second.Fence(), first.Fence(), name)
-		require.NoError(t, second.Unlock(ctx), name)
-	}
-	for _, key := range keys {
-		r.Tidy(key)
-	}
-}
-
-func init() { register("F9_NoWallClockInTheSource", testNoWallClock) }
 
 // wallClock are the names of package time, and of its Time, that read the wall
 // clock, or strip a time of its monotonic reading so that the wall clock counts

@@ -15,25 +15,22 @@ import (
 )
 
 func init() {
-	register("F7_AcquireArrivesAfterItsUndo", testAcquireArrivesLate).parts = true
+	register("F7_AcquireArrivesAfterItsUndo", testAcquireArrivesLate, inParts)
 	register("F7_NestedCallArrivesAfterTheLease", testNestedArrivesLate)
-	registerFair("F6_EnterArrivesAfterTheRelease", testEnterAfterRelease).parts = true
-	registerFair("F6_ConfirmedTooLate", testConfirmedTooLate)
-	registerFair("F24_PlacesLostOneAfterAnother", testPlacesLost)
+	register("F6_EnterArrivesAfterTheRelease", testEnterAfterRelease, fairOnly|inParts)
+	register("F6_ConfirmedTooLate", testConfirmedTooLate, fairOnly)
+	register("F24_PlacesLostOneAfterAnother", testPlacesLost, fairOnly)
 }
 
 // delayed holds the next command of that verb back, until the proxy's Release.
 // held tells that it is on its way, arrived that Redis has answered it.
 func delayed(w *locktest.Proxies, name string) (held <-chan struct{}, arrived <-chan struct{}) {
-	type ends struct{ held, arrived <-chan struct{} }
-	of := map[*redistest.Proxy]ends{}
-	w.Each(func(p *redistest.Proxy) {
-		var e ends
-		e.held, e.arrived = delayedOn(p, name)
-		of[p] = e
+	answered := map[*redistest.Proxy]<-chan struct{}{}
+	held = w.OnAll(func(p *redistest.Proxy) (sent <-chan struct{}) {
+		sent, answered[p] = delayedOn(p, name)
+		return sent
 	})
-	return w.OnAll(func(p *redistest.Proxy) <-chan struct{} { return of[p].held }),
-		w.OnAll(func(p *redistest.Proxy) <-chan struct{} { return of[p].arrived })
+	return held, w.OnAll(func(p *redistest.Proxy) <-chan struct{} { return answered[p] })
 }
 
 func delayedOn(p *redistest.Proxy, name string) (held <-chan struct{}, arrived <-chan struct{}) {
@@ -79,11 +76,7 @@ func testAcquireArrivesLate(t *testing.T, d locktest.Kind) {
 			held, arrived := delayed(r.Proxy, "acquire")
 			ctx, cancel := context.WithCancel(locktest.Bounded(t))
 			defer cancel()
-			result := make(chan error, 1)
-			go func() {
-				_, err := r.Locker.TryLock(ctx, "k")
-				result <- err
-			}()
+			result := locktest.Go(func() error { return locktest.ErrOf(r.Locker.TryLock(ctx, "k")) })
 			locktest.Within(t, held)
 			if how.cancel {
 				cancel()
@@ -107,10 +100,7 @@ func testAcquireArrivesLate(t *testing.T, d locktest.Kind) {
 func tombstones(r *harness) int {
 	least := math.MaxInt
 	r.Server.Each(func(s locktest.Server) {
-		m := s.Do(r.T, "KEYS", "holdfast_gone:*")
-		keys, err := m.AsStrSlice()
-		require.NoError(r.T, err)
-		least = min(least, len(keys))
+		least = min(least, len(locktest.Strings(r.T, s, "KEYS", "holdfast_gone:*")))
 	})
 	return least
 }
@@ -121,11 +111,7 @@ func testNestedArrivesLate(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long}, s.Dialled)
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	held, arrived := delayed(r.Proxy, "recount")
-	result := make(chan error, 1)
-	go func() {
-		_, err := r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")
-		result <- err
-	}()
+	result := locktest.Go(func() error { return locktest.ErrOf(r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")) })
 	locktest.Within(t, held)
 	s.Drop()
 	require.ErrorIs(t, locktest.Within(t, result), holdfast.ErrUnknown)
@@ -164,11 +150,10 @@ func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
 			waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k", c.call...)
 			locktest.Within(t, held)
 			s.Drop()
-			locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == n })
+			r.AwaitQueue("k", n)
 			locktest.Within(t, arrived) // the second
 			r.Proxy.OnRequest(nil)
-			rival := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
-			locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == n+1 })
+			rival := r.OtherInLine("k", n+1)
 			locktest.Await(t, func() bool {
 				return locktest.Listeners(t, r.Server, locktest.InboxOf("k", locktest.Queued(t, r.Server, "k")[0])) == 1
 			})
@@ -190,15 +175,14 @@ func testEnterAfterRelease(t *testing.T, d locktest.Kind) {
 // has entered again, at the end.
 func testPlacesLost(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 2 * time.Second})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	first := r.InLine(locktest.Bounded(t), "k", 1)
+	before, first := r.heldAndWanted("k")
 	second := r.InLine(locktest.Bounded(t), "k", 2)
 	looks, began := r.counting(), time.Now()
 	for range 2 {
 		head := locktest.Queued(t, r.Server, "k")[0]
 		r.Server.Do(t, "LREM", locktest.QueueOf("k"), "1", head)
 		r.Server.Do(t, "ZREM", locktest.ScoresOf("k"), head)
-		locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+		r.AwaitQueue("k", 2)
 	}
 	require.Less(t, time.Since(began), 6*time.Second, "after %d heartbeats of 400 ms: not before the scores are moved on", looks("heartbeat"))
 	r.passesOn(before, first, second)
@@ -211,8 +195,7 @@ func testConfirmedTooLate(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	waiting := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(lease))
-	rival := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+	rival := r.OtherInLine("k", 2)
 	held := r.holdReplies("confirm")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	locktest.Within(t, held)

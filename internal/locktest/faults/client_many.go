@@ -21,10 +21,10 @@ import (
 )
 
 func init() {
-	registerSolo("F10_TenThousandWaiters", testTenThousandWaiters)
-	registerSolo("F10_ManyProcesses", testManyProcesses)
-	registerSolo("F10_BoundContextsDoNotPileUp", testManyBound)
-	registerSolo("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp).real = true
+	register("F10_TenThousandWaiters", func(t *testing.T, d locktest.Kind) { testCrowd(t, d, 1, 10_000, 50) }, alone)
+	register("F10_ManyProcesses", func(t *testing.T, d locktest.Kind) { testCrowd(t, d, 50, 200, 10) }, alone)
+	register("F10_BoundContextsDoNotPileUp", testManyBound, alone)
+	register("F10_CallersGiveUpWhileRedisHangs", testCallersGiveUp, alone|realServers)
 }
 
 // crowded makes calls of Lock until n of them wait in l, which allows so many
@@ -98,29 +98,45 @@ func (a *attempts) read() (sent, most, clients int) {
 	return locktest.SeenByMost(a.sent), a.most, len(a.flying)
 }
 
-func testTenThousandWaiters(t *testing.T, d locktest.Kind) {
-	const waiters = 10_000
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, MaxWaiters: waiters})
+// testCrowd has lockers, as processes have them, with so many waiters each for one key, of which some
+// enter a queue by one call. Of each process, one attempt at most is under way at once, and few are
+// made while all wait.
+func testCrowd(t *testing.T, d locktest.Kind, processes, each, together int) {
+	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*locktest.Patience)
 	defer cancel()
 	before := locktest.Lock(t, r.Other, ctx, "k")
 	a := watchAttempts(r)
 	empty := memory()
-	served := crowded(ctx, r.Locker, "k", waiters)
-	require.Less(t, (memory()-empty)/waiters, 16<<10, "bytes for each waiter, its goroutine's stack included")
-	sent, _, _ := a.read()
-	few := 10
-	if d.Fair { // each enters, but not by a call of its own
-		few = waiters / 50
+	var crowds []<-chan locktest.Acquired
+	for range processes {
+		client := r.Server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.Proxy.Addr()} })
+		crowds = append(crowds, crowded(ctx, d.Open(t, client, locktest.Options{Lease: locktest.Long, MaxWaiters: each}), "k", each))
 	}
-	require.LessOrEqual(t, sent, few, "attempts while 10 000 waited")
+	if processes == 1 { // clients take more
+		require.Less(t, (memory()-empty)/each, 16<<10, "bytes for each waiter, its goroutine's stack included")
+	}
+	r.AwaitWaiters("k", processes)
+	sent, _, clients := a.read()
+	require.Equal(t, processes, clients)
+	few := (1 + d.Looks()) * processes // one subscription may take so long that it is looked meanwhile
+	if d.Fair {
+		few = each / together * processes
+	}
+	require.LessOrEqual(t, sent, few, "attempts while all waited")
 	require.NoError(t, before.Unlock(ctx))
-	for a := range served {
-		require.NoError(t, a.Err)
-		require.NoError(t, a.Lease.Unlock(ctx))
+	var all sync.WaitGroup
+	for _, crowd := range crowds {
+		all.Go(func() {
+			for a := range crowd {
+				require.NoError(t, a.Err)
+				require.NoError(t, a.Lease.Unlock(ctx))
+			}
+		})
 	}
+	all.Wait()
 	_, most, _ := a.read()
-	require.Equal(t, 1, most, "attempts at once")
+	require.Equal(t, 1, most, "attempts of one process at once")
 	r.Tidy("k")
 }
 
@@ -130,40 +146,6 @@ func memory() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc + m.StackInuse)
-}
-
-// The same for many lockers, as 50 processes with 200 waiters each have them.
-func testManyProcesses(t *testing.T, d locktest.Kind) {
-	const processes, each = 50, 200
-	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
-	ctx, cancel := context.WithTimeout(context.Background(), 5*locktest.Patience)
-	defer cancel()
-	before := locktest.Lock(t, r.Other, ctx, "k")
-	a := watchAttempts(r)
-	var all sync.WaitGroup
-	for range processes {
-		client := r.Server.Client(t, func(o *rueidis.ClientOption) { o.InitAddress = []string{r.Proxy.Addr()} })
-		served := crowded(ctx, d.Open(t, client, locktest.Options{Lease: locktest.Long, MaxWaiters: each}), "k", each)
-		all.Go(func() {
-			for a := range served {
-				require.NoError(t, a.Err)
-				require.NoError(t, a.Lease.Unlock(ctx))
-			}
-		})
-	}
-	r.AwaitWaiters("k", processes)
-	sent, _, clients := a.read()
-	require.Equal(t, processes, clients)
-	few := 1 + d.Looks() // one subscription may take so long that it is looked meanwhile
-	if d.Fair {
-		few = each / 10
-	}
-	require.LessOrEqual(t, sent, few*processes, "attempts while all waited")
-	require.NoError(t, before.Unlock(ctx))
-	all.Wait()
-	_, most, _ := a.read()
-	require.Equal(t, 1, most, "attempts of one process at once")
-	r.Tidy("k")
 }
 
 type boundKey struct{}
@@ -193,7 +175,7 @@ func testManyBound(t *testing.T, d locktest.Kind) {
 func testCallersGiveUp(t *testing.T, d locktest.Kind) {
 	const callers, times = 50, 40
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
-	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "warm").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "warm"))
 	before := runtime.NumGoroutine()
 	r.Server.Pause()
 	var all sync.WaitGroup
@@ -201,8 +183,7 @@ func testCallersGiveUp(t *testing.T, d locktest.Kind) {
 		all.Go(func() {
 			for n := range times {
 				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-				_, err := r.Locker.Lock(ctx, fmt.Sprint("k", i, "-", n))
-				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, locktest.ErrOf(r.Locker.Lock(ctx, fmt.Sprint("k", i, "-", n))), context.DeadlineExceeded)
 				cancel()
 			}
 		})
@@ -224,6 +205,6 @@ func testCallersGiveUp(t *testing.T, d locktest.Kind) {
 		return !held && (len(undone) > 0 || d.Nodes > 0) // where nodes keep their order, undoing leaves none
 	})
 	require.Less(t, len(undone), callers*times/4, "tombstones")
-	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "k0-0").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "k0-0"))
 	r.Traceless("k0-0")
 }

@@ -21,9 +21,9 @@ import (
 // makes no difference to what callers see.
 
 func init() {
-	register("F6_ReplyLostAfterExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutReply) }).parts = true
-	register("F16_ResetBeforeExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutRequest) }).parts = true
-	register("F18_RepliesLostOneWay", func(t *testing.T, d locktest.Kind) { testLoss(t, d, dropReplies) }).parts = true
+	register("F6_ReplyLostAfterExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutReply) }, inParts)
+	register("F16_ResetBeforeExecution", func(t *testing.T, d locktest.Kind) { testLoss(t, d, cutRequest) }, inParts)
+	register("F18_RepliesLostOneWay", func(t *testing.T, d locktest.Kind) { testLoss(t, d, dropReplies) }, inParts)
 }
 
 // loss loses the answer to the next command of that verb. The channel is closed
@@ -112,8 +112,7 @@ func testLoss(t *testing.T, d locktest.Kind, how loss) {
 func tryAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	lost := lose("acquire")
 	for again := true; again; {
-		_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
-		require.ErrorIs(t, err, holdfast.ErrUnknown)
+		require.ErrorIs(t, locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "k")), holdfast.ErrUnknown)
 		select {
 		case <-lost:
 			again = false
@@ -121,7 +120,7 @@ func tryAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan str
 			require.Greater(t, r.Kind.Nodes, 1)
 		}
 	}
-	require.NoError(t, locktest.Lock(t, r.Other, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(r.Other, locktest.Bounded(t), "k"))
 }
 
 func waitAcquireUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
@@ -157,8 +156,7 @@ func grantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 func giveUpUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	acquired := r.Proxy.SwallowReply(1, locktest.Is("acquire"))
 	cleaned := lose("give_up")
-	_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	require.ErrorIs(t, locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "k")), holdfast.ErrUnknown)
 	locktest.Within(t, acquired)
 	locktest.Within(t, cleaned)
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k") // a repeated undo must not touch it
@@ -169,8 +167,7 @@ func giveUpUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{
 func nestedTryUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	lost := lose("recount")
-	_, err := r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	require.ErrorIs(t, locktest.ErrOf(r.Locker.TryLock(l.Bind(locktest.Bounded(t)), "k")), holdfast.ErrUnknown)
 	locktest.Within(t, lost)
 	locktest.Await(t, func() bool { return r.Entries("k") == 1 })
 	inner := locktest.Lock(t, r.Locker, l.Bind(locktest.Bounded(t)), "k")
@@ -244,8 +241,7 @@ func renewUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 func inspectUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	l := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	lost := lose("inspect")
-	_, err := r.Locker.Inspect(locktest.Bounded(t), "k")
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	require.ErrorIs(t, locktest.ErrOf(r.Locker.Inspect(locktest.Bounded(t), "k")), holdfast.ErrUnknown)
 	locktest.Within(t, lost)
 	locktest.Await(t, func() bool {
 		s, err := r.Locker.Inspect(locktest.Bounded(t), "k")
@@ -257,8 +253,7 @@ func inspectUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct
 func forceUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	lost := lose("force_release")
-	_, err := r.Locker.ForceUnlock(locktest.Bounded(t), "k")
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	require.ErrorIs(t, locktest.ErrOf(r.Locker.ForceUnlock(locktest.Bounded(t), "k")), holdfast.ErrUnknown)
 	locktest.Within(t, lost)
 	if locktest.Exists(t, r.Server, "k") {
 		err := l.Unlock(locktest.Bounded(t))

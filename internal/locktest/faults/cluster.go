@@ -20,36 +20,35 @@ import (
 // keys of several slots.
 
 func init() {
-	register("F37_LeasesBehindOneEndpoint", testLeasesBehindOneEndpoint).real = true
-	register("F37_ManyCallsBehindOneEndpoint", testManyCallsBehindOneEndpoint).real = true
-	register("F37_NoQuorumBehindOneEndpoint", testNoQuorumBehindOneEndpoint).real = true
-	registerFair("F37_WaitersBehindOneEndpoint", testWaitersBehindOneEndpoint).real = true
-	register("F26_NodeOfAClusterThatSendsElsewhere", testSentElsewhere).real = true
+	register("F37_LeasesBehindOneEndpoint", testLeasesBehindOneEndpoint, oneRedis|realServers)
+	register("F37_ManyCallsBehindOneEndpoint", testManyCallsBehindOneEndpoint, oneRedis|realServers)
+	register("F37_NoQuorumBehindOneEndpoint", testNoQuorumBehindOneEndpoint, quorumOnly|realServers)
+	register("F37_WaitersBehindOneEndpoint", testWaitersBehindOneEndpoint, fairOnly|oneRedis|realServers)
+	register("F26_NodeOfAClusterThatSendsElsewhere", testSentElsewhere, realServers)
 }
 
-// endpoints are servers each of which has all slots of a cluster.
-func endpoints(t *testing.T, d locktest.Kind) (f locktest.Topology) {
+// endpoints are servers each of which has these slots of a cluster, and knows who has others.
+func endpoints(t *testing.T, d locktest.Kind, slots, others string) (f locktest.Topology) {
 	for range max(d.Nodes, 1) {
-		f = append(f, redistest.Start(t, redistest.ClusterNode(t, "0-16383", "")...))
+		f = append(f, redistest.Start(t, redistest.ClusterNode(t, slots, others)...))
 	}
 	f.Each(func(s locktest.Server) { locktest.Real(s).AwaitClusterNode(t) })
 	return f
 }
 
-// endpoint is one such server, with two lockers.
+// endpoint is one server that has all slots, with two lockers.
 func endpoint(t *testing.T, d locktest.Kind, o locktest.Options) (s *redistest.Server, locker, other locktest.Locker) {
-	f := endpoints(t, d)
+	f := endpoints(t, d, allSlots, "")
 	return locktest.Real(f[0]), d.Open(t, f.Client(t, single), o), d.Open(t, f.Client(t, single), o)
 }
+
+const allSlots = "0-16383"
 
 func single(o *rueidis.ClientOption) { o.ForceSingleClient = true }
 
 // crossings is how often a server has refused a call for keys of several slots.
 func crossings(t *testing.T, s *redistest.Server) (n int) {
-	m := s.Do(t, "INFO", "errorstats")
-	info, err := m.ToString()
-	require.NoError(t, err)
-	for line := range strings.Lines(info) {
+	for line := range strings.Lines(locktest.Text(t, s, "INFO", "errorstats")) {
 		_, _ = fmt.Sscanf(line, "errorstat_CROSSSLOT:count=%d", &n)
 	}
 	return n
@@ -82,11 +81,7 @@ func testManyCallsBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 		for _, key := range manyKeys() {
 			all.Go(func() {
 				for range 20 {
-					l, err := locker.Lock(locktest.Bounded(t), key)
-					if err == nil {
-						err = l.Unlock(locktest.Bounded(t))
-					}
-					if err != nil {
+					if err := locktest.Cycle(locker, locktest.Bounded(t), key); err != nil {
 						t.Error(err)
 						return
 					}
@@ -108,7 +103,7 @@ func testManyCallsBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 // No quorum locks there, as its marker is in a slot of its own: an attempt and a wait are
 // refused at once.
 func testNoQuorumBehindOneEndpoint(t *testing.T, d locktest.Kind) {
-	f := endpoints(t, d)
+	f := endpoints(t, d, allSlots, "")
 	for _, unguarded := range []bool{false, true} {
 		l := d.Open(t, f.Client(t, single), locktest.Options{Lease: locktest.Long, Unguarded: unguarded})
 		for _, wait := range []time.Duration{0, locktest.Long} {
@@ -138,10 +133,7 @@ func testWaitersBehindOneEndpoint(t *testing.T, d locktest.Kind) {
 
 // aliveUntil is the time, in ms, until which a client counts as alive that waits for a key.
 func aliveUntil(t *testing.T, s *redistest.Server, key string) (until int) {
-	m := s.Do(t, "HVALS", locktest.OfKey("holdfast_heartbeat", key))
-	values, err := m.AsStrSlice()
-	require.NoError(t, err)
-	for _, v := range values {
+	for _, v := range locktest.Strings(t, s, "HVALS", locktest.OfKey("holdfast_heartbeat", key)) {
 		ms, _ := strconv.Atoi(v) // others are labels
 		until = max(until, ms)
 	}
@@ -151,17 +143,11 @@ func aliveUntil(t *testing.T, s *redistest.Server, key string) (until int) {
 // A client that does not follow is sent elsewhere by a node of a Cluster, each time it
 // asks: no wait cures that.
 func testSentElsewhere(t *testing.T, d locktest.Kind) {
-	var f locktest.Topology
-	for range max(d.Nodes, 1) {
-		// It has the slot of the marker, so that it is a node of a quorum.
-		f = append(f, redistest.Start(t, redistest.ClusterNode(t, "5961", "0-5960 5962-16383")...))
-	}
-	f.Each(func(s locktest.Server) { locktest.Real(s).AwaitClusterNode(t) })
-	locker := d.Open(t, f.Client(t, func(o *rueidis.ClientOption) { o.ForceSingleClient = true }), locktest.Options{Lease: locktest.Long})
-	refused := func(err error) {
+	f := endpoints(t, d, "5961", "0-5960 5962-16383") // each has the slot of the marker, so that it is a node of a quorum
+	locker := d.Open(t, f.Client(t, single), locktest.Options{Lease: locktest.Long})
+	everyCall(locker, locktest.Bounded(t), "k", func(err error) {
 		t.Helper()
 		locktest.RequireSentinel(t, err, nil)
 		require.Regexp(t, "MOVED|CROSSSLOT", err.Error()) // a call may also have the marker, which is in another slot
-	}
-	everyCall(locker, locktest.Bounded(t), "k", refused)
+	})
 }

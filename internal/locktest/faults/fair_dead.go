@@ -2,7 +2,7 @@ package faults
 
 import (
 	"context"
-	"strconv"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,31 +16,25 @@ import (
 
 func init() {
 	locktest.RegisterChild("waiters", waitersChild)
-	registerFair("F3_WaitersKilledAtHeadMiddleAndTail", testWaitersKilled).real = true
-	registerFair("F3_TwentyClientsKilledTogether", testTwentyKilled).real = true
-	registerFair("F3_GrantedAndKilled", testGrantedAndKilled).real = true
-	registerFair("F3_WaitersStoodStill", testWaitersStoodStill).real = true
+	register("F3_WaitersKilledAtHeadMiddleAndTail", testWaitersKilled, fairOnly|realServers)
+	register("F3_TwentyClientsKilledTogether", testTwentyKilled, fairOnly|realServers)
+	register("F3_GrantedAndKilled", testGrantedAndKilled, fairOnly|realServers)
+	register("F3_WaitersStoodStill", testWaitersStoodStill, fairOnly|realServers)
 }
 
 // waitersChild waits for the key k by several clients, each with several waiters,
 // says which one is served, and unlocks when it hears a line.
 // Args: the address of Redis, the number of clients, of waiters of each, the time
-// after which a silent client is dead.
+// in nanoseconds after which a silent client is dead.
 func waitersChild(d locktest.Kind, p *locktest.Parent) error {
-	clients, err := strconv.Atoi(p.Args[1])
-	if err != nil {
-		return err
-	}
-	each, err := strconv.Atoi(p.Args[2])
-	if err != nil {
-		return err
-	}
-	stale, err := time.ParseDuration(p.Args[3])
-	if err != nil {
+	var addr string
+	var clients, each int
+	var stale time.Duration
+	if _, err := fmt.Sscan(strings.Join(p.Args, " "), &addr, &clients, &each, &stale); err != nil {
 		return err
 	}
 	for i := range clients {
-		client, err := p.Client(p.Args[0])
+		client, err := p.Client(addr)
 		if err != nil {
 			return err
 		}
@@ -85,7 +79,7 @@ func (r *deadRig) length() int { return len(locktest.Queued(r.T, r.Server, "k"))
 func (r *deadRig) child(clients, each int) *locktest.Child {
 	r.T.Helper()
 	want := r.length() + clients*each
-	c := locktest.StartChild(r.T, "waiters", r.Server.Addr(), strconv.Itoa(clients), strconv.Itoa(each), r.stale.String())
+	c := locktest.StartChild(r.T, "waiters", r.Server.Addr(), fmt.Sprint(clients), fmt.Sprint(each), fmt.Sprint(int64(r.stale)))
 	locktest.Await(r.T, func() bool { return r.length() == want })
 	return c
 }
@@ -188,8 +182,7 @@ func testWaitersStoodStill(t *testing.T, d locktest.Kind) {
 	order := locktest.Queued(t, r.Server, "k")
 	require.Equal(t, l.Owner(), r.Owner("k"))
 
-	require.NoError(t, l.Unlock(locktest.Bounded(t)))
-	l = locktest.Got(t, last)
+	l = locktest.Next(t, l, last)
 	require.Equal(t, order[0], l.Owner())
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	for range 2 * many { // the next may say that it is served before the one before says how its Unlock went

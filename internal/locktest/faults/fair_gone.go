@@ -16,12 +16,12 @@ import (
 // a place or the key.
 
 func init() {
-	registerFair("F7_EnterArrivesAfterTheLoss", testEnterAfterLoss).parts = true
-	registerFair("F7_EnterArrivesAfterTheWait", testEnterAfterWait).parts = true
-	registerFair("F7_GrantAfterTheLinesEnd", testGrantAfterLine)
-	registerFair("F6_GrantToTheGoneLost", testGrantToGoneLost)
-	registerFair("F16_LeavesAfterALongOutage", testLeavesAfterOutage)
-	registerFair("F24_LostInARun", testLostInARun).parts = true
+	register("F7_EnterArrivesAfterTheLoss", testEnterAfterLoss, fairOnly|inParts)
+	register("F7_EnterArrivesAfterTheWait", testEnterAfterWait, fairOnly|inParts)
+	register("F7_GrantAfterTheLinesEnd", testGrantAfterLine, fairOnly)
+	register("F6_GrantToTheGoneLost", testGrantToGoneLost, fairOnly)
+	register("F16_LeavesAfterALongOutage", testLeavesAfterOutage, fairOnly)
+	register("F24_LostInARun", testLostInARun, fairOnly|inParts)
 }
 
 // stranger is an owner of an unknown client.
@@ -46,21 +46,19 @@ func testEnterAfterLoss(t *testing.T, d locktest.Kind) {
 			waiting := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 			locktest.Within(t, held)
 			s.Drop()
-			locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+			r.AwaitQueue("k", 1)
 			locktest.Within(t, arrived) // the second
 			locktest.Await(t, func() bool {
 				return locktest.Listeners(t, r.Server, locktest.InboxOf("k", locktest.Queued(t, r.Server, "k")[0])) == 1
 			})
-			require.NoError(t, before.Unlock(locktest.Bounded(t)))
-			lost := locktest.Got(t, waiting)
+			lost := locktest.Next(t, before, waiting)
 			var next <-chan locktest.Acquired
 			if others {
 				next = r.InLine(locktest.Bounded(t), "k", 1)
 			} else {
 				r.lineOver("k", lost.Owner())
 			}
-			_, err := r.Locker.ForceUnlock(locktest.Bounded(t), "k")
-			require.NoError(t, err)
+			require.NoError(t, locktest.ErrOf(r.Locker.ForceUnlock(locktest.Bounded(t), "k")))
 			require.ErrorIs(t, lost.Err(), holdfast.ErrLost)
 			locktest.Await(t, func() bool { return tombstones(r) == 1 }, "it may come back")
 			if others {
@@ -91,7 +89,7 @@ func testEnterAfterWait(t *testing.T, d locktest.Kind) {
 			locktest.Within(t, held)
 			if answered {
 				s.Drop()
-				locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+				r.AwaitQueue("k", 1)
 				locktest.Within(t, arrived) // the second
 				r.InLine(ctx, "k", 2)       // one enters after the answer
 			}
@@ -131,7 +129,7 @@ func testGrantToGoneLost(t *testing.T, d locktest.Kind) {
 	next := r.InLine(locktest.Bounded(t), "k", 2)
 	r.Answered("k")
 	leave()
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+	r.AwaitQueue("k", 1)
 	r.Server.Do(t, "LPUSH", "redisson_lock_queue:{k}", gone)
 	r.Proxy.HoldReplies(true)
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
@@ -155,7 +153,7 @@ func testLeavesAfterOutage(t *testing.T, d locktest.Kind) {
 	<-leaving
 	time.Sleep(4 * lease) // the outage
 	r.Proxy.Refuse(false)
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 0 })
+	r.AwaitQueue("k", 0)
 	r.passesOn(before)
 }
 

@@ -24,7 +24,7 @@ var fairLossCases = []lossCase{
 }
 
 func init() {
-	registerFair("F18_GrantedWhileEntering", testGrantedWhileEntering)
+	register("F18_GrantedWhileEntering", testGrantedWhileEntering, fairOnly)
 }
 
 // inRun lets two waiters be served in one run after before, and returns the lease of the
@@ -67,7 +67,7 @@ func enterUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 	lost := lose("enter")
 	first := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	locktest.Within(t, lost)
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+	r.AwaitQueue("k", 1)
 	second := r.InLine(locktest.Bounded(t), "k", 2)
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	r.served(first, 0)
@@ -110,7 +110,7 @@ func leaveUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}
 	lost := lose("give_up")
 	leave()
 	locktest.Within(t, lost)
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+	r.AwaitQueue("k", 1)
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	r.served(staying, 0)
 }
@@ -154,8 +154,7 @@ func heartbeatUnanswered(t *testing.T, r *harness, lose func(string) <-chan stru
 
 // No message says that the key is free: the heartbeat grants it.
 func heartbeatGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan struct{}) {
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	lost := lose("heartbeat")
 	r.Server.Do(t, "DEL", "k")
 	locktest.Within(t, lost)
@@ -167,16 +166,14 @@ func heartbeatGrantUnanswered(t *testing.T, r *harness, lose func(string) <-chan
 func testGrantedWhileEntering(t *testing.T, d locktest.Kind) {
 	const first = 3 * time.Second
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: first, GrantLease: first})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	served := r.InLine(locktest.Bounded(t), "k", 1)
+	before, served := r.heldAndWanted("k")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	require.NoError(t, locktest.Got(t, served).Unlock(locktest.Bounded(t))) // the next enters by its own call
 	before = locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	lost := dropReplies(r.Proxy, "enter")
 	waiting := r.InLine(locktest.Bounded(t), "k", 1)
 	locktest.Within(t, lost)
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	l := locktest.Got(t, waiting)
+	l := locktest.Next(t, before, waiting)
 	require.NoError(t, l.Err())
 	r.Proxy.Cut() // else the release is not answered either
 	r.passesOn(l)

@@ -20,17 +20,17 @@ import (
 // on, by the calls that matter to it.
 
 func init() {
-	registerFair("F16_NobodyCanEnter", testNobodyCanEnter)
-	registerFair("F16_NobodyCanLeave", testNobodyCanLeave)
-	registerFair("F16_EnterTriedAgainSoon", testEnterAgainSoon)
-	registerFair("F4_CancelledEnterIsNoOutage", testCancelledEnter)
-	registerFair("F16_OutageEndsWhenNobodyEnters", testOutageEnds)
-	registerFair("F18_LookUnanswered", testLookUnanswered)
-	registerFair("F18_ClosedWhileConfirming", testClosedWhileConfirming)
-	registerFair("F24_QueueDeletedBehindOneThatEntersAgain", testRejoinedAndDeleted)
-	registerFair("F3_HeartbeatsComeThoughSilenceMayBeLong", testHeartbeatsInTime)
-	registerFair("F17_HeartbeatsOfManyKeysComeAtOnce", testManyHeartbeatsAtOnce)
-	registerFair("F15_PlaceLostInALongSilence", testLostInSilence)
+	register("F16_NobodyCanEnter", testNobodyCanEnter, fairOnly)
+	register("F16_NobodyCanLeave", testNobodyCanLeave, fairOnly)
+	register("F16_EnterTriedAgainSoon", testEnterAgainSoon, fairOnly)
+	register("F4_CancelledEnterIsNoOutage", testCancelledEnter, fairOnly)
+	register("F16_OutageEndsWhenNobodyEnters", testOutageEnds, fairOnly)
+	register("F18_LookUnanswered", testLookUnanswered, fairOnly)
+	register("F18_ClosedWhileConfirming", testClosedWhileConfirming, fairOnly)
+	register("F24_QueueDeletedBehindOneThatEntersAgain", testRejoinedAndDeleted, fairOnly)
+	register("F3_HeartbeatsComeThoughSilenceMayBeLong", testHeartbeatsInTime, fairOnly)
+	register("F17_HeartbeatsOfManyKeysComeAtOnce", testManyHeartbeatsAtOnce, fairOnly)
+	register("F15_PlaceLostInALongSilence", testLostInSilence, fairOnly)
 }
 
 // cutBetweenHeartbeats cuts all commands of that verb, and counts them; each when a
@@ -57,8 +57,7 @@ func cutBetweenHeartbeats(w *locktest.Proxies, name string) (seen *atomic.Int64)
 func testNobodyCanEnter(t *testing.T, d locktest.Kind) {
 	const outage = 4 * time.Second // the cuts cost some heartbeats as well, but not all of it
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: time.Second, MaxOutage: ptr(outage)})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	r.Answered("k")
 	cutBetweenHeartbeats(r.Proxy, "enter")
 	began := time.Now()
@@ -116,8 +115,7 @@ func testEnterAgainSoon(t *testing.T, d locktest.Kind) {
 // though they may not outlast any failure.
 func testCancelledEnter(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long, MaxOutage: ptr(time.Duration(0))})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	held := r.holdRequests("enter")
 	ctx, cancel := context.WithCancel(locktest.Bounded(t))
 	going := locktest.GoLock(r.Locker, ctx, "k")
@@ -135,8 +133,7 @@ func testCancelledEnter(t *testing.T, d locktest.Kind) {
 // the outage; an answered leave does. Later callers do not get the error.
 func testOutageEnds(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: locktest.Long})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	says := func(what error) bool {
 		_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
 		return errors.Is(err, what)
@@ -171,7 +168,7 @@ func testLookUnanswered(t *testing.T, d locktest.Kind) {
 	locktest.Within(t, lost)
 	leave()
 	began := time.Now()
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 0 })
+	r.AwaitQueue("k", 0)
 	require.Less(t, time.Since(began), 2*lease)
 	r.passesOn(before)
 }
@@ -187,8 +184,7 @@ func testClosedWhileConfirming(t *testing.T, d locktest.Kind) {
 	held := r.holdReplies("confirm")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	locktest.Within(t, held)
-	closed := make(chan error, 1)
-	go func() { closed <- r.Locker.Close() }()
+	closed := locktest.Go(r.Locker.Close)
 	require.ErrorIs(t, locktest.Within(t, behind).Err, holdfast.ErrClosed)
 	r.letGo()
 	require.NoError(t, locktest.Within(t, closed))
@@ -203,8 +199,7 @@ func testRejoinedAndDeleted(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: stale, GrantLease: stale})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	turn := r.InLine(locktest.Bounded(t), "k", 1, holdfast.FixedLease(time.Hour))
-	rival := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+	rival := r.OtherInLine("k", 2)
 	behind := r.InLine(locktest.Bounded(t), "k", 3)
 
 	r.Proxy.OnRequest(always(locktest.Is("confirm"), redistest.Cut))
@@ -216,7 +211,7 @@ func testRejoinedAndDeleted(t *testing.T, d locktest.Kind) {
 	r.Server.Do(t, "DEL", locktest.QueueOf("k"))
 	r.letGo()
 	began := time.Now()
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+	r.AwaitQueue("k", 2)
 	require.Less(t, time.Since(began), 2*stale, "it took more than heartbeats")
 	r.passesOn(l, turn, behind)
 }
@@ -227,8 +222,7 @@ func testRejoinedAndDeleted(t *testing.T, d locktest.Kind) {
 // own clients may be silent.
 func testHeartbeatsInTime(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, WaiterTTL: 10 * locktest.Long, GrantLease: 10 * locktest.Long})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	count := r.counting()
 	locktest.Await(t, func() bool { return count("heartbeat") >= 2 })
 	r.passesOn(before, waiting)
@@ -242,28 +236,27 @@ func testLostInSilence(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: stale})
 	other := d.Open(t, r.Server.Client(t), locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
 	before := locktest.Lock(t, other, locktest.Bounded(t), "k")
-	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "connected").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "connected"))
 	held := r.holdReplies("acquire")
 	first := locktest.GoLock(r.Locker, locktest.Bounded(t), "k")
 	locktest.Within(t, held)
 	second := r.InLine(locktest.Bounded(t), "k", 1)
 	between := locktest.GoLock(other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+	r.AwaitQueue("k", 2)
 	r.letGo()
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 3 })
+	r.AwaitQueue("k", 3)
 	place := locktest.Queued(t, r.Server, "k")[2]
 	count := r.counting()
 	locktest.Await(t, func() bool { return count("heartbeat") >= 2 }) // of the second at least all is known
 
 	r.cutOff()
 	time.Sleep(2 * stale) // no call under way is older than the silence
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	l := locktest.Got(t, between)
+	l := locktest.Next(t, before, between)
 	require.Equal(t, []string{place}, locktest.Queued(t, r.Server, "k"))
 	var answered atomic.Int64
 	r.Proxy.OnReply(seeing(locktest.Is("heartbeat"), func() { answered.Add(1) }))
 	r.Proxy.Refuse(false)
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+	r.AwaitQueue("k", 2)
 	require.Less(t, answered.Load(), int64(15), "not before the scores are moved on")
 	r.passesOn(l, first, second)
 }
@@ -281,7 +274,7 @@ func testManyHeartbeatsAtOnce(t *testing.T, d locktest.Kind) {
 		locktest.GoLock(r.Locker, t.Context(), key)
 	}
 	for key := range names {
-		locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, key)) == 1 })
+		r.AwaitQueue(key, 1)
 	}
 	time.Sleep(stale / 8) // a waiter that has just entered needs no heartbeat
 	var mu sync.Mutex

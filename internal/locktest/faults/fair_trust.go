@@ -20,14 +20,14 @@ import (
 // between: each case fails when the rule that it is about is taken out.
 
 func init() {
-	registerFair("F6_RepeatedEnterMovesNoTrust", testRepeatedEnter)
-	registerFair("F6_RepeatedReleaseServesNobody", testRepeatedRelease)
-	registerFair("F6_HeartbeatsMoveNoTrust", testHeartbeatsMoveNoTrust)
-	registerFair("F6_HeartbeatBetweenGrantAndMessage", testHeartbeatBeforeMessage)
-	registerFair("F7_MessageForOneThatHasLeft", testMessageAfterLeave)
-	registerFair("F7_GrantForOneThatWasServed", testGrantAfterTurn)
-	registerFair("F7_MessageAfterTheLinesEnd", testMessageInNewLine)
-	registerFair("F6_ForcedWhileConfirming", testForcedWhileConfirming)
+	register("F6_RepeatedEnterMovesNoTrust", testRepeatedEnter, fairOnly)
+	register("F6_RepeatedReleaseServesNobody", testRepeatedRelease, fairOnly)
+	register("F6_HeartbeatsMoveNoTrust", testHeartbeatsMoveNoTrust, fairOnly)
+	register("F6_HeartbeatBetweenGrantAndMessage", testHeartbeatBeforeMessage, fairOnly)
+	register("F7_MessageForOneThatHasLeft", testMessageAfterLeave, fairOnly)
+	register("F7_GrantForOneThatWasServed", testGrantAfterTurn, fairOnly)
+	register("F7_MessageAfterTheLinesEnd", testMessageInNewLine, fairOnly)
+	register("F6_ForcedWhileConfirming", testForcedWhileConfirming, fairOnly)
 }
 
 // counting counts the locker's commands by their verbs, beginning now.
@@ -95,8 +95,7 @@ func testRepeatedRelease(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: locktest.Long})
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	next := r.InLine(locktest.Bounded(t), "k", 1)
-	behind := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+	behind := r.OtherInLine("k", 2)
 	count := r.counting()
 	lost := r.Proxy.SwallowReply(1, locktest.Is("release"))
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
@@ -121,8 +120,7 @@ func testHeartbeatsMoveNoTrust(t *testing.T, d locktest.Kind) {
 	waiting := r.InLine(locktest.Bounded(t), "k", 1)
 	entered := time.Now()
 	locktest.Await(t, func() bool { return count("heartbeat") >= 5 })
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	l := locktest.Got(t, waiting)
+	l := locktest.Next(t, before, waiting)
 	require.Zero(t, count("confirm"))
 	require.False(t, l.Deadline().After(entered.Add(lease)))
 	r.passesOn(l)
@@ -133,13 +131,11 @@ func testHeartbeatsMoveNoTrust(t *testing.T, d locktest.Kind) {
 func testHeartbeatBeforeMessage(t *testing.T, d locktest.Kind) {
 	const first = 10 * time.Second
 	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: first, WaiterTTL: time.Second})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	behind := r.InLine(locktest.Bounded(t), "k", 2)
 	count := r.counting()
 	subscriber.hold()
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	l := locktest.Got(t, waiting)
+	l := locktest.Next(t, before, waiting)
 	require.Equal(t, 1, count("confirm"))
 	require.Greater(t, locktest.Number(t, r.Server, "PTTL", "k"), int(first.Milliseconds()))
 	r.trustedInRedis(l)
@@ -158,8 +154,7 @@ func testMessageAfterLeave(t *testing.T, d locktest.Kind) {
 	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
 	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
 	leave := r.leaver("k", 1)
-	rival := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 2 })
+	rival := r.OtherInLine("k", 2)
 	last := r.InLine(locktest.Bounded(t), "k", 3)
 	count := r.counting()
 	subscriber.hold()
@@ -184,11 +179,9 @@ func testGrantAfterTurn(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: never, GrantLease: never, WaiterTTL: never, Handover: ptr(locktest.Long)})
 	served := r.inRun(r.Locker)
 	last := r.InLine(locktest.Bounded(t), "k", 2) // without a waiter, the locker would not hear
-	behind := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 3 })
+	behind := r.OtherInLine("k", 3)
 
-	_, err := r.Other.ForceUnlock(locktest.Bounded(t), "k")
-	require.NoError(t, err)
+	require.NoError(t, locktest.ErrOf(r.Other.ForceUnlock(locktest.Bounded(t), "k")))
 	require.NoError(t, locktest.Got(t, last).Unlock(locktest.Bounded(t)))
 	require.NoError(t, locktest.Got(t, behind).Unlock(locktest.Bounded(t)))
 	require.ErrorIs(t, served.Unlock(locktest.Bounded(t)), holdfast.ErrLost)
@@ -207,8 +200,7 @@ func testForcedWhileConfirming(t *testing.T, d locktest.Kind) {
 	held := r.holdReplies("confirm")
 	require.NoError(t, before.Unlock(locktest.Bounded(t)))
 	locktest.Within(t, held)
-	_, err := r.Other.ForceUnlock(locktest.Bounded(t), "k")
-	require.NoError(t, err)
+	require.NoError(t, locktest.ErrOf(r.Other.ForceUnlock(locktest.Bounded(t), "k")))
 	l := locktest.Got(t, next)
 	var waits []<-chan locktest.Acquired
 	for range waiters {
@@ -229,11 +221,9 @@ func testForcedWhileConfirming(t *testing.T, d locktest.Kind) {
 // Then the message comes, while another waits. The key stays the holder's.
 func testMessageInNewLine(t *testing.T, d locktest.Kind) {
 	r, subscriber := withSubscriber(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	subscriber.hold()
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	l := locktest.Got(t, waiting)
+	l := locktest.Next(t, before, waiting)
 	r.lineOver("k", l.Owner()) // soon: after four seconds the connection, which does not answer, would be given up
 	ctx := &locktest.TellingContext{Context: locktest.Bounded(t), Waiting: make(chan struct{})}
 	next := locktest.GoLock(r.Locker, ctx, "k")

@@ -22,56 +22,41 @@ import (
 type testCase struct {
 	name string
 	run  func(t *testing.T, d locktest.Kind)
-	fair bool // of fair locks only
-	many bool // of quorums of several nodes only
-	real bool // needs real servers
-	// parts says that its parts are tests, each in a world of its own.
-	parts bool
-	solo  bool // runs before the others: it counts goroutines or bytes, or needs both processors
+	marks
+}
+
+// marks say where and how a case runs.
+type marks uint
+
+const (
+	fairOnly      marks = 1 << iota // fair locks only
+	oneRedis                        // no quorums
+	quorumOnly                      // quorums only
+	severalNodes                    // quorums of several nodes only
+	noClusterNode                   // no node of a Redis Cluster, which becomes a replica in another way
+	realServers                     // it needs them
+	inParts                         // its parts are tests, each in a world of its own
+	alone                           // before the others: it counts goroutines or bytes, or needs both processors
+)
+
+func (m marks) has(one marks) bool { return m&one != 0 }
+
+// leftOut says whether a kind does not run the case.
+func (m marks) leftOut(d locktest.Kind) bool {
+	return m.has(fairOnly) && !d.Fair || m.has(oneRedis) && d.Nodes > 0 || m.has(quorumOnly) && d.Nodes == 0 ||
+		m.has(severalNodes) && d.Nodes < 2 || m.has(noClusterNode) && d.Cluster
 }
 
 // faults are all registered cases; written by init functions only.
 var faults []*testCase
 
-// register adds a case to the table; files call it in init, and may change it.
-func register(name string, run func(t *testing.T, d locktest.Kind)) *testCase {
+// register adds a case to the table; files call it in init.
+func register(name string, run func(t *testing.T, d locktest.Kind), all ...marks) {
 	c := &testCase{name: name, run: run}
-	faults = append(faults, c)
-	return c
-}
-
-// registerFair adds a case for fair locks only.
-func registerFair(name string, run func(t *testing.T, d locktest.Kind)) *testCase {
-	c := register(name, run)
-	c.fair = true
-	return c
-}
-
-// registerMany adds a case for quorums of several nodes only.
-func registerMany(name string, run func(t *testing.T, d locktest.Kind)) *testCase {
-	c := register(name, run)
-	c.many = true
-	return c
-}
-
-// registerSolo adds a case that runs by itself.
-func registerSolo(name string, run func(t *testing.T, d locktest.Kind)) *testCase {
-	c := register(name, run)
-	c.solo = true
-	return c
-}
-
-// leftOut says whether a kind does not run the case. Clocks that are wrong on all nodes at
-// once are more than a quorum bears: cases of its own have one of them wrong. A quorum has
-// no replicas, and no node that is one endpoint of a cluster. A node of a Redis Cluster becomes a
-// replica in another way.
-func (c *testCase) leftOut(d locktest.Kind) bool {
-	replica := strings.HasPrefix(c.name, "F25_Replicas") || strings.HasPrefix(c.name, "F36_") || c.name == "F27_ReadOnly" || c.name == "F27_MasterDown"
-	if strings.HasPrefix(c.name, "F37_") {
-		return (d.Nodes > 0) != (c.name == "F37_NoQuorumBehindOneEndpoint")
+	for _, m := range all {
+		c.marks |= m
 	}
-	return d.Nodes > 0 && !c.many && strings.HasPrefix(c.name, "F34_") || d.Cluster && replica ||
-		d.Nodes > 0 && strings.HasPrefix(c.name, "F25_Replicas")
+	faults = append(faults, c)
 }
 
 // row is the part of a case's name that sorts: the number of its row.
@@ -81,10 +66,14 @@ func (c *testCase) row() string {
 }
 
 // Run runs every case against d that needs no real servers.
-func Run(t *testing.T, d locktest.Kind) { run(t, d, func(c *testCase) bool { return !c.real }) }
+func Run(t *testing.T, d locktest.Kind) {
+	run(t, d, func(c *testCase) bool { return !c.has(realServers) })
+}
 
 // RunReal runs every case that needs real servers.
-func RunReal(t *testing.T, d locktest.Kind) { run(t, d, func(c *testCase) bool { return c.real }) }
+func RunReal(t *testing.T, d locktest.Kind) {
+	run(t, d, func(c *testCase) bool { return c.has(realServers) })
+}
 
 // RunAll runs every case, on real servers.
 func RunAll(t *testing.T, d locktest.Kind) { run(t, d, func(*testCase) bool { return true }) }
@@ -92,17 +81,15 @@ func RunAll(t *testing.T, d locktest.Kind) { run(t, d, func(*testCase) bool { re
 // run runs those cases that have to be alone, and then several at once, beside other suites.
 func run(t *testing.T, d locktest.Kind, wanted func(*testCase) bool) {
 	rows := slices.SortedStableFunc(slices.Values(faults), func(a, b *testCase) int { return strings.Compare(a.row(), b.row()) })
-	rows = slices.DeleteFunc(rows, func(c *testCase) bool {
-		return !wanted(c) || c.fair && !d.Fair || c.many && d.Nodes < 2 || c.leftOut(d)
-	})
+	rows = slices.DeleteFunc(rows, func(c *testCase) bool { return !wanted(c) || c.leftOut(d) })
 	for _, c := range rows {
-		if c.solo {
+		if c.has(alone) {
 			t.Run(c.name, func(t *testing.T) { c.try(t, d) })
 		}
 	}
 	t.Parallel()
 	for _, c := range rows {
-		if !c.solo {
+		if !c.has(alone) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				c.try(t, d)
@@ -112,7 +99,7 @@ func run(t *testing.T, d locktest.Kind, wanted func(*testCase) bool) {
 }
 
 func (c *testCase) try(t *testing.T, d locktest.Kind) {
-	if c.parts {
+	if c.has(inParts) {
 		c.run(t, d)
 	} else {
 		d.Try(t, c.run)
@@ -196,6 +183,13 @@ func (r *harness) cutOff() {
 	r.Proxy.Cut()
 }
 
+// heldAndWanted has the other locker hold key, and the locker stand first in its queue.
+func (r *harness) heldAndWanted(key string) (before *holdfast.Lease, waiting <-chan locktest.Acquired) {
+	r.T.Helper()
+	before = locktest.Lock(r.T, r.Other, locktest.Bounded(r.T), key)
+	return before, r.InLine(locktest.Bounded(r.T), key, 1)
+}
+
 // leaver makes the locker wait for key, as InLine does. leave has the waiter give up.
 func (r *harness) leaver(key string, n int) (leave func()) {
 	r.T.Helper()
@@ -213,8 +207,7 @@ func (r *harness) leaver(key string, n int) (leave func()) {
 func (r *harness) passesOn(l *holdfast.Lease, waiters ...<-chan locktest.Acquired) {
 	r.T.Helper()
 	for _, w := range waiters {
-		require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
-		l = locktest.Got(r.T, w)
+		l = locktest.Next(r.T, l, w)
 	}
 	require.NoError(r.T, l.Unlock(locktest.Bounded(r.T)))
 	r.Tidy(l.Key())

@@ -16,18 +16,18 @@ import (
 // them.
 
 func init() {
-	registerMany("F17_OneSlowNodeSlowsNothing", testOneSlow)
-	registerMany("F20_OneNodeBackEmpty", func(t *testing.T, d locktest.Kind) { testOneForgets(t, d, true, locktest.Server.Restart) })
-	registerMany("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d locktest.Kind) { testOneForgets(t, d, false, locktest.Server.Restart) })
+	register("F17_OneSlowNodeSlowsNothing", testOneSlow, severalNodes)
+	register("F20_OneNodeBackEmpty", func(t *testing.T, d locktest.Kind) { testOneForgets(t, d, true, locktest.Server.Restart) }, severalNodes)
+	register("F20_OneNodeBackEmptyUnguarded", func(t *testing.T, d locktest.Kind) { testOneForgets(t, d, false, locktest.Server.Restart) }, severalNodes)
 	for name, c := range map[string]wrongClock{
 		"Ahead": {time.Minute, 1}, "Back": {-time.Minute, 1}, "×2": {0, 2}, "×0.5": {0, 0.5}, "×1.01": {0, 1.01},
 	} {
-		registerMany("F34_OneClock"+name, func(t *testing.T, d locktest.Kind) { testOneClock(t, d, c) }).real = true
+		register("F34_OneClock"+name, func(t *testing.T, d locktest.Kind) { testOneClock(t, d, c) }, severalNodes|realServers)
 	}
-	register("F34_ClockJumpsAhead", clockAhead).real = true
-	register("F34_ClockJumpsBack", clockBack).real = true
+	register("F34_ClockJumpsAhead", clockAhead, oneRedis|realServers)
+	register("F34_ClockJumpsBack", clockBack, oneRedis|realServers)
 	for name, rate := range map[string]float64{"×1.01": 1.01, "×2": 2, "×0.5": 0.5} {
-		register("F34_ClockRuns"+name, func(t *testing.T, d locktest.Kind) { clockRuns(t, d, rate) }).real = true
+		register("F34_ClockRuns"+name, func(t *testing.T, d locktest.Kind) { clockRuns(t, d, rate) }, oneRedis|realServers)
 	}
 }
 
@@ -36,7 +36,7 @@ func init() {
 func testOneSlow(t *testing.T, d locktest.Kind) {
 	const way = 3 * time.Second
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
-	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "warm").Unlock(locktest.Bounded(t))) // all nodes are known
+	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "warm")) // all nodes are known
 	r.Proxy.All[0].SetDelay(way, way)
 	for i := range 10 {
 		key := fmt.Sprint("key", i) // its own: of the last one, a node may not have been told yet
@@ -70,12 +70,7 @@ func testOneForgets(t *testing.T, d locktest.Kind, guarded bool, forget func(loc
 	}
 	l := locktest.Lock(t, r.Locker, locktest.Bounded(t), "k")
 	forget(r.Server[0])
-	var next *holdfast.Lease
-	locktest.Await(t, func() (ok bool) {
-		var err error
-		next, err = r.Other.TryLock(locktest.Bounded(t), "k")
-		return err == nil
-	})
+	next := locktest.Retry(t, r.Other, "k")
 	if !guarded {
 		require.NoError(t, l.Err(), "the control finds nothing")
 		return
@@ -104,13 +99,11 @@ func testOneClock(t *testing.T, d locktest.Kind, c wrongClock) {
 		}
 		locktest.Real(f[0]).SetClock(to.ahead, to.rate)
 		for range 3 {
-			renewed(t, l)
-			_, err := other.TryLock(locktest.Bounded(t), "k")
-			require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+			locktest.Renewed(t, l)
+			require.ErrorIs(t, locktest.ErrOf(other.TryLock(locktest.Bounded(t), "k")), holdfast.ErrNotAcquired)
 		}
 		waiting := locktest.GoLock(other, locktest.Bounded(t), "k")
-		require.NoError(t, l.Unlock(locktest.Bounded(t)))
-		next := locktest.Got(t, waiting)
+		next := locktest.Next(t, l, waiting)
 		require.Greater(t, l.Fence(), last)
 		require.Greater(t, next.Fence(), l.Fence())
 		last = next.Fence()
@@ -176,11 +169,11 @@ func clockBack(t *testing.T, d locktest.Kind) {
 	second := locktest.GoLock(l[1], ctx, "k")
 	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
 	s.SetClock(-time.Minute, 1)
-	renewed(t, first)
+	locktest.Renewed(t, first)
 	require.NoError(t, first.Unlock(ctx))
 	next := locktest.Got(t, second)
 	require.Greater(t, next.Fence(), first.Fence())
-	renewed(t, next)
+	locktest.Renewed(t, next)
 	require.NoError(t, next.Unlock(ctx))
 }
 
@@ -192,16 +185,8 @@ func clockRuns(t *testing.T, d locktest.Kind, rate float64) {
 	first := locktest.Lock(t, l[0], ctx, "k")
 	second := locktest.GoLock(l[1], ctx, "k")
 	locktest.Await(t, func() bool { return d.Waiting(t, s, "k") == 1 })
-	renewed(t, first)
-	renewed(t, first)
+	locktest.Renewed(t, first)
+	locktest.Renewed(t, first)
 	require.NoError(t, first.Unlock(ctx))
 	require.NoError(t, locktest.Got(t, second).Unlock(ctx))
-}
-
-// renewed waits for the next renewal of a lease, which must live until then.
-func renewed(t *testing.T, l *holdfast.Lease) {
-	t.Helper()
-	before := l.Deadline()
-	locktest.Await(t, func() bool { return l.Deadline().After(before) })
-	require.NoError(t, l.Err())
 }

@@ -21,8 +21,8 @@ func init() {
 		testSubscriberDropped(t, d, func(r *harness) { r.Server.Do(t, "CLIENT", "KILL", "TYPE", "pubsub") })
 	})
 	register("F12_KeyDeletedWithoutMessage", testDeletedWithoutMessage)
-	register("F12_ChannelForbidden", testChannelForbidden).real = true
-	registerFair("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers).real = true
+	register("F12_ChannelForbidden", testChannelForbidden, realServers)
+	register("F12_ChannelForbiddenAmongOthers", testMuteAmongOthers, fairOnly|realServers)
 	register("F14_SlowSubscriberDropped", func(t *testing.T, d locktest.Kind) {
 		testSubscriberDropped(t, d, func(r *harness) {
 			r.Server.Do(t, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 1kb 1kb 1")
@@ -32,7 +32,7 @@ func init() {
 			}
 			require.Equal(t, 1, locktest.Publish(t, r.Server, channel, string(make([]byte, 1<<20))))
 		})
-	}).real = true
+	}, realServers)
 }
 
 // messageKeys are several keys with several waiters each: all of them must look
@@ -142,8 +142,7 @@ func testChannelForbidden(t *testing.T, d locktest.Kind) {
 	l := locktest.Lock(t, holder, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(waiter, locktest.Bounded(t), "k")
 	locktest.Await(t, func() bool { return mutterings(t, s) > 0 }) // it has tried to subscribe
-	require.NoError(t, l.Unlock(locktest.Bounded(t)))
-	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Next(t, l, waiting).Unlock(locktest.Bounded(t)))
 	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") }) // a quorum need not wait for all its nodes
 }
 

@@ -23,11 +23,11 @@ import (
 // Any user with the right to publish can send messages on the channels of locks.
 
 func init() {
-	register("F12_ForeignMessagesGrantNothing", testForeignMessages).real = true
-	registerFair("F12_ForgedGrantForAnAttempt", testForgedForAttempt)
-	registerFair("F12_ForgedGrantByAReaderOfTheQueue", testForgedByReader)
-	registerFair("F12_GrantMessageDuringUnlock", testGrantDuringUnlock)
-	registerSolo("F12_FloodOfForeignMessages", testFlood).real = true
+	register("F12_ForeignMessagesGrantNothing", testForeignMessages, realServers)
+	register("F12_ForgedGrantForAnAttempt", testForgedForAttempt, fairOnly)
+	register("F12_ForgedGrantByAReaderOfTheQueue", testForgedByReader, fairOnly)
+	register("F12_GrantMessageDuringUnlock", testGrantDuringUnlock, fairOnly)
+	register("F12_FloodOfForeignMessages", testFlood, alone|realServers)
 }
 
 // foreign are messages that no script sends. Some look like the grant of a waiter of the
@@ -141,8 +141,7 @@ func testFlood(t *testing.T, d locktest.Kind) {
 				held := locktest.Lock(t, r.Other, locktest.Bounded(t), key)
 				next := locktest.GoLock(r.Locker, locktest.Bounded(t), key)
 				locktest.Await(t, func() bool { return d.Waiting(t, r.Server, key) == 1 || len(next) == 1 })
-				require.NoError(t, held.Unlock(locktest.Bounded(t)))
-				require.NoError(t, locktest.Got(t, next).Unlock(locktest.Bounded(t)))
+				require.NoError(t, locktest.Next(t, held, next).Unlock(locktest.Bounded(t)))
 			}
 		})
 	}
@@ -151,8 +150,7 @@ func testFlood(t *testing.T, d locktest.Kind) {
 	cancel()
 	flooding.Wait()
 	require.Empty(t, waiting)
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Next(t, before, waiting).Unlock(locktest.Bounded(t)))
 	require.Less(t, memory()-used, 16<<20)
 	r.Tidy("k")
 }
@@ -182,22 +180,15 @@ func (r *harness) publish(client rueidis.Client, channel string, messages []stri
 // its owner, which waits in no queue, has the key. It is not given up for that.
 func testForgedForAttempt(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, WaiterTTL: time.Second})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	inbox := locktest.InboxOf("k", r.queuedFirst("k"))
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Next(t, before, waiting).Unlock(locktest.Bounded(t)))
 
 	held := r.holdReplies("acquire")
-	attempt := make(chan locktest.Acquired, 1)
-	go func() { // Lock would enter the queue
-		lease, err := r.Locker.TryLock(locktest.Bounded(t), "k")
-		attempt <- locktest.Acquired{Lease: lease, Err: err}
-	}()
+	attempt := locktest.GoAcquire(func() (*holdfast.Lease, error) { return r.Locker.TryLock(locktest.Bounded(t), "k") }) // Lock would enter the queue
 	locktest.Within(t, held)
 	require.Equal(t, 1, locktest.Publish(t, r.Server, inbox, r.Owner("k")+" 60000 0 0 for k"), "the inbox outlasts its last waiter")
-	next := locktest.GoLock(r.Other, locktest.Bounded(t), "k")
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.Server, "k")) == 1 })
+	next := r.OtherInLine("k", 1)
 	time.Sleep(100 * time.Millisecond) // no event tells that nothing is sent
 	r.letGo()
 	l := locktest.Got(t, attempt)
@@ -211,8 +202,7 @@ func testForgedForAttempt(t *testing.T, d locktest.Kind) {
 func testForgedByReader(t *testing.T, d locktest.Kind) {
 	for _, confirmed := range []bool{false, true} {
 		r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Confirmed: confirmed})
-		before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-		waiting := r.InLine(locktest.Bounded(t), "k", 1)
+		before, waiting := r.heldAndWanted("k")
 		owner := r.queuedFirst("k")
 		require.Equal(t, 1, locktest.Publish(t, r.Server, locktest.InboxOf("k", owner), owner+" 60000 0 0 for k"))
 		if !confirmed {
@@ -232,11 +222,9 @@ func testGrantDuringUnlock(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long, GrantLease: locktest.Long, Observer: &holdfast.Observer{
 		Woken: func(holdfast.WokenEvent) { woken <- struct{}{} },
 	}})
-	before := locktest.Lock(t, r.Other, locktest.Bounded(t), "k")
-	waiting := r.InLine(locktest.Bounded(t), "k", 1)
+	before, waiting := r.heldAndWanted("k")
 	inbox := locktest.InboxOf("k", r.queuedFirst("k"))
-	require.NoError(t, before.Unlock(locktest.Bounded(t)))
-	l := locktest.Got(t, waiting)
+	l := locktest.Next(t, before, waiting)
 	locktest.Within(t, woken)
 
 	releasing, goOn, left := make(chan struct{}), make(chan struct{}), atomic.Int32{}
@@ -250,8 +238,7 @@ func testGrantDuringUnlock(t *testing.T, d locktest.Kind) {
 		}
 		return redistest.Pass
 	})
-	unlocked := make(chan error, 1)
-	go func() { unlocked <- l.Unlock(locktest.Bounded(t)) }()
+	unlocked := locktest.Go(func() error { return l.Unlock(locktest.Bounded(t)) })
 	locktest.Within(t, releasing)
 	for range 2 { // the first is dealt with when the second is heard
 		require.Equal(t, 1, locktest.Publish(t, r.Server, inbox, l.Owner()+" 60000 0 0 for k"), "the inbox outlasts its last waiter")

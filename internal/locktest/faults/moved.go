@@ -11,19 +11,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
 func init() {
-	register("F36_CallsFollowTheName", testCallsFollow).real = true
-	registerFair("F36_OneHolder", testOneHolderAfterMove).real = true
-	register("F36_DeafSubscription", testDeafSubscription).real = true
-	register("F36_ProxySwapsItsServer", testProxySwaps).real = true
-	register("F36_ClientClosedFirst", testClientClosedFirst).real = true
-	registerMany("F36_GuardedNodesFollowTheName", testGuardedNodesFollow).real = true
+	register("F36_CallsFollowTheName", testCallsFollow, noClusterNode|realServers)
+	register("F36_OneHolder", testOneHolderAfterMove, fairOnly|noClusterNode|realServers)
+	register("F36_DeafSubscription", testDeafSubscription, noClusterNode|realServers)
+	register("F36_ProxySwapsItsServer", testProxySwaps, noClusterNode|realServers)
+	register("F36_ClientClosedFirst", testClientClosedFirst, noClusterNode|realServers)
+	register("F36_GuardedNodesFollowTheName", testGuardedNodesFollow, severalNodes|noClusterNode|realServers)
 }
 
 // moving is servers with a name each, and others for which the names will stand.
@@ -107,13 +106,7 @@ func callsFollow(t *testing.T, d locktest.Kind, o locktest.Options) {
 	ctx := locktest.Bounded(t)
 	var burst sync.WaitGroup // with replicas, it leaves a hundred connections that are idle
 	for i := range 100 {
-		burst.Go(func() {
-			l, err := here.Lock(ctx, "burst"+strconv.Itoa(i))
-			if err == nil {
-				err = l.Unlock(ctx)
-			}
-			assert.NoError(t, err)
-		})
+		burst.Go(func() { assert.NoError(t, locktest.Cycle(here, ctx, "burst"+strconv.Itoa(i))) })
 	}
 	burst.Wait()
 	held, freed, busy := locktest.Lock(t, here, ctx, "held"), locktest.Lock(t, here, ctx, "freed"), locktest.Lock(t, there, ctx, "busy")
@@ -125,10 +118,7 @@ func callsFollow(t *testing.T, d locktest.Kind, o locktest.Options) {
 	locktest.Await(t, func() bool { return held.Deadline().After(before) || held.Err() != nil })
 	require.NoError(t, held.Err(), "renewals do not follow")
 	require.NoError(t, freed.Unlock(ctx))
-	locktest.Await(t, func() bool {
-		l, err := there.TryLock(ctx, "other")
-		return err == nil && l.Unlock(ctx) == nil
-	})
+	require.NoError(t, locktest.Retry(t, there, "other").Unlock(ctx))
 	require.NoError(t, busy.Unlock(ctx))
 	next := locktest.Got(t, waiting)
 	require.Less(t, time.Since(moved), 2*o.Lease, "far longer than the second or two of docs/redis.md, which a slow machine may not keep")
@@ -222,12 +212,7 @@ func (m *moving) deafens(t *testing.T, open func(*testing.T, locktest.Options) l
 	waiting := locktest.GoLock(here, ctx, "busy")
 	locktest.Await(t, func() bool { return d.Waiting(t, m.before, "busy") == 1 })
 	move()
-	var held *holdfast.Lease
-	locktest.Await(t, func() (got bool) { // a call may have been under way
-		var err error
-		held, err = there.TryLock(ctx, "k")
-		return err == nil
-	})
+	held := locktest.Retry(t, there, "k") // a call may have been under way
 	next := locktest.GoLock(here, ctx, "k")
 	channel := scripts.Channel("k")
 	if d.Fair {
@@ -257,6 +242,5 @@ func testClientClosedFirst(t *testing.T, d locktest.Kind) {
 	err := locktest.Within(t, first).Err
 	require.ErrorContains(t, err, rueidis.ErrClosing.Error())
 	locktest.RequireSentinel(t, err, nil)
-	require.NoError(t, held.Unlock(locktest.Bounded(t)))
-	require.NoError(t, locktest.Got(t, second).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Next(t, held, second).Unlock(locktest.Bounded(t)))
 }

@@ -23,7 +23,7 @@ func init() {
 	register("F15_PartitionAfterReset", func(t *testing.T, d locktest.Kind) { testPartition(t, d, true) })
 	register("F17_JitterIsSurvived", testJitter)
 	register("F15_LostBySilenceIsUndone", testLostBySilence)
-	registerSolo("F35_ManyLostAreUndoneByFew", testManyLost)
+	register("F35_ManyLostAreUndoneByFew", testManyLost, alone)
 	register("F15_NestedCallsWhileRedisHangs", testNestedWhileHanging)
 }
 
@@ -83,10 +83,7 @@ func testPartition(t *testing.T, d locktest.Kind, reset bool) {
 	p.HoldRequests(false)
 	p.HoldReplies(false)
 	require.NoError(t, wanted.Unlock(locktest.Bounded(t)))
-	locktest.Await(t, func() bool {
-		l, err := locker.TryLock(locktest.Bounded(t), "wanted")
-		return err == nil && l.Unlock(locktest.Bounded(t)) == nil
-	})
+	require.NoError(t, locktest.Retry(t, locker, "wanted").Unlock(locktest.Bounded(t)))
 	for _, key := range []string{"held", "left", "wanted", "free"} {
 		locktest.Await(t, func() bool { return !locktest.Exists(t, s, key) }, key)
 	}
@@ -200,9 +197,9 @@ func testNestedWhileHanging(t *testing.T, d locktest.Kind) {
 		make func() error
 	}{
 		{holdfast.ErrUnknown, func() error { return inner.Unlock(over()) }},
-		{holdfast.ErrUnavailable, func() error { _, err := r.Locker.TryLock(ctx, "k"); return err }},
-		{holdfast.ErrUnavailable, func() error { _, err := r.Locker.Lock(ctx, "k"); return err }},
-		{holdfast.ErrUnavailable, func() error { _, err := r.Locker.TryLockFor(ctx, "k", time.Hour); return err }},
+		{holdfast.ErrUnavailable, func() error { return locktest.ErrOf(r.Locker.TryLock(ctx, "k")) }},
+		{holdfast.ErrUnavailable, func() error { return locktest.ErrOf(r.Locker.Lock(ctx, "k")) }},
+		{holdfast.ErrUnavailable, func() error { return locktest.ErrOf(r.Locker.TryLockFor(ctx, "k", time.Hour)) }},
 	} {
 		go func() { ends <- call.make() }()
 		locktest.RequireSentinel(t, locktest.Within(t, ends), call.want)

@@ -19,12 +19,12 @@ import (
 )
 
 func init() {
-	register("F19_MaxClientsOnADefaultClient", testMaxClientsDefault).real = true
+	register("F19_MaxClientsOnADefaultClient", testMaxClientsDefault, realServers)
 	register("F19_PoolExhausted", testPoolExhausted)
 	register("F19_RenewalsDoNotQueueBehindAcquires", testRenewalsAmongAcquires)
-	register("F40_ReplicasWithoutAConnection", testReplicasWithoutConnection).real = true
-	register("F40_ReplicasBesideOurSubscription", testReplicasBesideSubscription).real = true
-	register("F40_LeasesOfAQuorumWithoutAConnection", testQuorumWithoutConnection).real = true
+	register("F40_ReplicasWithoutAConnection", testReplicasWithoutConnection, oneRedis|noClusterNode|realServers)
+	register("F40_ReplicasBesideOurSubscription", testReplicasBesideSubscription, oneRedis|noClusterNode|realServers)
+	register("F40_LeasesOfAQuorumWithoutAConnection", testQuorumWithoutConnection, quorumOnly|realServers)
 }
 
 // The program, or our own subscription, may have all dedicated connections of the client, which
@@ -59,33 +59,18 @@ func two(o *rueidis.ClientOption) { o.BlockingPoolSize = 2 }
 // closes requires that Close returns.
 func closes(t *testing.T, l locktest.Locker) {
 	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- l.Close() }()
+	done := locktest.Go(l.Close)
 	require.NoError(t, locktest.Within(t, done))
 }
 
-// tried is a lock by TryLock, which takes no connection for a subscription.
-func tried(t *testing.T, locker locktest.Locker, key string) (l *holdfast.Lease) {
-	t.Helper()
-	locktest.Await(t, func() bool {
-		var err error
-		l, err = locker.TryLock(locktest.Bounded(t), key)
-		return err == nil
-	})
-	return l
-}
-
 func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
-	if d.Nodes > 0 || d.Cluster {
-		t.Skip("it has no replicas")
-	}
 	r := newReplicated(t, d, locktest.Long)
 	var log redistest.Log
 	client := r.Server.Client(t, two)
 	locker := d.Open(t, client, locktest.Options{
 		Lease: 15 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	l := tried(t, locker, "held")
+	l := locktest.Retry(t, locker, "held") // TryLock takes no connection for a subscription
 	free := takeAll(t, r.Server, client)
 	defer free()
 	for _, lock := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lease, error){locker.TryLock, locker.Lock} {
@@ -95,8 +80,7 @@ func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
 	}
 	locktest.Await(t, func() bool { return !locktest.Exists(t, r.Server, "k") }) // a queue may have granted it
 	for range 4 {                                                                // longer than a lease
-		until := l.Deadline()
-		locktest.Await(t, func() bool { return l.Deadline().After(until) })
+		locktest.Renewed(t, l)
 	}
 	require.NoError(t, l.Err())
 	require.Equal(t, 1, log.Count(`msg="holdfast: no dedicated connection`))
@@ -107,35 +91,28 @@ func testReplicasWithoutConnection(t *testing.T, d locktest.Kind) {
 	require.Error(t, locktest.Within(t, waiting).Err)
 
 	free()
-	require.NoError(t, tried(t, locker, "k").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Retry(t, locker, "k").Unlock(locktest.Bounded(t)))
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 }
 
 func testReplicasBesideSubscription(t *testing.T, d locktest.Kind) {
-	if d.Nodes > 0 || d.Cluster {
-		t.Skip("it has no replicas")
-	}
 	r := newReplicated(t, d, locktest.Long)
 	locker := d.Open(t, r.Server.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 }), locktest.Options{
 		Lease: 6 * time.Second, Replicas: 2, ReplicaTimeout: replicaTime, MaxOutage: ptr(time.Second),
 	})
-	l, held := tried(t, locker, "held"), locktest.Lock(t, r.free, locktest.Bounded(t), "k")
+	l, held := locktest.Retry(t, locker, "held"), locktest.Lock(t, r.free, locktest.Bounded(t), "k")
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
 	locktest.Await(t, func() bool { return d.Waiting(t, r.Server, "k") == 1 })
 	require.NoError(t, held.Unlock(locktest.Bounded(t)))
 	err := locktest.Within(t, waiting).Err
 	locktest.RequireSentinel(t, err, holdfast.ErrUnavailable)
 	require.ErrorContains(t, err, "BlockingPoolSize")
-	until := l.Deadline()
-	locktest.Await(t, func() bool { return l.Deadline().After(until) })
+	locktest.Renewed(t, l)
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	closes(t, locker)
 }
 
 func testQuorumWithoutConnection(t *testing.T, d locktest.Kind) {
-	if d.Nodes == 0 {
-		t.Skip("its votes need one")
-	}
 	s := d.Start(t)
 	client := s.Client(t, two)
 	locker := d.Open(t, client, locktest.Options{Lease: 3 * time.Second})
@@ -143,8 +120,7 @@ func testQuorumWithoutConnection(t *testing.T, d locktest.Kind) {
 	free := takeAll(t, s, client)
 	defer free()
 	for range 4 {
-		until := l.Deadline()
-		locktest.Await(t, func() bool { return l.Deadline().After(until) })
+		locktest.Renewed(t, l)
 	}
 	for _, one := range s {
 		one.Do(t, "SCRIPT", "FLUSH") // so each has to be looked at again
@@ -154,7 +130,7 @@ func testQuorumWithoutConnection(t *testing.T, d locktest.Kind) {
 		return err != nil && strings.Contains(err.Error(), "BlockingPoolSize")
 	})
 	free()
-	require.NoError(t, tried(t, locker, "k").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Retry(t, locker, "k").Unlock(locktest.Bounded(t)))
 	closes(t, locker)
 }
 
@@ -164,7 +140,7 @@ func testMaxClientsDefault(t *testing.T, d locktest.Kind) {
 	const most = 300 * time.Millisecond
 	s := d.Start(t)
 	locker := d.Open(t, s.Client(t), locktest.Options{Lease: locktest.Long, MaxOutage: ptr(most)})
-	require.NoError(t, locktest.Lock(t, locker, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(locker, locktest.Bounded(t), "k"))
 	beginMaxClients(t, s)
 	failed := func(_ *holdfast.Lease, err error) {
 		t.Helper()
@@ -177,12 +153,9 @@ func testMaxClientsDefault(t *testing.T, d locktest.Kind) {
 	failed(locker.Lock(locktest.Bounded(t), "k"))
 	s.Do(t, "CONFIG", "SET", "maxclients", "1000")
 	if d.Nodes > 0 { // which has to find its nodes back
-		locktest.Await(t, func() bool {
-			l, err := locker.TryLock(locktest.Bounded(t), "k")
-			return err == nil && l.Unlock(locktest.Bounded(t)) == nil
-		})
+		require.NoError(t, locktest.Retry(t, locker, "k").Unlock(locktest.Bounded(t)))
 	}
-	require.NoError(t, locktest.Lock(t, locker, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(locker, locktest.Bounded(t), "k"))
 	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "k") })
 	immortal(t, s)
 }
@@ -195,7 +168,7 @@ func testPoolExhausted(t *testing.T, d locktest.Kind) {
 	client := s.Client(t, func(o *rueidis.ClientOption) { o.BlockingPoolSize = 1 })
 	locker := d.Open(t, client, locktest.Options{Lease: lease})
 	other := d.Open(t, s.Client(t), locktest.Options{Lease: lease})
-	require.NoError(t, locktest.Lock(t, locker, locktest.Bounded(t), "warm").Unlock(locktest.Bounded(t))) // a quorum looks at its nodes on such a connection
+	require.NoError(t, locktest.Cycle(locker, locktest.Bounded(t), "warm")) // a quorum looks at its nodes on such a connection
 	for _, one := range locktest.Clients(client) {
 		taken, giveBack := one.Dedicate()
 		defer giveBack()
@@ -204,12 +177,10 @@ func testPoolExhausted(t *testing.T, d locktest.Kind) {
 
 	held := locktest.Lock(t, other, locktest.Bounded(t), "k")
 	began := time.Now()
-	_, err := locker.TryLockFor(locktest.Bounded(t), "k", 100*time.Millisecond)
-	locktest.RequireSentinel(t, err, holdfast.ErrNotAcquired)
+	locktest.RequireSentinel(t, locktest.ErrOf(locker.TryLockFor(locktest.Bounded(t), "k", 100*time.Millisecond)), holdfast.ErrNotAcquired)
 	require.Less(t, time.Since(began), 20*time.Second)
 	waiting := locktest.GoLock(locker, locktest.Bounded(t), "k")
-	require.NoError(t, held.Unlock(locktest.Bounded(t)))
-	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Next(t, held, waiting).Unlock(locktest.Bounded(t)))
 	require.NoError(t, locker.Close())
 }
 
@@ -236,8 +207,7 @@ func testRenewalsAmongAcquires(t *testing.T, d locktest.Kind) {
 		})
 	}
 	for range 2 {
-		until := l.Deadline()
-		locktest.Await(t, func() bool { return l.Deadline().After(until) })
+		locktest.Renewed(t, l)
 	}
 	require.NoError(t, l.Err())
 	stop()

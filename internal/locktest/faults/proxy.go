@@ -21,8 +21,8 @@ func init() {
 	register("F38_UnlockAnsweredByAProxy", testUnlockAnsweredByAProxy)
 	register("F38_EntryAnsweredByAProxy", testEntryAnsweredByAProxy)
 	register("F38_UndoAnsweredByAProxy", testUndoAnsweredByAProxy)
-	registerFair("F38_EnterAnsweredByAProxy", testEnterAnsweredByAProxy)
-	registerFair("F38_LeaveAnsweredByAProxy", testLeaveAnsweredByAProxy)
+	register("F38_EnterAnsweredByAProxy", testEnterAnsweredByAProxy, fairOnly)
+	register("F38_LeaveAnsweredByAProxy", testLeaveAnsweredByAProxy, fairOnly)
 }
 
 // ownWords are Envoy's.
@@ -57,9 +57,9 @@ func (r *harness) free(key string) {
 func testAcquireAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	for _, lock := range []func() error{
-		func() error { _, err := r.Locker.TryLock(locktest.Bounded(t), "k"); return err },
-		func() error { _, err := r.Locker.TryLockFor(locktest.Bounded(t), "k", locktest.Long); return err },
-		func() error { _, err := r.Locker.Lock(locktest.Bounded(t), "k"); return err },
+		func() error { return locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "k")) },
+		func() error { return locktest.ErrOf(r.Locker.TryLockFor(locktest.Bounded(t), "k", locktest.Long)) },
+		func() error { return locktest.ErrOf(r.Locker.Lock(locktest.Bounded(t), "k")) },
 	} {
 		r.Proxy.OwnWords(ownWords, false, locktest.Is("acquire"))
 		refusedByProxy(t, lock())
@@ -139,8 +139,7 @@ func testUndoAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
 	r.Proxy.OwnWords(ownWords, true, r.few("give_up"))
 	r.Proxy.SwallowReply(1, locktest.Is("acquire"))
-	_, err := r.Locker.TryLock(locktest.Bounded(t), "k")
-	require.ErrorIs(t, err, holdfast.ErrUnknown)
+	require.ErrorIs(t, locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "k")), holdfast.ErrUnknown)
 	r.free("k")
 }
 
@@ -151,7 +150,7 @@ func testEnterAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r.Proxy.OwnWords(ownWords, false, locktest.Is("enter"))
 	_, err := r.Locker.Lock(locktest.Bounded(t), "k")
 	refusedByProxy(t, err)
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.ServerOf("k"), r.Name("k"))) == 0 })
+	r.AwaitQueue("k", 0)
 	r.serverAnswers()
 	require.NoError(t, l.Unlock(locktest.Bounded(t)))
 	r.free("k")
@@ -167,9 +166,8 @@ func testLeaveAnsweredByAProxy(t *testing.T, d locktest.Kind) {
 	r.Proxy.OwnWords(ownWords, true, r.few("give_up"))
 	leave()
 	require.ErrorIs(t, locktest.Within(t, first).Err, context.Canceled)
-	locktest.Await(t, func() bool { return len(locktest.Queued(t, r.ServerOf("k"), r.Name("k"))) == 1 })
+	r.AwaitQueue("k", 1)
 	require.Empty(t, second)
-	require.NoError(t, l.Unlock(locktest.Bounded(t)))
-	require.NoError(t, locktest.Got(t, second).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Next(t, l, second).Unlock(locktest.Bounded(t)))
 	r.free("k")
 }

@@ -15,12 +15,12 @@ import (
 )
 
 func init() {
-	register("F25_ReplicasConfirm", testReplicasConfirm).real = true
-	register("F25_ReplicasTooFew", testReplicasTooFew).real = true
-	register("F25_ReplicasMayNotBeAsked", testReplicasMayNotBeAsked).real = true
-	register("F25_ReplicasTooFewForAnEntry", testReplicasTooFewForAnEntry).real = true
-	registerFair("F25_ReplicasTooFewForAGrant", testReplicasTooFewForAGrant).real = true
-	register("F25_ReplicasTooFewForARenewal", testReplicasTooFewForARenewal).real = true
+	register("F25_ReplicasConfirm", testReplicasConfirm, oneRedis|noClusterNode|realServers)
+	register("F25_ReplicasTooFew", testReplicasTooFew, oneRedis|noClusterNode|realServers)
+	register("F25_ReplicasMayNotBeAsked", testReplicasMayNotBeAsked, oneRedis|noClusterNode|realServers)
+	register("F25_ReplicasTooFewForAnEntry", testReplicasTooFewForAnEntry, oneRedis|noClusterNode|realServers)
+	register("F25_ReplicasTooFewForAGrant", testReplicasTooFewForAGrant, fairOnly|oneRedis|noClusterNode|realServers)
+	register("F25_ReplicasTooFewForARenewal", testReplicasTooFewForARenewal, oneRedis|noClusterNode|realServers)
 }
 
 // replicated is a locker that wants two replicas to confirm, and another on the same
@@ -57,8 +57,7 @@ func testReplicasConfirm(t *testing.T, d locktest.Kind) {
 	require.Equal(t, 2, entriesOn(t, r.replica, l))
 	waiter := locktest.GoLock(r.Other, ctx, "k")
 	r.AwaitWaiters("k", 1)
-	first := l.Deadline()
-	locktest.Await(t, func() bool { return l.Deadline().After(first) }, "it is not renewed")
+	locktest.Renewed(t, l)
 	require.NoError(t, inner.Unlock(ctx))
 	require.NoError(t, l.Unlock(ctx))
 	next := locktest.Got(t, waiter)
@@ -68,12 +67,8 @@ func testReplicasConfirm(t *testing.T, d locktest.Kind) {
 
 // entriesOn is how often a server says that a lease's owner has entered.
 func entriesOn(t *testing.T, s *redistest.Server, l *holdfast.Lease) int {
-	m := s.Do(t, "HGET", l.Key(), l.Owner())
-	text, err := m.ToString()
-	require.NoError(t, err)
 	n := 0
-	_, err = fmt.Sscan(text, &n) // the label follows
-	require.NoError(t, err)
+	require.NoError(t, locktest.ErrOf(fmt.Sscan(locktest.Text(t, s, "HGET", l.Key(), l.Owner()), &n))) // the label follows
 	return n
 }
 
@@ -84,11 +79,7 @@ func testReplicasTooFew(t *testing.T, d locktest.Kind) {
 	ctx := locktest.Bounded(t)
 	held := locktest.Lock(t, r.Locker, ctx, "held")
 	r.replica.Pause()
-	tried := make(chan error, 1)
-	go func() {
-		_, err := r.Locker.TryLock(ctx, "k")
-		tried <- err
-	}()
+	tried := locktest.Go(func() error { return locktest.ErrOf(r.Locker.TryLock(ctx, "k")) })
 	locktest.Await(t, func() bool { return locktest.Exists(t, r.Server, "k") }) // WAIT goes on
 	require.NoError(t, held.Unlock(ctx))
 	require.NoError(t, locktest.Lock(t, r.free, ctx, "other").Unlock(ctx))

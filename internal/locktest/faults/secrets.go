@@ -22,8 +22,8 @@ import (
 // longer.
 
 func init() {
-	register("F39_PasswordComesLate", testPasswordLate).real = true
-	register("F39_ProviderFails", testProviderFails).real = true
+	register("F39_PasswordComesLate", testPasswordLate, realServers)
+	register("F39_ProviderFails", testProviderFails, realServers)
 	register("F39_PasswordWantedForAWhile", func(t *testing.T, d locktest.Kind) {
 		testRotation(t, d, "NOAUTH", func(*rueidis.ClientOption) {},
 			func(s locktest.Topology) {
@@ -31,17 +31,17 @@ func init() {
 				s.Do(t, "CLIENT", "KILL", "SKIPME", "yes")
 			},
 			func(s locktest.Topology) { s.Do(t, "CONFIG", "SET", "requirepass", "") })
-	}).real = true
+	}, realServers)
 	register("F39_NoScriptsForAWhile", func(t *testing.T, d locktest.Kind) {
 		testRotation(t, d, "NOPERM", locktest.AsLeast,
 			func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "-evalsha", "-eval") },
 			func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "+evalsha", "+eval") })
-	}).real = true
-	register("F39_KeyForbiddenForAWhile", testKeyForbiddenForAWhile).real = true
-	registerFair("F39_ConfirmForbiddenForAWhile", testConfirmForbiddenForAWhile).real = true
-	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst).real = true
-	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden).real = true
-	register("F39_UndoOfAForbiddenKey", testUndoForbidden).real = true
+	}, realServers)
+	register("F39_KeyForbiddenForAWhile", testKeyForbiddenForAWhile, realServers)
+	register("F39_ConfirmForbiddenForAWhile", testConfirmForbiddenForAWhile, fairOnly|realServers)
+	register("F39_RefusedAtTheFirstCall", testRefusedAtFirst, oneRedis|realServers) // the suite has a quorum looked at before its first lock
+	register("F39_ReleaseOfAForbiddenKey", testReleaseForbidden, realServers)
+	register("F39_UndoOfAForbiddenKey", testUndoForbidden, realServers)
 }
 
 // provider is what a program gives as AuthCredentialsFn.
@@ -150,8 +150,7 @@ func testKeyForbiddenForAWhile(t *testing.T, d locktest.Kind) {
 	nested := locktest.GoLock(locker, mine.Bind(locktest.Bounded(t)), "mine")
 
 	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "allkeys")
-	require.NoError(t, held.Unlock(locktest.Bounded(t)))
-	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Next(t, held, waiting).Unlock(locktest.Bounded(t)))
 	require.NoError(t, locktest.Got(t, nested).Unlock(locktest.Bounded(t)))
 	require.NoError(t, mine.Unlock(locktest.Bounded(t)))
 }
@@ -174,16 +173,12 @@ func testConfirmForbiddenForAWhile(t *testing.T, d locktest.Kind) {
 			keys = keys[1:]
 		}
 	}))
-	require.NoError(t, held.Unlock(locktest.Bounded(t)))
-	require.NoError(t, locktest.Got(t, waiting).Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Next(t, held, waiting).Unlock(locktest.Bounded(t)))
 	require.Empty(t, keys)
 }
 
 // Nothing shows that a client which is refused at its first call will ever be allowed it.
 func testRefusedAtFirst(t *testing.T, d locktest.Kind) {
-	if d.Nodes > 0 {
-		t.Skip("the suite has a quorum looked at before its first lock")
-	}
 	for _, c := range []struct {
 		code  string
 		begin []string
@@ -218,7 +213,7 @@ func testReleaseForbidden(t *testing.T, d locktest.Kind) {
 	err := l.Unlock(locktest.Bounded(t))
 	require.ErrorContains(t, err, "NOPERM")
 	locktest.RequireSentinel(t, err, nil)
-	require.NoError(t, locktest.Lock(t, locker, locktest.Bounded(t), "ok:another").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(locker, locktest.Bounded(t), "ok:another"))
 	require.True(t, locktest.Exists(t, s, "forbidden"))
 	s.Do(t, "ACL", "SETUSER", locktest.LeastUser, "allkeys")
 	locktest.Await(t, func() bool { return !locktest.Exists(t, s, "forbidden") })
@@ -233,8 +228,7 @@ func testUndoForbidden(t *testing.T, d locktest.Kind) {
 		forbid(t, s)
 		return redistest.Cut
 	}))
-	_, err := r.Locker.TryLock(locktest.Bounded(t), "forbidden")
-	locktest.RequireSentinel(t, err, holdfast.ErrUnknown)
+	locktest.RequireSentinel(t, locktest.ErrOf(r.Locker.TryLock(locktest.Bounded(t), "forbidden")), holdfast.ErrUnknown)
 	locktest.Await(t, func() bool { // it has been tried and refused
 		log := s[0].Do(t, "ACL", "LOG")
 		return strings.Contains(log.String(), `"key"`)

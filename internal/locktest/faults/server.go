@@ -20,6 +20,7 @@ import (
 // what it is asked.
 type outage struct {
 	name     string
+	where    marks
 	args     []string // of the server
 	client   func(*rueidis.ClientOption)
 	begin    func(t *testing.T, s locktest.Topology)
@@ -31,12 +32,13 @@ type outage struct {
 
 func init() {
 	for _, o := range outages {
-		register(o.name, func(t *testing.T, d locktest.Kind) { testOutage(t, d, o) }).real = o.name != "F20_NobodyListens"
+		register(o.name, func(t *testing.T, d locktest.Kind) { testOutage(t, d, o) }, o.where)
 	}
 }
 
 var outages = []outage{{
 	name:   "F19_MaxClients",
+	where:  realServers,
 	client: func(o *rueidis.ClientOption) { o.ClientSetInfo = rueidis.DisableClientSetInfo },
 	begin:  beginMaxClients,
 	end:    func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "maxclients", "1000") },
@@ -48,30 +50,35 @@ var outages = []outage{{
 	cause: "dial",
 }, {
 	name:  "F27_ReadOnly",
+	where: realServers | noClusterNode,
 	begin: func(t *testing.T, s locktest.Topology) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
 	end:   func(t *testing.T, s locktest.Topology) { s.Do(t, "REPLICAOF", "NO", "ONE") },
 	cause: "READONLY",
 	reads: true,
 }, {
 	name:  "F27_MasterDown",
+	where: realServers | noClusterNode,
 	args:  []string{"--replica-serve-stale-data", "no"},
 	begin: func(t *testing.T, s locktest.Topology) { s.Do(t, "REPLICAOF", "127.0.0.1", "1") },
 	end:   func(t *testing.T, s locktest.Topology) { s.Do(t, "REPLICAOF", "NO", "ONE") },
 	cause: "MASTERDOWN",
 }, {
 	name:  "F27_NoReplicas",
+	where: realServers,
 	begin: func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "9") },
 	end:   func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0") },
 	cause: "NOREPLICAS",
 	reads: true,
 }, {
 	name:  "F27_Misconf",
+	where: realServers,
 	begin: beginMisconf,
 	end:   func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "save", "") },
 	cause: "MISCONF",
 	reads: true,
 }, {
-	name: "F28_Loading",
+	name:  "F28_Loading",
+	where: realServers,
 	args: []string{
 		"--key-load-delay", "200", "--enable-debug-command", "local",
 		"--rdbcompression", "no", "--loading-process-events-interval-bytes", "1024",
@@ -83,6 +90,7 @@ var outages = []outage{{
 	cause: "LOADING|CLUSTERDOWN",
 }, {
 	name:  "F29_Busy",
+	where: realServers,
 	args:  []string{"--busy-reply-threshold", "20"},
 	begin: beginBusy,
 	end: func(t *testing.T, s locktest.Topology) {
@@ -95,6 +103,7 @@ var outages = []outage{{
 	cause: "BUSY",
 }, {
 	name:     "F30_OutOfMemory",
+	where:    realServers,
 	begin:    func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "maxmemory", "1") },
 	end:      func(t *testing.T, s locktest.Topology) { s.Do(t, "CONFIG", "SET", "maxmemory", "0") },
 	cause:    "OOM",
@@ -233,10 +242,7 @@ func immortal(t testing.TB, s locktest.Topology) {
 	t.Helper()
 	for _, one := range s {
 		for _, pattern := range []string{"k", "held", "holdfast_*", "redisson_*"} {
-			m := one.Do(t, "KEYS", pattern)
-			keys, err := m.AsStrSlice()
-			require.NoError(t, err)
-			for _, k := range keys {
+			for _, k := range locktest.Strings(t, one, "KEYS", pattern) {
 				if k != "holdfast_node" {
 					require.NotEqual(t, -1, locktest.Number(t, one, "PTTL", k), "%q has no expiry", k)
 				}

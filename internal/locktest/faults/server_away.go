@@ -46,24 +46,17 @@ func awayOptions() locktest.Options {
 func testAllAway(r *harness, waiter locktest.Locker, leave, comeBack func(), most int) {
 	t := r.T
 	keys := 200
-	if r.Kind.Nodes > 1 || testing.Short() {
+	if r.Kind.Nodes > 1 {
 		keys = 100 // on each node
 	}
 	holder := r.Kind.Open(t, r.Server.Client(t), awayOptions())
 	key := func(i int) string { return fmt.Sprint("key", i) }
-	held, waits := make([]*holdfast.Lease, keys), make([]chan error, keys)
+	held, waits := make([]*holdfast.Lease, keys), make([]<-chan error, keys)
 	for i := range keys {
 		held[i] = locktest.Lock(t, holder, locktest.Bounded(t), key(i))
 	}
 	for i := range keys {
-		waits[i] = make(chan error, 1)
-		go func() {
-			l, err := waiter.Lock(locktest.Bounded(t), key(i))
-			if err == nil {
-				err = l.Unlock(locktest.Bounded(t))
-			}
-			waits[i] <- err
-		}()
+		waits[i] = locktest.Go(func() error { return locktest.Cycle(waiter, locktest.Bounded(t), key(i)) })
 	}
 	for i := range keys {
 		r.AwaitWaiters(key(i), 1)

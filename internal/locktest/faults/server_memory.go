@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +22,7 @@ func init() {
 	register("F20_KilledBackEmpty", func(t *testing.T, d locktest.Kind) {
 		testForgotten(t, d, 2*short, func(s locktest.Topology) { s.Restart() }) // a node of a Redis Cluster is away for 2 s
 	})
-	register("F21_KilledBackWithItsMemory", testBackWithMemory).real = true
+	register("F21_KilledBackWithItsMemory", testBackWithMemory, realServers)
 	register("F24_Flushed", func(t *testing.T, d locktest.Kind) {
 		testForgotten(t, d, short, func(s locktest.Topology) { s.Do(t, "FLUSHALL") })
 	})
@@ -32,15 +30,15 @@ func init() {
 		// Longer than a key is awaited to be gone: one that was made again is found.
 		testForgotten(t, d, 24*time.Second, func(s locktest.Topology) { s.Do(t, "DEL", "k") })
 	})
-	register("F31_Evicted", func(t *testing.T, d locktest.Kind) { testForgotten(t, d, short, evict(t)) }).real = true
-	register("F22_PowerLost", func(t *testing.T, d locktest.Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) }).real = true
-	registerMany("F22_OneNodeLosesPower", func(t *testing.T, d locktest.Kind) {
+	register("F31_Evicted", func(t *testing.T, d locktest.Kind) { testForgotten(t, d, short, evict(t)) }, realServers)
+	register("F22_PowerLost", func(t *testing.T, d locktest.Kind) { testForgotten(t, d, 2*short, losePower(t), writing...) }, realServers)
+	register("F22_OneNodeLosesPower", func(t *testing.T, d locktest.Kind) {
 		testOneForgets(t, d, true, func(s locktest.Server) { losePower(t)(locktest.Topology{s}) }, writing...)
-	}).real = true
+	}, severalNodes|realServers)
 	register("F23_ScriptFlush", testScriptFlush)
 	register("F23_ScriptFlushCostsARoundTrip", testScriptFlushCost)
-	register("F29_RenewedWhenTheScriptHasEnded", testBusyShort).real = true
-	register("F30_HeldLocksLiveOn", testMemoryHeld).real = true
+	register("F29_RenewedWhenTheScriptHasEnded", testBusyShort, realServers)
+	register("F30_HeldLocksLiveOn", testMemoryHeld, realServers)
 }
 
 const short = 9 * time.Second // a lease of which a test awaits the renewal
@@ -76,8 +74,7 @@ func testForgotten(t *testing.T, d locktest.Kind, lease time.Duration, forget fu
 	}
 	<-bound.Done()
 	locktest.Gone(t, s, "k") // and no renewal has made it again
-	_, err := locker.Lock(l.Bind(locktest.Bounded(t)), "k")
-	locktest.RequireSentinel(t, err, holdfast.ErrLost)
+	locktest.RequireSentinel(t, locktest.ErrOf(locker.Lock(l.Bind(locktest.Bounded(t)), "k")), holdfast.ErrLost)
 	locktest.Gone(t, s, "k") // and no nested call has made it again
 
 	now := locktest.Lock(t, other, locktest.Bounded(t), "k")
@@ -110,12 +107,10 @@ func testBackWithMemory(t *testing.T, d locktest.Kind) {
 	})
 	require.Equal(t, l.Owner(), held.Owner)
 	require.Equal(t, 2, held.Entries)
-	until := l.Deadline()
-	locktest.Await(t, func() bool { return l.Deadline().After(until) }, "it is renewed")
+	locktest.Renewed(t, l)
 	waiting := locktest.GoLock(other, locktest.Bounded(t), "k")
 	require.NoError(t, inside.Unlock(locktest.Bounded(t)))
-	require.NoError(t, l.Unlock(locktest.Bounded(t)))
-	next := locktest.Got(t, waiting)
+	next := locktest.Next(t, l, waiting)
 	require.Greater(t, next.Fence(), l.Fence())
 	require.NoError(t, next.Unlock(locktest.Bounded(t)))
 }
@@ -175,8 +170,7 @@ func testScriptFlush(t *testing.T, d locktest.Kind) {
 	for cycles := 0; cycles < 100 || !l.Deadline().After(until); cycles++ {
 		outer := locktest.Lock(t, locker, locktest.Bounded(t), "k")
 		require.NoError(t, locktest.Lock(t, locker, outer.Bind(locktest.Bounded(t)), "k").Unlock(locktest.Bounded(t)))
-		_, err := locker.Inspect(locktest.Bounded(t), "k")
-		require.NoError(t, err)
+		require.NoError(t, locktest.ErrOf(locker.Inspect(locktest.Bounded(t), "k")))
 		require.NoError(t, outer.Unlock(locktest.Bounded(t)))
 		time.Sleep(30 * time.Millisecond)
 	}
@@ -187,7 +181,7 @@ func testScriptFlush(t *testing.T, d locktest.Kind) {
 
 func testScriptFlushCost(t *testing.T, d locktest.Kind) {
 	r := newHarness(t, d, locktest.Options{Lease: locktest.Long})
-	require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "warm").Unlock(locktest.Bounded(t)))
+	require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "warm"))
 	r.Server.Do(t, "SCRIPT", "FLUSH")
 	var mu sync.Mutex
 	var sent []string
@@ -200,7 +194,7 @@ func testScriptFlushCost(t *testing.T, d locktest.Kind) {
 		return redistest.Pass
 	})
 	for range 2 {
-		require.NoError(t, locktest.Lock(t, r.Locker, locktest.Bounded(t), "k").Unlock(locktest.Bounded(t)))
+		require.NoError(t, locktest.Cycle(r.Locker, locktest.Bounded(t), "k"))
 	}
 	want := []string{"EVALSHA acquire", "EVAL acquire", "EVALSHA release", "EVAL release", "EVALSHA acquire", "EVALSHA release"}
 	broughtBack := func(s string) bool { return s == "EVAL release" }
@@ -251,8 +245,7 @@ func testMemoryHeld(t *testing.T, d locktest.Kind) {
 	plain := locktest.Lock(t, locker, locktest.Bounded(t), "plain")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "1")
 
-	until := l.Deadline()
-	locktest.Await(t, func() bool { return l.Deadline().After(until) })
+	locktest.Renewed(t, l)
 	for _, call := range []func() (*holdfast.Lease, error){
 		func() (*holdfast.Lease, error) { return locker.TryLock(l.Bind(locktest.Bounded(t)), "k") },
 		func() (*holdfast.Lease, error) { return locker.Lock(l.Bind(locktest.Bounded(t)), "k") },
@@ -265,8 +258,9 @@ func testMemoryHeld(t *testing.T, d locktest.Kind) {
 	locktest.RequireSentinel(t, inside.Unlock(locktest.Bounded(t)), holdfast.ErrUnknown)
 	require.ErrorIs(t, inside.Err(), holdfast.ErrReleased)
 	require.NoError(t, l.Err())
-	tried := refusals(t, s)
-	locktest.Await(t, func() bool { return refusals(t, s) > tried+3 }, "it is tried again")
+	refused := func() int { return locktest.Stat(t, s[0], "stats", "total_error_replies:") }
+	tried := refused()
+	locktest.Await(t, func() bool { return refused() > tried+3 }, "it is tried again")
 	s.Do(t, "CONFIG", "SET", "maxmemory", "0")
 	locktest.Await(t, func() bool {
 		held, err := locker.Inspect(locktest.Bounded(t), "k")
@@ -279,15 +273,4 @@ func testMemoryHeld(t *testing.T, d locktest.Kind) {
 		locktest.Gone(t, s, key)
 	}
 	immortal(t, s)
-}
-
-// refusals is how often Redis has answered with an error.
-func refusals(t *testing.T, s locktest.Topology) int {
-	m := s.Do(t, "INFO", "stats")
-	text, err := m.ToString()
-	require.NoError(t, err)
-	_, count, _ := strings.Cut(text, "total_error_replies:")
-	n, err := strconv.Atoi(strings.TrimSpace(strings.Split(count, "\r\n")[0]))
-	require.NoError(t, err)
-	return n
 }

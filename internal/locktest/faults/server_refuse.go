@@ -23,17 +23,17 @@ import (
 func init() {
 	register("F32_NoRight", func(t *testing.T, d locktest.Kind) {
 		testRefused(t, d, "NOPERM", locktest.AsLeast, func(s locktest.Topology) { s.Do(t, "ACL", "SETUSER", "least", "resetkeys") })
-	}).real = true
+	}, realServers)
 	register("F33_WrongType", func(t *testing.T, d locktest.Kind) {
 		testRefused(t, d, "WRONGTYPE", func(*rueidis.ClientOption) {}, func(s locktest.Topology) { s.Do(t, "SET", "k", "v") })
 	})
-	register("F32_OldServer", testOldServer).real = true
-	register("F32_UnknownPasswordIsRepeated", testRepeatedPassword).real = true
+	register("F32_OldServer", testOldServer, realServers)
+	register("F32_UnknownPasswordIsRepeated", testRepeatedPassword, realServers)
 	register("F33_ForeignKeyIsLeftAlone", testForeignKey)
 	register("F33_HeldKeyReplaced", testKeyReplaced)
-	register("F32_EachRightTakenAway", testEachRightTakenAway).real = true
-	register("F32_ForbiddenKeyAmongLeases", testForbiddenAmongLeases).real = true
-	registerFair("F32_ForbiddenKeyAmongWaiters", testForbiddenAmongWaiters).real = true
+	register("F32_EachRightTakenAway", testEachRightTakenAway, realServers)
+	register("F32_ForbiddenKeyAmongLeases", testForbiddenAmongLeases, realServers)
+	register("F32_ForbiddenKeyAmongWaiters", testForbiddenAmongWaiters, fairOnly|realServers)
 }
 
 // testRefused requires that new callers and waiters get an error that waiting cannot cure
@@ -96,12 +96,9 @@ func testForeignKey(t *testing.T, d locktest.Kind) {
 		require.Error(t, err, make)
 		if make[1] == "k" {
 			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
-			_, err = fenced.Inspect(locktest.Bounded(t), "k")
-			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
-			_, err = fenced.ForceUnlock(locktest.Bounded(t), "k")
-			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
-			_, err = fenced.Lock(locktest.Bounded(t), "k")
-			locktest.RequireSentinel(t, err, holdfast.ErrWrongType)
+			locktest.RequireSentinel(t, locktest.ErrOf(fenced.Inspect(locktest.Bounded(t), "k")), holdfast.ErrWrongType)
+			locktest.RequireSentinel(t, locktest.ErrOf(fenced.ForceUnlock(locktest.Bounded(t), "k")), holdfast.ErrWrongType)
+			locktest.RequireSentinel(t, locktest.ErrOf(fenced.Lock(locktest.Bounded(t), "k")), holdfast.ErrWrongType)
 		} else if make[0] == "SET" {
 			locktest.RequireSentinel(t, err, nil)
 		}
@@ -119,10 +116,8 @@ func testOldServer(t *testing.T, d locktest.Kind) {
 		_, err := locker.TryLock(locktest.Bounded(t), "k")
 		locktest.RequireSentinel(t, err, holdfast.ErrOldServer)
 		require.ErrorContains(t, err, "nknown")
-		_, err = locker.Lock(locktest.Bounded(t), "k")
-		locktest.RequireSentinel(t, err, holdfast.ErrOldServer)
-		_, err = locker.Inspect(locktest.Bounded(t), "k")
-		locktest.RequireSentinel(t, err, holdfast.ErrOldServer)
+		locktest.RequireSentinel(t, locktest.ErrOf(locker.Lock(locktest.Bounded(t), "k")), holdfast.ErrOldServer)
+		locktest.RequireSentinel(t, locktest.ErrOf(locker.Inspect(locktest.Bounded(t), "k")), holdfast.ErrOldServer)
 		require.False(t, locktest.Exists(t, s, "k"))
 	}
 }

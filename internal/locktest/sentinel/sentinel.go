@@ -144,8 +144,7 @@ func testHangs(t *testing.T, d locktest.Kind) {
 	var unlocked []<-chan error
 	var locked []<-chan locktest.Acquired
 	for i, l := range held {
-		done := make(chan error, 1)
-		go func() { done <- l.Unlock(locktest.Bounded(t)) }()
+		done := locktest.Go(func() error { return l.Unlock(locktest.Bounded(t)) })
 		unlocked = append(unlocked, done)
 		locked = append(locked, locktest.GoLock(locker, locktest.Bounded(t), fmt.Sprint("free:", i)))
 	}

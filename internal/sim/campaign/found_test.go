@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fair"
 	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/rlock"
 )
 
 // What campaigns have found, each as the shortest story that shows it.
@@ -101,6 +102,24 @@ func TestG8_ForceUnlockTakesAGrantOnItsWay(t *testing.T) {
 		require.True(t, forced)
 		require.Equal(t, 2, <-served)
 		require.Equal(t, 1, <-served)
+	})
+}
+
+// An acquire with a fixed lease arrives late, so Redis has the lock for longer than the lease
+// counts. The rest is undone.
+func TestG4_TheRestOfALateFixedLeaseIsUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(t, 1, 1, 1)
+		l, err := rlock.New(w.Clients(0)[0])
+		require.NoError(t, err)
+		defer l.Close()
+		w.Links[0][0].HoldRequests(true)
+		time.AfterFunc(4*time.Second, func() { w.Links[0][0].HoldRequests(false) })
+		held, err := l.Lock(t.Context(), "k", holdfast.FixedLease(8*time.Second))
+		require.NoError(t, err)
+		<-held.Done()
+		time.Sleep(time.Second)
+		require.False(t, w.Servers[0].Redis().Exists("k"))
 	})
 }
 
