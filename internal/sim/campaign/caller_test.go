@@ -39,15 +39,16 @@ func (a *caller) upTo(d time.Duration) time.Duration { return time.Duration(a.r.
 func (a *caller) one(n int) bool { return a.r.IntN(n) == 0 }
 
 func (a *caller) run() {
-	for time.Now().Before(a.c.stop) && !a.c.found.Load() {
-		ctx, cancel := context.WithCancel(context.Background())
+	for time.Now().Before(a.c.stop) && a.c.life.Err() == nil {
+		ctx, cancel := context.WithCancel(a.c.life)
 		switch d := a.upTo(2 * a.c.lease); a.r.IntN(8) {
 		case 0, 1:
 			a.c.judge.asks("cancelled context")
 			time.AfterFunc(d, cancel)
 		case 2:
 			a.c.judge.asks("context with deadline")
-			ctx, cancel = context.WithTimeout(context.Background(), d)
+			cancel()
+			ctx, cancel = context.WithTimeout(a.c.life, d)
 		}
 		a.call(ctx)
 		cancel()

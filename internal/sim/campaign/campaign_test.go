@@ -1,6 +1,7 @@
 package campaign_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -67,9 +68,10 @@ type campaign struct {
 	side    sync.WaitGroup // watchers of leases
 	began   time.Time
 	stop    time.Time
-	played  int         // faults
-	wanted  string      // the promise that has to be broken, in a control; "": none
-	found   atomic.Bool // it has been
+	played  int                // faults
+	wanted  string             // the promise that has to be broken, in a control; "": none
+	life    context.Context    // of the calls; ends when it has been found
+	found   context.CancelFunc // ends life
 }
 
 // bounds are of the figures of progress.
@@ -215,6 +217,8 @@ func (c *campaign) run(t *testing.T) {
 // lead makes the world and its lockers, lets them live until all that live has begun is over, and
 // looks at what is left.
 func (c *campaign) lead(t *testing.T, live func(*sync.WaitGroup)) {
+	c.life, c.found = context.WithCancel(t.Context())
+	defer c.found()
 	c.began = time.Now()
 	c.stop = c.began.Add(c.length)
 	c.world = sim.NewWorld(t, c.seed, c.processes, c.nodes)

@@ -126,7 +126,7 @@ func (j *judge) breaks(format string, args ...any) {
 	j.counts[word]++
 	j.note("%s", text)
 	if word == j.c.wanted {
-		j.c.found.Store(true)
+		j.c.found()
 	}
 	if j.counts[word] <= 3 {
 		j.broken = append(j.broken, text+"\n\t"+strings.Join(j.said[max(0, len(j.said)-*events):], "\n\t"))
