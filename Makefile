@@ -24,7 +24,7 @@ race: ## Run what can race with the race detector
 	@$(MAKE) test how='-short -race -p=2 -skip TestFaults_OnRedis' MODULES='$(filter-out bench examples/%,$(MODULES))' \
 		packages='./multilock ./fair ./rlock $(shell go list ./... | grep -vE '/(examples|internal/(model|interop|sim/speed))(/|$$)')'
 
-test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, half a day of campaigns, models, Java and rivals
+test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, two days of campaigns, models, Java and rivals
 	@$(MAKE) race
 	@# What computes runs beside what waits for servers.
 	@verdict=passed; nice -n 19 $(MAKE) test-days & days=$$!; \
@@ -32,10 +32,10 @@ test-all: ## Run what CI runs beside make test: race, Sentinel, Cluster, chaos, 
 		wait $$days || verdict=FAILED; \
 		echo "== $$verdict"; [ $$verdict = passed ]
 
-# Half a day of life with 15 000 grants and 7 500 faults, a part of the cut points, mistakes that campaigns find soon, figures, and the models.
+# Two days of life with 60 000 grants and 30 000 faults, a part of the cut points, mistakes that campaigns find soon, figures, and the models.
 test-days:
 	go test -timeout 60m ./internal/sim/campaign -run 'Campaigns|CutPoints' \
-		-seeds=24 -length=21m -callers=3 -life=12h -grants=15000 -faults=7500 -every=8
+		-seeds=17 -length=2h -callers=3 -life=48h -grants=60000 -faults=30000 -every=8
 	go test -timeout 60m -tags seeded -short ./internal/sim/campaign -run Power
 	go test -timeout 60m ./internal/sim/speed -run LongestWait
 	go test -timeout 60m ./internal/model/...

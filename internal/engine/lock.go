@@ -200,8 +200,8 @@ func (e *Engine) logLongWait(k *Key, w *Waiter) {
 	}
 }
 
-// withdraw removes a waiter whose context has ended. A lease that it got meanwhile goes to
-// the next waiter.
+// withdraw removes a waiter whose context has ended, or whose OnPlace has panicked. A lease that
+// it got meanwhile goes to the next waiter.
 func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lease, error) {
 	k.Lock()
 	if w.waiting {
@@ -219,10 +219,11 @@ func (e *Engine) withdraw(ctx context.Context, k *Key, w *Waiter) (*holdfast.Lea
 	case got.err != nil:
 		return nil, got.err
 	case got.lease != nil:
-		return e.handOut(ctx, got.lease)
+		e.unlockLater(got.lease)
+	default:
+		got.granted.Decline()
+		e.Calls.End()
 	}
-	got.granted.Decline()
-	e.Calls.End()
 	return nil, errs.EndedBy(ctx, holdfast.ErrNotAcquired)
 }
 

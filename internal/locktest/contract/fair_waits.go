@@ -341,7 +341,15 @@ func onPlacePanics(c *harness) {
 		_, _ = c.Locker.Lock(c.ctx, "k", holdfast.OnPlace(func(place int) { panic(fmt.Sprintf("no %d", place)) }))
 	})
 	c.AwaitQueue("k", 0)
-	c.unlock(held)
+	require.Panics(c.T, func() { // when it has got the lease
+		_, _ = c.Locker.Lock(c.ctx, "k", holdfast.OnPlace(func(int) {
+			owner := c.Owner("k")
+			c.unlock(held)
+			locktest.Await(c.T, func() bool { return c.Owner("k") != owner })
+			time.Sleep(time.Second) // in virtual time, the message has come
+			panic("")
+		}))
+	})
 	c.unlock(locktest.Lock(c.T, c.Locker, c.ctx, "k"))
 }
 
