@@ -127,7 +127,10 @@ func acceptedKeys(c *harness) {
 	keys := []string{
 		strings.Repeat("k", 1024-len(c.Kind.Prefix)), strings.Repeat("{", 1024-len(c.Kind.Prefix)), " ", "a b", "{", "}", "{}", "{a}b", "a{b}c",
 		"{b", "b}", "}{", "{{a}}", "a{{b}}", "*", "?[a-z]", "%s%d", `\`, `"`, `'"\`, ":", "a:b:0", "a\r\nb", "\x00", "a\x00b", "\xff\xfe", "\x00\xff\r\n",
-		"käse:1", "ключ", "*1\r\n$8\r\nFLUSHALL\r\n", "redisson_lock__channel:{k}",
+		"käse:1", "ключ", "*1\r\n$8\r\nFLUSHALL\r\n",
+	}
+	if c.Kind.Virtual { // elsewhere the client may have no lock of such a name
+		keys = append(keys, "redisson_lock__channel:{k}")
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		if c.Kind.Accepts(key) {

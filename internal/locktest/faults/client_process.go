@@ -131,7 +131,7 @@ func testHolderKilled(t *testing.T, d locktest.Kind) {
 	}
 }
 
-const pausedLease = 400 * time.Millisecond
+const pausedLease = 3 * time.Second
 
 // A holder stands still for longer than its lease, while another takes the key or nobody does. When
 // it goes on, it is told, and changes nothing.
