@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check-links.sh  fails unless a program that imports rlock, fair or multilock links exactly these modules and the standard
-# library, and holdfasttest no other module.
+# library, and election and holdfasttest no other module.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -18,8 +18,10 @@ for kind in rlock fair multilock; do
 		exit 1
 	fi
 done
-linked=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{end}}' ./holdfasttest | sort -u)
-if [ "$linked" != github.com/holdfast-go/holdfast ]; then
-	echo "check-links.sh: holdfasttest links" $linked >&2
-	exit 1
-fi
+for package in election holdfasttest; do
+	linked=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{end}}' "./$package" | sort -u)
+	if [ "$linked" != github.com/holdfast-go/holdfast ]; then
+		echo "check-links.sh: $package links" $linked >&2
+		exit 1
+	fi
+done

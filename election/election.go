@@ -1,0 +1,187 @@
+// Package election has one of several candidates lead a group, over any [holdfast.Locker]:
+// whoever holds the lock of the group leads. A candidate campaigns for that lock, leads while its
+// lease lives, which is its term, and resigns by its end.
+//
+// An election promises what its lock promises. Two candidates never lead at once where the
+// lock never has two holders. A leader that stands still and does not know yet that its term is
+// over is refused by a resource that checks the fence of the term, [holdfast.Lease.Fence].
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/errs"
+)
+
+// ErrNotLeader: this candidate does not lead. The text says why.
+var ErrNotLeader = errors.New("not the leader")
+
+// pause follows a campaign that Redis has not answered.
+const pause = time.Second
+
+// Election is one candidate of a group. Safe for concurrent use.
+type Election struct {
+	locker   holdfast.Locker       // immutable
+	group    string                // immutable
+	opts     []holdfast.LockOption // immutable
+	running  sync.Mutex            // Run has it
+	answered chan struct{}         // closed by answer; immutable
+	answer   func()                // immutable
+
+	mu    sync.Mutex
+	lease *holdfast.Lease // of the present term; nil: there is none; guarded by mu
+	why   error           // there is none, as far as known; guarded by mu
+}
+
+// New returns a candidate of a group, which is the key of a lock of locker. It makes no call to
+// Redis. The options are those of each campaign: [holdfast.MaxHold] bounds a term, and
+// [holdfast.OnPlace] tells the place among the candidates of fair. New fails on a nil locker, a
+// nil option, and on [holdfast.WaitAtMost], as the context of [Election.Run] bounds its waits.
+func New(locker holdfast.Locker, group string, opts ...holdfast.LockOption) (*Election, error) {
+	all, err := holdfast.Options(opts...)
+	switch {
+	case locker == nil:
+		return nil, errs.Invalid("election: New: locker is nil")
+	case err != nil:
+		return nil, fmt.Errorf("election: New: %w", err)
+	case all.WaitAtMost != nil:
+		return nil, errs.Invalid("election: New: WaitAtMost: the context of Run bounds its waits")
+	}
+	answered := make(chan struct{})
+	return &Election{
+		locker: locker, group: group, opts: opts,
+		answered: answered, answer: sync.OnceFunc(func() { close(answered) }),
+	}, nil
+}
+
+// Run campaigns until it leads, and then runs lead. The context of lead is bound to the lease of
+// the term, see [holdfast.Lease.Bind]: it ends with ctx and when the term is lost, and
+// [holdfast.LeaseFrom] finds the fence of the term in it. lead should return then, as another
+// candidate may lead soon after a loss.
+//
+// Run unlocks only after lead has returned, or has panicked or ended its goroutine; that is to
+// resign. If the term was lost by then, Run drops what lead has returned, and campaigns again.
+// Else it returns that, joined with [holdfast.ErrReleased], ErrClosed or ErrWrongType if one of
+// these ended the lease before lead did. So a leader resigns, and Run ends, when lead returns in
+// its term, and when ctx ends and lead has returned.
+//
+// A campaign lasts until ctx ends, however long Redis is away: Run tries again each second after
+// [holdfast.ErrUnavailable] and [holdfast.ErrUnknown]. It returns all other errors of Lock, and
+// nothing is held then: that of ctx, ErrClosed, ErrQueueFull, ErrInvalidArgument for the group or
+// an option, and refusals by Redis, which waiting cannot cure.
+//
+// An Election has one Run at a time; a second one fails with ErrInvalidArgument. A campaign costs
+// the round trips of TryLock and, if another candidate leads, those of Lock.
+func (e *Election) Run(ctx context.Context, lead func(context.Context) error) error {
+	if lead == nil {
+		return errs.Invalid("election: Run: lead is nil")
+	}
+	if !e.running.TryLock() {
+		return errs.Invalid("election: Run: it is running already")
+	}
+	defer e.running.Unlock()
+	for {
+		lease, err := e.campaign(ctx)
+		switch {
+		case err == nil:
+			if lost, err := e.term(ctx, lease, lead); !lost {
+				return err
+			}
+		case ctx.Err() == nil && (errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrUnknown)):
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// campaign waits for the lock. A first attempt tells at once whether another candidate leads.
+func (e *Election) campaign(ctx context.Context) (*holdfast.Lease, error) {
+	lease, err := e.locker.TryLock(ctx, e.group, e.opts...)
+	if errors.Is(err, holdfast.ErrNotAcquired) {
+		e.set(nil, err)
+		lease, err = e.locker.Lock(ctx, e.group, e.opts...)
+	}
+	e.set(lease, err)
+	return lease, err
+}
+
+// term runs lead, and unlocks. It reports whether the lease was lost before.
+func (e *Election) term(ctx context.Context, lease *holdfast.Lease, lead func(context.Context) error) (lost bool, err error) {
+	defer func() {
+		end := lease.Unlock(ctx)
+		e.set(nil, end)
+		lost, err = errors.Is(end, holdfast.ErrLost), errs.OfDo(err, end)
+	}()
+	return false, lead(lease.Bind(ctx))
+}
+
+func (e *Election) set(lease *holdfast.Lease, why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lease, e.why = lease, why
+	e.answer()
+}
+
+func (e *Election) state() (*holdfast.Lease, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lease, e.why
+}
+
+// IsLeader returns nil while this candidate leads, and never after its lease has ended; else
+// [ErrNotLeader], joined with what is known of the reason: [holdfast.ErrNotAcquired], whose text has
+// the label of the leader that the campaign has met, ErrLost while the lead of a lost term has not
+// returned, ErrUnavailable, or why Run has ended. Before the first attempt of the first Run was
+// answered, it waits for that, or until ctx ends. No round trip.
+//
+// What follows an answer may come later than the end of the lease: see [holdfast.Lease].
+func (e *Election) IsLeader(ctx context.Context) error {
+	select {
+	case <-e.answered:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrNotLeader, ctx.Err())
+	}
+	lease, why := e.state()
+	if lease != nil {
+		if why = lease.Err(); why == nil {
+			return nil
+		}
+	}
+	if why == nil { // it has resigned
+		return ErrNotLeader
+	}
+	return fmt.Errorf("%w: %w", ErrNotLeader, why)
+}
+
+// Bind derives a context for work outside of lead that only the leader may do. It ends with the
+// term, see [holdfast.Lease.Bind]; it has ended, with the cause ErrNotLeader, if there is none. Run
+// does not wait for that work before it resigns.
+func (e *Election) Bind(ctx context.Context) context.Context {
+	if lease, _ := e.state(); lease != nil {
+		return lease.Bind(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	cancel(ErrNotLeader)
+	return ctx
+}
+
+// Leader asks Redis who leads: Held says whether a candidate does, Label names it, and Owner is
+// its term, as no other term has that owner, except of candidates that share a locker. Errors:
+// those of Inspect, see [holdfast.Operator]; [errors.ErrUnsupported] if the locker is no
+// Operator. The round trips of Inspect.
+func (e *Election) Leader(ctx context.Context) (holdfast.Status, error) {
+	operator, is := e.locker.(holdfast.Operator)
+	if !is {
+		return holdfast.Status{}, fmt.Errorf("election: Leader: the locker has no Inspect: %w", errors.ErrUnsupported)
+	}
+	return operator.Inspect(ctx, e.group)
+}

@@ -1,0 +1,419 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/election"
+	"github.com/holdfast-go/holdfast/fair"
+	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/multilock"
+	"github.com/holdfast-go/holdfast/rlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// soon is more than a few round trips, and the pause after a campaign without an answer.
+const soon = 3 * time.Second
+
+// long is several leases.
+const long = 2 * time.Minute
+
+// world has the Redis of some processes.
+type world struct {
+	process func() sim.Locker // another one
+	forget  func()            // Redis loses its memory
+	away    func(bool)        // Redis goes away, and comes back
+}
+
+// onAll runs a test in virtual time on each kind of lock, and on the double.
+func onAll(t *testing.T, test func(*testing.T, world)) {
+	for name, open := range map[string]func(*testing.T) world{
+		"holdfasttest": double,
+		"rlock":        simulated(1, func(c []rueidis.Client) (sim.Locker, error) { return rlock.New(c[0], holdfast.WithFencing()) }),
+		"fair":         simulated(1, func(c []rueidis.Client) (sim.Locker, error) { return fair.New(c[0], holdfast.WithFencing()) }),
+		"multilock": simulated(3, func(c []rueidis.Client) (sim.Locker, error) {
+			return multilock.New(c, holdfast.WithFencing(), multilock.WithoutRestartGuard())
+		}),
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { test(t, open(t)) }) })
+	}
+}
+
+func double(t *testing.T) world {
+	locks, err := holdfasttest.New(holdfast.WithFencing())
+	require.NoError(t, err)
+	all := []*holdfasttest.Locker{locks}
+	return world{
+		process: func() sim.Locker { all = append(all, locks.Another()); return all[len(all)-1] },
+		forget: func() {
+			for _, l := range all {
+				if l.Lose("g") == nil { // another may have it by now
+					return
+				}
+			}
+		},
+		away: func(on bool) {
+			if locks.Outage(0); on {
+				locks.Outage(time.Hour)
+			}
+		},
+	}
+}
+
+func simulated(servers int, open func([]rueidis.Client) (sim.Locker, error)) func(*testing.T) world {
+	return func(t *testing.T) world {
+		var n sim.Network
+		var all []*sim.Server
+		for range servers {
+			all = append(all, sim.Start(t, &n))
+		}
+		return world{
+			process: func() sim.Locker {
+				var clients []rueidis.Client
+				for _, s := range all {
+					clients = append(clients, s.Client(t))
+				}
+				l, err := open(clients)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = l.Close() })
+				return l
+			},
+			forget: func() {
+				for _, s := range all {
+					s.Forget()
+				}
+			},
+			away: func(on bool) {
+				for _, s := range all {
+					if s.Kill(); !on {
+						s.RestartWithMemory()
+					}
+				}
+			},
+		}
+	}
+}
+
+// candidate campaigns, and leads for as long as the test wants.
+type candidate struct {
+	*election.Election
+	cancel  context.CancelCauseFunc
+	terms   chan context.Context // one for each term that has begun
+	returns chan error           // what its lead returns, when it has stopped
+	ended   chan error           // of Run
+}
+
+func stand(t *testing.T, l holdfast.Locker) *candidate {
+	e, err := election.New(l, "g")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := &candidate{e, cancel, make(chan context.Context, 9), make(chan error), make(chan error, 1)}
+	go func() {
+		c.ended <- e.Run(ctx, func(ctx context.Context) error {
+			c.terms <- ctx
+			select {
+			case err := <-c.returns:
+				return err
+			case <-t.Context().Done(): // the test has failed
+				return nil
+			}
+		})
+	}()
+	return c
+}
+
+// leads waits until a term has begun, at most for so long.
+func (c *candidate) leads(t *testing.T, within time.Duration) context.Context {
+	t.Helper()
+	return received(t, c.terms, within)
+}
+
+func received[T any](t *testing.T, from <-chan T, within time.Duration) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(within):
+		require.FailNow(t, "nothing in "+within.String())
+	}
+	return v
+}
+
+func TestTwoCandidates(t *testing.T) {
+	onAll(t, func(t *testing.T, w world) {
+		a := stand(t, w.process())
+		first := a.leads(t, soon)
+		require.NoError(t, a.IsLeader(t.Context()))
+		bound := a.Bind(t.Context())
+		require.Equal(t, holdfast.LeaseFrom(first), holdfast.LeaseFrom(bound))
+		b := stand(t, w.process())
+		require.Equal(t, election.ErrNotLeader, context.Cause(b.Bind(t.Context())))
+		err := b.IsLeader(t.Context())
+		require.ErrorIs(t, err, election.ErrNotLeader)
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		s, err := b.Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []any{true, holdfast.LeaseFrom(first).Owner()}, []any{s.Held, s.Owner})
+		time.Sleep(long)
+		require.Empty(t, b.terms)
+
+		why := errors.New("done")
+		a.returns <- why
+		require.Equal(t, why, received(t, a.ended, soon))
+		second := b.leads(t, soon)
+		require.Error(t, first.Err())
+		require.Error(t, bound.Err())
+		require.Greater(t, holdfast.LeaseFrom(second).Fence(), holdfast.LeaseFrom(first).Fence())
+		require.EqualError(t, a.IsLeader(t.Context()), "not the leader")
+
+		b.cancel(nil)
+		<-second.Done()
+		b.returns <- nil
+		require.NoError(t, received(t, b.ended, soon))
+		s, err = b.Leader(t.Context())
+		require.NoError(t, err)
+		require.False(t, s.Held)
+	})
+}
+
+// A candidate that has lost its term campaigns again, and not before its lead has returned.
+func TestLost(t *testing.T) {
+	onAll(t, func(t *testing.T, w world) {
+		a := stand(t, w.process())
+		first := a.leads(t, soon)
+		b := stand(t, w.process())
+		require.Error(t, b.IsLeader(t.Context()))
+		w.forget()
+		received(t, first.Done(), holdfast.DefaultLease)
+		require.ErrorIs(t, context.Cause(first), holdfast.ErrLost)
+		require.ErrorIs(t, a.IsLeader(t.Context()), holdfast.ErrLost)
+
+		second := b.leads(t, 2*holdfast.DefaultLease)
+		b.returns <- nil
+		require.NoError(t, received(t, b.ended, soon))
+		time.Sleep(long)
+		require.Empty(t, a.terms, "its lead has not returned")
+		a.returns <- errors.New("dropped")
+		third := a.leads(t, soon)
+		require.NoError(t, a.IsLeader(t.Context()))
+		require.Greater(t, holdfast.LeaseFrom(third).Fence(), holdfast.LeaseFrom(second).Fence())
+		a.returns <- nil
+		require.NoError(t, received(t, a.ended, soon))
+	})
+}
+
+// The end of its context ends a term, but the next one does not begin before lead has returned.
+func TestLateLeadKeepsTheLock(t *testing.T) {
+	onAll(t, func(t *testing.T, w world) {
+		a := stand(t, w.process())
+		first := a.leads(t, soon)
+		b := stand(t, w.process())
+		a.cancel(nil)
+		<-first.Done()
+		time.Sleep(long)
+		require.Empty(t, b.terms)
+		a.returns <- nil
+		require.NoError(t, received(t, a.ended, soon))
+		b.leads(t, soon)
+		b.returns <- nil
+		<-b.ended
+	})
+}
+
+// Nobody leads without Redis. Afterwards, however long it took, one does.
+func TestRedisAway(t *testing.T) {
+	onAll(t, func(t *testing.T, w world) {
+		both := []*candidate{stand(t, w.process()), nil}
+		first := both[0].leads(t, soon)
+		both[1] = stand(t, w.process())
+		require.Error(t, both[1].IsLeader(t.Context()))
+		w.away(true)
+		received(t, first.Done(), holdfast.DefaultLease+soon)
+		require.ErrorIs(t, context.Cause(first), holdfast.ErrLost)
+		both[0].returns <- context.Cause(first)
+		time.Sleep(long)
+		for _, c := range both {
+			require.Empty(t, c.terms)
+			require.ErrorIs(t, c.IsLeader(t.Context()), election.ErrNotLeader)
+			require.NotErrorIs(t, c.IsLeader(t.Context()), holdfast.ErrNotAcquired)
+		}
+		w.away(false)
+		time.Sleep(holdfast.DefaultLease)
+		require.Equal(t, 1, len(both[0].terms)+len(both[1].terms))
+
+		w.away(true) // a candidate between two attempts leaves at once
+		time.Sleep(long)
+		for _, c := range both {
+			if len(c.terms) == 0 {
+				c.cancel(nil)
+				require.ErrorIs(t, received(t, c.ended, holdfast.DefaultLease), context.Canceled)
+			} else {
+				c.cancel(nil)
+				c.returns <- nil
+				<-c.ended
+			}
+		}
+		w.away(false)
+	})
+}
+
+func TestContextEndsWhileCampaigning(t *testing.T) {
+	onAll(t, func(t *testing.T, w world) {
+		a := stand(t, w.process())
+		a.leads(t, soon)
+		b := stand(t, w.process())
+		time.Sleep(soon)
+		b.cancel(holdfast.ErrUnavailable) // which does not mean that Redis is away
+		err := received(t, b.ended, soon)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		require.ErrorIs(t, b.IsLeader(t.Context()), election.ErrNotLeader)
+		a.returns <- nil
+		<-a.ended
+		require.Empty(t, b.terms)
+	})
+}
+
+// A lead that panics or ends its goroutine resigns, and its Election can run again.
+func TestLeadDoesNotReturn(t *testing.T) {
+	onAll(t, func(t *testing.T, w world) {
+		e, err := election.New(w.process(), "g")
+		require.NoError(t, err)
+		b := stand(t, w.process())
+		b.leads(t, soon)
+		b.returns <- nil
+		<-b.ended
+		for _, leave := range []func(){func() { panic("lead") }, runtime.Goexit} {
+			left := make(chan any)
+			go func() {
+				defer func() { left <- recover() }()
+				_ = e.Run(t.Context(), func(context.Context) error { leave(); return nil })
+			}()
+			received(t, left, soon)
+			require.EqualError(t, e.IsLeader(t.Context()), "not the leader")
+			s, err := e.Leader(t.Context())
+			require.NoError(t, err)
+			require.False(t, s.Held)
+		}
+		require.NoError(t, e.Run(t.Context(), func(context.Context) error { return nil }))
+	})
+}
+
+// Only the loss of the term itself leads to another campaign.
+func TestWhatEndsRun(t *testing.T) {
+	onAll(t, func(t *testing.T, w world) {
+		l := w.process()
+		e, err := election.New(l, "g")
+		require.NoError(t, err)
+		for _, err := range []error{nil, holdfast.ErrLost, holdfast.ErrUnavailable, holdfast.ErrUnknown} {
+			require.Equal(t, err, e.Run(t.Context(), func(context.Context) error { return err }), "that of lead")
+		}
+		require.ErrorIs(t, e.Run(t.Context(), func(ctx context.Context) error {
+			return holdfast.LeaseFrom(ctx).Unlock(ctx)
+		}), holdfast.ErrReleased)
+
+		a := stand(t, l)
+		a.leads(t, soon)
+		require.ErrorIs(t, a.Run(t.Context(), func(context.Context) error { return nil }), holdfast.ErrInvalidArgument)
+		require.NoError(t, l.Close())
+		require.ErrorIs(t, a.IsLeader(t.Context()), holdfast.ErrClosed)
+		a.returns <- nil
+		require.ErrorIs(t, received(t, a.ended, soon), holdfast.ErrClosed)
+		require.ErrorIs(t, a.Run(t.Context(), func(context.Context) error { return nil }), holdfast.ErrClosed)
+		require.ErrorIs(t, a.IsLeader(t.Context()), holdfast.ErrClosed)
+	})
+}
+
+func TestBadArguments(t *testing.T) {
+	locks, err := holdfasttest.New()
+	require.NoError(t, err)
+	_, noLocker := election.New(nil, "g")
+	_, noOption := election.New(locks, "g", nil)
+	_, bounded := election.New(locks, "g", holdfast.WaitAtMost(time.Second))
+	e, err := election.New(locks, "")
+	require.NoError(t, err)
+	for _, err := range []error{
+		noLocker, noOption, bounded, e.Run(t.Context(), nil), e.Run(t.Context(), func(context.Context) error { return nil }),
+	} {
+		require.ErrorIs(t, err, holdfast.ErrInvalidArgument)
+	}
+	require.ErrorIs(t, e.IsLeader(t.Context()), holdfast.ErrInvalidArgument)
+}
+
+// plain is a locker that is no Operator, and whose first attempt takes a second.
+type plain struct{ holdfast.Locker }
+
+func (p plain) TryLock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
+	time.Sleep(time.Second)
+	return p.Locker.TryLock(ctx, key, opts...)
+}
+
+// Until the first attempt was answered, nobody knows.
+func TestIsLeaderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := double(t).process()
+		a := stand(t, plain{l})
+		over, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, a.IsLeader(over), context.DeadlineExceeded)
+		require.NoError(t, a.IsLeader(t.Context()))
+		_, err := a.Leader(t.Context())
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		a.returns <- nil
+		require.NoError(t, <-a.ended)
+	})
+}
+
+// While links and the server fail, two never lead at once. Then one leads.
+func TestNeverTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const processes, lease = 3, 3 * time.Second
+		w := sim.NewWorld(t, 1, processes, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var leading atomic.Int32
+		var terms atomic.Int64
+		for p := range processes {
+			l, err := rlock.New(w.Clients(p)[0], holdfast.WithLease(lease))
+			require.NoError(t, err)
+			defer l.Close()
+			e, err := election.New(l, "g")
+			require.NoError(t, err)
+			r := sim.Random(1, "terms "+string(rune('0'+p)))
+			all.Go(func() {
+				for ctx.Err() == nil {
+					_ = e.Run(ctx, func(ctx context.Context) error {
+						terms.Add(1)
+						if leading.Add(1) > 1 {
+							t.Error("two holders")
+						}
+						select {
+						case <-ctx.Done():
+						case <-time.After(time.Duration(r.Int64N(int64(20 * lease)))):
+						}
+						leading.Add(-1)
+						return nil
+					})
+				}
+			})
+		}
+		w.Play(sim.Schedule(1, processes, 1, 15*time.Minute, 10*time.Second, 3*lease, append(sim.OfLinks, sim.OfServers...)), func(sim.Fault) {})
+		before := terms.Load()
+		time.Sleep(time.Minute)
+		require.Greater(t, terms.Load(), before, "nobody leads")
+		cancel()
+		all.Wait()
+	})
+}
