@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapters/gocronholdfast"
+	"github.com/holdfast-go/holdfast/election"
 	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -40,7 +41,7 @@ func TestElector_OneSchedulerRunsAllJobs(t *testing.T) {
 		require.EqualValues(t, []int32{5, 0}, []int32{runs[0].Load(), runs[1].Load()})
 		electors[0].Close()
 		electors[0].Close()
-		require.ErrorIs(t, electors[0].IsLeader(t.Context()), gocronholdfast.ErrNotLeader)
+		require.ErrorIs(t, electors[0].IsLeader(t.Context()), election.ErrNotLeader)
 		time.Sleep(5 * time.Minute)
 		require.EqualValues(t, []int32{5, 5}, []int32{runs[0].Load(), runs[1].Load()})
 	})
@@ -59,7 +60,7 @@ func TestElector_Loses(t *testing.T) {
 		synctest.Wait() // the second one waits
 
 		require.NoError(t, locks.Lose("leader"))
-		require.ErrorIs(t, first.IsLeader(t.Context()), gocronholdfast.ErrNotLeader)
+		require.ErrorIs(t, first.IsLeader(t.Context()), election.ErrNotLeader)
 		require.ErrorIs(t, first.IsLeader(t.Context()), holdfast.ErrLost)
 		require.ErrorIs(t, context.Cause(ctx), holdfast.ErrLost)
 		require.Error(t, first.Bind(t.Context()).Err())
@@ -83,7 +84,7 @@ func TestElector_OnRedis(t *testing.T) {
 	second := newElector(t, both[1])
 	require.ErrorIs(t, second.IsLeader(t.Context()), holdfast.ErrNotAcquired)
 	first.Close()
-	require.ErrorIs(t, first.IsLeader(t.Context()), gocronholdfast.ErrNotLeader)
+	require.ErrorIs(t, first.IsLeader(t.Context()), election.ErrNotLeader)
 	require.Eventually(t, func() bool { return second.IsLeader(t.Context()) == nil }, redistest.Patience, time.Millisecond)
 	require.NoError(t, both[1].Close())
 	require.ErrorIs(t, second.IsLeader(t.Context()), holdfast.ErrClosed)

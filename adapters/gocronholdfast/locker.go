@@ -76,7 +76,12 @@ func (l *Locker) Bind(ctx context.Context, name string) context.Context {
 	l.mu.Lock()
 	lease := l.runs[name]
 	l.mu.Unlock()
-	return bind(ctx, lease, holdfast.ErrReleased)
+	if lease != nil {
+		return lease.Bind(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	cancel(holdfast.ErrReleased)
+	return ctx
 }
 
 // run is one run of a job.
@@ -94,14 +99,4 @@ func (r *run) Unlock(ctx context.Context) error {
 	}
 	r.l.mu.Unlock()
 	return r.lease.Unlock(ctx)
-}
-
-// bind binds ctx to a lease, or ends it if there is none.
-func bind(ctx context.Context, lease *holdfast.Lease, none error) context.Context {
-	if lease != nil {
-		return lease.Bind(ctx)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	cancel(none)
-	return ctx
 }
