@@ -67,7 +67,7 @@ func TestG10_LateLeaderIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, errLate)
 }
 
-// A leader whose journal fails stands again.
+// A leader whose journal fails tries again.
 func TestJournalFails(t *testing.T) {
 	m, server := newMember(t)
 	server.Do(t, "SET", m.key("journal"), "no list")

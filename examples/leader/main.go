@@ -4,8 +4,8 @@
 //	go run ./examples/leader                          needs no server
 //	go run ./examples/leader -redis localhost:6379    on a real Redis
 //
-// stand is the loop around Do, and shows what each error of the lock means for a leader. A leader that has lost the lock
-// learns of it at its next renewal: then its context ends. Until then it goes on, so the journal checks the fence.
+// Package election campaigns, and runs lead for each term. A leader that has lost the lock learns of it at its next renewal:
+// then its context ends. Until then it goes on, so the journal checks the fence.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/election"
 	"github.com/holdfast-go/holdfast/examples/internal/demo"
 	"github.com/holdfast-go/holdfast/rlock"
 )
@@ -58,31 +59,29 @@ func process(ctx context.Context, number int) error {
 
 // stand stands for election until the work is done or ctx ends.
 func (m *member) stand(ctx context.Context) error {
-	for {
-		err := m.locker.Do(ctx, m.key("leader"), m.lead) // waits until this process is the leader
-		switch {
-		case err == nil, ctx.Err() != nil: // the work is done, or the program is to end; to resign is to return from lead
-			return nil
-		case errors.Is(err, holdfast.ErrLost), errors.Is(err, errLate): // another may lead by now: lead has stopped, stand again
-			fmt.Printf("Process %d has lost the lock. It has stopped, and stands again.\n", m.number)
-		case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrUnknown), errors.Is(err, errAway): // nobody can lead
-			_ = demo.Sleep(ctx, lease)
-		default: // no other term cures it: Redis refuses
-			return err
-		}
+	candidate, err := election.New(m.locker, m.key("leader"))
+	if err != nil {
+		return err
 	}
+	if err = candidate.Run(ctx, m.lead); ctx.Err() != nil { // the program is to end
+		return nil
+	}
+	return err
 }
 
-// lead does the work of a leader. It returns when no work is left or its lease has ended.
+// lead does the work of a leader. It returns when no work is left or its term is over.
 func (m *member) lead(ctx context.Context) error {
 	fence := holdfast.LeaseFrom(ctx).Fence()
-	for first := true; ; first = false {
+	for first := true; ; {
 		done, err := m.work(ctx, fence)
-		if err != nil || done == pieces {
-			return err
-		}
-		if first {
+		switch {
+		case err == nil && done == pieces:
+			return nil
+		case err == nil && first:
 			fmt.Printf("Process %d leads from piece %d on.\n", m.number, done)
+			first = false
+		case errors.Is(err, errLate): // the journal knows it before this process does
+			<-ctx.Done()
 		}
 		switch done {
 		case killedAt:
@@ -90,7 +89,11 @@ func (m *member) lead(ctx context.Context) error {
 		case lostAt:
 			_ = m.redis.Do(ctx, m.redis.B().Del().Key(m.key("leader")).Build())
 		}
-		if err := demo.Sleep(ctx, 50*time.Millisecond); err != nil { // the lock is lost, or the program is to end
+		err = demo.Sleep(ctx, 50*time.Millisecond)
+		if errors.Is(err, holdfast.ErrLost) {
+			fmt.Printf("Process %d has lost the lock. It has stopped, and stands again.\n", m.number)
+		}
+		if err != nil { // or the program is to end
 			return err
 		}
 	}
@@ -104,17 +107,14 @@ local done = redis.call('LLEN', KEYS[1])
 if done < tonumber(ARGV[2]) then done = redis.call('RPUSH', KEYS[1], ARGV[1]) end
 return done`)
 
-var errLate, errAway = errors.New("refused: a later leader was here"), errors.New("the journal does not answer")
+var errLate = errors.New("refused: a later leader was here")
 
 func (m *member) work(ctx context.Context, fence int64) (done int64, err error) {
 	args := []string{strconv.FormatInt(fence, 10), strconv.Itoa(pieces)}
-	switch done, err = journal.Exec(ctx, m.redis, []string{m.key("journal")}, args).AsInt64(); {
-	case err != nil:
-		return done, fmt.Errorf("%w: %w", errAway, err)
-	case done < 0:
-		return done, errLate
+	if done, err = journal.Exec(ctx, m.redis, []string{m.key("journal")}, args).AsInt64(); done < 0 {
+		err = errLate
 	}
-	return done, nil
+	return done, err
 }
 
 func (m *member) key(what string) string { return "leader:" + m.redis.Run + ":" + what }
