@@ -120,7 +120,7 @@ func TestG9_RenewVotedBesideAForbiddenKey(t *testing.T) {
 		} else {
 			s.Do(t, "SET", marker, "another")
 		}
-		counts, err := n.RenewVoted(bounded(t), vote, lease, keys, owners, make([]int, 30), answers)
+		counts, err := n.RenewVoted(bounded(t), vote, lease, keys, owners, make([]Entries, 30), answers)
 		require.ErrorContains(t, err, "NOPERM")
 		require.Equal(t, valid, counts)
 		require.Equal(t, want, answers)

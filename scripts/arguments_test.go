@@ -164,7 +164,7 @@ func TestF8_BadArguments(t *testing.T) {
 		refused("fence", errOf(n.AcquireFenced(ctx, "k", ownA, lease, f)))
 	}
 	for _, entries := range []int{-1, 0, 1e9} {
-		refused("entries", errOf(n.Recount(ctx, "k", ownA, entries)))
+		refused("entries", errOf(n.Recount(ctx, "k", ownA, Entries{Count: entries})))
 	}
 	for _, last := range []int64{-1, 1e16} {
 		refused("last fence", errOf(n.Release(ctx, "k", ownA, last)), errOf(f.Release(ctx, "k", ofA(1), last, false)),

@@ -100,7 +100,7 @@ var ofQuorum = family{
 		"acquire unguarded":        func(c client) error { return c.acquireVoted(nil, false) },
 		"acquire unguarded fenced": func(c client) error { return c.acquireVoted(nil, true) },
 		"renew": func(c client) error {
-			return errOf(c.RenewVoted(c.ctx, c.vote, lease, []string{c.key}, []string{c.owner}, []int{2}, make([]Answer, 1)))
+			return errOf(c.RenewVoted(c.ctx, c.vote, lease, []string{c.key}, []string{c.owner}, []Entries{{Count: 2}}, make([]Answer, 1)))
 		},
 		"end":                  func(c client) error { return c.end(Ending{Notify: true}) },
 		"end fenced":           func(c client) error { return c.end(Ending{Notify: true, LastFence: 1}) },
@@ -120,7 +120,7 @@ var ofQuorum = family{
 	},
 }
 
-func recounts(c client) error { return errOf(c.Recount(c.ctx, c.key, c.owner, 2)) }
+func recounts(c client) error { return errOf(c.Recount(c.ctx, c.key, c.owner, Entries{Count: 2})) }
 func forces(c client) error   { return errOf(c.ForceRelease(c.ctx, c.key)) }
 func inspects(c client) error { return errOf(c.Inspect(c.ctx, c.key)) }
 

@@ -10,17 +10,17 @@ var (
 	inspect = load("plain/inspect.lua")
 )
 
-// Recount sets the count of the owner's hold to entries, when a nested entry
-// has begun or one of several has ended. It never touches the expiry and may be
+// Recount sets the count of the owner's hold, when a nested entry has begun or one of
+// several has ended, and its label. It never touches the expiry and may be
 // repeated. If the key is not the owner's, ours is false and nothing changes.
-func (n *Node) Recount(ctx context.Context, key, owner string, entries int) (ours bool, err error) {
+func (n *Node) Recount(ctx context.Context, key, owner string, entries Entries) (ours bool, err error) {
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	if entries < 1 || entries > 999_999_999 {
-		return false, refuse("entries: %d is not from 1 to 999999999", entries)
+	if entries.Count < 1 || entries.Count > 999_999_999 {
+		return false, refuse("entries: %d is not from 1 to 999999999", entries.Count)
 	}
-	m, short, err := n.write(ctx, recount, 1, key, owner, n.entries(entries))
+	m, short, err := n.write(ctx, recount, 1, key, owner, n.field(entries))
 	if ours, err = parseBool(m, err); ours {
 		err = short
 	}

@@ -62,14 +62,20 @@ func TestF32_AcquireAllRefusedLeavesNothing(t *testing.T) {
 	require.Equal(t, before, state(t, s))
 }
 
-// A nested entry touches no expiry, and a release ends any count.
+// A nested entry and a label touch no expiry, and a release ends any count.
 func TestRecount(t *testing.T) {
 	s, n := start(t)
 	acquired(t, n, "k", ownA)
 	until := expiry(t, s, "k")
 	for _, entries := range []int{2, 3, 3, 1, 7} {
-		require.True(t, must(n.Recount(bounded(t), "k", ownA, entries))(t))
+		require.True(t, must(n.Recount(bounded(t), "k", ownA, Entries{Count: entries}))(t))
 		require.Equal(t, entries, must(n.Inspect(bounded(t), "k"))(t).Entries)
+	}
+	own, none := "its own", ""
+	for want, label := range map[string]*string{"its own": &own, "": &none} {
+		require.True(t, must(n.Recount(bounded(t), "k", ownA, Entries{2, label}))(t))
+		h := must(n.Inspect(bounded(t), "k"))(t)
+		require.Equal(t, []any{2, want}, []any{h.Entries, h.Label})
 	}
 	require.Equal(t, until, expiry(t, s, "k"))
 	require.Equal(t, Released{Ours: true}, must(n.Release(bounded(t), "k", ownA, 0))(t))
@@ -86,7 +92,7 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 	for _, stranger := range []string{ownB, ownA[:len(ownA)-1], ownA + " ", "*", "mode"} {
 		require.Zero(t, must(n.Release(ctx, "k", stranger, 0))(t))
 		require.Zero(t, must(n.Release(ctx, "k", stranger, 1))(t))
-		require.False(t, must(n.Recount(ctx, "k", stranger, 5))(t))
+		require.False(t, must(n.Recount(ctx, "k", stranger, Entries{Count: 5}))(t))
 		answers := []Answer{Renewed}
 		require.NoError(t, n.Renew(ctx, time.Hour, []string{"k"}, []string{stranger}, answers))
 		require.Equal(t, []Answer{NotOurs}, answers)
@@ -102,12 +108,12 @@ func TestG6_OnlyTheOwner(t *testing.T) {
 }
 
 // renewals renew on one Redis, and on a node of a quorum, where entries may be told, too.
-func renewals(t *testing.T, n *Node, vote *Vote) map[string]func(keys, owners []string, entries []int, answers []Answer) error {
-	return map[string]func([]string, []string, []int, []Answer) error{
-		"plain": func(keys, owners []string, _ []int, answers []Answer) error {
+func renewals(t *testing.T, n *Node, vote *Vote) map[string]func(keys, owners []string, entries []Entries, answers []Answer) error {
+	return map[string]func([]string, []string, []Entries, []Answer) error{
+		"plain": func(keys, owners []string, _ []Entries, answers []Answer) error {
 			return n.Renew(bounded(t), lease, keys, owners, answers)
 		},
-		"voted": func(keys, owners []string, entries []int, answers []Answer) error {
+		"voted": func(keys, owners []string, entries []Entries, answers []Answer) error {
 			for i := range answers { // those of an earlier call
 				answers[i] = Renewed
 			}
@@ -131,7 +137,7 @@ func TestRenewAnswersForEachKey(t *testing.T) {
 		}
 		keys, owners := []string{"a", "b", "c", "free", "d"}, []string{ownA, ownA, ownA, ownA, ownA}
 		answers := []Answer{NotOurs, Renewed, Renewed, Renewed, NotOurs} // of an earlier call
-		require.NoError(t, renew(keys, owners, []int{3, 3, 3, 3, 0}, answers))
+		require.NoError(t, renew(keys, owners, []Entries{{Count: 3}, {Count: 3}, {Count: 3}, {Count: 3}, {}}, answers))
 		require.Equal(t, []Answer{Renewed, NotOurs, NotOurs, NotOurs, Renewed}, answers)
 		for k, entries := range map[string]int{"a": map[string]int{"plain": 1, "voted": 3}[name], "d": 1} {
 			h := must(n.Inspect(bounded(t), k))(t)
@@ -150,7 +156,7 @@ func TestRenewRefused(t *testing.T) {
 	s.Do(t, "ACL", "SETUSER", "default", "-pexpire")
 	for name, renew := range renewals(t, n, vote) {
 		answers := []Answer{Renewed, Renewed}
-		err := renew([]string{"k", "free"}, []string{ownA, ownA}, []int{0, 0}, answers)
+		err := renew([]string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers)
 		require.Regexp(t, "can't run this command|ACL failure in script", err.Error())
 		require.Equal(t, Refused, OutcomeOf(err))
 		require.Equal(t, []Answer{Unanswered, NotOurs}, answers, name)

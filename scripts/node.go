@@ -59,17 +59,27 @@ func NewNode(client rueidis.Client) *Node { return NewNodeWith(client, NodeSetti
 // NewNodeWith is NewNode with settings.
 func NewNodeWith(client rueidis.Client, s NodeSettings) *Node {
 	n := &Node{client: client, NodeSettings: s, sharing: make(chan struct{}, 1)}
-	n.one = n.entries(1)
+	n.one = n.field(Entries{Count: 1})
 	return n
 }
 
-// entries is what the field of a hold with so many entries holds: their number, and behind a
-// space the label. Java never looks at the field of an owner that is not its own.
-func (n *Node) entries(count int) string {
-	if n.Label == "" {
-		return strconv.Itoa(count)
+// Entries are the entries of a hold.
+type Entries struct {
+	Count int
+	Label *string // of their owner, for people; nil: that of the Node
+}
+
+// field is what the field of a hold holds: the number of its entries, and behind a space the
+// label. Java never looks at the field of an owner that is not its own.
+func (n *Node) field(e Entries) string {
+	label := n.Label
+	if e.Label != nil {
+		label = *e.Label
 	}
-	return strconv.Itoa(count) + " " + n.Label
+	if label == "" {
+		return strconv.Itoa(e.Count)
+	}
+	return strconv.Itoa(e.Count) + " " + label
 }
 
 // Server is the address of the Redis that the client works with at present.

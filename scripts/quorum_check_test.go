@@ -229,7 +229,7 @@ func TestGuard_RenewedCountsOnlyWithTheKnownMarker(t *testing.T) {
 	requireCounts := func(want bool, v *Vote, what string) {
 		t.Helper()
 		answers := make([]Answer, 2)
-		counts := must(n.RenewVoted(bounded(t), v, lease, []string{"k", "free"}, []string{ownA, ownA}, []int{0, 0}, answers))(t)
+		counts := must(n.RenewVoted(bounded(t), v, lease, []string{"k", "free"}, []string{ownA, ownA}, make([]Entries, 2), answers))(t)
 		require.Equal(t, want, counts, what)
 		require.Equal(t, []Answer{Renewed, NotOurs}, answers, what)
 	}

@@ -116,9 +116,8 @@ func parseNodeReply(m rueidis.RedisMessage) (r NodeReply, err error) {
 
 // RenewVoted does as [Node.Renew] on a node of a quorum. counts says whether its
 // answers Renewed count: they do if the node's marker is still that of vote, if that
-// is of a node with a restart guard. entries, if not 0, is how many entries
-// the hold has.
-func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
+// is of a node with a restart guard. entries are set as by Recount, unless their count is 0.
+func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
 	clear(answers)
 	counts, err = n.renewVoted(ctx, vote, lease, keys, owners, entries, answers)
 	if !forbidden(err) || len(keys) == 1 {
@@ -141,13 +140,13 @@ func (n *Node) RenewVoted(ctx context.Context, vote *Vote, lease time.Duration, 
 }
 
 // renewVoted is one call of RenewVoted.
-func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []int, answers []Answer) (counts bool, err error) {
+func (n *Node) renewVoted(ctx context.Context, vote *Vote, lease time.Duration, keys, owners []string, entries []Entries, answers []Answer) (counts bool, err error) {
 	args := make([]string, 0, 3*len(keys)+2)
 	args = append(append(args, keys...), marker, millis(lease))
 	for i, owner := range owners {
 		value := "0"
-		if entries[i] > 0 {
-			value = n.entries(entries[i])
+		if entries[i].Count > 0 {
+			value = n.field(entries[i])
 		}
 		args = append(args, owner, value)
 	}

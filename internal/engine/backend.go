@@ -19,8 +19,8 @@ type Backend interface {
 	// Acquire makes owner the holder of key if key is free. With fencing, the hold
 	// reserves as many fences as numbers says.
 	Acquire(ctx context.Context, key, owner string, lease time.Duration, numbers int64) (scripts.Acquired, error)
-	// Recount sets the owner's number of entries.
-	Recount(ctx context.Context, key, owner string, entries int) (ours bool, err error)
+	// Recount sets the owner's entries.
+	Recount(ctx context.Context, key, owner string, entries scripts.Entries) (ours bool, err error)
 	// Renew pushes out the expiry of many holds; one answer for each.
 	Renew(ctx context.Context, lease time.Duration, keys, owners []string, answers []scripts.Answer) error
 	// Lost reports an owner that may still stand in Redis, as its hold has ended

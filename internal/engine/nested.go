@@ -136,7 +136,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 func (e *Engine) recount(ctx context.Context, s *section, n int) (set bool, err error) {
 	h := s.hold
 	set, err = calls.Noted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
-		return e.backend.Recount(ctx, h.Key.Name, h.Owner, n)
+		return e.backend.Recount(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n})
 	})
 	if err == nil && !set {
 		e.lose(h, watchdog.ErrNotOurs)

@@ -36,18 +36,18 @@ type hold struct {
 	key, owner string        // immutable
 	lease      time.Duration // immutable
 
-	mu        sync.Mutex // guards the rest
-	parts     []part     // by node
-	waiting   []waiting  // ends on nodes to which an acquire is flying
-	entries   int        // the count that every node should have; 0: there was never more than one
-	fence     int64      // the last fence number, which is written back; 0: none
-	won       bool       // a quorum said yes
-	over      bool       // released or given up: no node gets it any more
-	notify    bool       // its end wakes waiters
-	used      int64      // the last fence number used; 0: not known, so none is given back
-	released  int        // nodes that have released it
-	notOurs   int        // nodes that had nothing to release
-	listeners int        // most listeners that one node has notified
+	mu        sync.Mutex      // guards the rest
+	parts     []part          // by node
+	waiting   []waiting       // ends on nodes to which an acquire is flying
+	entries   scripts.Entries // that every node should have; Count 0: they were never set
+	fence     int64           // the last fence number, which is written back; 0: none
+	won       bool            // a quorum said yes
+	over      bool            // released or given up: no node gets it any more
+	notify    bool            // its end wakes waiters
+	used      int64           // the last fence number used; 0: not known, so none is given back
+	released  int             // nodes that have released it
+	notOurs   int             // nodes that had nothing to release
+	listeners int             // most listeners that one node has notified
 }
 
 func (q *Quorum) newHold(key, owner string, lease time.Duration) *hold {
@@ -133,8 +133,8 @@ func (h *hold) part(n *node) part {
 	return h.parts[n.index]
 }
 
-// counted is the count that each node should have; 0: there was never more than one entry.
-func (h *hold) counted() int {
+// counted are the entries that each node should have; Count 0: they were never set.
+func (h *hold) counted() scripts.Entries {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.entries

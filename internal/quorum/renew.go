@@ -15,9 +15,9 @@ import (
 // renewal renews many leases on all nodes, with one call to each.
 type renewal struct {
 	q            *Quorum
-	keys, owners []string // immutable: late nodes read them
-	holds        []*hold  // immutable; nil: no longer known
-	entries      []int    // immutable
+	keys, owners []string          // immutable: late nodes read them
+	holds        []*hold           // immutable; nil: no longer known
+	entries      []scripts.Entries // immutable
 
 	mu     sync.Mutex
 	yes    []uint8  // how many nodes have renewed a hold
@@ -35,7 +35,7 @@ func (q *Quorum) Renew(ctx context.Context, lease time.Duration, keys, owners []
 	clear(answers)
 	rn := &renewal{
 		q: q, keys: append([]string(nil), keys...), owners: append([]string(nil), owners...),
-		holds: make([]*hold, len(keys)), entries: make([]int, len(keys)),
+		holds: make([]*hold, len(keys)), entries: make([]scripts.Entries, len(keys)),
 		yes: make([]uint8, len(keys)), no: make([]uint16, len(keys)), runIDs: make([]string, len(q.nodes)),
 	}
 	for i, owner := range owners {
@@ -149,9 +149,9 @@ func (rn *renewal) repairMissing() {
 	}
 }
 
-// Recount sets the number of entries on all nodes, and needs a quorum of them. Renewals and
-// repairs bring it to the others.
-func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (ours bool, err error) {
+// Recount sets the entries on all nodes, and needs a quorum of them. Renewals and repairs bring
+// them to the others.
+func (q *Quorum) Recount(ctx context.Context, _, owner string, entries scripts.Entries) (ours bool, err error) {
 	h := q.holds.get(owner)
 	if h == nil {
 		return false, nil
@@ -191,7 +191,7 @@ func (q *Quorum) Recount(ctx context.Context, _, owner string, entries int) (our
 	return false, e
 }
 
-func (n *node) recount(h *hold, entries int) (ours bool, err error) {
+func (n *node) recount(h *hold, entries scripts.Entries) (ours bool, err error) {
 	if n.away() {
 		return false, n.absence()
 	}

@@ -196,7 +196,7 @@ func (r *harness) entries() (all []string) {
 func (r *harness) nested() *client {
 	r.t.Helper()
 	x, _ := r.settled()
-	ours, err := x.Recount(r.t.Context(), "k", ownX, 2)
+	ours, err := x.Recount(r.t.Context(), "k", ownX, scripts.Entries{Count: 2})
 	require.NoError(r.t, err)
 	require.True(r.t, ours)
 	require.Equal(r.t, []string{"2", "2", "2"}, r.entries())
@@ -211,7 +211,7 @@ func TestRefusedRecountLeavesNoTrace(t *testing.T) {
 		for _, way := range x.ways {
 			way.OwnWords("NOPERM User default has no permissions to run the 'hset' command", true, mentions(ownX))
 		}
-		_, err := x.Recount(t.Context(), "k", ownX, 3)
+		_, err := x.Recount(t.Context(), "k", ownX, scripts.Entries{Count: 3})
 		require.Equal(t, scripts.Refused, scripts.OutcomeOf(err), "%v", err)
 		for _, way := range x.ways {
 			way.OwnWords("", true, nil)
@@ -229,5 +229,19 @@ func TestRenewalBringsEntries(t *testing.T) {
 		r.do(2, "HSET", "k", ownX, "1") // as if it had missed it
 		x.renews(scripts.Renewed)
 		require.Equal(t, []string{"2", "2", "2"}, r.entries())
+	})
+}
+
+// A node that missed a hold with a label of its own gets both.
+func TestRepairBringsTheLabel(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, r *harness) {
+		x, _ := r.settled()
+		label := "its own"
+		ours, err := x.Recount(t.Context(), "k", ownX, scripts.Entries{Count: 1, Label: &label})
+		require.NoError(t, err)
+		require.True(t, ours)
+		r.do(2, "DEL", "k")
+		x.renews(scripts.Renewed)
+		require.Equal(t, []string{"1 its own", "1 its own", "1 its own"}, r.entries())
 	})
 }

@@ -222,7 +222,7 @@ func (n *node) add(h *hold) error {
 	case !a.said.OK:
 		return nil
 	}
-	if entries := h.counted(); entries > 1 {
+	if entries := h.counted(); entries.Count > 1 || entries.Label != nil {
 		if _, err := n.recount(h, entries); err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func (q *Queued) Leave(ctx context.Context, key string, doubts int, owners ...st
 }
 
 // Recount is [scripts.Node.Recount].
-func (q *Queued) Recount(ctx context.Context, key, owner string, entries int) (bool, error) {
+func (q *Queued) Recount(ctx context.Context, key, owner string, entries scripts.Entries) (bool, error) {
 	return q.node.Recount(ctx, key, owner, entries)
 }
 

@@ -102,7 +102,7 @@ func (r *modelReal) acquire(c int8, o modelOwner, plain bool) (says modelSays, f
 
 func (r *modelReal) renew(c int8, o modelOwner) (ours, counts bool) {
 	answers := make([]scripts.Answer, 1)
-	counts, err := r.node.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, []int{0}, answers)
+	counts, err := r.node.RenewVoted(r.context(), r.votes[c], r.lease(o), []string{modelKey}, []string{r.owner(o)}, make([]scripts.Entries, 1), answers)
 	require.NoError(r.t, err)
 	return answers[0] == scripts.Renewed, counts && r.votes[c] != nil
 }
