@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/scripts"
@@ -22,7 +23,7 @@ func (q *Quorum) Inspect(key string) (scripts.Holder, error) {
 }
 
 // agreed is the holder on a quorum of nodes, or the zero Holder. Its lease and count are the
-// largest that a quorum of nodes confirm.
+// largest that a quorum of nodes confirm, and its label is that of most of them.
 func (q *Quorum) agreed(said []scripts.Holder) scripts.Holder {
 	for _, held := range said {
 		same := slices.DeleteFunc(slices.Clone(said), func(other scripts.Holder) bool { return other.Owner != held.Owner })
@@ -33,6 +34,8 @@ func (q *Quorum) agreed(said []scripts.Holder) scripts.Holder {
 		held.Remaining = same[q.quorum-1].Remaining
 		slices.SortFunc(same, func(a, b scripts.Holder) int { return b.Entries - a.Entries })
 		held.Entries = same[q.quorum-1].Entries
+		slices.SortFunc(same, func(a, b scripts.Holder) int { return strings.Compare(a.Label, b.Label) })
+		held.Label = same[len(same)/2].Label
 		return held
 	}
 	return scripts.Holder{}

@@ -240,6 +240,14 @@ func TestRepairBringsTheLabel(t *testing.T) {
 		ours, err := x.Recount(t.Context(), "k", ownX, scripts.Entries{Count: 1, Label: &label})
 		require.NoError(t, err)
 		require.True(t, ours)
+		settle()
+		for i := range r.servers { // that the label has not reached yet
+			r.do(i, "HSET", "k", ownX, "1 usual")
+			held, err := x.Inspect("k")
+			require.NoError(t, err)
+			require.Equal(t, "its own", held.Label)
+			r.do(i, "HSET", "k", ownX, "1 its own")
+		}
 		r.do(2, "DEL", "k")
 		x.renews(scripts.Renewed)
 		require.Equal(t, []string{"1 its own", "1 its own", "1 its own"}, r.entries())
