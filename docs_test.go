@@ -211,7 +211,7 @@ func TestDocsNameAllOptionsWithTheirDefaults(t *testing.T) {
 		require.Empty(t, rows, dir)
 	}
 	ofCall := slices.DeleteFunc(slices.Collect(maps.Keys(functions(t, "."))), func(name string) bool {
-		return !slices.Contains([]string{"FixedLease", "MaxHold", "WaitAtMost", "OnPlace"}, name)
+		return !slices.Contains([]string{"FixedLease", "MaxHold", "WaitAtMost", "OnPlace", "Label"}, name)
 	})
 	require.ElementsMatch(t, ofCall, slices.Collect(maps.Keys(table(t, "Options of a call"))))
 

@@ -96,7 +96,7 @@ type Status struct {
 	Key       string
 	Held      bool
 	Owner     string        // of any client, Redisson's included; "" if free
-	Label     string        // of the owner, see [WithLabel]; "" for Redisson's
+	Label     string        // of the owner, see [WithLabel] and [Label]; "" for Redisson's
 	Entries   int           // levels of nesting; 0 if free
 	Remaining time.Duration // until the lease ends if it is not renewed; negative: it has no end
 	Waiting   int           // of fair: length of the queue, including dead waiters not yet removed

@@ -12,6 +12,7 @@ type LockOption interface{ apply(*LockOptions) }
 type LockOptions struct {
 	FixedLease, MaxHold, WaitAtMost *time.Duration
 	OnPlace                         func(place int)
+	Label                           *string
 }
 
 type lockOption func(*LockOptions)
@@ -50,6 +51,17 @@ func WaitAtMost(d time.Duration) LockOption {
 // rlock and multilock have no such queue, and refuse the option; the double of holdfasttest has one.
 func OnPlace(f func(place int)) LockOption {
 	return lockOption(func(o *LockOptions) { o.OnPlace = f })
+}
+
+// Label names the hold of this call, in place of the label of its locker: see [WithLabel], also
+// for its rules. The call makes one more round trip when it has got the lock, and until then the
+// label of the locker is shown; so it is for a waiter in the queue of fair. If that call fails, the
+// lock is held all the same, and the locker tries again in the background.
+//
+// A nested call refuses the option. A hold with a label of its own is not handed over to another
+// call of the locker, and no other hold is handed to the call, as Redis shows one label for each.
+func Label(label string) LockOption {
+	return lockOption(func(o *LockOptions) { o.Label = &label })
 }
 
 // Options combines the options of one call. It fails on a nil option.

@@ -116,8 +116,8 @@ type candidate struct {
 	ended   chan error           // of Run
 }
 
-func stand(t *testing.T, l holdfast.Locker) *candidate {
-	e, err := election.New(l, "g")
+func stand(t *testing.T, l holdfast.Locker, opts ...holdfast.LockOption) *candidate {
+	e, err := election.New(l, "g", opts...)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := &candidate{e, cancel, make(chan context.Context, 9), make(chan error), make(chan error, 1)}
@@ -153,7 +153,7 @@ func received[T any](t *testing.T, from <-chan T, within time.Duration) (v T) {
 
 func TestTwoCandidates(t *testing.T) {
 	onAll(t, func(t *testing.T, w world) {
-		a := stand(t, w.process())
+		a := stand(t, w.process(), holdfast.Label("a"))
 		first := a.leads(t, soon)
 		require.NoError(t, a.IsLeader(t.Context()))
 		bound := a.Bind(t.Context())
@@ -163,9 +163,10 @@ func TestTwoCandidates(t *testing.T) {
 		err := b.IsLeader(t.Context())
 		require.ErrorIs(t, err, election.ErrNotLeader)
 		require.ErrorIs(t, err, holdfast.ErrNotAcquired)
+		require.ErrorContains(t, err, `held by "a"`)
 		s, err := b.Leader(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []any{true, holdfast.LeaseFrom(first).Owner()}, []any{s.Held, s.Owner})
+		require.Equal(t, []any{"a", holdfast.LeaseFrom(first).Owner()}, []any{s.Label, s.Owner})
 		time.Sleep(long)
 		require.Empty(t, b.terms)
 

@@ -58,7 +58,7 @@ func (l *Locker) Do(ctx context.Context, key string, f func(context.Context) err
 // the subscription and its end, once for all waiters of a key; and five times in
 // [WithWaiterTTL] a heartbeat, one for up to 50 keys. One more round trip ends a wait that took
 // longer than half of [WithGrantLease] or of the lease, or that is for a fixed or capped
-// lease.
+// lease or has a [holdfast.Label].
 func (l *Locker) Lock(ctx context.Context, key string, opts ...holdfast.LockOption) (*holdfast.Lease, error) {
 	return l.engine.Lock(ctx, key, opts...)
 }

@@ -16,6 +16,7 @@ type hold struct {
 	key      *keyState
 	owner    string
 	fence    int64
+	label    *string // nil: none
 	lease    time.Duration
 	fixed    bool
 	cap      time.Time // the end of MaxHold; zero: none

@@ -205,9 +205,11 @@ func (k *keyState) release(err error) {
 func (k *keyState) unmet(w *waiter) error {
 	switch d := k.hold; {
 	case w.outer == nil && d != nil && d.locker == w.locker && !d.over:
-		return errs.HeldHere(time.Since(d.granted))
+		return errs.HeldHere{For: time.Since(d.granted), Label: d.label}
 	case k.away():
 		return errs.Failed(holdfast.ErrUnavailable, errAway)
+	case d != nil && d.label != nil && *d.label != "":
+		return errs.HeldBy(*d.label)
 	}
 	return holdfast.ErrNotAcquired
 }
@@ -228,7 +230,7 @@ func (w *waiter) overdue() time.Time {
 func (w *waiter) take(now time.Time) *hold {
 	l, o := w.locker, w.options
 	l.owners++
-	d := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.settings.Lease, granted: now, renewed: now}
+	d := &hold{locker: l, key: w.key, owner: fmt.Sprintf("holdfasttest-%d:0%d", l.id, l.owners), lease: l.settings.Lease, label: o.Label, granted: now, renewed: now}
 	switch {
 	case o.FixedLease != nil:
 		d.lease, d.fixed = *o.FixedLease, true
@@ -252,7 +254,7 @@ func (m *memory) enter(ctx context.Context, l *Locker, key string, o holdfast.Lo
 		switch {
 		case ctx.Err() != nil:
 			err = errs.DoneBefore(ctx)
-		case outer != nil && (o.FixedLease != nil || o.MaxHold != nil):
+		case outer != nil && (o.FixedLease != nil || o.MaxHold != nil || o.Label != nil):
 			err = errs.ErrNested
 		case outer != nil:
 			err = outer.over

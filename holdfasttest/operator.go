@@ -97,6 +97,9 @@ func (k *keyState) status() holdfast.Status {
 	s := holdfast.Status{Key: k.name, Waiting: len(k.waiters)}
 	if d := k.hold; d != nil {
 		s.Held, s.Owner, s.Entries, s.Remaining = true, d.owner, len(d.entries), time.Until(d.deadline())
+		if d.label != nil {
+			s.Label = *d.label
+		}
 	}
 	return s
 }

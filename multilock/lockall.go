@@ -33,9 +33,9 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 	return f(s.Bind(ctx))
 }
 
-// LockAll waits until it has all keys, or ctx ends. [holdfast.FixedLease] and [holdfast.MaxHold] apply to
-// each of the leases, [holdfast.WaitAtMost] to all waits together; [holdfast.OnPlace] is refused. A ctx that is bound to leases of
-// some of the keys re-enters those.
+// LockAll waits until it has all keys, or ctx ends. [holdfast.FixedLease], [holdfast.MaxHold] and
+// [holdfast.Label] apply to each of the leases, [holdfast.WaitAtMost] to all waits together;
+// [holdfast.OnPlace] is refused. A ctx that is bound to leases of some of the keys re-enters those.
 //
 // While it waits for a key, it holds the keys before it, and others wait for those. Two
 // calls never wait for each other in a circle, whatever their keys and the order of their
@@ -46,8 +46,8 @@ func DoAll(ctx context.Context, keys KeySet, f func(context.Context) error, opts
 // After a failure nothing is held. Errors: those of Lock, for the key that failed; ErrLost
 // if a lease was lost during the wait for another.
 //
-// One round trip for each free key, or one for all keys of an rlock locker without fencing
-// if all of them are free and, on a Redis Cluster, of one slot; else as for single locks.
+// One round trip for each free key, or, without Label, one for all keys of an rlock locker without
+// fencing if all of them are free and, on a Redis Cluster, of one slot; else as for single locks.
 func LockAll(ctx context.Context, keys KeySet, opts ...holdfast.LockOption) (*LeaseSet, error) {
 	return lockAll(ctx, keys, forEver, opts)
 }
@@ -130,6 +130,9 @@ func (c *locking) choose(opts []holdfast.LockOption) error {
 	}
 	if o.MaxHold != nil {
 		c.terms = append(c.terms, holdfast.MaxHold(*o.MaxHold))
+	}
+	if o.Label != nil {
+		c.terms = append(c.terms, holdfast.Label(*o.Label))
 	}
 	return nil
 }

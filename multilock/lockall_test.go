@@ -210,6 +210,14 @@ func TestLockAll_Options(t *testing.T) {
 		<-set.Done()
 		require.ErrorIs(s, set.Err(), holdfast.ErrLost)
 		s.free("a", "b")
+
+		set = s.lockAll(multilock.Keys(s.plain, "a", "b"), holdfast.Label("of both"))
+		for _, key := range []string{"a", "b"} {
+			status, err := s.plain.Inspect(s.Context(), key)
+			require.NoError(s, err)
+			require.Equal(s, "of both", status.Label)
+		}
+		require.NoError(s, set.Unlock(s.Context()))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 const (
 	maxKey   = 1 << 10                    // bytes
+	maxLabel = 1 << 10                    // bytes
 	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
 	MaxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
 )
@@ -57,6 +58,14 @@ func MaxHold(d time.Duration) error {
 	return nil
 }
 
+// Label returns an error that says what is wrong if it cannot be a label: it is longer than 1 KiB.
+func Label(label string) error {
+	if len(label) > maxLabel {
+		return errs.Invalid("label has %d bytes, at most %d are allowed", len(label), maxLabel)
+	}
+	return nil
+}
+
 // Options returns the combined options of a call to a locker with this WithMaxHold, or an
 // error that names the bad one.
 func Options(opts []holdfast.LockOption, maxHold time.Duration) (holdfast.LockOptions, error) {
@@ -64,6 +73,11 @@ func Options(opts []holdfast.LockOption, maxHold time.Duration) (holdfast.LockOp
 	if err == nil && o.FixedLease != nil {
 		if err = Lease(*o.FixedLease); err != nil {
 			err = errs.Invalid("FixedLease: %w", err)
+		}
+	}
+	if err == nil && o.Label != nil {
+		if err = Label(*o.Label); err != nil {
+			err = errs.Invalid("Label: %w", err)
 		}
 	}
 	switch {

@@ -36,6 +36,7 @@ type Hold struct {
 
 // extras hold what most holds do without.
 type extras struct {
+	label  *string      // of the call that got the hold; nil: that of the locker; immutable
 	fences fences       // zero without fencing
 	state  any          // of the discipline; immutable
 	due    atomic.Int64 // of the next renewal, by Calls.Now; only for the observer
@@ -49,13 +50,21 @@ func (h *Hold) State() any {
 	return h.extras.state
 }
 
+// label is that of the call that got the hold; nil: that of the locker.
+func (h *Hold) label() *string {
+	if h.extras == nil {
+		return nil
+	}
+	return h.extras.label
+}
+
 // NewHold makes a hold of a lease that Redis granted to a call that began at start, and
 // has the watchdog renew it. It is not yet a hold of the key. state is that of the discipline.
 func (e *Engine) NewHold(k *Key, owner string, t Terms, start time.Time, a scripts.Acquired, state any) *Hold {
 	h := &Hold{Key: k, Owner: owner, granted: e.Calls.Now(), plain: t.Plain()}
 	h.late = h.granted-e.Calls.Since(start) > time.Second
-	if a.Fence != 0 || state != nil || e.observer != nil {
-		h.extras = &extras{fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
+	if a.Fence != 0 || state != nil || e.observer != nil || t.Label != nil {
+		h.extras = &extras{label: t.Label, fences: fences{first: a.Fence, present: a.Fence, last: a.FenceEnd}, state: state}
 	}
 	if e.observer != nil {
 		h.extras.due.Store(int64(e.Calls.Since(start) + min(t.Lease, e.Lease)/3))
@@ -188,8 +197,9 @@ type Terms struct {
 	Lease   time.Duration // of the hold
 	Fixed   bool          // never renewed
 	MaxHold time.Duration // cap on a renewed hold; 0: none
+	Label   *string       // nil: that of the locker
 }
 
 // Plain says whether the terms are the default: a renewed hold without a cap, with the
-// locker's lease. Only such holds are handed over locally.
-func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 }
+// locker's lease and label. Only such holds are handed over locally.
+func (t Terms) Plain() bool { return !t.Fixed && t.MaxHold == 0 && t.Label == nil }

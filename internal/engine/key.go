@@ -115,7 +115,7 @@ func (k *Key) endedRelease(h *Hold) {
 // NotAcquired is ErrNotAcquired. If this locker holds the key, the error says for how long.
 func (k *Key) NotAcquired() error {
 	if k.hold != nil {
-		return errs.HeldHere(k.engine.Calls.Now() - k.hold.granted)
+		return errs.HeldHere{For: k.engine.Calls.Now() - k.hold.granted, Label: k.hold.label()}
 	}
 	return holdfast.ErrNotAcquired
 }

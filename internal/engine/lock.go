@@ -68,6 +68,9 @@ func (e *Engine) lock(ctx context.Context, key string, wait time.Duration, opts 
 	if w != nil {
 		lease, err = e.await(ctx, k, w)
 	}
+	if lease != nil && t.Label != nil {
+		e.showLabel(ctx, name, lease)
+	}
 	err = errs.Of("lock", key, err)
 	e.observer.refused(key, err, began)
 	return lease, err

@@ -131,12 +131,13 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 	}
 }
 
-// recount makes one call to set the count. A hold that is no longer ours ends. set says that
-// Redis has the count: with an error, only replicas are not known to have it.
+// recount makes one call to set the count, and a label of the hold's own. A hold that is no longer
+// ours ends. set says that Redis has the count: with an error, only replicas are not known to have
+// it.
 func (e *Engine) recount(ctx context.Context, s *section, n int) (set bool, err error) {
 	h := s.hold
 	set, err = calls.Noted(ctx, e.Calls, h.Key.Name, func(ctx context.Context) (bool, error) {
-		return e.backend.Recount(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n})
+		return e.backend.Recount(ctx, h.Key.Name, h.Owner, scripts.Entries{Count: n, Label: h.label()})
 	})
 	if err == nil && !set {
 		e.lose(h, watchdog.ErrNotOurs)
@@ -243,4 +244,27 @@ func (e *Engine) recountLater(s *section, turn bool) {
 			return nil
 		})
 	})
+}
+
+// showLabel has Redis show the label of the call that has just got a lease. The lock does not
+// depend on it: what fails goes on in the background.
+func (e *Engine) showLabel(ctx context.Context, name string, lease *holdfast.Lease) {
+	en := e.boundTo(lease.Bind(context.Background()), name)
+	s, k := en.section, en.key()
+	k.Lock()
+	if en.err() != nil {
+		k.Unlock()
+		return
+	}
+	s.nest().serial <- struct{}{} // its first call
+	e.Calls.Begin()               // not closed, as in reenter
+	k.Unlock()
+	defer e.Calls.End()
+	bounded, done := e.Calls.ContextFor(ctx)
+	defer done()
+	if err := e.recountDown(bounded, s, 1); err != nil {
+		e.recountLater(s, true)
+		return
+	}
+	<-s.nesting.serial
 }

@@ -37,9 +37,6 @@ var hostAndProcess = sync.OnceValue(func() string {
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 })
 
-// mostLabel is the length of the longest label, in bytes.
-const mostLabel = 1 << 10
-
 // Check refuses invalid settings and fills in the defaults of the others. Its errors name
 // the option.
 func (c *Config) Check() error {
@@ -53,7 +50,7 @@ func (c *Config) Check() error {
 	if c.FenceExpiry != nil {
 		expiry = *c.FenceExpiry
 	}
-	badMaxHold := check.MaxHold(c.MaxHold)
+	badMaxHold, badLabel := check.MaxHold(c.MaxHold), check.Label(c.Label)
 	var badPrefix error
 	if c.Prefix != "" {
 		badPrefix = check.Key(c.Prefix + "k")
@@ -61,8 +58,8 @@ func (c *Config) Check() error {
 	switch {
 	case badPrefix != nil:
 		return c.errorf("WithPrefix: with the prefix %s: %w", errs.Quote(c.Prefix), badPrefix)
-	case len(c.Label) > mostLabel:
-		return c.errorf("WithLabel: label has %d bytes, at most %d are allowed", len(c.Label), mostLabel)
+	case badLabel != nil:
+		return c.errorf("WithLabel: %w", badLabel)
 	case c.LocalHandover < 0:
 		return c.errorf("WithLocalHandover: %v is negative", c.LocalHandover)
 	case c.LocalHandover > c.Lease:
@@ -155,6 +152,7 @@ func (e *Engine) chosen(opts []holdfast.LockOption) (t Terms, opt holdfast.LockO
 	if opt.MaxHold != nil {
 		t.MaxHold = *opt.MaxHold
 	}
+	t.Label = opt.Label
 	return t, opt, nil
 }
 

@@ -46,7 +46,7 @@ func (e *Engine) TryLockAll(ctx context.Context, keys []string, opts []holdfast.
 		}
 	}
 	backend, can := e.backend.(AcquiresAll)
-	if !can || e.Fencing {
+	if !can || e.Fencing || t.Label != nil {
 		return nil, holdfast.ErrNotAcquired
 	}
 	if ctx.Err() != nil {

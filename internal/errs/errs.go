@@ -15,7 +15,7 @@ import (
 var (
 	ErrForced = errors.New("force-unlocked")
 	ErrWaits  = Invalid("WaitAtMost is for Do and Lock: TryLock and TryLockFor bound the wait themselves")
-	ErrNested = Invalid("FixedLease and MaxHold are refused on a nested entry: it takes the lease as it is")
+	ErrNested = Invalid("FixedLease, MaxHold and Label are refused on a nested entry: it takes the lease as it is")
 
 	// ErrWaitOver is the cause of a context that a locker made to bound a wait. The end of
 	// that context is not an error of the caller's.
@@ -57,10 +57,17 @@ func Of(what, key string, err error) error {
 
 // HeldHere is ErrNotAcquired with the time for which this locker itself has held the key:
 // perhaps the caller is the holder, and did not pass on the context bound to its lease.
-type HeldHere time.Duration
+type HeldHere struct {
+	For   time.Duration
+	Label *string // of the call that has it; nil: that of the locker
+}
 
-func (d HeldHere) Error() string {
-	return "not acquired: held by this locker for " + (time.Duration(d) / time.Millisecond * time.Millisecond).String()
+func (h HeldHere) Error() string {
+	text := "not acquired: held by this locker for " + (h.For / time.Millisecond * time.Millisecond).String()
+	if h.Label != nil {
+		text += ", as " + Quote(*h.Label)
+	}
+	return text
 }
 
 func (HeldHere) Unwrap() error { return holdfast.ErrNotAcquired }

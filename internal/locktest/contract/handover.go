@@ -144,13 +144,19 @@ func handoverOff(c *harness) {
 
 // A lease with terms of its own is a hold of its own, and so is what follows it.
 func handoverLikeToLike(c *harness) {
-	for fixed, call := range map[bool]holdfast.LockOption{true: holdfast.FixedLease(time.Hour), false: holdfast.MaxHold(time.Hour)} {
+	for terms, call := range map[string]holdfast.LockOption{
+		"fixed": holdfast.FixedLease(time.Hour), "capped": holdfast.MaxHold(time.Hour), "labelled": holdfast.Label("l"),
+	} {
 		with := []holdfast.LockOption{call}
 		holder, waits := c.lineUp("k", 1, with, with, nil, nil)
 		same := []bool{true, false, false, false, true}
 		c.unlock(c.serve(holder, waits, func(i int, before, next *holdfast.Lease) {
-			require.Equal(c.T, same[i], next.Owner() == before.Owner(), "fixed %t: %d", fixed, i)
-			require.Equal(c.T, fixed && (i == 1 || i == 2), c.Remaining("k") > time.Minute, "fixed %t: %d", fixed, i)
+			require.Equal(c.T, same[i], next.Owner() == before.Owner(), "%s: %d", terms, i)
+			own := i == 1 || i == 2
+			require.Equal(c.T, own && terms == "fixed", c.Remaining("k") > time.Minute, "%s: %d", terms, i)
+			s, err := c.Other.Inspect(c.ctx, "k")
+			require.NoError(c.T, err)
+			require.Equal(c.T, own && terms == "labelled", s.Label == "l", "%s: %d", terms, i)
 		}))
 	}
 	c.Tidy("k")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,8 @@ var operatorCases = []testCase{
 	{"Inspect_OfAKeyThatIsNotOurs", servers, defaults, inspectForeign},
 	{"Label_IsShown", servers, locktest.Options{Lease: 20 * time.Second, Label: labelled}, labelShown},
 	{"Label_OfTheFirstAttempt", servers, locktest.Options{Label: labelled}, labelAtFirst},
+	{"Label_OfACall", anywhere, locktest.Options{Lease: locktest.Long}, labelOfACall},
+	{"Label_OfACallIsNoCondition", servers, locktest.Options{Lease: locktest.Long}, labelFails},
 	{"ForceUnlock_OwnHolderIsToldAtOnce", anywhere, locktest.Options{Lease: locktest.Long}, forceOwn},
 	{"ForceUnlock_OthersAreToldAtTheirRenewal", anywhere, locktest.Options{Lease: 15 * time.Second}, forceOthers},
 	{"ForceUnlock_Unanswered", servers, locktest.Options{Lease: locktest.Long}, forceNoReply},
@@ -105,6 +108,67 @@ func labelAtFirst(c *harness) {
 	require.ErrorContains(c.T, (<-waiter).Err, "held by "+strconv.Quote(labelled[:64]))
 	letGo()
 	c.unlock(their)
+}
+
+// A call may have a label of its own: for its hold, however many entries that has, and for no other.
+func labelOfACall(c *harness) {
+	shows := func(label string, entries int) {
+		c.T.Helper()
+		s, err := c.Other.Inspect(c.ctx, "k")
+		require.NoError(c.T, err)
+		require.Equal(c.T, []any{label, entries}, []any{s.Label, s.Entries})
+	}
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	s, err := c.Other.Inspect(c.ctx, "k")
+	require.NoError(c.T, err)
+	usual := s.Label
+	c.unlock(l)
+	c.commands()
+
+	l = locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.Label("its own"))
+	c.sends("acquire", "recount")
+	shows("its own", 1)
+	require.ErrorContains(c.T, locktest.ErrOf(c.Other.TryLock(c.ctx, "k")), `held by "its own"`)
+	require.Regexp(c.T, `held by this locker for \S+, as "its own"`, locktest.ErrOf(c.Locker.TryLock(c.ctx, "k")).Error())
+	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	shows("its own", 2)
+	c.unlock(inner)
+	shows("its own", 1)
+
+	waiter := c.inQueue(c.Other, "k", holdfast.Label("of a waiter"))
+	c.unlock(l)
+	their := locktest.Got(c.T, waiter)
+	shows("of a waiter", 1)
+	waiter = c.inQueue(c.Locker, "k", holdfast.Label(""))
+	c.unlock(their)
+	l = locktest.Got(c.T, waiter)
+	shows("", 1)
+	c.unlock(l)
+	l = locktest.Lock(c.T, c.Locker, c.ctx, "k")
+	shows(usual, 1)
+	c.unlock(l)
+	for name, call := range c.calls(c.ctx, "k", holdfast.Label(strings.Repeat("l", 1025))) {
+		err := call()
+		require.ErrorIs(c.T, err, holdfast.ErrInvalidArgument, name)
+		require.ErrorContains(c.T, err, "Label: label has 1025 bytes", name)
+	}
+	c.free("k")
+}
+
+// A lock is held although its label does not arrive, which comes later.
+func labelFails(c *harness) {
+	c.cut(1, "recount")
+	l := locktest.Lock(c.T, c.Locker, c.ctx, "k", holdfast.Label("late"))
+	c.lives(l)
+	locktest.Await(c.T, func() bool {
+		s, err := c.Other.Inspect(c.ctx, "k")
+		return err == nil && s.Label == "late"
+	})
+	require.Equal(c.T, 1, c.Entries("k"))
+	inner := locktest.Lock(c.T, c.Locker, l.Bind(c.ctx), "k")
+	c.unlock(inner)
+	c.unlock(l)
+	c.Tidy("k")
 }
 
 func inspectForeign(c *harness) {

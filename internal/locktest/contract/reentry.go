@@ -138,11 +138,10 @@ func reentryDead(c *harness) {
 func reentryTerms(c *harness) {
 	l := locktest.Lock(c.T, c.Locker, c.ctx, "k")
 	c.commands()
-	for _, call := range []holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second)} {
+	for _, call := range []holdfast.LockOption{holdfast.FixedLease(time.Second), holdfast.MaxHold(time.Second), holdfast.Label("l")} {
 		_, err := c.Locker.Lock(l.Bind(c.ctx), "k", call)
 		require.ErrorContains(c.T, err, "nested")
-		require.ErrorContains(c.T, err, "FixedLease")
-		require.ErrorContains(c.T, err, "MaxHold")
+		require.ErrorContains(c.T, err, "FixedLease, MaxHold and Label")
 	}
 	c.quiet()
 	c.lives(l)
