@@ -16,8 +16,8 @@ import (
 // that is refused to a wait which Redis has answered before.
 var (
 	// ErrNotAcquired: another has the lock. The text has the label of the holder, as last seen
-	// (see [WithLabel] and [Label]), or says that this locker itself has the lock: perhaps its caller, which
-	// did not pass on a bound context.
+	// (see [WithLabel] and [Label]), or says that this locker itself has the lock: perhaps its
+	// caller, which did not pass on a bound context.
 	ErrNotAcquired = errors.New("not acquired: held by another")
 	// ErrLost: the lease ended before it was unlocked. Redis no longer knew it, or did not
 	// answer until its deadline, or its cap or its fixed end was reached. Another may have the
