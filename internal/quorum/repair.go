@@ -212,7 +212,7 @@ func (n *node) do(j *job) error {
 // deadline stays that of the quorum.
 func (n *node) add(h *hold) error {
 	came := make(chan answer[scripts.NodeReply], 1)
-	n.ask(h, false, func(_ *node, b scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, b, err} })
+	n.ask(h, false, func(_ *node, said scripts.NodeReply, err error) { came <- answer[scripts.NodeReply]{n, said, err} })
 	a := <-came
 	switch {
 	case a.err != nil:

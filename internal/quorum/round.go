@@ -147,16 +147,16 @@ func rank(owner string) uint64 {
 func (r *round) enough() bool { return r.yes >= r.q.need && (!r.q.Fencing || r.clock() > 0) }
 
 // answered notes the answer of a node. A node that the round was won without is asked again.
-func (r *round) answered(n *node, b scripts.NodeReply, err error) {
-	if err == nil && b.Gone {
+func (r *round) answered(n *node, said scripts.NodeReply, err error) {
+	if err == nil && said.Gone {
 		err = errOver
 	}
 	r.mu.Lock()
 	late := r.complete
-	r.said[n.index], r.errs[n.index] = b, err
+	r.said[n.index], r.errs[n.index] = said, err
 	switch {
-	case err == nil && b.OK:
-		if twin := r.q.twin(n, b.RunID, r.runIDOf); twin != nil {
+	case err == nil && said.OK:
+		if twin := r.q.twin(n, said.RunID, r.runIDOf); twin != nil {
 			r.errs[n.index] = sameServer{twin, n}
 			r.hold.lacks(n) // so that writeBack does not count it
 		} else {
@@ -179,7 +179,7 @@ func (r *round) answered(n *node, b scripts.NodeReply, err error) {
 	switch {
 	case missing:
 		n.repair(r.hold) // if a quorum has it without this node
-	case late && b.OK && r.q.Fencing: // the quorum has the number without this node
+	case late && said.OK && r.q.Fencing: // the quorum has the number without this node
 		r.q.spawn(func() { _ = n.raise(r.hold) })
 	}
 }

@@ -91,8 +91,8 @@ func (q *Queued) Renew(ctx context.Context, lease time.Duration, keys, owners []
 }
 
 // Scans is [scripts.Node.Scans].
-func (r *Queued) Scans(ctx context.Context, match string) ([]scripts.Scan, error) {
-	return r.node.Scans(ctx, match)
+func (q *Queued) Scans(ctx context.Context, match string) ([]scripts.Scan, error) {
+	return q.node.Scans(ctx, match)
 }
 
 // EvictionPolicy is [scripts.Node.EvictionPolicy].
