@@ -26,11 +26,13 @@ func (e *Engine) handOver(k *Key, h *Hold) (w *Waiter, s *section) {
 	return w, h.newSection()
 }
 
-// Numbers is how many fences an attempt for a waiter reserves: one for each microsecond
-// of a tenure.
+// Numbers is how many fences an attempt for a waiter reserves.
 func (e *Engine) Numbers(t Terms) int64 {
 	if !t.Plain() {
 		return 1
 	}
-	return min(max(1, e.LocalHandover.Microseconds()), 1_000_000)
+	return e.TenureNumbers()
 }
+
+// TenureNumbers is how many fences a tenure may need: one for each microsecond.
+func (c *Config) TenureNumbers() int64 { return min(max(1, c.LocalHandover.Microseconds()), 1_000_000) }

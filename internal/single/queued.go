@@ -54,7 +54,7 @@ func fairSettings(c engine.Config, own queueing.Config) scripts.FairSettings {
 	}
 	if c.LocalHandover > 0 {
 		settings.Members = mostMembers
-		settings.Fencing.Reserve *= min(max(1, c.LocalHandover.Microseconds()), 1_000_000)
+		settings.Fencing.Reserve *= c.TenureNumbers()
 	}
 	return settings
 }
