@@ -59,7 +59,7 @@ type server struct {
 
 func connect(client rueidis.Client, c engine.Config) (s server) {
 	settings := scripts.NodeSettings{Label: c.Label, Replicas: c.Replicas, ReplicaTimeout: c.ReplicaTimeout, Logger: c.Logger}
-	settings.Patience = min(c.Lease/6, 2500*time.Millisecond) // half of the time of a call; WAIT has the other half
+	settings.Patience = calls.Timeout(c.Lease) / 2 // WAIT has the other half
 	clustered := client.Mode() == rueidis.ClientModeCluster
 	if clustered {
 		settings.Cluster, settings.Shards = cluster.New(client), c.ShardedPubSub
