@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
 var (
@@ -134,16 +132,9 @@ func (f *Fair) Enter(ctx context.Context, key string, owners ...string) (Entered
 	}
 	args := append(f.args(key, stones, len(owners)), owners...)
 	args[fairKeys+len(owners)] = f.labelled
-	s := fairEnter
-	if seed.LastFirst {
-		s = inFront()
-	}
-	m, err := f.node.invoke(ctx, s, fairKeys+len(owners), args...)
+	m, err := f.node.invoke(ctx, planted(fairEnter), fairKeys+len(owners), args...)
 	return parseEntered(m, err, len(owners))
 }
-
-// inFront is the script with the mistake of seed.LastFirst.
-func inFront() script { return scriptOf(strings.Replace(fairEnter.text, "'RPUSH'", "'LPUSH'", 1)) }
 
 // Passed is the answer to a call that ends a hold or a place in the queue.
 type Passed struct {

@@ -3,11 +3,8 @@ package scripts
 import (
 	"cmp"
 	"context"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
 var renew = load("plain/renew.lua")
@@ -81,11 +78,7 @@ func (n *Node) renewAtOnce(ctx context.Context, lease time.Duration, keys, owner
 	args = append(args, keys...)
 	args = append(args, millis(lease))
 	args = append(args, owners...)
-	s := renew
-	if seed.ReviveLost {
-		s = reviving()
-	}
-	reply, short, err := n.write(ctx, s, len(keys), args...)
+	reply, short, err := n.write(ctx, planted(renew), len(keys), args...)
 	clear(args)
 	*room = args
 	renewArgs.Put(room)
@@ -99,10 +92,4 @@ func (n *Node) renewAtOnce(ctx context.Context, lease time.Duration, keys, owner
 		}
 	}
 	return cmp.Or(err, short)
-}
-
-// reviving is the script with the mistake of seed.ReviveLost.
-func reviving() script {
-	return scriptOf(strings.Replace(renew.text, "call('HEXISTS', key, ARGV[i + 1])",
-		"call('EXISTS', key) == 0 and call('HSET', key, ARGV[i + 1], '1') or call('HEXISTS', key, ARGV[i + 1])", 1))
 }

@@ -1,0 +1,21 @@
+//go:build seeded
+
+package scripts
+
+import (
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/seed"
+)
+
+// planted is s, or s with a mistake of package seed.
+func planted(s script) script {
+	switch {
+	case seed.ReviveLost && s == renew:
+		return scriptOf(strings.Replace(s.text, "call('HEXISTS', key, ARGV[i + 1])",
+			"call('EXISTS', key) == 0 and call('HSET', key, ARGV[i + 1], '1') or call('HEXISTS', key, ARGV[i + 1])", 1))
+	case seed.LastFirst && s == fairEnter:
+		return scriptOf(strings.Replace(s.text, "'RPUSH'", "'LPUSH'", 1))
+	}
+	return s
+}
