@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/single"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Locker locks keys on one Redis, a Sentinel set or a Redis Cluster. It is one client in
@@ -88,7 +87,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 // queues; see [holdfast.Operator]. A round trip for each 1000 names that Redis has, and one for
 // each 256 that may be locks.
 func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
-	return l.engine.Locks(ctx, scripts.Literal(prefix)+"*")
+	return l.engine.Locks(ctx, prefix)
 }
 
 // ForceUnlock, for operators, frees key from any holder, gives it to the next waiter and

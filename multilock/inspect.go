@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // Inspect returns the holder of key on a quorum of nodes; see [holdfast.Operator]. One round
@@ -24,7 +23,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (holdfast.Status, erro
 // answer, the last error is a [*holdfast.QuorumError]. A round trip to each node for each 1000
 // names that it has, and one for each 256 that may be locks.
 func (l *Locker) Locks(ctx context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
-	return l.engine.Locks(ctx, scripts.Literal(prefix)+"*")
+	return l.engine.Locks(ctx, prefix)
 }
 
 // ForceUnlock, for operators, frees key from any holder and reports whether it was held;

@@ -125,7 +125,7 @@ func rotating(err error) bool {
 // locksOf returns the locks whose keys match pattern, sorted.
 func locksOf(ctx context.Context, locker *fair.Locker, pattern string) ([]lock, error) {
 	locks := []lock{}
-	for status, err := range engine.Of(locker).Locks(ctx, pattern) {
+	for status, err := range engine.Of(locker).Matching(ctx, pattern) {
 		if err != nil {
 			return nil, err
 		}

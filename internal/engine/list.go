@@ -25,9 +25,14 @@ type Lists interface {
 // for them, about a millisecond.
 const inspected = 256
 
-// Locks yields the locks whose keys match a pattern as of SCAN, each once. After an error, it goes
-// on with the next key, or with the next server if the error is not of a key.
-func (e *Engine) Locks(caller context.Context, match string) iter.Seq2[holdfast.Status, error] {
+// Locks yields the locks whose keys begin with prefix, as Matching does.
+func (e *Engine) Locks(caller context.Context, prefix string) iter.Seq2[holdfast.Status, error] {
+	return e.Matching(caller, scripts.Literal(prefix)+"*")
+}
+
+// Matching yields the locks whose keys match a pattern as of SCAN, each once. After an error, it
+// goes on with the next key, or with the next server if the error is not of a key.
+func (e *Engine) Matching(caller context.Context, match string) iter.Seq2[holdfast.Status, error] {
 	return func(yield func(holdfast.Status, error) bool) {
 		backend := e.backend.(Lists)
 		scans, err := call(caller, e, "", func(ctx context.Context) ([]scripts.Scan, error) {
