@@ -6,11 +6,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/queueing"
 	"github.com/holdfast-go/holdfast/internal/settings"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // The defaults of the options that only fair has.
@@ -61,13 +61,13 @@ func configure(opts []holdfast.Option) (engine.Config, queueing.Config, error) {
 		return c, queueing.Config{}, err
 	}
 	q := queueing.Config{WaiterTTL: o.waiterTTL, GrantLease: max(DefaultGrantLease, o.waiterTTL), ConfirmGrants: o.confirm}
-	if err := scripts.CheckWaiterTTL(q.WaiterTTL); err != nil {
+	if err := check.WaiterTTL(q.WaiterTTL); err != nil {
 		return c, q, errs.Invalid("fair: WithWaiterTTL: %w", err)
 	}
 	if o.grantLease != nil {
 		q.GrantLease = *o.grantLease
 	}
-	if err := scripts.CheckLease(q.GrantLease); err != nil {
+	if err := check.Lease(q.GrantLease); err != nil {
 		return c, q, errs.Invalid("fair: WithGrantLease: %w", err)
 	}
 	if q.GrantLease < q.WaiterTTL {

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // KeySet is a set of keys for [LockAll]: of one locker or, with [KeySet.And], of several.
@@ -59,12 +59,12 @@ func (k KeySet) inOrder(ctx context.Context, terms []holdfast.LockOption) ([]loc
 				return nil, errs.Invalid("multilock: %q and %q are of one locker; name all its keys in one call of Keys", other.orderName, p.orderName)
 			}
 		}
-		check := func(_ context.Context, key string, _ []holdfast.LockOption) error { return scripts.CheckKey(key) }
+		valid := func(_ context.Context, key string, _ []holdfast.LockOption) error { return check.Key(key) }
 		if e := engine.Of(p.locker); e != nil { // it may have a prefix, and limits
-			check = e.Check
+			valid = e.Check
 		}
 		for _, key := range p.keys {
-			if err := check(ctx, key, terms); err != nil {
+			if err := valid(ctx, key, terms); err != nil {
 				return nil, fmt.Errorf("holdfast: lock %s: %w", errs.Quote(key), err)
 			}
 		}

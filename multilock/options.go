@@ -4,11 +4,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/quorum"
 	"github.com/holdfast-go/holdfast/internal/settings"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // DefaultNodeTimeout is the default of [WithNodeTimeout].
@@ -85,7 +85,7 @@ func configure(function string, nodes int, opts []holdfast.Option) (c engine.Con
 	c.Longest = c.Lease
 	if o.longest != nil {
 		c.Longest = *o.longest
-		if err = scripts.CheckLease(c.Longest); err != nil {
+		if err = check.Lease(c.Longest); err != nil {
 			return c, q, errs.Invalid("multilock: WithMaxLease: %w", err)
 		}
 	}

@@ -8,10 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 )
 
-const (
-	maxLease = check.MaxLease
-	maxStale = 30 * 365 * 24 * time.Hour // parts/settings.lua takes 12 digits of ms
-)
+const maxLease = check.MaxLease
 
 // notSent is an error of a call that ended before anything was sent.
 type notSent struct{ error }
@@ -41,15 +38,7 @@ func CheckLease(d time.Duration) error { return unsent(check.Lease(d)) }
 
 // CheckWaiterTTL returns an error that says what is wrong if d cannot be the time after which
 // a silent client counts as dead: CheckLease's, or it is longer than 30 years.
-func CheckWaiterTTL(d time.Duration) error {
-	if err := CheckLease(d); err != nil {
-		return err
-	}
-	if d > maxStale {
-		return refuse("%v is longer than 30 years", d)
-	}
-	return nil
-}
+func CheckWaiterTTL(d time.Duration) error { return unsent(check.WaiterTTL(d)) }
 
 func checkHold(key, owner string, lease time.Duration) error {
 	if err := CheckKey(key); err != nil {

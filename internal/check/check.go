@@ -14,6 +14,8 @@ const (
 	maxLabel = 1 << 10                    // bytes
 	minLease = 100 * time.Millisecond     // below it, a round trip may outlast the lease
 	MaxLease = 100 * 365 * 24 * time.Hour // above it, sums of durations come near their limit
+
+	maxWaiterTTL = 30 * 365 * 24 * time.Hour // scripts/parts/settings.lua takes 12 digits of ms
 )
 
 // Key returns an error that says what is wrong if key cannot name a lock: it is empty or
@@ -42,6 +44,18 @@ func Lease(d time.Duration) error {
 		return errs.Invalid("lease %v is longer than 100 years", d)
 	case d%time.Millisecond != 0:
 		return errs.Invalid("lease %v is not a whole number of milliseconds", d)
+	}
+	return nil
+}
+
+// WaiterTTL returns an error that says what is wrong if d cannot be the time after which a
+// silent client counts as dead: Lease's, or it is longer than 30 years.
+func WaiterTTL(d time.Duration) error {
+	if err := Lease(d); err != nil {
+		return err
+	}
+	if d > maxWaiterTTL {
+		return errs.Invalid("%v is longer than 30 years", d)
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/settings"
-	"github.com/holdfast-go/holdfast/scripts"
 )
 
 // errorf returns an error with the lock kind's name as its prefix.
@@ -40,7 +39,7 @@ var hostAndProcess = sync.OnceValue(func() string {
 // Check refuses invalid settings and fills in the defaults of the others. Its errors name
 // the option.
 func (c *Config) Check() error {
-	if err := scripts.CheckLease(c.Lease); err != nil {
+	if err := check.Lease(c.Lease); err != nil {
 		return c.errorf("WithLease: %w", err)
 	}
 	outage, expiry := c.Lease, holdfast.DefaultFenceExpiry
@@ -93,10 +92,10 @@ func (c *Config) Check() error {
 // key that cannot be locked.
 func (e *Engine) nameOf(key string) (string, error) {
 	if key == "" || e.Prefix == "" {
-		return key, scripts.CheckKey(key)
+		return key, check.Key(key)
 	}
 	name := e.Prefix + key
-	if err := scripts.CheckKey(name); err != nil {
+	if err := check.Key(name); err != nil {
 		return "", fmt.Errorf("with the prefix %s: %w", errs.Quote(e.Prefix), err)
 	}
 	return name, nil
