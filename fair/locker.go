@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
@@ -26,15 +25,9 @@ type Locker struct {
 // It fails on a nil client, and on an option that is out of range or of another kind, which the
 // error names.
 func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
-	if client == nil {
-		return nil, errs.Invalid("fair: New: client is nil")
-	}
-	c, q, err := configure(opts)
+	c, q, err := configure(client, opts)
 	if err != nil {
 		return nil, err
-	}
-	if c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster {
-		return nil, errs.Invalid("fair: New: WithShardedPubSub: the client is not of a Redis Cluster")
 	}
 	e, backend := single.NewQueued(client, c, q)
 	return &Locker{engine: e, backend: backend}, nil

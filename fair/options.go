@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/queueing"
 	"github.com/holdfast-go/holdfast/internal/settings"
+	"github.com/holdfast-go/holdfast/internal/single"
 )
 
 // The defaults of the options that only fair has.
@@ -51,11 +53,11 @@ func WithConfirmedGrants() holdfast.Option {
 }
 
 // configure returns the settings of the engine, and those of its queues.
-func configure(opts []holdfast.Option) (engine.Config, queueing.Config, error) {
+func configure(client rueidis.Client, opts []holdfast.Option) (engine.Config, queueing.Config, error) {
 	o := own{waiterTTL: DefaultWaiterTTL}
 	c, err := engine.Configure("fair", "New", &o, opts)
 	if err == nil {
-		err = c.Check()
+		err = single.Check(client, &c)
 	}
 	if err != nil {
 		return c, queueing.Config{}, err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/single"
 )
 
@@ -26,18 +25,12 @@ type Locker struct {
 // It fails on a nil client, and on an option that is out of range or of another kind, which the
 // error names.
 func New(client rueidis.Client, opts ...holdfast.Option) (*Locker, error) {
-	if client == nil {
-		return nil, errs.Invalid("rlock: New: client is nil")
-	}
 	c, err := engine.Configure("rlock", "New", nil, opts)
 	if err == nil {
-		err = c.Check()
+		err = single.Check(client, &c)
 	}
 	if err != nil {
 		return nil, err
-	}
-	if c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster {
-		return nil, errs.Invalid("rlock: New: WithShardedPubSub: the client is not of a Redis Cluster")
 	}
 	e, backend := single.NewRacing(client, c)
 	return &Locker{engine: e, backend: backend}, nil

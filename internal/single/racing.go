@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/cluster"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/errs"
 	"github.com/holdfast-go/holdfast/internal/racing"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
@@ -48,6 +49,18 @@ func NewRacing(client rueidis.Client, c engine.Config) (*engine.Engine, *Racing)
 		return r.Node.Release(ctx, e.Key, e.Owner, e.LastFence)
 	}, alike(r.EndEach))
 	return racing.New(r, c), r
+}
+
+// Check refuses a client and settings that do not make a locker, and fills in the defaults of the
+// settings. Its errors name what is wrong.
+func Check(client rueidis.Client, c *engine.Config) error {
+	switch {
+	case client == nil:
+		return errs.Invalid("%s: New: client is nil", c.Kind)
+	case c.ShardedPubSub != nil && client.Mode() != rueidis.ClientModeCluster:
+		return errs.Invalid("%s: New: WithShardedPubSub: the client is not of a Redis Cluster", c.Kind)
+	}
+	return c.Check()
 }
 
 // server is what the backends have in common: one Redis, and the calls to it.
