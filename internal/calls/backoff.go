@@ -2,7 +2,6 @@ package calls
 
 import (
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 )
 
@@ -35,31 +34,10 @@ func Sleep(d time.Duration, woken <-chan struct{}) bool {
 	}
 }
 
-// Later is the later of two times.
-func Later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // Nudge wakes the loop that receives from a one-slot channel.
 func Nudge(poke chan<- struct{}) {
 	select {
 	case poke <- struct{}{}:
 	default:
 	}
-}
-
-// Average is a moving average over about eight durations, in ns; 0: there were none. Safe
-// for concurrent use; a lost duration does no harm.
-type Average struct{ atomic.Int64 }
-
-// Note takes in a duration.
-func (a *Average) Note(d time.Duration) {
-	old := a.Load()
-	if old == 0 {
-		old = int64(d)
-	}
-	a.Store(old + (int64(d)-old)/8)
 }

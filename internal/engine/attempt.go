@@ -162,7 +162,7 @@ func (out *Outage) Overdue(w *Waiter, a Attempt, most time.Duration) error {
 	if !a.retryable() {
 		return a.Known()
 	}
-	if time.Since(calls.Later(out.since, w.Since)) >= most {
+	if min(time.Since(out.since), time.Since(w.Since)) >= most {
 		return out.Err
 	}
 	return nil

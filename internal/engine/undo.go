@@ -258,5 +258,5 @@ func (u *undoing) full() <-chan struct{} {
 // until is how long a hold without further renewals may last in Redis: a lease from the
 // last one.
 func (e *Engine) until(h *Hold) time.Time {
-	return calls.Later(time.Now().Add(e.Lease), h.Deadline()) // later with a longer fixed lease
+	return time.Now().Add(max(e.Lease, time.Until(h.Deadline()))) // that of a fixed lease may be later
 }

@@ -57,7 +57,9 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	if time.Since(start) > q.in.config.WaiterTTL/2 {
 		q.verify, q.due = true, time.Now()
 	}
-	q.answered = calls.Later(q.answered, start)
+	if start.After(q.answered) {
+		q.answered = start
+	}
 	for i, t := range list {
 		q.entered(t, said.States[i])
 		if t.ahead = said.Ahead; said.Java && t.w != nil {

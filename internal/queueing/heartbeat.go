@@ -238,7 +238,9 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 		return
 	}
 	q.heartbeatRetry = calls.Backoff{}
-	q.answered = calls.Later(q.answered, start)
+	if start.After(q.answered) {
+		q.answered = start
+	}
 	if q.holder = nil; said.Label != "" && !q.had {
 		q.holder = errs.HeldBy(said.Label)
 	}
