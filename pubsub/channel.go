@@ -1,5 +1,7 @@
 package pubsub
 
+import "github.com/holdfast-go/holdfast/internal/loop"
+
 // phase is what the server knows of a channel on the present connection.
 type phase uint8
 
@@ -89,7 +91,7 @@ func (n *node) update(ch *channel) {
 	case ch.due() && !ch.queued:
 		ch.queued = true
 		n.queue = append(n.queue, ch)
-		fill(n.poke)
+		loop.Nudge(n.poke)
 	}
 }
 
@@ -170,7 +172,7 @@ func (n *node) onSubscription(l *link, kind, name string) {
 			if l.hears {
 				ch.begin()
 			}
-			fill(l.asks)
+			loop.Nudge(l.asks)
 		}
 	case "unsubscribe", "sunsubscribe":
 		switch ch.phase {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/loop"
 )
 
 // link is one connection. A second goroutine, which the loop starts, makes the calls that may block and cannot be
@@ -87,7 +89,7 @@ func (l *link) keep(n *node) {
 // loaded returns when the server no longer loads its data. It would take a subscription before that, but a live listener
 // may believe that the server serves.
 func (l *link) loaded() error {
-	for again := l.pace.redial(); ; sleep(l.ctx, again.next()) {
+	for again := l.pace.redial(); ; loop.Sleep(again.next(), l.ctx.Done()) {
 		switch err := l.ping(); {
 		case err != nil && !isReply(err):
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/redact"
 )
 
@@ -40,7 +41,7 @@ func (n *node) run() {
 			wait = retry.next()
 		}
 		n.report(err)
-		sleep(n.ctx, wait)
+		loop.Sleep(wait, n.ctx.Done())
 	}
 }
 
@@ -124,7 +125,7 @@ func (n *node) serve(l *link) (began time.Time, err error) {
 		case l.ctx.Err() != nil:
 			return began, context.Cause(l.ctx)
 		case isReply(err): // the server serves nobody at present
-			sleep(l.ctx, retry.next())
+			loop.Sleep(retry.next(), l.ctx.Done())
 		default:
 			return began, err
 		}
@@ -154,7 +155,7 @@ func (n *node) join(l *link, names []string) (no []string, err error) {
 		}
 	}
 	n.move(no, joining, refused)
-	fill(l.asks) // the own one may be among them
+	loop.Nudge(l.asks) // the own one may be among them
 	if len(no) > 0 {
 		n.reportRefused(len(no), refusal)
 	}
@@ -247,11 +248,3 @@ func (b *backoff) next() time.Duration {
 
 // jitter returns a random duration between d/2 and d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}

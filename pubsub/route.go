@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/loop"
 )
 
 // home returns the node on which a channel of this name is to be subscribed. s.mu is held, and s is not closed.
@@ -26,7 +28,7 @@ func (s *Subscriber) home(name string) *node {
 }
 
 // stray has route look at once where channels belong.
-func (s *Subscriber) stray() { fill(s.strayed) }
+func (s *Subscriber) stray() { loop.Nudge(s.strayed) }
 
 // route brings each channel of a Cluster to the master of its slot, and ends with Close. It asks for the slots anew when
 // a channel strays, again and again until all are where they belong, and now and then after that: a node that has lost
@@ -41,7 +43,7 @@ func (s *Subscriber) route() {
 		}
 		if !all {
 			settled.last = 0
-			sleep(s.ctx, unsettled.next())
+			loop.Sleep(unsettled.next(), s.ctx.Done())
 			continue
 		}
 		unsettled.last = 0

@@ -1,5 +1,7 @@
 package pubsub
 
+import "github.com/holdfast-go/holdfast/internal/loop"
+
 // Subscription is one listener on one channel. All methods may be called concurrently.
 type Subscription struct {
 	s    *Subscriber   // immutable
@@ -56,11 +58,4 @@ func (sub *Subscription) end() {
 	}
 }
 
-func (sub *Subscription) notify() { fill(sub.wake) }
-
-func fill(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (sub *Subscription) notify() { loop.Nudge(sub.wake) }

@@ -3,6 +3,7 @@ package watchdog
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/seed"
 )
 
@@ -57,10 +58,7 @@ func (w *Watchdog[H]) rouse() {
 		return
 	}
 	w.alarm = at
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	loop.Nudge(w.wake)
 }
 
 // ending is a hold that has ended and whose end is still to be told, without mu.

@@ -21,23 +21,3 @@ func (r *Backoff) Below(most time.Duration) time.Duration {
 	r.last = min(max(2*r.last, least), max(most, least))
 	return r.last/2 + rand.N(r.last/2)
 }
-
-// Sleep returns true after d, or false as soon as it is woken.
-func Sleep(d time.Duration, woken <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-woken:
-		return false
-	}
-}
-
-// Nudge wakes the loop that receives from a one-slot channel.
-func Nudge(poke chan<- struct{}) {
-	select {
-	case poke <- struct{}{}:
-	default:
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -171,7 +172,7 @@ func (c *Calls) Persist(lease time.Duration, until time.Time, call func(context.
 			return err
 		}
 		pause := retry.Next(lease)
-		if time.Until(until) < pause || !Sleep(pause, c.Base.Done()) {
+		if time.Until(until) < pause || !loop.Sleep(pause, c.Base.Done()) {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 	"github.com/holdfast-go/holdfast/watchdog"
 )
@@ -123,7 +124,7 @@ func (e *Engine) countIn(ctx context.Context, outer *entry, wait bool) (doubt bo
 			if outcome.Final() || !wait || time.Since(began) >= *e.MaxOutage {
 				return doubt, calls.Known(err)
 			}
-			calls.Sleep(retry.Next(e.Lease), ctx.Done())
+			loop.Sleep(retry.Next(e.Lease), ctx.Done())
 		}
 		if ctx.Err() != nil {
 			return doubt, errs.EndedBy(ctx, calls.Known(err))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -123,7 +124,7 @@ func (e *Engine) undoAll(u *undoing) {
 			continue
 		}
 		most = 1
-		calls.Sleep(retry.Next(e.Lease), e.Calls.Base.Done())
+		loop.Sleep(retry.Next(e.Lease), e.Calls.Base.Done())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -39,7 +40,7 @@ func (q *queue) enter(ctx context.Context, list []*ticket) {
 	defer k.Unlock()
 	q.entering--
 	if len(q.outside) > 0 {
-		calls.Nudge(q.poke)
+		loop.Nudge(q.poke)
 	}
 	if gaveUp { // which says nothing of Redis: the waiter that made the call is about to leave
 		for _, t := range list {
@@ -118,7 +119,7 @@ func (q *queue) notEntered(list []*ticket, a engine.Attempt) {
 	q.outside = append(waiting, q.outside...)
 	q.pause = time.Now().Add(q.retry.Next(q.in.engine.Lease))
 	q.endOverdue(a)
-	calls.Nudge(q.poke)
+	loop.Nudge(q.poke)
 }
 
 // leaveAll makes one attempt to give up owners. It locks the key.

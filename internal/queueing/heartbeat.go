@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/errs"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/scripts"
 )
@@ -121,7 +122,7 @@ func (d *queued) heartbeatSoon(k *engine.Key) {
 	defer k.Unlock()
 	if q := queueOf(k); q != nil {
 		q.due = time.Now()
-		calls.Nudge(q.poke)
+		loop.Nudge(q.poke)
 	}
 }
 
@@ -233,7 +234,7 @@ func (q *queue) heartbeatAnswered(start time.Time, asked scripts.Heartbeat, said
 	if a.Err != nil {
 		q.verify = q.verify || len(asked.Owners) > 1
 		q.due = time.Now().Add(q.heartbeatRetry.Next(q.in.engine.Lease))
-		calls.Nudge(q.poke)
+		loop.Nudge(q.poke)
 		q.endOverdue(a)
 		return
 	}

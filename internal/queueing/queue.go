@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/internal/seed"
 	"github.com/holdfast-go/holdfast/pubsub"
 )
@@ -127,7 +128,7 @@ func (q *queue) drop(t *ticket) {
 		}
 		q.leave(t.owner, t.doubt || !t.entered, t.lease)
 	}
-	calls.Nudge(q.poke)
+	loop.Nudge(q.poke)
 }
 
 // done forgets a ticket that has served its purpose.
@@ -151,7 +152,7 @@ func (q *queue) again(t *ticket) {
 func (q *queue) enqueue(w *engine.Waiter) {
 	q.key.Push(w)
 	q.outside = append(q.outside, q.newTicket(w))
-	calls.Nudge(q.poke)
+	loop.Nudge(q.poke)
 }
 
 // latest is how late a call may arrive that nobody waits for any more. Tombstones last as
@@ -164,7 +165,7 @@ const latest = time.Minute
 func (q *queue) leave(owner string, doubt bool, lease time.Duration) {
 	until := time.Now().Add(latest + q.in.config.WaiterTTL + max(lease, q.in.config.GrantLease))
 	q.leaving = append(q.leaving, leaver{owner, doubt, until})
-	calls.Nudge(q.poke)
+	loop.Nudge(q.poke)
 }
 
 // heartbeatAgainSoon schedules a heartbeat in 10, 20, 40 … 100 ms: a Java waiter that gives
@@ -174,7 +175,7 @@ func (q *queue) heartbeatAgainSoon() {
 	q.early++
 	if q.due.IsZero() || at.Before(q.due) {
 		q.due = at
-		calls.Nudge(q.poke)
+		loop.Nudge(q.poke)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -68,7 +69,7 @@ func (d *queued) Join(k *engine.Key, w *engine.Waiter) engine.Ticket {
 	q.used = time.Now()
 	if !q.ready || len(q.outside) > 0 || q.entering > 0 && d.engine.LocalHandover > 0 || q.used.Before(q.pause) || q.lingering(q.used) {
 		q.outside = append(q.outside, t)
-		calls.Nudge(q.poke)
+		loop.Nudge(q.poke)
 		return nil
 	}
 	q.lingerFrom = time.Time{}
@@ -87,7 +88,7 @@ func (d *queued) Refused(k *engine.Key, w *engine.Waiter, a engine.Attempt) {
 	if a.Orphan != nil {
 		q.leave(a.Orphan.Owner, true, a.Orphan.Lease)
 	}
-	calls.Nudge(q.poke)
+	loop.Nudge(q.poke)
 }
 
 func (d *queued) Left(_ *engine.Key, w *engine.Waiter) {
@@ -134,7 +135,7 @@ func (d *queued) GiveUp(ctx context.Context, name, owner string) error {
 // Departs ends the linger of those outside if no other waiter of this process is queued.
 func (d *queued) Departs(k *engine.Key) {
 	if q := queueOf(k); q != nil && !q.lingerFrom.IsZero() && len(q.tickets) < 2 {
-		calls.Nudge(q.poke)
+		loop.Nudge(q.poke)
 	}
 }
 
@@ -143,7 +144,7 @@ func (d *queued) Released(*engine.Key, scripts.Released) {}
 func (d *queued) Settle(k *engine.Key) {
 	if q := queueOf(k); q != nil { // its end settles the key
 		if k.Closed() {
-			calls.Nudge(q.poke)
+			loop.Nudge(q.poke)
 		}
 	} else if k.Idle() && !k.Ending() {
 		k.Drop()

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/calls"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -46,7 +47,7 @@ func (n *node) endLater(h *hold) {
 		return
 	}
 	n.put(&job{hold: h, until: until, ends: true})
-	calls.Nudge(n.ending)
+	loop.Nudge(n.ending)
 }
 
 // repair makes the repairer add a hold that a quorum has on a node that lacks it. A hold that
@@ -151,7 +152,7 @@ func (n *node) doAll(jobs []*job) (failed error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.doing = nil
-	calls.Nudge(n.did)
+	loop.Nudge(n.did)
 	for i, j := range jobs {
 		err := errs[i]
 		j.err = err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/calls"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/loop"
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
@@ -46,7 +47,7 @@ func (r *racing) Refused(k *engine.Key, _ *engine.Waiter, a engine.Attempt) {
 
 func (r *racing) Left(k *engine.Key, _ *engine.Waiter) {
 	if p := met(k); p != nil && k.First() == nil {
-		calls.Nudge(p.poke)
+		loop.Nudge(p.poke)
 	}
 }
 
