@@ -27,10 +27,10 @@ var (
 	ErrReleased = errors.New("lease already released")
 	// ErrWrongType: the key holds something that is not a lock. The call left it alone.
 	ErrWrongType = errors.New("the key holds something that is not a lock")
-	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2. The
-	// locker asks before it sends a server its first script, so the first call fails. Or it is
+	// ErrOldServer: the server lacks a command of the locks, which came with Redis 6.2, or it is
 	// older than Redis 7.0, and multilock has its restart guard; see
-	// multilock.WithoutRestartGuard. No lock is taken.
+	// multilock.WithoutRestartGuard. The locker asks before it sends a server its first script,
+	// so the first call fails. No lock is taken.
 	ErrOldServer = errors.New("the server is too old: holdfast needs Redis 6.2 or later, multilock with its restart guard 7.0")
 	// ErrInvalidArgument: a key, an option or another argument is not allowed; the text names
 	// it. Nothing was sent.

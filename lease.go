@@ -37,15 +37,15 @@ func LeaseFrom(ctx context.Context) *Lease {
 }
 
 // Unlock ends this entry; the last one of nested entries releases the key. It works even
-// when ctx is over: it always waits for its first attempt, up to five twelfths of the lease,
-// at most 6.25 s. After that, ctx bounds the wait.
+// when ctx is over: it always waits for its first attempt, up to five twelfths of the lease
+// (more of one below 300 ms), at most 6.25 s. After that, ctx bounds the wait.
 //
 // Errors: nil if the lease lived until now. ErrLost if it had been lost before; ErrReleased
 // at a second call; ErrClosed if Close has released it. ErrUnknown if Redis did not answer:
 // the release goes on in the background for up to a lease, and after that Redis has freed
 // the key in any case; for a nested entry, the count that Redis shows may be too high until
-// then. A refusal by Redis as it is; the release goes on in the background, unless it can
-// never succeed. The entry has ended whatever Unlock returns.
+// then. If Redis refuses the release, the cause as it is; the release goes on in the
+// background, unless it can never succeed. The entry has ended whatever Unlock returns.
 //
 // One round trip, on a quorum one to each node; none if the lock goes to a waiter of the
 // same locker.

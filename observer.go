@@ -12,9 +12,10 @@ import "time"
 // a second.
 //
 // Each entry that a call acquires ends with exactly one Released or Lost, through a loss,
-// through Close, and when its caller has gone. So acquired less released and lost, each
-// with those dropped, is what the locker holds. Events of one key come in order, except
-// that Released waits for the answer of Redis: the next Acquired may come before it.
+// through Close, and when its caller has gone. So the locker holds as many entries as
+// there were Acquired, less Released and Lost; dropped ones count in all three. Events of one
+// key come in order, except that Released waits for the answer of Redis: the next Acquired may
+// come before it.
 type Observer struct {
 	Acquired    func(AcquiredEvent)
 	Refused     func(RefusedEvent) // a lock call has failed

@@ -83,19 +83,19 @@
 // half that period ago, as entering counts as a heartbeat. A locker that was silent for
 // WithWaiterTTL, by the server's clock, is dead, and its waiters are dropped when they come
 // first. If a waiter cannot receive its grant because its connection is closed, the script
-// passes over it in the same step, and sends nothing. The waiter keeps its place until its locker is dead: a
-// cut connection is not a death.
+// passes over it in the same step, and sends nothing. The waiter keeps its place until its
+// locker is dead: a cut connection is not a death.
 //
 // A locker that may not subscribe says so in its heartbeats. It still gets its turn, and a
-// heartbeat finds the grant: after 10 to 100 ms if its last heartbeat found it next in
-// line, else its next regular one. The others wait that long for it, or one grant lease if
-// it has died. A heartbeat also grants a free lock to the next waiter, finds a grant whose
-// message was lost, and notices a lost place.
+// heartbeat finds the grant: after 10 to 100 ms if the last heartbeat found its waiter next in
+// the queue, else when the next regular heartbeat is due. The others wait that long for it, or
+// one grant lease if it has died. A heartbeat also grants a free lock to the next waiter, finds
+// a grant whose message was lost, and notices a lost place.
 //
 // # At each failure
 //
-//   - A waiter's process dies: the others lose one round trip at most. A process that
-//     vanishes without closing its connections (a cut cable, SIGSTOP) gets the lock if it
+//   - A waiter's process dies: the script passes over it. A process that vanishes without
+//     closing its connections (a cut cable, SIGSTOP) gets the lock if it
 //     comes first while its heartbeat is fresh, and then costs one grant lease; all its
 //     other waiters together cost no more than WithWaiterTTL. When it wakes, it finds its
 //     places gone and enters again, at the end. If some client listens to all channels

@@ -54,8 +54,8 @@
 //	         compares both before it does anything. A node that restarted does not
 //	         know the script (caches are not kept from Redis 7 on), one that was
 //	         emptied has lost the marker, one that was promoted has another replication ID
-//	renewal  a node that has the lease counts only if it also has the marker; a node
-//	         that lacks the lease always counts
+//	renewal  the yes of a node counts only if the node also has the marker; its no
+//	         always counts
 //
 // So a restart, a FLUSHALL or a fail-over costs a vote for one longest lease, and nothing
 // else. New nodes have no vote until then either: Lock waits and logs why, TryLock says so

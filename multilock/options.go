@@ -24,7 +24,7 @@ type own struct {
 }
 
 // WithNodeTimeout sets how long one node may take to answer one call. An unanswered call
-// ends after three quarters to all of it. It should be small against the lease; no call
+// ends after four fifths of it to all of it. It should be small against the lease; no call
 // takes longer than a tenth of the lease. Default 50 ms; at least 1 ms.
 func WithNodeTimeout(d time.Duration) holdfast.Option {
 	return settings.Own[own]{Name: "multilock.WithNodeTimeout", Set: func(o *own) { o.nodeTimeout = d }}

@@ -114,8 +114,9 @@ func NewCluster(
 // Subscribe adds a listener to the channel of exactly this name. It neither blocks nor fails: the subscription becomes
 // live when the server has confirmed it (at once if the channel is live already), is subscribed again after every
 // loss of the connection, and lasts until its Close. After the Subscriber's Close it never becomes live.
-// Cost: one SUBSCRIBE for the first listener of a channel, which carries other new channels too, and but for a Cluster the
-// Subscriber's own if it has none; nothing for the others. On a new connection also a PUBSUB NUMSUB.
+// Cost: one SUBSCRIBE for the first listener of a channel. The same SUBSCRIBE also carries other new channels and, except
+// on a Cluster, the Subscriber's own channel if there is none yet. Other listeners cost nothing. On a new connection also a
+// PUBSUB NUMSUB.
 func (s *Subscriber) Subscribe(name string) *Subscription { return s.SubscribeFunc(name, nil) }
 
 // SubscribeFunc is Subscribe for a listener that wants the messages themselves: each is handed to hear, in their order,

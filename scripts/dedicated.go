@@ -123,8 +123,8 @@ func (c *connections) overdue() bool {
 }
 
 // pool returns the connections to a server, and its client: the one server, or the node of a
-// Redis Cluster at that address. The client of a whole Cluster would ask for a connection only
-// as it sends; if the node is not known, it has to do.
+// Redis Cluster at that address. The client of a whole Cluster takes a connection only
+// when it sends; it is used only while the node is not known.
 func (n *Node) pool(addr string) (*connections, rueidis.Client) {
 	client := n.client
 	if addr != "" {

@@ -53,7 +53,7 @@
 //	Recount        held by the owner -> the same with another number of entries
 //	Renew          held by the owner -> the same for one lease from now; many keys at once
 //	Release        held by the owner -> free; notifies the channel
-//	GiveUp        as Release, and for a minute every acquire of that owner fails
+//	GiveUp         as Release, and for a minute every acquire of that owner fails
 //	ForceRelease   held by any owner -> free; notifies the channel
 //	Inspect        the holder of the key
 //

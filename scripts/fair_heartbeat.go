@@ -15,7 +15,7 @@ type Heartbeat struct {
 	// Mute: the client does not listen to its inbox. It is given the lock all the same
 	// when it is the next, and finds that by its next heartbeat.
 	Mute bool
-	// Place: tell the place of the first of Owners. It costs as much as that is large.
+	// Place: tell the place of the first of Owners. The cost grows with the place.
 	Place bool
 }
 

@@ -34,7 +34,7 @@ func (n *Node) Scans(ctx context.Context, match string) ([]Scan, error) {
 	if n.Cluster == nil {
 		client := n.client
 		if nodes := client.Nodes(); len(nodes) == 1 {
-			for _, client = range nodes { // which does not go over to another server: a cursor is of one
+			for _, client = range nodes { // its client never changes to another server, where the cursor would mean nothing
 			}
 		}
 		return []Scan{n.scan("", client, match)}, nil

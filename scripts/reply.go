@@ -17,7 +17,7 @@ import (
 // Unknown.
 var errReply = errors.New("unexpected reply from Redis")
 
-// The parsers take what run returns. An error goes through, with a zero value.
+// The parsers take what invoke returns. An error goes through, with a zero value.
 
 // parseAcquired accepts a hold with fence numbers and without.
 func parseAcquired(m rueidis.RedisMessage, err error) (Acquired, error) {

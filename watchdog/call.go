@@ -118,7 +118,7 @@ func (w *Watchdog[H]) renewed(h H, c *call[H], now int64) {
 	}
 }
 
-// maxTries is where the back-off stops to grow.
+// maxTries is where the back-off stops growing.
 const maxTries = 3
 
 // longestPause is the longest time between two tries: a server that is back less than that before a deadline may be too late.

@@ -1,7 +1,8 @@
 package watchdog
 
 // queue is a heap of holds by instant, the earliest first. Each Lease knows its index, so that a hold is moved or removed
-// without a search. To tell it costs a visit to its memory, so each item has many children: fewer levels, fewer visits.
+// without a search. A move of an item writes its index into the Lease, so each item has many children: fewer levels, fewer
+// such writes.
 // Guarded by mu of the watchdog.
 type queue[H Watched] struct{ items []item[H] }
 

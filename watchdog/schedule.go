@@ -69,7 +69,7 @@ type ending[H Watched] struct {
 
 // look ends holds whose trusted deadline has passed, and has those that are due wait for a call. As soon as one is due, all
 // that are due within Lease/30 are, except those that wait before they try again: to wake up seldom is what makes many
-// leases cheap, for the server too. It looks at so many at most, that mu is not held for long. mu is held.
+// leases cheap, for the server too. It looks at a bounded number of holds, as mu is held.
 func (w *Watchdog[H]) look(now int64) (over []ending[H]) {
 	for range w.config.Batch * w.config.Parallel {
 		at := w.queue.first()

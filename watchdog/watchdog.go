@@ -65,7 +65,7 @@ type Terms struct {
 	MaxHold time.Duration // the longest hold, counted from Anchor; 0 for no limit
 }
 
-// Margin is how much earlier than the lease the holder stops to trust in it: lease/100 + 2 ms, for clocks that
+// Margin is how much earlier than the lease the holder stops trusting it: lease/100 + 2 ms, for clocks that
 // differ in rate by up to 1 % and for the resolution of expiries.
 func Margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
@@ -82,7 +82,7 @@ type Watchdog[H Watched] struct {
 	wake   chan struct{}  // one slot: the scheduler should look at its queues
 
 	mu      sync.Mutex
-	queue   queue[H]   // guarded by mu: every hold, by its next attempt, or by a trusted deadline that it had if that is none or earlier
+	queue   queue[H]   // guarded by mu: every hold, by the earlier of its next attempt, if any, and its trusted deadline, as it was then
 	ready   []H        // guarded by mu: holds that are due and wait for a call, and some that have ended meanwhile
 	calls   []*call[H] // guarded by mu: calls that have not returned, in the order of their start
 	called  uint64     // guarded by mu: the number of calls so far

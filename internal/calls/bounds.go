@@ -29,7 +29,7 @@ type hidden struct{ context.Context }
 
 func (hidden) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Hide returns ctx without the sight of its deadline: a call that has it can be cancelled, and
+// Hide returns ctx with its deadline hidden: a call with that context can be cancelled, and
 // keeps its place among the calls of its connection.
 func Hide(ctx context.Context) context.Context { return hidden{ctx} }
 

@@ -32,7 +32,7 @@
 // The files, from the calls of users down to the state:
 //
 //	lock.go, operator.go, together.go, options.go   calls of users
-//	release.go, close.go, bind.go                   Unlock, Close, Bind
+//	release.go, close.go, bind.go, list.go          Unlock, Close, Bind, Locks
 //	nested.go, handover.go, attempt.go              entries, sections and holds begin
 //	hold.go, section.go, waiters.go                 what they are
 //	undo.go, remains.go                             what no caller wants any more

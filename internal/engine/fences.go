@@ -26,8 +26,8 @@ func (f *fences) used() int64 {
 // ready waits until the next fence may be used, if there is one. Fences follow the server's
 // clock in microseconds and must not run ahead of it, or a counter that is lost would start
 // again below them: at most one per microsecond. The clock may stand still, as that of a
-// bubble of testing/synctest does; so ready gives up after far more looks than fit into a
-// microsecond.
+// bubble of testing/synctest does; so ready gives up after a thousand readings, far more than
+// fit into a microsecond. That takes some tens of microseconds, with the key locked.
 func (f *fences) ready(by *calls.Calls, granted time.Duration) bool {
 	if f == nil || f.usedUp() {
 		return f == nil

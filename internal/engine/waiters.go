@@ -14,7 +14,7 @@ import (
 type waiters struct {
 	first    *Waiter // of a ring: the last is before the first
 	count    int
-	answered bool // Redis has answered a call for the key since the first of them came: its user may touch it
+	answered bool // Redis has answered a call for the key since the first of them came: the user has the rights
 	watching int  // how many of them want to know their places
 	state    any  // of the discipline, see Key.State
 }

@@ -2,6 +2,7 @@
 // waiter stands in Redis' queue with an owner of its own, and Redis decides whose turn it is.
 // The loop of a queue lives as long as its waiters and a little longer:
 //
+//	backend.go    what a lock kind has to do in Redis
 //	queueing.go   what the engine calls: waiters join and leave
 //	loop.go       the loop
 //	enter.go      calls that enter and leave

@@ -2,9 +2,9 @@ package queueing
 
 import "github.com/holdfast-go/holdfast/scripts"
 
-// Where waiters stand among those of all processes, for OnPlace. The answer to an enter says
-// it, heartbeats say it again of the first waiter, and grants say that all before have gone.
-// The place of another waiter may be too high until then: no message says that
+// Where waiters stand among those of all processes, for OnPlace. The answer to an enter has the
+// places of its waiters, each heartbeat has that of the first waiter, and a grant shows that all
+// before have gone. The place of another waiter may be too high until then: no message says that
 // a waiter between two of this locker has given up.
 
 // noteTail notes the places of tickets that have entered.

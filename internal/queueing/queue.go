@@ -34,7 +34,7 @@ type queue struct {
 	outage *engine.Outage // Redis answers nothing
 	had    bool           // this locker had the key when the last heartbeat went out
 	holder error          // names the holder of the key, as far as a holder elsewhere has told its label; nil: not known
-	shut   *engine.Outage // Redis answers no enter, or no leave that enters wait for; it may still answer heartbeats
+	shut   *engine.Outage // Redis answers no enter, or none of the leaves that have to come before it; it may still answer heartbeats
 
 	// See place.go.
 	gone int // places that have become free since this queue was opened

@@ -67,9 +67,10 @@
 //
 // From the calls of the engine and of operators down to what the others build on:
 //
-//	round.go, ask.go, fence.go, renew.go, admin.go   what is asked of nodes
-//	end.go, repair.go, hold.go                       how holds end, and are made complete
-//	guard.go, check.go                               votes
-//	batch.go, subscription.go, each.go, node.go      calls to nodes, and messages of them
-//	quorum.go, errors.go                             the state of a locker, and judgements
+//	round.go, ask.go, fence.go, renew.go          what is asked of nodes
+//	admin.go, list.go                             what operators ask of them
+//	end.go, repair.go, hold.go                    how holds end, and are made complete
+//	guard.go, check.go                            votes
+//	batch.go, subscription.go, each.go, node.go   calls to nodes, and messages of them
+//	quorum.go, errors.go                          the state of a locker, and judgements
 package quorum

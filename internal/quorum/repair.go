@@ -191,8 +191,8 @@ func (n *node) failure(j *job) error {
 	return fmt.Errorf("%s: %w", n.name, cmp.Or(j.err, errPending))
 }
 
-// lasts says whether a node that answers is not likely to do within milliseconds what it did
-// not: it has no vote, or refuses.
+// lasts says whether the cause of a failure will last for longer than milliseconds, though the
+// node answers: it has no vote, or refuses.
 func lasts(err error) bool {
 	return errors.As(err, new(noVote)) || scripts.Lapsed(err) || scripts.OutcomeOf(err).Final()
 }

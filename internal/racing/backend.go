@@ -24,8 +24,8 @@ type Backend interface {
 // Splitting is a [Backend] with split votes. If all of those that want a key tried at once, none
 // would succeed.
 type Splitting interface {
-	// RetryDelay is how long waiters pause after a split vote, and after a message as long as
-	// votes are often split. tries counts recent split votes.
+	// RetryDelay is how long waiters pause after a split vote. While votes are often split,
+	// they also pause after a message. tries counts recent split votes.
 	RetryDelay(tries int) time.Duration
 }
 

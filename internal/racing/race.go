@@ -12,9 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/scripts"
 )
 
-// race is the state of racing waiters of a key. It lives as long as they do. It belongs,
-// except for poke, to the one that has the key in hand. At every moment that is exactly one of
-// these: the caller of a first attempt, a hold, an Unlock that releases, or the loop of the race.
+// race is the state of racing waiters of a key. It lives as long as they do. But for poke, and for
+// what the shard's lock guards, it belongs to the one that has the key in hand. At every moment
+// that is exactly one of these: the caller of a first attempt, a hold, an Unlock that releases, or
+// the loop of the race.
 type race struct {
 	sub       Subscription  // nil until the race meets another process
 	contended bool          // met another process: subscribe before the next attempt
@@ -28,7 +29,7 @@ type race struct {
 	outage    *engine.Outage // set while Redis does not answer; guarded by the shard's lock
 }
 
-// raceOf returns the race for k, made if need be. The key is locked and has waiters.
+// raceOf returns the race for k, made if need be. The key is locked.
 func raceOf(k *engine.Key) *race {
 	p := met(k)
 	if p == nil {
@@ -250,10 +251,10 @@ func (r *racing) rest(k *engine.Key, p *race, before pubsub.State, remaining tim
 	}
 }
 
-// holdBack is how long a race with split votes waits after a release. A race that has let as
-// many releases pass as waits for its key, and some others, usually do tries at once. For each release
-// fewer it waits one trip more, up to a few: so those that came first go first, and they do
-// not ask at the same time. As long as many do nevertheless, the delay is random as well.
+// holdBack is how long a race with split votes waits after a release. A race tries at once if it
+// has let as many releases pass as a wait for a key of this shard usually does. For each release
+// fewer it waits one trip more, up to a few: so those that came first go first, and they do not
+// ask at the same time. As long as many do nevertheless, the delay is random as well.
 func (r *racing) holdBack(k *engine.Key, p *race, seen pubsub.State) time.Duration {
 	const most = 4
 	behind := float64(r.usualReleases(k).Load())/(1<<10) - float64(p.releases(seen))
