@@ -26,8 +26,8 @@ var readmeRows = []struct{ work, workload, figure, unit, why string }{
 		"One goroutine alone is faster with redsync, which takes a key with a bare SET and whose release wakes nobody.",
 	},
 	{"own keys, 64 goroutines", "uncontended/64", speed, "", ""},
-	{"one key, 64 goroutines in one process", "hot/64 × 0s", speed, "", ""},
-	{"one key, 8 processes × 8 goroutines", "processes/8 × 8 × 0s", speed, "", ""},
+	{"one key, 64 goroutines in one process; holdfast: in memory", "hot/64 × 0s", speed, "", ""},
+	{"one key, 8 processes × 8 goroutines; holdfast: mostly in memory", "processes/8 × 8 × 0s", speed, "", ""},
 	{"1000 waiters of one key, until all are served", "waiting/1000", served, " ms", ""},
 }
 

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Average is a moving average over about eight durations, in ns; 0: there were none. Safe
-// for concurrent use; a lost duration does no harm.
+// Average is a moving average over about eight values, such as durations in ns; 0: there were
+// none. Safe for concurrent use; a lost value does no harm.
 type Average struct{ atomic.Int64 }
 
-// Note takes in a duration.
+// Note takes in a value.
 func (a *Average) Note(d time.Duration) {
 	old := a.Load()
 	if old == 0 {
